@@ -1,0 +1,82 @@
+/* escape.c - any bytes as one safe line of text, and back. */
+#include "gg_status.h"
+#include "utf8.h"
+
+#include <string.h>
+
+/* Code points that could move the cursor or reorder what a terminal shows. */
+static bool unsafe(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029 ||
+           (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) ||
+           cp == 0x200e || cp == 0x200f || cp == 0x061c || cp == 0xfeff;
+}
+
+static void put(char *out, size_t size, size_t *used, char c)
+{
+    if (*used + 1 < size) out[*used] = c;
+    *used += 1;
+}
+
+static void put_hex(char *out, size_t size, size_t *used, unsigned char byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    put(out, size, used, '\\');
+    put(out, size, used, 'x');
+    put(out, size, used, digits[byte >> 4]);
+    put(out, size, used, digits[byte & 15]);
+}
+
+size_t gg_escape(const char *bytes, size_t len, char *out, size_t size)
+{
+    size_t used = 0, i = 0;
+    while (i < len) {
+        uint32_t cp = 0;
+        size_t n = gg_utf8_next(bytes + i, len - i, &cp);
+        if (n == 0 || (unsafe(cp) && cp != '\t' && cp != '\n')) {
+            size_t stop = i + (n ? n : 1);
+            for (; i < stop; i++) put_hex(out, size, &used, (unsigned char)bytes[i]);
+            continue;
+        }
+        if (cp == '\t' || cp == '\n' || cp == '\\') {
+            put(out, size, &used, '\\');
+            put(out, size, &used, cp == '\t' ? 't' : cp == '\n' ? 'n' : '\\');
+        } else {
+            for (size_t k = 0; k < n; k++) put(out, size, &used, bytes[i + k]);
+        }
+        i += n;
+    }
+    if (size > 0) out[used < size ? used : size - 1] = '\0';
+    return used;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+bool gg_unescape(char *bytes, size_t *len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < *len; i++) {
+        if (bytes[i] != '\\') {
+            bytes[n++] = bytes[i];
+            continue;
+        }
+        if (++i >= *len) return false;
+        if (bytes[i] == 't') bytes[n++] = '\t';
+        else if (bytes[i] == 'n') bytes[n++] = '\n';
+        else if (bytes[i] == '\\') bytes[n++] = '\\';
+        else if (bytes[i] == 'x' && i + 2 < *len && hex_digit(bytes[i + 1]) >= 0 && hex_digit(bytes[i + 2]) >= 0) {
+            bytes[n++] = (char)(hex_digit(bytes[i + 1]) * 16 + hex_digit(bytes[i + 2]));
+            i += 2;
+        } else {
+            return false;
+        }
+    }
+    *len = n;
+    return true;
+}

@@ -1,0 +1,46 @@
+/* isa.h - one source, one object per instruction-set level.
+ *
+ * Every src/NAME/kernel/x.c is compiled once per level: plain (GG_LEVEL 0) and, on
+ * x86-64, with -mavx2 -mf16c (GG_LEVEL 1). No level enables FMA and all are built
+ * with -ffp-contract=off, so both give the same bits as long as the code fixes
+ * the order of its sums: write reductions over an explicit number of lanes
+ * (gg_f32x8 below), never leave their order to the compiler.
+ *
+ * A kernel defines its public things as GG_K(name); outside, GG_PICK(name) is the
+ * one for this machine.
+ */
+#ifndef GG_ISA_H
+#define GG_ISA_H
+
+#include "gg_quant.h"
+
+#define GG_CAT_(a, b) a##b
+#define GG_CAT(a, b) GG_CAT_(a, b)
+
+#ifndef GG_LEVEL
+#define GG_LEVEL 0
+#endif
+
+#if GG_LEVEL == 1
+#define GG_K(name) GG_CAT(name, _l1)
+#else
+#define GG_K(name) GG_CAT(name, _l0)
+#endif
+
+/* GG_HAVE_L1 is set by the Makefile where level 1 objects are built. */
+#ifdef GG_HAVE_L1
+#define GG_PICK(name) (gg_isa() >= 1 ? GG_CAT(name, _l1) : GG_CAT(name, _l0))
+#define GG_DECLARE_K(type, name) extern type GG_CAT(name, _l0); extern type GG_CAT(name, _l1)
+#define GG_DECLARE_KF(ret, name, args) ret GG_CAT(name, _l0) args; ret GG_CAT(name, _l1) args
+#else
+#define GG_PICK(name) (GG_CAT(name, _l0))
+#define GG_DECLARE_K(type, name) extern type GG_CAT(name, _l0)
+#define GG_DECLARE_KF(ret, name, args) ret GG_CAT(name, _l0) args
+#endif
+
+/* Eight float lanes: two SSE registers or one AVX register, the same result.
+ * Portable to every gcc and clang target. Arithmetic and comparison only. */
+typedef float gg_f32x8 __attribute__((vector_size(32)));
+typedef int32_t gg_i32x8 __attribute__((vector_size(32)));
+
+#endif

@@ -1,0 +1,67 @@
+/* codec.c - decode and encode by dtype: checks what the caller passes, then hands
+ * whole runs of blocks to the codec of the type (codec.h). */
+#include "codec.h"
+
+#include <math.h>
+
+bool gg_can_decode(uint32_t dtype)
+{
+    const gg_codec *c = gg_codec_get(dtype);
+    return c && c->decode;
+}
+
+bool gg_encode_needs_imatrix(uint32_t dtype)
+{
+    const gg_codec *c = gg_codec_get(dtype);
+    return c && c->encode && c->needs_imatrix;
+}
+
+bool gg_can_encode(uint32_t dtype)
+{
+    const gg_codec *c = gg_codec_get(dtype);
+    return c && c->encode && !c->needs_imatrix;
+}
+
+static const char *dtype_name(uint32_t dtype)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    return info ? info->name : "unknown";
+}
+
+gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err)
+{
+    const gg_codec *c = gg_codec_get(dtype);
+    if (!c || !c->decode)
+        return gg_fail(err, GG_EUNSUPPORTED, "no codec decodes type %u (%s)", dtype, dtype_name(dtype));
+    size_t block = gg_dtype_get(dtype)->block_elems;
+    if (elems % block != 0)
+        return gg_fail(err, GG_EUSAGE, "%zu values are no whole blocks of %s", elems, dtype_name(dtype));
+    c->decode(blocks, out, elems / block);
+    return GG_OK;
+}
+
+gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
+                    const float *imatrix, gg_error *err)
+{
+    const gg_codec *c = gg_codec_get(dtype);
+    if (!c || !c->encode) {
+        gg_fail(err, GG_EUNSUPPORTED, "no codec encodes type %u (%s)", dtype, dtype_name(dtype));
+        return gg_fix(err, "choose another dtype, for example Q8_0 or F16");
+    }
+    if (c->needs_imatrix && !imatrix) {
+        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix", dtype_name(dtype));
+        return gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
+    }
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    if (row_elems == 0 || row_elems % info->block_elems != 0 || elems % row_elems != 0)
+        return gg_fail(err, GG_EUSAGE, "%zu values in rows of %zu are no whole blocks of %s",
+                       elems, row_elems, info->name);
+    for (size_t i = 0; i < elems; i++)
+        if (!isfinite(x[i]))
+            return gg_fail(err, GG_EFORMAT, "value %zu is %s: it cannot be encoded", i, isnan(x[i]) ? "NaN" : "infinite");
+    size_t nblocks = row_elems / info->block_elems;
+    uint8_t *out = blocks;
+    for (size_t done = 0; done < elems; done += row_elems, out += nblocks * info->block_bytes)
+        c->encode(x + done, out, nblocks, imatrix);
+    return GG_OK;
+}

@@ -1,0 +1,189 @@
+/* lanes.h - small inline helpers shared by the codec families. Internal.
+ *
+ * Everything here gives the same bits at every level: sums run over eight
+ * explicit lanes and are folded in one fixed order, rounding is to nearest even,
+ * and half <-> single is IEEE (NaN comes out quiet, payload's top bits kept).
+ */
+#ifndef GG_LANES_H
+#define GG_LANES_H
+
+#include "../codec.h"
+
+#include <string.h>
+
+#if GG_LEVEL == 1
+#include <immintrin.h>
+#endif
+
+#define GG_INLINE static inline __attribute__((always_inline, unused))
+
+GG_INLINE uint32_t gg_float_bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+GG_INLINE float gg_bits_float(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* Little-endian loads and stores, any alignment. The shifts compile to one move. */
+GG_INLINE uint16_t gg_load_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+GG_INLINE uint32_t gg_load_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+GG_INLINE void gg_store_u16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+GG_INLINE void gg_store_u32(uint8_t *p, uint32_t v)
+{
+    gg_store_u16(p, (uint16_t)v);
+    gg_store_u16(p + 2, (uint16_t)(v >> 16));
+}
+
+/* Half to single. A subnormal half is an integer times 2^-24, exact in single. */
+GG_INLINE float gg_half_decode(uint16_t h)
+{
+#if GG_LEVEL == 1
+    return _cvtsh_ss(h);
+#else
+    uint32_t a = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
+    uint32_t small = gg_float_bits((float)(int32_t)a * 0x1p-24f);
+    uint32_t normal = (a << 13) + (112u << 23);
+    uint32_t huge = 0x7f800000u | a << 13 | (a > 0x7c00u ? 0x00400000u : 0u);
+    return gg_bits_float(sign | (a < 0x400u ? small : a < 0x7c00u ? normal : huge));
+#endif
+}
+
+/* Single to half, nearest even. Below 2^-14 the adder of the FPU rounds: 0.5 has
+ * its last bit at 2^-24, the unit of a subnormal half. */
+GG_INLINE uint16_t gg_half_encode(float f)
+{
+#if GG_LEVEL == 1
+    return _cvtss_sh(f, 0);
+#else
+    uint32_t u = gg_float_bits(f), a = u & 0x7fffffffu, r;
+    if (a > 0x7f800000u)
+        r = 0x7e00u | (a >> 13 & 0x3ffu);
+    else if (a >= 0x477ff000u)
+        r = 0x7c00u;
+    else if (a < 0x38800000u)
+        r = gg_float_bits(gg_bits_float(a) + 0.5f) - 0x3f000000u;
+    else
+        r = (a - (112u << 23) + 0xfffu + (a >> 13 & 1u)) >> 13;
+    return (uint16_t)(u >> 16 & 0x8000u) | (uint16_t)r;
+#endif
+}
+
+GG_INLINE float gg_bf16_decode(uint16_t h)
+{
+    uint32_t u = (uint32_t)h << 16;
+    return gg_bits_float(u | ((u & 0x7fffffffu) > 0x7f800000u ? 0x00400000u : 0u));
+}
+
+/* Nearest even by carry; a NaN must not be rounded, it could become Inf. */
+GG_INLINE uint16_t gg_bf16_encode(float f)
+{
+    uint32_t u = gg_float_bits(f);
+    uint32_t nan = u >> 16 | 0x40u, r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : r);
+}
+
+/* An f16 field of a block, and back. */
+GG_INLINE float gg_load_f16(const uint8_t *p)
+{
+    return gg_half_decode(gg_load_u16(p));
+}
+
+GG_INLINE void gg_store_f16(uint8_t *p, float f)
+{
+    gg_store_u16(p, gg_half_encode(f));
+}
+
+/* Eight lanes. */
+GG_INLINE gg_f32x8 gg_load8(const float *p)
+{
+    gg_f32x8 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+GG_INLINE void gg_store8(float *p, gg_f32x8 v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+GG_INLINE gg_f32x8 gg_splat8(float f)
+{
+    return (gg_f32x8){ f, f, f, f, f, f, f, f };
+}
+
+/* Comparison: all ones or all zeros a lane. gcc 12 takes a 32-byte comparison
+ * apart into scalars where there is no AVX, so level 0 compares by halves. */
+typedef float gg_f32x4 __attribute__((vector_size(16)));
+typedef union gg_halves { gg_f32x8 v; gg_f32x4 h[2]; } gg_halves;
+
+GG_INLINE gg_i32x8 gg_less8(gg_f32x8 a, gg_f32x8 b)
+{
+#if GG_LEVEL == 1
+    return a < b;
+#else
+    const gg_halves x = { a }, y = { b };
+    const gg_halves m = { .h = { (gg_f32x4)(x.h[0] < y.h[0]), (gg_f32x4)(x.h[1] < y.h[1]) } };
+    return (gg_i32x8)m.v;
+#endif
+}
+
+/* m is a comparison's result. */
+GG_INLINE gg_f32x8 gg_select8(gg_i32x8 m, gg_f32x8 yes, gg_f32x8 no)
+{
+    return (gg_f32x8)((m & (gg_i32x8)yes) | (~m & (gg_i32x8)no));
+}
+
+GG_INLINE gg_f32x8 gg_abs8(gg_f32x8 v)
+{
+    return (gg_f32x8)((gg_i32x8)v & 0x7fffffff);
+}
+
+GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(a, b), a, b); }
+GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(b, a), a, b); }
+
+/* Nearest integer, ties to even, for |v| < 2^22: adding 1.5 * 2^23 leaves the
+ * integer in the low bits of the sum. */
+GG_INLINE gg_i32x8 gg_round8(gg_f32x8 v)
+{
+    return (gg_i32x8)(v + 12582912.0f) - 0x4b400000;
+}
+
+GG_INLINE int32_t gg_round1(float v)
+{
+    return (int32_t)(gg_float_bits(v + 12582912.0f) - 0x4b400000u);
+}
+
+/* The one order in which lanes are added or compared. */
+GG_INLINE float gg_sum8(gg_f32x8 v)
+{
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+GG_INLINE float gg_top8(gg_f32x8 v)
+{
+    float m = v[0];
+    for (int i = 1; i < 8; i++) m = v[i] > m ? v[i] : m;
+    return m;
+}
+
+#endif
