@@ -1,0 +1,35 @@
+/* sha256.h - SHA-256 (FIPS 180-4), streaming. Internal.
+ *
+ *     gg_sha256 h;
+ *     gg_sha256_init(&h);
+ *     gg_sha256_update(&h, bytes, n);       any number of times, any n
+ *     gg_sha256_final(&h, digest);          h is spent: init it again
+ */
+#ifndef GG_SHA256_H
+#define GG_SHA256_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct gg_sha256 {
+    uint32_t state[8];
+    uint64_t total;          /* bytes so far */
+    unsigned char block[64]; /* the total % 64 bytes not yet compressed */
+} gg_sha256;
+
+void gg_sha256_init(gg_sha256 *h);
+void gg_sha256_update(gg_sha256 *h, const void *bytes, size_t n);
+void gg_sha256_final(gg_sha256 *h, unsigned char digest[32]);
+
+/* 64 lower-case hex digits and a NUL. */
+void gg_sha256_hex(const unsigned char digest[32], char out[65]);
+
+/* Is the SHA extension of the processor in use? The choice is made at run time;
+ * both ways give the same digests. */
+bool gg_sha256_fast(void);
+
+/* For tests: plain C from now on (true), or whatever the machine has (false). */
+void gg_sha256_force_plain(bool plain);
+
+#endif
