@@ -1,0 +1,117 @@
+/* grid.h - packed small integers to eight float lanes, for the types whose values
+ * come out of a table. Internal. The same bits at every level: all of it is exact.
+ */
+#ifndef GG_GRID_H
+#define GG_GRID_H
+
+#include "../iq_data.h"
+#include "lanes.h"
+
+typedef int8_t gg_i8x16 __attribute__((vector_size(16)));
+typedef int16_t gg_i16x8 __attribute__((vector_size(16)));
+typedef int32_t gg_i32x4 __attribute__((vector_size(16)));
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define GG_GRID_SHUFFLE 1
+#endif
+#endif
+
+/* Byte i of v, as int8, in lane i. Below AVX2 each byte is doubled twice and the
+ * copy at the top of its lane shifted down, which brings the sign along: no
+ * compiler finds that itself for an 8-byte vector. */
+GG_INLINE gg_i32x8 gg_bytes8(uint64_t v)
+{
+#if GG_LEVEL == 1
+    return (gg_i32x8)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)v));
+#elif defined(GG_GRID_SHUFFLE)
+    typedef int64_t i64x2 __attribute__((vector_size(16)));
+    const gg_i8x16 b = (gg_i8x16)(i64x2){ (int64_t)v, 0 };
+    const gg_i16x8 w = (gg_i16x8)__builtin_shufflevector(b, b, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    const union { gg_i32x4 h[2]; gg_i32x8 v; } r = { {
+        (gg_i32x4)__builtin_shufflevector(w, w, 0, 0, 1, 1, 2, 2, 3, 3) >> 24,
+        (gg_i32x4)__builtin_shufflevector(w, w, 4, 4, 5, 5, 6, 6, 7, 7) >> 24,
+    } };
+    return r.v;
+#else
+    gg_i32x8 r;
+    for (int i = 0; i < 8; i++) r[i] = (int8_t)(v >> 8 * i);
+    return r;
+#endif
+}
+
+GG_INLINE gg_f32x8 gg_int_lanes8(gg_i32x8 v)
+{
+#if GG_LEVEL == 1
+    return (gg_f32x8)_mm256_cvtepi32_ps((__m256i)v);
+#else
+    const union { gg_i32x8 v; gg_i32x4 h[2]; } x = { v };
+    const gg_halves r = { .h = { __builtin_convertvector(x.h[0], gg_f32x4), __builtin_convertvector(x.h[1], gg_f32x4) } };
+    return r.v;
+#endif
+}
+
+GG_INLINE gg_f32x8 gg_grid8(uint64_t v)
+{
+    return gg_int_lanes8(gg_bytes8(v));
+}
+
+/* Negate the bytes whose sign bit is set: complement and add one. Grid values are
+ * 1..127, so the +1 never carries into the next byte. */
+GG_INLINE uint64_t gg_negate8(uint64_t grid, uint8_t signs)
+{
+    const uint64_t mask = gg_iq_sign8[signs];
+    return (grid ^ mask) + (mask & UINT64_C(0x0101010101010101));
+}
+
+/* Eight 2-bit fields of w, lowest first, to bytes 0..3. */
+GG_INLINE uint64_t gg_crumbs8(uint16_t w)
+{
+    uint64_t x = w;
+    x = (x | x << 24) & UINT64_C(0x000000ff000000ff);
+    x = (x | x << 12) & UINT64_C(0x000f000f000f000f);
+    return (x | x << 6) & UINT64_C(0x0303030303030303);
+}
+
+/* Sixteen bytes hold 32 nibbles, the low ones first (value j and j + 16 share a
+ * byte): look them up and scale by s. */
+GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float *out)
+{
+#if GG_LEVEL == 1
+    const __m128i t = _mm_loadu_si128((const __m128i *)(const void *)lut), low = _mm_set1_epi8(15);
+    const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)qs);
+    const __m128i a = _mm_shuffle_epi8(t, _mm_and_si128(q, low));
+    const __m128i b = _mm_shuffle_epi8(t, _mm_and_si128(_mm_srli_epi16(q, 4), low));
+    const gg_f32x8 scale = gg_splat8(s);
+    gg_store8(out, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(a)) * scale);
+    gg_store8(out + 8, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(a, 8))) * scale);
+    gg_store8(out + 16, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(b)) * scale);
+    gg_store8(out + 24, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8))) * scale);
+#else
+    for (int j = 0; j < 16; j++) {
+        out[j] = s * (float)lut[qs[j] & 15];
+        out[j + 16] = s * (float)lut[qs[j] >> 4];
+    }
+#endif
+}
+
+/* The same for eight bytes: sixteen values. */
+GG_INLINE void gg_nibbles16(const uint8_t *qs, const int8_t *lut, float s, float *out)
+{
+#if GG_LEVEL == 1
+    const __m128i t = _mm_loadu_si128((const __m128i *)(const void *)lut), low = _mm_set1_epi8(15);
+    const __m128i q = _mm_loadl_epi64((const __m128i *)(const void *)qs);
+    const __m128i a = _mm_shuffle_epi8(t, _mm_and_si128(q, low));
+    const __m128i b = _mm_shuffle_epi8(t, _mm_and_si128(_mm_srli_epi16(q, 4), low));
+    const gg_f32x8 scale = gg_splat8(s);
+    gg_store8(out, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(a)) * scale);
+    gg_store8(out + 8, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(b)) * scale);
+#else
+    for (int j = 0; j < 8; j++) {
+        out[j] = s * (float)lut[qs[j] & 15];
+        out[j + 8] = s * (float)lut[qs[j] >> 4];
+    }
+#endif
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* iq2.c - IQ2_XXS, IQ2_XS, IQ2_S: 256 values in 66, 74, 82 bytes.
+ *
+ * Eight values at a time are an entry of a grid of positive points and eight
+ * signs. k = 0..7 counts runs of 32 values, l = 0..3 groups of 8 in it, t = 4k + l.
+ *
+ *            0    2                                             66         74        82
+ *   IQ2_XXS  | d  | 8 x { u8 index[4]; u32: sign7 x 4, scale4 }  |
+ *   IQ2_XS   | d  | 32 x u16: index9, sign7                      | u8 s[8]  |
+ *   IQ2_S    | d  | u8 index[32]        34  u8 sign[32]          | u8 hi[8] | u8 s[8] |
+ *
+ *   u32 of a run (IQ2_XXS)                    u16 of a group (IQ2_XS)
+ *    31  28 27    21 20    14 13     7 6     0    15       9 8        0
+ *   | scale | sign 3 | sign 2 | sign 1 | sign 0 | |  sign   |  index   |
+ *
+ *   IQ2_S: index of group t = index[t] | (hi[k] >> 2l & 3) << 8; signs are whole bytes.
+ *   sign7: the eighth sign makes the number of minuses even.
+ *   scale: IQ2_XXS one a run; else s[k], low nibble for l = 0, 1, high for 2, 3.
+ *
+ *   y = (d * (0.5 + scale)) * 0.25 * grid[index][e] * (sign bit e ? -1 : 1)
+ */
+#include "grid.h"
+
+enum { RUNS = 8, XXS_BYTES = 66, XS_BYTES = 74, S_BYTES = 82 };
+
+static float run_scale(float d, uint32_t scale)
+{
+    return d * (0.5f + (float)scale) * 0.25f;
+}
+
+static void decode_iq2_xxs(const uint8_t *b, float *out, size_t nblocks)
+{
+    for (; nblocks > 0; nblocks--, b += XXS_BYTES) {
+        const float d = gg_load_f16(b);
+        for (int k = 0; k < RUNS; k++) {
+            const uint8_t *run = b + 2 + 8 * k;
+            const uint32_t w = gg_load_u32(run + 4);
+            const gg_f32x8 db = gg_splat8(run_scale(d, w >> 28));
+            for (int l = 0; l < 4; l++, out += 8) {
+                const uint8_t signs = gg_iq_sign7[w >> 7 * l & 127];
+                gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2xxs_grid[run[l]], signs)));
+            }
+        }
+    }
+}
+
+static void decode_iq2_xs(const uint8_t *b, float *out, size_t nblocks)
+{
+    for (; nblocks > 0; nblocks--, b += XS_BYTES) {
+        const float d = gg_load_f16(b);
+        const uint8_t *q = b + 2;
+        for (int h = 0; h < 2 * RUNS; h++) {
+            const gg_f32x8 db = gg_splat8(run_scale(d, b[66 + h / 2] >> 4 * (h & 1) & 15u));
+            for (int l = 0; l < 2; l++, out += 8, q += 2) {
+                const uint16_t w = gg_load_u16(q);
+                gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2xs_grid[w & 511], gg_iq_sign7[w >> 9])));
+            }
+        }
+    }
+}
+
+static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
+{
+    for (; nblocks > 0; nblocks--, b += S_BYTES) {
+        const float d = gg_load_f16(b);
+        for (int h = 0; h < 2 * RUNS; h++) {
+            const gg_f32x8 db = gg_splat8(run_scale(d, b[74 + h / 2] >> 4 * (h & 1) & 15u));
+            const unsigned hi = b[66 + h / 2] >> 4 * (h & 1);
+            const uint8_t *q = b + 2 + 2 * h;
+            gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2s_grid[q[0] | (hi & 3) << 8], q[32])));
+            gg_store8(out + 8, db * gg_grid8(gg_negate8(gg_iq2s_grid[q[1] | (hi & 12) << 6], q[33])));
+            out += 16;
+        }
+    }
+}
+
+const gg_codec GG_K(gg_codec_iq2_xxs) = { decode_iq2_xxs, NULL, true };
+const gg_codec GG_K(gg_codec_iq2_xs) = { decode_iq2_xs, NULL, true };
+const gg_codec GG_K(gg_codec_iq2_s) = { decode_iq2_s, NULL, false };

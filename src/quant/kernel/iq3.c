@@ -1,0 +1,56 @@
+/* iq3.c - IQ3_XXS and IQ3_S: 256 values in 98 and 110 bytes.
+ *
+ * Four values at a time are an entry of a grid of positive points; signs apart.
+ * v = 0..63 counts groups of 4 values, k = 0..7 runs of 32 (8 groups).
+ *
+ *            0    2                66          74              106        110
+ *   IQ3_XXS  | d  | u8 index[64]   | u32 w[8]: sign7 x 4, scale4 (as in iq2.c) -> 98
+ *   IQ3_S    | d  | u8 index[64]   | u8 hi[8]  | u8 sign[32]   | u8 s[4]  |
+ *
+ *   IQ3_S: index of group v = index[v] | (hi[k] >> v%8 & 1) << 8;
+ *          scale of run k = nibble k of s, low first.
+ *   IQ3_XXS: sign7 l of run k serves values 8l..8l+7 of it; the eighth sign makes
+ *          the number of minuses even.
+ *
+ *   IQ3_XXS  y = (d * (0.5 + scale)) * 0.5 * grid[index][e] * sign
+ *   IQ3_S    y = (d * (1 + 2 scale)) * grid[index][e] * sign
+ */
+#include "grid.h"
+
+enum { RUNS = 8, XXS_BYTES = 98, S_BYTES = 110 };
+
+static void decode_iq3_xxs(const uint8_t *b, float *out, size_t nblocks)
+{
+    for (; nblocks > 0; nblocks--, b += XXS_BYTES) {
+        const float d = gg_load_f16(b);
+        const uint8_t *q = b + 2;
+        for (int k = 0; k < RUNS; k++) {
+            const uint32_t w = gg_load_u32(b + 66 + 4 * k);
+            const gg_f32x8 db = gg_splat8(d * (0.5f + (float)(w >> 28)) * 0.5f);
+            for (int l = 0; l < 4; l++, out += 8, q += 2) {
+                const uint64_t grid = gg_iq3xxs_grid[q[0]] | (uint64_t)gg_iq3xxs_grid[q[1]] << 32;
+                gg_store8(out, db * gg_grid8(gg_negate8(grid, gg_iq_sign7[w >> 7 * l & 127])));
+            }
+        }
+    }
+}
+
+static void decode_iq3_s(const uint8_t *b, float *out, size_t nblocks)
+{
+    for (; nblocks > 0; nblocks--, b += S_BYTES) {
+        const float d = gg_load_f16(b);
+        const uint8_t *q = b + 2, *sign = b + 74;
+        for (int k = 0; k < RUNS; k++) {
+            const gg_f32x8 db = gg_splat8(d * (float)(1 + 2 * (b[106 + k / 2] >> 4 * (k & 1) & 15)));
+            const unsigned hi = b[66 + k];
+            for (unsigned l = 0; l < 4; l++, out += 8, q += 2) {
+                const uint32_t g0 = gg_iq3s_grid[q[0] | (hi << (8 - 2 * l) & 256)];
+                const uint32_t g1 = gg_iq3s_grid[q[1] | (hi << (7 - 2 * l) & 256)];
+                gg_store8(out, db * gg_grid8(gg_negate8(g0 | (uint64_t)g1 << 32, *sign++)));
+            }
+        }
+    }
+}
+
+const gg_codec GG_K(gg_codec_iq3_xxs) = { decode_iq3_xxs, NULL, false };
+const gg_codec GG_K(gg_codec_iq3_s) = { decode_iq3_s, NULL, false };
