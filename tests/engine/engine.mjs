@@ -15,39 +15,46 @@
 import { fork } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 
-const WINDOW = 192; /* tokens scored together, then the sequence is cleared */
+const WINDOW = 192; /* tokens evaluated together, then the sequence is cleared */
 const CONTEXT = 256; /* the engine rounds up to this anyway */
 const THREADS = 2; /* fixed: sums inside the engine may depend on it */
+const LOG_WAIT_MS = 100; /* the engine's messages come later than its failures */
 
 /* Tabs and line ends would break the output's columns. */
 const oneLine = (s) => JSON.stringify(String(s)).slice(1, -1);
 
 /* ==== Child: the engine ==== */
 
-/* Sum of -log p(next token) over windows of WINDOW tokens: the first token of a
- * window is given, the others are scored. p comes from the logits, all of a
- * window in one evaluation: log p = logit - max - log(sum exp(logit - max)). */
+/* exp of the mean -log p(next token): each token of a window of WINDOW is scored
+ * on its successor, the last one on the first token of the next window, so every
+ * token of the text but the first counts once. p comes from the logits, a window
+ * in one evaluation: log p = logit - max - log(sum exp(logit - max)). */
 async function perplexity(seq, tokens) {
     let nll = 0, scored = 0;
     for (let at = 0; at + 1 < tokens.length; at += WINDOW) {
-        const win = tokens.slice(at, at + WINDOW);
-        const ask = win.map((token, i) => i + 1 === win.length ? token : [token, {
+        const next = tokens.slice(at + 1, at + 1 + WINDOW);
+        const ask = next.map((token, i) => [tokens[at + i], {
             generateNext: {
-                logits: { filter: { tokens: [win[i + 1]], includeMax: true } },
+                /* The greedy choice has the largest logit; the option made for
+                 * that, includeMax, gives nothing in 3.22.1. */
+                logits: { filter: { tokens: [token], includeSelected: true } },
+                options: { temperature: 0 },
                 totalLogitWeight: true
             }
         }]);
         await seq.clearHistory();
         const got = await seq.controlledEvaluate(ask);
-        for (let i = 0; i + 1 < win.length; i++) {
+        for (let i = 0; i < next.length; i++) {
             const { logits, totalLogitWeight } = got[i].next;
             const max = Math.max(...logits.values());
-            nll -= logits.get(win[i + 1]) - max - Math.log(totalLogitWeight);
-            scored++;
+            nll -= logits.get(next[i]) - max - Math.log(totalLogitWeight);
         }
+        scored += next.length;
     }
     if (scored === 0) throw new Error("text is too short to score");
+    if (!Number.isFinite(nll)) throw new Error("the model gives no finite probabilities");
     return { value: Math.exp(nll / scored), scored };
 }
 
@@ -130,8 +137,9 @@ function serve() {
         try {
             answer = { result: await engine.run(job) };
         } catch (err) {
-            const why = [err?.message ?? err, ...engine.notes].join(": ");
             await engine.drop();
+            await setTimeout(LOG_WAIT_MS);
+            const why = [err?.message ?? err, ...engine.notes].join(": ");
             answer = { error: why };
         }
         process.send(answer);
@@ -145,10 +153,12 @@ class Worker {
     #child;
 
     run(job) {
-        this.#child ??= fork(new URL(import.meta.url), ["--serve"], {
-            env: { ...process.env, NODE_LLAMA_CPP_SKIP_DOWNLOAD: "true" },
-            stdio: ["ignore", "ignore", "inherit", "ipc"]
-        });
+        if (!this.#child?.connected) {
+            this.#child = fork(new URL(import.meta.url), ["--serve"], {
+                env: { ...process.env, NODE_LLAMA_CPP_SKIP_DOWNLOAD: "true" },
+                stdio: ["ignore", "ignore", "inherit", "ipc"]
+            });
+        }
         const child = this.#child;
         return new Promise((resolve) => {
             const done = (answer) => {
@@ -158,7 +168,6 @@ class Worker {
             child.once("message", done);
             child.once("error", (err) => done({ error: err.message }));
             child.once("exit", (code, signal) => {
-                this.#child = undefined;
                 done({ error: `the engine died (${signal ?? `exit ${code}`})` });
             });
             child.send(job);
@@ -166,7 +175,7 @@ class Worker {
     }
 
     stop() {
-        this.#child?.disconnect();
+        if (this.#child?.connected) this.#child.disconnect();
     }
 }
 
