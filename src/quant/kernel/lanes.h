@@ -75,16 +75,12 @@ GG_INLINE uint16_t gg_half_encode(float f)
 #if GG_LEVEL == 1
     return _cvtss_sh(f, 0);
 #else
-    uint32_t u = gg_float_bits(f), a = u & 0x7fffffffu, r;
-    if (a > 0x7f800000u)
-        r = 0x7e00u | (a >> 13 & 0x3ffu);
-    else if (a >= 0x477ff000u)
-        r = 0x7c00u;
-    else if (a < 0x38800000u)
-        r = gg_float_bits(gg_bits_float(a) + 0.5f) - 0x3f000000u;
-    else
-        r = (a - (112u << 23) + 0xfffu + (a >> 13 & 1u)) >> 13;
-    return (uint16_t)(u >> 16 & 0x8000u) | (uint16_t)r;
+    uint32_t u = gg_float_bits(f), a = u & 0x7fffffffu;
+    uint32_t nan = 0x7e00u | (a >> 13 & 0x3ffu);
+    uint32_t small = gg_float_bits(gg_bits_float(a) + 0.5f) - 0x3f000000u;
+    uint32_t normal = (a - (112u << 23) + 0xfffu + (a >> 13 & 1u)) >> 13;
+    uint32_t r = a < 0x38800000u ? small : a < 0x477ff000u ? normal : a <= 0x7f800000u ? 0x7c00u : nan;
+    return (uint16_t)((u >> 16 & 0x8000u) | r);
 #endif
 }
 
@@ -111,6 +107,15 @@ GG_INLINE float gg_load_f16(const uint8_t *p)
 GG_INLINE void gg_store_f16(uint8_t *p, float f)
 {
     gg_store_u16(p, gg_half_encode(f));
+}
+
+/* A scale an encoder chose. Scales above f16's range saturate and NaN (weights
+ * beyond reason) becomes 0: finite input must never give a block that decodes to
+ * NaN or Inf. */
+GG_INLINE void gg_store_scale(uint8_t *p, float f)
+{
+    f = f > 65504.0f ? 65504.0f : f < -65504.0f ? -65504.0f : f;
+    gg_store_f16(p, f == f ? f : 0.0f);
 }
 
 /* Eight lanes. */
@@ -158,14 +163,26 @@ GG_INLINE gg_f32x8 gg_abs8(gg_f32x8 v)
     return (gg_f32x8)((gg_i32x8)v & 0x7fffffff);
 }
 
+/* b where a or b is NaN, as the x86 instructions have it. */
+#if GG_LEVEL == 1
+GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b) { return (gg_f32x8)_mm256_min_ps((__m256)a, (__m256)b); }
+GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b) { return (gg_f32x8)_mm256_max_ps((__m256)a, (__m256)b); }
+#else
 GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(a, b), a, b); }
 GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(b, a), a, b); }
+#endif
 
 /* Nearest integer, ties to even, for |v| < 2^22: adding 1.5 * 2^23 leaves the
  * integer in the low bits of the sum. */
 GG_INLINE gg_i32x8 gg_round8(gg_f32x8 v)
 {
     return (gg_i32x8)(v + 12582912.0f) - 0x4b400000;
+}
+
+/* The same as a float, which is what sums want. */
+GG_INLINE gg_f32x8 gg_rint8(gg_f32x8 v)
+{
+    return (v + 12582912.0f) - 12582912.0f;
 }
 
 GG_INLINE int32_t gg_round1(float v)
