@@ -157,17 +157,20 @@ gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_e
 gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims,
                            uint64_t *elements, uint64_t *bytes, gg_error *err)
 {
-    uint64_t row = n_dims > 0 ? dims[0] : 1, rows = 1, row_bytes = 0;
-    gg_status st = gg_row_bytes(dtype, row, &row_bytes, err);
-    if (st != GG_OK) return st;
-    bool zero = row == 0;
+    uint64_t row = n_dims > 0 ? dims[0] : 1, rows = 1, row_bytes = 0, n = 0, total = 0;
+    bool zero = row == 0, wraps = false;
     for (uint32_t i = 1; i < n_dims; i++) zero = zero || dims[i] == 0;
-    for (uint32_t i = 1; i < n_dims && !zero; i++)
-        if (__builtin_mul_overflow(rows, dims[i], &rows)) rows = UINT64_MAX;
-    uint64_t n = 0, total = 0;
-    if (!zero && (rows == UINT64_MAX || __builtin_mul_overflow(rows, row, &n) || n > INT64_MAX ||
-                  __builtin_mul_overflow(rows, row_bytes, &total) || total > INT64_MAX))
-        return gg_fail(err, GG_EFORMAT, "its dimensions multiply to more than 2^63 values or bytes");
+    /* With a zero among them the others may be anything: only their block must fit. */
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    uint64_t checked = zero && info && info->block_elems ? row % info->block_elems : row;
+    gg_status st = gg_row_bytes(dtype, checked, &row_bytes, err);
+    if (st != GG_OK) return st;
+    if (!zero) {
+        for (uint32_t i = 1; i < n_dims; i++) wraps = wraps || __builtin_mul_overflow(rows, dims[i], &rows);
+        wraps = wraps || __builtin_mul_overflow(rows, row, &n) || n > INT64_MAX ||
+                __builtin_mul_overflow(rows, row_bytes, &total) || total > INT64_MAX;
+        if (wraps) return gg_fail(err, GG_EFORMAT, "its dimensions multiply to more than 2^63 values or bytes");
+    }
     if (elements) *elements = n;
     if (bytes) *bytes = total;
     return GG_OK;

@@ -1,0 +1,48 @@
+/* cursor.c - bounded reads. */
+#include "cursor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *err)
+{
+    if (c->size - c->pos >= n) return GG_OK;
+    if (c->more) {
+        gg_status st = c->more(c, n, err);
+        if (st != GG_OK || c->size - c->pos >= n) return st;
+    }
+    gg_fail(err, GG_EFORMAT, "the file ends in %s: %llu bytes wanted, %llu left", what,
+            (unsigned long long)n, (unsigned long long)(c->size - c->pos));
+    gg_fix(err, "fetch the file again: it is cut short or not what it claims to be");
+    return gg_at_offset(err, c->pos);
+}
+
+gg_status gg_cursor_u32(gg_cursor *c, uint32_t *v, const char *what, gg_error *err)
+{
+    gg_status st = gg_cursor_need(c, 4, what, err);
+    if (st != GG_OK) return st;
+    *v = gg_le32(c->base + c->pos);
+    c->pos += 4;
+    return GG_OK;
+}
+
+gg_status gg_cursor_u64(gg_cursor *c, uint64_t *v, const char *what, gg_error *err)
+{
+    gg_status st = gg_cursor_need(c, 8, what, err);
+    if (st != GG_OK) return st;
+    *v = gg_le64(c->base + c->pos);
+    c->pos += 8;
+    return GG_OK;
+}
+
+gg_status gg_cursor_fail(const gg_cursor *c, uint64_t at, gg_error *err, const char *fmt, ...)
+{
+    (void)c;
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    gg_fail(err, GG_EFORMAT, "%s", text);
+    return gg_at_offset(err, at);
+}

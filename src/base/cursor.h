@@ -1,0 +1,55 @@
+/* cursor.h - bounded little-endian reads with the byte offset of every failure.
+ * Internal. All parsing of file bytes goes through here: no struct is ever laid
+ * over input, and no read passes `size`. */
+#ifndef GG_CURSOR_H
+#define GG_CURSOR_H
+
+#include "gg_status.h"
+
+typedef struct gg_cursor gg_cursor;
+struct gg_cursor {
+    const uint8_t *base; /* may move when `more` is called: keep positions, not pointers */
+    uint64_t size;       /* bytes there now */
+    uint64_t pos;
+    /* Fetch until at least `need` bytes are there from pos; NULL when all there is,
+     * is there. On success size - pos >= need. */
+    gg_status (*more)(gg_cursor *c, uint64_t need, gg_error *err);
+    void *ctx;
+};
+
+/* n bytes available from pos? GG_EFORMAT with the offset if the input ends. */
+gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *err);
+
+gg_status gg_cursor_u32(gg_cursor *c, uint32_t *v, const char *what, gg_error *err);
+gg_status gg_cursor_u64(gg_cursor *c, uint64_t *v, const char *what, gg_error *err);
+
+/* A failure at the cursor's position. */
+gg_status gg_cursor_fail(const gg_cursor *c, uint64_t at, gg_error *err, const char *fmt, ...) GG_PRINTF(4, 5);
+
+static inline uint16_t gg_le16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t gg_le32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t gg_le64(const uint8_t *p)
+{
+    return (uint64_t)gg_le32(p) | (uint64_t)gg_le32(p + 4) << 32;
+}
+
+static inline void gg_put_le32(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)v, p[1] = (uint8_t)(v >> 8), p[2] = (uint8_t)(v >> 16), p[3] = (uint8_t)(v >> 24);
+}
+
+static inline void gg_put_le64(uint8_t *p, uint64_t v)
+{
+    gg_put_le32(p, (uint32_t)v);
+    gg_put_le32(p + 4, (uint32_t)(v >> 32));
+}
+
+#endif

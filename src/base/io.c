@@ -1,0 +1,223 @@
+/* io.c - checked reads and writes, and copies that stay in the kernel. */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/sendfile.h>
+#endif
+
+static volatile sig_atomic_t cancel_flag;
+
+void gg_cancel(void)
+{
+    cancel_flag = 1;
+}
+
+gg_status gg_cancelled(gg_error *err)
+{
+    return cancel_flag ? gg_fail(err, GG_ECANCELLED, "interrupted; nothing was left under the output's name") : GG_OK;
+}
+
+/* What to do about a transfer that returned -1: retry, or give up with *st set. */
+static bool try_again(gg_status *st, const char *verb, gg_error *err)
+{
+    if (errno == EINTR) {
+        *st = gg_cancelled(err);
+        return *st == GG_OK;
+    }
+    *st = gg_fail_errno(err, "%s failed", verb);
+    if (errno == ENOSPC || err->sys_errno == ENOSPC) gg_fix(err, "make room on the disk and run again");
+    return false;
+}
+
+gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err)
+{
+    const uint8_t *p = buf;
+    while (n > 0) {
+        gg_status st = gg_cancelled(err);
+        if (st != GG_OK) return st;
+        ssize_t w = write(fd, p, n < GG_CHUNK ? n : GG_CHUNK);
+        if (w < 0) {
+            if (!try_again(&st, "write", err)) return st;
+            continue;
+        }
+        p += w;
+        n -= (size_t)w;
+    }
+    return GG_OK;
+}
+
+gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err)
+{
+    const uint8_t *p = buf;
+    while (n > 0) {
+        gg_status st = gg_cancelled(err);
+        if (st != GG_OK) return st;
+        ssize_t w = pwrite(fd, p, n < GG_CHUNK ? n : GG_CHUNK, (off_t)offset);
+        if (w < 0) {
+            if (!try_again(&st, "write", err)) return st;
+            continue;
+        }
+        p += w;
+        n -= (size_t)w;
+        offset += (uint64_t)w;
+    }
+    return GG_OK;
+}
+
+static gg_status ended(gg_error *err, uint64_t missing)
+{
+    gg_fail(err, GG_EFORMAT, "the input ends %llu bytes early", (unsigned long long)missing);
+    return gg_fix(err, "fetch the file again: it was cut or changed while being read");
+}
+
+gg_status gg_pread_all(int fd, void *buf, size_t n, uint64_t offset, gg_error *err)
+{
+    uint8_t *p = buf;
+    while (n > 0) {
+        gg_status st = gg_cancelled(err);
+        if (st != GG_OK) return st;
+        ssize_t r = pread(fd, p, n < GG_CHUNK ? n : GG_CHUNK, (off_t)offset);
+        if (r < 0) {
+            if (!try_again(&st, "read", err)) return st;
+            continue;
+        }
+        if (r == 0) return ended(err, n);
+        p += r;
+        n -= (size_t)r;
+        offset += (uint64_t)r;
+    }
+    return GG_OK;
+}
+
+gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err)
+{
+    uint8_t *p = buf;
+    *got = 0;
+    while (*got < n) {
+        gg_status st = gg_cancelled(err);
+        if (st != GG_OK) return st;
+        ssize_t r = read(fd, p + *got, n - *got < GG_CHUNK ? n - *got : GG_CHUNK);
+        if (r < 0) {
+            if (!try_again(&st, "read", err)) return st;
+            continue;
+        }
+        if (r == 0) return GG_OK;
+        *got += (size_t)r;
+    }
+    return GG_OK;
+}
+
+/* ---- copies ------------------------------------------------------------- */
+
+typedef struct copy {
+    int in, out;
+    uint64_t in_off, out_off; /* GG_AT_POS = current position */
+    uint64_t left;
+} copy;
+
+static void advance(copy *c, uint64_t n)
+{
+    if (c->in_off != GG_AT_POS) c->in_off += n;
+    if (c->out_off != GG_AT_POS) c->out_off += n;
+    c->left -= n;
+}
+
+#ifdef __linux__
+/* One kernel transfer of at most `n` bytes; -1 with errno as the call set it. */
+typedef ssize_t (*kernel_copy)(copy *c, size_t n);
+
+static ssize_t by_copy_file_range(copy *c, size_t n)
+{
+    off_t i = (off_t)c->in_off, o = (off_t)c->out_off;
+    return copy_file_range(c->in, c->in_off == GG_AT_POS ? NULL : &i,
+                           c->out, c->out_off == GG_AT_POS ? NULL : &o, n, 0);
+}
+
+static ssize_t by_sendfile(copy *c, size_t n)
+{
+    if (c->out_off != GG_AT_POS) return errno = EINVAL, -1;
+    off_t i = (off_t)c->in_off;
+    return sendfile(c->out, c->in, c->in_off == GG_AT_POS ? NULL : &i, n);
+}
+
+static ssize_t by_splice(copy *c, size_t n)
+{
+    off_t i = (off_t)c->in_off, o = (off_t)c->out_off;
+    return splice(c->in, c->in_off == GG_AT_POS ? NULL : &i,
+                  c->out, c->out_off == GG_AT_POS ? NULL : &o, n, SPLICE_F_MOVE);
+}
+
+/* Errors that mean "not between these two", as opposed to a failed transfer. */
+static bool not_here(int e)
+{
+    return e == EINVAL || e == EXDEV || e == ENOSYS || e == EOPNOTSUPP || e == EBADF ||
+           e == EPERM || e == ETXTBSY || e == ESPIPE;
+}
+
+/* GG_OK with c->left > 0: this way does not work here, go on with the next. */
+static gg_status copy_by(copy *c, kernel_copy way, gg_error *err)
+{
+    while (c->left > 0) {
+        gg_status st = gg_cancelled(err);
+        if (st != GG_OK) return st;
+        ssize_t n = way(c, c->left < GG_CHUNK ? (size_t)c->left : GG_CHUNK);
+        if (n > 0) {
+            advance(c, (uint64_t)n);
+        } else if (n == 0) {
+            return GG_OK; /* the end, or a file system that cannot: read() tells which */
+        } else if (not_here(errno)) {
+            return GG_OK;
+        } else if (!try_again(&st, "copy", err)) {
+            return st;
+        }
+    }
+    return GG_OK;
+}
+#endif
+
+static gg_status copy_by_buffer(copy *c, gg_error *err)
+{
+    const size_t size = (size_t)256 << 10;
+    uint8_t *buf = malloc(size);
+    if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
+    gg_status st = GG_OK;
+    while (c->left > 0 && st == GG_OK) {
+        size_t n = c->left < size ? (size_t)c->left : size, got = n;
+        st = c->in_off == GG_AT_POS ? gg_read_some(c->in, buf, n, &got, err)
+                                    : gg_pread_all(c->in, buf, n, c->in_off, err);
+        if (st == GG_OK && got < n) st = ended(err, c->left - got);
+        if (st != GG_OK) break;
+        st = c->out_off == GG_AT_POS ? gg_write_all(c->out, buf, n, err)
+                                     : gg_pwrite_all(c->out, buf, n, c->out_off, err);
+        advance(c, n);
+    }
+    free(buf);
+    return st;
+}
+
+gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err)
+{
+    copy c = { in, out, in_offset, out_offset, n };
+#ifdef __linux__
+    static const kernel_copy ways[] = { by_copy_file_range, by_sendfile, by_splice };
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && c.left > 0; i++) {
+        gg_status st = copy_by(&c, ways[i], err);
+        if (st != GG_OK) return st;
+    }
+#endif
+    return c.left > 0 ? copy_by_buffer(&c, err) : GG_OK;
+}
+
+void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)
+{
+#ifdef __linux__
+    (void)sync_file_range(fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)fd, (void)offset, (void)n;
+#endif
+}

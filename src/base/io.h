@@ -1,0 +1,38 @@
+/* io.h - checked reads, writes and copies on file descriptors. Internal.
+ *
+ * Each call loops over short transfers and EINTR, moves at most a few MiB before
+ * it looks at gg_cancelled, and reports GG_EIO (a system call failed), GG_EFORMAT
+ * (the input ended early) or GG_ECANCELLED. The caller adds the file's name.
+ */
+#ifndef GG_IO_H
+#define GG_IO_H
+
+#include "gg_status.h"
+
+#define GG_CHUNK ((size_t)8 << 20) /* most bytes between two looks at gg_cancelled */
+
+/* Ask every running verb to stop. Async-signal-safe: tools call it from SIGINT. */
+void gg_cancel(void);
+gg_status gg_cancelled(gg_error *err); /* GG_ECANCELLED once gg_cancel was called */
+
+gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err);
+gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
+
+/* Exactly n bytes at offset; GG_EFORMAT if the file ends before. */
+gg_status gg_pread_all(int fd, void *buf, size_t n, uint64_t offset, gg_error *err);
+
+/* Up to n bytes from the current position; *got < n only at the end. */
+gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err);
+
+/* Move n bytes between two descriptors, through the kernel where it can:
+ * copy_file_range (which shares extents on file systems that know how), sendfile
+ * to a pipe or socket, splice from a pipe, and read/write as the last resort.
+ * An offset of GG_AT_POS means "at the current position, which then moves".
+ * GG_EFORMAT when the input ends before n bytes. */
+#define GG_AT_POS UINT64_MAX
+gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err);
+
+/* Start writing out [offset, offset+n) without waiting, where the system can. */
+void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
+
+#endif

@@ -1,0 +1,198 @@
+/* outdir.c - a whole folder that appears under its name only when complete. */
+#include "output.h"
+
+#include "tempname.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct gg_outdir {
+    char *path, *temp;
+    int fd;
+    bool replace; /* an existing folder makes way on commit */
+};
+
+static void outdir_free(gg_outdir *d)
+{
+    if (d->fd >= 0) close(d->fd);
+    free(d->path);
+    free(d->temp);
+    free(d);
+}
+
+/* Organ directories are two folders deep; what lies below 16 levels is left alone. */
+static void remove_at(int dirfd, const char *name, int depth)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || depth > 16) return;
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir) {
+        for (struct dirent *e; (e = readdir(dir));)
+            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) remove_at(fd, e->d_name, depth + 1);
+        closedir(dir);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    unlinkat(dirfd, name, AT_REMOVEDIR);
+}
+
+void gg_remove_tree(const char *path)
+{
+    remove_at(AT_FDCWD, path, 0);
+}
+
+static gg_status check_target(const char *path, bool force, gg_outdir_check may_replace,
+                              bool *replace, gg_error *err)
+{
+    struct stat s;
+    *replace = false;
+    if (lstat(path, &s) != 0) return gg_refuse_existing(path, force, err);
+    if (S_ISDIR(s.st_mode) && rmdir(path) == 0) return GG_OK; /* an empty folder is as good as none */
+    gg_status st = gg_refuse_existing(path, force, err);
+    if (st != GG_OK) return st;
+    if (!S_ISDIR(s.st_mode) || (may_replace && !may_replace(path))) {
+        gg_fail(err, GG_EUSAGE, "is not an organ directory, so --force will not replace it");
+        gg_fix(err, "choose another name or remove it yourself");
+        return gg_at_file(err, path);
+    }
+    *replace = true;
+    return GG_OK;
+}
+
+gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace,
+                         gg_outdir **out, gg_error *err)
+{
+    bool replace;
+    gg_status st = check_target(path, force, may_replace, &replace, err);
+    if (st != GG_OK) return st;
+    gg_outdir *d = calloc(1, sizeof *d);
+    if (!d) return gg_fail(err, GG_ENOMEM, "no memory for an output folder");
+    d->fd = -1;
+    d->replace = replace;
+    d->path = strdup(path);
+    d->temp = gg_temp_name(path);
+    if (!d->path || !d->temp) {
+        outdir_free(d);
+        return gg_fail(err, GG_ENOMEM, "no memory for an output name");
+    }
+    for (size_t n = strlen(d->path); n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
+    if (mkdir(d->temp, 0777) != 0 ||
+        (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+        gg_fail_errno(err, "cannot create a folder beside it");
+        gg_at_file(err, path);
+        rmdir(d->temp);
+        outdir_free(d);
+        return GG_EIO;
+    }
+    *out = d;
+    return GG_OK;
+}
+
+int gg_outdir_fd(const gg_outdir *d)
+{
+    return d->fd;
+}
+
+const char *gg_outdir_path(const gg_outdir *d)
+{
+    return d->temp;
+}
+
+/* Make the folder part of "SUB/NAME". */
+static gg_status make_sub(gg_outdir *d, const char *name, gg_error *err)
+{
+    const char *slash = strchr(name, '/');
+    if (!slash) return GG_OK;
+    char sub[64];
+    size_t n = (size_t)(slash - name);
+    if (n == 0 || n >= sizeof sub || strchr(slash + 1, '/'))
+        return gg_fail(err, GG_EUSAGE, "'%s' is no file name for an organ directory", name);
+    memcpy(sub, name, n);
+    sub[n] = '\0';
+    if (mkdirat(d->fd, sub, 0777) != 0 && errno != EEXIST) return gg_fail_errno(err, "cannot create folder %s", sub);
+    return GG_OK;
+}
+
+gg_status gg_outdir_create(gg_outdir *d, const char *name, int *fd, gg_error *err)
+{
+    gg_status st = make_sub(d, name, err);
+    if (st != GG_OK) return st;
+    *fd = openat(d->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return *fd >= 0 ? GG_OK : gg_fail_errno(err, "cannot create %s", name);
+}
+
+gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_error *err)
+{
+    gg_status st = make_sub(d, name, err);
+    if (st != GG_OK) return st;
+    return linkat(AT_FDCWD, source, d->fd, name, 0) == 0 ? GG_OK : gg_fail_errno(err, "cannot link %s", name);
+}
+
+static gg_status sync_tree(int dirfd, int depth, gg_error *err)
+{
+    int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+    if (!dir) {
+        if (copy >= 0) close(copy);
+        return gg_fail_errno(err, "cannot read the new folder");
+    }
+    rewinddir(dir);
+    gg_status st = GG_OK;
+    for (struct dirent *e; st == GG_OK && (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        int fd = openat(dirfd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        struct stat s;
+        if (fd < 0 || fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot sync %s", e->d_name);
+        else if (S_ISDIR(s.st_mode) && depth == 0) st = sync_tree(fd, 1, err);
+        else if (fsync(fd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync failed");
+        if (fd >= 0) close(fd);
+    }
+    closedir(dir);
+    if (st == GG_OK && fsync(dirfd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync failed");
+    return st;
+}
+
+/* The old folder steps aside under a temporary name and is removed after. */
+static gg_status swap_in(gg_outdir *d, gg_error *err)
+{
+    char *aside = gg_temp_name(d->path);
+    if (!aside) return gg_fail(err, GG_ENOMEM, "no memory for a folder name");
+    gg_status st = GG_OK;
+    if (rename(d->path, aside) != 0) {
+        st = gg_fail_errno(err, "cannot move the old folder aside");
+    } else if (rename(d->temp, d->path) != 0) {
+        st = gg_fail_errno(err, "rename failed");
+        rename(aside, d->path);
+    } else {
+        gg_remove_tree(aside);
+    }
+    free(aside);
+    return st;
+}
+
+gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
+{
+    gg_status st = sync_tree(d->fd, 0, err);
+    if (st == GG_OK) st = d->replace ? swap_in(d, err) : gg_put_in_place(d->temp, d->path, false, err);
+    if (st == GG_OK) st = gg_sync_parent(d->path, err);
+    gg_at_file(err, d->path);
+    if (st != GG_OK) {
+        gg_outdir_abort(d);
+        return st;
+    }
+    outdir_free(d);
+    return GG_OK;
+}
+
+void gg_outdir_abort(gg_outdir *d)
+{
+    if (!d) return;
+    gg_remove_tree(d->temp);
+    outdir_free(d);
+}

@@ -1,0 +1,93 @@
+/* output.c - temporary name, fsync, rename: for one file. */
+#include "output.h"
+
+#include "io.h"
+#include "tempname.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct gg_output {
+    char *path, *temp;
+    int fd;
+    bool force;
+};
+
+static void output_free(gg_output *o)
+{
+    free(o->path);
+    free(o->temp);
+    free(o);
+}
+
+gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error *err)
+{
+    gg_status st = gg_refuse_existing(path, force, err);
+    if (st != GG_OK) return st;
+    gg_output *o = calloc(1, sizeof *o);
+    if (o) o->path = strdup(path);
+    if (o) o->temp = gg_temp_name(path);
+    if (!o || !o->path || !o->temp) {
+        if (o) output_free(o);
+        return gg_fail(err, GG_ENOMEM, "no memory for an output name");
+    }
+    o->force = force;
+    o->fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (o->fd < 0) {
+        gg_fail_errno(err, "cannot create a temporary file beside it");
+        gg_at_file(err, path);
+        output_free(o);
+        return GG_EIO;
+    }
+    *out = o;
+    return GG_OK;
+}
+
+int gg_output_fd(const gg_output *o)
+{
+    return o->fd;
+}
+
+gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err)
+{
+    if (bytes == 0) return GG_OK;
+    int e;
+    do e = posix_fallocate(o->fd, 0, (off_t)bytes);
+    while (e == EINTR && gg_cancelled(err) == GG_OK);
+    if (err->status != GG_OK) return err->status;
+    if (e == ENOSPC || e == EFBIG || e == EDQUOT || e == EIO) {
+        errno = e;
+        gg_fail_errno(err, "no room for %llu bytes", (unsigned long long)bytes);
+        gg_fix(err, "make room, or choose another folder with --output");
+        return gg_at_file(err, o->path);
+    }
+    return GG_OK; /* a file system without allocation: writes will tell */
+}
+
+gg_status gg_output_commit(gg_output *o, gg_error *err)
+{
+    gg_status st = gg_cancelled(err);
+    if (st == GG_OK && fsync(o->fd) != 0 && errno != EINVAL && errno != EROFS)
+        st = gg_fail_errno(err, "fsync failed");
+    if (close(o->fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
+    o->fd = -1;
+    if (st == GG_OK) st = gg_put_in_place(o->temp, o->path, o->force, err);
+    if (st == GG_OK) st = gg_sync_parent(o->path, err);
+    gg_at_file(err, o->path);
+    if (st != GG_OK) unlink(o->temp);
+    output_free(o);
+    return st;
+}
+
+void gg_output_abort(gg_output *o)
+{
+    if (!o) return;
+    close(o->fd);
+    unlink(o->temp);
+    output_free(o);
+}

@@ -1,0 +1,82 @@
+/* parallel.c - a counter and a few threads that draw from it. */
+#include "parallel.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct job {
+    size_t n;
+    gg_task task;
+    void *ctx;
+    atomic_size_t next;
+    atomic_bool stop;
+    pthread_mutex_t lock; /* guards the two below */
+    size_t failed_at;
+    gg_error failure;
+} job;
+
+typedef struct worker {
+    job *j;
+    unsigned id;
+    pthread_t thread;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    job *j = w->j;
+    while (!atomic_load(&j->stop)) {
+        size_t i = atomic_fetch_add(&j->next, 1);
+        if (i >= j->n) break;
+        gg_error err = GG_ERROR_INIT;
+        gg_status st = j->task(j->ctx, i, w->id, &err);
+        if (st == GG_OK) continue;
+        if (err.status == GG_OK) gg_fail(&err, st, "%s", gg_status_text(st));
+        atomic_store(&j->stop, true);
+        pthread_mutex_lock(&j->lock);
+        if (i < j->failed_at) {
+            j->failed_at = i;
+            j->failure = err;
+        }
+        pthread_mutex_unlock(&j->lock);
+    }
+    return NULL;
+}
+
+unsigned gg_thread_count(void)
+{
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        int n = CPU_COUNT(&set);
+        if (n > 0) return (unsigned)n;
+    }
+#endif
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
+}
+
+gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_error *err)
+{
+    if (threads == 0) threads = gg_thread_count();
+    if (threads > n) threads = n > 0 ? (unsigned)n : 1;
+    job j = { .n = n, .task = task, .ctx = ctx, .failed_at = SIZE_MAX, .failure = GG_ERROR_INIT };
+    worker *w = calloc(threads, sizeof *w);
+    if (!w) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", threads);
+    pthread_mutex_init(&j.lock, NULL);
+    unsigned started = 0;
+    for (unsigned t = 0; t < threads; t++) w[t] = (worker){ .j = &j, .id = t };
+    /* The caller is worker 0; a thread that cannot start is simply not there. */
+    for (unsigned t = 1; t < threads; t++, started++)
+        if (pthread_create(&w[t].thread, NULL, work, &w[t]) != 0) break;
+    work(&w[0]);
+    for (unsigned t = 1; t <= started; t++) pthread_join(w[t].thread, NULL);
+    pthread_mutex_destroy(&j.lock);
+    free(w);
+    if (j.failed_at == SIZE_MAX) return GG_OK;
+    gg_error_merge(err, &j.failure);
+    return j.failure.status;
+}

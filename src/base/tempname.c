@@ -1,0 +1,72 @@
+/* tempname.c - temporary names beside the final ones, and the move into place. */
+#include "tempname.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Length of the folder part with its slash; "a/b/" counts as "b" in "a/". */
+static size_t folder_len(const char *path, size_t *end)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    *end = n;
+    while (n > 0 && path[n - 1] != '/') n--;
+    return n;
+}
+
+char *gg_temp_name(const char *path)
+{
+    static atomic_uint counter;
+    size_t end, dir = folder_len(path, &end);
+    size_t base = end - dir > 180 ? 180 : end - dir; /* keep within NAME_MAX */
+    size_t size = dir + base + 48;
+    char *temp = malloc(size);
+    if (temp)
+        snprintf(temp, size, "%.*s.%.*s.%ld-%u.tmp", (int)dir, path, (int)base, path + dir,
+                 (long)getpid(), atomic_fetch_add(&counter, 1));
+    return temp;
+}
+
+gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
+{
+    struct stat s;
+    if (path[0] == '\0') return gg_fail(err, GG_EUSAGE, "the output's name is empty");
+    if (force || lstat(path, &s) != 0) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "exists already");
+    gg_fix(err, "choose another name, or add --force to replace it");
+    return gg_at_file(err, path);
+}
+
+gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_error *err)
+{
+#ifdef RENAME_NOREPLACE
+    if (!force) {
+        if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return GG_OK;
+        if (errno == EEXIST) return gg_refuse_existing(path, false, err);
+        if (errno != EINVAL && errno != ENOSYS) return gg_fail_errno(err, "rename failed");
+    }
+#else
+    (void)force;
+#endif
+    return rename(temp, path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
+}
+
+gg_status gg_sync_parent(const char *path, gg_error *err)
+{
+    size_t end, dir = folder_len(path, &end);
+    char *parent = dir > 0 ? strndup(path, dir) : strdup(".");
+    if (!parent) return gg_fail(err, GG_ENOMEM, "no memory for a folder name");
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(parent);
+    if (fd < 0) return GG_OK; /* a folder we may write but not read: nothing to do */
+    gg_status st = GG_OK;
+    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS) st = gg_fail_errno(err, "fsync of the folder failed");
+    close(fd);
+    return st;
+}

@@ -1,0 +1,183 @@
+/* gguf_meta.c - the ordered list of key-values: find, set, delete, typed reads. */
+#include "gguf.h"
+
+#include "../base/cursor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A copied key and its data live in one block of the list's chain. */
+typedef struct block {
+    struct block *next;
+    uint8_t bytes[];
+} block;
+
+void gg_meta_free(gg_meta *meta)
+{
+    for (block *b = meta->owned; b;) {
+        block *next = b->next;
+        free(b);
+        b = next;
+    }
+    free(meta->kv);
+    *meta = (gg_meta)GG_META_INIT;
+}
+
+static gg_kv *find(const gg_meta *meta, const char *key, size_t key_len)
+{
+    for (size_t i = 0; i < meta->n; i++)
+        if (meta->kv[i].key_len == key_len && memcmp(meta->kv[i].key, key, key_len) == 0) return &meta->kv[i];
+    return NULL;
+}
+
+const gg_kv *gg_meta_find(const gg_meta *meta, const char *key)
+{
+    return find(meta, key, strlen(key));
+}
+
+static gg_status append(gg_meta *meta, gg_kv **slot, gg_error *err)
+{
+    if (meta->n == meta->cap) {
+        size_t cap = meta->cap ? meta->cap * 2 : 32;
+        gg_kv *grown = cap > SIZE_MAX / sizeof *grown ? NULL : realloc(meta->kv, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for %zu metadata keys", cap);
+        meta->kv = grown;
+        meta->cap = cap;
+    }
+    *slot = &meta->kv[meta->n++];
+    return GG_OK;
+}
+
+gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err)
+{
+    bool arr = kv->type == GG_TYPE_ARR;
+    if (kv->key_len == 0 || kv->type >= GG_TYPE_COUNT ||
+        (arr && (kv->elem_type >= GG_TYPE_COUNT || kv->elem_type == GG_TYPE_ARR)))
+        return gg_fail(err, GG_EUSAGE, "a metadata key needs a name and a type that files can hold");
+    block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
+    if (!b) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
+    gg_kv copy = *kv;
+    memcpy(b->bytes, kv->key, kv->key_len);
+    if (kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
+    copy.key = (const char *)b->bytes;
+    copy.data = b->bytes + kv->key_len;
+    gg_kv *slot = find(meta, kv->key, kv->key_len);
+    if (!slot && append(meta, &slot, err) != GG_OK) {
+        free(b);
+        return err->status;
+    }
+    b->next = meta->owned;
+    meta->owned = b;
+    *slot = copy;
+    return GG_OK;
+}
+
+gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err)
+{
+    uint8_t le[4];
+    gg_put_le32(le, value);
+    gg_kv kv = { key, strlen(key), GG_TYPE_U32, 0, 1, le, sizeof le };
+    return gg_meta_set(meta, &kv, err);
+}
+
+gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len, gg_error *err)
+{
+    gg_kv kv = { key, strlen(key), GG_TYPE_STR, 0, 1, (const uint8_t *)text, len };
+    return gg_meta_set(meta, &kv, err);
+}
+
+bool gg_meta_delete(gg_meta *meta, const char *key)
+{
+    gg_kv *kv = find(meta, key, strlen(key));
+    if (!kv) return false;
+    size_t at = (size_t)(kv - meta->kv);
+    memmove(kv, kv + 1, (meta->n - at - 1) * sizeof *kv);
+    meta->n--;
+    return true;
+}
+
+gg_status gg_meta_copy(gg_meta *to, const gg_meta *from, gg_error *err)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        gg_kv *slot;
+        const gg_kv *kv = &from->kv[i];
+        gg_status st = append(to, &slot, err);
+        if (st != GG_OK) return st;
+        block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
+        if (!b) {
+            to->n--;
+            return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
+        }
+        memcpy(b->bytes, kv->key, kv->key_len);
+        if (kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
+        *slot = *kv;
+        slot->key = (const char *)b->bytes;
+        slot->data = b->bytes + kv->key_len;
+        b->next = to->owned;
+        to->owned = b;
+    }
+    return GG_OK;
+}
+
+static bool nonnegative(int64_t v, uint64_t *out)
+{
+    *out = (uint64_t)v;
+    return v >= 0;
+}
+
+bool gg_kv_u64(const gg_kv *kv, uint64_t *value)
+{
+    if (!kv) return false;
+    switch (kv->type) {
+    case GG_TYPE_U8: return *value = kv->data[0], true;
+    case GG_TYPE_BOOL: return *value = kv->data[0] != 0, true;
+    case GG_TYPE_U16: return *value = gg_le16(kv->data), true;
+    case GG_TYPE_U32: return *value = gg_le32(kv->data), true;
+    case GG_TYPE_U64: return *value = gg_le64(kv->data), true;
+    case GG_TYPE_I8: return nonnegative((int8_t)kv->data[0], value);
+    case GG_TYPE_I16: return nonnegative((int16_t)gg_le16(kv->data), value);
+    case GG_TYPE_I32: return nonnegative((int32_t)gg_le32(kv->data), value);
+    case GG_TYPE_I64: return nonnegative((int64_t)gg_le64(kv->data), value);
+    default: return false;
+    }
+}
+
+bool gg_kv_f32(const gg_kv *kv, float *value)
+{
+    if (!kv || kv->type != GG_TYPE_F32) return false;
+    uint32_t bits = gg_le32(kv->data);
+    memcpy(value, &bits, sizeof bits);
+    return true;
+}
+
+bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len)
+{
+    if (!kv || kv->type != GG_TYPE_STR) return false;
+    *text = (const char *)kv->data;
+    *len = kv->size;
+    return true;
+}
+
+bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len)
+{
+    if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR || *pos + 8 > kv->size) return false;
+    uint64_t n = gg_le64(kv->data + *pos);
+    if (n > kv->size - *pos - 8) return false;
+    *text = (const char *)kv->data + *pos + 8;
+    *len = (size_t)n;
+    *pos += 8 + n;
+    return true;
+}
+
+gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *err)
+{
+    const gg_kv *kv = gg_meta_find(meta, "general.alignment");
+    *alignment = GG_DEFAULT_ALIGNMENT;
+    if (!kv) return GG_OK;
+    if (kv->type != GG_TYPE_U32)
+        return gg_fail(err, GG_EFORMAT, "general.alignment is of type %s, not u32", gg_type_name(kv->type));
+    *alignment = gg_le32(kv->data);
+    if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
+        return gg_fail(err, GG_EFORMAT, "general.alignment is %llu, no power of two", (unsigned long long)*alignment);
+    return GG_OK;
+}
