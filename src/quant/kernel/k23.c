@@ -23,11 +23,11 @@ static void decode_q2_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 84) {
         float d = gg_load_f16(b + 80), m = gg_load_f16(b + 82);
+#pragma GCC unroll 16
         for (int k = 0; k < 16; k++, out += 16) {
-            const uint8_t *q = b + 16 + 32 * (k / 8) + 16 * (k % 2);
-            int shift = 2 * (k % 8 / 2);
+            gg_u8x16 q = gg_load_u8x16(b + 16 + 32 * (k / 8) + 16 * (k % 2));
             float scale = d * (float)(b[k] & 15), min = m * (float)(b[k] >> 4);
-            for (int i = 0; i < 16; i++) out[i] = scale * (float)(q[i] >> shift & 3) - min;
+            gg_affine16(out, q >> 2 * (k % 8 / 2) & 3, scale, -min);
         }
     }
 }
@@ -47,12 +47,12 @@ static void decode_q3_k(const uint8_t *b, float *restrict out, size_t nblocks)
         float d = gg_load_f16(b + 108);
         int8_t scale[16];
         q3_unpack_scales(b + 96, scale);
+#pragma GCC unroll 16
         for (int k = 0; k < 16; k++, out += 16) {
-            const uint8_t *q = b + 32 + 32 * (k / 8) + 16 * (k % 2), *h = b + 16 * (k % 2);
-            int shift = 2 * (k % 8 / 2), bit = k / 2;
-            float dl = d * (float)scale[k];
-            for (int i = 0; i < 16; i++)
-                out[i] = dl * (float)(((q[i] >> shift & 3) | (h[i] >> bit & 1) << 2) - 4);
+            gg_u8x16 q = gg_load_u8x16(b + 32 + 32 * (k / 8) + 16 * (k % 2));
+            gg_u8x16 h = gg_load_u8x16(b + 16 * (k % 2));
+            q = (q >> 2 * (k % 8 / 2) & 3) | (h >> k / 2 & 1) << 2;
+            gg_scaled16(out, q - 4, d * (float)scale[k]);
         }
     }
 }

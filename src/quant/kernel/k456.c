@@ -68,21 +68,16 @@ static void decode_q5_k(const uint8_t *b, float *restrict out, size_t nblocks)
     }
 }
 
-static inline void decode_q6_16(const uint8_t *low, int low_shift, const uint8_t *high, int high_shift,
-                                float d, float *restrict out)
-{
-    for (int i = 0; i < 16; i++)
-        out[i] = d * (float)(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);
-}
-
 static void decode_q6_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 210) {
         float d = gg_load_f16(b + 208);
+#pragma GCC unroll 16
         for (int k = 0; k < 16; k++, out += 16) {
             int a = k / 8, g = k % 8 / 2, l = 16 * (k % 2);
-            decode_q6_16(b + 64 * a + 32 * (g & 1) + l, g < 2 ? 0 : 4, b + 128 + 32 * a + l, 2 * g,
-                         d * (float)(int8_t)b[192 + k], out);
+            gg_u8x16 low = gg_load_u8x16(b + 64 * a + 32 * (g & 1) + l) >> (g < 2 ? 0 : 4) & 15;
+            gg_u8x16 high = gg_load_u8x16(b + 128 + 32 * a + l) >> 2 * g & 3;
+            gg_scaled16(out, (low | high << 4) - 32, d * (float)(int8_t)b[192 + k]);
         }
     }
 }

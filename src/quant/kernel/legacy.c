@@ -15,23 +15,24 @@
 
 enum { N = 32, H = 16 };
 
-/* The fifth bits as 0 or 16 a value. Testing against a table of bits vectorizes
- * where a shift by the lane's index would not (SSE2 has none). */
-static inline void spread_high_bits(uint32_t bits, uint8_t high[N])
+/* Sixteen of the fifth bits as 0 or 16 a value. Bytes are tested against a table
+ * of bits, because SSE2 cannot shift each lane by its own count. */
+static inline gg_u8x16 high_bits(const uint8_t *p)
 {
-    static const uint8_t bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
-    for (int b = 0; b < 4; b++)
-        for (int i = 0; i < 8; i++) high[8 * b + i] = (bits >> 8 * b & bit[i]) != 0 ? 16 : 0;
+    const gg_u8x16 bit = { 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128 };
+    const uint64_t spread = UINT64_C(0x0101010101010101), half[2] = { p[0] * spread, p[1] * spread };
+    gg_u8x16 v;
+    memcpy(&v, half, sizeof v);
+    return (gg_u8x16)((v & bit) == bit) & 16;
 }
 
 static void decode_q4_0(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 18, out += N) {
         float d = gg_load_f16(b);
-        for (int j = 0; j < H; j++) {
-            out[j] = (float)((b[2 + j] & 15) - 8) * d;
-            out[j + H] = (float)((b[2 + j] >> 4) - 8) * d;
-        }
+        gg_u8x16 q = gg_load_u8x16(b + 2);
+        gg_scaled16(out, (q & 15) - 8, d);
+        gg_scaled16(out + H, (q >> 4) - 8, d);
     }
 }
 
@@ -39,10 +40,9 @@ static void decode_q4_1(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 20, out += N) {
         float d = gg_load_f16(b), m = gg_load_f16(b + 2);
-        for (int j = 0; j < H; j++) {
-            out[j] = (float)(b[4 + j] & 15) * d + m;
-            out[j + H] = (float)(b[4 + j] >> 4) * d + m;
-        }
+        gg_u8x16 q = gg_load_u8x16(b + 4);
+        gg_affine16(out, q & 15, d, m);
+        gg_affine16(out + H, q >> 4, d, m);
     }
 }
 
@@ -50,12 +50,9 @@ static void decode_q5_0(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 22, out += N) {
         float d = gg_load_f16(b);
-        uint8_t high[N];
-        spread_high_bits(gg_load_u32(b + 2), high);
-        for (int j = 0; j < H; j++) {
-            out[j] = (float)(((b[6 + j] & 15) | high[j]) - 16) * d;
-            out[j + H] = (float)((b[6 + j] >> 4 | high[j + H]) - 16) * d;
-        }
+        gg_u8x16 q = gg_load_u8x16(b + 6);
+        gg_scaled16(out, ((q & 15) | high_bits(b + 2)) - 16, d);
+        gg_scaled16(out + H, ((q >> 4) | high_bits(b + 4)) - 16, d);
     }
 }
 
@@ -63,12 +60,9 @@ static void decode_q5_1(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 24, out += N) {
         float d = gg_load_f16(b), m = gg_load_f16(b + 2);
-        uint8_t high[N];
-        spread_high_bits(gg_load_u32(b + 4), high);
-        for (int j = 0; j < H; j++) {
-            out[j] = (float)((b[8 + j] & 15) | high[j]) * d + m;
-            out[j + H] = (float)(b[8 + j] >> 4 | high[j + H]) * d + m;
-        }
+        gg_u8x16 q = gg_load_u8x16(b + 8);
+        gg_affine16(out, (q & 15) | high_bits(b + 4), d, m);
+        gg_affine16(out + H, (q >> 4) | high_bits(b + 6), d, m);
     }
 }
 

@@ -58,17 +58,11 @@ static void encode_bf16(const float *x, uint8_t *out, size_t n, const float *ima
     for (size_t i = 0; i < n; i++) gg_store_u16(out + 2 * i, gg_bf16_encode(x[i]));
 }
 
-static uint64_t load_u64(const uint8_t *p)
-{
-    return gg_load_u32(p) | (uint64_t)gg_load_u32(p + 4) << 32;
-}
-
 static void decode_f64(const uint8_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        uint64_t u = load_u64(in + 8 * i);
         double v;
-        memcpy(&v, &u, sizeof v);
+        memcpy(&v, in + 8 * i, sizeof v);
         out[i] = (float)v;
     }
 }
@@ -78,10 +72,7 @@ static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imat
     (void)imatrix;
     for (size_t i = 0; i < n; i++) {
         double v = (double)x[i];
-        uint64_t u;
-        memcpy(&u, &v, sizeof u);
-        gg_store_u32(out + 8 * i, (uint32_t)u);
-        gg_store_u32(out + 8 * i + 4, (uint32_t)(u >> 32));
+        memcpy(out + 8 * i, &v, sizeof v);
     }
 }
 
@@ -102,7 +93,11 @@ static void decode_i32(const uint8_t *in, float *out, size_t n)
 
 static void decode_i64(const uint8_t *in, float *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) out[i] = (float)(int64_t)load_u64(in + 8 * i);
+    for (size_t i = 0; i < n; i++) {
+        int64_t v;
+        memcpy(&v, in + 8 * i, sizeof v);
+        out[i] = (float)v;
+    }
 }
 
 const gg_codec GG_K(gg_codec_f32) = { decode_f32, encode_f32, false };
