@@ -1,0 +1,37 @@
+/* compare.c - how far two tensors are apart. */
+#include "gg_numeric.h"
+
+#include "nkernel.h"
+
+#include <math.h>
+
+void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n)
+{
+    GG_PICK(nk_compare)(acc, a, b, n);
+}
+
+void gg_compare_merge(gg_compare *acc, const gg_compare *next)
+{
+    acc->n += next->n;
+    acc->nonfinite += next->nonfinite;
+    acc->differing += next->differing;
+    acc->dot += next->dot;
+    acc->aa += next->aa;
+    acc->bb += next->bb;
+    acc->diff2 += next->diff2;
+    if (next->maxabs > acc->maxabs) acc->maxabs = next->maxabs;
+}
+
+gg_compare_result gg_compare_finish(const gg_compare *acc)
+{
+    gg_compare_result r = { 1.0, 0.0, acc->maxabs, acc->differing == 0 };
+    if (acc->aa > 0 && acc->bb > 0) {
+        double c = acc->dot / (sqrt(acc->aa) * sqrt(acc->bb));
+        r.cosine = c > 1 ? 1 : c < -1 ? -1 : c;
+        r.rel_l2 = sqrt(acc->diff2 / acc->aa);
+    } else if (acc->aa > 0 || acc->bb > 0) {
+        r.cosine = 0.0;
+        r.rel_l2 = 1.0;
+    }
+    return r;
+}

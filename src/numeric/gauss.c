@@ -1,0 +1,62 @@
+/* gauss.c - the null model: deterministic Gaussian noise.
+ *
+ * Marsaglia's polar method: (u, v) uniform in the unit disc, s = u^2 + v^2, gives
+ * two independent Gaussians u f, v f with f = sqrt(-2 ln s / s). Uniforms come from
+ * xoshiro256++ (Blackman and Vigna), its state from splitmix64. Only + - * / and
+ * sqrt are used, all correctly rounded by IEEE 754: the same bits everywhere.
+ */
+#include "gg_numeric.h"
+
+#include "ownlog.h"
+
+#include <math.h>
+
+typedef struct xoshiro {
+    uint64_t s[4];
+} xoshiro;
+
+static uint64_t splitmix(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t rotate(uint64_t x, int k)
+{
+    return x << k | x >> (64 - k);
+}
+
+static uint64_t next(xoshiro *g)
+{
+    uint64_t *s = g->s, result = rotate(s[0] + s[3], 23) + s[0], t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotate(s[3], 45);
+    return result;
+}
+
+/* 32 bits to the middle of one of 2^32 cells of (-1, 1): never 0, symmetric. */
+static double uniform(uint32_t bits)
+{
+    return ((double)bits + 0.5) * 0x1p-31 - 1.0;
+}
+
+void gg_gauss_fill(float *out, size_t n, uint64_t seed)
+{
+    xoshiro g;
+    for (int i = 0; i < 4; i++) g.s[i] = splitmix(&seed);
+    size_t i = 0;
+    while (i < n) {
+        uint64_t r = next(&g);
+        double u = uniform((uint32_t)(r >> 32)), v = uniform((uint32_t)r), s = u * u + v * v;
+        if (s >= 1.0) continue;
+        double f = sqrt(-2.0 * own_log(s) / s);
+        out[i++] = (float)(u * f);
+        if (i < n) out[i++] = (float)(v * f);
+    }
+}

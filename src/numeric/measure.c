@@ -1,0 +1,105 @@
+/* measure.c - moments, entropy, gap variation and dimension of an array of values. */
+#include "gg_numeric.h"
+
+#include "nkernel.h"
+#include "ownlog.h"
+#include "sort.h"
+
+#include <math.h>
+#include <string.h>
+
+size_t gg_measure_scratch(size_t n)
+{
+    return n > (SIZE_MAX - 64) / 8 ? SIZE_MAX : 8 * n + 64;
+}
+
+/* Shannon entropy in bits. The counts of n values sum to n. */
+static double entropy_bits(const uint64_t *count, size_t bins, double n)
+{
+    double h = 0;
+    for (size_t b = 0; b < bins; b++)
+        if (count[b]) h += (double)count[b] * (own_log(n) - own_log((double)count[b]));
+    return h / (n * OWN_LN2);
+}
+
+static void halve(uint64_t *count, size_t bins)
+{
+    for (size_t b = 0; b < bins / 2; b++) count[b] = count[2 * b] + count[2 * b + 1];
+}
+
+/* Entropy at 1024, 512, ... 16 bins; the slope by least squares over the logs. */
+static void from_histogram(uint64_t *count, double n, gg_measure *out)
+{
+    double steps = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    double x = 10; /* log2 of the bins */
+    for (size_t bins = GG_DIM_BINS_MAX; bins >= GG_DIM_BINS_MIN; bins /= 2, x -= 1) {
+        double y = entropy_bits(count, bins, n);
+        if (bins == GG_BINS) out->entropy = y / 8;
+        steps += 1;
+        sx += x;
+        sy += y;
+        sxx += x * x;
+        sxy += x * y;
+        halve(count, bins);
+    }
+    out->dimension = (steps * sxy - sx * sy) / (steps * sxx - sx * sx);
+}
+
+/* C: std / mean of the gaps. Their mean is range / (n - 1) whatever the values. */
+static double gap_cv(const float *x, size_t n, double range, nk_key *keys, nk_key *tmp)
+{
+    double gaps = (double)(n - 1), mean = range / gaps;
+    GG_PICK(nk_keys)(x, n, keys);
+    double sum = GG_PICK(nk_gaps)(gg_sort_keys(keys, n, tmp), n, mean);
+    return sqrt(sum / gaps) / mean;
+}
+
+static size_t copy_finite(const float *x, size_t n, float *out)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[kept] = x[i];
+        kept += isfinite(x[i]) != 0;
+    }
+    return kept;
+}
+
+static void measure_finite(const float *x, size_t n, nk_key *keys, nk_key *tmp, gg_measure *out)
+{
+    uint64_t count[GG_DIM_BINS_MAX] = { 0 };
+    nk_range r = GG_PICK(nk_range)(x, n);
+    double range = (double)r.max - (double)r.min;
+    out->min = (double)r.min;
+    out->max = (double)r.max;
+    out->mean = range > 0 ? r.sum / (double)n : out->min;
+    if (!(range > 0)) return;
+    nk_central c = GG_PICK(nk_central)(x, n, out->mean);
+    double m2 = c.m2 / (double)n, m4 = c.m4 / (double)n;
+    out->std = sqrt(m2);
+    if (m2 > 0) out->kurtosis = m4 / (m2 * m2) - 3.0;
+    GG_PICK(nk_histogram)(x, n, out->min, range, count);
+    from_histogram(count, (double)n, out);
+    out->cv = gap_cv(x, n, range, keys, tmp);
+    out->theta = gg_theta(out->entropy, out->kurtosis, out->cv);
+    out->signal = sin(out->theta * (3.14159265358979323846 / 180.0));
+}
+
+void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure *out)
+{
+    memset(out, 0, sizeof *out);
+    out->sampled = n;
+    uintptr_t skew = (uintptr_t)scratch & 63;
+    char *base = (char *)scratch + (skew ? 64 - skew : 0);
+    nk_key *keys = (nk_key *)(void *)base, *tmp = keys + n;
+    size_t bad = GG_PICK(nk_nonfinite)(values, n);
+    out->nonfinite = bad;
+    if (n == bad) return;
+    if (bad) {
+        /* keys are made from the copy in place, see gg_sort_floats; the copy needs one
+         * slot more than it keeps while it runs, which n > kept gives */
+        float *kept = (float *)(void *)base;
+        n = copy_finite(values, n, kept);
+        values = kept;
+    }
+    measure_finite(values, n, keys, tmp, out);
+}

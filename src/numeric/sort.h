@@ -1,0 +1,11 @@
+/* sort.h - inside the numeric layer: sorting of 32-bit keys. */
+#ifndef GG_SORT_H
+#define GG_SORT_H
+
+#include "nkernel.h"
+
+/* Sort n keys ascending, with n more as scratch. Returns whichever of the two holds
+ * the result; the other's contents are undefined. */
+nk_key *gg_sort_keys(nk_key *keys, size_t n, nk_key *tmp);
+
+#endif
