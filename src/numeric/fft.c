@@ -1,0 +1,213 @@
+/* fft.c - plans of the real FFT: factors, tables, and Bluestein's chirp.
+ *
+ * Bluestein turns a length with a large prime factor into a convolution of a length
+ * m >= 2n - 1 of our choice: with c[k] = e^(-pi i k^2 / n),
+ *     X[k] = c[k] sum over j of (x[j] c[j]) conj(c[k - j]).
+ */
+#include "fft_core.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LENGTH ((size_t)1 << 28)
+#define PI 3.14159265358979323846
+
+struct gg_fft_plan {
+    size_t n;
+    fft_core core;  /* of n, or of the convolution */
+    bool bluestein;
+    float *chirp;   /* n x {re, im} */
+    float *kernel;  /* transform of conj(chirp), wrapped around, / m: m x {re, im} */
+};
+
+/* {re, im} of e^(-2 pi i k / n), k < n. */
+static void root_of_unity(float *out, uint64_t k, uint64_t n)
+{
+    double angle = 2.0 * PI * (double)k / (double)n;
+    out[0] = (float)cos(angle);
+    out[1] = (float)-sin(angle);
+}
+
+static size_t largest_factor(size_t n)
+{
+    size_t top = 1;
+    for (size_t f = 2; f * f <= n; f++)
+        while (n % f == 0) top = f, n /= f;
+    return n > top ? n : top;
+}
+
+/* The least 2^a 3^b 5^c that is no less than `least`. */
+static size_t smooth_length(size_t least)
+{
+    size_t best = 1;
+    while (best < least) best *= 2;
+    for (size_t five = 1; five < best; five *= 5) {
+        for (size_t three = five; three < best; three *= 3) {
+            size_t m = three;
+            while (m < least) m *= 2;
+            if (m < best) best = m;
+        }
+    }
+    return best;
+}
+
+static unsigned find_steps(fft_core *core, size_t n)
+{
+    static const size_t radices[] = { 4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31 };
+    unsigned steps = 0;
+    size_t done = 1;
+    for (size_t r = 0; r < sizeof radices / sizeof *radices; r++) {
+        while (n > 1 && n % radices[r] == 0) {
+            n /= radices[r];
+            core->step[steps++] = (fft_step){ radices[r], n, done, NULL, NULL };
+            done *= radices[r];
+        }
+    }
+    return steps;
+}
+
+static gg_status core_init(fft_core *core, size_t n, gg_error *err)
+{
+    core->n = n;
+    core->steps = find_steps(core, n);
+    size_t floats = 0;
+    for (unsigned i = 0; i < core->steps; i++)
+        floats += 2 * (core->step[i].radix - 1) * core->step[i].ido + 2 * core->step[i].radix;
+    core->table = malloc((floats + 1) * sizeof *core->table);
+    if (!core->table) return gg_fail(err, GG_ENOMEM, "no memory for an FFT of length %zu", n);
+    float *at = core->table;
+    for (unsigned i = 0; i < core->steps; i++) {
+        fft_step *s = &core->step[i];
+        s->twiddle = at;
+        for (size_t c = 0; c < s->ido; c++)
+            for (size_t j = 1; j < s->radix; j++, at += 2) root_of_unity(at, c * j * s->l1, n);
+        s->root = at;
+        for (size_t j = 0; j < s->radix; j++, at += 2) root_of_unity(at, j, s->radix);
+    }
+    return GG_OK;
+}
+
+/* The transform of the wrapped conjugate chirp, by the kernel itself, in lane 0. */
+static gg_status bluestein_init(gg_fft_plan *p, gg_error *err)
+{
+    size_t n = p->n, m = p->core.n;
+    fft_point *a = aligned_alloc(64, 2 * m * sizeof *a), *b = a + m;
+    p->chirp = malloc(2 * n * sizeof *p->chirp);
+    p->kernel = malloc(2 * m * sizeof *p->kernel);
+    if (!a || !p->chirp || !p->kernel) {
+        free(a);
+        return gg_fail(err, GG_ENOMEM, "no memory for an FFT of length %zu", n);
+    }
+    memset(a, 0, m * sizeof *a);
+    for (size_t k = 0; k < n; k++) {
+        float *c = p->chirp + 2 * k;
+        root_of_unity(c, (uint64_t)k * k % (2 * n), 2 * n);
+        a[k].re[0] = c[0], a[k].im[0] = -c[1];
+        if (k) a[m - k] = a[k];
+    }
+    const fft_point *f = GG_PICK(nk_fft_run)(&p->core, a, b) ? b : a;
+    for (size_t k = 0; k < m; k++) {
+        p->kernel[2 * k] = (float)((double)f[k].re[0] / (double)m);
+        p->kernel[2 * k + 1] = (float)((double)f[k].im[0] / (double)m);
+    }
+    free(a);
+    return GG_OK;
+}
+
+gg_fft_plan *gg_fft_plan_new(size_t n, gg_error *err)
+{
+    if (n == 0) {
+        gg_fail(err, GG_EUSAGE, "an FFT of length 0");
+        return NULL;
+    }
+    if (n > MAX_LENGTH) {
+        gg_fail(err, GG_EUNSUPPORTED, "an FFT of length %zu: the longest is %zu", n, MAX_LENGTH);
+        return NULL;
+    }
+    gg_fft_plan *p = calloc(1, sizeof *p);
+    if (!p) {
+        gg_fail(err, GG_ENOMEM, "no memory for an FFT plan");
+        return NULL;
+    }
+    p->n = n;
+    p->bluestein = largest_factor(n) > FFT_MAX_RADIX;
+    gg_status status = core_init(&p->core, p->bluestein ? smooth_length(2 * n - 1) : n, err);
+    if (status == GG_OK && p->bluestein) status = bluestein_init(p, err);
+    if (status == GG_OK) return p;
+    gg_fft_plan_free(p);
+    return NULL;
+}
+
+void gg_fft_plan_free(gg_fft_plan *plan)
+{
+    if (!plan) return;
+    free(plan->core.table);
+    free(plan->chirp);
+    free(plan->kernel);
+    free(plan);
+}
+
+size_t gg_fft_size(const gg_fft_plan *plan)
+{
+    return plan->n;
+}
+
+size_t gg_fft_bins(const gg_fft_plan *plan)
+{
+    return plan->n / 2 + 1;
+}
+
+size_t gg_fft_scratch(const gg_fft_plan *plan)
+{
+    return 2 * plan->core.n * sizeof(fft_point) + 64;
+}
+
+static fft_point *align(void *scratch)
+{
+    uintptr_t skew = (uintptr_t)scratch & 63;
+    return (fft_point *)(void *)((char *)scratch + (skew ? 64 - skew : 0));
+}
+
+/* Forward transform of n points at a, b beside it; returns where the result is. */
+static fft_point *transform(const gg_fft_plan *p, fft_point *a)
+{
+    size_t n = p->n, m = p->core.n;
+    fft_point *b = a + m;
+    if (!p->bluestein) return GG_PICK(nk_fft_run)(&p->core, a, b) ? b : a;
+    GG_PICK(nk_fft_multiply)(a, a, p->chirp, n);
+    memset(a + n, 0, (m - n) * sizeof *a);
+    fft_point *f = GG_PICK(nk_fft_run)(&p->core, a, b) ? b : a, *other = f == a ? b : a;
+    /* the inverse transform is the conjugate of the forward of the conjugate */
+    GG_PICK(nk_fft_multiply_conj)(f, f, p->kernel, m);
+    fft_point *y = GG_PICK(nk_fft_run)(&p->core, f, other) ? other : f;
+    for (size_t k = 0; k < n; k++) y[k].im = -y[k].im;
+    GG_PICK(nk_fft_multiply)(y, y, p->chirp, n);
+    return y;
+}
+
+void gg_rfft(const gg_fft_plan *plan, const float *rows, size_t n_rows, float *spectra, void *scratch)
+{
+    size_t n = plan->n, bins = n / 2 + 1;
+    fft_point *a = align(scratch);
+    for (size_t r = 0; r < n_rows; r += GG_FFT_BATCH) {
+        size_t count = n_rows - r < GG_FFT_BATCH ? n_rows - r : GG_FFT_BATCH;
+        fft_lanes lanes;
+        GG_PICK(nk_fft_lanes)(&lanes, rows + r * n, n, count);
+        GG_PICK(nk_fft_load)(&lanes, rows + r * n, n, count, a);
+        GG_PICK(nk_fft_spectra)(&lanes, transform(plan, a), n, count, spectra + r * 2 * bins);
+    }
+}
+
+void gg_irfft(const gg_fft_plan *plan, const float *spectra, size_t n_rows, float *rows, void *scratch)
+{
+    size_t n = plan->n, bins = n / 2 + 1;
+    fft_point *a = align(scratch);
+    for (size_t r = 0; r < n_rows; r += GG_FFT_BATCH) {
+        size_t count = n_rows - r < GG_FFT_BATCH ? n_rows - r : GG_FFT_BATCH;
+        fft_lanes lanes;
+        GG_PICK(nk_fft_lanes)(&lanes, spectra + r * 2 * bins, 2 * bins, count);
+        GG_PICK(nk_fft_load_spectra)(&lanes, spectra + r * 2 * bins, n, count, a);
+        GG_PICK(nk_fft_store)(&lanes, transform(plan, a), n, count, rows + r * n);
+    }
+}
