@@ -1,0 +1,198 @@
+/* json_number.c - from the decimal text of a number to a value.
+ *
+ * strtod looks for the decimal point of the current locale. So it never gets to
+ * see one: the text is taken apart into digits and an exponent first, and
+ * "1.25e-3" reaches it as "125e-5", which every locale reads alike.
+ */
+#include "json_node.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The point halfway between two doubles has at most 767 digits. A number that
+ * agrees with it that far is on one side or the other by whether anything but
+ * zeros follows, which one digit more can say. */
+enum { DIGITS = 800 };
+
+/* value = -1^negative x digits x 10^exp; no leading zeros; n = 0 for zero. */
+typedef struct decimal {
+    char digits[DIGITS + 1];
+    size_t n;
+    int64_t exp;
+    bool negative;
+} decimal;
+
+/* The text follows the grammar: the reader saw to it. */
+static void take_apart(const char *s, size_t len, decimal *d)
+{
+    bool fraction = false, more = false;
+    size_t i = 0;
+    d->n = 0;
+    d->exp = 0;
+    d->negative = s[0] == '-';
+    for (i = d->negative; i < len && s[i] != 'e' && s[i] != 'E'; i++) {
+        if (s[i] == '.') {
+            fraction = true;
+        } else if (d->n == 0 && s[i] == '0') {
+            d->exp -= fraction;
+        } else if (d->n < DIGITS) {
+            d->digits[d->n++] = s[i];
+            d->exp -= fraction;
+        } else {
+            more = more || s[i] != '0';
+            d->exp += !fraction;
+        }
+    }
+    if (more) {
+        d->digits[d->n++] = '1';
+        d->exp--;
+    }
+    if (i >= len) return;
+    bool minus = s[++i] == '-';
+    if (minus || s[i] == '+') i++;
+    /* Held where no text of 4 GiB can bring the exponent back into range. */
+    int64_t e = 0;
+    for (; i < len; i++)
+        if (e < INT64_C(1000000000000)) e = e * 10 + (s[i] - '0');
+    d->exp += minus ? -e : e;
+}
+
+static gg_status wrong_type(const gg_json_node *node, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "JSON: expected a number, found %s", gg_json_type_name(gg_json_type_of(node)));
+    gg_at_offset(err, gg_json_offset(node));
+    return GG_EFORMAT;
+}
+
+static gg_status bad_value(const gg_json_node *node, const char *what, gg_error *err)
+{
+    bool cut = node->len > 40;
+    gg_fail(err, GG_EFORMAT, "JSON: %.*s%s is %s", cut ? 40 : (int)node->len, node->text, cut ? "..." : "", what);
+    gg_at_offset(err, node->offset);
+    return GG_EFORMAT;
+}
+
+/* The whole number's magnitude; false when it is none or exceeds 64 bits. */
+static bool magnitude(decimal *d, uint64_t *value, bool *whole)
+{
+    *value = 0;
+    while (d->n > 0 && d->digits[d->n - 1] == '0') {
+        d->n--;
+        d->exp++;
+    }
+    *whole = d->n == 0 || d->exp >= 0;
+    if (d->n == 0) return true;
+    if (!*whole || d->n > 20 || d->exp > 20) return false;
+    size_t places = d->n + (size_t)d->exp;
+    for (size_t i = 0; i < places; i++) {
+        uint64_t digit = i < d->n ? (uint64_t)(d->digits[i] - '0') : 0;
+        if (*value > (UINT64_MAX - digit) / 10) return false;
+        *value = *value * 10 + digit;
+    }
+    return true;
+}
+
+gg_status gg_json_u64(const gg_json_node *node, uint64_t *value, gg_error *err)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
+    decimal d;
+    uint64_t v;
+    bool whole;
+    take_apart(node->text, node->len, &d);
+    bool fits = magnitude(&d, &v, &whole);
+    if (!whole) return bad_value(node, "no whole number", err);
+    if (!fits || (d.negative && v)) return bad_value(node, "outside 0 to 2^64-1", err);
+    *value = v;
+    return GG_OK;
+}
+
+gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
+    decimal d;
+    uint64_t v;
+    bool whole;
+    take_apart(node->text, node->len, &d);
+    bool fits = magnitude(&d, &v, &whole);
+    if (!whole) return bad_value(node, "no whole number", err);
+    if (!fits || v > (uint64_t)INT64_MAX + d.negative) return bad_value(node, "outside -2^63 to 2^63-1", err);
+    /* -2^63 has no positive counterpart to negate. */
+    *value = !d.negative ? (int64_t)v : v == 0 ? 0 : -(int64_t)(v - 1) - 1;
+    return GG_OK;
+}
+
+/* Digits and power of ten both exact in a double: one operation, one rounding. */
+static bool quick_f64(const decimal *d, double *value)
+{
+#if FLT_EVAL_METHOD == 0
+    static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+    if (d->n > 15 || d->exp < -22 || d->exp > 22) return false;
+    uint64_t m = 0;
+    for (size_t i = 0; i < d->n; i++) m = m * 10 + (uint64_t)(d->digits[i] - '0');
+    *value = d->exp < 0 ? (double)m / power[-d->exp] : (double)m * power[d->exp];
+    return true;
+#else
+    (void)d, (void)value;
+    return false;
+#endif
+}
+
+/* What strtod and strtof get; beyond +-9999 all is zero or infinity anyway. */
+static void put_together(const decimal *d, char text[DIGITS + 16])
+{
+    int e = d->exp > 9999 ? 9999 : d->exp < -9999 ? -9999 : (int)d->exp;
+    memcpy(text, d->digits, d->n);
+    snprintf(text + d->n, 16, "e%d", e);
+}
+
+static double to_f64(const decimal *d)
+{
+    double v;
+    char text[DIGITS + 16];
+    if (d->n == 0) return 0;
+    if (quick_f64(d, &v)) return v;
+    put_together(d, text);
+    return strtod(text, NULL);
+}
+
+/* A quick double may be rounded once more to float unless it fell on the middle
+ * between two floats, where the first rounding can have hidden a remainder. */
+static float to_f32(const decimal *d)
+{
+    double v;
+    char text[DIGITS + 16];
+    if (d->n == 0) return 0;
+    if (quick_f64(d, &v) && v >= (double)FLT_MIN) {
+        uint64_t bits;
+        memcpy(&bits, &v, sizeof bits);
+        if ((bits & 0x1fffffff) != 0x10000000) return (float)v;
+    }
+    put_together(d, text);
+    return strtof(text, NULL);
+}
+
+gg_status gg_json_f64(const gg_json_node *node, double *value, gg_error *err)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
+    decimal d;
+    take_apart(node->text, node->len, &d);
+    double v = to_f64(&d);
+    if (isinf(v)) return bad_value(node, "too large for an f64", err);
+    *value = d.negative ? -v : v;
+    return GG_OK;
+}
+
+gg_status gg_json_f32(const gg_json_node *node, float *value, gg_error *err)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
+    decimal d;
+    take_apart(node->text, node->len, &d);
+    float v = to_f32(&d);
+    if (isinf(v)) return bad_value(node, "too large for an f32", err);
+    *value = d.negative ? -v : v;
+    return GG_OK;
+}

@@ -1,0 +1,140 @@
+/* json_write.c - values as JSON text, into a buffer or wherever the caller sends it. */
+#include "json_node.h"
+#include "../base/buf.h"
+#include "../base/utf8.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static gg_status write_to_buf(void *ctx, const char *bytes, size_t n, gg_error *err)
+{
+    return gg_buf_append(ctx, bytes, n, err);
+}
+
+gg_json_out gg_json_to_buf(struct gg_buf *buf)
+{
+    return (gg_json_out){ write_to_buf, buf };
+}
+
+gg_status gg_json_put_raw(const gg_json_out *out, const char *bytes, size_t n, gg_error *err)
+{
+    if (err->status != GG_OK) return err->status;
+    return n ? out->write(out->ctx, bytes, n, err) : GG_OK;
+}
+
+gg_status gg_json_put_text(const gg_json_out *out, const char *text, gg_error *err)
+{
+    return gg_json_put_raw(out, text, strlen(text), err);
+}
+
+static gg_status put_escape(const gg_json_out *out, unsigned char c, gg_error *err)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *hit = memchr(from, c, sizeof from - 1);
+    char text[8];
+    if (hit) snprintf(text, sizeof text, "\\%c", to[hit - from]);
+    else snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
+    return gg_json_put_text(out, text, err);
+}
+
+gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n, gg_error *err)
+{
+    if (err->status != GG_OK) return err->status;
+    if (!gg_utf8_valid(bytes, n)) return gg_fail(err, GG_EFORMAT, "a string that is not UTF-8 cannot be JSON");
+    gg_json_put_raw(out, "\"", 1, err);
+    size_t done = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        gg_json_put_raw(out, bytes + done, i - done, err);
+        put_escape(out, c, err);
+        done = i + 1;
+    }
+    if (done < n) gg_json_put_raw(out, bytes + done, n - done, err);
+    return gg_json_put_raw(out, "\"", 1, err);
+}
+
+gg_status gg_json_put_u64(const gg_json_out *out, uint64_t value, gg_error *err)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return gg_json_put_text(out, text, err);
+}
+
+gg_status gg_json_put_i64(const gg_json_out *out, int64_t value, gg_error *err)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return gg_json_put_text(out, text, err);
+}
+
+gg_status gg_json_put_bool(const gg_json_out *out, bool value, gg_error *err)
+{
+    return gg_json_put_text(out, value ? "true" : "false", err);
+}
+
+static gg_status not_finite(gg_error *err)
+{
+    return gg_fail(err, GG_EUSAGE, "NaN and infinity have no JSON form");
+}
+
+gg_status gg_json_put_f64(const gg_json_out *out, double value, gg_error *err)
+{
+    char text[32];
+    if (err->status == GG_OK && !isfinite(value)) return not_finite(err);
+    return gg_json_put_raw(out, text, gg_format_f64(value, text), err);
+}
+
+gg_status gg_json_put_f32(const gg_json_out *out, float value, gg_error *err)
+{
+    char text[32];
+    if (err->status == GG_OK && !isfinite(value)) return not_finite(err);
+    return gg_json_put_raw(out, text, gg_format_f32(value, text), err);
+}
+
+/* What a value begins with: its key, and all of it unless it has children. */
+static gg_status put_head(const gg_json_out *out, const gg_json_node *n, bool with_key, gg_error *err)
+{
+    size_t len;
+    const char *key = with_key ? gg_json_key(n, &len) : NULL;
+    if (key) {
+        gg_json_put_string(out, key, len, err);
+        gg_json_put_raw(out, ": ", 2, err);
+    }
+    switch (gg_json_type_of(n)) {
+    case GG_JSON_BOOL: return gg_json_put_bool(out, n->len != 0, err);
+    case GG_JSON_NUMBER: return gg_json_put_raw(out, n->text, n->len, err);
+    case GG_JSON_STRING: return gg_json_put_string(out, n->text, n->len, err);
+    case GG_JSON_ARRAY: return gg_json_put_raw(out, n->len ? "[" : "[]", n->len ? 1 : 2, err);
+    case GG_JSON_OBJECT: return gg_json_put_raw(out, n->len ? "{" : "{}", n->len ? 1 : 2, err);
+    case GG_JSON_NONE:
+    case GG_JSON_NULL: break;
+    }
+    return gg_json_put_text(out, "null", err);
+}
+
+gg_status gg_json_put_node(const gg_json_out *out, const gg_json_node *node, gg_error *err)
+{
+    const gg_json_node *open[GG_JSON_DEPTH], *n = node;
+    size_t depth = 0;
+    put_head(out, n, false, err);
+    while (err->status == GG_OK) {
+        const gg_json_node *child = gg_json_first(n);
+        if (child) {
+            open[depth++] = n;
+            n = child;
+        } else {
+            while (depth > 0 && !n->next) {
+                n = open[--depth];
+                gg_json_put_raw(out, n->type == GG_JSON_OBJECT ? "}" : "]", 1, err);
+            }
+            if (depth == 0) break;
+            n = gg_json_next(n);
+            gg_json_put_raw(out, ", ", 2, err);
+        }
+        put_head(out, n, true, err);
+    }
+    return err->status;
+}
