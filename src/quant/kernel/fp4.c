@@ -46,5 +46,78 @@ static void decode_nvfp4(const uint8_t *b, float *out, size_t nblocks)
             gg_nibbles16(b + 4 + 8 * s, doubled, nv_scale(b[s]), out);
 }
 
-const gg_codec GG_K(gg_codec_mxfp4) = { decode_mxfp4, NULL, false };
-const gg_codec GG_K(gg_codec_nvfp4) = { decode_nvfp4, NULL, false };
+/* The E2M1 code nearest to each of eight values, the smaller magnitude on a tie.
+ * `mid` is the midpoints of neighbours times the scale; both factors have so few
+ * bits that this is exact, and so is the choice. The sign of a zero is dropped. */
+GG_INLINE gg_i32x8 nearest_code(gg_f32x8 x, const float *mid)
+{
+    const gg_f32x8 a = gg_abs8(x);
+    gg_i32x8 code = { 0 };
+    for (int i = 0; i < 7; i++) code -= gg_less8(gg_splat8(mid[i]), a);
+    const gg_i32x8 minus = gg_less8(x, gg_splat8(0.0f)) & gg_less8(gg_splat8(mid[0]), a);
+    return code | (minus & 8);
+}
+
+static void midpoints(float d, float *mid)
+{
+    static const float half[7] = { 0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f };
+    for (int i = 0; i < 7; i++) mid[i] = half[i] * d;
+}
+
+/* Codes of n values to n / 2 bytes, value j beside value j + n / 2. */
+GG_INLINE void encode_codes(const float *x, float d, uint8_t *qs, int n)
+{
+    float mid[7];
+    int32_t code[32];
+    midpoints(d, mid);
+    for (int j = 0; j < n; j += 8) {
+        const gg_i32x8 c = nearest_code(gg_load8(x + j), mid);
+        memcpy(code + j, &c, sizeof c);
+    }
+    for (int j = 0; j < n / 2; j++) qs[j] = (uint8_t)(code[j] | code[j + n / 2] << 4);
+}
+
+/* OCP MX: the shared exponent is that of the largest value less 2, the exponent of
+ * E2M1's top; values in the last quarter of the octave saturate at 6. Maxima too
+ * small for that keep the least scale. */
+static void encode_mxfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    for (; nblocks > 0; nblocks--, x += 32, b += MX_BYTES) {
+        const uint32_t exponent = gg_float_bits(gg_largest(x, 32)) >> 23;
+        b[0] = (uint8_t)(exponent > 2 ? exponent - 2 : 0);
+        encode_codes(x, mx_scale(b[0]), b + 1, 32);
+    }
+}
+
+/* To the nearest UE4M3 of twice nv_scale's value, half up, at most 448 (0x7E). */
+static uint8_t nv_scale_code(float v)
+{
+    if (!(v > 0.0f)) return 0;
+    if (v >= 448.0f) return 0x7e;
+    if (v < 0x1p-6f) {
+        const int m = (int)(v * 512.0f + 0.5f);
+        return (uint8_t)(m < 8 ? m : 7);
+    }
+    const uint32_t r = (gg_float_bits(v) + (1u << 19)) >> 20;
+    const uint32_t code = r - (120u << 3);
+    return (uint8_t)(code < 0x7e ? code : 0x7e);
+}
+
+/* The scale that maps the largest value of a run of 16 to E2M1's top, 6. */
+static void encode_nvfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    for (; nblocks > 0; nblocks--, b += NV_BYTES)
+        for (int s = 0; s < 4; s++, x += 16) {
+            uint8_t *qs = b + 4 + 8 * s;
+            b[s] = nv_scale_code(gg_largest(x, 16) / 6.0f);
+            if (b[s] == 0)
+                memset(qs, 0, 8);
+            else
+                encode_codes(x, nv_scale(b[s]), qs, 16);
+        }
+}
+
+const gg_codec GG_K(gg_codec_mxfp4) = { decode_mxfp4, encode_mxfp4, false };
+const gg_codec GG_K(gg_codec_nvfp4) = { decode_nvfp4, encode_nvfp4, false };

@@ -7,6 +7,8 @@
 #include "../iq_data.h"
 #include "lanes.h"
 
+#include <math.h>
+
 typedef int8_t gg_i8x16 __attribute__((vector_size(16)));
 typedef int16_t gg_i16x8 __attribute__((vector_size(16)));
 typedef int32_t gg_i32x4 __attribute__((vector_size(16)));
@@ -112,6 +114,50 @@ GG_INLINE void gg_nibbles16(const uint8_t *qs, const int8_t *lut, float s, float
         out[j + 8] = s * (float)lut[qs[j] >> 4];
     }
 #endif
+}
+
+/* --- encode --- */
+
+/* A block whose largest magnitude is below this gets the scale 0: F16 ends at 2^-24. */
+#define GG_GRID_TINY 1e-12f
+
+/* Correctly rounded at every level. */
+GG_INLINE gg_f32x8 gg_sqrt8(gg_f32x8 v)
+{
+#if GG_LEVEL == 1
+    return (gg_f32x8)_mm256_sqrt_ps((__m256)v);
+#else
+    float lane[8];
+    gg_store8(lane, v);
+    for (int i = 0; i < 8; i++) lane[i] = sqrtf(lane[i]);
+    return gg_load8(lane);
+#endif
+}
+
+/* n is a multiple of 8. */
+GG_INLINE float gg_largest(const float *x, int n)
+{
+    gg_f32x8 top = gg_abs8(gg_load8(x));
+    for (int j = 8; j < n; j += 8) top = gg_max8(top, gg_abs8(gg_load8(x + j)));
+    return gg_top8(top);
+}
+
+/* Mean of (x * norm)^2. */
+GG_INLINE float gg_mean_square(const float *x, int n, float norm)
+{
+    gg_f32x8 sum = { 0 };
+    for (int j = 0; j < n; j += 8) {
+        const gg_f32x8 v = gg_load8(x + j) * gg_splat8(norm);
+        sum += v * v;
+    }
+    return gg_sum8(sum) / (float)n;
+}
+
+/* Store d and return what a reader will see. */
+GG_INLINE float gg_settle_scale(uint8_t *p, float d)
+{
+    gg_store_scale(p, d);
+    return gg_load_f16(p);
 }
 
 #endif

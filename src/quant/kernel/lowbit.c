@@ -74,7 +74,106 @@ static void decode_q2_0(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-const gg_codec GG_K(gg_codec_tq1_0) = { decode_tq1_0, NULL, false };
-const gg_codec GG_K(gg_codec_tq2_0) = { decode_tq2_0, NULL, false };
-const gg_codec GG_K(gg_codec_q1_0) = { decode_q1_0, NULL, false };
-const gg_codec GG_K(gg_codec_q2_0) = { decode_q2_0, NULL, false };
+/* The ternary scale is the largest magnitude, so a value is +-1 from half of it on.
+ * Comparisons and not a rounding function: 1 / d is infinite for a subnormal d,
+ * and 0 * inf must become 0. */
+static float inverse(float d)
+{
+    return d != 0.0f ? 1.0f / d : 0.0f;
+}
+
+/* 0, 1, 2 for -1, 0, 1. */
+static void ternary(const float *restrict x, float id, uint8_t *restrict q, int n)
+{
+    for (int j = 0; j < n; j++) {
+        const float v = x[j] * id;
+        q[j] = (uint8_t)(1 + (v >= 0.5f) - (v <= -0.5f));
+    }
+}
+
+/* ceil(n * 256 / 243): the least byte whose fraction is at least n / 243. */
+static uint8_t base3_byte(unsigned n)
+{
+    return (uint8_t)((n * 256 + 242) / 243);
+}
+
+static void encode_tq1_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    for (; nblocks > 0; nblocks--, x += 256, b += TQ1_BYTES) {
+        const float d = gg_largest(x, 256);
+        uint8_t q[256];
+        ternary(x, inverse(d), q, 256);
+        for (int m = 0; m < 32; m++)
+            b[m] = base3_byte((((q[m] * 3u + q[m + 32]) * 3u + q[m + 64]) * 3u + q[m + 96]) * 3u + q[m + 128]);
+        const uint8_t *r = q + 160, *t = q + 240;
+        for (int m = 0; m < 16; m++)
+            b[32 + m] = base3_byte((((r[m] * 3u + r[m + 16]) * 3u + r[m + 32]) * 3u + r[m + 48]) * 3u + r[m + 64]);
+        for (int m = 0; m < 4; m++)
+            b[48 + m] = base3_byte((((t[m] * 3u + t[m + 4]) * 3u + t[m + 8]) * 3u + t[m + 12]) * 3u);
+        gg_store_scale(b + 52, d);
+    }
+}
+
+static void encode_tq2_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    for (; nblocks > 0; nblocks--, x += 256, b += TQ2_BYTES) {
+        const float d = gg_largest(x, 256);
+        uint8_t q[256];
+        ternary(x, inverse(d), q, 256);
+        for (int h = 0; h < 2; h++)
+            for (int m = 0; m < 32; m++) {
+                const uint8_t *r = q + 128 * h + m;
+                b[32 * h + m] = (uint8_t)(r[0] | r[32] << 2 | r[64] << 4 | r[96] << 6);
+            }
+        gg_store_scale(b + 64, d);
+    }
+}
+
+static void q1_bits(const float *x, uint8_t *bits)
+{
+    for (int j = 0; j < 16; j++, x += 8) {
+        uint8_t v = 0;
+        for (int i = 0; i < 8; i++) v = (uint8_t)(v | (x[i] >= 0.0f) << i);
+        bits[j] = v;
+    }
+}
+
+/* The best scale of a sign is the mean magnitude. One sum must run in order to give
+ * the reference's bits, so four blocks are summed side by side. */
+static void encode_q1_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    for (size_t i = 0; i < nblocks; i += 4) {
+        const size_t n = nblocks - i < 4 ? nblocks - i : 4;
+        const float *p[4];
+        float sum[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
+        for (size_t k = 0; k < 4; k++) p[k] = x + 128 * (i + (k < n ? k : 0));
+        for (int j = 0; j < 128; j++)
+            for (int k = 0; k < 4; k++) sum[k] += gg_bits_float(gg_float_bits(p[k][j]) & 0x7fffffffu);
+        for (size_t k = 0; k < n; k++) {
+            uint8_t *block = b + (i + k) * Q1_BYTES;
+            gg_store_scale(block, sum[k] / 128.0f);
+            q1_bits(p[k], block + 2);
+        }
+    }
+}
+
+static void encode_q2_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    for (; nblocks > 0; nblocks--, x += 64, b += Q2_BYTES) {
+        const float d = gg_largest(x, 64);
+        uint8_t q[64];
+        ternary(x, inverse(d), q, 64);
+        for (int j = 0; j < 16; j++)
+            b[2 + j] = (uint8_t)(q[4 * j] | q[4 * j + 1] << 2 | q[4 * j + 2] << 4 | q[4 * j + 3] << 6);
+        gg_store_scale(b, d);
+    }
+}
+
+const gg_codec GG_K(gg_codec_tq1_0) = { decode_tq1_0, encode_tq1_0, false };
+const gg_codec GG_K(gg_codec_tq2_0) = { decode_tq2_0, encode_tq2_0, false };
+const gg_codec GG_K(gg_codec_q1_0) = { decode_q1_0, encode_q1_0, false };
+const gg_codec GG_K(gg_codec_q2_0) = { decode_q2_0, encode_q2_0, false };
