@@ -13,6 +13,8 @@
 
 #if GG_LEVEL == 1
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #define GG_INLINE static inline __attribute__((always_inline, unused))
@@ -112,10 +114,15 @@ GG_INLINE void gg_store_f16(uint8_t *p, float f)
 /* A scale an encoder chose. Scales above f16's range saturate and NaN (weights
  * beyond reason) becomes 0: finite input must never give a block that decodes to
  * NaN or Inf. */
-GG_INLINE void gg_store_scale(uint8_t *p, float f)
+GG_INLINE float gg_saturate(float f)
 {
     f = f > 65504.0f ? 65504.0f : f < -65504.0f ? -65504.0f : f;
-    gg_store_f16(p, f == f ? f : 0.0f);
+    return f == f ? f : 0.0f;
+}
+
+GG_INLINE void gg_store_scale(uint8_t *p, float f)
+{
+    gg_store_f16(p, gg_saturate(f));
 }
 
 /* Eight lanes. */
@@ -192,6 +199,21 @@ GG_INLINE gg_f32x8 gg_select8(gg_i32x8 m, gg_f32x8 yes, gg_f32x8 no)
     return (gg_f32x8)((m & (gg_i32x8)yes) | (~m & (gg_i32x8)no));
 }
 
+/* Bit i set for lane i of a comparison's result. */
+GG_INLINE unsigned gg_mask8(gg_i32x8 m)
+{
+#if GG_LEVEL == 1
+    return (unsigned)_mm256_movemask_ps((__m256)m);
+#elif defined(__SSE2__)
+    const gg_halves h = { (gg_f32x8)m };
+    return (unsigned)_mm_movemask_ps((__m128)h.h[0]) | (unsigned)_mm_movemask_ps((__m128)h.h[1]) << 4;
+#else
+    unsigned bits = 0;
+    for (int i = 0; i < 8; i++) bits |= (m[i] != 0 ? 1u : 0u) << i;
+    return bits;
+#endif
+}
+
 GG_INLINE gg_f32x8 gg_abs8(gg_f32x8 v)
 {
     return (gg_f32x8)((gg_i32x8)v & 0x7fffffff);
@@ -217,6 +239,26 @@ GG_INLINE gg_i32x8 gg_round8(gg_f32x8 v)
 GG_INLINE gg_f32x8 gg_rint8(gg_f32x8 v)
 {
     return (v + 12582912.0f) - 12582912.0f;
+}
+
+/* Toward zero. */
+GG_INLINE gg_i32x8 gg_trunc8(gg_f32x8 v)
+{
+    return __builtin_convertvector(v, gg_i32x8);
+}
+
+/* Eight integers -128..127 or 0..255 as bytes. */
+GG_INLINE void gg_store_bytes8(uint8_t *p, gg_i32x8 v)
+{
+#if GG_LEVEL == 1
+    __m256i m = (__m256i)(v & 255);
+    __m128i h = _mm_packus_epi32(_mm256_castsi256_si128(m), _mm256_extracti128_si256(m, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(h, h));
+#else
+    typedef uint8_t u8x8 __attribute__((vector_size(8)));
+    u8x8 bytes = __builtin_convertvector(v, u8x8);
+    memcpy(p, &bytes, sizeof bytes);
+#endif
 }
 
 GG_INLINE int32_t gg_round1(float v)

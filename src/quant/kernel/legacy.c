@@ -10,8 +10,15 @@
  *
  * d, m and s are f16. Nibble n of value j < 16 is the low half of byte j, of value
  * j + 16 its high half; bit h of value j is bit j of the 32.
+ *
+ * Encoding without an importance matrix is the closed form of the reference: the
+ * extreme value (Q4_0, Q5_0: with its sign, so that it gets the level -8 or -16
+ * that has no positive twin) or the range sets the scale, and the levels follow
+ * the scale before it is rounded to f16. With one, the searches of ksearch.h.
  */
-#include "lanes.h"
+#include "ksearch.h"
+
+#include <math.h>
 
 enum { N = 32, H = 16 };
 
@@ -20,9 +27,9 @@ enum { N = 32, H = 16 };
 static inline gg_u8x16 high_bits(const uint8_t *p)
 {
     const gg_u8x16 bit = { 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128 };
-    const uint64_t spread = UINT64_C(0x0101010101010101), half[2] = { p[0] * spread, p[1] * spread };
-    gg_u8x16 v;
-    memcpy(&v, half, sizeof v);
+    typedef uint64_t u64x2 __attribute__((vector_size(16)));
+    const uint64_t spread = UINT64_C(0x0101010101010101);
+    gg_u8x16 v = (gg_u8x16)(u64x2){ p[0] * spread, p[1] * spread };
     return (gg_u8x16)((v & bit) == bit) & 16;
 }
 
@@ -81,9 +88,180 @@ static void decode_q8_1(const uint8_t *b, float *restrict out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += 36, out += N) decode_q8(b + 4, out, gg_load_f16(b));
 }
 
-const gg_codec GG_K(gg_codec_q4_0) = { decode_q4_0, NULL, false };
-const gg_codec GG_K(gg_codec_q4_1) = { decode_q4_1, NULL, false };
-const gg_codec GG_K(gg_codec_q5_0) = { decode_q5_0, NULL, false };
-const gg_codec GG_K(gg_codec_q5_1) = { decode_q5_1, NULL, false };
-const gg_codec GG_K(gg_codec_q8_0) = { decode_q8_0, NULL, false };
-const gg_codec GG_K(gg_codec_q8_1) = { decode_q8_1, NULL, false };
+/* ---- encoding ------------------------------------------------------------ */
+
+/* A reciprocal that cannot be had means a scale that is 0 in f16. */
+static inline float reciprocal(float d)
+{
+    float id = d != 0.0f ? 1.0f / d : 0.0f;
+    return id <= 3.4e38f && id >= -3.4e38f ? id : 0.0f;
+}
+
+/* L = trunc((x - base) * id + half) in 0..top; half carries the level of zero. */
+static inline void plain_levels(const float *x, float base, float id, float half, float top, uint8_t L[N])
+{
+    for (int j = 0; j < N; j += 8) {
+        gg_f32x8 v = (gg_load8(x + j) - base) * id + half;
+        v = gg_max8(gg_min8(v, gg_splat8(top + 0.5f)), gg_splat8(0.0f));
+        gg_store_bytes8(L + j, gg_trunc8(v));
+    }
+}
+
+static inline void store_nibbles(uint8_t *p, const uint8_t L[N])
+{
+    gg_u8x16 q = (gg_load_u8x16(L) & 15) | gg_load_u8x16(L + H) << 4;
+    memcpy(p, &q, sizeof q);
+}
+
+/* Gathers the fifth bits: the product moves bit 0 of byte i to bit 56 + i. */
+static inline void store_high_bits(uint8_t *p, const uint8_t L[N])
+{
+    for (int b = 0; b < 4; b++) {
+        uint64_t v;
+        memcpy(&v, L + 8 * b, sizeof v);
+        p[b] = (uint8_t)((v >> 4 & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56);
+    }
+}
+
+/* The variance of the row tempers the importance of a column: a value that is
+ * small itself is not worth nothing. Beyond what a block can hold it is cut. */
+static float row_variance(const float *x, size_t n, const float *imatrix)
+{
+    if (!imatrix) return 0.0f;
+    float sum = 0.0f;
+    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
+    sum /= (float)n;
+    return sum < GG_SEARCH_LIMIT * GG_SEARCH_LIMIT ? sum : GG_SEARCH_LIMIT * GG_SEARCH_LIMIT;
+}
+
+static inline void value_weights(const float *x, const float *imatrix, float variance, float w[N])
+{
+    for (int j = 0; j < N; j++) w[j] = imatrix[j] * sqrtf(variance + x[j] * x[j]);
+}
+
+/* Scale and levels of a block without offset, nmax = 8 or 16. */
+static inline float encode_symmetric(const float *x, int nmax, const float *imatrix, float variance, uint8_t L[N])
+{
+    if (imatrix) {
+        float w[N], room[N];
+        const float *v = gg_clamped(x, N, 65504.0f * (float)nmax, room);
+        value_weights(v, imatrix, variance, w);
+        return GG_K(gg_search_symmetric)(N, nmax, v, w, L);
+    }
+    float d = gg_saturate(gg_extreme(x, N) / (float)-nmax);
+    plain_levels(x, 0.0f, reciprocal(d), (float)nmax + 0.5f, (float)(2 * nmax - 1), L);
+    return d;
+}
+
+/* Scale, offset and levels of a block with both, nmax = 15 or 31. */
+static inline float encode_affine(const float *x, int nmax, const float *imatrix, float variance, uint8_t L[N],
+                                  float *offset)
+{
+    if (imatrix) {
+        static const gg_affine_plan plan = { -0.9f, 0.05f, 36, false };
+        float w[N], room[N], min, scale;
+        const float *v = gg_clamped(x, N, 65504.0f * (float)nmax, room);
+        value_weights(v, imatrix, variance, w);
+        scale = GG_K(gg_search_affine)(N, nmax, v, w, &plan, L, &min);
+        *offset = -min;
+        return scale;
+    }
+    gg_f32x8 top = gg_load8(x), low = top;
+    for (int j = 8; j < N; j += 8) {
+        top = gg_max8(top, gg_load8(x + j));
+        low = gg_min8(low, gg_load8(x + j));
+    }
+    float min = -gg_top8(-low), d = gg_saturate((gg_top8(top) - min) / (float)nmax);
+    *offset = gg_saturate(min);
+    plain_levels(x, *offset, reciprocal(d), 0.5f, (float)nmax, L);
+    return d;
+}
+
+static void encode_q4_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    float variance = row_variance(x, nblocks * N, imatrix);
+    uint8_t L[N];
+    for (size_t i = 0; i < nblocks; i++, b += 18, x += N) {
+        gg_store_scale(b, encode_symmetric(x, 8, imatrix ? imatrix + i * N : NULL, variance, L));
+        store_nibbles(b + 2, L);
+    }
+}
+
+static void encode_q5_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    float variance = row_variance(x, nblocks * N, imatrix);
+    uint8_t L[N];
+    for (size_t i = 0; i < nblocks; i++, b += 22, x += N) {
+        gg_store_scale(b, encode_symmetric(x, 16, imatrix ? imatrix + i * N : NULL, variance, L));
+        store_high_bits(b + 2, L);
+        store_nibbles(b + 6, L);
+    }
+}
+
+static void encode_q4_1(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    float variance = row_variance(x, nblocks * N, imatrix), offset;
+    uint8_t L[N];
+    for (size_t i = 0; i < nblocks; i++, b += 20, x += N) {
+        gg_store_scale(b, encode_affine(x, 15, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
+        gg_store_scale(b + 2, offset);
+        store_nibbles(b + 4, L);
+    }
+}
+
+static void encode_q5_1(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    float variance = row_variance(x, nblocks * N, imatrix), offset;
+    uint8_t L[N];
+    for (size_t i = 0; i < nblocks; i++, b += 24, x += N) {
+        gg_store_scale(b, encode_affine(x, 31, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
+        gg_store_scale(b + 2, offset);
+        store_high_bits(b + 4, L);
+        store_nibbles(b + 8, L);
+    }
+}
+
+/* Rounds half away from zero: adding the largest float below 0.5, with the sign of
+ * the value, and cutting is exact. Returns the scale; *sum is of the levels. */
+static inline float encode_q8(const float *x, uint8_t *q, int32_t *sum)
+{
+    gg_f32x8 top = gg_abs8(gg_load8(x));
+    for (int j = 8; j < N; j += 8) top = gg_max8(top, gg_abs8(gg_load8(x + j)));
+    float d = gg_saturate(gg_top8(top) / 127.0f), id = reciprocal(d);
+    gg_i32x8 total = { 0 };
+    for (int j = 0; j < N; j += 8) {
+        gg_f32x8 v = gg_max8(gg_min8(gg_load8(x + j) * id, gg_splat8(127.0f)), gg_splat8(-127.0f));
+        gg_i32x8 half = ((gg_i32x8)v & INT32_MIN) | (gg_i32x8)gg_splat8(0x1.fffffep-2f);
+        gg_i32x8 l = gg_trunc8(v + (gg_f32x8)half);
+        total += l;
+        gg_store_bytes8(q + j, l);
+    }
+    *sum = 0;
+    for (int j = 0; j < 8; j++) *sum += total[j];
+    return d;
+}
+
+static void encode_q8_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    int32_t sum;
+    for (; nblocks > 0; nblocks--, b += 34, x += N) gg_store_scale(b, encode_q8(x, b + 2, &sum));
+}
+
+static void encode_q8_1(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    int32_t sum;
+    for (; nblocks > 0; nblocks--, b += 36, x += N) {
+        float d = encode_q8(x, b + 4, &sum);
+        gg_store_scale(b, d);
+        gg_store_scale(b + 2, (float)sum * d);
+    }
+}
+
+const gg_codec GG_K(gg_codec_q4_0) = { decode_q4_0, encode_q4_0, false };
+const gg_codec GG_K(gg_codec_q4_1) = { decode_q4_1, encode_q4_1, false };
+const gg_codec GG_K(gg_codec_q5_0) = { decode_q5_0, encode_q5_0, false };
+const gg_codec GG_K(gg_codec_q5_1) = { decode_q5_1, encode_q5_1, false };
+const gg_codec GG_K(gg_codec_q8_0) = { decode_q8_0, encode_q8_0, false };
+const gg_codec GG_K(gg_codec_q8_1) = { decode_q8_1, encode_q8_1, false };
