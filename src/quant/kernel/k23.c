@@ -16,8 +16,13 @@
  *          byte i of q    33 22 11 00      values i+96, i+64, i+32, i (of each half)
  *
  * and its bit of h is bit j/32 of h[j%32]. d and m are f16.
+ *
+ * Encoding: each group gets its own best scale (and minimum) from ksearch.h; those
+ * are quantized themselves, against the block's d (and m), by weight of the groups
+ * when there is an importance matrix; then the values are rounded once more, with
+ * the scales as a decoder will read them.
  */
-#include "lanes.h"
+#include "ksearch.h"
 
 static void decode_q2_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
@@ -57,5 +62,180 @@ static void decode_q3_k(const uint8_t *b, float *restrict out, size_t nblocks)
     }
 }
 
-const gg_codec GG_K(gg_codec_q2_k) = { decode_q2_k, NULL, false };
-const gg_codec GG_K(gg_codec_q3_k) = { decode_q3_k, NULL, false };
+/* ---- encoding ------------------------------------------------------------ */
+
+enum { BLOCK = 256, GROUPS = 16 };
+
+/* Two bits of each level, four levels a byte. */
+static inline void store_low_bits(uint8_t *q, const uint8_t L[BLOCK])
+{
+    for (int i = 0; i < 64; i += 16) {
+        const uint8_t *v = L + 128 * (i / 32) + i % 32;
+        gg_u8x16 byte = (gg_load_u8x16(v) & 3) | (gg_load_u8x16(v + 32) & 3) << 2 |
+                        (gg_load_u8x16(v + 64) & 3) << 4 | gg_load_u8x16(v + 96) << 6;
+        memcpy(q + i, &byte, sizeof byte);
+    }
+}
+
+/* Without an importance matrix Q2_K weighs by |x| and counts absolute errors: with
+ * four levels, squares would let one outlier take the group. */
+static void q2_search(const float *x, const float *imatrix, float variance, float scale[GROUPS],
+                      float min[GROUPS], float weight[GROUPS], uint8_t L[BLOCK])
+{
+    static const gg_affine_plan blind = { -0.5f, 0.1f, 15, true }, weighed = { -0.9f, 0.05f, 36, false };
+    float w[16];
+    for (int k = 0; k < GROUPS; k++, x += 16) {
+        if (imatrix)
+            weight[k] = gg_weigh(16, x, imatrix + 16 * k, variance, w);
+        else
+            for (int i = 0; i < 16; i++) w[i] = __builtin_fabsf(x[i]);
+        scale[k] = GG_K(gg_search_affine)(16, 3, x, w, imatrix ? &weighed : &blind, L + 16 * k, &min[k]);
+    }
+}
+
+static void encode_q2_block(const float *x, uint8_t *b, const float *imatrix)
+{
+    float scale[GROUPS], min[GROUPS], weight[GROUPS], d, m;
+    uint8_t L[BLOCK], s[GROUPS], t[GROUPS];
+    float variance = imatrix ? gg_sum_squares(x, BLOCK) / BLOCK : 0.0f;
+    q2_search(x, imatrix, variance, scale, min, weight, L);
+    if (imatrix) {
+        d = GG_K(gg_search_positive)(GROUPS, 15, scale, weight, s);
+        m = GG_K(gg_search_positive)(GROUPS, 15, min, weight, t);
+    } else {
+        d = gg_quantize_scales(GROUPS, 15, scale, s);
+        m = gg_quantize_scales(GROUPS, 15, min, t);
+    }
+    gg_store_scale(b + 80, d);
+    gg_store_scale(b + 82, m);
+    d = gg_load_f16(b + 80);
+    m = gg_load_f16(b + 82);
+    for (int k = 0; k < GROUPS; k++) {
+        b[k] = (uint8_t)(s[k] | t[k] << 4);
+        gg_relevel_affine16(x + 16 * k, d * (float)s[k], m * (float)t[k], 3, L + 16 * k);
+    }
+    store_low_bits(b + 16, L);
+}
+
+static void encode_q2_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    float room[BLOCK];
+    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 84)
+        encode_q2_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b, imatrix ? imatrix + i * BLOCK : NULL);
+}
+
+/* Eight groups of 16 in eight lanes: the state of the search below. */
+typedef struct q3_lanes {
+    gg_f32x8 x[16], level[16], lx, l2;
+} q3_lanes;
+
+/* One round of moving single levels to where they fit the scale that the other
+ * values of the group imply, kept where the group gets better by it. */
+static inline unsigned q3_refine(q3_lanes *g, gg_i32x8 alive)
+{
+    const gg_f32x8 zero = gg_splat8(0.0f);
+    unsigned changed = 0;
+    for (int i = 0; i < 16; i++) {
+        gg_f32x8 x = g->x[i], old = g->level[i], w = x * x, lx = g->lx - w * x * old, l2 = g->l2 - w * old * old;
+        gg_f32x8 l = gg_max8(gg_min8(gg_rint8(x * l2 / lx), gg_splat8(3.0f)), gg_splat8(-4.0f));
+        gg_i32x8 better = alive & gg_less8(zero, lx);
+        lx += w * x * l;
+        l2 += w * l * l;
+        better &= gg_less8(zero, l2) & gg_less8(g->lx * g->lx * l2, lx * lx * g->l2) & (gg_i32x8)(l != old);
+        g->level[i] = gg_select8(better, l, old);
+        g->lx = gg_select8(better, lx, g->lx);
+        g->l2 = gg_select8(better, l2, g->l2);
+        changed |= gg_mask8(better);
+    }
+    return changed;
+}
+
+/* Scales and levels of eight groups, weight x*x, no importance matrix. A group
+ * has only 16 values and 8 levels: descending value by value finds more than a
+ * row of scales does. */
+static void q3_search_lanes(const float *x, float scale[8], uint8_t *L)
+{
+    const gg_f32x8 zero = gg_splat8(0.0f);
+    q3_lanes g = { .lx = zero, .l2 = zero };
+    gg_f32x8 top = zero, extreme = zero;
+    for (int i = 0; i < 16; i++) {
+        g.x[i] = (gg_f32x8){ x[i], x[16 + i], x[32 + i], x[48 + i], x[64 + i], x[80 + i], x[96 + i], x[112 + i] };
+        gg_i32x8 more = gg_less8(top, gg_abs8(g.x[i]));
+        top = gg_select8(more, gg_abs8(g.x[i]), top);
+        extreme = gg_select8(more, g.x[i], extreme);
+    }
+    gg_i32x8 alive = ~gg_less8(top, gg_splat8(1e-15f));
+    gg_f32x8 inverse = -4.0f / gg_select8(alive, extreme, gg_splat8(1.0f));
+    for (int i = 0; i < 16; i++) {
+        gg_f32x8 l = gg_max8(gg_min8(gg_rint8(inverse * g.x[i]), gg_splat8(3.0f)), gg_splat8(-4.0f));
+        gg_f32x8 w = g.x[i] * g.x[i];
+        g.level[i] = gg_select8(alive, l, gg_splat8(-4.0f));
+        g.lx += w * g.x[i] * l;
+        g.l2 += w * l * l;
+    }
+    for (int pass = 0; pass < 5; pass++)
+        if (q3_refine(&g, alive) == 0) break;
+    gg_store8(scale, gg_select8(alive & gg_less8(zero, g.l2), g.lx / g.l2, zero));
+    for (int i = 0; i < 16; i++)
+        for (int k = 0; k < 8; k++) L[16 * k + i] = (uint8_t)(g.level[i][k] + 4.0f);
+}
+
+/* Signed scales as s - 32, s = 0..63; the largest gets 0. Returns the unit. */
+static float q3_quantize_scales(const float scale[GROUPS], uint8_t s[GROUPS])
+{
+    float max = gg_extreme(scale, GROUPS);
+    memset(s, 0, GROUPS);
+    if (max == 0.0f) return 0.0f;
+    float inverse = -32.0f / max;
+    for (int k = 0; k < GROUPS; k++) {
+        int32_t l = gg_round1(inverse * scale[k]);
+        s[k] = (uint8_t)((l < -32 ? -32 : l > 31 ? 31 : l) + 32);
+    }
+    return 1.0f / inverse;
+}
+
+static void q3_pack_scales(uint8_t *p, const uint8_t s[GROUPS])
+{
+    for (int k = 0; k < 8; k++) p[k] = (uint8_t)((s[k] & 15) | (s[k + 8] & 15) << 4);
+    for (int k = 0; k < 4; k++)
+        p[8 + k] = (uint8_t)(s[k] >> 4 | s[k + 4] >> 4 << 2 | s[k + 8] >> 4 << 4 | s[k + 12] >> 4 << 6);
+}
+
+static void encode_q3_block(const float *x, uint8_t *b, const float *imatrix)
+{
+    float scale[GROUPS], weight[GROUPS], d;
+    uint8_t L[BLOCK], s[GROUPS];
+    if (imatrix) {
+        float variance = 2.0f * gg_sum_squares(x, BLOCK) / BLOCK, w[16];
+        for (int k = 0; k < GROUPS; k++) {
+            weight[k] = gg_weigh(16, x + 16 * k, imatrix + 16 * k, variance, w);
+            scale[k] = GG_K(gg_search_symmetric)(16, 4, x + 16 * k, w, L + 16 * k);
+        }
+        d = GG_K(gg_search_symmetric)(GROUPS, 32, scale, weight, s);
+    } else {
+        q3_search_lanes(x, scale, L);
+        q3_search_lanes(x + BLOCK / 2, scale + 8, L + BLOCK / 2);
+        d = q3_quantize_scales(scale, s);
+    }
+    gg_store_scale(b + 108, d);
+    d = gg_load_f16(b + 108);
+    q3_pack_scales(b + 96, s);
+    for (int k = 0; k < GROUPS; k++)
+        gg_relevel_symmetric16(x + 16 * k, d * (float)(s[k] - 32), 4, L + 16 * k);
+    for (int i = 0; i < 32; i += 16) {
+        gg_u8x16 h = { 0 };
+        for (int k = 0; k < 8; k++) h |= (gg_load_u8x16(L + 32 * k + i) >> 2 & 1) << k;
+        memcpy(b + i, &h, sizeof h);
+    }
+    store_low_bits(b + 32, L);
+}
+
+static void encode_q3_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    float room[BLOCK];
+    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 110)
+        encode_q3_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b, imatrix ? imatrix + i * BLOCK : NULL);
+}
+
+const gg_codec GG_K(gg_codec_q2_k) = { decode_q2_k, encode_q2_k, false };
+const gg_codec GG_K(gg_codec_q3_k) = { decode_q3_k, encode_q3_k, false };

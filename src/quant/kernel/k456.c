@@ -22,8 +22,13 @@
  *          | d f32   | int8 q[256]       | int16 sum of each 16 |   y = d * q
  *
  * d and m are f16 but in Q8_K.
+ *
+ * Encoding: each group gets its own best scale (and minimum) from ksearch.h; those
+ * are quantized themselves, against the block's d (and m), by weight of the groups
+ * when there is an importance matrix; then the values are rounded once more, with
+ * the scales as a decoder will read them.
  */
-#include "lanes.h"
+#include "ksearch.h"
 
 /* Six-bit scales and minima of Q4_K and Q5_K. */
 static inline void k4_unpack_scales(const uint8_t *p, uint8_t scale[8], uint8_t min[8])
@@ -90,7 +95,165 @@ static void decode_q8_k(const uint8_t *b, float *restrict out, size_t nblocks)
     }
 }
 
-const gg_codec GG_K(gg_codec_q4_k) = { decode_q4_k, NULL, false };
-const gg_codec GG_K(gg_codec_q5_k) = { decode_q5_k, NULL, false };
-const gg_codec GG_K(gg_codec_q6_k) = { decode_q6_k, NULL, false };
-const gg_codec GG_K(gg_codec_q8_k) = { decode_q8_k, NULL, false };
+/* ---- encoding ------------------------------------------------------------ */
+
+enum { BLOCK = 256 };
+
+/* Without an importance matrix a value weighs its size plus the mean size of its
+ * group: large values matter more, but small ones are the many. */
+static void k4_search(const float *x, int nmax, const float *imatrix, const gg_affine_plan *blind, float scale[8],
+                      float min[8], float weight[8], uint8_t L[BLOCK])
+{
+    static const gg_affine_plan weighed = { -0.9f, 0.05f, 36, false };
+    float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / BLOCK : 0.0f, w[32];
+    for (int k = 0; k < 8; k++, x += 32) {
+        if (imatrix) {
+            weight[k] = gg_weigh(32, x, imatrix + 32 * k, variance, w);
+        } else {
+            float mean = __builtin_sqrtf(gg_sum_squares(x, 32) / 32);
+            for (int i = 0; i < 32; i++) w[i] = mean + __builtin_fabsf(x[i]);
+        }
+        scale[k] = GG_K(gg_search_affine)(32, nmax, x, w, imatrix ? &weighed : blind, L + 32 * k, &min[k]);
+    }
+}
+
+static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
+{
+    for (int k = 0; k < 4; k++) {
+        p[k] = (uint8_t)(s[k] | s[k + 4] >> 4 << 6);
+        p[k + 4] = (uint8_t)(t[k] | t[k + 4] >> 4 << 6);
+        p[k + 8] = (uint8_t)((s[k + 4] & 15) | (t[k + 4] & 15) << 4);
+    }
+}
+
+/* The 16 bytes d, m, S that open both types, and the levels under them. */
+static void k4_encode_block(const float *x, int nmax, const float *imatrix, const gg_affine_plan *blind,
+                            uint8_t *b, uint8_t L[BLOCK])
+{
+    float scale[8], min[8], weight[8], d, m;
+    uint8_t s[8], t[8];
+    k4_search(x, nmax, imatrix, blind, scale, min, weight, L);
+    if (imatrix) {
+        d = GG_K(gg_search_positive)(8, 63, scale, weight, s);
+        m = GG_K(gg_search_positive)(8, 63, min, weight, t);
+    } else {
+        d = gg_quantize_scales(8, 63, scale, s);
+        m = gg_quantize_scales(8, 63, min, t);
+    }
+    gg_store_scale(b, d);
+    gg_store_scale(b + 2, m);
+    k4_pack_scales(b + 4, s, t);
+    d = gg_load_f16(b);
+    m = gg_load_f16(b + 2);
+    for (int j = 0; j < BLOCK; j += 16)
+        gg_relevel_affine16(x + j, d * (float)s[j / 32], m * (float)t[j / 32], nmax, L + j);
+}
+
+static inline void store_nibbles(uint8_t *q, const uint8_t L[BLOCK])
+{
+    for (int i = 0; i < BLOCK / 2; i += 16) {
+        const uint8_t *v = L + 64 * (i / 32) + i % 32;
+        gg_u8x16 byte = (gg_load_u8x16(v) & 15) | gg_load_u8x16(v + 32) << 4;
+        memcpy(q + i, &byte, sizeof byte);
+    }
+}
+
+static void encode_q4_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    static const gg_affine_plan blind = { -1.0f, 0.1f, 20, false };
+    float room[BLOCK];
+    uint8_t L[BLOCK];
+    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 144) {
+        const float *v = gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room);
+        k4_encode_block(v, 15, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
+        store_nibbles(b + 16, L);
+    }
+}
+
+static void encode_q5_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    static const gg_affine_plan blind = { -0.5f, 0.1f, 15, false };
+    float room[BLOCK];
+    uint8_t L[BLOCK];
+    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 176) {
+        const float *v = gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room);
+        k4_encode_block(v, 31, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
+        for (int l = 0; l < 32; l += 16) {
+            gg_u8x16 h = { 0 };
+            for (int k = 0; k < 8; k++) h |= (gg_load_u8x16(L + 32 * k + l) >> 4 & 1) << k;
+            memcpy(b + 16 + l, &h, sizeof h);
+        }
+        store_nibbles(b + 48, L);
+    }
+}
+
+static void q6_pack(uint8_t *b, const uint8_t L[BLOCK])
+{
+    for (int a = 0; a < 2; a++)
+        for (int l = 0; l < 32; l += 16) {
+            gg_u8x16 v[4];
+            for (int g = 0; g < 4; g++) v[g] = gg_load_u8x16(L + 128 * a + 32 * g + l);
+            gg_u8x16 low0 = (v[0] & 15) | v[2] << 4, low1 = (v[1] & 15) | v[3] << 4;
+            gg_u8x16 high = v[0] >> 4 | v[1] >> 4 << 2 | v[2] >> 4 << 4 | v[3] >> 4 << 6;
+            memcpy(b + 64 * a + l, &low0, sizeof low0);
+            memcpy(b + 64 * a + 32 + l, &low1, sizeof low1);
+            memcpy(b + 128 + 32 * a + l, &high, sizeof high);
+        }
+}
+
+static void encode_q6_block(const float *x, uint8_t *b, const float *imatrix)
+{
+    float scale[16];
+    uint8_t L[BLOCK];
+    for (int k = 0; k < 16; k++)
+        scale[k] = GG_K(gg_search_symmetric)(16, 32, x + 16 * k, imatrix ? imatrix + 16 * k : NULL, L + 16 * k);
+    float max = gg_extreme(scale, 16);
+    if (!(max >= 1e-15f || max <= -1e-15f)) {
+        memset(b, 0, 210);
+        return;
+    }
+    /* The extreme scale gets -128, which has no positive twin. */
+    float inverse = -128.0f / max;
+    gg_store_scale(b + 208, 1.0f / inverse);
+    float d = gg_load_f16(b + 208);
+    for (int k = 0; k < 16; k++) {
+        int32_t s = gg_round1(inverse * scale[k]);
+        s = s > 127 ? 127 : s < -128 ? -128 : s;
+        b[192 + k] = (uint8_t)s;
+        gg_relevel_symmetric16(x + 16 * k, d * (float)s, 32, L + 16 * k);
+    }
+    q6_pack(b, L);
+}
+
+static void encode_q6_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    float room[BLOCK];
+    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 210)
+        encode_q6_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b, imatrix ? imatrix + i * BLOCK : NULL);
+}
+
+/* The extreme value gets -127, so that the levels lie symmetric. */
+static void encode_q8_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    (void)imatrix;
+    for (; nblocks > 0; nblocks--, x += BLOCK, b += 292) {
+        float max = gg_extreme(x, BLOCK), inverse = max != 0.0f ? -127.0f / max : 0.0f;
+        if (!(inverse <= 3.4e38f && inverse >= -3.4e38f)) inverse = 0.0f;
+        gg_store_u32(b, gg_float_bits(inverse != 0.0f ? 1.0f / inverse : 0.0f));
+        for (int j = 0; j < BLOCK; j += 16) {
+            gg_i32x8 l0 = gg_trunc8(gg_min8(gg_rint8(gg_load8(x + j) * inverse), gg_splat8(127.0f)));
+            gg_i32x8 l1 = gg_trunc8(gg_min8(gg_rint8(gg_load8(x + j + 8) * inverse), gg_splat8(127.0f)));
+            gg_i32x8 both = l0 + l1;
+            int32_t sum = 0;
+            for (int i = 0; i < 8; i++) sum += both[i];
+            gg_store_bytes8(b + 4 + j, l0);
+            gg_store_bytes8(b + 12 + j, l1);
+            gg_store_u16(b + 260 + j / 8, (uint16_t)sum);
+        }
+    }
+}
+
+const gg_codec GG_K(gg_codec_q4_k) = { decode_q4_k, encode_q4_k, false };
+const gg_codec GG_K(gg_codec_q5_k) = { decode_q5_k, encode_q5_k, false };
+const gg_codec GG_K(gg_codec_q6_k) = { decode_q6_k, encode_q6_k, false };
+const gg_codec GG_K(gg_codec_q8_k) = { decode_q8_k, encode_q8_k, false };

@@ -199,13 +199,17 @@ float GG_K(gg_search_affine)(int n, int nmax, const float *x, const float *w, co
 
 /* ---- positive ------------------------------------------------------------ */
 
+static inline int32_t positive_level(float v, int nmax)
+{
+    return v > 0.0f ? v < (float)nmax ? gg_round1(v) : nmax : 0;
+}
+
 /* Squared error of one candidate scale over the group. */
 static float positive_error(int n, int nmax, const float *x, const float *w, float inverse, float scale)
 {
     float error = 0.0f;
     for (int i = 0; i < n; i++) {
-        int32_t l = gg_round1(inverse * x[i]);
-        float diff = x[i] - scale * (float)(l > nmax ? nmax : l);
+        float diff = x[i] - scale * (float)positive_level(inverse * x[i], nmax);
         error += w[i] * diff * diff;
     }
     return error;
@@ -220,7 +224,7 @@ static int positive_refine(int n, int nmax, const float *x, const float *w, uint
         float old = (float)L[i], slx = *lx - w[i] * x[i] * old, sl2 = *l2 - w[i] * old * old;
         if (!(slx > 0.0f && sl2 > 0.0f)) continue;
         float ideal = x[i] * sl2 / slx;
-        int32_t l = ideal < (float)nmax ? gg_round1(ideal) : nmax;
+        int32_t l = positive_level(ideal, nmax);
         if (l == L[i]) continue;
         slx += w[i] * x[i] * (float)l;
         sl2 += w[i] * (float)l * (float)l;
@@ -253,8 +257,7 @@ float GG_K(gg_search_positive)(int n, int nmax, const float *x, const float *w, 
     }
     float lx = 0.0f, l2 = 0.0f;
     for (int i = 0; i < n; i++) {
-        int32_t l = gg_round1(inverse * x[i]);
-        l = l > nmax ? nmax : l;
+        int32_t l = positive_level(inverse * x[i], nmax);
         L[i] = (uint8_t)l;
         lx += w[i] * x[i] * (float)l;
         l2 += w[i] * (float)l * (float)l;

@@ -75,11 +75,63 @@ GG_INLINE const float *gg_clamped(const float *x, int n, float limit, float *roo
     return room;
 }
 
-GG_INLINE float gg_half_of(float f)
+/* What a decoder will read for a scale. */
+GG_INLINE float gg_stored(float f)
 {
-    uint8_t b[2];
-    gg_store_scale(b, f);
-    return gg_load_f16(b);
+    return gg_half_decode(gg_half_encode(gg_saturate(f)));
+}
+
+/* The levels of 16 values under the scale as stored. A scale that became 0 says
+ * nothing: the levels of the search stay. */
+GG_INLINE void gg_relevel_symmetric16(const float *x, float d, int nmax, uint8_t *L)
+{
+    if (d == 0.0f) return;
+    for (int i = 0; i < 16; i += 8) {
+        gg_f32x8 l = gg_min8(gg_rint8(gg_load8(x + i) / d), gg_splat8((float)(nmax - 1)));
+        l = gg_max8(l, gg_splat8((float)-nmax)) + (float)nmax;
+        gg_store_bytes8(L + i, gg_trunc8(l));
+    }
+}
+
+GG_INLINE void gg_relevel_affine16(const float *x, float d, float m, int nmax, uint8_t *L)
+{
+    if (d == 0.0f) return;
+    for (int i = 0; i < 16; i += 8) {
+        gg_f32x8 l = gg_rint8((gg_load8(x + i) + m) / d);
+        l = gg_max8(gg_min8(l, gg_splat8((float)nmax)), gg_splat8(0.0f));
+        gg_store_bytes8(L + i, gg_trunc8(l));
+    }
+}
+
+/* Sum of squares, in the order of the values. */
+GG_INLINE float gg_sum_squares(const float *x, int n)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++) sum += x[i] * x[i];
+    return sum;
+}
+
+/* Importance of the column times the size of the value, tempered by the variance
+ * about it: a small value is not worth nothing. Returns the sum of the weights. */
+GG_INLINE float gg_weigh(int n, const float *x, const float *imatrix, float variance, float *w)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++) w[i] = imatrix[i] * __builtin_sqrtf(variance + x[i] * x[i]);
+    for (int i = 0; i < n; i++) sum += w[i];
+    return sum;
+}
+
+/* n scales >= 0 as integers 0..nmax of the largest. Returns the unit. */
+GG_INLINE float gg_quantize_scales(int n, int nmax, const float *scale, uint8_t *L)
+{
+    float max = 0.0f;
+    for (int i = 0; i < n; i++) max = scale[i] > max ? scale[i] : max;
+    float inverse = max > 0.0f ? (float)nmax / max : 0.0f;
+    for (int i = 0; i < n; i++) {
+        float l = inverse * scale[i];
+        L[i] = (uint8_t)(l > 0.0f ? l < (float)nmax ? gg_round1(l) : nmax : 0);
+    }
+    return max / (float)nmax;
 }
 
 #endif

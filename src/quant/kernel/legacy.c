@@ -18,8 +18,6 @@
  */
 #include "ksearch.h"
 
-#include <math.h>
-
 enum { N = 32, H = 16 };
 
 /* Sixteen of the fifth bits as 0 or 16 a value. Bytes are tested against a table
@@ -123,8 +121,7 @@ static inline void store_high_bits(uint8_t *p, const uint8_t L[N])
     }
 }
 
-/* The variance of the row tempers the importance of a column: a value that is
- * small itself is not worth nothing. Beyond what a block can hold it is cut. */
+/* Beyond what a block can hold it is cut. */
 static float row_variance(const float *x, size_t n, const float *imatrix)
 {
     if (!imatrix) return 0.0f;
@@ -134,18 +131,13 @@ static float row_variance(const float *x, size_t n, const float *imatrix)
     return sum < GG_SEARCH_LIMIT * GG_SEARCH_LIMIT ? sum : GG_SEARCH_LIMIT * GG_SEARCH_LIMIT;
 }
 
-static inline void value_weights(const float *x, const float *imatrix, float variance, float w[N])
-{
-    for (int j = 0; j < N; j++) w[j] = imatrix[j] * sqrtf(variance + x[j] * x[j]);
-}
-
 /* Scale and levels of a block without offset, nmax = 8 or 16. */
 static inline float encode_symmetric(const float *x, int nmax, const float *imatrix, float variance, uint8_t L[N])
 {
     if (imatrix) {
         float w[N], room[N];
         const float *v = gg_clamped(x, N, 65504.0f * (float)nmax, room);
-        value_weights(v, imatrix, variance, w);
+        gg_weigh(N, v, imatrix, variance, w);
         return GG_K(gg_search_symmetric)(N, nmax, v, w, L);
     }
     float d = gg_saturate(gg_extreme(x, N) / (float)-nmax);
@@ -161,7 +153,7 @@ static inline float encode_affine(const float *x, int nmax, const float *imatrix
         static const gg_affine_plan plan = { -0.9f, 0.05f, 36, false };
         float w[N], room[N], min, scale;
         const float *v = gg_clamped(x, N, 65504.0f * (float)nmax, room);
-        value_weights(v, imatrix, variance, w);
+        gg_weigh(N, v, imatrix, variance, w);
         scale = GG_K(gg_search_affine)(N, nmax, v, w, &plan, L, &min);
         *offset = -min;
         return scale;
