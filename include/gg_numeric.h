@@ -182,8 +182,8 @@ typedef enum gg_purify_method { GG_PURIFY_HAAR, GG_PURIFY_FFT } gg_purify_method
 /* Strength is 0..1. 0 is the identity: not a bit of the values is touched.
  *
  * fft: along each row, the highest-energy bins are kept up to a share of 1 - s^2
- * of the row's energy (the mean not counted, and always kept) and the tail is dropped:
- * s is an upper bound of a row's relative L2 change.
+ * of the row's energy (the mean not counted, and always kept, as is the highest
+ * bin) and the tail is dropped: s bounds a row's relative L2 change by the filter.
  *
  * haar: along the whole tensor. A detail d at scale s and its parent p at 2s have
  * the relative energies e = d^2 / E(s) and f = p^2 / E(2s), E being the mean
@@ -225,7 +225,7 @@ typedef struct gg_purify_report {
 typedef struct gg_purify gg_purify;
 
 /* NULL and an error: GG_EUSAGE (strength not in 0..1, row 0 or no divisor), GG_ENOMEM,
- * GG_EUNSUPPORTED (row above 2^28 for fft). Memory: about elements / 1000 bytes. */
+ * GG_EUNSUPPORTED (row above 2^28 for fft). Memory: about elements / 150 bytes. */
 gg_purify *gg_purify_new(gg_purify_method method, uint64_t elements, uint64_t row, double strength,
                          gg_error *err);
 void gg_purify_free(gg_purify *p);

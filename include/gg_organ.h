@@ -209,7 +209,16 @@ gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_erro
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset, gg_error *err);
 void gg_data_close(gg_data *d);
 
-/* Bytes of a GGUF pipe that are no tensor data: padding before tensor i's data (or
- * after the last, i = count), and what follows all of it. Read through
- * gg_source_next, kept only when not what a writer makes: see manifest. */
+/* Padding of GGUF file `file` that is not what a writer makes (not zero, or cut at
+ * the end): a list for the manifest, malloc'd, freed with gg_pads_free. For a pipe
+ * only after the last gg_source_next. */
+gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg_error *err);
+void gg_pads_free(gg_pad *pads, size_t n);
+
+/* Bytes after the padded data of GGUF file `file`: how many (seekable), and copied
+ * to out from its current position. For a pipe they are what is left of it, and
+ * *bytes is 0 before the copy. */
+uint64_t gg_source_trailing(const gg_source *s, size_t file);
+gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes, gg_error *err);
+
 #endif

@@ -1,0 +1,55 @@
+/* experts.c - stacks of experts: blk.N.ffn_gate_exps.weight has one expert per
+ * step of its last dimension, each a contiguous run of the data. */
+#include "gg_organ.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Place and length of "_exps" in the name, just before .weight, .bias or .scale. */
+static bool find_exps(const char *name, size_t len, size_t *at)
+{
+    static const char *const suffixes[] = { "_exps.weight", "_exps.bias", "_exps.scale" };
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        size_t n = strlen(suffixes[i]);
+        if (len > n && memcmp(name + len - n, suffixes[i], n) == 0) return *at = len - n, true;
+    }
+    return false;
+}
+
+bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts)
+{
+    size_t at;
+    if (t->n_dims < 2 || !find_exps(t->name, t->name_len, &at)) return false;
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    if (a.cls != GG_ORGAN || a.block < 0) return false;
+    uint64_t e = t->dims[t->n_dims - 1];
+    if (e == 0 || e > 65536 || t->bytes % e != 0) return false;
+    *experts = e;
+    return true;
+}
+
+bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *out, size_t size, size_t *out_len)
+{
+    size_t at;
+    if (!find_exps(stack, stack_len, &at)) return false;
+    int n = snprintf(out, size, "%.*s.%llu%.*s", (int)at, stack, (unsigned long long)expert,
+                     (int)(stack_len - at - 5), stack + at + 5);
+    if (n < 0 || (size_t)n >= size) return false;
+    *out_len = (size_t)n;
+    return true;
+}
+
+bool gg_expert_tensor(const gg_tensor *stack, uint64_t expert, gg_tensor *out, char *name)
+{
+    uint64_t experts;
+    if (!gg_is_expert_stack(stack, &experts) || expert >= experts) return false;
+    *out = *stack;
+    if (!gg_expert_name(stack->name, stack->name_len, expert, name, GG_RECORD_NAME + 1, &out->name_len)) return false;
+    out->name = name;
+    out->n_dims = stack->n_dims - 1;
+    out->dims[out->n_dims] = 1;
+    out->bytes = stack->bytes / experts;
+    out->elements = stack->elements / experts;
+    out->offset = stack->offset + expert * out->bytes;
+    return true;
+}

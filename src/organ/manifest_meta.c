@@ -1,0 +1,264 @@
+/* manifest_meta.c - metadata values as JSON and back, exact in both directions.
+ *
+ * Integers are JSON integers of any size; floats the shortest decimal that reads
+ * back to the same bits, or {"bits": "7fc00001"} where JSON has no word for them;
+ * bool true and false, any other byte (ggml takes it as true) the number it is;
+ * strings {"base64": ...} where they are not UTF-8.
+ */
+#include "manifest_json.h"
+
+#include "../base/base64.h"
+#include "../base/buf.h"
+#include "../base/cursor.h"
+#include "../base/utf8.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- writing --------------------------------------------------------------- */
+
+gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_error *err)
+{
+    if (gg_utf8_valid(bytes, n)) return gg_json_put_string(o, bytes, n, err);
+    size_t len = gg_base64_length(n);
+    char *text = malloc(len ? len : 1);
+    if (!text) return gg_fail(err, GG_ENOMEM, "no memory for a string of %zu bytes", n);
+    gg_base64_encode(bytes, n, text);
+    gg_json_put_text(o, "{\"base64\": \"", err);
+    gg_json_put_raw(o, text, len, err);
+    free(text);
+    return gg_json_put_text(o, "\"}", err);
+}
+
+static gg_status put_f32(const gg_json_out *o, uint32_t bits, gg_error *err)
+{
+    float v;
+    char text[32];
+    memcpy(&v, &bits, sizeof v);
+    if (isfinite(v)) return gg_json_put_f32(o, v, err);
+    snprintf(text, sizeof text, "{\"bits\": \"%08x\"}", bits);
+    return gg_json_put_text(o, text, err);
+}
+
+static gg_status put_f64(const gg_json_out *o, uint64_t bits, gg_error *err)
+{
+    double v;
+    char text[40];
+    memcpy(&v, &bits, sizeof v);
+    if (isfinite(v)) return gg_json_put_f64(o, v, err);
+    snprintf(text, sizeof text, "{\"bits\": \"%016llx\"}", (unsigned long long)bits);
+    return gg_json_put_text(o, text, err);
+}
+
+static gg_status put_scalar(const gg_json_out *o, uint32_t type, const uint8_t *p, gg_error *err)
+{
+    switch (type) {
+    case GG_TYPE_U8: return gg_json_put_u64(o, p[0], err);
+    case GG_TYPE_I8: return gg_json_put_i64(o, (int8_t)p[0], err);
+    case GG_TYPE_U16: return gg_json_put_u64(o, gg_le16(p), err);
+    case GG_TYPE_I16: return gg_json_put_i64(o, (int16_t)gg_le16(p), err);
+    case GG_TYPE_U32: return gg_json_put_u64(o, gg_le32(p), err);
+    case GG_TYPE_I32: return gg_json_put_i64(o, (int32_t)gg_le32(p), err);
+    case GG_TYPE_U64: return gg_json_put_u64(o, gg_le64(p), err);
+    case GG_TYPE_I64: return gg_json_put_i64(o, (int64_t)gg_le64(p), err);
+    case GG_TYPE_F32: return put_f32(o, gg_le32(p), err);
+    case GG_TYPE_F64: return put_f64(o, gg_le64(p), err);
+    default: break;
+    }
+    return p[0] > 1 ? gg_json_put_u64(o, p[0], err) : gg_json_put_bool(o, p[0] == 1, err);
+}
+
+static gg_status put_array(const gg_json_out *o, const gg_kv *kv, gg_error *err)
+{
+    size_t size = gg_type_size(kv->elem_type);
+    uint64_t pos = 0;
+    gg_json_put_text(o, "[", err);
+    for (uint64_t i = 0; i < kv->count && err->status == GG_OK; i++) {
+        const char *text;
+        size_t len;
+        if (i > 0) gg_json_put_text(o, ", ", err);
+        if (size > 0) put_scalar(o, kv->elem_type, kv->data + i * size, err);
+        else if (gg_kv_next_str(kv, &pos, &text, &len)) gg_mj_put_bytes(o, text, len, err);
+    }
+    return gg_json_put_text(o, "]", err);
+}
+
+gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err)
+{
+    gg_json_put_text(o, "{\"key\": ", err);
+    gg_mj_put_bytes(o, kv->key, kv->key_len, err);
+    gg_json_put_text(o, ", \"type\": \"", err);
+    gg_json_put_text(o, gg_type_name(kv->type), err);
+    if (kv->type == GG_TYPE_ARR) {
+        gg_json_put_text(o, "\", \"items\": \"", err);
+        gg_json_put_text(o, gg_type_name(kv->elem_type), err);
+    }
+    gg_json_put_text(o, "\", \"value\": ", err);
+    if (kv->type == GG_TYPE_ARR) put_array(o, kv, err);
+    else if (kv->type == GG_TYPE_STR) gg_mj_put_bytes(o, (const char *)kv->data, kv->size, err);
+    else put_scalar(o, kv->type, kv->data, err);
+    return gg_json_put_text(o, "}", err);
+}
+
+/* ---- reading ------------------------------------------------------------------ */
+
+gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n, gg_error *err)
+{
+    const char *text;
+    const gg_json_node *base64 = gg_json_get(node, "base64");
+    bool coded = base64 && gg_json_count(node) == 1;
+    gg_status st = gg_json_string(coded ? base64 : node, &text, n, err);
+    if (st != GG_OK) return gg_fix(err, "%s must be a string or {\"base64\": \"...\"}", what), st;
+    char *copy = malloc(*n + 1);
+    if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for a string of %zu bytes", *n);
+    if (!coded) memcpy(copy, text, *n);
+    else if (!gg_base64_decode(text, *n, copy, n)) {
+        free(copy);
+        gg_fail(err, GG_EFORMAT, "%s is no valid base64", what);
+        return gg_at_offset(err, gg_json_offset(base64));
+    }
+    copy[*n] = '\0';
+    *out = copy;
+    return GG_OK;
+}
+
+/* {"bits": "hex"} of `digits` digits. */
+static gg_status read_bits(const gg_json_node *node, size_t digits, uint64_t *bits, gg_error *err)
+{
+    const char *hex;
+    size_t n;
+    gg_status st = gg_json_string(gg_json_get(node, "bits"), &hex, &n, err);
+    if (st != GG_OK) return st;
+    *bits = 0;
+    for (size_t i = 0; i < n && n == digits; i++) {
+        const char *found = strchr("0123456789abcdef", hex[i] | 0x20);
+        if (!found || !*found) n = SIZE_MAX;
+        else *bits = *bits << 4 | (uint64_t)(found - "0123456789abcdef");
+    }
+    if (n == digits) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "\"bits\" must be %zu hexadecimal digits", digits);
+    return gg_at_offset(err, gg_json_offset(node));
+}
+
+static gg_status read_float(const gg_json_node *node, uint32_t type, uint64_t *bits, gg_error *err)
+{
+    if (gg_json_type_of(node) == GG_JSON_OBJECT) return read_bits(node, type == GG_TYPE_F32 ? 8 : 16, bits, err);
+    float f;
+    double d;
+    gg_status st;
+    if (type == GG_TYPE_F32) {
+        uint32_t b = 0;
+        if ((st = gg_json_f32(node, &f, err)) == GG_OK) memcpy(&b, &f, sizeof b);
+        *bits = b;
+    } else if ((st = gg_json_f64(node, &d, err)) == GG_OK) {
+        memcpy(bits, &d, sizeof d);
+    }
+    return st;
+}
+
+static gg_status read_integer(const gg_json_node *node, uint32_t type, uint64_t *bits, gg_error *err)
+{
+    bool is_signed = type == GG_TYPE_I8 || type == GG_TYPE_I16 || type == GG_TYPE_I32 || type == GG_TYPE_I64;
+    unsigned width = (unsigned)gg_type_size(type) * 8;
+    gg_status st;
+    bool fits;
+    if (is_signed) {
+        int64_t v = 0, top = width == 64 ? INT64_MAX : ((int64_t)1 << (width - 1)) - 1;
+        st = gg_json_i64(node, &v, err);
+        fits = v >= -top - 1 && v <= top;
+        *bits = (uint64_t)v;
+    } else {
+        st = gg_json_u64(node, bits, err);
+        fits = width == 64 || *bits >> width == 0;
+    }
+    if (st != GG_OK || fits) return st;
+    gg_fail(err, GG_EFORMAT, "a value does not fit in %s", gg_type_name(type));
+    return gg_at_offset(err, gg_json_offset(node));
+}
+
+static gg_status read_scalar(const gg_json_node *node, uint32_t type, gg_buf *to, gg_error *err)
+{
+    uint64_t bits = 0;
+    gg_status st;
+    if (type == GG_TYPE_F32 || type == GG_TYPE_F64) {
+        st = read_float(node, type, &bits, err);
+    } else if (type == GG_TYPE_BOOL && gg_json_type_of(node) == GG_JSON_BOOL) {
+        bool b = false;
+        st = gg_json_bool(node, &b, err);
+        bits = b;
+    } else {
+        st = read_integer(node, type, &bits, err);
+    }
+    uint8_t le[8];
+    gg_put_le64(le, bits);
+    return st == GG_OK ? gg_buf_append(to, le, gg_type_size(type), err) : st;
+}
+
+static gg_status read_string(const gg_json_node *node, bool with_length, gg_buf *to, gg_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    gg_status st = gg_mj_bytes(node, "a str value", &text, &n, err);
+    uint8_t le[8];
+    gg_put_le64(le, n);
+    if (st == GG_OK && with_length) st = gg_buf_append(to, le, sizeof le, err);
+    if (st == GG_OK) st = gg_buf_append(to, text, n, err);
+    free(text);
+    return st;
+}
+
+static gg_status read_value(const gg_json_node *value, gg_kv *kv, gg_buf *to, gg_error *err)
+{
+    if (!value) return gg_fail(err, GG_EFORMAT, "a metadata line has no \"value\"");
+    if (kv->type == GG_TYPE_STR) return read_string(value, false, to, err);
+    if (kv->type != GG_TYPE_ARR) return read_scalar(value, kv->type, to, err);
+    if (gg_json_type_of(value) != GG_JSON_ARRAY) {
+        gg_fail(err, GG_EFORMAT, "the value of type arr is no array");
+        return gg_at_offset(err, gg_json_offset(value));
+    }
+    kv->count = 0;
+    gg_status st = GG_OK;
+    for (const gg_json_node *e = gg_json_first(value); e && st == GG_OK; e = gg_json_next(e), kv->count++)
+        st = kv->elem_type == GG_TYPE_STR ? read_string(e, true, to, err) : read_scalar(e, kv->elem_type, to, err);
+    return st;
+}
+
+static gg_status read_type(const gg_json_node *node, const char *member, uint32_t *type, gg_error *err)
+{
+    const char *name;
+    size_t n;
+    const gg_json_node *t = gg_json_get(node, member);
+    gg_status st = gg_json_string(t, &name, &n, err);
+    if (st == GG_OK && !gg_type_by_name(name, n, type)) {
+        st = gg_fail(err, GG_EFORMAT, "\"%s\" is no metadata type; use u8 i8 u16 i16 u32 i32 f32 bool str arr u64 i64 f64", member);
+        gg_at_offset(err, gg_json_offset(t));
+    }
+    return st;
+}
+
+gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err)
+{
+    gg_kv kv = { .count = 1 };
+    char *key = NULL;
+    gg_buf data = GG_BUF_INIT;
+    gg_status st = gg_mj_bytes(gg_json_get(node, "key"), "\"key\"", &key, &kv.key_len, err);
+    if (st == GG_OK) st = read_type(node, "type", &kv.type, err);
+    if (st == GG_OK && kv.type == GG_TYPE_ARR) st = read_type(node, "items", &kv.elem_type, err);
+    if (st == GG_OK && kv.type == GG_TYPE_ARR && kv.elem_type == GG_TYPE_ARR)
+        st = gg_fail(err, GG_EFORMAT, "an array of arrays has no place in a model");
+    if (st == GG_OK) st = read_value(gg_json_get(node, "value"), &kv, &data, err);
+    if (st == GG_OK) {
+        size_t before = meta->n;
+        kv.key = key;
+        kv.data = (const uint8_t *)data.data;
+        kv.size = data.len;
+        st = gg_meta_set(meta, &kv, err);
+        if (st == GG_OK && meta->n == before) st = gg_fail(err, GG_EFORMAT, "metadata key %s stands twice", key);
+    }
+    gg_at_offset(err, gg_json_offset(node));
+    free(key);
+    gg_buf_free(&data);
+    return st;
+}

@@ -1,0 +1,124 @@
+/* organ_names.c - file names for tensors, safe and unique.
+ *
+ * blk.0.ffn_gate.weight -> blk_0_ffn_gate.bin, .bias -> _bias. A name of other
+ * bytes than letters, digits, _ and ., an empty or long one, one that some system
+ * reserves, or one that an earlier tensor has (case not counted) gets
+ * "-" and 16 hex digits of its SHA-256 appended. Plain names hold no "-", so the
+ * two kinds cannot meet.
+ */
+#include "gg_organ.h"
+
+#include "../base/sha256.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define STEM_MAX 100
+
+static bool reserved(const char *stem)
+{
+    static const char *const names[] = { "con", "prn", "aux", "nul" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(stem, names[i]) == 0) return true;
+    return (strncasecmp(stem, "com", 3) == 0 || strncasecmp(stem, "lpt", 3) == 0) && isdigit((unsigned char)stem[3]) && !stem[4];
+}
+
+/* The stem, and whether it stands for the name alone (false: add the hash). */
+static bool make_stem(const gg_tensor *t, char stem[STEM_MAX + 1])
+{
+    size_t len = t->name_len, n = 0;
+    bool plain = len > 0;
+    if (len > 7 && memcmp(t->name + len - 7, ".weight", 7) == 0) len -= 7;
+    for (size_t i = 0; i < len; i++) {
+        char c = t->name[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        if (!word && c != '.') plain = false;
+        if (c == '.' && (i == 0 || i + 1 == len || t->name[i + 1] == '.')) plain = false;
+        if (n == STEM_MAX) {
+            plain = false;
+            break;
+        }
+        stem[n++] = word ? c : '_';
+    }
+    stem[n] = '\0';
+    return plain && !reserved(stem);
+}
+
+static bool set_name(char **slot, const gg_tensor *t, const char *stem, bool hashed)
+{
+    const char *folder = gg_class_folder(gg_anatomy_of(t->name, t->name_len).cls);
+    size_t size = strlen(folder) + strlen(stem) + 40;
+    char hex[65] = "";
+    if (hashed) {
+        gg_sha256 h;
+        unsigned char digest[32];
+        gg_sha256_init(&h);
+        gg_sha256_update(&h, t->name, t->name_len);
+        gg_sha256_final(&h, digest);
+        gg_sha256_hex(digest, hex);
+    }
+    free(*slot);
+    *slot = malloc(size);
+    if (*slot) snprintf(*slot, size, "%s/%s%s%.16s.bin", folder, stem, hashed ? "-" : "", hex);
+    return *slot != NULL;
+}
+
+typedef struct key {
+    char *name;
+    size_t index;
+} key;
+
+static int order(const void *a, const void *b)
+{
+    const key *x = a, *y = b;
+    const unsigned char *p = (const unsigned char *)x->name, *q = (const unsigned char *)y->name;
+    while (*p && tolower(*p) == tolower(*q)) p++, q++;
+    if (tolower(*p) != tolower(*q)) return tolower(*p) < tolower(*q) ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool same(const char *a, const char *b)
+{
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) a++, b++;
+    return tolower((unsigned char)*a) == tolower((unsigned char)*b);
+}
+
+static bool name_all(const gg_tensor *tensors, size_t n, char **names, key *keys)
+{
+    char stem[STEM_MAX + 1];
+    for (size_t i = 0; i < n; i++) {
+        bool plain = make_stem(&tensors[i], stem);
+        if (!set_name(&names[i], &tensors[i], stem, !plain)) return false;
+        keys[i] = (key){ names[i], i };
+    }
+    qsort(keys, n, sizeof *keys, order);
+    /* Of equal names the first tensor keeps the plain one. Mark, then rename: the
+     * list must stay sorted by what it was. */
+    for (size_t i = n; i-- > 1;)
+        if (!same(keys[i].name, keys[i - 1].name)) keys[i].index = SIZE_MAX;
+    for (size_t i = 1; i < n; i++)
+        if (keys[i].index != SIZE_MAX) {
+            size_t k = keys[i].index;
+            make_stem(&tensors[k], stem);
+            if (!set_name(&names[k], &tensors[k], stem, true)) return false;
+        }
+    return true;
+}
+
+gg_status gg_organ_file_names(const gg_tensor *tensors, size_t n, char ***out, gg_error *err)
+{
+    char **names = calloc(n ? n : 1, sizeof *names);
+    key *keys = calloc(n ? n : 1, sizeof *keys);
+    bool ok = names && keys && name_all(tensors, n, names, keys);
+    free(keys);
+    if (ok) {
+        *out = names;
+        return GG_OK;
+    }
+    for (size_t i = 0; names && i < n; i++) free(names[i]);
+    free(names);
+    return gg_fail(err, GG_ENOMEM, "no memory for %zu file names", n);
+}

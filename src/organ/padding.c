@@ -1,0 +1,90 @@
+/* padding.c - bytes of a GGUF file that belong to no tensor: kept only where they
+ * are not what a writer would put there. */
+#include "source.h"
+
+#include "../base/io.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void gg_pads_free(gg_pad *pads, size_t n)
+{
+    for (size_t i = 0; pads && i < n; i++) {
+        free(pads[i].after);
+        free(pads[i].bytes);
+    }
+    free(pads);
+}
+
+gg_status gg_pad_note(gg_pad **pads, size_t *n, const gg_tensor *after, const uint8_t *bytes,
+                      size_t got, size_t want, gg_error *err)
+{
+    size_t i = 0;
+    while (i < got && bytes[i] == 0) i++;
+    if (i == want) return GG_OK;
+    gg_pad *grown = realloc(*pads, (*n + 1) * sizeof *grown);
+    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    *pads = grown;
+    gg_pad *pad = &grown[*n];
+    *pad = (gg_pad){ .n = got, .bytes = malloc(got ? got : 1), .after_len = after ? after->name_len : 0 };
+    pad->after = after ? malloc(after->name_len + 1) : NULL;
+    *n += 1;
+    if (!pad->bytes || (after && !pad->after)) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    if (got) memcpy(pad->bytes, bytes, got);
+    if (after) memcpy(pad->after, after->name, after->name_len + 1);
+    return GG_OK;
+}
+
+/* Padding from `at` to `end` of a file that holds `size` bytes. */
+static gg_status check(int fd, uint64_t at, uint64_t end, uint64_t size, const gg_tensor *after,
+                       gg_pad **pads, size_t *n, gg_error *err)
+{
+    size_t want = (size_t)(end - at), got = size < end ? (size_t)(size > at ? size - at : 0) : want;
+    if (want == 0) return GG_OK;
+    uint8_t *bytes = malloc(want);
+    if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    gg_status st = gg_pread_all(fd, bytes, got, at, err);
+    if (st == GG_OK) st = gg_pad_note(pads, n, after, bytes, got, want, err);
+    free(bytes);
+    return st;
+}
+
+gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg_error *err)
+{
+    *pads = NULL;
+    *n = 0;
+    if (s->kind == SOURCE_PIPE_MODEL) {
+        *pads = s->pipe.pads;
+        *n = s->pipe.n_pads;
+        s->pipe.pads = NULL;
+        s->pipe.n_pads = 0;
+        return GG_OK;
+    }
+    if (!s->model) return GG_OK;
+    const gg_gguf *g = s->model->files[file];
+    if (g->n_tensors == 0) return GG_OK;
+    int fd = s->model->fds[file];
+    uint64_t size = s->model->file_sizes[file];
+    gg_status st = check(fd, g->header_bytes, g->data_start, size, NULL, pads, n, err);
+    for (size_t i = 0; i < g->n_tensors && st == GG_OK; i++) {
+        const gg_tensor *t = &g->tensors[i];
+        uint64_t end = g->data_start + t->offset + t->bytes;
+        st = check(fd, end, g->data_start + gg_align_up(t->offset + t->bytes, g->alignment), size, t, pads, n, err);
+    }
+    return st == GG_OK ? GG_OK : gg_at_file(err, s->model->paths[file]);
+}
+
+uint64_t gg_source_trailing(const gg_source *s, size_t file)
+{
+    if (!s->model) return 0;
+    uint64_t end = s->model->files[file]->data_start + s->model->files[file]->data_bytes;
+    return s->model->file_sizes[file] > end ? s->model->file_sizes[file] - end : 0;
+}
+
+gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes, gg_error *err)
+{
+    if (!s->model) return gg_pipe_drain(s, out, bytes, err);
+    const gg_gguf *g = s->model->files[file];
+    *bytes = gg_source_trailing(s, file);
+    return gg_copy(s->model->fds[file], g->data_start + g->data_bytes, out, GG_AT_POS, *bytes, err);
+}

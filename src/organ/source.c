@@ -1,0 +1,393 @@
+/* source.c - one way to read tensors, whatever holds them. */
+#include "source.h"
+
+#include "../base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gg_status no_memory(gg_error *err)
+{
+    return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
+}
+
+gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err)
+{
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 64;
+        void *tensors = realloc(s->tensors, cap * sizeof *s->tensors);
+        if (tensors) s->tensors = tensors;
+        void *places = tensors ? realloc(s->places, cap * sizeof *s->places) : NULL;
+        if (places) s->places = places;
+        void *names = places ? realloc(s->names, cap * sizeof *s->names) : NULL;
+        if (!names) return no_memory(err);
+        s->names = names;
+        s->cap = cap;
+    }
+    char *name = malloc(t->name_len + 1);
+    if (!name) return no_memory(err);
+    memcpy(name, t->name, t->name_len);
+    name[t->name_len] = '\0';
+    s->tensors[s->n] = *t;
+    s->tensors[s->n].name = name;
+    s->places[s->n] = place;
+    s->names[s->n++] = name;
+    return GG_OK;
+}
+
+/* ---- opening --------------------------------------------------------------- */
+
+static gg_status open_model(gg_source *s, const char *path, gg_error *err)
+{
+    s->kind = SOURCE_MODEL;
+    gg_status st = gg_model_open(path, &s->model, err);
+    if (st != GG_OK) return st;
+    s->tensors = s->model->tensors;
+    s->n = s->model->n_tensors;
+    return GG_OK;
+}
+
+static gg_status open_dir(gg_source *s, const char *path, gg_error *err)
+{
+    s->kind = SOURCE_DIR;
+    gg_status st = gg_manifest_load(path, &s->manifest, err);
+    if (st != GG_OK) return st;
+    s->tensors = calloc(s->manifest->n_entries ? s->manifest->n_entries : 1, sizeof *s->tensors);
+    if (!s->tensors) return no_memory(err);
+    s->n = s->manifest->n_entries;
+    for (size_t i = 0; i < s->n; i++) s->tensors[i] = s->manifest->entries[i].t;
+    return GG_OK;
+}
+
+/* All records of one open file. */
+static gg_status scan_records(gg_source *s, size_t path, int fd, gg_error *err)
+{
+    struct stat st_buf;
+    if (fstat(fd, &st_buf) != 0) return gg_fail_errno(err, "cannot stat");
+    uint64_t size = (uint64_t)st_buf.st_size, at = 0;
+    while (at < size) {
+        uint8_t head[GG_RECORD_HEADER];
+        size_t n = size - at < sizeof head ? (size_t)(size - at) : sizeof head, used;
+        gg_tensor t;
+        gg_status st = gg_pread_all(fd, head, n, at, err);
+        if (st == GG_OK) st = gg_record_parse(head, n, &t, &used, err);
+        if (st == GG_OK && used == 0) st = gg_fail(err, GG_EFORMAT, "an organ record is cut off");
+        if (st != GG_OK) return gg_at_offset(err, at);
+        at += used;
+        if (t.bytes > size - at) {
+            gg_fail(err, GG_EFORMAT, "its data is cut off: %llu bytes of %llu are there",
+                    (unsigned long long)(size - at), (unsigned long long)t.bytes);
+            gg_at_tensor(err, t.name, t.name_len);
+            return gg_at_offset(err, at);
+        }
+        if ((st = gg_source_append(s, &t, (record_place){ path, at }, err)) != GG_OK) return st;
+        at += t.bytes;
+    }
+    return GG_OK;
+}
+
+static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
+{
+    char **paths = realloc(s->paths, (s->n_paths + 1) * sizeof *paths);
+    if (!paths) return no_memory(err);
+    s->paths = paths;
+    if (!(s->paths[s->n_paths] = strdup(path))) return no_memory(err);
+    s->n_paths++;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        gg_fail_errno(err, "cannot open");
+        return gg_at_file(err, path);
+    }
+    scan_records(s, s->n_paths - 1, fd, err);
+    close(fd);
+    return gg_at_file(err, path);
+}
+
+typedef enum spec_kind { SPEC_GGUF, SPEC_DIR, SPEC_RECORDS, SPEC_PIPE, SPEC_BAD } spec_kind;
+
+static spec_kind kind_of(const char *spec, gg_error *err)
+{
+    struct stat s;
+    if (strcmp(spec, "-") == 0) return SPEC_PIPE;
+    if (stat(spec, &s) != 0) {
+        gg_fail_errno(err, "cannot open");
+        if (err->sys_errno == ENOENT) gg_fix(err, "check the path");
+        gg_at_file(err, spec);
+        return SPEC_BAD;
+    }
+    if (S_ISDIR(s.st_mode)) return SPEC_DIR;
+    if (!S_ISREG(s.st_mode)) return SPEC_PIPE;
+    size_t n = strlen(spec);
+    bool bin = n > 4 && strcmp(spec + n - 4, ".bin") == 0;
+    char magic[4] = "";
+    int fd = open(spec, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        gg_fail_errno(err, "cannot open");
+        gg_at_file(err, spec);
+        return SPEC_BAD;
+    }
+    size_t got = 0;
+    gg_error ignored = GG_ERROR_INIT;
+    gg_read_some(fd, magic, 4, &got, &ignored);
+    close(fd);
+    /* A record starts with a name length: small, so its high bytes are zero. */
+    if (memcmp(magic, "GGUF", 4) == 0) return SPEC_GGUF;
+    return bin || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0) ? SPEC_RECORDS : SPEC_GGUF;
+}
+
+static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
+{
+    s->pipe.fd = strcmp(spec, "-") == 0 ? STDIN_FILENO : open(spec, O_RDONLY | O_CLOEXEC);
+    if (s->pipe.fd < 0) gg_fail_errno(err, "cannot open");
+    else if (isatty(s->pipe.fd)) {
+        gg_fail(err, GG_EUSAGE, "stdin is a terminal");
+        gg_fix(err, "pipe a model or an organ stream in");
+    } else {
+        gg_pipe_open(s, err);
+    }
+    return gg_at_file(err, spec);
+}
+
+gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
+{
+    spec_kind kind = kind_of(spec, err);
+    if (kind == SPEC_BAD) return err->status;
+    gg_source *s = calloc(1, sizeof *s);
+    if (!s || !(s->name = strdup(spec))) {
+        free(s);
+        return no_memory(err);
+    }
+    gg_status st = GG_OK;
+    if (kind == SPEC_PIPE) {
+        st = open_pipe(s, spec, err);
+    } else if (kind == SPEC_DIR) {
+        st = open_dir(s, spec, err);
+    } else if (kind == SPEC_RECORDS) {
+        s->kind = SOURCE_RECORDS;
+        st = add_record_file(s, spec, err);
+    } else {
+        st = open_model(s, spec, err);
+    }
+    if (st != GG_OK) {
+        gg_source_close(s);
+        return st;
+    }
+    *out = s;
+    return GG_OK;
+}
+
+gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err)
+{
+    if (n == 1) return gg_source_open(paths[0], out, err);
+    gg_source *s = calloc(1, sizeof *s);
+    if (!s || !(s->name = strdup(n ? paths[0] : ""))) {
+        free(s);
+        return no_memory(err);
+    }
+    s->kind = SOURCE_RECORDS;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        spec_kind kind = kind_of(paths[i], err);
+        if (kind == SPEC_BAD) st = err->status;
+        else if (kind == SPEC_RECORDS) st = add_record_file(s, paths[i], err);
+        else {
+            st = gg_fail(err, GG_EUSAGE, "is no organ record file; only those can be several");
+            gg_at_file(err, paths[i]);
+        }
+    }
+    if (st != GG_OK) {
+        gg_source_close(s);
+        return st;
+    }
+    *out = s;
+    return GG_OK;
+}
+
+void gg_source_close(gg_source *s)
+{
+    if (!s) return;
+    if (s->kind == SOURCE_PIPE_MODEL || s->kind == SOURCE_PIPE_RECORDS) gg_pipe_close(s);
+    for (size_t i = 0; s->names && i < s->n; i++) free(s->names[i]);
+    free(s->names);
+    free(s->places);
+    if (s->kind == SOURCE_DIR || s->names) free(s->tensors);
+    for (size_t i = 0; i < s->n_paths; i++) free(s->paths[i]);
+    free(s->paths);
+    free(s->by_name);
+    gg_model_free(s->model);
+    gg_manifest_free(s->manifest);
+    free(s->name);
+    free(s);
+}
+
+/* ---- what it holds ----------------------------------------------------------- */
+
+const char *gg_source_name(const gg_source *s)
+{
+    return s->name;
+}
+
+bool gg_source_seekable(const gg_source *s)
+{
+    return s->kind != SOURCE_PIPE_MODEL && s->kind != SOURCE_PIPE_RECORDS;
+}
+
+const gg_meta *gg_source_meta(const gg_source *s)
+{
+    if (s->manifest) return &s->manifest->meta;
+    const gg_gguf *header = gg_source_header(s);
+    return header ? &header->meta : NULL;
+}
+
+const gg_model *gg_source_model(const gg_source *s)
+{
+    return s->model;
+}
+
+const gg_gguf *gg_source_header(const gg_source *s)
+{
+    return s->model ? s->model->files[0] : s->pipe.header;
+}
+
+const gg_manifest *gg_source_manifest(const gg_source *s)
+{
+    return s->manifest;
+}
+
+size_t gg_source_count(const gg_source *s)
+{
+    return s->n;
+}
+
+const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
+{
+    return &s->tensors[i];
+}
+
+gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
+{
+    if (!gg_source_seekable(s)) {
+        gg_pipe_next(s, i, more, err);
+        return gg_at_file(err, s->name);
+    }
+    *more = i < s->n;
+    return GG_OK;
+}
+
+/* qsort has no context argument in C11: sort pointers to the tensors instead. */
+static int order(const void *a, const void *b)
+{
+    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
+    size_t n = x->name_len < y->name_len ? x->name_len : y->name_len;
+    int c = n ? memcmp(x->name, y->name, n) : 0;
+    return c ? c : x->name_len < y->name_len ? -1 : x->name_len > y->name_len;
+}
+
+static bool sort_names(gg_source *s)
+{
+    const gg_tensor **list = calloc(s->n ? s->n : 1, sizeof *list);
+    s->by_name = calloc(s->n ? s->n : 1, sizeof *s->by_name);
+    if (!list || !s->by_name) {
+        free(list);
+        return false;
+    }
+    for (size_t i = 0; i < s->n; i++) list[i] = &s->tensors[i];
+    qsort(list, s->n, sizeof *list, order);
+    for (size_t i = 0; i < s->n; i++) s->by_name[i] = (size_t)(list[i] - s->tensors);
+    free(list);
+    return true;
+}
+
+size_t gg_source_find(const gg_source *s, const char *name, size_t name_len)
+{
+    /* The index is a cache: filling it changes nothing a caller can see. */
+    gg_source *cache = (gg_source *)(uintptr_t)s;
+    if (!s->by_name && !sort_names(cache)) return SIZE_MAX;
+    gg_tensor key = { .name = name, .name_len = name_len };
+    const gg_tensor *k = &key;
+    size_t lo = 0, hi = s->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const gg_tensor *t = &s->tensors[s->by_name[mid]];
+        int c = order(&t, &k);
+        if (c == 0) return s->by_name[mid];
+        if (c < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return SIZE_MAX;
+}
+
+/* ---- data ------------------------------------------------------------------------ */
+
+static gg_status data_error(const gg_data *d, gg_error *err)
+{
+    const gg_tensor *t = &d->source->tensors[d->index];
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, d->source->name);
+}
+
+/* A .bin of a directory: its header was checked when the manifest was loaded. */
+static gg_status open_entry(gg_source *s, size_t i, gg_data *d, gg_error *err)
+{
+    const gg_entry *e = &s->manifest->entries[i];
+    size_t size = strlen(s->name) + strlen(e->file) + 2;
+    char *path = malloc(size);
+    if (!path) return no_memory(err);
+    snprintf(path, size, "%s/%s", s->name, e->file);
+    d->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (d->fd < 0) gg_fail_errno(err, "cannot open");
+    uint8_t head[GG_RECORD_HEADER];
+    d->at = gg_record_header(&e->t, head);
+    d->close_fd = true;
+    gg_at_file(err, path);
+    free(path);
+    return err->status;
+}
+
+gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
+{
+    *d = (gg_data){ .source = s, .index = i, .fd = -1, .bytes = s->tensors[i].bytes };
+    switch (s->kind) {
+    case SOURCE_MODEL:
+        d->fd = s->model->fds[s->tensors[i].file];
+        d->at = gg_model_at(s->model, &s->tensors[i]);
+        return GG_OK;
+    case SOURCE_DIR:
+        return open_entry(s, i, d, err);
+    case SOURCE_RECORDS:
+        d->fd = open(s->paths[s->places[i].path], O_RDONLY | O_CLOEXEC);
+        d->at = s->places[i].at;
+        d->close_fd = true;
+        if (d->fd < 0) gg_fail_errno(err, "cannot open");
+        return gg_at_file(err, s->paths[s->places[i].path]);
+    case SOURCE_PIPE_MODEL:
+    case SOURCE_PIPE_RECORDS:
+        break;
+    }
+    return GG_OK;
+}
+
+gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
+{
+    gg_status st = d->fd < 0 ? gg_pipe_read(d->source, d->index, offset, buf, n, err)
+                             : gg_pread_all(d->fd, buf, n, d->at + offset, err);
+    return st == GG_OK ? GG_OK : data_error(d, err);
+}
+
+gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset, gg_error *err)
+{
+    if (d->fd < 0) gg_pipe_copy(d->source, d->index, offset, n, out, out_offset, err);
+    else gg_copy(d->fd, d->at + offset, out, out_offset, n, err);
+    return err->status == GG_OK || err->status == GG_EIO ? err->status : data_error(d, err);
+}
+
+void gg_data_close(gg_data *d)
+{
+    if (d->close_fd && d->fd >= 0) close(d->fd);
+    d->fd = -1;
+}

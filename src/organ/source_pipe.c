@@ -1,0 +1,222 @@
+/* source_pipe.c - a model or an organ stream read front to back, once.
+ *
+ * A small buffer holds what was read ahead (the first bytes tell the two apart, and
+ * a record's header ends only where it says); data goes straight through.
+ */
+#include "source.h"
+
+#include "../base/io.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AHEAD ((size_t)64 << 10)
+
+static size_t buffered(const source_pipe *p)
+{
+    return p->len - p->pos;
+}
+
+/* Have `want` bytes (<= AHEAD) in the buffer, or all there is. */
+static gg_status fill(source_pipe *p, size_t want, gg_error *err)
+{
+    if (buffered(p) >= want || p->end) return GG_OK;
+    if (p->cap < AHEAD) {
+        uint8_t *grown = realloc(p->buf, AHEAD);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a pipe's buffer");
+        p->buf = grown;
+        p->cap = AHEAD;
+    }
+    memmove(p->buf, p->buf + p->pos, buffered(p));
+    p->len -= p->pos;
+    p->pos = 0;
+    size_t got = 0, ask = want - p->len;
+    gg_status st = gg_read_some(p->fd, p->buf + p->len, ask, &got, err);
+    p->len += got;
+    p->end = got < ask;
+    return st;
+}
+
+/* Up to n bytes: first what is buffered, then from the descriptor. */
+static gg_status take(source_pipe *p, void *buf, size_t n, size_t *got, gg_error *err)
+{
+    size_t have = buffered(p) < n ? buffered(p) : n, more = 0;
+    if (have) memcpy(buf, p->buf + p->pos, have);
+    p->pos += have;
+    gg_status st = GG_OK;
+    if (have < n && !p->end) {
+        st = gg_read_some(p->fd, (uint8_t *)buf + have, n - have, &more, err);
+        p->end = more < n - have;
+    }
+    *got = have + more;
+    return st;
+}
+
+static gg_status cut(uint64_t missing, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "the input ends %llu bytes early", (unsigned long long)missing);
+    return gg_fix(err, "fetch it again: it was cut short");
+}
+
+gg_status gg_pipe_open(gg_source *s, gg_error *err)
+{
+    source_pipe *p = &s->pipe;
+    p->current = SIZE_MAX;
+    s->kind = SOURCE_PIPE_RECORDS;
+    gg_status st = fill(p, 4, err);
+    if (st != GG_OK) return st;
+    bool record = buffered(p) == 4 && p->buf[1] == 0 && p->buf[2] == 0 && p->buf[3] == 0;
+    if (record) return GG_OK;
+    s->kind = SOURCE_PIPE_MODEL;
+    uint8_t prefix[4], *surplus;
+    size_t n = buffered(p), surplus_len;
+    memcpy(prefix, p->buf + p->pos, n);
+    st = gg_gguf_read_pipe(p->fd, prefix, n, &p->header, &surplus, &surplus_len, err);
+    if (st != GG_OK) return st;
+    free(p->buf);
+    p->buf = surplus;
+    p->pos = 0;
+    p->len = p->cap = surplus_len;
+    s->tensors = p->header->tensors;
+    s->n = p->header->n_tensors;
+    return GG_OK;
+}
+
+/* Read over n bytes. */
+static gg_status skip(source_pipe *p, uint64_t n, gg_error *err)
+{
+    uint8_t scratch[16384];
+    while (n > 0) {
+        size_t want = n < sizeof scratch ? (size_t)n : sizeof scratch, got = 0;
+        gg_status st = take(p, scratch, want, &got, err);
+        if (st != GG_OK) return st;
+        if (got < want) return cut(n - got, err);
+        n -= want;
+    }
+    return GG_OK;
+}
+
+static gg_status finish_current(gg_source *s, gg_error *err)
+{
+    source_pipe *p = &s->pipe;
+    if (p->current == SIZE_MAX) return GG_OK;
+    const gg_tensor *t = &s->tensors[p->current];
+    gg_status st = skip(p, t->bytes - p->taken, err);
+    p->taken = t->bytes;
+    return st == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), st);
+}
+
+/* The padding before tensor i (or after the last, for i == n). */
+static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
+{
+    source_pipe *p = &s->pipe;
+    const gg_gguf *g = p->header;
+    if (g->n_tensors == 0) return GG_OK;
+    const gg_tensor *before = i > 0 ? &g->tensors[i - 1] : NULL;
+    uint64_t end = before ? before->offset + before->bytes : 0;
+    uint64_t want = before ? gg_align_up(end, g->alignment) - end : g->data_start - g->header_bytes;
+    if (want == 0) return GG_OK;
+    uint8_t *bytes = malloc((size_t)want); /* below the alignment, which is capped */
+    if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    size_t got = 0;
+    gg_status st = take(p, bytes, (size_t)want, &got, err);
+    if (st == GG_OK && got < want && i < g->n_tensors) {
+        uint64_t missing = 0;
+        for (size_t k = i; k < g->n_tensors; k++) missing += g->tensors[k].bytes;
+        if (missing > 0) st = cut(want - got + missing, err);
+    }
+    if (st == GG_OK) st = gg_pad_note(&p->pads, &p->n_pads, before, bytes, got, (size_t)want, err);
+    free(bytes);
+    return st;
+}
+
+static gg_status next_record(gg_source *s, bool *more, gg_error *err)
+{
+    source_pipe *p = &s->pipe;
+    gg_status st = fill(p, GG_RECORD_HEADER, err);
+    if (st != GG_OK) return st;
+    *more = buffered(p) > 0;
+    if (!*more) return GG_OK;
+    gg_tensor t;
+    size_t used = 0;
+    st = gg_record_parse(p->buf + p->pos, buffered(p), &t, &used, err);
+    if (st == GG_OK && used == 0) st = gg_fail(err, GG_EFORMAT, "organ record %zu is cut off", s->n + 1);
+    if (st == GG_OK) st = gg_source_append(s, &t, (record_place){ 0, 0 }, err);
+    if (st == GG_OK) p->pos += used;
+    return st;
+}
+
+gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err)
+{
+    source_pipe *p = &s->pipe;
+    gg_status st = finish_current(s, err);
+    if (st != GG_OK) return st;
+    if (s->kind == SOURCE_PIPE_RECORDS) {
+        st = next_record(s, more, err);
+    } else {
+        *more = i < s->n;
+        st = take_padding(s, i, err);
+    }
+    p->current = st == GG_OK && *more ? i : SIZE_MAX;
+    p->taken = 0;
+    return st;
+}
+
+static gg_status go_to(gg_source *s, size_t i, uint64_t offset, gg_error *err)
+{
+    source_pipe *p = &s->pipe;
+    if (i != p->current || offset < p->taken)
+        return gg_fail(err, GG_EUSAGE, "a pipe can be read only forward");
+    gg_status st = skip(p, offset - p->taken, err);
+    p->taken = offset;
+    return st;
+}
+
+gg_status gg_pipe_read(gg_source *s, size_t i, uint64_t offset, void *buf, size_t n, gg_error *err)
+{
+    gg_status st = go_to(s, i, offset, err);
+    size_t got = 0;
+    if (st == GG_OK) st = take(&s->pipe, buf, n, &got, err);
+    if (st != GG_OK) return st;
+    s->pipe.taken += got;
+    return got == n ? GG_OK : cut(s->tensors[i].bytes - s->pipe.taken, err);
+}
+
+gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out, uint64_t out_offset, gg_error *err)
+{
+    source_pipe *p = &s->pipe;
+    gg_status st = go_to(s, i, offset, err);
+    if (st != GG_OK) return st;
+    size_t have = buffered(p) < n ? buffered(p) : (size_t)n;
+    st = out_offset == GG_AT_POS ? gg_write_all(out, p->buf + p->pos, have, err)
+                                 : gg_pwrite_all(out, p->buf + p->pos, have, out_offset, err);
+    if (st != GG_OK) return st;
+    p->pos += have;
+    p->taken += have;
+    st = gg_copy(p->fd, GG_AT_POS, out, out_offset == GG_AT_POS ? GG_AT_POS : out_offset + have, n - have, err);
+    p->taken += n - have;
+    return st;
+}
+
+gg_status gg_pipe_drain(gg_source *s, int out, uint64_t *bytes, gg_error *err)
+{
+    uint8_t scratch[16384];
+    *bytes = 0;
+    for (;;) {
+        size_t got = 0;
+        gg_status st = take(&s->pipe, scratch, sizeof scratch, &got, err);
+        if (st == GG_OK && out >= 0) st = gg_write_all(out, scratch, got, err);
+        *bytes += got;
+        if (st != GG_OK || got < sizeof scratch) return st;
+    }
+}
+
+void gg_pipe_close(gg_source *s)
+{
+    source_pipe *p = &s->pipe;
+    if (p->fd != STDIN_FILENO && p->fd > 0) close(p->fd);
+    gg_pads_free(p->pads, p->n_pads);
+    free(p->buf);
+    gg_gguf_free(p->header);
+}
