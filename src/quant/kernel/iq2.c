@@ -18,7 +18,7 @@
  *
  *   y = (d * (0.5 + scale)) * 0.25 * grid[index][e] * (sign bit e ? -1 : 1)
  */
-#include "grid.h"
+#include "gridfit.h"
 
 enum { RUNS = 8, XXS_BYTES = 66, XS_BYTES = 74, S_BYTES = 82 };
 
@@ -73,6 +73,69 @@ static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-const gg_codec GG_K(gg_codec_iq2_xxs) = { decode_iq2_xxs, NULL, true };
-const gg_codec GG_K(gg_codec_iq2_xs) = { decode_iq2_xs, NULL, true };
-const gg_codec GG_K(gg_codec_iq2_s) = { decode_iq2_s, NULL, false };
+/* Levels 1, 3.125, 5.375: the middles between them come out as 0.5 and 1.5. The
+ * largest value of a run is put on 4.1 .. 5.9. */
+#define LEVELS { 1.0f, 3.125f, 5.375f }, 0.125f, 1.0f / 2.1875f, 0.5f - 2.0625f / 2.1875f, 2.0f
+#define SCALES 4.1f, 0.2f, 5.9f
+static const fit_spec xxs_spec = { GG_GRID_2XXS, gg_iq2xxs_grid, NULL, LEVELS, 4, true, SCALES };
+static const fit_spec xs_spec = { GG_GRID_2XS, gg_iq2xs_grid, NULL, LEVELS, 2, true, SCALES };
+static const fit_spec s_spec = { GG_GRID_2S, gg_iq2s_grid, NULL, LEVELS, 2, false, SCALES };
+
+static void encode_iq2_xxs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    const gg_iq_map map = gg_iq_map_get(GG_GRID_2XXS);
+    for (; nblocks > 0; nblocks--, x += 256, b += XXS_BYTES) {
+        octet o[32];
+        uint8_t s[RUNS];
+        fit_block(&xxs_spec, &map, x, imatrix, o, s, b);
+        for (int k = 0; k < RUNS; k++) {
+            uint32_t w = (uint32_t)s[k] << 28;
+            for (int l = 0; l < 4; l++) {
+                b[2 + 8 * k + l] = (uint8_t)o[4 * k + l].index[0];
+                w |= (uint32_t)(o[4 * k + l].sign & 127) << 7 * l;
+            }
+            gg_store_u32(b + 6 + 8 * k, w);
+        }
+        if (imatrix) imatrix += 256;
+    }
+}
+
+static void encode_iq2_xs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    const gg_iq_map map = gg_iq_map_get(GG_GRID_2XS);
+    for (; nblocks > 0; nblocks--, x += 256, b += XS_BYTES) {
+        octet o[32];
+        uint8_t s[2 * RUNS];
+        fit_block(&xs_spec, &map, x, imatrix, o, s, b);
+        for (int t = 0; t < 32; t++)
+            gg_store_u16(b + 2 + 2 * t, (uint16_t)(o[t].index[0] | (o[t].sign & 127) << 9));
+        for (int k = 0; k < RUNS; k++) b[66 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
+        if (imatrix) imatrix += 256;
+    }
+}
+
+static void encode_iq2_s(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    const gg_iq_map map = gg_iq_map_get(GG_GRID_2S);
+    for (; nblocks > 0; nblocks--, x += 256, b += S_BYTES) {
+        octet o[32];
+        uint8_t s[2 * RUNS];
+        fit_block(&s_spec, &map, x, imatrix, o, s, b);
+        for (int k = 0; k < RUNS; k++) {
+            unsigned hi = 0;
+            for (int l = 0; l < 4; l++) {
+                const octet *e = &o[4 * k + l];
+                b[2 + 4 * k + l] = (uint8_t)e->index[0];
+                b[34 + 4 * k + l] = e->sign;
+                hi |= (unsigned)(e->index[0] >> 8) << 2 * l;
+            }
+            b[66 + k] = (uint8_t)hi;
+            b[74 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
+        }
+        if (imatrix) imatrix += 256;
+    }
+}
+
+const gg_codec GG_K(gg_codec_iq2_xxs) = { decode_iq2_xxs, encode_iq2_xxs, true };
+const gg_codec GG_K(gg_codec_iq2_xs) = { decode_iq2_xs, encode_iq2_xs, true };
+const gg_codec GG_K(gg_codec_iq2_s) = { decode_iq2_s, encode_iq2_s, false };

@@ -15,7 +15,7 @@
  *   IQ3_XXS  y = (d * (0.5 + scale)) * 0.5 * grid[index][e] * sign
  *   IQ3_S    y = (d * (1 + 2 scale)) * grid[index][e] * sign
  */
-#include "grid.h"
+#include "gridfit.h"
 
 enum { RUNS = 8, XXS_BYTES = 98, S_BYTES = 110 };
 
@@ -52,5 +52,61 @@ static void decode_iq3_s(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-const gg_codec GG_K(gg_codec_iq3_xxs) = { decode_iq3_xxs, NULL, false };
-const gg_codec GG_K(gg_codec_iq3_s) = { decode_iq3_s, NULL, false };
+/* Fifteen or so scales: the largest value of a run on level 15, 20 percent below it
+ * (the grids are thin where many values are large) to 20 percent beyond it (a lone
+ * large value then saturates, to the good of the others). */
+static const fit_spec xxs_spec = {
+    GG_GRID_3XXS, NULL, gg_iq3xxs_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.5f }, 0.25f,
+    0.5f, -0.5f, 7.0f, 4, true, 12.0f, 0.5f, 18.0f,
+};
+static const fit_spec s_spec = {
+    GG_GRID_3S, NULL, gg_iq3s_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f }, 1.0f,
+    0.5f, -0.5f, 7.0f, 4, false, 12.0f, 0.5f, 18.0f,
+};
+
+static void encode_iq3_xxs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    const gg_iq_map map = gg_iq_map_get(GG_GRID_3XXS);
+    for (; nblocks > 0; nblocks--, x += 256, b += XXS_BYTES) {
+        octet o[32];
+        uint8_t s[RUNS];
+        fit_block(&xxs_spec, &map, x, imatrix, o, s, b);
+        for (int k = 0; k < RUNS; k++) {
+            uint32_t w = (uint32_t)s[k] << 28;
+            for (int l = 0; l < 4; l++) {
+                const octet *e = &o[4 * k + l];
+                b[2 + 8 * k + 2 * l] = (uint8_t)e->index[0];
+                b[3 + 8 * k + 2 * l] = (uint8_t)e->index[1];
+                w |= (uint32_t)(e->sign & 127) << 7 * l;
+            }
+            gg_store_u32(b + 66 + 4 * k, w);
+        }
+        if (imatrix) imatrix += 256;
+    }
+}
+
+static void encode_iq3_s(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    const gg_iq_map map = gg_iq_map_get(GG_GRID_3S);
+    for (; nblocks > 0; nblocks--, x += 256, b += S_BYTES) {
+        octet o[32];
+        uint8_t s[RUNS];
+        fit_block(&s_spec, &map, x, imatrix, o, s, b);
+        for (int k = 0; k < RUNS; k++) {
+            unsigned hi = 0;
+            for (int l = 0; l < 4; l++) {
+                const octet *e = &o[4 * k + l];
+                b[2 + 8 * k + 2 * l] = (uint8_t)e->index[0];
+                b[3 + 8 * k + 2 * l] = (uint8_t)e->index[1];
+                b[74 + 4 * k + l] = e->sign;
+                hi |= (unsigned)(e->index[0] >> 8) << 2 * l | (unsigned)(e->index[1] >> 8) << (2 * l + 1);
+            }
+            b[66 + k] = (uint8_t)hi;
+        }
+        for (int k = 0; k < 4; k++) b[106 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
+        if (imatrix) imatrix += 256;
+    }
+}
+
+const gg_codec GG_K(gg_codec_iq3_xxs) = { decode_iq3_xxs, encode_iq3_xxs, false };
+const gg_codec GG_K(gg_codec_iq3_s) = { decode_iq3_s, encode_iq3_s, false };

@@ -1,0 +1,222 @@
+/* gridfit.h - the search shared by the encoders of IQ2_* and IQ3_*. Internal.
+ *
+ * These types store y = d * (2s + 1) * g * sign: d one F16 a block of 256, s four
+ * bits a run of 16 or 32 values, g a grid point for each 8 (IQ2) or 4 (IQ3) of them.
+ * Three nested choices, made from the inside:
+ *
+ *   point   With the scale of the run fixed, round |x| / scale to the lattice and
+ *           compare the grid points that iq_map.h lists for it by weighted squared
+ *           error. The error is a sum over elements, so it is tabulated once for
+ *           each element (or pair of elements) and level: a candidate then costs
+ *           four loads and three additions however long the list is.
+ *   scale   The error over the scale is jagged, as points jump: try a row of scales,
+ *           take the least squares scale of the points each leads to, keep the best.
+ *   d, s    d follows from the run with the largest scale. The points are then
+ *           chosen AGAIN with the scale that will be read back, and d is fitted once
+ *           more to all points: rounding s to 4 bits costs up to a few percent of
+ *           scale, and this wins most of it back.
+ *
+ * The search runs on x / max|x|: its sums neither overflow nor vanish.
+ */
+#ifndef GG_GRIDFIT_H
+#define GG_GRIDFIT_H
+
+#include "../iq_map.h"
+#include "grid.h"
+
+/* All members are constants where the functions are inlined. */
+typedef struct fit_spec {
+    gg_iq_grid grid;
+    const uint64_t *points8; /* NULL: points4 */
+    const uint32_t *points4;
+    float level[8];  /* what the levels count in units of d * (2s + 1) */
+    float unit;      /* the same for 1 of a grid entry */
+    float a, b, top; /* level nearest to v, before rounding: a v + b, 0..top */
+    int octets;      /* groups of 8 values to a scale: 2 or 4 */
+    bool parity;     /* only sign bytes with an even number of minuses can be stored */
+    float first, step, last; /* scales tried: max / first .. max / last */
+} fit_spec;
+
+/* Eight values: magnitudes, weights, signs, and the points chosen for them (index[1]
+ * only with four-value points). A magnitude is negative where parity took its sign. */
+typedef struct octet {
+    float x[8], w[8];
+    uint16_t index[2];
+    uint8_t sign;
+} octet;
+
+/* Weights as in iq4.c. */
+GG_INLINE void load_octet(octet *o, const float *x, float norm, float sigma2, const float *imatrix, bool parity)
+{
+    const gg_f32x8 v = gg_load8(x) * gg_splat8(norm);
+    gg_f32x8 w = gg_sqrt8(v * v + gg_splat8(sigma2));
+    if (imatrix) w *= gg_load8(imatrix);
+    gg_store8(o->w, w);
+    gg_store8(o->x, gg_abs8(v));
+    o->sign = 0;
+    for (int i = 0; i < 8; i++) o->sign = (uint8_t)(o->sign | (gg_float_bits(x[i]) >> 31) << i);
+    if (!parity || !__builtin_parity(o->sign)) return;
+    /* One sign has to give: that of the value whose flip costs least. */
+    int cheap = 0;
+    for (int i = 1; i < 8; i++)
+        if (o->w[i] * o->x[i] * o->x[i] < o->w[cheap] * o->x[cheap] * o->x[cheap]) cheap = i;
+    o->x[cheap] = -o->x[cheap];
+    o->sign = (uint8_t)(o->sign ^ 1u << cheap);
+}
+
+/* Levels 0..top as floats. */
+GG_INLINE gg_f32x8 lattice(const fit_spec *s, gg_f32x8 v)
+{
+    const gg_f32x8 r = gg_min8(gg_max8(v * gg_splat8(s->a) + gg_splat8(s->b), gg_splat8(0.0f)), gg_splat8(s->top));
+    return (r + gg_splat8(12582912.0f)) - gg_splat8(12582912.0f);
+}
+
+/* Errors of levels 0, 1, 2 of two elements at a time, at nibble (level 1 << 2 | level 0). */
+GG_INLINE void pair_errors(const fit_spec *s, const octet *o, float scale, float (*error)[16])
+{
+    const gg_f32x8 k = gg_splat8(scale);
+    const float g0 = s->level[0], g1 = s->level[1], g2 = s->level[2];
+    const gg_f32x8 even = k * (gg_f32x8){ g0, g1, g2, g2, g0, g1, g2, g2 };
+    const gg_f32x8 low = k * (gg_f32x8){ g0, g0, g0, g0, g1, g1, g1, g1 }, high = k * gg_splat8(g2);
+    for (int p = 0; p < 4; p++) {
+        const gg_f32x8 x0 = gg_splat8(o->x[2 * p]), x1 = gg_splat8(o->x[2 * p + 1]);
+        const gg_f32x8 w0 = gg_splat8(o->w[2 * p]), w1 = gg_splat8(o->w[2 * p + 1]);
+        const gg_f32x8 e = w0 * ((even - x0) * (even - x0));
+        gg_store8(error[p], e + w1 * ((low - x1) * (low - x1)));
+        gg_store8(error[p] + 8, e + w1 * ((high - x1) * (high - x1)));
+    }
+}
+
+/* The same for eight levels of each of four elements. */
+GG_INLINE void level_errors(const fit_spec *s, const float *x, const float *w, float scale, float (*error)[16])
+{
+    const gg_f32x8 g = gg_splat8(scale) * gg_load8(s->level);
+    for (int i = 0; i < 4; i++) {
+        const gg_f32x8 e = g - gg_splat8(x[i]);
+        gg_store8(error[i], gg_splat8(w[i]) * (e * e));
+    }
+}
+
+/* The best of a list; n is at least 1. */
+GG_INLINE uint16_t best_point(const uint32_t *list, uint32_t n, float (*error)[16])
+{
+    uint32_t best = list[0];
+    float least = HUGE_VALF;
+    for (uint32_t j = 0; j < n; j++) {
+        const uint32_t c = list[j];
+        const float e = (error[0][c & 15] + error[1][c >> 4 & 15]) + (error[2][c >> 8 & 15] + error[3][c >> 12 & 15]);
+        if (e < least) {
+            least = e;
+            best = c;
+        }
+    }
+    return (uint16_t)(best >> 16);
+}
+
+/* Choose the points of an octet at a scale; returns them in units of d (2s + 1). */
+GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, float scale, float inverse)
+{
+    const gg_f32x8 v = lattice(s, gg_load8(o->x) * gg_splat8(inverse));
+    float error[4][16];
+    if (s->points8) {
+        const gg_f32x8 place = { 1.0f, 4.0f, 16.0f, 64.0f, 256.0f, 1024.0f, 4096.0f, 16384.0f };
+        const uint32_t *list = map->list + map->cell[(int)gg_sum8(v * place)];
+        const uint32_t n = *list++;
+        o->index[0] = (uint16_t)(*list >> 16);
+        if (n > 1) {
+            pair_errors(s, o, scale, error);
+            o->index[0] = best_point(list, n, error);
+        }
+        return gg_grid8(s->points8[o->index[0]]) * gg_splat8(s->unit);
+    }
+    const gg_f32x8 place = { 1.0f, 16.0f, 256.0f, 4096.0f, 1.0f, 16.0f, 256.0f, 4096.0f };
+    const gg_f32x8 code = v * place;
+    for (int h = 0; h < 2; h++) {
+        const int at = (int)((code[4 * h] + code[4 * h + 1]) + (code[4 * h + 2] + code[4 * h + 3]));
+        const uint32_t *list = map->list + map->cell[at];
+        const uint32_t n = *list++;
+        o->index[h] = (uint16_t)(*list >> 16);
+        if (n > 1) {
+            level_errors(s, o->x + 4 * h, o->w + 4 * h, scale, error);
+            o->index[h] = best_point(list, n, error);
+        }
+    }
+    return gg_grid8(s->points4[o->index[0]] | (uint64_t)s->points4[o->index[1]] << 32) * gg_splat8(s->unit);
+}
+
+/* Sums of the least squares problem: the best scale is xq / qq, its gain xq^2 / qq. */
+typedef struct fit_sums {
+    gg_f32x8 xq, qq;
+} fit_sums;
+
+GG_INLINE void add_octet(fit_sums *t, const octet *o, gg_f32x8 q)
+{
+    const gg_f32x8 wq = gg_load8(o->w) * q;
+    t->xq += wq * gg_load8(o->x);
+    t->qq += wq * q;
+}
+
+/* Scale of a run (0 if it is all zero). */
+GG_INLINE float fit_run(const fit_spec *s, const gg_iq_map *map, octet *o)
+{
+    float max = 0.0f, scale = 0.0f, best = 0.0f;
+    for (int k = 0; k < s->octets; k++) {
+        const float m = gg_top8(gg_load8(o[k].x));
+        max = m > max ? m : max;
+    }
+    if (max < GG_GRID_TINY) return 0.0f;
+    const int tries = (int)((s->last - s->first) / s->step + 1.5f);
+    for (int t = 0; t <= tries; t++) {
+        /* The last try starts from the best scale so far: one step of descent. */
+        const float id = t < tries ? (s->first + s->step * (float)t) / max : 1.0f / scale;
+        if (t == tries && scale == 0.0f) break;
+        fit_sums sum = { { 0 }, { 0 } };
+        for (int k = 0; k < s->octets; k++) add_octet(&sum, &o[k], choose(s, map, &o[k], 1.0f / id, id));
+        const float xq = gg_sum8(sum.xq), qq = gg_sum8(sum.qq);
+        if (xq > 0.0f && qq > 0.0f && xq * xq > best * qq) {
+            scale = xq / qq;
+            best = scale * xq;
+        }
+    }
+    return scale;
+}
+
+/* d of a block whose largest run scale is top: that run gets s = 15. Where F16 runs
+ * out of small values, its least one with a smaller s serves. */
+GG_INLINE float first_d(uint8_t *p, float top)
+{
+    const float least = 0x1p-24f;
+    const float d = top / 31.0f;
+    return gg_settle_scale(p, d < least && top >= least ? least : d);
+}
+
+/* One block: fills o[32] and s[] and stores d at p. */
+GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x, const float *imatrix,
+                         octet *o, uint8_t *scale4, uint8_t *p)
+{
+    const int runs = 32 / s->octets;
+    const float amax = gg_largest(x, 256);
+    const float norm = amax < GG_GRID_TINY ? 0.0f : 1.0f / amax;
+    const float sigma2 = gg_mean_square(x, 256, norm);
+    float scale[16], top = 0.0f;
+    for (int k = 0; k < 32; k++)
+        load_octet(&o[k], x + 8 * k, norm, sigma2, imatrix ? imatrix + 8 * k : NULL, s->parity);
+    for (int r = 0; r < runs; r++) {
+        scale[r] = fit_run(s, map, o + r * s->octets);
+        top = scale[r] > top ? scale[r] : top;
+    }
+    const float d = first_d(p, top * amax) * norm, id = d > 0.0f ? 1.0f / d : 0.0f;
+    fit_sums sum = { { 0 }, { 0 } };
+    for (int r = 0; r < runs; r++) {
+        float l = 0.5f * (id * scale[r] - 1.0f);
+        l = l < 0.0f ? 0.0f : l > 15.0f ? 15.0f : l;
+        scale4[r] = (uint8_t)gg_round1(l);
+        const float m = (float)(2 * scale4[r] + 1), full = d * m;
+        for (int k = r * s->octets; k < (r + 1) * s->octets; k++)
+            add_octet(&sum, &o[k], choose(s, map, &o[k], full, full > 0.0f ? 1.0f / full : 0.0f) * gg_splat8(m));
+    }
+    const float xq = gg_sum8(sum.xq), qq = gg_sum8(sum.qq);
+    if (d > 0.0f && xq > 0.0f && qq > 0.0f) gg_store_scale(p, xq / qq * amax);
+}
+
+#endif
