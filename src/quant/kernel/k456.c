@@ -232,14 +232,24 @@ static void encode_q6_k(const float *x, uint8_t *b, size_t nblocks, const float 
         encode_q6_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b, imatrix ? imatrix + i * BLOCK : NULL);
 }
 
-/* The extreme value gets -127, so that the levels lie symmetric. */
+/* The extreme value gets -127, so that the levels lie symmetric. Where the
+ * reciprocal of a reciprocal would take 127*d past the largest float, d is cut. */
+static float q8_scale(const float *x, float *inverse)
+{
+    const float top = 2.6793e36f;
+    float max = gg_extreme(x, BLOCK);
+    *inverse = max != 0.0f ? -127.0f / max : 0.0f;
+    if (!(*inverse <= 3.4e38f && *inverse >= -3.4e38f)) *inverse = 0.0f;
+    float d = *inverse != 0.0f ? 1.0f / *inverse : 0.0f;
+    return d > top ? top : d < -top ? -top : d;
+}
+
 static void encode_q8_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
     for (; nblocks > 0; nblocks--, x += BLOCK, b += 292) {
-        float max = gg_extreme(x, BLOCK), inverse = max != 0.0f ? -127.0f / max : 0.0f;
-        if (!(inverse <= 3.4e38f && inverse >= -3.4e38f)) inverse = 0.0f;
-        gg_store_u32(b, gg_float_bits(inverse != 0.0f ? 1.0f / inverse : 0.0f));
+        float inverse, d = q8_scale(x, &inverse);
+        gg_store_u32(b, gg_float_bits(d));
         for (int j = 0; j < BLOCK; j += 16) {
             gg_i32x8 l0 = gg_trunc8(gg_min8(gg_rint8(gg_load8(x + j) * inverse), gg_splat8(127.0f)));
             gg_i32x8 l1 = gg_trunc8(gg_min8(gg_rint8(gg_load8(x + j + 8) * inverse), gg_splat8(127.0f)));

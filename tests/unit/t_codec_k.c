@@ -1,0 +1,304 @@
+/* t_codec_k.c - plain, 32-value and K codecs against the reference's vectors
+ * (tests/data/codec-k, see how-made.sh there), at every instruction-set level. */
+#include "gg_quant.h"
+#include "t.h"
+
+#include <float.h>
+#include <math.h>
+
+#define DATA "tests/data/codec-k/"
+
+enum { ROWS = 16, COLS = 512, IM_ROWS = 3, IM_COLS = 1024, LEVELS = 2, MAX_BYTES = 1 << 17 };
+
+static const char *const types[] = { "F32", "F16", "BF16", "F64", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0",
+                                     "Q8_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K" };
+enum { TYPES = sizeof types / sizeof types[0] };
+
+/* The whole of a file of this test's data, NULL if there is none; freed by the caller. */
+static uint8_t *slurp(const char *stem, const char *type, size_t *size)
+{
+    char path[200];
+    snprintf(path, sizeof path, DATA "%s%s.bin", stem, type);
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    uint8_t *data = malloc(MAX_BYTES);
+    T_CHECK(data != NULL);
+    *size = data ? fread(data, 1, MAX_BYTES, f) : 0;
+    T_CHECKF(*size > 0 && *size < MAX_BYTES, "%s", path);
+    fclose(f);
+    return data;
+}
+
+static size_t bytes_of(const gg_dtype_info *t, size_t n)
+{
+    return n / t->block_elems * t->block_bytes;
+}
+
+static double rms_error(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    return sqrt(sum / (double)n);
+}
+
+/* ---- decode -------------------------------------------------------------- */
+
+static void check_decode(const gg_dtype_info *t, const uint8_t *file, size_t size, int level)
+{
+    gg_error err = GG_ERROR_INIT;
+    uint32_t n, tail;
+    memcpy(&n, file, 4);
+    size_t blocks = bytes_of(t, n);
+    T_CHECKF(size == 4 + blocks + 4 * (size_t)n, "%s: file of %zu bytes", t->name, size);
+    float *out = malloc((n + 1) * sizeof *out), want;
+    if (size != 4 + blocks + 4 * (size_t)n || !out) {
+        free(out);
+        return;
+    }
+    memset(out, 0x55, (n + 1) * sizeof *out);
+    T_CHECK(gg_decode(t->id, file + 4, out, n, &err) == GG_OK);
+    size_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&want, file + 4 + blocks + 4 * i, 4);
+        bad += memcmp(&want, &out[i], 4) != 0 && !(isnan(want) && isnan(out[i]));
+    }
+    T_CHECKF(bad == 0, "%s level %d: %zu of %u values differ", t->name, level, bad, (unsigned)n);
+    memcpy(&tail, out + n, 4);
+    T_CHECKF(tail == 0x55555555u, "%s wrote past its end", t->name);
+    free(out);
+}
+
+static void decode_vectors(void)
+{
+    size_t size, seen = 0;
+    for (int i = 0; i < TYPES; i++) {
+        uint8_t *file = slurp("decode-", types[i], &size);
+        if (!file) continue;
+        seen++;
+        for (int level = 0; level < LEVELS; level++) {
+            gg_isa_set(level);
+            check_decode(gg_dtype_by_name(types[i]), file, size, level);
+        }
+        free(file);
+    }
+    T_CHECKF(seen == TYPES - 1, "vectors of %zu types", seen); /* Q8_1 has none */
+}
+
+/* Types that the reference does not decode. */
+static void decode_integers(void)
+{
+    gg_error err = GG_ERROR_INIT;
+    const int8_t i8[] = { 0, 1, -1, 127, -128 };
+    const int16_t i16[] = { 0, 1, -1, 32767, -32768 };
+    const int32_t i32[] = { 0, 1, -1, INT32_MAX, INT32_MIN };
+    const int64_t i64[] = { 0, 1, -1, INT64_MAX, INT64_MIN };
+    float out[32];
+    uint8_t q8_1[36] = { 0x00, 0x38, 0xff, 0xff };
+    for (int j = 0; j < 32; j++) q8_1[4 + j] = (uint8_t)(j * 8 - 128);
+    for (int level = 0; level < LEVELS; level++) {
+        gg_isa_set(level);
+        gg_decode(GG_I8, i8, out, 5, &err);
+        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i8[i]);
+        gg_decode(GG_I16, i16, out, 5, &err);
+        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i16[i]);
+        gg_decode(GG_I32, i32, out, 5, &err);
+        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i32[i]);
+        gg_decode(GG_I64, i64, out, 5, &err);
+        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i64[i]);
+        gg_decode(GG_Q8_1, q8_1, out, 32, &err);
+        for (int j = 0; j < 32; j++) T_CHECK(out[j] == 0.5f * (float)(j * 8 - 128));
+    }
+    T_CHECK(err.status == GG_OK);
+}
+
+/* ---- encode -------------------------------------------------------------- */
+
+/* Encodes rows at every level, twice: the same bytes each time, those of the
+ * reference, and no row with a larger error than 1.02 times the reference's. */
+static void check_encode(const gg_dtype_info *t, const float *x, size_t rows, size_t cols, const float *imatrix,
+                         const uint8_t *want, size_t size)
+{
+    gg_error err = GG_ERROR_INIT;
+    size_t bytes = bytes_of(t, rows * cols), row_bytes = bytes / rows;
+    uint8_t *got[3] = { calloc(1, bytes), calloc(1, bytes), calloc(1, bytes) };
+    float *y = malloc(cols * sizeof *y), *z = malloc(cols * sizeof *z);
+    T_CHECKF(size == bytes, "%s: %zu bytes of reference", t->name, size);
+    if (size == bytes && got[0] && got[1] && got[2] && y && z) {
+        for (int k = 0; k < 3; k++) {
+            gg_isa_set(k);
+            T_CHECK(gg_encode(t->id, x, got[k], rows * cols, cols, imatrix, &err) == GG_OK);
+        }
+        T_CHECKF(!memcmp(got[0], got[1], bytes), "%s differs between levels", t->name);
+        T_CHECKF(!memcmp(got[1], got[2], bytes), "%s differs between runs", t->name);
+        T_CHECKF(!memcmp(got[0], want, bytes), "%s: other bytes than the reference", t->name);
+        for (size_t r = 0; r < rows; r++) {
+            gg_decode(t->id, got[0] + r * row_bytes, y, cols, &err);
+            gg_decode(t->id, want + r * row_bytes, z, cols, &err);
+            double ours = rms_error(y, x + r * cols, cols), theirs = rms_error(z, x + r * cols, cols);
+            T_CHECKF(ours <= 1.02 * theirs, "%s row %zu: error %g, reference %g", t->name, r, ours, theirs);
+        }
+    }
+    for (int k = 0; k < 3; k++) free(got[k]);
+    free(y);
+    free(z);
+}
+
+static void encode_vectors(void)
+{
+    size_t size, rows_size = 0, seen = 0;
+    uint8_t *rows = slurp("rows", "", &rows_size);
+    T_CHECK(rows_size == ROWS * COLS * sizeof(float));
+    for (int i = 0; rows && i < TYPES; i++) {
+        uint8_t *want = slurp("encode-", types[i], &size);
+        if (!want) continue;
+        seen++;
+        check_encode(gg_dtype_by_name(types[i]), (const float *)(const void *)rows, ROWS, COLS, NULL, want, size);
+        free(want);
+    }
+    free(rows);
+    T_CHECKF(seen == 12, "vectors of %zu types", seen);
+}
+
+static void encode_vectors_imatrix(void)
+{
+    size_t size, rows_size = 0, seen = 0;
+    uint8_t *rows = slurp("rows-imatrix", "", &rows_size);
+    T_CHECK(rows_size == (IM_ROWS + 1) * IM_COLS * sizeof(float));
+    for (int i = 0; rows && i < TYPES; i++) {
+        uint8_t *want = slurp("encode-imatrix-", types[i], &size);
+        if (!want) continue;
+        const float *x = (const float *)(const void *)rows;
+        seen++;
+        check_encode(gg_dtype_by_name(types[i]), x, IM_ROWS, IM_COLS, x + IM_ROWS * IM_COLS, want, size);
+        free(want);
+    }
+    free(rows);
+    T_CHECKF(seen == 9, "vectors of %zu types", seen);
+}
+
+/* ---- hostile input ------------------------------------------------------- */
+
+static uint32_t random_state;
+
+static uint32_t next_random(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+static float random_bits_float(uint32_t exponent)
+{
+    uint32_t u = next_random() << 8 & 0x807fffffu;
+    float f;
+    u |= exponent << 23 | (next_random() & 0x7fffu);
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+/* Values of every size, of one size, next to the ends of the range, constants. */
+static void hostile_row(int kind, float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) switch (kind) {
+        case 0: x[i] = random_bits_float(next_random() % 255); break;
+        case 1: x[i] = random_bits_float(0); break;
+        case 2: x[i] = random_bits_float(254); break;
+        case 3: x[i] = next_random() & 1 ? FLT_MAX : -FLT_MAX; break;
+        case 4: x[i] = FLT_MAX; break;
+        case 5: x[i] = -FLT_MAX; break;
+        case 6: x[i] = i % 64 ? 1e-3f * (float)(i % 7) : -3e38f; break;
+        case 7: x[i] = FLT_TRUE_MIN; break;
+        case 8: x[i] = -1e6f - (float)(i % 5); break;
+        case 9: x[i] = random_bits_float(100 + next_random() % 50); break;
+        default: x[i] = random_bits_float((uint32_t)kind * 8); break;
+        }
+}
+
+static void hostile_weights(int kind, float *w, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        w[i] = kind == 0 ? 0.0f : kind == 1 ? FLT_MAX : kind == 2 ? FLT_TRUE_MIN : i % 3 ? 0.0f : 1e20f;
+}
+
+/* Finite values with any weights decode to finite values, the same at each level. */
+static void encode_hostile(void)
+{
+    enum { N = 1024, KINDS = 30, WEIGHTS = 5 };
+    static float x[N], w[N], y[N];
+    static uint8_t got[LEVELS][2 * N * sizeof(float)];
+    gg_error err = GG_ERROR_INIT;
+    random_state = 1;
+    for (int k = 0; k < KINDS * WEIGHTS; k++) {
+        int weights = k % WEIGHTS;
+        hostile_row(k / WEIGHTS, x, N);
+        hostile_weights(weights, w, N);
+        for (int i = 0; i < TYPES; i++) {
+            const gg_dtype_info *t = gg_dtype_by_name(types[i]);
+            for (int level = 0; level < LEVELS; level++) {
+                gg_isa_set(level);
+                T_CHECK(gg_encode(t->id, x, got[level], N, N, weights < 4 ? w : NULL, &err) == GG_OK);
+            }
+            T_CHECKF(!memcmp(got[0], got[1], bytes_of(t, N)), "%s kind %d differs between levels", t->name, k);
+            if (t->id == GG_F16 || t->id == GG_BF16) continue; /* these overflow as IEEE has it */
+            gg_decode(t->id, got[0], y, N, &err);
+            size_t bad = 0;
+            for (size_t j = 0; j < N; j++) bad += isfinite(y[j]) ? 0 : 1;
+            T_CHECKF(bad == 0, "%s kind %d: %zu values not finite", t->name, k, bad);
+        }
+    }
+    T_CHECK(err.status == GG_OK);
+}
+
+static void encode_refuses(void)
+{
+    gg_error err = GG_ERROR_INIT, other = GG_ERROR_INIT;
+    float x[32] = { 0 };
+    uint8_t out[64];
+    x[7] = NAN;
+    T_CHECK(gg_encode(GG_Q4_0, x, out, 32, 32, NULL, &err) == GG_EFORMAT);
+    T_CHECK(gg_encode(GG_I32, x, out, 1, 1, NULL, &other) == GG_EUNSUPPORTED);
+    T_CHECK(!gg_can_encode(GG_I8) && gg_can_decode(GG_I8) && gg_can_encode(GG_Q8_1));
+}
+
+/* ---- scalars ------------------------------------------------------------- */
+
+static uint32_t bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+
+static void scalars(void)
+{
+    for (uint32_t h = 0; h < 65536; h++) {
+        float f = gg_f16_to_f32((uint16_t)h), b = gg_bf16_to_f32((uint16_t)h);
+        int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
+        double want = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
+        if (h & 0x8000) want = -want;
+        T_CHECKF(isnan(want) ? isnan(f) && (bits(f) & 0x400000) : (double)f == want, "half %04x", (unsigned)h);
+        T_CHECK(isnan(f) ? isnan(gg_f16_to_f32(gg_f32_to_f16(f))) : gg_f32_to_f16(f) == h);
+        T_CHECK(isnan(b) ? (gg_f32_to_bf16(b) & 0x7f) >= 0x40 : gg_f32_to_bf16(b) == h && bits(b) == h << 16);
+        if (isnan(f) || isinf(f) || (h & 0x7fff) >= 0x7bff) continue;
+        /* The middle of two neighbours goes to the even one, a hair more goes up. */
+        double mid = ((double)f + (double)gg_f16_to_f32((uint16_t)(h + 1))) / 2;
+        T_CHECK(gg_f32_to_f16((float)mid) == (h & 1 ? h + 1 : h));
+        T_CHECK(gg_f32_to_f16(nextafterf((float)mid, h & 0x8000 ? -INFINITY : INFINITY)) == h + 1);
+        T_CHECK(gg_f32_to_f16(nextafterf((float)mid, 0.0f)) == h);
+    }
+    T_CHECK(gg_f32_to_f16(65519.0f) == 0x7bff && gg_f32_to_f16(65520.0f) == 0x7c00);
+    T_CHECK(gg_f32_to_f16(-FLT_MAX) == 0xfc00 && gg_f32_to_f16(0x1p-26f) == 0);
+    T_CHECK(gg_f32_to_bf16(1.00390625f) == 0x3f80 && gg_f32_to_bf16(1.01171875f) == 0x3f82);
+    T_CHECK(gg_f32_to_bf16(FLT_MAX) == 0x7f80);
+}
+
+static const t_case cases[] = {
+    { "decode: bits of the reference", decode_vectors },
+    { "decode: integers and Q8_1", decode_integers },
+    { "encode: bytes of the reference", encode_vectors },
+    { "encode: bytes of the reference, importance matrix", encode_vectors_imatrix },
+    { "encode: finite for any finite input", encode_hostile },
+    { "encode: refuses", encode_refuses },
+    { "f16 and bf16 scalars", scalars },
+};
+
+T_MAIN(cases)
