@@ -8,7 +8,10 @@
  *           compare the grid points that iq_map.h lists for it by weighted squared
  *           error. The error is a sum over elements, so it is tabulated once for
  *           each element (or pair of elements) and level: a candidate then costs
- *           four loads and three additions however long the list is.
+ *           four loads and three additions however long the list is. The weights
+ *           of this comparison are the roots of the others: an importance matrix
+ *           may span a factor of 1000, and with few points to choose from, heavy
+ *           values would drag the light ones of their group anywhere.
  *   scale   The error over the scale is jagged, as points jump: try a row of scales,
  *           take the least squares scale of the points each leads to, keep the best.
  *   d, s    d follows from the run with the largest scale. The points are then
@@ -30,29 +33,37 @@ typedef struct fit_spec {
     const uint64_t *points8; /* NULL: points4 */
     const uint32_t *points4;
     float level[8];  /* what the levels count in units of d * (2s + 1) */
-    float unit;      /* the same for 1 of a grid entry */
+    float unit;      /* the same for 1 of a grid entry, */
+    float shift;     /* to which this is added */
     float a, b, top; /* level nearest to v, before rounding: a v + b, 0..top */
     int octets;      /* groups of 8 values to a scale: 2 or 4 */
     bool parity;     /* only sign bytes with an even number of minuses can be stored */
     float first, step, last; /* scales tried: max / first .. max / last */
 } fit_spec;
 
-/* Eight values: magnitudes, weights, signs, and the points chosen for them (index[1]
+/* Eight values: magnitudes, weights and their roots, signs, and the points chosen for them (index[1]
  * only with four-value points). A magnitude is negative where parity took its sign. */
 typedef struct octet {
-    float x[8], w[8];
+    float x[8], w[8], root[8];
     uint16_t index[2];
     uint8_t sign;
 } octet;
 
-/* Weights as in iq4.c. */
-GG_INLINE void load_octet(octet *o, const float *x, float norm, float sigma2, const float *imatrix, bool parity)
+/* Values as they are, weights as in iq4.c. */
+GG_INLINE void load_signed(octet *o, const float *x, float norm, float sigma2, const float *imatrix)
 {
     const gg_f32x8 v = gg_load8(x) * gg_splat8(norm);
     gg_f32x8 w = gg_sqrt8(v * v + gg_splat8(sigma2));
     if (imatrix) w *= gg_load8(imatrix);
+    gg_store8(o->x, v);
     gg_store8(o->w, w);
-    gg_store8(o->x, gg_abs8(v));
+    gg_store8(o->root, gg_sqrt8(w));
+}
+
+GG_INLINE void load_octet(octet *o, const float *x, float norm, float sigma2, const float *imatrix, bool parity)
+{
+    load_signed(o, x, norm, sigma2, imatrix);
+    gg_store8(o->x, gg_abs8(gg_load8(o->x)));
     o->sign = 0;
     for (int i = 0; i < 8; i++) o->sign = (uint8_t)(o->sign | (gg_float_bits(x[i]) >> 31) << i);
     if (!parity || !__builtin_parity(o->sign)) return;
@@ -80,7 +91,7 @@ GG_INLINE void pair_errors(const fit_spec *s, const octet *o, float scale, float
     const gg_f32x8 low = k * (gg_f32x8){ g0, g0, g0, g0, g1, g1, g1, g1 }, high = k * gg_splat8(g2);
     for (int p = 0; p < 4; p++) {
         const gg_f32x8 x0 = gg_splat8(o->x[2 * p]), x1 = gg_splat8(o->x[2 * p + 1]);
-        const gg_f32x8 w0 = gg_splat8(o->w[2 * p]), w1 = gg_splat8(o->w[2 * p + 1]);
+        const gg_f32x8 w0 = gg_splat8(o->root[2 * p]), w1 = gg_splat8(o->root[2 * p + 1]);
         const gg_f32x8 e = w0 * ((even - x0) * (even - x0));
         gg_store8(error[p], e + w1 * ((low - x1) * (low - x1)));
         gg_store8(error[p] + 8, e + w1 * ((high - x1) * (high - x1)));
@@ -127,7 +138,7 @@ GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, flo
             pair_errors(s, o, scale, error);
             o->index[0] = best_point(list, n, error);
         }
-        return gg_grid8(s->points8[o->index[0]]) * gg_splat8(s->unit);
+        return gg_grid8(s->points8[o->index[0]]) * gg_splat8(s->unit) + gg_splat8(s->shift);
     }
     const gg_f32x8 place = { 1.0f, 16.0f, 256.0f, 4096.0f, 1.0f, 16.0f, 256.0f, 4096.0f };
     const gg_f32x8 code = v * place;
@@ -137,11 +148,11 @@ GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, flo
         const uint32_t n = *list++;
         o->index[h] = (uint16_t)(*list >> 16);
         if (n > 1) {
-            level_errors(s, o->x + 4 * h, o->w + 4 * h, scale, error);
+            level_errors(s, o->x + 4 * h, o->root + 4 * h, scale, error);
             o->index[h] = best_point(list, n, error);
         }
     }
-    return gg_grid8(s->points4[o->index[0]] | (uint64_t)s->points4[o->index[1]] << 32) * gg_splat8(s->unit);
+    return gg_grid8(s->points4[o->index[0]] | (uint64_t)s->points4[o->index[1]] << 32) * gg_splat8(s->unit) + gg_splat8(s->shift);
 }
 
 /* Sums of the least squares problem: the best scale is xq / qq, its gain xq^2 / qq. */
@@ -181,12 +192,12 @@ GG_INLINE float fit_run(const fit_spec *s, const gg_iq_map *map, octet *o)
     return scale;
 }
 
-/* d of a block whose largest run scale is top: that run gets s = 15. Where F16 runs
- * out of small values, its least one with a smaller s serves. */
-GG_INLINE float first_d(uint8_t *p, float top)
+/* d of a block whose largest run scale is top: that run gets the largest 2s + 1. Where
+ * F16 runs out of small values, its least one with a smaller s serves. */
+GG_INLINE float first_d(uint8_t *p, float top, float largest_multiple)
 {
     const float least = 0x1p-24f;
-    const float d = top / 31.0f;
+    const float d = top / largest_multiple;
     return gg_settle_scale(p, d < least && top >= least ? least : d);
 }
 
@@ -205,7 +216,7 @@ GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x
         scale[r] = fit_run(s, map, o + r * s->octets);
         top = scale[r] > top ? scale[r] : top;
     }
-    const float d = first_d(p, top * amax) * norm, id = d > 0.0f ? 1.0f / d : 0.0f;
+    const float d = first_d(p, top * amax, 31.0f) * norm, id = d > 0.0f ? 1.0f / d : 0.0f;
     fit_sums sum = { { 0 }, { 0 } };
     for (int r = 0; r < runs; r++) {
         float l = 0.5f * (id * scale[r] - 1.0f);

@@ -19,7 +19,7 @@
  *
  *   y = (d * (2s + 1)) * (grid[index][e] + (sgn ? -0.125 : 0.125))
  */
-#include "grid.h"
+#include "gridfit.h"
 
 enum { RUNS = 8, S_BYTES = 50, M_BYTES = 56 };
 
@@ -61,5 +61,158 @@ static void decode_iq1_m(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-const gg_codec GG_K(gg_codec_iq1_s) = { decode_iq1_s, NULL, true };
-const gg_codec GG_K(gg_codec_iq1_m) = { decode_iq1_m, NULL, false };
+/* --- encode ---------------------------------------------------------------
+ *
+ * As gridfit.h has it for the other grids, save that values keep their signs and that
+ * each group of octets (all four of a run in IQ1_S, one in IQ1_M) picks its shift.
+ * The lists of this grid are long, so the scales are tried on the plain lattice
+ * {-1, 0, 1} + shift; only the best of them goes on to the grid, in two steps of
+ * descent: points for the scale, scale for the points.
+ */
+typedef struct plan {
+    int octets; /* to a scale */
+    int group;  /* octets to a shift */
+} plan;
+
+static const plan s_plan = { 4, 4 }, m_plan = { 2, 1 };
+
+static const fit_spec shifted[2] = {
+    { .points8 = gg_iq1s_grid, .level = { -0.875f, 0.125f, 1.125f }, .unit = 1.0f, .shift = 0.125f,
+      .a = 1.0f, .b = 0.875f, .top = 2.0f },
+    { .points8 = gg_iq1s_grid, .level = { -1.125f, -0.125f, 0.875f }, .unit = 1.0f, .shift = -0.125f,
+      .a = 1.0f, .b = 1.125f, .top = 2.0f },
+};
+
+typedef struct scalar_sums {
+    float xq, qq;
+} scalar_sums;
+
+/* Points of a group at a scale with one shift; map NULL: of the lattice, not kept. */
+GG_INLINE scalar_sums group_points(const gg_iq_map *map, octet *o, int group, float scale, const fit_spec *spec)
+{
+    const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    fit_sums t = { { 0 }, { 0 } };
+    for (int k = 0; k < group; k++) {
+        gg_f32x8 q;
+        if (map)
+            q = choose(spec, map, &o[k], scale, inverse);
+        else
+            q = lattice(spec, gg_load8(o[k].x) * gg_splat8(inverse)) + gg_splat8(spec->level[0]);
+        add_octet(&t, &o[k], q);
+    }
+    return (scalar_sums){ gg_sum8(t.xq), gg_sum8(t.qq) };
+}
+
+/* Points of a run at a scale, each group with the shift of least error:
+ * sum w (x - scale q)^2 less the constant sum w x^2. */
+GG_INLINE scalar_sums run_points(const gg_iq_map *map, octet *o, const plan *p, float scale)
+{
+    scalar_sums sum = { 0.0f, 0.0f };
+    for (int g = 0; g < p->octets; g += p->group) {
+        uint16_t index[4];
+        scalar_sums a = group_points(map, o + g, p->group, scale, &shifted[0]);
+        for (int k = 0; k < p->group; k++) index[k] = o[g + k].index[0];
+        const scalar_sums b = group_points(map, o + g, p->group, scale, &shifted[1]);
+        const bool minus = scale * b.qq - 2.0f * b.xq < scale * a.qq - 2.0f * a.xq;
+        if (minus) a = b;
+        for (int k = 0; k < p->group; k++) {
+            o[g + k].sign = minus;
+            if (!minus) o[g + k].index[0] = index[k];
+        }
+        sum.xq += a.xq;
+        sum.qq += a.qq;
+    }
+    return sum;
+}
+
+static float fit_ternary(const gg_iq_map *map, octet *o, const plan *p)
+{
+    float max = 0.0f, scale = 0.0f, best = 0.0f;
+    for (int k = 0; k < p->octets; k++) {
+        const float m = gg_top8(gg_abs8(gg_load8(o[k].x)));
+        max = m > max ? m : max;
+    }
+    if (max < GG_GRID_TINY) return 0.0f;
+    /* The largest value on 0.9 .. 3.3: level 1 of a normal run is near its deviation. */
+    for (int t = 0; t <= 12; t++) {
+        const scalar_sums sum = run_points(NULL, o, p, max / (0.9f + 0.2f * (float)t));
+        if (sum.xq > 0.0f && sum.qq > 0.0f && sum.xq * sum.xq > best * sum.qq) {
+            scale = sum.xq / sum.qq;
+            best = scale * sum.xq;
+        }
+    }
+    for (int t = 0; t < 2; t++) {
+        const scalar_sums sum = run_points(map, o, p, scale);
+        if (sum.xq > 0.0f && sum.qq > 0.0f) scale = sum.xq / sum.qq;
+    }
+    return scale;
+}
+
+/* One block: fills o[32] and the 3-bit scales, returns d. */
+static float fit_ternary_block(const float *x, const float *imatrix, octet *o, uint8_t *scale3, const plan *p)
+{
+    const gg_iq_map map = gg_iq_map_get(GG_GRID_1S);
+    const int runs = 32 / p->octets;
+    const float amax = gg_largest(x, 256);
+    const float norm = amax < GG_GRID_TINY ? 0.0f : 1.0f / amax;
+    const float sigma2 = 2.0f * gg_mean_square(x, 256, norm);
+    float scale[16], top = 0.0f, xq = 0.0f, qq = 0.0f;
+    for (int k = 0; k < 32; k++)
+        load_signed(&o[k], x + 8 * k, norm, sigma2, imatrix ? imatrix + 8 * k : NULL);
+    for (int r = 0; r < runs; r++) {
+        scale[r] = fit_ternary(&map, o + r * p->octets, p);
+        top = scale[r] > top ? scale[r] : top;
+    }
+    uint8_t half[2];
+    const float d = first_d(half, top * amax, 15.0f) * norm, id = d > 0.0f ? 1.0f / d : 0.0f;
+    for (int r = 0; r < runs; r++) {
+        float l = 0.5f * (id * scale[r] - 1.0f);
+        l = l < 0.0f ? 0.0f : l > 7.0f ? 7.0f : l;
+        scale3[r] = (uint8_t)gg_round1(l);
+        const float m = (float)(2 * scale3[r] + 1);
+        const scalar_sums sum = run_points(&map, o + r * p->octets, p, d * m);
+        xq += m * sum.xq;
+        qq += m * m * sum.qq;
+    }
+    return d > 0.0f && xq > 0.0f && qq > 0.0f ? xq / qq * amax : d * amax;
+}
+
+static void encode_iq1_s(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    for (; nblocks > 0; nblocks--, x += 256, b += S_BYTES) {
+        octet o[32];
+        uint8_t s[RUNS];
+        gg_store_scale(b, fit_ternary_block(x, imatrix, o, s, &s_plan));
+        for (int k = 0; k < RUNS; k++) {
+            unsigned hi = (unsigned)o[4 * k].sign << 15 | (unsigned)s[k] << 12;
+            for (int l = 0; l < 4; l++) {
+                b[2 + 4 * k + l] = (uint8_t)o[4 * k + l].index[0];
+                hi |= (unsigned)(o[4 * k + l].index[0] >> 8) << 3 * l;
+            }
+            gg_store_u16(b + 34 + 2 * k, (uint16_t)hi);
+        }
+        if (imatrix) imatrix += 256;
+    }
+}
+
+static void encode_iq1_m(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    for (; nblocks > 0; nblocks--, x += 256, b += M_BYTES) {
+        octet o[32];
+        uint8_t s[2 * RUNS];
+        const unsigned d = gg_half_encode(gg_saturate(fit_ternary_block(x, imatrix, o, s, &m_plan)));
+        for (int h = 0; h < 2 * RUNS; h++) {
+            const octet *e = &o[2 * h];
+            b[2 * h] = (uint8_t)e[0].index[0];
+            b[2 * h + 1] = (uint8_t)e[1].index[0];
+            b[32 + h] = (uint8_t)(e[0].index[0] >> 8 | e[0].sign << 3 | e[1].index[0] >> 8 << 4 | e[1].sign << 7);
+        }
+        for (int k = 0; k < 4; k++)
+            gg_store_u16(b + 48 + 2 * k, (uint16_t)(s[4 * k] | s[4 * k + 1] << 3 | s[4 * k + 2] << 6 |
+                                                    s[4 * k + 3] << 9 | (d >> 4 * k & 15) << 12));
+        if (imatrix) imatrix += 256;
+    }
+}
+
+const gg_codec GG_K(gg_codec_iq1_s) = { decode_iq1_s, encode_iq1_s, true };
+const gg_codec GG_K(gg_codec_iq1_m) = { decode_iq1_m, encode_iq1_m, false };
