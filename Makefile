@@ -53,7 +53,7 @@ $(LIB): $(OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $(OBJ)
 
-$(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(B)/obj/tools/cli.o $(LIB)
+$(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(B)/obj/tools/cli.o $(B)/obj/tools/table.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
@@ -65,4 +65,4 @@ clean: ## remove everything built
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
--include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) cli)
+-include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) cli table)

@@ -1,0 +1,59 @@
+/* glob.c - shell-style matching without recursion: on a mismatch only the last *
+ * is tried one byte further, so the cost is at most pattern times name. */
+#include "gg_organ.h"
+
+/* Does [..] at *p hold c? *p moves past it; a [ without ] is itself. */
+static bool in_set(const char **p, char c)
+{
+    const char *s = *p + 1;
+    bool negate = *s == '!' || *s == '^', found = false;
+    if (negate) s++;
+    const char *first = s;
+    for (; *s && (*s != ']' || s == first); s++) {
+        if (s[1] == '-' && s[2] && s[2] != ']') {
+            found = found || ((unsigned char)c >= (unsigned char)s[0] && (unsigned char)c <= (unsigned char)s[2]);
+            s += 2;
+        } else {
+            found = found || *s == c;
+        }
+    }
+    if (*s != ']') {
+        found = c == '[', negate = false;
+        s = *p;
+    }
+    *p = s + 1;
+    return found != negate;
+}
+
+static bool one(const char **p, char c)
+{
+    if (**p == '\0') return false;
+    if (**p == '[') return in_set(p, c);
+    bool ok = **p == '?' || **p == c;
+    ++*p;
+    return ok;
+}
+
+bool gg_glob(const char *pattern, const char *name)
+{
+    const char *star = NULL, *resume = name;
+    while (*name) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            resume = name;
+            continue;
+        }
+        const char *p = pattern;
+        if (one(&p, *name)) {
+            pattern = p;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return *pattern == '\0';
+}

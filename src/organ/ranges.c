@@ -1,0 +1,108 @@
+/* ranges.c - 5-20,25 and the block map 10-15=20-25. */
+#include "ranges.h"
+
+#include "gg_organ.h"
+
+#include <stdlib.h>
+
+static bool number(const char **p, uint64_t *v)
+{
+    const char *s = *p;
+    *v = 0;
+    while (*s >= '0' && *s <= '9' && s - *p < 10) *v = *v * 10 + (uint64_t)(*s++ - '0');
+    if (s == *p || s - *p > 9) return false;
+    *p = s;
+    return true;
+}
+
+bool gg_range_scan(const char **p, uint64_t *first, uint64_t *last)
+{
+    if (!number(p, first)) return false;
+    *last = *first;
+    if (**p != '-') return true;
+    ++*p;
+    return number(p, last) && *last >= *first;
+}
+
+gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg_error *err)
+{
+    const char *p = text;
+    for (;;) {
+        struct gg_range one;
+        if (!gg_range_scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0'))
+            return gg_fail(err, GG_EUSAGE, "%s %s: use numbers and ranges such as 5-20,25", option, text);
+        struct gg_range *grown = realloc(r->items, (r->n + 1) * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
+        r->items = grown;
+        r->items[r->n++] = one;
+        if (*p++ == '\0') return GG_OK;
+    }
+}
+
+bool gg_ranges_have(const gg_ranges *r, uint64_t v)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (v >= r->items[i].first && v <= r->items[i].last) return true;
+    return false;
+}
+
+void gg_ranges_free(gg_ranges *r)
+{
+    free(r->items);
+    *r = (gg_ranges){ NULL, 0 };
+}
+
+struct gg_map {
+    struct pair {
+        uint64_t base, base_last, donor;
+    } *pairs;
+    size_t n;
+};
+
+static gg_status map_add(gg_map *m, const char **p, const char *text, gg_error *err)
+{
+    uint64_t b0, b1, d0, d1;
+    bool ok = gg_range_scan(p, &b0, &b1) && **p == '=' && (++*p, gg_range_scan(p, &d0, &d1)) && (**p == ',' || **p == '\0');
+    if (!ok) return gg_fail(err, GG_EUSAGE, "--map %s: use BASE=DONOR blocks such as 10-15=20-25", text);
+    if (b1 - b0 != d1 - d0) return gg_fail(err, GG_EUSAGE, "--map %s: both sides must have as many blocks", text);
+    for (size_t i = 0; i < m->n; i++)
+        if (b0 <= m->pairs[i].base_last && m->pairs[i].base <= b1)
+            return gg_fail(err, GG_EUSAGE, "--map %s: a base block is named twice", text);
+    struct pair *grown = realloc(m->pairs, (m->n + 1) * sizeof *grown);
+    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a block map");
+    m->pairs = grown;
+    m->pairs[m->n++] = (struct pair){ b0, b1, d0 };
+    return GG_OK;
+}
+
+gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err)
+{
+    gg_map *m = calloc(1, sizeof *m);
+    if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a block map");
+    const char *p = text;
+    gg_status st;
+    do st = map_add(m, &p, text, err);
+    while (st == GG_OK && *p++ == ',');
+    if (st != GG_OK) {
+        gg_map_free(m);
+        return st;
+    }
+    *out = m;
+    return GG_OK;
+}
+
+void gg_map_free(gg_map *m)
+{
+    if (!m) return;
+    free(m->pairs);
+    free(m);
+}
+
+int64_t gg_map_donor(const gg_map *m, int64_t base_block)
+{
+    if (!m) return base_block;
+    for (size_t i = 0; i < m->n && base_block >= 0; i++)
+        if ((uint64_t)base_block >= m->pairs[i].base && (uint64_t)base_block <= m->pairs[i].base_last)
+            return (int64_t)(m->pairs[i].donor + ((uint64_t)base_block - m->pairs[i].base));
+    return -1;
+}

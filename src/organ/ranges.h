@@ -1,0 +1,22 @@
+/* ranges.h - lists of numbers as people write them: 5-20,25. Internal. */
+#ifndef GG_RANGES_H
+#define GG_RANGES_H
+
+#include "gg_status.h"
+
+typedef struct gg_ranges {
+    struct gg_range {
+        uint64_t first, last;
+    } *items;
+    size_t n;
+} gg_ranges;
+
+/* Append the ranges of `text`; GG_EUSAGE names the option and what is wrong. */
+gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg_error *err);
+bool gg_ranges_have(const gg_ranges *r, uint64_t v);
+void gg_ranges_free(gg_ranges *r);
+
+/* "N" or "N-M" from *p, which moves past it; false if there is none. */
+bool gg_range_scan(const char **p, uint64_t *first, uint64_t *last);
+
+#endif

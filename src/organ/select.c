@@ -1,0 +1,176 @@
+/* select.c - which tensors an option line means. Options are "and", the items of
+ * one option are "or". */
+#include "gg_organ.h"
+
+#include "ranges.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct text_list {
+    char **items;
+    size_t n, cap;
+} text_list;
+
+struct gg_select {
+    uint32_t classes; /* bit per gg_class; 0 = all */
+    gg_ranges layers, experts;
+    text_list globs, names; /* names sorted before the first look-up */
+    bool by_name, sorted;
+};
+
+gg_status gg_select_new(gg_select **out, gg_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a selection");
+}
+
+static void list_free(text_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) free(l->items[i]);
+    free(l->items);
+}
+
+void gg_select_free(gg_select *s)
+{
+    if (!s) return;
+    list_free(&s->globs);
+    list_free(&s->names);
+    gg_ranges_free(&s->layers);
+    gg_ranges_free(&s->experts);
+    free(s);
+}
+
+static gg_status list_add(text_list *l, const char *text, size_t len, gg_error *err)
+{
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 16;
+        char **grown = realloc(l->items, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
+        l->items = grown;
+        l->cap = cap;
+    }
+    char *copy = malloc(len + 1);
+    if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    l->items[l->n++] = copy;
+    return GG_OK;
+}
+
+gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
+{
+    for (const char *p = list;; p++) {
+        size_t n = strcspn(p, ",");
+        gg_class c;
+        if (!gg_class_by_name(p, n, &c))
+            return gg_fail(err, GG_EUSAGE, "--type %s: use skeleton, organ, embed, norm, adapter or other, with commas between", list);
+        s->classes |= 1u << c;
+        p += n;
+        if (*p == '\0') return GG_OK;
+    }
+}
+
+gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err)
+{
+    return gg_ranges_parse(&s->layers, "--layers", list, err);
+}
+
+gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err)
+{
+    return gg_ranges_parse(&s->experts, "--experts", list, err);
+}
+
+gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err)
+{
+    for (const char *p = globs;; p++) {
+        size_t n = strcspn(p, ",");
+        if (n == 0) return gg_fail(err, GG_EUSAGE, "--tensors %s: an empty pattern", globs);
+        gg_status st = list_add(&s->globs, p, n, err);
+        if (st != GG_OK) return st;
+        p += n;
+        if (*p == '\0') return GG_OK;
+    }
+}
+
+/* The first column of a line, unescaped. */
+static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_error *err)
+{
+    char *tab = memchr(line, '\t', len);
+    if (tab) len = (size_t)(tab - line);
+    if (len > 0 && line[len - 1] == '\r') len--;
+    if (len == 0 || (first && len == 4 && memcmp(line, "name", 4) == 0)) return GG_OK;
+    if (!gg_unescape(line, &len)) return gg_fail(err, GG_EUSAGE, "a broken escape in a list of names");
+    return list_add(&s->names, line, len, err);
+}
+
+gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    if (!f) {
+        gg_fail_errno(err, "cannot open the list of names");
+        return gg_at_file(err, path);
+    }
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    bool first = true;
+    gg_status st = GG_OK;
+    s->by_name = true;
+    s->sorted = false;
+    while (st == GG_OK && (n = getline(&line, &cap, f)) >= 0) {
+        size_t len = (size_t)n;
+        if (len > 0 && line[len - 1] == '\n') len--;
+        st = add_line(s, line, len, first, err);
+        first = false;
+    }
+    if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read the list of names");
+    free(line);
+    if (f != stdin) fclose(f);
+    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+}
+
+bool gg_select_empty(const gg_select *s)
+{
+    return !s || (s->classes == 0 && s->layers.n == 0 && s->experts.n == 0 && s->globs.n == 0 && !s->by_name);
+}
+
+bool gg_select_has_experts(const gg_select *s)
+{
+    return s && s->experts.n > 0;
+}
+
+bool gg_select_expert(const gg_select *s, uint64_t expert)
+{
+    return !s || s->experts.n == 0 || gg_ranges_have(&s->experts, expert);
+}
+
+static int order(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool listed(const gg_select *s, const char *name)
+{
+    gg_select *cache = (gg_select *)(uintptr_t)s; /* sorting changes nothing a caller sees */
+    if (!s->sorted) {
+        if (s->names.n) qsort(cache->names.items, s->names.n, sizeof *s->names.items, order);
+        cache->sorted = true;
+    }
+    return s->names.n && bsearch(&name, s->names.items, s->names.n, sizeof *s->names.items, order);
+}
+
+bool gg_select_match(const gg_select *s, const char *name, size_t name_len, const gg_anatomy *a)
+{
+    if (!s) return true;
+    (void)name_len; /* a NUL follows every name; patterns see it up to the first */
+    if (s->classes && !(s->classes & 1u << a->cls)) return false;
+    if (s->layers.n && (a->block < 0 || !gg_ranges_have(&s->layers, (uint64_t)a->block))) return false;
+    if (s->experts.n && a->expert >= 0 && !gg_ranges_have(&s->experts, (uint64_t)a->expert)) return false;
+    if (s->by_name && !listed(s, name)) return false;
+    if (s->globs.n == 0) return true;
+    for (size_t i = 0; i < s->globs.n; i++)
+        if (gg_glob(s->globs.items[i], name)) return true;
+    return false;
+}

@@ -1,0 +1,26 @@
+/* verb_run.c - progress and notes, for every verb. */
+#include "gg_verbs.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void gg_note(const gg_run *run, const char *fmt, ...)
+{
+    if (!run || !run->note) return;
+    char line[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    run->note(run->ctx, line);
+}
+
+void gg_progress_add(const gg_run *run, uint64_t bytes)
+{
+    if (run && run->progress) atomic_fetch_add_explicit(&run->progress->done, bytes, memory_order_relaxed);
+}
+
+void gg_progress_total(const gg_run *run, uint64_t bytes)
+{
+    if (run && run->progress) atomic_store_explicit(&run->progress->total, bytes, memory_order_relaxed);
+}

@@ -1,0 +1,302 @@
+/* cli.c - options, errors, signals and progress of the tools. */
+#include "cli.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../src/base/io.h"
+
+static volatile sig_atomic_t got_signal;
+
+/* The first signal asks the verb to clean up; a second one kills. */
+static void on_signal(int sig)
+{
+    got_signal = sig;
+    gg_cancel();
+}
+
+static void catch_signals(void)
+{
+    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    sigemptyset(&a.sa_mask);
+    static const int stop[] = { SIGINT, SIGTERM, SIGHUP };
+    for (size_t i = 0; i < sizeof stop / sizeof stop[0]; i++) {
+        struct sigaction was;
+        if (sigaction(stop[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(stop[i], &a, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN); /* write says EPIPE: exit 4 */
+    signal(SIGXFSZ, SIG_IGN); /* write says EFBIG: exit 4 */
+}
+
+_Noreturn void cli_usage(const cli *c, const char *fmt, ...)
+{
+    va_list ap;
+    fprintf(stderr, "%s: ", c->tool);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "; see %s --help\n", c->tool);
+    exit(2);
+}
+
+static void print_note(void *ctx, const char *line)
+{
+    const cli *c = ctx;
+    if (c->quiet) return;
+    fprintf(stderr, "%s: %s\n", c->tool, line);
+}
+
+/* ---- numbers ------------------------------------------------------------------ */
+
+static uint64_t parse_size(const cli *c, const char *name, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : (errno = EINVAL, end = (char *)(uintptr_t)text, 0ULL);
+    static const char units[] = "KMGT";
+    const char *u = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
+    uint64_t factor = 1;
+    if (u && *u) {
+        bool decimal = end[1] == 'B' || end[1] == 'b';
+        for (long i = 0; i <= u - units; i++) factor *= decimal ? 1000 : 1024;
+        end += decimal ? 2 : 1;
+    }
+    if (errno || *end || v == 0 || v > (uint64_t)INT64_MAX / factor)
+        cli_usage(c, "--%s %s: use a size such as 500M or 2G", name, text);
+    return v * factor;
+}
+
+static uint64_t parse_u64(const cli *c, const char *name, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || errno || *end) cli_usage(c, "--%s %s: use a whole number", name, text);
+    return v;
+}
+
+static double parse_f64(const cli *c, const char *name, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || *end || errno || v != v || v - v != 0) cli_usage(c, "--%s %s: use a number", name, text);
+    return v;
+}
+
+/* ---- options ------------------------------------------------------------------- */
+
+static void list_add(const cli *c, cli_list *l, const char *item)
+{
+    const char **grown = realloc(l->items, (l->n + 1) * sizeof *grown);
+    if (!grown) cli_usage(c, "no memory for the arguments");
+    l->items = grown;
+    l->items[l->n++] = item;
+}
+
+static void set_option(const cli *c, const cli_option *o, const char *value)
+{
+    switch (o->kind) {
+    case CLI_FLAG: *(bool *)o->to = true; break;
+    case CLI_TEXT: *(const char **)o->to = value; break;
+    case CLI_LIST: list_add(c, o->to, value); break;
+    case CLI_U64: *(uint64_t *)o->to = parse_u64(c, o->name, value); break;
+    case CLI_SIZE: *(uint64_t *)o->to = parse_size(c, o->name, value); break;
+    case CLI_F64: *(double *)o->to = parse_f64(c, o->name, value); break;
+    }
+}
+
+typedef gg_status (*select_fn)(gg_select *s, const char *text, gg_error *err);
+
+static select_fn selection_option(const char *name)
+{
+    static const struct {
+        const char *name;
+        select_fn fn;
+    } table[] = { { "type", gg_select_types }, { "layers", gg_select_layers }, { "tensors", gg_select_tensors },
+                  { "experts", gg_select_experts }, { "names-from", gg_select_names } };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].name, name) == 0) return table[i].fn;
+    return NULL;
+}
+
+static void apply_selection(cli *c, select_fn fn, const char *value)
+{
+    if ((!c->select && gg_select_new(&c->select, &c->err) != GG_OK) || fn(c->select, value, &c->err) != GG_OK)
+        exit(cli_end(c, c->err.status));
+}
+
+static void set_threads(cli *c, const char *value)
+{
+    uint64_t n = parse_u64(c, "threads", value);
+    if (n < 1 || n > 1024) cli_usage(c, "-j %s: use 1 to 1024 threads", value);
+    c->run.threads = (unsigned)n;
+}
+
+/* The flags that every tool has; false if `name` is none of them. */
+static bool common_flag(cli *c, const char *name)
+{
+    if (strcmp(name, "help") == 0) {
+        fputs(c->help, stdout);
+        exit(cli_end(c, GG_OK));
+    }
+    if (strcmp(name, "version") == 0) {
+        printf("%s %s\n", c->tool, GG_VERSION_STRING);
+        exit(cli_end(c, GG_OK));
+    }
+    if (strcmp(name, "quiet") == 0) return c->quiet = true;
+    if (strcmp(name, "verbose") == 0) return ++c->verbose > 0;
+    if (c->has_json && strcmp(name, "json") == 0) return c->json = true;
+    if (c->has_force && strcmp(name, "force") == 0) return c->run.force = true;
+    return false;
+}
+
+/* --name, --name=value or --name value; returns how many arguments it took. */
+static int long_option(cli *c, int left, char **argv, const cli_option *options)
+{
+    char name[64];
+    const char *text = argv[0] + 2, *eq = strchr(text, '=');
+    size_t n = eq ? (size_t)(eq - text) : strlen(text);
+    if (n >= sizeof name) cli_usage(c, "unknown option %s", argv[0]);
+    memcpy(name, text, n);
+    name[n] = '\0';
+    if (!eq && common_flag(c, name)) return 1;
+    const cli_option *o = options;
+    while (o->name && strcmp(o->name, name) != 0) o++;
+    select_fn fn = c->selects ? selection_option(name) : NULL;
+    bool threads = strcmp(name, "threads") == 0;
+    if (!o->name && !fn && !threads) cli_usage(c, "unknown option --%s", name);
+    if (o->name && o->kind == CLI_FLAG) {
+        if (eq) cli_usage(c, "--%s takes no value", name);
+        set_option(c, o, NULL);
+        return 1;
+    }
+    if (!eq && left < 2) cli_usage(c, "--%s needs a value", name);
+    const char *value = eq ? eq + 1 : argv[1];
+    if (o->name) set_option(c, o, value);
+    else if (fn) apply_selection(c, fn, value);
+    else set_threads(c, value);
+    return eq ? 1 : 2;
+}
+
+/* -q, -v, -h, -V, -j N, -jN; returns how many arguments it took. */
+static int short_options(cli *c, int left, char **argv)
+{
+    for (const char *p = argv[0] + 1; *p; p++) {
+        if (*p == 'j') {
+            if (p[1]) return set_threads(c, p + 1), 1;
+            if (left < 2) cli_usage(c, "-j needs a number of threads");
+            return set_threads(c, argv[1]), 2;
+        }
+        const char *name = *p == 'q' ? "quiet" : *p == 'v' ? "verbose" : *p == 'h' ? "help" : *p == 'V' ? "version" : NULL;
+        if (!name) cli_usage(c, "unknown option -%c", *p);
+        common_flag(c, name);
+    }
+    return 1;
+}
+
+/* ---- progress ------------------------------------------------------------------- */
+
+static void show_progress(const cli *c, double seconds)
+{
+    double done = (double)atomic_load(&c->progress.done), total = (double)atomic_load(&c->progress.total);
+    double rate = seconds > 0 ? done / seconds : 0;
+    if (total > 0 && rate > 0)
+        fprintf(stderr, "\r%s: %3.0f%%  %.0f of %.0f MB  %.0f MB/s  %.0f s left \033[K", c->tool, 100 * done / total,
+                done / 1e6, total / 1e6, rate / 1e6, (total - done) / rate);
+    else
+        fprintf(stderr, "\r%s: %.0f MB  %.0f MB/s \033[K", c->tool, done / 1e6, rate / 1e6);
+    fflush(stderr);
+}
+
+static atomic_bool progress_stop;
+static pthread_t progress_thread;
+static bool progress_runs;
+
+static void *watch(void *arg)
+{
+    const cli *c = arg;
+    struct timespec tick = { 0, 200000000 };
+    bool shown = false;
+    for (int ticks = 1; !atomic_load(&progress_stop); ticks++) {
+        nanosleep(&tick, NULL);
+        if (ticks < 5 || atomic_load(&c->progress.done) == 0) continue;
+        show_progress(c, 0.2 * ticks);
+        shown = true;
+    }
+    if (shown) fputs("\r\033[K", stderr);
+    return NULL;
+}
+
+/* ---- start and end ------------------------------------------------------------------ */
+
+void cli_start(cli *c, int argc, char **argv, const cli_option *options)
+{
+    catch_signals();
+    c->err = (gg_error)GG_ERROR_INIT;
+    c->run.progress = &c->progress;
+    c->run.note = print_note;
+    c->run.ctx = c;
+    for (int i = 1; i < argc;) {
+        const char *a = argv[i];
+        if (strcmp(a, "--") == 0) {
+            for (i++; i < argc; i++) list_add(c, &c->args, argv[i]);
+        } else if (a[0] == '-' && a[1] == '-') {
+            i += long_option(c, argc - i, argv + i, options);
+        } else if (a[0] == '-' && a[1]) {
+            i += short_options(c, argc - i, argv + i);
+        } else {
+            list_add(c, &c->args, a);
+            i++;
+        }
+    }
+    if (!c->quiet && isatty(STDERR_FILENO))
+        progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;
+}
+
+int cli_end(cli *c, gg_status status)
+{
+    if (progress_runs) {
+        atomic_store(&progress_stop, true);
+        pthread_join(progress_thread, NULL);
+        progress_runs = false;
+    }
+    /* A full disk or a closed pipe may show only when the last bytes go out. */
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (fclose(stdout) != 0) lost = true;
+    if (lost && status != GG_ECANCELLED && c->err.status == GG_OK) {
+        status = gg_fail_errno(&c->err, "cannot write to stdout");
+    }
+    if (c->err.status != GG_OK) {
+        char line[1536];
+        gg_error_line(&c->err, c->tool, line, sizeof line);
+        fprintf(stderr, "%s\n", line);
+    }
+    gg_select_free(c->select);
+    free(c->args.items);
+    if (status == GG_ECANCELLED && got_signal) {
+        signal(got_signal, SIG_DFL);
+        raise(got_signal);
+    }
+    return gg_status_exit(status);
+}
+
+const char *cli_one(const cli *c, const char *option_value, const char *what)
+{
+    size_t n = c->args.n + (option_value ? 1 : 0);
+    if (n == 0) cli_usage(c, "no %s given", what);
+    if (n > 1) cli_usage(c, "more than one %s given: '%s'", what, c->args.items[c->args.n - 1]);
+    return option_value ? option_value : c->args.items[0];
+}
+
+void cli_no_terminal(const cli *c, int fd)
+{
+    if (isatty(fd)) cli_usage(c, "an organ stream is binary and stdout is a terminal: pipe it on or name a directory");
+}

@@ -1,0 +1,71 @@
+/* cli.h - what every tool's main shares: options, errors, exit, progress.
+ *
+ *     static const char help[] = "usage: ...";
+ *     int main(int argc, char **argv)
+ *     {
+ *         cli c = { .tool = "organ-x", .help = help };
+ *         const cli_option options[] = { { "output", CLI_TEXT, &output }, { 0 } };
+ *         cli_start(&c, argc, argv, options);        exits on --help and mistakes
+ *         gg_status st = ...(…, &c.run, &c.err);
+ *         return cli_end(&c, st);
+ *     }
+ *
+ * Common options, handled here: --help -h, --version -V, -q --quiet, -v --verbose,
+ * -j --threads N, and with the flags below --json, --force and the selection.
+ */
+#ifndef CLI_H
+#define CLI_H
+
+#include "gg_verbs.h"
+
+typedef enum cli_kind {
+    CLI_FLAG, /* bool */
+    CLI_TEXT, /* const char * */
+    CLI_LIST, /* cli_list: may be given several times */
+    CLI_U64,  /* uint64_t */
+    CLI_SIZE, /* uint64_t with K M G T (powers of 1024) or KB MB GB TB (of 1000) */
+    CLI_F64,  /* double */
+} cli_kind;
+
+typedef struct cli_option {
+    const char *name; /* without -- */
+    cli_kind kind;
+    void *to;
+} cli_option;
+
+typedef struct cli_list {
+    const char **items;
+    size_t n;
+} cli_list;
+
+typedef struct cli {
+    const char *tool, *help;
+    bool selects;    /* takes --type --layers --tensors --experts --names-from */
+    bool has_json;   /* takes --json */
+    bool has_force;  /* takes --force */
+    /* filled by cli_start: */
+    bool json, quiet;
+    int verbose;
+    gg_select *select; /* NULL when nothing was selected */
+    cli_list args;     /* what is no option, in order; "-" counts */
+    gg_run run;
+    gg_progress progress;
+    gg_error err;
+} cli;
+
+void cli_start(cli *c, int argc, char **argv, const cli_option *options);
+
+/* Print the error, if any; check that stdout took everything; give the exit code.
+ * An interrupted run ends by its signal. */
+int cli_end(cli *c, gg_status status);
+
+/* A usage mistake: one line on stderr, exit 2. */
+_Noreturn void cli_usage(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
+
+/* The one positional argument or the option's value: exactly one must be given. */
+const char *cli_one(const cli *c, const char *option_value, const char *what);
+
+/* Refuse to write binary data to a terminal. */
+void cli_no_terminal(const cli *c, int fd);
+
+#endif

@@ -1,0 +1,33 @@
+/* table.h - rows on stdout as TSV with a header line, or as JSON Lines with the
+ * same names. Cells are put in the order of the columns.
+ *
+ *     table t = table_start(json, "name\tbytes");
+ *     cell_bytes(&t, name, len); cell_u64(&t, 12); table_row(&t);
+ */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct table {
+    bool json;
+    const char *columns; /* tab-separated names */
+    const char *next;    /* name of the next cell's column */
+    bool first;          /* no cell in this row yet */
+} table;
+
+table table_start(bool json, const char *columns); /* prints the header line of a TSV */
+
+void cell_bytes(table *t, const char *bytes, size_t n); /* escaped; {"base64"} in JSON where not UTF-8 */
+void cell_text(table *t, const char *text);
+void cell_u64(table *t, uint64_t v);
+void cell_i64(table *t, int64_t v);
+void cell_f64(table *t, double v); /* shortest; nan and inf as null in JSON */
+void cell_bool(table *t, bool v);
+void cell_null(table *t);          /* "-" in TSV, null in JSON */
+void cell_json(table *t, const char *tsv, const char *json); /* both spellings ready */
+void table_row(table *t);
+
+#endif
