@@ -142,6 +142,23 @@ GG_INLINE float gg_largest(const float *x, int n)
     return gg_top8(top);
 }
 
+/* A power of two, so that multiplying by it is exact, that brings max to 1 .. 8; 1
+ * for a max that is zero or subnormal. */
+GG_INLINE float gg_norm(float max)
+{
+    const uint32_t e = gg_float_bits(max) >> 23 & 255u;
+    return e == 0 ? 1.0f : gg_bits_float((254u - (e < 252 ? e : 252)) << 23);
+}
+
+/* Eight weights of an importance matrix, times norm = gg_norm of the largest of the
+ * block. The floor serves matrices that are all zero (an expert that never ran, say)
+ * and takes the place of what is no weight: negative, NaN, infinite. */
+GG_INLINE gg_f32x8 gg_weights8(const float *imatrix, float norm)
+{
+    const gg_f32x8 w = gg_load8(imatrix) * gg_splat8(norm), least = gg_splat8(1e-9f);
+    return gg_select8(gg_less8(least, w) & gg_less8(w, gg_splat8(16.0f)), w, least);
+}
+
 /* Mean of (x * norm)^2. */
 GG_INLINE float gg_mean_square(const float *x, int n, float norm)
 {

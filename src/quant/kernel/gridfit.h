@@ -19,7 +19,8 @@
  *           more to all points: rounding s to 4 bits costs up to a few percent of
  *           scale, and this wins most of it back.
  *
- * The search runs on x / max|x|: its sums neither overflow nor vanish.
+ * The search runs on x and weights divided by their largest in the block (to a power
+ * of two): its sums neither overflow nor vanish.
  */
 #ifndef GG_GRIDFIT_H
 #define GG_GRIDFIT_H
@@ -49,20 +50,32 @@ typedef struct octet {
     uint8_t sign;
 } octet;
 
-/* Values as they are, weights as in iq4.c. */
-GG_INLINE void load_signed(octet *o, const float *x, float norm, float sigma2, const float *imatrix)
+/* What a block's values and weights are multiplied by; twice the mean x^2 after that. */
+typedef struct fit_block_norms {
+    float x, w, sigma2;
+} fit_block_norms;
+
+GG_INLINE fit_block_norms block_norms(const float *x, const float *imatrix)
 {
-    const gg_f32x8 v = gg_load8(x) * gg_splat8(norm);
-    gg_f32x8 w = gg_sqrt8(v * v + gg_splat8(sigma2));
-    if (imatrix) w *= gg_load8(imatrix);
+    const float amax = gg_largest(x, 256), norm = amax < GG_GRID_TINY ? 0.0f : gg_norm(amax);
+    return (fit_block_norms){ norm, imatrix ? gg_norm(gg_largest(imatrix, 256)) : 1.0f,
+                              2.0f * gg_mean_square(x, 256, norm) };
+}
+
+/* Values as they are, weights as in iq4.c. */
+GG_INLINE void load_signed(octet *o, const float *x, const float *imatrix, const fit_block_norms *n)
+{
+    const gg_f32x8 v = gg_load8(x) * gg_splat8(n->x);
+    gg_f32x8 w = gg_sqrt8(v * v + gg_splat8(n->sigma2));
+    if (imatrix) w *= gg_weights8(imatrix, n->w);
     gg_store8(o->x, v);
     gg_store8(o->w, w);
     gg_store8(o->root, gg_sqrt8(w));
 }
 
-GG_INLINE void load_octet(octet *o, const float *x, float norm, float sigma2, const float *imatrix, bool parity)
+GG_INLINE void load_octet(octet *o, const float *x, const float *imatrix, const fit_block_norms *n, bool parity)
 {
-    load_signed(o, x, norm, sigma2, imatrix);
+    load_signed(o, x, imatrix, n);
     gg_store8(o->x, gg_abs8(gg_load8(o->x)));
     o->sign = 0;
     for (int i = 0; i < 8; i++) o->sign = (uint8_t)(o->sign | (gg_float_bits(x[i]) >> 31) << i);
@@ -206,17 +219,15 @@ GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x
                          octet *o, uint8_t *scale4, uint8_t *p)
 {
     const int runs = 32 / s->octets;
-    const float amax = gg_largest(x, 256);
-    const float norm = amax < GG_GRID_TINY ? 0.0f : 1.0f / amax;
-    const float sigma2 = gg_mean_square(x, 256, norm);
+    const fit_block_norms n = block_norms(x, imatrix);
     float scale[16], top = 0.0f;
     for (int k = 0; k < 32; k++)
-        load_octet(&o[k], x + 8 * k, norm, sigma2, imatrix ? imatrix + 8 * k : NULL, s->parity);
+        load_octet(&o[k], x + 8 * k, imatrix ? imatrix + 8 * k : NULL, &n, s->parity);
     for (int r = 0; r < runs; r++) {
         scale[r] = fit_run(s, map, o + r * s->octets);
         top = scale[r] > top ? scale[r] : top;
     }
-    const float d = first_d(p, top * amax, 31.0f) * norm, id = d > 0.0f ? 1.0f / d : 0.0f;
+    const float d = first_d(p, top > 0.0f ? top / n.x : 0.0f, 31.0f) * n.x, id = d > 0.0f ? 1.0f / d : 0.0f;
     fit_sums sum = { { 0 }, { 0 } };
     for (int r = 0; r < runs; r++) {
         float l = 0.5f * (id * scale[r] - 1.0f);
@@ -227,7 +238,7 @@ GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x
             add_octet(&sum, &o[k], choose(s, map, &o[k], full, full > 0.0f ? 1.0f / full : 0.0f) * gg_splat8(m));
     }
     const float xq = gg_sum8(sum.xq), qq = gg_sum8(sum.qq);
-    if (d > 0.0f && xq > 0.0f && qq > 0.0f) gg_store_scale(p, xq / qq * amax);
+    if (d > 0.0f && xq > 0.0f && qq > 0.0f) gg_store_scale(p, xq / qq / n.x);
 }
 
 #endif

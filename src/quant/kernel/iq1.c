@@ -153,18 +153,16 @@ static float fit_ternary_block(const float *x, const float *imatrix, octet *o, u
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_1S);
     const int runs = 32 / p->octets;
-    const float amax = gg_largest(x, 256);
-    const float norm = amax < GG_GRID_TINY ? 0.0f : 1.0f / amax;
-    const float sigma2 = 2.0f * gg_mean_square(x, 256, norm);
+    const fit_block_norms n = block_norms(x, imatrix);
     float scale[16], top = 0.0f, xq = 0.0f, qq = 0.0f;
     for (int k = 0; k < 32; k++)
-        load_signed(&o[k], x + 8 * k, norm, sigma2, imatrix ? imatrix + 8 * k : NULL);
+        load_signed(&o[k], x + 8 * k, imatrix ? imatrix + 8 * k : NULL, &n);
     for (int r = 0; r < runs; r++) {
         scale[r] = fit_ternary(&map, o + r * p->octets, p);
         top = scale[r] > top ? scale[r] : top;
     }
     uint8_t half[2];
-    const float d = first_d(half, top * amax, 15.0f) * norm, id = d > 0.0f ? 1.0f / d : 0.0f;
+    const float d = first_d(half, top > 0.0f ? top / n.x : 0.0f, 15.0f) * n.x, id = d > 0.0f ? 1.0f / d : 0.0f;
     for (int r = 0; r < runs; r++) {
         float l = 0.5f * (id * scale[r] - 1.0f);
         l = l < 0.0f ? 0.0f : l > 7.0f ? 7.0f : l;
@@ -174,7 +172,8 @@ static float fit_ternary_block(const float *x, const float *imatrix, octet *o, u
         xq += m * sum.xq;
         qq += m * m * sum.qq;
     }
-    return d > 0.0f && xq > 0.0f && qq > 0.0f ? xq / qq * amax : d * amax;
+    if (!(d > 0.0f)) return 0.0f;
+    return (xq > 0.0f && qq > 0.0f ? xq / qq : d) / n.x;
 }
 
 static void encode_iq1_s(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)

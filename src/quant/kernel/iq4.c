@@ -44,10 +44,11 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
  * of the positive one.
  *
  * Weights: an importance matrix gives the mean square of the activation that meets
- * a column; times sqrt(mean x^2 + x^2) it also favours large values a little, whose
+ * a column; times sqrt(2 mean x^2 + x^2) it also favours large values a little, whose
  * errors do not average out. Without a matrix that factor stands alone.
  *
- * The search runs on x / max|x| of the block: sums cannot overflow or vanish.
+ * The search runs on x and weights divided by their largest in the block (to a power
+ * of two, so exactly): sums cannot overflow or vanish.
  */
 enum { TRIES = 7 };
 
@@ -130,14 +131,14 @@ static float fit_scale(const run *r, float max)
 }
 
 /* Load 32 values times norm; returns the one of largest magnitude. */
-static float load_run(run *r, const float *x, float norm, float sigma2, const float *imatrix)
+static float load_run(run *r, const float *x, float norm, float sigma2, const float *imatrix, float wnorm)
 {
     float lane[32];
     for (int i = 0; i < 4; i++) {
         const gg_f32x8 v = gg_load8(x + 8 * i) * gg_splat8(norm);
         r->x[i] = v;
         r->w[i] = gg_sqrt8(v * v + gg_splat8(sigma2));
-        if (imatrix) r->w[i] *= gg_load8(imatrix + 8 * i);
+        if (imatrix) r->w[i] *= gg_weights8(imatrix + 8 * i, wnorm);
         r->wx[i] = r->w[i] * v;
         gg_store8(lane + 8 * i, v);
     }
@@ -158,7 +159,7 @@ static void pack_run(const float *x, float scale, uint8_t *qs)
 /* Among the few values that a subnormal F16 can take, the nearest to the best scale
  * need not be the best: their steps are large, and the levels are not symmetric.
  * Returns the better of those around +-scale; larger scales come back as they are. */
-static float best_small_scale(const float *x, float scale, const float *imatrix)
+static float best_small_scale(const float *x, float scale)
 {
     const float unit = 0x1p-24f, size = fabsf(scale) / unit;
     if (size >= 64.0f) return scale;
@@ -169,7 +170,7 @@ static float best_small_scale(const float *x, float scale, const float *imatrix)
         float error = 0.0f;
         for (int j = 0; j < 32; j++) {
             const float e = (x[j] - d * level[nearest1(x[j] * id)]) / unit;
-            error += e * e * (imatrix ? imatrix[j] : 1.0f);
+            error += e * e;
         }
         if (error < least) {
             least = error;
@@ -186,9 +187,9 @@ static void encode_iq4_nl(const float *x, uint8_t *b, size_t nblocks, const floa
         float scale = 0.0f;
         if (amax >= GG_GRID_TINY) {
             run r;
-            const float norm = 1.0f / amax;
-            const float max = load_run(&r, x, norm, 2.0f * gg_mean_square(x, 32, norm), imatrix);
-            scale = best_small_scale(x, fit_scale(&r, max) * amax, imatrix);
+            const float norm = gg_norm(amax), wnorm = imatrix ? gg_norm(gg_largest(imatrix, 32)) : 1.0f;
+            const float max = load_run(&r, x, norm, 2.0f * gg_mean_square(x, 32, norm), imatrix, wnorm);
+            scale = best_small_scale(x, fit_scale(&r, max) / norm);
         }
         pack_run(x, gg_settle_scale(b, scale), b + 2);
         if (imatrix) imatrix += 32;
@@ -202,12 +203,13 @@ static void encode_iq4_xs(const float *x, uint8_t *b, size_t nblocks, const floa
         const float amax = gg_largest(x, 256);
         float scale[RUNS] = { 0 }, top = 0.0f;
         if (amax >= GG_GRID_TINY) {
-            const float norm = 1.0f / amax, sigma2 = 2.0f * gg_mean_square(x, 256, norm);
+            const float norm = gg_norm(amax), sigma2 = 2.0f * gg_mean_square(x, 256, norm);
+            const float wnorm = imatrix ? gg_norm(gg_largest(imatrix, 256)) : 1.0f;
             for (int k = 0; k < RUNS; k++) {
                 run r;
-                const float max = load_run(&r, x + 32 * k, norm, sigma2, imatrix ? imatrix + 32 * k : NULL);
-                scale[k] = fit_scale(&r, max) * amax;
-                if (scale[k] * scale[k] > top * top) top = scale[k];
+                const float max = load_run(&r, x + 32 * k, norm, sigma2, imatrix ? imatrix + 32 * k : NULL, wnorm);
+                scale[k] = fit_scale(&r, max) / norm;
+                if (fabsf(scale[k]) > fabsf(top)) top = scale[k];
             }
         }
         const float d = gg_settle_scale(b, top / -32.0f), id = d != 0.0f ? 1.0f / d : 0.0f;
