@@ -1,6 +1,7 @@
 /* codec.c - decode and encode by dtype: checks what the caller passes, then hands
  * whole runs of blocks to the codec of the type (codec.h). */
 #include "codec.h"
+#include "kernel/finite.h"
 
 #include <math.h>
 
@@ -40,6 +41,13 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
     return GG_OK;
 }
 
+/* The row from x[i] on holds a value that is not finite. */
+static gg_status fail_not_finite(const float *x, size_t i, gg_error *err)
+{
+    while (isfinite(x[i])) i++;
+    return gg_fail(err, GG_EFORMAT, "value %zu is %s: it cannot be encoded", i, isnan(x[i]) ? "NaN" : "infinite");
+}
+
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err)
 {
@@ -56,12 +64,11 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
     if (row_elems == 0 || row_elems % info->block_elems != 0 || elems % row_elems != 0)
         return gg_fail(err, GG_EUSAGE, "%zu values in rows of %zu are no whole blocks of %s",
                        elems, row_elems, info->name);
-    for (size_t i = 0; i < elems; i++)
-        if (!isfinite(x[i]))
-            return gg_fail(err, GG_EFORMAT, "value %zu is %s: it cannot be encoded", i, isnan(x[i]) ? "NaN" : "infinite");
     size_t nblocks = row_elems / info->block_elems;
     uint8_t *out = blocks;
-    for (size_t done = 0; done < elems; done += row_elems, out += nblocks * info->block_bytes)
+    for (size_t done = 0; done < elems; done += row_elems, out += nblocks * info->block_bytes) {
+        if (!GG_PICK(gg_all_finite)(x + done, row_elems)) return fail_not_finite(x, done, err);
         c->encode(x + done, out, nblocks, imatrix);
+    }
     return GG_OK;
 }

@@ -56,7 +56,7 @@ static void decode_q3_k(const uint8_t *b, float *restrict out, size_t nblocks)
         for (int k = 0; k < 16; k++, out += 16) {
             gg_u8x16 q = gg_load_u8x16(b + 32 + 32 * (k / 8) + 16 * (k % 2));
             gg_u8x16 h = gg_load_u8x16(b + 16 * (k % 2));
-            q = (q >> 2 * (k % 8 / 2) & 3) | (h >> k / 2 & 1) << 2;
+            q = (q >> 2 * (k % 8 / 2) & 3) | ((gg_u8x16)((h & (uint8_t)(1 << k / 2)) != 0) & 4);
             gg_scaled16(out, q - 4, d * (float)scale[k]);
         }
     }

@@ -47,12 +47,13 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
         float d = gg_load_f16(b), m = gg_load_f16(b + 2);
         uint8_t scale[8], min[8];
         k4_unpack_scales(b + 4, scale, min);
-        const uint8_t *q = b + 16;
-        for (int k = 0; k < 8; k += 2, q += 32, out += 64) {
-            float d0 = d * (float)scale[k], m0 = m * (float)min[k];
-            float d1 = d * (float)scale[k + 1], m1 = m * (float)min[k + 1];
-            for (int i = 0; i < 32; i++) out[i] = d0 * (float)(q[i] & 15) - m0;
-            for (int i = 0; i < 32; i++) out[i + 32] = d1 * (float)(q[i] >> 4) - m1;
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; k++, out += 32) {
+            float ds = d * (float)scale[k], ms = m * (float)min[k];
+            for (int i = 0; i < 32; i += 16) {
+                gg_u8x16 q = gg_load_u8x16(b + 16 + 32 * (k / 2) + i);
+                gg_affine16(out + i, k % 2 ? q >> 4 : q & 15, ds, -ms);
+            }
         }
     }
 }
@@ -63,12 +64,15 @@ static void decode_q5_k(const uint8_t *b, float *restrict out, size_t nblocks)
         float d = gg_load_f16(b), m = gg_load_f16(b + 2);
         uint8_t scale[8], min[8];
         k4_unpack_scales(b + 4, scale, min);
-        const uint8_t *h = b + 16, *q = b + 48;
-        for (int k = 0; k < 8; k += 2, q += 32, out += 64) {
-            float d0 = d * (float)scale[k], m0 = m * (float)min[k];
-            float d1 = d * (float)scale[k + 1], m1 = m * (float)min[k + 1];
-            for (int i = 0; i < 32; i++) out[i] = d0 * (float)((q[i] & 15) | (h[i] >> k & 1) << 4) - m0;
-            for (int i = 0; i < 32; i++) out[i + 32] = d1 * (float)(q[i] >> 4 | (h[i] >> (k + 1) & 1) << 4) - m1;
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; k++, out += 32) {
+            float ds = d * (float)scale[k], ms = m * (float)min[k];
+            for (int i = 0; i < 32; i += 16) {
+                gg_u8x16 q = gg_load_u8x16(b + 48 + 32 * (k / 2) + i), h = gg_load_u8x16(b + 16 + i);
+                q = k % 2 ? q >> 4 : q & 15;
+                gg_u8x16 fifth = (gg_u8x16)((h & (uint8_t)(1 << k)) != 0) & 16;
+                gg_affine16(out + i, q | fifth, ds, -ms);
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
  *
  * Everything here gives the same bits at every level: sums run over eight
  * explicit lanes and are folded in one fixed order, rounding is to nearest even,
- * and half <-> single is IEEE (NaN comes out quiet, payload's top bits kept).
+ * and half <-> single is IEEE (NaN comes out quiet, payload's top bits kept). What
+ * gcc 12 makes slow of 32-byte vectors without AVX is done by halves with SSE2.
  */
 #ifndef GG_LANES_H
 #define GG_LANES_H
@@ -88,8 +89,7 @@ GG_INLINE uint16_t gg_half_encode(float f)
 
 GG_INLINE float gg_bf16_decode(uint16_t h)
 {
-    uint32_t u = (uint32_t)h << 16;
-    return gg_bits_float(u | ((u & 0x7fffffffu) > 0x7f800000u ? 0x00400000u : 0u));
+    return gg_bits_float((uint32_t)h << 16);
 }
 
 /* Nearest even by carry; a NaN must not be rounded, it could become Inf. */
@@ -144,7 +144,7 @@ GG_INLINE gg_f32x8 gg_splat8(float f)
 }
 
 /* Sixteen codes of a block, worked on as bytes and spread to floats at the end:
- * out = d * q, or d * q + m, q as signed bytes. gcc 12 vectorizes the plain loop
+ * out = d * q with q as signed bytes, or d * q + m with q unsigned. gcc 12 vectorizes the plain loop
  * well for SSE2 and badly for AVX2. */
 typedef uint8_t gg_u8x16 __attribute__((vector_size(16)));
 
@@ -170,10 +170,10 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
 {
 #if GG_LEVEL == 1
     __m128i v = (__m128i)q;
-    gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)) * d + m);
-    gg_store8(out + 8, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8))) * d + m);
+    gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(v)) * d + m);
+    gg_store8(out + 8, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(v, 8))) * d + m);
 #else
-    for (int i = 0; i < 16; i++) out[i] = (float)(int8_t)q[i] * d + m;
+    for (int i = 0; i < 16; i++) out[i] = (float)q[i] * d + m;
 #endif
 }
 
@@ -223,6 +223,18 @@ GG_INLINE gg_f32x8 gg_abs8(gg_f32x8 v)
 #if GG_LEVEL == 1
 GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b) { return (gg_f32x8)_mm256_min_ps((__m256)a, (__m256)b); }
 GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b) { return (gg_f32x8)_mm256_max_ps((__m256)a, (__m256)b); }
+#elif defined(__SSE2__)
+GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b)
+{
+    const gg_halves x = { a }, y = { b };
+    return (gg_halves){ .h = { _mm_min_ps(x.h[0], y.h[0]), _mm_min_ps(x.h[1], y.h[1]) } }.v;
+}
+
+GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b)
+{
+    const gg_halves x = { a }, y = { b };
+    return (gg_halves){ .h = { _mm_max_ps(x.h[0], y.h[0]), _mm_max_ps(x.h[1], y.h[1]) } }.v;
+}
 #else
 GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(a, b), a, b); }
 GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(b, a), a, b); }
@@ -244,7 +256,12 @@ GG_INLINE gg_f32x8 gg_rint8(gg_f32x8 v)
 /* Toward zero. */
 GG_INLINE gg_i32x8 gg_trunc8(gg_f32x8 v)
 {
+#if GG_LEVEL == 0 && defined(__SSE2__)
+    const gg_halves x = { v };
+    return (gg_i32x8)(gg_halves){ .h = { (gg_f32x4)_mm_cvttps_epi32(x.h[0]), (gg_f32x4)_mm_cvttps_epi32(x.h[1]) } }.v;
+#else
     return __builtin_convertvector(v, gg_i32x8);
+#endif
 }
 
 /* Eight integers -128..127 or 0..255 as bytes. */
@@ -254,10 +271,12 @@ GG_INLINE void gg_store_bytes8(uint8_t *p, gg_i32x8 v)
     __m256i m = (__m256i)(v & 255);
     __m128i h = _mm_packus_epi32(_mm256_castsi256_si128(m), _mm256_extracti128_si256(m, 1));
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(h, h));
+#elif defined(__SSE2__)
+    const gg_halves m = { (gg_f32x8)(v & 255) };
+    __m128i h = _mm_packs_epi32((__m128i)m.h[0], (__m128i)m.h[1]);
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(h, h));
 #else
-    typedef uint8_t u8x8 __attribute__((vector_size(8)));
-    u8x8 bytes = __builtin_convertvector(v, u8x8);
-    memcpy(p, &bytes, sizeof bytes);
+    for (int i = 0; i < 8; i++) p[i] = (uint8_t)v[i];
 #endif
 }
 
@@ -274,9 +293,17 @@ GG_INLINE float gg_sum8(gg_f32x8 v)
 
 GG_INLINE float gg_top8(gg_f32x8 v)
 {
-    float m = v[0];
-    for (int i = 1; i < 8; i++) m = v[i] > m ? v[i] : m;
-    return m;
+    const gg_halves x = { v };
+    gg_f32x4 a = x.h[0], b = x.h[1];
+#if defined(__SSE2__)
+    a = _mm_max_ps(a, b);
+    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
+#else
+    for (int i = 0; i < 4; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
+    for (int i = 0; i < 2; i++) a[i] = a[i] > a[i + 2] ? a[i] : a[i + 2];
+    return a[0] > a[1] ? a[0] : a[1];
+#endif
 }
 
 #endif

@@ -1,0 +1,9 @@
+/* finite.h - see finite.c. Internal. */
+#ifndef GG_FINITE_H
+#define GG_FINITE_H
+
+#include "../../base/isa.h"
+
+GG_DECLARE_KF(bool, gg_all_finite, (const float *x, size_t n));
+
+#endif
