@@ -120,7 +120,7 @@ typedef struct gg_compare {
     uint64_t nonfinite; /* pairs of which either is not finite: left out of the sums */
     uint64_t differing; /* pairs whose 32 bits differ (NaN = the same NaN) */
     double dot, aa, bb, diff2;
-    double maxabs; /* largest |a - b| */
+    double maxabs; /* largest |a - b|, rounded to float32 */
 } gg_compare;
 
 #define GG_COMPARE_INIT { 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -194,11 +194,11 @@ typedef enum gg_purify_method { GG_PURIFY_HAAR, GG_PURIFY_FFT } gg_purify_method
  * nodes the last one is continued by its own value, so that the padding has no
  * detail, no edge and no say in the means.
  *
- * Both then restore the tensor's mean and std (of the finite values) by one affine map
- * in double. Non-finite values stay as they are, standing in as the mean of the
- * finite ones around them (row, or run of 4096 values). */
+ * Both then restore the tensor's mean and std (of the finite values) by one affine map.
+ * Non-finite values stay as they are, standing in as the mean of the finite ones
+ * around them (row, or run of 4096 values). */
 #define GG_PURIFY_FFT_STRENGTH 0.04  /* Gaussian values: relative L2 change 0.04 */
-#define GG_PURIFY_HAAR_STRENGTH 0.06 /* Gaussian values: relative L2 change about 0.04 */
+#define GG_PURIFY_HAAR_STRENGTH 0.125 /* Gaussian values: relative L2 change about 0.04 */
 
 typedef struct gg_purify_report {
     uint64_t values, nonfinite;
@@ -220,8 +220,8 @@ typedef struct gg_purify_report {
  *
  * x is the tensor's `elements` values, the same array in every phase, changed in
  * place. row is dims[0]; it must divide elements (haar ignores it). With strength 0,
- * no elements, or a tensor without variance there is nothing to filter and x is left
- * as it is, bit for bit. */
+ * no elements, a tensor without variance, or for haar a std outside 1e-12 .. 1e12, x is
+ * left as it is, bit for bit. */
 typedef struct gg_purify gg_purify;
 
 /* NULL and an error: GG_EUSAGE (strength not in 0..1, row 0 or no divisor), GG_ENOMEM,

@@ -49,6 +49,18 @@ nk_key *gg_sort_keys(nk_key *keys, size_t n, nk_key *tmp)
     return keys;
 }
 
+nk_key *gg_sort_few(nk_key *keys, size_t n, nk_key *tmp)
+{
+    if (n > 96) return gg_sort_keys(keys, n, tmp);
+    for (size_t i = 1; i < n; i++) {
+        uint32_t key = keys[i];
+        size_t j = i;
+        for (; j > 0 && keys[j - 1] > key; j--) keys[j] = keys[j - 1];
+        keys[j] = key;
+    }
+    return keys;
+}
+
 void gg_sort_floats(float *values, size_t n, float *tmp)
 {
     nk_key *keys = (nk_key *)(void *)values, *other = (nk_key *)(void *)tmp;

@@ -8,4 +8,7 @@
  * the result; the other's contents are undefined. */
 nk_key *gg_sort_keys(nk_key *keys, size_t n, nk_key *tmp);
 
+/* The same for arrays that are often short: insertion below some dozens. */
+nk_key *gg_sort_few(nk_key *keys, size_t n, nk_key *tmp);
+
 #endif

@@ -1,9 +1,5 @@
 /* k_moments.c - sums, range, histogram and gaps: one pass each over the values. */
-#include "../nkernel.h"
-
-#include <string.h>
-
-#define EXPONENT 0x7f800000u
+#include "../lanes.h"
 
 static uint32_t bits_of(float x)
 {
@@ -12,18 +8,13 @@ static uint32_t bits_of(float x)
     return u;
 }
 
-static double fold(const double *lane)
-{
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-}
-
 size_t GG_K(nk_nonfinite)(const float *x, size_t n)
 {
     size_t total = 0;
     while (n) {
         size_t run = n < 1u << 20 ? n : 1u << 20;
         uint32_t count = 0;
-        for (size_t i = 0; i < run; i++) count += (bits_of(x[i]) & EXPONENT) == EXPONENT;
+        for (size_t i = 0; i < run; i++) count += (bits_of(x[i]) & NK_EXPONENT) == NK_EXPONENT;
         total += count;
         x += run;
         n -= run;
@@ -31,50 +22,69 @@ size_t GG_K(nk_nonfinite)(const float *x, size_t n)
     return total;
 }
 
+/* The last, incomplete eight of a run, filled up with `fill`. */
+static void load_rest(float rest[NK_LANES], const float *x, size_t n, float fill)
+{
+    for (size_t l = 0; l < NK_LANES; l++) rest[l] = l < n ? x[l] : fill;
+}
+
 nk_range GG_K(nk_range)(const float *x, size_t n)
 {
-    double sum[NK_LANES] = { 0 };
-    float lo[NK_LANES], hi[NK_LANES];
-    for (int l = 0; l < NK_LANES; l++) lo[l] = hi[l] = x[0];
-    size_t i = 0;
-    for (; i + NK_LANES <= n; i += NK_LANES) {
-        for (int l = 0; l < NK_LANES; l++) {
-            float v = x[i + (size_t)l];
-            sum[l] += (double)v;
-            lo[l] = v < lo[l] ? v : lo[l];
-            hi[l] = v > hi[l] ? v : hi[l];
+    nk_acc sum = { { { 0 }, { 0 } } };
+    float rest[NK_LANES], lane[2][NK_LANES];
+    nk_f32x4 lo[2], hi[2], v;
+    for (int h = 0; h < 2; h++) lo[h] = hi[h] = (nk_f32x4){ x[0], x[0], x[0], x[0] };
+    for (size_t i = 0; i + NK_LANES <= n; i += NK_LANES) {
+        for (size_t h = 0; h < 2; h++) {
+            NK_LOAD4(v, x + i + 4 * h);
+            sum.half[h] += NK_WIDE(v);
+            lo[h] = NK_SELECT4(v < lo[h], v, lo[h]);
+            hi[h] = NK_SELECT4(v > hi[h], v, hi[h]);
         }
     }
-    for (int l = 0; i < n; i++, l++) {
-        sum[l] += (double)x[i];
-        lo[l] = x[i] < lo[l] ? x[i] : lo[l];
-        hi[l] = x[i] > hi[l] ? x[i] : hi[l];
+    load_rest(rest, x + n / NK_LANES * NK_LANES, n % NK_LANES, 0.0f);
+    for (size_t h = 0; h < 2; h++) {
+        NK_LOAD4(v, rest + 4 * h);
+        sum.half[h] += NK_WIDE(v);
     }
-    nk_range r = { fold(sum), lo[0], hi[0] };
-    for (int l = 1; l < NK_LANES; l++) {
-        r.min = lo[l] < r.min ? lo[l] : r.min;
-        r.max = hi[l] > r.max ? hi[l] : r.max;
+    memcpy(lane[0], lo, sizeof lo);
+    memcpy(lane[1], hi, sizeof hi);
+    nk_range r = { nk_fold(&sum), x[0], x[0] };
+    for (size_t l = 0; l < NK_LANES; l++) {
+        r.min = lane[0][l] < r.min ? lane[0][l] : r.min;
+        r.max = lane[1][l] > r.max ? lane[1][l] : r.max;
+    }
+    for (size_t i = n / NK_LANES * NK_LANES; i < n; i++) {
+        r.min = x[i] < r.min ? x[i] : r.min;
+        r.max = x[i] > r.max ? x[i] : r.max;
     }
     return r;
 }
 
+/* Both powers of one eight; lanes from `used` on are left out. */
+static inline void add_central(nk_acc *s2, nk_acc *s4, const float *x, double mean, size_t used)
+{
+    for (size_t h = 0; h < 2; h++) {
+        nk_f32x4 v;
+        NK_LOAD4(v, x + 4 * h);
+        nk_f64x4 d = NK_WIDE(v) - mean;
+        if (used < NK_LANES)
+            for (size_t l = 0; l < 4; l++) d[l] = 4 * h + l < used ? d[l] : 0.0;
+        nk_f64x4 d2 = d * d;
+        s2->half[h] += d2;
+        s4->half[h] += d2 * d2;
+    }
+}
+
 nk_central GG_K(nk_central)(const float *x, size_t n, double mean)
 {
-    double s2[NK_LANES] = { 0 }, s4[NK_LANES] = { 0 };
+    nk_acc s2 = { { { 0 }, { 0 } } }, s4 = s2;
+    float rest[NK_LANES];
     size_t i = 0;
-    for (; i + NK_LANES <= n; i += NK_LANES) {
-        for (int l = 0; l < NK_LANES; l++) {
-            double d = (double)x[i + (size_t)l] - mean, d2 = d * d;
-            s2[l] += d2;
-            s4[l] += d2 * d2;
-        }
-    }
-    for (int l = 0; i < n; i++, l++) {
-        double d = (double)x[i] - mean, d2 = d * d;
-        s2[l] += d2;
-        s4[l] += d2 * d2;
-    }
-    return (nk_central){ fold(s2), fold(s4) };
+    for (; i + NK_LANES <= n; i += NK_LANES) add_central(&s2, &s4, x + i, mean, NK_LANES);
+    load_rest(rest, x + i, n - i, 0.0f);
+    add_central(&s2, &s4, rest, mean, n - i);
+    return (nk_central){ nk_fold(&s2), nk_fold(&s4) };
 }
 
 /* Four tables, so that a run of equal values does not wait for its own counter;
@@ -133,19 +143,31 @@ void GG_K(nk_unkeys)(const nk_key *keys, size_t n, float *x)
     for (size_t i = 0; i < n; i++) x[i] = unkey(keys[i]);
 }
 
+/* Gaps of runs of keys: the floats first, then differences of neighbours. */
+#define GAP_RUN 256
+
 double GG_K(nk_gaps)(const nk_key *keys, size_t n, double mean_gap)
 {
-    double sum[NK_LANES] = { 0 };
-    size_t i = 0;
-    for (; i + NK_LANES < n; i += NK_LANES) {
-        for (int l = 0; l < NK_LANES; l++) {
-            double gap = (double)unkey(keys[i + (size_t)l + 1]) - (double)unkey(keys[i + (size_t)l]);
-            sum[l] += (gap - mean_gap) * (gap - mean_gap);
+    nk_acc sum = { { { 0 }, { 0 } } };
+    float run[GAP_RUN + 1];
+    double rest = 0;
+    for (size_t i = 0; i + 1 < n; i += GAP_RUN) {
+        size_t gaps = n - 1 - i < GAP_RUN ? n - 1 - i : GAP_RUN;
+        for (size_t j = 0; j <= gaps; j++) run[j] = unkey(keys[i + j]);
+        size_t j = 0;
+        for (; j + NK_LANES <= gaps; j += NK_LANES) {
+            for (size_t h = 0; h < 2; h++) {
+                nk_f32x4 a, b;
+                NK_LOAD4(a, run + j + 4 * h);
+                NK_LOAD4(b, run + j + 4 * h + 1);
+                nk_f64x4 d = NK_WIDE(b) - NK_WIDE(a) - mean_gap;
+                sum.half[h] += d * d;
+            }
+        }
+        for (; j < gaps; j++) {
+            double d = (double)run[j + 1] - (double)run[j] - mean_gap;
+            rest += d * d;
         }
     }
-    for (int l = 0; i + 1 < n; i++, l++) {
-        double gap = (double)unkey(keys[i + 1]) - (double)unkey(keys[i]);
-        sum[l] += (gap - mean_gap) * (gap - mean_gap);
-    }
-    return fold(sum);
+    return nk_fold(&sum) + rest;
 }

@@ -1,10 +1,6 @@
 /* k_pairs.c - sums over two arrays: Pearson's r and the comparison of models.
  * A pair with a non-finite side counts as two zeros, without a branch. */
-#include "../nkernel.h"
-
-#include <string.h>
-
-#define EXPONENT 0x7f800000u
+#include "../lanes.h"
 
 static uint32_t bits_of(float x)
 {
@@ -23,12 +19,7 @@ static float float_of(uint32_t u)
 /* All ones if both are finite, else 0. */
 static uint32_t both_finite(uint32_t a, uint32_t b)
 {
-    return (a & EXPONENT) != EXPONENT && (b & EXPONENT) != EXPONENT ? UINT32_MAX : 0;
-}
-
-static double fold(const double *lane)
-{
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    return (a & NK_EXPONENT) != NK_EXPONENT && (b & NK_EXPONENT) != NK_EXPONENT ? UINT32_MAX : 0;
 }
 
 /* Pairs are handled in runs: the mask first, on integers, then the sums on what is
@@ -58,75 +49,89 @@ static void load_run(run *r, const float *a, const float *b, size_t n)
 
 nk_pair_means GG_K(nk_pair_means)(const float *a, const float *b, size_t n)
 {
-    double sa[NK_LANES] = { 0 }, sb[NK_LANES] = { 0 };
+    nk_acc sa = { { { 0 }, { 0 } } }, sb = sa;
     uint64_t finite = 0;
     run r;
     for (size_t i = 0; i < n; i += RUN) {
         load_run(&r, a + i, b + i, n - i < RUN ? n - i : RUN);
         finite += r.finite;
         for (size_t j = 0; j < RUN; j += NK_LANES) {
-            for (size_t l = 0; l < NK_LANES; l++) {
-                sa[l] += (double)r.a[j + l];
-                sb[l] += (double)r.b[j + l];
+            for (size_t h = 0; h < 2; h++) {
+                nk_f32x4 va, vb;
+                NK_LOAD4(va, r.a + j + 4 * h);
+                NK_LOAD4(vb, r.b + j + 4 * h);
+                sa.half[h] += NK_WIDE(va);
+                sb.half[h] += NK_WIDE(vb);
             }
         }
     }
     nk_pair_means m = { 0, 0, finite };
     if (finite) {
-        m.a = fold(sa) / (double)finite;
-        m.b = fold(sb) / (double)finite;
+        m.a = nk_fold(&sa) / (double)finite;
+        m.b = nk_fold(&sb) / (double)finite;
     }
     return m;
 }
 
-/* Here a masked pair must count as the means; pairs without a mask are the rule. */
-static void centre_run(const float *a, const float *b, size_t n, double ma, double mb, double *da, double *db)
+/* Here a pair that is left out must count as the two means: its differences are
+ * masked, not its values. */
+static inline void central4(const float *a, const float *b, double mean_a, double mean_b, nk_acc *sums, size_t h)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool keep = both_finite(bits_of(a[i]), bits_of(b[i]));
-        da[i] = keep ? (double)a[i] - ma : 0.0;
-        db[i] = keep ? (double)b[i] - mb : 0.0;
-    }
-    for (size_t i = n; i < RUN; i++) da[i] = db[i] = 0.0;
+    nk_f32x4 va, vb;
+    NK_LOAD4(va, a);
+    NK_LOAD4(vb, b);
+    nk_i64x4 keep = __builtin_convertvector(NK_FINITE4(va) & NK_FINITE4(vb), nk_i64x4);
+    nk_f64x4 da = (nk_f64x4)((nk_i64x4)(NK_WIDE(va) - mean_a) & keep);
+    nk_f64x4 db = (nk_f64x4)((nk_i64x4)(NK_WIDE(vb) - mean_b) & keep);
+    sums[0].half[h] += da * da;
+    sums[1].half[h] += db * db;
+    sums[2].half[h] += da * db;
 }
 
 nk_pair_central GG_K(nk_pair_central)(const float *a, const float *b, size_t n, double mean_a, double mean_b)
 {
-    double aa[NK_LANES] = { 0 }, bb[NK_LANES] = { 0 }, ab[NK_LANES] = { 0 };
-    double da[RUN], db[RUN];
-    for (size_t i = 0; i < n; i += RUN) {
-        centre_run(a + i, b + i, n - i < RUN ? n - i : RUN, mean_a, mean_b, da, db);
-        for (size_t j = 0; j < RUN; j += NK_LANES) {
-            for (size_t l = 0; l < NK_LANES; l++) {
-                aa[l] += da[j + l] * da[j + l];
-                bb[l] += db[j + l] * db[j + l];
-                ab[l] += da[j + l] * db[j + l];
-            }
-        }
+    nk_acc sums[3];
+    memset(sums, 0, sizeof sums);
+    float rest_a[NK_LANES], rest_b[NK_LANES];
+    size_t i = 0;
+    for (; i + NK_LANES <= n; i += NK_LANES) {
+        central4(a + i, b + i, mean_a, mean_b, sums, 0);
+        central4(a + i + 4, b + i + 4, mean_a, mean_b, sums, 1);
     }
-    return (nk_pair_central){ fold(aa), fold(bb), fold(ab) };
+    for (size_t l = 0; l < NK_LANES; l++) {
+        rest_a[l] = i + l < n ? a[i + l] : __builtin_nanf("");
+        rest_b[l] = i + l < n ? b[i + l] : 0.0f;
+    }
+    central4(rest_a, rest_b, mean_a, mean_b, sums, 0);
+    central4(rest_a + 4, rest_b + 4, mean_a, mean_b, sums, 1);
+    return (nk_pair_central){ nk_fold(&sums[0]), nk_fold(&sums[1]), nk_fold(&sums[2]) };
 }
 
 typedef struct pair_sums {
-    double dot[NK_LANES], aa[NK_LANES], bb[NK_LANES], diff2[NK_LANES];
-    double top[NK_LANES];
+    nk_acc dot, aa, bb, diff2;
+    nk_f32x4 top; /* half of |a - b|: halving cannot overflow */
 } pair_sums;
 
 static void add_run(pair_sums *s, const run *r)
 {
-    pair_sums t = *s;
-    for (size_t j = 0; j < RUN; j += NK_LANES) {
-        for (size_t l = 0; l < NK_LANES; l++) {
-            double a = (double)r->a[j + l], b = (double)r->b[j + l], d = a - b;
-            double size = d < 0 ? -d : d;
-            t.dot[l] += a * b;
-            t.aa[l] += a * a;
-            t.bb[l] += b * b;
-            t.diff2[l] += d * d;
-            t.top[l] = size > t.top[l] ? size : t.top[l];
+    nk_f32x4 top = s->top;
+    for (size_t h = 0; h < 2; h++) {
+        nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h], diff2 = s->diff2.half[h];
+        for (size_t j = 4 * h; j < RUN; j += NK_LANES) {
+            nk_f32x4 va, vb;
+            NK_LOAD4(va, r->a + j);
+            NK_LOAD4(vb, r->b + j);
+            nk_f64x4 a = NK_WIDE(va), b = NK_WIDE(vb), d = a - b;
+            nk_f32x4 size = (nk_f32x4)((nk_i32x4)(va * 0.5f - vb * 0.5f) & INT32_MAX);
+            dot += a * b;
+            aa += a * a;
+            bb += b * b;
+            diff2 += d * d;
+            top = NK_SELECT4(size > top, size, top);
         }
+        s->dot.half[h] = dot, s->aa.half[h] = aa, s->bb.half[h] = bb, s->diff2.half[h] = diff2;
     }
-    *s = t;
+    s->top = top;
 }
 
 void GG_K(nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
@@ -144,9 +149,14 @@ void GG_K(nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
     acc->n += n;
     acc->nonfinite += n - finite;
     acc->differing += differing;
-    acc->dot += fold(s.dot);
-    acc->aa += fold(s.aa);
-    acc->bb += fold(s.bb);
-    acc->diff2 += fold(s.diff2);
-    for (int l = 0; l < NK_LANES; l++) acc->maxabs = s.top[l] > acc->maxabs ? s.top[l] : acc->maxabs;
+    acc->dot += nk_fold(&s.dot);
+    acc->aa += nk_fold(&s.aa);
+    acc->bb += nk_fold(&s.bb);
+    acc->diff2 += nk_fold(&s.diff2);
+    float top[4];
+    memcpy(top, &s.top, sizeof top);
+    for (int l = 0; l < 4; l++) {
+        double size = 2.0 * (double)top[l];
+        acc->maxabs = size > acc->maxabs ? size : acc->maxabs;
+    }
 }

@@ -1,0 +1,156 @@
+/* k_haar.c - one scale of the Haar transform, damping, and what follows it. */
+#include "../haar_core.h"
+
+#include "../lanes.h"
+
+#define ROOT_HALF 0.707106781186547524f
+
+void GG_K(nk_haar_split)(const float *restrict x, size_t pairs, float *restrict sum, float *restrict detail)
+{
+    for (size_t i = 0; i < pairs; i++) {
+        float a = x[2 * i], b = x[2 * i + 1];
+        sum[i] = (a + b) * ROOT_HALF;
+        detail[i] = (a - b) * ROOT_HALF;
+    }
+}
+
+void GG_K(nk_haar_merge)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
+{
+    for (size_t i = 0; i < pairs; i++) {
+        float a = (sum[i] + detail[i]) * ROOT_HALF, b = (sum[i] - detail[i]) * ROOT_HALF;
+        x[2 * i] = a;
+        x[2 * i + 1] = b;
+    }
+}
+
+void GG_K(nk_haar_subtract)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
+{
+    for (size_t i = 0; i < pairs; i++) {
+        x[2 * i] -= (sum[i] + detail[i]) * ROOT_HALF;
+        x[2 * i + 1] -= (sum[i] - detail[i]) * ROOT_HALF;
+    }
+}
+
+/* Sums of squares run in float lanes over a short run, and in double from run to
+ * run: relative error below 1e-6, at half the cost. */
+#define RUN 256
+
+static double fold_float(const gg_f32x8 *v)
+{
+    float l[8];
+    memcpy(l, v, sizeof l);
+    return (((double)l[0] + (double)l[4]) + ((double)l[2] + (double)l[6])) +
+           (((double)l[1] + (double)l[5]) + ((double)l[3] + (double)l[7]));
+}
+
+double GG_K(nk_energy)(const float *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i += RUN) {
+        size_t run = n - i < RUN ? n - i : RUN, j = 0;
+        gg_f32x8 s = { 0 }, v;
+        for (; j + 8 <= run; j += 8) {
+            memcpy(&v, x + i + j, sizeof v);
+            s += v * v;
+        }
+        if (j < run) {
+            v = (gg_f32x8){ 0 };
+            memcpy(&v, x + i + j, (run - j) * sizeof *x);
+            s += v * v;
+        }
+        sum += fold_float(&s);
+    }
+    return sum;
+}
+
+/* 1 - q = (max - min) / max of e and f, without a branch: max is half of
+ * e + f + |e - f|, and the tiny term makes 0 / 0 a 0 (they agree). */
+static inline void damp8(float *d, const float *p, haar_damping how, gg_f32x8 *rr, gg_f32x8 *dr)
+{
+    gg_f32x8 vd, vp;
+    memcpy(&vd, d, sizeof vd);
+    memcpy(&vp, p, sizeof vp);
+    gg_f32x8 a = vd * how.inv, b = vp * how.inv_parent, e = a * a, f = b * b;
+    gg_f32x8 apart = (gg_f32x8)((gg_i32x8)(e - f) & INT32_MAX);
+    gg_f32x8 twice_max = (e + f) + apart;
+    gg_f32x8 r = vd * (how.gain * (2.0f * apart / (twice_max + 1e-37f)));
+    *rr += r * r;
+    *dr += vd * r;
+    memcpy(d, &r, sizeof r);
+}
+
+void GG_K(nk_haar_damp)(float *detail, const float *parent, size_t n, haar_damping how, removal *sums)
+{
+    /* two children a parent: spread the parents first, then all lanes are alike */
+    float spread[RUN] = { 0 }, rest[8] = { 0 };
+    for (size_t i = 0; i < n; i += RUN) {
+        size_t run = n - i < RUN ? n - i : RUN, j = 0;
+        gg_f32x8 rr = { 0 }, dr = { 0 };
+        for (; j < run / 2; j++) spread[2 * j] = spread[2 * j + 1] = parent[i / 2 + j];
+        if (run & 1) spread[run - 1] = parent[(i + run - 1) / 2];
+        for (j = 0; j + 8 <= run; j += 8) damp8(detail + i + j, spread + j, how, &rr, &dr);
+        if (j < run) {
+            memcpy(rest, detail + i + j, (run - j) * sizeof *rest);
+            damp8(rest, spread + j, how, &rr, &dr);
+            memcpy(detail + i + j, rest, (run - j) * sizeof *rest);
+        }
+        sums->rr += fold_float(&rr);
+        sums->xr += fold_float(&dr);
+    }
+}
+
+static inline void remove4(float *x, const float *r, double mean, nk_f64x4 *s, nk_f64x4 *ss, nk_f64x4 *sx)
+{
+    nk_f32x4 v, t;
+    NK_LOAD4(v, x);
+    NK_LOAD4(t, r);
+    nk_i32x4 keep = NK_FINITE4(v);
+    nk_f64x4 d = NK_WIDE(NK_AND4(t, keep)), u = NK_WIDE(NK_AND4(v, keep)) - mean;
+    *s += d;
+    *ss += d * d;
+    *sx += u * d;
+    v = NK_SELECT4(keep, v - t, v);
+    memcpy(x, &v, sizeof v);
+}
+
+void GG_K(nk_remove)(float *x, const float *r, size_t n, double mean, removal *sums)
+{
+    nk_acc s = { { { 0 }, { 0 } } }, ss = s, sx = s;
+    size_t i = 0;
+    for (; i + NK_LANES <= n; i += NK_LANES) {
+        remove4(x + i, r + i, mean, &s.half[0], &ss.half[0], &sx.half[0]);
+        remove4(x + i + 4, r + i + 4, mean, &s.half[1], &ss.half[1], &sx.half[1]);
+    }
+    for (; i < n; i += 4) {
+        size_t left = n - i < 4 ? n - i : 4;
+        float v[4] = { 0 }, t[4] = { 0 };
+        memcpy(v, x + i, left * sizeof *v);
+        memcpy(t, r + i, left * sizeof *t);
+        remove4(v, t, mean, &s.half[0], &ss.half[0], &sx.half[0]);
+        memcpy(x + i, v, left * sizeof *v);
+    }
+    sums->r += nk_fold(&s);
+    sums->rr += nk_fold(&ss);
+    sums->xr += nk_fold(&sx);
+}
+
+/* x + (x (scale - 1) + shift): near 1, where scale is, the float sum is as good as
+ * double, as the correction is small. */
+static inline void affine4(float *x, float gain, float shift)
+{
+    nk_f32x4 v;
+    NK_LOAD4(v, x);
+    nk_f32x4 y = v + (v * gain + shift);
+    v = NK_SELECT4(NK_FINITE4(v), y, v);
+    memcpy(x, &v, sizeof v);
+}
+
+void GG_K(nk_affine)(float *x, size_t n, double scale, double shift)
+{
+    float gain = (float)(scale - 1.0), offset = (float)shift, rest[4] = { 0 };
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) affine4(x + i, gain, offset);
+    memcpy(rest, x + i, (n - i) * sizeof *rest);
+    affine4(rest, gain, offset);
+    memcpy(x + i, rest, (n - i) * sizeof *rest);
+}

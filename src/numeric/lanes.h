@@ -1,0 +1,44 @@
+/* lanes.h - eight double lanes for the kernels, as two vectors of four.
+ *
+ * Value i of a run goes to lane i mod 8; the lanes are folded in one fixed tree. Explicit
+ * vectors, because compilers do not dare to vectorise these loops by themselves.
+ * Everything is a macro or works through pointers: vectors as arguments would warn
+ * about their ABI below AVX.
+ */
+#ifndef GG_LANES_H
+#define GG_LANES_H
+
+#include "nkernel.h"
+
+#include <string.h>
+
+typedef float nk_f32x4 __attribute__((vector_size(16)));
+typedef int32_t nk_i32x4 __attribute__((vector_size(16)));
+typedef double nk_f64x4 __attribute__((vector_size(32)));
+typedef int64_t nk_i64x4 __attribute__((vector_size(32)));
+
+typedef struct nk_acc {
+    nk_f64x4 half[2];
+} nk_acc;
+
+#define NK_EXPONENT 0x7f800000
+
+/* four floats, of any alignment, as floats or as doubles */
+#define NK_LOAD4(to, from) memcpy(&(to), (from), 16)
+#define NK_WIDE(v) __builtin_convertvector(v, nk_f64x4)
+#define NK_NARROW(v) __builtin_convertvector(v, nk_f32x4)
+
+/* all ones where the float is finite */
+#define NK_FINITE4(v) (((nk_i32x4)(v) & NK_EXPONENT) != NK_EXPONENT)
+#define NK_AND4(v, mask) ((nk_f32x4)((nk_i32x4)(v) & (mask)))
+#define NK_SELECT4(mask, yes, no) ((nk_f32x4)(((nk_i32x4)(yes) & (mask)) | ((nk_i32x4)(no) & ~(mask))))
+#define NK_SELECT64(mask, yes, no) ((nk_f64x4)(((nk_i64x4)(yes) & (mask)) | ((nk_i64x4)(no) & ~(mask))))
+
+static inline double nk_fold(const nk_acc *acc)
+{
+    double lane[NK_LANES];
+    memcpy(lane, acc, sizeof lane);
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+#endif

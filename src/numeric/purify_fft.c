@@ -1,0 +1,156 @@
+/* purify_fft.c - per row, drop the low-energy tail of the spectrum.
+ *
+ * As in the wavelet filter it is the removal that is transformed back and subtracted:
+ * bins that are kept are set to zero, and cost no accuracy.
+ */
+#include "purify_core.h"
+
+#include "sort.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A part is a whole number of batches of rows, and not too small a piece of work. */
+#define PART_VALUES 65536u
+
+gg_status purify_fft_init(gg_purify *p, gg_error *err)
+{
+    if (p->row > SIZE_MAX / 1024) return gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values are too long to filter", (unsigned long long)p->row);
+    p->plan = gg_fft_plan_new((size_t)p->row, err);
+    if (!p->plan) return err->status;
+    uint64_t batch = GG_FFT_BATCH * p->row;
+    p->part_elements = batch * ((PART_VALUES + batch - 1) / batch);
+    return GG_OK;
+}
+
+/* In floats: rows of the removal, spectra, energies, keys and their double; then the
+ * FFT's own. */
+static size_t own_floats(const gg_purify *p)
+{
+    size_t n = (size_t)p->row, bins = n / 2 + 1;
+    return GG_FFT_BATCH * (n + 2 * bins) + 3 * bins + 16;
+}
+
+size_t purify_fft_scratch(const gg_purify *p)
+{
+    return own_floats(p) * sizeof(float) + gg_fft_scratch(p->plan);
+}
+
+/* Classes of energy a sixteenth of an octave wide, by the float's own bits; all
+ * below 2^-40 of the top share the lowest. */
+#define CLASSES 704
+#define CLASS_SHIFT 19
+
+static uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static float float_of(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static uint32_t class_of(float energy, uint32_t base)
+{
+    uint32_t c = bits_of(energy) >> CLASS_SHIFT;
+    return c > base ? c - base : 0;
+}
+
+typedef struct cut {
+    float energy; /* bins below it are dropped */
+    size_t ties;  /* and so many of those equal to it, highest frequencies first */
+} cut;
+
+static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t end, nk_key *keys)
+{
+    size_t members = 0;
+    for (size_t k = 1; k < bins; k++) {
+        uint32_t u = bits_of(energy[k]);
+        if (u >= least && u < end) keys[members++] = u;
+    }
+    return members;
+}
+
+/* The least energies that together stay within a share of all: first whole classes,
+ * then the class on the border, sorted. top are the bits of the largest. */
+static cut find_cut(const float *energy, size_t bins, uint32_t top, double share, nk_key *keys)
+{
+    double in_class[CLASSES] = { 0 }, total = 0, sum = 0;
+    uint32_t base = top >> CLASS_SHIFT, c = 0;
+    base = base >= CLASSES ? base - CLASSES + 1 : 0;
+    for (size_t k = 1; k < bins; k++) in_class[class_of(energy[k], base)] += (double)energy[k];
+    for (uint32_t i = 0; i < CLASSES; i++) total += in_class[i];
+    double budget = share * total;
+    while (c < CLASSES - 1 && sum + in_class[c] <= budget) sum += in_class[c++];
+    uint32_t least = c ? (base + c) << CLASS_SHIFT : 0, end = (base + c + 1) << CLASS_SHIFT;
+    size_t members = collect(energy, bins, least, end, keys);
+    const nk_key *sorted = gg_sort_few(keys, members, keys + bins);
+    cut at = { INFINITY, 0 };
+    for (size_t i = 0; i < members; i++) {
+        float e = float_of(sorted[i]);
+        if (i == 0 || e > at.energy) at = (cut){ e, 0 };
+        if (sum + (double)e > budget) return at;
+        sum += (double)e;
+        at.ties++;
+    }
+    return at;
+}
+
+/* Leave in the spectrum what is to be removed. The mean and the strongest bin get an
+ * energy above every cut, ties that go one below. */
+static void keep_tail(float *spectrum, size_t n, double share, float *energy, nk_key *keys)
+{
+    size_t bins = n / 2 + 1, strongest = 1;
+    uint32_t most = bins > 1 ? GG_PICK(nk_largest)(spectrum + 2, 2 * bins - 2) : 0;
+    float scale = 1.0f / float_of(most);
+    if (most == 0 || most >= 0x7f800000 || !isfinite(scale)) {
+        memset(spectrum, 0, 2 * bins * sizeof *spectrum);
+        return;
+    }
+    GG_PICK(nk_bin_energies)(spectrum, bins, scale, energy);
+    if (n % 2 == 0) energy[n / 2] *= 0.5f; /* one frequency, where others are two */
+    uint32_t top = GG_PICK(nk_largest)(energy + 1, bins - 1);
+    cut at = find_cut(energy, bins, top, share, keys);
+    while (bits_of(energy[strongest]) != top) strongest++;
+    energy[0] = energy[strongest] = INFINITY;
+    for (size_t k = bins; at.ties && k-- > 0;)
+        if (energy[k] <= at.energy && energy[k] >= at.energy) energy[k] = -1.0f, at.ties--;
+    GG_PICK(nk_keep_below)(spectrum, energy, bins, at.energy);
+}
+
+static const float *sound_rows(const float *x, size_t n, size_t rows, float *buf)
+{
+    bool sound = true;
+    for (size_t r = 0; r < rows && sound; r++) sound = purify_sound(x + r * n, n, buf) != buf;
+    if (sound) return x;
+    for (size_t r = 0; r < rows; r++) {
+        float *copy = buf + r * n;
+        if (purify_sound(x + r * n, n, copy) != copy) memcpy(copy, x + r * n, n * sizeof *copy);
+    }
+    return buf;
+}
+
+void purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
+{
+    size_t n = (size_t)p->row, bins = n / 2 + 1;
+    float *rows = scratch, *spectra = rows + GG_FFT_BATCH * n, *energy = spectra + GG_FFT_BATCH * 2 * bins;
+    nk_key *keys = (nk_key *)(energy + bins);
+    void *fft = scratch + own_floats(p);
+    uint64_t first, left = purify_extent(p, part, &first);
+    x += first;
+    while (left) {
+        size_t count = left / n < GG_FFT_BATCH ? (size_t)(left / n) : GG_FFT_BATCH;
+        gg_rfft(p->plan, sound_rows(x, n, count, rows), count, spectra, fft);
+        for (size_t r = 0; r < count; r++)
+            keep_tail(spectra + r * 2 * bins, n, p->strength * p->strength, energy, keys);
+        gg_irfft(p->plan, spectra, count, rows, fft);
+        GG_PICK(nk_remove)(x, rows, count * n, p->before.mean, &p->slot[part].removed);
+        x += count * n;
+        left -= count * n;
+    }
+}

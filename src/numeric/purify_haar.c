@@ -1,0 +1,271 @@
+/* purify_haar.c - damping of the details that their parents do not confirm.
+ *
+ * The values are the leaves of a binary tree; a level with an odd number of nodes
+ * has its last one doubled (see gg_numeric.h on padding). Tiles of 4096 leaves are
+ * transformed in cache, twice: once for the energies, once to filter, so that
+ * memory is read twice and written once. The tree above the tiles is small and is
+ * kept whole. What is inverted is the removal, not the signal: a value of which
+ * nothing is removed keeps its bits until mean and std are restored.
+ */
+#include "purify_core.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PART_TILES 64
+
+/* scratch of a thread, in floats: leaves, two node buffers, details of all levels */
+#define LEAVES 0
+#define NODES (LEAVES + HAAR_TILE + 8)
+#define OTHER (NODES + HAAR_TILE + 8)
+#define DETAILS (OTHER + HAAR_TILE + 8)
+#define SCRATCH_FLOATS (DETAILS + HAAR_TILE + 16 * HAAR_TILE_LEVELS)
+
+/* Where a level's details start: room for 4096 >> level, on 8 floats. */
+static float *details_of(float *scratch, unsigned level)
+{
+    size_t at = 0;
+    for (unsigned l = 1; l < level; l++) at += (HAAR_TILE >> l) + 8;
+    return scratch + DETAILS + at;
+}
+
+size_t purify_haar_scratch(void)
+{
+    return SCRATCH_FLOATS * sizeof(float);
+}
+
+gg_status purify_haar_init(gg_purify *p, gg_error *err)
+{
+    haar_tree *t = &p->tree;
+    p->part_elements = (uint64_t)PART_TILES * HAAR_TILE;
+    t->tiles = (size_t)((p->elements + HAAR_TILE - 1) / HAAR_TILE);
+    t->levels = HAAR_TILE_LEVELS;
+    size_t details = 0;
+    for (size_t nodes = t->tiles; nodes > 1;) {
+        nodes = (nodes + 1) / 2;
+        t->first[++t->levels] = details;
+        details += nodes;
+    }
+    t->sum = malloc((t->tiles + 1) * sizeof *t->sum);
+    t->detail = malloc((details + 1) * sizeof *t->detail);
+    t->work = malloc(3 * (t->tiles + 2) * sizeof *t->work);
+    t->plain = malloc(t->tiles + 1);
+    if (!t->sum || !t->detail || !t->work || !t->plain) return gg_fail(err, GG_ENOMEM, "no memory for the scales of a tensor");
+    return GG_OK;
+}
+
+/* One level up: `nodes` in, the number of nodes out. in has room for one more. */
+static size_t split_level(float *in, size_t nodes, float *out, float *detail)
+{
+    if (nodes & 1) in[nodes] = in[nodes - 1];
+    nodes = (nodes + 1) / 2;
+    GG_PICK(nk_haar_split)(in, nodes, out, detail);
+    return nodes;
+}
+
+/* All levels of a tile: details in scratch; returns the node at the top. *plain says
+ * whether the tile is full and finite. */
+static float split_tile(const float *x, size_t n, float *scratch, unsigned char *plain)
+{
+    float *leaves = scratch + LEAVES, *in = scratch + NODES, *out = scratch + OTHER;
+    const float *sound = purify_sound(x, n, leaves);
+    size_t nodes = n;
+    *plain = n == HAAR_TILE && sound == x;
+    if (n == HAAR_TILE) {
+        nodes = n / 2;
+        GG_PICK(nk_haar_split)(sound, nodes, in, details_of(scratch, 1));
+    } else {
+        if (sound != leaves) memcpy(leaves, x, n * sizeof *x);
+        nodes = split_level(leaves, nodes, in, details_of(scratch, 1));
+    }
+    for (unsigned level = 2; level <= HAAR_TILE_LEVELS; level++) {
+        nodes = split_level(in, nodes, out, details_of(scratch, level));
+        float *swap = in;
+        in = out;
+        out = swap;
+    }
+    return in[0];
+}
+
+/* A tile is read in a burst and then worked on for long: ask for the next meanwhile. */
+static void prefetch_tile(const gg_purify *p, size_t tile, const float *x)
+{
+    if (tile + 1 >= p->tree.tiles) return;
+    for (size_t i = 0; i < HAAR_TILE; i += 16) __builtin_prefetch(x + i, 0, 2);
+}
+
+static size_t tile_length(const gg_purify *p, size_t tile)
+{
+    uint64_t first = (uint64_t)tile * HAAR_TILE;
+    return p->elements - first < HAAR_TILE ? (size_t)(p->elements - first) : HAAR_TILE;
+}
+
+static size_t last_tile(const gg_purify *p, size_t part)
+{
+    size_t end = (part + 1) * PART_TILES;
+    return end < p->tree.tiles ? end : p->tree.tiles;
+}
+
+/* A plain tile's moments come for nothing: the mean is the top node over 64, and the
+ * energy around it that of the details. */
+void purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch)
+{
+    purify_slot *slot = &p->slot[part];
+    for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
+        const float *values = x + (uint64_t)tile * HAAR_TILE;
+        size_t n = tile_length(p, tile), nodes = n;
+        prefetch_tile(p, tile + 1, values + HAAR_TILE);
+        float top = split_tile(values, n, scratch, &p->tree.plain[tile]);
+        moments m = { n, (double)top / 64.0, 0 };
+        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
+            nodes = (nodes + 1) / 2;
+            double energy = GG_PICK(nk_energy)(details_of(scratch, level), nodes);
+            slot->energy[level] += energy;
+            m.m2 += energy;
+        }
+        p->tree.sum[tile] = top;
+        if (!p->tree.plain[tile]) m = purify_moments(values, n, scratch + LEAVES);
+        purify_merge(&slot->before, &m);
+    }
+}
+
+/* Mean energies to damping factors. Details that padding made are 0 and not counted. */
+static bool set_damping(gg_purify *p, const double *energy)
+{
+    haar_tree *t = &p->tree;
+    double mean[HAAR_LEVELS + 2] = { 0 };
+    uint64_t nodes = p->elements;
+    for (unsigned level = 1; level <= t->levels; level++) {
+        uint64_t count = nodes / 2;
+        if (!isfinite(energy[level])) return false;
+        mean[level] = count ? energy[level] / (double)count : 0;
+        nodes = (nodes + 1) / 2;
+    }
+    for (unsigned level = 1; level <= t->levels; level++) {
+        haar_damping *h = &t->how[level];
+        double noise = mean[level] > mean[1] ? mean[1] / mean[level] : 1.0;
+        h->gain = level < t->levels ? (float)(p->strength * noise) : 0.0f;
+        h->inv = mean[level] > 1e-60 ? (float)(1.0 / sqrt(mean[level])) : 0.0f;
+    }
+    for (unsigned level = 1; level < t->levels; level++) t->how[level].inv_parent = t->how[level + 1].inv;
+    return true;
+}
+
+/* Up the tree above the tiles; node buffer `in` is destroyed. */
+static void split_tree(haar_tree *t, float *in, float *out, double *energy)
+{
+    size_t nodes = t->tiles;
+    for (unsigned level = HAAR_TILE_LEVELS + 1; level <= t->levels; level++) {
+        nodes = split_level(in, nodes, out, t->detail + t->first[level]);
+        energy[level] = GG_PICK(nk_energy)(t->detail + t->first[level], nodes);
+        float *swap = in;
+        in = out;
+        out = swap;
+    }
+}
+
+/* What is removed of detail[0 .. n): all but those whose parent padding made. */
+static void damp_level(const haar_tree *t, unsigned level, float *detail, const float *parent, size_t n,
+                       removal *sums)
+{
+    GG_PICK(nk_haar_damp)(detail, parent, n, t->how[level], sums);
+    if (n & 1) detail[n - 1] = 0.0f;
+}
+
+/* Down again with what is removed, into t->sum. The details themselves must outlive
+ * this for the tiles, whose top details have their parents at the lowest level. */
+static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
+{
+    removal unused = { 0, 0, 0 };
+    size_t nodes[HAAR_LEVELS + 1], n = t->tiles;
+    for (unsigned level = HAAR_TILE_LEVELS + 1; level <= t->levels; level++) nodes[level] = n = (n + 1) / 2;
+    in[0] = 0.0f;
+    for (unsigned level = t->levels; level > HAAR_TILE_LEVELS; level--) {
+        size_t count = nodes[level];
+        memset(removed, 0, count * sizeof *removed);
+        if (level < t->levels) {
+            memcpy(removed, t->detail + t->first[level], count * sizeof *removed);
+            damp_level(t, level, removed, t->detail + t->first[level + 1], count, &unused);
+        }
+        GG_PICK(nk_haar_merge)(in, removed, count, out);
+        float *swap = in;
+        in = out;
+        out = swap;
+    }
+    memcpy(t->sum, in, t->tiles * sizeof *in);
+}
+
+void purify_haar_join(gg_purify *p)
+{
+    haar_tree *t = &p->tree;
+    double energy[HAAR_LEVELS + 1] = { 0 };
+    for (size_t part = 0; part < p->parts; part++)
+        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) energy[level] += p->slot[part].energy[level];
+    size_t room = t->tiles + 2;
+    float *buf = t->work;
+    memcpy(buf, t->sum, t->tiles * sizeof *buf);
+    split_tree(t, buf, buf + room, energy);
+    if (set_damping(p, energy)) remove_tree(t, buf + 2 * room, buf, buf + room);
+    else p->active = false;
+}
+
+/* Details of a split tile to what is removed of them. */
+static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch, removal *sums)
+{
+    const haar_tree *t = &p->tree;
+    for (unsigned l = 1; l < HAAR_TILE_LEVELS; l++) {
+        n = (n + 1) / 2;
+        damp_level(t, l, details_of(scratch, l), details_of(scratch, l + 1), n, sums);
+    }
+    float *top = details_of(scratch, HAAR_TILE_LEVELS);
+    bool last = t->tiles == 1 || (tile == t->tiles - 1 && t->tiles % 2 == 1);
+    if (last) {
+        top[0] = 0.0f;
+        return;
+    }
+    const float *above = t->detail + t->first[HAAR_TILE_LEVELS + 1];
+    GG_PICK(nk_haar_damp)(top, above + tile / 2, 1, t->how[HAAR_TILE_LEVELS], sums);
+}
+
+/* The removal from the top down to level 1; returns the nodes below the leaves. */
+static const float *merge_tile(float node, size_t n, float *scratch)
+{
+    float *in = scratch + NODES, *out = scratch + OTHER;
+    in[0] = node;
+    for (unsigned l = HAAR_TILE_LEVELS; l > 1; l--) {
+        size_t count = (n + ((size_t)1 << l) - 1) >> l;
+        GG_PICK(nk_haar_merge)(in, details_of(scratch, l), count, out);
+        float *swap = in;
+        in = out;
+        out = swap;
+    }
+    return in;
+}
+
+/* For a plain tile the sums of the removal are had from the coefficients, as the
+ * transform is orthonormal: sum r = 64 r0, sum r^2 = r0^2 + those of the details,
+ * and with u = x - mean, sum u r = (top - 64 mean) r0 + those of the details. */
+void purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
+{
+    haar_tree *t = &p->tree;
+    removal *total = &p->slot[part].removed;
+    for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
+        float *values = x + (uint64_t)tile * HAAR_TILE, *d1 = details_of(scratch, 1), *leaves = scratch + LEAVES;
+        size_t n = tile_length(p, tile);
+        prefetch_tile(p, tile + 1, values + HAAR_TILE);
+        double top = (double)split_tile(values, n, scratch, &t->plain[tile]), node = (double)t->sum[tile];
+        removal sums = { 64.0 * node, node * node, (top - 64.0 * p->before.mean) * node };
+        damp_tile(p, tile, n, scratch, &sums);
+        const float *nodes = merge_tile(t->sum[tile], n, scratch);
+        if (t->plain[tile]) {
+            GG_PICK(nk_haar_subtract)(nodes, d1, n / 2, values);
+            total->r += sums.r;
+            total->rr += sums.rr;
+            total->xr += sums.xr;
+        } else {
+            GG_PICK(nk_haar_merge)(nodes, d1, (n + 1) / 2, leaves);
+            GG_PICK(nk_remove)(values, leaves, n, p->before.mean, total);
+        }
+    }
+}
