@@ -1,0 +1,335 @@
+/* t_measure.c - measures, scores, sampling, row angle, null model, comparison. */
+#include "gg_numeric.h"
+#include "gg_quant.h"
+#include "t.h"
+
+#include <math.h>
+
+#define NEAR(a, b, tolerance) (fabs((a) - (b)) <= (tolerance))
+
+static gg_measure measure(const float *x, size_t n)
+{
+    gg_measure m;
+    char *scratch = malloc(gg_measure_scratch(n) + 1);
+    gg_measure_values(x, n, scratch + 1, &m); /* any alignment */
+    free(scratch);
+    return m;
+}
+
+static float *gaussian(size_t n, uint64_t seed)
+{
+    float *x = malloc((n + 1) * sizeof *x);
+    gg_gauss_fill(x, n, seed);
+    return x;
+}
+
+static bool all_zero(const gg_measure *m)
+{
+    return m->std == 0 && m->entropy == 0 && m->kurtosis == 0 && m->cv == 0 && m->theta == 0 &&
+           m->signal == 0 && m->dimension == 0;
+}
+
+static void uniform(void)
+{
+    enum { N = 102400 };
+    float *x = malloc(N * sizeof *x);
+    /* shuffled by an odd stride; equidistant, so no gap varies */
+    for (size_t i = 0; i < N; i++) x[i] = (float)((i * 77777u) % N);
+    gg_measure m = measure(x, N);
+    T_CHECK(m.sampled == N && m.nonfinite == 0 && NEAR(m.min, 0, 0) && NEAR(m.max, N - 1, 0));
+    T_CHECK(NEAR(m.mean, (N - 1) / 2.0, 1e-6));
+    T_CHECK(NEAR(m.std, sqrt(((double)N * N - 1) / 12), 1e-6));
+    T_CHECK(NEAR(m.kurtosis, -1.2, 1e-6));
+    T_CHECK(NEAR(m.entropy, 1, 1e-6) && NEAR(m.cv, 0, 1e-12) && NEAR(m.dimension, 1, 1e-5));
+    T_CHECKF(NEAR(m.theta, 12, 1e-4), "%g", m.theta); /* only k = 0.4 scores */
+    T_CHECK(NEAR(m.signal, sin(m.theta * acos(-1.0) / 180), 1e-12));
+    free(x);
+}
+
+static void gaussian_noise(void)
+{
+    enum { N = 100000 };
+    float *x = gaussian(N, GG_NULL_SEED);
+    gg_measure m = measure(x, N);
+    T_CHECK(NEAR(m.mean, 0, 0.01) && NEAR(m.std, 1, 0.01) && NEAR(m.kurtosis, 0, 0.05));
+    T_CHECK(m.entropy > 0.8 && m.entropy < 0.92 && m.cv > 2 && NEAR(m.dimension, 1, 0.01));
+    T_CHECKF(m.theta > 33 && m.theta < 45, "%g", m.theta);
+    free(x);
+}
+
+/* Everything again from the definitions, in plain loops. */
+static int by_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static double plain_entropy(const float *x, size_t n, const gg_measure *m, size_t bins)
+{
+    double count[1024] = { 0 }, h = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t b = (size_t)floor(((double)x[i] - m->min) / (m->max - m->min) * (double)bins);
+        count[b < bins ? b : bins - 1]++;
+    }
+    for (size_t b = 0; b < bins; b++)
+        if (count[b] > 0) h -= count[b] / (double)n * log2(count[b] / (double)n);
+    return h;
+}
+
+static double plain_cv(float *x, size_t n)
+{
+    double sum = 0, sum2 = 0;
+    qsort(x, n, sizeof *x, by_value);
+    for (size_t i = 0; i + 1 < n; i++) sum += (double)x[i + 1] - (double)x[i];
+    double mean = sum / (double)(n - 1);
+    for (size_t i = 0; i + 1 < n; i++) {
+        double d = (double)x[i + 1] - (double)x[i] - mean;
+        sum2 += d * d;
+    }
+    return sqrt(sum2 / (double)(n - 1)) / mean;
+}
+
+static void check_plain(float *x, size_t n)
+{
+    gg_measure m = measure(x, n);
+    double mean = 0, m2 = 0, m4 = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    for (size_t i = 0; i < n; i++) mean += (double)x[i] / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)x[i] - mean;
+        m2 += d * d / (double)n;
+        m4 += d * d * d * d / (double)n;
+    }
+    for (int k = 4; k <= 10; k++) {
+        double y = plain_entropy(x, n, &m, (size_t)1 << k);
+        sx += k, sy += y, sxx += k * k, sxy += k * y;
+    }
+    T_CHECKF(NEAR(m.mean, mean, 1e-9 * sqrt(m2)), "%zu", n);
+    T_CHECKF(NEAR(m.std, sqrt(m2), 1e-9 * sqrt(m2)), "%zu", n);
+    T_CHECKF(NEAR(m.kurtosis, m4 / (m2 * m2) - 3, 1e-9 * (m4 / (m2 * m2))), "%zu", n);
+    T_CHECKF(NEAR(m.entropy, plain_entropy(x, n, &m, 256) / 8, 1e-12), "%zu", n);
+    T_CHECKF(NEAR(m.dimension, (7 * sxy - sx * sy) / (7 * sxx - sx * sx), 1e-12), "%zu", n);
+    T_CHECKF(NEAR(m.cv, plain_cv(x, n), 1e-9 * (1 + m.cv)), "%zu", n);
+}
+
+static void definitions(void)
+{
+    static const size_t sizes[] = { 2, 3, 7, 8, 9, 255, 256, 257, 1000, 4099, 50000 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t n = sizes[i];
+        float *x = gaussian(n, n);
+        check_plain(x, n);
+        gg_gauss_fill(x, n, n + 1);
+        for (size_t j = 0; j < n; j++) x[j] = 3.0f + 1e-4f * roundf(x[j] * 4); /* a lattice off 0 */
+        x[0] = 2.0f;
+        check_plain(x, n);
+        free(x);
+    }
+}
+
+static void few_values(void)
+{
+    float x[8] = { 2.5f, 2.5f, 2.5f, 2.5f, 2.5f, 2.5f, 2.5f, 2.5f };
+    gg_measure m = measure(x, 0);
+    T_CHECK(m.sampled == 0 && m.nonfinite == 0 && NEAR(m.mean, 0, 0) && NEAR(m.min, 0, 0) && NEAR(m.max, 0, 0) && all_zero(&m));
+    m = measure(x, 1);
+    T_CHECK(m.sampled == 1 && NEAR(m.mean, 2.5, 0) && NEAR(m.min, 2.5, 0) && NEAR(m.max, 2.5, 0) && all_zero(&m));
+    m = measure(x, 8);
+    T_CHECK(m.sampled == 8 && NEAR(m.mean, 2.5, 0) && NEAR(m.max, 2.5, 0) && all_zero(&m));
+    for (int i = 0; i < 4; i++) x[i] = -1;
+    m = measure(x, 8); /* two values: one bit, K = -2, 7 gaps of which 6 are 0 */
+    T_CHECK(NEAR(m.entropy, 0.125, 1e-12) && NEAR(m.kurtosis, -2, 1e-12) && NEAR(m.dimension, 0, 1e-12));
+    T_CHECK(NEAR(m.cv, sqrt(6), 1e-12) && NEAR(m.mean, 0.75, 1e-12) && NEAR(m.std, 1.75, 1e-12));
+    T_CHECK(NEAR(m.theta, 30 * (0.125 / 0.3 + 2.0 / 3 + 1), 1e-9));
+    x[0] = x[1] = -3e38f, x[7] = 3e38f;
+    m = measure(x, 8);
+    T_CHECK(isfinite(m.std) && isfinite(m.kurtosis) && isfinite(m.cv) && isfinite(m.theta));
+    x[0] = 1e-45f, x[1] = 0;
+    m = measure(x, 2);
+    T_CHECK(isfinite(m.std) && isfinite(m.kurtosis) && isfinite(m.cv) && isfinite(m.theta) && m.max > 0);
+}
+
+static void nonfinite(void)
+{
+    enum { N = 1000 };
+    float *x = gaussian(N, 9), *y = malloc(N * sizeof *y);
+    size_t kept = 0;
+    for (size_t i = 0; i < N; i++) {
+        if (i % 7 == 0) x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+        else y[kept++] = x[i];
+    }
+    gg_measure m = measure(x, N), clean = measure(y, kept);
+    T_CHECK(m.sampled == N && m.nonfinite == N - kept);
+    m.sampled = clean.sampled, m.nonfinite = clean.nonfinite;
+    T_CHECK(memcmp(&m, &clean, sizeof m) == 0);
+    for (size_t i = 0; i < N; i++) x[i] = NAN;
+    m = measure(x, N);
+    T_CHECK(m.nonfinite == N && NEAR(m.mean, 0, 0) && all_zero(&m));
+    free(x), free(y);
+}
+
+static void scores(void)
+{
+    T_CHECK(NEAR(gg_score_entropy(0), 0, 0) && NEAR(gg_score_entropy(0.15), 0.5, 1e-15));
+    T_CHECK(NEAR(gg_score_entropy(0.3), 1, 0) && NEAR(gg_score_entropy(0.7), 1, 0));
+    T_CHECK(NEAR(gg_score_entropy(0.825), 0.5, 1e-12) && NEAR(gg_score_entropy(0.99), 0, 0));
+    T_CHECK(NEAR(gg_score_kurtosis(-1.5), 0.5, 0) && NEAR(gg_score_kurtosis(9), 1, 0));
+    T_CHECK(NEAR(gg_score_cv(0.5), 0, 0) && NEAR(gg_score_cv(0.75), 0.5, 0) && NEAR(gg_score_cv(7), 1, 0));
+    T_CHECK(NEAR(gg_theta(0.5, 3, 1), 90, 1e-12) && NEAR(gg_theta(0, 0, 0), 0, 0));
+    T_CHECK(NEAR(gg_calibrated(90, 42), 90, 1e-12) && NEAR(gg_calibrated(42, 42), 0, 0));
+    T_CHECK(NEAR(gg_calibrated(30, 42), 0, 0) && NEAR(gg_calibrated(66, 42), 45, 1e-12));
+    T_CHECK(NEAR(gg_calibrated(90, 90), 0, 0));
+}
+
+static void sampling(void)
+{
+    T_CHECK(gg_sample_count(10, 0) == 10 && gg_sample_count(10, 4) == 4 && gg_sample_count(3, 4) == 3);
+    T_CHECK(gg_sample_index(0, 10, 4) == 0 && gg_sample_index(1, 10, 4) == 2 && gg_sample_index(3, 10, 4) == 7);
+    uint64_t huge = UINT64_C(1) << 63;
+    T_CHECK(gg_sample_index(99999, huge, 100000) == UINT64_C(9223279803134407260));
+    T_CHECK(gg_sample_index(huge - 1, huge, huge) == huge - 1 && gg_sample_index(5, 0, 0) == 0);
+}
+
+static void sorting(void)
+{
+    enum { N = 30011 };
+    float *x = gaussian(N, 4), *y = malloc(N * sizeof *y), *tmp = malloc(N * sizeof *tmp);
+    for (size_t i = 0; i < N; i += 5) x[i] *= 1e-30f;
+    for (size_t i = 0; i < N; i += 11) x[i] = x[i / 2];
+    memcpy(y, x, N * sizeof *x);
+    gg_sort_floats(x, N, tmp);
+    qsort(y, N, sizeof *y, by_value);
+    T_CHECK(memcmp(x, y, N * sizeof *x) == 0);
+    float odd[6] = { NAN, INFINITY, 0.0f, -0.0f, -INFINITY, -1 };
+    gg_sort_floats(odd, 6, tmp);
+    T_CHECK(isinf(odd[0]) && signbit(odd[2]) && !signbit(odd[3]) && isinf(odd[4]) && isnan(odd[5]));
+    gg_sort_floats(odd, 0, tmp);
+    free(x), free(y), free(tmp);
+}
+
+/* Kolmogorov's distance to the normal distribution, and no memory of the last value. */
+static void null_model(void)
+{
+    enum { N = 200000 };
+    float *x = gaussian(N, 1), *y = gaussian(N, 1), *tmp = malloc(N * sizeof *tmp);
+    double lag = 0, worst = 0;
+    T_CHECK(memcmp(x, y, N * sizeof *x) == 0);
+    gg_gauss_fill(y, 777, 1);
+    T_CHECK(memcmp(x, y, 777 * sizeof *x) == 0);
+    gg_gauss_fill(y, 777, 2);
+    T_CHECK(memcmp(x, y, 777 * sizeof *x) != 0);
+    for (size_t i = 0; i + 1 < N; i++) lag += (double)x[i] * (double)x[i + 1] / N;
+    T_CHECKF(fabs(lag) < 4 / sqrt(N), "%g", lag);
+    gg_measure m = measure(x, N);
+    T_CHECK(fabs(m.mean) < 4 / sqrt(N) && fabs(m.std - 1) < 4 / sqrt(2.0 * N) && fabs(m.kurtosis) < 4 * sqrt(24.0 / N));
+    gg_sort_floats(x, N, tmp);
+    for (size_t i = 0; i < N; i++) {
+        double cdf = 0.5 * erfc(-(double)x[i] / sqrt(2)), at = (double)i / N;
+        worst = fmax(worst, fmax(fabs(cdf - at), fabs(cdf - at - 1.0 / N)));
+    }
+    T_CHECKF(worst < 1.63 / sqrt(N), "%g", worst); /* the 1 % level */
+    /* pinned: another machine must give these bits */
+    gg_gauss_fill(x, 4, GG_NULL_SEED);
+    uint32_t bits[4];
+    memcpy(bits, x, sizeof bits);
+    T_CHECKF(bits[0] == 0x3f65deeeu && bits[3] == 0xbed56ef9u, "%08x %08x", bits[0], bits[3]);
+    free(x), free(y), free(tmp);
+}
+
+static void row_angle(void)
+{
+    enum { N = 1003 };
+    float *a = gaussian(N, 1), *b = gaussian(N, 2);
+    gg_row_theta acc = { 0, 0 };
+    T_CHECK(NEAR(gg_row_theta_degrees(&acc), 90, 0));
+    T_CHECK(NEAR(gg_pearson(a, a, N), 1, 1e-12));
+    gg_row_theta_add(&acc, a, a, N);
+    T_CHECK(NEAR(gg_row_theta_degrees(&acc), 0, 1e-4));
+    for (size_t i = 0; i < N; i++) b[i] = 5 - 2 * a[i];
+    T_CHECK(NEAR(gg_pearson(a, b, N), -1, 1e-9));
+    gg_gauss_fill(b, N, 2);
+    T_CHECK(fabs(gg_pearson(a, b, N)) < 0.13);
+    for (size_t i = 0; i < N; i++) b[i] = 0.5f * a[i] + sqrtf(0.75f) * b[i]; /* r near 0.5 */
+    gg_row_theta sixty = { 0, 0 };
+    gg_row_theta_add(&sixty, a, b, N);
+    T_CHECK(NEAR(gg_row_theta_degrees(&sixty), 60, 5));
+    double r = gg_pearson(a, b, N - 1);
+    b[N - 1] = NAN;
+    T_CHECK(NEAR(gg_pearson(a, b, N), r, 1e-12));
+    for (size_t i = 0; i < N; i++) b[i] = 0.1f;
+    T_CHECK(NEAR(gg_pearson(a, b, N), 0, 0) && NEAR(gg_pearson(a, a, 1), 0, 0) && NEAR(gg_pearson(a, a, 0), 0, 0));
+    T_CHECK(gg_row_pairs(0) == 0 && gg_row_pairs(1) == 0 && gg_row_pairs(2) == 1 && gg_row_pairs(1000) == 64);
+    T_CHECK(gg_row_pair(0, 1000) == 0 && gg_row_pair(63, 1000) == 983 && gg_row_pair(2, 4) == 2);
+    free(a), free(b);
+}
+
+static void comparison(void)
+{
+    enum { N = 1500 };
+    float *a = gaussian(N, 1), *b = gaussian(N, 1);
+    gg_compare c = GG_COMPARE_INIT, first = GG_COMPARE_INIT, second = GG_COMPARE_INIT, none = GG_COMPARE_INIT;
+    gg_compare_add(&c, a, b, N);
+    gg_compare_result r = gg_compare_finish(&c);
+    T_CHECK(r.identical && NEAR(r.cosine, 1, 1e-15) && NEAR(r.rel_l2, 0, 0) && NEAR(r.maxabs, 0, 0) && c.n == N);
+    double dot = 0, aa = 0, bb = 0, dd = 0, top = 0;
+    for (size_t i = 0; i < N; i++) {
+        b[i] += i % 3 ? 0.0f : 0.25f * a[N - 1 - i];
+        double x = (double)a[i], y = (double)b[i];
+        dot += x * y, aa += x * x, bb += y * y, dd += (x - y) * (x - y), top = fmax(top, fabs(x - y));
+    }
+    gg_compare_add(&first, a, b, 1024);
+    gg_compare_add(&second, a + 1024, b + 1024, N - 1024);
+    gg_compare_merge(&first, &second);
+    r = gg_compare_finish(&first);
+    T_CHECK(!r.identical && NEAR(r.cosine, dot / sqrt(aa * bb), 1e-12) && NEAR(r.rel_l2, sqrt(dd / aa), 1e-12));
+    T_CHECK(NEAR(r.maxabs, top, 1e-6 * top) && first.differing == N / 3 && first.nonfinite == 0);
+    b[10] = NAN, a[20] = INFINITY;
+    gg_compare_add(&none, a, b, 30);
+    T_CHECK(none.nonfinite == 2 && none.n == 30 && isfinite(gg_compare_finish(&none).rel_l2));
+    float zero[3] = { 0, -0.0f, 0 }, one[3] = { 1, 0, 0 };
+    gg_compare z = GG_COMPARE_INIT, zz = GG_COMPARE_INIT, empty = GG_COMPARE_INIT;
+    gg_compare_add(&z, zero, one, 3);
+    gg_compare_add(&zz, zero, zero, 3);
+    r = gg_compare_finish(&z);
+    T_CHECK(NEAR(r.cosine, 0, 0) && NEAR(r.rel_l2, 1, 0) && !r.identical);
+    r = gg_compare_finish(&zz);
+    T_CHECK(NEAR(r.cosine, 1, 0) && NEAR(r.rel_l2, 0, 0) && r.identical);
+    T_CHECK(gg_compare_finish(&empty).identical);
+    free(a), free(b);
+}
+
+static void levels(void)
+{
+    enum { N = 5003 };
+    float *a = gaussian(N, 1), *b = gaussian(N, 2);
+    gg_measure m[2];
+    gg_compare c[2] = { GG_COMPARE_INIT, GG_COMPARE_INIT };
+    double r[2];
+    a[77] = NAN;
+    for (int level = 0; level < 2; level++) {
+        gg_isa_set(level);
+        m[level] = measure(a, N);
+        gg_compare_add(&c[level], a, b, N);
+        r[level] = gg_pearson(a, b, N);
+    }
+    T_CHECK(memcmp(&m[0], &m[1], sizeof m[0]) == 0);
+    T_CHECK(memcmp(&c[0], &c[1], sizeof c[0]) == 0);
+    T_CHECK(memcmp(&r[0], &r[1], sizeof r[0]) == 0);
+    free(a), free(b);
+}
+
+static const t_case cases[] = {
+    { "uniform", uniform },
+    { "Gaussian", gaussian_noise },
+    { "against the definitions", definitions },
+    { "none, one, equal, two-valued, extreme", few_values },
+    { "NaN and infinities are left out", nonfinite },
+    { "scores and theta", scores },
+    { "sample indices", sampling },
+    { "radix sort against qsort", sorting },
+    { "null model", null_model },
+    { "row angle", row_angle },
+    { "comparison", comparison },
+    { "same bits on every level", levels },
+};
+
+T_MAIN(cases)
