@@ -260,8 +260,7 @@ static void encode_q8_k(const float *x, uint8_t *b, size_t nblocks, const float 
             gg_i32x8 both = l0 + l1;
             int32_t sum = 0;
             for (int i = 0; i < 8; i++) sum += both[i];
-            gg_store_bytes8(b + 4 + j, l0);
-            gg_store_bytes8(b + 12 + j, l1);
+            gg_store_bytes16(b + 4 + j, l0, l1);
             gg_store_u16(b + 260 + j / 8, (uint16_t)sum);
         }
     }

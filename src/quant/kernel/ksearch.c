@@ -3,45 +3,84 @@
 
 #include <float.h>
 
-enum { MAX_N = 32, LANES = 8 };
+enum { MAX_N = 32 };
 
-static const gg_f32x8 lane_index = { 0, 1, 2, 3, 4, 5, 6, 7 };
+/* Candidates do not know of each other, so here, unlike in a sum over values, the
+ * number of lanes is free: as many as a register holds. */
+#if GG_LEVEL == 1
+enum { LANES = 8 };
+typedef gg_f32x8 vec;
+typedef gg_i32x8 ivec;
+static const vec lane_index = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+GG_INLINE vec v_splat(float f) { return gg_splat8(f); }
+GG_INLINE vec v_min(vec a, vec b) { return gg_min8(a, b); }
+GG_INLINE vec v_max(vec a, vec b) { return gg_max8(a, b); }
+GG_INLINE unsigned v_mask(ivec m) { return gg_mask8(m); }
+#else
+enum { LANES = 4 };
+typedef gg_f32x4 vec;
+typedef int32_t ivec __attribute__((vector_size(16)));
+static const vec lane_index = { 0, 1, 2, 3 };
+
+GG_INLINE vec v_splat(float f) { return (vec){ f, f, f, f }; }
+#if defined(__SSE2__)
+GG_INLINE vec v_min(vec a, vec b) { return _mm_min_ps(a, b); }
+GG_INLINE vec v_max(vec a, vec b) { return _mm_max_ps(a, b); }
+GG_INLINE unsigned v_mask(ivec m) { return (unsigned)_mm_movemask_ps((__m128)m); }
+#else
+GG_INLINE vec v_min(vec a, vec b) { ivec m = a < b; return (vec)((m & (ivec)a) | (~m & (ivec)b)); }
+GG_INLINE vec v_max(vec a, vec b) { ivec m = a > b; return (vec)((m & (ivec)a) | (~m & (ivec)b)); }
+GG_INLINE unsigned v_mask(ivec m) { return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u); }
+#endif
+#endif
+
+GG_INLINE vec v_load(const float *p)
+{
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+GG_INLINE void v_store(float *p, vec v) { memcpy(p, &v, sizeof v); }
+GG_INLINE vec v_rint(vec v) { return (v + 12582912.0f) - 12582912.0f; }
+GG_INLINE vec v_abs(vec v) { return (vec)((ivec)v & 0x7fffffff); }
+GG_INLINE vec v_select(ivec m, vec yes, vec no) { return (vec)((m & (ivec)yes) | (~m & (ivec)no)); }
 
 /* ---- symmetric ----------------------------------------------------------- */
 
 /* Candidate 0 is the obvious scale, then -9..-1 and 1..9 tenths of a level off. */
-enum { SYM_CANDIDATES = 19, SYM_VECTORS = 3 };
+enum { SYM_CANDIDATES = 19, SYM_ROOM = (SYM_CANDIDATES + LANES - 1) / LANES * LANES };
 
-static const float sym_offset[SYM_VECTORS * LANES] = {
-    0, -9, -8, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0, 0,
+static const float sym_offset[SYM_ROOM] = {
+    0, -9, -8, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9,
 };
 
-/* Sums of w*x*l and w*l*l for eight candidates at once. */
-static inline void sym_sums(int n, const float *x, const float *w, const float *wx, gg_f32x8 inverse,
-                            gg_f32x8 lo, gg_f32x8 hi, float *lx, float *l2)
+/* Sums of w*x*l and w*l*l for a register of candidates. */
+static inline void sym_sums(int n, const float *x, const float *w, const float *wx, vec inverse, vec lo, vec hi,
+                            float *lx, float *l2)
 {
-    gg_f32x8 sum_lx = gg_splat8(0.0f), sum_l2 = gg_splat8(0.0f);
+    vec sum_lx = v_splat(0.0f), sum_l2 = v_splat(0.0f);
     for (int i = 0; i < n; i++) {
-        gg_f32x8 l = gg_max8(gg_min8(gg_rint8(inverse * x[i]), hi), lo);
+        vec l = v_max(v_min(v_rint(inverse * x[i]), hi), lo);
         sum_lx += wx[i] * l;
         sum_l2 += (w[i] * l) * l;
     }
-    gg_store8(lx, sum_lx);
-    gg_store8(l2, sum_l2);
+    v_store(lx, sum_lx);
+    v_store(l2, sum_l2);
 }
 
-static void sym_levels(int n, int nmax, const float *x, float inverse, uint8_t *L)
+static inline void sym_levels(int n, int nmax, const float *x, float inverse, uint8_t *L)
 {
-    for (int i = 0; i < n; i++) {
-        int32_t l = gg_round1(inverse * x[i]);
-        l = l < -nmax ? -nmax : l > nmax - 1 ? nmax - 1 : l;
-        L[i] = (uint8_t)(l + nmax);
-    }
+    float low = (float)-nmax, high = (float)(nmax - 1);
+    for (int i = 0; i < n; i += 16)
+        gg_store_bytes16(L + i, gg_level8(inverse * gg_load8(x + i), low, high) + nmax,
+                         gg_level8(inverse * gg_load8(x + i + 8), low, high) + nmax);
 }
 
 float GG_K(gg_search_symmetric)(int n, int nmax, const float *x, const float *w, uint8_t *L)
 {
-    float own[MAX_N], wx[MAX_N], inverse[SYM_VECTORS * LANES], lx[SYM_VECTORS * LANES], l2[SYM_VECTORS * LANES];
+    float own[MAX_N], wx[MAX_N], inverse[SYM_ROOM], lx[SYM_ROOM], l2[SYM_ROOM];
     float max = gg_extreme(x, n);
     if (!(max > 1e-15f || max < -1e-15f)) {
         memset(L, 0, (size_t)n);
@@ -53,10 +92,10 @@ float GG_K(gg_search_symmetric)(int n, int nmax, const float *x, const float *w,
     }
     for (int i = 0; i < n; i++) wx[i] = w[i] * x[i];
 
-    const gg_f32x8 lo = gg_splat8((float)-nmax), hi = gg_splat8((float)(nmax - 1));
-    for (int v = 0; v < SYM_VECTORS * LANES; v += LANES) {
-        gg_f32x8 inv = -(0.1f * gg_load8(sym_offset + v) + (float)nmax) / max;
-        gg_store8(inverse + v, inv);
+    const vec lo = v_splat((float)-nmax), hi = v_splat((float)(nmax - 1));
+    for (int v = 0; v < SYM_ROOM; v += LANES) {
+        vec inv = -(0.1f * v_load(sym_offset + v) + (float)nmax) / max;
+        v_store(inverse + v, inv);
         sym_sums(n, x, w, wx, inv, lo, hi, lx + v, l2 + v);
     }
     /* A candidate's error is sum(w*x*x) - lx*lx/l2: the larger the quotient the
@@ -93,21 +132,21 @@ static inline void affine_shift(affine_group *g, float min)
     for (int i = 0; i < g->n; i++) g->shifted[i] = g->x[i] - min;
 }
 
-static inline gg_f32x8 affine_level(gg_f32x8 shifted, gg_f32x8 inverse, float nmax)
+static inline vec affine_level(vec shifted, vec inverse, float nmax)
 {
-    return gg_max8(gg_min8(gg_rint8(inverse * shifted), gg_splat8(nmax)), gg_splat8(0.0f));
+    return v_max(v_min(v_rint(inverse * shifted), v_splat(nmax)), v_splat(0.0f));
 }
 
-/* Tries candidates first .. first+7. Returns how many of them are settled: all
- * eight when none beats `best`, else up to the first that does. */
-static inline int affine_eight(affine_group *g, const gg_affine_plan *plan, bool absolute, int first,
+/* Tries candidates first .. first+LANES-1. Returns how many of them are settled:
+ * all when none beats `best`, else up to the first that does. */
+static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool absolute, int first,
                                affine_best *best)
 {
-    gg_f32x8 level[MAX_N], order = lane_index + (float)first;
-    gg_f32x8 inverse = ((plan->step * order + plan->first) + g->nmax) / (g->max - g->min);
-    gg_f32x8 sum_l = gg_splat8(0.0f), sum_l2 = sum_l, sum_xl = sum_l;
+    vec level[MAX_N], order = lane_index + (float)first;
+    vec inverse = ((plan->step * order + plan->first) + g->nmax) / (g->max - g->min);
+    vec sum_l = v_splat(0.0f), sum_l2 = sum_l, sum_xl = sum_l;
     for (int i = 0; i < g->n; i++) {
-        gg_f32x8 l = affine_level(gg_splat8(g->shifted[i]), inverse, g->nmax), wl = g->w[i] * l;
+        vec l = affine_level(v_splat(g->shifted[i]), inverse, g->nmax), wl = g->w[i] * l;
         level[i] = l;
         sum_l += wl;
         sum_l2 += wl * l;
@@ -115,20 +154,19 @@ static inline int affine_eight(affine_group *g, const gg_affine_plan *plan, bool
     }
     /* Least squares for scale and offset; an offset above 0 cannot be stored, then
      * the line goes through 0. No spread of levels, no solution: skipped. */
-    gg_f32x8 det = g->sum_w * sum_l2 - sum_l * sum_l;
-    gg_f32x8 scale = (g->sum_w * sum_xl - g->sum_x * sum_l) / det;
-    gg_f32x8 min = (sum_l2 * g->sum_x - sum_l * sum_xl) / det;
-    gg_i32x8 above = gg_less8(gg_splat8(0.0f), min);
-    min = gg_select8(above, gg_splat8(0.0f), min);
-    scale = gg_select8(above, sum_xl / sum_l2, scale);
+    vec det = g->sum_w * sum_l2 - sum_l * sum_l;
+    vec scale = (g->sum_w * sum_xl - g->sum_x * sum_l) / det;
+    vec min = (sum_l2 * g->sum_x - sum_l * sum_xl) / det;
+    ivec above = min > 0.0f;
+    min = v_select(above, v_splat(0.0f), min);
+    scale = v_select(above, sum_xl / sum_l2, scale);
 
-    gg_f32x8 error = gg_splat8(0.0f);
+    vec error = v_splat(0.0f);
     for (int i = 0; i < g->n; i++) {
-        gg_f32x8 diff = (scale * level[i] + min) - g->x[i];
-        error += g->w[i] * (absolute ? gg_abs8(diff) : diff * diff);
+        vec diff = (scale * level[i] + min) - g->x[i];
+        error += g->w[i] * (absolute ? v_abs(diff) : diff * diff);
     }
-    unsigned better = gg_mask8(gg_less8(error, gg_splat8(best->error)) & gg_less8(gg_splat8(0.0f), det) &
-                               gg_less8(order, gg_splat8((float)plan->last + 0.5f)));
+    unsigned better = v_mask((error < best->error) & (det > 0.0f) & (order <= (float)plan->last));
     if (better == 0) return LANES;
     int lane = __builtin_ctz(better);
     *best = (affine_best){ error[lane], scale[lane], inverse[lane], g->min };
@@ -142,9 +180,9 @@ static inline float affine_plain_error(const affine_group *g, float inverse, flo
 {
     float part[MAX_N], error = 0.0f;
     for (int i = 0; i < g->n; i += LANES) {
-        gg_f32x8 l = affine_level(gg_load8(g->shifted + i), gg_splat8(inverse), g->nmax);
-        gg_f32x8 diff = (scale * l + g->min) - gg_load8(g->x + i);
-        gg_store8(part + i, gg_load8(g->w + i) * (absolute ? gg_abs8(diff) : diff * diff));
+        vec l = affine_level(v_load(g->shifted + i), v_splat(inverse), g->nmax);
+        vec diff = (scale * l + g->min) - v_load(g->x + i);
+        v_store(part + i, v_load(g->w + i) * (absolute ? v_abs(diff) : diff * diff));
     }
     for (int i = 0; i < g->n; i++) error += part[i];
     return error;
@@ -153,7 +191,7 @@ static inline float affine_plain_error(const affine_group *g, float inverse, flo
 static inline void affine_bounds(affine_group *g)
 {
     gg_f32x8 top = gg_load8(g->x), low = top;
-    for (int i = LANES; i < g->n; i += LANES) {
+    for (int i = 8; i < g->n; i += 8) {
         top = gg_max8(top, gg_load8(g->x + i));
         low = gg_min8(low, gg_load8(g->x + i));
     }
@@ -165,6 +203,15 @@ static inline void affine_bounds(affine_group *g)
     for (int i = 1; i < g->n; i++) {
         g->sum_w += g->w[i];
         g->sum_x += g->w[i] * g->x[i];
+    }
+}
+
+static inline void affine_levels(const affine_group *g, const affine_best *best, uint8_t *L)
+{
+    for (int i = 0; i < g->n; i += 16) {
+        gg_f32x8 a = best->inverse * (gg_load8(g->x + i) - best->level_min);
+        gg_f32x8 b = best->inverse * (gg_load8(g->x + i + 8) - best->level_min);
+        gg_store_bytes16(L + i, gg_level8(a, 0.0f, g->nmax), gg_level8(b, 0.0f, g->nmax));
     }
 }
 
@@ -180,13 +227,10 @@ static inline float affine_search(affine_group *g, const gg_affine_plan *plan, b
     affine_best best = { .inverse = g->nmax / range, .level_min = g->min };
     best.scale = 1.0f / best.inverse;
     best.error = affine_plain_error(g, best.inverse, best.scale, absolute);
-    for (int first = 0; first <= plan->last;) first += affine_eight(g, plan, absolute, first, &best);
+    for (int first = 0; first <= plan->last;) first += affine_try(g, plan, absolute, first, &best);
 
     *min = -g->min;
-    for (int i = 0; i < g->n; i += LANES) {
-        gg_f32x8 shifted = gg_load8(g->x + i) - best.level_min;
-        gg_store_bytes8(L + i, gg_trunc8(affine_level(shifted, gg_splat8(best.inverse), g->nmax)));
-    }
+    affine_levels(g, &best, L);
     return best.scale;
 }
 

@@ -6,15 +6,16 @@
  * level the best scale moves. So each search tries a row of candidates around the
  * obvious scale, rounds the values with each, solves the least squares problem for
  * the levels found, and keeps the best. Same searches and same order of sums as
- * ggml's make_q* family, hence the same bytes, but eight CANDIDATES run in the eight
- * lanes while the values come one after another: no lane ever needs the sum of
- * another, so the result cannot depend on the width of the machine.
+ * ggml's make_q* family, hence the same bytes, but the lanes hold CANDIDATES (up to
+ * eight at a time) while the values come one after another: no lane ever needs the
+ * sum of another, so the result cannot depend on the width of the machine.
  *
  * The affine search moves its offset with each candidate that wins, and later
- * candidates round against the moved offset: that is worth 1 to 4 % of error. Eight
- * run on the bet that none wins; when one does, those after it run again.
+ * candidates round against the moved offset: that is worth 1 to 4 % of error. A
+ * register of them runs on the bet that none wins; when one does, those after it
+ * run again.
  *
- * All are exact on groups of 16 or 32 values (n a multiple of 8, at most 32), and
+ * All are exact on groups of 16 or 32 values (n a multiple of 16, at most 32), and
  * return finite scales for finite input below GG_SEARCH_LIMIT.
  */
 #ifndef GG_KSEARCH_H
@@ -75,32 +76,25 @@ GG_INLINE const float *gg_clamped(const float *x, int n, float limit, float *roo
     return room;
 }
 
-/* What a decoder will read for a scale. */
-GG_INLINE float gg_stored(float f)
-{
-    return gg_half_decode(gg_half_encode(gg_saturate(f)));
-}
-
 /* The levels of 16 values under the scale as stored. A scale that became 0 says
  * nothing: the levels of the search stay. */
+GG_INLINE gg_i32x8 gg_level8(gg_f32x8 v, float low, float high)
+{
+    return gg_trunc8(gg_max8(gg_min8(gg_rint8(v), gg_splat8(high)), gg_splat8(low)));
+}
+
 GG_INLINE void gg_relevel_symmetric16(const float *x, float d, int nmax, uint8_t *L)
 {
     if (d == 0.0f) return;
-    for (int i = 0; i < 16; i += 8) {
-        gg_f32x8 l = gg_min8(gg_rint8(gg_load8(x + i) / d), gg_splat8((float)(nmax - 1)));
-        l = gg_max8(l, gg_splat8((float)-nmax)) + (float)nmax;
-        gg_store_bytes8(L + i, gg_trunc8(l));
-    }
+    float low = (float)-nmax, high = (float)(nmax - 1);
+    gg_store_bytes16(L, gg_level8(gg_load8(x) / d, low, high) + nmax, gg_level8(gg_load8(x + 8) / d, low, high) + nmax);
 }
 
 GG_INLINE void gg_relevel_affine16(const float *x, float d, float m, int nmax, uint8_t *L)
 {
     if (d == 0.0f) return;
-    for (int i = 0; i < 16; i += 8) {
-        gg_f32x8 l = gg_rint8((gg_load8(x + i) + m) / d);
-        l = gg_max8(gg_min8(l, gg_splat8((float)nmax)), gg_splat8(0.0f));
-        gg_store_bytes8(L + i, gg_trunc8(l));
-    }
+    float high = (float)nmax;
+    gg_store_bytes16(L, gg_level8((gg_load8(x) + m) / d, 0.0f, high), gg_level8((gg_load8(x + 8) + m) / d, 0.0f, high));
 }
 
 /* Sum of squares, in the order of the values. */

@@ -264,19 +264,18 @@ GG_INLINE gg_i32x8 gg_trunc8(gg_f32x8 v)
 #endif
 }
 
-/* Eight integers -128..127 or 0..255 as bytes. */
-GG_INLINE void gg_store_bytes8(uint8_t *p, gg_i32x8 v)
+/* Sixteen integers -128..127 or 0..255 as bytes, in one store: a reader of the
+ * sixteen would stall on two of eight. */
+GG_INLINE void gg_store_bytes16(uint8_t *p, gg_i32x8 a, gg_i32x8 b)
 {
-#if GG_LEVEL == 1
-    __m256i m = (__m256i)(v & 255);
-    __m128i h = _mm_packus_epi32(_mm256_castsi256_si128(m), _mm256_extracti128_si256(m, 1));
-    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(h, h));
-#elif defined(__SSE2__)
-    const gg_halves m = { (gg_f32x8)(v & 255) };
-    __m128i h = _mm_packs_epi32((__m128i)m.h[0], (__m128i)m.h[1]);
-    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(h, h));
+    const gg_halves v = { (gg_f32x8)(a & 255) }, w = { (gg_f32x8)(b & 255) };
+#if defined(__SSE2__)
+    __m128i h = _mm_packs_epi32((__m128i)v.h[0], (__m128i)v.h[1]);
+    __m128i l = _mm_packs_epi32((__m128i)w.h[0], (__m128i)w.h[1]);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm_packus_epi16(h, l));
 #else
-    for (int i = 0; i < 8; i++) p[i] = (uint8_t)v[i];
+    for (int i = 0; i < 8; i++) p[i] = (uint8_t)((gg_i32x8)v.v)[i];
+    for (int i = 0; i < 8; i++) p[8 + i] = (uint8_t)((gg_i32x8)w.v)[i];
 #endif
 }
 

@@ -96,13 +96,16 @@ static inline float reciprocal(float d)
 }
 
 /* L = trunc((x - base) * id + half) in 0..top; half carries the level of zero. */
+static inline gg_i32x8 plain_levels8(const float *x, float base, float id, float half, float top)
+{
+    gg_f32x8 v = (gg_load8(x) - base) * id + half;
+    return gg_trunc8(gg_max8(gg_min8(v, gg_splat8(top + 0.5f)), gg_splat8(0.0f)));
+}
+
 static inline void plain_levels(const float *x, float base, float id, float half, float top, uint8_t L[N])
 {
-    for (int j = 0; j < N; j += 8) {
-        gg_f32x8 v = (gg_load8(x + j) - base) * id + half;
-        v = gg_max8(gg_min8(v, gg_splat8(top + 0.5f)), gg_splat8(0.0f));
-        gg_store_bytes8(L + j, gg_trunc8(v));
-    }
+    for (int j = 0; j < N; j += 16)
+        gg_store_bytes16(L + j, plain_levels8(x + j, base, id, half, top), plain_levels8(x + j + 8, base, id, half, top));
 }
 
 static inline void store_nibbles(uint8_t *p, const uint8_t L[N])
@@ -214,19 +217,25 @@ static void encode_q5_1(const float *x, uint8_t *b, size_t nblocks, const float 
 }
 
 /* Rounds half away from zero: adding the largest float below 0.5, with the sign of
- * the value, and cutting is exact. Returns the scale; *sum is of the levels. */
+ * the value, and cutting is exact. */
+static inline gg_i32x8 q8_levels8(const float *x, float id)
+{
+    gg_f32x8 v = gg_max8(gg_min8(gg_load8(x) * id, gg_splat8(127.0f)), gg_splat8(-127.0f));
+    gg_i32x8 half = ((gg_i32x8)v & INT32_MIN) | (gg_i32x8)gg_splat8(0x1.fffffep-2f);
+    return gg_trunc8(v + (gg_f32x8)half);
+}
+
+/* Returns the scale; *sum is of the levels. */
 static inline float encode_q8(const float *x, uint8_t *q, int32_t *sum)
 {
     gg_f32x8 top = gg_abs8(gg_load8(x));
     for (int j = 8; j < N; j += 8) top = gg_max8(top, gg_abs8(gg_load8(x + j)));
     float d = gg_saturate(gg_top8(top) / 127.0f), id = reciprocal(d);
     gg_i32x8 total = { 0 };
-    for (int j = 0; j < N; j += 8) {
-        gg_f32x8 v = gg_max8(gg_min8(gg_load8(x + j) * id, gg_splat8(127.0f)), gg_splat8(-127.0f));
-        gg_i32x8 half = ((gg_i32x8)v & INT32_MIN) | (gg_i32x8)gg_splat8(0x1.fffffep-2f);
-        gg_i32x8 l = gg_trunc8(v + (gg_f32x8)half);
-        total += l;
-        gg_store_bytes8(q + j, l);
+    for (int j = 0; j < N; j += 16) {
+        gg_i32x8 a = q8_levels8(x + j, id), b = q8_levels8(x + j + 8, id);
+        total += a + b;
+        gg_store_bytes16(q + j, a, b);
     }
     *sum = 0;
     for (int j = 0; j < 8; j++) *sum += total[j];
