@@ -25,6 +25,7 @@ typedef struct gg_anatomy {
     size_t role_at, role_len; /* the role's place in the name: after blk.N., without .weight */
     bool known;       /* false when only the last rule ("anything else") fitted */
     bool mtp;         /* nextn.* / mtp.*: multi-token prediction */
+    bool stack;       /* ffn_*_exps: all experts of a block in one tensor */
 } gg_anatomy;
 
 /* By name alone; rules and order as in docs/formats.md, first match wins. */
@@ -147,7 +148,8 @@ gg_status gg_select_names(gg_select *s, const char *path, gg_error *err);
 bool gg_select_empty(const gg_select *s);
 bool gg_select_has_experts(const gg_select *s);
 bool gg_select_expert(const gg_select *s, uint64_t expert); /* true when no --experts was given */
-/* Tensor selected? For stacks of experts --experts does not count here. */
+/* Tensor selected? With --experts only experts are: those named, and stacks, of
+ * which the caller then takes the experts that gg_select_expert says. */
 bool gg_select_match(const gg_select *s, const char *name, size_t name_len, const gg_anatomy *a);
 
 /* --map 10-15=20-25[,...]: base blocks 10-15 come from donor blocks 20-25. */

@@ -167,7 +167,7 @@ bool gg_select_match(const gg_select *s, const char *name, size_t name_len, cons
     (void)name_len; /* a NUL follows every name; patterns see it up to the first */
     if (s->classes && !(s->classes & 1u << a->cls)) return false;
     if (s->layers.n && (a->block < 0 || !gg_ranges_have(&s->layers, (uint64_t)a->block))) return false;
-    if (s->experts.n && a->expert >= 0 && !gg_ranges_have(&s->experts, (uint64_t)a->expert)) return false;
+    if (s->experts.n && !a->stack && (a->expert < 0 || !gg_ranges_have(&s->experts, (uint64_t)a->expert))) return false;
     if (s->by_name && !listed(s, name)) return false;
     if (s->globs.n == 0) return true;
     for (size_t i = 0; i < s->globs.n; i++)

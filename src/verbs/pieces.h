@@ -1,0 +1,26 @@
+/* pieces.h - a source taken apart: its tensors, stacks of experts cut into one
+ * piece an expert where asked, and only what is selected. Internal. */
+#ifndef GG_PIECES_H
+#define GG_PIECES_H
+
+#include "gg_organ.h"
+
+typedef struct gg_piece {
+    gg_tensor t;        /* t.name points into `name` */
+    gg_anatomy a;
+    size_t source;      /* index of the tensor in the source */
+    uint64_t at;        /* first byte within that tensor's data */
+    bool expert;        /* one expert of a stack */
+    char name[GG_RECORD_NAME + 1];
+} gg_piece;
+
+/* Call fn for each selected piece of tensor i, in order of experts. */
+typedef gg_status (*gg_piece_fn)(void *ctx, const gg_piece *p, gg_error *err);
+gg_status gg_pieces_of(const gg_tensor *t, size_t i, const gg_select *select, bool split_experts,
+                       gg_piece_fn fn, void *ctx, gg_error *err);
+
+/* All pieces of a source whose tensors are known (not a record pipe): malloc'd. */
+gg_status gg_pieces_all(const gg_source *s, const gg_select *select, bool split_experts,
+                        gg_piece **out, size_t *n, gg_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+/* organ-extract - take a model apart. */
+#include "cli.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: organ-extract [--model] MODEL --output DIR\n"
+    "       organ-extract [--model] MODEL --output - > ORGANS\n"
+    "       organ-extract [--model] MODEL --list\n"
+    "Take a GGUF model apart into organs: a record (.bin) a tensor, in folders by\n"
+    "class, and manifest.json. MODEL is a GGUF file, any shard of a split model, an\n"
+    "organ directory, or - for stdin.\n"
+    "\n"
+    "  --output DIR       organ directory to make; - writes an organ stream to stdout\n"
+    "  --list             print the anatomy as a table, write nothing\n"
+    "  --split-experts    a record an expert of stacked tensors (blk.N.ffn_gate.E)\n"
+    "  --force            replace an existing organ directory\n"
+    "select:\n"
+    "  --type CLASS,...   skeleton organ embed norm adapter other\n"
+    "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
+    "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
+    "common: -j N threads, -q quiet, -v verbose, --json (with --list), --help, --version\n"
+    "\n"
+    "examples:\n"
+    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --list | head\n"
+    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type organ --output /tmp/verse.organs --force\n"
+    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
+
+static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg_error *err)
+{
+    (void)err;
+    table *rows = ctx;
+    char dims[100] = "", json[100] = "[";
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        size_t n = strlen(dims), m = strlen(json);
+        snprintf(dims + n, sizeof dims - n, "%s%llu", i ? "x" : "", (unsigned long long)t->dims[i]);
+        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "", (unsigned long long)t->dims[i]);
+    }
+    snprintf(json + strlen(json), sizeof json - strlen(json), "]");
+    cell_bytes(rows, t->name, t->name_len);
+    cell_text(rows, gg_class_name(a->cls));
+    if (a->block >= 0) cell_i64(rows, a->block);
+    else cell_null(rows);
+    cell_bytes(rows, t->name + a->role_at, a->role_len);
+    cell_text(rows, gg_dtype_get(t->dtype)->name);
+    cell_json(rows, t->n_dims ? dims : "-", json);
+    cell_u64(rows, t->elements);
+    cell_u64(rows, t->bytes);
+    cell_u64(rows, t->offset);
+    table_row(rows);
+    return GG_OK;
+}
+
+static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, const char *output, bool list)
+{
+    gg_extract_report r;
+    gg_status st;
+    if (list) {
+        table rows = table_start(c->json, "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset");
+        st = gg_extract_list(s, o, list_row, &rows, &r, &c->err);
+    } else if (strcmp(output, "-") == 0) {
+        cli_no_terminal(c, STDOUT_FILENO);
+        st = gg_extract_stream(s, o, STDOUT_FILENO, &c->run, &r, &c->err);
+    } else {
+        st = gg_extract_dir(s, o, output, &c->run, &r, &c->err);
+        if (st == GG_OK && c->verbose) gg_note(&c->run, "%zu tensors, %llu bytes in %s", r.tensors, (unsigned long long)r.bytes, output);
+    }
+    if (st == GG_OK && r.unknown) gg_note(&c->run, "%zu tensors have names that no rule of the anatomy knows: class other", r.unknown);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    cli c = { .tool = "organ-extract", .help = help, .selects = true, .has_json = true, .has_force = true };
+    const char *model = NULL, *output = NULL;
+    bool list = false;
+    gg_extract_options o = { 0 };
+    const cli_option options[] = { { "model", CLI_TEXT, &model }, { "output", CLI_TEXT, &output },
+                                   { "list", CLI_FLAG, &list }, { "split-experts", CLI_FLAG, &o.split_experts },
+                                   { NULL, CLI_FLAG, NULL } };
+    cli_start(&c, argc, argv, options);
+    model = cli_one(&c, model, "model");
+    if (list == (output != NULL)) cli_usage(&c, "give --output or --list");
+    o.select = c.select;
+    gg_source *s;
+    gg_status st = gg_source_open(model, &s, &c.err);
+    if (st == GG_OK) {
+        st = extract(&c, s, &o, output, list);
+        gg_source_close(s);
+    }
+    return cli_end(&c, st);
+}
