@@ -31,7 +31,7 @@ GG_INLINE unsigned v_mask(ivec m) { return (unsigned)_mm_movemask_ps((__m128)m);
 #else
 GG_INLINE vec v_min(vec a, vec b) { ivec m = a < b; return (vec)((m & (ivec)a) | (~m & (ivec)b)); }
 GG_INLINE vec v_max(vec a, vec b) { ivec m = a > b; return (vec)((m & (ivec)a) | (~m & (ivec)b)); }
-GG_INLINE unsigned v_mask(ivec m) { return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u); }
+GG_INLINE unsigned v_mask(ivec m) { return (unsigned)((m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8)); }
 #endif
 #endif
 
