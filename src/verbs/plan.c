@@ -1,0 +1,59 @@
+/* plan.c - the lists of a plan. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err)
+{
+    if (t->name_len > GG_MAX_NAME) {
+        gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold", t->name_len, GG_MAX_NAME);
+        return gg_at_tensor(err, t->name, t->name_len);
+    }
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 256;
+        gg_plan_tensor *grown = realloc(p->tensors, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a plan of %zu tensors", cap);
+        p->tensors = grown;
+        p->cap = cap;
+        for (size_t i = 0; i < p->n; i++) grown[i].t.name = grown[i].name;
+    }
+    gg_plan_tensor *pt = &p->tensors[p->n++];
+    *pt = (gg_plan_tensor){ .t = *t };
+    memcpy(pt->name, t->name, t->name_len);
+    pt->t.name = pt->name;
+    *out = pt;
+    return GG_OK;
+}
+
+gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err)
+{
+    gg_plan_part *grown = realloc(t->parts, (t->n_parts + 1) * sizeof *grown);
+    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    t->parts = grown;
+    t->parts[t->n_parts++] = *part;
+    return GG_OK;
+}
+
+gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta, gg_error *err)
+{
+    p->files = calloc(1, sizeof *p->files);
+    if (p->files) p->files->path = strdup(path);
+    if (!p->files || !p->files->path) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    p->n_files = 1;
+    p->files->version = version;
+    p->files->n = p->n;
+    return gg_meta_copy(&p->files->meta, meta, err);
+}
+
+void gg_plan_free(gg_plan *p)
+{
+    for (size_t i = 0; i < p->n; i++) free(p->tensors[i].parts);
+    for (size_t i = 0; i < p->n_files; i++) {
+        free(p->files[i].path);
+        gg_meta_free(&p->files[i].meta);
+    }
+    free(p->tensors);
+    free(p->files);
+    *p = (gg_plan){ 0 };
+}

@@ -1,0 +1,63 @@
+/* plan.h - a model about to be written: every tensor, where its bytes come from,
+ * every file. Nothing is opened for writing before the plan is complete, so what
+ * can be refused is refused first. Internal.
+ */
+#ifndef GG_PLAN_H
+#define GG_PLAN_H
+
+#include "gg_organ.h"
+#include "gg_verbs.h"
+
+/* Bytes [at, at + bytes) of a tensor of a source. */
+typedef struct gg_plan_part {
+    gg_source *source;
+    size_t index;
+    uint64_t at, bytes;
+    const char *sha256; /* of exactly these bytes, NULL = unknown */
+} gg_plan_part;
+
+/* Computes a tensor instead of copying it: writes t->bytes bytes at `at` of fd.
+ * Called from one of several threads, once a tensor. */
+typedef gg_status (*gg_plan_make)(void *ctx, const gg_tensor *t, int fd, uint64_t at,
+                                  const gg_run *run, gg_error *err);
+
+typedef struct gg_plan_tensor {
+    gg_tensor t;                    /* as written; t.name points to name */
+    char name[GG_RECORD_NAME + 1];
+    gg_plan_part *parts;            /* owned; copied one after another */
+    size_t n_parts;
+    gg_plan_make make;              /* instead of parts */
+    void *ctx;
+} gg_plan_tensor;
+
+typedef struct gg_plan_file {
+    char *path;                     /* owned */
+    uint32_t version;
+    gg_meta meta;                   /* owned */
+    size_t first, n;                /* its tensors */
+    const gg_file_layout *layout;   /* odd padding and trailing bytes to restore, or NULL */
+    const char *layout_dir;         /* the organ directory that holds layout->trailing */
+} gg_plan_file;
+
+typedef struct gg_plan {
+    gg_plan_tensor *tensors;
+    size_t n, cap;
+    gg_plan_file *files;
+    size_t n_files;
+    bool verify;                    /* hold sha256 of parts against what is copied */
+} gg_plan;
+
+/* Append a tensor (name and shape of t) without parts; *out is valid until the
+ * next append. GG_EFORMAT when the name is too long for a model. */
+gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err);
+gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err);
+
+/* One file of all tensors. meta is copied. */
+gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta, gg_error *err);
+
+/* Write every file, then give them their names. *bytes is what was written. */
+gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err);
+
+void gg_plan_free(gg_plan *p);
+
+#endif

@@ -1,0 +1,127 @@
+/* stacks.c - experts back on their stack. An expert belongs to a stack by its name:
+ * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
+#include "stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct stack {
+    size_t first, *entries; /* entries in order of their expert numbers */
+    uint64_t *experts;
+    size_t n;
+} stack;
+
+struct gg_stacks {
+    const gg_manifest *m;
+    stack *list;
+    size_t *of; /* per entry */
+};
+
+void gg_stacks_free(gg_stacks *s)
+{
+    if (!s) return;
+    for (size_t k = 0; s->list && k < s->m->n_stacks; k++) {
+        free(s->list[k].entries);
+        free(s->list[k].experts);
+    }
+    free(s->list);
+    free(s->of);
+    free(s);
+}
+
+/* Is `name` the name of expert E of the stack? */
+static bool is_expert(const gg_tensor *of, const gg_entry *e)
+{
+    char name[GG_RECORD_NAME + 1];
+    size_t len;
+    return e->a.expert >= 0 &&
+           gg_expert_name(of->name, of->name_len, (uint64_t)e->a.expert, name, sizeof name, &len) &&
+           len == e->t.name_len && memcmp(name, e->t.name, len) == 0;
+}
+
+static gg_status fits(const gg_tensor *of, const gg_entry *e, gg_error *err)
+{
+    bool ok = of->n_dims >= 2 && e->t.n_dims == of->n_dims - 1 && e->t.dtype == of->dtype;
+    for (uint32_t d = 0; ok && d < e->t.n_dims; d++) ok = e->t.dims[d] == of->dims[d];
+    if (ok) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "its dims or dtype are not those of the other experts");
+    return gg_at_tensor(err, e->t.name, e->t.name_len);
+}
+
+static gg_status put(gg_stacks *s, size_t k, size_t entry, gg_error *err)
+{
+    stack *st = &s->list[k];
+    uint64_t expert = (uint64_t)s->m->entries[entry].a.expert;
+    size_t *entries = realloc(st->entries, (st->n + 1) * sizeof *entries);
+    if (entries) st->entries = entries;
+    uint64_t *experts = entries ? realloc(st->experts, (st->n + 1) * sizeof *experts) : NULL;
+    if (!experts) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    st->experts = experts;
+    if (st->n == 0) st->first = entry;
+    size_t at = st->n++;
+    for (; at > 0 && experts[at - 1] > expert; at--) {
+        entries[at] = entries[at - 1];
+        experts[at] = experts[at - 1];
+    }
+    entries[at] = entry;
+    experts[at] = expert;
+    return GG_OK;
+}
+
+gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err)
+{
+    gg_stacks *s = calloc(1, sizeof *s);
+    if (!s) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    s->m = m;
+    s->list = calloc(m->n_stacks ? m->n_stacks : 1, sizeof *s->list);
+    s->of = malloc((m->n_entries ? m->n_entries : 1) * sizeof *s->of);
+    gg_status st = s->list && s->of ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for experts");
+    size_t hint = 0; /* the stack found last: its experts are neighbours */
+    for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
+        s->of[i] = SIZE_MAX;
+        for (size_t k = 0; k < m->n_stacks && m->entries[i].a.expert >= 0 && s->of[i] == SIZE_MAX; k++) {
+            size_t at = (hint + k) % m->n_stacks;
+            if (is_expert(&m->stacks[at].t, &m->entries[i])) s->of[i] = hint = at;
+        }
+        if (s->of[i] == SIZE_MAX) continue;
+        st = fits(&m->stacks[s->of[i]].t, &m->entries[i], err);
+        if (st == GG_OK) st = put(s, s->of[i], i, err);
+    }
+    if (st != GG_OK) {
+        gg_stacks_free(s);
+        return st;
+    }
+    *out = s;
+    return GG_OK;
+}
+
+size_t gg_stacks_of(const gg_stacks *s, size_t entry)
+{
+    return s->of[entry];
+}
+
+size_t gg_stacks_first(const gg_stacks *s, size_t k)
+{
+    return s->list[k].first;
+}
+
+uint64_t gg_stacks_count(const gg_stacks *s, size_t k)
+{
+    return s->list[k].n;
+}
+
+gg_status gg_stacks_add(const gg_stacks *s, size_t k, gg_source *dir, gg_plan *p, gg_error *err)
+{
+    const stack *st = &s->list[k];
+    gg_tensor t = s->m->stacks[k].t;
+    t.dims[t.n_dims - 1] = st->n;
+    gg_plan_tensor *pt;
+    gg_status status = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
+    if (status == GG_OK) status = gg_plan_add(p, &t, &pt, err);
+    for (size_t i = 0; i < st->n && status == GG_OK; i++) {
+        const gg_entry *e = &s->m->entries[st->entries[i]];
+        gg_plan_part part = { dir, st->entries[i], 0, e->t.bytes, e->sha256 };
+        status = gg_plan_add_part(pt, &part, err);
+    }
+    return status;
+}

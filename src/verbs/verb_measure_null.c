@@ -1,0 +1,104 @@
+/* verb_measure_null.c - theta of Gaussian noise stored in a dtype, once for each dtype
+ * and count. A thread that needs one another is computing waits for it. */
+#include "measure_core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct null_entry {
+    struct null_entry *next;
+    uint64_t count;
+    uint32_t dtype;
+    bool done;
+    double theta;
+    gg_error err;
+};
+
+void gg_measure_null_init(measure_null *m)
+{
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->ready, NULL);
+    m->list = NULL;
+}
+
+void gg_measure_null_free(measure_null *m)
+{
+    while (m->list) {
+        struct null_entry *next = m->list->next;
+        free(m->list);
+        m->list = next;
+    }
+    pthread_cond_destroy(&m->ready);
+    pthread_mutex_destroy(&m->lock);
+}
+
+/* Noise as the dtype would store it. A type that only an importance matrix can encode
+ * gets one that knows nothing: all columns weigh the same. */
+static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    bool blind = gg_encode_needs_imatrix(dtype);
+    if (!blind && !gg_can_encode(dtype)) return GG_OK;
+    uint8_t *blocks = malloc(n / info->block_elems * info->block_bytes);
+    if (!blocks) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    float ones[256];
+    for (size_t i = 0; i < 256; i++) ones[i] = 1;
+    gg_status st = gg_encode(dtype, x, blocks, n, info->block_elems, blind ? ones : NULL, err);
+    if (st == GG_OK) st = gg_decode(dtype, blocks, x, n, err);
+    free(blocks);
+    return st;
+}
+
+static gg_status simulate(uint32_t dtype, size_t count, double *theta, gg_error *err)
+{
+    size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
+    float *x = malloc(n * sizeof *x);
+    void *scratch = malloc(gg_measure_scratch(count));
+    gg_measure m = { 0 };
+    gg_status st = GG_OK;
+    if (!x || !scratch) {
+        st = gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    } else {
+        gg_gauss_fill(x, n, GG_NULL_SEED);
+        st = store(dtype, x, n, err);
+        if (st == GG_OK) gg_measure_values(x, count, scratch, &m);
+    }
+    free(x);
+    free(scratch);
+    *theta = m.theta;
+    return st;
+}
+
+static struct null_entry *find(const measure_null *m, uint32_t dtype, uint64_t count)
+{
+    struct null_entry *e = m->list;
+    while (e && (e->dtype != dtype || e->count != count)) e = e->next;
+    return e;
+}
+
+gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count, double *theta, gg_error *err)
+{
+    if (count > GG_NULL_MAX) count = GG_NULL_MAX;
+    *theta = 0;
+    if (count == 0) return GG_OK;
+    pthread_mutex_lock(&m->lock);
+    struct null_entry *e = find(m, dtype, count);
+    if (e) {
+        while (!e->done) pthread_cond_wait(&m->ready, &m->lock);
+    } else if ((e = calloc(1, sizeof *e)) != NULL) {
+        *e = (struct null_entry){ .next = m->list, .count = count, .dtype = dtype, .err = GG_ERROR_INIT };
+        m->list = e;
+        pthread_mutex_unlock(&m->lock);
+        double value;
+        simulate(dtype, (size_t)count, &value, &e->err);
+        pthread_mutex_lock(&m->lock);
+        e->theta = value;
+        e->done = true;
+        pthread_cond_broadcast(&m->ready);
+    }
+    if (!e) gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    else gg_error_merge(err, &e->err);
+    if (e) *theta = e->theta;
+    pthread_mutex_unlock(&m->lock);
+    return err->status;
+}
