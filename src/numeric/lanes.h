@@ -21,6 +21,16 @@ typedef struct nk_acc {
     nk_f64x4 half[2];
 } nk_acc;
 
+/* gcc 12 and clang; elsewhere kernels shuffle in plain loops */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define NK_SHUFFLE 1
+#endif
+#endif
+#ifndef NK_SHUFFLE
+#define NK_SHUFFLE 0
+#endif
+
 #define NK_EXPONENT 0x7f800000
 
 /* four floats, of any alignment, as floats or as doubles */

@@ -22,12 +22,10 @@
 #define DETAILS (OTHER + HAAR_TILE + 8)
 #define SCRATCH_FLOATS (DETAILS + HAAR_TILE + 16 * HAAR_TILE_LEVELS)
 
-/* Where a level's details start: room for 4096 >> level, on 8 floats. */
+/* A level's details: room for 4096 >> level and 8 more, finest first. */
 static float *details_of(float *scratch, unsigned level)
 {
-    size_t at = 0;
-    for (unsigned l = 1; l < level; l++) at += (HAAR_TILE >> l) + 8;
-    return scratch + DETAILS + at;
+    return scratch + DETAILS + HAAR_TILE - (2 * HAAR_TILE >> level) + 8 * (level - 1);
 }
 
 size_t purify_haar_scratch(void)
@@ -64,23 +62,14 @@ static size_t split_level(float *in, size_t nodes, float *out, float *detail)
     return nodes;
 }
 
-/* All levels of a tile: details in scratch; returns the node at the top. *plain says
- * whether the tile is full and finite. */
-static float split_tile(const float *x, size_t n, float *scratch, unsigned char *plain)
+/* All levels of a full tile of finite values: details in scratch; returns the node at
+ * the top. Anything not finite shows in the details' energies. */
+static float split_full(const float *x, float *scratch)
 {
-    float *leaves = scratch + LEAVES, *in = scratch + NODES, *out = scratch + OTHER;
-    const float *sound = purify_sound(x, n, leaves);
-    size_t nodes = n;
-    *plain = n == HAAR_TILE && sound == x;
-    if (n == HAAR_TILE) {
-        nodes = n / 2;
-        GG_PICK(nk_haar_split)(sound, nodes, in, details_of(scratch, 1));
-    } else {
-        if (sound != leaves) memcpy(leaves, x, n * sizeof *x);
-        nodes = split_level(leaves, nodes, in, details_of(scratch, 1));
-    }
+    float *in = scratch + NODES, *out = scratch + OTHER;
+    GG_PICK(nk_haar_split)(x, HAAR_TILE / 2, in, details_of(scratch, 1));
     for (unsigned level = 2; level <= HAAR_TILE_LEVELS; level++) {
-        nodes = split_level(in, nodes, out, details_of(scratch, level));
+        GG_PICK(nk_haar_split)(in, HAAR_TILE >> level, out, details_of(scratch, level));
         float *swap = in;
         in = out;
         out = swap;
@@ -88,11 +77,18 @@ static float split_tile(const float *x, size_t n, float *scratch, unsigned char 
     return in[0];
 }
 
-/* A tile is read in a burst and then worked on for long: ask for the next meanwhile. */
-static void prefetch_tile(const gg_purify *p, size_t tile, const float *x)
+/* The same for any tile. */
+static float split_any(const float *x, size_t n, float *scratch)
 {
-    if (tile + 1 >= p->tree.tiles) return;
-    for (size_t i = 0; i < HAAR_TILE; i += 16) __builtin_prefetch(x + i, 0, 2);
+    float *in = scratch + LEAVES, *out = scratch + NODES, *next = scratch + OTHER;
+    if (purify_sound(x, n, in) != in) memcpy(in, x, n * sizeof *x);
+    for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
+        n = split_level(in, n, out, details_of(scratch, level));
+        in = out;
+        out = next;
+        next = in;
+    }
+    return in[0];
 }
 
 static size_t tile_length(const gg_purify *p, size_t tile)
@@ -101,32 +97,54 @@ static size_t tile_length(const gg_purify *p, size_t tile)
     return p->elements - first < HAAR_TILE ? (size_t)(p->elements - first) : HAAR_TILE;
 }
 
+/* The next tile if it is full: memory can bring it while this one is worked on. */
+static const float *next_tile(const gg_purify *p, size_t tile, const float *x)
+{
+    return tile + 1 < p->tree.tiles && tile_length(p, tile + 1) == HAAR_TILE ? x + HAAR_TILE : NULL;
+}
+
 static size_t last_tile(const gg_purify *p, size_t part)
 {
     size_t end = (part + 1) * PART_TILES;
     return end < p->tree.tiles ? end : p->tree.tiles;
 }
 
-/* A plain tile's moments come for nothing: the mean is the top node over 64, and the
- * energy around it that of the details. */
+/* Energies of the levels of a split tile of n values; returns their sum. */
+static double tile_energies(size_t n, float *scratch, double *energy, const float *soon)
+{
+    double sum = 0;
+    for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
+        n = (n + 1) / 2;
+        energy[level] = GG_PICK(nk_energy)(details_of(scratch, level), n, level == 1 ? soon : NULL);
+        sum += energy[level];
+    }
+    return sum;
+}
+
+/* A plain tile (full, finite) has its moments for nothing: the mean is the top node over
+ * 64, the energy around it that of the details. */
 void purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch)
 {
     purify_slot *slot = &p->slot[part];
     for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
         const float *values = x + (uint64_t)tile * HAAR_TILE;
-        size_t n = tile_length(p, tile), nodes = n;
-        prefetch_tile(p, tile + 1, values + HAAR_TILE);
-        float top = split_tile(values, n, scratch, &p->tree.plain[tile]);
-        moments m = { n, (double)top / 64.0, 0 };
-        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
-            nodes = (nodes + 1) / 2;
-            double energy = GG_PICK(nk_energy)(details_of(scratch, level), nodes);
-            slot->energy[level] += energy;
-            m.m2 += energy;
+        size_t n = tile_length(p, tile);
+        double energy[HAAR_TILE_LEVELS + 1], m2 = INFINITY;
+        float top = 0;
+        if (n == HAAR_TILE) {
+            top = split_full(values, scratch);
+            m2 = tile_energies(n, scratch, energy, next_tile(p, tile, values));
+        }
+        moments m = { n, (double)top / 64.0, m2 };
+        p->tree.plain[tile] = isfinite(m2) != 0;
+        if (!isfinite(m2)) {
+            m = purify_moments(values, n, scratch + LEAVES);
+            top = split_any(values, n, scratch);
+            tile_energies(n, scratch, energy, NULL);
         }
         p->tree.sum[tile] = top;
-        if (!p->tree.plain[tile]) m = purify_moments(values, n, scratch + LEAVES);
         purify_merge(&slot->before, &m);
+        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) slot->energy[level] += energy[level];
     }
 }
 
@@ -158,7 +176,7 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
     size_t nodes = t->tiles;
     for (unsigned level = HAAR_TILE_LEVELS + 1; level <= t->levels; level++) {
         nodes = split_level(in, nodes, out, t->detail + t->first[level]);
-        energy[level] = GG_PICK(nk_energy)(t->detail + t->first[level], nodes);
+        energy[level] = GG_PICK(nk_energy)(t->detail + t->first[level], nodes, NULL);
         float *swap = in;
         in = out;
         out = swap;
@@ -167,9 +185,9 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
 
 /* What is removed of detail[0 .. n): all but those whose parent padding made. */
 static void damp_level(const haar_tree *t, unsigned level, float *detail, const float *parent, size_t n,
-                       removal *sums)
+                       removal *sums, const float *soon)
 {
-    GG_PICK(nk_haar_damp)(detail, parent, n, t->how[level], sums);
+    GG_PICK(nk_haar_damp)(detail, parent, n, t->how[level], sums, soon);
     if (n & 1) detail[n - 1] = 0.0f;
 }
 
@@ -186,7 +204,7 @@ static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
         memset(removed, 0, count * sizeof *removed);
         if (level < t->levels) {
             memcpy(removed, t->detail + t->first[level], count * sizeof *removed);
-            damp_level(t, level, removed, t->detail + t->first[level + 1], count, &unused);
+            damp_level(t, level, removed, t->detail + t->first[level + 1], count, &unused, NULL);
         }
         GG_PICK(nk_haar_merge)(in, removed, count, out);
         float *swap = in;
@@ -211,12 +229,13 @@ void purify_haar_join(gg_purify *p)
 }
 
 /* Details of a split tile to what is removed of them. */
-static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch, removal *sums)
+static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch, removal *sums,
+                      const float *soon)
 {
     const haar_tree *t = &p->tree;
     for (unsigned l = 1; l < HAAR_TILE_LEVELS; l++) {
         n = (n + 1) / 2;
-        damp_level(t, l, details_of(scratch, l), details_of(scratch, l + 1), n, sums);
+        damp_level(t, l, details_of(scratch, l), details_of(scratch, l + 1), n, sums, l == 1 ? soon : NULL);
     }
     float *top = details_of(scratch, HAAR_TILE_LEVELS);
     bool last = t->tiles == 1 || (tile == t->tiles - 1 && t->tiles % 2 == 1);
@@ -225,7 +244,7 @@ static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch,
         return;
     }
     const float *above = t->detail + t->first[HAAR_TILE_LEVELS + 1];
-    GG_PICK(nk_haar_damp)(top, above + tile / 2, 1, t->how[HAAR_TILE_LEVELS], sums);
+    GG_PICK(nk_haar_damp)(top, above + tile / 2, 1, t->how[HAAR_TILE_LEVELS], sums, NULL);
 }
 
 /* The removal from the top down to level 1; returns the nodes below the leaves. */
@@ -253,10 +272,10 @@ void purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
     for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
         float *values = x + (uint64_t)tile * HAAR_TILE, *d1 = details_of(scratch, 1), *leaves = scratch + LEAVES;
         size_t n = tile_length(p, tile);
-        prefetch_tile(p, tile + 1, values + HAAR_TILE);
-        double top = (double)split_tile(values, n, scratch, &t->plain[tile]), node = (double)t->sum[tile];
+        double top = (double)(t->plain[tile] ? split_full(values, scratch) : split_any(values, n, scratch));
+        double node = (double)t->sum[tile];
         removal sums = { 64.0 * node, node * node, (top - 64.0 * p->before.mean) * node };
-        damp_tile(p, tile, n, scratch, &sums);
+        damp_tile(p, tile, n, scratch, &sums, next_tile(p, tile, values));
         const float *nodes = merge_tile(t->sum[tile], n, scratch);
         if (t->plain[tile]) {
             GG_PICK(nk_haar_subtract)(nodes, d1, n / 2, values);

@@ -1,20 +1,12 @@
 /* k_fft_io.c - rows and spectra to vector lanes and back. */
 #include "../fft_core.h"
 
-#include <string.h>
-
-typedef uint32_t u32x8 __attribute__((vector_size(32)));
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define HAVE_SHUFFLE 1
-#endif
-#endif
+#include "../lanes.h"
 
 /* t[i][j] = t[j][i] */
 static inline void transpose(gg_f32x8 *t)
 {
-#ifdef HAVE_SHUFFLE
+#if NK_SHUFFLE
     gg_f32x8 u[8];
     for (int h = 0; h < 8; h += 4) {
         gg_f32x8 a = __builtin_shufflevector(t[h], t[h + 1], 0, 8, 1, 9, 4, 12, 5, 13);
