@@ -23,7 +23,7 @@ typedef struct grid_spec {
 } grid_spec;
 
 /* What the lists of each grid come to; build() stops there in any case. */
-enum { SIZE_2XXS = 119974, SIZE_2XS = 188794, SIZE_2S = 52301, SIZE_1S = 336330, SIZE_3XXS = 23337, SIZE_3S = 29341 };
+enum { SIZE_2XXS = 119974, SIZE_2XS = 188794, SIZE_2S = 52301, SIZE_1S = 90977, SIZE_3XXS = 23337, SIZE_3S = 29341 };
 #define MEMORY(name, size) static uint32_t cell_##name[CODES], list_##name[size]
 MEMORY(2xxs, SIZE_2XXS);
 MEMORY(2xs, SIZE_2XS);
@@ -36,7 +36,7 @@ static const grid_spec specs[GG_GRID_COUNT] = {
     { gg_iq2xxs_grid, NULL, 256, 2, 8, 17, cell_2xxs, list_2xxs, SIZE_2XXS },
     { gg_iq2xs_grid, NULL, 512, 2, 8, 17, cell_2xs, list_2xs, SIZE_2XS },
     { gg_iq2s_grid, NULL, 1024, 1, 8, 17, cell_2s, list_2s, SIZE_2S },
-    { gg_iq1s_grid, NULL, 2048, 3, -1, 1, cell_1s, list_1s, SIZE_1S },
+    { gg_iq1s_grid, NULL, 2048, 2, -1, 1, cell_1s, list_1s, SIZE_1S },
     { NULL, gg_iq3xxs_grid, 256, 2, 4, 8, cell_3xxs, list_3xxs, SIZE_3XXS },
     { NULL, gg_iq3s_grid, 512, 3, 1, 2, cell_3s, list_3s, SIZE_3S },
 };

@@ -133,9 +133,9 @@ static float fit_ternary(const gg_iq_map *map, octet *o, const plan *p)
         max = m > max ? m : max;
     }
     if (max < GG_GRID_TINY) return 0.0f;
-    /* The largest value on 0.9 .. 3.3: level 1 of a normal run is near its deviation. */
-    for (int t = 0; t <= 12; t++) {
-        const scalar_sums sum = run_points(NULL, o, p, max / (0.9f + 0.2f * (float)t));
+    /* The largest value on 0.9 .. 3.4: level 1 of a normal run is near its deviation. */
+    for (int t = 0; t <= 5; t++) {
+        const scalar_sums sum = run_points(NULL, o, p, max / (0.9f + 0.5f * (float)t));
         if (sum.xq > 0.0f && sum.qq > 0.0f && sum.xq * sum.xq > best * sum.qq) {
             scale = sum.xq / sum.qq;
             best = scale * sum.xq;
@@ -206,9 +206,11 @@ static void encode_iq1_m(const float *x, uint8_t *b, size_t nblocks, const float
             b[2 * h + 1] = (uint8_t)e[1].index[0];
             b[32 + h] = (uint8_t)(e[0].index[0] >> 8 | e[0].sign << 3 | e[1].index[0] >> 8 << 4 | e[1].sign << 7);
         }
-        for (int k = 0; k < 4; k++)
-            gg_store_u16(b + 48 + 2 * k, (uint16_t)(s[4 * k] | s[4 * k + 1] << 3 | s[4 * k + 2] << 6 |
-                                                    s[4 * k + 3] << 9 | (d >> 4 * k & 15) << 12));
+        for (unsigned k = 0; k < 4; k++) {
+            const uint8_t *run = s + 4 * k;
+            const unsigned scales = run[0] | (unsigned)run[1] << 3 | (unsigned)run[2] << 6 | (unsigned)run[3] << 9;
+            gg_store_u16(b + 48 + 2 * k, (uint16_t)(scales | (d >> 4 * k & 15) << 12));
+        }
         if (imatrix) imatrix += 256;
     }
 }

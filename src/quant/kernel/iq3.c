@@ -52,16 +52,16 @@ static void decode_iq3_s(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-/* Fifteen or so scales: the largest value of a run on level 15, 20 percent below it
- * (the grids are thin where many values are large) to 20 percent beyond it (a lone
- * large value then saturates, to the good of the others). */
+/* The largest value of a run goes on 10 .. 18 of 15: below it, because the grids are
+ * thin where many values are large; beyond it, because a lone large value may saturate
+ * to the good of the others. */
 static const fit_spec xxs_spec = {
     GG_GRID_3XXS, NULL, gg_iq3xxs_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.5f }, 0.25f, 0.0f,
-    0.5f, -0.5f, 7.0f, 4, true, 12.0f, 0.5f, 18.0f,
+    0.5f, -0.5f, 7.0f, 4, true, 10.0f, 2.0f, 18.0f,
 };
 static const fit_spec s_spec = {
     GG_GRID_3S, NULL, gg_iq3s_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f }, 1.0f, 0.0f,
-    0.5f, -0.5f, 7.0f, 4, false, 12.0f, 0.5f, 18.0f,
+    0.5f, -0.5f, 7.0f, 4, false, 10.0f, 2.0f, 18.0f,
 };
 
 static void encode_iq3_xxs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
