@@ -8,6 +8,7 @@
 
 #include "../base/cursor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,18 +67,31 @@ static bool as_it_was(const gg_plan *p, const gg_manifest *m, uint64_t shards)
     return shards == m->n_files && total == p->n;
 }
 
+/* Padding and trailing bytes that the manifest's layout has kept. */
+static gg_status odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir, gg_error *err)
+{
+    f->pads = layout->pads;
+    f->n_pads = layout->n_pads;
+    if (!layout->trailing) return GG_OK;
+    size_t size = strlen(dir) + strlen(layout->trailing) + 2;
+    f->trailing = malloc(size);
+    if (!f->trailing) return no_memory(err);
+    snprintf(f->trailing, size, "%s/%s", dir, layout->trailing);
+    f->trailing_bytes = layout->trailing_bytes;
+    return GG_OK;
+}
+
 static gg_status restore_files(gg_plan *p, const gg_manifest *m, const char *dir, gg_error *err)
 {
     size_t first = 0;
     for (size_t i = 0; i < m->n_files; i++) {
         gg_plan_file *f = &p->files[i];
         f->version = m->files[i].version;
-        f->layout = &m->files[i];
-        f->layout_dir = dir;
         f->first = first;
         f->n = m->files[i].n_tensors;
         first += f->n;
-        gg_status st = gg_meta_copy(&f->meta, i == 0 ? &m->meta : &m->files[i].meta, err);
+        gg_status st = odd_bytes(f, &m->files[i], dir, err);
+        if (st == GG_OK) st = gg_meta_copy(&f->meta, i == 0 ? &m->meta : &m->files[i].meta, err);
         if (st != GG_OK) return st;
     }
     return GG_OK;
@@ -134,11 +148,7 @@ static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, con
     gg_status st = gg_plan_one_file(p, output, m->version, &m->meta, err);
     if (st != GG_OK) return st;
     if (m->n_files > 1) delete_split_keys(&p->files->meta);
-    if (m->n_files == 1) {
-        p->files->layout = &m->files[0];
-        p->files->layout_dir = dir;
-    }
-    return GG_OK;
+    return m->n_files == 1 ? odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
 }
 
 gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,

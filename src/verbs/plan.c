@@ -51,6 +51,7 @@ void gg_plan_free(gg_plan *p)
     for (size_t i = 0; i < p->n; i++) free(p->tensors[i].parts);
     for (size_t i = 0; i < p->n_files; i++) {
         free(p->files[i].path);
+        free(p->files[i].trailing);
         gg_meta_free(&p->files[i].meta);
     }
     free(p->tensors);

@@ -35,8 +35,10 @@ typedef struct gg_plan_file {
     uint32_t version;
     gg_meta meta;                   /* owned */
     size_t first, n;                /* its tensors */
-    const gg_file_layout *layout;   /* odd padding and trailing bytes to restore, or NULL */
-    const char *layout_dir;         /* the organ directory that holds layout->trailing */
+    const gg_pad *pads;             /* odd padding to restore, not owned */
+    size_t n_pads;
+    char *trailing;                 /* file with bytes to append after the data, owned; NULL = none */
+    uint64_t trailing_at, trailing_bytes;
 } gg_plan_file;
 
 typedef struct gg_plan {

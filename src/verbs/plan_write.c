@@ -32,8 +32,8 @@ typedef struct writer {
  * a writer would put `want` zeros. Only the last may be shorter than that. */
 static const gg_pad *find_pad(const gg_plan_file *f, const gg_tensor *after, uint64_t want, bool last)
 {
-    for (size_t i = 0; f->layout && i < f->layout->n_pads; i++) {
-        const gg_pad *pad = &f->layout->pads[i];
+    for (size_t i = 0; i < f->n_pads; i++) {
+        const gg_pad *pad = &f->pads[i];
         bool here = after ? pad->after && pad->after_len == after->name_len && memcmp(pad->after, after->name, pad->after_len) == 0
                           : !pad->after;
         if (here) return pad->n == want || (last && pad->n < want) ? pad : NULL;
@@ -71,7 +71,7 @@ static gg_status plan_file(writer *w, size_t f, gg_error *err)
         if (pad) of->size -= want - pad->n;
     }
     free(list);
-    if (pf->layout && pf->layout->trailing) of->size += pf->layout->trailing_bytes;
+    of->size += pf->trailing_bytes;
     return st;
 }
 
@@ -129,18 +129,12 @@ static gg_status write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pad
 
 static gg_status write_trailing(const gg_plan_file *pf, const out_file *of, gg_error *err)
 {
-    size_t size = strlen(pf->layout_dir) + strlen(pf->layout->trailing) + 2;
-    char *path = malloc(size);
-    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(path, size, "%s/%s", pf->layout_dir, pf->layout->trailing);
-    int in = open(path, O_RDONLY | O_CLOEXEC);
-    uint64_t n = pf->layout->trailing_bytes;
+    int in = open(pf->trailing, O_RDONLY | O_CLOEXEC);
+    uint64_t n = pf->trailing_bytes;
     if (in < 0) gg_fail_errno(err, "cannot open the bytes that followed the model");
-    else gg_copy(in, 0, gg_output_fd(of->out), of->size - n, n, err);
+    else gg_copy(in, pf->trailing_at, gg_output_fd(of->out), of->size - n, n, err);
     if (in >= 0) close(in);
-    gg_at_file(err, path);
-    free(path);
-    return err->status;
+    return gg_at_file(err, pf->trailing);
 }
 
 /* Everything of a file but tensor data. */
@@ -157,7 +151,7 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
         want = pad_after(t, of->alignment);
         st = write_pad(fd, of->data_start + t->offset + t->bytes, want, find_pad(pf, t, want, i + 1 == pf->n), err);
     }
-    if (st == GG_OK && pf->layout && pf->layout->trailing) st = write_trailing(pf, of, err);
+    if (st == GG_OK && pf->trailing_bytes) st = write_trailing(pf, of, err);
     return st;
 }
 
