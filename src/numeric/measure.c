@@ -46,11 +46,10 @@ static void from_histogram(uint64_t *count, double n, gg_measure *out)
 }
 
 /* C: std / mean of the gaps. Their mean is range / (n - 1) whatever the values. */
-static double gap_cv(const float *x, size_t n, double range, nk_key *keys, nk_key *tmp)
+static double gap_cv(const float *x, size_t n, nk_range r, nk_key *keys, nk_key *tmp)
 {
-    double gaps = (double)(n - 1), mean = range / gaps;
-    GG_PICK(nk_keys)(x, n, keys);
-    double sum = GG_PICK(nk_gaps)(gg_sort_keys(keys, n, tmp), n, mean);
+    double gaps = (double)(n - 1), mean = ((double)r.max - (double)r.min) / gaps;
+    double sum = GG_PICK(nk_gaps)(gg_sort_values(x, n, r.min, r.max, keys, tmp), n, mean);
     return sqrt(sum / gaps) / mean;
 }
 
@@ -79,7 +78,7 @@ static void measure_finite(const float *x, size_t n, nk_key *keys, nk_key *tmp, 
     if (m2 > 0) out->kurtosis = m4 / (m2 * m2) - 3.0;
     GG_PICK(nk_histogram)(x, n, out->min, range, count);
     from_histogram(count, (double)n, out);
-    out->cv = gap_cv(x, n, range, keys, tmp);
+    out->cv = gap_cv(x, n, r, keys, tmp);
     out->theta = gg_theta(out->entropy, out->kurtosis, out->cv);
     out->signal = sin(out->theta * (3.14159265358979323846 / 180.0));
 }

@@ -35,6 +35,8 @@ GG_DECLARE_KF(void, nk_histogram, (const float *x, size_t n, double min, double 
 /* Float bits to keys that sort as the values do, and back. May be in place. */
 GG_DECLARE_KF(void, nk_keys, (const float *x, size_t n, nk_key *keys));
 GG_DECLARE_KF(void, nk_unkeys, (const nk_key *keys, size_t n, float *x));
+/* bin[i] = trunc((x[i] - min) scale), in float32. */
+GG_DECLARE_KF(void, nk_bins, (const float *x, size_t n, float min, float scale, int32_t *bin));
 /* Sum of (gap - mean_gap)^2 over the n - 1 gaps of n sorted keys. */
 GG_DECLARE_KF(double, nk_gaps, (const nk_key *keys, size_t n, double mean_gap));
 

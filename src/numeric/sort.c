@@ -1,45 +1,47 @@
 /* sort.c - radix sort of floats by their bits. */
 #include "sort.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Three passes over 32 bits, least significant digit first. */
+/* Least significant digit first: 11, 11 and 10 bits. */
 #define DIGITS 3
-#define RADIX 2048u
-static const unsigned shift_of[DIGITS] = { 0, 11, 22 };
+#define BITS 11
+#define RADIX (1u << BITS)
 
-static void count_digits(const nk_key *keys, size_t n, size_t count[DIGITS][RADIX])
-{
-    memset(count, 0, DIGITS * sizeof count[0]);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t k = keys[i];
-        count[0][k & (RADIX - 1)]++;
-        count[1][k >> 11 & (RADIX - 1)]++;
-        count[2][k >> 22]++;
-    }
-}
+/* From so many values on, three passes over all of memory lose to one that spreads them
+ * over equal bins of their range, and passes over each bin, in cache: there the
+ * top digit is mostly the same, and costs nothing. */
+#define SPREAD_FROM ((size_t)1 << 21)
+#define BINS 4096
+#define RUN 512
+#define SMALL 96
 
 /* Counts to places. False if one digit holds all: the pass would move nothing. */
-static int places(size_t *count, size_t n)
+static bool places(size_t *count, size_t n)
 {
     size_t at = 0;
     for (size_t d = 0; d < RADIX; d++) {
         size_t c = count[d];
-        if (c == n) return 0;
+        if (c == n) return false;
         count[d] = at;
         at += c;
     }
-    return 1;
+    return true;
 }
 
 nk_key *gg_sort_keys(nk_key *keys, size_t n, nk_key *tmp)
 {
-    size_t count[DIGITS][RADIX];
-    if (n < 2) return keys;
-    count_digits(keys, n, count);
+    size_t count[DIGITS][RADIX] = { { 0 } };
+    for (size_t i = 0; i < n; i++) {
+        uint32_t k = keys[i];
+        count[0][k & (RADIX - 1)]++;
+        count[1][k >> BITS & (RADIX - 1)]++;
+        count[2][k >> 2 * BITS]++;
+    }
     for (int pass = 0; pass < DIGITS; pass++) {
         size_t *at = count[pass];
-        unsigned shift = shift_of[pass];
+        unsigned shift = BITS * (unsigned)pass;
         if (!places(at, n)) continue;
         for (size_t i = 0; i < n; i++) tmp[at[keys[i] >> shift & (RADIX - 1)]++] = keys[i];
         nk_key *swap = keys;
@@ -49,14 +51,59 @@ nk_key *gg_sort_keys(nk_key *keys, size_t n, nk_key *tmp)
     return keys;
 }
 
-nk_key *gg_sort_few(nk_key *keys, size_t n, nk_key *tmp)
+static void insertion(nk_key *keys, size_t n)
 {
-    if (n > 96) return gg_sort_keys(keys, n, tmp);
     for (size_t i = 1; i < n; i++) {
         uint32_t key = keys[i];
         size_t j = i;
         for (; j > 0 && keys[j - 1] > key; j--) keys[j] = keys[j - 1];
         keys[j] = key;
+    }
+}
+
+nk_key *gg_sort_few(nk_key *keys, size_t n, nk_key *tmp)
+{
+    if (n > SMALL) return gg_sort_keys(keys, n, tmp);
+    insertion(keys, n);
+    return keys;
+}
+
+/* Spread x over bins[], the places of its BINS bins; with keys NULL only count. */
+static void spread(const float *x, size_t n, float min, float scale, size_t *bins, nk_key *keys)
+{
+    int32_t bin[RUN];
+    nk_key key[RUN];
+    for (size_t i = 0; i < n; i += RUN) {
+        size_t run = n - i < RUN ? n - i : RUN;
+        GG_PICK(nk_bins)(x + i, run, min, scale, bin);
+        if (keys) GG_PICK(nk_keys)(x + i, run, key);
+        for (size_t j = 0; j < run && !keys; j++) bins[bin[j]]++;
+        for (size_t j = 0; j < run && keys; j++) keys[bins[bin[j]]++] = key[j];
+    }
+}
+
+nk_key *gg_sort_values(const float *x, size_t n, float min, float max, nk_key *keys, nk_key *tmp)
+{
+    /* rounding is monotonic, so bins are in order; the last one has room for it */
+    float scale = (float)(BINS - 2) / (max - min);
+    if (n < SPREAD_FROM || !isfinite(scale) || !(scale > 0)) {
+        GG_PICK(nk_keys)(x, n, keys);
+        return gg_sort_keys(keys, n, tmp);
+    }
+    size_t bins[BINS] = { 0 }, start = 0;
+    spread(x, n, min, scale, bins, NULL);
+    for (size_t b = 0; b < BINS; b++) {
+        size_t size = bins[b];
+        bins[b] = start;
+        start += size;
+    }
+    spread(x, n, min, scale, bins, tmp);
+    start = 0;
+    for (size_t b = 0; b < BINS; b++) { /* bins[] are the ends now */
+        size_t size = bins[b] - start;
+        nk_key *from = tmp + start;
+        if (size && gg_sort_few(from, size, keys + start) == from) memcpy(keys + start, from, size * sizeof *from);
+        start = bins[b];
     }
     return keys;
 }

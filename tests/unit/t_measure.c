@@ -126,6 +126,21 @@ static void definitions(void)
     }
 }
 
+/* So many values that they are sorted by another way; heavy tails, and a NaN. */
+static void many(void)
+{
+    enum { N = (1 << 21) + 5 };
+    float *x = gaussian(N, 8);
+    for (size_t i = 0; i < N; i += 3) x[i] *= x[i] * x[i] * x[i] * x[i];
+    check_plain(x, N);
+    gg_gauss_fill(x, N, 9);
+    gg_measure m = measure(x, N - 1), bad;
+    x[N - 1] = NAN;
+    bad = measure(x, N);
+    T_CHECK(bad.nonfinite == 1 && memcmp(&bad.mean, &m.mean, sizeof m - offsetof(gg_measure, mean)) == 0);
+    free(x);
+}
+
 static void few_values(void)
 {
     float x[8] = { 2.5f, 2.5f, 2.5f, 2.5f, 2.5f, 2.5f, 2.5f, 2.5f };
@@ -321,6 +336,7 @@ static const t_case cases[] = {
     { "uniform", uniform },
     { "Gaussian", gaussian_noise },
     { "against the definitions", definitions },
+    { "millions", many },
     { "none, one, equal, two-valued, extreme", few_values },
     { "NaN and infinities are left out", nonfinite },
     { "scores and theta", scores },

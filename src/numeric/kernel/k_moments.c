@@ -121,6 +121,11 @@ void GG_K(nk_histogram)(const float *x, size_t n, double min, double range, uint
     }
 }
 
+void GG_K(nk_bins)(const float *x, size_t n, float min, float scale, int32_t *bin)
+{
+    for (size_t i = 0; i < n; i++) bin[i] = (int32_t)((x[i] - min) * scale);
+}
+
 /* Negative floats order backwards: flip all their bits; for others the sign. */
 void GG_K(nk_keys)(const float *x, size_t n, nk_key *keys)
 {
