@@ -1,0 +1,99 @@
+# lib.sh - what the command-line tests share. Each begins with
+#     . "$(dirname "$0")/lib.sh"
+# which goes to the top of the tree, makes the scratch folder $T (gone at the end)
+# and sets BIN (the tools), D (tests/data) and LAB (the small models); each ends
+# with `finish`. Needs a POSIX shell and the usual utilities; jq only if there.
+set -u
+NAME=$(basename "$0")
+cd "$(dirname "$0")/../.." || exit 1
+BIN=${BIN:-build/bin}
+case $BIN in /*) ;; *) BIN=$PWD/$BIN ;; esac
+D=tests/data
+LAB=$D/lab
+# shellcheck disable=SC2034
+TAB=$(printf '\t')
+T=$(mktemp -d "${TMPDIR:-/tmp}/$NAME.XXXXXX") || exit 1
+trap 'chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
+trap 'exit 130' INT TERM HUP
+PATH=$BIN:$PATH
+export PATH BIN T D LAB
+LC_ALL=C
+export LC_ALL
+passed=0
+failed=0
+
+ok() {
+    passed=$((passed + 1))
+}
+
+bad() {
+    failed=$((failed + 1))
+    echo "FAIL $NAME: $1"
+}
+
+# check WHAT COMMAND...: it must succeed. Its output is in $T/out and $T/err.
+check() {
+    check_exit 0 "$@"
+}
+
+# check_exit STATUS WHAT COMMAND...
+check_exit() {
+    want=$1 what=$2
+    shift 2
+    "$@" > "$T/out" 2> "$T/err"
+    got=$?
+    if [ $got = "$want" ]; then
+        ok
+    else
+        bad "$what: exit $got, $want wanted"
+        head -n 3 "$T/err"
+    fi
+}
+
+# check_error STATUS TEXT WHAT COMMAND...: that exit, nothing on stdout, and exactly
+# one line on stderr, which begins with a tool's name and contains TEXT.
+check_error() {
+    want=$1 text=$2 what=$3
+    shift 3
+    "$@" > "$T/out" 2> "$T/err"
+    got=$?
+    if [ $got != "$want" ]; then bad "$what: exit $got, $want wanted: $(head -n 1 "$T/err")"
+    elif [ -s "$T/out" ]; then bad "$what: something on stdout"
+    elif ! one_line "$T/err"; then bad "$what: not one line on stderr"; head -n 3 "$T/err"
+    elif ! grep -qF -e "$text" "$T/err"; then bad "$what: no '$text' in: $(cat "$T/err")"
+    else ok
+    fi
+}
+
+# Is it exactly one line, of the form "organ-NAME: ..."?
+one_line() {
+    { IFS= read -r line1 && ! IFS= read -r line2 && [ -z "$line2" ]; } < "$1" || return 1
+    case $line1 in organ-*": "*) ;; *) return 1 ;; esac
+}
+
+check_same() {
+    if cmp -s "$1" "$2"; then ok; else bad "$3: $1 and $2 differ"; fi
+}
+
+# Same names and same bytes in two folders.
+check_same_dir() {
+    if diff -r "$1" "$2" > "$T/diff" 2>&1; then ok; else bad "$3"; head -n 3 "$T/diff"; fi
+}
+
+check_absent() {
+    if [ -e "$1" ] || [ -L "$1" ]; then bad "$2: $1 is there"; else ok; fi
+}
+
+check_text() {
+    if [ "$1" = "$2" ]; then ok; else bad "$3: '$1', '$2' wanted"; fi
+}
+
+have() {
+    command -v "$1" > /dev/null 2>&1
+}
+
+finish() {
+    echo "$NAME: $passed passed, $failed failed"
+    [ $failed -eq 0 ]
+    exit
+}
