@@ -48,12 +48,16 @@ GG_DECLARE_KF(bool, nk_fft_run, (const fft_core *core, fft_point *a, fft_point *
 
 /* Find the lanes' scales from `count` rows of n values. */
 GG_DECLARE_KF(void, nk_fft_lanes, (fft_lanes * lanes, const float *rows, size_t n, size_t count));
-GG_DECLARE_KF(void, nk_fft_load, (const fft_lanes *lanes, const float *rows, size_t n, size_t count, fft_point *z));
-GG_DECLARE_KF(void, nk_fft_spectra, (const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *spectra));
+GG_DECLARE_KF(void, nk_fft_load,
+              (const fft_lanes *lanes, const float *rows, size_t n, size_t count, fft_point *z));
+GG_DECLARE_KF(void, nk_fft_spectra,
+              (const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *spectra));
 /* Load the packed spectrum with re and im swapped: the forward transform is then the
  * inverse, swapped again, which nk_fft_store undoes (and scales by 1 / n). */
-GG_DECLARE_KF(void, nk_fft_load_spectra, (const fft_lanes *lanes, const float *spectra, size_t n, size_t count, fft_point *z));
-GG_DECLARE_KF(void, nk_fft_store, (const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *rows));
+GG_DECLARE_KF(void, nk_fft_load_spectra,
+              (const fft_lanes *lanes, const float *spectra, size_t n, size_t count, fft_point *z));
+GG_DECLARE_KF(void, nk_fft_store,
+              (const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *rows));
 
 /* out[k] = in[k] w[k] or its conjugate; w is {re, im} pairs. May be in place. */
 GG_DECLARE_KF(void, nk_fft_multiply, (fft_point * out, const fft_point *in, const float *w, size_t n));

@@ -13,7 +13,10 @@ static gg_status check(uint64_t elements, uint64_t row, double strength, gg_erro
         gg_fail(err, GG_EUSAGE, "purification strength %g is not in 0..1", strength);
         return gg_fix(err, "give a strength from 0 (nothing) to 1");
     }
-    if (row == 0 || elements % row) return gg_fail(err, GG_EUSAGE, "rows of %llu values do not divide %llu", (unsigned long long)row, (unsigned long long)elements);
+    if (row == 0 || elements % row) {
+        return gg_fail(err, GG_EUSAGE, "rows of %llu values do not divide %llu", (unsigned long long)row,
+                       (unsigned long long)elements);
+    }
     if (elements > SIZE_MAX / sizeof(float)) return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
     return GG_OK;
 }

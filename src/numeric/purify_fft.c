@@ -15,7 +15,10 @@
 
 gg_status purify_fft_init(gg_purify *p, gg_error *err)
 {
-    if (p->row > SIZE_MAX / 1024) return gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values are too long to filter", (unsigned long long)p->row);
+    if (p->row > SIZE_MAX / 1024) {
+        return gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values are too long to filter",
+                       (unsigned long long)p->row);
+    }
     p->plan = gg_fft_plan_new((size_t)p->row, err);
     if (!p->plan) return err->status;
     uint64_t batch = GG_FFT_BATCH * p->row;

@@ -92,7 +92,8 @@ static void inverse(void)
         double e = round_trip_error(n, n % 3 ? 3 : ROWS);
         T_CHECKF(e < 1e-6, "length %zu: error %g", n, e);
     }
-    static const size_t more[] = { 1009, 2039, 3583, 3584, 4093, 4095, 4096, 4099, 8192, 11008, 14336, 18944, 28672, 65537 };
+    static const size_t more[] = { 1009, 2039, 3583, 3584, 4093, 4095, 4096, 4099,
+                                   8192, 11008, 14336, 18944, 28672, 65537 };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         double e = round_trip_error(more[i], 17);
         T_CHECKF(e < 1e-6, "length %zu: error %g", more[i], e);

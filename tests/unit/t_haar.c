@@ -95,7 +95,8 @@ static void check_kept(gg_purify_method method, size_t n, size_t row, double str
     const char *what = method == GG_PURIFY_FFT ? "fft" : "haar";
     T_CHECKF(fabs(b.mean - a.mean) <= 1e-5 * a.std, "%s %zu: %g", what, n, (b.mean - a.mean) / a.std);
     T_CHECKF(fabs(b.std / a.std - 1) <= 1e-5, "%s %zu: %g", what, n, b.std / a.std - 1);
-    T_CHECKF(fabs(r.rel_l2 - sqrt(change / size)) <= 1e-3 * r.rel_l2 + 1e-7, "%s %zu: %g %g", what, n, r.rel_l2, sqrt(change / size));
+    double rel = sqrt(change / size);
+    T_CHECKF(fabs(r.rel_l2 - rel) <= 1e-3 * rel + 1e-7, "%s %zu: %g %g", what, n, r.rel_l2, rel);
     T_CHECK(r.nonfinite == (bad ? 3 : 0) && r.energy_kept <= 1 && r.energy_kept > 0 && r.rel_l2 > 0);
     T_CHECK(fabs(r.mean - a.mean) <= 1e-5 * a.std && fabs(r.std / a.std - 1) <= 1e-5);
     free(x), free(y);
@@ -180,7 +181,7 @@ static double gain(double (*signal)(double), gg_purify_method method, double str
     return after - before;
 }
 
-/* Measured: 8.1, 8.1 and 0.8 dB; 9 dB, in noise of about the signal's power. */
+/* Measured: 8.1, 8.2, 0.8 and 10.6 dB, in noise of about the signal's power. */
 static void denoise(void)
 {
     double g = gain(weierstrass, GG_PURIFY_HAAR, 1);
@@ -225,7 +226,9 @@ static void refusals(void)
     } bad[] = { { 4, 4, -0.1 }, { 4, 4, 1.1 }, { 4, 4, NAN }, { 4, 3, 0.5 }, { 4, 0, 0.5 } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         gg_error err = GG_ERROR_INIT;
-        T_CHECK(gg_purify_values(GG_PURIFY_HAAR, x, bad[i].elements, bad[i].row, bad[i].strength, &r, &err) == GG_EUSAGE);
+        gg_purify_method method = GG_PURIFY_HAAR;
+        gg_status status = gg_purify_values(method, x, bad[i].elements, bad[i].row, bad[i].strength, &r, &err);
+        T_CHECK(status == GG_EUSAGE);
         T_CHECK(err.status == GG_EUSAGE && err.what[0]);
     }
     gg_purify_free(NULL);

@@ -1,7 +1,7 @@
 /* k_fft_io.c - rows and spectra to vector lanes and back. */
 #include "../fft_core.h"
 
-#include "../lanes.h"
+#include "../nlanes.h"
 
 /* t[i][j] = t[j][i] */
 static inline void transpose(gg_f32x8 *t)

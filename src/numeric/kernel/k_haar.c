@@ -1,7 +1,7 @@
 /* k_haar.c - one scale of the Haar transform, damping, and what follows it. */
 #include "../haar_core.h"
 
-#include "../lanes.h"
+#include "../nlanes.h"
 
 #define ROOT_HALF 0.707106781186547524f
 

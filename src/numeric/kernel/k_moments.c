@@ -1,5 +1,5 @@
 /* k_moments.c - sums, range, histogram and gaps: one pass each over the values. */
-#include "../lanes.h"
+#include "../nlanes.h"
 
 static uint32_t bits_of(float x)
 {

@@ -1,6 +1,6 @@
 /* k_pairs.c - sums over two arrays: Pearson's r and the comparison of models.
  * A pair with a non-finite side counts as two zeros, without a branch. */
-#include "../lanes.h"
+#include "../nlanes.h"
 
 static uint32_t bits_of(float x)
 {

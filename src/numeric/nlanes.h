@@ -1,12 +1,12 @@
-/* lanes.h - eight double lanes for the kernels, as two vectors of four.
+/* nlanes.h - eight double lanes for the kernels, as two vectors of four.
  *
  * Value i of a run goes to lane i mod 8; the lanes are folded in one fixed tree. Explicit
  * vectors, because compilers do not dare to vectorise these loops by themselves.
  * Everything is a macro or works through pointers: vectors as arguments would warn
  * about their ABI below AVX.
  */
-#ifndef GG_LANES_H
-#define GG_LANES_H
+#ifndef GG_NLANES_H
+#define GG_NLANES_H
 
 #include "nkernel.h"
 
