@@ -1,0 +1,65 @@
+#!/bin/sh
+# malformed.sh - 772 broken or odd files, each by name and on stdin: refused with
+# exit 3 and one line on stderr that names the tool and the file, or, where the
+# reference reads them and their data is there, accepted and rebuilt byte for byte.
+# Each run has SECONDS_MAX seconds and 64 MiB of address space (SANITIZED=1: no such
+# limit, since a sanitizer reserves terabytes).
+. "$(dirname "$0")/lib.sh"
+: "${SECONDS_MAX:=1}"
+UNPACK=${B:-$BIN/..}/test/unpack
+"$UNPACK" $D/malformed.tsv $D/malformed.pack "$T/m" || { bad "unpack"; finish; }
+limit() { timeout "$SECONDS_MAX" "$@"; }
+have timeout || limit() { "$@"; }
+
+# verdict STATUS FILE WHAT: of the run that left $T/err
+refused() {
+    if [ "$1" != 3 ]; then bad "$3: exit $1, 3 wanted"
+    elif ! one_line "$T/err"; then bad "$3: not one line on stderr"
+    else
+        case $line1 in
+        "organ-extract: $2: "*) ok ;;
+        *) bad "$3: the line does not name the file: $line1" ;;
+        esac
+    fi
+}
+
+# By name and by pipe, all the way there and back.
+rebuilt() {
+    rm -rf "$T/d" "$T/d2" "$T/b.gguf" "$T/b2.gguf"
+    limit organ-extract -q -j 1 "$1" --output "$T/d" 2> "$T/err" &&
+        limit organ-assemble -q -j 1 "$T/d" --output "$T/b.gguf" 2>> "$T/err" && cmp -s "$1" "$T/b.gguf" &&
+        limit organ-extract -q -j 1 - --output "$T/d2" < "$1" 2>> "$T/err" &&
+        limit organ-assemble -q -j 1 "$T/d2" --output "$T/b2.gguf" 2>> "$T/err" && cmp -s "$1" "$T/b2.gguf"
+}
+
+one() {
+    f=$T/m/$1
+    limit organ-extract "$f" --list > "$T/out" 2> "$T/err"
+    status=$?
+    if [ "$2" = accept ]; then
+        if [ $status != 0 ]; then bad "$1: exit $status, accepted wanted: $(head -n 1 "$T/err")"; else ok; fi
+        if rebuilt "$f"; then ok; else bad "$1: not rebuilt: $(head -n 1 "$T/err")"; fi
+    else
+        refused $status "$f" "$1"
+    fi
+    limit organ-extract - --list < "$f" > "$T/out" 2> "$T/err"
+    status=$?
+    # On a pipe there are no other shards: one is read as a plain file.
+    if [ "$2" = accept ] || [ "$3" = split-loader-reject ]; then
+        if [ $status != 0 ]; then bad "$1 on stdin: exit $status, accepted wanted: $(head -n 1 "$T/err")"; else ok; fi
+    else
+        refused $status "<stdin>" "$1 on stdin"
+    fi
+}
+
+[ -n "${SANITIZED:-}" ] || ulimit -v 65536 2> /dev/null
+n=0
+{
+    read -r header
+    while IFS=$TAB read -r name offset size meta full advice want rest; do
+        n=$((n + 1))
+        one "$name" "$want" "$advice"
+    done
+} < $D/malformed.tsv
+check_text $n 772 "files read"
+finish

@@ -1,0 +1,136 @@
+#!/bin/sh
+# roundtrip.sh - extract and assemble give every model back byte for byte: by name,
+# through pipes, with experts split, over an organ stream; the selection options;
+# the list as TSV and JSON; the same bytes for any number of threads.
+. "$(dirname "$0")/lib.sh"
+VERSE=$LAB/lab-verse-q4_k_m.gguf
+
+there_and_back() {
+    rm -rf "$T/d" "$T/m.gguf"
+    check "$1: extract" organ-extract "$1" --output "$T/d"
+    check "$1: assemble" organ-assemble "$T/d" --output "$T/m.gguf"
+    check_same "$1" "$T/m.gguf" "$1: rebuilt"
+}
+
+through_pipes() {
+    rm -rf "$T/d" "$T/m2.gguf"
+    (cd "$T" && cat "$OLDPWD/$1" | organ-extract --model - --output d && organ-assemble --dir d --output m2.gguf) 2> "$T/err"
+    if [ $? = 0 ] && cmp -s "$1" "$T/m2.gguf"; then ok; else bad "$1: through pipes: $(head -n 1 "$T/err")"; fi
+}
+
+for f in $D/gguf/*.gguf $LAB/*.gguf; do
+    case $f in
+    */big-endian-v3.gguf | */v1-by-hand.gguf)
+        check_error 3 "$f" "$f is refused" organ-extract "$f" --list
+        continue ;;
+    */x-0000*) ;; # a split set: in shards.sh; one shard on a pipe is a plain file
+    *) there_and_back "$f" ;;
+    esac
+    through_pipes "$f"
+done
+
+# The list: a header line, a line a tensor, the same rows in JSON.
+check "list" organ-extract $VERSE --list
+check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}role${TAB}dtype${TAB}dims${TAB}elements${TAB}bytes${TAB}offset" "header line"
+cp "$T/out" "$T/list.tsv"
+tensors=$(($(wc -l < "$T/list.tsv") - 1))
+check "list of a pipe" sh -c "cat $VERSE | organ-extract - --list"
+check_same "$T/out" "$T/list.tsv" "list by name and on a pipe"
+check "json list" organ-extract $VERSE --list --json
+cp "$T/out" "$T/list.json"
+check_text "$(wc -l < "$T/list.json" | tr -d ' ')" "$tensors" "rows of the json list"
+if have jq; then
+    jq -r '[.name, .class, (.block // "-"), .role, .dtype, (.dims | map(tostring) | join("x")), .elements, .bytes, .offset] | @tsv' < "$T/list.json" > "$T/back.tsv"
+    sed 1d "$T/list.tsv" > "$T/rows.tsv"
+    check_same "$T/back.tsv" "$T/rows.tsv" "json and TSV say the same"
+fi
+for f in kv-only names-odd names-not-utf8 dims-0; do
+    check "$f: json list" organ-extract $D/gguf/$f.gguf --list --json
+    if have jq; then check "$f: json is json" jq -e . "$T/out"; fi
+    organ-extract -q $D/gguf/$f.gguf --list > "$T/out"
+    check_text "$(awk -F '\t' 'NF != 9' "$T/out" | wc -l | tr -d ' ')" 0 "$f: nine columns a row"
+done
+
+# Organ directories do not depend on the number of threads or on the way in.
+organ-extract -j 1 $VERSE --output "$T/j1" 2> "$T/err"
+organ-extract -j 4 $VERSE --output "$T/j4" 2> "$T/err"
+check_same_dir "$T/j1" "$T/j4" "the same folder for -j 1 and -j 4"
+organ-extract - --output "$T/jp" < $VERSE 2> "$T/err"
+check "the pipe's folder differs in its source only" sh -c "diff -r $T/j1 $T/jp | grep '^[<>]' | grep -v '\"source\":' | grep . && exit 1 || exit 0"
+organ-assemble -j 1 "$T/j1" --output "$T/j1.gguf"
+organ-assemble -j 4 "$T/j1" --output "$T/j4.gguf"
+check_same "$T/j1.gguf" "$T/j4.gguf" "assembled with -j 1 and -j 4"
+check_same "$T/j1.gguf" $VERSE "assembled is the model"
+# A directory is a model like any other: a copy of it is the same directory.
+check "a directory as the model" organ-extract "$T/j1" --output "$T/copy"
+check "assemble the copy" organ-assemble "$T/copy" --output "$T/copy.gguf"
+check_same "$T/copy.gguf" $VERSE "the copy of a directory"
+
+# Organ streams: the concatenation of the records, and back.
+organ-extract $VERSE --output - > "$T/stream" 2> "$T/err"
+for t in $(sed -n 's/.*"file": "\([a-z]*\/[^"]*\.bin\)".*/\1/p' "$T/j1/manifest.json"); do cat "$T/j1/$t"; done > "$T/cat"
+check_same "$T/stream" "$T/cat" "an organ stream is its records, one after another"
+check "a stream into a directory" sh -c "cat $T/stream | organ-extract - --output $T/ds"
+check_same_dir "$T/j1/organs" "$T/ds/organs" "records that went through a stream"
+check_same_dir "$T/j1/skeleton" "$T/ds/skeleton" "records that went through a stream"
+check "a stream through a stream" sh -c "organ-extract - --output - < $T/stream > $T/stream2"
+check_same "$T/stream" "$T/stream2" "a stream through a stream"
+check "a stream listed" organ-extract - --list < "$T/stream"
+cut -f 1-8 "$T/out" > "$T/a"
+cut -f 1-8 "$T/list.tsv" > "$T/b"
+check_same "$T/a" "$T/b" "the list of a stream"
+cp "$T/stream" "$T/stream.bin"
+check "a file of records listed" organ-extract "$T/stream.bin" --list
+head -c 1000000 "$T/stream" > "$T/cut.bin"
+check_exit 3 "a stream cut short" organ-extract - --list < "$T/cut.bin"
+if one_line "$T/err"; then ok; else bad "a stream cut short: one line"; fi
+check_error 3 "cut" "a file of records cut short" organ-extract "$T/cut.bin" --list
+check_exit 3 "a stream cut short into a directory" organ-extract - --output "$T/cutdir" < "$T/cut.bin"
+check_absent "$T/cutdir" "after a cut stream"
+
+# Selection.
+names() { organ-extract "$@" --list 2> "$T/err" | sed 1d | cut -f 1; }
+want() { awk -F '\t' "NR > 1 && ($1) { print \$1 }" "$T/list.tsv"; }
+select_is() { # WHAT AWK-CONDITION OPTIONS...
+    what=$1 cond=$2
+    shift 2
+    names $VERSE "$@" > "$T/a"
+    want "$cond" > "$T/b"
+    check_same "$T/a" "$T/b" "selection $what"
+    check_text "$(test -s "$T/b" && echo some)" some "selection $what is not empty"
+}
+select_is "--type organ" '$2 == "organ"' --type organ
+select_is "--type organs,embed" '$2 == "organ" || $2 == "embed"' --type organs,embed
+select_is "--type=norm" '$2 == "norm"' --type=norm
+select_is "--layers 1-2" '$3 == "1" || $3 == "2"' --layers 1-2
+select_is "--layers 0,3" '$3 == "0" || $3 == "3"' --layers 0,3
+select_is "--type and --layers" '$2 == "skeleton" && $3 == "2"' --type skeleton --layers 2
+select_is "--tensors" '$1 ~ /ffn_up|^output/' --tensors '*ffn_up*,output*'
+select_is "--tensors [..]" '$1 ~ /^blk\.[13]\.attn_q\./' --tensors 'blk.[13].attn_q.*'
+want '$3 == "1"' > "$T/names"
+select_is "--names-from FILE" '$3 == "1"' --names-from "$T/names"
+cp "$T/list.tsv" "$T/whole"
+awk -F '\t' 'NR == 1 || $2 == "embed"' "$T/list.tsv" > "$T/table"
+select_is "--names-from a table" '$2 == "embed"' --names-from "$T/table"
+organ-extract $VERSE --list --names-from - < "$T/table" 2> "$T/err" > "$T/out"
+check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" "$(sed 1d "$T/table" | wc -l | tr -d ' ')" "--names-from -"
+organ-extract -q $D/gguf/names-odd.gguf --list > "$T/odd"
+check "names with escapes come back" organ-extract $D/gguf/names-odd.gguf --list --names-from "$T/odd"
+check_text "$(awk -F '\t' '$1 != ""' "$T/out" | wc -l)" "$(awk -F '\t' '$1 != ""' "$T/odd" | wc -l)" "all odd names are found again"
+check_error 1 "no tensor is selected" "nothing selected, stream" organ-extract $VERSE --layers 900 --output -
+check_exit 1 "nothing selected, list" organ-extract $VERSE --layers 900 --list
+check_exit 1 "nothing selected, directory" organ-extract $VERSE --layers 900 --output "$T/none"
+check_absent "$T/none" "after an empty selection"
+for o in "--type brain" "--layers 5-" "--layers 7-5" "--layers x" "--tensors ,a" "--experts -1" "--type ,"; do
+    # shellcheck disable=SC2086
+    check_error 2 "organ-extract: " "$o" organ-extract $VERSE --list $o
+done
+check_error 4 "nowhere" "--names-from a missing file" organ-extract $VERSE --list --names-from "$T/nowhere"
+
+# A part of a model is a model.
+check "a part" organ-extract $VERSE --type norm,embed --output "$T/part"
+check "a part assembled" organ-assemble "$T/part" --output "$T/part.gguf"
+names "$T/part.gguf" > "$T/a"
+want '$2 == "norm" || $2 == "embed"' > "$T/b"
+check_same "$T/a" "$T/b" "the tensors of a part"
+finish
