@@ -9,64 +9,79 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* A machine vector of lanes; without AVX half a point's, and every loop runs twice:
+ * gcc makes poor code of vectors twice the size of a register. Lanes never meet, so
+ * that the bits are the same. */
+#if GG_LEVEL == 0
+#define HALVES 2
+typedef float vec __attribute__((vector_size(16), __may_alias__));
+#else
+#define HALVES 1
+typedef float vec __attribute__((vector_size(32), __may_alias__));
+#endif
+
+typedef struct point {
+    vec re[HALVES], im[HALVES];
+} point;
+
 /* o = (re + i im) w */
-ALWAYS void put(fft_point *o, const gg_f32x8 *re, const gg_f32x8 *im, const float *w)
+ALWAYS void put(point *o, size_t h, const vec *re, const vec *im, const float *w)
 {
-    o->re = *re * w[0] - *im * w[1];
-    o->im = *re * w[1] + *im * w[0];
+    o->re[h] = *re * w[0] - *im * w[1];
+    o->im[h] = *re * w[1] + *im * w[0];
 }
 
 /* Store output j of the butterfly of column i; column 0 has no twiddles. */
 #define STORE(j, r_, i_)                                                   \
     do {                                                                   \
-        gg_f32x8 re_ = (r_), im_ = (i_);                                   \
-        fft_point *o_ = out + (j) * l1 * ido;                              \
-        if ((j) == 0 || w == NULL) o_->re = re_, o_->im = im_;             \
-        else put(o_, &re_, &im_, w + 2 * ((j) - 1));                       \
+        vec re_ = (r_), im_ = (i_);                                   \
+        point *o_ = out + (j) * l1 * ido;                              \
+        if ((j) == 0 || w == NULL) o_->re[h] = re_, o_->im[h] = im_;             \
+        else put(o_, h, &re_, &im_, w + 2 * ((j) - 1));                       \
     } while (0)
 
-ALWAYS void fly2(const fft_point *in, fft_point *out, size_t ido, size_t l1, const float *w)
+ALWAYS void fly2(const point *in, point *out, size_t ido, size_t l1, const float *w, size_t h)
 {
-    gg_f32x8 ar = in[0].re, ai = in[0].im, br = in[ido].re, bi = in[ido].im;
+    vec ar = in[0].re[h], ai = in[0].im[h], br = in[ido].re[h], bi = in[ido].im[h];
     STORE(0, ar + br, ai + bi);
     STORE(1, ar - br, ai - bi);
 }
 
-ALWAYS void fly3(const fft_point *in, fft_point *out, size_t ido, size_t l1, const float *w)
+ALWAYS void fly3(const point *in, point *out, size_t ido, size_t l1, const float *w, size_t h)
 {
     const float s = 0.866025403784438647f; /* sin 60 degrees */
-    const fft_point *a = in, *b = in + ido, *c = in + 2 * ido;
-    gg_f32x8 sr = b->re + c->re, si = b->im + c->im;
-    gg_f32x8 dr = (b->re - c->re) * s, di = (b->im - c->im) * s;
-    gg_f32x8 mr = a->re - sr * 0.5f, mi = a->im - si * 0.5f;
-    STORE(0, a->re + sr, a->im + si);
+    const point *a = in, *b = in + ido, *c = in + 2 * ido;
+    vec sr = b->re[h] + c->re[h], si = b->im[h] + c->im[h];
+    vec dr = (b->re[h] - c->re[h]) * s, di = (b->im[h] - c->im[h]) * s;
+    vec mr = a->re[h] - sr * 0.5f, mi = a->im[h] - si * 0.5f;
+    STORE(0, a->re[h] + sr, a->im[h] + si);
     STORE(1, mr + di, mi - dr);
     STORE(2, mr - di, mi + dr);
 }
 
-ALWAYS void fly4(const fft_point *in, fft_point *out, size_t ido, size_t l1, const float *w)
+ALWAYS void fly4(const point *in, point *out, size_t ido, size_t l1, const float *w, size_t h)
 {
-    const fft_point *a = in, *b = in + ido, *c = in + 2 * ido, *d = in + 3 * ido;
-    gg_f32x8 pr = a->re + c->re, pi = a->im + c->im, mr = a->re - c->re, mi = a->im - c->im;
-    gg_f32x8 qr = b->re + d->re, qi = b->im + d->im, nr = b->re - d->re, ni = b->im - d->im;
+    const point *a = in, *b = in + ido, *c = in + 2 * ido, *d = in + 3 * ido;
+    vec pr = a->re[h] + c->re[h], pi = a->im[h] + c->im[h], mr = a->re[h] - c->re[h], mi = a->im[h] - c->im[h];
+    vec qr = b->re[h] + d->re[h], qi = b->im[h] + d->im[h], nr = b->re[h] - d->re[h], ni = b->im[h] - d->im[h];
     STORE(0, pr + qr, pi + qi);
     STORE(1, mr + ni, mi - nr);
     STORE(2, pr - qr, pi - qi);
     STORE(3, mr - ni, mi + nr);
 }
 
-ALWAYS void fly5(const fft_point *in, fft_point *out, size_t ido, size_t l1, const float *w)
+ALWAYS void fly5(const point *in, point *out, size_t ido, size_t l1, const float *w, size_t h)
 {
     const float c1 = 0.309016994374947424f, s1 = 0.951056516295153572f; /* of 72 degrees */
     const float c2 = -0.809016994374947424f, s2 = 0.587785252292473129f; /* of 144 */
-    const fft_point *a = in, *b = in + ido, *c = in + 2 * ido, *d = in + 3 * ido, *e = in + 4 * ido;
-    gg_f32x8 pr = b->re + e->re, pi = b->im + e->im, mr = b->re - e->re, mi = b->im - e->im;
-    gg_f32x8 qr = c->re + d->re, qi = c->im + d->im, nr = c->re - d->re, ni = c->im - d->im;
-    gg_f32x8 ur = a->re + pr * c1 + qr * c2, ui = a->im + pi * c1 + qi * c2;
-    gg_f32x8 vr = mr * s1 + nr * s2, vi = mi * s1 + ni * s2;
-    gg_f32x8 xr = a->re + pr * c2 + qr * c1, xi = a->im + pi * c2 + qi * c1;
-    gg_f32x8 yr = mr * s2 - nr * s1, yi = mi * s2 - ni * s1;
-    STORE(0, a->re + pr + qr, a->im + pi + qi);
+    const point *a = in, *b = in + ido, *c = in + 2 * ido, *d = in + 3 * ido, *e = in + 4 * ido;
+    vec pr = b->re[h] + e->re[h], pi = b->im[h] + e->im[h], mr = b->re[h] - e->re[h], mi = b->im[h] - e->im[h];
+    vec qr = c->re[h] + d->re[h], qi = c->im[h] + d->im[h], nr = c->re[h] - d->re[h], ni = c->im[h] - d->im[h];
+    vec ur = a->re[h] + pr * c1 + qr * c2, ui = a->im[h] + pi * c1 + qi * c2;
+    vec vr = mr * s1 + nr * s2, vi = mi * s1 + ni * s2;
+    vec xr = a->re[h] + pr * c2 + qr * c1, xi = a->im[h] + pi * c2 + qi * c1;
+    vec yr = mr * s2 - nr * s1, yi = mi * s2 - ni * s1;
+    STORE(0, a->re[h] + pr + qr, a->im[h] + pi + qi);
     STORE(1, ur + vi, ui - vr);
     STORE(2, xr + yi, xi - yr);
     STORE(3, xr - yi, xi + yr);
@@ -74,84 +89,97 @@ ALWAYS void fly5(const fft_point *in, fft_point *out, size_t ido, size_t l1, con
 }
 
 /* Any odd radix: inputs j and r - j meet the same cosine and opposite sines. */
-static void fly_odd(const fft_point *in, fft_point *out, const fft_step *s, const float *w)
+static void fly_odd(const point *in, point *out, const fft_step *s, const float *w, size_t h)
 {
     size_t r = s->radix, half = r / 2, ido = s->ido, l1 = s->l1;
-    fft_point sum[FFT_MAX_RADIX / 2 + 1], dif[FFT_MAX_RADIX / 2 + 1], all = in[0];
+    vec sum[FFT_MAX_RADIX / 2 + 1][2], dif[FFT_MAX_RADIX / 2 + 1][2];
+    vec all_re = in[0].re[h], all_im = in[0].im[h];
     for (size_t j = 1; j <= half; j++) {
-        const fft_point *a = in + j * ido, *b = in + (r - j) * ido;
-        sum[j] = (fft_point){ a->re + b->re, a->im + b->im };
-        dif[j] = (fft_point){ a->re - b->re, a->im - b->im };
-        all.re += sum[j].re;
-        all.im += sum[j].im;
+        const point *a = in + j * ido, *b = in + (r - j) * ido;
+        sum[j][0] = a->re[h] + b->re[h];
+        sum[j][1] = a->im[h] + b->im[h];
+        dif[j][0] = a->re[h] - b->re[h];
+        dif[j][1] = a->im[h] - b->im[h];
+        all_re += sum[j][0];
+        all_im += sum[j][1];
     }
-    STORE(0, all.re, all.im);
+    STORE(0, all_re, all_im);
     for (size_t m = 1; m <= half; m++) {
-        fft_point c = in[0], d = { { 0 }, { 0 } };
+        vec cr = in[0].re[h], ci = in[0].im[h], dr = { 0 }, di = { 0 };
         for (size_t j = 1, at = m; j <= half; j++) {
             const float *root = s->root + 2 * at;
-            c.re += sum[j].re * root[0];
-            c.im += sum[j].im * root[0];
-            d.re += dif[j].re * root[1];
-            d.im += dif[j].im * root[1];
+            cr += sum[j][0] * root[0];
+            ci += sum[j][1] * root[0];
+            dr += dif[j][0] * root[1];
+            di += dif[j][1] * root[1];
             at += m;
             if (at >= r) at -= r;
         }
-        STORE(m, c.re - d.im, c.im + d.re);
-        STORE(r - m, c.re + d.im, c.im - d.re);
+        STORE(m, cr - di, ci + dr);
+        STORE(r - m, cr + di, ci - dr);
     }
 }
 
 /* All l1 x ido butterflies of a step; inlined once a radix. */
 #define EACH(fly)                                                                  \
     for (size_t k = 0; k < s->l1; k++) {                                           \
-        const fft_point *in = a + k * s->radix * s->ido;                           \
-        fft_point *out = b + k * s->ido;                                           \
-        fly(in, out, s->ido, s->l1, NULL);                                         \
+        const point *in = a + k * s->radix * s->ido;                               \
+        point *out = b + k * s->ido;                                               \
         const float *w = s->twiddle;                                               \
+        for (size_t h = 0; h < HALVES; h++) fly(in, out, s->ido, s->l1, NULL, h);  \
         for (size_t i = 1; i < s->ido; i++) {                                      \
             w += 2 * (s->radix - 1);                                               \
-            fly(in + i, out + i, s->ido, s->l1, w);                                \
+            for (size_t h = 0; h < HALVES; h++)                                    \
+                fly(in + i, out + i, s->ido, s->l1, w, h);                         \
         }                                                                          \
     }                                                                              \
     break
 
-static void run_step(const fft_step *s, const fft_point *a, fft_point *b)
+static void run_odd(const fft_step *s, const point *a, point *b)
+{
+    for (size_t k = 0; k < s->l1; k++) {
+        for (size_t i = 0; i < s->ido; i++) {
+            const float *w = i ? s->twiddle + 2 * (s->radix - 1) * i : NULL;
+            for (size_t h = 0; h < HALVES; h++)
+                fly_odd(a + k * s->radix * s->ido + i, b + k * s->ido + i, s, w, h);
+        }
+    }
+}
+
+static void run_step(const fft_step *s, const point *a, point *b)
 {
     switch (s->radix) {
     case 2: EACH(fly2);
     case 3: EACH(fly3);
     case 4: EACH(fly4);
     case 5: EACH(fly5);
-    default:
-        for (size_t k = 0; k < s->l1; k++)
-            for (size_t i = 0; i < s->ido; i++)
-                fly_odd(a + k * s->radix * s->ido + i, b + k * s->ido + i, s,
-                        i ? s->twiddle + 2 * (s->radix - 1) * i : NULL);
+    default: run_odd(s, a, b);
     }
 }
 
 bool GG_K(nk_fft_run)(const fft_core *core, fft_point *a, fft_point *b)
 {
     bool in_b = false;
+    point *pa = (point *)(void *)a, *pb = (point *)(void *)b;
     for (unsigned i = 0; i < core->steps; i++, in_b = !in_b)
-        run_step(&core->step[i], in_b ? b : a, in_b ? a : b);
+        run_step(&core->step[i], in_b ? pb : pa, in_b ? pa : pb);
     return in_b;
 }
 
 void GG_K(nk_fft_multiply)(fft_point *out, const fft_point *in, const float *w, size_t n)
 {
+    const point *from = (const point *)(const void *)in;
+    point *to = (point *)(void *)out;
     for (size_t k = 0; k < n; k++) {
-        gg_f32x8 re = in[k].re, im = in[k].im;
-        put(out + k, &re, &im, w + 2 * k);
+        for (size_t h = 0; h < HALVES; h++) {
+            vec re = from[k].re[h], im = from[k].im[h];
+            put(to + k, h, &re, &im, w + 2 * k);
+        }
     }
 }
 
 void GG_K(nk_fft_multiply_conj)(fft_point *out, const fft_point *in, const float *w, size_t n)
 {
-    for (size_t k = 0; k < n; k++) {
-        gg_f32x8 re = in[k].re, im = in[k].im;
-        put(out + k, &re, &im, w + 2 * k);
-        out[k].im = -out[k].im;
-    }
+    GG_K(nk_fft_multiply)(out, in, w, n);
+    for (size_t k = 0; k < n; k++) out[k].im = -out[k].im;
 }
