@@ -1,0 +1,304 @@
+/* t_output.c - files and folders appear whole or not at all. */
+#include "files.h"
+
+#include "../../src/base/io.h"
+#include "../../src/base/output.h"
+
+#include <fcntl.h>
+
+static void put(int fd, const char *text)
+{
+    if (write(fd, text, strlen(text)) != (ssize_t)strlen(text)) T_CHECK(!"write");
+}
+
+static bool holds(const char *path, const char *text)
+{
+    if (!there(path)) return false;
+    size_t n;
+    char *bytes = slurp(path, &n);
+    bool same = n == strlen(text) && memcmp(bytes, text, n) == 0;
+    free(bytes);
+    return same;
+}
+
+/* A fresh folder "f" for each case. */
+static const char *fresh(void)
+{
+    const char *f = scratch("f");
+    gg_remove_tree(f);
+    if (mkdir(f, 0777) != 0) perror(f);
+    return f;
+}
+
+static void commit_gives_the_name(void)
+{
+    fresh();
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    put(gg_output_fd(o), "hello");
+    T_CHECK(!there(scratch("f/x")) && count_names(scratch("f")) == 1);
+    T_CHECK(gg_output_commit(o, &e) == GG_OK);
+    T_CHECK(holds(scratch("f/x"), "hello") && count_names(scratch("f")) == 1);
+}
+
+static void abort_leaves_nothing(void)
+{
+    fresh();
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    put(gg_output_fd(o), "hello");
+    gg_output_abort(o);
+    gg_output_abort(NULL);
+    T_CHECK(count_names(scratch("f")) == 0);
+}
+
+static void existing_is_refused(void)
+{
+    fresh();
+    spew(scratch("f/x"), "old", 3);
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_EUSAGE);
+    T_CHECK(strstr(e.fix, "--force") && holds(scratch("f/x"), "old") && count_names(scratch("f")) == 1);
+    gg_error e2 = GG_ERROR_INIT;
+    T_CHECK(gg_output_open("", false, &o, &e2) == GG_EUSAGE);
+}
+
+/* A name that appears while the work is done is refused at the end. */
+static void late_comer_is_refused(void)
+{
+    fresh();
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    put(gg_output_fd(o), "new");
+    spew(scratch("f/x"), "other", 5);
+    T_CHECK(gg_output_commit(o, &e) == GG_EUSAGE);
+    T_CHECK(holds(scratch("f/x"), "other") && count_names(scratch("f")) == 1);
+}
+
+static void force_replaces(void)
+{
+    fresh();
+    spew(scratch("f/x"), "old", 3);
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), true, &o, &e) == GG_OK);
+    put(gg_output_fd(o), "new");
+    T_CHECK(holds(scratch("f/x"), "old"));
+    T_CHECK(gg_output_commit(o, &e) == GG_OK);
+    T_CHECK(holds(scratch("f/x"), "new") && count_names(scratch("f")) == 1);
+}
+
+/* What a link points at is left alone: the link is replaced. */
+static void links_are_not_followed(void)
+{
+    fresh();
+    spew(scratch("f/target"), "precious", 8);
+    T_CHECK(symlink("target", scratch("f/x")) == 0);
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_EUSAGE);
+    gg_error e2 = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), true, &o, &e2) == GG_OK);
+    put(gg_output_fd(o), "new");
+    T_CHECK(gg_output_commit(o, &e2) == GG_OK);
+    T_CHECK(holds(scratch("f/target"), "precious") && holds(scratch("f/x"), "new"));
+}
+
+static void no_folder_no_file(void)
+{
+    fresh();
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/none/x"), false, &o, &e) == GG_EIO && e.sys_errno != 0 && e.file[0]);
+    spew(scratch("f/plain"), "", 0);
+    gg_error e2 = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/plain/x"), false, &o, &e2) == GG_EIO);
+}
+
+static void long_names_fit(void)
+{
+    fresh();
+    char name[300] = "f/";
+    memset(name + 2, 'n', 250);
+    strcpy(name + 252, ".gg");
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch(name), false, &o, &e) == GG_OK);
+    T_CHECK(e.status != GG_OK || gg_output_commit(o, &e) == GG_OK);
+    T_CHECK(there(scratch(name)));
+}
+
+static void room_is_made(void)
+{
+    fresh();
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    T_CHECK(gg_output_reserve(o, 0, &e) == GG_OK && gg_output_reserve(o, 10000, &e) == GG_OK);
+    T_CHECK(gg_pwrite_all(gg_output_fd(o), "end", 3, 9997, &e) == GG_OK);
+    T_CHECK(gg_output_commit(o, &e) == GG_OK);
+    size_t n;
+    char *bytes = slurp(scratch("f/x"), &n);
+    T_CHECK(n == 10000 && memcmp(bytes + 9997, "end", 3) == 0);
+    free(bytes);
+}
+
+static bool yes(const char *path)
+{
+    (void)path;
+    return true;
+}
+
+static bool no(const char *path)
+{
+    (void)path;
+    return false;
+}
+
+static void fill(gg_outdir *d, const char *name, const char *text)
+{
+    int fd;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECKF(gg_outdir_create(d, name, &fd, &e) == GG_OK, "%s: %s", name, e.what);
+    if (e.status != GG_OK) return;
+    put(fd, text);
+    close(fd);
+}
+
+static void folder_appears_whole(void)
+{
+    fresh();
+    gg_outdir *d;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_outdir_open(scratch("f/d///"), false, yes, &d, &e) == GG_OK);
+    fill(d, "a", "1");
+    fill(d, "sub/b", "2");
+    fill(d, "sub/c", "3");
+    T_CHECK(!there(scratch("f/d")) && count_names(scratch("f")) == 1);
+    T_CHECK(gg_outdir_commit(d, &e) == GG_OK);
+    T_CHECK(holds(scratch("f/d/a"), "1") && holds(scratch("f/d/sub/c"), "3") && count_names(scratch("f")) == 1);
+}
+
+static void folder_abort_leaves_nothing(void)
+{
+    fresh();
+    gg_outdir *d;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_outdir_open(scratch("f/d"), false, yes, &d, &e) == GG_OK);
+    fill(d, "sub/b", "2");
+    gg_outdir_abort(d);
+    gg_outdir_abort(NULL);
+    T_CHECK(count_names(scratch("f")) == 0);
+}
+
+static void folder_names_are_safe(void)
+{
+    fresh();
+    gg_outdir *d;
+    int fd;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_outdir_open(scratch("f/d"), false, yes, &d, &e) == GG_OK);
+    fill(d, "a", "1");
+    static const char *const bad[] = { "a", "x/y/z", "/x", "a/b" };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        gg_error e2 = GG_ERROR_INIT;
+        T_CHECKF(gg_outdir_create(d, bad[i], &fd, &e2) != GG_OK, "%s", bad[i]);
+    }
+    spew(scratch("f/source"), "linked", 6);
+    T_CHECK(gg_outdir_link(d, scratch("f/source"), "sub/l", &e) == GG_OK);
+    T_CHECK(gg_outdir_commit(d, &e) == GG_OK && holds(scratch("f/d/sub/l"), "linked"));
+}
+
+static void folder_existing(void)
+{
+    fresh();
+    mkdir(scratch("f/d"), 0777);
+    gg_outdir *d;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_outdir_open(scratch("f/d"), false, no, &d, &e) == GG_OK); /* empty: as good as none */
+    fill(d, "a", "1");
+    T_CHECK(gg_outdir_commit(d, &e) == GG_OK);
+    gg_error e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT, e4 = GG_ERROR_INIT;
+    T_CHECK(gg_outdir_open(scratch("f/d"), false, yes, &d, &e2) == GG_EUSAGE);
+    T_CHECK(gg_outdir_open(scratch("f/d"), true, no, &d, &e3) == GG_EUSAGE);
+    T_CHECK(holds(scratch("f/d/a"), "1"));
+    T_CHECK(gg_outdir_open(scratch("f/d"), true, yes, &d, &e4) == GG_OK);
+    fill(d, "b", "2");
+    T_CHECK(holds(scratch("f/d/a"), "1"));
+    T_CHECK(gg_outdir_commit(d, &e4) == GG_OK);
+    T_CHECK(holds(scratch("f/d/b"), "2") && !there(scratch("f/d/a")) && count_names(scratch("f")) == 1);
+}
+
+static void folder_over_a_file(void)
+{
+    fresh();
+    spew(scratch("f/d"), "file", 4);
+    gg_outdir *d;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_outdir_open(scratch("f/d"), true, yes, &d, &e) == GG_EUSAGE);
+    T_CHECK(holds(scratch("f/d"), "file"));
+}
+
+static void remove_tree_spares_links(void)
+{
+    fresh();
+    mkdir(scratch("f/keep"), 0777);
+    spew(scratch("f/keep/x"), "x", 1);
+    mkdir(scratch("f/gone"), 0777);
+    T_CHECK(symlink("../keep", scratch("f/gone/link")) == 0);
+    gg_remove_tree(scratch("f/gone"));
+    T_CHECK(!there(scratch("f/gone")) && holds(scratch("f/keep/x"), "x"));
+}
+
+/* Between a pipe, a file and a file, every size around the chunk. */
+static void copies_are_exact(void)
+{
+    fresh();
+    size_t n = GG_CHUNK + 12345;
+    char *bytes = malloc(n);
+    if (!bytes) exit(1);
+    for (size_t i = 0; i < n; i++) bytes[i] = (char)(i * 7 + i / 251);
+    spew(scratch("f/in"), bytes, n);
+    int in = open(scratch("f/in"), O_RDONLY), out = open(scratch("f/out"), O_RDWR | O_CREAT, 0666);
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_copy(in, 5, out, 3, n - 5, &e) == GG_OK);
+    char *back = malloc(n);
+    if (!back) exit(1);
+    T_CHECK(gg_pread_all(out, back, n - 5, 3, &e) == GG_OK && memcmp(back, bytes + 5, n - 5) == 0);
+    T_CHECK(gg_copy(in, n - 4, out, 0, 5, &e) == GG_EFORMAT); /* one byte more than there is */
+    gg_error e2 = GG_ERROR_INIT;
+    T_CHECK(gg_pread_all(out, back, 5, n - 6, &e2) == GG_EFORMAT);
+    gg_error e3 = GG_ERROR_INIT;
+    size_t got = 0;
+    lseek(in, (off_t)n - 10, SEEK_SET);
+    T_CHECK(gg_read_some(in, back, 100, &got, &e3) == GG_OK && got == 10 && memcmp(back, bytes + n - 10, 10) == 0);
+    close(in);
+    close(out);
+    free(back);
+    free(bytes);
+}
+
+static const t_case cases[] = {
+    { "commit gives the name", commit_gives_the_name },
+    { "abort leaves nothing", abort_leaves_nothing },
+    { "existing is refused", existing_is_refused },
+    { "a late comer is refused", late_comer_is_refused },
+    { "force replaces", force_replaces },
+    { "links are not followed", links_are_not_followed },
+    { "no folder, no file", no_folder_no_file },
+    { "long names fit", long_names_fit },
+    { "room is made", room_is_made },
+    { "a folder appears whole", folder_appears_whole },
+    { "an aborted folder leaves nothing", folder_abort_leaves_nothing },
+    { "names in a folder are safe", folder_names_are_safe },
+    { "existing folders", folder_existing },
+    { "a folder over a file", folder_over_a_file },
+    { "removing a tree spares what links point at", remove_tree_spares_links },
+    { "copies are exact", copies_are_exact },
+};
+
+T_MAIN(cases)

@@ -1,0 +1,98 @@
+/* t_parallel.c - each task once, the lowest failure kept, for any number of threads. */
+#include "t.h"
+
+#include "../../src/base/parallel.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#define N 500
+
+typedef struct run {
+    atomic_int count[N];
+    atomic_uint worst_worker;
+    size_t fail_a, fail_b; /* SIZE_MAX = none */
+    unsigned slow;         /* microseconds before the lower of them fails */
+} run;
+
+static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    run *r = ctx;
+    atomic_fetch_add(&r->count[i], 1);
+    if (worker > atomic_load(&r->worst_worker)) atomic_store(&r->worst_worker, worker);
+    if (i == r->fail_a) {
+        usleep(r->slow);
+        return gg_fail(err, GG_EFORMAT, "task %zu", i);
+    }
+    if (i == r->fail_b) return gg_fail(err, GG_EIO, "task %zu", i);
+    return GG_OK;
+}
+
+static void each_runs_once(void)
+{
+    for (unsigned threads = 0; threads <= 16; threads++) {
+        run r = { .fail_a = SIZE_MAX, .fail_b = SIZE_MAX };
+        gg_error e = GG_ERROR_INIT;
+        T_CHECK(gg_parallel(N, threads, task, &r, &e) == GG_OK && e.status == GG_OK);
+        for (size_t i = 0; i < N; i++) T_CHECK(atomic_load(&r.count[i]) == 1);
+        T_CHECK(atomic_load(&r.worst_worker) < (threads ? threads : gg_thread_count()));
+    }
+}
+
+/* Task 3 fails late, task 4 at once: 3 is the error for any number of threads. */
+static void lowest_failure_is_kept(void)
+{
+    for (unsigned threads = 1; threads <= 8; threads++)
+        for (int again = 0; again < 10; again++) {
+            run r = { .fail_a = 3, .fail_b = 4, .slow = 2000 };
+            gg_error e = GG_ERROR_INIT;
+            T_CHECK(gg_parallel(N, threads, task, &r, &e) == GG_EFORMAT);
+            T_CHECKF(strcmp(e.what, "task 3") == 0, "%u threads: %s", threads, e.what);
+            for (size_t i = 0; i <= 3; i++) T_CHECK(atomic_load(&r.count[i]) == 1);
+        }
+}
+
+static void failure_stops_the_rest(void)
+{
+    run r = { .fail_a = 10, .fail_b = SIZE_MAX };
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_parallel(N, 1, task, &r, &e) == GG_EFORMAT);
+    for (size_t i = 11; i < N; i++) T_CHECK(atomic_load(&r.count[i]) == 0);
+}
+
+static gg_status mute(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    (void)ctx, (void)worker, (void)err;
+    return i == 7 ? GG_EIO : GG_OK;
+}
+
+static void a_status_without_words_gets_some(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_parallel(20, 4, mute, NULL, &e) == GG_EIO && e.status == GG_EIO && e.what[0]);
+}
+
+static void an_earlier_error_stays(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_fail(&e, GG_EUSAGE, "before");
+    T_CHECK(gg_parallel(20, 2, mute, NULL, &e) == GG_EIO);
+    T_CHECK(e.status == GG_EUSAGE && strcmp(e.what, "before") == 0);
+}
+
+static void nothing_to_do(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_parallel(0, 4, mute, NULL, &e) == GG_OK && gg_thread_count() >= 1);
+}
+
+static const t_case cases[] = {
+    { "each task runs once", each_runs_once },
+    { "the lowest failure is kept", lowest_failure_is_kept },
+    { "a failure stops the rest", failure_stops_the_rest },
+    { "a status without words gets some", a_status_without_words_gets_some },
+    { "an earlier error stays", an_earlier_error_stays },
+    { "nothing to do", nothing_to_do },
+};
+
+T_MAIN(cases)
