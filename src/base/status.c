@@ -6,15 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A formatted text, cut to size and made safe for a terminal. */
+static void put_safe(char *out, size_t size, const char *fmt, va_list ap)
+{
+    char raw[sizeof ((gg_error *)0)->what];
+    int n = vsnprintf(raw, sizeof raw, fmt, ap);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof raw ? (size_t)n : sizeof raw - 1;
+    gg_escape(raw, len, out, size);
+}
+
 static gg_status fail_va(gg_error *err, gg_status status, int sys_errno, const char *fmt, va_list ap)
 {
     if (err->status != GG_OK) return status;
     err->status = status;
     err->sys_errno = sys_errno;
-    char raw[sizeof err->what];
-    int n = vsnprintf(raw, sizeof raw, fmt, ap);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof raw ? (size_t)n : sizeof raw - 1;
-    gg_escape(raw, len, err->what, sizeof err->what);
+    put_safe(err->what, sizeof err->what, fmt, ap);
     if (sys_errno) {
         size_t used = strlen(err->what);
         snprintf(err->what + used, sizeof err->what - used, ": %s", strerror(sys_errno));
@@ -68,7 +74,7 @@ gg_status gg_fix(gg_error *err, const char *fmt, ...)
     if (err->status != GG_OK && err->fix[0] == '\0') {
         va_list ap;
         va_start(ap, fmt);
-        vsnprintf(err->fix, sizeof err->fix, fmt, ap);
+        put_safe(err->fix, sizeof err->fix, fmt, ap);
         va_end(ap);
     }
     return err->status;
