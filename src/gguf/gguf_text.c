@@ -1,0 +1,162 @@
+/* gguf_text.c - KEY=TYPE:VALUE, as people type metadata. */
+#include "gguf.h"
+
+#include "../base/buf.h"
+#include "../base/cursor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gg_status bad(gg_error *err, const char *text, const char *why)
+{
+    gg_fail(err, GG_EUSAGE, "%s: %s", text, why);
+    return gg_fix(err, "write KEY=TYPE:VALUE, for example llama.block_count=u32:12");
+}
+
+static bool parse_unsigned(const char *s, unsigned width, uint64_t *bits)
+{
+    char *end;
+    errno = 0;
+    *bits = strtoull(s, &end, 0);
+    return s[0] >= '0' && s[0] <= '9' && *end == '\0' && errno == 0 && (width == 64 || *bits >> width == 0);
+}
+
+static bool parse_signed(const char *s, unsigned width, uint64_t *bits)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 0);
+    long long top = width == 64 ? INT64_MAX : (1LL << (width - 1)) - 1;
+    *bits = (uint64_t)v;
+    return end != s && *end == '\0' && errno == 0 && v <= top && v >= -top - 1;
+}
+
+static bool parse_float(const char *s, uint32_t type, uint64_t *bits)
+{
+    char *end;
+    *bits = 0;
+    if (type == GG_TYPE_F32) {
+        float f = strtof(s, &end);
+        memcpy(bits, &f, sizeof f); /* little-endian hosts: the low four bytes */
+    } else {
+        double d = strtod(s, &end);
+        memcpy(bits, &d, sizeof d);
+    }
+    return end != s && *end == '\0';
+}
+
+static bool parse_scalar(const char *s, uint32_t type, uint8_t le[8])
+{
+    uint64_t bits = 0;
+    unsigned width = (unsigned)gg_type_size(type) * 8;
+    bool ok;
+    switch (type) {
+    case GG_TYPE_BOOL:
+        ok = strcmp(s, "true") == 0 || strcmp(s, "false") == 0;
+        bits = s[0] == 't';
+        break;
+    case GG_TYPE_F32:
+    case GG_TYPE_F64: ok = parse_float(s, type, &bits); break;
+    case GG_TYPE_I8:
+    case GG_TYPE_I16:
+    case GG_TYPE_I32:
+    case GG_TYPE_I64: ok = parse_signed(s, width, &bits); break;
+    default: ok = parse_unsigned(s, width, &bits); break;
+    }
+    gg_put_le64(le, bits);
+    return ok;
+}
+
+static uint32_t guess(const char *value)
+{
+    uint8_t le[8];
+    if (parse_scalar(value, GG_TYPE_U32, le)) return GG_TYPE_U32;
+    if (parse_scalar(value, GG_TYPE_I64, le)) return GG_TYPE_I64;
+    if (parse_scalar(value, GG_TYPE_BOOL, le)) return GG_TYPE_BOOL;
+    return parse_scalar(value, GG_TYPE_F32, le) ? GG_TYPE_F32 : GG_TYPE_STR;
+}
+
+/* a,b,c of one type. */
+static gg_status set_array(gg_meta *meta, gg_kv *kv, char *value, const char *text, gg_error *err)
+{
+    gg_buf data = GG_BUF_INIT;
+    gg_status st = GG_OK;
+    kv->count = 0;
+    for (char *item = *value ? value : NULL; item && st == GG_OK; kv->count++) {
+        char *comma = strchr(item, ',');
+        uint8_t le[8];
+        if (comma) *comma = '\0';
+        if (kv->elem_type == GG_TYPE_STR) {
+            gg_put_le64(le, strlen(item));
+            st = gg_buf_append(&data, le, 8, err);
+            if (st == GG_OK) st = gg_buf_append(&data, item, strlen(item), err);
+        } else if (!parse_scalar(item, kv->elem_type, le)) {
+            st = bad(err, text, "an element does not fit its type");
+        } else {
+            st = gg_buf_append(&data, le, gg_type_size(kv->elem_type), err);
+        }
+        item = comma ? comma + 1 : NULL;
+    }
+    kv->data = (const uint8_t *)(data.data ? data.data : "");
+    kv->size = data.len;
+    if (st == GG_OK) st = gg_meta_set(meta, kv, err);
+    gg_buf_free(&data);
+    return st;
+}
+
+static gg_status set_value(gg_meta *meta, gg_kv *kv, char *value, const char *text, gg_error *err)
+{
+    uint8_t le[8];
+    if (kv->type == GG_TYPE_ARR) return set_array(meta, kv, value, text, err);
+    if (kv->type == GG_TYPE_STR) {
+        kv->data = (const uint8_t *)value;
+        kv->size = strlen(value);
+    } else {
+        if (!parse_scalar(value, kv->type, le)) return bad(err, text, "the value does not fit its type");
+        kv->data = le;
+        kv->size = gg_type_size(kv->type);
+    }
+    return gg_meta_set(meta, kv, err);
+}
+
+/* "TYPE:" or "TYPE[]:" at the start of value? Then *value moves past it. */
+static bool typed(char **value, gg_kv *kv)
+{
+    char *colon = strchr(*value, ':');
+    if (!colon) return false;
+    size_t n = (size_t)(colon - *value);
+    bool array = n > 2 && memcmp(colon - 2, "[]", 2) == 0;
+    uint32_t type;
+    if (!gg_type_by_name(*value, array ? n - 2 : n, &type) || type == GG_TYPE_ARR) return false;
+    kv->type = array ? GG_TYPE_ARR : type;
+    kv->elem_type = array ? type : 0;
+    *value = colon + 1;
+    return true;
+}
+
+gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
+{
+    char *copy = strdup(text);
+    if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value");
+    char *value = strchr(copy, '=');
+    gg_status st;
+    if (!value || value == copy) {
+        st = bad(err, text, "it is no KEY=VALUE");
+    } else {
+        *value++ = '\0';
+        gg_kv kv = { .key = copy, .key_len = strlen(copy), .count = 1 };
+        const gg_kv *old = gg_meta_find(meta, copy);
+        if (*value == '\0') {
+            st = gg_meta_delete(meta, copy) ? GG_OK : bad(err, text, "there is no such key to delete");
+        } else {
+            if (!typed(&value, &kv)) {
+                kv.type = old ? old->type : guess(value);
+                kv.elem_type = old ? old->elem_type : 0;
+            }
+            st = set_value(meta, &kv, value, text, err);
+        }
+    }
+    free(copy);
+    return st;
+}

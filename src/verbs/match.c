@@ -1,0 +1,173 @@
+/* match.c - which tensor of a donor goes where in a base, or why it cannot. */
+#include "gg_transplant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gg_match_mode_by_name(const char *name, gg_match_mode *mode)
+{
+    static const char *const names[] = { "exact", "retype", "convert" };
+    for (int i = 0; i < 3; i++)
+        if (strcmp(names[i], name) == 0) return *mode = (gg_match_mode)i, true;
+    return false;
+}
+
+const char *gg_move_name(gg_move_kind kind)
+{
+    static const char *const names[] = { "replace", "retype", "convert", "add", "mismatch" };
+    return names[kind];
+}
+
+typedef struct matcher {
+    const gg_source *base, *donor;
+    const gg_match_options *o;
+    gg_move *list;
+    size_t n, cap;
+    bool *taken; /* donor tensors that have a place */
+    bool part;   /* the donor is bare records */
+    gg_error *err;
+} matcher;
+
+static gg_move *new_move(matcher *m)
+{
+    if (m->n == m->cap) {
+        size_t cap = m->cap ? m->cap * 2 : 256;
+        gg_move *grown = realloc(m->list, cap * sizeof *grown);
+        if (!grown) {
+            gg_fail(m->err, GG_ENOMEM, "no memory for %zu moves", cap);
+            return NULL;
+        }
+        m->list = grown;
+        m->cap = cap;
+    }
+    m->list[m->n] = (gg_move){ .base = SIZE_MAX, .donor = SIZE_MAX };
+    return &m->list[m->n++];
+}
+
+static void dims_text(const gg_tensor *t, char out[96])
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < t->n_dims && n < 70; i++)
+        n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? "x" : "", (unsigned long long)t->dims[i]);
+}
+
+static bool same_dims(const gg_tensor *a, const gg_tensor *b)
+{
+    return memcmp(a->dims, b->dims, sizeof a->dims) == 0; /* 1 past n_dims: trailing ones do not count */
+}
+
+/* How the pair may be moved. */
+static void judge(const matcher *m, gg_move *move)
+{
+    const gg_tensor *b = gg_source_tensor(m->base, move->base), *d = gg_source_tensor(m->donor, move->donor);
+    const char *from = gg_dtype_get(d->dtype)->name, *to = gg_dtype_get(b->dtype)->name;
+    char bd[96], dd[96];
+    move->kind = GG_MOVE_MISMATCH;
+    if (!same_dims(b, d)) {
+        dims_text(b, bd);
+        dims_text(d, dd);
+        snprintf(move->reason, sizeof move->reason, "dims differ: base %.40s, donor %.40s", bd, dd);
+    } else if (b->dtype == d->dtype) {
+        move->kind = GG_MOVE_REPLACE;
+    } else if (m->o->mode == GG_MATCH_RETYPE) {
+        move->kind = GG_MOVE_RETYPE;
+    } else if (m->o->mode == GG_MATCH_EXACT) {
+        snprintf(move->reason, sizeof move->reason, "dtypes differ: base %s, donor %s (--match retype or convert)", to, from);
+    } else if (!gg_can_decode(d->dtype)) {
+        snprintf(move->reason, sizeof move->reason, "no codec decodes the donor's %s", from);
+    } else if (!gg_can_encode(b->dtype)) {
+        snprintf(move->reason, sizeof move->reason, "%s cannot be encoded%s", to,
+                 gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
+    } else {
+        move->kind = GG_MOVE_CONVERT;
+    }
+}
+
+static bool selected(const matcher *m, const char *name, size_t len, const gg_anatomy *a)
+{
+    if (m->o->map && (a->block < 0 || gg_map_donor(m->o->map, a->block) < 0)) return false;
+    return gg_select_match(m->o->select, name, len, a);
+}
+
+static gg_status match_base(matcher *m, size_t i)
+{
+    const gg_tensor *b = gg_source_tensor(m->base, i);
+    gg_anatomy a = gg_anatomy_of(b->name, b->name_len);
+    if (!selected(m, b->name, b->name_len, &a)) return GG_OK;
+    char name[GG_RECORD_NAME + 1];
+    const char *wanted = b->name;
+    size_t len = b->name_len;
+    if (m->o->map && a.block >= 0 &&
+        gg_name_with_block(b->name, b->name_len, gg_map_donor(m->o->map, a.block), name, sizeof name, &len))
+        wanted = name;
+    size_t d = gg_source_find(m->donor, wanted, len);
+    if (d == SIZE_MAX && m->part) return GG_OK;
+    gg_move *move = new_move(m);
+    if (!move) return m->err->status;
+    memcpy(move->name, b->name, b->name_len + 1);
+    move->name_len = b->name_len;
+    move->base = i;
+    move->donor = d;
+    if (d == SIZE_MAX) {
+        move->kind = GG_MOVE_MISMATCH;
+        snprintf(move->reason, sizeof move->reason, "the donor has no %.63s", wanted);
+        return GG_OK;
+    }
+    m->taken[d] = true;
+    judge(m, move);
+    return GG_OK;
+}
+
+/* The block of the base that a donor's block goes to: the map read backwards. */
+static int64_t base_block(const gg_map *map, int64_t donor_block, int64_t most)
+{
+    if (!map) return donor_block;
+    for (int64_t b = 0; b <= most; b++)
+        if (gg_map_donor(map, b) == donor_block) return b;
+    return -1;
+}
+
+static gg_status match_donor_only(matcher *m, size_t d)
+{
+    const gg_tensor *t = gg_source_tensor(m->donor, d);
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    char name[GG_RECORD_NAME + 1];
+    size_t len = t->name_len;
+    memcpy(name, t->name, t->name_len + 1);
+    if (m->o->map) {
+        int64_t to = a.block < 0 ? -1 : base_block(m->o->map, a.block, 99999);
+        if (to < 0 || !gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &len)) return GG_OK;
+        a = gg_anatomy_of(name, len);
+    }
+    if (!selected(m, name, len, &a) || gg_source_find(m->base, name, len) != SIZE_MAX) return GG_OK;
+    gg_move *move = new_move(m);
+    if (!move) return m->err->status;
+    memcpy(move->name, name, len + 1);
+    move->name_len = len;
+    move->donor = d;
+    move->kind = m->o->add ? GG_MOVE_ADD : GG_MOVE_MISMATCH;
+    if (!m->o->add) snprintf(move->reason, sizeof move->reason, "the base has no such tensor (--add takes it along)");
+    return GG_OK;
+}
+
+gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
+                           gg_move **moves, size_t *n, gg_error *err)
+{
+    matcher m = { .base = base, .donor = donor, .o = o, .err = err };
+    m.part = gg_source_meta(donor) == NULL;
+    m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);
+    gg_status st = m.taken ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the donor's tensors");
+    for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = match_base(&m, i);
+    for (size_t d = 0; d < gg_source_count(donor) && st == GG_OK; d++)
+        if (!m.taken[d]) st = match_donor_only(&m, d);
+    free(m.taken);
+    if (st != GG_OK) {
+        free(m.list);
+        return st;
+    }
+    *moves = m.list;
+    *n = m.n;
+    return GG_OK;
+}

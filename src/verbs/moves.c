@@ -1,0 +1,63 @@
+/* moves.c - mismatches settled, metadata edited: the part of a transplant that can
+ * say no before anything is written. */
+#include "moves.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gg_status refuse(const gg_move *move, size_t mismatches, const gg_source *base, const gg_source *donor, gg_error *err)
+{
+    gg_fail(err, GG_NO, "%s", move->reason);
+    gg_fix(err, "%zu do not match: --check lists them, --skip-mismatched leaves them out", mismatches);
+    gg_at_tensor(err, move->name, move->name_len);
+    return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
+}
+
+gg_status gg_moves_settle(gg_move *moves, size_t *n, const gg_source *base, const gg_source *donor,
+                          bool skip_mismatched, gg_transplant_report *report, gg_error *err)
+{
+    size_t kept = 0, mismatches = 0;
+    const gg_move *first = NULL;
+    for (size_t i = 0; i < *n; i++)
+        if (moves[i].kind == GG_MOVE_MISMATCH) {
+            if (!first) first = &moves[i];
+            mismatches++;
+        }
+    if (first && !skip_mismatched) return refuse(first, mismatches, base, donor, err);
+    for (size_t i = 0; i < *n; i++)
+        if (moves[i].kind != GG_MOVE_MISMATCH) moves[kept++] = moves[i];
+    report->skipped = mismatches;
+    *n = kept;
+    if (kept) return GG_OK;
+    gg_fail(err, GG_NO, "nothing is selected that could move");
+    gg_fix(err, "look at the names with organ-extract --list, at the pairs with --check");
+    return gg_at_file(err, gg_source_name(donor));
+}
+
+static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *meta, const char *donor, gg_error *err)
+{
+    size_t n = strlen(pattern), copied = 0;
+    bool all = n > 0 && pattern[n - 1] == '*';
+    for (size_t i = 0; from && i < from->n; i++) {
+        const gg_kv *kv = &from->kv[i];
+        bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
+                        : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
+        if (!fits) continue;
+        gg_status st = gg_meta_set(meta, kv, err);
+        if (st != GG_OK) return st;
+        copied++;
+    }
+    if (copied) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "--copy-kv %s: the donor has no such key", pattern);
+    return gg_at_file(err, donor);
+}
+
+gg_status gg_moves_meta(const gg_source *base, const gg_source *donor, const gg_transplant_options *o,
+                        gg_meta *meta, gg_error *err)
+{
+    gg_status st = gg_meta_copy(meta, gg_source_meta(base), err);
+    for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
+        st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
+    for (size_t i = 0; i < o->n_set_kv && st == GG_OK; i++) st = gg_meta_set_text(meta, o->set_kv[i], err);
+    return st;
+}

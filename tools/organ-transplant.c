@@ -1,0 +1,135 @@
+/* organ-transplant - put organs of a donor into a base, without taking either apart. */
+#include "cli.h"
+#include "table.h"
+
+#include "gg_transplant.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: organ-transplant --base BASE --donor DONOR --output CHIMERA.gguf\n"
+    "       organ-transplant --base BASE --donor DONOR --check\n"
+    "       organ-transplant --base BASE --donor DONOR --in-place [--undo FILE]\n"
+    "Replace tensors of BASE by those of DONOR. Each is a GGUF file, any shard of a\n"
+    "split model, an organ directory, organ records, or - for stdin.\n"
+    "\n"
+    "  --match MODE       exact: equal dims and dtype (default); retype: the donor's\n"
+    "                     dtype, header rewritten; convert: re-encoded in the base's\n"
+    "  --map 10-15=20-25  base blocks 10-15 from donor blocks 20-25; only those move\n"
+    "  --check            table of what would move and what does not match and why\n"
+    "  --skip-mismatched  leave out what does not match\n"
+    "  --add              take along tensors that the base lacks\n"
+    "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
+    "  --copy-kv K        copy the donor's key; KEY* all that begin so\n"
+    "  --in-place         write into BASE itself;  --undo FILE first saves what is\n"
+    "                     replaced: --in-place --donor FILE restores it to the byte\n"
+    "  --force            replace an existing output\n"
+    "select: --type CLASS,... --layers 5-20 --tensors GLOB,... --names-from FILE\n"
+    "common: -j N, -q, -v, --json (with --check), --help, --version\n"
+    "\n"
+    "examples:\n"
+    "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --type organ --layers 1-2 --check\n"
+    "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
+    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/chimera.gguf --force\n"
+    "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
+
+typedef struct arguments {
+    const char *base, *donor, *output, *match, *map, *undo;
+    bool check, in_place;
+    cli_list set_kv, copy_kv;
+    gg_transplant_options o;
+} arguments;
+
+static void cell_dtype(table *t, const gg_source *s, size_t i)
+{
+    if (i == SIZE_MAX) cell_null(t);
+    else cell_text(t, gg_dtype_get(gg_source_tensor(s, i)->dtype)->name);
+}
+
+static void print_move(table *t, const gg_move *m, const gg_source *base, const gg_source *donor)
+{
+    const gg_tensor *d = m->donor == SIZE_MAX ? NULL : gg_source_tensor(donor, m->donor);
+    cell_bytes(t, m->name, m->name_len);
+    cell_text(t, gg_move_name(m->kind));
+    if (d) cell_bytes(t, d->name, d->name_len);
+    else cell_null(t);
+    cell_dtype(t, base, m->base);
+    cell_dtype(t, donor, m->donor);
+    cell_u64(t, d ? d->bytes : 0);
+    if (m->reason[0]) cell_text(t, m->reason);
+    else cell_null(t);
+    table_row(t);
+}
+
+static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *donor)
+{
+    gg_move *moves;
+    size_t n, bad = 0;
+    gg_status st = gg_match_tensors(base, donor, &a->o.match, &moves, &n, &c->err);
+    if (st != GG_OK) return st;
+    table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
+    for (size_t i = 0; i < n; i++) {
+        print_move(&t, &moves[i], base, donor);
+        bad += moves[i].kind == GG_MOVE_MISMATCH;
+    }
+    free(moves);
+    gg_note(&c->run, "%zu would move, %zu do not match", n - bad, bad);
+    return n == 0 || bad > 0 ? GG_NO : GG_OK;
+}
+
+static gg_status transplant(cli *c, arguments *a)
+{
+    gg_source *donor = NULL, *base = NULL;
+    gg_transplant_report r = { 0 };
+    gg_status st = gg_source_open_stored(a->donor, &donor, &c->err);
+    if (st == GG_OK && a->in_place) {
+        st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
+    } else if (st == GG_OK) {
+        st = gg_source_open_stored(a->base, &base, &c->err);
+        if (st == GG_OK) st = a->check ? check(c, a, base, donor) : gg_transplant(base, donor, &a->o, a->output, &c->run, &r, &c->err);
+        gg_source_close(base);
+    }
+    gg_source_close(donor);
+    if (st == GG_OK && !a->check && (c->verbose || r.skipped))
+        gg_note(&c->run, "%zu tensors replaced, %zu added, %zu left out; %llu bytes moved", r.moved, r.added, r.skipped,
+                (unsigned long long)r.bytes_moved);
+    return st;
+}
+
+static void check_usage(const cli *c, const arguments *a)
+{
+    if (c->args.n) cli_usage(c, "'%s' is no option", c->args.items[0]);
+    if (!a->base) cli_usage(c, "give --base");
+    if (!a->donor) cli_usage(c, "give --donor");
+    if ((a->output != NULL) + a->check + a->in_place != 1) cli_usage(c, "give --output, --check or --in-place");
+    if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");
+    if (strcmp(a->base, "-") == 0 && (a->in_place || strcmp(a->donor, "-") == 0)) cli_usage(c, "--base - cannot be used so");
+}
+
+int main(int argc, char **argv)
+{
+    cli c = { .tool = "organ-transplant", .help = help, .selects = true, .has_json = true, .has_force = true };
+    arguments a = { 0 };
+    const cli_option options[] = {
+        { "base", CLI_TEXT, &a.base }, { "donor", CLI_TEXT, &a.donor }, { "output", CLI_TEXT, &a.output },
+        { "match", CLI_TEXT, &a.match }, { "map", CLI_TEXT, &a.map }, { "undo", CLI_TEXT, &a.undo },
+        { "check", CLI_FLAG, &a.check }, { "in-place", CLI_FLAG, &a.in_place }, { "add", CLI_FLAG, &a.o.match.add },
+        { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched }, { "set-kv", CLI_LIST, &a.set_kv },
+        { "copy-kv", CLI_LIST, &a.copy_kv }, { NULL, CLI_FLAG, NULL } };
+    cli_start(&c, argc, argv, options);
+    check_usage(&c, &a);
+    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
+    gg_map *map = NULL;
+    gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
+    a.o.match.map = map;
+    a.o.match.select = c.select;
+    a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
+    a.o.copy_kv = a.copy_kv.items, a.o.n_copy_kv = a.copy_kv.n;
+    if (st == GG_OK) st = transplant(&c, &a);
+    gg_map_free(map);
+    free(a.set_kv.items);
+    free(a.copy_kv.items);
+    return cli_end(&c, st);
+}
