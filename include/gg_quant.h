@@ -8,6 +8,7 @@
 #ifndef GG_QUANT_H
 #define GG_QUANT_H
 
+#include "gg_isa.h"
 #include "gg_status.h"
 
 typedef enum gg_dtype {
@@ -87,12 +88,5 @@ float gg_f16_to_f32(uint16_t h);
 uint16_t gg_f32_to_f16(float f);
 float gg_bf16_to_f32(uint16_t h);
 uint16_t gg_f32_to_bf16(float f);
-
-/* Instruction-set level the codecs and kernels use: 0 plain C, 1 AVX2+F16C on
- * x86-64. Chosen once at run time; every level gives the same bits. Setting it
- * (tests, GG_ISA=0 in the environment) is not thread safe: do it first.
- * Returns the level in force, which is at most what the machine has. */
-int gg_isa(void);
-int gg_isa_set(int level);
 
 #endif

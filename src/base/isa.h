@@ -12,7 +12,8 @@
 #ifndef GG_ISA_H
 #define GG_ISA_H
 
-#include "gg_quant.h"
+#include "gg_isa.h"
+#include "gg_status.h"
 
 #define GG_CAT_(a, b) a##b
 #define GG_CAT(a, b) GG_CAT_(a, b)

@@ -8,6 +8,8 @@
 #ifndef GG_CODEC_H
 #define GG_CODEC_H
 
+#include "gg_quant.h"
+
 #include "../base/isa.h"
 
 typedef struct gg_codec {

@@ -1,5 +1,5 @@
 /* isa.c - which instruction-set level this machine and its user want. */
-#include "../base/isa.h"
+#include "isa.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
