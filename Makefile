@@ -57,12 +57,104 @@ $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(B)/obj/tools/cli.o $(B)/obj/tools/t
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
+# ---- tests ---------------------------------------------------------------------
+
+UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.c)))
+FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
+
+$(B)/test/%: tests/unit/%.c tests/unit/t.h $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) -lm
+
+$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(LIB) -lm
+
+$(B)/bench/%: tests/bench/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
+
+.PHONY: demo test units fuzz check asan lint bench test-engine results
+demo: all ## take the bundled model apart, graft, put it together, verify
+	BIN=$(B)/bin sh scripts/demo.sh
+
+units: $(UNITS)
+
+test: all units ## every unit and command-line test, with a compiler alone
+	B=$(B) BIN=$(B)/bin sh tests/run.sh
+
+check: lint asan fuzz ## static checks, then tests and fuzzers under sanitizers
+
+lint:
+	sh scripts/check-layers.sh
+	sh scripts/check-size.sh
+	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
+		--suppressions-list=tests/cppcheck.txt -Iinclude -DGG_HAVE_L1 src tools
+	shellcheck -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh
+
+SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+asan:
+	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" all units
+	SANITIZED=1 B=build/asan BIN=build/asan/bin sh tests/run.sh
+
+fuzz: ## mutate the corpora under sanitizers (FUZZ_RUNS each)
+	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" fuzz-run
+
+.PHONY: fuzz-run
+FUZZ_RUNS ?= 20000
+fuzz-run: $(FUZZ)
+	@for f in $(FUZZ); do $$f $(FUZZ_RUNS) || exit 1; done
+
+bench: all $(BENCHES) ## ratios against cp, ggml and numpy, where they are found
+	BIN=$(B)/bin BENCH=$(B)/bench sh tests/bench/run.sh
+
+test-engine: all ## load what the suite makes in a real engine (needs node and npm)
+	BIN=$(B)/bin sh tests/engine/run.sh
+
+results: all ## measure again what docs/results.md says
+	BIN=$(B)/bin sh tests/engine/results.sh
+
+# ---- install -------------------------------------------------------------------
+
+HEADERS := $(sort $(wildcard include/*.h))
+SCRIPTS := $(sort $(filter-out %.sh %.mk %.awk,$(wildcard scripts/organ-*)))
+MAN1 := $(sort $(wildcard docs/man/*.1))
+MAN5 := $(sort $(wildcard docs/man/*.5))
+DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml))
+
+# One list for both directions: FROM TO pairs below DESTDIR.
+define INSTALL_LIST
+$(foreach f,$(BINS),$(f):$(BINDIR)/$(notdir $(f)):755 )\
+$(foreach f,$(SCRIPTS),$(f):$(BINDIR)/$(notdir $(f)):755 )\
+$(LIB):$(ARCHIVEDIR)/libgguf.a:644 \
+$(foreach f,$(HEADERS),$(f):$(INCDIR)/$(notdir $(f)):644 )\
+$(foreach f,$(MAN1),$(f):$(MANDIR)/man1/$(notdir $(f)):644 )\
+$(foreach f,$(MAN5),$(f):$(MANDIR)/man5/$(notdir $(f)):644 )\
+$(foreach f,$(DOCS),$(f):$(DATADIR)/$(f):644 )\
+$(foreach f,$(DATA),$(f):$(DATADIR)/$(f):$(if $(filter %.awk %.mk %.md,$(f)),644,755) )
+endef
+DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/* scripts/completion/*))
+
+.PHONY: install uninstall
+install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
+	@for x in $(INSTALL_LIST); do \
+		from=$${x%%:*}; rest=$${x#*:}; to="$(DESTDIR)$${rest%:*}"; \
+		mkdir -p "$${to%/*}" && cp "$$from" "$$to" && chmod "$${rest##*:}" "$$to" || exit 1; \
+	done
+
+uninstall: ## remove what install copied, and folders that are then empty
+	@for x in $(INSTALL_LIST); do \
+		rest=$${x#*:}; to="$(DESTDIR)$${rest%:*}"; rm -f "$$to"; \
+		d=$${to%/*}; while [ "$$d" != "$(DESTDIR)" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \
+	done
+
 .PHONY: clean
 clean: ## remove everything built
 	rm -rf $(B)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 -include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) cli table)
