@@ -2,7 +2,7 @@
 #include "gg_numeric.h"
 
 #include "nkernel.h"
-#include "ownlog.h"
+#include "profile.h"
 #include "sort.h"
 
 #include <math.h>
@@ -11,38 +11,6 @@
 size_t gg_measure_scratch(size_t n)
 {
     return n > (SIZE_MAX - 64) / 8 ? SIZE_MAX : 8 * n + 64;
-}
-
-/* Shannon entropy in bits. The counts of n values sum to n. */
-static double entropy_bits(const uint64_t *count, size_t bins, double n)
-{
-    double h = 0;
-    for (size_t b = 0; b < bins; b++)
-        if (count[b]) h += (double)count[b] * (own_log(n) - own_log((double)count[b]));
-    return h / (n * OWN_LN2);
-}
-
-static void halve(uint64_t *count, size_t bins)
-{
-    for (size_t b = 0; b < bins / 2; b++) count[b] = count[2 * b] + count[2 * b + 1];
-}
-
-/* Entropy at 1024, 512, ... 16 bins; the slope by least squares over the logs. */
-static void from_histogram(uint64_t *count, double n, gg_measure *out)
-{
-    double steps = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
-    double x = 10; /* log2 of the bins */
-    for (size_t bins = GG_DIM_BINS_MAX; bins >= GG_DIM_BINS_MIN; bins /= 2, x -= 1) {
-        double y = entropy_bits(count, bins, n);
-        if (bins == GG_BINS) out->entropy = y / 8;
-        steps += 1;
-        sx += x;
-        sy += y;
-        sxx += x * x;
-        sxy += x * y;
-        halve(count, bins);
-    }
-    out->dimension = (steps * sxy - sx * sy) / (steps * sxx - sx * sx);
 }
 
 /* C: std / mean of the gaps. Their mean is range / (n - 1) whatever the values. */
@@ -77,7 +45,7 @@ static void measure_finite(const float *x, size_t n, nk_key *keys, nk_key *tmp, 
     out->std = sqrt(m2);
     if (m2 > 0) out->kurtosis = m4 / (m2 * m2) - 3.0;
     GG_PICK(nk_histogram)(x, n, out->min, range, count);
-    from_histogram(count, (double)n, out);
+    gg_entropy_profile(count, (double)n, out);
     out->cv = gap_cv(x, n, r, keys, tmp);
     out->theta = gg_theta(out->entropy, out->kurtosis, out->cv);
     out->signal = sin(out->theta * (3.14159265358979323846 / 180.0));

@@ -4,21 +4,22 @@
 #ifndef GG_MEASURE_CORE_H
 #define GG_MEASURE_CORE_H
 
+#include "../numeric/measure_big.h"
 #include "gg_measure_model.h"
 #include "pieces.h"
 
 #include <pthread.h>
 
-#define MEASURE_RAW ((size_t)256 << 10) /* bytes read at once; a multiple of no block, so blocks are counted */
-#define MEASURE_BIG (UINT64_C(4) << 20) /* values from which threads share one tensor */
+#define MEASURE_RAW ((size_t)256 << 10)    /* bytes read at once */
+#define MEASURE_SHARED (UINT64_C(4) << 20) /* of more values one tensor is held, and threads share it */
 
 /* Buffers of one thread. Start from { 0 }. */
 typedef struct measure_space {
     uint8_t *raw;     /* MEASURE_RAW */
     float *row[2];    /* GG_ROW_WINDOW values each */
-    float *values;    /* cap */
-    void *scratch;    /* of gg_measure_scratch(cap) bytes */
+    float *values;    /* cap of them */
     uint64_t cap;
+    void *scratch;    /* for gg_measure_values, up to GG_MEASURE_BIG values */
     float block[256]; /* a decoded block */
 } measure_space;
 
@@ -37,9 +38,8 @@ typedef struct measure_take {
 gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
                              measure_take *take, gg_error *err);
 
-/* Measures of more values than are worth sorting twice over, in place: the array is
- * sorted piecewise, and memory beyond it is a few MiB a thread. */
-gg_status gg_measure_big(float *values, uint64_t n, unsigned threads, gg_measure *out, gg_error *err);
+/* Measure n values, which may be overwritten, by the way that fits their number. */
+gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads, gg_measure *out, gg_error *err);
 
 /* ---- null model ---- */
 

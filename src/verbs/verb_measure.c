@@ -139,12 +139,11 @@ static gg_status collect(job *j, const gg_piece *p, measure_space *w, measure_ta
     return st;
 }
 
-static gg_status measure_taken(job *j, const gg_piece *p, const measure_take *take, measure_space *w, gg_tensor_measure *row,
-                               gg_error *err)
+static gg_status measure_row(job *j, const gg_piece *p, const measure_take *take, measure_space *w,
+                             gg_tensor_measure *row, gg_error *err)
 {
-    if (take->values == w->values) gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
-    else if (gg_measure_big(take->values, take->count, j->threads, &row->m, err) != GG_OK) return err->status;
-    gg_status st = gg_measure_null_theta(&j->null, p->t.dtype, take->count, &row->null_theta, err);
+    gg_status st = gg_measure_taken(take->values, take->count, w->scratch, j->threads, &row->m, err);
+    if (st == GG_OK) st = gg_measure_null_theta(&j->null, p->t.dtype, take->count, &row->null_theta, err);
     row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
     row->row_theta = gg_row_theta_degrees(&take->rows);
     return st;
@@ -161,7 +160,7 @@ static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *
     if (!pipe) pthread_mutex_unlock(&j->draw);
     if (take_it) {
         take->count = gg_sample_count(p->t.elements, j->o->sample);
-        bool big = take->count > MEASURE_BIG;
+        bool big = take->count > MEASURE_SHARED;
         if (big) pthread_mutex_lock(&j->big);
         st = gg_measure_space(w, big ? 0 : take->count, err);
         take->values = big ? malloc((size_t)take->count * sizeof(float)) : w->values;
@@ -182,10 +181,10 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     gg_tensor_measure row = { 0 };
     if (st == GG_OK && *more) {
         row = (gg_tensor_measure){ .t = p.t, .a = p.a, .source = p.source, .decoded = gg_can_decode(p.t.dtype) };
-        if (row.decoded) st = measure_taken(j, &p, &take, w, &row, err);
+        if (row.decoded) st = measure_row(j, &p, &take, w, &row, err);
         else gg_progress_add(j->run, p.t.bytes);
     }
-    if (take.count > MEASURE_BIG) {
+    if (take.count > MEASURE_SHARED) {
         free(take.values);
         pthread_mutex_unlock(&j->big);
     }

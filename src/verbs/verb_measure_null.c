@@ -32,6 +32,8 @@ void gg_measure_null_free(measure_null *m)
     pthread_mutex_destroy(&m->lock);
 }
 
+#define PIECE 65536 /* values stored at once: whole blocks of every dtype */
+
 /* Noise as the dtype would store it. A type that only an importance matrix can encode
  * gets one that knows nothing: all columns weigh the same. */
 static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
@@ -39,12 +41,16 @@ static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
     const gg_dtype_info *info = gg_dtype_get(dtype);
     bool blind = gg_encode_needs_imatrix(dtype);
     if (!blind && !gg_can_encode(dtype)) return GG_OK;
-    uint8_t *blocks = malloc(n / info->block_elems * info->block_bytes);
+    uint8_t *blocks = malloc(PIECE / info->block_elems * info->block_bytes);
     if (!blocks) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
     float ones[256];
     for (size_t i = 0; i < 256; i++) ones[i] = 1;
-    gg_status st = gg_encode(dtype, x, blocks, n, info->block_elems, blind ? ones : NULL, err);
-    if (st == GG_OK) st = gg_decode(dtype, blocks, x, n, err);
+    gg_status st = GG_OK;
+    for (size_t at = 0; at < n && st == GG_OK; at += PIECE) {
+        size_t m = n - at < PIECE ? n - at : PIECE;
+        st = gg_encode(dtype, x + at, blocks, m, info->block_elems, blind ? ones : NULL, err);
+        if (st == GG_OK) st = gg_decode(dtype, blocks, x + at, m, err);
+    }
     free(blocks);
     return st;
 }
@@ -53,15 +59,15 @@ static gg_status simulate(uint32_t dtype, size_t count, double *theta, gg_error 
 {
     size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
     float *x = malloc(n * sizeof *x);
-    void *scratch = malloc(gg_measure_scratch(count));
+    void *scratch = count < GG_MEASURE_BIG ? malloc(gg_measure_scratch(count)) : NULL;
     gg_measure m = { 0 };
     gg_status st = GG_OK;
-    if (!x || !scratch) {
+    if (!x || (!scratch && count < GG_MEASURE_BIG)) {
         st = gg_fail(err, GG_ENOMEM, "no memory for the null model");
     } else {
         gg_gauss_fill(x, n, GG_NULL_SEED);
         st = store(dtype, x, n, err);
-        if (st == GG_OK) gg_measure_values(x, count, scratch, &m);
+        if (st == GG_OK) st = gg_measure_taken(x, count, scratch, 1, &m, err);
     }
     free(x);
     free(scratch);

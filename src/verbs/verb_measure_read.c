@@ -2,36 +2,40 @@
  *
  * A pipe, and a tensor of which every value counts, is read once from end to end in
  * runs of whole blocks; samples and rows are picked as they pass. Of a tensor in a
- * file only what holds a sample is looked at: through a small moving map where
- * samples are dense, by single reads where each would cost a page fault.
+ * file the blocks that hold samples are read, and the rows. (A map in place of reads
+ * was slower: a fault costs more than the copy of a page.)
  */
 #include "measure_core.h"
 
 #include "../base/io.h"
+#include "../quant/kernel/pick.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#define MAP_WINDOW ((uint64_t)2 << 20)
-#define MAP_STRIDE 16384 /* bytes between samples from which single reads are cheaper */
+#define DENSE 4096 /* bytes between samples from which it pays to read only their blocks */
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
 {
     if (!w->raw) w->raw = malloc(MEASURE_RAW);
     for (int k = 0; k < 2; k++)
         if (!w->row[k]) w->row[k] = malloc(GG_ROW_WINDOW * sizeof(float));
-    bool ok = w->raw && w->row[0] && w->row[1];
+    if (!w->scratch) w->scratch = malloc(gg_measure_scratch(GG_MEASURE_BIG));
+    bool ok = w->raw && w->row[0] && w->row[1] && w->scratch;
     if (ok && values > w->cap) {
         free(w->values);
-        free(w->scratch);
-        w->values = values <= SIZE_MAX / 16 ? malloc((size_t)values * sizeof(float)) : NULL;
-        w->scratch = w->values ? malloc(gg_measure_scratch((size_t)values)) : NULL;
-        ok = w->scratch != NULL;
+        w->values = malloc((size_t)values * sizeof(float));
+        ok = w->values != NULL;
         w->cap = ok ? values : 0;
     }
     return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for %llu values", (unsigned long long)values);
+}
+
+gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads, gg_measure *out, gg_error *err)
+{
+    if (n >= GG_MEASURE_BIG) return gg_measure_in_place(values, n, n > MEASURE_SHARED ? threads : 1, out, err);
+    gg_measure_values(values, (size_t)n, scratch, out);
+    return GG_OK;
 }
 
 void gg_measure_space_free(measure_space *w)
@@ -50,13 +54,19 @@ void gg_measure_space_free(measure_space *w)
 typedef struct sampler {
     uint64_t i, count, at;     /* at: the element */
     uint64_t rest, step, part; /* E = step N + part; rest < N */
-    uint64_t cached;           /* block that is in space->block */
+    const gg_dtype_info *info;
+    unsigned shift;            /* log2 of the values of a block: all are powers of two */
+    gg_pick_fn pick;           /* NULL: decode the block, keep it in space->block */
+    uint64_t cached;           /* the block that is there */
 } sampler;
 
-static sampler sampler_of(uint64_t elements, uint64_t count)
+static sampler sampler_of(const gg_tensor *t, uint64_t count)
 {
-    return (sampler){ .count = count, .step = count ? elements / count : 0, .part = count ? elements % count : 0,
-                      .cached = UINT64_MAX };
+    sampler s = { .count = count, .step = t->elements / count, .part = t->elements % count, .cached = UINT64_MAX };
+    s.info = gg_dtype_get(t->dtype);
+    s.pick = GG_PICK(gg_pick_of)(t->dtype);
+    while (1u << s.shift < s.info->block_elems) s.shift++;
+    return s;
 }
 
 static void sampler_next(sampler *s)
@@ -76,24 +86,33 @@ typedef struct run_of {
     uint64_t first, n;
 } run_of;
 
-/* Samples that lie in the run. */
-static gg_status take_samples(sampler *s, uint32_t dtype, run_of r, measure_space *w, float *values, gg_error *err)
+/* The sample at s->at, from its block. */
+static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w, float *value, gg_error *err)
 {
-    const gg_dtype_info *info = gg_dtype_get(dtype);
-    uint64_t end = r.first + r.n;
+    uint64_t no = s->at >> s->shift;
+    unsigned j = (unsigned)(s->at - (no << s->shift));
+    if (s->pick) {
+        *value = s->pick(block, j);
+        return GG_OK;
+    }
+    gg_status st = no == s->cached ? GG_OK : gg_decode(s->info->id, block, w->block, s->info->block_elems, err);
+    s->cached = no;
+    *value = w->block[j];
+    return st;
+}
+
+/* Samples that lie in the run. */
+static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *values, gg_error *err)
+{
+    uint64_t end = r.first + r.n, first = r.first >> s->shift;
     if (s->step == 1 && s->part == 0) {
         s->i = s->at = end;
-        return gg_decode(dtype, r.bytes, values + r.first, (size_t)r.n, err);
+        return gg_decode(s->info->id, r.bytes, values + r.first, (size_t)r.n, err);
     }
     while (s->i < s->count && s->at < end) {
-        uint64_t block = s->at / info->block_elems;
-        if (block != s->cached) {
-            const uint8_t *b = r.bytes + (block - r.first / info->block_elems) * info->block_bytes;
-            gg_status st = gg_decode(dtype, b, w->block, info->block_elems, err);
-            if (st != GG_OK) return st;
-            s->cached = block;
-        }
-        values[s->i] = w->block[s->at - block * info->block_elems];
+        const uint8_t *block = r.bytes + ((s->at >> s->shift) - first) * s->info->block_bytes;
+        gg_status st = take_sample(s, block, w, &values[s->i], err);
+        if (st != GG_OK) return st;
         sampler_next(s);
     }
     return GG_OK;
@@ -188,14 +207,14 @@ static gg_status read_run(gg_data *d, const gg_piece *p, measure_space *w, uint6
 static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
                                   measure_take *take, gg_error *err)
 {
-    sampler s = sampler_of(p->t.elements, take->count);
+    sampler s = sampler_of(&p->t, take->count);
     row_taker k = rows_of(&p->t, &take->rows);
     gg_status st = GG_OK;
     for (uint64_t at = 0; at < p->t.elements && st == GG_OK;) {
         run_of r;
         st = gg_cancelled(err);
         if (st == GG_OK) st = read_run(d, p, w, at, p->t.elements - at, &r, err);
-        if (st == GG_OK) st = take_samples(&s, p->t.dtype, r, w, take->values, err);
+        if (st == GG_OK) st = take_samples(&s, r, w, take->values, err);
         if (st == GG_OK) st = take_rows(&k, p->t.dtype, r, w, err);
         if (st != GG_OK) break;
         at += r.n;
@@ -204,66 +223,19 @@ static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *
     return st;
 }
 
-/* A map of a part of the tensor that moves along with the samples. */
-typedef struct window {
-    uint8_t *map;
-    size_t len;
-    uint64_t at, end; /* bytes of the tensor's data that it shows */
-    const uint8_t *bytes;
-} window;
-
-static void window_close(window *m)
-{
-    if (m->map) munmap(m->map, m->len);
-    m->map = NULL;
-    m->end = 0;
-}
-
-static bool window_move(window *m, const gg_data *d, uint64_t at, uint64_t limit)
-{
-    window_close(m);
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), file = d->at + at, skew = file % page;
-    uint64_t len = limit - at < MAP_WINDOW ? limit - at : MAP_WINDOW;
-#ifdef MAP_POPULATE
-    int flags = MAP_SHARED | MAP_POPULATE;
-#else
-    int flags = MAP_SHARED;
-#endif
-    void *map = mmap(NULL, (size_t)(len + skew), PROT_READ, flags, d->fd, (off_t)(file - skew));
-    if (map == MAP_FAILED) return false;
-    *m = (window){ map, (size_t)(len + skew), at, at + len, (const uint8_t *)map + skew };
-    return true;
-}
-
-/* The block at byte `at` of the tensor's data: mapped, or read where that is not
- * possible or does not pay. */
-static gg_status sample_block(gg_data *d, window *m, bool dense, uint64_t at, uint64_t limit, size_t n,
-                              measure_space *w, const uint8_t **block, gg_error *err)
-{
-    if (dense && (at + n <= m->end || window_move(m, d, at, limit)) && at + n <= m->end) {
-        *block = m->bytes + (at - m->at);
-        return GG_OK;
-    }
-    *block = w->raw;
-    return gg_data_read(d, at, w->raw, n, err);
-}
-
+/* Where samples lie close, runs that begin with one are read as long as the buffer
+ * is; else their blocks alone. */
 static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
 {
-    const gg_dtype_info *info = gg_dtype_get(p->t.dtype);
-    sampler s = sampler_of(p->t.elements, take->count);
-    bool dense = take->count && p->t.bytes / take->count < MAP_STRIDE;
-    uint64_t limit = p->at + p->t.bytes;
-    window m = { 0 };
-    /* A file that was cut since it was opened is an error here, not a signal there. */
-    gg_status st = limit ? gg_data_read(d, limit - 1, w->raw, 1, err) : GG_OK;
+    sampler s = sampler_of(&p->t, take->count);
+    bool dense = p->t.bytes / take->count < DENSE;
+    gg_status st = GG_OK;
     while (st == GG_OK && s.i < s.count) {
-        uint64_t block = s.at / info->block_elems;
-        run_of r = { NULL, block * info->block_elems, info->block_elems };
-        st = sample_block(d, &m, dense, p->at + block * info->block_bytes, limit, info->block_bytes, w, &r.bytes, err);
-        if (st == GG_OK) st = take_samples(&s, p->t.dtype, r, w, take->values, err);
+        uint64_t first = s.at >> s.shift << s.shift;
+        run_of r;
+        st = read_run(d, p, w, first, dense ? p->t.elements - first : s.info->block_elems, &r, err);
+        if (st == GG_OK) st = take_samples(&s, r, w, take->values, err);
     }
-    window_close(&m);
     return st;
 }
 

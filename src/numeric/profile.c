@@ -1,0 +1,36 @@
+/* profile.c - entropy, and how it grows with the number of bins. */
+#include "profile.h"
+
+#include "ownlog.h"
+
+/* Shannon entropy in bits. The counts of n values sum to n. */
+static double entropy_bits(const uint64_t *count, size_t bins, double n)
+{
+    double h = 0;
+    for (size_t b = 0; b < bins; b++)
+        if (count[b]) h += (double)count[b] * (own_log(n) - own_log((double)count[b]));
+    return h / (n * OWN_LN2);
+}
+
+static void halve(uint64_t *count, size_t bins)
+{
+    for (size_t b = 0; b < bins / 2; b++) count[b] = count[2 * b] + count[2 * b + 1];
+}
+
+/* Entropy at 1024, 512, ... 16 bins; the slope by least squares over the logs. */
+void gg_entropy_profile(uint64_t *count, double n, gg_measure *out)
+{
+    double steps = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    double x = 10; /* log2 of the bins */
+    for (size_t bins = GG_DIM_BINS_MAX; bins >= GG_DIM_BINS_MIN; bins /= 2, x -= 1) {
+        double y = entropy_bits(count, bins, n);
+        if (bins == GG_BINS) out->entropy = y / 8;
+        steps += 1;
+        sx += x;
+        sy += y;
+        sxx += x * x;
+        sxy += x * y;
+        halve(count, bins);
+    }
+    out->dimension = (steps * sxy - sx * sy) / (steps * sxx - sx * sx);
+}

@@ -1,0 +1,11 @@
+/* profile.h - what a histogram says of its values. Internal. */
+#ifndef GG_PROFILE_H
+#define GG_PROFILE_H
+
+#include "gg_numeric.h"
+
+/* entropy and dimension of `out` from GG_DIM_BINS_MAX counts that sum to n >= 1. The
+ * counts are used up. */
+void gg_entropy_profile(uint64_t *count, double n, gg_measure *out);
+
+#endif

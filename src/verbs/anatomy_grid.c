@@ -1,0 +1,162 @@
+/* anatomy_grid.c - the layout that both pictures share. */
+#include "anatomy_grid.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- colours ------------------------------------------------------------------ */
+
+/* Lightness (CIE L*) rises by equal steps from 15 to 90, hue turns from violet over
+ * blue and green to yellow: order survives grey printing and colour blindness. */
+void gg_grid_color(double t, unsigned rgb[3])
+{
+    static const unsigned char stops[9][3] = { { 68, 1, 84 },   { 71, 45, 123 }, { 59, 82, 139 },
+                                               { 44, 114, 142 }, { 33, 145, 140 }, { 40, 174, 128 },
+                                               { 94, 201, 98 },  { 173, 220, 48 }, { 253, 231, 37 } };
+    double at = (t > 0 ? t < 1 ? t : 1 : 0) * 8;
+    int i = at < 8 ? (int)at : 7;
+    double part = at - i;
+    for (int k = 0; k < 3; k++) rgb[k] = (unsigned)(stops[i][k] * (1 - part) + stops[i + 1][k] * part + 0.5);
+}
+
+double gg_grid_place(const gg_grid *g, double value)
+{
+    double t = (value - g->low) / (g->high - g->low);
+    return t < 0 ? 0 : t > 1 ? 1 : t;
+}
+
+/* ---- roles and blocks ------------------------------------------------------------ */
+
+static grid_role role_of(const gg_tensor_measure *r)
+{
+    grid_role k = { .name = r->t.name + r->a.role_at, .name_len = r->a.role_len, .prefix = r->t.name, .cls = r->a.cls };
+    for (size_t i = 0; r->a.expert >= 0 && i + 1 < k.name_len; i++)
+        if (k.name[i] == '.' && k.name[i + 1] >= '0' && k.name[i + 1] <= '9') k.name_len = i;
+    for (size_t i = 0; i + 4 <= r->a.role_at && !k.prefix_len; i++)
+        if (memcmp(r->t.name + i, "blk.", 4) == 0) {
+            k.prefix_len = i;
+            break;
+        }
+    return k;
+}
+
+static bool same_role(const grid_role *a, const grid_role *b)
+{
+    return a->name_len == b->name_len && a->prefix_len == b->prefix_len && memcmp(a->name, b->name, a->name_len) == 0 &&
+           memcmp(a->prefix, b->prefix, a->prefix_len) == 0;
+}
+
+static size_t find_role(const gg_grid *g, const grid_role *role)
+{
+    size_t i = 0;
+    while (i < g->n_roles && !same_role(&g->roles[i], role)) i++;
+    return i;
+}
+
+static int order_blocks(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static size_t find_block(const gg_grid *g, int64_t block)
+{
+    const int64_t *at = bsearch(&block, g->blocks, g->n_blocks, sizeof *g->blocks, order_blocks);
+    return (size_t)(at - g->blocks);
+}
+
+static void list_blocks(gg_grid *g, const gg_measures *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->rows[i].a.block >= 0) g->blocks[g->n_blocks++] = list->rows[i].a.block;
+    if (g->n_blocks == 0) return;
+    qsort(g->blocks, g->n_blocks, sizeof *g->blocks, order_blocks);
+    size_t used = 1;
+    for (size_t i = 1; i < g->n_blocks; i++)
+        if (g->blocks[i] != g->blocks[used - 1]) g->blocks[used++] = g->blocks[i];
+    g->n_blocks = used;
+}
+
+static void list_roles(gg_grid *g, const gg_measures *list)
+{
+    for (unsigned c = 0; c < GG_CLASS_COUNT; c++)
+        for (size_t i = 0; i < list->n; i++) {
+            const gg_tensor_measure *r = &list->rows[i];
+            if (r->a.cls != (gg_class)c || r->a.block < 0) continue;
+            grid_role role = role_of(r);
+            if (find_role(g, &role) == g->n_roles) g->roles[g->n_roles++] = role;
+        }
+}
+
+/* ---- scale ----------------------------------------------------------------------- */
+
+/* The range of the model, so that differences show; angles to whole fives. */
+static void set_scale(gg_grid *g, const gg_measures *list, const char *column)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < list->n; i++) {
+        if (!list->rows[i].decoded) continue;
+        double v = g->get(&list->rows[i]);
+        if (v < low) low = v;
+        if (v > high) high = v;
+    }
+    if (!(low <= high)) low = high = 0;
+    if (strcmp(column, "calibrated") == 0 || strstr(column, "theta")) {
+        low = 5 * floor(low / 5);
+        high = 5 * ceil(high / 5);
+    }
+    g->low = low;
+    g->high = high > low ? high : low + 1;
+}
+
+/* ---- all of it --------------------------------------------------------------------- */
+
+static void fill(gg_grid *g, const gg_measures *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const gg_tensor_measure *r = &list->rows[i];
+        if (r->a.block < 0) {
+            g->sides[g->n_sides++] = i;
+            continue;
+        }
+        grid_role role = role_of(r);
+        grid_cell *c = &g->cells[find_role(g, &role) * g->n_blocks + find_block(g, r->a.block)];
+        c->tensors++;
+        c->measured += r->decoded;
+        if (r->decoded) c->sum += g->get(r);
+    }
+}
+
+gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, gg_error *err)
+{
+    *g = (gg_grid){ .get = gg_measure_by_name(column) };
+    if (!g->get) return gg_fail(err, GG_EUSAGE, "no measure is called '%s'", column);
+    size_t n = list->n + 1;
+    g->roles = calloc(n, sizeof *g->roles);
+    g->blocks = calloc(n, sizeof *g->blocks);
+    g->sides = calloc(n, sizeof *g->sides);
+    if (g->roles && g->blocks && g->sides) {
+        list_blocks(g, list);
+        list_roles(g, list);
+        /* names are free to invent a block a tensor: both are at most n */
+        if (g->n_roles == 0 || g->n_blocks < ((size_t)64 << 20) / sizeof *g->cells / g->n_roles)
+            g->cells = calloc(g->n_roles * g->n_blocks + 1, sizeof *g->cells);
+    }
+    if (!g->cells) {
+        gg_grid_free(g);
+        return gg_fail(err, GG_ENOMEM, "no memory for a picture of %zu tensors", list->n);
+    }
+    set_scale(g, list, column);
+    fill(g, list);
+    return GG_OK;
+}
+
+void gg_grid_free(gg_grid *g)
+{
+    free(g->roles);
+    free(g->blocks);
+    free(g->sides);
+    free(g->cells);
+    *g = (gg_grid){ 0 };
+}

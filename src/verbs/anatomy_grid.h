@@ -1,0 +1,43 @@
+/* anatomy_grid.h - tensors laid out as blocks across and roles down, for the pictures
+ * of a model. Internal. */
+#ifndef GG_ANATOMY_GRID_H
+#define GG_ANATOMY_GRID_H
+
+#include "gg_measure_model.h"
+
+typedef struct grid_role {
+    const char *name;   /* role within a block, with what stands before "blk." */
+    size_t name_len;
+    const char *prefix; /* "enc." of "enc.blk.0.attn_q" */
+    size_t prefix_len;
+    gg_class cls;
+} grid_role;
+
+typedef struct grid_cell { /* mean of the tensors that fall together: experts */
+    double sum;
+    size_t measured, tensors;
+} grid_cell;
+
+typedef struct gg_grid {
+    gg_measure_get get;
+    grid_role *roles;   /* by class, then by first appearance */
+    size_t n_roles;
+    int64_t *blocks;    /* ascending */
+    size_t n_blocks;
+    grid_cell *cells;   /* [role * n_blocks + block] */
+    size_t *sides;      /* rows of tensors without a block */
+    size_t n_sides;
+    double low, high;   /* of the colour scale; low < high */
+} gg_grid;
+
+gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, gg_error *err);
+void gg_grid_free(gg_grid *g);
+
+/* 0..1 on the scale. */
+double gg_grid_place(const gg_grid *g, double value);
+
+/* A scale of equal perceptual steps from dark to light, told apart by every kind of
+ * colour sight: blue, teal, green, yellow. t is 0..1; rgb gets 0..255. */
+void gg_grid_color(double t, unsigned rgb[3]);
+
+#endif

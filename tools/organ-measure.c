@@ -1,0 +1,262 @@
+/* organ-measure - how much structure the tensors of a model show. */
+#include "cli.h"
+#include "table.h"
+
+#include "gg_measure_model.h"
+
+#include "../src/base/io.h"
+#include "../src/base/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
+    "Measure each tensor: a row with moments, entropy, the angles theta and row_theta.\n"
+    "MODEL is a GGUF file, any shard of a split model, or an organ directory.\n"
+    "\n"
+    "  --sample N         values of a tensor looked at, evenly strided (100000; 0 all)\n"
+    "  --summary          a row a class, a role and one for the model, with 1 to 3 stars\n"
+    "  --wells K          only the K tensors of lowest theta\n"
+    "  --split-experts    a row an expert of stacked tensors\n"
+    "  --update           write the measures into DIR's manifest as well\n"
+    "  --svg FILE         draw the anatomy, blocks across, roles down (- is stdout)\n"
+    "  --heat             the same on the terminal\n"
+    "  --color COLUMN     what colours show: theta, calibrated, row_theta, ... (theta)\n"
+    "  --force            replace an existing picture\n"
+    "select:\n"
+    "  --type CLASS,...   skeleton organ embed norm adapter other\n"
+    "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
+    "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
+    "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
+    "\n"
+    "examples:\n"
+    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --summary\n"
+    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf | awk '$15 < 40' | cut -f 1\n"
+    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
+
+static const char columns[] =
+    "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
+    "dimension\tnull_theta\tcalibrated\trow_theta";
+
+typedef struct options {
+    const char *dir, *svg, *color;
+    bool summary, update, heat;
+    uint64_t wells;
+    gg_measure_options m;
+} options;
+
+typedef struct printer {
+    table rows;
+    bool print;        /* each row as it comes */
+    gg_measures *keep; /* NULL = not */
+} printer;
+
+/* ---- tables -------------------------------------------------------------------- */
+
+static void print_numbers(table *t, const gg_tensor_measure *r)
+{
+    cell_u64(t, r->m.sampled);
+    cell_u64(t, r->m.nonfinite);
+    const double v[] = { r->m.mean,  r->m.std,    r->m.min,       r->m.max,      r->m.entropy,  r->m.kurtosis, r->m.cv,
+                         r->m.theta, r->m.signal, r->m.dimension, r->null_theta, r->calibrated, r->row_theta };
+    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) cell_f64(t, v[i]);
+}
+
+static void print_row(table *t, const gg_tensor_measure *r)
+{
+    const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
+    cell_bytes(t, r->t.name, r->t.name_len);
+    cell_text(t, gg_class_name(r->a.cls));
+    if (r->a.block >= 0) cell_i64(t, r->a.block);
+    else cell_null(t);
+    cell_text(t, info ? info->name : "unknown");
+    cell_u64(t, r->t.elements);
+    if (r->decoded) print_numbers(t, r);
+    else
+        for (int i = 0; i < 15; i++) cell_null(t);
+    /* TSV says it in a note on stderr: its columns are fixed. */
+    if (!r->decoded && t->json) {
+        table more = { true, "error", "error", false };
+        cell_text(&more, "no codec decodes this dtype");
+    }
+    table_row(t);
+}
+
+static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
+{
+    printer *p = ctx;
+    if (p->print) print_row(&p->rows, r);
+    return p->keep ? gg_measures_add(p->keep, r, err) : GG_OK;
+}
+
+static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
+{
+    size_t *wells, n;
+    gg_status st = gg_measures_wells(list, k < SIZE_MAX ? (size_t)k : SIZE_MAX, &wells, &n, &c->err);
+    if (st != GG_OK) return st;
+    table t = table_start(c->json, columns);
+    for (size_t i = 0; i < n; i++) print_row(&t, &list->rows[wells[i]]);
+    free(wells);
+    return GG_OK;
+}
+
+static void print_group(table *t, const gg_group *g)
+{
+    static const char *const kinds[] = { "class", "role", "model" };
+    static const char *const stars[] = { "-", "*", "**", "***" }, *const numbers[] = { "null", "1", "2", "3" };
+    cell_text(t, kinds[g->kind]);
+    cell_bytes(t, g->name, g->name_len);
+    cell_u64(t, g->tensors);
+    cell_u64(t, g->measured);
+    const double v[] = { g->theta, g->theta_min, g->theta_max, g->signal, g->calibrated, g->row_theta };
+    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+        if (g->measured) cell_f64(t, v[i]);
+        else cell_null(t);
+    }
+    cell_json(t, stars[g->stars], numbers[g->stars]);
+    table_row(t);
+}
+
+static gg_status print_summary(cli *c, const gg_measures *list)
+{
+    gg_group *groups;
+    size_t n;
+    gg_status st = gg_measures_groups(list, &groups, &n, &c->err);
+    if (st != GG_OK) return st;
+    table t = table_start(c->json, "group\tname\ttensors\tmeasured\ttheta\ttheta_min\ttheta_max\tsignal\tcalibrated\trow_theta\trating");
+    for (size_t i = 0; i < n; i++) print_group(&t, &groups[i]);
+    free(groups);
+    return GG_OK;
+}
+
+/* ---- pictures ------------------------------------------------------------------ */
+
+/* general.name, or the file's name without its folders. */
+static const char *title_of(const gg_source *s, char title[128])
+{
+    const gg_meta *meta = gg_source_meta(s);
+    const char *text;
+    size_t len;
+    if (meta && gg_kv_str(gg_meta_find(meta, "general.name"), &text, &len) && len > 0) {
+        gg_escape(text, len, title, 128);
+        return title;
+    }
+    const char *name = gg_source_name(s), *slash = strrchr(name, '/');
+    if (slash && slash[1]) name = slash + 1;
+    snprintf(title, 128, "%s", strcmp(name, "-") == 0 ? "model" : name);
+    return title;
+}
+
+static gg_status write_svg(cli *c, const gg_measures *list, const gg_source *s, const options *o)
+{
+    char title[128], *text;
+    size_t len;
+    gg_status st = gg_anatomy_svg(list, o->color, title_of(s, title), &text, &len, &c->err);
+    if (st != GG_OK) return st;
+    gg_output *out;
+    if (strcmp(o->svg, "-") == 0) {
+        fwrite(text, 1, len, stdout);
+    } else if ((st = gg_output_open(o->svg, c->run.force, &out, &c->err)) == GG_OK) {
+        st = gg_write_all(gg_output_fd(out), text, len, &c->err);
+        if (st == GG_OK) st = gg_output_commit(out, &c->err);
+        else gg_output_abort(out);
+        gg_at_file(&c->err, o->svg);
+    }
+    free(text);
+    return st;
+}
+
+static gg_heat_colors terminal_colors(void)
+{
+    const char *depth = getenv("COLORTERM"), *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    if (!isatty(STDOUT_FILENO) || (no && *no) || !term || strcmp(term, "dumb") == 0) return GG_HEAT_PLAIN;
+    return depth && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0) ? GG_HEAT_TRUE : GG_HEAT_256;
+}
+
+static gg_status print_heat(cli *c, const gg_measures *list, const gg_source *s, const options *o)
+{
+    struct winsize size = { 0 };
+    char title[128], *text;
+    size_t len;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+    gg_status st = gg_anatomy_heat(list, o->color, title_of(s, title), size.ws_col, terminal_colors(), &text, &len, &c->err);
+    if (st != GG_OK) return st;
+    fwrite(text, 1, len, stdout);
+    free(text);
+    return GG_OK;
+}
+
+/* ---- the run ------------------------------------------------------------------- */
+
+static gg_status after(cli *c, gg_source *s, const options *o, const gg_measures *list)
+{
+    gg_status st = GG_OK;
+    if (o->summary) st = print_summary(c, list);
+    else if (o->wells) st = print_wells(c, list, o->wells);
+    else if (o->heat) st = print_heat(c, list, s, o);
+    if (st == GG_OK && o->svg) st = write_svg(c, list, s, o);
+    if (st == GG_OK && o->update) st = gg_measures_update(list, gg_source_name(s), &c->err);
+    return st;
+}
+
+static gg_status measure(cli *c, gg_source *s, const options *o)
+{
+    gg_measures list = { 0 };
+    gg_measure_report r;
+    bool svg_out = o->svg && strcmp(o->svg, "-") == 0, keep = o->summary || o->wells || o->heat || o->svg || o->update;
+    printer p = { .print = !o->summary && !o->wells && !o->heat && !svg_out, .keep = keep ? &list : NULL };
+    if (p.print) p.rows = table_start(c->json, columns);
+    gg_status st = gg_measure_model(s, &o->m, &c->run, take_row, &p, &r, &c->err);
+    if (st == GG_OK) st = after(c, s, o, &list);
+    if (st == GG_OK && c->verbose)
+        gg_note(&c->run, "%zu tensors, %llu of %llu values looked at", r.tensors, (unsigned long long)r.sampled,
+                (unsigned long long)r.elements);
+    gg_measures_free(&list);
+    return st;
+}
+
+static gg_status open_source(cli *c, const options *o, gg_source **s)
+{
+    if (o->dir || c->args.n <= 1) return gg_source_open(cli_one(c, o->dir, "model"), s, &c->err);
+    return gg_source_open_files((char *const *)(uintptr_t)c->args.items, c->args.n, s, &c->err);
+}
+
+static void check(const cli *c, const options *o)
+{
+    if (o->summary + (o->wells > 0) + o->heat > 1) cli_usage(c, "--summary, --wells and --heat are one or the other");
+    if (o->svg && strcmp(o->svg, "-") == 0 && (o->summary || o->wells || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
+    if (!gg_measure_by_name(o->color)) cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
+    if (o->dir && c->args.n) cli_usage(c, "--dir and '%s' both given", c->args.items[0]);
+    if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
+        cli_usage(c, "--update writes a row a tensor: not with --split-experts or --experts");
+}
+
+int main(int argc, char **argv)
+{
+    cli c = { .tool = "organ-measure", .help = help, .selects = true, .has_json = true, .has_force = true };
+    options o = { .color = "theta", .m.sample = GG_SAMPLE_DEFAULT };
+    const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },          { "sample", CLI_U64, &o.m.sample },
+                                { "summary", CLI_FLAG, &o.summary },  { "wells", CLI_U64, &o.wells },
+                                { "update", CLI_FLAG, &o.update },    { "split-experts", CLI_FLAG, &o.m.split_experts },
+                                { "svg", CLI_TEXT, &o.svg },          { "heat", CLI_FLAG, &o.heat },
+                                { "color", CLI_TEXT, &o.color },      { NULL, CLI_FLAG, NULL } };
+    cli_start(&c, argc, argv, list);
+    check(&c, &o);
+    o.m.select = c.select;
+    gg_source *s;
+    gg_status st = open_source(&c, &o, &s);
+    if (st == GG_OK) {
+        if (o.update && !gg_source_manifest(s)) {
+            st = gg_fail(&c.err, GG_EUSAGE, "--update needs an organ directory");
+            gg_fix(&c.err, "make one with organ-extract");
+            gg_at_file(&c.err, gg_source_name(s));
+        }
+        if (st == GG_OK) st = measure(&c, s, &o);
+        gg_source_close(s);
+    }
+    return cli_end(&c, st);
+}
