@@ -1,0 +1,223 @@
+/* compare_pair.c - which tensor of one model meets which of the other. */
+#include "compare_core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void gg_piece_copy(gg_piece *to, const gg_piece *from)
+{
+    *to = *from;
+    if (from->t.name == from->name) to->t.name = to->name;
+}
+
+/* ---- looking up ----------------------------------------------------------------- */
+
+/* "blk.0.ffn_gate_exps.weight" from "blk.0.ffn_gate.3.weight". */
+static bool stack_name(const gg_piece *p, const char *name, size_t len, char *out, size_t size, size_t *out_len)
+{
+    static const char exps[] = "_exps";
+    if (p->a.expert < 0 || len + sizeof exps > size) return false;
+    gg_anatomy a = gg_anatomy_of(name, len);
+    const char *dot = memchr(name + a.role_at, '.', a.role_len);
+    if (!dot) return false;
+    size_t head = (size_t)(dot - name), tail = head + 1;
+    while (tail < len && name[tail] >= '0' && name[tail] <= '9') tail++;
+    memcpy(out, name, head);
+    memcpy(out + head, exps, sizeof exps - 1);
+    memcpy(out + head + sizeof exps - 1, name + tail, len - tail);
+    *out_len = head + sizeof exps - 1 + (len - tail);
+    out[*out_len] = '\0';
+    return true;
+}
+
+static bool splits(const gg_compare_options *o)
+{
+    return o->split_experts || gg_select_has_experts(o->select);
+}
+
+/* The piece of `other` that has this name, be it a tensor or an expert in a stack. */
+static bool find_piece(const compare_pairer *pr, const gg_piece *like, const char *name, size_t len, gg_piece *out)
+{
+    char stack[GG_RECORD_NAME + 8];
+    size_t stack_len, i = gg_source_find(pr->other, name, len);
+    *out = (gg_piece){ .source = i };
+    if (i != SIZE_MAX) {
+        const gg_tensor *t = gg_source_tensor(pr->other, i);
+        out->t = *t;
+        memcpy(out->name, t->name, t->name_len + 1);
+    } else {
+        if (!splits(pr->o) || !stack_name(like, name, len, stack, sizeof stack, &stack_len)) return false;
+        out->source = gg_source_find(pr->other, stack, stack_len);
+        if (out->source == SIZE_MAX) return false;
+        const gg_tensor *t = gg_source_tensor(pr->other, out->source);
+        uint64_t experts;
+        if (!gg_is_expert_stack(t, &experts) || (uint64_t)like->a.expert >= experts ||
+            !gg_expert_tensor(t, (uint64_t)like->a.expert, &out->t, out->name))
+            return false;
+        out->expert = true;
+        out->at = (uint64_t)like->a.expert * out->t.bytes;
+    }
+    out->t.name = out->name;
+    out->a = gg_anatomy_of(out->name, out->t.name_len);
+    return true;
+}
+
+/* ---- pairs of the lead ------------------------------------------------------------ */
+
+static gg_status note_used(compare_pairer *pr, const gg_piece *p, gg_error *err)
+{
+    if (pr->n_used == pr->cap_used) {
+        size_t cap = pr->cap_used ? pr->cap_used * 2 : 256;
+        compare_key *grown = realloc(pr->used, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
+        pr->used = grown;
+        pr->cap_used = cap;
+    }
+    pr->used[pr->n_used++] = (compare_key){ p->source, p->at };
+    return GG_OK;
+}
+
+static bool is_donor(const compare_pairer *pr, int64_t block)
+{
+    for (size_t i = 0; i < pr->n_donors; i++)
+        if (pr->donors[i] == block) return true;
+    return false;
+}
+
+static gg_status note_donor(compare_pairer *pr, int64_t block, gg_error *err)
+{
+    if (is_donor(pr, block)) return GG_OK;
+    int64_t *grown = realloc(pr->donors, (pr->n_donors + 1) * sizeof *grown);
+    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of blocks");
+    pr->donors = grown;
+    pr->donors[pr->n_donors++] = block;
+    return GG_OK;
+}
+
+static gg_status pair_piece(void *ctx, const gg_piece *p, gg_error *err)
+{
+    compare_pairer *pr = ctx;
+    char mapped[GG_RECORD_NAME + 32];
+    const char *name = p->name;
+    size_t len = p->t.name_len;
+    if (pr->o->map) {
+        int64_t donor = gg_map_donor(pr->o->map, p->a.block);
+        if (donor < 0 || !gg_name_with_block(name, len, donor, mapped, sizeof mapped, &len)) return GG_OK;
+        name = mapped;
+        gg_status st = note_donor(pr, donor, err);
+        if (st != GG_OK) return st;
+    }
+    compare_pair c = { .has_a = true, .has_b = true };
+    gg_piece *mine = pr->b_leads ? &c.b : &c.a, *theirs = pr->b_leads ? &c.a : &c.b;
+    gg_piece_copy(mine, p);
+    bool found = find_piece(pr, p, name, len, theirs);
+    if (found) {
+        gg_status st = note_used(pr, theirs, err);
+        if (st != GG_OK) return st;
+    } else if (pr->b_leads) {
+        c.has_a = false;
+    } else {
+        c.has_b = false;
+    }
+    return pr->fn(pr->ctx, &c, err);
+}
+
+gg_status gg_pair_lead(compare_pairer *pr, size_t i, gg_error *err)
+{
+    return gg_pieces_of(gg_source_tensor(pr->lead, i), i, pr->o->select, pr->o->split_experts, pair_piece, pr, err);
+}
+
+/* ---- the rest ---------------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
+{
+    const compare_key *x = a, *y = b;
+    if (x->source != y->source) return x->source < y->source ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static gg_status rest_piece(void *ctx, const gg_piece *p, gg_error *err)
+{
+    compare_pairer *pr = ctx;
+    compare_key key = { p->source, p->at };
+    if (pr->n_used && bsearch(&key, pr->used, pr->n_used, sizeof key, by_key)) return GG_OK;
+    if (pr->o->map && !is_donor(pr, p->a.block)) return GG_OK;
+    compare_pair c = { .has_a = pr->b_leads, .has_b = !pr->b_leads };
+    gg_piece_copy(pr->b_leads ? &c.a : &c.b, p);
+    return pr->fn(pr->ctx, &c, err);
+}
+
+gg_status gg_pair_rest(compare_pairer *pr, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (pr->n_used) qsort(pr->used, pr->n_used, sizeof *pr->used, by_key);
+    for (size_t i = 0; i < gg_source_count(pr->other) && st == GG_OK; i++)
+        st = gg_pieces_of(gg_source_tensor(pr->other, i), i, pr->o->select, pr->o->split_experts, rest_piece, pr, err);
+    return st;
+}
+
+void gg_pair_free(compare_pairer *pr)
+{
+    free(pr->used);
+    free(pr->donors);
+    pr->used = NULL;
+    pr->donors = NULL;
+}
+
+/* ---- cutting ----------------------------------------------------------------------- */
+
+bool gg_compare_same_dims(const gg_tensor *a, const gg_tensor *b)
+{
+    return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+}
+
+static uint64_t parts(uint64_t n, uint64_t size)
+{
+    return n / size + (n % size != 0);
+}
+
+compare_cut gg_compare_cut(const gg_tensor *a, const gg_tensor *b, uint64_t sample)
+{
+    compare_cut c = { .same_type = a->dtype == b->dtype };
+    c.decodes = gg_can_decode(a->dtype) && gg_can_decode(b->dtype);
+    if (!gg_compare_same_dims(a, b) || (!c.decodes && !c.same_type)) return (compare_cut){ 0 };
+    c.elements = c.decodes ? a->elements : a->bytes;
+    c.row = c.decodes && a->n_dims ? a->dims[0] : c.elements;
+    c.rows = c.row ? c.elements / c.row : 0;
+    c.taken = gg_sample_count(c.rows, c.decodes ? sample : 0);
+    c.reads = c.elements > 0;
+    if (c.taken == c.rows) {
+        c.chunks = parts(c.elements, COMPARE_CHUNK);
+    } else if (c.row > COMPARE_CHUNK) {
+        c.segments = parts(c.row, COMPARE_CHUNK);
+        c.chunks = c.taken * c.segments;
+    } else {
+        c.per = COMPARE_CHUNK / c.row;
+        c.chunks = parts(c.taken, c.per);
+    }
+    c.group = c.chunks ? parts(c.chunks, COMPARE_TASKS) : 1;
+    c.tasks = parts(c.chunks, c.group);
+    return c;
+}
+
+bool gg_compare_run(const compare_cut *c, uint64_t k, uint64_t i, uint64_t *first, uint64_t *n)
+{
+    if (c->per) {
+        uint64_t r = k * c->per + i;
+        if (i >= c->per || r >= c->taken) return false;
+        *first = gg_sample_index(r, c->rows, c->taken) * c->row;
+        *n = c->row;
+        return true;
+    }
+    if (i > 0) return false;
+    uint64_t base = 0, within = k, end = c->elements;
+    if (c->segments) {
+        base = gg_sample_index(k / c->segments, c->rows, c->taken) * c->row;
+        within = k % c->segments;
+        end = c->row;
+    }
+    uint64_t at = within * COMPARE_CHUNK;
+    *first = base + at;
+    *n = end - at < COMPARE_CHUNK ? end - at : COMPARE_CHUNK;
+    return true;
+}

@@ -1,0 +1,154 @@
+/* lineage.c - do two models come from the same training? Thresholds: docs/lineage.md. */
+#include "gg_compare_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *gg_sameness_name(gg_sameness s)
+{
+    static const char *const names[] = { "identical", "differs", "dtype", "shape", "only-a", "only-b" };
+    return (size_t)s < sizeof names / sizeof names[0] ? names[s] : "?";
+}
+
+const char *gg_lineage_name(gg_lineage_verdict v)
+{
+    static const char *const names[] = { "identical", "same lineage", "strangers", "undecidable" };
+    return (size_t)v < sizeof names / sizeof names[0] ? names[v] : "?";
+}
+
+bool gg_lineage_counts(const gg_compare_row *row)
+{
+    if (!row->measured || (row->anatomy.cls != GG_SKELETON && row->anatomy.cls != GG_ORGAN)) return false;
+    const gg_tensor *t = row->a;
+    return t->n_dims >= 2 && t->dims[0] >= GG_LINEAGE_SIDE && t->dims[1] >= GG_LINEAGE_SIDE &&
+           row->compared >= GG_LINEAGE_VALUES;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static gg_lineage_verdict verdict(const gg_lineage *l)
+{
+    if (l->tensors > 0 && l->identical == l->tensors) return GG_LINEAGE_IDENTICAL;
+    if (l->n == 0) return GG_LINEAGE_UNDECIDABLE;
+    if (l->median >= GG_LINEAGE_SAME_FROM && l->strange <= l->n / 4) return GG_LINEAGE_SAME;
+    if (l->median < GG_LINEAGE_STRANGE_BELOW && l->same <= l->n / 4) return GG_LINEAGE_STRANGERS;
+    return GG_LINEAGE_UNDECIDABLE;
+}
+
+void gg_lineage_judge(double *cosines, size_t n, gg_lineage *l)
+{
+    l->n = n;
+    l->min = l->median = l->max = 0;
+    l->same = l->strange = 0;
+    if (n) {
+        qsort(cosines, n, sizeof *cosines, ascending);
+        l->min = cosines[0];
+        l->median = (cosines[(n - 1) / 2] + cosines[n / 2]) / 2;
+        l->max = cosines[n - 1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        l->same += cosines[i] >= GG_LINEAGE_SAME_FROM;
+        l->strange += cosines[i] < GG_LINEAGE_STRANGE_BELOW;
+    }
+    l->verdict = verdict(l);
+}
+
+void gg_lineage_text(const gg_lineage *l, char *out, size_t size)
+{
+    const char *name = gg_lineage_name(l->verdict);
+    if (l->verdict == GG_LINEAGE_IDENTICAL)
+        snprintf(out, size, "%s: all %zu tensors, byte for byte", name, l->tensors);
+    else if (l->n == 0)
+        snprintf(out, size, "%s: no weight matrices of equal shape to judge by", name);
+    else if (l->strange && l->strange < l->n)
+        snprintf(out, size, "%s: median cosine %.3f (%.3f to %.3f) of %zu matrices, %zu of them strange", name, l->median,
+                 l->min, l->max, l->n, l->strange);
+    else
+        snprintf(out, size, "%s: median cosine %.3f (%.3f to %.3f) of %zu matrices", name, l->median, l->min, l->max, l->n);
+}
+
+/* ---- gathering ------------------------------------------------------------------ */
+
+gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_error *err)
+{
+    rows->tensors++;
+    rows->identical += row->status == GG_SAME_IDENTICAL;
+    if (!gg_lineage_counts(row)) return GG_OK;
+    if (rows->n == rows->cap) {
+        size_t cap = rows->cap ? rows->cap * 2 : 256;
+        double *grown = realloc(rows->cosines, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of cosines");
+        rows->cosines = grown;
+        rows->cap = cap;
+    }
+    rows->cosines[rows->n++] = row->cosine;
+    return GG_OK;
+}
+
+void gg_lineage_of_rows(gg_lineage_rows *rows, gg_lineage *out)
+{
+    *out = (gg_lineage){ .tensors = rows->tensors, .identical = rows->identical };
+    gg_lineage_judge(rows->cosines, rows->n, out);
+}
+
+void gg_lineage_free(gg_lineage_rows *rows)
+{
+    free(rows->cosines);
+    *rows = (gg_lineage_rows){ 0 };
+}
+
+static gg_status add(void *ctx, const gg_compare_row *row, gg_error *err)
+{
+    return gg_lineage_add(ctx, row, err);
+}
+
+gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
+                        gg_lineage *out, gg_error *err)
+{
+    gg_lineage_rows rows = { 0 };
+    gg_status st = gg_compare_models(a, b, o, run, add, &rows, NULL, err);
+    gg_lineage_of_rows(&rows, out);
+    gg_lineage_free(&rows);
+    return st;
+}
+
+gg_status gg_lineage_of_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n, uint64_t sample,
+                              const gg_run *run, gg_lineage *out, gg_error *err)
+{
+    gg_lineage_rows rows = { 0 };
+    gg_status st = gg_compare_pairs(a, b, pairs, n, sample, run, add, &rows, NULL, err);
+    gg_lineage_of_rows(&rows, out);
+    gg_lineage_free(&rows);
+    return st;
+}
+
+/* ---- summary -------------------------------------------------------------------- */
+
+static gg_status group_add(gg_compare_group *g, const gg_compare_row *row, gg_error *err)
+{
+    g->tensors++;
+    g->by[row->status]++;
+    if (row->measured) {
+        if (g->measured == 0 || row->cosine < g->cosine_min) g->cosine_min = row->cosine;
+        if (row->max_abs > g->max_abs) g->max_abs = row->max_abs;
+        g->cosine_sum += row->cosine;
+        g->rel_l2_sum += row->rel_l2;
+        g->measured++;
+    }
+    return gg_lineage_add(&g->rows, row, err);
+}
+
+gg_status gg_compare_summary_add(gg_compare_summary *s, const gg_compare_row *row, gg_error *err)
+{
+    gg_status st = group_add(&s->of[row->anatomy.cls], row, err);
+    return st == GG_OK ? group_add(&s->of[GG_CLASS_COUNT], row, err) : st;
+}
+
+void gg_compare_summary_free(gg_compare_summary *s)
+{
+    for (int i = 0; i <= GG_CLASS_COUNT; i++) gg_lineage_free(&s->of[i].rows);
+}

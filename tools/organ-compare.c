@@ -1,0 +1,194 @@
+/* organ-compare - two models tensor by tensor, and whether they share a lineage. */
+#include "cli.h"
+#include "gg_compare_model.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: organ-compare A B\n"
+    "       organ-compare A B --summary\n"
+    "       organ-compare A B --lineage\n"
+    "Compare two models, over decoded values: a row a tensor. A and B are GGUF files,\n"
+    "shards of split models, organ directories, .bin records; one may be - for stdin.\n"
+    "\n"
+    "  --summary          a row a class, and one for the model\n"
+    "  --lineage          one row: do they share a training lineage, so that a graft can work\n"
+    "  --map 0-3=4-7      A's blocks 0-3 against B's blocks 4-7, and nothing else\n"
+    "  --split-experts    a row an expert of stacked tensors (blk.N.ffn_gate.E)\n"
+    "  --sample N         measure at most N rows a tensor, evenly spread; 0 is all\n"
+    "                     (default: 128 with --lineage, else 0)\n"
+    "select:\n"
+    "  --type CLASS,...   skeleton organ embed norm adapter other\n"
+    "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
+    "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
+    "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
+    "\n"
+    "examples:\n"
+    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf tests/data/lab/lab-verse-q4_k_m.gguf | awk '$4 != \"identical\"'\n"
+    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
+    "exit: 0 all identical (--lineage: identical or same lineage), 1 not, 2 usage,\n"
+    "3 malformed input, 4 I/O failure\n";
+
+/* ---- a row a tensor -------------------------------------------------------------- */
+
+static void cell_dims(table *rows, const gg_tensor *t)
+{
+    char dims[100] = "", json[100] = "[";
+    if (!t) {
+        cell_null(rows);
+        return;
+    }
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        size_t n = strlen(dims), m = strlen(json);
+        snprintf(dims + n, sizeof dims - n, "%s%llu", i ? "x" : "", (unsigned long long)t->dims[i]);
+        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "", (unsigned long long)t->dims[i]);
+    }
+    snprintf(json + strlen(json), sizeof json - strlen(json), "]");
+    cell_json(rows, t->n_dims ? dims : "-", json);
+}
+
+static void cell_dtype(table *rows, const gg_tensor *t)
+{
+    if (t) cell_text(rows, gg_dtype_get(t->dtype)->name);
+    else cell_null(rows);
+}
+
+static void cell_measure(table *rows, bool measured, double v)
+{
+    if (measured) cell_f64(rows, v);
+    else cell_null(rows);
+}
+
+static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
+{
+    (void)err;
+    table *rows = ctx;
+    const gg_tensor *t = r->a ? r->a : r->b;
+    cell_bytes(rows, t->name, t->name_len);
+    cell_text(rows, gg_class_name(r->anatomy.cls));
+    if (r->anatomy.block >= 0) cell_i64(rows, r->anatomy.block);
+    else cell_null(rows);
+    cell_text(rows, gg_sameness_name(r->status));
+    cell_dtype(rows, r->a);
+    cell_dtype(rows, r->b);
+    cell_u64(rows, t->elements);
+    cell_measure(rows, r->measured, r->cosine);
+    cell_measure(rows, r->measured, r->rel_l2);
+    cell_measure(rows, r->measured, r->max_abs);
+    cell_dims(rows, r->a);
+    cell_dims(rows, r->b);
+    if (r->b) cell_bytes(rows, r->b->name, r->b->name_len);
+    else cell_null(rows);
+    table_row(rows);
+    return GG_OK;
+}
+
+static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
+{
+    gg_compare_report r;
+    table rows = table_start(c->json, "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\trel_l2\tmax_abs\t"
+                                      "dims_a\tdims_b\tname_b");
+    gg_status st = gg_compare_models(a, b, o, &c->run, print_row, &rows, &r, &c->err);
+    if (st != GG_OK) return st;
+    if (c->verbose)
+        gg_note(&c->run, "%zu of %zu tensors are identical", r.by[GG_SAME_IDENTICAL], r.tensors);
+    return r.by[GG_SAME_IDENTICAL] == r.tensors ? GG_OK : GG_NO;
+}
+
+/* ---- a row a class ---------------------------------------------------------------- */
+
+static gg_status gather(void *ctx, const gg_compare_row *r, gg_error *err)
+{
+    return gg_compare_summary_add(ctx, r, err);
+}
+
+static void print_group(table *rows, const char *name, gg_compare_group *g)
+{
+    gg_lineage l;
+    gg_lineage_of_rows(&g->rows, &l);
+    cell_text(rows, name);
+    cell_u64(rows, g->tensors);
+    for (int s = 0; s < GG_SAMENESS_COUNT; s++) cell_u64(rows, g->by[s]);
+    double n = g->measured ? (double)g->measured : 1;
+    cell_measure(rows, g->measured, g->cosine_min);
+    cell_measure(rows, g->measured, g->cosine_sum / n);
+    cell_measure(rows, g->measured, g->rel_l2_sum / n);
+    cell_measure(rows, g->measured, g->max_abs);
+    if (l.n || l.verdict == GG_LINEAGE_IDENTICAL) cell_text(rows, gg_lineage_name(l.verdict));
+    else cell_null(rows);
+    table_row(rows);
+}
+
+static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
+{
+    gg_compare_summary s = { 0 };
+    gg_status st = gg_compare_models(a, b, o, &c->run, gather, &s, NULL, &c->err);
+    if (st == GG_OK) {
+        table rows = table_start(c->json, "class\ttensors\tidentical\tdiffers\tdtype\tshape\tonly_a\tonly_b\t"
+                                          "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage");
+        for (int k = 0; k < GG_CLASS_COUNT; k++)
+            if (s.of[k].tensors) print_group(&rows, gg_class_name((gg_class)k), &s.of[k]);
+        gg_compare_group *model = &s.of[GG_CLASS_COUNT];
+        print_group(&rows, "model", model);
+        if (model->by[GG_SAME_IDENTICAL] != model->tensors) st = GG_NO;
+    }
+    gg_compare_summary_free(&s);
+    return st;
+}
+
+/* ---- one row ---------------------------------------------------------------------- */
+
+static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
+{
+    gg_lineage l;
+    gg_status st = gg_lineage_of(a, b, o, &c->run, &l, &c->err);
+    if (st != GG_OK) return st;
+    table rows = table_start(c->json, "verdict\tmatrices\tcosine_min\tcosine_median\tcosine_max\tsame\tstrange\t"
+                                      "tensors\tidentical");
+    cell_text(&rows, gg_lineage_name(l.verdict));
+    cell_u64(&rows, l.n);
+    cell_measure(&rows, l.n, l.min);
+    cell_measure(&rows, l.n, l.median);
+    cell_measure(&rows, l.n, l.max);
+    cell_u64(&rows, l.same);
+    cell_u64(&rows, l.strange);
+    cell_u64(&rows, l.tensors);
+    cell_u64(&rows, l.identical);
+    table_row(&rows);
+    char text[200];
+    gg_lineage_text(&l, text, sizeof text);
+    if (c->verbose) gg_note(&c->run, "%s", text);
+    return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
+}
+
+int main(int argc, char **argv)
+{
+    cli c = { .tool = "organ-compare", .help = help, .selects = true, .has_json = true };
+    const char *map = NULL;
+    bool summary = false, lineage = false;
+    uint64_t sample = UINT64_MAX;
+    gg_compare_options o = { 0 };
+    gg_map *parsed = NULL;
+    const cli_option options[] = { { "summary", CLI_FLAG, &summary }, { "lineage", CLI_FLAG, &lineage },
+                                   { "map", CLI_TEXT, &map }, { "sample", CLI_U64, &sample },
+                                   { "split-experts", CLI_FLAG, &o.split_experts }, { NULL, CLI_FLAG, NULL } };
+    cli_start(&c, argc, argv, options);
+    if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
+    if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
+    if (strcmp(c.args.items[0], "-") == 0 && strcmp(c.args.items[1], "-") == 0)
+        cli_usage(&c, "only one of the two can be stdin");
+    o.select = c.select;
+    o.sample = sample != UINT64_MAX ? sample : lineage ? GG_LINEAGE_SAMPLE : 0;
+    gg_source *a = NULL, *b = NULL;
+    gg_status st = map ? gg_map_parse(map, &parsed, &c.err) : GG_OK;
+    o.map = parsed;
+    if (st == GG_OK) st = gg_source_open(c.args.items[0], &a, &c.err);
+    if (st == GG_OK) st = gg_source_open(c.args.items[1], &b, &c.err);
+    if (st == GG_OK) st = lineage ? print_lineage(&c, a, b, &o) : summary ? print_summary(&c, a, b, &o) : print_rows(&c, a, b, &o);
+    gg_source_close(a);
+    gg_source_close(b);
+    gg_map_free(parsed);
+    return cli_end(&c, st);
+}
