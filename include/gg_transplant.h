@@ -39,6 +39,7 @@ typedef struct gg_match_options {
     const gg_map *map;       /* NULL = block N from block N */
     gg_match_mode mode;
     bool add;                /* take donor tensors that the base lacks */
+    bool blends;             /* values will be blended: any pair of dtypes that codecs know */
 } gg_match_options;
 
 /* Pair a seekable base with a seekable donor. Every selected tensor that either has
@@ -55,6 +56,9 @@ typedef struct gg_transplant_options {
     size_t n_set_kv;
     const char *const *copy_kv;  /* keys to copy from the donor; a trailing * takes all that begin so */
     size_t n_copy_kv;
+    const char *blend;           /* "linear:T", "slerp:T", "task:T", T a number or a ramp
+                                    over the blocks 0.2..0.8; NULL = the donor's values */
+    gg_source *ancestor;         /* of task blends: base + T (donor - ancestor) */
 } gg_transplant_options;
 
 typedef struct gg_transplant_report {
@@ -74,8 +78,8 @@ gg_status gg_source_open_stored(const char *spec, gg_source **out, gg_error *err
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                         const char *output, const gg_run *run, gg_transplant_report *report, gg_error *err);
 
-/* The same into the base's own file(s). Only moves that keep dims and dtype; no
- * keys change. With `undo`, the bytes to be replaced are first written there as an
+/* The same into the base's own file(s). Only moves that keep dims and dtype (convert
+ * and blends do); no keys change. With `undo`, the bytes to be replaced are first written there as an
  * organ stream and are on disk before the first byte of the base changes: given as
  * donor to another run in place they restore the base to the byte, whenever this
  * run was cut off. `path` is the base's GGUF file (any shard). */

@@ -22,6 +22,8 @@ static const char help[] =
     "  --add              take along tensors that the base lacks\n"
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
     "  --copy-kv K        copy the donor's key; KEY* all that begin so\n"
+    "  --blend MODE:T     linear, slerp or task (base + T (donor - ancestor)); T a number\n"
+    "                     or a ramp over the blocks: 0.2..0.8;  --ancestor MODEL\n"
     "  --in-place         write into BASE itself;  --undo FILE first saves what is\n"
     "                     replaced: --in-place --donor FILE restores it to the byte\n"
     "  --force            replace an existing output\n"
@@ -36,7 +38,7 @@ static const char help[] =
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
-    const char *base, *donor, *output, *match, *map, *undo;
+    const char *base, *donor, *output, *match, *map, *undo, *ancestor;
     bool check, in_place;
     cli_list set_kv, copy_kv;
     gg_transplant_options o;
@@ -117,17 +119,20 @@ int main(int argc, char **argv)
         { "match", CLI_TEXT, &a.match }, { "map", CLI_TEXT, &a.map }, { "undo", CLI_TEXT, &a.undo },
         { "check", CLI_FLAG, &a.check }, { "in-place", CLI_FLAG, &a.in_place }, { "add", CLI_FLAG, &a.o.match.add },
         { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched }, { "set-kv", CLI_LIST, &a.set_kv },
-        { "copy-kv", CLI_LIST, &a.copy_kv }, { NULL, CLI_FLAG, NULL } };
+        { "copy-kv", CLI_LIST, &a.copy_kv }, { "blend", CLI_TEXT, &a.o.blend }, { "ancestor", CLI_TEXT, &a.ancestor }, { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     check_usage(&c, &a);
     if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     gg_map *map = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
+    if (st == GG_OK && a.ancestor) st = gg_source_open_stored(a.ancestor, &a.o.ancestor, &c.err);
+    a.o.match.blends = a.o.blend != NULL;
     a.o.match.map = map;
     a.o.match.select = c.select;
     a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
     a.o.copy_kv = a.copy_kv.items, a.o.n_copy_kv = a.copy_kv.n;
     if (st == GG_OK) st = transplant(&c, &a);
+    gg_source_close(a.o.ancestor);
     gg_map_free(map);
     free(a.set_kv.items);
     free(a.copy_kv.items);

@@ -69,11 +69,11 @@ static void judge(const matcher *m, gg_move *move)
         dims_text(b, bd);
         dims_text(d, dd);
         snprintf(move->reason, sizeof move->reason, "dims differ: base %.40s, donor %.40s", bd, dd);
-    } else if (b->dtype == d->dtype) {
+    } else if (b->dtype == d->dtype && !m->o->blends) {
         move->kind = GG_MOVE_REPLACE;
-    } else if (m->o->mode == GG_MATCH_RETYPE) {
+    } else if (m->o->mode == GG_MATCH_RETYPE && !m->o->blends) {
         move->kind = GG_MOVE_RETYPE;
-    } else if (m->o->mode == GG_MATCH_EXACT) {
+    } else if (m->o->mode == GG_MATCH_EXACT && !m->o->blends) {
         snprintf(move->reason, sizeof move->reason, "dtypes differ: base %s, donor %s (--match retype or convert)", to, from);
     } else if (!gg_can_decode(d->dtype)) {
         snprintf(move->reason, sizeof move->reason, "no codec decodes the donor's %s", from);

@@ -10,6 +10,7 @@
 #include "../base/output.h"
 #include "../base/parallel.h"
 #include "hashcopy.h"
+#include "move_make.h"
 #include "moves.h"
 
 #include <errno.h>
@@ -25,6 +26,8 @@ typedef struct inplace {
     int *fds; /* writable, one a file of the base */
     const gg_move *moves;
     size_t n;
+    gg_move_maker maker;
+    gg_producer *makes; /* one a move; make NULL = copy */
     const gg_run *run;
 } inplace;
 
@@ -33,7 +36,7 @@ static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg
 {
     if (o->n_set_kv || o->n_copy_kv) return gg_fail(err, GG_EUSAGE, "--in-place changes no keys; use --output");
     for (size_t i = 0; i < j->n; i++) {
-        if (j->moves[i].kind == GG_MOVE_REPLACE) continue;
+        if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
         gg_fail(err, GG_NO, "it would change size: --in-place only replaces bytes by as many");
         gg_fix(err, "use --output to write a new model");
         return gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len), GG_NO;
@@ -47,7 +50,8 @@ static bool same_file(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Reading a donor that changes while being read would make nonsense. */
+/* Reading a donor that changes while being read would make nonsense. (A blend reads
+ * the base too, but each tensor only before it is written: piece by piece in step.) */
 static gg_status donor_is_another(const inplace *j, gg_error *err)
 {
     const gg_model *d = gg_source_model(j->donor);
@@ -101,12 +105,30 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
     return gg_at_file(err, path);
 }
 
+/* How each tensor is made: all decided before the first byte changes. */
+static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
+{
+    gg_status st = gg_move_maker_start(&j->maker, j->base, j->donor, o->ancestor, o->blend, j->n, err);
+    j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
+    if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
+        gg_tensor out;
+        gg_plan_part part;
+        st = gg_move_make(&j->maker, &j->moves[i], &out, &part, &j->makes[i], err);
+    }
+    return st;
+}
+
 static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     inplace *j = ctx;
     (void)worker;
     const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
     gg_data d;
+    if (j->makes[i].make) {
+        gg_status made = j->makes[i].make(j->makes[i].ctx, t, j->fds[t->file], gg_model_at(j->model, t), j->run, err);
+        return made == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), made);
+    }
     gg_status st = gg_data_open(j->donor, j->moves[i].donor, &d, err);
     if (st != GG_OK) return st;
     st = gg_hash_copy(&d, 0, t->bytes, j->fds[t->file], gg_model_at(j->model, t), NULL, j->run, err);
@@ -134,6 +156,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = gg_moves_settle(moves, &j->n, j->base, j->donor, o->skip_mismatched, r, err);
     j->moves = moves;
     if (st == GG_OK) st = only_bytes(j, o, err);
+    if (st == GG_OK) st = plan_moves(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) r->bytes_moved += gg_source_tensor(j->base, moves[i].base)->bytes;
     gg_progress_total(j->run, r->bytes_moved);
@@ -143,6 +166,8 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     r->bytes_written = r->bytes_moved;
     for (size_t i = 0; j->fds && i < j->model->n_files; i++)
         if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
+    gg_move_maker_end(&j->maker);
+    free(j->makes);
     free(j->fds);
     free(moves);
     return st;

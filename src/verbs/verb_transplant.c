@@ -2,7 +2,7 @@
  * taken from the donor. */
 #include "gg_transplant.h"
 
-#include "manifest_new.h"
+#include "move_make.h"
 #include "moves.h"
 #include "plan.h"
 
@@ -13,44 +13,36 @@ typedef struct transplant {
     gg_source *base, *donor;
     const gg_move *moves;
     size_t n;
+    gg_move_maker maker;
     gg_transplant_report *report;
     gg_error *err;
 } transplant;
 
-static gg_status whole_part(gg_plan_tensor *pt, gg_source *from, size_t index, gg_error *err)
+/* One tensor of the output that moves: its shape, and bytes from where they come. */
+static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
 {
-    gg_plan_part part = { from, index, 0, gg_source_tensor(from, index)->bytes, NULL };
-    return gg_plan_add_part(pt, &part, err);
+    gg_tensor out;
+    gg_plan_tensor *pt;
+    gg_plan_part part;
+    gg_producer make;
+    gg_status st = gg_move_make(&t->maker, move, &out, &part, &make, t->err);
+    if (st == GG_OK) st = gg_plan_add(p, &out, &pt, t->err);
+    if (st != GG_OK) return st;
+    if (move->kind == GG_MOVE_ADD) t->report->added++;
+    else t->report->moved++;
+    t->report->bytes_moved += out.bytes;
+    pt->make = make.make;
+    pt->ctx = make.ctx;
+    return make.make ? GG_OK : gg_plan_add_part(pt, &part, t->err);
 }
 
-/* One tensor of the output: the base's shape, and bytes from where they come. */
-static gg_status plan_tensor(transplant *t, gg_plan *p, size_t base, const gg_move *move)
+static gg_status plan_kept(transplant *t, gg_plan *p, size_t base)
 {
-    gg_tensor out = *gg_source_tensor(t->base, base);
+    const gg_tensor *b = gg_source_tensor(t->base, base);
     gg_plan_tensor *pt;
-    if (move && move->kind == GG_MOVE_CONVERT) return gg_fail(t->err, GG_EUNSUPPORTED, "--match convert is not built yet");
-    if (move && move->kind == GG_MOVE_RETYPE) {
-        const gg_tensor *d = gg_source_tensor(t->donor, move->donor);
-        out.dtype = d->dtype;
-        out.bytes = d->bytes;
-    }
-    gg_status st = gg_plan_add(p, &out, &pt, t->err);
-    if (st != GG_OK || !move) return st == GG_OK ? whole_part(pt, t->base, base, t->err) : st;
-    t->report->moved++;
-    t->report->bytes_moved += out.bytes;
-    return whole_part(pt, t->donor, move->donor, t->err);
-}
-
-static gg_status plan_added(transplant *t, gg_plan *p, const gg_move *move)
-{
-    gg_tensor out = *gg_source_tensor(t->donor, move->donor);
-    gg_plan_tensor *pt;
-    out.name = move->name;
-    out.name_len = move->name_len;
-    gg_status st = gg_plan_add(p, &out, &pt, t->err);
-    t->report->added++;
-    t->report->bytes_moved += out.bytes;
-    return st == GG_OK ? whole_part(pt, t->donor, move->donor, t->err) : st;
+    gg_plan_part part = { t->base, base, 0, b->bytes, NULL };
+    gg_status st = gg_plan_add(p, b, &pt, t->err);
+    return st == GG_OK ? gg_plan_add_part(pt, &part, t->err) : st;
 }
 
 /* Moves come in the base's order, additions last. */
@@ -60,10 +52,10 @@ static gg_status plan_tensors(transplant *t, gg_plan *p)
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
         bool here = k < t->n && t->moves[k].base == i;
-        st = plan_tensor(t, p, i, here ? &t->moves[k] : NULL);
+        st = here ? plan_moved(t, p, &t->moves[k]) : plan_kept(t, p, i);
         k += here;
     }
-    for (; k < t->n && st == GG_OK; k++) st = plan_added(t, p, &t->moves[k]);
+    for (; k < t->n && st == GG_OK; k++) st = plan_moved(t, p, &t->moves[k]);
     return st;
 }
 
@@ -123,8 +115,10 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     }
     gg_status st = gg_match_tensors(base, donor, &o->match, &moves, &n, err);
     if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
-    transplant t = { base, donor, moves, n, report, err };
+    transplant t = { .base = base, .donor = donor, .moves = moves, .n = n, .report = report, .err = err };
+    if (st == GG_OK) st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, n, err);
     if (st == GG_OK) st = write_chimera(&t, o, output, run);
+    gg_move_maker_end(&t.maker);
     free(moves);
     return st;
 }
