@@ -199,7 +199,7 @@ gg_anatomy gg_anatomy_of(const char *name, size_t name_len)
     span stem = strip_suffix(rest);
     classify(&a, whole, stem);
     a.expert = expert_of(stem);
-    a.stack = a.block >= 0 && starts(stem, "ffn_") && ends(stem, "_exps");
+    a.stack = a.cls == GG_ORGAN && a.block >= 0 && starts(stem, "ffn_") && ends(stem, "_exps");
     span role = a.block >= 0 ? rest : whole;
     if (ends(role, ".weight") && role.n > 7) role.n -= 7;
     a.role_at = (size_t)(role.s - name);
