@@ -1,0 +1,303 @@
+/* t_anatomy.c - class, block, role and expert of names as converters write them, over
+ * all families of models; names with other blocks; stacks of experts. */
+#include "t.h"
+
+#include "gg_organ.h"
+
+#define S GG_SKELETON
+#define O GG_ORGAN
+#define E GG_EMBED
+#define N GG_NORM
+#define A GG_ADAPTER
+#define X GG_OTHER
+
+static const struct row {
+    const char *name;
+    gg_class cls;
+    int block;
+    const char *role;
+    int expert;
+} rows[] = {
+    /* llama and its kind */
+    { "token_embd.weight", E, -1, "token_embd", -1 },
+    { "output.weight", E, -1, "output", -1 },
+    { "output_norm.weight", N, -1, "output_norm", -1 },
+    { "rope_freqs.weight", X, -1, "rope_freqs", -1 },
+    { "blk.0.attn_norm.weight", N, 0, "attn_norm", -1 },
+    { "blk.0.attn_q.weight", S, 0, "attn_q", -1 },
+    { "blk.1.attn_k.weight", S, 1, "attn_k", -1 },
+    { "blk.31.attn_v.weight", S, 31, "attn_v", -1 },
+    { "blk.7.attn_output.weight", S, 7, "attn_output", -1 },
+    { "blk.7.ffn_norm.weight", N, 7, "ffn_norm", -1 },
+    { "blk.7.ffn_gate.weight", O, 7, "ffn_gate", -1 },
+    { "blk.7.ffn_up.weight", O, 7, "ffn_up", -1 },
+    { "blk.127.ffn_down.weight", O, 127, "ffn_down", -1 },
+    { "blk.3.attn_rot_embd.weight", X, 3, "attn_rot_embd", -1 },
+    { "rope_factors_long.weight", X, -1, "rope_factors_long", -1 },
+    { "rope_factors_short.weight", X, -1, "rope_factors_short", -1 },
+    /* biases and scales follow their weight */
+    { "blk.2.attn_q.bias", S, 2, "attn_q.bias", -1 },
+    { "blk.2.attn_k.bias", S, 2, "attn_k.bias", -1 },
+    { "blk.2.attn_output.bias", S, 2, "attn_output.bias", -1 },
+    { "blk.2.ffn_up.bias", O, 2, "ffn_up.bias", -1 },
+    { "blk.2.attn_norm.bias", N, 2, "attn_norm.bias", -1 },
+    { "output_norm.bias", N, -1, "output_norm.bias", -1 },
+    { "output.bias", E, -1, "output.bias", -1 },
+    { "blk.2.ffn_down.scale", O, 2, "ffn_down.scale", -1 },
+    { "blk.2.attn_q.input_scale", S, 2, "attn_q.input_scale", -1 },
+    /* norms of qwen3, olmo2, gemma, bitnet, phi */
+    { "blk.4.attn_q_norm.weight", N, 4, "attn_q_norm", -1 },
+    { "blk.4.attn_k_norm.weight", N, 4, "attn_k_norm", -1 },
+    { "blk.4.post_attention_norm.weight", N, 4, "post_attention_norm", -1 },
+    { "blk.4.post_ffw_norm.weight", N, 4, "post_ffw_norm", -1 },
+    { "blk.4.post_ffw_norm_1.weight", N, 4, "post_ffw_norm_1", -1 },
+    { "blk.4.pre_ffw_norm_2.weight", N, 4, "pre_ffw_norm_2", -1 },
+    { "blk.4.post_norm.weight", N, 4, "post_norm", -1 },
+    { "blk.4.attn_norm_2.weight", N, 4, "attn_norm_2", -1 },
+    { "blk.4.attn_sub_norm.weight", N, 4, "attn_sub_norm", -1 },
+    { "blk.4.ffn_sub_norm.weight", N, 4, "ffn_sub_norm", -1 },
+    { "blk.4.ffn_norm_exps.weight", N, 4, "ffn_norm_exps", -1 },
+    { "blk.4.layer_output_norm.weight", N, 4, "layer_output_norm", -1 },
+    { "blk.4.attn_output_norm.weight", N, 4, "attn_output_norm", -1 },
+    { "token_embd_norm.weight", N, -1, "token_embd_norm", -1 },
+    { "per_layer_proj_norm.weight", N, -1, "per_layer_proj_norm", -1 },
+    { "cls.norm.weight", N, -1, "cls.norm", -1 },
+    /* fused */
+    { "blk.5.attn_qkv.weight", S, 5, "attn_qkv", -1 },
+    { "blk.5.attn_qkv.bias", S, 5, "attn_qkv.bias", -1 },
+    { "blk.5.attn_gate.weight", S, 5, "attn_gate", -1 },
+    { "blk.5.attn_sinks.weight", S, 5, "attn_sinks", -1 },
+    { "blk.5.attn_sinks", S, 5, "attn_sinks", -1 },
+    /* experts */
+    { "blk.6.ffn_gate_inp.weight", O, 6, "ffn_gate_inp", -1 },
+    { "blk.6.ffn_gate_inp.bias", O, 6, "ffn_gate_inp.bias", -1 },
+    { "blk.6.ffn_gate_inp_shexp.weight", O, 6, "ffn_gate_inp_shexp", -1 },
+    { "blk.6.exp_probs_b.bias", O, 6, "exp_probs_b.bias", -1 },
+    { "blk.6.ffn_gate_exps.weight", O, 6, "ffn_gate_exps", -1 },
+    { "blk.6.ffn_up_exps.weight", O, 6, "ffn_up_exps", -1 },
+    { "blk.6.ffn_down_exps.weight", O, 6, "ffn_down_exps", -1 },
+    { "blk.6.ffn_gate_up_exps.weight", O, 6, "ffn_gate_up_exps", -1 },
+    { "blk.6.ffn_down_exps.bias", O, 6, "ffn_down_exps.bias", -1 },
+    { "blk.6.ffn_gate_shexp.weight", O, 6, "ffn_gate_shexp", -1 },
+    { "blk.6.ffn_up_chexps.weight", O, 6, "ffn_up_chexps", -1 },
+    { "blk.6.ffn_gate_tid2eid.weight", O, 6, "ffn_gate_tid2eid", -1 },
+    { "blk.6.ffn_latent_down.weight", O, 6, "ffn_latent_down", -1 },
+    { "blk.6.ffn_gate.0.weight", O, 6, "ffn_gate.0", 0 },
+    { "blk.6.ffn_up.7.weight", O, 6, "ffn_up.7", 7 },
+    { "blk.6.ffn_down.255.weight", O, 6, "ffn_down.255", 255 },
+    { "blk.6.ffn_down.12.bias", O, 6, "ffn_down.12.bias", 12 },
+    /* latent attention, indexers */
+    { "blk.8.attn_q_a.weight", S, 8, "attn_q_a", -1 },
+    { "blk.8.attn_q_b.weight", S, 8, "attn_q_b", -1 },
+    { "blk.8.attn_kv_a_mqa.weight", S, 8, "attn_kv_a_mqa", -1 },
+    { "blk.8.attn_kv_b.weight", S, 8, "attn_kv_b", -1 },
+    { "blk.8.attn_k_b.weight", S, 8, "attn_k_b", -1 },
+    { "blk.8.attn_v_b.weight", S, 8, "attn_v_b", -1 },
+    { "blk.8.attn_q_a_norm.weight", N, 8, "attn_q_a_norm", -1 },
+    { "blk.8.attn_kv_a_norm.weight", N, 8, "attn_kv_a_norm", -1 },
+    { "blk.8.attn_output_a.weight", S, 8, "attn_output_a", -1 },
+    { "blk.8.indexer.attn_k.weight", S, 8, "indexer.attn_k", -1 },
+    { "blk.8.indexer.k_norm.weight", N, 8, "indexer.k_norm", -1 },
+    { "blk.8.indexer_compressor_kv.weight", S, 8, "indexer_compressor_kv", -1 },
+    { "blk.8.hc_attn_fn.weight", X, 8, "hc_attn_fn", -1 },
+    { "output_hc_base.weight", X, -1, "output_hc_base", -1 },
+    /* state space, recurrent, convolution */
+    { "blk.9.ssm_in.weight", S, 9, "ssm_in", -1 },
+    { "blk.9.ssm_conv1d.weight", S, 9, "ssm_conv1d", -1 },
+    { "blk.9.ssm_conv1d.bias", S, 9, "ssm_conv1d.bias", -1 },
+    { "blk.9.ssm_a", S, 9, "ssm_a", -1 },
+    { "blk.9.ssm_d", S, 9, "ssm_d", -1 },
+    { "blk.9.ssm_dt.bias", S, 9, "ssm_dt.bias", -1 },
+    { "blk.9.ssm_out.weight", S, 9, "ssm_out", -1 },
+    { "blk.9.ssm_norm.weight", N, 9, "ssm_norm", -1 },
+    { "blk.9.ssm_dt_norm.weight", N, 9, "ssm_dt_norm", -1 },
+    { "blk.9.shortconv.conv.weight", S, 9, "shortconv.conv", -1 },
+    { "blk.9.time_mix_w1.weight", S, 9, "time_mix_w1", -1 },
+    { "blk.9.time_mix_ln.weight", N, 9, "time_mix_ln", -1 },
+    { "blk.9.channel_mix_key.weight", O, 9, "channel_mix_key", -1 },
+    /* encoder and decoder, BERT */
+    { "enc.blk.3.attn_q.weight", S, 3, "attn_q", -1 },
+    { "dec.blk.11.cross_attn_k.weight", S, 11, "cross_attn_k", -1 },
+    { "dec.blk.11.cross_attn_norm.weight", N, 11, "cross_attn_norm", -1 },
+    { "enc.blk.0.ffn_up.weight", O, 0, "ffn_up", -1 },
+    { "enc.blk.0.attn_rel_b.weight", S, 0, "attn_rel_b", -1 },
+    { "enc.output_norm.weight", N, -1, "enc.output_norm", -1 },
+    { "token_types.weight", E, -1, "token_types", -1 },
+    { "position_embd.weight", E, -1, "position_embd", -1 },
+    { "cls.weight", E, -1, "cls", -1 },
+    { "cls.output.weight", E, -1, "cls.output", -1 },
+    { "dense_2.weight", E, -1, "dense_2", -1 },
+    /* gemma 3n */
+    { "per_layer_token_embd.weight", E, -1, "per_layer_token_embd", -1 },
+    { "per_layer_model_proj.weight", X, -1, "per_layer_model_proj", -1 },
+    { "altup_proj.weight", X, -1, "altup_proj", -1 },
+    { "blk.1.laurel_l.weight", X, 1, "laurel_l", -1 },
+    { "blk.1.inp_gate.weight", X, 1, "inp_gate", -1 },
+    { "blk.1.layer_output_scale.weight", X, 1, "layer_output_scale", -1 },
+    /* multi-token prediction */
+    { "blk.61.nextn.eh_proj.weight", X, 61, "nextn.eh_proj", -1 },
+    { "blk.61.nextn.enorm.weight", N, 61, "nextn.enorm", -1 },
+    { "blk.61.nextn.hnorm.weight", N, 61, "nextn.hnorm", -1 },
+    { "blk.61.nextn.shared_head_norm.weight", N, 61, "nextn.shared_head_norm", -1 },
+    { "blk.61.nextn.embed_tokens.weight", X, 61, "nextn.embed_tokens", -1 },
+    { "mtp.0.e_proj.weight", X, -1, "mtp.0.e_proj", -1 },
+    /* vision, audio, projectors */
+    { "v.patch_embd.weight", E, -1, "v.patch_embd", -1 },
+    { "v.class_embd", E, -1, "v.class_embd", -1 },
+    { "v.position_embd.weight", E, -1, "v.position_embd", -1 },
+    { "v.blk.3.attn_out.weight", S, 3, "attn_out", -1 },
+    { "v.blk.3.ffn_down.weight", O, 3, "ffn_down", -1 },
+    { "v.blk.3.ln1.weight", N, 3, "ln1", -1 },
+    { "v.blk.3.ls2.weight", N, 3, "ls2", -1 },
+    { "v.post_ln.bias", N, -1, "v.post_ln.bias", -1 },
+    { "a.blk.2.attn_q.weight", S, 2, "attn_q", -1 },
+    { "mm.0.weight", X, -1, "mm.0", -1 },
+    { "mm.input_norm.weight", X, -1, "mm.input_norm", -1 },
+    { "resampler.attn.q.weight", X, -1, "resampler.attn.q", -1 },
+    /* adapters */
+    { "blk.0.attn_q.weight.lora_a", A, 0, "attn_q.weight.lora_a", -1 },
+    { "blk.0.ffn_up.weight.lora_b", A, 0, "ffn_up.weight.lora_b", -1 },
+    { "token_embd.weight.lora_a", A, -1, "token_embd.weight.lora_a", -1 },
+    { "direction.5", A, -1, "direction.5", -1 },
+    /* what looks like something and is not */
+    { "blk.00.attn_q.weight", X, -1, "blk.00.attn_q", -1 },
+    { "blk.-1.attn_q.weight", X, -1, "blk.-1.attn_q", -1 },
+    { "blk.12345678901.attn_q.weight", X, -1, "blk.12345678901.attn_q", -1 },
+    { "blk.x.attn_q.weight", X, -1, "blk.x.attn_q", -1 },
+    { "blk.3", X, -1, "blk.3", -1 },
+    { "blk.3.", X, 3, "", -1 },
+    { "xblk.3.attn_q.weight", X, -1, "xblk.3.attn_q", -1 },
+    { "blk.6.ffn_gate.07.weight", O, 6, "ffn_gate.07", -1 },
+    { "blk.6.ffn_gate.1x.weight", O, 6, "ffn_gate.1x", -1 },
+    { "outputs.weight", X, -1, "outputs", -1 },
+    { "abnorm.weight", X, -1, "abnorm", -1 },
+    { ".weight", X, -1, ".weight", -1 },
+    { "weight", X, -1, "weight", -1 },
+    { "", X, -1, "", -1 },
+    { "Token_embd.weight", X, -1, "Token_embd", -1 },
+};
+
+#undef S
+#undef O
+#undef E
+#undef N
+#undef A
+#undef X
+
+static void table(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct row *r = &rows[i];
+        gg_anatomy a = gg_anatomy_of(r->name, strlen(r->name));
+        T_CHECKF(a.cls == r->cls, "%s is %s, not %s", r->name, gg_class_name(a.cls), gg_class_name(r->cls));
+        T_CHECKF(a.block == r->block, "%s: block %lld", r->name, (long long)a.block);
+        T_CHECKF(a.expert == r->expert, "%s: expert %lld", r->name, (long long)a.expert);
+        T_CHECKF(a.role_at + a.role_len <= strlen(r->name), "%s: role past the end", r->name);
+        T_CHECKF(a.role_len == strlen(r->role) && memcmp(r->name + a.role_at, r->role, a.role_len) == 0,
+                 "%s: role %.*s", r->name, (int)a.role_len, r->name + a.role_at);
+        T_CHECK(a.mtp == (strstr(r->name, "nextn.") || strncmp(r->name, "mtp.", 4) == 0));
+        T_CHECKF(a.stack == (strstr(r->name, "_exps.") && r->cls == GG_ORGAN), "%s: stack", r->name);
+        T_CHECKF(a.known || r->cls == GG_OTHER, "%s: unknown, yet of a class", r->name);
+    }
+    T_CHECK(sizeof rows / sizeof rows[0] >= 100);
+}
+
+static void unknown_is_said(void)
+{
+    static const char *const unknown[] = { "blk.00.attn_q.weight", "weight", "", "blk.3.", "outputs.weight", "foo.bar" };
+    static const char *const known[] = { "rope_freqs.weight", "mm.0.weight", "blk.61.nextn.eh_proj.weight", "conv1d.weight", "fc.weight" };
+    for (size_t i = 0; i < 6; i++) T_CHECKF(!gg_anatomy_of(unknown[i], strlen(unknown[i])).known, "%s", unknown[i]);
+    for (size_t i = 0; i < 5; i++) T_CHECKF(gg_anatomy_of(known[i], strlen(known[i])).known, "%s", known[i]);
+}
+
+/* No prefix of any name is read past its end. */
+static void prefixes(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (size_t n = 0; n <= strlen(rows[i].name); n++) {
+            char *exact = malloc(n ? n : 1);
+            if (!exact) exit(1);
+            memcpy(exact, rows[i].name, n);
+            gg_anatomy a = gg_anatomy_of(exact, n);
+            T_CHECK(a.role_at + a.role_len <= n && a.cls < GG_CLASS_COUNT);
+            free(exact);
+        }
+}
+
+static void classes_have_names(void)
+{
+    static const char *const names[] = { "skeleton", "organ", "embed", "norm", "adapter", "other" };
+    static const char *const folders[] = { "skeleton", "organs", "embed", "norm", "adapters", "other" };
+    for (int i = 0; i < GG_CLASS_COUNT; i++) {
+        gg_class c = GG_CLASS_COUNT;
+        T_CHECK(strcmp(gg_class_name((gg_class)i), names[i]) == 0 && strcmp(gg_class_folder((gg_class)i), folders[i]) == 0);
+        T_CHECK(gg_class_by_name(names[i], strlen(names[i]), &c) && c == (gg_class)i);
+        T_CHECK(gg_class_by_name(folders[i], strlen(folders[i]), &c) && c == (gg_class)i);
+    }
+    gg_class c;
+    T_CHECK(!gg_class_by_name("Organ", 5, &c) && !gg_class_by_name("", 0, &c) && !gg_class_by_name("orga", 4, &c));
+}
+
+static void other_blocks(void)
+{
+    static const struct {
+        const char *name;
+        int64_t block;
+        const char *want;
+    } t[] = { { "blk.3.attn_q.weight", 20, "blk.20.attn_q.weight" }, { "blk.300.ffn_up.bias", 0, "blk.0.ffn_up.bias" },
+              { "enc.blk.1.ffn_up.weight", 2, "enc.blk.2.ffn_up.weight" }, { "v.blk.9.ln1.weight", 10, "v.blk.10.ln1.weight" },
+              { "blk.6.ffn_gate.12.weight", 7, "blk.7.ffn_gate.12.weight" }, { "blk.0.attn_q.weight.lora_a", 5, "blk.5.attn_q.weight.lora_a" },
+              { "output.weight", 1, NULL }, { "blk.00.x", 1, NULL } };
+    for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+        char out[64];
+        size_t n = 0;
+        bool ok = gg_name_with_block(t[i].name, strlen(t[i].name), t[i].block, out, sizeof out, &n);
+        T_CHECKF(ok == (t[i].want != NULL), "%s", t[i].name);
+        if (ok && t[i].want) T_CHECKF(strcmp(out, t[i].want) == 0 && n == strlen(out), "%s", out);
+        for (size_t size = 0; ok && size <= n; size++) /* too small a place: false, nothing past it */
+            T_CHECK(!gg_name_with_block(t[i].name, strlen(t[i].name), t[i].block, out, size, &(size_t){ 0 }));
+    }
+}
+
+static gg_tensor tensor(const char *name, uint32_t dtype, uint32_t n, uint64_t a, uint64_t b, uint64_t c)
+{
+    gg_tensor t = { .name = name, .name_len = strlen(name), .n_dims = n, .dims = { a, b, c, 1 }, .dtype = dtype, .offset = 1000 };
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_tensor_extent(dtype, n, t.dims, &t.elements, &t.bytes, &e) == GG_OK);
+    return t;
+}
+
+static void stacks(void)
+{
+    gg_tensor t = tensor("blk.2.ffn_up_exps.weight", GG_Q8_0, 3, 64, 5, 8), e;
+    uint64_t n = 0;
+    char name[GG_RECORD_NAME + 1];
+    T_CHECK(gg_is_expert_stack(&t, &n) && n == 8);
+    uint64_t next = t.offset;
+    for (uint64_t i = 0; i < 8; i++) {
+        char want[64];
+        snprintf(want, sizeof want, "blk.2.ffn_up.%d.weight", (int)i);
+        T_CHECK(gg_expert_tensor(&t, i, &e, name) && strcmp(name, want) == 0 && e.name_len == strlen(want));
+        T_CHECK(e.n_dims == 2 && e.dims[0] == 64 && e.dims[1] == 5 && e.dims[2] == 1 && e.bytes == 340 && e.elements == 320);
+        T_CHECK(e.offset == next && gg_anatomy_of(e.name, e.name_len).expert == (int64_t)i);
+        next += e.bytes;
+    }
+    T_CHECK(next == t.offset + t.bytes && !gg_expert_tensor(&t, 8, &e, name));
+    gg_tensor bias = tensor("blk.2.ffn_up_exps.bias", GG_F32, 2, 5, 8, 1);
+    T_CHECK(gg_is_expert_stack(&bias, &n) && n == 8 && gg_expert_tensor(&bias, 3, &e, name) && strcmp(name, "blk.2.ffn_up.3.bias") == 0);
+    gg_tensor no[] = { tensor("blk.2.ffn_up.weight", GG_F32, 2, 4, 8, 1), tensor("ffn_up_exps.weight", GG_F32, 3, 4, 4, 2),
+                       tensor("blk.2.ffn_norm_exps.weight", GG_F32, 2, 4, 4, 1), tensor("blk.2.ffn_up_exps.weight", GG_F32, 1, 4, 1, 1),
+                       tensor("blk.2.ffn_up_exps.weight", GG_F32, 3, 4, 4, 0), tensor("blk.2.ffn_up_exps", GG_F32, 3, 4, 4, 2) };
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) T_CHECKF(!gg_is_expert_stack(&no[i], &n), "case %zu", i);
+}
+
+static const t_case cases[] = {
+    { "names of all families", table },
+    { "what no rule knows is said to be unknown", unknown_is_said },
+    { "no name is read past its end", prefixes },
+    { "classes have names", classes_have_names },
+    { "names with another block", other_blocks },
+    { "stacks of experts", stacks },
+};
+
+T_MAIN(cases)
