@@ -49,6 +49,12 @@ typedef struct gg_match_options {
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_move **moves, size_t *n, gg_error *err);
 
+/* One GG_MOVE_ADD a tensor of the donor's last nextn_predict_layers blocks, renumbered
+ * to follow the base's last block. GG_NO names what does not agree: architecture,
+ * embedding length, heads, vocabulary, rope, FFN and experts; a donor without such
+ * blocks, or with an incomplete one; a base that has some already. */
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **moves, size_t *n, gg_error *err);
+
 typedef struct gg_transplant_options {
     gg_match_options match;
     bool skip_mismatched;        /* leave mismatches out instead of failing */
@@ -58,6 +64,8 @@ typedef struct gg_transplant_options {
     size_t n_copy_kv;
     const char *blend;           /* "linear:T", "slerp:T", "task:T", T a number or a ramp
                                     over the blocks 0.2..0.8; NULL = the donor's values */
+    bool mtp;                    /* move the donor's multi-token-prediction blocks, and
+                                    nothing else: see docs/formats.md */
     gg_source *ancestor;         /* of task blends: base + T (donor - ancestor) */
 } gg_transplant_options;
 

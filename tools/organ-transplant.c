@@ -19,6 +19,7 @@ static const char help[] =
     "  --map 10-15=20-25  base blocks 10-15 from donor blocks 20-25; only those move\n"
     "  --check            table of what would move and what does not match and why\n"
     "  --skip-mismatched  leave out what does not match\n"
+    "  --mtp              the donor's multi-token-prediction blocks, keys and all\n"
     "  --add              take along tensors that the base lacks\n"
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
     "  --copy-kv K        copy the donor's key; KEY* all that begin so\n"
@@ -69,7 +70,8 @@ static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *d
 {
     gg_move *moves;
     size_t n, bad = 0;
-    gg_status st = gg_match_tensors(base, donor, &a->o.match, &moves, &n, &c->err);
+    gg_status st = a->o.mtp ? gg_mtp_moves(base, donor, &moves, &n, &c->err)
+                            : gg_match_tensors(base, donor, &a->o.match, &moves, &n, &c->err);
     if (st != GG_OK) return st;
     table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
     for (size_t i = 0; i < n; i++) {
@@ -106,6 +108,7 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->base) cli_usage(c, "give --base");
     if (!a->donor) cli_usage(c, "give --donor");
     if ((a->output != NULL) + a->check + a->in_place != 1) cli_usage(c, "give --output, --check or --in-place");
+    if (a->o.mtp && (a->in_place || c->select || a->map || a->o.blend)) cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --blend or --in-place");
     if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");
     if (strcmp(a->base, "-") == 0 && (a->in_place || strcmp(a->donor, "-") == 0)) cli_usage(c, "--base - cannot be used so");
 }
@@ -119,7 +122,8 @@ int main(int argc, char **argv)
         { "match", CLI_TEXT, &a.match }, { "map", CLI_TEXT, &a.map }, { "undo", CLI_TEXT, &a.undo },
         { "check", CLI_FLAG, &a.check }, { "in-place", CLI_FLAG, &a.in_place }, { "add", CLI_FLAG, &a.o.match.add },
         { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched }, { "set-kv", CLI_LIST, &a.set_kv },
-        { "copy-kv", CLI_LIST, &a.copy_kv }, { "blend", CLI_TEXT, &a.o.blend }, { "ancestor", CLI_TEXT, &a.ancestor }, { NULL, CLI_FLAG, NULL } };
+        { "copy-kv", CLI_LIST, &a.copy_kv }, { "blend", CLI_TEXT, &a.o.blend }, { "ancestor", CLI_TEXT, &a.ancestor },
+        { "mtp", CLI_FLAG, &a.o.mtp }, { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     check_usage(&c, &a);
     if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);

@@ -2,6 +2,8 @@
  * say no before anything is written. */
 #include "moves.h"
 
+#include "mtp.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,7 @@ gg_status gg_moves_meta(const gg_source *base, const gg_source *donor, const gg_
                         gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(base), err);
+    if (st == GG_OK && o->mtp) st = gg_mtp_meta(base, donor, meta, err);
     for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
         st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
     for (size_t i = 0; i < o->n_set_kv && st == GG_OK; i++) st = gg_meta_set_text(meta, o->set_kv[i], err);

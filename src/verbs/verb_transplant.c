@@ -4,6 +4,7 @@
 
 #include "move_make.h"
 #include "moves.h"
+#include "mtp.h"
 #include "plan.h"
 
 #include <stdlib.h>
@@ -113,7 +114,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
         gg_fail(err, GG_EUSAGE, "the base is bare organ records; a model or an organ directory is needed");
         return gg_at_file(err, gg_source_name(base));
     }
-    gg_status st = gg_match_tensors(base, donor, &o->match, &moves, &n, err);
+    gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, &n, err) : gg_match_tensors(base, donor, &o->match, &moves, &n, err);
     if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
     transplant t = { .base = base, .donor = donor, .moves = moves, .n = n, .report = report, .err = err };
     if (st == GG_OK) st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, n, err);

@@ -1,0 +1,168 @@
+/* mtp.c - the whole of a multi-token-prediction transplant: every block (there may be
+ * several), every tensor of each, and every key that counts blocks.
+ *
+ *     donor  blk.0 ... blk.D-n-1 | blk.D-n ... blk.D-1      D = block_count, n = nextn
+ *     base   blk.0 ... blk.B-1   | blk.B   ... blk.B+n-1    what it gets
+ */
+#include "mtp.h"
+
+#include "compat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t number(const gg_meta *meta, const char *name)
+{
+    char key[128];
+    uint64_t v = 0;
+    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v)) return 0;
+    return v;
+}
+
+typedef struct mtp {
+    const gg_source *base, *donor;
+    const gg_meta *bm, *dm;
+    uint64_t base_blocks, donor_blocks, nextn;
+    gg_error *err;
+} mtp;
+
+static gg_status no(const mtp *m, const char *what)
+{
+    gg_fail(m->err, GG_NO, "%s", what);
+    return gg_at_file(m->err, gg_source_name(m->donor));
+}
+
+static void first_conflict(void *ctx, const char *line)
+{
+    const mtp *m = ctx;
+    no(m, line);
+}
+
+static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg_error *err)
+{
+    *m = (mtp){ .base = base, .donor = donor, .bm = gg_source_meta(base), .dm = gg_source_meta(donor), .err = err };
+    if (!m->bm || !m->dm) return no(m, "--mtp needs two models, not bare organ records");
+    if (gg_compat(m->bm, m->dm, true, first_conflict, m) > 0) return GG_NO;
+    m->base_blocks = number(m->bm, "block_count");
+    m->donor_blocks = number(m->dm, "block_count");
+    m->nextn = number(m->dm, "nextn_predict_layers");
+    if (m->nextn == 0) return no(m, "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
+    if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 || m->base_blocks > 100000)
+        return no(m, "the donor's nextn_predict_layers and block_count make no sense");
+    if (number(m->bm, "nextn_predict_layers") == 0) return GG_OK;
+    gg_fail(err, GG_NO, "the base has multi-token-prediction blocks already");
+    gg_fix(err, "replace their tensors by name: --tensors 'blk.N.*'");
+    return gg_at_file(err, gg_source_name(base));
+}
+
+/* eh_proj [2 n_embd, n_embd], enorm and hnorm [n_embd] are what every engine asks for. */
+static gg_status check_block(const mtp *m, uint64_t block)
+{
+    static const char *const needed[] = { "eh_proj", "enorm", "hnorm" };
+    uint64_t n_embd = number(m->dm, "embedding_length");
+    for (size_t i = 0; i < 3; i++) {
+        char name[64], what[120];
+        int len = snprintf(name, sizeof name, "blk.%llu.nextn.%s.weight", (unsigned long long)block, needed[i]);
+        size_t k = gg_source_find(m->donor, name, (size_t)len);
+        snprintf(what, sizeof what, "the donor has no %s", name);
+        if (k == SIZE_MAX) return no(m, what);
+        const gg_tensor *t = gg_source_tensor(m->donor, k);
+        bool fits = i == 0 ? t->dims[0] == 2 * n_embd && t->dims[1] == n_embd : t->dims[0] == n_embd && t->elements == n_embd;
+        snprintf(what, sizeof what, "the donor's %s does not fit its embedding length of %llu", name, (unsigned long long)n_embd);
+        if (!fits) return no(m, what);
+    }
+    return GG_OK;
+}
+
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **moves, size_t *n, gg_error *err)
+{
+    mtp m;
+    gg_status st = start(&m, base, donor, err);
+    uint64_t first = m.donor_blocks - m.nextn;
+    for (uint64_t b = first; st == GG_OK && b < m.donor_blocks; b++) st = check_block(&m, b);
+    if (st != GG_OK) return st;
+    gg_move *list = calloc(gg_source_count(donor) + 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the moves");
+    size_t k = 0;
+    for (size_t i = 0; i < gg_source_count(donor) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(donor, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (a.block < (int64_t)first || a.block >= (int64_t)m.donor_blocks) continue;
+        gg_move *move = &list[k++];
+        *move = (gg_move){ .kind = GG_MOVE_ADD, .base = SIZE_MAX, .donor = i };
+        int64_t to = (int64_t)m.base_blocks + a.block - (int64_t)first;
+        if (!gg_name_with_block(t->name, t->name_len, to, move->name, sizeof move->name, &move->name_len) ||
+            gg_source_find(base, move->name, move->name_len) != SIZE_MAX) {
+            gg_fail(err, GG_NO, "the base has a tensor of that name already");
+            gg_at_tensor(err, move->name, move->name_len);
+            st = gg_at_file(err, gg_source_name(base));
+        }
+    }
+    if (st != GG_OK) {
+        free(list);
+        return st;
+    }
+    *moves = list;
+    *n = k;
+    return GG_OK;
+}
+
+/* The donor's values of one per-layer key for its MTP blocks, appended to the base's. */
+static gg_status grow_array(const mtp *m, const gg_kv *kv, gg_meta *meta)
+{
+    char key[160];
+    snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
+    const gg_kv *d = gg_meta_find(m->dm, key);
+    size_t size = gg_type_size(kv->elem_type), tail = (size_t)m->nextn * size;
+    char what[320];
+    snprintf(what, sizeof what, "%s has a value a block in the base, but not in the donor", key);
+    bool array = d && d->type == GG_TYPE_ARR && d->elem_type == kv->elem_type && d->count == m->donor_blocks;
+    bool scalar = d && d->type == kv->elem_type;
+    if (size == 0 || (!array && !scalar)) return no(m, what);
+    uint8_t *data = malloc(kv->size + tail);
+    if (!data) return gg_fail(m->err, GG_ENOMEM, "no memory for %s", key);
+    memcpy(data, kv->data, kv->size);
+    for (uint64_t i = 0; i < m->nextn; i++)
+        memcpy(data + kv->size + i * size, array ? d->data + d->size - tail + i * size : d->data, size);
+    gg_kv grown = *kv;
+    grown.data = data;
+    grown.size += tail;
+    grown.count += m->nextn;
+    gg_status st = gg_meta_set(meta, &grown, m->err);
+    free(data);
+    return st;
+}
+
+/* One number for all blocks in the base must be the donor's for its MTP blocks. */
+static gg_status check_scalar(const mtp *m, const gg_kv *kv)
+{
+    char key[160], what[320];
+    snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
+    const gg_kv *d = gg_meta_find(m->dm, key);
+    size_t size = gg_type_size(kv->type);
+    if (!d || d->type != GG_TYPE_ARR || d->elem_type != kv->type || d->count != m->donor_blocks || size == 0) return GG_OK;
+    snprintf(what, sizeof what, "%s is one value in the base, and another for the donor's MTP blocks", key);
+    for (uint64_t i = m->donor_blocks - m->nextn; i < m->donor_blocks; i++)
+        if (memcmp(d->data + i * size, kv->data, size) != 0) return no(m, what);
+    return GG_OK;
+}
+
+gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err)
+{
+    mtp m;
+    char key[128], prefix[128];
+    gg_status st = start(&m, base, donor, err);
+    if (st != GG_OK || !gg_arch_key(m.bm, "", prefix, sizeof prefix)) return st;
+    size_t len = strlen(prefix);
+    for (size_t i = 0; i < m.bm->n && st == GG_OK; i++) {
+        const gg_kv *kv = &m.bm->kv[i];
+        if (kv->key_len <= len || memcmp(kv->key, prefix, len) != 0) continue;
+        if (kv->type == GG_TYPE_ARR && kv->count == m.base_blocks) st = grow_array(&m, kv, meta);
+        else if (kv->type != GG_TYPE_ARR) st = check_scalar(&m, kv);
+    }
+    gg_arch_key(m.bm, "block_count", key, sizeof key);
+    if (st == GG_OK) st = gg_meta_set_u32(meta, key, (uint32_t)(m.base_blocks + m.nextn), err);
+    gg_arch_key(m.bm, "nextn_predict_layers", key, sizeof key);
+    return st == GG_OK ? gg_meta_set_u32(meta, key, (uint32_t)m.nextn, err) : st;
+}

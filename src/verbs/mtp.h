@@ -1,0 +1,12 @@
+/* mtp.h - multi-token-prediction blocks from a donor into a base that has none.
+ * Internal. Facts: docs/formats.md, section on MTP. */
+#ifndef GG_MTP_H
+#define GG_MTP_H
+
+#include "gg_transplant.h"
+
+/* block_count, nextn_predict_layers and every per-layer array of the base grown by
+ * the donor's values for those blocks. */
+gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err);
+
+#endif
