@@ -61,10 +61,24 @@ static void cell_measure(table *rows, bool measured, double v)
     else cell_null(rows);
 }
 
+/* The header line waits for the first row: a run that fails before has no output. */
+typedef struct row_table {
+    bool json, started;
+    table t;
+} row_table;
+
+static table *started(row_table *r)
+{
+    if (!r->started) r->t = table_start(r->json, "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
+                                                 "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b");
+    r->started = true;
+    return &r->t;
+}
+
 static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
     (void)err;
-    table *rows = ctx;
+    table *rows = started(ctx);
     const gg_tensor *t = r->a ? r->a : r->b;
     cell_bytes(rows, t->name, t->name_len);
     cell_text(rows, gg_class_name(r->anatomy.cls));
@@ -88,10 +102,10 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
 static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
     gg_compare_report r;
-    table rows = table_start(c->json, "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\trel_l2\tmax_abs\t"
-                                      "dims_a\tdims_b\tname_b");
+    row_table rows = { .json = c->json };
     gg_status st = gg_compare_models(a, b, o, &c->run, print_row, &rows, &r, &c->err);
     if (st != GG_OK) return st;
+    started(&rows);
     if (c->verbose)
         gg_note(&c->run, "%zu of %zu tensors are identical", r.by[GG_SAME_IDENTICAL], r.tensors);
     return r.by[GG_SAME_IDENTICAL] == r.tensors ? GG_OK : GG_NO;
@@ -160,6 +174,8 @@ static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_comp
     char text[200];
     gg_lineage_text(&l, text, sizeof text);
     if (c->verbose) gg_note(&c->run, "%s", text);
+    if (o->map && l.verdict == GG_LINEAGE_STRANGERS)
+        gg_note(&c->run, "with --map this is about blocks at other depths, which are strangers within one model too");
     return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
 }
 

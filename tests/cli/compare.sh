@@ -1,0 +1,174 @@
+#!/bin/sh
+# compare.sh - organ-compare: statuses, measures against a recomputation, selection,
+# block maps, experts, every kind of source alike, summaries and the lineage verdict.
+. "$(dirname "$0")/lib.sh"
+BASE=$LAB/lab-base-q4_k_m.gguf VERSE=$LAB/lab-verse-q4_k_m.gguf
+STRANGER=$LAB/lab-stranger-q4_k_m.gguf
+
+# column NAME: that column of $T/out, without the header.
+column() {
+    awk -F '\t' -v want="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == want) k = i; next } { print $k }' "$T/out"
+}
+
+counts() {
+    column "$1" | sort | uniq -c | awk '{ printf "%s%s %s", sep, $2, $1; sep = ", " }'
+}
+
+# near A B: within 1e-6.
+near() {
+    awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (a == "" || b == "" || d > 1e-6 || d < -1e-6) exit 1 }'
+}
+
+# ---- rows
+check "a model and itself" organ-compare $BASE $BASE
+check_text "$(counts status)" "identical 39" "all identical"
+check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}status${TAB}dtype_a${TAB}dtype_b${TAB}elements${TAB}cosine${TAB}rel_l2${TAB}max_abs${TAB}dims_a${TAB}dims_b${TAB}name_b" "columns"
+check_text "$(awk -F '\t' 'NF != 13' "$T/out")" "" "thirteen columns a row"
+check_text "$(column cosine | sort -u) $(column rel_l2 | sort -u) $(column max_abs | sort -u)" "1 0 0" "measures of identical tensors"
+check_exit 1 "two models" organ-compare $BASE $VERSE
+check_text "$(counts status)" "differs 39" "all differ"
+column name > "$T/names"
+organ-extract -q $BASE --list | sed 1d | cut -f 1 > "$T/list"
+check_same "$T/names" "$T/list" "A's order"
+
+# One byte of one tensor.
+offset=$(organ-extract -q $BASE --list | awk -F '\t' '$1 == "blk.1.attn_k.weight" { print $9 }')
+start=$(organ-extract -q $BASE --list | awk -F '\t' 'NR > 1 { e = $8 + $9 } END { print int((e + 31) / 32) * 32 }')
+at=$(($(wc -c < $BASE) - start + offset + 1000))
+cp $BASE "$T/one.gguf"
+byte=$(od -An -tu1 -j $at -N 1 $BASE)
+# shellcheck disable=SC2059
+printf "\\$(printf %o $(((byte + 1) % 256)))" | dd of="$T/one.gguf" bs=1 seek=$at conv=notrunc 2> "$T/err"
+check_exit 1 "one byte" organ-compare $BASE "$T/one.gguf"
+check_text "$(awk -F '\t' '$4 != "identical" { print $1 $4 }' "$T/out" | sed 1d)" "blk.1.attn_k.weightdiffers" "the tensor that one byte changed"
+check_exit 1 "one byte, seen by a sample too" organ-compare $BASE "$T/one.gguf" --sample 1
+check_text "$(counts status)" "differs 1, identical 38" "a sample's identical means every byte"
+cp "$T/out" "$T/sampled"
+check_exit 1 "and on a pipe" sh -c "organ-compare - '$T/one.gguf' --sample 1 < $BASE"
+check_same "$T/out" "$T/sampled" "a sample of a pipe"
+check "one byte is still one lineage" organ-compare $BASE "$T/one.gguf" --lineage
+
+# ---- measures, computed again
+if have python3; then
+    for t in blk.2.ffn_norm.weight output_norm.weight blk.0.attn_norm.weight; do
+        organ-extract -q $BASE --tensors $t --output - > "$T/a.bin"
+        organ-extract -q $VERSE --tensors $t --output - > "$T/b.bin"
+        python3 - "$T/a.bin" "$T/b.bin" > "$T/want" << 'PY'
+import math, struct, sys
+def record(path):
+    b = open(path, 'rb').read()
+    n, = struct.unpack_from('<I', b, 0)
+    d, = struct.unpack_from('<I', b, 4 + n)
+    dims = struct.unpack_from('<%dQ' % d, b, 8 + n)
+    at = 8 + n + 8 * d
+    dtype, = struct.unpack_from('<I', b, at)
+    assert dtype == 0
+    return struct.unpack_from('<%df' % math.prod(dims), b, at + 4)
+a, b = map(record, sys.argv[1:])
+na, nb = math.sqrt(math.fsum(x * x for x in a)), math.sqrt(math.fsum(x * x for x in b))
+print(math.fsum(x * y for x, y in zip(a, b)) / na / nb)
+print(math.sqrt(math.fsum((x - y) ** 2 for x, y in zip(a, b))) / na)
+print(max(abs(x - y) for x, y in zip(a, b)))
+PY
+        organ-compare $BASE $VERSE --tensors $t > "$T/out"
+        n=0
+        for c in cosine rel_l2 max_abs; do
+            n=$((n + 1))
+            if near "$(column $c)" "$(sed -n ${n}p "$T/want")"; then ok; else bad "$t: $c is $(column $c), $(sed -n ${n}p "$T/want") wanted"; fi
+        done
+    done
+fi
+
+# ---- sources, threads, instruction sets: the same rows
+organ-extract -q $VERSE --output "$T/verse" 2> "$T/err"
+for o in "" "--sample 7" "--lineage" "--summary" "--json"; do
+    # shellcheck disable=SC2086
+    organ-compare $BASE $VERSE $o -j 1 > "$T/want"
+    for how in "organ-compare $BASE $VERSE -j 7" "GG_ISA=0 organ-compare $BASE $VERSE" "organ-compare $BASE $T/verse" \
+        "organ-compare - $VERSE < $BASE" "organ-compare $BASE - < $VERSE" "organ-compare -j 7 $BASE - < $VERSE" \
+        "organ-extract -q $T/verse --output - | organ-compare $BASE -" "organ-extract -q $BASE --output - | organ-compare - $T/verse"; do
+        check_exit $([ "$o" = --lineage ] && echo 0 || echo 1) "$how $o" sh -c "$how $o"
+        check_same "$T/out" "$T/want" "$how $o"
+    done
+done
+check "identical, from a pipe" sh -c "organ-compare - $T/verse < $VERSE"
+check_text "$(counts status)" "identical 39" "a pipe's rows"
+
+# ---- selection, only in one, map
+check_exit 1 "types" organ-compare $BASE $VERSE --type norm
+check_text "$(counts class)" "norm 9" "one class"
+organ-extract -q $VERSE --output - --layers 0-1 --type organ > "$T/some.bin"
+check_exit 1 "only in A" organ-compare $VERSE "$T/some.bin"
+check_text "$(counts status)" "identical 6, only-a 33" "only in A"
+check_exit 1 "only in B" organ-compare "$T/some.bin" $VERSE
+check_text "$(counts status)" "identical 6, only-b 33" "only in B"
+check_text "$(column status | uniq | tr '\n' ' ')" "identical only-b " "only in B comes last"
+check_exit 1 "only in B, A on a pipe" sh -c "organ-compare - $VERSE < $T/some.bin"
+check_text "$(counts status)" "identical 6, only-b 33" "only in B, A on a pipe"
+check_exit 1 "only in A, B on a pipe" sh -c "organ-compare $VERSE - < $T/some.bin"
+check_text "$(counts status)" "identical 6, only-a 33" "only in A, B on a pipe"
+check "what both have" organ-compare $VERSE "$T/some.bin" --layers 0-1 --type organ
+check "a map onto itself" organ-compare $VERSE $VERSE --map 0-3=0-3
+check_text "$(counts status)" "identical 36" "a map leaves out what has no block"
+check_exit 1 "a map" organ-compare $BASE $VERSE --map 0-2=1-3 --type organ
+check_text "$(awk -F '\t' 'NR == 2 { print $1, $13 }' "$T/out")" "blk.0.ffn_gate.weight blk.1.ffn_gate.weight" "a map's pair"
+check_text "$(counts status)" "differs 9" "a map's rows"
+check_exit 1 "a map, A on a pipe" sh -c "organ-compare - $VERSE --map 0-2=1-3 --type organ < $BASE"
+check_text "$(counts status)" "differs 9" "a map's rows from a pipe"
+check_exit 1 "only in B under a map" organ-compare "$T/some.bin" $VERSE --map 0=0
+check_text "$(counts status)" "identical 3, only-b 6" "only in B under a map"
+check_error 1 "no tensor is selected" "nothing selected" organ-compare $BASE $VERSE --tensors 'nothing*'
+check_error 1 "no tensor is selected" "a map of no block" organ-compare $BASE $VERSE --map 90=91
+
+# ---- shape and dtype: two records by hand, [name_len][name][n_dims][dims][dtype][data]
+record() { # NAME DIMS-IN-OCTAL-BYTES(16) DTYPE DATA
+    # shellcheck disable=SC2059
+    printf "\\001\\000\\000\\000$1\\002\\000\\000\\000$2\\00$3\\000\\000\\000$4"
+}
+D22='\002\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000'
+D41='\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
+F32='\000\000\200\077\000\000\000\100\000\000\000\000\000\000\200\277' # 1 2 0 -1
+F16='\000\074\000\100\000\000\000\274'                                 # the same
+F16B='\000\074\000\074\000\000\000\274'                                # 1 1 0 -1
+{ record s "$D22" 0 "$F32"; record e "$D22" 0 "$F32"; record d "$D22" 0 "$F32"; } > "$T/a.bin"
+{ record s "$D41" 0 "$F32"; record e "$D22" 1 "$F16"; record d "$D22" 1 "$F16B"; } > "$T/b.bin"
+check_exit 1 "shape and dtype" organ-compare "$T/a.bin" "$T/b.bin"
+check_text "$(column status | tr '\n' ' ')" "shape dtype dtype " "status of shape and dtype"
+check_text "$(column cosine | sed -n 1,2p | tr '\n' ' ')$(column max_abs | tr '\n' ' ')" "- 1 - 0 1 " "values are compared across dtypes"
+if near "$(column cosine | sed -n 3p)" 0.94280904158206336; then ok; else bad "cosine of (1 2 0 -1) and (1 1 0 -1)"; fi
+if near "$(column rel_l2 | sed -n 3p)" 0.40824829046386302; then ok; else bad "relative L2 of (1 2 0 -1) and (1 1 0 -1)"; fi
+check_exit 1 "json" organ-compare "$T/a.bin" "$T/b.bin" --json
+check_text "$(grep -c '"cosine": null' "$T/out")" 1 "null in JSON"
+
+# ---- summary and lineage
+check_exit 1 "summary" organ-compare $BASE $VERSE --summary
+check_text "$(column class | tr '\n' ' ')" "skeleton organ embed norm model " "classes"
+check_text "$(awk -F '\t' '$1 == "model" { print $2, $4, $13 }' "$T/out")" "39 39 same lineage" "the model's row"
+for pair in base-verse base-code verse-code; do
+    a=$LAB/lab-${pair%-*}-q4_k_m.gguf b=$LAB/lab-${pair#*-}-q4_k_m.gguf
+    for s in "" "--sample 0" "--type organ"; do
+        # shellcheck disable=SC2086
+        check "$pair $s: one lineage" organ-compare "$a" "$b" --lineage $s
+        check_text "$(column verdict)" "same lineage" "$pair $s: verdict"
+        if awk -v m="$(column cosine_min)" 'BEGIN { exit !(m > 0.9) }'; then ok; else bad "$pair $s: cosines above 0.9"; fi
+    done
+    check_exit 1 "$pair: the second and a stranger" organ-compare "$b" $STRANGER --lineage
+    check_text "$(column verdict)" "strangers" "$pair: the second and a stranger: verdict"
+    if awk -v m="$(column cosine_max)" 'BEGIN { exit !(m < 0.05) }'; then ok; else bad "$pair: the second and a stranger: cosines under 0.05"; fi
+done
+check "itself" organ-compare $BASE $BASE --lineage
+check_text "$(column verdict)" "identical" "itself: verdict"
+check_exit 1 "nothing to judge by" organ-compare $BASE $VERSE --lineage --type norm
+check_text "$(column verdict)" "undecidable" "norms say nothing"
+
+# ---- mistakes
+check_error 2 "give two models" "one model" organ-compare $BASE
+check_error 2 "only one" "two pipes" organ-compare - -
+check_error 2 "not both" "summary and lineage" organ-compare $BASE $VERSE --summary --lineage
+check_error 2 "--map" "a bad map" organ-compare $BASE $VERSE --map 0-3=1
+check_error 2 "the pipe must come first" "a map and a pipe as B" sh -c "organ-compare $BASE - --map 0=1 < $VERSE"
+check_error 4 "no-such-file" "a missing file" organ-compare $BASE no-such-file
+head -c 500000 $VERSE > "$T/cut"
+check_error 3 "" "a pipe that is cut" sh -c "organ-compare $BASE - --lineage < $T/cut"
+if [ -w /dev/full ]; then check_exit 4 "a full disk" sh -c "organ-compare $BASE $VERSE > /dev/full"; fi
+finish
