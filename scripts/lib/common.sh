@@ -1,0 +1,111 @@
+# common.sh - what organ-fleet, organ-stream and organ-report share. Sourced, with
+# $tool and $lib set; finds the binaries, speaks on stderr, escapes nothing: lists
+# between the parts are lines, so a path with a newline or a tab is refused early.
+# shellcheck shell=sh disable=SC2034,SC2154
+
+LC_ALL=C # awk works on bytes, numbers have a point, sorting is the same everywhere
+export LC_ALL
+unset CDPATH
+
+newline='
+'
+tab=$(printf '\t')
+
+note() { [ -n "${quiet-}" ] || printf '%s: %s\n' "$tool" "$*" >&2; }
+warn() { printf '%s: %s\n' "$tool" "$*" >&2; }
+die() { # STATUS MESSAGE...
+    die_status=$1
+    shift
+    warn "$*"
+    exit "$die_status"
+}
+usage() { die 2 "$*; see $tool --help"; }
+
+whole_number() { # OPTION VALUE
+    case $2 in
+    '' | *[!0-9]*) usage "$1 $2: use a whole number" ;;
+    esac
+}
+
+# The folder of the binaries: $ORGAN_BIN, beside the script, a build tree, PATH.
+find_tools() { # FOLDER-OF-SCRIPT
+    for bin in "${ORGAN_BIN:-}" "$1" "$1/../build/bin" "$(dirname "$(command -v organ-measure || echo /)")"; do
+        if [ -n "$bin" ] && [ -x "$bin/organ-measure" ] && [ -x "$bin/organ-extract" ]; then
+            bin=$(cd "$bin" && pwd)
+            return
+        fi
+    done
+    die 4 "organ-measure and organ-extract not found; build them, or set ORGAN_BIN to their folder"
+}
+
+print_version() { "$bin/organ-measure" --version | sed "s/^organ-measure/$tool/"; }
+
+# A clock with fractions of a second where date has them.
+now() {
+    clock=$(date +%s.%N)
+    case $clock in
+    *N*) date +%s ;;
+    *) printf '%s\n' "$clock" ;;
+    esac
+}
+elapsed() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f\n", (b > a ? b - a : 0) }'; }
+today() { date -u +%Y-%m-%dT%H:%M:%SZ; }
+processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1; }
+
+absolute() {
+    case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) printf '%s\n' "$PWD/$1" ;;
+    esac
+}
+
+# Every file of the model whose first shard (or only file, or folder) is $1.
+model_files() {
+    case $1 in
+    *-00001-of-[0-9][0-9][0-9][0-9][0-9].gguf)
+        model_stem=${1%-00001-of-?????.gguf}
+        model_count=${1%.gguf}
+        model_count=${model_count##*-of-}
+        awk -v n="$model_count" 'BEGIN { for (i = 1; i <= n + 0; i++) printf "%05d\n", i }' |
+            while read -r model_i; do printf '%s\n' "$model_stem-$model_i-of-$model_count.gguf"; done
+        ;;
+    *) printf '%s\n' "$1" ;;
+    esac
+}
+
+# Bytes of a model's files; of an organ directory, of its tensors.
+model_bytes() {
+    if [ -d "$1" ]; then
+        "$bin/organ-extract" --list -- "$1" 2>/dev/null | awk -F '\t' 'NR > 1 { n += $8 } END { printf "%.0f\n", n }'
+        return
+    fi
+    model_files "$1" | while IFS= read -r model_file; do
+        if [ -f "$model_file" ]; then wc -c <"$model_file"; fi
+    done | awk '{ n += $1 } END { printf "%.0f\n", n }'
+}
+
+# True when a file of model $1 is newer than $2, or gone.
+model_newer() {
+    if [ -d "$1" ]; then
+        [ -n "$(find "$1" -newer "$2" 2>/dev/null | head -n 1)" ]
+        return
+    fi
+    model_files "$1" | while IFS= read -r model_file; do
+        [ -f "$model_file" ] || echo gone
+        find "$model_file" -newer "$2" 2>/dev/null
+    done | grep -q .
+}
+
+to_tsv() { awk -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"; }
+
+# A command's stdout to a file that appears only when the command did well.
+put_file() { # FILE COMMAND...
+    put_to=$1
+    shift
+    if "$@" >"$put_to.tmp.$$" && mv -f "$put_to.tmp.$$" "$put_to"; then return 0; fi
+    rm -f "$put_to.tmp.$$"
+    return 1
+}
+
+# The last line a tool said, without "tool: " twice.
+last_line() { tail -n 1 "$1" 2>/dev/null | tr '\t' ' '; }

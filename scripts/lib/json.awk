@@ -1,0 +1,134 @@
+# json.awk - strings between JSON, the tools' TSV escapes and plain bytes.
+# Meant for LC_ALL=C, where a character is a byte. A byte is kept as a number, so
+# that a NUL in a name does not depend on what an awk makes of it.
+
+function json_tables(  i) {
+    for (i = 1; i < 256; i++) ORD[sprintf("%c", i)] = i
+    B64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    for (i = 0; i < 16; i++) HEX[substr("0123456789abcdef", i + 1, 1)] = i
+    for (i = 10; i < 16; i++) HEX[substr("ABCDEF", i - 9, 1)] = i
+}
+
+# Length of the UTF-8 sequence at BY[i], 0 where it is none; CP gets the code point.
+function utf8_at(i, n,   b, len, k, low) {
+    b = BY[i]
+    if (b < 128) { CP = b; return 1 }
+    if (b < 194 || b > 244) return 0
+    len = b < 224 ? 2 : b < 240 ? 3 : 4
+    if (i + len - 1 > n) return 0
+    CP = b - (len == 2 ? 192 : len == 3 ? 224 : 240)
+    for (k = 1; k < len; k++) {
+        if (BY[i + k] < 128 || BY[i + k] > 191) return 0
+        CP = CP * 64 + BY[i + k] - 128
+    }
+    low = len == 2 ? 128 : len == 3 ? 2048 : 65536
+    return CP < low || CP > 1114111 || (CP >= 55296 && CP <= 57343) ? 0 : len
+}
+
+function put_utf8(n, cp) {
+    if (cp < 128) { BY[++n] = cp; return n }
+    if (cp < 2048) BY[++n] = 192 + int(cp / 64)
+    else {
+        if (cp < 65536) BY[++n] = 224 + int(cp / 4096)
+        else {
+            BY[++n] = 240 + int(cp / 262144)
+            BY[++n] = 128 + int(cp / 4096) % 64
+        }
+        BY[++n] = 128 + int(cp / 64) % 64
+    }
+    BY[++n] = 128 + cp % 64
+    return n
+}
+
+function hex4(s,   i, v) {
+    for (i = 1; i <= 4; i++) v = v * 16 + HEX[substr(s, i, 1)]
+    return v
+}
+
+# A JSON string, or {"base64": "..."}, into BY[1..]; the number of bytes.
+function json_bytes(raw,   n, i, c, v, w, bits, unit, at) {
+    if (substr(raw, 1, 1) == "{") {
+        sub(/^\{"base64": "/, "", raw)
+        for (i = 1; i <= length(raw); i++) {
+            v = index(B64, substr(raw, i, 1)) - 1
+            if (v < 0) break
+            w = w * 64 + v
+            bits += 6
+            if (bits >= 8) {
+                bits -= 8
+                unit = bits == 4 ? 16 : bits == 2 ? 4 : 1
+                BY[++n] = int(w / unit)
+                w -= BY[n] * unit
+            }
+        }
+        return n + 0
+    }
+    for (i = 2; i < length(raw); i++) {
+        c = substr(raw, i, 1)
+        if (c != "\\") { BY[++n] = ORD[c]; continue }
+        c = substr(raw, ++i, 1)
+        if (c == "u") {
+            v = hex4(substr(raw, i + 1, 4))
+            i += 4
+            if (v >= 55296 && v < 56320 && substr(raw, i + 1, 2) == "\\u") {
+                v = 65536 + (v - 55296) * 1024 + hex4(substr(raw, i + 3, 4)) - 56320
+                i += 6
+            }
+            n = put_utf8(n, v)
+        } else {
+            at = index("bfnrt", c)
+            BY[++n] = at ? substr("8 1210139 ", at * 2 - 1, 2) + 0 : ORD[c]
+        }
+    }
+    return n + 0
+}
+
+# Code points that could move a terminal's cursor or reorder its text.
+function unsafe(cp) {
+    return cp < 32 || (cp >= 127 && cp < 160) || cp == 1564 || cp == 8206 || cp == 8207 ||
+        (cp >= 8232 && cp <= 8238) || (cp >= 8294 && cp <= 8297) || cp == 65279
+}
+
+# BY[1..n] as a TSV cell, escaped as the tools do it.
+function bytes_tsv(n,   i, k, len, out) {
+    for (i = 1; i <= n; i += len) {
+        len = utf8_at(i, n)
+        if (!len || (unsafe(CP) && CP != 9 && CP != 10)) {
+            if (!len) len = 1
+            for (k = 0; k < len; k++) out = out sprintf("\\x%02x", BY[i + k])
+        } else if (CP == 9) out = out "\\t"
+        else if (CP == 10) out = out "\\n"
+        else if (CP == 92) out = out "\\\\"
+        else for (k = 0; k < len; k++) out = out sprintf("%c", BY[i + k])
+    }
+    return out
+}
+
+function json_to_tsv(raw) {
+    if (raw ~ /^"[ !#-[\]-~]*"$/) return substr(raw, 2, length(raw) - 2)
+    return bytes_tsv(json_bytes(raw))
+}
+
+function base64(n,   i, v, out) {
+    for (i = 1; i <= n; i += 3) {
+        v = BY[i] * 65536 + (i < n ? BY[i + 1] * 256 : 0) + (i + 1 < n ? BY[i + 2] : 0)
+        out = out substr(B64, int(v / 262144) + 1, 1) substr(B64, int(v / 4096) % 64 + 1, 1) \
+            (i < n ? substr(B64, int(v / 64) % 64 + 1, 1) : "=") (i + 1 < n ? substr(B64, v % 64 + 1, 1) : "=")
+    }
+    return out
+}
+
+# Any bytes (a path, a message) as a JSON value.
+function json_str(s,   n, i, k, len, out) {
+    if (s ~ /^[ !#-[\]-~]*$/) return "\"" s "\""
+    n = length(s)
+    for (i = 1; i <= n; i++) BY[i] = ORD[substr(s, i, 1)]
+    for (i = 1; i <= n; i += len) {
+        len = utf8_at(i, n)
+        if (!len) return "{\"base64\": \"" base64(n) "\"}"
+        if (CP == 34 || CP == 92) out = out "\\" sprintf("%c", CP)
+        else if (unsafe(CP) && CP < 65536) out = out sprintf("\\u%04x", CP)
+        else for (k = 0; k < len; k++) out = out sprintf("%c", BY[i + k])
+    }
+    return "\"" out "\""
+}

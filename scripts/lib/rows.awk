@@ -1,0 +1,94 @@
+# rows.awk - rows of organ-measure, as JSON Lines or TSV, and means over groups of them.
+
+# A row of `organ-measure --json` into F[column]. F["name"] stays JSON. An unescaped
+# quote after ", " cannot stand inside a JSON string: so the name ends where it must.
+function row_json(line,   at, rest, n, i, part, colon, key) {
+    split("", F)
+    at = index(line, ", \"class\": ")
+    if (substr(line, 1, 9) != "{\"name\": " || !at) return 0
+    F["name"] = substr(line, 10, at - 10)
+    rest = substr(line, at + 2, length(line) - at - 2)
+    n = split(rest, part, ", \"")
+    for (i = 1; i <= n; i++) {
+        sub(/^"/, "", part[i])
+        colon = index(part[i], "\": ")
+        key = substr(part[i], 1, colon - 1)
+        F[key] = substr(part[i], colon + 3)
+        gsub(/"/, "", F[key])
+    }
+    return 1
+}
+
+# What a tensor is within its block: the name without "blk.N.", ".weight" and an
+# expert's number, like organ-measure --summary has it. Takes a bare or a JSON name.
+function role_of(name,   quote) {
+    if (name ~ /^\{/) return name
+    quote = name ~ /^"/ ? "\"" : ""
+    if (quote) name = substr(name, 2, length(name) - 2)
+    sub(/^blk\.[0-9]+\./, "", name)
+    if (name != ".weight") sub(/\.weight$/, "", name)
+    if (name ~ /^ffn_(gate|up|down)\.[0-9]+$/) sub(/\.[0-9]+$/, "", name)
+    return quote name quote
+}
+
+# One tensor into group g; theta "null" or "-" is a tensor no codec decodes.
+function group_add(g, elements, theta, signal, calibrated, row,   v) {
+    G_count[g]++
+    G_parameters[g] += elements
+    if (theta == "null" || theta == "-" || theta == "") return
+    v = theta + 0
+    if (!G_measured[g]++ || v < G_min[g]) G_min[g] = v
+    if (G_measured[g] == 1 || v > G_max[g]) G_max[g] = v
+    G_theta[g] += v
+    G_signal[g] += signal
+    G_calibrated[g] += calibrated
+    G_row[g] += row
+}
+
+function number(v) { return sprintf("%.9g", v) }
+function whole(v) { return sprintf("%.0f", v) }
+function mean(sum, g) { return G_measured[g] ? number(sum / G_measured[g]) : "null" }
+
+# The members of a group's JSON object, without the braces.
+function group_json(g) {
+    return "\"count\": " whole(G_count[g]) ", \"measured\": " whole(G_measured[g]) \
+        ", \"parameters\": " whole(G_parameters[g]) \
+        ", \"mean_theta\": " mean(G_theta[g], g) \
+        ", \"min_theta\": " (G_measured[g] ? number(G_min[g]) : "null") \
+        ", \"max_theta\": " (G_measured[g] ? number(G_max[g]) : "null") \
+        ", \"mean_signal\": " mean(G_signal[g], g) \
+        ", \"mean_calibrated\": " mean(G_calibrated[g], g) \
+        ", \"mean_row_theta\": " mean(G_row[g], g)
+}
+
+# The row in F into the groups scope (a whole), and its class and role; scopes keep
+# their roles in order of appearance.
+function scope_add(scope,   role, c, r) {
+    role = role_of(F["name"])
+    group_add(scope, F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"])
+    c = scope SUBSEP "class" SUBSEP F["class"]
+    r = scope SUBSEP "role" SUBSEP role
+    if (!(r in G_count)) { ROLE[scope, ++ROLES[scope]] = role; ROLE_CLASS[scope, role] = F["class"] }
+    group_add(c, F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"])
+    group_add(r, F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"])
+}
+
+# "classes": [...], "roles": [...] of a scope, each line indented by `pad`.
+function scope_json(scope, pad,   out, i, n, names, c, sep) {
+    n = split("skeleton organ embed norm adapter other", names, " ")
+    out = pad "\"classes\": ["
+    for (i = 1; i <= n; i++) {
+        c = scope SUBSEP "class" SUBSEP names[i]
+        if (!(c in G_count)) continue
+        out = out sep "\n" pad "  {\"class\": \"" names[i] "\", " group_json(c) "}"
+        sep = ","
+    }
+    out = out (sep ? "\n" pad : "") "],\n" pad "\"roles\": ["
+    sep = ""
+    for (i = 1; i <= ROLES[scope]; i++) {
+        c = scope SUBSEP "role" SUBSEP ROLE[scope, i]
+        out = out sep "\n" pad "  {\"role\": " ROLE[scope, i] ", \"class\": \"" ROLE_CLASS[scope, ROLE[scope, i]] "\", " group_json(c) "}"
+        sep = ","
+    }
+    return out (sep ? "\n" pad : "") "]"
+}

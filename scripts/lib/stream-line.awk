@@ -1,0 +1,17 @@
+# stream-line.awk - the line of one shard: status, and how far the model is. After
+# json.awk and rows.awk; reads the rows of all shards so far.
+BEGIN { json_tables() }
+row_json($0) { group_add("all", F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"]) }
+END {
+    theta = G_measured["all"] ? sprintf("%.2f", G_theta["all"] / G_measured["all"]) : "-"
+    shard = ENVIRON["STREAM_SHARD"]
+    if (!json) {
+        gsub(/\\/, "\\\\", shard)
+        gsub(/\t/, "\\t", shard)
+        print shard_no + 0 "\t" status "\t" seconds "\t" whole(G_count["all"]) "\t" (total == "" ? "-" : total) "\t" theta "\t" shard
+    } else {
+        print "{\"shard\": " shard_no + 0 ", \"status\": \"" status "\", \"seconds\": " (seconds == "-" ? "null" : seconds) \
+            ", \"tensors\": " whole(G_count["all"]) ", \"total\": " (total == "" ? "null" : total) \
+            ", \"theta\": " (theta == "-" ? "null" : theta) ", \"source\": " json_str(shard) "}"
+    }
+}

@@ -1,0 +1,12 @@
+# to-tsv.awk - JSON Lines of organ-measure as the table organ-measure prints.
+# Use after json.awk and rows.awk.
+BEGIN {
+    json_tables()
+    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta", column, " ")
+    for (i = 1; i <= n_columns; i++) printf "%s%s", column[i], i < n_columns ? "\t" : "\n"
+}
+row_json($0) {
+    line = json_to_tsv(F["name"])
+    for (i = 2; i <= n_columns; i++) line = line "\t" (F[column[i]] == "null" ? "-" : F[column[i]])
+    print line
+}
