@@ -78,7 +78,7 @@ typedef enum gg_lineage_verdict {
 } gg_lineage_verdict;
 
 /* Thresholds on the median cosine of matching matrices, see docs/lineage.md. */
-#define GG_LINEAGE_SAME_FROM 0.5
+#define GG_LINEAGE_SAME_FROM 0.8
 #define GG_LINEAGE_STRANGE_BELOW 0.1
 #define GG_LINEAGE_SAMPLE 128u /* rows a matrix: a good default */
 #define GG_LINEAGE_SIDE 32u    /* a matrix has at least so many rows and columns, */
