@@ -15,17 +15,17 @@
 
 static const char help[] =
     "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
-    "Measure each tensor: a row with moments, entropy, the angles theta and row_theta.\n"
+    "Measure each tensor: moments, entropy, the angles theta and row_theta in a row.\n"
     "MODEL is a GGUF file, any shard of a split model, or an organ directory.\n"
     "\n"
-    "  --sample N         values of a tensor looked at, evenly strided (100000; 0 all)\n"
-    "  --summary          a row a class, a role and one for the model, with 1 to 3 stars\n"
+    "  --sample N         values of a tensor to look at, evenly spread (100000; 0 all)\n"
+    "  --summary          a row a class, a role, and one for the model: 1 to 3 stars\n"
     "  --wells K          only the K tensors of lowest theta\n"
     "  --split-experts    a row an expert of stacked tensors\n"
     "  --update           write the measures into DIR's manifest as well\n"
     "  --svg FILE         draw the anatomy, blocks across, roles down (- is stdout)\n"
     "  --heat             the same on the terminal\n"
-    "  --color COLUMN     what colours show: theta, calibrated, row_theta, ... (theta)\n"
+    "  --color COLUMN     what colours show: theta (default), calibrated, ...\n"
     "  --force            replace an existing picture\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
@@ -41,6 +41,8 @@ static const char help[] =
 static const char columns[] =
     "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
     "dimension\tnull_theta\tcalibrated\trow_theta";
+
+#define NO_WELLS UINT64_MAX
 
 typedef struct options {
     const char *dir, *svg, *color;
@@ -196,7 +198,7 @@ static gg_status after(cli *c, gg_source *s, const options *o, const gg_measures
 {
     gg_status st = GG_OK;
     if (o->summary) st = print_summary(c, list);
-    else if (o->wells) st = print_wells(c, list, o->wells);
+    else if (o->wells != NO_WELLS) st = print_wells(c, list, o->wells);
     else if (o->heat) st = print_heat(c, list, s, o);
     if (st == GG_OK && o->svg) st = write_svg(c, list, s, o);
     if (st == GG_OK && o->update) st = gg_measures_update(list, gg_source_name(s), &c->err);
@@ -207,8 +209,8 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
 {
     gg_measures list = { 0 };
     gg_measure_report r;
-    bool svg_out = o->svg && strcmp(o->svg, "-") == 0, keep = o->summary || o->wells || o->heat || o->svg || o->update;
-    printer p = { .print = !o->summary && !o->wells && !o->heat && !svg_out, .keep = keep ? &list : NULL };
+    bool svg_out = o->svg && strcmp(o->svg, "-") == 0, keep = o->summary || o->wells != NO_WELLS || o->heat || o->svg || o->update;
+    printer p = { .print = !o->summary && o->wells == NO_WELLS && !o->heat && !svg_out, .keep = keep ? &list : NULL };
     if (p.print) p.rows = table_start(c->json, columns);
     gg_status st = gg_measure_model(s, &o->m, &c->run, take_row, &p, &r, &c->err);
     if (st == GG_OK) st = after(c, s, o, &list);
@@ -227,8 +229,8 @@ static gg_status open_source(cli *c, const options *o, gg_source **s)
 
 static void check(const cli *c, const options *o)
 {
-    if (o->summary + (o->wells > 0) + o->heat > 1) cli_usage(c, "--summary, --wells and --heat are one or the other");
-    if (o->svg && strcmp(o->svg, "-") == 0 && (o->summary || o->wells || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
+    if (o->summary + (o->wells != NO_WELLS) + o->heat > 1) cli_usage(c, "--summary, --wells and --heat are one or the other");
+    if (o->svg && strcmp(o->svg, "-") == 0 && (o->summary || o->wells != NO_WELLS || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
     if (!gg_measure_by_name(o->color)) cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
     if (o->dir && c->args.n) cli_usage(c, "--dir and '%s' both given", c->args.items[0]);
     if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
@@ -238,7 +240,7 @@ static void check(const cli *c, const options *o)
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-measure", .help = help, .selects = true, .has_json = true, .has_force = true };
-    options o = { .color = "theta", .m.sample = GG_SAMPLE_DEFAULT };
+    options o = { .color = "theta", .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
     const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },          { "sample", CLI_U64, &o.m.sample },
                                 { "summary", CLI_FLAG, &o.summary },  { "wells", CLI_U64, &o.wells },
                                 { "update", CLI_FLAG, &o.update },    { "split-experts", CLI_FLAG, &o.m.split_experts },

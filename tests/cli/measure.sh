@@ -1,0 +1,189 @@
+#!/bin/sh
+# measure.sh - organ-measure: its columns against their definitions, the same bytes for
+# every source and any number of threads, summaries, wells, experts, the manifest's z,
+# pictures, and what it says when it cannot.
+. "$(dirname "$0")/lib.sh"
+VERSE=$LAB/lab-verse-q4_k_m.gguf
+COLUMNS="name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta"
+
+# ---- the table ----
+check "table" organ-measure -j 1 "$VERSE"
+cp "$T/out" "$T/verse.tsv"
+check_text "$(head -n 1 "$T/verse.tsv" | tr '\t' ' ')" "$COLUMNS" "columns"
+check "list" organ-extract --list "$VERSE"
+check_text "$(cut -f 1 "$T/verse.tsv")" "$(cut -f 1 "$T/out")" "a row a tensor, in order"
+check_text "$(awk -F '\t' 'NF != 20' "$T/verse.tsv")" "" "20 cells in each row"
+check_text "$(awk -F '\t' 'NR > 1 && ($15 < 0 || $15 > 90 || $19 < 0 || $19 > 90 || $20 < 0 || $20 > 90)' "$T/verse.tsv")" "" "angles"
+
+same() {
+    if [ "$(tail -n +2 "$T/out")" = "$(tail -n +2 "$T/verse.tsv")" ]; then ok; else bad "$1: other rows than of the file"; fi
+}
+check "two threads" organ-measure -j 2 "$VERSE"; same "two threads"
+check "five threads" organ-measure -j 5 "$VERSE"; same "five threads"
+check "stdin, a file" sh -c "organ-measure - < $VERSE"; same "stdin, a file"
+check "stdin, a pipe" sh -c "cat $VERSE | organ-measure -j 2 -"; same "stdin, a pipe"
+check "stdin, a pipe, one thread" sh -c "cat $VERSE | organ-measure -j 1 -"; same "a pipe, one thread"
+check "organ stream" sh -c "organ-extract $VERSE --output - | organ-measure -"; same "organ stream"
+check "extract" organ-extract "$VERSE" --output "$T/d"
+check "directory" organ-measure "$T/d"; same "directory"
+check "--dir" organ-measure --dir "$T/d"; same "--dir"
+check ".bin files" sh -c "organ-measure $T/d/*/*.bin | sort"
+cp "$T/out" "$T/bins"
+sort "$T/verse.tsv" > "$T/sorted"
+check_same "$T/bins" "$T/sorted" ".bin files"
+GG_ISA=0 organ-measure "$VERSE" > "$T/plain" 2>&1
+check_same "$T/plain" "$T/verse.tsv" "plain C and the machine's own instructions"
+check "shards" organ-measure "$D/gguf/x-00002-of-00003.gguf"
+check "all values" organ-measure --sample 0 -j 1 "$VERSE"
+cp "$T/out" "$T/all.tsv"
+check_text "$(awk -F '\t' 'NR > 1 && $5 != $6' "$T/all.tsv")" "" "--sample 0 looks at all"
+check "all values, pipe" sh -c "cat $VERSE | organ-measure --sample 0 -j 2 -"
+check_same "$T/out" "$T/all.tsv" "--sample 0 from a pipe"
+check "few values" organ-measure --sample 1000 "$VERSE"
+cp "$T/out" "$T/few.tsv"
+check_text "$(awk -F '\t' 'NR > 1 && $6 != ($5 < 1000 ? $5 : 1000)' "$T/few.tsv")" "" "--sample 1000 looks at 1000"
+check "few values, pipe" sh -c "organ-measure --sample 1000 - < $VERSE"
+check_same "$T/out" "$T/few.tsv" "--sample 1000 from a pipe"
+
+# ---- the numbers ----
+# A one-dimensional F32 tensor with nothing but od and awk.
+organ-extract "$VERSE" --tensors output_norm.weight --output - > "$T/norm.bin"
+size=$(wc -c < "$T/norm.bin")
+tail -c $((size - 18 - 4 - 4 - 8 - 4)) "$T/norm.bin" | od -An -v -t f4 | awk '
+    function log2(x) { return log(x) / log(2) }
+    function bits(bins, i, c, n, h) {
+        for (i = 0; i < N; i++) { n = int((x[i] - lo) / (hi - lo) * bins); if (n >= bins) n = bins - 1; c[n]++ }
+        for (n in c) h += c[n] / N * log2(N / c[n])
+        return h
+    }
+    { for (i = 1; i <= NF; i++) x[N++] = $i }
+    END {
+        lo = hi = x[0]
+        for (i = 0; i < N; i++) { sum += x[i]; if (x[i] < lo) lo = x[i]; if (x[i] > hi) hi = x[i] }
+        mean = sum / N
+        for (i = 0; i < N; i++) { m2 += (x[i] - mean) ^ 2 / N; m4 += (x[i] - mean) ^ 4 / N }
+        H = bits(256) / 8; K = m4 / m2 ^ 2 - 3
+        for (i = 0; i < N - 1; i++) { a += x[i] / (N - 1); b += x[i + 1] / (N - 1) }
+        for (i = 0; i < N - 1; i++) { ab += (x[i] - a) * (x[i + 1] - b); aa += (x[i] - a) ^ 2; bb += (x[i + 1] - b) ^ 2 }
+        r = ab / sqrt(aa * bb); if (r < 0) r = -r
+        row = atan2(sqrt(1 - r * r), r) * 45 / atan2(1, 1)
+        for (i = 1; i < N; i++) { v = x[i]; for (j = i; j > 0 && x[j - 1] > v; j--) x[j] = x[j - 1]; x[j] = v }
+        g = (hi - lo) / (N - 1)
+        for (i = 1; i < N; i++) s += (x[i] - x[i - 1] - g) ^ 2 / (N - 1)
+        C = sqrt(s) / g
+        e = H > 0.7 ? (0.95 - H) / 0.25 : H < 0.3 ? H / 0.3 : 1; if (e < 0) e = 0
+        k = K < 0 ? -K / 3 : K / 3; if (k > 1) k = 1
+        c = (C - 0.5) / 0.5; if (c < 0) c = 0; if (c > 1) c = 1
+        for (p = 4; p <= 10; p++) { y = bits(2 ^ p); sx += p; sy += y; sxx += p * p; sxy += p * y }
+        printf "%d %.9g %.9g %.9g %.9g %.9g %.9g\n", N, H, K, C, 30 * (e + k + c), (7 * sxy - sx * sy) / (7 * sxx - sx * sx), row
+    }' > "$T/want"
+awk -F '\t' '$1 == "output_norm.weight" { print $5, $12, $13, $14, $15, $17, $20 }' "$T/verse.tsv" > "$T/got"
+# od prints 8 digits of a float, so gaps are good to some 1e-5
+if paste -d ' ' "$T/want" "$T/got" | awk '{ for (i = 1; i <= 7; i++) { d = $i - $(i + 7); if (d < 0) d = -d; m = $i < 0 ? -$i : $i; if (d > 2e-5 * m + 1e-12) bad = 1 } }
+    END { exit bad || NR != 1 || $1 < 2 }'; then ok; else bad "awk finds other measures: $(cat "$T/want") against $(cat "$T/got")"; fi
+
+if have python3; then
+    reference() {
+        python3 tests/cli/measure_reference.py "$@"
+    }
+    check "make a model" reference make "$T/made.gguf"
+    for n in 0 1000 100000; do
+        organ-measure --sample $n "$T/made.gguf" > "$T/made.tsv"
+        check "measures from their definitions, $n samples" reference check "$T/made.gguf" "$T/made.tsv" $n
+        # shellcheck disable=SC2002
+        cat "$T/made.gguf" | organ-measure --sample $n - | cmp -s - "$T/made.tsv"
+        check_text $? 0 "the same from a pipe, $n samples"
+    done
+    check "measures of a lab model" reference check "$VERSE" "$T/verse.tsv" 100000
+
+    # Experts, whole and one by one.
+    check_text "$(organ-measure "$T/made.gguf" | grep -c exps)" 1 "a stack is one row"
+    check "experts" organ-measure --split-experts "$T/made.gguf"
+    check_text "$(cut -f 1 "$T/out" | grep ffn_gate | tr '\n' ' ')" \
+        "blk.0.ffn_gate.0.weight blk.0.ffn_gate.1.weight blk.0.ffn_gate.2.weight " "--split-experts"
+    cp "$T/out" "$T/experts"
+    organ-extract --split-experts "$T/made.gguf" --output - | organ-measure - > "$T/out"
+    check_same "$T/out" "$T/experts" "experts split by organ-extract and by organ-measure"
+    # shellcheck disable=SC2002
+    cat "$T/made.gguf" | organ-measure --split-experts - > "$T/out"
+    check_same "$T/out" "$T/experts" "experts from a pipe"
+    check_text "$(organ-measure --experts 1 "$T/made.gguf" | tail -n +2 | cut -f 1)" "blk.0.ffn_gate.1.weight" "--experts"
+    check_text "$(organ-measure --split-experts --summary "$T/made.gguf" | awk -F '\t' '$2 == "ffn_gate" { print $1, $3 }')" "role 3" "experts are one role"
+fi
+
+# ---- types no codec knows ----
+check "all types" organ-measure "$D/gguf/types-all.gguf"
+check "a fork's type" sh -c "printf '\\1\\0\\0\\0x\\1\\0\\0\\0\\0\\1\\0\\0\\0\\0\\0\\0\\213\\0\\0\\0' > $T/fork.bin && head -c 144 /dev/zero >> $T/fork.bin && organ-measure $T/fork.bin $T/d/norm/output_norm.bin"
+check_text "$(awk -F '\t' '$1 == "x" { print $4, $5, $6, $15, $20 }' "$T/out")" "IQ4_K 256 - - -" "a type without codec has a row"
+check_text "$(grep -c 'IQ4_K' "$T/err")" 1 "and a note"
+check_text "$(grep -c '^output_norm' "$T/out")" 1 "and the run goes on"
+check_text "$(organ-measure -q --json "$T/fork.bin" 2>&1 | grep -c '"theta": null.*"error": ')" 1 "in JSON it is an error of the row"
+
+# ---- summary, wells ----
+check "summary" organ-measure --summary "$VERSE"
+cp "$T/out" "$T/summary"
+awk -F '\t' 'NR > 1 { n++; s += $15; g += $16; if (n == 1 || $15 < lo) lo = $15; if (n == 1 || $15 > hi) hi = $15 }
+    END { printf "%d %.9f %.9f %.9f %.9f\n", n, s / n, lo, hi, g / n }' "$T/verse.tsv" > "$T/want"
+awk -F '\t' '$1 == "model" { printf "%d %.9f %.9f %.9f %.9f\n", $3, $5, $6, $7, $8 }' "$T/summary" > "$T/got"
+check_same "$T/got" "$T/want" "the model's row is the mean of the tensors"
+check_text "$(awk -F '\t' '$1 == "class" { n += $3 } END { print n }' "$T/summary")" "$(awk '{ print $1 }' "$T/want")" "classes add up"
+check_text "$(awk -F '\t' '$1 == "role" { n += $3 } END { print n }' "$T/summary")" "$(awk '{ print $1 }' "$T/want")" "roles add up"
+check_text "$(awk -F '\t' '$1 == "model" { print $NF }' "$T/summary")" "*" "one star below theta 80"
+check "wells" organ-measure --wells 5 "$VERSE"
+tail -n +2 "$T/out" | cut -f 15 > "$T/got"
+tail -n +2 "$T/verse.tsv" | cut -f 15 | sort -g | head -n 5 > "$T/want"
+check_same "$T/got" "$T/want" "the five deepest wells"
+check_text "$(organ-measure --wells 0 "$VERSE" | wc -l | tr -d ' ')" 1 "no wells"
+
+# ---- selection ----
+check_text "$(organ-measure --type norm --layers 1 "$VERSE" | tail -n +2 | cut -f 1 | tr '\n' ' ')" \
+    "blk.1.attn_norm.weight blk.1.ffn_norm.weight " "--type --layers"
+organ-measure "$VERSE" | awk '$15 < 42' | cut -f 1 | sort > "$T/want"
+organ-measure "$T/d" | awk '$15 < 42' | organ-measure --names-from - "$VERSE" | tail -n +2 | cut -f 1 | sort > "$T/got"
+check_same "$T/got" "$T/want" "--names-from takes what organ-measure prints"
+check_error 1 "no tensor is selected" "nothing selected" sh -c "organ-measure --tensors nothing $VERSE | tail -n +2; organ-measure --tensors nothing $VERSE > /dev/null 2>&1; exit \$?"
+
+# ---- manifest ----
+cp "$T/d/manifest.json" "$T/before.json"
+check "update" organ-measure --update --type norm "$T/d"
+check_text "$(diff "$T/before.json" "$T/d/manifest.json" | grep -c '^>')" "$(awk -F '\t' '$2 == "norm"' "$T/verse.tsv" | wc -l | tr -d ' ')" "only the selected lines change"
+sed 's/, "z": {[^}]*}//' "$T/d/manifest.json" > "$T/out"
+check_same "$T/out" "$T/before.json" "and only by their z"
+if have jq; then
+    check_text "$(jq -r '.tensors[] | select(.name == "output_norm.weight") | .z | [.elements, .sampled, .theta, .row_theta] | @tsv' "$T/d/manifest.json" 2>&1 | wc -w | tr -d ' ')" 4 "z in the manifest"
+    check_text "$(jq -c '.tensors[] | select(.name == "output_norm.weight") | .z | keys_unsorted' "$T/d/manifest.json" | tr -d '[]"' | tr , ' ')" \
+        "${COLUMNS#name class block dtype }" "the keys of z are the columns"
+    check "json" organ-measure --json "$VERSE"
+    jq -r '[.name, .block // "-", .theta] | @tsv' "$T/out" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $2, $3 }' > "$T/got"
+    tail -n +2 "$T/verse.tsv" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $3, $15 }' > "$T/want"
+    check_same "$T/got" "$T/want" "JSON says what TSV says"
+fi
+check "still whole" organ-assemble "$T/d" --output "$T/again.gguf"
+check_same "$T/again.gguf" "$VERSE" "an updated directory makes the same model"
+check_error 2 "organ directory" "update of a file" organ-measure --update "$VERSE"
+
+# ---- pictures ----
+check "svg" organ-measure "$VERSE" --svg "$T/m.svg"
+check_same "$T/out" "$T/verse.tsv" "the table beside the picture"
+check_text "$(grep -c '<rect.*<title>' "$T/m.svg")" "$(($(wc -l < "$T/verse.tsv") - 1))" "a square a tensor"
+check_text "$(grep -c '<script' "$T/m.svg")" 0 "no scripts"
+check_text "$(grep -c 'prefers-color-scheme: dark' "$T/m.svg")" 1 "light and dark"
+check_exit 2 "an existing picture" organ-measure "$VERSE" --svg "$T/m.svg"
+check "svg of odd names" organ-measure "$D/gguf/names-odd.gguf" --svg - --color calibrated
+cp "$T/out" "$T/odd.svg"
+if have python3; then check "svg is XML" python3 -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
+check "heat" organ-measure --heat "$VERSE"
+check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours where stdout is no terminal"
+check_text "$(grep -c ' attn_q ' "$T/out")" 1 "heat has a line a role"
+
+# ---- when it cannot ----
+check_error 4 "$T/none.gguf" "no such model" organ-measure "$T/none.gguf"
+check_error 2 "theta" "unknown colour" organ-measure --color blue "$VERSE"
+check_error 2 "no model" "no model" organ-measure
+head -c 1000000 "$VERSE" > "$T/cut.gguf"
+check_exit 3 "a cut pipe" sh -c "cat $T/cut.gguf | organ-measure -"
+check_exit 3 "a cut file" organ-measure "$T/cut.gguf"
+if [ -w /dev/full ]; then check_exit 4 "a full disk" sh -c "organ-measure $VERSE > /dev/full"; fi
+check "help" organ-measure --help
+if [ "$(wc -l < "$T/out")" -le 40 ] && [ "$(awk 'length > 80' "$T/out" | grep -vc organ-measure)" = 0 ]; then ok; else bad "--help is longer than a screen"; fi
+finish

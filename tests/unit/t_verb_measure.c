@@ -1,0 +1,361 @@
+/* t_verb_measure.c - measuring whole sources: rows are what the numeric layer makes of
+ * the decoded values, from files and pipes, for any count and any threads. */
+#include "files.h"
+
+#include "gg_measure_model.h"
+
+#include "../../src/numeric/measure_big.h"
+#include "../../src/quant/kernel/pick.h"
+
+#include <math.h>
+#include <pthread.h>
+
+/* ---- single values ---------------------------------------------------------------- */
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t random_u64(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    return random_state ^= random_state << 17;
+}
+
+static bool same_float(float a, float b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
+static void pick_all(gg_pick_fn (*pick_of)(uint32_t))
+{
+    unsigned picks = 0;
+    for (uint32_t dtype = 0; dtype < GG_DTYPE_COUNT; dtype++) {
+        gg_pick_fn pick = pick_of(dtype);
+        if (!pick) continue;
+        picks++;
+        const gg_dtype_info *info = gg_dtype_get(dtype);
+        for (int round = 0; round < 200; round++) {
+            uint8_t block[512];
+            float out[256];
+            gg_error err = GG_ERROR_INIT;
+            for (size_t i = 0; i < info->block_bytes; i++) block[i] = (uint8_t)(random_u64() >> 32);
+            T_CHECK(gg_decode(dtype, block, out, info->block_elems, &err) == GG_OK);
+            for (unsigned j = 0; j < info->block_elems; j++)
+                T_CHECKF(same_float(pick(block, j), out[j]), "%s value %u", info->name, j);
+        }
+    }
+    T_CHECK(picks >= 10);
+    T_CHECK(!pick_of(GG_DTYPE_COUNT) && !pick_of(UINT32_MAX));
+}
+
+static void test_picks(void)
+{
+    pick_all(gg_pick_of_l0);
+#ifdef GG_HAVE_L1
+    if (gg_isa() >= 1) pick_all(gg_pick_of_l1);
+#endif
+}
+
+static void test_blocks_are_powers_of_two(void)
+{
+    for (size_t i = 0; gg_dtype_at(i); i++) {
+        const gg_dtype_info *info = gg_dtype_at(i);
+        if (!gg_can_decode(info->id)) continue;
+        T_CHECKF((info->block_elems & (info->block_elems - 1)) == 0 && info->block_elems <= 256, "%s", info->name);
+        T_CHECKF(info->row_extra == 0, "%s", info->name);
+    }
+}
+
+/* ---- big arrays -------------------------------------------------------------------- */
+
+static bool near(double a, double b, double to)
+{
+    return fabs(a - b) <= to * fmax(fabs(a), fabs(b)) + 1e-300;
+}
+
+static void hold_in_place(const float *x, size_t n, const char *what)
+{
+    float *copy = malloc((n + 1) * sizeof *copy);
+    void *scratch = malloc(gg_measure_scratch(n));
+    gg_measure want, got, first = { 0 };
+    gg_error err = GG_ERROR_INIT;
+    gg_measure_values(x, n, scratch, &want);
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        memcpy(copy, x, n * sizeof *x);
+        T_CHECK(gg_measure_in_place(copy, n, threads, &got, &err) == GG_OK);
+        if (threads == 1) first = got;
+        T_CHECKF(memcmp(&first, &got, sizeof got) == 0, "%s: %u threads", what, threads);
+    }
+    T_CHECKF(got.sampled == want.sampled && got.nonfinite == want.nonfinite && got.min == want.min && got.max == want.max, "%s", what);
+    T_CHECKF(near(got.entropy, want.entropy, 1e-12) && near(got.dimension, want.dimension, 1e-9), "%s", what);
+    T_CHECKF(near(got.std, want.std, 1e-11) && fabs(got.kurtosis - want.kurtosis) <= 1e-9 * (3 + fabs(want.kurtosis)), "%s", what);
+    T_CHECKF(near(got.cv, want.cv, 1e-9) && near(got.theta, want.theta, 1e-9), "%s: cv %.17g %.17g", what, got.cv, want.cv);
+    free(copy);
+    free(scratch);
+}
+
+static void test_in_place(void)
+{
+    size_t n = 700001;
+    float *x = malloc(n * sizeof *x);
+    gg_gauss_fill(x, n, 11);
+    hold_in_place(x, n, "noise");
+    hold_in_place(x, 1, "one value");
+    hold_in_place(x, 2, "two values");
+    hold_in_place(x, 131073, "a chunk and a value");
+    for (size_t i = 0; i < n; i += 1000) x[i] *= 1000;
+    hold_in_place(x, n, "heavy tails");
+    for (size_t i = 0; i < n; i += 7) x[i] = i % 2 ? NAN : -INFINITY;
+    hold_in_place(x, n, "not finite");
+    for (size_t i = 0; i < n; i++) x[i] = (float)(i % 3) - 1;
+    hold_in_place(x, n, "three levels");
+    for (size_t i = 0; i < n; i++) x[i] = i == 400000;
+    hold_in_place(x, n, "one outlier");
+    for (size_t i = 0; i < n; i++) x[i] = -2;
+    hold_in_place(x, n, "constant");
+    for (size_t i = 0; i < n; i++) x[i] = NAN;
+    hold_in_place(x, n, "nothing");
+    free(x);
+}
+
+/* ---- sources ------------------------------------------------------------------------ */
+
+#define TENSORS 6
+static char folder[64], records[96], fifo[96];
+
+static const gg_tensor made[TENSORS] = {
+    { "blk.0.ffn_up.weight", 19, 2, { 512, 300, 1, 1 }, GG_Q4_K, 153600, 153600 / 256 * 144, 0, 0 },
+    { "blk.0.ffn_gate_exps.weight", 26, 3, { 32, 10, 3, 1 }, GG_F32, 960, 3840, 0, 0 },
+    { "blk.1.attn_norm.weight", 22, 1, { 777, 1, 1, 1 }, GG_F16, 777, 1554, 0, 0 },
+    { "output.weight", 13, 2, { 65600, 3, 1, 1 }, GG_Q8_0, 196800, 196800 / 32 * 34, 0, 0 },
+    { "blk.2.attn_q.weight", 19, 2, { 256, 9, 1, 1 }, GG_IQ2_XXS, 2304, 9 * 66, 0, 0 },
+    { "token_embd.weight", 17, 2, { 96, 1500, 1, 1 }, GG_BF16, 144000, 288000, 0, 0 },
+};
+static uint8_t *data[TENSORS];
+
+/* Random bytes are valid blocks of every type; halves are kept finite and small. */
+static void make_records(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/t_verb_measure.XXXXXX");
+    if (!mkdtemp(folder)) exit(1);
+    snprintf(records, sizeof records, "%s/all.bin", folder);
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    FILE *f = fopen(records, "wb");
+    if (!f) exit(1);
+    for (int i = 0; i < TENSORS; i++) {
+        const gg_tensor *t = &made[i];
+        uint8_t head[GG_RECORD_HEADER];
+        data[i] = malloc(t->bytes);
+        for (uint64_t k = 0; k < t->bytes; k++) data[i][k] = (uint8_t)(random_u64() >> 40) & (k % 2 ? 0x3b : 0xff);
+        fwrite(head, 1, gg_record_header(t, head), f);
+        fwrite(data[i], 1, t->bytes, f);
+    }
+    if (fclose(f) != 0) exit(1);
+}
+
+/* The row from its definition: decode all, pick, measure. */
+static void expect(const gg_tensor *t, const uint8_t *bytes, uint64_t sample, gg_tensor_measure *want)
+{
+    float *all = malloc(t->elements * sizeof *all), *x = malloc(t->elements * sizeof *x);
+    void *scratch = malloc(gg_measure_scratch(t->elements));
+    gg_error err = GG_ERROR_INIT;
+    T_CHECK(gg_decode(t->dtype, bytes, all, t->elements, &err) == GG_OK);
+    uint64_t n = gg_sample_count(t->elements, sample), row = t->dims[0], rows = t->elements / row;
+    for (uint64_t i = 0; i < n; i++) x[i] = all[gg_sample_index(i, t->elements, n)];
+    gg_measure_values(x, n, scratch, &want->m);
+    gg_row_theta acc = { 0 };
+    size_t width = row < GG_ROW_WINDOW ? row : GG_ROW_WINDOW;
+    if (rows == 1) gg_row_theta_add(&acc, all, all + 1, width - 1);
+    for (uint64_t i = 0; i < gg_row_pairs(rows); i++) {
+        const float *a = all + gg_row_pair(i, rows) * row;
+        gg_row_theta_add(&acc, a, a + row, width);
+    }
+    want->row_theta = gg_row_theta_degrees(&acc);
+    free(all);
+    free(x);
+    free(scratch);
+}
+
+static gg_status keep(void *ctx, const gg_tensor_measure *row, gg_error *err)
+{
+    return gg_measures_add(ctx, row, err);
+}
+
+static void *feed(void *arg)
+{
+    size_t n;
+    char *bytes = slurp(arg, &n);
+    spew(fifo, bytes, n);
+    free(bytes);
+    return NULL;
+}
+
+static gg_measures measure(bool pipe, gg_measure_options o, unsigned threads)
+{
+    gg_measures list = { 0 };
+    gg_error err = GG_ERROR_INIT;
+    gg_run run = { .threads = threads };
+    gg_source *s;
+    pthread_t feeder;
+    if (pipe && (mkfifo(fifo, 0600) != 0 || pthread_create(&feeder, NULL, feed, records) != 0)) exit(1);
+    T_CHECK(gg_source_open(pipe ? fifo : records, &s, &err) == GG_OK);
+    T_CHECKF(gg_measure_model(s, &o, &run, keep, &list, NULL, &err) == GG_OK, "%s", err.what);
+    gg_source_close(s);
+    if (pipe) {
+        pthread_join(feeder, NULL);
+        unlink(fifo);
+    }
+    return list;
+}
+
+static void test_rows(void)
+{
+    static const uint64_t samples[] = { 0, 1, 777, 5000, 100000 };
+    for (size_t k = 0; k < sizeof samples / sizeof samples[0]; k++)
+        for (int way = 0; way < 4; way++) {
+            gg_measures list = measure(way >= 2, (gg_measure_options){ .sample = samples[k] }, way % 2 ? 3 : 1);
+            T_CHECK(list.n == TENSORS);
+            for (size_t i = 0; i < list.n && i < TENSORS; i++) {
+                gg_tensor_measure want = { 0 };
+                const gg_tensor_measure *got = &list.rows[i];
+                expect(&made[i], data[i], samples[k], &want);
+                T_CHECK(strcmp(got->t.name, made[i].name) == 0 && got->decoded);
+                T_CHECKF(memcmp(&got->m, &want.m, sizeof want.m) == 0, "%s, sample %u, way %d", made[i].name, (unsigned)samples[k], way);
+                T_CHECKF(got->row_theta == want.row_theta, "%s: row_theta %.17g, not %.17g", made[i].name, got->row_theta, want.row_theta);
+                T_CHECK(got->calibrated == gg_calibrated(got->m.theta, got->null_theta));
+            }
+            gg_measures_free(&list);
+        }
+}
+
+static void test_experts(void)
+{
+    for (int pipe = 0; pipe < 2; pipe++) {
+        gg_measures list = measure(pipe, (gg_measure_options){ .sample = 100, .split_experts = true }, 2);
+        T_CHECK(list.n == TENSORS + 2);
+        for (uint64_t e = 0; e < 3 && list.n == TENSORS + 2; e++) {
+            gg_tensor t;
+            char name[GG_RECORD_NAME + 1];
+            gg_tensor_measure want = { 0 };
+            T_CHECK(gg_expert_tensor(&made[1], e, &t, name));
+            expect(&t, data[1] + e * t.bytes, 100, &want);
+            T_CHECK(strcmp(list.rows[1 + e].t.name, name) == 0 && list.rows[1 + e].a.expert == (int64_t)e);
+            T_CHECK(memcmp(&list.rows[1 + e].m, &want.m, sizeof want.m) == 0);
+            T_CHECK(list.rows[1 + e].row_theta == want.row_theta);
+        }
+        gg_measures_free(&list);
+    }
+}
+
+/* Noise of a type scores what its null model scores: the null is that noise. */
+static void test_null(void)
+{
+    gg_tensor t = { "x", 1, 2, { 256, 400, 1, 1 }, GG_Q6_K, 102400, 400 * 210, 0, 0 };
+    float *x = malloc(t.elements * sizeof *x);
+    uint8_t *bytes = malloc(t.bytes), head[GG_RECORD_HEADER];
+    gg_error err = GG_ERROR_INIT;
+    gg_gauss_fill(x, t.elements, GG_NULL_SEED);
+    T_CHECK(gg_encode(t.dtype, x, bytes, t.elements, 256, NULL, &err) == GG_OK);
+    FILE *f = fopen(records, "wb");
+    if (!f) exit(1);
+    fwrite(head, 1, gg_record_header(&t, head), f);
+    fwrite(bytes, 1, t.bytes, f);
+    fclose(f);
+    gg_measures list = measure(false, (gg_measure_options){ .sample = 0 }, 1);
+    T_CHECK(list.n == 1 && list.rows[0].m.theta == list.rows[0].null_theta && list.rows[0].calibrated == 0);
+    T_CHECK(list.n == 1 && list.rows[0].null_theta > 30 && list.rows[0].null_theta < 50);
+    gg_measures_free(&list);
+    free(x);
+    free(bytes);
+}
+
+/* ---- rows kept ------------------------------------------------------------------------- */
+
+static void add(gg_measures *list, const char *name, double theta, bool decoded)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_tensor_measure r = { .t = { .name = name, .name_len = strlen(name) }, .decoded = decoded };
+    r.a = gg_anatomy_of(name, strlen(name));
+    r.m.theta = theta;
+    T_CHECK(gg_measures_add(list, &r, &err) == GG_OK);
+}
+
+static gg_measures sample_list(void)
+{
+    gg_measures list = { 0 };
+    add(&list, "blk.0.ffn_gate.0.weight", 80, true);
+    add(&list, "blk.0.ffn_gate.1.weight", 90, true);
+    add(&list, "blk.1.attn_q.weight", 20, true);
+    add(&list, "blk.0.attn_q.weight", 0, false);
+    add(&list, "a<&>\"\x01\xff", 20, true);
+    return list;
+}
+
+static void test_wells_and_groups(void)
+{
+    gg_measures list = sample_list();
+    gg_error err = GG_ERROR_INIT;
+    size_t *wells, n;
+    T_CHECK(gg_measures_wells(&list, 2, &wells, &n, &err) == GG_OK && n == 2 && wells[0] == 2 && wells[1] == 4);
+    free(wells);
+    T_CHECK(gg_measures_wells(&list, 100, &wells, &n, &err) == GG_OK && n == 4);
+    free(wells);
+    gg_group *g;
+    T_CHECK(gg_measures_groups(&list, &g, &n, &err) == GG_OK && n == 7);
+    T_CHECK(g[0].kind == GG_GROUP_CLASS && strcmp(g[0].name, "skeleton") == 0 && g[0].tensors == 2 && g[0].measured == 1);
+    T_CHECK(g[3].kind == GG_GROUP_ROLE && g[3].name_len == 8 && g[3].tensors == 2 && g[3].theta == 85 && g[3].stars == 2);
+    const gg_group *model = &g[n - 1];
+    T_CHECK(model->kind == GG_GROUP_MODEL && model->tensors == 5 && model->measured == 4 && model->theta == 52.5);
+    T_CHECK(model->theta_min == 20 && model->theta_max == 90 && model->stars == 1);
+    free(g);
+    T_CHECK(gg_measure_by_name("theta")(&list.rows[0]) == 80 && !gg_measure_by_name("name"));
+    gg_measures_free(&list);
+}
+
+static void test_pictures(void)
+{
+    gg_measures list = sample_list(), none = { 0 };
+    gg_error err = GG_ERROR_INIT;
+    char *text;
+    size_t len;
+    T_CHECK(gg_anatomy_svg(&list, "theta", "a & b", &text, &len, &err) == GG_OK && strlen(text) == len);
+    T_CHECK(strstr(text, "a &amp; b") && strstr(text, "a&lt;&amp;&gt;&quot;\\x01\\xff") && strstr(text, "(2 tensors)"));
+    T_CHECK(strstr(text, "class=\"none\"") && !strstr(text, "<script"));
+    free(text);
+    T_CHECK(gg_anatomy_heat(&list, "theta", NULL, 80, GG_HEAT_PLAIN, &text, &len, &err) == GG_OK);
+    T_CHECK(!strchr(text, '\033') && strstr(text, "attn_q") && strchr(text, '?'));
+    free(text);
+    T_CHECK(gg_anatomy_heat(&list, "theta", NULL, 1, GG_HEAT_TRUE, &text, &len, &err) == GG_OK && strstr(text, "\033[38;2;"));
+    free(text);
+    T_CHECK(gg_anatomy_svg(&none, "cv", NULL, &text, &len, &err) == GG_OK);
+    free(text);
+    T_CHECK(gg_anatomy_svg(&list, "colour", NULL, &text, &len, &err) == GG_EUSAGE);
+    gg_measures_free(&list);
+}
+
+static void test_clean_up(void)
+{
+    for (int i = 0; i < TENSORS; i++) free(data[i]);
+    unlink(records);
+    T_CHECK(rmdir(folder) == 0);
+}
+
+static void test_make(void)
+{
+    make_records();
+}
+
+static const t_case cases[] = {
+    { "single values", test_picks },
+    { "blocks", test_blocks_are_powers_of_two },
+    { "big arrays", test_in_place },
+    { "make records", test_make },
+    { "rows", test_rows },
+    { "experts", test_experts },
+    { "null model", test_null },
+    { "wells and groups", test_wells_and_groups },
+    { "pictures", test_pictures },
+    { "clean up", test_clean_up },
+};
+
+T_MAIN(cases)
