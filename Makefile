@@ -57,6 +57,8 @@ $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(B)/obj/tools/cli.o $(B)/obj/tools/t
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
+$(B)/bin/organ-api: $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(wildcard tools/api_*.c))
+
 # ---- tests ---------------------------------------------------------------------
 
 UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.c)))
@@ -157,4 +159,4 @@ clean: ## remove everything built
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
--include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) cli table)
+-include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) cli table) $(patsubst tools/%.c,$(B)/obj/tools/%.d,$(wildcard tools/api_*.c))
