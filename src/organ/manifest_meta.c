@@ -244,6 +244,7 @@ gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err)
     char *key = NULL;
     gg_buf data = GG_BUF_INIT;
     gg_status st = gg_mj_bytes(gg_json_get(node, "key"), "\"key\"", &key, &kv.key_len, err);
+    if (st == GG_OK && kv.key_len == 0) st = gg_fail(err, GG_EFORMAT, "\"key\" is empty");
     if (st == GG_OK) st = read_type(node, "type", &kv.type, err);
     if (st == GG_OK && kv.type == GG_TYPE_ARR) st = read_type(node, "items", &kv.elem_type, err);
     if (st == GG_OK && kv.type == GG_TYPE_ARR && kv.elem_type == GG_TYPE_ARR)
