@@ -1,0 +1,110 @@
+#!/bin/sh
+# schema.sh - docs/manifest.schema.json describes the manifests that the tools write,
+# and refuses broken ones. With Python's jsonschema the schema itself is applied, with
+# jq the structure is looked at, with neither the lines are. HOW=jq and HOW=awk force that.
+. "$(dirname "$0")/lib.sh"
+SCHEMA=docs/manifest.schema.json
+how=${HOW:-}
+if [ "$how" ]; then :
+elif python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2> /dev/null; then how="jsonschema"
+elif have jq; then how="jq"
+else how="awk"
+fi
+
+cat > "$T/validate.py" << 'END'
+import json, sys, jsonschema
+schema = json.load(open(sys.argv[1]))
+jsonschema.Draft202012Validator.check_schema(schema)
+jsonschema.Draft202012Validator(schema).validate(json.load(open(sys.argv[2])))
+END
+
+cat > "$T/structure.jq" << 'END'
+def count: type == "number" and . >= 0;
+def bytes: type == "string" or (type == "object" and keys == ["base64"]);
+def shape: (.dims | type == "array" and length <= 4 and all(.[]; count)) and (.dtype | type == "string");
+.format == "organ-manifest" and .version == 1
+and (keys - ["format", "layout", "metadata", "model", "tensors", "version"] == [])
+and (.model | (.gguf_version == 2 or .gguf_version == 3) and (.bytes | count) and (.parameters | count))
+and (.metadata | type == "array" and all(.[]; (.key | bytes) and (.type | type == "string") and has("value")
+    and ((.type == "arr") == has("items"))))
+and (.tensors | type == "array" and all(.[]; (.name | bytes) and shape and (.bytes | count)
+    and (.block == null or (.block | count))
+    and (.class | IN("skeleton", "organ", "embed", "norm", "adapter", "other"))
+    and (.file | type == "string" and (test("^/|(^|/)\\.{0,2}(/|$)") | not))
+    and ((has("sha256") | not) or (.sha256 | test("^[0-9a-f]{64}$")))))
+and ((has("layout") | not) or (.layout | keys - ["files", "name", "stacked"] == []))
+END
+
+# One line a tensor with all its keys in order; the frame around them.
+by_lines() {
+    awk '
+    NR == 1 && $0 != "{" { bad = 1 }
+    /^  "format": "organ-manifest",$/ { format = 1 }
+    /^  "version": 1,$/ { version = 1 }
+    /^  "tensors": \[/ { list = 1; next }
+    list && /^    \{/ {
+        if ($0 !~ /^    \{"name": .*, "class": "(skeleton|organ|embed|norm|adapter|other)", "block": (null|[0-9]+), "role": .*, "dims": \[[0-9, ]*\], "dtype": "[A-Z0-9_]+", "bytes": [0-9]+, "offset": [0-9]+, "file": "[^\/"][^"]*"/) bad = 1
+        if ($0 ~ /"sha256"/ && $0 !~ /"sha256": "[0-9a-f]+"/) bad = 1
+    }
+    END { exit bad || !format || !version || !list || $0 != "}" }' "$1"
+}
+
+valid() {
+    case $how in
+    jsonschema) python3 "$T/validate.py" $SCHEMA "$1" ;;
+    jq) jq -e -f "$T/structure.jq" "$1" > /dev/null ;;
+    awk) by_lines "$1" ;;
+    esac
+}
+
+# The manifest of a model, extracted with the options given, is valid.
+good() {
+    f=$1
+    shift
+    rm -rf "$T/d"
+    if organ-extract -q "$f" "$@" --output "$T/d" 2> "$T/err" && valid "$T/d/manifest.json" > "$T/out" 2>&1; then ok
+    else bad "$f: $(tail -n 3 "$T/err" "$T/out" 2> /dev/null)"
+    fi
+}
+
+# A manifest changed by a sed expression is not.
+broken() {
+    sed "$1" "$T/sound.json" > "$T/broken.json"
+    if cmp -s "$T/sound.json" "$T/broken.json"; then bad "$1 changes nothing"
+    elif valid "$T/broken.json" > /dev/null 2>&1; then bad "$1 is taken as valid"
+    else ok
+    fi
+}
+
+for f in "$D"/gguf/*.gguf "$LAB"/*.gguf; do
+    case $f in */big-endian-v3.gguf | */v1-by-hand.gguf) continue ;; esac
+    good "$f"
+done
+good "$LAB/lab-verse-q4_k_m.gguf" --type organ --layers 1-2
+good "$LAB/lab-verse-q4_k_m.gguf" --split-experts
+
+organ-extract -q "$LAB/lab-verse-q4_k_m.gguf" --output "$T/v" && cp "$T/v/manifest.json" "$T/sound.json"
+if [ -x "$BIN/organ-measure" ]; then
+    check "organ-measure --update" organ-measure -q --dir "$T/v" --sample 1000 --update
+    check "with measures" valid "$T/v/manifest.json"
+fi
+check "sound" valid "$T/sound.json"
+broken 's/organ-manifest/other-manifest/'
+broken 's/"version": 1,/"version": 2,/'
+broken 's/"class": "norm"/"class": "bone"/'
+broken 's/"dims": \[256\]/"dims": [-256]/'
+broken 's|"file": "norm/|"file": "/norm/|'
+broken 's/"sha256": "[0-9a-f]/"sha256": "X/'
+if [ "$how" != awk ]; then
+    broken 's|"file": "norm/|"file": "../norm/|'
+    broken 's/"dims": \[256\]/"dims": [1, 1, 1, 1, 256]/'
+    broken 's/"type": "u32", "value": 512/"type": "u32"/'
+fi
+if [ "$how" = jsonschema ]; then
+    broken 's/"type": "u32", "value": 512/"type": "u32", "value": -1/'
+    broken 's/"type": "f32", "value": 10000/"type": "f32", "value": {"bits": "7fc0"}/'
+    broken 's/"items": "str"/"items": "arr"/'
+    broken 's/"dtype": "F32"/"dtype": "Q4_2"/'
+fi
+NAME=schema
+finish
