@@ -1,0 +1,208 @@
+/* t_select.c - what the selection options mean, and what is wrong with bad ones. */
+#include "files.h"
+
+#include "gg_organ.h"
+
+static const char *const names[] = {
+    "token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight", "blk.0.attn_q.bias", "blk.0.ffn_up.weight",
+    "blk.1.attn_q.weight", "blk.1.ffn_up_exps.weight", "blk.2.ffn_up.0.weight", "blk.2.ffn_up.3.weight",
+    "blk.10.ffn_gate_inp.weight", "blk.10.ffn_norm_exps.weight", "output.weight", "odd\tname",
+};
+#define COUNT (sizeof names / sizeof names[0])
+
+/* One letter a name, x where selected. */
+static void selects(const gg_select *s, const char *want, const char *what)
+{
+    char got[COUNT + 1] = "";
+    for (size_t i = 0; i < COUNT; i++) {
+        gg_anatomy a = gg_anatomy_of(names[i], strlen(names[i]));
+        got[i] = gg_select_match(s, names[i], strlen(names[i]), &a) ? 'x' : '.';
+    }
+    T_CHECKF(strcmp(got, want) == 0, "%s: %s, not %s", what, got, want);
+}
+
+typedef gg_status (*add_fn)(gg_select *s, const char *text, gg_error *err);
+
+static void one(add_fn add, const char *text, const char *want)
+{
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_empty(s));
+    T_CHECKF(add(s, text, &e) == GG_OK, "%s: %s", text, e.what);
+    T_CHECKF(!gg_select_empty(s), "%s: still empty", text);
+    selects(s, want, text);
+    gg_select_free(s);
+}
+
+static void empty_is_all(void)
+{
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_select_new(&s, &e) == GG_OK);
+    selects(s, "xxxxxxxxxxxxx", "empty");
+    selects(NULL, "xxxxxxxxxxxxx", "none");
+    T_CHECK(gg_select_empty(NULL) && !gg_select_has_experts(NULL) && gg_select_expert(NULL, 5));
+    gg_select_free(s);
+    gg_select_free(NULL);
+}
+
+static void types(void)
+{
+    one(gg_select_types, "embed", "x..........x.");
+    one(gg_select_types, "organ", "....x.xxxx...");
+    one(gg_select_types, "organs,norm", ".x..x.xxxxx..");
+    one(gg_select_types, "skeleton", "..xx.x.......");
+    one(gg_select_types, "other", "............x");
+    one(gg_select_types, "adapter", ".............");
+}
+
+static void layers(void)
+{
+    one(gg_select_layers, "0", ".xxxx........");
+    one(gg_select_layers, "1-2", ".....xxxx....");
+    one(gg_select_layers, "0,10", ".xxxx....xx..");
+    one(gg_select_layers, "5-20,1", ".....xx..xx..");
+    one(gg_select_layers, "000000001", ".....xx......");
+}
+
+static void experts(void)
+{
+    one(gg_select_experts, "0", "......xx.....");
+    one(gg_select_experts, "3-9", "......x.x....");
+    one(gg_select_experts, "7", "......x......");
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_experts(s, "0-3,17", &e) == GG_OK);
+    T_CHECK(gg_select_has_experts(s) && gg_select_expert(s, 0) && gg_select_expert(s, 17) && !gg_select_expert(s, 4));
+    gg_select_free(s);
+}
+
+static void globs(void)
+{
+    one(gg_select_tensors, "*", "xxxxxxxxxxxxx");
+    one(gg_select_tensors, "*.bias", "...x.........");
+    one(gg_select_tensors, "blk.?.attn_q.*", "..xx.x.......");
+    one(gg_select_tensors, "blk.[01].attn_q.weight,output*", "..x..x.....x.");
+    one(gg_select_tensors, "*ffn_up*", "....x.xxx....");
+    one(gg_select_tensors, "output", ".............");
+}
+
+static void options_are_and(void)
+{
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_select_new(&s, &e) == GG_OK);
+    T_CHECK(gg_select_types(s, "organ", &e) == GG_OK && gg_select_layers(s, "0-1", &e) == GG_OK);
+    selects(s, "....x.x......", "organ of 0-1");
+    T_CHECK(gg_select_types(s, "skeleton", &e) == GG_OK); /* the same option again: or */
+    selects(s, "..xxxxx......", "organ or skeleton of 0-1");
+    T_CHECK(gg_select_tensors(s, "*.weight", &e) == GG_OK);
+    selects(s, "..x.xxx......", "and *.weight");
+    gg_select_free(s);
+}
+
+static void by_names(const char *list, const char *want)
+{
+    spew(scratch("names"), list, strlen(list));
+    one(gg_select_names, scratch("names"), want);
+}
+
+static void names_files(void)
+{
+    by_names("output.weight\nblk.0.attn_q.weight\n", "..x........x.");
+    by_names("output.weight", "...........x.");
+    by_names("name\tclass\noutput.weight\tembed\n", "...........x.");
+    by_names("output.weight\r\nblk.0.attn_q.bias\r\n", "...x.......x.");
+    by_names("\n\nodd\\tname\n", "............x");
+    by_names("", ".............");
+    by_names("output.weight\noutput.weight\nnone\n", "...........x.");
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
+    T_CHECK(gg_select_new(&s, &e) == GG_OK);
+    T_CHECK(gg_select_names(s, scratch("nowhere"), &e) == GG_EIO && e.file[0]);
+    spew(scratch("names"), "a\\q\n", 4);
+    T_CHECK(gg_select_names(s, scratch("names"), &e2) == GG_EUSAGE && e2.file[0]);
+    gg_select_free(s);
+}
+
+static void bad(add_fn add, const char *text)
+{
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT, fresh = GG_ERROR_INIT;
+    T_CHECK(gg_select_new(&s, &fresh) == GG_OK);
+    T_CHECKF(add(s, text, &e) == GG_EUSAGE && strstr(e.what, "--"), "'%s': %s", text, e.what);
+    gg_select_free(s);
+}
+
+static void mistakes(void)
+{
+    static const char *const numbers[] = { "", ",", "1,", ",1", "a", "1-", "-1", "5-4", "1--2", "1 2", "1-2-3", "99999999999", "0x1", "1;2", "1, 2", "+1" };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        bad(gg_select_layers, numbers[i]);
+        bad(gg_select_experts, numbers[i]);
+    }
+    static const char *const kinds[] = { "", "brain", "organ,", ",organ", "organ, norm", "ORGAN", "all" };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) bad(gg_select_types, kinds[i]);
+    bad(gg_select_tensors, "");
+    bad(gg_select_tensors, "a,,b");
+    bad(gg_select_tensors, "a,");
+}
+
+static void glob_table(void)
+{
+    static const struct {
+        const char *pattern, *name;
+        bool want;
+    } t[] = {
+        { "", "", true },           { "", "a", false },        { "*", "", true },            { "**", "a", true },
+        { "?", "", false },         { "?", "a", true },        { "a*b", "ab", true },        { "a*b", "axxb", true },
+        { "a*b", "axxbc", false },  { "*a*b*", "xaxbx", true }, { "[abc]", "b", true },      { "[abc]", "d", false },
+        { "[a-c]", "b", true },     { "[!a-c]", "b", false },  { "[^a-c]", "d", true },      { "[]]", "]", true },
+        { "[!]]", "]", false },     { "[a-]", "-", true },     { "[", "[", true },           { "[a", "[a", true },
+        { "[a", "a", false },       { "*.weight", "x.weight", true }, { "*.weight", ".weight", true },
+        { "a?c", "abc", true },     { "a?c", "ac", false },    { "\\*", "\\x", true },       { "[\xe0-\xff]", "\xf0", true },
+        { "*aab", "aaaaab", true }, { "a*a*a", "aa", false },  { "blk.*.attn_*.weight", "blk.3.attn_q.weight", true },
+    };
+    for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
+        T_CHECKF(gg_glob(t[i].pattern, t[i].name) == t[i].want, "%s on %s", t[i].pattern, t[i].name);
+    /* many stars against a long name that does not match: no explosion */
+    char pattern[200], name[4000];
+    for (size_t i = 0; i < 60; i++) memcpy(pattern + 2 * i, "*a", 2);
+    strcpy(pattern + 120, "*b");
+    memset(name, 'a', sizeof name);
+    name[sizeof name - 1] = '\0';
+    T_CHECK(!gg_glob(pattern, name));
+}
+
+static void maps(void)
+{
+    gg_map *m = NULL;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_map_donor(NULL, 7) == 7);
+    T_CHECK(gg_map_parse("10-15=20-25,3=0,4=4", &m, &e) == GG_OK);
+    T_CHECK(gg_map_donor(m, 10) == 20 && gg_map_donor(m, 15) == 25 && gg_map_donor(m, 3) == 0 && gg_map_donor(m, 4) == 4);
+    T_CHECK(gg_map_donor(m, 16) == -1 && gg_map_donor(m, 0) == -1 && gg_map_donor(m, -1) == -1);
+    gg_map_free(m);
+    gg_map_free(NULL);
+    static const char *const wrong[] = { "", "1", "1=", "=1", "1-2=3", "1=2-3", "2-1=3-2", "1=1,", "1=1,1=2", "1-3=1-3,2=5", "a=b", "1=1;2=2", "1==2", "-1=0" };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        gg_error e2 = GG_ERROR_INIT;
+        m = NULL;
+        T_CHECKF(gg_map_parse(wrong[i], &m, &e2) == GG_EUSAGE && strstr(e2.what, "--map"), "'%s' taken", wrong[i]);
+    }
+}
+
+static const t_case cases[] = {
+    { "empty is all", empty_is_all },
+    { "types", types },
+    { "layers", layers },
+    { "experts", experts },
+    { "globs", globs },
+    { "options are and", options_are_and },
+    { "files of names", names_files },
+    { "mistakes", mistakes },
+    { "glob table", glob_table },
+    { "maps", maps },
+};
+
+T_MAIN(cases)
