@@ -1,0 +1,93 @@
+#!/bin/sh
+# check-layers.sh - does every #include of src/, include/ and tools/ point the right
+# way? Prints what does not and exits 1. docs/architecture.md draws the arrows.
+#
+#   base <- numeric, json, quant;  quant <- gguf;  gguf, json <- organ;
+#   organ, numeric <- verbs;  verbs <- tools
+#
+# Also: file names are unique over src/ (two objects of one name overwrite each other
+# in an archive), and no source includes a .c file.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+status=0
+
+grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/kernel/*.[ch] include/*.h tools/*.[ch] |
+awk -F '"' '
+BEGIN {
+    # layer -> those it may see, itself included
+    sees["base"] = " base "
+    sees["numeric"] = " base numeric "
+    sees["json"] = " base json "
+    sees["quant"] = " base quant "
+    sees["gguf"] = " base quant gguf "
+    sees["organ"] = " base json quant gguf organ "
+    sees["verbs"] = " base numeric json quant gguf organ verbs "
+    sees["tools"] = " base numeric json quant gguf organ verbs tools "
+    # who owns which public header
+    owner["gg_status.h"] = owner["gg_isa.h"] = "base"
+    owner["gg_numeric.h"] = "numeric"
+    owner["gg_json.h"] = "json"
+    owner["gg_quant.h"] = "quant"
+    owner["gguf.h"] = "gguf"
+    owner["gg_organ.h"] = "organ"
+    n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_graft", v, " ")
+    for (i = 1; i <= n; i++) owner[v[i] ".h"] = "verbs"
+}
+function layer_of(path,    part) {
+    split(path, part, "/")
+    if (part[1] == "tools") return "tools"
+    if (part[1] == "src") return part[2]
+    return owner[part[2]]
+}
+# The path that an include names, ".." taken away, seen from its file.
+function resolve(file, name,    dir, n, part, i, out, depth) {
+    if (name ~ /^(gg_|gguf)[a-z_]*\.h$/ && name in owner) return "include/" name
+    dir = file
+    sub(/[^\/]*$/, "", dir)
+    n = split(dir name, part, "/")
+    depth = 0
+    for (i = 1; i <= n; i++) {
+        if (part[i] == "..") depth--
+        else keep[++depth] = part[i]
+    }
+    out = keep[1]
+    for (i = 2; i <= depth; i++) out = out "/" keep[i]
+    return out
+}
+function complain(text) {
+    print place[1] ":" place[2] ": includes " $2 ": " text
+    bad = 1
+}
+{
+    split($1, place, ":")
+    from = layer_of(place[1])
+    target = resolve(place[1], $2)
+    to = layer_of(target)
+    if (from == "" || !(from in sees)) complain("no layer owns " place[1] "; name its owner in scripts/check-layers.sh")
+    else if (to == "" || !(to in sees)) complain("no layer owns it; name its owner in scripts/check-layers.sh")
+    else if (index(sees[from], " " to " ") == 0) complain(from " must not know " to)
+    else if ($2 ~ /\.c$/) complain("a source, not a header")
+    lines++
+}
+END {
+    if (lines == 0) { print "no #include found: run it in the source tree"; bad = 1 }
+    exit bad
+}' || status=1
+
+# A header of include/ that nothing includes would escape the check above.
+for f in include/*.h; do
+    case $(basename "$f") in
+    gg_status.h | gg_isa.h | gg_numeric.h | gg_json.h | gg_quant.h | gguf.h | gg_organ.h | gg_verbs.h) ;;
+    gg_transplant.h | gg_measure_model.h | gg_compare_model.h | gg_purify.h | gg_graft.h) ;;
+    *) echo "$f: no layer owns it; name its owner in scripts/check-layers.sh"; status=1 ;;
+    esac
+done
+
+twice=$(for f in src/*/*.[ch] src/*/kernel/*.[ch]; do basename "$f"; done | sort | uniq -d)
+if [ -n "$twice" ]; then
+    echo "file names that stand twice in src/: $twice"
+    status=1
+fi
+[ $status -eq 0 ] && echo "layers: every arrow points down"
+exit $status
