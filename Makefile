@@ -22,6 +22,8 @@ BASE += $(if $(L1),-DGG_HAVE_L1,)
 
 SRC := $(sort $(wildcard src/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
+# Code that tools share; organ-api has files of its own besides.
+SHARED := cli table moves_table
 TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c)))
 OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \
 	$(if $(L1),$(KERNEL:src/%.c=$(B)/obj/%.l1.o),)
@@ -53,7 +55,7 @@ $(LIB): $(OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $(OBJ)
 
-$(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(B)/obj/tools/cli.o $(B)/obj/tools/table.o $(LIB)
+$(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
@@ -159,4 +161,4 @@ clean: ## remove everything built
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
--include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) cli table) $(patsubst tools/%.c,$(B)/obj/tools/%.d,$(wildcard tools/api_*.c))
+-include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) $(SHARED)) $(patsubst tools/%.c,$(B)/obj/tools/%.d,$(wildcard tools/api_*.c))

@@ -49,6 +49,24 @@ typedef struct gg_match_options {
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_move **moves, size_t *n, gg_error *err);
 
+/* ---- would it work? --------------------------------------------------------- */
+
+/* What --check ends with. */
+typedef struct gg_fit {
+    size_t move, mismatched;
+    size_t conflicts;     /* keys that differ: architecture, lengths, heads, vocabulary */
+    bool strangers;       /* no common training lineage: a graft gives noise */
+    char lineage[160];    /* the verdict in words */
+} gg_fit;
+
+/* Judge moves: `conflict` is called with a line for each key that differs (may be
+ * NULL). The lineage is that of the tensors that would be replaced. */
+gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_move *moves, size_t n,
+                       void (*conflict)(void *ctx, const char *line), void *ctx,
+                       const gg_run *run, gg_fit *out, gg_error *err);
+
+/* ---- transplant --------------------------------------------------------------- */
+
 /* One GG_MOVE_ADD a tensor of the donor's last nextn_predict_layers blocks, renumbered
  * to follow the base's last block. GG_NO names what does not agree: architecture,
  * embedding length, heads, vocabulary, rope, FFN and experts; a donor without such

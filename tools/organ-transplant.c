@@ -1,8 +1,6 @@
 /* organ-transplant - put organs of a donor into a base, without taking either apart. */
 #include "cli.h"
-#include "table.h"
-
-#include "gg_transplant.h"
+#include "moves_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,42 +43,16 @@ typedef struct arguments {
     gg_transplant_options o;
 } arguments;
 
-static void cell_dtype(table *t, const gg_source *s, size_t i)
-{
-    if (i == SIZE_MAX) cell_null(t);
-    else cell_text(t, gg_dtype_get(gg_source_tensor(s, i)->dtype)->name);
-}
-
-static void print_move(table *t, const gg_move *m, const gg_source *base, const gg_source *donor)
-{
-    const gg_tensor *d = m->donor == SIZE_MAX ? NULL : gg_source_tensor(donor, m->donor);
-    cell_bytes(t, m->name, m->name_len);
-    cell_text(t, gg_move_name(m->kind));
-    if (d) cell_bytes(t, d->name, d->name_len);
-    else cell_null(t);
-    cell_dtype(t, base, m->base);
-    cell_dtype(t, donor, m->donor);
-    cell_u64(t, d ? d->bytes : 0);
-    if (m->reason[0]) cell_text(t, m->reason);
-    else cell_null(t);
-    table_row(t);
-}
-
 static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *donor)
 {
     gg_move *moves;
-    size_t n, bad = 0;
+    size_t n;
     gg_status st = a->o.mtp ? gg_mtp_moves(base, donor, &moves, &n, &c->err)
                             : gg_match_tensors(base, donor, &a->o.match, &moves, &n, &c->err);
     if (st != GG_OK) return st;
-    table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
-    for (size_t i = 0; i < n; i++) {
-        print_move(&t, &moves[i], base, donor);
-        bad += moves[i].kind == GG_MOVE_MISMATCH;
-    }
+    st = moves_check(c, base, donor, moves, n);
     free(moves);
-    gg_note(&c->run, "%zu would move, %zu do not match", n - bad, bad);
-    return n == 0 || bad > 0 ? GG_NO : GG_OK;
+    return st;
 }
 
 static gg_status transplant(cli *c, arguments *a)

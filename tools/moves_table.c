@@ -1,0 +1,45 @@
+/* moves_table.c - the table of --check. */
+#include "moves_table.h"
+
+#include "table.h"
+
+#include <string.h>
+
+static void cell_dtype(table *t, const gg_source *s, size_t i)
+{
+    if (i == SIZE_MAX) cell_null(t);
+    else cell_text(t, gg_dtype_get(gg_source_tensor(s, i)->dtype)->name);
+}
+
+static void print_move(table *t, const gg_move *m, const gg_source *base, const gg_source *donor)
+{
+    const gg_tensor *d = m->donor == SIZE_MAX ? NULL : gg_source_tensor(donor, m->donor);
+    cell_bytes(t, m->name, m->name_len);
+    cell_text(t, gg_move_name(m->kind));
+    if (d) cell_bytes(t, d->name, d->name_len);
+    else cell_null(t);
+    cell_dtype(t, base, m->base);
+    cell_dtype(t, donor, m->donor);
+    cell_u64(t, d ? d->bytes : 0);
+    if (m->reason[0]) cell_text(t, m->reason);
+    else cell_null(t);
+    table_row(t);
+}
+
+static void print_conflict(void *ctx, const char *line)
+{
+    const cli *c = ctx;
+    gg_note(&c->run, "%s", line);
+}
+
+gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_move *moves, size_t n)
+{
+    gg_fit fit;
+    table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
+    for (size_t i = 0; i < n; i++) print_move(&t, &moves[i], base, donor);
+    gg_status st = gg_check_fit(base, donor, moves, n, print_conflict, c, &c->run, &fit, &c->err);
+    if (st != GG_OK) return st;
+    gg_note(&c->run, "lineage: %s", fit.lineage);
+    gg_note(&c->run, "%zu would move, %zu do not match, %zu keys differ", fit.move, fit.mismatched, fit.conflicts);
+    return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
+}
