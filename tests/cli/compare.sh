@@ -141,6 +141,23 @@ if near "$(column rel_l2 | sed -n 3p)" 0.40824829046386302; then ok; else bad "r
 check_exit 1 "json" organ-compare "$T/a.bin" "$T/b.bin" --json
 check_text "$(grep -c '"cosine": null' "$T/out")" 1 "null in JSON"
 
+# A type that is carried but not decoded (IQ2_K, 76 bytes a row of 256): bytes only.
+raw() { # TYPE LAST-BYTE
+    printf '\001\000\000\000r\001\000\000\000\000\001\000\000\000\000\000\000'
+    # shellcheck disable=SC2059
+    printf "\\$1\\000\\000\\000%075d\\$2" 0
+}
+raw 211 000 > "$T/a.bin"
+raw 211 001 > "$T/b.bin"
+for pipe in "organ-compare $T/a.bin" "cat $T/a.bin | organ-compare -"; do
+    check "$pipe: the same bytes" sh -c "$pipe $T/a.bin --sample 1"
+    check_text "$(column status) $(column cosine)" "identical -" "$pipe: the same bytes without measures"
+    check_exit 1 "$pipe: other bytes" sh -c "$pipe $T/b.bin --sample 1"
+    check_text "$(column status) $(column cosine)" "differs -" "$pipe: other bytes without measures"
+done
+check_exit 1 "nothing but bytes" organ-compare "$T/a.bin" "$T/b.bin" --lineage
+check_text "$(column verdict)" "undecidable" "bytes alone tell no lineage"
+
 # ---- summary and lineage
 check_exit 1 "summary" organ-compare $BASE $VERSE --summary
 check_text "$(column class | tr '\n' ' ')" "skeleton organ embed norm model " "classes"

@@ -15,8 +15,9 @@ TAB=$(printf '\t')
 T=$(mktemp -d "${TMPDIR:-/tmp}/$NAME.XXXXXX") || exit 1
 trap 'chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
-PATH=$BIN:$PATH
-export PATH BIN T D LAB
+B=${B:-$BIN/..}
+PATH=$BIN:$B/test:$PATH
+export PATH B BIN T D LAB
 LC_ALL=C
 export LC_ALL
 passed=0

@@ -6,8 +6,7 @@
 # limit, since a sanitizer reserves terabytes).
 . "$(dirname "$0")/lib.sh"
 : "${SECONDS_MAX:=1}"
-UNPACK=${B:-$BIN/..}/test/unpack
-"$UNPACK" $D/malformed.tsv $D/malformed.pack "$T/m" || { bad "unpack"; finish; }
+unpack $D/malformed.tsv $D/malformed.pack "$T/m" || { bad "unpack"; finish; }
 limit() { timeout "$SECONDS_MAX" "$@"; }
 have timeout || limit() { "$@"; }
 

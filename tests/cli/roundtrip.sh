@@ -127,6 +127,39 @@ for o in "--type brain" "--layers 5-" "--layers 7-5" "--layers x" "--tensors ,a"
 done
 check_error 4 "nowhere" "--names-from a missing file" organ-extract $VERSE --list --names-from "$T/nowhere"
 
+# Experts: a record each, and back on their stacks.
+mkmodel "$T/moe.gguf" token_embd.weight:F32:64x10 blk.0.ffn_gate_inp.weight:F32:64x6 \
+    blk.0.ffn_gate_exps.weight:Q8_0:64x8x6 blk.0.ffn_up_exps.weight:Q4_0:64x8x6 blk.0.ffn_down_exps.weight:F16:8x64x6 \
+    blk.0.ffn_down_exps.bias:F32:64x6 blk.0.ffn_norm_exps.weight:F32:64x6 blk.1.ffn_up_exps.weight:F32:8x4x1 \
+    blk.2.ffn_up.0.weight:F32:8x4 blk.2.ffn_up.1.weight:F32:8x4 output.weight:F32:64x10
+there_and_back "$T/moe.gguf"
+check "split experts" organ-extract "$T/moe.gguf" --split-experts --output "$T/x"
+check "assemble split experts" organ-assemble "$T/x" --output "$T/x.gguf"
+check_same "$T/moe.gguf" "$T/x.gguf" "split experts put together"
+check_text "$(organ-extract "$T/moe.gguf" --split-experts --list | grep -c 'ffn_[a-z]*\.[0-9]')" 27 "experts in the list"
+organ-extract - --split-experts --output "$T/xp" < "$T/moe.gguf"
+check_same_dir "$T/x/organs" "$T/xp/organs" "split experts of a pipe"
+organ-extract "$T/x" --output "$T/xx"
+check "a copy of split experts" organ-assemble "$T/xx" --output "$T/xx.gguf"
+check_same "$T/moe.gguf" "$T/xx.gguf" "a copy of split experts put together"
+organ-extract "$T/moe.gguf" --experts 1,4-5 --list | sed 1d | cut -f 1 > "$T/a"
+check_text "$(grep -c . "$T/a") $(grep -c 'ffn_[a-z]*\.[145]\.' "$T/a")" "13 13" "--experts selects those and nothing else"
+organ-extract "$T/moe.gguf" --experts 2 --tensors '*ffn_gate*' --output - > "$T/e2" 2> "$T/err"
+# the record of expert 2 of the gate stack: header, then a sixth of the stack's data
+organ-extract "$T/moe.gguf" --tensors 'blk.0.ffn_gate_exps*' --output - > "$T/stack"
+bytes=$((64 * 8 / 32 * 34))
+tail -c $bytes "$T/e2" > "$T/a"
+tail -c $((bytes * 4)) "$T/stack" | head -c $bytes > "$T/b"
+check_same "$T/a" "$T/b" "the bytes of one expert"
+# Without its expert 3 the stack is one shorter, in order.
+awk '!/ffn_gate\.3\.weight/' "$T/x/manifest.json" > "$T/mf" && cp "$T/mf" "$T/x/manifest.json"
+check "an expert taken out" organ-assemble "$T/x" --output "$T/x5.gguf"
+check_text "$(organ-extract "$T/x5.gguf" --list | awk '$1 == "blk.0.ffn_gate_exps.weight" { print $6 }')" 64x8x5 "dims without an expert"
+organ-extract "$T/x5.gguf" --tensors 'blk.0.ffn_gate_exps*' --output - | tail -c $((bytes * 5)) > "$T/a"
+tail -c $((bytes * 6)) "$T/stack" | { head -c $((bytes * 3)); } > "$T/b"
+tail -c $((bytes * 2)) "$T/stack" >> "$T/b"
+check_same "$T/a" "$T/b" "the data without an expert"
+
 # A part of a model is a model.
 check "a part" organ-extract $VERSE --type norm,embed --output "$T/part"
 check "a part assembled" organ-assemble "$T/part" --output "$T/part.gguf"

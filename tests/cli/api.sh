@@ -1,0 +1,497 @@
+# api.sh - organ-serve and organ-api over HTTP, with curl: the whole pipeline, and
+# everything that must not work.
+#
+# Two folders of tools are served: the real ones, and one where organ-compare and
+# organ-purify are scripts that last as long as a test needs.
+# shellcheck shell=sh
+. "$(dirname "$0")/lib.sh"
+
+PATH=$PATH:/usr/sbin:/sbin
+if ! have curl || { ! have lighttpd && ! have busybox; }; then
+    echo "api.sh: curl and lighttpd or busybox are not installed: nothing tested"
+    finish
+fi
+if [ ! -x "$BIN/organ-api" ]; then
+    bad "organ-api is not built"
+    finish
+fi
+
+DATA=$T/data
+SERVER_PID=''
+mkdir "$DATA" "$T/bin" "$T/fake"
+cp "$LAB/lab-verse-q4_k_m.gguf" "$DATA/verse.gguf"
+VERSE=$DATA/verse.gguf
+
+cleanup() {
+    [ -z "$SERVER_PID" ] || { kill "$SERVER_PID" && wait "$SERVER_PID"; } 2> /dev/null
+    SERVER_PID=''
+}
+trap 'cleanup; chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
+
+# ---- helpers -------------------------------------------------------------------------
+
+# serve TOOLS OPTION...: sets ORGAN_URL and ORGAN_TOKEN. A port that is taken is not
+# ours to know: the next is tried.
+port=$((20000 + $$ % 20000))
+serve() {
+    tools=$1
+    shift
+    for try in 1 2 3 4 5; do
+        port=$((port + 1))
+        ORGAN_BIN=$tools sh scripts/organ-serve --port $port --data "$DATA" "$@" > "$T/serve.out" 2> "$T/serve.err" < /dev/null &
+        SERVER_PID=$!
+        n=0
+        while [ $n -lt 100 ] && kill -0 $SERVER_PID 2> /dev/null; do
+            if grep -q '^ORGAN_URL=' "$T/serve.out"; then
+                sleep 0.1
+                ORGAN_URL=$(sed -n 's/^ORGAN_URL=//p' "$T/serve.out")
+                made=$(sed -n 's/^ORGAN_TOKEN=//p' "$T/serve.out")
+                ORGAN_TOKEN=${made:-$ORGAN_TOKEN}
+                ok
+                return 0
+            fi
+            sleep 0.1
+            n=$((n + 1))
+        done
+        cleanup
+    done
+    bad "organ-serve did not start ($try times)"
+    cat "$T/serve.err"
+    finish
+}
+
+# request METHOD PATH [curl option...]: sets $code; the body is in $T/body.
+request() {
+    method=$1 path=$2
+    shift 2
+    code=$(curl -s -m 20 --path-as-is -X "$method" -H "Authorization: Bearer $ORGAN_TOKEN" -D "$T/head" \
+        -o "$T/body" -w '%{http_code}' "$@" "$ORGAN_URL$path")
+}
+
+# expect CODE METHOD PATH [curl option...]; a refusal must be a JSON error.
+expect() {
+    want=$1
+    shift
+    request "$@"
+    if [ "$code" != "$want" ]; then bad "$*: $code, $want wanted: $(head -c 300 "$T/body")"
+    elif [ "$want" -ge 400 ] && ! grep -q '^{"error": {"status": '"$want"', "code": "[a-z_]*", "message": ".*"}}$' "$T/body"; then
+        bad "$*: no JSON error: $(head -c 300 "$T/body")"
+    else ok
+    fi
+}
+
+# has TEXT WHAT: in the body of the last answer
+has() {
+    if grep -qF -e "$1" "$T/body"; then ok; else bad "$2: no '$1' in: $(head -c 400 "$T/body")"; fi
+}
+
+member() { # of the one job in the body
+    sed -n 's/.*"'"$1"'": "\{0,1\}\([^",}]*\).*/\1/p' "$T/body" | head -n 1
+}
+
+post() { # TOOL ARGUMENTS: sets $job
+    expect 202 POST /v1/jobs -d '{"tool": "'"$1"'", "arguments": '"$2"'}'
+    job=$(member id)
+}
+
+wait_job() { # ID STATE...: until it has one of them, 10 s
+    id=$1
+    shift
+    n=0
+    while [ $n -lt 200 ]; do
+        request GET "/v1/jobs/$id"
+        state=$(member state)
+        for want in "$@"; do [ "$state" = "$want" ] && return; done
+        sleep 0.05
+        n=$((n + 1))
+    done
+}
+
+run_job() { # STATE EXIT TOOL ARGUMENTS
+    want_state=$1 want_exit=$2
+    post "$3" "$4"
+    wait_job "$job" done failed stopped lost
+    check_text "$state $(member exit)" "$want_state $want_exit" "$3 $4"
+    [ "$state" = "$want_state" ] || head -c 600 "$T/body"
+}
+
+# ---- the pipeline ------------------------------------------------------------------------
+
+pipeline() {
+    expect 200 GET /v1/health
+    has '"status": "ok"' health
+    expect 201 "$1" /v1/models/code.gguf --data-binary "@$LAB/lab-code-q4_k_m.gguf"
+    check_same "$DATA/code.gguf" "$LAB/lab-code-q4_k_m.gguf" "an upload"
+    expect 409 "$1" /v1/models/code.gguf --data-binary "@$LAB/lab-code-q4_k_m.gguf"
+    expect 201 "$1" '/v1/models/code.gguf?force=1' --data-binary "@$LAB/lab-code-q4_k_m.gguf"
+    expect 200 GET /v1/models
+    has '"name": "verse.gguf", "bytes": ' "list of models"
+    has '"name": "code.gguf"' "list of models"
+    expect 200 GET /v1/models/verse.gguf
+    has '"name": "blk.0.attn_q.weight", "class": "skeleton", "block": 0, "role": "attn_q"' anatomy
+    run_job done 0 organ-extract '["verse.gguf", "--output", "verse.organs"]'
+    run_job done 0 organ-extract '{"model": "code.gguf", "output": "code.organs", "quiet": true, "threads": 2}'
+    expect 200 GET /v1/organs
+    has '{"name": "verse.organs"}' "list of organ directories"
+    expect 200 GET /v1/organs/verse.organs
+    check_same "$T/body" "$DATA/verse.organs/manifest.json" "a manifest"
+    bytes_of_an_organ
+    run_job done 0 organ-extract '["verse.gguf", "--list"]'
+    expect 200 GET "/v1/jobs/$job/result"
+    "$BIN/organ-extract" "$VERSE" --list --json > "$T/list"
+    check_same "$T/body" "$T/list" "a result"
+    run_job done 0 organ-assemble '["--dir=verse.organs", "--output=again.gguf"]'
+    expect 200 GET /v1/files/again.gguf
+    check_same "$T/body" "$VERSE" "a round trip over HTTP"
+    run_job failed 2 organ-assemble '["--dir=verse.organs", "--output=again.gguf"]'
+    has again.gguf "stderr of an existing output"
+}
+
+bytes_of_an_organ() {
+    organ=$DATA/verse.organs/embed/token_embd.bin
+    path=/v1/organs/verse.organs/embed/token_embd.bin
+    size=$(($(wc -c < "$organ")))
+    expect 200 GET $path
+    check_same "$T/body" "$organ" "bytes of an organ"
+    range=Range
+    case $ORGAN_URL in */cgi-bin/*) range=X-Range ;; esac
+    expect 206 GET $path -H "$range: bytes=100-199"
+    tail -c +101 "$organ" | head -c 100 > "$T/part"
+    check_same "$T/body" "$T/part" "a range"
+    if grep -qi "^content-range: bytes 100-199/$size" "$T/head"; then ok; else bad "Content-Range"; fi
+    expect 206 GET $path -H "$range: bytes=-10"
+    tail -c 10 "$organ" > "$T/part"
+    check_same "$T/body" "$T/part" "the last bytes"
+    expect 206 GET $path -H "$range: bytes=$((size - 5))-"
+    check_text $(($(wc -c < "$T/body"))) 5 "an open range"
+    expect 416 GET $path -H "$range: bytes=$size-"
+    for r in "bytes=5-2" "bytes=0-1,5-6" "lines=1-2" "bytes=a-b" "bytes=99999999999999999999-"; do
+        expect 200 GET $path -H "$range: $r"
+        check_same "$T/body" "$organ" "Range: $r is not one range"
+    done
+}
+
+# The other tools, as far as they are built.
+surgery() {
+    if [ -x "$BIN/organ-measure" ]; then
+        run_job done 0 organ-measure '["--dir", "verse.organs", "--summary", "--sample", "1000"]'
+        expect 200 GET "/v1/jobs/$job/result"
+        has '"theta": ' "organ-measure"
+        run_job done 0 organ-measure '["verse.organs/embed/token_embd.bin"]'
+    fi
+    if [ -x "$BIN/organ-transplant" ]; then
+        run_job done 0 organ-transplant '{"base": "verse.gguf", "donor": "code.gguf", "output": "chimera.gguf", "type": "organ", "layers": "1-2"}'
+        expect 200 GET /v1/models/chimera.gguf
+    fi
+    if [ -x "$BIN/organ-graft" ]; then
+        run_job done 0 organ-graft '["--source", "code.organs", "--target", "verse.organs", "--output", "graft.organs", "--type", "organ"]'
+        run_job done 0 organ-assemble '["graft.organs", "--output", "graft.gguf"]'
+    fi
+    if [ -x "$BIN/organ-compare" ]; then
+        run_job done 0 organ-compare '{"args": ["verse.gguf", "again.gguf"], "summary": true}'
+        run_job done 1 organ-compare '["verse.gguf", "code.gguf"]'
+    fi
+    if [ -x "$BIN/organ-purify" ]; then
+        run_job done 0 organ-purify '["--dir", "verse.organs", "--output", "pure.organs", "--method", "haar", "--strength", "0.1", "--layers", "0"]'
+    fi
+}
+
+# ---- what must not work ---------------------------------------------------------------------
+
+refuse_tokens() {
+    for h in "X-None: 1" "Authorization: Bearer" "Authorization: Bearer wrong" "Authorization: Bearer ${ORGAN_TOKEN}x" \
+        "Authorization: Bearer ${ORGAN_TOKEN%?}" "Authorization: Basic $ORGAN_TOKEN" "Authorization: $ORGAN_TOKEN"; do
+        for p in /v1/health /v1/models /v1/jobs /v1/organs/verse.organs/embed/token_embd.bin /nothing; do
+            got=$(curl -s -m 10 -H "$h" -o "$T/body" -w '%{http_code}' "$ORGAN_URL$p")
+            check_text "$got" 401 "$p with $h"
+        done
+        got=$(curl -s -m 10 -H "$h" -o "$T/body" -w '%{http_code}' -d '{}' "$ORGAN_URL/v1/jobs")
+        check_text "$got" 401 "POST with $h"
+    done
+    has '"code": "unauthorized"' "no token"
+}
+
+# No answer may hold what lies outside, whatever its code.
+refuse_traversal() {
+    for p in /v1/organs/../../secret /v1/organs/verse.organs/../../secret /v1/organs/verse.organs/..%2f..%2fsecret \
+        /v1/organs/%2e%2e/secret /v1/models/../../secret /v1/files/..%2fsecret /v1/files/%2e%2e%2fsecret /../secret //secret \
+        /v1/files/.organ-spool /v1/organs/.organ-spool/jobs /v1/files/link.gguf /v1/models/link.gguf /v1/organs/out/secret \
+        /v1/organs/verse.organs/organs/link.bin /v1/organs/linked /v1/organs/linked/manifest.json /v1/files/loop /v1/files/pipe \
+        /v1/files/verse.organs /v1/organs/verse.organs/embed /v1/files/%00 /v1/files/a%00b '/v1/files/a%0d%0aX:%20y' /v1/files/%ff \
+        /v1/jobs/../../secret /v1/jobs/..%2f..%2fsecret/result /v1/jobs/0000 /v1/jobs/0000000000000000000000 \
+        /v1/jobs/0000000000000000000000/result /v1 / /v2/health /v1/health/x /v1/models/verse.gguf/x/y/z /v1/nothing; do
+        request GET $p
+        case $code in
+        400 | 403 | 404) if grep -q 'top secret' "$T/body"; then bad "GET $p tells the secret"; else ok; fi ;;
+        *) bad "GET $p: $code" ;;
+        esac
+    done
+    expect 403 GET /v1/files/link.gguf
+    expect 403 GET /v1/models/link.gguf
+    expect 403 GET /v1/organs/verse.organs/organs/link.bin
+    expect 200 GET /v1/files/inside.gguf
+}
+
+refuse_methods() {
+    expect 405 DELETE /v1/models/verse.gguf
+    expect 405 DELETE /v1/organs/verse.organs
+    expect 405 POST /v1/health -d x
+    expect 405 PATCH /v1/jobs
+    if grep -qi '^allow: GET, HEAD, POST' "$T/head"; then ok; else bad "no Allow"; fi
+    expect 405 PUT /v1/jobs/0000000000000000000000
+}
+
+job_400() {
+    expect 400 POST /v1/jobs --data-binary "$1"
+}
+
+refuse_bodies() {
+    : > "$T/empty"
+    expect 400 POST /v1/jobs --data-binary "@$T/empty"
+    for b in '{' '[]' '7' '"x"' 'null' '{}' '{"tool": 1}' '{"tool": "sh", "arguments": []}' '{"tool": "organ-api", "arguments": []}' \
+        '{"tool": "../organ-extract", "arguments": []}' '{"tool": "organ-extract"}' '{"tool": "organ-extract", "arguments": "x"}' \
+        '{"tool": "organ-extract", "arguments": [1]}' '{"tool": "organ-extract", "arguments": [], "env": {}}' \
+        '{"tool": "organ-extract", "tool": "organ-extract", "arguments": []}' '{"tool": "organ-extract", "arguments": [],}' \
+        '{"tool": "organ-extract", "arguments": {"list": 1}}' '{"tool": "organ-extract", "arguments": {"list": {}}}' \
+        '{"tool": "organ-extract", "arguments": {"args": "verse.gguf"}}' '{"tool": "organ-extract", "arguments": {"threads": true}}'; do
+        job_400 "$b"
+    done
+    printf '{"tool": "organ-extract", "arguments": ["\377"]}' > "$T/bad"
+    expect 400 POST /v1/jobs --data-binary "@$T/bad"
+    head -c 5000 /dev/zero | tr '\0' '[' > "$T/bad"
+    expect 400 POST /v1/jobs --data-binary "@$T/bad"
+    head -c 5000 /dev/urandom > "$T/bad"
+    expect 400 POST /v1/jobs --data-binary "@$T/bad"
+    head -c 1100000 /dev/zero | tr '\0' ' ' > "$T/bad"
+    expect 413 POST /v1/jobs --data-binary "@$T/bad"
+}
+
+refuse_arguments() {
+    for a in '["--output", "-", "verse.gguf"]' '["-", "--list"]' '["--names-from", "-", "verse.gguf", "--list"]' '["--names-from=-"]' \
+        '["--help"]' '["--version"]' '["-h"]' '["--heat"]' '["-x"]' '["--output"]' '["--list=1"]' '["--", "--list"]' '["verse.gguf", "verse.gguf"]' \
+        '["--output", ".hidden", "verse.gguf"]' '["--output", "a/b", "verse.gguf"]' '["--output", "a b", "verse.gguf"]' '["--output", "", "verse.gguf"]' \
+        '["--output", "--force", "verse.gguf"]' '["a\u0000b"]' '["$(touch hacked)"]' '["verse.gguf;touch hacked"]' '["--layers", "`id`", "verse.gguf"]' \
+        '["--tensors", "a\nb"]' '["-j", "x"]' '["--threads", "-1"]' '["pipe"]' '{"no-such": true}' '{"args": ["--list"]}' '{"output": ["-"]}'; do
+        job_400 '{"tool": "organ-extract", "arguments": '"$a"'}'
+    done
+    for a in '["/etc/passwd", "--list"]' '["../secret", "--list"]' '["verse.organs/../../secret", "--list"]' '["--output", "../x", "verse.gguf"]' \
+        '["--output=/tmp/x", "verse.gguf"]' '["link.gguf", "--list"]' '["linked", "--list"]' '["out/secret", "--list"]' '["verse.organs", "--list"]' \
+        '["--output", "dangling", "verse.gguf"]' '["--output", "link.gguf", "verse.gguf", "--force"]' '["split-00001-of-00002.gguf", "--list"]' \
+        '["--names-from", "link.gguf", "verse.gguf", "--list"]' '["--names-from=../secret", "verse.gguf", "--list"]'; do
+        expect 403 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": '"$a"'}'
+    done
+    expect 404 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": ["absent.gguf", "--list"]}'
+    check_absent "$DATA/hacked" "a shell ran"
+}
+
+refuse_uploads() {
+    for n in x .x.gguf x.bin -x.gguf 'a%20b.gguf' a%0ab.gguf; do
+        request "$1" "/v1/models/$n" --data-binary "@$VERSE"
+        case $code in 400 | 404) ok ;; *) bad "upload as $n: $code" ;; esac
+    done
+    expect 400 "$1" /v1/models/no.gguf --data-binary "not a model at all"
+    head -c 1000000 "$VERSE" > "$T/cut"
+    expect 400 "$1" /v1/models/no.gguf --data-binary "@$T/cut"
+    head -c 100 "$VERSE" > "$T/cut"
+    expect 400 "$1" /v1/models/no.gguf --data-binary "@$T/cut"
+    request "$1" /v1/models/no.gguf --data-binary "@$T/empty" # busybox httpd tells no length of 0
+    case $code in 400 | 411) ok ;; *) bad "an empty upload: $code" ;; esac
+    head -c 4194305 /dev/zero > "$T/big"
+    expect 413 "$1" /v1/models/no.gguf --data-binary "@$T/big"
+    expect 403 "$1" '/v1/models/dangling.gguf?force=1' --data-binary "@$VERSE"
+    curl -s -m 0.4 --limit-rate 200k -X "$1" -H "Authorization: Bearer $ORGAN_TOKEN" --data-binary "@$VERSE" "$ORGAN_URL/v1/models/no.gguf" > /dev/null
+    n=0
+    while [ $n -lt 60 ] && ls "$DATA"/.no.gguf.*.tmp > /dev/null 2>&1; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+    if ls "$DATA"/.no.gguf.*.tmp > /dev/null 2>&1; then bad "an upload that was cut off leaves a file"; else ok; fi
+    check_absent "$DATA/no.gguf" "a refused upload"
+}
+
+traps() { # links and other things for the refusals
+    echo 'top secret' > "$T/secret"
+    ln -s "$T/secret" "$DATA/link.gguf"
+    ln -s "$T" "$DATA/out"
+    ln -s "$T/nothing" "$DATA/dangling"
+    ln -s "$T/nothing" "$DATA/dangling.gguf"
+    ln -s loop "$DATA/loop"
+    ln -s verse.gguf "$DATA/inside.gguf"
+    cp -r "$DATA/verse.organs" "$T/linked"
+    ln -s "$T/linked" "$DATA/linked"
+    cp "$VERSE" "$DATA/split-00001-of-00002.gguf"
+    ln -s "$T/secret" "$DATA/split-00002-of-00002.gguf"
+    mkfifo "$DATA/pipe"
+    ln -s "$T/secret" "$DATA/verse.organs/organs/link.bin"
+}
+
+untrap() {
+    rm -f "$DATA/link.gguf" "$DATA/out" "$DATA/dangling" "$DATA/dangling.gguf" "$DATA/loop" "$DATA/inside.gguf" "$DATA/linked" \
+        "$DATA/pipe" "$DATA/verse.organs/organs/link.bin"
+}
+
+# ---- many at once ------------------------------------------------------------------------------
+
+many() {
+    printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
+    curl -s -m 30 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max 200 -w '%{http_code}\n' -o "$T/many.#1" \
+        "$ORGAN_URL/v1/models/verse.gguf?[1-200]" > "$T/codes" 2> /dev/null
+    check_text "$(grep -c '^200$' "$T/codes")" 200 "200 parallel requests"
+    check_text "$(cat "$T"/many.* | cksum)" "$(request GET /v1/models/verse.gguf; i=0; while [ $i -lt 200 ]; do cat "$T/body"; i=$((i + 1)); done | cksum)" "200 parallel answers"
+    rm -f "$T"/many.*
+    curl -s -m 30 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max 40 -w '%{http_code}\n' -o "$T/many.#1" \
+        -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" 2> /dev/null
+    check_text "$(grep -c '^202$' "$T/codes")" 40 "40 parallel jobs"
+    n=0
+    while [ $n -lt 200 ]; do
+        request GET /v1/jobs
+        grep -q '"state": "queued"\|"state": "running"' "$T/body" || break
+        sleep 0.05
+        n=$((n + 1))
+    done
+    check_text "$(grep -c '"tool": "organ-purify".*"state": "done".*"exit": 0' "$T/body")" 40 "40 jobs are done"
+    check_text "$(sort -nu "$DATA/at-once" | tail -n 1)" 2 "at most two at once, and two"
+}
+
+# ---- stopped, killed, restarted -------------------------------------------------------------------
+
+gone() { # PID WHAT: within 3 s
+    n=0
+    while [ $n -lt 60 ] && kill -0 "$1" 2> /dev/null; do
+        sleep 0.05
+        n=$((n + 1))
+    done
+    if kill -0 "$1" 2> /dev/null; then bad "$2: the tool runs on"; else ok; fi
+}
+
+slow() { # SECONDS: a job that runs, and the pid of its tool
+    echo "$1" > "$DATA/seconds"
+    post organ-compare '["verse.gguf", "verse.gguf"]'
+    wait_job "$job" running
+    check_text "$state" running "a slow job"
+    n=0
+    while [ $n -lt 40 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
+    tool=$(sed 's/.*"pid": \([0-9]*\).*/\1/' "$DATA/.spool/jobs/$job/started")
+}
+
+stopped() {
+    slow 60
+    expect 409 GET "/v1/jobs/$job/result"
+    expect 200 DELETE "/v1/jobs/$job"
+    check_text "$(member state)" stopped "DELETE of a running job"
+    gone "$tool" "DELETE"
+    expect 200 GET "/v1/jobs/$job/result"
+    has '"row"' "the result of a stopped job"
+    expect 200 DELETE "/v1/jobs/$job"
+    expect 404 GET "/v1/jobs/$job"
+    expect 404 DELETE "/v1/jobs/$job"
+    slow 60
+    first=$job
+    slow 60
+    second=$job
+    post organ-compare '["verse.gguf", "verse.gguf"]'
+    sleep 0.3
+    expect 200 GET "/v1/jobs/$job"
+    check_text "$(member state)" queued "a third job"
+    expect 200 DELETE "/v1/jobs/$job"
+    check_text "$(member state)" stopped "DELETE of a queued job"
+    for id in $first $second; do expect 200 DELETE "/v1/jobs/$id"; done
+}
+
+killed() {
+    slow 60
+    kill -9 "$tool"
+    wait_job "$job" failed
+    check_text "$state $(member signal)" "failed 9" "the tool was killed"
+    [ -r "/proc/self/stat" ] || return
+    slow 60
+    supervisor=$(sed 's/.*) . \([0-9]*\) .*/\1/' "/proc/$tool/stat")
+    kill -9 "$supervisor"
+    wait_job "$job" lost
+    check_text "$state" lost "the supervisor was killed"
+    gone "$tool" "its supervisor was killed"
+    expect 200 DELETE "/v1/jobs/$job"
+    expect 404 GET "/v1/jobs/$job"
+}
+
+survives() { # SERVER
+    slow 1
+    lasting=$job
+    run=$(sed -n 's/^ORGAN_URL=//p' "$T/serve.out")
+    cleanup
+    if curl -s -m 2 -o /dev/null "$run/v1/health"; then bad "the server runs on"; else ok; fi
+    if ls "${TMPDIR:-/tmp}"/organ-serve.*/token > /dev/null 2>&1 && [ -z "${JOBS:-}" ]; then bad "organ-serve leaves its folder"; else ok; fi
+    if kill -0 "$tool" 2> /dev/null; then ok; else bad "the job ended with the server"; fi
+    serve "$T/fake" --server "$1" --spool "$DATA/.spool" --token-file "$T/token"
+    wait_job "$lasting" done
+    check_text "$state $(member exit)" "done 0" "a job of before the restart"
+}
+
+# ---- organ-serve itself -----------------------------------------------------------------------------
+
+options() {
+    for a in "" "--data" "--data $T/none" "--data $DATA --port 0" "--data $DATA --port x" "--data $DATA --jobs 0" "--data $DATA --max-body 0" \
+        "--data $DATA --max-body 1X" "--data $DATA --server apache" "--data $DATA --token-file $T/empty" "--no-such" "$DATA"; do
+        # shellcheck disable=SC2086
+        check_error 2 "organ-serve: " "organ-serve $a" env ORGAN_BIN="$BIN" sh scripts/organ-serve $a
+    done
+    check "organ-serve --help" sh scripts/organ-serve --help
+    check "organ-serve --version" env ORGAN_BIN="$BIN" sh scripts/organ-serve --version
+    check "organ-api --help" "$BIN/organ-api" --help
+    check_error 2 organ-serve "organ-api without a server" "$BIN/organ-api"
+    if env REQUEST_METHOD=GET PATH_INFO=/v1/health "$BIN/organ-api" --help 2> /dev/null | head -n 1 | grep -q '^Status: 500'; then ok
+    else bad "organ-api without configuration"
+    fi
+}
+
+# ---- run ----------------------------------------------------------------------------------------------
+
+# What stands for slow and for counted tools; they run in the data folder.
+for f in "$BIN"/organ-*; do ln -s "$f" "$T/fake/"; done
+rm -f "$T/fake/organ-compare" "$T/fake/organ-purify"
+cat > "$T/fake/organ-compare" << 'END'
+#!/bin/sh
+echo '{"row": 1}'
+sleep "$(cat seconds)" &
+trap 'kill $!; exit 143' TERM
+wait
+END
+cat > "$T/fake/organ-purify" << 'END'
+#!/bin/sh
+mkdir -p running.d/$$
+ls running.d | wc -l >> at-once
+sleep 0.05
+rmdir running.d/$$
+END
+chmod +x "$T/fake/organ-compare" "$T/fake/organ-purify"
+echo 'a token of a test, long enough' | tr ' ' - > "$T/token"
+: > "$T/empty"
+
+options
+first=''
+for server in lighttpd busybox; do
+    have $server || continue
+    upload=PUT
+    [ $server = lighttpd ] || upload=POST
+    serve "$BIN" --server $server --max-body 4M
+    pipeline $upload
+    [ -n "$first" ] || surgery
+    traps
+    [ -n "$first" ] || refuse_tokens
+    refuse_traversal
+    refuse_uploads $upload
+    [ -n "$first" ] || { refuse_methods; refuse_bodies; refuse_arguments; }
+    untrap
+    cleanup
+    ORGAN_TOKEN=$(cat "$T/token")
+    serve "$T/fake" --server $server --spool "$DATA/.spool" --token-file "$T/token"
+    if grep -q TOKEN "$T/serve.out"; then bad "a given token is printed"; else ok; fi
+    many
+    [ -n "$first" ] || { stopped; killed; }
+    survives $server
+    cleanup
+    first=done
+    chmod -R u+w "$DATA"
+    rm -rf "$DATA" && mkdir "$DATA" && cp "$LAB/lab-verse-q4_k_m.gguf" "$VERSE"
+done
+finish

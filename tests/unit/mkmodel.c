@@ -1,0 +1,130 @@
+/* mkmodel.c - GGUF models for tests, of any shape, with data from a generator:
+ *
+ *     mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] TENSOR...
+ *
+ * TENSOR is NAME:TYPE:DIMS ("blk.0.ffn_up.weight:F32:64x32"). Types that can be
+ * encoded get bell-shaped values, others pseudo-random bytes. */
+#include "gguf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t state = 88172645463325252ull;
+
+static uint64_t next(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "mkmodel: %s: %s\n", what, why);
+    exit(1);
+}
+
+static gg_tensor parse(char *spec)
+{
+    gg_tensor t = { .dims = { 1, 1, 1, 1 } };
+    char *dims = strrchr(spec, ':');
+    if (dims) *dims++ = '\0';
+    char *type = dims ? strrchr(spec, ':') : NULL;
+    if (!type) die(spec, "give NAME:TYPE:DIMS");
+    *type++ = '\0';
+    const gg_dtype_info *info = gg_dtype_by_name(type);
+    if (!info) die(type, "no tensor type");
+    t.name = spec;
+    t.name_len = strlen(spec);
+    t.dtype = info->id;
+    for (char *p = dims; *p && t.n_dims < GG_MAX_DIMS; p += *p == 'x') t.dims[t.n_dims++] = strtoull(p, &p, 10);
+    gg_error err = GG_ERROR_INIT;
+    if (gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, &err) != GG_OK) die(spec, err.what);
+    return t;
+}
+
+static void put_zeros(FILE *f, uint64_t n)
+{
+    while (n--) fputc(0, f);
+}
+
+static void put_bytes(FILE *f, uint64_t n)
+{
+    static uint64_t block[1 << 13];
+    while (n > 0) {
+        size_t step = n < sizeof block ? (size_t)n : sizeof block;
+        for (size_t i = 0; i < (step + 7) / 8; i++) block[i] = next();
+        if (fwrite(block, 1, step, f) != step) die("write", "failed");
+        n -= step;
+    }
+}
+
+static float bell(void)
+{
+    float sum = 0;
+    for (int i = 0; i < 4; i++) sum += (float)(next() >> 40) / 16777216.0f - 0.5f;
+    return sum * 0.05f;
+}
+
+static void put_values(FILE *f, const gg_tensor *t)
+{
+    uint64_t row = t->dims[0], row_bytes = t->elements ? t->bytes / (t->elements / row) : 0;
+    float *x = malloc(row * sizeof *x + 1);
+    char *blocks = malloc(row_bytes + 1);
+    if (!x || !blocks) die("memory", "none");
+    for (uint64_t r = 0; row && r < t->elements / row; r++) {
+        gg_error err = GG_ERROR_INIT;
+        for (uint64_t i = 0; i < row; i++) x[i] = bell();
+        if (gg_encode(t->dtype, x, blocks, row, row, NULL, &err) != GG_OK) die(t->name, err.what);
+        if (fwrite(blocks, 1, row_bytes, f) != row_bytes) die("write", "failed");
+    }
+    free(x);
+    free(blocks);
+}
+
+int main(int argc, char **argv)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_meta meta = GG_META_INIT;
+    gg_tensor *t = calloc((size_t)argc + 1, sizeof *t);
+    size_t n = 0, len;
+    uint64_t alignment = 0, data_bytes;
+    if (argc < 2 || !t) die("usage", "mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] NAME:TYPE:DIMS...");
+    gg_meta_set_str(&meta, "general.architecture", "llama", 5, &err);
+    gg_meta_set_str(&meta, "general.name", "made", 4, &err);
+    for (int i = 2; i < argc; i++) {
+        char *eq = i + 1 < argc ? strchr(argv[i + 1], '=') : NULL;
+        if (strcmp(argv[i], "-a") == 0 && i + 1 < argc) {
+            gg_meta_set_u32(&meta, "general.alignment", (uint32_t)strtoul(argv[++i], NULL, 10), &err);
+        } else if (strcmp(argv[i], "-s") == 0 && i + 1 < argc) {
+            state += strtoull(argv[++i], NULL, 10) * 2654435761u;
+        } else if (strcmp(argv[i], "-k") == 0 && eq) {
+            *eq = '\0';
+            gg_meta_set_u32(&meta, argv[++i], (uint32_t)strtoul(eq + 1, NULL, 10), &err);
+        } else {
+            t[n++] = parse(argv[i]);
+        }
+    }
+    uint8_t *header = NULL;
+    if (gg_meta_alignment(&meta, &alignment, &err) != GG_OK || gg_plan_offsets(t, n, alignment, &data_bytes, &err) != GG_OK ||
+        gg_header_emit(3, &meta, t, n, &header, &len, &err) != GG_OK)
+        die(argv[1], err.what);
+    FILE *f = fopen(argv[1], "wb");
+    if (!f) die(argv[1], "cannot write");
+    fwrite(header, 1, len, f);
+    uint64_t at = len;
+    for (size_t i = 0; i < n; i++) {
+        put_zeros(f, gg_align_up(at, alignment) - at);
+        if (gg_can_encode(t[i].dtype) && t[i].bytes < (8u << 20)) put_values(f, &t[i]);
+        else put_bytes(f, t[i].bytes);
+        at = gg_align_up(at, alignment) + t[i].bytes;
+    }
+    if (n) put_zeros(f, gg_align_up(at, alignment) - at);
+    if (fclose(f) != 0) die(argv[1], "cannot write");
+    gg_meta_free(&meta);
+    free(header);
+    free(t);
+    return 0;
+}
