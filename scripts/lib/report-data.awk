@@ -1,0 +1,148 @@
+# report-data.awk - the measurements of all models of a report, in memory. After
+# rows.awk. Reads the index: name, path of the TSV, bytes ("-" unknown); or name,
+# "failed", the error. The whole report's groups are scope "all", a model's its number.
+
+# A file with the header of organ-measure; columns are found by their names.
+function read_rows(m, file,   line, n, i, part, col, at) {
+    while ((getline line < file) > 0) {
+        n = split(line, part, "\t")
+        if (!at) {
+            for (i = 1; i <= n; i++) col[i] = part[i]
+            at = n
+            continue
+        }
+        for (i = 1; i <= at; i++) F[col[i]] = part[i]
+        take_row(m)
+    }
+    close(file)
+}
+
+function take_row(m,   role, t, d) {
+    scope_add(m)
+    scope_add("all")
+    role = role_of(F["name"])
+    D_elements[m, F["dtype"]] += F["elements"]
+    d = D_top[m]
+    if (d == "" || D_elements[m, F["dtype"]] > D_elements[m, d]) D_top[m] = F["dtype"]
+    if (F["theta"] == "-" || F["theta"] == "") return
+    t = F["theta"] + 0
+    Seen_at[int(2 * t)]++
+    Null[m] += F["null_theta"]
+    Null["all"] += F["null_theta"]
+    if (F["calibrated"] + 0 == 0) { Noise[m]++; Noise["all"]++ }
+    well(m, m)
+    well("all", m)
+    if (!((m, role, F["block"]) in Cell)) {
+        if (F["block"] == "-") Outside[m, ++N_outside[m]] = role
+        else {
+            block_seen(m, F["block"] + 0)
+            if (!((m, role) in Row_seen)) { Row_seen[m, role] = 1; Row[m, ++N_rows[m]] = role }
+        }
+    }
+    Cell[m, role, F["block"]] += t
+    Cell_n[m, role, F["block"]]++
+}
+
+# The numbers of a model's blocks, ascending: a name may claim any number, so they are
+# listed and not counted up to, and a map has 400 of them at most.
+function block_seen(m, b,   k) {
+    if ((m, b) in Block_has) return
+    if (N_blocks[m] == 400) { Block_more[m] = 1; return }
+    Block_has[m, b] = 1
+    for (k = ++N_blocks[m]; k > 1 && Block[m, k - 1] > b; k--) Block[m, k] = Block[m, k - 1]
+    Block[m, k] = b
+}
+
+# Keep the K tensors of lowest theta of a list, ascending; equal ones as they came.
+function well(list, m,   k, t) {
+    t = F["theta"] + 0
+    k = N_wells[list]
+    if (k == K && t >= W_theta[list, k]) return
+    if (k < K) k = ++N_wells[list]
+    for (; k > 1 && W_theta[list, k - 1] > t; k--) {
+        W_theta[list, k] = W_theta[list, k - 1]
+        W_row[list, k] = W_row[list, k - 1]
+    }
+    W_theta[list, k] = t
+    W_row[list, k] = m "\t" F["name"] "\t" F["class"] "\t" F["dtype"] "\t" F["elements"] "\t" F["calibrated"] "\t" F["row_theta"]
+}
+
+# Rank[1..n]: models by mean theta, highest first; By_role[1..]: roles of "all" alike.
+function rank_all(   i, k, m, t) {
+    for (m = 1; m <= N; m++) if (G_measured[m]) Rank[++N_ranked] = m
+    for (i = 2; i <= N_ranked; i++)
+        for (k = i; k > 1 && avg(G_theta, Rank[k]) > avg(G_theta, Rank[k - 1]); k--) {
+            t = Rank[k]; Rank[k] = Rank[k - 1]; Rank[k - 1] = t
+        }
+    for (i = 1; i <= ROLES["all"]; i++) By_role[i] = ROLE["all", i]
+    for (i = 2; i <= ROLES["all"]; i++)
+        for (k = i; k > 1 && role_mean(By_role[k]) > role_mean(By_role[k - 1]); k--) {
+            t = By_role[k]; By_role[k] = By_role[k - 1]; By_role[k - 1] = t
+        }
+}
+
+function role_group(role) { return "all" SUBSEP "role" SUBSEP role }
+function class_group(m, c) { return m SUBSEP "class" SUBSEP c }
+function role_mean(role,   g) { g = role_group(role); return G_measured[g] ? G_theta[g] / G_measured[g] : -1 }
+function avg(sum, g) { return G_measured[g] ? sum[g] / G_measured[g] : 0 }
+function fixed(v, digits) { return sprintf("%." digits "f", v) }
+function log10(v) { return log(v) / 2.302585092994046 }
+
+# 2885888 as 2.89M
+function short(v,   i, unit) {
+    split("K M B T", unit, " ")
+    for (i = 0; v >= 999.5 && i < 4; i++) v /= 1000
+    if (i == 0) return sprintf("%.0f", v)
+    return sprintf(v < 9.995 ? "%.2f" : v < 99.95 ? "%.1f" : "%.0f", v) unit[i]
+}
+function size(v,   i, unit) {
+    if (v == "-" || v == "") return "-"
+    split("KB MB GB TB", unit, " ")
+    for (i = 0; v >= 999.5 && i < 4; i++) v /= 1000
+    return i == 0 ? sprintf("%.0f B", v) : sprintf(v < 9.995 ? "%.2f %s" : v < 99.95 ? "%.1f %s" : "%.0f %s", v, unit[i])
+}
+
+# theta against log10(parameters): Slope (degrees a factor of ten), Corr; 0 when there
+# are fewer than three models or all of one size.
+function fit(   i, m, x, y, n, sx, sy, sxx, syy, sxy, vx, vy) {
+    for (i = 1; i <= N_ranked; i++) {
+        m = Rank[i]
+        if (G_parameters[m] <= 0) continue
+        x = log10(G_parameters[m]); y = avg(G_theta, m)
+        n++; sx += x; sy += y; sxx += x * x; syy += y * y; sxy += x * y
+    }
+    if (n < 3) return 0
+    vx = sxx / n - sx * sx / n / n
+    vy = syy / n - sy * sy / n / n
+    if (vx < 1e-9 || vy < 1e-12) return 0
+    Slope = (sxy / n - sx * sy / n / n) / vx
+    Intercept = (sy - Slope * sx) / n
+    Corr = (sxy / n - sx * sy / n / n) / sqrt(vx * vy)
+    return 1
+}
+
+BEGIN {
+    K = ENVIRON["REPORT_WELLS"] + 0
+    n_classes = split("skeleton organ embed norm adapter other", Class, " ")
+    Says["skeleton"] = "attention and its projections"
+    Says["organ"] = "feed-forward layers, experts, routers"
+    Says["embed"] = "token embeddings and the output head"
+    Says["norm"] = "normalisation"
+    Says["adapter"] = "low-rank adapters"
+    Says["other"] = "no rule of the anatomy knows them"
+    index_file = ENVIRON["REPORT_INDEX"]
+    while ((getline line < index_file) > 0) {
+        split(line, part, "\t")
+        if (part[2] == "failed") { Failed[++N_failed] = part[1]; Why[N_failed] = part[3]; continue }
+        Name[++N] = part[1]
+        Bytes[N] = part[3]
+        read_rows(N, part[2])
+    }
+    rank_all()
+    Fitted = fit()
+    for (i = 1; i <= n_classes; i++)
+        if ((class_group("all", Class[i])) in G_measured) {
+            g = class_group("all", Class[i])
+            if (Best_class == "" || avg(G_calibrated, g) > avg(G_calibrated, class_group("all", Best_class))) Best_class = Class[i]
+        }
+}

@@ -1,0 +1,367 @@
+# report-html.awk - the report as one page; after rows.awk and report-data.awk. Every
+# name goes through h(). The style and the script are files of their own beside this.
+
+function h(s) {
+    gsub(/&/, "\\&amp;", s)
+    gsub(/</, "\\&lt;", s)
+    gsub(/>/, "\\&gt;", s)
+    gsub(/"/, "\\&quot;", s)
+    gsub(/'/, "\\&#39;", s)
+    return s
+}
+# A name cut to n characters: not within a UTF-8 sequence.
+function cut(s, n) {
+    if (length(s) <= n) return s
+    s = substr(s, 1, n - 1)
+    sub(/[\300-\377][\200-\277]*$/, "", s)
+    return s "\342\200\246"
+}
+function named(s) { return s == "" ? "(no name)" : h(s) }
+function include(file,   line) {
+    while ((getline line < file) > 0) print line
+    close(file)
+}
+function plural(n, word) { return short(n) " " word (n == 1 ? "" : "s") }
+function num_cell(v, digits) { return "<td data-v=\"" number(v) "\">" fixed(v, digits) "</td>" }
+function int_cell(v, text) { return "<td data-v=\"" whole(v) "\">" text "</td>" }
+function px(v) { return sprintf("%.1f", v) }
+
+# ---- the parts of a table ---------------------------------------------------------
+
+# From the lowest to the highest theta, a mark at the mean and a hairline at noise.
+function range_bar(g,   lo, hi) {
+    lo = 100 * (G_min[g] - R_lo) / (R_hi - R_lo)
+    hi = 100 * (G_max[g] - R_lo) / (R_hi - R_lo)
+    return "<span class=\"range\" title=\"" fixed(G_min[g], 2) " to " fixed(G_max[g], 2) "\"><i style=\"left:" px(lo) "%;width:" px(hi - lo) "%\"></i>" \
+        "<u style=\"left:" px(100 * (avg(Null, "all") - R_lo) / (R_hi - R_lo)) "%\"></u>" \
+        "<b style=\"left:" px(100 * (avg(G_theta, g) - R_lo) / (R_hi - R_lo)) "%\"></b></span>"
+}
+function group_cells(g, class) {
+    if (!G_measured[g]) return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) "<td data-v=\"\">-</td><td data-v=\"\"></td><td data-v=\"\">-</td><td data-v=\"\">-</td><td data-v=\"\">-</td>"
+    return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) \
+        "<td class=\"strong\" data-v=\"" number(avg(G_theta, g)) "\">" fixed(avg(G_theta, g), 2) "</td>" \
+        "<td class=\"" class "\" data-v=\"" number(G_max[g] - G_min[g]) "\">" range_bar(g) "</td>" \
+        num_cell(avg(G_calibrated, g), 2) num_cell(avg(G_signal, g), 3) num_cell(avg(G_row, g), 2)
+}
+function wells_rows(list, with_model,   i, w) {
+    for (i = 1; i <= N_wells[list]; i++) {
+        split(W_row[list, i], w, "\t")
+        print "<tr><td class=\"l n\"><code>" named(w[2]) "</code></td>" (with_model ? "<td class=\"l n\"><a href=\"#m" w[1] "\">" h(Name[w[1]]) "</a></td>" : "") \
+            "<td class=\"l " w[3] "\"><span class=\"dot\"></span>" h(w[3]) "</td><td class=\"l\">" h(w[4]) "</td>" int_cell(w[5], short(w[5])) \
+            "<td class=\"strong\" data-v=\"" number(W_theta[list, i]) "\">" fixed(W_theta[list, i], 2) "</td>" num_cell(w[6], 2) "</tr>"
+    }
+}
+
+# ---- sections ---------------------------------------------------------------------
+
+function head() {
+    print "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
+    print "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
+    print "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" h(ENVIRON["REPORT_TITLE"]) "</title>\n<style>"
+    include(ENVIRON["REPORT_LIB"] "/report.css")
+    print "</style>\n</head>\n<body>\n<div class=\"page\">\n<header>\n<h1>" h(ENVIRON["REPORT_TITLE"]) "</h1>"
+    print "<p class=\"sub\">How much structure the tensors of " (N == 1 ? "this model" : "these models") " show. Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
+    print "<nav aria-label=\"Sections\"><a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
+        "<a href=\"#types\">Organ types</a><a href=\"#kinds\">Tensor kinds</a><a href=\"#models\">Anatomy</a><a href=\"#wells\">Wells</a>" \
+        (N_failed ? "<a href=\"#failed\">Not measured</a>" : "") "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main>"
+}
+function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><span>" label "</span></div>" }
+function summary(   top, low, g) {
+    print "<div class=\"tiles\">"
+    tile(N, N == 1 ? "model" : "models")
+    tile(short(G_count["all"]), "tensors")
+    tile(short(G_parameters["all"]), "parameters")
+    tile(fixed(avg(G_theta, "all"), 1) "\302\260", "mean \316\270, noise scores " fixed(avg(Null, "all"), 1) "\302\260")
+    tile(fixed(avg(G_calibrated, "all"), 1) "\302\260", "calibrated, 0\302\260 is noise")
+    print "</div>"
+    if (!N_ranked) return
+    top = Rank[1]
+    low = Rank[N_ranked]
+    print "<ul class=\"card findings\">"
+    if (N_ranked > 1)
+        print "<li><b>" h(Name[top]) "</b> ranks first at " fixed(avg(G_theta, top), 2) "\302\260, " fixed(avg(G_theta, top) - avg(Null, top), 2) \
+            "\302\260 above noise of its own types and sizes; <b>" h(Name[low]) "</b> is last at " fixed(avg(G_theta, low), 2) "\302\260.</li>"
+    g = class_group("all", Best_class)
+    print "<li>Farthest above noise: <b>" Best_class "</b> tensors (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
+    print "<li>" whole(Noise["all"]) " of " whole(G_measured["all"]) " tensors do not rise above noise at all.</li>"
+    if (Fitted)
+        print "<li>Ten times the parameters go with " fixed(Slope < 0 ? -Slope : Slope, 2) "\302\260 " (Slope < 0 ? "less" : "more") \
+            " (correlation " fixed(Corr, 2) " over " N_ranked " models).</li>"
+    print "</ul>"
+}
+function ranking(   i, m, lo, hi) {
+    print "<section id=\"ranking\"><h2>Ranking</h2><p class=\"lead\">By mean \316\270 over a model\342\200\231s tensors, each counting once.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+        "<th class=\"l\">Rank</th><th class=\"l\">Model</th><th>\316\270</th><th>Above noise</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
+    if (N_ranked) { lo = avg(G_theta, Rank[N_ranked]); hi = avg(G_theta, Rank[1]) }
+    if (hi - lo < 1e-9) lo = hi - 1
+    for (i = 1; i <= N_ranked; i++) {
+        m = Rank[i]
+        print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a></td>" \
+            "<td class=\"strong\" data-v=\"" number(avg(G_theta, m)) "\">" fixed(avg(G_theta, m), 2) "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (avg(G_theta, m) - lo) / (hi - lo)) "%\"></i></span></td>" \
+            num_cell(avg(G_theta, m) - avg(Null, m), 2) num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
+            int_cell(G_parameters[m], short(G_parameters[m])) (Bytes[m] ~ /^[0-9]+$/ ? int_cell(Bytes[m], size(Bytes[m])) : "<td data-v=\"\">-</td>") "<td class=\"l\">" h(D_top[m]) "</td></tr>"
+    }
+    print "</tbody></table></div></section>"
+}
+function types(   i, g) {
+    print "<section id=\"types\"><h2>Organ types</h2><p class=\"lead\">What part of the anatomy the structure sits in. The bar runs from the lowest to the highest tensor, the mark is the mean, the hairline is noise.</p>" \
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th>Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
+    for (i = 1; i <= n_classes; i++) {
+        g = class_group("all", Class[i])
+        if (G_count[g]) print "<tr><td class=\"l n " Class[i] "\"><span class=\"dot\"></span><span class=\"strong\">" Class[i] "</span> <span class=\"dim\">" Says[Class[i]] "</span></td>" group_cells(g, Class[i]) "</tr>"
+    }
+    print "</tbody></table></div></section>"
+}
+function kinds(   i, c, n) {
+    n = ROLES["all"] > 60 ? 60 : ROLES["all"]
+    print "<section id=\"kinds\"><h2>Tensor kinds</h2><p class=\"lead\">The same tensors by what they do within a block, highest mean \316\270 first" (n < ROLES["all"] ? "; the first " n " of " ROLES["all"] : "") ".</p>" \
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th>Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
+    for (i = 1; i <= n; i++) {
+        c = ROLE_CLASS["all", By_role[i]]
+        print "<tr><td class=\"l n " c "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" named(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
+    }
+    print "</tbody></table></div></section>"
+}
+function wells() {
+    print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors of lowest \316\270 over all models.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+        "<th class=\"l\">Tensor</th><th class=\"l\">Model</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
+    wells_rows("all", 1)
+    print "</tbody></table></div></section>"
+}
+function failures(   i) {
+    if (!N_failed) return
+    print "<section id=\"failed\"><h2>Not measured</h2><p class=\"lead\">These failed; the others do not depend on them.</p><div class=\"card scroll\"><table><thead><tr><th class=\"l\">Model</th><th class=\"l\">Why</th></tr></thead><tbody>"
+    for (i = 1; i <= N_failed; i++) print "<tr><td class=\"l n\">" h(Failed[i]) "</td><td class=\"l n\"><code>" h(Why[i]) "</code></td></tr>"
+    print "</tbody></table></div></section>"
+}
+function reading() {
+    print "<section id=\"reading\"><h2>Reading the numbers</h2><p class=\"lead\">All are computed from the dequantized values; angles are in degrees.</p><dl class=\"card\">"
+    print "<dt>\316\270</dt><dd>The score of a tensor\342\200\231s value distribution: 90 where entropy, kurtosis and the spacing of the values all look structured. By its thresholds pure noise scores about 42, not 0.</dd>"
+    print "<dt>Null \316\270</dt><dd>What Gaussian noise of the same count, stored in the same type, scores. It is the floor to compare \316\270 with; the hairline in the ranges and the ticks in the plot.</dd>"
+    print "<dt>Calibrated</dt><dd>\316\270 above its own noise, rescaled: 0 for noise, 90 where all three confirm.</dd>"
+    print "<dt>Signal</dt><dd>sin \316\270, averaged over the tensors.</dd>"
+    print "<dt>Row \316\270</dt><dd>The angle between neighbouring rows: 90 where they are uncorrelated. Another angle altogether: it is never ranked together with \316\270.</dd>"
+    print "<dt>Wells</dt><dd>Tensors of lowest \316\270: the first to look at when something is to be purified or grafted.</dd></dl></section>"
+}
+
+# ---- theta against parameters -----------------------------------------------------
+
+function x_at(p) { return P_l + (P_w - P_l - P_r) * (log10(p) - X_lo) / (X_hi - X_lo) }
+function y_at(t) { return P_h - P_b - (P_h - P_t - P_b) * (t - Y_lo) / (Y_hi - Y_lo) }
+
+function plot_bounds(   i, m, x, t, lo, hi) {
+    P_w = 1040; P_h = 400; P_l = 52; P_r = 20; P_t = 16; P_b = 46
+    for (i = 1; i <= N_ranked; i++) {
+        m = Rank[i]
+        x = log10(G_parameters[m])
+        if (i == 1 || x < X_lo) X_lo = x
+        if (i == 1 || x > X_hi) X_hi = x
+        t = avg(G_theta, m); if (i == 1 || t > hi) hi = t; if (i == 1 || t < lo) lo = t
+        t = avg(Null, m); if (t > hi) hi = t; if (t < lo) lo = t
+    }
+    t = X_hi - X_lo
+    X_lo -= t < 0.6 ? (1 - t) / 2 : 0.1 * t
+    X_hi += t < 0.6 ? (1 - t) / 2 : 0.1 * t
+    t = hi - lo < 2 ? 2 : hi - lo
+    Y_lo = lo - 0.1 * t; Y_hi = hi + 0.1 * t
+    if (Y_lo < 0) Y_lo = 0
+}
+function plot_grid(   step, v, e, k, n, man, p) {
+    step = Y_hi - Y_lo > 40 ? 10 : Y_hi - Y_lo > 16 ? 5 : Y_hi - Y_lo > 7 ? 2 : 1
+    for (v = step * int(Y_lo / step + 0.999); v <= Y_hi; v += step)
+        print "<line class=\"grid\" x1=\"" P_l "\" x2=\"" P_w - P_r "\" y1=\"" px(y_at(v)) "\" y2=\"" px(y_at(v)) "\"/><text x=\"" P_l - 8 "\" y=\"" px(y_at(v) + 4) "\" text-anchor=\"end\">" v "\302\260</text>"
+    print "<line class=\"axis\" x1=\"" P_l "\" x2=\"" P_w - P_r "\" y1=\"" P_h - P_b "\" y2=\"" P_h - P_b "\"/>"
+    n = split(X_hi - X_lo < 2.5 ? "1 2 5" : "1", man, " ")
+    for (e = int(X_lo) - 1; e <= X_hi; e++) {
+        p = 1
+        for (k = 1; k <= e; k++) p *= 10
+        for (k = 1; k <= n && e >= 0; k++) {
+            v = man[k] * p
+            if (log10(v) < X_lo || log10(v) > X_hi) continue
+            print "<line class=\"axis\" x1=\"" px(x_at(v)) "\" x2=\"" px(x_at(v)) "\" y1=\"" P_h - P_b "\" y2=\"" P_h - P_b + 5 "\"/><text x=\"" px(x_at(v)) "\" y=\"" P_h - P_b + 20 "\" text-anchor=\"middle\">" tick(v) "</text>"
+        }
+    }
+    print "<text x=\"" px((P_l + P_w - P_r) / 2) "\" y=\"" P_h - 6 "\" text-anchor=\"middle\">parameters, logarithmic</text>"
+}
+function tick(v,   s) { s = short(v); sub(/\.00/, "", s); sub(/\.0/, "", s); return s }
+
+# Names stand in a column beside the points of about one size, pushed apart where they
+# would touch, with a line to their point. Of many models only the best and the last.
+function plot_labels(   i, k, m, n, t, from, to, at) {
+    for (i = 1; i <= N_ranked; i++)
+        if (N_ranked <= 24 || i <= 16 || i > N_ranked - 8) Labelled[++n] = Rank[i]
+    for (i = 2; i <= n; i++)
+        for (k = i; k > 1 && G_parameters[Labelled[k]] < G_parameters[Labelled[k - 1]]; k--) {
+            t = Labelled[k]; Labelled[k] = Labelled[k - 1]; Labelled[k - 1] = t
+        }
+    for (from = 1; from <= n; from = to + 1) {
+        to = from
+        while (to < n && x_at(G_parameters[Labelled[to + 1]]) - x_at(G_parameters[Labelled[from]]) < 50) to++
+        plot_column(from, to)
+    }
+}
+# How crowded the stretch a..b is with points of other columns.
+function crowd(a, b, left, right,   i, x, n) {
+    if (a < P_l || b > P_w) return 1000
+    for (i = 1; i <= N_ranked; i++) {
+        x = x_at(G_parameters[Rank[i]])
+        if (x > a && x < b && (x < left - 1 || x > right + 1)) n++
+    }
+    for (i = 1; i <= N_columns; i++) if (Col_to[i] > a && Col_from[i] < b) n += 4
+    return n
+}
+function plot_column(from, to,   i, k, m, t, left, right, wide, w, side, x, y, n, gap) {
+    left = x_at(G_parameters[Labelled[from]])
+    right = x_at(G_parameters[Labelled[to]])
+    for (i = from; i <= to; i++) { m = Labelled[i]; w = 6.6 * length(cut(Name[m], 30)); if (w > wide) wide = w }
+    side = crowd(left - 22 - wide, left - 8, left, right) < crowd(right + 8, right + 22 + wide, left, right) ? -1 : 1
+    x = side > 0 ? right + 22 : left - 22
+    N_columns++
+    Col_from[N_columns] = side > 0 ? right : x - wide
+    Col_to[N_columns] = side > 0 ? x + wide : left
+    for (i = from + 1; i <= to; i++)
+        for (k = i; k > from && avg(G_theta, Labelled[k]) > avg(G_theta, Labelled[k - 1]); k--) {
+            t = Labelled[k]; Labelled[k] = Labelled[k - 1]; Labelled[k - 1] = t
+        }
+    gap = 15
+    n = to - from
+    for (i = from; i <= to; i++) {
+        Label_y[i] = y_at(avg(G_theta, Labelled[i]))
+        if (i > from && Label_y[i] < Label_y[i - 1] + gap) Label_y[i] = Label_y[i - 1] + gap
+    }
+    # pushed down only, the column would hang below its points: move it up by half of that
+    t = (Label_y[to] - y_at(avg(G_theta, Labelled[to]))) / 2
+    y = Label_y[from] - t < P_t + 6 ? Label_y[from] - P_t - 6 : t
+    for (i = from; i <= to; i++) {
+        Label_y[i] -= y
+        m = Labelled[i]
+        print "<path class=\"lead-line\" d=\"M" px(x_at(G_parameters[m]) + side * 6) " " px(y_at(avg(G_theta, m))) "L" px(x - side * 4) " " px(Label_y[i]) "\"/>"
+        print "<text class=\"name\" x=\"" px(x) "\" y=\"" px(Label_y[i] + 4) "\"" (side < 0 ? " text-anchor=\"end\"" : "") ">" h(cut(Name[m], 30)) "</text>"
+    }
+}
+function scale(   i, m, x, y) {
+    if (N_ranked < 2) return
+    plot_bounds()
+    print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters. The tick below a point is what noise of the same types and sizes scores.</p>"
+    print "<div class=\"card plot scroll\"><svg viewBox=\"0 0 " P_w " " P_h "\" role=\"img\" aria-label=\"Mean theta of each model against its parameters\">"
+    plot_grid()
+    if (Fitted && Corr * Corr > 0.04) {
+        x = Intercept + Slope * X_lo; y = Intercept + Slope * X_hi
+        if (x > Y_lo && x < Y_hi && y > Y_lo && y < Y_hi) print "<path class=\"fit\" d=\"M" P_l " " px(y_at(x)) "L" P_w - P_r " " px(y_at(y)) "\"/>"
+    }
+    for (i = 1; i <= N_ranked; i++) {
+        m = Rank[i]
+        print "<line class=\"null\" x1=\"" px(x_at(G_parameters[m]) - 6) "\" x2=\"" px(x_at(G_parameters[m]) + 6) "\" y1=\"" px(y_at(avg(Null, m))) "\" y2=\"" px(y_at(avg(Null, m))) "\"/>"
+    }
+    plot_labels()
+    for (i = 1; i <= N_ranked; i++) {
+        m = Rank[i]
+        print "<a href=\"#m" m "\"><circle class=\"point\" cx=\"" px(x_at(G_parameters[m])) "\" cy=\"" px(y_at(avg(G_theta, m))) "\" r=\"5.5\"><title>" h(Name[m]) ": " \
+            fixed(avg(G_theta, m), 2) "\302\260, noise " fixed(avg(Null, m), 2) "\302\260, " short(G_parameters[m]) " parameters</title></circle></a>"
+    }
+    print "</svg></div></section>"
+}
+
+# ---- anatomy maps -----------------------------------------------------------------
+
+# Colours span the middle 96 % of all tensors, so that one odd tensor does not flatten
+# the rest.
+function color_bounds(   i, n, all) {
+    for (i = 0; i <= 180; i++) all += Seen_at[i]
+    Q_lo = -1
+    for (i = 0; i <= 180; i++) {
+        n += Seen_at[i]
+        if (Q_lo < 0 && n >= 0.02 * all) Q_lo = i / 2
+        if (n >= 0.98 * all) { Q_hi = (i + 1) / 2; break }
+    }
+    if (Q_hi - Q_lo < 2) Q_hi = Q_lo + 2
+}
+function shade(t,   q) {
+    q = int(10 * (t - Q_lo) / (Q_hi - Q_lo))
+    return q < 0 || t < Q_lo ? 0 : q > 9 ? 9 : q
+}
+function map_cell(m, role, block, x, y, w, tall,   t, q) {
+    if (!((m, role, block) in Cell)) return
+    t = Cell[m, role, block] / Cell_n[m, role, block]
+    q = shade(t)
+    print "<rect class=\"q" q "\" x=\"" x "\" y=\"" y "\" width=\"" w "\" height=\"" tall "\" rx=\"3\"><title>" (block == "-" ? "" : "block " block " ") h(role) ": " fixed(t, 2) "\302\260" \
+        (Cell_n[m, role, block] > 1 ? ", mean of " Cell_n[m, role, block] : "") "</title></rect>"
+    if (w >= 38) print "<text class=\"" (q >= 5 ? "t1" : "t0") "\" x=\"" x + w / 2 "\" y=\"" y + tall / 2 + 4 "\" text-anchor=\"middle\" pointer-events=\"none\">" fixed(t, 1) "</text>"
+}
+function map_label(text, x, y) { print "<text x=\"" x - 8 "\" y=\"" y "\" text-anchor=\"end\"><title>" named(text) "</title>" named(cut(text, 24)) "</text>" }
+function anatomy(m,   i, k, left, w, tall, y, n, out, every) {
+    for (i = 1; i <= N_rows[m]; i++) if (length(cut(Row[m, i], 24)) > n) n = length(cut(Row[m, i], 24))
+    out = N_outside[m] > 12 ? 12 : N_outside[m]
+    for (i = 1; i <= out; i++) if (length(cut(Outside[m, i], 24)) > n) n = length(cut(Outside[m, i], 24))
+    left = int(6.3 * n) + 14
+    if (left < 60) left = 60
+    n = N_blocks[m] > 0 ? N_blocks[m] : 1
+    w = int((456 - left) / n)
+    if (w > 64) w = 64
+    if (w < 9) w = 9
+    tall = 20
+    print "<div class=\"map\" tabindex=\"0\" role=\"group\" aria-label=\"Anatomy\"><svg width=\"" left + n * w + 4 "\" height=\"" (N_rows[m] ? 20 + N_rows[m] * tall : 0) + (out ? 8 + out * tall : 0) + 4 "\" role=\"img\" aria-label=\"theta by block and tensor kind\">"
+    y = 0
+    if (N_rows[m]) {
+        every = w >= 20 ? 1 : w >= 14 ? 2 : 5
+        for (k = 1; k <= N_blocks[m]; k++)
+            if ((k - 1) % every == 0) print "<text x=\"" left + (k - 0.5) * w "\" y=\"12\" text-anchor=\"middle\">" Block[m, k] "</text>"
+        y = 18
+        for (i = 1; i <= N_rows[m]; i++) {
+            map_label(Row[m, i], left, y + 14)
+            for (k = 1; k <= N_blocks[m]; k++) map_cell(m, Row[m, i], Block[m, k], left + (k - 1) * w, y, w, tall)
+            y += tall
+        }
+        y += 8
+    }
+    for (i = 1; i <= out; i++) {
+        map_label(Outside[m, i], left, y + 14)
+        map_cell(m, Outside[m, i], "-", left, y, w < 38 ? 44 : w, tall)
+        y += tall
+    }
+    print "</svg></div>"
+    if (Block_more[m]) print "<p class=\"dim\">The first " N_blocks[m] " blocks.</p>"
+    if (N_outside[m] > out) print "<p class=\"dim\">and " N_outside[m] - out " more outside the blocks</p>"
+}
+function model_card(m) {
+    print "<article class=\"card model\" id=\"m" m "\"><div class=\"head\"><h3>" h(Name[m]) "</h3><b title=\"mean theta\">" fixed(avg(G_theta, m), 2) "\302\260</b></div>"
+    print "<p class=\"facts\">" short(G_parameters[m]) " parameters, " plural(G_count[m], "tensor") ", " h(D_top[m]) (Bytes[m] ~ /^[0-9]+$/ ? ", " size(Bytes[m]) : "") \
+        "; noise " fixed(avg(Null, m), 2) "\302\260, calibrated " fixed(avg(G_calibrated, m), 2) "\302\260</p>"
+    anatomy(m)
+    print "<details><summary>" N_wells[m] " wells</summary><div class=\"scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Tensor</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
+    wells_rows(m, 0)
+    print "</tbody></table></div></details></article>"
+}
+function maps(   i, q) {
+    color_bounds()
+    print "<section id=\"models\"><h2>Anatomy</h2><p class=\"lead\">Blocks run across, tensor kinds down; a cell is a tensor. Below the gap: what stands outside the blocks.</p><div class=\"legend\"><span>\316\270 " fixed(Q_lo, 1) "\302\260 or less<svg width=\"180\" height=\"12\" aria-hidden=\"true\">"
+    for (q = 0; q < 10; q++) print "<rect class=\"q" q "\" x=\"" q * 18 "\" width=\"18\" height=\"12\"/>"
+    print "</svg>" fixed(Q_hi, 1) "\302\260 or more</span></div><div class=\"models\">"
+    for (i = 1; i <= N_ranked; i++) model_card(Rank[i])
+    print "</div></section>"
+}
+
+BEGIN {
+    if (N_ranked) {
+        for (i = 1; i <= n_classes; i++) {
+            g = class_group("all", Class[i])
+            if (!G_measured[g]) continue
+            if (R_hi == "" || G_min[g] < R_lo) R_lo = G_min[g]
+            if (R_hi == "" || G_max[g] > R_hi) R_hi = G_max[g]
+        }
+        if (R_hi - R_lo < 1) R_hi = R_lo + 1
+    }
+    head()
+    summary()
+    ranking()
+    scale()
+    types()
+    kinds()
+    maps()
+    wells()
+    failures()
+    reading()
+    print "</main>\n<footer>Made by organ-report. Nothing on this page comes from elsewhere.</footer>\n</div>\n<script>"
+    include(ENVIRON["REPORT_LIB"] "/report.js")
+    print "</script>\n</body>\n</html>"
+}
