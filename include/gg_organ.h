@@ -151,6 +151,8 @@ bool gg_select_expert(const gg_select *s, uint64_t expert); /* true when no --ex
 /* Tensor selected? With --experts only experts are: those named, and stacks, of
  * which the caller then takes the experts that gg_select_expert says. */
 bool gg_select_match(const gg_select *s, const char *name, size_t name_len, const gg_anatomy *a);
+/* Does --tensors or --names-from have this very name, not a pattern that fits it? */
+bool gg_select_by_name(const gg_select *s, const char *name);
 
 /* --map 10-15=20-25[,...]: base blocks 10-15 come from donor blocks 20-25. */
 typedef struct gg_map gg_map;

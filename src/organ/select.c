@@ -174,3 +174,11 @@ bool gg_select_match(const gg_select *s, const char *name, size_t name_len, cons
         if (gg_glob(s->globs.items[i], name)) return true;
     return false;
 }
+
+bool gg_select_by_name(const gg_select *s, const char *name)
+{
+    if (!s) return false;
+    for (size_t i = 0; i < s->globs.n; i++)
+        if (strcmp(s->globs.items[i], name) == 0) return true;
+    return s->by_name && listed(s, name);
+}
