@@ -58,6 +58,8 @@ bool api_body(api *a, gg_buf *body); /* all of it, API_BODY at most */
 
 void api_answer(const api *a, int status, const char *type, const char *extra, const gg_buf *body);
 void api_answer_failure(const api *a);
+/* A header for `extra`: where /v1/WHAT/NAME is on this server. */
+void api_location(char *out, size_t size, const char *what, const char *name);
 /* The file, or the range of it that was asked for. Closes fd. */
 bool api_answer_file(api *a, int fd, const char *type);
 

@@ -169,6 +169,16 @@ void api_answer(const api *a, int status, const char *type, const char *extra, c
     if (!api_is(a, "HEAD")) fwrite(body->data, 1, body->len, stdout);
 }
 
+/* Under /cgi-bin/organ-api that is part of it; elsewhere the script's name is empty. */
+void api_location(char *out, size_t size, const char *what, const char *name)
+{
+    const char *script = getenv("SCRIPT_NAME");
+    size_t n = script ? strlen(script) : 0;
+    while (n && script[n - 1] == '/') n--;
+    bool plain = n <= 100 && (n == 0 || (script[0] == '/' && strcspn(script, "\r\n") == strlen(script)));
+    snprintf(out, size, "Location: %.*s/v1/%s/%s\r\n", plain ? (int)n : 0, script ? script : "", what, name);
+}
+
 void api_answer_failure(const api *a)
 {
     gg_error err = GG_ERROR_INIT;

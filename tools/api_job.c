@@ -368,7 +368,7 @@ static bool start_job(api *a, api_vector *v)
 {
     gg_error err = GG_ERROR_INIT;
     api_job j = { .dir = -1, .lock = -1, .control = -1 };
-    char where[80], name[64], first[API_ID + 1];
+    char where[300], name[64], first[API_ID + 1];
     size_t waiting;
     (void)api_queue_first(a, first, &waiting);
     if (waiting >= QUEUE_MAX) return api_fail(a, 503, "%zu jobs are waiting: try again later", waiting);
@@ -378,7 +378,7 @@ static bool start_job(api *a, api_vector *v)
     if (ok && entry < 0) ok = api_fail(a, 500, "cannot write to the spool");
     if (entry >= 0) close(entry);
     ok = ok && api_supervise(a, &j, v);
-    snprintf(where, sizeof where, "Location: /v1/jobs/%s\r\n", j.id);
+    api_location(where, sizeof where, "jobs", j.id);
     if (ok) ok = answer_job(a, j.id, j.dir, 202, where);
     close_job(&j);
     return ok;

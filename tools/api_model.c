@@ -195,8 +195,8 @@ static bool answer_upload(api *a, const char *name, size_t tensors)
 {
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
-    char where[API_NAME + 40];
-    snprintf(where, sizeof where, "Location: /v1/models/%s\r\n", name);
+    char where[API_NAME + 200];
+    api_location(where, sizeof where, "models", name);
     bool ok = gg_buf_printf(&body, &err, "{\"name\": \"%s\", \"bytes\": %llu, \"tensors\": %zu}\n", name, (unsigned long long)a->length,
                             tensors) == GG_OK || api_fail_error(a, &err);
     if (ok) api_answer(a, 201, "application/json", where, &body);

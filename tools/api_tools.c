@@ -28,7 +28,7 @@ static const api_option purify[] = {
 static const api_option graft[] = {
     { "source", API_IN, NULL }, { "target", API_IN, NULL }, { "output", API_OUT, NULL }, { "map", API_LIST, NULL },
     { "match", API_WORD, match_modes }, { "check", API_FLAG, NULL }, { "skip-mismatched", API_FLAG, NULL },
-    { "router", API_FLAG, NULL }, { "adapter", API_IN, NULL }, { "scale", API_F64, NULL }, { "blend", API_F64, NULL },
+    { "router", API_FLAG, NULL }, { "adapter", API_IN, NULL }, { "scale", API_F64, NULL }, { "blend", API_TEXT, NULL },
     { "ancestor", API_IN, NULL }, { "link", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
 
 static const api_option assemble[] = {
@@ -39,11 +39,12 @@ static const api_option transplant[] = {
     { "base", API_IN, NULL }, { "donor", API_IN, NULL }, { "output", API_OUT, NULL }, { "map", API_LIST, NULL },
     { "match", API_WORD, match_modes }, { "check", API_FLAG, NULL }, { "skip-mismatched", API_FLAG, NULL },
     { "add", API_FLAG, NULL }, { "set-kv", API_TEXT, NULL }, { "copy-kv", API_TEXT, NULL }, { "mtp", API_FLAG, NULL },
-    { "blend", API_F64, NULL }, { "ancestor", API_IN, NULL }, { "in-place", API_FLAG, NULL }, { "undo", API_OUT, NULL },
+    { "blend", API_TEXT, NULL }, { "ancestor", API_IN, NULL }, { "in-place", API_FLAG, NULL }, { "undo", API_OUT, NULL },
     { NULL, API_FLAG, NULL } };
 
 static const api_option compare[] = {
-    { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL }, { "map", API_LIST, NULL }, { NULL, API_FLAG, NULL } };
+    { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL }, { "map", API_LIST, NULL }, { "sample", API_U64, NULL },
+    { "split-experts", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
 
 /*    name                options     args  selects json  force */
 const api_tool api_tools[] = {

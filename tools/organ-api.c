@@ -148,7 +148,7 @@ static void stop(int sig)
 
 static int serve(void)
 {
-    api a = { 0 };
+    api a = { .method = "" };
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTERM, stop);
     signal(SIGINT, stop);

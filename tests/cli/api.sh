@@ -1,9 +1,10 @@
+#!/bin/sh
 # api.sh - organ-serve and organ-api over HTTP, with curl: the whole pipeline, and
 # everything that must not work.
 #
 # Two folders of tools are served: the real ones, and one where organ-compare and
 # organ-purify are scripts that last as long as a test needs.
-# shellcheck shell=sh
+# shellcheck disable=SC1010,SC1091,SC2016 # "done" is a state of a job, $( no command
 . "$(dirname "$0")/lib.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -64,7 +65,7 @@ serve() {
 request() {
     method=$1 path=$2
     shift 2
-    code=$(curl -s -m 20 --path-as-is -X "$method" -H "Authorization: Bearer $ORGAN_TOKEN" -D "$T/head" \
+    code=$(curl -s -m 20 --path-as-is -X "$method" -H "Authorization: Bearer $ORGAN_TOKEN" -H Expect: -D "$T/head" \
         -o "$T/body" -w '%{http_code}' "$@" "$ORGAN_URL$path")
 }
 
@@ -151,22 +152,22 @@ bytes_of_an_organ() {
     organ=$DATA/verse.organs/embed/token_embd.bin
     path=/v1/organs/verse.organs/embed/token_embd.bin
     size=$(($(wc -c < "$organ")))
-    expect 200 GET $path
+    expect 200 GET "$path"
     check_same "$T/body" "$organ" "bytes of an organ"
     range=Range
     case $ORGAN_URL in */cgi-bin/*) range=X-Range ;; esac
-    expect 206 GET $path -H "$range: bytes=100-199"
+    expect 206 GET "$path" -H "$range: bytes=100-199"
     tail -c +101 "$organ" | head -c 100 > "$T/part"
     check_same "$T/body" "$T/part" "a range"
     if grep -qi "^content-range: bytes 100-199/$size" "$T/head"; then ok; else bad "Content-Range"; fi
-    expect 206 GET $path -H "$range: bytes=-10"
+    expect 206 GET "$path" -H "$range: bytes=-10"
     tail -c 10 "$organ" > "$T/part"
     check_same "$T/body" "$T/part" "the last bytes"
-    expect 206 GET $path -H "$range: bytes=$((size - 5))-"
+    expect 206 GET "$path" -H "$range: bytes=$((size - 5))-"
     check_text $(($(wc -c < "$T/body"))) 5 "an open range"
-    expect 416 GET $path -H "$range: bytes=$size-"
+    expect 416 GET "$path" -H "$range: bytes=$size-"
     for r in "bytes=5-2" "bytes=0-1,5-6" "lines=1-2" "bytes=a-b" "bytes=99999999999999999999-"; do
-        expect 200 GET $path -H "$range: $r"
+        expect 200 GET "$path" -H "$range: $r"
         check_same "$T/body" "$organ" "Range: $r is not one range"
     done
 }
@@ -220,7 +221,7 @@ refuse_traversal() {
         /v1/files/verse.organs /v1/organs/verse.organs/embed /v1/files/%00 /v1/files/a%00b '/v1/files/a%0d%0aX:%20y' /v1/files/%ff \
         /v1/jobs/../../secret /v1/jobs/..%2f..%2fsecret/result /v1/jobs/0000 /v1/jobs/0000000000000000000000 \
         /v1/jobs/0000000000000000000000/result /v1 / /v2/health /v1/health/x /v1/models/verse.gguf/x/y/z /v1/nothing; do
-        request GET $p
+        request GET "$p"
         case $code in
         400 | 403 | 404) if grep -q 'top secret' "$T/body"; then bad "GET $p tells the secret"; else ok; fi ;;
         *) bad "GET $p: $code" ;;
@@ -332,16 +333,16 @@ untrap() {
 
 # ---- many at once ------------------------------------------------------------------------------
 
-many() {
+many() { # HOW-MANY-AT-ONCE
     printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
-    curl -s -m 30 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max 200 -w '%{http_code}\n' -o "$T/many.#1" \
+    curl -s -m 30 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
         "$ORGAN_URL/v1/models/verse.gguf?[1-200]" > "$T/codes" 2> /dev/null
-    check_text "$(grep -c '^200$' "$T/codes")" 200 "200 parallel requests"
-    check_text "$(cat "$T"/many.* | cksum)" "$(request GET /v1/models/verse.gguf; i=0; while [ $i -lt 200 ]; do cat "$T/body"; i=$((i + 1)); done | cksum)" "200 parallel answers"
+    check_text "$(grep -c '^200$' "$T/codes")" 200 "200 requests, $1 at once"
+    check_text "$(cat "$T"/many.* | cksum)" "$(request GET /v1/models/verse.gguf; i=0; while [ $i -lt 200 ]; do cat "$T/body"; i=$((i + 1)); done | cksum)" "200 answers, $1 at once"
     rm -f "$T"/many.*
-    curl -s -m 30 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max 40 -w '%{http_code}\n' -o "$T/many.#1" \
+    curl -s -m 30 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
         -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" 2> /dev/null
-    check_text "$(grep -c '^202$' "$T/codes")" 40 "40 parallel jobs"
+    check_text "$(grep -c '^202$' "$T/codes")" 40 "40 jobs, $1 at once"
     n=0
     while [ $n -lt 200 ]; do
         request GET /v1/jobs
@@ -486,7 +487,8 @@ for server in lighttpd busybox; do
     ORGAN_TOKEN=$(cat "$T/token")
     serve "$T/fake" --server $server --spool "$DATA/.spool" --token-file "$T/token"
     if grep -q TOKEN "$T/serve.out"; then bad "a given token is printed"; else ok; fi
-    many
+    # busybox httpd lets 9 connections wait; what comes on top is dropped and late.
+    if [ $server = lighttpd ]; then many 200; else many 6; fi
     [ -n "$first" ] || { stopped; killed; }
     survives $server
     cleanup
