@@ -63,6 +63,8 @@ typedef struct gg_assemble_options {
     uint32_t shards;     /* 0 = one file (or by shard_size) */
     uint64_t shard_size; /* bytes of tensor data a shard at most; 0 = no limit */
     bool no_verify;      /* do not hold sha256 of the manifest against the data */
+    const char *dtype;    /* GLOB=TYPE[,GLOB=TYPE]...: re-encode what a glob matches, NULL = nothing */
+    const char *fallback; /* type for rows that do not fit TYPE, NULL = refuse them */
 } gg_assemble_options;
 
 typedef struct gg_assemble_report {
@@ -73,7 +75,16 @@ typedef struct gg_assemble_report {
 /* Organ directory into OUTPUT, or into shards PREFIX-0000i-of-0000n.gguf, PREFIX
  * being OUTPUT without ".gguf" (an OUTPUT that is itself a shard's name asks for
  * that many). With as many shards as the source had, and its tensors all there,
- * the source's shards come back byte for byte. */
+ * the source's shards come back byte for byte.
+ *
+ * `dtype`: names as in the model (a stack of experts is one tensor), the first glob that
+ * matches decides, TYPE "keep" changes nothing. A glob with wildcards leaves alone
+ * tensors of one dimension, integers, and what llama-quantize never touches (routers,
+ * biases, convolutions, ...) unless it spells that part of the name. general.file_type
+ * becomes that of most matrices, general.quantization_version 2 or none.
+ *
+ * Experts missing from a directory made with split_experts: see docs/formats.md; the
+ * model gets fewer, its routers and <arch>.expert_count follow. */
 gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);
 

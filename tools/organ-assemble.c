@@ -5,12 +5,20 @@ static const char help[] =
     "usage: organ-assemble [--dir] DIR --output MODEL.gguf\n"
     "Put an organ directory together to a GGUF model. The manifest is honoured as it\n"
     "stands: change keys, remove or reorder tensors, rename the model with an editor\n"
-    "or jq. What was not edited comes back byte for byte.\n"
+    "or jq. What was not edited comes back byte for byte. Experts removed from the\n"
+    "manifest of a directory made with --split-experts, as many in every block, make a\n"
+    "model with fewer; its routers are cut to match.\n"
     "\n"
     "  --output FILE      the model to write\n"
     "  --shards N         split it: FILE-00001-of-0000N.gguf, and so on; as many shards\n"
     "                     as the source had gives the source's shards back\n"
     "  --shard-size SIZE  split it so that no shard has more data than SIZE (2G, 500M)\n"
+    "  --dtype RULES      re-encode tensors: GLOB=TYPE[,GLOB=TYPE...], the first glob that\n"
+    "                     matches the name decides (names as in --list; a stack of experts\n"
+    "                     is one); TYPE is f32 f16 bf16 q8_0 q6_k q5_k q4_k ..., or keep.\n"
+    "                     Norms, biases, routers and the like stay as they are unless the\n"
+    "                     glob names them\n"
+    "  --fallback TYPE    for tensors whose rows do not fit TYPE (else they are refused)\n"
     "  --no-verify        do not hold the data against the manifest's sha256\n"
     "  --force            replace existing files\n"
     "common: -j N threads, -q quiet, -v verbose, --help, --version\n"
@@ -19,6 +27,7 @@ static const char help[] =
     "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --output /tmp/verse.organs --force\n"
     "  organ-assemble /tmp/verse.organs --output /tmp/verse.gguf --force\n"
     "  organ-assemble /tmp/verse.organs --output /tmp/verse.gguf --shards 3 --force\n"
+    "  organ-assemble /tmp/verse.organs --output /tmp/verse.gguf --force --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'\n"
     "exit: 0 done, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 int main(int argc, char **argv)
@@ -29,12 +38,14 @@ int main(int argc, char **argv)
     gg_assemble_options o = { 0 };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir }, { "output", CLI_TEXT, &output },
                                    { "shards", CLI_U64, &shards }, { "shard-size", CLI_SIZE, &o.shard_size },
-                                   { "no-verify", CLI_FLAG, &o.no_verify }, { NULL, CLI_FLAG, NULL } };
+                                   { "no-verify", CLI_FLAG, &o.no_verify }, { "dtype", CLI_TEXT, &o.dtype },
+                                   { "fallback", CLI_TEXT, &o.fallback }, { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     dir = cli_one(&c, dir, "organ directory");
     if (!output) cli_usage(&c, "give --output");
     if (shards > 65535) cli_usage(&c, "--shards %llu: 65535 is the most", (unsigned long long)shards);
     if (shards && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
+    if (o.fallback && !o.dtype) cli_usage(&c, "--fallback goes with --dtype");
     o.shards = (uint32_t)shards;
     gg_assemble_report r;
     gg_status st = gg_assemble(dir, &o, output, &c.run, &r, &c.err);

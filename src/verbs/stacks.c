@@ -110,6 +110,12 @@ uint64_t gg_stacks_count(const gg_stacks *s, size_t k)
     return s->list[k].n;
 }
 
+const uint64_t *gg_stacks_experts(const gg_stacks *s, size_t k, size_t *n)
+{
+    *n = s->list[k].n;
+    return s->list[k].experts;
+}
+
 gg_status gg_stacks_add(const gg_stacks *s, size_t k, gg_source *dir, gg_plan *p, gg_error *err)
 {
     const stack *st = &s->list[k];
