@@ -18,7 +18,7 @@ static const char help[] =
     "Measure each tensor: moments, entropy, the angles theta and row_theta in a row.\n"
     "MODEL is a GGUF file, any shard of a split model, or an organ directory.\n"
     "\n"
-    "  --sample N         values of a tensor to look at, evenly spread (100000; 0 all)\n"
+    "  --sample N         values looked at of a tensor, even steps (100000; 0 all)\n"
     "  --summary          a row a class, a role, and one for the model: 1 to 3 stars\n"
     "  --wells K          only the K tensors of lowest theta\n"
     "  --split-experts    a row an expert of stacked tensors\n"

@@ -29,7 +29,9 @@ typedef struct job {
     size_t n_pieces, piece, cap;
     uint64_t drawn;
     bool stop;
-    pthread_mutex_t big;   /* held while a tensor too large to hold twice is in memory */
+    pthread_mutex_t big;   /* held while a tensor is in the one large buffer */
+    float *large;
+    uint64_t large_cap;
     pthread_mutex_t leave; /* guards the rest */
     uint64_t left;         /* rows handed on */
     done_row *waiting;     /* in order of no */
@@ -149,6 +151,20 @@ static gg_status measure_row(job *j, const gg_piece *p, const measure_take *take
     return st;
 }
 
+/* The one buffer for tensors of more than MEASURE_SHARED values; `big` is held. */
+static float *large_buffer(job *j, uint64_t n, gg_error *err)
+{
+    if (n > j->large_cap) {
+        free(j->large);
+        j->large = n <= SIZE_MAX / sizeof(float) ? malloc((size_t)n * sizeof(float)) : NULL;
+        j->large_cap = j->large ? n : 0;
+    }
+    if (j->large) return j->large;
+    gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor", (unsigned long long)n);
+    gg_fix(err, "look at fewer: --sample 100000");
+    return NULL;
+}
+
 /* Draw a piece and take its values: from a pipe in one step, as the next draw would
  * skip them. A big one waits until it is the only one of its kind in memory. */
 static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *no, bool *more, measure_take *take,
@@ -163,10 +179,9 @@ static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *
         bool big = take->count > MEASURE_SHARED;
         if (big) pthread_mutex_lock(&j->big);
         st = gg_measure_space(w, big ? 0 : take->count, err);
-        take->values = big ? malloc((size_t)take->count * sizeof(float)) : w->values;
-        if (st == GG_OK && take->count && !take->values)
-            st = gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor; use --sample", (unsigned long long)take->count);
-        if (st == GG_OK) st = collect(j, p, w, take, err);
+        take->values = big ? large_buffer(j, take->count, err) : w->values;
+        if (err->status == GG_OK) st = collect(j, p, w, take, err);
+        else st = err->status;
     }
     if (pipe) pthread_mutex_unlock(&j->draw);
     return st;
@@ -184,10 +199,7 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
         if (row.decoded) st = measure_row(j, &p, &take, w, &row, err);
         else gg_progress_add(j->run, p.t.bytes);
     }
-    if (take.count > MEASURE_SHARED) {
-        free(take.values);
-        pthread_mutex_unlock(&j->big);
-    }
+    if (take.count > MEASURE_SHARED) pthread_mutex_unlock(&j->big);
     if (st == GG_OK && *more) st = leave(j, no, &row, err);
     return st;
 }
@@ -241,6 +253,7 @@ static gg_status run_job(job *j, gg_error *err)
     for (unsigned i = 0; i < j->threads; i++) gg_measure_space_free(&j->spaces[i]);
     free(j->spaces);
     free(j->pieces);
+    free(j->large);
     return st;
 }
 
