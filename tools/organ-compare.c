@@ -14,7 +14,7 @@ static const char help[] =
     "shards of split models, organ directories, .bin records; one may be - for stdin.\n"
     "\n"
     "  --summary          a row a class, and one for the model\n"
-    "  --lineage          one row: do they share a training lineage, so that a graft can work\n"
+    "  --lineage          one row: do they share a lineage, so that grafts can work\n"
     "  --map 0-3=4-7      A's blocks 0-3 against B's blocks 4-7, and nothing else\n"
     "  --split-experts    a row an expert of stacked tensors (blk.N.ffn_gate.E)\n"
     "  --sample N         measure at most N rows a tensor, evenly spread; 0 is all\n"
@@ -26,8 +26,10 @@ static const char help[] =
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
     "\n"
     "examples:\n"
-    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf tests/data/lab/lab-verse-q4_k_m.gguf | awk '$4 != \"identical\"'\n"
-    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
+    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-verse-q4_k_m.gguf | awk '$4 != \"identical\"'\n"
+    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
     "exit: 0 all identical (--lineage: identical or same lineage), 1 not, 2 usage,\n"
     "3 malformed input, 4 I/O failure\n";
 

@@ -22,11 +22,12 @@ static const char help[] =
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
     "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
-    "common: -j N threads, -q quiet, -v verbose, --json (with --list), --help, --version\n"
+    "common: -j N threads, -q, -v, --json (with --list), --help, --version\n"
     "\n"
     "examples:\n"
     "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --list | head\n"
-    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type organ --output /tmp/verse.organs --force\n"
+    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
+    "    --output /tmp/verse.organs --force\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg_error *err)

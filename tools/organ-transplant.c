@@ -21,7 +21,7 @@ static const char help[] =
     "  --add              take along tensors that the base lacks\n"
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
     "  --copy-kv K        copy the donor's key; KEY* all that begin so\n"
-    "  --blend MODE:T     linear, slerp or task (base + T (donor - ancestor)); T a number\n"
+    "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor)); a number\n"
     "                     or a ramp over the blocks: 0.2..0.8;  --ancestor MODEL\n"
     "  --in-place         write into BASE itself;  --undo FILE first saves what is\n"
     "                     replaced: --in-place --donor FILE restores it to the byte\n"
@@ -31,9 +31,9 @@ static const char help[] =
     "\n"
     "examples:\n"
     "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --type organ --layers 1-2 --check\n"
+    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --type organ --layers 1 --check\n"
     "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
-    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/chimera.gguf --force\n"
+    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/chimera --force\n"
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
