@@ -1,0 +1,62 @@
+#!/bin/sh
+# help.sh - every tool: --help fits a screen, is complete, and its examples work as
+# they are pasted; --version; mistakes are told on stderr with exit 2.
+. "$(dirname "$0")/lib.sh"
+STAND=$PWD
+
+# The examples of a tool, a command a line, with a folder of ours for /tmp.
+examples() {
+    "$1" --help | sed -n '/^examples:/,/^exit:/p' | sed '/^[a-z]*:/d; s/^ *//' | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' |
+        sed "s|/tmp/|$T/$1/|g" | grep -v -e '^#'
+}
+
+for f in "$BIN"/organ-*; do
+    t=$(basename "$f")
+    case $t in *.* | organ-api) continue ;; esac # organ-api is for a web server
+    check "$t --help" "$t" --help
+    cp "$T/out" "$T/help"
+    check_text "$(cat "$T/err")" "" "$t --help: nothing on stderr"
+    lines=$(wc -l < "$T/help")
+    if [ "$lines" -ge 10 ] && [ "$lines" -le 42 ]; then ok; else bad "$t --help has $lines lines"; fi
+    check_text "$(awk 'length($0) > 80' "$T/help" | wc -l | tr -d ' ')" 0 "$t --help: no line over 80 columns"
+    check_text "$(grep -c "$TAB" "$T/help")" 0 "$t --help: no tabs"
+    check_text "$(head -n 1 "$T/help" | cut -d ' ' -f 1-2)" "usage: $t" "$t --help begins with its usage"
+    for word in "examples:" "exit: 0"; do
+        if grep -q "^$word" "$T/help"; then ok; else bad "$t --help: no $word"; fi
+    done
+    "$t" -h > "$T/out" 2>&1
+    check_same "$T/out" "$T/help" "$t -h"
+    check "$t --version" "$t" --version
+    if grep -qx "$t [0-9]*\.[0-9]*\.[0-9]*.*" "$T/out"; then ok; else bad "$t --version: $(cat "$T/out")"; fi
+    check_error 2 "nonsense" "$t --nonsense" "$t" --nonsense
+    check_error 2 "z" "$t -z" "$t" -z
+    check_error 2 "--help" "$t -j 0" "$t" -j 0
+    check_error 2 "whole number" "$t -j x" "$t" -j x
+    check_error 2 "--help" "$t --output without a value" "$t" --output
+    mkdir "$T/$t"
+    examples "$t" > "$T/examples"
+    n=0
+    while IFS= read -r line; do
+        n=$((n + 1))
+        # an answer of "no" is an answer too
+        (cd "$STAND" && sh -c "$line") > "$T/out" 2> "$T/err" < /dev/null
+        status=$?
+        if [ $status -le 1 ] && { [ -s "$T/out" ] || [ $status = 0 ]; }; then ok; else bad "$t: exit $status of: $line"; head -n 2 "$T/err"; fi
+    done < "$T/examples"
+    [ $n -gt 0 ] && ok || bad "$t --help has no example"
+done
+
+# What a shell user may get wrong.
+V=$LAB/lab-verse-q4_k_m.gguf
+check_error 2 "no model given" "no model" organ-extract --list
+check_error 2 "more than one" "two models" organ-extract $V $V --list
+check_error 2 "--output or --list" "no output" organ-extract $V
+check_error 2 "--output or --list" "both" organ-extract $V --list --output "$T/x"
+check_error 2 "takes no value" "a value for a flag" organ-extract $V --list=yes
+check_error 2 "give --output" "assemble without output" organ-assemble "$T"
+check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
+check_error 3 "" "a file that is no model" organ-extract README.md --list
+check "options after the model" organ-extract $V --list -q
+check "-- ends the options" organ-extract --list -- $V
+check "long options with =" organ-extract --model=$V --list --type=norm
+finish
