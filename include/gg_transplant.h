@@ -31,6 +31,7 @@ typedef struct gg_move {
     size_t base, donor;             /* tensor indices, SIZE_MAX = none there */
     char name[GG_RECORD_NAME + 1];  /* in the base (or as it will be) */
     size_t name_len;
+    bool experts;                   /* only the selected experts of a stack, or their router rows */
     char reason[120];               /* of a mismatch */
 } gg_move;
 
@@ -39,13 +40,15 @@ typedef struct gg_match_options {
     const gg_map *map;       /* NULL = block N from block N */
     gg_match_mode mode;
     bool add;                /* take donor tensors that the base lacks */
+    bool router;             /* with --experts: their rows of the router too */
     bool blends;             /* values will be blended: any pair of dtypes that codecs know */
 } gg_match_options;
 
 /* Pair a seekable base with a seekable donor. Every selected tensor that either has
  * gives one move, in the base's order, then what only the donor has in its order.
  * With a map only blocks that it names move. A donor of bare records is a part on
- * purpose: base tensors it lacks are no mismatch. malloc'd list. */
+ * purpose: base tensors it lacks are no mismatch. Where experts are selected, stacks of
+ * experts move in part: equal dims but for their number, and equal dtypes. malloc'd. */
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_move **moves, size_t *n, gg_error *err);
 

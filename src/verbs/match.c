@@ -58,12 +58,40 @@ static bool same_dims(const gg_tensor *a, const gg_tensor *b)
     return memcmp(a->dims, b->dims, sizeof a->dims) == 0; /* 1 past n_dims: trailing ones do not count */
 }
 
+/* Experts of the selection that both stacks (or routers) have. */
+static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
+{
+    uint32_t last = b->n_dims ? b->n_dims - 1 : 0;
+    uint64_t n_base = b->dims[last], n_donor = d->dims[last], found = 0;
+    bool same = b->n_dims == d->n_dims && b->n_dims > 0 && memcmp(b->dims, d->dims, last * sizeof b->dims[0]) == 0;
+    move->experts = true;
+    move->kind = GG_MOVE_MISMATCH;
+    if (!same || b->dtype != d->dtype || m->o->blends) {
+        snprintf(move->reason, sizeof move->reason, "single experts move only between stacks of equal dims and dtype");
+        return;
+    }
+    for (uint64_t e = 0; e < n_base; e++) {
+        if (!gg_select_expert(m->o->select, e)) continue;
+        found++;
+        if (e < n_donor) continue;
+        snprintf(move->reason, sizeof move->reason, "the donor has no expert %llu", (unsigned long long)e);
+        return;
+    }
+    if (found) move->kind = GG_MOVE_REPLACE;
+    else snprintf(move->reason, sizeof move->reason, "the base has none of these experts");
+}
+
 /* How the pair may be moved. */
 static void judge(const matcher *m, gg_move *move)
 {
     const gg_tensor *b = gg_source_tensor(m->base, move->base), *d = gg_source_tensor(m->donor, move->donor);
     const char *from = gg_dtype_get(d->dtype)->name, *to = gg_dtype_get(b->dtype)->name;
     char bd[96], dd[96];
+    gg_anatomy a = gg_anatomy_of(b->name, b->name_len);
+    if (gg_select_has_experts(m->o->select) && a.expert < 0) {
+        judge_experts(m, move, b, d);
+        return;
+    }
     move->kind = GG_MOVE_MISMATCH;
     if (!same_dims(b, d)) {
         dims_text(b, bd);
@@ -85,10 +113,21 @@ static void judge(const matcher *m, gg_move *move)
     }
 }
 
+/* The router's weights and bias have a row or a value an expert. */
+static bool is_router(const char *name, const gg_anatomy *a)
+{
+    static const char *const roles[] = { "ffn_gate_inp", "exp_probs_b.bias" };
+    for (size_t i = 0; i < 2; i++)
+        if (a->block >= 0 && a->role_len == strlen(roles[i]) && memcmp(name + a->role_at, roles[i], a->role_len) == 0) return true;
+    return false;
+}
+
 static bool selected(const matcher *m, const char *name, size_t len, const gg_anatomy *a)
 {
     if (m->o->map && (a->block < 0 || gg_map_donor(m->o->map, a->block) < 0)) return false;
-    return gg_select_match(m->o->select, name, len, a);
+    gg_anatomy as_stack = *a;
+    as_stack.stack = a->stack || (m->o->router && is_router(name, a));
+    return gg_select_match(m->o->select, name, len, &as_stack);
 }
 
 static gg_status match_base(matcher *m, size_t i)

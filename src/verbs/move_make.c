@@ -14,13 +14,28 @@ static uint64_t block_count(const gg_source *s)
     return blocks;
 }
 
-gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *donor, gg_source *ancestor,
-                              const char *blend, size_t n_moves, gg_error *err)
+/* Parts never move once handed out, so they come in blocks. */
+struct gg_move_parts {
+    struct gg_move_parts *next;
+    gg_plan_part list[];
+};
+
+static gg_plan_part *new_parts(gg_move_maker *m, size_t n, gg_error *err)
 {
-    *m = (gg_move_maker){ .base = base, .donor = donor, .ancestor = ancestor, .blends = blend != NULL };
-    m->cap_inputs = 3 * n_moves; /* base, donor and ancestor of each: never moved while in use */
-    m->inputs = calloc(m->cap_inputs ? m->cap_inputs : 1, sizeof *m->inputs);
-    if (!m->inputs) return gg_fail(err, GG_ENOMEM, "no memory for %zu moves", n_moves);
+    struct gg_move_parts *b = calloc(1, sizeof *b + n * sizeof b->list[0]);
+    if (!b) {
+        gg_fail(err, GG_ENOMEM, "no memory for the moves");
+        return NULL;
+    }
+    b->next = m->parts;
+    m->parts = b;
+    return b->list;
+}
+
+gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *donor, gg_source *ancestor,
+                              const char *blend, const gg_select *select, gg_error *err)
+{
+    *m = (gg_move_maker){ .base = base, .donor = donor, .ancestor = ancestor, .blends = blend != NULL, .select = select };
     if (!blend) return GG_OK;
     m->blocks = block_count(base);
     gg_status st = gg_blend_parse(blend, &m->blend, err);
@@ -32,21 +47,31 @@ gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *dono
 void gg_move_maker_end(gg_move_maker *m)
 {
     gg_transforms_free(&m->list);
-    free(m->inputs);
+    for (struct gg_move_parts *b = m->parts; b;) {
+        struct gg_move_parts *next = b->next;
+        free(b);
+        b = next;
+    }
     *m = (gg_move_maker){ 0 };
 }
 
-static gg_input input(gg_move_maker *m, gg_source *s, size_t index)
+static gg_plan_part whole(gg_source *s, size_t index)
 {
-    const gg_tensor *t = gg_source_tensor(s, index);
-    gg_plan_part *part = &m->inputs[m->n_inputs++];
-    *part = (gg_plan_part){ s, index, 0, t->bytes, NULL };
-    return (gg_input){ t->dtype, part, 1 };
+    return (gg_plan_part){ s, index, 0, gg_source_tensor(s, index)->bytes, NULL };
+}
+
+static gg_input input(const gg_plan_part *part)
+{
+    return (gg_input){ gg_source_tensor(part->source, part->index)->dtype, part, 1 };
 }
 
 static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_producer *p, gg_error *err)
 {
-    gg_input a = input(m, m->base, move->base), b = input(m, m->donor, move->donor), c = { 0 };
+    gg_plan_part *parts = new_parts(m, 3, err);
+    if (!parts) return err->status;
+    parts[0] = whole(m->base, move->base);
+    parts[1] = whole(m->donor, move->donor);
+    gg_input a = input(&parts[0]), b = input(&parts[1]), c = { 0 };
     if (m->blend.mode == GG_BLEND_TASK) {
         const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
         size_t i = gg_source_find(m->ancestor, d->name, d->name_len);
@@ -55,27 +80,47 @@ static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tens
             gg_at_tensor(err, d->name, d->name_len);
             return gg_at_file(err, gg_source_name(m->ancestor));
         }
-        c = input(m, m->ancestor, i);
+        parts[2] = whole(m->ancestor, i);
+        c = input(&parts[2]);
     }
     double t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
     return gg_transform_blend(&m->list, out, m->blend.mode, t, &a, &b, c.parts ? &c : NULL, p, err);
 }
 
-gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg_plan_part *part,
-                       gg_producer *p, gg_error *err)
+/* The stack expert by expert (or the router row by row): the donor's where selected. */
+static gg_status make_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_made *made, gg_error *err)
+{
+    uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
+    gg_plan_part *parts = new_parts(m, (size_t)n, err);
+    if (!parts) return err->status;
+    for (uint64_t e = 0; e < n; e++) {
+        bool donor = gg_select_expert(m->select, e);
+        parts[e] = (gg_plan_part){ donor ? m->donor : m->base, donor ? move->donor : move->base, e * size, size, NULL };
+    }
+    made->parts = parts;
+    made->n_parts = (size_t)n;
+    return GG_OK;
+}
+
+gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg_made *made, gg_error *err)
 {
     const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
-    *p = (gg_producer){ 0 };
+    *made = (gg_made){ 0 };
     *out = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
     out->name = move->name;
     out->name_len = move->name_len;
-    if (m->blends && move->kind != GG_MOVE_ADD) return make_blend(m, move, out, p, err);
+    if (move->experts) return make_experts(m, move, out, made, err);
+    if (m->blends && move->kind != GG_MOVE_ADD) return make_blend(m, move, out, &made->p, err);
+    gg_plan_part *part = new_parts(m, 1, err);
+    if (!part) return err->status;
+    *part = whole(m->donor, move->donor);
     if (move->kind == GG_MOVE_CONVERT) {
-        gg_input in = input(m, m->donor, move->donor);
-        return gg_transform_convert(&m->list, out, &in, p, err);
+        gg_input in = input(part);
+        return gg_transform_convert(&m->list, out, &in, &made->p, err);
     }
     out->dtype = d->dtype;
     out->bytes = d->bytes;
-    *part = (gg_plan_part){ m->donor, move->donor, 0, d->bytes, NULL };
+    made->parts = part;
+    made->n_parts = 1;
     return GG_OK;
 }

@@ -12,18 +12,24 @@ typedef struct gg_move_maker {
     gg_blend blend;
     uint64_t blocks;       /* of the base, for a ramp over the blocks */
     gg_transforms list;    /* owns the producers: free it when all is written */
-    gg_plan_part *inputs;  /* the parts that producers read */
-    size_t n_inputs, cap_inputs;
+    const gg_select *select; /* which experts, for moves of some of a stack */
+    struct gg_move_parts *parts; /* what inputs and copies read: blocks of a chain */
 } gg_move_maker;
 
-/* n_moves: how many gg_move_make calls there may be. blend NULL = none. */
+/* What takes a move's place: either a producer, or parts to copy one after another.
+ * Both live as long as the maker. */
+typedef struct gg_made {
+    gg_producer p; /* p.make NULL = copy the parts */
+    const gg_plan_part *parts;
+    size_t n_parts;
+} gg_made;
+
+/* blend NULL = none. */
 gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *donor, gg_source *ancestor,
-                              const char *blend, size_t n_moves, gg_error *err);
+                              const char *blend, const gg_select *select, gg_error *err);
 void gg_move_maker_end(gg_move_maker *m);
 
-/* The tensor that takes the move's place: *out gets its name, shape and bytes. Either
- * p->make is set, or *part says which bytes to copy. */
-gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg_plan_part *part,
-                       gg_producer *p, gg_error *err);
+/* *out gets the name, shape and bytes of the tensor that takes the move's place. */
+gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg_made *made, gg_error *err);
 
 #endif

@@ -2,6 +2,7 @@
  * say no before anything is written. */
 #include "moves.h"
 
+#include "follow_types.h"
 #include "mtp.h"
 
 #include <stdlib.h>
@@ -54,11 +55,29 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
     return gg_at_file(err, donor);
 }
 
+/* Keys about types follow only where a type did change: what a base says of itself
+ * otherwise stands, right or wrong. */
+static gg_status follow_types(const gg_source *base, const gg_plan *plan, gg_meta *meta, gg_error *err)
+{
+    gg_tensor *list = calloc(plan->n ? plan->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    bool retyped = false;
+    for (size_t i = 0; i < plan->n; i++) {
+        list[i] = plan->tensors[i].t;
+        size_t k = gg_source_find(base, list[i].name, list[i].name_len);
+        retyped = retyped || (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != list[i].dtype);
+    }
+    gg_status st = retyped ? gg_meta_follow_types(meta, list, plan->n, err) : GG_OK;
+    free(list);
+    return st;
+}
+
 gg_status gg_moves_meta(const gg_source *base, const gg_source *donor, const gg_transplant_options *o,
-                        gg_meta *meta, gg_error *err)
+                        const gg_plan *plan, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(base), err);
     if (st == GG_OK && o->mtp) st = gg_mtp_meta(base, donor, meta, err);
+    if (st == GG_OK) st = follow_types(base, plan, meta, err);
     for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
         st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
     for (size_t i = 0; i < o->n_set_kv && st == GG_OK; i++) st = gg_meta_set_text(meta, o->set_kv[i], err);

@@ -78,13 +78,19 @@ static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t a
         gg_status st = it->make(it->ctx, &it->p.t, fd, at, d->run, err);
         return st == GG_OK ? hash_back(fd, at, it->p.t.bytes, it->sha, err) : st;
     }
-    gg_source *from = it->part.source ? it->part.source : d->base;
-    gg_data data;
-    gg_status st = gg_data_open(from, it->part.source ? it->part.index : it->p.source, &data, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&data, it->part.source ? it->part.at : it->p.at, it->p.t.bytes, fd, GG_AT_POS, it->sha, d->run, err);
-    gg_data_close(&data);
-    return st;
+    gg_plan_part own = { d->base, it->p.source, it->p.at, it->p.t.bytes, NULL };
+    const gg_plan_part *parts = it->parts ? it->parts : &own;
+    size_t n = it->parts ? it->n_parts : 1;
+    uint64_t to = at;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        gg_data data;
+        if ((st = gg_data_open(parts[i].source, parts[i].index, &data, err)) != GG_OK) break;
+        st = gg_hash_copy(&data, parts[i].at, parts[i].bytes, fd, GG_AT_POS, n == 1 ? it->sha : NULL, d->run, err);
+        gg_data_close(&data);
+        to += parts[i].bytes;
+    }
+    return st == GG_OK && n > 1 ? hash_back(fd, at, to - at, it->sha, err) : st;
 }
 
 gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name, gg_error *err)
@@ -105,7 +111,7 @@ gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name
 static const gg_entry *same_entry(const gg_organ_dir *d, const gg_dir_item *it)
 {
     const gg_manifest *m = gg_source_manifest(d->base);
-    if (!m || it->make || it->part.source || it->history || it->p.source == SIZE_MAX) return NULL;
+    if (!m || it->make || it->parts || it->history || it->p.source == SIZE_MAX) return NULL;
     const gg_entry *e = &m->entries[it->p.source];
     bool same = e->sha256[0] && e->t.name_len == it->p.t.name_len && memcmp(e->t.name, it->p.t.name, e->t.name_len) == 0 &&
                 e->t.bytes == it->p.t.bytes;

@@ -11,7 +11,8 @@
 
 typedef struct gg_dir_item {
     gg_piece p;         /* as written; p.source and p.at: its place in the base */
-    gg_plan_part part;  /* where the bytes are; part.source NULL = the base, at p.source */
+    const gg_plan_part *parts; /* where the bytes are, not owned; NULL = the base, at p.source */
+    size_t n_parts;
     gg_plan_make make;  /* or how they are made */
     void *ctx;
     char *history;      /* JSON object to append to its history; owned, NULL = unchanged */

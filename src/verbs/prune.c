@@ -56,12 +56,22 @@ static uint64_t odd_one(const uint64_t *a, size_t an, const uint64_t *b, size_t 
     return a[i] < b[i] ? a[i] : b[i];
 }
 
+/* No expert of any stack of the block is left: it was taken out whole. */
+static bool block_is_gone(const gg_prune *p, size_t k)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->m->n_stacks && n == 0; i++)
+        if (i == k || same_block(&p->m->stacks[i].t, &p->m->stacks[k].t)) gg_stacks_experts(p->stacks, i, &n);
+    return n == 0;
+}
+
 /* Stack k against the count, and against the first stack of its block. */
 static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
 {
     const gg_tensor *t = &p->m->stacks[k].t;
     size_t n, fn;
     const uint64_t *e = gg_stacks_experts(p->stacks, k, &n), *fe;
+    if (n == 0 && block_is_gone(p, k)) return GG_OK;
     if (experts_of(&p->m->stacks[k]) != p->was) {
         gg_fail(err, GG_EFORMAT, "its stack had %llu experts, those of other blocks %llu",
                 (unsigned long long)experts_of(&p->m->stacks[k]), (unsigned long long)p->was);
@@ -133,6 +143,11 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
     if (k == SIZE_MAX) {
         gg_fail(err, GG_EFORMAT, "the experts of its block were not split, those of others lost some");
         gg_fix(err, "extract the whole model with --split-experts");
+        return fail_at(&e->t, err);
+    }
+    if (block_is_gone(p, k)) {
+        gg_fail(err, GG_EFORMAT, "the experts of its block are all gone");
+        gg_fix(err, "leave as many experts in every block: a model has one expert_count");
         return fail_at(&e->t, err);
     }
     if (n != p->was || e->t.bytes % n != 0) {

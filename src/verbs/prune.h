@@ -8,8 +8,8 @@
  * <arch>.expert_count follows.
  *
  * Refused by name, GG_EFORMAT unless said otherwise: stacks of a block that keep
- * different experts, blocks that keep different numbers or lost all, an expert that the
- * stack never had, a tensor that does not count as many experts as the stacks did, an
+ * different experts, blocks that keep different numbers or lost all but their router, an
+ * expert that the stack never had, a tensor that does not count as many experts as the stacks did, an
  * expert_count that is neither the old nor the new number, fewer experts than
  * expert_used_count, a number that expert_group_count does not divide; GG_EUNSUPPORTED
  * for ffn_gate_tid2eid, whose values name experts.

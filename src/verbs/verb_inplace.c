@@ -27,7 +27,7 @@ typedef struct inplace {
     const gg_move *moves;
     size_t n;
     gg_move_maker maker;
-    gg_producer *makes; /* one a move; make NULL = copy */
+    gg_made *makes; /* one a move */
     const gg_run *run;
 } inplace;
 
@@ -108,14 +108,25 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 /* How each tensor is made: all decided before the first byte changes. */
 static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    gg_status st = gg_move_maker_start(&j->maker, j->base, j->donor, o->ancestor, o->blend, j->n, err);
+    gg_status st = gg_move_maker_start(&j->maker, j->base, j->donor, o->ancestor, o->blend, o->match.select, err);
     j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
     if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         gg_tensor out;
-        gg_plan_part part;
-        st = gg_move_make(&j->maker, &j->moves[i], &out, &part, &j->makes[i], err);
+        st = gg_move_make(&j->maker, &j->moves[i], &out, &j->makes[i], err);
     }
+    return st;
+}
+
+/* Parts that are the base's own stay where they are. */
+static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at, gg_error *err)
+{
+    gg_data d;
+    if (part->source == j->base) return GG_OK;
+    gg_status st = gg_data_open(part->source, part->index, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, NULL, j->run, err);
+    gg_data_close(&d);
     return st;
 }
 
@@ -124,15 +135,15 @@ static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
     inplace *j = ctx;
     (void)worker;
     const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
-    gg_data d;
-    if (j->makes[i].make) {
-        gg_status made = j->makes[i].make(j->makes[i].ctx, t, j->fds[t->file], gg_model_at(j->model, t), j->run, err);
-        return made == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), made);
+    const gg_made *made = &j->makes[i];
+    int fd = j->fds[t->file];
+    uint64_t at = gg_model_at(j->model, t);
+    gg_status st = made->p.make ? made->p.make(made->p.ctx, t, fd, at, j->run, err) : GG_OK;
+    for (size_t k = 0; k < made->n_parts && st == GG_OK; k++) {
+        st = overwrite_part(j, &made->parts[k], fd, at, err);
+        at += made->parts[k].bytes;
     }
-    gg_status st = gg_data_open(j->donor, j->moves[i].donor, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, 0, t->bytes, j->fds[t->file], gg_model_at(j->model, t), NULL, j->run, err);
-    gg_data_close(&d);
+    if (st != GG_OK) gg_at_tensor(err, t->name, t->name_len);
     return st;
 }
 

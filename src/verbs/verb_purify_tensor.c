@@ -171,7 +171,8 @@ static gg_status filter(work *w, bool *changed, gg_error *err)
 
 /* ---- the encoder ------------------------------------------------------------------- */
 
-/* Encode a chunk, and put into x what a reader will find there. */
+/* Encode a chunk, and put into x what a reader will find there. Chunks are whole
+ * blocks, not whole rows: without an importance matrix that is all the same. */
 static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     work *w = ctx;
@@ -180,7 +181,7 @@ static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err
     uint64_t at = w->at + i * PURIFY_CHUNK;
     size_t n = w->values - at < PURIFY_CHUNK ? (size_t)(w->values - at) : PURIFY_CHUNK;
     uint8_t *to = w->raw + i * w->chunk_bytes;
-    gg_status st = gg_encode(t->dtype, w->x + at, to, n, t->n_dims ? (size_t)t->dims[0] : 1, NULL, err);
+    gg_status st = gg_encode(t->dtype, w->x + at, to, n, n, NULL, err);
     if (st == GG_OK) st = gg_decode(t->dtype, to, w->x + at, n, err);
     if (st == GG_OK && GG_PICK(nk_nonfinite)(w->x + at, n)) {
         st = gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_get(t->dtype)->name);

@@ -24,17 +24,17 @@ static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
 {
     gg_tensor out;
     gg_plan_tensor *pt;
-    gg_plan_part part;
-    gg_producer make;
-    gg_status st = gg_move_make(&t->maker, move, &out, &part, &make, t->err);
+    gg_made made;
+    gg_status st = gg_move_make(&t->maker, move, &out, &made, t->err);
     if (st == GG_OK) st = gg_plan_add(p, &out, &pt, t->err);
     if (st != GG_OK) return st;
     if (move->kind == GG_MOVE_ADD) t->report->added++;
     else t->report->moved++;
     t->report->bytes_moved += out.bytes;
-    pt->make = make.make;
-    pt->ctx = make.ctx;
-    return make.make ? GG_OK : gg_plan_add_part(pt, &part, t->err);
+    pt->make = made.p.make;
+    pt->ctx = made.p.ctx;
+    for (size_t i = 0; i < made.n_parts && st == GG_OK; i++) st = gg_plan_add_part(pt, &made.parts[i], t->err);
+    return st;
 }
 
 static gg_status plan_kept(transplant *t, gg_plan *p, size_t base)
@@ -88,7 +88,7 @@ static gg_status write_chimera(transplant *t, const gg_transplant_options *o, co
     gg_pad *pads = NULL;
     size_t n_pads = 0;
     gg_status st = plan_tensors(t, &p);
-    if (st == GG_OK) st = gg_moves_meta(t->base, t->donor, o, &meta, t->err);
+    if (st == GG_OK) st = gg_moves_meta(t->base, t->donor, o, &p, &meta, t->err);
     const gg_model *m = gg_source_model(t->base);
     if (m && m->n_files > 1) {
         gg_meta_delete(&meta, "split.no");
@@ -117,7 +117,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, &n, err) : gg_match_tensors(base, donor, &o->match, &moves, &n, err);
     if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
     transplant t = { .base = base, .donor = donor, .moves = moves, .n = n, .report = report, .err = err };
-    if (st == GG_OK) st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, n, err);
+    if (st == GG_OK) st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, o->match.select, err);
     if (st == GG_OK) st = write_chimera(&t, o, output, run);
     gg_move_maker_end(&t.maker);
     free(moves);
