@@ -20,7 +20,10 @@ gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_move *moves, 
             continue;
         }
         out->move++;
-        if (moves[i].base != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ moves[i].base, moves[i].donor };
+        /* Judged by name whatever the map: blocks at different depths are orthogonal
+         * even within one model. */
+        size_t twin = moves[i].base == SIZE_MAX ? SIZE_MAX : gg_source_find(donor, moves[i].name, moves[i].name_len);
+        if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ moves[i].base, twin };
     }
     out->conflicts = gg_compat(gg_source_meta(base), gg_source_meta(donor), false, conflict, ctx);
     gg_lineage l;
