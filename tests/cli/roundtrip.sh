@@ -151,14 +151,28 @@ bytes=$((64 * 8 / 32 * 34))
 tail -c $bytes "$T/e2" > "$T/a"
 tail -c $((bytes * 4)) "$T/stack" | head -c $bytes > "$T/b"
 check_same "$T/a" "$T/b" "the bytes of one expert"
-# Without its expert 3 the stack is one shorter, in order.
-awk '!/ffn_gate\.3\.weight/' "$T/x/manifest.json" > "$T/mf" && cp "$T/mf" "$T/x/manifest.json"
-check "an expert taken out" organ-assemble "$T/x" --output "$T/x5.gguf"
-check_text "$(organ-extract "$T/x5.gguf" --list | awk '$1 == "blk.0.ffn_gate_exps.weight" { print $6 }')" 64x8x5 "dims without an expert"
-organ-extract "$T/x5.gguf" --tensors 'blk.0.ffn_gate_exps*' --output - | tail -c $((bytes * 5)) > "$T/a"
-tail -c $((bytes * 6)) "$T/stack" | { head -c $((bytes * 3)); } > "$T/b"
-tail -c $((bytes * 2)) "$T/stack" >> "$T/b"
-check_same "$T/a" "$T/b" "the data without an expert"
+# Without expert 1 of 4 in both blocks: one less everywhere, the routers cut to match.
+mkmodel "$T/m4.gguf" -k llama.expert_count=4 -k llama.expert_used_count=2 \
+    blk.0.ffn_gate_inp.weight:F32:64x4 blk.0.ffn_up_exps.weight:Q8_0:64x8x4 \
+    blk.1.ffn_gate_inp.weight:F32:64x4 blk.1.ffn_up_exps.weight:Q8_0:64x8x4
+organ-extract "$T/m4.gguf" --split-experts --output "$T/x4"
+grep -v '"blk\.[01]\.ffn_up\.1\.weight"' "$T/x4/manifest.json" > "$T/mf"
+cp "$T/mf" "$T/x4/manifest.json"
+check "an expert taken out" organ-assemble "$T/x4" --output "$T/m3.gguf"
+check_text "$(organ-extract "$T/m3.gguf" --list | cut -f 6 | tr '\n' ' ')" "dims 64x3 64x8x3 64x3 64x8x3 " "dims without an expert"
+data() { organ-extract "$1" --tensors "$2" --output - | tail -c "$3"; } # the data of one tensor
+for i in 0 1; do
+    data "$T/m4.gguf" "blk.$i.ffn_up_exps*" $((bytes * 4)) > "$T/whole"
+    { head -c $bytes "$T/whole"; tail -c $((bytes * 2)) "$T/whole"; } > "$T/a"
+    data "$T/m3.gguf" "blk.$i.ffn_up_exps*" $((bytes * 3)) > "$T/b"
+    check_same "$T/a" "$T/b" "experts that stay in block $i"
+    data "$T/m4.gguf" "blk.$i.ffn_gate_inp*" 1024 > "$T/whole"
+    { head -c 256 "$T/whole"; tail -c 512 "$T/whole"; } > "$T/a"
+    data "$T/m3.gguf" "blk.$i.ffn_gate_inp*" 768 > "$T/b"
+    check_same "$T/a" "$T/b" "the router of block $i"
+done
+organ-extract "$T/m3.gguf" --output "$T/x3"
+check_text "$(sed -n 's/.*"llama.expert_count", .*"value": \([0-9]*\).*/\1/p' "$T/x3/manifest.json")" 3 "the number of experts"
 
 # A part of a model is a model.
 check "a part" organ-extract $VERSE --type norm,embed --output "$T/part"
