@@ -5,6 +5,7 @@
 #include "gg_purify.h"
 #include "gg_transplant.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -123,7 +124,7 @@ static void set_options(const cli *c, arguments *a)
     else if (strcmp(a->method, "haar") == 0) a->o.method = GG_PURIFY_HAAR;
     else cli_usage(c, "--method %s: use haar or fft", a->method);
     if (a->dry_run == (a->output != NULL)) cli_usage(c, "give --output or --dry-run");
-    bool given = a->strength >= 0 || a->strength < -1;
+    bool given = !isnan(a->strength);
     if (given && !(a->strength >= 0 && a->strength <= 1)) cli_usage(c, "--strength %g: use 0 to 1", a->strength);
     a->o.strength = given ? a->strength : a->o.method == GG_PURIFY_FFT ? GG_PURIFY_FFT_STRENGTH : GG_PURIFY_HAAR_STRENGTH;
     a->o.dtype = GG_PURIFY_SAME_DTYPE;
@@ -139,7 +140,7 @@ static void set_options(const cli *c, arguments *a)
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-purify", .help = help, .selects = true, .has_json = true, .has_force = true };
-    arguments a = { .strength = -1 };
+    arguments a = { .strength = NAN };
     const cli_option options[] = { { "dir", CLI_TEXT, &a.dir },           { "output", CLI_TEXT, &a.output },
                                    { "method", CLI_TEXT, &a.method },     { "strength", CLI_F64, &a.strength },
                                    { "dtype", CLI_TEXT, &a.dtype },       { "dry-run", CLI_FLAG, &a.dry_run },

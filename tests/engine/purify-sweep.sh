@@ -24,7 +24,7 @@ one() { # MODEL METHOD STRENGTH: purified into $T/m.gguf, mean rel_l2 printed
 }
 
 ppl() { # TEXT...: perplexities of $T/m.gguf, in one line
-    node tests/engine/engine.mjs ppl "$T/m.gguf" "$@" | awk -F '\t' '{ printf "%s%.4f", NR > 1 ? " " : "", $3 }'
+    node tests/engine/engine.mjs ppl "$T/m.gguf" "$@" | awk -F '\t' '{ printf "%s%.4f", (NR > 1 ? " " : ""), $3 }'
 }
 
 printf 'model\ttext\tmethod\tstrength\trel_l2\tperplexity\tof_before\n'

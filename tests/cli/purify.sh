@@ -1,0 +1,135 @@
+#!/bin/sh
+# purify.sh - organ-purify on every kind of source and output: the same tensors in
+# each, strength 0 the identity to the byte, the manifest's history, the table, and
+# what is refused before anything is written.
+. "$(dirname "$0")/lib.sh"
+VERSE=$LAB/lab-verse-q4_k_m.gguf
+
+organ-extract $VERSE --output "$T/d"
+
+# Strength 0: directory, GGUF, stream, record; odd models too.
+check "strength 0, directory" organ-purify --dir "$T/d" --output "$T/d0" --method haar --strength 0
+check_same_dir "$T/d/organs" "$T/d0/organs" "strength 0: records"
+check_same_dir "$T/d/skeleton" "$T/d0/skeleton" "strength 0: records"
+check "assemble it" organ-assemble "$T/d0" --output "$T/d0.gguf"
+check_same "$T/d0.gguf" $VERSE "strength 0 assembles to the model"
+check "strength 0, GGUF" organ-purify $VERSE --output "$T/g0.gguf" --method fft --strength 0
+check_same "$T/g0.gguf" $VERSE "strength 0 of a GGUF"
+organ-extract $VERSE --output - > "$T/s"
+organ-purify - --output - --method fft --strength 0 < "$T/s" > "$T/s0" 2> "$T/err"
+check_same "$T/s" "$T/s0" "strength 0 of a stream"
+for f in padding-nonzero trailing-bytes align-4096 last-tensor-unpadded trailing-zeros; do
+    check "$f: GGUF" organ-purify $D/gguf/$f.gguf --output "$T/$f.gguf" --method haar --strength 0
+    check_same "$T/$f.gguf" $D/gguf/$f.gguf "$f: strength 0"
+    organ-extract -q $D/gguf/$f.gguf --output "$T/$f"
+    check "$f: directory" organ-purify "$T/$f" --output "$T/$f.d" --method fft --strength 0
+    check "$f: assemble" organ-assemble "$T/$f.d" --output "$T/$f.back"
+    check_same "$T/$f.back" $D/gguf/$f.gguf "$f: strength 0, over directories"
+done
+
+# The same values whatever they come from and go to.
+purify="--method haar --type organ --layers 1-2 --strength 0.5"
+# shellcheck disable=SC2086
+{
+    check "directory to directory" organ-purify "$T/d" --output "$T/dd" $purify
+    cp "$T/out" "$T/table"
+    check "assemble it" organ-assemble "$T/dd" --output "$T/dd.gguf"
+    check "GGUF to GGUF" organ-purify $VERSE --output "$T/gg.gguf" $purify
+    check_same "$T/dd.gguf" "$T/gg.gguf" "directory and GGUF"
+    check_same "$T/out" "$T/table" "their tables"
+    check "GGUF to directory" organ-purify $VERSE --output "$T/gd" $purify
+    check_same_dir "$T/dd/organs" "$T/gd/organs" "directory of a GGUF"
+    organ-extract "$T/dd" --output - > "$T/want"
+    organ-purify - --output - $purify < "$T/s" > "$T/have" 2> "$T/err"
+    check_same "$T/want" "$T/have" "stream to stream"
+    organ-purify $VERSE --output - $purify > "$T/have" 2> "$T/err"
+    check_same "$T/want" "$T/have" "GGUF to stream"
+    organ-purify - --output - $purify < $VERSE > "$T/have" 2> "$T/err"
+    check_same "$T/want" "$T/have" "GGUF on a pipe to stream"
+    check "GGUF on a pipe to GGUF" sh -c "cat $VERSE | organ-purify - --output $T/pg.gguf $purify"
+    check_same "$T/pg.gguf" "$T/gg.gguf" "GGUF on a pipe"
+    check "one thread" organ-purify -j 1 "$T/d" --output "$T/j1" $purify
+    check "seven threads" organ-purify -j 7 "$T/d" --output "$T/j7" $purify
+    check_same_dir "$T/j1" "$T/j7" "any number of threads"
+    check "record to record" organ-purify "$T/d/organs/blk_1_ffn_up.bin" --output "$T/r.bin" $purify
+    check_same "$T/r.bin" "$T/dd/organs/blk_1_ffn_up.bin" "record to record"
+    check "plain C" env GG_ISA=0 organ-purify "$T/d" --output "$T/isa0" $purify
+    check_same_dir "$T/isa0/organs" "$T/dd/organs" "the same bytes on every instruction set"
+    check "dry run" organ-purify "$T/d" --dry-run $purify
+    check_same "$T/out" "$T/table" "dry run prints the table"
+    check "over itself" organ-purify "$T/j1" --output "$T/j1" --force --method fft --type norm,organ --layers 0
+    check "dry run on a pipe" sh -c "organ-purify - --dry-run $purify < $T/s"
+    check_same "$T/out" "$T/table" "dry run of a stream"
+}
+
+# What is not selected is as it was; what is has a history and no stale measures.
+check_same_dir "$T/d/skeleton" "$T/dd/skeleton" "what is not selected"
+check_same "$T/d/organs/blk_0_ffn_up.bin" "$T/dd/organs/blk_0_ffn_up.bin" "what is not selected"
+if cmp -s "$T/d/organs/blk_1_ffn_up.bin" "$T/dd/organs/blk_1_ffn_up.bin"; then bad "what is selected did not change"; else ok; fi
+check_text "$(grep -c '"history": \[{"op": "purify", "method": "haar", "strength": 0.5, "energy_kept": ' "$T/dd/manifest.json")" 6 "history"
+check "a second time" organ-purify "$T/dd" --output "$T/dd2" --method fft --tensors 'blk.1.ffn_up.weight' --dtype F16
+check_text "$(grep -c '"method": "haar".*{"op": "purify", "method": "fft", "strength": 0.04, "from_dtype": "Q4_K", ' "$T/dd2/manifest.json")" 1 "history is kept"
+check "measures" organ-measure "$T/d" --update
+check "after measures" organ-purify "$T/d" --output "$T/dz" --method fft --tensors 'blk.1.ffn_up.weight'
+check_text "$(grep -c '"z":' "$T/dz/manifest.json")" $(($(grep -c '"z":' "$T/d/manifest.json") - 1)) "z of what changed is gone, that of others stays"
+check "all of it is sound" organ-assemble "$T/dd2" --output "$T/dd2.gguf"
+
+# The table: its columns, thetas as organ-measure has them.
+tab() { awk -F '\t' -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 { print $1 "\t" $c }' "$1"; }
+check_text "$(head -n 1 "$T/table" | tr '\t' ' ')" "name class block dtype method strength energy_kept rel_l2 theta_before theta_after status" "header"
+check_text "$(awk -F '\t' 'NF != 11' "$T/table" | wc -l | tr -d ' ')" 0 "eleven columns"
+for side in before after; do
+    if [ $side = before ]; then m=$VERSE; else m=$T/dd; fi
+    organ-measure "$m" --type organ --layers 1-2 > "$T/m"
+    tab "$T/m" theta > "$T/a"
+    tab "$T/table" theta_$side > "$T/b"
+    check_same "$T/a" "$T/b" "theta $side"
+done
+check_text "$(awk -F '\t' 'NR > 1 && !($7 > 0 && $7 < 1 && $8 > 0 && $8 < 1 && $11 == "purified")' "$T/table" | wc -l | tr -d ' ')" 0 "rows are sound"
+check "json" organ-purify $VERSE --dry-run --method fft --layers 0 --json
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 9 "json rows"
+check_text "$(grep -c '"energy_kept": null.*"status": "vector"' "$T/out")" 2 "norms are left alone"
+check "a norm by its name" organ-purify $VERSE --dry-run --method fft --tensors blk.0.attn_norm.weight
+check_text "$(grep -c "purified" "$T/out")" 1 "a norm by its name"
+
+# --dtype: the file type follows; a dtype that cannot be is refused with the choices.
+check "--dtype" organ-purify $VERSE --output "$T/q8.gguf" --method haar --dtype q8_0
+check_text "$(organ-extract "$T/q8.gguf" --list | awk -F '\t' 'NR > 1 && $2 != "norm" && $5 != "Q8_0"' | wc -l | tr -d ' ')" 0 "all matrices are Q8_0"
+organ-extract -q "$T/q8.gguf" --output "$T/q8"
+check_text "$(grep -c '"general.file_type", "type": "u32", "value": 7}' "$T/q8/manifest.json")" 1 "file type"
+for out in "$T/no" "$T/no.gguf" "$T/no.bin"; do
+    check_error 3 "choose with --dtype one of F32" "no encoder: $out" organ-purify $VERSE --output "$out" --method haar --dtype IQ2_XS
+    check_absent "$out" "no encoder"
+done
+check_error 3 "token_embd" "it names the tensor" organ-purify $VERSE --output - --method haar --dtype IQ1_S
+
+# NaN: refused by name and count, nothing is left behind.
+printf '\001\000\000\000n\002\000\000\000\004\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\000\000\000\000' > "$T/nan.bin"
+printf '\000\000\200\077\000\000\300\177\000\000\000\100\000\000\200\177\000\000\200\077\000\000\000\100\000\000\200\077\000\000\000\100' >> "$T/nan.bin"
+for m in haar fft; do
+    check_error 3 "tensor 'n': holds 2 NaN or infinite values" "NaN, $m" organ-purify "$T/nan.bin" --output "$T/nan2.bin" --method $m
+    check_absent "$T/nan2.bin" "NaN, $m"
+    check_error 3 "tensor 'n': holds 2 NaN or infinite values" "NaN, $m, dry" organ-purify "$T/nan.bin" --dry-run --method $m
+done
+
+# Data that is not what the manifest says.
+cp -R "$T/d" "$T/broken"
+printf 'xxxx' | dd of="$T/broken/organs/blk_1_ffn_up.bin" bs=1 seek=1000 conv=notrunc 2> "$T/err"
+check_error 3 "sha256" "data changed under the manifest" organ-purify "$T/broken" --output "$T/broken2" --method haar
+check_absent "$T/broken2" "data changed under the manifest"
+
+# Usage.
+check_error 2 "exists" "an existing output" organ-purify "$T/d" --output "$T/d0" --method haar
+check_error 2 "--method" "no method" organ-purify "$T/d" --output "$T/x"
+check_error 2 "--method" "a wrong method" organ-purify "$T/d" --output "$T/x" --method dct
+check_error 2 "--strength" "too strong" organ-purify "$T/d" --output "$T/x" --method fft --strength 1.01
+check_error 2 "--strength" "negative" organ-purify "$T/d" --output "$T/x" --method fft --strength -1
+check_error 2 "--output or --dry-run" "no output" organ-purify "$T/d" --method fft
+check_error 2 "--dtype" "no dtype" organ-purify "$T/d" --dry-run --method fft --dtype Q9
+check_error 2 "organ-assemble" "a directory to a GGUF" organ-purify "$T/d" --output "$T/x.gguf" --method fft
+check_error 1 "no tensor is selected" "nothing selected" organ-purify "$T/d" --output "$T/x" --method fft --layers 99
+check_error 1 "very name" "vectors alone" organ-purify "$T/d" --output "$T/x" --method fft --type norm
+check_absent "$T/x" "after refusals"
+check_absent "$T/x.gguf" "after refusals"
+check_text "$(find "$T" -name '.*.tmp' | wc -l | tr -d ' ')" 0 "no temporary files are left"
+finish
