@@ -1,0 +1,127 @@
+#!/bin/sh
+# dtype.sh - organ-assemble --dtype: which tensors change, to what; values close to
+# what they were; keys that follow; what is refused, and that nothing is written then.
+. "$(dirname "$0")/lib.sh"
+have mkmodel || { bad "mkmodel is not built"; finish; }
+
+VERSE=$LAB/lab-verse-q4_k_m.gguf
+check "extract" organ-extract $VERSE --output "$T/d"
+
+# types MODEL [AWK-CONDITION]: the dtypes of its tensors, counted
+types() {
+    organ-extract "$1" --list | awk -F '\t' "NR > 1 && (${2:-1}) { print \$5 }" | sort | uniq -c | awk '{ printf "%s%s:%s", sep, $2, $1; sep = " " } END { print "" }'
+}
+
+# key MODEL KEY: its value
+key() {
+    rm -rf "$T/k"
+    organ-extract "$1" --output "$T/k" --tensors output_norm.weight > /dev/null 2>&1
+    sed -n "s/.*\"key\": \"$2\", \"type\": \"[a-z0-9]*\", \"value\": \([^}]*\)}.*/\1/p" "$T/k/manifest.json"
+}
+
+make() {
+    rm -f "$T/m.gguf"
+    check "$1" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "$@"
+}
+
+NORMS='$6 !~ /x/' MATRICES='$6 ~ /x/'
+make 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'
+check_text "$(types "$T/m.gguf" '$4 ~ /^ffn_(gate|up|down)$/')" "Q4_K:12" "FFNs"
+check_text "$(types "$T/m.gguf" '$1 == "output.weight"')" "Q6_K:1" "output"
+check_text "$(types "$T/m.gguf" '$4 ~ /^attn_(q|k|v|output)$/ || $4 == "token_embd"')" "F16:17" "the rest"
+check_text "$(types "$T/m.gguf" "$NORMS")" "F32:9" "norms stay"
+check_text "$(key "$T/m.gguf" general.file_type)" 1 "file_type: most are F16"
+check_text "$(key "$T/m.gguf" general.quantization_version)" 2 "quantization_version"
+check_text "$(organ-extract "$T/m.gguf" --list | cut -f 1)" "$(organ-extract $VERSE --list | cut -f 1)" "same tensors, same order"
+cp "$T/m.gguf" "$T/a"
+organ-assemble "$T/d" --output "$T/m.gguf" --force -q -j 1 --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'
+check_same "$T/a" "$T/m.gguf" "-j 1"
+
+# Same type: the bytes as they were.
+for t in token_embd.weight blk.2.ffn_up.weight; do
+    organ-extract $VERSE --tensors $t --output - > "$T/a"
+    organ-extract "$T/m.gguf" --tensors $t --output - > "$T/b"
+    case $t in
+    blk*) check_same "$T/a" "$T/b" "$t was Q4_K and is" ;;
+    *) if cmp -s "$T/a" "$T/b"; then bad "$t was not re-encoded"; else ok; fi ;;
+    esac
+done
+
+# file_type of each, and all matrices there.
+for t in f32:0:F32 f16:1:F16 q4_0:2:Q4_0 Q8_0:7:Q8_0 q5_1:9:Q5_1 q2_k:10:Q2_K q3_k:12:Q3_K q4_k:15:Q4_K Q5_K:17:Q5_K q6_k:18:Q6_K \
+    iq4_nl:25:IQ4_NL iq4_xs:30:IQ4_XS bf16:32:BF16 mxfp4:38:MXFP4; do
+    name=${t%%:*} rest=${t#*:}
+    make "*=$name"
+    check_text "$(types "$T/m.gguf" "$MATRICES")" "${t##*:}:30" "*=$name"
+    check_text "$(types "$T/m.gguf" "$NORMS")" "F32:9" "*=$name: norms"
+    check_text "$(key "$T/m.gguf" general.file_type)" "${rest%%:*}" "*=$name: file_type"
+    case $name in
+    *16 | f32) check_text "$(key "$T/m.gguf" general.quantization_version)" "" "*=$name: no quantization_version" ;;
+    *) check_text "$(key "$T/m.gguf" general.quantization_version)" 2 "*=$name: quantization_version" ;;
+    esac
+done
+
+# The relative L2 of what each makes of F32 values.
+if [ -x "$BIN/organ-compare" ]; then
+    make '*=f32'
+    cp "$T/m.gguf" "$T/f32.gguf"
+    organ-extract "$T/f32.gguf" --output "$T/df"
+    column=$(organ-compare "$T/f32.gguf" $VERSE 2> "$T/err" | head -n 1 | tr '\t' '\n' | grep -n -i 'l2' | head -n 1 | cut -d : -f 1)
+    for t in f16:0.0005 bf16:0.004 q8_0:0.01 q6_k:0.03 q5_k:0.06 q4_k:0.12; do
+        organ-assemble "$T/df" --output "$T/m.gguf" --force -q --dtype "*=${t%:*}"
+        organ-compare "$T/f32.gguf" "$T/m.gguf" 2> "$T/err" | awk -F '\t' -v c="${column:-0}" -v most="${t#*:}" \
+            'NR > 1 { n++; if ($c + 0 > most) { print "FAIL", $1, $c; bad = 1 } } END { exit n == 39 && c > 0 ? bad : 1 }' > "$T/out"
+        if [ $? = 0 ]; then ok; else bad "${t%:*} is further off than ${t#*:}: $(head -n 1 "$T/out")"; fi
+    done
+fi
+
+# Rules: the first match decides; keep; exact names reach norms.
+make 'blk.0.*=keep,blk.[12].ffn_up.weight=q8_0,*=keep'
+check_text "$(types "$T/m.gguf" '$5 == "Q8_0"')" "Q8_0:2" "two of them"
+check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { print $1 }' | tr '\n' ' ')" "blk.1.ffn_up.weight blk.2.ffn_up.weight " "which"
+make 'output_norm.weight=f16,*norm*=f16'
+check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" { print $1 }')" "output_norm.weight" "a norm by its name only"
+make '*=keep'
+check_same "$T/m.gguf" $VERSE "nothing changes: the same file"
+make 'no.such.tensor=f16'
+check_same "$T/m.gguf" $VERSE "no tensor matches: the same file"
+if grep -q "no.such.tensor" "$T/err"; then ok; else bad "a glob for nothing is not told"; fi
+make '*=q8_0' --shards 3
+check_text "$(types "$T/m-00001-of-00003.gguf" "$MATRICES")" "Q8_0:30" "in shards"
+
+# Rows that do not fit, delicate tensors, integers.
+mkmodel "$T/o.gguf" blk.0.attn_q.weight:F32:256x4 blk.0.ffn_down.weight:F32:96x4 blk.0.ffn_up.weight:F32:40x4 \
+    blk.0.ffn_gate_inp.weight:F32:256x4 blk.0.ssm_conv1d.weight:F32:256x4 blk.0.ssm_alpha.weight:F32:256x4 blk.0.ssm_a:F32:256x4 \
+    blk.0.ffn_down_exps.bias:F32:256x4 blk.0.ffn_gate_tid2eid.weight:I32:256x4 output_norm.weight:F32:256
+rm -rf "$T/d" "$T/m.gguf"
+organ-extract "$T/o.gguf" --output "$T/d"
+check_error 3 "blk.0.ffn_down.weight" "rows of 96 in Q4_K" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k'
+check_absent "$T/m.gguf" "rows of 96 in Q4_K"
+check_error 3 "blk.0.ffn_up.weight" "rows of 40 in Q8_0" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k' --fallback q8_0
+make '*=q4_k' --fallback f16
+check_text "$(types "$T/m.gguf")" "F16:2 F32:5 I32:1 Q4_K:2" "falling back; routers, convolutions, biases, integers and norms stay"
+check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" || $5 == "Q4_K" { print $1 $5 }' | tr '\n' ' ')" \
+    "blk.0.attn_q.weightQ4_K blk.0.ffn_down.weightF16 blk.0.ffn_up.weightF16 blk.0.ssm_alpha.weightQ4_K " "which fell back"
+make 'blk.*.ffn_gate_inp.*=f16,*.bias=bf16,blk.0.ssm_a=q8_0,*=keep'
+check_text "$(types "$T/m.gguf" '$5 !~ /32/')" "BF16:1 F16:1 Q8_0:1" "delicate tensors by their roles"
+
+# Refused: nothing may be written.
+rm -f "$T/m.gguf"
+for t in iq2_xxs iq2_xs iq1_s; do
+    check_error 3 "importance matrix" "*=$t" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=$t"
+done
+check_error 3 "importance matrix" "--fallback iq1_s" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=f16" --fallback iq1_s
+check_error 3 "I32" "*=i32" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=i32"
+check_error 3 "IQ4_KS" "*=iq4_ks" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=iq4_ks"
+for o in '' '=q8_0' '*' '*=' '*=q9' '*=q8_0,' ',*=q8_0' '*=q8_0,x' '*=q8_0,=f16'; do
+    check_error 2 "--dtype" "--dtype '$o'" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "$o"
+done
+check_error 2 "--fallback" "--fallback keep" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=f16' --fallback keep
+check_error 2 "--fallback" "--fallback alone" organ-assemble "$T/d" --output "$T/m.gguf" --fallback f16
+# An infinity in the data.
+printf '\000\000\200\177' | dd of="$T/d/skeleton/blk_0_attn_q.bin" bs=1 seek=203 conv=notrunc 2> /dev/null
+check_error 3 "blk.0.attn_q.weight" "data that is not what the manifest says" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16'
+check_error 3 "1 of its values" "an infinite value" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16' --no-verify
+check_absent "$T/m.gguf" "after refusals"
+check "which is copied as it is otherwise" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.ffn_up.*=f16' --no-verify
+finish

@@ -1,0 +1,135 @@
+#!/bin/sh
+# prune.sh - experts removed from the manifest of a --split-experts directory: a model
+# with fewer, its routers and expert_count cut to match; what does not fit together is
+# refused by name, and nothing is written.
+. "$(dirname "$0")/lib.sh"
+have mkmodel || { bad "mkmodel is not built"; finish; }
+
+# Two blocks of six experts and a dense one; gates in two dtypes, a router in Q8_0.
+moe() {
+    out=$1
+    shift
+    mkmodel "$out" "$@" token_embd.weight:F32:64x10 \
+        blk.0.ffn_gate.weight:F16:64x8 \
+        blk.1.ffn_gate_inp.weight:F32:64x6 blk.1.ffn_gate_inp.bias:F32:6 blk.1.exp_probs_b.bias:F32:6 \
+        blk.1.ffn_gate_exps.weight:Q8_0:64x32x6 blk.1.ffn_up_exps.weight:Q4_0:64x32x6 \
+        blk.1.ffn_down_exps.weight:F16:32x64x6 blk.1.ffn_down_exps.bias:F32:64x6 blk.1.ffn_down_exps.scale:F32:6 \
+        blk.1.ffn_gate_inp_shexp.weight:F32:64 blk.1.ffn_gate_shexp.weight:F16:64x6 blk.1.attn_q.weight:F16:64x6 \
+        blk.2.ffn_gate_inp.weight:Q8_0:64x6 blk.2.ffn_gate_exps.weight:Q4_0:64x32x6 \
+        blk.2.ffn_up_exps.weight:F16:64x32x6 blk.2.ffn_down_exps.weight:F16:32x64x6 output.weight:F32:64x10
+}
+KEYS="-k llama.expert_count=6 -k llama.expert_used_count=2 -k llama.expert_group_count=2"
+# shellcheck disable=SC2086
+moe "$T/m.gguf" $KEYS
+check "extract" organ-extract "$T/m.gguf" --split-experts --output "$T/d"
+cp "$T/d/manifest.json" "$T/all"
+
+# without AWK-PATTERN...: the manifest without the lines that match
+without() {
+    awk "!($1)" "$T/all" > "$T/d/manifest.json"
+}
+
+# bytes FILE TENSOR: its data, whatever its shape
+bytes() {
+    organ-extract "$1" --tensors "$2" --output - > "$T/record"
+    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
+    tail -c "$n" "$T/record"
+}
+
+# same_slices TENSOR BYTES EXPERT...: the new tensor is those slices of the old
+same_slices() {
+    name=$1 step=$2
+    shift 2
+    bytes "$T/m.gguf" "$name" > "$T/old"
+    for e in "$@"; do
+        tail -c +$((e * step + 1)) "$T/old" | head -c "$step"
+    done > "$T/want"
+    bytes "$T/p.gguf" "$name" > "$T/got"
+    if [ -s "$T/want" ]; then check_same "$T/want" "$T/got" "$name holds experts $*"; else bad "$name is empty"; fi
+}
+
+dims() {
+    organ-extract "$T/p.gguf" --list | awk -v n="$1" '$1 == n { print $6 }'
+}
+
+check "nothing removed" organ-assemble "$T/d" --output "$T/p.gguf"
+check_same "$T/m.gguf" "$T/p.gguf" "nothing removed: the same bytes"
+
+# Block 1 keeps 0 2 3 5, block 2 keeps 1 2 3 4.
+P1='/"blk\.1\.ffn_[a-z]*\.[14]\./' P2='/"blk\.2\.ffn_[a-z]*\.[05]\./'
+without "$P1 || $P2"
+check "two of six removed" organ-assemble "$T/d" --output "$T/p.gguf" --force
+same_slices blk.1.ffn_gate_inp.weight 256 0 2 3 5
+same_slices blk.1.ffn_gate_inp.bias 4 0 2 3 5
+same_slices blk.1.exp_probs_b.bias 4 0 2 3 5
+same_slices blk.1.ffn_gate_exps.weight 2176 0 2 3 5
+same_slices blk.1.ffn_up_exps.weight 1152 0 2 3 5
+same_slices blk.1.ffn_down_exps.weight 4096 0 2 3 5
+same_slices blk.1.ffn_down_exps.bias 256 0 2 3 5
+same_slices blk.1.ffn_down_exps.scale 4 0 2 3 5
+same_slices blk.2.ffn_gate_inp.weight 68 1 2 3 4
+same_slices blk.2.ffn_down_exps.weight 4096 1 2 3 4
+for t in blk.1.ffn_gate_inp_shexp.weight:64 blk.1.ffn_gate_shexp.weight:64x6 blk.1.attn_q.weight:64x6 \
+    blk.1.ffn_gate_inp.weight:64x4 blk.1.exp_probs_b.bias:4 blk.1.ffn_gate_exps.weight:64x32x4; do
+    check_text "$(dims "${t%:*}")" "${t##*:}" "dims of ${t%:*}"
+done
+organ-extract "$T/p.gguf" --output "$T/k" --force
+check_text "$(grep -c '"key": "llama.expert_count", "type": "u32", "value": 4' "$T/k/manifest.json")" 1 "expert_count"
+check_text "$(organ-extract "$T/p.gguf" --list | cut -f 1)" "$(organ-extract "$T/m.gguf" --list | cut -f 1)" "same tensors, same order"
+organ-assemble "$T/d" --output "$T/p1.gguf" -j 1 -q
+check_same "$T/p.gguf" "$T/p1.gguf" "-j 1"
+check "and in another dtype" organ-assemble "$T/d" --output "$T/p.gguf" --force --dtype '*_exps.weight=f16,*gate_inp.weight=bf16'
+check_text "$(dims blk.2.ffn_gate_inp.weight) $(dims blk.2.ffn_gate_exps.weight)" "64x4 64x32x4" "dims in another dtype"
+
+# A block that is gone altogether takes part in nothing.
+without "$P1 || (/\"blk\\.2\\./ && /\"file\"/)"
+check "a block without any tensor" organ-assemble "$T/d" --output "$T/p.gguf" --force
+rm -f "$T/p.gguf"
+
+# Refused.
+refuse() {
+    check_error 3 "$1" "$2" organ-assemble "$T/d" --output "$T/p.gguf" -q
+    check_absent "$T/p.gguf" "$2"
+}
+without '/ffn_gate\.3\.weight/'
+refuse "blk.1.ffn_up_exps.weight" "a gate without its up"
+without "$P1 || /\"blk\\.2\\.ffn_[a-z]*\\.0\\./"
+refuse "blk.2.ffn_gate_exps.weight" "blocks keep different numbers"
+without "$P1"
+refuse "blk.2.ffn_gate_exps.weight" "one block keeps all"
+without "$P1 || /\"blk\\.2\\.ffn_[a-z]*\\.[0-9]\\./"
+refuse "blk.2.ffn_gate_inp.weight" "a router without experts"
+without '/ffn_[a-z]*\.[0-4]\./'
+refuse "expert_used_count" "fewer than are used"
+without '/ffn_[a-z]*\.5\./'
+refuse "expert_group_count" "not as many in each group"
+without "$P1 || $P2"
+sed 's/"llama.expert_count", "type": "u32", "value": 6/"llama.expert_count", "type": "u32", "value": 5/' "$T/d/manifest.json" > "$T/x"
+cp "$T/x" "$T/d/manifest.json"
+refuse "expert_count" "an expert_count that fits nothing"
+sed 's/"value": 5/"value": 4/' "$T/x" > "$T/d/manifest.json"
+check "the new expert_count by hand" organ-assemble "$T/d" --output "$T/p.gguf"
+rm -f "$T/p.gguf"
+without "$P1 || $P2"
+printf 'xx' | dd of="$T/d/organs/blk_1_ffn_gate_inp.bin" bs=1 seek=100 conv=notrunc 2> /dev/null
+refuse "sha256" "a router with other bytes"
+check "unless not asked to look" organ-assemble "$T/d" --output "$T/p.gguf" --no-verify
+rm -rf "$T/p.gguf" "$T/d"
+
+# shellcheck disable=SC2086
+moe "$T/m.gguf" $KEYS blk.1.ffn_gate_tid2eid.weight:I32:6x10
+organ-extract "$T/m.gguf" --split-experts --output "$T/d"
+cp "$T/d/manifest.json" "$T/all"
+check "tid2eid, all there" organ-assemble "$T/d" --output "$T/p.gguf"
+rm -f "$T/p.gguf"
+without "$P1 || $P2"
+refuse "blk.1.ffn_gate_tid2eid" "a table of experts"
+rm -rf "$T/d"
+
+# shellcheck disable=SC2086
+moe "$T/m.gguf" $KEYS blk.3.ffn_gate_inp.weight:F32:64x6 blk.3.ffn_up_exps.weight:F16:64x32x5
+organ-extract "$T/m.gguf" --split-experts --output "$T/d"
+cp "$T/d/manifest.json" "$T/all"
+without '/ffn_[a-z]*\.[14]\./ || /"blk\.3\.ffn_[a-z]*\.0\./'
+refuse "those of other blocks" "stacks of different heights"
+finish
