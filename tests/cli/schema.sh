@@ -88,6 +88,14 @@ if [ -x "$BIN/organ-measure" ]; then
     check "organ-measure --update" organ-measure -q --dir "$T/v" --sample 1000 --update
     check "with measures" valid "$T/v/manifest.json"
 fi
+if [ -x "$BIN/organ-purify" ]; then
+    check "organ-purify" organ-purify -q --dir "$T/v" --output "$T/p" --method haar --layers 1
+    check "with a history" valid "$T/p/manifest.json"
+fi
+if [ -x "$BIN/organ-graft" ]; then
+    check "organ-graft" organ-graft -q --source "$LAB/lab-code-q4_k_m.gguf" --target "$T/v" --type organ --output "$T/g"
+    check "grafted" valid "$T/g/manifest.json"
+fi
 check "sound" valid "$T/sound.json"
 broken 's/organ-manifest/other-manifest/'
 broken 's/"version": 1,/"version": 2,/'
@@ -104,6 +112,7 @@ if [ "$how" = jsonschema ]; then
     broken 's/"type": "u32", "value": 512/"type": "u32", "value": -1/'
     broken 's/"type": "f32", "value": 10000/"type": "f32", "value": {"bits": "7fc0"}/'
     broken 's/"items": "str"/"items": "arr"/'
+    broken 's/"sha256": "\([0-9a-f]*\)"}/"sha256": "\1", "history": ["purified"]}/'
     broken 's/"dtype": "F32"/"dtype": "Q4_2"/'
 fi
 NAME=schema
