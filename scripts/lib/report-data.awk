@@ -102,22 +102,25 @@ function size(v,   i, unit) {
     return i == 0 ? sprintf("%.0f B", v) : sprintf(v < 9.995 ? "%.2f %s" : v < 99.95 ? "%.1f %s" : "%.0f %s", v, unit[i])
 }
 
-# theta against log10(parameters): Slope (degrees a factor of ten), Corr; 0 when there
-# are fewer than three models or all of one size.
-function fit(   i, m, x, y, n, sx, sy, sxx, syy, sxy, vx, vy) {
+# theta against log10(parameters): Slope (degrees a factor of ten), Corr, Fit_n models.
+# 0 unless there are models of three sizes: two clouds make no trend. An adapter is no
+# model of its size.
+function fit(   i, k, m, x, y, sizes, seen, sx, sy, sxx, syy, sxy, vx, vy) {
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
-        if (G_parameters[m] <= 0) continue
+        if (G_parameters[m] <= 0 || G_parameters[class_group(m, "adapter")] > G_parameters[m] / 2) continue
         x = log10(G_parameters[m]); y = avg(G_theta, m)
-        n++; sx += x; sy += y; sxx += x * x; syy += y * y; sxy += x * y
+        for (k = 1; k <= sizes && (x - seen[k] > 0.04 || seen[k] - x > 0.04); k++);
+        if (k > sizes) seen[++sizes] = x
+        Fit_n++; sx += x; sy += y; sxx += x * x; syy += y * y; sxy += x * y
     }
-    if (n < 3) return 0
-    vx = sxx / n - sx * sx / n / n
-    vy = syy / n - sy * sy / n / n
+    if (sizes < 3) return 0
+    vx = sxx / Fit_n - sx * sx / Fit_n / Fit_n
+    vy = syy / Fit_n - sy * sy / Fit_n / Fit_n
     if (vx < 1e-9 || vy < 1e-12) return 0
-    Slope = (sxy / n - sx * sy / n / n) / vx
-    Intercept = (sy - Slope * sx) / n
-    Corr = (sxy / n - sx * sy / n / n) / sqrt(vx * vy)
+    Slope = (sxy / Fit_n - sx * sy / Fit_n / Fit_n) / vx
+    Intercept = (sy - Slope * sx) / Fit_n
+    Corr = (sxy / Fit_n - sx * sy / Fit_n / Fit_n) / sqrt(vx * vy)
     return 1
 }
 

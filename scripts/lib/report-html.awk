@@ -21,9 +21,14 @@ function include(file,   line) {
     while ((getline line < file) > 0) print line
     close(file)
 }
-function plural(n, word) { return short(n) " " word (n == 1 ? "" : "s") }
+function plural(n, word) { return commas(n) " " word (n == 1 ? "" : "s") }
 function num_cell(v, digits) { return "<td data-v=\"" number(v) "\">" fixed(v, digits) "</td>" }
 function int_cell(v, text) { return "<td data-v=\"" whole(v) "\">" text "</td>" }
+function commas(v,   s, out) {
+    s = whole(v)
+    for (; length(s) > 3; s = substr(s, 1, length(s) - 3)) out = "," substr(s, length(s) - 2) out
+    return s out
+}
 function px(v) { return sprintf("%.1f", v) }
 
 # ---- the parts of a table ---------------------------------------------------------
@@ -69,10 +74,10 @@ function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><s
 function summary(   top, low, g) {
     print "<div class=\"tiles\">"
     tile(N, N == 1 ? "model" : "models")
-    tile(short(G_count["all"]), "tensors")
+    tile(G_count["all"] < 1e6 ? commas(G_count["all"]) : short(G_count["all"]), "tensors")
     tile(short(G_parameters["all"]), "parameters")
-    tile(fixed(avg(G_theta, "all"), 1) "\302\260", "mean \316\270, noise scores " fixed(avg(Null, "all"), 1) "\302\260")
-    tile(fixed(avg(G_calibrated, "all"), 1) "\302\260", "calibrated, 0\302\260 is noise")
+    tile(fixed(avg(G_theta, "all"), 1) "\302\260", "mean \316\270 (noise " fixed(avg(Null, "all"), 1) "\302\260)")
+    tile(fixed(avg(G_calibrated, "all"), 1) "\302\260", "calibrated (noise 0\302\260)")
     print "</div>"
     if (!N_ranked) return
     top = Rank[1]
@@ -83,10 +88,10 @@ function summary(   top, low, g) {
             "\302\260 above noise of its own types and sizes; <b>" h(Name[low]) "</b> is last at " fixed(avg(G_theta, low), 2) "\302\260.</li>"
     g = class_group("all", Best_class)
     print "<li>Farthest above noise: <b>" Best_class "</b> tensors (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
-    print "<li>" whole(Noise["all"]) " of " whole(G_measured["all"]) " tensors do not rise above noise at all.</li>"
+    print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors do not rise above noise at all.</li>"
     if (Fitted)
         print "<li>Ten times the parameters go with " fixed(Slope < 0 ? -Slope : Slope, 2) "\302\260 " (Slope < 0 ? "less" : "more") \
-            " (correlation " fixed(Corr, 2) " over " N_ranked " models).</li>"
+            " (correlation " fixed(Corr, 2) " over " Fit_n " models).</li>"
     print "</ul>"
 }
 function ranking(   i, m, lo, hi) {
@@ -161,7 +166,7 @@ function plot_bounds(   i, m, x, t, lo, hi) {
     }
     t = X_hi - X_lo
     X_lo -= t < 0.6 ? (1 - t) / 2 : 0.1 * t
-    X_hi += t < 0.6 ? (1 - t) / 2 : 0.1 * t
+    X_hi += t < 0.6 ? (1 - t) / 2 : 0.22 * t
     t = hi - lo < 2 ? 2 : hi - lo
     Y_lo = lo - 0.1 * t; Y_hi = hi + 0.1 * t
     if (Y_lo < 0) Y_lo = 0
@@ -185,8 +190,9 @@ function plot_grid(   step, v, e, k, n, man, p) {
 }
 function tick(v,   s) { s = short(v); sub(/\.00/, "", s); sub(/\.0/, "", s); return s }
 
-# Names stand in a column beside the points of about one size, pushed apart where they
-# would touch, with a line to their point. Of many models only the best and the last.
+# Names stand in a column beside points of about one size, pushed apart where they would
+# touch, with a line to their point; points that would stand under a neighbour's names
+# share its column. Of many models only the best and the last are named.
 function plot_labels(   i, k, m, n, t, from, to, at) {
     for (i = 1; i <= N_ranked; i++)
         if (N_ranked <= 24 || i <= 16 || i > N_ranked - 8) Labelled[++n] = Rank[i]
@@ -196,7 +202,8 @@ function plot_labels(   i, k, m, n, t, from, to, at) {
         }
     for (from = 1; from <= n; from = to + 1) {
         to = from
-        while (to < n && x_at(G_parameters[Labelled[to + 1]]) - x_at(G_parameters[Labelled[from]]) < 50) to++
+        while (to < n && x_at(G_parameters[Labelled[to + 1]]) - x_at(G_parameters[Labelled[to]]) < 44 + 6.6 * length(cut(Name[Labelled[to]], 30)) &&
+            x_at(G_parameters[Labelled[to + 1]]) - x_at(G_parameters[Labelled[from]]) < 200) to++
         plot_column(from, to)
     }
 }
@@ -245,7 +252,7 @@ function scale(   i, m, x, y) {
     print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters. The tick below a point is what noise of the same types and sizes scores.</p>"
     print "<div class=\"card plot scroll\"><svg viewBox=\"0 0 " P_w " " P_h "\" role=\"img\" aria-label=\"Mean theta of each model against its parameters\">"
     plot_grid()
-    if (Fitted && Corr * Corr > 0.04) {
+    if (Fitted) {
         x = Intercept + Slope * X_lo; y = Intercept + Slope * X_hi
         if (x > Y_lo && x < Y_hi && y > Y_lo && y < Y_hi) print "<path class=\"fit\" d=\"M" P_l " " px(y_at(x)) "L" P_w - P_r " " px(y_at(y)) "\"/>"
     }
@@ -289,6 +296,8 @@ function map_cell(m, role, block, x, y, w, tall,   t, q) {
     if (w >= 38) print "<text class=\"" (q >= 5 ? "t1" : "t0") "\" x=\"" x + w / 2 "\" y=\"" y + tall / 2 + 4 "\" text-anchor=\"middle\" pointer-events=\"none\">" fixed(t, 1) "</text>"
 }
 function map_label(text, x, y) { print "<text x=\"" x - 8 "\" y=\"" y "\" text-anchor=\"end\"><title>" named(text) "</title>" named(cut(text, 24)) "</text>" }
+# A model of many blocks gets the whole width.
+function is_wide(m) { return N_blocks[m] > 36 }
 function anatomy(m,   i, k, left, w, tall, y, n, out, every) {
     for (i = 1; i <= N_rows[m]; i++) if (length(cut(Row[m, i], 24)) > n) n = length(cut(Row[m, i], 24))
     out = N_outside[m] > 12 ? 12 : N_outside[m]
@@ -296,8 +305,8 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every) {
     left = int(6.3 * n) + 14
     if (left < 60) left = 60
     n = N_blocks[m] > 0 ? N_blocks[m] : 1
-    w = int((456 - left) / n)
-    if (w > 64) w = 64
+    w = int(((is_wide(m) ? 1084 : 456) - left) / n)
+    if (w > 92) w = 92
     if (w < 9) w = 9
     tall = 20
     print "<div class=\"map\" tabindex=\"0\" role=\"group\" aria-label=\"Anatomy\"><svg width=\"" left + n * w + 4 "\" height=\"" (N_rows[m] ? 20 + N_rows[m] * tall : 0) + (out ? 8 + out * tall : 0) + 4 "\" role=\"img\" aria-label=\"theta by block and tensor kind\">"
@@ -324,7 +333,7 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every) {
     if (N_outside[m] > out) print "<p class=\"dim\">and " N_outside[m] - out " more outside the blocks</p>"
 }
 function model_card(m) {
-    print "<article class=\"card model\" id=\"m" m "\"><div class=\"head\"><h3>" h(Name[m]) "</h3><b title=\"mean theta\">" fixed(avg(G_theta, m), 2) "\302\260</b></div>"
+    print "<article class=\"card model" (is_wide(m) ? " wide" : "") "\" id=\"m" m "\"><div class=\"head\"><h3>" h(Name[m]) "</h3><b title=\"mean theta\">" fixed(avg(G_theta, m), 2) "\302\260</b></div>"
     print "<p class=\"facts\">" short(G_parameters[m]) " parameters, " plural(G_count[m], "tensor") ", " h(D_top[m]) (Bytes[m] ~ /^[0-9]+$/ ? ", " size(Bytes[m]) : "") \
         "; noise " fixed(avg(Null, m), 2) "\302\260, calibrated " fixed(avg(G_calibrated, m), 2) "\302\260</p>"
     anatomy(m)

@@ -45,8 +45,8 @@ BEGIN {
     }
     if (Fitted)
         print "\nA model ten times as large scores " (Slope < 0 ? "lower" : "higher") " by " fixed(Slope < 0 ? -Slope : Slope, 2) \
-            " degrees (least squares over " N_ranked " models, correlation " fixed(Corr, 2) ")."
-    else print "\nNo line is fitted: it takes three models, not all of one size."
+            " degrees (least squares over " Fit_n " models, correlation " fixed(Corr, 2) ")."
+    else print "\nNo line is fitted: it takes models of three sizes, adapters not counted."
 
     print "\n## Organ types\n"
     print "| class | tensors | parameters | theta | range | calibrated | signal | row theta |"

@@ -1,0 +1,175 @@
+#!/bin/sh
+# organ-fleet: what is done, what is kept, what fails, over workers of every kind.
+# shellcheck disable=SC2016 # awk and inner shells expand their own
+# shellcheck source=tests/cli/lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
+scripts=$PWD/scripts data=$PWD/$D ORGAN_BIN=$BIN
+export ORGAN_BIN
+
+equal() { [ "$1" = "$2" ] || { echo >&2 "have '$1', want '$2'"; false; }; }
+status_of() { awk -F '\t' -v m="$1" '$1 == m { print $2 }' "$T/table"; }
+fleet() { "$scripts/organ-fleet" "$@" >"$T/table" 2>"$T/fleet.err"; }
+
+# Three models, one of them split and in a folder with a space, and one that is none.
+models=$T/models
+mkdir -p "$models/in a folder"
+cp "$data/lab/lab-verse-q4_k_m.gguf" "$data/lab/lab-code-q4_k_m.gguf" "$models/"
+for i in 1 2 3; do cp "$data/gguf/x-0000$i-of-00003.gguf" "$models/in a folder/"; done
+cp "$data/gguf/names-odd.gguf" "$models/it's \$odd \"&\" <b>.gguf"
+printf 'not a model' >"$models/broken.gguf"
+
+# ---- measure
+out="$T/out one"
+fleet measure -j 2 --output "$out" "$models"
+check "a failing model makes exit 1" equal $? 1
+check "the rest is done" equal "$(status_of lab-verse-q4_k_m) $(status_of lab-code-q4_k_m) $(status_of x)" "done done done"
+check "a name with quotes is done" equal "$(status_of "it's \$odd \"&\" <b>")" "done"
+check "the failing one is reported" equal "$(status_of broken)" failed
+check "and why, on stderr" grep -q 'broken: organ-measure: .*GGUF' "$T/fleet.err"
+check "shards are one model" equal "$(tail -n +2 "$T/table" | wc -l | tr -d ' ')" 5
+check "a line has size, seconds and a rate" awk -F '\t' '$1 == "lab-verse-q4_k_m" { good = $3 == 1892544 && $4 ~ /^[0-9.]+$/ } END { exit !good }' "$T/table"
+"$BIN/organ-measure" "$models/lab-verse-q4_k_m.gguf" >"$T/direct.tsv"
+check "the table is organ-measure's own" cmp "$T/direct.tsv" "$out/models/lab-verse-q4_k_m/measures.tsv"
+"$BIN/organ-measure" "$models/it's \$odd \"&\" <b>.gguf" >"$T/direct.tsv"
+check "odd tensor names as well" cmp "$T/direct.tsv" "$out/models/it's \$odd \"&\" <b>/measures.tsv"
+"$BIN/organ-measure" --json "$models/in a folder/x-00001-of-00003.gguf" >"$T/direct.jsonl"
+check "and the rows of shards" cmp "$T/direct.jsonl" "$out/models/x/measures.jsonl"
+check "ranking is in order of theta" awk -F '\t' 'NR > 2 && $3 > last { exit 1 } NR > 1 { last = $3 } END { exit NR != 5 }' "$out/ranking.tsv"
+check "nothing is left over" equal "$(find "$out" -name '*.tmp*' -o -name '.run*')" ""
+
+# ---- resume
+fleet measure -j 2 --output "$out" "$models"
+check "a second run keeps what is there" equal "$(status_of lab-verse-q4_k_m) $(status_of x) $(status_of broken)" "kept kept failed"
+sleep 1
+touch "$models/in a folder/x-00003-of-00003.gguf"
+cp "$data/gguf/types-all.gguf" "$models/lab-code-q4_k_m.gguf"
+rm "$out/models/it's \$odd \"&\" <b>/measures.tsv"
+fleet measure --output "$out" "$models"
+check "a newer shard is measured again" equal "$(status_of x)" "done"
+check "another file of that name as well" equal "$(status_of lab-code-q4_k_m)" "done"
+check "a missing result as well" equal "$(status_of "it's \$odd \"&\" <b>")" "done"
+check "what did not change is kept" equal "$(status_of lab-verse-q4_k_m)" "kept"
+fleet measure --sample 500 --output "$out" "$models"
+check "another --sample measures again" equal "$(status_of lab-verse-q4_k_m)" "done"
+fleet measure --sample 500 --force --output "$out" "$models"
+check "--force measures again" equal "$(status_of lab-verse-q4_k_m)" "done"
+
+# A run killed in the midst: temporary files stay, the marks of completion do not come.
+kill_dir=$T/killed
+fleet measure --output "$kill_dir" "$models/lab-verse-q4_k_m.gguf"
+rm "$kill_dir/models/lab-verse-q4_k_m/measure.done"
+echo half >"$kill_dir/models/lab-verse-q4_k_m/measures.tmp"
+mkdir "$kill_dir/models/lab-verse-q4_k_m/organs.1-1.tmp"
+fleet measure --output "$kill_dir" "$models/lab-verse-q4_k_m.gguf"
+check "a killed run is done again" equal "$(status_of lab-verse-q4_k_m)" "done"
+check "its leavings are gone" equal "$(find "$kill_dir" -name '*.tmp')" ""
+printf '#!/bin/sh\ncase $* in *lab-code*--json* | *--json*lab-code*) kill -KILL $PPID ;; esac\nexec "%s/organ-measure" "$@"\n' "$BIN" >"$T/organ-measure"
+chmod +x "$T/organ-measure"
+ln -s "$BIN/organ-extract" "$T/organ-extract"
+cp "$data/lab/lab-code-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
+ORGAN_BIN=$T "$scripts/organ-fleet" measure --output "$T/cut" "$models" >"$T/table" 2>"$T/fleet.err"
+fleet measure --output "$T/cut" "$models"
+check "a worker killed with -9: the rest was done and is kept" equal "$(status_of lab-verse-q4_k_m)" "kept"
+check "and its model is done in the next run" equal "$(status_of lab-code-q4_k_m)" "done"
+
+# ---- pipeline
+pipe=$T/pipe
+fleet pipeline -j 2 --output "$pipe" "$models"
+check "pipeline reports its failure" equal $? 1
+check "organs are there" test -f "$pipe/models/lab-verse-q4_k_m/organs/manifest.json"
+check "with z in the manifest" grep -q '"z": {' "$pipe/models/lab-verse-q4_k_m/organs/manifest.json"
+check "they assemble to the model" "$BIN/organ-assemble" "$pipe/models/lab-verse-q4_k_m/organs" --output "$T/again.gguf"
+check "byte for byte" cmp "$T/again.gguf" "$models/lab-verse-q4_k_m.gguf"
+check "organs measure as the model does" cmp "$pipe/models/x/measures.jsonl" "$T/direct.jsonl"
+check "the report is there" grep -q 'lab-verse-q4_k_m' "$pipe/report/Z_MEASURE_REPORT.md"
+check "with the failing one" grep -q 'broken' "$pipe/report/Z_MEASURE_REPORT.html"
+fleet pipeline --output "$pipe" "$models"
+check "pipeline keeps what is there" equal "$(status_of lab-verse-q4_k_m) $(status_of x)" "kept kept"
+rm -r "$pipe/models/x/organs"
+fleet pipeline --output "$pipe" "$models"
+check "and does again what is not" equal "$(status_of x)" "done"
+fleet dissect --output "$T/dissected" "$models"
+check "dissect measures nothing" equal "$(find "$T/dissected" -name 'measures.*')" ""
+fleet measure --output "$T/of-organs" "$T/dissected"
+check "a folder of organs is a folder of models" equal "$(status_of lab-verse-q4_k_m)" "done"
+
+# ---- lists, JSON, two of one name
+mkdir "$T/other"
+cp "$data/gguf/names-odd.gguf" "$T/other/lab-verse-q4_k_m.gguf"
+printf '%s\n' "$models/lab-verse-q4_k_m.gguf" "" "$T/other/lab-verse-q4_k_m.gguf" "$models/lab-verse-q4_k_m.gguf" |
+    "$scripts/organ-fleet" measure --json --output "$T/list" - >"$T/table" 2>"$T/fleet.err"
+check "a list on stdin" equal "$(wc -l <"$T/table" | tr -d ' ')" 2
+check "two of one name have a folder each" equal "$(find "$T/list/models" -name measures.tsv | wc -l | tr -d ' ')" 2
+check "rows as JSON" grep -q '^{"model": "lab-verse-q4_k_m", "status": "done", "bytes": 1892544, "seconds": [0-9.]*, ' "$T/table"
+rm "$models/in a folder/x-00001-of-00003.gguf"
+fleet measure --output "$T/no-first" "$models/in a folder"
+check "shards without their first: one failure" equal "$(tail -n +2 "$T/table" | cut -f 2)" failed
+
+if have python3; then
+    valid='import json, sys
+for f in sys.argv[1:]: json.load(open(f, encoding="utf-8"))'
+    check "the reports are JSON" python3 -c "$valid" "$out/z_report_complete.json" "$pipe/dissection_report.json" "$pipe/z_report_complete.json" "$T/no-first/z_report_complete.json"
+    check "and say what they should" python3 - "$pipe" <<'EOF'
+import json, math, sys
+d = json.load(open(sys.argv[1] + "/dissection_report.json"))
+z = json.load(open(sys.argv[1] + "/z_report_complete.json"))
+assert d["totals"]["models"] == 5 and d["totals"]["failed"] == 1, d["totals"]
+verse = [m for m in d["models"] if m["model"] == "lab-verse-q4_k_m"][0]
+assert verse["architecture"] == "llama" and verse["tensors"] == 39, verse
+assert sum(c["parameters"] for c in verse["classes"]) == verse["parameters"] == 2885888
+assert len(z["models"]) == 4 and z["failed"][0]["model"] == "broken"
+verse = [m for m in z["models"] if m["model"] == "lab-verse-q4_k_m"][0]
+rows = [json.loads(l) for l in open(sys.argv[1] + "/models/lab-verse-q4_k_m/measures.jsonl")]
+mean = sum(r["theta"] for r in rows) / len(rows)
+assert math.isclose(verse["mean_theta"], mean, rel_tol=1e-7), (verse["mean_theta"], mean)
+assert sum(c["count"] for c in verse["classes"]) == sum(r["count"] for r in verse["roles"]) == 39
+q = [r["theta"] for r in rows if r["name"].endswith("attn_q.weight")]
+role = [r for r in verse["roles"] if r["role"] == "attn_q"][0]
+assert role["count"] == 4 and math.isclose(role["min_theta"], min(q), rel_tol=1e-7) and math.isclose(role["mean_theta"], sum(q) / 4, rel_tol=1e-7)
+by = [r["theta"] for r in z["ranking"]["models"]]
+assert by == sorted(by, reverse=True) and len(by) == 4
+EOF
+    fleet measure --json --output "$T/list" "$models"
+    check "the lines are JSON" python3 -c 'import json, sys
+for l in open(sys.argv[1], encoding="utf-8"): json.loads(l)' "$T/table"
+else
+    echo "skipped: no python3, JSON is not parsed"
+fi
+
+# ---- workers of GNU parallel, and over "hosts" that need no sshd
+if have parallel && parallel --version 2>/dev/null | grep -q '^GNU parallel'; then
+    fleet measure --parallel -j 2 --output "$T/par" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf"
+    check "GNU parallel does the same" equal "$? $(status_of lab-verse-q4_k_m)" "0 done"
+    check "to the bit" cmp "$T/par/models/lab-verse-q4_k_m/measures.jsonl" "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
+    cat >"$T/ssh" <<'EOF'
+#!/bin/sh
+# stands for ssh: options, a host, maybe --, and the command, which runs here
+while [ "${1#-}" != "$1" ]; do shift; done
+echo "$1" >>"$SSH_LOG"
+shift
+[ "$1" = -- ] && shift
+exec sh -c "$*"
+EOF
+    chmod +x "$T/ssh"
+    SSH_LOG=$T/ssh.log PARALLEL_SSH=$T/ssh "$scripts/organ-fleet" measure -j 1 --sshlogin one,two --output "$T/far" "$models" >"$T/table" 2>"$T/fleet.err"
+    check "over hosts: the same failure" equal "$? $(status_of broken)" "1 failed"
+    check "and the same work" equal "$(status_of lab-verse-q4_k_m)" "done"
+    check "both hosts worked" equal "$(sort -u "$T/ssh.log" | tr '\n' ' ')" "one two "
+    PARALLEL_SSH=false "$scripts/organ-fleet" measure --sshlogin one --output "$T/gone" "$models/lab-verse-q4_k_m.gguf" >"$T/table" 2>"$T/fleet.err"
+    check "a host that is not there is a failure" equal $? 1
+else
+    echo "skipped: no GNU parallel"
+fi
+
+# ---- usage
+check "--help is for stdout" sh -c '"$1/organ-fleet" --help | grep -q "^usage: organ-fleet"' - "$scripts"
+check "--version" sh -c '"$1/organ-fleet" --version | grep -q "^organ-fleet [0-9]"' - "$scripts"
+check_exit 2 "no verb" "$scripts/organ-fleet" --output "$T/u" "$models"
+check_exit 2 "no output" "$scripts/organ-fleet" measure "$models"
+check_exit 2 "unknown option" "$scripts/organ-fleet" measure --what --output "$T/u" "$models"
+check_exit 2 "a value missing" "$scripts/organ-fleet" measure "$models" --output
+check_exit 2 "not a number" "$scripts/organ-fleet" measure -j many --output "$T/u" "$models"
+mkdir "$T/empty"
+check_exit 1 "nothing there" "$scripts/organ-fleet" measure --output "$T/u" "$T/empty"
+
+finish
