@@ -122,7 +122,8 @@ static bool path_ok(api *a, api_kind kind, const char *path)
         size_t n = strcspn(p, "/");
         if (n == 2 && p[0] == '.' && p[1] == '.') return api_fail(a, 403, "'%s' leads out of the data folder", path);
         if (!api_name_ok(p, n) || ++parts > most)
-            return api_fail(a, 400, "'%s' is no name: use letters, digits, '.', '_', '-', at most %zu part%s", path, most, most == 1 ? "" : "s");
+            return api_fail(a, 400, "'%s' is no name: use letters, digits, '.', '_', '-', at most %zu part%s", path, most,
+                            most == 1 ? "" : "s");
         p += n;
         if (!*p) break;
     }
@@ -204,7 +205,8 @@ static char *copy_string(builder *b, const gg_json_node *node)
         return NULL;
     }
     if (memchr(p, 0, len) || len > TEXT_MAX) {
-        api_fail(b->a, 400, "offset %llu: a NUL or more than %d bytes in an argument", (unsigned long long)gg_json_offset(node), TEXT_MAX);
+        api_fail(b->a, 400, "offset %llu: a NUL or more than %d bytes in an argument", (unsigned long long)gg_json_offset(node),
+                 TEXT_MAX);
         return NULL;
     }
     char *s = strndup(p, len);
@@ -233,7 +235,8 @@ static bool add_option(builder *b, const char *name, const char *value)
 
 static bool add_rest(builder *b, const char *text)
 {
-    if (b->rest.n >= b->tool->max_args) return api_fail(b->a, 400, "%s takes at most %u arguments that are no options: '%.100s'", b->tool->name, b->tool->max_args, text);
+    if (b->rest.n >= b->tool->max_args)
+        return api_fail(b->a, 400, "%s takes at most %u arguments that are no options: '%.100s'", b->tool->name, b->tool->max_args, text);
     return path_ok(b->a, API_IN, text) && push(b->a, &b->rest, strdup(text));
 }
 
@@ -304,7 +307,8 @@ static bool from_object(builder *b, const gg_json_node *object)
         size_t len;
         const char *key = gg_json_key(n, &len);
         char name[64];
-        if (len >= sizeof name || memchr(key, 0, len)) return api_fail(b->a, 400, "offset %llu: no such option", (unsigned long long)gg_json_offset(n));
+        if (len >= sizeof name || memchr(key, 0, len))
+            return api_fail(b->a, 400, "offset %llu: no such option", (unsigned long long)gg_json_offset(n));
         memcpy(name, key, len);
         name[len] = '\0';
         bool rest = strcmp(name, "args") == 0, list = gg_json_type_of(n) == GG_JSON_ARRAY;
@@ -329,13 +333,16 @@ static const api_tool *named_tool(api *a, const gg_json_node *request)
     gg_error err = GG_ERROR_INIT;
     if (gg_json_string(gg_json_get(request, "tool"), &p, &len, &err) == GG_OK && len < sizeof name) memcpy(name, p, len);
     const api_tool *tool = find_tool(name);
-    if (!tool) api_fail(a, 400, "\"tool\" must be one of organ-extract, organ-measure, organ-purify, organ-graft, organ-assemble, organ-transplant, organ-compare");
+    if (!tool)
+        api_fail(a, 400, "\"tool\" must be one of organ-extract, organ-measure, organ-purify, organ-graft, organ-assemble, "
+                         "organ-transplant, organ-compare");
     return tool;
 }
 
 static bool only_known(api *a, const gg_json_node *request)
 {
-    if (gg_json_type_of(request) != GG_JSON_OBJECT) return api_fail(a, 400, "the body must be an object: {\"tool\": ..., \"arguments\": [...]}");
+    if (gg_json_type_of(request) != GG_JSON_OBJECT)
+        return api_fail(a, 400, "the body must be an object: {\"tool\": ..., \"arguments\": [...]}");
     for (const gg_json_node *n = gg_json_first(request); n; n = gg_json_next(n))
         if (!gg_json_key_is(n, "tool") && !gg_json_key_is(n, "arguments"))
             return api_fail(a, 400, "offset %llu: only \"tool\" and \"arguments\" are known", (unsigned long long)gg_json_offset(n));

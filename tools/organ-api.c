@@ -65,7 +65,8 @@ static bool configure(api *a)
     if (!spool || !(a->spool = realpath(spool, NULL))) return misconfigured(a, "ORGAN_API_SPOOL names no folder");
     if (!a->bin || a->bin[0] != '/') return misconfigured(a, "ORGAN_API_BIN is no absolute path");
     if (!number_from("ORGAN_API_JOBS", 2, 1000, &jobs)) return misconfigured(a, "ORGAN_API_JOBS is not 1 to 1000");
-    if (!number_from("ORGAN_API_MAX_BODY", (uint64_t)64 << 30, INT64_MAX, &a->max_body)) return misconfigured(a, "ORGAN_API_MAX_BODY is no number");
+    if (!number_from("ORGAN_API_MAX_BODY", (uint64_t)64 << 30, INT64_MAX, &a->max_body))
+        return misconfigured(a, "ORGAN_API_MAX_BODY is no number");
     a->jobs = (unsigned)jobs;
     return true;
 }
@@ -120,8 +121,8 @@ static bool health(api *a)
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     if (!api_allow(a, "GET, HEAD")) return false;
-    if (gg_buf_printf(&body, &err, "{\"status\": \"ok\", \"version\": \"%s\", \"jobs_at_once\": %u, \"max_body\": %llu}\n", GG_VERSION_STRING, a->jobs,
-                      (unsigned long long)a->max_body) != GG_OK)
+    if (gg_buf_printf(&body, &err, "{\"status\": \"ok\", \"version\": \"%s\", \"jobs_at_once\": %u, \"max_body\": %llu}\n",
+                      GG_VERSION_STRING, a->jobs, (unsigned long long)a->max_body) != GG_OK)
         return api_fail_error(a, &err);
     api_answer(a, 200, "application/json", NULL, &body);
     gg_buf_free(&body);
@@ -133,7 +134,8 @@ static bool route(api *a)
     static const struct {
         const char *name;
         bool (*fn)(api *a);
-    } routes[] = { { "health", health }, { "models", api_models }, { "organs", api_organs }, { "files", api_files }, { "jobs", api_jobs } };
+    } routes[] = { { "health", health }, { "models", api_models }, { "organs", api_organs },
+                   { "files", api_files }, { "jobs", api_jobs } };
     if (a->parts >= 2 && a->parts <= API_PARTS && strcmp(a->part[0], "v1") == 0)
         for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
             if (strcmp(routes[i].name, a->part[1]) == 0 && (i > 0 || a->parts == 2)) return routes[i].fn(a);

@@ -47,17 +47,33 @@ static gg_status join(const char *root, const char *relative, char **path, gg_er
     return GG_OK;
 }
 
+/* What does not exist behind a link that leads out must look like what does: else
+ * the answers would tell what lies outside. Cuts `path` up. */
+static gg_status not_found(const char *root, char *path, const char *relative, gg_error *err)
+{
+    int saved = errno;
+    char *folder = NULL;
+    for (char *slash; !folder && (slash = strrchr(path, '/')) && slash > path;) {
+        *slash = '\0';
+        folder = realpath(path, NULL);
+    }
+    bool inside = !folder || gg_is_beneath(root, folder);
+    free(folder);
+    if (!inside) return leads_out(relative, err);
+    errno = saved;
+    gg_fail_errno(err, "cannot be found");
+    return gg_at_file(err, relative);
+}
+
 gg_status gg_beneath_find(const char *root, const char *relative, char **real, gg_error *err)
 {
     char *path;
     gg_status st = join(root, relative, &path, err);
     if (st != GG_OK) return st;
     char *found = realpath(path, NULL);
+    if (!found) st = not_found(root, path, relative, err);
     free(path);
-    if (!found) {
-        gg_fail_errno(err, "cannot be found");
-        return gg_at_file(err, relative);
-    }
+    if (!found) return st;
     if (!gg_is_beneath(root, found)) {
         free(found);
         return leads_out(relative, err);

@@ -445,6 +445,20 @@ options() {
     fi
 }
 
+# ---- docs/api.md -----------------------------------------------------------------------------------------
+
+# The blocks of the page, as a reader would paste them, without the one that starts
+# a server.
+documented() {
+    awk '/^```/ { on = $0 == "```sh"; next } on' docs/api.md > "$T/pasted"
+    check_text "$(grep -c "ORGAN_URL" "$T/pasted" | sed 's/^1[0-9]$/many/')" many "lines of docs/api.md"
+    ORGAN_URL=$ORGAN_URL ORGAN_TOKEN=$ORGAN_TOKEN sh "$T/pasted" > "$T/out" 2> "$T/err"
+    check_text "$? $(cat "$T/err")" "0 " "docs/api.md runs"
+    if grep -q '"error"' "$T/out"; then bad "docs/api.md: $(grep '"error"' "$T/out" | head -n 3)"; else ok; fi
+    check_text "$(tail -n 1 "$T/out")" "the same" "docs/api.md: the model comes back"
+    rm -f /tmp/organ-again.gguf
+}
+
 # ---- run ----------------------------------------------------------------------------------------------
 
 # What stands for slow and for counted tools; they run in the data folder.
@@ -470,6 +484,7 @@ echo 'a token of a test, long enough' | tr ' ' - > "$T/token"
 
 options
 first=''
+# lighttpd first: what is not repeated for the second is tested with all it can do.
 for server in lighttpd busybox; do
     have $server || continue
     upload=PUT
@@ -477,6 +492,7 @@ for server in lighttpd busybox; do
     serve "$BIN" --server $server --max-body 4M
     pipeline $upload
     [ -n "$first" ] || surgery
+    [ $server = busybox ] || documented
     traps
     [ -n "$first" ] || refuse_tokens
     refuse_traversal
