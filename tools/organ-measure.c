@@ -6,6 +6,7 @@
 
 #include "../src/base/io.h"
 #include "../src/base/output.h"
+#include "../src/base/tempname.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,7 @@ static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
 {
     printer *p = ctx;
     if (p->print) print_row(&p->rows, r);
+    if (ferror(stdout)) return gg_fail_errno(err, "cannot write to stdout"); /* nobody reads on: stop */
     return p->keep ? gg_measures_add(p->keep, r, err) : GG_OK;
 }
 
@@ -257,6 +259,7 @@ int main(int argc, char **argv)
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
+        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_refuse_existing(o.svg, c.run.force, &c.err);
         if (st == GG_OK) st = measure(&c, s, &o);
         gg_source_close(s);
     }

@@ -15,7 +15,8 @@ void gg_grid_color(double t, unsigned rgb[3])
                                                { 44, 114, 142 }, { 33, 145, 140 }, { 40, 174, 128 },
                                                { 94, 201, 98 },  { 173, 220, 48 }, { 253, 231, 37 } };
     double at = (t > 0 ? t < 1 ? t : 1 : 0) * 8;
-    int i = at < 8 ? (int)at : 7;
+    int i = (int)at;
+    if (i > 7) i = 7;
     double part = at - i;
     for (int k = 0; k < 3; k++) rgb[k] = (unsigned)(stops[i][k] * (1 - part) + stops[i + 1][k] * part + 0.5);
 }

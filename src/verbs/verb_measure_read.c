@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DENSE 4096 /* bytes between samples from which it pays to read only their blocks */
+#define DENSE 6144 /* bytes between samples from which it pays to read only their blocks */
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
 {

@@ -168,7 +168,8 @@ check_same "$T/out" "$T/verse.tsv" "the table beside the picture"
 check_text "$(grep -c '<rect.*<title>' "$T/m.svg")" "$(($(wc -l < "$T/verse.tsv") - 1))" "a square a tensor"
 check_text "$(grep -c '<script' "$T/m.svg")" 0 "no scripts"
 check_text "$(grep -c 'prefers-color-scheme: dark' "$T/m.svg")" 1 "light and dark"
-check_exit 2 "an existing picture" organ-measure "$VERSE" --svg "$T/m.svg"
+check_error 2 "m.svg" "an existing picture" organ-measure "$VERSE" --svg "$T/m.svg"
+check "an existing picture, forced" organ-measure "$VERSE" --svg "$T/m.svg" --force
 check "svg of odd names" organ-measure "$D/gguf/names-odd.gguf" --svg - --color calibrated
 cp "$T/out" "$T/odd.svg"
 if have python3; then check "svg is XML" python3 -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
