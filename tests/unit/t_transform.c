@@ -239,11 +239,11 @@ static void convert_refusals(void)
 {
     float *x = random_values(1024);
     x[5] = NAN, x[77] = INFINITY, x[600] = -INFINITY;
-    refuses(GG_F32, GG_Q8_0, x, 512, GG_OK, GG_EFORMAT, "3 of its values");
+    refuses(GG_F32, GG_Q8_0, x, 512, GG_OK, GG_EFORMAT, "3 of its values are NaN");
     x[5] = 65519, x[77] = -65520, x[600] = 1e30f;
-    refuses(GG_F32, GG_F16, x, 512, GG_OK, GG_EFORMAT, "2 of its values");
+    refuses(GG_F32, GG_F16, x, 512, GG_OK, GG_EFORMAT, "2 of its values are more");
     x[5] = 0, x[77] = 0, x[600] = 3.4e38f;
-    refuses(GG_F32, GG_BF16, x, 512, GG_OK, GG_EFORMAT, "1 of its values");
+    refuses(GG_F32, GG_BF16, x, 512, GG_OK, GG_EFORMAT, "1 of its values are more");
     x[600] = 0;
     refuses(GG_F32, GG_Q4_K, x, 288, GG_EFORMAT, GG_OK, "");
     refuses(GG_F32, GG_IQ2_XXS, x, 512, GG_EUNSUPPORTED, GG_OK, "importance matrix");
@@ -388,24 +388,44 @@ static void slerp_degenerate(void)
     }
 }
 
-/* Both ends are bytes, not values: dtypes that do not survive a second encoding show it. */
+/* Both ends are bytes, not values: NaNs, which cannot be encoded, come through. */
 static void blend_ends(void)
 {
     static const gg_blend_mode modes[] = { GG_BLEND_LINEAR, GG_BLEND_SLERP, GG_BLEND_TASK };
     trio k;
-    trio_new(&k, GG_Q4_K, GG_Q4_K);
-    uint8_t *a = raw(k.s[0], 0), *b = raw(k.s[1], 0);
-    size_t n = gg_source_tensor(k.s[0], 0)->bytes;
+    for (int i = 0; i < 3; i++) {
+        float *x = random_values(ROW * ROWS);
+        x[7 + i] = NAN;
+        k.s[i] = one(GG_F32, ROW, ROWS, x);
+        k.in[i] = input_of(k.s[i], 0, &k.part[i]);
+        k.x[i] = x;
+    }
+    size_t n = ROW * ROWS * sizeof(float);
     for (size_t m = 0; m < 3; m++) {
         uint8_t *y = blend(&k, modes[m], 0);
-        T_CHECK(y && memcmp(y, a, n) == 0);
+        T_CHECK(y && memcmp(y, k.x[0], n) == 0);
         free(y);
         if (modes[m] == GG_BLEND_TASK) continue;
         y = blend(&k, modes[m], 1);
-        T_CHECK(y && memcmp(y, b, n) == 0);
+        T_CHECK(y && memcmp(y, k.x[1], n) == 0);
         free(y);
     }
-    free(a), free(b);
+    trio_free(&k);
+}
+
+/* In another dtype than A's the ends are conversions. */
+static void blend_ends_converted(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    trio k;
+    trio_new(&k, GG_F16, GG_Q4_K);
+    uint8_t *y = blend(&k, GG_BLEND_LINEAR, 1);
+    float *back = malloc(ROW * ROWS * sizeof *back);
+    double worst = y ? 0 : 1;
+    if (y) gg_decode(GG_F16, y, back, ROW * ROWS, &e);
+    for (size_t i = 0; y && i < ROW * ROWS; i++) worst = fmax(worst, fabs((double)back[i] - k.x[1][i]));
+    T_CHECKF(worst <= 0x1p-11, "%g", worst);
+    free(y), free(back);
     trio_free(&k);
 }
 
@@ -425,7 +445,7 @@ static void blend_refusals(void)
         e = (gg_error)GG_ERROR_INIT;
         T_CHECK(gg_transform_blend(&list, out, m, 0.5, &in[0], &in[1], NULL, &p, &e) == GG_OK);
         T_CHECK(!produce(p, out, &e));
-        T_CHECKF(e.status == GG_EFORMAT && strstr(e.what, "1 of its values"), "%s", e.what);
+        T_CHECKF(e.status == GG_EFORMAT && strstr(e.what, "1 of its values are NaN"), "%s", e.what);
     }
     e = (gg_error)GG_ERROR_INIT;
     part[1].bytes -= 4;
@@ -582,6 +602,7 @@ static const t_case cases[] = {
     { "blends against double", blend_values },
     { "slerp without an arc", slerp_degenerate },
     { "T 0 and T 1 are bytes", blend_ends },
+    { "T 1 in another dtype", blend_ends_converted },
     { "what blends refuse", blend_refusals },
     { "LoRA against double", lora_values },
     { "what LoRA refuses", lora_refusals },
