@@ -79,22 +79,11 @@ static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t
     return members;
 }
 
-/* The least energies that together stay within a share of all: first whole classes,
- * then the class on the border, sorted. top are the bits of the largest. */
-static cut find_cut(const float *energy, size_t bins, uint32_t top, double share, nk_key *keys)
+/* Go on dropping in order of energy until the budget is spent. */
+static cut cut_sorted(const nk_key *sorted, size_t n, double sum, double budget)
 {
-    double in_class[CLASSES] = { 0 }, total = 0, sum = 0;
-    uint32_t base = top >> CLASS_SHIFT, c = 0;
-    base = base >= CLASSES ? base - CLASSES + 1 : 0;
-    for (size_t k = 1; k < bins; k++) in_class[class_of(energy[k], base)] += (double)energy[k];
-    for (uint32_t i = 0; i < CLASSES; i++) total += in_class[i];
-    double budget = share * total;
-    while (c < CLASSES - 1 && sum + in_class[c] <= budget) sum += in_class[c++];
-    uint32_t least = c ? (base + c) << CLASS_SHIFT : 0, end = (base + c + 1) << CLASS_SHIFT;
-    size_t members = collect(energy, bins, least, end, keys);
-    const nk_key *sorted = gg_sort_few(keys, members, keys + bins);
     cut at = { INFINITY, 0 };
-    for (size_t i = 0; i < members; i++) {
+    for (size_t i = 0; i < n; i++) {
         float e = float_of(sorted[i]);
         if (i == 0 || e > at.energy) at = (cut){ e, 0 };
         if (sum + (double)e > budget) return at;
@@ -102,6 +91,39 @@ static cut find_cut(const float *energy, size_t bins, uint32_t top, double share
         at.ties++;
     }
     return at;
+}
+
+/* Few bins are sorted at once: the classes cost more than they save. */
+#define FEW 24
+
+static cut find_cut_few(const float *energy, size_t bins, double share, nk_key *keys)
+{
+    double total = 0;
+    size_t members = collect(energy, bins, 0, UINT32_MAX, keys);
+    const nk_key *sorted = gg_sort_few(keys, members, keys + bins);
+    for (size_t i = 0; i < members; i++) total += (double)float_of(sorted[i]);
+    return cut_sorted(sorted, members, 0, share * total);
+}
+
+/* The least energies that together stay within a share of all: first whole classes,
+ * then the class on the border, sorted. top are the bits of the largest. */
+static cut find_cut(const float *energy, size_t bins, uint32_t top, double share, nk_key *keys)
+{
+    double in_class[CLASSES] = { 0 }, part[4] = { 0 }, sum = 0;
+    uint32_t base = top >> CLASS_SHIFT, c = CLASSES - 1;
+    base = base >= CLASSES ? base - CLASSES + 1 : 0;
+    for (size_t k = 1; k < bins; k++) {
+        uint32_t in = class_of(energy[k], base);
+        in_class[in] += (double)energy[k];
+        c = in < c ? in : c;
+    }
+    for (uint32_t i = c & ~3u; i < CLASSES; i += 4) /* four sums, as one would wait for itself */
+        for (uint32_t j = 0; j < 4; j++) part[j] += in_class[i + j];
+    double budget = share * ((part[0] + part[1]) + (part[2] + part[3]));
+    while (c < CLASSES - 1 && sum + in_class[c] <= budget) sum += in_class[c++];
+    uint32_t least = c ? (base + c) << CLASS_SHIFT : 0, end = (base + c + 1) << CLASS_SHIFT;
+    size_t members = collect(energy, bins, least, end, keys);
+    return cut_sorted(gg_sort_few(keys, members, keys + bins), members, sum, budget);
 }
 
 /* Leave in the spectrum what is to be removed. The mean and the strongest bin get an
@@ -118,7 +140,7 @@ static void keep_tail(float *spectrum, size_t n, double share, float *energy, nk
     GG_PICK(nk_bin_energies)(spectrum, bins, scale, energy);
     if (n % 2 == 0) energy[n / 2] *= 0.5f; /* one frequency, where others are two */
     uint32_t top = GG_PICK(nk_largest)(energy + 1, bins - 1);
-    cut at = find_cut(energy, bins, top, share, keys);
+    cut at = bins <= FEW ? find_cut_few(energy, bins, share, keys) : find_cut(energy, bins, top, share, keys);
     while (bits_of(energy[strongest]) != top) strongest++;
     energy[0] = energy[strongest] = INFINITY;
     for (size_t k = bins; at.ties && k-- > 0;)
