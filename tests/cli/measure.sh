@@ -45,6 +45,17 @@ check_text "$(awk -F '\t' 'NR > 1 && $6 != ($5 < 1000 ? $5 : 1000)' "$T/few.tsv"
 check "few values, pipe" sh -c "organ-measure --sample 1000 - < $VERSE"
 check_same "$T/out" "$T/few.tsv" "--sample 1000 from a pipe"
 
+# More values than one thread takes alone: 5 Mi halves.
+printf '\1\0\0\0x\1\0\0\0\0\0\120\0\0\0\0\0\1\0\0\0' > "$T/big.bin"
+cat "$VERSE" "$VERSE" "$VERSE" "$VERSE" "$VERSE" "$VERSE" | head -c 10485760 >> "$T/big.bin"
+check "a big tensor" organ-measure --sample 0 -j 1 "$T/big.bin"
+cp "$T/out" "$T/big.tsv"
+check_text "$(cut -f 6 "$T/big.tsv" | tail -n 1)" 5242880 "all of its values"
+check "a big tensor, three threads" organ-measure --sample 0 -j 3 "$T/big.bin"
+check_same "$T/out" "$T/big.tsv" "a big tensor, three threads"
+check "a big tensor, pipe" sh -c "cat $T/big.bin | organ-measure --sample 0 -j 2 -"
+check_same "$T/out" "$T/big.tsv" "a big tensor, pipe"
+
 # ---- the numbers ----
 # A one-dimensional F32 tensor with nothing but od and awk.
 organ-extract "$VERSE" --tensors output_norm.weight --output - > "$T/norm.bin"
