@@ -63,11 +63,12 @@ $(B)/bin/organ-api: $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(wildcard tools/api
 
 # ---- tests ---------------------------------------------------------------------
 
-UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.c)))
+UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.c)) \
+	tests/unit/mkmodel.c tests/unit/unpack.c) # the last two are used by tests/cli
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
 
-$(B)/test/%: tests/unit/%.c tests/unit/t.h $(LIB)
+$(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) -lm
 

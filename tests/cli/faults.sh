@@ -1,0 +1,152 @@
+#!/bin/sh
+# faults.sh - full disks, closed pipes, folders that cannot be written, signals at any
+# moment: exit 4 and a reason, and never anything under the final name but the whole.
+#   FAULTS_MB=200  size of the model that is interrupted     FAULTS_KILLS=5  how often
+. "$(dirname "$0")/lib.sh"
+VERSE=$LAB/lab-verse-q4_k_m.gguf
+organ-extract $VERSE --output "$T/d"
+
+# ---- no room: a file size limit, and a small file system where mounting is allowed ---
+# (the limit counts blocks of 512 bytes)
+limited() { (ulimit -f 1000 && exec "$@"); }
+mkdir "$T/lim"
+check_error 4 "" "file size limit, assemble" limited organ-assemble "$T/d" --output "$T/lim/m.gguf"
+mkmodel "$T/wide.gguf" blk.0.ffn_up.weight:F32:1024x512
+check_error 4 "" "file size limit, extract" limited organ-extract "$T/wide.gguf" --output "$T/lim/d"
+check_error 4 "" "file size limit, extract a pipe" limited sh -c "cat $T/wide.gguf | organ-extract - --output $T/lim/d"
+check_exit 4 "file size limit, stream" sh -c "ulimit -f 1000; organ-extract $VERSE --output - > $T/stream.cut"
+check_text "$(ls -A "$T/lim")" "" "nothing is left of what did not fit"
+mkdir "$T/small"
+if mount -t tmpfs -o size=1m none "$T/small" 2> /dev/null; then
+    check_error 4 "$T/small/m.gguf" "full disk, assemble" organ-assemble "$T/d" --output "$T/small/m.gguf"
+    check_text "$(ls -A "$T/small")" "" "full disk, assemble: nothing is left"
+    check_error 4 "$T/small/d" "full disk, extract" organ-extract $VERSE --output "$T/small/d"
+    check_text "$(ls -A "$T/small")" "" "full disk, extract: nothing is left"
+    check_error 4 "$T/small/d" "full disk, a pipe" organ-extract - --output "$T/small/d" < $VERSE
+    check_text "$(ls -A "$T/small")" "" "full disk, a pipe: nothing is left"
+    echo precious > "$T/small/m.gguf"
+    check_error 4 "$T/small/m.gguf" "full disk, --force" organ-assemble "$T/d" --output "$T/small/m.gguf" --force
+    check_text "$(cat "$T/small/m.gguf")" precious "full disk, --force: the old file stays"
+    umount "$T/small"
+else
+    echo "$NAME: no mount here: the full disk is left out"
+fi
+
+# ---- stdout that does not take it all --------------------------------------------------
+[ -e /dev/full ] && {
+    for o in "--list" "--list --json" "--output -" "--help" "--version"; do
+        # shellcheck disable=SC2086
+        organ-extract $VERSE $o > /dev/full 2> "$T/err"
+        status=$?
+        if [ $status = 4 ] && one_line "$T/err"; then ok; else bad "full stdout, $o: exit $status"; fi
+    done
+}
+# exit status of a command whose stdout is closed early
+early() {
+    { "$@" 2> "$T/err"; echo $? > "$T/status"; } | head -c 100 > /dev/null
+    cat "$T/status"
+}
+check_text "$(early organ-extract "$T/wide.gguf" --output -)" 4 "closed pipe, stream"
+if one_line "$T/err"; then ok; else bad "closed pipe: $(cat "$T/err")"; fi
+mkmodel "$T/many.gguf" $(i=0; while [ $i -lt 3000 ]; do echo "blk.$i.attn_q.weight:I8:1"; i=$((i + 1)); done)
+check_text "$(early organ-extract "$T/many.gguf" --list)" 4 "closed pipe, list"
+(organ-extract $VERSE --list >&-) 2> "$T/err"
+check_text $? 4 "stdout closed at the start"
+
+# ---- places that cannot be written -------------------------------------------------------
+echo plain > "$T/plain"
+check_error 4 "$T/plain/m.gguf" "below a file, assemble" organ-assemble "$T/d" --output "$T/plain/m.gguf"
+check_error 4 "$T/plain/d" "below a file, extract" organ-extract $VERSE --output "$T/plain/d"
+check_error 4 "$T/no/such/m.gguf" "no folder, assemble" organ-assemble "$T/d" --output "$T/no/such/m.gguf"
+check_error 4 "$T/no/such/d" "no folder, extract" organ-extract $VERSE --output "$T/no/such/d"
+if [ "$(id -u)" != 0 ]; then
+    mkdir "$T/ro" && chmod a-w "$T/ro"
+    check_error 4 "$T/ro/m.gguf" "read-only folder" organ-assemble "$T/d" --output "$T/ro/m.gguf"
+    chmod u+w "$T/ro" && cp $VERSE "$T/ro/m.gguf" && chmod a-r "$T/ro/m.gguf"
+    check_error 4 "$T/ro/m.gguf" "unreadable model" organ-extract "$T/ro/m.gguf" --list
+fi
+
+# ---- what is there already -----------------------------------------------------------------
+echo precious > "$T/there"
+check_error 2 "--force" "existing file" organ-assemble "$T/d" --output "$T/there"
+check_error 2 "there" "existing file for a folder" organ-extract $VERSE --output "$T/there"
+check_error 2 "--force" "existing organ directory" organ-extract $VERSE --output "$T/d"
+mkdir "$T/mine" && echo precious > "$T/mine/x"
+check_error 2 "organ directory" "--force on a folder of another kind" organ-extract $VERSE --output "$T/mine" --force
+check_error 2 "" "--force on a file for a folder" organ-extract $VERSE --output "$T/there" --force
+check_text "$(cat "$T/there" "$T/mine/x" | tr '\n' ' ')" "precious precious " "they are untouched"
+check "--force on a file" organ-assemble "$T/d" --output "$T/there" --force
+check_same "$T/there" $VERSE "--force on a file"
+check "--force on an organ directory" organ-extract $D/gguf/v3-basic.gguf --output "$T/d" --force
+check_text "$(organ-extract -q "$T/d" --list | wc -l | tr -d ' ')" 4 "--force on an organ directory"
+mkdir "$T/empty"
+check "an empty folder is as good as none" organ-extract $VERSE --output "$T/empty"
+cp -R "$T/empty" "$T/self"
+check_exit 2 "a directory into itself without --force" organ-extract "$T/self" --output "$T/self"
+check "a directory into itself" organ-extract "$T/self" --output "$T/self" --force
+check "a directory into itself: whole" organ-assemble "$T/self" --output "$T/self.gguf"
+check_same "$T/self.gguf" $VERSE "a directory into itself"
+
+# ---- a manifest cut short, as by a crash of something else ------------------------------------
+rm -rf "$T/d"
+organ-extract $VERSE --output "$T/d"
+head -c 3000 "$T/d/manifest.json" > "$T/mf" && cp "$T/mf" "$T/d/manifest.json"
+check_error 3 "manifest.json" "half a manifest" organ-assemble "$T/d" --output "$T/never.gguf"
+rm "$T/d/manifest.json"
+check_exit 4 "no manifest" organ-assemble "$T/d" --output "$T/never.gguf"
+check_absent "$T/never.gguf" "half a manifest"
+
+# ---- killed at any moment ------------------------------------------------------------------------
+rows=$((${FAULTS_MB:-200} * 64))
+mkmodel "$T/big.gguf" blk.0.attn_q.weight:I8:4096x$rows blk.0.attn_k.weight:I8:4096x$rows \
+    blk.0.attn_v.weight:I8:4096x$rows blk.0.attn_output.weight:I8:4096x$rows
+rm -rf "$T/bigd"
+organ-extract "$T/big.gguf" --output "$T/bigd"
+mkdir "$T/k"
+
+# struck SIGNAL MILLISECONDS COMMAND...: start, wait, send; the status in $status
+struck() {
+    signal=$1 delay=$2
+    shift 2
+    "$@" 2> "$T/err" &
+    pid=$!
+    sleep "0.$delay"
+    kill -s "$signal" $pid 2> /dev/null
+    wait $pid 2> /dev/null
+    status=$?
+}
+
+whole_file() { # WHAT: absent, or the whole model
+    if [ ! -e "$T/k/m.gguf" ] || cmp -s "$T/k/m.gguf" "$T/big.gguf"; then ok; else bad "$1: half a file under the final name"; fi
+    rm -f "$T/k/m.gguf"
+}
+whole_dir() {
+    if [ ! -e "$T/k/d" ] || { [ -e "$T/k/d/manifest.json" ] && organ-assemble "$T/k/d" --output "$T/check.gguf" 2> /dev/null &&
+        cmp -s "$T/check.gguf" "$T/big.gguf"; }; then ok; else bad "$1: half a folder under the final name"; fi
+    rm -rf "$T/k/d" "$T/check.gguf"
+}
+i=0
+interrupted=0
+while [ $i -lt "${FAULTS_KILLS:-5}" ]; do
+    delay=$(printf "%03d" $((5 + i * 37)))
+    for signal in INT KILL TERM; do
+        struck $signal "$delay" organ-assemble "$T/bigd" --output "$T/k/m.gguf"
+        [ $status -gt 128 ] && interrupted=$((interrupted + 1))
+        whole_file "assemble, $signal after 0.$delay s"
+        [ $signal = KILL ] || check_text "$(ls -A "$T/k")" "" "assemble, $signal: no temporary file is left"
+        rm -rf "$T/k"/.??*
+        struck $signal "$delay" organ-extract "$T/big.gguf" --output "$T/k/d"
+        [ $status -gt 128 ] && interrupted=$((interrupted + 1))
+        whole_dir "extract, $signal after 0.$delay s"
+        [ $signal = KILL ] || check_text "$(ls -A "$T/k")" "" "extract, $signal: no temporary folder is left"
+        rm -rf "$T/k"/.??*
+    done
+    i=$((i + 1))
+done
+if [ $interrupted -gt 0 ]; then ok; else bad "no run was interrupted: the machine is too fast for FAULTS_MB=${FAULTS_MB:-200}"; fi
+
+# Replacing: the old output stays whole until the new one is.
+cp "$T/big.gguf" "$T/k/m.gguf"
+struck KILL 040 organ-assemble "$T/bigd" --output "$T/k/m.gguf" --force
+check_same "$T/k/m.gguf" "$T/big.gguf" "killed while replacing"
+finish

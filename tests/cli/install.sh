@@ -1,0 +1,47 @@
+#!/bin/sh
+# install.sh - make install puts every tool, header, library and manual page where it
+# was told to; make uninstall leaves nothing.
+. "$(dirname "$0")/lib.sh"
+MAKE=${MAKE:-make}
+grep -q '^install:' Makefile || { echo "$NAME: the Makefile has no target install"; bad "no target install"; finish; }
+
+# not -j and not the flags of a make that runs us
+unset MAKEFLAGS MFLAGS MAKELEVEL
+# A program outside the tree, with the installed headers and library alone.
+outside() {
+    cat > "$T/x.c" << 'END'
+#include <gguf.h>
+int main(void)
+{
+    gg_model *m;
+    gg_error e = GG_ERROR_INIT;
+    return gg_model_open("tests/data/gguf/v3-basic.gguf", &m, &e) != GG_OK || m->n_tensors != 3;
+}
+END
+    check "compile against it" "${CC:-cc}" -I"$1/include" -o "$T/x" "$T/x.c" -L"$1/lib" -lgguf -lm -pthread
+    check "run it" "$T/x"
+}
+
+try() { # DESTDIR PREFIX
+    check "install PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" install
+    for t in "$BIN"/organ-*; do
+        t=$(basename "$t")
+        case $t in *.*) continue ;; esac
+        if [ -x "$1$2/bin/$t" ]; then ok; else bad "$t is not installed"; fi
+    done
+    for h in include/*.h; do
+        if cmp -s "$h" "$1$2/$h"; then ok; else bad "$h is not installed"; fi
+    done
+    if [ -s "$1$2/lib/libgguf.a" ]; then ok; else bad "libgguf.a is not installed"; fi
+    check "the installed tool" "$1$2/bin/organ-extract" --version
+    if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
+        outside "$1$2"
+    fi
+    check "uninstall PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" uninstall
+    check_text "$(find "$1$2" ! -type d 2> /dev/null)" "" "uninstall leaves no file"
+    check_absent "$1$2/share" "uninstall leaves no folder"
+}
+
+try "$T/root" /usr/local
+try "" "$T/opt/suite"
+finish
