@@ -21,6 +21,8 @@ typedef struct checker {
     gg_compat_fn fn;
     void *ctx;
     size_t n;
+    uint64_t trunk; /* blocks that both have, MTP blocks left out: arrays of different
+                       lengths are compared so far; 0 = not at all */
 } checker;
 
 static void report(checker *c, const char *line)
@@ -56,13 +58,15 @@ static bool element(const gg_kv *kv, uint64_t i, uint64_t *v)
     return gg_kv_u64(&one, v);
 }
 
-static bool same_value(const gg_kv *a, const gg_kv *b)
+static bool same_value(const gg_kv *a, const gg_kv *b, uint64_t trunk)
 {
     uint64_t x, y;
     if (!a || !b) return a == b;
     if (a->type == b->type && a->elem_type == b->elem_type && a->size == b->size && memcmp(a->data, b->data, a->size) == 0) return true;
-    if (a->type == GG_TYPE_ARR && b->type == GG_TYPE_ARR && a->count != b->count) return false;
+    bool both = a->type == GG_TYPE_ARR && b->type == GG_TYPE_ARR;
+    if (both && a->count != b->count && trunk == 0) return false;
     uint64_t n = a->type == GG_TYPE_ARR ? a->count : b->type == GG_TYPE_ARR ? b->count : 1;
+    if (both && a->count != b->count) n = trunk;
     for (uint64_t i = 0; i < n; i++)
         if (!element(a, i, &x) || !element(b, i, &y) || x != y) return false;
     return n > 0;
@@ -73,7 +77,7 @@ static void compare(checker *c, const char *name)
     char key[128], a[64], b[64], line[320];
     if (!gg_arch_key(c->base, name, key, sizeof key)) return;
     const gg_kv *x = gg_meta_find(c->base, key), *y = gg_meta_find(c->donor, key);
-    if (same_value(x, y)) return;
+    if (same_value(x, y, c->trunk)) return;
     value_text(x, a, sizeof a);
     value_text(y, b, sizeof b);
     snprintf(line, sizeof line, "%s differs: base %s, donor %s", key, a, b);
@@ -84,12 +88,26 @@ static void compare_vocabulary(checker *c)
 {
     const gg_kv *a = gg_meta_find(c->base, "tokenizer.ggml.tokens"), *b = gg_meta_find(c->donor, "tokenizer.ggml.tokens");
     char line[160];
-    if (same_value(a, b)) return;
+    if (same_value(a, b, 0)) return;
     if (a && b && a->count != b->count)
         snprintf(line, sizeof line, "vocabulary differs: base %llu tokens, donor %llu", (unsigned long long)a->count, (unsigned long long)b->count);
     else
         snprintf(line, sizeof line, "vocabulary differs: %s", a && b ? "as many tokens, but not the same" : "one model has none");
     report(c, line);
+}
+
+uint64_t gg_arch_number(const gg_meta *meta, const char *name)
+{
+    char key[128];
+    uint64_t v = 0;
+    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v)) return 0;
+    return v;
+}
+
+static uint64_t trunk_of(const gg_meta *meta)
+{
+    uint64_t blocks = gg_arch_number(meta, "block_count"), nextn = gg_arch_number(meta, "nextn_predict_layers");
+    return blocks > nextn ? blocks - nextn : 0;
 }
 
 size_t gg_compat(const gg_meta *base, const gg_meta *donor, bool blocks, gg_compat_fn fn, void *ctx)
@@ -99,10 +117,11 @@ size_t gg_compat(const gg_meta *base, const gg_meta *donor, bool blocks, gg_comp
                                           "rope.freq_base", "attention.layer_norm_rms_epsilon" };
     static const char *const whole_blocks[] = { "feed_forward_length", "expert_count", "expert_used_count",
                                                 "expert_feed_forward_length", "expert_shared_count" };
-    checker c = { base, donor, fn, ctx, 0 };
+    checker c = { base, donor, fn, ctx, 0, 0 };
     if (!base || !donor) return 0; /* bare records say nothing of their model */
+    c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
     const gg_kv *a = gg_meta_find(base, "general.architecture"), *b = gg_meta_find(donor, "general.architecture");
-    if (!same_value(a, b)) {
+    if (!same_value(a, b, 0)) {
         char x[64], y[64], line[200];
         value_text(a, x, sizeof x);
         value_text(b, y, sizeof y);

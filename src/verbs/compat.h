@@ -7,11 +7,15 @@
 /* "<architecture>.NAME" of a model into key[size]; false without architecture. */
 bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size);
 
+/* The value of that key; 0 where it is absent or no whole number. */
+uint64_t gg_arch_number(const gg_meta *meta, const char *name);
+
 /* Call fn with one line a difference that makes organs of `donor` not fit `base`:
  * architecture, embedding length, head counts and sizes, vocabulary, rope, norm
  * epsilon; with `blocks` also FFN length and experts, which whole blocks need. Values
  * that are one number for all blocks in one model and an array in the other agree
- * when the array holds only that number. Returns how many there were. */
+ * when the array holds only that number; arrays of different lengths (a value a block)
+ * when they do over the blocks that both have, MTP blocks left out. Returns how many there were. */
 typedef void (*gg_compat_fn)(void *ctx, const char *line);
 size_t gg_compat(const gg_meta *base, const gg_meta *donor, bool blocks, gg_compat_fn fn, void *ctx);
 

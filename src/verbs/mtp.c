@@ -12,14 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t number(const gg_meta *meta, const char *name)
-{
-    char key[128];
-    uint64_t v = 0;
-    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v)) return 0;
-    return v;
-}
-
 typedef struct mtp {
     const gg_source *base, *donor;
     const gg_meta *bm, *dm;
@@ -39,18 +31,37 @@ static void first_conflict(void *ctx, const char *line)
     no(m, line);
 }
 
+/* A per-layer array has a value a block, whatever else it says: engines refuse others. */
+static gg_status check_lengths(const mtp *m, const gg_source *s, uint64_t blocks)
+{
+    static const char *const names[] = { "attention.head_count", "attention.head_count_kv", "feed_forward_length",
+                                         "attention.sliding_window_pattern", "attention.recurrent_layers" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char key[128];
+        if (!gg_arch_key(m->bm, names[i], key, sizeof key)) continue;
+        const gg_kv *kv = gg_meta_find(gg_source_meta(s), key);
+        if (!kv || kv->type != GG_TYPE_ARR || kv->count == blocks) continue;
+        gg_fail(m->err, GG_NO, "%s has %llu values for %llu blocks", key, (unsigned long long)kv->count, (unsigned long long)blocks);
+        return gg_at_file(m->err, gg_source_name(s));
+    }
+    return GG_OK;
+}
+
 static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg_error *err)
 {
     *m = (mtp){ .base = base, .donor = donor, .bm = gg_source_meta(base), .dm = gg_source_meta(donor), .err = err };
     if (!m->bm || !m->dm) return no(m, "--mtp needs two models, not bare organ records");
     if (gg_compat(m->bm, m->dm, true, first_conflict, m) > 0) return GG_NO;
-    m->base_blocks = number(m->bm, "block_count");
-    m->donor_blocks = number(m->dm, "block_count");
-    m->nextn = number(m->dm, "nextn_predict_layers");
+    m->base_blocks = gg_arch_number(m->bm, "block_count");
+    m->donor_blocks = gg_arch_number(m->dm, "block_count");
+    m->nextn = gg_arch_number(m->dm, "nextn_predict_layers");
     if (m->nextn == 0) return no(m, "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
     if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 || m->base_blocks > 100000)
         return no(m, "the donor's nextn_predict_layers and block_count make no sense");
-    if (number(m->bm, "nextn_predict_layers") == 0) return GG_OK;
+    if (gg_arch_number(m->bm, "nextn_predict_layers") == 0) {
+        gg_status st = check_lengths(m, base, m->base_blocks);
+        return st == GG_OK ? check_lengths(m, donor, m->donor_blocks) : st;
+    }
     gg_fail(err, GG_NO, "the base has multi-token-prediction blocks already");
     gg_fix(err, "replace their tensors by name: --tensors 'blk.N.*'");
     return gg_at_file(err, gg_source_name(base));
@@ -60,7 +71,7 @@ static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg
 static gg_status check_block(const mtp *m, uint64_t block)
 {
     static const char *const needed[] = { "eh_proj", "enorm", "hnorm" };
-    uint64_t n_embd = number(m->dm, "embedding_length");
+    uint64_t n_embd = gg_arch_number(m->dm, "embedding_length");
     for (size_t i = 0; i < 3; i++) {
         char name[64], what[120];
         int len = snprintf(name, sizeof name, "blk.%llu.nextn.%s.weight", (unsigned long long)block, needed[i]);
@@ -134,6 +145,15 @@ static gg_status grow_array(const mtp *m, const gg_kv *kv, gg_meta *meta)
     return st;
 }
 
+/* Arrays whose length may equal the number of blocks by chance only. */
+static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
+{
+    static const char *const names[] = { "rope.dimension_sections", "target_layers", "classifier.output_labels" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (kv->key_len - prefix == strlen(names[i]) && memcmp(kv->key + prefix, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
 /* One number for all blocks in the base must be the donor's for its MTP blocks. */
 static gg_status check_scalar(const mtp *m, const gg_kv *kv)
 {
@@ -158,6 +178,7 @@ gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *me
     for (size_t i = 0; i < m.bm->n && st == GG_OK; i++) {
         const gg_kv *kv = &m.bm->kv[i];
         if (kv->key_len <= len || memcmp(kv->key, prefix, len) != 0) continue;
+        if (counts_no_blocks(kv, len)) continue;
         if (kv->type == GG_TYPE_ARR && kv->count == m.base_blocks) st = grow_array(&m, kv, meta);
         else if (kv->type != GG_TYPE_ARR) st = check_scalar(&m, kv);
     }

@@ -1,0 +1,165 @@
+#!/bin/sh
+# mtp.sh - organ-transplant --mtp: whole multi-token-prediction blocks, renumbered,
+# every key that counts blocks grown with them; what does not fit is refused by name
+# and nothing is written.
+. "$(dirname "$0")/lib.sh"
+have mkmodel || { bad "mkmodel is not built"; finish; }
+
+# made OUT.gguf JSON-ENTRIES ARGUMENT...: a model by mkmodel with these metadata
+# entries besides (one a line, each ending in a comma).
+made() {
+    out=$1 entries=$2
+    shift 2
+    mkmodel "$T/plain.gguf" "$@" || bad "mkmodel $out"
+    rm -rf "$T/made"
+    organ-extract "$T/plain.gguf" --output "$T/made"
+    awk -v entries="$entries" '{ print } /^  "metadata": \[/ { print entries }' "$T/made/manifest.json" > "$T/made.json"
+    mv "$T/made.json" "$T/made/manifest.json"
+    rm -f "$out"
+    organ-assemble "$T/made" --output "$out" || bad "assemble $out"
+}
+
+# block N: the tensors of an ordinary block; nextn N: of a MTP block
+block() {
+    echo "blk.$1.attn_norm.weight:F32:64 blk.$1.attn_q.weight:F16:64x64 blk.$1.attn_k.weight:F16:64x32"
+    echo "blk.$1.attn_v.weight:F16:64x32 blk.$1.attn_output.weight:F16:64x64 blk.$1.ffn_norm.weight:F32:64"
+    echo "blk.$1.ffn_up.weight:Q8_0:64x128 blk.$1.ffn_down.weight:Q8_0:128x64"
+}
+nextn() {
+    block "$1"
+    echo "blk.$1.nextn.eh_proj.weight:F16:128x64 blk.$1.nextn.enorm.weight:F32:64 blk.$1.nextn.hnorm.weight:F32:64"
+    echo "blk.$1.nextn.shared_head_norm.weight:F32:64"
+}
+blocks() {
+    i=0
+    while [ $i -lt "$1" ]; do
+        block $i
+        i=$((i + 1))
+    done
+}
+arr() { # KEY ITEMS VALUES
+    printf '{"key": "llama.%s", "type": "arr", "items": "%s", "value": [%s]},' "$1" "$2" "$3"
+}
+TOKENS='{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a", "b", "c"]},'
+KEYS="-k llama.embedding_length=64 -k llama.attention.head_count=4"
+
+# The value of a key of $T/c.gguf, as in the manifest.
+kv() {
+    rm -rf "$T/cd"
+    organ-extract "$T/c.gguf" --output "$T/cd" 2> /dev/null
+    sed -n "s/^ *{\"key\": \"llama\.$1\", .*\"value\": \(.*\)},*\$/\1/p" "$T/cd/manifest.json"
+}
+data() { # FILE TENSOR: its bytes
+    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
+    organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
+}
+graft() { # BASE DONOR
+    rm -f "$T/c.gguf"
+    organ-transplant --base "$T/$1" --donor "$T/$2" --mtp --output "$T/c.gguf"
+}
+
+# ---- one block, as deep a base; arrays of the base grow, the others' too ------------
+# shellcheck disable=SC2046,SC2086
+{
+    made "$T/base.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2')
+$(arr feed_forward_length u32 '128, 128')
+$(arr attention.sliding_window_pattern bool 'true, false')
+$(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS -k llama.block_count=2 token_embd.weight:F16:64x3 $(blocks 2)
+    made "$T/d1.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')
+$(arr feed_forward_length u32 '128, 128, 96')
+$(arr attention.sliding_window_pattern bool 'true, false, true')
+$(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS -k llama.block_count=3 -k llama.nextn_predict_layers=1 -s 7 token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
+}
+check "one block" graft base.gguf d1.gguf
+check_text "$(kv block_count) $(kv nextn_predict_layers)" "3 1" "block_count and nextn_predict_layers"
+check_text "$(kv attention.head_count_kv)" "[2, 2, 2]" "head_count_kv grown"
+check_text "$(kv feed_forward_length)" "[128, 128, 96]" "feed_forward_length: the donor's value for its block"
+check_text "$(kv attention.sliding_window_pattern)" "[true, false, true]" "sliding_window_pattern grown"
+check_text "$(kv rope.dimension_sections)" "[1, 2, 3]" "an array that counts no blocks stays"
+check_text "$(organ-extract "$T/c.gguf" --list | awk '/^blk.2/' | wc -l | tr -d ' ')" 12 "tensors of the block"
+for name in blk.2.nextn.eh_proj.weight blk.2.ffn_down.weight blk.2.attn_norm.weight; do
+    data "$T/c.gguf" $name > "$T/x"
+    data "$T/d1.gguf" $name > "$T/y"
+    check_same "$T/x" "$T/y" "$name is the donor's"
+done
+data "$T/c.gguf" blk.1.ffn_up.weight > "$T/x"
+data "$T/base.gguf" blk.1.ffn_up.weight > "$T/y"
+check_same "$T/x" "$T/y" "the base's own stay"
+check "the table" organ-transplant --base "$T/base.gguf" --donor "$T/d1.gguf" --mtp --check
+check_text "$(awk -F "$TAB" '$2 == "add"' "$T/out" | wc -l | tr -d ' ')" 12 "--check: 12 to add"
+check "from a pipe" sh -c "organ-transplant --base '$T/base.gguf' --donor - --mtp --output '$T/c2.gguf' < '$T/d1.gguf'"
+check_same "$T/c.gguf" "$T/c2.gguf" "donor from a pipe"
+
+# ---- two blocks into a deeper base: renumbered; scalars stay scalars -----------------
+# shellcheck disable=SC2046,SC2086
+{
+    made "$T/deep.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2, 2')" $KEYS -k llama.block_count=4 -k llama.feed_forward_length=128 token_embd.weight:F16:64x3 $(blocks 4)
+    made "$T/d2.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=4 -k llama.nextn_predict_layers=2 -s 9 \
+        token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2) $(nextn 3)
+}
+check "two blocks" graft deep.gguf d2.gguf
+check_text "$(kv block_count) $(kv nextn_predict_layers)" "6 2" "six blocks, two of them MTP"
+check_text "$(kv attention.head_count_kv)" "[2, 2, 2, 2, 2, 2]" "an array grows by a donor's scalar"
+check_text "$(kv feed_forward_length)" "128" "a scalar stays"
+for i in 2 3; do
+    for role in nextn.eh_proj nextn.hnorm ffn_up attn_q; do
+        data "$T/c.gguf" blk.$((i + 2)).$role.weight > "$T/x"
+        data "$T/d2.gguf" blk.$i.$role.weight > "$T/y"
+        if [ -s "$T/x" ]; then check_same "$T/x" "$T/y" "blk.$i.$role becomes blk.$((i + 2))"; else bad "no blk.$((i + 2)).$role"; fi
+    done
+done
+check_text "$(organ-extract "$T/c.gguf" --list | sed 1d | wc -l | tr -d ' ')" 57 "no tensor more or less"
+cp "$T/c.gguf" "$T/has.gguf"
+
+# ---- refused ---------------------------------------------------------------------------
+refuse() { # TEXT BASE DONOR
+    check_error 1 "$1" "$1" graft "$2" "$3"
+    check_absent "$T/c.gguf" "$1"
+}
+refuse "no multi-token-prediction" deep.gguf base.gguf
+refuse "has multi-token-prediction blocks already" has.gguf d2.gguf
+# variant NAME SED: the donor of two blocks, its metadata edited
+variant() {
+    rm -rf "$T/v"
+    organ-extract "$T/d2.gguf" --output "$T/v"
+    sed "$2" "$T/v/manifest.json" > "$T/v.json"
+    if cmp -s "$T/v.json" "$T/v/manifest.json"; then bad "variant $1: nothing edited"; fi
+    mv "$T/v.json" "$T/v/manifest.json"
+    organ-assemble "$T/v" --output "$T/$1" || bad "variant $1"
+}
+variant vocab.gguf 's/\["a", "b", "c"\]/["a", "b", "d"]/'
+refuse "vocabulary differs" deep.gguf vocab.gguf
+variant vocab4.gguf 's/\["a", "b", "c"\]/["a", "b", "c", "d"]/'
+refuse "base 3 tokens, donor 4" deep.gguf vocab4.gguf
+variant embd.gguf '/llama.embedding_length/s/64/96/'
+refuse "llama.embedding_length differs: base 64, donor 96" deep.gguf embd.gguf
+variant heads.gguf '/llama.attention.head_count"/s/"value": 4/"value": 8/'
+refuse "llama.attention.head_count differs: base 4, donor 8" deep.gguf heads.gguf
+variant arch.gguf 's/"general.architecture", "type": "str", "value": "llama"/"general.architecture", "type": "str", "value": "qwen2"/'
+refuse "architecture differs" deep.gguf arch.gguf
+variant ffn.gguf '/llama.feed_forward_length/s/128/256/'
+refuse "feed_forward_length differs" deep.gguf ffn.gguf
+variant noproj.gguf '/"blk.3.nextn.eh_proj.weight"/d'
+refuse "no blk.3.nextn.eh_proj.weight" deep.gguf noproj.gguf
+variant nohnorm.gguf '/"blk.2.nextn.hnorm.weight"/d'
+refuse "no blk.2.nextn.hnorm.weight" deep.gguf nohnorm.gguf
+variant all.gguf '/nextn_predict_layers/s/"value": 2/"value": 4/'
+refuse "make no sense" deep.gguf all.gguf
+variant three.gguf '/nextn_predict_layers/s/"value": 2/"value": 3/'
+refuse "no blk.1.nextn.eh_proj.weight" deep.gguf three.gguf
+# shellcheck disable=SC2046,SC2086
+made "$T/square.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 -k llama.nextn_predict_layers=1 \
+    $(block 0) $(nextn 1 | sed 's/eh_proj.weight:F16:128x64/eh_proj.weight:F16:64x64/')
+refuse "does not fit its embedding length" deep.gguf square.gguf
+# An array that only the base has, and one that is no value a block in either.
+# shellcheck disable=SC2046,SC2086
+{
+    made "$T/only.gguf" "$TOKENS$(arr attention.recurrent_layers bool 'true, true, false, false')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+        -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
+    made "$T/short.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')" $KEYS -k llama.feed_forward_length=128 \
+        -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
+}
+refuse "recurrent_layers has a value a block in the base" only.gguf d2.gguf
+refuse "attention.head_count_kv has 3 values for 4 blocks" short.gguf d2.gguf
+check_error 2 "--mtp" "with a selection" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" --mtp --layers 1 --output "$T/c.gguf"
+finish
