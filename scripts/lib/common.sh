@@ -98,6 +98,14 @@ model_newer() {
 
 to_tsv() { awk -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"; }
 
+# Scratch folders (.run-PID) in $1 whose run was killed.
+sweep_runs() {
+    for old_run in "$1"/.run-*; do
+        [ -d "$old_run" ] || continue
+        kill -0 "${old_run##*-}" 2>/dev/null || rm -rf "$old_run"
+    done
+}
+
 # A command's stdout to a file that appears only when the command did well.
 put_file() { # FILE COMMAND...
     put_to=$1

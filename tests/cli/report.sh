@@ -1,0 +1,168 @@
+#!/bin/sh
+# report.sh - organ-report: its numbers are organ-measure's, nothing in a name becomes
+# markup, the page needs nothing else and renders.
+# shellcheck disable=SC2016 # awk and inner shells expand their own
+# shellcheck source=tests/cli/lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
+scripts=$PWD/scripts ORGAN_BIN=$BIN
+export ORGAN_BIN
+report() { "$scripts/organ-report" "$@" > "$T/report.out" 2> "$T/report.err"; }
+md=$T/rep/Z_MEASURE_REPORT.md
+html=$T/rep/Z_MEASURE_REPORT.html
+
+# Models by themselves, a table, JSON Lines, an organ directory: all that is taken.
+mkdir "$T/in"
+organ-measure "$LAB/lab-verse-q4_k_m.gguf" > "$T/in/table.tsv"
+organ-measure --json "$LAB/lab-code-q4_k_m.gguf" > "$T/in/lines.jsonl"
+organ-extract -q "$D/gguf/names-odd.gguf" --output "$T/in/odd names"
+cp "$LAB/lab-base-q4_k_m.gguf" "$T/in/"
+for i in 1 2 3; do cp "$D/gguf/x-0000$i-of-00003.gguf" "$T/in/"; done
+report --output "$T/rep" "$T/in"
+check_text $? 0 "a folder of all kinds"
+for name in table lines "odd names" lab-base-q4_k_m x; do
+    check "$name is in the Markdown" grep -q "^| [0-9]* | \`$name\` |" "$md"
+    check "$name is in the page" grep -qF ">$name</h3>" "$html"
+done
+check_text "$(grep -c '<article class="card model' "$html")" 5 "five models, shards being one"
+
+# The numbers.
+organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary > "$T/summary"
+theta=$(awk -F '\t' '$1 == "model" { printf "%.2f | ", $5 }' "$T/summary")
+calibrated=$(awk -F '\t' '$1 == "model" { printf "%.2f | %.3f | %.2f |", $9, $8, $10 }' "$T/summary")
+check "mean theta is organ-measure's" grep -q "\`table\` | $theta" "$md"
+check "calibrated, signal and row theta too" grep -qF "$calibrated" "$md"
+report --output "$T/one" "$T/in/table.tsv"
+awk -F '\t' '$1 == "role" { printf "| `%s` | ", $2; printf "%s %.2f %.2f %.2f\n", $3, $5, $6, $7 }' "$T/summary" | sort > "$T/roles.want"
+sed -n '/^## Profile/,/^## Wells/p' "$T/one/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] `/ { split($6, r, " to "); sub(/^[|] /, "", $1); print "| " $1 " | " $3 " " $5 " " r[1] " " r[2] }' | sort > "$T/roles.have"
+check_same "$T/roles.have" "$T/roles.want" "means and ranges of tensor kinds are organ-measure's"
+organ-measure "$LAB/lab-verse-q4_k_m.gguf" --wells 10 | awk -F '\t' 'NR > 1 { print $1 }' > "$T/wells.want"
+sed -n '/^## Wells/,$p' "$T/one/Z_MEASURE_REPORT.md" | awk -F '`' '/^[|] `/ { print $2 }' > "$T/wells.have"
+check_same "$T/wells.have" "$T/wells.want" "the wells are organ-measure's"
+check "a map cell has its tensor's theta" grep -q "block 2 attn_k: $(awk -F '\t' '$1 == "blk.2.attn_k.weight" { printf "%.2f", $15 }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
+check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] [0-9]/ { if (seen++ && $3 > last) bad = 1; last = $3 } END { print bad + 0 }')" 0 "ranked by theta, highest first"
+check "no trend is drawn through one size" grep -q 'No line is fitted' "$T/one/Z_MEASURE_REPORT.md"
+
+# Three sizes on a line: theta = 30 + 2 log10(parameters).
+for e in 3 5 8; do
+    awk -v e=$e 'BEGIN { OFS = "\t"
+        print "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\tdimension\tnull_theta\tcalibrated\trow_theta"
+        n = 1; for (i = 0; i < e; i++) n *= 10
+        print "blk.0.ffn_up.weight", "organ", 0, "F16", n, 100, 0, 0, 1, -1, 1, 0.5, 0, 1, 30 + 2 * e, 0.5, 1, 25, 5, 80 }' > "$T/in/e$e.tsv"
+done
+report --output "$T/trend" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv"
+check "a trend over sizes" grep -q 'higher by 2.00 degrees (least squares over 3 models, correlation 1.00)' "$T/trend/Z_MEASURE_REPORT.md"
+
+# A block number without bounds, no tensors, tensors that no codec decodes.
+sed 's/blk\.0/blk.4000000000/; s/\t0\t/\t4000000000\t/' "$T/in/e3.tsv" > "$T/huge.tsv"
+check "a huge block number" "$scripts/organ-report" -q --output "$T/huge" "$T/huge.tsv"
+head -n 1 "$T/in/table.tsv" > "$T/empty.tsv"
+check "no tensors at all" "$scripts/organ-report" -q --output "$T/none" "$T/empty.tsv"
+awk 'BEGIN { FS = OFS = "\t" } NR > 1 { for (i = 6; i <= 20; i++) $i = "-" } { print }' "$T/in/e3.tsv" > "$T/undecoded.tsv"
+check "tensors without measures" "$scripts/organ-report" -q --output "$T/undecoded" "$T/undecoded.tsv"
+
+# Hostile names, of models and tensors.
+evil='<script>alert(1)</script> & "q" `b` |x| $(id) \n'
+awk -v OFS='\t' 'BEGIN { FS = "\t" } NR == 2 { print "<img src=x onerror=alert(1)>`|`\"&amp;" , "other", "-", $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20 } { print }' \
+    "$T/in/table.tsv" > "$T/<script>alert(1)<script> & \"q\" \`b\` |x| \$(id).tsv"
+report --title "$evil" --output "$T/evil" "$T/"*script*.tsv
+check_text $? 0 "hostile names"
+html2=$T/evil/Z_MEASURE_REPORT.html
+check_text "$(grep -c '<script>' "$html2")" 1 "no script but our own"
+check_text "$(grep -c '<img' "$html2")" 0 "no image"
+check "the title is text" grep -qF '<h1>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;q&quot; `b` |x| $(id) \n</h1>' "$html2"
+check "a tensor is text" grep -qF '<code>&lt;img src=x onerror=alert(1)&gt;`|`&quot;&amp;amp;</code>' "$html2"
+check_text "$(awk '/^[|] .*onerror/ && !/^[|] ``/ { bad = 1 } END { print bad + 0 }' "$T/evil/Z_MEASURE_REPORT.md")" 0 "in Markdown it is code"
+
+# The page: one file, nothing from elsewhere, whole.
+check_text "$(grep -c -i -E '(src|href)="?(https?:)?//|@import|url\(' "$html")" 0 "nothing external"
+check "a policy says so" grep -q "default-src 'none'" "$html"
+check_text "$(sed -n 's/.* id="\([^"]*\)".*/\1/p' "$html" | sort | uniq -d)" "" "no id twice"
+grep -o 'href="#[a-z0-9]*"' "$html" | sed 's/href="#//; s/"//' | sort -u | while read -r id; do
+    grep -q "id=\"$id\"" "$html" || echo "$id"
+done > "$T/dangling"
+check_text "$(cat "$T/dangling")" "" "each link has its target"
+if have python3; then
+    cat > "$T/balance.py" << 'EOF'
+import html.parser, sys
+class Balance(html.parser.HTMLParser):
+    void = {"meta", "br", "img", "link"}
+    def __init__(self): super().__init__(); self.stack = []
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.void: self.stack.append(tag)
+    def handle_startendtag(self, tag, attrs): pass
+    def handle_endtag(self, tag):
+        if not self.stack or self.stack.pop() != tag: sys.exit("unbalanced </%s> at %s" % (tag, self.getpos()))
+b = Balance()
+b.feed(open(sys.argv[1], encoding="utf-8").read())
+sys.exit("left open: %s" % b.stack if b.stack else 0)
+EOF
+    check "tags are balanced" python3 "$T/balance.py" "$html"
+    check "with hostile names too" python3 "$T/balance.py" "$html2"
+    check "and with no tensors" python3 "$T/balance.py" "$T/none/Z_MEASURE_REPORT.html"
+else
+    echo "skipped: no python3, tags are not balanced"
+fi
+
+# What a browser makes of it: the DOM after the script, and a picture.
+chromium=
+for c in chromium chromium-browser google-chrome chrome; do
+    if have $c; then chromium=$c; break; fi
+done
+if [ -n "$chromium" ]; then
+    browse() { # OPTION... URL
+        "$chromium" --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
+            --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$T/profile" --window-size=1280,2400 "$@" 2> "$T/chromium.err"
+    }
+    # A page around ours that presses a heading and looks at what came of it.
+    {
+        cat "$html2"
+        cat << 'EOF'
+<script>
+(function () {
+  var t = document.querySelector("#wells table"), col = 5, say = [];
+  function order() { return Array.from(t.tBodies[0].rows).map(function (r) { return parseFloat(r.cells[col].dataset.v); }); }
+  function sorted(a, s) { return a.every(function (v, i) { return !i || s * a[i - 1] <= s * v; }); }
+  t.tHead.rows[0].cells[col].querySelector("button").click();
+  say.push(sorted(order(), -1) ? "descending" : "unsorted");
+  t.tHead.rows[0].cells[col].querySelector("button").click();
+  say.push(sorted(order(), 1) ? "ascending" : "unsorted");
+  var before = getComputedStyle(document.body).backgroundColor;
+  document.getElementById("theme").click();
+  say.push(getComputedStyle(document.body).backgroundColor !== before ? "themed" : "same");
+  say.push(document.documentElement.scrollWidth <= innerWidth ? "fits" : "overflows");
+  document.title = "checked " + say.join(" ");
+})();
+</script>
+EOF
+    } > "$T/pressed.html"
+    browse --dump-dom "file://$T/pressed.html" > "$T/dom"
+    check_text "$(sed -n 's/.*<title>\(checked [a-z ]*\)<\/title>.*/\1/p' "$T/dom")" "checked descending ascending themed fits" "sorting, the theme, no overflow"
+    browse --screenshot="$T/light.png" "file://$html?theme=light" > "$T/browse.out"
+    browse --screenshot="$T/dark.png" "file://$html?theme=dark" > "$T/browse.out"
+    check_text "$(dd if="$T/light.png" bs=1 skip=1 count=3 2> "$T/dd.err")" PNG "a screenshot, light"
+    check_text "$(dd if="$T/dark.png" bs=1 skip=1 count=3 2> "$T/dd.err")" PNG "a screenshot, dark"
+    check "it shows something" test "$(wc -c < "$T/light.png")" -gt 60000
+    check_exit 1 "and the dark one differs" cmp -s "$T/light.png" "$T/dark.png"
+    if [ -n "${KEEP_SCREENSHOTS:-}" ]; then cp "$T/light.png" "$T/dark.png" "$KEEP_SCREENSHOTS/"; fi
+else
+    echo "skipped: no chromium, the page is not rendered"
+fi
+
+# Failures and usage.
+printf 'no model' > "$T/in/broken.gguf"
+report --output "$T/broken" "$T/in"
+check_text $? 1 "a broken model: exit 1"
+check "the rest is in the report" grep -q '`table`' "$T/broken/Z_MEASURE_REPORT.md"
+check "the broken one is named" grep -q '^- `broken`: `organ-measure: ' "$T/broken/Z_MEASURE_REPORT.md"
+check_error 4 "--force" "an existing report" "$scripts/organ-report" --output "$T/rep" "$T/in/table.tsv"
+check "--force" "$scripts/organ-report" -q --force --output "$T/rep" "$T/in/table.tsv"
+check "one format" "$scripts/organ-report" -q --format md --output "$T/md" "$T/in/table.tsv"
+check_absent "$T/md/Z_MEASURE_REPORT.html" "--format md makes no page"
+check "--wells" "$scripts/organ-report" -q --wells 3 --output "$T/wells" "$T/in/table.tsv"
+check_text "$(sed -n '/^## Wells/,$p' "$T/wells/Z_MEASURE_REPORT.md" | grep -c '^| `')" 3 "lists as many"
+check "--help" "$scripts/organ-report" --help
+check_error 2 "--output" "no output" "$scripts/organ-report" "$T/in"
+check_error 2 "nothing" "no input" "$scripts/organ-report" --output "$T/u"
+check_error 2 "--format" "another format" "$scripts/organ-report" --format pdf --output "$T/u" "$T/in"
+check_error 2 "--what" "unknown option" "$scripts/organ-report" --what --output "$T/u" "$T/in"
+finish
