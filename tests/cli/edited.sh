@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2016
 # edited.sh - a manifest changed by hand, with sed or jq, is honoured; one that
 # contradicts its files is refused with exit 3 and no output.
 . "$(dirname "$0")/lib.sh"

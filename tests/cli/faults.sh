@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2046,SC2181
 # faults.sh - full disks, closed pipes, folders that cannot be written, signals at any
 # moment: exit 4 and a reason, and never anything under the final name but the whole.
 #   FAULTS_MB=200  size of the model that is interrupted     FAULTS_KILLS=5  how often

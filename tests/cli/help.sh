@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2015,SC2016
 # help.sh - every tool: --help fits a screen, is complete, and its examples work as
 # they are pasted; --version; mistakes are told on stderr with exit 2.
 . "$(dirname "$0")/lib.sh"

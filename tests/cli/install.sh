@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2015
 # install.sh - make install puts every tool, header, library and manual page where it
 # was told to; make uninstall leaves nothing.
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC3045,SC2034,SC2154
 # malformed.sh - 772 broken or odd files, each by name and on stdin: refused with
 # exit 3 and one line on stderr that names the tool and the file, or, where the
 # reference reads them and their data is there, accepted and rebuilt byte for byte.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2016,SC2013,SC2181,SC2002,SC2231
 # roundtrip.sh - extract and assemble give every model back byte for byte: by name,
 # through pipes, with experts split, over an organ stream; the selection options;
 # the list as TSV and JSON; the same bytes for any number of threads.
@@ -147,7 +148,7 @@ check_text "$(grep -c . "$T/a") $(grep -c 'ffn_[a-z]*\.[145]\.' "$T/a")" "13 13"
 organ-extract "$T/moe.gguf" --experts 2 --tensors '*ffn_gate*' --output - > "$T/e2" 2> "$T/err"
 # the record of expert 2 of the gate stack: header, then a sixth of the stack's data
 organ-extract "$T/moe.gguf" --tensors 'blk.0.ffn_gate_exps*' --output - > "$T/stack"
-bytes=$((64 * 8 / 32 * 34))
+bytes=$((64 * 8 * 34 / 32))
 tail -c $bytes "$T/e2" > "$T/a"
 tail -c $((bytes * 4)) "$T/stack" | head -c $bytes > "$T/b"
 check_same "$T/a" "$T/b" "the bytes of one expert"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2010,SC2016
 # shards.sh - split models: any shard stands for the whole; missing and mixed-up ones
 # are named; shards and one merged file come back as asked.
 . "$(dirname "$0")/lib.sh"
