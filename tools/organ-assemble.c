@@ -1,6 +1,8 @@
 /* organ-assemble - put a model together again. */
 #include "cli.h"
 
+#include <stdlib.h>
+
 static const char help[] =
     "usage: organ-assemble [--dir] DIR --output MODEL.gguf\n"
     "Put an organ directory together to a GGUF model. The manifest is honoured as it\n"
@@ -19,6 +21,7 @@ static const char help[] =
     "                     keep. Norms, biases, routers and the like stay as they are\n"
     "                     unless the glob names them\n"
     "  --fallback TYPE    for tensors whose rows do not fit TYPE (else refused)\n"
+    "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
     "  --no-verify        do not hold the data against the manifest's sha256\n"
     "  --force            replace existing files\n"
     "common: -j N threads, -q quiet, -v verbose, --help, --version\n"
@@ -37,11 +40,13 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-assemble", .help = help, .has_force = true };
     const char *dir = NULL, *output = NULL;
     uint64_t shards = 0;
+    cli_list set_kv = { 0 };
     gg_assemble_options o = { 0 };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir }, { "output", CLI_TEXT, &output },
                                    { "shards", CLI_U64, &shards }, { "shard-size", CLI_SIZE, &o.shard_size },
                                    { "no-verify", CLI_FLAG, &o.no_verify }, { "dtype", CLI_TEXT, &o.dtype },
-                                   { "fallback", CLI_TEXT, &o.fallback }, { NULL, CLI_FLAG, NULL } };
+                                   { "fallback", CLI_TEXT, &o.fallback },
+                                   { "set-kv", CLI_LIST, &set_kv }, { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     dir = cli_one(&c, dir, "organ directory");
     if (!output) cli_usage(&c, "give --output");
@@ -49,9 +54,12 @@ int main(int argc, char **argv)
     if (shards && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
     if (o.fallback && !o.dtype) cli_usage(&c, "--fallback goes with --dtype");
     o.shards = (uint32_t)shards;
+    o.set_kv = set_kv.items;
+    o.n_set_kv = set_kv.n;
     gg_assemble_report r;
     gg_status st = gg_assemble(dir, &o, output, &c.run, &r, &c.err);
     if (st == GG_OK && c.verbose)
         gg_note(&c.run, "%zu tensors, %llu bytes in %zu file%s", r.tensors, (unsigned long long)r.bytes, r.files, r.files == 1 ? "" : "s");
+    free(set_kv.items);
     return cli_end(&c, st);
 }

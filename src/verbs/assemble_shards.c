@@ -78,6 +78,7 @@ static gg_status odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const 
     if (!f->trailing) return no_memory(err);
     snprintf(f->trailing, size, "%s/%s", dir, layout->trailing);
     f->trailing_bytes = layout->trailing_bytes;
+    f->trailing_sha256 = layout->trailing_sha256;
     return GG_OK;
 }
 

@@ -39,6 +39,7 @@ typedef struct gg_plan_file {
     size_t n_pads;
     char *trailing;                 /* file with bytes to append after the data, owned; NULL = none */
     uint64_t trailing_at, trailing_bytes;
+    const char *trailing_sha256;    /* of those bytes, NULL = unknown */
 } gg_plan_file;
 
 typedef struct gg_plan {

@@ -5,6 +5,7 @@
 #include "../base/io.h"
 #include "../base/output.h"
 #include "../base/parallel.h"
+#include "../base/sha256.h"
 #include "hashcopy.h"
 
 #include <fcntl.h>
@@ -127,12 +128,35 @@ static gg_status write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pad
     return st;
 }
 
-static gg_status write_trailing(const gg_plan_file *pf, const out_file *of, gg_error *err)
+/* Copy, and hash where a hash is known: in one pass over what is mostly little. */
+static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t at, bool verify, gg_error *err)
+{
+    uint8_t buf[16384];
+    unsigned char digest[32];
+    char sha[65];
+    gg_sha256 h;
+    gg_status st = GG_OK;
+    if (!verify || !pf->trailing_sha256 || !pf->trailing_sha256[0])
+        return gg_copy(in, pf->trailing_at, out, at, pf->trailing_bytes, err);
+    gg_sha256_init(&h);
+    for (uint64_t done = 0; done < pf->trailing_bytes && st == GG_OK; done += sizeof buf) {
+        size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done) : sizeof buf;
+        st = gg_pread_all(in, buf, n, pf->trailing_at + done, err);
+        gg_sha256_update(&h, buf, st == GG_OK ? n : 0);
+        if (st == GG_OK) st = gg_pwrite_all(out, buf, n, at + done, err);
+    }
+    gg_sha256_final(&h, digest);
+    gg_sha256_hex(digest, sha);
+    if (st == GG_OK && strcmp(sha, pf->trailing_sha256) != 0)
+        st = gg_fail(err, GG_EFORMAT, "it does not have the sha256 that the manifest states");
+    return st;
+}
+
+static gg_status write_trailing(const gg_plan_file *pf, const out_file *of, bool verify, gg_error *err)
 {
     int in = open(pf->trailing, O_RDONLY | O_CLOEXEC);
-    uint64_t n = pf->trailing_bytes;
     if (in < 0) gg_fail_errno(err, "cannot open the bytes that followed the model");
-    else gg_copy(in, pf->trailing_at, gg_output_fd(of->out), of->size - n, n, err);
+    else copy_trailing(pf, in, gg_output_fd(of->out), of->size - pf->trailing_bytes, verify, err);
     if (in >= 0) close(in);
     return gg_at_file(err, pf->trailing);
 }
@@ -151,7 +175,7 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
         want = pad_after(t, of->alignment);
         st = write_pad(fd, of->data_start + t->offset + t->bytes, want, find_pad(pf, t, want, i + 1 == pf->n), err);
     }
-    if (st == GG_OK && pf->trailing_bytes) st = write_trailing(pf, of, err);
+    if (st == GG_OK && pf->trailing_bytes) st = write_trailing(pf, of, w->p->verify, err);
     return st;
 }
 

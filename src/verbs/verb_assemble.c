@@ -59,7 +59,9 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
     if (st != GG_OK || a->plan.n_files == 0) return st;
     gg_meta *meta = &a->plan.files[0].meta;
     st = gg_prune_keys(a->prune, meta, err);
-    return st == GG_OK && changed ? gg_dtype_rules_keys(&a->plan, meta, err) : st;
+    if (st == GG_OK && changed) st = gg_dtype_rules_keys(&a->plan, meta, err);
+    for (size_t i = 0; i < a->o->n_set_kv && st == GG_OK; i++) st = gg_meta_set_text(meta, a->o->set_kv[i], err);
+    return st;
 }
 
 /* ---- all of it ------------------------------------------------------------------------ */

@@ -1,0 +1,11 @@
+# direct transplant: any classes, any blocks, straight from model to model. TYPE= and
+# LAYERS= choose (default: the FFN of all blocks).
+#
+# Learned: the header's plan is the whole work; the rest is a copy at the speed of cp.
+# Default on the bundled pair: as quick-chimera v1, byte for byte.
+TYPE ?= organ
+donor.type   := $(TYPE)
+donor.layers := $(LAYERS)
+DIRECT := 1
+include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk
+include $(here)/../chimera.mk
