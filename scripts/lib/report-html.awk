@@ -71,7 +71,7 @@ function head() {
         (N_failed ? "<a href=\"#failed\">Not measured</a>" : "") "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main>"
 }
 function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><span>" label "</span></div>" }
-function summary(   top, low, g) {
+function summary(   top, low, g, gap) {
     print "<div class=\"tiles\">"
     tile(N, N == 1 ? "model" : "models")
     tile(G_count["all"] < 1e6 ? commas(G_count["all"]) : short(G_count["all"]), "tensors")
@@ -82,10 +82,11 @@ function summary(   top, low, g) {
     if (!N_ranked) return
     top = Rank[1]
     low = Rank[N_ranked]
+    gap = avg(G_theta, top) - avg(Null, top)
     print "<ul class=\"card findings\">"
     if (N_ranked > 1)
-        print "<li><b>" h(Name[top]) "</b> ranks first at " fixed(avg(G_theta, top), 2) "\302\260, " fixed(avg(G_theta, top) - avg(Null, top), 2) \
-            "\302\260 above noise of its own types and sizes; <b>" h(Name[low]) "</b> is last at " fixed(avg(G_theta, low), 2) "\302\260.</li>"
+        print "<li><b>" h(Name[top]) "</b> ranks first at " fixed(avg(G_theta, top), 2) "\302\260, " fixed(gap < 0 ? -gap : gap, 2) \
+            "\302\260 " (gap < 0 ? "below" : "above") " noise of its own types and sizes; <b>" h(Name[low]) "</b> is last at " fixed(avg(G_theta, low), 2) "\302\260.</li>"
     g = class_group("all", Best_class)
     print "<li>Farthest above noise: <b>" Best_class "</b> tensors (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
     print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors do not rise above noise at all.</li>"
@@ -249,7 +250,7 @@ function plot_column(from, to,   i, k, m, t, left, right, wide, w, side, x, y, n
 function scale(   i, m, x, y) {
     if (N_ranked < 2) return
     plot_bounds()
-    print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters. The tick below a point is what noise of the same types and sizes scores.</p>"
+    print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters. The tick in a point\342\200\231s column is what noise of the same types and sizes scores.</p>"
     print "<div class=\"card plot scroll\"><svg viewBox=\"0 0 " P_w " " P_h "\" role=\"img\" aria-label=\"Mean theta of each model against its parameters\">"
     plot_grid()
     if (Fitted) {
