@@ -35,7 +35,7 @@ void GG_K(nk_haar_subtract)(const float *restrict sum, const float *restrict det
  * run: relative error below 1e-6, at half the cost. */
 #define RUN 256
 
-static double fold_float(const gg_f32x8 *v)
+static double fold_float(const void *v)
 {
     float l[8];
     memcpy(l, v, sizeof l);
@@ -64,61 +64,89 @@ double GG_K(nk_energy)(const float *x, size_t n, const float *soon)
     return sum;
 }
 
+/* Eight lanes as the level has registers for them: one of eight, or two of four, as
+ * compilers that are left to cut eight in two spill most of them. */
+#if GG_LEVEL == 0
+typedef nk_f32x4 vec;
+typedef nk_i32x4 ivec;
+#define WIDTH 4
+#else
+typedef gg_f32x8 vec;
+typedef gg_i32x8 ivec;
+#define WIDTH 8
+#endif
+
+typedef struct lanes {
+    vec v[8 / WIDTH];
+} lanes;
+
 /* 1 - q = (max - min) / max of e and f, without a branch: max is half of
  * e + f + |e - f|, and the tiny term makes 0 / 0 a 0 (they agree). The division runs
  * beside the rest; a reciprocal by Newton's steps was measured to be slower. */
-static inline void damp8(float *d, const gg_f32x8 *p, haar_damping how, gg_f32x8 *rr, gg_f32x8 *dr)
+static inline void damp(float *d, const vec *p, const haar_damping *how, vec *rr, vec *dr)
 {
-    gg_f32x8 vd;
+    vec vd;
     memcpy(&vd, d, sizeof vd);
-    gg_f32x8 a = vd * how.inv, b = *p * how.inv_parent, e = a * a, f = b * b;
-    gg_f32x8 apart = (gg_f32x8)((gg_i32x8)(e - f) & INT32_MAX);
-    gg_f32x8 twice_max = ((e + f) + apart) + 1e-37f;
-    gg_f32x8 r = vd * ((apart * (2.0f * how.gain)) / twice_max);
+    vec a = vd * how->inv, b = *p * how->inv_parent, e = a * a, f = b * b;
+    vec apart = (vec)((ivec)(e - f) & INT32_MAX);
+    vec twice_max = ((e + f) + apart) + 1e-37f;
+    vec r = vd * ((apart * (2.0f * how->gain)) / twice_max);
     *rr += r * r;
     *dr += vd * r;
     memcpy(d, &r, sizeof r);
 }
 
-/* Eight parents to the lanes of their sixteen children. */
-static inline void spread8(const float *parent, gg_f32x8 *low, gg_f32x8 *high)
+/* Parents to the lanes of their children, who are twice as many. */
+static inline void spread(const float *parent, vec *low, vec *high)
 {
 #if NK_SHUFFLE
-    gg_f32x8 p;
+    vec p;
     memcpy(&p, parent, sizeof p);
+#if WIDTH == 4
+    *low = __builtin_shufflevector(p, p, 0, 0, 1, 1);
+    *high = __builtin_shufflevector(p, p, 2, 2, 3, 3);
+#else
     *low = __builtin_shufflevector(p, p, 0, 0, 1, 1, 2, 2, 3, 3);
     *high = __builtin_shufflevector(p, p, 4, 4, 5, 5, 6, 6, 7, 7);
+#endif
 #else
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < WIDTH / 2; i++) {
         (*low)[2 * i] = (*low)[2 * i + 1] = parent[i];
-        (*high)[2 * i] = (*high)[2 * i + 1] = parent[4 + i];
+        (*high)[2 * i] = (*high)[2 * i + 1] = parent[WIDTH / 2 + i];
     }
 #endif
+}
+
+/* Sixteen details of eight parents: detail i adds to lane i mod 8. */
+static inline void damp16(float *detail, const float *parent, const haar_damping *how, lanes *rr, lanes *dr)
+{
+    vec low, high;
+    for (size_t k = 0; k < 16; k += 2 * WIDTH) {
+        size_t first = k % 8 / WIDTH, second = (k + WIDTH) % 8 / WIDTH;
+        spread(parent + k / 2, &low, &high);
+        damp(detail + k, &low, how, &rr->v[first], &dr->v[first]);
+        damp(detail + k + WIDTH, &high, how, &rr->v[second], &dr->v[second]);
+    }
 }
 
 void GG_K(nk_haar_damp)(float *detail, const float *parent, size_t n, haar_damping how, removal *sums,
                         const float *soon)
 {
-    gg_f32x8 low, high;
     for (size_t i = 0; i < n; i += RUN) {
         size_t run = n - i < RUN ? n - i : RUN, j = 0;
-        gg_f32x8 rr = { 0 }, dr = { 0 };
+        lanes rr = { { { 0 } } }, dr = { { { 0 } } };
         for (; j + 16 <= run; j += 16) {
             if (soon) {
                 __builtin_prefetch(soon + 2 * (i + j));
                 __builtin_prefetch(soon + 2 * (i + j) + 16);
             }
-            spread8(parent + (i + j) / 2, &low, &high);
-            damp8(detail + i + j, &low, how, &rr, &dr);
-            damp8(detail + i + j + 8, &high, how, &rr, &dr);
+            damp16(detail + i + j, parent + (i + j) / 2, &how, &rr, &dr);
         }
         if (j < run) {
             float rest[16] = { 0 }, up[8] = { 0 };
             memcpy(rest, detail + i + j, (run - j) * sizeof *rest);
             memcpy(up, parent + (i + j) / 2, (run - j + 1) / 2 * sizeof *up);
-            spread8(up, &low, &high);
-            damp8(rest, &low, how, &rr, &dr);
-            damp8(rest + 8, &high, how, &rr, &dr);
+            damp16(rest, up, &how, &rr, &dr);
             memcpy(detail + i + j, rest, (run - j) * sizeof *rest);
         }
         sums->rr += fold_float(&rr);
