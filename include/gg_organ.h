@@ -178,6 +178,8 @@ gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg
 void gg_source_close(gg_source *s);
 
 const char *gg_source_name(const gg_source *s); /* what the user gave */
+/* How messages and manifests are to call a GGUF file or records (which stay as they are). */
+gg_status gg_source_rename(gg_source *s, const char *name, gg_error *err);
 bool gg_source_seekable(const gg_source *s);    /* false: a pipe, read front to back once */
 const gg_meta *gg_source_meta(const gg_source *s);         /* NULL when it is bare records */
 const gg_model *gg_source_model(const gg_source *s);       /* NULL unless GGUF files */

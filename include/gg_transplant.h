@@ -52,6 +52,10 @@ typedef struct gg_match_options {
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_move **moves, size_t *n, gg_error *err);
 
+/* Can this --blend text be done? GG_EUSAGE says what is wrong in it, or that task has no
+ * ancestor. NULL is right. */
+gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_error *err);
+
 /* ---- would it work? --------------------------------------------------------- */
 
 /* What --check ends with. */

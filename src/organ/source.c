@@ -232,6 +232,15 @@ const char *gg_source_name(const gg_source *s)
     return s->name;
 }
 
+gg_status gg_source_rename(gg_source *s, const char *name, gg_error *err)
+{
+    char *copy = strdup(name);
+    if (!copy) return no_memory(err);
+    free(s->name);
+    s->name = copy;
+    return GG_OK;
+}
+
 bool gg_source_seekable(const gg_source *s)
 {
     return s->kind != SOURCE_PIPE_MODEL && s->kind != SOURCE_PIPE_RECORDS;

@@ -32,16 +32,27 @@ static gg_plan_part *new_parts(gg_move_maker *m, size_t n, gg_error *err)
     return b->list;
 }
 
+static gg_status parse_blend(const char *text, const gg_source *ancestor, gg_blend *out, gg_error *err)
+{
+    gg_status st = gg_blend_parse(text, out, err);
+    if (st == GG_OK && out->mode == GG_BLEND_TASK && !ancestor)
+        st = gg_fail(err, GG_EUSAGE, "--blend task needs --ancestor, the model that base and donor come from");
+    return st;
+}
+
+gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_error *err)
+{
+    gg_blend parsed;
+    return blend ? parse_blend(blend, ancestor, &parsed, err) : GG_OK;
+}
+
 gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *donor, gg_source *ancestor,
                               const char *blend, const gg_select *select, gg_error *err)
 {
     *m = (gg_move_maker){ .base = base, .donor = donor, .ancestor = ancestor, .blends = blend != NULL, .select = select };
     if (!blend) return GG_OK;
     m->blocks = block_count(base);
-    gg_status st = gg_blend_parse(blend, &m->blend, err);
-    if (st == GG_OK && m->blend.mode == GG_BLEND_TASK && !ancestor)
-        st = gg_fail(err, GG_EUSAGE, "--blend task needs --ancestor, the model that base and donor come from");
-    return st;
+    return parse_blend(blend, ancestor, &m->blend, err);
 }
 
 void gg_move_maker_end(gg_move_maker *m)

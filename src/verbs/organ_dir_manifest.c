@@ -88,7 +88,8 @@ static gg_status note_files(gg_manifest *m, const gg_source *s, gg_error *err)
         gg_file_layout *f = &m->files[i];
         f->version = g ? g->version : 3;
         f->n_tensors = g ? g->n_tensors : gg_source_count(s);
-        if (model && !(f->name = strdup(base_name(model->paths[i])))) return no_memory(err);
+        bool pipe = strcmp(gg_source_name(s), "-") == 0;
+        if (model && !pipe && !(f->name = strdup(base_name(model->paths[i])))) return no_memory(err);
         if (i > 0 && gg_meta_copy(&f->meta, &g->meta, err) != GG_OK) return err->status;
         m->bytes += model ? model->file_sizes[i] : g ? g->data_start + g->data_bytes : 0;
     }

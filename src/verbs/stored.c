@@ -41,6 +41,7 @@ gg_status gg_source_open_stored(const char *spec, gg_source **out, gg_error *err
      * how the source opens it again. */
     snprintf(path, sizeof path, "/dev/fd/%d", fd);
     if (st == GG_OK) st = gg_source_open(path, out, err);
+    if (st == GG_OK && (st = gg_source_rename(*out, "-", err)) != GG_OK) gg_source_close(*out);
     if (st != GG_OK) close(fd);
     return st == GG_OK ? GG_OK : gg_at_file(err, "-");
 }
