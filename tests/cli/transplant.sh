@@ -1,0 +1,172 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2086
+# transplant.sh - organ-transplant: what moves is the donor's to the byte, what stays is
+# the base's; every form of base and donor; matching; keys; in place with undo, killed
+# at any moment; refusals before anything is written.
+. "$(dirname "$0")/lib.sh"
+BASE=$LAB/lab-verse-q4_k_m.gguf
+DONOR=$LAB/lab-code-q4_k_m.gguf
+graft() { # OPTIONS...: to $T/c.gguf
+    rm -f "$T/c.gguf"
+    organ-transplant --base "$BASE" --donor "$DONOR" --output "$T/c.gguf" "$@"
+}
+records() { organ-extract -q "$@" --output -; }
+
+# Half of it from the donor, half from the base.
+check "organs of blocks 1 and 2" graft --type organ --layers 1-2
+records "$T/c.gguf" --type organ --layers 1-2 > "$T/a"
+records $DONOR --type organ --layers 1-2 > "$T/b"
+check_same "$T/a" "$T/b" "the moved are the donor's"
+organ-extract $BASE --list | awk -F '\t' 'NR > 1 && !($2 == "organ" && ($3 == 1 || $3 == 2)) { print $1 }' > "$T/stay"
+records "$T/c.gguf" --names-from "$T/stay" > "$T/a"
+records $BASE --names-from "$T/stay" > "$T/b"
+check_same "$T/a" "$T/b" "the others are the base's"
+check_text "$(wc -c < "$T/c.gguf")" "$(wc -c < $BASE)" "as large as the base"
+header=$(($(wc -c < $BASE) - $(organ-extract $BASE --list | awk -F '\t' 'END { print $8 + $9 }') - 64))
+head -c $header "$T/c.gguf" > "$T/a"
+head -c $header $BASE > "$T/b"
+check_same "$T/a" "$T/b" "the header is the base's"
+cp "$T/c.gguf" "$T/want.gguf"
+
+# Every form of base and donor gives that same file.
+organ-extract $BASE --output "$T/based"
+organ-extract $DONOR --output "$T/donord"
+records $DONOR --type organ --layers 1-2 > "$T/part.bin"
+same_as() { # WHAT OPTIONS...
+    what=$1
+    shift
+    rm -f "$T/c.gguf"
+    check "$what" organ-transplant --output "$T/c.gguf" "$@"
+    check_same "$T/c.gguf" "$T/want.gguf" "$what"
+}
+S="--type organ --layers 1-2"
+same_as "base directory" --base "$T/based" --donor $DONOR $S
+same_as "donor directory" --base $BASE --donor "$T/donord" $S
+same_as "donor records" --base $BASE --donor "$T/part.bin"
+same_as "-j 1" --base $BASE --donor $DONOR $S -j 1
+cat "$T/part.bin" | same_as "donor records on a pipe" --base $BASE --donor -
+cat $DONOR | same_as "donor model on a pipe" --base $BASE --donor - $S
+cat $BASE | same_as "base on a pipe" --base - --donor $DONOR $S
+organ-assemble "$T/based" --output "$T/bs.gguf" --shards 3
+organ-assemble "$T/donord" --output "$T/ds.gguf" --shards 2
+same_as "base and donor in shards" --base "$T/bs-00002-of-00003.gguf" --donor "$T/ds-00001-of-00002.gguf" $S
+rm -f "$T/c.gguf"
+check "base of itself" organ-transplant --base $BASE --donor $BASE --output "$T/c.gguf"
+check_same "$T/c.gguf" $BASE "a model into itself is that model"
+for f in padding-nonzero trailing-bytes last-tensor-unpadded align-1 names-odd zero-element-tensors; do
+    rm -f "$T/c.gguf"
+    check "$f into itself" organ-transplant --base $D/gguf/$f.gguf --donor $D/gguf/$f.gguf --output "$T/c.gguf"
+    check_same "$T/c.gguf" $D/gguf/$f.gguf "$f into itself: odd bytes stay"
+done
+
+# Blocks from other blocks.
+check "--map" graft --map 1-2=2-3 --type skeleton
+records "$T/c.gguf" --tensors 'blk.[12].attn_q.weight' | tail -c 1000 > "$T/a"
+records $DONOR --tensors 'blk.[23].attn_q.weight' | tail -c 1000 > "$T/b"
+check_same "$T/a" "$T/b" "--map: the donor's other block"
+records "$T/c.gguf" --layers 0,3 > "$T/a"
+records $BASE --layers 0,3 > "$T/b"
+check_same "$T/a" "$T/b" "--map: blocks it does not name stay"
+check_error 2 "--map" "a bad map" graft --map 1-2=3
+
+# What does not match.
+mkmodel "$T/b.gguf" -s 1 blk.0.ffn_up.weight:Q8_0:64x8 blk.0.ffn_down.weight:F32:64x8 blk.0.attn_q.weight:F16:32x4 output.weight:F32:8x2
+mkmodel "$T/d.gguf" -s 2 blk.0.ffn_up.weight:F32:64x8 blk.0.ffn_down.weight:F32:64x9 blk.0.attn_q.weight:F16:32x4 extra.weight:F32:4
+small() { rm -f "$T/c.gguf"; organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --output "$T/c.gguf" "$@"; }
+check_error 1 "blk.0.ffn_up.weight" "dtypes differ" small --tensors '*ffn_up*'
+check_error 1 "dims differ" "dims differ" small --tensors '*ffn_down*'
+check_error 1 "output.weight" "the donor lacks it" small --tensors 'output*'
+check_error 1 "extra.weight" "the base lacks it" small --tensors 'extra*'
+check_error 1 "nothing" "nothing is selected" small --layers 9
+check_absent "$T/c.gguf" "after a refusal"
+check "--skip-mismatched" small --skip-mismatched
+records "$T/c.gguf" --tensors '*attn_q*' > "$T/a"
+records "$T/d.gguf" --tensors '*attn_q*' > "$T/b"
+check_same "$T/a" "$T/b" "--skip-mismatched moves what fits"
+records "$T/c.gguf" --tensors '*ffn*' > "$T/a"
+records "$T/b.gguf" --tensors '*ffn*' > "$T/b"
+check_same "$T/a" "$T/b" "--skip-mismatched leaves the rest"
+check "--match retype" small --tensors '*ffn_up*' --match retype
+records "$T/c.gguf" --tensors '*ffn_up*' > "$T/a"
+records "$T/d.gguf" --tensors '*ffn_up*' > "$T/b"
+check_same "$T/a" "$T/b" "retype: the donor's record"
+check "--match convert" small --tensors '*ffn_up*' --match convert
+check_text "$(organ-extract "$T/c.gguf" --list | awk '$1 == "blk.0.ffn_up.weight" { print $5 }')" Q8_0 "convert: the base's dtype"
+records "$T/c.gguf" --tensors '*ffn_up*' > "$T/a"
+records "$T/b.gguf" --tensors '*ffn_up*' > "$T/b"
+if cmp -s "$T/a" "$T/b"; then bad "convert: nothing changed"; else ok; fi
+check "--add" small --tensors 'extra*' --add
+check_text "$(organ-extract -q "$T/c.gguf" --list | tail -n 1 | cut -f 1)" extra.weight "--add appends"
+check_error 2 "--match" "an unknown mode" small --match closely
+
+# --check: a table, exit 1 when something does not match, nothing written.
+check_exit 1 "--check of mismatches" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --check
+check_text "$(awk -F '\t' 'NR > 1' "$T/out" | grep -c .)" 5 "--check: a row a tensor"
+if grep -q "dims differ" "$T/out" && grep -q "dtypes differ" "$T/out"; then ok; else bad "--check says why"; fi
+check_exit 0 "--check of a match" organ-transplant --base $BASE --donor $DONOR $S --check
+if have jq; then
+    organ-transplant --base $BASE --donor $DONOR $S --check --json 2> "$T/err" > "$T/out"
+    check "--check --json" jq -e . "$T/out"
+fi
+
+# Keys.
+check "--set-kv" graft $S --set-kv general.name=str:mixed --set-kv my.number=u32:7 --set-kv general.file_type= --copy-kv 'general.arch*'
+rm -rf "$T/kd"
+organ-extract "$T/c.gguf" --output "$T/kd"
+key() { sed -n "s/^ *{\"key\": \"$1\", \(.*\)},*\$/\1/p" "$T/kd/manifest.json"; }
+check_text "$(key general.name)" '"type": "str", "value": "mixed"' "--set-kv changes"
+check_text "$(key my.number)" '"type": "u32", "value": 7' "--set-kv adds"
+check_text "$(key general.file_type)" "" "--set-kv deletes"
+check_error 2 "" "--set-kv of nonsense" graft $S --set-kv nonsense
+check_error 2 "" "--set-kv that does not fit" graft $S --set-kv a=u8:300
+check_error 2 "no such key" "--copy-kv of nothing" graft $S --copy-kv none.such
+check_absent "$T/c.gguf" "after bad keys"
+
+# In place, and back.
+cp $BASE "$T/in.gguf"
+inplace() { organ-transplant --base "$T/in.gguf" --in-place "$@"; }
+check "in place" inplace --donor $DONOR $S --undo "$T/undo.bin"
+check_same "$T/in.gguf" "$T/want.gguf" "in place is as by --output"
+check_error 2 "--force" "an undo file is not overwritten" inplace --donor $DONOR --type norm --undo "$T/undo.bin"
+check_same "$T/in.gguf" "$T/want.gguf" "nothing changes then"
+check "undo" inplace --donor "$T/undo.bin"
+check_same "$T/in.gguf" $BASE "undone to the byte"
+check_error 2 "same file" "a model in place into itself" inplace --donor "$T/in.gguf"
+check_error 2 "keys" "keys in place" inplace --donor $DONOR $S --set-kv a=u32:1
+cp "$T/b.gguf" "$T/in.gguf"
+check_error 1 "" "retype in place" inplace --donor "$T/d.gguf" --tensors '*ffn_up*' --match retype
+check_same "$T/in.gguf" "$T/b.gguf" "retype in place changes nothing"
+check_error 2 "GGUF" "a directory in place" organ-transplant --base "$T/based" --donor $DONOR --in-place $S
+cp $BASE "$T/in.gguf"
+check_error 4 "undo" "no room for the undo stream" sh -c "ulimit -f 100; organ-transplant --base $T/in.gguf --donor $DONOR --in-place --undo $T/undo2.bin"
+check_same "$T/in.gguf" $BASE "no undo, no change"
+
+# Killed in place at any moment, the undo stream brings the base back.
+mkmodel "$T/kb.gguf" -s 3 blk.0.attn_q.weight:I8:4096x4000 blk.0.attn_k.weight:I8:4096x4000 output.weight:F32:64x4
+mkmodel "$T/kd.gguf" -s 4 blk.0.attn_q.weight:I8:4096x4000 blk.0.attn_k.weight:I8:4096x4000 output.weight:F32:64x4
+for ms in 005 015 025 040 060 090; do
+    for signal in KILL INT; do
+        cp "$T/kb.gguf" "$T/in.gguf"
+        rm -f "$T/u.bin"
+        organ-transplant --base "$T/in.gguf" --donor "$T/kd.gguf" --in-place --undo "$T/u.bin" 2> "$T/err" &
+        pid=$!
+        sleep 0.$ms
+        kill -s $signal $pid 2> /dev/null
+        wait $pid 2> /dev/null
+        if [ -e "$T/u.bin" ]; then
+            check "undo after $signal at $ms ms" inplace --donor "$T/u.bin"
+        fi
+        check_same "$T/in.gguf" "$T/kb.gguf" "$signal at $ms ms: the base is back"
+        rm -f "$T"/.u.bin.*
+    done
+done
+
+# Usage.
+check_error 2 "give --donor" "no donor" organ-transplant --base $BASE --output "$T/c.gguf"
+check_error 2 "--output, --check or --in-place" "no output" organ-transplant --base $BASE --donor $DONOR
+check_error 2 "" "base and donor on stdin" organ-transplant --base - --donor - --output "$T/c.gguf"
+check_error 2 "--force" "an existing output" organ-transplant --base $BASE --donor $DONOR --output "$T/want.gguf"
+check_error 4 "none" "no such donor" organ-transplant --base $BASE --donor "$T/none" --output "$T/c.gguf"
+check_error 3 "cut" "a cut donor on a pipe" sh -c "head -c 1000000 $DONOR | organ-transplant --base $BASE --donor - --output $T/c.gguf"
+check_absent "$T/c.gguf" "after mistakes"
+finish
