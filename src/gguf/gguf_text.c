@@ -5,6 +5,7 @@
 #include "../base/cursor.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,15 +36,19 @@ static bool parse_signed(const char *s, unsigned width, uint64_t *bits)
 static bool parse_float(const char *s, uint32_t type, uint64_t *bits)
 {
     char *end;
+    bool too_large;
     *bits = 0;
+    errno = 0;
     if (type == GG_TYPE_F32) {
         float f = strtof(s, &end);
+        too_large = errno == ERANGE && isinf(f);
         memcpy(bits, &f, sizeof f); /* little-endian hosts: the low four bytes */
     } else {
         double d = strtod(s, &end);
+        too_large = errno == ERANGE && isinf(d);
         memcpy(bits, &d, sizeof d);
     }
-    return end != s && *end == '\0';
+    return end != s && *end == '\0' && !too_large;
 }
 
 static bool parse_scalar(const char *s, uint32_t type, uint8_t le[8])
