@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086
+# shellcheck disable=SC1091,SC2086,SC2002
 # transplant.sh - organ-transplant: what moves is the donor's to the byte, what stays is
 # the base's; every form of base and donor; matching; keys; in place with undo, killed
 # at any moment; refusals before anything is written.
