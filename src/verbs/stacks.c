@@ -39,9 +39,12 @@ static bool is_expert(const gg_tensor *of, const gg_entry *e)
            len == e->t.name_len && memcmp(name, e->t.name, len) == 0;
 }
 
-static gg_status fits(const gg_tensor *of, const gg_entry *e, gg_error *err)
+/* The dtype is that of the experts there are: they may have been encoded anew. */
+static gg_status fits(const gg_stacks *s, size_t k, const gg_entry *e, gg_error *err)
 {
-    bool ok = of->n_dims >= 2 && e->t.n_dims == of->n_dims - 1 && e->t.dtype == of->dtype;
+    const gg_tensor *of = &s->m->stacks[k].t;
+    uint32_t dtype = s->list[k].n ? s->m->entries[s->list[k].first].t.dtype : e->t.dtype;
+    bool ok = of->n_dims >= 2 && e->t.n_dims == of->n_dims - 1 && e->t.dtype == dtype;
     for (uint32_t d = 0; ok && d < e->t.n_dims; d++) ok = e->t.dims[d] == of->dims[d];
     if (ok) return GG_OK;
     gg_fail(err, GG_EFORMAT, "its dims or dtype are not those of the other experts");
@@ -84,7 +87,7 @@ gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err)
             if (is_expert(&m->stacks[at].t, &m->entries[i])) s->of[i] = hint = at;
         }
         if (s->of[i] == SIZE_MAX) continue;
-        st = fits(&m->stacks[s->of[i]].t, &m->entries[i], err);
+        st = fits(s, s->of[i], &m->entries[i], err);
         if (st == GG_OK) st = put(s, s->of[i], i, err);
     }
     if (st != GG_OK) {
@@ -121,6 +124,7 @@ gg_status gg_stacks_add(const gg_stacks *s, size_t k, gg_source *dir, gg_plan *p
     const stack *st = &s->list[k];
     gg_tensor t = s->m->stacks[k].t;
     t.dims[t.n_dims - 1] = st->n;
+    t.dtype = s->m->entries[st->first].t.dtype;
     gg_plan_tensor *pt;
     gg_status status = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
     if (status == GG_OK) status = gg_plan_add(p, &t, &pt, err);
