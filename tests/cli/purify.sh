@@ -103,6 +103,24 @@ for out in "$T/no" "$T/no.gguf" "$T/no.bin"; do
 done
 check_error 3 "token_embd" "it names the tensor" organ-purify $VERSE --output - --method haar --dtype IQ1_S
 
+# Experts: on their stack or taken apart, all of them or some.
+if have mkmodel; then
+    mkmodel "$T/moe.gguf" token_embd.weight:F16:64x100 blk.0.ffn_gate_inp.weight:F32:64x4 blk.0.ffn_gate_exps.weight:Q8_0:64x96x4 \
+        blk.0.ffn_up_exps.weight:Q8_0:64x96x4 blk.0.ffn_down_exps.weight:Q8_0:96x64x4 output_norm.weight:F32:64
+    organ-extract -q "$T/moe.gguf" --split-experts --output "$T/moe"
+    for dtype in Q8_0 F16; do
+        check "stacks to $dtype" organ-purify "$T/moe.gguf" --output "$T/moe1.gguf" --force --method fft --strength 0.3 --type organ --dtype $dtype
+        check "experts to $dtype" organ-purify "$T/moe" --output "$T/moe2" --force --method fft --strength 0.3 --type organ --dtype $dtype
+        check "experts together" organ-assemble "$T/moe2" --output "$T/moe2.gguf" --force
+        check_same "$T/moe1.gguf" "$T/moe2.gguf" "experts on their stack and taken apart, $dtype"
+    done
+    check "some experts" organ-purify "$T/moe.gguf" --output "$T/moe3" --method haar --experts 1,3
+    check_text "$(cut -f 1,11 "$T/out" | sed 1d | tr '\t\n' '  ')" "blk.0.ffn_gate.1.weight purified blk.0.ffn_gate.3.weight purified blk.0.ffn_up.1.weight purified blk.0.ffn_up.3.weight purified blk.0.ffn_down.1.weight purified blk.0.ffn_down.3.weight purified " "rows of experts"
+    check_text "$(grep -c '"experts": \[1, 3\]' "$T/moe3/manifest.json")" 3 "history of experts"
+    check_error 2 "--split-experts" "another dtype for some experts" organ-purify "$T/moe.gguf" --output "$T/x" --method haar --experts 1 --dtype F16
+    check_absent "$T/x" "another dtype for some experts"
+fi
+
 # NaN: refused by name and count, nothing is left behind.
 printf '\001\000\000\000n\002\000\000\000\004\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\000\000\000\000' > "$T/nan.bin"
 printf '\000\000\200\077\000\000\300\177\000\000\000\100\000\000\200\177\000\000\200\077\000\000\000\100\000\000\200\077\000\000\000\100' >> "$T/nan.bin"

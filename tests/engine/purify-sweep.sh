@@ -6,6 +6,7 @@
 #   BIN=build/bin                 the tools
 #   DTYPE=F16                     what is written (default: the models' own dtype)
 #   TYPE=organ                    which tensors
+#   LIST="lab-base-f16 ..."       which models
 #   HAAR="..." FFT="..."          strengths
 set -eu
 [ $# -eq 1 ] || { echo "usage: tests/engine/purify-sweep.sh MODELS" >&2; exit 2; }
@@ -28,7 +29,7 @@ ppl() { # TEXT...: perplexities of $T/m.gguf, in one line
 }
 
 printf 'model\ttext\tmethod\tstrength\trel_l2\tperplexity\tof_before\n'
-for model in lab-base-f16 lab-verse-f16 lab-code-f16; do
+for model in ${LIST:-lab-base-f16 lab-verse-f16 lab-code-f16}; do
     case $model in
     lab-verse*) texts=verse ;;
     lab-code*) texts=code ;;
