@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -129,6 +130,7 @@ static select_fn selection_option(const char *name)
 
 static void apply_selection(cli *c, select_fn fn, const char *value)
 {
+    if (fn == gg_select_names && strcmp(value, "-") == 0) c->names_on_stdin = true;
     if ((!c->select && gg_select_new(&c->select, &c->err) != GG_OK) || fn(c->select, value, &c->err) != GG_OK)
         exit(cli_end(c, c->err.status));
 }
@@ -237,8 +239,30 @@ static void *watch(void *arg)
 
 /* ---- start and end ------------------------------------------------------------------ */
 
+/* A descriptor closed by the caller must not be that of the first file we open:
+ * messages would go into it. What stands in for it fails when it is used. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return;
+}
+
+/* A list of names and a model cannot both be stdin. */
+static void check_stdin(const cli *c, const cli_option *options)
+{
+    bool taken = false;
+    for (size_t i = 0; i < c->args.n; i++) taken = taken || strcmp(c->args.items[i], "-") == 0;
+    for (const cli_option *o = options; o->name; o++)
+        if (o->kind == CLI_TEXT && strcmp(o->name, "output") != 0) {
+            const char *value = *(const char **)o->to;
+            taken = taken || (value && strcmp(value, "-") == 0);
+        }
+    if (taken && c->names_on_stdin) cli_usage(c, "--names-from - and a model on stdin cannot both be");
+}
+
 void cli_start(cli *c, int argc, char **argv, const cli_option *options)
 {
+    hold_standard_descriptors();
     catch_signals();
     c->err = (gg_error)GG_ERROR_INIT;
     c->run.progress = &c->progress;
@@ -257,6 +281,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
             i++;
         }
     }
+    check_stdin(c, options);
     if (!c->quiet && isatty(STDERR_FILENO))
         progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;
 }

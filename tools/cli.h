@@ -45,6 +45,7 @@ typedef struct cli {
     bool has_force;  /* takes --force */
     /* filled by cli_start: */
     bool json, quiet;
+    bool names_on_stdin; /* --names-from - */
     int verbose;
     gg_select *select; /* NULL when nothing was selected */
     cli_list args;     /* what is no option, in order; "-" counts */

@@ -2,7 +2,7 @@
 # shellcheck disable=SC1091,SC2086,SC2046,SC2181
 # faults.sh - full disks, closed pipes, folders that cannot be written, signals at any
 # moment: exit 4 and a reason, and never anything under the final name but the whole.
-#   FAULTS_MB=200  size of the model that is interrupted     FAULTS_KILLS=5  how often
+#   FAULTS_MB=100  size of the model that is interrupted     FAULTS_KILLS=5  how often
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 organ-extract $VERSE --output "$T/d"
@@ -53,6 +53,15 @@ mkmodel "$T/many.gguf" $(i=0; while [ $i -lt 3000 ]; do echo "blk.$i.attn_q.weig
 check_text "$(early organ-extract "$T/many.gguf" --list)" 4 "closed pipe, list"
 (organ-extract $VERSE --list >&-) 2> "$T/err"
 check_text $? 4 "stdout closed at the start"
+(organ-assemble -v "$T/d" --output "$T/closed.gguf" <&- >&- 2>&-)
+check_text $? 0 "all of stdin, stdout and stderr closed"
+check_same "$T/closed.gguf" $VERSE "and no message went into the model"
+(organ-extract -v $D/gguf/names-odd.gguf --output "$T/closed" <&- >&- 2>&-)
+check_text $? 0 "all closed, extract"
+organ-assemble "$T/closed" --output "$T/closed2.gguf"
+check_same "$T/closed2.gguf" $D/gguf/names-odd.gguf "and no message went into a record"
+(organ-extract - --list <&- > "$T/out" 2> "$T/err")
+check_text $? 4 "stdin closed"
 
 # ---- places that cannot be written -------------------------------------------------------
 echo plain > "$T/plain"
@@ -98,7 +107,7 @@ check_exit 4 "no manifest" organ-assemble "$T/d" --output "$T/never.gguf"
 check_absent "$T/never.gguf" "half a manifest"
 
 # ---- killed at any moment ------------------------------------------------------------------------
-rows=$((${FAULTS_MB:-200} * 64))
+rows=$((${FAULTS_MB:-100} * 64))
 mkmodel "$T/big.gguf" blk.0.attn_q.weight:I8:4096x$rows blk.0.attn_k.weight:I8:4096x$rows \
     blk.0.attn_v.weight:I8:4096x$rows blk.0.attn_output.weight:I8:4096x$rows
 rm -rf "$T/bigd"
@@ -144,7 +153,7 @@ while [ $i -lt "${FAULTS_KILLS:-5}" ]; do
     done
     i=$((i + 1))
 done
-if [ $interrupted -gt 0 ]; then ok; else bad "no run was interrupted: the machine is too fast for FAULTS_MB=${FAULTS_MB:-200}"; fi
+if [ $interrupted -gt 0 ]; then ok; else bad "no run was interrupted: the machine is too fast for FAULTS_MB=${FAULTS_MB:-100}"; fi
 
 # Replacing: the old output stays whole until the new one is.
 cp "$T/big.gguf" "$T/k/m.gguf"

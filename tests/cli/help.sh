@@ -57,6 +57,7 @@ check_error 2 "takes no value" "a value for a flag" organ-extract $V --list=yes
 check_error 2 "give --output" "assemble without output" organ-assemble "$T"
 check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
 check_error 3 "" "a file that is no model" organ-extract README.md --list
+check_error 2 "cannot both" "names and model on stdin" organ-extract - --list --names-from - < /dev/null
 check "options after the model" organ-extract $V --list -q
 check "-- ends the options" organ-extract --list -- $V
 check "long options with =" organ-extract --model=$V --list --type=norm
