@@ -158,9 +158,16 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
     return st;
 }
 
-/* The old folder steps aside under a temporary name and is removed after. */
+/* Old and new change names in one step where the system can, so that there is a
+ * whole folder under the name at any moment; else the old one steps aside first. */
 static gg_status swap_in(gg_outdir *d, gg_error *err)
 {
+#ifdef RENAME_EXCHANGE
+    if (renameat2(AT_FDCWD, d->temp, AT_FDCWD, d->path, RENAME_EXCHANGE) == 0) {
+        gg_remove_tree(d->temp);
+        return GG_OK;
+    }
+#endif
     char *aside = gg_temp_name(d->path);
     if (!aside) return gg_fail(err, GG_ENOMEM, "no memory for a folder name");
     gg_status st = GG_OK;
