@@ -80,6 +80,8 @@ void api_job_poke(const api *a, const char *id, char what)
 
 /* ---- small files ------------------------------------------------------------------ */
 
+/* Not synced, which may take seconds on a busy disk: after a power failure a record
+ * that is cut short is none, and its job is lost, as it is anyway. */
 gg_status api_write_file(int dir, const char *name, const gg_buf *text, gg_error *err)
 {
     char temp[64];
@@ -87,7 +89,6 @@ gg_status api_write_file(int dir, const char *name, const gg_buf *text, gg_error
     int fd = openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return gg_fail_errno(err, "cannot write %s in the spool", name);
     gg_status st = gg_write_all(fd, text->data, text->len, err);
-    if (st == GG_OK && fsync(fd) != 0) st = gg_fail_errno(err, "cannot write %s in the spool", name);
     close(fd);
     if (st == GG_OK && renameat(dir, temp, dir, name) != 0) st = gg_fail_errno(err, "cannot write %s in the spool", name);
     return st;

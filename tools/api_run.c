@@ -149,6 +149,7 @@ static _Noreturn void become_tool(const run *r, int out, int errors, pid_t super
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGCHLD, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* no tool without a supervisor that could be asked to stop it */

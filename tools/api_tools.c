@@ -28,12 +28,13 @@ static const api_option purify[] = {
 static const api_option graft[] = {
     { "source", API_IN, NULL }, { "target", API_IN, NULL }, { "output", API_OUT, NULL }, { "map", API_LIST, NULL },
     { "match", API_WORD, match_modes }, { "check", API_FLAG, NULL }, { "skip-mismatched", API_FLAG, NULL },
-    { "router", API_FLAG, NULL }, { "adapter", API_IN, NULL }, { "scale", API_F64, NULL }, { "blend", API_TEXT, NULL },
-    { "ancestor", API_IN, NULL }, { "link", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
+    { "add", API_FLAG, NULL }, { "router", API_FLAG, NULL }, { "adapter", API_IN, NULL }, { "scale", API_F64, NULL },
+    { "blend", API_TEXT, NULL }, { "ancestor", API_IN, NULL }, { "link", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
 
 static const api_option assemble[] = {
     { "dir", API_IN, NULL }, { "output", API_OUT, NULL }, { "shards", API_U64, NULL }, { "shard-size", API_SIZE, NULL },
-    { "dtype", API_TEXT, NULL }, { "fallback", API_TEXT, NULL }, { "no-verify", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
+    { "dtype", API_TEXT, NULL }, { "fallback", API_TEXT, NULL }, { "no-verify", API_FLAG, NULL },
+    { "set-kv", API_TEXT, NULL }, { NULL, API_FLAG, NULL } };
 
 static const api_option transplant[] = {
     { "base", API_IN, NULL }, { "donor", API_IN, NULL }, { "output", API_OUT, NULL }, { "map", API_LIST, NULL },
