@@ -1,6 +1,7 @@
 # fleet-ranking.awk - ranking.tsv: the models of a fleet, best first by one measure.
 # After json.awk and rows.awk. Columns of the index: see fleet-dissection.awk.
 function cell(sum) { return sprintf("%.4f", sum / G_measured[g]) }
+BEGIN { json_tables() }
 $2 != "failed" {
     file = ENVIRON["FLEET_OUT"] "/models/" $7 "/measures.jsonl"
     g = $7
@@ -10,7 +11,7 @@ $2 != "failed" {
     if (!G_measured[g]) next
     by = ENVIRON["FLEET_BY"]
     score[++n] = (by == "signal" ? G_signal[g] : by == "calibrated" ? G_calibrated[g] : by == "row_theta" ? G_row[g] : G_theta[g]) / G_measured[g]
-    text[n] = $7 "\t" cell(G_theta[g]) "\t" cell(G_calibrated[g]) "\t" cell(G_signal[g]) "\t" cell(G_row[g]) "\t" \
+    text[n] = tsv_str($7) "\t" cell(G_theta[g]) "\t" cell(G_calibrated[g]) "\t" cell(G_signal[g]) "\t" cell(G_row[g]) "\t" \
         whole(G_count[g]) "\t" whole(G_parameters[g]) "\t" $3
 }
 END {

@@ -118,11 +118,20 @@ function base64(n,   i, v, out) {
     return out
 }
 
-# Any bytes (a path, a message) as a JSON value.
-function json_str(s,   n, i, k, len, out) {
-    if (s ~ /^[ !#-[\]-~]*$/) return "\"" s "\""
+# A string's bytes into BY[1..]; their number.
+function take_bytes(s,   n, i) {
     n = length(s)
     for (i = 1; i <= n; i++) BY[i] = ORD[substr(s, i, 1)]
+    return n
+}
+
+# Any bytes (a path, a message) as a TSV cell.
+function tsv_str(s) { return s ~ /^[ -[\]-~]*$/ ? s : bytes_tsv(take_bytes(s)) }
+
+# Any bytes as a JSON value.
+function json_str(s,   n, i, k, len, out) {
+    if (s ~ /^[ !#-[\]-~]*$/) return "\"" s "\""
+    n = take_bytes(s)
     for (i = 1; i <= n; i += len) {
         len = utf8_at(i, n)
         if (!len) return "{\"base64\": \"" base64(n) "\"}"

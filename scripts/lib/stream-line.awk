@@ -6,9 +6,7 @@ END {
     theta = G_measured["all"] ? sprintf("%.2f", G_theta["all"] / G_measured["all"]) : "-"
     shard = ENVIRON["STREAM_SHARD"]
     if (!json) {
-        gsub(/\\/, "\\\\", shard)
-        gsub(/\t/, "\\t", shard)
-        print shard_no + 0 "\t" status "\t" seconds "\t" whole(G_count["all"]) "\t" (total == "" ? "-" : total) "\t" theta "\t" shard
+        print shard_no + 0 "\t" status "\t" seconds "\t" whole(G_count["all"]) "\t" (total == "" ? "-" : total) "\t" theta "\t" tsv_str(shard)
     } else {
         print "{\"shard\": " shard_no + 0 ", \"status\": \"" status "\", \"seconds\": " (seconds == "-" ? "null" : seconds) \
             ", \"tensors\": " whole(G_count["all"]) ", \"total\": " (total == "" ? "null" : total) \

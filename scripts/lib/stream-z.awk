@@ -7,12 +7,11 @@ BEGIN { json_tables() }
     close(state ".from")
     n = 0
     if (is_done) {
-        n_done++
+        done_file[++n_done] = state ".jsonl"
         while ((getline line < (state ".jsonl")) > 0) {
             if (!row_json(line)) continue
             scope_add("")
             n++
-            if (ENVIRON["STREAM_ROWS"]) all = all (all ? ",\n    " : "    ") line
         }
         close(state ".jsonl")
     }
@@ -30,5 +29,21 @@ END {
     print "  \"progress\": \"" whole(G_count[""]) " of " (total == "" ? "an unknown number of" : total) " tensors\","
     print "  " substr(group_json(""), index(group_json(""), "\"measured\"")) ","
     print scope_json("", "  ") ","
-    print "  \"sources\": [\n" list "\n  ]" (ENVIRON["STREAM_ROWS"] ? ",\n  \"rows\": [\n" all "\n  ]" : "") "\n}"
+    print "  \"sources\": [\n" list "\n  ]" (ENVIRON["STREAM_ROWS"] ? "," : "")
+    if (ENVIRON["STREAM_ROWS"]) print_rows()
+    print "}"
+}
+
+# As organ-measure printed them.
+function print_rows(   i, line, sep) {
+    printf "  \"rows\": ["
+    for (i = 1; i <= n_done; i++) {
+        while ((getline line < done_file[i]) > 0) {
+            print sep
+            printf "    %s", line
+            sep = ","
+        }
+        close(done_file[i])
+    }
+    print "\n  ]"
 }

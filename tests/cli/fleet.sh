@@ -72,6 +72,28 @@ fleet measure --output "$T/cut" "$models"
 check "a worker killed with -9: the rest was done and is kept" equal "$(status_of lab-verse-q4_k_m)" "kept"
 check "and its model is done in the next run" equal "$(status_of lab-code-q4_k_m)" "done"
 
+# Stopped in the midst: the signal goes to the whole group, as a terminal does it.
+if have setsid; then
+    cat > "$T/organ-measure" << EOF
+#!/bin/sh
+case \$* in *lab-code*) : > "$T/reached"; sleep 5 ;; esac
+exec "$BIN/organ-measure" "\$@"
+EOF
+    rm -rf "$T/cut" "$T/reached"
+    ORGAN_BIN=$T setsid "$scripts/organ-fleet" measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/fleet.err" &
+    pid=$!
+    n=0
+    while [ ! -f "$T/reached" ] && [ $n -lt 50 ]; do sleep 0.2; n=$((n + 1)); done
+    kill -TERM -- "-$pid"
+    wait "$pid" 2> "$T/wait.err"
+    check "stopped, it ends as such" equal $? 143
+    check "and leaves no scratch folder" equal "$(find "$T/cut" -name '.run-*')" ""
+    fleet measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
+    check "what was done before is kept, the rest done" equal "$(status_of lab-verse-q4_k_m) $(status_of lab-code-q4_k_m)" "kept done"
+else
+    echo "skipped: no setsid, a run is not stopped in its midst"
+fi
+
 # ---- pipeline
 pipe=$T/pipe
 fleet pipeline -j 2 --output "$pipe" "$models"

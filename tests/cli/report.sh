@@ -52,6 +52,14 @@ done
 report --output "$T/trend" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv"
 check "a trend over sizes" grep -q 'higher by 2.00 degrees (least squares over 3 models, correlation 1.00)' "$T/trend/Z_MEASURE_REPORT.md"
 
+# The folders of organ-fleet and organ-stream.
+"$scripts/organ-fleet" measure -q --output "$T/fleet" "$LAB/lab-base-q4_k_m.gguf" "$D/malformed.tsv" > "$T/table" 2> "$T/report.err"
+"$scripts/organ-stream" -q --output "$T/streamed" "$D/gguf/x-00001-of-00003.gguf" > "$T/table"
+report --output "$T/folders" "$T/fleet" "$T/streamed"
+check "a fleet's model" grep -q '^| [0-9] | `lab-base-q4_k_m` | .* | 1.89 MB |' "$T/folders/Z_MEASURE_REPORT.md"
+check "its failure" grep -q '^- `malformed.tsv`: `organ-measure: ' "$T/folders/Z_MEASURE_REPORT.md"
+check "a streamed model by its name" grep -q '^| [0-9] | `x` | ' "$T/folders/Z_MEASURE_REPORT.md"
+
 # A block number without bounds, no tensors, tensors that no codec decodes.
 sed 's/blk\.0/blk.4000000000/; s/\t0\t/\t4000000000\t/' "$T/in/e3.tsv" > "$T/huge.tsv"
 check "a huge block number" "$scripts/organ-report" -q --output "$T/huge" "$T/huge.tsv"
@@ -71,6 +79,10 @@ check_text "$(grep -c '<script>' "$html2")" 1 "no script but our own"
 check_text "$(grep -c '<img' "$html2")" 0 "no image"
 check "the title is text" grep -qF '<h1>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;q&quot; `b` |x| $(id) \n</h1>' "$html2"
 check "a tensor is text" grep -qF '<code>&lt;img src=x onerror=alert(1)&gt;`|`&quot;&amp;amp;</code>' "$html2"
+mkdir "$T/rlo"
+cp "$T/in/e3.tsv" "$T/rlo/$(printf 'a\342\200\256b\377').tsv"
+report --output "$T/rlo/out" "$T/rlo"
+check "text that runs backwards, bytes that are none" grep -qF '>a\xe2\x80\xaeb\xff</h3>' "$T/rlo/out/Z_MEASURE_REPORT.html"
 check_text "$(awk '/^[|] .*onerror/ && !/^[|] ``/ { bad = 1 } END { print bad + 0 }' "$T/evil/Z_MEASURE_REPORT.md")" 0 "in Markdown it is code"
 
 # The page: one file, nothing from elsewhere, whole.
