@@ -96,7 +96,7 @@ lint:
 	sh scripts/check-size.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -DGG_HAVE_L1 src tools
-	shellcheck -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh
+	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 asan:

@@ -92,13 +92,14 @@ static gg_status core_init(fft_core *core, size_t n, gg_error *err)
 static gg_status bluestein_init(gg_fft_plan *p, gg_error *err)
 {
     size_t n = p->n, m = p->core.n;
-    fft_point *a = aligned_alloc(64, 2 * m * sizeof *a), *b = a + m;
+    fft_point *a = aligned_alloc(64, 2 * m * sizeof *a);
     p->chirp = malloc(2 * n * sizeof *p->chirp);
     p->kernel = malloc(2 * m * sizeof *p->kernel);
     if (!a || !p->chirp || !p->kernel) {
         free(a);
         return gg_fail(err, GG_ENOMEM, "no memory for an FFT of length %zu", n);
     }
+    fft_point *b = a + m;
     memset(a, 0, m * sizeof *a);
     for (size_t k = 0; k < n; k++) {
         float *c = p->chirp + 2 * k;

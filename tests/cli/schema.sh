@@ -115,5 +115,5 @@ if [ "$how" = jsonschema ]; then
     broken 's/"sha256": "\([0-9a-f]*\)"}/"sha256": "\1", "history": ["purified"]}/'
     broken 's/"dtype": "F32"/"dtype": "Q4_2"/'
 fi
-NAME=schema
+NAME=schema export NAME
 finish
