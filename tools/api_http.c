@@ -188,9 +188,11 @@ void api_answer_failure(const api *a)
     if (a->status == 401) snprintf(extra, sizeof extra, "WWW-Authenticate: Bearer\r\n");
     if (a->status == 405) snprintf(extra, sizeof extra, "Allow: %s\r\n", a->allow);
     gg_buf_printf(&body, &err, "{\"error\": {\"status\": %d, \"code\": \"%s\", \"message\": ", a->status, reasons[reason_of(a->status)].code);
-    if (gg_json_put_string(&out, a->what, strlen(a->what), &err) != GG_OK) {
+    if (gg_json_put_string(&out, a->what, strlen(a->what), &err) != GG_OK) { /* cut within a character */
+        char shown[4 * sizeof a->what + 1];
         gg_error again = GG_ERROR_INIT;
-        gg_json_put_text(&out, "\"\"", &again);
+        gg_escape(a->what, strlen(a->what), shown, sizeof shown);
+        gg_json_put_string(&out, shown, strlen(shown), &again);
     }
     err = (gg_error)GG_ERROR_INIT;
     gg_buf_text(&body, "}}\n", &err);
