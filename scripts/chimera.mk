@@ -1,4 +1,4 @@
-# chimera.mk - a chimera by recipe. A Makefile of a few lines includes it:
+# chimera.mk - a chimera by recipe (GNU make). A Makefile of a few lines includes it:
 #
 #     BASE   := verse.gguf            # model, shard of a split model, or organ directory
 #     OUTPUT := chimera.gguf
@@ -9,144 +9,163 @@
 #     include chimera.mk
 #
 # Then `make` builds OUTPUT, `make check` says what would move and what does not fit,
-# `make clean` removes what was built. A step is done again only when its inputs
-# changed: touch a donor, and only what depends on it is built.
+# `make clean` removes what was built. A step is done again only when its inputs or its
+# part of the recipe changed: touch a donor, and only what depends on it is built.
 #
 # Of a donor X (only X.model is needed):
 #     X.model    X.type    X.layers   X.tensors   X.experts   X.router=1
 #     X.map      X.match   X.blend    X.ancestor  X.add=1     X.skip=1 (--skip-mismatched)
 #     X.purify=haar|fft    X.strength             (the donor's organs, before the graft)
-#     X.adapter=1  X.scale  (X.model is a LoRA file, folded into all before it)
+#     X.adapter=1  X.scale  (X.model is a LoRA file, folded into what was built before it)
 # Of the chimera:
 #     DTYPE     FALLBACK (organ-assemble --dtype, --fallback)
 #     PURIFY=haar|fft  STRENGTH  PURIFY_TYPE  (the chimera's organs, at the end)
 #     NAME      general.name of the output
-#     DIRECT=1  one organ-transplant a donor, no organs on disk (no purify, no DTYPE)
-#     KEEP=1    keep the organ directories of every step in WORK; without it they go
-#               when OUTPUT is done, and a changed donor means starting from BASE
+#     STRICT=1  stop where `make check` would: at strangers too, not at misfits alone
+#     DIRECT=1  one organ-transplant a donor, no organs on disk
+#     KEEP=1    keep what every step made, in WORK; without it all goes when OUTPUT is
+#               done, and a changed donor means starting from BASE
 #     WORK      folder of the steps (default OUTPUT.work)      BIN  folder of the tools
+#
+# Models may be targets of other rules of the Makefile, chimeras too. More: docs/chimera.md
 
-BIN      ?=
-tool      = $(if $(BIN),$(BIN)/)$(1)
 OUTPUT   ?= chimera.gguf
 WORK     ?= $(OUTPUT).work
-KEEP     ?=
 PURIFY_TYPE ?= organ
 SHELL    := /bin/sh
-
-ifeq ($(strip $(BASE)),)
-$(error BASE is not set: name the base model)
+ifeq ($(origin NAME),environment)
+NAME     := # some systems export a NAME of their own
 endif
-$(foreach d,$(DONORS),$(if $(strip $($(d).model)),,$(error $(d).model is not set: name the donor's model)))
-ifneq ($(wildcard $(BASE)),$(BASE))
-$(error BASE: $(BASE) is not there)
-endif
-$(foreach d,$(DONORS),$(if $(wildcard $($(d).model)),,$(error $(d).model: $($(d).model) is not there)))
 
-# What a model is made of, for make: its file, all shards of its set, or a manifest.
-shards    = $(wildcard $(shell printf '%s' '$(1)' | sed -n 's/-[0-9]\{5\}\(-of-[0-9]\{5\}\.gguf\)$$/-?????\1/p'))
+q         = '$(subst ','\'',$(strip $(1)))'
+tool      = $(if $(BIN),$(strip $(BIN))/)$(1)
+on        = $(filter 1 yes true,$($(1)))
+
+one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(1) must name one path, without spaces (make cannot tell them from two); it is '$($(1))'))
+$(foreach v,BASE OUTPUT WORK $(if $(BIN),BIN) $(DONORS:%=%.model),$(call one_path,$(v)))
+ifneq ($(words $(DONORS)),$(words $(sort $(DONORS))))
+$(error DONORS names one twice: $(DONORS))
+endif
+ifneq ($(filter chimera check clean $(BASE) $(foreach d,$(DONORS),$($(d).model)),$(OUTPUT)),)
+$(error OUTPUT cannot be $(OUTPUT), which is an input or a target of chimera.mk)
+endif
+
+# What a model is made of, for make: its file, all shards of its set, or a directory's.
+shards    = $(wildcard $(shell printf '%s' $(call q,$(1)) | sed -n 's/-[0-9]\{5\}\(-of-[0-9]\{5\}\.gguf\)$$/-?????\1/p'))
 files_of  = $(if $(wildcard $(1)/manifest.json),$(1)/manifest.json $(wildcard $(1)/*/*.bin),$(or $(call shards,$(1)),$(1)))
 
 # Options of a donor's selection and of its graft.
-opt       = $(if $(strip $($(1).$(2))),--$(or $(3),$(2)) '$(strip $($(1).$(2)))')
-flag      = $(if $(filter 1 yes true,$($(1).$(2))),--$(or $(3),$(2)))
-select    = $(call opt,$(1),type) $(call opt,$(1),layers) $(call opt,$(1),tensors) $(call opt,$(1),experts)
-match     = $(call opt,$(1),map) $(call opt,$(1),match) $(call opt,$(1),blend) $(call opt,$(1),ancestor) \
+opt       = $(if $(strip $($(1).$(2))),--$(or $(3),$(2)) $(call q,$($(1).$(2))))
+flag      = $(if $(call on,$(1).$(2)),--$(or $(3),$(2)))
+select    = $(foreach o,type layers tensors experts,$(call opt,$(1),$(o)))
+match     = $(foreach o,map match blend ancestor,$(call opt,$(1),$(o))) \
             $(call flag,$(1),router) $(call flag,$(1),add) $(call flag,$(1),skip,skip-mismatched)
-# The text of a step, so that a changed recipe rebuilds it as a changed input does.
-stamp     = $(WORK)/$(1).recipe
+purify    = $(if $(strip $($(1).purify)),$(call opt,$(1),purify,method) $(call opt,$(1),strength) $(call opt,$(1),type))
+graft     = $(strip $(if $(call on,$(1).adapter),--adapter $($(1).model) $(call opt,$(1),scale),--source $(2)) $(call select,$(1)) $(call match,$(1)))
+inputs    = $(call files_of,$($(1).model)) $(if $(strip $($(1).ancestor)),$(call files_of,$($(1).ancestor)))
+named     = $(if $(strip $(NAME)),--set-kv $(call q,general.name=str:$(NAME)))
+# A donor's --check, its table kept for who wants to know; adapters have none.
+strict    = $(if $(call on,STRICT),$(if $(call on,$(1).adapter),,$(call tool,$(2)) $(3) $(call select,$(1)) $(call match,$(1)) --check > $(WORK)/check-$(1).tsv))
 
 .DELETE_ON_ERROR:
 .PHONY: chimera check clean FORCE
 chimera: $(OUTPUT)
 .DEFAULT_GOAL := chimera
 
-# write_stamp NAME TEXT: rewrite the stamp only when the text differs.
-define write_stamp
-$(call stamp,$(1)): FORCE
+# stamp NAME,TEXT: WORK/NAME.recipe is rewritten only when the text of a step differs,
+# so that a changed recipe does it again as a changed input does.
+define stamp
+$(WORK)/$(1).recipe: FORCE
 	@mkdir -p $(WORK)
-	@printf '%s\n' '$(subst ','\'',$(2))' | cmp -s - $$@ || printf '%s\n' '$(subst ','\'',$(2))' > $$@
+	@printf '%s\n' $(call q,$(2)) | cmp -s - $$@ || printf '%s\n' $(call q,$(2)) > $$@
 endef
 
-number     = $(words $(1))
-steps     :=
+steps :=
 
 # ---- through organ directories ---------------------------------------------------
-ifneq ($(DIRECT),1)
+ifeq ($(call on,DIRECT),)
 
-last := $(WORK)/base.organs
-$(last)/manifest.json: $(call files_of,$(BASE))
-	@mkdir -p $(WORK)
+# step NAME,DEPENDS: a directory whose manifest, written last, stands for it.
+step = $(WORK)/$(1).organs/manifest.json: $(2) $(WORK)/$(1).recipe
+
+$(eval $(call stamp,base,$(BASE)))
+$(call step,base,$(call files_of,$(BASE)))
 	$(call tool,organ-extract) -q $(BASE) --output $(@D) --force
+last  := $(WORK)/base.organs
 steps += $(last)
 
-# graft_step DONOR PREVIOUS: defines WORK/step-DONOR.organs
-define graft_step
-$(eval $(call write_stamp,$(1),$(call select,$(1)) $(call match,$(1)) $($(1).purify) $($(1).strength) $($(1).adapter) $($(1).scale) from $(2)))
-donor_$(1) := $($(1).model)
-ifneq ($(strip $($(1).purify)),)
-donor_$(1) := $(WORK)/donor-$(1)-pure.organs
-$(WORK)/donor-$(1).organs/manifest.json: $(call files_of,$($(1).model)) $(call stamp,$(1))
+# pure_step DONOR: WORK/pure-DONOR.organs
+define pure_step
+$(call stamp,donor-$(1),$($(1).model))
+$(call step,donor-$(1),$(call files_of,$($(1).model)))
 	$(call tool,organ-extract) -q $($(1).model) --output $$(@D) --force
-$(WORK)/donor-$(1)-pure.organs/manifest.json: $(WORK)/donor-$(1).organs/manifest.json
-	$(call tool,organ-purify) -q --dir $(WORK)/donor-$(1).organs --output $$(@D) --method $($(1).purify) \
-		$(call opt,$(1),strength) $(call opt,$(1),type) --force > $(WORK)/purify-$(1).tsv
-steps += $(WORK)/donor-$(1).organs $(WORK)/donor-$(1)-pure.organs
-endif
-$(WORK)/step-$(1).organs/manifest.json: $(2)/manifest.json $(call stamp,$(1)) \
-		$(if $(strip $($(1).purify)),$(WORK)/donor-$(1)-pure.organs/manifest.json,$(call files_of,$($(1).model))) \
-		$(if $(strip $($(1).ancestor)),$(call files_of,$($(1).ancestor)))
-	$(call tool,organ-graft) -q $(if $(filter 1 yes true,$($(1).adapter)),--adapter $($(1).model) $(call opt,$(1),scale),--source $$(donor_$(1)) $(call select,$(1)) $(call match,$(1))) \
-		--target $(2) --output $$(@D) --link --force
-steps += $(WORK)/step-$(1).organs
-last := $(WORK)/step-$(1).organs
+$(call stamp,pure-$(1),$(call purify,$(1)))
+$(call step,pure-$(1),$(WORK)/donor-$(1).organs/manifest.json)
+	$(call tool,organ-purify) -q --dir $(WORK)/donor-$(1).organs --output $$(@D) $(call purify,$(1)) --force > $(WORK)/purify-$(1).tsv
+steps += $(WORK)/donor-$(1).organs $(WORK)/pure-$(1).organs
 endef
-$(foreach d,$(DONORS),$(eval $(call graft_step,$(d),$(last))))
+
+# graft_step DONOR,PREVIOUS,SOURCE,FILES: WORK/graft-DONOR.organs
+define graft_step
+$(call stamp,graft-$(1),$(call graft,$(1),$(3)) to $(2) $(if $(call on,STRICT),strict))
+$(call step,graft-$(1),$(2)/manifest.json $(4))
+	$(call strict,$(1),organ-graft,--source $(3) --target $(2))
+	$(call tool,organ-graft) -q $(call graft,$(1),$(3)) --target $(2) --output $$(@D) --link --force
+last := $(WORK)/graft-$(1).organs
+steps += $(WORK)/graft-$(1).organs
+endef
+
+pure  = $(WORK)/pure-$(1).organs
+$(foreach d,$(DONORS),$(if $(strip $($(d).purify)),\
+	$(eval $(call pure_step,$(d)))$(eval $(call graft_step,$(d),$(last),$(call pure,$(d)),$(call pure,$(d))/manifest.json $(call inputs,$(d)))),\
+	$(eval $(call graft_step,$(d),$(last),$($(d).model),$(call inputs,$(d))))))
 
 ifneq ($(strip $(PURIFY)),)
-$(eval $(call write_stamp,purify,$(PURIFY) $(STRENGTH) $(PURIFY_TYPE)))
-$(WORK)/pure.organs/manifest.json: $(last)/manifest.json $(call stamp,purify)
-	$(call tool,organ-purify) -q --dir $(patsubst %/manifest.json,%,$<) --output $(@D) --method $(PURIFY) \
-		$(if $(STRENGTH),--strength $(STRENGTH)) --type $(PURIFY_TYPE) --force > $(WORK)/purify.tsv
-last := $(WORK)/pure.organs
+unpurified := $(last)
+how_pure := --method $(call q,$(PURIFY)) $(if $(strip $(STRENGTH)),--strength $(call q,$(STRENGTH))) --type $(call q,$(PURIFY_TYPE))
+$(eval $(call stamp,pure,$(how_pure) of $(last)))
+$(call step,pure,$(last)/manifest.json)
+	$(call tool,organ-purify) -q --dir $(unpurified) --output $(@D) $(how_pure) --force > $(WORK)/purify.tsv
+last  := $(WORK)/pure.organs
 steps += $(last)
 endif
 
-$(eval $(call write_stamp,assemble,$(DTYPE) $(FALLBACK) $(NAME) from $(last)))
 assembled := $(last)
-$(OUTPUT): $(last)/manifest.json $(call stamp,assemble)
-	$(call tool,organ-assemble) -q $(assembled) --output $@ $(if $(DTYPE),--dtype '$(DTYPE)') $(if $(FALLBACK),--fallback $(FALLBACK)) \
-		$(if $(NAME),--set-kv 'general.name=str:$(NAME)') --force
-	$(if $(KEEP),,rm -rf $(steps))
+assemble := $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) $(named)
+$(eval $(call stamp,assemble,$(assembled) $(assemble)))
+$(OUTPUT): $(assembled)/manifest.json $(WORK)/assemble.recipe
+	$(call tool,organ-assemble) -q $(assembled) --output $@ $(assemble) --force
+	$(if $(call on,KEEP),,rm -rf $(steps))
 
-# Steps that are gone are no reason to build again; with KEEP they stay.
-ifeq ($(KEEP),)
-.INTERMEDIATE: $(steps:%=%/manifest.json)
-else
 .SECONDARY: $(steps:%=%/manifest.json)
-endif
 
 # ---- directly ----------------------------------------------------------------------
 else
 
-last := $(BASE)
+$(if $(strip $(DONORS)),,$(error DIRECT=1 needs DONORS))
+$(foreach v,PURIFY DTYPE $(foreach d,$(DONORS),$(addprefix $(d).,purify adapter experts router)),\
+	$(if $(strip $($(v))),$(error $(v) needs organ directories: leave out DIRECT=1)))
+
+# direct_step DONOR,PREVIOUS,RESULT
 define direct_step
-$(eval $(call write_stamp,$(1),$(call select,$(1)) $(call match,$(1)) from $(2)))
-$(if $(filter $(lastword $(DONORS)),$(1)),$(OUTPUT),$(WORK)/step-$(1).gguf): $(call files_of,$(2)) $(call files_of,$($(1).model)) $(call stamp,$(1))
-	$(call tool,organ-transplant) -q --base $(2) --donor $($(1).model) $(call select,$(1)) $(call match,$(1)) \
-		$(if $(filter $(lastword $(DONORS)),$(1)),$(if $(NAME),--set-kv 'general.name=str:$(NAME)')) --output $$@ --force
-last := $(if $(filter $(lastword $(DONORS)),$(1)),$(OUTPUT),$(WORK)/step-$(1).gguf)
+$(call stamp,direct-$(1),$(2) $($(1).model) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) $(if $(call on,STRICT),strict))
+$(3): $(call files_of,$(2)) $(call inputs,$(1)) $(WORK)/direct-$(1).recipe
+	$(call strict,$(1),organ-transplant,--base $(2) --donor $($(1).model))
+	$(call tool,organ-transplant) -q --base $(2) --donor $($(1).model) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) --output $$@ --force
+	$(if $(filter $(OUTPUT),$(3)),$(if $(call on,KEEP),,rm -f $(steps)),)
+last := $(3)
+steps += $(filter-out $(OUTPUT),$(3))
 endef
-$(foreach d,$(DONORS),$(eval $(call direct_step,$(d),$(last))))
-ifeq ($(KEEP),)
-.INTERMEDIATE: $(filter-out $(OUTPUT),$(DONORS:%=$(WORK)/step-%.gguf))
-endif
+last := $(BASE)
+$(foreach d,$(DONORS),$(eval $(call direct_step,$(d),$(last),$(if $(filter $(lastword $(DONORS)),$(d)),$(OUTPUT),$(WORK)/direct-$(d).gguf))))
+
+.SECONDARY: $(steps)
 
 endif
 
 # What each donor would move into the base, and whether it fits: fails if one does not.
 check:
-	@status=0; $(foreach d,$(DONORS),$(if $(filter 1 yes true,$($(d).adapter)),,\
+	@status=0; $(foreach d,$(DONORS),$(if $(call on,$(d).adapter),,\
 	echo '# $(d)'; $(call tool,organ-graft) --source $($(d).model) --target $(BASE) $(call select,$(d)) $(call match,$(d)) --check || status=1;)) exit $$status
 
 clean:
