@@ -84,7 +84,7 @@ EOF
     pid=$!
     n=0
     while [ ! -f "$T/reached" ] && [ $n -lt 50 ]; do sleep 0.2; n=$((n + 1)); done
-    kill -TERM -- "-$pid"
+    kill -TERM "-$pid"
     wait "$pid" 2> "$T/wait.err"
     check "stopped, it ends as such" equal $? 143
     check "and leaves no scratch folder" equal "$(find "$T/cut" -name '.run-*')" ""
