@@ -89,7 +89,7 @@ function summary(   top, low, g, gap) {
             "\302\260 " (gap < 0 ? "below" : "above") " noise of its own types and sizes; <b>" h(Name[low]) "</b> is last at " fixed(avg(G_theta, low), 2) "\302\260.</li>"
     g = class_group("all", Best_class)
     print "<li>Farthest above noise: <b>" Best_class "</b> tensors (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
-    print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors do not rise above noise at all.</li>"
+    print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors " (Noise["all"] == 1 ? "does" : "do") " not rise above noise at all.</li>"
     if (Fitted)
         print "<li>Ten times the parameters go with " fixed(Slope < 0 ? -Slope : Slope, 2) "\302\260 " (Slope < 0 ? "less" : "more") \
             " (correlation " fixed(Corr, 2) " over " Fit_n " models).</li>"

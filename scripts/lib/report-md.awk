@@ -53,7 +53,7 @@ BEGIN {
     print "|:---|---:|---:|---:|:---:|---:|---:|---:|"
     for (i = 1; i <= n_classes; i++) if (G_count[class_group(a, Class[i])]) print "| " group_row(Class[i], class_group(a, Class[i]))
     if (Best_class != "")
-        print "\nFarthest above noise: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors do not rise above it."
+        print "\nFarthest above noise: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors " (Noise[a] == 1 ? "does" : "do") " not rise above it."
 
     print "\n## Profile by tensor kind\n"
     print "| kind | class | tensors | parameters | theta | range | calibrated | signal | row theta |"
