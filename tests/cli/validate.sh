@@ -1,0 +1,120 @@
+#!/bin/sh
+# validate.sh - organ-validate: which engine it takes, what it makes of the engine's
+# words, ratios and exit statuses. With engines made of shell; the real one is in
+# tests/engine.
+. "$(dirname "$0")/lib.sh"
+V=$PWD/scripts/organ-validate
+ORGAN_BIN=$BIN
+ORGAN_ENGINE_DIR=$T/none
+export ORGAN_BIN ORGAN_ENGINE_DIR
+mkdir "$T/perplexity" "$T/cli" "$T/node" "$T/harness" "$T/harness/node_modules" "$T/plain"
+# A PATH with the usual utilities, but no engine that this machine may have.
+for f in sh sed awk grep head tail dirname mktemp rm cat printf expr tr; do
+    p=$(command -v $f)
+    case $p in /*) ln -s "$p" "$T/plain/$f" ;; esac
+done
+
+# Perplexity by the model's name; a broken model fails as llama.cpp does.
+cat > "$T/perplexity/llama-perplexity" << 'END'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+    case $1 in -m) m=$2 ;; -c) c=$2 ;; esac
+    shift
+done
+case $m in
+*broken*) echo "llama_model_load: error loading model: invalid magic" >&2; exit 1 ;;
+*good*) p=10.5 ;;
+*bad*) p=11.5 ;;
+*nan*) p=nan ;;
+*) p=10.0 ;;
+esac
+[ "$c" != 4096 ] || { echo "perplexity: you need at least 8192 tokens to evaluate perplexity with a context of 4096"; exit 0; }
+echo "[1]9.0,[2]10.1,"
+echo "Final estimate: PPL = $p +/- 0.5"
+END
+cat > "$T/cli/llama-cli" << 'END'
+#!/bin/sh
+case "$*" in *broken*) echo "error: failed to load" >&2; exit 1 ;; esac
+echo " words"
+END
+cat > "$T/node/node" << 'END'
+#!/bin/sh
+# node engine.mjs ppl MODEL TEXT | gen MODEL PROMPT N
+case $3 in
+*broken*) printf '%s\tx\terror\tFailed to load model\n' "$3"; exit 1 ;;
+*bad*) p=20.25 ;;
+*) p=10.0625 ;;
+esac
+[ "$2" = ppl ] || p="1 2 3"
+printf '%s\tx\t%s\t9\n' "$3" "$p"
+END
+: > "$T/harness/engine.mjs"
+chmod +x "$T"/*/llama-* "$T/node/node"
+for m in reference good bad broken nan; do echo x > "$T/$m.gguf"; done
+echo words > "$T/text"
+ENGINE=perplexity
+try() { # organ-validate with the engines of $ENGINE and no others
+    path=
+    for e in $ENGINE; do path=$path$T/$e:; done
+    (PATH=$path$T/plain exec sh "$V" "$@")
+}
+cell() { # MODEL COLUMN of $T/out
+    awk -F "$TAB" -v m="$T/$1.gguf" -v c="$2" '$1 == m { print $c }' "$T/out"
+}
+
+check "perplexity" try "$T/good.gguf" --text "$T/text"
+check_text "$(head -n 1 "$T/out")" "model${TAB}engine${TAB}load${TAB}perplexity${TAB}ratio" "header"
+check_text "$(cell good 2) $(cell good 3) $(cell good 4) $(cell good 5)" "llama-perplexity ok 10.5 -" "row"
+check "as good as the reference" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf"
+check_text "$(cell reference 4) $(cell good 4) $(cell good 5)" "10.0 10.5 1.0500" "ratio, and just allowed"
+check_exit 1 "worse" try "$T/bad.gguf" --text "$T/text" --reference "$T/reference.gguf"
+check_text "$(cell bad 5)" "1.1500" "worse: the ratio"
+if grep -q "1.1500 times the reference's" "$T/err"; then ok; else bad "worse: not told"; fi
+check "worse, as allowed" try "$T/bad.gguf" --text="$T/text" --reference="$T/reference.gguf" --max-ratio=1.2
+check_exit 1 "a model that does not load" try "$T/broken.gguf" --text "$T/text"
+check_text "$(cell broken 3) $(cell broken 4)" "failed -" "a model that does not load"
+if grep -q "invalid magic" "$T/err"; then ok; else bad "the engine's reason is not told: $(cat "$T/err")"; fi
+check_exit 1 "no finite perplexity" try "$T/nan.gguf" --text "$T/text"
+check_exit 3 "a broken reference" try "$T/good.gguf" --text "$T/text" --reference "$T/broken.gguf"
+check_exit 3 "a text too short" try "$T/good.gguf" --text "$T/text" --context 4096
+check "json" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf" --json
+check_text "$(tail -n 1 "$T/out")" "{\"model\": \"$T/good.gguf\", \"engine\": \"llama-perplexity\", \"load\": \"ok\", \"perplexity\": 10.5, \"ratio\": 1.0500}" "json"
+
+ENGINE=cli
+check "llama-cli: loads" try "$T/good.gguf"
+check_text "$(cell good 2) $(cell good 3) $(cell good 4)" "llama-cli ok -" "llama-cli"
+check_exit 1 "llama-cli: does not load" try "$T/broken.gguf"
+check_exit 3 "llama-cli has no perplexity" try "$T/good.gguf" --text "$T/text"
+
+ENGINE="node" ORGAN_ENGINE_DIR=$T/harness
+check "the harness" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf"
+check_text "$(cell good 2) $(cell good 4) $(cell good 5)" "node 10.0625 1.0000" "the harness"
+check_exit 1 "the harness: worse" try "$T/bad.gguf" --text "$T/text" --reference "$T/reference.gguf"
+check "the harness: load only" try "$T/good.gguf"
+check_text "$(cell good 3) $(cell good 4)" "ok -" "the harness: load only"
+check_exit 1 "the harness: does not load" try "$T/broken.gguf"
+ENGINE="node perplexity cli"
+check "the first of all" try "$T/good.gguf" --text "$T/text"
+check_text "$(cell good 2)" llama-perplexity "the first of all"
+check "without a text" try "$T/good.gguf"
+check_text "$(cell good 2)" node "without a text another that loads"
+check "--engine" try "$T/good.gguf" --engine llama-cli
+check_text "$(cell good 2)" llama-cli "--engine"
+
+ENGINE='' ORGAN_ENGINE_DIR=$T/none
+rm -r "$T/harness/node_modules"
+check_error 4 "no engine" "no engine" env ORGAN_ENGINE_DIR="$T/harness" PATH="$T/plain" sh "$V" "$T/good.gguf" --text "$T/text"
+check_error 4 "llama-perplexity" "an engine that is not there" try "$T/good.gguf" --engine llama-perplexity --text "$T/text"
+ENGINE=perplexity
+check_error 2 "no model" "no model" try --text "$T/text"
+check_error 2 "more than one" "two models" try "$T/good.gguf" "$T/bad.gguf" --text "$T/text"
+check_error 2 "--text" "a reference without a text" try "$T/good.gguf" --reference "$T/bad.gguf"
+check_error 2 "--max-ratio" "a ratio that is none" try "$T/good.gguf" --text "$T/text" --max-ratio x
+check_error 2 "--engine" "an unknown engine" try "$T/good.gguf" --engine some
+check_error 2 "unknown option" "an unknown option" try "$T/good.gguf" --nonsense
+check_error 4 "none.gguf" "a model that is not there" try "$T/none.gguf" --text "$T/text"
+check_error 3 "folder" "a folder" try "$T/harness" --text "$T/text"
+check "help" "$V" --help
+check_text "$(awk 'length($0) > 80' "$T/out" | wc -l | tr -d ' ')" 0 "help fits 80 columns"
+check "version" "$V" --version
+finish
