@@ -62,9 +62,12 @@ static gg_status name_files(gg_plan *p, const char *output, gg_error *err)
 /* The source's own shards: same tensors in each, same keys, same odd bytes. */
 static bool as_it_was(const gg_plan *p, const gg_manifest *m, uint64_t shards)
 {
-    size_t total = 0;
-    for (size_t i = 0; i < m->n_files; i++) total += m->files[i].n_tensors;
-    return shards == m->n_files && total == p->n;
+    size_t left = p->n; /* counted down: a sum of hostile counts would wrap */
+    for (size_t i = 0; i < m->n_files; i++) {
+        if (m->files[i].n_tensors > left) return false;
+        left -= m->files[i].n_tensors;
+    }
+    return shards == m->n_files && left == 0;
 }
 
 /* Padding and trailing bytes that the manifest's layout has kept. */

@@ -1,0 +1,25 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2046
+# hostile.sh - files and folders made to do harm: counts that wrap, links and devices in
+# odd places, outputs that are inputs, and lists made to take quadratic time.
+. "$(dirname "$0")/lib.sh"
+VERSE=$LAB/lab-verse-q4_k_m.gguf
+CODE=$LAB/lab-code-q4_k_m.gguf
+organ-extract -q $VERSE --output "$T/d" || exit 1
+N=$(organ-extract -q "$T/d" --list | tail -n +2 | wc -l | tr -d ' ')
+
+# layout TEXT: a copy of $T/d as $T/h, its manifest with a layout of that text
+layout() {
+    rm -rf "$T/h"
+    cp -R "$T/d" "$T/h"
+    awk -v text="$1" '/^  "layout"/ { skip = 1 } skip { if (/^  },/) skip = 0; next }
+        /^  "tensors": \[/ { print "  \"layout\": " text "," } { print }' "$T/d/manifest.json" > "$T/h/manifest.json"
+}
+
+# ---- counts of a layout ---------------------------------------------------------------
+layout "{\"files\": [{\"file\": \"a\", \"tensors\": $((N + 5000))}, {\"file\": \"b\", \"tensors\": 18446744073709546616}]}"
+check "tensor counts whose sum wraps" organ-assemble "$T/h" --output "$T/w.gguf" --shards 2
+check_text "$(ls "$T" | grep -c '^w-0000')" 2 "tensor counts whose sum wraps: two shards of its own"
+layout "{\"files\": [{\"file\": \"a\", \"tensors\": $((N + 1))}, {\"file\": \"b\", \"tensors\": 18446744073709551615}]}"
+check "a count of all ones" organ-assemble "$T/h" --output "$T/w.gguf" --shards 2 --force
+finish
