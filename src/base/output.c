@@ -25,9 +25,21 @@ static void output_free(gg_output *o)
     free(o);
 }
 
+/* --force replaces files. A folder would fail only after all the work; a device (or a
+ * link to one: /dev/stdout) would be gone. */
+static gg_status check_target(const char *path, bool force, gg_error *err)
+{
+    struct stat s;
+    gg_status st = gg_refuse_existing(path, force, err);
+    if (st != GG_OK || stat(path, &s) != 0 || S_ISREG(s.st_mode)) return st;
+    gg_fail(err, GG_EUSAGE, "is %s, which --force will not replace", S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
+    gg_fix(err, "give the name of a file");
+    return gg_at_file(err, path);
+}
+
 gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error *err)
 {
-    gg_status st = gg_refuse_existing(path, force, err);
+    gg_status st = check_target(path, force, err);
     if (st != GG_OK) return st;
     gg_output *o = calloc(1, sizeof *o);
     if (o) o->path = strdup(path);

@@ -48,7 +48,7 @@ gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_err
 #ifdef RENAME_NOREPLACE
     if (!force) {
         if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return GG_OK;
-        if (errno == EEXIST) return gg_refuse_existing(path, false, err);
+        if (errno == EEXIST && gg_refuse_existing(path, false, err) != GG_OK) return err->status;
         if (errno != EINVAL && errno != ENOSYS) return gg_fail_errno(err, "rename failed");
     }
 #else
