@@ -121,7 +121,8 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err);
 gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err);
 void gg_manifest_free(gg_manifest *m);
 
-/* Is there a manifest.json in that folder? (for outputs that --force may replace) */
+/* Is there a manifest.json in that folder that says it is an organ manifest, whole or
+ * not? (for outputs that --force may replace) */
 bool gg_is_organ_dir(const char *path);
 
 /* Append an object (JSON text, e.g. {"op": "purify", ...}) to e->history. */

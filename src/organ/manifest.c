@@ -42,6 +42,18 @@ void gg_manifest_free(gg_manifest *m)
     free(m);
 }
 
+/* Other things have a manifest.json too, and --force removes whole folders. The format
+ * stands near the front; what follows may be broken. */
+static bool says_organ_manifest(const char *file)
+{
+    char head[4096];
+    FILE *f = fopen(file, "r");
+    if (!f) return false;
+    size_t n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    return memmem(head, n, "\"organ-manifest\"", 16) != NULL;
+}
+
 bool gg_is_organ_dir(const char *path)
 {
     size_t size = strlen(path) + sizeof "/" GG_MANIFEST;
@@ -49,7 +61,7 @@ bool gg_is_organ_dir(const char *path)
     struct stat s;
     if (!file) return false;
     snprintf(file, size, "%s/%s", path, GG_MANIFEST);
-    bool yes = stat(file, &s) == 0 && S_ISREG(s.st_mode);
+    bool yes = stat(file, &s) == 0 && S_ISREG(s.st_mode) && says_organ_manifest(file);
     free(file);
     return yes;
 }

@@ -22,4 +22,19 @@ check "tensor counts whose sum wraps" organ-assemble "$T/h" --output "$T/w.gguf"
 check_text "$(ls "$T" | grep -c '^w-0000')" 2 "tensor counts whose sum wraps: two shards of its own"
 layout "{\"files\": [{\"file\": \"a\", \"tensors\": $((N + 1))}, {\"file\": \"b\", \"tensors\": 18446744073709551615}]}"
 check "a count of all ones" organ-assemble "$T/h" --output "$T/w.gguf" --shards 2 --force
+
+# ---- what --force must not replace ----------------------------------------------------
+mkdir "$T/folder"
+check_error 2 "a folder" "--force: a folder for a file" organ-assemble "$T/d" --output "$T/folder" --force
+if mknod "$T/null" c 1 3 2> /dev/null; then
+    check_error 2 "no regular file" "--force: a device" organ-assemble "$T/d" --output "$T/null" --force
+    ln -s null "$T/link"
+    check_error 2 "no regular file" "--force: a link to a device" organ-assemble "$T/d" --output "$T/link" --force
+    if [ -c "$T/null" ] && [ -L "$T/link" ]; then ok; else bad "--force replaced a device or a link to it"; fi
+fi
+mkdir "$T/web"
+echo '{"name": "an app", "short_name": "app"}' > "$T/web/manifest.json"
+echo precious > "$T/web/index.html"
+check_error 2 "not an organ directory" "--force: a web application has a manifest.json too" organ-extract $VERSE --output "$T/web" --force
+check_text "$(cat "$T/web/index.html")" precious "--force: the web application is untouched"
 finish
