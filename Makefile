@@ -137,9 +137,10 @@ $(foreach f,$(HEADERS),$(f):$(INCDIR)/$(notdir $(f)):644 )\
 $(foreach f,$(MAN1),$(f):$(MANDIR)/man1/$(notdir $(f)):644 )\
 $(foreach f,$(MAN5),$(f):$(MANDIR)/man5/$(notdir $(f)):644 )\
 $(foreach f,$(DOCS),$(f):$(DATADIR)/$(f):644 )\
-$(foreach f,$(DATA),$(f):$(DATADIR)/$(f):$(if $(filter %.awk %.mk %.md,$(f)),644,755) )
+$(foreach f,$(DATA),$(f):$(DATADIR)/$(f):$(if $(filter %.awk %.mk %.md %.mjs %.json,$(f)),644,755) )
 endef
-DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/* scripts/completion/*))
+DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/* scripts/completion/*)) \
+	$(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
 
 .PHONY: install uninstall
 install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX

@@ -19,7 +19,7 @@ import { setTimeout } from "node:timers/promises";
 
 const WINDOW = 192; /* tokens evaluated together, then the sequence is cleared */
 const CONTEXT = 256; /* the engine rounds up to this anyway */
-const THREADS = 2; /* fixed: sums inside the engine may depend on it */
+const THREADS = Number(process.env.ENGINE_THREADS) || 2; /* fixed: sums inside the engine may depend on it */
 const LOG_WAIT_MS = 100; /* the engine's messages come later than its failures */
 
 /* Tabs and line ends would break the output's columns. */

@@ -1,0 +1,181 @@
+# shellcheck shell=sh disable=SC2016 # commands are noted as they are typed
+# recipes.sh - the models that run.sh tries and results.sh tabulates, each with the
+# command that makes it. Sourced; wants LAB (a folder of lab models), M (where to put
+# what is made) and BIN on the PATH. `kind` is f16 or q4_k_m: which of LAB's files.
+#
+# make_model NAME COMMAND: COMMAND, in which $OUT is the model to write, is run and
+# noted in $M/commands; $M/NAME.gguf is there or NAME is noted in $M/failed.
+make_model() {
+    OUT=$M/$1.gguf
+    rm -rf "$OUT" "$OUT.d"
+    printf '%s\t%s\n' "$1" "$2" >> "$M/commands"
+    if (eval "$2") > "$M/$1.log" 2>&1 && [ -s "$OUT" ]; then
+        rm -rf "$OUT.d"
+    else
+        echo "$1" >> "$M/failed"
+        sed "s/^/  $1: /" "$M/$1.log" | head -n 3
+    fi
+}
+
+# ppl MODEL TEXT: a job for the engine, TEXT is verse or code; [ADAPTER]
+ppl() {
+    printf 'ppl\t%s\t%s\t\t%s\n' "$1" "$LAB/text-$2.txt" "${3:-}" >> "$M/jobs"
+}
+ppl_made() { # NAME: both texts
+    ppl "$M/$1.gguf" verse
+    ppl "$M/$1.gguf" code
+}
+gen() { # MODEL PROMPT N
+    printf 'gen\t%s\t%s\t%s\n' "$1" "$2" "$3" >> "$M/jobs"
+}
+
+# 8 and 4 bits a weight have bounds to keep; the others are loaded and reported.
+TYPES8="q8_0"
+TYPES4="q4_0 q4_1 q4_k iq4_nl iq4_xs mxfp4"
+TYPES_EXACT="f32 f16 bf16"
+TYPES_OTHER="q6_k q5_k q5_0 q5_1 q3_k q2_k iq3_s iq3_xxs iq2_s tq1_0 tq2_0 nvfp4 q1_0 q2_0"
+
+recipes_references() {
+    for m in base verse code stranger; do
+        ppl "$LAB/lab-$m-$kind.gguf" verse
+        ppl "$LAB/lab-$m-$kind.gguf" code
+    done
+    ppl "$fine" verse
+    ppl "$fine" code
+    gen "$LAB/lab-verse-$kind.gguf" "The " 24
+}
+
+recipes_round_trips() {
+    make_model round-trip "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model pipe "organ-extract - --output \$OUT.d < \$LAB/lab-verse-$kind.gguf && organ-assemble \$OUT.d --output \$OUT"
+    make_model split-experts "organ-extract \$LAB/lab-verse-$kind.gguf --split-experts --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model shards-00001-of-00003 "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --shards 3 --output \${OUT%-00001*}.gguf"
+    make_model merged "organ-extract \$M/shards-00001-of-00003.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model undone "cp \$LAB/lab-verse-$kind.gguf \$OUT && organ-transplant --base \$OUT --donor \$LAB/lab-code-$kind.gguf --in-place --undo \$OUT.undo && organ-transplant --base \$OUT --donor \$OUT.undo --in-place && rm \$OUT.undo"
+    for name in round-trip pipe split-experts shards-00001-of-00003 merged undone; do ppl "$M/$name.gguf" verse; done
+    gen "$M/round-trip.gguf" "The " 24
+}
+
+# Every type that is encoded without an importance matrix, from the finest model there is.
+recipes_types() {
+    for t in $TYPES_EXACT $TYPES8 $TYPES4 $TYPES_OTHER; do
+        make_model "type-$t" "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=$t' --output \$OUT"
+        ppl "$M/type-$t.gguf" verse
+    done
+    make_model mixed "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16' --output \$OUT"
+    ppl "$M/mixed.gguf" verse
+}
+
+recipes_grafts() {
+    V="\$LAB/lab-verse-$kind.gguf" C="\$LAB/lab-code-$kind.gguf" S="\$LAB/lab-stranger-$kind.gguf" A="\$LAB/lab-base-$kind.gguf"
+    make_model chimera "organ-transplant --base $V --donor $C --type organ --output \$OUT"
+    make_model graft-dir "organ-graft --source $C --target $V --type organ --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model chimera-skeleton "organ-transplant --base $V --donor $C --type skeleton --output \$OUT"
+    make_model chimera-12 "organ-transplant --base $V --donor $C --type organ --layers 1-2 --output \$OUT"
+    make_model stranger "organ-transplant --base $V --donor $S --type organ --output \$OUT"
+    make_model stranger-1 "organ-transplant --base $V --donor $S --type organ --layers 1 --output \$OUT"
+    make_model mapped "organ-transplant --base $V --donor $C --map 0-2=1-3 --type organ --output \$OUT"
+    make_model donor8 "organ-extract $C --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
+    make_model retype "organ-transplant --base $V --donor \$M/donor8.gguf --match retype --type organ --output \$OUT"
+    make_model convert "organ-transplant --base $V --donor \$M/donor8.gguf --match convert --type organ --output \$OUT"
+    make_model base8 "organ-extract $V --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
+    make_model convert-back "organ-transplant --base \$M/base8.gguf --donor $C --match convert --type organ --output \$OUT"
+    for name in chimera chimera-skeleton chimera-12 stranger stranger-1 mapped graft-dir retype convert convert-back; do ppl_made $name; done
+    gen "$M/chimera.gguf" "The " 24
+}
+
+recipes_blends() {
+    for text in linear:0.25 linear:0.5 linear:0.75 slerp:0.5 linear:0..1 linear:1..0 task:0.5 task:1; do
+        name=blend-$(printf %s "$text" | tr ':.' '--')
+        more=
+        case $text in task*) more=" --ancestor $A" ;; esac
+        make_model "$name" "organ-transplant --base $V --donor $C --type organ,skeleton --blend $text$more --output \$OUT"
+        ppl_made "$name"
+    done
+    make_model task-stranger "organ-transplant --base $V --donor $S --type organ,skeleton --blend linear:0.5 --output \$OUT"
+    ppl_made task-stranger
+}
+
+recipes_adapter() {
+    make_model folded "organ-graft --adapter \$LAB/lab-lora-code.gguf --target $A --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model folded-half "organ-graft --adapter \$LAB/lab-lora-code.gguf --scale 0.5 --target $A --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    ppl_made folded
+    ppl_made folded-half
+    ppl "$LAB/lab-base-$kind.gguf" verse "$LAB/lab-lora-code.gguf"
+    ppl "$LAB/lab-base-$kind.gguf" code "$LAB/lab-lora-code.gguf"
+}
+
+recipes_purified() {
+    for method in haar fft; do
+        make_model "purified-$method" "organ-purify $V --type organ --method $method --output \$OUT"
+        ppl_made "purified-$method"
+    done
+}
+
+# A record's head, little-endian: NAME DTYPE-NUMBER DIM...
+record_head() {
+    # shellcheck disable=SC2059 # its escapes are the bytes
+    printf "$(echo "$@" | awk '
+        function le(v, n) { while (n-- > 0) { printf "\\%03o", v % 256; v = int(v / 256) } }
+        { le(length($1), 4); printf "%s", $1; le(NF - 2, 4); for (i = 3; i <= NF; i++) le($i, 8); le($2, 4) }')"
+}
+
+# Four experts a block, stacked from the FFNs of base, verse, code and base, with a
+# router whose rows are all the same: which two are used does not depend on the text.
+make_moe() {
+    for m in base verse code; do organ-extract "$LAB/lab-$m-$kind.gguf" --type organ --output "$M/moe-$m" || return 1; done
+    for b in 0 1 2 3; do
+        for role in gate up down; do
+            type=$(organ-extract "$LAB/lab-base-$kind.gguf" --tensors "blk.$b.ffn_$role.weight" --list | awk 'NR == 2 { print $5 }')
+            case $type in F16) type=1 ;; Q4_K) type=12 ;; Q6_K) type=14 ;; *) return 1 ;; esac
+            case $role in down) dims="512 256" ;; *) dims="256 512" ;; esac
+            # shellcheck disable=SC2086
+            record_head "blk.$b.ffn_${role}_exps.weight" $type $dims 4
+            for m in base verse code base; do
+                tail -c "+$((1 + 4 + $(printf 'blk.%s.ffn_%s.weight' "$b" "$role" | wc -c) + 4 + 16 + 4))" "$M/moe-$m/organs/blk_${b}_ffn_$role.bin"
+            done
+        done
+        record_head "blk.$b.ffn_gate_inp.weight" 0 256 4
+        dd if=/dev/zero bs=4096 count=1 2> /dev/null
+    done > "$M/stacks.bin"
+    organ-extract "$LAB/lab-base-$kind.gguf" --output "$OUT.d" || return 1
+    sed '/"name": "blk\.[0-9]*\.ffn_\(gate\|up\|down\)\.weight"/d' "$OUT.d/manifest.json" > "$M/moe.json" && mv "$M/moe.json" "$OUT.d/manifest.json"
+    organ-transplant --base "$OUT.d" --donor "$M/stacks.bin" --add --set-kv llama.expert_count=u32:4 --set-kv llama.expert_used_count=u32:2 --output "$OUT"
+}
+
+recipes_moe() {
+    make_model moe "make_moe"
+    make_model pruned "organ-extract \$M/moe.gguf --split-experts --output \$OUT.d && sed '/ffn_[a-z]*\.[13]\.weight/d' \$OUT.d/manifest.json > \$M/pruned.json && mv \$M/pruned.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model expert "organ-graft --source \$M/moe.gguf --target \$M/moe.gguf --experts 0,1 --router --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    for name in moe pruned expert; do ppl_made $name; done
+    make_model one-expert "organ-extract \$M/moe.gguf --split-experts --output \$OUT.d && sed -e '/ffn_[a-z]*\.[023]\.weight/d' -e '/llama.expert_used_count/s/\"value\": 2/\"value\": 1/' \$OUT.d/manifest.json > \$M/one.json && mv \$M/one.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    ppl_made one-expert
+}
+
+# Answers of the engine, in $M/answers: perplexity MODEL TEXT [ADAPTER] prints all its digits.
+perplexity() {
+    awk -F '\t' -v m="$1${3:+${3:++}$3}" -v t="$LAB/text-$2.txt" '$1 == m && $2 == t { v = $3 } END { if (v != "" && v != "error") print v }' "$M/answers"
+}
+
+start_recipes() { # sets kind and the model that types are made from
+    if [ -f "$LAB/lab-verse-f16.gguf" ] && [ -f "$LAB/lab-code-f16.gguf" ]; then
+        kind=f16
+        fine=$LAB/lab-verse-f16.gguf fine_text='$LAB/lab-verse-f16.gguf'
+    else
+        kind=q4_k_m
+        fine=$LAB/lab-verse-q8_0.gguf fine_text='$LAB/lab-verse-q8_0.gguf'
+    fi
+    rm -f "$M/jobs" "$M/commands" "$M/failed"
+}
+
+# Two engines of one thread each: faster than one of two, above all on a busy machine;
+# the digits are the same. Jobs on one model stay together.
+run_engine() {
+    awk '!seen[$0]++' "$M/jobs" | sort -s -t "$(printf '\t')" -k 2,2 -k 5,5 |
+        awk -F '\t' -v half="$M/half" '$2 != last { last = $2; k = 1 - k } { print > (half k) }'
+    for k in 0 1; do
+        ENGINE_THREADS=1 node tests/engine/engine.mjs batch < "$M/half$k" > "$M/answers$k" &
+    done
+    wait
+    cat "$M/answers0" "$M/answers1" > "$M/answers"
+}

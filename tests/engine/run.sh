@@ -1,0 +1,165 @@
+#!/bin/sh
+# run.sh - does a real engine load what the suite makes, and do its probabilities say
+# what they should? Ends with "engine: N passed, M failed"; exit 1 if anything failed.
+#
+#   BIN=build/bin      the tools
+#   LAB=tests/data/lab a folder of lab models; with lab-*-f16.gguf in it those are used,
+#                      and the figures known for them are held too
+#   KEEP=DIR           leave the models, their commands and the answers there
+#
+# Without node and npm nothing is tried, and the exit status is 0.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+for tool in node npm; do
+    command -v $tool > /dev/null 2>&1 || { echo "engine: skipped, $tool is not installed"; exit 0; }
+done
+sh tests/engine/install.sh || { echo "engine: the engine could not be installed"; exit 1; }
+BIN=${BIN:-build/bin}
+LAB=$(cd "${LAB:-tests/data/lab}" && pwd) || exit 1
+M=${KEEP:-$(mktemp -d "${TMPDIR:-/tmp}/engine.XXXXXX")}
+mkdir -p "$M" || exit 1
+[ -n "${KEEP:-}" ] || trap 'rm -rf "$M"' EXIT
+trap 'exit 130' INT TERM HUP
+PATH=$(cd "$BIN" && pwd):$PATH
+LC_ALL=C
+export PATH LAB M LC_ALL
+# shellcheck source=tests/engine/recipes.sh
+. tests/engine/recipes.sh
+
+passed=0 failed=0
+ok() {
+    passed=$((passed + 1))
+}
+bad() {
+    failed=$((failed + 1))
+    echo "FAIL engine: $1"
+}
+# hold WHAT AWK-CONDITION-of-x-and-y X Y
+hold() {
+    if [ -z "$3" ] || [ -z "$4" ]; then bad "$1: the engine gave no perplexity"
+    elif awk -v x="$3" -v y="$4" "BEGIN { exit !($2) }"; then ok
+    else bad "$1: $3 against $4"
+    fi
+}
+same() { # WHAT A B: all digits
+    if [ -n "$2" ] && [ "$2" = "$3" ]; then ok; else bad "$1: '$2', '$3' wanted"; fi
+}
+lab() { perplexity "$LAB/lab-$1-$kind.gguf" "$2"; }
+made() { perplexity "$M/$1.gguf" "$2"; }
+tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }' "$M/answers"; }
+
+start_recipes
+for part in references round_trips types grafts blends adapter purified moe; do
+    "recipes_$part"
+done
+if [ -s "$M/failed" ]; then
+    while read -r name; do bad "$name could not be made: $(awk -F '\t' -v n="$name" '$1 == n { print $2 }' "$M/commands")"; done < "$M/failed"
+fi
+run_engine
+# A model that the engine refuses has one line of its own.
+# shellcheck disable=SC2013 # names without spaces
+for name in $(awk -F '\t' -v m="$M/" '$3 == "error" { sub(m, "", $1); print $1 }' "$M/answers" | sort -u); do
+    case $name in
+    type-*.gguf) ;; # below: some types are older or newer than the engine
+    *) bad "$name: $(grep -F "$name$(printf '\t')" "$M/answers" | head -n 1 | cut -f 4)" ;;
+    esac
+done
+
+# ---- known figures ---------------------------------------------------------------------
+known() { # MODEL TEXT FIGURE
+    hold "lab-$1-f16 on $2: the known figure" 'x >= y - 0.00501 && x <= y + 0.00501' "$(lab "$1" "$2")" "$3"
+}
+if [ $kind = f16 ]; then
+    known base verse 20.76
+    known base code 7.17
+    known verse verse 16.94
+    known verse code 21.04
+    known code verse 48.25
+    known code code 5.63
+    known stranger verse 25.01
+    known stranger code 10.51
+fi
+
+# ---- round trips: every digit --------------------------------------------------------------
+for name in round-trip pipe split-experts shards-00001-of-00003 merged undone; do
+    same "$name" "$(made $name verse)" "$(lab verse verse)"
+done
+same "greedy tokens after a round trip" "$(tokens "$M/round-trip.gguf")" "$(tokens "$LAB/lab-verse-$kind.gguf")"
+case $(tokens "$M/chimera.gguf") in *[0-9]*) ok ;; *) bad "the chimera writes nothing" ;; esac
+
+# ---- types -------------------------------------------------------------------------------------
+f16=$(made type-f16 verse)
+hold "F16 from what it was" 'x < 1.001 * y && x > 0.999 * y' "$f16" "$(perplexity "$fine" verse)"
+for t in f32 bf16; do hold "$t against F16" 'x < 1.01 * y && x > 0.99 * y' "$(made type-$t verse)" "$f16"; done
+for t in $TYPES8; do hold "$t against F16" 'x < 1.03 * y && x > 0.97 * y' "$(made "type-$t" verse)" "$f16"; done
+for t in $TYPES4 q6_k q5_k q5_0 q5_1; do hold "$t against F16" 'x < 1.1 * y && x > 0.9 * y' "$(made "type-$t" verse)" "$f16"; done
+hold "a mixture of types against F16" 'x < 1.1 * y' "$(made mixed verse)" "$f16"
+for t in $TYPES_OTHER; do
+    p=$(made "type-$t" verse)
+    if [ -n "$p" ]; then ok; else
+        # Loading is what is asked for; a type that the engine's version has not is no fault.
+        why=$(awk -F '\t' -v m="$M/type-$t.gguf" '$1 == m { print $4; exit }' "$M/answers")
+        case $why in *"invalid ggml type"* | *"unknown type"*) echo "engine: $t is not known to this engine" ;; *) bad "$t: $why" ;; esac
+    fi
+    echo "engine: $t: perplexity ${p:-none} (F16: $f16)"
+done
+
+# ---- grafts ----------------------------------------------------------------------------------------
+hold "code's FFN in verse: better at code" 'x < 0.8 * y' "$(made chimera code)" "$(lab verse code)"
+hold "code's FFN in verse: not as good as code" 'x > y' "$(made chimera code)" "$(lab code code)"
+hold "code's FFN in verse: worse at verse" 'x > y' "$(made chimera verse)" "$(lab verse verse)"
+hold "code's FFN in verse: still speaks verse" 'x < 2 * y' "$(made chimera verse)" "$(lab verse verse)"
+same "graft of directories and transplant" "$(made graft-dir code)" "$(made chimera code)"
+for name in retype convert; do
+    hold "$name against exact" 'x < 1.05 * y && x > 0.95 * y' "$(made $name code)" "$(made chimera code)"
+done
+hold "convert back against exact" 'x < 1.05 * y && x > 0.95 * y' "$(made convert-back code)" "$(made chimera code)"
+for name in chimera-skeleton chimera-12; do
+    hold "$name: better at code" 'x < y' "$(made $name code)" "$(lab verse code)"
+done
+for text in verse code; do
+    hold "a stranger's FFN breaks the model, $text" 'x > 20 * y' "$(made stranger $text)" "$(lab verse $text)"
+done
+hold "a stranger's FFN in one block harms" 'x > 1.05 * y' "$(made stranger-1 verse)" "$(lab verse verse)"
+check() { # EXIT TEXT DONOR
+    organ-graft --source "$LAB/lab-$3-$kind.gguf" --target "$LAB/lab-verse-$kind.gguf" --type organ --check > "$M/out" 2> "$M/err"
+    status=$?
+    if [ $status = "$1" ] && grep -q "lineage: $2" "$M/err"; then ok; else bad "--check of lab-$3: exit $status, $(tail -n 2 "$M/err")"; fi
+}
+check 1 strangers stranger
+check 0 "same lineage" code
+
+# ---- blends -----------------------------------------------------------------------------------------
+for name in blend-linear-0-5 blend-slerp-0-5 blend-linear-0-25 blend-linear-0-75 blend-linear-0--1 blend-linear-1--0; do
+    hold "$name: better at code than verse" 'x < y' "$(made $name code)" "$(lab verse code)"
+    hold "$name: better at verse than code" 'x < y' "$(made $name verse)" "$(lab code verse)"
+done
+hold "more of code is better at code" 'x < y' "$(made blend-linear-0-75 code)" "$(made blend-linear-0-25 code)"
+hold "task: code's part added to verse" 'x < y' "$(made blend-task-1 code)" "$(lab verse code)"
+hold "half a stranger breaks the model" 'x > 3 * y' "$(made task-stranger code)" "$(lab verse code)"
+
+# ---- adapter ----------------------------------------------------------------------------------------
+for text in verse code; do
+    hold "folded adapter against the engine's own, $text" 'x < 1.02 * y && x > 0.98 * y' \
+        "$(made folded $text)" "$(perplexity "$LAB/lab-base-$kind.gguf" $text "$LAB/lab-lora-code.gguf")"
+done
+hold "the adapter helps with code" 'x < y' "$(made folded code)" "$(lab base code)"
+hold "half of it: between" 'x < y' "$(made folded-half code)" "$(lab base code)"
+
+# ---- purified ------------------------------------------------------------------------------------------
+for method in haar fft; do
+    hold "purified with the defaults, $method" 'x < 1.05 * y' "$(made purified-$method verse)" "$(lab verse verse)"
+done
+
+# ---- experts -------------------------------------------------------------------------------------------
+for text in verse code; do
+    hold "four experts speak, $text" 'x < 3 * y' "$(made moe $text)" "$(lab base $text)"
+    hold "two of them left speak, $text" 'x < 3 * y' "$(made pruned $text)" "$(lab base $text)"
+    same "experts onto themselves, $text" "$(made expert $text)" "$(made moe $text)"
+done
+make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type organ --output \$OUT"
+node tests/engine/engine.mjs ppl "$M/verse-in-base.gguf" "$LAB/text-verse.txt" >> "$M/answers"
+hold "one expert left is verse's FFN in base" 'x < 1.001 * y && x > 0.999 * y' "$(made one-expert verse)" "$(made verse-in-base verse)"
+
+echo "engine: $passed passed, $failed failed"
+[ $failed -eq 0 ]
