@@ -15,7 +15,7 @@ gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, si
 /* {"key": ..., "type": ..., "value": ...} */
 gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err);
 
-/* Add such an object to meta. */
+/* Append such an object to meta, even where the key is there already. */
 gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err);
 
 #endif

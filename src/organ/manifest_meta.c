@@ -251,12 +251,11 @@ gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err)
         st = gg_fail(err, GG_EFORMAT, "an array of arrays has no place in a model");
     if (st == GG_OK) st = read_value(gg_json_get(node, "value"), &kv, &data, err);
     if (st == GG_OK) {
-        size_t before = meta->n;
         kv.key = key;
         kv.data = (const uint8_t *)data.data;
         kv.size = data.len;
-        st = gg_meta_set(meta, &kv, err);
-        if (st == GG_OK && meta->n == before) st = gg_fail(err, GG_EFORMAT, "metadata key %s stands twice", key);
+        gg_meta one = { &kv, 1, 1, NULL };
+        st = gg_meta_copy(meta, &one, err); /* appends; the caller looks for duplicates once */
     }
     gg_at_offset(err, gg_json_offset(node));
     free(key);

@@ -142,13 +142,34 @@ static gg_status read_entry(const gg_json_node *node, gg_entry *e, gg_error *err
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, e->t.name, e->t.name_len), st);
 }
 
+static int order_keys(const void *a, const void *b)
+{
+    const gg_kv *x = *(const gg_kv *const *)a, *y = *(const gg_kv *const *)b;
+    int c = memcmp(x->key, y->key, x->key_len < y->key_len ? x->key_len : y->key_len);
+    return c ? c : x->key_len < y->key_len ? -1 : x->key_len > y->key_len;
+}
+
+/* Sorted once: a search for each key would take hours over a hostile manifest. */
+static gg_status check_keys(const gg_meta *meta, gg_error *err)
+{
+    const gg_kv **list = calloc(meta->n ? meta->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; i < meta->n; i++) list[i] = &meta->kv[i];
+    qsort(list, meta->n, sizeof *list, order_keys);
+    for (size_t i = 1; i < meta->n && err->status == GG_OK; i++)
+        if (order_keys(&list[i - 1], &list[i]) == 0)
+            gg_fail(err, GG_EFORMAT, "metadata key %.*s stands twice", (int)(list[i]->key_len < 80 ? list[i]->key_len : 80), list[i]->key);
+    free(list);
+    return err->status;
+}
+
 static gg_status read_metadata(const gg_json_node *list, gg_meta *meta, gg_error *err)
 {
     gg_status st = GG_OK;
     if (list && gg_json_type_of(list) != GG_JSON_ARRAY) return wrong(list, err, "\"metadata\" must be a list");
     for (const gg_json_node *kv = gg_json_first(list); kv && st == GG_OK; kv = gg_json_next(kv))
         st = gg_mj_kv(kv, meta, err);
-    return st;
+    return st == GG_OK ? check_keys(meta, err) : st;
 }
 
 static gg_status read_pad(const gg_json_node *node, gg_pad *p, gg_error *err)

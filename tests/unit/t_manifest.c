@@ -326,6 +326,28 @@ static void history_grows(void)
     gg_manifest_free(m);
 }
 
+/* A hostile number of keys: no search for each (which would take minutes), and the
+ * one that stands twice is found. */
+static void many_keys(void)
+{
+    enum { MANY = 100000 };
+    for (int twice = 0; twice < 2; twice++) {
+        mkdir(scratch("h"), 0777);
+        FILE *f = fopen(scratch("h/manifest.json"), "w");
+        if (!f) exit(1);
+        fputs("{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"tensors\": [], \"metadata\": [", f);
+        for (int i = 0; i < MANY; i++)
+            fprintf(f, "%s{\"key\": \"k%d\", \"type\": \"u8\", \"value\": 1}", i ? ",\n" : "", twice && i == MANY - 1 ? 7 : i);
+        fputs("]}", f);
+        fclose(f);
+        gg_manifest *m = NULL;
+        gg_error e = GG_ERROR_INIT;
+        gg_status st = gg_manifest_load(scratch("h"), &m, &e);
+        T_CHECKF(twice ? st == GG_EFORMAT && strstr(e.what, "k7") : st == GG_OK && m->meta.n == MANY, "%s", e.what);
+        gg_manifest_free(m);
+    }
+}
+
 static void no_directory(void)
 {
     gg_manifest *m = NULL;
@@ -345,6 +367,7 @@ static const t_case cases[] = {
     { "files cut or grown", files_cut_or_grown },
     { "the name is in two places", name_is_in_two_places },
     { "history grows", history_grows },
+    { "many keys", many_keys },
     { "no directory", no_directory },
 };
 
