@@ -65,6 +65,35 @@ static gg_status donor_is_another(const inplace *j, gg_error *err)
     return GG_OK;
 }
 
+static bool is_file(const struct stat *s, int fd)
+{
+    struct stat t;
+    return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
+}
+
+/* With --force the undo stream would take the name of the model that it is to save, or
+ * of one that is still to be read. */
+static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo, gg_error *err)
+{
+    struct stat s;
+    bool used = false;
+    if (stat(undo, &s) != 0) return GG_OK;
+    for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
+    gg_source *const others[] = { j->donor, o->ancestor };
+    for (size_t k = 0; k < 2 && !used; k++)
+        for (size_t i = 0; others[k] && i < gg_source_count(others[k]) && !used; i++) {
+            gg_data d;
+            gg_status st = gg_data_open(others[k], i, &d, err);
+            if (st != GG_OK) return st;
+            used = d.fd >= 0 && is_file(&s, d.fd);
+            gg_data_close(&d);
+        }
+    if (!used) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the undo stream cannot be a file that is read or changed");
+    gg_fix(err, "give --undo a name of its own");
+    return gg_at_file(err, undo);
+}
+
 static gg_status open_writable(inplace *j, gg_error *err)
 {
     j->fds = malloc(j->model->n_files * sizeof *j->fds);
@@ -163,6 +192,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
 {
     gg_move *moves = NULL;
     gg_status st = donor_is_another(j, err);
+    if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
     if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &moves, &j->n, err);
     if (st == GG_OK) st = gg_moves_settle(moves, &j->n, j->base, j->donor, o->skip_mismatched, r, err);
     j->moves = moves;

@@ -37,4 +37,21 @@ echo '{"name": "an app", "short_name": "app"}' > "$T/web/manifest.json"
 echo precious > "$T/web/index.html"
 check_error 2 "not an organ directory" "--force: a web application has a manifest.json too" organ-extract $VERSE --output "$T/web" --force
 check_text "$(cat "$T/web/index.html")" precious "--force: the web application is untouched"
+
+# ---- an undo stream under the name of what is read or changed ----------------------------
+cp $VERSE "$T/base.gguf"
+cp $CODE "$T/donor.gguf"
+organ-extract $CODE --type organ --output - > "$T/donor.bin"
+cp "$T/donor.bin" "$T/donor.copy"
+ln "$T/base.gguf" "$T/base.link"
+for undo in base.gguf base.link donor.gguf; do
+    check_error 2 "undo" "--undo $undo" organ-transplant --base "$T/base.gguf" --donor "$T/donor.gguf" --type organ --in-place --undo "$T/$undo" --force
+done
+check_error 2 "undo" "--undo is the donor's records" organ-transplant --base "$T/base.gguf" --donor "$T/donor.bin" --in-place --undo "$T/donor.bin" --force
+check_same "$T/base.gguf" $VERSE "--undo refused: the base is as it was"
+check_same "$T/donor.gguf" $CODE "--undo refused: the donor is as it was"
+check_same "$T/donor.bin" "$T/donor.copy" "--undo refused: the records are as they were"
+echo precious > "$T/undo"
+check_error 2 "exists" "--undo exists" organ-transplant --base "$T/base.gguf" --donor "$T/donor.gguf" --type organ --in-place --undo "$T/undo"
+check_same "$T/base.gguf" $VERSE "--undo exists: the base is as it was"
 finish
