@@ -9,10 +9,12 @@
 
 gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint64_t *data_bytes, gg_error *err)
 {
-    uint64_t next = 0;
+    uint64_t next = 0, most = (uint64_t)INT64_MAX - alignment;
+    if (n > 0 && alignment > GG_LIMIT_ALIGNMENT)
+        return gg_fail(err, GG_EUNSUPPORTED, "general.alignment is %llu; 2^20 is the most taken here", (unsigned long long)alignment);
     for (size_t i = 0; i < n; i++) {
         tensors[i].offset = next;
-        if (tensors[i].bytes > (uint64_t)INT64_MAX - next - alignment) {
+        if (next > most || tensors[i].bytes > most - next) {
             gg_fail(err, GG_EFORMAT, "the model would exceed 2^63 bytes");
             return gg_at_tensor(err, tensors[i].name, tensors[i].name_len);
         }

@@ -62,6 +62,24 @@ static gg_status check_entry(const char *dir, const gg_entry *e, char *path, siz
     return gg_at_file(err, path);
 }
 
+/* Bytes of no form go into a model as they are: never through a link, which could lead
+ * to any file of whoever puts a stranger's directory together. */
+static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *path, size_t size, gg_error *err)
+{
+    struct stat s;
+    snprintf(path, size, "%s/%s", dir, f->trailing);
+    if (lstat(path, &s) != 0) {
+        gg_fail_errno(err, "cannot find the bytes that followed the model");
+    } else if (!S_ISREG(s.st_mode)) {
+        gg_fail(err, GG_EFORMAT, "is no regular file");
+    } else if ((uint64_t)s.st_size != f->trailing_bytes) {
+        gg_fail(err, GG_EFORMAT, "the file holds %llu bytes; the manifest says %llu", (unsigned long long)s.st_size,
+                (unsigned long long)f->trailing_bytes);
+    }
+    gg_fix(err, "extract again, or take \"trailing\" out of " GG_MANIFEST);
+    return gg_at_file(err, path);
+}
+
 static int order(const void *a, const void *b)
 {
     const gg_entry *x = *(const gg_entry *const *)a, *y = *(const gg_entry *const *)b;
@@ -123,6 +141,8 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
     if (st == GG_OK) st = apply_name(m, err);
     if (st != GG_OK) gg_at_file(err, path);
     for (size_t i = 0; st == GG_OK && i < m->n_entries; i++) st = check_entry(dir, &m->entries[i], path, size, err);
+    for (size_t i = 0; st == GG_OK && i < m->n_files; i++)
+        if (m->files[i].trailing) st = check_trailing(dir, &m->files[i], path, size, err);
     free(path);
     if (st != GG_OK) {
         gg_manifest_free(m);

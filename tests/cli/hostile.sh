@@ -54,4 +54,40 @@ check_same "$T/donor.bin" "$T/donor.copy" "--undo refused: the records are as th
 echo precious > "$T/undo"
 check_error 2 "exists" "--undo exists" organ-transplant --base "$T/base.gguf" --donor "$T/donor.gguf" --type organ --in-place --undo "$T/undo"
 check_same "$T/base.gguf" $VERSE "--undo exists: the base is as it was"
+
+# ---- bytes after a model: of another size, a pipe, a link ---------------------------------
+quick() { # WHAT SECONDS COMMAND...: done in that time, whatever it says
+    what=$1 most=$2
+    shift 2
+    if have timeout; then timeout "$most" "$@" > "$T/out" 2> "$T/err"; else "$@" > "$T/out" 2> "$T/err"; fi
+    got=$?
+    if [ $got = 124 ]; then bad "$what: not done in $most s"; else ok; fi
+}
+SLOW=${SANITIZED:+10} SLOW=${SLOW:-1} # sanitizers take their time
+trailing() { layout "{\"files\": [{\"file\": \"a\", \"tensors\": $N, \"trailing\": {\"file\": \"t.raw\", \"bytes\": $1}}]}"; }
+trailing 274877906944
+echo abc > "$T/h/t.raw"
+check_error 3 "t.raw" "trailing bytes that are not there" organ-assemble "$T/h" --output "$T/t.gguf"
+trailing 18446744073709551615
+echo abc > "$T/h/t.raw"
+check_error 3 "t.raw" "trailing bytes beyond counting" organ-assemble "$T/h" --output "$T/t.gguf"
+trailing 4
+check_error 4 "t.raw" "no trailing bytes" organ-assemble "$T/h" --output "$T/t.gguf"
+ln -s "$T/base.link" "$T/h/t.raw"
+check_error 3 "t.raw" "trailing bytes through a link" organ-assemble "$T/h" --output "$T/t.gguf"
+rm "$T/h/t.raw"
+mkfifo "$T/h/t.raw"
+quick "trailing bytes from a named pipe" $((5 * SLOW)) organ-assemble "$T/h" --output "$T/t.gguf"
+quick "trailing bytes from a named pipe, grafted" $((5 * SLOW)) organ-graft --source "$T/d" --target "$T/h" --type organ --output "$T/t.d"
+trailing 4
+echo abc > "$T/h/t.raw"
+check "trailing bytes" organ-assemble "$T/h" --output "$T/t.gguf"
+check_text "$(tail -c 4 "$T/t.gguf")" abc "trailing bytes"
+check_absent "$T/t.d" "trailing bytes"
+
+# ---- an alignment that makes gigabytes of zeros ----------------------------------------------
+quick "alignment of 2^30" $((5 * SLOW)) organ-assemble "$T/d" --output "$T/a.gguf" --set-kv general.alignment=u32:1073741824
+check_error 3 "alignment" "alignment of 2^30" organ-assemble "$T/d" --output "$T/a.gguf" --set-kv general.alignment=u32:1073741824
+check_error 3 "alignment" "alignment of 2^30, transplant" organ-transplant --base $VERSE --donor $CODE --type norm --output "$T/a.gguf" --set-kv general.alignment=u32:1073741824
+check_absent "$T/a.gguf" "alignment of 2^30"
 finish
