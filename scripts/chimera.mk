@@ -135,7 +135,7 @@ assemble := $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FA
 $(eval $(call stamp,assemble,$(assembled) $(assemble)))
 $(OUTPUT): $(assembled)/manifest.json $(WORK)/assemble.recipe
 	$(call tool,organ-assemble) -q $(assembled) --output $@ $(assemble) --force
-	$(if $(call on,KEEP),,rm -rf $(steps))
+	$(if $(call on,KEEP),,$(if $(steps),rm -rf $(steps)))
 
 .SECONDARY: $(steps:%=%/manifest.json)
 
@@ -152,7 +152,7 @@ $(call stamp,direct-$(1),$(2) $($(1).model) $(call select,$(1)) $(call match,$(1
 $(3): $(call files_of,$(2)) $(call inputs,$(1)) $(WORK)/direct-$(1).recipe
 	$(call strict,$(1),organ-transplant,--base $(2) --donor $($(1).model))
 	$(call tool,organ-transplant) -q --base $(2) --donor $($(1).model) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) --output $$@ --force
-	$(if $(filter $(OUTPUT),$(3)),$(if $(call on,KEEP),,rm -f $(steps)),)
+	$(if $(filter $(OUTPUT),$(3)),$(if $(call on,KEEP),,$(if $(steps),rm -f $(steps))))
 last := $(3)
 steps += $(filter-out $(OUTPUT),$(3))
 endef

@@ -2,8 +2,8 @@
 # of the base, FFN of the donor, taken apart, purified, grafted, assembled. Name the
 # pair with BASE= and DONOR=; KEEP=1 keeps the organs to measure them.
 #
-# Learned: two models of one shape need not be of one lineage; `make check` says so
-# before 2 x 9 GB are moved. On the bundled pair (haar defaults): code 11.4, verse 21.7.
+# Learned: two models of one shape need not be of one lineage; `... check` says so
+# before 2 x 9 GB are moved. On the bundled pair (haar, whole strength): code 11.4, verse 21.7.
 donor.type   := organ
 donor.purify := haar
 include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk

@@ -1,7 +1,7 @@
 # direct transplant: any classes, any blocks, straight from model to model. TYPE= and
 # LAYERS= choose (default: the FFN of all blocks).
 #
-# Learned: the header's plan is the whole work; the rest is a copy at the speed of cp.
+# Shows: one command that is planned before a byte is written, and then only copies.
 # Default on the bundled pair: as quick-chimera v1, byte for byte.
 TYPE ?= organ
 donor.type   := $(TYPE)

@@ -3,14 +3,22 @@
 #     make -f scripts/recipes/build-935-v2.mk                          bundled models
 #     make -f scripts/recipes/build-935-v2.mk BASE=a.gguf DONOR=b.gguf OUTPUT=c.gguf
 #
-# Run from anywhere; the tools are those of the build, or of $PATH once installed.
+# All of chimera.mk works here too: `... check`, `... clean`, KEEP=1, NAME=, STRICT=1,
+# more donors. Run from anywhere; the tools are those of the build tree or of the
+# installation that this file is in, else of $PATH.
 here   := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 top    := $(abspath $(here)/../..)
-BIN    ?= $(wildcard $(top)/build/bin)
+BIN    ?= $(patsubst %/organ-graft,%,$(firstword $(wildcard $(top)/build/bin/organ-graft $(abspath $(top)/../../bin)/organ-graft)))
 LAB    ?= $(top)/tests/data/lab
-BASE   ?= $(LAB)/lab-verse-q4_k_m.gguf
-DONOR  ?= $(LAB)/lab-code-q4_k_m.gguf
 recipe := $(basename $(notdir $(firstword $(MAKEFILE_LIST))))
 OUTPUT ?= $(recipe).gguf
+
+BASE   ?= $(LAB)/lab-verse-q4_k_m.gguf
+DONOR  ?= $(LAB)/lab-code-q4_k_m.gguf
+ifneq ($(filter $(LAB)/%,$(BASE) $(DONOR)),)
+ifeq ($(wildcard $(LAB)/lab-verse-q4_k_m.gguf),)
+$(error the lab models are not installed ($(LAB)): name the models with BASE= and DONOR=)
+endif
+endif
 donor.model ?= $(DONOR)
-DONORS ?= donor
+DONORS      ?= donor

@@ -1,7 +1,7 @@
 # layer-range graft: the donor's FFN in a range of blocks only; MAP= takes them from
 # other blocks of the donor (MAP=1-2=2-3). Default: blocks 1-2.
 #
-# Learned: fewer blocks change less, of good and bad: code 15.7, verse 18.1 on the bundled
+# Shows: fewer blocks change less, of good and bad: code 15.7, verse 18.1 on the bundled
 # pair; a block from another depth is a stranger (MAP=1-2=2-3: code 22.4, verse 24.9).
 LAYERS ?= 1-2
 donor.type   := organ

@@ -1,6 +1,6 @@
 # quick-chimera v1: one command, no organs on disk: the donor's FFN in all blocks.
 #
-# Learned: when nothing is measured or purified on the way, the direct transplant gives
+# Shows: when nothing is measured or purified on the way, the direct transplant gives
 # the same bytes as extract, graft and assemble (cmp with build-935-v2) for one copy.
 donor.type := organ
 DIRECT := 1

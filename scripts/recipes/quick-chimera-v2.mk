@@ -1,7 +1,7 @@
 # quick-chimera v2: as v1, blended instead of replaced: a ramp over the blocks, little
 # of the donor in the first, much of it in the last.
 #
-# Learned: a blend keeps more of the base than a replacement and takes less of the
+# Shows: a blend keeps more of the base than a replacement and takes less of the
 # donor. On the bundled pair: code 14.3 (v1 11.4), verse 18.1 (v1 21.7).
 donor.type  := organ
 donor.blend := linear:0.2..0.8

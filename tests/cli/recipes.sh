@@ -1,0 +1,103 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2086
+# recipes.sh - scripts/recipes: each runs on the bundled models as it stands, on the
+# models that are named, and from where it is installed.
+. "$(dirname "$0")/lib.sh"
+MAKE=${MAKE:-make}
+unset MAKEFLAGS MFLAGS MAKELEVEL LAB # which lib.sh exports, and lab.mk would take
+TOP=$PWD
+LABS=$TOP/$D/lab
+$MAKE --version 2> /dev/null | grep -q GNU || { check_text "no GNU make" "no GNU make" ""; finish; }
+
+# recipe NAME ARGUMENT...: in $T/$where
+recipe() {
+    recipe_name=$1
+    shift
+    $MAKE -C "$T/$where" -f "$from/$recipe_name.mk" "$@"
+}
+names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done | grep -vx lab; }
+same() { check_same "$T/$where/$1.gguf" "$2" "$1"; }
+
+# ---- as they stand -------------------------------------------------------------------------------
+where=default from=$TOP/scripts/recipes
+mkdir "$T/$where"
+check_text "$(names | wc -l | tr -d ' ')" 8 "recipes"
+for r in $(names); do
+    check "$r" recipe $r BIN="$BIN"
+    check "$r: loads" organ-extract --list "$T/$where/$r.gguf"
+    check "$r: again" recipe $r BIN="$BIN"
+    if grep -q organ- "$T/out"; then bad "$r: the second make does something"; else ok; fi
+    check_text "$(sed -n '/^# \(Learned\|Shows\): /,/^[^#]/p' "$from/$r.mk" | grep -c '^#')" 2 "$r says in two lines what it shows"
+done
+V=$LABS/lab-verse-q4_k_m.gguf C=$LABS/lab-code-q4_k_m.gguf
+organ-transplant --base "$V" --donor "$C" --type skeleton --output "$T/skeleton.gguf"
+organ-transplant --base "$V" --donor "$C" --type organ --output "$T/organ.gguf"
+organ-transplant --base "$V" --donor "$C" --type organ --layers 1-2 --output "$T/range.gguf"
+organ-transplant --base "$V" --donor "$C" --type organ --blend linear:0.2..0.8 --output "$T/blend.gguf"
+same build-935-v1 "$T/skeleton.gguf"
+same build-935-v2 "$T/organ.gguf"
+same quick-chimera-v1 "$T/default/build-935-v2.gguf"
+same direct-transplant "$T/organ.gguf"
+same layer-range-graft "$T/range.gguf"
+same quick-chimera-v2 "$T/blend.gguf"
+for r in assemble-935 build-935-v3; do
+    if cmp -s "$T/default/$r.gguf" "$T/organ.gguf"; then bad "$r is as build-935-v2"; else ok; fi
+done
+# v3: what moved is Q8_0, the header says what most of the tensors are, the rest is as in v2.
+file_type() { # MODEL
+    rm -rf "$T/ft"
+    organ-extract "$1" --type norm --output "$T/ft" && sed -n 's/.*"general.file_type".*"value": \([0-9]*\)}.*/\1/p' "$T/ft/manifest.json"
+}
+organ-extract --list "$T/default/build-935-v3.gguf" | awk -F "$TAB" 'NR > 1 && $5 == "Q8_0" { print $2 }' | sort -u > "$T/types"
+check_text "$(cat "$T/types")" organ "build-935-v3: what became Q8_0"
+check "build-935-v3: extract" organ-extract "$T/default/build-935-v3.gguf" --output "$T/v3"
+check_text "$(file_type "$T/default/build-935-v3.gguf")" 15 "build-935-v3: file_type, mostly Q4_K"
+check "build-935-v3, whole blocks" recipe build-935-v3 BIN="$BIN" donor.type=organ,skeleton OUTPUT=blocks.gguf
+check_text "$(file_type "$T/default/blocks.gguf")" 7 "build-935-v3: file_type, mostly Q8_0"
+check_text "$(find "$T/default" -name '*q8_0.gguf')" "" "build-935-v3: the re-encoded donor goes"
+check "build-935-v3: extract v2" organ-extract "$T/default/build-935-v2.gguf" --output "$T/v2"
+check_same_dir "$T/v3/skeleton" "$T/v2/skeleton" "build-935-v3: attention as in v2"
+
+# ---- on models that are named --------------------------------------------------------------------
+where=named
+mkdir "$T/$where"
+cp "$LABS/lab-base-q4_k_m.gguf" "$T/named/a.gguf"
+cp "$V" "$T/named/b.gguf"
+for r in $(names); do
+    check "$r, named" recipe $r BIN="$BIN" BASE=a.gguf DONOR=b.gguf OUTPUT=$r-named.gguf
+    check "$r, named: loads" organ-extract --list "$T/named/$r-named.gguf"
+    check_absent "$T/named/$r.gguf" "$r, named"
+done
+organ-transplant --base "$T/named/a.gguf" --donor "$T/named/b.gguf" --type organ --output "$T/named-organ.gguf"
+for r in build-935-v2 build-935-v3 quick-chimera-v1 direct-transplant; do
+    check_same "$T/named/$r-named.gguf" "$T/named-organ.gguf" "$r, named"
+done
+check "layer-range-graft LAYERS" recipe layer-range-graft BIN="$BIN" LAYERS=0,3 OUTPUT=l.gguf
+organ-transplant --base "$V" --donor "$C" --type organ --layers 0,3 --output "$T/03.gguf"
+same l "$T/03.gguf"
+check "layer-range-graft MAP" recipe layer-range-graft BIN="$BIN" MAP=1-2=2-3 OUTPUT=m.gguf
+organ-transplant --base "$V" --donor "$C" --type organ --map 1-2=2-3 --output "$T/map.gguf"
+same m "$T/map.gguf"
+check "direct-transplant TYPE LAYERS" recipe direct-transplant BIN="$BIN" TYPE=skeleton,norm LAYERS=1 OUTPUT=d.gguf
+organ-transplant --base "$V" --donor "$C" --type skeleton,norm --layers 1 --output "$T/d.gguf"
+same d "$T/d.gguf"
+check "check" recipe build-935-v2 BIN="$BIN" check
+check_exit 2 "check of a stranger" recipe build-935-v2 BIN="$BIN" DONOR="$LABS/lab-stranger-q4_k_m.gguf" check
+check_exit 2 "STRICT=1" recipe assemble-935 BIN="$BIN" DONOR="$LABS/lab-stranger-q4_k_m.gguf" STRICT=1 OUTPUT=s.gguf
+check_absent "$T/named/s.gguf" "STRICT=1"
+
+# ---- from the build tree's own tools, and installed ----------------------------------------------
+check "install" $MAKE B="$B" DESTDIR="$T/root" PREFIX=/usr/local install
+where=installed from=$T/root/usr/local/share/organ-suite/scripts/recipes
+mkdir "$T/$where"
+unset BIN
+for r in $(names); do
+    check "$r, installed" recipe $r BASE="$V" DONOR="$C"
+done
+for r in build-935-v2 quick-chimera-v1; do same $r "$T/organ.gguf"; done
+recipe build-935-v2 BASE="$V" DONOR="$C" OUTPUT=x.gguf > "$T/out" 2>&1
+if grep -qF "$T/root/usr/local/bin/organ-graft" "$T/out"; then ok; else bad "the installed tools are not used"; fi
+check_exit 2 "installed, no models named" recipe build-935-v2 OUTPUT=y.gguf
+if grep -q "not installed.*BASE= and DONOR=" "$T/err"; then ok; else bad "installed: $(cat "$T/err")"; fi
+check_absent "$T/installed/y.gguf" "installed, no models named"
+finish
