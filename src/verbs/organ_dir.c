@@ -35,6 +35,24 @@ gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **ite
     return GG_OK;
 }
 
+static int order(const void *a, const void *b)
+{
+    return strcmp(((const gg_tensor *)a)->name, ((const gg_tensor *)b)->name);
+}
+
+/* A manifest cannot hold two of a name: records that were put together may, and so may
+ * experts taken apart beside tensors that are named like them. Sorts the list. */
+static gg_status check_unique(gg_tensor *list, size_t n, gg_error *err)
+{
+    if (n) qsort(list, n, sizeof *list, order);
+    for (size_t i = 1; i < n; i++)
+        if (order(&list[i - 1], &list[i]) == 0) {
+            gg_fail(err, GG_EFORMAT, "two tensors have this name");
+            return gg_at_tensor(err, list[i].name, list[i].name_len);
+        }
+    return GG_OK;
+}
+
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
 {
     gg_tensor *list = calloc(d->n ? d->n : 1, sizeof *list);
@@ -46,6 +64,7 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
     }
     gg_status st = gg_organ_file_names(list, d->n, &names, err);
     for (size_t i = 0; st == GG_OK && i < d->n; i++) d->items[i].file = names[i];
+    if (st == GG_OK) st = check_unique(list, d->n, err);
     free(names);
     free(list);
     return st;

@@ -90,4 +90,13 @@ quick "alignment of 2^30" $((5 * SLOW)) organ-assemble "$T/d" --output "$T/a.ggu
 check_error 3 "alignment" "alignment of 2^30" organ-assemble "$T/d" --output "$T/a.gguf" --set-kv general.alignment=u32:1073741824
 check_error 3 "alignment" "alignment of 2^30, transplant" organ-transplant --base $VERSE --donor $CODE --type norm --output "$T/a.gguf" --set-kv general.alignment=u32:1073741824
 check_absent "$T/a.gguf" "alignment of 2^30"
+
+# ---- names that come twice ---------------------------------------------------------------------
+UP=$T/d/organs/blk_0_ffn_up.bin
+cat "$UP" "$UP" > "$T/twice.bin"
+check_error 3 "blk.0.ffn_up.weight" "a stream with a tensor twice" sh -c "cat '$T/twice.bin' | organ-extract - --output '$T/twice'"
+check_error 3 "blk.0.ffn_up.weight" "records with a tensor twice" organ-extract "$T/twice.bin" --output "$T/twice"
+mkmodel "$T/moe.gguf" blk.0.ffn_up_exps.weight:F32:4x4x2 blk.0.ffn_up.1.weight:F32:4x4
+check_error 3 "blk.0.ffn_up.1.weight" "an expert and a tensor of its name" organ-extract "$T/moe.gguf" --split-experts --output "$T/twice"
+check_absent "$T/twice" "names that come twice"
 finish
