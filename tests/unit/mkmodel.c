@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     gg_error err = GG_ERROR_INIT;
     gg_meta meta = GG_META_INIT;
     gg_tensor *t = calloc((size_t)argc + 1, sizeof *t);
-    size_t n = 0, len;
+    size_t n = 0, len = 0;
     uint64_t alignment = 0, data_bytes;
     if (argc < 2 || !t) die("usage", "mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] NAME:TYPE:DIMS...");
     gg_meta_set_str(&meta, "general.architecture", "llama", 5, &err);

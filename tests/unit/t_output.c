@@ -8,7 +8,7 @@
 
 static void put(int fd, const char *text)
 {
-    if (write(fd, text, strlen(text)) != (ssize_t)strlen(text)) T_CHECK(!"write");
+    if (write(fd, text, strlen(text)) != (ssize_t)strlen(text)) T_CHECK(false && "write");
 }
 
 static bool holds(const char *path, const char *text)
