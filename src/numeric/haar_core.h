@@ -19,9 +19,12 @@ GG_DECLARE_KF(void, nk_haar_split, (const float *x, size_t pairs, float *sum, fl
 GG_DECLARE_KF(void, nk_haar_merge, (const float *sum, const float *detail, size_t pairs, float *x));
 /* As merge, but what is merged is subtracted from x. */
 GG_DECLARE_KF(void, nk_haar_subtract, (const float *sum, const float *detail, size_t pairs, float *x));
-/* Sum of squares, to 1e-6, of values that float32 can square. This and nk_haar_damp ask
- * meanwhile for the 2 n floats from `soon` on to come into cache (NULL: none). */
-GG_DECLARE_KF(double, nk_energy, (const float *x, size_t n, const float *soon));
+/* Sum of squares, to 1e-6, of values that float32 can square. */
+GG_DECLARE_KF(double, nk_energy, (const float *x, size_t n));
+/* nk_haar_split without storing the details; returns their energy as nk_energy does. This
+ * and nk_haar_damp ask meanwhile for the next tile, from `soon` on, to come into cache
+ * (NULL: none). */
+GG_DECLARE_KF(double, nk_haar_energy, (const float *x, size_t pairs, float *sum, const float *soon));
 
 /* Replace n details by what is removed of them, gain (1 - q) d, where q compares
  * (d inv)^2 with (p inv_parent)^2, p the parent i / 2. Adds to sums->rr and, of the

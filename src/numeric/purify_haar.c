@@ -77,6 +77,22 @@ static float split_full(const float *x, float *scratch)
     return in[0];
 }
 
+/* Energies of the levels of such a tile, as they are split, and the node at the top;
+ * returns the energies' sum. */
+static double scan_full(const float *x, float *scratch, double *energy, float *top, const float *soon)
+{
+    float *in = scratch + NODES, *out = scratch + OTHER;
+    double sum = energy[1] = GG_PICK(nk_haar_energy)(x, HAAR_TILE / 2, in, soon);
+    for (unsigned level = 2; level <= HAAR_TILE_LEVELS; level++) {
+        sum += energy[level] = GG_PICK(nk_haar_energy)(in, HAAR_TILE >> level, out, NULL);
+        float *swap = in;
+        in = out;
+        out = swap;
+    }
+    *top = in[0];
+    return sum;
+}
+
 /* The same for any tile. */
 static float split_any(const float *x, size_t n, float *scratch)
 {
@@ -109,16 +125,13 @@ static size_t last_tile(const gg_purify *p, size_t part)
     return end < p->tree.tiles ? end : p->tree.tiles;
 }
 
-/* Energies of the levels of a split tile of n values; returns their sum. */
-static double tile_energies(size_t n, float *scratch, double *energy, const float *soon)
+/* Energies of the levels of a split tile of n values. */
+static void tile_energies(size_t n, float *scratch, double *energy)
 {
-    double sum = 0;
     for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
         n = (n + 1) / 2;
-        energy[level] = GG_PICK(nk_energy)(details_of(scratch, level), n, level == 1 ? soon : NULL);
-        sum += energy[level];
+        energy[level] = GG_PICK(nk_energy)(details_of(scratch, level), n);
     }
-    return sum;
 }
 
 /* A plain tile (full, finite) has its moments for nothing: the mean is the top node over
@@ -131,16 +144,13 @@ void purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch)
         size_t n = tile_length(p, tile);
         double energy[HAAR_TILE_LEVELS + 1], m2 = INFINITY;
         float top = 0;
-        if (n == HAAR_TILE) {
-            top = split_full(values, scratch);
-            m2 = tile_energies(n, scratch, energy, next_tile(p, tile, values));
-        }
+        if (n == HAAR_TILE) m2 = scan_full(values, scratch, energy, &top, next_tile(p, tile, values));
         moments m = { n, (double)top / 64.0, m2 };
         p->tree.plain[tile] = isfinite(m2) != 0;
         if (!isfinite(m2)) {
             m = purify_moments(values, n, scratch + LEAVES);
             top = split_any(values, n, scratch);
-            tile_energies(n, scratch, energy, NULL);
+            tile_energies(n, scratch, energy);
         }
         p->tree.sum[tile] = top;
         purify_merge(&slot->before, &m);
@@ -176,7 +186,7 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
     size_t nodes = t->tiles;
     for (unsigned level = HAAR_TILE_LEVELS + 1; level <= t->levels; level++) {
         nodes = split_level(in, nodes, out, t->detail + t->first[level]);
-        energy[level] = GG_PICK(nk_energy)(t->detail + t->first[level], nodes, NULL);
+        energy[level] = GG_PICK(nk_energy)(t->detail + t->first[level], nodes);
         float *swap = in;
         in = out;
         out = swap;

@@ -31,39 +31,6 @@ void GG_K(nk_haar_subtract)(const float *restrict sum, const float *restrict det
     }
 }
 
-/* Sums of squares run in float lanes over a short run, and in double from run to
- * run: relative error below 1e-6, at half the cost. */
-#define RUN 256
-
-static double fold_float(const void *v)
-{
-    float l[8];
-    memcpy(l, v, sizeof l);
-    return (((double)l[0] + (double)l[4]) + ((double)l[2] + (double)l[6])) +
-           (((double)l[1] + (double)l[5]) + ((double)l[3] + (double)l[7]));
-}
-
-double GG_K(nk_energy)(const float *x, size_t n, const float *soon)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i += RUN) {
-        size_t run = n - i < RUN ? n - i : RUN, j = 0;
-        gg_f32x8 s = { 0 }, v;
-        for (; j + 8 <= run; j += 8) {
-            if (soon) __builtin_prefetch(soon + 2 * (i + j));
-            memcpy(&v, x + i + j, sizeof v);
-            s += v * v;
-        }
-        if (j < run) {
-            v = (gg_f32x8){ 0 };
-            memcpy(&v, x + i + j, (run - j) * sizeof *x);
-            s += v * v;
-        }
-        sum += fold_float(&s);
-    }
-    return sum;
-}
-
 /* Eight lanes as the level has registers for them: one of eight, or two of four, as
  * compilers that are left to cut eight in two spill most of them. */
 #if GG_LEVEL == 0
@@ -79,6 +46,87 @@ typedef gg_i32x8 ivec;
 typedef struct lanes {
     vec v[8 / WIDTH];
 } lanes;
+
+/* Sums of squares run in float lanes over a short run, and in double from run to
+ * run: relative error below 1e-6, at half the cost. */
+#define RUN 256
+
+static double fold_float(const void *v)
+{
+    float l[8];
+    memcpy(l, v, sizeof l);
+    return (((double)l[0] + (double)l[4]) + ((double)l[2] + (double)l[6])) +
+           (((double)l[1] + (double)l[5]) + ((double)l[3] + (double)l[7]));
+}
+
+double GG_K(nk_energy)(const float *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i += RUN) {
+        size_t run = n - i < RUN ? n - i : RUN, j = 0;
+        gg_f32x8 s = { 0 }, v;
+        for (; j + 8 <= run; j += 8) {
+            memcpy(&v, x + i + j, sizeof v);
+            s += v * v;
+        }
+        if (j < run) {
+            v = (gg_f32x8){ 0 };
+            memcpy(&v, x + i + j, (run - j) * sizeof *x);
+            s += v * v;
+        }
+        sum += fold_float(&s);
+    }
+    return sum;
+}
+
+#if NK_SHUFFLE && WIDTH == 4
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#elif NK_SHUFFLE
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+#endif
+
+/* Eight pairs: their sums, and their details' squares to the lanes. */
+static inline void split8(const float *x, float *sum, lanes *squares)
+{
+    for (size_t k = 0; k < 8; k += WIDTH) {
+        vec even, odd;
+#if NK_SHUFFLE
+        vec a, b;
+        memcpy(&a, x + 2 * k, sizeof a);
+        memcpy(&b, x + 2 * k + WIDTH, sizeof b);
+        even = EVEN(a, b);
+        odd = ODD(a, b);
+#else
+        for (size_t i = 0; i < WIDTH; i++) even[i] = x[2 * (k + i)], odd[i] = x[2 * (k + i) + 1];
+#endif
+        vec s = (even + odd) * ROOT_HALF, d = (even - odd) * ROOT_HALF;
+        squares->v[k / WIDTH] += d * d;
+        memcpy(sum + k, &s, sizeof s);
+    }
+}
+
+double GG_K(nk_haar_energy)(const float *x, size_t pairs, float *sum, const float *soon)
+{
+    double energy = 0;
+    for (size_t i = 0; i < pairs; i += RUN) {
+        size_t run = pairs - i < RUN ? pairs - i : RUN, j = 0;
+        lanes squares = { { { 0 } } };
+        for (; j + 8 <= run; j += 8) {
+            if (soon) __builtin_prefetch(soon + 2 * (i + j));
+            split8(x + 2 * (i + j), sum + i + j, &squares);
+        }
+        if (j < run) {
+            float rest[16] = { 0 }, sums[8];
+            memcpy(rest, x + 2 * (i + j), 2 * (run - j) * sizeof *rest);
+            split8(rest, sums, &squares);
+            memcpy(sum + i + j, sums, (run - j) * sizeof *sums);
+        }
+        energy += fold_float(&squares);
+    }
+    return energy;
+}
 
 /* 1 - q = (max - min) / max of e and f, without a branch: max is half of
  * e + f + |e - f|, and the tiny term makes 0 / 0 a 0 (they agree). The division runs
