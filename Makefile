@@ -101,7 +101,7 @@ lint:
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 asan:
 	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" all units
-	SANITIZED=1 B=build/asan BIN=build/asan/bin sh tests/run.sh
+	SANITIZED=1 SECONDS_MAX=5 B=build/asan BIN=build/asan/bin sh tests/run.sh
 
 fuzz: ## mutate the corpora under sanitizers (FUZZ_RUNS each)
 	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" fuzz-run

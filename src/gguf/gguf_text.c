@@ -15,11 +15,18 @@ static gg_status bad(gg_error *err, const char *text, const char *why)
     return gg_fix(err, "write KEY=TYPE:VALUE, for example llama.block_count=u32:12");
 }
 
+/* 0x1f is hexadecimal; 010 is ten, not eight. */
+static int base_of(const char *s)
+{
+    s += *s == '-' || *s == '+';
+    return s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? 16 : 10;
+}
+
 static bool parse_unsigned(const char *s, unsigned width, uint64_t *bits)
 {
     char *end;
     errno = 0;
-    *bits = strtoull(s, &end, 0);
+    *bits = strtoull(s, &end, base_of(s));
     return s[0] >= '0' && s[0] <= '9' && *end == '\0' && errno == 0 && (width == 64 || *bits >> width == 0);
 }
 
@@ -27,7 +34,7 @@ static bool parse_signed(const char *s, unsigned width, uint64_t *bits)
 {
     char *end;
     errno = 0;
-    long long v = strtoll(s, &end, 0);
+    long long v = strtoll(s, &end, base_of(s));
     long long top = width == 64 ? INT64_MAX : (1LL << (width - 1)) - 1;
     *bits = (uint64_t)v;
     return end != s && *end == '\0' && errno == 0 && v <= top && v >= -top - 1;
