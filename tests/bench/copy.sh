@@ -2,12 +2,12 @@
 # copy.sh - extract, assemble and transplant against `cp` of the same bytes, each to
 # the end of a sync of what it wrote; --in-place against the bytes it grafts. Runs
 # in pairs, cp first, warm page cache; prints the ratio of each pair and their median.
-# SIZE_MB (2048) is the model, PAIRS (5) how often; DIR where (default: a temporary one).
+# SIZE_MB (2048) is the model, PAIRS (5) how often; DIR where (default: the build folder).
 set -eu
 BIN=${BIN:-build/bin}
 SIZE_MB=${SIZE_MB:-2048}
 PAIRS=${PAIRS:-5}
-dir=$(mktemp -d "${DIR:-.}/bench-copy.XXXXXX")
+dir=$(mktemp -d "${DIR:-$(dirname "$BENCH")}/bench-copy.XXXXXX")
 trap 'rm -rf "$dir"' EXIT INT TERM
 
 now() { date +%s.%N; }
