@@ -43,13 +43,13 @@ for model in ${LIST:-lab-base-f16 lab-verse-f16 lab-code-f16}; do
     for method in haar fft; do
         if [ $method = haar ]; then strengths=$HAAR; else strengths=$FFT; fi
         for s in $strengths; do
-            rel=$(one $model.gguf $method "$s")
+            rel=$(one "$model.gguf" $method "$s")
             # shellcheck disable=SC2086
             after=$(ppl $files)
             k=0
             for t in $texts; do
                 k=$((k + 1))
-                echo "$before $after" | awk -v k=$k -v n="$(echo $texts | wc -w)" -v OFS='\t' \
+                echo "$before $after" | awk -v k=$k -v n="$(echo "$texts" | wc -w)" -v OFS='\t' \
                     -v row="$model $t $method $s $rel" '{ gsub(" ", "\t", row); printf "%s\t%.3f\t%.3f\n", row, $(n + k), $(n + k) / $k }'
             done
         done
