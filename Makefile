@@ -11,6 +11,7 @@ INCDIR ?= $(PREFIX)/include
 ARCHIVEDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
 DATADIR ?= $(PREFIX)/share/organ-suite
+COMPDIR ?= $(PREFIX)/share/bash-completion/completions
 
 B := build
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
@@ -137,9 +138,10 @@ $(foreach f,$(HEADERS),$(f):$(INCDIR)/$(notdir $(f)):644 )\
 $(foreach f,$(MAN1),$(f):$(MANDIR)/man1/$(notdir $(f)):644 )\
 $(foreach f,$(MAN5),$(f):$(MANDIR)/man5/$(notdir $(f)):644 )\
 $(foreach f,$(DOCS),$(f):$(DATADIR)/$(f):644 )\
-$(foreach f,$(DATA),$(f):$(DATADIR)/$(f):$(if $(filter %.awk %.mk %.md %.mjs %.json,$(f)),644,755) )
+$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:$(COMPDIR)/$(f):644 )\
+$(foreach f,$(DATA),$(f):$(DATADIR)/$(f):$(if $(filter tests/engine/%.sh,$(f)),755,644) )
 endef
-DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/* scripts/completion/*)) \
+DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/*)) \
 	$(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
 
 .PHONY: install uninstall

@@ -25,13 +25,22 @@ END
 
 try() { # DESTDIR PREFIX
     check "install PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" install
-    for t in "$BIN"/organ-*; do
+    for h in include/*.h; do
+        if cmp -s "$h" "$1$2/$h"; then ok; else bad "$h is not installed"; fi
+    done
+    for t in "$BIN"/organ-* scripts/organ-*; do
         t=$(basename "$t")
         case $t in *.*) continue ;; esac
         if [ -x "$1$2/bin/$t" ]; then ok; else bad "$t is not installed"; fi
+        if cmp -s "docs/man/$t.1" "$1$2/share/man/man1/$t.1"; then ok; else bad "$t has no page"; fi
+        if cmp -s scripts/completion/organ "$1$2/share/bash-completion/completions/$t"; then ok; else bad "$t has no completion"; fi
     done
-    for h in include/*.h; do
-        if cmp -s "$h" "$1$2/$h"; then ok; else bad "$h is not installed"; fi
+    for f in scripts/chimera.mk scripts/recipes/*.mk scripts/lib/* docs/*.md; do
+        if cmp -s "$f" "$1$2/share/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
+    done
+    check_text "$(find "$1$2/share/organ-suite/scripts" -type f -perm -100 | head -n 3)" "" "what is sourced or included is no program"
+    for t in scripts/organ-*; do
+        check "the installed $(basename "$t")" "$1$2/bin/$(basename "$t")" --version
     done
     if [ -s "$1$2/lib/libgguf.a" ]; then ok; else bad "libgguf.a is not installed"; fi
     check "the installed tool" "$1$2/bin/organ-extract" --version
