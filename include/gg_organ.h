@@ -162,6 +162,8 @@ void gg_map_free(gg_map *m);
 /* Donor block for a base block; block itself when m is NULL; -1 if a map was
  * given that does not name it. */
 int64_t gg_map_donor(const gg_map *m, int64_t base_block);
+/* The map read backwards: the first base block that a donor block goes to, or -1. */
+int64_t gg_map_base(const gg_map *m, int64_t donor_block);
 
 /* Shell-style match (* ? [a-z]) over the whole name, any byte but NUL. */
 bool gg_glob(const char *pattern, const char *name);

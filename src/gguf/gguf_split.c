@@ -173,18 +173,30 @@ static gg_status check_set(const gg_model *m, gg_error *err)
     return GG_OK;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
+    int c = strcmp(x->name, y->name);
+    return c ? c : x->file < y->file ? -1 : x->file > y->file;
+}
+
+/* Sorted once over all shards: a look-up of every name in every shard would take hours
+ * for a set made to. */
 static gg_status unique_over_shards(const gg_model *m, gg_error *err)
 {
-    for (size_t i = 0; i < m->n_tensors && m->n_files > 1; i++) {
-        const gg_tensor *t = &m->tensors[i];
-        for (size_t f = t->file + 1; f < m->n_files; f++)
-            if (gg_gguf_find(m->files[f], t->name, t->name_len) != SIZE_MAX) {
-                gg_fail(err, GG_EFORMAT, "it stands in two shards");
-                gg_at_tensor(err, t->name, t->name_len);
-                return gg_at_file(err, m->paths[f]);
-            }
+    if (m->n_files < 2) return GG_OK;
+    const gg_tensor **list = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", m->n_tensors);
+    for (size_t i = 0; i < m->n_tensors; i++) list[i] = &m->tensors[i];
+    qsort(list, m->n_tensors, sizeof *list, by_name);
+    for (size_t i = 1; i < m->n_tensors && err->status == GG_OK; i++) {
+        if (strcmp(list[i - 1]->name, list[i]->name) != 0) continue;
+        gg_fail(err, GG_EFORMAT, "it stands in two shards");
+        gg_at_tensor(err, list[i]->name, list[i]->name_len);
+        gg_at_file(err, m->paths[list[i]->file]);
     }
-    return GG_OK;
+    free(list);
+    return err->status;
 }
 
 static gg_status gather(gg_model *m, gg_error *err)

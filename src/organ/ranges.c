@@ -98,6 +98,20 @@ void gg_map_free(gg_map *m)
     free(m);
 }
 
+int64_t gg_map_base(const gg_map *m, int64_t donor_block)
+{
+    if (!m) return donor_block;
+    int64_t first = -1;
+    for (size_t i = 0; i < m->n && donor_block >= 0; i++) {
+        const struct pair *p = &m->pairs[i];
+        uint64_t d = (uint64_t)donor_block;
+        if (d < p->donor || d - p->donor > p->base_last - p->base) continue;
+        int64_t b = (int64_t)(p->base + (d - p->donor));
+        if (first < 0 || b < first) first = b;
+    }
+    return first;
+}
+
 int64_t gg_map_donor(const gg_map *m, int64_t base_block)
 {
     if (!m) return base_block;

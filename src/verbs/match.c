@@ -159,15 +159,6 @@ static gg_status match_base(matcher *m, size_t i)
     return GG_OK;
 }
 
-/* The block of the base that a donor's block goes to: the map read backwards. */
-static int64_t base_block(const gg_map *map, int64_t donor_block, int64_t most)
-{
-    if (!map) return donor_block;
-    for (int64_t b = 0; b <= most; b++)
-        if (gg_map_donor(map, b) == donor_block) return b;
-    return -1;
-}
-
 static gg_status match_donor_only(matcher *m, size_t d)
 {
     const gg_tensor *t = gg_source_tensor(m->donor, d);
@@ -176,7 +167,7 @@ static gg_status match_donor_only(matcher *m, size_t d)
     size_t len = t->name_len;
     memcpy(name, t->name, t->name_len + 1);
     if (m->o->map) {
-        int64_t to = a.block < 0 ? -1 : base_block(m->o->map, a.block, 99999);
+        int64_t to = gg_map_base(m->o->map, a.block);
         if (to < 0 || !gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &len)) return GG_OK;
         a = gg_anatomy_of(name, len);
     }
