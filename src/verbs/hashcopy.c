@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STEP ((size_t)256 << 10)
 
@@ -74,4 +75,12 @@ gg_status gg_hash_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_
     gg_sha256_final(&h, digest);
     gg_sha256_hex(digest, sha);
     return st;
+}
+
+gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err)
+{
+    if (!stated || !stated[0] || strcmp(got, stated) == 0) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "its data does not have the sha256 that the manifest states");
+    gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
+    return GG_EFORMAT;
 }

@@ -10,4 +10,7 @@
 gg_status gg_hash_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
                        char sha[65], const gg_run *run, gg_error *err);
 
+/* GG_EFORMAT unless `got` is the sha256 that a manifest states; NULL or "" states none. */
+gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err);
+
 #endif

@@ -68,7 +68,8 @@ void gg_move_maker_end(gg_move_maker *m)
 
 static gg_plan_part whole(gg_source *s, size_t index)
 {
-    return (gg_plan_part){ s, index, 0, gg_source_tensor(s, index)->bytes, NULL };
+    const gg_manifest *m = gg_source_manifest(s);
+    return (gg_plan_part){ s, index, 0, gg_source_tensor(s, index)->bytes, m ? m->entries[index].sha256 : NULL };
 }
 
 static gg_input input(const gg_plan_part *part)

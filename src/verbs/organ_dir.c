@@ -107,6 +107,7 @@ static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t a
         if ((st = gg_data_open(parts[i].source, parts[i].index, &data, err)) != GG_OK) break;
         st = gg_hash_copy(&data, parts[i].at, parts[i].bytes, fd, GG_AT_POS, n == 1 ? it->sha : NULL, d->run, err);
         gg_data_close(&data);
+        if (st == GG_OK && n == 1) st = gg_check_sha256(it->sha, parts[i].sha256, err);
         to += parts[i].bytes;
     }
     return st == GG_OK && n > 1 ? hash_back(fd, at, to - at, it->sha, err) : st;

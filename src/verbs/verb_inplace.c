@@ -154,9 +154,11 @@ static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, ui
     if (part->source == j->base) return GG_OK;
     gg_status st = gg_data_open(part->source, part->index, &d, err);
     if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, NULL, j->run, err);
+    char sha[65];
+    bool stated = part->sha256 && part->sha256[0];
+    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, stated ? sha : NULL, j->run, err);
     gg_data_close(&d);
-    return st;
+    return st == GG_OK && stated ? gg_check_sha256(sha, part->sha256, err) : st;
 }
 
 static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)

@@ -41,7 +41,8 @@ static gg_status plan_kept(transplant *t, gg_plan *p, size_t base)
 {
     const gg_tensor *b = gg_source_tensor(t->base, base);
     gg_plan_tensor *pt;
-    gg_plan_part part = { t->base, base, 0, b->bytes, NULL };
+    const gg_manifest *m = gg_source_manifest(t->base);
+    gg_plan_part part = { t->base, base, 0, b->bytes, m ? m->entries[base].sha256 : NULL };
     gg_status st = gg_plan_add(p, b, &pt, t->err);
     return st == GG_OK ? gg_plan_add_part(pt, &part, t->err) : st;
 }
@@ -83,7 +84,7 @@ static uint32_t version_of(const gg_source *s)
 
 static gg_status write_chimera(transplant *t, const gg_transplant_options *o, const char *output, const gg_run *run)
 {
-    gg_plan p = { 0 };
+    gg_plan p = { .verify = true };
     gg_meta meta = GG_META_INIT;
     gg_pad *pads = NULL;
     size_t n_pads = 0;

@@ -191,6 +191,28 @@ differs "norm_rms_epsilon differs" '/layer_norm_rms_epsilon"/s/"value": [^}]*/"v
 check_exit 2 "a blend that cannot be, --check" organ-graft --source "$CODE" --target "$VERSE" --blend linear:7 --check
 check_exit 2 "task without its ancestor, --check" organ-graft --source "$CODE" --target "$VERSE" --blend task:1 --check
 
+# ---- data that contradict their manifest ------------------------------------------------------------
+rm -rf "$T/odd"
+cp -R "$T/code" "$T/odd"
+printf zzzz | dd of="$T/odd/organs/blk_1_ffn_up.bin" bs=1 seek=5000 conv=notrunc 2> /dev/null
+for how in "--match exact" "--match convert" "--blend linear:0.5"; do
+    # shellcheck disable=SC2086
+    check_error 3 "blk.1.ffn_up.weight" "a tampered donor, $how" graft --source "$T/odd" --target "$T/verse" --type organ $how
+    check_absent "$T/g" "a tampered donor, $how"
+    rm -f "$T/c.gguf"
+    # shellcheck disable=SC2086
+    check_error 3 "sha256" "a tampered donor, transplant $how" organ-transplant --donor "$T/odd" --base "$VERSE" --type organ $how --output "$T/c.gguf"
+    check_absent "$T/c.gguf" "a tampered donor, transplant $how"
+done
+check "another block of it" graft --source "$T/odd" --target "$T/verse" --type organ --layers 2
+check_error 3 "sha256" "a tampered base, transplant" organ-transplant --base "$T/odd" --donor "$VERSE" --layers 3 --output "$T/c.gguf"
+check "a tampered base" graft --source "$VERSE" --target "$T/odd" --layers 3
+check_error 3 "sha256" "a tampered base: its manifest still tells" organ-assemble "$T/g" --output "$T/c.gguf"
+cp "$VERSE" "$T/m.gguf"
+check_error 3 "sha256" "a tampered donor, in place" organ-transplant --base "$T/m.gguf" --donor "$T/odd" --type organ --in-place --undo "$T/undo"
+check "and back" organ-transplant --base "$T/m.gguf" --donor "$T/undo" --in-place
+check_same "$T/m.gguf" "$VERSE" "a tampered donor, in place: undone"
+
 # ---- tensors that only the donor has; keys --------------------------------------------------------
 mkmodel "$T/two.gguf" blk.0.ffn_up.weight:F32:64x32 blk.0.ffn_up.bias:F32:32 blk.0.extra.weight:F16:64x2
 mkmodel "$T/one.gguf" -s 3 -k llama.context_length=77 blk.0.ffn_up.weight:F32:64x32
