@@ -3,7 +3,7 @@
 # pair with BASE= and DONOR=; KEEP=1 keeps the organs to measure them.
 #
 # Learned: two models of one shape need not be of one lineage; `... check` says so
-# before 2 x 9 GB are moved. On the bundled pair (haar, whole strength): code 11.4, verse 21.7.
+# before 2 x 9 GB are moved. On the bundled pair (haar, default strength): code 11.4, verse 21.7.
 donor.type   := organ
 donor.purify := haar
 include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk

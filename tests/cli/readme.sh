@@ -1,0 +1,48 @@
+#!/bin/sh
+# shellcheck disable=SC1091
+# readme.sh - the commands of README.md work when they are pasted, in their order, from
+# the top of the tree: all but those that need an engine, a server or a whole build.
+# And it names every tool, and links to files that are there.
+. "$(dirname "$0")/lib.sh"
+unset MAKEFLAGS MFLAGS MAKELEVEL LAB
+ORGAN_BIN=$BIN
+export ORGAN_BIN
+
+# Joined lines, a folder of ours for /tmp, the tools under test for build/bin.
+sed -n 's/^    //p' README.md | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' |
+    sed -e "s|/tmp/|$T/|g" -e "s|[$]PWD/build/bin|$BIN|g" -e "s|build/bin/|$BIN/|g" > "$T/commands"
+make --version 2> /dev/null | grep -q GNU && gnu=1 || gnu=
+ran=0
+while IFS= read -r command <&3; do
+    case $command in
+    "make -f"*) [ -n "$gnu" ] || continue ;;
+    make | "make "* | *organ-validate* | *engine/install.sh* | *organ-serve* | curl*) continue ;;
+    esac
+    # In this shell: what it sets is for the next.
+    if eval "$command" > "$T/out" 2> "$T/err" < /dev/null; then ok; else bad "exit $? of: $command"; head -n 3 "$T/err"; fi
+    ran=$((ran + 1))
+done 3< "$T/commands"
+if [ $ran -ge 25 ]; then ok; else bad "only $ran commands were run"; fi
+for m in chimera direct half ${gnu:+v2 quick mine}; do
+    check "$m.gguf of the tour" organ-extract --list "$T/tour/$m.gguf"
+done
+
+for f in tools/organ-*.c scripts/organ-* scripts/chimera.mk; do
+    t=$(basename "$f" .c)
+    if grep -q "^|.*\`\(scripts/\)*$t\`" README.md || [ "$t" = organ-api ]; then ok; else bad "README.md has no row of $t"; fi
+done
+for page in README.md docs/*.md; do
+    grep -o '](\([^)#:]*\))' "$page" | sed 's/^](//; s/)$//' > "$T/links"
+    while IFS= read -r link; do
+        if [ -e "$(dirname "$page")/$link" ]; then ok; else bad "$page: $link is not there"; fi
+    done < "$T/links"
+done
+for f in docs/*.md docs/*.json docs/*.yaml; do
+    f=$(basename "$f")
+    if grep -q "($f)" docs/README.md || [ "$f" = README.md ]; then ok; else bad "docs/README.md does not have $f"; fi
+done
+for f in docs/man/*; do
+    f=$(basename "$f" | sed 's/\.\([0-9]\)$/(\1)/')
+    if grep -qF "$f" docs/README.md; then ok; else bad "docs/README.md does not have $f"; fi
+done
+finish
