@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh - the main job on the bundled models: take one apart, look at it, put it
-# together again, graft, and show that every byte is where it should be.
+# demo.sh - the main job on the bundled models: take one apart, measure it, put it
+# together again, graft, filter, and show that every byte is where it should be.
 set -eu
 BIN=${BIN:-build/bin}
 LAB=${LAB:-tests/data/lab}
@@ -10,7 +10,8 @@ trap 'rm -rf "$tmp"' EXIT
 bold='' plain=''
 if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-run() { printf '$ %s\n' "$*" | sed "s|$tmp|/tmp/demo|g; s|$BIN/||g"; "$@"; }
+exec 3>&1 # the terminal, for commands whose output goes elsewhere
+run() { printf '$ %s\n' "$*" | sed "s|$tmp|/tmp/demo|g; s|$BIN/||g" >&3; "$@"; }
 
 say "1. What is in the model?"
 run "$BIN/organ-extract" "$LAB/lab-verse-q4_k_m.gguf" --list --layers 0
@@ -24,15 +25,32 @@ run "$BIN/organ-assemble" "$tmp/verse.organs" --output "$tmp/verse.gguf"
 run cmp "$LAB/lab-verse-q4_k_m.gguf" "$tmp/verse.gguf"
 echo "identical"
 
-say "4. A chimera: the FFN organs of another model in blocks 1 and 2"
+say "4. How much structure do its classes show, and where is the least?"
+"$BIN/organ-measure" "$tmp/verse.organs" --summary | awk -F '\t' '$1 != "role" { printf "%-7s %-10s %3s tensors  theta %.1f (%.1f to %.1f)\n", $1, $2, $3, $5, $6, $7 }' | sed 1d
+run "$BIN/organ-measure" "$tmp/verse.organs" --wells 3 | cut -f 1-4,15
+
+say "5. Do two models share a lineage, so that grafts can work?"
+for other in code stranger; do
+	"$BIN/organ-compare" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-$other-q4_k_m.gguf" --lineage > "$tmp/lineage" || true
+	awk -F '\t' -v other="$other" 'NR == 2 { printf "verse and %s: %s, median cosine %.2f of %s matrices\n", other, $1, $4, $2 }' "$tmp/lineage"
+done
+
+say "6. A chimera: the FFN organs of another model in blocks 1 and 2"
 run "$BIN/organ-transplant" --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
 	--type organ --layers 1-2 --check
 run "$BIN/organ-transplant" --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
 	--type organ --layers 1-2 --output "$tmp/chimera.gguf"
 
-say "5. Verify: take the chimera apart and compare each organ with its origin"
+say "7. The same by organ directories"
+run "$BIN/organ-extract" "$LAB/lab-code-q4_k_m.gguf" --output "$tmp/code.organs"
+run "$BIN/organ-graft" --source "$tmp/code.organs" --target "$tmp/verse.organs" --type organ --layers 1-2 \
+	--output "$tmp/graft.organs"
+run "$BIN/organ-assemble" "$tmp/graft.organs" --output "$tmp/graft.gguf"
+run cmp "$tmp/graft.gguf" "$tmp/chimera.gguf"
+echo "identical"
+
+say "8. Verify: take the chimera apart and compare each organ with its origin"
 "$BIN/organ-extract" "$tmp/chimera.gguf" --output "$tmp/chimera.organs"
-"$BIN/organ-extract" "$LAB/lab-code-q4_k_m.gguf" --output "$tmp/code.organs"
 same_verse=0 same_code=0
 for f in "$tmp/chimera.organs"/*/*.bin; do
 	part=${f#"$tmp/chimera.organs/"}
@@ -43,7 +61,12 @@ for f in "$tmp/chimera.organs"/*/*.bin; do
 done
 echo "$same_code organs are the donor's, $same_verse the base's, to the byte"
 
-say "6. In place, and back"
+say "9. Filter what was grafted: its incoherent part is damped, its mean and deviation stay"
+run "$BIN/organ-purify" "$tmp/graft.organs" --method haar --type organ --layers 1-2 --output "$tmp/pure.organs" > "$tmp/pure.tsv"
+awk -F '\t' 'NR > 1 && $11 == "purified" { printf "%s: relative change %.3f\n", $1, $8 }' "$tmp/pure.tsv"
+run "$BIN/organ-assemble" "$tmp/pure.organs" --output "$tmp/pure.gguf"
+
+say "10. In place, and back"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$tmp/model.gguf"
 run "$BIN/organ-transplant" --base "$tmp/model.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
 	--type organ --layers 1-2 --in-place --undo "$tmp/undo.bin"
