@@ -233,10 +233,10 @@ With the default strengths (haar 0.125, fft 0.04) lab-verse on its own text has 
 perplexity of before. All four columns stay within 5 % up to haar $(within haar) and fft $(within fft); by haar 1 the
 models are broken.
 
-What this says of purification: it makes none of these models better. The best that it does is nothing, a
-thousandth either way, and what the filters take is not noise to the model: with the strength it gets
-steadily worse, slowly at first. The filters show how much detail of a tensor a model can do without. Where a
-signal is buried in real noise they do find it: the unit tests hold by how much.
+It makes none of these models better: no change for the good is above a thousandth, and what the filters
+take, the models use. The filters show how much detail of a tensor a model can do without.
+[results-purify.md](results-purify.md) has the controls: random noise of the same size does less harm,
+quantization is not undone; and what the filters do find.
 END
 }
 
