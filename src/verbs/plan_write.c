@@ -20,6 +20,7 @@ typedef struct out_file {
     size_t header_len;
     uint64_t data_start, data_bytes, size; /* size: all of it, trailing bytes too */
     uint64_t alignment;
+    const gg_pad **pads; /* of the layout, by the name they follow */
 } out_file;
 
 typedef struct writer {
@@ -29,17 +30,47 @@ typedef struct writer {
     uint32_t *file_of; /* per tensor */
 } writer;
 
-/* The pad of the layout that follows `after` (NULL = the header), if it fits where
- * a writer would put `want` zeros. Only the last may be shorter than that. */
-static const gg_pad *find_pad(const gg_plan_file *f, const gg_tensor *after, uint64_t want, bool last)
+/* Where `after` (NULL = the header, which is first) stands among the pads. */
+static int order_name(const char *after, size_t len, const gg_pad *pad)
 {
-    for (size_t i = 0; i < f->n_pads; i++) {
-        const gg_pad *pad = &f->pads[i];
-        bool here = after ? pad->after && pad->after_len == after->name_len && memcmp(pad->after, after->name, pad->after_len) == 0
-                          : !pad->after;
-        if (here) return pad->n == want || (last && pad->n < want) ? pad : NULL;
+    if (!after || !pad->after) return (after != NULL) - (pad->after != NULL);
+    size_t n = len < pad->after_len ? len : pad->after_len;
+    int c = n ? memcmp(after, pad->after, n) : 0;
+    return c ? c : len < pad->after_len ? -1 : len > pad->after_len;
+}
+
+static int order_pad(const void *a, const void *b)
+{
+    const gg_pad *x = *(const gg_pad *const *)a, *y = *(const gg_pad *const *)b;
+    int c = order_name(x->after, x->after_len, y);
+    return c ? c : x < y ? -1 : x > y;
+}
+
+/* A layout may have as many pads as the model tensors: sorted, not searched through. */
+static gg_status sort_pads(const gg_plan_file *f, out_file *of, gg_error *err)
+{
+    of->pads = calloc(f->n_pads ? f->n_pads : 1, sizeof *of->pads);
+    if (!of->pads) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    for (size_t i = 0; i < f->n_pads; i++) of->pads[i] = &f->pads[i];
+    qsort(of->pads, f->n_pads, sizeof *of->pads, order_pad);
+    return GG_OK;
+}
+
+/* The (first) pad of the layout that follows `after` (NULL = the header), if it fits
+ * where a writer would put `want` zeros. Only the last may be shorter than that. */
+static const gg_pad *find_pad(const gg_plan_file *f, const out_file *of, const gg_tensor *after, uint64_t want, bool last)
+{
+    size_t lo = 0, hi = f->n_pads;
+    const char *name = after ? after->name : NULL;
+    size_t len = after ? after->name_len : 0;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (order_name(name, len, of->pads[mid]) > 0) lo = mid + 1;
+        else hi = mid;
     }
-    return NULL;
+    const gg_pad *pad = lo < f->n_pads ? of->pads[lo] : NULL;
+    if (!pad || order_name(name, len, pad) != 0) return NULL;
+    return pad->n == want || (last && pad->n < want) ? pad : NULL;
 }
 
 static uint64_t pad_after(const gg_tensor *t, uint64_t alignment)
@@ -53,6 +84,7 @@ static gg_status plan_file(writer *w, size_t f, gg_error *err)
     gg_plan_file *pf = &w->p->files[f];
     out_file *of = &w->files[f];
     gg_status st = gg_meta_alignment(&pf->meta, &of->alignment, err);
+    if (st == GG_OK) st = sort_pads(pf, of, err);
     if (st != GG_OK) return st;
     gg_tensor *list = calloc(pf->n ? pf->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
@@ -68,7 +100,7 @@ static gg_status plan_file(writer *w, size_t f, gg_error *err)
     if (pf->n && st == GG_OK) {
         const gg_tensor *t = &list[pf->n - 1];
         uint64_t want = pad_after(t, of->alignment);
-        const gg_pad *pad = find_pad(pf, t, want, true);
+        const gg_pad *pad = find_pad(pf, of, t, want, true);
         if (pad) of->size -= want - pad->n;
     }
     free(list);
@@ -165,11 +197,11 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
     int fd = gg_output_fd(of->out);
     gg_status st = gg_pwrite_all(fd, of->header, of->header_len, 0, err);
     uint64_t want = of->data_start - of->header_len;
-    if (st == GG_OK) st = write_pad(fd, of->header_len, want, find_pad(pf, NULL, want, pf->n == 0), err);
+    if (st == GG_OK) st = write_pad(fd, of->header_len, want, find_pad(pf, of, NULL, want, pf->n == 0), err);
     for (size_t i = 0; i < pf->n && st == GG_OK; i++) {
         const gg_tensor *t = &w->p->tensors[pf->first + i].t;
         want = pad_after(t, of->alignment);
-        st = write_pad(fd, of->data_start + t->offset + t->bytes, want, find_pad(pf, t, want, i + 1 == pf->n), err);
+        st = write_pad(fd, of->data_start + t->offset + t->bytes, want, find_pad(pf, of, t, want, i + 1 == pf->n), err);
     }
     if (st == GG_OK && pf->trailing_bytes) st = write_trailing(pf, of, w->p->verify, err);
     return st;
@@ -221,6 +253,7 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
     for (size_t f = 0; w.files && f < p->n_files; f++) {
         gg_output_abort(w.files[f].out);
         free(w.files[f].header);
+        free(w.files[f].pads);
     }
     free(w.files);
     free(w.file_of);

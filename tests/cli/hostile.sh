@@ -99,4 +99,12 @@ check_error 3 "blk.0.ffn_up.weight" "records with a tensor twice" organ-extract 
 mkmodel "$T/moe.gguf" blk.0.ffn_up_exps.weight:F32:4x4x2 blk.0.ffn_up.1.weight:F32:4x4
 check_error 3 "blk.0.ffn_up.1.weight" "an expert and a tensor of its name" organ-extract "$T/moe.gguf" --split-experts --output "$T/twice"
 check_absent "$T/twice" "names that come twice"
+
+# ---- lists made to take quadratic time -----------------------------------------------------------
+LOTS=$((3 * SLOW))
+mkmodel "$T/pads.gguf" -p 85 -n 100000 t%:I8:4
+quick "padding of 100000 tensors" $LOTS organ-transplant --base "$T/pads.gguf" --donor "$T/pads.gguf" --tensors 't99*' --output "$T/p.gguf"
+check_same "$T/p.gguf" "$T/pads.gguf" "padding of 100000 tensors"
+mkmodel "$T/blk.gguf" -n 100000 blk.77.x%.weight:I8:4
+quick "100000 tensors of a block that no map names" $LOTS organ-transplant --base "$T/blk.gguf" --donor "$T/blk.gguf" --map 0=1 --check
 finish

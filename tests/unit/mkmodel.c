@@ -1,7 +1,9 @@
 /* mkmodel.c - GGUF models for tests, of any shape, with data from a generator:
  *
- *     mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] TENSOR...
+ *     mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] [-n COUNT] [-p PADDING] TENSOR...
  *
+ * After -n each tensor with a % in its name comes COUNT times, numbered in place of
+ * it; -p is the byte that padding is made of.
  * TENSOR is NAME:TYPE:DIMS ("blk.0.ffn_up.weight:F32:64x32"). Types that can be
  * encoded get bell-shaped values, others pseudo-random bytes. */
 #include "gguf.h"
@@ -45,9 +47,29 @@ static gg_tensor parse(char *spec)
     return t;
 }
 
-static void put_zeros(FILE *f, uint64_t n)
+static int padding;
+
+static void put_padding(FILE *f, uint64_t n)
 {
-    while (n--) fputc(0, f);
+    while (n--) fputc(padding, f);
+}
+
+/* t, count times under numbered names. */
+static gg_tensor *repeat(gg_tensor *list, size_t *n, const gg_tensor *t, unsigned long count)
+{
+    const char *mark = strchr(t->name, '%');
+    unsigned long times = mark && count ? count : 1;
+    list = realloc(list, (*n + times) * sizeof *list);
+    for (unsigned long i = 0; i < times; i++) {
+        char *name = malloc(t->name_len + 24);
+        if (!list || !name) die("memory", "none");
+        if (times > 1) sprintf(name, "%.*s%lu%s", (int)(mark - t->name), t->name, i, mark + 1);
+        else strcpy(name, t->name);
+        list[*n] = *t;
+        list[*n].name = name;
+        list[(*n)++].name_len = strlen(name);
+    }
+    return list;
 }
 
 static void put_bytes(FILE *f, uint64_t n)
@@ -88,10 +110,11 @@ int main(int argc, char **argv)
 {
     gg_error err = GG_ERROR_INIT;
     gg_meta meta = GG_META_INIT;
-    gg_tensor *t = calloc((size_t)argc + 1, sizeof *t);
+    gg_tensor *t = NULL, one;
+    unsigned long count = 0;
     size_t n = 0, len = 0;
     uint64_t alignment = 0, data_bytes;
-    if (argc < 2 || !t) die("usage", "mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] NAME:TYPE:DIMS...");
+    if (argc < 2) die("usage", "mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] NAME:TYPE:DIMS...");
     gg_meta_set_str(&meta, "general.architecture", "llama", 5, &err);
     gg_meta_set_str(&meta, "general.name", "made", 4, &err);
     for (int i = 2; i < argc; i++) {
@@ -103,8 +126,13 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "-k") == 0 && eq) {
             *eq = '\0';
             gg_meta_set_u32(&meta, argv[++i], (uint32_t)strtoul(eq + 1, NULL, 10), &err);
+        } else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
+            count = strtoul(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "-p") == 0 && i + 1 < argc) {
+            padding = atoi(argv[++i]);
         } else {
-            t[n++] = parse(argv[i]);
+            one = parse(argv[i]);
+            t = repeat(t, &n, &one, count);
         }
     }
     uint8_t *header = NULL;
@@ -116,15 +144,16 @@ int main(int argc, char **argv)
     fwrite(header, 1, len, f);
     uint64_t at = len;
     for (size_t i = 0; i < n; i++) {
-        put_zeros(f, gg_align_up(at, alignment) - at);
+        put_padding(f, gg_align_up(at, alignment) - at);
         if (gg_can_encode(t[i].dtype) && t[i].bytes < (8u << 20)) put_values(f, &t[i]);
         else put_bytes(f, t[i].bytes);
         at = gg_align_up(at, alignment) + t[i].bytes;
     }
-    if (n) put_zeros(f, gg_align_up(at, alignment) - at);
+    if (n) put_padding(f, gg_align_up(at, alignment) - at);
     if (fclose(f) != 0) die(argv[1], "cannot write");
     gg_meta_free(&meta);
     free(header);
+    for (size_t i = 0; i < n; i++) free((void *)(uintptr_t)t[i].name);
     free(t);
     return 0;
 }
