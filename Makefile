@@ -90,7 +90,10 @@ units: $(UNITS)
 test: all units ## every unit and command-line test, with a compiler alone
 	B=$(B) BIN=$(B)/bin sh tests/run.sh
 
-check: lint asan fuzz ## static checks, then tests and fuzzers under sanitizers
+check: ## static checks, then tests and fuzzers under sanitizers, which share a build
+	$(MAKE) lint
+	$(MAKE) asan
+	$(MAKE) fuzz
 
 lint:
 	sh scripts/check-layers.sh
@@ -98,6 +101,7 @@ lint:
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -DGG_HAVE_L1 src tools
 	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh
+	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 asan:
