@@ -13,6 +13,9 @@ struct gg_prune {
     const gg_stacks *stacks;
     uint64_t was, left;  /* experts a block */
     size_t *stack_of;    /* per entry: a stack of its block; SIZE_MAX = not to be cut */
+    const gg_stack **by_block; /* stacks, those of a block side by side, in their order */
+    size_t *first;       /* per stack: the first of its block */
+    bool *alive;         /* per stack that is the first: any expert of the block is left */
 };
 
 /* ---- which experts are left ----------------------------------------------------------- */
@@ -24,10 +27,19 @@ static size_t block_prefix(const gg_tensor *t)
     return a.block < 0 ? 0 : a.role_at;
 }
 
-static bool same_block(const gg_tensor *a, const gg_tensor *b)
+/* By block; names of no block among each other by what they are. */
+static int order_block(const gg_tensor *a, const gg_tensor *b)
 {
-    size_t n = block_prefix(a);
-    return n > 0 && n == block_prefix(b) && memcmp(a->name, b->name, n) == 0;
+    size_t x = block_prefix(a), y = block_prefix(b), n = x < y ? x : y;
+    int c = n ? memcmp(a->name, b->name, n) : 0;
+    return c ? c : x < y ? -1 : x > y;
+}
+
+static int order_stacks(const void *a, const void *b)
+{
+    const gg_stack *x = *(const gg_stack *const *)a, *y = *(const gg_stack *const *)b;
+    int c = order_block(&x->t, &y->t);
+    return c ? c : x < y ? -1 : x > y;
 }
 
 static uint64_t experts_of(const gg_stack *k)
@@ -59,10 +71,27 @@ static uint64_t odd_one(const uint64_t *a, size_t an, const uint64_t *b, size_t 
 /* No expert of any stack of the block is left: it was taken out whole. */
 static bool block_is_gone(const gg_prune *p, size_t k)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < p->m->n_stacks && n == 0; i++)
-        if (i == k || same_block(&p->m->stacks[i].t, &p->m->stacks[k].t)) gg_stacks_experts(p->stacks, i, &n);
-    return n == 0;
+    return !p->alive[p->first[k]];
+}
+
+/* Which stacks are of one block: sorted once, as a manifest may name any number. */
+static gg_status group(gg_prune *p, gg_error *err)
+{
+    size_t n = p->m->n_stacks;
+    p->by_block = calloc(n, sizeof *p->by_block);
+    p->first = calloc(n, sizeof *p->first);
+    p->alive = calloc(n, sizeof *p->alive);
+    if (!p->by_block || !p->first || !p->alive) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    for (size_t k = 0; k < n; k++) p->by_block[k] = &p->m->stacks[k];
+    qsort(p->by_block, n, sizeof *p->by_block, order_stacks);
+    for (size_t i = 0; i < n; i++) {
+        size_t k = (size_t)(p->by_block[i] - p->m->stacks), left;
+        bool same = i > 0 && block_prefix(&p->by_block[i]->t) > 0 && order_block(&p->by_block[i - 1]->t, &p->by_block[i]->t) == 0;
+        p->first[k] = same ? p->first[(size_t)(p->by_block[i - 1] - p->m->stacks)] : k;
+        gg_stacks_experts(p->stacks, k, &left);
+        if (left > 0) p->alive[p->first[k]] = true;
+    }
+    return GG_OK;
 }
 
 /* Stack k against the count, and against the first stack of its block. */
@@ -81,10 +110,9 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
         gg_fail(err, GG_EFORMAT, "its stack never had an expert %llu", (unsigned long long)e[n - 1]);
         return fail_at(t, err);
     }
-    for (size_t f = 0; f < k; f++) {
-        if (!same_block(&p->m->stacks[f].t, t)) continue;
-        fe = gg_stacks_experts(p->stacks, f, &fn);
-        if (fn == n && (n == 0 || memcmp(fe, e, n * sizeof *e) == 0)) break;
+    size_t f = p->first[k];
+    fe = gg_stacks_experts(p->stacks, f, &fn);
+    if (fn != n || (n > 0 && memcmp(fe, e, n * sizeof *e) != 0)) {
         gg_fail(err, GG_EFORMAT, "%.*s and it do not keep the same experts: expert %llu is in one only",
                 (int)p->m->stacks[f].t.name_len, p->m->stacks[f].t.name, (unsigned long long)odd_one(e, n, fe, fn));
         gg_fix(err, "remove each expert from gate, up and down");
@@ -117,9 +145,14 @@ static bool counts_experts(const gg_entry *e)
 
 static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
 {
-    for (size_t k = 0; k < p->m->n_stacks; k++)
-        if (same_block(&p->m->stacks[k].t, t)) return k;
-    return SIZE_MAX;
+    size_t lo = 0, hi = p->m->n_stacks;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (order_block(&p->by_block[mid]->t, t) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    bool found = lo < p->m->n_stacks && block_prefix(t) > 0 && order_block(&p->by_block[lo]->t, t) == 0;
+    return found ? (size_t)(p->by_block[lo] - p->m->stacks) : SIZE_MAX;
 }
 
 /* The dimension along which it has an entry an expert: its last. */
@@ -220,7 +253,7 @@ static gg_status check(gg_prune *p, size_t first, const gg_run *run, gg_error *e
     gg_stacks_experts(p->stacks, first, &n);
     p->left = n;
     p->was = experts_of(&p->m->stacks[first]);
-    gg_status st = GG_OK;
+    gg_status st = group(p, err);
     for (size_t k = 0; k < p->m->n_stacks && st == GG_OK; k++) st = check_stack(p, k, err);
     for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) st = check_entry(p, i, err);
     return st == GG_OK ? check_keys(p, run, err) : st;
@@ -255,6 +288,9 @@ void gg_prune_free(gg_prune *p)
 {
     if (!p) return;
     free(p->stack_of);
+    free(p->by_block);
+    free(p->first);
+    free(p->alive);
     free(p);
 }
 

@@ -2,6 +2,7 @@
  * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
 #include "stacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,39 @@ static bool is_expert(const gg_tensor *of, const gg_entry *e)
     return e->a.expert >= 0 &&
            gg_expert_name(of->name, of->name_len, (uint64_t)e->a.expert, name, sizeof name, &len) &&
            len == e->t.name_len && memcmp(name, e->t.name, len) == 0;
+}
+
+/* Stacks by name, the first of equal ones first. */
+static int order(const void *a, const void *b)
+{
+    const gg_stack *x = *(const gg_stack *const *)a, *y = *(const gg_stack *const *)b;
+    int c = strcmp(x->t.name, y->t.name);
+    return c ? c : x < y ? -1 : x > y;
+}
+
+/* "blk.N.ffn_gate.E.weight" as "blk.N.ffn_gate_exps.weight". */
+static bool stack_name(const gg_entry *e, char name[GG_RECORD_NAME + 8])
+{
+    const char *end = strrchr(e->t.name, '.'), *dot = end;
+    while (dot && dot > e->t.name && dot[-1] >= '0' && dot[-1] <= '9') dot--;
+    if (!end || dot == end || dot == e->t.name || *--dot != '.') return false;
+    snprintf(name, GG_RECORD_NAME + 8, "%.*s_exps%s", (int)(dot - e->t.name), e->t.name, end);
+    return true;
+}
+
+/* The stack that an entry is an expert of, or SIZE_MAX. Sorted and searched: a manifest
+ * may name any number of stacks. */
+static size_t stack_of(const gg_manifest *m, const gg_stack *const *sorted, const gg_entry *e)
+{
+    char name[GG_RECORD_NAME + 8];
+    size_t lo = 0, hi = m->n_stacks;
+    if (e->a.expert < 0 || !stack_name(e, name)) return SIZE_MAX;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(sorted[mid]->t.name, name) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < m->n_stacks && is_expert(&sorted[lo]->t, e) ? (size_t)(sorted[lo] - m->stacks) : SIZE_MAX;
 }
 
 /* The dtype is that of the experts there are: they may have been encoded anew. */
@@ -78,18 +112,17 @@ gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err)
     s->m = m;
     s->list = calloc(m->n_stacks ? m->n_stacks : 1, sizeof *s->list);
     s->of = malloc((m->n_entries ? m->n_entries : 1) * sizeof *s->of);
-    gg_status st = s->list && s->of ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for experts");
-    size_t hint = 0; /* the stack found last: its experts are neighbours */
+    const gg_stack **sorted = calloc(m->n_stacks ? m->n_stacks : 1, sizeof *sorted);
+    gg_status st = s->list && s->of && sorted ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for experts");
+    for (size_t k = 0; sorted && k < m->n_stacks; k++) sorted[k] = &m->stacks[k];
+    if (sorted) qsort(sorted, m->n_stacks, sizeof *sorted, order);
     for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
-        s->of[i] = SIZE_MAX;
-        for (size_t k = 0; k < m->n_stacks && m->entries[i].a.expert >= 0 && s->of[i] == SIZE_MAX; k++) {
-            size_t at = (hint + k) % m->n_stacks;
-            if (is_expert(&m->stacks[at].t, &m->entries[i])) s->of[i] = hint = at;
-        }
+        s->of[i] = stack_of(m, sorted, &m->entries[i]);
         if (s->of[i] == SIZE_MAX) continue;
         st = fits(s, s->of[i], &m->entries[i], err);
         if (st == GG_OK) st = put(s, s->of[i], i, err);
     }
+    free(sorted);
     if (st != GG_OK) {
         gg_stacks_free(s);
         return st;
