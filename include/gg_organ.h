@@ -42,6 +42,8 @@ bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts);
 /* "blk.N.ffn_gate.E.weight" from the stack's name. False when it exceeds size. */
 bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *out, size_t size, size_t *out_len);
 
+#define GG_EXPERTS_MAX 65536 /* of a stack; a tensor that claims more is no stack */
+
 /* The tensor of one expert: name into `name` (of GG_RECORD_NAME + 1 bytes), one
  * dimension less, bytes / experts; offset moved to the expert's place. */
 bool gg_expert_tensor(const gg_tensor *stack, uint64_t expert, gg_tensor *out, char *name);

@@ -131,7 +131,7 @@ gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_
 {
     gg_status st = make_sub(d, name, err);
     if (st != GG_OK) return st;
-    return linkat(AT_FDCWD, source, d->fd, name, 0) == 0 ? GG_OK : gg_fail_errno(err, "cannot link %s", name);
+    return linkat(AT_FDCWD, source, d->fd, name, AT_SYMLINK_FOLLOW) == 0 ? GG_OK : gg_fail_errno(err, "cannot link %s", name);
 }
 
 static gg_status sync_tree(int dirfd, int depth, gg_error *err)

@@ -70,6 +70,10 @@ static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, c
         snprintf(move->reason, sizeof move->reason, "single experts move only between stacks of equal dims and dtype");
         return;
     }
+    if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && gg_dtype_get(b->dtype)->block_elems > 1)) {
+        snprintf(move->reason, sizeof move->reason, "its experts are too many, or share blocks: they cannot move one by one");
+        return;
+    }
     for (uint64_t e = 0; e < n_base; e++) {
         if (!gg_select_expert(m->o->select, e)) continue;
         found++;

@@ -107,4 +107,27 @@ quick "padding of 100000 tensors" $LOTS organ-transplant --base "$T/pads.gguf" -
 check_same "$T/p.gguf" "$T/pads.gguf" "padding of 100000 tensors"
 mkmodel "$T/blk.gguf" -n 100000 blk.77.x%.weight:I8:4
 quick "100000 tensors of a block that no map names" $LOTS organ-transplant --base "$T/blk.gguf" --donor "$T/blk.gguf" --map 0=1 --check
+mkmodel "$T/moe.gguf" -k llama.expert_count=8 -n 2 blk.%.ffn_up_exps.weight:F32:4x4x8 blk.%.ffn_gate_inp.weight:F32:4x8
+organ-extract -q "$T/moe.gguf" --split-experts --output "$T/moe.d"
+awk '/^    "stacked": \[/ { print
+        for (i = 9; i < 100009; i++) printf "      {\"name\": \"blk.%d.ffn_up_exps.weight\", \"dims\": [4, 4, 8], \"dtype\": \"F32\"},\n", i
+        next } { print }' "$T/moe.d/manifest.json" > "$T/moe.json"
+cp "$T/moe.json" "$T/moe.d/manifest.json"
+quick "100000 stacks without experts" $LOTS organ-assemble "$T/moe.d" --output "$T/moe2.gguf"
+check_same "$T/moe2.gguf" "$T/moe.gguf" "100000 stacks without experts"
+grep -v 'ffn_up\.3\.weight"' "$T/moe.json" > "$T/moe.d/manifest.json"
+quick "100000 stacks, one expert less" $LOTS organ-assemble "$T/moe.d" --output "$T/moe3.gguf"
+check_text "$(organ-extract -q "$T/moe3.gguf" --list | grep -c 4x4x7)" 2 "100000 stacks, one expert less"
+
+# ---- experts that share a block, organs that are links -----------------------------------------------
+mkmodel "$T/r1.gguf" blk.0.ffn_up_exps.weight:F32:4x4x32 blk.0.exp_probs_b.bias:Q8_0:32
+mkmodel "$T/r2.gguf" -s 5 blk.0.ffn_up_exps.weight:F32:4x4x32 blk.0.exp_probs_b.bias:Q8_0:32
+check_error 1 "share blocks" "a router's bias of which experts share a block" organ-graft --source "$T/r2.gguf" --target "$T/r1.gguf" --experts 3 --router --output "$T/r.d"
+cp -R "$T/d" "$T/links"
+mv "$T/links/norm" "$T/norms"
+mkdir "$T/links/norm"
+for f in "$T/norms"/*; do ln -s "../../norms/${f##*/}" "$T/links/norm/${f##*/}"; done
+check "organs that are links" organ-graft --source $CODE --target "$T/links" --type organ --link --output "$T/linked"
+check_text "$(find "$T/linked" -type l | wc -l | tr -d ' ')" 0 "organs that are links: files again"
+check "organs that are links: whole" organ-assemble "$T/linked" --output "$T/linked.gguf"
 finish
