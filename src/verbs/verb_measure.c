@@ -35,6 +35,7 @@ typedef struct job {
     pthread_mutex_t leave; /* guards the rest */
     uint64_t left;         /* rows handed on */
     done_row *waiting;     /* in order of no */
+    done_row *last;        /* of those */
     uint64_t noted;        /* dtypes a note was given for, by id below 64 */
     bool noted_other;
     gg_measure_fn fn;
@@ -114,10 +115,12 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_err
     d->row.t.name = d->name;
     gg_status st = GG_OK;
     pthread_mutex_lock(&j->leave);
-    done_row **at = &j->waiting;
+    /* Most come after all others that wait: behind one huge tensor they may be many. */
+    done_row **at = j->waiting && j->last->no < no ? &j->last->next : &j->waiting;
     while (*at && (*at)->no < no) at = &(*at)->next;
     d->next = *at;
     *at = d;
+    if (!d->next) j->last = d;
     while (st == GG_OK && j->waiting && j->waiting->no == j->left) {
         done_row *first = j->waiting;
         st = hand_on(j, &first->row, err);
