@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/sendfile.h>
@@ -211,6 +212,18 @@ gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint
     }
 #endif
     return c.left > 0 ? copy_by_buffer(&c, err) : GG_OK;
+}
+
+void gg_want_descriptors(size_t n)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0) return;
+    int lowest_free = dup(STDERR_FILENO); /* about as many are open already */
+    if (lowest_free >= 0) close(lowest_free);
+    rlim_t want = (rlim_t)n + 64 + (rlim_t)(lowest_free > 0 ? lowest_free : 0);
+    if (r.rlim_cur >= want) return;
+    r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
+    setrlimit(RLIMIT_NOFILE, &r);
 }
 
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)

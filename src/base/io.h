@@ -32,6 +32,10 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err);
 #define GG_AT_POS UINT64_MAX
 gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err);
 
+/* Room for n more open files, as sets of many shards need more than the usual limit;
+ * where the system grants less, the open that fails says so. */
+void gg_want_descriptors(size_t n);
+
 /* Start writing out [offset, offset+n) without waiting, where the system can. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 

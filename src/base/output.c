@@ -15,7 +15,7 @@
 struct gg_output {
     char *path, *temp;
     int fd;
-    bool force;
+    bool force, synced;
 };
 
 static void output_free(gg_output *o)
@@ -81,11 +81,18 @@ gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err)
     return GG_OK; /* a file system without allocation: writes will tell */
 }
 
-gg_status gg_output_commit(gg_output *o, gg_error *err)
+gg_status gg_output_sync(gg_output *o, gg_error *err)
 {
     gg_status st = gg_cancelled(err);
     if (st == GG_OK && fsync(o->fd) != 0 && errno != EINVAL && errno != EROFS)
         st = gg_fail_errno(err, "fsync failed");
+    o->synced = st == GG_OK;
+    return gg_at_file(err, o->path), st;
+}
+
+gg_status gg_output_commit(gg_output *o, gg_error *err)
+{
+    gg_status st = o->synced ? GG_OK : gg_output_sync(o, err);
     if (close(o->fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
     o->fd = -1;
     if (st == GG_OK) st = gg_put_in_place(o->temp, o->path, o->force, err);

@@ -19,6 +19,10 @@ int gg_output_fd(const gg_output *o);
 /* Set the final size ahead, so that a full disk shows before the work is done. */
 gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err);
 
+/* Everything to disk. Of several files all are synced before the first is committed:
+ * from then on nothing slow happens and no signal is heeded. */
+gg_status gg_output_sync(gg_output *o, gg_error *err);
+
 /* Both free `o`. abort takes NULL. A commit is fsync, rename, fsync of the folder. */
 gg_status gg_output_commit(gg_output *o, gg_error *err);
 void gg_output_abort(gg_output *o);

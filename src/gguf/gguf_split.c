@@ -6,6 +6,7 @@
  */
 #include "gguf.h"
 
+#include "../base/io.h"
 #include "gguf_limits.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define SUFFIX_LEN 20 /* "-00001-of-00003.gguf" */
@@ -111,16 +111,6 @@ static gg_status allocate(gg_model *m, size_t n, gg_error *err)
     return GG_OK;
 }
 
-/* Sets of many shards need more descriptors than the usual soft limit. */
-static void raise_descriptor_limit(size_t n)
-{
-    struct rlimit r;
-    if (n + 64 > 1024 && getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < n + 64) {
-        r.rlim_cur = r.rlim_max < n + 64 ? r.rlim_max : n + 64;
-        setrlimit(RLIMIT_NOFILE, &r);
-    }
-}
-
 /* Replace the one opened file by the whole set. */
 static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, gg_error *err)
 {
@@ -139,7 +129,7 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, gg_error *er
         if (!(set.paths[i] = gg_shard_name(prefix, i, count))) st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     if (st == GG_OK && !prefix) st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     free(prefix);
-    raise_descriptor_limit(count);
+    gg_want_descriptors(count);
     for (uint32_t i = 0; i < count && st == GG_OK; i++) {
         if (access(set.paths[i], F_OK) != 0) {
             gg_fail(err, GG_EFORMAT, "shard %u of %u is missing", i + 1, count);

@@ -125,7 +125,7 @@ static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_o
     uint64_t total = 0, done = 0;
     size_t first = 0, cap = 0;
     for (size_t i = 0; i < p->n; i++) total += gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
-    while (first < p->n) {
+    while (first < p->n || p->n_files == 0) { /* a model without tensors is one shard */
         if (p->n_files == cap) {
             cap = cap ? cap * 2 : 16;
             gg_plan_file *grown = realloc(p->files, cap * sizeof *grown);

@@ -218,6 +218,7 @@ static gg_status open_files(writer *w, gg_error *err)
         total += w->files[f].data_bytes;
     }
     gg_progress_total(w->run, total);
+    gg_want_descriptors(w->p->n_files);
     for (size_t f = 0; f < w->p->n_files; f++) {
         gg_status st = gg_output_open(w->p->files[f].path, w->run->force, &w->files[f].out, err);
         if (st == GG_OK) st = gg_output_reserve(w->files[f].out, w->files[f].size, err);
@@ -235,6 +236,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
     }
     if (st == GG_OK) st = gg_parallel(w->p->n, w->run->threads, write_tensor, w, err);
     if (st == GG_EIO) gg_at_file(err, w->p->files[0].path);
+    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) st = gg_output_sync(w->files[f].out, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
         *bytes += w->files[f].size;
         st = gg_output_commit(w->files[f].out, err);

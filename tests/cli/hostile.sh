@@ -130,4 +130,17 @@ for f in "$T/norms"/*; do ln -s "../../norms/${f##*/}" "$T/links/norm/${f##*/}";
 check "organs that are links" organ-graft --source $CODE --target "$T/links" --type organ --link --output "$T/linked"
 check_text "$(find "$T/linked" -type l | wc -l | tr -d ' ')" 0 "organs that are links: files again"
 check "organs that are links: whole" organ-assemble "$T/linked" --output "$T/linked.gguf"
+
+# ---- more shards than a process may have open, and none ------------------------------------------------
+mkmodel "$T/many.gguf" -n 1500 t%:I8:4
+organ-extract -q "$T/many.gguf" --output "$T/many.d"
+few() { (ulimit -S -n 256 && exec "$@"); }
+check "1500 shards written" few organ-assemble "$T/many.d" --output "$T/s.gguf" --shards 1500
+check "1500 shards read" few organ-extract "$T/s-00001-of-01500.gguf" --output "$T/s.d"
+organ-assemble "$T/s.d" --output "$T/s.gguf"
+check_same "$T/s.gguf" "$T/many.gguf" "1500 shards and back"
+mkmodel "$T/none.gguf"
+organ-extract -q "$T/none.gguf" --output "$T/none.d"
+check "a model without tensors in shards" organ-assemble "$T/none.d" --output "$T/none.gguf" --shard-size 1G
+if [ -e "$T/none-00001-of-00001.gguf" ]; then ok; else bad "a model without tensors: no shard"; fi
 finish
