@@ -18,6 +18,7 @@ static int unnamed_file(gg_error *err)
     int fd = mkstemp(path);
     if (fd < 0) {
         gg_fail_errno(err, "cannot make a temporary file");
+        gg_fix(err, "set TMPDIR to a folder with room for the model");
         gg_at_file(err, path);
     } else {
         unlink(path);
@@ -40,7 +41,7 @@ gg_status gg_source_open_stored(const char *spec, gg_source **out, gg_error *err
     /* The descriptor stays open for as long as the program runs: its /proc name is
      * how the source opens it again. */
     snprintf(path, sizeof path, "/dev/fd/%d", fd);
-    if (st == GG_OK) st = gg_source_open(path, out, err);
+    if (st == GG_OK && (st = gg_source_open(path, out, err)) != GG_OK) err->file[0] = '\0'; /* what it is: stdin */
     if (st == GG_OK && (st = gg_source_rename(*out, "-", err)) != GG_OK) gg_source_close(*out);
     if (st != GG_OK) close(fd);
     return st == GG_OK ? GG_OK : gg_at_file(err, "-");

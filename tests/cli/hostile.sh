@@ -143,4 +143,26 @@ mkmodel "$T/none.gguf"
 organ-extract -q "$T/none.gguf" --output "$T/none.d"
 check "a model without tensors in shards" organ-assemble "$T/none.d" --output "$T/none.gguf" --shard-size 1G
 if [ -e "$T/none-00001-of-00001.gguf" ]; then ok; else bad "a model without tensors: no shard"; fi
+
+# ---- stdin that is stored first ------------------------------------------------------------------------
+for bytes in "" G GGUF; do
+    check_error 3 "<stdin>" "'$bytes' for a donor" sh -c "printf '$bytes' | organ-transplant --base $VERSE --donor - --output '$T/never.gguf'"
+    check_error 3 "<stdin>" "'$bytes' for a model" sh -c "printf '$bytes' | organ-extract - --output '$T/never'"
+done
+check_error 4 "TMPDIR" "no folder to store stdin in" sh -c "TMPDIR='$T/nowhere' organ-transplant --base $VERSE --donor - --output '$T/never.gguf' < $CODE"
+check_absent "$T/never.gguf" "stdin that is no model"
+
+# ---- outputs that are inputs ------------------------------------------------------------------------------
+organ-transplant --base $VERSE --donor $CODE --type organ --output "$T/chimera.gguf"
+cp $VERSE "$T/self.gguf"
+check "a model into itself" organ-transplant --base "$T/self.gguf" --donor $CODE --type organ --output "$T/self.gguf" --force
+check_same "$T/self.gguf" "$T/chimera.gguf" "a model into itself"
+check "a donor that is the base" organ-transplant --base "$T/self.gguf" --donor "$T/self.gguf" --output "$T/self.gguf" --force
+check_same "$T/self.gguf" "$T/chimera.gguf" "a donor that is the base"
+cp -R "$T/d" "$T/self.d"
+check "a directory grafted into itself" organ-graft --source $CODE --target "$T/self.d" --type organ --output "$T/self.d" --force
+organ-assemble "$T/self.d" --output "$T/self2.gguf"
+check_same "$T/self2.gguf" "$T/chimera.gguf" "a directory grafted into itself"
+ln "$T/self.gguf" "$T/self.hard"
+check_error 2 "same file" "base and donor one file by two names" organ-transplant --base "$T/self.gguf" --donor "$T/self.hard" --in-place
 finish
