@@ -137,7 +137,9 @@ $(OUTPUT): $(assembled)/manifest.json $(WORK)/assemble.recipe
 	$(call tool,organ-assemble) -q $(assembled) --output $@ $(assemble) --force
 	$(if $(call on,KEEP),,$(if $(steps),rm -rf $(steps)))
 
-.SECONDARY: $(steps:%=%/manifest.json)
+# Steps that are gone are no reason to build again, and one that is there is whole, so
+# make never has a half-written manifest to delete.
+.SECONDARY .PRECIOUS: $(steps:%=%/manifest.json)
 
 # ---- directly ----------------------------------------------------------------------
 else

@@ -203,6 +203,24 @@ check_exit 2 "the last step fails" mk OUTPUT=g.gguf DTYPE='*=q99'
 made "and is repaired" "assemble" OUTPUT=g.gguf
 check_same "$W/g.gguf" "$T/2.gguf" "repaired"
 
+# Killed when a step's directory is just there: make must not take its manifest for half a file.
+mkdir "$T/bin"
+for t in extract assemble; do ln -s "$BIN/organ-$t" "$T/bin/organ-$t"; done
+cat > "$T/bin/organ-graft" << END
+#!/bin/sh
+"$BIN/organ-graft" "\$@" || exit
+while [ ! -s "$T/pid" ]; do sleep 0.1; done
+kill -TERM "\$(cat "$T/pid")"
+sleep 1
+END
+chmod +x "$T/bin/organ-graft"
+$MAKE -C "$W" BIN="$T/bin" OUTPUT=i.gguf > "$T/out" 2>&1 &
+echo $! > "$T/pid"
+wait $! 2> /dev/null
+check_absent "$W/i.gguf" "make was killed"
+check "after make was killed" mk OUTPUT=i.gguf
+check_same "$W/i.gguf" "$T/2.gguf" "after make was killed"
+
 # ---- check, clean --------------------------------------------------------------------------------
 check "make check" mk OUTPUT=c2.gguf check
 check_text "$(grep -c '^#' "$T/out")" 2 "make check: a table a donor"
