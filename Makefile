@@ -65,7 +65,7 @@ $(B)/bin/organ-api: $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(wildcard tools/api
 # ---- tests ---------------------------------------------------------------------
 
 UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.c)) \
-	tests/unit/mkmodel.c tests/unit/unpack.c) # the last two are used by tests/cli
+	tests/unit/mkmodel.c tests/unit/unpack.c tests/unit/cost.c) # the last three are used by tests/cli
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
 
@@ -116,7 +116,7 @@ FUZZ_RUNS ?= 20000
 fuzz-run: $(FUZZ)
 	@for f in $(FUZZ); do $$f $(FUZZ_RUNS) || exit 1; done
 
-bench: all $(BENCHES) ## ratios against cp, ggml and numpy, where they are found
+bench: all $(BENCHES) $(B)/test/cost ## ratios against cp, ggml and numpy, where they are found
 	BIN=$(B)/bin BENCH=$(B)/bench sh tests/bench/run.sh
 
 test-engine: all ## load what the suite makes in a real engine (needs node and npm)

@@ -1,0 +1,77 @@
+#!/bin/sh
+# measure.sh - organ-measure against reading the model (`cat MODEL > /dev/null`), its
+# values a second, two threads against one, and its memory on 4 GiB. Repetitions
+# are interleaved, page cache warm; the figures are medians.
+#
+# cpu is user + system time of the process: what one thread costs, on a busy machine
+# too. clock is what a user waits: to be quoted from an idle machine only.
+# REPEAT (7) how often; DIR where the models go (default: here, 4 GiB sparse among them).
+set -eu
+BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
+COST=${COST:-$BENCH/../test/cost}
+REPEAT=${REPEAT:-7}
+dir=$(mktemp -d "${DIR:-.}/bench-measure.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+
+# column FILE N: its median
+column() {
+	cut -d ' ' -f "$2" "$1" | sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+# interleave COMMAND_A COMMAND_B: their costs, in $dir/a and $dir/b; words are split
+# shellcheck disable=SC2086
+interleave() {
+	: >"$dir/a"
+	: >"$dir/b"
+	i=0
+	while [ "$i" -lt "$REPEAT" ]; do
+		$COST $1 >>"$dir/a"
+		$COST $2 >>"$dir/b"
+		i=$((i + 1))
+	done
+}
+
+echo "model	tensors	time	cat_ms	measure_ms	bound_ms	measure/bound (at most 1; bound = 0.3 cat + 5 ms a tensor; -j 1)"
+against_cat() {
+	cat "$3" >/dev/null
+	interleave "cat $3" "$BIN/organ-measure -q -j 1 $3"
+	for k in 2 1; do
+		awk -v what="$1" -v n="$2" -v k=$k -v c="$(column "$dir/a" $k)" -v m="$(column "$dir/b" $k)" 'BEGIN {
+			bound = 0.3 * c + 0.005 * n
+			printf "%s\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.2f\n", what, n, k == 2 ? "cpu" : "clock", 1e3 * c, 1e3 * m, 1e3 * bound, m / bound }'
+	done
+}
+"$BENCH/bench_model" "$dir/llama.gguf" 512 1
+against_cat "F16 of 4 and 16 MiB" 56 "$dir/llama.gguf"
+for n in 16 4 1; do
+	"$BENCH/bench_model" "$dir/equal.gguf" 512 1 $n
+	against_cat "F16 of $((512 / n)) MiB" $n "$dir/equal.gguf"
+done
+
+echo "values	threads	time	Mvalues/s	(--sample 0: at least 50 a thread, better 100)"
+f=$dir/llama.gguf
+interleave "$BIN/organ-measure -q -j 1 --sample 0 $f" "$BIN/organ-measure -q -j 2 --sample 0 $f"
+for k in 2 1; do
+	awk -v k=$k -v s="$(column "$dir/a" $k)" 'BEGIN { printf "all\t1\t%s\t%.1f\n", k == 2 ? "cpu" : "clock", 268.435456 / s }'
+done
+# threads WHAT: cpu says what sharing costs; clock also wants two idle cores
+threads() {
+	awk -v what="$1" -v a="$(column "$dir/a" 1)" -v b="$(column "$dir/b" 1)" -v ca="$(column "$dir/a" 2)" -v cb="$(column "$dir/b" 2)" \
+		'BEGIN { printf "%s\t%.2f\t%.2f\n", what, a / b, 2 * ca / cb }'
+}
+echo "-j 2 against -j 1	times as fast, clock (at least 1.7)	2 x cpu ratio: what two idle cores would give"
+threads "--sample 0"
+interleave "$BIN/organ-measure -q -j 1 $f" "$BIN/organ-measure -q -j 2 $f"
+threads "default sample"
+
+echo "model	peak_rss_kb	(at most 65536, and a tensor's values for --sample 0)"
+rm -f "$dir/equal.gguf"
+"$BENCH/bench_model" "$dir/sparse.gguf" 4096 0 16
+peak() { cut -d ' ' -f 3 "$dir/cost"; }
+$COST "$BIN/organ-measure" -q "$dir/sparse.gguf" >"$dir/cost"
+echo "4 GiB	$(peak)"
+# shellcheck disable=SC2002
+cat "$dir/sparse.gguf" | $COST "$BIN/organ-measure" -q - >"$dir/cost"
+echo "4 GiB, pipe	$(peak)"
+$COST "$BIN/organ-measure" -q --sample 0 "$f" >"$dir/cost"
+echo "--sample 0, 8 Mi values a tensor (32 MiB)	$(peak)"

@@ -1,0 +1,59 @@
+#!/bin/sh
+# bigmodel.sh - a model of 4 GiB goes through 64 MiB of memory, by file and by pipe.
+# The file is sparse; what goes through the pipe is not all zeros.
+# shellcheck source=tests/cli/lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
+
+# le BYTES NUMBER: little-endian
+le() {
+    k=0 n=$2
+    while [ "$k" -lt "$1" ]; do
+        # shellcheck disable=SC2059
+        printf "\\$(printf %03o $((n % 256)))"
+        n=$((n / 256)) k=$((k + 1))
+    done
+}
+GIB=1073741824
+
+# 4 tensors of 1 GiB, F16 and F32, in rows of 65536; the header ends at 320.
+header() {
+    printf GGUF; le 4 3; le 8 4; le 8 1
+    le 8 20; printf general.architecture; le 4 8; le 8 5; printf llama
+    for i in 0 1 2 3; do
+        half=$((i % 2))
+        le 8 19; printf 'blk.%d.ffn_up.weight' $i; le 4 2
+        le 8 65536; le 8 $((4096 * (1 + half))); le 4 $half; le 8 $((i * GIB))
+    done
+}
+{ header; head -c 320 /dev/zero; } | head -c 320 > "$T/header"
+cp "$T/header" "$T/big.gguf"
+if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=4097 2> "$T/err" || ! organ-extract --list "$T/big.gguf" > "$T/out" 2>&1 ; then
+    echo "$NAME: skipped: no sparse file of 4 GiB here: $(head -n 1 "$T/err")"
+    finish
+fi
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 5 "the list of the big model"
+
+# within WHAT COMMAND...: that it succeeds in 64 MiB
+within() {
+    what=$1
+    shift
+    cost "$@" > "$T/cost" 2> "$T/err"
+    got=$?
+    peak=$(cut -d ' ' -f 3 "$T/cost")
+    if [ $got != 0 ]; then bad "$what: exit $got: $(head -n 1 "$T/err")"
+    elif [ "$peak" -gt 0 ] && [ "$peak" -le 65536 ]; then ok
+    else bad "$what: $peak KiB at the peak, 65536 allowed"
+    fi
+}
+
+within "measure" organ-measure -q -j 2 "$T/big.gguf"
+within "list" organ-extract --list "$T/big.gguf"
+within "extract half of it to a stream" organ-extract -q "$T/big.gguf" --layers 0-1 --output -
+# through a fifo: `within` counts in this shell
+mkfifo "$T/pipe"
+{
+    cat "$T/header"
+    yes 'values of all kinds' # until nobody reads on
+} > "$T/pipe" 2> "$T/err.yes" &
+within "measure, pipe" organ-measure -q -j 2 - < "$T/pipe"
+finish
