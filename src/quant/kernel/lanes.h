@@ -138,9 +138,19 @@ GG_INLINE void gg_store8(float *p, gg_f32x8 v)
     memcpy(p, &v, sizeof v);
 }
 
+typedef float gg_f32x4 __attribute__((vector_size(16)));
+typedef union gg_halves { gg_f32x8 v; gg_f32x4 h[2]; } gg_halves;
+
+/* By halves: without AVX gcc 12 stores eight floats and waits to load them as
+ * vectors, and does the same for the scalar of "vector * scalar". */
 GG_INLINE gg_f32x8 gg_splat8(float f)
 {
+#if GG_LEVEL == 1
     return (gg_f32x8){ f, f, f, f, f, f, f, f };
+#else
+    const gg_f32x4 h = { f, f, f, f };
+    return (gg_halves){ .h = { h, h } }.v;
+#endif
 }
 
 /* Sixteen codes of a block, worked on as bytes and spread to floats at the end:
@@ -179,9 +189,6 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
 
 /* Comparison: all ones or all zeros a lane. gcc 12 takes a 32-byte comparison
  * apart into scalars where there is no AVX, so level 0 compares by halves. */
-typedef float gg_f32x4 __attribute__((vector_size(16)));
-typedef union gg_halves { gg_f32x8 v; gg_f32x4 h[2]; } gg_halves;
-
 GG_INLINE gg_i32x8 gg_less8(gg_f32x8 a, gg_f32x8 b)
 {
 #if GG_LEVEL == 1

@@ -98,7 +98,7 @@ static inline float reciprocal(float d)
 /* L = trunc((x - base) * id + half) in 0..top; half carries the level of zero. */
 static inline gg_i32x8 plain_levels8(const float *x, float base, float id, float half, float top)
 {
-    gg_f32x8 v = (gg_load8(x) - base) * id + half;
+    gg_f32x8 v = (gg_load8(x) - gg_splat8(base)) * gg_splat8(id) + gg_splat8(half);
     return gg_trunc8(gg_max8(gg_min8(v, gg_splat8(top + 0.5f)), gg_splat8(0.0f)));
 }
 
@@ -220,7 +220,7 @@ static void encode_q5_1(const float *x, uint8_t *b, size_t nblocks, const float 
  * the value, and cutting is exact. */
 static inline gg_i32x8 q8_levels8(const float *x, float id)
 {
-    gg_f32x8 v = gg_max8(gg_min8(gg_load8(x) * id, gg_splat8(127.0f)), gg_splat8(-127.0f));
+    gg_f32x8 v = gg_max8(gg_min8(gg_load8(x) * gg_splat8(id), gg_splat8(127.0f)), gg_splat8(-127.0f));
     gg_i32x8 half = ((gg_i32x8)v & INT32_MIN) | (gg_i32x8)gg_splat8(0x1.fffffep-2f);
     return gg_trunc8(v + (gg_f32x8)half);
 }
