@@ -56,6 +56,9 @@ $(LIB): $(OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $(OBJ)
 
+# Kept, or the next make would build them and all tools once more.
+.SECONDARY: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c))
+
 $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm

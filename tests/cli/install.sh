@@ -52,6 +52,11 @@ try() { # DESTDIR PREFIX
     check_absent "$1$2/share" "uninstall leaves no folder"
 }
 
+# A make that throws objects away builds the tools again at the next, under the feet of
+# the tests that run them.
+$MAKE -n B="$T/none" all > "$T/out" 2>&1
+check_text "$(grep -c '^rm .*tools/[a-z_-]*\.o' "$T/out")" 0 "make keeps the tools' objects"
+if grep -q 'organ-extract' "$T/out"; then ok; else bad "make -n all says nothing"; fi
 try "$T/root" /usr/local
 try "" "$T/opt/suite"
 finish
