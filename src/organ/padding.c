@@ -22,7 +22,8 @@ gg_status gg_pad_note(gg_pad **pads, size_t *n, const gg_tensor *after, const ui
     size_t i = 0;
     while (i < got && bytes[i] == 0) i++;
     if (i == want) return GG_OK;
-    gg_pad *grown = realloc(*pads, (*n + 1) * sizeof *grown);
+    /* Room for twice as many whenever the number is a power of two. */
+    gg_pad *grown = *n & (*n - 1) ? *pads : realloc(*pads, (*n ? *n * 2 : 1) * sizeof *grown);
     if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     *pads = grown;
     gg_pad *pad = &grown[*n];

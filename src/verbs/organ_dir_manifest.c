@@ -114,7 +114,8 @@ static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, const gg_dir_i
 
 static gg_status add_stack(gg_manifest *m, const gg_tensor *t, gg_error *err)
 {
-    gg_stack *grown = realloc(m->stacks, (m->n_stacks + 1) * sizeof *grown);
+    size_t n = m->n_stacks; /* room for twice as many whenever it is a power of two */
+    gg_stack *grown = n & (n - 1) ? m->stacks : realloc(m->stacks, (n ? n * 2 : 1) * sizeof *grown);
     if (!grown) return no_memory(err);
     m->stacks = grown;
     gg_stack *k = &m->stacks[m->n_stacks++];

@@ -88,20 +88,42 @@ static gg_status fits(const gg_stacks *s, size_t k, const gg_entry *e, gg_error 
 static gg_status put(gg_stacks *s, size_t k, size_t entry, gg_error *err)
 {
     stack *st = &s->list[k];
-    uint64_t expert = (uint64_t)s->m->entries[entry].a.expert;
-    size_t *entries = realloc(st->entries, (st->n + 1) * sizeof *entries);
-    if (entries) st->entries = entries;
-    uint64_t *experts = entries ? realloc(st->experts, (st->n + 1) * sizeof *experts) : NULL;
-    if (!experts) return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    st->experts = experts;
-    if (st->n == 0) st->first = entry;
-    size_t at = st->n++;
-    for (; at > 0 && experts[at - 1] > expert; at--) {
-        entries[at] = entries[at - 1];
-        experts[at] = experts[at - 1];
+    size_t n = st->n; /* room for twice as many whenever it is a power of two */
+    size_t *entries = n & (n - 1) ? st->entries : realloc(st->entries, (n ? n * 2 : 1) * sizeof *entries);
+    if (!entries) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    st->entries = entries;
+    if (n == 0) st->first = entry;
+    st->entries[st->n++] = entry;
+    return GG_OK;
+}
+
+typedef struct numbered {
+    uint64_t expert;
+    size_t entry;
+} numbered;
+
+static int by_number(const void *a, const void *b)
+{
+    const numbered *x = a, *y = b;
+    return x->expert < y->expert ? -1 : x->expert > y->expert;
+}
+
+/* The entries of a stack in order of their numbers. */
+static gg_status sort_experts(const gg_manifest *m, stack *st, gg_error *err)
+{
+    numbered *list = calloc(st->n ? st->n : 1, sizeof *list);
+    st->experts = calloc(st->n ? st->n : 1, sizeof *st->experts);
+    if (!list || !st->experts) {
+        free(list);
+        return gg_fail(err, GG_ENOMEM, "no memory for experts");
     }
-    entries[at] = entry;
-    experts[at] = expert;
+    for (size_t i = 0; i < st->n; i++) list[i] = (numbered){ (uint64_t)m->entries[st->entries[i]].a.expert, st->entries[i] };
+    qsort(list, st->n, sizeof *list, by_number);
+    for (size_t i = 0; i < st->n; i++) {
+        st->entries[i] = list[i].entry;
+        st->experts[i] = list[i].expert;
+    }
+    free(list);
     return GG_OK;
 }
 
@@ -123,6 +145,7 @@ gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err)
         if (st == GG_OK) st = put(s, s->of[i], i, err);
     }
     free(sorted);
+    for (size_t k = 0; k < m->n_stacks && st == GG_OK; k++) st = s->list[k].n ? sort_experts(m, &s->list[k], err) : GG_OK;
     if (st != GG_OK) {
         gg_stacks_free(s);
         return st;
