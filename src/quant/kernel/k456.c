@@ -50,9 +50,10 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 #pragma GCC unroll 8
         for (int k = 0; k < 8; k++, out += 32) {
             float ds = d * (float)scale[k], ms = m * (float)min[k];
+            /* upper nibbles stay where they are, 16 times too large: exact */
             for (int i = 0; i < 32; i += 16) {
                 gg_u8x16 q = gg_load_u8x16(b + 16 + 32 * (k / 2) + i);
-                gg_affine16(out + i, k % 2 ? q >> 4 : q & 15, ds, -ms);
+                gg_affine16(out + i, q & (uint8_t)(k % 2 ? 0xf0 : 15), k % 2 ? ds * 0.0625f : ds, -ms);
             }
         }
     }

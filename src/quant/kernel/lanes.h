@@ -154,8 +154,13 @@ GG_INLINE gg_f32x8 gg_splat8(float f)
 }
 
 /* Sixteen codes of a block, worked on as bytes and spread to floats at the end:
- * out = d * q with q as signed bytes, or d * q + m with q unsigned. gcc 12 vectorizes the plain loop
- * well for SSE2 and badly for AVX2. */
+ * out = d * q with q as signed bytes, or d * q + m with q unsigned.
+ *
+ * SSE2 has no widening with sign. The byte goes to the top of its lane instead:
+ *
+ *     q 0 0 0 = q * 2^24        times d * 2^-24: the same product, for powers of two
+ *
+ * are exact as long as d * 2^-24 is normal. Scales are f16 times an integer: they are. */
 typedef uint8_t gg_u8x16 __attribute__((vector_size(16)));
 
 GG_INLINE gg_u8x16 gg_load_u8x16(const uint8_t *p)
@@ -171,6 +176,13 @@ GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
     __m128i v = (__m128i)q;
     gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)) * d);
     gg_store8(out + 8, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8))) * d);
+#elif defined(__SSE2__)
+    const __m128i z = _mm_setzero_si128(), low = _mm_unpacklo_epi8(z, (__m128i)q), high = _mm_unpackhi_epi8(z, (__m128i)q);
+    const __m128 s = _mm_set1_ps(d * 0x1p-24f);
+    _mm_storeu_ps(out, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(z, low)), s));
+    _mm_storeu_ps(out + 4, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(z, low)), s));
+    _mm_storeu_ps(out + 8, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(z, high)), s));
+    _mm_storeu_ps(out + 12, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(z, high)), s));
 #else
     for (int i = 0; i < 16; i++) out[i] = (float)(int8_t)q[i] * d;
 #endif
@@ -182,6 +194,13 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
     __m128i v = (__m128i)q;
     gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(v)) * d + m);
     gg_store8(out + 8, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(v, 8))) * d + m);
+#elif defined(__SSE2__)
+    const __m128i z = _mm_setzero_si128(), low = _mm_unpacklo_epi8((__m128i)q, z), high = _mm_unpackhi_epi8((__m128i)q, z);
+    const __m128 s = _mm_set1_ps(d), t = _mm_set1_ps(m);
+    _mm_storeu_ps(out, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(low, z)), s), t));
+    _mm_storeu_ps(out + 4, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(low, z)), s), t));
+    _mm_storeu_ps(out + 8, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(high, z)), s), t));
+    _mm_storeu_ps(out + 12, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(high, z)), s), t));
 #else
     for (int i = 0; i < 16; i++) out[i] = (float)q[i] * d + m;
 #endif

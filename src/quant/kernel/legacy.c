@@ -73,7 +73,8 @@ static void decode_q5_1(const uint8_t *b, float *restrict out, size_t nblocks)
 
 static inline void decode_q8(const uint8_t *b, float *restrict out, float d)
 {
-    for (int j = 0; j < N; j++) out[j] = (float)(int8_t)b[j] * d;
+    gg_scaled16(out, gg_load_u8x16(b), d);
+    gg_scaled16(out + H, gg_load_u8x16(b + H), d);
 }
 
 static void decode_q8_0(const uint8_t *b, float *restrict out, size_t nblocks)
