@@ -37,20 +37,65 @@ gg_status gg_moves_settle(gg_move *moves, size_t *n, const gg_source *base, cons
     return gg_at_file(err, gg_source_name(donor));
 }
 
+static int order_keys(const void *a, const void *b)
+{
+    const gg_kv *x = *(const gg_kv *const *)a, *y = *(const gg_kv *const *)b;
+    size_t n = x->key_len < y->key_len ? x->key_len : y->key_len;
+    int c = n ? memcmp(x->key, y->key, n) : 0;
+    return c ? c : x->key_len < y->key_len ? -1 : x->key_len > y->key_len;
+}
+
+static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
+{
+    gg_kv copy = *kv;
+    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
+    return gg_meta_copy(to, &one, err);
+}
+
+/* Put the n keys of `list` (of a model: no two are equal) into meta: in place of equal
+ * ones, else at the end in their order. One search a key: gg_meta_set looks at all. */
+static gg_status merge(gg_meta *meta, const gg_kv *const *list, size_t n, gg_error *err)
+{
+    gg_meta made = GG_META_INIT;
+    gg_status st = GG_OK;
+    const gg_kv **sorted = calloc(n, sizeof *sorted), **old = calloc(meta->n ? meta->n : 1, sizeof *old);
+    if (!sorted || !old) st = gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; st == GG_OK && i < n; i++) sorted[i] = list[i];
+    for (size_t i = 0; st == GG_OK && i < meta->n; i++) old[i] = &meta->kv[i];
+    if (st == GG_OK) qsort(sorted, n, sizeof *sorted, order_keys);
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
+        const gg_kv *const *found = bsearch(&old[i], sorted, n, sizeof *sorted, order_keys);
+        st = append(&made, found ? *found : old[i], err);
+    }
+    if (st == GG_OK && meta->n) qsort(old, meta->n, sizeof *old, order_keys);
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        if (!meta->n || !bsearch(&list[i], old, meta->n, sizeof *old, order_keys)) st = append(&made, list[i], err);
+    free(sorted);
+    free(old);
+    if (st == GG_OK) {
+        gg_meta_free(meta);
+        *meta = made;
+    } else {
+        gg_meta_free(&made);
+    }
+    return st;
+}
+
 static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *meta, const char *donor, gg_error *err)
 {
-    size_t n = strlen(pattern), copied = 0;
+    size_t n = strlen(pattern), fitting = 0;
     bool all = n > 0 && pattern[n - 1] == '*';
+    const gg_kv **list = calloc(from && from->n ? from->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
     for (size_t i = 0; from && i < from->n; i++) {
         const gg_kv *kv = &from->kv[i];
         bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
                         : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
-        if (!fits) continue;
-        gg_status st = gg_meta_set(meta, kv, err);
-        if (st != GG_OK) return st;
-        copied++;
+        if (fits) list[fitting++] = kv;
     }
-    if (copied) return GG_OK;
+    gg_status st = fitting ? merge(meta, list, fitting, err) : GG_OK;
+    free(list);
+    if (fitting) return st;
     gg_fail(err, GG_EUSAGE, "--copy-kv %s: the donor has no such key", pattern);
     return gg_at_file(err, donor);
 }

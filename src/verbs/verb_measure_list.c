@@ -120,14 +120,56 @@ static size_t role_length(const gg_tensor_measure *r)
     return r->a.role_len;
 }
 
-static gg_group *role_group(gg_group *roles, size_t *n, const gg_tensor_measure *r)
+typedef struct role {
+    const char *name;
+    size_t len, row, group;
+} role;
+
+static int by_role(const void *a, const void *b)
 {
-    const char *role = r->t.name + r->a.role_at;
-    size_t len = role_length(r);
-    for (size_t i = 0; i < *n; i++)
-        if (roles[i].name_len == len && memcmp(roles[i].name, role, len) == 0) return &roles[i];
-    roles[*n] = (gg_group){ .kind = GG_GROUP_ROLE, .name = role, .name_len = len };
-    return &roles[(*n)++];
+    const role *x = a, *y = b;
+    if (x->len != y->len) return x->len < y->len ? -1 : 1;
+    int c = x->len ? memcmp(x->name, y->name, x->len) : 0;
+    return c ? c : x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const role *x = a, *y = b;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* Groups of rows of one role, in the order in which roles first come; *n of them. Equal
+ * roles are brought together by sorting: names may all differ. */
+static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *n, gg_error *err)
+{
+    role *roles = calloc(list->n ? list->n : 1, sizeof *roles);
+    size_t *group = calloc(list->n ? list->n : 1, sizeof *group); /* of the row that is first of a role */
+    if (!roles || !group) {
+        free(roles);
+        free(group);
+        return gg_fail(err, GG_ENOMEM, "no memory for groups of %zu rows", list->n);
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        const gg_tensor_measure *r = &list->rows[i];
+        roles[i] = (role){ r->t.name + r->a.role_at, role_length(r), i, i };
+    }
+    qsort(roles, list->n, sizeof *roles, by_role);
+    for (size_t i = 1; i < list->n; i++) /* `group`: the first row of the role */
+        if (roles[i].len == roles[i - 1].len && memcmp(roles[i].name, roles[i - 1].name, roles[i].len) == 0)
+            roles[i].group = roles[i - 1].group;
+    qsort(roles, list->n, sizeof *roles, by_row);
+    *n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        if (roles[i].group == i) {
+            groups[*n] = (gg_group){ .kind = GG_GROUP_ROLE, .name = roles[i].name, .name_len = roles[i].len };
+            group[i] = (*n)++;
+        }
+        group_add(&groups[group[roles[i].group]], &list->rows[i]);
+    }
+    free(roles);
+    free(group);
+    return GG_OK;
 }
 
 gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t *n, gg_error *err)
@@ -145,9 +187,10 @@ gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t 
             if (list->rows[i].a.cls == (gg_class)c) group_add(&all[used], &list->rows[i]);
         used++;
     }
-    for (size_t i = 0; i < list->n; i++) {
-        group_add(role_group(all + used, &roles, &list->rows[i]), &list->rows[i]);
-        group_add(&model, &list->rows[i]);
+    for (size_t i = 0; i < list->n; i++) group_add(&model, &list->rows[i]);
+    if (role_groups(list, all + used, &roles, err) != GG_OK) {
+        free(all);
+        return err->status;
     }
     used += roles;
     all[used++] = model;

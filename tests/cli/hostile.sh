@@ -107,6 +107,14 @@ quick "padding of 100000 tensors" $LOTS organ-transplant --base "$T/pads.gguf" -
 check_same "$T/p.gguf" "$T/pads.gguf" "padding of 100000 tensors"
 mkmodel "$T/blk.gguf" -n 100000 blk.77.x%.weight:I8:4
 quick "100000 tensors of a block that no map names" $LOTS organ-transplant --base "$T/blk.gguf" --donor "$T/blk.gguf" --map 0=1 --check
+quick "100000 tensors of as many roles" $LOTS organ-measure --summary "$T/pads.gguf"
+cp -R "$T/d" "$T/keys.d"
+awk '{ print } /^  "metadata": \[/ { for (i = 0; i < 100000; i++) printf "    {\"key\": \"zz.%06d\", \"type\": \"u32\", \"value\": %d},\n", i, i }' \
+    "$T/d/manifest.json" > "$T/keys.d/manifest.json"
+quick "100000 keys" $LOTS organ-assemble "$T/keys.d" --output "$T/keys.gguf"
+quick "100000 keys copied" $LOTS organ-transplant --base $VERSE --donor "$T/keys.d" --type norm --copy-kv 'zz.*' --output "$T/keys2.gguf"
+quick "100000 keys replaced" $LOTS organ-transplant --base "$T/keys.gguf" --donor "$T/keys.gguf" --type norm --copy-kv '*' --output "$T/keys3.gguf"
+check_same "$T/keys3.gguf" "$T/keys.gguf" "100000 keys replaced"
 mkmodel "$T/moe.gguf" -k llama.expert_count=8 -n 2 blk.%.ffn_up_exps.weight:F32:4x4x8 blk.%.ffn_gate_inp.weight:F32:4x8
 organ-extract -q "$T/moe.gguf" --split-experts --output "$T/moe.d"
 awk '/^    "stacked": \[/ { print
