@@ -91,9 +91,22 @@ static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imat
     for (; i < n; i++) gg_store_f16(out + 2 * i, x[i]);
 }
 
+/* An output that no cache holds fills faster by 16 bytes at a time than by 32. */
+#define UNCACHED ((size_t)1 << 18) /* values */
+
 static void decode_bf16(const uint8_t *in, float *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) out[i] = gg_bf16_decode(gg_load_u16(in + 2 * i));
+    size_t i = 0;
+#if GG_LEVEL == 1
+    const __m128i z = _mm_setzero_si128();
+    for (; n >= UNCACHED && i + 8 <= n; i += 8) {
+        __m128i v;
+        memcpy(&v, in + 2 * i, sizeof v);
+        _mm_storeu_ps(out + i, _mm_castsi128_ps(_mm_unpacklo_epi16(z, v)));
+        _mm_storeu_ps(out + i + 4, _mm_castsi128_ps(_mm_unpackhi_epi16(z, v)));
+    }
+#endif
+    for (; i < n; i++) out[i] = gg_bf16_decode(gg_load_u16(in + 2 * i));
 }
 
 static void encode_bf16(const float *x, uint8_t *out, size_t n, const float *imatrix)
