@@ -185,8 +185,10 @@ static void put_file(writer *w, const gg_file_layout *f, bool first)
         string(w, f->trailing);
         text(w, ", \"bytes\": ");
         number(w, f->trailing_bytes);
-        text(w, ", \"sha256\": ");
-        string(w, f->trailing_sha256);
+        if (f->trailing_sha256[0]) {
+            text(w, ", \"sha256\": ");
+            string(w, f->trailing_sha256);
+        }
         text(w, "}");
     }
     if (!first) {

@@ -170,6 +170,23 @@ static void broken_texts(void)
     }
 }
 
+/* Trailing bytes whose hash somebody took out are written without one, and read again. */
+static void trailing_without_hash(void)
+{
+    gg_manifest *m = NULL;
+    gg_error e = GG_ERROR_INIT;
+    char *once = NULL;
+    size_t n = 0;
+    T_CHECK(load_text("{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"layout\": {\"files\": "
+                      "[{\"tensors\": 0, \"trailing\": {\"file\": \"x.raw\", \"bytes\": 1}}]}, \"tensors\": []}", &m, &e) == GG_OK);
+    T_CHECK(m && gg_manifest_text(m, &once, &n, &e) == GG_OK);
+    gg_manifest_free(m);
+    m = NULL;
+    T_CHECKF(once && load_text(once, &m, &e) == GG_OK, "its own text is refused: %s", e.what);
+    gg_manifest_free(m);
+    free(once);
+}
+
 /* Every cut of a real manifest is refused; none crashes. */
 static void cut_texts(void)
 {
@@ -361,6 +378,7 @@ static const t_case cases[] = {
     { "metadata to the byte", same_values },
     { "values by hand", values },
     { "broken texts", broken_texts },
+    { "trailing bytes without a hash", trailing_without_hash },
     { "cut texts", cut_texts },
     { "contradictions", contradictions },
     { "honest edits", honest_edits },
