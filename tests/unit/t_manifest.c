@@ -177,6 +177,8 @@ static void trailing_without_hash(void)
     gg_error e = GG_ERROR_INIT;
     char *once = NULL;
     size_t n = 0;
+    mkdir(scratch("h"), 0777);
+    spew(scratch("h/x.raw"), "x", 1);
     T_CHECK(load_text("{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"layout\": {\"files\": "
                       "[{\"tensors\": 0, \"trailing\": {\"file\": \"x.raw\", \"bytes\": 1}}]}, \"tensors\": []}", &m, &e) == GG_OK);
     T_CHECK(m && gg_manifest_text(m, &once, &n, &e) == GG_OK);
