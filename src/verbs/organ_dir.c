@@ -7,16 +7,60 @@
 #include "hashcopy.h"
 #include "organ_dir_manifest.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* ---- what --force may remove --------------------------------------------------- */
+
+static bool ends_with(const char *name, const char *tail)
+{
+    size_t n = strlen(name), m = strlen(tail);
+    return n >= m && strcmp(name + n - m, tail) == 0;
+}
+
+static bool is_folder(const char *name)
+{
+    for (int c = 0; c < GG_CLASS_COUNT; c++)
+        if (strcmp(name, gg_class_folder((gg_class)c)) == 0) return true;
+    return false;
+}
+
+/* Only records (and what a killed tool left) in dirfd/name? */
+static bool only_records(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    bool only = dir != NULL;
+    for (struct dirent *e; only && (e = readdir(dir));) only = e->d_name[0] == '.' || ends_with(e->d_name, ".bin");
+    if (dir) closedir(dir);
+    else if (fd >= 0) close(fd);
+    return only;
+}
+
+/* The whole folder goes: not if someone keeps other things in it, such as the very
+ * model that is being read. */
+static bool may_replace(const char *path)
+{
+    DIR *dir = gg_is_organ_dir(path) ? opendir(path) : NULL;
+    bool may = dir != NULL;
+    for (struct dirent *e; may && (e = readdir(dir));) {
+        const char *name = e->d_name;
+        bool ours = strcmp(name, GG_MANIFEST) == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                    (name[0] == '.' && ends_with(name, ".tmp")) || (strncmp(name, "trailing-", 9) == 0 && ends_with(name, ".raw"));
+        may = ours || (is_folder(name) && only_records(dirfd(dir), name));
+    }
+    if (dir) closedir(dir);
+    return may;
+}
+
 gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run, gg_error *err)
 {
     *d = (gg_organ_dir){ .base = base, .run = run };
-    return gg_outdir_open(path, run->force, gg_is_organ_dir, &d->out, err);
+    return gg_outdir_open(path, run->force, may_replace, &d->out, err);
 }
 
 gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err)

@@ -19,7 +19,7 @@ layout() {
 # ---- counts of a layout ---------------------------------------------------------------
 layout "{\"files\": [{\"file\": \"a\", \"tensors\": $((N + 5000))}, {\"file\": \"b\", \"tensors\": 18446744073709546616}]}"
 check "tensor counts whose sum wraps" organ-assemble "$T/h" --output "$T/w.gguf" --shards 2
-check_text "$(ls "$T" | grep -c '^w-0000')" 2 "tensor counts whose sum wraps: two shards of its own"
+check_text "$(find "$T" -name 'w-0000*' | wc -l | tr -d ' ')" 2 "tensor counts whose sum wraps: two shards of its own"
 layout "{\"files\": [{\"file\": \"a\", \"tensors\": $((N + 1))}, {\"file\": \"b\", \"tensors\": 18446744073709551615}]}"
 check "a count of all ones" organ-assemble "$T/h" --output "$T/w.gguf" --shards 2 --force
 
@@ -37,6 +37,15 @@ echo '{"name": "an app", "short_name": "app"}' > "$T/web/manifest.json"
 echo precious > "$T/web/index.html"
 check_error 2 "not an organ directory" "--force: a web application has a manifest.json too" organ-extract $VERSE --output "$T/web" --force
 check_text "$(cat "$T/web/index.html")" precious "--force: the web application is untouched"
+cp -R "$T/d" "$T/mixed"
+cp $CODE "$T/mixed/model.gguf"
+check_error 2 "other things" "--force: the model is in the folder to be replaced" organ-extract "$T/mixed/model.gguf" --output "$T/mixed" --force
+check_same "$T/mixed/model.gguf" $CODE "--force: the model is still there"
+mv "$T/mixed/model.gguf" "$T/mixed/organs"
+check_error 2 "other things" "--force: the model is deeper in the folder" organ-extract "$T/mixed/organs/model.gguf" --output "$T/mixed" --force
+rm "$T/mixed/organs/model.gguf"
+echo left > "$T/mixed/.manifest.json.123-0.tmp"
+check "--force: what a killed tool left is no hindrance" organ-extract $CODE --output "$T/mixed" --force
 
 # ---- an undo stream under the name of what is read or changed ----------------------------
 cp $VERSE "$T/base.gguf"
@@ -142,7 +151,8 @@ check "organs that are links: whole" organ-assemble "$T/linked" --output "$T/lin
 # ---- more shards than a process may have open, and none ------------------------------------------------
 mkmodel "$T/many.gguf" -n 1500 t%:I8:4
 organ-extract -q "$T/many.gguf" --output "$T/many.d"
-few() { (ulimit -S -n 256 && exec "$@"); }
+# shellcheck disable=SC3045
+few() { (ulimit -S -n 256 && exec "$@"); } # any sh that is in use has -S
 check "1500 shards written" few organ-assemble "$T/many.d" --output "$T/s.gguf" --shards 1500
 check "1500 shards read" few organ-extract "$T/s-00001-of-01500.gguf" --output "$T/s.d"
 organ-assemble "$T/s.d" --output "$T/s.gguf"
