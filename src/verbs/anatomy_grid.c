@@ -42,17 +42,31 @@ static grid_role role_of(const gg_tensor_measure *r)
     return k;
 }
 
-static bool same_role(const grid_role *a, const grid_role *b)
+typedef struct named { /* a row of a block */
+    grid_role role;
+    size_t row, first; /* first: the row that its role is first met in */
+} named;
+
+static int order_name(const grid_role *x, const grid_role *y)
 {
-    return a->name_len == b->name_len && a->prefix_len == b->prefix_len && memcmp(a->name, b->name, a->name_len) == 0 &&
-           memcmp(a->prefix, b->prefix, a->prefix_len) == 0;
+    if (x->name_len != y->name_len) return x->name_len < y->name_len ? -1 : 1;
+    if (x->prefix_len != y->prefix_len) return x->prefix_len < y->prefix_len ? -1 : 1;
+    int c = memcmp(x->name, y->name, x->name_len);
+    return c ? c : memcmp(x->prefix, y->prefix, x->prefix_len);
 }
 
-static size_t find_role(const gg_grid *g, const grid_role *role)
+/* As roles are shown: by class, then as they come. */
+static int order_shown(const void *a, const void *b)
 {
-    size_t i = 0;
-    while (i < g->n_roles && !same_role(&g->roles[i], role)) i++;
-    return i;
+    const named *x = a, *y = b;
+    if (x->role.cls != y->role.cls) return x->role.cls < y->role.cls ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int order_roles(const void *a, const void *b)
+{
+    int c = order_name(&((const named *)a)->role, &((const named *)b)->role);
+    return c ? c : order_shown(a, b);
 }
 
 static int order_blocks(const void *a, const void *b)
@@ -79,15 +93,29 @@ static void list_blocks(gg_grid *g, const gg_measures *list)
     g->n_blocks = used;
 }
 
-static void list_roles(gg_grid *g, const gg_measures *list)
+/* Roles, and which of them each row has. Sorted: names are free to invent a role a
+ * tensor. */
+static bool list_roles(gg_grid *g, const gg_measures *list)
 {
-    for (unsigned c = 0; c < GG_CLASS_COUNT; c++)
-        for (size_t i = 0; i < list->n; i++) {
-            const gg_tensor_measure *r = &list->rows[i];
-            if (r->a.cls != (gg_class)c || r->a.block < 0) continue;
-            grid_role role = role_of(r);
-            if (find_role(g, &role) == g->n_roles) g->roles[g->n_roles++] = role;
+    named *all = calloc(list->n + 1, sizeof *all);
+    size_t n = 0;
+    if (!all) return false;
+    for (size_t i = 0; i < list->n; i++)
+        if (list->rows[i].a.block >= 0) all[n++] = (named){ role_of(&list->rows[i]), i, i };
+    qsort(all, n, sizeof *all, order_roles);
+    for (size_t i = 1; i < n; i++)
+        if (order_name(&all[i - 1].role, &all[i].role) == 0) all[i].first = all[i - 1].first;
+    qsort(all, n, sizeof *all, order_shown);
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].first == all[i].row) {
+            g->role_of[all[i].row] = g->n_roles;
+            g->roles[g->n_roles++] = all[i].role;
+        } else {
+            g->role_of[all[i].row] = g->role_of[all[i].first]; /* shown before */
         }
+    }
+    free(all);
+    return true;
 }
 
 /* ---- scale ----------------------------------------------------------------------- */
@@ -121,8 +149,7 @@ static void fill(gg_grid *g, const gg_measures *list)
             g->sides[g->n_sides++] = i;
             continue;
         }
-        grid_role role = role_of(r);
-        grid_cell *c = &g->cells[find_role(g, &role) * g->n_blocks + find_block(g, r->a.block)];
+        grid_cell *c = &g->cells[g->role_of[i] * g->n_blocks + find_block(g, r->a.block)];
         c->tensors++;
         c->measured += r->decoded;
         if (r->decoded) c->sum += g->get(r);
@@ -137,9 +164,9 @@ gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, 
     g->roles = calloc(n, sizeof *g->roles);
     g->blocks = calloc(n, sizeof *g->blocks);
     g->sides = calloc(n, sizeof *g->sides);
-    if (g->roles && g->blocks && g->sides) {
+    g->role_of = calloc(n, sizeof *g->role_of);
+    if (g->roles && g->blocks && g->sides && g->role_of && list_roles(g, list)) {
         list_blocks(g, list);
-        list_roles(g, list);
         /* names are free to invent a block a tensor: both are at most n */
         if (g->n_roles == 0 || g->n_blocks < ((size_t)64 << 20) / sizeof *g->cells / g->n_roles)
             g->cells = calloc(g->n_roles * g->n_blocks + 1, sizeof *g->cells);
@@ -158,6 +185,7 @@ void gg_grid_free(gg_grid *g)
     free(g->roles);
     free(g->blocks);
     free(g->sides);
+    free(g->role_of);
     free(g->cells);
     *g = (gg_grid){ 0 };
 }

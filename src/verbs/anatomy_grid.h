@@ -25,6 +25,7 @@ typedef struct gg_grid {
     int64_t *blocks;    /* ascending */
     size_t n_blocks;
     grid_cell *cells;   /* [role * n_blocks + block] */
+    size_t *role_of;    /* per row of a block: its role */
     size_t *sides;      /* rows of tensors without a block */
     size_t n_sides;
     double low, high;   /* of the colour scale; low < high */

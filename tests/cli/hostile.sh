@@ -117,6 +117,7 @@ check_same "$T/p.gguf" "$T/pads.gguf" "padding of 100000 tensors"
 mkmodel "$T/blk.gguf" -n 100000 blk.77.x%.weight:I8:4
 quick "100000 tensors of a block that no map names" $LOTS organ-transplant --base "$T/blk.gguf" --donor "$T/blk.gguf" --map 0=1 --check
 quick "100000 tensors of as many roles" $LOTS organ-measure --summary "$T/pads.gguf"
+quick "a picture of 100000 roles" $LOTS organ-measure --svg "$T/roles.svg" "$T/blk.gguf"
 cp -R "$T/d" "$T/keys.d"
 awk '{ print } /^  "metadata": \[/ { for (i = 0; i < 100000; i++) printf "    {\"key\": \"zz.%06d\", \"type\": \"u32\", \"value\": %d},\n", i, i }' \
     "$T/d/manifest.json" > "$T/keys.d/manifest.json"
