@@ -22,9 +22,13 @@ static gg_status plain_copy(gg_data *d, uint64_t offset, uint64_t n, int out, co
     return GG_OK;
 }
 
+/* Several threads fill one file: a file system lets one write at a time, and lets the
+ * others spin for it. So they take turns to write, and hash meanwhile. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
 /* Read, hash, write: a buffer that stays in the second-level cache. */
-static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, gg_sha256 *h,
-                             const gg_run *run, gg_error *err)
+static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
+                             gg_sha256 *h, const gg_run *run, gg_error *err)
 {
     uint8_t *buf = malloc(STEP);
     if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
@@ -34,7 +38,13 @@ static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, g
         st = gg_data_read(d, offset + done, buf, step, err);
         if (st != GG_OK) break;
         gg_sha256_update(h, buf, step);
-        if (out >= 0) st = gg_write_all(out, buf, step, err);
+        if (out_offset == GG_AT_POS) {
+            st = gg_write_all(out, buf, step, err);
+        } else {
+            pthread_mutex_lock(&turn);
+            st = gg_pwrite_all(out, buf, step, out_offset + done, err);
+            pthread_mutex_unlock(&turn);
+        }
         gg_progress_add(run, step);
         done += step;
     }
@@ -42,18 +52,14 @@ static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, g
     return st;
 }
 
-/* Several threads fill one file: a file system lets one write at a time, and lets
- * the others spin for it. So one copies, in the kernel, while the others hash. */
 static gg_status shared_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
-                             gg_sha256 *h, const gg_run *run, gg_error *err)
+                             const gg_run *run, gg_error *err)
 {
-    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
     for (uint64_t done = 0; done < n;) {
         uint64_t step = n - done < GG_CHUNK ? n - done : GG_CHUNK;
         pthread_mutex_lock(&turn);
         gg_status st = gg_data_copy(d, offset + done, step, out, out_offset + done, err);
         pthread_mutex_unlock(&turn);
-        if (st == GG_OK && h) st = buffer_copy(d, offset + done, step, -1, h, NULL, err);
         if (st != GG_OK) return st;
         gg_progress_add(run, step);
         done += step;
@@ -67,8 +73,8 @@ gg_status gg_hash_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_
     gg_sha256 h;
     gg_status st;
     gg_sha256_init(&h);
-    if (out_offset != GG_AT_POS && d->fd >= 0) st = shared_copy(d, offset, n, out, out_offset, sha ? &h : NULL, run, err);
-    else if (sha) st = buffer_copy(d, offset, n, out, &h, run, err);
+    if (sha) st = buffer_copy(d, offset, n, out, out_offset, &h, run, err);
+    else if (out_offset != GG_AT_POS && d->fd >= 0) st = shared_copy(d, offset, n, out, out_offset, run, err);
     else st = plain_copy(d, offset, n, out, run, err);
     if (!sha) return st;
     unsigned char digest[32];

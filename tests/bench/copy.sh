@@ -1,7 +1,7 @@
 #!/bin/sh
 # copy.sh - extract, assemble and transplant against `cp` of the same bytes, each to
 # the end of a sync of what it wrote; --in-place against the bytes it grafts. Runs
-# in pairs, cp first, warm page cache; prints the ratio of each pair and their median.
+# in pairs, warm page cache; prints the ratio of each pair and their median.
 # SIZE_MB (2048) is the model, PAIRS (5) how often; DIR where (default: the build folder).
 set -eu
 BIN=${BIN:-build/bin}
@@ -31,6 +31,15 @@ try_extract() { "$BIN/organ-extract" "$dir/base.gguf" --output "$dir/out"; }
 try_assemble() { "$BIN/organ-assemble" "$dir/organs" --output "$dir/out"; }
 try_transplant() { "$BIN/organ-transplant" --base "$dir/base.gguf" --donor "$dir/donor.gguf" --type organ --output "$dir/out"; }
 try_cp() { cp "$dir/base.gguf" "$dir/out"; }
+# alone COMMAND: seconds, inputs in memory, nothing to write left over from before
+alone() {
+	rm -rf "$dir/out"
+	sync
+	warm
+	seconds "$1"
+	rm -rf "$dir/out"
+	sync
+}
 warm() { cat "$dir/base.gguf" "$dir/donor.gguf" "$dir"/organs/*/*.bin >/dev/null; }
 
 echo "tool	pair	cp_s	tool_s	ratio"
@@ -38,11 +47,12 @@ for tool in extract assemble transplant; do
 	: >"$dir/ratios"
 	i=1
 	while [ "$i" -le "$PAIRS" ]; do
-		warm
-		a=$(seconds try_cp)
-		rm -rf "$dir/out"; sync
-		b=$(seconds "try_$tool")
-		rm -rf "$dir/out"; sync
+		# Who goes first alternates: the first run after a deletion pays for it.
+		if [ $((i % 2)) = 1 ]; then
+			a=$(alone try_cp) b=$(alone "try_$tool")
+		else
+			b=$(alone "try_$tool") a=$(alone try_cp)
+		fi
 		r=$(awk -v a="$a" -v b="$b" 'BEGIN { printf "%.3f", b / a }')
 		echo "$tool	$i	$a	$b	$r"
 		echo "$r" >>"$dir/ratios"
