@@ -6,7 +6,8 @@
 #include "gg_verbs.h"
 
 /* [offset, offset+n) of d to `out` at out_offset, or in sequence with GG_AT_POS;
- * SHA-256 as hex into sha unless sha is NULL. Data of pipes only in sequence. */
+ * SHA-256 as hex into sha unless sha is NULL; with out -1 only that. Data of pipes
+ * only in sequence. */
 gg_status gg_hash_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
                        char sha[65], const gg_run *run, gg_error *err);
 
