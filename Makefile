@@ -21,7 +21,7 @@ BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -ffp-contract=of
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
 BASE += $(if $(L1),-DGG_HAVE_L1,)
 
-SRC := $(sort $(wildcard src/*/*.c))
+SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 # Code that tools share; organ-api has files of its own besides.
 SHARED := cli table moves_table

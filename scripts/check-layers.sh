@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit 2
 
 status=0
 
-grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/kernel/*.[ch] include/*.h tools/*.[ch] |
+grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/*/*.[ch] include/*.h tools/*.[ch] |
 awk -F '"' '
 BEGIN {
     # layer -> those it may see, itself included
@@ -84,7 +84,7 @@ for f in include/*.h; do
     esac
 done
 
-twice=$(for f in src/*/*.[ch] src/*/kernel/*.[ch]; do basename "$f"; done | sort | uniq -d)
+twice=$(for f in src/*/*.[ch] src/*/*/*.[ch]; do basename "$f"; done | sort | uniq -d)
 if [ -n "$twice" ]; then
     echo "file names that stand twice in src/: $twice"
     status=1

@@ -9,7 +9,7 @@ MAX=${MAX:-600}
 exempt='src/quant/iq_data.c'
 
 status=0 files=0 longest=0 which=
-for f in src/*/*.[ch] src/*/kernel/*.[ch] include/*.h tools/*.[ch] tests/unit/*.[ch] tests/bench/*.c \
+for f in src/*/*.[ch] src/*/*/*.[ch] include/*.h tools/*.[ch] tests/unit/*.[ch] tests/bench/*.c \
     tests/fuzz/*.c scripts/* scripts/lib/* tests/*.sh tests/cli/*.sh; do
     [ -f "$f" ] || continue
     case " $exempt " in *" $f "*) continue ;; esac

@@ -2,7 +2,7 @@
 #ifndef TENSORS_H
 #define TENSORS_H
 
-#include "../../src/verbs/transform.h"
+#include "../../src/verbs/transform/transform.h"
 
 #include "t.h"
 

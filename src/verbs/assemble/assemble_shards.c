@@ -1,0 +1,178 @@
+/* assemble_shards.c - one file or a split set.
+ *
+ * A set as llama.cpp's loader wants it: the first shard has the model's metadata,
+ * every one has split.no (u16), split.count (u16) and split.tensors.count (i32);
+ * only the first can state an alignment, so the others are aligned to 32.
+ */
+#include "assemble_shards.h"
+
+#include "../../base/cursor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gg_status set_number(gg_meta *meta, const char *key, uint32_t type, uint32_t value, gg_error *err)
+{
+    uint8_t le[4];
+    gg_put_le32(le, value);
+    gg_kv kv = { key, strlen(key), type, 0, 1, le, gg_type_size(type) };
+    return gg_meta_set(meta, &kv, err);
+}
+
+static gg_status set_split_keys(gg_meta *meta, uint32_t no, uint32_t count, size_t tensors, gg_error *err)
+{
+    gg_status st = set_number(meta, "split.no", GG_TYPE_U16, no, err);
+    if (st == GG_OK) st = set_number(meta, "split.tensors.count", GG_TYPE_I32, (uint32_t)tensors, err);
+    return st == GG_OK ? set_number(meta, "split.count", GG_TYPE_U16, count, err) : st;
+}
+
+static void delete_split_keys(gg_meta *meta)
+{
+    gg_meta_delete(meta, "split.no");
+    gg_meta_delete(meta, "split.count");
+    gg_meta_delete(meta, "split.tensors.count");
+}
+
+static gg_status no_memory(gg_error *err)
+{
+    return gg_fail(err, GG_ENOMEM, "no memory for a plan of shards");
+}
+
+/* PREFIX of the shard names. */
+static char *prefix_of(const char *output)
+{
+    size_t n = strlen(output), prefix_len;
+    uint32_t no, count;
+    if (gg_shard_parse(output, &prefix_len, &no, &count)) return strndup(output, prefix_len);
+    if (n > 5 && strcmp(output + n - 5, ".gguf") == 0) n -= 5;
+    return strndup(output, n);
+}
+
+static gg_status name_files(gg_plan *p, const char *output, gg_error *err)
+{
+    char *prefix = prefix_of(output);
+    if (!prefix) return no_memory(err);
+    for (size_t i = 0; i < p->n_files; i++)
+        if (!(p->files[i].path = gg_shard_name(prefix, (uint32_t)i, (uint32_t)p->n_files))) break;
+    free(prefix);
+    return p->n_files && p->files[p->n_files - 1].path ? GG_OK : no_memory(err);
+}
+
+/* The source's own shards: same tensors in each, same keys, same odd bytes. */
+static bool as_it_was(const gg_plan *p, const gg_manifest *m, uint64_t shards)
+{
+    size_t left = p->n; /* counted down: a sum of hostile counts would wrap */
+    for (size_t i = 0; i < m->n_files; i++) {
+        if (m->files[i].n_tensors > left) return false;
+        left -= m->files[i].n_tensors;
+    }
+    return shards == m->n_files && left == 0;
+}
+
+/* Padding and trailing bytes that the manifest's layout has kept. */
+static gg_status odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir, gg_error *err)
+{
+    f->pads = layout->pads;
+    f->n_pads = layout->n_pads;
+    if (!layout->trailing) return GG_OK;
+    size_t size = strlen(dir) + strlen(layout->trailing) + 2;
+    f->trailing = malloc(size);
+    if (!f->trailing) return no_memory(err);
+    snprintf(f->trailing, size, "%s/%s", dir, layout->trailing);
+    f->trailing_bytes = layout->trailing_bytes;
+    f->trailing_sha256 = layout->trailing_sha256;
+    return GG_OK;
+}
+
+static gg_status restore_files(gg_plan *p, const gg_manifest *m, const char *dir, gg_error *err)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < m->n_files; i++) {
+        gg_plan_file *f = &p->files[i];
+        f->version = m->files[i].version;
+        f->first = first;
+        f->n = m->files[i].n_tensors;
+        first += f->n;
+        gg_status st = odd_bytes(f, &m->files[i], dir, err);
+        if (st == GG_OK) st = gg_meta_copy(&f->meta, i == 0 ? &m->meta : &m->files[i].meta, err);
+        if (st != GG_OK) return st;
+    }
+    return GG_OK;
+}
+
+/* Cut the list where the next shard is due. With `shards` the cuts lie as near to
+ * equal bytes as whole tensors allow, and every shard has at least one tensor. */
+static size_t cut(const gg_plan *p, const gg_assemble_options *o, size_t first, size_t shard, uint64_t *done, uint64_t total)
+{
+    uint64_t bytes = 0;
+    size_t i = first;
+    size_t keep = o->shards ? o->shards - shard - 1 : 0; /* tensors the later shards need */
+    while (i < p->n - keep) {
+        uint64_t b = gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
+        if (i > first && !o->shards && bytes + b > o->shard_size) break;
+        uint64_t goal = o->shards ? total / o->shards * (shard + 1) : 0;
+        if (i > first && o->shards && shard + 1 < o->shards && *done + bytes + b / 2 > goal) break;
+        bytes += b;
+        i++;
+    }
+    *done += bytes;
+    return i - first;
+}
+
+static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_options *o, gg_error *err)
+{
+    uint64_t total = 0, done = 0;
+    size_t first = 0, cap = 0;
+    for (size_t i = 0; i < p->n; i++) total += gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
+    while (first < p->n || p->n_files == 0) { /* a model without tensors is one shard */
+        if (p->n_files == cap) {
+            cap = cap ? cap * 2 : 16;
+            gg_plan_file *grown = realloc(p->files, cap * sizeof *grown);
+            if (!grown) return no_memory(err);
+            p->files = grown;
+        }
+        gg_plan_file *f = &p->files[p->n_files];
+        *f = (gg_plan_file){ .version = m->version, .first = first };
+        f->n = cut(p, o, first, p->n_files, &done, total);
+        first += f->n;
+        p->n_files++;
+    }
+    if (p->n_files > 65535) return gg_fail(err, GG_EUSAGE, "--shard-size makes %zu shards; 65535 is the most", p->n_files);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < p->n_files && st == GG_OK; i++) {
+        if (i == 0) st = gg_meta_copy(&p->files[0].meta, &m->meta, err);
+        if (st == GG_OK) st = set_split_keys(&p->files[i].meta, (uint32_t)i, (uint32_t)p->n_files, p->n, err);
+    }
+    return st;
+}
+
+static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, const char *output, gg_error *err)
+{
+    gg_status st = gg_plan_one_file(p, output, m->version, &m->meta, err);
+    if (st != GG_OK) return st;
+    if (m->n_files > 1) delete_split_keys(&p->files->meta);
+    return m->n_files == 1 ? odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
+}
+
+gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
+                            const gg_assemble_options *o, const char *output, gg_error *err)
+{
+    size_t prefix_len;
+    uint32_t no, named = 0;
+    gg_assemble_options opt = *o;
+    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named)) opt.shards = named;
+    if (!opt.shards && !opt.shard_size) return one_file(p, m, dir, output, err);
+    gg_status st;
+    if (opt.shards && as_it_was(p, m, opt.shards)) {
+        p->files = calloc(m->n_files, sizeof *p->files);
+        if (!p->files) return no_memory(err);
+        p->n_files = m->n_files;
+        st = restore_files(p, m, dir, err);
+    } else {
+        if (opt.shards > p->n)
+            return gg_fail(err, GG_EUSAGE, "--shards %u: the model has only %zu tensors, one a shard at least", opt.shards, p->n);
+        st = cut_files(p, m, &opt, err);
+    }
+    return st == GG_OK ? name_files(p, output, err) : st;
+}

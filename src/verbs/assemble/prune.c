@@ -1,0 +1,339 @@
+/* prune.c - which experts are left, and what else must lose the same ones. */
+#include "prune.h"
+
+#include "../../base/io.h"
+#include "../plan/hashcopy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gg_prune {
+    const gg_manifest *m;
+    const gg_stacks *stacks;
+    uint64_t was, left;  /* experts a block */
+    size_t *stack_of;    /* per entry: a stack of its block; SIZE_MAX = not to be cut */
+    const gg_stack **by_block; /* stacks, those of a block side by side, in their order */
+    size_t *first;       /* per stack: the first of its block */
+    bool *alive;         /* per stack that is the first: any expert of the block is left */
+};
+
+/* ---- which experts are left ----------------------------------------------------------- */
+
+/* "blk.N." with what precedes it: names that begin alike are of one block. */
+static size_t block_prefix(const gg_tensor *t)
+{
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    return a.block < 0 ? 0 : a.role_at;
+}
+
+/* By block; names of no block among each other by what they are. */
+static int order_block(const gg_tensor *a, const gg_tensor *b)
+{
+    size_t x = block_prefix(a), y = block_prefix(b), n = x < y ? x : y;
+    int c = n ? memcmp(a->name, b->name, n) : 0;
+    return c ? c : x < y ? -1 : x > y;
+}
+
+static int order_stacks(const void *a, const void *b)
+{
+    const gg_stack *x = *(const gg_stack *const *)a, *y = *(const gg_stack *const *)b;
+    int c = order_block(&x->t, &y->t);
+    return c ? c : x < y ? -1 : x > y;
+}
+
+static uint64_t experts_of(const gg_stack *k)
+{
+    return k->t.dims[k->t.n_dims ? k->t.n_dims - 1 : 0];
+}
+
+static bool whole(const gg_manifest *m, const gg_stacks *s, size_t k)
+{
+    size_t n;
+    const uint64_t *e = gg_stacks_experts(s, k, &n);
+    return n == experts_of(&m->stacks[k]) && (n == 0 || e[n - 1] == n - 1);
+}
+
+static gg_status fail_at(const gg_tensor *t, gg_error *err)
+{
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+/* The first expert that only one of two ascending lists has. */
+static uint64_t odd_one(const uint64_t *a, size_t an, const uint64_t *b, size_t bn)
+{
+    size_t i = 0;
+    while (i < an && i < bn && a[i] == b[i]) i++;
+    if (i == an || i == bn) return i < an ? a[i] : b[i];
+    return a[i] < b[i] ? a[i] : b[i];
+}
+
+/* No expert of any stack of the block is left: it was taken out whole. */
+static bool block_is_gone(const gg_prune *p, size_t k)
+{
+    return !p->alive[p->first[k]];
+}
+
+/* Which stacks are of one block: sorted once, as a manifest may name any number. */
+static gg_status group(gg_prune *p, gg_error *err)
+{
+    size_t n = p->m->n_stacks;
+    p->by_block = calloc(n, sizeof *p->by_block);
+    p->first = calloc(n, sizeof *p->first);
+    p->alive = calloc(n, sizeof *p->alive);
+    if (!p->by_block || !p->first || !p->alive) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    for (size_t k = 0; k < n; k++) p->by_block[k] = &p->m->stacks[k];
+    qsort(p->by_block, n, sizeof *p->by_block, order_stacks);
+    for (size_t i = 0; i < n; i++) {
+        size_t k = (size_t)(p->by_block[i] - p->m->stacks), left;
+        bool same = i > 0 && block_prefix(&p->by_block[i]->t) > 0 && order_block(&p->by_block[i - 1]->t, &p->by_block[i]->t) == 0;
+        p->first[k] = same ? p->first[(size_t)(p->by_block[i - 1] - p->m->stacks)] : k;
+        gg_stacks_experts(p->stacks, k, &left);
+        if (left > 0) p->alive[p->first[k]] = true;
+    }
+    return GG_OK;
+}
+
+/* Stack k against the count, and against the first stack of its block. */
+static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
+{
+    const gg_tensor *t = &p->m->stacks[k].t;
+    size_t n, fn;
+    const uint64_t *e = gg_stacks_experts(p->stacks, k, &n), *fe;
+    if (n == 0 && block_is_gone(p, k)) return GG_OK;
+    if (experts_of(&p->m->stacks[k]) != p->was) {
+        gg_fail(err, GG_EFORMAT, "its stack had %llu experts, those of other blocks %llu",
+                (unsigned long long)experts_of(&p->m->stacks[k]), (unsigned long long)p->was);
+        return fail_at(t, err);
+    }
+    if (n > 0 && e[n - 1] >= p->was) {
+        gg_fail(err, GG_EFORMAT, "its stack never had an expert %llu", (unsigned long long)e[n - 1]);
+        return fail_at(t, err);
+    }
+    size_t f = p->first[k];
+    fe = gg_stacks_experts(p->stacks, f, &fn);
+    if (fn != n || (n > 0 && memcmp(fe, e, n * sizeof *e) != 0)) {
+        gg_fail(err, GG_EFORMAT, "%.*s and it do not keep the same experts: expert %llu is in one only",
+                (int)p->m->stacks[f].t.name_len, p->m->stacks[f].t.name, (unsigned long long)odd_one(e, n, fe, fn));
+        gg_fix(err, "remove each expert from gate, up and down");
+        return fail_at(t, err);
+    }
+    if (n == p->left) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "%zu of its experts are left, of other blocks %llu", n, (unsigned long long)p->left);
+    gg_fix(err, "leave as many experts in every block: a model has one expert_count");
+    return fail_at(t, err);
+}
+
+/* ---- what counts experts ---------------------------------------------------------------- */
+
+static bool role_is(const gg_entry *e, const char *role)
+{
+    return e->a.role_len == strlen(role) && memcmp(e->t.name + e->a.role_at, role, e->a.role_len) == 0;
+}
+
+static bool counts_experts(const gg_entry *e)
+{
+    if (e->a.block < 0) return false;
+    if (role_is(e, "ffn_gate_inp") || role_is(e, "ffn_gate_inp.bias") || role_is(e, "exp_probs_b.bias") || role_is(e, "exp_probs_b"))
+        return true;
+    static const char stem[] = "_exps";
+    const char *role = e->t.name + e->a.role_at;
+    for (size_t i = 0; i + 5 <= e->a.role_len && memcmp(role, "ffn_", 4) == 0 && memcmp(role, "ffn_norm", 8) != 0; i++)
+        if (memcmp(role + i, stem, 5) == 0 && (i + 5 == e->a.role_len || role[i + 5] == '.')) return true;
+    return false;
+}
+
+static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
+{
+    size_t lo = 0, hi = p->m->n_stacks;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (order_block(&p->by_block[mid]->t, t) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    bool found = lo < p->m->n_stacks && block_prefix(t) > 0 && order_block(&p->by_block[lo]->t, t) == 0;
+    return found ? (size_t)(p->by_block[lo] - p->m->stacks) : SIZE_MAX;
+}
+
+/* The dimension along which it has an entry an expert: its last. */
+static uint32_t last_dim(const gg_tensor *t)
+{
+    return t->n_dims ? t->n_dims - 1 : 0;
+}
+
+static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
+{
+    const gg_entry *e = &p->m->entries[i];
+    p->stack_of[i] = SIZE_MAX;
+    if (gg_stacks_of(p->stacks, i) != SIZE_MAX) return GG_OK;
+    if (e->a.block >= 0 && role_is(e, "ffn_gate_tid2eid")) {
+        gg_fail(err, GG_EUNSUPPORTED, "its values name experts: a model with it cannot lose any");
+        return fail_at(&e->t, err);
+    }
+    if (!counts_experts(e)) return GG_OK;
+    size_t k = stack_of_block(p, &e->t);
+    uint64_t n = e->t.dims[last_dim(&e->t)];
+    if (k == SIZE_MAX) {
+        gg_fail(err, GG_EFORMAT, "the experts of its block were not split, those of others lost some");
+        gg_fix(err, "extract the whole model with --split-experts");
+        return fail_at(&e->t, err);
+    }
+    if (block_is_gone(p, k)) {
+        gg_fail(err, GG_EFORMAT, "the experts of its block are all gone");
+        gg_fix(err, "leave as many experts in every block: a model has one expert_count");
+        return fail_at(&e->t, err);
+    }
+    if (n != p->was || e->t.bytes % n != 0) {
+        gg_fail(err, GG_EFORMAT, "it counts %llu experts, the stacks of its block %llu", (unsigned long long)n, (unsigned long long)p->was);
+        return fail_at(&e->t, err);
+    }
+    p->stack_of[i] = k;
+    return GG_OK;
+}
+
+/* ---- keys --------------------------------------------------------------------------------- */
+
+static bool arch_key(const gg_meta *meta, const char *tail, char *key, size_t size)
+{
+    const char *arch;
+    size_t n;
+    if (!gg_kv_str(gg_meta_find(meta, "general.architecture"), &arch, &n) || n > 100) return false;
+    int len = snprintf(key, size, "%.*s.%s", (int)n, arch, tail);
+    return len > 0 && (size_t)len < size;
+}
+
+/* The number at a key: 0 where there is none. */
+static gg_status arch_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
+{
+    char key[160];
+    *value = 0;
+    const gg_kv *kv = arch_key(meta, tail, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
+    if (!kv || gg_kv_u64(kv, value)) return GG_OK;
+    return gg_fail(err, GG_EFORMAT, "its %s is no number: experts cannot be removed", tail);
+}
+
+static gg_status check_keys(const gg_prune *p, const gg_run *run, gg_error *err)
+{
+    uint64_t count, used, groups, left = p->left;
+    const gg_meta *meta = &p->m->meta;
+    gg_status st = arch_number(meta, "expert_count", &count, err);
+    if (st == GG_OK) st = arch_number(meta, "expert_used_count", &used, err);
+    if (st == GG_OK) st = arch_number(meta, "expert_group_count", &groups, err);
+    if (st != GG_OK) return st;
+    if (count && count != p->was && count != left)
+        return gg_fail(err, GG_EFORMAT, "its expert_count is %llu: the stacks had %llu experts and keep %llu",
+                       (unsigned long long)count, (unsigned long long)p->was, (unsigned long long)left);
+    if (left < used) {
+        gg_fail(err, GG_EFORMAT, "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
+                (unsigned long long)left, (unsigned long long)used);
+        return gg_fix(err, "leave more experts, or lower expert_used_count in " GG_MANIFEST);
+    }
+    if (groups > 1 && left % groups != 0) {
+        gg_fail(err, GG_EFORMAT, "%llu experts a block cannot be cut into %llu groups (expert_group_count)",
+                (unsigned long long)left, (unsigned long long)groups);
+        return gg_fix(err, "leave as many experts in every group");
+    }
+    if (groups > 1) gg_note(run, "experts are grouped by their new numbers: leave as many in each of the %llu groups", (unsigned long long)groups);
+    gg_note(run, "%llu of %llu experts a block are left", (unsigned long long)left, (unsigned long long)p->was);
+    return GG_OK;
+}
+
+gg_status gg_prune_keys(const gg_prune *p, gg_meta *meta, gg_error *err)
+{
+    char key[160];
+    if (!p || !arch_key(meta, "expert_count", key, sizeof key)) return GG_OK;
+    return gg_meta_set_u32(meta, key, (uint32_t)p->left, err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static gg_status check(gg_prune *p, size_t first, const gg_run *run, gg_error *err)
+{
+    size_t n;
+    gg_stacks_experts(p->stacks, first, &n);
+    p->left = n;
+    p->was = experts_of(&p->m->stacks[first]);
+    gg_status st = group(p, err);
+    for (size_t k = 0; k < p->m->n_stacks && st == GG_OK; k++) st = check_stack(p, k, err);
+    for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) st = check_entry(p, i, err);
+    return st == GG_OK ? check_keys(p, run, err) : st;
+}
+
+gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out, const gg_run *run, gg_error *err)
+{
+    *out = NULL;
+    size_t first = 0, n = 0;
+    for (; first < m->n_stacks; first++) {
+        gg_stacks_experts(stacks, first, &n);
+        if (n > 0 && !whole(m, stacks, first)) break;
+    }
+    if (first == m->n_stacks) return GG_OK;
+    gg_prune *p = calloc(1, sizeof *p);
+    if (p) p->stack_of = calloc(m->n_entries ? m->n_entries : 1, sizeof *p->stack_of);
+    gg_status st = p && p->stack_of ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for experts");
+    if (st == GG_OK) {
+        p->m = m;
+        p->stacks = stacks;
+        st = check(p, first, run, err);
+    }
+    if (st != GG_OK) {
+        gg_prune_free(p);
+        return st;
+    }
+    *out = p;
+    return GG_OK;
+}
+
+void gg_prune_free(gg_prune *p)
+{
+    if (!p) return;
+    free(p->stack_of);
+    free(p->by_block);
+    free(p->first);
+    free(p->alive);
+    free(p);
+}
+
+bool gg_prune_cuts(const gg_prune *p, size_t entry)
+{
+    return p && p->stack_of[entry] != SIZE_MAX;
+}
+
+static gg_status verify(const gg_entry *e, size_t i, gg_source *dir, gg_error *err)
+{
+    gg_data d;
+    char sha[65];
+    gg_status st = gg_data_open(dir, i, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_hash_copy(&d, 0, e->t.bytes, -1, GG_AT_POS, sha, NULL, err);
+    gg_data_close(&d);
+    if (st != GG_OK || strcmp(sha, e->sha256) == 0) return st;
+    gg_fail(err, GG_EFORMAT, "its data does not have the sha256 that the manifest states");
+    gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
+    return fail_at(&e->t, err);
+}
+
+gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan, gg_error *err)
+{
+    const gg_entry *e = &p->m->entries[entry];
+    size_t n;
+    const uint64_t *experts = gg_stacks_experts(p->stacks, p->stack_of[entry], &n);
+    gg_tensor t = e->t;
+    uint64_t step = t.bytes / p->was; /* an expert's share: a row, an element, a matrix */
+    t.dims[last_dim(&t)] = p->left;
+    gg_plan_tensor *pt;
+    gg_status st = plan->verify && e->sha256[0] ? verify(e, entry, dir, err) : GG_OK;
+    if (st == GG_OK) st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
+    if (st == GG_OK && t.bytes != step * p->left)
+        st = gg_fail(err, GG_EFORMAT, "its elements cannot be cut one by one");
+    if (st != GG_OK) return fail_at(&e->t, err);
+    st = gg_plan_add(plan, &t, &pt, err);
+    for (size_t i = 0; i < n && st == GG_OK;) {
+        size_t end = i + 1; /* neighbours stay together */
+        while (end < n && experts[end] == experts[end - 1] + 1) end++;
+        gg_plan_part part = { dir, entry, experts[i] * step, (end - i) * step, NULL };
+        st = gg_plan_add_part(pt, &part, err);
+        i = end;
+    }
+    return st;
+}

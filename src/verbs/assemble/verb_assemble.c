@@ -1,0 +1,110 @@
+/* verb_assemble.c - an organ directory back into a model, whole or in shards, as it was
+ * or with other dtypes and fewer experts. */
+#include "gg_verbs.h"
+
+#include "assemble_shards.h"
+#include "dtype_rules.h"
+#include "../plan/plan.h"
+#include "prune.h"
+#include "stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct assembly {
+    const char *dir;
+    const gg_assemble_options *o;
+    const gg_run *run;
+    gg_source *source;
+    const gg_manifest *m;
+    gg_stacks *stacks;
+    gg_prune *prune;       /* NULL: no expert is missing */
+    gg_dtype_rules *rules; /* NULL: dtypes stay */
+    gg_transforms made;
+    gg_plan plan;
+} assembly;
+
+/* ---- which tensors ---------------------------------------------------------------- */
+
+static gg_status add_plain(gg_plan *p, gg_source *dir, size_t i, gg_error *err)
+{
+    const gg_entry *e = &gg_source_manifest(dir)->entries[i];
+    gg_plan_tensor *pt;
+    gg_status st = gg_plan_add(p, &e->t, &pt, err);
+    gg_plan_part part = { dir, i, 0, e->t.bytes, e->sha256 };
+    return st == GG_OK ? gg_plan_add_part(pt, &part, err) : st;
+}
+
+static gg_status add_tensors(assembly *a, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < a->m->n_entries && st == GG_OK; i++) {
+        size_t k = gg_stacks_of(a->stacks, i);
+        if (gg_prune_cuts(a->prune, i)) st = gg_prune_add(a->prune, i, a->source, &a->plan, err);
+        else if (k == SIZE_MAX) st = add_plain(&a->plan, a->source, i, err);
+        else if (gg_stacks_first(a->stacks, k) == i) st = gg_stacks_add(a->stacks, k, a->source, &a->plan, err);
+    }
+    return st;
+}
+
+/* Tensors, files and keys; nothing is written yet. */
+static gg_status plan(assembly *a, const char *output, gg_error *err)
+{
+    size_t changed = 0;
+    gg_status st = gg_stacks_new(a->m, &a->stacks, err);
+    if (st == GG_OK) st = gg_prune_new(a->m, a->stacks, &a->prune, a->run, err);
+    if (st == GG_OK) st = add_tensors(a, err);
+    if (st == GG_OK && a->rules) st = gg_dtype_rules_apply(a->rules, &a->plan, &a->made, &changed, a->run, err);
+    if (st == GG_OK) st = gg_assemble_files(&a->plan, a->m, a->dir, a->o, output, err);
+    if (st != GG_OK || a->plan.n_files == 0) return st;
+    gg_meta *meta = &a->plan.files[0].meta;
+    st = gg_prune_keys(a->prune, meta, err);
+    if (st == GG_OK && changed) st = gg_dtype_rules_keys(&a->plan, meta, err);
+    for (size_t i = 0; i < a->o->n_set_kv && st == GG_OK; i++) st = gg_meta_set_text(meta, a->o->set_kv[i], err);
+    return st;
+}
+
+/* ---- all of it ------------------------------------------------------------------------ */
+
+static gg_status open_dir(assembly *a, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (a->o->dtype) st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, &a->rules, err);
+    else if (a->o->fallback) st = gg_fail(err, GG_EUSAGE, "--fallback goes with --dtype");
+    if (st == GG_OK) st = gg_source_open(a->dir, &a->source, err);
+    if (st != GG_OK) return st;
+    a->m = gg_source_manifest(a->source);
+    if (a->m) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "is no organ directory");
+    gg_fix(err, "make one with organ-extract");
+    return gg_at_file(err, a->dir);
+}
+
+static void close_all(assembly *a)
+{
+    gg_plan_free(&a->plan);
+    gg_transforms_free(&a->made);
+    gg_dtype_rules_free(a->rules);
+    gg_prune_free(a->prune);
+    gg_stacks_free(a->stacks);
+    gg_source_close(a->source);
+}
+
+gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char *output,
+                      const gg_run *run, gg_assemble_report *report, gg_error *err)
+{
+    assembly a = { .dir = dir, .o = o, .run = run, .plan = { .verify = !o->no_verify } };
+    *report = (gg_assemble_report){ 0 };
+    gg_status st = open_dir(&a, err);
+    bool opened = st == GG_OK;
+    if (st == GG_OK) st = plan(&a, output, err);
+    if (st == GG_OK) st = gg_plan_write(&a.plan, run, &report->bytes, err);
+    if (st == GG_OK) {
+        report->files = a.plan.n_files;
+        report->tensors = a.plan.n;
+    } else if (opened) {
+        gg_at_file(err, dir);
+    }
+    close_all(&a);
+    return st;
+}

@@ -1,0 +1,426 @@
+/* verb_compare.c - two models, a row a tensor.
+ *
+ * Pairs are gathered into a batch, cut into tasks that any thread may take, and leave
+ * as rows in order. Chunks of one dtype are first compared as bytes: a pair that is
+ * equal throughout is never decoded. Where it turns out to differ, the equal chunks
+ * that were passed over are summed in a second round. On a pipe, which cannot be read
+ * again, everything is summed at once; the sums are the same.
+ */
+#include "compare_core.h"
+
+#include "../../base/io.h"
+#include "../../base/parallel.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct task {
+    uint32_t pair;
+    bool equal; /* all bytes of it are, and it was not summed */
+    gg_compare sum;
+} task;
+
+typedef struct space { /* of one thread */
+    uint8_t *raw[2];   /* COMPARE_RAW */
+    float *values[2];  /* COMPARE_CHUNK */
+} space;
+
+typedef struct job {
+    gg_source *source[2]; /* A and B */
+    int pipe;             /* which of them is one, -1 = neither */
+    uint64_t sample;
+    const gg_run *run;
+    unsigned threads;
+    space *spaces;
+    compare_pair *pairs;  /* the batch: COMPARE_PAIRS */
+    size_t n_pairs;
+    uint64_t n_tasks;
+    task *tasks;
+    size_t cap_tasks;
+    size_t *todo;         /* second round: indices of tasks, or of pairs */
+    pthread_mutex_t draw; /* a pipe's tasks are drawn and read in order */
+    size_t drawn;
+    gg_compare_fn fn;
+    void *ctx;
+    gg_compare_report *report;
+} job;
+
+/* ---- reading -------------------------------------------------------------------- */
+
+typedef struct reader { /* one pair, one thread */
+    job *j;
+    compare_pair *p;
+    space *w;
+    gg_data d[2];
+} reader;
+
+static const gg_piece *side(const compare_pair *p, int k)
+{
+    return k ? &p->b : &p->a;
+}
+
+static gg_status reader_open(reader *r, job *j, compare_pair *p, space *w, gg_error *err)
+{
+    *r = (reader){ .j = j, .p = p, .w = w };
+    gg_status st = gg_data_open(j->source[0], p->a.source, &r->d[0], err);
+    if (st != GG_OK) return st;
+    st = gg_data_open(j->source[1], p->b.source, &r->d[1], err);
+    if (st != GG_OK) gg_data_close(&r->d[0]);
+    return st;
+}
+
+static void reader_close(reader *r)
+{
+    gg_data_close(&r->d[0]);
+    gg_data_close(&r->d[1]);
+}
+
+static uint64_t bytes_of(const compare_cut *c, const gg_tensor *t, uint64_t values)
+{
+    const gg_dtype_info *info = gg_dtype_get(t->dtype);
+    return c->decodes ? values / info->block_elems * info->block_bytes : values;
+}
+
+/* Are bytes [from, to) of both equal? Sets p->differs. `buf` of COMPARE_CHUNK * 4
+ * bytes each. */
+static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *const buf[2], gg_error *err)
+{
+    size_t most = (size_t)COMPARE_CHUNK * sizeof(float);
+    gg_status st = GG_OK;
+    while (from < to && st == GG_OK && !atomic_load(&r->p->differs)) {
+        size_t n = to - from < most ? (size_t)(to - from) : most;
+        st = gg_cancelled(err);
+        for (int k = 0; k < 2 && st == GG_OK; k++)
+            st = gg_data_read(&r->d[k], side(r->p, k)->at + from, buf[k], n, err);
+        if (st == GG_OK && memcmp(buf[0], buf[1], n) != 0) atomic_store(&r->p->differs, true);
+        from += n;
+    }
+    return st;
+}
+
+/* What a sample leaves out goes by on a pipe: only now can it be compared. */
+static gg_status pass_gap(reader *r, uint64_t to, gg_error *err)
+{
+    if (r->j->pipe < 0 || !r->p->cut.same_type) return GG_OK;
+    void *const buf[2] = { r->w->values[0], r->w->values[1] }; /* free until the chunk is read */
+    return r->p->passed < to ? compare_bytes(r, r->p->passed, to, buf, err) : GG_OK;
+}
+
+/* Chunk k of both sides into raw; *n values. */
+static gg_status load(reader *r, uint64_t k, size_t *n, gg_error *err)
+{
+    const compare_cut *c = &r->p->cut;
+    uint64_t first, count;
+    *n = 0;
+    gg_status st = gg_cancelled(err);
+    for (uint64_t i = 0; st == GG_OK && gg_compare_run(c, k, i, &first, &count); i++) {
+        st = pass_gap(r, bytes_of(c, &r->p->a.t, first), err);
+        for (int s = 0; s < 2 && st == GG_OK; s++) {
+            const gg_piece *p = side(r->p, s);
+            st = gg_data_read(&r->d[s], p->at + bytes_of(c, &p->t, first), r->w->raw[s] + bytes_of(c, &p->t, *n),
+                              (size_t)bytes_of(c, &p->t, count), err);
+        }
+        if (r->j->pipe >= 0) r->p->passed = bytes_of(c, &r->p->a.t, first + count);
+        *n += (size_t)count;
+    }
+    if (st == GG_OK && k + 1 == c->chunks) st = pass_gap(r, r->p->a.t.bytes, err);
+    return st;
+}
+
+/* ---- one task ------------------------------------------------------------------- */
+
+static gg_status add_chunk(reader *r, bool same, size_t n, gg_compare *sum, gg_error *err)
+{
+    float *const *v = r->w->values;
+    gg_status st = gg_decode(r->p->a.t.dtype, r->w->raw[0], v[0], n, err);
+    if (st == GG_OK && !same) st = gg_decode(r->p->b.t.dtype, r->w->raw[1], v[1], n, err);
+    if (st == GG_OK) gg_compare_add(sum, v[0], same ? v[0] : v[1], n);
+    return st;
+}
+
+/* Compare the chunks of a task; sum them once one differs, or from the start. With
+ * `lock`, which the caller holds, it is released when all is read. */
+static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthread_mutex_t *lock, gg_error *err)
+{
+    const compare_cut *c = &r->p->cut;
+    uint64_t lo = no * c->group, hi = lo + c->group < c->chunks ? lo + c->group : c->chunks;
+    gg_status st = GG_OK;
+    t->sum = (gg_compare)GG_COMPARE_INIT;
+    for (uint64_t k = lo; k < hi && st == GG_OK; k++) {
+        size_t n;
+        st = load(r, k, &n, err);
+        if (lock && k + 1 == hi) {
+            pthread_mutex_unlock(lock);
+            lock = NULL;
+        }
+        if (st != GG_OK) break;
+        bool same = c->same_type && memcmp(r->w->raw[0], r->w->raw[1], (size_t)bytes_of(c, &r->p->a.t, n)) == 0;
+        if (c->same_type && !same) atomic_store(&r->p->differs, true);
+        if (!c->decodes) continue;
+        if (!summing && !same) {
+            summing = true;
+            if (k > lo) { /* go back for those passed over: never on a pipe, which sums at once */
+                k = lo - 1;
+                continue;
+            }
+        }
+        if (summing) st = add_chunk(r, same, n, &t->sum, err);
+    }
+    t->equal = !summing;
+    if (lock) pthread_mutex_unlock(lock);
+    return st;
+}
+
+static gg_status run_task(job *j, size_t i, unsigned worker, pthread_mutex_t *lock, gg_error *err)
+{
+    task *t = &j->tasks[i];
+    compare_pair *p = &j->pairs[t->pair];
+    bool known = atomic_load(&p->differs), needed = p->cut.decodes || !known;
+    reader r;
+    gg_status st = needed ? reader_open(&r, j, p, &j->spaces[worker], err) : GG_OK;
+    if (!needed || st != GG_OK) {
+        if (lock) pthread_mutex_unlock(lock);
+        return st;
+    }
+    st = run_chunks(&r, t, i - p->first_task, known || lock || !p->cut.same_type, lock, err);
+    reader_close(&r);
+    return st;
+}
+
+static gg_status first_round(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    job *j = ctx;
+    const compare_pair *p = &j->pairs[j->tasks[i].pair];
+    gg_progress_add(j->run, p->a.t.bytes / p->cut.tasks);
+    if (j->pipe < 0) return run_task(j, i, worker, NULL, err);
+    pthread_mutex_lock(&j->draw);
+    return run_task(j, j->drawn++, worker, &j->draw, err);
+}
+
+static gg_status second_round(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    job *j = ctx;
+    return run_task(j, j->todo[i], worker, NULL, err);
+}
+
+/* A pair whose sampled rows are all equal: is the rest? */
+static gg_status verify(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    job *j = ctx;
+    compare_pair *p = &j->pairs[j->todo[i]];
+    reader r;
+    gg_status st = reader_open(&r, j, p, &j->spaces[worker], err);
+    if (st != GG_OK) return st;
+    void *const buf[2] = { r.w->raw[0], r.w->raw[1] };
+    st = compare_bytes(&r, 0, p->a.t.bytes, buf, err);
+    reader_close(&r);
+    return st;
+}
+
+/* ---- a batch -------------------------------------------------------------------- */
+
+static gg_sameness sameness(const compare_pair *p)
+{
+    if (!p->has_b) return GG_SAME_ONLY_A;
+    if (!p->has_a) return GG_SAME_ONLY_B;
+    if (!gg_compare_same_dims(&p->a.t, &p->b.t)) return GG_SAME_SHAPE;
+    if (p->a.t.dtype != p->b.t.dtype) return GG_SAME_DTYPE;
+    return atomic_load(&p->differs) ? GG_SAME_DIFFERS : GG_SAME_IDENTICAL;
+}
+
+static gg_status emit(job *j, const compare_pair *p, gg_error *err)
+{
+    gg_compare_row row = { .status = sameness(p), .a = p->has_a ? &p->a.t : NULL, .b = p->has_b ? &p->b.t : NULL };
+    row.anatomy = p->has_a ? p->a.a : p->b.a;
+    row.measured = p->has_a && p->has_b && p->cut.decodes;
+    if (row.measured) {
+        gg_compare sum = GG_COMPARE_INIT;
+        for (uint64_t i = 0; i < p->cut.tasks; i++) gg_compare_merge(&sum, &j->tasks[p->first_task + i].sum);
+        gg_compare_result m = gg_compare_finish(&sum);
+        row.compared = p->cut.taken * p->cut.row;
+        row.cosine = m.identical ? 1.0 : m.cosine;
+        row.rel_l2 = m.rel_l2;
+        row.max_abs = m.maxabs;
+    }
+    j->report->tensors++;
+    j->report->by[row.status]++;
+    return j->fn(j->ctx, &row, err);
+}
+
+static gg_status make_tasks(job *j, gg_error *err)
+{
+    size_t n = (size_t)j->n_tasks, most = n > j->n_pairs ? n : j->n_pairs;
+    if (most > j->cap_tasks) {
+        free(j->tasks);
+        free(j->todo);
+        j->tasks = malloc(most * sizeof *j->tasks);
+        j->todo = malloc(most * sizeof *j->todo);
+        j->cap_tasks = j->tasks && j->todo ? most : 0;
+        if (!j->cap_tasks) return gg_fail(err, GG_ENOMEM, "no memory for %zu tasks", most);
+    }
+    for (size_t i = 0; i < j->n_pairs; i++)
+        for (uint64_t k = 0; k < j->pairs[i].cut.tasks; k++)
+            j->tasks[j->pairs[i].first_task + k] = (task){ .pair = (uint32_t)i, .sum = GG_COMPARE_INIT };
+    return GG_OK;
+}
+
+static gg_status run_batch(job *j, gg_error *err)
+{
+    size_t n = 0;
+    gg_status st = make_tasks(j, err);
+    j->drawn = 0;
+    if (st == GG_OK) st = gg_parallel((size_t)j->n_tasks, j->threads, first_round, j, err);
+    for (size_t i = 0; i < j->n_tasks && st == GG_OK; i++) {
+        const compare_pair *p = &j->pairs[j->tasks[i].pair];
+        if (j->tasks[i].equal && p->cut.decodes && atomic_load(&p->differs)) j->todo[n++] = i;
+    }
+    if (st == GG_OK && n) st = gg_parallel(n, j->threads, second_round, j, err);
+    n = 0;
+    for (size_t i = 0; i < j->n_pairs && j->pipe < 0; i++) {
+        const compare_pair *p = &j->pairs[i];
+        if (p->cut.same_type && p->cut.taken < p->cut.rows && !atomic_load(&p->differs)) j->todo[n++] = i;
+    }
+    if (st == GG_OK && n) st = gg_parallel(n, j->threads, verify, j, err);
+    for (size_t i = 0; i < j->n_pairs && st == GG_OK; i++) st = emit(j, &j->pairs[i], err);
+    j->n_pairs = 0;
+    j->n_tasks = 0;
+    return st;
+}
+
+static gg_status add_pair(void *ctx, const compare_pair *p, gg_error *err)
+{
+    job *j = ctx;
+    compare_pair *to = &j->pairs[j->n_pairs++];
+    gg_piece_copy(&to->a, &p->a);
+    gg_piece_copy(&to->b, &p->b);
+    to->has_a = p->has_a;
+    to->has_b = p->has_b;
+    to->cut = p->has_a && p->has_b ? gg_compare_cut(&p->a.t, &p->b.t, j->sample) : (compare_cut){ 0 };
+    to->first_task = j->n_tasks;
+    to->passed = 0;
+    atomic_init(&to->differs, false);
+    j->n_tasks += to->cut.tasks;
+    return j->n_pairs == COMPARE_PAIRS || j->n_tasks >= COMPARE_BATCH ? run_batch(j, err) : GG_OK;
+}
+
+/* ---- the verb ------------------------------------------------------------------- */
+
+static gg_status job_start(job *j, const gg_run *run, gg_error *err)
+{
+    j->threads = run && run->threads ? run->threads : gg_thread_count();
+    pthread_mutex_init(&j->draw, NULL);
+    j->pairs = calloc(COMPARE_PAIRS, sizeof *j->pairs);
+    j->spaces = calloc(j->threads, sizeof *j->spaces);
+    bool ok = j->pairs && j->spaces;
+    for (unsigned i = 0; ok && i < j->threads; i++)
+        for (int k = 0; k < 2; k++) {
+            j->spaces[i].raw[k] = malloc(COMPARE_RAW);
+            j->spaces[i].values[k] = malloc((size_t)COMPARE_CHUNK * sizeof(float));
+            ok = ok && j->spaces[i].raw[k] && j->spaces[i].values[k];
+        }
+    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for %u threads; use -j", j->threads);
+}
+
+static void job_end(job *j)
+{
+    for (unsigned i = 0; j->spaces && i < j->threads; i++)
+        for (int k = 0; k < 2; k++) {
+            free(j->spaces[i].raw[k]);
+            free(j->spaces[i].values[k]);
+        }
+    free(j->spaces);
+    free(j->pairs);
+    free(j->tasks);
+    free(j->todo);
+    pthread_mutex_destroy(&j->draw);
+}
+
+static void set_total(const job *j, const compare_pairer *pr)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < gg_source_count(pr->lead); i++) {
+        const gg_tensor *t = gg_source_tensor(pr->lead, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (gg_select_match(pr->o->select, t->name, t->name_len, &a)) total += t->bytes;
+    }
+    gg_progress_total(j->run, total);
+}
+
+static gg_status refuse_pipes(gg_source *a, gg_source *b, bool any, bool b_may, gg_error *err)
+{
+    bool pa = !gg_source_seekable(a), pb = !gg_source_seekable(b);
+    if (any && !(pa && pb) && (b_may || !pb)) return GG_OK;
+    if (!any && !pa && !pb) return GG_OK;
+    if (!any || (pa && pb)) gg_fail(err, GG_EUSAGE, any ? "only one of the two can be a pipe" : "a pipe cannot be read in any order");
+    else gg_fail(err, GG_EUSAGE, "with --map the pipe must come first");
+    gg_fix(err, "store the model in a file");
+    return gg_at_file(err, gg_source_name(pa && !pb ? a : b));
+}
+
+/* A pipe's batch ends with each tensor: the next one's data is not there yet. */
+static gg_status run_models(job *j, compare_pairer *pr, gg_error *err)
+{
+    gg_status st = GG_OK;
+    bool more = true;
+    for (size_t i = 0; st == GG_OK; i++) {
+        st = gg_source_next(pr->lead, i, &more, err);
+        if (st != GG_OK || !more) break;
+        st = gg_pair_lead(pr, i, err);
+        if (st == GG_OK && j->pipe >= 0) st = run_batch(j, err);
+    }
+    if (st == GG_OK) st = gg_pair_rest(pr, err);
+    return st == GG_OK ? run_batch(j, err) : st;
+}
+
+gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
+                            gg_compare_fn fn, void *ctx, gg_compare_report *report, gg_error *err)
+{
+    gg_compare_report unused;
+    if (!report) report = &unused;
+    *report = (gg_compare_report){ 0 };
+    gg_status st = refuse_pipes(a, b, true, !o->map, err);
+    if (st != GG_OK) return st;
+    job j = { .source = { a, b }, .pipe = !gg_source_seekable(a) ? 0 : !gg_source_seekable(b) ? 1 : -1,
+              .sample = o->sample, .run = run, .fn = fn, .ctx = ctx, .report = report };
+    bool b_leads = j.pipe == 1;
+    compare_pairer pr = { .lead = b_leads ? b : a, .other = b_leads ? a : b, .b_leads = b_leads, .o = o,
+                          .fn = add_pair, .ctx = &j };
+    set_total(&j, &pr);
+    st = job_start(&j, run, err);
+    if (st == GG_OK) st = run_models(&j, &pr, err);
+    gg_pair_free(&pr);
+    job_end(&j);
+    if (st != GG_OK || report->tensors || (gg_select_empty(o->select) && !o->map)) return st;
+    gg_fail(err, GG_NO, "no tensor is selected");
+    gg_fix(err, "look at the names with organ-extract --list");
+    return gg_at_file(err, gg_source_name(a));
+}
+
+static void whole_piece(gg_piece *p, const gg_source *s, size_t i)
+{
+    const gg_tensor *t = gg_source_tensor(s, i);
+    *p = (gg_piece){ .t = *t, .source = i };
+    p->a = gg_anatomy_of(t->name, t->name_len);
+}
+
+gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n, uint64_t sample,
+                           const gg_run *run, gg_compare_fn fn, void *ctx, gg_compare_report *report, gg_error *err)
+{
+    gg_compare_report unused;
+    if (!report) report = &unused;
+    *report = (gg_compare_report){ 0 };
+    gg_status st = refuse_pipes(a, b, false, false, err);
+    if (st != GG_OK) return st;
+    job j = { .source = { a, b }, .pipe = -1, .sample = sample, .run = run, .fn = fn, .ctx = ctx, .report = report };
+    st = job_start(&j, run, err);
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        compare_pair p = { .has_a = true, .has_b = true };
+        whole_piece(&p.a, a, pairs[i].a);
+        whole_piece(&p.b, b, pairs[i].b);
+        st = add_pair(&j, &p, err);
+    }
+    if (st == GG_OK) st = run_batch(&j, err);
+    job_end(&j);
+    return st;
+}

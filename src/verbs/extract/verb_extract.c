@@ -1,0 +1,90 @@
+/* verb_extract.c - a model as a list, as an organ stream, as an organ directory. */
+#include "gg_verbs.h"
+
+#include "../../base/io.h"
+#include "../plan/hashcopy.h"
+#include "../plan/pieces.h"
+
+/* ---- list --------------------------------------------------------------------- */
+
+typedef struct lister {
+    gg_extract_fn fn;
+    void *ctx;
+    gg_extract_report *report;
+} lister;
+
+static void count(gg_extract_report *r, const gg_piece *p)
+{
+    r->tensors++;
+    r->unknown += !p->a.known;
+    r->bytes += p->t.bytes;
+}
+
+static gg_status list_piece(void *ctx, const gg_piece *p, gg_error *err)
+{
+    lister *l = ctx;
+    count(l->report, p);
+    return l->fn(l->ctx, &p->t, &p->a, err);
+}
+
+static gg_status nothing_selected(const gg_source *s, gg_error *err)
+{
+    gg_fail(err, GG_NO, "no tensor is selected");
+    gg_fix(err, "look at the names with organ-extract --list");
+    return gg_at_file(err, gg_source_name(s));
+}
+
+gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extract_fn fn, void *ctx,
+                          gg_extract_report *report, gg_error *err)
+{
+    lister l = { fn, ctx, report };
+    *report = (gg_extract_report){ 0 };
+    for (size_t i = 0;; i++) {
+        bool more;
+        gg_status st = gg_source_next(model, i, &more, err);
+        if (st != GG_OK) return st;
+        if (!more) break;
+        st = gg_pieces_of(gg_source_tensor(model, i), i, o->select, o->split_experts, list_piece, &l, err);
+        if (st != GG_OK) return st;
+    }
+    return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
+}
+
+/* ---- stream ------------------------------------------------------------------- */
+
+typedef struct streamer {
+    gg_source *source;
+    int fd;
+    const gg_run *run;
+    gg_extract_report *report;
+} streamer;
+
+static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
+{
+    streamer *s = ctx;
+    uint8_t head[GG_RECORD_HEADER];
+    gg_data d;
+    count(s->report, p);
+    gg_status st = gg_write_all(s->fd, head, gg_record_header(&p->t, head), err);
+    if (st == GG_OK) st = gg_data_open(s->source, p->source, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_hash_copy(&d, p->at, p->t.bytes, s->fd, GG_AT_POS, NULL, s->run, err);
+    gg_data_close(&d);
+    return st;
+}
+
+gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int fd,
+                            const gg_run *run, gg_extract_report *report, gg_error *err)
+{
+    streamer s = { model, fd, run, report };
+    *report = (gg_extract_report){ 0 };
+    for (size_t i = 0;; i++) {
+        bool more;
+        gg_status st = gg_source_next(model, i, &more, err);
+        if (st != GG_OK) return st;
+        if (!more) break;
+        st = gg_pieces_of(gg_source_tensor(model, i), i, o->select, o->split_experts, stream_piece, &s, err);
+        if (st != GG_OK) return st;
+    }
+    return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
+}

@@ -1,0 +1,105 @@
+/* verb_extract_dir.c - a model into an organ directory.
+ *
+ * Files and directories give up their tensors in parallel. A pipe is read in order;
+ * of a bare organ stream the names are known only at its end, so its records wait
+ * under numbers and get their names then.
+ */
+#include "gg_verbs.h"
+
+#include "../plan/organ_dir.h"
+
+#include <stdio.h>
+
+typedef struct job {
+    gg_organ_dir dir;
+    const gg_extract_options *o;
+} job;
+
+static gg_status add_piece(void *ctx, const gg_piece *p, gg_error *err)
+{
+    gg_dir_item *item;
+    return gg_organ_dir_add(ctx, p, &item, err);
+}
+
+/* All tensors are known: any source but a bare organ stream on a pipe. */
+static gg_status write_known(job *j, gg_error *err)
+{
+    gg_organ_dir *d = &j->dir;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(d->base) && st == GG_OK; i++)
+        st = gg_pieces_of(gg_source_tensor(d->base, i), i, j->o->select, j->o->split_experts, add_piece, d, err);
+    if (st == GG_OK) st = gg_organ_dir_names(d, err);
+    if (st != GG_OK) return st;
+    if (gg_source_seekable(d->base)) return gg_organ_dir_records(d, err);
+    bool more = true;
+    size_t k = 0;
+    for (size_t i = 0; more && st == GG_OK; i++) {
+        st = gg_source_next(d->base, i, &more, err);
+        for (; st == GG_OK && more && k < d->n && d->items[k].p.source == i; k++)
+            st = gg_organ_dir_record(d, &d->items[k], d->items[k].file, err);
+    }
+    return st;
+}
+
+static void number_name(const gg_piece *p, size_t i, char name[64])
+{
+    snprintf(name, 64, "%s/=%zu", gg_class_folder(p->a.cls), i);
+}
+
+static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
+{
+    gg_organ_dir *d = ctx;
+    gg_dir_item *item;
+    char name[64];
+    gg_status st = gg_organ_dir_add(d, p, &item, err);
+    number_name(p, d->n - 1, name);
+    return st == GG_OK ? gg_organ_dir_record(d, item, name, err) : st;
+}
+
+static gg_status write_stream(job *j, gg_error *err)
+{
+    gg_organ_dir *d = &j->dir;
+    gg_status st = GG_OK;
+    for (size_t i = 0; st == GG_OK; i++) {
+        bool more;
+        st = gg_source_next(d->base, i, &more, err);
+        if (st != GG_OK || !more) break;
+        st = gg_pieces_of(gg_source_tensor(d->base, i), i, j->o->select, j->o->split_experts, stream_piece, d, err);
+    }
+    if (st == GG_OK) st = gg_organ_dir_names(d, err);
+    for (size_t i = 0; i < d->n && st == GG_OK; i++) {
+        char name[64];
+        number_name(&d->items[i].p, i, name);
+        if (renameat(gg_outdir_fd(d->out), name, gg_outdir_fd(d->out), d->items[i].file) != 0)
+            st = gg_fail_errno(err, "rename to %s failed", d->items[i].file);
+    }
+    return st;
+}
+
+static void report_on(const gg_organ_dir *d, gg_extract_report *r)
+{
+    *r = (gg_extract_report){ .tensors = d->n };
+    for (size_t i = 0; i < d->n; i++) {
+        r->unknown += !d->items[i].p.a.known;
+        r->bytes += d->items[i].p.t.bytes;
+    }
+}
+
+gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const char *dir,
+                         const gg_run *run, gg_extract_report *report, gg_error *err)
+{
+    job j = { .o = o };
+    gg_status st = gg_organ_dir_open(&j.dir, model, dir, run, err);
+    if (st != GG_OK) return st;
+    j.dir.whole = gg_select_empty(o->select);
+    bool bare = !gg_source_seekable(model) && !gg_source_header(model);
+    st = bare ? write_stream(&j, err) : write_known(&j, err);
+    if (st == GG_OK && j.dir.n == 0 && !j.dir.whole) {
+        st = gg_fail(err, GG_NO, "no tensor is selected");
+        gg_fix(err, "look at the names with organ-extract --list");
+    }
+    report_on(&j.dir, report);
+    st = gg_organ_dir_close(&j.dir, st, err);
+    if (st != GG_OK) gg_at_file(err, st == GG_EIO ? dir : gg_source_name(model));
+    return st;
+}

@@ -1,0 +1,18 @@
+/* moves.h - what transplant does with a list of moves before it writes. Internal. */
+#ifndef GG_MOVES_H
+#define GG_MOVES_H
+
+#include "gg_transplant.h"
+#include "../plan/plan.h"
+
+/* Drop mismatches (counted in report->skipped) or fail with the first; GG_NO when
+ * none is left. *n shrinks. */
+gg_status gg_moves_settle(gg_move *moves, size_t *n, const gg_source *base, const gg_source *donor,
+                          bool skip_mismatched, gg_transplant_report *report, gg_error *err);
+
+/* The base's metadata for the planned tensors: keys that count MTP blocks and say
+ * types, then --copy-kv and --set-kv, which have the last word. */
+gg_status gg_moves_meta(const gg_source *base, const gg_source *donor, const gg_transplant_options *o,
+                        const gg_plan *plan, gg_meta *meta, gg_error *err);
+
+#endif

@@ -1,0 +1,197 @@
+/* verb_graft.c - a new organ directory: the base's organs, some of them the donor's. */
+#include "gg_graft.h"
+
+#include "../../base/buf.h"
+#include "../assemble/follow_types.h"
+#include "gg_json.h"
+#include "move_make.h"
+#include "moves.h"
+#include "../plan/organ_dir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct graft {
+    gg_source *base, *donor;
+    gg_organ_dir dir;
+    gg_meta meta;
+    gg_transplant_report *report;
+    gg_error *err;
+} graft;
+
+static gg_status no_memory(gg_error *err)
+{
+    return gg_fail(err, GG_ENOMEM, "no memory for the graft");
+}
+
+/* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...} */
+static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const char *blend)
+{
+    const gg_tensor *d = gg_source_tensor(g->donor, move->donor);
+    gg_buf b = GG_BUF_INIT;
+    gg_json_out o = gg_json_to_buf(&b);
+    const char *from = gg_source_name(g->donor);
+    gg_json_put_text(&o, "{\"op\": \"graft\", \"from\": ", g->err);
+    gg_json_put_string(&o, from, strlen(from), g->err);
+    gg_json_put_text(&o, ", \"tensor\": ", g->err);
+    char name[4 * GG_RECORD_NAME + 1];
+    gg_escape(d->name, d->name_len, name, sizeof name);
+    gg_json_put_string(&o, name, strlen(name), g->err);
+    gg_json_put_text(&o, ", \"how\": ", g->err);
+    const char *how = blend ? blend : move->experts ? "experts" : gg_move_name(move->kind);
+    gg_json_put_string(&o, how, strlen(how), g->err);
+    gg_json_put_text(&o, "}", g->err);
+    if (g->err->status != GG_OK) {
+        gg_buf_free(&b);
+        return g->err->status;
+    }
+    item->history = gg_buf_take(&b, NULL);
+    return GG_OK;
+}
+
+static gg_status add_item(graft *g, const gg_tensor *t, size_t source, gg_dir_item **item)
+{
+    gg_piece p = { .t = *t, .source = source };
+    memcpy(p.name, t->name, t->name_len + 1);
+    p.a = gg_anatomy_of(t->name, t->name_len);
+    if (source != SIZE_MAX && gg_source_manifest(g->base)) p.a.cls = gg_source_manifest(g->base)->entries[source].a.cls;
+    return gg_organ_dir_add(&g->dir, &p, item, g->err);
+}
+
+static gg_status add_moved(graft *g, gg_move_maker *maker, const gg_move *move, const char *blend)
+{
+    gg_tensor out;
+    gg_made made;
+    gg_dir_item *item;
+    gg_status st = gg_move_make(maker, move, &out, &made, g->err);
+    if (st == GG_OK) st = add_item(g, &out, move->base, &item);
+    if (st != GG_OK) return st;
+    item->parts = made.parts;
+    item->n_parts = made.n_parts;
+    item->make = made.p.make;
+    item->ctx = made.p.ctx;
+    if (move->kind == GG_MOVE_ADD) g->report->added++;
+    else g->report->moved++;
+    g->report->bytes_moved += out.bytes;
+    return tell(g, item, move, blend);
+}
+
+/* Metadata for the tensors as they will be; then records and manifest. */
+static gg_status finish(graft *g, gg_status st)
+{
+    gg_tensor *list = NULL;
+    if (st == GG_OK) st = gg_organ_dir_names(&g->dir, g->err);
+    if (st == GG_OK && !(list = calloc(g->dir.n ? g->dir.n : 1, sizeof *list))) st = no_memory(g->err);
+    for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) list[i] = g->dir.items[i].p.t;
+    bool retyped = false;
+    for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) {
+        size_t k = g->dir.items[i].p.source;
+        retyped = retyped || k == SIZE_MAX || gg_source_tensor(g->base, k)->dtype != list[i].dtype;
+    }
+    const gg_meta *meta = gg_source_meta(g->base);
+    if (st == GG_OK && meta) st = gg_meta_copy(&g->meta, meta, g->err);
+    if (st == GG_OK && retyped) st = gg_meta_follow_types(&g->meta, list, g->dir.n, g->err);
+    free(list);
+    g->dir.meta = &g->meta;
+    if (st == GG_OK) st = gg_organ_dir_records(&g->dir, g->err);
+    st = gg_organ_dir_close(&g->dir, st, g->err);
+    gg_meta_free(&g->meta);
+    return st;
+}
+
+gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
+                   const gg_run *run, gg_transplant_report *report, gg_error *err)
+{
+    gg_move *moves = NULL;
+    size_t n = 0, k = 0;
+    gg_move_maker maker = { 0 };
+    graft g = { .base = base, .donor = donor, .report = report, .err = err };
+    *report = (gg_transplant_report){ 0 };
+    gg_status st = gg_match_tensors(base, donor, &o->match, &moves, &n, err);
+    if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
+    if (st == GG_OK) st = gg_move_maker_start(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
+    if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);
+    if (st == GG_OK) {
+        g.dir.whole = true;
+        g.dir.link = o->link;
+        for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
+            gg_dir_item *item;
+            bool here = k < n && moves[k].base == i;
+            st = here ? add_moved(&g, &maker, &moves[k], o->blend) : add_item(&g, gg_source_tensor(base, i), i, &item);
+            k += here;
+        }
+        for (; k < n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves[k], NULL);
+        st = finish(&g, st);
+    }
+    gg_move_maker_end(&maker);
+    free(moves);
+    return st == GG_OK ? GG_OK : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
+}
+
+/* ---- adapters -------------------------------------------------------------------- */
+
+typedef struct fold {
+    graft *g;
+    gg_transforms *list;
+    const gg_lora *lora;
+    gg_plan_part *inputs; /* one a tensor of the base */
+    double scale;
+} fold;
+
+static gg_status tell_fold(const fold *f, gg_dir_item *item)
+{
+    gg_buf b = GG_BUF_INIT;
+    gg_json_out o = gg_json_to_buf(&b);
+    const char *from = gg_source_name(f->g->donor);
+    gg_error *err = f->g->err;
+    gg_json_put_text(&o, "{\"op\": \"adapter\", \"from\": ", err);
+    gg_json_put_string(&o, from, strlen(from), err);
+    gg_json_put_text(&o, ", \"scale\": ", err);
+    gg_json_put_f64(&o, f->scale, err);
+    gg_json_put_text(&o, "}", err);
+    if (err->status == GG_OK) item->history = gg_buf_take(&b, NULL);
+    else gg_buf_free(&b);
+    return err->status;
+}
+
+static gg_status fold_tensor(fold *f, size_t i)
+{
+    graft *g = f->g;
+    const gg_tensor *t = gg_source_tensor(g->base, i);
+    gg_dir_item *item;
+    gg_producer p = { 0 };
+    f->inputs[i] = (gg_plan_part){ g->base, i, 0, t->bytes, NULL };
+    gg_input in = { t->dtype, &f->inputs[i], 1 };
+    gg_status st = gg_transform_lora(f->list, f->lora, t, &in, &p, g->err);
+    if (st == GG_OK) st = add_item(g, t, i, &item);
+    if (st != GG_OK || !p.make) return st;
+    item->make = p.make;
+    item->ctx = p.ctx;
+    g->report->moved++;
+    g->report->bytes_moved += t->bytes;
+    return tell_fold(f, item);
+}
+
+gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link, const char *output,
+                           const gg_run *run, gg_transplant_report *report, gg_error *err)
+{
+    gg_transforms list = { 0 };
+    gg_lora lora;
+    graft g = { .base = base, .donor = adapter, .report = report, .err = err };
+    fold f = { .g = &g, .list = &list, .lora = &lora, .scale = scale };
+    *report = (gg_transplant_report){ 0 };
+    gg_status st = gg_lora_open(adapter, base, scale, &lora, err);
+    if (st != GG_OK) return st;
+    f.inputs = calloc(gg_source_count(base) + 1, sizeof *f.inputs);
+    if (!f.inputs) return no_memory(err);
+    st = gg_organ_dir_open(&g.dir, base, output, run, err);
+    if (st == GG_OK) {
+        g.dir.whole = true;
+        g.dir.link = link;
+        for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = fold_tensor(&f, i);
+        st = finish(&g, st);
+    }
+    gg_transforms_free(&list);
+    free(f.inputs);
+    return st == GG_OK ? GG_OK : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
+}

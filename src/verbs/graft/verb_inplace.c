@@ -1,0 +1,235 @@
+/* verb_inplace.c - a transplant into the base's own files.
+ *
+ * Order of events: every refusal; the undo stream, whole and on disk; then the
+ * donor's bytes over the base's; then fsync. Killed at any point, the undo stream
+ * holds every byte that may have changed.
+ */
+#include "gg_transplant.h"
+
+#include "../../base/io.h"
+#include "../../base/output.h"
+#include "../../base/parallel.h"
+#include "../plan/hashcopy.h"
+#include "move_make.h"
+#include "moves.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct inplace {
+    gg_source *base, *donor;
+    const gg_model *model;
+    int *fds; /* writable, one a file of the base */
+    const gg_move *moves;
+    size_t n;
+    gg_move_maker maker;
+    gg_made *makes; /* one a move */
+    const gg_run *run;
+} inplace;
+
+/* Only bytes for bytes: nothing that would change a header. */
+static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
+{
+    if (o->n_set_kv || o->n_copy_kv) return gg_fail(err, GG_EUSAGE, "--in-place changes no keys; use --output");
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
+        gg_fail(err, GG_NO, "it would change size: --in-place only replaces bytes by as many");
+        gg_fix(err, "use --output to write a new model");
+        return gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len), GG_NO;
+    }
+    return GG_OK;
+}
+
+static bool same_file(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Reading a donor that changes while being read would make nonsense. (A blend reads
+ * the base too, but each tensor only before it is written: piece by piece in step.) */
+static gg_status donor_is_another(const inplace *j, gg_error *err)
+{
+    const gg_model *d = gg_source_model(j->donor);
+    for (size_t i = 0; d && i < d->n_files; i++)
+        for (size_t k = 0; k < j->model->n_files; k++)
+            if (same_file(d->fds[i], j->model->fds[k])) {
+                gg_fail(err, GG_EUSAGE, "base and donor are the same file");
+                gg_fix(err, "use --output to write a new model");
+                return gg_at_file(err, j->model->paths[k]);
+            }
+    return GG_OK;
+}
+
+static bool is_file(const struct stat *s, int fd)
+{
+    struct stat t;
+    return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
+}
+
+/* With --force the undo stream would take the name of the model that it is to save, or
+ * of one that is still to be read. */
+static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo, gg_error *err)
+{
+    struct stat s;
+    bool used = false;
+    if (stat(undo, &s) != 0) return GG_OK;
+    for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
+    gg_source *const others[] = { j->donor, o->ancestor };
+    for (size_t k = 0; k < 2 && !used; k++)
+        for (size_t i = 0; others[k] && i < gg_source_count(others[k]) && !used; i++) {
+            gg_data d;
+            gg_status st = gg_data_open(others[k], i, &d, err);
+            if (st != GG_OK) return st;
+            used = d.fd >= 0 && is_file(&s, d.fd);
+            gg_data_close(&d);
+        }
+    if (!used) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the undo stream cannot be a file that is read or changed");
+    gg_fix(err, "give --undo a name of its own");
+    return gg_at_file(err, undo);
+}
+
+static gg_status open_writable(inplace *j, gg_error *err)
+{
+    j->fds = malloc(j->model->n_files * sizeof *j->fds);
+    if (!j->fds) return gg_fail(err, GG_ENOMEM, "no memory for %zu files", j->model->n_files);
+    for (size_t i = 0; i < j->model->n_files; i++) j->fds[i] = -1;
+    for (size_t i = 0; i < j->model->n_files; i++) {
+        j->fds[i] = open(j->model->paths[i], O_RDWR | O_CLOEXEC);
+        if (j->fds[i] < 0) gg_fail_errno(err, "cannot open for writing");
+        else if (!same_file(j->fds[i], j->model->fds[i])) gg_fail(err, GG_EIO, "was replaced while being opened");
+        else if (flock(j->fds[i], LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            gg_fail(err, GG_EIO, "another transplant is writing to it");
+            gg_fix(err, "wait for it to end");
+        }
+        if (err->status != GG_OK) return gg_at_file(err, j->model->paths[i]);
+    }
+    return GG_OK;
+}
+
+/* The bytes that will be replaced, as an organ stream, on disk when this returns. */
+static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
+{
+    gg_output *out;
+    gg_status st = gg_output_open(path, j->run->force, &out, err);
+    if (st != GG_OK) return st;
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
+        uint8_t head[GG_RECORD_HEADER];
+        gg_data d;
+        st = gg_write_all(gg_output_fd(out), head, gg_record_header(t, head), err);
+        if (st == GG_OK) st = gg_data_open(j->base, j->moves[i].base, &d, err);
+        if (st == GG_OK) {
+            st = gg_hash_copy(&d, 0, t->bytes, gg_output_fd(out), GG_AT_POS, NULL, NULL, err);
+            gg_data_close(&d);
+        }
+    }
+    if (st == GG_OK) return gg_output_commit(out, err);
+    gg_output_abort(out);
+    return gg_at_file(err, path);
+}
+
+/* How each tensor is made: all decided before the first byte changes. */
+static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
+{
+    gg_status st = gg_move_maker_start(&j->maker, j->base, j->donor, o->ancestor, o->blend, o->match.select, err);
+    j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
+    if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
+        gg_tensor out;
+        st = gg_move_make(&j->maker, &j->moves[i], &out, &j->makes[i], err);
+    }
+    return st;
+}
+
+/* Parts that are the base's own stay where they are. */
+static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at, gg_error *err)
+{
+    gg_data d;
+    if (part->source == j->base) return GG_OK;
+    gg_status st = gg_data_open(part->source, part->index, &d, err);
+    if (st != GG_OK) return st;
+    char sha[65];
+    bool stated = part->sha256 && part->sha256[0];
+    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, stated ? sha : NULL, j->run, err);
+    gg_data_close(&d);
+    return st == GG_OK && stated ? gg_check_sha256(sha, part->sha256, err) : st;
+}
+
+static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    inplace *j = ctx;
+    (void)worker;
+    const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
+    const gg_made *made = &j->makes[i];
+    int fd = j->fds[t->file];
+    uint64_t at = gg_model_at(j->model, t);
+    gg_status st = made->p.make ? made->p.make(made->p.ctx, t, fd, at, j->run, err) : GG_OK;
+    for (size_t k = 0; k < made->n_parts && st == GG_OK; k++) {
+        st = overwrite_part(j, &made->parts[k], fd, at, err);
+        at += made->parts[k].bytes;
+    }
+    if (st != GG_OK) gg_at_tensor(err, t->name, t->name_len);
+    return st;
+}
+
+static gg_status write_base(inplace *j, const char *undo, gg_error *err)
+{
+    gg_status st = gg_parallel(j->n, j->run->threads, overwrite, j, err);
+    for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
+        if (fsync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
+    if (st == GG_OK) return GG_OK;
+    err->fix[0] = '\0';
+    if (undo) gg_fix(err, "the base is partly changed: restore it with --in-place --donor %s", undo);
+    else gg_fix(err, "the base is partly changed");
+    return gg_at_file(err, j->model->paths[0]), st;
+}
+
+static gg_status run_all(inplace *j, const gg_transplant_options *o, const char *undo, gg_transplant_report *r, gg_error *err)
+{
+    gg_move *moves = NULL;
+    gg_status st = donor_is_another(j, err);
+    if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
+    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &moves, &j->n, err);
+    if (st == GG_OK) st = gg_moves_settle(moves, &j->n, j->base, j->donor, o->skip_mismatched, r, err);
+    j->moves = moves;
+    if (st == GG_OK) st = only_bytes(j, o, err);
+    if (st == GG_OK) st = plan_moves(j, o, err);
+    if (st == GG_OK) st = open_writable(j, err);
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) r->bytes_moved += gg_source_tensor(j->base, moves[i].base)->bytes;
+    gg_progress_total(j->run, r->bytes_moved);
+    if (st == GG_OK && undo) st = write_undo(j, undo, err);
+    if (st == GG_OK) st = write_base(j, undo, err);
+    r->moved = j->n;
+    r->bytes_written = r->bytes_moved;
+    for (size_t i = 0; j->fds && i < j->model->n_files; i++)
+        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
+    gg_move_maker_end(&j->maker);
+    free(j->makes);
+    free(j->fds);
+    free(moves);
+    return st;
+}
+
+gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
+                                 const char *undo, const gg_run *run, gg_transplant_report *report, gg_error *err)
+{
+    inplace j = { .donor = donor, .run = run };
+    *report = (gg_transplant_report){ 0 };
+    gg_status st = gg_source_open(path, &j.base, err);
+    if (st != GG_OK) return st;
+    j.model = gg_source_model(j.base);
+    if (!j.model) {
+        gg_fail(err, GG_EUSAGE, "--in-place changes a GGUF file; this is none");
+        st = gg_at_file(err, path);
+    } else {
+        st = run_all(&j, o, undo, report, err);
+    }
+    gg_source_close(j.base);
+    return st;
+}

@@ -1,0 +1,126 @@
+/* verb_transplant.c - base and donor to a chimera: the base's plan with some parts
+ * taken from the donor. */
+#include "gg_transplant.h"
+
+#include "move_make.h"
+#include "moves.h"
+#include "mtp.h"
+#include "../plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct transplant {
+    gg_source *base, *donor;
+    const gg_move *moves;
+    size_t n;
+    gg_move_maker maker;
+    gg_transplant_report *report;
+    gg_error *err;
+} transplant;
+
+/* One tensor of the output that moves: its shape, and bytes from where they come. */
+static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
+{
+    gg_tensor out;
+    gg_plan_tensor *pt;
+    gg_made made;
+    gg_status st = gg_move_make(&t->maker, move, &out, &made, t->err);
+    if (st == GG_OK) st = gg_plan_add(p, &out, &pt, t->err);
+    if (st != GG_OK) return st;
+    if (move->kind == GG_MOVE_ADD) t->report->added++;
+    else t->report->moved++;
+    t->report->bytes_moved += out.bytes;
+    pt->make = made.p.make;
+    pt->ctx = made.p.ctx;
+    for (size_t i = 0; i < made.n_parts && st == GG_OK; i++) st = gg_plan_add_part(pt, &made.parts[i], t->err);
+    return st;
+}
+
+static gg_status plan_kept(transplant *t, gg_plan *p, size_t base)
+{
+    const gg_tensor *b = gg_source_tensor(t->base, base);
+    gg_plan_tensor *pt;
+    const gg_manifest *m = gg_source_manifest(t->base);
+    gg_plan_part part = { t->base, base, 0, b->bytes, m ? m->entries[base].sha256 : NULL };
+    gg_status st = gg_plan_add(p, b, &pt, t->err);
+    return st == GG_OK ? gg_plan_add_part(pt, &part, t->err) : st;
+}
+
+/* Moves come in the base's order, additions last. */
+static gg_status plan_tensors(transplant *t, gg_plan *p)
+{
+    size_t k = 0;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
+        bool here = k < t->n && t->moves[k].base == i;
+        st = here ? plan_moved(t, p, &t->moves[k]) : plan_kept(t, p, i);
+        k += here;
+    }
+    for (; k < t->n && st == GG_OK; k++) st = plan_moved(t, p, &t->moves[k]);
+    return st;
+}
+
+/* Odd padding and trailing bytes of a base that is one GGUF file. */
+static gg_status keep_odd_bytes(transplant *t, gg_plan *p, gg_pad **pads, size_t *n_pads)
+{
+    const gg_model *m = gg_source_model(t->base);
+    if (!m || m->n_files != 1) return GG_OK;
+    gg_status st = gg_source_pads(t->base, 0, pads, n_pads, t->err);
+    if (st != GG_OK) return st;
+    gg_plan_file *f = &p->files[0];
+    f->pads = *pads;
+    f->n_pads = *n_pads;
+    f->trailing_bytes = gg_source_trailing(t->base, 0);
+    f->trailing_at = m->file_sizes[0] - f->trailing_bytes;
+    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0]))) return gg_fail(t->err, GG_ENOMEM, "no memory for a path");
+    return GG_OK;
+}
+
+static uint32_t version_of(const gg_source *s)
+{
+    return gg_source_manifest(s) ? gg_source_manifest(s)->version : gg_source_header(s)->version;
+}
+
+static gg_status write_chimera(transplant *t, const gg_transplant_options *o, const char *output, const gg_run *run)
+{
+    gg_plan p = { .verify = true };
+    gg_meta meta = GG_META_INIT;
+    gg_pad *pads = NULL;
+    size_t n_pads = 0;
+    gg_status st = plan_tensors(t, &p);
+    if (st == GG_OK) st = gg_moves_meta(t->base, t->donor, o, &p, &meta, t->err);
+    const gg_model *m = gg_source_model(t->base);
+    if (m && m->n_files > 1) {
+        gg_meta_delete(&meta, "split.no");
+        gg_meta_delete(&meta, "split.count");
+        gg_meta_delete(&meta, "split.tensors.count");
+    }
+    if (st == GG_OK) st = gg_plan_one_file(&p, output, version_of(t->base), &meta, t->err);
+    if (st == GG_OK) st = keep_odd_bytes(t, &p, &pads, &n_pads);
+    if (st == GG_OK) st = gg_plan_write(&p, run, &t->report->bytes_written, t->err);
+    gg_pads_free(pads, n_pads);
+    gg_meta_free(&meta);
+    gg_plan_free(&p);
+    return st;
+}
+
+gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
+                        const char *output, const gg_run *run, gg_transplant_report *report, gg_error *err)
+{
+    gg_move *moves = NULL;
+    size_t n = 0;
+    *report = (gg_transplant_report){ 0 };
+    if (!gg_source_meta(base)) {
+        gg_fail(err, GG_EUSAGE, "the base is bare organ records; a model or an organ directory is needed");
+        return gg_at_file(err, gg_source_name(base));
+    }
+    gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, &n, err) : gg_match_tensors(base, donor, &o->match, &moves, &n, err);
+    if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
+    transplant t = { .base = base, .donor = donor, .moves = moves, .n = n, .report = report, .err = err };
+    if (st == GG_OK) st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, o->match.select, err);
+    if (st == GG_OK) st = write_chimera(&t, o, output, run);
+    gg_move_maker_end(&t.maker);
+    free(moves);
+    return st;
+}

@@ -1,0 +1,139 @@
+/* heat.c - a model's anatomy on a terminal: a character a block and role. Colours
+ * where the terminal has them, and the height of the character says the same, so that
+ * the picture holds without. More blocks than columns: neighbours are averaged. */
+#include "anatomy_grid.h"
+
+#include "../../base/buf.h"
+
+#include <string.h>
+
+#define NAME 24 /* columns for the roles' names */
+
+typedef struct heat {
+    gg_buf text;
+    gg_error *err;
+    const gg_grid *g;
+    gg_heat_colors colors;
+    size_t per; /* blocks a character */
+} heat;
+
+/* The nearest of the 6 x 6 x 6 colours that terminals number from 16. */
+static unsigned cube_color(const unsigned rgb[3])
+{
+    unsigned at[3];
+    for (int k = 0; k < 3; k++) at[k] = rgb[k] < 48 ? 0 : rgb[k] < 115 ? 1 : (rgb[k] - 35) / 40;
+    return 16 + 36 * at[0] + 6 * at[1] + at[2];
+}
+
+static void put_mark(heat *h, double t)
+{
+    static const char *const marks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    const char *mark = marks[t >= 1 ? 7 : (int)(t * 8)];
+    unsigned c[3];
+    gg_grid_color(t, c);
+    if (h->colors == GG_HEAT_TRUE) gg_buf_printf(&h->text, h->err, "\033[38;2;%u;%u;%um", c[0], c[1], c[2]);
+    if (h->colors == GG_HEAT_256) gg_buf_printf(&h->text, h->err, "\033[38;5;%um", cube_color(c));
+    gg_buf_text(&h->text, mark, h->err);
+    if (h->colors != GG_HEAT_PLAIN) gg_buf_text(&h->text, "\033[0m", h->err);
+}
+
+/* Bytes of `text` (made safe) that fill at most `room` columns, and how many they do. */
+static size_t fit(const char *text, size_t room, size_t *columns)
+{
+    size_t i = 0;
+    *columns = 0;
+    while (text[i]) {
+        size_t n = 1;
+        while (((unsigned char)text[i + n] & 0xc0) == 0x80) n++;
+        if (*columns == room) break;
+        ++*columns;
+        i += n;
+    }
+    return i;
+}
+
+static void put_name(heat *h, const char *prefix, size_t prefix_len, const char *name, size_t len, size_t room, bool right)
+{
+    char safe[512];
+    size_t used = gg_escape(prefix, prefix_len, safe, sizeof safe / 2), columns;
+    if (used >= sizeof safe / 2) used = sizeof safe / 2 - 1;
+    gg_escape(name, len, safe + used, sizeof safe - used);
+    size_t n = fit(safe, room, &columns), blanks = room - columns;
+    if (right) gg_buf_printf(&h->text, h->err, "%*s", (int)blanks, "");
+    gg_buf_append(&h->text, safe, n, h->err);
+    if (!right) gg_buf_printf(&h->text, h->err, "%*s", (int)blanks, "");
+}
+
+static void put_role(heat *h, size_t role)
+{
+    const gg_grid *g = h->g;
+    const grid_role *k = &g->roles[role];
+    double sum = 0;
+    size_t n = 0;
+    put_name(h, k->prefix, k->prefix_len, k->name, k->name_len, NAME, true);
+    gg_buf_text(&h->text, " ", h->err);
+    for (size_t b = 0; b < g->n_blocks; b += h->per) {
+        grid_cell c = { 0, 0, 0 };
+        for (size_t i = b; i < b + h->per && i < g->n_blocks; i++) {
+            const grid_cell *one = &g->cells[role * g->n_blocks + i];
+            c.sum += one->sum;
+            c.measured += one->measured;
+            c.tensors += one->tensors;
+        }
+        if (c.measured) put_mark(h, gg_grid_place(g, c.sum / (double)c.measured));
+        else gg_buf_text(&h->text, c.tensors ? "?" : " ", h->err);
+        sum += c.sum;
+        n += c.measured;
+    }
+    if (n) gg_buf_printf(&h->text, h->err, " %.4g", sum / (double)n);
+    gg_buf_text(&h->text, "\n", h->err);
+}
+
+static void put_scale(heat *h, const char *title, const char *column)
+{
+    gg_buf_printf(&h->text, h->err, "%s\n", title);
+    put_name(h, "", 0, column, strlen(column), NAME - 7, true);
+    gg_buf_printf(&h->text, h->err, " %6.3g ", h->g->low);
+    for (int i = 0; i < 16; i++) put_mark(h, i / 15.0);
+    gg_buf_printf(&h->text, h->err, " %.4g\n", h->g->high);
+}
+
+static void put_blocks(heat *h)
+{
+    const gg_grid *g = h->g;
+    if (g->n_blocks == 0) return;
+    gg_buf_printf(&h->text, h->err, "%*s blocks %lld to %lld", NAME, "", (long long)g->blocks[0],
+                  (long long)g->blocks[g->n_blocks - 1]);
+    if (h->per > 1) gg_buf_printf(&h->text, h->err, ", %zu a mark", h->per);
+    gg_buf_text(&h->text, "; right: the mean\n", h->err);
+}
+
+gg_status gg_anatomy_heat(const gg_measures *list, const char *column, const char *title, unsigned width,
+                          gg_heat_colors colors, char **out, size_t *len, gg_error *err)
+{
+    gg_grid g;
+    gg_status st = gg_grid_make(list, column, &g, err);
+    if (st != GG_OK) return st;
+    heat h = { GG_BUF_INIT, err, &g, colors, 1 };
+    size_t room = width > NAME + 20 ? width - NAME - 9 : 11;
+    h.per = g.n_blocks ? (g.n_blocks + room - 1) / room : 1;
+    put_scale(&h, title ? title : "model", column);
+    put_blocks(&h);
+    for (size_t r = 0; r < g.n_roles; r++) put_role(&h, r);
+    for (size_t i = 0; i < g.n_sides; i++) {
+        const gg_tensor_measure *r = &list->rows[g.sides[i]];
+        put_name(&h, "", 0, r->t.name, r->t.name_len, NAME, true);
+        gg_buf_text(&h.text, " ", err);
+        if (r->decoded) put_mark(&h, gg_grid_place(&g, g.get(r)));
+        else gg_buf_text(&h.text, "?", err);
+        if (r->decoded) gg_buf_printf(&h.text, err, " %.4g", g.get(r));
+        gg_buf_text(&h.text, "\n", err);
+    }
+    gg_grid_free(&g);
+    if (err->status != GG_OK) {
+        gg_buf_free(&h.text);
+        return err->status;
+    }
+    *out = gg_buf_take(&h.text, len);
+    return GG_OK;
+}

@@ -1,0 +1,278 @@
+/* verb_measure.c - measure a model: threads draw tensors in order, each measures its
+ * own, and rows leave in the order of the tensors. The same loop serves files and
+ * pipes; a pipe's values are taken while the draw is locked, as it has one reader. */
+#include "measure_core.h"
+
+#include "../../base/io.h"
+#include "../../base/parallel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct done_row { /* measured, but rows before it are not */
+    struct done_row *next;
+    uint64_t no;
+    gg_tensor_measure row;
+    char name[GG_RECORD_NAME + 1];
+} done_row;
+
+typedef struct job {
+    gg_source *source;
+    const gg_measure_options *o;
+    const gg_run *run;
+    unsigned threads;
+    measure_space *spaces; /* one a worker */
+    measure_null null;
+    pthread_mutex_t draw;  /* guards the draw: all down to `stop` */
+    size_t next;           /* tensor to go on to */
+    gg_piece *pieces;      /* of the tensor before it */
+    size_t n_pieces, piece, cap;
+    uint64_t drawn;
+    bool stop;
+    pthread_mutex_t big;   /* held while a tensor is in the one large buffer */
+    float *large;
+    uint64_t large_cap;
+    pthread_mutex_t leave; /* guards the rest */
+    uint64_t left;         /* rows handed on */
+    done_row *waiting;     /* in order of no */
+    done_row *last;        /* of those */
+    uint64_t noted;        /* dtypes a note was given for, by id below 64 */
+    bool noted_other;
+    gg_measure_fn fn;
+    void *ctx;
+    gg_measure_report *report;
+} job;
+
+/* ---- drawing ------------------------------------------------------------------ */
+
+static gg_status add_piece(void *ctx, const gg_piece *p, gg_error *err)
+{
+    job *j = ctx;
+    if (j->n_pieces == j->cap) {
+        size_t cap = j->cap ? j->cap * 2 : 16;
+        gg_piece *grown = realloc(j->pieces, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of experts");
+        j->pieces = grown;
+        j->cap = cap;
+    }
+    j->pieces[j->n_pieces++] = *p;
+    return GG_OK;
+}
+
+/* The next selected piece, numbered; *more false at the end. */
+static gg_status draw(job *j, gg_piece *p, uint64_t *no, bool *more, gg_error *err)
+{
+    gg_status st = GG_OK;
+    *more = !j->stop;
+    while (*more && j->piece == j->n_pieces) {
+        st = gg_source_next(j->source, j->next, more, err);
+        if (st != GG_OK || !*more) break;
+        j->piece = j->n_pieces = 0;
+        st = gg_pieces_of(gg_source_tensor(j->source, j->next), j->next, j->o->select, j->o->split_experts, add_piece, j, err);
+        if (st != GG_OK) break;
+        j->next++;
+    }
+    if (st != GG_OK || !*more) {
+        j->stop = true;
+        *more = false;
+        return st;
+    }
+    *p = j->pieces[j->piece++];
+    p->t.name = p->name;
+    *no = j->drawn++;
+    return GG_OK;
+}
+
+/* ---- leaving ------------------------------------------------------------------ */
+
+/* Tools print a "-" for what no codec knows: say once why. */
+static void note_undecoded(job *j, const gg_tensor *t)
+{
+    if (t->dtype < 64 ? j->noted >> t->dtype & 1 : j->noted_other) return;
+    if (t->dtype < 64) j->noted |= UINT64_C(1) << t->dtype;
+    else j->noted_other = true;
+    const gg_dtype_info *info = gg_dtype_get(t->dtype);
+    gg_note(j->run, "no codec decodes type %u (%s): its tensors are listed, not measured", t->dtype, info ? info->name : "unknown");
+}
+
+static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
+{
+    j->report->tensors++;
+    j->report->undecoded += !row->decoded;
+    j->report->elements += row->t.elements;
+    j->report->sampled += row->m.sampled;
+    if (!row->decoded) note_undecoded(j, &row->t);
+    return j->fn(j->ctx, row, err);
+}
+
+/* Rows that come before their turn wait in a list. */
+static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_error *err)
+{
+    done_row *d = malloc(sizeof *d);
+    if (!d) return gg_fail(err, GG_ENOMEM, "no memory for a row");
+    *d = (done_row){ .no = no, .row = *row };
+    memcpy(d->name, row->t.name, row->t.name_len + 1);
+    d->row.t.name = d->name;
+    gg_status st = GG_OK;
+    pthread_mutex_lock(&j->leave);
+    /* Most come after all others that wait: behind one huge tensor they may be many. */
+    done_row **at = j->waiting && j->last->no < no ? &j->last->next : &j->waiting;
+    while (*at && (*at)->no < no) at = &(*at)->next;
+    d->next = *at;
+    *at = d;
+    if (!d->next) j->last = d;
+    while (st == GG_OK && j->waiting && j->waiting->no == j->left) {
+        done_row *first = j->waiting;
+        st = hand_on(j, &first->row, err);
+        j->waiting = first->next;
+        j->left++;
+        free(first);
+    }
+    pthread_mutex_unlock(&j->leave);
+    return st;
+}
+
+/* ---- measuring ------------------------------------------------------------------ */
+
+static gg_status collect(job *j, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+{
+    gg_data d;
+    gg_status st = gg_data_open(j->source, p->source, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_measure_collect(&d, p, w, j->run, take, err);
+    gg_data_close(&d);
+    return st;
+}
+
+static gg_status measure_row(job *j, const gg_piece *p, const measure_take *take, measure_space *w,
+                             gg_tensor_measure *row, gg_error *err)
+{
+    gg_status st = gg_measure_taken(take->values, take->count, w->scratch, j->threads, &row->m, err);
+    if (st == GG_OK) st = gg_measure_null_theta(&j->null, p->t.dtype, take->count, &row->null_theta, err);
+    row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
+    row->row_theta = gg_row_theta_degrees(&take->rows);
+    return st;
+}
+
+/* The one buffer for tensors of more than MEASURE_SHARED values; `big` is held. */
+static float *large_buffer(job *j, uint64_t n, gg_error *err)
+{
+    if (n > j->large_cap) {
+        free(j->large);
+        j->large = n <= SIZE_MAX / sizeof(float) ? malloc((size_t)n * sizeof(float)) : NULL;
+        j->large_cap = j->large ? n : 0;
+    }
+    if (j->large) return j->large;
+    gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor", (unsigned long long)n);
+    gg_fix(err, "look at fewer: --sample 100000");
+    return NULL;
+}
+
+/* Draw a piece and take its values: from a pipe in one step, as the next draw would
+ * skip them. A big one waits until it is the only one of its kind in memory. */
+static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *no, bool *more, measure_take *take,
+                               gg_error *err)
+{
+    pthread_mutex_lock(&j->draw);
+    gg_status st = draw(j, p, no, more, err);
+    bool pipe = !gg_source_seekable(j->source), take_it = st == GG_OK && *more && gg_can_decode(p->t.dtype);
+    if (!pipe) pthread_mutex_unlock(&j->draw);
+    if (take_it) {
+        take->count = gg_sample_count(p->t.elements, j->o->sample);
+        bool big = take->count > MEASURE_SHARED;
+        if (big) pthread_mutex_lock(&j->big);
+        st = gg_measure_space(w, big ? 0 : take->count, err);
+        take->values = big ? large_buffer(j, take->count, err) : w->values;
+        if (err->status == GG_OK) st = collect(j, p, w, take, err);
+        else st = err->status;
+    }
+    if (pipe) pthread_mutex_unlock(&j->draw);
+    return st;
+}
+
+static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
+{
+    gg_piece p;
+    uint64_t no = 0;
+    measure_take take = { 0 };
+    gg_status st = draw_and_take(j, w, &p, &no, more, &take, err);
+    gg_tensor_measure row = { 0 };
+    if (st == GG_OK && *more) {
+        row = (gg_tensor_measure){ .t = p.t, .a = p.a, .source = p.source, .decoded = gg_can_decode(p.t.dtype) };
+        if (row.decoded) st = measure_row(j, &p, &take, w, &row, err);
+        else gg_progress_add(j->run, p.t.bytes);
+    }
+    if (take.count > MEASURE_SHARED) pthread_mutex_unlock(&j->big);
+    if (st == GG_OK && *more) st = leave(j, no, &row, err);
+    return st;
+}
+
+static gg_status worker(void *ctx, size_t i, unsigned id, gg_error *err)
+{
+    (void)i;
+    job *j = ctx;
+    bool more = true;
+    gg_status st = GG_OK;
+    while (more && st == GG_OK) st = one(j, &j->spaces[id], &more, err);
+    if (st != GG_OK) {
+        pthread_mutex_lock(&j->draw);
+        j->stop = true;
+        pthread_mutex_unlock(&j->draw);
+    }
+    return st;
+}
+
+/* ---- the verb ------------------------------------------------------------------- */
+
+static void set_total(const job *j)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < gg_source_count(j->source); i++) {
+        const gg_tensor *t = gg_source_tensor(j->source, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (gg_select_match(j->o->select, t->name, t->name_len, &a)) total += t->bytes;
+    }
+    gg_progress_total(j->run, total);
+}
+
+static gg_status run_job(job *j, gg_error *err)
+{
+    j->spaces = calloc(j->threads, sizeof *j->spaces);
+    if (!j->spaces) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", j->threads);
+    gg_measure_null_init(&j->null);
+    pthread_mutex_init(&j->draw, NULL);
+    pthread_mutex_init(&j->big, NULL);
+    pthread_mutex_init(&j->leave, NULL);
+    gg_status st = gg_parallel(j->threads, j->threads, worker, j, err);
+    while (j->waiting) {
+        done_row *next = j->waiting->next;
+        free(j->waiting);
+        j->waiting = next;
+    }
+    pthread_mutex_destroy(&j->leave);
+    pthread_mutex_destroy(&j->big);
+    pthread_mutex_destroy(&j->draw);
+    gg_measure_null_free(&j->null);
+    for (unsigned i = 0; i < j->threads; i++) gg_measure_space_free(&j->spaces[i]);
+    free(j->spaces);
+    free(j->pieces);
+    free(j->large);
+    return st;
+}
+
+gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_run *run,
+                           gg_measure_fn fn, void *ctx, gg_measure_report *report, gg_error *err)
+{
+    gg_measure_report unused;
+    if (!report) report = &unused;
+    *report = (gg_measure_report){ 0 };
+    job j = { .source = s, .o = o, .run = run, .fn = fn, .ctx = ctx, .report = report };
+    j.threads = run && run->threads ? run->threads : gg_thread_count();
+    set_total(&j);
+    gg_status st = run_job(&j, err);
+    if (st != GG_OK) return st;
+    if (report->tensors || gg_select_empty(o->select)) return GG_OK;
+    gg_fail(err, GG_NO, "no tensor is selected");
+    gg_fix(err, "look at the names with organ-extract --list");
+    return gg_at_file(err, gg_source_name(s));
+}

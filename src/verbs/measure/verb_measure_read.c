@@ -1,0 +1,266 @@
+/* verb_measure_read.c - the values of a tensor that its measures need.
+ *
+ * A pipe, and a tensor of which every value counts, is read once from end to end in
+ * runs of whole blocks; samples and rows are picked as they pass. Of a tensor in a
+ * file the blocks that hold samples are read, and the rows. (A map in place of reads
+ * was slower: a fault costs more than the copy of a page.)
+ */
+#include "measure_core.h"
+
+#include "../../base/io.h"
+#include "../../quant/kernel/pick.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DENSE 6144 /* bytes between samples from which it pays to read only their blocks */
+
+gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
+{
+    if (!w->raw) w->raw = malloc(MEASURE_RAW);
+    for (int k = 0; k < 2; k++)
+        if (!w->row[k]) w->row[k] = malloc(GG_ROW_WINDOW * sizeof(float));
+    if (!w->scratch) w->scratch = malloc(gg_measure_scratch(GG_MEASURE_BIG));
+    bool ok = w->raw && w->row[0] && w->row[1] && w->scratch;
+    if (ok && values > w->cap) {
+        free(w->values);
+        w->values = malloc((size_t)values * sizeof(float));
+        ok = w->values != NULL;
+        w->cap = ok ? values : 0;
+    }
+    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for %llu values", (unsigned long long)values);
+}
+
+gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads, gg_measure *out, gg_error *err)
+{
+    if (n >= GG_MEASURE_BIG) return gg_measure_in_place(values, n, n > MEASURE_SHARED ? threads : 1, out, err);
+    gg_measure_values(values, (size_t)n, scratch, out);
+    return GG_OK;
+}
+
+void gg_measure_space_free(measure_space *w)
+{
+    free(w->raw);
+    free(w->row[0]);
+    free(w->row[1]);
+    free(w->values);
+    free(w->scratch);
+}
+
+/* ---- samples ------------------------------------------------------------------ */
+
+/* Element of the i-th sample, floor(i E / N), kept as quotient and remainder so that
+ * no 128-bit division is needed. */
+typedef struct sampler {
+    uint64_t i, count, at;     /* at: the element */
+    uint64_t rest, step, part; /* E = step N + part; rest < N */
+    const gg_dtype_info *info;
+    unsigned shift;            /* log2 of the values of a block: all are powers of two */
+    gg_pick_fn pick;           /* NULL: decode the block, keep it in space->block */
+    uint64_t cached;           /* the block that is there */
+} sampler;
+
+static sampler sampler_of(const gg_tensor *t, uint64_t count)
+{
+    sampler s = { .count = count, .step = t->elements / count, .part = t->elements % count, .cached = UINT64_MAX };
+    s.info = gg_dtype_get(t->dtype);
+    s.pick = GG_PICK(gg_pick_of)(t->dtype);
+    while (1u << s.shift < s.info->block_elems) s.shift++;
+    return s;
+}
+
+static void sampler_next(sampler *s)
+{
+    s->i++;
+    s->at += s->step;
+    s->rest += s->part;
+    if (s->rest >= s->count) {
+        s->rest -= s->count;
+        s->at++;
+    }
+}
+
+/* A run of whole blocks in memory: elements [first, first + n). */
+typedef struct run_of {
+    const uint8_t *bytes;
+    uint64_t first, n;
+} run_of;
+
+/* The sample at s->at, from its block. */
+static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w, float *value, gg_error *err)
+{
+    uint64_t no = s->at >> s->shift;
+    unsigned j = (unsigned)(s->at - (no << s->shift));
+    if (s->pick) {
+        *value = s->pick(block, j);
+        return GG_OK;
+    }
+    gg_status st = no == s->cached ? GG_OK : gg_decode(s->info->id, block, w->block, s->info->block_elems, err);
+    s->cached = no;
+    *value = w->block[j];
+    return st;
+}
+
+/* Samples that lie in the run. */
+static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *values, gg_error *err)
+{
+    uint64_t end = r.first + r.n, first = r.first >> s->shift;
+    if (s->step == 1 && s->part == 0) {
+        s->i = s->at = end;
+        return gg_decode(s->info->id, r.bytes, values + r.first, (size_t)r.n, err);
+    }
+    while (s->i < s->count && s->at < end) {
+        const uint8_t *block = r.bytes + ((s->at >> s->shift) - first) * s->info->block_bytes;
+        gg_status st = take_sample(s, block, w, &values[s->i], err);
+        if (st != GG_OK) return st;
+        sampler_next(s);
+    }
+    return GG_OK;
+}
+
+/* ---- rows --------------------------------------------------------------------- */
+
+/* The rows that pairs need, in ascending order; a row that ends one pair and begins
+ * the next is decoded once. */
+typedef struct row_taker {
+    uint64_t row, rows, width; /* row: values from one row to the next; width: of them used */
+    uint64_t pairs, pair;
+    bool second;               /* the second row of the pair is awaited */
+    uint64_t have;             /* values of the awaited row so far */
+    gg_row_theta *acc;
+} row_taker;
+
+static row_taker rows_of(const gg_tensor *t, gg_row_theta *acc)
+{
+    row_taker k = { .row = t->dims[0], .acc = acc };
+    if (t->n_dims == 0) k.row = 1;
+    k.rows = k.row ? t->elements / k.row : 0;
+    k.width = k.row < GG_ROW_WINDOW ? k.row : GG_ROW_WINDOW;
+    k.pairs = k.rows == 1 ? 1 : gg_row_pairs(k.rows);
+    return k;
+}
+
+/* The next elements that are wanted; false when all pairs are done. */
+static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
+{
+    if (k->pair == k->pairs) return false;
+    uint64_t row = k->rows == 1 ? 0 : gg_row_pair(k->pair, k->rows) + k->second;
+    *first = row * k->row + k->have;
+    *n = k->width - k->have;
+    return true;
+}
+
+static void row_done(row_taker *k, measure_space *w)
+{
+    k->have = 0;
+    if (k->rows == 1) {
+        gg_row_theta_add(k->acc, w->row[0], w->row[0] + 1, (size_t)k->width - 1);
+        k->pair++;
+        return;
+    }
+    if (!k->second) {
+        k->second = true;
+        return;
+    }
+    gg_row_theta_add(k->acc, w->row[0], w->row[1], (size_t)k->width);
+    uint64_t was = gg_row_pair(k->pair, k->rows) + 1;
+    k->second = ++k->pair < k->pairs && gg_row_pair(k->pair, k->rows) == was;
+    if (k->second) {
+        float *swap = w->row[0];
+        w->row[0] = w->row[1];
+        w->row[1] = swap;
+    }
+}
+
+static gg_status take_rows(row_taker *k, uint32_t dtype, run_of r, measure_space *w, gg_error *err)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    uint64_t first, n, end = r.first + r.n;
+    while (rows_want(k, &first, &n) && first < end) {
+        uint64_t got = n < end - first ? n : end - first;
+        const uint8_t *b = r.bytes + (first - r.first) / info->block_elems * info->block_bytes;
+        gg_status st = gg_decode(dtype, b, w->row[k->second] + k->have, (size_t)got, err);
+        if (st != GG_OK) return st;
+        k->have += got;
+        if (k->have == k->width) row_done(k, w);
+    }
+    return GG_OK;
+}
+
+/* ---- reading ------------------------------------------------------------------ */
+
+static uint64_t bytes_to(const gg_dtype_info *info, uint64_t element)
+{
+    return element / info->block_elems * info->block_bytes;
+}
+
+/* Elements [first, first + n) of the piece, or as many as the buffer takes. */
+static gg_status read_run(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first, uint64_t n, run_of *r,
+                          gg_error *err)
+{
+    const gg_dtype_info *info = gg_dtype_get(p->t.dtype);
+    uint64_t most = MEASURE_RAW / info->block_bytes * info->block_elems;
+    *r = (run_of){ w->raw, first, n < most ? n : most };
+    return gg_data_read(d, p->at + bytes_to(info, first), w->raw, (size_t)bytes_to(info, r->n), err);
+}
+
+static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
+                                  measure_take *take, gg_error *err)
+{
+    sampler s = sampler_of(&p->t, take->count);
+    row_taker k = rows_of(&p->t, &take->rows);
+    gg_status st = GG_OK;
+    for (uint64_t at = 0; at < p->t.elements && st == GG_OK;) {
+        run_of r;
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = read_run(d, p, w, at, p->t.elements - at, &r, err);
+        if (st == GG_OK) st = take_samples(&s, r, w, take->values, err);
+        if (st == GG_OK) st = take_rows(&k, p->t.dtype, r, w, err);
+        if (st != GG_OK) break;
+        at += r.n;
+        gg_progress_add(run, bytes_to(gg_dtype_get(p->t.dtype), r.n));
+    }
+    return st;
+}
+
+/* Where samples lie close, runs that begin with one are read as long as the buffer
+ * is; else their blocks alone. */
+static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+{
+    sampler s = sampler_of(&p->t, take->count);
+    bool dense = p->t.bytes / take->count < DENSE;
+    gg_status st = GG_OK;
+    while (st == GG_OK && s.i < s.count) {
+        uint64_t first = s.at >> s.shift << s.shift;
+        run_of r;
+        st = read_run(d, p, w, first, dense ? p->t.elements - first : s.info->block_elems, &r, err);
+        if (st == GG_OK) st = take_samples(&s, r, w, take->values, err);
+    }
+    return st;
+}
+
+static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+{
+    row_taker k = rows_of(&p->t, &take->rows);
+    uint64_t first, n;
+    gg_status st = GG_OK;
+    while (st == GG_OK && rows_want(&k, &first, &n)) {
+        run_of r;
+        st = read_run(d, p, w, first, n, &r, err);
+        if (st == GG_OK) st = take_rows(&k, p->t.dtype, r, w, err);
+    }
+    return st;
+}
+
+gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
+                             measure_take *take, gg_error *err)
+{
+    take->rows = (gg_row_theta){ 0 };
+    if (p->t.elements == 0) return GG_OK;
+    if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(d, p, w, run, take, err);
+    gg_status st = gg_cancelled(err);
+    if (st == GG_OK) st = collect_samples(d, p, w, take, err);
+    if (st == GG_OK) st = collect_rows(d, p, w, take, err);
+    if (st == GG_OK) gg_progress_add(run, p->t.bytes);
+    return st;
+}

@@ -1,0 +1,335 @@
+/* verb_purify.c - a model purified: into an organ directory, an organ stream, a GGUF
+ * file, or nowhere. Tensors that are not purified are copied. */
+#include "purify_job.h"
+
+#include "../../base/buf.h"
+#include "../../base/io.h"
+#include "../../base/parallel.h"
+#include "gg_json.h"
+#include "../assemble/follow_types.h"
+#include "../plan/hashcopy.h"
+#include "../plan/organ_dir.h"
+#include "../plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void job_start(purify_job *j, gg_source *s, const gg_purify_options *o, const gg_run *run)
+{
+    *j = (purify_job){ .source = s, .o = o, .run = run, .threads = run->threads ? run->threads : gg_thread_count() };
+    pthread_mutex_init(&j->big, NULL);
+}
+
+static gg_status job_end(purify_job *j, gg_status st, gg_error *err)
+{
+    pthread_mutex_destroy(&j->big);
+    free(j->units);
+    free(j->rows);
+    if (st != GG_OK && st != GG_EIO && st != GG_EUSAGE) gg_at_file(err, gg_source_name(j->source));
+    return st;
+}
+
+/* Hand on rows from `first` on. */
+static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = first; i < j->n_rows && st == GG_OK; i++) {
+        purify_row *row = &j->rows[i];
+        row->r.t.name = row->name;
+        sum->tensors++;
+        sum->purified += row->r.outcome == GG_PURIFY_DONE;
+        sum->identical += row->r.outcome == GG_PURIFY_IDENTICAL;
+        sum->left_alone += row->r.outcome > GG_PURIFY_IDENTICAL;
+        if (row->r.outcome == GG_PURIFY_DONE) sum->bytes += row->r.t.bytes;
+        if (fn) st = fn(ctx, &row->r, err);
+    }
+    return st;
+}
+
+/* The data of tensor u->t to fd in sequence. */
+static gg_status write_data(purify_unit *u, int fd, gg_error *err)
+{
+    if (u->touched) return purify_unit_run(u, (purify_sink){ fd, GG_AT_POS }, err);
+    gg_data d;
+    gg_status st = gg_data_open(u->job->source, u->source, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_hash_copy(&d, 0, u->t.bytes, fd, GG_AT_POS, NULL, u->job->run, err);
+    gg_data_close(&d);
+    return st;
+}
+
+/* ---- nowhere -------------------------------------------------------------------- */
+
+static gg_status check_task(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    purify_job *j = ctx;
+    purify_unit *u = &j->units[i];
+    (void)worker;
+    if (u->touched) return purify_unit_run(u, (purify_sink){ -1, GG_AT_POS }, err);
+    gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
+    return GG_OK;
+}
+
+/* ---- stream ----------------------------------------------------------------------- */
+
+static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
+{
+    uint8_t head[GG_RECORD_HEADER];
+    gg_status st = gg_write_all(fd, head, gg_record_header(&u->t, head), err);
+    return st == GG_OK ? write_data(u, fd, err) : st;
+}
+
+/* Front to back: pipes, and whatever goes to one. fd -1 only looks. */
+static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+{
+    bool planned = gg_source_seekable(j->source), more = true;
+    gg_status st = planned ? purify_plan_all(j, err) : GG_OK;
+    if (planned && st == GG_OK) st = purify_plan_check(j, err);
+    for (size_t i = 0; st == GG_OK; i++) {
+        st = gg_source_next(j->source, i, &more, err);
+        if (st != GG_OK || !more) break;
+        size_t first = planned ? j->units[i].first : j->n_rows;
+        if (!planned) st = purify_plan(j, i, err);
+        if (st == GG_OK) st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : check_task(j, i, 0, err);
+        if (st == GG_OK && !planned) st = tell(j, first, fn, ctx, sum, err);
+    }
+    if (st == GG_OK && !planned) st = purify_plan_check(j, err);
+    if (st == GG_OK && planned) st = tell(j, 0, fn, ctx, sum, err);
+    return st;
+}
+
+gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, const gg_run *run,
+                           gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+{
+    purify_job j;
+    *sum = (gg_purify_summary){ 0 };
+    job_start(&j, s, o, run);
+    return job_end(&j, in_order(&j, fd, fn, ctx, sum, err), err);
+}
+
+gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
+                          gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+{
+    purify_job j;
+    *sum = (gg_purify_summary){ 0 };
+    job_start(&j, s, o, run);
+    if (!gg_source_seekable(s)) return job_end(&j, in_order(&j, -1, fn, ctx, sum, err), err);
+    gg_status st = purify_plan_all(&j, err);
+    if (st == GG_OK) st = purify_plan_check(&j, err);
+    if (st == GG_OK) st = gg_parallel(j.n_units, j.threads, check_task, &j, err);
+    if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
+    return job_end(&j, st, err);
+}
+
+/* The source's metadata, with the file type of what is written. */
+static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
+{
+    gg_status st = gg_meta_copy(meta, gg_source_meta(j->source), err);
+    if (st != GG_OK || j->o->dtype == GG_PURIFY_SAME_DTYPE) return st;
+    gg_tensor *list = calloc(j->n_units ? j->n_units : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
+    for (size_t i = 0; i < j->n_units; i++) list[i] = j->units[i].t;
+    st = gg_meta_follow_types(meta, list, j->n_units, err);
+    free(list);
+    return st;
+}
+
+/* ---- directory --------------------------------------------------------------------- */
+
+typedef struct dir_record {
+    purify_unit *u;
+    gg_dir_item *item;
+} dir_record;
+
+static gg_status put_experts(const purify_unit *u, gg_buf *b, gg_error *err)
+{
+    const char *lead = ", \"experts\": [";
+    for (size_t i = u->first; i < u->first + u->n; i++) {
+        if (u->job->rows[i].r.outcome != GG_PURIFY_DONE) continue;
+        gg_buf_printf(b, err, "%s%llu", lead, (unsigned long long)u->job->rows[i].expert);
+        lead = ", ";
+    }
+    return gg_buf_text(b, "]", err);
+}
+
+/* {"op": "purify", ...} of a tensor that changed; of experts which, and their means. */
+static gg_status note_history(const purify_unit *u, gg_dir_item *item, gg_error *err)
+{
+    const gg_purify_options *o = u->job->o;
+    const gg_tensor *was = gg_source_tensor(u->job->source, u->source);
+    double kept = 0, change = 0, n = 0;
+    char number[32];
+    gg_buf b = GG_BUF_INIT;
+    for (size_t i = u->first; i < u->first + u->n; i++) {
+        const gg_purify_row *r = &u->job->rows[i].r;
+        if (r->outcome != GG_PURIFY_DONE) continue;
+        kept += r->energy_kept;
+        change += r->rel_l2;
+        n++;
+    }
+    if (n <= 0) return GG_OK;
+    gg_format_f64(o->strength, number);
+    gg_buf_printf(&b, err, "{\"op\": \"purify\", \"method\": \"%s\", \"strength\": %s",
+                  o->method == GG_PURIFY_FFT ? "fft" : "haar", number);
+    if (u->t.dtype != was->dtype) gg_buf_printf(&b, err, ", \"from_dtype\": \"%s\"", gg_dtype_get(was->dtype)->name);
+    if (u->experts) put_experts(u, &b, err);
+    gg_format_f64(kept / n, number);
+    gg_buf_printf(&b, err, ", \"energy_kept\": %s", number);
+    gg_format_f64(change / n, number);
+    gg_buf_printf(&b, err, ", \"rel_l2\": %s}", number);
+    item->history = gg_buf_take(&b, NULL);
+    return err->status;
+}
+
+static gg_status make_record(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run, gg_error *err)
+{
+    dir_record *r = ctx;
+    (void)t;
+    (void)run;
+    gg_status st = purify_unit_run(r->u, (purify_sink){ fd, at }, err);
+    return st == GG_OK ? note_history(r->u, r->item, err) : st;
+}
+
+static gg_status add_items(purify_job *j, gg_organ_dir *d, dir_record *records, gg_error *err)
+{
+    gg_status st = GG_OK;
+    gg_dir_item *item;
+    for (size_t i = 0; i < j->n_units && st == GG_OK; i++) {
+        purify_unit *u = &j->units[i];
+        gg_piece p = { .t = u->t, .a = gg_anatomy_of(u->t.name, u->t.name_len), .source = i };
+        memcpy(p.name, u->t.name, u->t.name_len + 1);
+        st = gg_organ_dir_add(d, &p, &item, err);
+        if (st != GG_OK || !u->touched) continue;
+        item->make = make_record;
+        item->ctx = &records[i];
+    }
+    if (st == GG_OK) st = gg_organ_dir_names(d, err);
+    for (size_t i = 0; st == GG_OK && i < j->n_units; i++) records[i] = (dir_record){ &j->units[i], &d->items[i] };
+    return st;
+}
+
+static gg_status fill_dir(purify_job *j, gg_organ_dir *d, gg_meta *meta, gg_error *err)
+{
+    dir_record *records = calloc(j->n_units ? j->n_units : 1, sizeof *records);
+    if (!records) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", j->n_units);
+    gg_status st = add_items(j, d, records, err);
+    if (st == GG_OK && gg_source_meta(j->source) && j->o->dtype != GG_PURIFY_SAME_DTYPE) {
+        st = retyped_meta(j, meta, err);
+        d->meta = meta;
+    }
+    if (st == GG_OK) st = gg_organ_dir_records(d, err);
+    free(records);
+    return st;
+}
+
+gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir, const gg_run *run,
+                        gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+{
+    purify_job j;
+    gg_organ_dir d;
+    gg_meta meta = GG_META_INIT;
+    *sum = (gg_purify_summary){ 0 };
+    job_start(&j, s, o, run);
+    gg_status st = purify_plan_all(&j, err);
+    if (st == GG_OK) st = purify_plan_check(&j, err);
+    if (st == GG_OK) st = gg_organ_dir_open(&d, s, dir, run, err);
+    if (st != GG_OK) return job_end(&j, st, err);
+    d.whole = true;
+    st = fill_dir(&j, &d, &meta, err);
+    st = gg_organ_dir_close(&d, st, err);
+    if (st == GG_EIO) gg_at_file(err, dir);
+    gg_meta_free(&meta);
+    if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
+    return job_end(&j, st, err);
+}
+
+/* ---- GGUF ---------------------------------------------------------------------------- */
+
+static gg_status make(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run, gg_error *err)
+{
+    (void)t;
+    (void)run;
+    return purify_unit_run(ctx, (purify_sink){ fd, at }, err);
+}
+
+static gg_status plan_units(purify_job *j, gg_plan *p, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < j->n_units && st == GG_OK; i++) {
+        purify_unit *u = &j->units[i];
+        gg_plan_tensor *pt;
+        gg_plan_part part = { j->source, u->source, 0, u->t.bytes, NULL };
+        st = gg_plan_add(p, &u->t, &pt, err);
+        if (st != GG_OK) break;
+        if (u->touched) {
+            pt->make = make;
+            pt->ctx = u;
+        } else {
+            st = gg_plan_add_part(pt, &part, err);
+        }
+    }
+    return st;
+}
+
+/* Odd padding and trailing bytes of a model that is one file. */
+static gg_status keep_odd_bytes(gg_source *s, gg_plan *p, gg_pad **pads, size_t *n_pads, gg_error *err)
+{
+    const gg_model *m = gg_source_model(s);
+    if (m->n_files != 1) return GG_OK;
+    gg_status st = gg_source_pads(s, 0, pads, n_pads, err);
+    if (st != GG_OK) return st;
+    gg_plan_file *f = &p->files[0];
+    f->pads = *pads;
+    f->n_pads = *n_pads;
+    f->trailing_bytes = gg_source_trailing(s, 0);
+    f->trailing_at = m->file_sizes[0] - f->trailing_bytes;
+    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0]))) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    return GG_OK;
+}
+
+static gg_status model_meta(const purify_job *j, gg_meta *meta, gg_error *err)
+{
+    gg_status st = retyped_meta(j, meta, err);
+    if (st == GG_OK && gg_source_model(j->source)->n_files > 1) {
+        gg_meta_delete(meta, "split.no");
+        gg_meta_delete(meta, "split.count");
+        gg_meta_delete(meta, "split.tensors.count");
+    }
+    return st;
+}
+
+static gg_status write_model(purify_job *j, const char *path, gg_error *err)
+{
+    gg_plan p = { 0 };
+    gg_meta meta = GG_META_INIT;
+    gg_pad *pads = NULL;
+    size_t n_pads = 0;
+    uint64_t written;
+    gg_status st = plan_units(j, &p, err);
+    if (st == GG_OK) st = model_meta(j, &meta, err);
+    if (st == GG_OK) st = gg_plan_one_file(&p, path, gg_source_header(j->source)->version, &meta, err);
+    if (st == GG_OK) st = keep_odd_bytes(j->source, &p, &pads, &n_pads, err);
+    if (st == GG_OK) st = gg_plan_write(&p, j->run, &written, err);
+    gg_pads_free(pads, n_pads);
+    gg_meta_free(&meta);
+    gg_plan_free(&p);
+    return st;
+}
+
+gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path, const gg_run *run,
+                          gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+{
+    purify_job j;
+    *sum = (gg_purify_summary){ 0 };
+    if (!gg_source_model(s)) {
+        gg_fail(err, GG_EUSAGE, "a GGUF file is made of a GGUF file only");
+        gg_fix(err, "purify into a directory, then organ-assemble it");
+        return gg_at_file(err, gg_source_name(s));
+    }
+    job_start(&j, s, o, run);
+    gg_status st = purify_plan_all(&j, err);
+    if (st == GG_OK) st = purify_plan_check(&j, err);
+    if (st == GG_OK) st = write_model(&j, path, err);
+    if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
+    return job_end(&j, st, err);
+}

@@ -1,0 +1,184 @@
+/* verb_purify_rows.c - what a purification is to do: every tensor of the source, and
+ * a row for each that is selected. What can be refused is refused here. */
+#include "purify_job.h"
+
+#include "../plan/pieces.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *gg_purify_outcome_name(gg_purify_outcome o)
+{
+    static const char *const names[] = { "purified", "identical", "vector", "integer", "no-codec" };
+    return names[o];
+}
+
+static bool is_integer(uint32_t dtype)
+{
+    return dtype >= GG_I8 && dtype <= GG_I64;
+}
+
+static const char *dtype_name(uint32_t dtype)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    return info ? info->name : "an unknown dtype";
+}
+
+/* Of no use for weights: integers, doubles, and what only dot products are made of. */
+static bool is_rare(uint32_t dtype)
+{
+    return is_integer(dtype) || dtype == GG_F64 || dtype == GG_Q8_1 || dtype == GG_Q8_K;
+}
+
+/* Dtypes that rows of `row` values can be encoded in. */
+static void name_choices(uint64_t row, gg_error *err)
+{
+    char list[160] = "";
+    size_t len = 0;
+    const gg_dtype_info *d;
+    for (size_t i = 0; (d = gg_dtype_at(i)) != NULL; i++) {
+        bool fits = gg_can_encode(d->id) && !is_rare(d->id) && row % d->block_elems == 0;
+        if (fits && len + strlen(d->name) + 2 < sizeof list)
+            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? " " : "", d->name);
+    }
+    gg_fix(err, "choose with --dtype one of %s", list);
+}
+
+/* ---- rows --------------------------------------------------------------------- */
+
+typedef struct collector {
+    purify_job *j;
+    const gg_tensor *whole;
+    size_t first;
+} collector;
+
+/* The bytes as they are need no encoder. */
+static bool stays(const gg_purify_options *o, uint32_t dtype)
+{
+    return o->strength <= 0 && (o->dtype == GG_PURIFY_SAME_DTYPE || o->dtype == dtype);
+}
+
+static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t dtype, gg_error *err)
+{
+    uint64_t bytes;
+    gg_error why = GG_ERROR_INIT;
+    if (stays(j->o, t->dtype)) return GG_OK;
+    if (!gg_can_encode(dtype)) {
+        if (gg_encode_needs_imatrix(dtype))
+            gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix", dtype_name(dtype));
+        else
+            gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", dtype_name(dtype));
+    } else if (gg_row_bytes(dtype, t->n_dims ? t->dims[0] : 1, &bytes, &why) != GG_OK) {
+        gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values cannot be %s", (unsigned long long)t->dims[0], dtype_name(dtype));
+    } else {
+        return GG_OK;
+    }
+    name_choices(t->n_dims ? t->dims[0] : 1, err);
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+static gg_status classify(const purify_job *j, const gg_piece *p, gg_purify_row *r, gg_error *err)
+{
+    bool named = gg_select_by_name(j->o->select, p->t.name);
+    uint32_t dims = p->t.n_dims - (p->a.stack && p->t.n_dims ? 1 : 0);
+    r->outcome = GG_PURIFY_DONE;
+    r->dtype = j->o->dtype == GG_PURIFY_SAME_DTYPE ? p->t.dtype : j->o->dtype;
+    if (!gg_can_decode(p->t.dtype)) r->outcome = GG_PURIFY_NO_CODEC;
+    else if (is_integer(p->t.dtype) && !named) r->outcome = GG_PURIFY_INTEGER;
+    else if (dims < 2 && !named) r->outcome = GG_PURIFY_VECTOR;
+    else return check_target(j, &p->t, r->dtype, err);
+    r->dtype = p->t.dtype;
+    if (r->outcome != GG_PURIFY_NO_CODEC || !named) return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "no codec decodes %s", dtype_name(p->t.dtype));
+    return gg_at_tensor(err, p->t.name, p->t.name_len);
+}
+
+static gg_status add_row(void *ctx, const gg_piece *p, gg_error *err)
+{
+    collector *c = ctx;
+    purify_job *j = c->j;
+    if (j->n_rows == j->cap_rows) {
+        size_t cap = j->cap_rows ? j->cap_rows * 2 : 256;
+        purify_row *grown = realloc(j->rows, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", cap);
+        j->rows = grown;
+        j->cap_rows = cap;
+    }
+    purify_row *row = &j->rows[j->n_rows];
+    *row = (purify_row){ .r = { .t = p->t, .a = p->a } };
+    memcpy(row->name, p->name, sizeof row->name);
+    if (p->expert) row->expert = p->at / (p->t.bytes ? p->t.bytes : 1);
+    purify_unit *u = &j->units[j->n_units];
+    u->experts = p->expert;
+    gg_status st = classify(j, p, &row->r, err);
+    j->n_rows += st == GG_OK;
+    u->n += st == GG_OK;
+    return st;
+}
+
+/* ---- units ----------------------------------------------------------------------- */
+
+/* One dtype a tensor: some experts of a stack cannot have another than the rest. */
+static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
+{
+    uint64_t experts;
+    uint32_t dtype = u->t.dtype;
+    for (size_t i = u->first; i < u->first + u->n; i++) {
+        const gg_purify_row *r = &j->rows[i].r;
+        if (r->outcome != GG_PURIFY_DONE) continue;
+        u->touched = true;
+        dtype = r->dtype;
+    }
+    if (dtype == u->t.dtype) return GG_OK;
+    if (u->experts && gg_is_expert_stack(&u->t, &experts) && experts != u->n) {
+        gg_fail(err, GG_EUSAGE, "some experts of a stack cannot have another dtype than the others");
+        gg_fix(err, "leave out --dtype or --experts, or take the model apart with --split-experts");
+        return gg_at_tensor(err, u->t.name, u->t.name_len);
+    }
+    u->t.dtype = dtype;
+    return gg_tensor_extent(dtype, u->t.n_dims, u->t.dims, NULL, &u->t.bytes, err);
+}
+
+gg_status purify_plan(purify_job *j, size_t i, gg_error *err)
+{
+    if (j->n_units == j->cap_units) {
+        size_t cap = j->cap_units ? j->cap_units * 2 : 256;
+        purify_unit *grown = realloc(j->units, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", cap);
+        j->units = grown;
+        j->cap_units = cap;
+    }
+    const gg_manifest *m = gg_source_manifest(j->source);
+    purify_unit *u = &j->units[j->n_units];
+    *u = (purify_unit){ .job = j, .source = i, .t = *gg_source_tensor(j->source, i), .first = j->n_rows };
+    u->sha256 = m ? m->entries[i].sha256 : NULL;
+    collector c = { j, &u->t, j->n_rows };
+    gg_status st = gg_pieces_of(gg_source_tensor(j->source, i), i, j->o->select, false, add_row, &c, err);
+    if (st == GG_OK) st = set_dtype(j, u, err);
+    j->n_units += st == GG_OK;
+    return st;
+}
+
+gg_status purify_plan_all(purify_job *j, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(j->source) && st == GG_OK; i++) st = purify_plan(j, i, err);
+    uint64_t total = 0;
+    for (size_t i = 0; i < j->n_units; i++) total += gg_source_tensor(j->source, j->units[i].source)->bytes;
+    gg_progress_total(j->run, total);
+    return st;
+}
+
+gg_status purify_plan_check(const purify_job *j, gg_error *err)
+{
+    for (size_t i = 0; i < j->n_rows; i++)
+        if (j->rows[i].r.outcome <= GG_PURIFY_IDENTICAL) return GG_OK;
+    if (j->n_rows == 0 && gg_select_empty(j->o->select)) return GG_OK;
+    if (j->n_rows == 0) {
+        gg_fail(err, GG_NO, "no tensor is selected");
+        return gg_fix(err, "look at the names with organ-extract --list");
+    }
+    gg_fail(err, GG_NO, "nothing selected is a matrix of floating-point or quantized values");
+    return gg_fix(err, "a vector is purified when --tensors has its very name");
+}

@@ -1,0 +1,340 @@
+/* verb_purify_tensor.c - one tensor: decoded, filtered, encoded and written.
+ *
+ * A tensor is a run of equal signals: itself, or the experts of a stack. Only one
+ * signal's values are in memory. Data is read and written front to back, so that a
+ * pipe is as good as a file; what takes time between (the filter, the encoder) is
+ * shared by threads where the signal is large.
+ */
+#include "purify_job.h"
+
+#include "../../base/io.h"
+#include "../../base/parallel.h"
+#include "../../base/sha256.h"
+#include "../../numeric/nkernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define READ_BYTES ((size_t)256 << 10)
+
+typedef struct taken { /* samples of a row, for theta */
+    float *values;
+    uint64_t n, next;
+} taken;
+
+/* One signal at a time, and the row it belongs to. */
+typedef struct work {
+    purify_unit *u;
+    purify_sink sink;
+    gg_data data;
+    uint32_t dtype; /* of the source */
+    unsigned threads;
+    uint64_t values, bytes; /* of a signal, as read */
+    float *x;
+    uint8_t *kept; /* a pipe's bytes of the signal: they cannot be read again */
+    uint8_t *raw;  /* a batch of encoded chunks */
+    size_t batch, chunk_bytes;
+    void *scratch;
+    size_t scratch_size;
+    gg_purify *filter;
+    uint64_t at;   /* first value that the present batch encodes */
+    gg_sha256 in;
+    /* of the row */
+    taken before, after;
+    uint64_t row_values, nonfinite;
+    double left, energy, change, size; /* sums of squares */
+    bool same;                         /* all bytes as they were */
+} work;
+
+/* ---- in and out ------------------------------------------------------------------ */
+
+static gg_status emit(work *w, const void *bytes, size_t n, gg_error *err)
+{
+    purify_sink *s = &w->sink;
+    if (s->fd < 0) return GG_OK;
+    if (s->at == GG_AT_POS) return gg_write_all(s->fd, bytes, n, err);
+    gg_status st = gg_pwrite_all(s->fd, bytes, n, s->at, err);
+    s->at += n;
+    return st;
+}
+
+/* Bytes of n values that begin a block. */
+static size_t bytes_of(uint32_t dtype, uint64_t n)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    return (size_t)(n / info->block_elems * info->block_bytes);
+}
+
+/* The signal's values into x. */
+static gg_status load(work *w, uint64_t from, gg_error *err)
+{
+    const gg_dtype_info *info = gg_dtype_get(w->dtype);
+    uint64_t most = READ_BYTES / info->block_bytes * info->block_elems;
+    gg_status st = gg_cancelled(err);
+    for (uint64_t at = 0; at < w->values && st == GG_OK;) {
+        uint64_t n = w->values - at < most ? w->values - at : most;
+        size_t bytes = bytes_of(w->dtype, n), done = bytes_of(w->dtype, at);
+        uint8_t *to = w->kept ? w->kept + done : w->raw;
+        st = gg_data_read(&w->data, from + done, to, bytes, err);
+        if (st == GG_OK) st = gg_decode(w->dtype, to, w->x + at, (size_t)n, err);
+        if (st != GG_OK) break;
+        gg_sha256_update(&w->in, to, bytes);
+        w->nonfinite += GG_PICK(nk_nonfinite)(w->x + at, (size_t)n);
+        gg_progress_add(w->u->job->run, bytes);
+        at += n;
+    }
+    return st;
+}
+
+/* The signal's bytes as they were; read for the first time if not `again`. */
+static gg_status pass(work *w, uint64_t from, bool again, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (again && w->kept) return emit(w, w->kept, (size_t)w->bytes, err);
+    for (uint64_t at = 0; at < w->bytes && st == GG_OK; at += READ_BYTES) {
+        size_t n = w->bytes - at < READ_BYTES ? (size_t)(w->bytes - at) : READ_BYTES;
+        st = gg_data_read(&w->data, from + at, w->raw, n, err);
+        if (st == GG_OK) st = emit(w, w->raw, n, err);
+        if (again) continue;
+        gg_sha256_update(&w->in, w->raw, n);
+        gg_progress_add(w->u->job->run, n);
+    }
+    return st;
+}
+
+/* Samples of the row that lie in its signal number `no`, now in x. */
+static void take(const work *w, taken *t, uint64_t no)
+{
+    uint64_t first = no * w->values;
+    for (; t->next < t->n; t->next++) {
+        uint64_t i = gg_sample_index(t->next, w->row_values, t->n) - first;
+        if (i >= w->values) return;
+        t->values[t->next] = w->x[i];
+    }
+}
+
+/* ---- the filter -------------------------------------------------------------------- */
+
+typedef struct filter_phase {
+    work *w;
+    unsigned phase;
+} filter_phase;
+
+static gg_status filter_task(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    filter_phase *f = ctx;
+    work *w = f->w;
+    gg_status st = gg_cancelled(err);
+    if (st == GG_OK) gg_purify_part(w->filter, f->phase, i, w->x, (char *)w->scratch + worker * w->scratch_size);
+    return st;
+}
+
+static gg_status run_filter(work *w, gg_error *err)
+{
+    gg_status st = GG_OK;
+    size_t need = (gg_purify_scratch(w->filter) + 63) & ~(size_t)63;
+    if (need > w->scratch_size) {
+        free(w->scratch);
+        w->scratch = malloc(need * w->threads);
+        w->scratch_size = need;
+        if (!w->scratch) return gg_fail(err, GG_ENOMEM, "no memory for a filter");
+    }
+    for (unsigned phase = 0; phase < gg_purify_phases(w->filter) && st == GG_OK; phase++) {
+        filter_phase f = { w, phase };
+        st = gg_parallel(gg_purify_parts(w->filter, phase), w->threads, filter_task, &f, err);
+        if (st == GG_OK) gg_purify_join(w->filter, phase);
+    }
+    return st;
+}
+
+/* Purify x; *changed false where its bits are those of before. */
+static gg_status filter(work *w, bool *changed, gg_error *err)
+{
+    const gg_purify_options *o = w->u->job->o;
+    const gg_tensor *t = &w->u->t;
+    gg_purify_report r = { 0 };
+    if (w->values == 0) return GG_OK;
+    w->filter = gg_purify_new(o->method, w->values, t->n_dims ? t->dims[0] : 1, o->strength, err);
+    if (!w->filter) return err->status;
+    gg_status st = run_filter(w, err);
+    gg_purify_result(w->filter, &r);
+    gg_purify_free(w->filter);
+    double n = (double)w->values, energy = n * r.std * r.std, size = n * (r.std * r.std + r.mean * r.mean);
+    w->energy += energy;
+    w->size += size;
+    w->left += r.energy_kept * energy;
+    w->change += r.rel_l2 * r.rel_l2 * size;
+    *changed = r.rel_l2 > 0;
+    return st;
+}
+
+/* ---- the encoder ------------------------------------------------------------------- */
+
+/* Encode a chunk, and put into x what a reader will find there. Chunks are whole
+ * blocks, not whole rows: without an importance matrix that is all the same. */
+static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    work *w = ctx;
+    (void)worker;
+    const gg_tensor *t = &w->u->t;
+    uint64_t at = w->at + i * PURIFY_CHUNK;
+    size_t n = w->values - at < PURIFY_CHUNK ? (size_t)(w->values - at) : PURIFY_CHUNK;
+    uint8_t *to = w->raw + i * w->chunk_bytes;
+    gg_status st = gg_encode(t->dtype, w->x + at, to, n, n, NULL, err);
+    if (st == GG_OK) st = gg_decode(t->dtype, to, w->x + at, n, err);
+    if (st == GG_OK && GG_PICK(nk_nonfinite)(w->x + at, n)) {
+        st = gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_get(t->dtype)->name);
+        gg_fix(err, "use --dtype BF16 or F32");
+    }
+    return st;
+}
+
+static gg_status store(work *w, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (w->at = 0; w->at < w->values && st == GG_OK;) {
+        uint64_t most = w->batch * PURIFY_CHUNK, n = w->values - w->at < most ? w->values - w->at : most;
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = gg_parallel((size_t)((n + PURIFY_CHUNK - 1) / PURIFY_CHUNK), w->threads, encode_task, w, err);
+        if (st == GG_OK) st = emit(w, w->raw, bytes_of(w->u->t.dtype, n), err);
+        w->at += n;
+    }
+    return st;
+}
+
+/* ---- a row ---------------------------------------------------------------------------- */
+
+static gg_status one_signal(work *w, uint64_t from, uint64_t no, gg_error *err)
+{
+    bool changed = false, retyped = w->u->t.dtype != w->dtype;
+    gg_status st = load(w, from, err);
+    if (st != GG_OK || w->nonfinite) return st; /* the row goes on to count them */
+    take(w, &w->before, no);
+    st = filter(w, &changed, err);
+    if (st != GG_OK) return st;
+    if (changed || retyped) {
+        w->same = false;
+        st = store(w, err);
+    } else {
+        st = pass(w, from, true, err);
+    }
+    take(w, &w->after, no);
+    return st;
+}
+
+static gg_status thetas(work *w, gg_purify_row *r, gg_error *err)
+{
+    gg_measure m;
+    void *scratch = malloc(gg_measure_scratch((size_t)w->before.n) + 1);
+    if (!scratch) return gg_fail(err, GG_ENOMEM, "no memory to measure");
+    gg_measure_values(w->before.values, (size_t)w->before.n, scratch, &m);
+    r->theta_before = m.theta;
+    gg_measure_values(w->after.values, (size_t)w->after.n, scratch, &m);
+    r->theta_after = m.theta;
+    free(scratch);
+    return GG_OK;
+}
+
+/* Signals [0, n) that begin at byte `from` of the data are one row. */
+static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg_error *err)
+{
+    gg_status st = GG_OK;
+    w->row_values = n * w->values;
+    w->before.n = w->after.n = gg_sample_count(w->row_values, GG_SAMPLE_DEFAULT);
+    w->before.next = w->after.next = 0;
+    w->nonfinite = 0;
+    w->left = w->energy = w->change = w->size = 0;
+    w->same = true;
+    for (uint64_t i = 0; i < n && st == GG_OK; i++) st = one_signal(w, from + i * w->bytes, i, err);
+    if (st == GG_OK && w->nonfinite) {
+        st = gg_fail(err, GG_EFORMAT, "holds %llu NaN or infinite values", (unsigned long long)w->nonfinite);
+        gg_fix(err, "leave it out with --tensors or --type; organ-measure shows how many each tensor has");
+    }
+    if (st != GG_OK) return gg_at_tensor(err, row->name, row->r.t.name_len);
+    row->r.energy_kept = w->energy > 0 ? w->left / w->energy : 1.0;
+    row->r.rel_l2 = w->size > 0 ? sqrt(w->change / w->size) : 0.0;
+    row->r.outcome = w->same ? GG_PURIFY_IDENTICAL : GG_PURIFY_DONE;
+    return thetas(w, &row->r, err);
+}
+
+/* ---- a tensor ------------------------------------------------------------------------- */
+
+static gg_status make_room(work *w, gg_error *err)
+{
+    uint64_t samples = GG_SAMPLE_DEFAULT;
+    w->batch = w->threads > 1 ? 8 * (size_t)w->threads : 2;
+    w->chunk_bytes = bytes_of(w->u->t.dtype, PURIFY_CHUNK);
+    size_t raw = w->batch * w->chunk_bytes > READ_BYTES ? w->batch * w->chunk_bytes : READ_BYTES;
+    w->x = malloc((size_t)w->values * sizeof *w->x + 1);
+    w->raw = malloc(raw);
+    w->kept = gg_source_seekable(w->u->job->source) ? NULL : malloc((size_t)w->bytes + 1);
+    w->before.values = malloc((size_t)samples * sizeof(float));
+    w->after.values = malloc((size_t)samples * sizeof(float));
+    bool kept = w->kept || gg_source_seekable(w->u->job->source);
+    if (w->x && w->raw && kept && w->before.values && w->after.values) return GG_OK;
+    return gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor", (unsigned long long)w->values);
+}
+
+static void free_room(work *w)
+{
+    free(w->x);
+    free(w->raw);
+    free(w->kept);
+    free(w->scratch);
+    free(w->before.values);
+    free(w->after.values);
+}
+
+static gg_status check_hash(work *w, gg_error *err)
+{
+    unsigned char digest[32];
+    char hex[65];
+    if (!w->u->sha256 || !w->u->sha256[0]) return GG_OK;
+    gg_sha256_final(&w->in, digest);
+    gg_sha256_hex(digest, hex);
+    if (strcmp(hex, w->u->sha256) == 0) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "its data does not have the sha256 that the manifest states");
+    return gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
+}
+
+/* Rows in order; signals of no row pass as they are. */
+static gg_status all_rows(work *w, uint64_t signals, gg_error *err)
+{
+    purify_unit *u = w->u;
+    purify_row *row = u->job->rows + u->first;
+    if (!u->experts) return one_row(w, row, 0, signals, err);
+    gg_status st = GG_OK;
+    size_t k = 0;
+    for (uint64_t i = 0; i < signals && st == GG_OK; i++) {
+        bool mine = k < u->n && row[k].expert == i && row[k].r.outcome <= GG_PURIFY_IDENTICAL;
+        st = mine ? one_row(w, &row[k], i * w->bytes, 1, err) : pass(w, i * w->bytes, false, err);
+        k += k < u->n && row[k].expert == i;
+    }
+    return st;
+}
+
+gg_status purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(u->job->source, u->source);
+    uint64_t signals = 1;
+    if (!gg_is_expert_stack(t, &signals) || signals == 0 || t->elements % signals) signals = 1;
+    work w = { .u = u, .sink = sink, .dtype = t->dtype, .threads = 1 };
+    w.values = t->elements / signals;
+    w.bytes = t->bytes / signals;
+    if (w.values > SIZE_MAX / 8) return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
+    bool big = w.values > PURIFY_SHARED || !gg_source_seekable(u->job->source);
+    if (big) w.threads = u->job->threads;
+    if (big) pthread_mutex_lock(&u->job->big);
+    gg_sha256_init(&w.in);
+    gg_status st = make_room(&w, err);
+    if (st == GG_OK) st = gg_data_open(u->job->source, u->source, &w.data, err);
+    if (st == GG_OK) {
+        st = all_rows(&w, signals, err);
+        if (st == GG_OK) st = check_hash(&w, err);
+        gg_data_close(&w.data);
+    }
+    free_room(&w);
+    if (big) pthread_mutex_unlock(&u->job->big);
+    return st == GG_OK || st == GG_EIO ? st : gg_at_tensor(err, t->name, t->name_len);
+}
