@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define AHEAD ((size_t)64 << 10)
+#define MOST_RECORDS ((size_t)1 << 17) /* of a stream: experts of the largest models, apart */
 
 static size_t buffered(const source_pipe *p)
 {
@@ -140,6 +141,10 @@ static gg_status next_record(gg_source *s, bool *more, gg_error *err)
     if (!*more) return GG_OK;
     gg_tensor t;
     size_t used = 0;
+    if (s->n >= MOST_RECORDS) {
+        gg_fail(err, GG_EUNSUPPORTED, "over %zu organ records: this stream has no end, or is no organ stream", s->n);
+        return gg_fix(err, "give the organs in several streams");
+    }
     st = gg_record_parse(p->buf + p->pos, buffered(p), &t, &used, err);
     if (st == GG_OK && used == 0) st = gg_fail(err, GG_EFORMAT, "organ record %zu is cut off", s->n + 1);
     if (st == GG_OK) st = gg_source_append(s, &t, (record_place){ 0, 0 }, err);

@@ -168,6 +168,8 @@ for bytes in "" G GGUF; do
     check_error 3 "<stdin>" "'$bytes' for a donor" sh -c "printf '$bytes' | organ-transplant --base $VERSE --donor - --output '$T/never.gguf'"
     check_error 3 "<stdin>" "'$bytes' for a model" sh -c "printf '$bytes' | organ-extract - --output '$T/never'"
 done
+check_error 3 "has no end" "an endless organ stream, listed" sh -c "organ-extract - --list < /dev/zero > /dev/null"
+check_error 3 "has no end" "an endless organ stream, measured" sh -c "organ-measure - < /dev/zero > /dev/null"
 check_error 4 "TMPDIR" "no folder to store stdin in" sh -c "TMPDIR='$T/nowhere' organ-transplant --base $VERSE --donor - --output '$T/never.gguf' < $CODE"
 check_absent "$T/never.gguf" "stdin that is no model"
 
