@@ -28,6 +28,7 @@ typedef struct writer {
     const gg_run *run;
     out_file *files;
     uint32_t *file_of; /* per tensor */
+    size_t *order;     /* in which tensors are begun */
 } writer;
 
 /* Where `after` (NULL = the header, which is first) stands among the pads. */
@@ -124,9 +125,10 @@ static gg_status copy_part(writer *w, const gg_tensor *t, const gg_plan_part *pa
     return gg_at_file(err, gg_source_name(part->source));
 }
 
-static gg_status write_tensor(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status write_tensor(void *ctx, size_t task, unsigned worker, gg_error *err)
 {
     writer *w = ctx;
+    size_t i = w->order[task];
     (void)worker;
     gg_plan_tensor *pt = &w->p->tensors[i];
     const out_file *of = &w->files[w->file_of[i]];
@@ -245,13 +247,41 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
     return st;
 }
 
+typedef struct cost {
+    uint64_t values; /* that have to be computed; 0 = a copy */
+    size_t i;
+} cost;
+
+static int dearer(const void *a, const void *b)
+{
+    const cost *x = a, *y = b;
+    if (x->values != y->values) return x->values > y->values ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
+}
+
+/* What is computed goes first, the largest of it first of all, so that no thread is
+ * left alone with it at the end; copies follow in the order of the file. */
+static bool make_order(writer *w)
+{
+    size_t n = w->p->n;
+    cost *list = calloc(n ? n : 1, sizeof *list);
+    w->order = calloc(n ? n : 1, sizeof *w->order);
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = (cost){ w->p->tensors[i].make ? w->p->tensors[i].t.elements : 0, i };
+    if (list) qsort(list, n, sizeof *list, dearer);
+    for (size_t i = 0; list && w->order && i < n; i++) w->order[i] = list[i].i;
+    bool ok = list && w->order;
+    free(list);
+    return ok;
+}
+
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
 {
     writer w = { .p = p, .run = run };
     *bytes = 0;
     w.files = calloc(p->n_files ? p->n_files : 1, sizeof *w.files);
     w.file_of = calloc(p->n ? p->n : 1, sizeof *w.file_of);
-    gg_status st = w.files && w.file_of ? write_all(&w, bytes, err) : gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    gg_status st = w.files && w.file_of && make_order(&w) ? write_all(&w, bytes, err) : gg_fail(err, GG_ENOMEM, "no memory for a plan");
     for (size_t f = 0; w.files && f < p->n_files; f++) {
         gg_output_abort(w.files[f].out);
         free(w.files[f].header);
@@ -259,5 +289,6 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
     }
     free(w.files);
     free(w.file_of);
+    free(w.order);
     return st;
 }
