@@ -16,6 +16,7 @@ struct gg_outdir {
     char *path, *temp;
     int fd;
     bool replace; /* an existing folder makes way on commit */
+    bool empty;   /* an existing folder is empty: as good as none */
 };
 
 static void outdir_free(gg_outdir *d)
@@ -47,13 +48,23 @@ void gg_remove_tree(const char *path)
     remove_at(AT_FDCWD, path, 0);
 }
 
+static bool is_empty(const char *path)
+{
+    DIR *dir = opendir(path);
+    bool empty = dir != NULL;
+    for (struct dirent *e; dir && empty && (e = readdir(dir));)
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    if (dir) closedir(dir);
+    return empty;
+}
+
 static gg_status check_target(const char *path, bool force, gg_outdir_check may_replace,
-                              bool *replace, gg_error *err)
+                              bool *replace, bool *empty, gg_error *err)
 {
     struct stat s;
-    *replace = false;
+    *replace = *empty = false;
     if (lstat(path, &s) != 0) return gg_refuse_existing(path, force, err);
-    if (S_ISDIR(s.st_mode) && rmdir(path) == 0) return GG_OK; /* an empty folder is as good as none */
+    if (S_ISDIR(s.st_mode) && is_empty(path)) return *empty = true, GG_OK;
     gg_status st = gg_refuse_existing(path, force, err);
     if (st != GG_OK) return st;
     if (!S_ISDIR(s.st_mode) || (may_replace && !may_replace(path))) {
@@ -68,13 +79,14 @@ static gg_status check_target(const char *path, bool force, gg_outdir_check may_
 gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace,
                          gg_outdir **out, gg_error *err)
 {
-    bool replace;
-    gg_status st = check_target(path, force, may_replace, &replace, err);
+    bool replace, empty;
+    gg_status st = check_target(path, force, may_replace, &replace, &empty, err);
     if (st != GG_OK) return st;
     gg_outdir *d = calloc(1, sizeof *d);
     if (!d) return gg_fail(err, GG_ENOMEM, "no memory for an output folder");
     d->fd = -1;
     d->replace = replace;
+    d->empty = empty;
     d->path = strdup(path);
     d->temp = gg_temp_name(path);
     if (!d->path || !d->temp) {
@@ -186,7 +198,9 @@ static gg_status swap_in(gg_outdir *d, gg_error *err)
 gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
 {
     gg_status st = sync_tree(d->fd, 0, err);
-    if (st == GG_OK) st = d->replace ? swap_in(d, err) : gg_put_in_place(d->temp, d->path, false, err);
+    /* rename takes the place of an empty folder, and fails if it has been filled meanwhile */
+    if (st == GG_OK && d->empty) st = rename(d->temp, d->path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
+    else if (st == GG_OK) st = d->replace ? swap_in(d, err) : gg_put_in_place(d->temp, d->path, false, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);
     gg_at_file(err, d->path);
     if (st != GG_OK) {

@@ -163,6 +163,13 @@ organ-extract -q "$T/none.gguf" --output "$T/none.d"
 check "a model without tensors in shards" organ-assemble "$T/none.d" --output "$T/none.gguf" --shard-size 1G
 if [ -e "$T/none-00001-of-00001.gguf" ]; then ok; else bad "a model without tensors: no shard"; fi
 
+# ---- an empty folder as output ------------------------------------------------------------------------
+mkdir "$T/empty"
+check_error 3 "ends" "a cut model into an empty folder" sh -c "head -c 500000 $VERSE | organ-extract - --output '$T/empty'"
+check "the empty folder is still there" test -d "$T/empty"
+check "a model into an empty folder" organ-extract $VERSE --output "$T/empty"
+check "the folder is filled" test -s "$T/empty/manifest.json"
+
 # ---- stdin that is stored first ------------------------------------------------------------------------
 for bytes in "" G GGUF; do
     check_error 3 "<stdin>" "'$bytes' for a donor" sh -c "printf '$bytes' | organ-transplant --base $VERSE --donor - --output '$T/never.gguf'"

@@ -47,7 +47,7 @@ static void delete_closes_the_gap(void)
 {
     gg_meta m = GG_META_INIT;
     gg_error e = GG_ERROR_INIT;
-    char key[8];
+    char key[16];
     for (int i = 0; i < 100; i++) {
         snprintf(key, sizeof key, "k%d", i);
         T_CHECK(gg_meta_set_u32(&m, key, (uint32_t)i, &e) == GG_OK);
