@@ -56,4 +56,14 @@ mkfifo "$T/pipe"
     yes 'values of all kinds' # until nobody reads on
 } > "$T/pipe" 2> "$T/err.yes" &
 within "measure, pipe" organ-measure -q -j 2 - < "$T/pipe"
+
+# A large tensor is seen through a map, from a pipe it passes by: the same row. An organ
+# record of Q8_0, 1024 x 36864, of random bytes.
+printf '\003\000\000\000big\002\000\000\000\000\004\000\000\000\000\000\000\000\220\000\000\000\000\000\000\010\000\000\000' > "$T/large.bin"
+head -c $((1024 * 36864 / 32 * 34)) /dev/urandom >> "$T/large.bin"
+organ-measure -q "$T/large.bin" > "$T/mapped"
+organ-measure -q - < "$T/large.bin" > "$T/passed"
+check_same "$T/mapped" "$T/passed" "a large tensor by map and by pipe"
+head -c 30000000 "$T/large.bin" > "$T/cut.bin"
+check_exit 3 "a large tensor cut short" organ-measure -q "$T/cut.bin"
 finish

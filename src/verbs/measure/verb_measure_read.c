@@ -2,8 +2,8 @@
  *
  * A pipe, and a tensor of which every value counts, is read once from end to end in
  * runs of whole blocks; samples and rows are picked as they pass. Of a tensor in a
- * file the blocks that hold samples are read, and the rows. (A map in place of reads
- * was slower: a fault costs more than the copy of a page.)
+ * file the blocks that hold samples are read, and the rows; of a large one they are
+ * seen through a map (for a small one a fault costs more than the copy of a page).
  */
 #include "measure_core.h"
 
@@ -12,7 +12,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#define MAPPED ((uint64_t)32 << 20) /* bytes of a tensor that is seen through a map */
+#define WINDOW ((uint64_t)4 << 20) /* bytes of it at once, a thread: they count as memory in use */
 #define DENSE 6144 /* bytes between samples from which it pays to read only their blocks */
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
@@ -239,6 +244,32 @@ static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w
     return st;
 }
 
+/* Samples of a large tensor, seen through a window that moves over the file: of the
+ * bytes between samples nothing is copied. Only what the file still holds is mapped
+ * (fstat before each), so a file cut short earlier is an error; one cut in the instant
+ * between look and touch would be a signal. */
+static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+{
+    sampler s = sampler_of(&p->t, take->count);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), per = WINDOW / s.info->block_bytes * s.info->block_elems;
+    gg_status st = GG_OK;
+    while (st == GG_OK && s.i < s.count) {
+        run_of r = { NULL, s.at >> s.shift << s.shift, 0 };
+        r.n = p->t.elements - r.first < per ? p->t.elements - r.first : per;
+        uint64_t at = d->at + p->at + bytes_to(s.info, r.first), n = bytes_to(s.info, r.n), lead = at % page;
+        struct stat now;
+        if (fstat(d->fd, &now) != 0) return gg_fail_errno(err, "cannot stat");
+        if ((uint64_t)now.st_size < at + n) return gg_data_read(d, p->at + bytes_to(s.info, r.first + r.n) - 1, w->raw, 1, err);
+        uint8_t *map = mmap(NULL, (size_t)(lead + n), PROT_READ, MAP_SHARED, d->fd, (off_t)(at - lead));
+        if (map == MAP_FAILED) return gg_fail_errno(err, "cannot map");
+        r.bytes = map + lead;
+        st = take_samples(&s, r, w, take->values, err);
+        munmap(map, (size_t)(lead + n));
+        if (st == GG_OK) st = gg_cancelled(err);
+    }
+    return st;
+}
+
 static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
 {
     row_taker k = rows_of(&p->t, &take->rows);
@@ -259,7 +290,7 @@ gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, co
     if (p->t.elements == 0) return GG_OK;
     if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(d, p, w, run, take, err);
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK) st = collect_samples(d, p, w, take, err);
+    if (st == GG_OK) st = p->t.bytes >= MAPPED ? collect_mapped(d, p, w, take, err) : collect_samples(d, p, w, take, err);
     if (st == GG_OK) st = collect_rows(d, p, w, take, err);
     if (st == GG_OK) gg_progress_add(run, p->t.bytes);
     return st;
