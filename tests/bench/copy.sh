@@ -8,7 +8,8 @@ BIN=${BIN:-build/bin}
 SIZE_MB=${SIZE_MB:-2048}
 PAIRS=${PAIRS:-5}
 dir=$(mktemp -d "${DIR:-$(dirname "$BENCH")}/bench-copy.XXXXXX")
-trap 'rm -rf "$dir"' EXIT INT TERM
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP PIPE
 
 now() { date +%s.%N; }
 # seconds COMMAND...: how long it takes, and a sync of the folder it wrote to

@@ -10,7 +10,7 @@ set -eu
 BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
 COST=${COST:-$BENCH/../test/cost}
 REPEAT=${REPEAT:-7}
-dir=$(mktemp -d "${DIR:-.}/bench-measure.XXXXXX")
+dir=$(mktemp -d "${DIR:-$(dirname "${BENCH:-build/bench}")}/bench-measure.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 
