@@ -12,7 +12,7 @@ COST=${COST:-$BENCH/../test/cost}
 REPEAT=${REPEAT:-7}
 dir=$(mktemp -d "${DIR:-$(dirname "${BENCH:-build/bench}")}/bench-measure.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT TERM HUP PIPE
 
 # column FILE N: its median
 column() {
