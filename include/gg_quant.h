@@ -68,7 +68,8 @@ bool gg_encode_needs_imatrix(uint32_t dtype);
 
 /* Decode `elems` values (a multiple of block_elems) of consecutive blocks at
  * `blocks` (no alignment needed) to float32, to the bit as ggml's plain C
- * to_float does; NaNs come out quiet. Integers and F64 are C casts to float.
+ * to_float does; the NaNs of F16 come out quiet, those of F32 and BF16 as they
+ * are. Integers and F64 are C casts to float.
  * Any bytes are valid input; nothing outside blocks/out is touched.
  * GG_EUNSUPPORTED when gg_can_decode is false; GG_EUSAGE on a broken multiple. */
 gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err);

@@ -18,6 +18,13 @@
 
 #define SUFFIX_LEN 20 /* "-00001-of-00003.gguf" */
 
+void gg_meta_forget_split(gg_meta *meta)
+{
+    gg_meta_delete(meta, "split.no");
+    gg_meta_delete(meta, "split.count");
+    gg_meta_delete(meta, "split.tensors.count");
+}
+
 char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count)
 {
     size_t size = strlen(prefix) + SUFFIX_LEN + 16;

@@ -27,13 +27,6 @@ static gg_status set_split_keys(gg_meta *meta, uint32_t no, uint32_t count, size
     return st == GG_OK ? set_number(meta, "split.count", GG_TYPE_U16, count, err) : st;
 }
 
-static void delete_split_keys(gg_meta *meta)
-{
-    gg_meta_delete(meta, "split.no");
-    gg_meta_delete(meta, "split.count");
-    gg_meta_delete(meta, "split.tensors.count");
-}
-
 static gg_status no_memory(gg_error *err)
 {
     return gg_fail(err, GG_ENOMEM, "no memory for a plan of shards");
@@ -151,7 +144,7 @@ static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, con
 {
     gg_status st = gg_plan_one_file(p, output, m->version, &m->meta, err);
     if (st != GG_OK) return st;
-    if (m->n_files > 1) delete_split_keys(&p->files->meta);
+    if (m->n_files > 1) gg_meta_forget_split(&p->files->meta);
     return m->n_files == 1 ? odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
 }
 

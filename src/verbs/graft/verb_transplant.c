@@ -61,22 +61,6 @@ static gg_status plan_tensors(transplant *t, gg_plan *p)
     return st;
 }
 
-/* Odd padding and trailing bytes of a base that is one GGUF file. */
-static gg_status keep_odd_bytes(transplant *t, gg_plan *p, gg_pad **pads, size_t *n_pads)
-{
-    const gg_model *m = gg_source_model(t->base);
-    if (!m || m->n_files != 1) return GG_OK;
-    gg_status st = gg_source_pads(t->base, 0, pads, n_pads, t->err);
-    if (st != GG_OK) return st;
-    gg_plan_file *f = &p->files[0];
-    f->pads = *pads;
-    f->n_pads = *n_pads;
-    f->trailing_bytes = gg_source_trailing(t->base, 0);
-    f->trailing_at = m->file_sizes[0] - f->trailing_bytes;
-    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0]))) return gg_fail(t->err, GG_ENOMEM, "no memory for a path");
-    return GG_OK;
-}
-
 static uint32_t version_of(const gg_source *s)
 {
     return gg_source_manifest(s) ? gg_source_manifest(s)->version : gg_source_header(s)->version;
@@ -86,20 +70,10 @@ static gg_status write_chimera(transplant *t, const gg_transplant_options *o, co
 {
     gg_plan p = { .verify = true };
     gg_meta meta = GG_META_INIT;
-    gg_pad *pads = NULL;
-    size_t n_pads = 0;
     gg_status st = plan_tensors(t, &p);
     if (st == GG_OK) st = gg_moves_meta(t->base, t->donor, o, &p, &meta, t->err);
-    const gg_model *m = gg_source_model(t->base);
-    if (m && m->n_files > 1) {
-        gg_meta_delete(&meta, "split.no");
-        gg_meta_delete(&meta, "split.count");
-        gg_meta_delete(&meta, "split.tensors.count");
-    }
-    if (st == GG_OK) st = gg_plan_one_file(&p, output, version_of(t->base), &meta, t->err);
-    if (st == GG_OK) st = keep_odd_bytes(t, &p, &pads, &n_pads);
+    if (st == GG_OK) st = gg_plan_changed_file(&p, output, version_of(t->base), &meta, t->base, t->err);
     if (st == GG_OK) st = gg_plan_write(&p, run, &t->report->bytes_written, t->err);
-    gg_pads_free(pads, n_pads);
     gg_meta_free(&meta);
     gg_plan_free(&p);
     return st;

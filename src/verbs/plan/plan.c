@@ -47,6 +47,24 @@ gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const
     return gg_meta_copy(&p->files->meta, meta, err);
 }
 
+gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
+                               gg_source *base, gg_error *err)
+{
+    const gg_model *m = gg_source_model(base);
+    gg_status st = gg_plan_one_file(p, path, version, meta, err);
+    if (st != GG_OK || !m) return st;
+    gg_plan_file *f = &p->files[0];
+    if (m->n_files > 1) return gg_meta_forget_split(&f->meta), GG_OK;
+    st = gg_source_pads(base, 0, &p->base_pads, &p->n_base_pads, err);
+    if (st != GG_OK) return st;
+    f->pads = p->base_pads;
+    f->n_pads = p->n_base_pads;
+    f->trailing_bytes = gg_source_trailing(base, 0);
+    f->trailing_at = m->file_sizes[0] - f->trailing_bytes;
+    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0]))) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    return GG_OK;
+}
+
 void gg_plan_free(gg_plan *p)
 {
     for (size_t i = 0; i < p->n; i++) free(p->tensors[i].parts);
@@ -55,6 +73,7 @@ void gg_plan_free(gg_plan *p)
         free(p->files[i].trailing);
         gg_meta_free(&p->files[i].meta);
     }
+    gg_pads_free(p->base_pads, p->n_base_pads);
     free(p->tensors);
     free(p->files);
     *p = (gg_plan){ 0 };

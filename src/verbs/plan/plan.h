@@ -48,6 +48,8 @@ typedef struct gg_plan {
     gg_plan_file *files;
     size_t n_files;
     bool verify;                    /* hold sha256 of parts against what is copied */
+    gg_pad *base_pads;              /* owned: what gg_plan_changed_file keeps */
+    size_t n_base_pads;
 } gg_plan;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the
@@ -57,6 +59,12 @@ gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error
 
 /* One file of all tensors. meta is copied. */
 gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta, gg_error *err);
+
+/* The one file of a changed model: as gg_plan_one_file, and of a base that is one GGUF
+ * file the odd padding and the bytes after the tensors stay; of one that is several the
+ * keys that number its shards go. The base must outlive the plan. */
+gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
+                               gg_source *base, gg_error *err);
 
 /* Write every file, then give them their names. *bytes is what was written. */
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err);

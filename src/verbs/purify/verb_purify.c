@@ -271,46 +271,15 @@ static gg_status plan_units(purify_job *j, gg_plan *p, gg_error *err)
     return st;
 }
 
-/* Odd padding and trailing bytes of a model that is one file. */
-static gg_status keep_odd_bytes(gg_source *s, gg_plan *p, gg_pad **pads, size_t *n_pads, gg_error *err)
-{
-    const gg_model *m = gg_source_model(s);
-    if (m->n_files != 1) return GG_OK;
-    gg_status st = gg_source_pads(s, 0, pads, n_pads, err);
-    if (st != GG_OK) return st;
-    gg_plan_file *f = &p->files[0];
-    f->pads = *pads;
-    f->n_pads = *n_pads;
-    f->trailing_bytes = gg_source_trailing(s, 0);
-    f->trailing_at = m->file_sizes[0] - f->trailing_bytes;
-    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0]))) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    return GG_OK;
-}
-
-static gg_status model_meta(const purify_job *j, gg_meta *meta, gg_error *err)
-{
-    gg_status st = retyped_meta(j, meta, err);
-    if (st == GG_OK && gg_source_model(j->source)->n_files > 1) {
-        gg_meta_delete(meta, "split.no");
-        gg_meta_delete(meta, "split.count");
-        gg_meta_delete(meta, "split.tensors.count");
-    }
-    return st;
-}
-
 static gg_status write_model(purify_job *j, const char *path, gg_error *err)
 {
     gg_plan p = { 0 };
     gg_meta meta = GG_META_INIT;
-    gg_pad *pads = NULL;
-    size_t n_pads = 0;
     uint64_t written;
     gg_status st = plan_units(j, &p, err);
-    if (st == GG_OK) st = model_meta(j, &meta, err);
-    if (st == GG_OK) st = gg_plan_one_file(&p, path, gg_source_header(j->source)->version, &meta, err);
-    if (st == GG_OK) st = keep_odd_bytes(j->source, &p, &pads, &n_pads, err);
+    if (st == GG_OK) st = retyped_meta(j, &meta, err);
+    if (st == GG_OK) st = gg_plan_changed_file(&p, path, gg_source_header(j->source)->version, &meta, j->source, err);
     if (st == GG_OK) st = gg_plan_write(&p, j->run, &written, err);
-    gg_pads_free(pads, n_pads);
     gg_meta_free(&meta);
     gg_plan_free(&p);
     return st;
