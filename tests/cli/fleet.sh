@@ -170,6 +170,8 @@ while [ "${1#-}" != "$1" ]; do shift; done
 echo "$1" >>"$SSH_LOG"
 shift
 [ "$1" = -- ] && shift
+SHELL=/bin/sh # as sshd sets it: parallel runs what it sent with $SHELL
+export SHELL
 exec sh -c "$*"
 EOF
     chmod +x "$T/ssh"
@@ -179,6 +181,7 @@ EOF
     check "both hosts worked" equal "$(sort -u "$T/ssh.log" | tr '\n' ' ')" "one two "
     PARALLEL_SSH=false "$scripts/organ-fleet" measure --sshlogin one --output "$T/gone" "$models/lab-verse-q4_k_m.gguf" >"$T/table" 2>"$T/fleet.err"
     check "a host that is not there is a failure" equal $? 1
+    check "and says for which model" grep -q "lab-verse-q4_k_m: no worker ran" "$T/fleet.err"
 else
     echo "skipped: no GNU parallel"
 fi
