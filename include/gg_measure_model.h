@@ -12,8 +12,11 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-/* Of a row longer than this only the first so many values count for row_theta. */
-#define GG_ROW_WINDOW 65536u
+/* Rows count for row_theta as a whole, in runs of so many values. Only of a row longer
+ * than GG_ROW_MOST that has neighbours the first so many values count: a pipe must
+ * hold it until the next has passed. */
+#define GG_ROW_RUN 65536u
+#define GG_ROW_MOST (UINT64_C(1) << 22)
 
 /* The null model is simulated at the tensor's own count of samples up to this many:
  * beyond it, which only --sample can ask for, the theta of noise rises by up to 1
@@ -47,7 +50,8 @@ typedef struct gg_measure_report {
  * GG_OK (with its error) ends the run. */
 typedef gg_status (*gg_measure_fn)(void *ctx, const gg_tensor_measure *row, gg_error *err);
 
-/* Memory a thread: about 6 MiB, and 4 bytes a sampled value. Of tensors with more than
+/* Memory a thread: about 6 MiB, and 4 bytes a sampled value; on a pipe 8 bytes a value of
+ * rows longer than GG_ROW_RUN, of one tensor at a time. Of tensors with more than
  * 4 Mi values to look at one at a time is held, at 4 bytes a value, and the threads
  * share it. GG_NO when a selection selects nothing; GG_EIO, GG_EFORMAT when
  * a source cannot be read to its end. A dtype without codec is no error: a row that

@@ -89,6 +89,17 @@ uint64_t gg_row_pair(uint64_t i, uint64_t rows);
  * constant. Held to -1..1. */
 double gg_pearson(const float *a, const float *b, size_t n);
 
+/* The same for rows that come in runs: start from {0}, add runs in order. One run alone
+ * gives the bits of gg_pearson; where rows are cut shows in the last bits only. */
+typedef struct gg_pair_sums {
+    uint64_t n; /* pairs of which both values are finite */
+    double mean_a, mean_b;
+    double aa, bb, ab; /* sums of products of the differences from the means */
+} gg_pair_sums;
+
+void gg_pearson_add(gg_pair_sums *sums, const float *a, const float *b, size_t n);
+double gg_pearson_of(const gg_pair_sums *sums);
+
 /* Collect |r| pair by pair, in order of i. Start from {0}. For a tensor of one row
  * add (x, x + 1, n - 1). */
 typedef struct gg_row_theta {
@@ -97,6 +108,7 @@ typedef struct gg_row_theta {
 } gg_row_theta;
 
 void gg_row_theta_add(gg_row_theta *acc, const float *a, const float *b, size_t n);
+void gg_row_theta_add_sums(gg_row_theta *acc, const gg_pair_sums *sums);
 
 /* arccos(mean |r|) in degrees; 90 when nothing was added. */
 double gg_row_theta_degrees(const gg_row_theta *acc);

@@ -16,22 +16,57 @@ uint64_t gg_row_pair(uint64_t i, uint64_t rows)
     return gg_sample_index(i, rows < 2 ? 0 : rows - 1, gg_row_pairs(rows));
 }
 
-double gg_pearson(const float *a, const float *b, size_t n)
+/* Two runs around their own means to one around the mean of both (Chan, Golub and
+ * LeVeque 1979): with d the difference of the means, the sum of squares grows by
+ * d^2 n m / (n + m). */
+void gg_pearson_add(gg_pair_sums *sums, const float *a, const float *b, size_t n)
 {
     nk_pair_means m = GG_PICK(nk_pair_means)(a, b, n);
-    if (m.n < 2) return 0.0;
+    if (m.n == 0) return;
     nk_pair_central c = GG_PICK(nk_pair_central)(a, b, n, m.a, m.b);
+    gg_pair_sums run = { m.n, m.a, m.b, c.aa, c.bb, c.ab };
+    if (sums->n == 0) {
+        *sums = run;
+        return;
+    }
+    double total = (double)(sums->n + m.n), share = (double)m.n / total, weight = (double)sums->n * share;
+    double da = m.a - sums->mean_a, db = m.b - sums->mean_b;
+    sums->aa += c.aa + da * da * weight;
+    sums->bb += c.bb + db * db * weight;
+    sums->ab += c.ab + da * db * weight;
+    sums->mean_a += da * share;
+    sums->mean_b += db * share;
+    sums->n += m.n;
+}
+
+double gg_pearson_of(const gg_pair_sums *s)
+{
+    if (s->n < 2) return 0.0;
     /* what rounding of the mean leaves of a constant row is no variance */
-    double floor_a = (double)m.n * m.a * m.a * 1e-30, floor_b = (double)m.n * m.b * m.b * 1e-30;
-    if (!(c.aa > floor_a) || !(c.bb > floor_b)) return 0.0;
-    double r = c.ab / (sqrt(c.aa) * sqrt(c.bb));
+    double floor_a = (double)s->n * s->mean_a * s->mean_a * 1e-30, floor_b = (double)s->n * s->mean_b * s->mean_b * 1e-30;
+    if (!(s->aa > floor_a) || !(s->bb > floor_b)) return 0.0;
+    double r = s->ab / (sqrt(s->aa) * sqrt(s->bb));
     return r > 1 ? 1 : r < -1 ? -1 : r;
+}
+
+double gg_pearson(const float *a, const float *b, size_t n)
+{
+    gg_pair_sums sums = { 0 };
+    gg_pearson_add(&sums, a, b, n);
+    return gg_pearson_of(&sums);
+}
+
+void gg_row_theta_add_sums(gg_row_theta *acc, const gg_pair_sums *sums)
+{
+    acc->sum_abs += fabs(gg_pearson_of(sums));
+    acc->pairs++;
 }
 
 void gg_row_theta_add(gg_row_theta *acc, const float *a, const float *b, size_t n)
 {
-    acc->sum_abs += fabs(gg_pearson(a, b, n));
-    acc->pairs++;
+    gg_pair_sums sums = { 0 };
+    gg_pearson_add(&sums, a, b, n);
+    gg_row_theta_add_sums(acc, &sums);
 }
 
 double gg_row_theta_degrees(const gg_row_theta *acc)

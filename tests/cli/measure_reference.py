@@ -30,6 +30,8 @@ def make(path):
     add('blk.0.ffn_gate_exps.weight', (32, 16, 3), 0, lambda i: rng.random() * (1 + i // 512))
     add('blk.1.ffn_down.weight', (7, 11), 0, lambda i: float('nan') if i == 5 else float('-inf') if i == 70 else rng.gauss(0, 1))
     add('blk.1.ffn_up.weight', (1, 9), 1, lambda i: i % 4)
+    add('rope_freqs.weight', (70001,), 0, lambda i: rng.gauss(0, 1) if i < 65536 else i / 65536)
+    add('cls.weight', (70016, 3), 1, lambda i: rng.gauss(0, 1) if i % 70016 < 65536 else i % 70016 / 9000)
     add('output.weight', (4096, 3), 0, lambda i: rng.gauss(0, 1) + (i % 4096) / 900)
     head, data = b'', b''
     for name, dims, dtype, values in tensors:

@@ -268,6 +268,9 @@ static void row_angle(void)
     gg_row_theta sixty = { 0, 0 };
     gg_row_theta_add(&sixty, a, b, N);
     T_CHECK(NEAR(gg_row_theta_degrees(&sixty), 60, 5));
+    gg_pair_sums runs = { 0 };
+    for (size_t i = 0; i < N; i += 100) gg_pearson_add(&runs, a + i, b + i, N - i < 100 ? N - i : 100);
+    T_CHECK(runs.n == N && NEAR(gg_pearson_of(&runs), gg_pearson(a, b, N), 1e-13));
     double r = gg_pearson(a, b, N - 1);
     b[N - 1] = NAN;
     T_CHECK(NEAR(gg_pearson(a, b, N), r, 1e-12));

@@ -16,7 +16,7 @@
 /* Buffers of one thread. Start from { 0 }. */
 typedef struct measure_space {
     uint8_t *raw;     /* MEASURE_RAW */
-    float *row[2];    /* GG_ROW_WINDOW values each */
+    float *row[2];    /* GG_ROW_RUN values each, and one */
     float *values;    /* cap of them */
     uint64_t cap;
     void *scratch;    /* for gg_measure_values, up to GG_MEASURE_BIG values */

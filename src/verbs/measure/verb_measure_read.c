@@ -24,7 +24,7 @@ gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
 {
     if (!w->raw) w->raw = malloc(MEASURE_RAW);
     for (int k = 0; k < 2; k++)
-        if (!w->row[k]) w->row[k] = malloc(GG_ROW_WINDOW * sizeof(float));
+        if (!w->row[k]) w->row[k] = malloc((GG_ROW_RUN + 1) * sizeof(float));
     if (!w->scratch) w->scratch = malloc(gg_measure_scratch(GG_MEASURE_BIG));
     bool ok = w->raw && w->row[0] && w->row[1] && w->scratch;
     if (ok && values > w->cap) {
@@ -126,68 +126,126 @@ static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *val
 /* ---- rows --------------------------------------------------------------------- */
 
 /* The rows that pairs need, in ascending order; a row that ends one pair and begins
- * the next is decoded once. */
+ * the next is decoded once.
+ *
+ * A single row meets itself shifted by one, so it passes by in runs:
+ *
+ *     buf[0]  |x0 ... x65535|        x0 with x1, ... x65534 with x65535
+ *     buf[0]  x65535|x65536 ...|     x65535 with x65536, ...
+ *               the last value of a run stays for the next  */
 typedef struct row_taker {
     uint64_t row, rows, width; /* row: values from one row to the next; width: of them used */
     uint64_t pairs, pair;
     bool second;               /* the second row of the pair is awaited */
     uint64_t have;             /* values of the awaited row so far */
+    float *buf[2];             /* width values each; of a single row buf[0] of GG_ROW_RUN + 1 */
+    float *own;                /* where both are, if they are not the thread's */
+    gg_pair_sums sums;
     gg_row_theta *acc;
 } row_taker;
 
-static row_taker rows_of(const gg_tensor *t, gg_row_theta *acc)
+static bool rows_single(const row_taker *k)
 {
-    row_taker k = { .row = t->dims[0], .acc = acc };
+    return k->rows == 1;
+}
+
+/* Rows longer than a thread's buffers, of which a pair must be held whole on a pipe. */
+static bool rows_wide(const row_taker *k)
+{
+    return k->rows > 1 && k->width > GG_ROW_RUN;
+}
+
+static row_taker rows_of(const gg_tensor *t, measure_space *w, gg_row_theta *acc)
+{
+    row_taker k = { .row = t->dims[0], .acc = acc, .buf = { w->row[0], w->row[1] } };
     if (t->n_dims == 0) k.row = 1;
     k.rows = k.row ? t->elements / k.row : 0;
-    k.width = k.row < GG_ROW_WINDOW ? k.row : GG_ROW_WINDOW;
-    k.pairs = k.rows == 1 ? 1 : gg_row_pairs(k.rows);
+    k.width = k.row < GG_ROW_MOST || rows_single(&k) ? k.row : GG_ROW_MOST;
+    k.pairs = rows_single(&k) ? 1 : gg_row_pairs(k.rows);
     return k;
+}
+
+/* Room for a pair of wide rows. */
+static gg_status rows_hold(row_taker *k, gg_error *err)
+{
+    k->own = malloc((size_t)k->width * 2 * sizeof(float));
+    if (!k->own) return gg_fail(err, GG_ENOMEM, "no memory for two rows of %llu values", (unsigned long long)k->width);
+    k->buf[0] = k->own;
+    k->buf[1] = k->own + k->width;
+    return GG_OK;
 }
 
 /* The next elements that are wanted; false when all pairs are done. */
 static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
 {
     if (k->pair == k->pairs) return false;
-    uint64_t row = k->rows == 1 ? 0 : gg_row_pair(k->pair, k->rows) + k->second;
+    uint64_t row = rows_single(k) ? 0 : gg_row_pair(k->pair, k->rows) + k->second;
     *first = row * k->row + k->have;
     *n = k->width - k->have;
     return true;
 }
 
-static void row_done(row_taker *k, measure_space *w)
+/* Add a row and another of as many values run by run. */
+static void rows_sum(row_taker *k, const float *a, const float *b, uint64_t n)
 {
+    for (uint64_t at = 0; at < n; at += GG_ROW_RUN)
+        gg_pearson_add(&k->sums, a + at, b + at, n - at < GG_ROW_RUN ? (size_t)(n - at) : GG_ROW_RUN);
+}
+
+static void pair_done(row_taker *k)
+{
+    gg_row_theta_add_sums(k->acc, &k->sums);
+    k->sums = (gg_pair_sums){ 0 };
     k->have = 0;
-    if (k->rows == 1) {
-        gg_row_theta_add(k->acc, w->row[0], w->row[0] + 1, (size_t)k->width - 1);
-        k->pair++;
-        return;
-    }
+    k->pair++;
+}
+
+static void row_done(row_taker *k)
+{
     if (!k->second) {
         k->second = true;
+        k->have = 0;
         return;
     }
-    gg_row_theta_add(k->acc, w->row[0], w->row[1], (size_t)k->width);
+    rows_sum(k, k->buf[0], k->buf[1], k->width);
     uint64_t was = gg_row_pair(k->pair, k->rows) + 1;
-    k->second = ++k->pair < k->pairs && gg_row_pair(k->pair, k->rows) == was;
+    pair_done(k);
+    k->second = k->pair < k->pairs && gg_row_pair(k->pair, k->rows) == was;
     if (k->second) {
-        float *swap = w->row[0];
-        w->row[0] = w->row[1];
-        w->row[1] = swap;
+        float *swap = k->buf[0];
+        k->buf[0] = k->buf[1];
+        k->buf[1] = swap;
     }
 }
 
-static gg_status take_rows(row_taker *k, uint32_t dtype, run_of r, measure_space *w, gg_error *err)
+/* Values of a single row up to the end of a run: they end at k->have. */
+static void run_done(row_taker *k)
+{
+    uint64_t n = (k->have - 1) % GG_ROW_RUN + 1;
+    float *x = k->buf[0];
+    if (k->have > n) gg_pearson_add(&k->sums, x, x + 1, (size_t)n);
+    else gg_pearson_add(&k->sums, x + 1, x + 2, (size_t)n - 1);
+    x[0] = x[n];
+    if (k->have == k->width) pair_done(k);
+}
+
+static gg_status take_rows(row_taker *k, uint32_t dtype, run_of r, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(dtype);
     uint64_t first, n, end = r.first + r.n;
     while (rows_want(k, &first, &n) && first < end) {
-        uint64_t got = n < end - first ? n : end - first;
+        uint64_t got = n < end - first ? n : end - first, filled = k->have % GG_ROW_RUN;
+        float *to = k->buf[k->second] + k->have;
+        if (rows_single(k)) {
+            if (got > GG_ROW_RUN - filled) got = GG_ROW_RUN - filled;
+            to = k->buf[0] + 1 + filled;
+        }
         const uint8_t *b = r.bytes + (first - r.first) / info->block_elems * info->block_bytes;
-        gg_status st = gg_decode(dtype, b, w->row[k->second] + k->have, (size_t)got, err);
+        gg_status st = gg_decode(dtype, b, to, (size_t)got, err);
         if (st != GG_OK) return st;
         k->have += got;
-        if (k->have == k->width) row_done(k, w);
+        if (!rows_single(k) && k->have == k->width) row_done(k);
+        else if (rows_single(k) && (k->have % GG_ROW_RUN == 0 || k->have == k->width)) run_done(k);
     }
     return GG_OK;
 }
@@ -209,18 +267,18 @@ static gg_status read_run(gg_data *d, const gg_piece *p, measure_space *w, uint6
     return gg_data_read(d, p->at + bytes_to(info, first), w->raw, (size_t)bytes_to(info, r->n), err);
 }
 
-static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
-                                  measure_take *take, gg_error *err)
+/* All of the piece, once. With `k` NULL only for the samples. */
+static gg_status pass_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run, measure_take *take,
+                               row_taker *k, gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
-    row_taker k = rows_of(&p->t, &take->rows);
     gg_status st = GG_OK;
     for (uint64_t at = 0; at < p->t.elements && st == GG_OK;) {
         run_of r;
         st = gg_cancelled(err);
         if (st == GG_OK) st = read_run(d, p, w, at, p->t.elements - at, &r, err);
         if (st == GG_OK) st = take_samples(&s, r, w, take->values, err);
-        if (st == GG_OK) st = take_rows(&k, p->t.dtype, r, w, err);
+        if (st == GG_OK && k) st = take_rows(k, p->t.dtype, r, err);
         if (st != GG_OK) break;
         at += r.n;
         gg_progress_add(run, bytes_to(gg_dtype_get(p->t.dtype), r.n));
@@ -270,16 +328,63 @@ static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w,
     return st;
 }
 
-static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+/* n values from `first` on. */
+static gg_status fetch(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first, uint64_t n, float *to, gg_error *err)
 {
-    row_taker k = rows_of(&p->t, &take->rows);
-    uint64_t first, n;
     gg_status st = GG_OK;
-    while (st == GG_OK && rows_want(&k, &first, &n)) {
+    while (n && st == GG_OK) {
         run_of r;
         st = read_run(d, p, w, first, n, &r, err);
-        if (st == GG_OK) st = take_rows(&k, p->t.dtype, r, w, err);
+        if (st == GG_OK) st = gg_decode(p->t.dtype, r.bytes, to, (size_t)r.n, err);
+        first += r.n;
+        to += r.n;
+        n -= r.n;
     }
+    return st;
+}
+
+/* Wide rows of a file: both of a pair run by run. */
+static gg_status collect_wide(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k, gg_error *err)
+{
+    gg_status st = GG_OK;
+    while (st == GG_OK && k->pair < k->pairs) {
+        uint64_t first = gg_row_pair(k->pair, k->rows) * k->row + k->have, n = k->width - k->have;
+        if (n > GG_ROW_RUN) n = GG_ROW_RUN;
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = fetch(d, p, w, first, n, w->row[0], err);
+        if (st == GG_OK) st = fetch(d, p, w, first + k->row, n, w->row[1], err);
+        if (st != GG_OK) break;
+        gg_pearson_add(&k->sums, w->row[0], w->row[1], (size_t)n);
+        k->have += n;
+        if (k->have == k->width) pair_done(k);
+    }
+    return st;
+}
+
+static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k, gg_error *err)
+{
+    uint64_t first, n;
+    gg_status st = GG_OK;
+    if (rows_wide(k)) return collect_wide(d, p, w, k, err);
+    while (st == GG_OK && rows_want(k, &first, &n)) {
+        run_of r;
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = read_run(d, p, w, first, n, &r, err);
+        if (st == GG_OK) st = take_rows(k, p->t.dtype, r, err);
+    }
+    return st;
+}
+
+static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run, measure_take *take,
+                                  gg_error *err)
+{
+    row_taker k = rows_of(&p->t, w, &take->rows);
+    bool later = d->fd >= 0 && rows_wide(&k);
+    gg_status st = GG_OK;
+    if (rows_wide(&k) && !later) st = rows_hold(&k, err);
+    if (st == GG_OK) st = pass_in_order(d, p, w, run, take, later ? NULL : &k, err);
+    if (st == GG_OK && later) st = collect_wide(d, p, w, &k, err);
+    free(k.own);
     return st;
 }
 
@@ -289,9 +394,10 @@ gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, co
     take->rows = (gg_row_theta){ 0 };
     if (p->t.elements == 0) return GG_OK;
     if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(d, p, w, run, take, err);
+    row_taker k = rows_of(&p->t, w, &take->rows);
     gg_status st = gg_cancelled(err);
     if (st == GG_OK) st = p->t.bytes >= MAPPED ? collect_mapped(d, p, w, take, err) : collect_samples(d, p, w, take, err);
-    if (st == GG_OK) st = collect_rows(d, p, w, take, err);
+    if (st == GG_OK) st = collect_rows(d, p, w, &k, err);
     if (st == GG_OK) gg_progress_add(run, p->t.bytes);
     return st;
 }
