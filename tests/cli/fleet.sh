@@ -94,6 +94,50 @@ else
     echo "skipped: no setsid, a run is not stopped in its midst"
 fi
 
+# Only the fleet's own process is stopped, or killed: its workers go on for a while.
+cat > "$T/organ-measure" << EOF
+#!/bin/sh
+case \$* in *lab-code* | *"in a folder"*) : > "$T/reached"; read -r s < "$T/seconds"; exec sleep \$s ;; esac
+exec "$BIN/organ-measure" "\$@"
+EOF
+sed 's/exec sleep/sleep/' "$T/organ-measure" > "$T/slow" && mkdir "$T/slow.d" && mv "$T/slow" "$T/slow.d/organ-measure"
+chmod +x "$T/slow.d/organ-measure"
+ln -s "$BIN/organ-extract" "$T/slow.d/organ-extract"
+begun() { # SECONDS FOLDER OPTION...: a run that lasts; its process is $pid
+    echo "$1" > "$T/seconds"
+    run_out=$T/$2 tools=$3
+    shift 3
+    rm -f "$T/reached"
+    ORGAN_BIN=$tools "$scripts/organ-fleet" "$@" --output "$run_out" "$models" > "$T/table1" 2> "$T/fleet1.err" &
+    pid=$!
+    n=0
+    while [ ! -f "$T/reached" ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+}
+"$BIN/organ-measure" "$models/lab-code-q4_k_m.gguf" > "$T/code.tsv"
+for how in "" "-j 2"; do
+    rm -rf "$T/stopped" "$T/killed-alone"
+    fleet measure --output "$T/stopped" "$models/lab-verse-q4_k_m.gguf"
+    # shellcheck disable=SC2086
+    begun 31 stopped "$T" measure $how
+    kill -TERM "$pid"
+    wait "$pid" 2> "$T/wait.err"
+    check "stopped alone $how, it ends as such" equal $? 143
+    check "with its tools and at once" equal "$(ps -ef | grep '[s]leep 31')$(find "$T/stopped" -name '.run-*')" ""
+    check "what was done before is done still" grep -q 'done\|kept' "$T/stopped/models/lab-verse-q4_k_m/status"
+    # shellcheck disable=SC2086
+    begun 2 killed-alone "$T/slow.d" measure $how
+    kill -KILL "$pid"
+    wait "$pid" 2> "$T/wait.err"
+    echo 3 > "$T/seconds"
+    ORGAN_BIN=$T/slow.d "$scripts/organ-fleet" measure -j 3 --output "$T/killed-alone" "$models" > "$T/table" 2> "$T/fleet.err"
+    check "killed alone $how, and run again at once: all but one" equal "$(awk -F '\t' 'NR > 1 && $2 != "failed"' "$T/table" | wc -l | tr -d ' ')" 4
+    check "which is the broken one" grep -q '^organ-fleet: 1 of 5 models failed' "$T/fleet.err"
+    check "the workers of before say nothing" equal "$(grep -v ': broken: ' "$T/fleet1.err")" ""
+    check "and spoil nothing" cmp "$T/direct.jsonl" "$T/killed-alone/models/x/measures.jsonl"
+    check "no table is cut" cmp "$T/code.tsv" "$T/killed-alone/models/lab-code-q4_k_m/measures.tsv"
+    check "nothing stays" equal "$(find "$T/killed-alone" -name '.run-*' -o -name '*.tmp*')" ""
+done
+
 # ---- pipeline
 pipe=$T/pipe
 fleet pipeline -j 2 --output "$pipe" "$models"
@@ -174,8 +218,9 @@ SHELL=/bin/sh # as sshd sets it: parallel runs what it sent with $SHELL
 export SHELL
 exec sh -c "$*"
 EOF
-    chmod +x "$T/ssh"
-    SSH_LOG=$T/ssh.log PARALLEL_SSH=$T/ssh "$scripts/organ-fleet" measure -j 1 --sshlogin one,two --output "$T/far" "$models" >"$T/table" 2>"$T/fleet.err"
+    mkdir "$T/hosts" && mv "$T/ssh" "$T/hosts/ssh" && chmod +x "$T/hosts/ssh"
+    # by its name: PARALLEL_SSH is a command, and $T may have a space
+    SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh PATH=$T/hosts:$PATH "$scripts/organ-fleet" measure -j 1 --sshlogin one,two --output "$T/far" "$models" >"$T/table" 2>"$T/fleet.err"
     check "over hosts: the same failure" equal "$? $(status_of broken)" "1 failed"
     check "and the same work" equal "$(status_of lab-verse-q4_k_m)" "done"
     check "both hosts worked" equal "$(sort -u "$T/ssh.log" | tr '\n' ' ')" "one two "
