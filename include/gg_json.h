@@ -102,7 +102,7 @@ gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n
 gg_status gg_json_put_u64(const gg_json_out *out, uint64_t value, gg_error *err);
 gg_status gg_json_put_i64(const gg_json_out *out, int64_t value, gg_error *err);
 gg_status gg_json_put_bool(const gg_json_out *out, bool value, gg_error *err);
-/* As gg_format_f64/f32; NaN and infinities have no JSON form: GG_EUSAGE. */
+/* As gg_format_f64/f32, but -0.0 with its point; NaN and infinities have no JSON form: GG_EUSAGE. */
 gg_status gg_json_put_f64(const gg_json_out *out, double value, gg_error *err);
 gg_status gg_json_put_f32(const gg_json_out *out, float value, gg_error *err);
 

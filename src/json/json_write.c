@@ -80,10 +80,17 @@ static gg_status not_finite(gg_error *err)
     return gg_fail(err, GG_EUSAGE, "NaN and infinity have no JSON form");
 }
 
+/* Readers that tell integers from floats by the point take -0 for the integer 0. */
+static bool negative_zero(double value)
+{
+    return value == 0 && signbit(value);
+}
+
 gg_status gg_json_put_f64(const gg_json_out *out, double value, gg_error *err)
 {
     char text[32];
     if (err->status == GG_OK && !isfinite(value)) return not_finite(err);
+    if (negative_zero(value)) return gg_json_put_text(out, "-0.0", err);
     return gg_json_put_raw(out, text, gg_format_f64(value, text), err);
 }
 
@@ -91,6 +98,7 @@ gg_status gg_json_put_f32(const gg_json_out *out, float value, gg_error *err)
 {
     char text[32];
     if (err->status == GG_OK && !isfinite(value)) return not_finite(err);
+    if (negative_zero((double)value)) return gg_json_put_text(out, "-0.0", err);
     return gg_json_put_raw(out, text, gg_format_f32(value, text), err);
 }
 

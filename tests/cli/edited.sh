@@ -45,7 +45,10 @@ edit "a deleted key" '/"general.file_type"/d'
 check_text "$(kv general.file_type)" "" "a deleted key"
 check_text "$(grep -c '{"key": ' "$T/again/manifest.json")" $((keys - 1)) "one key less"
 edit "an added key" 's/^  "metadata": \[/&{"key": "my.note", "type": "arr", "items": "f32", "value": [0.1, {"bits": "7fc00001"}, -0]},/'
-check_text "$(kv my.note)" '"type": "arr", "items": "f32", "value": [0.1, {"bits": "7fc00001"}, -0]' "an added key"
+check_text "$(kv my.note)" '"type": "arr", "items": "f32", "value": [0.1, {"bits": "7fc00001"}, -0.0]' "an added key"
+# Programs that make an integer of -0 would lose the sign on the way through.
+check_text "$(grep -c -e '[[ ]-0[],}]' "$T/manifest")" 0 "no negative zero without its point"
+check_text "$(grep -c -e ', -0\.0[],]' "$T/manifest")" 1 "negative zeros in the scores of the vocabulary"
 edit "an added string that is not UTF-8" 's/^  "metadata": \[/&{"key": "my.bytes", "type": "str", "value": {"base64": "\/wD+"}},/'
 check_text "$(kv my.bytes)" '"type": "str", "value": {"base64": "/wD+"}' "a string that is not UTF-8"
 

@@ -96,7 +96,7 @@ static void scalars(void)
     gg_json_put_text(&out, " ", &err);
     gg_json_put_bool(&out, true, &err);
     T_CHECK(gg_json_put_bool(&out, false, &err) == GG_OK);
-    T_CHECKF(strcmp(b.data, "18446744073709551615 -9223372036854775808 0.1 0.1 -0 truefalse") == 0, "%s", b.data);
+    T_CHECKF(strcmp(b.data, "18446744073709551615 -9223372036854775808 0.1 0.1 -0.0 truefalse") == 0, "%s", b.data);
     gg_buf_free(&b);
 }
 
