@@ -272,19 +272,22 @@ static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *er
     return st;
 }
 
-/* The whole file as text; a manifest has no business beyond 1 GiB. */
-static gg_status slurp(const char *path, char **text, size_t *len, gg_error *err)
+gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error *err)
 {
     struct stat s;
+    *text = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return gg_fail_errno(err, "cannot open");
     gg_status st = GG_OK;
-    *text = NULL;
     if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot stat");
     else if (!S_ISREG(s.st_mode) || s.st_size > (1 << 30)) st = gg_fail(err, GG_EFORMAT, "is no manifest: too large, or no regular file");
     else if (!(*text = malloc((size_t)s.st_size + 1))) st = gg_fail(err, GG_ENOMEM, "no memory for a manifest of %lld bytes", (long long)s.st_size);
     else st = gg_pread_all(fd, *text, *len = (size_t)s.st_size, 0, err);
     close(fd);
+    if (st != GG_OK) {
+        free(*text);
+        *text = NULL;
+    }
     return st;
 }
 
@@ -295,7 +298,7 @@ gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err)
     gg_json *json = NULL;
     gg_manifest *m = calloc(1, sizeof *m);
     if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a manifest");
-    gg_status st = slurp(path, &text, &len, err);
+    gg_status st = gg_manifest_slurp(path, &text, &len, err);
     if (st == GG_OK) st = gg_json_parse(text, len, &json, err);
     free(text);
     if (st == GG_OK) st = read_all(gg_json_root(json), m, err);

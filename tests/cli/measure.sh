@@ -169,6 +169,24 @@ if have jq; then
     tail -n +2 "$T/verse.tsv" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $3, $15 }' > "$T/want"
     check_same "$T/got" "$T/want" "JSON says what TSV says"
 fi
+# What a user wrote into it stays, to the byte.
+cp -R "$T/d" "$T/edited"
+sed 's/, "z": {[^}]*}//; s/"format": "organ-manifest"/&, "mine": [1.50, {"k": "},\\"\\\\"}]/; s/"name": "output_norm.weight"/&, "note": "keep"/
+    s/"sha256": "[0-9a-f]*"/&, "history": [{"op": "x", "by": 1e0}]/' "$T/before.json" > "$T/edited.json"
+cp "$T/edited.json" "$T/edited/manifest.json"
+check "update of an edited manifest" organ-measure --update --type norm,organ "$T/edited"
+check_text "$(grep -c '"z": {' "$T/edited/manifest.json")" "$(awk -F '\t' '$2 == "norm" || $2 == "organ"' "$T/verse.tsv" | wc -l | tr -d ' ')" "z beside what a user wrote"
+sed 's/, "z": {[^}]*}//' "$T/edited/manifest.json" > "$T/out"
+check_same "$T/out" "$T/edited.json" "what a user wrote stays"
+cp "$T/edited/manifest.json" "$T/edited.json"
+check "update again" organ-measure --update "$T/edited" --tensors output_norm.weight
+check_same "$T/edited/manifest.json" "$T/edited.json" "updating again changes nothing"
+if have jq; then
+    jq . "$T/d/manifest.json" > "$T/edited/manifest.json"
+    check "update of what jq laid out" organ-measure --update "$T/edited"
+    check_text "$(jq -c 'del(.tensors[].z)' "$T/edited/manifest.json")" "$(jq -c 'del(.tensors[].z)' "$T/d/manifest.json")" "jq's manifest keeps its rest"
+    check_text "$(jq '[.tensors[] | select(.z.theta)] | length' "$T/edited/manifest.json")" "$(($(wc -l < "$T/verse.tsv") - 1))" "and has all measures"
+fi
 check "still whole" organ-assemble "$T/d" --output "$T/again.gguf"
 check_same "$T/again.gguf" "$VERSE" "an updated directory makes the same model"
 check_error 2 "organ directory" "update of a file" organ-measure --update "$VERSE"

@@ -1,9 +1,12 @@
-/* verb_measure_update.c - rows into the manifest of an organ directory. */
+/* verb_measure_update.c - rows into the manifest of an organ directory. Only the text of
+ * each "z" is replaced or put in: what a user or another program wrote beside it, and how,
+ * stays as it is. */
 #include "gg_measure_model.h"
 
 #include "../../base/buf.h"
 #include "../../base/io.h"
 #include "../../base/output.h"
+#include "../../organ/manifest_read.h"
 #include "gg_json.h"
 
 #include <stdlib.h>
@@ -17,51 +20,96 @@ static void number(gg_buf *b, const char *name, double v, gg_error *err)
 }
 
 /* The columns from elements to row_theta. */
-static char *z_text(const gg_tensor_measure *r, gg_error *err)
+static void put_z(gg_buf *b, const gg_tensor_measure *r, gg_error *err)
 {
-    gg_buf b = GG_BUF_INIT;
-    gg_buf_printf(&b, err, "{\"elements\": %llu, \"sampled\": %llu, \"nonfinite\": %llu", (unsigned long long)r->t.elements,
+    gg_buf_printf(b, err, "{\"elements\": %llu, \"sampled\": %llu, \"nonfinite\": %llu", (unsigned long long)r->t.elements,
                   (unsigned long long)r->m.sampled, (unsigned long long)r->m.nonfinite);
     static const char *const columns[] = { "mean", "std", "min", "max", "entropy", "kurtosis", "cv", "theta", "signal",
                                            "dimension", "null_theta", "calibrated", "row_theta" };
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-        number(&b, columns[i], gg_measure_by_name(columns[i])(r), err);
-    gg_buf_text(&b, "}", err);
-    if (err->status == GG_OK) return gg_buf_take(&b, NULL);
-    gg_buf_free(&b);
-    return NULL;
+        number(b, columns[i], gg_measure_by_name(columns[i])(r), err);
+    gg_buf_text(b, "}", err);
 }
 
 /* Rows come in the order of the entries: the search goes on where the last ended. */
-static gg_entry *entry_of(gg_manifest *m, const gg_tensor *t, size_t *from)
+static size_t entry_of(const gg_manifest *m, const gg_tensor *t, size_t from)
 {
     for (size_t k = 0; k < m->n_entries; k++) {
-        size_t i = (*from + k) % m->n_entries;
+        size_t i = (from + k) % m->n_entries;
         const gg_tensor *e = &m->entries[i].t;
-        if (e->name_len != t->name_len || memcmp(e->name, t->name, t->name_len) != 0) continue;
-        *from = i + 1;
-        return &m->entries[i];
+        if (e->name_len == t->name_len && memcmp(e->name, t->name, t->name_len) == 0) return i;
     }
-    return NULL;
+    return SIZE_MAX;
 }
 
-static gg_status set_rows(gg_manifest *m, const gg_measures *list, gg_error *err)
+/* rows[i] gets the row of entry i, or NULL. */
+static gg_status find_rows(const gg_manifest *m, const gg_measures *list, const gg_tensor_measure **rows, gg_error *err)
 {
-    size_t from = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        const gg_tensor_measure *r = &list->rows[i];
+    size_t i = SIZE_MAX;
+    for (size_t k = 0; k < list->n; k++) {
+        const gg_tensor_measure *r = &list->rows[k];
         if (!r->decoded) continue;
-        gg_entry *e = entry_of(m, &r->t, &from);
-        if (!e) {
+        i = entry_of(m, &r->t, i + 1);
+        if (i == SIZE_MAX) {
             gg_fail(err, GG_EUSAGE, "the manifest has no such tensor to update");
             return gg_at_tensor(err, r->t.name, r->t.name_len);
         }
-        char *z = z_text(r, err);
-        if (!z) return err->status;
-        free(e->z);
-        e->z = z;
+        rows[i] = r;
     }
     return GG_OK;
+}
+
+/* ---- the text -------------------------------------------------------------------- */
+
+static size_t string_end(const char *s, size_t at)
+{
+    for (at++; s[at] != '"'; at++)
+        if (s[at] == '\\') at++;
+    return at + 1;
+}
+
+/* Where the value ends that begins at `at`. The text has been parsed: it is sound. */
+static size_t value_end(const char *s, size_t at)
+{
+    size_t depth = 0;
+    if (s[at] != '"' && s[at] != '{' && s[at] != '[') return at + strcspn(s + at, ",]} \t\r\n");
+    do {
+        char c = s[at];
+        if (c == '{' || c == '[') depth++;
+        if (c == '}' || c == ']') depth--;
+        at = c == '"' ? string_end(s, at) : at + 1;
+    } while (depth > 0);
+    return at;
+}
+
+/* The member that a new z follows: the last before the history, as the writer has it. */
+static const gg_json_node *member_before_z(const gg_json_node *entry)
+{
+    const gg_json_node *before = NULL, *m = gg_json_first(entry);
+    for (; m && !gg_json_key_is(m, "history"); m = gg_json_next(m)) before = m;
+    for (; m && !before; m = gg_json_next(m))
+        if (!gg_json_next(m)) before = m;
+    return before;
+}
+
+/* The text with the rows in it. */
+static gg_status splice(const char *text, size_t len, const gg_json *json, const gg_tensor_measure *const *rows, size_t n,
+                        gg_buf *out, gg_error *err)
+{
+    const gg_json_node *list = gg_json_get(gg_json_root(json), "tensors"), *entry = gg_json_first(list);
+    size_t from = 0;
+    if (gg_json_count(list) != n) return gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
+    for (size_t i = 0; i < n && err->status == GG_OK; i++, entry = gg_json_next(entry)) {
+        if (!rows[i]) continue;
+        const gg_json_node *was = gg_json_get(entry, "z");
+        size_t at = was ? (size_t)gg_json_offset(was) : value_end(text, (size_t)gg_json_offset(member_before_z(entry)));
+        gg_buf_append(out, text + from, at - from, err);
+        if (!was) gg_buf_text(out, ", \"z\": ", err);
+        put_z(out, rows[i], err);
+        from = was ? value_end(text, at) : at;
+    }
+    gg_buf_append(out, text + from, len - from, err);
+    return err->status;
 }
 
 static gg_status replace(const char *path, const char *text, size_t len, gg_error *err)
@@ -75,20 +123,34 @@ static gg_status replace(const char *path, const char *text, size_t len, gg_erro
     return gg_at_file(err, path);
 }
 
+static gg_status update(const gg_manifest *m, const gg_measures *list, const char *path, gg_error *err)
+{
+    const gg_tensor_measure **rows = calloc(m->n_entries ? m->n_entries : 1, sizeof *rows);
+    gg_buf out = GG_BUF_INIT;
+    gg_json *json = NULL;
+    char *text = NULL;
+    size_t len;
+    gg_status st = rows ? find_rows(m, list, rows, err) : gg_fail(err, GG_ENOMEM, "no memory for %zu rows", m->n_entries);
+    if (st == GG_OK) st = gg_manifest_slurp(path, &text, &len, err);
+    if (st == GG_OK) st = gg_json_parse(text, len, &json, err);
+    if (st == GG_OK) st = splice(text, len, json, rows, m->n_entries, &out, err);
+    if (st == GG_OK) st = replace(path, out.data, out.len, err);
+    gg_buf_free(&out);
+    gg_json_free(json);
+    free(text);
+    free(rows);
+    return st;
+}
+
 gg_status gg_measures_update(const gg_measures *list, const char *dir, gg_error *err)
 {
     gg_manifest *m;
     gg_status st = gg_manifest_load(dir, &m, err);
     if (st != GG_OK) return st;
     gg_buf path = GG_BUF_INIT;
-    char *text = NULL;
-    size_t len = 0;
-    st = set_rows(m, list, err);
-    if (st == GG_OK) st = gg_manifest_text(m, &text, &len, err);
-    if (st == GG_OK) st = gg_buf_printf(&path, err, "%s/%s", dir, GG_MANIFEST);
-    if (st == GG_OK) st = replace(path.data, text, len, err);
+    st = gg_buf_printf(&path, err, "%s/%s", dir, GG_MANIFEST);
+    if (st == GG_OK) st = update(m, list, path.data, err);
     gg_buf_free(&path);
-    free(text);
     gg_manifest_free(m);
     return st;
 }
