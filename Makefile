@@ -136,32 +136,35 @@ MAN1 := $(sort $(wildcard docs/man/*.1))
 MAN5 := $(sort $(wildcard docs/man/*.5))
 DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml))
 
-# One list for both directions: FROM TO pairs below DESTDIR.
+# One list for both directions: FROM:FOLDER:NAME:MODE. The folder is a variable's name,
+# as its value may have spaces.
 define INSTALL_LIST
-$(foreach f,$(BINS),$(f):$(BINDIR)/$(notdir $(f)):755 )\
-$(foreach f,$(SCRIPTS),$(f):$(BINDIR)/$(notdir $(f)):755 )\
-$(LIB):$(ARCHIVEDIR)/libgguf.a:644 \
-$(foreach f,$(HEADERS),$(f):$(INCDIR)/$(notdir $(f)):644 )\
-$(foreach f,$(MAN1),$(f):$(MANDIR)/man1/$(notdir $(f)):644 )\
-$(foreach f,$(MAN5),$(f):$(MANDIR)/man5/$(notdir $(f)):644 )\
-$(foreach f,$(DOCS),$(f):$(DATADIR)/$(f):644 )\
-$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:$(COMPDIR)/$(f):644 )\
-$(foreach f,$(DATA),$(f):$(DATADIR)/$(f):$(if $(filter tests/engine/%.sh,$(f)),755,644) )
+$(foreach f,$(BINS),$(f):BINDIR:$(notdir $(f)):755 )\
+$(foreach f,$(SCRIPTS),$(f):BINDIR:$(notdir $(f)):755 )\
+$(LIB):ARCHIVEDIR:libgguf.a:644 \
+$(foreach f,$(HEADERS),$(f):INCDIR:$(notdir $(f)):644 )\
+$(foreach f,$(MAN1),$(f):MANDIR:man1/$(notdir $(f)):644 )\
+$(foreach f,$(MAN5),$(f):MANDIR:man5/$(notdir $(f)):644 )\
+$(foreach f,$(DOCS),$(f):DATADIR:$(f):644 )\
+$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:COMPDIR:$(f):644 )\
+$(foreach f,$(DATA),$(f):DATADIR:$(f):$(if $(filter tests/engine/%.sh,$(f)),755,644) )
 endef
 DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/*)) \
 	$(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
+INSTALL_DIRS = $(foreach v,DESTDIR BINDIR INCDIR ARCHIVEDIR MANDIR DATADIR COMPDIR,$(v)='$(subst ','\'',$($(v)))';)
+INSTALL_ITEM = from=$${x%%:*}; x=$${x\#*:}; mode=$${x\#\#*:}; x=$${x%:*}; eval "to=\$$DESTDIR\$$$${x%%:*}/$${x\#*:}"
 
 .PHONY: install uninstall
 install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
-	@for x in $(INSTALL_LIST); do \
-		from=$${x%%:*}; rest=$${x#*:}; to="$(DESTDIR)$${rest%:*}"; \
-		mkdir -p "$${to%/*}" && cp "$$from" "$$to" && chmod "$${rest##*:}" "$$to" || exit 1; \
+	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
+		$(INSTALL_ITEM); \
+		mkdir -p "$${to%/*}" && cp "$$from" "$$to" && chmod "$$mode" "$$to" || exit 1; \
 	done
 
 uninstall: ## remove what install copied, and folders that are then empty
-	@for x in $(INSTALL_LIST); do \
-		rest=$${x#*:}; to="$(DESTDIR)$${rest%:*}"; rm -f "$$to"; \
-		d=$${to%/*}; while [ "$$d" != "$(DESTDIR)" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \
+	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
+		$(INSTALL_ITEM); rm -f "$$to"; \
+		d=$${to%/*}; while [ "$$d" != "$$DESTDIR" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \
 	done
 
 .PHONY: clean

@@ -38,11 +38,11 @@ NAME     := # some systems export a NAME of their own
 endif
 
 q         = '$(subst ','\'',$(strip $(1)))'
-tool      = $(if $(BIN),$(strip $(BIN))/)$(1)
+tool      = $(if $(word 2,$(BIN)),$(call q,$(strip $(BIN))/$(1)),$(if $(BIN),$(strip $(BIN))/)$(1))
 on        = $(filter 1 yes true,$($(1)))
 
 one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(1) must name one path, without spaces (make cannot tell them from two); it is '$($(1))'))
-$(foreach v,BASE OUTPUT WORK $(if $(BIN),BIN) $(DONORS:%=%.model),$(call one_path,$(v)))
+$(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model),$(call one_path,$(v)))
 ifneq ($(words $(DONORS)),$(words $(sort $(DONORS))))
 $(error DONORS names one twice: $(DONORS))
 endif

@@ -6,5 +6,6 @@
 # before 2 x 9 GB are moved. On the bundled pair (haar, default strength): code 11.4, verse 21.7.
 donor.type   := organ
 donor.purify := haar
-include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk
+me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
+include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

@@ -3,7 +3,8 @@
 #
 # Shows: types of a donor need not be the base's; sizes, offsets and types are planned
 # together. On the bundled pair: code 11.4, verse 21.7, as v2 within 0.1 %.
-include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk
+me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
+include $(dir $(me))lab.mk
 donor.type  := organ
 donor.match := retype
 # The bundled donor has the base's types: re-encode it, so that there is a header to rebuild.

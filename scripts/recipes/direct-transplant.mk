@@ -7,5 +7,6 @@ TYPE ?= organ
 donor.type   := $(TYPE)
 donor.layers := $(LAYERS)
 DIRECT := 1
-include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk
+me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
+include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

@@ -6,9 +6,11 @@
 # All of chimera.mk works here too: `... check`, `... clean`, KEEP=1, NAME=, STRICT=1,
 # more donors. Run from anywhere; the tools are those of the build tree or of the
 # installation that this file is in, else of $PATH.
-here   := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
-top    := $(abspath $(here)/../..)
-BIN    ?= $(patsubst %/organ-graft,%,$(firstword $(wildcard $(top)/build/bin/organ-graft $(abspath $(top)/../../bin)/organ-graft)))
+# A path from / may have a space where the one from here has none.
+full   = $(if $(word 2,$(abspath $(1))),$(1),$(abspath $(1)))
+here   := $(call full,$(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST)))))
+top    := $(call full,$(here)/../..)
+BIN    ?= $(patsubst %/organ-graft,%,$(firstword $(wildcard $(top)/build/bin/organ-graft $(call full,$(top)/../../bin)/organ-graft)))
 LAB    ?= $(top)/tests/data/lab
 recipe := $(basename $(notdir $(firstword $(MAKEFILE_LIST))))
 OUTPUT ?= $(recipe).gguf

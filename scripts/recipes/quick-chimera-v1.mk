@@ -4,5 +4,6 @@
 # the same bytes as extract, graft and assemble (cmp with build-935-v2) for one copy.
 donor.type := organ
 DIRECT := 1
-include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk
+me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
+include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

@@ -6,5 +6,6 @@
 donor.type  := organ
 donor.blend := linear:0.2..0.8
 DIRECT := 1
-include $(dir $(lastword $(MAKEFILE_LIST)))lab.mk
+me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
+include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

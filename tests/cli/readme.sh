@@ -8,9 +8,13 @@ unset MAKEFLAGS MFLAGS MAKELEVEL LAB
 ORGAN_BIN=$BIN
 export ORGAN_BIN
 
-# Joined lines, a folder of ours for /tmp, the tools under test for build/bin.
+# Joined lines, a folder of ours for /tmp, the tools under test for build/bin: by names
+# without spaces, as the reader's are.
+TOP=$PWD
+cd "$T" || exit 1
+ln -s "$TOP"/[!.]* . && ln -s "$BIN" built || exit 1
 sed -n 's/^    //p' README.md | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' |
-    sed -e "s|/tmp/|$T/|g" -e "s|[$]PWD/build/bin|$BIN|g" -e "s|build/bin/|$BIN/|g" > "$T/commands"
+    sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" -e "s|build/bin/|built/|g" > "$T/commands"
 make --version 2> /dev/null | grep -q GNU && gnu=1 || gnu=
 ran=0
 while IFS= read -r command <&3; do

@@ -87,17 +87,35 @@ check_exit 2 "STRICT=1" recipe assemble-935 BIN="$BIN" DONOR="$LABS/lab-stranger
 check_absent "$T/named/s.gguf" "STRICT=1"
 
 # ---- from the build tree's own tools, and installed ----------------------------------------------
+# make splits paths at spaces, so from here it is by a path that has none.
 check "install" $MAKE B="$B" DESTDIR="$T/root" PREFIX=/usr/local install
-where=installed from=$T/root/usr/local/share/organ-suite/scripts/recipes
+where=installed from=../root/usr/local/share/organ-suite/scripts/recipes
 mkdir "$T/$where"
+BUILT=$BIN
 unset BIN
 for r in $(names); do
     check "$r, installed" recipe $r BASE="$V" DONOR="$C"
 done
 for r in build-935-v2 quick-chimera-v1; do same $r "$T/organ.gguf"; done
 recipe build-935-v2 BASE="$V" DONOR="$C" OUTPUT=x.gguf > "$T/out" 2>&1
-if grep -qF "$T/root/usr/local/bin/organ-graft" "$T/out"; then ok; else bad "the installed tools are not used"; fi
+if grep -q "root/usr/local/.*bin/organ-graft" "$T/out"; then ok; else bad "the installed tools are not used"; fi
 check_exit 2 "installed, no models named" recipe build-935-v2 OUTPUT=y.gguf
 if grep -q "not installed.*BASE= and DONOR=" "$T/err"; then ok; else bad "installed: $(cat "$T/err")"; fi
 check_absent "$T/installed/y.gguf" "installed, no models named"
+
+# ---- with a space on the way ---------------------------------------------------------------------
+where='a space'
+mkdir "$T/$where" "$T/$where/here"
+cp -r "$T/root/usr/local" "$T/$where/here/"
+cp "$V" "$T/$where/v.gguf"
+cp "$C" "$T/$where/c.gguf"
+from=here/local/share/organ-suite/scripts/recipes
+check "a tree in a folder with a space" recipe build-935-v3 BASE=v.gguf DONOR=c.gguf
+check "tools in a folder with a space" recipe build-935-v2 BASE=v.gguf DONOR=c.gguf BIN="$T/$where/here/local/bin"
+same build-935-v2 "$T/organ.gguf"
+from=$T/$where/here/local/share/organ-suite/scripts/recipes
+for r in $(names); do
+    check_exit 2 "$r by a path with a space" recipe $r BASE=v.gguf DONOR=c.gguf BIN="$BUILT"
+    if grep -q "a path with spaces" "$T/err"; then ok; else bad "$r by a path with a space: $(cat "$T/err")"; fi
+done
 finish
