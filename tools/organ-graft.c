@@ -39,6 +39,7 @@ static const char help[] =
 
 typedef struct arguments {
     const char *source, *target, *output, *match, *map, *ancestor, *adapter;
+    cli_list adapters;
     bool check;
     double scale;
     gg_graft_options o;
@@ -91,13 +92,15 @@ int main(int argc, char **argv)
     const cli_option options[] = {
         { "source", CLI_TEXT, &a.source }, { "target", CLI_TEXT, &a.target }, { "output", CLI_TEXT, &a.output },
         { "match", CLI_TEXT, &a.match }, { "map", CLI_TEXT, &a.map }, { "blend", CLI_TEXT, &a.o.blend },
-        { "ancestor", CLI_TEXT, &a.ancestor }, { "adapter", CLI_TEXT, &a.adapter }, { "scale", CLI_F64, &a.scale },
+        { "ancestor", CLI_TEXT, &a.ancestor }, { "adapter", CLI_LIST, &a.adapters }, { "scale", CLI_F64, &a.scale },
         { "check", CLI_FLAG, &a.check }, { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
         { "add", CLI_FLAG, &a.o.match.add }, { "router", CLI_FLAG, &a.o.match.router }, { "link", CLI_FLAG, &a.o.link },
         { NULL, CLI_FLAG, NULL } };
     /* `organ-graft graft ...`, as the original had it. */
     if (argc > 1 && strcmp(argv[1], "graft") == 0) argv++, argc--;
     cli_start(&c, argc, argv, options);
+    if (a.adapters.n > 1) cli_usage(&c, "one --adapter at a time: fold the others into its output, one after the other");
+    if (a.adapters.n) a.adapter = a.adapters.items[0];
     check_usage(&c, &a);
     if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     gg_map *map = NULL;

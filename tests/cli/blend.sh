@@ -101,6 +101,8 @@ check_error 1 "the ancestor has no such tensor" "an ancestor with fewer tensors"
 mkmodel "$T/wide.gguf" blk.0.attn_q.weight:F32:64x8 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
 check_error 1 "dims differ" "other dims" organ-transplant --base "$T/a.gguf" --donor "$T/wide.gguf" --blend linear:0.5 --output "$T/c.gguf"
 check_exit 3 "an ancestor of other dims" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/wide.gguf" --output "$T/c.gguf"
+mkmodel "$T/turned.gguf" blk.0.attn_q.weight:F32:8x32 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
+check_error 3 "turned.gguf: tensor 'blk.0.attn_q.weight': its dims are not" "an ancestor of other dims but as many values" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/turned.gguf" --output "$T/c.gguf"
 check_absent "$T/c.gguf" "refused blends"
 
 # ---- LoRA ------------------------------------------------------------------------------------------
@@ -169,6 +171,7 @@ check_error 3 "blk.9.attn_q.weight.lora" "no target" fold --adapter "$T/where.gg
 check_error 3 "shape" "another shape" fold --adapter "$T/shape.gguf"
 check_exit 3 "a model is no adapter" fold --adapter "$T/b.gguf"
 check_exit 2 "--adapter with a selection" fold --adapter "$T/lora.gguf" --layers 1
+check_error 2 "one after the other" "two adapters at once" fold --adapter "$T/lora.gguf" --adapter "$T/lora.gguf"
 check_exit 2 "--scale that is no number" fold --adapter "$T/lora.gguf" --scale x
 check_absent "$T/f" "refused adapters"
 

@@ -228,7 +228,7 @@ check_absent "$T/c.gguf" "a value that is not of its type"
 
 # ---- experts ----------------------------------------------------------------------------------------
 moe() { # OUT SEED
-    mkmodel "$1" -s "$2" -k llama.expert_count=4 -k llama.expert_used_count=2 blk.0.ffn_gate_inp.weight:F32:64x4 blk.0.exp_probs_b.bias:F32:4 \
+    mkmodel "$1" -s "$2" -k llama.expert_count=4 -k llama.expert_used_count=2 blk.0.ffn_gate_inp.weight:F32:64x4 blk.0.ffn_gate_inp.bias:F32:4 blk.0.exp_probs_b.bias:F32:4 \
         blk.0.ffn_gate_exps.weight:Q8_0:64x32x4 blk.0.ffn_up_exps.weight:Q4_0:64x32x4 blk.0.ffn_down_exps.weight:F16:32x64x4 blk.0.attn_q.weight:F16:64x64
 }
 moe "$T/m1.gguf" 1
@@ -252,11 +252,12 @@ check_same "$T/x" "$T/y" "without --router the router stays"
 check "--experts --router" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 1,3 --router
 slices "router" "$T/g" blk.0.ffn_gate_exps.weight 2176
 slices "router" "$T/g" blk.0.ffn_gate_inp.weight 256
+slices "router" "$T/g" blk.0.ffn_gate_inp.bias 4
 slices "router" "$T/g" blk.0.exp_probs_b.bias 4
 check "experts: assemble" organ-assemble "$T/g" --output "$T/stacked.gguf" --force
 { organ-extract "$T/m1.gguf" --split-experts --output "$T/s1" && organ-extract "$T/m2.gguf" --split-experts --output "$T/s2"; } || bad "split"
 check "split into split" graft --source "$T/s2" --target "$T/s1" --experts 1,3 --router
-check_text "$(grep -c '"op": "graft"' "$T/g/manifest.json")" 8 "six experts and two routers"
+check_text "$(grep -c '"op": "graft"' "$T/g/manifest.json")" 9 "six experts and the router, its bias and its corrections"
 check "split: assemble" organ-assemble "$T/g" --output "$T/a.gguf" --force
 check_same "$T/a.gguf" "$T/stacked.gguf" "split directories give the same model"
 check_error 1 "none of these experts" "an expert that is not there" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 9

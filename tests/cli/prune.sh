@@ -99,6 +99,10 @@ without "$P1"
 refuse "blk.2.ffn_gate_exps.weight" "one block keeps all"
 without "$P1 || /\"blk\\.2\\.ffn_[a-z]*\\.[0-9]\\./"
 refuse "blk.2.ffn_gate_inp.weight" "a router without experts"
+without '/"blk\.2\.ffn_[a-z]*\.[0-9]\./'
+refuse "blk.2.ffn_gate_inp.weight" "a router without experts, the other block whole"
+without '/ffn_[a-z]*\.[0-9]\./'
+refuse "blk.1.ffn_gate_inp.weight" "routers without experts"
 without '/ffn_[a-z]*\.[0-4]\./'
 refuse "expert_used_count" "fewer than are used"
 without '/ffn_[a-z]*\.5\./'

@@ -259,24 +259,60 @@ static gg_status check(gg_prune *p, size_t first, const gg_run *run, gg_error *e
     return st == GG_OK ? check_keys(p, run, err) : st;
 }
 
-gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out, const gg_run *run, gg_error *err)
+/* Blocks lost all their experts or none: then nothing is cut, but a router, or a stack
+ * without its fellows, must not stay behind. */
+static gg_status check_gone(gg_prune *p, gg_error *err)
 {
-    *out = NULL;
+    size_t n;
+    gg_status st = group(p, err);
+    for (size_t k = 0; k < p->m->n_stacks && st == GG_OK; k++) {
+        const gg_tensor *t = &p->m->stacks[k].t;
+        gg_stacks_experts(p->stacks, k, &n);
+        if (n > 0 || block_is_gone(p, k)) continue;
+        gg_fail(err, GG_EFORMAT, "none of its experts is left, of other stacks of its block all");
+        gg_fix(err, "remove each expert from gate, up and down");
+        st = fail_at(t, err);
+    }
+    for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) {
+        const gg_entry *e = &p->m->entries[i];
+        size_t k = gg_stacks_of(p->stacks, i) == SIZE_MAX && counts_experts(e) ? stack_of_block(p, &e->t) : SIZE_MAX;
+        if (k == SIZE_MAX || !block_is_gone(p, k)) continue;
+        gg_fail(err, GG_EFORMAT, "the experts of its block are all gone");
+        gg_fix(err, "remove its line too, or leave experts");
+        st = fail_at(&e->t, err);
+    }
+    return st;
+}
+
+/* The first stack that lost some but not all; n_stacks where none did. *gone: a stack
+ * lost all of them. */
+static size_t first_cut(const gg_manifest *m, const gg_stacks *stacks, bool *gone)
+{
     size_t first = 0, n = 0;
+    *gone = false;
     for (; first < m->n_stacks; first++) {
         gg_stacks_experts(stacks, first, &n);
         if (n > 0 && !whole(m, stacks, first)) break;
+        *gone = *gone || n == 0;
     }
-    if (first == m->n_stacks) return GG_OK;
+    return first;
+}
+
+gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out, const gg_run *run, gg_error *err)
+{
+    *out = NULL;
+    bool gone;
+    size_t first = first_cut(m, stacks, &gone);
+    if (first == m->n_stacks && !gone) return GG_OK;
     gg_prune *p = calloc(1, sizeof *p);
     if (p) p->stack_of = calloc(m->n_entries ? m->n_entries : 1, sizeof *p->stack_of);
     gg_status st = p && p->stack_of ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for experts");
     if (st == GG_OK) {
         p->m = m;
         p->stacks = stacks;
-        st = check(p, first, run, err);
+        st = first < m->n_stacks ? check(p, first, run, err) : check_gone(p, err);
     }
-    if (st != GG_OK) {
+    if (st != GG_OK || first == m->n_stacks) {
         gg_prune_free(p);
         return st;
     }

@@ -117,11 +117,11 @@ static void judge(const matcher *m, gg_move *move)
     }
 }
 
-/* The router's weights and bias have a row or a value an expert. */
+/* The router's weights and biases have a row or a value an expert. */
 static bool is_router(const char *name, const gg_anatomy *a)
 {
-    static const char *const roles[] = { "ffn_gate_inp", "exp_probs_b.bias" };
-    for (size_t i = 0; i < 2; i++)
+    static const char *const roles[] = { "ffn_gate_inp", "ffn_gate_inp.bias", "exp_probs_b.bias", "exp_probs_b" };
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         if (a->block >= 0 && a->role_len == strlen(roles[i]) && memcmp(name + a->role_at, roles[i], a->role_len) == 0) return true;
     return false;
 }
@@ -186,13 +186,28 @@ static gg_status match_donor_only(matcher *m, size_t d)
     return GG_OK;
 }
 
+/* Of records that were put together: which of the two was meant? */
+static gg_status one_of_each(const gg_source *donor, gg_error *err)
+{
+    for (size_t i = 0; i < gg_source_count(donor); i++) {
+        const gg_tensor *t = gg_source_tensor(donor, i);
+        size_t k = gg_source_find(donor, t->name, t->name_len);
+        if (k == i || k == SIZE_MAX) continue;
+        gg_fail(err, GG_EFORMAT, "two of its tensors have this name");
+        gg_fix(err, "take one of them out");
+        gg_at_tensor(err, t->name, t->name_len);
+        return gg_at_file(err, gg_source_name(donor));
+    }
+    return GG_OK;
+}
+
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_move **moves, size_t *n, gg_error *err)
 {
     matcher m = { .base = base, .donor = donor, .o = o, .err = err };
     m.part = gg_source_meta(donor) == NULL;
     m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);
-    gg_status st = m.taken ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the donor's tensors");
+    gg_status st = m.taken ? one_of_each(donor, err) : gg_fail(err, GG_ENOMEM, "no memory for the donor's tensors");
     for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = match_base(&m, i);
     for (size_t d = 0; d < gg_source_count(donor) && st == GG_OK; d++)
         if (!m.taken[d]) st = match_donor_only(&m, d);

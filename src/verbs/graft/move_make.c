@@ -2,6 +2,7 @@
 #include "move_make.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t block_count(const gg_source *s)
 {
@@ -77,6 +78,19 @@ static gg_input input(const gg_plan_part *part)
     return (gg_input){ gg_source_tensor(part->source, part->index)->dtype, part, 1 };
 }
 
+/* The ancestor's tensor for the donor's, or GG_NO, GG_EFORMAT: bytes alone would do
+ * for a transposed one. */
+static gg_status find_ancestor(const gg_move_maker *m, const gg_tensor *donor, size_t *index, gg_error *err)
+{
+    *index = gg_source_find(m->ancestor, donor->name, donor->name_len);
+    if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor has no such tensor");
+    else if (memcmp(gg_source_tensor(m->ancestor, *index)->dims, donor->dims, sizeof donor->dims) != 0)
+        gg_fail(err, GG_EFORMAT, "its dims are not those of the base's and the donor's");
+    else return GG_OK;
+    gg_at_tensor(err, donor->name, donor->name_len);
+    return gg_at_file(err, gg_source_name(m->ancestor));
+}
+
 static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_producer *p, gg_error *err)
 {
     gg_plan_part *parts = new_parts(m, 3, err);
@@ -86,12 +100,8 @@ static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tens
     gg_input a = input(&parts[0]), b = input(&parts[1]), c = { 0 };
     if (m->blend.mode == GG_BLEND_TASK) {
         const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
-        size_t i = gg_source_find(m->ancestor, d->name, d->name_len);
-        if (i == SIZE_MAX) {
-            gg_fail(err, GG_NO, "the ancestor has no such tensor");
-            gg_at_tensor(err, d->name, d->name_len);
-            return gg_at_file(err, gg_source_name(m->ancestor));
-        }
+        size_t i;
+        if (find_ancestor(m, d, &i, err) != GG_OK) return err->status;
         parts[2] = whole(m->ancestor, i);
         c = input(&parts[2]);
     }
