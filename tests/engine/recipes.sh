@@ -33,7 +33,7 @@ gen() { # MODEL PROMPT N
 TYPES8="q8_0"
 TYPES4="q4_0 q4_1 q4_k iq4_nl iq4_xs mxfp4"
 TYPES_EXACT="f32 f16 bf16"
-TYPES_OTHER="q6_k q5_k q5_0 q5_1 q3_k q2_k iq3_s iq3_xxs iq2_s tq1_0 tq2_0 nvfp4 q1_0 q2_0"
+TYPES_OTHER="q6_k q5_k q5_0 q5_1 q3_k q2_k iq3_s iq3_xxs iq2_s iq1_m tq1_0 tq2_0 nvfp4 q1_0 q2_0"
 
 recipes_references() {
     for m in base verse code stranger; do
@@ -152,6 +152,58 @@ recipes_moe() {
     ppl_made one-expert
 }
 
+# A lab model in an architecture with prediction blocks: MODEL ARCH BLOCKS NEXTN [EXPERTS]
+recast() {
+    organ-extract "$LAB/lab-$1-$kind.gguf" --output "$OUT.d" || return 1
+    shift
+    node tests/engine/recast.mjs "$OUT.d" "$@" && organ-assemble "$OUT.d" --output "$OUT"
+}
+predict() { # NAME...: by the engine's binding, and by predict.c with prediction blocks and all
+    for name; do
+        ppl "$M/$name.gguf" verse
+        printf '%s\n' "$name" >> "$M/predict"
+    done
+}
+
+# An original with prediction blocks, a fine-tune without: does it get them back?
+recipes_mtp() {
+    for arch in step35 glm4moe; do
+        case $arch in step35) n=2 ;; *) n=1 ;; esac
+        make_model $arch-original "recast base $arch 4 $n"
+        make_model $arch-bare "recast base $arch 4 0"
+        make_model $arch-tune "recast verse $arch 4 0"
+        make_model $arch-back "organ-transplant --base \$M/$arch-bare.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
+        make_model $arch-tuned "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
+        make_model $arch-original8 "organ-extract \$M/$arch-original.gguf --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
+        make_model $arch-tuned8 "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original8.gguf --mtp --output \$OUT"
+        predict $arch-original $arch-bare $arch-tune $arch-back $arch-tuned $arch-tuned8
+        gen "$M/$arch-tune.gguf" "The " 24
+        gen "$M/$arch-tuned.gguf" "The " 24
+    done
+    # a base of another depth; a donor that is its prediction blocks alone, on a pipe
+    make_model step35-short "recast base step35 3 2"
+    make_model step35-short-bare "recast base step35 3 0"
+    make_model step35-short-back "organ-transplant --base \$M/step35-short-bare.gguf --donor \$M/step35-original.gguf --mtp --output \$OUT"
+    make_model step35-head "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[0-3]\\./d' \$OUT.d/manifest.json > \$M/head.json && mv \$M/head.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model step35-from-head "organ-transplant --base \$M/step35-bare.gguf --donor - --mtp --output \$OUT < \$M/step35-head.gguf"
+    predict step35-short step35-short-back step35-from-head
+    # what a script does that knows of two keys: the engine must refuse it
+    make_model step35-naive "organ-transplant --base \$M/step35-bare.gguf --donor \$M/step35-original.gguf --layers 4-5 --add --set-kv step35.block_count=u32:6 --set-kv step35.nextn_predict_layers=u32:2 --output \$OUT"
+    printf 'step35-naive\n' >> "$M/predict"
+}
+
+# Eight experts a block and a router that has something to choose, prediction block
+# included; models that are made with other experts say what pruning and grafting must give.
+recipes_experts() {
+    make_model eight "recast base glm4moe 4 1 0,1,2,3,4,5,6,7"
+    make_model four "recast base glm4moe 4 1 0,2,5,7"
+    make_model pruned8 "organ-extract \$M/eight.gguf --split-experts --output \$OUT.d && sed '/ffn_[a-z]*\.[1346]\.weight/d' \$OUT.d/manifest.json > \$M/pruned8.json && mv \$M/pruned8.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model others "recast base glm4moe 4 1 0,1,2,15,4,10,6,7"
+    make_model grafted "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 --router --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model unrouted "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    predict eight four pruned8 others grafted unrouted
+}
+
 # Answers of the engine, in $M/answers: perplexity MODEL TEXT [ADAPTER] prints all its digits.
 perplexity() {
     awk -F '\t' -v m="$1${3:+${3:++}$3}" -v t="$LAB/text-$2.txt" '$1 == m && $2 == t { v = $3 } END { if (v != "" && v != "error") print v }' "$M/answers"
@@ -165,7 +217,7 @@ start_recipes() { # sets kind and the model that types are made from
         kind=q4_k_m
         fine=$LAB/lab-verse-q8_0.gguf fine_text='$LAB/lab-verse-q8_0.gguf'
     fi
-    rm -f "$M/jobs" "$M/commands" "$M/failed"
+    rm -f "$M/jobs" "$M/commands" "$M/failed" "$M/predict"
 }
 
 # Two engines of one thread each: faster than one of two, above all on a busy machine;
@@ -178,4 +230,37 @@ run_engine() {
     done
     wait
     cat "$M/answers0" "$M/answers1" > "$M/answers"
+}
+
+# predict.c wants the header of the engine's own release: the binding's package has its
+# sources, as a git bundle.
+build_predict() {
+    modules=tests/engine/node_modules include=tests/engine/node_modules/.include
+    engine=$modules/@node-llama-cpp/linux-x64/bins/linux-x64
+    command -v git > /dev/null 2>&1 || return 1
+    if [ ! -f $include/include/llama.h ]; then
+        rm -rf $include && mkdir $include && git init -q $include || return 1
+        git -C $include fetch -q "$PWD/$modules/node-llama-cpp/llama/gitRelease.bundle" HEAD || return 1
+        git -C $include archive FETCH_HEAD include ggml/include > $include/headers.tar || return 1
+        tar -x -f $include/headers.tar -C $include && rm -rf $include/.git $include/headers.tar
+    fi
+    ${CC:-cc} -std=gnu11 -O1 -I $include/include -I $include/ggml/include -o "$M/predict.run" tests/engine/predict.c \
+        $engine/libllama.v*.so $engine/libggml.v*.so $engine/libggml-base.so -lm -Wl,-rpath,"$PWD/$engine" -Wl,--allow-shlib-undefined
+}
+
+# $M/predictions: MODEL, then what predict.c prints of it, or the word error.
+run_predict() {
+    : > "$M/predictions"
+    build_predict > "$M/predict.log" 2>&1 || return 1
+    for k in 0 1; do
+        awk -v k=$k 'NR % 2 == k' "$M/predict" | while read -r name; do
+            "$M/predict.run" $engine "$M/$name.gguf" "$LAB/text-verse.txt" > "$M/$name.said" 2> "$M/$name.err" || echo error > "$M/$name.said"
+            sed "s/^/$name$(printf '\t')/" "$M/$name.said"
+        done > "$M/predictions$k" &
+    done
+    wait
+    cat "$M/predictions0" "$M/predictions1" > "$M/predictions"
+}
+prediction() { # NAME trunk|0|1..., [4: drafts that the trunk would take, of 5]
+    awk -F '\t' -v m="$1" -v b="$2" -v f="${3:-3}" '$1 == m && ($2 == b || $2 == "block " b) { print f == 3 ? $3 : $f }' "$M/predictions"
 }

@@ -49,13 +49,14 @@ made() { perplexity "$M/$1.gguf" "$2"; }
 tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }' "$M/answers"; }
 
 start_recipes
-for part in references round_trips types grafts blends adapter purified moe; do
+for part in references round_trips types grafts blends adapter purified moe mtp experts; do
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then
     while read -r name; do bad "$name could not be made: $(awk -F '\t' -v n="$name" '$1 == n { print $2 }' "$M/commands")"; done < "$M/failed"
 fi
 run_engine
+run_predict || { cat "$M/predict.log"; echo "engine: prediction blocks are loaded by nothing here: that needs git and a C compiler"; }
 # A model that the engine refuses has one line of its own.
 # shellcheck disable=SC2013 # names without spaces
 for name in $(awk -F '\t' -v m="$M/" '$3 == "error" { sub(m, "", $1); print $1 }' "$M/answers" | sort -u); do
@@ -160,6 +161,45 @@ done
 make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type organ --output \$OUT"
 node tests/engine/engine.mjs ppl "$M/verse-in-base.gguf" "$LAB/text-verse.txt" >> "$M/answers"
 hold "one expert left is verse's FFN in base" 'x < 1.001 * y && x > 0.999 * y' "$(made one-expert verse)" "$(made verse-in-base verse)"
+
+# ---- prediction blocks -----------------------------------------------------------------------------------
+# They take no part in ordinary decoding: the same digits with and without, the same tokens.
+for arch in step35 glm4moe; do
+    hold "base as $arch" 'x < 1.001 * y && x > 0.999 * y' "$(made $arch-bare verse)" "$(lab base verse)"
+    for name in original back; do same "$arch-$name decodes as the bare one" "$(made $arch-$name verse)" "$(made $arch-bare verse)"; done
+    for name in tuned tuned8; do same "$arch-$name decodes as the fine-tune" "$(made $arch-$name verse)" "$(made $arch-tune verse)"; done
+    same "$arch: greedy tokens" "$(tokens "$M/$arch-tuned.gguf")" "$(tokens "$M/$arch-tune.gguf")"
+done
+same "a base of three blocks" "$(made step35-short-back verse)" "$(made step35-short verse)"
+same "a donor of prediction blocks alone" "$(made step35-from-head verse)" "$(made step35-bare verse)"
+# What they predict: the same digits as in the model they come from.
+lines() { awk -F '\t' -v m="$1" '$1 == m { sub(/^[^\t]*\t/, ""); print }' "$M/predictions"; }
+if [ -s "$M/predictions" ]; then
+    for arch in step35 glm4moe; do same "$arch-back predicts as the original" "$(lines $arch-back)" "$(lines $arch-original)"; done
+    same "renumbered, they predict the same" "$(lines step35-short-back)" "$(lines step35-short)"
+    same "from a donor of them alone" "$(lines step35-from-head)" "$(lines step35-original)"
+    for block in 0 1; do
+        hold "block $block of step35 says something" 'x < y' "$(prediction step35-original $block)" 1100
+        hold "block $block of step35 from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction step35-tuned8 $block)" "$(prediction step35-tuned $block)"
+    done
+    hold "block 0 of glm4moe from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction glm4moe-tuned8 0)" "$(prediction glm4moe-tuned 0)"
+    hold "a fine-tune's trunk makes them say something else" 'x != y' "$(prediction step35-tuned 0)" "$(prediction step35-original 0)"
+    same "moved with two keys only: refused" "$(lines step35-naive)" error
+    for name in pruned8:four grafted:others; do same "${name%:*} predicts as ${name#*:}" "$(lines "${name%:*}")" "$(lines "${name#*:}")"; done
+    for name in $(awk -F '\t' '$2 == "error" && $1 != "step35-naive" { print $1 }' "$M/predictions"); do bad "$name: $(head -n 2 "$M/$name.err")"; done
+fi
+
+# ---- experts under a router that chooses -------------------------------------------------------------------
+same "four of eight experts left" "$(made pruned8 verse)" "$(made four verse)"
+hold "which is another model than with eight" 'x != y' "$(made four verse)" "$(made eight verse)"
+same "two experts with their router rows" "$(made grafted verse)" "$(made others verse)"
+hold "without them: another model" 'x != y' "$(made unrouted verse)" "$(made others verse)"
+hold "and not the one of before" 'x != y' "$(made unrouted verse)" "$(made eight verse)"
+organ-extract "$M/four.gguf" --split-experts --output "$M/few.d" && sed '/ffn_[a-z]*\.[123]\.weight/d' "$M/few.d/manifest.json" > "$M/few.json" && mv "$M/few.json" "$M/few.d/manifest.json"
+organ-assemble "$M/few.d" --output "$M/few.gguf" 2> "$M/err" # the engine would abort
+status=$?
+if [ $status = 3 ] && grep -q "keeps 1 experts, but 2 are used at a time" "$M/err" && [ ! -e "$M/few.gguf" ]; then ok
+else bad "fewer experts than are used: exit $status, $(cat "$M/err")"; fi
 
 echo "engine: $passed passed, $failed failed"
 [ $failed -eq 0 ]

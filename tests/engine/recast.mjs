@@ -1,0 +1,159 @@
+/* recast.mjs - a llama model in an organ directory becomes the same model in another
+ * architecture, one that the engine has multi-token prediction for:
+ *
+ *   recast.mjs DIR step35|glm4moe BLOCKS NEXTN [EXPERT,EXPERT...]
+ *
+ * The first BLOCKS blocks stay as they are, so the model's probabilities do too when
+ * BLOCKS is all. NEXTN prediction blocks are put behind them: copies of the model's last
+ * blocks, with eh_proj near [1 0]. Not trained for anything: they are there to say when
+ * something about them has changed.
+ *
+ *   step35    arrays of a value a block (heads, FFN lengths, sliding windows), a dense FFN
+ *             in its prediction blocks, of which there may be several
+ *   glm4moe   keys of one value, experts with a router and a shared one in its block, and
+ *             with a list of experts in all: the block's FFN is the shared one, to which
+ *             the experts add a little. Expert 7 is the same one in each list that has it.
+ *
+ * What is made is noise whose seed is the place it is for: models that have a block or an
+ * expert in common have it to the byte.
+ */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const [dir, arch] = process.argv.slice(2);
+const [blocks, nextn] = process.argv.slice(4).map(Number);
+const experts = (process.argv[6] ?? "0,1,2,3").split(",").map(Number), mixed = process.argv[6] !== undefined;
+const manifest = JSON.parse(readFileSync(join(dir, "manifest.json"), "utf8"));
+const key = (name) => manifest.metadata.find((kv) => kv.key === `llama.${name}`)?.value;
+const width = key("embedding_length"), heads = key("attention.head_count"), kvHeads = key("attention.head_count_kv");
+const ffn = key("feed_forward_length"), depth = key("block_count");
+
+/* ==== Tensors: of the model, and made ==== */
+
+/* A record: name and dtype with their lengths before them, dims in between, then the data. */
+function read(name) {
+    const entry = manifest.tensors.find((t) => t.name === name);
+    const bytes = readFileSync(join(dir, entry.file));
+    return { name, dims: entry.dims, dtype: entry.dtype, id: bytes.readUInt32LE(8 + name.length + 8 * entry.dims.length),
+        data: bytes.subarray(12 + name.length + 8 * entry.dims.length) };
+}
+
+/* Uniform in -size to size, a sequence of its own for each name. */
+function noise(name, size) {
+    let state = [...name].reduce((h, c) => BigInt.asUintN(64, (h ^ BigInt(c.charCodeAt(0))) * 1099511628211n), 14695981039346656037n);
+    return () => {
+        state ^= BigInt.asUintN(64, state << 13n);
+        state ^= state >> 7n;
+        state ^= BigInt.asUintN(64, state << 17n);
+        return (Number(state >> 40n) / 2 ** 23 - 1) * size;
+    };
+}
+
+function make(name, dims, value) {
+    const x = new Float32Array(dims.reduce((a, b) => a * b)).map((_, i) => value(i));
+    return { name, dims, dtype: "F32", id: 0, data: Buffer.from(x.buffer) };
+}
+
+/* llama turns neighbours (2i, 2i + 1) of a head, these turn (i, i + half): the rows of
+ * the query and the key change places, and rows are bytes whatever their dtype. */
+function neox(t, n) {
+    const row = t.data.length / t.dims[1], size = t.dims[1] / n, half = size / 2;
+    const data = Buffer.alloc(t.data.length);
+    for (let to = 0; to < t.dims[1]; to++) {
+        const head = to - (to % size), i = to % size;
+        const from = head + (i < half ? 2 * i : 2 * (i - half) + 1);
+        t.data.copy(data, to * row, from * row, (from + 1) * row);
+    }
+    return { ...t, data };
+}
+
+/* Block `from` of the model under number `to`: all but its FFN. */
+function attention(from, to) {
+    const of = (role) => read(`blk.${from}.${role}.weight`);
+    return [of("attn_norm"), neox(of("attn_q"), heads), neox(of("attn_k"), kvHeads), of("attn_v"), of("attn_output"), of("ffn_norm")]
+        .map((t) => ({ ...t, name: `blk.${to}.${t.name.split(".").slice(2).join(".")}` }))
+        .map((t) => (arch === "glm4moe" ? { ...t, name: t.name.replace("ffn_norm", "post_attention_norm") } : t));
+}
+
+function dense(from, to, suffix = "") {
+    return ["gate", "up", "down"].map((role) => ({ ...read(`blk.${from}.ffn_${role}.weight`), name: `blk.${to}.ffn_${role}${suffix}.weight` }));
+}
+
+/* Experts: expert e has the FFN of block e, counted around; the next round gate and up
+ * in each other's place. `seed` is the block that the router is made for. */
+function mixture(to, seed) {
+    const tensor = (role, e) => {
+        const other = Math.floor(e / depth) % 2 === 1;
+        return read(`blk.${e % depth}.ffn_${other ? { gate: "up", up: "gate", down: "down" }[role] : role}.weight`);
+    };
+    const stacks = ["gate", "up", "down"].map((role) => {
+        const of = experts.map((e) => tensor(role, e));
+        if (of.some((t) => t.id !== of[0].id)) throw new Error(`ffn_${role} has not one dtype in all blocks`);
+        return { ...of[0], name: `blk.${to}.ffn_${role}_exps.weight`, dims: [...of[0].dims, of.length], data: Buffer.concat(of.map((t) => t.data)) };
+    });
+    const row = experts.map((e) => noise(`${seed} router ${e}`, 0.3)), bias = experts.map((e) => noise(`${seed} bias ${e}`, 0.1)());
+    return [...stacks, make(`blk.${to}.ffn_gate_inp.weight`, [width, experts.length], (i) => row[Math.floor(i / width)]()),
+        make(`blk.${to}.exp_probs_b.bias`, [experts.length], (i) => bias[i])];
+}
+
+function prediction(k) {
+    const from = depth - nextn + k, to = blocks + k, seed = `nextn ${k}`;
+    const near = (role, dims, value, size) => {
+        const off = noise(`${seed} ${role}`, size);
+        return make(`blk.${to}.nextn.${role}.weight`, dims, (i) => value(i) + off());
+    };
+    return [
+        ...attention(from, to),
+        ...(arch === "glm4moe" ? [...mixture(to, seed), ...dense(from, to, "_shexp")] : dense(from, to)),
+        near("eh_proj", [2 * width, width], (i) => (i % (2 * width) === Math.floor(i / (2 * width)) ? 1 : 0), 0.01),
+        near("enorm", [width], () => 0.1, 0.01),
+        near("hnorm", [width], () => 0.1, 0.01),
+        near("shared_head_norm", [width], () => 1, 0.1)
+    ];
+}
+
+const tensors = ["token_embd", "output_norm", "output"].map((n) => read(`${n}.weight`));
+for (let b = 0; b < blocks; b++) tensors.push(...attention(b, b), ...(mixed ? [...mixture(b, b), ...dense(b, b, "_shexp")] : dense(b, b)));
+for (let k = 0; k < nextn; k++) tensors.push(...prediction(k));
+
+/* ==== Keys ==== */
+
+const all = blocks + nextn;
+const u32 = (name, value) => ({ key: `${arch}.${name}`, type: "u32", value });
+const f32 = (name, value) => ({ key: `${arch}.${name}`, type: "f32", value });
+const each = (name, items, value) => ({ key: `${arch}.${name}`, type: "arr", items, value: Array.from({ length: all }, (_, i) => value(i)) });
+const keys = [
+    u32("context_length", key("context_length")), u32("embedding_length", width), u32("block_count", all),
+    u32("attention.key_length", width / heads), u32("attention.value_length", width / heads),
+    u32("rope.dimension_count", width / heads), f32("rope.freq_base", key("rope.freq_base")),
+    f32("attention.layer_norm_rms_epsilon", key("attention.layer_norm_rms_epsilon")),
+    u32("expert_count", experts.length), u32("expert_used_count", 2), f32("expert_weights_scale", 0.25), u32("expert_feed_forward_length", ffn),
+    u32("leading_dense_block_count", mixed ? 0 : blocks)
+];
+if (arch === "glm4moe") {
+    keys.push(u32("attention.head_count", heads), u32("attention.head_count_kv", kvHeads), u32("feed_forward_length", ffn), u32("expert_shared_count", 1));
+} else {
+    /* Windows longer than any text here: they only say which blocks turn the whole head.
+     * The last prediction block differs from all others. */
+    keys.push(each("attention.head_count", "u32", () => heads), each("attention.head_count_kv", "u32", () => kvHeads), each("feed_forward_length", "u32", () => ffn),
+        each("attention.sliding_window_pattern", "bool", (i) => i < blocks + 1), each("swiglu_clamp_exp", "f32", () => 0),
+        u32("attention.sliding_window", 512), f32("rope.freq_base_swa", key("rope.freq_base")));
+}
+if (nextn > 0) keys.push(u32("nextn_predict_layers", nextn));
+manifest.metadata = manifest.metadata.flatMap((kv) =>
+    kv.key === "llama.block_count" ? keys : kv.key.startsWith("llama.") ? [] : [kv.key === "general.architecture" ? { ...kv, value: arch } : kv]);
+
+/* ==== The directory anew ==== */
+
+for (const entry of manifest.tensors) rmSync(join(dir, entry.file));
+manifest.tensors = tensors.map((t, i) => {
+    const head = Buffer.alloc(12 + t.name.length + 8 * t.dims.length);
+    head.writeUInt32LE(t.name.length, 0);
+    head.write(t.name, 4);
+    head.writeUInt32LE(t.dims.length, 4 + t.name.length);
+    t.dims.forEach((d, k) => head.writeBigUInt64LE(BigInt(d), 8 + t.name.length + 8 * k));
+    head.writeUInt32LE(t.id, head.length - 4);
+    writeFileSync(join(dir, `${i}.bin`), Buffer.concat([head, t.data]));
+    return { name: t.name, dims: t.dims, dtype: t.dtype, bytes: t.data.length, file: `${i}.bin` };
+});
+writeFileSync(join(dir, "manifest.json"), JSON.stringify(manifest));
