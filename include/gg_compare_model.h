@@ -32,7 +32,7 @@ typedef struct gg_compare_row {
     gg_sameness status;
     const gg_tensor *a, *b; /* NULL where there is none; names are NUL-terminated */
     gg_anatomy anatomy;     /* of a; of b when there is only b */
-    bool measured;          /* same dims, and both dtypes can be decoded */
+    bool measured;          /* same dims, both dtypes can be decoded, not all pairs have a value that is not finite */
     uint64_t compared;      /* values that the three below are taken over; 0 when not measured */
     double cosine, rel_l2, max_abs; /* as gg_compare_result; 1, 0, 0 where all values are the same bits */
 } gg_compare_row;

@@ -166,6 +166,25 @@ if near "$(column rel_l2 | sed -n 3p)" 0.40824829046386302; then ok; else bad "r
 check_exit 1 "json" organ-compare "$T/a.bin" "$T/b.bin" --json
 check_text "$(grep -c '"cosine": null' "$T/out")" 1 "null in JSON"
 
+# Values that are not finite say nothing, and least of all that two models are alike.
+NAN4='\000\000\300\177\000\000\300\177\000\000\300\177\000\000\300\177'
+{ record s "$D22" 0 "$F32"; record e "$D22" 0 "$NAN4"; } > "$T/a.bin"
+{ record s "$D22" 0 "$NAN4"; record e "$D22" 0 "$NAN4"; } > "$T/b.bin"
+matrix() { # BYTE: 64 x 64 halves of it
+    printf '\023\000\000\000blk.0.attn_q.weight\002\000\000\000\100\000\000\000\000\000\000\000\100\000\000\000\000\000\000\000\001\000\000\000'
+    head -c 8192 /dev/zero | tr '\000' "\\$1"
+}
+matrix 063 > "$T/sound.bin"
+matrix 177 > "$T/broken.bin"
+for pipe in "organ-compare $T/a.bin" "cat $T/a.bin | organ-compare -"; do
+    check_exit 1 "$pipe: nothing finite" sh -c "$pipe $T/b.bin"
+    check_text "$(column status | tr '\n' ' ')$(column cosine | tr '\n' ' ')$(column max_abs | tr '\n' ' ')" "differs identical - 1 - 0 " "$pipe: nothing finite: measures"
+done
+for pipe in "organ-compare $T/sound.bin" "cat $T/sound.bin | organ-compare -"; do
+    check_exit 1 "$pipe: lineage of what is not finite" sh -c "$pipe $T/broken.bin --lineage"
+    check_text "$(column verdict) $(column matrices)" "undecidable 0" "$pipe: verdict of what is not finite"
+done
+
 # A type that is carried but not decoded (IQ2_K, 76 bytes a row of 256): bytes only.
 raw() { # TYPE LAST-BYTE
     printf '\001\000\000\000r\001\000\000\000\000\001\000\000\000\000\000\000'

@@ -229,20 +229,27 @@ static gg_sameness sameness(const compare_pair *p)
     return atomic_load(&p->differs) ? GG_SAME_DIFFERS : GG_SAME_IDENTICAL;
 }
 
+/* Sums are whole unless all values that count have the same bits: equal chunks may have
+ * been passed over then, and a pipe must not say more of them than a file. */
+static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
+{
+    gg_compare sum = GG_COMPARE_INIT;
+    for (uint64_t i = 0; i < p->cut.tasks; i++) gg_compare_merge(&sum, &j->tasks[p->first_task + i].sum);
+    gg_compare_result m = gg_compare_finish(&sum);
+    uint64_t out = m.identical ? 0 : sum.nonfinite, n = p->cut.taken * p->cut.row;
+    row->measured = out < n || n == 0;
+    if (!row->measured) return;
+    row->compared = n - out;
+    row->cosine = m.identical ? 1.0 : m.cosine;
+    row->rel_l2 = m.rel_l2;
+    row->max_abs = m.maxabs;
+}
+
 static gg_status emit(job *j, const compare_pair *p, gg_error *err)
 {
     gg_compare_row row = { .status = sameness(p), .a = p->has_a ? &p->a.t : NULL, .b = p->has_b ? &p->b.t : NULL };
     row.anatomy = p->has_a ? p->a.a : p->b.a;
-    row.measured = p->has_a && p->has_b && p->cut.decodes;
-    if (row.measured) {
-        gg_compare sum = GG_COMPARE_INIT;
-        for (uint64_t i = 0; i < p->cut.tasks; i++) gg_compare_merge(&sum, &j->tasks[p->first_task + i].sum);
-        gg_compare_result m = gg_compare_finish(&sum);
-        row.compared = p->cut.taken * p->cut.row;
-        row.cosine = m.identical ? 1.0 : m.cosine;
-        row.rel_l2 = m.rel_l2;
-        row.max_abs = m.maxabs;
-    }
+    if (p->has_a && p->has_b && p->cut.decodes) measure(j, p, &row);
     j->report->tensors++;
     j->report->by[row.status]++;
     return j->fn(j->ctx, &row, err);
