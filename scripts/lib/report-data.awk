@@ -86,7 +86,24 @@ function class_group(m, c) { return m SUBSEP "class" SUBSEP c }
 function role_mean(role,   g) { g = role_group(role); return G_measured[g] ? G_theta[g] / G_measured[g] : -1 }
 function avg(sum, g) { return G_measured[g] ? sum[g] / G_measured[g] : 0 }
 function fixed(v, digits) { return sprintf("%." digits "f", v) }
-function log10(v) { return log(v) / 2.302585092994046 }
+
+# Not every awk has log and sqrt (Debian's busybox has no mathematics). v > 0.
+# v = 10^e 2^k w with w in [1, 2); ln w = 2 artanh((w - 1) / (w + 1)).
+function log10(v,   e, k, z, power, sum, i) {
+    for (; v >= 10; e++) v /= 10
+    for (; v < 1; e--) v *= 10
+    for (; v >= 2; k++) v /= 2
+    z = (v - 1) / (v + 1)
+    power = z
+    for (i = 1; i < 40; i += 2) { sum += power / i; power *= z * z }
+    return e + 0.30102999566398120 * k + 0.86858896380650366 * sum
+}
+# Newton's iteration: from above it falls until it is there.
+function root(v,   r, next_r) {
+    next_r = v < 1 ? 1 : v
+    do { r = next_r; next_r = (r + v / r) / 2 } while (next_r < r)
+    return r
+}
 
 # 2885888 as 2.89M
 function short(v,   i, unit) {
@@ -120,7 +137,7 @@ function fit(   i, k, m, x, y, sizes, seen, sx, sy, sxx, syy, sxy, vx, vy) {
     if (vx < 1e-9 || vy < 1e-12) return 0
     Slope = (sxy / Fit_n - sx * sy / Fit_n / Fit_n) / vx
     Intercept = (sy - Slope * sx) / Fit_n
-    Corr = (sxy / Fit_n - sx * sy / Fit_n / Fit_n) / sqrt(vx * vy)
+    Corr = (sxy / Fit_n - sx * sy / Fit_n / Fit_n) / root(vx * vy)
     return 1
 }
 
