@@ -27,7 +27,8 @@ typedef struct gg_purify_options {
 } gg_purify_options;
 
 /* What became of a selected tensor. Those left alone are copied; a vector or integers
- * are purified all the same where the selection has the tensor's very name. */
+ * are purified all the same where the selection has the tensor's very name; a vector
+ * also where it is the only record of a .bin file. */
 typedef enum gg_purify_outcome {
     GG_PURIFY_DONE,      /* filtered, or encoded in another dtype */
     GG_PURIFY_IDENTICAL, /* nothing to remove: same bytes */

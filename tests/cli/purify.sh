@@ -10,7 +10,7 @@ organ-extract $VERSE --output "$T/d"
 # Strength 0: directory, GGUF, stream, record; odd models too.
 check "strength 0, directory" organ-purify --dir "$T/d" --output "$T/d0" --method haar --strength 0
 check_same_dir "$T/d/organs" "$T/d0/organs" "strength 0: records"
-check_same_dir "$T/d/skeleton" "$T/d0/skeleton" "strength 0: records"
+check_same_dir "$T/d" "$T/d0" "strength 0: the whole directory"
 check "assemble it" organ-assemble "$T/d0" --output "$T/d0.gguf"
 check_same "$T/d0.gguf" $VERSE "strength 0 assembles to the model"
 check "strength 0, GGUF" organ-purify $VERSE --output "$T/g0.gguf" --method fft --strength 0
@@ -91,6 +91,13 @@ check_text "$(wc -l < "$T/out" | tr -d ' ')" 9 "json rows"
 check_text "$(grep -c '"energy_kept": null.*"status": "vector"' "$T/out")" 2 "norms are left alone"
 check "a norm by its name" organ-purify $VERSE --dry-run --method fft --tensors blk.0.attn_norm.weight
 check_text "$(grep -c "purified" "$T/out")" 1 "a norm by its name"
+
+check "a norm that is the only record" organ-purify "$T/d/norm/blk_0_attn_norm.bin" --output "$T/norm.bin" --method fft --strength 0.5
+check_text "$(awk -F '\t' 'NR > 1 { print $11 }' "$T/out")" purified "a norm that is the only record"
+organ-purify "$T/d" --output "$T/dn" --method fft --strength 0.5 --tensors blk.0.attn_norm.weight > "$T/out" 2> "$T/err"
+check_same "$T/norm.bin" "$T/dn/norm/blk_0_attn_norm.bin" "as by its name"
+cat "$T"/d/norm/*.bin > "$T/norms.bin"
+check_error 1 "very name" "several vectors, none by its name" organ-purify "$T/norms.bin" --output "$T/x.bin" --method fft
 
 # --dtype: the file type follows; a dtype that cannot be is refused with the choices.
 check "--dtype" organ-purify $VERSE --output "$T/q8.gguf" --method haar --dtype q8_0

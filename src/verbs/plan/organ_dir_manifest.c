@@ -146,7 +146,7 @@ gg_status gg_organ_dir_manifest(const gg_organ_dir *d, gg_manifest **out, gg_err
     if (!m) return no_memory(err);
     gg_status st = GG_OK;
     const gg_manifest *from = gg_source_manifest(d->base);
-    m->source = strdup(gg_source_name(d->base));
+    m->source = strdup(from && from->source ? from->source : gg_source_name(d->base));
     m->entries = calloc(d->n ? d->n : 1, sizeof *m->entries);
     if (!m->source || !m->entries) st = no_memory(err);
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);

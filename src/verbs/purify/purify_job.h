@@ -35,6 +35,7 @@ typedef struct purify_job {
     size_t n_units, cap_units;
     purify_row *rows;
     size_t n_rows, cap_rows;
+    bool sole; /* one bare record: it is meant, vector or not */
     pthread_mutex_t big; /* held while a signal above PURIFY_SHARED is in memory */
 } purify_job;
 

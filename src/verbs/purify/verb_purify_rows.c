@@ -86,7 +86,7 @@ static gg_status classify(const purify_job *j, const gg_piece *p, gg_purify_row 
     r->dtype = j->o->dtype == GG_PURIFY_SAME_DTYPE ? p->t.dtype : j->o->dtype;
     if (!gg_can_decode(p->t.dtype)) r->outcome = GG_PURIFY_NO_CODEC;
     else if (is_integer(p->t.dtype) && !named) r->outcome = GG_PURIFY_INTEGER;
-    else if (dims < 2 && !named) r->outcome = GG_PURIFY_VECTOR;
+    else if (dims < 2 && !named && !j->sole) r->outcome = GG_PURIFY_VECTOR;
     else return check_target(j, &p->t, r->dtype, err);
     r->dtype = p->t.dtype;
     if (r->outcome != GG_PURIFY_NO_CODEC || !named) return GG_OK;
@@ -163,6 +163,7 @@ gg_status purify_plan(purify_job *j, size_t i, gg_error *err)
 gg_status purify_plan_all(purify_job *j, gg_error *err)
 {
     gg_status st = GG_OK;
+    j->sole = !gg_source_meta(j->source) && gg_source_count(j->source) == 1;
     for (size_t i = 0; i < gg_source_count(j->source) && st == GG_OK; i++) st = purify_plan(j, i, err);
     uint64_t total = 0;
     for (size_t i = 0; i < j->n_units; i++) total += gg_source_tensor(j->source, j->units[i].source)->bytes;
