@@ -27,13 +27,14 @@ static const char help[] =
     "                     replaced: --in-place --donor FILE restores it to the byte\n"
     "  --force            replace an existing output\n"
     "select: --type CLASS,... --layers 5-20 --tensors GLOB,... --names-from FILE\n"
+    "        --experts 3,17 (of stacks; their rows of the router stay)\n"
     "common: -j N, -q, -v, --json (with --check), --help, --version\n"
     "\n"
     "examples:\n"
     "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
     "    --donor tests/data/lab/lab-code-q4_k_m.gguf --type organ --layers 1 --check\n"
     "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
-    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/chimera --force\n"
+    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/c.gguf --force\n"
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
