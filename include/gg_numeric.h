@@ -132,7 +132,7 @@ typedef struct gg_compare {
     uint64_t nonfinite; /* pairs of which either is not finite: left out of the sums */
     uint64_t differing; /* pairs whose 32 bits differ (NaN = the same NaN) */
     double dot, aa, bb, diff2;
-    double maxabs; /* largest |a - b|, rounded to float32 */
+    double maxabs; /* largest |a - b|, in double */
 } gg_compare;
 
 #define GG_COMPARE_INIT { 0, 0, 0, 0, 0, 0, 0, 0 }

@@ -300,7 +300,7 @@ static void comparison(void)
     gg_compare_merge(&first, &second);
     r = gg_compare_finish(&first);
     T_CHECK(!r.identical && NEAR(r.cosine, dot / sqrt(aa * bb), 1e-12) && NEAR(r.rel_l2, sqrt(dd / aa), 1e-12));
-    T_CHECK(NEAR(r.maxabs, top, 1e-6 * top) && first.differing == N / 3 && first.nonfinite == 0);
+    T_CHECK(NEAR(r.maxabs, top, 0) && first.differing == N / 3 && first.nonfinite == 0);
     b[10] = NAN, a[20] = INFINITY;
     gg_compare_add(&none, a, b, 30);
     T_CHECK(none.nonfinite == 2 && none.n == 30 && isfinite(gg_compare_finish(&none).rel_l2));
@@ -313,6 +313,16 @@ static void comparison(void)
     r = gg_compare_finish(&zz);
     T_CHECK(NEAR(r.cosine, 1, 0) && NEAR(r.rel_l2, 0, 0) && r.identical);
     T_CHECK(gg_compare_finish(&empty).identical);
+    float far[4] = { 0x1p-149f, -3.4028234e38f, 0.1f, 0 }, near[4] = { 0, 3.4028234e38f, 0.1f, -0x1p-148f };
+    for (size_t i = 0; i < 4; i++) { /* neither lost nor overflowing, and not rounded */
+        gg_compare x = GG_COMPARE_INIT;
+        gg_compare_add(&x, far + i, near + i, 1);
+        T_CHECK(NEAR(gg_compare_finish(&x).maxabs, fabs((double)far[i] - (double)near[i]), 0));
+    }
+    float third[2] = { 1, 3 }, more[2] = { 1 + 0x1p-20f, 3e-9f };
+    gg_compare x = GG_COMPARE_INIT;
+    gg_compare_add(&x, third, more, 2);
+    T_CHECK(NEAR(gg_compare_finish(&x).maxabs, 3 - (double)3e-9f, 0));
     free(a), free(b);
 }
 

@@ -2,6 +2,8 @@
  * A pair with a non-finite side counts as two zeros, without a branch. */
 #include "../nlanes.h"
 
+#include <math.h>
+
 static uint32_t bits_of(float x)
 {
     uint32_t u;
@@ -109,25 +111,24 @@ nk_pair_central GG_K(nk_pair_central)(const float *a, const float *b, size_t n, 
 
 typedef struct pair_sums {
     nk_acc dot, aa, bb, diff2;
-    nk_f32x4 top; /* half of |a - b|: halving cannot overflow */
+    nk_f64x4 top; /* (a - b)^2: neither overflows nor is lost, and its root is |a - b| to the bit */
 } pair_sums;
 
 static void add_run(pair_sums *s, const run *r)
 {
-    nk_f32x4 top = s->top;
+    nk_f64x4 top = s->top;
     for (size_t h = 0; h < 2; h++) {
         nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h], diff2 = s->diff2.half[h];
         for (size_t j = 4 * h; j < RUN; j += NK_LANES) {
             nk_f32x4 va, vb;
             NK_LOAD4(va, r->a + j);
             NK_LOAD4(vb, r->b + j);
-            nk_f64x4 a = NK_WIDE(va), b = NK_WIDE(vb), d = a - b;
-            nk_f32x4 size = (nk_f32x4)((nk_i32x4)(va * 0.5f - vb * 0.5f) & INT32_MAX);
+            nk_f64x4 a = NK_WIDE(va), b = NK_WIDE(vb), d = a - b, d2 = d * d;
             dot += a * b;
             aa += a * a;
             bb += b * b;
-            diff2 += d * d;
-            top = NK_SELECT4(size > top, size, top);
+            diff2 += d2;
+            top = NK_SELECT64(d2 > top, d2, top);
         }
         s->dot.half[h] = dot, s->aa.half[h] = aa, s->bb.half[h] = bb, s->diff2.half[h] = diff2;
     }
@@ -153,10 +154,10 @@ void GG_K(nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
     acc->aa += nk_fold(&s.aa);
     acc->bb += nk_fold(&s.bb);
     acc->diff2 += nk_fold(&s.diff2);
-    float top[4];
+    double top[4];
     memcpy(top, &s.top, sizeof top);
     for (int l = 0; l < 4; l++) {
-        double size = 2.0 * (double)top[l];
+        double size = sqrt(top[l]);
         acc->maxabs = size > acc->maxabs ? size : acc->maxabs;
     }
 }
