@@ -46,6 +46,7 @@ typedef struct gg_match_options {
 
 /* Pair a seekable base with a seekable donor. Every selected tensor that either has
  * gives one move, in the base's order, then what only the donor has in its order.
+ * Two donor tensors of one name: GG_EFORMAT.
  * With a map only blocks that it names move. A donor of bare records is a part on
  * purpose: base tensors it lacks are no mismatch. Where experts are selected, stacks of
  * experts move in part: equal dims but for their number, and equal dtypes. malloc'd. */
@@ -99,7 +100,7 @@ typedef struct gg_transplant_report {
     uint64_t bytes_moved, bytes_written;
 } gg_transplant_report;
 
-/* A base or donor for the functions below: as gg_source_open, and a pipe is first
+/* A base or donor for the functions below: as gg_source_open, and a pipe (stdin, a FIFO) is first
  * stored in an unnamed temporary file ($TMPDIR or /tmp), since both are read more
  * than front to back. */
 gg_status gg_source_open_stored(const char *spec, gg_source **out, gg_error *err);

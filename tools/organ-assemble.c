@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char help[] =
     "usage: organ-assemble [--dir] DIR --output MODEL.gguf\n"
@@ -50,6 +51,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     dir = cli_one(&c, dir, "organ directory");
     if (!output) cli_usage(&c, "give --output");
+    if (output && strcmp(output, "-") == 0) cli_usage(&c, "--output -: a model cannot be written to a pipe; give it a name");
     if (shards > 65535) cli_usage(&c, "--shards %llu: 65535 is the most", (unsigned long long)shards);
     if (shards && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
     if (o.fallback && !o.dtype) cli_usage(&c, "--fallback goes with --dtype");

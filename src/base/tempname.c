@@ -37,6 +37,10 @@ gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
 {
     struct stat s;
     if (path[0] == '\0') return gg_fail(err, GG_EUSAGE, "the output's name is empty");
+    if (strcmp(path, "-") == 0) {
+        gg_fail(err, GG_EUSAGE, "this output cannot go to a pipe");
+        return gg_fix(err, "give it a name, or write ./- if that is its name");
+    }
     if (force || lstat(path, &s) != 0) return GG_OK;
     gg_fail(err, GG_EUSAGE, "exists already");
     gg_fix(err, "choose another name, or add --force to replace it");

@@ -50,6 +50,34 @@ cat $BASE | same_as "base on a pipe" --base - --donor $DONOR $S
 organ-assemble "$T/based" --output "$T/bs.gguf" --shards 3
 organ-assemble "$T/donord" --output "$T/ds.gguf" --shards 2
 same_as "base and donor in shards" --base "$T/bs-00002-of-00003.gguf" --donor "$T/ds-00001-of-00002.gguf" $S
+mkfifo "$T/fifo"
+from_fifo() { # FILE OPTIONS...: the file comes through a FIFO that the options name
+    cat "$1" > "$T/fifo" &
+    shift
+    organ-transplant --output "$T/c.gguf" "$@"
+    fifo_status=$?
+    wait
+    return $fifo_status
+}
+rm -f "$T/c.gguf"
+check "a FIFO as the donor" from_fifo $DONOR --base $BASE --donor "$T/fifo" $S
+check_same "$T/c.gguf" "$T/want.gguf" "a FIFO as the donor"
+rm -f "$T/c.gguf"
+check "a FIFO as the base" from_fifo $BASE --base "$T/fifo" --donor $DONOR $S
+check_same "$T/c.gguf" "$T/want.gguf" "a FIFO as the base"
+rm -f "$T/c.gguf"
+check "records from a FIFO" from_fifo "$T/part.bin" --base $BASE --donor "$T/fifo" $S
+check_same "$T/c.gguf" "$T/want.gguf" "records from a FIFO"
+head -c 1000000 $DONOR > "$T/cut"
+rm -f "$T/c.gguf"
+check_error 3 "$T/fifo" "a donor that is cut in a FIFO" from_fifo "$T/cut" --base $BASE --donor "$T/fifo" $S
+if [ -e /dev/full ]; then
+    check_error 4 "TMPDIR" "no folder to store a pipe in" env TMPDIR="$T/none" organ-transplant --base - --donor $DONOR --output "$T/c.gguf" < $BASE
+fi
+check_absent "$T/c.gguf" "a donor that is cut in a FIFO"
+# A directory says of its model what the files do: split keys go, odd bytes stay.
+organ-extract "$T/bs-00001-of-00003.gguf" --output "$T/splitd"
+same_as "the directory of a split base" --base "$T/splitd" --donor $DONOR $S
 rm -f "$T/c.gguf"
 check "base of itself" organ-transplant --base $BASE --donor $BASE --output "$T/c.gguf"
 check_same "$T/c.gguf" $BASE "a model into itself is that model"
@@ -57,6 +85,10 @@ for f in padding-nonzero trailing-bytes last-tensor-unpadded align-1 names-odd z
     rm -f "$T/c.gguf"
     check "$f into itself" organ-transplant --base $D/gguf/$f.gguf --donor $D/gguf/$f.gguf --output "$T/c.gguf"
     check_same "$T/c.gguf" $D/gguf/$f.gguf "$f into itself: odd bytes stay"
+    rm -rf "$T/c.gguf" "$T/odd"
+    organ-extract -q $D/gguf/$f.gguf --output "$T/odd"
+    check "$f into its directory" organ-transplant --base "$T/odd" --donor $D/gguf/$f.gguf --output "$T/c.gguf"
+    check_same "$T/c.gguf" $D/gguf/$f.gguf "$f into its directory: odd bytes stay"
 done
 
 # Blocks from other blocks.
@@ -98,6 +130,9 @@ if cmp -s "$T/a" "$T/b"; then bad "convert: nothing changed"; else ok; fi
 check "--add" small --tensors 'extra*' --add
 check_text "$(organ-extract -q "$T/c.gguf" --list | tail -n 1 | cut -f 1)" extra.weight "--add appends"
 check_error 2 "--match" "an unknown mode" small --match closely
+{ records $DONOR --tensors blk.1.ffn_up.weight; records $BASE --tensors blk.1.ffn_up.weight; } > "$T/twice.bin"
+check_error 3 "blk.1.ffn_up.weight" "a donor with two tensors of a name" organ-transplant --base $BASE --donor "$T/twice.bin" --output "$T/c2.gguf"
+check_absent "$T/c2.gguf" "a donor with two tensors of a name"
 
 # --check: a table, exit 1 when something does not match, nothing written.
 check_exit 1 "--check of mismatches" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --check
@@ -136,6 +171,14 @@ check_error 2 "keys" "keys in place" inplace --donor $DONOR $S --set-kv a=u32:1
 cp "$T/b.gguf" "$T/in.gguf"
 check_error 1 "" "retype in place" inplace --donor "$T/d.gguf" --tensors '*ffn_up*' --match retype
 check_same "$T/in.gguf" "$T/b.gguf" "retype in place changes nothing"
+# A donor that is not what it says is refused before the first byte changes.
+cp $BASE "$T/in.gguf"
+rm -rf "$T/spoiltd"
+cp -R "$T/donord" "$T/spoiltd"
+printf spoilt | dd of="$T/spoiltd/organs/blk_2_ffn_up.bin" bs=1 seek=3000 conv=notrunc 2> /dev/null
+check_error 3 "blk.2.ffn_up.weight" "a spoilt donor in place" inplace --donor "$T/spoiltd" $S --undo "$T/never.bin"
+check_same "$T/in.gguf" $BASE "a spoilt donor in place changes nothing"
+check_absent "$T/never.bin" "and leaves no undo stream"
 check_error 2 "GGUF" "a directory in place" organ-transplant --base "$T/based" --donor $DONOR --in-place $S
 cp $BASE "$T/in.gguf"
 check_error 4 "undo" "no room for the undo stream" sh -c "ulimit -f 100; organ-transplant --base $T/in.gguf --donor $DONOR --in-place --undo $T/undo2.bin"
@@ -164,6 +207,8 @@ done
 # Usage.
 check_error 2 "give --donor" "no donor" organ-transplant --base $BASE --output "$T/c.gguf"
 check_error 2 "--output, --check or --in-place" "no output" organ-transplant --base $BASE --donor $DONOR
+check_error 2 "pipe" "a model to stdout" organ-transplant --base $BASE --donor $DONOR --output -
+check_absent "-" "a model to stdout"
 check_error 2 "" "base and donor on stdin" organ-transplant --base - --donor - --output "$T/c.gguf"
 check_error 2 "--force" "an existing output" organ-transplant --base $BASE --donor $DONOR --output "$T/want.gguf"
 check_error 4 "none" "no such donor" organ-transplant --base $BASE --donor "$T/none" --output "$T/c.gguf"

@@ -63,21 +63,6 @@ static bool as_it_was(const gg_plan *p, const gg_manifest *m, uint64_t shards)
     return shards == m->n_files && left == 0;
 }
 
-/* Padding and trailing bytes that the manifest's layout has kept. */
-static gg_status odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir, gg_error *err)
-{
-    f->pads = layout->pads;
-    f->n_pads = layout->n_pads;
-    if (!layout->trailing) return GG_OK;
-    size_t size = strlen(dir) + strlen(layout->trailing) + 2;
-    f->trailing = malloc(size);
-    if (!f->trailing) return no_memory(err);
-    snprintf(f->trailing, size, "%s/%s", dir, layout->trailing);
-    f->trailing_bytes = layout->trailing_bytes;
-    f->trailing_sha256 = layout->trailing_sha256;
-    return GG_OK;
-}
-
 static gg_status restore_files(gg_plan *p, const gg_manifest *m, const char *dir, gg_error *err)
 {
     size_t first = 0;
@@ -87,7 +72,7 @@ static gg_status restore_files(gg_plan *p, const gg_manifest *m, const char *dir
         f->first = first;
         f->n = m->files[i].n_tensors;
         first += f->n;
-        gg_status st = odd_bytes(f, &m->files[i], dir, err);
+        gg_status st = gg_plan_odd_bytes(f, &m->files[i], dir, err);
         if (st == GG_OK) st = gg_meta_copy(&f->meta, i == 0 ? &m->meta : &m->files[i].meta, err);
         if (st != GG_OK) return st;
     }
@@ -145,7 +130,7 @@ static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, con
     gg_status st = gg_plan_one_file(p, output, m->version, &m->meta, err);
     if (st != GG_OK) return st;
     if (m->n_files > 1) gg_meta_forget_split(&p->files->meta);
-    return m->n_files == 1 ? odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
+    return m->n_files == 1 ? gg_plan_odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
 }
 
 gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,

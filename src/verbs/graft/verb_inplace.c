@@ -1,7 +1,8 @@
 /* verb_inplace.c - a transplant into the base's own files.
  *
- * Order of events: every refusal; the undo stream, whole and on disk; then the
- * donor's bytes over the base's; then fsync. Killed at any point, the undo stream
+ * Order of events: every refusal, a donor's data that do not have their sha256 among
+ * them; the undo stream, whole and on disk; then the donor's bytes over the base's;
+ * then fsync. Killed at any point, the undo stream
  * holds every byte that may have changed.
  */
 #include "gg_transplant.h"
@@ -15,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -147,6 +149,35 @@ static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error
     return st;
 }
 
+/* An organ directory's tensor against the sha256 of its manifest. */
+static gg_status check_data(gg_source *s, size_t index, gg_error *err)
+{
+    const gg_manifest *m = s ? gg_source_manifest(s) : NULL;
+    gg_data d;
+    char sha[65];
+    if (!m || index == SIZE_MAX || !m->entries[index].sha256[0]) return GG_OK;
+    gg_status st = gg_data_open(s, index, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_hash_copy(&d, 0, d.bytes, -1, GG_AT_POS, sha, NULL, err);
+    gg_data_close(&d);
+    if (st == GG_OK) st = gg_check_sha256(sha, m->entries[index].sha256, err);
+    if (st == GG_OK) return GG_OK;
+    gg_at_tensor(err, m->entries[index].t.name, m->entries[index].t.name_len);
+    return gg_at_file(err, gg_source_name(s)), st;
+}
+
+/* Elsewhere data are held against their hash while they are copied; here the base would
+ * be changed by then. */
+static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    const inplace *j = ctx;
+    (void)worker;
+    gg_status st = check_data(j->donor, j->moves[i].donor, err);
+    if (st != GG_OK || !j->maker.ancestor) return st;
+    const gg_tensor *d = gg_source_tensor(j->donor, j->moves[i].donor);
+    return check_data(j->maker.ancestor, gg_source_find(j->maker.ancestor, d->name, d->name_len), err);
+}
+
 /* Parts that are the base's own stay where they are. */
 static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at, gg_error *err)
 {
@@ -154,11 +185,9 @@ static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, ui
     if (part->source == j->base) return GG_OK;
     gg_status st = gg_data_open(part->source, part->index, &d, err);
     if (st != GG_OK) return st;
-    char sha[65];
-    bool stated = part->sha256 && part->sha256[0];
-    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, stated ? sha : NULL, j->run, err);
+    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, NULL, j->run, err);
     gg_data_close(&d);
-    return st == GG_OK && stated ? gg_check_sha256(sha, part->sha256, err) : st;
+    return st;
 }
 
 static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
@@ -185,6 +214,7 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
         if (fsync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
     if (st == GG_OK) return GG_OK;
     err->fix[0] = '\0';
+    if (st == GG_ECANCELLED) snprintf(err->what, sizeof err->what, "interrupted");
     if (undo) gg_fix(err, "the base is partly changed: restore it with --in-place --donor %s", undo);
     else gg_fix(err, "the base is partly changed");
     return gg_at_file(err, j->model->paths[0]), st;
@@ -201,6 +231,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = only_bytes(j, o, err);
     if (st == GG_OK) st = plan_moves(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
+    if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) r->bytes_moved += gg_source_tensor(j->base, moves[i].base)->bytes;
     gg_progress_total(j->run, r->bytes_moved);
     if (st == GG_OK && undo) st = write_undo(j, undo, err);

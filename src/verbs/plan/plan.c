@@ -1,6 +1,7 @@
 /* plan.c - the lists of a plan. */
 #include "plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,14 +48,30 @@ gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const
     return gg_meta_copy(&p->files->meta, meta, err);
 }
 
+gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir, gg_error *err)
+{
+    f->pads = layout->pads;
+    f->n_pads = layout->n_pads;
+    if (!layout->trailing) return GG_OK;
+    size_t size = strlen(dir) + strlen(layout->trailing) + 2;
+    f->trailing = malloc(size);
+    if (!f->trailing) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    snprintf(f->trailing, size, "%s/%s", dir, layout->trailing);
+    f->trailing_bytes = layout->trailing_bytes;
+    f->trailing_sha256 = layout->trailing_sha256;
+    return GG_OK;
+}
+
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err)
 {
     const gg_model *m = gg_source_model(base);
+    const gg_manifest *dir = gg_source_manifest(base);
     gg_status st = gg_plan_one_file(p, path, version, meta, err);
-    if (st != GG_OK || !m) return st;
+    if (st != GG_OK || !(m || dir)) return st;
     gg_plan_file *f = &p->files[0];
-    if (m->n_files > 1) return gg_meta_forget_split(&f->meta), GG_OK;
+    if ((m ? m->n_files : dir->n_files) > 1) return gg_meta_forget_split(&f->meta), GG_OK;
+    if (dir) return gg_plan_odd_bytes(f, &dir->files[0], gg_source_name(base), err);
     st = gg_source_pads(base, 0, &p->base_pads, &p->n_base_pads, err);
     if (st != GG_OK) return st;
     f->pads = p->base_pads;

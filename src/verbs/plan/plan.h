@@ -60,9 +60,13 @@ gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error
 /* One file of all tensors. meta is copied. */
 gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta, gg_error *err);
 
+/* Padding and bytes after the tensors that the layout of an organ directory has kept;
+ * the layout must outlive the plan. */
+gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir, gg_error *err);
+
 /* The one file of a changed model: as gg_plan_one_file, and of a base that is one GGUF
- * file the odd padding and the bytes after the tensors stay; of one that is several the
- * keys that number its shards go. The base must outlive the plan. */
+ * file, or was before it became a directory, the odd padding and the bytes after the
+ * tensors stay; of one that is several the keys that number its shards go. The base must outlive the plan. */
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err);
 
