@@ -151,6 +151,26 @@ refuse "no blk.1.nextn.eh_proj.weight" deep.gguf three.gguf
 made "$T/square.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 -k llama.nextn_predict_layers=1 \
     $(block 0) $(nextn 1 | sed 's/eh_proj.weight:F16:128x64/eh_proj.weight:F16:64x64/')
 refuse "does not fit its embedding length" deep.gguf square.gguf
+# A base that has tensors where the blocks would go, or does not say how many it has.
+# shellcheck disable=SC2046,SC2086
+{
+    made "$T/stray.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4) blk.5.odd.weight:F32:64
+    made "$T/uncounted.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 token_embd.weight:F16:64x3 $(blocks 4)
+}
+refuse "tensor 'blk.5.odd.weight': the base has a tensor of block 5" stray.gguf d2.gguf
+refuse "the base has no block_count" uncounted.gguf d2.gguf
+# What only rope and expert keys tell apart.
+# shellcheck disable=SC2046,SC2086
+{
+    made "$T/turn.gguf" "$TOKENS$(arr rope.dimension_sections i32 '3, 2, 1')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.expert_gating_func=2 \
+        -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
+    made "$T/sections.gguf" "$TOKENS$(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+        -k llama.block_count=3 -k llama.nextn_predict_layers=1 token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
+    made "$T/gates.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.expert_gating_func=1 \
+        -k llama.block_count=3 -k llama.nextn_predict_layers=1 token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
+}
+refuse "rope.dimension_sections differs" turn.gguf sections.gguf
+refuse "expert_gating_func differs: base 2, donor 1" turn.gguf gates.gguf
 # An array that only the base has, and one that is no value a block in either.
 # shellcheck disable=SC2046,SC2086
 {

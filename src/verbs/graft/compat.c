@@ -84,6 +84,12 @@ static void compare(checker *c, const char *name)
     report(c, line);
 }
 
+static bool says(const gg_meta *meta, const char *name)
+{
+    char key[128];
+    return gg_arch_key(meta, name, key, sizeof key) && gg_meta_find(meta, key) != NULL;
+}
+
 static void compare_vocabulary(checker *c)
 {
     const gg_kv *a = gg_meta_find(c->base, "tokenizer.ggml.tokens"), *b = gg_meta_find(c->donor, "tokenizer.ggml.tokens");
@@ -117,6 +123,11 @@ size_t gg_compat(const gg_meta *base, const gg_meta *donor, bool blocks, gg_comp
                                           "rope.freq_base", "attention.layer_norm_rms_epsilon" };
     static const char *const whole_blocks[] = { "feed_forward_length", "expert_count", "expert_used_count",
                                                 "expert_feed_forward_length", "expert_shared_count" };
+    /* Many writers leave these out: what one does not say is no difference. */
+    static const char *const where_said[] = { "expert_shared_feed_forward_length", "expert_group_count",
+                                              "expert_group_used_count", "expert_gating_func", "expert_weights_norm",
+                                              "expert_weights_scale", "rope.dimension_sections", "rope.scaling.type",
+                                              "rope.scaling.factor", "attention.q_lora_rank", "attention.kv_lora_rank" };
     checker c = { base, donor, fn, ctx, 0, 0 };
     if (!base || !donor) return 0; /* bare records say nothing of their model */
     c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
@@ -131,6 +142,8 @@ size_t gg_compat(const gg_meta *base, const gg_meta *donor, bool blocks, gg_comp
     }
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) compare(&c, always[i]);
     for (size_t i = 0; blocks && i < sizeof whole_blocks / sizeof whole_blocks[0]; i++) compare(&c, whole_blocks[i]);
+    for (size_t i = 0; blocks && i < sizeof where_said / sizeof where_said[0]; i++)
+        if (says(base, where_said[i]) && says(donor, where_said[i])) compare(&c, where_said[i]);
     compare_vocabulary(&c);
     return c.n;
 }

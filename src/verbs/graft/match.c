@@ -26,8 +26,38 @@ typedef struct matcher {
     size_t n, cap;
     bool *taken; /* donor tensors that have a place */
     bool part;   /* the donor is bare records */
+    struct block_list {
+        int64_t *list; /* blocks that have a tensor, ascending, some more than once */
+        size_t n;
+    } base_blocks, donor_blocks;
     gg_error *err;
 } matcher;
+
+static int order_blocks(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_error *err)
+{
+    size_t n = gg_source_count(s);
+    out->list = calloc(n + 1, sizeof *out->list);
+    if (!out->list) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
+    for (size_t i = 0; i < n; i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (a.block >= 0) out->list[out->n++] = a.block;
+    }
+    if (out->n) qsort(out->list, out->n, sizeof *out->list, order_blocks);
+    return GG_OK;
+}
+
+/* Is this the number of a block of which nothing is there? */
+static bool lacks_block(const struct block_list *l, int64_t block)
+{
+    return block >= 0 && (l->n == 0 || !bsearch(&block, l->list, l->n, sizeof *l->list, order_blocks));
+}
 
 static gg_move *new_move(matcher *m)
 {
@@ -155,7 +185,11 @@ static gg_status match_base(matcher *m, size_t i)
     move->donor = d;
     if (d == SIZE_MAX) {
         move->kind = GG_MOVE_MISMATCH;
-        snprintf(move->reason, sizeof move->reason, "the donor has no %.63s", wanted);
+        int64_t block = gg_anatomy_of(wanted, len).block;
+        if (lacks_block(&m->donor_blocks, block))
+            snprintf(move->reason, sizeof move->reason, "the donor has no block %lld (no %.63s)", (long long)block, wanted);
+        else
+            snprintf(move->reason, sizeof move->reason, "the donor has no %.63s", wanted);
         return GG_OK;
     }
     m->taken[d] = true;
@@ -182,7 +216,11 @@ static gg_status match_donor_only(matcher *m, size_t d)
     move->name_len = len;
     move->donor = d;
     move->kind = m->o->add ? GG_MOVE_ADD : GG_MOVE_MISMATCH;
-    if (!m->o->add) snprintf(move->reason, sizeof move->reason, "the base has no such tensor (--add takes it along)");
+    if (m->o->add) return GG_OK;
+    if (lacks_block(&m->base_blocks, a.block))
+        snprintf(move->reason, sizeof move->reason, "the base has no block %lld (--add takes it along)", (long long)a.block);
+    else
+        snprintf(move->reason, sizeof move->reason, "the base has no such tensor (--add takes it along)");
     return GG_OK;
 }
 
@@ -208,10 +246,14 @@ gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const 
     m.part = gg_source_meta(donor) == NULL;
     m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);
     gg_status st = m.taken ? one_of_each(donor, err) : gg_fail(err, GG_ENOMEM, "no memory for the donor's tensors");
+    if (st == GG_OK) st = list_blocks(base, &m.base_blocks, err);
+    if (st == GG_OK) st = list_blocks(donor, &m.donor_blocks, err);
     for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = match_base(&m, i);
     for (size_t d = 0; d < gg_source_count(donor) && st == GG_OK; d++)
         if (!m.taken[d]) st = match_donor_only(&m, d);
     free(m.taken);
+    free(m.base_blocks.list);
+    free(m.donor_blocks.list);
     if (st != GG_OK) {
         free(m.list);
         return st;

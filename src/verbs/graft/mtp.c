@@ -58,6 +58,10 @@ static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg
     if (m->nextn == 0) return no(m, "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
     if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 || m->base_blocks > 100000)
         return no(m, "the donor's nextn_predict_layers and block_count make no sense");
+    if (m->base_blocks == 0) {
+        gg_fail(err, GG_NO, "the base has no block_count");
+        return gg_at_file(err, gg_source_name(base));
+    }
     if (gg_arch_number(m->bm, "nextn_predict_layers") == 0) {
         gg_status st = check_lengths(m, base, m->base_blocks);
         return st == GG_OK ? check_lengths(m, donor, m->donor_blocks) : st;
@@ -86,11 +90,27 @@ static gg_status check_block(const mtp *m, uint64_t block)
     return GG_OK;
 }
 
+/* The base must be free from its block_count on. */
+static gg_status check_room(const mtp *m)
+{
+    for (size_t i = 0; i < gg_source_count(m->base); i++) {
+        const gg_tensor *t = gg_source_tensor(m->base, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (a.block < 0 || (uint64_t)a.block < m->base_blocks) continue;
+        gg_fail(m->err, GG_NO, "the base has a tensor of block %lld, but a block_count of %llu", (long long)a.block,
+                (unsigned long long)m->base_blocks);
+        gg_at_tensor(m->err, t->name, t->name_len);
+        return gg_at_file(m->err, gg_source_name(m->base));
+    }
+    return GG_OK;
+}
+
 gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **moves, size_t *n, gg_error *err)
 {
     mtp m;
     gg_status st = start(&m, base, donor, err);
     uint64_t first = m.donor_blocks - m.nextn;
+    if (st == GG_OK) st = check_room(&m);
     for (uint64_t b = first; st == GG_OK && b < m.donor_blocks; b++) st = check_block(&m, b);
     if (st != GG_OK) return st;
     gg_move *list = calloc(gg_source_count(donor) + 1, sizeof *list);
