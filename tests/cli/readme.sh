@@ -2,7 +2,8 @@
 # shellcheck disable=SC1091
 # readme.sh - the commands of README.md work when they are pasted, in their order, from
 # the top of the tree: all but those that need an engine, a server or a whole build.
-# And it names every tool, and links to files that are there.
+# And it names every tool, and links to files that are there; the program in
+# docs/library.md can be compiled, and prints what organ-extract --list does.
 . "$(dirname "$0")/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL LAB
 ORGAN_BIN=$BIN
@@ -30,6 +31,14 @@ if [ $ran -ge 25 ]; then ok; else bad "only $ran commands were run"; fi
 for m in chimera direct half ${gnu:+v2 quick mine}; do
     check "$m.gguf of the tour" organ-extract --list "$T/tour/$m.gguf"
 done
+
+if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
+    sed -n '/^```c$/,/^```$/p' docs/library.md | grep -v '^```' > "$T/list.c"
+    check "the program of docs/library.md" "${CC:-cc}" -std=c11 -Wall -Werror -Iinclude "$T/list.c" "$B/lib/libgguf.a" -lm -pthread -o "$T/list"
+    organ-extract --list tests/data/lab/lab-verse-q4_k_m.gguf | sed 1d | cut -f 1,2,5,8 > "$T/want"
+    "$T/list" tests/data/lab/lab-verse-q4_k_m.gguf > "$T/out"
+    check_same "$T/out" "$T/want" "what it prints"
+fi
 
 for f in tools/organ-*.c scripts/organ-* scripts/chimera.mk; do
     t=$(basename "$f" .c)
