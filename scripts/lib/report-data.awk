@@ -143,6 +143,7 @@ function fit(   i, k, m, x, y, sizes, seen, sx, sy, sxx, syy, sxy, vx, vy) {
 
 BEGIN {
     K = ENVIRON["REPORT_WELLS"] + 0
+    G_count["all"] = G_measured["all"] = G_parameters["all"] = Noise["all"] = Null["all"] = 0
     n_classes = split("skeleton organ embed norm adapter other", Class, " ")
     Says["skeleton"] = "attention and its projections"
     Says["organ"] = "feed-forward layers, experts, routers"

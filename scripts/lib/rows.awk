@@ -49,8 +49,11 @@ function number(v) { return sprintf("%.9g", v) }
 function whole(v) { return sprintf("%.0f", v) }
 function mean(sum, g) { return G_measured[g] ? number(sum / G_measured[g]) : "null" }
 
-# The members of a group's JSON object, without the braces.
+# The members of a group's JSON object, without the braces. (gawk 5.2 may crash when an
+# element that was never set is an argument: those that may be are set first, here and
+# where this is included.)
 function group_json(g) {
+    G_count[g] += 0; G_measured[g] += 0; G_parameters[g] += 0
     return "\"count\": " whole(G_count[g]) ", \"measured\": " whole(G_measured[g]) \
         ", \"parameters\": " whole(G_parameters[g]) \
         ", \"mean_theta\": " mean(G_theta[g], g) \

@@ -1,6 +1,6 @@
 # stream-line.awk - the line of one shard: status, and how far the model is. After
 # json.awk and rows.awk; reads the rows of all shards so far.
-BEGIN { json_tables() }
+BEGIN { json_tables(); G_count["all"] = 0 }
 row_json($0) { group_add("all", F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"]) }
 END {
     theta = G_measured["all"] ? sprintf("%.2f", G_theta["all"] / G_measured["all"]) : "-"

@@ -1,6 +1,6 @@
 # stream-z.awk - z_report_NAME.json of a model measured shard by shard, whole or so
 # far. After json.awk and rows.awk; reads the list of shards: number, source.
-BEGIN { json_tables() }
+BEGIN { json_tables(); G_count[""] = 0 }
 {
     state = ENVIRON["STREAM_STATE"] "/" $1
     is_done = (getline line < (state ".from")) > 0

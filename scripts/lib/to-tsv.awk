@@ -3,7 +3,7 @@
 BEGIN {
     json_tables()
     n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta", column, " ")
-    for (i = 1; i <= n_columns; i++) printf "%s%s", column[i], i < n_columns ? "\t" : "\n"
+    for (i = 1; i <= n_columns; i++) printf "%s%s", column[i], (i < n_columns ? "\t" : "\n")
 }
 row_json($0) {
     line = json_to_tsv(F["name"])

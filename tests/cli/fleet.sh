@@ -202,6 +202,25 @@ else
     echo "skipped: no python3, JSON is not parsed"
 fi
 
+# ---- whatever awk there is: the same reports, also of nothing at all
+for awk in "awk" "busybox awk" gawk mawk original-awk; do
+    have "${awk%% *}" || continue
+    rm -rf "$T/awk.d"
+    mkdir "$T/awk.d"
+    printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"
+    chmod +x "$T/awk.d/awk"
+    for one in broken "it's \$odd \"&\" <b>"; do
+        rm -rf "$T/by-awk"
+        PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline --output "$T/by-awk" "$models/$one.gguf" > "$T/table" 2> "$T/fleet.err"
+        check "$awk: $one" equal "$? $(tail -n +2 "$T/table" | cut -f 2)" "$([ "$one" = broken ] && echo 1 failed || echo 0 "done")"
+        for f in z_report_complete.json dissection_report.json ranking.tsv; do
+            sed '/"created"/d; s/"seconds": [0-9.]*\(, "mb_per_s": [0-9.]*\)*//' "$T/by-awk/$f" > "$T/have.$f"
+            [ "$awk" = awk ] && cp "$T/have.$f" "$T/want.$f $one"
+            check_same "$T/have.$f" "$T/want.$f $one" "$f by $awk of $one"
+        done
+    done
+done
+
 # ---- workers of GNU parallel, and over "hosts" that need no sshd
 if have parallel && parallel --version 2>/dev/null | grep -q '^GNU parallel'; then
     fleet measure --parallel -j 2 --output "$T/par" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf"

@@ -193,6 +193,22 @@ else
     echo "skipped: no curl or no python3, nothing is served over HTTP"
 fi
 
+# ---- whatever awk there is
+for awk in "awk" "busybox awk" gawk mawk original-awk; do
+    have "${awk%% *}" || continue
+    rm -rf "$T/awk.d" "$T/by-awk"
+    mkdir "$T/awk.d"
+    printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"
+    chmod +x "$T/awk.d/awk"
+    PATH=$T/awk.d:$PATH "$scripts/organ-stream" --output "$T/by-awk" "$T/none-00001-of-00002.gguf" > "$T/table" 2> "$T/stream.err"
+    check_text "$? $(cut -f 2,4 "$T/table" | tr '\t\n' '  ')" "4 status tensors failed 0 failed 0 " "$awk: shards that are not there"
+    PATH=$T/awk.d:$PATH "$scripts/organ-stream" --output "$T/by-awk" --rows --name x "$D/gguf/names-odd.gguf" > "$T/table" 2> "$T/stream.err"
+    sed '/"created"/d' "$T/by-awk/z_report_x.json" > "$T/have.z"
+    [ "$awk" = awk ] && cp "$T/have.z" "$T/want.z" && cp "$T/by-awk/measures.tsv" "$T/want.m"
+    check_same "$T/have.z" "$T/want.z" "the report by $awk"
+    check_same "$T/by-awk/measures.tsv" "$T/want.m" "the table by $awk"
+done
+
 # ---- usage
 check "--help" "$scripts/organ-stream" --help
 check_error 2 "--output" "no output" "$scripts/organ-stream" "$first"
