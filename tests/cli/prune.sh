@@ -107,6 +107,19 @@ without '/ffn_[a-z]*\.[0-4]\./'
 refuse "expert_used_count" "fewer than are used"
 without '/ffn_[a-z]*\.5\./'
 refuse "expert_group_count" "not as many in each group"
+# Some architectures use a number of experts of its own in each block.
+used() {
+    sed "s/\"llama.expert_used_count\", \"type\": \"u32\", \"value\": 2/\"llama.expert_used_count\", \"type\": \"arr\", \"items\": \"u32\", \"value\": [$1]/" "$T/d/manifest.json" > "$T/x"
+    cmp -s "$T/x" "$T/d/manifest.json" && bad "expert_used_count stays one number"
+    cp "$T/x" "$T/d/manifest.json"
+}
+without "$P1 || $P2"
+used "0, 2, 4"
+check "a number of used experts a block" organ-assemble "$T/d" --output "$T/p.gguf"
+rm -f "$T/p.gguf"
+without "$P1 || $P2"
+used "0, 5, 2"
+refuse "a block keeps 4 experts, but 5 are used at a time" "fewer than one block uses"
 without "$P1 || $P2"
 sed 's/"llama.expert_count", "type": "u32", "value": 6/"llama.expert_count", "type": "u32", "value": 5/' "$T/d/manifest.json" > "$T/x"
 cp "$T/x" "$T/d/manifest.json"

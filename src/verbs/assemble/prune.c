@@ -202,13 +202,26 @@ static bool arch_key(const gg_meta *meta, const char *tail, char *key, size_t si
     return len > 0 && (size_t)len < size;
 }
 
-/* The number at a key: 0 where there is none. */
+/* The largest of an array of numbers, one a block. */
+static bool largest(const gg_kv *kv, uint64_t *value)
+{
+    size_t size = kv->type == GG_TYPE_ARR ? gg_type_size(kv->elem_type) : 0;
+    for (uint64_t i = 0; size && i < kv->count; i++) {
+        gg_kv one = { .type = kv->elem_type, .count = 1, .data = kv->data + i * size, .size = size };
+        uint64_t v;
+        if (!gg_kv_u64(&one, &v)) return false;
+        if (v > *value) *value = v;
+    }
+    return size > 0;
+}
+
+/* The number at a key, the largest where each block has its own: 0 where there is none. */
 static gg_status arch_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
 {
     char key[160];
     *value = 0;
     const gg_kv *kv = arch_key(meta, tail, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
-    if (!kv || gg_kv_u64(kv, value)) return GG_OK;
+    if (!kv || gg_kv_u64(kv, value) || largest(kv, value)) return GG_OK;
     return gg_fail(err, GG_EFORMAT, "its %s is no number: experts cannot be removed", tail);
 }
 
