@@ -122,10 +122,11 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
     if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     size_t got = 0;
     gg_status st = take(p, bytes, (size_t)want, &got, err);
+    /* As in a file: only what follows the last tensor may be cut, be the others empty. */
     if (st == GG_OK && got < want && i < g->n_tensors) {
-        uint64_t missing = 0;
+        uint64_t missing = want - got;
         for (size_t k = i; k < g->n_tensors; k++) missing += g->tensors[k].bytes;
-        if (missing > 0) st = cut(want - got + missing, err);
+        st = cut(missing, err);
     }
     if (st == GG_OK) st = gg_pad_note(&p->pads, &p->n_pads, before, bytes, got, (size_t)want, err);
     free(bytes);

@@ -193,4 +193,13 @@ organ-assemble "$T/self.d" --output "$T/self2.gguf"
 check_same "$T/self2.gguf" "$T/chimera.gguf" "a directory grafted into itself"
 ln "$T/self.gguf" "$T/self.hard"
 check_error 2 "same file" "base and donor one file by two names" organ-transplant --base "$T/self.gguf" --donor "$T/self.hard" --in-place
+
+# Empty tensors have a place too: a file or a pipe that ends before it is cut short.
+mkmodel "$T/z.gguf" a:F32:1 z:F32:0
+size=$(wc -c < "$T/z.gguf")
+for cut in $((size - 28)) $((size - 1)) $((size - 33)); do
+    head -c $cut "$T/z.gguf" > "$T/zc.gguf"
+    check_error 3 "cut short" "an empty tensor beyond the end, $cut of $size" organ-extract "$T/zc.gguf" --list
+    check_error 3 "cut short" "an empty tensor beyond the end, on a pipe, $cut of $size" sh -c "organ-extract - --output $T/zc < $T/zc.gguf"
+done
 finish

@@ -35,6 +35,11 @@ check "list" organ-extract $VERSE --list
 check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}role${TAB}dtype${TAB}dims${TAB}elements${TAB}bytes${TAB}offset" "header line"
 cp "$T/out" "$T/list.tsv"
 tensors=$(($(wc -l < "$T/list.tsv") - 1))
+for f in last-tensor-unpadded trailing-bytes header-only-trailing v3-basic; do
+    rm -rf "$T/sized"
+    organ-extract -q - --output "$T/sized" < $D/gguf/$f.gguf
+    check_text "$(sed -n 's/^    "bytes": \([0-9]*\),/\1/p' "$T/sized/manifest.json")" "$(wc -c < $D/gguf/$f.gguf | tr -d ' ')" "$f on a pipe: its size"
+done
 check "list of a pipe" sh -c "cat $VERSE | organ-extract - --list"
 check_same "$T/out" "$T/list.tsv" "list by name and on a pipe"
 check "json list" organ-extract $VERSE --list --json

@@ -22,6 +22,16 @@ check "three shards by --shards" organ-assemble "$T/d" --output "$T/y.gguf" --sh
 same_shards "$T/y" "by --shards"
 check_absent "$T/y.gguf" "no file besides the shards"
 
+# A shard that came alone, on a pipe, is one file, under its own name too.
+mkdir "$T/own"
+for i in 1 2 3; do
+    rm -rf "$T/one"
+    check "shard $i on a pipe" organ-extract - --output "$T/one" < ${X}$i-of-00003.gguf
+    check "shard $i on a pipe: assembled" organ-assemble "$T/one" --output "$T/own/x-0000$i-of-00003.gguf"
+done
+same_shards "$T/own/x" "on a pipe, by its own name"
+check_text "$(ls "$T/own" | wc -l | tr -d ' ')" 3 "on a pipe: no other shards"
+
 # One merged file: all tensors, no split keys, and its data are the shards' data.
 check "merged" organ-assemble "$T/d" --output "$T/m.gguf"
 organ-extract -q "$T/m.gguf" --list | cut -f 1-8 > "$T/a"

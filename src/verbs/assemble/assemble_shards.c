@@ -133,13 +133,22 @@ static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, con
     return m->n_files == 1 ? gg_plan_odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
 }
 
+/* A shard that came alone, on a pipe, is one file: its own name asks for no set. */
+static bool is_that_shard(const gg_manifest *m, uint32_t no, uint32_t count)
+{
+    uint64_t was_no, was_count;
+    return m->n_files == 1 && count > 1 && gg_kv_u64(gg_meta_find(&m->meta, "split.no"), &was_no) &&
+           gg_kv_u64(gg_meta_find(&m->meta, "split.count"), &was_count) && was_no == no && was_count == count;
+}
+
 gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
                             const gg_assemble_options *o, const char *output, gg_error *err)
 {
     size_t prefix_len;
     uint32_t no, named = 0;
     gg_assemble_options opt = *o;
-    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named)) opt.shards = named;
+    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named) && !is_that_shard(m, no, named))
+        opt.shards = named;
     if (!opt.shards && !opt.shard_size) return one_file(p, m, dir, output, err);
     gg_status st;
     if (opt.shards && as_it_was(p, m, opt.shards)) {

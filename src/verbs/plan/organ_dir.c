@@ -258,6 +258,15 @@ static gg_status write_trailing(gg_organ_dir *d, gg_manifest *m, size_t file, gg
     return st;
 }
 
+/* A pipe may end within the last padding, which the size made from its header counts. */
+static uint64_t missing_at_end(const gg_gguf *g, const gg_file_layout *f)
+{
+    const gg_pad *last = f->n_pads ? &f->pads[f->n_pads - 1] : NULL;
+    const gg_tensor *t = g->n_tensors ? &g->tensors[g->n_tensors - 1] : NULL;
+    if (!last || !last->after || last->after_len != t->name_len || memcmp(last->after, t->name, t->name_len) != 0) return 0;
+    return g->data_bytes - t->offset - t->bytes - last->n;
+}
+
 /* Odd padding and trailing bytes: of a model from its files, of a directory as noted. */
 static gg_status note_layout(gg_organ_dir *d, gg_manifest *m, gg_error *err)
 {
@@ -270,6 +279,7 @@ static gg_status note_layout(gg_organ_dir *d, gg_manifest *m, gg_error *err)
     }
     for (size_t f = 0; gg_source_header(d->base) && f < m->n_files && st == GG_OK; f++) {
         st = gg_source_pads(d->base, f, &m->files[f].pads, &m->files[f].n_pads, err);
+        if (st == GG_OK && !gg_source_model(d->base)) m->bytes -= missing_at_end(gg_source_header(d->base), &m->files[f]);
         if (st == GG_OK) st = write_trailing(d, m, f, err);
     }
     return st;
