@@ -86,6 +86,13 @@ check_same "$T/m.gguf" $VERSE "nothing changes: the same file"
 make 'no.such.tensor=f16'
 check_same "$T/m.gguf" $VERSE "no tensor matches: the same file"
 if grep -q "no.such.tensor" "$T/err"; then ok; else bad "a glob for nothing is not told"; fi
+# What an engine computes with in between, or not at all, is no type for weights.
+for t in q8_1 q8_k f64; do
+    make "blk.1.ffn_up.weight=$t"
+    if grep -qi "engines have no weights in $t" "$T/err"; then ok; else bad "$t passes without a word: $(cat "$T/err")"; fi
+done
+make 'blk.1.ffn_up.weight=q8_0'
+check_text "$(grep -c 'engines' "$T/err")" 0 "no word about q8_0"
 make '*=q8_0' --shards 3
 check_text "$(types "$T/m-00001-of-00003.gguf" "$MATRICES")" "Q8_0:30" "in shards"
 

@@ -176,6 +176,20 @@ static gg_status retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_tran
     return GG_OK;
 }
 
+/* Blocks that engines make of activations while they compute, and doubles: valid in a
+ * file, but llama.cpp crashes on weights in them. */
+static bool is_no_weight(uint32_t dtype)
+{
+    return dtype == GG_Q8_1 || dtype == GG_Q8_K || dtype == GG_F64;
+}
+
+static void note_rule(const rule *r, bool used, const gg_run *run)
+{
+    if (!used) gg_note(run, "--dtype: %s decided no tensor", r->glob);
+    else if (r->dtype != KEEP && is_no_weight(r->dtype))
+        gg_note(run, "--dtype: engines have no weights in %s: it can be read back here, not run", gg_dtype_get(r->dtype)->name);
+}
+
 gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transforms *list, size_t *changed,
                                const gg_run *run, gg_error *err)
 {
@@ -194,8 +208,7 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transform
         st = retype(pt, dtype, p->verify, list, err);
         ++*changed;
     }
-    for (size_t k = 0; k < r->n && st == GG_OK; k++)
-        if (!used[k]) gg_note(run, "--dtype: %s decided no tensor", r->list[k].glob);
+    for (size_t k = 0; k < r->n && st == GG_OK; k++) note_rule(&r->list[k], used[k], run);
     free(used);
     return st;
 }
