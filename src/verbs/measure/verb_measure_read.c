@@ -17,8 +17,16 @@
 #include <unistd.h>
 
 #define MAPPED ((uint64_t)32 << 20) /* bytes of a tensor that is seen through a map */
-#define WINDOW ((uint64_t)4 << 20) /* bytes of it at once, a thread: they count as memory in use */
+#define WINDOW ((uint64_t)4 << 20) /* bytes of it at once, a thread; fewer where threads are many, */
+#define WINDOWS ((uint64_t)24 << 20) /* so that all their windows have this size */
+#define WINDOW_LEAST ((uint64_t)256 << 10)
 #define DENSE 6144 /* bytes between samples from which it pays to read only their blocks */
+
+uint64_t gg_measure_window(unsigned threads)
+{
+    uint64_t w = WINDOWS / (threads ? threads : 1);
+    return w > WINDOW ? WINDOW : w < WINDOW_LEAST ? WINDOW_LEAST : w;
+}
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
 {
@@ -309,7 +317,7 @@ static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w
 static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), per = WINDOW / s.info->block_bytes * s.info->block_elems;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), per = w->window / s.info->block_bytes * s.info->block_elems;
     gg_status st = GG_OK;
     while (st == GG_OK && s.i < s.count) {
         run_of r = { NULL, s.at >> s.shift << s.shift, 0 };
