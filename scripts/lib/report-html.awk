@@ -17,6 +17,8 @@ function cut(s, n) {
     return s "\342\200\246"
 }
 function named(s) { return s == "" ? "(no name)" : h(s) }
+# The same, with leave to break a line after a point.
+function broken(s) { s = named(s); gsub(/\./, ".<wbr>", s); return s }
 function include(file,   line) {
     while ((getline line < file) > 0) print line
     close(file)
@@ -45,13 +47,13 @@ function group_cells(g, class) {
     if (!G_measured[g]) return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) "<td data-v=\"\">-</td><td data-v=\"\"></td><td data-v=\"\">-</td><td data-v=\"\">-</td><td data-v=\"\">-</td>"
     return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) \
         "<td class=\"strong\" data-v=\"" number(avg(G_theta, g)) "\">" fixed(avg(G_theta, g), 2) "</td>" \
-        "<td class=\"" class "\" data-v=\"" number(G_max[g] - G_min[g]) "\">" range_bar(g) "</td>" \
+        "<td class=\"c " class "\" data-v=\"" number(G_max[g] - G_min[g]) "\">" range_bar(g) "</td>" \
         num_cell(avg(G_calibrated, g), 2) num_cell(avg(G_signal, g), 3) num_cell(avg(G_row, g), 2)
 }
 function wells_rows(list, with_model,   i, w) {
     for (i = 1; i <= N_wells[list]; i++) {
         split(W_row[list, i], w, "\t")
-        print "<tr><td class=\"l n\"><code>" named(w[2]) "</code></td>" (with_model ? "<td class=\"l n\"><a href=\"#m" w[1] "\">" h(Name[w[1]]) "</a></td>" : "") \
+        print "<tr><td class=\"l n\"><code>" broken(w[2]) "</code></td>" (with_model ? "<td class=\"l n\"><a href=\"#m" w[1] "\">" h(Name[w[1]]) "</a></td>" : "") \
             "<td class=\"l " w[3] "\"><span class=\"dot\"></span>" h(w[3]) "</td><td class=\"l\">" h(w[4]) "</td>" int_cell(w[5], short(w[5])) \
             "<td class=\"strong\" data-v=\"" number(W_theta[list, i]) "\">" fixed(W_theta[list, i], 2) "</td>" num_cell(w[6], 2) "</tr>"
     }
@@ -103,7 +105,7 @@ function ranking(   i, m, lo, hi) {
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
         print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a></td>" \
-            "<td class=\"strong\" data-v=\"" number(avg(G_theta, m)) "\">" fixed(avg(G_theta, m), 2) "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (avg(G_theta, m) - lo) / (hi - lo)) "%\"></i></span></td>" \
+            "<td class=\"strong\" data-v=\"" number(avg(G_theta, m)) "\">" "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (avg(G_theta, m) - lo) / (hi - lo)) "%\"></i></span>" fixed(avg(G_theta, m), 2) "</td>" \
             num_cell(avg(G_theta, m) - avg(Null, m), 2) num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
             int_cell(G_parameters[m], short(G_parameters[m])) (Bytes[m] ~ /^[0-9]+$/ ? int_cell(Bytes[m], size(Bytes[m])) : "<td data-v=\"\">-</td>") "<td class=\"l\">" h(D_top[m]) "</td></tr>"
     }
@@ -111,7 +113,7 @@ function ranking(   i, m, lo, hi) {
 }
 function types(   i, g) {
     print "<section id=\"types\"><h2>Organ types</h2><p class=\"lead\">What part of the anatomy the structure sits in. The bar runs from the lowest to the highest tensor, the mark is the mean, the hairline is noise.</p>" \
-        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th>Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
     for (i = 1; i <= n_classes; i++) {
         g = class_group("all", Class[i])
         if (G_count[g]) print "<tr><td class=\"l n " Class[i] "\"><span class=\"dot\"></span><span class=\"strong\">" Class[i] "</span> <span class=\"dim\">" Says[Class[i]] "</span></td>" group_cells(g, Class[i]) "</tr>"
@@ -121,10 +123,10 @@ function types(   i, g) {
 function kinds(   i, c, n) {
     n = ROLES["all"] > 60 ? 60 : ROLES["all"]
     print "<section id=\"kinds\"><h2>Tensor kinds</h2><p class=\"lead\">The same tensors by what they do within a block, highest mean \316\270 first" (n < ROLES["all"] ? "; the first " n " of " ROLES["all"] : "") ".</p>" \
-        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th>Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
     for (i = 1; i <= n; i++) {
         c = ROLE_CLASS["all", By_role[i]]
-        print "<tr><td class=\"l n " c "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" named(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
+        print "<tr><td class=\"l n " c "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" broken(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
     }
     print "</tbody></table></div></section>"
 }
@@ -184,10 +186,10 @@ function plot_grid(   step, v, e, k, n, man, p) {
         for (k = 1; k <= n && e >= 0; k++) {
             v = man[k] * p
             if (log10(v) < X_lo || log10(v) > X_hi) continue
-            print "<line class=\"axis\" x1=\"" px(x_at(v)) "\" x2=\"" px(x_at(v)) "\" y1=\"" P_h - P_b "\" y2=\"" P_h - P_b + 5 "\"/><text x=\"" px(x_at(v)) "\" y=\"" P_h - P_b + 20 "\" text-anchor=\"middle\">" tick(v) "</text>"
+            print "<line class=\"axis\" x1=\"" px(x_at(v)) "\" x2=\"" px(x_at(v)) "\" y1=\"" P_h - P_b "\" y2=\"" P_h - P_b + 5 "\"/><text" (man[k] == 1 ? "" : " class=\"minor\"") " x=\"" px(x_at(v)) "\" y=\"" P_h - P_b + 20 "\" text-anchor=\"middle\">" tick(v) "</text>"
         }
     }
-    print "<text x=\"" px((P_l + P_w - P_r) / 2) "\" y=\"" P_h - 6 "\" text-anchor=\"middle\">parameters, logarithmic</text>"
+    print "<text x=\"" px((P_l + P_w - P_r) / 2) "\" y=\"" P_h - 6 "\" class=\"minor\" text-anchor=\"middle\">parameters, logarithmic</text>"
 }
 function tick(v,   s) { s = short(v); sub(/\.00/, "", s); sub(/\.0/, "", s); return s }
 
@@ -299,18 +301,22 @@ function map_cell(m, role, block, x, y, w, tall,   t, q) {
 function map_label(text, x, y) { print "<text x=\"" x - 8 "\" y=\"" y "\" text-anchor=\"end\"><title>" named(text) "</title>" named(cut(text, 24)) "</text>" }
 # A model of many blocks gets the whole width.
 function is_wide(m) { return N_blocks[m] > 36 }
-function anatomy(m,   i, k, left, w, tall, y, n, out, every) {
+function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
     for (i = 1; i <= N_rows[m]; i++) if (length(cut(Row[m, i], 24)) > n) n = length(cut(Row[m, i], 24))
     out = N_outside[m] > 12 ? 12 : N_outside[m]
     for (i = 1; i <= out; i++) if (length(cut(Outside[m, i], 24)) > n) n = length(cut(Outside[m, i], 24))
-    left = int(6.3 * n) + 14
+    left = int(6.9 * n) + 14
     if (left < 60) left = 60
     n = N_blocks[m] > 0 ? N_blocks[m] : 1
     w = int(((is_wide(m) ? 1084 : 456) - left) / n)
     if (w > 92) w = 92
     if (w < 9) w = 9
     tall = 20
-    print "<div class=\"map\" tabindex=\"0\" role=\"group\" aria-label=\"Anatomy\"><svg width=\"" left + n * w + 4 "\" height=\"" (N_rows[m] ? 20 + N_rows[m] * tall : 0) + (out ? 8 + out * tall : 0) + 4 "\" role=\"img\" aria-label=\"theta by block and tensor kind\">"
+    wide = left + n * w + 4
+    high = (N_rows[m] ? 20 + N_rows[m] * tall : 0) + (out ? 8 + out * tall : 0) + 4
+    # on a narrow screen it shrinks, while its numbers can be read
+    print "<div class=\"map scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Anatomy\"><svg width=\"" wide "\" height=\"" high "\" viewBox=\"0 0 " wide " " high \
+        "\" style=\"--least:" left + n * (w > 46 ? 46 : w) "px\" role=\"img\" aria-label=\"theta by block and tensor kind\">"
     y = 0
     if (N_rows[m]) {
         every = w >= 20 ? 1 : w >= 14 ? 2 : 5
@@ -344,7 +350,7 @@ function model_card(m) {
 }
 function maps(   i, q) {
     color_bounds()
-    print "<section id=\"models\"><h2>Anatomy</h2><p class=\"lead\">Blocks run across, tensor kinds down; a cell is a tensor. Below the gap: what stands outside the blocks.</p><div class=\"legend\"><span>\316\270 " fixed(Q_lo, 1) "\302\260 or less<svg width=\"180\" height=\"12\" aria-hidden=\"true\">"
+    print "<section id=\"models\"><h2>Anatomy</h2><p class=\"lead\">Blocks run across, tensor kinds down; a cell is a tensor. Below the gap: what stands outside the blocks.</p><div class=\"legend\"><span>\316\270 " fixed(Q_lo, 1) "\302\260 or less<svg width=\"180\" height=\"12\" viewBox=\"0 0 180 12\" aria-hidden=\"true\">"
     for (q = 0; q < 10; q++) print "<rect class=\"q" q "\" x=\"" q * 18 "\" width=\"18\" height=\"12\"/>"
     print "</svg>" fixed(Q_hi, 1) "\302\260 or more</span></div><div class=\"models\">"
     for (i = 1; i <= N_ranked; i++) model_card(Rank[i])

@@ -110,7 +110,7 @@ if have python3; then
     cat > "$T/balance.py" << 'EOF'
 import html.parser, sys
 class Balance(html.parser.HTMLParser):
-    void = {"meta", "br", "img", "link"}
+    void = {"meta", "br", "img", "link", "wbr"}
     def __init__(self): super().__init__(); self.stack = []
     def handle_starttag(self, tag, attrs):
         if tag not in self.void: self.stack.append(tag)
@@ -162,6 +162,8 @@ EOF
     } > "$T/pressed.html"
     browse --dump-dom "file://$T/pressed.html" > "$T/dom"
     check_text "$(sed -n 's/.*<title>\(checked [a-z ]*\)<\/title>.*/\1/p' "$T/dom")" "checked descending ascending themed fits" "sorting, the theme, no overflow"
+    browse --window-size=500,900 --dump-dom "file://$T/pressed.html" > "$T/dom"
+    check_text "$(sed -n 's/.*<title>checked .* \([a-z]*\)<\/title>.*/\1/p' "$T/dom")" "fits" "on a telephone nothing overflows"
     browse --screenshot="$T/light.png" "file://$html?theme=light" > "$T/browse.out"
     browse --screenshot="$T/dark.png" "file://$html?theme=dark" > "$T/browse.out"
     check_text "$(dd if="$T/light.png" bs=1 skip=1 count=3 2> "$T/dd.err")" PNG "a screenshot, light"
