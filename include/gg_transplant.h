@@ -49,7 +49,8 @@ typedef struct gg_match_options {
  * Two donor tensors of one name: GG_EFORMAT.
  * With a map only blocks that it names move. A donor of bare records is a part on
  * purpose: base tensors it lacks are no mismatch. Where experts are selected, stacks of
- * experts move in part: equal dims but for their number, and equal dtypes. malloc'd. */
+ * experts move in part: equal dims but for their number; other dtypes with
+ * GG_MATCH_CONVERT and for blends. malloc'd. */
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_move **moves, size_t *n, gg_error *err);
 

@@ -263,6 +263,40 @@ check "split into split" graft --source "$T/s2" --target "$T/s1" --experts 1,3 -
 check_text "$(grep -c '"op": "graft"' "$T/g/manifest.json")" 9 "six experts and the router, its bias and its corrections"
 check "split: assemble" organ-assemble "$T/g" --output "$T/a.gguf" --force
 check_same "$T/a.gguf" "$T/stacked.gguf" "split directories give the same model"
+# Experts of another dtype and of a taller stack, and blends of experts: as the whole
+# stack converted or blended would have them, and the others stay.
+mkmodel "$T/m3.gguf" -s 3 blk.0.ffn_gate_inp.weight:F16:64x4 blk.0.ffn_gate_inp.bias:F32:4 blk.0.exp_probs_b.bias:F32:4 \
+    blk.0.ffn_gate_exps.weight:F16:64x32x4 blk.0.ffn_up_exps.weight:Q8_0:64x32x4 blk.0.ffn_down_exps.weight:F32:32x64x4 blk.0.attn_q.weight:F16:64x64
+cp "$T/m2.gguf" "$T/m2.was"
+as_whole() { # WHAT ARGUMENT...: experts 1 and 3 of this are those of all of it
+    name=$1
+    shift
+    organ-transplant --base "$T/m1.gguf" --donor "$T/m3.gguf" --type organ --output "$T/m2.gguf" --force "$@" || bad "$name: whole"
+    check "$name" graft --source "$T/m3.gguf" --target "$T/m1.gguf" --experts 1,3 --router "$@"
+    slices "$name" "$T/g" blk.0.ffn_gate_exps.weight 2176
+    slices "$name" "$T/g" blk.0.ffn_up_exps.weight 1152
+    slices "$name" "$T/g" blk.0.ffn_down_exps.weight 4096
+    slices "$name" "$T/g" blk.0.ffn_gate_inp.weight 256
+    slices "$name" "$T/g" blk.0.ffn_gate_inp.bias 4
+    check "$name: transplant" organ-transplant --base "$T/m1.gguf" --donor "$T/m3.gguf" --experts 1,3 --output "$T/b.gguf" --force "$@"
+    slices "$name, transplant" "$T/b.gguf" blk.0.ffn_gate_exps.weight 2176
+    cp "$T/m1.gguf" "$T/i.gguf"
+    rm -f "$T/undo"
+    check "$name: in place" organ-transplant --base "$T/i.gguf" --donor "$T/m3.gguf" --experts 1,3 --in-place --undo "$T/undo" "$@"
+    check_same "$T/i.gguf" "$T/b.gguf" "$name: in place"
+}
+as_whole "experts converted" --match convert
+as_whole "experts blended" --blend linear:0.25
+as_whole "experts by task" --blend task:0.5 --ancestor "$T/m2.was"
+check "experts, slerp" graft --source "$T/m3.gguf" --target "$T/m1.gguf" --experts 1,3 --blend slerp:0.5 -j 1
+rm -rf "$T/g1"
+mv "$T/g" "$T/g1"
+check "experts, slerp, threads" graft --source "$T/m3.gguf" --target "$T/m1.gguf" --experts 1,3 --blend slerp:0.5 -j 5
+check_same_dir "$T/g" "$T/g1" "experts, slerp, threads"
+mv "$T/m2.was" "$T/m2.gguf"
+for how in exact retype; do
+    check_error 1 "dtypes differ: base Q8_0, donor F16 (--match convert)" "experts of another dtype, $how" graft --source "$T/m3.gguf" --target "$T/m1.gguf" --experts 1,3 --match $how
+done
 check_error 1 "none of these experts" "an expert that is not there" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 9
 check_exit 2 "--router without --experts" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --router
 finish

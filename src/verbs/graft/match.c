@@ -88,6 +88,18 @@ static bool same_dims(const gg_tensor *a, const gg_tensor *b)
     return memcmp(a->dims, b->dims, sizeof a->dims) == 0; /* 1 past n_dims: trailing ones do not count */
 }
 
+/* Can the donor's values be had in the base's dtype? If not, why. */
+static bool codecs_know(gg_move *move, const gg_tensor *b, const gg_tensor *d)
+{
+    if (!gg_can_decode(d->dtype))
+        snprintf(move->reason, sizeof move->reason, "no codec decodes the donor's %s", gg_dtype_get(d->dtype)->name);
+    else if (!gg_can_encode(b->dtype))
+        snprintf(move->reason, sizeof move->reason, "%s cannot be encoded%s", gg_dtype_get(b->dtype)->name,
+                 gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
+    else return true;
+    return false;
+}
+
 /* Experts of the selection that both stacks (or routers) have. */
 static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
@@ -96,11 +108,19 @@ static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, c
     bool same = b->n_dims == d->n_dims && b->n_dims > 0 && memcmp(b->dims, d->dims, last * sizeof b->dims[0]) == 0;
     move->experts = true;
     move->kind = GG_MOVE_MISMATCH;
-    if (!same || b->dtype != d->dtype || m->o->blends) {
-        snprintf(move->reason, sizeof move->reason, "single experts move only between stacks of equal dims and dtype");
+    bool convert = b->dtype != d->dtype || m->o->blends;
+    if (!same) {
+        snprintf(move->reason, sizeof move->reason, "single experts move only between stacks of equal dims");
         return;
     }
-    if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && gg_dtype_get(b->dtype)->block_elems > 1)) {
+    if (convert && !m->o->blends && m->o->mode != GG_MATCH_CONVERT) {
+        snprintf(move->reason, sizeof move->reason, "dtypes differ: base %s, donor %s (--match convert)", gg_dtype_get(b->dtype)->name,
+                 gg_dtype_get(d->dtype)->name);
+        return;
+    }
+    if (convert && !codecs_know(move, b, d)) return;
+    bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 || gg_dtype_get(d->dtype)->block_elems > 1;
+    if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks)) {
         snprintf(move->reason, sizeof move->reason, "its experts are too many, or share blocks: they cannot move one by one");
         return;
     }
@@ -111,7 +131,7 @@ static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, c
         snprintf(move->reason, sizeof move->reason, "the donor has no expert %llu", (unsigned long long)e);
         return;
     }
-    if (found) move->kind = GG_MOVE_REPLACE;
+    if (found) move->kind = convert ? GG_MOVE_CONVERT : GG_MOVE_REPLACE;
     else snprintf(move->reason, sizeof move->reason, "the base has none of these experts");
 }
 
@@ -137,12 +157,7 @@ static void judge(const matcher *m, gg_move *move)
         move->kind = GG_MOVE_RETYPE;
     } else if (m->o->mode == GG_MATCH_EXACT && !m->o->blends) {
         snprintf(move->reason, sizeof move->reason, "dtypes differ: base %s, donor %s (--match retype or convert)", to, from);
-    } else if (!gg_can_decode(d->dtype)) {
-        snprintf(move->reason, sizeof move->reason, "no codec decodes the donor's %s", from);
-    } else if (!gg_can_encode(b->dtype)) {
-        snprintf(move->reason, sizeof move->reason, "%s cannot be encoded%s", to,
-                 gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
-    } else {
+    } else if (codecs_know(move, b, d)) {
         move->kind = GG_MOVE_CONVERT;
     }
 }

@@ -91,28 +91,80 @@ static gg_status find_ancestor(const gg_move_maker *m, const gg_tensor *donor, s
     return gg_at_file(err, gg_source_name(m->ancestor));
 }
 
-static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_producer *p, gg_error *err)
+/* The tensor, or some of its experts: a share from `at` of `of` along the last dim. */
+typedef struct share {
+    uint64_t at, n, of;
+} share;
+
+static gg_plan_part part_of(gg_source *s, size_t index, share some)
+{
+    gg_plan_part p = whole(s, index);
+    if (some.n == some.of) return p;
+    uint64_t size = p.bytes / some.of;
+    return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
+}
+
+static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tensor *out, share a, share b, gg_producer *p,
+                            gg_error *err)
 {
     gg_plan_part *parts = new_parts(m, 3, err);
     if (!parts) return err->status;
-    parts[0] = whole(m->base, move->base);
-    parts[1] = whole(m->donor, move->donor);
-    gg_input a = input(&parts[0]), b = input(&parts[1]), c = { 0 };
+    parts[0] = part_of(m->base, move->base, a);
+    parts[1] = part_of(m->donor, move->donor, b);
+    gg_input x = input(&parts[0]), y = input(&parts[1]), z = { 0 };
     if (m->blend.mode == GG_BLEND_TASK) {
-        const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
         size_t i;
-        if (find_ancestor(m, d, &i, err) != GG_OK) return err->status;
-        parts[2] = whole(m->ancestor, i);
-        c = input(&parts[2]);
+        if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK) return err->status;
+        parts[2] = part_of(m->ancestor, i, b);
+        z = input(&parts[2]);
     }
     double t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
-    return gg_transform_blend(&m->list, out, m->blend.mode, t, &a, &b, c.parts ? &c : NULL, p, err);
+    return gg_transform_blend(&m->list, out, m->blend.mode, t, &x, &y, z.parts ? &z : NULL, p, err);
+}
+
+/* Some neighbouring experts of a stack, all the base's or all from the donor. */
+static gg_status make_share(gg_move_maker *m, const gg_move *move, bool donor, uint64_t at, uint64_t n, gg_joint *piece,
+                            gg_error *err)
+{
+    const gg_tensor *b = gg_source_tensor(m->base, move->base), *d = gg_source_tensor(m->donor, move->donor);
+    uint32_t last = b->n_dims - 1;
+    share of_base = { at, n, b->dims[last] }, of_donor = { at, n, d->dims[last] };
+    piece->t.dims[last] = n;
+    gg_status st = gg_tensor_extent(piece->t.dtype, piece->t.n_dims, piece->t.dims, &piece->t.elements, &piece->t.bytes, err);
+    if (st != GG_OK) return st;
+    if (donor && m->blends) return make_blend(m, move, &piece->t, of_base, of_donor, &piece->p, err);
+    gg_plan_part *part = new_parts(m, 1, err);
+    if (!part) return err->status;
+    *part = donor ? part_of(m->donor, move->donor, of_donor) : part_of(m->base, move->base, of_base);
+    gg_input in = input(part);
+    return gg_transform_convert(&m->list, &piece->t, &in, &piece->p, err);
+}
+
+/* A stack (or router) with some experts converted or blended. Of blends each expert is a
+ * tensor by itself: an arc between experts has nothing to do with the others. */
+static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_producer *p, gg_error *err)
+{
+    uint64_t n = out->dims[out->n_dims - 1];
+    gg_joint *pieces = calloc((size_t)n + 1, sizeof *pieces);
+    size_t k = 0;
+    gg_status st = pieces ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
+    for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
+        bool donor = gg_select_expert(m->select, e);
+        for (end = e + 1; end < n && gg_select_expert(m->select, end) == donor && !(donor && m->blends);) end++;
+        pieces[k].t = *out;
+        st = make_share(m, move, donor, e, end - e, &pieces[k], err);
+        k++;
+    }
+    if (st == GG_OK) st = gg_transform_join(&m->list, pieces, k, p, err);
+    free(pieces);
+    return st;
 }
 
 /* The stack expert by expert (or the router row by row): the donor's where selected. */
 static gg_status make_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_made *made, gg_error *err)
 {
     uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
+    if (move->kind == GG_MOVE_CONVERT) return join_experts(m, move, out, &made->p, err);
     gg_plan_part *parts = new_parts(m, (size_t)n, err);
     if (!parts) return err->status;
     for (uint64_t e = 0; e < n; e++) {
@@ -132,7 +184,8 @@ gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg
     out->name = move->name;
     out->name_len = move->name_len;
     if (move->experts) return make_experts(m, move, out, made, err);
-    if (m->blends && move->kind != GG_MOVE_ADD) return make_blend(m, move, out, &made->p, err);
+    const share all = { 0, 1, 1 };
+    if (m->blends && move->kind != GG_MOVE_ADD) return make_blend(m, move, out, all, all, &made->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;
     *part = whole(m->donor, move->donor);

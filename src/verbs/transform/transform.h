@@ -47,6 +47,15 @@ typedef struct gg_input {
 gg_status gg_transform_convert(gg_transforms *list, const gg_tensor *out, const gg_input *in,
                                gg_producer *p, gg_error *err);
 
+/* A tensor made piece by piece, one after another along its last dimension: some experts
+ * of a stack converted, others as they are. */
+typedef struct gg_joint {
+    gg_tensor t; /* of the piece; its name must live as long as the list */
+    gg_producer p;
+} gg_joint;
+
+gg_status gg_transform_join(gg_transforms *list, const gg_joint *pieces, size_t n, gg_producer *p, gg_error *err);
+
 /* ---- blends ---------------------------------------------------------------------- */
 
 typedef enum gg_blend_mode {
