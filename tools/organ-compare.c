@@ -79,7 +79,6 @@ static table *started(row_table *r)
 
 static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
-    (void)err;
     table *rows = started(ctx);
     const gg_tensor *t = r->a ? r->a : r->b;
     cell_bytes(rows, t->name, t->name_len);
@@ -98,6 +97,7 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     if (r->b) cell_bytes(rows, r->b->name, r->b->name_len);
     else cell_null(rows);
     table_row(rows);
+    if (ferror(stdout)) return gg_fail_errno(err, "cannot write to stdout"); /* nobody reads on: stop */
     return GG_OK;
 }
 

@@ -232,5 +232,17 @@ check_error 2 "the pipe must come first" "a map and a pipe as B" sh -c "organ-co
 check_error 4 "no-such-file" "a missing file" organ-compare $BASE no-such-file
 head -c 500000 $VERSE > "$T/cut"
 check_error 3 "" "a pipe that is cut" sh -c "organ-compare $BASE - --lineage < $T/cut"
-if [ -w /dev/full ]; then check_exit 4 "a full disk" sh -c "organ-compare $BASE $VERSE > /dev/full"; fi
+if [ -w /dev/full ]; then
+    check_exit 4 "a full disk" sh -c "organ-compare $BASE $VERSE > /dev/full"
+    # a stream without an end: whoever cannot write on must stop to read on
+    (while cat "$T/some.bin"; do :; done) 2> "$T/err.cat" | organ-compare - $VERSE > /dev/full 2> "$T/err" &
+    pid=$! k=0
+    while kill -0 $pid 2> "$T/err.kill" && [ $k -lt 100 ]; do
+        sleep 0.1
+        k=$((k + 1))
+    done
+    if [ $k -lt 100 ]; then wait $pid; check_text $? 4 "an endless stream onto a full disk"
+    else kill $pid; bad "an endless stream onto a full disk: it goes on and on"
+    fi
+fi
 finish
