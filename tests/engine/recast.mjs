@@ -1,7 +1,7 @@
 /* recast.mjs - a llama model in an organ directory becomes the same model in another
  * architecture, one that the engine has multi-token prediction for:
  *
- *   recast.mjs DIR step35|glm4moe BLOCKS NEXTN [EXPERT,EXPERT...]
+ *   recast.mjs DIR step35|glm4moe|qwen35 BLOCKS NEXTN [EXPERT,EXPERT...]
  *
  * The first BLOCKS blocks stay as they are, so the model's probabilities do too when
  * BLOCKS is all. NEXTN prediction blocks are put behind them: copies of the model's last
@@ -13,6 +13,9 @@
  *   glm4moe   keys of one value, experts with a router and a shared one in its block, and
  *             with a list of experts in all: the block's FFN is the shared one, to which
  *             the experts add a little. Expert 7 is the same one in each list that has it.
+ *   qwen35    not the same function: its first block is recurrent and made of noise, the
+ *             others have norms and gates besides. An array says which blocks are recurrent;
+ *             another has four values by chance.
  *
  * What is made is noise whose seed is the place it is for: models that have a block or an
  * expert in common have it to the byte.
@@ -67,12 +70,35 @@ function neox(t, n) {
     return { ...t, data };
 }
 
+/* Behind the rows of each head as many for a gate, which are 0: it is half open. */
+function gated(t) {
+    const size = t.data.length / heads, data = Buffer.alloc(2 * t.data.length);
+    for (let h = 0; h < heads; h++) t.data.copy(data, 2 * h * size, h * size, (h + 1) * size);
+    return { ...t, dims: [t.dims[0], 2 * t.dims[1]], data };
+}
+
+const STATE = 16, GROUPS = 2, INNER = STATE * GROUPS; /* of a recurrent block */
+
+function recurrent(b) {
+    const near = (role, dims, value, size) => {
+        const off = noise(`${b} ${role}`, size);
+        return make(`blk.${b}.${role}`, dims, () => value + off());
+    };
+    return [near("attn_qkv.weight", [width, 3 * INNER], 0, 0.2), near("attn_gate.weight", [width, INNER], 0, 0.2), near("ssm_conv1d.weight", [4, 3 * INNER], 0.25, 0.1),
+        near("ssm_dt.bias", [GROUPS], 0, 0.1), near("ssm_a", [GROUPS], -1, 0.5), near("ssm_beta.weight", [width, GROUPS], 0, 0.1),
+        near("ssm_alpha.weight", [width, GROUPS], 0, 0.1), near("ssm_norm.weight", [STATE], 1, 0.1), near("ssm_out.weight", [INNER, width], 0, 0.02)];
+}
+
 /* Block `from` of the model under number `to`: all but its FFN. */
 function attention(from, to) {
     const of = (role) => read(`blk.${from}.${role}.weight`);
-    return [of("attn_norm"), neox(of("attn_q"), heads), neox(of("attn_k"), kvHeads), of("attn_v"), of("attn_output"), of("ffn_norm")]
-        .map((t) => ({ ...t, name: `blk.${to}.${t.name.split(".").slice(2).join(".")}` }))
-        .map((t) => (arch === "glm4moe" ? { ...t, name: t.name.replace("ffn_norm", "post_attention_norm") } : t));
+    const qwen = arch === "qwen35";
+    const norm = (role) => make(`blk.${from}.${role}.weight`, [width / heads], () => 1.5);
+    const q = neox(of("attn_q"), heads), mixer = [qwen ? gated(q) : q, neox(of("attn_k"), kvHeads), of("attn_v"), of("attn_output")];
+    const all = [of("attn_norm"), ...(qwen && to === 0 ? recurrent(from) : mixer), of("ffn_norm")];
+    if (qwen && to > 0) all.push(norm("attn_q_norm"), norm("attn_k_norm"));
+    return all.map((t) => ({ ...t, name: `blk.${to}.${t.name.split(".").slice(2).join(".")}` }))
+        .map((t) => (arch === "step35" ? t : { ...t, name: t.name.replace("ffn_norm", "post_attention_norm") }));
 }
 
 function dense(from, to, suffix = "") {
@@ -126,18 +152,25 @@ const keys = [
     u32("context_length", key("context_length")), u32("embedding_length", width), u32("block_count", all),
     u32("attention.key_length", width / heads), u32("attention.value_length", width / heads),
     u32("rope.dimension_count", width / heads), f32("rope.freq_base", key("rope.freq_base")),
-    f32("attention.layer_norm_rms_epsilon", key("attention.layer_norm_rms_epsilon")),
+    f32("attention.layer_norm_rms_epsilon", key("attention.layer_norm_rms_epsilon"))
+];
+const mixture_keys = [
     u32("expert_count", experts.length), u32("expert_used_count", 2), f32("expert_weights_scale", 0.25), u32("expert_feed_forward_length", ffn),
     u32("leading_dense_block_count", mixed ? 0 : blocks)
 ];
+const scalars = [u32("attention.head_count", heads), u32("attention.head_count_kv", kvHeads), u32("feed_forward_length", ffn)];
 if (arch === "glm4moe") {
-    keys.push(u32("attention.head_count", heads), u32("attention.head_count_kv", kvHeads), u32("feed_forward_length", ffn), u32("expert_shared_count", 1));
+    keys.push(...mixture_keys, ...scalars, u32("expert_shared_count", 1));
+} else if (arch === "qwen35") {
+    keys.push(...scalars, { key: "qwen35.rope.dimension_sections", type: "arr", items: "i32", value: [11, 11, 10, 0] },
+        each("attention.recurrent_layers", "bool", (i) => i === 0), u32("ssm.conv_kernel", 4), u32("ssm.inner_size", INNER),
+        u32("ssm.state_size", STATE), u32("ssm.time_step_rank", GROUPS), u32("ssm.group_count", GROUPS));
 } else {
     /* Windows longer than any text here: they only say which blocks turn the whole head.
      * The last prediction block differs from all others. */
-    keys.push(each("attention.head_count", "u32", () => heads), each("attention.head_count_kv", "u32", () => kvHeads), each("feed_forward_length", "u32", () => ffn),
-        each("attention.sliding_window_pattern", "bool", (i) => i < blocks + 1), each("swiglu_clamp_exp", "f32", () => 0),
-        u32("attention.sliding_window", 512), f32("rope.freq_base_swa", key("rope.freq_base")));
+    keys.push(...mixture_keys, each("attention.head_count", "u32", () => heads), each("attention.head_count_kv", "u32", () => kvHeads),
+        each("feed_forward_length", "u32", () => ffn), each("attention.sliding_window_pattern", "bool", (i) => i < blocks + 1),
+        each("swiglu_clamp_exp", "f32", () => 0), u32("attention.sliding_window", 512), f32("rope.freq_base_swa", key("rope.freq_base")));
 }
 if (nextn > 0) keys.push(u32("nextn_predict_layers", nextn));
 manifest.metadata = manifest.metadata.flatMap((kv) =>

@@ -167,7 +167,7 @@ predict() { # NAME...: by the engine's binding, and by predict.c with prediction
 
 # An original with prediction blocks, a fine-tune without: does it get them back?
 recipes_mtp() {
-    for arch in step35 glm4moe; do
+    for arch in step35 glm4moe qwen35; do
         case $arch in step35) n=2 ;; *) n=1 ;; esac
         make_model $arch-original "recast base $arch 4 $n"
         make_model $arch-bare "recast base $arch 4 0"

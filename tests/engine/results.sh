@@ -26,10 +26,11 @@ sh tests/engine/install.sh
 
 if [ ! -s "$M/answers" ]; then
     start_recipes
-    for part in references round_trips types grafts blends adapter purified moe; do "recipes_$part"; done
+    for part in references round_trips types grafts blends adapter purified moe mtp experts; do "recipes_$part"; done
     make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type organ --output \$OUT"
     ppl_made verse-in-base
     run_engine
+    run_predict
 else
     kind=f16 fine=$LAB/lab-verse-f16.gguf
 fi
@@ -51,6 +52,24 @@ row() { # NAME WHAT
 }
 reference() { # NAME
     echo "| lab-$1 as it is | $(both "$LAB/lab-$1-f16.gguf") |"
+}
+digits() { # NAME BLOCK: all that predict.c prints
+    d=$(prediction "$1" "$2")
+    echo "${d:--}"
+}
+predicted() { # NAME WHAT
+    echo "| $2 | $(digits "$1" trunk) | $(digits "$1" 0) | $(taken "$1" 0) | $(digits "$1" 1) | $(taken "$1" 1) |"
+}
+taken() { # NAME BLOCK: of those scored, %
+    awk -F '\t' -v m="$1" -v b="block $2" '$1 == m && $2 == b { printf "%.1f %%", 100 * $5 / $4; n++ } END { if (!n) print "-" }' "$M/predictions"
+}
+decodes() { # do all of an architecture and trunk have the same perplexity there?
+    for arch in step35 glm4moe qwen35; do
+        for pair in bare:original bare:back tune:tuned tune:tuned8; do
+            [ "$(perplexity "$M/$arch-${pair%:*}.gguf" verse)" = "$(perplexity "$M/$arch-${pair#*:}.gguf" verse)" ] || { echo "NOT IN $arch-${pair#*:}"; return; }
+        done
+    done
+    echo "to all digits"
 }
 head2() {
     printf '\n| %s | verse text | code text |\n|---|---|---|\n' "$1"
@@ -122,7 +141,7 @@ END
     echo '| type | bits | relative L2 | perplexity on verse | of F16 |'
     echo '|---|---|---|---|---|'
     f16=$(perplexity "$M/type-f16.gguf" verse)
-    for t in $TYPES_EXACT $TYPES8 q6_k q5_k q5_1 q5_0 $TYPES4 nvfp4 q3_k iq3_s iq3_xxs q2_k iq2_s q2_0 tq2_0 tq1_0 q1_0; do
+    for t in $TYPES_EXACT $TYPES8 q6_k q5_k q5_1 q5_0 $TYPES4 nvfp4 q3_k iq3_s iq3_xxs q2_k iq2_s iq1_m q2_0 tq2_0 tq1_0 q1_0; do
         p=$(perplexity "$M/type-$t.gguf" verse)
         bits=$(organ-extract "$M/type-$t.gguf" --tensors blk.0.attn_q.weight --list | awk 'NR == 2 { printf "%.4g", 8 * $8 / $7 }')
         l2=$(organ-compare "$fine" "$M/type-$t.gguf" --type organ,skeleton --summary 2> /dev/null | awk -F '\t' '$1 == "model" { printf "%.4f", $11 }')
@@ -187,6 +206,49 @@ END
     row verse-in-base "for comparison: base with verse's FFN, dense"
     row expert "experts 0 and 1 grafted onto themselves, with --router"
     commands pruned one-expert verse-in-base expert
+    cat << 'END'
+
+And base as glm4moe (see below), its FFNs shared experts, with eight more a block under a router of noise that
+chooses two of them; made with other experts, the same model says what pruning and grafting must give:
+
+| model | trunk, verse text | prediction block |
+|---|---|---|
+END
+    for row in "eight:experts 0 to 7" "four:made with 0, 2, 5 and 7 only" "pruned8:made with 0 to 7, 1, 3, 4 and 6 removed" "others:made with 15 and 10 in place of 3 and 5" \
+        "grafted:0 to 7, these two grafted, with --router" "unrouted:0 to 7, these two grafted, without"; do
+        echo "| ${row#*:} | $(digits "${row%%:*}" trunk) | $(digits "${row%%:*}" 0) |"
+    done
+    commands pruned8 grafted unrouted
+
+    printf '\n## Multi-token prediction\n\n'
+    cat << 'END'
+The lab models are llamas, which have no prediction blocks. `recast.mjs` of tests/engine makes them models of
+architectures that do, with the same weights (query and key rows in another order). *step35* gets two
+prediction blocks with dense FFNs, and keys with a value a block; *glm4moe* one with a router, experts and a shared
+expert; both are the same function as the llama. *qwen35* is not: its first block is recurrent and noise. The blocks are copies of base's last with noise, not trained for
+anything. The engine evaluates the trunk, then each block on the trunk's hidden states (`predict.c`, windows of 192
+tokens; the first of each is not scored). "taken" are tokens that the block drafts and the trunk would have
+written too. Digits are given as the engine gives them: equal is equal.
+
+| model, verse text | trunk | block 0 | taken | block 1 | taken |
+|---|---|---|---|---|---|
+END
+    for arch in step35 glm4moe qwen35; do
+        predicted $arch-original "$arch, base with blocks"
+        predicted $arch-bare "$arch, base without"
+        predicted $arch-back "the blocks moved from the first to the second"
+        predicted $arch-tune "$arch, verse: a fine-tune without"
+        predicted $arch-tuned "base's blocks moved into it"
+        predicted $arch-tuned8 "moved from base in Q8_0"
+    done
+    predicted step35-short "step35, base's first three blocks, with prediction blocks"
+    predicted step35-short-back "the same without, blocks moved in from four blocks' depth"
+    predicted step35-from-head "step35, base without; donor of prediction blocks alone, on a pipe"
+    echo "| step35, moved with \`--add\`, block_count and nextn_predict_layers set, arrays left | $(awk -F '\t' '$1 == "step35-naive" { print $2 == "error" ? "refused by the engine" : "LOADED" }' "$M/predictions") | | | | |"
+    echo
+    echo 'With blocks or without, the model decodes the same: in the engine of the other tables too, which does not'
+    echo "load them, $(decodes)."
+    commands step35-back step35-tuned step35-original8 step35-tuned8 step35-from-head step35-naive
 
     printf '\n## Purification\n\n'
     cat << 'END'

@@ -164,8 +164,8 @@ hold "one expert left is verse's FFN in base" 'x < 1.001 * y && x > 0.999 * y' "
 
 # ---- prediction blocks -----------------------------------------------------------------------------------
 # They take no part in ordinary decoding: the same digits with and without, the same tokens.
-for arch in step35 glm4moe; do
-    hold "base as $arch" 'x < 1.001 * y && x > 0.999 * y' "$(made $arch-bare verse)" "$(lab base verse)"
+for arch in step35 glm4moe qwen35; do
+    [ $arch = qwen35 ] || hold "base as $arch" 'x < 1.001 * y && x > 0.999 * y' "$(made $arch-bare verse)" "$(lab base verse)"
     for name in original back; do same "$arch-$name decodes as the bare one" "$(made $arch-$name verse)" "$(made $arch-bare verse)"; done
     for name in tuned tuned8; do same "$arch-$name decodes as the fine-tune" "$(made $arch-$name verse)" "$(made $arch-tune verse)"; done
     same "$arch: greedy tokens" "$(tokens "$M/$arch-tuned.gguf")" "$(tokens "$M/$arch-tune.gguf")"
@@ -175,14 +175,16 @@ same "a donor of prediction blocks alone" "$(made step35-from-head verse)" "$(ma
 # What they predict: the same digits as in the model they come from.
 lines() { awk -F '\t' -v m="$1" '$1 == m { sub(/^[^\t]*\t/, ""); print }' "$M/predictions"; }
 if [ -s "$M/predictions" ]; then
-    for arch in step35 glm4moe; do same "$arch-back predicts as the original" "$(lines $arch-back)" "$(lines $arch-original)"; done
+    for arch in step35 glm4moe qwen35; do same "$arch-back predicts as the original" "$(lines $arch-back)" "$(lines $arch-original)"; done
     same "renumbered, they predict the same" "$(lines step35-short-back)" "$(lines step35-short)"
     same "from a donor of them alone" "$(lines step35-from-head)" "$(lines step35-original)"
     for block in 0 1; do
         hold "block $block of step35 says something" 'x < y' "$(prediction step35-original $block)" 1100
         hold "block $block of step35 from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction step35-tuned8 $block)" "$(prediction step35-tuned $block)"
     done
-    hold "block 0 of glm4moe from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction glm4moe-tuned8 0)" "$(prediction glm4moe-tuned 0)"
+    for arch in glm4moe qwen35; do
+        hold "block 0 of $arch from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction $arch-tuned8 0)" "$(prediction $arch-tuned 0)"
+    done
     hold "a fine-tune's trunk makes them say something else" 'x != y' "$(prediction step35-tuned 0)" "$(prediction step35-original 0)"
     same "moved with two keys only: refused" "$(lines step35-naive)" error
     for name in pruned8:four grafted:others; do same "${name%:*} predicts as ${name#*:}" "$(lines "${name%:*}")" "$(lines "${name#*:}")"; done
