@@ -12,7 +12,9 @@ D=tests/data
 LAB=$D/lab
 # shellcheck disable=SC2034
 TAB=$(printf '\t')
-T=$(mktemp -d "${TMPDIR:-/tmp}/$NAME.XXXXXX") || exit 1
+# Without a space in it, as some of the tests paste it into command lines.
+case ${TMPDIR:-} in *[[:space:]]*) T=/tmp ;; *) T=${TMPDIR:-/tmp} ;; esac
+T=$(mktemp -d "$T/$NAME.XXXXXX") || exit 1
 trap 'chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 B=${B:-$BIN/..}
