@@ -205,6 +205,11 @@ if have python3; then check "svg is XML" python3 -c "import sys, xml.dom.minidom
 check "heat" organ-measure --heat "$VERSE"
 check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours where stdout is no terminal"
 check_text "$(grep -c ' attn_q ' "$T/out")" 1 "heat has a line a role"
+# Two values of 3e38: a scale from there to one more has no width.
+printf '\1\0\0\0x\1\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\232\263\141\177\232\263\141\177' > "$T/huge.bin"
+check "heat of one huge value" organ-measure --heat --color max "$T/huge.bin"
+check_text "$(tail -n 1 "$T/out" | tr -d ' ')" "x▁3e+38" "heat of one huge value"
+check "svg of one huge value" organ-measure --svg - --color min "$T/huge.bin"
 
 # ---- when it cannot ----
 check_error 4 "$T/none.gguf" "no such model" organ-measure "$T/none.gguf"

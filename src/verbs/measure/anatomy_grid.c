@@ -136,7 +136,7 @@ static void set_scale(gg_grid *g, const gg_measures *list, const char *column)
         high = 5 * ceil(high / 5);
     }
     g->low = low;
-    g->high = high > low ? high : low + 1;
+    g->high = high > low ? high : low + fmax(1, fabs(low) / 100); /* of one value, as large as it may be */
 }
 
 /* ---- all of it --------------------------------------------------------------------- */
