@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-assemble", .help = help, .has_force = true };
     const char *dir = NULL, *output = NULL;
-    uint64_t shards = 0;
+    uint64_t shards = UINT64_MAX; /* not given */
     cli_list set_kv = { 0 };
     gg_assemble_options o = { 0 };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir }, { "output", CLI_TEXT, &output },
@@ -52,10 +52,11 @@ int main(int argc, char **argv)
     dir = cli_one(&c, dir, "organ directory");
     if (!output) cli_usage(&c, "give --output");
     if (output && strcmp(output, "-") == 0) cli_usage(&c, "--output -: a model cannot be written to a pipe; give it a name");
-    if (shards > 65535) cli_usage(&c, "--shards %llu: 65535 is the most", (unsigned long long)shards);
-    if (shards && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
+    bool counted = shards != UINT64_MAX;
+    if (counted && (shards < 1 || shards > 65535)) cli_usage(&c, "--shards %llu: use 1 to 65535", (unsigned long long)shards);
+    if (counted && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
     if (o.fallback && !o.dtype) cli_usage(&c, "--fallback goes with --dtype");
-    o.shards = (uint32_t)shards;
+    o.shards = counted ? (uint32_t)shards : 0;
     o.set_kv = set_kv.items;
     o.n_set_kv = set_kv.n;
     gg_assemble_report r;

@@ -78,7 +78,7 @@ static void check_usage(const cli *c, const arguments *a)
     if (c->args.n) cli_usage(c, "'%s' is no option", c->args.items[0]);
     if (!a->target) cli_usage(c, "give --target");
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
-    if ((a->output != NULL) + a->check != 1) cli_usage(c, "give --output or --check");
+    if (!a->output && !a->check) cli_usage(c, "give --output or --check");
     if (a->adapter && (a->check || c->select || a->map || a->match || a->o.blend)) cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
     if (a->o.match.router && !gg_select_has_experts(c->select)) cli_usage(c, "--router goes with --experts");
     const char *from = a->adapter ? a->adapter : a->source;

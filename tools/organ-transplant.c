@@ -61,7 +61,7 @@ static gg_status transplant(cli *c, arguments *a)
     gg_source *donor = NULL, *base = NULL;
     gg_transplant_report r = { 0 };
     gg_status st = gg_source_open_stored(a->donor, &donor, &c->err);
-    if (st == GG_OK && a->in_place) {
+    if (st == GG_OK && a->in_place && !a->check) {
         st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
     } else if (st == GG_OK) {
         st = gg_source_open_stored(a->base, &base, &c->err);
@@ -80,7 +80,8 @@ static void check_usage(const cli *c, const arguments *a)
     if (c->args.n) cli_usage(c, "'%s' is no option", c->args.items[0]);
     if (!a->base) cli_usage(c, "give --base");
     if (!a->donor) cli_usage(c, "give --donor");
-    if ((a->output != NULL) + a->check + a->in_place != 1) cli_usage(c, "give --output, --check or --in-place");
+    if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
+    if (!a->output && !a->check && !a->in_place) cli_usage(c, "give --output, --check or --in-place");
     if (a->o.mtp && (a->in_place || c->select || a->map || a->o.blend)) cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --blend or --in-place");
     if (a->output && strcmp(a->output, "-") == 0) cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");
     if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");

@@ -188,6 +188,8 @@ differs "architecture differs: base llama, donor mistral" '/"general.architectur
 differs "vocabulary differs" '/"tokenizer.ggml.tokens"/s/"<s>"/"<S>"/'
 differs "the donor has no blk.3.ffn_up.weight" '/"blk.3.ffn_up.weight"/d'
 differs "the donor has no block 3 (no blk.3.ffn_up.weight)" '/"blk.3\./d'
+check_exit 1 "--check of a whole command line" organ-graft --source "$T/verse" --target "$T/odd" --type organ --output "$T/unmade" --check
+check_absent "$T/unmade" "--check writes nothing"
 check_exit 1 "the base lacks a block" organ-graft --source "$T/verse" --target "$T/odd" --type organ --check
 check_text "$(grep -c 'the base has no block 3 (--add takes it along)' "$T/out")" 3 "the base lacks a block: which"
 differs "norm_rms_epsilon differs" '/layer_norm_rms_epsilon"/s/"value": [^}]*/"value": 0.5/'

@@ -138,6 +138,13 @@ check_absent "$T/c2.gguf" "a donor with two tensors of a name"
 check_exit 1 "--check of mismatches" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --check
 check_text "$(awk -F '\t' 'NR > 1' "$T/out" | grep -c .)" 5 "--check: a row a tensor"
 if grep -q "dims differ" "$T/out" && grep -q "dtypes differ" "$T/out"; then ok; else bad "--check says why"; fi
+rm -f "$T/c.gguf" "$T/u3.bin"
+check_exit 1 "--check of a whole command line" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --output "$T/c.gguf" --check
+check_absent "$T/c.gguf" "--check writes nothing"
+cp "$T/b.gguf" "$T/in.gguf"
+check_exit 0 "--check in place" organ-transplant --base "$T/in.gguf" --donor "$T/d.gguf" --tensors '*attn_q*' --in-place --undo "$T/u3.bin" --check
+check_same "$T/in.gguf" "$T/b.gguf" "--check in place writes nothing"
+check_absent "$T/u3.bin" "--check in place writes no undo stream"
 check_exit 0 "--check of a match" organ-transplant --base $BASE --donor $DONOR $S --check
 if have jq; then
     organ-transplant --base $BASE --donor $DONOR $S --check --json 2> "$T/err" > "$T/out"

@@ -41,7 +41,8 @@ static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg
         if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
         gg_fail(err, GG_NO, "it would change size: --in-place only replaces bytes by as many");
         gg_fix(err, "use --output to write a new model");
-        return gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len), GG_NO;
+        gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len);
+        return gg_at_file(err, j->model->paths[0]), GG_NO;
     }
     return GG_OK;
 }
