@@ -42,6 +42,10 @@ bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts);
 /* "blk.N.ffn_gate.E.weight" from the stack's name. False when it exceeds size. */
 bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *out, size_t size, size_t *out_len);
 
+/* The other way: "blk.N.ffn_gate_exps.weight" from "blk.N.ffn_gate.E.weight". False for
+ * other names, and when it exceeds size. */
+bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size, size_t *out_len);
+
 #define GG_EXPERTS_MAX 65536 /* of a stack; a tensor that claims more is no stack */
 
 /* The tensor of one expert: name into `name` (of GG_RECORD_NAME + 1 bytes), one

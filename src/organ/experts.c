@@ -39,6 +39,20 @@ bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *
     return true;
 }
 
+bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size, size_t *out_len)
+{
+    size_t end = expert_len;
+    while (end > 0 && expert[end - 1] != '.') end--; /* behind the last dot: weight, bias, scale */
+    if (end < 2 || gg_anatomy_of(expert, expert_len).expert < 0) return false;
+    size_t at = --end;
+    while (at > 0 && expert[at - 1] >= '0' && expert[at - 1] <= '9') at--;
+    if (at == end || at == 0 || expert[at - 1] != '.') return false;
+    int n = snprintf(out, size, "%.*s_exps%.*s", (int)(at - 1), expert, (int)(expert_len - end), expert + end);
+    if (n < 0 || (size_t)n >= size) return false;
+    *out_len = (size_t)n;
+    return true;
+}
+
 bool gg_expert_tensor(const gg_tensor *stack, uint64_t expert, gg_tensor *out, char *name)
 {
     uint64_t experts;

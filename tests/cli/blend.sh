@@ -157,6 +157,41 @@ check "scale 0" fold --adapter "$T/lora.gguf" --scale 0
 floats "$T/f" blk.1.attn_q.weight > "$T/got"
 check_same "$T/got" "$T/a1" "scale 0 changes no value"
 check "assemble" organ-assemble "$T/f" --output "$T/c.gguf"
+# Stacks of experts, on their stack and taken apart: the same model; of a directory with
+# fewer experts, those that are left.
+mkmodel "$T/moe.gguf" blk.0.ffn_gate_inp.weight:F32:32x3 blk.0.ffn_up_exps.weight:F32:32x8x3 blk.0.ffn_down_exps.weight:F16:8x32x3
+UP="blk.0.ffn_up_exps.weight.lora_a:F32:32x5x3 blk.0.ffn_up_exps.weight.lora_b:F16:5x8x3"
+DOWN="blk.0.ffn_down_exps.weight.lora_a:F16:8x2x3 blk.0.ffn_down_exps.weight.lora_b:F32:2x32x3"
+# shellcheck disable=SC2086
+{
+    lora "$T/experts.gguf" 8 llama $UP $DOWN blk.0.ffn_gate_inp.weight.lora_a:F32:32x1 blk.0.ffn_gate_inp.weight.lora_b:F32:1x3
+    lora "$T/many.gguf" 8 llama blk.0.ffn_up_exps.weight.lora_a:F32:32x5x2 blk.0.ffn_up_exps.weight.lora_b:F16:5x8x2
+    lora "$T/flat.gguf" 8 llama blk.0.ffn_up.1.weight.lora_a:F32:32x5 blk.0.ffn_up.1.weight.lora_b:F32:5x8
+}
+organ-extract "$T/moe.gguf" --split-experts --output "$T/moe.d" || bad "split"
+rm -rf "$T/f"
+check "experts: fold into stacks" organ-graft --adapter "$T/experts.gguf" --target "$T/moe.gguf" --output "$T/f"
+check "experts: assemble" organ-assemble "$T/f" --output "$T/stacked.gguf"
+if cmp -s "$T/stacked.gguf" "$T/moe.gguf"; then bad "the fold changed nothing"; else ok; fi
+rm -rf "$T/f"
+check "experts: fold into experts" organ-graft --adapter "$T/experts.gguf" --target "$T/moe.d" --output "$T/f"
+check_text "$(grep -c '"op": "adapter"' "$T/f/manifest.json")" 7 "six experts and the router"
+check "experts: assemble" organ-assemble "$T/f" --output "$T/c.gguf" --force
+check_same "$T/c.gguf" "$T/stacked.gguf" "stacks and experts give the same model"
+sed '/"blk.0.ffn_[a-z]*.1.weight"/d' "$T/moe.d/manifest.json" > "$T/fewer.json"
+cp "$T/moe.d/manifest.json" "$T/all.json"
+cp "$T/fewer.json" "$T/moe.d/manifest.json"
+rm -rf "$T/f2"
+check "fewer experts" organ-graft --adapter "$T/experts.gguf" --target "$T/moe.d" --output "$T/f2"
+check_same "$T/f2/organs/blk_0_ffn_up_2.bin" "$T/f/organs/blk_0_ffn_up_2.bin" "fewer experts: each has its own part"
+cp "$T/all.json" "$T/moe.d/manifest.json"
+rm -rf "$T/f"
+check_error 3 "blk.0.ffn_up_exps.weight.lora_a" "an adapter of fewer experts, stacks" organ-graft --adapter "$T/many.gguf" --target "$T/moe.gguf" --output "$T/f"
+check_error 3 "blk.0.ffn_up_exps.weight.lora_a" "an adapter of fewer experts, experts" organ-graft --adapter "$T/many.gguf" --target "$T/moe.d" --output "$T/f"
+check_absent "$T/f" "an adapter of fewer experts"
+check "a pair of one expert" organ-graft --adapter "$T/flat.gguf" --target "$T/moe.d" --output "$T/f"
+check_text "$(grep -c '"op": "adapter"' "$T/f/manifest.json")" 1 "a pair of one expert"
+rm -rf "$T/f"
 # shellcheck disable=SC2086
 {
     lora "$T/arch.gguf" 8 qwen2 $PAIR

@@ -48,23 +48,13 @@ static int order(const void *a, const void *b)
     return c ? c : x < y ? -1 : x > y;
 }
 
-/* "blk.N.ffn_gate.E.weight" as "blk.N.ffn_gate_exps.weight". */
-static bool stack_name(const gg_entry *e, char name[GG_RECORD_NAME + 8])
-{
-    const char *end = strrchr(e->t.name, '.'), *dot = end;
-    while (dot && dot > e->t.name && dot[-1] >= '0' && dot[-1] <= '9') dot--;
-    if (!end || dot == end || dot == e->t.name || *--dot != '.') return false;
-    snprintf(name, GG_RECORD_NAME + 8, "%.*s_exps%s", (int)(dot - e->t.name), e->t.name, end);
-    return true;
-}
-
 /* The stack that an entry is an expert of, or SIZE_MAX. Sorted and searched: a manifest
  * may name any number of stacks. */
 static size_t stack_of(const gg_manifest *m, const gg_stack *const *sorted, const gg_entry *e)
 {
     char name[GG_RECORD_NAME + 8];
-    size_t lo = 0, hi = m->n_stacks;
-    if (e->a.expert < 0 || !stack_name(e, name)) return SIZE_MAX;
+    size_t lo = 0, hi = m->n_stacks, len;
+    if (!gg_stack_name(e->t.name, e->t.name_len, name, sizeof name, &len)) return SIZE_MAX;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         if (strcmp(sorted[mid]->t.name, name) < 0) lo = mid + 1;

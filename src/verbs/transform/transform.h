@@ -101,6 +101,7 @@ typedef struct gg_lora {
  * tensors half of a pair X.lora_a, X.lora_b with X in the base, shapes fitting:
  *     X [in, out (, experts)]   lora_a [in, r (, experts)]   lora_b [r, out (, experts)]
  *     token_embd.weight [in, vocabulary]   lora_a [r, vocabulary]   lora_b [r, in]
+ * X may be a stack that the base has taken apart: the experts that are left are changed.
  * GG_EFORMAT names the tensor that does not fit or finds no target; GG_EUNSUPPORTED for
  * an aLoRA, which acts on part of a text only and cannot be folded in. */
 gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strength, gg_lora *out, gg_error *err);

@@ -44,30 +44,72 @@ static bool is_token_embd(const gg_tensor *w)
     return w->name_len == sizeof name - 1 && memcmp(w->name, name, w->name_len) == 0;
 }
 
-gg_status gg_lora_pair_of(const gg_source *adapter, const gg_tensor *w, lora_pair *pair, bool *found, gg_error *err)
+/* Both halves for a tensor of this name? */
+static bool find_halves(const gg_source *adapter, const char *of, size_t len, size_t *a, size_t *b)
 {
     char name[GG_RECORD_NAME + 8];
-    *found = false;
-    if (w->name_len > GG_RECORD_NAME) return GG_OK;
-    memcpy(name, w->name, w->name_len);
-    memcpy(name + w->name_len, ".lora_a", 7);
-    size_t a = gg_source_find(adapter, name, w->name_len + 7);
-    memcpy(name + w->name_len, ".lora_b", 7);
-    size_t b = gg_source_find(adapter, name, w->name_len + 7);
-    if (a == SIZE_MAX || b == SIZE_MAX) return GG_OK;
+    if (len > GG_RECORD_NAME) return false;
+    memcpy(name, of, len);
+    memcpy(name + len, ".lora_a", 7);
+    *a = gg_source_find(adapter, name, len + 7);
+    memcpy(name + len, ".lora_b", 7);
+    *b = gg_source_find(adapter, name, len + 7);
+    return *a != SIZE_MAX && *b != SIZE_MAX;
+}
+
+/* Dims of the halves against those of w, or of the expert of a stack that w is. */
+static bool shapes_fit(const gg_tensor *w, const gg_tensor *a, const gg_tensor *b, bool share, const lora_pair *p)
+{
+    bool fits = w->dims[3] == 1 && a->dims[3] == 1 && b->dims[3] == 1 && a->dims[2] == b->dims[2] && p->r > 0;
+    if (share) fits = fits && w->dims[2] == 1 && p->at < p->of;
+    else fits = fits && a->dims[2] == w->dims[2];
+    if (p->swapped) return fits && w->dims[2] == 1 && a->dims[0] == p->r && a->dims[1] == p->out && b->dims[1] == p->in;
+    return fits && a->dims[0] == p->in && a->dims[1] == p->r && b->dims[1] == p->out;
+}
+
+gg_status gg_lora_pair_of(const gg_source *adapter, const gg_tensor *w, lora_pair *pair, bool *found, gg_error *err)
+{
+    char stack[GG_RECORD_NAME + 8];
+    size_t a, b, len;
+    bool share = false;
+    *found = find_halves(adapter, w->name, w->name_len, &a, &b);
+    if (!*found && gg_stack_name(w->name, w->name_len, stack, sizeof stack, &len))
+        share = *found = find_halves(adapter, stack, len, &a, &b);
+    if (!*found) return GG_OK;
     const gg_tensor *ta = gg_source_tensor(adapter, a), *tb = gg_source_tensor(adapter, b);
     bool swapped = is_token_embd(w);
     *pair = (lora_pair){ .wide = swapped ? b : a, .tall = swapped ? a : b, .swapped = swapped, .r = tb->dims[0],
-                         .in = w->dims[0], .out = w->dims[1], .experts = w->dims[2] };
-    bool fits = w->dims[3] == 1 && ta->dims[3] == 1 && tb->dims[3] == 1 && ta->dims[2] == w->dims[2] && tb->dims[2] == w->dims[2];
-    if (swapped)
-        fits = fits && w->dims[2] == 1 && ta->dims[0] == pair->r && ta->dims[1] == pair->out && tb->dims[1] == pair->in;
-    else
-        fits = fits && ta->dims[0] == pair->in && ta->dims[1] == pair->r && tb->dims[1] == pair->out;
-    *found = true;
-    if (fits && pair->r > 0) return GG_OK;
+                         .in = w->dims[0], .out = w->dims[1], .experts = w->dims[2], .of = 1 };
+    if (share) {
+        pair->at = (uint64_t)gg_anatomy_of(w->name, w->name_len).expert;
+        pair->of = ta->dims[2];
+    }
+    if (shapes_fit(w, ta, tb, share, pair)) return GG_OK;
     gg_fail(err, GG_EFORMAT, "its shape does not fit the base's tensor and the other half");
     return gg_at_tensor(err, ta->name, ta->name_len);
+}
+
+/* The pair of which t is half, against every tensor of the base that it would change:
+ * its namesake, or the experts of a stack that was taken apart. *found false: none. */
+static gg_status check_targets(const gg_source *adapter, const gg_source *base, const gg_tensor *t, size_t name_len, bool *found,
+                               bool *paired, gg_error *err)
+{
+    char name[GG_RECORD_NAME + 8];
+    size_t target = gg_source_find(base, t->name, name_len), len;
+    lora_pair pair;
+    *paired = true;
+    *found = target != SIZE_MAX;
+    if (*found) return gg_lora_pair_of(adapter, gg_source_tensor(base, target), &pair, paired, err);
+    gg_status st = GG_OK;
+    uint64_t experts = t->dims[2] < GG_EXPERTS_MAX ? t->dims[2] : GG_EXPERTS_MAX;
+    for (uint64_t e = 0; e < experts && st == GG_OK && *paired; e++) {
+        if (!gg_expert_name(t->name, name_len, e, name, sizeof name, &len)) break;
+        target = gg_source_find(base, name, len);
+        if (target == SIZE_MAX) continue;
+        *found = true;
+        st = gg_lora_pair_of(adapter, gg_source_tensor(base, target), &pair, paired, err);
+    }
+    return st;
 }
 
 /* Tensor i of the adapter: half of a pair whose target the base has? */
@@ -75,21 +117,20 @@ static gg_status check_tensor(const gg_source *adapter, const gg_source *base, s
 {
     const gg_tensor *t = gg_source_tensor(adapter, i);
     size_t n;
-    bool a = ends_with(t, ".lora_a", &n), b = !a && ends_with(t, ".lora_b", &n), found = false;
-    lora_pair pair;
+    bool a = ends_with(t, ".lora_a", &n), b = !a && ends_with(t, ".lora_b", &n), found, paired;
     gg_status st = GG_OK;
     if (!a && !b && ends_with(t, "_norm.weight", &n)) return out->ignored++, GG_OK;
-    size_t target = a || b ? gg_source_find(base, t->name, n) : SIZE_MAX;
     if (!a && !b) {
         st = gg_fail(err, GG_EFORMAT, "is no half of a LoRA pair: its name ends in neither .lora_a nor .lora_b");
-    } else if (target == SIZE_MAX) {
+        return gg_at_tensor(err, t->name, t->name_len);
+    }
+    st = check_targets(adapter, base, t, n, &found, &paired, err);
+    if (st == GG_OK && !found) {
         st = gg_fail(err, GG_EFORMAT, "the base has no tensor that it could change");
         gg_fix(err, "take the model that the adapter was made for");
-    } else {
-        st = gg_lora_pair_of(adapter, gg_source_tensor(base, target), &pair, &found, err);
-        if (st == GG_OK && !found) st = gg_fail(err, GG_EFORMAT, "the other half of its pair is missing");
-        if (st == GG_OK && a) out->pairs++;
     }
+    if (st == GG_OK && !paired) st = gg_fail(err, GG_EFORMAT, "the other half of its pair is missing");
+    if (st == GG_OK && a) out->pairs++;
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }
 

@@ -106,7 +106,8 @@ static gg_status mix_lora(void *state, uint64_t first, size_t n, float *const *x
 static gg_status open_half(const lora_ctx *c, size_t index, operand *op, gg_plan_part *part, feed *f, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(c->adapter, index);
-    *part = (gg_plan_part){ c->adapter, index, 0, t->bytes, NULL };
+    uint64_t share = t->bytes / c->pair.of;
+    *part = (gg_plan_part){ c->adapter, index, c->pair.at * share, share, NULL };
     *op = (operand){ t->dtype, part, 1 };
     return gg_feed_open(f, op, err);
 }
