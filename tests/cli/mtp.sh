@@ -111,6 +111,28 @@ done
 check_text "$(organ-extract "$T/c.gguf" --list | sed 1d | wc -l | tr -d ' ')" 57 "no tensor more or less"
 cp "$T/c.gguf" "$T/has.gguf"
 
+# ---- a base that announces blocks, but lacks them: its side file has them ---------------
+# without NAME BLOCKS: $T/has.gguf but for those blocks' tensors, keys as they are
+without() {
+    rm -rf "$T/v"
+    organ-extract "$T/has.gguf" --output "$T/v"
+    awk -v blocks="\"name\": \"blk[.]($2)[.]" '$0 !~ blocks { if (/^  \]/) sub(/,$/, "", held); if (n++) print held; held = $0 } END { print held }' \
+        "$T/v/manifest.json" > "$T/v.json"
+    mv "$T/v.json" "$T/v/manifest.json"
+    organ-assemble "$T/v" --output "$T/$1" || bad "without $1"
+}
+without trunk.gguf "4|5"
+without head.gguf "0|1|2|3"
+check "announced blocks" graft trunk.gguf d2.gguf
+check_same "$T/c.gguf" "$T/has.gguf" "announced blocks: as if they had never been gone"
+check "from a side file of them alone" graft trunk.gguf head.gguf
+check_same "$T/c.gguf" "$T/has.gguf" "from a side file"
+# shellcheck disable=SC2046,SC2086
+made "$T/d1s.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=3 -k llama.nextn_predict_layers=1 -s 7 \
+    token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
+check "two announced, one there" graft trunk.gguf d1s.gguf
+check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv attention.head_count_kv)" "5 1 [2, 2, 2, 2, 2]" "as many as there are"
+
 # ---- refused ---------------------------------------------------------------------------
 refuse() { # TEXT BASE DONOR
     check_error 1 "$1" "$1" graft "$2" "$3"
@@ -118,6 +140,8 @@ refuse() { # TEXT BASE DONOR
 }
 refuse "no multi-token-prediction" deep.gguf base.gguf
 refuse "has multi-token-prediction blocks already" has.gguf d2.gguf
+without half.gguf 4
+refuse "has multi-token-prediction blocks already" half.gguf d2.gguf
 # variant NAME SED: the donor of two blocks, its metadata edited
 variant() {
     rm -rf "$T/v"

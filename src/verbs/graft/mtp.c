@@ -16,6 +16,7 @@ typedef struct mtp {
     const gg_source *base, *donor;
     const gg_meta *bm, *dm;
     uint64_t base_blocks, donor_blocks, nextn;
+    uint64_t base_said; /* the base's block_count: more, if it announces blocks that are in another file */
     gg_error *err;
 } mtp;
 
@@ -47,28 +48,47 @@ static gg_status check_lengths(const mtp *m, const gg_source *s, uint64_t blocks
     return GG_OK;
 }
 
+/* Where the base's first tensor of that block or a later one stands: SIZE_MAX for none. */
+static size_t tensor_from(const gg_source *base, uint64_t block)
+{
+    for (size_t i = 0; i < gg_source_count(base); i++) {
+        const gg_tensor *t = gg_source_tensor(base, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (a.block >= 0 && (uint64_t)a.block >= block) return i;
+    }
+    return SIZE_MAX;
+}
+
+/* A base may announce prediction blocks that it lacks, as they are in a file of their
+ * own: it has none, and its arrays are as long as it said. */
+static gg_status measure_base(mtp *m)
+{
+    uint64_t announced = gg_arch_number(m->bm, "nextn_predict_layers");
+    m->base_said = gg_arch_number(m->bm, "block_count");
+    m->base_blocks = m->base_said - (announced < m->base_said ? announced : 0);
+    if (m->base_said == 0) {
+        gg_fail(m->err, GG_NO, "the base has no block_count");
+    } else if (announced > 0 && (announced >= m->base_said || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
+        gg_fail(m->err, GG_NO, "the base has multi-token-prediction blocks already");
+        gg_fix(m->err, "replace their tensors by name: --tensors 'blk.N.*'");
+    } else {
+        return check_lengths(m, m->base, m->base_said);
+    }
+    return gg_at_file(m->err, gg_source_name(m->base));
+}
+
 static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg_error *err)
 {
     *m = (mtp){ .base = base, .donor = donor, .bm = gg_source_meta(base), .dm = gg_source_meta(donor), .err = err };
     if (!m->bm || !m->dm) return no(m, "--mtp needs two models, not bare organ records");
     if (gg_compat(m->bm, m->dm, true, first_conflict, m) > 0) return GG_NO;
-    m->base_blocks = gg_arch_number(m->bm, "block_count");
     m->donor_blocks = gg_arch_number(m->dm, "block_count");
     m->nextn = gg_arch_number(m->dm, "nextn_predict_layers");
     if (m->nextn == 0) return no(m, "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
-    if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 || m->base_blocks > 100000)
+    if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 || gg_arch_number(m->bm, "block_count") > 100000)
         return no(m, "the donor's nextn_predict_layers and block_count make no sense");
-    if (m->base_blocks == 0) {
-        gg_fail(err, GG_NO, "the base has no block_count");
-        return gg_at_file(err, gg_source_name(base));
-    }
-    if (gg_arch_number(m->bm, "nextn_predict_layers") == 0) {
-        gg_status st = check_lengths(m, base, m->base_blocks);
-        return st == GG_OK ? check_lengths(m, donor, m->donor_blocks) : st;
-    }
-    gg_fail(err, GG_NO, "the base has multi-token-prediction blocks already");
-    gg_fix(err, "replace their tensors by name: --tensors 'blk.N.*'");
-    return gg_at_file(err, gg_source_name(base));
+    gg_status st = measure_base(m);
+    return st == GG_OK ? check_lengths(m, donor, m->donor_blocks) : st;
 }
 
 /* eh_proj [2 n_embd, n_embd], enorm and hnorm [n_embd] are what every engine asks for. */
@@ -93,16 +113,13 @@ static gg_status check_block(const mtp *m, uint64_t block)
 /* The base must be free from its block_count on. */
 static gg_status check_room(const mtp *m)
 {
-    for (size_t i = 0; i < gg_source_count(m->base); i++) {
-        const gg_tensor *t = gg_source_tensor(m->base, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        if (a.block < 0 || (uint64_t)a.block < m->base_blocks) continue;
-        gg_fail(m->err, GG_NO, "the base has a tensor of block %lld, but a block_count of %llu", (long long)a.block,
-                (unsigned long long)m->base_blocks);
-        gg_at_tensor(m->err, t->name, t->name_len);
-        return gg_at_file(m->err, gg_source_name(m->base));
-    }
-    return GG_OK;
+    size_t i = tensor_from(m->base, m->base_blocks);
+    if (i == SIZE_MAX) return GG_OK;
+    const gg_tensor *t = gg_source_tensor(m->base, i);
+    gg_fail(m->err, GG_NO, "the base has a tensor of block %lld, but a block_count of %llu",
+            (long long)gg_anatomy_of(t->name, t->name_len).block, (unsigned long long)m->base_blocks);
+    gg_at_tensor(m->err, t->name, t->name_len);
+    return gg_at_file(m->err, gg_source_name(m->base));
 }
 
 gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **moves, size_t *n, gg_error *err)
@@ -139,27 +156,27 @@ gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **
     return GG_OK;
 }
 
-/* The donor's values of one per-layer key for its MTP blocks, appended to the base's. */
+/* The donor's values of one per-layer key for its MTP blocks, behind the base's own. */
 static gg_status grow_array(const mtp *m, const gg_kv *kv, gg_meta *meta)
 {
     char key[160];
     snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
     const gg_kv *d = gg_meta_find(m->dm, key);
-    size_t size = gg_type_size(kv->elem_type), tail = (size_t)m->nextn * size;
+    size_t size = gg_type_size(kv->elem_type), tail = (size_t)m->nextn * size, trunk = (size_t)m->base_blocks * size;
     char what[320];
     snprintf(what, sizeof what, "%s has a value a block in the base, but not in the donor", key);
     bool array = d && d->type == GG_TYPE_ARR && d->elem_type == kv->elem_type && d->count == m->donor_blocks;
     bool scalar = d && d->type == kv->elem_type;
     if (size == 0 || (!array && !scalar)) return no(m, what);
-    uint8_t *data = malloc(kv->size + tail);
+    uint8_t *data = malloc(trunk + tail);
     if (!data) return gg_fail(m->err, GG_ENOMEM, "no memory for %s", key);
-    memcpy(data, kv->data, kv->size);
+    memcpy(data, kv->data, trunk);
     for (uint64_t i = 0; i < m->nextn; i++)
-        memcpy(data + kv->size + i * size, array ? d->data + d->size - tail + i * size : d->data, size);
+        memcpy(data + trunk + i * size, array ? d->data + d->size - tail + i * size : d->data, size);
     gg_kv grown = *kv;
     grown.data = data;
-    grown.size += tail;
-    grown.count += m->nextn;
+    grown.size = trunk + tail;
+    grown.count = m->base_blocks + m->nextn;
     gg_status st = gg_meta_set(meta, &grown, m->err);
     free(data);
     return st;
@@ -199,7 +216,7 @@ gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *me
         const gg_kv *kv = &m.bm->kv[i];
         if (kv->key_len <= len || memcmp(kv->key, prefix, len) != 0) continue;
         if (counts_no_blocks(kv, len)) continue;
-        if (kv->type == GG_TYPE_ARR && kv->count == m.base_blocks) st = grow_array(&m, kv, meta);
+        if (kv->type == GG_TYPE_ARR && kv->count == m.base_said) st = grow_array(&m, kv, meta);
         else if (kv->type != GG_TYPE_ARR) st = check_scalar(&m, kv);
     }
     gg_arch_key(m.bm, "block_count", key, sizeof key);
