@@ -299,6 +299,11 @@ mv "$T/m2.was" "$T/m2.gguf"
 for how in exact retype; do
     check_error 1 "dtypes differ: base Q8_0, donor F16 (--match convert)" "experts of another dtype, $how" graft --source "$T/m3.gguf" --target "$T/m1.gguf" --experts 1,3 --match $how
 done
+for side in "--base $T/s1 --donor $T/m2.gguf" "--base $T/m1.gguf --donor $T/s2 --add"; do
+    # shellcheck disable=SC2086
+    check_error 2 "organ-assemble it first" "a transplant of experts taken apart: $side" organ-transplant $side --output "$T/c.gguf"
+    check_absent "$T/c.gguf" "a transplant of experts taken apart"
+done
 check_error 1 "none of these experts" "an expert that is not there" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 9
 check_exit 2 "--router without --experts" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --router
 finish

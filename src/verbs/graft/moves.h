@@ -5,6 +5,10 @@
 #include "gg_transplant.h"
 #include "../plan/plan.h"
 
+/* No engine knows a model whose stacks of experts are taken apart: a directory of that
+ * kind cannot become a GGUF file tensor by tensor. GG_EUSAGE. */
+gg_status gg_stacks_stand(const gg_source *s, gg_error *err);
+
 /* Drop mismatches (counted in report->skipped) or fail with the first; GG_NO when
  * none is left. *n shrinks. */
 gg_status gg_moves_settle(gg_move *moves, size_t *n, const gg_source *base, const gg_source *donor,

@@ -89,6 +89,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
         gg_fail(err, GG_EUSAGE, "the base is bare organ records; a model or an organ directory is needed");
         return gg_at_file(err, gg_source_name(base));
     }
+    gg_status refused = gg_stacks_stand(base, err);
+    if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_stacks_stand(donor, err);
+    if (refused != GG_OK) return refused;
     gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, &n, err) : gg_match_tensors(base, donor, &o->match, &moves, &n, err);
     if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
     transplant t = { .base = base, .donor = donor, .moves = moves, .n = n, .report = report, .err = err };
