@@ -119,7 +119,7 @@ fi
 if have curl && have python3; then
     # Serves $T/www with ranges; a name with "flaky" is cut once; each request is logged.
     cat > "$T/serve.py" << 'EOF'
-import http.server, os, re, sys
+import http.server, os, re, sys, time
 root, log = sys.argv[1], open(sys.argv[2], "a")
 cut = set()
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -127,13 +127,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         flaky = path.startswith("/flaky/")
         name = os.path.join(root, os.path.basename(path))
-        rng = re.match(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        rng = re.match(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")) if "/plain/" not in path else None
         log.write("%s %s\n" % (self.path, self.headers.get("Range", "-"))); log.flush()
         if not os.path.isfile(name):
             self.send_error(404)
             return
         data = open(name, "rb").read()
         a, b = (int(rng[1]), int(rng[2] or len(data) - 1)) if rng else (0, len(data) - 1)
+        if a >= len(data):
+            self.send_error(416)
+            return
         part = data[a:b + 1]
         self.send_response(206 if rng else 200)
         self.send_header("Content-Length", str(len(part)))
@@ -143,6 +146,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             cut.add(path)
             part = part[:100000]
             self.close_connection = True
+        if "/slow/" in path and len(part) > 70000:
+            try:
+                for i in range(0, len(part), 20000):
+                    self.wfile.write(part[i:i + 20000]); self.wfile.flush(); time.sleep(0.3)
+            except OSError: pass
+            return
         try: self.wfile.write(part)
         except OSError: pass
     def log_message(self, *a): pass
@@ -184,6 +193,43 @@ EOF
     check_same "$T/cut-off/measures.tsv" "$T/whole.tsv" "a download that was cut off"
     check "goes on where it stopped" grep -q 'bytes=123456-$' "$T/requests"
     check_text "$(ls "$T/resumed")" "" "--keep-none leaves no shard"
+    for kind in "plain 123456" "ranges 0"; do # a server without ranges; a part that has all
+        size=${kind#* }
+        [ "$size" != 0 ] || size=$(($(wc -c < "$first")))
+        mkdir "$T/all"
+        head -c "$size" "$first" > "$T/all/verse-00001-of-00003.gguf.part"
+        rm -rf "$T/cut-off"
+        stream --output "$T/cut-off" --retries 0 --store "$T/all" --keep-none "$url/${kind% *}/verse-00001-of-00003.gguf"
+        check_text "$? $(column 2)" "0 done done done" "$kind: going on starts anew"
+        check_same "$T/cut-off/measures.tsv" "$T/whole.tsv" "$kind: the same rows"
+        check_text "$(ls "$T/all")" "" "$kind: nothing stays"
+        rmdir "$T/all"
+    done
+    stream --output "$T/none-kept" --keep-none "$url/verse-00001-of-00003.gguf"
+    check_same "$T/none-kept/measures.tsv" "$T/whole.tsv" "--keep-none alone"
+    check_text "$(find "$T/none-kept" -name '*.gguf*' -o -name store)" "" "keeps none"
+    # stopped, then killed in the midst of a shard: each time only the script itself
+    for how in "" "--store $T/slow-store"; do
+        rm -rf "$T/slow" "$T/slow-store"
+        for signal in TERM KILL; do
+            # shellcheck disable=SC2086
+            "$scripts/organ-stream" --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf" > "$T/table1" 2> "$T/stream.err1" &
+            pid=$!
+            n=0
+            while [ $n -lt 50 ] && ! ps -ef | grep -q "[c]url.*/slow/.*00001-of"; do sleep 0.1; n=$((n + 1)); done
+            sleep 1
+            kill -$signal "$pid"
+            wait "$pid" 2> "$T/wait.err"
+            got=$?
+            [ $signal = KILL ] || check_text "$got $(ps -ef | grep -c '[/]slow/')" "143 0" "stopped alone, it ends with curl $how"
+        done
+        # shellcheck disable=SC2086
+        stream --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf"
+        check_text "$? $(column 2)" "0 done done done" "killed alone, the next run does all $how"
+        check_same "$T/slow/measures.tsv" "$T/whole.tsv" "with the same rows $how"
+        check_text "$(ls -A "$T/slow" | tr '\n' ' ')" "measures.jsonl measures.tsv shards z_report_verse.json " "and nothing else $how"
+    done
+    for i in 1 2 3; do check_same "$T/slow-store/verse-0000$i-of-00003.gguf" "$T/www/verse-0000$i-of-00003.gguf" "stored as it is"; done
     printf 'header = "X-Token: 7"\n' > "$T/curlrc"
     stream --output "$T/with-rc" --curl "$T/curlrc" "$url/verse-00001-of-00003.gguf"
     check_same "$T/with-rc/measures.tsv" "$T/whole.tsv" "--curl FILE"
@@ -212,7 +258,6 @@ done
 # ---- usage
 check "--help" "$scripts/organ-stream" --help
 check_error 2 "--output" "no output" "$scripts/organ-stream" "$first"
-check_error 2 "--store" "--keep-none alone" "$scripts/organ-stream" --keep-none --output "$T/u" "$first"
 check_error 2 "--what" "unknown option" "$scripts/organ-stream" --what --output "$T/u" "$first"
 check_error 2 "whole number" "not a number" "$scripts/organ-stream" --sample x --output "$T/u" "$first"
 check_error 2 "--only" "not a range" "$scripts/organ-stream" --only first --output "$T/u" "$first"
