@@ -1,5 +1,6 @@
 /* cli.c - options, errors, signals and progress of the tools. */
 #include "cli.h"
+#include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,10 +122,10 @@ static select_fn selection_option(const char *name)
     static const struct {
         const char *name;
         select_fn fn;
-    } table[] = { { "type", gg_select_types }, { "layers", gg_select_layers }, { "tensors", gg_select_tensors },
+    } known[] = { { "type", gg_select_types }, { "layers", gg_select_layers }, { "tensors", gg_select_tensors },
                   { "experts", gg_select_experts }, { "names-from", gg_select_names } };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strcmp(table[i].name, name) == 0) return table[i].fn;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, name) == 0) return known[i].fn;
     return NULL;
 }
 
@@ -160,6 +161,14 @@ static bool common_flag(cli *c, const char *name)
     return false;
 }
 
+static bool is_common_flag(const cli *c, const char *name)
+{
+    static const char *const always[] = { "help", "version", "quiet", "verbose" };
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        if (strcmp(name, always[i]) == 0) return true;
+    return (c->has_json && strcmp(name, "json") == 0) || (c->has_force && strcmp(name, "force") == 0);
+}
+
 /* --name, --name=value or --name value; returns how many arguments it took. */
 static int long_option(cli *c, int left, char **argv, const cli_option *options)
 {
@@ -174,6 +183,7 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     while (o->name && strcmp(o->name, name) != 0) o++;
     select_fn fn = c->selects ? selection_option(name) : NULL;
     bool threads = strcmp(name, "threads") == 0;
+    if (eq && is_common_flag(c, name)) cli_usage(c, "--%s takes no value", name);
     if (!o->name && !fn && !threads) cli_usage(c, "unknown option --%s", name);
     if (o->name && o->kind == CLI_FLAG) {
         if (eq) cli_usage(c, "--%s takes no value", name);
@@ -286,6 +296,29 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
         progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;
 }
 
+/* A full disk or a closed pipe may show only when the last bytes go out. */
+static bool close_stdout(void)
+{
+    int why = fflush(stdout) != 0 ? errno : table_errno();
+    bool lost = why || ferror(stdout);
+    if (fclose(stdout) != 0) {
+        lost = true;
+        if (!why) why = errno;
+    }
+    errno = why;
+    return !lost;
+}
+
+gg_status cli_stdout_lost(gg_error *err, int why)
+{
+    errno = why;
+    if (why) gg_fail_errno(err, "cannot write to stdout");
+    else gg_fail(err, GG_EIO, "cannot write to stdout all there is");
+    if (why == EPIPE) gg_fix(err, "what reads it has ended early");
+    else gg_fix(err, "make room, or send it elsewhere");
+    return GG_EIO;
+}
+
 int cli_end(cli *c, gg_status status)
 {
     if (progress_runs) {
@@ -293,12 +326,7 @@ int cli_end(cli *c, gg_status status)
         pthread_join(progress_thread, NULL);
         progress_runs = false;
     }
-    /* A full disk or a closed pipe may show only when the last bytes go out. */
-    bool lost = fflush(stdout) != 0 || ferror(stdout);
-    if (fclose(stdout) != 0) lost = true;
-    if (lost && status != GG_ECANCELLED && c->err.status == GG_OK) {
-        status = gg_fail_errno(&c->err, "cannot write to stdout");
-    }
+    if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK) status = cli_stdout_lost(&c->err, errno);
     if (c->err.status != GG_OK) {
         char line[1536];
         gg_error_line(&c->err, c->tool, line, sizeof line);

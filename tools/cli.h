@@ -66,6 +66,10 @@ _Noreturn void cli_usage(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
 /* The one positional argument or the option's value: exactly one must be given. */
 const char *cli_one(const cli *c, const char *option_value, const char *what);
 
+/* GG_EIO: stdout did not take everything, because of the errno `why` (0: not known);
+ * and what to do. */
+gg_status cli_stdout_lost(gg_error *err, int why);
+
 /* Refuse to write binary data to a terminal. */
 void cli_no_terminal(const cli *c, int fd);
 

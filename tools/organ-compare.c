@@ -97,7 +97,7 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     if (r->b) cell_bytes(rows, r->b->name, r->b->name_len);
     else cell_null(rows);
     table_row(rows);
-    if (ferror(stdout)) return gg_fail_errno(err, "cannot write to stdout"); /* nobody reads on: stop */
+    if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* nobody reads on: stop */
     return GG_OK;
 }
 

@@ -93,7 +93,7 @@ static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
 {
     printer *p = ctx;
     if (p->print) print_row(&p->rows, r);
-    if (ferror(stdout)) return gg_fail_errno(err, "cannot write to stdout"); /* nobody reads on: stop */
+    if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* nobody reads on: stop */
     return p->keep ? gg_measures_add(p->keep, r, err) : GG_OK;
 }
 

@@ -3,12 +3,16 @@
 
 #include "gg_json.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../src/organ/manifest_json.h"
+
+static atomic_int lost_by;
 
 table table_start(bool json, const char *columns)
 {
@@ -102,4 +106,11 @@ void table_row(table *t)
     puts(t->json ? "}" : "");
     t->next = t->columns;
     t->first = true;
+    int none = 0;
+    if (ferror(stdout)) atomic_compare_exchange_strong(&lost_by, &none, errno);
+}
+
+int table_errno(void)
+{
+    return atomic_load(&lost_by);
 }

@@ -30,4 +30,8 @@ void cell_null(table *t);          /* "-" in TSV, null in JSON */
 void cell_json(table *t, const char *tsv, const char *json); /* both spellings ready */
 void table_row(table *t);
 
+/* The errno of the first row that stdout did not take; 0 while it took all. Rows may come
+ * from several threads, one at a time, and errno is each thread's own. */
+int table_errno(void);
+
 #endif

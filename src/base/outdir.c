@@ -96,8 +96,7 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
     for (size_t n = strlen(d->path); n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
     if (mkdir(d->temp, 0777) != 0 ||
         (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
-        gg_fail_errno(err, "cannot create a folder beside it");
-        gg_at_file(err, path);
+        gg_cannot_create("a folder", path, err);
         rmdir(d->temp);
         outdir_free(d);
         return GG_EIO;

@@ -51,8 +51,7 @@ gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error
     o->force = force;
     o->fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (o->fd < 0) {
-        gg_fail_errno(err, "cannot create a temporary file beside it");
-        gg_at_file(err, path);
+        gg_cannot_create("a temporary file", path, err);
         output_free(o);
         return GG_EIO;
     }

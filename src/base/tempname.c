@@ -33,6 +33,16 @@ char *gg_temp_name(const char *path)
     return temp;
 }
 
+gg_status gg_cannot_create(const char *what, const char *path, gg_error *err)
+{
+    int why = errno;
+    gg_fail_errno(err, "cannot create %s beside it", what);
+    if (why == ENOENT) gg_fix(err, "make its folder first, or choose another name");
+    else gg_fix(err, "choose a name in a folder that can be written to");
+    gg_at_file(err, path);
+    return GG_EIO;
+}
+
 gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
 {
     struct stat s;

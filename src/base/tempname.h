@@ -7,6 +7,9 @@
 /* ".NAME.PID-N.tmp" in the folder of path, malloc'd; NULL without memory. */
 char *gg_temp_name(const char *path);
 
+/* GG_EIO from errno: `what` ("a folder") could not be made beside path; and what to do. */
+gg_status gg_cannot_create(const char *what, const char *path, gg_error *err);
+
 /* GG_EUSAGE if path exists and force is false. */
 gg_status gg_refuse_existing(const char *path, bool force, gg_error *err);
 

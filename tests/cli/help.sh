@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086,SC2015,SC2016
+# shellcheck disable=SC1091,SC2086,SC2015,SC2016,SC2034
 # help.sh - every tool: --help fits a screen, is complete, and its examples work as
 # they are pasted; --version; mistakes are told on stderr with exit 2.
 . "$(dirname "$0")/lib.sh"
@@ -54,6 +54,15 @@ check_error 2 "more than one" "two models" organ-extract $V $V --list
 check_error 2 "--output or --list" "no output" organ-extract $V
 check_error 2 "--output or --list" "both" organ-extract $V --list --output "$T/x"
 check_error 2 "takes no value" "a value for a flag" organ-extract $V --list=yes
+check_error 2 "takes no value" "a value for a common flag" organ-extract $V --list --json=yes
+organ-extract $V --output "$T/d"
+check_error 4 "; make its folder first" "a file in no folder" organ-assemble "$T/d" --output "$T/none/x.gguf"
+check_error 4 "; make its folder first" "a directory in no folder" organ-extract $V --output "$T/none/d"
+if [ -w /dev/full ]; then
+    # Rows may be written by any thread, and errno is each thread's own.
+    for i in 1 2 3 4 5 6; do organ-measure $V > /dev/full; done 2> "$T/err"
+    check_text "$(grep -c "cannot write to stdout.*; make room" "$T/err"), $(grep -c ioctl "$T/err")" "6, 0" "a full stdout: the reason"
+fi
 check_error 2 "give --output" "assemble without output" organ-assemble "$T"
 check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
 check_error 3 "" "a file that is no model" organ-extract README.md --list
