@@ -146,10 +146,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             cut.add(path)
             part = part[:100000]
             self.close_connection = True
-        if "/slow/" in path and len(part) > 70000:
+        if "/slow/" in path and "00001-of" in path and len(part) > 70000:
             try:
-                for i in range(0, len(part), 20000):
-                    self.wfile.write(part[i:i + 20000]); self.wfile.flush(); time.sleep(0.3)
+                for i in range(0, len(part), 30000):
+                    self.wfile.write(part[i:i + 30000]); self.wfile.flush(); time.sleep(0.15)
             except OSError: pass
             return
         try: self.wfile.write(part)
