@@ -42,6 +42,7 @@ typedef struct gg_match_options {
     bool add;                /* take donor tensors that the base lacks */
     bool router;             /* with --experts: their rows of the router too */
     bool blends;             /* values will be blended: any pair of dtypes that codecs know */
+    const gg_source *ancestor; /* of task blends: must have the donor's tensors; else NULL */
 } gg_match_options;
 
 /* Pair a seekable base with a seekable donor. Every selected tensor that either has
@@ -54,9 +55,9 @@ typedef struct gg_match_options {
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_move **moves, size_t *n, gg_error *err);
 
-/* Can this --blend text be done? GG_EUSAGE says what is wrong in it, or that task has no
- * ancestor. NULL is right. */
-gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_error *err);
+/* Can this --blend text be done? Then match->blends and match->ancestor are set for it.
+ * GG_EUSAGE says what is wrong in it, or that task has no ancestor. NULL is right. */
+gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_options *match, gg_error *err);
 
 /* ---- would it work? --------------------------------------------------------- */
 

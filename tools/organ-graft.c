@@ -106,8 +106,7 @@ int main(int argc, char **argv)
     gg_map *map = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
     if (st == GG_OK && a.ancestor) st = gg_source_open_stored(a.ancestor, &a.o.ancestor, &c.err);
-    if (st == GG_OK) st = gg_blend_check(a.o.blend, a.o.ancestor, &c.err);
-    a.o.match.blends = a.o.blend != NULL;
+    if (st == GG_OK) st = gg_blend_check(a.o.blend, a.o.ancestor, &a.o.match, &c.err);
     a.o.match.map = map;
     a.o.match.select = c.select;
     if (st == GG_OK) st = graft(&c, &a);

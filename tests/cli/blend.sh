@@ -100,9 +100,19 @@ mkmodel "$T/less.gguf" blk.0.attn_q.weight:F32:32x8
 check_error 1 "the ancestor has no such tensor" "an ancestor with fewer tensors" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --output "$T/c.gguf"
 mkmodel "$T/wide.gguf" blk.0.attn_q.weight:F32:64x8 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
 check_error 1 "dims differ" "other dims" organ-transplant --base "$T/a.gguf" --donor "$T/wide.gguf" --blend linear:0.5 --output "$T/c.gguf"
-check_exit 3 "an ancestor of other dims" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/wide.gguf" --output "$T/c.gguf"
+check_exit 1 "an ancestor of other dims" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/wide.gguf" --output "$T/c.gguf"
 mkmodel "$T/turned.gguf" blk.0.attn_q.weight:F32:8x32 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
-check_error 3 "turned.gguf: tensor 'blk.0.attn_q.weight': its dims are not" "an ancestor of other dims but as many values" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/turned.gguf" --output "$T/c.gguf"
+check_error 1 "the ancestor's dims differ" "an ancestor of other dims but as many values" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/turned.gguf" --output "$T/c.gguf"
+for anc in less turned; do
+    check_exit 1 "--check with an ancestor: $anc" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/$anc.gguf" --check
+    check_text "$(grep -c "mismatch.*the ancestor" "$T/out")" $([ $anc = less ] && echo 2 || echo 1) "--check says what the ancestor lacks: $anc"
+done
+check "what the ancestor lacks is skipped" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --skip-mismatched --output "$T/c.gguf"
+floats "$T/c.gguf" blk.1.attn_q.weight > "$T/got"
+check_same "$T/got" "$T/a1" "what the ancestor lacks is skipped"
+rm -f "$T/c.gguf"
+check "an ancestor that linear does not need" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend linear:0.5 --ancestor "$T/less.gguf" --output "$T/c.gguf"
+rm -f "$T/c.gguf"
 check_absent "$T/c.gguf" "refused blends"
 
 # ---- LoRA ------------------------------------------------------------------------------------------

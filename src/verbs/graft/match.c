@@ -100,6 +100,22 @@ static bool codecs_know(gg_move *move, const gg_tensor *b, const gg_tensor *d)
     return false;
 }
 
+/* Has the ancestor what a task blend takes away? If not, why. */
+static bool ancestor_has(const matcher *m, gg_move *move, const gg_tensor *d)
+{
+    if (!m->o->ancestor) return true;
+    size_t i = gg_source_find(m->o->ancestor, d->name, d->name_len);
+    if (i == SIZE_MAX) {
+        snprintf(move->reason, sizeof move->reason, "the ancestor has no such tensor (%.63s)", d->name);
+        return false;
+    }
+    const gg_tensor *t = gg_source_tensor(m->o->ancestor, i);
+    if (!same_dims(t, d)) snprintf(move->reason, sizeof move->reason, "the ancestor's dims differ from the donor's");
+    else if (!gg_can_decode(t->dtype)) snprintf(move->reason, sizeof move->reason, "no codec decodes the ancestor's %s", gg_dtype_get(t->dtype)->name);
+    else return true;
+    return false;
+}
+
 /* Experts of the selection that both stacks (or routers) have. */
 static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
@@ -118,7 +134,7 @@ static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, c
                  gg_dtype_get(d->dtype)->name);
         return;
     }
-    if (convert && !codecs_know(move, b, d)) return;
+    if (convert && (!codecs_know(move, b, d) || !ancestor_has(m, move, d))) return;
     bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 || gg_dtype_get(d->dtype)->block_elems > 1;
     if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks)) {
         snprintf(move->reason, sizeof move->reason, "its experts are too many, or share blocks: they cannot move one by one");
@@ -157,7 +173,7 @@ static void judge(const matcher *m, gg_move *move)
         move->kind = GG_MOVE_RETYPE;
     } else if (m->o->mode == GG_MATCH_EXACT && !m->o->blends) {
         snprintf(move->reason, sizeof move->reason, "dtypes differ: base %s, donor %s (--match retype or convert)", to, from);
-    } else if (codecs_know(move, b, d)) {
+    } else if (codecs_know(move, b, d) && ancestor_has(m, move, d)) {
         move->kind = GG_MOVE_CONVERT;
     }
 }

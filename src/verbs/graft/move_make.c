@@ -41,10 +41,14 @@ static gg_status parse_blend(const char *text, const gg_source *ancestor, gg_ble
     return st;
 }
 
-gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_error *err)
+gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_options *match, gg_error *err)
 {
     gg_blend parsed;
-    return blend ? parse_blend(blend, ancestor, &parsed, err) : GG_OK;
+    gg_status st = blend ? parse_blend(blend, ancestor, &parsed, err) : GG_OK;
+    if (st != GG_OK || !blend) return st;
+    match->blends = true;
+    match->ancestor = parsed.mode == GG_BLEND_TASK ? ancestor : NULL;
+    return GG_OK;
 }
 
 gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *donor, gg_source *ancestor,
