@@ -62,13 +62,18 @@ static gg_status check_entry(const char *dir, const gg_entry *e, char *path, siz
     return gg_at_file(err, path);
 }
 
-/* Bytes of no form go into a model as they are: never through a link, which could lead
- * to any file of whoever puts a stranger's directory together. */
+/* Bytes of no form go into a model as they are: never through a link, be it of a folder
+ * on the way, which could lead to any file of whoever puts a stranger's directory
+ * together. */
 static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *path, size_t size, gg_error *err)
 {
     struct stat s;
     snprintf(path, size, "%s/%s", dir, f->trailing);
-    if (lstat(path, &s) != 0) {
+    if (strchr(f->trailing, '/')) {
+        gg_fail(err, GG_EFORMAT, "the bytes that followed the model must lie beside the manifest");
+    } else if (lstat(path, &s) != 0 && errno == ENOENT) {
+        gg_fail(err, GG_EFORMAT, "the manifest names it, but it is not there");
+    } else if (lstat(path, &s) != 0) {
         gg_fail_errno(err, "cannot find the bytes that followed the model");
     } else if (!S_ISREG(s.st_mode)) {
         gg_fail(err, GG_EFORMAT, "is no regular file");
@@ -145,6 +150,7 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
         if (m->files[i].trailing) st = check_trailing(dir, &m->files[i], path, size, err);
     free(path);
     if (st != GG_OK) {
+        if (st == GG_EFORMAT) gg_fix(err, "correct " GG_MANIFEST ", or extract again");
         gg_manifest_free(m);
         return st;
     }

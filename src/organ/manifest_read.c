@@ -27,6 +27,13 @@ static gg_status optional_string(const gg_json_node *node, const char *what, cha
     return gg_mj_bytes(node, what, out, n, err);
 }
 
+/* What is there must be of that type; null counts as not there. */
+static gg_status check_type(const gg_json_node *node, gg_json_type type, const char *what, gg_error *err)
+{
+    gg_json_type is = gg_json_type_of(node);
+    return is == type || is == GG_JSON_NONE || is == GG_JSON_NULL ? GG_OK : wrong(node, err, what);
+}
+
 static void *list_of(const gg_json_node *array, size_t size, size_t *n)
 {
     *n = gg_json_count(array);
@@ -136,8 +143,7 @@ static gg_status read_entry(const gg_json_node *node, gg_entry *e, gg_error *err
     if (st == GG_OK) st = read_sha(gg_json_get(node, "sha256"), e->sha256, err);
     if (st == GG_OK) st = keep_text(gg_json_get(node, "z"), &e->z, err);
     const gg_json_node *history = gg_json_get(node, "history");
-    if (st == GG_OK && history && gg_json_type_of(history) != GG_JSON_ARRAY)
-        st = wrong(history, err, "\"history\" must be a list");
+    if (st == GG_OK) st = check_type(history, GG_JSON_ARRAY, "\"history\" must be a list", err);
     if (st == GG_OK) st = keep_text(history, &e->history, err);
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, e->t.name, e->t.name_len), st);
 }
@@ -217,6 +223,10 @@ static gg_status read_layout(const gg_json_node *layout, gg_manifest *m, gg_erro
 {
     gg_status st = optional_string(gg_json_get(layout, "name"), "\"name\"", &m->name_was, &m->name_was_len, err);
     const gg_json_node *files = gg_json_get(layout, "files"), *stacks = gg_json_get(layout, "stacked");
+    if (st == GG_OK) st = check_type(layout, GG_JSON_OBJECT, "\"layout\" must be an object", err);
+    if (st == GG_OK) st = check_type(files, GG_JSON_ARRAY, "\"files\" must be a list", err);
+    if (st == GG_OK) st = check_type(stacks, GG_JSON_ARRAY, "\"stacked\" must be a list", err);
+    if (st != GG_OK) return st;
     m->files = list_of(files, sizeof *m->files, &m->n_files);
     m->stacks = list_of(stacks, sizeof *m->stacks, &m->n_stacks);
     if (!m->files || !m->stacks) return gg_fail(err, GG_ENOMEM, "no memory for the layout");
@@ -259,6 +269,7 @@ static gg_status check_format(const gg_json_node *root, gg_error *err)
 static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *err)
 {
     gg_status st = check_format(root, err);
+    if (st == GG_OK) st = check_type(gg_json_get(root, "model"), GG_JSON_OBJECT, "\"model\" must be an object", err);
     if (st == GG_OK) st = read_model(gg_json_get(root, "model"), m, err);
     if (st == GG_OK) st = read_metadata(gg_json_get(root, "metadata"), &m->meta, err);
     if (st == GG_OK) st = read_layout(gg_json_get(root, "layout"), m, err);

@@ -52,6 +52,9 @@ check_text "$(grep -c -e ', -0\.0[],]' "$T/manifest")" 1 "negative zeros in the 
 edit "an added string that is not UTF-8" 's/^  "metadata": \[/&{"key": "my.bytes", "type": "str", "value": {"base64": "\/wD+"}},/'
 check_text "$(kv my.bytes)" '"type": "str", "value": {"base64": "/wD+"}' "a string that is not UTF-8"
 
+edit "members that are null" '/"name": "blk.1.attn_q.weight"/s/}\(,*\)$/, "history": null, "z": null}\1/'
+check_same "$T/out.gguf" $VERSE "members that are null"
+
 # The name stands in two places; either one is enough, and the key wins.
 edit "renamed by the key" 's/\("general.name", "type": "str", "value": "\)[^"]*/\1by key/'
 check_text "$(kv general.name)" '"type": "str", "value": "by key"' "renamed by the key"
@@ -107,6 +110,7 @@ refuse() {
     sed "$3" "$T/manifest" > "$MF"
     if cmp -s "$MF" "$T/manifest"; then bad "$1: the edit changed nothing"; fi
     check_error 3 "$2" "$1" organ-assemble "$T/verse" --output "$T/out.gguf"
+    check_text "$(grep -c '; ' "$T/err")" 1 "$1: what to do"
     check_absent "$T/out.gguf" "$1"
 }
 Q='"name": "blk.1.attn_q.weight"'
@@ -121,6 +125,10 @@ refuse "a path out of the folder" "path" "/$Q/s/\"file\": \"[^\"]*\"/\"file\": \
 refuse "a wrong sha256" "sha256" "/$Q/s/\"sha256\": \"[0-9a-f]\{8\}/\"sha256\": \"01234567/"
 refuse "a tensor twice" "twice" "/$Q/{p;}"
 refuse "a key twice" "twice" '/"general.name", "type"/{p;}'
+refuse "a layout that is none" '"layout" must be' 's/^  "layout": {/  "layout": 5, "was": {/'
+refuse "a model that is none" '"model" must be' 's/^  "model": {/  "model": [], "was": {/'
+refuse "files that are no list" '"files" must be' 's/^  "layout": {/&"files": {},/'
+refuse "a history that is none" '"history" must be' "/$Q/s/}\\(,*\\)\$/, \"history\": {}}\\1/"
 refuse "no JSON" "offset" '$d'
 refuse "an alignment that is none" "alignment" 's/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 48},/'
 reset

@@ -81,10 +81,17 @@ trailing 18446744073709551615
 echo abc > "$T/h/t.raw"
 check_error 3 "t.raw" "trailing bytes beyond counting" organ-assemble "$T/h" --output "$T/t.gguf"
 trailing 4
-check_error 4 "t.raw" "no trailing bytes" organ-assemble "$T/h" --output "$T/t.gguf"
+check_error 3 "t.raw" "no trailing bytes" organ-assemble "$T/h" --output "$T/t.gguf"
 ln -s "$T/base.link" "$T/h/t.raw"
 check_error 3 "t.raw" "trailing bytes through a link" organ-assemble "$T/h" --output "$T/t.gguf"
 rm "$T/h/t.raw"
+mkdir "$T/elsewhere"
+echo key > "$T/elsewhere/t.raw"
+layout "{\"files\": [{\"file\": \"a\", \"tensors\": $N, \"trailing\": {\"file\": \"l/t.raw\", \"bytes\": 4}}]}"
+ln -s "$T/elsewhere" "$T/h/l"
+check_error 3 "l/t.raw" "trailing bytes through a linked folder" organ-assemble "$T/h" --output "$T/t.gguf"
+check_absent "$T/t.gguf" "trailing bytes through a linked folder"
+trailing 4
 mkfifo "$T/h/t.raw"
 quick "trailing bytes from a named pipe" $((5 * SLOW)) organ-assemble "$T/h" --output "$T/t.gguf"
 quick "trailing bytes from a named pipe, grafted" $((5 * SLOW)) organ-graft --source "$T/d" --target "$T/h" --type organ --output "$T/t.d"
