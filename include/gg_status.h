@@ -79,7 +79,8 @@ gg_status gg_fix(gg_error *err, const char *fmt, ...) GG_PRINTF(2, 3);
 void gg_error_merge(gg_error *to, const gg_error *from);
 
 /* One line: "TOOL: FILE: tensor 'T': offset N: WHAT; FIX" without newline,
- * parts that are not set left out, cut to size. Returns its length. */
+ * parts that are not set left out, cut to size; where no FIX was set, what the errno
+ * suggests. Returns its length. */
 size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t size);
 
 const char *gg_status_text(gg_status status);

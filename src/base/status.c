@@ -97,6 +97,30 @@ static void add(char *out, size_t size, size_t *used, const char *fmt, ...)
     if (n > 0) *used = *used + (size_t)n < size ? *used + (size_t)n : size - 1;
 }
 
+/* What to do about it, where whoever failed had no better advice. */
+static const char *advice(const gg_error *err)
+{
+    if (err->status == GG_ENOMEM) return "free some memory or raise its limit, and run again";
+    switch (err->sys_errno) {
+    case ENOENT: return "check the path";
+    case ENOTDIR: return "check the path: a part of it is no folder";
+    case EISDIR: return "give a file, not a folder";
+    case EACCES:
+    case EPERM: return "change its permissions or choose another place";
+    case EROFS: return "choose another place: this file system is read-only";
+    case ENOSPC:
+    case EDQUOT: return "make room or choose another place";
+    case EFBIG: return "raise the file size limit (ulimit -f) or choose another place";
+    case EMFILE:
+    case ENFILE: return "raise the limit of open files (ulimit -n)";
+    case ENAMETOOLONG: return "choose a shorter name";
+    case EPIPE: return "whatever reads it ended too early: see why";
+    case EBADF: return "it is closed: redirect it";
+    case EIO: return "check the disk and the system's log";
+    default: return NULL;
+    }
+}
+
 size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t size)
 {
     size_t used = 0;
@@ -106,7 +130,8 @@ size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t si
     if (err->tensor[0]) add(out, size, &used, "tensor '%s': ", err->tensor);
     if (err->offset != GG_ERROR_NO_OFFSET) add(out, size, &used, "offset %llu: ", (unsigned long long)err->offset);
     add(out, size, &used, "%s", err->what[0] ? err->what : gg_status_text(err->status));
-    if (err->fix[0]) add(out, size, &used, "; %s", err->fix);
+    const char *fix = err->fix[0] ? err->fix : advice(err);
+    if (fix) add(out, size, &used, "; %s", fix);
     return used;
 }
 

@@ -292,6 +292,7 @@ gg_status gg_gguf_parse_cursor(gg_cursor *c, uint64_t file_size, gg_gguf **out, 
     free(p.kv_at);
     free(p.name_at);
     if (st != GG_OK) {
+        if (st == GG_EFORMAT) gg_fix(err, "fetch the file again; if it stays so, its maker has to repair it");
         gg_gguf_free(p.g);
         return st;
     }

@@ -223,6 +223,7 @@ gg_status gg_model_open(const char *path, gg_model **out, gg_error *err)
     if (st == GG_OK && count > 1) st = check_set(m, err);
     if (st == GG_OK) st = gather(m, err);
     if (st != GG_OK) {
+        if (st == GG_EFORMAT) gg_fix(err, "fetch the shards again: they are not all of one model");
         gg_model_free(m);
         return st;
     }

@@ -16,6 +16,12 @@ static gg_status no_memory(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
 }
 
+/* Of records that cannot be read. */
+static void advise(gg_error *err)
+{
+    gg_fix(err, "make the organ records again: these are cut short or spoilt");
+}
+
 gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err)
 {
     if (s->n == s->cap) {
@@ -103,7 +109,7 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
         gg_fail_errno(err, "cannot open");
         return gg_at_file(err, path);
     }
-    scan_records(s, s->n_paths - 1, fd, err);
+    if (scan_records(s, s->n_paths - 1, fd, err) == GG_EFORMAT) advise(err);
     close(fd);
     return gg_at_file(err, path);
 }
@@ -281,7 +287,7 @@ const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     if (!gg_source_seekable(s)) {
-        gg_pipe_next(s, i, more, err);
+        if (gg_pipe_next(s, i, more, err) == GG_EFORMAT) advise(err);
         return gg_at_file(err, s->name);
     }
     *more = i < s->n;

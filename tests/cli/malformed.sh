@@ -17,8 +17,8 @@ refused() {
     elif ! one_line "$T/err"; then bad "$3: not one line on stderr"
     else
         case $line1 in
-        "organ-extract: $2: "*) ok ;;
-        *) bad "$3: the line does not name the file: $line1" ;;
+        "organ-extract: $2: "*"; "*) ok ;;
+        *) bad "$3: the line does not name the file and say what to do: $line1" ;;
         esac
     fi
 }

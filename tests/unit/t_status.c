@@ -53,6 +53,12 @@ static void errno_is_told(void)
     errno = ENOENT;
     T_CHECK(gg_fail_errno(&e, "cannot open %s", "it") == GG_EIO);
     T_CHECK(e.sys_errno == ENOENT && strncmp(e.what, "cannot open it: ", 16) == 0 && e.what[16]);
+    char line[200];
+    gg_error_line(&e, "organ-x", line, sizeof line);
+    T_CHECKF(strstr(line, "; check the path"), "%s", line);
+    gg_fix(&e, "look again");
+    gg_error_line(&e, "organ-x", line, sizeof line);
+    T_CHECKF(strstr(line, "; look again") && !strstr(line, "check the path"), "%s", line);
 }
 
 /* Whatever bytes an error is made of, its line is one line, and is cut in time. */

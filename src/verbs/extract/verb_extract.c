@@ -66,10 +66,12 @@ static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
     gg_data d;
     count(s->report, p);
     gg_status st = gg_write_all(s->fd, head, gg_record_header(&p->t, head), err);
+    if (st == GG_EIO) gg_at_file(err, "<stdout>");
     if (st == GG_OK) st = gg_data_open(s->source, p->source, &d, err);
     if (st != GG_OK) return st;
     st = gg_hash_copy(&d, p->at, p->t.bytes, s->fd, GG_AT_POS, NULL, s->run, err);
     gg_data_close(&d);
+    if (st == GG_EIO) gg_at_file(err, "<stdout>"); /* unless reading was what failed: then it has a place */
     return st;
 }
 

@@ -85,6 +85,7 @@ static gg_status plan_file(writer *w, size_t f, gg_error *err)
     gg_plan_file *pf = &w->p->files[f];
     out_file *of = &w->files[f];
     gg_status st = gg_meta_alignment(&pf->meta, &of->alignment, err);
+    gg_fix(err, "make it a u32 that is a power of two, such as 32, or delete it");
     if (st == GG_OK) st = sort_pads(pf, of, err);
     if (st != GG_OK) return st;
     gg_tensor *list = calloc(pf->n ? pf->n : 1, sizeof *list);
