@@ -41,6 +41,9 @@ q         = '$(subst ','\'',$(strip $(1)))'
 tool      = $(if $(word 2,$(BIN)),$(call q,$(strip $(BIN))/$(1)),$(if $(BIN),$(strip $(BIN))/)$(1))
 on        = $(filter 1 yes true,$($(1)))
 
+# Of "X.model := x.gguf   # why" the blanks before the comment are part of the value.
+$(foreach v,BASE OUTPUT WORK $(foreach d,$(DONORS),$(d).model $(d).ancestor),$(if $($(v)),$(eval $(v) := $(strip $($(v))))))
+
 one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(1) must name one path, without spaces (make cannot tell them from two); it is '$($(1))'))
 $(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model),$(call one_path,$(v)))
 ifneq ($(words $(DONORS)),$(words $(sort $(DONORS))))

@@ -235,4 +235,13 @@ check "make clean" mk OUTPUT=k.gguf clean
 check_absent "$W/k.gguf" "make clean"
 check_absent "$W/k.gguf.work" "make clean"
 check "make clean with a missing donor" mk OUTPUT=k.gguf code.model=none.gguf clean
+
+# ---- the page's own recipe, as it is pasted: blanks before a comment belong to make's values --------
+rm -rf "$W/c.gguf" "$W/c.gguf.work"
+cp "$LAB/lab-lora-code.gguf" "$W/polish-lora.gguf"
+sed -n '/^    BASE   :=/,/^    include /p' docs/chimera.md | sed "s/^    //; s|^include .*|include $MK|" > "$W/Makefile"
+made "the recipe of docs/chimera.md" "extract graft graft assemble"
+check "its chimera" organ-extract --list "$W/chimera.gguf"
+sed 's/^BASE .*/& # a comment/; s/^OUTPUT .*/& # a comment/' "$W/Makefile" > "$W/m" && mv "$W/m" "$W/Makefile"
+made "comments behind BASE and OUTPUT: nothing new" ""
 finish
