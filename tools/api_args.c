@@ -248,6 +248,7 @@ static bool add_item(builder *b, char *item, const char *next, bool *ended, int 
     if (strcmp(item, "--") == 0) return *ended = true;
     if (strcmp(item, "-q") == 0) return add_option(b, "quiet", NULL);
     if (strcmp(item, "-v") == 0) return add_option(b, "verbose", NULL);
+    if (item[1] == 'j' && item[2]) return add_option(b, "threads", item + 2);
     bool threads = strcmp(item, "-j") == 0;
     if (!threads && item[1] != '-') return strcmp(item, "-") == 0 ? path_ok(b->a, API_IN, item) : unknown(b, item);
     const char *name = threads ? "threads" : item + 2;

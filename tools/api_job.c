@@ -5,6 +5,7 @@
  *                   control    FIFO to the supervisor
  *                   started    {"started", "pid"}, once it has a slot
  *                   stdout stderr
+ *                   progress   "DONE TOTAL" in bytes, by the tool
  *                   exit       {"ended", "exit" or "signal", "stopped"}, the last to come
  *     SPOOL/queue/ID           waits for a slot
  *     SPOOL/slots/K            flock held by the supervisor that runs in slot K
@@ -272,6 +273,25 @@ static void put_number(const gg_json_out *out, const char *key, uint64_t v, gg_e
     gg_json_put_u64(out, v, err);
 }
 
+/* How far the tool is, as it tells itself (cli.c): bytes of the bytes that it will go
+ * through, 0 as long as it does not know. */
+static void put_share(const gg_json_out *out, int dir, api_state state, gg_error *err)
+{
+    char line[64];
+    size_t got = 0;
+    unsigned long long done, total;
+    gg_error quiet = GG_ERROR_INIT;
+    int fd = openat(dir, "progress", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return;
+    bool ok = gg_read_some(fd, line, sizeof line - 1, &got, &quiet) == GG_OK;
+    close(fd);
+    line[got] = '\0';
+    if (!ok || sscanf(line, "%llu %llu", &done, &total) != 2) return;
+    put_number(out, ", \"done_bytes\": ", done, err);
+    if (total) put_number(out, ", \"total_bytes\": ", total, err);
+    if (total || state == API_DONE) put_number(out, ", \"percent\": ", state != API_DONE && done < total ? (uint64_t)(100.0 * (double)done / (double)total) : 100, err);
+}
+
 /* What a running tool has read and written so far, where the system tells (Linux). */
 static void put_moved(const gg_json_out *out, uint64_t pid, gg_error *err)
 {
@@ -293,6 +313,7 @@ static void put_progress(const gg_json_out *out, int dir, const record *r, gg_er
     gg_json_put_text(out, ", \"progress\": {\"seconds\": ", err);
     gg_json_put_f64(out, r->begun && end > r->begun ? (double)(end - r->begun) / 1000 : 0, err);
     put_number(out, ", \"result_bytes\": ", fstatat(dir, "stdout", &s, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)s.st_size : 0, err);
+    put_share(out, dir, r->state, err);
     if (r->state == API_RUNNING) put_moved(out, number(r->started, "pid"), err);
     gg_json_put_text(out, "}", err);
 }

@@ -141,10 +141,11 @@ static void wait_tool(run *r, const sigset_t *unblocked)
 
 /* ---- the tool ------------------------------------------------------------------------------ */
 
-static _Noreturn void become_tool(const run *r, int out, int errors, pid_t supervisor)
+#define PROGRESS_FD 3
+static _Noreturn void become_tool(const run *r, int out, int errors, int progress, pid_t supervisor)
 {
-    static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C";
-    char *const environment[] = { path, locale, NULL };
+    static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C", tell[] = "ORGAN_PROGRESS=3";
+    char *const environment[] = { path, locale, progress >= 0 ? tell : NULL, NULL };
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -159,6 +160,8 @@ static _Noreturn void become_tool(const run *r, int out, int errors, pid_t super
 #endif
     dup2(out, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
+    if (progress == PROGRESS_FD) fcntl(progress, F_SETFD, 0);
+    else if (progress >= 0) dup2(progress, PROGRESS_FD);
     execve(r->v->items[0], r->v->items, environment);
     dprintf(STDERR_FILENO, "organ-api: %s: %s\n", r->v->items[0], strerror(errno));
     _exit(126);
@@ -179,6 +182,7 @@ static bool start_tool(run *r)
     gg_error err = GG_ERROR_INIT;
     int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
     int out = openat(r->job->dir, "stdout", flags, 0600), errors = openat(r->job->dir, "stderr", flags, 0600);
+    int progress = openat(r->job->dir, "progress", flags, 0600);
     r->status = 126 << 8;
     if (api_check_paths(r->a, r->v, &err) != GG_OK) {
         char line[1200];
@@ -188,12 +192,13 @@ static bool start_tool(run *r)
     } else if (out >= 0 && errors >= 0) {
         pid_t self = getpid();
         r->pid = fork();
-        if (r->pid == 0) become_tool(r, out, errors, self);
+        if (r->pid == 0) become_tool(r, out, errors, progress, self);
         if (r->pid > 0) setpgid(r->pid, r->pid); /* here too: whichever comes first */
     }
     if (r->pid > 0) write_started(r);
     if (out >= 0) close(out);
     if (errors >= 0) close(errors);
+    if (progress >= 0) close(progress);
     return r->pid > 0;
 }
 

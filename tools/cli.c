@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,23 +230,72 @@ static void show_progress(const cli *c, double seconds)
     fflush(stderr);
 }
 
-static atomic_bool progress_stop;
+/* ORGAN_PROGRESS is the number of a descriptor that whoever started us has opened on a
+ * file: "DONE TOTAL\n" in bytes, over and over in the same place. Always as long, so
+ * that a reader never sees a line with the tail of an older one. */
+static int progress_file = -1;
+
+static void find_progress_file(void)
+{
+    const char *text = getenv("ORGAN_PROGRESS");
+    struct stat s;
+    char *end = NULL;
+    long fd = text ? strtol(text, &end, 10) : -1;
+    if (fd <= STDERR_FILENO || fd > INT_MAX || *end || fstat((int)fd, &s) != 0 || !S_ISREG(s.st_mode)) return;
+    progress_file = (int)fd;
+}
+
+static void write_progress(const cli *c)
+{
+    char line[48];
+    int n = snprintf(line, sizeof line, "%020llu %020llu\n", (unsigned long long)atomic_load(&c->progress.done),
+                     (unsigned long long)atomic_load(&c->progress.total));
+    if (pwrite(progress_file, line, (size_t)n, 0) != n) progress_file = -1;
+}
+
+static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t progress_end = PTHREAD_COND_INITIALIZER;
 static pthread_t progress_thread;
-static bool progress_runs;
+static bool progress_runs, progress_stop; /* the latter under the lock */
+
+/* False when it is time to stop: at once, whatever the tick. */
+static bool next_tick(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += 200000000;
+    if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+    pthread_mutex_lock(&progress_lock);
+    while (!progress_stop && pthread_cond_timedwait(&progress_end, &progress_lock, &t) == 0) continue;
+    bool on = !progress_stop;
+    pthread_mutex_unlock(&progress_lock);
+    return on;
+}
 
 static void *watch(void *arg)
 {
     const cli *c = arg;
-    struct timespec tick = { 0, 200000000 };
-    bool shown = false;
-    for (int ticks = 1; !atomic_load(&progress_stop); ticks++) {
-        nanosleep(&tick, NULL);
-        if (ticks < 5 || atomic_load(&c->progress.done) == 0) continue;
+    bool terminal = !c->quiet && isatty(STDERR_FILENO), shown = false;
+    for (int ticks = 1; next_tick(); ticks++) {
+        if (progress_file >= 0) write_progress(c);
+        if (!terminal || ticks < 5 || atomic_load(&c->progress.done) == 0) continue;
         show_progress(c, 0.2 * ticks);
         shown = true;
     }
     if (shown) fputs("\r\033[K", stderr);
+    if (progress_file >= 0) write_progress(c);
     return NULL;
+}
+
+static void end_progress(void)
+{
+    if (!progress_runs) return;
+    pthread_mutex_lock(&progress_lock);
+    progress_stop = true;
+    pthread_cond_signal(&progress_end);
+    pthread_mutex_unlock(&progress_lock);
+    pthread_join(progress_thread, NULL);
+    progress_runs = false;
 }
 
 /* ---- start and end ------------------------------------------------------------------ */
@@ -292,7 +343,8 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
         }
     }
     check_stdin(c, options);
-    if (!c->quiet && isatty(STDERR_FILENO))
+    find_progress_file();
+    if (progress_file >= 0 || (!c->quiet && isatty(STDERR_FILENO)))
         progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;
 }
 
@@ -321,11 +373,7 @@ gg_status cli_stdout_lost(gg_error *err, int why)
 
 int cli_end(cli *c, gg_status status)
 {
-    if (progress_runs) {
-        atomic_store(&progress_stop, true);
-        pthread_join(progress_thread, NULL);
-        progress_runs = false;
-    }
+    end_progress();
     if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK) status = cli_stdout_lost(&c->err, errno);
     if (c->err.status != GG_OK) {
         char line[1536];

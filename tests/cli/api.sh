@@ -143,7 +143,8 @@ pipeline() {
     expect 200 GET "/v1/jobs/$job/result"
     "$BIN/organ-extract" "$VERSE" --list --json > "$T/list"
     check_same "$T/body" "$T/list" "a result"
-    run_job done 0 organ-assemble '["--dir=verse.organs", "--output=again.gguf"]'
+    run_job done 0 organ-assemble '["--dir=verse.organs", "--output=again.gguf", "-j2"]'
+    has '"percent": 100' "progress of a job that is done"
     expect 200 GET /v1/files/again.gguf
     check_same "$T/body" "$VERSE" "a round trip over HTTP"
     run_job failed 2 organ-assemble '["--dir=verse.organs", "--output=again.gguf"]'
@@ -375,6 +376,8 @@ slow() { # SECONDS: a job that runs, and the pid of its tool
     n=0
     while [ $n -lt 40 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
     tool=$(sed 's/.*"pid": \([0-9]*\).*/\1/' "$DATA/.spool/jobs/$job/started")
+    request GET "/v1/jobs/$job"
+    has '"done_bytes": 3, "total_bytes": 12, "percent": 25' "its progress"
 }
 
 stopped() {
@@ -469,6 +472,7 @@ rm -f "$T/fake/organ-compare" "$T/fake/organ-purify"
 cat > "$T/fake/organ-compare" << 'END'
 #!/bin/sh
 echo '{"row": 1}'
+printf '%020d %020d\n' 3 12 >&"$ORGAN_PROGRESS"
 sleep "$(cat seconds)" &
 trap 'kill $!; exit 143' TERM
 wait
