@@ -133,6 +133,15 @@ made "$T/d1s.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.f
 check "two announced, one there" graft trunk.gguf d1s.gguf
 check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv attention.head_count_kv)" "5 1 [2, 2, 2, 2, 2]" "as many as there are"
 
+# ---- quantized blocks into a model that had none quantized -------------------------------
+# shellcheck disable=SC2046,SC2086
+made "$T/floats.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 \
+    token_embd.weight:F16:64x3 $(blocks 2 | sed 's/Q8_0/F16/g')
+check "quantized blocks" graft floats.gguf d1s.gguf
+organ-extract "$T/c.gguf" --output "$T/cd" --force 2> /dev/null
+check_text "$(grep -c '"general.quantization_version", "type": "u32", "value": 2' "$T/cd/manifest.json")" 1 "quantization_version"
+check_text "$(grep -c 'general.file_type' "$T/cd/manifest.json")" 0 "file_type stays as it was, absent"
+
 # ---- refused ---------------------------------------------------------------------------
 refuse() { # TEXT BASE DONOR
     check_error 1 "$1" "$1" graft "$2" "$3"

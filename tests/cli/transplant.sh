@@ -129,6 +129,21 @@ records "$T/b.gguf" --tensors '*ffn_up*' > "$T/b"
 if cmp -s "$T/a" "$T/b"; then bad "convert: nothing changed"; else ok; fi
 check "--add" small --tensors 'extra*' --add
 check_text "$(organ-extract -q "$T/c.gguf" --list | tail -n 1 | cut -f 1)" extra.weight "--add appends"
+# Added tensors retype none: only what GGUF demands of quantized ones follows.
+keys() {
+    rm -rf "$T/k"
+    organ-extract -q "$1" --output "$T/k"
+    grep -c '"general.\(file_type", "type": "u32", "value": 7\|quantization_version", "type": "u32", "value": 2\)' "$T/k/manifest.json"
+}
+mkmodel "$T/floats.gguf" -k general.file_type=7 blk.0.attn_q.weight:F16:64x64
+mkmodel "$T/more.gguf" -s 3 blk.0.ffn_gate.weight:Q8_0:64x64 blk.0.ffn_down.weight:F16:64x64
+for globs in 'blk.0.ffn_*:2' 'blk.0.ffn_down*:1'; do
+    check "--add ${globs%:*}" organ-transplant --base "$T/floats.gguf" --donor "$T/more.gguf" --tensors "${globs%:*}" --add --output "$T/added.gguf" --force
+    check_text "$(keys "$T/added.gguf")" "${globs##*:}" "--add ${globs%:*}: keys"
+    check "and as a graft" organ-graft --source "$T/more.gguf" --target "$T/floats.gguf" --tensors "${globs%:*}" --add --output "$T/added.d" --force
+    organ-assemble -q "$T/added.d" --output "$T/grafted.gguf" --force
+    check_same "$T/grafted.gguf" "$T/added.gguf" "--add ${globs%:*}: organ-graft's assembles to the same"
+done
 check_error 2 "--match" "an unknown mode" small --match closely
 { records $DONOR --tensors blk.1.ffn_up.weight; records $BASE --tensors blk.1.ffn_up.weight; } > "$T/twice.bin"
 check_error 3 "blk.1.ffn_up.weight" "a donor with two tensors of a name" organ-transplant --base $BASE --donor "$T/twice.bin" --output "$T/c2.gguf"

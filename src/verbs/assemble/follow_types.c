@@ -67,3 +67,10 @@ gg_status gg_meta_follow_types(gg_meta *meta, const gg_tensor *tensors, size_t n
     gg_meta_forget_imatrix(meta);
     return st;
 }
+
+gg_status gg_meta_follow_added(gg_meta *meta, uint32_t dtype, gg_error *err)
+{
+    static const char key[] = "general.quantization_version";
+    if (!gg_is_quantized(dtype) || gg_meta_find(meta, key)) return GG_OK;
+    return gg_meta_set_u32(meta, key, 2, err);
+}

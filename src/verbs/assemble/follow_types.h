@@ -12,6 +12,10 @@
  * any tensor is quantized, else removed, and quantize.imatrix.* with it. */
 gg_status gg_meta_follow_types(gg_meta *meta, const gg_tensor *tensors, size_t n, gg_error *err);
 
+/* For a tensor of that dtype that came to the others, none of which changed: GGUF wants
+ * general.quantization_version where any is quantized. All else stands as it was said. */
+gg_status gg_meta_follow_added(gg_meta *meta, uint32_t dtype, gg_error *err);
+
 /* Is it neither a plain float nor an integer? */
 bool gg_is_quantized(uint32_t dtype);
 

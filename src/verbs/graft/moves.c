@@ -122,6 +122,8 @@ static gg_status follow_types(const gg_source *base, const gg_plan *plan, gg_met
         retyped = retyped || (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != list[i].dtype);
     }
     gg_status st = retyped ? gg_meta_follow_types(meta, list, plan->n, err) : GG_OK;
+    for (size_t i = 0; i < plan->n && st == GG_OK && !retyped; i++)
+        if (gg_source_find(base, list[i].name, list[i].name_len) == SIZE_MAX) st = gg_meta_follow_added(meta, list[i].dtype, err);
     free(list);
     return st;
 }

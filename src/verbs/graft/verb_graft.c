@@ -86,11 +86,13 @@ static gg_status finish(graft *g, gg_status st)
     bool retyped = false;
     for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) {
         size_t k = g->dir.items[i].p.source;
-        retyped = retyped || k == SIZE_MAX || gg_source_tensor(g->base, k)->dtype != list[i].dtype;
+        retyped = retyped || (k != SIZE_MAX && gg_source_tensor(g->base, k)->dtype != list[i].dtype);
     }
     const gg_meta *meta = gg_source_meta(g->base);
     if (st == GG_OK && meta) st = gg_meta_copy(&g->meta, meta, g->err);
     if (st == GG_OK && retyped) st = gg_meta_follow_types(&g->meta, list, g->dir.n, g->err);
+    for (size_t i = 0; st == GG_OK && meta && !retyped && i < g->dir.n; i++)
+        if (g->dir.items[i].p.source == SIZE_MAX) st = gg_meta_follow_added(&g->meta, list[i].dtype, g->err);
     free(list);
     g->dir.meta = &g->meta;
     if (st == GG_OK) st = gg_organ_dir_records(&g->dir, g->err);
@@ -160,7 +162,8 @@ static gg_status fold_tensor(fold *f, size_t i)
     const gg_tensor *t = gg_source_tensor(g->base, i);
     gg_dir_item *item;
     gg_producer p = { 0 };
-    f->inputs[i] = (gg_plan_part){ g->base, i, 0, t->bytes, NULL };
+    const gg_manifest *m = gg_source_manifest(g->base);
+    f->inputs[i] = (gg_plan_part){ g->base, i, 0, t->bytes, m ? m->entries[i].sha256 : NULL };
     gg_input in = { t->dtype, &f->inputs[i], 1 };
     gg_status st = gg_transform_lora(f->list, f->lora, t, &in, &p, g->err);
     if (st == GG_OK) st = add_item(g, t, i, &item);
