@@ -186,7 +186,10 @@ recipes_mtp() {
     make_model step35-short-back "organ-transplant --base \$M/step35-short-bare.gguf --donor \$M/step35-original.gguf --mtp --output \$OUT"
     make_model step35-head "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[0-3]\\./d' \$OUT.d/manifest.json > \$M/head.json && mv \$M/head.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
     make_model step35-from-head "organ-transplant --base \$M/step35-bare.gguf --donor - --mtp --output \$OUT < \$M/step35-head.gguf"
-    predict step35-short step35-short-back step35-from-head
+    # a base that announces the blocks which are in that donor
+    make_model step35-trunk "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[45]\\./d' \$OUT.d/manifest.json | sed -z 's/,\n  \]/\n  ]/g' > \$M/trunk.json && mv \$M/trunk.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model step35-rejoined "organ-transplant --base \$M/step35-trunk.gguf --donor \$M/step35-head.gguf --mtp --output \$OUT"
+    predict step35-short step35-short-back step35-from-head step35-rejoined
     # what a script does that knows of two keys: the engine must refuse it
     make_model step35-naive "organ-transplant --base \$M/step35-bare.gguf --donor \$M/step35-original.gguf --layers 4-5 --add --set-kv step35.block_count=u32:6 --set-kv step35.nextn_predict_layers=u32:2 --output \$OUT"
     printf 'step35-naive\n' >> "$M/predict"
@@ -202,6 +205,26 @@ recipes_experts() {
     make_model grafted "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 --router --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     make_model unrouted "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     predict eight four pruned8 others grafted unrouted
+}
+
+# Without output.weight the engine takes the token embedding in its place: so the same as
+# with it under that name. And with the head back, the model as it was.
+make_tied() {
+    organ-extract "$LAB/lab-base-$kind.gguf" --output "$OUT.d" || return 1
+    cp "$OUT.d/embed/token_embd.bin" "$M/embedding.bin"
+    sed '/"name": "output.weight"/d' "$OUT.d/manifest.json" | sed -z 's/,\n  \]/\n  ]/g' > "$M/tied.json" && mv "$M/tied.json" "$OUT.d/manifest.json"
+    organ-assemble "$OUT.d" --output "$OUT"
+}
+make_untied() {
+    case $kind in f16) type=1 ;; *) type=12 ;; esac
+    { record_head output.weight $type 256 1024 && tail -c +46 "$M/embedding.bin"; } > "$M/head.bin"
+    organ-transplant --base "$LAB/lab-base-$kind.gguf" --donor "$M/head.bin" --match retype --output "$OUT"
+}
+recipes_tied() {
+    make_model tied "make_tied"
+    make_model untied "make_untied"
+    make_model head-back "organ-transplant --base \$M/tied.gguf --donor \$LAB/lab-base-$kind.gguf --tensors output.weight --add --output \$OUT"
+    for name in tied untied head-back; do ppl "$M/$name.gguf" verse; done
 }
 
 # Answers of the engine, in $M/answers: perplexity MODEL TEXT [ADAPTER] prints all its digits.

@@ -223,12 +223,13 @@ END
     printf '\n## Multi-token prediction\n\n'
     cat << 'END'
 The lab models are llamas, which have no prediction blocks. `recast.mjs` of tests/engine makes them models of
-architectures that do, with the same weights (query and key rows in another order). *step35* gets two
-prediction blocks with dense FFNs, and keys with a value a block; *glm4moe* one with a router, experts and a shared
-expert; both are the same function as the llama. *qwen35* is not: its first block is recurrent and noise. The blocks are copies of base's last with noise, not trained for
-anything. The engine evaluates the trunk, then each block on the trunk's hidden states (`predict.c`, windows of 192
-tokens; the first of each is not scored). "taken" are tokens that the block drafts and the trunk would have
-written too. Digits are given as the engine gives them: equal is equal.
+architectures that do, of the same weights (query and key rows in another order). *step35* has keys with a value a
+block and gets two prediction blocks with dense FFNs; *glm4moe* gets one with a router, experts and a shared
+expert; both are the same function as the llama. *qwen35* is not: its first block is recurrent, and noise.
+
+The prediction blocks are copies of base's last ones, with noise; nobody trained them. The engine evaluates the
+trunk, then each block on the trunk's hidden states (`predict.c`; windows of 192 tokens, the first of each not
+scored). "Taken" are the tokens that a block drafts and the trunk chooses too. All digits are given: equal is equal.
 
 | model, verse text | trunk | block 0 | taken | block 1 | taken |
 |---|---|---|---|---|---|
@@ -244,11 +245,12 @@ END
     predicted step35-short "step35, base's first three blocks, with prediction blocks"
     predicted step35-short-back "the same without, blocks moved in from four blocks' depth"
     predicted step35-from-head "step35, base without; donor of prediction blocks alone, on a pipe"
+    predicted step35-rejoined "step35, split into a trunk that announces two blocks and a file of the blocks, and joined"
     echo "| step35, moved with \`--add\`, block_count and nextn_predict_layers set, arrays left | $(awk -F '\t' '$1 == "step35-naive" { print $2 == "error" ? "refused by the engine" : "LOADED" }' "$M/predictions") | | | | |"
     echo
-    echo 'With blocks or without, the model decodes the same: in the engine of the other tables too, which does not'
-    echo "load them, $(decodes)."
-    commands step35-back step35-tuned step35-original8 step35-tuned8 step35-from-head step35-naive
+    echo "With blocks or without, a model decodes the same, $(decodes): there too where blocks are not loaded,"
+    echo 'as in all other tables.'
+    commands step35-back step35-tuned step35-original8 step35-tuned8 step35-from-head step35-rejoined step35-naive
 
     printf '\n## Purification\n\n'
     cat << 'END'

@@ -49,7 +49,7 @@ made() { perplexity "$M/$1.gguf" "$2"; }
 tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }' "$M/answers"; }
 
 start_recipes
-for part in references round_trips types grafts blends adapter purified moe mtp experts; do
+for part in references round_trips types grafts blends adapter purified moe mtp experts tied; do
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then
@@ -178,6 +178,7 @@ if [ -s "$M/predictions" ]; then
     for arch in step35 glm4moe qwen35; do same "$arch-back predicts as the original" "$(lines $arch-back)" "$(lines $arch-original)"; done
     same "renumbered, they predict the same" "$(lines step35-short-back)" "$(lines step35-short)"
     same "from a donor of them alone" "$(lines step35-from-head)" "$(lines step35-original)"
+    same "split from their trunk and joined" "$(lines step35-rejoined)" "$(lines step35-original)"
     for block in 0 1; do
         hold "block $block of step35 says something" 'x < y' "$(prediction step35-original $block)" 1100
         hold "block $block of step35 from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction step35-tuned8 $block)" "$(prediction step35-tuned $block)"
@@ -202,6 +203,11 @@ organ-assemble "$M/few.d" --output "$M/few.gguf" 2> "$M/err" # the engine would 
 status=$?
 if [ $status = 3 ] && grep -q "keeps 1 experts, but 2 are used at a time" "$M/err" && [ ! -e "$M/few.gguf" ]; then ok
 else bad "fewer experts than are used: exit $status, $(cat "$M/err")"; fi
+
+# ---- a head that is the token embedding ---------------------------------------------------------------------
+same "without a head: the embedding in its place" "$(made tied verse)" "$(made untied verse)"
+same "with its head back" "$(made head-back verse)" "$(lab base verse)"
+hold "which is not the embedding" 'x > 2 * y' "$(made tied verse)" "$(lab base verse)"
 
 echo "engine: $passed passed, $failed failed"
 [ $failed -eq 0 ]
