@@ -31,8 +31,13 @@ static const char help[] =
     "common: --help, --version\n"
     "\n"
     "examples:\n"
-    "  organ-serve --data ~/models\n"
-    "exit: 0 answered, 2 usage\n";
+    "  mkdir -p /tmp/data && organ-serve --data /tmp/data\n"
+    "  mkdir -p /tmp/spool && echo 0123456789abcdef > /tmp/token\n"
+    "  env ORGAN_API_DATA=tests/data/lab ORGAN_API_SPOOL=/tmp/spool \\\n"
+    "    ORGAN_API_TOKEN_FILE=/tmp/token ORGAN_API_BIN=$PWD/build/bin \\\n"
+    "    HTTP_AUTHORIZATION='Bearer 0123456789abcdef' REQUEST_METHOD=GET \\\n"
+    "    PATH_INFO=/v1/models build/bin/organ-api\n"
+    "exit: 0 answered, 2 usage, 4 the answer could not be written\n";
 
 #define TOKEN_MAX 4096
 
