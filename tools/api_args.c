@@ -263,10 +263,20 @@ static bool add_item(builder *b, char *item, const char *next, bool *ended, int 
     return add_option(b, name, takes ? next : NULL);
 }
 
+static bool is_string(const gg_json_node *node, const char *text)
+{
+    const char *p;
+    size_t len;
+    gg_error err = GG_ERROR_INIT;
+    return gg_json_string(node, &p, &len, &err) == GG_OK && len == strlen(text) && memcmp(p, text, len) == 0;
+}
+
 static bool from_array(builder *b, const gg_json_node *array)
 {
     bool ok = true, ended = false;
     const gg_json_node *n = gg_json_first(array);
+    /* Ignored, as organ-graft itself does. */
+    if (n && strcmp(b->tool->name, "organ-graft") == 0 && is_string(n, "graft")) n = gg_json_next(n);
     while (ok && n) {
         const gg_json_node *after = gg_json_next(n);
         char *item = copy_string(b, n), *next = item && after ? copy_string(b, after) : NULL;

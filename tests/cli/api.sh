@@ -188,7 +188,7 @@ surgery() {
         expect 200 GET /v1/models/chimera.gguf
     fi
     if [ -x "$BIN/organ-graft" ]; then
-        run_job done 0 organ-graft '["--source", "code.organs", "--target", "verse.organs", "--output", "graft.organs", "--type", "organ"]'
+        run_job done 0 organ-graft '["graft", "--source", "code.organs", "--target", "verse.organs", "--output", "graft.organs", "--type", "organ"]'
         run_job done 0 organ-assemble '["graft.organs", "--output", "graft.gguf"]'
     fi
     if [ -x "$BIN/organ-compare" ]; then
