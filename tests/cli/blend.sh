@@ -103,9 +103,10 @@ check_error 1 "dims differ" "other dims" organ-transplant --base "$T/a.gguf" --d
 check_exit 1 "an ancestor of other dims" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/wide.gguf" --output "$T/c.gguf"
 mkmodel "$T/turned.gguf" blk.0.attn_q.weight:F32:8x32 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
 check_error 1 "the ancestor's dims differ" "an ancestor of other dims but as many values" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/turned.gguf" --output "$T/c.gguf"
-for anc in less turned; do
+for anc in less:2 turned:1; do
+    n=${anc#*:} anc=${anc%:*}
     check_exit 1 "--check with an ancestor: $anc" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/$anc.gguf" --check
-    check_text "$(grep -c "mismatch.*the ancestor" "$T/out")" $([ $anc = less ] && echo 2 || echo 1) "--check says what the ancestor lacks: $anc"
+    check_text "$(grep -c "mismatch.*the ancestor" "$T/out")" "$n" "--check says what the ancestor lacks: $anc"
 done
 check "what the ancestor lacks is skipped" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --skip-mismatched --output "$T/c.gguf"
 floats "$T/c.gguf" blk.1.attn_q.weight > "$T/got"
@@ -214,6 +215,24 @@ check_error 3 "architecture" "an adapter of another architecture" fold --adapter
 check_error 3 "blk.1.attn_q.weight.lora_a" "half a pair" fold --adapter "$T/half.gguf"
 check_error 3 "blk.9.attn_q.weight.lora" "no target" fold --adapter "$T/where.gguf"
 check_error 3 "shape" "another shape" fold --adapter "$T/shape.gguf"
+organ-extract "$T/a.gguf" --output "$T/base.d" || bad "extract"
+tamper() { # DIR FILE: a byte of its data
+    rm -rf "$T/odd"
+    cp -R "$1" "$T/odd"
+    size=$(wc -c < "$1/$2")
+    printf z | dd of="$T/odd/$2" bs=1 seek=$((size - 7)) conv=notrunc 2> /dev/null
+}
+for half in a b; do
+    tamper "$T/lora.d" "adapters/blk_1_attn_q_weight_lora_$half.bin"
+    check_error 3 "sha256" "a tampered adapter: $half" fold --adapter "$T/odd"
+done
+tamper "$T/base.d" skeleton/blk_1_attn_q.bin
+rm -rf "$T/f"
+check_error 3 "blk.1.attn_q.weight" "a tampered base" organ-graft --adapter "$T/lora.gguf" --target "$T/odd" --output "$T/f"
+organ-extract "$T/experts.gguf" --output "$T/experts.d" || bad "extract"
+tamper "$T/experts.d" adapters/blk_0_ffn_up_exps_weight_lora_a.bin
+check_error 3 "sha256" "a tampered adapter of experts" organ-graft --adapter "$T/odd" --target "$T/moe.gguf" --output "$T/f"
+check_error 3 "sha256" "a tampered adapter of experts, taken apart" organ-graft --adapter "$T/odd" --target "$T/moe.d" --output "$T/f"
 check_exit 3 "a model is no adapter" fold --adapter "$T/b.gguf"
 check_exit 2 "--adapter with a selection" fold --adapter "$T/lora.gguf" --layers 1
 check_error 2 "one after the other" "two adapters at once" fold --adapter "$T/lora.gguf" --adapter "$T/lora.gguf"

@@ -299,6 +299,27 @@ mv "$T/m2.was" "$T/m2.gguf"
 for how in exact retype; do
     check_error 1 "dtypes differ: base Q8_0, donor F16 (--match convert)" "experts of another dtype, $how" graft --source "$T/m3.gguf" --target "$T/m1.gguf" --experts 1,3 --match $how
 done
+rm -f "$T/c.gguf"
+# Part of a tensor moves: all of it is held against its hash.
+{ organ-extract "$T/m2.gguf" --output "$T/e2" && organ-extract "$T/m1.gguf" --output "$T/e1"; } || bad "extract"
+for odd in e1 e2; do
+    rm -rf "$T/odd"
+    cp -R "$T/$odd" "$T/odd"
+    printf zzzz | dd of="$T/odd/organs/blk_0_ffn_gate_exps.bin" bs=1 seek=3000 conv=notrunc 2> /dev/null
+    from=$T/e2 to=$T/e1
+    if [ $odd = e1 ]; then to=$T/odd; else from=$T/odd; fi
+    for how in "--match exact" "--blend linear:0.5"; do
+        # shellcheck disable=SC2086
+        check_error 3 "blk.0.ffn_gate_exps.weight" "experts of a tampered directory: $odd, $how" graft --source "$from" --target "$to" --experts 1 $how
+        check_absent "$T/g" "experts of a tampered directory"
+        # shellcheck disable=SC2086
+        check_error 3 "sha256" "experts of a tampered directory, transplant: $odd, $how" organ-transplant --donor "$from" --base "$to" --experts 1 --output "$T/c.gguf" $how
+    done
+done
+check "experts of sound directories" graft --source "$T/e2" --target "$T/e1" --experts 1
+check "experts of sound directories: assemble" organ-assemble "$T/g" --output "$T/a.gguf" --force
+check "experts of models" organ-transplant --donor "$T/m2.gguf" --base "$T/m1.gguf" --experts 1 --output "$T/b.gguf" --force
+check_same "$T/a.gguf" "$T/b.gguf" "experts of directories and of models"
 for side in "--base $T/s1 --donor $T/m2.gguf" "--base $T/m1.gguf --donor $T/s2 --add"; do
     # shellcheck disable=SC2086
     check_error 2 "organ-assemble it first" "a transplant of experts taken apart: $side" organ-transplant $side --output "$T/c.gguf"

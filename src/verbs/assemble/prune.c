@@ -1,7 +1,6 @@
 /* prune.c - which experts are left, and what else must lose the same ones. */
 #include "prune.h"
 
-#include "../../base/io.h"
 #include "../plan/hashcopy.h"
 
 #include <stdio.h>
@@ -348,20 +347,6 @@ bool gg_prune_cuts(const gg_prune *p, size_t entry)
     return p && p->stack_of[entry] != SIZE_MAX;
 }
 
-static gg_status verify(const gg_entry *e, size_t i, gg_source *dir, gg_error *err)
-{
-    gg_data d;
-    char sha[65];
-    gg_status st = gg_data_open(dir, i, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, 0, e->t.bytes, -1, GG_AT_POS, sha, NULL, err);
-    gg_data_close(&d);
-    if (st != GG_OK || strcmp(sha, e->sha256) == 0) return st;
-    gg_fail(err, GG_EFORMAT, "its data does not have the sha256 that the manifest states");
-    gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
-    return fail_at(&e->t, err);
-}
-
 gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan, gg_error *err)
 {
     const gg_entry *e = &p->m->entries[entry];
@@ -371,7 +356,7 @@ gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan 
     uint64_t step = t.bytes / p->was; /* an expert's share: a row, an element, a matrix */
     t.dims[last_dim(&t)] = p->left;
     gg_plan_tensor *pt;
-    gg_status st = plan->verify && e->sha256[0] ? verify(e, entry, dir, err) : GG_OK;
+    gg_status st = plan->verify ? gg_verify_data(dir, entry, err) : GG_OK;
     if (st == GG_OK) st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
     if (st == GG_OK && t.bytes != step * p->left)
         st = gg_fail(err, GG_EFORMAT, "its elements cannot be cut one by one");

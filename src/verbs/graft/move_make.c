@@ -159,7 +159,12 @@ static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_te
         st = make_share(m, move, donor, e, end - e, &pieces[k], err);
         k++;
     }
-    if (st == GG_OK) st = gg_transform_join(&m->list, pieces, k, p, err);
+    gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
+    if (st == GG_OK && m->blends && m->blend.mode == GG_BLEND_TASK) {
+        of[2].source = m->ancestor;
+        st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
+    }
+    if (st == GG_OK) st = gg_transform_join(&m->list, pieces, k, of, p, err);
     free(pieces);
     return st;
 }
@@ -168,7 +173,8 @@ static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_te
 static gg_status make_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_made *made, gg_error *err)
 {
     uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
-    if (move->kind == GG_MOVE_CONVERT) return join_experts(m, move, out, &made->p, err);
+    bool hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor);
+    if (move->kind == GG_MOVE_CONVERT || hashed) return join_experts(m, move, out, &made->p, err);
     gg_plan_part *parts = new_parts(m, (size_t)n, err);
     if (!parts) return err->status;
     for (uint64_t e = 0; e < n; e++) {

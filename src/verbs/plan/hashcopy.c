@@ -92,3 +92,19 @@ gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err)
     gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
     return GG_EFORMAT;
 }
+
+gg_status gg_verify_data(gg_source *s, size_t index, gg_error *err)
+{
+    const gg_manifest *m = gg_source_manifest(s);
+    gg_data d;
+    char sha[65];
+    if (!m || !m->entries[index].sha256[0]) return GG_OK;
+    gg_status st = gg_data_open(s, index, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_hash_copy(&d, 0, d.bytes, -1, GG_AT_POS, sha, NULL, err);
+    gg_data_close(&d);
+    if (st == GG_OK) st = gg_check_sha256(sha, m->entries[index].sha256, err);
+    if (st == GG_OK) return GG_OK;
+    gg_at_tensor(err, m->entries[index].t.name, m->entries[index].t.name_len);
+    return gg_at_file(err, gg_source_name(s)), st;
+}

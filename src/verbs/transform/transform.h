@@ -54,7 +54,16 @@ typedef struct gg_joint {
     gg_producer p;
 } gg_joint;
 
-gg_status gg_transform_join(gg_transforms *list, const gg_joint *pieces, size_t n, gg_producer *p, gg_error *err);
+/* Tensors whose pieces they are: parts of a tensor cannot be held against its sha256, so
+ * these are read and held against theirs, where a manifest states one, first. source may be
+ * NULL. */
+typedef struct gg_whole {
+    gg_source *source;
+    size_t index;
+} gg_whole;
+
+gg_status gg_transform_join(gg_transforms *list, const gg_joint *pieces, size_t n, const gg_whole of[3], gg_producer *p,
+                            gg_error *err);
 
 /* ---- blends ---------------------------------------------------------------------- */
 

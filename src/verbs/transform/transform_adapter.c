@@ -1,6 +1,8 @@
 /* transform_adapter.c - is a LoRA adapter one for this base, and all of it? */
 #include "transform_lora.h"
 
+#include "../plan/hashcopy.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -144,6 +146,7 @@ gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strengt
     gg_status st = isfinite(out->strength) ? check_keys(adapter, base, err)
                                            : gg_fail(err, GG_EUSAGE, "the strength of a LoRA must be a finite number");
     for (size_t i = 0; i < gg_source_count(adapter) && st == GG_OK; i++) st = check_tensor(adapter, base, i, out, err);
+    for (size_t i = 0; i < gg_source_count(adapter) && st == GG_OK; i++) st = gg_verify_data(adapter, i, err);
     if (st == GG_OK && out->pairs == 0) st = gg_fail(err, GG_EFORMAT, "holds no LoRA tensors");
     if (st == GG_OK) {
         const gg_kv *alpha = gg_meta_find(gg_source_meta(adapter), "adapter.lora.alpha");
