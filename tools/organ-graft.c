@@ -80,6 +80,8 @@ static void check_usage(const cli *c, const arguments *a)
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
     if (a->adapter && (a->check || c->select || a->map || a->match || a->o.blend)) cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
+    if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
+    if (a->scale != 1 && !a->adapter) cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
     if (a->o.match.router && !gg_select_has_experts(c->select)) cli_usage(c, "--router goes with --experts");
     const char *from = a->adapter ? a->adapter : a->source;
     if (strcmp(from, "-") == 0 && strcmp(a->target, "-") == 0) cli_usage(c, "only one model can come from stdin");

@@ -84,6 +84,7 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->output && !a->check && !a->in_place) cli_usage(c, "give --output, --check or --in-place");
     if (a->o.mtp && (a->in_place || c->select || a->map || a->o.blend)) cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --blend or --in-place");
     if (a->output && strcmp(a->output, "-") == 0) cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");
+    if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
     if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");
     if (strcmp(a->base, "-") == 0 && (a->in_place || strcmp(a->donor, "-") == 0)) cli_usage(c, "--base - cannot be used so");
 }
