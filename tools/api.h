@@ -35,6 +35,7 @@ typedef struct api {
     const char *part[API_PARTS + 1]; /* of the path, between slashes */
     size_t parts;
     uint64_t length; /* of the body; UINT64_MAX when not told */
+    bool reading;    /* the body, or some of it, was taken from stdin */
     /* failure */
     int status; /* 0 = none so far */
     char what[700];
@@ -57,7 +58,7 @@ bool api_query_has(const api *a, const char *pair); /* "force=1" */
 bool api_body(api *a, gg_buf *body); /* all of it, API_BODY at most */
 
 void api_answer(const api *a, int status, const char *type, const char *extra, const gg_buf *body);
-void api_answer_failure(const api *a);
+void api_answer_failure(const api *a); /* after a body that nobody read */
 /* A header for `extra`: where /v1/WHAT/NAME is on this server. */
 void api_location(char *out, size_t size, const char *what, const char *name);
 /* The file, or the range of it that was asked for. Closes fd. */

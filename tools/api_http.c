@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,7 @@ bool api_body(api *a, gg_buf *body)
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
     if (a->length > API_BODY || a->length > a->max_body)
         return api_fail(a, 413, "a request has at most %zu bytes", API_BODY < a->max_body ? API_BODY : (size_t)a->max_body);
+    a->reading = true;
     if (gg_buf_reserve(body, (size_t)a->length, &err) != GG_OK ||
         gg_read_some(STDIN_FILENO, body->data, (size_t)a->length, &got, &err) != GG_OK)
         return api_fail_error(a, &err);
@@ -179,8 +181,26 @@ void api_location(char *out, size_t size, const char *what, const char *name)
     snprintf(out, size, "Location: %.*s/v1/%s/%s\r\n", plain ? (int)n : 0, script ? script : "", what, name);
 }
 
+#define DRAIN ((uint64_t)16 << 20)
+#define DRAIN_MS 5000
+/* A refusal that comes while the client still sends is lost when the server then
+ * closes the connection: so what it sends is read, unless that is much or slow. */
+static void drain(const api *a)
+{
+    char bytes[16384];
+    uint64_t left = a->reading || a->length > DRAIN ? 0 : a->length;
+    struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+    for (uint64_t now = api_now(), end = now + DRAIN_MS; left && now < end; now = api_now()) {
+        if (poll(&in, 1, (int)(end - now)) <= 0) continue;
+        ssize_t n = read(STDIN_FILENO, bytes, left < sizeof bytes ? (size_t)left : sizeof bytes);
+        if (n <= 0 && !(n < 0 && errno == EINTR)) return;
+        if (n > 0) left -= (uint64_t)n;
+    }
+}
+
 void api_answer_failure(const api *a)
 {
+    drain(a);
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&body);

@@ -293,6 +293,12 @@ refuse_uploads() {
         request "$1" "/v1/models/$n" --data-binary "@$VERSE"
         case $code in 400 | 404) ok ;; *) bad "upload as $n: $code" ;; esac
     done
+    # A refusal is heard while the body is still on its way: all of that is read first.
+    printf '%s' "$ORGAN_TOKEN" > "$T/t"
+    { head -c 100000 "$VERSE"; sleep 0.5; cat "$VERSE"; } | REQUEST_METHOD=PUT PATH_INFO=/v1/models/x CONTENT_LENGTH=$(($(wc -c < "$VERSE") + 100000)) \
+        ORGAN_API_DATA=$DATA ORGAN_API_SPOOL=$T ORGAN_API_TOKEN_FILE=$T/t ORGAN_API_BIN=$BIN HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" \
+        sh -c '"$BIN/organ-api" > "$T/refused"; cat | wc -c > "$T/left"'
+    check_text "$(head -n 1 "$T/refused" | tr -d '\r') $(tr -d ' ' < "$T/left")" "Status: 400 Bad Request 0" "a refused body is read"
     expect 400 "$1" /v1/models/no.gguf --data-binary "not a model at all"
     head -c 1000000 "$VERSE" > "$T/cut"
     expect 400 "$1" /v1/models/no.gguf --data-binary "@$T/cut"
