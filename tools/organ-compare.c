@@ -10,13 +10,14 @@ static const char help[] =
     "usage: organ-compare A B\n"
     "       organ-compare A B --summary\n"
     "       organ-compare A B --lineage\n"
-    "Compare two models, over decoded values: a row a tensor. A and B are GGUF files,\n"
-    "shards of split models, organ directories, .bin records; one may be - for stdin.\n"
+    "Compare two models, over decoded values: a row per tensor. A and B are GGUF\n"
+    "files, shards of split models, organ directories, .bin records; one may be -,\n"
+    "for stdin.\n"
     "\n"
-    "  --summary          a row a class, and one for the model\n"
+    "  --summary          a row per class, and one for the model\n"
     "  --lineage          one row: do they share a lineage, so that grafts can work\n"
     "  --map 0-3=4-7      A's blocks 0-3 against B's blocks 4-7, and nothing else\n"
-    "  --split-experts    a row an expert of stacked tensors (blk.N.ffn_gate.E)\n"
+    "  --split-experts    a row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
     "  --sample N         measure at most N rows a tensor, evenly spread; 0 is all\n"
     "                     (default: 128 with --lineage, else 0)\n"
     "select:\n"
@@ -33,7 +34,7 @@ static const char help[] =
     "exit: 0 all identical (--lineage: identical or same lineage), 1 not, 2 usage,\n"
     "3 malformed input, 4 I/O failure\n";
 
-/* ---- a row a tensor -------------------------------------------------------------- */
+/* ---- a row per tensor ------------------------------------------------------------ */
 
 static void cell_dims(table *rows, const gg_tensor *t)
 {
@@ -113,7 +114,7 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
     return r.by[GG_SAME_IDENTICAL] == r.tensors ? GG_OK : GG_NO;
 }
 
-/* ---- a row a class ---------------------------------------------------------------- */
+/* ---- a row per class -------------------------------------------------------------- */
 
 static gg_status gather(void *ctx, const gg_compare_row *r, gg_error *err)
 {

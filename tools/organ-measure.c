@@ -20,9 +20,9 @@ static const char help[] =
     "MODEL is a GGUF file, any shard of a split model, or an organ directory.\n"
     "\n"
     "  --sample N         values looked at of a tensor, even steps (100000; 0 all)\n"
-    "  --summary          a row a class, a role, and one for the model: 1 to 3 stars\n"
+    "  --summary          a row per class, per role, one for the model: 1 to 3 stars\n"
     "  --wells K          only the K tensors of lowest theta\n"
-    "  --split-experts    a row an expert of stacked tensors\n"
+    "  --split-experts    a row per expert of stacked tensors\n"
     "  --update           write the measures into DIR's manifest as well\n"
     "  --svg FILE         draw the anatomy, blocks across, roles down (- is stdout)\n"
     "  --heat             the same on the terminal\n"
@@ -236,7 +236,7 @@ static void check(const cli *c, const options *o)
     if (!gg_measure_by_name(o->color)) cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
     if (o->dir && c->args.n) cli_usage(c, "--dir and '%s' both given", c->args.items[0]);
     if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
-        cli_usage(c, "--update writes a row a tensor: not with --split-experts or --experts");
+        cli_usage(c, "--update writes a row per tensor: not with --split-experts or --experts");
 }
 
 int main(int argc, char **argv)
