@@ -80,7 +80,7 @@ model_bytes() {
         return
     fi
     model_files "$1" | while IFS= read -r model_file; do
-        if [ -f "$model_file" ]; then wc -c <"$model_file"; fi
+        if [ -f "$model_file" ] && [ -r "$model_file" ]; then wc -c <"$model_file"; fi
     done | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
