@@ -49,6 +49,9 @@ $(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model),$(call one_path,$(v)))
 ifneq ($(words $(DONORS)),$(words $(sort $(DONORS))))
 $(error DONORS names one twice: $(DONORS))
 endif
+ifneq ($(findstring /,$(DONORS)),)
+$(error DONORS are names of your own, without a slash, and X.model is the file; they are '$(DONORS)')
+endif
 ifneq ($(filter chimera check clean $(BASE) $(foreach d,$(DONORS),$($(d).model)),$(OUTPUT)),)
 $(error OUTPUT cannot be $(OUTPUT), which is an input or a target of chimera.mk)
 endif
@@ -76,11 +79,13 @@ chimera: $(OUTPUT)
 .DEFAULT_GOAL := chimera
 
 # stamp NAME,TEXT: WORK/NAME.recipe is rewritten only when the text of a step differs,
-# so that a changed recipe does it again as a changed input does.
+# so that a changed recipe does it again as a changed input does. It is compared while
+# make reads this, so that make -q and make -n say the truth.
+same      = $(shell printf '%s\n' $(call q,$(2)) | cmp -s - $(1) 2> /dev/null && echo same)
 define stamp
-$(WORK)/$(1).recipe: FORCE
+$(WORK)/$(1).recipe: $(if $(call same,$(WORK)/$(1).recipe,$(2)),,FORCE)
 	@mkdir -p $(WORK)
-	@printf '%s\n' $(call q,$(2)) | cmp -s - $$@ || printf '%s\n' $(call q,$(2)) > $$@
+	@printf '%s\n' $(subst $$,$$$$,$(call q,$(2))) > $$@
 endef
 
 steps :=

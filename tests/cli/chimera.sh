@@ -59,7 +59,11 @@ organ-transplant -q --base "$W/verse.gguf" --donor "$W/code.gguf" --type organ -
 check_same "$W/c.gguf" "$T/2.gguf" "as two transplants make it"
 check_text "$(find "$W/c.gguf.work" -type d | wc -l | tr -d ' ')" 1 "no organs are left"
 made "second make" ""
-if [ -s "$T/out" ]; then bad "second make says: $(cat "$T/out")"; else ok; fi
+check_text "$(grep -v 'Nothing to be done' "$T/out")" "" "second make says"
+check "make -q: nothing to do" mk -q
+check "make -n" mk -n
+check_text "$(grep -v 'Nothing to be done' "$T/out")" "" "make -n says"
+check_exit 1 "make -q: a changed recipe" mk -q code.layers=1
 made "a make after a touched Makefile, which is no input" ""
 for m in verse code base; do
     changed $m.gguf
@@ -102,6 +106,8 @@ check_text "$(sed -n 's/.*"general.name".*"value": "\(.*\)"}.*/\1/p' "$T/k.organ
 if [ -s "$W/k.gguf.work/purify.tsv" ]; then ok; else bad "no purify.tsv"; fi
 made "a dtype" "assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5 DTYPE='blk.*.ffn_*=q8_0,*=keep'
 check_text "$(organ-extract "$W/k.gguf" --list --tensors blk.1.ffn_gate.weight | awk 'NR == 2 { print $5 }')" Q8_0 "DTYPE"
+made "a name with dollars" "assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5 NAME='a$$b'
+made "a name with dollars, again" "" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5 NAME='a$$b'
 made "NAME of the environment" "assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5
 (NAME=host && export NAME && mk OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5) > "$T/out" 2>&1
 check_text "$(ran)" "" "a NAME in the environment is not the recipe's"
@@ -195,6 +201,7 @@ refused "x y.gguf" "a donor's path with a space" code.model='x y.gguf'
 refused "BASE" "no base" BASE=
 refused "norms.model" "a donor without a model" norms.model=
 refused "twice" "a donor twice" DONORS='code code'
+refused "without a slash" "a path for a donor's name" DONORS='./code' ./code.model=code.gguf
 cp "$W/verse.gguf" "$T/verse.gguf"
 check_exit 2 "the base as output" mk OUTPUT=verse.gguf
 check_same "$W/verse.gguf" "$T/verse.gguf" "the base as output"
