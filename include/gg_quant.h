@@ -78,8 +78,8 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
  * another) into consecutive blocks. `imatrix` is NULL or one weight a column,
  * `row_elems` values, repeated for each row. Input must be finite: GG_EFORMAT
  * with the index of the first NaN or Inf otherwise. Finite input never gives NaN
- * or Inf scales, save that F16 overflows to Inf above 65519 as IEEE rounding has
- * it. Deterministic: the same bytes on every instruction set.
+ * or Inf, not in scales and not in values: what is too large for F16 or BF16 becomes
+ * their largest value. Deterministic: the same bytes on every instruction set.
  * GG_EUNSUPPORTED when the type cannot be encoded, or needs an imatrix and got none. */
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err);

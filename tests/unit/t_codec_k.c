@@ -238,7 +238,6 @@ static void encode_hostile(void)
                 T_CHECK(gg_encode(t->id, x, got[level], N, N, weights < 4 ? w : NULL, &err) == GG_OK);
             }
             T_CHECKF(!memcmp(got[0], got[1], bytes_of(t, N)), "%s kind %d differs between levels", t->name, k);
-            if (t->id == GG_F16 || t->id == GG_BF16) continue; /* these overflow as IEEE has it */
             gg_decode(t->id, got[0], y, N, &err);
             size_t bad = 0;
             for (size_t j = 0; j < N; j++) bad += isfinite(y[j]) ? 0 : 1;
@@ -291,8 +290,14 @@ static void scalars(void)
     T_CHECK(gg_f32_to_bf16(FLT_MAX) == 0x7f80);
 }
 
+/* What a finite value must not become. */
+static uint16_t below(uint16_t h, uint16_t infinity)
+{
+    return (h & 0x7fff) == infinity ? (uint16_t)(h - 1) : h;
+}
+
 /* Rows of F16 and BF16 go through other code than single values: the same bits, NaN
- * too, at each level. An odd length leaves a tail. */
+ * too, at each level, but that an encoder stays finite. An odd length leaves a tail. */
 static void half_rows(void)
 {
     enum { N = 65535 };
@@ -311,10 +316,12 @@ static void half_rows(void)
 
         random_state = 7;
         for (int i = 0; i < N; i++) f[i] = random_bits_float(i & 1 ? 95 + (uint32_t)i % 60 : (uint32_t)i % 255);
+        static const float ends[] = { 65504, 65519.996f, 65520, FLT_MAX, 0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f };
+        for (int i = 0; i < 70; i++) f[N - 70 + i] = i & 1 ? -ends[i % 7] : ends[i % 7];
         gg_encode(GG_F16, f, out, N, N, NULL, &err);
-        for (int i = 0; i < N; i++) bad += out[i] != gg_f32_to_f16(f[i]);
+        for (int i = 0; i < N; i++) bad += out[i] != below(gg_f32_to_f16(f[i]), 0x7c00);
         gg_encode(GG_BF16, f, out, N, N, NULL, &err);
-        for (int i = 0; i < N; i++) bad += out[i] != gg_f32_to_bf16(f[i]);
+        for (int i = 0; i < N; i++) bad += out[i] != below(gg_f32_to_bf16(f[i]), 0x7f80);
         T_CHECKF(bad == 0, "level %d: %zu halves differ", level, bad);
     }
     T_CHECK(err.status == GG_OK);

@@ -6,7 +6,8 @@
  *   F64   IEEE double, I8..I64 two's complement y = (float)value
  *
  * The integers have no encoder: they hold indices and codes, and a float rounded
- * to one of them would be an invention. F64 is exact from F32.
+ * to one of them would be an invention. F64 is exact from F32. What is too large for F16
+ * or BF16 becomes their largest value, not infinity: one would spoil all it meets.
  */
 #include "lanes.h"
 
@@ -33,7 +34,8 @@ static inline void halves_decode8(const uint8_t *in, float *out)
 
 static inline void halves_encode8(const float *x, uint8_t *out)
 {
-    __m128i h = _mm256_cvtps_ph((__m256)gg_load8(x), 0);
+    const __m256 most = _mm256_set1_ps(65504.0f), least = _mm256_set1_ps(-65504.0f);
+    __m128i h = _mm256_cvtps_ph(_mm256_max_ps(_mm256_min_ps((__m256)gg_load8(x), most), least), 0);
     memcpy(out, &h, sizeof h);
 }
 #else
@@ -68,8 +70,8 @@ static inline void halves_encode8(const float *x, uint8_t *out)
         i32x4 a = u & 0x7fffffff;
         i32x4 small = (i32x4)((gg_f32x4)a + 0.5f) - 0x3f000000;
         i32x4 normal = (a - (112 << 23) + 0xfff + (a >> 13 & 1)) >> 13;
-        i32x4 huge = { 0x7c00, 0x7c00, 0x7c00, 0x7c00 };
-        i32x4 r = select4(a < 0x38800000, small, select4(a < 0x477ff000, normal, huge)) | (u >> 16 & 0x8000);
+        i32x4 most = { 0x7bff, 0x7bff, 0x7bff, 0x7bff };
+        i32x4 r = select4(a < 0x38800000, small, select4(a < 0x477ff000, normal, most)) | (u >> 16 & 0x8000);
         u16x4 h = __builtin_convertvector(r, u16x4);
         memcpy(out + 2 * i, &h, sizeof h);
     }
@@ -88,7 +90,7 @@ static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imat
     (void)imatrix;
     size_t i = 0;
     for (; i + 8 <= n; i += 8) halves_encode8(x + i, out + 2 * i);
-    for (; i < n; i++) gg_store_f16(out + 2 * i, x[i]);
+    for (; i < n; i++) gg_store_f16(out + 2 * i, gg_saturate(x[i]));
 }
 
 /* An output that no cache holds fills faster by 16 bytes at a time than by 32. */
@@ -109,13 +111,21 @@ static void decode_bf16(const uint8_t *in, float *out, size_t n)
     for (; i < n; i++) out[i] = gg_bf16_decode(gg_load_u16(in + 2 * i));
 }
 
+#define BF16_RUN 64
+
 static void encode_bf16(const float *x, uint8_t *out, size_t n, const float *imatrix)
 {
     (void)imatrix;
-    /* gg_bf16_encode without its care of NaN, which no encoder gets. */
-    for (size_t i = 0; i < n; i++) {
-        uint32_t u = gg_float_bits(x[i]);
-        gg_store_u16(out + 2 * i, (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16));
+    /* gg_bf16_encode without its care of NaN, which no encoder gets. Infinity is found in
+     * lanes of 16 bits, twice as many at a time. */
+    uint16_t h[BF16_RUN];
+    for (size_t i = 0; i < n; i += BF16_RUN) {
+        size_t run = n - i < BF16_RUN ? n - i : BF16_RUN;
+        for (size_t k = 0; k < run; k++) {
+            uint32_t u = gg_float_bits(x[i + k]);
+            h[k] = (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+        }
+        for (size_t k = 0; k < run; k++) gg_store_u16(out + 2 * (i + k), (uint16_t)(h[k] - ((h[k] & 0x7fff) == 0x7f80)));
     }
 }
 
