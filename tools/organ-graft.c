@@ -114,5 +114,6 @@ int main(int argc, char **argv)
     if (st == GG_OK) st = graft(&c, &a);
     gg_source_close(a.o.ancestor);
     gg_map_free(map);
+    free(a.adapters.items);
     return cli_end(&c, st);
 }
