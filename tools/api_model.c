@@ -215,6 +215,7 @@ static bool put_model(api *a, const char *name)
     bool force = api_query_has(a, "force=1");
     if (!is_gguf_name(name)) return api_fail(a, 400, "the name of a model ends in .gguf");
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
+    if (getenv("HTTP_CONTENT_RANGE")) return api_fail(a, 400, "an upload is whole: no Content-Range");
     if (a->length > a->max_body) return api_fail(a, 413, "an upload has at most %llu bytes here", (unsigned long long)a->max_body);
     if (gg_beneath_new(a->data, name, &err) != GG_OK) return api_fail_error(a, &err);
     if ((size_t)snprintf(path, sizeof path, "%s/%s", a->data, name) >= sizeof path) return api_fail(a, 400, "the name is too long");
