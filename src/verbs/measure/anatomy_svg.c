@@ -93,10 +93,10 @@ static void put_scale(svg *s)
     for (unsigned i = 0; i < 48; i++) {
         unsigned c[3];
         gg_grid_color(i / 47.0, c);
-        gg_buf_printf(&s->text, s->err, "<rect x=\"%u\" y=\"34\" width=\"4\" height=\"12\" fill=\"#%02x%02x%02x\"/>\n", 112 + 4 * i,
+        gg_buf_printf(&s->text, s->err, "<rect x=\"%u\" y=\"34\" width=\"4\" height=\"12\" fill=\"#%02x%02x%02x\"/>\n", 148 + 4 * i,
                       c[0], c[1], c[2]);
     }
-    open_text(s, 312, 44, "dim");
+    open_text(s, 348, 44, "dim");
     put_value(s, s->g->high);
     gg_buf_text(&s->text, "</text>\n", s->err);
 }
