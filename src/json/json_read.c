@@ -34,21 +34,32 @@ static gg_status refuse(parser *p, size_t offset, const char *what)
     return GG_EFORMAT;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* What is left when the last line of a list is taken out by hand. */
+static bool closes_after_comma(const parser *p)
+{
+    size_t i = p->pos;
+    if (i >= p->len || (p->s[i] != ']' && p->s[i] != '}')) return false;
+    while (i > 0 && is_space(p->s[i - 1])) i--;
+    return i > 0 && p->s[i - 1] == ',';
+}
+
 static gg_status refuse_byte(parser *p, const char *expected)
 {
     if (p->pos >= p->len) gg_fail(p->err, GG_EFORMAT, "JSON: the text ends where %s should be", expected);
     else gg_fail(p->err, GG_EFORMAT, "JSON: expected %s, found '%c'", expected, p->s[p->pos]);
     gg_at_offset(p->err, p->pos);
+    if (closes_after_comma(p)) gg_fix(p->err, "remove the comma before it");
     return GG_EFORMAT;
 }
 
 static void skip_space(parser *p)
 {
-    while (p->pos < p->len) {
-        char c = p->s[p->pos];
-        if (c != ' ' && c != '\n' && c != '\r' && c != '\t') break;
-        p->pos++;
-    }
+    while (p->pos < p->len && is_space(p->s[p->pos])) p->pos++;
 }
 
 static bool at(const parser *p, char c)

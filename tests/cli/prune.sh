@@ -107,6 +107,8 @@ without '/ffn_[a-z]*\.[0-4]\./'
 refuse "expert_used_count" "fewer than are used"
 without '/ffn_[a-z]*\.5\./'
 refuse "expert_group_count" "not as many in each group"
+without '/"output.weight"/'
+refuse "remove the comma before it" "the last line taken out with sed"
 # Some architectures use a number of experts of its own in each block.
 used() {
     sed "s/\"llama.expert_used_count\", \"type\": \"u32\", \"value\": 2/\"llama.expert_used_count\", \"type\": \"arr\", \"items\": \"u32\", \"value\": [$1]/" "$T/d/manifest.json" > "$T/x"
