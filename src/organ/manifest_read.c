@@ -221,7 +221,8 @@ static gg_status read_file(const gg_json_node *node, gg_file_layout *f, gg_error
 
 static gg_status read_layout(const gg_json_node *layout, gg_manifest *m, gg_error *err)
 {
-    gg_status st = optional_string(gg_json_get(layout, "name"), "\"name\"", &m->name_was, &m->name_was_len, err);
+    const gg_json_node *name = gg_json_get(layout, "general.name"), *older = gg_json_get(layout, "name");
+    gg_status st = optional_string(name ? name : older, "\"general.name\"", &m->name_was, &m->name_was_len, err);
     const gg_json_node *files = gg_json_get(layout, "files"), *stacks = gg_json_get(layout, "stacked");
     if (st == GG_OK) st = check_type(layout, GG_JSON_OBJECT, "\"layout\" must be an object", err);
     if (st == GG_OK) st = check_type(files, GG_JSON_ARRAY, "\"files\" must be a list", err);
@@ -253,6 +254,49 @@ static gg_status read_model(const gg_json_node *model, gg_manifest *m, gg_error 
     return st;
 }
 
+/* A text or null; false where there is neither. */
+static bool text_in(const gg_json_node *object, const char *member, char **text, size_t *n, gg_error *err)
+{
+    const gg_json_node *node = gg_json_get(object, member);
+    *text = NULL;
+    *n = 0;
+    return node && optional_string(node, "an architecture", text, n, err) == GG_OK;
+}
+
+static bool same_text(const char *a, size_t an, const char *b, size_t bn)
+{
+    return (!a || !b) ? a == b : an == bn && memcmp(a, b, an) == 0;
+}
+
+/* What stands in "model" and in a key: where only "model" was edited since the layout
+ * was noted, the key follows; an edited key stands. (For the name see gg_manifest_load.) */
+static gg_status follow_architecture(const gg_json_node *model, const gg_json_node *layout, gg_meta *meta, gg_error *err)
+{
+    char *now, *was = NULL;
+    const char *key = NULL;
+    size_t n, was_n = 0, key_n = 0;
+    bool both = text_in(model, "architecture", &now, &n, err) && text_in(layout, "general.architecture", &was, &was_n, err);
+    gg_kv_str(gg_meta_find(meta, "general.architecture"), &key, &key_n);
+    if (both && now && !same_text(now, n, was, was_n) && same_text(key, key_n, was, was_n))
+        gg_meta_set_str(meta, "general.architecture", now, n, err);
+    free(now);
+    free(was);
+    return err->status;
+}
+
+static gg_status follow_alignment(const gg_json_node *model, const gg_json_node *layout, gg_meta *meta, gg_error *err)
+{
+    const gg_json_node *node = gg_json_get(model, "alignment"), *noted = gg_json_get(layout, "general.alignment");
+    uint64_t now = 0, was = 0, key = 0;
+    gg_error odd = GG_ERROR_INIT; /* a key that is no alignment is told when it is used */
+    if (!node || !noted || gg_meta_alignment(meta, &key, &odd) != GG_OK) return GG_OK;
+    gg_status st = gg_json_u64(node, &now, err);
+    if (st == GG_OK) st = gg_json_u64(noted, &was, err);
+    if (st != GG_OK || now == was || key != was) return st;
+    if (now == 0 || now > UINT32_MAX || (now & (now - 1)) != 0) return wrong(node, err, "\"alignment\" must be a power of two below 2^32");
+    return gg_meta_set_u32(meta, "general.alignment", (uint32_t)now, err);
+}
+
 static gg_status check_format(const gg_json_node *root, gg_error *err)
 {
     const char *s = "";
@@ -273,6 +317,8 @@ static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *er
     if (st == GG_OK) st = read_model(gg_json_get(root, "model"), m, err);
     if (st == GG_OK) st = read_metadata(gg_json_get(root, "metadata"), &m->meta, err);
     if (st == GG_OK) st = read_layout(gg_json_get(root, "layout"), m, err);
+    if (st == GG_OK) st = follow_architecture(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta, err);
+    if (st == GG_OK) st = follow_alignment(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta, err);
     const gg_json_node *tensors = gg_json_get(root, "tensors");
     if (st == GG_OK && gg_json_type_of(tensors) != GG_JSON_ARRAY) st = wrong(root, err, "it has no list of \"tensors\"");
     if (st != GG_OK) return st;

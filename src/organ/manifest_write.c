@@ -56,11 +56,17 @@ static uint64_t count_blocks(const gg_manifest *m)
     return blocks;
 }
 
-static void put_model(writer *w, const gg_manifest *m)
+static void put_alignment(writer *w, const gg_manifest *m)
 {
-    uint64_t alignment = GG_DEFAULT_ALIGNMENT, parameters = 0;
+    uint64_t alignment;
     gg_error ignored = GG_ERROR_INIT;
     gg_meta_alignment(&m->meta, &alignment, &ignored);
+    number(w, alignment);
+}
+
+static void put_model(writer *w, const gg_manifest *m)
+{
+    uint64_t parameters = 0;
     for (size_t i = 0; i < m->n_entries; i++) parameters += m->entries[i].t.elements;
     text(w, "  \"model\": {\n    \"source\": ");
     string(w, m->source);
@@ -69,7 +75,7 @@ static void put_model(writer *w, const gg_manifest *m)
     text(w, ",\n    \"gguf_version\": ");
     number(w, m->version);
     text(w, ",\n    \"alignment\": ");
-    number(w, alignment);
+    put_alignment(w, m);
     text(w, ",\n    \"architecture\": ");
     kv_string(w, gg_meta_find(&m->meta, "general.architecture"));
     text(w, ",\n    \"name\": ");
@@ -203,28 +209,29 @@ static bool files_are_plain(const gg_manifest *m)
     return m->n_files == 1 && m->files[0].n_pads == 0 && !m->files[0].trailing;
 }
 
-/* What a byte-exact rebuild needs beyond the lists above; nothing for most models. */
+/* What a byte-exact rebuild needs beyond the lists above; and, of what stands both in
+ * "model" and in a key, what it was, to tell which of the two was edited. No member is
+ * called as one of "model": sed would edit both. */
 static void put_layout(writer *w, const gg_manifest *m)
 {
-    if (files_are_plain(m) && m->n_stacks == 0 && !m->name_was) return;
-    bool comma = false;
-    text(w, "  \"layout\": {");
+    text(w, "  \"layout\": {\n    \"general.alignment\": ");
+    put_alignment(w, m);
+    text(w, ",\n    \"general.architecture\": ");
+    kv_string(w, gg_meta_find(&m->meta, "general.architecture"));
     if (m->name_was) {
-        text(w, "\n    \"name\": ");
+        text(w, ",\n    \"general.name\": ");
         gg_mj_put_bytes(&w->o, m->name_was, m->name_was_len, w->err);
-        comma = true;
     }
     if (!files_are_plain(m)) {
-        text(w, comma ? ",\n    \"files\": [\n" : "\n    \"files\": [\n");
+        text(w, ",\n    \"files\": [\n");
         for (size_t i = 0; i < m->n_files; i++) {
             if (i) text(w, ",\n");
             put_file(w, &m->files[i], i == 0);
         }
         text(w, "\n    ]");
-        comma = true;
     }
     if (m->n_stacks) {
-        text(w, comma ? ",\n    \"stacked\": [\n" : "\n    \"stacked\": [\n");
+        text(w, ",\n    \"stacked\": [\n");
         for (size_t i = 0; i < m->n_stacks; i++) {
             text(w, i ? ",\n      {\"name\": " : "      {\"name\": ");
             gg_mj_put_bytes(&w->o, m->stacks[i].t.name, m->stacks[i].t.name_len, w->err);

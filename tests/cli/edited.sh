@@ -63,6 +63,22 @@ check_text "$(kv general.name)" '"type": "str", "value": "by model"' "renamed by
 edit "renamed in both" 's/\("general.name", "type": "str", "value": "\)[^"]*/\1by key/; s/^\(    "name": "\)[^"]*\(",\)$/\1by model\2/'
 check_text "$(kv general.name)" '"type": "str", "value": "by key"' "the key wins"
 
+# So do the architecture and the alignment.
+edit "architecture by model.architecture" 's/^\(    "architecture": \)"[^"]*",$/\1"mine",/'
+check_text "$(kv general.architecture)" '"type": "str", "value": "mine"' "architecture by model.architecture"
+edit "architecture by both" 's/^\(    "architecture": \)"[^"]*",$/\1"mine",/; s/\("general.architecture", "type": "str", "value": "\)[^"]*/\1by key/'
+check_text "$(kv general.architecture)" '"type": "str", "value": "by key"' "architecture: the key wins"
+edit "alignment by model.alignment" 's/^\(    "alignment": \)32,$/\1512,/'
+check_text "$(kv general.alignment)" '"type": "u32", "value": 512' "alignment by model.alignment"
+organ-extract "$T/out.gguf" --list | awk -F '\t' 'NR > 1 && $9 % 512' > "$T/a"
+check_text "$(cat "$T/a")" "" "alignment by model.alignment: offsets"
+edit "alignment by both" 's/^\(    "alignment": \)32,$/\1512,/; s/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 64},/'
+check_text "$(kv general.alignment)" '"type": "u32", "value": 64' "alignment: the key wins"
+
+# A plain sed over the file finds the member of "model" and nothing else.
+edit "renamed by a plain sed" "s/\"name\": \"lab-verse\"/\"name\": \"by sed\"/"
+check_text "$(kv general.name)" '"type": "str", "value": "by sed"' "renamed by a plain sed"
+
 # Tensors out and in another order.
 edit "a removed tensor" '/"name": "blk.2.ffn_up.weight"/d'
 check_text "$(count)" $((tensors - 1)) "one tensor less"
@@ -125,6 +141,8 @@ refuse "a path out of the folder" "path" "/$Q/s/\"file\": \"[^\"]*\"/\"file\": \
 refuse "a wrong sha256" "sha256" "/$Q/s/\"sha256\": \"[0-9a-f]\{8\}/\"sha256\": \"01234567/"
 refuse "a tensor twice" "twice" "/$Q/{p;}"
 refuse "a key twice" "twice" '/"general.name", "type"/{p;}'
+refuse "a model.alignment that is none" "power of two" 's/^\(    "alignment": \)32,$/\148,/'
+refuse "a model.alignment beyond 32 bits" "alignment" 's/^\(    "alignment": \)32,$/\14294967328,/'
 refuse "a layout that is none" '"layout" must be' 's/^  "layout": {/  "layout": 5, "was": {/'
 refuse "a model that is none" '"model" must be' 's/^  "model": {/  "model": [], "was": {/'
 refuse "files that are no list" '"files" must be' 's/^  "layout": {/&"files": {},/'

@@ -32,7 +32,7 @@ and (.tensors | type == "array" and all(.[]; (.name | bytes) and shape and (.byt
     and (.class | IN("skeleton", "organ", "embed", "norm", "adapter", "other"))
     and (.file | type == "string" and (test("^/|(^|/)\\.{0,2}(/|$)") | not))
     and ((has("sha256") | not) or (.sha256 | test("^[0-9a-f]{64}$")))))
-and ((has("layout") | not) or (.layout | keys - ["files", "name", "stacked"] == []))
+and ((has("layout") | not) or (.layout | keys - ["files", "general.alignment", "general.architecture", "general.name", "stacked"] == []))
 END
 
 # One line a tensor with all its keys in order; the frame around them.
