@@ -87,12 +87,12 @@ model_bytes() {
 # True when a file of model $1 is newer than $2, or gone.
 model_newer() {
     if [ -d "$1" ]; then
-        [ -n "$(find "$1" -newer "$2" 2>/dev/null | head -n 1)" ]
+        [ -n "$(find -H "$1" -newer "$2" 2>/dev/null | head -n 1)" ]
         return
     fi
     model_files "$1" | while IFS= read -r model_file; do
         [ -f "$model_file" ] || echo gone
-        find "$model_file" -newer "$2" 2>/dev/null
+        find -L "$model_file" -newer "$2" 2>/dev/null
     done | grep -q .
 }
 

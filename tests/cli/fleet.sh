@@ -202,6 +202,22 @@ else
     echo "skipped: no python3, JSON is not parsed"
 fi
 
+# ---- links: to the folder, to a model in it, as download caches have them
+mkdir "$T/blobs" "$T/cache"
+cp "$data/gguf/names-odd.gguf" "$T/blobs/4f2a"
+ln -s ../blobs/4f2a "$T/cache/linked.gguf"
+ln -s ../gone "$T/cache/dangling.gguf"
+ln -s "$T/blobs" "$T/cache/folder.gguf"
+ln -s cache "$T/models-link"
+fleet measure --output "$T/of-links" "$T/models-link"
+check "a folder that is a link, with links to models" equal "$? $(status_of linked) $(status_of dangling) $(status_of folder)" "1 done failed "
+sleep 1
+touch "$T/blobs/4f2a"
+fleet measure --output "$T/of-links" "$T/models-link"
+check "what a link leads to is newer" equal "$(status_of linked)" "done"
+fleet measure --output "$T/of-links" "$T/models-link"
+check "and then it is kept" equal "$(status_of linked)" "kept"
+
 # ---- whatever awk there is: the same reports, also of nothing at all
 for awk in "awk" "busybox awk" gawk mawk original-awk; do
     have "${awk%% *}" || continue
@@ -214,7 +230,7 @@ for awk in "awk" "busybox awk" gawk mawk original-awk; do
         PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline --output "$T/by-awk" "$models/$one.gguf" > "$T/table" 2> "$T/fleet.err"
         check "$awk: $one" equal "$? $(tail -n +2 "$T/table" | cut -f 2)" "$([ "$one" = broken ] && echo 1 failed || echo 0 "done")"
         for f in z_report_complete.json dissection_report.json ranking.tsv; do
-            sed '/"created"/d; s/"seconds": [0-9.]*\(, "mb_per_s": [0-9.]*\)*//' "$T/by-awk/$f" > "$T/have.$f"
+            sed '/"created"/d; s/"seconds": [0-9.]*\(, "mb_per_s": [0-9.nul]*\)*//' "$T/by-awk/$f" > "$T/have.$f"
             [ "$awk" = awk ] && cp "$T/have.$f" "$T/want.$f $one"
             check_same "$T/have.$f" "$T/want.$f $one" "$f by $awk of $one"
         done
