@@ -74,12 +74,18 @@ static bool is_file(const struct stat *s, int fd)
     return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
 }
 
-/* With --force the undo stream would take the name of the model that it is to save, or
- * of one that is still to be read. */
+/* A run that was cut off is easily begun anew: its undo stream must not make way for one
+ * of a base half changed. With --force the undo stream would take the name of the model
+ * that it is to save, or of one that is still to be read. */
 static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo, gg_error *err)
 {
     struct stat s;
     bool used = false;
+    if (lstat(undo, &s) == 0 && !j->run->force) {
+        gg_fail(err, GG_EUSAGE, "exists already, and may be what restores a base");
+        gg_fix(err, "if a run was cut off, first do --in-place --donor %s; else give another name", undo);
+        return gg_at_file(err, undo);
+    }
     if (stat(undo, &s) != 0) return GG_OK;
     for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
     gg_source *const others[] = { j->donor, o->ancestor };
