@@ -171,6 +171,10 @@ check "scale 0" fold --adapter "$T/lora.gguf" --scale 0
 floats "$T/f" blk.1.attn_q.weight > "$T/got"
 check_same "$T/got" "$T/a1" "scale 0 changes no value"
 check "assemble" organ-assemble "$T/f" --output "$T/c.gguf"
+mkmodel "$T/scaled.gguf" blk.1.attn_q.weight:F32:32x8 blk.1.attn_q.scale:F32:1
+rm -rf "$T/f"
+check_error 3 "scaled by blk.1.attn_q.scale" "values with a scale of their own" organ-graft --adapter "$T/lora.gguf" --target "$T/scaled.gguf" --output "$T/f"
+check_absent "$T/f" "values with a scale of their own"
 # Stacks of experts, on their stack and taken apart: the same model; of a directory with
 # fewer experts, those that are left.
 mkmodel "$T/moe.gguf" blk.0.ffn_gate_inp.weight:F32:32x3 blk.0.ffn_up_exps.weight:F32:32x8x3 blk.0.ffn_down_exps.weight:F16:8x32x3

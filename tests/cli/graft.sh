@@ -231,6 +231,26 @@ check_text "$(key "$T/keys" llama.context_length) $(key "$T/keys" my.list) $(key
 check_exit 2 "a value that is not of its type" organ-transplant --base "$T/two.gguf" --donor "$T/one.gguf" --tensors '*up.weight' --set-kv 'my.list=u32:abc' --output "$T/c.gguf"
 check_absent "$T/c.gguf" "a value that is not of its type"
 
+# ---- a tensor that scales another moves with it -------------------------------------------------------
+mkmodel "$T/sa.gguf" -s 1 blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32:1 blk.0.ffn_down.weight:F16:64x32
+mkmodel "$T/sb.gguf" -s 2 blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32:1 blk.0.ffn_down.weight:F16:64x32
+mkmodel "$T/plain.gguf" -s 3 blk.0.ffn_up.weight:F16:64x32 blk.0.ffn_down.weight:F16:64x32
+check "both move" graft --source "$T/sb.gguf" --target "$T/sa.gguf" --tensors '*ffn_up*'
+check_text "$(grafted)" "blk.0.ffn_up.weight blk.0.ffn_up.scale " "both move"
+check_error 1 "blk.0.ffn_up.scale would stay behind" "the weight alone" graft --source "$T/sb.gguf" --target "$T/sa.gguf" --tensors '*ffn_up.weight'
+check_error 1 "blk.0.ffn_up.scale would scale them" "a base that scales" graft --source "$T/plain.gguf" --target "$T/sa.gguf" --tensors '*.weight' --match convert
+check_error 1 "need the donor's blk.0.ffn_up.scale" "a donor that scales" graft --source "$T/sa.gguf" --target "$T/plain.gguf" --tensors '*.weight' --match convert
+check_error 1 "blended" "scaled values blended" graft --source "$T/sb.gguf" --target "$T/sa.gguf" --blend linear:0.5
+check "the others are skipped no more" graft --source "$T/sa.gguf" --target "$T/plain.gguf" --match retype --skip-mismatched
+check_text "$(grafted)" "blk.0.ffn_down.weight " "a donor that scales, skipped"
+check "--add takes it along" graft --source "$T/sa.gguf" --target "$T/plain.gguf" --match retype --add
+check_text "$(grafted)" "blk.0.ffn_up.weight blk.0.ffn_down.weight blk.0.ffn_up.scale " "--add takes it along"
+cp "$T/sa.gguf" "$T/i.gguf"
+rm -f "$T/undo"
+check "in place" organ-transplant --base "$T/i.gguf" --donor "$T/sb.gguf" --tensors '*ffn_up*' --in-place --undo "$T/undo"
+check "and back" organ-transplant --base "$T/i.gguf" --donor "$T/undo" --in-place
+check_same "$T/i.gguf" "$T/sa.gguf" "in place and back"
+
 # ---- experts ----------------------------------------------------------------------------------------
 moe() { # OUT SEED
     mkmodel "$1" -s "$2" -k llama.expert_count=4 -k llama.expert_used_count=2 blk.0.ffn_gate_inp.weight:F32:64x4 blk.0.ffn_gate_inp.bias:F32:4 blk.0.exp_probs_b.bias:F32:4 \

@@ -1,6 +1,8 @@
 /* match.c - which tensor of a donor goes where in a base, or why it cannot. */
 #include "gg_transplant.h"
 
+#include "moves.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +197,36 @@ static bool selected(const matcher *m, const char *name, size_t len, const gg_an
     return gg_select_match(m->o->select, name, len, &as_stack);
 }
 
+size_t gg_find_scale(const gg_source *s, const char *weight, size_t len, char name[GG_RECORD_NAME + 1])
+{
+    static const char tail[] = ".weight";
+    size_t n = sizeof tail - 1;
+    if (len <= n || len > GG_RECORD_NAME || memcmp(weight + len - n, tail, n) != 0) return SIZE_MAX;
+    memcpy(name, weight, len - n);
+    memcpy(name + len - n, ".scale", 7);
+    return gg_source_find(s, name, len - 1);
+}
+
+/* Values that a tensor of its own scales (NVFP4 has such) mean nothing without it, and
+ * others nothing under it. */
+static void judge_scale(const matcher *m, gg_move *move)
+{
+    char name[GG_RECORD_NAME + 1], theirs[GG_RECORD_NAME + 1];
+    const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
+    size_t base = gg_find_scale(m->base, move->name, move->name_len, name), donor = gg_find_scale(m->donor, d->name, d->name_len, theirs);
+    if (move->kind == GG_MOVE_MISMATCH || m->part || (base == SIZE_MAX && donor == SIZE_MAX)) return;
+    gg_anatomy a = gg_anatomy_of(name, move->name_len - 1);
+    bool follows = selected(m, name, move->name_len - 1, &a);
+    const char *format;
+    if (m->o->blends) format = "values that %.63s scales cannot be blended";
+    else if (donor == SIZE_MAX) format = "the base's %.63s would scale them too";
+    else if (base == SIZE_MAX && !(follows && m->o->add)) format = "they need the donor's %.63s as well (select it, --add)";
+    else if (!follows) format = "%.63s would stay behind: select it too";
+    else return;
+    move->kind = GG_MOVE_MISMATCH;
+    snprintf(move->reason, sizeof move->reason, format, name);
+}
+
 static gg_status match_base(matcher *m, size_t i)
 {
     const gg_tensor *b = gg_source_tensor(m->base, i);
@@ -225,6 +257,7 @@ static gg_status match_base(matcher *m, size_t i)
     }
     m->taken[d] = true;
     judge(m, move);
+    judge_scale(m, move);
     return GG_OK;
 }
 

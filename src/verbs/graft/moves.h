@@ -9,6 +9,10 @@
  * kind cannot become a GGUF file tensor by tensor. GG_EUSAGE. */
 gg_status gg_stacks_stand(const gg_source *s, gg_error *err);
 
+/* The tensor of its own that scales a weight's values (NVFP4 has such):
+ * "blk.0.ffn_up.scale" for "blk.0.ffn_up.weight". Its index, SIZE_MAX for none, and name. */
+size_t gg_find_scale(const gg_source *s, const char *weight, size_t len, char name[GG_RECORD_NAME + 1]);
+
 /* Drop mismatches (counted in report->skipped) or fail with the first; GG_NO when
  * none is left. *n shrinks. */
 gg_status gg_moves_settle(gg_move *moves, size_t *n, const gg_source *base, const gg_source *donor,

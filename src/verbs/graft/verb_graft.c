@@ -168,6 +168,11 @@ static gg_status fold_tensor(fold *f, size_t i)
     gg_status st = gg_transform_lora(f->list, f->lora, t, &in, &p, g->err);
     if (st == GG_OK) st = add_item(g, t, i, &item);
     if (st != GG_OK || !p.make) return st;
+    char scale[GG_RECORD_NAME + 1];
+    if (gg_find_scale(g->base, t->name, t->name_len, scale) != SIZE_MAX) {
+        gg_fail(g->err, GG_EUNSUPPORTED, "its values are scaled by %s: an adapter cannot be folded in", scale);
+        return gg_at_tensor(g->err, t->name, t->name_len);
+    }
     item->make = p.make;
     item->ctx = p.ctx;
     g->report->moved++;
