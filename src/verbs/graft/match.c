@@ -227,6 +227,23 @@ static void judge_scale(const matcher *m, gg_move *move)
     snprintf(move->reason, sizeof move->reason, format, name);
 }
 
+/* Why the donor has not what the base has. */
+static void tell_missing(const matcher *m, gg_move *move, const char *wanted, size_t len)
+{
+    const gg_manifest *dir = gg_source_manifest(m->donor);
+    char other[GG_RECORD_NAME + 8];
+    size_t n;
+    int64_t block = gg_anatomy_of(wanted, len).block;
+    if (lacks_block(&m->donor_blocks, block))
+        snprintf(move->reason, sizeof move->reason, "the donor has no block %lld (no %.63s)", (long long)block, wanted);
+    else if (gg_stack_name(wanted, len, other, sizeof other, &n) && gg_source_find(m->donor, other, n) != SIZE_MAX)
+        snprintf(move->reason, sizeof move->reason, "the donor has it on %.40s: take it apart with organ-extract --split-experts", other);
+    else if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
+        snprintf(move->reason, sizeof move->reason, "the donor's experts are taken apart, the base's are not");
+    else
+        snprintf(move->reason, sizeof move->reason, "the donor has no %.63s", wanted);
+}
+
 static gg_status match_base(matcher *m, size_t i)
 {
     const gg_tensor *b = gg_source_tensor(m->base, i);
@@ -248,11 +265,7 @@ static gg_status match_base(matcher *m, size_t i)
     move->donor = d;
     if (d == SIZE_MAX) {
         move->kind = GG_MOVE_MISMATCH;
-        int64_t block = gg_anatomy_of(wanted, len).block;
-        if (lacks_block(&m->donor_blocks, block))
-            snprintf(move->reason, sizeof move->reason, "the donor has no block %lld (no %.63s)", (long long)block, wanted);
-        else
-            snprintf(move->reason, sizeof move->reason, "the donor has no %.63s", wanted);
+        tell_missing(m, move, wanted, len);
         return GG_OK;
     }
     m->taken[d] = true;
