@@ -40,6 +40,23 @@ find_tools() { # FOLDER-OF-SCRIPT
 
 print_version() { "$bin/organ-measure" --version | sed "s/^organ-measure/$tool/"; }
 
+# A shell that waits for a command in the foreground does not hear a signal before that
+# ends: so tools that may take long run beside it.
+child=''
+run_tool() { # COMMAND...
+    "$@" &
+    child=$!
+    wait "$child"
+    tool_status=$?
+    child=''
+    return $tool_status
+}
+stop_tool() { # EXIT-STATUS: for a trap
+    trap '' HUP INT TERM
+    [ -z "$child" ] || { kill "$child" && wait "$child"; } 2>/dev/null
+    exit "$1"
+}
+
 # A clock with fractions of a second where date has them.
 now() {
     clock=$(date +%s.%N)

@@ -97,10 +97,10 @@ fi
 # Only the fleet's own process is stopped, or killed: its workers go on for a while.
 cat > "$T/organ-measure" << EOF
 #!/bin/sh
-case \$* in *lab-code* | *"in a folder"*) : > "$T/reached"; read -r s < "$T/seconds"; exec sleep \$s ;; esac
+case \$* in *lab-code* | *"in a folder"*) : > "$T/reached"; exec tail -f "$T/seconds" ;; esac
 exec "$BIN/organ-measure" "\$@"
 EOF
-sed 's/exec sleep/sleep/' "$T/organ-measure" > "$T/slow" && mkdir "$T/slow.d" && mv "$T/slow" "$T/slow.d/organ-measure"
+sed 's/exec tail -f\(.*seconds"\)/read -r s <\1; sleep $s/' "$T/organ-measure" > "$T/slow" && mkdir "$T/slow.d" && mv "$T/slow" "$T/slow.d/organ-measure"
 chmod +x "$T/slow.d/organ-measure"
 ln -s "$BIN/organ-extract" "$T/slow.d/organ-extract"
 begun() { # SECONDS FOLDER OPTION...: a run that lasts; its process is $pid
@@ -118,11 +118,11 @@ for how in "" "-j 2"; do
     rm -rf "$T/stopped" "$T/killed-alone"
     fleet measure --output "$T/stopped" "$models/lab-verse-q4_k_m.gguf"
     # shellcheck disable=SC2086
-    begun 31 stopped "$T" measure $how
+    begun forever stopped "$T" measure $how
     kill -TERM "$pid"
     wait "$pid" 2> "$T/wait.err"
     check "stopped alone $how, it ends as such" equal $? 143
-    check "with its tools and at once" equal "$(ps -ef | grep '[s]leep 31')$(find "$T/stopped" -name '.run-*')" ""
+    check "with its tools and at once" equal "$(processes | grep "[t]ail -f $T")$(find "$T/stopped" -name '.run-*')" ""
     check "what was done before is done still" grep -q 'done\|kept' "$T/stopped/models/lab-verse-q4_k_m/status"
     # shellcheck disable=SC2086
     begun 2 killed-alone "$T/slow.d" measure $how

@@ -91,6 +91,16 @@ check_text() {
     if [ "$1" = "$2" ]; then ok; else bad "$3: '$1', '$2' wanted"; fi
 }
 
+# The command lines of all processes; a small system may have no ps.
+processes() {
+    if [ -r /proc/self/cmdline ]; then
+        for process in /proc/[0-9]*/cmdline; do
+            tr '\0' ' ' < "$process" && echo
+        done 2> /dev/null
+    else ps -ef
+    fi
+}
+
 have() {
     command -v "$1" > /dev/null 2>&1
 }

@@ -175,6 +175,19 @@ else
     echo "skipped: no chromium, the page is not rendered"
 fi
 
+# A signal to the script alone ends it with what it measures.
+mkdir "$T/slow"
+printf '#!/bin/sh\nexec tail -f "%s"\n' "$T/in/table.tsv" > "$T/slow/organ-measure"
+chmod +x "$T/slow/organ-measure"
+ln -s "$BIN/organ-extract" "$T/slow/"
+ORGAN_BIN=$T/slow "$scripts/organ-report" --output "$T/stopped" "$LAB/lab-verse-q4_k_m.gguf" 2> "$T/report.err" &
+pid=$!
+n=0
+while [ $n -lt 50 ] && ! processes | grep -q "[t]ail -f $T"; do sleep 0.1; n=$((n + 1)); done
+kill -TERM $pid
+wait $pid 2> "$T/wait.err"
+check_text "$? $(processes | grep -c "[t]ail -f $T")" "143 0" "stopped while it measures"
+
 # Failures and usage.
 printf 'no model' > "$T/in/broken.gguf"
 report --output "$T/broken" "$T/in"

@@ -216,12 +216,12 @@ EOF
             "$scripts/organ-stream" --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf" > "$T/table1" 2> "$T/stream.err1" &
             pid=$!
             n=0
-            while [ $n -lt 50 ] && ! ps -ef | grep -q "[c]url.*/slow/.*00001-of"; do sleep 0.1; n=$((n + 1)); done
+            while [ $n -lt 50 ] && ! processes | grep -q "[c]url.*:${url##*:}/slow/.*00001-of"; do sleep 0.1; n=$((n + 1)); done
             sleep 1
             kill -$signal "$pid"
             wait "$pid" 2> "$T/wait.err"
             got=$?
-            [ $signal = KILL ] || check_text "$got $(ps -ef | grep -c '[/]slow/')" "143 0" "stopped alone, it ends with curl $how"
+            [ $signal = KILL ] || check_text "$got $(processes | grep -c "[c]url.*:${url##*:}/slow/")" "143 0" "stopped alone, it ends with curl $how"
         done
         # shellcheck disable=SC2086
         stream --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf"
