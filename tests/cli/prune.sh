@@ -146,6 +146,17 @@ refuse "blk.1.ffn_gate_tid2eid" "a table of experts"
 rm -rf "$T/d"
 
 # shellcheck disable=SC2086
+moe "$T/m.gguf" $KEYS blk.1.ffn_up_chexps.weight:F16:64x32x3
+organ-extract "$T/m.gguf" --split-experts --output "$T/d"
+cp "$T/d/manifest.json" "$T/all"
+check "experts of groups, all there" organ-assemble "$T/d" --output "$T/p.gguf"
+check_same "$T/m.gguf" "$T/p.gguf" "experts of groups, all there"
+rm -f "$T/p.gguf"
+without "$P1 || $P2"
+refuse "blk.1.ffn_up_chexps.weight" "experts of groups"
+rm -rf "$T/d"
+
+# shellcheck disable=SC2086
 moe "$T/m.gguf" $KEYS blk.3.ffn_gate_inp.weight:F32:64x6 blk.3.ffn_up_exps.weight:F16:64x32x5
 organ-extract "$T/m.gguf" --split-experts --output "$T/d"
 cp "$T/d/manifest.json" "$T/all"

@@ -130,16 +130,28 @@ static bool role_is(const gg_entry *e, const char *role)
     return e->a.role_len == strlen(role) && memcmp(e->t.name + e->a.role_at, role, e->a.role_len) == 0;
 }
 
+/* Has the role this stem, at its end or before a dot? */
+static bool role_has(const gg_entry *e, const char *stem)
+{
+    const char *role = e->t.name + e->a.role_at;
+    size_t n = strlen(stem);
+    for (size_t i = 0; i + n <= e->a.role_len; i++)
+        if (memcmp(role + i, stem, n) == 0 && (i + n == e->a.role_len || role[i + n] == '.')) return true;
+    return false;
+}
+
+static bool role_begins(const gg_entry *e, const char *text)
+{
+    size_t n = strlen(text);
+    return e->a.role_len >= n && memcmp(e->t.name + e->a.role_at, text, n) == 0;
+}
+
 static bool counts_experts(const gg_entry *e)
 {
     if (e->a.block < 0) return false;
     if (role_is(e, "ffn_gate_inp") || role_is(e, "ffn_gate_inp.bias") || role_is(e, "exp_probs_b.bias") || role_is(e, "exp_probs_b"))
         return true;
-    static const char stem[] = "_exps";
-    const char *role = e->t.name + e->a.role_at;
-    for (size_t i = 0; i + 5 <= e->a.role_len && memcmp(role, "ffn_", 4) == 0 && memcmp(role, "ffn_norm", 8) != 0; i++)
-        if (memcmp(role + i, stem, 5) == 0 && (i + 5 == e->a.role_len || role[i + 5] == '.')) return true;
-    return false;
+    return role_begins(e, "ffn_") && !role_begins(e, "ffn_norm") && role_has(e, "_exps");
 }
 
 static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
@@ -167,6 +179,10 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
     if (gg_stacks_of(p->stacks, i) != SIZE_MAX) return GG_OK;
     if (e->a.block >= 0 && role_is(e, "ffn_gate_tid2eid")) {
         gg_fail(err, GG_EUNSUPPORTED, "its values name experts: a model with it cannot lose any");
+        return fail_at(&e->t, err);
+    }
+    if (e->a.block >= 0 && role_has(e, "_chexps")) {
+        gg_fail(err, GG_EUNSUPPORTED, "its experts belong to groups of the others: a model with it cannot lose any");
         return fail_at(&e->t, err);
     }
     if (!counts_experts(e)) return GG_OK;
