@@ -274,6 +274,7 @@ slices "experts" "$T/g" blk.0.ffn_down_exps.weight 4096
 data "$T/g" blk.0.ffn_gate_inp.weight > "$T/x"
 data "$T/m1.gguf" blk.0.ffn_gate_inp.weight > "$T/y"
 check_same "$T/x" "$T/y" "without --router the router stays"
+check_text "$(grep -c '"how": "experts", "experts": \[1, 3\]}' "$T/g/manifest.json")" 3 "history says which experts"
 check "--experts --router" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 1,3 --router
 slices "router" "$T/g" blk.0.ffn_gate_exps.weight 2176
 slices "router" "$T/g" blk.0.ffn_gate_inp.weight 256

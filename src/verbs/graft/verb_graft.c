@@ -24,8 +24,21 @@ static gg_status no_memory(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for the graft");
 }
 
+/* Which experts of the stack the donor's took the place of. */
+static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o, gg_error *err)
+{
+    const char *lead = ", \"experts\": [";
+    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++) {
+        if (!gg_select_expert(select, e)) continue;
+        gg_json_put_text(o, lead, err);
+        gg_json_put_u64(o, e, err);
+        lead = ", ";
+    }
+    gg_json_put_text(o, "]", err);
+}
+
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...} */
-static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const char *blend)
+static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const char *blend, const gg_select *select)
 {
     const gg_tensor *d = gg_source_tensor(g->donor, move->donor);
     gg_buf b = GG_BUF_INIT;
@@ -40,6 +53,7 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
     gg_json_put_text(&o, ", \"how\": ", g->err);
     const char *how = blend ? blend : move->experts ? "experts" : gg_move_name(move->kind);
     gg_json_put_string(&o, how, strlen(how), g->err);
+    if (move->experts) tell_experts(gg_source_tensor(g->base, move->base), select, &o, g->err);
     gg_json_put_text(&o, "}", g->err);
     if (g->err->status != GG_OK) {
         gg_buf_free(&b);
@@ -73,7 +87,7 @@ static gg_status add_moved(graft *g, gg_move_maker *maker, const gg_move *move, 
     if (move->kind == GG_MOVE_ADD) g->report->added++;
     else g->report->moved++;
     g->report->bytes_moved += out.bytes;
-    return tell(g, item, move, blend);
+    return tell(g, item, move, blend, maker->select);
 }
 
 /* Metadata for the tensors as they will be; then records and manifest. */
