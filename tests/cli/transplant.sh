@@ -176,6 +176,9 @@ check_text "$(key my.number)" '"type": "u32", "value": 7' "--set-kv adds"
 check_text "$(key general.file_type)" "" "--set-kv deletes"
 check_error 2 "" "--set-kv of nonsense" graft $S --set-kv nonsense
 check_error 2 "" "--set-kv that does not fit" graft $S --set-kv a=u8:300
+check "--copy-kv of all keys of a split donor" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv '*' --output "$T/all.gguf"
+check "all keys of a split donor: but its numbers" organ-extract "$T/all.gguf" --list
+check_error 2 "split.count" "--copy-kv of a shard's number" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv split.count --output "$T/all2.gguf"
 check_error 2 "no such key" "--copy-kv of nothing" graft $S --copy-kv none.such
 check_absent "$T/c.gguf" "after bad keys"
 

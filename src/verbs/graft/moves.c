@@ -90,6 +90,15 @@ static gg_status merge(gg_meta *meta, const gg_kv *const *list, size_t n, gg_err
     return st;
 }
 
+/* A model with the numbers of a donor's shard would look for shards of its own. */
+static bool numbers_shards(const gg_kv *kv)
+{
+    static const char *const keys[] = { "split.no", "split.count", "split.tensors.count" };
+    for (size_t i = 0; i < 3; i++)
+        if (kv->key_len == strlen(keys[i]) && memcmp(kv->key, keys[i], kv->key_len) == 0) return true;
+    return false;
+}
+
 static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *meta, const char *donor, gg_error *err)
 {
     size_t n = strlen(pattern), fitting = 0;
@@ -100,12 +109,12 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
         const gg_kv *kv = &from->kv[i];
         bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
                         : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
-        if (fits) list[fitting++] = kv;
+        if (fits && !numbers_shards(kv)) list[fitting++] = kv;
     }
     gg_status st = fitting ? merge(meta, list, fitting, err) : GG_OK;
     free(list);
     if (fitting) return st;
-    gg_fail(err, GG_EUSAGE, "--copy-kv %s: the donor has no such key", pattern);
+    gg_fail(err, GG_EUSAGE, "--copy-kv %s: the donor has no such key that could be copied", pattern);
     return gg_at_file(err, donor);
 }
 
