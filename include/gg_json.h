@@ -28,13 +28,22 @@ typedef enum gg_json_type {
     GG_JSON_NUMBER,
     GG_JSON_STRING,
     GG_JSON_ARRAY,
-    GG_JSON_OBJECT
+    GG_JSON_OBJECT,
+    GG_JSON_TEXT  /* an array or object of which gg_json_outline made no tree */
 } gg_json_type;
 
 /* Parse `len` bytes (no NUL needed; they are copied, so may go away afterwards).
  * *out is NULL on failure. GG_EFORMAT, GG_EUNSUPPORTED or GG_ENOMEM. */
 gg_status gg_json_parse(const char *text, size_t len, gg_json **out, gg_error *err);
 void gg_json_free(gg_json *json); /* NULL is fine */
+
+/* The same for a large text of many items, in little memory: arrays and objects that
+ * are items of an array that is a member of the root object are checked like the rest,
+ * but stay text, GG_JSON_TEXT, of which gg_json_item makes a tree when it is wanted,
+ * with offsets in the whole text (GG_EUSAGE for any other node). `text` must stay where
+ * it is until the last of them. */
+gg_status gg_json_outline(const char *text, size_t len, gg_json **out, gg_error *err);
+gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err);
 
 const gg_json_node *gg_json_root(const gg_json *json);
 

@@ -123,7 +123,9 @@ typedef struct gg_manifest {
  * model.name applied where only that was edited. */
 gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err);
 
-/* Serialize (malloc'd text, *len bytes). */
+/* Its text to fd from the current position, a piece at a time; GG_EIO. */
+gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err);
+/* The same as malloc'd text of *len bytes. */
 gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err);
 void gg_manifest_free(gg_manifest *m);
 

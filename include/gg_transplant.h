@@ -29,11 +29,19 @@ const char *gg_move_name(gg_move_kind kind); /* "replace" "retype" ... */
 typedef struct gg_move {
     gg_move_kind kind;
     size_t base, donor;             /* tensor indices, SIZE_MAX = none there */
-    char name[GG_RECORD_NAME + 1];  /* in the base (or as it will be) */
-    size_t name_len;
+    const char *name;               /* in the base (or as it will be); lives as long as the */
+    size_t name_len;                /* sources and the list, a NUL follows */
     bool experts;                   /* only the selected experts of a stack, or their router rows */
-    char reason[120];               /* of a mismatch */
+    const char *reason;             /* of a mismatch; else NULL */
 } gg_move;
+
+typedef struct gg_moves {
+    gg_move *list;
+    size_t n;
+    struct gg_names_chunk *texts;   /* internal: where names and reasons are kept */
+} gg_moves;
+
+void gg_moves_free(gg_moves *m);    /* back to all zero */
 
 typedef struct gg_match_options {
     const gg_select *select; /* over base names; NULL = all */
@@ -51,9 +59,10 @@ typedef struct gg_match_options {
  * With a map only blocks that it names move. A donor of bare records is a part on
  * purpose: base tensors it lacks are no mismatch. Where experts are selected, stacks of
  * experts move in part: equal dims but for their number; other dtypes with
- * GG_MATCH_CONVERT and for blends. malloc'd. */
+ * GG_MATCH_CONVERT and for blends. *moves must be all zero and is the caller's to free,
+ * whatever is returned. */
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
-                           gg_move **moves, size_t *n, gg_error *err);
+                           gg_moves *moves, gg_error *err);
 
 /* Can this --blend text be done? Then match->blends and match->ancestor are set for it.
  * GG_EUSAGE says what is wrong in it, or that task has no ancestor. NULL is right. */
@@ -71,7 +80,7 @@ typedef struct gg_fit {
 
 /* Judge moves: `conflict` is called with a line for each key that differs (may be
  * NULL). The lineage is that of the tensors that would be replaced. */
-gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_move *moves, size_t n,
+gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_moves *moves,
                        void (*conflict)(void *ctx, const char *line), void *ctx,
                        const gg_run *run, gg_fit *out, gg_error *err);
 
@@ -81,7 +90,7 @@ gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_move *moves, 
  * to follow the base's last block. GG_NO names what does not agree: architecture,
  * embedding length, heads, vocabulary, rope, FFN and experts; a donor without such
  * blocks, or with an incomplete one; a base that has some already. */
-gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **moves, size_t *n, gg_error *err);
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves, gg_error *err);
 
 typedef struct gg_transplant_options {
     gg_match_options match;

@@ -21,7 +21,7 @@ static void print_move(table *t, const gg_move *m, const gg_source *base, const 
     cell_dtype(t, base, m->base);
     cell_dtype(t, donor, m->donor);
     cell_u64(t, d ? d->bytes : 0);
-    if (m->reason[0]) cell_text(t, m->reason);
+    if (m->reason) cell_text(t, m->reason);
     else cell_null(t);
     table_row(t);
 }
@@ -32,12 +32,12 @@ static void print_conflict(void *ctx, const char *line)
     gg_note(&c->run, "%s", line);
 }
 
-gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_move *moves, size_t n)
+gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
 {
     gg_fit fit;
     table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
-    for (size_t i = 0; i < n; i++) print_move(&t, &moves[i], base, donor);
-    gg_status st = gg_check_fit(base, donor, moves, n, print_conflict, c, &c->run, &fit, &c->err);
+    for (size_t i = 0; i < moves->n; i++) print_move(&t, &moves->list[i], base, donor);
+    gg_status st = gg_check_fit(base, donor, moves, print_conflict, c, &c->run, &fit, &c->err);
     if (st != GG_OK) return st;
     gg_note(&c->run, "lineage: %s", fit.lineage);
     gg_note(&c->run, "%zu would move, %zu do not match, %zu keys differ", fit.move, fit.mismatched, fit.conflicts);

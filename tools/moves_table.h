@@ -8,6 +8,6 @@
 
 /* The moves as a table on stdout; keys that differ, counts and the lineage verdict as
  * notes. GG_OK if all fits, GG_NO if something does not. */
-gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_move *moves, size_t n);
+gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves);
 
 #endif

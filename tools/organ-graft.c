@@ -47,12 +47,10 @@ typedef struct arguments {
 
 static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *donor)
 {
-    gg_move *moves;
-    size_t n;
-    gg_status st = gg_match_tensors(base, donor, &a->o.match, &moves, &n, &c->err);
-    if (st != GG_OK) return st;
-    st = moves_check(c, base, donor, moves, n);
-    free(moves);
+    gg_moves moves = { 0 };
+    gg_status st = gg_match_tensors(base, donor, &a->o.match, &moves, &c->err);
+    if (st == GG_OK) st = moves_check(c, base, donor, &moves);
+    gg_moves_free(&moves);
     return st;
 }
 

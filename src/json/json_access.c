@@ -18,6 +18,7 @@ const char *gg_json_type_name(gg_json_type type)
     case GG_JSON_STRING: return "string";
     case GG_JSON_ARRAY: return "array";
     case GG_JSON_OBJECT: return "object";
+    case GG_JSON_TEXT: return "array or object";
     }
     return "unknown";
 }

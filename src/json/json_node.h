@@ -15,7 +15,7 @@
 #include "gg_json.h"
 
 struct gg_json_node {
-    const char *text; /* string, key: decoded bytes; number: as spelled */
+    const char *text; /* string, key: decoded bytes; number, text: as spelled */
     uint32_t len;     /* of text; of a container its children; of a bool its value */
     uint32_t next;    /* nodes from here to the next sibling value, 0 = last */
     uint32_t offset;  /* where it begins in the parsed text */

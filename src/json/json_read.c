@@ -24,6 +24,8 @@ typedef struct parser {
     size_t text_used;
     frame stack[GG_JSON_DEPTH];
     uint32_t depth;
+    bool outline;      /* items of the root's arrays leave no tree */
+    size_t item_text;  /* text_used where the open item began */
     gg_error *err;
 } parser;
 
@@ -219,6 +221,14 @@ static gg_status read_word(parser *p, const char *word)
     return GG_OK;
 }
 
+/* Is what begins or ends now, with its parents on the stack, an item of an array that
+ * is a member of the root object? */
+static bool is_item(const parser *p)
+{
+    return p->outline && p->depth == 2 && p->nodes[p->stack[0].node].type == GG_JSON_OBJECT &&
+           p->nodes[p->stack[1].node].type == GG_JSON_ARRAY;
+}
+
 static gg_status open_container(parser *p, gg_json_type type)
 {
     if (p->depth == GG_JSON_DEPTH) {
@@ -227,6 +237,7 @@ static gg_status open_container(parser *p, gg_json_type type)
         return GG_EUNSUPPORTED;
     }
     if (!add_node(p, type, false)) return GG_ENOMEM;
+    if (is_item(p)) p->item_text = p->text_used;
     p->stack[p->depth++] = (frame){ .node = (uint32_t)(p->used - 1) };
     p->pos++;
     return GG_OK;
@@ -299,6 +310,20 @@ static gg_status check_keys(parser *p, const gg_json_node *object)
     return GG_EFORMAT;
 }
 
+/* A container is complete. An item's tree, which is the newest there is, goes. */
+static void close_container(parser *p)
+{
+    uint32_t index = p->stack[--p->depth].node;
+    p->pos++;
+    if (!is_item(p)) return;
+    gg_json_node *n = &p->nodes[index];
+    n->type = GG_JSON_TEXT;
+    n->text = p->s + n->offset;
+    n->len = (uint32_t)(p->pos - n->offset);
+    p->used = index + 1;
+    p->text_used = p->item_text;
+}
+
 /* After a value: everything that may follow it, up to the next value's start.
  * Sets *done when the outermost value is complete. */
 static gg_status after_value(parser *p, bool *done)
@@ -310,8 +335,7 @@ static gg_status after_value(parser *p, bool *done)
         if (at(p, object ? '}' : ']')) {
             gg_status st = object ? check_keys(p, open) : GG_OK;
             if (st) return st;
-            p->pos++;
-            p->depth--;
+            close_container(p);
             continue;
         }
         if (open->len > 0) {
@@ -327,7 +351,6 @@ static gg_status after_value(parser *p, bool *done)
 
 static gg_status read_all(parser *p)
 {
-    if (p->len >= 3 && memcmp(p->s, "\xef\xbb\xbf", 3) == 0) return refuse(p, 0, "a byte order mark before the value");
     for (bool done = false; !done;) {
         skip_space(p);
         gg_status st = read_value(p);
@@ -338,14 +361,13 @@ static gg_status read_all(parser *p)
     return p->pos == p->len ? GG_OK : refuse(p, p->pos, "something follows the value");
 }
 
-gg_status gg_json_parse(const char *text, size_t len, gg_json **out, gg_error *err)
+/* text[from..len) to a tree; offsets count from text. */
+static gg_status parse(const char *text, size_t from, size_t len, bool outline, gg_json **out, gg_error *err)
 {
-    *out = NULL;
-    if (len >= UINT32_MAX) return gg_fail(err, GG_EUNSUPPORTED, "JSON: a text of 4 GiB or more");
-    parser p = { .s = text, .len = len, .err = err };
+    parser p = { .s = text, .pos = from, .len = len, .outline = outline, .err = err };
     gg_json *json = calloc(1, sizeof *json);
-    p.text = malloc(len + 1);
-    gg_status st = json && p.text ? read_all(&p) : gg_fail(err, GG_ENOMEM, "no memory for %zu bytes of JSON", len);
+    p.text = malloc(len - from + 1);
+    gg_status st = json && p.text ? read_all(&p) : gg_fail(err, GG_ENOMEM, "no memory for %zu bytes of JSON", len - from);
     if (st) {
         free(json);
         free(p.text);
@@ -357,6 +379,35 @@ gg_status gg_json_parse(const char *text, size_t len, gg_json **out, gg_error *e
     json->text = p.text;
     *out = json;
     return GG_OK;
+}
+
+static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json **out, gg_error *err)
+{
+    *out = NULL;
+    if (len >= UINT32_MAX) return gg_fail(err, GG_EUNSUPPORTED, "JSON: a text of 4 GiB or more");
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        gg_fail(err, GG_EFORMAT, "JSON: a byte order mark before the value");
+        gg_at_offset(err, 0);
+        return GG_EFORMAT;
+    }
+    return parse(text, 0, len, outline, out, err);
+}
+
+gg_status gg_json_parse(const char *text, size_t len, gg_json **out, gg_error *err)
+{
+    return parse_whole(text, len, false, out, err);
+}
+
+gg_status gg_json_outline(const char *text, size_t len, gg_json **out, gg_error *err)
+{
+    return parse_whole(text, len, true, out, err);
+}
+
+gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err)
+{
+    *out = NULL;
+    if (gg_json_type_of(node) != GG_JSON_TEXT) return gg_fail(err, GG_EUSAGE, "JSON: this value has its tree");
+    return parse(node->text - node->offset, node->offset, (size_t)node->offset + node->len, false, out, err);
 }
 
 void gg_json_free(gg_json *json)

@@ -113,6 +113,7 @@ static gg_status put_head(const gg_json_out *out, const gg_json_node *n, bool wi
     }
     switch (gg_json_type_of(n)) {
     case GG_JSON_BOOL: return gg_json_put_bool(out, n->len != 0, err);
+    case GG_JSON_TEXT:
     case GG_JSON_NUMBER: return gg_json_put_raw(out, n->text, n->len, err);
     case GG_JSON_STRING: return gg_json_put_string(out, n->text, n->len, err);
     case GG_JSON_ARRAY: return gg_json_put_raw(out, n->len ? "[" : "[]", n->len ? 1 : 2, err);

@@ -34,6 +34,19 @@ static gg_status check_type(const gg_json_node *node, gg_json_type type, const c
     return is == type || is == GG_JSON_NONE || is == GG_JSON_NULL ? GG_OK : wrong(node, err, what);
 }
 
+/* fn reads an item of a list into `to`: its tree is made for that where an outline has none. */
+typedef gg_status (*item_fn)(const gg_json_node *node, void *to, gg_error *err);
+
+static gg_status with_item(const gg_json_node *item, item_fn fn, void *to, gg_error *err)
+{
+    gg_json *tree;
+    if (gg_json_type_of(item) != GG_JSON_TEXT) return fn(item, to, err);
+    gg_status st = gg_json_item(item, &tree, err);
+    if (st == GG_OK) st = fn(gg_json_root(tree), to, err);
+    gg_json_free(tree);
+    return st;
+}
+
 static void *list_of(const gg_json_node *array, size_t size, size_t *n)
 {
     *n = gg_json_count(array);
@@ -120,8 +133,9 @@ static gg_status keep_text(const gg_json_node *node, char **out, gg_error *err)
     return st;
 }
 
-static gg_status read_entry(const gg_json_node *node, gg_entry *e, gg_error *err)
+static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
 {
+    gg_entry *e = to;
     gg_status st = read_tensor(node, &e->t, err);
     if (st != GG_OK) return st;
     e->a = gg_anatomy_of(e->t.name, e->t.name_len);
@@ -169,12 +183,17 @@ static gg_status check_keys(const gg_meta *meta, gg_error *err)
     return err->status;
 }
 
+static gg_status read_kv(const gg_json_node *node, void *meta, gg_error *err)
+{
+    return gg_mj_kv(node, meta, err);
+}
+
 static gg_status read_metadata(const gg_json_node *list, gg_meta *meta, gg_error *err)
 {
     gg_status st = GG_OK;
     if (list && gg_json_type_of(list) != GG_JSON_ARRAY) return wrong(list, err, "\"metadata\" must be a list");
     for (const gg_json_node *kv = gg_json_first(list); kv && st == GG_OK; kv = gg_json_next(kv))
-        st = gg_mj_kv(kv, meta, err);
+        st = with_item(kv, read_kv, meta, err);
     return st == GG_OK ? check_keys(meta, err) : st;
 }
 
@@ -325,7 +344,7 @@ static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *er
     m->entries = list_of(tensors, sizeof *m->entries, &m->n_entries);
     if (!m->entries) return gg_fail(err, GG_ENOMEM, "no memory for the tensors");
     size_t i = 0;
-    for (const gg_json_node *t = gg_json_first(tensors); t && st == GG_OK; t = gg_json_next(t)) st = read_entry(t, &m->entries[i++], err);
+    for (const gg_json_node *t = gg_json_first(tensors); t && st == GG_OK; t = gg_json_next(t)) st = with_item(t, read_entry, &m->entries[i++], err);
     return st;
 }
 
@@ -356,10 +375,10 @@ gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err)
     gg_manifest *m = calloc(1, sizeof *m);
     if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a manifest");
     gg_status st = gg_manifest_slurp(path, &text, &len, err);
-    if (st == GG_OK) st = gg_json_parse(text, len, &json, err);
-    free(text);
+    if (st == GG_OK) st = gg_json_outline(text, len, &json, err);
     if (st == GG_OK) st = read_all(gg_json_root(json), m, err);
     gg_json_free(json);
+    free(text);
     if (st == GG_OK) {
         *out = m;
         return GG_OK;

@@ -4,14 +4,17 @@
 
 #include "../base/base64.h"
 #include "../base/buf.h"
+#include "../base/io.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct writer {
-    gg_json_out o;
+    gg_json_out o; /* to buf */
     gg_error *err;
+    gg_buf *buf;
+    int fd;
 } writer;
 
 static void text(writer *w, const char *s)
@@ -243,26 +246,59 @@ static void put_layout(writer *w, const gg_manifest *m)
     text(w, "\n  },\n");
 }
 
+/* `flush` is called after each part. */
+static void put_manifest(writer *w, const gg_manifest *m, void (*flush)(writer *w))
+{
+    text(w, "{\n  \"format\": \"organ-manifest\",\n  \"version\": 1,\n");
+    put_model(w, m);
+    text(w, ",\n  ");
+    put_metadata(w, &m->meta, "  ");
+    text(w, ",\n");
+    put_layout(w, m);
+    text(w, "  \"tensors\": [");
+    for (size_t i = 0; i < m->n_entries && w->err->status == GG_OK; i++) {
+        text(w, i ? ",\n" : "\n");
+        put_entry(w, &m->entries[i]);
+        flush(w);
+    }
+    text(w, m->n_entries ? "\n  ]\n}\n" : "]\n}\n");
+}
+
+static void keep(writer *w)
+{
+    (void)w;
+}
+
 gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err)
 {
     gg_buf buf = GG_BUF_INIT;
-    writer w = { gg_json_to_buf(&buf), err };
-    text(&w, "{\n  \"format\": \"organ-manifest\",\n  \"version\": 1,\n");
-    put_model(&w, m);
-    text(&w, ",\n  ");
-    put_metadata(&w, &m->meta, "  ");
-    text(&w, ",\n");
-    put_layout(&w, m);
-    text(&w, "  \"tensors\": [");
-    for (size_t i = 0; i < m->n_entries && err->status == GG_OK; i++) {
-        text(&w, i ? ",\n" : "\n");
-        put_entry(&w, &m->entries[i]);
-    }
-    text(&w, m->n_entries ? "\n  ]\n}\n" : "]\n}\n");
+    writer w = { gg_json_to_buf(&buf), err, &buf, -1 };
+    put_manifest(&w, m, keep);
     if (err->status != GG_OK) {
         gg_buf_free(&buf);
         return err->status;
     }
     *out = gg_buf_take(&buf, len);
     return GG_OK;
+}
+
+static void empty(writer *w)
+{
+    if (w->err->status == GG_OK) gg_write_all(w->fd, w->buf->data, w->buf->len, w->err);
+    gg_buf_clear(w->buf);
+}
+
+static void empty_when_full(writer *w)
+{
+    if (w->buf->len >= 65536) empty(w);
+}
+
+gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err)
+{
+    gg_buf buf = GG_BUF_INIT;
+    writer w = { gg_json_to_buf(&buf), err, &buf, fd };
+    put_manifest(&w, m, empty_when_full);
+    empty(&w);
+    gg_buf_free(&buf);
+    return err->status;
 }

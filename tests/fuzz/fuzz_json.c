@@ -49,15 +49,38 @@ static char *text_of(const gg_json *j, size_t *n)
     return gg_buf_take(&b, n);
 }
 
+/* An outline has the same values, some of them still text. */
+static void outline_is_same(const gg_json_node *a, const gg_json_node *b)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_json *item = NULL;
+    if (gg_json_type_of(a) == GG_JSON_TEXT) {
+        FUZZ_MUST(gg_json_item(a, &item, &e) == GG_OK);
+        a = gg_json_root(item);
+    }
+    FUZZ_MUST(gg_json_type_of(a) == gg_json_type_of(b) && gg_json_offset(a) == gg_json_offset(b) &&
+              gg_json_count(a) == gg_json_count(b));
+    const gg_json_node *x = gg_json_first(a), *y = gg_json_first(b);
+    for (; x && y; x = gg_json_next(x), y = gg_json_next(y)) outline_is_same(x, y);
+    FUZZ_MUST(!x && !y);
+    gg_json_free(item);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     gg_json *j = NULL, *k = NULL;
     gg_error e = GG_ERROR_INIT;
-    if (gg_json_parse((const char *)data, size, &j, &e) != GG_OK) {
+    gg_error e2 = GG_ERROR_INIT;
+    gg_json *outline;
+    gg_status st = gg_json_outline((const char *)data, size, &outline, &e2);
+    FUZZ_MUST(gg_json_parse((const char *)data, size, &j, &e) == st && e.offset == e2.offset);
+    if (st != GG_OK) {
         FUZZ_MUST(!j && e.what[0] && (e.offset <= size || e.offset == GG_ERROR_NO_OFFSET));
         return 0;
     }
     look_at(gg_json_root(j), 0);
+    outline_is_same(gg_json_root(outline), gg_json_root(j));
+    gg_json_free(outline);
     size_t n, m;
     char *once = text_of(j, &n);
     FUZZ_MUST(gg_json_parse(once, n, &k, &e) == GG_OK);

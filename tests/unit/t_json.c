@@ -2,6 +2,7 @@
 #include "t.h"
 
 #include "gg_json.h"
+#include "../../src/base/buf.h"
 
 /* Parse a copy of exactly the text's size, so that a sanitizer sees any byte too many. */
 static gg_json *parse(const char *text, size_t len, gg_error *err)
@@ -12,6 +13,10 @@ static gg_json *parse(const char *text, size_t len, gg_error *err)
     if (!copy) exit(2);
     memcpy(copy, text, len);
     gg_status st = gg_json_parse(copy, len, &json, err);
+    gg_error same = GG_ERROR_INIT; /* an outline refuses the same, at the same place */
+    gg_json *outline = NULL;
+    T_CHECK(gg_json_outline(copy, len, &outline, &same) == st && same.offset == err->offset && !outline == !json);
+    gg_json_free(outline);
     free(copy);
     T_CHECK((st == GG_OK) == (json != NULL) && st == err->status);
     return json;
@@ -90,6 +95,50 @@ static void must_parse(void)
 static const char document[] =
     " {\"format\": \"organ-manifest\", \"version\": 1, \"ok\": true, \"no\": false, \"none\": null,\n"
     "  \"tensors\": [{\"name\": \"t\\u00e9\\ud83d\\ude00\\u0000x\", \"dims\": [4096, 32]}, \"last\"], \"e\": [], \"o\": {}}";
+
+static void text_is(const gg_json_node *node, const char *want)
+{
+    gg_buf b = GG_BUF_INIT;
+    gg_json_out o = gg_json_to_buf(&b);
+    gg_error err = GG_ERROR_INIT;
+    T_CHECK(gg_json_put_node(&o, node, &err) == GG_OK);
+    T_CHECKF(b.data && strcmp(b.data, want) == 0, "\n  got  %s\n  want %s", b.data ? b.data : "", want);
+    gg_buf_free(&b);
+}
+
+/* Items of a member's array stay text, nothing else does; strings before and after them
+ * are right; an item's tree knows its place in the whole. */
+static void outlines(void)
+{
+    static const char text[] = "{\"a\": \"x\\n\", \"list\": [{\"n\": \"b\\t\", \"deep\": [[1]]}, 7, \"s\", [], [{\"k\":1 }]],"
+                               " \"object\": {\"list\": [{\"in\": [2]}]}, \"z\": \"y\\n\"}";
+    gg_error err = GG_ERROR_INIT;
+    gg_json *json = NULL, *item = NULL;
+    T_CHECK(gg_json_outline(text, sizeof text - 1, &json, &err) == GG_OK);
+    if (!json) return;
+    const gg_json_node *root = gg_json_root(json), *list = gg_json_get(root, "list"), *n = gg_json_first(list);
+    T_CHECK(gg_json_count(root) == 4 && gg_json_count(list) == 5);
+    text_is(gg_json_get(root, "a"), "\"x\\n\"");
+    text_is(gg_json_get(root, "z"), "\"y\\n\"");
+    text_is(gg_json_get(root, "object"), "{\"list\": [{\"in\": [2]}]}");
+    T_CHECK(gg_json_type_of(n) == GG_JSON_TEXT && gg_json_count(n) == 0 && gg_json_first(n) == NULL);
+    T_CHECK(gg_json_item(n, &item, &err) == GG_OK);
+    text_is(gg_json_root(item), "{\"n\": \"b\\t\", \"deep\": [[1]]}");
+    T_CHECK(gg_json_offset(gg_json_root(item)) == gg_json_offset(n) && text[gg_json_offset(n)] == '{');
+    T_CHECK(text[gg_json_offset(gg_json_get(gg_json_root(item), "deep"))] == '[');
+    gg_json_free(item);
+    n = gg_json_next(n);
+    T_CHECK(gg_json_type_of(n) == GG_JSON_NUMBER && gg_json_item(n, &item, &err) == GG_EUSAGE && item == NULL);
+    n = gg_json_next(n);
+    text_is(n, "\"s\"");
+    n = gg_json_next(n);
+    text_is(n, "[]");
+    text_is(gg_json_next(n), "[{\"k\":1 }]"); /* as it was spelled */
+    T_CHECK(gg_json_next(gg_json_next(n)) == NULL);
+    gg_json_free(json);
+    T_CHECK(gg_json_outline("[{}]", 4, &json, &err) == GG_OK && gg_json_type_of(gg_json_first(gg_json_root(json))) == GG_JSON_OBJECT);
+    gg_json_free(json);
+}
 
 /* Every text cut short is refused: at each length, without reading past it. */
 static void every_prefix_fails(void)
@@ -233,6 +282,7 @@ static const t_case cases[] = {
     { "must parse", must_parse },
     { "every prefix fails", every_prefix_fails },
     { "walks", walks },
+    { "outlines", outlines },
     { "wrong types say where", wrong_types_say_where },
     { "depth is capped", depth_is_capped },
     { "large inputs", large_inputs },

@@ -35,15 +35,15 @@ static gg_status write_known(job *j, gg_error *err)
     size_t k = 0;
     for (size_t i = 0; more && st == GG_OK; i++) {
         st = gg_source_next(d->base, i, &more, err);
-        for (; st == GG_OK && more && k < d->n && d->items[k].p.source == i; k++)
+        for (; st == GG_OK && more && k < d->n && d->items[k].source == i; k++)
             st = gg_organ_dir_record(d, &d->items[k], d->items[k].file, err);
     }
     return st;
 }
 
-static void number_name(const gg_piece *p, size_t i, char name[64])
+static void number_name(gg_class c, size_t i, char name[64])
 {
-    snprintf(name, 64, "%s/=%zu", gg_class_folder(p->a.cls), i);
+    snprintf(name, 64, "%s/=%zu", gg_class_folder(c), i);
 }
 
 static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
@@ -51,8 +51,8 @@ static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
     gg_organ_dir *d = ctx;
     gg_dir_item *item;
     char name[64];
+    number_name(p->a.cls, d->n, name);
     gg_status st = gg_organ_dir_add(d, p, &item, err);
-    number_name(p, d->n - 1, name);
     return st == GG_OK ? gg_organ_dir_record(d, item, name, err) : st;
 }
 
@@ -69,7 +69,7 @@ static gg_status write_stream(job *j, gg_error *err)
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     for (size_t i = 0; i < d->n && st == GG_OK; i++) {
         char name[64];
-        number_name(&d->items[i].p, i, name);
+        number_name(d->items[i].a.cls, i, name);
         if (renameat(gg_outdir_fd(d->out), name, gg_outdir_fd(d->out), d->items[i].file) != 0)
             st = gg_fail_errno(err, "rename to %s failed", d->items[i].file);
     }
@@ -80,8 +80,8 @@ static void report_on(const gg_organ_dir *d, gg_extract_report *r)
 {
     *r = (gg_extract_report){ .tensors = d->n };
     for (size_t i = 0; i < d->n; i++) {
-        r->unknown += !d->items[i].p.a.known;
-        r->bytes += d->items[i].p.t.bytes;
+        r->unknown += !d->items[i].a.known;
+        r->bytes += d->items[i].t.bytes;
     }
 }
 

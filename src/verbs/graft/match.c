@@ -1,8 +1,10 @@
 /* match.c - which tensor of a donor goes where in a base, or why it cannot. */
 #include "gg_transplant.h"
 
+#include "../../base/names.h"
 #include "moves.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +26,9 @@ const char *gg_move_name(gg_move_kind kind)
 typedef struct matcher {
     const gg_source *base, *donor;
     const gg_match_options *o;
-    gg_move *list;
-    size_t n, cap;
+    gg_moves *moves;
+    size_t cap;
+    gg_names texts;
     bool *taken; /* donor tensors that have a place */
     bool part;   /* the donor is bare records */
     struct block_list {
@@ -63,18 +66,32 @@ static bool lacks_block(const struct block_list *l, int64_t block)
 
 static gg_move *new_move(matcher *m)
 {
-    if (m->n == m->cap) {
+    gg_moves *to = m->moves;
+    if (to->n == m->cap) {
         size_t cap = m->cap ? m->cap * 2 : 256;
-        gg_move *grown = realloc(m->list, cap * sizeof *grown);
+        gg_move *grown = realloc(to->list, cap * sizeof *grown);
         if (!grown) {
             gg_fail(m->err, GG_ENOMEM, "no memory for %zu moves", cap);
             return NULL;
         }
-        m->list = grown;
+        to->list = grown;
         m->cap = cap;
     }
-    m->list[m->n] = (gg_move){ .base = SIZE_MAX, .donor = SIZE_MAX };
-    return &m->list[m->n++];
+    to->list[to->n] = (gg_move){ .base = SIZE_MAX, .donor = SIZE_MAX };
+    return &to->list[to->n++];
+}
+
+/* It cannot be, and why. */
+static gg_status GG_PRINTF(3, 4) mismatch(matcher *m, gg_move *move, const char *fmt, ...)
+{
+    char text[160];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    move->kind = GG_MOVE_MISMATCH;
+    move->reason = gg_names_add(&m->texts, text, strlen(text), m->err);
+    return move->reason ? GG_OK : GG_ENOMEM;
 }
 
 static void dims_text(const gg_tensor *t, char out[96])
@@ -90,94 +107,71 @@ static bool same_dims(const gg_tensor *a, const gg_tensor *b)
     return memcmp(a->dims, b->dims, sizeof a->dims) == 0; /* 1 past n_dims: trailing ones do not count */
 }
 
-/* Can the donor's values be had in the base's dtype? If not, why. */
-static bool codecs_know(gg_move *move, const gg_tensor *b, const gg_tensor *d)
+/* The base's dtype from values of the donor, and of the ancestor where a task blend
+ * takes it away. */
+static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
-    if (!gg_can_decode(d->dtype))
-        snprintf(move->reason, sizeof move->reason, "no codec decodes the donor's %s", gg_dtype_get(d->dtype)->name);
-    else if (!gg_can_encode(b->dtype))
-        snprintf(move->reason, sizeof move->reason, "%s cannot be encoded%s", gg_dtype_get(b->dtype)->name,
-                 gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
-    else return true;
-    return false;
-}
-
-/* Has the ancestor what a task blend takes away? If not, why. */
-static bool ancestor_has(const matcher *m, gg_move *move, const gg_tensor *d)
-{
-    if (!m->o->ancestor) return true;
-    size_t i = gg_source_find(m->o->ancestor, d->name, d->name_len);
-    if (i == SIZE_MAX) {
-        snprintf(move->reason, sizeof move->reason, "the ancestor has no such tensor (%.63s)", d->name);
-        return false;
-    }
-    const gg_tensor *t = gg_source_tensor(m->o->ancestor, i);
-    if (!same_dims(t, d)) snprintf(move->reason, sizeof move->reason, "the ancestor's dims differ from the donor's");
-    else if (!gg_can_decode(t->dtype)) snprintf(move->reason, sizeof move->reason, "no codec decodes the ancestor's %s", gg_dtype_get(t->dtype)->name);
-    else return true;
-    return false;
+    const gg_source *ancestor = m->o->ancestor;
+    if (!gg_can_decode(d->dtype)) return mismatch(m, move, "no codec decodes the donor's %s", gg_dtype_get(d->dtype)->name);
+    if (!gg_can_encode(b->dtype))
+        return mismatch(m, move, "%s cannot be encoded%s", gg_dtype_get(b->dtype)->name,
+                        gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
+    size_t i = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : 0;
+    if (i == SIZE_MAX) return mismatch(m, move, "the ancestor has no such tensor (%.63s)", d->name);
+    const gg_tensor *t = ancestor ? gg_source_tensor(ancestor, i) : NULL;
+    if (t && !same_dims(t, d)) return mismatch(m, move, "the ancestor's dims differ from the donor's");
+    if (t && !gg_can_decode(t->dtype)) return mismatch(m, move, "no codec decodes the ancestor's %s", gg_dtype_get(t->dtype)->name);
+    move->kind = GG_MOVE_CONVERT;
+    return GG_OK;
 }
 
 /* Experts of the selection that both stacks (or routers) have. */
-static void judge_experts(const matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
+static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
     uint32_t last = b->n_dims ? b->n_dims - 1 : 0;
     uint64_t n_base = b->dims[last], n_donor = d->dims[last], found = 0;
     bool same = b->n_dims == d->n_dims && b->n_dims > 0 && memcmp(b->dims, d->dims, last * sizeof b->dims[0]) == 0;
     move->experts = true;
-    move->kind = GG_MOVE_MISMATCH;
     bool convert = b->dtype != d->dtype || m->o->blends;
-    if (!same) {
-        snprintf(move->reason, sizeof move->reason, "single experts move only between stacks of equal dims");
-        return;
-    }
-    if (convert && !m->o->blends && m->o->mode != GG_MATCH_CONVERT) {
-        snprintf(move->reason, sizeof move->reason, "dtypes differ: base %s, donor %s (--match convert)", gg_dtype_get(b->dtype)->name,
-                 gg_dtype_get(d->dtype)->name);
-        return;
-    }
-    if (convert && (!codecs_know(move, b, d) || !ancestor_has(m, move, d))) return;
+    if (!same) return mismatch(m, move, "single experts move only between stacks of equal dims");
+    if (convert && !m->o->blends && m->o->mode != GG_MATCH_CONVERT)
+        return mismatch(m, move, "dtypes differ: base %s, donor %s (--match convert)", gg_dtype_get(b->dtype)->name,
+                        gg_dtype_get(d->dtype)->name);
     bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 || gg_dtype_get(d->dtype)->block_elems > 1;
-    if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks)) {
-        snprintf(move->reason, sizeof move->reason, "its experts are too many, or share blocks: they cannot move one by one");
-        return;
-    }
+    if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks))
+        return mismatch(m, move, "its experts are too many, or share blocks: they cannot move one by one");
     for (uint64_t e = 0; e < n_base; e++) {
         if (!gg_select_expert(m->o->select, e)) continue;
         found++;
-        if (e < n_donor) continue;
-        snprintf(move->reason, sizeof move->reason, "the donor has no expert %llu", (unsigned long long)e);
-        return;
+        if (e >= n_donor) return mismatch(m, move, "the donor has no expert %llu", (unsigned long long)e);
     }
-    if (found) move->kind = convert ? GG_MOVE_CONVERT : GG_MOVE_REPLACE;
-    else snprintf(move->reason, sizeof move->reason, "the base has none of these experts");
+    if (!found) return mismatch(m, move, "the base has none of these experts");
+    if (convert) return judge_values(m, move, b, d);
+    move->kind = GG_MOVE_REPLACE;
+    return GG_OK;
 }
 
 /* How the pair may be moved. */
-static void judge(const matcher *m, gg_move *move)
+static gg_status judge(matcher *m, gg_move *move)
 {
     const gg_tensor *b = gg_source_tensor(m->base, move->base), *d = gg_source_tensor(m->donor, move->donor);
-    const char *from = gg_dtype_get(d->dtype)->name, *to = gg_dtype_get(b->dtype)->name;
-    char bd[96], dd[96];
     gg_anatomy a = gg_anatomy_of(b->name, b->name_len);
-    if (gg_select_has_experts(m->o->select) && a.expert < 0) {
-        judge_experts(m, move, b, d);
-        return;
-    }
-    move->kind = GG_MOVE_MISMATCH;
+    if (gg_select_has_experts(m->o->select) && a.expert < 0) return judge_experts(m, move, b, d);
     if (!same_dims(b, d)) {
+        char bd[96], dd[96];
         dims_text(b, bd);
         dims_text(d, dd);
-        snprintf(move->reason, sizeof move->reason, "dims differ: base %.40s, donor %.40s", bd, dd);
-    } else if (b->dtype == d->dtype && !m->o->blends) {
-        move->kind = GG_MOVE_REPLACE;
-    } else if (m->o->mode == GG_MATCH_RETYPE && !m->o->blends) {
-        move->kind = GG_MOVE_RETYPE;
-    } else if (m->o->mode == GG_MATCH_EXACT && !m->o->blends) {
-        snprintf(move->reason, sizeof move->reason, "dtypes differ: base %s, donor %s (--match retype or convert)", to, from);
-    } else if (codecs_know(move, b, d) && ancestor_has(m, move, d)) {
-        move->kind = GG_MOVE_CONVERT;
+        return mismatch(m, move, "dims differ: base %.40s, donor %.40s", bd, dd);
     }
+    if (m->o->blends) return judge_values(m, move, b, d);
+    if (b->dtype == d->dtype) return move->kind = GG_MOVE_REPLACE, GG_OK;
+    switch (m->o->mode) {
+    case GG_MATCH_RETYPE: return move->kind = GG_MOVE_RETYPE, GG_OK;
+    case GG_MATCH_CONVERT: return judge_values(m, move, b, d);
+    case GG_MATCH_EXACT: break;
+    }
+    return mismatch(m, move, "dtypes differ: base %s, donor %s (--match retype or convert)",
+                    gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name);
 }
 
 /* The router's weights and biases have a row or a value an expert. */
@@ -209,39 +203,35 @@ size_t gg_find_scale(const gg_source *s, const char *weight, size_t len, char na
 
 /* Values that a tensor of its own scales (NVFP4 has such) mean nothing without it, and
  * others nothing under it. */
-static void judge_scale(const matcher *m, gg_move *move)
+static gg_status judge_scale(matcher *m, gg_move *move)
 {
     char name[GG_RECORD_NAME + 1], theirs[GG_RECORD_NAME + 1];
     const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
     size_t base = gg_find_scale(m->base, move->name, move->name_len, name), donor = gg_find_scale(m->donor, d->name, d->name_len, theirs);
-    if (move->kind == GG_MOVE_MISMATCH || m->part || (base == SIZE_MAX && donor == SIZE_MAX)) return;
+    if (move->kind == GG_MOVE_MISMATCH || m->part || (base == SIZE_MAX && donor == SIZE_MAX)) return GG_OK;
     gg_anatomy a = gg_anatomy_of(name, move->name_len - 1);
     bool follows = selected(m, name, move->name_len - 1, &a);
-    const char *format;
-    if (m->o->blends) format = "values that %.63s scales cannot be blended";
-    else if (donor == SIZE_MAX) format = "the base's %.63s would scale them too";
-    else if (base == SIZE_MAX && !(follows && m->o->add)) format = "they need the donor's %.63s as well (select it, --add)";
-    else if (!follows) format = "%.63s would stay behind: select it too";
-    else return;
-    move->kind = GG_MOVE_MISMATCH;
-    snprintf(move->reason, sizeof move->reason, format, name);
+    if (m->o->blends) return mismatch(m, move, "values that %.63s scales cannot be blended", name);
+    if (donor == SIZE_MAX) return mismatch(m, move, "the base's %.63s would scale them too", name);
+    if (base == SIZE_MAX && !(follows && m->o->add))
+        return mismatch(m, move, "they need the donor's %.63s as well (select it, --add)", name);
+    return follows ? GG_OK : mismatch(m, move, "%.63s would stay behind: select it too", name);
 }
 
-/* Why the donor has not what the base has. */
-static void tell_missing(const matcher *m, gg_move *move, const char *wanted, size_t len)
+/* The donor has not what the base has, and why. */
+static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t len)
 {
     const gg_manifest *dir = gg_source_manifest(m->donor);
     char other[GG_RECORD_NAME + 8];
     size_t n;
     int64_t block = gg_anatomy_of(wanted, len).block;
     if (lacks_block(&m->donor_blocks, block))
-        snprintf(move->reason, sizeof move->reason, "the donor has no block %lld (no %.63s)", (long long)block, wanted);
-    else if (gg_stack_name(wanted, len, other, sizeof other, &n) && gg_source_find(m->donor, other, n) != SIZE_MAX)
-        snprintf(move->reason, sizeof move->reason, "the donor has it on %.40s: take it apart with organ-extract --split-experts", other);
-    else if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
-        snprintf(move->reason, sizeof move->reason, "the donor's experts are taken apart, the base's are not");
-    else
-        snprintf(move->reason, sizeof move->reason, "the donor has no %.63s", wanted);
+        return mismatch(m, move, "the donor has no block %lld (no %.63s)", (long long)block, wanted);
+    if (gg_stack_name(wanted, len, other, sizeof other, &n) && gg_source_find(m->donor, other, n) != SIZE_MAX)
+        return mismatch(m, move, "the donor has it on %.40s: take it apart with organ-extract --split-experts", other);
+    if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
+        return mismatch(m, move, "the donor's experts are taken apart, the base's are not");
+    return mismatch(m, move, "the donor has no %.63s", wanted);
 }
 
 static gg_status match_base(matcher *m, size_t i)
@@ -259,19 +249,14 @@ static gg_status match_base(matcher *m, size_t i)
     if (d == SIZE_MAX && m->part) return GG_OK;
     gg_move *move = new_move(m);
     if (!move) return m->err->status;
-    memcpy(move->name, b->name, b->name_len + 1);
+    move->name = b->name;
     move->name_len = b->name_len;
     move->base = i;
     move->donor = d;
-    if (d == SIZE_MAX) {
-        move->kind = GG_MOVE_MISMATCH;
-        tell_missing(m, move, wanted, len);
-        return GG_OK;
-    }
+    if (d == SIZE_MAX) return missing(m, move, wanted, len);
     m->taken[d] = true;
-    judge(m, move);
-    judge_scale(m, move);
-    return GG_OK;
+    gg_status st = judge(m, move);
+    return st == GG_OK ? judge_scale(m, move) : st;
 }
 
 static gg_status match_donor_only(matcher *m, size_t d)
@@ -279,26 +264,26 @@ static gg_status match_donor_only(matcher *m, size_t d)
     const gg_tensor *t = gg_source_tensor(m->donor, d);
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     char name[GG_RECORD_NAME + 1];
+    const char *as = t->name;
     size_t len = t->name_len;
-    memcpy(name, t->name, t->name_len + 1);
     if (m->o->map) {
         int64_t to = gg_map_base(m->o->map, a.block);
         if (to < 0 || !gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &len)) return GG_OK;
+        as = name;
         a = gg_anatomy_of(name, len);
     }
-    if (!selected(m, name, len, &a) || gg_source_find(m->base, name, len) != SIZE_MAX) return GG_OK;
+    if (!selected(m, as, len, &a) || gg_source_find(m->base, as, len) != SIZE_MAX) return GG_OK;
     gg_move *move = new_move(m);
     if (!move) return m->err->status;
-    memcpy(move->name, name, len + 1);
+    move->name = as == name ? gg_names_add(&m->texts, name, len, m->err) : as;
+    if (!move->name) return GG_ENOMEM;
     move->name_len = len;
     move->donor = d;
-    move->kind = m->o->add ? GG_MOVE_ADD : GG_MOVE_MISMATCH;
+    move->kind = GG_MOVE_ADD;
     if (m->o->add) return GG_OK;
     if (lacks_block(&m->base_blocks, a.block))
-        snprintf(move->reason, sizeof move->reason, "the base has no block %lld (--add takes it along)", (long long)a.block);
-    else
-        snprintf(move->reason, sizeof move->reason, "the base has no such tensor (--add takes it along)");
-    return GG_OK;
+        return mismatch(m, move, "the base has no block %lld (--add takes it along)", (long long)a.block);
+    return mismatch(m, move, "the base has no such tensor (--add takes it along)");
 }
 
 /* Of records that were put together: which of the two was meant? */
@@ -317,9 +302,9 @@ static gg_status one_of_each(const gg_source *donor, gg_error *err)
 }
 
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
-                           gg_move **moves, size_t *n, gg_error *err)
+                           gg_moves *moves, gg_error *err)
 {
-    matcher m = { .base = base, .donor = donor, .o = o, .err = err };
+    matcher m = { .base = base, .donor = donor, .o = o, .moves = moves, .err = err };
     m.part = gg_source_meta(donor) == NULL;
     m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);
     gg_status st = m.taken ? one_of_each(donor, err) : gg_fail(err, GG_ENOMEM, "no memory for the donor's tensors");
@@ -331,11 +316,14 @@ gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const 
     free(m.taken);
     free(m.base_blocks.list);
     free(m.donor_blocks.list);
-    if (st != GG_OK) {
-        free(m.list);
-        return st;
-    }
-    *moves = m.list;
-    *n = m.n;
-    return GG_OK;
+    moves->texts = m.texts.last;
+    return st;
+}
+
+void gg_moves_free(gg_moves *m)
+{
+    gg_names texts = { m->texts };
+    gg_names_free(&texts);
+    free(m->list);
+    *m = (gg_moves){ 0 };
 }

@@ -25,21 +25,21 @@ gg_status gg_stacks_stand(const gg_source *s, gg_error *err)
     return gg_at_file(err, gg_source_name(s));
 }
 
-gg_status gg_moves_settle(gg_move *moves, size_t *n, const gg_source *base, const gg_source *donor,
+gg_status gg_moves_settle(gg_moves *moves, const gg_source *base, const gg_source *donor,
                           bool skip_mismatched, gg_transplant_report *report, gg_error *err)
 {
     size_t kept = 0, mismatches = 0;
-    const gg_move *first = NULL;
-    for (size_t i = 0; i < *n; i++)
-        if (moves[i].kind == GG_MOVE_MISMATCH) {
-            if (!first) first = &moves[i];
+    const gg_move *first = NULL, *list = moves->list;
+    for (size_t i = 0; i < moves->n; i++)
+        if (list[i].kind == GG_MOVE_MISMATCH) {
+            if (!first) first = &list[i];
             mismatches++;
         }
     if (first && !skip_mismatched) return refuse(first, mismatches, base, donor, err);
-    for (size_t i = 0; i < *n; i++)
-        if (moves[i].kind != GG_MOVE_MISMATCH) moves[kept++] = moves[i];
+    for (size_t i = 0; i < moves->n; i++)
+        if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
     report->skipped = mismatches;
-    *n = kept;
+    moves->n = kept;
     if (kept) return GG_OK;
     gg_fail(err, GG_NO, "nothing is selected that could move");
     gg_fix(err, "look at the names with organ-extract --list, at the pairs with --check");

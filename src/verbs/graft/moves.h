@@ -14,8 +14,8 @@ gg_status gg_stacks_stand(const gg_source *s, gg_error *err);
 size_t gg_find_scale(const gg_source *s, const char *weight, size_t len, char name[GG_RECORD_NAME + 1]);
 
 /* Drop mismatches (counted in report->skipped) or fail with the first; GG_NO when
- * none is left. *n shrinks. */
-gg_status gg_moves_settle(gg_move *moves, size_t *n, const gg_source *base, const gg_source *donor,
+ * none is left. */
+gg_status gg_moves_settle(gg_moves *moves, const gg_source *base, const gg_source *donor,
                           bool skip_mismatched, gg_transplant_report *report, gg_error *err);
 
 /* The base's metadata for the planned tensors: keys that count MTP blocks and say

@@ -6,6 +6,7 @@
  */
 #include "mtp.h"
 
+#include "../../base/names.h"
 #include "compat.h"
 
 #include <stdio.h>
@@ -122,7 +123,26 @@ static gg_status check_room(const mtp *m)
     return gg_at_file(m->err, gg_source_name(m->base));
 }
 
-gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **moves, size_t *n, gg_error *err)
+/* The name that the donor's tensor gets in the base. */
+static gg_status renumber(const mtp *m, const gg_tensor *t, int64_t block, gg_move *move, gg_names *names)
+{
+    char name[GG_RECORD_NAME + 1];
+    int64_t to = (int64_t)m->base_blocks + block - (int64_t)(m->donor_blocks - m->nextn);
+    if (!gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &move->name_len)) {
+        gg_fail(m->err, GG_NO, "its name cannot be that of block %lld", (long long)to);
+        gg_at_tensor(m->err, t->name, t->name_len);
+        return gg_at_file(m->err, gg_source_name(m->donor));
+    }
+    if (gg_source_find(m->base, name, move->name_len) != SIZE_MAX) {
+        gg_fail(m->err, GG_NO, "the base has a tensor of that name already");
+        gg_at_tensor(m->err, name, move->name_len);
+        return gg_at_file(m->err, gg_source_name(m->base));
+    }
+    move->name = gg_names_add(names, name, move->name_len, m->err);
+    return move->name ? GG_OK : GG_ENOMEM;
+}
+
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves, gg_error *err)
 {
     mtp m;
     gg_status st = start(&m, base, donor, err);
@@ -130,30 +150,19 @@ gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_move **
     if (st == GG_OK) st = check_room(&m);
     for (uint64_t b = first; st == GG_OK && b < m.donor_blocks; b++) st = check_block(&m, b);
     if (st != GG_OK) return st;
-    gg_move *list = calloc(gg_source_count(donor) + 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the moves");
-    size_t k = 0;
+    gg_names names = { 0 };
+    moves->list = calloc(gg_source_count(donor) + 1, sizeof *moves->list);
+    if (!moves->list) return gg_fail(err, GG_ENOMEM, "no memory for the moves");
     for (size_t i = 0; i < gg_source_count(donor) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(donor, i);
         gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
         if (a.block < (int64_t)first || a.block >= (int64_t)m.donor_blocks) continue;
-        gg_move *move = &list[k++];
+        gg_move *move = &moves->list[moves->n++];
         *move = (gg_move){ .kind = GG_MOVE_ADD, .base = SIZE_MAX, .donor = i };
-        int64_t to = (int64_t)m.base_blocks + a.block - (int64_t)first;
-        if (!gg_name_with_block(t->name, t->name_len, to, move->name, sizeof move->name, &move->name_len) ||
-            gg_source_find(base, move->name, move->name_len) != SIZE_MAX) {
-            gg_fail(err, GG_NO, "the base has a tensor of that name already");
-            gg_at_tensor(err, move->name, move->name_len);
-            st = gg_at_file(err, gg_source_name(base));
-        }
+        st = renumber(&m, t, a.block, move, &names);
     }
-    if (st != GG_OK) {
-        free(list);
-        return st;
-    }
-    *moves = list;
-    *n = k;
-    return GG_OK;
+    moves->texts = names.last;
+    return st;
 }
 
 /* The donor's values of one per-layer key for its MTP blocks, behind the base's own. */

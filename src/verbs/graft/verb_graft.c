@@ -66,7 +66,6 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
 static gg_status add_item(graft *g, const gg_tensor *t, size_t source, gg_dir_item **item)
 {
     gg_piece p = { .t = *t, .source = source };
-    memcpy(p.name, t->name, t->name_len + 1);
     p.a = gg_anatomy_of(t->name, t->name_len);
     if (source != SIZE_MAX && gg_source_manifest(g->base)) p.a.cls = gg_source_manifest(g->base)->entries[source].a.cls;
     return gg_organ_dir_add(&g->dir, &p, item, g->err);
@@ -96,17 +95,17 @@ static gg_status finish(graft *g, gg_status st)
     gg_tensor *list = NULL;
     if (st == GG_OK) st = gg_organ_dir_names(&g->dir, g->err);
     if (st == GG_OK && !(list = calloc(g->dir.n ? g->dir.n : 1, sizeof *list))) st = no_memory(g->err);
-    for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) list[i] = g->dir.items[i].p.t;
+    for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) list[i] = g->dir.items[i].t;
     bool retyped = false;
     for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) {
-        size_t k = g->dir.items[i].p.source;
+        size_t k = g->dir.items[i].source;
         retyped = retyped || (k != SIZE_MAX && gg_source_tensor(g->base, k)->dtype != list[i].dtype);
     }
     const gg_meta *meta = gg_source_meta(g->base);
     if (st == GG_OK && meta) st = gg_meta_copy(&g->meta, meta, g->err);
     if (st == GG_OK && retyped) st = gg_meta_follow_types(&g->meta, list, g->dir.n, g->err);
     for (size_t i = 0; st == GG_OK && meta && !retyped && i < g->dir.n; i++)
-        if (g->dir.items[i].p.source == SIZE_MAX) st = gg_meta_follow_added(&g->meta, list[i].dtype, g->err);
+        if (g->dir.items[i].source == SIZE_MAX) st = gg_meta_follow_added(&g->meta, list[i].dtype, g->err);
     free(list);
     g->dir.meta = &g->meta;
     if (st == GG_OK) st = gg_organ_dir_records(&g->dir, g->err);
@@ -118,13 +117,13 @@ static gg_status finish(graft *g, gg_status st)
 gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
                    const gg_run *run, gg_transplant_report *report, gg_error *err)
 {
-    gg_move *moves = NULL;
-    size_t n = 0, k = 0;
+    gg_moves moves = { 0 };
+    size_t k = 0;
     gg_move_maker maker = { 0 };
     graft g = { .base = base, .donor = donor, .report = report, .err = err };
     *report = (gg_transplant_report){ 0 };
-    gg_status st = gg_match_tensors(base, donor, &o->match, &moves, &n, err);
-    if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
+    gg_status st = gg_match_tensors(base, donor, &o->match, &moves, err);
+    if (st == GG_OK) st = gg_moves_settle(&moves, base, donor, o->skip_mismatched, report, err);
     if (st == GG_OK) st = gg_move_maker_start(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
     if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);
     if (st == GG_OK) {
@@ -132,15 +131,15 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
         g.dir.link = o->link;
         for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
             gg_dir_item *item;
-            bool here = k < n && moves[k].base == i;
-            st = here ? add_moved(&g, &maker, &moves[k], o->blend) : add_item(&g, gg_source_tensor(base, i), i, &item);
+            bool here = k < moves.n && moves.list[k].base == i;
+            st = here ? add_moved(&g, &maker, &moves.list[k], o->blend) : add_item(&g, gg_source_tensor(base, i), i, &item);
             k += here;
         }
-        for (; k < n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves[k], NULL);
+        for (; k < moves.n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves.list[k], NULL);
         st = finish(&g, st);
     }
     gg_move_maker_end(&maker);
-    free(moves);
+    gg_moves_free(&moves);
     return st == GG_OK ? GG_OK : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
 }
 

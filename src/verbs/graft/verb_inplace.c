@@ -229,17 +229,18 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
 
 static gg_status run_all(inplace *j, const gg_transplant_options *o, const char *undo, gg_transplant_report *r, gg_error *err)
 {
-    gg_move *moves = NULL;
+    gg_moves moves = { 0 };
     gg_status st = donor_is_another(j, err);
     if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
-    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &moves, &j->n, err);
-    if (st == GG_OK) st = gg_moves_settle(moves, &j->n, j->base, j->donor, o->skip_mismatched, r, err);
-    j->moves = moves;
+    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &moves, err);
+    if (st == GG_OK) st = gg_moves_settle(&moves, j->base, j->donor, o->skip_mismatched, r, err);
+    j->moves = moves.list;
+    j->n = moves.n;
     if (st == GG_OK) st = only_bytes(j, o, err);
     if (st == GG_OK) st = plan_moves(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
-    for (size_t i = 0; i < j->n && st == GG_OK; i++) r->bytes_moved += gg_source_tensor(j->base, moves[i].base)->bytes;
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
     gg_progress_total(j->run, r->bytes_moved);
     if (st == GG_OK && undo) st = write_undo(j, undo, err);
     if (st == GG_OK) st = write_base(j, undo, err);
@@ -250,7 +251,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     gg_move_maker_end(&j->maker);
     free(j->makes);
     free(j->fds);
-    free(moves);
+    gg_moves_free(&moves);
     return st;
 }
 

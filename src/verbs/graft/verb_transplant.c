@@ -82,8 +82,7 @@ static gg_status write_chimera(transplant *t, const gg_transplant_options *o, co
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                         const char *output, const gg_run *run, gg_transplant_report *report, gg_error *err)
 {
-    gg_move *moves = NULL;
-    size_t n = 0;
+    gg_moves moves = { 0 };
     *report = (gg_transplant_report){ 0 };
     if (!gg_source_meta(base)) {
         gg_fail(err, GG_EUSAGE, "the base is bare organ records; a model or an organ directory is needed");
@@ -92,12 +91,12 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     gg_status refused = gg_stacks_stand(base, err);
     if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_stacks_stand(donor, err);
     if (refused != GG_OK) return refused;
-    gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, &n, err) : gg_match_tensors(base, donor, &o->match, &moves, &n, err);
-    if (st == GG_OK) st = gg_moves_settle(moves, &n, base, donor, o->skip_mismatched, report, err);
-    transplant t = { .base = base, .donor = donor, .moves = moves, .n = n, .report = report, .err = err };
+    gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, err) : gg_match_tensors(base, donor, &o->match, &moves, err);
+    if (st == GG_OK) st = gg_moves_settle(&moves, base, donor, o->skip_mismatched, report, err);
+    transplant t = { .base = base, .donor = donor, .moves = moves.list, .n = moves.n, .report = report, .err = err };
     if (st == GG_OK) st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, o->match.select, err);
     if (st == GG_OK) st = write_chimera(&t, o, output, run);
     gg_move_maker_end(&t.maker);
-    free(moves);
+    gg_moves_free(&moves);
     return st;
 }

@@ -92,32 +92,66 @@ static const gg_json_node *member_before_z(const gg_json_node *entry)
     return before;
 }
 
-/* The text with the rows in it. */
-static gg_status splice(const char *text, size_t len, const gg_json *json, const gg_tensor_measure *const *rows, size_t n,
-                        gg_buf *out, gg_error *err)
+/* The text of the manifest on its way into the new file, with the rows in it. */
+typedef struct splice {
+    const char *text;
+    size_t from; /* what is before it has been copied */
+    gg_buf out;  /* not yet written */
+    int fd;
+} splice;
+
+static gg_status copy_up_to(splice *s, size_t at, gg_error *err)
 {
-    const gg_json_node *list = gg_json_get(gg_json_root(json), "tensors"), *entry = gg_json_first(list);
-    size_t from = 0;
-    if (gg_json_count(list) != n) return gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
-    for (size_t i = 0; i < n && err->status == GG_OK; i++, entry = gg_json_next(entry)) {
-        if (!rows[i]) continue;
-        const gg_json_node *was = gg_json_get(entry, "z");
-        size_t at = was ? (size_t)gg_json_offset(was) : value_end(text, (size_t)gg_json_offset(member_before_z(entry)));
-        gg_buf_append(out, text + from, at - from, err);
-        if (!was) gg_buf_text(out, ", \"z\": ", err);
-        put_z(out, rows[i], err);
-        from = was ? value_end(text, at) : at;
+    gg_status st = gg_buf_append(&s->out, s->text + s->from, at - s->from, err);
+    s->from = at;
+    if (st != GG_OK || s->out.len < 65536) return st;
+    st = gg_write_all(s->fd, s->out.data, s->out.len, err);
+    gg_buf_clear(&s->out);
+    return st;
+}
+
+static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_measure *row, gg_error *err)
+{
+    gg_json *tree = NULL;
+    if (gg_json_type_of(item) != GG_JSON_TEXT) return gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
+    gg_status st = gg_json_item(item, &tree, err);
+    if (st != GG_OK) return st;
+    const gg_json_node *entry = gg_json_root(tree), *was = gg_json_get(entry, "z"), *last = member_before_z(entry);
+    if (was || last) {
+        size_t at = was ? (size_t)gg_json_offset(was) : value_end(s->text, (size_t)gg_json_offset(last));
+        st = copy_up_to(s, at, err);
+        if (!was) gg_buf_text(&s->out, ", \"z\": ", err);
+        put_z(&s->out, row, err);
+        s->from = was ? value_end(s->text, at) : at;
     }
-    gg_buf_append(out, text + from, len - from, err);
+    gg_json_free(tree);
     return err->status;
 }
 
-static gg_status replace(const char *path, const char *text, size_t len, gg_error *err)
+static gg_status put_rows(splice *s, size_t len, const gg_tensor_measure *const *rows, size_t n, gg_error *err)
+{
+    gg_json *json;
+    gg_status st = gg_json_outline(s->text, len, &json, err);
+    if (st != GG_OK) return st;
+    const gg_json_node *list = gg_json_get(gg_json_root(json), "tensors"), *item = gg_json_first(list);
+    if (gg_json_count(list) != n) st = gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
+    for (size_t i = 0; i < n && st == GG_OK; i++, item = gg_json_next(item))
+        if (rows[i]) st = put_row(s, item, rows[i], err);
+    if (st == GG_OK) st = copy_up_to(s, len, err);
+    if (st == GG_OK) st = gg_write_all(s->fd, s->out.data, s->out.len, err);
+    gg_json_free(json);
+    return st;
+}
+
+static gg_status replace(const char *path, const char *text, size_t len, const gg_tensor_measure *const *rows, size_t n,
+                         gg_error *err)
 {
     gg_output *out;
     gg_status st = gg_output_open(path, true, &out, err);
     if (st != GG_OK) return st;
-    st = gg_write_all(gg_output_fd(out), text, len, err);
+    splice s = { .text = text, .fd = gg_output_fd(out) };
+    st = put_rows(&s, len, rows, n, err);
+    gg_buf_free(&s.out);
     if (st == GG_OK) return gg_output_commit(out, err);
     gg_output_abort(out);
     return gg_at_file(err, path);
@@ -126,17 +160,11 @@ static gg_status replace(const char *path, const char *text, size_t len, gg_erro
 static gg_status update(const gg_manifest *m, const gg_measures *list, const char *path, gg_error *err)
 {
     const gg_tensor_measure **rows = calloc(m->n_entries ? m->n_entries : 1, sizeof *rows);
-    gg_buf out = GG_BUF_INIT;
-    gg_json *json = NULL;
     char *text = NULL;
-    size_t len;
+    size_t len = 0;
     gg_status st = rows ? find_rows(m, list, rows, err) : gg_fail(err, GG_ENOMEM, "no memory for %zu rows", m->n_entries);
     if (st == GG_OK) st = gg_manifest_slurp(path, &text, &len, err);
-    if (st == GG_OK) st = gg_json_parse(text, len, &json, err);
-    if (st == GG_OK) st = splice(text, len, json, rows, m->n_entries, &out, err);
-    if (st == GG_OK) st = replace(path, out.data, out.len, err);
-    gg_buf_free(&out);
-    gg_json_free(json);
+    if (st == GG_OK) st = replace(path, text, len, rows, m->n_entries, err);
     free(text);
     free(rows);
     return st;

@@ -72,9 +72,11 @@ gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **ite
         d->items = grown;
         d->cap = cap;
     }
-    gg_dir_item *it = &d->items[d->n++];
-    *it = (gg_dir_item){ .p = *p };
-    it->p.t.name = it->p.name;
+    gg_dir_item *it = &d->items[d->n];
+    *it = (gg_dir_item){ .t = p->t, .a = p->a, .source = p->source, .at = p->at, .expert = p->expert };
+    it->t.name = gg_names_add(&d->names, p->t.name, p->t.name_len, err);
+    if (!it->t.name) return GG_ENOMEM;
+    d->n++;
     *item = it;
     return GG_OK;
 }
@@ -102,10 +104,7 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
     gg_tensor *list = calloc(d->n ? d->n : 1, sizeof *list);
     char **names = NULL;
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for %zu names", d->n);
-    for (size_t i = 0; i < d->n; i++) {
-        d->items[i].p.t.name = d->items[i].p.name; /* the list may have moved while growing */
-        list[i] = d->items[i].p.t;
-    }
+    for (size_t i = 0; i < d->n; i++) list[i] = d->items[i].t;
     gg_status st = gg_organ_file_names(list, d->n, &names, err);
     for (size_t i = 0; st == GG_OK && i < d->n; i++) d->items[i].file = names[i];
     if (st == GG_OK) st = check_unique(list, d->n, err);
@@ -138,10 +137,10 @@ static gg_status hash_back(int fd, uint64_t at, uint64_t n, char sha[65], gg_err
 static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at, gg_error *err)
 {
     if (it->make) {
-        gg_status st = it->make(it->ctx, &it->p.t, fd, at, d->run, err);
-        return st == GG_OK ? hash_back(fd, at, it->p.t.bytes, it->sha, err) : st;
+        gg_status st = it->make(it->ctx, &it->t, fd, at, d->run, err);
+        return st == GG_OK ? hash_back(fd, at, it->t.bytes, it->sha, err) : st;
     }
-    gg_plan_part own = { d->base, it->p.source, it->p.at, it->p.t.bytes, NULL };
+    gg_plan_part own = { d->base, it->source, it->at, it->t.bytes, NULL };
     const gg_plan_part *parts = it->parts ? it->parts : &own;
     size_t n = it->parts ? it->n_parts : 1;
     uint64_t to = at;
@@ -161,24 +160,24 @@ gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name
 {
     uint8_t head[GG_RECORD_HEADER];
     int fd;
-    size_t n = gg_record_header(&it->p.t, head);
+    size_t n = gg_record_header(&it->t, head);
     gg_status st = gg_outdir_create(d->out, name, &fd, err);
     if (st != GG_OK) return st;
     st = gg_write_all(fd, head, n, err);
     if (st == GG_OK) st = write_data(d, it, fd, n, err);
     if (st == GG_OK) gg_writeback_hint(fd, 0, 0);
     if (close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close of %s failed", name);
-    return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->p.t.name, it->p.t.name_len), st);
+    return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->t.name, it->t.name_len), st);
 }
 
 /* The base directory's file of an unchanged item, or NULL. */
 static const gg_entry *same_entry(const gg_organ_dir *d, const gg_dir_item *it)
 {
     const gg_manifest *m = gg_source_manifest(d->base);
-    if (!m || it->make || it->parts || it->history || it->p.source == SIZE_MAX) return NULL;
-    const gg_entry *e = &m->entries[it->p.source];
-    bool same = e->sha256[0] && e->t.name_len == it->p.t.name_len && memcmp(e->t.name, it->p.t.name, e->t.name_len) == 0 &&
-                e->t.bytes == it->p.t.bytes;
+    if (!m || it->make || it->parts || it->history || it->source == SIZE_MAX) return NULL;
+    const gg_entry *e = &m->entries[it->source];
+    bool same = e->sha256[0] && e->t.name_len == it->t.name_len && memcmp(e->t.name, it->t.name, e->t.name_len) == 0 &&
+                e->t.bytes == it->t.bytes;
     return same ? e : NULL;
 }
 
@@ -216,14 +215,14 @@ static gg_status record_task(void *ctx, size_t i, unsigned worker, gg_error *err
     if (!same) return gg_organ_dir_record(d, it, it->file, err);
     memcpy(it->sha, same->sha256, sizeof it->sha);
     gg_status st = clone_file(d, same->file, it->file, err);
-    gg_progress_add(d->run, it->p.t.bytes);
+    gg_progress_add(d->run, it->t.bytes);
     return st;
 }
 
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err)
 {
     uint64_t total = 0;
-    for (size_t i = 0; i < d->n; i++) total += d->items[i].p.t.bytes;
+    for (size_t i = 0; i < d->n; i++) total += d->items[i].t.bytes;
     gg_progress_total(d->run, total);
     return gg_parallel(d->n, d->run->threads, record_task, d, err);
 }
@@ -288,17 +287,13 @@ static gg_status note_layout(gg_organ_dir *d, gg_manifest *m, gg_error *err)
 static gg_status write_manifest(gg_organ_dir *d, gg_error *err)
 {
     gg_manifest *m;
-    char *text = NULL;
-    size_t len;
     int fd = -1;
     gg_status st = gg_organ_dir_manifest(d, &m, err);
     if (st != GG_OK) return st;
     st = note_layout(d, m, err);
-    if (st == GG_OK) st = gg_manifest_text(m, &text, &len, err);
     if (st == GG_OK) st = gg_outdir_create(d->out, GG_MANIFEST, &fd, err);
-    if (st == GG_OK) st = gg_write_all(fd, text, len, err);
+    if (st == GG_OK) st = gg_manifest_write(m, fd, err);
     if (fd >= 0 && close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close of the manifest failed");
-    free(text);
     gg_manifest_free(m);
     return st;
 }
@@ -313,6 +308,7 @@ gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
         free(d->items[i].history);
     }
     free(d->items);
+    gg_names_free(&d->names);
     *d = (gg_organ_dir){ 0 };
     return st;
 }

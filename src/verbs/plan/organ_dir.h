@@ -5,12 +5,17 @@
 
 #include "gg_organ.h"
 #include "gg_verbs.h"
+#include "../../base/names.h"
 #include "../../base/output.h"
 #include "pieces.h"
 #include "plan.h"
 
 typedef struct gg_dir_item {
-    gg_piece p;         /* as written; p.source and p.at: its place in the base */
+    gg_tensor t;        /* as written; the directory owns t.name */
+    gg_anatomy a;
+    size_t source;      /* its place in the base: tensor, */
+    uint64_t at;        /* and first byte in its data */
+    bool expert;        /* one expert of a stack */
     const gg_plan_part *parts; /* where the bytes are, not owned; NULL = the base, at p.source */
     size_t n_parts;
     gg_plan_make make;  /* or how they are made */
@@ -26,6 +31,7 @@ typedef struct gg_organ_dir {
     gg_outdir *out;
     gg_dir_item *items; /* owned */
     size_t n, cap;
+    gg_names names;     /* of the items */
     const gg_meta *meta; /* instead of the base's, or NULL */
     bool whole;         /* all of the base is there: keep its odd padding and trailing bytes */
     bool link;          /* unchanged files of a base directory are hard links */
@@ -34,7 +40,7 @@ typedef struct gg_organ_dir {
 /* GG_EUSAGE when the name exists (and not run->force). */
 gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run, gg_error *err);
 
-/* Append; p.t.name may point anywhere until gg_organ_dir_names. */
+/* Append a copy of p; *item is valid until the next append. */
 gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err);
 
 /* Give every item its file name: when all are added. */

@@ -97,17 +97,18 @@ static gg_status note_files(gg_manifest *m, const gg_source *s, gg_error *err)
     return GG_OK;
 }
 
-static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, const gg_dir_item *it, gg_error *err)
+static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, gg_dir_item *it, gg_error *err)
 {
     gg_entry *e = &m->entries[m->n_entries++];
-    *e = (gg_entry){ .t = it->p.t, .a = it->p.a };
-    e->t.name = copy_bytes(it->p.t.name, it->p.t.name_len);
-    e->file = strdup(it->file);
-    if (!e->t.name || !e->file) return no_memory(err);
+    *e = (gg_entry){ .t = it->t, .a = it->a };
+    e->t.name = copy_bytes(it->t.name, it->t.name_len);
+    e->file = it->file;
+    it->file = NULL;
+    if (!e->t.name) return no_memory(err);
     memcpy(e->sha256, it->sha, sizeof e->sha256);
     const gg_manifest *from = gg_source_manifest(d->base);
-    const gg_entry *was = from && it->p.source != SIZE_MAX ? &from->entries[it->p.source] : NULL;
-    if (was && was->z && !it->p.expert && !it->history && !(e->z = strdup(was->z))) return no_memory(err);
+    const gg_entry *was = from && it->source != SIZE_MAX ? &from->entries[it->source] : NULL;
+    if (was && was->z && !it->expert && !it->history && !(e->z = strdup(was->z))) return no_memory(err);
     if (was && was->history && !(e->history = strdup(was->history))) return no_memory(err);
     return it->history ? gg_entry_add_history(e, it->history, err) : GG_OK;
 }
@@ -132,9 +133,9 @@ static gg_status note_stacks(gg_manifest *m, const gg_organ_dir *d, gg_error *er
         if (add_stack(m, &from->stacks[i].t, err) != GG_OK) return err->status;
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < d->n; i++) {
-        const gg_piece *p = &d->items[i].p;
-        if (!p->expert || p->source == last) continue;
-        last = p->source;
+        const gg_dir_item *it = &d->items[i];
+        if (!it->expert || it->source == last) continue;
+        last = it->source;
         if (add_stack(m, gg_source_tensor(d->base, last), err) != GG_OK) return err->status;
     }
     return GG_OK;

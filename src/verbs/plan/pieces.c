@@ -1,7 +1,6 @@
 /* pieces.c - tensors, or experts of stacked tensors, that a selection means. */
 #include "pieces.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static gg_status whole(const gg_tensor *t, size_t i, const gg_select *select, gg_piece_fn fn, void *ctx, gg_error *err)
@@ -39,40 +38,4 @@ gg_status gg_pieces_of(const gg_tensor *t, size_t i, const gg_select *select, bo
         if (expert_selected(select, t, &p, e)) st = fn(ctx, &p, err);
     }
     return st;
-}
-
-typedef struct collector {
-    gg_piece *list;
-    size_t n, cap;
-} collector;
-
-static gg_status collect(void *ctx, const gg_piece *p, gg_error *err)
-{
-    collector *c = ctx;
-    if (c->n == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 256;
-        gg_piece *grown = realloc(c->list, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", cap);
-        c->list = grown;
-        c->cap = cap;
-    }
-    c->list[c->n++] = *p;
-    return GG_OK;
-}
-
-gg_status gg_pieces_all(const gg_source *s, const gg_select *select, bool split_experts,
-                        gg_piece **out, size_t *n, gg_error *err)
-{
-    collector c = { 0 };
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++)
-        st = gg_pieces_of(gg_source_tensor(s, i), i, select, split_experts, collect, &c, err);
-    if (st != GG_OK) {
-        free(c.list);
-        return st;
-    }
-    for (size_t i = 0; i < c.n; i++) c.list[i].t.name = c.list[i].name; /* the list has moved while growing */
-    *out = c.list;
-    *n = c.n;
-    return GG_OK;
 }

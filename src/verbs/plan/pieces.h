@@ -19,8 +19,4 @@ typedef gg_status (*gg_piece_fn)(void *ctx, const gg_piece *p, gg_error *err);
 gg_status gg_pieces_of(const gg_tensor *t, size_t i, const gg_select *select, bool split_experts,
                        gg_piece_fn fn, void *ctx, gg_error *err);
 
-/* All pieces of a source whose tensors are known (not a record pipe): malloc'd. */
-gg_status gg_pieces_all(const gg_source *s, const gg_select *select, bool split_experts,
-                        gg_piece **out, size_t *n, gg_error *err);
-
 #endif

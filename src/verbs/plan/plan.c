@@ -17,12 +17,12 @@ gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_e
         if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a plan of %zu tensors", cap);
         p->tensors = grown;
         p->cap = cap;
-        for (size_t i = 0; i < p->n; i++) grown[i].t.name = grown[i].name;
     }
-    gg_plan_tensor *pt = &p->tensors[p->n++];
+    gg_plan_tensor *pt = &p->tensors[p->n];
     *pt = (gg_plan_tensor){ .t = *t };
-    memcpy(pt->name, t->name, t->name_len);
-    pt->t.name = pt->name;
+    pt->t.name = gg_names_add(&p->names, t->name, t->name_len, err);
+    if (!pt->t.name) return GG_ENOMEM;
+    p->n++;
     *out = pt;
     return GG_OK;
 }
@@ -91,6 +91,7 @@ void gg_plan_free(gg_plan *p)
         gg_meta_free(&p->files[i].meta);
     }
     gg_pads_free(p->base_pads, p->n_base_pads);
+    gg_names_free(&p->names);
     free(p->tensors);
     free(p->files);
     *p = (gg_plan){ 0 };

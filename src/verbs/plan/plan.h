@@ -7,6 +7,7 @@
 
 #include "gg_organ.h"
 #include "gg_verbs.h"
+#include "../../base/names.h"
 
 /* Bytes [at, at + bytes) of a tensor of a source. */
 typedef struct gg_plan_part {
@@ -22,8 +23,7 @@ typedef gg_status (*gg_plan_make)(void *ctx, const gg_tensor *t, int fd, uint64_
                                   const gg_run *run, gg_error *err);
 
 typedef struct gg_plan_tensor {
-    gg_tensor t;                    /* as written; t.name points to name */
-    char name[GG_RECORD_NAME + 1];
+    gg_tensor t;                    /* as written; the plan owns t.name */
     gg_plan_part *parts;            /* owned; copied one after another */
     size_t n_parts;
     gg_plan_make make;              /* instead of parts */
@@ -45,6 +45,7 @@ typedef struct gg_plan_file {
 typedef struct gg_plan {
     gg_plan_tensor *tensors;
     size_t n, cap;
+    gg_names names;                 /* of the tensors */
     gg_plan_file *files;
     size_t n_files;
     bool verify;                    /* hold sha256 of parts against what is copied */

@@ -3,6 +3,7 @@
 #define GG_PURIFY_JOB_H
 
 #include "gg_purify.h"
+#include "../../base/names.h"
 
 #include <pthread.h>
 
@@ -10,9 +11,8 @@
 #define PURIFY_CHUNK ((size_t)65536)      /* values encoded at once: whole blocks of any dtype */
 
 typedef struct purify_row {
-    gg_purify_row r;
+    gg_purify_row r; /* r.t.name is the source's, or an expert's of the job's names */
     uint64_t expert; /* of a row that is one expert */
-    char name[GG_RECORD_NAME + 1];
 } purify_row;
 
 /* A tensor of the source, selected or not. */
@@ -36,6 +36,7 @@ typedef struct purify_job {
     purify_row *rows;
     size_t n_rows, cap_rows;
     bool sole; /* one bare record: it is meant, vector or not */
+    gg_names names;
     pthread_mutex_t big; /* held while a signal above PURIFY_SHARED is in memory */
 } purify_job;
 

@@ -25,6 +25,7 @@ static gg_status job_end(purify_job *j, gg_status st, gg_error *err)
     pthread_mutex_destroy(&j->big);
     free(j->units);
     free(j->rows);
+    gg_names_free(&j->names);
     if (st != GG_OK && st != GG_EIO && st != GG_EUSAGE) gg_at_file(err, gg_source_name(j->source));
     return st;
 }
@@ -35,7 +36,6 @@ static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *
     gg_status st = GG_OK;
     for (size_t i = first; i < j->n_rows && st == GG_OK; i++) {
         purify_row *row = &j->rows[i];
-        row->r.t.name = row->name;
         sum->tensors++;
         sum->purified += row->r.outcome == GG_PURIFY_DONE;
         sum->identical += row->r.outcome == GG_PURIFY_IDENTICAL;
@@ -197,7 +197,6 @@ static gg_status add_items(purify_job *j, gg_organ_dir *d, dir_record *records, 
     for (size_t i = 0; i < j->n_units && st == GG_OK; i++) {
         purify_unit *u = &j->units[i];
         gg_piece p = { .t = u->t, .a = gg_anatomy_of(u->t.name, u->t.name_len), .source = i };
-        memcpy(p.name, u->t.name, u->t.name_len + 1);
         st = gg_organ_dir_add(d, &p, &item, err);
         if (st != GG_OK || !u->touched) continue;
         item->make = make_record;

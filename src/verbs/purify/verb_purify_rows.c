@@ -107,7 +107,8 @@ static gg_status add_row(void *ctx, const gg_piece *p, gg_error *err)
     }
     purify_row *row = &j->rows[j->n_rows];
     *row = (purify_row){ .r = { .t = p->t, .a = p->a } };
-    memcpy(row->name, p->name, sizeof row->name);
+    row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err) : c->whole->name;
+    if (!row->r.t.name) return GG_ENOMEM;
     if (p->expert) row->expert = p->at / (p->t.bytes ? p->t.bytes : 1);
     purify_unit *u = &j->units[j->n_units];
     u->experts = p->expert;

@@ -251,7 +251,7 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
         st = gg_fail(err, GG_EFORMAT, "holds %llu NaN or infinite values", (unsigned long long)w->nonfinite);
         gg_fix(err, "leave it out with --tensors or --type; organ-measure shows how many each tensor has");
     }
-    if (st != GG_OK) return gg_at_tensor(err, row->name, row->r.t.name_len);
+    if (st != GG_OK) return gg_at_tensor(err, row->r.t.name, row->r.t.name_len);
     row->r.energy_kept = w->energy > 0 ? w->left / w->energy : 1.0;
     row->r.rel_l2 = w->size > 0 ? sqrt(w->change / w->size) : 0.0;
     row->r.outcome = w->same ? GG_PURIFY_IDENTICAL : GG_PURIFY_DONE;
