@@ -21,7 +21,8 @@ typedef struct gg_run {
     unsigned threads;      /* 0 = every processor */
     bool force;            /* replace an existing output */
     gg_progress *progress; /* may be NULL */
-    /* A line worth telling (a warning, a note), without newline; may be NULL. */
+    /* A line worth telling (a warning, a note), without newline, escaped as gg_escape
+     * does; may be NULL. */
     void (*note)(void *ctx, const char *line);
     void *ctx;
 } gg_run;

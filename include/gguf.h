@@ -54,7 +54,20 @@ typedef struct gg_meta {
 #define GG_META_INIT { NULL, 0, 0, NULL }
 
 void gg_meta_free(gg_meta *meta);
-const gg_kv *gg_meta_find(const gg_meta *meta, const char *key);
+const gg_kv *gg_meta_find(const gg_meta *meta, const char *key); /* looks at all: not for each of many */
+
+/* Entries in the order of their keys, for look-ups of many: malloc'd, freed with free()
+ * of the list. The entries stay the meta's (or whosever they are). */
+typedef struct gg_meta_order {
+    const gg_kv **list;
+    size_t n;
+} gg_meta_order;
+
+gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err);
+void gg_meta_order_sort(gg_meta_order *o); /* of a list that the caller filled */
+const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len);
+/* Of two entries of one key the later in memory; NULL when there are none. */
+const gg_kv *gg_meta_order_twice(const gg_meta_order *o);
 
 /* Set (in place, keeping its position) or append. Key and data are copied.
  * GG_EUSAGE for an empty key or an element type that may not be. */

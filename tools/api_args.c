@@ -8,7 +8,9 @@
 #include "api.h"
 
 #include "../src/base/beneath.h"
+#include "../src/base/io.h"
 #include "../src/base/utf8.h"
+#include "gguf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -66,25 +68,24 @@ static const api_tool *find_tool(const char *name)
 /* A tool that is given one shard opens its sisters too: PREFIX-00001-of-00003.gguf. */
 static gg_status check_shards(const api *a, const char *path, gg_error *err)
 {
-    char name[API_NAME * IN_PARTS + 8];
-    size_t len = strlen(path);
-    unsigned count = 0;
-    int used = 0;
-    if (len < 20 || len >= sizeof name) return GG_OK;
-    const char *tail = path + len - 20; /* -00001-of-00003.gguf */
-    if (sscanf(tail, "-%*5u-of-%5u.gguf%n", &count, &used) != 1 || used != 20) return GG_OK;
-    for (unsigned i = 1; i <= count; i++) {
-        char *real = NULL;
-        gg_error missing = GG_ERROR_INIT;
-        snprintf(name, sizeof name, "%.*s-%05u-of-%05u.gguf", (int)(len - 20), path, i, count);
-        gg_status st = gg_beneath_find(a->data, name, &real, &missing);
-        free(real);
-        if (st == GG_NO) {
-            gg_error_merge(err, &missing);
-            return st;
+    size_t prefix_len;
+    uint32_t no, count;
+    if (!gg_shard_parse(path, &prefix_len, &no, &count)) return GG_OK;
+    char *prefix = strndup(path, prefix_len);
+    gg_status st = prefix ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a path");
+    for (no = 0; no < count && st == GG_OK; no++) {
+        char *real = NULL, *name = gg_shard_name(prefix, no, count);
+        gg_error why = GG_ERROR_INIT;
+        st = name ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "no memory for a path");
+        if (st == GG_OK && gg_beneath_find(a->data, name, &real, &why) == GG_NO) { /* what is missing the tool will say */
+            gg_error_merge(err, &why);
+            st = GG_NO;
         }
+        free(real);
+        free(name);
     }
-    return GG_OK;
+    free(prefix);
+    return st;
 }
 
 gg_status api_check_input(const api *a, const char *path, gg_error *err)

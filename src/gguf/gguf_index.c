@@ -26,24 +26,47 @@ static int order_tensor(const void *a, const void *b)
     return order(x->name, x->name_len, y->name, y->name_len);
 }
 
+void gg_meta_order_sort(gg_meta_order *o)
+{
+    if (o->n) qsort(o->list, o->n, sizeof *o->list, order_kv);
+}
+
+gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err)
+{
+    *out = (gg_meta_order){ .list = calloc(meta->n ? meta->n : 1, sizeof *out->list), .n = meta->n };
+    if (!out->list) return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu keys", meta->n);
+    for (size_t i = 0; i < meta->n; i++) out->list[i] = &meta->kv[i];
+    gg_meta_order_sort(out);
+    return GG_OK;
+}
+
+const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len)
+{
+    gg_kv wanted = { .key = (char *)(uintptr_t)key, .key_len = key_len };
+    const gg_kv *k = &wanted, *const *found = o->n ? bsearch(&k, o->list, o->n, sizeof *o->list, order_kv) : NULL;
+    return found ? *found : NULL;
+}
+
+const gg_kv *gg_meta_order_twice(const gg_meta_order *o)
+{
+    for (size_t i = 1; i < o->n; i++)
+        if (order_kv(&o->list[i - 1], &o->list[i]) == 0) return o->list[i - 1] > o->list[i] ? o->list[i - 1] : o->list[i];
+    return NULL;
+}
+
 static gg_status unique_keys(const gg_gguf *g, gg_error *err)
 {
-    size_t n = g->meta.n;
-    const gg_kv **list = calloc(n ? n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu keys", n);
-    for (size_t i = 0; i < n; i++) list[i] = &g->meta.kv[i];
-    qsort(list, n, sizeof *list, order_kv);
-    for (size_t i = 1; i < n; i++) {
-        if (order_kv(&list[i - 1], &list[i]) != 0) continue;
+    gg_meta_order o;
+    gg_status st = gg_meta_order_make(&g->meta, &o, err);
+    const gg_kv *twice = st == GG_OK ? gg_meta_order_twice(&o) : NULL;
+    if (twice) {
         char key[80];
-        gg_escape(list[i]->key, list[i]->key_len < 64 ? list[i]->key_len : 64, key, sizeof key);
-        const char *second = list[i - 1]->key > list[i]->key ? list[i - 1]->key : list[i]->key;
+        gg_escape(twice->key, twice->key_len < 64 ? twice->key_len : 64, key, sizeof key);
         gg_fail(err, GG_EFORMAT, "metadata key %s stands twice", key);
-        gg_at_offset(err, (uint64_t)(second - (const char *)g->raw));
-        break;
+        st = gg_at_offset(err, (uint64_t)(twice->key - (const char *)g->raw));
     }
-    free(list);
-    return err->status;
+    free(o.list);
+    return st;
 }
 
 /* ggml keeps names as C strings, so "a" and "a\0b" are one name to every engine. */

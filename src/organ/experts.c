@@ -23,7 +23,7 @@ bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts)
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     if (a.cls != GG_ORGAN || a.block < 0) return false;
     uint64_t e = t->dims[t->n_dims - 1];
-    if (e == 0 || e > GG_EXPERTS_MAX || t->bytes % e != 0) return false;
+    if (e == 0 || e > GG_EXPERTS_MAX || t->bytes == 0 || t->bytes % e != 0) return false; /* no bytes justify no experts */
     *experts = e;
     return true;
 }

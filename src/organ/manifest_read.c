@@ -162,25 +162,15 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, e->t.name, e->t.name_len), st);
 }
 
-static int order_keys(const void *a, const void *b)
-{
-    const gg_kv *x = *(const gg_kv *const *)a, *y = *(const gg_kv *const *)b;
-    int c = memcmp(x->key, y->key, x->key_len < y->key_len ? x->key_len : y->key_len);
-    return c ? c : x->key_len < y->key_len ? -1 : x->key_len > y->key_len;
-}
-
 /* Sorted once: a search for each key would take hours over a hostile manifest. */
 static gg_status check_keys(const gg_meta *meta, gg_error *err)
 {
-    const gg_kv **list = calloc(meta->n ? meta->n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; i < meta->n; i++) list[i] = &meta->kv[i];
-    qsort(list, meta->n, sizeof *list, order_keys);
-    for (size_t i = 1; i < meta->n && err->status == GG_OK; i++)
-        if (order_keys(&list[i - 1], &list[i]) == 0)
-            gg_fail(err, GG_EFORMAT, "metadata key %.*s stands twice", (int)(list[i]->key_len < 80 ? list[i]->key_len : 80), list[i]->key);
-    free(list);
-    return err->status;
+    gg_meta_order o;
+    gg_status st = gg_meta_order_make(meta, &o, err);
+    const gg_kv *twice = st == GG_OK ? gg_meta_order_twice(&o) : NULL;
+    if (twice) st = gg_fail(err, GG_EFORMAT, "metadata key %.*s stands twice", (int)(twice->key_len < 80 ? twice->key_len : 80), twice->key);
+    free(o.list);
+    return st;
 }
 
 static gg_status read_kv(const gg_json_node *node, void *meta, gg_error *err)

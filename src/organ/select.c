@@ -17,7 +17,7 @@ struct gg_select {
     uint32_t classes; /* bit per gg_class; 0 = all */
     gg_ranges layers, experts;
     text_list globs, names; /* names sorted before the first look-up */
-    bool by_name, sorted;
+    bool by_name; /* names are given, and sorted */
 };
 
 gg_status gg_select_new(gg_select **out, gg_error *err)
@@ -105,6 +105,11 @@ static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_e
     return list_add(&s->names, line, len, err);
 }
 
+static int order(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
 {
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
@@ -118,7 +123,6 @@ gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
     bool first = true;
     gg_status st = GG_OK;
     s->by_name = true;
-    s->sorted = false;
     while (st == GG_OK && (n = getline(&line, &cap, f)) >= 0) {
         size_t len = (size_t)n;
         if (len > 0 && line[len - 1] == '\n') len--;
@@ -126,6 +130,7 @@ gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
         first = false;
     }
     if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read the list of names");
+    if (s->names.n) qsort(s->names.items, s->names.n, sizeof *s->names.items, order);
     free(line);
     if (f != stdin) fclose(f);
     return st == GG_OK ? GG_OK : gg_at_file(err, path);
@@ -146,18 +151,8 @@ bool gg_select_expert(const gg_select *s, uint64_t expert)
     return !s || s->experts.n == 0 || gg_ranges_have(&s->experts, expert);
 }
 
-static int order(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static bool listed(const gg_select *s, const char *name)
 {
-    gg_select *cache = (gg_select *)(uintptr_t)s; /* sorting changes nothing a caller sees */
-    if (!s->sorted) {
-        if (s->names.n) qsort(cache->names.items, s->names.n, sizeof *s->names.items, order);
-        cache->sorted = true;
-    }
     return s->names.n && bsearch(&name, s->names.items, s->names.n, sizeof *s->names.items, order);
 }
 

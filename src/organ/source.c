@@ -159,6 +159,32 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
     return gg_at_file(err, spec);
 }
 
+/* qsort has no context argument in C11: sort pointers to the tensors instead. */
+static int order(const void *a, const void *b)
+{
+    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
+    size_t n = x->name_len < y->name_len ? x->name_len : y->name_len;
+    int c = n ? memcmp(x->name, y->name, n) : 0;
+    return c ? c : x->name_len < y->name_len ? -1 : x->name_len > y->name_len;
+}
+
+/* The index of gg_source_find, of every source that knows its tensors from the start. */
+static gg_status sort_names(gg_source *s, gg_error *err)
+{
+    if (s->kind == SOURCE_PIPE_RECORDS) return GG_OK;
+    const gg_tensor **list = calloc(s->n ? s->n : 1, sizeof *list);
+    s->by_name = calloc(s->n ? s->n : 1, sizeof *s->by_name);
+    if (!list || !s->by_name) {
+        free(list);
+        return no_memory(err);
+    }
+    for (size_t i = 0; i < s->n; i++) list[i] = &s->tensors[i];
+    qsort(list, s->n, sizeof *list, order);
+    for (size_t i = 0; i < s->n; i++) s->by_name[i] = (size_t)(list[i] - s->tensors);
+    free(list);
+    return GG_OK;
+}
+
 gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
 {
     spec_kind kind = kind_of(spec, err);
@@ -179,6 +205,7 @@ gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
     } else {
         st = open_model(s, spec, err);
     }
+    if (st == GG_OK) st = sort_names(s, err);
     if (st != GG_OK) {
         gg_source_close(s);
         return st;
@@ -206,6 +233,7 @@ gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg
             gg_at_file(err, paths[i]);
         }
     }
+    if (st == GG_OK) st = sort_names(s, err);
     if (st != GG_OK) {
         gg_source_close(s);
         return st;
@@ -294,35 +322,9 @@ gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
     return GG_OK;
 }
 
-/* qsort has no context argument in C11: sort pointers to the tensors instead. */
-static int order(const void *a, const void *b)
-{
-    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
-    size_t n = x->name_len < y->name_len ? x->name_len : y->name_len;
-    int c = n ? memcmp(x->name, y->name, n) : 0;
-    return c ? c : x->name_len < y->name_len ? -1 : x->name_len > y->name_len;
-}
-
-static bool sort_names(gg_source *s)
-{
-    const gg_tensor **list = calloc(s->n ? s->n : 1, sizeof *list);
-    s->by_name = calloc(s->n ? s->n : 1, sizeof *s->by_name);
-    if (!list || !s->by_name) {
-        free(list);
-        return false;
-    }
-    for (size_t i = 0; i < s->n; i++) list[i] = &s->tensors[i];
-    qsort(list, s->n, sizeof *list, order);
-    for (size_t i = 0; i < s->n; i++) s->by_name[i] = (size_t)(list[i] - s->tensors);
-    free(list);
-    return true;
-}
-
 size_t gg_source_find(const gg_source *s, const char *name, size_t name_len)
 {
-    /* The index is a cache: filling it changes nothing a caller can see. */
-    gg_source *cache = (gg_source *)(uintptr_t)s;
-    if (!s->by_name && !sort_names(cache)) return SIZE_MAX;
+    if (!s->by_name) return SIZE_MAX;
     gg_tensor key = { .name = name, .name_len = name_len };
     const gg_tensor *k = &key;
     size_t lo = 0, hi = s->n;

@@ -35,7 +35,7 @@ struct gg_source {
     char *name;
     gg_tensor *tensors;  /* names belong to whoever holds them, or to `names` */
     size_t n, cap;
-    size_t *by_name;     /* sorted, made on the first find */
+    size_t *by_name;     /* indices in the order of names; NULL for a pipe of records */
     gg_model *model;
     gg_manifest *manifest;
     char **paths;

@@ -144,6 +144,22 @@ grep -v 'ffn_up\.3\.weight"' "$T/moe.json" > "$T/moe.d/manifest.json"
 quick "100000 stacks, one expert less" $LOTS organ-assemble "$T/moe.d" --output "$T/moe3.gguf"
 check_text "$(organ-extract -q "$T/moe3.gguf" --list | grep -c 4x4x7)" 2 "100000 stacks, one expert less"
 
+# ---- a few bytes that claim a multitude of experts
+mkmodel "$T/empty.gguf" -n 20 'blk.%.ffn_up_exps.weight:F32:0x65536'
+check "experts without bytes" sh -c "organ-extract '$T/empty.gguf' --split-experts --list | awk 'END { exit NR != 21 }'"
+mkmodel "$T/many.gguf" -n 100 'blk.%.ffn_up_exps.weight:I8:1x65536'
+check "one expert of each of many stacks" sh -c "cost organ-transplant --base '$T/many.gguf' --donor '$T/many.gguf' --experts 7 \
+    --output '$T/many2.gguf' | awk '{ print; exit \$3 > 65536 }'" # KiB; a part an expert took 260 MB
+check_same "$T/many.gguf" "$T/many2.gguf" "one expert of each of many stacks"
+
+# ---- control bytes in notes
+mkmodel "$T/esc0.gguf" a.weight:F32:4
+organ-transplant --base "$T/esc0.gguf" --donor "$T/esc0.gguf" --set-kv "general.architecture=str:x$(printf '\033')[31m" \
+    --set-kv "x$(printf '\033')[31m.embedding_length=u32:4" --output "$T/esc1.gguf"
+organ-transplant --base "$T/esc1.gguf" --donor "$T/esc1.gguf" --set-kv "x$(printf '\033')[31m.embedding_length=u32:5" --output "$T/esc2.gguf"
+check "keys that differ" sh -c "organ-transplant --base '$T/esc1.gguf' --donor '$T/esc2.gguf' --check 2>&1 > '$T/table' |
+    grep -qF 'x\x1b[31m.embedding_length'"
+
 # ---- experts that share a block, organs that are links -----------------------------------------------
 mkmodel "$T/r1.gguf" blk.0.ffn_up_exps.weight:F32:4x4x32 blk.0.exp_probs_b.bias:Q8_0:32
 mkmodel "$T/r2.gguf" -s 5 blk.0.ffn_up_exps.weight:F32:4x4x32 blk.0.exp_probs_b.bias:Q8_0:32

@@ -144,6 +144,15 @@ static gg_status make_share(gg_move_maker *m, const gg_move *move, bool donor, u
     return gg_transform_convert(&m->list, &piece->t, &in, &piece->p, err);
 }
 
+/* Where the run of experts ends that begins at e: all selected, or none. */
+static uint64_t run_end(const gg_move_maker *m, uint64_t e, uint64_t n)
+{
+    bool donor = gg_select_expert(m->select, e);
+    do e++;
+    while (e < n && gg_select_expert(m->select, e) == donor);
+    return e;
+}
+
 /* A stack (or router) with some experts converted or blended. Of blends each expert is a
  * tensor by itself: an arc between experts has nothing to do with the others. */
 static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_producer *p, gg_error *err)
@@ -154,7 +163,7 @@ static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_te
     gg_status st = pieces ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
     for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
         bool donor = gg_select_expert(m->select, e);
-        for (end = e + 1; end < n && gg_select_expert(m->select, end) == donor && !(donor && m->blends);) end++;
+        end = donor && m->blends ? e + 1 : run_end(m, e, n);
         pieces[k].t = *out;
         st = make_share(m, move, donor, e, end - e, &pieces[k], err);
         k++;
@@ -169,20 +178,23 @@ static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_te
     return st;
 }
 
-/* The stack expert by expert (or the router row by row): the donor's where selected. */
+/* The stack run by run of experts (or the router of rows): the donor's where selected. */
 static gg_status make_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out, gg_made *made, gg_error *err)
 {
     uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
     bool hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor);
     if (move->kind == GG_MOVE_CONVERT || hashed) return join_experts(m, move, out, &made->p, err);
-    gg_plan_part *parts = new_parts(m, (size_t)n, err);
+    size_t runs = 0;
+    for (uint64_t e = 0; e < n; e = run_end(m, e, n)) runs++;
+    gg_plan_part *parts = new_parts(m, runs, err);
     if (!parts) return err->status;
-    for (uint64_t e = 0; e < n; e++) {
+    for (uint64_t e = 0, end; e < n; e = end) {
         bool donor = gg_select_expert(m->select, e);
-        parts[e] = (gg_plan_part){ donor ? m->donor : m->base, donor ? move->donor : move->base, e * size, size, NULL };
+        end = run_end(m, e, n);
+        parts[made->n_parts++] = (gg_plan_part){ donor ? m->donor : m->base, donor ? move->donor : move->base, e * size,
+                                                 (end - e) * size, NULL };
     }
     made->parts = parts;
-    made->n_parts = (size_t)n;
     return GG_OK;
 }
 

@@ -46,14 +46,6 @@ gg_status gg_moves_settle(gg_moves *moves, const gg_source *base, const gg_sourc
     return gg_at_file(err, gg_source_name(donor));
 }
 
-static int order_keys(const void *a, const void *b)
-{
-    const gg_kv *x = *(const gg_kv *const *)a, *y = *(const gg_kv *const *)b;
-    size_t n = x->key_len < y->key_len ? x->key_len : y->key_len;
-    int c = n ? memcmp(x->key, y->key, n) : 0;
-    return c ? c : x->key_len < y->key_len ? -1 : x->key_len > y->key_len;
-}
-
 static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
 {
     gg_kv copy = *kv;
@@ -66,21 +58,18 @@ static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
 static gg_status merge(gg_meta *meta, const gg_kv *const *list, size_t n, gg_error *err)
 {
     gg_meta made = GG_META_INIT;
-    gg_status st = GG_OK;
-    const gg_kv **sorted = calloc(n, sizeof *sorted), **old = calloc(meta->n ? meta->n : 1, sizeof *old);
-    if (!sorted || !old) st = gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; st == GG_OK && i < n; i++) sorted[i] = list[i];
-    for (size_t i = 0; st == GG_OK && i < meta->n; i++) old[i] = &meta->kv[i];
-    if (st == GG_OK) qsort(sorted, n, sizeof *sorted, order_keys);
+    gg_meta_order old = { 0 }, sorted = { .list = calloc(n, sizeof *sorted.list), .n = n };
+    gg_status st = sorted.list ? gg_meta_order_make(meta, &old, err) : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; st == GG_OK && i < n; i++) sorted.list[i] = list[i];
+    if (st == GG_OK) gg_meta_order_sort(&sorted);
     for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
-        const gg_kv *const *found = bsearch(&old[i], sorted, n, sizeof *sorted, order_keys);
-        st = append(&made, found ? *found : old[i], err);
+        const gg_kv *kv = &meta->kv[i], *found = gg_meta_order_find(&sorted, kv->key, kv->key_len);
+        st = append(&made, found ? found : kv, err);
     }
-    if (st == GG_OK && meta->n) qsort(old, meta->n, sizeof *old, order_keys);
     for (size_t i = 0; i < n && st == GG_OK; i++)
-        if (!meta->n || !bsearch(&list[i], old, meta->n, sizeof *old, order_keys)) st = append(&made, list[i], err);
-    free(sorted);
-    free(old);
+        if (!gg_meta_order_find(&old, list[i]->key, list[i]->key_len)) st = append(&made, list[i], err);
+    free(sorted.list);
+    free(old.list);
     if (st == GG_OK) {
         gg_meta_free(meta);
         *meta = made;

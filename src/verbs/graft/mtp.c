@@ -16,6 +16,7 @@
 typedef struct mtp {
     const gg_source *base, *donor;
     const gg_meta *bm, *dm;
+    gg_meta_order donor_keys; /* only gg_mtp_meta has it */
     uint64_t base_blocks, donor_blocks, nextn;
     uint64_t base_said; /* the base's block_count: more, if it announces blocks that are in another file */
     gg_error *err;
@@ -170,7 +171,7 @@ static gg_status grow_array(const mtp *m, const gg_kv *kv, gg_meta *meta)
 {
     char key[160];
     snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
-    const gg_kv *d = gg_meta_find(m->dm, key);
+    const gg_kv *d = gg_meta_order_find(&m->donor_keys, kv->key, kv->key_len);
     size_t size = gg_type_size(kv->elem_type), tail = (size_t)m->nextn * size, trunk = (size_t)m->base_blocks * size;
     char what[320];
     snprintf(what, sizeof what, "%s has a value a block in the base, but not in the donor", key);
@@ -205,7 +206,7 @@ static gg_status check_scalar(const mtp *m, const gg_kv *kv)
 {
     char key[160], what[320];
     snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
-    const gg_kv *d = gg_meta_find(m->dm, key);
+    const gg_kv *d = gg_meta_order_find(&m->donor_keys, kv->key, kv->key_len);
     size_t size = gg_type_size(kv->type);
     if (!d || d->type != GG_TYPE_ARR || d->elem_type != kv->type || d->count != m->donor_blocks || size == 0) return GG_OK;
     snprintf(what, sizeof what, "%s is one value in the base, and another for the donor's MTP blocks", key);
@@ -221,6 +222,7 @@ gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *me
     gg_status st = start(&m, base, donor, err);
     if (st != GG_OK || !gg_arch_key(m.bm, "", prefix, sizeof prefix)) return st;
     size_t len = strlen(prefix);
+    st = gg_meta_order_make(m.dm, &m.donor_keys, err);
     for (size_t i = 0; i < m.bm->n && st == GG_OK; i++) {
         const gg_kv *kv = &m.bm->kv[i];
         if (kv->key_len <= len || memcmp(kv->key, prefix, len) != 0) continue;
@@ -228,6 +230,7 @@ gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *me
         if (kv->type == GG_TYPE_ARR && kv->count == m.base_said) st = grow_array(&m, kv, meta);
         else if (kv->type != GG_TYPE_ARR) st = check_scalar(&m, kv);
     }
+    free(m.donor_keys.list);
     gg_arch_key(m.bm, "block_count", key, sizeof key);
     if (st == GG_OK) st = gg_meta_set_u32(meta, key, (uint32_t)(m.base_blocks + m.nextn), err);
     gg_arch_key(m.bm, "nextn_predict_layers", key, sizeof key);

@@ -3,16 +3,18 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void gg_note(const gg_run *run, const char *fmt, ...)
 {
     if (!run || !run->note) return;
-    char line[512];
+    char line[512], safe[2 * sizeof line];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    run->note(run->ctx, line);
+    gg_escape(line, strlen(line), safe, sizeof safe);
+    run->note(run->ctx, safe);
 }
 
 void gg_progress_add(const gg_run *run, uint64_t bytes)
