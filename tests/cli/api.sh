@@ -8,8 +8,11 @@
 . "$(dirname "$0")/lib.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-if ! have curl || { ! have lighttpd && ! have busybox; }; then
-    echo "api.sh: curl and lighttpd or busybox are not installed: nothing tested"
+has_server() {
+    if [ "$1" = busybox ]; then busybox --list 2> /dev/null | grep -qx httpd; else have "$1"; fi
+}
+if ! have curl || { ! has_server lighttpd && ! has_server busybox; }; then
+    echo "skipped: no curl, or neither lighttpd nor busybox httpd: nothing is served"
     finish
 fi
 if [ ! -x "$BIN/organ-api" ]; then
@@ -251,7 +254,8 @@ job_400() {
 
 refuse_bodies() {
     : > "$T/empty"
-    expect 400 POST /v1/jobs --data-binary "@$T/empty"
+    request POST /v1/jobs --data-binary "@$T/empty" # busybox httpd tells no length of 0
+    case $code in 400 | 411) ok ;; *) bad "an empty job: $code" ;; esac
     for b in '{' '[]' '7' '"x"' 'null' '{}' '{"tool": 1}' '{"tool": "sh", "arguments": []}' '{"tool": "organ-api", "arguments": []}' \
         '{"tool": "../organ-extract", "arguments": []}' '{"tool": "organ-extract"}' '{"tool": "organ-extract", "arguments": "x"}' \
         '{"tool": "organ-extract", "arguments": [1]}' '{"tool": "organ-extract", "arguments": [], "env": {}}' \
@@ -307,7 +311,7 @@ refuse_uploads() {
     expect 400 "$1" /v1/models/no.gguf --data-binary "@$T/cut"
     head -c 100 "$VERSE" > "$T/cut"
     expect 400 "$1" /v1/models/no.gguf --data-binary "@$T/cut"
-    request "$1" /v1/models/no.gguf --data-binary "@$T/empty" # busybox httpd tells no length of 0
+    request "$1" /v1/models/no.gguf --data-binary "@$T/empty" # as above
     case $code in 400 | 411) ok ;; *) bad "an empty upload: $code" ;; esac
     head -c 4194305 /dev/zero > "$T/big"
     expect 413 "$1" /v1/models/no.gguf --data-binary "@$T/big"
@@ -508,7 +512,7 @@ options
 first=''
 # lighttpd first: what is not repeated for the second is tested with all it can do.
 for server in lighttpd busybox; do
-    have $server || continue
+    has_server $server || { echo "skipped: no $server"; continue; }
     upload=PUT
     [ $server = lighttpd ] || upload=POST
     serve "$BIN" --server $server --max-body 4M
