@@ -200,6 +200,9 @@ const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a dire
 /* Number of tensors; for an organ stream on a pipe those seen so far. */
 size_t gg_source_count(const gg_source *s);
 const gg_tensor *gg_source_tensor(const gg_source *s, size_t i);
+/* What it is in the body: of a directory with the class that its manifest says, which
+ * may have been edited; else by name alone. */
+gg_anatomy gg_source_anatomy(const gg_source *s, size_t i);
 /* Index by name, SIZE_MAX if none (sorted, O(log n)); seekable sources only. */
 size_t gg_source_find(const gg_source *s, const char *name, size_t name_len);
 

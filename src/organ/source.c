@@ -312,6 +312,12 @@ const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
     return &s->tensors[i];
 }
 
+gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
+{
+    const gg_tensor *t = gg_source_tensor(s, i);
+    return s->manifest ? s->manifest->entries[i].a : gg_anatomy_of(t->name, t->name_len);
+}
+
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     if (!gg_source_seekable(s)) {

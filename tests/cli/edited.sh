@@ -171,4 +171,20 @@ check_same "$T/out.gguf" $VERSE "a link to the data"
 check_error 4 "nothing" "no directory" organ-assemble "$T/nothing" --output "$T/out2.gguf"
 check_error 2 "no organ directory" "a model for a directory" organ-assemble $VERSE --output "$T/out2.gguf"
 check_absent "$T/out2.gguf" "after mistakes"
+
+# An edited class counts wherever organs are selected, listed or copied.
+organ-extract -q $LAB/lab-verse-q4_k_m.gguf --output "$T/cls"
+sed -i.was '/"blk.0.attn_q.weight"/s/"class": "skeleton"/"class": "other"/' "$T/cls/manifest.json"
+class_of() { "$@" | awk -F '\t' '$1 == "blk.0.attn_q.weight" { print $2 }'; }
+check "class edited, listed" test "$(class_of organ-extract "$T/cls" --list)" = other
+check "class edited, measured" test "$(class_of organ-measure -q "$T/cls" --type other)" = other
+check "class edited, left out of its old one" test -z "$(class_of organ-measure -q "$T/cls" --type skeleton)"
+organ-extract -q "$T/cls" --output "$T/cls2"
+organ-purify -q "$T/cls" --method haar --type organ --layers 0 --output "$T/cls3"
+organ-graft -q --source $LAB/lab-code-q4_k_m.gguf --target "$T/cls" --type other --output "$T/cls4"
+for d in cls2 cls3 cls4; do
+    check "class edited, in $d" test "$(class_of organ-extract "$T/$d" --list)" = other
+done
+organ-compare -q "$T/cls" "$T/cls4" > "$T/table"
+check "class edited, grafted by it" awk -F '\t' '$4 == "differs" { n++; ok = $1 == "blk.0.attn_q.weight" } END { exit !(ok && n == 1) }' "$T/table"
 finish

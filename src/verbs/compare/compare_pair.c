@@ -59,6 +59,7 @@ static bool find_piece(const compare_pairer *pr, const gg_piece *like, const cha
     }
     out->t.name = out->name;
     out->a = gg_anatomy_of(out->name, out->t.name_len);
+    out->a.cls = gg_source_anatomy(pr->other, out->source).cls;
     return true;
 }
 
@@ -124,7 +125,7 @@ static gg_status pair_piece(void *ctx, const gg_piece *p, gg_error *err)
 
 gg_status gg_pair_lead(compare_pairer *pr, size_t i, gg_error *err)
 {
-    return gg_pieces_of(gg_source_tensor(pr->lead, i), i, pr->o->select, pr->o->split_experts, pair_piece, pr, err);
+    return gg_pieces_of(pr->lead, i, pr->o->select, pr->o->split_experts, pair_piece, pr, err);
 }
 
 /* ---- the rest ---------------------------------------------------------------------- */
@@ -152,7 +153,7 @@ gg_status gg_pair_rest(compare_pairer *pr, gg_error *err)
     gg_status st = GG_OK;
     if (pr->n_used) qsort(pr->used, pr->n_used, sizeof *pr->used, by_key);
     for (size_t i = 0; i < gg_source_count(pr->other) && st == GG_OK; i++)
-        st = gg_pieces_of(gg_source_tensor(pr->other, i), i, pr->o->select, pr->o->split_experts, rest_piece, pr, err);
+        st = gg_pieces_of(pr->other, i, pr->o->select, pr->o->split_experts, rest_piece, pr, err);
     return st;
 }
 

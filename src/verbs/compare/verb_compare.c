@@ -348,7 +348,7 @@ static void set_total(const job *j, const compare_pairer *pr)
     uint64_t total = 0;
     for (size_t i = 0; i < gg_source_count(pr->lead); i++) {
         const gg_tensor *t = gg_source_tensor(pr->lead, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        gg_anatomy a = gg_source_anatomy(pr->lead, i);
         if (gg_select_match(pr->o->select, t->name, t->name_len, &a)) total += t->bytes;
     }
     gg_progress_total(j->run, total);
@@ -407,8 +407,7 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
 static void whole_piece(gg_piece *p, const gg_source *s, size_t i)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
-    *p = (gg_piece){ .t = *t, .source = i };
-    p->a = gg_anatomy_of(t->name, t->name_len);
+    *p = (gg_piece){ .t = *t, .a = gg_source_anatomy(s, i), .source = i };
 }
 
 gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n, uint64_t sample,

@@ -39,14 +39,8 @@ gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extr
 {
     lister l = { fn, ctx, report };
     *report = (gg_extract_report){ 0 };
-    for (size_t i = 0;; i++) {
-        bool more;
-        gg_status st = gg_source_next(model, i, &more, err);
-        if (st != GG_OK) return st;
-        if (!more) break;
-        st = gg_pieces_of(gg_source_tensor(model, i), i, o->select, o->split_experts, list_piece, &l, err);
-        if (st != GG_OK) return st;
-    }
+    gg_status st = gg_pieces_each(model, o->select, o->split_experts, list_piece, &l, err);
+    if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }
 
@@ -80,13 +74,7 @@ gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int f
 {
     streamer s = { model, fd, run, report };
     *report = (gg_extract_report){ 0 };
-    for (size_t i = 0;; i++) {
-        bool more;
-        gg_status st = gg_source_next(model, i, &more, err);
-        if (st != GG_OK) return st;
-        if (!more) break;
-        st = gg_pieces_of(gg_source_tensor(model, i), i, o->select, o->split_experts, stream_piece, &s, err);
-        if (st != GG_OK) return st;
-    }
+    gg_status st = gg_pieces_each(model, o->select, o->split_experts, stream_piece, &s, err);
+    if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }

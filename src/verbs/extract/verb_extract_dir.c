@@ -27,7 +27,7 @@ static gg_status write_known(job *j, gg_error *err)
     gg_organ_dir *d = &j->dir;
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(d->base) && st == GG_OK; i++)
-        st = gg_pieces_of(gg_source_tensor(d->base, i), i, j->o->select, j->o->split_experts, add_piece, d, err);
+        st = gg_pieces_of(d->base, i, j->o->select, j->o->split_experts, add_piece, d, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     if (st != GG_OK) return st;
     if (gg_source_seekable(d->base)) return gg_organ_dir_records(d, err);
@@ -59,13 +59,7 @@ static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
 static gg_status write_stream(job *j, gg_error *err)
 {
     gg_organ_dir *d = &j->dir;
-    gg_status st = GG_OK;
-    for (size_t i = 0; st == GG_OK; i++) {
-        bool more;
-        st = gg_source_next(d->base, i, &more, err);
-        if (st != GG_OK || !more) break;
-        st = gg_pieces_of(gg_source_tensor(d->base, i), i, j->o->select, j->o->split_experts, stream_piece, d, err);
-    }
+    gg_status st = gg_pieces_each(d->base, j->o->select, j->o->split_experts, stream_piece, d, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     for (size_t i = 0; i < d->n && st == GG_OK; i++) {
         char name[64];

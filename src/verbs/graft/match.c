@@ -237,7 +237,7 @@ static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t l
 static gg_status match_base(matcher *m, size_t i)
 {
     const gg_tensor *b = gg_source_tensor(m->base, i);
-    gg_anatomy a = gg_anatomy_of(b->name, b->name_len);
+    gg_anatomy a = gg_source_anatomy(m->base, i);
     if (!selected(m, b->name, b->name_len, &a)) return GG_OK;
     char name[GG_RECORD_NAME + 1];
     const char *wanted = b->name;
@@ -262,15 +262,17 @@ static gg_status match_base(matcher *m, size_t i)
 static gg_status match_donor_only(matcher *m, size_t d)
 {
     const gg_tensor *t = gg_source_tensor(m->donor, d);
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    gg_anatomy a = gg_source_anatomy(m->donor, d);
     char name[GG_RECORD_NAME + 1];
     const char *as = t->name;
     size_t len = t->name_len;
     if (m->o->map) {
         int64_t to = gg_map_base(m->o->map, a.block);
         if (to < 0 || !gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &len)) return GG_OK;
+        gg_class cls = a.cls;
         as = name;
         a = gg_anatomy_of(name, len);
+        a.cls = cls;
     }
     if (!selected(m, as, len, &a) || gg_source_find(m->base, as, len) != SIZE_MAX) return GG_OK;
     gg_move *move = new_move(m);

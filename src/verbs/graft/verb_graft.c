@@ -66,8 +66,7 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
 static gg_status add_item(graft *g, const gg_tensor *t, size_t source, gg_dir_item **item)
 {
     gg_piece p = { .t = *t, .source = source };
-    p.a = gg_anatomy_of(t->name, t->name_len);
-    if (source != SIZE_MAX && gg_source_manifest(g->base)) p.a.cls = gg_source_manifest(g->base)->entries[source].a.cls;
+    p.a = source != SIZE_MAX ? gg_source_anatomy(g->base, source) : gg_anatomy_of(t->name, t->name_len);
     return gg_organ_dir_add(&g->dir, &p, item, g->err);
 }
 

@@ -68,7 +68,7 @@ static gg_status draw(job *j, gg_piece *p, uint64_t *no, bool *more, gg_error *e
         st = gg_source_next(j->source, j->next, more, err);
         if (st != GG_OK || !*more) break;
         j->piece = j->n_pieces = 0;
-        st = gg_pieces_of(gg_source_tensor(j->source, j->next), j->next, j->o->select, j->o->split_experts, add_piece, j, err);
+        st = gg_pieces_of(j->source, j->next, j->o->select, j->o->split_experts, add_piece, j, err);
         if (st != GG_OK) break;
         j->next++;
     }
@@ -229,7 +229,7 @@ static void set_total(const job *j)
     uint64_t total = 0;
     for (size_t i = 0; i < gg_source_count(j->source); i++) {
         const gg_tensor *t = gg_source_tensor(j->source, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        gg_anatomy a = gg_source_anatomy(j->source, i);
         if (gg_select_match(j->o->select, t->name, t->name_len, &a)) total += t->bytes;
     }
     gg_progress_total(j->run, total);

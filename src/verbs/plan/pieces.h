@@ -14,9 +14,12 @@ typedef struct gg_piece {
     char name[GG_RECORD_NAME + 1];
 } gg_piece;
 
-/* Call fn for each selected piece of tensor i, in order of experts. */
+/* Call fn for each selected piece of tensor i of the source, in order of experts. */
 typedef gg_status (*gg_piece_fn)(void *ctx, const gg_piece *p, gg_error *err);
-gg_status gg_pieces_of(const gg_tensor *t, size_t i, const gg_select *select, bool split_experts,
+gg_status gg_pieces_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
                        gg_piece_fn fn, void *ctx, gg_error *err);
+
+/* For all tensors, front to back: a pipe may read the data of the one that is current. */
+gg_status gg_pieces_each(gg_source *s, const gg_select *select, bool split_experts, gg_piece_fn fn, void *ctx, gg_error *err);
 
 #endif

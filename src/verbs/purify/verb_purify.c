@@ -196,7 +196,7 @@ static gg_status add_items(purify_job *j, gg_organ_dir *d, dir_record *records, 
     gg_dir_item *item;
     for (size_t i = 0; i < j->n_units && st == GG_OK; i++) {
         purify_unit *u = &j->units[i];
-        gg_piece p = { .t = u->t, .a = gg_anatomy_of(u->t.name, u->t.name_len), .source = i };
+        gg_piece p = { .t = u->t, .a = gg_source_anatomy(j->source, i), .source = i };
         st = gg_organ_dir_add(d, &p, &item, err);
         if (st != GG_OK || !u->touched) continue;
         item->make = make_record;

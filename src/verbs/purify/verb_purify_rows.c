@@ -155,7 +155,7 @@ gg_status purify_plan(purify_job *j, size_t i, gg_error *err)
     *u = (purify_unit){ .job = j, .source = i, .t = *gg_source_tensor(j->source, i), .first = j->n_rows };
     u->sha256 = m ? m->entries[i].sha256 : NULL;
     collector c = { j, &u->t, j->n_rows };
-    gg_status st = gg_pieces_of(gg_source_tensor(j->source, i), i, j->o->select, false, add_row, &c, err);
+    gg_status st = gg_pieces_of(j->source, i, j->o->select, false, add_row, &c, err);
     if (st == GG_OK) st = set_dtype(j, u, err);
     j->n_units += st == GG_OK;
     return st;
