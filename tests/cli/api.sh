@@ -468,13 +468,12 @@ options() {
 # The blocks of the page, as a reader would paste them, without the one that starts
 # a server.
 documented() {
-    awk '/^```/ { on = $0 == "```sh"; next } on' docs/api.md > "$T/pasted"
+    awk '/^```/ { on = $0 == "```sh"; next } on' docs/api.md | sed "s|/tmp/|$T/|g" > "$T/pasted"
     check_text "$(grep -c "ORGAN_URL" "$T/pasted" | sed 's/^1[0-9]$/many/')" many "lines of docs/api.md"
     ORGAN_URL=$ORGAN_URL ORGAN_TOKEN=$ORGAN_TOKEN sh "$T/pasted" > "$T/out" 2> "$T/err"
     check_text "$? $(cat "$T/err")" "0 " "docs/api.md runs"
     if grep -q '"error"' "$T/out"; then bad "docs/api.md: $(grep '"error"' "$T/out" | head -n 3)"; else ok; fi
     check_text "$(tail -n 1 "$T/out")" "the same" "docs/api.md: the model comes back"
-    rm -f /tmp/organ-again.gguf
 }
 
 # ---- run ----------------------------------------------------------------------------------------------
