@@ -4,6 +4,7 @@
 #
 #   base <- numeric, json, quant;  quant <- gguf;  gguf, json <- organ;
 #   organ, numeric <- verbs;  verbs <- tools
+#   within verbs: plan <- transform;  plan, transform <- each of the other rooms
 #
 # Also: file names are unique over src/ (two objects of one name overwrite each other
 # in an archive), and no source includes a .c file.
@@ -40,6 +41,11 @@ function layer_of(path,    part) {
     if (part[1] == "src") return part[2]
     return owner[part[2]]
 }
+# The folder within verbs; "" for anything else.
+function room_of(path,    part) {
+    split(path, part, "/")
+    return part[1] "/" part[2] == "src/verbs" ? part[3] : ""
+}
 # The path that an include names, ".." taken away, seen from its file.
 function resolve(file, name,    dir, n, part, i, out, depth) {
     if (name ~ /^(gg_|gguf)[a-z_]*\.h$/ && name in owner) return "include/" name
@@ -67,6 +73,9 @@ function complain(text) {
     if (from == "" || !(from in sees)) complain("no layer owns " place[1] "; name its owner in scripts/check-layers.sh")
     else if (to == "" || !(to in sees)) complain("no layer owns it; name its owner in scripts/check-layers.sh")
     else if (index(sees[from], " " to " ") == 0) complain(from " must not know " to)
+    else if (room_of(target) != "" && room_of(target) != room_of(place[1]) && room_of(target) != "plan" &&
+             (room_of(target) != "transform" || room_of(place[1]) == "plan"))
+        complain("the room " room_of(place[1]) " must not know " room_of(target))
     else if ($2 ~ /\.c$/) complain("a source, not a header")
     lines++
 }

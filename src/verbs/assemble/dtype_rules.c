@@ -1,7 +1,7 @@
 /* dtype_rules.c - globs and types, first match wins. */
 #include "dtype_rules.h"
 
-#include "follow_types.h"
+#include "../plan/follow_types.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * say no before anything is written. */
 #include "moves.h"
 
-#include "../assemble/follow_types.h"
+#include "../plan/follow_types.h"
 #include "mtp.h"
 
 #include <stdlib.h>

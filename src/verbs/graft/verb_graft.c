@@ -2,7 +2,7 @@
 #include "gg_graft.h"
 
 #include "../../base/buf.h"
-#include "../assemble/follow_types.h"
+#include "../plan/follow_types.h"
 #include "gg_json.h"
 #include "move_make.h"
 #include "moves.h"

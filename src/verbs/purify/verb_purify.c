@@ -6,7 +6,7 @@
 #include "../../base/io.h"
 #include "../../base/parallel.h"
 #include "gg_json.h"
-#include "../assemble/follow_types.h"
+#include "../plan/follow_types.h"
 #include "../plan/hashcopy.h"
 #include "../plan/organ_dir.h"
 #include "../plan/plan.h"
