@@ -156,33 +156,16 @@ static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error
     return st;
 }
 
-/* An organ directory's tensor against the sha256 of its manifest. */
-static gg_status check_data(gg_source *s, size_t index, gg_error *err)
-{
-    const gg_manifest *m = s ? gg_source_manifest(s) : NULL;
-    gg_data d;
-    char sha[65];
-    if (!m || index == SIZE_MAX || !m->entries[index].sha256[0]) return GG_OK;
-    gg_status st = gg_data_open(s, index, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, 0, d.bytes, -1, GG_AT_POS, sha, NULL, err);
-    gg_data_close(&d);
-    if (st == GG_OK) st = gg_check_sha256(sha, m->entries[index].sha256, err);
-    if (st == GG_OK) return GG_OK;
-    gg_at_tensor(err, m->entries[index].t.name, m->entries[index].t.name_len);
-    return gg_at_file(err, gg_source_name(s)), st;
-}
-
 /* Elsewhere data are held against their hash while they are copied; here the base would
  * be changed by then. */
 static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     const inplace *j = ctx;
     (void)worker;
-    gg_status st = check_data(j->donor, j->moves[i].donor, err);
+    gg_status st = gg_verify_data(j->donor, j->moves[i].donor, err);
     if (st != GG_OK || !j->maker.ancestor) return st;
     const gg_tensor *d = gg_source_tensor(j->donor, j->moves[i].donor);
-    return check_data(j->maker.ancestor, gg_source_find(j->maker.ancestor, d->name, d->name_len), err);
+    return gg_verify_data(j->maker.ancestor, gg_source_find(j->maker.ancestor, d->name, d->name_len), err);
 }
 
 /* Parts that are the base's own stay where they are. */

@@ -95,10 +95,10 @@ gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err)
 
 gg_status gg_verify_data(gg_source *s, size_t index, gg_error *err)
 {
-    const gg_manifest *m = gg_source_manifest(s);
+    const gg_manifest *m = s ? gg_source_manifest(s) : NULL;
     gg_data d;
     char sha[65];
-    if (!m || !m->entries[index].sha256[0]) return GG_OK;
+    if (!m || index == SIZE_MAX || !m->entries[index].sha256[0]) return GG_OK;
     gg_status st = gg_data_open(s, index, &d, err);
     if (st != GG_OK) return st;
     st = gg_hash_copy(&d, 0, d.bytes, -1, GG_AT_POS, sha, NULL, err);

@@ -15,7 +15,8 @@ gg_status gg_hash_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_
 gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err);
 
 /* Read tensor `index` and hold it against the sha256 that its directory's manifest states:
- * GG_EFORMAT, with tensor and file, where it is another. Nothing to do without one. */
+ * GG_EFORMAT, with tensor and file, where it is another. Nothing to do without one, nor
+ * for a NULL source or an index of SIZE_MAX. */
 gg_status gg_verify_data(gg_source *s, size_t index, gg_error *err);
 
 #endif

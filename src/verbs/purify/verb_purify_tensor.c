@@ -10,6 +10,7 @@
 #include "../../base/io.h"
 #include "../../base/parallel.h"
 #include "../../base/sha256.h"
+#include "../plan/hashcopy.h"
 #include "../../numeric/nkernel.h"
 
 #include <math.h>
@@ -293,9 +294,7 @@ static gg_status check_hash(work *w, gg_error *err)
     if (!w->u->sha256 || !w->u->sha256[0]) return GG_OK;
     gg_sha256_final(&w->in, digest);
     gg_sha256_hex(digest, hex);
-    if (strcmp(hex, w->u->sha256) == 0) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "its data does not have the sha256 that the manifest states");
-    return gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
+    return gg_check_sha256(hex, w->u->sha256, err);
 }
 
 /* Rows in order; signals of no row pass as they are. */

@@ -1,6 +1,8 @@
 /* transform_core.c - inputs as values, a step at a time. */
 #include "transform_core.h"
 
+#include "../plan/hashcopy.h"
+
 #include "../../base/io.h"
 #include "../../quant/kernel/finite.h"
 
@@ -135,11 +137,7 @@ static gg_status end_part(feed *f, const gg_plan_part *p, gg_error *err)
         char hex[65];
         gg_sha256_final(&f->hash, digest);
         gg_sha256_hex(digest, hex);
-        if (strcmp(hex, p->sha256) != 0) {
-            gg_fail(err, GG_EFORMAT, "its data does not have the sha256 that the manifest states");
-            gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
-            return at_part(f, err);
-        }
+        if (gg_check_sha256(hex, p->sha256, err) != GG_OK) return at_part(f, err);
     }
     f->part++;
     return GG_OK;
