@@ -99,7 +99,9 @@ typedef struct api_tool {
     const char *name;
     const api_option *options; /* ends with a NULL name */
     unsigned max_args;         /* what is no option: always API_IN */
-    bool selects, json, force;
+    bool selects;
+    const char *json; /* takes --json: "" always, "list" with --list only; NULL not at all */
+    bool force;
 } api_tool;
 
 extern const api_tool api_tools[]; /* ends with a NULL name */

@@ -370,7 +370,17 @@ static bool start_vector(builder *b)
         free(path);
         return api_fail(b->a, 500, "%s is not installed beside organ-api", b->tool->name);
     }
-    return push(b->a, b->v, path) && (!b->tool->json || push(b->a, b->v, strdup("--json")));
+    return push(b->a, b->v, path);
+}
+
+/* Every table is JSON Lines. */
+static bool add_json(builder *b)
+{
+    const char *with = b->tool->json;
+    bool prints = with && !*with;
+    for (size_t i = 1; with && *with && i < b->v->n; i++)
+        prints = prints || (strncmp(b->v->items[i], "--", 2) == 0 && strcmp(b->v->items[i] + 2, with) == 0);
+    return !prints || push(b->a, b->v, strdup("--json"));
 }
 
 bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
@@ -384,6 +394,7 @@ bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
     case GG_JSON_OBJECT: ok = ok && from_object(&b, args); break;
     default: ok = api_fail(a, 400, "\"arguments\" must be an array of strings or an object of options");
     }
+    ok = ok && add_json(&b);
     if (ok && b.rest.n) ok = push(a, v, strdup("--"));
     for (size_t i = 0; ok && i < b.rest.n; i++) ok = push(a, v, strdup(b.rest.items[i]));
     api_vector_free(&b.rest);

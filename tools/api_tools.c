@@ -47,13 +47,13 @@ static const api_option compare[] = {
     { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL }, { "map", API_LIST, NULL }, { "sample", API_U64, NULL },
     { "split-experts", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
 
-/*    name                options     args  selects json  force */
+/*    name                options     args  selects json     force */
 const api_tool api_tools[] = {
-    { "organ-extract",    extract,    1,    true,   true,  true },
-    { "organ-measure",    measure,    1000, true,   true,  true },
-    { "organ-purify",     purify,     1,    true,   true,  true },
-    { "organ-graft",      graft,      0,    true,   true,  true },
-    { "organ-assemble",   assemble,   1,    false,  false, true },
-    { "organ-transplant", transplant, 0,    true,   true,  true },
-    { "organ-compare",    compare,    2,    true,   true,  false },
-    { NULL,               NULL,       0,    false,  false, false } };
+    { "organ-extract",    extract,    1,    true,   "list",  true },
+    { "organ-measure",    measure,    1000, true,   "",      true },
+    { "organ-purify",     purify,     1,    true,   "",      true },
+    { "organ-graft",      graft,      0,    true,   "check", true },
+    { "organ-assemble",   assemble,   1,    false,  NULL,    true },
+    { "organ-transplant", transplant, 0,    true,   "check", true },
+    { "organ-compare",    compare,    2,    true,   "",      false },
+    { NULL,               NULL,       0,    false,  NULL,    false } };

@@ -133,7 +133,6 @@ static select_fn selection_option(const char *name)
 
 static void apply_selection(cli *c, select_fn fn, const char *value)
 {
-    if (fn == gg_select_names && strcmp(value, "-") == 0) c->names_on_stdin = true;
     if ((!c->select && gg_select_new(&c->select, &c->err) != GG_OK) || fn(c->select, value, &c->err) != GG_OK)
         exit(cli_end(c, c->err.status));
 }
@@ -195,6 +194,7 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     if (!eq && left < 2) cli_usage(c, "--%s needs a value", name);
     const char *value = eq ? eq + 1 : argv[1];
     if (o->name) set_option(c, o, value);
+    else if (fn == gg_select_names) list_add(c, &c->names, value); /* stdin may be a model's, which check_stdin knows */
     else if (fn) apply_selection(c, fn, value);
     else set_threads(c, value);
     return eq ? 1 : 2;
@@ -308,17 +308,36 @@ static void hold_standard_descriptors(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return;
 }
 
-/* A list of names and a model cannot both be stdin. */
+static size_t dashes(const cli_list *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) n += strcmp(l->items[i], "-") == 0;
+    return n;
+}
+
+/* Options whose value is read: "-" is stdin. */
+static bool reads(const char *option)
+{
+    static const char *const names[] = { "model", "dir", "base", "donor", "source", "target", "ancestor", "adapter" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], option) == 0) return true;
+    return false;
+}
+
+/* Stdin can be read once: by a model, a list of names, or whatever else. */
 static void check_stdin(const cli *c, const cli_option *options)
 {
-    bool taken = false;
-    for (size_t i = 0; i < c->args.n; i++) taken = taken || strcmp(c->args.items[i], "-") == 0;
-    for (const cli_option *o = options; o->name; o++)
-        if (o->kind == CLI_TEXT && strcmp(o->name, "output") != 0) {
-            const char *value = *(const char **)o->to;
-            taken = taken || (value && strcmp(value, "-") == 0);
-        }
-    if (taken && c->names_on_stdin) cli_usage(c, "--names-from - and a model on stdin cannot both be");
+    size_t names = dashes(&c->names), readers = names + dashes(&c->args);
+    for (const cli_option *o = options; o->name; o++) {
+        if (!reads(o->name)) continue;
+        const char *value = o->kind == CLI_TEXT ? *(const char **)o->to : NULL;
+        if (o->kind == CLI_LIST) readers += dashes(o->to);
+        else readers += value && strcmp(value, "-") == 0;
+    }
+    if (readers <= 1) return;
+    if (names == readers) cli_usage(c, "--names-from - stands twice: stdin can be read once");
+    if (names) cli_usage(c, "--names-from - and a model on stdin cannot both be: put one of them in a file");
+    cli_usage(c, "only one model can come from stdin: put the other in a file");
 }
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options)
@@ -343,6 +362,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
         }
     }
     check_stdin(c, options);
+    for (size_t i = 0; i < c->names.n; i++) apply_selection(c, gg_select_names, c->names.items[i]);
     find_progress_file();
     if (progress_file >= 0 || (!c->quiet && isatty(STDERR_FILENO)))
         progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;
@@ -382,6 +402,7 @@ int cli_end(cli *c, gg_status status)
     }
     gg_select_free(c->select);
     free(c->args.items);
+    free(c->names.items);
     if (status == GG_ECANCELLED && got_signal) {
         signal(got_signal, SIG_DFL);
         raise(got_signal);

@@ -45,7 +45,7 @@ typedef struct cli {
     bool has_force;  /* takes --force */
     /* filled by cli_start: */
     bool json, quiet;
-    bool names_on_stdin; /* --names-from - */
+    cli_list names;      /* of --names-from: read when all options are known */
     int verbose;
     gg_select *select; /* NULL when nothing was selected */
     cli_list args;     /* what is no option, in order; "-" counts */
@@ -69,6 +69,12 @@ const char *cli_one(const cli *c, const char *option_value, const char *what);
 /* GG_EIO: stdout did not take everything, because of the errno `why` (0: not known);
  * and what to do. */
 gg_status cli_stdout_lost(gg_error *err, int why);
+
+/* "tensor" and cli_s(1), "tensor" and cli_s(2). */
+static inline const char *cli_s(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 /* Refuse to write binary data to a terminal. */
 void cli_no_terminal(const cli *c, int fd);

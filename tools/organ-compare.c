@@ -110,7 +110,7 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
     if (st != GG_OK) return st;
     started(&rows);
     if (c->verbose)
-        gg_note(&c->run, "%zu of %zu tensors are identical", r.by[GG_SAME_IDENTICAL], r.tensors);
+        gg_note(&c->run, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
     return r.by[GG_SAME_IDENTICAL] == r.tensors ? GG_OK : GG_NO;
 }
 
@@ -196,8 +196,6 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
-    if (strcmp(c.args.items[0], "-") == 0 && strcmp(c.args.items[1], "-") == 0)
-        cli_usage(&c, "only one of the two can be stdin");
     o.select = c.select;
     o.sample = sample != UINT64_MAX ? sample : lineage ? GG_LINEAGE_SAMPLE : 0;
     gg_source *a = NULL, *b = NULL;

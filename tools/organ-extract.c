@@ -67,9 +67,9 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
         st = gg_extract_stream(s, o, STDOUT_FILENO, &c->run, &r, &c->err);
     } else {
         st = gg_extract_dir(s, o, output, &c->run, &r, &c->err);
-        if (st == GG_OK && c->verbose) gg_note(&c->run, "%zu tensors, %llu bytes in %s", r.tensors, (unsigned long long)r.bytes, output);
+        if (st == GG_OK && c->verbose) gg_note(&c->run, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors), (unsigned long long)r.bytes, output);
     }
-    if (st == GG_OK && r.unknown) gg_note(&c->run, "%zu tensors have names that no rule of the anatomy knows: class other", r.unknown);
+    if (st == GG_OK && r.unknown) gg_note(&c->run, "tensors of class other, with names that no rule of the anatomy knows: %zu", r.unknown);
     return st;
 }
 
@@ -85,6 +85,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     model = cli_one(&c, model, "model");
     if (list == (output != NULL)) cli_usage(&c, "give --output or --list");
+    if (c.json && !list) cli_usage(&c, "--json goes with --list: nothing else prints a table");
     o.select = c.select;
     gg_source *s;
     gg_status st = gg_source_open(model, &s, &c.err);

@@ -4,6 +4,7 @@
 
 #include "gg_graft.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ static gg_status graft(cli *c, const arguments *a)
     gg_source_close(base);
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
-        gg_note(&c->run, "%zu tensors changed, %zu added, %zu left out; %llu bytes", r.moved, r.added, r.skipped,
+        gg_note(&c->run, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved, cli_s(r.moved), r.added, r.skipped,
                 (unsigned long long)r.bytes_moved);
     return st;
 }
@@ -77,18 +78,21 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->target) cli_usage(c, "give --target");
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
-    if (a->adapter && (a->check || c->select || a->map || a->match || a->o.blend)) cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
+    const gg_match_options *m = &a->o.match;
+    bool matches = c->select || a->map || a->match || a->o.blend || m->add || m->router || a->o.skip_mismatched;
+    if (a->adapter && (a->check || matches))
+        cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
+    if (a->match && a->o.blend) cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
+    if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
     if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
-    if (a->scale != 1 && !a->adapter) cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
+    if (!isnan(a->scale) && !a->adapter) cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
     if (a->o.match.router && !gg_select_has_experts(c->select)) cli_usage(c, "--router goes with --experts");
-    const char *from = a->adapter ? a->adapter : a->source;
-    if (strcmp(from, "-") == 0 && strcmp(a->target, "-") == 0) cli_usage(c, "only one model can come from stdin");
 }
 
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-graft", .help = help, .selects = true, .has_json = true, .has_force = true };
-    arguments a = { .scale = 1 };
+    arguments a = { .scale = NAN }; /* not given */
     const cli_option options[] = {
         { "source", CLI_TEXT, &a.source }, { "target", CLI_TEXT, &a.target }, { "output", CLI_TEXT, &a.output },
         { "match", CLI_TEXT, &a.match }, { "map", CLI_TEXT, &a.map }, { "blend", CLI_TEXT, &a.o.blend },
@@ -102,6 +106,7 @@ int main(int argc, char **argv)
     if (a.adapters.n > 1) cli_usage(&c, "one --adapter at a time: fold the others into its output, one after the other");
     if (a.adapters.n) a.adapter = a.adapters.items[0];
     check_usage(&c, &a);
+    if (isnan(a.scale)) a.scale = 1;
     if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     gg_map *map = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;

@@ -217,7 +217,7 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     gg_status st = gg_measure_model(s, &o->m, &c->run, take_row, &p, &r, &c->err);
     if (st == GG_OK) st = after(c, s, o, &list);
     if (st == GG_OK && c->verbose)
-        gg_note(&c->run, "%zu tensors, %llu of %llu values looked at", r.tensors, (unsigned long long)r.sampled,
+        gg_note(&c->run, "%zu tensor%s, %llu of %llu values looked at", r.tensors, cli_s(r.tensors), (unsigned long long)r.sampled,
                 (unsigned long long)r.elements);
     gg_measures_free(&list);
     return st;
@@ -232,8 +232,11 @@ static gg_status open_source(cli *c, const options *o, gg_source **s)
 static void check(const cli *c, const options *o)
 {
     if (o->summary + (o->wells != NO_WELLS) + o->heat > 1) cli_usage(c, "--summary, --wells and --heat are one or the other");
-    if (o->svg && strcmp(o->svg, "-") == 0 && (o->summary || o->wells != NO_WELLS || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
-    if (!gg_measure_by_name(o->color)) cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
+    bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
+    if (svg_out && (o->summary || o->wells != NO_WELLS || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
+    if (c->json && (svg_out || o->heat)) cli_usage(c, "--json is for tables: %s prints a picture", svg_out ? "--svg -" : "--heat");
+    if (o->color && !o->svg && !o->heat) cli_usage(c, "--color goes with --svg or --heat");
+    if (o->color && !gg_measure_by_name(o->color)) cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
     if (o->dir && c->args.n) cli_usage(c, "--dir and '%s' both given", c->args.items[0]);
     if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
         cli_usage(c, "--update writes a row per tensor: not with --split-experts or --experts");
@@ -242,7 +245,7 @@ static void check(const cli *c, const options *o)
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-measure", .help = help, .selects = true, .has_json = true, .has_force = true };
-    options o = { .color = "theta", .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
+    options o = { .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
     const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },          { "sample", CLI_U64, &o.m.sample },
                                 { "summary", CLI_FLAG, &o.summary },  { "wells", CLI_U64, &o.wells },
                                 { "update", CLI_FLAG, &o.update },    { "split-experts", CLI_FLAG, &o.m.split_experts },
@@ -250,6 +253,7 @@ int main(int argc, char **argv)
                                 { "color", CLI_TEXT, &o.color },      { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, list);
     check(&c, &o);
+    if (!o.color) o.color = "theta";
     o.m.select = c.select;
     gg_source *s;
     gg_status st = open_source(&c, &o, &s);

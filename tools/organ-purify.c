@@ -113,7 +113,7 @@ static gg_status purify(cli *c, gg_source *s, const arguments *a)
     else st = gg_purify_dir(s, &a->o, a->output, &c->run, fn, &p, &sum, &c->err);
     if (st == GG_OK && fn) begin(&p);
     if (st == GG_OK && c->verbose)
-        gg_note(&c->run, "%zu tensors purified (%llu bytes), %zu identical, %zu left alone", sum.purified,
+        gg_note(&c->run, "%zu tensor%s purified (%llu bytes), %zu identical, %zu left alone", sum.purified, cli_s(sum.purified),
                 (unsigned long long)sum.bytes, sum.identical, sum.left_alone);
     return st;
 }
@@ -125,6 +125,7 @@ static void set_options(const cli *c, arguments *a)
     else if (strcmp(a->method, "haar") == 0) a->o.method = GG_PURIFY_HAAR;
     else cli_usage(c, "--method %s: use haar or fft", a->method);
     if (a->dry_run == (a->output != NULL)) cli_usage(c, "give --output or --dry-run");
+    if (c->json && !a->dry_run && strcmp(a->output, "-") == 0) cli_usage(c, "--output - prints no table: leave --json out");
     bool given = !isnan(a->strength);
     if (given && !(a->strength >= 0 && a->strength <= 1)) cli_usage(c, "--strength %g: use 0 to 1", a->strength);
     a->o.strength = given ? a->strength : a->o.method == GG_PURIFY_FFT ? GG_PURIFY_FFT_STRENGTH : GG_PURIFY_HAAR_STRENGTH;

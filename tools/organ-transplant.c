@@ -68,7 +68,7 @@ static gg_status transplant(cli *c, arguments *a)
     }
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
-        gg_note(&c->run, "%zu tensors replaced, %zu added, %zu left out; %llu bytes moved", r.moved, r.added, r.skipped,
+        gg_note(&c->run, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved", r.moved, cli_s(r.moved), r.added, r.skipped,
                 (unsigned long long)r.bytes_moved);
     return st;
 }
@@ -80,11 +80,15 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->donor) cli_usage(c, "give --donor");
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
     if (!a->output && !a->check && !a->in_place) cli_usage(c, "give --output, --check or --in-place");
-    if (a->o.mtp && (a->in_place || c->select || a->map || a->o.blend)) cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --blend or --in-place");
+    bool matches = c->select || a->map || a->match || a->o.blend || a->o.match.add || a->o.skip_mismatched;
+    if (a->o.mtp && (a->in_place || matches))
+        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend, --add, --skip-mismatched or --in-place");
+    if (a->match && a->o.blend) cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
+    if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
     if (a->output && strcmp(a->output, "-") == 0) cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");
     if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
     if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");
-    if (strcmp(a->base, "-") == 0 && (a->in_place || strcmp(a->donor, "-") == 0)) cli_usage(c, "--base - cannot be used so");
+    if (strcmp(a->base, "-") == 0 && a->in_place) cli_usage(c, "--base -: a pipe cannot be changed in place; give the file's name");
 }
 
 int main(int argc, char **argv)

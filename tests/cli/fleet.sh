@@ -131,7 +131,7 @@ for how in "" "-j 2"; do
     echo 3 > "$T/seconds"
     ORGAN_BIN=$T/slow.d "$scripts/organ-fleet" measure -j 3 --output "$T/killed-alone" "$models" > "$T/table" 2> "$T/fleet.err"
     check "killed alone $how, and run again at once: all but one" equal "$(awk -F '\t' 'NR > 1 && $2 != "failed"' "$T/table" | wc -l | tr -d ' ')" 4
-    check "which is the broken one" grep -q '^organ-fleet: 1 of 5 models failed' "$T/fleet.err"
+    check "which is the broken one" grep -q '^organ-fleet: models that failed: 1 of 5' "$T/fleet.err"
     check "the workers of before say nothing" equal "$(grep -v ': broken: ' "$T/fleet1.err")" ""
     check "and spoil nothing" cmp "$T/direct.jsonl" "$T/killed-alone/models/x/measures.jsonl"
     check "no table is cut" cmp "$T/code.tsv" "$T/killed-alone/models/lab-code-q4_k_m/measures.tsv"

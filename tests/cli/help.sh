@@ -67,6 +67,59 @@ check_error 2 "give --output" "assemble without output" organ-assemble "$T"
 check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
 check_error 3 "" "a file that is no model" organ-extract README.md --list
 check_error 2 "cannot both" "names and model on stdin" organ-extract - --list --names-from - < /dev/null
+
+# Stdin can be read once, and nothing of it is before that is said.
+twice() {
+    why=$1
+    shift
+    printf x > "$T/stdin"
+    check_error 2 "$why" "stdin twice: $*" sh -c '"$@" && exit; x=$?; [ "$(cat)" = x ] && exit $x' sh "$@" < "$T/stdin"
+}
+twice "cannot both" organ-measure - --names-from -
+twice "cannot both" organ-purify - --method haar --dry-run --names-from -
+twice "cannot both" organ-purify --dir - --method haar --dry-run --names-from -
+twice "cannot both" organ-compare - $V --names-from -
+twice "cannot both" organ-graft --source - --target $V --check --names-from -
+twice "cannot both" organ-graft --adapter - --target $V --output "$T/x" --names-from -
+twice "cannot both" organ-transplant --base $V --donor - --check --names-from -
+twice "stands twice" organ-measure $V --names-from - --names-from=-
+twice "one model" organ-measure - -
+twice "one model" organ-compare - -
+twice "one model" organ-graft --source - --target - --check
+twice "one model" organ-graft --adapter - --target - --output "$T/x"
+twice "one model" organ-graft --source $V --target - --blend task:1 --ancestor - --output "$T/x"
+twice "one model" organ-transplant --base - --donor - --output "$T/x"
+twice "one model" organ-transplant --base $V --donor - --blend task:1 --ancestor - --output "$T/x"
+check_error 2 "in place" "a pipe in place" organ-transplant --base - --donor $V --in-place < /dev/null
+
+# What would be ignored is a mistake.
+check_error 2 "--json goes with --list" "a directory has no table" organ-extract $V --json --output "$T/x"
+check_error 2 "--json goes with --check" "nor has a graft" organ-graft --source $V --target $V --json --output "$T/x"
+check_error 2 "--json goes with --check" "nor a transplant" organ-transplant --base $V --donor $V --json --output "$T/x"
+check_error 2 "--json out" "nor a stream" organ-purify $V --method haar --json --output -
+check_error 2 "--json is for tables" "nor a picture" organ-measure $V --svg - --json
+check_error 2 "--json is for tables" "nor one on the terminal" organ-measure $V --heat --json
+check_error 2 "--color goes with" "a colour without a picture" organ-measure $V --color theta
+for with in "--match convert" "--match=exact"; do
+    check_error 2 "leave --match out" "a blend $with" organ-graft --source $V --target $V --blend linear:1 $with --output "$T/x"
+    check_error 2 "leave --match out" "a blend $with, transplant" organ-transplant --base $V --donor $V --blend linear:1 $with --output "$T/x"
+done
+for with in --add --skip-mismatched "--match exact" "--blend linear:1" "--map 0=0" "--experts 0" "--experts 0 --router" "--type norm" --check; do
+    check_error 2 "--adapter goes with" "an adapter $with" organ-graft --adapter $V --target $V $with --output "$T/x"
+done
+for with in --add --skip-mismatched "--match exact" "--blend linear:1" "--map 0=0" "--type norm"; do
+    check_error 2 "--mtp" "MTP blocks $with" organ-transplant --base $V --donor $V --mtp $with --output "$T/x"
+done
+check_error 2 "--scale goes with" "a scale of 1 without an adapter" organ-graft --source $V --target $V --scale 1 --output "$T/x"
+check_absent "$T/x" "what would be ignored"
+
+# One of a thing, in words.
+mkmodel "$T/one.gguf" odd:F32:4
+check "one of a kind" organ-extract -v "$T/one.gguf" --output "$T/one"
+if grep -q '1 tensor,' "$T/err" && grep -q 'class other.*: 1$' "$T/err"; then ok; else bad "one of a kind: $(cat "$T/err")"; fi
+check_exit 0 "one that is the same" organ-compare -v "$T/one.gguf" "$T/one.gguf" --lineage
+if grep -q 'the one tensor' "$T/err"; then ok; else bad "one that is the same: $(cat "$T/err")"; fi
+check_error 2 "65535 shards are more than the model has tensors: 1" "more shards than tensors" organ-assemble "$T/one" --output "$T/x.gguf" --shards 65535
 check "options after the model" organ-extract $V --list -q
 check "-- ends the options" organ-extract --list -- $V
 check "long options with =" organ-extract --model=$V --list --type=norm

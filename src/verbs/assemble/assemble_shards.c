@@ -116,7 +116,10 @@ static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_o
         first += f->n;
         p->n_files++;
     }
-    if (p->n_files > 65535) return gg_fail(err, GG_EUSAGE, "--shard-size makes %zu shards; 65535 is the most", p->n_files);
+    if (p->n_files > 65535) {
+        gg_fail(err, GG_EUSAGE, "%zu shards are too many: 65535 is the most", p->n_files);
+        return gg_fix(err, o->shards ? "ask for fewer" : "use a larger --shard-size");
+    }
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n_files && st == GG_OK; i++) {
         if (i == 0) st = gg_meta_copy(&p->files[0].meta, &m->meta, err);
@@ -157,8 +160,10 @@ gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
         p->n_files = m->n_files;
         st = restore_files(p, m, dir, err);
     } else {
-        if (opt.shards > p->n)
-            return gg_fail(err, GG_EUSAGE, "--shards %u: the model has only %zu tensors, one a shard at least", opt.shards, p->n);
+        if (opt.shards > p->n) {
+            gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu", opt.shards, p->n);
+            return gg_fix(err, "ask for as many at most: each shard needs one");
+        }
         st = cut_files(p, m, &opt, err);
     }
     return st == GG_OK ? name_files(p, output, err) : st;
