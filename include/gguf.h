@@ -152,6 +152,13 @@ gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint
  * is no u32 or no power of two. */
 gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *err);
 
+/* "<architecture>.NAME" of a model into key[size]; false without architecture, or where
+ * it is too long. */
+bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size);
+
+/* The value of that key; 0 where it is absent or no whole number. */
+uint64_t gg_arch_number(const gg_meta *meta, const char *name);
+
 /* Header bytes from magic to the last tensor info, no padding, malloc'd. Names are
  * written whatever bytes they hold; GG_EFORMAT for one of more than 63 bytes. */
 gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor *tensors, size_t n,

@@ -3,6 +3,7 @@
 
 #include "../base/cursor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,4 +181,21 @@ gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *
     if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
         return gg_fail(err, GG_EFORMAT, "general.alignment is %llu, no power of two", (unsigned long long)*alignment);
     return GG_OK;
+}
+
+bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size)
+{
+    const char *arch;
+    size_t n;
+    if (!gg_kv_str(gg_meta_find(meta, "general.architecture"), &arch, &n) || n == 0) return false;
+    int len = snprintf(key, size, "%.*s.%s", (int)n, arch, name);
+    return len > 0 && (size_t)len < size;
+}
+
+uint64_t gg_arch_number(const gg_meta *meta, const char *name)
+{
+    char key[128];
+    uint64_t v = 0;
+    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v)) return 0;
+    return v;
 }

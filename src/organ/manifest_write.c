@@ -45,14 +45,9 @@ static void kv_string(writer *w, const gg_kv *kv)
 /* <arch>.block_count where it is stated, else the blocks that the names show. */
 static uint64_t count_blocks(const gg_manifest *m)
 {
-    const char *arch;
-    size_t n;
     uint64_t blocks = 0;
-    char key[96];
-    if (gg_kv_str(gg_meta_find(&m->meta, "general.architecture"), &arch, &n) && n < 64) {
-        snprintf(key, sizeof key, "%.*s.block_count", (int)n, arch);
-        if (gg_kv_u64(gg_meta_find(&m->meta, key), &blocks)) return blocks;
-    }
+    char key[160];
+    if (gg_arch_key(&m->meta, "block_count", key, sizeof key) && gg_kv_u64(gg_meta_find(&m->meta, key), &blocks)) return blocks;
     for (size_t i = 0; i < m->n_entries; i++)
         if (m->entries[i].a.block >= 0 && (uint64_t)m->entries[i].a.block + 1 > blocks)
             blocks = (uint64_t)m->entries[i].a.block + 1;

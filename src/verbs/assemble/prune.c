@@ -208,15 +208,6 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-static bool arch_key(const gg_meta *meta, const char *tail, char *key, size_t size)
-{
-    const char *arch;
-    size_t n;
-    if (!gg_kv_str(gg_meta_find(meta, "general.architecture"), &arch, &n) || n > 100) return false;
-    int len = snprintf(key, size, "%.*s.%s", (int)n, arch, tail);
-    return len > 0 && (size_t)len < size;
-}
-
 /* The largest of an array of numbers, one a block. */
 static bool largest(const gg_kv *kv, uint64_t *value)
 {
@@ -235,7 +226,7 @@ static gg_status arch_number(const gg_meta *meta, const char *tail, uint64_t *va
 {
     char key[160];
     *value = 0;
-    const gg_kv *kv = arch_key(meta, tail, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
+    const gg_kv *kv = gg_arch_key(meta, tail, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
     if (!kv || gg_kv_u64(kv, value) || largest(kv, value)) return GG_OK;
     return gg_fail(err, GG_EFORMAT, "its %s is no number: experts cannot be removed", tail);
 }
@@ -269,7 +260,7 @@ static gg_status check_keys(const gg_prune *p, const gg_run *run, gg_error *err)
 gg_status gg_prune_keys(const gg_prune *p, gg_meta *meta, gg_error *err)
 {
     char key[160];
-    if (!p || !arch_key(meta, "expert_count", key, sizeof key)) return GG_OK;
+    if (!p || !gg_arch_key(meta, "expert_count", key, sizeof key)) return GG_OK;
     return gg_meta_set_u32(meta, key, (uint32_t)p->left, err);
 }
 

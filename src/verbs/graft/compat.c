@@ -7,15 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size)
-{
-    const char *arch;
-    size_t n;
-    if (!gg_kv_str(gg_meta_find(meta, "general.architecture"), &arch, &n) || n == 0) return false;
-    int len = snprintf(key, size, "%.*s.%s", (int)n, arch, name);
-    return len > 0 && (size_t)len < size;
-}
-
 typedef struct checker {
     const gg_meta *base, *donor;
     gg_compat_fn fn;
@@ -100,14 +91,6 @@ static void compare_vocabulary(checker *c)
     else
         snprintf(line, sizeof line, "vocabulary differs: %s", a && b ? "as many tokens, but not the same" : "one model has none");
     report(c, line);
-}
-
-uint64_t gg_arch_number(const gg_meta *meta, const char *name)
-{
-    char key[128];
-    uint64_t v = 0;
-    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v)) return 0;
-    return v;
 }
 
 static uint64_t trunk_of(const gg_meta *meta)

@@ -4,12 +4,6 @@
 
 #include "gg_organ.h"
 
-/* "<architecture>.NAME" of a model into key[size]; false without architecture. */
-bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size);
-
-/* The value of that key; 0 where it is absent or no whole number. */
-uint64_t gg_arch_number(const gg_meta *meta, const char *name);
-
 /* Call fn with one line a difference that makes organs of `donor` not fit `base`:
  * architecture, embedding length, head counts and sizes, vocabulary, rope, norm
  * epsilon; with `blocks` also FFN length and experts, which whole blocks need. Values
