@@ -130,10 +130,12 @@ typedef struct gg_gguf {
  * byte offset. *out is freed with gg_gguf_free. */
 gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
 
-/* Open: maps the file while parsing (a regular file), or reads it front to back up
- * to the end of the header (a pipe). `prefix` holds bytes already taken from the
- * descriptor. For a pipe *surplus gets the bytes read past header_bytes (malloc'd,
- * may be NULL when none). The position of a regular file is left alone. */
+/* Open: read front to back up to the end of the header, a regular file or a pipe.
+ * `prefix` holds bytes already taken from the descriptor. For a pipe *surplus gets
+ * the bytes read past header_bytes (malloc'd, may be NULL when none). The position
+ * of a regular file is left alone. GG_EUNSUPPORTED for a header of over 2 GiB, as
+ * from gg_gguf_parse for one with more than 2^22 tensors or keys; GG_EFORMAT when a
+ * file turns out shorter than its size. */
 gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err);
 gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,
                             uint8_t **surplus, size_t *surplus_len, gg_error *err);

@@ -7,12 +7,14 @@
 gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *err)
 {
     if (c->size - c->pos >= n) return GG_OK;
+    uint64_t left = c->size - c->pos;
     if (c->more) {
-        gg_status st = c->more(c, n, err);
+        gg_status st = c->end - c->pos >= n ? c->more(c, n, err) : GG_OK;
         if (st != GG_OK || c->size - c->pos >= n) return st;
+        left = (c->end == UINT64_MAX ? c->size : c->end) - c->pos;
     }
     gg_fail(err, GG_EFORMAT, "the file ends in %s: %llu bytes wanted, %llu left", what,
-            (unsigned long long)n, (unsigned long long)(c->size - c->pos));
+            (unsigned long long)n, (unsigned long long)left);
     gg_fix(err, "fetch the file again: it is cut short or not what it claims to be");
     return gg_at_offset(err, c->pos);
 }

@@ -11,8 +11,9 @@ struct gg_cursor {
     const uint8_t *base; /* may move when `more` is called: keep positions, not pointers */
     uint64_t size;       /* bytes there now */
     uint64_t pos;
-    /* Fetch until at least `need` bytes are there from pos; NULL when all there is,
-     * is there. On success size - pos >= need. */
+    uint64_t end; /* size when all has come; UINT64_MAX while that is not known */
+    /* Fetch until `need` bytes are there from pos, or all; not called for more than
+     * `end` allows. NULL when all there is, is there: `end` is not looked at then. */
     gg_status (*more)(gg_cursor *c, uint64_t need, gg_error *err);
     void *ctx;
 };

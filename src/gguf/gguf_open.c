@@ -1,18 +1,105 @@
-/* gguf_open.c - where header bytes come from: memory, a mapped file, a pipe. */
+/* gguf_open.c - where header bytes come from: memory, a file, a pipe.
+ *
+ * A file is read, not mapped: when it is truncated meanwhile, or its disk fails, a
+ * read says so, where a map would kill the process; and of a model's size no more
+ * than the header has to fit the address space.
+ */
 #include "gguf.h"
 
 #include "../base/io.h"
+#include "gguf_limits.h"
 #include "gguf_read.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+
+#define STEP ((size_t)64 << 10)
+
+static uint8_t *keep_copy(gg_cursor *c, size_t room)
+{
+    uint8_t *raw = malloc(room);
+    if (raw) memcpy(raw, c->base, (size_t)c->pos);
+    return raw;
+}
 
 gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err)
 {
-    gg_cursor c = { .base = bytes, .size = size };
-    return gg_gguf_parse_cursor(&c, whole ? size : UINT64_MAX, out, err);
+    gg_cursor c = { .base = bytes, .size = size, .end = whole ? size : UINT64_MAX };
+    return gg_gguf_parse_cursor(&c, keep_copy, out, err);
+}
+
+/* A buffer that the header is read into, and in which it stays. */
+typedef struct intake {
+    int fd;
+    bool pipe;
+    uint8_t *buf;
+    size_t cap;
+    uint8_t *surplus; /* of a pipe: what was read past the header */
+    size_t surplus_len;
+} intake;
+
+/* Fill the buffer, which doubles when it is full, so that a claimed length alone
+ * allocates nothing. No read goes past what is asked for by more than one step. */
+static gg_status more(gg_cursor *c, uint64_t need, gg_error *err)
+{
+    intake *in = c->ctx;
+    if (c->pos + need > GG_LIMIT_HEADER) {
+        gg_fail(err, GG_EUNSUPPORTED, "its header is over %llu bytes, the most taken here", (unsigned long long)GG_LIMIT_HEADER);
+        return gg_at_offset(err, c->pos);
+    }
+    while (c->size - c->pos < need && c->size < c->end) {
+        if (c->size == in->cap) {
+            uint8_t *grown = realloc(in->buf, in->cap * 2);
+            if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a header of over %zu bytes", in->cap);
+            c->base = in->buf = grown;
+            in->cap *= 2;
+        }
+        uint64_t want = need - (c->size - c->pos);
+        if (want < STEP) want = STEP;
+        if (want > in->cap - c->size) want = in->cap - c->size;
+        if (want > c->end - c->size) want = c->end - c->size;
+        size_t got = (size_t)want;
+        gg_status st = in->pipe ? gg_read_some(in->fd, in->buf + c->size, (size_t)want, &got, err)
+                                : gg_pread_all(in->fd, in->buf + c->size, (size_t)want, c->size, err);
+        if (st != GG_OK) return st;
+        c->size += got;
+        if (got < want) c->end = c->size;
+    }
+    return GG_OK;
+}
+
+/* The buffer itself, cut or stretched to size. */
+static uint8_t *keep_buffer(gg_cursor *c, size_t room)
+{
+    intake *in = c->ctx;
+    if (in->pipe) {
+        in->surplus_len = (size_t)(c->size - c->pos);
+        in->surplus = malloc(in->surplus_len + 1);
+        if (!in->surplus) return NULL;
+        memcpy(in->surplus, in->buf + c->pos, in->surplus_len);
+    }
+    uint8_t *raw = realloc(in->buf, room);
+    if (raw) in->buf = NULL;
+    return raw;
+}
+
+static gg_status take_in(intake *in, const void *prefix, size_t prefix_len, uint64_t size, gg_gguf **out, gg_error *err)
+{
+    in->cap = prefix_len > STEP ? prefix_len : STEP;
+    in->buf = malloc(in->cap);
+    if (!in->buf) return gg_fail(err, GG_ENOMEM, "no memory for a header");
+    if (prefix_len) memcpy(in->buf, prefix, prefix_len);
+    gg_cursor c = { .base = in->buf, .size = prefix_len, .end = size, .more = more, .ctx = in };
+    gg_status st = gg_gguf_parse_cursor(&c, keep_buffer, out, err);
+    free(in->buf);
+    return st;
+}
+
+gg_status gg_gguf_read_file(int fd, uint64_t size, gg_gguf **out, gg_error *err)
+{
+    intake in = { .fd = fd };
+    return take_in(&in, NULL, 0, size, out, err);
 }
 
 gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err)
@@ -24,66 +111,16 @@ gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *
         return gg_fix(err, "pipe it in and give - as the model");
     }
     *file_size = (uint64_t)s.st_size;
-    if (s.st_size == 0) return gg_gguf_parse("", 0, true, out, err);
-    /* Mapped only while parsing: the header is copied out, so that a file which is
-     * truncated later is a short read and no signal. */
-    void *map = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) return gg_fail_errno(err, "cannot map");
-    gg_status st = gg_gguf_parse(map, *file_size, true, out, err);
-    munmap(map, (size_t)s.st_size);
-    return st;
-}
-
-typedef struct pipe_in {
-    int fd;
-    uint8_t *buf;
-    size_t cap;
-    bool end;
-} pipe_in;
-
-/* Read in steps that double, never past what has really arrived by more than one
- * step: a claimed length alone allocates nothing. */
-static gg_status more_from_pipe(gg_cursor *c, uint64_t need, gg_error *err)
-{
-    pipe_in *p = c->ctx;
-    while (!p->end && c->size - c->pos < need) {
-        if (c->size == p->cap) {
-            size_t cap = p->cap ? p->cap * 2 : (size_t)64 << 10;
-            uint8_t *grown = realloc(p->buf, cap);
-            if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a header of over %zu bytes", p->cap);
-            p->buf = grown;
-            p->cap = cap;
-            c->base = grown;
-        }
-        size_t got = 0, want = p->cap - (size_t)c->size;
-        uint64_t missing = need - (c->size - c->pos);
-        if (want > (size_t)64 << 10 && missing < want) want = missing > (64 << 10) ? (size_t)missing : (size_t)64 << 10;
-        gg_status st = gg_read_some(p->fd, p->buf + c->size, want, &got, err);
-        if (st != GG_OK) return st;
-        c->size += got;
-        p->end = got < want;
-    }
-    return GG_OK;
+    return gg_gguf_read_file(fd, *file_size, out, err);
 }
 
 gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,
                             uint8_t **surplus, size_t *surplus_len, gg_error *err)
 {
-    pipe_in p = { .fd = fd, .cap = prefix_len > (64 << 10) ? prefix_len : (size_t)64 << 10 };
-    p.buf = malloc(p.cap);
-    if (!p.buf) return gg_fail(err, GG_ENOMEM, "no memory for a header");
-    if (prefix_len) memcpy(p.buf, prefix, prefix_len);
-    gg_cursor c = { .base = p.buf, .size = prefix_len, .more = more_from_pipe, .ctx = &p };
-    gg_status st = gg_gguf_parse_cursor(&c, UINT64_MAX, out, err);
-    *surplus = NULL;
-    *surplus_len = 0;
-    if (st == GG_OK) {
-        size_t header = (size_t)(*out)->header_bytes;
-        *surplus_len = (size_t)c.size - header;
-        memmove(p.buf, p.buf + header, *surplus_len);
-        *surplus = p.buf;
-    } else {
-        free(p.buf);
-    }
+    intake in = { .fd = fd, .pipe = true };
+    gg_status st = take_in(&in, prefix, prefix_len, UINT64_MAX, out, err);
+    if (st != GG_OK) free(in.surplus);
+    *surplus = st == GG_OK ? in.surplus : NULL;
+    *surplus_len = st == GG_OK ? in.surplus_len : 0;
     return st;
 }

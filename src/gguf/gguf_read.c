@@ -1,7 +1,7 @@
 /* gguf_read.c - the header parser: magic, counts, key-values, tensor infos.
  *
- * Positions are kept while reading, because a pipe's buffer moves as it grows;
- * pointers are made once at the end, into a copy of exactly the header's bytes.
+ * Positions are kept while reading, because the buffer moves as it grows; pointers
+ * are made once at the end, when it has been cut to the header's bytes.
  * Nothing is allocated on the word of a count: lists grow as entries are read, and
  * an entry takes more bytes of the file than a few times its share of the list.
  */
@@ -20,6 +20,7 @@ typedef struct kv_place {
 
 typedef struct parser {
     gg_cursor *c;
+    gg_gguf_keep *keep;
     gg_gguf *g;
     kv_place *kv_at;
     uint64_t *name_at;
@@ -85,6 +86,11 @@ static gg_status read_magic(parser *p, uint64_t *n_kv, uint64_t *n_tensors)
         return gg_cursor_fail(c, 8, p->err, "it claims %llu tensors, more than its bytes can hold", (unsigned long long)*n_tensors);
     if (*n_kv > left / GG_MIN_KV)
         return gg_cursor_fail(c, 16, p->err, "it claims %llu metadata keys, more than its bytes can hold", (unsigned long long)*n_kv);
+    if (*n_tensors > GG_LIMIT_ENTRIES || *n_kv > GG_LIMIT_ENTRIES) {
+        gg_fail(p->err, GG_EUNSUPPORTED, "it claims %llu tensors and %llu metadata keys; 2^22 of each are the most taken here",
+                (unsigned long long)*n_tensors, (unsigned long long)*n_kv);
+        return gg_at_offset(p->err, 8);
+    }
     return GG_OK;
 }
 
@@ -247,14 +253,14 @@ static gg_status check_data(parser *p)
     return GG_OK;
 }
 
-/* Copy the header's bytes and turn positions into pointers. */
+/* Keep the header's bytes, with the names as C strings behind them, and turn
+ * positions into pointers. */
 static gg_status settle(parser *p)
 {
     gg_gguf *g = p->g;
     g->header_bytes = p->c->pos;
-    g->raw = malloc((size_t)(g->header_bytes + p->names_size + 1));
+    g->raw = p->keep(p->c, (size_t)(g->header_bytes + p->names_size + 1));
     if (!g->raw) return no_memory(p);
-    memcpy(g->raw, p->c->base, (size_t)g->header_bytes);
     for (size_t i = 0; i < g->meta.n; i++) {
         g->meta.kv[i].key = (const char *)g->raw + p->kv_at[i].key;
         g->meta.kv[i].data = g->raw + p->kv_at[i].data;
@@ -283,9 +289,9 @@ static gg_status parse_all(parser *p)
     return st;
 }
 
-gg_status gg_gguf_parse_cursor(gg_cursor *c, uint64_t file_size, gg_gguf **out, gg_error *err)
+gg_status gg_gguf_parse_cursor(gg_cursor *c, gg_gguf_keep *keep, gg_gguf **out, gg_error *err)
 {
-    parser p = { .c = c, .file_size = file_size, .err = err };
+    parser p = { .c = c, .keep = keep, .file_size = c->end, .err = err };
     p.g = calloc(1, sizeof *p.g);
     if (!p.g) return no_memory(&p);
     gg_status st = parse_all(&p);

@@ -107,6 +107,51 @@ check_error 3 "alignment" "alignment of 2^30" organ-assemble "$T/d" --output "$T
 check_error 3 "alignment" "alignment of 2^30, transplant" organ-transplant --base $VERSE --donor $CODE --type norm --output "$T/a.gguf" --set-kv general.alignment=u32:1073741824
 check_absent "$T/a.gguf" "alignment of 2^30"
 
+# ---- headers without end, and of models larger than memory -----------------------------------
+# shellcheck disable=SC3045
+in_1g() { ([ -n "${SANITIZED:-}" ] || ulimit -v 1048576 2> /dev/null; exec "$@"); } # sanitizers need more
+ONE='\001\0\0\0\0\0\0\0' TWO='\002\0\0\0\0\0\0\0' MANY='\0\0\0\001\0\0\0\0' # 2^24
+head_of() { # TENSORS KEYS BYTES: a header with those counts, one key, and what follows
+    printf "GGUF\\003\\0\\0\\0$1$2\\024\\0\\0\\0\\0\\0\\0\\0general.architecture\\010\\0\\0\\0\\005\\0\\0\\0\\0\\0\\0\\0llama$3"
+}
+U8S='\001\0\0\0\0\0\0\0a\011\0\0\0\0\0\0\0' U32S='\001\0\0\0\0\0\0\0a\011\0\0\0\004\0\0\0' # arrays, but for the length
+TENSOR='\001\0\0\0\0\0\0\0t\002\0\0\0\0\0\001\0\0\0\0\0\0\0\001\0\0\0\0\0\030\0\0\0\0\0\0\0\0\0\0\0' # I8, 65536x65536
+head_of $ONE $ONE "$TENSOR" > "$T/4g.gguf"
+head_of $ONE $TWO "$U32S\\0\\0\\0\\100\\0\\0\\0\\0" > "$T/wide.gguf"
+head_of $MANY $ONE '' > "$T/hole.gguf"
+cp "$T/wide.gguf" "$T/cut.gguf"
+if dd if=/dev/null of="$T/4g.gguf" bs=1048576 seek=4097 2> /dev/null; then
+    dd if=/dev/null of="$T/wide.gguf" bs=1048576 seek=4097 2> /dev/null
+    dd if=/dev/null of="$T/hole.gguf" bs=1048576 seek=4097 2> /dev/null
+    check "a model of 4 GiB in less" in_1g organ-extract "$T/4g.gguf" --list
+    check_error 3 "header is over" "a header of 4 GiB" in_1g organ-extract "$T/wide.gguf" --list
+    check_error 3 "most taken" "tensors that are a hole" in_1g organ-extract "$T/hole.gguf" --list
+fi
+check_error 3 "4294967296 bytes wanted, 0 left" "a claim of 4 GiB" organ-extract "$T/cut.gguf" --list
+i=0
+while [ $i -lt 2000 ]; do
+    printf '\006\0\0\0\0\0\0\0%06d\004\0\0\0\007\0\0\0' $i
+    i=$((i + 1))
+done > "$T/keys"
+endless() { # HEADER COMMAND...: the command, fed keys of u32 without end
+    head=$1
+    shift
+    { cat "$head"; while cat "$T/keys" 2> /dev/null; do :; done; } | in_1g "$@"
+}
+head_of $ONE '\0\0\0\0\0\001\0\0' '' > "$T/keys.head"
+check_error 3 "most taken" "keys without end, measured" endless "$T/keys.head" organ-measure -
+check_error 3 "most taken" "keys without end, listed" endless "$T/keys.head" organ-extract - --list
+check_error 3 "header is over" "an array without end" endless "$T/cut.gguf" organ-measure -
+
+# The header is in memory once. 64 MiB of it are an array of u8.
+if [ -z "${SANITIZED:-}" ]; then
+    { head_of $ONE $TWO "$U8S\\0\\0\\0\\004\\0\\0\\0\\0"; head -c 67108864 /dev/zero; printf '\0\0\0\0\0\0\0\0\0\0\0\0\030\0\0\0\0\0\0\0\0\0\0\0'; head -c 64 /dev/zero; } > "$T/64m.gguf"
+    for way in "$T/64m.gguf" -; do
+        peak=$(cost organ-extract -q --list $way < "$T/64m.gguf" | cut -d ' ' -f 3)
+        if [ "${peak:-0}" -gt 65536 ] && [ "$peak" -le 81920 ]; then ok; else bad "a header of 64 MiB, $way: $peak KiB at the peak, 81920 allowed"; fi
+    done
+fi
+
 # ---- names that come twice ---------------------------------------------------------------------
 UP=$T/d/organs/blk_0_ffn_up.bin
 cat "$UP" "$UP" > "$T/twice.bin"

@@ -70,14 +70,17 @@ static void more_is_fetched(void)
 {
     static const uint8_t bytes[6] = { 7, 0, 0, 0, 9, 9 };
     feed f = { bytes, 6, 0 };
-    gg_cursor c = { .base = NULL, .size = 0, .more = one_more, .ctx = &f };
+    gg_cursor c = { .base = NULL, .size = 0, .end = UINT64_MAX, .more = one_more, .ctx = &f };
     gg_error e = GG_ERROR_INIT;
     uint32_t v = 0;
     T_CHECK(gg_cursor_u32(&c, &v, "v", &e) == GG_OK && v == 7 && f.calls == 1 && c.size == 4);
     T_CHECK(gg_cursor_u32(&c, &v, "v", &e) == GG_EFORMAT && e.offset == 4);
-    gg_cursor d = { .base = bytes, .size = 2, .more = broken };
+    gg_cursor d = { .base = bytes, .size = 2, .end = UINT64_MAX, .more = broken };
     gg_error e2 = GG_ERROR_INIT;
     T_CHECK(gg_cursor_u32(&d, &v, "v", &e2) == GG_EIO && strstr(e2.what, "broke"));
+    gg_cursor known = { .base = bytes, .size = 1, .end = 3, .more = broken }; /* 3 bytes, whatever comes: not asked */
+    gg_error e3 = GG_ERROR_INIT;
+    T_CHECK(gg_cursor_u32(&known, &v, "v", &e3) == GG_EFORMAT && strstr(e3.what, "4 bytes wanted, 3 left"));
 }
 
 static const t_case cases[] = {

@@ -4,6 +4,7 @@
 
 #include "gguf.h"
 #include "../../src/base/sha256.h"
+#include "../../src/gguf/gguf_read.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -226,7 +227,7 @@ static void ways_in(const char *stem)
     lseek(fd, 7, SEEK_SET);
     T_CHECKF(gg_gguf_open_fd(fd, &f, &size, &e) == GG_OK && size == n, "%s: %s", stem, e.what);
     T_CHECK(lseek(fd, 0, SEEK_CUR) == 7);
-    if (f) T_CHECKF(same_header(g, f), "%s: mapped", stem);
+    if (f) T_CHECKF(same_header(g, f), "%s: read", stem);
     gg_gguf_free(f);
     close(fd);
     static const size_t prefixes[] = { 0, 4, 24, 100, 60000 };
@@ -238,6 +239,82 @@ static void ways_in(const char *stem)
 static void agree(void)
 {
     each_valid(ways_in);
+}
+
+/* A header of many reads: 3000 strings of 100 bytes, 2000 tensors, 1000 bytes of data each. */
+static gg_gguf *long_header(char **bytes, size_t *n)
+{
+    static uint8_t strings[3000 * 108];
+    static char names[2000][8];
+    static gg_tensor t[2000];
+    gg_meta meta = GG_META_INIT;
+    gg_error e = GG_ERROR_INIT;
+    gg_gguf *g = NULL;
+    uint8_t *header = NULL;
+    uint64_t data_bytes = 0;
+    for (size_t i = 0; i < 3000; i++) memset(strings + i * 108 + 8, (int)i, strings[i * 108] = 100);
+    const gg_kv kv = { "words", 5, GG_TYPE_ARR, GG_TYPE_STR, 3000, strings, sizeof strings };
+    for (size_t i = 0; i < 2000; i++) {
+        snprintf(names[i], sizeof names[i], "t%zu", i);
+        t[i] = (gg_tensor){ .name = names[i], .name_len = strlen(names[i]), .n_dims = 1, .dims = { 1000, 1, 1, 1 },
+                            .dtype = GG_I8, .elements = 1000, .bytes = 1000 };
+    }
+    T_CHECK(gg_meta_set(&meta, &kv, &e) == GG_OK && gg_plan_offsets(t, 2000, 32, &data_bytes, &e) == GG_OK);
+    T_CHECK(gg_header_emit(3, &meta, t, 2000, &header, n, &e) == GG_OK);
+    gg_meta_free(&meta);
+    *bytes = calloc(1, *n + 32 + data_bytes);
+    if (!*bytes || !header) exit(1);
+    memcpy(*bytes, header, *n);
+    free(header);
+    *n = gg_align_up(*n, 32) + data_bytes;
+    T_CHECKF(gg_gguf_parse(*bytes, *n, true, &g, &e) == GG_OK, "%s", e.what);
+    if (!g) exit(1);
+    return g;
+}
+
+static void long_headers(void)
+{
+    char *bytes;
+    size_t n;
+    gg_gguf *g = long_header(&bytes, &n), *f = NULL, *p = NULL;
+    gg_error e = GG_ERROR_INIT;
+    uint64_t size;
+    spew(scratch("long.gguf"), bytes, n);
+    int fd = open(scratch("long.gguf"), O_RDONLY);
+    T_CHECK(g->header_bytes > 5 * 65536 && gg_gguf_open_fd(fd, &f, &size, &e) == GG_OK && same_header(g, f));
+    uint8_t *surplus = NULL;
+    size_t surplus_n = 0;
+    T_CHECK(gg_gguf_read_pipe(fd, NULL, 0, &p, &surplus, &surplus_n, &e) == GG_OK && same_header(g, p));
+    T_CHECK(surplus_n < 65536 && (size_t)lseek(fd, 0, SEEK_CUR) == g->header_bytes + surplus_n);
+    T_CHECK(surplus && memcmp(surplus, bytes + g->header_bytes, surplus_n) == 0);
+    free(surplus);
+    gg_gguf_free(p);
+    gg_gguf_free(f);
+    gg_gguf_free(g);
+    free(bytes);
+    close(fd);
+}
+
+/* Truncated after it was asked for its size, wherever its reading is by then. */
+static void files_that_shrink(void)
+{
+    char *bytes;
+    size_t n;
+    gg_gguf *g = long_header(&bytes, &n);
+    const size_t header = (size_t)g->header_bytes, cuts[] = { 0, 1, 4096, 65535, 65536, 65537, 131072, 200000, header - 1, header };
+    gg_gguf_free(g);
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        spew(scratch("long.gguf"), bytes, cuts[i]);
+        int fd = open(scratch("long.gguf"), O_RDONLY);
+        gg_error e = GG_ERROR_INIT;
+        g = NULL;
+        gg_status st = gg_gguf_read_file(fd, n, &g, &e);
+        if (st == GG_OK) T_CHECKF(cuts[i] == header && g->header_bytes == header, "cut at %zu", cuts[i]);
+        else T_CHECKF(st == GG_EFORMAT && !g && strstr(e.what, "early") && strstr(e.fix, "while being read"), "cut at %zu: %s", cuts[i], e.what);
+        gg_gguf_free(g);
+        close(fd);
+    }
+    free(bytes);
 }
 
 /* Bytes that follow the header: `whole` false asks nothing of them. */
@@ -347,6 +424,8 @@ static const t_case cases[] = {
     { "every valid file holds what is expected", expected },
     { "every header written again is the same", emitted },
     { "memory, file and pipe agree", agree },
+    { "long headers", long_headers },
+    { "files that shrink", files_that_shrink },
     { "headers alone", headers_alone },
     { "old and foreign files", old_and_foreign },
     { "long names are refused", long_names_are_refused },
