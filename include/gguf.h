@@ -89,6 +89,8 @@ bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *l
 /* Parse "KEY=TYPE:VALUE" as --set-kv takes it (TYPE as gg_type_name; "KEY=VALUE"
  * keeps the type the key has in `meta`, or guesses: integer u32 or i64, float f32,
  * true/false bool, else str; arrays as TYPE[]:a,b,c). "KEY=" with nothing deletes.
+ * A word before a colon that means a type and is none (u9:1, int32:1, string:x) is
+ * refused; other text may hold colons ("note: x", "https://x").
  * GG_EUSAGE says what is wrong. */
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err);
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static gg_status bad(gg_error *err, const char *text, const char *why)
 {
@@ -147,6 +148,30 @@ static bool typed(char **value, gg_kv *kv)
     return true;
 }
 
+/* Does the word before a colon mean a type that there is not, such as u9, int32, F32 or
+ * string? Most words do not: text may well begin with "note:", "qwen3:" or "https:". */
+static bool meant_as_type(const char *word, size_t n)
+{
+    static const char *const words[] = { "u", "i", "f", "s", "uint", "int", "sint", "float", "bf", "fp", "str", "bool", "arr",
+                                         "string", "text", "integer", "unsigned", "signed", "double", "boolean", "array" };
+    if (n > 2 && memcmp(word + n - 2, "[]", 2) == 0) n -= 2;
+    size_t letters = n;
+    while (letters > 0 && word[letters - 1] >= '0' && word[letters - 1] <= '9') letters--;
+    bool one = letters == 1 && n == 1; /* a lone letter is no type */
+    for (size_t i = 0; !one && i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == letters && strncasecmp(words[i], word, letters) == 0) return true;
+    return false;
+}
+
+static gg_status check_word(const char *value, const char *text, gg_error *err)
+{
+    const char *colon = strchr(value, ':');
+    if (!colon || colon[1] == ' ' || strncmp(colon, "://", 3) == 0 || !meant_as_type(value, (size_t)(colon - value))) return GG_OK;
+    int n = (int)(colon - value);
+    gg_fail(err, GG_EUSAGE, "%s: '%.*s' is no type", text, n, value);
+    return gg_fix(err, "use u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of them and []; text that begins so is str:%.*s:...", n, value);
+}
+
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
 {
     char *copy = strdup(text);
@@ -162,11 +187,13 @@ gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
         if (*value == '\0') {
             st = gg_meta_delete(meta, copy) ? GG_OK : bad(err, text, "there is no such key to delete");
         } else {
+            st = GG_OK;
             if (!typed(&value, &kv)) {
+                st = check_word(value, text, err);
                 kv.type = old ? old->type : guess(value);
                 kv.elem_type = old ? old->elem_type : 0;
             }
-            st = set_value(meta, &kv, value, text, err);
+            if (st == GG_OK) st = set_value(meta, &kv, value, text, err);
         }
     }
     free(copy);

@@ -176,6 +176,20 @@ check_text "$(key my.number)" '"type": "u32", "value": 7' "--set-kv adds"
 check_text "$(key general.file_type)" "" "--set-kv deletes"
 check_error 2 "" "--set-kv of nonsense" graft $S --set-kv nonsense
 check_error 2 "" "--set-kv that does not fit" graft $S --set-kv a=u8:300
+for v in u9:1 int32:1 F32:1 string:x str64:x arr:1 u9[]:1,2 Bool:true; do
+    check_error 2 "'${v%%:*}' is no type; use u8 " "--set-kv of no type, $v" graft $S --set-kv "my.key=$v"
+done
+check_error 2 "is no type" "--set-kv of no type, a key that is there" graft $S --set-kv general.name=u9:1
+text() { rm -rf "$T/kd" && organ-extract -q "$T/c.gguf" --output "$T/kd"; }
+for v in "foo: bar" "text: a" i:1 https://x s3://bucket/x qwen3:8b note:x :x u9 "a u9: b"; do
+    check "--set-kv of text, $v" graft $S --set-kv "my.key=$v" --set-kv "general.name=$v"
+    text
+    check_text "$(key my.key)" "\"type\": \"str\", \"value\": \"$v\"" "--set-kv of text"
+    check_text "$(key general.name)" "\"type\": \"str\", \"value\": \"$v\"" "--set-kv of text, a key that is there"
+done
+check "--set-kv of text that looks typed" graft $S --set-kv my.key=str:u9:1
+text
+check_text "$(key my.key)" '"type": "str", "value": "u9:1"' "--set-kv of text that looks typed"
 check "--copy-kv of all keys of a split donor" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv '*' --output "$T/all.gguf"
 check "all keys of a split donor: but its numbers" organ-extract "$T/all.gguf" --list
 check_error 2 "split.count" "--copy-kv of a shard's number" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv split.count --output "$T/all2.gguf"
