@@ -7,6 +7,7 @@
 #include "../src/base/io.h"
 #include "../src/base/output.h"
 #include "../src/base/tempname.h"
+#include "../src/organ/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,8 +236,8 @@ static void check(const cli *c, const options *o)
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
     if (svg_out && (o->summary || o->wells != NO_WELLS || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
     if (c->json && (svg_out || o->heat)) cli_usage(c, "--json is for tables: %s prints a picture", svg_out ? "--svg -" : "--heat");
-    if (o->color && !o->svg && !o->heat) cli_usage(c, "--color goes with --svg or --heat");
     if (o->color && !gg_measure_by_name(o->color)) cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
+    if (o->color && !o->svg && !o->heat) cli_usage(c, "--color goes with --svg or --heat");
     if (o->dir && c->args.n) cli_usage(c, "--dir and '%s' both given", c->args.items[0]);
     if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
         cli_usage(c, "--update writes a row per tensor: not with --split-experts or --experts");
@@ -263,6 +264,9 @@ int main(int argc, char **argv)
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
+        /* In the directory a picture may lie, but not as its manifest or a record. */
+        bool named = o.svg && strlen(o.svg) > 4 && strcmp(o.svg + strlen(o.svg) - 4, ".svg") == 0;
+        if (st == GG_OK && o.svg && !named && strcmp(o.svg, "-") != 0) st = gg_refuse_inside(o.svg, s, &c.err);
         if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_refuse_existing(o.svg, c.run.force, &c.err);
         if (st == GG_OK) st = measure(&c, s, &o);
         gg_source_close(s);

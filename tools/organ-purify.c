@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../src/base/output.h"
+#include "../src/organ/inside.h"
 
 static const char help[] =
     "usage: organ-purify [--dir] SOURCE --output OUTPUT --method haar|fft\n"
@@ -91,7 +92,8 @@ static bool ends_with(const char *s, const char *end)
 static gg_status to_record_file(cli *c, gg_source *s, const arguments *a, gg_purify_fn fn, printer *p, gg_purify_summary *sum)
 {
     gg_output *out;
-    gg_status st = gg_output_open(a->output, c->run.force, &out, &c->err);
+    gg_status st = gg_refuse_inside(a->output, s, &c->err);
+    if (st == GG_OK) st = gg_output_open(a->output, c->run.force, &out, &c->err);
     if (st != GG_OK) return st;
     st = gg_purify_stream(s, &a->o, gg_output_fd(out), &c->run, fn, p, sum, &c->err);
     if (st == GG_OK) return gg_output_commit(out, &c->err);

@@ -4,6 +4,7 @@
 
 #include "assemble_shards.h"
 #include "dtype_rules.h"
+#include "../../organ/inside.h"
 #include "../plan/plan.h"
 #include "prune.h"
 #include "stacks.h"
@@ -97,6 +98,7 @@ gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char 
     *report = (gg_assemble_report){ 0 };
     gg_status st = open_dir(&a, err);
     bool opened = st == GG_OK;
+    if (st == GG_OK) st = gg_refuse_inside(output, a.source, err);
     if (st == GG_OK) st = plan(&a, output, err);
     if (st == GG_OK) st = gg_plan_write(&a.plan, run, &report->bytes, err);
     if (st == GG_OK) {

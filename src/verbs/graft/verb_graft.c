@@ -2,6 +2,7 @@
 #include "gg_graft.h"
 
 #include "../../base/buf.h"
+#include "../../organ/inside.h"
 #include "../plan/follow_types.h"
 #include "gg_json.h"
 #include "move_make.h"
@@ -121,7 +122,9 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     gg_move_maker maker = { 0 };
     graft g = { .base = base, .donor = donor, .report = report, .err = err };
     *report = (gg_transplant_report){ 0 };
-    gg_status st = gg_match_tensors(base, donor, &o->match, &moves, err);
+    gg_status st = gg_refuse_inside(output, donor, err); /* the base: gg_organ_dir_open */
+    if (st == GG_OK) st = gg_refuse_inside(output, o->ancestor, err);
+    if (st == GG_OK) st = gg_match_tensors(base, donor, &o->match, &moves, err);
     if (st == GG_OK) st = gg_moves_settle(&moves, base, donor, o->skip_mismatched, report, err);
     if (st == GG_OK) st = gg_move_maker_start(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
     if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);

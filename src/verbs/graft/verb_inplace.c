@@ -10,6 +10,7 @@
 #include "../../base/io.h"
 #include "../../base/output.h"
 #include "../../base/parallel.h"
+#include "../../organ/inside.h"
 #include "../plan/hashcopy.h"
 #include "move_make.h"
 #include "moves.h"
@@ -86,13 +87,15 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
         gg_fix(err, "if a run was cut off, first do --in-place --donor %s; else give another name", undo);
         return gg_at_file(err, undo);
     }
-    if (stat(undo, &s) != 0) return GG_OK;
+    gg_status st = gg_refuse_inside(undo, j->donor, err);
+    if (st == GG_OK) st = gg_refuse_inside(undo, o->ancestor, err);
+    if (st != GG_OK || stat(undo, &s) != 0) return st;
     for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
     gg_source *const others[] = { j->donor, o->ancestor };
     for (size_t k = 0; k < 2 && !used; k++)
         for (size_t i = 0; others[k] && i < gg_source_count(others[k]) && !used; i++) {
             gg_data d;
-            gg_status st = gg_data_open(others[k], i, &d, err);
+            st = gg_data_open(others[k], i, &d, err);
             if (st != GG_OK) return st;
             used = d.fd >= 0 && is_file(&s, d.fd);
             gg_data_close(&d);

@@ -5,6 +5,7 @@
 #include "move_make.h"
 #include "moves.h"
 #include "mtp.h"
+#include "../../organ/inside.h"
 #include "../plan/plan.h"
 
 #include <stdlib.h>
@@ -89,6 +90,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
         return gg_at_file(err, gg_source_name(base));
     }
     gg_status refused = gg_stacks_stand(base, err);
+    if (refused == GG_OK) refused = gg_refuse_inside(output, base, err);
+    if (refused == GG_OK) refused = gg_refuse_inside(output, donor, err);
+    if (refused == GG_OK) refused = gg_refuse_inside(output, o->ancestor, err);
     if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_stacks_stand(donor, err);
     if (refused != GG_OK) return refused;
     gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, err) : gg_match_tensors(base, donor, &o->match, &moves, err);

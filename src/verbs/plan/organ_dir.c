@@ -4,6 +4,7 @@
 #include "../../base/io.h"
 #include "../../base/parallel.h"
 #include "../../base/sha256.h"
+#include "../../organ/inside.h"
 #include "hashcopy.h"
 #include "organ_dir_manifest.h"
 
@@ -60,7 +61,8 @@ static bool may_replace(const char *path)
 gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run, gg_error *err)
 {
     *d = (gg_organ_dir){ .base = base, .run = run };
-    return gg_outdir_open(path, run->force, may_replace, &d->out, err);
+    gg_status st = gg_refuse_inside(path, base, err);
+    return st != GG_OK ? st : gg_outdir_open(path, run->force, may_replace, &d->out, err);
 }
 
 gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err)
