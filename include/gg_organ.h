@@ -231,7 +231,8 @@ void gg_data_close(gg_data *d);
 
 /* Padding of GGUF file `file` that is not what a writer makes (not zero, or cut at
  * the end): a list for the manifest, malloc'd, freed with gg_pads_free. For a pipe
- * only after the last gg_source_next. */
+ * only after the last gg_source_next. Files in order, from 0: GG_EUNSUPPORTED when they
+ * have over 64 MiB of it in all. */
 gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg_error *err);
 void gg_pads_free(gg_pad *pads, size_t n);
 

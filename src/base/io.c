@@ -117,6 +117,7 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err)
 
 typedef struct copy {
     int in, out;
+    const char *in_name; /* for errors, or NULL */
     uint64_t in_off, out_off; /* GG_AT_POS = current position */
     uint64_t left;
 } copy;
@@ -160,8 +161,10 @@ static bool not_here(int e)
            e == EPERM || e == ETXTBSY || e == ESPIPE;
 }
 
-/* GG_OK with c->left > 0: this way does not work here, go on with the next. */
-static gg_status copy_by(copy *c, kernel_copy way, gg_error *err)
+/* GG_OK with c->left > 0: this way does not work here, go on with the next; *broken: with
+ * none of the kernel's, as the transfer failed and they do not tell whether to read or to
+ * write. read and write will. */
+static gg_status copy_by(copy *c, kernel_copy way, bool *broken, gg_error *err)
 {
     while (c->left > 0) {
         gg_status st = gg_cancelled(err);
@@ -171,10 +174,9 @@ static gg_status copy_by(copy *c, kernel_copy way, gg_error *err)
             advance(c, (uint64_t)n);
         } else if (n == 0) {
             return GG_OK; /* the end, or a file system that cannot: read() tells which */
-        } else if (not_here(errno)) {
+        } else if (errno != EINTR) {
+            *broken = !not_here(errno);
             return GG_OK;
-        } else if (!try_again(&st, "copy", err)) {
-            return st;
         }
     }
     return GG_OK;
@@ -192,6 +194,7 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
         st = c->in_off == GG_AT_POS ? gg_read_some(c->in, buf, n, &got, err)
                                     : gg_pread_all(c->in, buf, n, c->in_off, err);
         if (st == GG_OK && got < n) st = ended(err, c->left - got);
+        if ((st == GG_EIO || st == GG_EFORMAT) && c->in_name) gg_at_file(err, c->in_name);
         if (st != GG_OK) break;
         st = c->out_off == GG_AT_POS ? gg_write_all(c->out, buf, n, err)
                                      : gg_pwrite_all(c->out, buf, n, c->out_off, err);
@@ -201,17 +204,24 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
     return st;
 }
 
-gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err)
+gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
+                       gg_error *err)
 {
-    copy c = { in, out, in_offset, out_offset, n };
+    copy c = { in, out, in_name, in_offset, out_offset, n };
 #ifdef __linux__
     static const kernel_copy ways[] = { by_copy_file_range, by_sendfile, by_splice };
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && c.left > 0; i++) {
-        gg_status st = copy_by(&c, ways[i], err);
+    bool broken = false;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && c.left > 0 && !broken; i++) {
+        gg_status st = copy_by(&c, ways[i], &broken, err);
         if (st != GG_OK) return st;
     }
 #endif
     return c.left > 0 ? copy_by_buffer(&c, err) : GG_OK;
+}
+
+gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err)
+{
+    return gg_copy_from(NULL, in, in_offset, out, out_offset, n, err);
 }
 
 void gg_want_descriptors(size_t n)

@@ -32,6 +32,10 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err);
 #define GG_AT_POS UINT64_MAX
 gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err);
 
+/* The same; an error has in_name as its file if it is the input's, and none if not. */
+gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
+                       gg_error *err);
+
 /* Room for n more open files, as sets of many shards need more than the usual limit;
  * where the system grants less, the open that fails says so. */
 void gg_want_descriptors(size_t n);

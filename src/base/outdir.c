@@ -1,11 +1,15 @@
 /* outdir.c - a whole folder that appears under its name only when complete. */
 #include "output.h"
 
+#include "io.h"
+#include "parallel.h"
 #include "tempname.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +80,11 @@ static gg_status check_target(const char *path, bool force, gg_outdir_check may_
     return GG_OK;
 }
 
+static int make_folder(const char *temp)
+{
+    return mkdir(temp, 0777);
+}
+
 gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace,
                          gg_outdir **out, gg_error *err)
 {
@@ -88,21 +97,18 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
     d->replace = replace;
     d->empty = empty;
     d->path = strdup(path);
-    d->temp = gg_temp_name(path);
-    if (!d->path || !d->temp) {
-        outdir_free(d);
-        return gg_fail(err, GG_ENOMEM, "no memory for an output name");
-    }
-    for (size_t n = strlen(d->path); n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
-    if (mkdir(d->temp, 0777) != 0 ||
-        (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
-        gg_cannot_create("a folder", path, err);
+    for (size_t n = d->path ? strlen(d->path) : 0; n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
+    int made;
+    if (!d->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
+    else st = gg_temp_make(path, "a folder", make_folder, &d->temp, &made, err);
+    if (st == GG_OK && (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+        st = gg_fail_errno(err, "cannot open its temporary folder");
+        gg_at_file(err, path);
         rmdir(d->temp);
-        outdir_free(d);
-        return GG_EIO;
     }
-    *out = d;
-    return GG_OK;
+    if (st == GG_OK) *out = d;
+    else outdir_free(d);
+    return st;
 }
 
 int gg_outdir_fd(const gg_outdir *d)
@@ -145,29 +151,87 @@ gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_
     return linkat(AT_FDCWD, source, d->fd, name, AT_SYMLINK_FOLLOW) == 0 ? GG_OK : gg_fail_errno(err, "cannot link %s", name);
 }
 
+/* ---- to disk ------------------------------------------------------------------ */
+
+/* A journal commits for all who wait at that moment: what many small files cost is the
+ * waiting, one after another. So several threads wait at a time, however few the
+ * processors are. One syncfs would be no slower, but it waits for everybody's data and
+ * does not report every write error: not at all before Linux 5.8, and not through
+ * overlays. fsync of each file does. */
+#define WAITING 8u
+
+typedef struct walk {
+    DIR *dir;
+    int fd, depth;
+    bool failed;          /* the others may stop */
+    pthread_mutex_t lock; /* guards dir and failed */
+} walk;
+
+/* The next name of the folder; false at its end. */
+static bool next_name(walk *w, char *name, size_t size)
+{
+    struct dirent *e = NULL;
+    pthread_mutex_lock(&w->lock);
+    while (!w->failed && (e = readdir(w->dir)) && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)) continue;
+    if (e) snprintf(name, size, "%s", e->d_name);
+    pthread_mutex_unlock(&w->lock);
+    return e != NULL;
+}
+
+static gg_status sync_tree(int dirfd, int depth, gg_error *err);
+
+static gg_status sync_name(const walk *w, const char *name, gg_error *err)
+{
+    struct stat s;
+    int fd = openat(w->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    gg_status st = GG_OK;
+    if (fd < 0 || fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot sync %s", name);
+    else if (S_ISDIR(s.st_mode) && w->depth == 0) st = sync_tree(fd, 1, err);
+    else if (fsync(fd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync of %s failed", name);
+    if (fd >= 0) close(fd);
+    return st;
+}
+
+/* One of those who wait: a name after the other while there are any. */
+static gg_status sync_names(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    walk *w = ctx;
+    char name[NAME_MAX + 1];
+    gg_status st = GG_OK;
+    (void)i, (void)worker;
+    while (st == GG_OK && next_name(w, name, sizeof name)) {
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = sync_name(w, name, err);
+    }
+    if (st == GG_OK) return GG_OK;
+    pthread_mutex_lock(&w->lock);
+    w->failed = true;
+    pthread_mutex_unlock(&w->lock);
+    return st;
+}
+
+/* Organ directories are two folders deep, and all that is many lies in the lower ones. */
 static gg_status sync_tree(int dirfd, int depth, gg_error *err)
 {
     int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
     DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
     if (!dir) {
+        gg_fail_errno(err, "cannot read the new folder");
         if (copy >= 0) close(copy);
-        return gg_fail_errno(err, "cannot read the new folder");
+        return GG_EIO;
     }
     rewinddir(dir);
-    gg_status st = GG_OK;
-    for (struct dirent *e; st == GG_OK && (e = readdir(dir));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        int fd = openat(dirfd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        struct stat s;
-        if (fd < 0 || fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot sync %s", e->d_name);
-        else if (S_ISDIR(s.st_mode) && depth == 0) st = sync_tree(fd, 1, err);
-        else if (fsync(fd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync failed");
-        if (fd >= 0) close(fd);
-    }
+    walk w = { .dir = dir, .fd = dirfd, .depth = depth };
+    unsigned threads = depth == 0 ? 1 : WAITING;
+    pthread_mutex_init(&w.lock, NULL);
+    gg_status st = gg_parallel(threads, threads, sync_names, &w, err);
+    pthread_mutex_destroy(&w.lock);
     closedir(dir);
     if (st == GG_OK && fsync(dirfd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync failed");
     return st;
 }
+
+/* ---- into place --------------------------------------------------------------- */
 
 /* Old and new change names in one step where the system can, so that there is a
  * whole folder under the name at any moment; else the old one steps aside first. */
@@ -179,11 +243,13 @@ static gg_status swap_in(gg_outdir *d, gg_error *err)
         return GG_OK;
     }
 #endif
-    char *aside = gg_temp_name(d->path);
-    if (!aside) return gg_fail(err, GG_ENOMEM, "no memory for a folder name");
-    gg_status st = GG_OK;
+    char *aside;
+    int made;
+    gg_status st = gg_temp_make(d->path, "a folder", make_folder, &aside, &made, err); /* rename takes its place */
+    if (st != GG_OK) return st;
     if (rename(d->path, aside) != 0) {
         st = gg_fail_errno(err, "cannot move the old folder aside");
+        rmdir(aside);
     } else if (rename(d->temp, d->path) != 0) {
         st = gg_fail_errno(err, "rename failed");
         rename(aside, d->path);

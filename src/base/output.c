@@ -37,26 +37,24 @@ static gg_status check_target(const char *path, bool force, gg_error *err)
     return gg_at_file(err, path);
 }
 
+static int make_file(const char *temp)
+{
+    return open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+}
+
 gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error *err)
 {
     gg_status st = check_target(path, force, err);
     if (st != GG_OK) return st;
     gg_output *o = calloc(1, sizeof *o);
-    if (o) o->path = strdup(path);
-    if (o) o->temp = gg_temp_name(path);
-    if (!o || !o->path || !o->temp) {
-        if (o) output_free(o);
-        return gg_fail(err, GG_ENOMEM, "no memory for an output name");
-    }
+    if (!o) return gg_fail(err, GG_ENOMEM, "no memory for an output");
+    o->path = strdup(path);
     o->force = force;
-    o->fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (o->fd < 0) {
-        gg_cannot_create("a temporary file", path, err);
-        output_free(o);
-        return GG_EIO;
-    }
-    *out = o;
-    return GG_OK;
+    if (!o->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
+    else st = gg_temp_make(path, "a temporary file", make_file, &o->temp, &o->fd, err);
+    if (st == GG_OK) *out = o;
+    else output_free(o);
+    return st;
 }
 
 int gg_output_fd(const gg_output *o)
@@ -64,11 +62,23 @@ int gg_output_fd(const gg_output *o)
     return o->fd;
 }
 
+/* 0 or an errno. Not posix_fallocate, which makes up for a file system that cannot by
+ * writing into every block: all of a large model, twice. */
+static int allocate(int fd, uint64_t bytes)
+{
+#ifdef __linux__
+    return fallocate(fd, 0, 0, (off_t)bytes) == 0 ? 0 : errno;
+#else
+    (void)fd, (void)bytes;
+    return EOPNOTSUPP;
+#endif
+}
+
 gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err)
 {
     if (bytes == 0) return GG_OK;
     int e;
-    do e = posix_fallocate(o->fd, 0, (off_t)bytes);
+    do e = allocate(o->fd, bytes);
     while (e == EINTR && gg_cancelled(err) == GG_OK);
     if (err->status != GG_OK) return err->status;
     if (e == ENOSPC || e == EFBIG || e == EDQUOT || e == EIO) {

@@ -2,7 +2,8 @@
  * Internal.
  *
  * A file is written as ".NAME.PID-N.tmp" beside its final place, then fsync, then
- * rename; a folder likewise as a whole. An existing name is refused (GG_EUSAGE)
+ * rename; a folder likewise as a whole. N is one that is free: names in use, or left by
+ * a killed run, are nobody's to remove here. An existing name is refused (GG_EUSAGE)
  * unless `force`. Abort (or a failed commit) removes what was written; after a
  * SIGKILL the temporary name may stay behind, the final name never appears.
  */
@@ -16,7 +17,8 @@ typedef struct gg_output gg_output;
 gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error *err);
 int gg_output_fd(const gg_output *o);
 
-/* Set the final size ahead, so that a full disk shows before the work is done. */
+/* Room for the final size ahead, so that a full disk shows before the work is done;
+ * nothing where the file system cannot. */
 gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err);
 
 /* Everything to disk. Of several files all are synced before the first is committed:
@@ -46,7 +48,7 @@ gg_status gg_outdir_create(gg_outdir *d, const char *name, int *fd, gg_error *er
 /* As create, but the file is a hard link to `source`. */
 gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_error *err);
 
-/* fsync every file and folder, then rename; frees d. */
+/* fsync every file and folder, then rename; frees d. GG_ECANCELLED between two files. */
 gg_status gg_outdir_commit(gg_outdir *d, gg_error *err);
 void gg_outdir_abort(gg_outdir *d);
 

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define TRIES 100 /* temporary names, before there must be something wrong */
+
 /* Length of the folder part with its slash; "a/b/" counts as "b" in "a/". */
 static size_t folder_len(const char *path, size_t *end)
 {
@@ -20,7 +22,8 @@ static size_t folder_len(const char *path, size_t *end)
     return n;
 }
 
-char *gg_temp_name(const char *path)
+/* ".NAME.PID-N.tmp" in the folder of path, malloc'd. */
+static char *temp_name(const char *path)
 {
     static atomic_uint counter;
     size_t end, dir = folder_len(path, &end);
@@ -33,14 +36,36 @@ char *gg_temp_name(const char *path)
     return temp;
 }
 
-gg_status gg_cannot_create(const char *what, const char *path, gg_error *err)
+static gg_status cannot_create(const char *what, const char *path, gg_error *err)
 {
     int why = errno;
     gg_fail_errno(err, "cannot create %s beside it", what);
     if (why == ENOENT) gg_fix(err, "make its folder first, or choose another name");
+    else if (why == EEXIST) gg_fix(err, "remove what killed runs left beside it: its name with a dot before and .tmp behind");
     else gg_fix(err, "choose a name in a folder that can be written to");
     gg_at_file(err, path);
     return GG_EIO;
+}
+
+/* A name that is taken belongs to another run: in containers every run may have the
+ * same PID, and one that was killed leaves its names. They stay; the next is tried. */
+gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp, int *made, gg_error *err)
+{
+    char *name = NULL;
+    for (int i = 0; i < TRIES; i++) {
+        free(name);
+        name = temp_name(path);
+        if (!name) return gg_fail(err, GG_ENOMEM, "no memory for an output name");
+        *made = make(name);
+        if (*made >= 0) {
+            *temp = name;
+            return GG_OK;
+        }
+        if (errno != EEXIST) break;
+    }
+    gg_status st = cannot_create(what, path, err);
+    free(name);
+    return st;
 }
 
 gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)

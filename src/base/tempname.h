@@ -4,11 +4,13 @@
 
 #include "gg_status.h"
 
-/* ".NAME.PID-N.tmp" in the folder of path, malloc'd; NULL without memory. */
-char *gg_temp_name(const char *path);
+/* Makes something under a new name: not negative, or -1 with errno (EEXIST: the name is
+ * taken). */
+typedef int (*gg_temp_maker)(const char *temp);
 
-/* GG_EIO from errno: `what` ("a folder") could not be made beside path; and what to do. */
-gg_status gg_cannot_create(const char *what, const char *path, gg_error *err);
+/* `what` ("a folder") made as ".NAME.PID-N.tmp" in the folder of path, whatever N is free.
+ * *temp is malloc'd, *made what the maker gave. GG_ENOMEM, or GG_EIO with what to do. */
+gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp, int *made, gg_error *err);
 
 /* GG_EUSAGE if path exists and force is false. */
 gg_status gg_refuse_existing(const char *path, bool force, gg_error *err);

@@ -342,11 +342,11 @@ gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error
 {
     struct stat s;
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
     if (fd < 0) return gg_fail_errno(err, "cannot open");
     gg_status st = GG_OK;
     if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot stat");
-    else if (!S_ISREG(s.st_mode) || s.st_size > (1 << 30)) st = gg_fail(err, GG_EFORMAT, "is no manifest: too large, or no regular file");
+    else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > GG_MANIFEST_MOST) st = gg_fail(err, GG_EFORMAT, "is no manifest: too large, or no regular file");
     else if (!(*text = malloc((size_t)s.st_size + 1))) st = gg_fail(err, GG_ENOMEM, "no memory for a manifest of %lld bytes", (long long)s.st_size);
     else st = gg_pread_all(fd, *text, *len = (size_t)s.st_size, 0, err);
     close(fd);

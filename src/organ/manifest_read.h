@@ -7,8 +7,11 @@
 /* Structures from the text alone; files are not looked at. */
 gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err);
 
-/* The whole file, malloc'd: NULL when it fails. Of at most 1 GiB: a manifest has no
- * business beyond. */
+/* Bytes of a manifest: 1 GiB, beyond which it has no business. More is neither read nor
+ * written. */
+#define GG_MANIFEST_MOST ((uint64_t)1 << 30)
+
+/* The whole file, malloc'd: NULL when it fails. Anything but a regular file is refused. */
 gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error *err);
 
 #endif

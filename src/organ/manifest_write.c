@@ -1,6 +1,7 @@
 /* manifest_write.c - manifest.json: stable key order, one line a tensor and one a
  * metadata entry, so that diff, grep and jq work on it. */
 #include "manifest_json.h"
+#include "manifest_read.h"
 
 #include "../base/base64.h"
 #include "../base/buf.h"
@@ -15,6 +16,7 @@ typedef struct writer {
     gg_error *err;
     gg_buf *buf;
     int fd;
+    uint64_t written;
 } writer;
 
 static void text(writer *w, const char *s)
@@ -267,7 +269,7 @@ static void keep(writer *w)
 gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err)
 {
     gg_buf buf = GG_BUF_INIT;
-    writer w = { gg_json_to_buf(&buf), err, &buf, -1 };
+    writer w = { gg_json_to_buf(&buf), err, &buf, -1, 0 };
     put_manifest(&w, m, keep);
     if (err->status != GG_OK) {
         gg_buf_free(&buf);
@@ -279,6 +281,12 @@ gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_err
 
 static void empty(writer *w)
 {
+    w->written += w->buf->len;
+    if (w->written > GG_MANIFEST_MOST) {
+        gg_fail(w->err, GG_EUNSUPPORTED, "its manifest would be over %llu bytes, more than is read back",
+                (unsigned long long)GG_MANIFEST_MOST);
+        gg_fix(w->err, "take fewer of its tensors at a time");
+    }
     if (w->err->status == GG_OK) gg_write_all(w->fd, w->buf->data, w->buf->len, w->err);
     gg_buf_clear(w->buf);
 }
@@ -291,7 +299,7 @@ static void empty_when_full(writer *w)
 gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err)
 {
     gg_buf buf = GG_BUF_INIT;
-    writer w = { gg_json_to_buf(&buf), err, &buf, fd };
+    writer w = { gg_json_to_buf(&buf), err, &buf, fd, 0 };
     put_manifest(&w, m, empty_when_full);
     empty(&w);
     gg_buf_free(&buf);

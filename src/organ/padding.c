@@ -16,12 +16,21 @@ void gg_pads_free(gg_pad *pads, size_t n)
     free(pads);
 }
 
-gg_status gg_pad_note(gg_pad **pads, size_t *n, const gg_tensor *after, const uint8_t *bytes,
+static gg_status too_much(gg_error *err)
+{
+    gg_fail(err, GG_EUNSUPPORTED, "over %llu MiB of padding that is not zeros, which is too much to keep",
+            (unsigned long long)(GG_MOST_PADDING >> 20));
+    return gg_fix(err, "leave it out: organ-extract --tensors '*' takes every tensor and no padding");
+}
+
+gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *after, const uint8_t *bytes,
                       size_t got, size_t want, gg_error *err)
 {
     size_t i = 0;
     while (i < got && bytes[i] == 0) i++;
     if (i == want) return GG_OK;
+    s->pad_bytes += got;
+    if (s->pad_bytes > GG_MOST_PADDING) return gg_source_seekable(s) ? too_much(err) : GG_OK; /* a pipe: when asked for */
     /* Room for twice as many whenever the number is a power of two. */
     gg_pad *grown = *n & (*n - 1) ? *pads : realloc(*pads, (*n ? *n * 2 : 1) * sizeof *grown);
     if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for padding");
@@ -37,15 +46,16 @@ gg_status gg_pad_note(gg_pad **pads, size_t *n, const gg_tensor *after, const ui
 }
 
 /* Padding from `at` to `end` of a file that holds `size` bytes. */
-static gg_status check(int fd, uint64_t at, uint64_t end, uint64_t size, const gg_tensor *after,
+static gg_status check(gg_source *s, size_t file, uint64_t at, uint64_t end, const gg_tensor *after,
                        gg_pad **pads, size_t *n, gg_error *err)
 {
+    uint64_t size = s->model->file_sizes[file];
     size_t want = (size_t)(end - at), got = size < end ? (size_t)(size > at ? size - at : 0) : want;
     if (want == 0) return GG_OK;
     uint8_t *bytes = malloc(want);
     if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
-    gg_status st = gg_pread_all(fd, bytes, got, at, err);
-    if (st == GG_OK) st = gg_pad_note(pads, n, after, bytes, got, want, err);
+    gg_status st = gg_pread_all(s->model->fds[file], bytes, got, at, err);
+    if (st == GG_OK) st = gg_pad_note(s, pads, n, after, bytes, got, want, err);
     free(bytes);
     return st;
 }
@@ -55,6 +65,7 @@ gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg
     *pads = NULL;
     *n = 0;
     if (s->kind == SOURCE_PIPE_MODEL) {
+        if (s->pad_bytes > GG_MOST_PADDING) return too_much(err), gg_at_file(err, s->name);
         *pads = s->pipe.pads;
         *n = s->pipe.n_pads;
         s->pipe.pads = NULL;
@@ -63,14 +74,13 @@ gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg
     }
     if (!s->model) return GG_OK;
     const gg_gguf *g = s->model->files[file];
+    if (file == 0) s->pad_bytes = 0;
     if (g->n_tensors == 0) return GG_OK;
-    int fd = s->model->fds[file];
-    uint64_t size = s->model->file_sizes[file];
-    gg_status st = check(fd, g->header_bytes, g->data_start, size, NULL, pads, n, err);
+    gg_status st = check(s, file, g->header_bytes, g->data_start, NULL, pads, n, err);
     for (size_t i = 0; i < g->n_tensors && st == GG_OK; i++) {
         const gg_tensor *t = &g->tensors[i];
         uint64_t end = g->data_start + t->offset + t->bytes;
-        st = check(fd, end, g->data_start + gg_align_up(t->offset + t->bytes, g->alignment), size, t, pads, n, err);
+        st = check(s, file, end, g->data_start + gg_align_up(t->offset + t->bytes, g->alignment), t, pads, n, err);
     }
     return st == GG_OK ? GG_OK : gg_at_file(err, s->model->paths[file]);
 }
@@ -87,5 +97,5 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
     if (!s->model) return gg_pipe_drain(s, out, bytes, err);
     const gg_gguf *g = s->model->files[file];
     *bytes = gg_source_trailing(s, file);
-    return gg_copy(s->model->fds[file], g->data_start + g->data_bytes, out, GG_AT_POS, *bytes, err);
+    return gg_copy_from(s->model->paths[file], s->model->fds[file], g->data_start + g->data_bytes, out, GG_AT_POS, *bytes, err);
 }

@@ -26,13 +26,14 @@ gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place,
 {
     if (s->n == s->cap) {
         size_t cap = s->cap ? s->cap * 2 : 64;
-        void *tensors = realloc(s->tensors, cap * sizeof *s->tensors);
-        if (tensors) s->tensors = tensors;
-        void *places = tensors ? realloc(s->places, cap * sizeof *s->places) : NULL;
+        /* names first: from then on the tensors are known to be the source's own */
+        void *names = realloc(s->names, cap * sizeof *s->names);
+        if (names) s->names = names;
+        void *places = names ? realloc(s->places, cap * sizeof *s->places) : NULL;
         if (places) s->places = places;
-        void *names = places ? realloc(s->names, cap * sizeof *s->names) : NULL;
-        if (!names) return no_memory(err);
-        s->names = names;
+        void *tensors = places ? realloc(s->tensors, cap * sizeof *s->tensors) : NULL;
+        if (!tensors) return no_memory(err);
+        s->tensors = tensors;
         s->cap = cap;
     }
     char *name = malloc(t->name_len + 1);
@@ -151,8 +152,9 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
     s->pipe.fd = strcmp(spec, "-") == 0 ? STDIN_FILENO : open(spec, O_RDONLY | O_CLOEXEC);
     if (s->pipe.fd < 0) gg_fail_errno(err, "cannot open");
     else if (isatty(s->pipe.fd)) {
-        gg_fail(err, GG_EUSAGE, "stdin is a terminal");
+        gg_fail(err, GG_EUSAGE, s->pipe.fd == STDIN_FILENO ? "stdin is a terminal" : "is a terminal");
         gg_fix(err, "pipe a model or an organ stream in");
+        if (s->pipe.fd != STDIN_FILENO) close(s->pipe.fd);
     } else {
         gg_pipe_open(s, err);
     }
@@ -347,11 +349,19 @@ size_t gg_source_find(const gg_source *s, const char *name, size_t name_len)
 
 /* ---- data ------------------------------------------------------------------------ */
 
+/* The file to name when its bytes cannot be read: the shard, where there are several. */
+static const char *data_name(const gg_data *d)
+{
+    const gg_source *s = d->source;
+    if (s->kind == SOURCE_MODEL && s->model->n_files > 1) return s->model->paths[s->tensors[d->index].file];
+    return s->kind == SOURCE_RECORDS ? s->paths[s->places[d->index].path] : s->name;
+}
+
 static gg_status data_error(const gg_data *d, gg_error *err)
 {
     const gg_tensor *t = &d->source->tensors[d->index];
     gg_at_tensor(err, t->name, t->name_len);
-    return gg_at_file(err, d->source->name);
+    return gg_at_file(err, data_name(d));
 }
 
 /* A .bin of a directory: its header was checked when the manifest was loaded. */
@@ -405,8 +415,9 @@ gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_erro
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset, gg_error *err)
 {
     if (d->fd < 0) gg_pipe_copy(d->source, d->index, offset, n, out, out_offset, err);
-    else gg_copy(d->fd, d->at + offset, out, out_offset, n, err);
-    return err->status == GG_OK || err->status == GG_EIO ? err->status : data_error(d, err);
+    else gg_copy_from(data_name(d), d->fd, d->at + offset, out, out_offset, n, err);
+    bool writing = err->status == GG_EIO && !err->file[0]; /* that is the caller's to name */
+    return err->status == GG_OK || writing ? err->status : data_error(d, err);
 }
 
 void gg_data_close(gg_data *d)

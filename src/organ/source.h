@@ -43,6 +43,7 @@ struct gg_source {
     record_place *places; /* cap entries, as tensors */
     char **names;         /* cap entries: names owned, for records */
     source_pipe pipe;
+    uint64_t pad_bytes;   /* noted so far, of all files (from file 0 on) */
 };
 
 /* Append a tensor (records): copies the name. */
@@ -56,9 +57,13 @@ gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int 
 gg_status gg_pipe_drain(gg_source *s, int out, uint64_t *bytes, gg_error *err);
 void gg_pipe_close(gg_source *s);
 
+/* Odd padding of a source in all: it is held in memory, and in a manifest as text. */
+#define GG_MOST_PADDING ((uint64_t)64 << 20)
+
 /* Append to a list of pads what follows `after` (NULL = the header) if `got` bytes
- * are not `want` zeros. */
-gg_status gg_pad_note(gg_pad **pads, size_t *n, const gg_tensor *after, const uint8_t *bytes,
+ * are not `want` zeros. Too much: GG_EUNSUPPORTED; of a pipe nothing more is kept, and
+ * gg_source_pads says so, as most of what reads a pipe never asks for padding. */
+gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *after, const uint8_t *bytes,
                       size_t got, size_t want, gg_error *err);
 
 #endif

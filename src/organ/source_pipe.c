@@ -128,7 +128,7 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
         for (size_t k = i; k < g->n_tensors; k++) missing += g->tensors[k].bytes;
         st = cut(missing, err);
     }
-    if (st == GG_OK) st = gg_pad_note(&p->pads, &p->n_pads, before, bytes, got, (size_t)want, err);
+    if (st == GG_OK) st = gg_pad_note(s, &p->pads, &p->n_pads, before, bytes, got, (size_t)want, err);
     free(bytes);
     return st;
 }
@@ -193,14 +193,14 @@ gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int 
 {
     source_pipe *p = &s->pipe;
     gg_status st = go_to(s, i, offset, err);
-    if (st != GG_OK) return st;
+    if (st != GG_OK) return gg_at_file(err, s->name);
     size_t have = buffered(p) < n ? buffered(p) : (size_t)n;
     st = out_offset == GG_AT_POS ? gg_write_all(out, p->buf + p->pos, have, err)
                                  : gg_pwrite_all(out, p->buf + p->pos, have, out_offset, err);
     if (st != GG_OK) return st;
     p->pos += have;
     p->taken += have;
-    st = gg_copy(p->fd, GG_AT_POS, out, out_offset == GG_AT_POS ? GG_AT_POS : out_offset + have, n - have, err);
+    st = gg_copy_from(s->name, p->fd, GG_AT_POS, out, out_offset == GG_AT_POS ? GG_AT_POS : out_offset + have, n - have, err);
     p->taken += n - have;
     return st;
 }
@@ -212,7 +212,8 @@ gg_status gg_pipe_drain(gg_source *s, int out, uint64_t *bytes, gg_error *err)
     for (;;) {
         size_t got = 0;
         gg_status st = take(&s->pipe, scratch, sizeof scratch, &got, err);
-        if (st == GG_OK && out >= 0) st = gg_write_all(out, scratch, got, err);
+        if (st != GG_OK) return gg_at_file(err, s->name);
+        if (out >= 0) st = gg_write_all(out, scratch, got, err);
         *bytes += got;
         if (st != GG_OK || got < sizeof scratch) return st;
     }

@@ -17,6 +17,10 @@ check_error 4 "" "file size limit, extract" limited organ-extract "$T/wide.gguf"
 check_error 4 "" "file size limit, extract a pipe" limited sh -c "cat $T/wide.gguf | organ-extract - --output $T/lim/d"
 check_exit 4 "file size limit, stream" sh -c "ulimit -f 1000; organ-extract $VERSE --output - > $T/stream.cut"
 check_text "$(ls -A "$T/lim")" "" "nothing is left of what did not fit"
+check_error 4 "$T/lim/d3" "file size limit, a directory copied" \
+    sh -c "ulimit -f 40; trap '' XFSZ; exec organ-extract $T/d --output $T/lim/d3"
+if grep -q '[.]bin' "$T/err"; then bad "file size limit, a directory copied: it blames $(cat "$T/err")"; else ok; fi
+check_text "$(ls -A "$T/lim")" "" "nothing is left of a directory that did not fit"
 mkdir "$T/small"
 if mount -t tmpfs -o size=1m none "$T/small" 2> /dev/null; then
     check_error 4 "$T/small/m.gguf" "full disk, assemble" organ-assemble "$T/d" --output "$T/small/m.gguf"
@@ -98,11 +102,29 @@ check "a directory into itself" organ-extract "$T/self" --output "$T/self" --for
 check "a directory into itself: whole" organ-assemble "$T/self" --output "$T/self.gguf"
 check_same "$T/self.gguf" $VERSE "a directory into itself"
 
+# ---- names that others have, or a killed run left ---------------------------------------------
+# (in containers every run may have the same PID)
+rm -rf "$T/d"
+organ-extract $VERSE --output "$T/d"
+mkdir "$T/pid"
+check "a temporary file of the same PID" \
+    sh -c 'mkdir "$2/.m.gguf.$$-0.tmp" && exec organ-assemble "$1" --output "$2/m.gguf"' sh "$T/d" "$T/pid"
+check_same "$T/pid/m.gguf" $VERSE "a temporary file of the same PID"
+check "a temporary folder of the same PID" \
+    sh -c 'mkdir "$2/.d.$$-0.tmp" && exec organ-extract "$1" --output "$2/d"' sh $VERSE "$T/pid"
+check_same_dir "$T/pid/d" "$T/d" "a temporary folder of the same PID"
+check_text "$(ls -A "$T/pid" | grep -c '^[.].*[.]tmp$')" 2 "what others made stays"
+
 # ---- a manifest cut short, as by a crash of something else ------------------------------------
 rm -rf "$T/d"
 organ-extract $VERSE --output "$T/d"
 head -c 3000 "$T/d/manifest.json" > "$T/mf" && cp "$T/mf" "$T/d/manifest.json"
 check_error 3 "manifest.json" "half a manifest" organ-assemble "$T/d" --output "$T/never.gguf"
+rm "$T/d/manifest.json"
+mkfifo "$T/d/manifest.json"
+for tool in "organ-extract --list" "organ-assemble --output $T/never.gguf" "organ-measure"; do
+    have timeout && check_error 3 "no regular file" "a FIFO for a manifest, $tool" timeout 30 $tool "$T/d"
+done
 rm "$T/d/manifest.json"
 check_exit 4 "no manifest" organ-assemble "$T/d" --output "$T/never.gguf"
 check_absent "$T/never.gguf" "half a manifest"

@@ -4,6 +4,7 @@
 #include "../../src/base/io.h"
 #include "../../src/base/output.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 static void put(int fd, const char *text)
@@ -19,6 +20,12 @@ static bool holds(const char *path, const char *text)
     bool same = n == strlen(text) && memcmp(bytes, text, n) == 0;
     free(bytes);
     return same;
+}
+
+static bool yes(const char *path)
+{
+    (void)path;
+    return true;
 }
 
 /* A fresh folder "f" for each case. */
@@ -108,6 +115,72 @@ static void links_are_not_followed(void)
     T_CHECK(holds(scratch("f/target"), "precious") && holds(scratch("f/x"), "new"));
 }
 
+/* The N of the one temporary name in "f". */
+static unsigned number_in_use(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir(scratch("f"));
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *dash = strrchr(e->d_name, '-');
+        if (e->d_name[0] == '.' && dash) n = (unsigned)strtoul(dash + 1, NULL, 10);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+static const char *temp_of(unsigned n)
+{
+    char name[64];
+    snprintf(name, sizeof name, "f/.x.%ld-%u.tmp", (long)getpid(), n);
+    return scratch(name);
+}
+
+/* Take the `count` temporary names that come next; returns the first of them. */
+static unsigned take_names(unsigned count, bool folders)
+{
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    fresh();
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    unsigned first = number_in_use() + 1;
+    gg_output_abort(o);
+    for (unsigned i = 0; i < count; i++)
+        if (!folders) spew(temp_of(first + i), "other", 5);
+        else if (mkdir(temp_of(first + i), 0777) != 0) perror("mkdir");
+    return first;
+}
+
+/* As where every run has the same PID: what another made under the name that would come
+ * next is its own, an empty folder too. */
+static void names_of_others_stay(void)
+{
+    for (int folders = 0; folders < 2; folders++) {
+        gg_output *o;
+        gg_outdir *d;
+        gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
+        unsigned first = take_names(3, folders);
+        T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+        T_CHECK(e.status != GG_OK || gg_output_commit(o, &e) == GG_OK);
+        T_CHECK(there(scratch("f/x")) && count_names(scratch("f")) == 4);
+        first = take_names(3, folders);
+        T_CHECK(gg_outdir_open(scratch("f/x"), false, yes, &d, &e2) == GG_OK);
+        T_CHECK(e2.status != GG_OK || gg_outdir_commit(d, &e2) == GG_OK);
+        T_CHECK(there(scratch("f/x")) && there(temp_of(first)) && count_names(scratch("f")) == 4);
+    }
+}
+
+static void names_run_out(void)
+{
+    gg_output *o;
+    gg_outdir *d;
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
+    take_names(300, true);
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_EIO && e.sys_errno == EEXIST);
+    T_CHECKF(strstr(e.fix, ".tmp") && !strstr(e.fix, "written to"), "%s", e.fix);
+    T_CHECK(gg_outdir_open(scratch("f/x"), false, yes, &d, &e2) == GG_EIO && e2.sys_errno == EEXIST);
+    T_CHECK(count_names(scratch("f")) == 300);
+}
+
 static void no_folder_no_file(void)
 {
     fresh();
@@ -145,12 +218,6 @@ static void room_is_made(void)
     char *bytes = slurp(scratch("f/x"), &n);
     T_CHECK(n == 10000 && memcmp(bytes + 9997, "end", 3) == 0);
     free(bytes);
-}
-
-static bool yes(const char *path)
-{
-    (void)path;
-    return true;
 }
 
 static bool no(const char *path)
@@ -289,6 +356,8 @@ static const t_case cases[] = {
     { "a late comer is refused", late_comer_is_refused },
     { "force replaces", force_replaces },
     { "links are not followed", links_are_not_followed },
+    { "names of others stay", names_of_others_stay },
+    { "names run out", names_run_out },
     { "no folder, no file", no_folder_no_file },
     { "long names fit", long_names_fit },
     { "room is made", room_is_made },

@@ -21,7 +21,7 @@ static int unnamed_file(gg_error *err)
 {
     char path[512];
     snprintf(path, sizeof path, "%.480s/organ-XXXXXX", temp_folder());
-    int fd = mkstemp(path);
+    int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0) {
         gg_fail_errno(err, "cannot make a temporary file");
         gg_fix(err, "set TMPDIR to a folder with room for the model");

@@ -199,11 +199,12 @@ static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name,
     }
     int in = open(path, O_RDONLY | O_CLOEXEC);
     off_t bytes = in >= 0 ? lseek(in, 0, SEEK_END) : -1;
-    gg_status st = bytes < 0 ? gg_fail_errno(err, "cannot open") : gg_outdir_create(d->out, name, &fd, err);
-    if (st == GG_OK) st = gg_copy(in, 0, fd, 0, (uint64_t)bytes, err);
+    gg_status st = bytes < 0 ? gg_fail_errno(err, "cannot open") : GG_OK;
+    if (st != GG_OK) gg_at_file(err, path);
+    else st = gg_outdir_create(d->out, name, &fd, err);
+    if (st == GG_OK) st = gg_copy_from(path, in, 0, fd, 0, (uint64_t)bytes, err);
     if (fd >= 0 && close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close of %s failed", name);
     if (in >= 0) close(in);
-    if (st != GG_OK) gg_at_file(err, path);
     free(path);
     return st;
 }

@@ -146,6 +146,8 @@ static gg_status write_tensor(void *ctx, size_t task, unsigned worker, gg_error 
         to += pt->parts[k].bytes;
     }
     if (st == GG_OK) gg_writeback_hint(fd, at, pt->t.bytes);
+    /* what could not be read has a place already */
+    if (st == GG_EIO) gg_at_file(err, w->p->files[w->file_of[i]].path);
     return st;
 }
 
@@ -168,11 +170,12 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
     gg_sha256 h;
     gg_status st = GG_OK;
     if (!verify || !pf->trailing_sha256 || !pf->trailing_sha256[0])
-        return gg_copy(in, pf->trailing_at, out, at, pf->trailing_bytes, err);
+        return gg_copy_from(pf->trailing, in, pf->trailing_at, out, at, pf->trailing_bytes, err);
     gg_sha256_init(&h);
     for (uint64_t done = 0; done < pf->trailing_bytes && st == GG_OK; done += sizeof buf) {
         size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done) : sizeof buf;
         st = gg_pread_all(in, buf, n, pf->trailing_at + done, err);
+        gg_at_file(err, pf->trailing);
         gg_sha256_update(&h, buf, st == GG_OK ? n : 0);
         if (st == GG_OK) st = gg_pwrite_all(out, buf, n, at + done, err);
     }
@@ -180,16 +183,19 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
     gg_sha256_hex(digest, sha);
     if (st == GG_OK && strcmp(sha, pf->trailing_sha256) != 0)
         st = gg_fail(err, GG_EFORMAT, "it does not have the sha256 that the manifest states");
-    return st;
+    return st == GG_EFORMAT ? gg_at_file(err, pf->trailing) : st;
 }
 
 static gg_status write_trailing(const gg_plan_file *pf, const out_file *of, bool verify, gg_error *err)
 {
     int in = open(pf->trailing, O_RDONLY | O_CLOEXEC);
-    if (in < 0) gg_fail_errno(err, "cannot open the bytes that followed the model");
-    else copy_trailing(pf, in, gg_output_fd(of->out), of->size - pf->trailing_bytes, verify, err);
-    if (in >= 0) close(in);
-    return gg_at_file(err, pf->trailing);
+    if (in < 0) {
+        gg_fail_errno(err, "cannot open the bytes that followed the model");
+        return gg_at_file(err, pf->trailing);
+    }
+    copy_trailing(pf, in, gg_output_fd(of->out), of->size - pf->trailing_bytes, verify, err);
+    close(in);
+    return err->status;
 }
 
 /* Everything of a file but tensor data. */
@@ -238,7 +244,6 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
         if (st == GG_EIO) gg_at_file(err, w->p->files[f].path);
     }
     if (st == GG_OK) st = gg_parallel(w->p->n, w->run->threads, write_tensor, w, err);
-    if (st == GG_EIO) gg_at_file(err, w->p->files[0].path);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) st = gg_output_sync(w->files[f].out, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
         *bytes += w->files[f].size;
