@@ -1,0 +1,250 @@
+/* t_faults.c - system calls that fail: the error names the file that failed, nothing is
+ * left of the output, and no write error is lost. The calls are replaced here, in front
+ * of the system's own. */
+#include "files.h"
+
+#include "../../src/base/io.h"
+#include "../../src/base/output.h"
+#include "gg_verbs.h"
+
+#if defined __linux__ && defined __LP64__
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+
+/* Reads, writes, syncs fail with EIO on files with this in their path. */
+static const char *bad_read, *bad_write, *bad_sync;
+static off_t bad_from;     /* reads do from here on, or after a copy failed: headers may be read */
+static atomic_bool copied;
+static bool no_fallocate;
+static atomic_uint writes; /* how many there were */
+
+static bool is(int fd, const char *part)
+{
+    char link[64], path[512];
+    if (!part) return false;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    return strstr(path, part) != NULL;
+}
+
+static bool broken(int in, int out)
+{
+    writes += out >= 0;
+    if (!(in >= 0 && is(in, bad_read)) && !(out >= 0 && is(out, bad_write))) return false;
+    errno = EIO;
+    return true;
+}
+
+ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+    return (at >= bad_from || copied) && broken(fd, -1) ? -1 : syscall(SYS_pread64, fd, buf, n, at);
+}
+
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
+{
+    return broken(-1, fd) ? -1 : syscall(SYS_pwrite64, fd, buf, n, at);
+}
+
+ssize_t write(int fd, const void *buf, size_t n)
+{
+    return broken(-1, fd) ? -1 : syscall(SYS_write, fd, buf, n);
+}
+
+ssize_t copy_file_range(int in, off_t *from, int out, off_t *to, size_t n, unsigned flags)
+{
+    if (!broken(in, out)) return syscall(SYS_copy_file_range, in, from, out, to, n, flags);
+    copied = true;
+    return -1;
+}
+
+ssize_t sendfile(int out, int in, off_t *from, size_t n)
+{
+    return broken(in, out) ? -1 : syscall(SYS_sendfile, out, in, from, n);
+}
+
+int fsync(int fd)
+{
+    if (!is(fd, bad_sync)) return 0; /* the test needs no disk */
+    errno = EIO;
+    return -1;
+}
+
+int fallocate(int fd, int mode, off_t at, off_t n)
+{
+    if (!no_fallocate) return (int)syscall(SYS_fallocate, fd, mode, at, n);
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
+static void all_well(void)
+{
+    bad_read = bad_write = bad_sync = NULL;
+    copied = no_fallocate = false;
+    bad_from = 0;
+}
+
+static const char *fresh(void)
+{
+    const char *f = scratch("f");
+    gg_remove_tree(f);
+    if (mkdir(f, 0777) != 0) perror(f);
+    return f;
+}
+
+static void copies_tell_sides(void)
+{
+    char bytes[100] = "x";
+    fresh();
+    spew(scratch("f/in"), bytes, sizeof bytes);
+    int in = open(scratch("f/in"), O_RDONLY), out = open(scratch("f/out"), O_RDWR | O_CREAT, 0666);
+    for (int in_order = 0; in_order < 2; in_order++) {
+        gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+        uint64_t to = in_order ? GG_AT_POS : 0;
+        bad_read = "f/in";
+        T_CHECK(gg_copy_from("IN", in, 0, out, to, 100, &e) == GG_EIO && strcmp(e.file, "IN") == 0);
+        T_CHECKF(strstr(e.what, "read failed") && e.sys_errno == EIO, "%s", e.what);
+        all_well();
+        bad_write = "f/out";
+        T_CHECK(gg_copy_from("IN", in, 0, out, to, 100, &e2) == GG_EIO && !e2.file[0]);
+        T_CHECKF(strstr(e2.what, "write failed") && e2.sys_errno == EIO, "%s", e2.what);
+        all_well();
+        T_CHECK(gg_copy_from("IN", in, 90, out, to, 11, &e3) == GG_EFORMAT && strcmp(e3.file, "IN") == 0);
+    }
+    close(in);
+    close(out);
+}
+
+static void extract_to(const char *model, const char *dir, gg_error *e)
+{
+    gg_source *s;
+    gg_extract_options o = { 0 };
+    gg_run run = { .threads = 2 };
+    gg_extract_report r;
+    gg_error e2 = GG_ERROR_INIT;
+    if (gg_source_open(model, &s, &e2) == GG_OK) {
+        gg_extract_dir(s, &o, dir, &run, &r, e);
+        gg_source_close(s);
+    }
+    T_CHECKF(e2.status == GG_OK, "%s", e2.what);
+}
+
+static bool ends(const char *s, const char *tail)
+{
+    size_t n = strlen(s), m = strlen(tail);
+    return n >= m && strcmp(s + n - m, tail) == 0;
+}
+
+#define SHARD "tests/data/gguf/x-00001-of-00003.gguf"
+
+static void shards_are_told_apart(void)
+{
+    gg_run run = { .threads = 2 };
+    gg_assemble_options o = { .shards = 3 }, quick = { .shards = 3, .no_verify = true };
+    gg_assemble_report r;
+    gg_error e0 = GG_ERROR_INIT;
+    fresh();
+    extract_to(SHARD, scratch("f/d"), &e0);
+    T_CHECKF(e0.status == GG_OK, "%s", e0.what);
+    for (int k = 0; k < 2; k++) {
+        gg_error e = GG_ERROR_INIT;
+        bad_write = "m-00003-of-";
+        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e) == GG_EIO);
+        T_CHECKF(ends(e.file, "m-00003-of-00003.gguf"), "%s: %s", e.file, e.what);
+        T_CHECK(count_names(scratch("f")) == 1);
+        all_well();
+        gg_error e2 = GG_ERROR_INIT;
+        bad_sync = "m-00002-of-";
+        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e2) == GG_EIO);
+        T_CHECKF(ends(e2.file, "m-00002-of-00003.gguf"), "%s: %s", e2.file, e2.what);
+        T_CHECK(count_names(scratch("f")) == 1);
+        all_well();
+    }
+    gg_error e = GG_ERROR_INIT;
+    bad_read = "gguf/x-00002-of";
+    bad_from = 64;
+    gg_error e3 = GG_ERROR_INIT;
+    extract_to(SHARD, scratch("f/d2"), &e3);
+    all_well();
+    T_CHECKF(e3.status == GG_EIO && ends(e3.file, "x-00002-of-00003.gguf") && e3.tensor[0], "%s: %s", e3.file, e3.what);
+    T_CHECK(gg_assemble(scratch("f/d"), &o, scratch("f/m.gguf"), &run, &r, &e) == GG_OK && count_names(scratch("f")) == 4);
+}
+
+/* A directory copied on: its files are not to blame for the new one's. */
+static void clones_tell_sides(void)
+{
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+    fresh();
+    extract_to(SHARD, scratch("f/base"), &e);
+    T_CHECKF(e.status == GG_OK, "%s", e.what);
+    bad_write = "f/.copy.";
+    extract_to(scratch("f/base"), scratch("f/copy"), &e2);
+    all_well();
+    T_CHECKF(e2.status == GG_EIO && ends(e2.file, "f/copy"), "%s: %s", e2.file, e2.what);
+    gg_remove_tree(scratch("f/copy"));
+    bad_read = "/f/base/";
+    bad_from = 1 << 30;
+    extract_to(scratch("f/base"), scratch("f/copy"), &e3);
+    all_well();
+    T_CHECKF(e3.status == GG_EIO && strstr(e3.file, "f/base/") && ends(e3.file, ".bin"), "%s: %s", e3.file, e3.what);
+    T_CHECK(count_names(scratch("f")) == 1);
+}
+
+/* One file of many whose data does not reach the disk: no folder appears. */
+static void every_sync_counts(void)
+{
+    static const char *const bad[] = { "/sub/7", "/sub/0", "/sub/199", "/top", "/sub" };
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+        gg_outdir *d;
+        gg_error e = GG_ERROR_INIT;
+        fresh();
+        T_CHECK(gg_outdir_open(scratch("f/d"), false, NULL, &d, &e) == GG_OK);
+        for (int i = -1; i < 200; i++) {
+            char name[32] = "top";
+            int fd;
+            if (i >= 0) snprintf(name, sizeof name, "sub/%d", i);
+            if (gg_outdir_create(d, name, &fd, &e) == GG_OK) close(fd);
+        }
+        bad_sync = bad[k];
+        T_CHECKF(gg_outdir_commit(d, &e) == GG_EIO && e.sys_errno == EIO && ends(e.file, "f/d"), "%s: %s", bad[k], e.what);
+        all_well();
+        T_CHECK(count_names(scratch("f")) == 0);
+    }
+}
+
+/* A file system without allocation: nothing is written to make up for it. */
+static void room_is_not_written(void)
+{
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    fresh();
+    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    no_fallocate = true;
+    writes = 0;
+    struct stat s;
+    T_CHECK(gg_output_reserve(o, 1 << 20, &e) == GG_OK && writes == 0);
+    T_CHECK(fstat(gg_output_fd(o), &s) == 0 && s.st_blocks == 0);
+    all_well();
+    gg_output_abort(o);
+}
+
+static const t_case cases[] = {
+    { "copies tell reading from writing", copies_tell_sides },
+    { "shards are told apart", shards_are_told_apart },
+    { "copies of a directory tell sides", clones_tell_sides },
+    { "every sync counts", every_sync_counts },
+    { "room is not made by writing", room_is_not_written },
+};
+#else
+static void nothing(void)
+{
+    T_CHECK(true);
+}
+
+static const t_case cases[] = { { "no calls to replace here", nothing } };
+#endif
+
+T_MAIN(cases)
