@@ -102,6 +102,20 @@ check "a directory into itself" organ-extract "$T/self" --output "$T/self" --for
 check "a directory into itself: whole" organ-assemble "$T/self" --output "$T/self.gguf"
 check_same "$T/self.gguf" $VERSE "a directory into itself"
 
+# ---- more odd padding than a manifest is for ----------------------------------------------------
+mkmodel "$T/odd.gguf" -a 1048576 -p 7 -n 66 t.%:I8:1
+check_error 3 "--tensors" "over 64 MiB of odd padding" organ-extract "$T/odd.gguf" --output "$T/odd"
+check_error 3 "--tensors" "over 64 MiB of odd padding, a pipe" sh -c "organ-extract - --output $T/odd < $T/odd.gguf"
+check_absent "$T/odd" "over 64 MiB of odd padding"
+check "odd padding is nothing to a list" sh -c "organ-extract - --list < $T/odd.gguf"
+check "odd padding, left out" organ-extract "$T/odd.gguf" --tensors '*' --output "$T/odd"
+rm -rf "$T/odd"
+mkmodel "$T/odd.gguf" -a 1048576 -p 7 -n 62 t.%:I8:1
+check "just below 64 MiB of odd padding" organ-extract "$T/odd.gguf" --output "$T/odd"
+check "just below 64 MiB of odd padding, back" organ-assemble "$T/odd" --output "$T/odd2.gguf"
+check_same "$T/odd.gguf" "$T/odd2.gguf" "just below 64 MiB of odd padding"
+rm -rf "$T/odd" "$T/odd.gguf" "$T/odd2.gguf"
+
 # ---- names that others have, or a killed run left ---------------------------------------------
 # (in containers every run may have the same PID)
 rm -rf "$T/d"
