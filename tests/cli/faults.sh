@@ -127,7 +127,7 @@ check_same "$T/pid/m.gguf" $VERSE "a temporary file of the same PID"
 check "a temporary folder of the same PID" \
     sh -c 'mkdir "$2/.d.$$-0.tmp" && exec organ-extract "$1" --output "$2/d"' sh $VERSE "$T/pid"
 check_same_dir "$T/pid/d" "$T/d" "a temporary folder of the same PID"
-check_text "$(ls -A "$T/pid" | grep -c '^[.].*[.]tmp$')" 2 "what others made stays"
+check_text "$(find "$T/pid" -name '.*.tmp' | wc -l | tr -d ' ')" 2 "what others made stays"
 
 # ---- a manifest cut short, as by a crash of something else ------------------------------------
 rm -rf "$T/d"
