@@ -50,9 +50,21 @@ struct gg_purify {
     gg_fft_plan *plan;
 };
 
+/* ---- purify_run.c ---- */
+
+/* Moments of the finite ones of n values, and those of two runs to those of both.
+ * buf holds n floats. */
+moments purify_moments(const float *x, size_t n, float *buf);
+void purify_merge(moments *a, const moments *b);
+
+/* The part's first element and its length. */
+uint64_t purify_extent(const gg_purify *p, size_t part, uint64_t *first);
+
 /* Values as the filter sees them: x itself if all n are finite, else a copy in buf with
  * the mean of the finite ones in the place of the others. */
 const float *purify_sound(const float *x, size_t n, float *buf);
+
+/* ---- the methods ---- */
 
 gg_status purify_haar_init(gg_purify *p, gg_error *err);
 size_t purify_haar_scratch(void);
@@ -63,13 +75,5 @@ void purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch);
 gg_status purify_fft_init(gg_purify *p, gg_error *err);
 size_t purify_fft_scratch(const gg_purify *p);
 void purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch);
-
-/* Moments of the finite ones of n values, and those of two runs to those of both.
- * buf holds n floats. */
-moments purify_moments(const float *x, size_t n, float *buf);
-void purify_merge(moments *a, const moments *b);
-
-/* The part's first element and its length. */
-uint64_t purify_extent(const gg_purify *p, size_t part, uint64_t *first);
 
 #endif
