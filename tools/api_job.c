@@ -174,6 +174,16 @@ static gg_status make_job(const api *a, const api_vector *v, api_job *j, gg_erro
     return st;
 }
 
+/* What is left of a job that nobody runs: its folder, under either name, and its place
+ * in the queue. */
+static void discard_job(const api *a, const char *id)
+{
+    static const char *const names[] = { "jobs/.new-", "jobs/", "queue/" };
+    char path[4300];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (*id && (size_t)snprintf(path, sizeof path, "%s/%s%s", a->spool, names[i], id) < sizeof path) gg_remove_tree(path);
+}
+
 static bool create_folders(api *a)
 {
     static const char *const names[] = { "jobs", "queue", "slots" };
@@ -400,6 +410,7 @@ static bool start_job(api *a, api_vector *v)
     if (ok && entry < 0) ok = api_fail(a, 500, "cannot write to the spool");
     if (entry >= 0) close(entry);
     ok = ok && api_supervise(a, &j, v);
+    if (!ok) discard_job(a, j.id);
     api_location(where, sizeof where, "jobs", j.id);
     if (ok) ok = answer_job(a, j.id, j.dir, 202, where);
     close_job(&j);

@@ -157,6 +157,7 @@ static int serve(void)
 {
     api a = { .method = "" };
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* write says EFBIG, and what was begun is removed */
     signal(SIGTERM, stop);
     signal(SIGINT, stop);
     if (!configure(&a) || !api_request(&a) || !authorize(&a) || !route(&a)) {

@@ -21,6 +21,19 @@ check_error 4 "$T/lim/d3" "file size limit, a directory copied" \
     sh -c "ulimit -f 40; trap '' XFSZ; exec organ-extract $T/d --output $T/lim/d3"
 if grep -q '[.]bin' "$T/err"; then bad "file size limit, a directory copied: it blames $(cat "$T/err")"; else ok; fi
 check_text "$(ls -A "$T/lim")" "" "nothing is left of a directory that did not fit"
+
+# A job that cannot be written leaves nothing in the spool.
+mkdir "$T/spool" "$T/data"
+cp $VERSE "$T/data/v.gguf"
+echo secret > "$T/token"
+post() { # BODY, as a web server's CGI does
+    printf '%s' "$1" | env REQUEST_METHOD=POST PATH_INFO=/v1/jobs CONTENT_LENGTH=${#1} CONTENT_TYPE=application/json \
+        HTTP_AUTHORIZATION="Bearer secret" ORGAN_API_TOKEN_FILE="$T/token" ORGAN_API_DATA="$T/data" \
+        ORGAN_API_SPOOL="$T/spool" ORGAN_API_BIN="$BIN" organ-api
+}
+(ulimit -f 0 && post '{"tool": "organ-extract", "arguments": ["v.gguf", "--list"]}' 2>&1) | cat > "$T/answer"
+if grep -q '^Status: 50' "$T/answer"; then ok; else bad "file size limit, a job: $(head -n 1 "$T/answer")"; fi
+check_text "$(find "$T/spool" | wc -l | tr -d ' ')" 4 "file size limit, a job: only the spool's own folders are left"
 mkdir "$T/small"
 if mount -t tmpfs -o size=1m none "$T/small" 2> /dev/null; then
     check_error 4 "$T/small/m.gguf" "full disk, assemble" organ-assemble "$T/d" --output "$T/small/m.gguf"

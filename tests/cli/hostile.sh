@@ -152,6 +152,10 @@ if [ -z "${SANITIZED:-}" ]; then
     done
 fi
 
+# ---- a map of as many blocks as tensors -------------------------------------------------------
+mkmodel "$T/deep.gguf" -n 250000 blk.%.w:I8:1
+quick "a map of 250000 blocks" $((6 * SLOW)) organ-compare "$T/deep.gguf" "$T/deep.gguf" --map 0-249999=0-249999 --summary
+
 # ---- names that come twice ---------------------------------------------------------------------
 UP=$T/d/organs/blk_0_ffn_up.bin
 cat "$UP" "$UP" > "$T/twice.bin"
@@ -196,6 +200,12 @@ mkmodel "$T/many.gguf" -n 100 'blk.%.ffn_up_exps.weight:I8:1x65536'
 check "one expert of each of many stacks" sh -c "cost organ-transplant --base '$T/many.gguf' --donor '$T/many.gguf' --experts 7 \
     --output '$T/many2.gguf' | awk '{ print; exit \$3 > 65536 }'" # KiB; a part an expert took 260 MB
 check_same "$T/many.gguf" "$T/many2.gguf" "one expert of each of many stacks"
+
+LONG=$(printf '%0231d' 0) # with 10001 experts the last ones' names are longer than a record's
+{ printf "\\377\\0\\0\\0blk.0.ffn_up${LONG}_exps.weight\\002\\0\\0\\0\\001\\0\\0\\0\\0\\0\\0\\0\\021\\047\\0\\0\\0\\0\\0\\0\\030\\0\\0\\0" && head -c 10001 /dev/zero; } > "$T/long.bin"
+check "a stack of which not all experts can have a name" sh -c "organ-extract '$T/long.bin' --split-experts --list | awk 'END { print NR; exit NR != 2 }'"
+organ-extract -q "$T/long.bin" --split-experts --output - > "$T/long2.bin"
+check_same "$T/long2.bin" "$T/long.bin" "the same, as a stream"
 
 # ---- control bytes in notes
 mkmodel "$T/esc0.gguf" a.weight:F32:4

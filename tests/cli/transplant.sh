@@ -166,6 +166,10 @@ if have jq; then
     check "--check --json" jq -e . "$T/out"
 fi
 
+check_exit 1 "--check where only dtypes differ" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --tensors "$(
+    organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --check 2> "$T/err" | awk -F "$TAB" '/dtypes differ/ { print $1; exit }')" --check
+if grep -q "lineage: undecidable: no tensors that match" "$T/err"; then ok; else bad "dtypes differ, not shapes: $(cat "$T/err")"; fi
+
 # Keys.
 check "--set-kv" graft $S --set-kv general.name=str:mixed --set-kv my.number=u32:7 --set-kv general.file_type= --copy-kv 'general.arch*'
 rm -rf "$T/kd"

@@ -57,8 +57,8 @@ typedef struct compare_pairer {
     void *ctx;
     compare_key *used;
     size_t n_used, cap_used;
-    int64_t *donors; /* blocks of B that the map gave */
-    size_t n_donors;
+    int64_t *donors; /* blocks of B that the map gave; in order for the rest */
+    size_t n_donors, cap_donors;
 } compare_pairer;
 
 /* Pairs of the lead's tensor i, each handed to fn with only a, b, has_a, has_b set. */

@@ -78,19 +78,18 @@ static gg_status note_used(compare_pairer *pr, const gg_piece *p, gg_error *err)
     return GG_OK;
 }
 
-static bool is_donor(const compare_pairer *pr, int64_t block)
-{
-    for (size_t i = 0; i < pr->n_donors; i++)
-        if (pr->donors[i] == block) return true;
-    return false;
-}
-
+/* Tensors of a block mostly follow one another: that it is the last one's saves most of
+ * the list, which may hold a block several times. */
 static gg_status note_donor(compare_pairer *pr, int64_t block, gg_error *err)
 {
-    if (is_donor(pr, block)) return GG_OK;
-    int64_t *grown = realloc(pr->donors, (pr->n_donors + 1) * sizeof *grown);
-    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of blocks");
-    pr->donors = grown;
+    if (pr->n_donors && pr->donors[pr->n_donors - 1] == block) return GG_OK;
+    if (pr->n_donors == pr->cap_donors) {
+        size_t cap = pr->cap_donors ? pr->cap_donors * 2 : 64;
+        int64_t *grown = realloc(pr->donors, cap * sizeof *grown);
+        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of blocks");
+        pr->donors = grown;
+        pr->cap_donors = cap;
+    }
     pr->donors[pr->n_donors++] = block;
     return GG_OK;
 }
@@ -137,6 +136,17 @@ static int by_key(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
+static int by_block(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static bool is_donor(const compare_pairer *pr, int64_t block)
+{
+    return pr->n_donors && bsearch(&block, pr->donors, pr->n_donors, sizeof block, by_block);
+}
+
 static gg_status rest_piece(void *ctx, const gg_piece *p, gg_error *err)
 {
     compare_pairer *pr = ctx;
@@ -152,6 +162,7 @@ gg_status gg_pair_rest(compare_pairer *pr, gg_error *err)
 {
     gg_status st = GG_OK;
     if (pr->n_used) qsort(pr->used, pr->n_used, sizeof *pr->used, by_key);
+    if (pr->n_donors) qsort(pr->donors, pr->n_donors, sizeof *pr->donors, by_block);
     for (size_t i = 0; i < gg_source_count(pr->other) && st == GG_OK; i++)
         st = gg_pieces_of(pr->other, i, pr->o->select, pr->o->split_experts, rest_piece, pr, err);
     return st;

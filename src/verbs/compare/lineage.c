@@ -62,6 +62,8 @@ void gg_lineage_text(const gg_lineage *l, char *out, size_t size)
     const char *name = gg_lineage_name(l->verdict);
     if (l->verdict == GG_LINEAGE_IDENTICAL)
         snprintf(out, size, l->tensors == 1 ? "%s: the one tensor, byte for byte" : "%s: all %zu tensors, byte for byte", name, l->tensors);
+    else if (l->tensors == 0)
+        snprintf(out, size, "%s: no tensors that match, to judge by", name);
     else if (l->n == 0)
         snprintf(out, size, "%s: no weight matrices of equal shape to judge by", name);
     else if (l->strange && l->strange < l->n)

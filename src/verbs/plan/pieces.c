@@ -28,12 +28,14 @@ gg_status gg_pieces_of(const gg_source *s, size_t i, const gg_select *select, bo
     uint64_t experts;
     const gg_tensor *t = gg_source_tensor(s, i);
     bool split = (split_experts || gg_select_has_experts(select)) && gg_is_expert_stack(t, &experts);
-    if (!split) return whole(s, i, select, fn, ctx, err);
+    gg_piece last;
+    /* All or none: if the last expert's name, the longest, fits a record, so do the others. */
+    if (!split || !gg_expert_tensor(t, experts - 1, &last.t, last.name)) return whole(s, i, select, fn, ctx, err);
     gg_anatomy of_stack = gg_source_anatomy(s, i);
     gg_status st = GG_OK;
     for (uint64_t e = 0; e < experts && st == GG_OK; e++) {
         gg_piece p = { .source = i, .expert = true };
-        if (!gg_expert_tensor(t, e, &p.t, p.name)) return whole(s, i, select, fn, ctx, err);
+        if (!gg_expert_tensor(t, e, &p.t, p.name)) continue;
         p.t.name = p.name;
         p.a = gg_anatomy_of(p.name, p.t.name_len);
         p.a.cls = of_stack.cls;
