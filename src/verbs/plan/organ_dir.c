@@ -15,10 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes of a file worth being written out before the others are there: below, to begin
- * costs more than it hides. */
-#define WORTH_A_HINT ((uint64_t)256 << 10)
-
 /* ---- what --force may remove --------------------------------------------------- */
 
 static bool ends_with(const char *name, const char *tail)
@@ -171,7 +167,7 @@ gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name
     if (st != GG_OK) return st;
     st = gg_write_all(fd, head, n, err);
     if (st == GG_OK) st = write_data(d, it, fd, n, err);
-    if (st == GG_OK && it->t.bytes >= WORTH_A_HINT) gg_writeback_hint(fd, 0, 0);
+    if (st == GG_OK) gg_writeback_hint(fd, 0, 0);
     if (close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close of %s failed", name);
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->t.name, it->t.name_len), st);
 }
