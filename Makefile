@@ -98,8 +98,9 @@ check: ## static checks, then tests and fuzzers under sanitizers, which share a 
 	$(MAKE) asan
 	$(MAKE) fuzz
 
-lint:
+lint: $(LIB)
 	sh scripts/check-layers.sh
+	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-size.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -DGG_HAVE_L1 src tools

@@ -207,7 +207,8 @@ void api_answer_failure(const api *a)
     char extra[200] = "";
     if (a->status == 401) snprintf(extra, sizeof extra, "WWW-Authenticate: Bearer\r\n");
     if (a->status == 405) snprintf(extra, sizeof extra, "Allow: %s\r\n", a->allow);
-    gg_buf_printf(&body, &err, "{\"error\": {\"status\": %d, \"code\": \"%s\", \"message\": ", a->status, reasons[reason_of(a->status)].code);
+    gg_buf_printf(&body, &err, "{\"error\": {\"status\": %d, \"code\": \"%s\", \"message\": ", a->status,
+                  reasons[reason_of(a->status)].code);
     if (gg_json_put_string(&out, a->what, strlen(a->what), &err) != GG_OK) { /* cut within a character */
         char shown[4 * sizeof a->what + 1];
         gg_error again = GG_ERROR_INIT;

@@ -299,7 +299,8 @@ static void put_share(const gg_json_out *out, int dir, api_state state, gg_error
     if (!ok || sscanf(line, "%llu %llu", &done, &total) != 2) return;
     put_number(out, ", \"done_bytes\": ", done, err);
     if (total) put_number(out, ", \"total_bytes\": ", total, err);
-    if (total || state == API_DONE) put_number(out, ", \"percent\": ", state != API_DONE && done < total ? (uint64_t)(100.0 * (double)done / (double)total) : 100, err);
+    uint64_t percent = state != API_DONE && done < total ? (uint64_t)(100.0 * (double)done / (double)total) : 100;
+    if (total || state == API_DONE) put_number(out, ", \"percent\": ", percent, err);
 }
 
 /* What a running tool has read and written so far, where the system tells (Linux). */
@@ -478,7 +479,8 @@ static bool get_result(api *a, const char *id)
     bool ok = load(a, id, dir, &r) || api_fail(a, 404, "there is no job of that id");
     if (ok && r.state <= API_RUNNING) ok = api_fail(a, 409, "the job has not ended yet");
     unload(&r);
-    if (ok && (fd = openat(dir, "stdout", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0) ok = api_fail(a, 404, "the job ended before its tool ran");
+    if (ok && (fd = openat(dir, "stdout", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+        ok = api_fail(a, 404, "the job ended before its tool ran");
     close(dir);
     return ok && api_answer_file(a, fd, "application/jsonl");
 }

@@ -63,7 +63,8 @@ static uint64_t parse_size(const cli *c, const char *name, const char *text)
 {
     char *end;
     errno = 0;
-    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : (errno = EINVAL, end = (char *)(uintptr_t)text, 0ULL);
+    unsigned long long v = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9') errno = EINVAL; /* strtoull takes signs and blanks */
     static const char units[] = "KMGT";
     const char *u = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
     uint64_t factor = 1;

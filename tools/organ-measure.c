@@ -236,7 +236,8 @@ static void check(const cli *c, const options *o)
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
     if (svg_out && (o->summary || o->wells != NO_WELLS || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
     if (c->json && (svg_out || o->heat)) cli_usage(c, "--json is for tables: %s prints a picture", svg_out ? "--svg -" : "--heat");
-    if (o->color && !gg_measure_by_name(o->color)) cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
+    if (o->color && !gg_measure_by_name(o->color))
+        cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
     if (o->color && !o->svg && !o->heat) cli_usage(c, "--color goes with --svg or --heat");
     if (o->dir && c->args.n) cli_usage(c, "--dir and '%s' both given", c->args.items[0]);
     if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))

@@ -82,7 +82,8 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->output && !a->check && !a->in_place) cli_usage(c, "give --output, --check or --in-place");
     bool matches = c->select || a->map || a->match || a->o.blend || a->o.match.add || a->o.skip_mismatched;
     if (a->o.mtp && (a->in_place || matches))
-        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend, --add, --skip-mismatched or --in-place");
+        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend, --add, --skip-mismatched "
+                     "or --in-place");
     if (a->match && a->o.blend) cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
     if (a->output && strcmp(a->output, "-") == 0) cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");

@@ -37,9 +37,8 @@ gg_status gg_cursor_u64(gg_cursor *c, uint64_t *v, const char *what, gg_error *e
     return GG_OK;
 }
 
-gg_status gg_cursor_fail(const gg_cursor *c, uint64_t at, gg_error *err, const char *fmt, ...)
+gg_status gg_fail_at(uint64_t at, gg_error *err, const char *fmt, ...)
 {
-    (void)c;
     char text[256];
     va_list ap;
     va_start(ap, fmt);

@@ -24,8 +24,8 @@ gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *e
 gg_status gg_cursor_u32(gg_cursor *c, uint32_t *v, const char *what, gg_error *err);
 gg_status gg_cursor_u64(gg_cursor *c, uint64_t *v, const char *what, gg_error *err);
 
-/* A failure at the cursor's position. */
-gg_status gg_cursor_fail(const gg_cursor *c, uint64_t at, gg_error *err, const char *fmt, ...) GG_PRINTF(4, 5);
+/* GG_EFORMAT because of what stands at byte `at`. */
+gg_status gg_fail_at(uint64_t at, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
 
 static inline uint16_t gg_le16(const uint8_t *p)
 {

@@ -116,11 +116,6 @@ int gg_outdir_fd(const gg_outdir *d)
     return d->fd;
 }
 
-const char *gg_outdir_path(const gg_outdir *d)
-{
-    return d->temp;
-}
-
 /* Make the folder part of "SUB/NAME". */
 static gg_status make_sub(gg_outdir *d, const char *name, gg_error *err)
 {

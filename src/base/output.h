@@ -39,7 +39,6 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
 
 /* Where to create things meanwhile: use it only with the names given here. */
 int gg_outdir_fd(const gg_outdir *d);
-const char *gg_outdir_path(const gg_outdir *d);
 
 /* Create a new file "NAME" or "SUB/NAME" (SUB is made as needed), O_EXCL, never
  * through a link. The caller closes the descriptor with gg_outdir_close. */

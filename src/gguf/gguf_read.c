@@ -58,24 +58,24 @@ static gg_status read_magic(parser *p, uint64_t *n_kv, uint64_t *n_tensors)
     if (st != GG_OK) return st;
     const uint8_t *m = c->base;
     if (memcmp(m, "GGUF", 4) != 0) {
-        gg_cursor_fail(c, 0, p->err, "it starts with %02x %02x %02x %02x, not with GGUF", m[0], m[1], m[2], m[3]);
+        gg_fail_at(0, p->err, "it starts with %02x %02x %02x %02x, not with GGUF", m[0], m[1], m[2], m[3]);
         if (memcmp(m, "FUGG", 4) == 0) return gg_fix(p->err, "it looks like a big-endian variant: convert it to little-endian");
         return gg_fix(p->err, "give a GGUF model");
     }
     c->pos = 4;
     uint32_t version = 0;
     if ((st = gg_cursor_u32(c, &version, "the version", p->err)) != GG_OK) return st;
-    if (version == 0) return gg_cursor_fail(c, 4, p->err, "its version is 0");
+    if (version == 0) return gg_fail_at(4, p->err, "its version is 0");
     if ((version & 0xffff) == 0) {
-        gg_cursor_fail(c, 4, p->err, "its version reads 0x%08x: a big-endian file", version);
+        gg_fail_at(4, p->err, "its version reads 0x%08x: a big-endian file", version);
         return gg_fix(p->err, "convert it to little-endian with gguf_convert_endian.py of gguf-py");
     }
     if (version == 1) {
-        gg_cursor_fail(c, 4, p->err, "it is GGUF version 1, which no current reader takes");
+        gg_fail_at(4, p->err, "it is GGUF version 1, which no current reader takes");
         return gg_fix(p->err, "convert the original model again");
     }
     if (version > 3) {
-        gg_cursor_fail(c, 4, p->err, "its version is %u; 2 and 3 are known", version);
+        gg_fail_at(4, p->err, "its version is %u; 2 and 3 are known", version);
         return gg_fix(p->err, "use a newer version of these tools");
     }
     p->g->version = version;
@@ -83,9 +83,9 @@ static gg_status read_magic(parser *p, uint64_t *n_kv, uint64_t *n_tensors)
     if ((st = gg_cursor_u64(c, n_kv, "the metadata count", p->err)) != GG_OK) return st;
     uint64_t left = p->file_size == UINT64_MAX ? INT64_MAX : p->file_size - c->pos;
     if (*n_tensors > left / GG_MIN_TENSOR)
-        return gg_cursor_fail(c, 8, p->err, "it claims %llu tensors, more than its bytes can hold", (unsigned long long)*n_tensors);
+        return gg_fail_at(8, p->err, "it claims %llu tensors, more than its bytes can hold", (unsigned long long)*n_tensors);
     if (*n_kv > left / GG_MIN_KV)
-        return gg_cursor_fail(c, 16, p->err, "it claims %llu metadata keys, more than its bytes can hold", (unsigned long long)*n_kv);
+        return gg_fail_at(16, p->err, "it claims %llu metadata keys, more than its bytes can hold", (unsigned long long)*n_kv);
     if (*n_tensors > GG_LIMIT_ENTRIES || *n_kv > GG_LIMIT_ENTRIES) {
         gg_fail(p->err, GG_EUNSUPPORTED, "it claims %llu tensors and %llu metadata keys; 2^22 of each are the most taken here",
                 (unsigned long long)*n_tensors, (unsigned long long)*n_kv);
@@ -101,8 +101,8 @@ static gg_status read_string(parser *p, const char *what, uint64_t limit, uint64
     gg_status st = gg_cursor_u64(p->c, len, what, p->err);
     if (st != GG_OK) return st;
     if (*len > limit)
-        return gg_cursor_fail(p->c, start, p->err, "%s claims %llu bytes; %llu is the most", what,
-                              (unsigned long long)*len, (unsigned long long)limit);
+        return gg_fail_at(start, p->err, "%s claims %llu bytes; %llu is the most", what,
+                          (unsigned long long)*len, (unsigned long long)limit);
     if ((st = gg_cursor_need(p->c, *len, what, p->err)) != GG_OK) return st;
     *at = p->c->pos;
     p->c->pos += *len;
@@ -115,13 +115,13 @@ static gg_status read_array(parser *p, gg_kv *kv)
     uint64_t at = c->pos;
     gg_status st = gg_cursor_u32(c, &kv->elem_type, "an array's element type", p->err);
     if (st != GG_OK) return st;
-    if (kv->elem_type == GG_TYPE_ARR) return gg_cursor_fail(c, at, p->err, "an array of arrays, which no reader takes");
+    if (kv->elem_type == GG_TYPE_ARR) return gg_fail_at(at, p->err, "an array of arrays, which no reader takes");
     if (kv->elem_type >= GG_TYPE_COUNT)
-        return gg_cursor_fail(c, at, p->err, "an array of unknown element type %u", kv->elem_type);
+        return gg_fail_at(at, p->err, "an array of unknown element type %u", kv->elem_type);
     at = c->pos;
     if ((st = gg_cursor_u64(c, &kv->count, "an array's length", p->err)) != GG_OK) return st;
     if (kv->count > GG_LIMIT_ARRAY)
-        return gg_cursor_fail(c, at, p->err, "an array claims %llu elements; 2^30 is the most", (unsigned long long)kv->count);
+        return gg_fail_at(at, p->err, "an array claims %llu elements; 2^30 is the most", (unsigned long long)kv->count);
     size_t size = gg_type_size(kv->elem_type);
     if (size > 0) {
         kv->size = (size_t)kv->count * size;
@@ -130,7 +130,7 @@ static gg_status read_array(parser *p, gg_kv *kv)
         return GG_OK;
     }
     if (p->file_size != UINT64_MAX && kv->count > (p->file_size - c->pos) / 8)
-        return gg_cursor_fail(c, at, p->err, "an array claims %llu strings, more than the file can hold", (unsigned long long)kv->count);
+        return gg_fail_at(at, p->err, "an array claims %llu strings, more than the file can hold", (unsigned long long)kv->count);
     at = c->pos;
     for (uint64_t i = 0; i < kv->count && st == GG_OK; i++) {
         uint64_t where, len;
@@ -154,12 +154,12 @@ static gg_status read_kv(parser *p)
     uint64_t len, start = c->pos;
     gg_status st = read_string(p, "a metadata key", GG_LIMIT_STRING, &place->key, &len);
     if (st != GG_OK) return st;
-    if (len == 0) return gg_cursor_fail(c, start, p->err, "a metadata key is empty");
+    if (len == 0) return gg_fail_at(start, p->err, "a metadata key is empty");
     kv->key_len = (size_t)len;
     start = c->pos;
     if ((st = gg_cursor_u32(c, &kv->type, "a metadata type", p->err)) != GG_OK) return st;
     place->data = c->pos;
-    if (kv->type >= GG_TYPE_COUNT) return gg_cursor_fail(c, start, p->err, "unknown metadata type %u", kv->type);
+    if (kv->type >= GG_TYPE_COUNT) return gg_fail_at(start, p->err, "unknown metadata type %u", kv->type);
     if (kv->type == GG_TYPE_ARR) {
         place->data += 12;
         st = read_array(p, kv);
@@ -193,13 +193,13 @@ static gg_status read_tensor(parser *p)
     uint64_t at = c->pos;
     if ((st = gg_cursor_u32(c, &t->n_dims, "a dimension count", p->err)) != GG_OK) return st;
     if (t->n_dims > GG_MAX_DIMS) {
-        gg_cursor_fail(c, at, p->err, "%u dimensions; 4 is the most", t->n_dims);
+        gg_fail_at(at, p->err, "%u dimensions; 4 is the most", t->n_dims);
         return gg_at_tensor(p->err, (const char *)c->base + *name, t->name_len);
     }
     for (uint32_t i = 0; i < t->n_dims && st == GG_OK; i++) {
         at = c->pos;
         st = gg_cursor_u64(c, &t->dims[i], "the dimensions", p->err);
-        if (st == GG_OK && t->dims[i] > INT64_MAX) st = gg_cursor_fail(c, at, p->err, "dimension %u is negative", i);
+        if (st == GG_OK && t->dims[i] > INT64_MAX) st = gg_fail_at(at, p->err, "dimension %u is negative", i);
     }
     at = c->pos;
     if (st == GG_OK) st = gg_cursor_u32(c, &t->dtype, "a tensor type", p->err);

@@ -169,7 +169,8 @@ static gg_status check_word(const char *value, const char *text, gg_error *err)
     if (!colon || colon[1] == ' ' || strncmp(colon, "://", 3) == 0 || !meant_as_type(value, (size_t)(colon - value))) return GG_OK;
     int n = (int)(colon - value);
     gg_fail(err, GG_EUSAGE, "%s: '%.*s' is no type", text, n, value);
-    return gg_fix(err, "use u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of them and []; text that begins so is str:%.*s:...", n, value);
+    return gg_fix(err, "use u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of them and []; text that begins so is "
+                       "str:%.*s:...", n, value);
 }
 
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)

@@ -7,7 +7,7 @@
 
 void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n)
 {
-    GG_PICK(nk_compare)(acc, a, b, n);
+    GG_PICK(gg_nk_compare)(acc, a, b, n);
 }
 
 void gg_compare_merge(gg_compare *acc, const gg_compare *next)

@@ -107,7 +107,7 @@ static gg_status bluestein_init(gg_fft_plan *p, gg_error *err)
         a[k].re[0] = c[0], a[k].im[0] = -c[1];
         if (k) a[m - k] = a[k];
     }
-    const fft_point *f = GG_PICK(nk_fft_run)(&p->core, a, b) ? b : a;
+    const fft_point *f = GG_PICK(gg_nk_fft_run)(&p->core, a, b) ? b : a;
     for (size_t k = 0; k < m; k++) {
         p->kernel[2 * k] = (float)((double)f[k].re[0] / (double)m);
         p->kernel[2 * k + 1] = (float)((double)f[k].im[0] / (double)m);
@@ -175,15 +175,15 @@ static fft_point *transform(const gg_fft_plan *p, fft_point *a)
 {
     size_t n = p->n, m = p->core.n;
     fft_point *b = a + m;
-    if (!p->bluestein) return GG_PICK(nk_fft_run)(&p->core, a, b) ? b : a;
-    GG_PICK(nk_fft_multiply)(a, a, p->chirp, n);
+    if (!p->bluestein) return GG_PICK(gg_nk_fft_run)(&p->core, a, b) ? b : a;
+    GG_PICK(gg_nk_fft_multiply)(a, a, p->chirp, n);
     memset(a + n, 0, (m - n) * sizeof *a);
-    fft_point *f = GG_PICK(nk_fft_run)(&p->core, a, b) ? b : a, *other = f == a ? b : a;
+    fft_point *f = GG_PICK(gg_nk_fft_run)(&p->core, a, b) ? b : a, *other = f == a ? b : a;
     /* the inverse transform is the conjugate of the forward of the conjugate */
-    GG_PICK(nk_fft_multiply_conj)(f, f, p->kernel, m);
-    fft_point *y = GG_PICK(nk_fft_run)(&p->core, f, other) ? other : f;
+    GG_PICK(gg_nk_fft_multiply_conj)(f, f, p->kernel, m);
+    fft_point *y = GG_PICK(gg_nk_fft_run)(&p->core, f, other) ? other : f;
     for (size_t k = 0; k < n; k++) y[k].im = -y[k].im;
-    GG_PICK(nk_fft_multiply)(y, y, p->chirp, n);
+    GG_PICK(gg_nk_fft_multiply)(y, y, p->chirp, n);
     return y;
 }
 
@@ -194,9 +194,9 @@ void gg_rfft(const gg_fft_plan *plan, const float *rows, size_t n_rows, float *s
     for (size_t r = 0; r < n_rows; r += GG_FFT_BATCH) {
         size_t count = n_rows - r < GG_FFT_BATCH ? n_rows - r : GG_FFT_BATCH;
         fft_lanes lanes;
-        GG_PICK(nk_fft_lanes)(&lanes, rows + r * n, n, count);
-        GG_PICK(nk_fft_load)(&lanes, rows + r * n, n, count, a);
-        GG_PICK(nk_fft_spectra)(&lanes, transform(plan, a), n, count, spectra + r * 2 * bins);
+        GG_PICK(gg_nk_fft_lanes)(&lanes, rows + r * n, n, count);
+        GG_PICK(gg_nk_fft_load)(&lanes, rows + r * n, n, count, a);
+        GG_PICK(gg_nk_fft_spectra)(&lanes, transform(plan, a), n, count, spectra + r * 2 * bins);
     }
 }
 
@@ -207,8 +207,8 @@ void gg_irfft(const gg_fft_plan *plan, const float *spectra, size_t n_rows, floa
     for (size_t r = 0; r < n_rows; r += GG_FFT_BATCH) {
         size_t count = n_rows - r < GG_FFT_BATCH ? n_rows - r : GG_FFT_BATCH;
         fft_lanes lanes;
-        GG_PICK(nk_fft_lanes)(&lanes, spectra + r * 2 * bins, 2 * bins, count);
-        GG_PICK(nk_fft_load_spectra)(&lanes, spectra + r * 2 * bins, n, count, a);
-        GG_PICK(nk_fft_store)(&lanes, transform(plan, a), n, count, rows + r * n);
+        GG_PICK(gg_nk_fft_lanes)(&lanes, spectra + r * 2 * bins, 2 * bins, count);
+        GG_PICK(gg_nk_fft_load_spectra)(&lanes, spectra + r * 2 * bins, n, count, a);
+        GG_PICK(gg_nk_fft_store)(&lanes, transform(plan, a), n, count, rows + r * n);
     }
 }

@@ -44,23 +44,23 @@ typedef struct fft_lanes {
 } fft_lanes;
 
 /* Forward transform of core->n points at a; true if the result is at b. */
-GG_DECLARE_KF(bool, nk_fft_run, (const fft_core *core, fft_point *a, fft_point *b));
+GG_DECLARE_KF(bool, gg_nk_fft_run, (const fft_core *core, fft_point *a, fft_point *b));
 
 /* Find the lanes' scales from `count` rows of n values. */
-GG_DECLARE_KF(void, nk_fft_lanes, (fft_lanes * lanes, const float *rows, size_t n, size_t count));
-GG_DECLARE_KF(void, nk_fft_load,
+GG_DECLARE_KF(void, gg_nk_fft_lanes, (fft_lanes * lanes, const float *rows, size_t n, size_t count));
+GG_DECLARE_KF(void, gg_nk_fft_load,
               (const fft_lanes *lanes, const float *rows, size_t n, size_t count, fft_point *z));
-GG_DECLARE_KF(void, nk_fft_spectra,
+GG_DECLARE_KF(void, gg_nk_fft_spectra,
               (const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *spectra));
 /* Load the packed spectrum with re and im swapped: the forward transform is then the
- * inverse, swapped again, which nk_fft_store undoes (and scales by 1 / n). */
-GG_DECLARE_KF(void, nk_fft_load_spectra,
+ * inverse, swapped again, which gg_nk_fft_store undoes (and scales by 1 / n). */
+GG_DECLARE_KF(void, gg_nk_fft_load_spectra,
               (const fft_lanes *lanes, const float *spectra, size_t n, size_t count, fft_point *z));
-GG_DECLARE_KF(void, nk_fft_store,
+GG_DECLARE_KF(void, gg_nk_fft_store,
               (const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *rows));
 
 /* out[k] = in[k] w[k] or its conjugate; w is {re, im} pairs. May be in place. */
-GG_DECLARE_KF(void, nk_fft_multiply, (fft_point * out, const fft_point *in, const float *w, size_t n));
-GG_DECLARE_KF(void, nk_fft_multiply_conj, (fft_point * out, const fft_point *in, const float *w, size_t n));
+GG_DECLARE_KF(void, gg_nk_fft_multiply, (fft_point * out, const fft_point *in, const float *w, size_t n));
+GG_DECLARE_KF(void, gg_nk_fft_multiply_conj, (fft_point * out, const fft_point *in, const float *w, size_t n));
 
 #endif

@@ -14,10 +14,10 @@ size_t gg_measure_scratch(size_t n)
 }
 
 /* C: std / mean of the gaps. Their mean is range / (n - 1) whatever the values. */
-static double gap_cv(const float *x, size_t n, nk_range r, nk_key *keys, nk_key *tmp)
+static double gap_cv(const float *x, size_t n, gg_nk_range r, gg_nk_key *keys, gg_nk_key *tmp)
 {
     double gaps = (double)(n - 1), mean = ((double)r.max - (double)r.min) / gaps;
-    double sum = GG_PICK(nk_gaps)(gg_sort_values(x, n, r.min, r.max, keys, tmp), n, mean);
+    double sum = GG_PICK(gg_nk_gaps)(gg_sort_values(x, n, r.min, r.max, keys, tmp), n, mean);
     return sqrt(sum / gaps) / mean;
 }
 
@@ -31,20 +31,20 @@ static size_t copy_finite(const float *x, size_t n, float *out)
     return kept;
 }
 
-static void measure_finite(const float *x, size_t n, nk_key *keys, nk_key *tmp, gg_measure *out)
+static void measure_finite(const float *x, size_t n, gg_nk_key *keys, gg_nk_key *tmp, gg_measure *out)
 {
     uint64_t count[GG_DIM_BINS_MAX] = { 0 };
-    nk_range r = GG_PICK(nk_range)(x, n);
+    gg_nk_range r = GG_PICK(gg_nk_range)(x, n);
     double range = (double)r.max - (double)r.min;
     out->min = (double)r.min;
     out->max = (double)r.max;
     out->mean = range > 0 ? r.sum / (double)n : out->min;
     if (!(range > 0)) return;
-    nk_central c = GG_PICK(nk_central)(x, n, out->mean);
+    gg_nk_central c = GG_PICK(gg_nk_central)(x, n, out->mean);
     double m2 = c.m2 / (double)n, m4 = c.m4 / (double)n;
     out->std = sqrt(m2);
     if (m2 > 0) out->kurtosis = m4 / (m2 * m2) - 3.0;
-    GG_PICK(nk_histogram)(x, n, out->min, range, count);
+    GG_PICK(gg_nk_histogram)(x, n, out->min, range, count);
     gg_entropy_profile(count, (double)n, out);
     out->cv = gap_cv(x, n, r, keys, tmp);
     out->theta = gg_theta(out->entropy, out->kurtosis, out->cv);
@@ -57,8 +57,8 @@ void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure 
     out->sampled = n;
     uintptr_t skew = (uintptr_t)scratch & 63;
     char *base = (char *)scratch + (skew ? 64 - skew : 0);
-    nk_key *keys = (nk_key *)(void *)base, *tmp = keys + n;
-    size_t bad = GG_PICK(nk_nonfinite)(values, n);
+    gg_nk_key *keys = (gg_nk_key *)(void *)base, *tmp = keys + n;
+    size_t bad = GG_PICK(gg_nk_nonfinite)(values, n);
     out->nonfinite = bad;
     if (n == bad) return;
     if (bad) {

@@ -29,8 +29,8 @@
 typedef struct chunk {
     float *x; /* finite values; then their keys, sorted */
     size_t n;
-    nk_range range;
-    nk_central central;
+    gg_nk_range range;
+    gg_nk_central central;
 } chunk;
 
 typedef struct big {
@@ -39,10 +39,10 @@ typedef struct big {
     size_t size; /* of a chunk */
     size_t n_chunks, n_slices;
     chunk *chunks;
-    nk_key *cuts;  /* n_slices + 1 keys, ascending, none twice */
+    gg_nk_key *cuts;  /* n_slices + 1 keys, ascending, none twice */
     double *gaps;  /* sum of (gap - mean_gap)^2 of each slice and its upper end */
     uint64_t (*counts)[GG_DIM_BINS_MAX]; /* one a worker */
-    nk_key **tmp;  /* size keys, one a worker */
+    gg_nk_key **tmp;  /* size keys, one a worker */
     double mean, range, min, mean_gap;
 } big;
 
@@ -55,7 +55,7 @@ static gg_status clean_chunk(void *ctx, size_t i, unsigned worker, gg_error *err
     chunk *c = &b->chunks[i];
     float *x = b->values + i * b->size;
     size_t n = b->n - i * b->size < b->size ? (size_t)(b->n - i * b->size) : b->size, kept = 0;
-    if (GG_PICK(nk_nonfinite)(x, n)) {
+    if (GG_PICK(gg_nk_nonfinite)(x, n)) {
         for (size_t k = 0; k < n; k++) {
             float v = x[k];
             if (isfinite(v)) x[kept++] = v;
@@ -63,7 +63,7 @@ static gg_status clean_chunk(void *ctx, size_t i, unsigned worker, gg_error *err
         n = kept;
     }
     *c = (chunk){ .x = x, .n = n };
-    if (n) c->range = GG_PICK(nk_range)(x, n);
+    if (n) c->range = GG_PICK(gg_nk_range)(x, n);
     return gg_cancelled(err);
 }
 
@@ -97,11 +97,11 @@ static gg_status sort_chunk(void *ctx, size_t i, unsigned worker, gg_error *err)
     big *b = ctx;
     chunk *c = &b->chunks[i];
     if (c->n == 0) return GG_OK;
-    c->central = GG_PICK(nk_central)(c->x, c->n, b->mean);
-    GG_PICK(nk_histogram)(c->x, c->n, b->min, b->range, b->counts[worker]);
-    nk_key *keys = (nk_key *)(void *)c->x;
-    GG_PICK(nk_keys)(c->x, c->n, keys);
-    nk_key *sorted = gg_sort_keys(keys, c->n, b->tmp[worker]);
+    c->central = GG_PICK(gg_nk_central)(c->x, c->n, b->mean);
+    GG_PICK(gg_nk_histogram)(c->x, c->n, b->min, b->range, b->counts[worker]);
+    gg_nk_key *keys = (gg_nk_key *)(void *)c->x;
+    GG_PICK(gg_nk_keys)(c->x, c->n, keys);
+    gg_nk_key *sorted = gg_sort_keys(keys, c->n, b->tmp[worker]);
     if (sorted != keys) memcpy(keys, sorted, c->n * sizeof *keys);
     return gg_cancelled(err);
 }
@@ -125,23 +125,23 @@ static void join_moments(const big *b, uint64_t n, unsigned threads, gg_measure 
 
 /* ---- phase 3: where to cut ---------------------------------------------------------- */
 
-static const nk_key *keys_of(const chunk *c)
+static const gg_nk_key *keys_of(const chunk *c)
 {
-    return (const nk_key *)(const void *)c->x;
+    return (const gg_nk_key *)(const void *)c->x;
 }
 
 /* The least and the greatest key, and about every SLICE-th between. */
 static gg_status choose_cuts(big *b, uint64_t n, gg_error *err)
 {
     size_t most = (size_t)(n / STEP) + 2 * b->n_chunks + 1, used = 0;
-    nk_key *picks = malloc(2 * most * sizeof *picks);
+    gg_nk_key *picks = malloc(2 * most * sizeof *picks);
     if (!picks) return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
     for (size_t i = 0; i < b->n_chunks; i++) {
         const chunk *c = &b->chunks[i];
         for (size_t k = 0; k < c->n; k += STEP) picks[used++] = keys_of(c)[k];
         if (c->n) picks[used++] = keys_of(c)[c->n - 1];
     }
-    nk_key *sorted = gg_sort_keys(picks, used, picks + most);
+    gg_nk_key *sorted = gg_sort_keys(picks, used, picks + most);
     b->cuts = malloc((used / (SLICE / STEP) + 2) * sizeof *b->cuts);
     if (b->cuts) {
         b->n_slices = 0;
@@ -157,9 +157,9 @@ static gg_status choose_cuts(big *b, uint64_t n, gg_error *err)
 /* ---- phase 4: gaps, slice by slice --------------------------------------------------- */
 
 /* How many of the chunk's keys are below `key`, or not above it. */
-static size_t rank_of(const chunk *c, nk_key key, bool not_above)
+static size_t rank_of(const chunk *c, gg_nk_key key, bool not_above)
 {
-    const nk_key *k = keys_of(c);
+    const gg_nk_key *k = keys_of(c);
     size_t lo = 0, hi = c->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -174,7 +174,7 @@ typedef struct span {
 } span;
 
 /* Keys between the ends, in each chunk; and how many equal the upper end. */
-static size_t find_spans(const big *b, nk_key lo, nk_key hi, span *spans, uint64_t *equals)
+static size_t find_spans(const big *b, gg_nk_key lo, gg_nk_key hi, span *spans, uint64_t *equals)
 {
     size_t between = 0;
     *equals = 0;
@@ -191,11 +191,11 @@ static gg_status gaps_of_slice(void *ctx, size_t i, unsigned worker, gg_error *e
 {
     (void)worker;
     big *b = ctx;
-    nk_key lo = b->cuts[i], hi = b->cuts[i + 1];
+    gg_nk_key lo = b->cuts[i], hi = b->cuts[i + 1];
     span *spans = malloc(b->n_chunks * sizeof *spans);
     uint64_t equals = 0;
     size_t m = spans ? find_spans(b, lo, hi, spans, &equals) : 0;
-    nk_key *keys = spans ? malloc((2 * m + 4) * sizeof *keys) : NULL;
+    gg_nk_key *keys = spans ? malloc((2 * m + 4) * sizeof *keys) : NULL;
     if (!keys) {
         free(spans);
         return gg_fail(err, GG_ENOMEM, "no memory to sort %zu values", m);
@@ -208,7 +208,7 @@ static gg_status gaps_of_slice(void *ctx, size_t i, unsigned worker, gg_error *e
         at += len;
     }
     keys[at++] = hi;
-    b->gaps[i] = GG_PICK(nk_gaps)(gg_sort_keys(keys, at, keys + at), at, b->mean_gap);
+    b->gaps[i] = GG_PICK(gg_nk_gaps)(gg_sort_keys(keys, at, keys + at), at, b->mean_gap);
     b->gaps[i] += (double)(equals - 1) * b->mean_gap * b->mean_gap;
     free(keys);
     free(spans);
@@ -242,7 +242,7 @@ static gg_status make_space(big *b, unsigned threads, gg_error *err)
     b->counts = calloc(threads, sizeof *b->counts);
     b->tmp = calloc(threads, sizeof *b->tmp);
     bool ok = b->chunks && b->counts && b->tmp;
-    for (unsigned w = 0; ok && w < threads; w++) ok = (b->tmp[w] = malloc(b->size * sizeof(nk_key))) != NULL;
+    for (unsigned w = 0; ok && w < threads; w++) ok = (b->tmp[w] = malloc(b->size * sizeof(gg_nk_key))) != NULL;
     return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory to measure %llu values", (unsigned long long)b->n);
 }
 

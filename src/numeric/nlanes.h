@@ -12,14 +12,14 @@
 
 #include <string.h>
 
-typedef float nk_f32x4 __attribute__((vector_size(16)));
-typedef int32_t nk_i32x4 __attribute__((vector_size(16)));
-typedef double nk_f64x4 __attribute__((vector_size(32)));
-typedef int64_t nk_i64x4 __attribute__((vector_size(32)));
+typedef float gg_nk_f32x4 __attribute__((vector_size(16)));
+typedef int32_t gg_nk_i32x4 __attribute__((vector_size(16)));
+typedef double gg_nk_f64x4 __attribute__((vector_size(32)));
+typedef int64_t gg_nk_i64x4 __attribute__((vector_size(32)));
 
-typedef struct nk_acc {
-    nk_f64x4 half[2];
-} nk_acc;
+typedef struct gg_nk_acc {
+    gg_nk_f64x4 half[2];
+} gg_nk_acc;
 
 /* gcc 12 and clang; elsewhere kernels shuffle in plain loops */
 #if defined(__has_builtin)
@@ -35,16 +35,16 @@ typedef struct nk_acc {
 
 /* four floats, of any alignment, as floats or as doubles */
 #define NK_LOAD4(to, from) memcpy(&(to), (from), 16)
-#define NK_WIDE(v) __builtin_convertvector(v, nk_f64x4)
-#define NK_NARROW(v) __builtin_convertvector(v, nk_f32x4)
+#define NK_WIDE(v) __builtin_convertvector(v, gg_nk_f64x4)
+#define NK_NARROW(v) __builtin_convertvector(v, gg_nk_f32x4)
 
 /* all ones where the float is finite */
-#define NK_FINITE4(v) (((nk_i32x4)(v) & NK_EXPONENT) != NK_EXPONENT)
-#define NK_AND4(v, mask) ((nk_f32x4)((nk_i32x4)(v) & (mask)))
-#define NK_SELECT4(mask, yes, no) ((nk_f32x4)(((nk_i32x4)(yes) & (mask)) | ((nk_i32x4)(no) & ~(mask))))
-#define NK_SELECT64(mask, yes, no) ((nk_f64x4)(((nk_i64x4)(yes) & (mask)) | ((nk_i64x4)(no) & ~(mask))))
+#define NK_FINITE4(v) (((gg_nk_i32x4)(v) & NK_EXPONENT) != NK_EXPONENT)
+#define NK_AND4(v, mask) ((gg_nk_f32x4)((gg_nk_i32x4)(v) & (mask)))
+#define NK_SELECT4(mask, yes, no) ((gg_nk_f32x4)(((gg_nk_i32x4)(yes) & (mask)) | ((gg_nk_i32x4)(no) & ~(mask))))
+#define NK_SELECT64(mask, yes, no) ((gg_nk_f64x4)(((gg_nk_i64x4)(yes) & (mask)) | ((gg_nk_i64x4)(no) & ~(mask))))
 
-static inline double nk_fold(const nk_acc *acc)
+static inline double gg_nk_fold(const gg_nk_acc *acc)
 {
     double lane[NK_LANES];
     memcpy(lane, acc, sizeof lane);

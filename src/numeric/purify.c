@@ -35,7 +35,7 @@ gg_purify *gg_purify_new(gg_purify_method method, uint64_t elements, uint64_t ro
     p->strength = strength;
     p->scale = 1.0;
     p->active = strength > 0 && elements > 0;
-    gg_status status = method == GG_PURIFY_FFT ? purify_fft_init(p, err) : purify_haar_init(p, err);
+    gg_status status = method == GG_PURIFY_FFT ? gg_purify_fft_init(p, err) : gg_purify_haar_init(p, err);
     if (status == GG_OK) {
         p->parts = (size_t)((elements + p->part_elements - 1) / p->part_elements);
         p->slot = calloc(p->parts + 1, sizeof *p->slot);
@@ -73,17 +73,17 @@ size_t gg_purify_parts(const gg_purify *p, unsigned phase)
 size_t gg_purify_scratch(const gg_purify *p)
 {
     size_t scan = HAAR_TILE * sizeof(float);
-    size_t own = p->method == GG_PURIFY_FFT ? purify_fft_scratch(p) : purify_haar_scratch();
+    size_t own = p->method == GG_PURIFY_FFT ? gg_purify_fft_scratch(p) : gg_purify_haar_scratch();
     return (own > scan ? own : scan) + 64;
 }
 
 static void scan(gg_purify *p, size_t part, const float *x, float *buf)
 {
-    uint64_t first, left = purify_extent(p, part, &first);
+    uint64_t first, left = gg_purify_extent(p, part, &first);
     for (x += first; left;) {
         size_t n = left < HAAR_TILE ? (size_t)left : HAAR_TILE;
-        moments m = purify_moments(x, n, buf);
-        purify_merge(&p->slot[part].before, &m);
+        moments m = gg_purify_moments(x, n, buf);
+        gg_purify_merge(&p->slot[part].before, &m);
         x += n;
         left -= n;
     }
@@ -93,15 +93,15 @@ void gg_purify_part(gg_purify *p, unsigned phase, size_t part, float *x, void *s
 {
     uintptr_t skew = (uintptr_t)scratch & 63;
     float *own = (float *)(void *)((char *)scratch + (skew ? 64 - skew : 0));
-    uint64_t first, n = purify_extent(p, part, &first);
+    uint64_t first, n = gg_purify_extent(p, part, &first);
     if (phase == 0) {
-        if (p->method == GG_PURIFY_HAAR && p->active) purify_haar_scan(p, part, x, own);
+        if (p->method == GG_PURIFY_HAAR && p->active) gg_purify_haar_scan(p, part, x, own);
         else scan(p, part, x, own);
     } else if (phase == 1) {
-        if (p->method == GG_PURIFY_HAAR) purify_haar_filter(p, part, x, own);
-        else purify_fft_filter(p, part, x, own);
+        if (p->method == GG_PURIFY_HAAR) gg_purify_haar_filter(p, part, x, own);
+        else gg_purify_fft_filter(p, part, x, own);
     } else {
-        GG_PICK(nk_affine)(x + first, (size_t)n, p->scale, p->shift);
+        GG_PICK(gg_nk_affine)(x + first, (size_t)n, p->scale, p->shift);
     }
 }
 
@@ -115,7 +115,7 @@ static double energy_left(const gg_purify *p)
 
 static void join_scan(gg_purify *p)
 {
-    for (size_t i = 0; i < p->parts; i++) purify_merge(&p->before, &p->slot[i].before);
+    for (size_t i = 0; i < p->parts; i++) gg_purify_merge(&p->before, &p->slot[i].before);
     const moments *m = &p->before;
     /* what rounding of the mean leaves of equal values is no variance */
     double least = (double)m->n * m->mean * m->mean * 1e-30;
@@ -123,7 +123,7 @@ static void join_scan(gg_purify *p)
     /* haar squares in float32 */
     double std = m->n ? sqrt(m->m2 / (double)m->n) : 0;
     if (p->method == GG_PURIFY_HAAR) p->active = p->active && std > 1e-12 && std < 1e12;
-    if (p->active && p->method == GG_PURIFY_HAAR) purify_haar_join(p);
+    if (p->active && p->method == GG_PURIFY_HAAR) gg_purify_haar_join(p);
 }
 
 /* y = x - r has mean - r/n for its mean; the map gives it the old mean and std. */

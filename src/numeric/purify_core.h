@@ -54,26 +54,26 @@ struct gg_purify {
 
 /* Moments of the finite ones of n values, and those of two runs to those of both.
  * buf holds n floats. */
-moments purify_moments(const float *x, size_t n, float *buf);
-void purify_merge(moments *a, const moments *b);
+moments gg_purify_moments(const float *x, size_t n, float *buf);
+void gg_purify_merge(moments *a, const moments *b);
 
 /* The part's first element and its length. */
-uint64_t purify_extent(const gg_purify *p, size_t part, uint64_t *first);
+uint64_t gg_purify_extent(const gg_purify *p, size_t part, uint64_t *first);
 
 /* Values as the filter sees them: x itself if all n are finite, else a copy in buf with
  * the mean of the finite ones in the place of the others. */
-const float *purify_sound(const float *x, size_t n, float *buf);
+const float *gg_purify_sound(const float *x, size_t n, float *buf);
 
 /* ---- the methods ---- */
 
-gg_status purify_haar_init(gg_purify *p, gg_error *err);
-size_t purify_haar_scratch(void);
-void purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch);
-void purify_haar_join(gg_purify *p);
-void purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch);
+gg_status gg_purify_haar_init(gg_purify *p, gg_error *err);
+size_t gg_purify_haar_scratch(void);
+void gg_purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch);
+void gg_purify_haar_join(gg_purify *p);
+void gg_purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch);
 
-gg_status purify_fft_init(gg_purify *p, gg_error *err);
-size_t purify_fft_scratch(const gg_purify *p);
-void purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch);
+gg_status gg_purify_fft_init(gg_purify *p, gg_error *err);
+size_t gg_purify_fft_scratch(const gg_purify *p);
+void gg_purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch);
 
 #endif

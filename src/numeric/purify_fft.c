@@ -13,7 +13,7 @@
 /* A part is a whole number of batches of rows, and not too small a piece of work. */
 #define PART_VALUES 65536u
 
-gg_status purify_fft_init(gg_purify *p, gg_error *err)
+gg_status gg_purify_fft_init(gg_purify *p, gg_error *err)
 {
     if (p->row > SIZE_MAX / 1024) {
         return gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values are too long to filter",
@@ -34,7 +34,7 @@ static size_t own_floats(const gg_purify *p)
     return GG_FFT_BATCH * (n + 2 * bins) + 3 * bins + 16;
 }
 
-size_t purify_fft_scratch(const gg_purify *p)
+size_t gg_purify_fft_scratch(const gg_purify *p)
 {
     return own_floats(p) * sizeof(float) + gg_fft_scratch(p->plan);
 }
@@ -69,7 +69,7 @@ typedef struct cut {
     size_t ties;  /* and so many of those equal to it, highest frequencies first */
 } cut;
 
-static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t end, nk_key *keys)
+static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t end, gg_nk_key *keys)
 {
     size_t members = 0;
     for (size_t k = 1; k < bins; k++) {
@@ -80,7 +80,7 @@ static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t
 }
 
 /* Go on dropping in order of energy until the budget is spent. */
-static cut cut_sorted(const nk_key *sorted, size_t n, double sum, double budget)
+static cut cut_sorted(const gg_nk_key *sorted, size_t n, double sum, double budget)
 {
     cut at = { INFINITY, 0 };
     for (size_t i = 0; i < n; i++) {
@@ -96,18 +96,18 @@ static cut cut_sorted(const nk_key *sorted, size_t n, double sum, double budget)
 /* Few bins are sorted at once: the classes cost more than they save. */
 #define FEW 24
 
-static cut find_cut_few(const float *energy, size_t bins, double share, nk_key *keys)
+static cut find_cut_few(const float *energy, size_t bins, double share, gg_nk_key *keys)
 {
     double total = 0;
     size_t members = collect(energy, bins, 0, UINT32_MAX, keys);
-    const nk_key *sorted = gg_sort_few(keys, members, keys + bins);
+    const gg_nk_key *sorted = gg_sort_few(keys, members, keys + bins);
     for (size_t i = 0; i < members; i++) total += (double)float_of(sorted[i]);
     return cut_sorted(sorted, members, 0, share * total);
 }
 
 /* The least energies that together stay within a share of all: first whole classes,
  * then the class on the border, sorted. top are the bits of the largest. */
-static cut find_cut(const float *energy, size_t bins, uint32_t top, double share, nk_key *keys)
+static cut find_cut(const float *energy, size_t bins, uint32_t top, double share, gg_nk_key *keys)
 {
     double in_class[CLASSES] = { 0 }, part[4] = { 0 }, sum = 0;
     uint32_t base = top >> CLASS_SHIFT, c = CLASSES - 1;
@@ -128,45 +128,45 @@ static cut find_cut(const float *energy, size_t bins, uint32_t top, double share
 
 /* Leave in the spectrum what is to be removed. The mean and the strongest bin get an
  * energy above every cut, ties that go one below. */
-static void keep_tail(float *spectrum, size_t n, double share, float *energy, nk_key *keys)
+static void keep_tail(float *spectrum, size_t n, double share, float *energy, gg_nk_key *keys)
 {
     size_t bins = n / 2 + 1, strongest = 1;
-    uint32_t most = bins > 1 ? GG_PICK(nk_largest)(spectrum + 2, 2 * bins - 2) : 0;
+    uint32_t most = bins > 1 ? GG_PICK(gg_nk_largest)(spectrum + 2, 2 * bins - 2) : 0;
     float scale = 1.0f / float_of(most);
     if (most == 0 || most >= 0x7f800000 || !isfinite(scale)) {
         memset(spectrum, 0, 2 * bins * sizeof *spectrum);
         return;
     }
-    GG_PICK(nk_bin_energies)(spectrum, bins, scale, energy);
+    GG_PICK(gg_nk_bin_energies)(spectrum, bins, scale, energy);
     if (n % 2 == 0) energy[n / 2] *= 0.5f; /* one frequency, where others are two */
-    uint32_t top = GG_PICK(nk_largest)(energy + 1, bins - 1);
+    uint32_t top = GG_PICK(gg_nk_largest)(energy + 1, bins - 1);
     cut at = bins <= FEW ? find_cut_few(energy, bins, share, keys) : find_cut(energy, bins, top, share, keys);
     while (bits_of(energy[strongest]) != top) strongest++;
     energy[0] = energy[strongest] = INFINITY;
     for (size_t k = bins; at.ties && k-- > 0;)
         if (energy[k] <= at.energy && energy[k] >= at.energy) energy[k] = -1.0f, at.ties--;
-    GG_PICK(nk_keep_below)(spectrum, energy, bins, at.energy);
+    GG_PICK(gg_nk_keep_below)(spectrum, energy, bins, at.energy);
 }
 
 static const float *sound_rows(const float *x, size_t n, size_t rows, float *buf)
 {
     bool sound = true;
-    for (size_t r = 0; r < rows && sound; r++) sound = purify_sound(x + r * n, n, buf) != buf;
+    for (size_t r = 0; r < rows && sound; r++) sound = gg_purify_sound(x + r * n, n, buf) != buf;
     if (sound) return x;
     for (size_t r = 0; r < rows; r++) {
         float *copy = buf + r * n;
-        if (purify_sound(x + r * n, n, copy) != copy) memcpy(copy, x + r * n, n * sizeof *copy);
+        if (gg_purify_sound(x + r * n, n, copy) != copy) memcpy(copy, x + r * n, n * sizeof *copy);
     }
     return buf;
 }
 
-void purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
+void gg_purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
 {
     size_t n = (size_t)p->row, bins = n / 2 + 1;
     float *rows = scratch, *spectra = rows + GG_FFT_BATCH * n, *energy = spectra + GG_FFT_BATCH * 2 * bins;
-    nk_key *keys = (nk_key *)(energy + bins);
+    gg_nk_key *keys = (gg_nk_key *)(energy + bins);
     void *fft = scratch + own_floats(p);
-    uint64_t first, left = purify_extent(p, part, &first);
+    uint64_t first, left = gg_purify_extent(p, part, &first);
     x += first;
     while (left) {
         size_t count = left / n < GG_FFT_BATCH ? (size_t)(left / n) : GG_FFT_BATCH;
@@ -174,7 +174,7 @@ void purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
         for (size_t r = 0; r < count; r++)
             keep_tail(spectra + r * 2 * bins, n, p->strength * p->strength, energy, keys);
         gg_irfft(p->plan, spectra, count, rows, fft);
-        GG_PICK(nk_remove)(x, rows, count * n, p->before.mean, &p->slot[part].removed);
+        GG_PICK(gg_nk_remove)(x, rows, count * n, p->before.mean, &p->slot[part].removed);
         x += count * n;
         left -= count * n;
     }

@@ -28,12 +28,12 @@ static float *details_of(float *scratch, unsigned level)
     return scratch + DETAILS + HAAR_TILE - (2 * HAAR_TILE >> level) + 8 * (level - 1);
 }
 
-size_t purify_haar_scratch(void)
+size_t gg_purify_haar_scratch(void)
 {
     return SCRATCH_FLOATS * sizeof(float);
 }
 
-gg_status purify_haar_init(gg_purify *p, gg_error *err)
+gg_status gg_purify_haar_init(gg_purify *p, gg_error *err)
 {
     haar_tree *t = &p->tree;
     p->part_elements = (uint64_t)PART_TILES * HAAR_TILE;
@@ -58,7 +58,7 @@ static size_t split_level(float *in, size_t nodes, float *out, float *detail)
 {
     if (nodes & 1) in[nodes] = in[nodes - 1];
     nodes = (nodes + 1) / 2;
-    GG_PICK(nk_haar_split)(in, nodes, out, detail);
+    GG_PICK(gg_nk_haar_split)(in, nodes, out, detail);
     return nodes;
 }
 
@@ -67,9 +67,9 @@ static size_t split_level(float *in, size_t nodes, float *out, float *detail)
 static float split_full(const float *x, float *scratch)
 {
     float *in = scratch + NODES, *out = scratch + OTHER;
-    GG_PICK(nk_haar_split)(x, HAAR_TILE / 2, in, details_of(scratch, 1));
+    GG_PICK(gg_nk_haar_split)(x, HAAR_TILE / 2, in, details_of(scratch, 1));
     for (unsigned level = 2; level <= HAAR_TILE_LEVELS; level++) {
-        GG_PICK(nk_haar_split)(in, HAAR_TILE >> level, out, details_of(scratch, level));
+        GG_PICK(gg_nk_haar_split)(in, HAAR_TILE >> level, out, details_of(scratch, level));
         float *swap = in;
         in = out;
         out = swap;
@@ -82,9 +82,9 @@ static float split_full(const float *x, float *scratch)
 static double scan_full(const float *x, float *scratch, double *energy, float *top, const float *soon)
 {
     float *in = scratch + NODES, *out = scratch + OTHER;
-    double sum = energy[1] = GG_PICK(nk_haar_energy)(x, HAAR_TILE / 2, in, soon);
+    double sum = energy[1] = GG_PICK(gg_nk_haar_energy)(x, HAAR_TILE / 2, in, soon);
     for (unsigned level = 2; level <= HAAR_TILE_LEVELS; level++) {
-        sum += energy[level] = GG_PICK(nk_haar_energy)(in, HAAR_TILE >> level, out, NULL);
+        sum += energy[level] = GG_PICK(gg_nk_haar_energy)(in, HAAR_TILE >> level, out, NULL);
         float *swap = in;
         in = out;
         out = swap;
@@ -97,7 +97,7 @@ static double scan_full(const float *x, float *scratch, double *energy, float *t
 static float split_any(const float *x, size_t n, float *scratch)
 {
     float *in = scratch + LEAVES, *out = scratch + NODES, *next = scratch + OTHER;
-    if (purify_sound(x, n, in) != in) memcpy(in, x, n * sizeof *x);
+    if (gg_purify_sound(x, n, in) != in) memcpy(in, x, n * sizeof *x);
     for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
         n = split_level(in, n, out, details_of(scratch, level));
         in = out;
@@ -130,13 +130,13 @@ static void tile_energies(size_t n, float *scratch, double *energy)
 {
     for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
         n = (n + 1) / 2;
-        energy[level] = GG_PICK(nk_energy)(details_of(scratch, level), n);
+        energy[level] = GG_PICK(gg_nk_energy)(details_of(scratch, level), n);
     }
 }
 
 /* A plain tile (full, finite) has its moments for nothing: the mean is the top node over
  * 64, the energy around it that of the details. */
-void purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch)
+void gg_purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch)
 {
     purify_slot *slot = &p->slot[part];
     for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
@@ -148,12 +148,12 @@ void purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch)
         moments m = { n, (double)top / 64.0, m2 };
         p->tree.plain[tile] = isfinite(m2) != 0;
         if (!isfinite(m2)) {
-            m = purify_moments(values, n, scratch + LEAVES);
+            m = gg_purify_moments(values, n, scratch + LEAVES);
             top = split_any(values, n, scratch);
             tile_energies(n, scratch, energy);
         }
         p->tree.sum[tile] = top;
-        purify_merge(&slot->before, &m);
+        gg_purify_merge(&slot->before, &m);
         for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) slot->energy[level] += energy[level];
     }
 }
@@ -186,7 +186,7 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
     size_t nodes = t->tiles;
     for (unsigned level = HAAR_TILE_LEVELS + 1; level <= t->levels; level++) {
         nodes = split_level(in, nodes, out, t->detail + t->first[level]);
-        energy[level] = GG_PICK(nk_energy)(t->detail + t->first[level], nodes);
+        energy[level] = GG_PICK(gg_nk_energy)(t->detail + t->first[level], nodes);
         float *swap = in;
         in = out;
         out = swap;
@@ -197,7 +197,7 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
 static void damp_level(const haar_tree *t, unsigned level, float *detail, const float *parent, size_t n,
                        removal *sums, const float *soon)
 {
-    GG_PICK(nk_haar_damp)(detail, parent, n, t->how[level], sums, soon);
+    GG_PICK(gg_nk_haar_damp)(detail, parent, n, t->how[level], sums, soon);
     if (n & 1) detail[n - 1] = 0.0f;
 }
 
@@ -216,7 +216,7 @@ static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
             memcpy(removed, t->detail + t->first[level], count * sizeof *removed);
             damp_level(t, level, removed, t->detail + t->first[level + 1], count, &unused, NULL);
         }
-        GG_PICK(nk_haar_merge)(in, removed, count, out);
+        GG_PICK(gg_nk_haar_merge)(in, removed, count, out);
         float *swap = in;
         in = out;
         out = swap;
@@ -224,7 +224,7 @@ static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
     memcpy(t->sum, in, t->tiles * sizeof *in);
 }
 
-void purify_haar_join(gg_purify *p)
+void gg_purify_haar_join(gg_purify *p)
 {
     haar_tree *t = &p->tree;
     double energy[HAAR_LEVELS + 1] = { 0 };
@@ -254,7 +254,7 @@ static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch,
         return;
     }
     const float *above = t->detail + t->first[HAAR_TILE_LEVELS + 1];
-    GG_PICK(nk_haar_damp)(top, above + tile / 2, 1, t->how[HAAR_TILE_LEVELS], sums, NULL);
+    GG_PICK(gg_nk_haar_damp)(top, above + tile / 2, 1, t->how[HAAR_TILE_LEVELS], sums, NULL);
 }
 
 /* The removal from the top down to level 1; returns the nodes below the leaves. */
@@ -264,7 +264,7 @@ static const float *merge_tile(float node, size_t n, float *scratch)
     in[0] = node;
     for (unsigned l = HAAR_TILE_LEVELS; l > 1; l--) {
         size_t count = (n + ((size_t)1 << l) - 1) >> l;
-        GG_PICK(nk_haar_merge)(in, details_of(scratch, l), count, out);
+        GG_PICK(gg_nk_haar_merge)(in, details_of(scratch, l), count, out);
         float *swap = in;
         in = out;
         out = swap;
@@ -275,7 +275,7 @@ static const float *merge_tile(float node, size_t n, float *scratch)
 /* For a plain tile the sums of the removal are had from the coefficients, as the
  * transform is orthonormal: sum r = 64 r0, sum r^2 = r0^2 + those of the details,
  * and with u = x - mean, sum u r = (top - 64 mean) r0 + those of the details. */
-void purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
+void gg_purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
 {
     haar_tree *t = &p->tree;
     removal *total = &p->slot[part].removed;
@@ -288,13 +288,13 @@ void purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
         damp_tile(p, tile, n, scratch, &sums, next_tile(p, tile, values));
         const float *nodes = merge_tile(t->sum[tile], n, scratch);
         if (t->plain[tile]) {
-            GG_PICK(nk_haar_subtract)(nodes, d1, n / 2, values);
+            GG_PICK(gg_nk_haar_subtract)(nodes, d1, n / 2, values);
             total->r += sums.r;
             total->rr += sums.rr;
             total->xr += sums.xr;
         } else {
-            GG_PICK(nk_haar_merge)(nodes, d1, (n + 1) / 2, leaves);
-            GG_PICK(nk_remove)(values, leaves, n, p->before.mean, total);
+            GG_PICK(gg_nk_haar_merge)(nodes, d1, (n + 1) / 2, leaves);
+            GG_PICK(gg_nk_remove)(values, leaves, n, p->before.mean, total);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-uint64_t purify_extent(const gg_purify *p, size_t part, uint64_t *first)
+uint64_t gg_purify_extent(const gg_purify *p, size_t part, uint64_t *first)
 {
     *first = (uint64_t)part * p->part_elements;
     uint64_t left = p->elements - *first;
@@ -21,17 +21,17 @@ static size_t compact(const float *x, size_t n, float *out)
     return kept;
 }
 
-const float *purify_sound(const float *x, size_t n, float *buf)
+const float *gg_purify_sound(const float *x, size_t n, float *buf)
 {
-    if (GG_PICK(nk_nonfinite)(x, n) == 0) return x;
+    if (GG_PICK(gg_nk_nonfinite)(x, n) == 0) return x;
     size_t kept = compact(x, n, buf);
-    float mean = kept ? (float)(GG_PICK(nk_range)(buf, kept).sum / (double)kept) : 0.0f;
+    float mean = kept ? (float)(GG_PICK(gg_nk_range)(buf, kept).sum / (double)kept) : 0.0f;
     for (size_t i = 0; i < n; i++) buf[i] = isfinite(x[i]) ? x[i] : mean;
     return buf;
 }
 
 /* Chan's update. */
-void purify_merge(moments *a, const moments *b)
+void gg_purify_merge(moments *a, const moments *b)
 {
     if (b->n == 0) return;
     double na = (double)a->n, nb = (double)b->n, d = b->mean - a->mean, all = na + nb;
@@ -40,15 +40,15 @@ void purify_merge(moments *a, const moments *b)
     a->n += b->n;
 }
 
-moments purify_moments(const float *x, size_t n, float *buf)
+moments gg_purify_moments(const float *x, size_t n, float *buf)
 {
     moments m = { n, 0, 0 };
-    if (GG_PICK(nk_nonfinite)(x, n)) {
+    if (GG_PICK(gg_nk_nonfinite)(x, n)) {
         m.n = compact(x, n, buf);
         x = buf;
     }
     if (m.n == 0) return m;
-    m.mean = GG_PICK(nk_range)(x, (size_t)m.n).sum / (double)m.n;
-    m.m2 = GG_PICK(nk_central)(x, (size_t)m.n, m.mean).m2;
+    m.mean = GG_PICK(gg_nk_range)(x, (size_t)m.n).sum / (double)m.n;
+    m.m2 = GG_PICK(gg_nk_central)(x, (size_t)m.n, m.mean).m2;
     return m;
 }

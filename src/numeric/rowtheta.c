@@ -21,9 +21,9 @@ uint64_t gg_row_pair(uint64_t i, uint64_t rows)
  * d^2 n m / (n + m). */
 void gg_pearson_add(gg_pair_sums *sums, const float *a, const float *b, size_t n)
 {
-    nk_pair_means m = GG_PICK(nk_pair_means)(a, b, n);
+    gg_nk_pair_means m = GG_PICK(gg_nk_pair_means)(a, b, n);
     if (m.n == 0) return;
-    nk_pair_central c = GG_PICK(nk_pair_central)(a, b, n, m.a, m.b);
+    gg_nk_pair_central c = GG_PICK(gg_nk_pair_central)(a, b, n, m.a, m.b);
     gg_pair_sums run = { m.n, m.a, m.b, c.aa, c.bb, c.ab };
     if (sums->n == 0) {
         *sums = run;

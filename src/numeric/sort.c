@@ -30,7 +30,7 @@ static bool places(size_t *count, size_t n)
     return true;
 }
 
-nk_key *gg_sort_keys(nk_key *keys, size_t n, nk_key *tmp)
+gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
 {
     size_t count[DIGITS][RADIX] = { { 0 } };
     for (size_t i = 0; i < n; i++) {
@@ -44,14 +44,14 @@ nk_key *gg_sort_keys(nk_key *keys, size_t n, nk_key *tmp)
         unsigned shift = BITS * (unsigned)pass;
         if (!places(at, n)) continue;
         for (size_t i = 0; i < n; i++) tmp[at[keys[i] >> shift & (RADIX - 1)]++] = keys[i];
-        nk_key *swap = keys;
+        gg_nk_key *swap = keys;
         keys = tmp;
         tmp = swap;
     }
     return keys;
 }
 
-static void insertion(nk_key *keys, size_t n)
+static void insertion(gg_nk_key *keys, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
         uint32_t key = keys[i];
@@ -61,7 +61,7 @@ static void insertion(nk_key *keys, size_t n)
     }
 }
 
-nk_key *gg_sort_few(nk_key *keys, size_t n, nk_key *tmp)
+gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
 {
     if (n > SMALL) return gg_sort_keys(keys, n, tmp);
     insertion(keys, n);
@@ -69,25 +69,25 @@ nk_key *gg_sort_few(nk_key *keys, size_t n, nk_key *tmp)
 }
 
 /* Spread x over bins[], the places of its BINS bins; with keys NULL only count. */
-static void spread(const float *x, size_t n, float min, float scale, size_t *bins, nk_key *keys)
+static void spread(const float *x, size_t n, float min, float scale, size_t *bins, gg_nk_key *keys)
 {
     int32_t bin[RUN];
-    nk_key key[RUN];
+    gg_nk_key key[RUN];
     for (size_t i = 0; i < n; i += RUN) {
         size_t run = n - i < RUN ? n - i : RUN;
-        GG_PICK(nk_bins)(x + i, run, min, scale, bin);
-        if (keys) GG_PICK(nk_keys)(x + i, run, key);
+        GG_PICK(gg_nk_bins)(x + i, run, min, scale, bin);
+        if (keys) GG_PICK(gg_nk_keys)(x + i, run, key);
         for (size_t j = 0; j < run && !keys; j++) bins[bin[j]]++;
         for (size_t j = 0; j < run && keys; j++) keys[bins[bin[j]]++] = key[j];
     }
 }
 
-nk_key *gg_sort_values(const float *x, size_t n, float min, float max, nk_key *keys, nk_key *tmp)
+gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_key *keys, gg_nk_key *tmp)
 {
     /* rounding is monotonic, so bins are in order; the last one has room for it */
     float scale = (float)(BINS - 2) / (max - min);
     if (n < SPREAD_FROM || !isfinite(scale) || !(scale > 0)) {
-        GG_PICK(nk_keys)(x, n, keys);
+        GG_PICK(gg_nk_keys)(x, n, keys);
         return gg_sort_keys(keys, n, tmp);
     }
     size_t bins[BINS] = { 0 }, start = 0;
@@ -101,7 +101,7 @@ nk_key *gg_sort_values(const float *x, size_t n, float min, float max, nk_key *k
     start = 0;
     for (size_t b = 0; b < BINS; b++) { /* bins[] are the ends now */
         size_t size = bins[b] - start;
-        nk_key *from = tmp + start;
+        gg_nk_key *from = tmp + start;
         if (size && gg_sort_few(from, size, keys + start) == from) memcpy(keys + start, from, size * sizeof *from);
         start = bins[b];
     }
@@ -110,8 +110,8 @@ nk_key *gg_sort_values(const float *x, size_t n, float min, float max, nk_key *k
 
 void gg_sort_floats(float *values, size_t n, float *tmp)
 {
-    nk_key *keys = (nk_key *)(void *)values, *other = (nk_key *)(void *)tmp;
-    GG_PICK(nk_keys)(values, n, keys);
-    nk_key *sorted = gg_sort_keys(keys, n, other);
-    GG_PICK(nk_unkeys)(sorted, n, values);
+    gg_nk_key *keys = (gg_nk_key *)(void *)values, *other = (gg_nk_key *)(void *)tmp;
+    GG_PICK(gg_nk_keys)(values, n, keys);
+    gg_nk_key *sorted = gg_sort_keys(keys, n, other);
+    GG_PICK(gg_nk_unkeys)(sorted, n, values);
 }

@@ -168,7 +168,10 @@ static gg_status check_keys(const gg_meta *meta, gg_error *err)
     gg_meta_order o;
     gg_status st = gg_meta_order_make(meta, &o, err);
     const gg_kv *twice = st == GG_OK ? gg_meta_order_twice(&o) : NULL;
-    if (twice) st = gg_fail(err, GG_EFORMAT, "metadata key %.*s stands twice", (int)(twice->key_len < 80 ? twice->key_len : 80), twice->key);
+    if (twice) {
+        int len = twice->key_len < 80 ? (int)twice->key_len : 80;
+        st = gg_fail(err, GG_EFORMAT, "metadata key %.*s stands twice", len, twice->key);
+    }
     free(o.list);
     return st;
 }
@@ -334,7 +337,8 @@ static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *er
     m->entries = list_of(tensors, sizeof *m->entries, &m->n_entries);
     if (!m->entries) return gg_fail(err, GG_ENOMEM, "no memory for the tensors");
     size_t i = 0;
-    for (const gg_json_node *t = gg_json_first(tensors); t && st == GG_OK; t = gg_json_next(t)) st = with_item(t, read_entry, &m->entries[i++], err);
+    for (const gg_json_node *t = gg_json_first(tensors); t && st == GG_OK; t = gg_json_next(t))
+        st = with_item(t, read_entry, &m->entries[i++], err);
     return st;
 }
 
@@ -346,8 +350,10 @@ gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error
     if (fd < 0) return gg_fail_errno(err, "cannot open");
     gg_status st = GG_OK;
     if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot stat");
-    else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > GG_MANIFEST_MOST) st = gg_fail(err, GG_EFORMAT, "is no manifest: too large, or no regular file");
-    else if (!(*text = malloc((size_t)s.st_size + 1))) st = gg_fail(err, GG_ENOMEM, "no memory for a manifest of %lld bytes", (long long)s.st_size);
+    else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > GG_MANIFEST_MOST)
+        st = gg_fail(err, GG_EFORMAT, "is no manifest: too large, or no regular file");
+    else if (!(*text = malloc((size_t)s.st_size + 1)))
+        st = gg_fail(err, GG_ENOMEM, "no memory for a manifest of %lld bytes", (long long)s.st_size);
     else st = gg_pread_all(fd, *text, *len = (size_t)s.st_size, 0, err);
     close(fd);
     if (st != GG_OK) {

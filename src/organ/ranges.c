@@ -15,7 +15,8 @@ static bool number(const char **p, uint64_t *v)
     return true;
 }
 
-bool gg_range_scan(const char **p, uint64_t *first, uint64_t *last)
+/* "N" or "N-M" from *p, which moves past it; false if there is none. */
+static bool scan(const char **p, uint64_t *first, uint64_t *last)
 {
     if (!number(p, first)) return false;
     *last = *first;
@@ -29,7 +30,7 @@ gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg
     const char *p = text;
     for (;;) {
         struct gg_range one;
-        if (!gg_range_scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0'))
+        if (!scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0'))
             return gg_fail(err, GG_EUSAGE, "%s %s: use numbers and ranges such as 5-20,25", option, text);
         struct gg_range *grown = realloc(r->items, (r->n + 1) * sizeof *grown);
         if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
@@ -62,7 +63,7 @@ struct gg_map {
 static gg_status map_add(gg_map *m, const char **p, const char *text, gg_error *err)
 {
     uint64_t b0, b1, d0, d1;
-    bool ok = gg_range_scan(p, &b0, &b1) && **p == '=' && (++*p, gg_range_scan(p, &d0, &d1)) && (**p == ',' || **p == '\0');
+    bool ok = scan(p, &b0, &b1) && **p == '=' && (++*p, scan(p, &d0, &d1)) && (**p == ',' || **p == '\0');
     if (!ok) return gg_fail(err, GG_EUSAGE, "--map %s: use BASE=DONOR blocks such as 10-15=20-25", text);
     if (b1 - b0 != d1 - d0) return gg_fail(err, GG_EUSAGE, "--map %s: both sides must have as many blocks", text);
     for (size_t i = 0; i < m->n; i++)

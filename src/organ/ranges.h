@@ -16,7 +16,4 @@ gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg
 bool gg_ranges_have(const gg_ranges *r, uint64_t v);
 void gg_ranges_free(gg_ranges *r);
 
-/* "N" or "N-M" from *p, which moves past it; false if there is none. */
-bool gg_range_scan(const char **p, uint64_t *first, uint64_t *last);
-
 #endif

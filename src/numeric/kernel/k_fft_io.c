@@ -90,7 +90,7 @@ static uint32_t largest(const float *x, size_t n)
     return (uint32_t)top;
 }
 
-void GG_K(nk_fft_lanes)(fft_lanes *lanes, const float *rows, size_t n, size_t count)
+void GG_K(gg_nk_fft_lanes)(fft_lanes *lanes, const float *rows, size_t n, size_t count)
 {
     for (size_t l = 0; l < 2 * FFT_LANES; l++) {
         uint32_t top = l < count ? largest(rows + l * n, n) : 0, exponent = top >> 23;
@@ -103,7 +103,7 @@ void GG_K(nk_fft_lanes)(fft_lanes *lanes, const float *rows, size_t n, size_t co
     }
 }
 
-void GG_K(nk_fft_load)(const fft_lanes *lanes, const float *rows, size_t n, size_t count, fft_point *z)
+void GG_K(gg_nk_fft_load)(const fft_lanes *lanes, const float *rows, size_t n, size_t count, fft_point *z)
 {
     for (size_t at = 0; at < n; at += 8) {
         gg_f32x8 re[8], im[8];
@@ -117,7 +117,7 @@ void GG_K(nk_fft_load)(const fft_lanes *lanes, const float *rows, size_t n, size
     }
 }
 
-void GG_K(nk_fft_spectra)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *spectra)
+void GG_K(gg_nk_fft_spectra)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *spectra)
 {
     size_t bins = n / 2 + 1;
     gg_f32x8 ua, ub;
@@ -141,7 +141,7 @@ void GG_K(nk_fft_spectra)(const fft_lanes *lanes, const fft_point *z, size_t n, 
     }
 }
 
-void GG_K(nk_fft_load_spectra)(const fft_lanes *lanes, const float *spectra, size_t n, size_t count, fft_point *z)
+void GG_K(gg_nk_fft_load_spectra)(const fft_lanes *lanes, const float *spectra, size_t n, size_t count, fft_point *z)
 {
     size_t bins = n / 2 + 1;
     for (size_t at = 0; at < bins; at += 4) {
@@ -162,7 +162,7 @@ void GG_K(nk_fft_load_spectra)(const fft_lanes *lanes, const float *spectra, siz
     }
 }
 
-void GG_K(nk_fft_store)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *rows)
+void GG_K(gg_nk_fft_store)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *rows)
 {
     float inverse = (float)(1.0 / (double)n);
     gg_f32x8 ua, ub;

@@ -157,7 +157,7 @@ static void run_step(const fft_step *s, const point *a, point *b)
     }
 }
 
-bool GG_K(nk_fft_run)(const fft_core *core, fft_point *a, fft_point *b)
+bool GG_K(gg_nk_fft_run)(const fft_core *core, fft_point *a, fft_point *b)
 {
     bool in_b = false;
     point *pa = (point *)(void *)a, *pb = (point *)(void *)b;
@@ -166,7 +166,7 @@ bool GG_K(nk_fft_run)(const fft_core *core, fft_point *a, fft_point *b)
     return in_b;
 }
 
-void GG_K(nk_fft_multiply)(fft_point *out, const fft_point *in, const float *w, size_t n)
+void GG_K(gg_nk_fft_multiply)(fft_point *out, const fft_point *in, const float *w, size_t n)
 {
     const point *from = (const point *)(const void *)in;
     point *to = (point *)(void *)out;
@@ -178,8 +178,8 @@ void GG_K(nk_fft_multiply)(fft_point *out, const fft_point *in, const float *w, 
     }
 }
 
-void GG_K(nk_fft_multiply_conj)(fft_point *out, const fft_point *in, const float *w, size_t n)
+void GG_K(gg_nk_fft_multiply_conj)(fft_point *out, const fft_point *in, const float *w, size_t n)
 {
-    GG_K(nk_fft_multiply)(out, in, w, n);
+    GG_K(gg_nk_fft_multiply)(out, in, w, n);
     for (size_t k = 0; k < n; k++) out[k].im = -out[k].im;
 }

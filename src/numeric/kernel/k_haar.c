@@ -5,7 +5,7 @@
 
 #define ROOT_HALF 0.707106781186547524f
 
-void GG_K(nk_haar_split)(const float *restrict x, size_t pairs, float *restrict sum, float *restrict detail)
+void GG_K(gg_nk_haar_split)(const float *restrict x, size_t pairs, float *restrict sum, float *restrict detail)
 {
     for (size_t i = 0; i < pairs; i++) {
         float a = x[2 * i], b = x[2 * i + 1];
@@ -14,7 +14,7 @@ void GG_K(nk_haar_split)(const float *restrict x, size_t pairs, float *restrict 
     }
 }
 
-void GG_K(nk_haar_merge)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
+void GG_K(gg_nk_haar_merge)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
 {
     for (size_t i = 0; i < pairs; i++) {
         float a = (sum[i] + detail[i]) * ROOT_HALF, b = (sum[i] - detail[i]) * ROOT_HALF;
@@ -23,7 +23,7 @@ void GG_K(nk_haar_merge)(const float *restrict sum, const float *restrict detail
     }
 }
 
-void GG_K(nk_haar_subtract)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
+void GG_K(gg_nk_haar_subtract)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
 {
     for (size_t i = 0; i < pairs; i++) {
         x[2 * i] -= (sum[i] + detail[i]) * ROOT_HALF;
@@ -34,8 +34,8 @@ void GG_K(nk_haar_subtract)(const float *restrict sum, const float *restrict det
 /* Eight lanes as the level has registers for them: one of eight, or two of four, as
  * compilers that are left to cut eight in two spill most of them. */
 #if GG_LEVEL == 0
-typedef nk_f32x4 vec;
-typedef nk_i32x4 ivec;
+typedef gg_nk_f32x4 vec;
+typedef gg_nk_i32x4 ivec;
 #define WIDTH 4
 #else
 typedef gg_f32x8 vec;
@@ -59,7 +59,7 @@ static double fold_float(const void *v)
            (((double)l[1] + (double)l[5]) + ((double)l[3] + (double)l[7]));
 }
 
-double GG_K(nk_energy)(const float *x, size_t n)
+double GG_K(gg_nk_energy)(const float *x, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i += RUN) {
@@ -107,7 +107,7 @@ static inline void split8(const float *x, float *sum, lanes *squares)
     }
 }
 
-double GG_K(nk_haar_energy)(const float *x, size_t pairs, float *sum, const float *soon)
+double GG_K(gg_nk_haar_energy)(const float *x, size_t pairs, float *sum, const float *soon)
 {
     double energy = 0;
     for (size_t i = 0; i < pairs; i += RUN) {
@@ -177,8 +177,8 @@ static inline void damp16(float *detail, const float *parent, const haar_damping
     }
 }
 
-void GG_K(nk_haar_damp)(float *detail, const float *parent, size_t n, haar_damping how, removal *sums,
-                        const float *soon)
+void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, haar_damping how, removal *sums,
+                           const float *soon)
 {
     for (size_t i = 0; i < n; i += RUN) {
         size_t run = n - i < RUN ? n - i : RUN, j = 0;
@@ -202,13 +202,13 @@ void GG_K(nk_haar_damp)(float *detail, const float *parent, size_t n, haar_dampi
     }
 }
 
-static inline void remove4(float *x, const float *r, double mean, nk_f64x4 *s, nk_f64x4 *ss, nk_f64x4 *sx)
+static inline void remove4(float *x, const float *r, double mean, gg_nk_f64x4 *s, gg_nk_f64x4 *ss, gg_nk_f64x4 *sx)
 {
-    nk_f32x4 v, t;
+    gg_nk_f32x4 v, t;
     NK_LOAD4(v, x);
     NK_LOAD4(t, r);
-    nk_i32x4 keep = NK_FINITE4(v);
-    nk_f64x4 d = NK_WIDE(NK_AND4(t, keep)), u = NK_WIDE(NK_AND4(v, keep)) - mean;
+    gg_nk_i32x4 keep = NK_FINITE4(v);
+    gg_nk_f64x4 d = NK_WIDE(NK_AND4(t, keep)), u = NK_WIDE(NK_AND4(v, keep)) - mean;
     *s += d;
     *ss += d * d;
     *sx += u * d;
@@ -216,9 +216,9 @@ static inline void remove4(float *x, const float *r, double mean, nk_f64x4 *s, n
     memcpy(x, &v, sizeof v);
 }
 
-void GG_K(nk_remove)(float *x, const float *r, size_t n, double mean, removal *sums)
+void GG_K(gg_nk_remove)(float *x, const float *r, size_t n, double mean, removal *sums)
 {
-    nk_acc s = { { { 0 }, { 0 } } }, ss = s, sx = s;
+    gg_nk_acc s = { { { 0 }, { 0 } } }, ss = s, sx = s;
     size_t i = 0;
     for (; i + NK_LANES <= n; i += NK_LANES) {
         remove4(x + i, r + i, mean, &s.half[0], &ss.half[0], &sx.half[0]);
@@ -232,23 +232,23 @@ void GG_K(nk_remove)(float *x, const float *r, size_t n, double mean, removal *s
         remove4(v, t, mean, &s.half[0], &ss.half[0], &sx.half[0]);
         memcpy(x + i, v, left * sizeof *v);
     }
-    sums->r += nk_fold(&s);
-    sums->rr += nk_fold(&ss);
-    sums->xr += nk_fold(&sx);
+    sums->r += gg_nk_fold(&s);
+    sums->rr += gg_nk_fold(&ss);
+    sums->xr += gg_nk_fold(&sx);
 }
 
 /* x + (x (scale - 1) + shift): near 1, where scale is, the float sum is as good as
  * double, as the correction is small. */
 static inline void affine4(float *x, float gain, float shift)
 {
-    nk_f32x4 v;
+    gg_nk_f32x4 v;
     NK_LOAD4(v, x);
-    nk_f32x4 y = v + (v * gain + shift);
+    gg_nk_f32x4 y = v + (v * gain + shift);
     v = NK_SELECT4(NK_FINITE4(v), y, v);
     memcpy(x, &v, sizeof v);
 }
 
-void GG_K(nk_affine)(float *x, size_t n, double scale, double shift)
+void GG_K(gg_nk_affine)(float *x, size_t n, double scale, double shift)
 {
     float gain = (float)(scale - 1.0), offset = (float)shift, rest[4] = { 0 };
     size_t i = 0;

@@ -8,7 +8,7 @@ static uint32_t bits_of(float x)
     return u;
 }
 
-size_t GG_K(nk_nonfinite)(const float *x, size_t n)
+size_t GG_K(gg_nk_nonfinite)(const float *x, size_t n)
 {
     size_t total = 0;
     while (n) {
@@ -28,12 +28,12 @@ static void load_rest(float rest[NK_LANES], const float *x, size_t n, float fill
     for (size_t l = 0; l < NK_LANES; l++) rest[l] = l < n ? x[l] : fill;
 }
 
-nk_range GG_K(nk_range)(const float *x, size_t n)
+gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
 {
-    nk_acc sum = { { { 0 }, { 0 } } };
+    gg_nk_acc sum = { { { 0 }, { 0 } } };
     float rest[NK_LANES], lane[2][NK_LANES];
-    nk_f32x4 lo[2], hi[2], v;
-    for (int h = 0; h < 2; h++) lo[h] = hi[h] = (nk_f32x4){ x[0], x[0], x[0], x[0] };
+    gg_nk_f32x4 lo[2], hi[2], v;
+    for (int h = 0; h < 2; h++) lo[h] = hi[h] = (gg_nk_f32x4){ x[0], x[0], x[0], x[0] };
     for (size_t i = 0; i + NK_LANES <= n; i += NK_LANES) {
         for (size_t h = 0; h < 2; h++) {
             NK_LOAD4(v, x + i + 4 * h);
@@ -49,7 +49,7 @@ nk_range GG_K(nk_range)(const float *x, size_t n)
     }
     memcpy(lane[0], lo, sizeof lo);
     memcpy(lane[1], hi, sizeof hi);
-    nk_range r = { nk_fold(&sum), x[0], x[0] };
+    gg_nk_range r = { gg_nk_fold(&sum), x[0], x[0] };
     for (size_t l = 0; l < NK_LANES; l++) {
         r.min = lane[0][l] < r.min ? lane[0][l] : r.min;
         r.max = lane[1][l] > r.max ? lane[1][l] : r.max;
@@ -62,29 +62,29 @@ nk_range GG_K(nk_range)(const float *x, size_t n)
 }
 
 /* Both powers of one eight; lanes from `used` on are left out. */
-static inline void add_central(nk_acc *s2, nk_acc *s4, const float *x, double mean, size_t used)
+static inline void add_central(gg_nk_acc *s2, gg_nk_acc *s4, const float *x, double mean, size_t used)
 {
     for (size_t h = 0; h < 2; h++) {
-        nk_f32x4 v;
+        gg_nk_f32x4 v;
         NK_LOAD4(v, x + 4 * h);
-        nk_f64x4 d = NK_WIDE(v) - mean;
+        gg_nk_f64x4 d = NK_WIDE(v) - mean;
         if (used < NK_LANES)
             for (size_t l = 0; l < 4; l++) d[l] = 4 * h + l < used ? d[l] : 0.0;
-        nk_f64x4 d2 = d * d;
+        gg_nk_f64x4 d2 = d * d;
         s2->half[h] += d2;
         s4->half[h] += d2 * d2;
     }
 }
 
-nk_central GG_K(nk_central)(const float *x, size_t n, double mean)
+gg_nk_central GG_K(gg_nk_central)(const float *x, size_t n, double mean)
 {
-    nk_acc s2 = { { { 0 }, { 0 } } }, s4 = s2;
+    gg_nk_acc s2 = { { { 0 }, { 0 } } }, s4 = s2;
     float rest[NK_LANES];
     size_t i = 0;
     for (; i + NK_LANES <= n; i += NK_LANES) add_central(&s2, &s4, x + i, mean, NK_LANES);
     load_rest(rest, x + i, n - i, 0.0f);
     add_central(&s2, &s4, rest, mean, n - i);
-    return (nk_central){ nk_fold(&s2), nk_fold(&s4) };
+    return (gg_nk_central){ gg_nk_fold(&s2), gg_nk_fold(&s4) };
 }
 
 /* Four tables, so that a run of equal values does not wait for its own counter;
@@ -106,7 +106,7 @@ static void count_run(const float *x, size_t n, double min, double range, uint32
     for (; i < n; i++) table[(int32_t)(((double)x[i] - min) / range * (double)GG_DIM_BINS_MAX)]++;
 }
 
-void GG_K(nk_histogram)(const float *x, size_t n, double min, double range, uint64_t *counts)
+void GG_K(gg_nk_histogram)(const float *x, size_t n, double min, double range, uint64_t *counts)
 {
     uint32_t table[TABLES * SLOTS];
     while (n) {
@@ -121,13 +121,13 @@ void GG_K(nk_histogram)(const float *x, size_t n, double min, double range, uint
     }
 }
 
-void GG_K(nk_bins)(const float *x, size_t n, float min, float scale, int32_t *bin)
+void GG_K(gg_nk_bins)(const float *x, size_t n, float min, float scale, int32_t *bin)
 {
     for (size_t i = 0; i < n; i++) bin[i] = (int32_t)((x[i] - min) * scale);
 }
 
 /* Negative floats order backwards: flip all their bits; for others the sign. */
-void GG_K(nk_keys)(const float *x, size_t n, nk_key *keys)
+void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t u = bits_of(x[i]);
@@ -143,7 +143,7 @@ static float unkey(uint32_t k)
     return x;
 }
 
-void GG_K(nk_unkeys)(const nk_key *keys, size_t n, float *x)
+void GG_K(gg_nk_unkeys)(const gg_nk_key *keys, size_t n, float *x)
 {
     for (size_t i = 0; i < n; i++) x[i] = unkey(keys[i]);
 }
@@ -151,9 +151,9 @@ void GG_K(nk_unkeys)(const nk_key *keys, size_t n, float *x)
 /* Gaps of runs of keys: the floats first, then differences of neighbours. */
 #define GAP_RUN 256
 
-double GG_K(nk_gaps)(const nk_key *keys, size_t n, double mean_gap)
+double GG_K(gg_nk_gaps)(const gg_nk_key *keys, size_t n, double mean_gap)
 {
-    nk_acc sum = { { { 0 }, { 0 } } };
+    gg_nk_acc sum = { { { 0 }, { 0 } } };
     float run[GAP_RUN + 1];
     double rest = 0;
     for (size_t i = 0; i + 1 < n; i += GAP_RUN) {
@@ -162,10 +162,10 @@ double GG_K(nk_gaps)(const nk_key *keys, size_t n, double mean_gap)
         size_t j = 0;
         for (; j + NK_LANES <= gaps; j += NK_LANES) {
             for (size_t h = 0; h < 2; h++) {
-                nk_f32x4 a, b;
+                gg_nk_f32x4 a, b;
                 NK_LOAD4(a, run + j + 4 * h);
                 NK_LOAD4(b, run + j + 4 * h + 1);
-                nk_f64x4 d = NK_WIDE(b) - NK_WIDE(a) - mean_gap;
+                gg_nk_f64x4 d = NK_WIDE(b) - NK_WIDE(a) - mean_gap;
                 sum.half[h] += d * d;
             }
         }
@@ -174,5 +174,5 @@ double GG_K(nk_gaps)(const nk_key *keys, size_t n, double mean_gap)
             rest += d * d;
         }
     }
-    return nk_fold(&sum) + rest;
+    return gg_nk_fold(&sum) + rest;
 }

@@ -49,9 +49,9 @@ static void load_run(run *r, const float *a, const float *b, size_t n)
     r->differing = differing;
 }
 
-nk_pair_means GG_K(nk_pair_means)(const float *a, const float *b, size_t n)
+gg_nk_pair_means GG_K(gg_nk_pair_means)(const float *a, const float *b, size_t n)
 {
-    nk_acc sa = { { { 0 }, { 0 } } }, sb = sa;
+    gg_nk_acc sa = { { { 0 }, { 0 } } }, sb = sa;
     uint64_t finite = 0;
     run r;
     for (size_t i = 0; i < n; i += RUN) {
@@ -59,7 +59,7 @@ nk_pair_means GG_K(nk_pair_means)(const float *a, const float *b, size_t n)
         finite += r.finite;
         for (size_t j = 0; j < RUN; j += NK_LANES) {
             for (size_t h = 0; h < 2; h++) {
-                nk_f32x4 va, vb;
+                gg_nk_f32x4 va, vb;
                 NK_LOAD4(va, r.a + j + 4 * h);
                 NK_LOAD4(vb, r.b + j + 4 * h);
                 sa.half[h] += NK_WIDE(va);
@@ -67,32 +67,32 @@ nk_pair_means GG_K(nk_pair_means)(const float *a, const float *b, size_t n)
             }
         }
     }
-    nk_pair_means m = { 0, 0, finite };
+    gg_nk_pair_means m = { 0, 0, finite };
     if (finite) {
-        m.a = nk_fold(&sa) / (double)finite;
-        m.b = nk_fold(&sb) / (double)finite;
+        m.a = gg_nk_fold(&sa) / (double)finite;
+        m.b = gg_nk_fold(&sb) / (double)finite;
     }
     return m;
 }
 
 /* Here a pair that is left out must count as the two means: its differences are
  * masked, not its values. */
-static inline void central4(const float *a, const float *b, double mean_a, double mean_b, nk_acc *sums, size_t h)
+static inline void central4(const float *a, const float *b, double mean_a, double mean_b, gg_nk_acc *sums, size_t h)
 {
-    nk_f32x4 va, vb;
+    gg_nk_f32x4 va, vb;
     NK_LOAD4(va, a);
     NK_LOAD4(vb, b);
-    nk_i64x4 keep = __builtin_convertvector(NK_FINITE4(va) & NK_FINITE4(vb), nk_i64x4);
-    nk_f64x4 da = (nk_f64x4)((nk_i64x4)(NK_WIDE(va) - mean_a) & keep);
-    nk_f64x4 db = (nk_f64x4)((nk_i64x4)(NK_WIDE(vb) - mean_b) & keep);
+    gg_nk_i64x4 keep = __builtin_convertvector(NK_FINITE4(va) & NK_FINITE4(vb), gg_nk_i64x4);
+    gg_nk_f64x4 da = (gg_nk_f64x4)((gg_nk_i64x4)(NK_WIDE(va) - mean_a) & keep);
+    gg_nk_f64x4 db = (gg_nk_f64x4)((gg_nk_i64x4)(NK_WIDE(vb) - mean_b) & keep);
     sums[0].half[h] += da * da;
     sums[1].half[h] += db * db;
     sums[2].half[h] += da * db;
 }
 
-nk_pair_central GG_K(nk_pair_central)(const float *a, const float *b, size_t n, double mean_a, double mean_b)
+gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size_t n, double mean_a, double mean_b)
 {
-    nk_acc sums[3];
+    gg_nk_acc sums[3];
     memset(sums, 0, sizeof sums);
     float rest_a[NK_LANES], rest_b[NK_LANES];
     size_t i = 0;
@@ -106,24 +106,24 @@ nk_pair_central GG_K(nk_pair_central)(const float *a, const float *b, size_t n, 
     }
     central4(rest_a, rest_b, mean_a, mean_b, sums, 0);
     central4(rest_a + 4, rest_b + 4, mean_a, mean_b, sums, 1);
-    return (nk_pair_central){ nk_fold(&sums[0]), nk_fold(&sums[1]), nk_fold(&sums[2]) };
+    return (gg_nk_pair_central){ gg_nk_fold(&sums[0]), gg_nk_fold(&sums[1]), gg_nk_fold(&sums[2]) };
 }
 
 typedef struct pair_sums {
-    nk_acc dot, aa, bb, diff2;
-    nk_f64x4 top; /* (a - b)^2: neither overflows nor is lost, and its root is |a - b| to the bit */
+    gg_nk_acc dot, aa, bb, diff2;
+    gg_nk_f64x4 top; /* (a - b)^2: neither overflows nor is lost, and its root is |a - b| to the bit */
 } pair_sums;
 
 static void add_run(pair_sums *s, const run *r)
 {
-    nk_f64x4 top = s->top;
+    gg_nk_f64x4 top = s->top;
     for (size_t h = 0; h < 2; h++) {
-        nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h], diff2 = s->diff2.half[h];
+        gg_nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h], diff2 = s->diff2.half[h];
         for (size_t j = 4 * h; j < RUN; j += NK_LANES) {
-            nk_f32x4 va, vb;
+            gg_nk_f32x4 va, vb;
             NK_LOAD4(va, r->a + j);
             NK_LOAD4(vb, r->b + j);
-            nk_f64x4 a = NK_WIDE(va), b = NK_WIDE(vb), d = a - b, d2 = d * d;
+            gg_nk_f64x4 a = NK_WIDE(va), b = NK_WIDE(vb), d = a - b, d2 = d * d;
             dot += a * b;
             aa += a * a;
             bb += b * b;
@@ -135,7 +135,7 @@ static void add_run(pair_sums *s, const run *r)
     s->top = top;
 }
 
-void GG_K(nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
+void GG_K(gg_nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
 {
     pair_sums s;
     memset(&s, 0, sizeof s);
@@ -150,10 +150,10 @@ void GG_K(nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
     acc->n += n;
     acc->nonfinite += n - finite;
     acc->differing += differing;
-    acc->dot += nk_fold(&s.dot);
-    acc->aa += nk_fold(&s.aa);
-    acc->bb += nk_fold(&s.bb);
-    acc->diff2 += nk_fold(&s.diff2);
+    acc->dot += gg_nk_fold(&s.dot);
+    acc->aa += gg_nk_fold(&s.aa);
+    acc->bb += gg_nk_fold(&s.bb);
+    acc->diff2 += gg_nk_fold(&s.diff2);
     double top[4];
     memcpy(top, &s.top, sizeof top);
     for (int l = 0; l < 4; l++) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Bits of the largest magnitude; from 0x7f800000 on if one is not finite. */
-uint32_t GG_K(nk_largest)(const float *x, size_t n)
+uint32_t GG_K(gg_nk_largest)(const float *x, size_t n)
 {
     int32_t top = 0;
     for (size_t i = 0; i < n; i++) {
@@ -16,7 +16,7 @@ uint32_t GG_K(nk_largest)(const float *x, size_t n)
     return (uint32_t)top;
 }
 
-void GG_K(nk_bin_energies)(const float *restrict spectrum, size_t bins, float scale, float *restrict energy)
+void GG_K(gg_nk_bin_energies)(const float *restrict spectrum, size_t bins, float scale, float *restrict energy)
 {
     for (size_t k = 0; k < bins; k++) {
         float re = spectrum[2 * k] * scale, im = spectrum[2 * k + 1] * scale;
@@ -24,7 +24,7 @@ void GG_K(nk_bin_energies)(const float *restrict spectrum, size_t bins, float sc
     }
 }
 
-void GG_K(nk_keep_below)(float *restrict spectrum, const float *restrict energy, size_t bins, float cut)
+void GG_K(gg_nk_keep_below)(float *restrict spectrum, const float *restrict energy, size_t bins, float cut)
 {
     for (size_t k = 0; k < bins; k++) {
         float keep = energy[k] < cut ? 1.0f : 0.0f;

@@ -252,7 +252,8 @@ static gg_status check_keys(const gg_prune *p, const gg_run *run, gg_error *err)
                 (unsigned long long)left, (unsigned long long)groups);
         return gg_fix(err, "leave as many experts in every group");
     }
-    if (groups > 1) gg_note(run, "experts are grouped by their new numbers: leave as many in each of the %llu groups", (unsigned long long)groups);
+    if (groups > 1)
+        gg_note(run, "experts are grouped by their new numbers: leave as many in each of the %llu groups", (unsigned long long)groups);
     gg_note(run, "%llu of %llu experts a block are left", (unsigned long long)left, (unsigned long long)p->was);
     return GG_OK;
 }

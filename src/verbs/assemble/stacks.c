@@ -154,11 +154,6 @@ size_t gg_stacks_first(const gg_stacks *s, size_t k)
     return s->list[k].first;
 }
 
-uint64_t gg_stacks_count(const gg_stacks *s, size_t k)
-{
-    return s->list[k].n;
-}
-
 const uint64_t *gg_stacks_experts(const gg_stacks *s, size_t k, size_t *n)
 {
     *n = s->list[k].n;

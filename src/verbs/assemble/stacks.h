@@ -15,8 +15,7 @@ void gg_stacks_free(gg_stacks *s);
 
 size_t gg_stacks_of(const gg_stacks *s, size_t entry);  /* stack index or SIZE_MAX */
 size_t gg_stacks_first(const gg_stacks *s, size_t k);   /* its first entry: where the stack stands */
-uint64_t gg_stacks_count(const gg_stacks *s, size_t k); /* experts that are there */
-/* Their numbers, ascending; *n of them. */
+/* Numbers of the experts that are there, ascending; *n of them. */
 const uint64_t *gg_stacks_experts(const gg_stacks *s, size_t k, size_t *n);
 
 /* Append the stacked tensor to the plan, one part an expert. */

@@ -87,7 +87,8 @@ static void compare_vocabulary(checker *c)
     char line[160];
     if (same_value(a, b, 0)) return;
     if (a && b && a->count != b->count)
-        snprintf(line, sizeof line, "vocabulary differs: base %llu tokens, donor %llu", (unsigned long long)a->count, (unsigned long long)b->count);
+        snprintf(line, sizeof line, "vocabulary differs: base %llu tokens, donor %llu", (unsigned long long)a->count,
+                 (unsigned long long)b->count);
     else
         snprintf(line, sizeof line, "vocabulary differs: %s", a && b ? "as many tokens, but not the same" : "one model has none");
     report(c, line);

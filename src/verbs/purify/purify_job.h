@@ -43,11 +43,11 @@ typedef struct purify_job {
 /* ---- verb_purify_rows.c: what is to be done ---- */
 
 /* Append the unit of tensor i. GG_EUNSUPPORTED where it cannot be written. */
-gg_status purify_plan(purify_job *j, size_t i, gg_error *err);
-gg_status purify_plan_all(purify_job *j, gg_error *err);
+gg_status gg_purify_plan(purify_job *j, size_t i, gg_error *err);
+gg_status gg_purify_plan_all(purify_job *j, gg_error *err);
 
 /* GG_NO when nothing is selected, or nothing that can be purified. */
-gg_status purify_plan_check(const purify_job *j, gg_error *err);
+gg_status gg_purify_plan_check(const purify_job *j, gg_error *err);
 
 /* ---- verb_purify_tensor.c: doing it ---- */
 
@@ -57,6 +57,6 @@ typedef struct purify_sink {
 } purify_sink;
 
 /* Purify unit u into the sink and fill its rows. Any thread. */
-gg_status purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err);
+gg_status gg_purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err);
 
 #endif

@@ -49,7 +49,7 @@ static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *
 /* The data of tensor u->t to fd in sequence. */
 static gg_status write_data(purify_unit *u, int fd, gg_error *err)
 {
-    if (u->touched) return purify_unit_run(u, (purify_sink){ fd, GG_AT_POS }, err);
+    if (u->touched) return gg_purify_unit_run(u, (purify_sink){ fd, GG_AT_POS }, err);
     gg_data d;
     gg_status st = gg_data_open(u->job->source, u->source, &d, err);
     if (st != GG_OK) return st;
@@ -65,7 +65,7 @@ static gg_status check_task(void *ctx, size_t i, unsigned worker, gg_error *err)
     purify_job *j = ctx;
     purify_unit *u = &j->units[i];
     (void)worker;
-    if (u->touched) return purify_unit_run(u, (purify_sink){ -1, GG_AT_POS }, err);
+    if (u->touched) return gg_purify_unit_run(u, (purify_sink){ -1, GG_AT_POS }, err);
     gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
     return GG_OK;
 }
@@ -83,17 +83,17 @@ static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
 static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
 {
     bool planned = gg_source_seekable(j->source), more = true;
-    gg_status st = planned ? purify_plan_all(j, err) : GG_OK;
-    if (planned && st == GG_OK) st = purify_plan_check(j, err);
+    gg_status st = planned ? gg_purify_plan_all(j, err) : GG_OK;
+    if (planned && st == GG_OK) st = gg_purify_plan_check(j, err);
     for (size_t i = 0; st == GG_OK; i++) {
         st = gg_source_next(j->source, i, &more, err);
         if (st != GG_OK || !more) break;
         size_t first = planned ? j->units[i].first : j->n_rows;
-        if (!planned) st = purify_plan(j, i, err);
+        if (!planned) st = gg_purify_plan(j, i, err);
         if (st == GG_OK) st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : check_task(j, i, 0, err);
         if (st == GG_OK && !planned) st = tell(j, first, fn, ctx, sum, err);
     }
-    if (st == GG_OK && !planned) st = purify_plan_check(j, err);
+    if (st == GG_OK && !planned) st = gg_purify_plan_check(j, err);
     if (st == GG_OK && planned) st = tell(j, 0, fn, ctx, sum, err);
     return st;
 }
@@ -114,8 +114,8 @@ gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run
     *sum = (gg_purify_summary){ 0 };
     job_start(&j, s, o, run);
     if (!gg_source_seekable(s)) return job_end(&j, in_order(&j, -1, fn, ctx, sum, err), err);
-    gg_status st = purify_plan_all(&j, err);
-    if (st == GG_OK) st = purify_plan_check(&j, err);
+    gg_status st = gg_purify_plan_all(&j, err);
+    if (st == GG_OK) st = gg_purify_plan_check(&j, err);
     if (st == GG_OK) st = gg_parallel(j.n_units, j.threads, check_task, &j, err);
     if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
     return job_end(&j, st, err);
@@ -186,7 +186,7 @@ static gg_status make_record(void *ctx, const gg_tensor *t, int fd, uint64_t at,
     dir_record *r = ctx;
     (void)t;
     (void)run;
-    gg_status st = purify_unit_run(r->u, (purify_sink){ fd, at }, err);
+    gg_status st = gg_purify_unit_run(r->u, (purify_sink){ fd, at }, err);
     return st == GG_OK ? note_history(r->u, r->item, err) : st;
 }
 
@@ -229,8 +229,8 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
     gg_meta meta = GG_META_INIT;
     *sum = (gg_purify_summary){ 0 };
     job_start(&j, s, o, run);
-    gg_status st = purify_plan_all(&j, err);
-    if (st == GG_OK) st = purify_plan_check(&j, err);
+    gg_status st = gg_purify_plan_all(&j, err);
+    if (st == GG_OK) st = gg_purify_plan_check(&j, err);
     if (st == GG_OK) st = gg_organ_dir_open(&d, s, dir, run, err);
     if (st != GG_OK) return job_end(&j, st, err);
     d.whole = true;
@@ -248,7 +248,7 @@ static gg_status make(void *ctx, const gg_tensor *t, int fd, uint64_t at, const 
 {
     (void)t;
     (void)run;
-    return purify_unit_run(ctx, (purify_sink){ fd, at }, err);
+    return gg_purify_unit_run(ctx, (purify_sink){ fd, at }, err);
 }
 
 static gg_status plan_units(purify_job *j, gg_plan *p, gg_error *err)
@@ -295,8 +295,8 @@ gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *
         return gg_at_file(err, gg_source_name(s));
     }
     job_start(&j, s, o, run);
-    gg_status st = purify_plan_all(&j, err);
-    if (st == GG_OK) st = purify_plan_check(&j, err);
+    gg_status st = gg_purify_plan_all(&j, err);
+    if (st == GG_OK) st = gg_purify_plan_check(&j, err);
     if (st == GG_OK) st = write_model(&j, path, err);
     if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
     return job_end(&j, st, err);

@@ -141,7 +141,7 @@ static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
     return gg_tensor_extent(dtype, u->t.n_dims, u->t.dims, NULL, &u->t.bytes, err);
 }
 
-gg_status purify_plan(purify_job *j, size_t i, gg_error *err)
+gg_status gg_purify_plan(purify_job *j, size_t i, gg_error *err)
 {
     if (j->n_units == j->cap_units) {
         size_t cap = j->cap_units ? j->cap_units * 2 : 256;
@@ -161,18 +161,18 @@ gg_status purify_plan(purify_job *j, size_t i, gg_error *err)
     return st;
 }
 
-gg_status purify_plan_all(purify_job *j, gg_error *err)
+gg_status gg_purify_plan_all(purify_job *j, gg_error *err)
 {
     gg_status st = GG_OK;
     j->sole = !gg_source_meta(j->source) && gg_source_count(j->source) == 1;
-    for (size_t i = 0; i < gg_source_count(j->source) && st == GG_OK; i++) st = purify_plan(j, i, err);
+    for (size_t i = 0; i < gg_source_count(j->source) && st == GG_OK; i++) st = gg_purify_plan(j, i, err);
     uint64_t total = 0;
     for (size_t i = 0; i < j->n_units; i++) total += gg_source_tensor(j->source, j->units[i].source)->bytes;
     gg_progress_total(j->run, total);
     return st;
 }
 
-gg_status purify_plan_check(const purify_job *j, gg_error *err)
+gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
 {
     for (size_t i = 0; i < j->n_rows; i++)
         if (j->rows[i].r.outcome <= GG_PURIFY_IDENTICAL) return GG_OK;

@@ -81,7 +81,7 @@ static gg_status load(work *w, uint64_t from, gg_error *err)
         if (st == GG_OK) st = gg_decode(w->dtype, to, w->x + at, (size_t)n, err);
         if (st != GG_OK) break;
         gg_sha256_update(&w->in, to, bytes);
-        w->nonfinite += GG_PICK(nk_nonfinite)(w->x + at, (size_t)n);
+        w->nonfinite += GG_PICK(gg_nk_nonfinite)(w->x + at, (size_t)n);
         gg_progress_add(w->u->job->run, bytes);
         at += n;
     }
@@ -184,7 +184,7 @@ static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err
     uint8_t *to = w->raw + i * w->chunk_bytes;
     gg_status st = gg_encode(t->dtype, w->x + at, to, n, n, NULL, err);
     if (st == GG_OK) st = gg_decode(t->dtype, to, w->x + at, n, err);
-    if (st == GG_OK && GG_PICK(nk_nonfinite)(w->x + at, n)) {
+    if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(w->x + at, n)) {
         st = gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_get(t->dtype)->name);
         gg_fix(err, "use --dtype BF16 or F32");
     }
@@ -313,7 +313,7 @@ static gg_status all_rows(work *w, uint64_t signals, gg_error *err)
     return st;
 }
 
-gg_status purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err)
+gg_status gg_purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(u->job->source, u->source);
     uint64_t signals = 1;

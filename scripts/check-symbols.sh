@@ -1,0 +1,30 @@
+#!/bin/sh
+# check-symbols.sh LIBRARY - does every global symbol of libgguf.a start with gg_, so that
+# none clashes with those of a program that links it, and has every one of them a use:
+# another file of src/ or tools/, a public header, or a test? Prints those that do not
+# and exits 1.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+T=$(mktemp -d) || exit 2
+trap 'rm -rf "$T"' EXIT
+
+# FILE.o NAME TYPE, be it "lib.a[x.o]: name T" or "lib.a:x.o: name T".
+nm -A -g -P "${1:?the library}" 2> /dev/null | sed 's/^[^[]*\[\(.*\)\]: /\1 /; s/^.*:\(.*\): /\1 /' > "$T/all"
+awk '$3 != "U" { print $2 }' "$T/all" | sort -u > "$T/defined"
+[ -s "$T/defined" ] || { echo "$1: no symbols found"; exit 2; }
+status=0
+if grep -v '^gg_' "$T/defined" | grep -v '^__' > "$T/foreign"; then
+    sed 's/$/: a global symbol of the library that does not start with gg_/' "$T/foreign"
+    status=1
+fi
+
+awk '$3 == "U" { print $2 }' "$T/all" | sort -u > "$T/used"
+comm -23 "$T/defined" "$T/used" | while read -r name; do
+    grep -qw -e "$name" include/*.h tools/*.[ch] tests/*/*.[ch] || echo "$name: a global symbol that nothing but its own file uses"
+done > "$T/dead"
+if [ -s "$T/dead" ]; then
+    cat "$T/dead"
+    status=1
+fi
+[ $status -eq 0 ] && echo "symbols: $(wc -l < "$T/defined" | tr -d ' '), all gg_, none idle"
+exit $status
