@@ -12,6 +12,10 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The first that holds: a tensor that is only in A, only in B, of other dims (trailing
  * 1s do not count), of another dtype; of the same dtype with all bytes equal, or not. */
 typedef enum gg_sameness {
@@ -142,5 +146,9 @@ typedef struct gg_compare_summary {
 
 gg_status gg_compare_summary_add(gg_compare_summary *s, const gg_compare_row *row, gg_error *err);
 void gg_compare_summary_free(gg_compare_summary *s);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

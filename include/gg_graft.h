@@ -6,6 +6,10 @@
 
 #include "gg_transplant.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gg_graft_options {
     gg_match_options match;
     bool skip_mismatched;  /* leave mismatches out instead of failing */
@@ -27,5 +31,9 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
  * does not fit. */
 gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link, const char *output,
                            const gg_run *run, gg_transplant_report *report, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

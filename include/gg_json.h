@@ -16,6 +16,10 @@
 
 #include "gg_status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define GG_JSON_DEPTH 64
 
 typedef struct gg_json gg_json;
@@ -125,5 +129,9 @@ gg_status gg_json_put_node(const gg_json_out *out, const gg_json_node *node, gg_
  * NaN and infinities: "nan", "inf", "-inf". Returns the length, under 32. */
 size_t gg_format_f64(double value, char out[32]);
 size_t gg_format_f32(float value, char out[32]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

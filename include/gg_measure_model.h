@@ -12,6 +12,10 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Rows count for row_theta as a whole, in runs of so many values. Only of a row longer
  * than GG_ROW_MOST that has neighbours the first so many values count: a pipe must
  * hold it until the next has passed. */
@@ -114,5 +118,9 @@ gg_status gg_anatomy_svg(const gg_measures *list, const char *column, const char
                          char **out, size_t *len, gg_error *err);
 gg_status gg_anatomy_heat(const gg_measures *list, const char *column, const char *title, unsigned width,
                           gg_heat_colors colors, char **out, size_t *len, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

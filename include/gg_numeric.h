@@ -15,6 +15,10 @@
 
 #include "gg_status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- sampling ---------------------------------------------------------- */
 
 #define GG_SAMPLE_DEFAULT 100000u
@@ -251,5 +255,9 @@ void gg_purify_result(const gg_purify *p, gg_purify_report *out);
 /* All of the above on one thread. */
 gg_status gg_purify_values(gg_purify_method method, float *x, uint64_t elements, uint64_t row,
                            double strength, gg_purify_report *out, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

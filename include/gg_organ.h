@@ -8,6 +8,10 @@
 #include "gg_status.h"
 #include "gguf.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- anatomy --------------------------------------------------------------- */
 
 typedef enum gg_class {
@@ -241,5 +245,9 @@ void gg_pads_free(gg_pad *pads, size_t n);
  * *bytes is 0 before the copy. */
 uint64_t gg_source_trailing(const gg_source *s, size_t file);
 gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

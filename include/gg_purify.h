@@ -17,6 +17,10 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define GG_PURIFY_SAME_DTYPE UINT32_MAX
 
 typedef struct gg_purify_options {
@@ -83,5 +87,9 @@ gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *
 /* Everything but writing. */
 gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
                           gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 #include "gg_isa.h"
 #include "gg_status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum gg_dtype {
     GG_F32 = 0, GG_F16 = 1, GG_Q4_0 = 2, GG_Q4_1 = 3, GG_Q5_0 = 6, GG_Q5_1 = 7,
     GG_Q8_0 = 8, GG_Q8_1 = 9, GG_Q2_K = 10, GG_Q3_K = 11, GG_Q4_K = 12,
@@ -89,5 +93,9 @@ float gg_f16_to_f32(uint16_t h);
 uint16_t gg_f32_to_f16(float f);
 float gg_bf16_to_f32(uint16_t h);
 uint16_t gg_f32_to_bf16(float f);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define GG_VERSION_MAJOR 0
 #define GG_VERSION_MINOR 1
 #define GG_VERSION_PATCH 0
@@ -95,5 +99,22 @@ size_t gg_escape(const char *bytes, size_t len, char *out, size_t size);
 /* The inverse of gg_escape, in place; *len is updated. Returns false on a
  * broken escape. */
 bool gg_unescape(char *bytes, size_t *len);
+
+/* ---- stopping ----------------------------------------------------------- */
+
+/* Ask all work of the library in this process to stop, on whatever thread it runs:
+ * each call that reads, writes or computes for long returns GG_ECANCELLED within some
+ * megabytes' time, and what it had written under a temporary name is removed. May be
+ * called from a signal handler and from any thread. Calls that begin later are
+ * cancelled too, until gg_cancel_clear; clear only when none is running. */
+void gg_cancel(void);
+void gg_cancel_clear(void);
+
+/* GG_ECANCELLED once gg_cancel was called, for loops of your own; else GG_OK. */
+gg_status gg_cancelled(gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

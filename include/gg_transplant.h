@@ -7,6 +7,10 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum gg_match_mode {
     GG_MATCH_EXACT,   /* equal dims and dtype: equal bytes */
     GG_MATCH_RETYPE,  /* equal dims; the donor's dtype, header rewritten */
@@ -130,5 +134,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
  * run was cut off. `path` is the base's GGUF file (any shard). */
 gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
                                  const char *undo, const gg_run *run, gg_transplant_report *report, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

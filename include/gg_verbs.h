@@ -9,11 +9,22 @@
 #include "gg_organ.h"
 #include "gg_status.h"
 
+/* Of a size and layout that C and C++ agree on. */
+#ifdef __cplusplus
+#include <atomic>
+typedef std::atomic<uint_least64_t> gg_atomic_u64;
+#else
 #include <stdatomic.h>
+typedef atomic_uint_least64_t gg_atomic_u64;
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Bytes done of bytes in all (0 = unknown), for a thread that shows progress. */
 typedef struct gg_progress {
-    atomic_uint_least64_t done, total;
+    gg_atomic_u64 done, total;
 } gg_progress;
 
 /* How to run: the same for every verb. Zero-initialised is a good default. */
@@ -90,5 +101,9 @@ typedef struct gg_assemble_report {
  * model gets fewer, its routers and <arch>.expert_count follow. */
 gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

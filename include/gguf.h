@@ -15,6 +15,10 @@
 #include "gg_quant.h"
 #include "gg_status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define GG_MAX_DIMS 4
 #define GG_MAX_NAME 63 /* bytes of a tensor name, as in ggml (64 with the NUL) */
 #define GG_DEFAULT_ALIGNMENT 32
@@ -199,5 +203,9 @@ void gg_meta_forget_split(gg_meta *meta);
 char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count);
 /* Split such a name; false if it is none. *prefix_len counts into path. */
 bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t *count);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

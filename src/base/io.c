@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,16 +11,23 @@
 #include <sys/sendfile.h>
 #endif
 
-static volatile sig_atomic_t cancel_flag;
+/* Lock-free, hence safe in a signal handler as well as between threads. */
+static atomic_int cancel_flag;
 
 void gg_cancel(void)
 {
-    cancel_flag = 1;
+    atomic_store_explicit(&cancel_flag, 1, memory_order_relaxed);
+}
+
+void gg_cancel_clear(void)
+{
+    atomic_store_explicit(&cancel_flag, 0, memory_order_relaxed);
 }
 
 gg_status gg_cancelled(gg_error *err)
 {
-    return cancel_flag ? gg_fail(err, GG_ECANCELLED, "interrupted; nothing was left under the output's name") : GG_OK;
+    bool asked = atomic_load_explicit(&cancel_flag, memory_order_relaxed);
+    return asked ? gg_fail(err, GG_ECANCELLED, "interrupted; nothing was left under the output's name") : GG_OK;
 }
 
 /* What to do about a transfer that returned -1: retry, or give up with *st set. */

@@ -11,10 +11,6 @@
 
 #define GG_CHUNK ((size_t)8 << 20) /* most bytes between two looks at gg_cancelled */
 
-/* Ask every running verb to stop. Async-signal-safe: tools call it from SIGINT. */
-void gg_cancel(void);
-gg_status gg_cancelled(gg_error *err); /* GG_ECANCELLED once gg_cancel was called */
-
 gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err);
 gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
 

@@ -38,6 +38,24 @@ if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
     organ-extract --list tests/data/lab/lab-verse-q4_k_m.gguf | sed 1d | cut -f 1,2,5,8 > "$T/want"
     "$T/list" tests/data/lab/lab-verse-q4_k_m.gguf > "$T/out"
     check_same "$T/out" "$T/want" "what it prints"
+    # The headers in C++: every name is found by the linker as C has it.
+    if have "${CXX:-c++}"; then
+        for f in include/*.h; do echo "#include \"$(basename "$f")\""; done > "$T/use.cc"
+        cat >> "$T/use.cc" <<'EOF'
+int main()
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_progress progress = { { 0 }, { 0 } };
+    gg_run run = {};
+    run.progress = &progress;
+    gg_progress_add(&run, 5);
+    gg_cancel();
+    return progress.done == 5 && gg_cancelled(&err) == GG_ECANCELLED && gg_isa() >= 0 ? 0 : 1;
+}
+EOF
+        check "the headers in C++" "${CXX:-c++}" -std=c++17 -Wall -Werror -Iinclude "$T/use.cc" "$B/lib/libgguf.a" -lm -pthread -o "$T/use"
+        check "a program in C++" "$T/use"
+    fi
 fi
 
 for f in tools/organ-*.c scripts/organ-* scripts/chimera.mk; do

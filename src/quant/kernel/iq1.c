@@ -52,7 +52,7 @@ static void decode_iq1_m(const uint8_t *b, float *out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += M_BYTES) {
         const float d = iq1_m_scale(b + 48);
         for (int h = 0; h < 2 * RUNS; h++, out += 16) {
-            const unsigned s = gg_load_u16(b + 48 + 2 * (h / 4)) >> 3 * (h % 4) & 7u, hi = b[32 + h];
+            const unsigned s = (unsigned)gg_load_u16(b + 48 + 2 * (h / 4)) >> 3 * (h % 4) & 7u, hi = b[32 + h];
             const gg_f32x8 dl = gg_splat8(d * (float)(int)(2 * s + 1));
             const gg_f32x8 delta0 = gg_splat8(shift[hi >> 3 & 1]), delta1 = gg_splat8(shift[hi >> 7]);
             gg_store8(out, dl * (gg_grid8(gg_iq1s_grid[b[2 * h] | (hi & 7) << 8]) + delta0));

@@ -49,7 +49,7 @@ static void decode_iq2_xs(const uint8_t *b, float *out, size_t nblocks)
         const float d = gg_load_f16(b);
         const uint8_t *q = b + 2;
         for (int h = 0; h < 2 * RUNS; h++) {
-            const gg_f32x8 db = gg_splat8(run_scale(d, b[66 + h / 2] >> 4 * (h & 1) & 15u));
+            const gg_f32x8 db = gg_splat8(run_scale(d, (unsigned)b[66 + h / 2] >> 4 * (h & 1) & 15u));
             for (int l = 0; l < 2; l++, out += 8, q += 2) {
                 const uint16_t w = gg_load_u16(q);
                 gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2xs_grid[w & 511], gg_iq_sign7[w >> 9])));
@@ -63,8 +63,8 @@ static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += S_BYTES) {
         const float d = gg_load_f16(b);
         for (int h = 0; h < 2 * RUNS; h++) {
-            const gg_f32x8 db = gg_splat8(run_scale(d, b[74 + h / 2] >> 4 * (h & 1) & 15u));
-            const unsigned hi = b[66 + h / 2] >> 4 * (h & 1);
+            const gg_f32x8 db = gg_splat8(run_scale(d, (unsigned)b[74 + h / 2] >> 4 * (h & 1) & 15u));
+            const unsigned hi = (unsigned)b[66 + h / 2] >> 4 * (h & 1);
             const uint8_t *q = b + 2 + 2 * h;
             gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2s_grid[q[0] | (hi & 3) << 8], q[32])));
             gg_store8(out + 8, db * gg_grid8(gg_negate8(gg_iq2s_grid[q[1] | (hi & 12) << 6], q[33])));

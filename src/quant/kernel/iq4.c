@@ -28,7 +28,7 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
         const float d = gg_load_f16(b);
         const unsigned h = gg_load_u16(b + 2);
         for (int k = 0; k < RUNS; k++, out += 32) {
-            const unsigned s = (b[4 + k / 2] >> 4 * (k & 1) & 15u) | (h >> 2 * k & 3) << 4;
+            const unsigned s = ((unsigned)b[4 + k / 2] >> 4 * (k & 1) & 15u) | (h >> 2 * k & 3) << 4;
             gg_nibbles32(b + 8 + 16 * k, levels, d * (float)((int)s - 32), out);
         }
     }
