@@ -5,8 +5,9 @@
  *     api_model.c    models and organ directories
  *     api_args.c     which tools and options there are; arguments to a vector
  *     api_tools.c    the tables of api_args.c
- *     api_job.c      jobs as folders in the spool: made, read, listed, removed
+ *     api_spool.c    jobs as folders of the spool, and their queue
  *     api_run.c      the supervisor of one job
+ *     api_job.c      the routes of jobs
  *
  * A handler answers or fails. Failing is api_fail: the first one is kept, later
  * ones are ignored, and main sends it as JSON.
@@ -43,6 +44,8 @@ typedef struct api {
 } api;
 
 /* ---- api_http.c ---- */
+
+uint64_t api_now(void); /* ms since 1970 */
 
 /* Keep the first failure; returns false, so that `return api_fail(...)` reads well. */
 bool api_fail(api *a, int status, const char *fmt, ...) GG_PRINTF(3, 4);
@@ -125,7 +128,7 @@ gg_status api_check_input(const api *a, const char *path, gg_error *err);
 /* The paths of a vector made above once more: links may have come since. */
 gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err);
 
-/* ---- api_job.c ---- */
+/* ---- api_spool.c ---- */
 
 #define API_ID 22 /* hex digits: 14 of microseconds, 8 at random */
 
@@ -138,20 +141,32 @@ typedef struct api_job {
     int control; /* FIFO: 's' stop, 'w' look for a slot again */
 } api_job;
 
-bool api_jobs(api *a); /* the routes below /v1/jobs */
-
-uint64_t api_now(void);                            /* ms since 1970 */
+bool api_spool_make(api *a); /* its folders, where they are not there yet */
 int api_spool_open(const api *a, const char *name, int flags); /* SPOOL/name, -1 on failure */
-bool api_job_alive(const api *a, const char *id);  /* has it a supervisor? */
-void api_job_poke(const api *a, const char *id, char what);
 gg_status api_write_file(int dir, const char *name, const gg_buf *text, gg_error *err); /* whole or not at all */
+
+bool api_id_ok(const char *id);
+/* A job's folder (file NULL) or a file of it; -1 on failure. */
+int api_job_open(const api *a, const char *id, const char *file, int flags);
+bool api_job_alive(const api *a, const char *id); /* has it a supervisor? */
+void api_job_poke(const api *a, const char *id, char what);
+
+/* A job that asks for v and waits for its supervisor; j's descriptors are -1 before. */
+gg_status api_job_make(const api *a, const api_vector *v, api_job *j, gg_error *err);
+void api_job_close(api_job *j);
+void api_job_discard(const api *a, const char *id);
+
+/* The smallest id in the queue that has a supervisor; false when none. */
+bool api_queue_first(const api *a, char id[API_ID + 1], size_t *waiting);
+bool api_queue_leave(const api *a, const char *id);
 
 /* ---- api_run.c ---- */
 
 /* Start the supervisor of a job, which lives on when we and the web server end. */
 bool api_supervise(api *a, const api_job *job, api_vector *v);
 
-/* The smallest id in the queue that has a supervisor; false when none. */
-bool api_queue_first(const api *a, char id[API_ID + 1], size_t *waiting);
+/* ---- api_job.c ---- */
+
+bool api_jobs(api *a); /* the routes below /v1/jobs */
 
 #endif

@@ -1,19 +1,5 @@
-/* api_job.c - jobs as folders of the spool.
- *
- *     SPOOL/jobs/ID/request    {"tool", "arguments", "created"}
- *                   lock       flock held by the supervisor for as long as it lives
- *                   control    FIFO to the supervisor
- *                   started    {"started", "pid"}, once it has a slot
- *                   stdout stderr
- *                   progress   "DONE TOTAL" in bytes, by the tool
- *                   exit       {"ended", "exit" or "signal", "stopped"}, the last to come
- *     SPOOL/queue/ID           waits for a slot
- *     SPOOL/slots/K            flock held by the supervisor that runs in slot K
- *
- * No state is stored: it follows from which of these are there. A job without
- * "exit" whose lock is free has lost its supervisor (SIGKILL, power). Process ids
- * are never trusted, because they are used again; locks and FIFOs are not.
- */
+/* api_job.c - the routes of jobs: one made, shown, listed, stopped, removed. What a job
+ * is on disk: api_spool.c. */
 #include "api.h"
 
 #include "../src/base/io.h"
@@ -25,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,66 +19,6 @@
 #define QUEUE_MAX 1000
 #define RECORD_MAX ((size_t)16 << 20)
 #define STOP_WAIT 100 /* times 20 ms: how long DELETE waits for the tool to clean up */
-
-uint64_t api_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-int api_spool_open(const api *a, const char *name, int flags)
-{
-    char path[4200];
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", a->spool, name) >= sizeof path) return errno = ENAMETOOLONG, -1;
-    return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-}
-
-static int job_open(const api *a, const char *id, const char *file, int flags)
-{
-    char name[64];
-    snprintf(name, sizeof name, "jobs/%s%s%s", id, file ? "/" : "", file ? file : "");
-    return api_spool_open(a, name, flags);
-}
-
-static bool id_ok(const char *id)
-{
-    return strlen(id) == API_ID && strspn(id, "0123456789abcdef") == API_ID;
-}
-
-bool api_job_alive(const api *a, const char *id)
-{
-    int fd = job_open(a, id, "lock", O_RDONLY);
-    if (fd < 0) return false;
-    bool held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    close(fd);
-    return held;
-}
-
-/* No reader: no supervisor, and nothing to tell it. */
-void api_job_poke(const api *a, const char *id, char what)
-{
-    int fd = job_open(a, id, "control", O_WRONLY | O_NONBLOCK);
-    if (fd < 0) return;
-    if (write(fd, &what, 1) != 1) { /* full: it has enough to read */ }
-    close(fd);
-}
-
-/* ---- small files ------------------------------------------------------------------ */
-
-/* Not synced, which may take seconds on a busy disk: after a power failure a record
- * that is cut short is none, and its job is lost, as it is anyway. */
-gg_status api_write_file(int dir, const char *name, const gg_buf *text, gg_error *err)
-{
-    char temp[64];
-    snprintf(temp, sizeof temp, ".%s.tmp", name);
-    int fd = openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return gg_fail_errno(err, "cannot write %s in the spool", name);
-    gg_status st = gg_write_all(fd, text->data, text->len, err);
-    close(fd);
-    if (st == GG_OK && renameat(dir, temp, dir, name) != 0) st = gg_fail_errno(err, "cannot write %s in the spool", name);
-    return st;
-}
 
 /* NULL: not there, or no JSON. */
 static gg_json *read_record(int dir, const char *name)
@@ -110,88 +35,6 @@ static gg_json *read_record(int dir, const char *name)
     if (fd >= 0) close(fd);
     gg_buf_free(&text);
     return json;
-}
-
-/* ---- making ------------------------------------------------------------------------ */
-
-static bool random_u32(uint32_t *v)
-{
-    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && read(fd, v, sizeof *v) == (ssize_t)sizeof *v;
-    if (fd >= 0) close(fd);
-    return ok;
-}
-
-static gg_status put_request(const api_vector *v, gg_buf *text, gg_error *err)
-{
-    gg_json_out out = gg_json_to_buf(text);
-    const char *slash = strrchr(v->items[0], '/'), *tool = slash ? slash + 1 : v->items[0];
-    gg_json_put_text(&out, "{\"tool\": ", err);
-    gg_json_put_string(&out, tool, strlen(tool), err);
-    gg_json_put_text(&out, ", \"arguments\": [", err);
-    for (size_t i = 1; i < v->n; i++) {
-        if (i > 1) gg_json_put_text(&out, ", ", err);
-        gg_json_put_string(&out, v->items[i], strlen(v->items[i]), err);
-    }
-    gg_json_put_text(&out, "], \"created\": ", err);
-    gg_json_put_u64(&out, api_now(), err);
-    return gg_json_put_text(&out, "}\n", err);
-}
-
-static gg_status open_job(api_job *j, int jobs, const char *temp, gg_error *err)
-{
-    if (mkdirat(jobs, temp, 0700) != 0) return gg_fail_errno(err, "cannot make a folder in the spool");
-    j->dir = openat(jobs, temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (j->dir >= 0 && mkfifoat(j->dir, "control", 0600) == 0) {
-        j->control = openat(j->dir, "control", O_RDWR | O_NONBLOCK | O_CLOEXEC); /* both ends: never EOF */
-        j->lock = openat(j->dir, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    }
-    if (j->control < 0 || j->lock < 0 || flock(j->lock, LOCK_EX | LOCK_NB) != 0)
-        return gg_fail_errno(err, "cannot make a job in the spool");
-    return GG_OK;
-}
-
-/* The folder gets its name when it is complete and its lock is held, so nobody ever
- * sees a job that looks lost but is only young. */
-static gg_status make_job(const api *a, const api_vector *v, api_job *j, gg_error *err)
-{
-    char temp[64];
-    gg_buf text = GG_BUF_INIT;
-    struct timespec t;
-    uint32_t salt;
-    clock_gettime(CLOCK_REALTIME, &t);
-    if (!random_u32(&salt)) return gg_fail_errno(err, "no random numbers");
-    snprintf(j->id, sizeof j->id, "%014llx%08x", (unsigned long long)t.tv_sec * 1000000ULL + (unsigned long long)t.tv_nsec / 1000, salt);
-    snprintf(temp, sizeof temp, ".new-%s", j->id);
-    int jobs = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
-    if (jobs < 0) return gg_fail_errno(err, "cannot open the spool");
-    gg_status st = open_job(j, jobs, temp, err);
-    if (st == GG_OK) st = put_request(v, &text, err);
-    if (st == GG_OK) st = api_write_file(j->dir, "request", &text, err);
-    if (st == GG_OK && renameat(jobs, temp, jobs, j->id) != 0) st = gg_fail_errno(err, "cannot make a job in the spool");
-    gg_buf_free(&text);
-    close(jobs);
-    return st;
-}
-
-/* What is left of a job that nobody runs: its folder, under either name, and its place
- * in the queue. */
-static void discard_job(const api *a, const char *id)
-{
-    static const char *const names[] = { "jobs/.new-", "jobs/", "queue/" };
-    char path[4300];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (*id && (size_t)snprintf(path, sizeof path, "%s/%s%s", a->spool, names[i], id) < sizeof path) gg_remove_tree(path);
-}
-
-static bool create_folders(api *a)
-{
-    static const char *const names[] = { "jobs", "queue", "slots" };
-    int fd = api_spool_open(a, ".", O_RDONLY | O_DIRECTORY);
-    bool ok = fd >= 0;
-    for (size_t i = 0; ok && i < 3; i++) ok = mkdirat(fd, names[i], 0700) == 0 || errno == EEXIST;
-    if (fd >= 0) close(fd);
-    return ok || api_fail(a, 500, "cannot write to the spool");
 }
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -248,7 +91,7 @@ static void unload(record *r)
 
 static int find_job(api *a, const char *id)
 {
-    int dir = id_ok(id) ? job_open(a, id, NULL, O_RDONLY | O_DIRECTORY) : -1;
+    int dir = api_id_ok(id) ? api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY) : -1;
     if (dir < 0) api_fail(a, 404, "there is no job of that id");
     return dir;
 }
@@ -390,13 +233,6 @@ static bool answer_job(api *a, const char *id, int dir, int status, const char *
 
 /* ---- routes ------------------------------------------------------------------------------ */
 
-static void close_job(api_job *j)
-{
-    if (j->dir >= 0) close(j->dir);
-    if (j->lock >= 0) close(j->lock);
-    if (j->control >= 0) close(j->control);
-}
-
 static bool start_job(api *a, api_vector *v)
 {
     gg_error err = GG_ERROR_INIT;
@@ -405,16 +241,16 @@ static bool start_job(api *a, api_vector *v)
     size_t waiting;
     (void)api_queue_first(a, first, &waiting);
     if (waiting >= QUEUE_MAX) return api_fail(a, 503, "%zu jobs are waiting: try again later", waiting);
-    bool ok = make_job(a, v, &j, &err) == GG_OK || api_fail_error(a, &err);
+    bool ok = api_job_make(a, v, &j, &err) == GG_OK || api_fail_error(a, &err);
     snprintf(name, sizeof name, "queue/%s", j.id);
     int entry = ok ? api_spool_open(a, name, O_WRONLY | O_CREAT | O_EXCL) : -1;
     if (ok && entry < 0) ok = api_fail(a, 500, "cannot write to the spool");
     if (entry >= 0) close(entry);
     ok = ok && api_supervise(a, &j, v);
-    if (!ok) discard_job(a, j.id);
+    if (!ok) api_job_discard(a, j.id);
     api_location(where, sizeof where, "jobs", j.id);
     if (ok) ok = answer_job(a, j.id, j.dir, 202, where);
-    close_job(&j);
+    api_job_close(&j);
     return ok;
 }
 
@@ -447,7 +283,7 @@ static bool list_jobs(api *a)
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d && fd >= 0) close(fd);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (id_ok(e->d_name)) gg_buf_append(&ids, e->d_name, API_ID + 1, &err);
+        if (api_id_ok(e->d_name)) gg_buf_append(&ids, e->d_name, API_ID + 1, &err);
     if (d) closedir(d);
     size_t n = ids.len / (API_ID + 1), shown = 0;
     if (n) qsort(ids.data, n, API_ID + 1, by_name);
@@ -455,7 +291,7 @@ static bool list_jobs(api *a)
     for (size_t i = 0; i < n && err.status == GG_OK; i++) {
         const char *id = ids.data + i * (API_ID + 1);
         record r = { 0 };
-        int dir = job_open(a, id, NULL, O_RDONLY | O_DIRECTORY);
+        int dir = api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY);
         if (dir >= 0 && load(a, id, dir, &r)) {
             gg_json_put_text(&out, shown++ ? ",\n" : "\n", &err);
             put_job(&out, id, dir, &r, false, &err);
@@ -522,7 +358,7 @@ static bool delete_job(api *a, const char *id)
 
 bool api_jobs(api *a)
 {
-    if (!create_folders(a)) return false;
+    if (!api_spool_make(a)) return false;
     if (a->parts == 2) {
         if (!api_allow(a, "GET, HEAD, POST")) return false;
         return api_is(a, "POST") ? post_job(a) : list_jobs(a);

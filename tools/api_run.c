@@ -12,7 +12,6 @@
 
 #include "../src/base/io.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -42,37 +41,7 @@ typedef struct run {
     int status; /* as waitpid gives it */
 } run;
 
-/* ---- queue and slots ---------------------------------------------------------------- */
-
-static bool leave_queue(const api *a, const char *id)
-{
-    char path[4300];
-    snprintf(path, sizeof path, "%s/queue/%s", a->spool, id);
-    return unlink(path) == 0 || errno == ENOENT;
-}
-
-bool api_queue_first(const api *a, char id[API_ID + 1], size_t *waiting)
-{
-    for (;;) {
-        int fd = api_spool_open(a, "queue", O_RDONLY | O_DIRECTORY);
-        DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-        *waiting = 0;
-        id[0] = '\0';
-        if (!d) {
-            if (fd >= 0) close(fd);
-            return false;
-        }
-        for (struct dirent *e; (e = readdir(d));) {
-            if (strlen(e->d_name) != API_ID) continue;
-            ++*waiting;
-            if (!id[0] || strcmp(e->d_name, id) < 0) memcpy(id, e->d_name, API_ID + 1);
-        }
-        closedir(d);
-        if (!id[0]) return false;
-        if (api_job_alive(a, id)) return true;
-        if (!leave_queue(a, id)) return false; /* its supervisor was killed while it waited */
-    }
-}
+/* ---- slots -------------------------------------------------------------------------------- */
 
 static int free_slot(const api *a)
 {
@@ -101,7 +70,7 @@ static bool take_slot(run *r)
     int lock = api_spool_open(r->a, "queue.lock", O_RDWR | O_CREAT);
     while (lock >= 0 && flock(lock, LOCK_EX) != 0 && errno == EINTR) continue;
     if (api_queue_first(r->a, first, &waiting) && strcmp(first, r->job->id) == 0) r->slot = free_slot(r->a);
-    if (r->slot >= 0) leave_queue(r->a, r->job->id);
+    if (r->slot >= 0) api_queue_leave(r->a, r->job->id);
     if (lock >= 0) close(lock);
     if (r->slot >= 0) wake_next(r->a);
     return r->slot >= 0;
@@ -248,7 +217,7 @@ static _Noreturn void supervise(const api *a, const api_job *job, api_vector *v)
     forget_server(job);
     if (chdir(a->data) != 0) _exit(1);
     while (!r.stopped && !take_slot(&r)) wait_event(&r, TICK_MS, &before);
-    if (r.slot < 0) leave_queue(a, job->id);
+    if (r.slot < 0) api_queue_leave(a, job->id);
     else if (!r.stopped && start_tool(&r)) wait_tool(&r, &before);
     /* Even if it had ended by itself just before: who asked to stop it sees "stopped". */
     write_exit(&r);

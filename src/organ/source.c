@@ -22,31 +22,6 @@ static void advise(gg_error *err)
     gg_fix(err, "make the organ records again: these are cut short or spoilt");
 }
 
-gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err)
-{
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        /* names first: from then on the tensors are known to be the source's own */
-        void *names = realloc(s->names, cap * sizeof *s->names);
-        if (names) s->names = names;
-        void *places = names ? realloc(s->places, cap * sizeof *s->places) : NULL;
-        if (places) s->places = places;
-        void *tensors = places ? realloc(s->tensors, cap * sizeof *s->tensors) : NULL;
-        if (!tensors) return no_memory(err);
-        s->tensors = tensors;
-        s->cap = cap;
-    }
-    char *name = malloc(t->name_len + 1);
-    if (!name) return no_memory(err);
-    memcpy(name, t->name, t->name_len);
-    name[t->name_len] = '\0';
-    s->tensors[s->n] = *t;
-    s->tensors[s->n].name = name;
-    s->places[s->n] = place;
-    s->names[s->n++] = name;
-    return GG_OK;
-}
-
 /* ---- opening --------------------------------------------------------------- */
 
 static gg_status open_model(gg_source *s, const char *path, gg_error *err)

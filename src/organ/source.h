@@ -60,6 +60,8 @@ void gg_pipe_close(gg_source *s);
 /* Odd padding of a source in all: it is held in memory, and in a manifest as text. */
 #define GG_MOST_PADDING ((uint64_t)64 << 20)
 
+gg_status gg_pads_too_much(gg_error *err); /* GG_EUNSUPPORTED, with what to do */
+
 /* Append to a list of pads what follows `after` (NULL = the header) if `got` bytes
  * are not `want` zeros. Too much: GG_EUNSUPPORTED; of a pipe nothing more is kept, and
  * gg_source_pads says so, as most of what reads a pipe never asks for padding. */
