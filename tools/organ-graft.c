@@ -82,7 +82,8 @@ static void check_usage(const cli *c, const arguments *a)
     bool matches = c->select || a->map || a->match || a->o.blend || m->add || m->router || a->o.skip_mismatched;
     if (a->adapter && (a->check || matches))
         cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
-    if (a->match && a->o.blend) cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
+    if (a->match && a->o.blend && a->o.match.mode != GG_MATCH_CONVERT)
+        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
     if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
     if (!isnan(a->scale) && !a->adapter) cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
@@ -105,9 +106,9 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     if (a.adapters.n > 1) cli_usage(&c, "one --adapter at a time: fold the others into its output, one after the other");
     if (a.adapters.n) a.adapter = a.adapters.items[0];
+    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     check_usage(&c, &a);
     if (isnan(a.scale)) a.scale = 1;
-    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     gg_map *map = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
     if (st == GG_OK && a.ancestor) st = gg_source_open_stored(a.ancestor, &a.o.ancestor, &c.err);

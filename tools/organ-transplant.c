@@ -80,11 +80,11 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->donor) cli_usage(c, "give --donor");
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
     if (!a->output && !a->check && !a->in_place) cli_usage(c, "give --output, --check or --in-place");
-    bool matches = c->select || a->map || a->match || a->o.blend || a->o.match.add || a->o.skip_mismatched;
+    bool matches = c->select || a->map || a->match || a->o.blend;
     if (a->o.mtp && (a->in_place || matches))
-        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend, --add, --skip-mismatched "
-                     "or --in-place");
-    if (a->match && a->o.blend) cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
+        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend or --in-place");
+    if (a->match && a->o.blend && a->o.match.mode != GG_MATCH_CONVERT)
+        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
     if (a->output && strcmp(a->output, "-") == 0) cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");
     if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
@@ -104,8 +104,8 @@ int main(int argc, char **argv)
         { "copy-kv", CLI_LIST, &a.copy_kv }, { "blend", CLI_TEXT, &a.o.blend }, { "ancestor", CLI_TEXT, &a.ancestor },
         { "mtp", CLI_FLAG, &a.o.mtp }, { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
-    check_usage(&c, &a);
     if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
+    check_usage(&c, &a);
     gg_map *map = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
     if (st == GG_OK && a.ancestor) st = gg_source_open_stored(a.ancestor, &a.o.ancestor, &c.err);

@@ -100,14 +100,15 @@ check_error 2 "--json out" "nor a stream" organ-purify $V --method haar --json -
 check_error 2 "--json is for tables" "nor a picture" organ-measure $V --svg - --json
 check_error 2 "--json is for tables" "nor one on the terminal" organ-measure $V --heat --json
 check_error 2 "--color goes with" "a colour without a picture" organ-measure $V --color theta
-for with in "--match convert" "--match=exact"; do
+for with in "--match retype" "--match=exact"; do
     check_error 2 "leave --match out" "a blend $with" organ-graft --source $V --target $V --blend linear:1 $with --output "$T/x"
     check_error 2 "leave --match out" "a blend $with, transplant" organ-transplant --base $V --donor $V --blend linear:1 $with --output "$T/x"
+    check "convert is what a blend does" organ-transplant --base $V --donor $V --blend linear:1 --match convert --output "$T/convert.gguf" --force
 done
 for with in --add --skip-mismatched "--match exact" "--blend linear:1" "--map 0=0" "--experts 0" "--experts 0 --router" "--type norm" --check; do
     check_error 2 "--adapter goes with" "an adapter $with" organ-graft --adapter $V --target $V $with --output "$T/x"
 done
-for with in --add --skip-mismatched "--match exact" "--blend linear:1" "--map 0=0" "--type norm"; do
+for with in "--match exact" "--blend linear:1" "--map 0=0" "--type norm"; do
     check_error 2 "--mtp" "MTP blocks $with" organ-transplant --base $V --donor $V --mtp $with --output "$T/x"
 done
 check_error 2 "--scale goes with" "a scale of 1 without an adapter" organ-graft --source $V --target $V --scale 1 --output "$T/x"
