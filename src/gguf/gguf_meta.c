@@ -2,6 +2,7 @@
 #include "gguf.h"
 
 #include "../base/cursor.h"
+#include "../base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,13 +39,9 @@ const gg_kv *gg_meta_find(const gg_meta *meta, const char *key)
 
 static gg_status append(gg_meta *meta, gg_kv **slot, gg_error *err)
 {
-    if (meta->n == meta->cap) {
-        size_t cap = meta->cap ? meta->cap * 2 : 32;
-        gg_kv *grown = cap > SIZE_MAX / sizeof *grown ? NULL : realloc(meta->kv, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for %zu metadata keys", cap);
-        meta->kv = grown;
-        meta->cap = cap;
-    }
+    gg_kv *grown = gg_grow(meta->kv, meta->n, &meta->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    meta->kv = grown;
     *slot = &meta->kv[meta->n++];
     return GG_OK;
 }

@@ -2,6 +2,7 @@
  * one option are "or". */
 #include "gg_organ.h"
 
+#include "../base/grow.h"
 #include "ranges.h"
 
 #include <stdio.h>
@@ -44,13 +45,9 @@ void gg_select_free(gg_select *s)
 
 static gg_status list_add(text_list *l, const char *text, size_t len, gg_error *err)
 {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 16;
-        char **grown = realloc(l->items, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
-        l->items = grown;
-        l->cap = cap;
-    }
+    char **grown = gg_grow(l->items, l->n, &l->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    l->items = grown;
     char *copy = malloc(len + 1);
     if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
     memcpy(copy, text, len);

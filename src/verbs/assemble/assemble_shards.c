@@ -7,6 +7,7 @@
 #include "assemble_shards.h"
 
 #include "../../base/cursor.h"
+#include "../../base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,12 +105,9 @@ static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_o
     size_t first = 0, cap = 0;
     for (size_t i = 0; i < p->n; i++) total += gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
     while (first < p->n || p->n_files == 0) { /* a model without tensors is one shard */
-        if (p->n_files == cap) {
-            cap = cap ? cap * 2 : 16;
-            gg_plan_file *grown = realloc(p->files, cap * sizeof *grown);
-            if (!grown) return no_memory(err);
-            p->files = grown;
-        }
+        gg_plan_file *grown = gg_grow(p->files, p->n_files, &cap, sizeof *grown, err);
+        if (!grown) return GG_ENOMEM;
+        p->files = grown;
         gg_plan_file *f = &p->files[p->n_files];
         *f = (gg_plan_file){ .version = m->version, .first = first };
         f->n = cut(p, o, first, p->n_files, &done, total);

@@ -1,6 +1,8 @@
 /* compare_pair.c - which tensor of one model meets which of the other. */
 #include "compare_core.h"
 
+#include "../../base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,13 +69,9 @@ static bool find_piece(const compare_pairer *pr, const gg_piece *like, const cha
 
 static gg_status note_used(compare_pairer *pr, const gg_piece *p, gg_error *err)
 {
-    if (pr->n_used == pr->cap_used) {
-        size_t cap = pr->cap_used ? pr->cap_used * 2 : 256;
-        compare_key *grown = realloc(pr->used, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
-        pr->used = grown;
-        pr->cap_used = cap;
-    }
+    compare_key *grown = gg_grow(pr->used, pr->n_used, &pr->cap_used, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    pr->used = grown;
     pr->used[pr->n_used++] = (compare_key){ p->source, p->at };
     return GG_OK;
 }
@@ -83,13 +81,9 @@ static gg_status note_used(compare_pairer *pr, const gg_piece *p, gg_error *err)
 static gg_status note_donor(compare_pairer *pr, int64_t block, gg_error *err)
 {
     if (pr->n_donors && pr->donors[pr->n_donors - 1] == block) return GG_OK;
-    if (pr->n_donors == pr->cap_donors) {
-        size_t cap = pr->cap_donors ? pr->cap_donors * 2 : 64;
-        int64_t *grown = realloc(pr->donors, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of blocks");
-        pr->donors = grown;
-        pr->cap_donors = cap;
-    }
+    int64_t *grown = gg_grow(pr->donors, pr->n_donors, &pr->cap_donors, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    pr->donors = grown;
     pr->donors[pr->n_donors++] = block;
     return GG_OK;
 }

@@ -1,6 +1,8 @@
 /* lineage.c - do two models come from the same training? Thresholds: docs/lineage.md. */
 #include "gg_compare_model.h"
 
+#include "../../base/grow.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -80,13 +82,9 @@ gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_er
     rows->tensors++;
     rows->identical += row->status == GG_SAME_IDENTICAL;
     if (!gg_lineage_counts(row)) return GG_OK;
-    if (rows->n == rows->cap) {
-        size_t cap = rows->cap ? rows->cap * 2 : 256;
-        double *grown = realloc(rows->cosines, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of cosines");
-        rows->cosines = grown;
-        rows->cap = cap;
-    }
+    double *grown = gg_grow(rows->cosines, rows->n, &rows->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    rows->cosines = grown;
     rows->cosines[rows->n++] = row->cosine;
     return GG_OK;
 }

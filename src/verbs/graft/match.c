@@ -1,6 +1,7 @@
 /* match.c - which tensor of a donor goes where in a base, or why it cannot. */
 #include "gg_transplant.h"
 
+#include "../../base/grow.h"
 #include "../../base/names.h"
 #include "moves.h"
 
@@ -67,16 +68,9 @@ static bool lacks_block(const struct block_list *l, int64_t block)
 static gg_move *new_move(matcher *m)
 {
     gg_moves *to = m->moves;
-    if (to->n == m->cap) {
-        size_t cap = m->cap ? m->cap * 2 : 256;
-        gg_move *grown = realloc(to->list, cap * sizeof *grown);
-        if (!grown) {
-            gg_fail(m->err, GG_ENOMEM, "no memory for %zu moves", cap);
-            return NULL;
-        }
-        to->list = grown;
-        m->cap = cap;
-    }
+    gg_move *grown = gg_grow(to->list, to->n, &m->cap, sizeof *grown, m->err);
+    if (!grown) return NULL;
+    to->list = grown;
     to->list[to->n] = (gg_move){ .base = SIZE_MAX, .donor = SIZE_MAX };
     return &to->list[to->n++];
 }

@@ -3,6 +3,7 @@
  * pipes; a pipe's values are taken while the draw is locked, as it has one reader. */
 #include "measure_core.h"
 
+#include "../../base/grow.h"
 #include "../../base/io.h"
 #include "../../base/parallel.h"
 
@@ -48,13 +49,9 @@ typedef struct job {
 static gg_status add_piece(void *ctx, const gg_piece *p, gg_error *err)
 {
     job *j = ctx;
-    if (j->n_pieces == j->cap) {
-        size_t cap = j->cap ? j->cap * 2 : 16;
-        gg_piece *grown = realloc(j->pieces, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of experts");
-        j->pieces = grown;
-        j->cap = cap;
-    }
+    gg_piece *grown = gg_grow(j->pieces, j->n_pieces, &j->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    j->pieces = grown;
     j->pieces[j->n_pieces++] = *p;
     return GG_OK;
 }

@@ -1,18 +1,16 @@
 /* verb_measure_list.c - rows kept: wells, groups, columns by name. */
 #include "gg_measure_model.h"
 
+#include "../../base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 gg_status gg_measures_add(gg_measures *list, const gg_tensor_measure *row, gg_error *err)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 256;
-        gg_tensor_measure *grown = realloc(list->rows, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for %zu rows", cap);
-        list->rows = grown;
-        list->cap = cap;
-    }
+    gg_tensor_measure *grown = gg_grow(list->rows, list->n, &list->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    list->rows = grown;
     char *name = malloc(row->t.name_len + 1);
     if (!name) return gg_fail(err, GG_ENOMEM, "no memory for a name");
     memcpy(name, row->t.name, row->t.name_len);

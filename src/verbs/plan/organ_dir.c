@@ -1,6 +1,7 @@
 /* organ_dir.c - records, manifest, name: the three steps to an organ directory. */
 #include "organ_dir.h"
 
+#include "../../base/grow.h"
 #include "../../base/io.h"
 #include "../../base/parallel.h"
 #include "../../base/sha256.h"
@@ -67,13 +68,9 @@ gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, 
 
 gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err)
 {
-    if (d->n == d->cap) {
-        size_t cap = d->cap ? d->cap * 2 : 256;
-        gg_dir_item *grown = realloc(d->items, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", cap);
-        d->items = grown;
-        d->cap = cap;
-    }
+    gg_dir_item *grown = gg_grow(d->items, d->n, &d->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    d->items = grown;
     gg_dir_item *it = &d->items[d->n];
     *it = (gg_dir_item){ .t = p->t, .a = p->a, .source = p->source, .at = p->at, .expert = p->expert };
     it->t.name = gg_names_add(&d->names, p->t.name, p->t.name_len, err);

@@ -1,6 +1,8 @@
 /* plan.c - the lists of a plan. */
 #include "plan.h"
 
+#include "../../base/grow.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +13,9 @@ gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_e
         gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold", t->name_len, GG_MAX_NAME);
         return gg_at_tensor(err, t->name, t->name_len);
     }
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? p->cap * 2 : 256;
-        gg_plan_tensor *grown = realloc(p->tensors, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a plan of %zu tensors", cap);
-        p->tensors = grown;
-        p->cap = cap;
-    }
+    gg_plan_tensor *grown = gg_grow(p->tensors, p->n, &p->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    p->tensors = grown;
     gg_plan_tensor *pt = &p->tensors[p->n];
     *pt = (gg_plan_tensor){ .t = *t };
     pt->t.name = gg_names_add(&p->names, t->name, t->name_len, err);

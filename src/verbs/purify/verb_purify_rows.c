@@ -2,6 +2,7 @@
  * a row for each that is selected. What can be refused is refused here. */
 #include "purify_job.h"
 
+#include "../../base/grow.h"
 #include "../plan/pieces.h"
 
 #include <stdio.h>
@@ -98,13 +99,9 @@ static gg_status add_row(void *ctx, const gg_piece *p, gg_error *err)
 {
     collector *c = ctx;
     purify_job *j = c->j;
-    if (j->n_rows == j->cap_rows) {
-        size_t cap = j->cap_rows ? j->cap_rows * 2 : 256;
-        purify_row *grown = realloc(j->rows, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", cap);
-        j->rows = grown;
-        j->cap_rows = cap;
-    }
+    purify_row *grown = gg_grow(j->rows, j->n_rows, &j->cap_rows, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    j->rows = grown;
     purify_row *row = &j->rows[j->n_rows];
     *row = (purify_row){ .r = { .t = p->t, .a = p->a } };
     row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err) : c->whole->name;
@@ -143,13 +140,9 @@ static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
 
 gg_status gg_purify_plan(purify_job *j, size_t i, gg_error *err)
 {
-    if (j->n_units == j->cap_units) {
-        size_t cap = j->cap_units ? j->cap_units * 2 : 256;
-        purify_unit *grown = realloc(j->units, cap * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", cap);
-        j->units = grown;
-        j->cap_units = cap;
-    }
+    purify_unit *grown = gg_grow(j->units, j->n_units, &j->cap_units, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    j->units = grown;
     const gg_manifest *m = gg_source_manifest(j->source);
     purify_unit *u = &j->units[j->n_units];
     *u = (purify_unit){ .job = j, .source = i, .t = *gg_source_tensor(j->source, i), .first = j->n_rows };

@@ -1,6 +1,7 @@
-/* t_names.c - strings that stay where they are. */
+/* t_lists.c - strings that stay where they are, and lists that grow. */
 #include "t.h"
 
+#include "../../src/base/grow.h"
 #include "../../src/base/names.h"
 
 static void addresses_stay(void)
@@ -46,9 +47,33 @@ static void any_bytes_and_lengths(void)
     gg_names_free(&names);
 }
 
+static void lists_grow(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    size_t cap = 0, moves = 0;
+    uint64_t *list = NULL;
+    for (size_t n = 0; n < 100000; n++) {
+        size_t before = cap;
+        uint64_t *grown = gg_grow(list, n, &cap, sizeof *list, &e);
+        T_CHECK(grown && cap > n);
+        if (!grown) break;
+        list = grown;
+        list[n] = n;
+        moves += cap != before;
+    }
+    int wrong = 0;
+    for (size_t n = 0; n < 100000; n++) wrong += list[n] != n;
+    T_CHECKF(wrong == 0 && moves < 20, "%d wrong, %zu moves", wrong, moves);
+    size_t huge = SIZE_MAX / 2, most = SIZE_MAX / 8;
+    T_CHECK(gg_grow(list, huge, &huge, 8, &e) == NULL && e.status == GG_ENOMEM && huge == SIZE_MAX / 2);
+    T_CHECK(gg_grow(list, most, &most, 8, &e) == NULL && most == SIZE_MAX / 8);
+    free(list);
+}
+
 static const t_case cases[] = {
     { "addresses stay", addresses_stay },
     { "any bytes, any length", any_bytes_and_lengths },
+    { "lists grow", lists_grow },
 };
 
 T_MAIN(cases)

@@ -1,0 +1,14 @@
+/* grow.c - see grow.h. */
+#include "grow.h"
+
+#include <stdlib.h>
+
+void *gg_grow(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
+{
+    if (n < *cap) return list;
+    size_t more = *cap ? *cap * 2 : 64;
+    void *grown = more > *cap && more <= SIZE_MAX / size ? realloc(list, more * size) : NULL;
+    if (grown) *cap = more;
+    else gg_fail(err, GG_ENOMEM, "no memory for a list of %zu items", more);
+    return grown;
+}
