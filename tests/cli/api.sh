@@ -128,6 +128,10 @@ pipeline() {
     has '"status": "ok"' health
     expect 201 "$1" /v1/models/code.gguf --data-binary "@$LAB/lab-code-q4_k_m.gguf"
     check_same "$DATA/code.gguf" "$LAB/lab-code-q4_k_m.gguf" "an upload"
+    # A name that reads like a shard of four thousand million is a name like any other.
+    expect 201 "$1" /v1/models/x-00001-of--0003.gguf --data-binary "@$LAB/lab-code-q4_k_m.gguf"
+    expect 200 GET /v1/models/x-00001-of--0003.gguf
+    rm -f "$DATA/x-00001-of--0003.gguf"
     expect 409 "$1" /v1/models/code.gguf --data-binary "@$LAB/lab-code-q4_k_m.gguf"
     expect 201 "$1" '/v1/models/code.gguf?force=1' --data-binary "@$LAB/lab-code-q4_k_m.gguf"
     expect 200 GET /v1/models
