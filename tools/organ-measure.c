@@ -265,9 +265,7 @@ int main(int argc, char **argv)
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
-        /* In the directory a picture may lie, but not as its manifest or a record. */
-        bool named = o.svg && strlen(o.svg) > 4 && strcmp(o.svg + strlen(o.svg) - 4, ".svg") == 0;
-        if (st == GG_OK && o.svg && !named && strcmp(o.svg, "-") != 0) st = gg_refuse_inside(o.svg, s, &c.err);
+        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_refuse_inside(o.svg, s, &c.err);
         if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_refuse_existing(o.svg, c.run.force, &c.err);
         if (st == GG_OK) st = measure(&c, s, &o);
         gg_source_close(s);

@@ -277,7 +277,7 @@ cp -R "$T/d" "$T/within.d"
 cp -R "$T/d" "$T/within.copy"
 ln -s within.d "$T/within.link"
 inside() { check_error 2 "within the organ directory" "an output within: $*" "$@" --force; }
-for to in within.d/manifest.json within.link/manifest.json within.d/organs/../manifest.json within.d/organs/blk_0_ffn_up.bin within.d/new.gguf; do
+for to in within.d/manifest.json within.link/manifest.json within.d/organs/../manifest.json within.d/organs/blk_0_ffn_up.bin within.d/organs/new.gguf within.d/embed within.d/trailing-00001.raw; do
     inside organ-assemble "$T/within.d" --output "$T/$to"
     inside organ-transplant --base "$T/within.d" --donor $CODE --type organ --output "$T/$to"
     inside organ-transplant --base $CODE --donor "$T/within.d" --type organ --output "$T/$to"
@@ -285,7 +285,7 @@ for to in within.d/manifest.json within.link/manifest.json within.d/organs/../ma
 done
 (cd "$T/within.d" && "$BIN/organ-assemble" . --output manifest.json --force) 2> "$T/err"
 check_text $? 2 "an output within the working folder"
-for to in within.d/organs within.d/organs/ within.link/new; do
+for to in within.d/organs within.d/organs/ within.link/norm/new; do
     inside organ-graft --source $CODE --target "$T/within.d" --type organ --output "$T/$to"
     inside organ-graft --source "$T/within.d" --target $CODE --type organ --output "$T/$to"
     inside organ-extract "$T/within.d" --output "$T/$to"
@@ -296,6 +296,10 @@ inside organ-measure "$T/within.d" --svg "$T/within.d/manifest.json"
 cp $CODE "$T/within.gguf"
 inside organ-transplant --base "$T/within.gguf" --donor "$T/within.d" --type organ --in-place --undo "$T/within.d/manifest.json"
 check_same_dir "$T/within.d" "$T/within.copy" "outputs within: the directory is as it was"
+check "beside the manifest" organ-assemble "$T/within.d" --output "$T/within.link/new.gguf"
+check_same "$T/within.d/new.gguf" $VERSE "beside the manifest"
+check "a folder there" organ-extract "$T/within.d" --output "$T/within.d/new"
+check "a picture there" organ-measure -q "$T/within.d" --svg "$T/within.d/new.svg"
 check_same "$T/within.gguf" $CODE "an undo stream within: the base is as it was"
 check "beside a directory of a longer name" organ-assemble "$T/within.d" --output "$T/within.d.gguf"
 
