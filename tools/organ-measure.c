@@ -147,7 +147,7 @@ static const char *title_of(const gg_source *s, char title[128])
     const char *text;
     size_t len;
     if (meta && gg_kv_str(gg_meta_find(meta, "general.name"), &text, &len) && len > 0) {
-        gg_escape(text, len, title, 128);
+        snprintf(title, 128, "%.*s", (int)(len < 127 ? len : 127), text);
         return title;
     }
     const char *name = gg_source_name(s), *slash = strrchr(name, '/');

@@ -350,4 +350,12 @@ for side in "--base $T/s1 --donor $T/m2.gguf" "--base $T/m1.gguf --donor $T/s2 -
 done
 check_error 1 "none of these experts" "an expert that is not there" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 9
 check_exit 2 "--router without --experts" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --router
+
+# A donor's path and tensor are kept as they are, UTF-8 or not.
+odd="$T/caf$(printf '\351').gguf"
+cp $LAB/lab-code-q4_k_m.gguf "$odd"
+check "a donor whose path is not UTF-8" organ-graft --source "$odd" --target $LAB/lab-verse-q4_k_m.gguf --tensors blk.0.ffn_up.weight --output "$T/latin"
+check "its history" grep -q '"op": "graft", "from": {"base64": "[A-Za-z0-9+/=]*"}, "tensor": "blk.0.ffn_up.weight"' "$T/latin/manifest.json"
+check "and it assembles" organ-assemble "$T/latin" --output "$T/latin.gguf"
+check "an adapter, too" sh -c "cp $LAB/lab-lora-code.gguf '$odd' && organ-graft --adapter '$odd' --target $LAB/lab-base-q4_k_m.gguf --output '$T/latin2'"
 finish

@@ -221,4 +221,10 @@ check_exit 3 "a cut file" organ-measure "$T/cut.gguf"
 if [ -w /dev/full ]; then check_exit 4 "a full disk" sh -c "organ-measure $VERSE > /dev/full"; fi
 check "help" organ-measure --help
 if [ "$(wc -l < "$T/out")" -le 40 ] && [ "$(awk 'length > 80' "$T/out" | grep -vc organ-measure)" = 0 ]; then ok; else bad "--help is longer than a screen"; fi
+
+# Names of models and files are escaped on the terminal, once.
+printf '\033' > "$T/esc"
+cp $LAB/lab-lora-code.gguf "$T/a$(cat "$T/esc")[31m.gguf"
+organ-extract -q "$T/a$(cat "$T/esc")[31m.gguf" --tensors 'blk.0.attn_q*' --output - > "$T/b$(cat "$T/esc")[31m.bin"
+check "a file's name over the heat map" sh -c "organ-measure '$T/b$(cat "$T/esc")[31m.bin' --heat | head -n 3 | grep -F 'b\\x1b[31m.bin'"
 finish

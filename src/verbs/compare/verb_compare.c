@@ -343,17 +343,6 @@ static void job_end(job *j)
     pthread_mutex_destroy(&j->draw);
 }
 
-static void set_total(const job *j, const compare_pairer *pr)
-{
-    uint64_t total = 0;
-    for (size_t i = 0; i < gg_source_count(pr->lead); i++) {
-        const gg_tensor *t = gg_source_tensor(pr->lead, i);
-        gg_anatomy a = gg_source_anatomy(pr->lead, i);
-        if (gg_select_match(pr->o->select, t->name, t->name_len, &a)) total += t->bytes;
-    }
-    gg_progress_total(j->run, total);
-}
-
 static gg_status refuse_pipes(gg_source *a, gg_source *b, bool any, bool b_may, gg_error *err)
 {
     bool pa = !gg_source_seekable(a), pb = !gg_source_seekable(b);
@@ -393,7 +382,7 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     bool b_leads = j.pipe == 1;
     compare_pairer pr = { .lead = b_leads ? b : a, .other = b_leads ? a : b, .b_leads = b_leads, .o = o,
                           .fn = add_pair, .ctx = &j };
-    set_total(&j, &pr);
+    gg_progress_total(run, gg_pieces_bytes(pr.lead, o->select));
     st = job_start(&j, run, err);
     if (st == GG_OK) st = run_models(&j, &pr, err);
     gg_pair_free(&pr);

@@ -3,6 +3,7 @@
 
 #include "../../base/buf.h"
 #include "../../organ/inside.h"
+#include "../../organ/manifest_json.h"
 #include "../plan/follow_types.h"
 #include "gg_json.h"
 #include "move_make.h"
@@ -46,11 +47,9 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
     gg_json_out o = gg_json_to_buf(&b);
     const char *from = gg_source_name(g->donor);
     gg_json_put_text(&o, "{\"op\": \"graft\", \"from\": ", g->err);
-    gg_json_put_string(&o, from, strlen(from), g->err);
+    gg_mj_put_bytes(&o, from, strlen(from), g->err);
     gg_json_put_text(&o, ", \"tensor\": ", g->err);
-    char name[4 * GG_RECORD_NAME + 1];
-    gg_escape(d->name, d->name_len, name, sizeof name);
-    gg_json_put_string(&o, name, strlen(name), g->err);
+    gg_mj_put_bytes(&o, d->name, d->name_len, g->err);
     gg_json_put_text(&o, ", \"how\": ", g->err);
     const char *how = blend ? blend : move->experts ? "experts" : gg_move_name(move->kind);
     gg_json_put_string(&o, how, strlen(how), g->err);
@@ -162,7 +161,7 @@ static gg_status tell_fold(const fold *f, gg_dir_item *item)
     const char *from = gg_source_name(f->g->donor);
     gg_error *err = f->g->err;
     gg_json_put_text(&o, "{\"op\": \"adapter\", \"from\": ", err);
-    gg_json_put_string(&o, from, strlen(from), err);
+    gg_mj_put_bytes(&o, from, strlen(from), err);
     gg_json_put_text(&o, ", \"scale\": ", err);
     gg_json_put_f64(&o, f->scale, err);
     gg_json_put_text(&o, "}", err);

@@ -91,7 +91,9 @@ static void put_role(heat *h, size_t role)
 
 static void put_scale(heat *h, const char *title, const char *column)
 {
-    gg_buf_printf(&h->text, h->err, "%s\n", title);
+    char safe[1024];
+    gg_escape(title, strlen(title), safe, sizeof safe);
+    gg_buf_printf(&h->text, h->err, "%s\n", safe);
     put_name(h, "", 0, column, strlen(column), NAME - 7, true);
     gg_buf_printf(&h->text, h->err, " %6.3g ", h->g->low);
     for (int i = 0; i < 16; i++) put_mark(h, i / 15.0);

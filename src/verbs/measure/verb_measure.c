@@ -221,17 +221,6 @@ static gg_status worker(void *ctx, size_t i, unsigned id, gg_error *err)
 
 /* ---- the verb ------------------------------------------------------------------- */
 
-static void set_total(const job *j)
-{
-    uint64_t total = 0;
-    for (size_t i = 0; i < gg_source_count(j->source); i++) {
-        const gg_tensor *t = gg_source_tensor(j->source, i);
-        gg_anatomy a = gg_source_anatomy(j->source, i);
-        if (gg_select_match(j->o->select, t->name, t->name_len, &a)) total += t->bytes;
-    }
-    gg_progress_total(j->run, total);
-}
-
 static gg_status run_job(job *j, gg_error *err)
 {
     j->spaces = calloc(j->threads, sizeof *j->spaces);
@@ -266,7 +255,7 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     *report = (gg_measure_report){ 0 };
     job j = { .source = s, .o = o, .run = run, .fn = fn, .ctx = ctx, .report = report };
     j.threads = run && run->threads ? run->threads : gg_thread_count();
-    set_total(&j);
+    gg_progress_total(run, gg_pieces_bytes(s, o->select));
     gg_status st = run_job(&j, err);
     if (st != GG_OK) return st;
     if (report->tensors || gg_select_empty(o->select)) return GG_OK;

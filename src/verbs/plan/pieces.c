@@ -56,3 +56,14 @@ gg_status gg_pieces_each(gg_source *s, const gg_select *select, bool split_exper
     }
     return st;
 }
+
+uint64_t gg_pieces_bytes(const gg_source *s, const gg_select *select)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < gg_source_count(s); i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        gg_anatomy a = gg_source_anatomy(s, i);
+        if (gg_select_match(select, t->name, t->name_len, &a)) total += t->bytes;
+    }
+    return total;
+}

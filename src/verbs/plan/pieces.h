@@ -19,6 +19,9 @@ typedef gg_status (*gg_piece_fn)(void *ctx, const gg_piece *p, gg_error *err);
 gg_status gg_pieces_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
                        gg_piece_fn fn, void *ctx, gg_error *err);
 
+/* Bytes of the tensors that are selected, experts of a stack with all of it: for progress. */
+uint64_t gg_pieces_bytes(const gg_source *s, const gg_select *select);
+
 /* For all tensors, front to back: a pipe may read the data of the one that is current. */
 gg_status gg_pieces_each(gg_source *s, const gg_select *select, bool split_experts, gg_piece_fn fn, void *ctx, gg_error *err);
 
