@@ -17,15 +17,16 @@ B := build
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi
 # No contraction and no fast-math anywhere: results are the same bits everywhere.
-BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -ffp-contract=off -fno-math-errno -pthread $(WARN)
+BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
 BASE += $(if $(L1),-DGG_HAVE_L1,)
 
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
-# Code that tools share; organ-api has files of its own besides.
+# Code that tools share; organ-api has a folder of its own besides.
 SHARED := cli table moves_table
-TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c)))
+API := $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(sort $(wildcard tools/api/*.c)))
+TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
 OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \
 	$(if $(L1),$(KERNEL:src/%.c=$(B)/obj/%.l1.o),)
 LIB := $(B)/lib/libgguf.a
@@ -57,13 +58,15 @@ $(LIB): $(OBJ)
 	$(AR) rcs $@ $(OBJ)
 
 # Kept, or the next make would build them and all tools once more.
-.SECONDARY: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c))
+.SECONDARY: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c tools/api/*.c))
 
 $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
-$(B)/bin/organ-api: $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(wildcard tools/api_*.c))
+$(B)/bin/organ-api: $(API) $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
 # ---- tests ---------------------------------------------------------------------
 
@@ -98,12 +101,19 @@ check: ## static checks, then tests and fuzzers under sanitizers, which share a 
 	$(MAKE) asan
 	$(MAKE) fuzz
 
+FORMATTED = $(filter-out src/quant/iq_data.c,$(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
+	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch]))
+.PHONY: format
+format: ## lay out every .c and .h file as .clang-format says
+	clang-format -i $(FORMATTED)
+
 lint: $(LIB)
 	sh scripts/check-layers.sh
 	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-size.sh
+	clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
-		--suppressions-list=tests/cppcheck.txt -Iinclude -DGG_HAVE_L1 src tools
+		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
 	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
@@ -131,7 +141,7 @@ results: all ## measure again what docs/results.md says
 
 # ---- install -------------------------------------------------------------------
 
-HEADERS := $(sort $(wildcard include/*.h))
+HEADERS := $(sort $(wildcard include/organ/*.h))
 SCRIPTS := $(sort $(filter-out %.sh %.mk %.awk,$(wildcard scripts/organ-*)))
 MAN1 := $(sort $(wildcard docs/man/*.1))
 MAN5 := $(sort $(wildcard docs/man/*.5))
@@ -143,7 +153,7 @@ define INSTALL_LIST
 $(foreach f,$(BINS),$(f):BINDIR:$(notdir $(f)):755 )\
 $(foreach f,$(SCRIPTS),$(f):BINDIR:$(notdir $(f)):755 )\
 $(LIB):ARCHIVEDIR:libgguf.a:644 \
-$(foreach f,$(HEADERS),$(f):INCDIR:$(notdir $(f)):644 )\
+$(foreach f,$(HEADERS),$(f):INCDIR:organ/$(notdir $(f)):644 )\
 $(foreach f,$(MAN1),$(f):MANDIR:man1/$(notdir $(f)):644 )\
 $(foreach f,$(MAN5),$(f):MANDIR:man5/$(notdir $(f)):644 )\
 $(foreach f,$(DOCS),$(f):DATADIR:$(f):644 )\
@@ -176,4 +186,4 @@ clean: ## remove everything built
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
--include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) $(SHARED)) $(patsubst tools/%.c,$(B)/obj/tools/%.d,$(wildcard tools/api_*.c))
+-include $(OBJ:.o=.d) $(patsubst %,$(B)/obj/tools/%.d,$(TOOLS) $(SHARED)) $(API:.o=.d)

@@ -4,7 +4,7 @@
 #
 #   base <- numeric, json, quant;  quant <- gguf;  gguf, json <- organ;
 #   organ, numeric <- verbs;  verbs <- tools
-#   within verbs: plan <- transform;  plan, transform <- each of the other rooms
+#   within verbs: shared <- plan <- organ_dir, compute <- each of the other rooms
 #
 # Also: file names are unique over src/ (two objects of one name overwrite each other
 # in an archive), and no source includes a .c file.
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.." || exit 2
 
 status=0
 
-grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/*/*.[ch] include/*.h tools/*.[ch] |
+grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/*/*.[ch] |
 awk -F '"' '
 BEGIN {
     # layer -> those it may see, itself included
@@ -25,12 +25,14 @@ BEGIN {
     sees["organ"] = " base json quant gguf organ "
     sees["verbs"] = " base numeric json quant gguf organ verbs "
     sees["tools"] = " base numeric json quant gguf organ verbs tools "
+    # rooms of verbs that other rooms may know, from the lowest
+    floor["shared"] = 1; floor["plan"] = 2; floor["organ_dir"] = floor["compute"] = 3
     # who owns which public header
     owner["gg_status.h"] = owner["gg_isa.h"] = "base"
     owner["gg_numeric.h"] = "numeric"
     owner["gg_json.h"] = "json"
     owner["gg_quant.h"] = "quant"
-    owner["gguf.h"] = "gguf"
+    owner["gg_gguf.h"] = "gguf"
     owner["gg_organ.h"] = "organ"
     n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_graft", v, " ")
     for (i = 1; i <= n; i++) owner[v[i] ".h"] = "verbs"
@@ -39,27 +41,22 @@ function layer_of(path,    part) {
     split(path, part, "/")
     if (part[1] == "tools") return "tools"
     if (part[1] == "src") return part[2]
-    return owner[part[2]]
+    return owner[part[3]]
 }
 # The folder within verbs; "" for anything else.
 function room_of(path,    part) {
     split(path, part, "/")
     return part[1] "/" part[2] == "src/verbs" ? part[3] : ""
 }
-# The path that an include names, ".." taken away, seen from its file.
-function resolve(file, name,    dir, n, part, i, out, depth) {
-    if (name ~ /^(gg_|gguf)[a-z_]*\.h$/ && name in owner) return "include/" name
-    dir = file
+# The path that an include names: beside the file, in include/, or in src/.
+function resolve(file, name,    dir, base) {
+    dir = base = file
     sub(/[^\/]*$/, "", dir)
-    n = split(dir name, part, "/")
-    depth = 0
-    for (i = 1; i <= n; i++) {
-        if (part[i] == "..") depth--
-        else keep[++depth] = part[i]
-    }
-    out = keep[1]
-    for (i = 2; i <= depth; i++) out = out "/" keep[i]
-    return out
+    if (name ~ /^organ\/gg_/) return "include/" name
+    if (name ~ /^gg_/) return dir name
+    if (name ~ /^\.\.\//) { sub(/[^\/]*\/$/, "", dir); sub(/^\.\.\//, "", name); return dir name }
+    if (name ~ /\//) return "src/" name
+    return dir name
 }
 function complain(text) {
     print place[1] ":" place[2] ": includes " $2 ": " text
@@ -70,11 +67,13 @@ function complain(text) {
     from = layer_of(place[1])
     target = resolve(place[1], $2)
     to = layer_of(target)
+    if ((getline line < target) < 0) complain("no such file from here")
+    close(target)
     if (from == "" || !(from in sees)) complain("no layer owns " place[1] "; name its owner in scripts/check-layers.sh")
     else if (to == "" || !(to in sees)) complain("no layer owns it; name its owner in scripts/check-layers.sh")
     else if (index(sees[from], " " to " ") == 0) complain(from " must not know " to)
-    else if (room_of(target) != "" && room_of(target) != room_of(place[1]) && room_of(target) != "plan" &&
-             (room_of(target) != "transform" || room_of(place[1]) == "plan"))
+    else if (room_of(target) != "" && room_of(target) != room_of(place[1]) &&
+             !(floor[room_of(target)] && floor[room_of(target)] < (room_of(place[1]) in floor ? floor[room_of(place[1])] : 9)))
         complain("the room " room_of(place[1]) " must not know " room_of(target))
     else if ($2 ~ /\.c$/) complain("a source, not a header")
     lines++
@@ -85,9 +84,9 @@ END {
 }' || status=1
 
 # A header of include/ that nothing includes would escape the check above.
-for f in include/*.h; do
+for f in include/organ/*.h; do
     case $(basename "$f") in
-    gg_status.h | gg_isa.h | gg_numeric.h | gg_json.h | gg_quant.h | gguf.h | gg_organ.h | gg_verbs.h) ;;
+    gg_status.h | gg_isa.h | gg_numeric.h | gg_json.h | gg_quant.h | gg_gguf.h | gg_organ.h | gg_verbs.h) ;;
     gg_transplant.h | gg_measure_model.h | gg_compare_model.h | gg_purify.h | gg_graft.h) ;;
     *) echo "$f: no layer owns it; name its owner in scripts/check-layers.sh"; status=1 ;;
     esac

@@ -20,7 +20,7 @@ fi
 
 awk '$3 == "U" { print $2 }' "$T/all" | sort -u > "$T/used"
 comm -23 "$T/defined" "$T/used" | while read -r name; do
-    grep -qw -e "$name" include/*.h tools/*.[ch] tests/*/*.[ch] || echo "$name: a global symbol that nothing but its own file uses"
+    grep -qw -e "$name" include/organ/*.h tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch] || echo "$name: a global symbol that nothing but its own file uses"
 done > "$T/dead"
 if [ -s "$T/dead" ]; then
     cat "$T/dead"

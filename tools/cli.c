@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../src/base/io.h"
+#include "base/io.h"
 
 static volatile sig_atomic_t got_signal;
 
@@ -33,7 +33,8 @@ static void catch_signals(void)
     static const int stop[] = { SIGINT, SIGTERM, SIGHUP };
     for (size_t i = 0; i < sizeof stop / sizeof stop[0]; i++) {
         struct sigaction was;
-        if (sigaction(stop[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(stop[i], &a, NULL);
+        if (sigaction(stop[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            sigaction(stop[i], &a, NULL);
     }
     signal(SIGPIPE, SIG_IGN); /* write says EPIPE: exit 4 */
     signal(SIGXFSZ, SIG_IGN); /* write says EFBIG: exit 4 */
@@ -83,7 +84,8 @@ static uint64_t parse_u64(const cli *c, const char *name, const char *text)
     char *end = NULL;
     errno = 0;
     unsigned long long v = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || errno || *end) cli_usage(c, "--%s %s: use a whole number", name, text);
+    if (text[0] < '0' || text[0] > '9' || errno || *end)
+        cli_usage(c, "--%s %s: use a whole number", name, text);
     return v;
 }
 
@@ -92,7 +94,8 @@ static double parse_f64(const cli *c, const char *name, const char *text)
     char *end = NULL;
     errno = 0;
     double v = strtod(text, &end);
-    if (end == text || *end || errno || v != v || v - v != 0) cli_usage(c, "--%s %s: use a number", name, text);
+    if (end == text || *end || errno || v != v || v - v != 0)
+        cli_usage(c, "--%s %s: use a number", name, text);
     return v;
 }
 
@@ -125,8 +128,11 @@ static select_fn selection_option(const char *name)
     static const struct {
         const char *name;
         select_fn fn;
-    } known[] = { { "type", gg_select_types }, { "layers", gg_select_layers }, { "tensors", gg_select_tensors },
-                  { "experts", gg_select_experts }, { "names-from", gg_select_names } };
+    } known[] = { { "type", gg_select_types },
+                  { "layers", gg_select_layers },
+                  { "tensors", gg_select_tensors },
+                  { "experts", gg_select_experts },
+                  { "names-from", gg_select_names } };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].name, name) == 0) return known[i].fn;
     return NULL;
@@ -134,7 +140,8 @@ static select_fn selection_option(const char *name)
 
 static void apply_selection(cli *c, select_fn fn, const char *value)
 {
-    if ((!c->select && gg_select_new(&c->select, &c->err) != GG_OK) || fn(c->select, value, &c->err) != GG_OK)
+    if ((!c->select && gg_select_new(&c->select, &c->err) != GG_OK) ||
+        fn(c->select, value, &c->err) != GG_OK)
         exit(cli_end(c, c->err.status));
 }
 
@@ -168,7 +175,8 @@ static bool is_common_flag(const cli *c, const char *name)
     static const char *const always[] = { "help", "version", "quiet", "verbose" };
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         if (strcmp(name, always[i]) == 0) return true;
-    return (c->has_json && strcmp(name, "json") == 0) || (c->has_force && strcmp(name, "force") == 0);
+    return (c->has_json && strcmp(name, "json") == 0) ||
+           (c->has_force && strcmp(name, "force") == 0);
 }
 
 /* --name, --name=value or --name value; returns how many arguments it took. */
@@ -195,7 +203,8 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     if (!eq && left < 2) cli_usage(c, "--%s needs a value", name);
     const char *value = eq ? eq + 1 : argv[1];
     if (o->name) set_option(c, o, value);
-    else if (fn == gg_select_names) list_add(c, &c->names, value); /* stdin may be a model's, which check_stdin knows */
+    else if (fn == gg_select_names)
+        list_add(c, &c->names, value); /* stdin may be a model's, which check_stdin knows */
     else if (fn) apply_selection(c, fn, value);
     else set_threads(c, value);
     return eq ? 1 : 2;
@@ -210,7 +219,11 @@ static int short_options(cli *c, int left, char **argv)
             if (left < 2) cli_usage(c, "-j needs a number of threads");
             return set_threads(c, argv[1]), 2;
         }
-        const char *name = *p == 'q' ? "quiet" : *p == 'v' ? "verbose" : *p == 'h' ? "help" : *p == 'V' ? "version" : NULL;
+        const char *name = *p == 'q'   ? "quiet"
+                           : *p == 'v' ? "verbose"
+                           : *p == 'h' ? "help"
+                           : *p == 'V' ? "version"
+                                       : NULL;
         if (!name) cli_usage(c, "unknown option -%c", *p);
         common_flag(c, name);
     }
@@ -221,13 +234,13 @@ static int short_options(cli *c, int left, char **argv)
 
 static void show_progress(const cli *c, double seconds)
 {
-    double done = (double)atomic_load(&c->progress.done), total = (double)atomic_load(&c->progress.total);
+    double done = (double)atomic_load(&c->progress.done),
+           total = (double)atomic_load(&c->progress.total);
     double rate = seconds > 0 ? done / seconds : 0;
     if (total > 0 && rate > 0)
-        fprintf(stderr, "\r%s: %3.0f%%  %.0f of %.0f MB  %.0f MB/s  %.0f s left \033[K", c->tool, 100 * done / total,
-                done / 1e6, total / 1e6, rate / 1e6, (total - done) / rate);
-    else
-        fprintf(stderr, "\r%s: %.0f MB  %.0f MB/s \033[K", c->tool, done / 1e6, rate / 1e6);
+        fprintf(stderr, "\r%s: %3.0f%%  %.0f of %.0f MB  %.0f MB/s  %.0f s left \033[K", c->tool,
+                100 * done / total, done / 1e6, total / 1e6, rate / 1e6, (total - done) / rate);
+    else fprintf(stderr, "\r%s: %.0f MB  %.0f MB/s \033[K", c->tool, done / 1e6, rate / 1e6);
     fflush(stderr);
 }
 
@@ -242,14 +255,17 @@ static void find_progress_file(void)
     struct stat s;
     char *end = NULL;
     long fd = text ? strtol(text, &end, 10) : -1;
-    if (fd <= STDERR_FILENO || fd > INT_MAX || *end || fstat((int)fd, &s) != 0 || !S_ISREG(s.st_mode)) return;
+    if (fd <= STDERR_FILENO || fd > INT_MAX || *end || fstat((int)fd, &s) != 0 ||
+        !S_ISREG(s.st_mode))
+        return;
     progress_file = (int)fd;
 }
 
 static void write_progress(const cli *c)
 {
     char line[48];
-    int n = snprintf(line, sizeof line, "%020llu %020llu\n", (unsigned long long)atomic_load(&c->progress.done),
+    int n = snprintf(line, sizeof line, "%020llu %020llu\n",
+                     (unsigned long long)atomic_load(&c->progress.done),
                      (unsigned long long)atomic_load(&c->progress.total));
     if (pwrite(progress_file, line, (size_t)n, 0) != n) progress_file = -1;
 }
@@ -267,7 +283,8 @@ static bool next_tick(void)
     t.tv_nsec += 200000000;
     if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
     pthread_mutex_lock(&progress_lock);
-    while (!progress_stop && pthread_cond_timedwait(&progress_end, &progress_lock, &t) == 0) continue;
+    while (!progress_stop && pthread_cond_timedwait(&progress_end, &progress_lock, &t) == 0)
+        continue;
     bool on = !progress_stop;
     pthread_mutex_unlock(&progress_lock);
     return on;
@@ -306,7 +323,9 @@ static void end_progress(void)
 static void hold_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return;
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            return;
 }
 
 static size_t dashes(const cli_list *l)
@@ -319,7 +338,8 @@ static size_t dashes(const cli_list *l)
 /* Options whose value is read: "-" is stdin. */
 static bool reads(const char *option)
 {
-    static const char *const names[] = { "model", "dir", "base", "donor", "source", "target", "ancestor", "adapter" };
+    static const char *const names[] = { "model",  "dir",    "base",     "donor",
+                                         "source", "target", "ancestor", "adapter" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], option) == 0) return true;
     return false;
@@ -337,7 +357,9 @@ static void check_stdin(const cli *c, const cli_option *options)
     }
     if (readers <= 1) return;
     if (names == readers) cli_usage(c, "--names-from - stands twice: stdin can be read once");
-    if (names) cli_usage(c, "--names-from - and a model on stdin cannot both be: put one of them in a file");
+    if (names)
+        cli_usage(c,
+                  "--names-from - and a model on stdin cannot both be: put one of them in a file");
     cli_usage(c, "only one model can come from stdin: put the other in a file");
 }
 
@@ -395,7 +417,8 @@ gg_status cli_stdout_lost(gg_error *err, int why)
 int cli_end(cli *c, gg_status status)
 {
     end_progress();
-    if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK) status = cli_stdout_lost(&c->err, errno);
+    if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)
+        status = cli_stdout_lost(&c->err, errno);
     if (c->err.status != GG_OK) {
         char line[1536];
         gg_error_line(&c->err, c->tool, line, sizeof line);
@@ -421,5 +444,8 @@ const char *cli_one(const cli *c, const char *option_value, const char *what)
 
 void cli_no_terminal(const cli *c, int fd)
 {
-    if (isatty(fd)) cli_usage(c, "an organ stream is binary and stdout is a terminal: pipe it on or name a directory");
+    if (isatty(fd))
+        cli_usage(
+            c,
+            "an organ stream is binary and stdout is a terminal: pipe it on or name a directory");
 }

@@ -16,7 +16,7 @@
 #ifndef CLI_H
 #define CLI_H
 
-#include "gg_verbs.h"
+#include "organ/gg_verbs.h"
 
 typedef enum cli_kind {
     CLI_FLAG, /* bool */
@@ -40,12 +40,12 @@ typedef struct cli_list {
 
 typedef struct cli {
     const char *tool, *help;
-    bool selects;    /* takes --type --layers --tensors --experts --names-from */
-    bool has_json;   /* takes --json */
-    bool has_force;  /* takes --force */
+    bool selects;   /* takes --type --layers --tensors --experts --names-from */
+    bool has_json;  /* takes --json */
+    bool has_force; /* takes --force */
     /* filled by cli_start: */
     bool json, quiet;
-    cli_list names;      /* of --names-from: read when all options are known */
+    cli_list names; /* of --names-from: read when all options are known */
     int verbose;
     gg_select *select; /* NULL when nothing was selected */
     cli_list args;     /* what is no option, in order; "-" counts */

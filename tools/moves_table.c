@@ -41,6 +41,7 @@ gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves 
     if (st != GG_OK) return st;
     gg_note(&c->run, "lineage: %s", fit.lineage);
     gg_note(&c->run, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,
-            fit.mismatched == 1 ? "does" : "do", fit.conflicts, fit.conflicts == 1 ? " differs" : "s differ");
+            fit.mismatched == 1 ? "does" : "do", fit.conflicts,
+            fit.conflicts == 1 ? " differs" : "s differ");
     return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
 }

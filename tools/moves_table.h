@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-#include "gg_transplant.h"
+#include "organ/gg_transplant.h"
 
 /* The moves as a table on stdout; keys that differ, counts and the lineage verdict as
  * notes. GG_OK if all fits, GG_NO if something does not. */

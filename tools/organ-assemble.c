@@ -43,17 +43,23 @@ int main(int argc, char **argv)
     uint64_t shards = UINT64_MAX; /* not given */
     cli_list set_kv = { 0 };
     gg_assemble_options o = { 0 };
-    const cli_option options[] = { { "dir", CLI_TEXT, &dir }, { "output", CLI_TEXT, &output },
-                                   { "shards", CLI_U64, &shards }, { "shard-size", CLI_SIZE, &o.shard_size },
-                                   { "no-verify", CLI_FLAG, &o.no_verify }, { "dtype", CLI_TEXT, &o.dtype },
+    const cli_option options[] = { { "dir", CLI_TEXT, &dir },
+                                   { "output", CLI_TEXT, &output },
+                                   { "shards", CLI_U64, &shards },
+                                   { "shard-size", CLI_SIZE, &o.shard_size },
+                                   { "no-verify", CLI_FLAG, &o.no_verify },
+                                   { "dtype", CLI_TEXT, &o.dtype },
                                    { "fallback", CLI_TEXT, &o.fallback },
-                                   { "set-kv", CLI_LIST, &set_kv }, { NULL, CLI_FLAG, NULL } };
+                                   { "set-kv", CLI_LIST, &set_kv },
+                                   { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     dir = cli_one(&c, dir, "organ directory");
     if (!output) cli_usage(&c, "give --output");
-    if (output && strcmp(output, "-") == 0) cli_usage(&c, "--output -: a model cannot be written to a pipe; give it a name");
+    if (output && strcmp(output, "-") == 0)
+        cli_usage(&c, "--output -: a model cannot be written to a pipe; give it a name");
     bool counted = shards != UINT64_MAX;
-    if (counted && (shards < 1 || shards > 65535)) cli_usage(&c, "--shards %llu: use 1 to 65535", (unsigned long long)shards);
+    if (counted && (shards < 1 || shards > 65535))
+        cli_usage(&c, "--shards %llu: use 1 to 65535", (unsigned long long)shards);
     if (counted && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
     if (o.fallback && !o.dtype) cli_usage(&c, "--fallback goes with --dtype");
     o.shards = counted ? (uint32_t)shards : 0;
@@ -62,8 +68,8 @@ int main(int argc, char **argv)
     gg_assemble_report r;
     gg_status st = gg_assemble(dir, &o, output, &c.run, &r, &c.err);
     if (st == GG_OK && c.verbose)
-        gg_note(&c.run, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors), (unsigned long long)r.bytes, r.files,
-                cli_s(r.files));
+        gg_note(&c.run, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
+                (unsigned long long)r.bytes, r.files, cli_s(r.files));
     free(set_kv.items);
     return cli_end(&c, st);
 }

@@ -1,6 +1,6 @@
 /* organ-compare - two models tensor by tensor, and whether they share a lineage. */
 #include "cli.h"
-#include "gg_compare_model.h"
+#include "organ/gg_compare_model.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -46,7 +46,8 @@ static void cell_dims(table *rows, const gg_tensor *t)
     for (uint32_t i = 0; i < t->n_dims; i++) {
         size_t n = strlen(dims), m = strlen(json);
         snprintf(dims + n, sizeof dims - n, "%s%llu", i ? "x" : "", (unsigned long long)t->dims[i]);
-        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "", (unsigned long long)t->dims[i]);
+        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "",
+                 (unsigned long long)t->dims[i]);
     }
     snprintf(json + strlen(json), sizeof json - strlen(json), "]");
     cell_json(rows, t->n_dims ? dims : "-", json);
@@ -72,8 +73,10 @@ typedef struct row_table {
 
 static table *started(row_table *r)
 {
-    if (!r->started) r->t = table_start(r->json, "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
-                                                 "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b");
+    if (!r->started)
+        r->t = table_start(r->json,
+                           "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
+                           "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b");
     r->started = true;
     return &r->t;
 }
@@ -110,7 +113,8 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
     if (st != GG_OK) return st;
     started(&rows);
     if (c->verbose)
-        gg_note(&c->run, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
+        gg_note(&c->run, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL],
+                r.tensors);
     return r.by[GG_SAME_IDENTICAL] == r.tensors ? GG_OK : GG_NO;
 }
 
@@ -143,8 +147,9 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
     gg_compare_summary s = { 0 };
     gg_status st = gg_compare_models(a, b, o, &c->run, gather, &s, NULL, &c->err);
     if (st == GG_OK) {
-        table rows = table_start(c->json, "class\ttensors\tidentical\tdiffers\tdtype\tshape\tonly_a\tonly_b\t"
-                                          "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage");
+        table rows = table_start(
+            c->json, "class\ttensors\tidentical\tdiffers\tdtype\tshape\tonly_a\tonly_b\t"
+                     "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage");
         for (int k = 0; k < GG_CLASS_COUNT; k++)
             if (s.of[k].tensors) print_group(&rows, gg_class_name((gg_class)k), &s.of[k]);
         gg_compare_group *model = &s.of[GG_CLASS_COUNT];
@@ -162,8 +167,9 @@ static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_comp
     gg_lineage l;
     gg_status st = gg_lineage_of(a, b, o, &c->run, &l, &c->err);
     if (st != GG_OK) return st;
-    table rows = table_start(c->json, "verdict\tmatrices\tcosine_min\tcosine_median\tcosine_max\tsame\tstrange\t"
-                                      "tensors\tidentical");
+    table rows = table_start(
+        c->json, "verdict\tmatrices\tcosine_min\tcosine_median\tcosine_max\tsame\tstrange\t"
+                 "tensors\tidentical");
     cell_text(&rows, gg_lineage_name(l.verdict));
     cell_u64(&rows, l.n);
     cell_measure(&rows, l.n, l.min);
@@ -178,7 +184,8 @@ static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_comp
     gg_lineage_text(&l, text, sizeof text);
     if (c->verbose) gg_note(&c->run, "%s", text);
     if (o->map && l.verdict == GG_LINEAGE_STRANGERS)
-        gg_note(&c->run, "with --map this is about blocks at other depths, which are strangers within one model too");
+        gg_note(&c->run, "with --map this is about blocks at other depths, which are strangers "
+                         "within one model too");
     return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
 }
 
@@ -190,9 +197,12 @@ int main(int argc, char **argv)
     uint64_t sample = UINT64_MAX;
     gg_compare_options o = { 0 };
     gg_map *parsed = NULL;
-    const cli_option options[] = { { "summary", CLI_FLAG, &summary }, { "lineage", CLI_FLAG, &lineage },
-                                   { "map", CLI_TEXT, &map }, { "sample", CLI_U64, &sample },
-                                   { "split-experts", CLI_FLAG, &o.split_experts }, { NULL, CLI_FLAG, NULL } };
+    const cli_option options[] = { { "summary", CLI_FLAG, &summary },
+                                   { "lineage", CLI_FLAG, &lineage },
+                                   { "map", CLI_TEXT, &map },
+                                   { "sample", CLI_U64, &sample },
+                                   { "split-experts", CLI_FLAG, &o.split_experts },
+                                   { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
@@ -203,7 +213,10 @@ int main(int argc, char **argv)
     o.map = parsed;
     if (st == GG_OK) st = gg_source_open(c.args.items[0], &a, &c.err);
     if (st == GG_OK) st = gg_source_open(c.args.items[1], &b, &c.err);
-    if (st == GG_OK) st = lineage ? print_lineage(&c, a, b, &o) : summary ? print_summary(&c, a, b, &o) : print_rows(&c, a, b, &o);
+    if (st == GG_OK)
+        st = lineage   ? print_lineage(&c, a, b, &o)
+             : summary ? print_summary(&c, a, b, &o)
+                       : print_rows(&c, a, b, &o);
     gg_source_close(a);
     gg_source_close(b);
     gg_map_free(parsed);

@@ -38,7 +38,8 @@ static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg
     for (uint32_t i = 0; i < t->n_dims; i++) {
         size_t n = strlen(dims), m = strlen(json);
         snprintf(dims + n, sizeof dims - n, "%s%llu", i ? "x" : "", (unsigned long long)t->dims[i]);
-        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "", (unsigned long long)t->dims[i]);
+        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "",
+                 (unsigned long long)t->dims[i]);
     }
     snprintf(json + strlen(json), sizeof json - strlen(json), "]");
     cell_bytes(rows, t->name, t->name_len);
@@ -55,12 +56,14 @@ static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg
     return GG_OK;
 }
 
-static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, const char *output, bool list)
+static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, const char *output,
+                         bool list)
 {
     gg_extract_report r;
     gg_status st;
     if (list) {
-        table rows = table_start(c->json, "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset");
+        table rows = table_start(c->json,
+                                 "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset");
         st = gg_extract_list(s, o, list_row, &rows, &r, &c->err);
     } else if (strcmp(output, "-") == 0) {
         cli_no_terminal(c, STDOUT_FILENO);
@@ -68,20 +71,28 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
     } else {
         st = gg_extract_dir(s, o, output, &c->run, &r, &c->err);
         if (st == GG_OK && c->verbose)
-            gg_note(&c->run, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors), (unsigned long long)r.bytes, output);
+            gg_note(&c->run, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
+                    (unsigned long long)r.bytes, output);
     }
-    if (st == GG_OK && r.unknown) gg_note(&c->run, "tensors of class other, with names that no rule of the anatomy knows: %zu", r.unknown);
+    if (st == GG_OK && r.unknown)
+        gg_note(&c->run,
+                "tensors of class other, with names that no rule of the anatomy knows: %zu",
+                r.unknown);
     return st;
 }
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-extract", .help = help, .selects = true, .has_json = true, .has_force = true };
+    cli c = {
+        .tool = "organ-extract", .help = help, .selects = true, .has_json = true, .has_force = true
+    };
     const char *model = NULL, *output = NULL;
     bool list = false;
     gg_extract_options o = { 0 };
-    const cli_option options[] = { { "model", CLI_TEXT, &model }, { "output", CLI_TEXT, &output },
-                                   { "list", CLI_FLAG, &list }, { "split-experts", CLI_FLAG, &o.split_experts },
+    const cli_option options[] = { { "model", CLI_TEXT, &model },
+                                   { "output", CLI_TEXT, &output },
+                                   { "list", CLI_FLAG, &list },
+                                   { "split-experts", CLI_FLAG, &o.split_experts },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     model = cli_one(&c, model, "model");

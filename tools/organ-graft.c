@@ -2,7 +2,7 @@
 #include "cli.h"
 #include "moves_table.h"
 
-#include "gg_graft.h"
+#include "organ/gg_graft.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -62,13 +62,14 @@ static gg_status graft(cli *c, const arguments *a)
     gg_status st = gg_source_open_stored(a->adapter ? a->adapter : a->source, &donor, &c->err);
     if (st == GG_OK) st = gg_source_open_stored(a->target, &base, &c->err);
     if (st == GG_OK && a->check) st = check(c, a, base, donor);
-    else if (st == GG_OK && a->adapter) st = gg_graft_adapter(base, donor, a->scale, a->o.link, a->output, &c->run, &r, &c->err);
+    else if (st == GG_OK && a->adapter)
+        st = gg_graft_adapter(base, donor, a->scale, a->o.link, a->output, &c->run, &r, &c->err);
     else if (st == GG_OK) st = gg_graft(base, donor, &a->o, a->output, &c->run, &r, &c->err);
     gg_source_close(base);
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
-        gg_note(&c->run, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved, cli_s(r.moved), r.added, r.skipped,
-                (unsigned long long)r.bytes_moved);
+        gg_note(&c->run, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved,
+                cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
     return st;
 }
 
@@ -79,34 +80,52 @@ static void check_usage(const cli *c, const arguments *a)
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
     const gg_match_options *m = &a->o.match;
-    bool matches = c->select || a->map || a->match || a->o.blend || m->add || m->router || a->o.skip_mismatched;
+    bool matches = c->select || a->map || a->match || a->o.blend || m->add || m->router ||
+                   a->o.skip_mismatched;
     if (a->adapter && (a->check || matches))
         cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
     if (a->match && a->o.blend && a->o.match.mode != GG_MATCH_CONVERT)
-        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
+        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
+                  a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
-    if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
-    if (!isnan(a->scale) && !a->adapter) cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
-    if (a->o.match.router && !gg_select_has_experts(c->select)) cli_usage(c, "--router goes with --experts");
+    if (a->ancestor && !a->o.blend)
+        cli_usage(c, "--ancestor goes with --blend, for example task:1");
+    if (!isnan(a->scale) && !a->adapter)
+        cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
+    if (a->o.match.router && !gg_select_has_experts(c->select))
+        cli_usage(c, "--router goes with --experts");
 }
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-graft", .help = help, .selects = true, .has_json = true, .has_force = true };
+    cli c = {
+        .tool = "organ-graft", .help = help, .selects = true, .has_json = true, .has_force = true
+    };
     arguments a = { .scale = NAN }; /* not given */
-    const cli_option options[] = {
-        { "source", CLI_TEXT, &a.source }, { "target", CLI_TEXT, &a.target }, { "output", CLI_TEXT, &a.output },
-        { "match", CLI_TEXT, &a.match }, { "map", CLI_TEXT, &a.map }, { "blend", CLI_TEXT, &a.o.blend },
-        { "ancestor", CLI_TEXT, &a.ancestor }, { "adapter", CLI_LIST, &a.adapters }, { "scale", CLI_F64, &a.scale },
-        { "check", CLI_FLAG, &a.check }, { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
-        { "add", CLI_FLAG, &a.o.match.add }, { "router", CLI_FLAG, &a.o.match.router }, { "link", CLI_FLAG, &a.o.link },
-        { NULL, CLI_FLAG, NULL } };
+    const cli_option options[] = { { "source", CLI_TEXT, &a.source },
+                                   { "target", CLI_TEXT, &a.target },
+                                   { "output", CLI_TEXT, &a.output },
+                                   { "match", CLI_TEXT, &a.match },
+                                   { "map", CLI_TEXT, &a.map },
+                                   { "blend", CLI_TEXT, &a.o.blend },
+                                   { "ancestor", CLI_TEXT, &a.ancestor },
+                                   { "adapter", CLI_LIST, &a.adapters },
+                                   { "scale", CLI_F64, &a.scale },
+                                   { "check", CLI_FLAG, &a.check },
+                                   { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
+                                   { "add", CLI_FLAG, &a.o.match.add },
+                                   { "router", CLI_FLAG, &a.o.match.router },
+                                   { "link", CLI_FLAG, &a.o.link },
+                                   { NULL, CLI_FLAG, NULL } };
     /* `organ-graft graft ...`, as the original had it. */
     if (argc > 1 && strcmp(argv[1], "graft") == 0) argv++, argc--;
     cli_start(&c, argc, argv, options);
-    if (a.adapters.n > 1) cli_usage(&c, "one --adapter at a time: fold the others into its output, one after the other");
+    if (a.adapters.n > 1)
+        cli_usage(&c,
+                  "one --adapter at a time: fold the others into its output, one after the other");
     if (a.adapters.n) a.adapter = a.adapters.items[0];
-    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
+    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode))
+        cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     check_usage(&c, &a);
     if (isnan(a.scale)) a.scale = 1;
     gg_map *map = NULL;

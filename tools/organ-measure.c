@@ -2,12 +2,12 @@
 #include "cli.h"
 #include "table.h"
 
-#include "gg_measure_model.h"
+#include "organ/gg_measure_model.h"
 
-#include "../src/base/io.h"
-#include "../src/base/output.h"
-#include "../src/base/tempname.h"
-#include "../src/organ/inside.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "base/tempname.h"
+#include "organ/output_guard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +40,9 @@ static const char help[] =
     "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf | awk '$15 < 40' | cut -f 1\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
-static const char columns[] =
-    "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
-    "dimension\tnull_theta\tcalibrated\trow_theta";
+static const char columns[] = "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
+                              "min\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
+                              "dimension\tnull_theta\tcalibrated\trow_theta";
 
 #define NO_WELLS UINT64_MAX
 
@@ -65,8 +65,9 @@ static void print_numbers(table *t, const gg_tensor_measure *r)
 {
     cell_u64(t, r->m.sampled);
     cell_u64(t, r->m.nonfinite);
-    const double v[] = { r->m.mean,  r->m.std,    r->m.min,       r->m.max,      r->m.entropy,  r->m.kurtosis, r->m.cv,
-                         r->m.theta, r->m.signal, r->m.dimension, r->null_theta, r->calibrated, r->row_theta };
+    const double v[] = { r->m.mean,     r->m.std,      r->m.min,    r->m.max,    r->m.entropy,
+                         r->m.kurtosis, r->m.cv,       r->m.theta,  r->m.signal, r->m.dimension,
+                         r->null_theta, r->calibrated, r->row_theta };
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) cell_f64(t, v[i]);
 }
 
@@ -101,7 +102,8 @@ static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
 static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
 {
     size_t *wells, n;
-    gg_status st = gg_measures_wells(list, k < SIZE_MAX ? (size_t)k : SIZE_MAX, &wells, &n, &c->err);
+    gg_status st = gg_measures_wells(list, k < SIZE_MAX ? (size_t)k : SIZE_MAX, &wells, &n,
+                                     &c->err);
     if (st != GG_OK) return st;
     table t = table_start(c->json, columns);
     for (size_t i = 0; i < n; i++) print_row(&t, &list->rows[wells[i]]);
@@ -112,12 +114,14 @@ static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
 static void print_group(table *t, const gg_group *g)
 {
     static const char *const kinds[] = { "class", "role", "model" };
-    static const char *const stars[] = { "-", "*", "**", "***" }, *const numbers[] = { "null", "1", "2", "3" };
+    static const char *const stars[] = { "-", "*", "**", "***" }, *const numbers[] = { "null", "1",
+                                                                                       "2", "3" };
     cell_text(t, kinds[g->kind]);
     cell_bytes(t, g->name, g->name_len);
     cell_u64(t, g->tensors);
     cell_u64(t, g->measured);
-    const double v[] = { g->theta, g->theta_min, g->theta_max, g->signal, g->calibrated, g->row_theta };
+    const double v[] = { g->theta,  g->theta_min,  g->theta_max,
+                         g->signal, g->calibrated, g->row_theta };
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
         if (g->measured) cell_f64(t, v[i]);
         else cell_null(t);
@@ -132,7 +136,8 @@ static gg_status print_summary(cli *c, const gg_measures *list)
     size_t n;
     gg_status st = gg_measures_groups(list, &groups, &n, &c->err);
     if (st != GG_OK) return st;
-    table t = table_start(c->json, "group\tname\ttensors\tmeasured\ttheta\ttheta_min\ttheta_max\tsignal\tcalibrated\trow_theta\trating");
+    table t = table_start(c->json, "group\tname\ttensors\tmeasured\ttheta\ttheta_min\ttheta_"
+                                   "max\tsignal\tcalibrated\trow_theta\trating");
     for (size_t i = 0; i < n; i++) print_group(&t, &groups[i]);
     free(groups);
     return GG_OK;
@@ -178,8 +183,10 @@ static gg_status write_svg(cli *c, const gg_measures *list, const gg_source *s, 
 static gg_heat_colors terminal_colors(void)
 {
     const char *depth = getenv("COLORTERM"), *term = getenv("TERM"), *no = getenv("NO_COLOR");
-    if (!isatty(STDOUT_FILENO) || (no && *no) || !term || strcmp(term, "dumb") == 0) return GG_HEAT_PLAIN;
-    return depth && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0) ? GG_HEAT_TRUE : GG_HEAT_256;
+    if (!isatty(STDOUT_FILENO) || (no && *no) || !term || strcmp(term, "dumb") == 0)
+        return GG_HEAT_PLAIN;
+    return depth && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0) ? GG_HEAT_TRUE
+                                                                                     : GG_HEAT_256;
 }
 
 static gg_status print_heat(cli *c, const gg_measures *list, const gg_source *s, const options *o)
@@ -188,7 +195,8 @@ static gg_status print_heat(cli *c, const gg_measures *list, const gg_source *s,
     char title[128], *text;
     size_t len;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
-    gg_status st = gg_anatomy_heat(list, o->color, title_of(s, title), size.ws_col, terminal_colors(), &text, &len, &c->err);
+    gg_status st = gg_anatomy_heat(list, o->color, title_of(s, title), size.ws_col,
+                                   terminal_colors(), &text, &len, &c->err);
     if (st != GG_OK) return st;
     fwrite(text, 1, len, stdout);
     free(text);
@@ -212,14 +220,16 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
 {
     gg_measures list = { 0 };
     gg_measure_report r;
-    bool svg_out = o->svg && strcmp(o->svg, "-") == 0, keep = o->summary || o->wells != NO_WELLS || o->heat || o->svg || o->update;
-    printer p = { .print = !o->summary && o->wells == NO_WELLS && !o->heat && !svg_out, .keep = keep ? &list : NULL };
+    bool svg_out = o->svg && strcmp(o->svg, "-") == 0,
+         keep = o->summary || o->wells != NO_WELLS || o->heat || o->svg || o->update;
+    printer p = { .print = !o->summary && o->wells == NO_WELLS && !o->heat && !svg_out,
+                  .keep = keep ? &list : NULL };
     if (p.print) p.rows = table_start(c->json, columns);
     gg_status st = gg_measure_model(s, &o->m, &c->run, take_row, &p, &r, &c->err);
     if (st == GG_OK) st = after(c, s, o, &list);
     if (st == GG_OK && c->verbose)
-        gg_note(&c->run, "%zu tensor%s, %llu of %llu values looked at", r.tensors, cli_s(r.tensors), (unsigned long long)r.sampled,
-                (unsigned long long)r.elements);
+        gg_note(&c->run, "%zu tensor%s, %llu of %llu values looked at", r.tensors, cli_s(r.tensors),
+                (unsigned long long)r.sampled, (unsigned long long)r.elements);
     gg_measures_free(&list);
     return st;
 }
@@ -232,10 +242,13 @@ static gg_status open_source(cli *c, const options *o, gg_source **s)
 
 static void check(const cli *c, const options *o)
 {
-    if (o->summary + (o->wells != NO_WELLS) + o->heat > 1) cli_usage(c, "--summary, --wells and --heat are one or the other");
+    if (o->summary + (o->wells != NO_WELLS) + o->heat > 1)
+        cli_usage(c, "--summary, --wells and --heat are one or the other");
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
-    if (svg_out && (o->summary || o->wells != NO_WELLS || o->heat)) cli_usage(c, "--svg - takes stdout for itself");
-    if (c->json && (svg_out || o->heat)) cli_usage(c, "--json is for tables: %s prints a picture", svg_out ? "--svg -" : "--heat");
+    if (svg_out && (o->summary || o->wells != NO_WELLS || o->heat))
+        cli_usage(c, "--svg - takes stdout for itself");
+    if (c->json && (svg_out || o->heat))
+        cli_usage(c, "--json is for tables: %s prints a picture", svg_out ? "--svg -" : "--heat");
     if (o->color && !gg_measure_by_name(o->color))
         cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
     if (o->color && !o->svg && !o->heat) cli_usage(c, "--color goes with --svg or --heat");
@@ -246,13 +259,17 @@ static void check(const cli *c, const options *o)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-measure", .help = help, .selects = true, .has_json = true, .has_force = true };
+    cli c = {
+        .tool = "organ-measure", .help = help, .selects = true, .has_json = true, .has_force = true
+    };
     options o = { .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
-    const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },          { "sample", CLI_U64, &o.m.sample },
-                                { "summary", CLI_FLAG, &o.summary },  { "wells", CLI_U64, &o.wells },
-                                { "update", CLI_FLAG, &o.update },    { "split-experts", CLI_FLAG, &o.m.split_experts },
-                                { "svg", CLI_TEXT, &o.svg },          { "heat", CLI_FLAG, &o.heat },
-                                { "color", CLI_TEXT, &o.color },      { NULL, CLI_FLAG, NULL } };
+    const cli_option list[] = {
+        { "dir", CLI_TEXT, &o.dir },         { "sample", CLI_U64, &o.m.sample },
+        { "summary", CLI_FLAG, &o.summary }, { "wells", CLI_U64, &o.wells },
+        { "update", CLI_FLAG, &o.update },   { "split-experts", CLI_FLAG, &o.m.split_experts },
+        { "svg", CLI_TEXT, &o.svg },         { "heat", CLI_FLAG, &o.heat },
+        { "color", CLI_TEXT, &o.color },     { NULL, CLI_FLAG, NULL }
+    };
     cli_start(&c, argc, argv, list);
     check(&c, &o);
     if (!o.color) o.color = "theta";
@@ -265,8 +282,10 @@ int main(int argc, char **argv)
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
-        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_refuse_inside(o.svg, s, &c.err);
-        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_refuse_existing(o.svg, c.run.force, &c.err);
+        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0)
+            st = gg_refuse_inside(o.svg, s, &c.err);
+        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0)
+            st = gg_refuse_existing(o.svg, c.run.force, &c.err);
         if (st == GG_OK) st = measure(&c, s, &o);
         gg_source_close(s);
     }

@@ -2,15 +2,15 @@
 #include "cli.h"
 #include "table.h"
 
-#include "gg_purify.h"
-#include "gg_transplant.h"
+#include "organ/gg_purify.h"
+#include "organ/gg_transplant.h"
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../src/base/output.h"
-#include "../src/organ/inside.h"
+#include "base/output.h"
+#include "organ/output_guard.h"
 
 static const char help[] =
     "usage: organ-purify [--dir] SOURCE --output OUTPUT --method haar|fft\n"
@@ -55,8 +55,9 @@ typedef struct printer {
 static void begin(printer *p)
 {
     if (!p->begun)
-        p->rows = table_start(p->json, "name\tclass\tblock\tdtype\tmethod\tstrength\tenergy_kept\trel_l2\t"
-                                       "theta_before\ttheta_after\tstatus");
+        p->rows = table_start(p->json,
+                              "name\tclass\tblock\tdtype\tmethod\tstrength\tenergy_kept\trel_l2\t"
+                              "theta_before\ttheta_after\tstatus");
     p->begun = true;
 }
 
@@ -89,7 +90,8 @@ static bool ends_with(const char *s, const char *end)
     return n > k && strcmp(s + n - k, end) == 0;
 }
 
-static gg_status to_record_file(cli *c, gg_source *s, const arguments *a, gg_purify_fn fn, printer *p, gg_purify_summary *sum)
+static gg_status to_record_file(cli *c, gg_source *s, const arguments *a, gg_purify_fn fn,
+                                printer *p, gg_purify_summary *sum)
 {
     gg_output *out;
     gg_status st = gg_refuse_inside(a->output, s, &c->err);
@@ -109,14 +111,17 @@ static gg_status purify(cli *c, gg_source *s, const arguments *a)
     gg_purify_fn fn = a->dry_run || strcmp(a->output, "-") != 0 ? print_row : NULL;
     gg_status st;
     if (a->dry_run) st = gg_purify_check(s, &a->o, &c->run, fn, &p, &sum, &c->err);
-    else if (!fn) st = gg_purify_stream(s, &a->o, STDOUT_FILENO, &c->run, NULL, NULL, &sum, &c->err);
+    else if (!fn)
+        st = gg_purify_stream(s, &a->o, STDOUT_FILENO, &c->run, NULL, NULL, &sum, &c->err);
     else if (ends_with(a->output, ".bin")) st = to_record_file(c, s, a, fn, &p, &sum);
-    else if (ends_with(a->output, ".gguf")) st = gg_purify_model(s, &a->o, a->output, &c->run, fn, &p, &sum, &c->err);
+    else if (ends_with(a->output, ".gguf"))
+        st = gg_purify_model(s, &a->o, a->output, &c->run, fn, &p, &sum, &c->err);
     else st = gg_purify_dir(s, &a->o, a->output, &c->run, fn, &p, &sum, &c->err);
     if (st == GG_OK && fn) begin(&p);
     if (st == GG_OK && c->verbose)
-        gg_note(&c->run, "%zu tensor%s purified (%llu bytes), %zu identical, %zu left alone", sum.purified, cli_s(sum.purified),
-                (unsigned long long)sum.bytes, sum.identical, sum.left_alone);
+        gg_note(&c->run, "%zu tensor%s purified (%llu bytes), %zu identical, %zu left alone",
+                sum.purified, cli_s(sum.purified), (unsigned long long)sum.bytes, sum.identical,
+                sum.left_alone);
     return st;
 }
 
@@ -127,10 +132,14 @@ static void set_options(const cli *c, arguments *a)
     else if (strcmp(a->method, "haar") == 0) a->o.method = GG_PURIFY_HAAR;
     else cli_usage(c, "--method %s: use haar or fft", a->method);
     if (a->dry_run == (a->output != NULL)) cli_usage(c, "give --output or --dry-run");
-    if (c->json && !a->dry_run && strcmp(a->output, "-") == 0) cli_usage(c, "--output - prints no table: leave --json out");
+    if (c->json && !a->dry_run && strcmp(a->output, "-") == 0)
+        cli_usage(c, "--output - prints no table: leave --json out");
     bool given = !isnan(a->strength);
-    if (given && !(a->strength >= 0 && a->strength <= 1)) cli_usage(c, "--strength %g: use 0 to 1", a->strength);
-    a->o.strength = given ? a->strength : a->o.method == GG_PURIFY_FFT ? GG_PURIFY_FFT_STRENGTH : GG_PURIFY_HAAR_STRENGTH;
+    if (given && !(a->strength >= 0 && a->strength <= 1))
+        cli_usage(c, "--strength %g: use 0 to 1", a->strength);
+    a->o.strength = given                          ? a->strength
+                    : a->o.method == GG_PURIFY_FFT ? GG_PURIFY_FFT_STRENGTH
+                                                   : GG_PURIFY_HAAR_STRENGTH;
     a->o.dtype = GG_PURIFY_SAME_DTYPE;
     if (a->dtype) {
         const gg_dtype_info *d = gg_dtype_by_name(a->dtype);
@@ -143,19 +152,24 @@ static void set_options(const cli *c, arguments *a)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-purify", .help = help, .selects = true, .has_json = true, .has_force = true };
+    cli c = {
+        .tool = "organ-purify", .help = help, .selects = true, .has_json = true, .has_force = true
+    };
     arguments a = { .strength = NAN };
-    const cli_option options[] = { { "dir", CLI_TEXT, &a.dir },           { "output", CLI_TEXT, &a.output },
-                                   { "method", CLI_TEXT, &a.method },     { "strength", CLI_F64, &a.strength },
-                                   { "dtype", CLI_TEXT, &a.dtype },       { "dry-run", CLI_FLAG, &a.dry_run },
-                                   { NULL, CLI_FLAG, NULL } };
+    const cli_option options[] = {
+        { "dir", CLI_TEXT, &a.dir },       { "output", CLI_TEXT, &a.output },
+        { "method", CLI_TEXT, &a.method }, { "strength", CLI_F64, &a.strength },
+        { "dtype", CLI_TEXT, &a.dtype },   { "dry-run", CLI_FLAG, &a.dry_run },
+        { NULL, CLI_FLAG, NULL }
+    };
     cli_start(&c, argc, argv, options);
     const char *spec = cli_one(&c, a.dir, "source");
     set_options(&c, &a);
     /* A directory or a GGUF is planned before it is written: a pipe is stored first. */
     bool stream = a.dry_run || strcmp(a.output, "-") == 0 || ends_with(a.output, ".bin");
     gg_source *s;
-    gg_status st = stream ? gg_source_open(spec, &s, &c.err) : gg_source_open_stored(spec, &s, &c.err);
+    gg_status st = stream ? gg_source_open(spec, &s, &c.err)
+                          : gg_source_open_stored(spec, &s, &c.err);
     if (st == GG_OK) {
         st = purify(&c, s, &a);
         gg_source_close(s);

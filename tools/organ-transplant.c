@@ -63,13 +63,15 @@ static gg_status transplant(cli *c, arguments *a)
         st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
     } else if (st == GG_OK) {
         st = gg_source_open_stored(a->base, &base, &c->err);
-        if (st == GG_OK) st = a->check ? check(c, a, base, donor) : gg_transplant(base, donor, &a->o, a->output, &c->run, &r, &c->err);
+        if (st == GG_OK)
+            st = a->check ? check(c, a, base, donor)
+                          : gg_transplant(base, donor, &a->o, a->output, &c->run, &r, &c->err);
         gg_source_close(base);
     }
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
-        gg_note(&c->run, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved", r.moved, cli_s(r.moved), r.added, r.skipped,
-                (unsigned long long)r.bytes_moved);
+        gg_note(&c->run, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved",
+                r.moved, cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
     return st;
 }
 
@@ -79,32 +81,46 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->base) cli_usage(c, "give --base");
     if (!a->donor) cli_usage(c, "give --donor");
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
-    if (!a->output && !a->check && !a->in_place) cli_usage(c, "give --output, --check or --in-place");
+    if (!a->output && !a->check && !a->in_place)
+        cli_usage(c, "give --output, --check or --in-place");
     bool matches = c->select || a->map || a->match || a->o.blend;
     if (a->o.mtp && (a->in_place || matches))
-        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend or --in-place");
+        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend "
+                     "or --in-place");
     if (a->match && a->o.blend && a->o.match.mode != GG_MATCH_CONVERT)
-        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out", a->match);
+        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
+                  a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
-    if (a->output && strcmp(a->output, "-") == 0) cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");
-    if (a->ancestor && !a->o.blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
+    if (a->output && strcmp(a->output, "-") == 0)
+        cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");
+    if (a->ancestor && !a->o.blend)
+        cli_usage(c, "--ancestor goes with --blend, for example task:1");
     if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");
-    if (strcmp(a->base, "-") == 0 && a->in_place) cli_usage(c, "--base -: a pipe cannot be changed in place; give the file's name");
+    if (strcmp(a->base, "-") == 0 && a->in_place)
+        cli_usage(c, "--base -: a pipe cannot be changed in place; give the file's name");
 }
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-transplant", .help = help, .selects = true, .has_json = true, .has_force = true };
+    cli c = { .tool = "organ-transplant",
+              .help = help,
+              .selects = true,
+              .has_json = true,
+              .has_force = true };
     arguments a = { 0 };
     const cli_option options[] = {
-        { "base", CLI_TEXT, &a.base }, { "donor", CLI_TEXT, &a.donor }, { "output", CLI_TEXT, &a.output },
-        { "match", CLI_TEXT, &a.match }, { "map", CLI_TEXT, &a.map }, { "undo", CLI_TEXT, &a.undo },
-        { "check", CLI_FLAG, &a.check }, { "in-place", CLI_FLAG, &a.in_place }, { "add", CLI_FLAG, &a.o.match.add },
-        { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched }, { "set-kv", CLI_LIST, &a.set_kv },
-        { "copy-kv", CLI_LIST, &a.copy_kv }, { "blend", CLI_TEXT, &a.o.blend }, { "ancestor", CLI_TEXT, &a.ancestor },
-        { "mtp", CLI_FLAG, &a.o.mtp }, { NULL, CLI_FLAG, NULL } };
+        { "base", CLI_TEXT, &a.base },       { "donor", CLI_TEXT, &a.donor },
+        { "output", CLI_TEXT, &a.output },   { "match", CLI_TEXT, &a.match },
+        { "map", CLI_TEXT, &a.map },         { "undo", CLI_TEXT, &a.undo },
+        { "check", CLI_FLAG, &a.check },     { "in-place", CLI_FLAG, &a.in_place },
+        { "add", CLI_FLAG, &a.o.match.add }, { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
+        { "set-kv", CLI_LIST, &a.set_kv },   { "copy-kv", CLI_LIST, &a.copy_kv },
+        { "blend", CLI_TEXT, &a.o.blend },   { "ancestor", CLI_TEXT, &a.ancestor },
+        { "mtp", CLI_FLAG, &a.o.mtp },       { NULL, CLI_FLAG, NULL }
+    };
     cli_start(&c, argc, argv, options);
-    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode)) cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
+    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode))
+        cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     check_usage(&c, &a);
     gg_map *map = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;

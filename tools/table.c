@@ -1,7 +1,7 @@
 /* table.c - TSV or JSON Lines. */
 #include "table.h"
 
-#include "gg_json.h"
+#include "organ/gg_json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/organ/manifest_json.h"
+#include "organ/manifest_json.h"
 
 static atomic_int lost_by;
 

@@ -20,13 +20,14 @@ typedef struct table {
 
 table table_start(bool json, const char *columns); /* prints the header line of a TSV */
 
-void cell_bytes(table *t, const char *bytes, size_t n); /* escaped; {"base64"} in JSON where not UTF-8 */
+void cell_bytes(table *t, const char *bytes,
+                size_t n); /* escaped; {"base64"} in JSON where not UTF-8 */
 void cell_text(table *t, const char *text);
 void cell_u64(table *t, uint64_t v);
 void cell_i64(table *t, int64_t v);
 void cell_f64(table *t, double v); /* shortest; nan and inf as null in JSON */
 void cell_bool(table *t, bool v);
-void cell_null(table *t);          /* "-" in TSV, null in JSON */
+void cell_null(table *t);                                    /* "-" in TSV, null in JSON */
 void cell_json(table *t, const char *tsv, const char *json); /* both spellings ready */
 void table_row(table *t);
 

@@ -7,7 +7,7 @@
 #ifndef GG_BUF_H
 #define GG_BUF_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 typedef struct gg_buf {
     char *data; /* NULL while nothing is held */
@@ -15,7 +15,9 @@ typedef struct gg_buf {
     size_t cap; /* bytes allocated */
 } gg_buf;
 
+/* clang-format off */
 #define GG_BUF_INIT { NULL, 0, 0 }
+/* clang-format on */
 
 /* Room for `more` bytes after len (and the NUL). GG_ENOMEM, also on overflow. */
 gg_status gg_buf_reserve(gg_buf *buf, size_t more, gg_error *err);

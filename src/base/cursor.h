@@ -4,7 +4,7 @@
 #ifndef GG_CURSOR_H
 #define GG_CURSOR_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 typedef struct gg_cursor gg_cursor;
 struct gg_cursor {
@@ -44,7 +44,8 @@ static inline uint64_t gg_le64(const uint8_t *p)
 
 static inline void gg_put_le32(uint8_t *p, uint32_t v)
 {
-    p[0] = (uint8_t)v, p[1] = (uint8_t)(v >> 8), p[2] = (uint8_t)(v >> 16), p[3] = (uint8_t)(v >> 24);
+    p[0] = (uint8_t)v, p[1] = (uint8_t)(v >> 8), p[2] = (uint8_t)(v >> 16),
+    p[3] = (uint8_t)(v >> 24);
 }
 
 static inline void gg_put_le64(uint8_t *p, uint64_t v)

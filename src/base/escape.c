@@ -1,5 +1,5 @@
 /* escape.c - any bytes as one safe line of text, and back. */
-#include "gg_status.h"
+#include "organ/gg_status.h"
 #include "utf8.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 static bool unsafe(uint32_t cp)
 {
     return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029 ||
-           (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) ||
-           cp == 0x200e || cp == 0x200f || cp == 0x061c || cp == 0xfeff;
+           (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) || cp == 0x200e ||
+           cp == 0x200f || cp == 0x061c || cp == 0xfeff;
 }
 
 static void put(char *out, size_t size, size_t *used, char c)
@@ -70,7 +70,8 @@ bool gg_unescape(char *bytes, size_t *len)
         if (bytes[i] == 't') bytes[n++] = '\t';
         else if (bytes[i] == 'n') bytes[n++] = '\n';
         else if (bytes[i] == '\\') bytes[n++] = '\\';
-        else if (bytes[i] == 'x' && i + 2 < *len && hex_digit(bytes[i + 1]) >= 0 && hex_digit(bytes[i + 2]) >= 0) {
+        else if (bytes[i] == 'x' && i + 2 < *len && hex_digit(bytes[i + 1]) >= 0 &&
+                 hex_digit(bytes[i + 2]) >= 0) {
             bytes[n++] = (char)(hex_digit(bytes[i + 1]) * 16 + hex_digit(bytes[i + 2]));
             i += 2;
         } else {

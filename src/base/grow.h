@@ -2,7 +2,7 @@
 #ifndef GG_GROW_H
 #define GG_GROW_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 /* Room for one more item of `size` bytes in a malloc'd list that holds n and has room
  * for *cap (NULL and 0 to begin with). Returns where the list is now; NULL, with

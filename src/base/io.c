@@ -27,7 +27,9 @@ void gg_cancel_clear(void)
 gg_status gg_cancelled(gg_error *err)
 {
     bool asked = atomic_load_explicit(&cancel_flag, memory_order_relaxed);
-    return asked ? gg_fail(err, GG_ECANCELLED, "interrupted; nothing was left under the output's name") : GG_OK;
+    return asked ? gg_fail(err, GG_ECANCELLED,
+                           "interrupted; nothing was left under the output's name")
+                 : GG_OK;
 }
 
 /* What to do about a transfer that returned -1: retry, or give up with *st set. */
@@ -38,7 +40,8 @@ static bool try_again(gg_status *st, const char *verb, gg_error *err)
         return *st == GG_OK;
     }
     *st = gg_fail_errno(err, "%s failed", verb);
-    if (errno == ENOSPC || err->sys_errno == ENOSPC) gg_fix(err, "make room on the disk and run again");
+    if (errno == ENOSPC || err->sys_errno == ENOSPC)
+        gg_fix(err, "make room on the disk and run again");
     return false;
 }
 
@@ -124,7 +127,7 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err)
 
 typedef struct copy {
     int in, out;
-    const char *in_name; /* for errors, or NULL */
+    const char *in_name;      /* for errors, or NULL */
     uint64_t in_off, out_off; /* GG_AT_POS = current position */
     uint64_t left;
 } copy;
@@ -143,8 +146,8 @@ typedef ssize_t (*kernel_copy)(copy *c, size_t n);
 static ssize_t by_copy_file_range(copy *c, size_t n)
 {
     off_t i = (off_t)c->in_off, o = (off_t)c->out_off;
-    return copy_file_range(c->in, c->in_off == GG_AT_POS ? NULL : &i,
-                           c->out, c->out_off == GG_AT_POS ? NULL : &o, n, 0);
+    return copy_file_range(c->in, c->in_off == GG_AT_POS ? NULL : &i, c->out,
+                           c->out_off == GG_AT_POS ? NULL : &o, n, 0);
 }
 
 static ssize_t by_sendfile(copy *c, size_t n)
@@ -157,8 +160,8 @@ static ssize_t by_sendfile(copy *c, size_t n)
 static ssize_t by_splice(copy *c, size_t n)
 {
     off_t i = (off_t)c->in_off, o = (off_t)c->out_off;
-    return splice(c->in, c->in_off == GG_AT_POS ? NULL : &i,
-                  c->out, c->out_off == GG_AT_POS ? NULL : &o, n, SPLICE_F_MOVE);
+    return splice(c->in, c->in_off == GG_AT_POS ? NULL : &i, c->out,
+                  c->out_off == GG_AT_POS ? NULL : &o, n, SPLICE_F_MOVE);
 }
 
 /* Errors that mean "not between these two", as opposed to a failed transfer. */
@@ -211,8 +214,8 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
     return st;
 }
 
-gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
-                       gg_error *err)
+gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out,
+                       uint64_t out_offset, uint64_t n, gg_error *err)
 {
     copy c = { in, out, in_name, in_offset, out_offset, n };
 #ifdef __linux__
@@ -226,7 +229,8 @@ gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out,
     return c.left > 0 ? copy_by_buffer(&c, err) : GG_OK;
 }
 
-gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err)
+gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
+                  gg_error *err)
 {
     return gg_copy_from(NULL, in, in_offset, out, out_offset, n, err);
 }

@@ -7,7 +7,7 @@
 #ifndef GG_IO_H
 #define GG_IO_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 #define GG_CHUNK ((size_t)8 << 20) /* most bytes between two looks at gg_cancelled */
 
@@ -26,11 +26,12 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err);
  * An offset of GG_AT_POS means "at the current position, which then moves".
  * GG_EFORMAT when the input ends before n bytes. */
 #define GG_AT_POS UINT64_MAX
-gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n, gg_error *err);
+gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
+                  gg_error *err);
 
 /* The same; an error has in_name as its file if it is the input's, and none if not. */
-gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
-                       gg_error *err);
+gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out,
+                       uint64_t out_offset, uint64_t n, gg_error *err);
 
 /* Room for n more open files, as sets of many shards need more than the usual limit;
  * where the system grants less, the open that fails says so. */

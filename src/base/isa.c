@@ -29,5 +29,6 @@ int gg_isa(void)
     int now = atomic_load_explicit(&level, memory_order_relaxed);
     if (now >= 0) return now;
     const char *env = getenv("GG_ISA");
-    return gg_isa_set(env && env[0] >= '0' && env[0] <= '9' && env[1] == '\0' ? env[0] - '0' : machine_level());
+    return gg_isa_set(env && env[0] >= '0' && env[0] <= '9' && env[1] == '\0' ? env[0] - '0'
+                                                                              : machine_level());
 }

@@ -12,8 +12,8 @@
 #ifndef GG_ISA_H
 #define GG_ISA_H
 
-#include "gg_isa.h"
-#include "gg_status.h"
+#include "organ/gg_isa.h"
+#include "organ/gg_status.h"
 
 #define GG_CAT_(a, b) a##b
 #define GG_CAT(a, b) GG_CAT_(a, b)
@@ -31,8 +31,12 @@
 /* GG_HAVE_L1 is set by the Makefile where level 1 objects are built. */
 #ifdef GG_HAVE_L1
 #define GG_PICK(name) (gg_isa() >= 1 ? GG_CAT(name, _l1) : GG_CAT(name, _l0))
-#define GG_DECLARE_K(type, name) extern type GG_CAT(name, _l0); extern type GG_CAT(name, _l1)
-#define GG_DECLARE_KF(ret, name, args) ret GG_CAT(name, _l0) args; ret GG_CAT(name, _l1) args
+#define GG_DECLARE_K(type, name) \
+    extern type GG_CAT(name, _l0); \
+    extern type GG_CAT(name, _l1)
+#define GG_DECLARE_KF(ret, name, args) \
+    ret GG_CAT(name, _l0) args; \
+    ret GG_CAT(name, _l1) args
 #else
 #define GG_PICK(name) (GG_CAT(name, _l0))
 #define GG_DECLARE_K(type, name) extern type GG_CAT(name, _l0)

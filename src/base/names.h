@@ -7,7 +7,7 @@
 #ifndef GG_NAMES_H
 #define GG_NAMES_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 typedef struct gg_names {
     struct gg_names_chunk *last; /* NULL while nothing is held */

@@ -39,7 +39,8 @@ static void remove_at(int dirfd, const char *name, int depth)
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (dir) {
         for (struct dirent *e; (e = readdir(dir));)
-            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) remove_at(fd, e->d_name, depth + 1);
+            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+                remove_at(fd, e->d_name, depth + 1);
         closedir(dir);
     } else if (fd >= 0) {
         close(fd);
@@ -72,7 +73,9 @@ static gg_status check_target(const char *path, bool force, gg_outdir_check may_
     gg_status st = gg_refuse_existing(path, force, err);
     if (st != GG_OK) return st;
     if (!S_ISDIR(s.st_mode) || (may_replace && !may_replace(path))) {
-        gg_fail(err, GG_EUSAGE, "is not an organ directory, or holds other things too: --force will not replace it");
+        gg_fail(
+            err, GG_EUSAGE,
+            "is not an organ directory, or holds other things too: --force will not replace it");
         gg_fix(err, "choose another name or remove it yourself");
         return gg_at_file(err, path);
     }
@@ -85,8 +88,8 @@ static int make_folder(const char *temp)
     return mkdir(temp, 0777);
 }
 
-gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace,
-                         gg_outdir **out, gg_error *err)
+gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace, gg_outdir **out,
+                         gg_error *err)
 {
     bool replace, empty;
     gg_status st = check_target(path, force, may_replace, &replace, &empty, err);
@@ -97,11 +100,13 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
     d->replace = replace;
     d->empty = empty;
     d->path = strdup(path);
-    for (size_t n = d->path ? strlen(d->path) : 0; n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
+    for (size_t n = d->path ? strlen(d->path) : 0; n > 1 && d->path[n - 1] == '/';)
+        d->path[--n] = '\0';
     int made;
     if (!d->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
     else st = gg_temp_make(path, "a folder", make_folder, &d->temp, &made, err);
-    if (st == GG_OK && (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+    if (st == GG_OK &&
+        (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
         st = gg_fail_errno(err, "cannot open its temporary folder");
         gg_at_file(err, path);
         rmdir(d->temp);
@@ -127,7 +132,8 @@ static gg_status make_sub(gg_outdir *d, const char *name, gg_error *err)
         return gg_fail(err, GG_EUSAGE, "'%s' is no file name for an organ directory", name);
     memcpy(sub, name, n);
     sub[n] = '\0';
-    if (mkdirat(d->fd, sub, 0777) != 0 && errno != EEXIST) return gg_fail_errno(err, "cannot create folder %s", sub);
+    if (mkdirat(d->fd, sub, 0777) != 0 && errno != EEXIST)
+        return gg_fail_errno(err, "cannot create folder %s", sub);
     return GG_OK;
 }
 
@@ -143,7 +149,9 @@ gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_
 {
     gg_status st = make_sub(d, name, err);
     if (st != GG_OK) return st;
-    return linkat(AT_FDCWD, source, d->fd, name, AT_SYMLINK_FOLLOW) == 0 ? GG_OK : gg_fail_errno(err, "cannot link %s", name);
+    return linkat(AT_FDCWD, source, d->fd, name, AT_SYMLINK_FOLLOW) == 0
+               ? GG_OK
+               : gg_fail_errno(err, "cannot link %s", name);
 }
 
 /* ---- to disk ------------------------------------------------------------------ */
@@ -167,7 +175,9 @@ static bool next_name(walk *w, char *name, size_t size)
 {
     struct dirent *e = NULL;
     pthread_mutex_lock(&w->lock);
-    while (!w->failed && (e = readdir(w->dir)) && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)) continue;
+    while (!w->failed && (e = readdir(w->dir)) &&
+           (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0))
+        continue;
     if (e) snprintf(name, size, "%s", e->d_name);
     pthread_mutex_unlock(&w->lock);
     return e != NULL;
@@ -222,7 +232,8 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
     gg_status st = gg_parallel(threads, threads, sync_names, &w, err);
     pthread_mutex_destroy(&w.lock);
     closedir(dir);
-    if (st == GG_OK && fsync(dirfd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync failed");
+    if (st == GG_OK && fsync(dirfd) != 0 && errno != EINVAL)
+        st = gg_fail_errno(err, "fsync failed");
     return st;
 }
 
@@ -240,7 +251,8 @@ static gg_status swap_in(gg_outdir *d, gg_error *err)
 #endif
     char *aside;
     int made;
-    gg_status st = gg_temp_make(d->path, "a folder", make_folder, &aside, &made, err); /* rename takes its place */
+    gg_status st = gg_temp_make(d->path, "a folder", make_folder, &aside, &made,
+                                err); /* rename takes its place */
     if (st != GG_OK) return st;
     if (rename(d->path, aside) != 0) {
         st = gg_fail_errno(err, "cannot move the old folder aside");
@@ -259,8 +271,10 @@ gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
 {
     gg_status st = sync_tree(d->fd, 0, err);
     /* rename takes the place of an empty folder, and fails if it has been filled meanwhile */
-    if (st == GG_OK && d->empty) st = rename(d->temp, d->path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
-    else if (st == GG_OK) st = d->replace ? swap_in(d, err) : gg_put_in_place(d->temp, d->path, false, err);
+    if (st == GG_OK && d->empty)
+        st = rename(d->temp, d->path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
+    else if (st == GG_OK)
+        st = d->replace ? swap_in(d, err) : gg_put_in_place(d->temp, d->path, false, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);
     gg_at_file(err, d->path);
     if (st != GG_OK) {

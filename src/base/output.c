@@ -32,7 +32,8 @@ static gg_status check_target(const char *path, bool force, gg_error *err)
     struct stat s;
     gg_status st = gg_refuse_existing(path, force, err);
     if (st != GG_OK || stat(path, &s) != 0 || S_ISREG(s.st_mode)) return st;
-    gg_fail(err, GG_EUSAGE, "is %s, which --force will not replace", S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
+    gg_fail(err, GG_EUSAGE, "is %s, which --force will not replace",
+            S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
     gg_fix(err, "give the name of a file");
     return gg_at_file(err, path);
 }

@@ -10,7 +10,7 @@
 #ifndef GG_OUTPUT_H
 #define GG_OUTPUT_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 typedef struct gg_output gg_output;
 
@@ -34,8 +34,8 @@ typedef struct gg_outdir gg_outdir;
 /* Create the temporary folder for `path`. With force an existing folder is replaced
  * on commit, but only if `may_replace` says yes to it (GG_EUSAGE otherwise). */
 typedef bool (*gg_outdir_check)(const char *path);
-gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace,
-                         gg_outdir **out, gg_error *err);
+gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace, gg_outdir **out,
+                         gg_error *err);
 
 /* Where to create things meanwhile: use it only with the names given here. */
 int gg_outdir_fd(const gg_outdir *d);

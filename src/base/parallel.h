@@ -2,7 +2,7 @@
 #ifndef GG_PARALLEL_H
 #define GG_PARALLEL_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 /* Task i of n on worker w (0 <= w < threads). */
 typedef gg_status (*gg_task)(void *ctx, size_t i, unsigned worker, gg_error *err);

@@ -23,11 +23,12 @@ static uint32_t ror(uint32_t x, unsigned n)
 
 /* One round with the roles of the eight words as arguments: naming them in turn
  * saves the shift of all eight that the standard describes. */
-#define ROUND(a, b, c, d, e, f, g, h, t)                                                           \
-    do {                                                                                           \
-        uint32_t t1 = h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + (g ^ (e & (f ^ g))) + round_key[t] + w[t]; \
-        d += t1;                                                                                   \
-        h = t1 + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) | (c & (a | b)));                \
+#define ROUND(a, b, c, d, e, f, g, h, t) \
+    do { \
+        uint32_t t1 = h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + (g ^ (e & (f ^ g))) + \
+                      round_key[t] + w[t]; \
+        d += t1; \
+        h = t1 + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) | (c & (a | b))); \
     } while (0)
 
 static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blocks)
@@ -35,10 +36,12 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
     for (; blocks; blocks--, p += 64) {
         uint32_t w[64];
         for (size_t t = 0; t < 16; t++)
-            w[t] = (uint32_t)p[4 * t] << 24 | (uint32_t)p[4 * t + 1] << 16 | (uint32_t)p[4 * t + 2] << 8 | p[4 * t + 3];
+            w[t] = (uint32_t)p[4 * t] << 24 | (uint32_t)p[4 * t + 1] << 16 |
+                   (uint32_t)p[4 * t + 2] << 8 | p[4 * t + 3];
         for (size_t t = 16; t < 64; t++) {
             uint32_t x = w[t - 15], y = w[t - 2];
-            w[t] = w[t - 16] + w[t - 7] + (ror(x, 7) ^ ror(x, 18) ^ x >> 3) + (ror(y, 17) ^ ror(y, 19) ^ y >> 10);
+            w[t] = w[t - 16] + w[t - 7] + (ror(x, 7) ^ ror(x, 18) ^ x >> 3) +
+                   (ror(y, 17) ^ ror(y, 19) ^ y >> 10);
         }
         uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
         uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
@@ -64,16 +67,17 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
 #define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
 
 /* Four rounds. The instructions hold the state as ABEF and CDGH, word 3 down to 0. */
-#define ROUNDS(m, t)                                                                        \
-    do {                                                                                    \
-        __m128i wk = _mm_add_epi32(m, _mm_load_si128((const __m128i *)(round_key + (t))));  \
-        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk);                                       \
-        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e));              \
+#define ROUNDS(m, t) \
+    do { \
+        __m128i wk = _mm_add_epi32(m, _mm_load_si128((const __m128i *)(round_key + (t)))); \
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk); \
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e)); \
     } while (0)
 
 /* a, b, c, d are the last 16 schedule words, oldest in a; a becomes the next four. */
-#define SCHEDULE(a, b, c, d)                                                                \
-    (a = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4)), d))
+#define SCHEDULE(a, b, c, d) \
+    (a = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4)), \
+                              d))
 
 WITH_SHA static void compress_sha(uint32_t state[8], const unsigned char *p, size_t blocks)
 {
@@ -194,7 +198,8 @@ void gg_sha256_final(gg_sha256 *h, unsigned char digest[32])
     size_t size = held < 56 ? 64 : 128;
     for (size_t i = 0; i < 8; i++) tail[size - 1 - i] = (unsigned char)(bits >> (8 * i));
     compress(h->state, tail, size / 64);
-    for (size_t i = 0; i < 32; i++) digest[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
+    for (size_t i = 0; i < 32; i++)
+        digest[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
 void gg_sha256_hex(const unsigned char digest[32], char out[65])

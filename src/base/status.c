@@ -1,5 +1,5 @@
 /* status.c - the error record: first error kept, places added on the way up. */
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,13 +9,14 @@
 /* A formatted text, cut to size and made safe for a terminal. */
 static void put_safe(char *out, size_t size, const char *fmt, va_list ap)
 {
-    char raw[sizeof ((gg_error *)0)->what];
+    char raw[sizeof((gg_error *)0)->what];
     int n = vsnprintf(raw, sizeof raw, fmt, ap);
     size_t len = n < 0 ? 0 : (size_t)n < sizeof raw ? (size_t)n : sizeof raw - 1;
     gg_escape(raw, len, out, size);
 }
 
-static gg_status fail_va(gg_error *err, gg_status status, int sys_errno, const char *fmt, va_list ap)
+static gg_status fail_va(gg_error *err, gg_status status, int sys_errno, const char *fmt,
+                         va_list ap)
 {
     if (err->status != GG_OK) return status;
     err->status = status;
@@ -128,7 +129,8 @@ size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t si
     add(out, size, &used, "%s: ", tool);
     if (err->file[0]) add(out, size, &used, "%s: ", err->file);
     if (err->tensor[0]) add(out, size, &used, "tensor '%s': ", err->tensor);
-    if (err->offset != GG_ERROR_NO_OFFSET) add(out, size, &used, "offset %llu: ", (unsigned long long)err->offset);
+    if (err->offset != GG_ERROR_NO_OFFSET)
+        add(out, size, &used, "offset %llu: ", (unsigned long long)err->offset);
     add(out, size, &used, "%s", err->what[0] ? err->what : gg_status_text(err->status));
     const char *fix = err->fix[0] ? err->fix : advice(err);
     if (fix) add(out, size, &used, "; %s", fix);
@@ -138,7 +140,8 @@ size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t si
 const char *gg_status_text(gg_status status)
 {
     switch (status) {
-#define TEXT(name, exit_code, text) case name: return text;
+#define TEXT(name, exit_code, text) \
+    case name: return text;
         GG_STATUS_LIST(TEXT)
 #undef TEXT
     }
@@ -148,7 +151,8 @@ const char *gg_status_text(gg_status status)
 int gg_status_exit(gg_status status)
 {
     switch (status) {
-#define EXIT_CODE(name, exit_code, text) case name: return exit_code;
+#define EXIT_CODE(name, exit_code, text) \
+    case name: return exit_code;
         GG_STATUS_LIST(EXIT_CODE)
 #undef EXIT_CODE
     }

@@ -41,7 +41,10 @@ static gg_status cannot_create(const char *what, const char *path, gg_error *err
     int why = errno;
     gg_fail_errno(err, "cannot create %s beside it", what);
     if (why == ENOENT) gg_fix(err, "make its folder first, or choose another name");
-    else if (why == EEXIST) gg_fix(err, "remove what killed runs left beside it: its name with a dot before and .tmp behind");
+    else if (why == EEXIST)
+        gg_fix(
+            err,
+            "remove what killed runs left beside it: its name with a dot before and .tmp behind");
     else gg_fix(err, "choose a name in a folder that can be written to");
     gg_at_file(err, path);
     return GG_EIO;
@@ -49,7 +52,8 @@ static gg_status cannot_create(const char *what, const char *path, gg_error *err
 
 /* A name that is taken belongs to another run: in containers every run may have the
  * same PID, and one that was killed leaves its names. They stay; the next is tried. */
-gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp, int *made, gg_error *err)
+gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp,
+                       int *made, gg_error *err)
 {
     char *name = NULL;
     for (int i = 0; i < TRIES; i++) {
@@ -105,7 +109,8 @@ gg_status gg_sync_parent(const char *path, gg_error *err)
     free(parent);
     if (fd < 0) return GG_OK; /* a folder we may write but not read: nothing to do */
     gg_status st = GG_OK;
-    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS) st = gg_fail_errno(err, "fsync of the folder failed");
+    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+        st = gg_fail_errno(err, "fsync of the folder failed");
     close(fd);
     return st;
 }

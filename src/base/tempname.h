@@ -2,7 +2,7 @@
 #ifndef GG_TEMPNAME_H
 #define GG_TEMPNAME_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 /* Makes something under a new name: not negative, or -1 with errno (EEXIST: the name is
  * taken). */
@@ -10,7 +10,8 @@ typedef int (*gg_temp_maker)(const char *temp);
 
 /* `what` ("a folder") made as ".NAME.PID-N.tmp" in the folder of path, whatever N is free.
  * *temp is malloc'd, *made what the maker gave. GG_ENOMEM, or GG_EIO with what to do. */
-gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp, int *made, gg_error *err);
+gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp,
+                       int *made, gg_error *err);
 
 /* GG_EUSAGE if path exists and force is false. */
 gg_status gg_refuse_existing(const char *path, bool force, gg_error *err);

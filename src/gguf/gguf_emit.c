@@ -1,17 +1,20 @@
 /* gguf_emit.c - structures back to header bytes, and where data goes. */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
-#include "../base/cursor.h"
+#include "base/cursor.h"
 #include "gguf_limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint64_t *data_bytes, gg_error *err)
+gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint64_t *data_bytes,
+                          gg_error *err)
 {
     uint64_t next = 0, most = (uint64_t)INT64_MAX - alignment;
     if (n > 0 && alignment > GG_LIMIT_ALIGNMENT)
-        return gg_fail(err, GG_EUNSUPPORTED, "general.alignment is %llu; 2^20 is the most taken here", (unsigned long long)alignment);
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "general.alignment is %llu; 2^20 is the most taken here",
+                       (unsigned long long)alignment);
     for (size_t i = 0; i < n; i++) {
         tensors[i].offset = next;
         if (next > most || tensors[i].bytes > most - next) {
@@ -48,7 +51,11 @@ static void put_bytes(out *o, const void *bytes, size_t n)
 
 static size_t kv_size(const gg_kv *kv)
 {
-    return 8 + kv->key_len + 4 + (kv->type == GG_TYPE_ARR ? 12u : kv->type == GG_TYPE_STR ? 8u : 0u) + kv->size;
+    return 8 + kv->key_len + 4 +
+           (kv->type == GG_TYPE_ARR   ? 12u
+            : kv->type == GG_TYPE_STR ? 8u
+                                      : 0u) +
+           kv->size;
 }
 
 static void put_kv(out *o, const gg_kv *kv)
@@ -72,7 +79,8 @@ gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor 
     for (size_t i = 0; i < meta->n; i++) size += kv_size(&meta->kv[i]);
     for (size_t i = 0; i < n; i++) {
         if (tensors[i].name_len > GG_LIMIT_NAME) {
-            gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold", tensors[i].name_len, GG_LIMIT_NAME);
+            gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold",
+                    tensors[i].name_len, GG_LIMIT_NAME);
             return gg_at_tensor(err, tensors[i].name, tensors[i].name_len);
         }
         size += GG_MIN_TENSOR + tensors[i].name_len + 8u * tensors[i].n_dims;

@@ -1,6 +1,6 @@
 /* gguf_index.c - names and keys in order: duplicates are neighbours, look-ups are
  * binary. Sorting, unlike a hash table, has no input that makes it quadratic. */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
 #include "gguf_read.h"
 
@@ -33,7 +33,8 @@ void gg_meta_order_sort(gg_meta_order *o)
 
 gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err)
 {
-    *out = (gg_meta_order){ .list = calloc(meta->n ? meta->n : 1, sizeof *out->list), .n = meta->n };
+    *out = (gg_meta_order){ .list = calloc(meta->n ? meta->n : 1, sizeof *out->list),
+                            .n = meta->n };
     if (!out->list) return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu keys", meta->n);
     for (size_t i = 0; i < meta->n; i++) out->list[i] = &meta->kv[i];
     gg_meta_order_sort(out);
@@ -43,14 +44,17 @@ gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *
 const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len)
 {
     gg_kv wanted = { .key = (char *)(uintptr_t)key, .key_len = key_len };
-    const gg_kv *k = &wanted, *const *found = o->n ? bsearch(&k, o->list, o->n, sizeof *o->list, order_kv) : NULL;
+    const gg_kv *k = &wanted, *const *found = o->n ? bsearch(&k, o->list, o->n, sizeof *o->list,
+                                                             order_kv)
+                                                   : NULL;
     return found ? *found : NULL;
 }
 
 const gg_kv *gg_meta_order_twice(const gg_meta_order *o)
 {
     for (size_t i = 1; i < o->n; i++)
-        if (order_kv(&o->list[i - 1], &o->list[i]) == 0) return o->list[i - 1] > o->list[i] ? o->list[i - 1] : o->list[i];
+        if (order_kv(&o->list[i - 1], &o->list[i]) == 0)
+            return o->list[i - 1] > o->list[i] ? o->list[i - 1] : o->list[i];
     return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* gguf_meta.c - the ordered list of key-values: find, set, delete, typed reads. */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
-#include "../base/cursor.h"
-#include "../base/grow.h"
+#include "base/cursor.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ void gg_meta_free(gg_meta *meta)
 static gg_kv *find(const gg_meta *meta, const char *key, size_t key_len)
 {
     for (size_t i = 0; i < meta->n; i++)
-        if (meta->kv[i].key_len == key_len && memcmp(meta->kv[i].key, key, key_len) == 0) return &meta->kv[i];
+        if (meta->kv[i].key_len == key_len && memcmp(meta->kv[i].key, key, key_len) == 0)
+            return &meta->kv[i];
     return NULL;
 }
 
@@ -51,7 +52,8 @@ gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err)
     bool arr = kv->type == GG_TYPE_ARR;
     if (kv->key_len == 0 || kv->type >= GG_TYPE_COUNT ||
         (arr && (kv->elem_type >= GG_TYPE_COUNT || kv->elem_type == GG_TYPE_ARR)))
-        return gg_fail(err, GG_EUSAGE, "a metadata key needs a name and a type that files can hold");
+        return gg_fail(err, GG_EUSAGE,
+                       "a metadata key needs a name and a type that files can hold");
     block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
     if (!b) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
     gg_kv copy = *kv;
@@ -78,7 +80,8 @@ gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_err
     return gg_meta_set(meta, &kv, err);
 }
 
-gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len, gg_error *err)
+gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len,
+                          gg_error *err)
 {
     gg_kv kv = { key, strlen(key), GG_TYPE_STR, 0, 1, (const uint8_t *)text, len };
     return gg_meta_set(meta, &kv, err);
@@ -158,7 +161,8 @@ bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len)
 
 bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len)
 {
-    if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR || *pos + 8 > kv->size) return false;
+    if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR || *pos + 8 > kv->size)
+        return false;
     uint64_t n = gg_le64(kv->data + *pos);
     if (n > kv->size - *pos - 8) return false;
     *text = (const char *)kv->data + *pos + 8;
@@ -173,10 +177,12 @@ gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *
     *alignment = GG_DEFAULT_ALIGNMENT;
     if (!kv) return GG_OK;
     if (kv->type != GG_TYPE_U32)
-        return gg_fail(err, GG_EFORMAT, "general.alignment is of type %s, not u32", gg_type_name(kv->type));
+        return gg_fail(err, GG_EFORMAT, "general.alignment is of type %s, not u32",
+                       gg_type_name(kv->type));
     *alignment = gg_le32(kv->data);
     if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
-        return gg_fail(err, GG_EFORMAT, "general.alignment is %llu, no power of two", (unsigned long long)*alignment);
+        return gg_fail(err, GG_EFORMAT, "general.alignment is %llu, no power of two",
+                       (unsigned long long)*alignment);
     return GG_OK;
 }
 
@@ -193,6 +199,7 @@ uint64_t gg_arch_number(const gg_meta *meta, const char *name)
 {
     char key[128];
     uint64_t v = 0;
-    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v)) return 0;
+    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v))
+        return 0;
     return v;
 }

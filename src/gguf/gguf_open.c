@@ -4,9 +4,9 @@
  * read says so, where a map would kill the process; and of a model's size no more
  * than the header has to fit the address space.
  */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
-#include "../base/io.h"
+#include "base/io.h"
 #include "gguf_limits.h"
 #include "gguf_read.h"
 
@@ -45,13 +45,15 @@ static gg_status more(gg_cursor *c, uint64_t need, gg_error *err)
 {
     intake *in = c->ctx;
     if (c->pos + need > GG_LIMIT_HEADER) {
-        gg_fail(err, GG_EUNSUPPORTED, "its header is over %llu bytes, the most taken here", (unsigned long long)GG_LIMIT_HEADER);
+        gg_fail(err, GG_EUNSUPPORTED, "its header is over %llu bytes, the most taken here",
+                (unsigned long long)GG_LIMIT_HEADER);
         return gg_at_offset(err, c->pos);
     }
     while (c->size - c->pos < need && c->size < c->end) {
         if (c->size == in->cap) {
             uint8_t *grown = realloc(in->buf, in->cap * 2);
-            if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a header of over %zu bytes", in->cap);
+            if (!grown)
+                return gg_fail(err, GG_ENOMEM, "no memory for a header of over %zu bytes", in->cap);
             c->base = in->buf = grown;
             in->cap *= 2;
         }
@@ -60,8 +62,9 @@ static gg_status more(gg_cursor *c, uint64_t need, gg_error *err)
         if (want > in->cap - c->size) want = in->cap - c->size;
         if (want > c->end - c->size) want = c->end - c->size;
         size_t got = (size_t)want;
-        gg_status st = in->pipe ? gg_read_some(in->fd, in->buf + c->size, (size_t)want, &got, err)
-                                : gg_pread_all(in->fd, in->buf + c->size, (size_t)want, c->size, err);
+        gg_status st = in->pipe
+                           ? gg_read_some(in->fd, in->buf + c->size, (size_t)want, &got, err)
+                           : gg_pread_all(in->fd, in->buf + c->size, (size_t)want, c->size, err);
         if (st != GG_OK) return st;
         c->size += got;
         if (got < want) c->end = c->size;
@@ -84,7 +87,8 @@ static uint8_t *keep_buffer(gg_cursor *c, size_t room)
     return raw;
 }
 
-static gg_status take_in(intake *in, const void *prefix, size_t prefix_len, uint64_t size, gg_gguf **out, gg_error *err)
+static gg_status take_in(intake *in, const void *prefix, size_t prefix_len, uint64_t size,
+                         gg_gguf **out, gg_error *err)
 {
     in->cap = prefix_len > STEP ? prefix_len : STEP;
     in->buf = malloc(in->cap);

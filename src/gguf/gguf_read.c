@@ -5,9 +5,9 @@
  * Nothing is allocated on the word of a count: lists grow as entries are read, and
  * an entry takes more bytes of the file than a few times its share of the list.
  */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
-#include "../base/cursor.h"
+#include "base/cursor.h"
 #include "gguf_limits.h"
 #include "gguf_read.h"
 
@@ -58,8 +58,11 @@ static gg_status read_magic(parser *p, uint64_t *n_kv, uint64_t *n_tensors)
     if (st != GG_OK) return st;
     const uint8_t *m = c->base;
     if (memcmp(m, "GGUF", 4) != 0) {
-        gg_fail_at(0, p->err, "it starts with %02x %02x %02x %02x, not with GGUF", m[0], m[1], m[2], m[3]);
-        if (memcmp(m, "FUGG", 4) == 0) return gg_fix(p->err, "it looks like a big-endian variant: convert it to little-endian");
+        gg_fail_at(0, p->err, "it starts with %02x %02x %02x %02x, not with GGUF", m[0], m[1], m[2],
+                   m[3]);
+        if (memcmp(m, "FUGG", 4) == 0)
+            return gg_fix(p->err,
+                          "it looks like a big-endian variant: convert it to little-endian");
         return gg_fix(p->err, "give a GGUF model");
     }
     c->pos = 4;
@@ -83,19 +86,24 @@ static gg_status read_magic(parser *p, uint64_t *n_kv, uint64_t *n_tensors)
     if ((st = gg_cursor_u64(c, n_kv, "the metadata count", p->err)) != GG_OK) return st;
     uint64_t left = p->file_size == UINT64_MAX ? INT64_MAX : p->file_size - c->pos;
     if (*n_tensors > left / GG_MIN_TENSOR)
-        return gg_fail_at(8, p->err, "it claims %llu tensors, more than its bytes can hold", (unsigned long long)*n_tensors);
+        return gg_fail_at(8, p->err, "it claims %llu tensors, more than its bytes can hold",
+                          (unsigned long long)*n_tensors);
     if (*n_kv > left / GG_MIN_KV)
-        return gg_fail_at(16, p->err, "it claims %llu metadata keys, more than its bytes can hold", (unsigned long long)*n_kv);
+        return gg_fail_at(16, p->err, "it claims %llu metadata keys, more than its bytes can hold",
+                          (unsigned long long)*n_kv);
     if (*n_tensors > GG_LIMIT_ENTRIES || *n_kv > GG_LIMIT_ENTRIES) {
-        gg_fail(p->err, GG_EUNSUPPORTED, "it claims %llu tensors and %llu metadata keys; 2^22 of each are the most taken here",
-                (unsigned long long)*n_tensors, (unsigned long long)*n_kv);
+        gg_fail(
+            p->err, GG_EUNSUPPORTED,
+            "it claims %llu tensors and %llu metadata keys; 2^22 of each are the most taken here",
+            (unsigned long long)*n_tensors, (unsigned long long)*n_kv);
         return gg_at_offset(p->err, 8);
     }
     return GG_OK;
 }
 
 /* A length and that many bytes; *at is where the bytes are. */
-static gg_status read_string(parser *p, const char *what, uint64_t limit, uint64_t *at, uint64_t *len)
+static gg_status read_string(parser *p, const char *what, uint64_t limit, uint64_t *at,
+                             uint64_t *len)
 {
     uint64_t start = p->c->pos;
     gg_status st = gg_cursor_u64(p->c, len, what, p->err);
@@ -115,13 +123,15 @@ static gg_status read_array(parser *p, gg_kv *kv)
     uint64_t at = c->pos;
     gg_status st = gg_cursor_u32(c, &kv->elem_type, "an array's element type", p->err);
     if (st != GG_OK) return st;
-    if (kv->elem_type == GG_TYPE_ARR) return gg_fail_at(at, p->err, "an array of arrays, which no reader takes");
+    if (kv->elem_type == GG_TYPE_ARR)
+        return gg_fail_at(at, p->err, "an array of arrays, which no reader takes");
     if (kv->elem_type >= GG_TYPE_COUNT)
         return gg_fail_at(at, p->err, "an array of unknown element type %u", kv->elem_type);
     at = c->pos;
     if ((st = gg_cursor_u64(c, &kv->count, "an array's length", p->err)) != GG_OK) return st;
     if (kv->count > GG_LIMIT_ARRAY)
-        return gg_fail_at(at, p->err, "an array claims %llu elements; 2^30 is the most", (unsigned long long)kv->count);
+        return gg_fail_at(at, p->err, "an array claims %llu elements; 2^30 is the most",
+                          (unsigned long long)kv->count);
     size_t size = gg_type_size(kv->elem_type);
     if (size > 0) {
         kv->size = (size_t)kv->count * size;
@@ -130,7 +140,8 @@ static gg_status read_array(parser *p, gg_kv *kv)
         return GG_OK;
     }
     if (p->file_size != UINT64_MAX && kv->count > (p->file_size - c->pos) / 8)
-        return gg_fail_at(at, p->err, "an array claims %llu strings, more than the file can hold", (unsigned long long)kv->count);
+        return gg_fail_at(at, p->err, "an array claims %llu strings, more than the file can hold",
+                          (unsigned long long)kv->count);
     at = c->pos;
     for (uint64_t i = 0; i < kv->count && st == GG_OK; i++) {
         uint64_t where, len;
@@ -159,7 +170,8 @@ static gg_status read_kv(parser *p)
     start = c->pos;
     if ((st = gg_cursor_u32(c, &kv->type, "a metadata type", p->err)) != GG_OK) return st;
     place->data = c->pos;
-    if (kv->type >= GG_TYPE_COUNT) return gg_fail_at(start, p->err, "unknown metadata type %u", kv->type);
+    if (kv->type >= GG_TYPE_COUNT)
+        return gg_fail_at(start, p->err, "unknown metadata type %u", kv->type);
     if (kv->type == GG_TYPE_ARR) {
         place->data += 12;
         st = read_array(p, kv);
@@ -180,7 +192,8 @@ static gg_status read_tensor(parser *p)
     gg_cursor *c = p->c;
     gg_gguf *g = p->g;
     void *tensors = g->tensors, *names = p->name_at;
-    bool ok = grow(&tensors, sizeof *g->tensors, &names, sizeof *p->name_at, g->n_tensors, &p->tensor_cap);
+    bool ok = grow(&tensors, sizeof *g->tensors, &names, sizeof *p->name_at, g->n_tensors,
+                   &p->tensor_cap);
     g->tensors = tensors, p->name_at = names;
     if (!ok) return no_memory(p);
     gg_tensor *t = &g->tensors[g->n_tensors];
@@ -199,7 +212,8 @@ static gg_status read_tensor(parser *p)
     for (uint32_t i = 0; i < t->n_dims && st == GG_OK; i++) {
         at = c->pos;
         st = gg_cursor_u64(c, &t->dims[i], "the dimensions", p->err);
-        if (st == GG_OK && t->dims[i] > INT64_MAX) st = gg_fail_at(at, p->err, "dimension %u is negative", i);
+        if (st == GG_OK && t->dims[i] > INT64_MAX)
+            st = gg_fail_at(at, p->err, "dimension %u is negative", i);
     }
     at = c->pos;
     if (st == GG_OK) st = gg_cursor_u32(c, &t->dtype, "a tensor type", p->err);
@@ -225,19 +239,24 @@ static gg_status check_data(parser *p)
         return GG_OK;
     }
     if (g->alignment > GG_LIMIT_ALIGNMENT)
-        return gg_fail(p->err, GG_EUNSUPPORTED, "general.alignment is %llu; 2^20 is the most taken here", (unsigned long long)g->alignment);
+        return gg_fail(p->err, GG_EUNSUPPORTED,
+                       "general.alignment is %llu; 2^20 is the most taken here",
+                       (unsigned long long)g->alignment);
     g->data_start = gg_align_up(g->header_bytes, g->alignment);
     if (g->data_start > p->file_size) {
-        gg_fail(p->err, GG_EFORMAT, "the file ends before its tensor data at byte %llu", (unsigned long long)g->data_start);
+        gg_fail(p->err, GG_EFORMAT, "the file ends before its tensor data at byte %llu",
+                (unsigned long long)g->data_start);
         gg_fix(p->err, "fetch the file again: it is cut short");
         return gg_at_offset(p->err, g->header_bytes);
     }
-    uint64_t room = p->file_size == UINT64_MAX ? (uint64_t)INT64_MAX - g->data_start : p->file_size - g->data_start;
+    uint64_t room = p->file_size == UINT64_MAX ? (uint64_t)INT64_MAX - g->data_start
+                                               : p->file_size - g->data_start;
     uint64_t next = 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const gg_tensor *t = &g->tensors[i];
         if (t->offset != next) {
-            gg_fail(p->err, GG_EFORMAT, "its data offset is %llu, %llu expected: tensors must follow one another",
+            gg_fail(p->err, GG_EFORMAT,
+                    "its data offset is %llu, %llu expected: tensors must follow one another",
                     (unsigned long long)t->offset, (unsigned long long)next);
             return gg_at_tensor(p->err, t->name, t->name_len);
         }
@@ -298,7 +317,8 @@ gg_status gg_gguf_parse_cursor(gg_cursor *c, gg_gguf_keep *keep, gg_gguf **out, 
     free(p.kv_at);
     free(p.name_at);
     if (st != GG_OK) {
-        if (st == GG_EFORMAT) gg_fix(err, "fetch the file again; if it stays so, its maker has to repair it");
+        if (st == GG_EFORMAT)
+            gg_fix(err, "fetch the file again; if it stays so, its maker has to repair it");
         gg_gguf_free(p.g);
         return st;
     }

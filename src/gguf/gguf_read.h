@@ -2,9 +2,9 @@
 #ifndef GG_GGUF_READ_H
 #define GG_GGUF_READ_H
 
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
-#include "../base/cursor.h"
+#include "base/cursor.h"
 
 /* Parse from the cursor's start; where its end is known, tensors must lie before it.
  * `keep` gives what the header lives in: `room` bytes, malloc'd, that begin with all

@@ -4,9 +4,9 @@
  * that split.count states; every shard must state its own number and the same
  * count, as llama.cpp's loader wants.
  */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
-#include "../base/io.h"
+#include "base/io.h"
 #include "gguf_limits.h"
 
 #include <errno.h>
@@ -100,9 +100,11 @@ static gg_status shard_count(const gg_gguf *g, uint64_t *no, uint64_t *count, gg
     if (!gg_kv_u64(c, count) || (n && !gg_kv_u64(n, no)))
         return gg_fail(err, GG_EFORMAT, "split.no or split.count is no shard number");
     if (*count > GG_LIMIT_SHARDS)
-        return gg_fail(err, GG_EFORMAT, "split.count is %llu; %d is the most", (unsigned long long)*count, GG_LIMIT_SHARDS);
+        return gg_fail(err, GG_EFORMAT, "split.count is %llu; %d is the most",
+                       (unsigned long long)*count, GG_LIMIT_SHARDS);
     if (*count > 1 && *no >= *count)
-        return gg_fail(err, GG_EFORMAT, "split.no is %llu but split.count %llu", (unsigned long long)*no, (unsigned long long)*count);
+        return gg_fail(err, GG_EFORMAT, "split.no is %llu but split.count %llu",
+                       (unsigned long long)*no, (unsigned long long)*count);
     return GG_OK;
 }
 
@@ -112,7 +114,8 @@ static gg_status allocate(gg_model *m, size_t n, gg_error *err)
     m->fds = malloc(n * sizeof *m->fds);
     m->file_sizes = calloc(n, sizeof *m->file_sizes);
     m->files = calloc(n, sizeof *m->files);
-    if (!m->paths || !m->fds || !m->file_sizes || !m->files) return gg_fail(err, GG_ENOMEM, "no memory for %zu shards", n);
+    if (!m->paths || !m->fds || !m->file_sizes || !m->files)
+        return gg_fail(err, GG_ENOMEM, "no memory for %zu shards", n);
     for (size_t i = 0; i < n; i++) m->fds[i] = -1;
     m->n_files = n;
     return GG_OK;
@@ -124,16 +127,20 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, gg_error *er
     size_t prefix_len;
     uint32_t named_no, named_count;
     char *path = m->paths[0];
-    if (!gg_shard_parse(path, &prefix_len, &named_no, &named_count) || named_no != no || named_count != count) {
-        gg_fail(err, GG_EFORMAT, "it is shard %llu of %u but is not named so", (unsigned long long)no + 1, count);
-        gg_fix(err, "rename it to NAME-%05llu-of-%05u.gguf, beside the others", (unsigned long long)no + 1, count);
+    if (!gg_shard_parse(path, &prefix_len, &named_no, &named_count) || named_no != no ||
+        named_count != count) {
+        gg_fail(err, GG_EFORMAT, "it is shard %llu of %u but is not named so",
+                (unsigned long long)no + 1, count);
+        gg_fix(err, "rename it to NAME-%05llu-of-%05u.gguf, beside the others",
+               (unsigned long long)no + 1, count);
         return gg_at_file(err, path);
     }
     gg_model set = { 0 };
     gg_status st = allocate(&set, count, err);
     char *prefix = st == GG_OK ? strndup(path, prefix_len) : NULL;
     for (uint32_t i = 0; prefix && i < count && st == GG_OK; i++)
-        if (!(set.paths[i] = gg_shard_name(prefix, i, count))) st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
+        if (!(set.paths[i] = gg_shard_name(prefix, i, count)))
+            st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     if (st == GG_OK && !prefix) st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     free(prefix);
     gg_want_descriptors(count);
@@ -158,13 +165,16 @@ static gg_status check_set(const gg_model *m, gg_error *err)
         uint64_t no, count;
         gg_status st = shard_count(m->files[i], &no, &count, err);
         if (st == GG_OK && (no != i || count != m->n_files))
-            st = gg_fail(err, GG_EFORMAT, "it says it is shard %llu of %llu", (unsigned long long)no + 1, (unsigned long long)count);
+            st = gg_fail(err, GG_EFORMAT, "it says it is shard %llu of %llu",
+                         (unsigned long long)no + 1, (unsigned long long)count);
         if (st != GG_OK) return gg_at_file(err, m->paths[i]);
         total += m->files[i]->n_tensors;
     }
     const gg_kv *kv = gg_meta_find(&m->files[0]->meta, "split.tensors.count");
     if (kv && (!gg_kv_u64(kv, &claimed) || claimed != total)) {
-        gg_fail(err, GG_EFORMAT, "split.tensors.count does not match the %llu tensors of its shards", (unsigned long long)total);
+        gg_fail(err, GG_EFORMAT,
+                "split.tensors.count does not match the %llu tensors of its shards",
+                (unsigned long long)total);
         return gg_at_file(err, m->paths[0]);
     }
     return GG_OK;
@@ -215,10 +225,12 @@ gg_status gg_model_open(const char *path, gg_model **out, gg_error *err)
     gg_model *m = calloc(1, sizeof *m);
     if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a model");
     gg_status st = allocate(m, 1, err);
-    if (st == GG_OK && !(m->paths[0] = strdup(path))) st = gg_fail(err, GG_ENOMEM, "no memory for a name");
+    if (st == GG_OK && !(m->paths[0] = strdup(path)))
+        st = gg_fail(err, GG_ENOMEM, "no memory for a name");
     if (st == GG_OK) st = open_file(m, 0, err);
     uint64_t no = 0, count = 1;
-    if (st == GG_OK && (st = shard_count(m->files[0], &no, &count, err)) != GG_OK) gg_at_file(err, path);
+    if (st == GG_OK && (st = shard_count(m->files[0], &no, &count, err)) != GG_OK)
+        gg_at_file(err, path);
     if (st == GG_OK && count > 1) st = open_set(m, no, (uint32_t)count, err);
     if (st == GG_OK && count > 1) st = check_set(m, err);
     if (st == GG_OK) st = gather(m, err);

@@ -1,8 +1,8 @@
 /* gguf_text.c - KEY=TYPE:VALUE, as people type metadata. */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
-#include "../base/buf.h"
-#include "../base/cursor.h"
+#include "base/buf.h"
+#include "base/cursor.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,7 +28,8 @@ static bool parse_unsigned(const char *s, unsigned width, uint64_t *bits)
     char *end;
     errno = 0;
     *bits = strtoull(s, &end, base_of(s));
-    return s[0] >= '0' && s[0] <= '9' && *end == '\0' && errno == 0 && (width == 64 || *bits >> width == 0);
+    return s[0] >= '0' && s[0] <= '9' && *end == '\0' && errno == 0 &&
+           (width == 64 || *bits >> width == 0);
 }
 
 static bool parse_signed(const char *s, unsigned width, uint64_t *bits)
@@ -126,7 +127,8 @@ static gg_status set_value(gg_meta *meta, gg_kv *kv, char *value, const char *te
         kv->data = (const uint8_t *)value;
         kv->size = strlen(value);
     } else {
-        if (!parse_scalar(value, kv->type, le)) return bad(err, text, "the value does not fit its type");
+        if (!parse_scalar(value, kv->type, le))
+            return bad(err, text, "the value does not fit its type");
         kv->data = le;
         kv->size = gg_type_size(kv->type);
     }
@@ -152,8 +154,11 @@ static bool typed(char **value, gg_kv *kv)
  * string? Most words do not: text may well begin with "note:", "qwen3:" or "https:". */
 static bool meant_as_type(const char *word, size_t n)
 {
-    static const char *const words[] = { "u", "i", "f", "s", "uint", "int", "sint", "float", "bf", "fp", "str", "bool", "arr",
-                                         "string", "text", "integer", "unsigned", "signed", "double", "boolean", "array" };
+    static const char *const words[] = { "u",       "i",        "f",      "s",      "uint",
+                                         "int",     "sint",     "float",  "bf",     "fp",
+                                         "str",     "bool",     "arr",    "string", "text",
+                                         "integer", "unsigned", "signed", "double", "boolean",
+                                         "array" };
     if (n > 2 && memcmp(word + n - 2, "[]", 2) == 0) n -= 2;
     size_t letters = n;
     while (letters > 0 && word[letters - 1] >= '0' && word[letters - 1] <= '9') letters--;
@@ -166,11 +171,16 @@ static bool meant_as_type(const char *word, size_t n)
 static gg_status check_word(const char *value, const char *text, gg_error *err)
 {
     const char *colon = strchr(value, ':');
-    if (!colon || colon[1] == ' ' || strncmp(colon, "://", 3) == 0 || !meant_as_type(value, (size_t)(colon - value))) return GG_OK;
+    if (!colon || colon[1] == ' ' || strncmp(colon, "://", 3) == 0 ||
+        !meant_as_type(value, (size_t)(colon - value)))
+        return GG_OK;
     int n = (int)(colon - value);
     gg_fail(err, GG_EUSAGE, "%s: '%.*s' is no type", text, n, value);
-    return gg_fix(err, "use u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of them and []; text that begins so is "
-                       "str:%.*s:...", n, value);
+    return gg_fix(err,
+                  "use u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of them and []; text "
+                  "that begins so is "
+                  "str:%.*s:...",
+                  n, value);
 }
 
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
@@ -186,7 +196,8 @@ gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
         gg_kv kv = { .key = copy, .key_len = strlen(copy), .count = 1 };
         const gg_kv *old = gg_meta_find(meta, copy);
         if (*value == '\0') {
-            st = gg_meta_delete(meta, copy) ? GG_OK : bad(err, text, "there is no such key to delete");
+            st = gg_meta_delete(meta, copy) ? GG_OK
+                                            : bad(err, text, "there is no such key to delete");
         } else {
             st = GG_OK;
             if (!typed(&value, &kv)) {

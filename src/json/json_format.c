@@ -9,7 +9,7 @@
  * rest go through exact digits from printf and a reading back with strtod. Neither
  * is ever shown a decimal point, so the locale does not matter.
  */
-#include "gg_json.h"
+#include "organ/gg_json.h"
 
 #include <float.h>
 #include <math.h>
@@ -24,8 +24,9 @@ typedef struct digits {
     int exp;
 } digits;
 
-static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 
 static char *fill(char *out, char c, int n)
 {
@@ -102,7 +103,8 @@ static bool quick_f32(float f, digits *g)
         from_integer((uint64_t)x, 0, g);
         return true;
     }
-    double low = (x + (double)nextafterf(f, 0)) / 2, high = (x + (double)nextafterf(f, FLT_MAX)) / 2;
+    double low = (x + (double)nextafterf(f, 0)) / 2,
+           high = (x + (double)nextafterf(f, FLT_MAX)) / 2;
     int exp = -12;
     while (exp < 22 && (exp + 1 < 0 ? x * power[-(exp + 1)] >= 1 : x >= power[exp + 1])) exp++;
     for (int p = 1; p <= 9; p++) {
@@ -199,7 +201,10 @@ static void slow(double x, bool f32, digits *g)
 
 static size_t special(double x, char out[32])
 {
-    const char *name = isnan(x) ? "nan" : isinf(x) ? (x < 0 ? "-inf" : "inf") : signbit(x) ? "-0" : "0";
+    const char *name = isnan(x)     ? "nan"
+                       : isinf(x)   ? (x < 0 ? "-inf" : "inf")
+                       : signbit(x) ? "-0"
+                                    : "0";
     strcpy(out, name);
     return strlen(out);
 }

@@ -62,7 +62,8 @@ static void take_apart(const char *s, size_t len, decimal *d)
 
 static gg_status wrong_type(const gg_json_node *node, gg_error *err)
 {
-    gg_fail(err, GG_EFORMAT, "JSON: expected a number, found %s", gg_json_type_name(gg_json_type_of(node)));
+    gg_fail(err, GG_EFORMAT, "JSON: expected a number, found %s",
+            gg_json_type_name(gg_json_type_of(node)));
     gg_at_offset(err, gg_json_offset(node));
     return GG_EFORMAT;
 }
@@ -70,7 +71,8 @@ static gg_status wrong_type(const gg_json_node *node, gg_error *err)
 static gg_status bad_value(const gg_json_node *node, const char *what, gg_error *err)
 {
     bool cut = node->len > 40;
-    gg_fail(err, GG_EFORMAT, "JSON: %.*s%s is %s", cut ? 40 : (int)node->len, node->text, cut ? "..." : "", what);
+    gg_fail(err, GG_EFORMAT, "JSON: %.*s%s is %s", cut ? 40 : (int)node->len, node->text,
+            cut ? "..." : "", what);
     gg_at_offset(err, node->offset);
     return GG_EFORMAT;
 }
@@ -118,7 +120,8 @@ gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
     take_apart(node->text, node->len, &d);
     bool fits = magnitude(&d, &v, &whole);
     if (!whole) return bad_value(node, "no whole number", err);
-    if (!fits || v > (uint64_t)INT64_MAX + d.negative) return bad_value(node, "outside -2^63 to 2^63-1", err);
+    if (!fits || v > (uint64_t)INT64_MAX + d.negative)
+        return bad_value(node, "outside -2^63 to 2^63-1", err);
     /* -2^63 has no positive counterpart to negate. */
     *value = !d.negative ? (int64_t)v : v == 0 ? 0 : -(int64_t)(v - 1) - 1;
     return GG_OK;
@@ -128,8 +131,9 @@ gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
 static bool quick_f64(const decimal *d, double *value)
 {
 #if FLT_EVAL_METHOD == 0
-    static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+    static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
     if (d->n > 15 || d->exp < -22 || d->exp > 22) return false;
     uint64_t m = 0;
     for (size_t i = 0; i < d->n; i++) m = m * 10 + (uint64_t)(d->digits[i] - '0');

@@ -1,6 +1,6 @@
 /* json_read.c - RFC 8259, strictly, without recursion. */
+#include "base/utf8.h"
 #include "json_node.h"
-#include "../base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ typedef struct parser {
     size_t text_used;
     frame stack[GG_JSON_DEPTH];
     uint32_t depth;
-    bool outline;      /* items of the root's arrays leave no tree */
-    size_t item_text;  /* text_used where the open item began */
+    bool outline;     /* items of the root's arrays leave no tree */
+    size_t item_text; /* text_used where the open item began */
     gg_error *err;
 } parser;
 
@@ -52,7 +52,8 @@ static bool closes_after_comma(const parser *p)
 
 static gg_status refuse_byte(parser *p, const char *expected)
 {
-    if (p->pos >= p->len) gg_fail(p->err, GG_EFORMAT, "JSON: the text ends where %s should be", expected);
+    if (p->pos >= p->len)
+        gg_fail(p->err, GG_EFORMAT, "JSON: the text ends where %s should be", expected);
     else gg_fail(p->err, GG_EFORMAT, "JSON: expected %s, found '%c'", expected, p->s[p->pos]);
     gg_at_offset(p->err, p->pos);
     if (closes_after_comma(p)) gg_fix(p->err, "remove the comma before it");
@@ -75,7 +76,9 @@ static gg_json_node *add_node(parser *p, gg_json_type type, bool is_key)
 {
     if (p->used == p->cap) {
         size_t cap = p->cap + p->cap / 2 + 16;
-        gg_json_node *grown = cap <= SIZE_MAX / sizeof *grown ? realloc(p->nodes, cap * sizeof *grown) : NULL;
+        gg_json_node *grown = cap <= SIZE_MAX / sizeof *grown
+                                  ? realloc(p->nodes, cap * sizeof *grown)
+                                  : NULL;
         if (!grown) {
             gg_fail(p->err, GG_ENOMEM, "no memory for %zu JSON values", cap);
             return NULL;
@@ -102,7 +105,10 @@ static int32_t hex4(const parser *p, size_t from)
     int32_t v = 0;
     for (size_t i = from; i < from + 4; i++) {
         char c = p->s[i];
-        int32_t d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int32_t d = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
         if (d < 0) return -1;
         v = v << 4 | d;
     }
@@ -128,10 +134,14 @@ static gg_status unicode_escape(parser *p)
     if (unit < 0) return refuse(p, start, "\\u needs four hexadecimal digits");
     p->pos += 5;
     uint32_t cp = (uint32_t)unit;
-    if (cp >= 0xdc00 && cp <= 0xdfff) return refuse(p, start, "a low surrogate without a high one before it");
+    if (cp >= 0xdc00 && cp <= 0xdfff)
+        return refuse(p, start, "a low surrogate without a high one before it");
     if (cp >= 0xd800 && cp <= 0xdbff) {
-        int32_t low = at(p, '\\') && p->pos + 1 < p->len && p->s[p->pos + 1] == 'u' ? hex4(p, p->pos + 2) : -1;
-        if (low < 0xdc00 || low > 0xdfff) return refuse(p, start, "a high surrogate without a low one after it");
+        int32_t low = at(p, '\\') && p->pos + 1 < p->len && p->s[p->pos + 1] == 'u'
+                          ? hex4(p, p->pos + 2)
+                          : -1;
+        if (low < 0xdc00 || low > 0xdfff)
+            return refuse(p, start, "a high surrogate without a low one after it");
         cp = 0x10000 + ((cp - 0xd800) << 10) + ((uint32_t)low - 0xdc00);
         p->pos += 6;
     }
@@ -216,7 +226,8 @@ static gg_status read_number(parser *p, gg_json_node *n)
 static gg_status read_word(parser *p, const char *word)
 {
     size_t n = strlen(word);
-    if (p->len - p->pos < n || memcmp(p->s + p->pos, word, n) != 0) return refuse_byte(p, "a value");
+    if (p->len - p->pos < n || memcmp(p->s + p->pos, word, n) != 0)
+        return refuse_byte(p, "a value");
     p->pos += n;
     return GG_OK;
 }
@@ -232,7 +243,8 @@ static bool is_item(const parser *p)
 static gg_status open_container(parser *p, gg_json_type type)
 {
     if (p->depth == GG_JSON_DEPTH) {
-        gg_fail(p->err, GG_EUNSUPPORTED, "JSON: more than %d nested arrays and objects", GG_JSON_DEPTH);
+        gg_fail(p->err, GG_EUNSUPPORTED, "JSON: more than %d nested arrays and objects",
+                GG_JSON_DEPTH);
         gg_at_offset(p->err, p->pos);
         return GG_EUNSUPPORTED;
     }
@@ -250,9 +262,7 @@ static gg_status read_value(parser *p)
     switch (c) {
     case '{': return open_container(p, GG_JSON_OBJECT);
     case '[': return open_container(p, GG_JSON_ARRAY);
-    case '"':
-        n = add_node(p, GG_JSON_STRING, false);
-        return n ? read_string(p, n) : GG_ENOMEM;
+    case '"': n = add_node(p, GG_JSON_STRING, false); return n ? read_string(p, n) : GG_ENOMEM;
     case 't':
     case 'f':
         n = add_node(p, GG_JSON_BOOL, false);
@@ -300,12 +310,15 @@ static gg_status check_keys(parser *p, const gg_json_node *object)
     for (const gg_json_node *m = gg_json_first(object); m; m = gg_json_next(m)) keys[n++] = m - 1;
     qsort(keys, n, sizeof *keys, compare_keys);
     for (size_t i = 1; i < n; i++) {
-        if (keys[i]->len != keys[i - 1]->len || memcmp(keys[i]->text, keys[i - 1]->text, keys[i]->len) != 0) continue;
+        if (keys[i]->len != keys[i - 1]->len ||
+            memcmp(keys[i]->text, keys[i - 1]->text, keys[i]->len) != 0)
+            continue;
         if (!twice || keys[i]->offset < twice->offset) twice = keys[i];
     }
     if (keys != few) free(keys);
     if (!twice) return GG_OK;
-    gg_fail(p->err, GG_EFORMAT, "JSON: the key '%.*s' is there twice", twice->len < 80 ? (int)twice->len : 80, twice->text);
+    gg_fail(p->err, GG_EFORMAT, "JSON: the key '%.*s' is there twice",
+            twice->len < 80 ? (int)twice->len : 80, twice->text);
     gg_at_offset(p->err, twice->offset);
     return GG_EFORMAT;
 }
@@ -362,12 +375,15 @@ static gg_status read_all(parser *p)
 }
 
 /* text[from..len) to a tree; offsets count from text. */
-static gg_status parse(const char *text, size_t from, size_t len, bool outline, gg_json **out, gg_error *err)
+static gg_status parse(const char *text, size_t from, size_t len, bool outline, gg_json **out,
+                       gg_error *err)
 {
     parser p = { .s = text, .pos = from, .len = len, .outline = outline, .err = err };
     gg_json *json = calloc(1, sizeof *json);
     p.text = malloc(len - from + 1);
-    gg_status st = json && p.text ? read_all(&p) : gg_fail(err, GG_ENOMEM, "no memory for %zu bytes of JSON", len - from);
+    gg_status st = json && p.text
+                       ? read_all(&p)
+                       : gg_fail(err, GG_ENOMEM, "no memory for %zu bytes of JSON", len - from);
     if (st) {
         free(json);
         free(p.text);
@@ -381,7 +397,8 @@ static gg_status parse(const char *text, size_t from, size_t len, bool outline, 
     return GG_OK;
 }
 
-static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json **out, gg_error *err)
+static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json **out,
+                             gg_error *err)
 {
     *out = NULL;
     if (len >= UINT32_MAX) return gg_fail(err, GG_EUNSUPPORTED, "JSON: a text of 4 GiB or more");
@@ -406,8 +423,10 @@ gg_status gg_json_outline(const char *text, size_t len, gg_json **out, gg_error 
 gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err)
 {
     *out = NULL;
-    if (gg_json_type_of(node) != GG_JSON_TEXT) return gg_fail(err, GG_EUSAGE, "JSON: this value has its tree");
-    return parse(node->text - node->offset, node->offset, (size_t)node->offset + node->len, false, out, err);
+    if (gg_json_type_of(node) != GG_JSON_TEXT)
+        return gg_fail(err, GG_EUSAGE, "JSON: this value has its tree");
+    return parse(node->text - node->offset, node->offset, (size_t)node->offset + node->len, false,
+                 out, err);
 }
 
 void gg_json_free(gg_json *json)

@@ -1,7 +1,7 @@
 /* json_write.c - values as JSON text, into a buffer or wherever the caller sends it. */
+#include "base/buf.h"
+#include "base/utf8.h"
 #include "json_node.h"
-#include "../base/buf.h"
-#include "../base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -42,7 +42,8 @@ static gg_status put_escape(const gg_json_out *out, unsigned char c, gg_error *e
 gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n, gg_error *err)
 {
     if (err->status != GG_OK) return err->status;
-    if (!gg_utf8_valid(bytes, n)) return gg_fail(err, GG_EFORMAT, "a string that is not UTF-8 cannot be JSON");
+    if (!gg_utf8_valid(bytes, n))
+        return gg_fail(err, GG_EFORMAT, "a string that is not UTF-8 cannot be JSON");
     gg_json_put_raw(out, "\"", 1, err);
     size_t done = 0;
     for (size_t i = 0; i < n; i++) {
@@ -103,7 +104,8 @@ gg_status gg_json_put_f32(const gg_json_out *out, float value, gg_error *err)
 }
 
 /* What a value begins with: its key, and all of it unless it has children. */
-static gg_status put_head(const gg_json_out *out, const gg_json_node *n, bool with_key, gg_error *err)
+static gg_status put_head(const gg_json_out *out, const gg_json_node *n, bool with_key,
+                          gg_error *err)
 {
     size_t len;
     const char *key = with_key ? gg_json_key(n, &len) : NULL;

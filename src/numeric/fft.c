@@ -15,10 +15,10 @@
 
 struct gg_fft_plan {
     size_t n;
-    fft_core core;  /* of n, or of the convolution */
+    fft_core core; /* of n, or of the convolution */
     bool bluestein;
-    float *chirp;   /* n x {re, im} */
-    float *kernel;  /* transform of conj(chirp), wrapped around, / m: m x {re, im} */
+    float *chirp;  /* n x {re, im} */
+    float *kernel; /* transform of conj(chirp), wrapped around, / m: m x {re, im} */
 };
 
 /* {re, im} of e^(-2 pi i k / n), k < n. */
@@ -187,7 +187,8 @@ static fft_point *transform(const gg_fft_plan *p, fft_point *a)
     return y;
 }
 
-void gg_rfft(const gg_fft_plan *plan, const float *rows, size_t n_rows, float *spectra, void *scratch)
+void gg_rfft(const gg_fft_plan *plan, const float *rows, size_t n_rows, float *spectra,
+             void *scratch)
 {
     size_t n = plan->n, bins = n / 2 + 1;
     fft_point *a = align(scratch);
@@ -200,7 +201,8 @@ void gg_rfft(const gg_fft_plan *plan, const float *rows, size_t n_rows, float *s
     }
 }
 
-void gg_irfft(const gg_fft_plan *plan, const float *spectra, size_t n_rows, float *rows, void *scratch)
+void gg_irfft(const gg_fft_plan *plan, const float *spectra, size_t n_rows, float *rows,
+              void *scratch)
 {
     size_t n = plan->n, bins = n / 2 + 1;
     fft_point *a = align(scratch);

@@ -9,8 +9,8 @@
 #ifndef GG_FFT_CORE_H
 #define GG_FFT_CORE_H
 
-#include "../base/isa.h"
-#include "gg_numeric.h"
+#include "base/isa.h"
+#include "organ/gg_numeric.h"
 
 #define FFT_LANES 8
 #define FFT_MAX_RADIX 31
@@ -47,7 +47,8 @@ typedef struct fft_lanes {
 GG_DECLARE_KF(bool, gg_nk_fft_run, (const fft_core *core, fft_point *a, fft_point *b));
 
 /* Find the lanes' scales from `count` rows of n values. */
-GG_DECLARE_KF(void, gg_nk_fft_lanes, (fft_lanes * lanes, const float *rows, size_t n, size_t count));
+GG_DECLARE_KF(void, gg_nk_fft_lanes,
+              (fft_lanes * lanes, const float *rows, size_t n, size_t count));
 GG_DECLARE_KF(void, gg_nk_fft_load,
               (const fft_lanes *lanes, const float *rows, size_t n, size_t count, fft_point *z));
 GG_DECLARE_KF(void, gg_nk_fft_spectra,
@@ -60,7 +61,9 @@ GG_DECLARE_KF(void, gg_nk_fft_store,
               (const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *rows));
 
 /* out[k] = in[k] w[k] or its conjugate; w is {re, im} pairs. May be in place. */
-GG_DECLARE_KF(void, gg_nk_fft_multiply, (fft_point * out, const fft_point *in, const float *w, size_t n));
-GG_DECLARE_KF(void, gg_nk_fft_multiply_conj, (fft_point * out, const fft_point *in, const float *w, size_t n));
+GG_DECLARE_KF(void, gg_nk_fft_multiply,
+              (fft_point * out, const fft_point *in, const float *w, size_t n));
+GG_DECLARE_KF(void, gg_nk_fft_multiply_conj,
+              (fft_point * out, const fft_point *in, const float *w, size_t n));
 
 #endif

@@ -1,5 +1,5 @@
 /* measure.c - moments, entropy, gap variation and dimension of an array of values. */
-#include "gg_numeric.h"
+#include "organ/gg_numeric.h"
 
 #include "nkernel.h"
 #include "profile.h"
@@ -31,7 +31,8 @@ static size_t copy_finite(const float *x, size_t n, float *out)
     return kept;
 }
 
-static void measure_finite(const float *x, size_t n, gg_nk_key *keys, gg_nk_key *tmp, gg_measure *out)
+static void measure_finite(const float *x, size_t n, gg_nk_key *keys, gg_nk_key *tmp,
+                           gg_measure *out)
 {
     uint64_t count[GG_DIM_BINS_MAX] = { 0 };
     gg_nk_range r = GG_PICK(gg_nk_range)(x, n);

@@ -11,8 +11,8 @@
  */
 #include "measure_big.h"
 
-#include "../base/io.h"
-#include "../base/parallel.h"
+#include "base/io.h"
+#include "base/parallel.h"
 #include "nkernel.h"
 #include "profile.h"
 #include "sort.h"
@@ -39,10 +39,10 @@ typedef struct big {
     size_t size; /* of a chunk */
     size_t n_chunks, n_slices;
     chunk *chunks;
-    gg_nk_key *cuts;  /* n_slices + 1 keys, ascending, none twice */
-    double *gaps;  /* sum of (gap - mean_gap)^2 of each slice and its upper end */
+    gg_nk_key *cuts; /* n_slices + 1 keys, ascending, none twice */
+    double *gaps;    /* sum of (gap - mean_gap)^2 of each slice and its upper end */
     uint64_t (*counts)[GG_DIM_BINS_MAX]; /* one a worker */
-    gg_nk_key **tmp;  /* size keys, one a worker */
+    gg_nk_key **tmp;                     /* size keys, one a worker */
     double mean, range, min, mean_gap;
 } big;
 
@@ -135,7 +135,8 @@ static gg_status choose_cuts(big *b, uint64_t n, gg_error *err)
 {
     size_t most = (size_t)(n / STEP) + 2 * b->n_chunks + 1, used = 0;
     gg_nk_key *picks = malloc(2 * most * sizeof *picks);
-    if (!picks) return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
+    if (!picks)
+        return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
     for (size_t i = 0; i < b->n_chunks; i++) {
         const chunk *c = &b->chunks[i];
         for (size_t k = 0; k < c->n; k += STEP) picks[used++] = keys_of(c)[k];
@@ -151,7 +152,9 @@ static gg_status choose_cuts(big *b, uint64_t n, gg_error *err)
         if (sorted[used - 1] != b->cuts[b->n_slices]) b->cuts[++b->n_slices] = sorted[used - 1];
     }
     free(picks);
-    return b->cuts ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
+    return b->cuts
+               ? GG_OK
+               : gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
 }
 
 /* ---- phase 4: gaps, slice by slice --------------------------------------------------- */
@@ -221,10 +224,12 @@ static gg_status measure_gaps(big *b, uint64_t n, unsigned threads, gg_measure *
     gg_status st = choose_cuts(b, n, err);
     if (st != GG_OK) return st;
     b->gaps = calloc(b->n_slices, sizeof *b->gaps);
-    if (!b->gaps) return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
+    if (!b->gaps)
+        return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
     st = gg_parallel(b->n_slices, threads, gaps_of_slice, b, err);
     double least = 0; /* equals of the least key, which is no slice's upper end */
-    for (size_t i = 0; i < b->n_chunks; i++) least += (double)rank_of(&b->chunks[i], b->cuts[0], true);
+    for (size_t i = 0; i < b->n_chunks; i++)
+        least += (double)rank_of(&b->chunks[i], b->cuts[0], true);
     double sum = (least - 1) * b->mean_gap * b->mean_gap;
     for (size_t i = 0; i < b->n_slices; i++) sum += b->gaps[i];
     out->cv = sqrt(sum / (double)(n - 1)) / b->mean_gap;
@@ -242,8 +247,11 @@ static gg_status make_space(big *b, unsigned threads, gg_error *err)
     b->counts = calloc(threads, sizeof *b->counts);
     b->tmp = calloc(threads, sizeof *b->tmp);
     bool ok = b->chunks && b->counts && b->tmp;
-    for (unsigned w = 0; ok && w < threads; w++) ok = (b->tmp[w] = malloc(b->size * sizeof(gg_nk_key))) != NULL;
-    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory to measure %llu values", (unsigned long long)b->n);
+    for (unsigned w = 0; ok && w < threads; w++)
+        ok = (b->tmp[w] = malloc(b->size * sizeof(gg_nk_key))) != NULL;
+    return ok ? GG_OK
+              : gg_fail(err, GG_ENOMEM, "no memory to measure %llu values",
+                        (unsigned long long)b->n);
 }
 
 static gg_status measure_all(big *b, unsigned threads, gg_measure *out, gg_error *err)
@@ -262,7 +270,8 @@ static gg_status measure_all(big *b, unsigned threads, gg_measure *out, gg_error
     return st;
 }
 
-gg_status gg_measure_in_place(float *values, uint64_t n, unsigned threads, gg_measure *out, gg_error *err)
+gg_status gg_measure_in_place(float *values, uint64_t n, unsigned threads, gg_measure *out,
+                              gg_error *err)
 {
     *out = (gg_measure){ .sampled = n };
     if (n == 0) return GG_OK;

@@ -7,8 +7,8 @@
 #ifndef GG_NKERNEL_H
 #define GG_NKERNEL_H
 
-#include "../base/isa.h"
-#include "gg_numeric.h"
+#include "base/isa.h"
+#include "organ/gg_numeric.h"
 
 #define NK_LANES 8
 
@@ -31,7 +31,8 @@ GG_DECLARE_KF(gg_nk_range, gg_nk_range, (const float *x, size_t n));
 /* Sums of (x - mean)^2 and (x - mean)^4. */
 GG_DECLARE_KF(gg_nk_central, gg_nk_central, (const float *x, size_t n, double mean));
 /* Add n values to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
-GG_DECLARE_KF(void, gg_nk_histogram, (const float *x, size_t n, double min, double range, uint64_t *counts));
+GG_DECLARE_KF(void, gg_nk_histogram,
+              (const float *x, size_t n, double min, double range, uint64_t *counts));
 /* Float bits to keys that sort as the values do, and back. May be in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
 GG_DECLARE_KF(void, gg_nk_unkeys, (const gg_nk_key *keys, size_t n, float *x));

@@ -39,16 +39,19 @@ typedef struct gg_nk_acc {
 #define NK_NARROW(v) __builtin_convertvector(v, gg_nk_f32x4)
 
 /* all ones where the float is finite */
-#define NK_FINITE4(v) (((gg_nk_i32x4)(v) & NK_EXPONENT) != NK_EXPONENT)
+#define NK_FINITE4(v) (((gg_nk_i32x4)(v)&NK_EXPONENT) != NK_EXPONENT)
 #define NK_AND4(v, mask) ((gg_nk_f32x4)((gg_nk_i32x4)(v) & (mask)))
-#define NK_SELECT4(mask, yes, no) ((gg_nk_f32x4)(((gg_nk_i32x4)(yes) & (mask)) | ((gg_nk_i32x4)(no) & ~(mask))))
-#define NK_SELECT64(mask, yes, no) ((gg_nk_f64x4)(((gg_nk_i64x4)(yes) & (mask)) | ((gg_nk_i64x4)(no) & ~(mask))))
+#define NK_SELECT4(mask, yes, no) \
+    ((gg_nk_f32x4)(((gg_nk_i32x4)(yes) & (mask)) | ((gg_nk_i32x4)(no) & ~(mask))))
+#define NK_SELECT64(mask, yes, no) \
+    ((gg_nk_f64x4)(((gg_nk_i64x4)(yes) & (mask)) | ((gg_nk_i64x4)(no) & ~(mask))))
 
 static inline double gg_nk_fold(const gg_nk_acc *acc)
 {
     double lane[NK_LANES];
     memcpy(lane, acc, sizeof lane);
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
+           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef GG_PROFILE_H
 #define GG_PROFILE_H
 
-#include "gg_numeric.h"
+#include "organ/gg_numeric.h"
 
 /* entropy and dimension of `out` from GG_DIM_BINS_MAX counts that sum to n >= 1. The
  * counts are used up. */

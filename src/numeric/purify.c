@@ -14,14 +14,16 @@ static gg_status check(uint64_t elements, uint64_t row, double strength, gg_erro
         return gg_fix(err, "give a strength from 0 (nothing) to 1");
     }
     if (row == 0 || elements % row) {
-        return gg_fail(err, GG_EUSAGE, "rows of %llu values do not divide %llu", (unsigned long long)row,
-                       (unsigned long long)elements);
+        return gg_fail(err, GG_EUSAGE, "rows of %llu values do not divide %llu",
+                       (unsigned long long)row, (unsigned long long)elements);
     }
-    if (elements > SIZE_MAX / sizeof(float)) return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
+    if (elements > SIZE_MAX / sizeof(float))
+        return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
     return GG_OK;
 }
 
-gg_purify *gg_purify_new(gg_purify_method method, uint64_t elements, uint64_t row, double strength, gg_error *err)
+gg_purify *gg_purify_new(gg_purify_method method, uint64_t elements, uint64_t row, double strength,
+                         gg_error *err)
 {
     if (check(elements, row, strength, err) != GG_OK) return NULL;
     gg_purify *p = calloc(1, sizeof *p);
@@ -35,7 +37,8 @@ gg_purify *gg_purify_new(gg_purify_method method, uint64_t elements, uint64_t ro
     p->strength = strength;
     p->scale = 1.0;
     p->active = strength > 0 && elements > 0;
-    gg_status status = method == GG_PURIFY_FFT ? gg_purify_fft_init(p, err) : gg_purify_haar_init(p, err);
+    gg_status status = method == GG_PURIFY_FFT ? gg_purify_fft_init(p, err)
+                                               : gg_purify_haar_init(p, err);
     if (status == GG_OK) {
         p->parts = (size_t)((elements + p->part_elements - 1) / p->part_elements);
         p->slot = calloc(p->parts + 1, sizeof *p->slot);
@@ -177,7 +180,8 @@ gg_status gg_purify_values(gg_purify_method method, float *x, uint64_t elements,
         return gg_fail(err, GG_ENOMEM, "no memory for a purification");
     }
     for (unsigned phase = 0; phase < gg_purify_phases(p); phase++) {
-        for (size_t part = 0; part < gg_purify_parts(p, phase); part++) gg_purify_part(p, phase, part, x, scratch);
+        for (size_t part = 0; part < gg_purify_parts(p, phase); part++)
+            gg_purify_part(p, phase, part, x, scratch);
         gg_purify_join(p, phase);
     }
     gg_purify_result(p, out);

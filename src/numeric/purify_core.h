@@ -26,11 +26,11 @@ typedef struct purify_slot {
 /* The tree above the tiles; level HAAR_TILE_LEVELS is the tiles themselves. */
 typedef struct haar_tree {
     size_t tiles;
-    unsigned levels;            /* of the whole tree */
-    float *sum;                 /* a tile: its node, then what is removed of it */
-    float *work;                /* 3 x (tiles + 2) */
-    unsigned char *plain;       /* a tile: full and finite */
-    float *detail;              /* levels above the tiles, one after another */
+    unsigned levels;               /* of the whole tree */
+    float *sum;                    /* a tile: its node, then what is removed of it */
+    float *work;                   /* 3 x (tiles + 2) */
+    unsigned char *plain;          /* a tile: full and finite */
+    float *detail;                 /* levels above the tiles, one after another */
     size_t first[HAAR_LEVELS + 1]; /* of a level in detail */
     haar_damping how[HAAR_LEVELS + 1];
 } haar_tree;
@@ -42,7 +42,7 @@ struct gg_purify {
     size_t parts;
     uint64_t part_elements; /* of every part but the last */
     purify_slot *slot;
-    bool active;            /* there is something to filter */
+    bool active; /* there is something to filter */
     moments before;
     removal removed;
     double scale, shift;

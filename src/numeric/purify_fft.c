@@ -69,7 +69,8 @@ typedef struct cut {
     size_t ties;  /* and so many of those equal to it, highest frequencies first */
 } cut;
 
-static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t end, gg_nk_key *keys)
+static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t end,
+                      gg_nk_key *keys)
 {
     size_t members = 0;
     for (size_t k = 1; k < bins; k++) {
@@ -140,7 +141,8 @@ static void keep_tail(float *spectrum, size_t n, double share, float *energy, gg
     GG_PICK(gg_nk_bin_energies)(spectrum, bins, scale, energy);
     if (n % 2 == 0) energy[n / 2] *= 0.5f; /* one frequency, where others are two */
     uint32_t top = GG_PICK(gg_nk_largest)(energy + 1, bins - 1);
-    cut at = bins <= FEW ? find_cut_few(energy, bins, share, keys) : find_cut(energy, bins, top, share, keys);
+    cut at = bins <= FEW ? find_cut_few(energy, bins, share, keys)
+                         : find_cut(energy, bins, top, share, keys);
     while (bits_of(energy[strongest]) != top) strongest++;
     energy[0] = energy[strongest] = INFINITY;
     for (size_t k = bins; at.ties && k-- > 0;)
@@ -163,7 +165,8 @@ static const float *sound_rows(const float *x, size_t n, size_t rows, float *buf
 void gg_purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
 {
     size_t n = (size_t)p->row, bins = n / 2 + 1;
-    float *rows = scratch, *spectra = rows + GG_FFT_BATCH * n, *energy = spectra + GG_FFT_BATCH * 2 * bins;
+    float *rows = scratch, *spectra = rows + GG_FFT_BATCH * n,
+          *energy = spectra + GG_FFT_BATCH * 2 * bins;
     gg_nk_key *keys = (gg_nk_key *)(energy + bins);
     void *fft = scratch + own_floats(p);
     uint64_t first, left = gg_purify_extent(p, part, &first);

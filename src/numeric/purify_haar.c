@@ -49,7 +49,8 @@ gg_status gg_purify_haar_init(gg_purify *p, gg_error *err)
     t->detail = malloc((details + 1) * sizeof *t->detail);
     t->work = malloc(3 * (t->tiles + 2) * sizeof *t->work);
     t->plain = malloc(t->tiles + 1);
-    if (!t->sum || !t->detail || !t->work || !t->plain) return gg_fail(err, GG_ENOMEM, "no memory for the scales of a tensor");
+    if (!t->sum || !t->detail || !t->work || !t->plain)
+        return gg_fail(err, GG_ENOMEM, "no memory for the scales of a tensor");
     return GG_OK;
 }
 
@@ -79,7 +80,8 @@ static float split_full(const float *x, float *scratch)
 
 /* Energies of the levels of such a tile, as they are split, and the node at the top;
  * returns the energies' sum. */
-static double scan_full(const float *x, float *scratch, double *energy, float *top, const float *soon)
+static double scan_full(const float *x, float *scratch, double *energy, float *top,
+                        const float *soon)
 {
     float *in = scratch + NODES, *out = scratch + OTHER;
     double sum = energy[1] = GG_PICK(gg_nk_haar_energy)(x, HAAR_TILE / 2, in, soon);
@@ -144,7 +146,8 @@ void gg_purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scrat
         size_t n = tile_length(p, tile);
         double energy[HAAR_TILE_LEVELS + 1], m2 = INFINITY;
         float top = 0;
-        if (n == HAAR_TILE) m2 = scan_full(values, scratch, energy, &top, next_tile(p, tile, values));
+        if (n == HAAR_TILE)
+            m2 = scan_full(values, scratch, energy, &top, next_tile(p, tile, values));
         moments m = { n, (double)top / 64.0, m2 };
         p->tree.plain[tile] = isfinite(m2) != 0;
         if (!isfinite(m2)) {
@@ -154,7 +157,8 @@ void gg_purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scrat
         }
         p->tree.sum[tile] = top;
         gg_purify_merge(&slot->before, &m);
-        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) slot->energy[level] += energy[level];
+        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++)
+            slot->energy[level] += energy[level];
     }
 }
 
@@ -176,7 +180,8 @@ static bool set_damping(gg_purify *p, const double *energy)
         h->gain = level < t->levels ? (float)(p->strength * noise) : 0.0f;
         h->inv = mean[level] > 1e-60 ? (float)(1.0 / sqrt(mean[level])) : 0.0f;
     }
-    for (unsigned level = 1; level < t->levels; level++) t->how[level].inv_parent = t->how[level + 1].inv;
+    for (unsigned level = 1; level < t->levels; level++)
+        t->how[level].inv_parent = t->how[level + 1].inv;
     return true;
 }
 
@@ -194,8 +199,8 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
 }
 
 /* What is removed of detail[0 .. n): all but those whose parent padding made. */
-static void damp_level(const haar_tree *t, unsigned level, float *detail, const float *parent, size_t n,
-                       removal *sums, const float *soon)
+static void damp_level(const haar_tree *t, unsigned level, float *detail, const float *parent,
+                       size_t n, removal *sums, const float *soon)
 {
     GG_PICK(gg_nk_haar_damp)(detail, parent, n, t->how[level], sums, soon);
     if (n & 1) detail[n - 1] = 0.0f;
@@ -207,7 +212,8 @@ static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
 {
     removal unused = { 0, 0, 0 };
     size_t nodes[HAAR_LEVELS + 1], n = t->tiles;
-    for (unsigned level = HAAR_TILE_LEVELS + 1; level <= t->levels; level++) nodes[level] = n = (n + 1) / 2;
+    for (unsigned level = HAAR_TILE_LEVELS + 1; level <= t->levels; level++)
+        nodes[level] = n = (n + 1) / 2;
     in[0] = 0.0f;
     for (unsigned level = t->levels; level > HAAR_TILE_LEVELS; level--) {
         size_t count = nodes[level];
@@ -229,7 +235,8 @@ void gg_purify_haar_join(gg_purify *p)
     haar_tree *t = &p->tree;
     double energy[HAAR_LEVELS + 1] = { 0 };
     for (size_t part = 0; part < p->parts; part++)
-        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) energy[level] += p->slot[part].energy[level];
+        for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++)
+            energy[level] += p->slot[part].energy[level];
     size_t room = t->tiles + 2;
     float *buf = t->work;
     memcpy(buf, t->sum, t->tiles * sizeof *buf);
@@ -245,7 +252,8 @@ static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch,
     const haar_tree *t = &p->tree;
     for (unsigned l = 1; l < HAAR_TILE_LEVELS; l++) {
         n = (n + 1) / 2;
-        damp_level(t, l, details_of(scratch, l), details_of(scratch, l + 1), n, sums, l == 1 ? soon : NULL);
+        damp_level(t, l, details_of(scratch, l), details_of(scratch, l + 1), n, sums,
+                   l == 1 ? soon : NULL);
     }
     float *top = details_of(scratch, HAAR_TILE_LEVELS);
     bool last = t->tiles == 1 || (tile == t->tiles - 1 && t->tiles % 2 == 1);
@@ -280,9 +288,11 @@ void gg_purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
     haar_tree *t = &p->tree;
     removal *total = &p->slot[part].removed;
     for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
-        float *values = x + (uint64_t)tile * HAAR_TILE, *d1 = details_of(scratch, 1), *leaves = scratch + LEAVES;
+        float *values = x + (uint64_t)tile * HAAR_TILE, *d1 = details_of(scratch, 1),
+              *leaves = scratch + LEAVES;
         size_t n = tile_length(p, tile);
-        double top = (double)(t->plain[tile] ? split_full(values, scratch) : split_any(values, n, scratch));
+        double top = (double)(t->plain[tile] ? split_full(values, scratch)
+                                             : split_any(values, n, scratch));
         double node = (double)t->sum[tile];
         removal sums = { 64.0 * node, node * node, (top - 64.0 * p->before.mean) * node };
         damp_tile(p, tile, n, scratch, &sums, next_tile(p, tile, values));

@@ -1,5 +1,5 @@
 /* rowtheta.c - the angle between adjacent rows. */
-#include "gg_numeric.h"
+#include "organ/gg_numeric.h"
 
 #include "nkernel.h"
 
@@ -29,7 +29,8 @@ void gg_pearson_add(gg_pair_sums *sums, const float *a, const float *b, size_t n
         *sums = run;
         return;
     }
-    double total = (double)(sums->n + m.n), share = (double)m.n / total, weight = (double)sums->n * share;
+    double total = (double)(sums->n + m.n), share = (double)m.n / total,
+           weight = (double)sums->n * share;
     double da = m.a - sums->mean_a, db = m.b - sums->mean_b;
     sums->aa += c.aa + da * da * weight;
     sums->bb += c.bb + db * db * weight;
@@ -43,7 +44,8 @@ double gg_pearson_of(const gg_pair_sums *s)
 {
     if (s->n < 2) return 0.0;
     /* what rounding of the mean leaves of a constant row is no variance */
-    double floor_a = (double)s->n * s->mean_a * s->mean_a * 1e-30, floor_b = (double)s->n * s->mean_b * s->mean_b * 1e-30;
+    double floor_a = (double)s->n * s->mean_a * s->mean_a * 1e-30,
+           floor_b = (double)s->n * s->mean_b * s->mean_b * 1e-30;
     if (!(s->aa > floor_a) || !(s->bb > floor_b)) return 0.0;
     double r = s->ab / (sqrt(s->aa) * sqrt(s->bb));
     return r > 1 ? 1 : r < -1 ? -1 : r;

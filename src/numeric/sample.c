@@ -1,5 +1,5 @@
 /* sample.c - which values of a tensor are looked at. */
-#include "gg_numeric.h"
+#include "organ/gg_numeric.h"
 
 __extension__ typedef unsigned __int128 u128;
 

@@ -82,7 +82,8 @@ static void spread(const float *x, size_t n, float min, float scale, size_t *bin
     }
 }
 
-gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_key *keys, gg_nk_key *tmp)
+gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_key *keys,
+                          gg_nk_key *tmp)
 {
     /* rounding is monotonic, so bins are in order; the last one has room for it */
     float scale = (float)(BINS - 2) / (max - min);
@@ -102,7 +103,8 @@ gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_
     for (size_t b = 0; b < BINS; b++) { /* bins[] are the ends now */
         size_t size = bins[b] - start;
         gg_nk_key *from = tmp + start;
-        if (size && gg_sort_few(from, size, keys + start) == from) memcpy(keys + start, from, size * sizeof *from);
+        if (size && gg_sort_few(from, size, keys + start) == from)
+            memcpy(keys + start, from, size * sizeof *from);
         start = bins[b];
     }
     return keys;

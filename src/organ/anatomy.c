@@ -5,7 +5,7 @@
  * .scale .input_scale). Norms are asked for before attention and FFN, because
  * attn_norm and ffn_norm begin like those.
  */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 #include <string.h>
 
@@ -96,18 +96,21 @@ static span strip_suffix(span x)
 {
     static const char *const suffixes[] = { ".input_scale", ".scale", ".weight", ".bias" };
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (ends(x, suffixes[i]) && x.n > strlen(suffixes[i])) return (span){ x.s, x.n - strlen(suffixes[i]) };
+        if (ends(x, suffixes[i]) && x.n > strlen(suffixes[i]))
+            return (span){ x.s, x.n - strlen(suffixes[i]) };
     return x;
 }
 
 /* Rule 4: (^|[._])(norm|norm_?[0-9]+|norm_exps|ln1|ln2|ls1|ls2|pre_ln|post_ln|time_mix_ln)$ */
 static bool is_norm(span stem)
 {
-    static const char *const tails[] = { "norm_exps", "ln1", "ln2", "ls1", "ls2", "pre_ln", "post_ln", "time_mix_ln", "norm" };
+    static const char *const tails[] = { "norm_exps", "ln1",     "ln2",         "ls1", "ls2",
+                                         "pre_ln",    "post_ln", "time_mix_ln", "norm" };
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         size_t n = strlen(tails[i]);
         if (!ends(stem, tails[i])) continue;
-        if (stem.n == n || stem.s[stem.n - n - 1] == '.' || stem.s[stem.n - n - 1] == '_') return true;
+        if (stem.n == n || stem.s[stem.n - n - 1] == '.' || stem.s[stem.n - n - 1] == '_')
+            return true;
     }
     span x = stem;
     while (x.n > 0 && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
@@ -121,6 +124,7 @@ typedef struct rule {
     const char *stem; /* a trailing * matches any rest */
 } rule;
 
+/* clang-format off */
 static const rule rules[] = {
     { GG_EMBED, "token_embd" },    { GG_EMBED, "position_embd" }, { GG_EMBED, "token_types" },
     { GG_EMBED, "per_layer_token_embd" },                         { GG_EMBED, "patch_embd" },
@@ -143,6 +147,7 @@ static const rule rules[] = {
 
     { GG_OTHER, "conv1d" },        { GG_OTHER, "convnext.*" },      { GG_OTHER, "posnet.*" },
 };
+/* clang-format on */
 
 static bool rule_fits(const rule *r, span stem)
 {
@@ -207,7 +212,8 @@ gg_anatomy gg_anatomy_of(const char *name, size_t name_len)
     return a;
 }
 
-bool gg_name_with_block(const char *name, size_t name_len, int64_t block, char *out, size_t size, size_t *out_len)
+bool gg_name_with_block(const char *name, size_t name_len, int64_t block, char *out, size_t size,
+                        size_t *out_len)
 {
     gg_anatomy a = gg_anatomy_of(name, name_len);
     if (a.block < 0) return false;

@@ -1,6 +1,6 @@
 /* experts.c - stacks of experts: blk.N.ffn_gate_exps.weight has one expert per
  * step of its last dimension, each a contiguous run of the data. */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,12 +23,14 @@ bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts)
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     if (a.cls != GG_ORGAN || a.block < 0) return false;
     uint64_t e = t->dims[t->n_dims - 1];
-    if (e == 0 || e > GG_EXPERTS_MAX || t->bytes == 0 || t->bytes % e != 0) return false; /* no bytes justify no experts */
+    if (e == 0 || e > GG_EXPERTS_MAX || t->bytes == 0 || t->bytes % e != 0)
+        return false; /* no bytes justify no experts */
     *experts = e;
     return true;
 }
 
-bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *out, size_t size, size_t *out_len)
+bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *out, size_t size,
+                    size_t *out_len)
 {
     size_t at;
     if (!find_exps(stack, stack_len, &at)) return false;
@@ -47,7 +49,8 @@ bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size
     size_t at = --end;
     while (at > 0 && expert[at - 1] >= '0' && expert[at - 1] <= '9') at--;
     if (at == end || at == 0 || expert[at - 1] != '.') return false;
-    int n = snprintf(out, size, "%.*s_exps%.*s", (int)(at - 1), expert, (int)(expert_len - end), expert + end);
+    int n = snprintf(out, size, "%.*s_exps%.*s", (int)(at - 1), expert, (int)(expert_len - end),
+                     expert + end);
     if (n < 0 || (size_t)n >= size) return false;
     *out_len = (size_t)n;
     return true;
@@ -58,7 +61,9 @@ bool gg_expert_tensor(const gg_tensor *stack, uint64_t expert, gg_tensor *out, c
     uint64_t experts;
     if (!gg_is_expert_stack(stack, &experts) || expert >= experts) return false;
     *out = *stack;
-    if (!gg_expert_name(stack->name, stack->name_len, expert, name, GG_RECORD_NAME + 1, &out->name_len)) return false;
+    if (!gg_expert_name(stack->name, stack->name_len, expert, name, GG_RECORD_NAME + 1,
+                        &out->name_len))
+        return false;
     out->name = name;
     out->n_dims = stack->n_dims - 1;
     out->dims[out->n_dims] = 1;

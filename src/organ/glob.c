@@ -1,6 +1,6 @@
 /* glob.c - shell-style matching without recursion: on a mismatch only the last *
  * is tried one byte further, so the cost is at most pattern times name. */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 /* Does [..] at *p hold c? *p moves past it; a [ without ] is itself. */
 static bool in_set(const char **p, char c)
@@ -11,7 +11,8 @@ static bool in_set(const char **p, char c)
     const char *first = s;
     for (; *s && (*s != ']' || s == first); s++) {
         if (s[1] == '-' && s[2] && s[2] != ']') {
-            found = found || ((unsigned char)c >= (unsigned char)s[0] && (unsigned char)c <= (unsigned char)s[2]);
+            found = found || ((unsigned char)c >= (unsigned char)s[0] &&
+                              (unsigned char)c <= (unsigned char)s[2]);
             s += 2;
         } else {
             found = found || *s == c;

@@ -1,7 +1,7 @@
 /* manifest.c - what a loaded manifest is made of: release, history, replaceability. */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
-#include "../base/buf.h"
+#include "base/buf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * one edit that has a second place: the model's name. */
 #include "manifest_read.h"
 
-#include "../base/io.h"
+#include "base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,20 @@
 static bool same_tensor(const gg_tensor *a, const gg_tensor *b)
 {
     return a->name_len == b->name_len && memcmp(a->name, b->name, a->name_len) == 0 &&
-           a->n_dims == b->n_dims && memcmp(a->dims, b->dims, sizeof a->dims) == 0 && a->dtype == b->dtype;
+           a->n_dims == b->n_dims && memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+           a->dtype == b->dtype;
 }
 
 static gg_status contradiction(const gg_tensor *line, const gg_tensor *record, gg_error *err)
 {
-    bool name = line->name_len == record->name_len && memcmp(line->name, record->name, line->name_len) == 0;
-    bool dims = line->n_dims == record->n_dims && memcmp(line->dims, record->dims, sizeof line->dims) == 0;
-    gg_fail(err, GG_EFORMAT, "the manifest and the file disagree on its %s", !name ? "name" : !dims ? "dims" : "dtype");
+    bool name = line->name_len == record->name_len &&
+                memcmp(line->name, record->name, line->name_len) == 0;
+    bool dims = line->n_dims == record->n_dims &&
+                memcmp(line->dims, record->dims, sizeof line->dims) == 0;
+    gg_fail(err, GG_EFORMAT, "the manifest and the file disagree on its %s",
+            !name   ? "name"
+            : !dims ? "dims"
+                    : "dtype");
     return gg_fix(err, "restore the line in " GG_MANIFEST ", or extract again");
 }
 
@@ -34,7 +40,8 @@ static gg_status check_file(int fd, const gg_entry *e, gg_error *err)
     size_t used;
     if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot stat");
     size_t n = (uint64_t)s.st_size < sizeof head ? (size_t)s.st_size : sizeof head;
-    gg_status st = S_ISREG(s.st_mode) ? gg_pread_all(fd, head, n, 0, err) : gg_fail(err, GG_EFORMAT, "is no regular file");
+    gg_status st = S_ISREG(s.st_mode) ? gg_pread_all(fd, head, n, 0, err)
+                                      : gg_fail(err, GG_EFORMAT, "is no regular file");
     if (st == GG_OK) st = gg_record_parse(head, n, &t, &used, err);
     if (st == GG_OK && used == 0) st = gg_fail(err, GG_EFORMAT, "its record header is cut off");
     if (st != GG_OK) return st;
@@ -45,7 +52,8 @@ static gg_status check_file(int fd, const gg_entry *e, gg_error *err)
     return gg_fix(err, "extract it again");
 }
 
-static gg_status check_entry(const char *dir, const gg_entry *e, char *path, size_t size, gg_error *err)
+static gg_status check_entry(const char *dir, const gg_entry *e, char *path, size_t size,
+                             gg_error *err)
 {
     snprintf(path, size, "%s/%s", dir, e->file);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -65,7 +73,8 @@ static gg_status check_entry(const char *dir, const gg_entry *e, char *path, siz
 /* Bytes of no form go into a model as they are: never through a link, be it of a folder
  * on the way, which could lead to any file of whoever puts a stranger's directory
  * together. */
-static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *path, size_t size, gg_error *err)
+static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *path, size_t size,
+                                gg_error *err)
 {
     struct stat s;
     snprintf(path, size, "%s/%s", dir, f->trailing);
@@ -78,8 +87,8 @@ static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *
     } else if (!S_ISREG(s.st_mode)) {
         gg_fail(err, GG_EFORMAT, "is no regular file");
     } else if ((uint64_t)s.st_size != f->trailing_bytes) {
-        gg_fail(err, GG_EFORMAT, "the file holds %llu bytes; the manifest says %llu", (unsigned long long)s.st_size,
-                (unsigned long long)f->trailing_bytes);
+        gg_fail(err, GG_EFORMAT, "the file holds %llu bytes; the manifest says %llu",
+                (unsigned long long)s.st_size, (unsigned long long)f->trailing_bytes);
     }
     gg_fix(err, "extract again, or take \"trailing\" out of " GG_MANIFEST);
     return gg_at_file(err, path);
@@ -121,7 +130,8 @@ static gg_status apply_name(gg_manifest *m, gg_error *err)
     bool renamed = m->name && !equal(m->name, m->name_len, m->name_was, m->name_was_len);
     bool untouched = m->name_was ? equal(key, key_len, m->name_was, m->name_was_len)
                                  : gg_meta_find(&m->meta, "general.name") == NULL;
-    if (renamed && untouched) return gg_meta_set_str(&m->meta, "general.name", m->name, m->name_len, err);
+    if (renamed && untouched)
+        return gg_meta_set_str(&m->meta, "general.name", m->name, m->name_len, err);
     if (!key || equal(key, key_len, m->name, m->name_len)) return GG_OK;
     char *copy = malloc(key_len + 1);
     if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for the model's name");
@@ -141,11 +151,13 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
     snprintf(path, size, "%s/%s", dir, GG_MANIFEST);
     gg_manifest *m = NULL;
     gg_status st = gg_manifest_read(path, &m, err);
-    if (st != GG_OK && err->sys_errno == ENOENT) gg_fix(err, "give an organ directory made by organ-extract");
+    if (st != GG_OK && err->sys_errno == ENOENT)
+        gg_fix(err, "give an organ directory made by organ-extract");
     if (st == GG_OK) st = check_unique(m, err);
     if (st == GG_OK) st = apply_name(m, err);
     if (st != GG_OK) gg_at_file(err, path);
-    for (size_t i = 0; st == GG_OK && i < m->n_entries; i++) st = check_entry(dir, &m->entries[i], path, size, err);
+    for (size_t i = 0; st == GG_OK && i < m->n_entries; i++)
+        st = check_entry(dir, &m->entries[i], path, size, err);
     for (size_t i = 0; st == GG_OK && i < m->n_files; i++)
         if (m->files[i].trailing) st = check_trailing(dir, &m->files[i], path, size, err);
     free(path);

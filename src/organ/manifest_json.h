@@ -3,14 +3,15 @@
 #ifndef GG_MANIFEST_JSON_H
 #define GG_MANIFEST_JSON_H
 
-#include "gg_json.h"
-#include "gg_organ.h"
+#include "organ/gg_json.h"
+#include "organ/gg_organ.h"
 
 /* Any bytes: a JSON string if they are UTF-8, else {"base64": "..."}. */
 gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_error *err);
 
 /* The inverse; malloc'd and NUL-terminated. `what` names it in errors. */
-gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n, gg_error *err);
+gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n,
+                      gg_error *err);
 
 /* {"key": ..., "type": ..., "value": ...} */
 gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err);

@@ -7,10 +7,10 @@
  */
 #include "manifest_json.h"
 
-#include "../base/base64.h"
-#include "../base/buf.h"
-#include "../base/cursor.h"
-#include "../base/utf8.h"
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/cursor.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -104,7 +104,8 @@ gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err)
 
 /* ---- reading ------------------------------------------------------------------ */
 
-gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n, gg_error *err)
+gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n,
+                      gg_error *err)
 {
     const char *text;
     const gg_json_node *base64 = gg_json_get(node, "base64");
@@ -144,7 +145,8 @@ static gg_status read_bits(const gg_json_node *node, size_t digits, uint64_t *bi
 
 static gg_status read_float(const gg_json_node *node, uint32_t type, uint64_t *bits, gg_error *err)
 {
-    if (gg_json_type_of(node) == GG_JSON_OBJECT) return read_bits(node, type == GG_TYPE_F32 ? 8 : 16, bits, err);
+    if (gg_json_type_of(node) == GG_JSON_OBJECT)
+        return read_bits(node, type == GG_TYPE_F32 ? 8 : 16, bits, err);
     float f;
     double d;
     gg_status st;
@@ -158,9 +160,11 @@ static gg_status read_float(const gg_json_node *node, uint32_t type, uint64_t *b
     return st;
 }
 
-static gg_status read_integer(const gg_json_node *node, uint32_t type, uint64_t *bits, gg_error *err)
+static gg_status read_integer(const gg_json_node *node, uint32_t type, uint64_t *bits,
+                              gg_error *err)
 {
-    bool is_signed = type == GG_TYPE_I8 || type == GG_TYPE_I16 || type == GG_TYPE_I32 || type == GG_TYPE_I64;
+    bool is_signed = type == GG_TYPE_I8 || type == GG_TYPE_I16 || type == GG_TYPE_I32 ||
+                     type == GG_TYPE_I64;
     unsigned width = (unsigned)gg_type_size(type) * 8;
     gg_status st;
     bool fits;
@@ -220,19 +224,25 @@ static gg_status read_value(const gg_json_node *value, gg_kv *kv, gg_buf *to, gg
     }
     kv->count = 0;
     gg_status st = GG_OK;
-    for (const gg_json_node *e = gg_json_first(value); e && st == GG_OK; e = gg_json_next(e), kv->count++)
-        st = kv->elem_type == GG_TYPE_STR ? read_string(e, true, to, err) : read_scalar(e, kv->elem_type, to, err);
+    for (const gg_json_node *e = gg_json_first(value); e && st == GG_OK;
+         e = gg_json_next(e), kv->count++)
+        st = kv->elem_type == GG_TYPE_STR ? read_string(e, true, to, err)
+                                          : read_scalar(e, kv->elem_type, to, err);
     return st;
 }
 
-static gg_status read_type(const gg_json_node *node, const char *member, uint32_t *type, gg_error *err)
+static gg_status read_type(const gg_json_node *node, const char *member, uint32_t *type,
+                           gg_error *err)
 {
     const char *name;
     size_t n;
     const gg_json_node *t = gg_json_get(node, member);
     gg_status st = gg_json_string(t, &name, &n, err);
     if (st == GG_OK && !gg_type_by_name(name, n, type)) {
-        st = gg_fail(err, GG_EFORMAT, "\"%s\" is no metadata type; use u8 i8 u16 i16 u32 i32 f32 bool str arr u64 i64 f64", member);
+        st = gg_fail(
+            err, GG_EFORMAT,
+            "\"%s\" is no metadata type; use u8 i8 u16 i16 u32 i32 f32 bool str arr u64 i64 f64",
+            member);
         gg_at_offset(err, gg_json_offset(t));
     }
     return st;

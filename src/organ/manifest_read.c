@@ -2,9 +2,9 @@
  * taken as it stands; what contradicts itself or its files is refused. */
 #include "manifest_read.h"
 
-#include "../base/base64.h"
-#include "../base/buf.h"
-#include "../base/io.h"
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/io.h"
 #include "manifest_json.h"
 
 #include <fcntl.h>
@@ -20,7 +20,8 @@ static gg_status wrong(const gg_json_node *node, gg_error *err, const char *what
     return gg_at_offset(err, gg_json_offset(node));
 }
 
-static gg_status optional_string(const gg_json_node *node, const char *what, char **out, size_t *n, gg_error *err)
+static gg_status optional_string(const gg_json_node *node, const char *what, char **out, size_t *n,
+                                 gg_error *err)
 {
     gg_json_type type = gg_json_type_of(node);
     if (type == GG_JSON_NONE || type == GG_JSON_NULL) return GG_OK;
@@ -28,7 +29,8 @@ static gg_status optional_string(const gg_json_node *node, const char *what, cha
 }
 
 /* What is there must be of that type; null counts as not there. */
-static gg_status check_type(const gg_json_node *node, gg_json_type type, const char *what, gg_error *err)
+static gg_status check_type(const gg_json_node *node, gg_json_type type, const char *what,
+                            gg_error *err)
 {
     gg_json_type is = gg_json_type_of(node);
     return is == type || is == GG_JSON_NONE || is == GG_JSON_NULL ? GG_OK : wrong(node, err, what);
@@ -60,7 +62,8 @@ static bool safe_path(const char *p, size_t n)
     for (const char *part = p; part;) {
         const char *slash = strchr(part, '/');
         size_t len = slash ? (size_t)(slash - part) : strlen(part);
-        if (len == 0 || (part[0] == '.' && (len == 1 || (len == 2 && part[1] == '.')))) return false;
+        if (len == 0 || (part[0] == '.' && (len == 1 || (len == 2 && part[1] == '.'))))
+            return false;
         part = slash ? slash + 1 : NULL;
     }
     return true;
@@ -70,7 +73,8 @@ static gg_status read_path(const gg_json_node *node, char **path, gg_error *err)
 {
     size_t n = 0;
     gg_status st = gg_mj_bytes(node, "\"file\"", path, &n, err);
-    if (st == GG_OK && !safe_path(*path, n)) st = wrong(node, err, "\"file\" is no path within the organ directory");
+    if (st == GG_OK && !safe_path(*path, n))
+        st = wrong(node, err, "\"file\" is no path within the organ directory");
     return st;
 }
 
@@ -96,12 +100,15 @@ static gg_status read_tensor(const gg_json_node *node, gg_tensor *t, gg_error *e
     char *name = NULL;
     gg_status st = gg_mj_bytes(gg_json_get(node, "name"), "\"name\"", &name, &t->name_len, err);
     t->name = name;
-    if (st == GG_OK && t->name_len > GG_RECORD_NAME) st = wrong(node, err, "a tensor name is too long");
+    if (st == GG_OK && t->name_len > GG_RECORD_NAME)
+        st = wrong(node, err, "a tensor name is too long");
     const gg_json_node *dims = gg_json_get(node, "dims");
-    if (st == GG_OK && (gg_json_type_of(dims) != GG_JSON_ARRAY || gg_json_count(dims) > GG_MAX_DIMS))
+    if (st == GG_OK &&
+        (gg_json_type_of(dims) != GG_JSON_ARRAY || gg_json_count(dims) > GG_MAX_DIMS))
         st = wrong(node, err, "\"dims\" must be a list of at most 4 numbers");
     for (const gg_json_node *d = gg_json_first(dims); d && st == GG_OK; d = gg_json_next(d))
-        if ((st = gg_json_u64(d, &t->dims[t->n_dims], err)) == GG_OK && t->dims[t->n_dims++] > INT64_MAX)
+        if ((st = gg_json_u64(d, &t->dims[t->n_dims], err)) == GG_OK &&
+            t->dims[t->n_dims++] > INT64_MAX)
             st = wrong(d, err, "a dimension is too large");
     const char *dtype = NULL;
     size_t n = 0;
@@ -151,7 +158,8 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
     const char *cls;
     size_t n;
     const gg_json_node *c = gg_json_get(node, "class");
-    if (st == GG_OK && c && (st = gg_json_string(c, &cls, &n, err)) == GG_OK && !gg_class_by_name(cls, n, &e->a.cls))
+    if (st == GG_OK && c && (st = gg_json_string(c, &cls, &n, err)) == GG_OK &&
+        !gg_class_by_name(cls, n, &e->a.cls))
         st = wrong(c, err, "\"class\" must be skeleton, organ, embed, norm, adapter or other");
     if (st == GG_OK) st = read_path(gg_json_get(node, "file"), &e->file, err);
     if (st == GG_OK) st = read_sha(gg_json_get(node, "sha256"), e->sha256, err);
@@ -184,7 +192,8 @@ static gg_status read_kv(const gg_json_node *node, void *meta, gg_error *err)
 static gg_status read_metadata(const gg_json_node *list, gg_meta *meta, gg_error *err)
 {
     gg_status st = GG_OK;
-    if (list && gg_json_type_of(list) != GG_JSON_ARRAY) return wrong(list, err, "\"metadata\" must be a list");
+    if (list && gg_json_type_of(list) != GG_JSON_ARRAY)
+        return wrong(list, err, "\"metadata\" must be a list");
     for (const gg_json_node *kv = gg_json_first(list); kv && st == GG_OK; kv = gg_json_next(kv))
         st = with_item(kv, read_kv, meta, err);
     return st == GG_OK ? check_keys(meta, err) : st;
@@ -197,13 +206,15 @@ static gg_status read_pad(const gg_json_node *node, gg_pad *p, gg_error *err)
     const gg_json_node *base64 = gg_json_get(node, "base64");
     const char *text;
     size_t len;
-    gg_status st = optional_string(gg_json_get(node, "after"), "\"after\"", &p->after, &p->after_len, err);
+    gg_status st = optional_string(gg_json_get(node, "after"), "\"after\"", &p->after,
+                                   &p->after_len, err);
     if (st == GG_OK) st = gg_json_string(base64, &text, &len, err);
     if (st != GG_OK) return st;
     bytes = malloc(len + 1);
     if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     p->bytes = (uint8_t *)bytes;
-    if (!gg_base64_decode(text, len, bytes, &n)) return wrong(base64, err, "padding is no valid base64");
+    if (!gg_base64_decode(text, len, bytes, &n))
+        return wrong(base64, err, "padding is no valid base64");
     p->n = n;
     return GG_OK;
 }
@@ -216,14 +227,16 @@ static gg_status read_file(const gg_json_node *node, gg_file_layout *f, gg_error
     gg_status st = optional_string(gg_json_get(node, "file"), "\"file\"", &f->name, &n, err);
     if (st == GG_OK) st = gg_json_u64(gg_json_get(node, "tensors"), &tensors, err);
     if (st == GG_OK && v) st = gg_json_u64(v, &version, err);
-    if (st == GG_OK && (version < 2 || version > 3)) st = wrong(v, err, "\"gguf_version\" must be 2 or 3");
+    if (st == GG_OK && (version < 2 || version > 3))
+        st = wrong(v, err, "\"gguf_version\" must be 2 or 3");
     f->n_tensors = (size_t)tensors;
     f->version = (uint32_t)version;
     const gg_json_node *pads = gg_json_get(node, "padding");
     f->pads = list_of(pads, sizeof *f->pads, &f->n_pads);
     if (!f->pads) return gg_fail(err, GG_ENOMEM, "no memory for the layout");
     size_t i = 0;
-    for (const gg_json_node *p = gg_json_first(pads); p && st == GG_OK; p = gg_json_next(p)) st = read_pad(p, &f->pads[i++], err);
+    for (const gg_json_node *p = gg_json_first(pads); p && st == GG_OK; p = gg_json_next(p))
+        st = read_pad(p, &f->pads[i++], err);
     if (st == GG_OK && t) st = read_path(gg_json_get(t, "file"), &f->trailing, err);
     if (st == GG_OK && t) st = gg_json_u64(gg_json_get(t, "bytes"), &f->trailing_bytes, err);
     if (st == GG_OK && t) st = read_sha(gg_json_get(t, "sha256"), f->trailing_sha256, err);
@@ -233,9 +246,12 @@ static gg_status read_file(const gg_json_node *node, gg_file_layout *f, gg_error
 
 static gg_status read_layout(const gg_json_node *layout, gg_manifest *m, gg_error *err)
 {
-    const gg_json_node *name = gg_json_get(layout, "general.name"), *older = gg_json_get(layout, "name");
-    gg_status st = optional_string(name ? name : older, "\"general.name\"", &m->name_was, &m->name_was_len, err);
-    const gg_json_node *files = gg_json_get(layout, "files"), *stacks = gg_json_get(layout, "stacked");
+    const gg_json_node *name = gg_json_get(layout, "general.name"),
+                       *older = gg_json_get(layout, "name");
+    gg_status st = optional_string(name ? name : older, "\"general.name\"", &m->name_was,
+                                   &m->name_was_len, err);
+    const gg_json_node *files = gg_json_get(layout, "files"),
+                       *stacks = gg_json_get(layout, "stacked");
     if (st == GG_OK) st = check_type(layout, GG_JSON_OBJECT, "\"layout\" must be an object", err);
     if (st == GG_OK) st = check_type(files, GG_JSON_ARRAY, "\"files\" must be a list", err);
     if (st == GG_OK) st = check_type(stacks, GG_JSON_ARRAY, "\"stacked\" must be a list", err);
@@ -244,10 +260,13 @@ static gg_status read_layout(const gg_json_node *layout, gg_manifest *m, gg_erro
     m->stacks = list_of(stacks, sizeof *m->stacks, &m->n_stacks);
     if (!m->files || !m->stacks) return gg_fail(err, GG_ENOMEM, "no memory for the layout");
     size_t i = 0;
-    for (const gg_json_node *f = gg_json_first(files); f && st == GG_OK; f = gg_json_next(f)) st = read_file(f, &m->files[i++], err);
+    for (const gg_json_node *f = gg_json_first(files); f && st == GG_OK; f = gg_json_next(f))
+        st = read_file(f, &m->files[i++], err);
     i = 0;
-    for (const gg_json_node *s = gg_json_first(stacks); s && st == GG_OK; s = gg_json_next(s)) st = read_tensor(s, &m->stacks[i++].t, err);
-    if (m->n_files == 0) m->files[0] = (gg_file_layout){ .n_tensors = SIZE_MAX, .version = m->version };
+    for (const gg_json_node *s = gg_json_first(stacks); s && st == GG_OK; s = gg_json_next(s))
+        st = read_tensor(s, &m->stacks[i++].t, err);
+    if (m->n_files == 0)
+        m->files[0] = (gg_file_layout){ .n_tensors = SIZE_MAX, .version = m->version };
     if (m->n_files == 0) m->n_files = 1;
     return st;
 }
@@ -258,16 +277,19 @@ static gg_status read_model(const gg_json_node *model, gg_manifest *m, gg_error 
     uint64_t version = 3;
     const gg_json_node *v = gg_json_get(model, "gguf_version"), *b = gg_json_get(model, "bytes");
     gg_status st = optional_string(gg_json_get(model, "source"), "\"source\"", &m->source, &n, err);
-    if (st == GG_OK) st = optional_string(gg_json_get(model, "name"), "\"name\"", &m->name, &m->name_len, err);
+    if (st == GG_OK)
+        st = optional_string(gg_json_get(model, "name"), "\"name\"", &m->name, &m->name_len, err);
     if (st == GG_OK && v) st = gg_json_u64(v, &version, err);
     if (st == GG_OK && b) st = gg_json_u64(b, &m->bytes, err);
-    if (st == GG_OK && (version < 2 || version > 3)) st = wrong(v, err, "\"gguf_version\" must be 2 or 3");
+    if (st == GG_OK && (version < 2 || version > 3))
+        st = wrong(v, err, "\"gguf_version\" must be 2 or 3");
     m->version = (uint32_t)version;
     return st;
 }
 
 /* A text or null; false where there is neither. */
-static bool text_in(const gg_json_node *object, const char *member, char **text, size_t *n, gg_error *err)
+static bool text_in(const gg_json_node *object, const char *member, char **text, size_t *n,
+                    gg_error *err)
 {
     const gg_json_node *node = gg_json_get(object, member);
     *text = NULL;
@@ -282,12 +304,14 @@ static bool same_text(const char *a, size_t an, const char *b, size_t bn)
 
 /* What stands in "model" and in a key: where only "model" was edited since the layout
  * was noted, the key follows; an edited key stands. (For the name see gg_manifest_load.) */
-static gg_status follow_architecture(const gg_json_node *model, const gg_json_node *layout, gg_meta *meta, gg_error *err)
+static gg_status follow_architecture(const gg_json_node *model, const gg_json_node *layout,
+                                     gg_meta *meta, gg_error *err)
 {
     char *now, *was = NULL;
     const char *key = NULL;
     size_t n, was_n = 0, key_n = 0;
-    bool both = text_in(model, "architecture", &now, &n, err) && text_in(layout, "general.architecture", &was, &was_n, err);
+    bool both = text_in(model, "architecture", &now, &n, err) &&
+                text_in(layout, "general.architecture", &was, &was_n, err);
     gg_kv_str(gg_meta_find(meta, "general.architecture"), &key, &key_n);
     if (both && now && !same_text(now, n, was, was_n) && same_text(key, key_n, was, was_n))
         gg_meta_set_str(meta, "general.architecture", now, n, err);
@@ -296,16 +320,19 @@ static gg_status follow_architecture(const gg_json_node *model, const gg_json_no
     return err->status;
 }
 
-static gg_status follow_alignment(const gg_json_node *model, const gg_json_node *layout, gg_meta *meta, gg_error *err)
+static gg_status follow_alignment(const gg_json_node *model, const gg_json_node *layout,
+                                  gg_meta *meta, gg_error *err)
 {
-    const gg_json_node *node = gg_json_get(model, "alignment"), *noted = gg_json_get(layout, "general.alignment");
+    const gg_json_node *node = gg_json_get(model, "alignment"),
+                       *noted = gg_json_get(layout, "general.alignment");
     uint64_t now = 0, was = 0, key = 0;
     gg_error odd = GG_ERROR_INIT; /* a key that is no alignment is told when it is used */
     if (!node || !noted || gg_meta_alignment(meta, &key, &odd) != GG_OK) return GG_OK;
     gg_status st = gg_json_u64(node, &now, err);
     if (st == GG_OK) st = gg_json_u64(noted, &was, err);
     if (st != GG_OK || now == was || key != was) return st;
-    if (now == 0 || now > UINT32_MAX || (now & (now - 1)) != 0) return wrong(node, err, "\"alignment\" must be a power of two below 2^32");
+    if (now == 0 || now > UINT32_MAX || (now & (now - 1)) != 0)
+        return wrong(node, err, "\"alignment\" must be a power of two below 2^32");
     return gg_meta_set_u32(meta, "general.alignment", (uint32_t)now, err);
 }
 
@@ -316,23 +343,32 @@ static gg_status check_format(const gg_json_node *root, gg_error *err)
     uint64_t version = 0;
     gg_error ignored = GG_ERROR_INIT;
     gg_json_string(gg_json_get(root, "format"), &s, &n, &ignored);
-    if (n != 14 || memcmp(s, "organ-manifest", 14) != 0) return wrong(root, err, "it is no organ manifest (\"format\" says otherwise)");
+    if (n != 14 || memcmp(s, "organ-manifest", 14) != 0)
+        return wrong(root, err, "it is no organ manifest (\"format\" says otherwise)");
     gg_status st = gg_json_u64(gg_json_get(root, "version"), &version, err);
-    if (st == GG_OK && version != 1) st = wrong(root, err, "its version is not 1; use a newer version of these tools");
+    if (st == GG_OK && version != 1)
+        st = wrong(root, err, "its version is not 1; use a newer version of these tools");
     return st;
 }
 
 static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *err)
 {
     gg_status st = check_format(root, err);
-    if (st == GG_OK) st = check_type(gg_json_get(root, "model"), GG_JSON_OBJECT, "\"model\" must be an object", err);
+    if (st == GG_OK)
+        st = check_type(gg_json_get(root, "model"), GG_JSON_OBJECT, "\"model\" must be an object",
+                        err);
     if (st == GG_OK) st = read_model(gg_json_get(root, "model"), m, err);
     if (st == GG_OK) st = read_metadata(gg_json_get(root, "metadata"), &m->meta, err);
     if (st == GG_OK) st = read_layout(gg_json_get(root, "layout"), m, err);
-    if (st == GG_OK) st = follow_architecture(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta, err);
-    if (st == GG_OK) st = follow_alignment(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta, err);
+    if (st == GG_OK)
+        st = follow_architecture(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta,
+                                 err);
+    if (st == GG_OK)
+        st = follow_alignment(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta,
+                              err);
     const gg_json_node *tensors = gg_json_get(root, "tensors");
-    if (st == GG_OK && gg_json_type_of(tensors) != GG_JSON_ARRAY) st = wrong(root, err, "it has no list of \"tensors\"");
+    if (st == GG_OK && gg_json_type_of(tensors) != GG_JSON_ARRAY)
+        st = wrong(root, err, "it has no list of \"tensors\"");
     if (st != GG_OK) return st;
     m->entries = list_of(tensors, sizeof *m->entries, &m->n_entries);
     if (!m->entries) return gg_fail(err, GG_ENOMEM, "no memory for the tensors");
@@ -353,7 +389,8 @@ gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error
     else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > GG_MANIFEST_MOST)
         st = gg_fail(err, GG_EFORMAT, "is no manifest: too large, or no regular file");
     else if (!(*text = malloc((size_t)s.st_size + 1)))
-        st = gg_fail(err, GG_ENOMEM, "no memory for a manifest of %lld bytes", (long long)s.st_size);
+        st = gg_fail(err, GG_ENOMEM, "no memory for a manifest of %lld bytes",
+                     (long long)s.st_size);
     else st = gg_pread_all(fd, *text, *len = (size_t)s.st_size, 0, err);
     close(fd);
     if (st != GG_OK) {

@@ -3,9 +3,9 @@
 #include "manifest_json.h"
 #include "manifest_read.h"
 
-#include "../base/base64.h"
-#include "../base/buf.h"
-#include "../base/io.h"
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/io.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,9 @@ static uint64_t count_blocks(const gg_manifest *m)
 {
     uint64_t blocks = 0;
     char key[160];
-    if (gg_arch_key(&m->meta, "block_count", key, sizeof key) && gg_kv_u64(gg_meta_find(&m->meta, key), &blocks)) return blocks;
+    if (gg_arch_key(&m->meta, "block_count", key, sizeof key) &&
+        gg_kv_u64(gg_meta_find(&m->meta, key), &blocks))
+        return blocks;
     for (size_t i = 0; i < m->n_entries; i++)
         if (m->entries[i].a.block >= 0 && (uint64_t)m->entries[i].a.block + 1 > blocks)
             blocks = (uint64_t)m->entries[i].a.block + 1;
@@ -283,7 +285,8 @@ static void empty(writer *w)
 {
     w->written += w->buf->len;
     if (w->written > GG_MANIFEST_MOST) {
-        gg_fail(w->err, GG_EUNSUPPORTED, "its manifest would be over %llu bytes, more than is read back",
+        gg_fail(w->err, GG_EUNSUPPORTED,
+                "its manifest would be over %llu bytes, more than is read back",
                 (unsigned long long)GG_MANIFEST_MOST);
         gg_fix(w->err, "take fewer of its tensors at a time");
     }

@@ -6,9 +6,9 @@
  * "-" and 16 hex digits of its SHA-256 appended. Plain names hold no "-", so the
  * two kinds cannot meet.
  */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
-#include "../base/sha256.h"
+#include "base/sha256.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static bool reserved(const char *stem)
     static const char *const names[] = { "con", "prn", "aux", "nul" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcasecmp(stem, names[i]) == 0) return true;
-    return (strncasecmp(stem, "com", 3) == 0 || strncasecmp(stem, "lpt", 3) == 0) && isdigit((unsigned char)stem[3]) && !stem[4];
+    return (strncasecmp(stem, "com", 3) == 0 || strncasecmp(stem, "lpt", 3) == 0) &&
+           isdigit((unsigned char)stem[3]) && !stem[4];
 }
 
 /* The stem, and whether it stands for the name alone (false: add the hash). */
@@ -34,7 +35,8 @@ static bool make_stem(const gg_tensor *t, char stem[STEM_MAX + 1])
     if (len > 7 && memcmp(t->name + len - 7, ".weight", 7) == 0) len -= 7;
     for (size_t i = 0; i < len; i++) {
         char c = t->name[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_';
         if (!word && c != '.') plain = false;
         if (c == '.' && (i == 0 || i + 1 == len || t->name[i + 1] == '.')) plain = false;
         if (n == STEM_MAX) {

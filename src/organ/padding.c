@@ -15,13 +15,15 @@ void gg_pads_free(gg_pad *pads, size_t n)
 
 gg_status gg_pads_too_much(gg_error *err)
 {
-    gg_fail(err, GG_EUNSUPPORTED, "over %llu MiB of padding that is not zeros, which is too much to keep",
+    gg_fail(err, GG_EUNSUPPORTED,
+            "over %llu MiB of padding that is not zeros, which is too much to keep",
             (unsigned long long)(GG_MOST_PADDING >> 20));
-    return gg_fix(err, "leave it out: organ-extract --tensors '*' takes every tensor and no padding");
+    return gg_fix(err,
+                  "leave it out: organ-extract --tensors '*' takes every tensor and no padding");
 }
 
-gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *after, const uint8_t *bytes,
-                      size_t got, size_t want, gg_error *err)
+gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *after,
+                      const uint8_t *bytes, size_t got, size_t want, gg_error *err)
 {
     size_t i = 0;
     while (i < got && bytes[i] == 0) i++;
@@ -34,10 +36,13 @@ gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *a
     if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     *pads = grown;
     gg_pad *pad = &grown[*n];
-    *pad = (gg_pad){ .n = got, .bytes = malloc(got ? got : 1), .after_len = after ? after->name_len : 0 };
+    *pad = (gg_pad){ .n = got,
+                     .bytes = malloc(got ? got : 1),
+                     .after_len = after ? after->name_len : 0 };
     pad->after = after ? malloc(after->name_len + 1) : NULL;
     *n += 1;
-    if (!pad->bytes || (after && !pad->after)) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    if (!pad->bytes || (after && !pad->after))
+        return gg_fail(err, GG_ENOMEM, "no memory for padding");
     if (got) memcpy(pad->bytes, bytes, got);
     if (after) memcpy(pad->after, after->name, after->name_len + 1);
     return GG_OK;

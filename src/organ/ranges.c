@@ -1,7 +1,7 @@
 /* ranges.c - 5-20,25 and the block map 10-15=20-25. */
 #include "ranges.h"
 
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 #include <stdlib.h>
 
@@ -31,7 +31,8 @@ gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg
     for (;;) {
         struct gg_range one;
         if (!scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0'))
-            return gg_fail(err, GG_EUSAGE, "%s %s: use numbers and ranges such as 5-20,25", option, text);
+            return gg_fail(err, GG_EUSAGE, "%s %s: use numbers and ranges such as 5-20,25", option,
+                           text);
         struct gg_range *grown = realloc(r->items, (r->n + 1) * sizeof *grown);
         if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
         r->items = grown;
@@ -56,16 +57,19 @@ void gg_ranges_free(gg_ranges *r)
 struct gg_map {
     struct pair {
         uint64_t base, base_last, donor;
-    } *pairs;
+    } * pairs;
     size_t n;
 };
 
 static gg_status map_add(gg_map *m, const char **p, const char *text, gg_error *err)
 {
     uint64_t b0, b1, d0, d1;
-    bool ok = scan(p, &b0, &b1) && **p == '=' && (++*p, scan(p, &d0, &d1)) && (**p == ',' || **p == '\0');
-    if (!ok) return gg_fail(err, GG_EUSAGE, "--map %s: use BASE=DONOR blocks such as 10-15=20-25", text);
-    if (b1 - b0 != d1 - d0) return gg_fail(err, GG_EUSAGE, "--map %s: both sides must have as many blocks", text);
+    bool ok = scan(p, &b0, &b1) && **p == '=' && (++*p, scan(p, &d0, &d1)) &&
+              (**p == ',' || **p == '\0');
+    if (!ok)
+        return gg_fail(err, GG_EUSAGE, "--map %s: use BASE=DONOR blocks such as 10-15=20-25", text);
+    if (b1 - b0 != d1 - d0)
+        return gg_fail(err, GG_EUSAGE, "--map %s: both sides must have as many blocks", text);
     for (size_t i = 0; i < m->n; i++)
         if (b0 <= m->pairs[i].base_last && m->pairs[i].base <= b1)
             return gg_fail(err, GG_EUSAGE, "--map %s: a base block is named twice", text);
@@ -117,7 +121,8 @@ int64_t gg_map_donor(const gg_map *m, int64_t base_block)
 {
     if (!m) return base_block;
     for (size_t i = 0; i < m->n && base_block >= 0; i++)
-        if ((uint64_t)base_block >= m->pairs[i].base && (uint64_t)base_block <= m->pairs[i].base_last)
+        if ((uint64_t)base_block >= m->pairs[i].base &&
+            (uint64_t)base_block <= m->pairs[i].base_last)
             return (int64_t)(m->pairs[i].donor + ((uint64_t)base_block - m->pairs[i].base));
     return -1;
 }

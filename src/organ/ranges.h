@@ -2,12 +2,12 @@
 #ifndef GG_RANGES_H
 #define GG_RANGES_H
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 typedef struct gg_ranges {
     struct gg_range {
         uint64_t first, last;
-    } *items;
+    } * items;
     size_t n;
 } gg_ranges;
 

@@ -1,9 +1,9 @@
 /* record.c - the organ record: [name_len:u32][name][n_dims:u32][dims:u64 x n]
  * [dtype:u32][data], little-endian, self-delimiting since dims and dtype give the
  * length of the data. */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
-#include "../base/cursor.h"
+#include "base/cursor.h"
 
 #include <string.h>
 
@@ -20,14 +20,16 @@ size_t gg_record_header(const gg_tensor *t, uint8_t out[GG_RECORD_HEADER])
     return (size_t)(p + 4 - out);
 }
 
-gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_t *used, gg_error *err)
+gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_t *used,
+                          gg_error *err)
 {
     *used = 0;
     *t = (gg_tensor){ .dims = { 1, 1, 1, 1 } };
     if (size < 4) return GG_OK;
     uint32_t name_len = gg_le32(bytes);
     if (name_len > GG_RECORD_NAME) {
-        gg_fail(err, GG_EFORMAT, "an organ record claims a name of %u bytes; %d is the most", name_len, GG_RECORD_NAME);
+        gg_fail(err, GG_EFORMAT, "an organ record claims a name of %u bytes; %d is the most",
+                name_len, GG_RECORD_NAME);
         gg_fix(err, "give a GGUF model or organ records (.bin)");
         return err->status;
     }

@@ -1,8 +1,8 @@
 /* select.c - which tensors an option line means. Options are "and", the items of
  * one option are "or". */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
-#include "../base/grow.h"
+#include "base/grow.h"
 #include "ranges.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct gg_select {
     uint32_t classes; /* bit per gg_class; 0 = all */
     gg_ranges layers, experts;
     text_list globs, names; /* names sorted before the first look-up */
-    bool by_name; /* names are given, and sorted */
+    bool by_name;           /* names are given, and sorted */
 };
 
 gg_status gg_select_new(gg_select **out, gg_error *err)
@@ -62,7 +62,10 @@ gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
         size_t n = strcspn(p, ",");
         gg_class c;
         if (!gg_class_by_name(p, n, &c))
-            return gg_fail(err, GG_EUSAGE, "--type %s: use skeleton, organ, embed, norm, adapter or other, with commas between", list);
+            return gg_fail(err, GG_EUSAGE,
+                           "--type %s: use skeleton, organ, embed, norm, adapter or other, with "
+                           "commas between",
+                           list);
         s->classes |= 1u << c;
         p += n;
         if (*p == '\0') return GG_OK;
@@ -98,7 +101,8 @@ static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_e
     if (tab) len = (size_t)(tab - line);
     if (len > 0 && line[len - 1] == '\r') len--;
     if (len == 0 || (first && len == 4 && memcmp(line, "name", 4) == 0)) return GG_OK;
-    if (!gg_unescape(line, &len)) return gg_fail(err, GG_EUSAGE, "a broken escape in a list of names");
+    if (!gg_unescape(line, &len))
+        return gg_fail(err, GG_EUSAGE, "a broken escape in a list of names");
     return list_add(&s->names, line, len, err);
 }
 
@@ -135,7 +139,8 @@ gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
 
 bool gg_select_empty(const gg_select *s)
 {
-    return !s || (s->classes == 0 && s->layers.n == 0 && s->experts.n == 0 && s->globs.n == 0 && !s->by_name);
+    return !s || (s->classes == 0 && s->layers.n == 0 && s->experts.n == 0 && s->globs.n == 0 &&
+                  !s->by_name);
 }
 
 bool gg_select_has_experts(const gg_select *s)
@@ -158,8 +163,11 @@ bool gg_select_match(const gg_select *s, const char *name, size_t name_len, cons
     if (!s) return true;
     (void)name_len; /* a NUL follows every name; patterns see it up to the first */
     if (s->classes && !(s->classes & 1u << a->cls)) return false;
-    if (s->layers.n && (a->block < 0 || !gg_ranges_have(&s->layers, (uint64_t)a->block))) return false;
-    if (s->experts.n && !a->stack && (a->expert < 0 || !gg_ranges_have(&s->experts, (uint64_t)a->expert))) return false;
+    if (s->layers.n && (a->block < 0 || !gg_ranges_have(&s->layers, (uint64_t)a->block)))
+        return false;
+    if (s->experts.n && !a->stack &&
+        (a->expert < 0 || !gg_ranges_have(&s->experts, (uint64_t)a->expert)))
+        return false;
     if (s->by_name && !listed(s, name)) return false;
     if (s->globs.n == 0) return true;
     for (size_t i = 0; i < s->globs.n; i++)

@@ -1,7 +1,7 @@
 /* source.c - one way to read tensors, whatever holds them. */
 #include "source.h"
 
-#include "../base/io.h"
+#include "base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +119,8 @@ static spec_kind kind_of(const char *spec, gg_error *err)
     close(fd);
     /* A record starts with a name length: small, so its high bytes are zero. */
     if (memcmp(magic, "GGUF", 4) == 0) return SPEC_GGUF;
-    return bin || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0) ? SPEC_RECORDS : SPEC_GGUF;
+    return bin || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0) ? SPEC_RECORDS
+                                                                                : SPEC_GGUF;
 }
 
 static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
@@ -127,7 +128,8 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
     s->pipe.fd = strcmp(spec, "-") == 0 ? STDIN_FILENO : open(spec, O_RDONLY | O_CLOEXEC);
     if (s->pipe.fd < 0) gg_fail_errno(err, "cannot open");
     else if (isatty(s->pipe.fd)) {
-        gg_fail(err, GG_EUSAGE, s->pipe.fd == STDIN_FILENO ? "stdin is a terminal" : "is a terminal");
+        gg_fail(err, GG_EUSAGE,
+                s->pipe.fd == STDIN_FILENO ? "stdin is a terminal" : "is a terminal");
         gg_fix(err, "pipe a model or an organ stream in");
         if (s->pipe.fd != STDIN_FILENO) close(s->pipe.fd);
     } else {
@@ -328,7 +330,8 @@ size_t gg_source_find(const gg_source *s, const char *name, size_t name_len)
 static const char *data_name(const gg_data *d)
 {
     const gg_source *s = d->source;
-    if (s->kind == SOURCE_MODEL && s->model->n_files > 1) return s->model->paths[s->tensors[d->index].file];
+    if (s->kind == SOURCE_MODEL && s->model->n_files > 1)
+        return s->model->paths[s->tensors[d->index].file];
     return s->kind == SOURCE_RECORDS ? s->paths[s->places[d->index].path] : s->name;
 }
 
@@ -365,8 +368,7 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
         d->fd = s->model->fds[s->tensors[i].file];
         d->at = gg_model_at(s->model, &s->tensors[i]);
         return GG_OK;
-    case SOURCE_DIR:
-        return open_entry(s, i, d, err);
+    case SOURCE_DIR: return open_entry(s, i, d, err);
     case SOURCE_RECORDS:
         d->fd = open(s->paths[s->places[i].path], O_RDONLY | O_CLOEXEC);
         d->at = s->places[i].at;
@@ -374,8 +376,7 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
         if (d->fd < 0) gg_fail_errno(err, "cannot open");
         return gg_at_file(err, s->paths[s->places[i].path]);
     case SOURCE_PIPE_MODEL:
-    case SOURCE_PIPE_RECORDS:
-        break;
+    case SOURCE_PIPE_RECORDS: break;
     }
     return GG_OK;
 }
@@ -387,7 +388,8 @@ gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_erro
     return st == GG_OK ? GG_OK : data_error(d, err);
 }
 
-gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset, gg_error *err)
+gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
+                       gg_error *err)
 {
     if (d->fd < 0) gg_pipe_copy(d->source, d->index, offset, n, out, out_offset, err);
     else gg_copy_from(data_name(d), d->fd, d->at + offset, out, out_offset, n, err);

@@ -2,7 +2,7 @@
 #ifndef GG_SOURCE_H
 #define GG_SOURCE_H
 
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 typedef enum source_kind {
     SOURCE_MODEL,        /* GGUF file or set of shards */
@@ -20,12 +20,12 @@ typedef struct record_place {
 
 typedef struct source_pipe {
     int fd;
-    gg_gguf *header;     /* of a GGUF */
-    uint8_t *buf;        /* bytes read ahead: [pos, len) */
+    gg_gguf *header; /* of a GGUF */
+    uint8_t *buf;    /* bytes read ahead: [pos, len) */
     size_t pos, len, cap;
-    bool end;            /* the descriptor is at its end */
-    size_t current;      /* tensor whose data is being read; SIZE_MAX before the first */
-    uint64_t taken;      /* bytes of it that were read */
+    bool end;       /* the descriptor is at its end */
+    size_t current; /* tensor whose data is being read; SIZE_MAX before the first */
+    uint64_t taken; /* bytes of it that were read */
     gg_pad *pads;
     size_t n_pads;
 } source_pipe;
@@ -33,9 +33,9 @@ typedef struct source_pipe {
 struct gg_source {
     source_kind kind;
     char *name;
-    gg_tensor *tensors;  /* names belong to whoever holds them, or to `names` */
+    gg_tensor *tensors; /* names belong to whoever holds them, or to `names` */
     size_t n, cap;
-    size_t *by_name;     /* indices in the order of names; NULL for a pipe of records */
+    size_t *by_name; /* indices in the order of names; NULL for a pipe of records */
     gg_model *model;
     gg_manifest *manifest;
     char **paths;
@@ -43,7 +43,7 @@ struct gg_source {
     record_place *places; /* cap entries, as tensors */
     char **names;         /* cap entries: names owned, for records */
     source_pipe pipe;
-    uint64_t pad_bytes;   /* noted so far, of all files (from file 0 on) */
+    uint64_t pad_bytes; /* noted so far, of all files (from file 0 on) */
 };
 
 /* Append a tensor (records): copies the name. */
@@ -52,7 +52,8 @@ gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place,
 gg_status gg_pipe_open(gg_source *s, gg_error *err);
 gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err);
 gg_status gg_pipe_read(gg_source *s, size_t i, uint64_t offset, void *buf, size_t n, gg_error *err);
-gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out, uint64_t out_offset, gg_error *err);
+gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out,
+                       uint64_t out_offset, gg_error *err);
 /* Everything left, to out; *bytes is how much. */
 gg_status gg_pipe_drain(gg_source *s, int out, uint64_t *bytes, gg_error *err);
 void gg_pipe_close(gg_source *s);
@@ -65,7 +66,7 @@ gg_status gg_pads_too_much(gg_error *err); /* GG_EUNSUPPORTED, with what to do *
 /* Append to a list of pads what follows `after` (NULL = the header) if `got` bytes
  * are not `want` zeros. Too much: GG_EUNSUPPORTED; of a pipe nothing more is kept, and
  * gg_source_pads says so, as most of what reads a pipe never asks for padding. */
-gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *after, const uint8_t *bytes,
-                      size_t got, size_t want, gg_error *err);
+gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *after,
+                      const uint8_t *bytes, size_t got, size_t want, gg_error *err);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "source.h"
 
-#include "../base/io.h"
+#include "base/io.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,8 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
         for (size_t k = i; k < g->n_tensors; k++) missing += g->tensors[k].bytes;
         st = cut(missing, err);
     }
-    if (st == GG_OK) st = gg_pad_note(s, &p->pads, &p->n_pads, before, bytes, got, (size_t)want, err);
+    if (st == GG_OK)
+        st = gg_pad_note(s, &p->pads, &p->n_pads, before, bytes, got, (size_t)want, err);
     free(bytes);
     return st;
 }
@@ -143,11 +144,13 @@ static gg_status next_record(gg_source *s, bool *more, gg_error *err)
     gg_tensor t;
     size_t used = 0;
     if (s->n >= MOST_RECORDS) {
-        gg_fail(err, GG_EUNSUPPORTED, "over %zu organ records: this stream has no end, or is no organ stream", s->n);
+        gg_fail(err, GG_EUNSUPPORTED,
+                "over %zu organ records: this stream has no end, or is no organ stream", s->n);
         return gg_fix(err, "give the organs in several streams");
     }
     st = gg_record_parse(p->buf + p->pos, buffered(p), &t, &used, err);
-    if (st == GG_OK && used == 0) st = gg_fail(err, GG_EFORMAT, "organ record %zu is cut off", s->n + 1);
+    if (st == GG_OK && used == 0)
+        st = gg_fail(err, GG_EFORMAT, "organ record %zu is cut off", s->n + 1);
     if (st == GG_OK) st = gg_source_append(s, &t, (record_place){ 0, 0 }, err);
     if (st == GG_OK) p->pos += used;
     return st;
@@ -189,7 +192,8 @@ gg_status gg_pipe_read(gg_source *s, size_t i, uint64_t offset, void *buf, size_
     return got == n ? GG_OK : cut(s->tensors[i].bytes - s->pipe.taken, err);
 }
 
-gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out, uint64_t out_offset, gg_error *err)
+gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out,
+                       uint64_t out_offset, gg_error *err)
 {
     source_pipe *p = &s->pipe;
     gg_status st = go_to(s, i, offset, err);
@@ -200,7 +204,8 @@ gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int 
     if (st != GG_OK) return st;
     p->pos += have;
     p->taken += have;
-    st = gg_copy_from(s->name, p->fd, GG_AT_POS, out, out_offset == GG_AT_POS ? GG_AT_POS : out_offset + have, n - have, err);
+    st = gg_copy_from(s->name, p->fd, GG_AT_POS, out,
+                      out_offset == GG_AT_POS ? GG_AT_POS : out_offset + have, n - have, err);
     p->taken += n - have;
     return st;
 }

@@ -2,7 +2,7 @@
  * not zeros, and bytes after the last tensor. */
 #include "source.h"
 
-#include "../base/io.h"
+#include "base/io.h"
 
 #include <stdlib.h>
 
@@ -41,7 +41,8 @@ gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg
     for (size_t i = 0; i < g->n_tensors && st == GG_OK; i++) {
         const gg_tensor *t = &g->tensors[i];
         uint64_t end = g->data_start + t->offset + t->bytes;
-        st = check(s, file, end, g->data_start + gg_align_up(t->offset + t->bytes, g->alignment), t, pads, n, err);
+        st = check(s, file, end, g->data_start + gg_align_up(t->offset + t->bytes, g->alignment), t,
+                   pads, n, err);
     }
     return st == GG_OK ? GG_OK : gg_at_file(err, s->model->paths[file]);
 }
@@ -53,10 +54,12 @@ uint64_t gg_source_trailing(const gg_source *s, size_t file)
     return s->model->file_sizes[file] > end ? s->model->file_sizes[file] - end : 0;
 }
 
-gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes, gg_error *err)
+gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes,
+                                  gg_error *err)
 {
     if (!s->model) return gg_pipe_drain(s, out, bytes, err);
     const gg_gguf *g = s->model->files[file];
     *bytes = gg_source_trailing(s, file);
-    return gg_copy_from(s->model->paths[file], s->model->fds[file], g->data_start + g->data_bytes, out, GG_AT_POS, *bytes, err);
+    return gg_copy_from(s->model->paths[file], s->model->fds[file], g->data_start + g->data_bytes,
+                        out, GG_AT_POS, *bytes, err);
 }

@@ -1,7 +1,7 @@
 /* codec.c - decode and encode by dtype: checks what the caller passes, then hands
  * whole runs of blocks to the codec of the type (codec.h). */
 #include "codec.h"
-#include "kernel/finite.h"
+#include "quant/kernel/finite.h"
 
 #include <math.h>
 
@@ -33,10 +33,12 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
 {
     const gg_codec *c = gg_codec_get(dtype);
     if (!c || !c->decode)
-        return gg_fail(err, GG_EUNSUPPORTED, "no codec decodes type %u (%s)", dtype, dtype_name(dtype));
+        return gg_fail(err, GG_EUNSUPPORTED, "no codec decodes type %u (%s)", dtype,
+                       dtype_name(dtype));
     size_t block = gg_dtype_get(dtype)->block_elems;
     if (elems % block != 0)
-        return gg_fail(err, GG_EUSAGE, "%zu values are no whole blocks of %s", elems, dtype_name(dtype));
+        return gg_fail(err, GG_EUSAGE, "%zu values are no whole blocks of %s", elems,
+                       dtype_name(dtype));
     c->decode(blocks, out, elems / block);
     return GG_OK;
 }
@@ -45,7 +47,8 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
 static gg_status fail_not_finite(const float *x, size_t i, gg_error *err)
 {
     while (isfinite(x[i])) i++;
-    return gg_fail(err, GG_EFORMAT, "value %zu is %s: it cannot be encoded", i, isnan(x[i]) ? "NaN" : "infinite");
+    return gg_fail(err, GG_EFORMAT, "value %zu is %s: it cannot be encoded", i,
+                   isnan(x[i]) ? "NaN" : "infinite");
 }
 
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
@@ -57,13 +60,14 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
         return gg_fix(err, "choose another dtype, for example Q8_0 or F16");
     }
     if (c->needs_imatrix && !imatrix) {
-        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix", dtype_name(dtype));
+        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
+                dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
     }
     const gg_dtype_info *info = gg_dtype_get(dtype);
     if (row_elems == 0 || row_elems % info->block_elems != 0 || elems % row_elems != 0)
-        return gg_fail(err, GG_EUSAGE, "%zu values in rows of %zu are no whole blocks of %s",
-                       elems, row_elems, info->name);
+        return gg_fail(err, GG_EUSAGE, "%zu values in rows of %zu are no whole blocks of %s", elems,
+                       row_elems, info->name);
     size_t nblocks = row_elems / info->block_elems;
     uint8_t *out = blocks;
     for (size_t done = 0; done < elems; done += row_elems, out += nblocks * info->block_bytes) {

@@ -8,9 +8,9 @@
 #ifndef GG_CODEC_H
 #define GG_CODEC_H
 
-#include "gg_quant.h"
+#include "organ/gg_quant.h"
 
-#include "../base/isa.h"
+#include "base/isa.h"
 
 typedef struct gg_codec {
     /* `blocks` holds nblocks blocks of the type, unaligned; out gets

@@ -4,9 +4,21 @@
  *                                             (-1)^s * 2^-14 * m/1024,           e = 0
  *   bf16  s eeeeeeee mmmmmmm          the upper half of an f32
  */
-#include "kernel/lanes.h"
+#include "quant/kernel/lanes.h"
 
-float gg_f16_to_f32(uint16_t h) { return gg_half_decode(h); }
-uint16_t gg_f32_to_f16(float f) { return gg_half_encode(f); }
-float gg_bf16_to_f32(uint16_t h) { return gg_bf16_decode(h); }
-uint16_t gg_f32_to_bf16(float f) { return gg_bf16_encode(f); }
+float gg_f16_to_f32(uint16_t h)
+{
+    return gg_half_decode(h);
+}
+uint16_t gg_f32_to_f16(float f)
+{
+    return gg_half_encode(f);
+}
+float gg_bf16_to_f32(uint16_t h)
+{
+    return gg_bf16_decode(h);
+}
+uint16_t gg_f32_to_bf16(float f)
+{
+    return gg_bf16_encode(f);
+}

@@ -23,7 +23,14 @@ typedef struct grid_spec {
 } grid_spec;
 
 /* What the lists of each grid come to; build() stops there in any case. */
-enum { SIZE_2XXS = 119974, SIZE_2XS = 188794, SIZE_2S = 52301, SIZE_1S = 90977, SIZE_3XXS = 23337, SIZE_3S = 29341 };
+enum {
+    SIZE_2XXS = 119974,
+    SIZE_2XS = 188794,
+    SIZE_2S = 52301,
+    SIZE_1S = 90977,
+    SIZE_3XXS = 23337,
+    SIZE_3S = 29341
+};
 #define MEMORY(name, size) static uint32_t cell_##name[CODES], list_##name[size]
 MEMORY(2xxs, SIZE_2XXS);
 MEMORY(2xs, SIZE_2XS);
@@ -51,9 +58,11 @@ static uint16_t point_code(const grid_spec *s, unsigned index)
 {
     unsigned code = 0;
     if (s->points8)
-        for (int i = 0; i < 8; i++) code |= level_of(s, (int8_t)(s->points8[index] >> 8 * i)) << 2 * i;
+        for (int i = 0; i < 8; i++)
+            code |= level_of(s, (int8_t)(s->points8[index] >> 8 * i)) << 2 * i;
     else
-        for (int i = 0; i < 4; i++) code |= level_of(s, (int8_t)(s->points4[index] >> 8 * i)) << 4 * i;
+        for (int i = 0; i < 4; i++)
+            code |= level_of(s, (int8_t)(s->points4[index] >> 8 * i)) << 4 * i;
     return (uint16_t)code;
 }
 
@@ -77,7 +86,8 @@ static unsigned half_distance(unsigned a, unsigned b, int bits)
 static void fill_distances(const grid_spec *s, uint8_t (*half)[256])
 {
     for (unsigned a = 0; a < 256; a++)
-        for (unsigned b = 0; b < 256; b++) half[a][b] = (uint8_t)half_distance(a, b, s->points8 ? 2 : 4);
+        for (unsigned b = 0; b < 256; b++)
+            half[a][b] = (uint8_t)half_distance(a, b, s->points8 ? 2 : 4);
 }
 
 /* The largest distance that still belongs to the wanted number of shells. */
@@ -121,19 +131,38 @@ static void build(gg_iq_grid grid)
     pthread_mutex_unlock(&lock);
 }
 
-static void build_2xxs(void) { build(GG_GRID_2XXS); }
-static void build_2xs(void) { build(GG_GRID_2XS); }
-static void build_2s(void) { build(GG_GRID_2S); }
-static void build_1s(void) { build(GG_GRID_1S); }
-static void build_3xxs(void) { build(GG_GRID_3XXS); }
-static void build_3s(void) { build(GG_GRID_3S); }
+static void build_2xxs(void)
+{
+    build(GG_GRID_2XXS);
+}
+static void build_2xs(void)
+{
+    build(GG_GRID_2XS);
+}
+static void build_2s(void)
+{
+    build(GG_GRID_2S);
+}
+static void build_1s(void)
+{
+    build(GG_GRID_1S);
+}
+static void build_3xxs(void)
+{
+    build(GG_GRID_3XXS);
+}
+static void build_3s(void)
+{
+    build(GG_GRID_3S);
+}
 
 gg_iq_map gg_iq_map_get(gg_iq_grid grid)
 {
-    static pthread_once_t once[GG_GRID_COUNT] = { PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT,
-                                                  PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT };
-    static void (*const builder[GG_GRID_COUNT])(void) = { build_2xxs, build_2xs, build_2s,
-                                                          build_1s, build_3xxs, build_3s };
+    static pthread_once_t once[GG_GRID_COUNT] = { PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT,
+                                                  PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT,
+                                                  PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT };
+    static void (*const builder[GG_GRID_COUNT])(void) = { build_2xxs, build_2xs,  build_2s,
+                                                          build_1s,   build_3xxs, build_3s };
     pthread_once(&once[grid], builder[grid]);
     return (gg_iq_map){ specs[grid].cell, specs[grid].list };
 }

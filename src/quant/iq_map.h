@@ -16,7 +16,13 @@
 #include "iq_data.h"
 
 typedef enum gg_iq_grid {
-    GG_GRID_2XXS, GG_GRID_2XS, GG_GRID_2S, GG_GRID_1S, GG_GRID_3XXS, GG_GRID_3S, GG_GRID_COUNT
+    GG_GRID_2XXS,
+    GG_GRID_2XS,
+    GG_GRID_2S,
+    GG_GRID_1S,
+    GG_GRID_3XXS,
+    GG_GRID_3S,
+    GG_GRID_COUNT
 } gg_iq_grid;
 
 /* cell[code] is where the candidates of a code start in list: their number, at

@@ -10,11 +10,13 @@
 #include <ctype.h>
 #include <string.h>
 
+/* clang-format off */
 #ifdef GG_HAVE_L1
 #define CODEC(x) { &GG_CAT(gg_codec_##x, _l0), &GG_CAT(gg_codec_##x, _l1) }
 #else
 #define CODEC(x) { &GG_CAT(gg_codec_##x, _l0) }
 #endif
+/* clang-format on */
 
 #include "codec_list.h"
 
@@ -23,11 +25,16 @@ typedef struct qrow {
     const gg_codec *codec[2];
 } qrow;
 
-#define LIVE(id, name, elems, bytes, ftype, x) { { id, name, elems, bytes, 0, GG_DTYPE_LIVE, ftype }, x }
+/* clang-format off */
+#define LIVE(id, name, elems, bytes, ftype, x) \
+    { { id, name, elems, bytes, 0, GG_DTYPE_LIVE, ftype }, x }
 #define GONE(id, name) { { id, name, 0, 0, 0, GG_DTYPE_REMOVED, -1 }, { NULL } }
-#define FORK(id, name, elems, bytes, extra) { { id, name, elems, bytes, extra, GG_DTYPE_FORK, -1 }, { NULL } }
+#define FORK(id, name, elems, bytes, extra) \
+    { { id, name, elems, bytes, extra, GG_DTYPE_FORK, -1 }, { NULL } }
 #define NO_CODEC { NULL }
+/* clang-format on */
 
+/* clang-format off */
 static const qrow table[] = {
     LIVE(GG_F32, "F32", 1, 4, 0, CODEC(f32)),
     LIVE(GG_F16, "F16", 1, 2, 1, CODEC(f16)),
@@ -92,6 +99,7 @@ static const qrow table[] = {
     FORK(157, "IQ2_KL", 256, 86, 2),
     FORK(158, "IQ1_KT", 256, 56, 4),
 };
+/* clang-format on */
 
 enum { TABLE_ROWS = sizeof table / sizeof table[0] };
 
@@ -139,11 +147,13 @@ gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_e
         return gg_fix(err, "use a newer version of these tools, or requantize the model");
     }
     if (info->kind == GG_DTYPE_REMOVED) {
-        gg_fail(err, GG_EUNSUPPORTED, "tensor type %u (%s) was removed from the format", dtype, info->name);
+        gg_fail(err, GG_EUNSUPPORTED, "tensor type %u (%s) was removed from the format", dtype,
+                info->name);
         return gg_fix(err, "convert the original model again");
     }
     if (row_elems % info->block_elems != 0)
-        return gg_fail(err, GG_EFORMAT, "row of %llu values is not a multiple of the %u-value block of %s",
+        return gg_fail(err, GG_EFORMAT,
+                       "row of %llu values is not a multiple of the %u-value block of %s",
                        (unsigned long long)row_elems, info->block_elems, info->name);
     uint64_t n;
     if (__builtin_mul_overflow(row_elems / info->block_elems, (uint64_t)info->block_bytes, &n) ||
@@ -166,10 +176,13 @@ gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims
     gg_status st = gg_row_bytes(dtype, checked, &row_bytes, err);
     if (st != GG_OK) return st;
     if (!zero) {
-        for (uint32_t i = 1; i < n_dims; i++) wraps = wraps || __builtin_mul_overflow(rows, dims[i], &rows);
+        for (uint32_t i = 1; i < n_dims; i++)
+            wraps = wraps || __builtin_mul_overflow(rows, dims[i], &rows);
         wraps = wraps || __builtin_mul_overflow(rows, row, &n) || n > INT64_MAX ||
                 __builtin_mul_overflow(rows, row_bytes, &total) || total > INT64_MAX;
-        if (wraps) return gg_fail(err, GG_EFORMAT, "its dimensions multiply to more than 2^63 values or bytes");
+        if (wraps)
+            return gg_fail(err, GG_EFORMAT,
+                           "its dimensions multiply to more than 2^63 values or bytes");
     }
     if (elements) *elements = n;
     if (bytes) *bytes = total;

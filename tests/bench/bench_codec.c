@@ -10,7 +10,7 @@
  * plain C codecs, opened at run time. rmse does not need it. Run from the top of
  * the tree. Times are CPU times of this thread, so other load disturbs little.
  */
-#include "gg_quant.h"
+#include "organ/gg_quant.h"
 
 #include <dlfcn.h>
 #include <glob.h>
@@ -21,16 +21,17 @@
 #include <time.h>
 
 enum {
-    COLS = 4096,           /* row length of all data here */
-    RMSE_ROWS = 256,       /* the table was made with 256 x 4096 values */
-    IN_CACHE = 16 * COLS,  /* 64K values, 256 KiB as floats */
-    IN_MEMORY = 16 << 20,  /* 16M values, 64 MiB as floats */
+    COLS = 4096,          /* row length of all data here */
+    RMSE_ROWS = 256,      /* the table was made with 256 x 4096 values */
+    IN_CACHE = 16 * COLS, /* 64K values, 256 KiB as floats */
+    IN_MEMORY = 16 << 20, /* 16M values, 64 MiB as floats */
     CHECK_VALUES = 1 << 20,
     MAX_PAIRS = 15,
     MAX_RATIOS = 64
 };
 
-static const char LIB_GLOB[] = "tests/engine/node_modules/@node-llama-cpp/linux-x64/*/*/libggml-base.so";
+static const char LIB_GLOB[] =
+    "tests/engine/node_modules/@node-llama-cpp/linux-x64/*/*/libggml-base.so";
 static const char RMSE_TABLE[] = "tests/data/quant-rmse.tsv";
 
 /* ==== The library ==== */
@@ -61,18 +62,15 @@ static struct {
 static bool symbol(void *lib, const char *name, void *fn, size_t size)
 {
     void *p = dlsym(lib, name);
-    if (p)
-        memcpy(fn, &p, size);
-    else
-        fprintf(stderr, "bench_codec: %s\n", dlerror());
+    if (p) memcpy(fn, &p, size);
+    else fprintf(stderr, "bench_codec: %s\n", dlerror());
     return p != NULL;
 }
 
 static void *open_library(void)
 {
     const char *path = getenv("GGML_BASE");
-    if (path)
-        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (path) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
     glob_t g;
     void *lib = NULL;
     if (glob(LIB_GLOB, 0, NULL, &g) == 0) {
@@ -89,30 +87,33 @@ static bool load_reference(void)
     void *lib = open_library();
     if (!lib) {
         const char *why = dlerror();
-        fprintf(stderr, "bench_codec: no libggml-base.so (%s): run tests/engine/install.sh or set GGML_BASE\n",
-                why ? why : LIB_GLOB);
+        fprintf(
+            stderr,
+            "bench_codec: no libggml-base.so (%s): run tests/engine/install.sh or set GGML_BASE\n",
+            why ? why : LIB_GLOB);
         return false;
     }
     if (!SYMBOL(traits, "ggml_get_type_traits") || !SYMBOL(quantize_chunk, "ggml_quantize_chunk") ||
         !SYMBOL(quantize_init, "ggml_quantize_init") ||
         !SYMBOL(requires_imatrix, "ggml_quantize_requires_imatrix") ||
-        !SYMBOL(decode_q8_k, "dequantize_row_q8_K") || !SYMBOL(encode_q8_1, "quantize_row_q8_1_ref") ||
+        !SYMBOL(decode_q8_k, "dequantize_row_q8_K") ||
+        !SYMBOL(encode_q8_1, "quantize_row_q8_1_ref") ||
         !SYMBOL(encode_q8_k, "quantize_row_q8_K_ref"))
         return false;
     for (size_t i = 0; gg_dtype_at(i); i++) {
         const gg_dtype_info *t = gg_dtype_at(i);
-        if (t->kind != GG_DTYPE_LIVE)
-            continue;
+        if (t->kind != GG_DTYPE_LIVE) continue;
         const ref_traits *r = ref.traits((int)t->id);
         if (r->blck_size != t->block_elems || r->type_size != t->block_bytes) {
-            fprintf(stderr, "bench_codec: %s has blocks of %lld values, %zu bytes in the library: another layout\n",
+            fprintf(stderr,
+                    "bench_codec: %s has blocks of %lld values, %zu bytes in the library: another "
+                    "layout\n",
                     t->name, (long long)r->blck_size, r->type_size);
             return false;
         }
     }
     const char *(*version)(void);
-    if (symbol(lib, "ggml_version", &version, sizeof version))
-        printf("# ggml %s\n", version());
+    if (symbol(lib, "ggml_version", &version, sizeof version)) printf("# ggml %s\n", version());
     return true;
 }
 
@@ -123,10 +124,8 @@ static bool ref_can_decode(uint32_t t)
 
 static void ref_decode(uint32_t t, const void *blocks, float *out, size_t n)
 {
-    if (t == GG_Q8_K)
-        ref.decode_q8_k(blocks, out, (int64_t)n);
-    else
-        ref.traits((int)t)->to_float(blocks, out, (int64_t)n);
+    if (t == GG_Q8_K) ref.decode_q8_k(blocks, out, (int64_t)n);
+    else ref.traits((int)t)->to_float(blocks, out, (int64_t)n);
 }
 
 static bool ref_can_encode(uint32_t t)
@@ -136,12 +135,9 @@ static bool ref_can_encode(uint32_t t)
 
 static void ref_encode(uint32_t t, const float *x, void *blocks, size_t n, const float *imatrix)
 {
-    if (t == GG_Q8_K)
-        ref.encode_q8_k(x, blocks, (int64_t)n);
-    else if (t == GG_Q8_1)
-        ref.encode_q8_1(x, blocks, (int64_t)n);
-    else
-        ref.quantize_chunk((int)t, x, blocks, 0, (int64_t)(n / COLS), COLS, imatrix);
+    if (t == GG_Q8_K) ref.encode_q8_k(x, blocks, (int64_t)n);
+    else if (t == GG_Q8_1) ref.encode_q8_1(x, blocks, (int64_t)n);
+    else ref.quantize_chunk((int)t, x, blocks, 0, (int64_t)(n / COLS), COLS, imatrix);
 }
 
 /* ==== Data ==== */
@@ -185,11 +181,9 @@ static float *source(const char *name)
 static float *column_mean_squares(const float *x)
 {
     float *im = need(sizeof *im * COLS);
-    for (size_t c = 0; c < COLS; c++)
-        im[c] = 0;
+    for (size_t c = 0; c < COLS; c++) im[c] = 0;
     for (size_t r = 0; r < RMSE_ROWS; r++)
-        for (size_t c = 0; c < COLS; c++)
-            im[c] += x[r * COLS + c] * x[r * COLS + c] / RMSE_ROWS;
+        for (size_t c = 0; c < COLS; c++) im[c] += x[r * COLS + c] * x[r * COLS + c] / RMSE_ROWS;
     return im;
 }
 
@@ -210,13 +204,11 @@ static uint64_t bits_differ(const float *a, const float *b, size_t n)
 
 static int check(const gg_dtype_info *t)
 {
-    if (!gg_can_decode(t->id) || !ref_can_decode(t->id))
-        return 0;
+    if (!gg_can_decode(t->id) || !ref_can_decode(t->id)) return 0;
     size_t n = CHECK_VALUES, bytes = bytes_of(t, n);
     uint8_t *blocks = need(bytes);
     uint64_t s = t->id;
-    for (size_t i = 0; i < bytes; i++)
-        blocks[i] = (uint8_t)(draw(&s) * 256);
+    for (size_t i = 0; i < bytes; i++) blocks[i] = (uint8_t)(draw(&s) * 256);
     float *ours = need(n * sizeof *ours), *theirs = need(n * sizeof *theirs);
     ref_decode(t->id, blocks, theirs, n);
     int top = gg_isa(), failed = 0;
@@ -248,9 +240,9 @@ typedef struct job {
 
 static void run_ours(const job *j)
 {
-    gg_status st = j->encode
-        ? gg_encode(j->type->id, j->floats, j->blocks, j->values, COLS, j->imatrix, NULL)
-        : gg_decode(j->type->id, j->blocks, j->floats, j->values, NULL);
+    gg_status st = j->encode ? gg_encode(j->type->id, j->floats, j->blocks, j->values, COLS,
+                                         j->imatrix, NULL)
+                             : gg_decode(j->type->id, j->blocks, j->floats, j->values, NULL);
     if (st != GG_OK) {
         fprintf(stderr, "bench_codec: %s failed\n", j->type->name);
         exit(1);
@@ -259,18 +251,15 @@ static void run_ours(const job *j)
 
 static void run_ref(const job *j)
 {
-    if (j->encode)
-        ref_encode(j->type->id, j->floats, j->blocks, j->values, j->imatrix);
-    else
-        ref_decode(j->type->id, j->blocks, j->floats, j->values);
+    if (j->encode) ref_encode(j->type->id, j->floats, j->blocks, j->values, j->imatrix);
+    else ref_decode(j->type->id, j->blocks, j->floats, j->values);
 }
 
 static double seconds(void (*run)(const job *), const job *j, int times)
 {
     struct timespec a, b;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-    for (int i = 0; i < times; i++)
-        run(j);
+    for (int i = 0; i < times; i++) run(j);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
     return ((double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec)) / times;
 }
@@ -308,8 +297,8 @@ static double compare_speed(const job *j, int place)
     qsort(ours, (size_t)pairs, sizeof *ours, by_value);
     qsort(theirs, (size_t)pairs, sizeof *theirs, by_value);
     double o = ours[pairs / 2], r = theirs[pairs / 2], v = (double)j->values;
-    printf("%s\t%s\t%s\t%zu\t%.1f\t%.1f\t%.2f\n", WAY[j->encode], j->type->name, PLACE[place], j->values,
-           v / o * 1e-6, v / r * 1e-6, r / o);
+    printf("%s\t%s\t%s\t%zu\t%.1f\t%.1f\t%.2f\n", WAY[j->encode], j->type->name, PLACE[place],
+           j->values, v / o * 1e-6, v / r * 1e-6, r / o);
     fflush(stdout);
     struct tally *t = &tallies[j->encode][place];
     if (t->n < MAX_RATIOS) {
@@ -332,8 +321,7 @@ static bool needs_imatrix(uint32_t t)
 
 static void bench_decode(const gg_dtype_info *t, const float *x, const float *imatrix)
 {
-    if (!gg_can_decode(t->id) || !ref_can_decode(t->id) || !ref_can_encode(t->id))
-        return;
+    if (!gg_can_decode(t->id) || !ref_can_decode(t->id) || !ref_can_encode(t->id)) return;
     job j = { .type = t, .values = IN_CACHE };
     size_t small = bytes_of(t, IN_CACHE), large = bytes_of(t, IN_MEMORY);
     j.blocks = need(large);
@@ -365,8 +353,7 @@ static void bench_encode(const gg_dtype_info *t, const float *x, const float *im
     double affordable = 0.15 / a_value;
     j.values = affordable >= IN_MEMORY ? (size_t)IN_MEMORY : (size_t)affordable / COLS * COLS;
     /* ...and one below that is not held up by memory: the row would say the same again. */
-    if (j.values >= RMSE_ROWS * COLS)
-        compare_speed(&j, 1);
+    if (j.values >= RMSE_ROWS * COLS) compare_speed(&j, 1);
     free(j.blocks);
     free(j.floats);
 }
@@ -376,8 +363,7 @@ static void print_tallies(void)
     for (int e = 0; e < 2; e++)
         for (int p = 0; p < 2; p++) {
             struct tally *t = &tallies[e][p];
-            if (t->n == 0)
-                continue;
+            if (t->n == 0) continue;
             size_t low = 0, under = 0;
             for (size_t i = 0; i < t->n; i++) {
                 low = t->ratio[i] < t->ratio[low] ? i : low;
@@ -386,8 +372,8 @@ static void print_tallies(void)
             double min = t->ratio[low];
             const char *name = t->name[low];
             qsort(t->ratio, t->n, sizeof *t->ratio, by_value);
-            printf("# %s %s: %zu types, ratio min %.2f (%s), median %.2f, below 1: %zu\n", WAY[e], PLACE[p],
-                   t->n, min, name, t->ratio[t->n / 2], under);
+            printf("# %s %s: %zu types, ratio min %.2f (%s), median %.2f, below 1: %zu\n", WAY[e],
+                   PLACE[p], t->n, min, name, t->ratio[t->n / 2], under);
         }
 }
 
@@ -399,7 +385,8 @@ static double rmse_of(const gg_dtype_info *t, const float *x, const float *imatr
     uint8_t *blocks = need(bytes_of(t, n));
     float *y = need(n * sizeof *y);
     double sum = 0;
-    if (gg_encode(t->id, x, blocks, n, COLS, imatrix, NULL) != GG_OK || gg_decode(t->id, blocks, y, n, NULL) != GG_OK)
+    if (gg_encode(t->id, x, blocks, n, COLS, imatrix, NULL) != GG_OK ||
+        gg_decode(t->id, blocks, y, n, NULL) != GG_OK)
         sum = NAN;
     for (size_t i = 0; i < n; i++) {
         double d = (double)y[i] - (double)x[i];
@@ -413,8 +400,7 @@ static double rmse_of(const gg_dtype_info *t, const float *x, const float *imatr
 static bool listed(const char *name, int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
-        if (gg_dtype_by_name(argv[i]) == gg_dtype_by_name(name))
-            return true;
+        if (gg_dtype_by_name(argv[i]) == gg_dtype_by_name(name)) return true;
     return argc <= 2;
 }
 
@@ -431,14 +417,17 @@ static int rmse(int argc, char **argv)
     double theirs, worst = 0;
     printf("# op\ttype\tdata\timatrix\tours\treference\tratio\n");
     while (fgets(line, sizeof line, f)) {
-        if (sscanf(line, "%15s %*u %15s %15s %*f %lf", name, data, imatrix, &theirs) != 4 || line[0] == '#')
+        if (sscanf(line, "%15s %*u %15s %15s %*f %lf", name, data, imatrix, &theirs) != 4 ||
+            line[0] == '#')
             continue;
         const gg_dtype_info *t = gg_dtype_by_name(name);
         bool weighted = strcmp(imatrix, "none") != 0;
-        if (!t || !listed(name, argc, argv) || !(gg_can_encode(t->id) || (gg_encode_needs_imatrix(t->id) && weighted)))
+        if (!t || !listed(name, argc, argv) ||
+            !(gg_can_encode(t->id) || (gg_encode_needs_imatrix(t->id) && weighted)))
             continue;
         int d = strcmp(data, "gauss") != 0;
-        double ours = rmse_of(t, x[d], weighted ? im[d] : NULL), ratio = theirs > 0 ? ours / theirs : 1;
+        double ours = rmse_of(t, x[d], weighted ? im[d] : NULL),
+               ratio = theirs > 0 ? ours / theirs : 1;
         printf("rmse\t%s\t%s\t%s\t%.9g\t%.9g\t%.4f\n", name, data, imatrix, ours, theirs, ratio);
         fflush(stdout);
         if (!(ratio <= worst)) {
@@ -459,27 +448,23 @@ static int rmse(int argc, char **argv)
 
 static int against_library(bool all, const char *what, int argc, char **argv)
 {
-    if (!load_reference())
-        return all ? 0 : 1;
+    if (!load_reference()) return all ? 0 : 1;
     float *x = source("gauss"), *im = column_mean_squares(x);
     int failed = 0;
-    static const char *const HEAD[2] = { "# op\ttype\tisa\tvalues\tdifferent\tverdict",
-                                         "# op\ttype\tplace\tvalues\tours_Mval/s\tggml_Mval/s\tratio" };
+    static const char *const HEAD[2] = {
+        "# op\ttype\tisa\tvalues\tdifferent\tverdict",
+        "# op\ttype\tplace\tvalues\tours_Mval/s\tggml_Mval/s\tratio"
+    };
     for (int op = 0; op < 3; op++) {
         static const char *const OPS[3] = { "check", "decode", "encode" };
-        if (!all && strcmp(what, OPS[op]) != 0)
-            continue;
+        if (!all && strcmp(what, OPS[op]) != 0) continue;
         puts(HEAD[op > 0]);
         for (size_t i = 0; gg_dtype_at(i); i++) {
             const gg_dtype_info *t = gg_dtype_at(i);
-            if (t->kind != GG_DTYPE_LIVE || !listed(t->name, argc, argv))
-                continue;
-            if (op == 0)
-                failed |= check(t);
-            else if (op == 1)
-                bench_decode(t, x, im);
-            else
-                bench_encode(t, x, im);
+            if (t->kind != GG_DTYPE_LIVE || !listed(t->name, argc, argv)) continue;
+            if (op == 0) failed |= check(t);
+            else if (op == 1) bench_decode(t, x, im);
+            else bench_encode(t, x, im);
         }
     }
     print_tallies();
@@ -504,7 +489,6 @@ int main(int argc, char **argv)
         }
     printf("# instruction-set level %d\n", gg_isa());
     int failed = only_rmse ? 0 : against_library(all, what, argc, argv);
-    if (all || only_rmse)
-        failed |= rmse(argc, argv);
+    if (all || only_rmse) failed |= rmse(argc, argv);
     return failed;
 }

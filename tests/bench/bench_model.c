@@ -1,7 +1,7 @@
 /* bench_model.c - a llama-shaped GGUF of about N MiB, F16, random values, for
  * benches: bench_model FILE MIB SEED [TENSORS]. With TENSORS that many, of equal size;
  * with seed 0 a sparse file of zeros. */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@ static int fill(FILE *f, uint64_t bytes)
     static uint64_t buf[1 << 15];
     while (bytes > 0) {
         /* F16 patterns with small exponents: finite, spread around zero */
-        for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) buf[i] = next() & UINT64_C(0xbbffbbffbbffbbff);
+        for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++)
+            buf[i] = next() & UINT64_C(0xbbffbbffbbffbbff);
         size_t n = bytes < sizeof buf ? (size_t)bytes : sizeof buf;
         if (fwrite(buf, 1, n, f) != n) return -1;
         bytes -= n;
@@ -31,9 +32,11 @@ static int fill(FILE *f, uint64_t bytes)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4 && argc != 5) return fprintf(stderr, "usage: bench_model FILE MIB SEED [TENSORS]\n"), 2;
+    if (argc != 4 && argc != 5)
+        return fprintf(stderr, "usage: bench_model FILE MIB SEED [TENSORS]\n"), 2;
     enum { ROLES = 7 };
-    static const char *const roles[ROLES] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down" };
+    static const char *const roles[ROLES] = { "attn_q",   "attn_k", "attn_v",  "attn_output",
+                                              "ffn_gate", "ffn_up", "ffn_down" };
     uint64_t mib = strtoull(argv[2], NULL, 10), equal = argc == 5 ? strtoull(argv[4], NULL, 10) : 0;
     bool sparse = strtoull(argv[3], NULL, 10) == 0;
     state = strtoull(argv[3], NULL, 10) * UINT64_C(0x9e3779b97f4a7c15) | 1;
@@ -47,7 +50,15 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < n; i++) {
         uint64_t rows = equal ? mib * 512 / equal : i % ROLES < 4 ? 2048 : 8192, cols = 1024;
         snprintf(names[i], sizeof names[i], "blk.%zu.%s.weight", i / ROLES, roles[i % ROLES]);
-        t[i] = (gg_tensor){ names[i], strlen(names[i]), 2, { cols, rows, 1, 1 }, GG_F16, cols * rows, 2 * cols * rows, 0, 0 };
+        t[i] = (gg_tensor){ names[i],
+                            strlen(names[i]),
+                            2,
+                            { cols, rows, 1, 1 },
+                            GG_F16,
+                            cols * rows,
+                            2 * cols * rows,
+                            0,
+                            0 };
     }
     uint64_t data;
     uint8_t *header;
@@ -58,7 +69,9 @@ int main(int argc, char **argv)
     if (gg_header_emit(3, &meta, t, n, &header, &len, &err) != GG_OK) return 4;
     FILE *f = fopen(argv[1], "wb");
     static const char zeros[32];
-    if (!f || fwrite(header, 1, len, f) != len || fwrite(zeros, 1, (32 - len % 32) % 32, f) != (32 - len % 32) % 32) return 4;
+    if (!f || fwrite(header, 1, len, f) != len ||
+        fwrite(zeros, 1, (32 - len % 32) % 32, f) != (32 - len % 32) % 32)
+        return 4;
     int bad = sparse ? fflush(f) || ftruncate(fileno(f), ftello(f) + (off_t)data) : fill(f, data);
     if (fclose(f) != 0 || bad) return 4;
     free(header);

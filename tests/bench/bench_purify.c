@@ -8,8 +8,8 @@
  *        numpy: times only.
  * Times are CPU times of this thread, the best of several runs, taken by turns.
  */
-#include "gg_numeric.h"
-#include "gg_quant.h"
+#include "organ/gg_numeric.h"
+#include "organ/gg_quant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +59,8 @@ static void haar(void)
             least(&copy, now() - start);
             least(&filter, purify(GG_PURIFY_HAAR, y, VALUES, 4096, GG_PURIFY_HAAR_STRENGTH));
         }
-        printf("haar   level %d   memcpy %.2f ns/value   filter %.2f ns/value   ratio %.3f\n", level,
-               copy * 1e9 / VALUES, filter * 1e9 / VALUES, copy / filter);
+        printf("haar   level %d   memcpy %.2f ns/value   filter %.2f ns/value   ratio %.3f\n",
+               level, copy * 1e9 / VALUES, filter * 1e9 / VALUES, copy / filter);
     }
     free(x), free(y);
 }
@@ -74,7 +74,8 @@ static double numpy(size_t row, size_t rows)
              "/usr/bin/python3 -c 'import time, numpy as np\n"
              "x = np.random.default_rng(1).standard_normal((%zu, %zu)).astype(np.float32)\n"
              "def run():\n"
-             "  t = time.thread_time(); np.fft.irfft(np.fft.rfft(x), x.shape[1]); return time.thread_time() - t\n"
+             "  t = time.thread_time(); np.fft.irfft(np.fft.rfft(x), x.shape[1]); return "
+             "time.thread_time() - t\n"
              "print(min(run() for i in range(5)))' 2> /dev/null",
              rows, row);
     FILE *p = popen(command, "r");
@@ -104,9 +105,11 @@ static void fft(void)
             least(&filter, purify(GG_PURIFY_FFT, x, n, row, GG_PURIFY_FFT_STRENGTH));
         }
         double theirs = numpy(row, rows);
-        printf("fft    row %-6zu rfft+irfft %.2f ns/value   filter %.2f ns/value", row, both * 1e9 / (double)n,
-               filter * 1e9 / (double)n);
-        if (theirs > 0) printf("   numpy %.2f   ratio %.2f   of the filter %.2f", theirs * 1e9 / (double)n, theirs / both, theirs / filter);
+        printf("fft    row %-6zu rfft+irfft %.2f ns/value   filter %.2f ns/value", row,
+               both * 1e9 / (double)n, filter * 1e9 / (double)n);
+        if (theirs > 0)
+            printf("   numpy %.2f   ratio %.2f   of the filter %.2f", theirs * 1e9 / (double)n,
+                   theirs / both, theirs / filter);
         putchar('\n');
         free(x), free(spectra), free(scratch);
         gg_fft_plan_free(plan);

@@ -507,7 +507,7 @@ echo 'a token of a test, long enough' | tr ' ' - > "$T/token"
 # Every option of every tool is on the list, but the one for terminals.
 for t in extract measure purify graft assemble transplant compare; do
     tr '{' '\n' < "tools/organ-$t.c" | sed -n 's/^ "\([a-z-]*\)", CLI_.*/\1/p' | grep -vx heat | sort > "$T/wanted"
-    sed -n "/api_option $t\[\]/,/};/p" tools/api_tools.c | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", API.*/\1/p' | sort > "$T/listed"
+    sed -n "/api_option $t\[\]/,/};/p" tools/api/api_tools.c | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", API.*/\1/p' | sort > "$T/listed"
     check_same "$T/wanted" "$T/listed" "options of organ-$t over HTTP"
 done
 

@@ -11,7 +11,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 # A program outside the tree, with the installed headers and library alone.
 outside() {
     cat > "$T/x.c" << 'END'
-#include <gguf.h>
+#include <organ/gg_gguf.h>
 int main(void)
 {
     gg_model *m;
@@ -25,7 +25,7 @@ END
 
 try() { # DESTDIR PREFIX
     check "install PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" install
-    for h in include/*.h; do
+    for h in include/organ/*.h; do
         if cmp -s "$h" "$1$2/$h"; then ok; else bad "$h is not installed"; fi
     done
     for t in "$BIN"/organ-* scripts/organ-*; do

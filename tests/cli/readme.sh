@@ -40,7 +40,7 @@ if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
     check_same "$T/out" "$T/want" "what it prints"
     # The headers in C++: every name is found by the linker as C has it.
     if have "${CXX:-c++}"; then
-        for f in include/*.h; do echo "#include \"$(basename "$f")\""; done > "$T/use.cc"
+        for f in include/organ/*.h; do echo "#include \"organ/$(basename "$f")\""; done > "$T/use.cc"
         cat >> "$T/use.cc" <<'EOF'
 int main()
 {

@@ -19,9 +19,12 @@
 #include <string.h>
 
 /* The engine has these in C++ without a public header. */
-extern void set_embeddings(struct llama_context *, bool value, bool masked) __asm__("_Z26llama_set_embeddings_nextnP13llama_contextbb");
-extern void set_block(struct llama_context *, int32_t offset) __asm__("_Z28llama_set_nextn_layer_offsetP13llama_contexti");
-extern float *hidden_of(struct llama_context *, int32_t i) __asm__("_Z30llama_get_embeddings_nextn_ithP13llama_contexti");
+extern void set_embeddings(struct llama_context *, bool value,
+                           bool masked) __asm__("_Z26llama_set_embeddings_nextnP13llama_contextbb");
+extern void set_block(struct llama_context *,
+                      int32_t offset) __asm__("_Z28llama_set_nextn_layer_offsetP13llama_contexti");
+extern float *hidden_of(struct llama_context *,
+                        int32_t i) __asm__("_Z30llama_get_embeddings_nextn_ithP13llama_contexti");
 
 enum { WINDOW = 192, CONTEXT = 256 };
 
@@ -37,7 +40,8 @@ static void quiet(enum ggml_log_level level, const char *text, void *data)
     if (level == GGML_LOG_LEVEL_ERROR) fputs(text, stderr);
 }
 
-static struct llama_context *context(struct llama_model *m, enum llama_context_type type, struct llama_context *other)
+static struct llama_context *context(struct llama_model *m, enum llama_context_type type,
+                                     struct llama_context *other)
 {
     struct llama_context_params p = llama_context_default_params();
     p.n_ctx = p.n_batch = p.n_ubatch = CONTEXT;
@@ -88,7 +92,8 @@ static void add(score *s, const float *logits, int vocab, llama_token next, llam
 }
 
 /* A window of n tokens: the trunk, then each block on what the trunk thought. */
-static void run(struct llama_context *trunk, struct llama_context *mtp, int blocks, const llama_token *t, int n, score *scores)
+static void run(struct llama_context *trunk, struct llama_context *mtp, int blocks,
+                const llama_token *t, int n, score *scores)
 {
     const struct llama_model *m = llama_get_model(trunk);
     int vocab = llama_vocab_n_tokens(llama_model_get_vocab(m)), width = llama_model_n_embd_out(m);
@@ -120,7 +125,8 @@ static void run(struct llama_context *trunk, struct llama_context *mtp, int bloc
         llama_memory_clear(llama_get_memory(mtp), true);
         set_block(mtp, k);
         if (llama_decode(mtp, b) != 0) die("a prediction block was not evaluated");
-        for (int i = 0; i + 2 < n; i++) add(&scores[k + 1], llama_get_logits_ith(mtp, i), vocab, t[i + 2], choice[i + 1]);
+        for (int i = 0; i + 2 < n; i++)
+            add(&scores[k + 1], llama_get_logits_ith(mtp, i), vocab, t[i + 2], choice[i + 1]);
     }
     b.embd = NULL;
     llama_batch_free(b);
@@ -147,7 +153,8 @@ int main(int argc, char **argv)
     }
     score *scores = calloc((size_t)blocks + 1, sizeof *scores);
     if (!scores) die("no memory");
-    for (int32_t at = 0; at + 3 < n; at += WINDOW) run(trunk, mtp, blocks, t + at, n - at < WINDOW ? n - at : WINDOW, scores);
+    for (int32_t at = 0; at + 3 < n; at += WINDOW)
+        run(trunk, mtp, blocks, t + at, n - at < WINDOW ? n - at : WINDOW, scores);
     for (int k = 0; k <= blocks; k++) {
         if (k == 0) printf("trunk");
         else printf("block %d", k - 1);

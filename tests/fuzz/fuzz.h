@@ -13,12 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern const char *const fuzz_seeds[];
 
 /* What must never be: prints and aborts, so that a sanitizer or an engine sees it. */
-#define FUZZ_MUST(cond)                                                     \
-    do {                                                                    \
-        if (!(cond)) {                                                      \
+#define FUZZ_MUST(cond) \
+    do { \
+        if (!(cond)) { \
             fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
-            abort();                                                        \
-        }                                                                   \
+            abort(); \
+        } \
     } while (0)
 
 #endif

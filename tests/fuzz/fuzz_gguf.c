@@ -2,7 +2,7 @@
  * can be written again to the byte; keys read, copied, changed and deleted. */
 #include "fuzz.h"
 
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,12 +58,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(g->header_bytes <= size && (g->n_tensors == 0 || g->data_start <= size));
     for (size_t i = 0; i < g->n_tensors; i++) {
         const gg_tensor *t = &g->tensors[i];
-        FUZZ_MUST(t->bytes <= size && t->offset <= size && g->data_start + t->offset + t->bytes <= size);
+        FUZZ_MUST(t->bytes <= size && t->offset <= size &&
+                  g->data_start + t->offset + t->bytes <= size);
         FUZZ_MUST(gg_gguf_find(g, t->name, t->name_len) == i);
     }
     uint8_t *header = NULL;
     size_t n = 0;
-    FUZZ_MUST(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &n, &e) == GG_OK);
+    FUZZ_MUST(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &n, &e) ==
+              GG_OK);
     FUZZ_MUST(n == g->header_bytes && memcmp(header, data, n) == 0);
     free(header);
     look_at_keys(g);

@@ -2,8 +2,8 @@
  * the same; numbers keep their value through every accessor. */
 #include "fuzz.h"
 
-#include "gg_json.h"
-#include "../../src/base/buf.h"
+#include "base/buf.h"
+#include "organ/gg_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static void look_at(const gg_json_node *n, int depth)
         gg_json *again = NULL;
         double back = 0;
         size_t k = gg_format_f64(d, text);
-        FUZZ_MUST(gg_json_parse(text, k, &again, &e2) == GG_OK && gg_json_f64(gg_json_root(again), &back, &e2) == GG_OK);
+        FUZZ_MUST(gg_json_parse(text, k, &again, &e2) == GG_OK &&
+                  gg_json_f64(gg_json_root(again), &back, &e2) == GG_OK);
         FUZZ_MUST(memcmp(&d, &back, sizeof d) == 0);
         gg_json_free(again);
     }

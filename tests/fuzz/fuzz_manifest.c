@@ -2,8 +2,8 @@
  * written, read and written again the same. */
 #include "fuzz.h"
 
-#include "gg_organ.h"
-#include "../../src/organ/manifest_read.h"
+#include "organ/gg_organ.h"
+#include "organ/manifest_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * anatomy, file names, escapes, selections. */
 #include "fuzz.h"
 
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,8 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const fuzz_seeds[] = { "tests/data/gguf/types-all.gguf", "tests/data/gguf/v3-basic.gguf", "tests/data/gguf/padding-nonzero.gguf",
-                                   "tests/data/gguf/trailing-bytes.gguf", "tests/data/gguf/names-odd.gguf", "tests/fuzz/seeds/organ", NULL };
+const char *const fuzz_seeds[] = { "tests/data/gguf/types-all.gguf",
+                                   "tests/data/gguf/v3-basic.gguf",
+                                   "tests/data/gguf/padding-nonzero.gguf",
+                                   "tests/data/gguf/trailing-bytes.gguf",
+                                   "tests/data/gguf/names-odd.gguf",
+                                   "tests/fuzz/seeds/organ",
+                                   NULL };
 
 static void record(const uint8_t *data, size_t size)
 {
@@ -31,24 +36,29 @@ static void names(const uint8_t *data, size_t size)
     size_t n = 0;
     for (size_t at = 0; at < size && n < 64; n++) {
         const uint8_t *end = memchr(data + at, '\n', size - at);
-        size_t len = end ? (size_t)(end - data) - at : size - at, keep = len > GG_RECORD_NAME ? GG_RECORD_NAME : len;
+        size_t len = end ? (size_t)(end - data) - at : size - at,
+               keep = len > GG_RECORD_NAME ? GG_RECORD_NAME : len;
         memcpy(text[n], data + at, keep);
         text[n][keep] = '\0';
-        t[n] = (gg_tensor){ .name = text[n], .name_len = keep, .n_dims = 1, .dims = { 1, 1, 1, 1 } };
+        t[n] =
+            (gg_tensor){ .name = text[n], .name_len = keep, .n_dims = 1, .dims = { 1, 1, 1, 1 } };
         at += len + 1;
         gg_anatomy a = gg_anatomy_of(text[n], keep);
         FUZZ_MUST(a.role_at + a.role_len <= keep && a.cls < GG_CLASS_COUNT);
         char safe[4 * GG_RECORD_NAME + 1], moved[300];
         size_t m = gg_escape(text[n], keep, safe, sizeof safe);
-        FUZZ_MUST(m < sizeof safe && gg_unescape(safe, &m) && m == keep && memcmp(safe, text[n], keep) == 0);
-        if (gg_name_with_block(text[n], keep, 7, moved, sizeof moved, &m)) FUZZ_MUST(gg_anatomy_of(moved, m).block == 7);
+        FUZZ_MUST(m < sizeof safe && gg_unescape(safe, &m) && m == keep &&
+                  memcmp(safe, text[n], keep) == 0);
+        if (gg_name_with_block(text[n], keep, 7, moved, sizeof moved, &m))
+            FUZZ_MUST(gg_anatomy_of(moved, m).block == 7);
         gg_glob(text[n], n ? text[n - 1] : "blk.0.attn_q.weight");
     }
     char **files = NULL;
     gg_error e = GG_ERROR_INIT;
     FUZZ_MUST(gg_organ_file_names(t, n, &files, &e) == GG_OK);
     for (size_t i = 0; i < n; i++) {
-        FUZZ_MUST(strchr(files[i], '/') && !strchr(strchr(files[i], '/') + 1, '/') && !strstr(files[i], ".."));
+        FUZZ_MUST(strchr(files[i], '/') && !strchr(strchr(files[i], '/') + 1, '/') &&
+                  !strstr(files[i], ".."));
         free(files[i]);
     }
     free(files);

@@ -3,14 +3,15 @@
  * type, which the first byte chooses: some encoders take their time). */
 #include "fuzz.h"
 
-#include "gg_quant.h"
+#include "organ/gg_quant.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const fuzz_seeds[] = { "tests/data/gguf/types-all.gguf", "tests/fuzz/seeds/quant", NULL };
+const char *const fuzz_seeds[] = { "tests/data/gguf/types-all.gguf", "tests/fuzz/seeds/quant",
+                                   NULL };
 
 #define BLOCKS 8
 
@@ -35,7 +36,8 @@ static void encode(const gg_dtype_info *t, const float *x, size_t elems, size_t 
     FUZZ_MUST(finite ? st == GG_OK : st == GG_EFORMAT);
     if (st == GG_OK) {
         gg_isa_set(0);
-        FUZZ_MUST(gg_encode(t->id, x, b, elems, elems, NULL, &e) == GG_OK && memcmp(a, b, bytes) == 0);
+        FUZZ_MUST(gg_encode(t->id, x, b, elems, elems, NULL, &e) == GG_OK &&
+                  memcmp(a, b, bytes) == 0);
         gg_isa_set(top);
         FUZZ_MUST(gg_decode(t->id, a, y, elems, &e) == GG_OK);
     }

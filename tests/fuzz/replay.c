@@ -97,8 +97,31 @@ static void load_seeds(void)
 }
 
 /* Numbers that break parsers. */
-static const uint64_t odd[] = { 0, 1, 2, 4, 5, 7, 12, 13, 31, 63, 64, 127, 128, 255, 256, 65535, 65536, 0x7fffffff, 0x80000000u,
-                                0xffffffffu, 0x100000000u, 0x3fffffffffffffff, 0x7fffffffffffffff, 0x8000000000000000u, UINT64_MAX };
+static const uint64_t odd[] = { 0,
+                                1,
+                                2,
+                                4,
+                                5,
+                                7,
+                                12,
+                                13,
+                                31,
+                                63,
+                                64,
+                                127,
+                                128,
+                                255,
+                                256,
+                                65535,
+                                65536,
+                                0x7fffffff,
+                                0x80000000u,
+                                0xffffffffu,
+                                0x100000000u,
+                                0x3fffffffffffffff,
+                                0x7fffffffffffffff,
+                                0x8000000000000000u,
+                                UINT64_MAX };
 
 static size_t mutate_once(uint8_t *b, size_t n)
 {
@@ -117,8 +140,7 @@ static size_t mutate_once(uint8_t *b, size_t n)
     case 3: /* a little more or less */
         if (n) b[at] = (uint8_t)(b[at] + below(9) - 4);
         break;
-    case 4: /* cut */
-        return below(n + 1);
+    case 4: /* cut */ return below(n + 1);
     case 5: /* take out */
         if (at + len > n) len = n - at;
         memmove(b + at, b + at + len, n - at - len);

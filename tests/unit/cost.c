@@ -36,7 +36,8 @@ int main(int argc, char **argv)
 #ifdef __APPLE__
     kib /= 1024; /* bytes there */
 #endif
-    printf("%.6f %.6f %ld\n", (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec),
+    printf("%.6f %.6f %ld\n",
+           (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec),
            of(u.ru_utime) + of(u.ru_stime), kib);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

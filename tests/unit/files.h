@@ -54,7 +54,8 @@ static inline size_t count_names(const char *folder)
     DIR *d = opendir(folder);
     size_t n = 0;
     if (!d) return 0;
-    for (struct dirent *e; (e = readdir(d));) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    for (struct dirent *e; (e = readdir(d));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     closedir(d);
     return n;
 }
@@ -91,7 +92,8 @@ static inline char *hex_of(const void *bytes, size_t n)
 {
     char *out = malloc(2 * n + 1);
     if (!out) exit(1);
-    for (size_t i = 0; i < n; i++) snprintf(out + 2 * i, 3, "%02x", ((const unsigned char *)bytes)[i]);
+    for (size_t i = 0; i < n; i++)
+        snprintf(out + 2 * i, 3, "%02x", ((const unsigned char *)bytes)[i]);
     out[2 * n] = '\0';
     return out;
 }

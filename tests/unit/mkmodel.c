@@ -6,7 +6,7 @@
  * it; -p is the byte that padding is made of.
  * TENSOR is NAME:TYPE:DIMS ("blk.0.ffn_up.weight:F32:64x32"). Types that can be
  * encoded get bell-shaped values, others pseudo-random bytes. */
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,9 +41,11 @@ static gg_tensor parse(char *spec)
     t.name = spec;
     t.name_len = strlen(spec);
     t.dtype = info->id;
-    for (char *p = dims; *p && t.n_dims < GG_MAX_DIMS; p += *p == 'x') t.dims[t.n_dims++] = strtoull(p, &p, 10);
+    for (char *p = dims; *p && t.n_dims < GG_MAX_DIMS; p += *p == 'x')
+        t.dims[t.n_dims++] = strtoull(p, &p, 10);
     gg_error err = GG_ERROR_INIT;
-    if (gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, &err) != GG_OK) die(spec, err.what);
+    if (gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, &err) != GG_OK)
+        die(spec, err.what);
     return t;
 }
 
@@ -114,13 +116,15 @@ int main(int argc, char **argv)
     unsigned long count = 0;
     size_t n = 0, len = 0;
     uint64_t alignment = 0, data_bytes;
-    if (argc < 2) die("usage", "mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] NAME:TYPE:DIMS...");
+    if (argc < 2)
+        die("usage", "mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] NAME:TYPE:DIMS...");
     gg_meta_set_str(&meta, "general.architecture", "llama", 5, &err);
     gg_meta_set_str(&meta, "general.name", "made", 4, &err);
     for (int i = 2; i < argc; i++) {
         char *eq = i + 1 < argc ? strchr(argv[i + 1], '=') : NULL;
         if (strcmp(argv[i], "-a") == 0 && i + 1 < argc) {
-            gg_meta_set_u32(&meta, "general.alignment", (uint32_t)strtoul(argv[++i], NULL, 10), &err);
+            gg_meta_set_u32(&meta, "general.alignment", (uint32_t)strtoul(argv[++i], NULL, 10),
+                            &err);
         } else if (strcmp(argv[i], "-s") == 0 && i + 1 < argc) {
             state += strtoull(argv[++i], NULL, 10) * 2654435761u;
         } else if (strcmp(argv[i], "-k") == 0 && eq) {
@@ -136,7 +140,8 @@ int main(int argc, char **argv)
         }
     }
     uint8_t *header = NULL;
-    if (gg_meta_alignment(&meta, &alignment, &err) != GG_OK || gg_plan_offsets(t, n, alignment, &data_bytes, &err) != GG_OK ||
+    if (gg_meta_alignment(&meta, &alignment, &err) != GG_OK ||
+        gg_plan_offsets(t, n, alignment, &data_bytes, &err) != GG_OK ||
         gg_header_emit(3, &meta, t, n, &header, &len, &err) != GG_OK)
         die(argv[1], err.what);
     FILE *f = fopen(argv[1], "wb");

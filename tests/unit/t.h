@@ -17,22 +17,22 @@ typedef struct t_case {
 
 static int t_failed; /* checks failed in the current case */
 
-#define T_CHECK(cond)                                                              \
-    do {                                                                           \
-        if (!(cond)) {                                                             \
-            t_failed++;                                                            \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);     \
-        }                                                                          \
+#define T_CHECK(cond) \
+    do { \
+        if (!(cond)) { \
+            t_failed++; \
+            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #cond); \
+        } \
     } while (0)
 
-#define T_CHECKF(cond, ...)                                                        \
-    do {                                                                           \
-        if (!(cond)) {                                                             \
-            t_failed++;                                                            \
-            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #cond);     \
-            fprintf(stderr, __VA_ARGS__);                                          \
-            fputc('\n', stderr);                                                   \
-        }                                                                          \
+#define T_CHECKF(cond, ...) \
+    do { \
+        if (!(cond)) { \
+            t_failed++; \
+            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #cond); \
+            fprintf(stderr, __VA_ARGS__); \
+            fputc('\n', stderr); \
+        } \
     } while (0)
 
 static int t_run(const char *program, const t_case *cases, size_t n)
@@ -53,11 +53,11 @@ static int t_run(const char *program, const t_case *cases, size_t n)
     return failed != 0;
 }
 
-#define T_MAIN(cases)                                                              \
-    int main(int argc, char **argv)                                                \
-    {                                                                              \
-        (void)argc;                                                                \
-        return t_run(argv[0], cases, sizeof(cases) / sizeof((cases)[0]));          \
+#define T_MAIN(cases) \
+    int main(int argc, char **argv) \
+    { \
+        (void)argc; \
+        return t_run(argv[0], cases, sizeof(cases) / sizeof((cases)[0])); \
     }
 
 #endif

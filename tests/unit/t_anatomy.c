@@ -2,7 +2,7 @@
  * all families of models; names with other blocks; stacks of experts. */
 #include "t.h"
 
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 #define S GG_SKELETON
 #define O GG_ORGAN
@@ -189,14 +189,17 @@ static void table(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *r = &rows[i];
         gg_anatomy a = gg_anatomy_of(r->name, strlen(r->name));
-        T_CHECKF(a.cls == r->cls, "%s is %s, not %s", r->name, gg_class_name(a.cls), gg_class_name(r->cls));
+        T_CHECKF(a.cls == r->cls, "%s is %s, not %s", r->name, gg_class_name(a.cls),
+                 gg_class_name(r->cls));
         T_CHECKF(a.block == r->block, "%s: block %lld", r->name, (long long)a.block);
         T_CHECKF(a.expert == r->expert, "%s: expert %lld", r->name, (long long)a.expert);
         T_CHECKF(a.role_at + a.role_len <= strlen(r->name), "%s: role past the end", r->name);
-        T_CHECKF(a.role_len == strlen(r->role) && memcmp(r->name + a.role_at, r->role, a.role_len) == 0,
+        T_CHECKF(a.role_len == strlen(r->role) &&
+                     memcmp(r->name + a.role_at, r->role, a.role_len) == 0,
                  "%s: role %.*s", r->name, (int)a.role_len, r->name + a.role_at);
         T_CHECK(a.mtp == (strstr(r->name, "nextn.") || strncmp(r->name, "mtp.", 4) == 0));
-        T_CHECKF(a.stack == (strstr(r->name, "_exps.") && r->cls == GG_ORGAN), "%s: stack", r->name);
+        T_CHECKF(a.stack == (strstr(r->name, "_exps.") && r->cls == GG_ORGAN), "%s: stack",
+                 r->name);
         T_CHECKF(a.known || r->cls == GG_OTHER, "%s: unknown, yet of a class", r->name);
     }
     T_CHECK(sizeof rows / sizeof rows[0] >= 100);
@@ -204,10 +207,15 @@ static void table(void)
 
 static void unknown_is_said(void)
 {
-    static const char *const unknown[] = { "blk.00.attn_q.weight", "weight", "", "blk.3.", "outputs.weight", "foo.bar" };
-    static const char *const known[] = { "rope_freqs.weight", "mm.0.weight", "blk.61.nextn.eh_proj.weight", "conv1d.weight", "fc.weight" };
-    for (size_t i = 0; i < 6; i++) T_CHECKF(!gg_anatomy_of(unknown[i], strlen(unknown[i])).known, "%s", unknown[i]);
-    for (size_t i = 0; i < 5; i++) T_CHECKF(gg_anatomy_of(known[i], strlen(known[i])).known, "%s", known[i]);
+    static const char *const unknown[] = { "blk.00.attn_q.weight", "weight", "", "blk.3.",
+                                           "outputs.weight",       "foo.bar" };
+    static const char *const known[] = { "rope_freqs.weight", "mm.0.weight",
+                                         "blk.61.nextn.eh_proj.weight", "conv1d.weight",
+                                         "fc.weight" };
+    for (size_t i = 0; i < 6; i++)
+        T_CHECKF(!gg_anatomy_of(unknown[i], strlen(unknown[i])).known, "%s", unknown[i]);
+    for (size_t i = 0; i < 5; i++)
+        T_CHECKF(gg_anatomy_of(known[i], strlen(known[i])).known, "%s", known[i]);
 }
 
 /* No prefix of any name is read past its end. */
@@ -227,15 +235,18 @@ static void prefixes(void)
 static void classes_have_names(void)
 {
     static const char *const names[] = { "skeleton", "organ", "embed", "norm", "adapter", "other" };
-    static const char *const folders[] = { "skeleton", "organs", "embed", "norm", "adapters", "other" };
+    static const char *const folders[] = { "skeleton", "organs",   "embed",
+                                           "norm",     "adapters", "other" };
     for (int i = 0; i < GG_CLASS_COUNT; i++) {
         gg_class c = GG_CLASS_COUNT;
-        T_CHECK(strcmp(gg_class_name((gg_class)i), names[i]) == 0 && strcmp(gg_class_folder((gg_class)i), folders[i]) == 0);
+        T_CHECK(strcmp(gg_class_name((gg_class)i), names[i]) == 0 &&
+                strcmp(gg_class_folder((gg_class)i), folders[i]) == 0);
         T_CHECK(gg_class_by_name(names[i], strlen(names[i]), &c) && c == (gg_class)i);
         T_CHECK(gg_class_by_name(folders[i], strlen(folders[i]), &c) && c == (gg_class)i);
     }
     gg_class c;
-    T_CHECK(!gg_class_by_name("Organ", 5, &c) && !gg_class_by_name("", 0, &c) && !gg_class_by_name("orga", 4, &c));
+    T_CHECK(!gg_class_by_name("Organ", 5, &c) && !gg_class_by_name("", 0, &c) &&
+            !gg_class_by_name("orga", 4, &c));
 }
 
 static void other_blocks(void)
@@ -244,24 +255,36 @@ static void other_blocks(void)
         const char *name;
         int64_t block;
         const char *want;
-    } t[] = { { "blk.3.attn_q.weight", 20, "blk.20.attn_q.weight" }, { "blk.300.ffn_up.bias", 0, "blk.0.ffn_up.bias" },
-              { "enc.blk.1.ffn_up.weight", 2, "enc.blk.2.ffn_up.weight" }, { "v.blk.9.ln1.weight", 10, "v.blk.10.ln1.weight" },
-              { "blk.6.ffn_gate.12.weight", 7, "blk.7.ffn_gate.12.weight" }, { "blk.0.attn_q.weight.lora_a", 5, "blk.5.attn_q.weight.lora_a" },
-              { "output.weight", 1, NULL }, { "blk.00.x", 1, NULL } };
+    } t[] = { { "blk.3.attn_q.weight", 20, "blk.20.attn_q.weight" },
+              { "blk.300.ffn_up.bias", 0, "blk.0.ffn_up.bias" },
+              { "enc.blk.1.ffn_up.weight", 2, "enc.blk.2.ffn_up.weight" },
+              { "v.blk.9.ln1.weight", 10, "v.blk.10.ln1.weight" },
+              { "blk.6.ffn_gate.12.weight", 7, "blk.7.ffn_gate.12.weight" },
+              { "blk.0.attn_q.weight.lora_a", 5, "blk.5.attn_q.weight.lora_a" },
+              { "output.weight", 1, NULL },
+              { "blk.00.x", 1, NULL } };
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
         char out[64];
         size_t n = 0;
         bool ok = gg_name_with_block(t[i].name, strlen(t[i].name), t[i].block, out, sizeof out, &n);
         T_CHECKF(ok == (t[i].want != NULL), "%s", t[i].name);
         if (ok && t[i].want) T_CHECKF(strcmp(out, t[i].want) == 0 && n == strlen(out), "%s", out);
-        for (size_t size = 0; ok && size <= n; size++) /* too small a place: false, nothing past it */
-            T_CHECK(!gg_name_with_block(t[i].name, strlen(t[i].name), t[i].block, out, size, &(size_t){ 0 }));
+        for (size_t size = 0; ok && size <= n;
+             size++) /* too small a place: false, nothing past it */
+            T_CHECK(!gg_name_with_block(t[i].name, strlen(t[i].name), t[i].block, out, size,
+                                        &(size_t){ 0 }));
     }
 }
 
-static gg_tensor tensor(const char *name, uint32_t dtype, uint32_t n, uint64_t a, uint64_t b, uint64_t c)
+static gg_tensor tensor(const char *name, uint32_t dtype, uint32_t n, uint64_t a, uint64_t b,
+                        uint64_t c)
 {
-    gg_tensor t = { .name = name, .name_len = strlen(name), .n_dims = n, .dims = { a, b, c, 1 }, .dtype = dtype, .offset = 1000 };
+    gg_tensor t = { .name = name,
+                    .name_len = strlen(name),
+                    .n_dims = n,
+                    .dims = { a, b, c, 1 },
+                    .dtype = dtype,
+                    .offset = 1000 };
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_tensor_extent(dtype, n, t.dims, &t.elements, &t.bytes, &e) == GG_OK);
     return t;
@@ -277,18 +300,25 @@ static void stacks(void)
     for (uint64_t i = 0; i < 8; i++) {
         char want[64];
         snprintf(want, sizeof want, "blk.2.ffn_up.%d.weight", (int)i);
-        T_CHECK(gg_expert_tensor(&t, i, &e, name) && strcmp(name, want) == 0 && e.name_len == strlen(want));
-        T_CHECK(e.n_dims == 2 && e.dims[0] == 64 && e.dims[1] == 5 && e.dims[2] == 1 && e.bytes == 340 && e.elements == 320);
+        T_CHECK(gg_expert_tensor(&t, i, &e, name) && strcmp(name, want) == 0 &&
+                e.name_len == strlen(want));
+        T_CHECK(e.n_dims == 2 && e.dims[0] == 64 && e.dims[1] == 5 && e.dims[2] == 1 &&
+                e.bytes == 340 && e.elements == 320);
         T_CHECK(e.offset == next && gg_anatomy_of(e.name, e.name_len).expert == (int64_t)i);
         next += e.bytes;
     }
     T_CHECK(next == t.offset + t.bytes && !gg_expert_tensor(&t, 8, &e, name));
     gg_tensor bias = tensor("blk.2.ffn_up_exps.bias", GG_F32, 2, 5, 8, 1);
-    T_CHECK(gg_is_expert_stack(&bias, &n) && n == 8 && gg_expert_tensor(&bias, 3, &e, name) && strcmp(name, "blk.2.ffn_up.3.bias") == 0);
-    gg_tensor no[] = { tensor("blk.2.ffn_up.weight", GG_F32, 2, 4, 8, 1), tensor("ffn_up_exps.weight", GG_F32, 3, 4, 4, 2),
-                       tensor("blk.2.ffn_norm_exps.weight", GG_F32, 2, 4, 4, 1), tensor("blk.2.ffn_up_exps.weight", GG_F32, 1, 4, 1, 1),
-                       tensor("blk.2.ffn_up_exps.weight", GG_F32, 3, 4, 4, 0), tensor("blk.2.ffn_up_exps", GG_F32, 3, 4, 4, 2) };
-    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) T_CHECKF(!gg_is_expert_stack(&no[i], &n), "case %zu", i);
+    T_CHECK(gg_is_expert_stack(&bias, &n) && n == 8 && gg_expert_tensor(&bias, 3, &e, name) &&
+            strcmp(name, "blk.2.ffn_up.3.bias") == 0);
+    gg_tensor no[] = { tensor("blk.2.ffn_up.weight", GG_F32, 2, 4, 8, 1),
+                       tensor("ffn_up_exps.weight", GG_F32, 3, 4, 4, 2),
+                       tensor("blk.2.ffn_norm_exps.weight", GG_F32, 2, 4, 4, 1),
+                       tensor("blk.2.ffn_up_exps.weight", GG_F32, 1, 4, 1, 1),
+                       tensor("blk.2.ffn_up_exps.weight", GG_F32, 3, 4, 4, 0),
+                       tensor("blk.2.ffn_up_exps", GG_F32, 3, 4, 4, 2) };
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
+        T_CHECKF(!gg_is_expert_stack(&no[i], &n), "case %zu", i);
 }
 
 static const t_case cases[] = {

@@ -1,14 +1,23 @@
 /* t_base64.c - RFC 4648 vectors, round trips, and what must be refused. */
 #include "t.h"
 
-#include "../../src/base/base64.h"
+#include "base/base64.h"
 
 #include <stdint.h>
 
 /* RFC 4648 section 10. */
-static const struct { const char *bytes, *text; } vectors[] = {
-    { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" }, { "foob", "Zm9vYg==" },
-    { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" }, { "\xff\xfe\xfb", "//77" }, { "\xfb\xef\xbe", "++++" },
+static const struct {
+    const char *bytes, *text;
+} vectors[] = {
+    { "", "" },
+    { "f", "Zg==" },
+    { "fo", "Zm8=" },
+    { "foo", "Zm9v" },
+    { "foob", "Zm9vYg==" },
+    { "fooba", "Zm9vYmE=" },
+    { "foobar", "Zm9vYmFy" },
+    { "\xff\xfe\xfb", "//77" },
+    { "\xfb\xef\xbe", "++++" },
 };
 
 static void rfc_vectors(void)
@@ -27,8 +36,9 @@ static void rfc_vectors(void)
 static void must_fail(void)
 {
     static const char *const bad[] = {
-        "Z", "Zg", "Zg=", "Zg===", "=", "==", "====", "Z===", "Zg=a", "=Zg=", "Zm=v", "Zg==Zg==", "Zm8=Zm9v",
-        "Zm9v\n", "Zm9 ", " m9v", "Zm9v ", "Zm-_", "Zh==", "Zm9=", "Zm9v=", "Zm\xc3\xa9", "Zm9v====",
+        "Z",     "Zg",   "Zg=",  "Zg===",    "=",        "==",         "====",     "Z===",
+        "Zg=a",  "=Zg=", "Zm=v", "Zg==Zg==", "Zm8=Zm9v", "Zm9v\n",     "Zm9 ",     " m9v",
+        "Zm9v ", "Zm-_", "Zh==", "Zm9=",     "Zm9v=",    "Zm\xc3\xa9", "Zm9v====",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char out[64];
@@ -66,13 +76,17 @@ static void round_trips(void)
     char text[400];
     uint32_t x = 12345;
     for (size_t len = 0; len <= sizeof bytes; len++) {
-        for (size_t i = 0; i < len; i++) bytes[i] = (unsigned char)((x = x * 1664525u + 1013904223u) >> 24);
+        for (size_t i = 0; i < len; i++)
+            bytes[i] = (unsigned char)((x = x * 1664525u + 1013904223u) >> 24);
         size_t chars = gg_base64_length(len), n;
         text[chars] = '!';
         gg_base64_encode(bytes, len, text);
-        T_CHECK(text[chars] == '!' && gg_base64_capacity(chars) >= len && gg_base64_capacity(chars) <= len + 2);
-        T_CHECK(gg_base64_decode(text, chars, back, &n) && n == len && memcmp(back, bytes, len) == 0);
-        T_CHECK(gg_base64_decode(text, chars, text, &n) && n == len && memcmp(text, bytes, len) == 0);
+        T_CHECK(text[chars] == '!' && gg_base64_capacity(chars) >= len &&
+                gg_base64_capacity(chars) <= len + 2);
+        T_CHECK(gg_base64_decode(text, chars, back, &n) && n == len &&
+                memcmp(back, bytes, len) == 0);
+        T_CHECK(gg_base64_decode(text, chars, text, &n) && n == len &&
+                memcmp(text, bytes, len) == 0);
     }
 }
 

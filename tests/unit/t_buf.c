@@ -1,7 +1,7 @@
 /* t_buf.c - the growable buffer: growth, formatting, overflow, hand-over. */
 #include "t.h"
 
-#include "../../src/base/buf.h"
+#include "base/buf.h"
 
 static void grows(void)
 {
@@ -13,7 +13,8 @@ static void grows(void)
     }
     T_CHECK(b.len == 10000 && b.cap > b.len && b.data[b.len] == '\0');
     int wrong = 0;
-    for (unsigned i = 0; i < 10000; i++) wrong += (unsigned char)b.data[i] != (unsigned char)(i * 7);
+    for (unsigned i = 0; i < 10000; i++)
+        wrong += (unsigned char)b.data[i] != (unsigned char)(i * 7);
     T_CHECK(wrong == 0);
     T_CHECK(gg_buf_append(&b, NULL, 0, &err) == GG_OK && b.len == 10000);
     size_t cap = b.cap;

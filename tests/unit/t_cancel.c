@@ -1,5 +1,5 @@
 /* t_cancel.c - a program stops work of the library, from a signal handler, and goes on. */
-#include "gg_verbs.h"
+#include "organ/gg_verbs.h"
 
 #include "t.h"
 
@@ -42,7 +42,8 @@ static void stops_and_goes_on(void)
     raise(SIGALRM);
     T_CHECK(gg_cancelled(&err) == GG_ECANCELLED && err.status == GG_ECANCELLED);
     T_CHECK(extract(dir) == GG_ECANCELLED);
-    T_CHECKF(rmdir(folder) == 0, "%s is not empty", folder); /* nothing was left, no temporary name either */
+    T_CHECKF(rmdir(folder) == 0, "%s is not empty",
+             folder); /* nothing was left, no temporary name either */
     T_CHECK(mkdir(folder, 0700) == 0);
     gg_cancel_clear();
     T_CHECK(extract(dir) == GG_OK);
@@ -54,6 +55,7 @@ static void stops_and_goes_on(void)
     T_CHECK(system(command) == 0);
 }
 
-static const t_case cases[] = { { "a cancelled extract leaves nothing; cleared, it works", stops_and_goes_on } };
+static const t_case cases[] = { { "a cancelled extract leaves nothing; cleared, it works",
+                                  stops_and_goes_on } };
 
 T_MAIN(cases)

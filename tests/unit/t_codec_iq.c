@@ -1,6 +1,6 @@
 /* t_codec_iq.c - IQ, ternary, 1- and 2-bit and FP4 codecs against the reference's
  * vectors (tests/data/iq, see how-made-iq.sh there), at every instruction-set level. */
-#include "gg_quant.h"
+#include "organ/gg_quant.h"
 #include "t.h"
 
 #include <float.h>
@@ -15,9 +15,10 @@ static const struct type {
     const char *name;
     bool same;
 } types[] = {
-    { "IQ1_S", false }, { "IQ1_M", false }, { "IQ2_XXS", false }, { "IQ2_XS", false }, { "IQ2_S", false },
-    { "IQ3_XXS", false }, { "IQ3_S", false }, { "IQ4_NL", false }, { "IQ4_XS", false }, { "TQ1_0", true },
-    { "TQ2_0", true }, { "MXFP4", true }, { "NVFP4", true }, { "Q1_0", true }, { "Q2_0", true },
+    { "IQ1_S", false },  { "IQ1_M", false },   { "IQ2_XXS", false }, { "IQ2_XS", false },
+    { "IQ2_S", false },  { "IQ3_XXS", false }, { "IQ3_S", false },   { "IQ4_NL", false },
+    { "IQ4_XS", false }, { "TQ1_0", true },    { "TQ2_0", true },    { "MXFP4", true },
+    { "NVFP4", true },   { "Q1_0", true },     { "Q2_0", true },
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
@@ -64,7 +65,8 @@ static size_t decode_part(const gg_dtype_info *t, const uint8_t *part, size_t le
     memcpy(head, part, sizeof head);
     const size_t n = head[0], row_bytes = head[1], cols = head[2];
     const uint8_t *q = part + sizeof head, *hash = q + n * row_bytes;
-    if (cols > 2048 || row_bytes != bytes_of(t, cols) || left < sizeof head + n * (row_bytes + 8)) return 0;
+    if (cols > 2048 || row_bytes != bytes_of(t, cols) || left < sizeof head + n * (row_bytes + 8))
+        return 0;
     for (size_t r = 0; r < n; r++) {
         gg_error err = GG_ERROR_INIT;
         uint64_t want;
@@ -86,7 +88,9 @@ static void decode_vectors(void)
         for (int level = 0; level < LEVELS; level++) {
             gg_isa_set(level);
             int parts = 0;
-            for (size_t at = 0, n; at < size && (n = decode_part(t, file + at, size - at, level)) > 0; at += n) parts++;
+            for (size_t at = 0, n;
+                 at < size && (n = decode_part(t, file + at, size - at, level)) > 0; at += n)
+                parts++;
             T_CHECKF(parts == 2, "%s: %d parts", t->name, parts);
         }
     }
@@ -116,7 +120,8 @@ static void decode_unaligned(void)
 static double rms_error(const float *a, const float *b, size_t n)
 {
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    for (size_t i = 0; i < n; i++)
+        sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
     return sqrt(sum / (double)n);
 }
 
@@ -137,7 +142,8 @@ static bool reference_is_defined(size_t row)
 /* Error of our rows against the reference's: in the mean of the rows 1.02 times at
  * most, and no row (256 values, and where there is an imatrix it is not this
  * error that was minimised) beyond 1.15. */
-static void compare_errors(const struct type *type, const uint8_t *got, const uint8_t *want, size_t n)
+static void compare_errors(const struct type *type, const uint8_t *got, const uint8_t *want,
+                           size_t n)
 {
     const gg_dtype_info *t = gg_dtype_by_name(type->name);
     const size_t row_bytes = bytes_of(t, COLS);
@@ -149,8 +155,10 @@ static void compare_errors(const struct type *type, const uint8_t *got, const ui
         gg_decode(t->id, got + r * row_bytes, y, COLS, &err);
         gg_decode(t->id, want + r * row_bytes, z, COLS, &err);
         T_CHECKF(not_finite(y, COLS) == 0, "%s row %zu", t->name, r);
-        const double ours = rms_error(y, rows + r * COLS, COLS), theirs = rms_error(z, rows + r * COLS, COLS);
-        T_CHECKF(ours <= 1.15 * theirs, "%s row %zu: error %g, reference %g", t->name, r, ours, theirs);
+        const double ours = rms_error(y, rows + r * COLS, COLS),
+                     theirs = rms_error(z, rows + r * COLS, COLS);
+        T_CHECKF(ours <= 1.15 * theirs, "%s row %zu: error %g, reference %g", t->name, r, ours,
+                 theirs);
         if (theirs > 0) {
             sum += ours / theirs;
             counted++;
@@ -159,7 +167,8 @@ static void compare_errors(const struct type *type, const uint8_t *got, const ui
             T_CHECKF(!memcmp(got + r * row_bytes, want + r * row_bytes, row_bytes),
                      "%s row %zu: other bytes than the reference", t->name, r);
     }
-    T_CHECKF(sum <= 1.02 * (double)counted, "%s: mean ratio of errors %g", t->name, sum / (double)counted);
+    T_CHECKF(sum <= 1.02 * (double)counted, "%s: mean ratio of errors %g", t->name,
+             sum / (double)counted);
 }
 
 static void encode_rows(const struct type *type, const char *stem, size_t n, const float *weights)
@@ -219,9 +228,7 @@ static float hostile(int kind, uint64_t *seed)
     case 0: /* any finite float */
         if ((bits & 0x7f800000u) == 0x7f800000u) bits &= 0xbfffffffu;
         break;
-    case 1: /* subnormals of both signs */
-        bits = u & 0x807fffffu;
-        break;
+    case 1: /* subnormals of both signs */ bits = u & 0x807fffffu; break;
     case 2: return u & 1 ? FLT_MAX : -FLT_MAX;
     case 3: return u % 64 ? 1e-4f * (float)(u % 7) : 1e30f;
     case 4: return (float)((int)(u % 3) - 1) * 1e-7f;
@@ -246,13 +253,16 @@ static void encode_hostile(void)
                 gg_error err = GG_ERROR_INIT;
                 if (weights == 6 && gg_encode_needs_imatrix(t->id)) continue;
                 for (int k = 0; k < COLS; k++) x[k] = hostile(kind, &seed);
-                for (int k = 0; k < COLS && weights < 6; k++) w[k] = k % 3 ? special[weights] : 1.0f * (float)(weights & 1);
+                for (int k = 0; k < COLS && weights < 6; k++)
+                    w[k] = k % 3 ? special[weights] : 1.0f * (float)(weights & 1);
                 for (int level = 0; level < LEVELS; level++) {
                     gg_isa_set(level);
-                    T_CHECK(gg_encode(t->id, x, got[level], COLS, COLS, weights < 6 ? w : NULL, &err) == GG_OK);
+                    T_CHECK(gg_encode(t->id, x, got[level], COLS, COLS, weights < 6 ? w : NULL,
+                                      &err) == GG_OK);
                 }
                 gg_decode(t->id, got[0], y, COLS, &err);
-                T_CHECKF(!memcmp(got[0], got[1], bytes_of(t, COLS)), "%s kind %d: levels differ", t->name, kind);
+                T_CHECKF(!memcmp(got[0], got[1], bytes_of(t, COLS)), "%s kind %d: levels differ",
+                         t->name, kind);
                 T_CHECKF(not_finite(y, COLS) == 0, "%s kind %d weights %d", t->name, kind, weights);
             }
 }
@@ -262,8 +272,8 @@ static void encode_weights(void)
 {
     static float x[COLS], w[COLS], y[COLS];
     static uint8_t out[COLS];
-    static const uint32_t use[] = { GG_IQ1_S, GG_IQ1_M, GG_IQ2_XXS, GG_IQ2_XS, GG_IQ2_S,
-                                    GG_IQ3_XXS, GG_IQ3_S, GG_IQ4_NL, GG_IQ4_XS };
+    static const uint32_t use[] = { GG_IQ1_S,   GG_IQ1_M, GG_IQ2_XXS, GG_IQ2_XS, GG_IQ2_S,
+                                    GG_IQ3_XXS, GG_IQ3_S, GG_IQ4_NL,  GG_IQ4_XS };
     uint64_t seed = 7;
     for (int k = 0; k < COLS; k++) {
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -277,19 +287,18 @@ static void encode_weights(void)
             gg_encode(use[i], x, out, COLS, COLS, w, &err);
             gg_decode(use[i], out, y, COLS, &err);
             error[heavy] = 0;
-            for (int k = 3; k < COLS; k += GRID_GROUPS) error[heavy] += (double)((x[k] - y[k]) * (x[k] - y[k]));
+            for (int k = 3; k < COLS; k += GRID_GROUPS)
+                error[heavy] += (double)((x[k] - y[k]) * (x[k] - y[k]));
         }
-        T_CHECKF(error[1] < 0.9 * error[0], "%s: %g, with weights %g", gg_dtype_get(use[i])->name, error[0], error[1]);
+        T_CHECKF(error[1] < 0.9 * error[0], "%s: %g, with weights %g", gg_dtype_get(use[i])->name,
+                 error[0], error[1]);
     }
 }
 
 static const t_case cases[] = {
-    { "decode vectors", decode_vectors },
-    { "decode unaligned", decode_unaligned },
-    { "encode vectors", encode_vectors },
-    { "encode needs imatrix", encode_needs_imatrix },
-    { "encode hostile", encode_hostile },
-    { "encode weights", encode_weights },
+    { "decode vectors", decode_vectors }, { "decode unaligned", decode_unaligned },
+    { "encode vectors", encode_vectors }, { "encode needs imatrix", encode_needs_imatrix },
+    { "encode hostile", encode_hostile }, { "encode weights", encode_weights },
 };
 
 T_MAIN(cases)

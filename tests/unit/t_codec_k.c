@@ -1,6 +1,6 @@
 /* t_codec_k.c - plain, 32-value and K codecs against the reference's vectors
  * (tests/data/codec-k, see how-made.sh there), at every instruction-set level. */
-#include "gg_quant.h"
+#include "organ/gg_quant.h"
 #include "t.h"
 
 #include <float.h>
@@ -10,8 +10,10 @@
 
 enum { ROWS = 16, COLS = 512, IM_ROWS = 3, IM_COLS = 1024, LEVELS = 2, MAX_BYTES = 1 << 17 };
 
-static const char *const types[] = { "F32", "F16", "BF16", "F64", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0",
-                                     "Q8_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K" };
+static const char *const types[] = {
+    "F32",  "F16",  "BF16", "F64",  "Q4_0", "Q4_1", "Q5_0", "Q5_1",
+    "Q8_0", "Q8_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K"
+};
 enum { TYPES = sizeof types / sizeof types[0] };
 
 /* The whole of a file of this test's data, NULL if there is none; freed by the caller. */
@@ -37,7 +39,8 @@ static size_t bytes_of(const gg_dtype_info *t, size_t n)
 static double rms_error(const float *a, const float *b, size_t n)
 {
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    for (size_t i = 0; i < n; i++)
+        sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
     return sqrt(sum / (double)n);
 }
 
@@ -115,8 +118,8 @@ static void decode_integers(void)
 
 /* Encodes rows at every level, twice: the same bytes each time, those of the
  * reference, and no row with a larger error than 1.02 times the reference's. */
-static void check_encode(const gg_dtype_info *t, const float *x, size_t rows, size_t cols, const float *imatrix,
-                         const uint8_t *want, size_t size)
+static void check_encode(const gg_dtype_info *t, const float *x, size_t rows, size_t cols,
+                         const float *imatrix, const uint8_t *want, size_t size)
 {
     gg_error err = GG_ERROR_INIT;
     size_t bytes = bytes_of(t, rows * cols), row_bytes = bytes / rows;
@@ -134,8 +137,10 @@ static void check_encode(const gg_dtype_info *t, const float *x, size_t rows, si
         for (size_t r = 0; r < rows; r++) {
             gg_decode(t->id, got[0] + r * row_bytes, y, cols, &err);
             gg_decode(t->id, want + r * row_bytes, z, cols, &err);
-            double ours = rms_error(y, x + r * cols, cols), theirs = rms_error(z, x + r * cols, cols);
-            T_CHECKF(ours <= 1.02 * theirs, "%s row %zu: error %g, reference %g", t->name, r, ours, theirs);
+            double ours = rms_error(y, x + r * cols, cols),
+                   theirs = rms_error(z, x + r * cols, cols);
+            T_CHECKF(ours <= 1.02 * theirs, "%s row %zu: error %g, reference %g", t->name, r, ours,
+                     theirs);
         }
     }
     for (int k = 0; k < 3; k++) free(got[k]);
@@ -152,7 +157,8 @@ static void encode_vectors(void)
         uint8_t *want = slurp("encode-", types[i], &size);
         if (!want) continue;
         seen++;
-        check_encode(gg_dtype_by_name(types[i]), (const float *)(const void *)rows, ROWS, COLS, NULL, want, size);
+        check_encode(gg_dtype_by_name(types[i]), (const float *)(const void *)rows, ROWS, COLS,
+                     NULL, want, size);
         free(want);
     }
     free(rows);
@@ -169,7 +175,8 @@ static void encode_vectors_imatrix(void)
         if (!want) continue;
         const float *x = (const float *)(const void *)rows;
         seen++;
-        check_encode(gg_dtype_by_name(types[i]), x, IM_ROWS, IM_COLS, x + IM_ROWS * IM_COLS, want, size);
+        check_encode(gg_dtype_by_name(types[i]), x, IM_ROWS, IM_COLS, x + IM_ROWS * IM_COLS, want,
+                     size);
         free(want);
     }
     free(rows);
@@ -216,7 +223,11 @@ static void hostile_row(int kind, float *x, size_t n)
 static void hostile_weights(int kind, float *w, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        w[i] = kind == 0 ? 0.0f : kind == 1 ? FLT_MAX : kind == 2 ? FLT_TRUE_MIN : i % 3 ? 0.0f : 1e20f;
+        w[i] = kind == 0   ? 0.0f
+               : kind == 1 ? FLT_MAX
+               : kind == 2 ? FLT_TRUE_MIN
+               : i % 3     ? 0.0f
+                           : 1e20f;
 }
 
 /* Finite values with any weights decode to finite values, the same at each level. */
@@ -235,9 +246,11 @@ static void encode_hostile(void)
             const gg_dtype_info *t = gg_dtype_by_name(types[i]);
             for (int level = 0; level < LEVELS; level++) {
                 gg_isa_set(level);
-                T_CHECK(gg_encode(t->id, x, got[level], N, N, weights < 4 ? w : NULL, &err) == GG_OK);
+                T_CHECK(gg_encode(t->id, x, got[level], N, N, weights < 4 ? w : NULL, &err) ==
+                        GG_OK);
             }
-            T_CHECKF(!memcmp(got[0], got[1], bytes_of(t, N)), "%s kind %d differs between levels", t->name, k);
+            T_CHECKF(!memcmp(got[0], got[1], bytes_of(t, N)), "%s kind %d differs between levels",
+                     t->name, k);
             gg_decode(t->id, got[0], y, N, &err);
             size_t bad = 0;
             for (size_t j = 0; j < N; j++) bad += isfinite(y[j]) ? 0 : 1;
@@ -274,9 +287,11 @@ static void scalars(void)
         int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
         double want = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
         if (h & 0x8000) want = -want;
-        T_CHECKF(isnan(want) ? isnan(f) && (bits(f) & 0x400000) : (double)f == want, "half %04x", (unsigned)h);
+        T_CHECKF(isnan(want) ? isnan(f) && (bits(f) & 0x400000) : (double)f == want, "half %04x",
+                 (unsigned)h);
         T_CHECK(isnan(f) ? isnan(gg_f16_to_f32(gg_f32_to_f16(f))) : gg_f32_to_f16(f) == h);
-        T_CHECK(isnan(b) ? (gg_f32_to_bf16(b) & 0x7f) >= 0x40 : gg_f32_to_bf16(b) == h && bits(b) == h << 16);
+        T_CHECK(isnan(b) ? (gg_f32_to_bf16(b) & 0x7f) >= 0x40
+                         : gg_f32_to_bf16(b) == h && bits(b) == h << 16);
         if (isnan(f) || isinf(f) || (h & 0x7fff) >= 0x7bff) continue;
         /* The middle of two neighbours goes to the even one, a hair more goes up. */
         double mid = ((double)f + (double)gg_f16_to_f32((uint16_t)(h + 1))) / 2;
@@ -315,8 +330,10 @@ static void half_rows(void)
         T_CHECKF(bad == 0, "level %d: %zu values differ", level, bad);
 
         random_state = 7;
-        for (int i = 0; i < N; i++) f[i] = random_bits_float(i & 1 ? 95 + (uint32_t)i % 60 : (uint32_t)i % 255);
-        static const float ends[] = { 65504, 65519.996f, 65520, FLT_MAX, 0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f };
+        for (int i = 0; i < N; i++)
+            f[i] = random_bits_float(i & 1 ? 95 + (uint32_t)i % 60 : (uint32_t)i % 255);
+        static const float ends[] = { 65504,       65519.996f,      65520,      FLT_MAX,
+                                      0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f };
         for (int i = 0; i < 70; i++) f[N - 70 + i] = i & 1 ? -ends[i % 7] : ends[i % 7];
         gg_encode(GG_F16, f, out, N, N, NULL, &err);
         for (int i = 0; i < N; i++) bad += out[i] != below(gg_f32_to_f16(f[i]), 0x7c00);

@@ -1,7 +1,7 @@
 /* t_cursor.c - reads that never pass the end, and say where it was. */
 #include "t.h"
 
-#include "../../src/base/cursor.h"
+#include "base/cursor.h"
 
 static void little_endian(void)
 {
@@ -78,9 +78,12 @@ static void more_is_fetched(void)
     gg_cursor d = { .base = bytes, .size = 2, .end = UINT64_MAX, .more = broken };
     gg_error e2 = GG_ERROR_INIT;
     T_CHECK(gg_cursor_u32(&d, &v, "v", &e2) == GG_EIO && strstr(e2.what, "broke"));
-    gg_cursor known = { .base = bytes, .size = 1, .end = 3, .more = broken }; /* 3 bytes, whatever comes: not asked */
+    gg_cursor known = {
+        .base = bytes, .size = 1, .end = 3, .more = broken
+    }; /* 3 bytes, whatever comes: not asked */
     gg_error e3 = GG_ERROR_INIT;
-    T_CHECK(gg_cursor_u32(&known, &v, "v", &e3) == GG_EFORMAT && strstr(e3.what, "4 bytes wanted, 3 left"));
+    T_CHECK(gg_cursor_u32(&known, &v, "v", &e3) == GG_EFORMAT &&
+            strstr(e3.what, "4 bytes wanted, 3 left"));
 }
 
 static const t_case cases[] = {

@@ -3,9 +3,9 @@
  * of the system's own. */
 #include "files.h"
 
-#include "../../src/base/io.h"
-#include "../../src/base/output.h"
-#include "gg_verbs.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "organ/gg_verbs.h"
 
 #if defined __linux__ && defined __LP64__
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /* Reads, writes, syncs fail with EIO on files with this in their path. */
 static const char *bad_read, *bad_write, *bad_sync;
-static off_t bad_from;     /* reads do from here on, or after a copy failed: headers may be read */
+static off_t bad_from; /* reads do from here on, or after a copy failed: headers may be read */
 static atomic_bool copied;
 static bool no_fallocate;
 static atomic_uint writes; /* how many there were */
@@ -112,7 +112,8 @@ static void copies_tell_sides(void)
         T_CHECK(gg_copy_from("IN", in, 0, out, to, 100, &e2) == GG_EIO && !e2.file[0]);
         T_CHECKF(strstr(e2.what, "write failed") && e2.sys_errno == EIO, "%s", e2.what);
         all_well();
-        T_CHECK(gg_copy_from("IN", in, 90, out, to, 11, &e3) == GG_EFORMAT && strcmp(e3.file, "IN") == 0);
+        T_CHECK(gg_copy_from("IN", in, 90, out, to, 11, &e3) == GG_EFORMAT &&
+                strcmp(e3.file, "IN") == 0);
     }
     close(in);
     close(out);
@@ -152,13 +153,15 @@ static void shards_are_told_apart(void)
     for (int k = 0; k < 2; k++) {
         gg_error e = GG_ERROR_INIT;
         bad_write = "m-00003-of-";
-        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e) == GG_EIO);
+        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e) ==
+                GG_EIO);
         T_CHECKF(ends(e.file, "m-00003-of-00003.gguf"), "%s: %s", e.file, e.what);
         T_CHECK(count_names(scratch("f")) == 1);
         all_well();
         gg_error e2 = GG_ERROR_INIT;
         bad_sync = "m-00002-of-";
-        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e2) == GG_EIO);
+        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e2) ==
+                GG_EIO);
         T_CHECKF(ends(e2.file, "m-00002-of-00003.gguf"), "%s: %s", e2.file, e2.what);
         T_CHECK(count_names(scratch("f")) == 1);
         all_well();
@@ -169,8 +172,10 @@ static void shards_are_told_apart(void)
     gg_error e3 = GG_ERROR_INIT;
     extract_to(SHARD, scratch("f/d2"), &e3);
     all_well();
-    T_CHECKF(e3.status == GG_EIO && ends(e3.file, "x-00002-of-00003.gguf") && e3.tensor[0], "%s: %s", e3.file, e3.what);
-    T_CHECK(gg_assemble(scratch("f/d"), &o, scratch("f/m.gguf"), &run, &r, &e) == GG_OK && count_names(scratch("f")) == 4);
+    T_CHECKF(e3.status == GG_EIO && ends(e3.file, "x-00002-of-00003.gguf") && e3.tensor[0],
+             "%s: %s", e3.file, e3.what);
+    T_CHECK(gg_assemble(scratch("f/d"), &o, scratch("f/m.gguf"), &run, &r, &e) == GG_OK &&
+            count_names(scratch("f")) == 4);
 }
 
 /* A directory copied on: its files are not to blame for the new one's. */
@@ -189,7 +194,8 @@ static void clones_tell_sides(void)
     bad_from = 1 << 30;
     extract_to(scratch("f/base"), scratch("f/copy"), &e3);
     all_well();
-    T_CHECKF(e3.status == GG_EIO && strstr(e3.file, "f/base/") && ends(e3.file, ".bin"), "%s: %s", e3.file, e3.what);
+    T_CHECKF(e3.status == GG_EIO && strstr(e3.file, "f/base/") && ends(e3.file, ".bin"), "%s: %s",
+             e3.file, e3.what);
     T_CHECK(count_names(scratch("f")) == 1);
 }
 
@@ -209,7 +215,8 @@ static void every_sync_counts(void)
             if (gg_outdir_create(d, name, &fd, &e) == GG_OK) close(fd);
         }
         bad_sync = bad[k];
-        T_CHECKF(gg_outdir_commit(d, &e) == GG_EIO && e.sys_errno == EIO && ends(e.file, "f/d"), "%s: %s", bad[k], e.what);
+        T_CHECKF(gg_outdir_commit(d, &e) == GG_EIO && e.sys_errno == EIO && ends(e.file, "f/d"),
+                 "%s: %s", bad[k], e.what);
         all_well();
         T_CHECK(count_names(scratch("f")) == 0);
     }

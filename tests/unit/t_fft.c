@@ -1,7 +1,7 @@
 /* t_fft.c - the real FFT against a naive DFT, its inverse, and Parseval. */
-#include "gg_numeric.h"
-#include "gg_quant.h"
 #include "t.h"
+#include "organ/gg_numeric.h"
+#include "organ/gg_quant.h"
 
 #include <math.h>
 
@@ -92,8 +92,8 @@ static void inverse(void)
         double e = round_trip_error(n, n % 3 ? 3 : ROWS);
         T_CHECKF(e < 1e-6, "length %zu: error %g", n, e);
     }
-    static const size_t more[] = { 1009, 2039, 3583, 3584, 4093, 4095, 4096, 4099,
-                                   8192, 11008, 14336, 18944, 28672, 65537 };
+    static const size_t more[] = { 1009, 2039, 3583,  3584,  4093,  4095,  4096,
+                                   4099, 8192, 11008, 14336, 18944, 28672, 65537 };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         double e = round_trip_error(more[i], 17);
         T_CHECKF(e < 1e-6, "length %zu: error %g", more[i], e);
@@ -112,7 +112,8 @@ static void parseval(void)
         gg_rfft(p, x, 1, s, scratch);
         double time = l2(x, n), sum = 0;
         for (size_t k = 0; k <= n / 2; k++) {
-            double e = (double)s[2 * k] * (double)s[2 * k] + (double)s[2 * k + 1] * (double)s[2 * k + 1];
+            double e = (double)s[2 * k] * (double)s[2 * k] +
+                       (double)s[2 * k + 1] * (double)s[2 * k + 1];
             sum += k == 0 || 2 * k == n ? e : 2 * e;
         }
         T_CHECKF(fabs(sum / (double)n / (time * time) - 1) < 1e-6, "length %zu", n);
@@ -127,10 +128,11 @@ static void neighbours(void)
     enum { N = 96 };
     gg_error err = GG_ERROR_INIT;
     gg_fft_plan *p = gg_fft_plan_new(N, &err);
-    float *x = noise(N * 16, 3), *y = malloc(N * 16 * sizeof *y), *s = malloc(16 * 2 * gg_fft_bins(p) * sizeof *s);
+    float *x = noise(N * 16, 3), *y = malloc(N * 16 * sizeof *y),
+          *s = malloc(16 * 2 * gg_fft_bins(p) * sizeof *s);
     void *scratch = malloc(gg_fft_scratch(p));
     for (size_t j = 0; j < N; j++) {
-        x[j] *= 1e-30f;         /* beside row 8, 1e30 */
+        x[j] *= 1e-30f; /* beside row 8, 1e30 */
         x[8 * N + j] *= 1e30f;
         x[2 * N + j] = 0;
     }

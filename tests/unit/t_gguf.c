@@ -2,9 +2,9 @@
  * again is the header; memory, file and pipe agree. */
 #include "files.h"
 
-#include "gguf.h"
-#include "../../src/base/sha256.h"
-#include "../../src/gguf/gguf_read.h"
+#include "base/sha256.h"
+#include "gguf/gguf_read.h"
+#include "organ/gg_gguf.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -44,7 +44,8 @@ static void check_text(const char *stem, const char *what, const char *got, cons
 
 static void check_number(const char *stem, const char *what, uint64_t got, const char *want)
 {
-    T_CHECKF(got == strtoull(want, NULL, 10), "%s: %s is %" PRIu64 ", not %s", stem, what, got, want);
+    T_CHECKF(got == strtoull(want, NULL, 10), "%s: %s is %" PRIu64 ", not %s", stem, what, got,
+             want);
 }
 
 static char *strings_in_hex(const gg_kv *kv)
@@ -69,7 +70,8 @@ static void check_kv(const char *stem, const gg_kv *kv, char *line)
     char *key = hex_of(kv->key, kv->key_len);
     check_text(stem, "key", key, field(&line));
     check_text(stem, key, gg_type_name(kv->type), field(&line));
-    check_text(stem, key, kv->type == GG_TYPE_ARR ? gg_type_name(kv->elem_type) : "-", field(&line));
+    check_text(stem, key, kv->type == GG_TYPE_ARR ? gg_type_name(kv->elem_type) : "-",
+               field(&line));
     check_number(stem, key, kv->count, field(&line));
     bool strings = kv->type == GG_TYPE_ARR && kv->elem_type == GG_TYPE_STR;
     char *value = strings ? strings_in_hex(kv) : hex_of(kv->data, kv->size);
@@ -78,12 +80,14 @@ static void check_kv(const char *stem, const gg_kv *kv, char *line)
     free(key);
 }
 
-static void check_tensor(const char *stem, const gg_gguf *g, const gg_tensor *t, const char *bytes, char *line)
+static void check_tensor(const char *stem, const gg_gguf *g, const gg_tensor *t, const char *bytes,
+                         char *line)
 {
     char *name = hex_of(t->name, t->name_len), dims[100], sha[65];
     check_text(stem, "tensor name", name, field(&line));
     check_number(stem, "dtype", t->dtype, field(&line));
-    snprintf(dims, sizeof dims, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
+    snprintf(dims, sizeof dims, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->dims[0],
+             t->dims[1], t->dims[2], t->dims[3]);
     check_text(stem, "dims", dims, field(&line));
     check_number(stem, "offset", t->offset, field(&line));
     check_number(stem, "bytes", t->bytes, field(&line));
@@ -116,11 +120,14 @@ static void against_expected(const char *stem)
         else if (strcmp(what, "n_kv") == 0) check_number(stem, what, g->meta.n, rest);
         else if (strcmp(what, "n_tensors") == 0) check_number(stem, what, g->n_tensors, rest);
         else if (strcmp(what, "data_offset") == 0) check_number(stem, what, g->data_start, rest);
-        else if (strcmp(what, "kv") == 0 && kvs < g->meta.n) check_kv(stem, &g->meta.kv[kvs++], rest);
-        else if (strcmp(what, "tensor") == 0 && tensors < g->n_tensors) check_tensor(stem, g, &g->tensors[tensors++], bytes, rest);
+        else if (strcmp(what, "kv") == 0 && kvs < g->meta.n)
+            check_kv(stem, &g->meta.kv[kvs++], rest);
+        else if (strcmp(what, "tensor") == 0 && tensors < g->n_tensors)
+            check_tensor(stem, g, &g->tensors[tensors++], bytes, rest);
         else T_CHECKF(strcmp(what, "endian") == 0, "%s: a line too many: %s", stem, what);
     }
-    T_CHECKF(kvs == g->meta.n && tensors == g->n_tensors, "%s: %zu keys, %zu tensors", stem, kvs, tensors);
+    T_CHECKF(kvs == g->meta.n && tensors == g->n_tensors, "%s: %zu keys, %zu tensors", stem, kvs,
+             tensors);
     T_CHECK(gg_gguf_find(g, "no such tensor", 14) == SIZE_MAX);
     free(text);
     free(bytes);
@@ -152,7 +159,8 @@ static void written_again(const char *stem)
     T_CHECK(gg_plan_offsets(copy, g->n_tensors, g->alignment, &data_bytes, &e) == GG_OK);
     T_CHECKF(data_bytes == g->data_bytes, "%s", stem);
     T_CHECK(gg_header_emit(g->version, &g->meta, copy, g->n_tensors, &header, &len, &e) == GG_OK);
-    T_CHECKF(len == g->header_bytes && memcmp(header, bytes, len) == 0, "%s: the header differs", stem);
+    T_CHECKF(len == g->header_bytes && memcmp(header, bytes, len) == 0, "%s: the header differs",
+             stem);
     T_CHECK(memcmp(g->raw, bytes, g->header_bytes) == 0);
     gg_meta meta = GG_META_INIT;
     T_CHECK(gg_meta_copy(&meta, &g->meta, &e) == GG_OK);
@@ -161,7 +169,8 @@ static void written_again(const char *stem)
     free(copy);
     header = NULL;
     T_CHECK(gg_header_emit(3, &meta, NULL, 0, &header, &len, &e) == GG_OK);
-    T_CHECKF(len <= n && memcmp(header + 24, bytes + 24, len - 24) == 0, "%s: the copied keys differ", stem);
+    T_CHECKF(len <= n && memcmp(header + 24, bytes + 24, len - 24) == 0,
+             "%s: the copied keys differ", stem);
     free(header);
     gg_meta_free(&meta);
     free(bytes);
@@ -176,20 +185,23 @@ static void emitted(void)
 
 static bool same_header(const gg_gguf *a, const gg_gguf *b)
 {
-    bool same = a->version == b->version && a->alignment == b->alignment && a->n_tensors == b->n_tensors &&
-                a->meta.n == b->meta.n && a->header_bytes == b->header_bytes && a->data_start == b->data_start &&
+    bool same = a->version == b->version && a->alignment == b->alignment &&
+                a->n_tensors == b->n_tensors && a->meta.n == b->meta.n &&
+                a->header_bytes == b->header_bytes && a->data_start == b->data_start &&
                 a->data_bytes == b->data_bytes && memcmp(a->raw, b->raw, a->header_bytes) == 0;
     for (size_t i = 0; same && i < a->n_tensors; i++) {
         const gg_tensor *s = &a->tensors[i], *t = &b->tensors[i];
-        same = s->name_len == t->name_len && memcmp(s->name, t->name, s->name_len) == 0 && s->offset == t->offset &&
-               s->bytes == t->bytes && s->elements == t->elements && s->dtype == t->dtype && a->by_name[i] == b->by_name[i];
+        same = s->name_len == t->name_len && memcmp(s->name, t->name, s->name_len) == 0 &&
+               s->offset == t->offset && s->bytes == t->bytes && s->elements == t->elements &&
+               s->dtype == t->dtype && a->by_name[i] == b->by_name[i];
     }
     return same;
 }
 
 /* Through a pipe, `prefix` bytes of which were taken before, and the rest written in
  * small pieces; what was read past the header is handed over. */
-static void through_pipe(const char *stem, const gg_gguf *g, const char *bytes, size_t n, size_t prefix)
+static void through_pipe(const char *stem, const gg_gguf *g, const char *bytes, size_t n,
+                         size_t prefix)
 {
     int fd[2];
     if (n > 60000 || prefix > n || pipe(fd) != 0) return; /* more than a pipe holds */
@@ -199,11 +211,14 @@ static void through_pipe(const char *stem, const gg_gguf *g, const char *bytes, 
     gg_gguf *p = NULL;
     uint8_t *surplus = NULL;
     size_t surplus_n = 0;
-    T_CHECKF(gg_gguf_read_pipe(fd[0], bytes, prefix, &p, &surplus, &surplus_n, &e) == GG_OK, "%s: %s", stem, e.what);
+    T_CHECKF(gg_gguf_read_pipe(fd[0], bytes, prefix, &p, &surplus, &surplus_n, &e) == GG_OK,
+             "%s: %s", stem, e.what);
     if (p) {
         T_CHECKF(same_header(g, p), "%s through a pipe", stem);
         size_t left = n - (size_t)p->header_bytes;
-        T_CHECKF(surplus_n <= left && (surplus_n == 0 || memcmp(surplus, bytes + p->header_bytes, surplus_n) == 0), "%s: surplus", stem);
+        T_CHECKF(surplus_n <= left &&
+                     (surplus_n == 0 || memcmp(surplus, bytes + p->header_bytes, surplus_n) == 0),
+                 "%s: surplus", stem);
         char *rest = malloc(left + 1);
         if (!rest) exit(1);
         T_CHECK(read(fd[0], rest, left + 1) == (ssize_t)(left - surplus_n));
@@ -231,7 +246,8 @@ static void ways_in(const char *stem)
     gg_gguf_free(f);
     close(fd);
     static const size_t prefixes[] = { 0, 4, 24, 100, 60000 };
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) through_pipe(stem, g, bytes, n, prefixes[i]);
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        through_pipe(stem, g, bytes, n, prefixes[i]);
     gg_gguf_free(g);
     free(bytes);
 }
@@ -256,10 +272,16 @@ static gg_gguf *long_header(char **bytes, size_t *n)
     const gg_kv kv = { "words", 5, GG_TYPE_ARR, GG_TYPE_STR, 3000, strings, sizeof strings };
     for (size_t i = 0; i < 2000; i++) {
         snprintf(names[i], sizeof names[i], "t%zu", i);
-        t[i] = (gg_tensor){ .name = names[i], .name_len = strlen(names[i]), .n_dims = 1, .dims = { 1000, 1, 1, 1 },
-                            .dtype = GG_I8, .elements = 1000, .bytes = 1000 };
+        t[i] = (gg_tensor){ .name = names[i],
+                            .name_len = strlen(names[i]),
+                            .n_dims = 1,
+                            .dims = { 1000, 1, 1, 1 },
+                            .dtype = GG_I8,
+                            .elements = 1000,
+                            .bytes = 1000 };
     }
-    T_CHECK(gg_meta_set(&meta, &kv, &e) == GG_OK && gg_plan_offsets(t, 2000, 32, &data_bytes, &e) == GG_OK);
+    T_CHECK(gg_meta_set(&meta, &kv, &e) == GG_OK &&
+            gg_plan_offsets(t, 2000, 32, &data_bytes, &e) == GG_OK);
     T_CHECK(gg_header_emit(3, &meta, t, 2000, &header, n, &e) == GG_OK);
     gg_meta_free(&meta);
     *bytes = calloc(1, *n + 32 + data_bytes);
@@ -281,10 +303,12 @@ static void long_headers(void)
     uint64_t size;
     spew(scratch("long.gguf"), bytes, n);
     int fd = open(scratch("long.gguf"), O_RDONLY);
-    T_CHECK(g->header_bytes > 5 * 65536 && gg_gguf_open_fd(fd, &f, &size, &e) == GG_OK && same_header(g, f));
+    T_CHECK(g->header_bytes > 5 * 65536 && gg_gguf_open_fd(fd, &f, &size, &e) == GG_OK &&
+            same_header(g, f));
     uint8_t *surplus = NULL;
     size_t surplus_n = 0;
-    T_CHECK(gg_gguf_read_pipe(fd, NULL, 0, &p, &surplus, &surplus_n, &e) == GG_OK && same_header(g, p));
+    T_CHECK(gg_gguf_read_pipe(fd, NULL, 0, &p, &surplus, &surplus_n, &e) == GG_OK &&
+            same_header(g, p));
     T_CHECK(surplus_n < 65536 && (size_t)lseek(fd, 0, SEEK_CUR) == g->header_bytes + surplus_n);
     T_CHECK(surplus && memcmp(surplus, bytes + g->header_bytes, surplus_n) == 0);
     free(surplus);
@@ -301,7 +325,8 @@ static void files_that_shrink(void)
     char *bytes;
     size_t n;
     gg_gguf *g = long_header(&bytes, &n);
-    const size_t header = (size_t)g->header_bytes, cuts[] = { 0, 1, 4096, 65535, 65536, 65537, 131072, 200000, header - 1, header };
+    const size_t header = (size_t)g->header_bytes,
+                 cuts[] = { 0, 1, 4096, 65535, 65536, 65537, 131072, 200000, header - 1, header };
     gg_gguf_free(g);
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         spew(scratch("long.gguf"), bytes, cuts[i]);
@@ -309,8 +334,12 @@ static void files_that_shrink(void)
         gg_error e = GG_ERROR_INIT;
         g = NULL;
         gg_status st = gg_gguf_read_file(fd, n, &g, &e);
-        if (st == GG_OK) T_CHECKF(cuts[i] == header && g->header_bytes == header, "cut at %zu", cuts[i]);
-        else T_CHECKF(st == GG_EFORMAT && !g && strstr(e.what, "early") && strstr(e.fix, "while being read"), "cut at %zu: %s", cuts[i], e.what);
+        if (st == GG_OK)
+            T_CHECKF(cuts[i] == header && g->header_bytes == header, "cut at %zu", cuts[i]);
+        else
+            T_CHECKF(st == GG_EFORMAT && !g && strstr(e.what, "early") &&
+                         strstr(e.fix, "while being read"),
+                     "cut at %zu: %s", cuts[i], e.what);
         gg_gguf_free(g);
         close(fd);
     }
@@ -336,7 +365,8 @@ static void headers_alone(void)
 
 static void old_and_foreign(void)
 {
-    static const char *const files[][2] = { { "big-endian-v3", "big-endian" }, { "v1-by-hand", "version 1" } };
+    static const char *const files[][2] = { { "big-endian-v3", "big-endian" },
+                                            { "v1-by-hand", "version 1" } };
     for (size_t i = 0; i < 2; i++) {
         size_t n;
         char *bytes = slurp(valid_path(files[i][0]), &n);
@@ -354,7 +384,13 @@ static void long_names_are_refused(void)
 {
     char name[80];
     memset(name, 'n', sizeof name);
-    gg_tensor t = { .name = name, .name_len = 63, .n_dims = 1, .dims = { 4, 1, 1, 1 }, .dtype = GG_F32, .elements = 4, .bytes = 16 };
+    gg_tensor t = { .name = name,
+                    .name_len = 63,
+                    .n_dims = 1,
+                    .dims = { 4, 1, 1, 1 },
+                    .dtype = GG_F32,
+                    .elements = 4,
+                    .bytes = 16 };
     gg_meta meta = GG_META_INIT;
     uint8_t *out = NULL;
     size_t n;
@@ -367,13 +403,15 @@ static void long_names_are_refused(void)
 
 static void offsets_do_not_overflow(void)
 {
-    gg_tensor t[2] = { { .name = "a", .name_len = 1, .bytes = (uint64_t)INT64_MAX - 100 }, { .name = "b", .name_len = 1, .bytes = 200 } };
+    gg_tensor t[2] = { { .name = "a", .name_len = 1, .bytes = (uint64_t)INT64_MAX - 100 },
+                       { .name = "b", .name_len = 1, .bytes = 200 } };
     uint64_t bytes;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_plan_offsets(t, 2, 32, &bytes, &e) == GG_EFORMAT);
     gg_tensor u[3] = { { .bytes = 5 }, { .bytes = 0 }, { .bytes = 64 } };
     gg_error e2 = GG_ERROR_INIT;
-    T_CHECK(gg_plan_offsets(u, 3, 64, &bytes, &e2) == GG_OK && bytes == 128 && u[1].offset == 64 && u[2].offset == 64);
+    T_CHECK(gg_plan_offsets(u, 3, 64, &bytes, &e2) == GG_OK && bytes == 128 && u[1].offset == 64 &&
+            u[2].offset == 64);
 }
 
 /* ---- split sets ------------------------------------------------------------------------ */
@@ -386,18 +424,25 @@ static void shard_names(void)
         size_t prefix;
         uint32_t no, count;
     } t[] = {
-        { "dir/x-00001-of-00003.gguf", true, 5, 0, 3 }, { "-99999-of-99999.gguf", true, 0, 99998, 99999 },
-        { "x-00000-of-00003.gguf", false, 0, 0, 0 },    { "x-0001-of-00003.gguf", false, 0, 0, 0 },
-        { "x-00001-of-00003.ggu", false, 0, 0, 0 },     { "x-00001-of-00003.ggufx", false, 0, 0, 0 },
-        { "x_00001-of-00003.gguf", false, 0, 0, 0 },    { "x-0000a-of-00003.gguf", false, 0, 0, 0 },
-        { "", false, 0, 0, 0 },                         { "00001-of-00003.gguf", false, 0, 0, 0 },
+        { "dir/x-00001-of-00003.gguf", true, 5, 0, 3 },
+        { "-99999-of-99999.gguf", true, 0, 99998, 99999 },
+        { "x-00000-of-00003.gguf", false, 0, 0, 0 },
+        { "x-0001-of-00003.gguf", false, 0, 0, 0 },
+        { "x-00001-of-00003.ggu", false, 0, 0, 0 },
+        { "x-00001-of-00003.ggufx", false, 0, 0, 0 },
+        { "x_00001-of-00003.gguf", false, 0, 0, 0 },
+        { "x-0000a-of-00003.gguf", false, 0, 0, 0 },
+        { "", false, 0, 0, 0 },
+        { "00001-of-00003.gguf", false, 0, 0, 0 },
     };
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
         size_t prefix = 0;
         uint32_t no = 0, count = 0;
         bool ok = gg_shard_parse(t[i].path, &prefix, &no, &count);
         T_CHECKF(ok == t[i].ok, "%s", t[i].path);
-        if (ok) T_CHECKF(prefix == t[i].prefix && no == t[i].no && count == t[i].count, "%s", t[i].path);
+        if (ok)
+            T_CHECKF(prefix == t[i].prefix && no == t[i].no && count == t[i].count, "%s",
+                     t[i].path);
     }
     char *name = gg_shard_name("d/m", 1, 3);
     T_CHECK(name && strcmp(name, "d/m-00002-of-00003.gguf") == 0);

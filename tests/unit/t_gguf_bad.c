@@ -2,7 +2,7 @@
  * each refusal, memory and pipe of one mind; and single bytes of good files spoilt. */
 #include "files.h"
 
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
 typedef struct bad {
     char name[160], want[16], advice[32];
@@ -13,12 +13,14 @@ typedef struct bad {
 static void each_bad(void (*fn)(const bad *b))
 {
     size_t pack_n;
-    char *pack = slurp("tests/data/malformed.pack", &pack_n), *list = slurp("tests/data/malformed.tsv", NULL);
+    char *pack = slurp("tests/data/malformed.pack", &pack_n),
+         *list = slurp("tests/data/malformed.tsv", NULL);
     size_t count = 0;
     for (char *line = strchr(list, '\n'); line && line[1]; line = strchr(line + 1, '\n'), count++) {
         bad b;
         size_t at;
-        if (sscanf(line + 1, "%159[^\t]\t%zu\t%zu\t%*[^\t]\t%*[^\t]\t%31[^\t]\t%15[^\t]", b.name, &at, &b.n, b.advice, b.want) != 5 ||
+        if (sscanf(line + 1, "%159[^\t]\t%zu\t%zu\t%*[^\t]\t%*[^\t]\t%31[^\t]\t%15[^\t]", b.name,
+                   &at, &b.n, b.advice, b.want) != 5 ||
             at > pack_n || b.n > pack_n - at) {
             T_CHECKF(false, "a bad line: %.60s", line + 1);
             continue;
@@ -49,16 +51,23 @@ static void in_memory(const bad *b)
     gg_status st = gg_gguf_parse(b->bytes, b->n, true, &g, &e);
     T_CHECKF((st == GG_OK) == wanted(b), "%s: %s", b->name, st == GG_OK ? "accepted" : e.what);
     if (st != GG_OK) {
-        T_CHECKF((st == GG_EFORMAT || st == GG_EUNSUPPORTED) && e.what[0] && !g, "%s: status %d", b->name, (int)st);
-        T_CHECKF(e.offset == GG_ERROR_NO_OFFSET || e.offset <= b->n, "%s: offset past the end", b->name);
-        T_CHECKF(e.offset != GG_ERROR_NO_OFFSET || e.tensor[0] || strstr(e.what, "alignment") || strstr(b->name, "dup-empty"), "%s: no place: %s", b->name, e.what);
+        T_CHECKF((st == GG_EFORMAT || st == GG_EUNSUPPORTED) && e.what[0] && !g, "%s: status %d",
+                 b->name, (int)st);
+        T_CHECKF(e.offset == GG_ERROR_NO_OFFSET || e.offset <= b->n, "%s: offset past the end",
+                 b->name);
+        T_CHECKF(e.offset != GG_ERROR_NO_OFFSET || e.tensor[0] || strstr(e.what, "alignment") ||
+                     strstr(b->name, "dup-empty"),
+                 "%s: no place: %s", b->name, e.what);
     } else {
         uint8_t *header = NULL;
         size_t n = 0;
-        T_CHECK(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &n, &e) == GG_OK);
-        T_CHECKF(n == g->header_bytes && memcmp(header, b->bytes, n) == 0, "%s: written again", b->name);
+        T_CHECK(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &n, &e) ==
+                GG_OK);
+        T_CHECKF(n == g->header_bytes && memcmp(header, b->bytes, n) == 0, "%s: written again",
+                 b->name);
         for (size_t i = 0; i < g->n_tensors; i++)
-            T_CHECKF(g->data_start + g->tensors[i].offset + g->tensors[i].bytes <= b->n, "%s: data past the end", b->name);
+            T_CHECKF(g->data_start + g->tensors[i].offset + g->tensors[i].bytes <= b->n,
+                     "%s: data past the end", b->name);
         free(header);
     }
     gg_gguf_free(g);
@@ -83,7 +92,8 @@ static void on_pipe(const bad *b)
     size_t n = 0;
     gg_status st = gg_gguf_read_pipe(fd[0], NULL, 0, &g, &surplus, &n, &e);
     if (wanted(b)) T_CHECKF(st == GG_OK, "%s: %s", b->name, e.what);
-    if (st == GG_OK) T_CHECKF(g->header_bytes <= b->n, "%s: a header longer than the file", b->name);
+    if (st == GG_OK)
+        T_CHECKF(g->header_bytes <= b->n, "%s: a header longer than the file", b->name);
     else T_CHECKF(st == GG_EFORMAT || st == GG_EUNSUPPORTED, "%s: status %d", b->name, (int)st);
     close(fd[0]);
     free(surplus);
@@ -137,8 +147,10 @@ static void spoil(const char *stem)
             if (gg_gguf_parse(bytes, n, true, &g, &e) == GG_OK) {
                 uint8_t *header = NULL;
                 size_t len = 0;
-                T_CHECK(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &len, &e) == GG_OK);
-                T_CHECKF(len == g->header_bytes && memcmp(header, bytes, len) == 0, "%s: byte %zu = %02x", stem, i, values[k]);
+                T_CHECK(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header,
+                                       &len, &e) == GG_OK);
+                T_CHECKF(len == g->header_bytes && memcmp(header, bytes, len) == 0,
+                         "%s: byte %zu = %02x", stem, i, values[k]);
                 free(header);
                 gg_gguf_free(g);
             } else {
@@ -164,7 +176,8 @@ static void in_folder(const bad *b)
     gg_error e = GG_ERROR_INIT;
     gg_status st = gg_model_open(path, &m, &e);
     T_CHECKF((st == GG_OK) == (strcmp(b->want, "accept") == 0), "%s: %s", b->name, e.what);
-    if (st != GG_OK) T_CHECKF(st == GG_EFORMAT && strstr(e.file, b->name), "%s: %s", b->name, e.what);
+    if (st != GG_OK)
+        T_CHECKF(st == GG_EFORMAT && strstr(e.file, b->name), "%s: %s", b->name, e.what);
     gg_model_free(m);
 }
 

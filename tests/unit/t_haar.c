@@ -1,6 +1,6 @@
 /* t_haar.c - the Haar transform and both purifications. */
-#include "gg_numeric.h"
-#include "gg_quant.h"
+#include "organ/gg_numeric.h"
+#include "organ/gg_quant.h"
 #include "t.h"
 
 #include <math.h>
@@ -29,7 +29,8 @@ static pair mean_std(const float *x, size_t n)
     return (pair){ m, sqrt(v / kept) };
 }
 
-static gg_purify_report purify(gg_purify_method method, float *x, size_t n, size_t row, double strength)
+static gg_purify_report purify(gg_purify_method method, float *x, size_t n, size_t row,
+                               double strength)
 {
     gg_error err = GG_ERROR_INIT;
     gg_purify_report r = { 0 };
@@ -48,7 +49,8 @@ static void round_trip(void)
         T_CHECK(fabs(after / before - 1) < 1e-5); /* orthonormal */
         T_CHECK(fabs((double)x[0] - sum / sqrt((double)n)) < 1e-5 * sqrt(before));
         T_CHECK(gg_haar_inverse(x, n, scratch));
-        for (size_t i = 0; i < n; i++) error += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+        for (size_t i = 0; i < n; i++)
+            error += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
         T_CHECKF(error <= 1e-12 * before, "%zu: %g", n, error / before);
         free(x), free(y), free(scratch);
     }
@@ -93,19 +95,22 @@ static void check_kept(gg_purify_method method, size_t n, size_t row, double str
         size += (double)x[i] * (double)x[i];
     }
     const char *what = method == GG_PURIFY_FFT ? "fft" : "haar";
-    T_CHECKF(fabs(b.mean - a.mean) <= 1e-5 * a.std, "%s %zu: %g", what, n, (b.mean - a.mean) / a.std);
+    T_CHECKF(fabs(b.mean - a.mean) <= 1e-5 * a.std, "%s %zu: %g", what, n,
+             (b.mean - a.mean) / a.std);
     T_CHECKF(fabs(b.std / a.std - 1) <= 1e-5, "%s %zu: %g", what, n, b.std / a.std - 1);
     double rel = sqrt(change / size);
     T_CHECKF(fabs(r.rel_l2 - rel) <= 1e-3 * rel + 1e-7, "%s %zu: %g %g", what, n, r.rel_l2, rel);
-    T_CHECK(r.nonfinite == (bad ? 3 : 0) && r.energy_kept <= 1 && r.energy_kept > 0 && r.rel_l2 > 0);
+    T_CHECK(r.nonfinite == (bad ? 3 : 0) && r.energy_kept <= 1 && r.energy_kept > 0 &&
+            r.rel_l2 > 0);
     T_CHECK(fabs(r.mean - a.mean) <= 1e-5 * a.std && fabs(r.std / a.std - 1) <= 1e-5);
     free(x), free(y);
 }
 
 static void kept(void)
 {
-    static const size_t sizes[][2] = { { 65536, 4096 }, { 50000, 1000 }, { 4096, 4096 }, { 4099, 4099 }, { 1000, 50 },
-                                       { 12289 * 3, 12289 }, { 8192 * 33, 64 }, { 700000, 7 } };
+    static const size_t sizes[][2] = { { 65536, 4096 },   { 50000, 1000 }, { 4096, 4096 },
+                                       { 4099, 4099 },    { 1000, 50 },    { 12289 * 3, 12289 },
+                                       { 8192 * 33, 64 }, { 700000, 7 } };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int method = 0; method < 2; method++) {
             check_kept((gg_purify_method)method, sizes[i][0], sizes[i][1], 0.3, false);
@@ -115,7 +120,8 @@ static void kept(void)
     /* sizes at which next to nothing can be filtered, and nothing may break */
     for (size_t n = 0; n < 12; n++) {
         float x[12] = { 1, 3, 2, 7, 5, 4, 9, 8, 6, 0, 2, 1 };
-        for (int method = 0; method < 2; method++) purify((gg_purify_method)method, x, n, n ? n : 1, 1);
+        for (int method = 0; method < 2; method++)
+            purify((gg_purify_method)method, x, n, n ? n : 1, 1);
         for (size_t i = 0; i < n; i++) T_CHECK(isfinite(x[i]));
     }
 }
@@ -163,7 +169,8 @@ static double cantor(double t)
 
 static double sinusoids(double t)
 {
-    return sin(2 * PI * t * 17 * 64) + 0.7 * sin(2 * PI * t * 101 * 64 + 1) + 0.5 * cos(2 * PI * t * 333 * 64);
+    return sin(2 * PI * t * 17 * 64) + 0.7 * sin(2 * PI * t * 101 * 64 + 1) +
+           0.5 * cos(2 * PI * t * 333 * 64);
 }
 
 static double gain(double (*signal)(double), gg_purify_method method, double strength)
@@ -207,7 +214,8 @@ static void order(void)
         gg_purify *p = gg_purify_new((gg_purify_method)method, N, ROW, 0.2, &err);
         char *scratch = malloc(gg_purify_scratch(p) + 3);
         for (unsigned phase = 0; phase < gg_purify_phases(p); phase++) {
-            for (size_t part = gg_purify_parts(p, phase); part-- > 0;) gg_purify_part(p, phase, part, y, scratch + 3);
+            for (size_t part = gg_purify_parts(p, phase); part-- > 0;)
+                gg_purify_part(p, phase, part, y, scratch + 3);
             gg_purify_join(p, phase);
         }
         T_CHECK(memcmp(x, y, N * sizeof *x) == 0);
@@ -227,7 +235,8 @@ static void refusals(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         gg_error err = GG_ERROR_INIT;
         gg_purify_method method = GG_PURIFY_HAAR;
-        gg_status status = gg_purify_values(method, x, bad[i].elements, bad[i].row, bad[i].strength, &r, &err);
+        gg_status status = gg_purify_values(method, x, bad[i].elements, bad[i].row, bad[i].strength,
+                                            &r, &err);
         T_CHECK(status == GG_EUSAGE);
         T_CHECK(err.status == GG_EUSAGE && err.what[0]);
     }
@@ -235,12 +244,9 @@ static void refusals(void)
 }
 
 static const t_case cases[] = {
-    { "Haar round trip", round_trip },
-    { "strength 0 and constants are left alone", strength_zero },
-    { "mean, std and report", kept },
-    { "default strengths are mild", mild },
-    { "signal to noise", denoise },
-    { "same bits in any order, on every level", order },
+    { "Haar round trip", round_trip }, { "strength 0 and constants are left alone", strength_zero },
+    { "mean, std and report", kept },  { "default strengths are mild", mild },
+    { "signal to noise", denoise },    { "same bits in any order, on every level", order },
     { "refusals", refusals },
 };
 

@@ -1,8 +1,8 @@
 /* t_json_number.c - numbers keep every bit, from text and to text. */
 #include "t.h"
 
-#include "gg_json.h"
-#include "../../src/base/buf.h"
+#include "base/buf.h"
+#include "organ/gg_json.h"
 
 #include <locale.h>
 #include <math.h>
@@ -55,19 +55,42 @@ static uint64_t rng(void)
 
 static void integers(void)
 {
-    static const struct { const char *text; bool u_ok; uint64_t u; bool i_ok; int64_t i; } table[] = {
-        { "0", true, 0, true, 0 }, { "-0", true, 0, true, 0 }, { "7", true, 7, true, 7 }, { "-7", false, 0, true, -7 },
-        { "18446744073709551615", true, UINT64_MAX, false, 0 }, { "18446744073709551616", false, 0, false, 0 },
-        { "18446744073709551625", false, 0, false, 0 }, { "99999999999999999999", false, 0, false, 0 },
+    static const struct {
+        const char *text;
+        bool u_ok;
+        uint64_t u;
+        bool i_ok;
+        int64_t i;
+    } table[] = {
+        { "0", true, 0, true, 0 },
+        { "-0", true, 0, true, 0 },
+        { "7", true, 7, true, 7 },
+        { "-7", false, 0, true, -7 },
+        { "18446744073709551615", true, UINT64_MAX, false, 0 },
+        { "18446744073709551616", false, 0, false, 0 },
+        { "18446744073709551625", false, 0, false, 0 },
+        { "99999999999999999999", false, 0, false, 0 },
         { "9223372036854775807", true, INT64_MAX, true, INT64_MAX },
         { "9223372036854775808", true, UINT64_C(1) << 63, false, 0 },
-        { "-9223372036854775808", false, 0, true, INT64_MIN }, { "-9223372036854775809", false, 0, false, 0 },
-        { "-18446744073709551616", false, 0, false, 0 }, { "9007199254740993", true, 9007199254740993, true, 9007199254740993 },
-        { "1e3", true, 1000, true, 1000 }, { "1.50e1", true, 15, true, 15 }, { "1500e-2", true, 15, true, 15 },
-        { "1.0", true, 1, true, 1 }, { "1.8446744073709551615e19", true, UINT64_MAX, false, 0 }, { "1e19", true, UINT64_C(10000000000000000000), false, 0 },
-        { "1e20", false, 0, false, 0 }, { "1e999999999999999999999", false, 0, false, 0 }, { "0e999999999999999999999", true, 0, true, 0 },
-        { "1.5", false, 0, false, 0 }, { "0.1", false, 0, false, 0 }, { "1e-1", false, 0, false, 0 }, { "15e-2", false, 0, false, 0 },
-        { "1e-99999999999999999999", false, 0, false, 0 }, { "184467440737095516150e-1", true, UINT64_MAX, false, 0 },
+        { "-9223372036854775808", false, 0, true, INT64_MIN },
+        { "-9223372036854775809", false, 0, false, 0 },
+        { "-18446744073709551616", false, 0, false, 0 },
+        { "9007199254740993", true, 9007199254740993, true, 9007199254740993 },
+        { "1e3", true, 1000, true, 1000 },
+        { "1.50e1", true, 15, true, 15 },
+        { "1500e-2", true, 15, true, 15 },
+        { "1.0", true, 1, true, 1 },
+        { "1.8446744073709551615e19", true, UINT64_MAX, false, 0 },
+        { "1e19", true, UINT64_C(10000000000000000000), false, 0 },
+        { "1e20", false, 0, false, 0 },
+        { "1e999999999999999999999", false, 0, false, 0 },
+        { "0e999999999999999999999", true, 0, true, 0 },
+        { "1.5", false, 0, false, 0 },
+        { "0.1", false, 0, false, 0 },
+        { "1e-1", false, 0, false, 0 },
+        { "15e-2", false, 0, false, 0 },
+        { "1e-99999999999999999999", false, 0, false, 0 },
+        { "184467440737095516150e-1", true, UINT64_MAX, false, 0 },
     };
     for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
         gg_error ue = GG_ERROR_INIT, ie = GG_ERROR_INIT;
@@ -75,22 +98,39 @@ static void integers(void)
         int64_t i = 99;
         gg_json *json = parse(table[k].text, strlen(table[k].text));
         if (!json) continue;
-        gg_status us = gg_json_u64(gg_json_root(json), &u, &ue), is = gg_json_i64(gg_json_root(json), &i, &ie);
-        T_CHECKF(us == (table[k].u_ok ? GG_OK : GG_EFORMAT) && u == (table[k].u_ok ? table[k].u : 99), "%s", table[k].text);
-        T_CHECKF(is == (table[k].i_ok ? GG_OK : GG_EFORMAT) && i == (table[k].i_ok ? table[k].i : 99), "%s", table[k].text);
+        gg_status us = gg_json_u64(gg_json_root(json), &u, &ue),
+                  is = gg_json_i64(gg_json_root(json), &i, &ie);
+        T_CHECKF(us == (table[k].u_ok ? GG_OK : GG_EFORMAT) &&
+                     u == (table[k].u_ok ? table[k].u : 99),
+                 "%s", table[k].text);
+        T_CHECKF(is == (table[k].i_ok ? GG_OK : GG_EFORMAT) &&
+                     i == (table[k].i_ok ? table[k].i : 99),
+                 "%s", table[k].text);
         T_CHECK(table[k].u_ok || ue.offset == 0);
         gg_json_free(json);
     }
 }
 
 /* Bits an independent reader (exact rational arithmetic) gives. */
-static const struct { const char *text; uint64_t f64; uint32_t f32; } floats[] = {
-    { "0", 0, 0 }, { "-0", UINT64_C(1) << 63, 0x80000000 }, { "-0.0e5", UINT64_C(1) << 63, 0x80000000 },
-    { "1", 0x3ff0000000000000, 0x3f800000 }, { "0.1", 0x3fb999999999999a, 0x3dcccccd }, { "-2.5", 0xc004000000000000, 0xc0200000 },
-    { "1e22", 0x4480f0cf064dd592, 0x64078678 }, { "1e23", 0x44b52d02c7e14af6, 0x65a96816 },
-    { "9007199254740993", 0x4340000000000000, 0x5a000000 }, { "9007199254740993.00000000000000000001", 0x4340000000000001, 0x5a000000 },
-    /* the middle of two floats: to even; a shade above: up, though a double in between forgets it */
-    { "16777217", 0x4170000010000000, 0x4b800000 }, { "16777219", 0x4170000030000000, 0x4b800002 },
+static const struct {
+    const char *text;
+    uint64_t f64;
+    uint32_t f32;
+} floats[] = {
+    { "0", 0, 0 },
+    { "-0", UINT64_C(1) << 63, 0x80000000 },
+    { "-0.0e5", UINT64_C(1) << 63, 0x80000000 },
+    { "1", 0x3ff0000000000000, 0x3f800000 },
+    { "0.1", 0x3fb999999999999a, 0x3dcccccd },
+    { "-2.5", 0xc004000000000000, 0xc0200000 },
+    { "1e22", 0x4480f0cf064dd592, 0x64078678 },
+    { "1e23", 0x44b52d02c7e14af6, 0x65a96816 },
+    { "9007199254740993", 0x4340000000000000, 0x5a000000 },
+    { "9007199254740993.00000000000000000001", 0x4340000000000001, 0x5a000000 },
+    /* the middle of two floats: to even; a shade above: up, though a double in between forgets it
+     */
+    { "16777217", 0x4170000010000000, 0x4b800000 },
+    { "16777219", 0x4170000030000000, 0x4b800002 },
     { "1.000000059604644775390625", 0x3ff0000010000000, 0x3f800000 },
     { "1.00000005960464477539062500000001", 0x3ff0000010000000, 0x3f800001 },
     { "1.00000005960464477539062499999999", 0x3ff0000010000000, 0x3f800000 },
@@ -100,12 +140,20 @@ static const struct { const char *text; uint64_t f64; uint32_t f32; } floats[] =
     { "656922027701512e-18", 0x3f4586a950000000, 0x3a2c354b },
     { "496025040774839e-19", 0x3f0a018910000000, 0x38500c49 },
     /* smallest normal, largest and smallest subnormal, of each width */
-    { "2.2250738585072014e-308", 0x0010000000000000, 0 }, { "2.2250738585072011e-308", 0x000fffffffffffff, 0 },
-    { "4.9406564584124654e-324", 1, 0 }, { "2.4703282292062328e-324", 1, 0 }, { "2.4703282292062327e-324", 0, 0 },
-    { "-1e-400", UINT64_C(1) << 63, 0x80000000 }, { "1e-99999999999999999999", 0, 0 },
-    { "1.17549435e-38", 0x380fffffff9fdba8, 0x00800000 }, { "1.4e-45", 0x369ff868bf4d956a, 1 }, { "1e-45", 0x3696d601ad376ab9, 1 },
-    { "3.4028234663852886e38", 0x47efffffe0000000, 0x7f7fffff }, { "3.4028235677973362e38", 0x47efffffefffffff, 0x7f7fffff },
-    { "0.000000000000000000000000000000000000000000000000000001e54", 0x3ff0000000000000, 0x3f800000 },
+    { "2.2250738585072014e-308", 0x0010000000000000, 0 },
+    { "2.2250738585072011e-308", 0x000fffffffffffff, 0 },
+    { "4.9406564584124654e-324", 1, 0 },
+    { "2.4703282292062328e-324", 1, 0 },
+    { "2.4703282292062327e-324", 0, 0 },
+    { "-1e-400", UINT64_C(1) << 63, 0x80000000 },
+    { "1e-99999999999999999999", 0, 0 },
+    { "1.17549435e-38", 0x380fffffff9fdba8, 0x00800000 },
+    { "1.4e-45", 0x369ff868bf4d956a, 1 },
+    { "1e-45", 0x3696d601ad376ab9, 1 },
+    { "3.4028234663852886e38", 0x47efffffe0000000, 0x7f7fffff },
+    { "3.4028235677973362e38", 0x47efffffefffffff, 0x7f7fffff },
+    { "0.000000000000000000000000000000000000000000000000000001e54", 0x3ff0000000000000,
+      0x3f800000 },
 };
 
 static void known_floats(void)
@@ -116,8 +164,10 @@ static void known_floats(void)
         float f = 9;
         gg_json *json = parse(floats[k].text, strlen(floats[k].text));
         if (!json) continue;
-        T_CHECK(gg_json_f64(gg_json_root(json), &d, &err) == GG_OK && gg_json_f32(gg_json_root(json), &f, &err) == GG_OK);
-        T_CHECKF(bits64(d) == floats[k].f64, "%s: %016llx", floats[k].text, (unsigned long long)bits64(d));
+        T_CHECK(gg_json_f64(gg_json_root(json), &d, &err) == GG_OK &&
+                gg_json_f32(gg_json_root(json), &f, &err) == GG_OK);
+        T_CHECKF(bits64(d) == floats[k].f64, "%s: %016llx", floats[k].text,
+                 (unsigned long long)bits64(d));
         T_CHECKF(bits32(f) == floats[k].f32, "%s: %08x", floats[k].text, bits32(f));
         gg_json_free(json);
     }
@@ -125,11 +175,20 @@ static void known_floats(void)
 
 static void too_large(void)
 {
-    static const struct { const char *text; bool f64, f32; } table[] = {
-        { "1.7976931348623157e308", true, false }, { "1.7976931348623158e308", true, false },
-        { "1.7976931348623159e308", false, false }, { "-1e309", false, false }, { "1e99999999999999999999", false, false },
-        { "3.4028235e38", true, true }, { "3.4028235677973367e38", true, false }, { "3.5e38", true, false },
-        { "340282356779733661637539395458142568447", true, true }, { "340282356779733661637539395458142568448", true, false },
+    static const struct {
+        const char *text;
+        bool f64, f32;
+    } table[] = {
+        { "1.7976931348623157e308", true, false },
+        { "1.7976931348623158e308", true, false },
+        { "1.7976931348623159e308", false, false },
+        { "-1e309", false, false },
+        { "1e99999999999999999999", false, false },
+        { "3.4028235e38", true, true },
+        { "3.4028235677973367e38", true, false },
+        { "3.5e38", true, false },
+        { "340282356779733661637539395458142568447", true, true },
+        { "340282356779733661637539395458142568448", true, false },
     };
     for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
         gg_error e64 = GG_ERROR_INIT, e32 = GG_ERROR_INIT;
@@ -137,9 +196,12 @@ static void too_large(void)
         float f = 9;
         gg_json *json = parse(table[k].text, strlen(table[k].text));
         if (!json) continue;
-        T_CHECKF((gg_json_f64(gg_json_root(json), &d, &e64) == GG_OK) == table[k].f64, "%s", table[k].text);
-        T_CHECKF((gg_json_f32(gg_json_root(json), &f, &e32) == GG_OK) == table[k].f32, "%s", table[k].text);
-        T_CHECK((table[k].f64 || (e64.offset == 0 && d == 9)) && (table[k].f32 || (e32.offset == 0 && f == 9)));
+        T_CHECKF((gg_json_f64(gg_json_root(json), &d, &e64) == GG_OK) == table[k].f64, "%s",
+                 table[k].text);
+        T_CHECKF((gg_json_f32(gg_json_root(json), &f, &e32) == GG_OK) == table[k].f32, "%s",
+                 table[k].text);
+        T_CHECK((table[k].f64 || (e64.offset == 0 && d == 9)) &&
+                (table[k].f32 || (e32.offset == 0 && f == 9)));
         gg_json_free(json);
     }
 }
@@ -171,25 +233,64 @@ static void very_long_middle(void)
         text[len - 1] = above ? '1' : '0';
         len += (size_t)sprintf(text + len, "e-%d", POWER + 100);
         gg_json *json = parse(text, len);
-        T_CHECK(json && gg_json_f64(gg_json_root(json), &v, &err) == GG_OK && bits64(v) == (uint64_t)above);
+        T_CHECK(json && gg_json_f64(gg_json_root(json), &v, &err) == GG_OK &&
+                bits64(v) == (uint64_t)above);
         gg_json_free(json);
     }
 }
 
 static void spelling(void)
 {
-    static const struct { double v; const char *text; } d[] = {
-        { 0, "0" }, { 1, "1" }, { -1, "-1" }, { 1000000, "1000000" }, { 0.1, "0.1" }, { 0.3, "0.3" }, { 0.1 + 0.2, "0.30000000000000004" },
-        { 1e15, "1000000000000000" }, { 1e16, "1e16" }, { 123456789012345680.0, "1.2345678901234568e17" }, { 9007199254740993.0, "9007199254740992" },
-        { 1e-5, "0.00001" }, { 1e-6, "1e-6" }, { 1.5e-7, "1.5e-7" }, { -12.5, "-12.5" }, { 1e22, "1e22" }, { 1e23, "1e23" }, { 1e300, "1e300" },
-        { 5e-324, "5e-324" }, { 1.7976931348623157e308, "1.7976931348623157e308" }, { 2.2250738585072014e-308, "2.2250738585072014e-308" },
-        { 3.141592653589793, "3.141592653589793" }, { 5.684341886080802e-14, "5.684341886080802e-14" }, { 2.98023223876953125e-8, "2.9802322387695312e-8" },
-        { 123456.789, "123456.789" }, { 0.00012345678901234567, "0.00012345678901234567" },
+    static const struct {
+        double v;
+        const char *text;
+    } d[] = {
+        { 0, "0" },
+        { 1, "1" },
+        { -1, "-1" },
+        { 1000000, "1000000" },
+        { 0.1, "0.1" },
+        { 0.3, "0.3" },
+        { 0.1 + 0.2, "0.30000000000000004" },
+        { 1e15, "1000000000000000" },
+        { 1e16, "1e16" },
+        { 123456789012345680.0, "1.2345678901234568e17" },
+        { 9007199254740993.0, "9007199254740992" },
+        { 1e-5, "0.00001" },
+        { 1e-6, "1e-6" },
+        { 1.5e-7, "1.5e-7" },
+        { -12.5, "-12.5" },
+        { 1e22, "1e22" },
+        { 1e23, "1e23" },
+        { 1e300, "1e300" },
+        { 5e-324, "5e-324" },
+        { 1.7976931348623157e308, "1.7976931348623157e308" },
+        { 2.2250738585072014e-308, "2.2250738585072014e-308" },
+        { 3.141592653589793, "3.141592653589793" },
+        { 5.684341886080802e-14, "5.684341886080802e-14" },
+        { 2.98023223876953125e-8, "2.9802322387695312e-8" },
+        { 123456.789, "123456.789" },
+        { 0.00012345678901234567, "0.00012345678901234567" },
     };
-    static const struct { float v; const char *text; } f[] = {
-        { 0, "0" }, { 1, "1" }, { 0.1f, "0.1" }, { 16777216, "16777216" }, { 1e-5f, "0.00001" }, { 1e-6f, "1e-6" }, { 3.4028235e38f, "3.4028235e38" },
-        { 1.17549435e-38f, "1.1754944e-38" }, { 1e-45f, "1e-45" }, { 3.1415927f, "3.1415927" }, { -500000, "-500000" }, { 1e10f, "10000000000" },
-        { 1.00000012f, "1.0000001" }, { 1e30f, "1e30" }, { 9.5367432e-7f, "9.536743e-7" },
+    static const struct {
+        float v;
+        const char *text;
+    } f[] = {
+        { 0, "0" },
+        { 1, "1" },
+        { 0.1f, "0.1" },
+        { 16777216, "16777216" },
+        { 1e-5f, "0.00001" },
+        { 1e-6f, "1e-6" },
+        { 3.4028235e38f, "3.4028235e38" },
+        { 1.17549435e-38f, "1.1754944e-38" },
+        { 1e-45f, "1e-45" },
+        { 3.1415927f, "3.1415927" },
+        { -500000, "-500000" },
+        { 1e10f, "10000000000" },
+        { 1.00000012f, "1.0000001" },
+        { 1e30f, "1e30" },
+        { 9.5367432e-7f, "9.536743e-7" },
     };
     char text[32];
     for (size_t k = 0; k < sizeof d / sizeof d[0]; k++) {
@@ -210,11 +311,22 @@ static void spelling(void)
 /* Bit patterns worth a visit, then random ones over the whole range. */
 static uint64_t pattern64(size_t i)
 {
-    static const uint64_t edge[] = { 0, 1, 2, 3, 0x000fffffffffffff, 0x0010000000000000, 0x0010000000000001, 0x7fefffffffffffff,
-                                     0x7feffffffffffffe, 0x3ff0000000000000, 0x3fefffffffffffff, 0x3ff0000000000001 };
+    static const uint64_t edge[] = { 0,
+                                     1,
+                                     2,
+                                     3,
+                                     0x000fffffffffffff,
+                                     0x0010000000000000,
+                                     0x0010000000000001,
+                                     0x7fefffffffffffff,
+                                     0x7feffffffffffffe,
+                                     0x3ff0000000000000,
+                                     0x3fefffffffffffff,
+                                     0x3ff0000000000001 };
     const size_t edges = sizeof edge / sizeof edge[0];
     if (i < 2 * edges) return edge[i / 2] | (uint64_t)(i & 1) << 63;
-    if (i < 2 * edges + 2046) return (uint64_t)(i - 2 * edges + 1) << 52; /* powers of two: uneven neighbours */
+    if (i < 2 * edges + 2046)
+        return (uint64_t)(i - 2 * edges + 1) << 52; /* powers of two: uneven neighbours */
     uint64_t r = rng();
     switch (i % 4) {
     case 0: return bits64((double)(int64_t)(r % 2000000) / 1000 - 1000);
@@ -225,7 +337,9 @@ static uint64_t pattern64(size_t i)
 
 static uint32_t pattern32(size_t i)
 {
-    static const uint32_t edge[] = { 0, 1, 2, 3, 0x007fffff, 0x00800000, 0x00800001, 0x7f7fffff, 0x7f7ffffe, 0x3f800000, 0x3f7fffff, 0x3f800001 };
+    static const uint32_t edge[] = { 0,          1,          2,          3,
+                                     0x007fffff, 0x00800000, 0x00800001, 0x7f7fffff,
+                                     0x7f7ffffe, 0x3f800000, 0x3f7fffff, 0x3f800001 };
     const size_t edges = sizeof edge / sizeof edge[0];
     if (i < 2 * edges) return edge[i / 2] | (uint32_t)(i & 1) << 31;
     if (i < 2 * edges + 254) return (uint32_t)(i - 2 * edges + 1) << 23;
@@ -262,8 +376,10 @@ static void round_trip_f64(void)
         gg_error err = GG_ERROR_INIT;
         size_t len = gg_format_f64(v, text);
         gg_json *json = NULL;
-        if (len >= 32 || gg_json_parse(text, len, &json, &err) || gg_json_f64(gg_json_root(json), &back, &err) || bits64(back) != bits64(v)) {
-            if (wrong++ < 5) fprintf(stderr, "%016llx -> %s\n", (unsigned long long)bits64(v), text);
+        if (len >= 32 || gg_json_parse(text, len, &json, &err) ||
+            gg_json_f64(gg_json_root(json), &back, &err) || bits64(back) != bits64(v)) {
+            if (wrong++ < 5)
+                fprintf(stderr, "%016llx -> %s\n", (unsigned long long)bits64(v), text);
         }
         gg_json_free(json);
         int digits = significant(text);
@@ -285,7 +401,8 @@ static void round_trip_f32(void)
         gg_error err = GG_ERROR_INIT;
         size_t len = gg_format_f32(v, text);
         gg_json *json = NULL;
-        if (len >= 32 || gg_json_parse(text, len, &json, &err) || gg_json_f32(gg_json_root(json), &back, &err) || bits32(back) != bits32(v)) {
+        if (len >= 32 || gg_json_parse(text, len, &json, &err) ||
+            gg_json_f32(gg_json_root(json), &back, &err) || bits32(back) != bits32(v)) {
             if (wrong++ < 5) fprintf(stderr, "%08x -> %s\n", bits32(v), text);
         }
         gg_json_free(json);
@@ -317,9 +434,11 @@ static void reads_as_strtod(void)
         float f = 0, want = strtof(text, NULL);
         gg_json *json = NULL;
         if (gg_json_parse(text, n, &json, &err) == GG_OK) {
-            wrong += gg_json_f64(gg_json_root(json), &d, &err) != GG_OK || bits64(d) != bits64(strtod(text, NULL));
+            wrong += gg_json_f64(gg_json_root(json), &d, &err) != GG_OK ||
+                     bits64(d) != bits64(strtod(text, NULL));
             gg_status st = gg_json_f32(gg_json_root(json), &f, &err);
-            wrong += (st == GG_OK) != (isfinite(want) != 0) || (st == GG_OK && bits32(f) != bits32(want));
+            wrong += (st == GG_OK) != (isfinite(want) != 0) ||
+                     (st == GG_OK && bits32(f) != bits32(want));
         } else {
             wrong++;
         }
@@ -331,7 +450,8 @@ static void reads_as_strtod(void)
 /* Wherever a locale with a decimal comma is installed, all the same results. */
 static void decimal_comma(void)
 {
-    static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE", "ru_RU.UTF-8", "pt_BR.UTF-8" };
+    static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8",  "fr_FR.UTF-8",
+                                         "de_DE",       "ru_RU.UTF-8", "pt_BR.UTF-8" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!setlocale(LC_ALL, names[i])) continue;
         fprintf(stderr, "decimal comma: tried in %s\n", names[i]);

@@ -2,8 +2,8 @@
  * index, and sums that do not depend on how the work is shared. */
 #include "t.h"
 
-#include "gg_compare_model.h"
-#include "gg_numeric.h"
+#include "organ/gg_compare_model.h"
+#include "organ/gg_numeric.h"
 
 #include <math.h>
 
@@ -18,10 +18,13 @@ static gg_lineage judge(double *cosines, size_t n, size_t tensors, size_t identi
 
 static void rules(void)
 {
-    double same[] = { 0.99, 0.8, 0.85 }, low[] = { 0.0999, -0.02, 0.03, 0.01 }, between[] = { 0.79, 0.99, 0.2 };
-    double mostly[] = { 0.97, 0.01, 0.98, 0.99 }, half[] = { 0.98, 0.99, 0.97, 0.01, 0.02 }, opposite[] = { -1, -1 };
+    double same[] = { 0.99, 0.8, 0.85 }, low[] = { 0.0999, -0.02, 0.03, 0.01 },
+           between[] = { 0.79, 0.99, 0.2 };
+    double mostly[] = { 0.97, 0.01, 0.98, 0.99 }, half[] = { 0.98, 0.99, 0.97, 0.01, 0.02 },
+           opposite[] = { -1, -1 };
     gg_lineage l = judge(same, 3, 9, 1);
-    T_CHECK(l.verdict == GG_LINEAGE_SAME && l.min == 0.8 && l.median == 0.85 && l.max == 0.99 && l.n == 3 && l.same == 3);
+    T_CHECK(l.verdict == GG_LINEAGE_SAME && l.min == 0.8 && l.median == 0.85 && l.max == 0.99 &&
+            l.n == 3 && l.same == 3);
     l = judge(low, 4, 9, 1);
     T_CHECK(l.verdict == GG_LINEAGE_STRANGERS && l.median == 0.02 && l.strange == 4);
     T_CHECK(judge(between, 3, 9, 1).verdict == GG_LINEAGE_UNDECIDABLE);
@@ -39,7 +42,8 @@ static void texts(void)
     gg_lineage l = judge(c, 3, 9, 0);
     char text[200], tiny[8];
     gg_lineage_text(&l, text, sizeof text);
-    T_CHECKF(strcmp(text, "same lineage: median cosine 0.987 (0.962 to 0.992) of 3 matrices") == 0, "%s", text);
+    T_CHECKF(strcmp(text, "same lineage: median cosine 0.987 (0.962 to 0.992) of 3 matrices") == 0,
+             "%s", text);
     gg_lineage_text(&l, tiny, sizeof tiny);
     T_CHECK(strcmp(tiny, "same li") == 0);
     l = judge(NULL, 0, 2, 2);
@@ -47,7 +51,8 @@ static void texts(void)
     T_CHECKF(strcmp(text, "identical: all 2 tensors, byte for byte") == 0, "%s", text);
     l = judge(NULL, 0, 2, 1);
     gg_lineage_text(&l, text, sizeof text);
-    T_CHECKF(strcmp(text, "undecidable: no weight matrices of equal shape to judge by") == 0, "%s", text);
+    T_CHECKF(strcmp(text, "undecidable: no weight matrices of equal shape to judge by") == 0, "%s",
+             text);
     l = judge(NULL, 0, 0, 0);
     gg_lineage_text(&l, text, sizeof text);
     T_CHECKF(strcmp(text, "undecidable: no tensors that match, to judge by") == 0, "%s", text);
@@ -72,9 +77,17 @@ static void chance(void)
 
 static gg_compare_row row_of(const char *name, uint64_t d0, uint64_t d1, gg_tensor *t)
 {
-    *t = (gg_tensor){ .name = name, .name_len = strlen(name), .n_dims = 2, .dims = { d0, d1, 1, 1 }, .elements = d0 * d1 };
-    return (gg_compare_row){ .status = GG_SAME_DIFFERS, .a = t, .b = t, .anatomy = gg_anatomy_of(name, strlen(name)),
-                             .measured = true, .compared = d0 * d1 };
+    *t = (gg_tensor){ .name = name,
+                      .name_len = strlen(name),
+                      .n_dims = 2,
+                      .dims = { d0, d1, 1, 1 },
+                      .elements = d0 * d1 };
+    return (gg_compare_row){ .status = GG_SAME_DIFFERS,
+                             .a = t,
+                             .b = t,
+                             .anatomy = gg_anatomy_of(name, strlen(name)),
+                             .measured = true,
+                             .compared = d0 * d1 };
 }
 
 static void what_counts(void)
@@ -126,17 +139,21 @@ static void lab(void)
     static const struct {
         const char *a, *b;
         gg_lineage_verdict want;
-    } pairs[] = { { "base", "verse", GG_LINEAGE_SAME }, { "base", "code", GG_LINEAGE_SAME }, { "verse", "code", GG_LINEAGE_SAME },
-                  { "base", "stranger", GG_LINEAGE_STRANGERS }, { "stranger", "verse", GG_LINEAGE_STRANGERS },
-                  { "code", "stranger", GG_LINEAGE_STRANGERS }, { "code", "code", GG_LINEAGE_IDENTICAL } };
+    } pairs[] = {
+        { "base", "verse", GG_LINEAGE_SAME },          { "base", "code", GG_LINEAGE_SAME },
+        { "verse", "code", GG_LINEAGE_SAME },          { "base", "stranger", GG_LINEAGE_STRANGERS },
+        { "stranger", "verse", GG_LINEAGE_STRANGERS }, { "code", "stranger", GG_LINEAGE_STRANGERS },
+        { "code", "code", GG_LINEAGE_IDENTICAL }
+    };
     static const uint64_t samples[] = { 0, GG_LINEAGE_SAMPLE, 32 };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         for (size_t k = 0; k < 3; k++) {
             gg_lineage l = lineage(pairs[i].a, pairs[i].b, samples[k], 2);
-            T_CHECKF(l.verdict == pairs[i].want && l.n == 28 && l.tensors == 39, "%s %s: %s, %zu", pairs[i].a, pairs[i].b,
-                     gg_lineage_name(l.verdict), l.n);
+            T_CHECKF(l.verdict == pairs[i].want && l.n == 28 && l.tensors == 39, "%s %s: %s, %zu",
+                     pairs[i].a, pairs[i].b, gg_lineage_name(l.verdict), l.n);
             gg_lineage one = lineage(pairs[i].a, pairs[i].b, samples[k], 1);
-            T_CHECK(memcmp(&l.min, &one.min, sizeof l.min) == 0 && memcmp(&l.median, &one.median, sizeof l.median) == 0);
+            T_CHECK(memcmp(&l.min, &one.min, sizeof l.min) == 0 &&
+                    memcmp(&l.median, &one.median, sizeof l.median) == 0);
         }
 }
 
@@ -159,7 +176,8 @@ static void pairs_by_index(void)
         for (unsigned i = 0; i < 4; i++) {
             char name[64];
             snprintf(name, sizeof name, "blk.%u.ffn_up.weight", i);
-            list[i] = (gg_tensor_pair){ gg_source_find(a, name, strlen(name)), gg_source_find(b, name, strlen(name)) };
+            list[i] = (gg_tensor_pair){ gg_source_find(a, name, strlen(name)),
+                                        gg_source_find(b, name, strlen(name)) };
         }
         gg_lineage l;
         T_CHECK(gg_lineage_of_pairs(a, b, list, 4, 0, &run, &l, &err) == GG_OK);
@@ -170,7 +188,8 @@ static void pairs_by_index(void)
         T_CHECK(at == cosines + 4 && report.tensors == 4 && report.by[GG_SAME_DIFFERS] == 4);
         /* Blocks at other depths are strangers. */
         for (unsigned i = 0; i < 4; i++) list[i].b = gg_source_find(b, "blk.0.ffn_up.weight", 19);
-        T_CHECK(gg_compare_pairs(a, b, list + 1, 3, 0, &run, keep, (at = cosines, &at), NULL, &err) == GG_OK);
+        T_CHECK(gg_compare_pairs(a, b, list + 1, 3, 0, &run, keep, (at = cosines, &at), NULL,
+                                 &err) == GG_OK);
         T_CHECK(fabs(cosines[0]) < 0.1 && fabs(cosines[1]) < 0.1 && fabs(cosines[2]) < 0.1);
     }
     gg_source_close(a);
@@ -178,8 +197,9 @@ static void pairs_by_index(void)
 }
 
 static const t_case cases[] = {
-    { "rules", rules }, { "texts", texts }, { "chance", chance }, { "what counts", what_counts },
-    { "lab", lab }, { "pairs by index", pairs_by_index },
+    { "rules", rules },   { "texts", texts },
+    { "chance", chance }, { "what counts", what_counts },
+    { "lab", lab },       { "pairs by index", pairs_by_index },
 };
 
 T_MAIN(cases)

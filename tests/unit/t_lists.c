@@ -1,8 +1,8 @@
 /* t_lists.c - strings that stay where they are, and lists that grow. */
 #include "t.h"
 
-#include "../../src/base/grow.h"
-#include "../../src/base/names.h"
+#include "base/grow.h"
+#include "base/names.h"
 
 static void addresses_stay(void)
 {
@@ -65,7 +65,8 @@ static void lists_grow(void)
     for (size_t n = 0; n < 100000; n++) wrong += list[n] != n;
     T_CHECKF(wrong == 0 && moves < 20, "%d wrong, %zu moves", wrong, moves);
     size_t huge = SIZE_MAX / 2, most = SIZE_MAX / 8;
-    T_CHECK(gg_grow(list, huge, &huge, 8, &e) == NULL && e.status == GG_ENOMEM && huge == SIZE_MAX / 2);
+    T_CHECK(gg_grow(list, huge, &huge, 8, &e) == NULL && e.status == GG_ENOMEM &&
+            huge == SIZE_MAX / 2);
     T_CHECK(gg_grow(list, most, &most, 8, &e) == NULL && most == SIZE_MAX / 8);
     free(list);
 }

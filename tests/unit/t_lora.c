@@ -39,8 +39,10 @@ static void lora_one(const shape *h)
     snprintf(an, sizeof an, "%s.lora_a", h->name);
     snprintf(bn, sizeof bn, "%s.lora_b", h->name);
     tensor_spec ws = { h->name, GG_F32, 3, { h->in, h->out, h->experts }, w };
-    tensor_spec ls[] = { { an, h->dtype, 3, { swap ? h->r : h->in, swap ? h->out : h->r, h->experts }, a },
-                         { bn, h->dtype, 3, { h->r, swap ? h->in : h->out, h->experts }, b } };
+    tensor_spec ls[] = {
+        { an, h->dtype, 3, { swap ? h->r : h->in, swap ? h->out : h->r, h->experts }, a },
+        { bn, h->dtype, 3, { h->r, swap ? h->in : h->out, h->experts }, b }
+    };
     gg_meta bm = base_meta(), lm = lora_meta("llama", h->alpha);
     gg_source *base = model(&ws, 1, &bm), *adapter = model(ls, 2, &lm);
     float *va = values(adapter, 0), *vb = values(adapter, 1);
@@ -50,11 +52,14 @@ static void lora_one(const shape *h)
     gg_producer p = { 0 };
     gg_plan_part part;
     gg_input in = input_of(base, 0, &part);
-    T_CHECKF(gg_lora_open(adapter, base, h->strength, &lora, &e) == GG_OK, "%s: %s", h->name, e.what);
+    T_CHECKF(gg_lora_open(adapter, base, h->strength, &lora, &e) == GG_OK, "%s: %s", h->name,
+             e.what);
     T_CHECK(lora.pairs == 1);
-    T_CHECK(gg_transform_lora(&list, &lora, gg_source_tensor(base, 0), &in, &p, &e) == GG_OK && p.make);
+    T_CHECK(gg_transform_lora(&list, &lora, gg_source_tensor(base, 0), &in, &p, &e) == GG_OK &&
+            p.make);
     uint8_t *bytes = p.make ? produce(p, gg_source_tensor(base, 0), &e) : NULL;
-    double scale = h->alpha != 0 ? (double)h->strength * h->alpha / (double)h->r : h->strength, worst = 0;
+    double scale = h->alpha != 0 ? (double)h->strength * h->alpha / (double)h->r : h->strength,
+           worst = 0;
     for (size_t i = 0; bytes && i < n; i++) {
         size_t col = i % h->in, row = i / h->in, expert = row / h->out;
         double sum = 0;
@@ -96,18 +101,25 @@ static void lora_refusals(void)
         uint64_t in, r, r2, out;
         const char *say;
     } bad[] = {
-        { "qwen2", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 4, 16, "architecture" },
-        { "llama", "blk.1.attn_q.weight.lora_a", "blk.1.attn_q.weight.lora_b", 32, 4, 4, 16, "base has no tensor" },
-        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_c", 32, 4, 4, 16, "half" },
-        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 31, 4, 4, 16, "shape" },
-        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 5, 16, "shape" },
-        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 4, 17, "shape" },
+        { "qwen2", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 4, 16,
+          "architecture" },
+        { "llama", "blk.1.attn_q.weight.lora_a", "blk.1.attn_q.weight.lora_b", 32, 4, 4, 16,
+          "base has no tensor" },
+        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_c", 32, 4, 4, 16,
+          "half" },
+        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 31, 4, 4, 16,
+          "shape" },
+        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 5, 16,
+          "shape" },
+        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 4, 17,
+          "shape" },
         { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight", 32, 4, 4, 16, "half" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gg_error e = GG_ERROR_INIT;
         gg_lora lora;
-        tensor_spec l[] = { { bad[i].a, GG_F32, 2, { bad[i].in, bad[i].r }, x }, { bad[i].b, GG_F32, 2, { bad[i].r2, bad[i].out }, x } };
+        tensor_spec l[] = { { bad[i].a, GG_F32, 2, { bad[i].in, bad[i].r }, x },
+                            { bad[i].b, GG_F32, 2, { bad[i].r2, bad[i].out }, x } };
         gg_meta bm = base_meta(), lm = lora_meta(bad[i].arch, 1);
         gg_source *base = model(&w, 1, &bm), *adapter = model(l, 2, &lm);
         T_CHECKF(gg_lora_open(adapter, base, 1, &lora, &e) == GG_EFORMAT, "%zu", i);

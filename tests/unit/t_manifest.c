@@ -2,9 +2,9 @@
  * can hold comes back to the bit; edits that contradict the files are refused. */
 #include "files.h"
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
-#include "../../src/base/output.h"
+#include "base/output.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 #include <fcntl.h>
 
@@ -18,7 +18,9 @@ static const char *extract(const char *model)
     gg_extract_report r;
     gg_error e = GG_ERROR_INIT;
     T_CHECKF(gg_source_open(model, &s, &e) == GG_OK, "%s: %s", model, e.what);
-    if (s) T_CHECKF(gg_extract_dir(s, &o, scratch("d"), &run, &r, &e) == GG_OK, "%s: %s", model, e.what);
+    if (s)
+        T_CHECKF(gg_extract_dir(s, &o, scratch("d"), &run, &r, &e) == GG_OK, "%s: %s", model,
+                 e.what);
     gg_source_close(s);
     return scratch("d");
 }
@@ -61,8 +63,10 @@ static void same_metadata(const char *stem)
         T_CHECKF(x->n == y->n, "%s: %zu and %zu keys", stem, x->n, y->n);
         for (size_t i = 0; i < x->n && i < y->n; i++) {
             const gg_kv *p = &x->kv[i], *q = &y->kv[i];
-            T_CHECKF(p->key_len == q->key_len && memcmp(p->key, q->key, p->key_len) == 0 && p->type == q->type &&
-                     p->size == q->size && (p->size == 0 || memcmp(p->data, q->data, p->size) == 0) && p->count == q->count,
+            T_CHECKF(p->key_len == q->key_len && memcmp(p->key, q->key, p->key_len) == 0 &&
+                         p->type == q->type && p->size == q->size &&
+                         (p->size == 0 || memcmp(p->data, q->data, p->size) == 0) &&
+                         p->count == q->count,
                      "%s: key %zu", stem, i);
         }
         T_CHECK(gg_source_count(a) == gg_source_count(b));
@@ -90,7 +94,8 @@ static void load_value(const char *type, const char *value, const char *want_hex
     char text[1000];
     snprintf(text, sizeof text,
              "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": "
-             "[{\"key\": \"k\", \"type\": %s, \"value\": %s}], \"tensors\": []}", type, value);
+             "[{\"key\": \"k\", \"type\": %s, \"value\": %s}], \"tensors\": []}",
+             type, value);
     gg_manifest *m = NULL;
     gg_error e = GG_ERROR_INIT;
     gg_status st = load_text(text, &m, &e);
@@ -109,30 +114,68 @@ static void load_value(const char *type, const char *value, const char *want_hex
 static void values(void)
 {
     static const char *const t[][3] = {
-        { "\"u8\"", "255", "ff" }, { "\"u8\"", "256", NULL }, { "\"u8\"", "-1", NULL }, { "\"u8\"", "1.5", NULL },
-        { "\"u8\"", "2e2", "c8" }, { "\"i8\"", "-128", "80" }, { "\"i8\"", "-129", NULL }, { "\"i8\"", "128", NULL },
-        { "\"u16\"", "65535", "ffff" }, { "\"i16\"", "-32768", "0080" }, { "\"u32\"", "4294967295", "ffffffff" },
-        { "\"u32\"", "4294967296", NULL }, { "\"i32\"", "-2147483648", "00000080" }, { "\"i32\"", "\"7\"", NULL },
-        { "\"u64\"", "18446744073709551615", "ffffffffffffffff" }, { "\"u64\"", "18446744073709551616", NULL },
-        { "\"i64\"", "-9223372036854775808", "0000000000000080" }, { "\"i64\"", "9223372036854775808", NULL },
-        { "\"f32\"", "1", "0000803f" }, { "\"f32\"", "-0", "00000080" }, { "\"f32\"", "1e-45", "01000000" },
-        { "\"f32\"", "0.1", "cdcccc3d" }, { "\"f32\"", "1e39", NULL }, { "\"f32\"", "{\"bits\": \"7fc00001\"}", "0100c07f" },
-        { "\"f32\"", "{\"bits\": \"FF800000\"}", "000080ff" }, { "\"f32\"", "{\"bits\": \"7fc0000\"}", NULL },
-        { "\"f32\"", "{\"bits\": \"7fc0000g\"}", NULL }, { "\"f32\"", "{\"bits\": 5}", NULL }, { "\"f32\"", "{}", NULL },
-        { "\"f32\"", "\"nan\"", NULL }, { "\"f32\"", "NaN", NULL },
-        { "\"f64\"", "0.1", "9a9999999999b93f" }, { "\"f64\"", "5e-324", "0100000000000000" },
+        { "\"u8\"", "255", "ff" },
+        { "\"u8\"", "256", NULL },
+        { "\"u8\"", "-1", NULL },
+        { "\"u8\"", "1.5", NULL },
+        { "\"u8\"", "2e2", "c8" },
+        { "\"i8\"", "-128", "80" },
+        { "\"i8\"", "-129", NULL },
+        { "\"i8\"", "128", NULL },
+        { "\"u16\"", "65535", "ffff" },
+        { "\"i16\"", "-32768", "0080" },
+        { "\"u32\"", "4294967295", "ffffffff" },
+        { "\"u32\"", "4294967296", NULL },
+        { "\"i32\"", "-2147483648", "00000080" },
+        { "\"i32\"", "\"7\"", NULL },
+        { "\"u64\"", "18446744073709551615", "ffffffffffffffff" },
+        { "\"u64\"", "18446744073709551616", NULL },
+        { "\"i64\"", "-9223372036854775808", "0000000000000080" },
+        { "\"i64\"", "9223372036854775808", NULL },
+        { "\"f32\"", "1", "0000803f" },
+        { "\"f32\"", "-0", "00000080" },
+        { "\"f32\"", "1e-45", "01000000" },
+        { "\"f32\"", "0.1", "cdcccc3d" },
+        { "\"f32\"", "1e39", NULL },
+        { "\"f32\"", "{\"bits\": \"7fc00001\"}", "0100c07f" },
+        { "\"f32\"", "{\"bits\": \"FF800000\"}", "000080ff" },
+        { "\"f32\"", "{\"bits\": \"7fc0000\"}", NULL },
+        { "\"f32\"", "{\"bits\": \"7fc0000g\"}", NULL },
+        { "\"f32\"", "{\"bits\": 5}", NULL },
+        { "\"f32\"", "{}", NULL },
+        { "\"f32\"", "\"nan\"", NULL },
+        { "\"f32\"", "NaN", NULL },
+        { "\"f64\"", "0.1", "9a9999999999b93f" },
+        { "\"f64\"", "5e-324", "0100000000000000" },
         { "\"f64\"", "{\"bits\": \"fff0000000000000\"}", "000000000000f0ff" },
-        { "\"bool\"", "true", "01" }, { "\"bool\"", "false", "00" }, { "\"bool\"", "7", "07" }, { "\"bool\"", "255", "ff" },
-        { "\"bool\"", "256", NULL }, { "\"bool\"", "null", NULL },
-        { "\"str\"", "\"a\\u0000b\\n\"", "6100620a" }, { "\"str\"", "\"\"", "" }, { "\"str\"", "{\"base64\": \"/wA=\"}", "ff00" },
-        { "\"str\"", "{\"base64\": \"\"}", "" }, { "\"str\"", "{\"base64\": \"/wA\"}", NULL }, { "\"str\"", "{\"base64\": \"/w==\\n\"}", NULL },
-        { "\"str\"", "{\"base64\": 5}", NULL }, { "\"str\"", "5", NULL }, { "\"str\"", "null", NULL },
-        { "\"arr\", \"items\": \"u8\"", "[1, 2, 255]", "0102ff" }, { "\"arr\", \"items\": \"u8\"", "[]", "" },
-        { "\"arr\", \"items\": \"u8\"", "[1, -2]", NULL }, { "\"arr\", \"items\": \"u8\"", "5", NULL },
+        { "\"bool\"", "true", "01" },
+        { "\"bool\"", "false", "00" },
+        { "\"bool\"", "7", "07" },
+        { "\"bool\"", "255", "ff" },
+        { "\"bool\"", "256", NULL },
+        { "\"bool\"", "null", NULL },
+        { "\"str\"", "\"a\\u0000b\\n\"", "6100620a" },
+        { "\"str\"", "\"\"", "" },
+        { "\"str\"", "{\"base64\": \"/wA=\"}", "ff00" },
+        { "\"str\"", "{\"base64\": \"\"}", "" },
+        { "\"str\"", "{\"base64\": \"/wA\"}", NULL },
+        { "\"str\"", "{\"base64\": \"/w==\\n\"}", NULL },
+        { "\"str\"", "{\"base64\": 5}", NULL },
+        { "\"str\"", "5", NULL },
+        { "\"str\"", "null", NULL },
+        { "\"arr\", \"items\": \"u8\"", "[1, 2, 255]", "0102ff" },
+        { "\"arr\", \"items\": \"u8\"", "[]", "" },
+        { "\"arr\", \"items\": \"u8\"", "[1, -2]", NULL },
+        { "\"arr\", \"items\": \"u8\"", "5", NULL },
         { "\"arr\", \"items\": \"bool\"", "[true, false, 9]", "010009" },
-        { "\"arr\", \"items\": \"str\"", "[\"a\", {\"base64\": \"/w==\"}]", "0100000000000000610100000000000000ff" },
-        { "\"arr\", \"items\": \"arr\"", "[[1]]", NULL }, { "\"arr\"", "[1]", NULL }, { "\"arr\", \"items\": \"u7\"", "[1]", NULL },
-        { "\"u7\"", "1", NULL }, { "7", "1", NULL }, { "null", "1", NULL },
+        { "\"arr\", \"items\": \"str\"", "[\"a\", {\"base64\": \"/w==\"}]",
+          "0100000000000000610100000000000000ff" },
+        { "\"arr\", \"items\": \"arr\"", "[[1]]", NULL },
+        { "\"arr\"", "[1]", NULL },
+        { "\"arr\", \"items\": \"u7\"", "[1]", NULL },
+        { "\"u7\"", "1", NULL },
+        { "7", "1", NULL },
+        { "null", "1", NULL },
     };
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) load_value(t[i][0], t[i][1], t[i][2]);
 }
@@ -140,26 +183,47 @@ static void values(void)
 static void broken_texts(void)
 {
     static const char *const bad[] = {
-        "", "{", "[]", "null", "{}", "{\"format\": \"organ-manifest\"}",
-        "{\"format\": \"organ-manifest\", \"version\": 2, \"model\": {}, \"metadata\": [], \"tensors\": []}",
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        "{\"format\": \"organ-manifest\"}",
+        "{\"format\": \"organ-manifest\", \"version\": 2, \"model\": {}, \"metadata\": [], "
+        "\"tensors\": []}",
         "{\"format\": \"other\", \"version\": 1, \"model\": {}, \"metadata\": [], \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"tensors\": {}}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": {}, \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [5], \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {\"gguf_version\": 1}, \"metadata\": [], \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [{\"key\": \"\", \"type\": \"u8\", \"value\": 1}], \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [{\"key\": \"a\", \"type\": \"u8\"}], \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [{\"key\": \"a\", \"type\": \"u8\", \"value\": 1}, "
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"tensors\": {}}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": {}, "
+        "\"tensors\": []}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [5], "
+        "\"tensors\": []}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {\"gguf_version\": 1}, "
+        "\"metadata\": [], \"tensors\": []}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [{\"key\": "
+        "\"\", \"type\": \"u8\", \"value\": 1}], \"tensors\": []}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [{\"key\": "
+        "\"a\", \"type\": \"u8\"}], \"tensors\": []}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [{\"key\": "
+        "\"a\", \"type\": \"u8\", \"value\": 1}, "
         "{\"key\": \"a\", \"type\": \"u8\", \"value\": 1}], \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"tensors\": [],}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"tensors\": []} x",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"version\": 1, \"model\": {}, \"metadata\": [], \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"tensors\": [7]}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"tensors\": [{}]}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"layout\": {\"files\": [{}]}, \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"layout\": {\"files\": [{\"tensors\": 0, "
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"tensors\": [],}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"tensors\": []} x",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"version\": 1, \"model\": {}, "
+        "\"metadata\": [], \"tensors\": []}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"tensors\": [7]}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"tensors\": [{}]}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"layout\": {\"files\": [{}]}, \"tensors\": []}",
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"layout\": {\"files\": [{\"tensors\": 0, "
         "\"padding\": [{\"after\": null, \"base64\": \"!\"}]}]}, \"tensors\": []}",
-        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"layout\": {\"files\": [{\"tensors\": 0, "
+        "{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], "
+        "\"layout\": {\"files\": [{\"tensors\": 0, "
         "\"trailing\": {\"file\": \"../x\", \"bytes\": 1, \"sha256\": \"00\"}}]}, \"tensors\": []}",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -179,8 +243,11 @@ static void trailing_without_hash(void)
     size_t n = 0;
     mkdir(scratch("h"), 0777);
     spew(scratch("h/x.raw"), "x", 1);
-    T_CHECK(load_text("{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"metadata\": [], \"layout\": {\"files\": "
-                      "[{\"tensors\": 0, \"trailing\": {\"file\": \"x.raw\", \"bytes\": 1}}]}, \"tensors\": []}", &m, &e) == GG_OK);
+    T_CHECK(load_text("{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, "
+                      "\"metadata\": [], \"layout\": {\"files\": "
+                      "[{\"tensors\": 0, \"trailing\": {\"file\": \"x.raw\", \"bytes\": 1}}]}, "
+                      "\"tensors\": []}",
+                      &m, &e) == GG_OK);
     T_CHECK(m && gg_manifest_text(m, &once, &n, &e) == GG_OK);
     gg_manifest_free(m);
     m = NULL;
@@ -264,7 +331,8 @@ static void contradictions(void)
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
         gg_error e = GG_ERROR_INIT;
         gg_status st = load_edited(t[i].from, t[i].to, &e);
-        T_CHECKF(st == GG_EFORMAT || st == GG_EUNSUPPORTED, "%s -> %s: status %d", t[i].from, t[i].to, (int)st);
+        T_CHECKF(st == GG_EFORMAT || st == GG_EUNSUPPORTED, "%s -> %s: status %d", t[i].from,
+                 t[i].to, (int)st);
         T_CHECKF(strstr(e.what, t[i].says), "%s -> %s: %s", t[i].from, t[i].to, e.what);
         T_CHECK(e.file[0]);
     }
@@ -277,14 +345,16 @@ static void honest_edits(void)
         { "\"class\": \"other\"", "\"class\": \"organ\"" },
         { "\"bytes\": 96, ", "" },
         { "\"offset\": 0, ", "" },
-        { "\"sha256\": \"03b0c4327c6498989631d527265108632cf76b69a4bd277ad9729781f0f4d075\"", "\"note\": \"changed\"" },
+        { "\"sha256\": \"03b0c4327c6498989631d527265108632cf76b69a4bd277ad9729781f0f4d075\"",
+          "\"note\": \"changed\"" },
         { "\"role\": \"a\", ", "" },
         { "\"dtype\": \"F32\"", "\"dtype\": \"f32\"" },
         { "\"model\"", "\"mine\": [1, {\"x\": null}], \"model\"" },
     };
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
         gg_error e = GG_ERROR_INIT;
-        T_CHECKF(load_edited(t[i][0], t[i][1], &e) == GG_OK, "%s -> %s: %s", t[i][0], t[i][1], e.what);
+        T_CHECKF(load_edited(t[i][0], t[i][1], &e) == GG_OK, "%s -> %s: %s", t[i][0], t[i][1],
+                 e.what);
     }
 }
 
@@ -298,7 +368,8 @@ static void files_cut_or_grown(void)
         free(bytes);
         gg_manifest *m = NULL;
         gg_error e = GG_ERROR_INIT;
-        T_CHECK(gg_manifest_load(scratch("d"), &m, &e) == GG_EFORMAT && strcmp(e.tensor, "a.weight") == 0);
+        T_CHECK(gg_manifest_load(scratch("d"), &m, &e) == GG_EFORMAT &&
+                strcmp(e.tensor, "a.weight") == 0);
         gg_manifest_free(m);
     }
 }
@@ -322,7 +393,8 @@ static void name_is_in_two_places(void)
         size_t n;
         T_CHECK(gg_manifest_load(scratch("d"), &m, &e) == GG_OK);
         if (!m) continue;
-        T_CHECK(gg_kv_str(gg_meta_find(&m->meta, "general.name"), &s, &n) && n == strlen(t[i].want) && memcmp(s, t[i].want, n) == 0);
+        T_CHECK(gg_kv_str(gg_meta_find(&m->meta, "general.name"), &s, &n) &&
+                n == strlen(t[i].want) && memcmp(s, t[i].want, n) == 0);
         T_CHECK(m->name && strcmp(m->name, t[i].want) == 0);
         gg_manifest_free(m);
     }
@@ -332,16 +404,24 @@ static void history_grows(void)
 {
     gg_entry en = { .file = NULL };
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_entry_add_history(&en, "{\"op\": \"a\"}", &e) == GG_OK && strcmp(en.history, "[{\"op\": \"a\"}]") == 0);
-    T_CHECK(gg_entry_add_history(&en, "{\"op\": \"b\"}", &e) == GG_OK && strcmp(en.history, "[{\"op\": \"a\"}, {\"op\": \"b\"}]") == 0);
+    T_CHECK(gg_entry_add_history(&en, "{\"op\": \"a\"}", &e) == GG_OK &&
+            strcmp(en.history, "[{\"op\": \"a\"}]") == 0);
+    T_CHECK(gg_entry_add_history(&en, "{\"op\": \"b\"}", &e) == GG_OK &&
+            strcmp(en.history, "[{\"op\": \"a\"}, {\"op\": \"b\"}]") == 0);
     free(en.history);
     en.history = strdup("[]");
     T_CHECK(gg_entry_add_history(&en, "{}", &e) == GG_OK && strcmp(en.history, "[{}]") == 0);
     free(en.history);
-    T_CHECK(load_edited("\"file\": \"other/a.bin\"", "\"z\": {\"theta\": 41.5}, \"history\": [{\"op\": \"x\"}], \"file\": \"other/a.bin\"", &e) == GG_OK);
+    T_CHECK(
+        load_edited(
+            "\"file\": \"other/a.bin\"",
+            "\"z\": {\"theta\": 41.5}, \"history\": [{\"op\": \"x\"}], \"file\": \"other/a.bin\"",
+            &e) == GG_OK);
     gg_manifest *m = NULL;
     T_CHECK(gg_manifest_load(scratch("d"), &m, &e) == GG_OK);
-    if (m) T_CHECK(strcmp(m->entries[0].z, "{\"theta\": 41.5}") == 0 && strcmp(m->entries[0].history, "[{\"op\": \"x\"}]") == 0);
+    if (m)
+        T_CHECK(strcmp(m->entries[0].z, "{\"theta\": 41.5}") == 0 &&
+                strcmp(m->entries[0].history, "[{\"op\": \"x\"}]") == 0);
     gg_manifest_free(m);
 }
 
@@ -354,15 +434,20 @@ static void many_keys(void)
         mkdir(scratch("h"), 0777);
         FILE *f = fopen(scratch("h/manifest.json"), "w");
         if (!f) exit(1);
-        fputs("{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"tensors\": [], \"metadata\": [", f);
+        fputs("{\"format\": \"organ-manifest\", \"version\": 1, \"model\": {}, \"tensors\": [], "
+              "\"metadata\": [",
+              f);
         for (int i = 0; i < MANY; i++)
-            fprintf(f, "%s{\"key\": \"k%d\", \"type\": \"u8\", \"value\": 1}", i ? ",\n" : "", twice && i == MANY - 1 ? 7 : i);
+            fprintf(f, "%s{\"key\": \"k%d\", \"type\": \"u8\", \"value\": 1}", i ? ",\n" : "",
+                    twice && i == MANY - 1 ? 7 : i);
         fputs("]}", f);
         fclose(f);
         gg_manifest *m = NULL;
         gg_error e = GG_ERROR_INIT;
         gg_status st = gg_manifest_load(scratch("h"), &m, &e);
-        T_CHECKF(twice ? st == GG_EFORMAT && strstr(e.what, "k7") : st == GG_OK && m->meta.n == MANY, "%s", e.what);
+        T_CHECKF(twice ? st == GG_EFORMAT && strstr(e.what, "k7")
+                       : st == GG_OK && m->meta.n == MANY,
+                 "%s", e.what);
         gg_manifest_free(m);
     }
 }
@@ -384,7 +469,10 @@ static void too_long_to_write(void)
     history[len - 1] = ']';
     history[len] = '\0';
     for (int i = 0; i < N; i++)
-        entries[i] = (gg_entry){ .t = { .name = name, .name_len = 1, .n_dims = 1, .dims = { 1, 1, 1, 1 } }, .file = file, .history = history };
+        entries[i] =
+            (gg_entry){ .t = { .name = name, .name_len = 1, .n_dims = 1, .dims = { 1, 1, 1, 1 } },
+                        .file = file,
+                        .history = history };
     gg_manifest m = { .version = 3, .entries = entries, .files = &layout, .n_files = 1 };
     for (int over = 0; over < 2; over++) {
         gg_error e = GG_ERROR_INIT;
@@ -402,7 +490,8 @@ static void no_directory(void)
     gg_manifest *m = NULL;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_manifest_load(scratch("nowhere"), &m, &e) != GG_OK && e.file[0] && e.fix[0]);
-    T_CHECK(!gg_is_organ_dir(scratch("nowhere")) && !gg_is_organ_dir("tests/data") && gg_is_organ_dir(extract("tests/data/gguf/kv-only.gguf")));
+    T_CHECK(!gg_is_organ_dir(scratch("nowhere")) && !gg_is_organ_dir("tests/data") &&
+            gg_is_organ_dir(extract("tests/data/gguf/kv-only.gguf")));
 }
 
 static const t_case cases[] = {

@@ -1,6 +1,6 @@
 /* t_measure.c - measures, scores, sampling, row angle, null model, comparison. */
-#include "gg_numeric.h"
-#include "gg_quant.h"
+#include "organ/gg_numeric.h"
+#include "organ/gg_quant.h"
 #include "t.h"
 
 #include <math.h>
@@ -137,7 +137,8 @@ static void many(void)
     gg_measure m = measure(x, N - 1), bad;
     x[N - 1] = NAN;
     bad = measure(x, N);
-    T_CHECK(bad.nonfinite == 1 && memcmp(&bad.mean, &m.mean, sizeof m - offsetof(gg_measure, mean)) == 0);
+    T_CHECK(bad.nonfinite == 1 &&
+            memcmp(&bad.mean, &m.mean, sizeof m - offsetof(gg_measure, mean)) == 0);
     free(x);
 }
 
@@ -148,12 +149,14 @@ static void few_values(void)
     T_CHECK(m.sampled == 0 && m.nonfinite == 0 && all_zero(&m));
     T_CHECK(NEAR(m.mean, 0, 0) && NEAR(m.min, 0, 0) && NEAR(m.max, 0, 0));
     m = measure(x, 1);
-    T_CHECK(m.sampled == 1 && NEAR(m.mean, 2.5, 0) && NEAR(m.min, 2.5, 0) && NEAR(m.max, 2.5, 0) && all_zero(&m));
+    T_CHECK(m.sampled == 1 && NEAR(m.mean, 2.5, 0) && NEAR(m.min, 2.5, 0) && NEAR(m.max, 2.5, 0) &&
+            all_zero(&m));
     m = measure(x, 8);
     T_CHECK(m.sampled == 8 && NEAR(m.mean, 2.5, 0) && NEAR(m.max, 2.5, 0) && all_zero(&m));
     for (int i = 0; i < 4; i++) x[i] = -1;
     m = measure(x, 8); /* two values: one bit, K = -2, 7 gaps of which 6 are 0 */
-    T_CHECK(NEAR(m.entropy, 0.125, 1e-12) && NEAR(m.kurtosis, -2, 1e-12) && NEAR(m.dimension, 0, 1e-12));
+    T_CHECK(NEAR(m.entropy, 0.125, 1e-12) && NEAR(m.kurtosis, -2, 1e-12) &&
+            NEAR(m.dimension, 0, 1e-12));
     T_CHECK(NEAR(m.cv, sqrt(6), 1e-12) && NEAR(m.mean, 0.75, 1e-12) && NEAR(m.std, 1.75, 1e-12));
     T_CHECK(NEAR(m.theta, 30 * (0.125 / 0.3 + 2.0 / 3 + 1), 1e-9));
     x[0] = x[1] = -3e38f, x[7] = 3e38f;
@@ -161,7 +164,8 @@ static void few_values(void)
     T_CHECK(isfinite(m.std) && isfinite(m.kurtosis) && isfinite(m.cv) && isfinite(m.theta));
     x[0] = 1e-45f, x[1] = 0;
     m = measure(x, 2);
-    T_CHECK(isfinite(m.std) && isfinite(m.kurtosis) && isfinite(m.cv) && isfinite(m.theta) && m.max > 0);
+    T_CHECK(isfinite(m.std) && isfinite(m.kurtosis) && isfinite(m.cv) && isfinite(m.theta) &&
+            m.max > 0);
 }
 
 static void nonfinite(void)
@@ -189,7 +193,8 @@ static void scores(void)
     T_CHECK(NEAR(gg_score_entropy(0.3), 1, 0) && NEAR(gg_score_entropy(0.7), 1, 0));
     T_CHECK(NEAR(gg_score_entropy(0.825), 0.5, 1e-12) && NEAR(gg_score_entropy(0.99), 0, 0));
     T_CHECK(NEAR(gg_score_kurtosis(-1.5), 0.5, 0) && NEAR(gg_score_kurtosis(9), 1, 0));
-    T_CHECK(NEAR(gg_score_cv(0.5), 0, 0) && NEAR(gg_score_cv(0.75), 0.5, 0) && NEAR(gg_score_cv(7), 1, 0));
+    T_CHECK(NEAR(gg_score_cv(0.5), 0, 0) && NEAR(gg_score_cv(0.75), 0.5, 0) &&
+            NEAR(gg_score_cv(7), 1, 0));
     T_CHECK(NEAR(gg_theta(0.5, 3, 1), 90, 1e-12) && NEAR(gg_theta(0, 0, 0), 0, 0));
     T_CHECK(NEAR(gg_calibrated(90, 42), 90, 1e-12) && NEAR(gg_calibrated(42, 42), 0, 0));
     T_CHECK(NEAR(gg_calibrated(30, 42), 0, 0) && NEAR(gg_calibrated(66, 42), 45, 1e-12));
@@ -198,8 +203,10 @@ static void scores(void)
 
 static void sampling(void)
 {
-    T_CHECK(gg_sample_count(10, 0) == 10 && gg_sample_count(10, 4) == 4 && gg_sample_count(3, 4) == 3);
-    T_CHECK(gg_sample_index(0, 10, 4) == 0 && gg_sample_index(1, 10, 4) == 2 && gg_sample_index(3, 10, 4) == 7);
+    T_CHECK(gg_sample_count(10, 0) == 10 && gg_sample_count(10, 4) == 4 &&
+            gg_sample_count(3, 4) == 3);
+    T_CHECK(gg_sample_index(0, 10, 4) == 0 && gg_sample_index(1, 10, 4) == 2 &&
+            gg_sample_index(3, 10, 4) == 7);
     uint64_t huge = UINT64_C(1) << 63;
     T_CHECK(gg_sample_index(99999, huge, 100000) == UINT64_C(9223279803134407260));
     T_CHECK(gg_sample_index(huge - 1, huge, huge) == huge - 1 && gg_sample_index(5, 0, 0) == 0);
@@ -236,7 +243,8 @@ static void null_model(void)
     for (size_t i = 0; i + 1 < N; i++) lag += (double)x[i] * (double)x[i + 1] / N;
     T_CHECKF(fabs(lag) < 4 / sqrt(N), "%g", lag);
     gg_measure m = measure(x, N);
-    T_CHECK(fabs(m.mean) < 4 / sqrt(N) && fabs(m.std - 1) < 4 / sqrt(2.0 * N) && fabs(m.kurtosis) < 4 * sqrt(24.0 / N));
+    T_CHECK(fabs(m.mean) < 4 / sqrt(N) && fabs(m.std - 1) < 4 / sqrt(2.0 * N) &&
+            fabs(m.kurtosis) < 4 * sqrt(24.0 / N));
     gg_sort_floats(x, N, tmp);
     for (size_t i = 0; i < N; i++) {
         double cdf = 0.5 * erfc(-(double)x[i] / sqrt(2)), at = (double)i / N;
@@ -269,14 +277,17 @@ static void row_angle(void)
     gg_row_theta_add(&sixty, a, b, N);
     T_CHECK(NEAR(gg_row_theta_degrees(&sixty), 60, 5));
     gg_pair_sums runs = { 0 };
-    for (size_t i = 0; i < N; i += 100) gg_pearson_add(&runs, a + i, b + i, N - i < 100 ? N - i : 100);
+    for (size_t i = 0; i < N; i += 100)
+        gg_pearson_add(&runs, a + i, b + i, N - i < 100 ? N - i : 100);
     T_CHECK(runs.n == N && NEAR(gg_pearson_of(&runs), gg_pearson(a, b, N), 1e-13));
     double r = gg_pearson(a, b, N - 1);
     b[N - 1] = NAN;
     T_CHECK(NEAR(gg_pearson(a, b, N), r, 1e-12));
     for (size_t i = 0; i < N; i++) b[i] = 0.1f;
-    T_CHECK(NEAR(gg_pearson(a, b, N), 0, 0) && NEAR(gg_pearson(a, a, 1), 0, 0) && NEAR(gg_pearson(a, a, 0), 0, 0));
-    T_CHECK(gg_row_pairs(0) == 0 && gg_row_pairs(1) == 0 && gg_row_pairs(2) == 1 && gg_row_pairs(1000) == 64);
+    T_CHECK(NEAR(gg_pearson(a, b, N), 0, 0) && NEAR(gg_pearson(a, a, 1), 0, 0) &&
+            NEAR(gg_pearson(a, a, 0), 0, 0));
+    T_CHECK(gg_row_pairs(0) == 0 && gg_row_pairs(1) == 0 && gg_row_pairs(2) == 1 &&
+            gg_row_pairs(1000) == 64);
     T_CHECK(gg_row_pair(0, 1000) == 0 && gg_row_pair(63, 1000) == 983 && gg_row_pair(2, 4) == 2);
     free(a), free(b);
 }
@@ -285,21 +296,25 @@ static void comparison(void)
 {
     enum { N = 1500 };
     float *a = gaussian(N, 1), *b = gaussian(N, 1);
-    gg_compare c = GG_COMPARE_INIT, first = GG_COMPARE_INIT, second = GG_COMPARE_INIT, none = GG_COMPARE_INIT;
+    gg_compare c = GG_COMPARE_INIT, first = GG_COMPARE_INIT, second = GG_COMPARE_INIT,
+               none = GG_COMPARE_INIT;
     gg_compare_add(&c, a, b, N);
     gg_compare_result r = gg_compare_finish(&c);
-    T_CHECK(r.identical && NEAR(r.cosine, 1, 1e-15) && NEAR(r.rel_l2, 0, 0) && NEAR(r.maxabs, 0, 0) && c.n == N);
+    T_CHECK(r.identical && NEAR(r.cosine, 1, 1e-15) && NEAR(r.rel_l2, 0, 0) &&
+            NEAR(r.maxabs, 0, 0) && c.n == N);
     double dot = 0, aa = 0, bb = 0, dd = 0, top = 0;
     for (size_t i = 0; i < N; i++) {
         b[i] += i % 3 ? 0.0f : 0.25f * a[N - 1 - i];
         double x = (double)a[i], y = (double)b[i];
-        dot += x * y, aa += x * x, bb += y * y, dd += (x - y) * (x - y), top = fmax(top, fabs(x - y));
+        dot += x * y, aa += x * x, bb += y * y, dd += (x - y) * (x - y),
+            top = fmax(top, fabs(x - y));
     }
     gg_compare_add(&first, a, b, 1024);
     gg_compare_add(&second, a + 1024, b + 1024, N - 1024);
     gg_compare_merge(&first, &second);
     r = gg_compare_finish(&first);
-    T_CHECK(!r.identical && NEAR(r.cosine, dot / sqrt(aa * bb), 1e-12) && NEAR(r.rel_l2, sqrt(dd / aa), 1e-12));
+    T_CHECK(!r.identical && NEAR(r.cosine, dot / sqrt(aa * bb), 1e-12) &&
+            NEAR(r.rel_l2, sqrt(dd / aa), 1e-12));
     T_CHECK(NEAR(r.maxabs, top, 0) && first.differing == N / 3 && first.nonfinite == 0);
     b[10] = NAN, a[20] = INFINITY;
     gg_compare_add(&none, a, b, 30);
@@ -313,7 +328,8 @@ static void comparison(void)
     r = gg_compare_finish(&zz);
     T_CHECK(NEAR(r.cosine, 1, 0) && NEAR(r.rel_l2, 0, 0) && r.identical);
     T_CHECK(gg_compare_finish(&empty).identical);
-    float far[4] = { 0x1p-149f, -3.4028234e38f, 0.1f, 0 }, near[4] = { 0, 3.4028234e38f, 0.1f, -0x1p-148f };
+    float far[4] = { 0x1p-149f, -3.4028234e38f, 0.1f, 0 },
+          near[4] = { 0, 3.4028234e38f, 0.1f, -0x1p-148f };
     for (size_t i = 0; i < 4; i++) { /* neither lost nor overflowing, and not rounded */
         gg_compare x = GG_COMPARE_INIT;
         gg_compare_add(&x, far + i, near + i, 1);

@@ -1,7 +1,7 @@
 /* t_meta.c - the list of key-values: find, set, delete, typed reads, copies. */
 #include "t.h"
 
-#include "gguf.h"
+#include "organ/gg_gguf.h"
 
 static void put(gg_meta *m, const char *key, uint32_t type, const void *data, size_t n)
 {
@@ -17,7 +17,8 @@ static void set_keeps_the_place(void)
     T_CHECK(gg_meta_set_u32(&m, "a", 1, &e) == GG_OK && gg_meta_set_u32(&m, "b", 2, &e) == GG_OK);
     T_CHECK(gg_meta_set_str(&m, "c", "text", 4, &e) == GG_OK);
     T_CHECK(gg_meta_set_str(&m, "b", "now text", 8, &e) == GG_OK);
-    T_CHECK(m.n == 3 && m.kv[1].key_len == 1 && m.kv[1].key[0] == 'b' && m.kv[1].type == GG_TYPE_STR);
+    T_CHECK(m.n == 3 && m.kv[1].key_len == 1 && m.kv[1].key[0] == 'b' &&
+            m.kv[1].type == GG_TYPE_STR);
     const char *s;
     size_t n;
     T_CHECK(gg_kv_str(gg_meta_find(&m, "b"), &s, &n) && n == 8 && memcmp(s, "now text", 8) == 0);
@@ -52,7 +53,8 @@ static void delete_closes_the_gap(void)
         snprintf(key, sizeof key, "k%d", i);
         T_CHECK(gg_meta_set_u32(&m, key, (uint32_t)i, &e) == GG_OK);
     }
-    T_CHECK(gg_meta_delete(&m, "k0") && gg_meta_delete(&m, "k50") && gg_meta_delete(&m, "k99") && !gg_meta_delete(&m, "k50"));
+    T_CHECK(gg_meta_delete(&m, "k0") && gg_meta_delete(&m, "k50") && gg_meta_delete(&m, "k99") &&
+            !gg_meta_delete(&m, "k50"));
     T_CHECK(m.n == 97);
     uint64_t last = 0;
     for (size_t i = 0; i < m.n; i++) {
@@ -81,13 +83,14 @@ static void bad_entries_are_refused(void)
 
 static void integers_read_as_integers(void)
 {
-    static const uint8_t ff[8] = { 255, 255, 255, 255, 255, 255, 255, 255 }, low[8] = { 200, 1, 0, 0, 0, 0, 0, 0 };
+    static const uint8_t ff[8] = { 255, 255, 255, 255, 255, 255, 255, 255 },
+                         low[8] = { 200, 1, 0, 0, 0, 0, 0, 0 };
     static const struct {
         uint32_t type;
         size_t n;
         bool neg_ok;
         uint64_t ff, low;
-    } t[] = { { GG_TYPE_U8, 1, true, 255, 200 },        { GG_TYPE_U16, 2, true, 65535, 456 },
+    } t[] = { { GG_TYPE_U8, 1, true, 255, 200 },         { GG_TYPE_U16, 2, true, 65535, 456 },
               { GG_TYPE_U32, 4, true, UINT32_MAX, 456 }, { GG_TYPE_U64, 8, true, UINT64_MAX, 456 },
               { GG_TYPE_I16, 2, false, 0, 456 },         { GG_TYPE_I32, 4, false, 0, 456 },
               { GG_TYPE_I64, 8, false, 0, 456 },         { GG_TYPE_BOOL, 1, true, 1, 1 } };
@@ -172,7 +175,8 @@ static void alignments(void)
     static const struct {
         uint32_t value;
         bool ok;
-    } t[] = { { 0, false }, { 1, true }, { 8, true }, { 32, true }, { 33, false }, { 48, false }, { 4096, true }, { 1u << 31, true } };
+    } t[] = { { 0, false },  { 1, true },   { 8, true },    { 32, true },
+              { 33, false }, { 48, false }, { 4096, true }, { 1u << 31, true } };
     uint64_t a = 0;
     gg_error none = GG_ERROR_INIT;
     gg_meta empty = GG_META_INIT;
@@ -199,10 +203,12 @@ static void types_have_names(void)
     for (uint32_t i = 0; i < GG_TYPE_COUNT; i++) {
         const char *name = gg_type_name(i);
         uint32_t back = 99;
-        T_CHECK(name && gg_type_by_name(name, strlen(name), &back) && back == i && gg_type_size(i) == sizes[i]);
+        T_CHECK(name && gg_type_by_name(name, strlen(name), &back) && back == i &&
+                gg_type_size(i) == sizes[i]);
     }
     uint32_t t;
-    T_CHECK(gg_type_name(13) == NULL && gg_type_size(13) == 0 && !gg_type_by_name("u7", 2, &t) && !gg_type_by_name("u88", 2 + 1, &t));
+    T_CHECK(gg_type_name(13) == NULL && gg_type_size(13) == 0 && !gg_type_by_name("u7", 2, &t) &&
+            !gg_type_by_name("u88", 2 + 1, &t));
 }
 
 static const t_case cases[] = {

@@ -1,8 +1,8 @@
 /* t_output.c - files and folders appear whole or not at all. */
 #include "files.h"
 
-#include "../../src/base/io.h"
-#include "../../src/base/output.h"
+#include "base/io.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,8 @@ static void existing_is_refused(void)
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_EUSAGE);
-    T_CHECK(strstr(e.fix, "--force") && holds(scratch("f/x"), "old") && count_names(scratch("f")) == 1);
+    T_CHECK(strstr(e.fix, "--force") && holds(scratch("f/x"), "old") &&
+            count_names(scratch("f")) == 1);
     gg_error e2 = GG_ERROR_INIT;
     T_CHECK(gg_output_open("", false, &o, &e2) == GG_EUSAGE);
 }
@@ -177,7 +178,8 @@ static void names_run_out(void)
     take_names(300, true);
     T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_EIO && e.sys_errno == EEXIST);
     T_CHECKF(strstr(e.fix, ".tmp") && !strstr(e.fix, "written to"), "%s", e.fix);
-    T_CHECK(gg_outdir_open(scratch("f/x"), false, yes, &d, &e2) == GG_EIO && e2.sys_errno == EEXIST);
+    T_CHECK(gg_outdir_open(scratch("f/x"), false, yes, &d, &e2) == GG_EIO &&
+            e2.sys_errno == EEXIST);
     T_CHECK(count_names(scratch("f")) == 300);
 }
 
@@ -186,7 +188,8 @@ static void no_folder_no_file(void)
     fresh();
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/none/x"), false, &o, &e) == GG_EIO && e.sys_errno != 0 && e.file[0]);
+    T_CHECK(gg_output_open(scratch("f/none/x"), false, &o, &e) == GG_EIO && e.sys_errno != 0 &&
+            e.file[0]);
     spew(scratch("f/plain"), "", 0);
     gg_error e2 = GG_ERROR_INIT;
     T_CHECK(gg_output_open(scratch("f/plain/x"), false, &o, &e2) == GG_EIO);
@@ -247,7 +250,8 @@ static void folder_appears_whole(void)
     fill(d, "sub/c", "3");
     T_CHECK(!there(scratch("f/d")) && count_names(scratch("f")) == 1);
     T_CHECK(gg_outdir_commit(d, &e) == GG_OK);
-    T_CHECK(holds(scratch("f/d/a"), "1") && holds(scratch("f/d/sub/c"), "3") && count_names(scratch("f")) == 1);
+    T_CHECK(holds(scratch("f/d/a"), "1") && holds(scratch("f/d/sub/c"), "3") &&
+            count_names(scratch("f")) == 1);
 }
 
 static void folder_abort_leaves_nothing(void)
@@ -286,7 +290,8 @@ static void folder_existing(void)
     mkdir(scratch("f/d"), 0777);
     gg_outdir *d;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_outdir_open(scratch("f/d"), false, no, &d, &e) == GG_OK); /* empty: as good as none */
+    T_CHECK(gg_outdir_open(scratch("f/d"), false, no, &d, &e) ==
+            GG_OK); /* empty: as good as none */
     fill(d, "a", "1");
     T_CHECK(gg_outdir_commit(d, &e) == GG_OK);
     gg_error e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT, e4 = GG_ERROR_INIT;
@@ -297,7 +302,8 @@ static void folder_existing(void)
     fill(d, "b", "2");
     T_CHECK(holds(scratch("f/d/a"), "1"));
     T_CHECK(gg_outdir_commit(d, &e4) == GG_OK);
-    T_CHECK(holds(scratch("f/d/b"), "2") && !there(scratch("f/d/a")) && count_names(scratch("f")) == 1);
+    T_CHECK(holds(scratch("f/d/b"), "2") && !there(scratch("f/d/a")) &&
+            count_names(scratch("f")) == 1);
 }
 
 static void folder_over_a_file(void)
@@ -342,7 +348,8 @@ static void copies_are_exact(void)
     gg_error e3 = GG_ERROR_INIT;
     size_t got = 0;
     lseek(in, (off_t)n - 10, SEEK_SET);
-    T_CHECK(gg_read_some(in, back, 100, &got, &e3) == GG_OK && got == 10 && memcmp(back, bytes + n - 10, 10) == 0);
+    T_CHECK(gg_read_some(in, back, 100, &got, &e3) == GG_OK && got == 10 &&
+            memcmp(back, bytes + n - 10, 10) == 0);
     close(in);
     close(out);
     free(back);

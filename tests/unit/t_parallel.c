@@ -1,7 +1,7 @@
 /* t_parallel.c - each task once, the lowest failure kept, for any number of threads. */
 #include "t.h"
 
-#include "../../src/base/parallel.h"
+#include "base/parallel.h"
 
 #include <stdatomic.h>
 #include <unistd.h>

@@ -2,24 +2,30 @@
  * to break one. */
 #include "t.h"
 
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 static const uint8_t small[] = {
-    3, 0, 0, 0, 'a', '.', 'b',          /* name */
-    2, 0, 0, 0,                         /* n_dims */
-    32, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
-    8, 0, 0, 0,                         /* Q8_0 */
+    3,  0, 0, 0, 'a', '.', 'b',                                        /* name */
+    2,  0, 0, 0,                                                       /* n_dims */
+    32, 0, 0, 0, 0,   0,   0,   0, 2, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, /* Q8_0 */
 };
 
 static void bytes_are_as_documented(void)
 {
-    gg_tensor t = { .name = "a.b", .name_len = 3, .n_dims = 2, .dims = { 32, 2, 1, 1 }, .dtype = GG_Q8_0 }, back;
+    gg_tensor t = { .name = "a.b",
+                    .name_len = 3,
+                    .n_dims = 2,
+                    .dims = { 32, 2, 1, 1 },
+                    .dtype = GG_Q8_0 },
+              back;
     uint8_t out[GG_RECORD_HEADER];
     T_CHECK(gg_record_header(&t, out) == sizeof small && memcmp(out, small, sizeof small) == 0);
     size_t used = 0;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_record_parse(small, sizeof small, &back, &used, &e) == GG_OK && used == sizeof small);
-    T_CHECK(back.bytes == 68 && back.elements == 64 && back.dims[2] == 1 && back.dims[3] == 1 && back.offset == 0);
+    T_CHECK(gg_record_parse(small, sizeof small, &back, &used, &e) == GG_OK &&
+            used == sizeof small);
+    T_CHECK(back.bytes == 68 && back.elements == 64 && back.dims[2] == 1 && back.dims[3] == 1 &&
+            back.offset == 0);
     T_CHECK(back.name_len == 3 && memcmp(back.name, "a.b", 3) == 0 && back.dtype == GG_Q8_0);
 }
 
@@ -29,14 +35,20 @@ static void there_and_back(void)
     for (size_t i = 0; i < sizeof name; i++) name[i] = (char)i;
     for (uint32_t dims = 0; dims <= 4; dims++)
         for (size_t len = 0; len <= GG_RECORD_NAME; len += len < 3 ? 1 : 84) {
-            gg_tensor t = { .name = name, .name_len = len, .n_dims = dims, .dims = { 1, 1, 1, 1 }, .dtype = GG_I16 }, back;
+            gg_tensor t = { .name = name,
+                            .name_len = len,
+                            .n_dims = dims,
+                            .dims = { 1, 1, 1, 1 },
+                            .dtype = GG_I16 },
+                      back;
             for (uint32_t d = 0; d < dims; d++) t.dims[d] = d + 3;
             uint8_t out[GG_RECORD_HEADER];
             size_t n = gg_record_header(&t, out), used = 0;
             gg_error e = GG_ERROR_INIT;
             T_CHECK(n == 12 + len + 8 * dims && n <= GG_RECORD_HEADER);
             T_CHECK(gg_record_parse(out, n, &back, &used, &e) == GG_OK && used == n);
-            T_CHECK(back.n_dims == dims && memcmp(back.dims, t.dims, sizeof t.dims) == 0 && back.name_len == len);
+            T_CHECK(back.n_dims == dims && memcmp(back.dims, t.dims, sizeof t.dims) == 0 &&
+                    back.name_len == len);
         }
 }
 
@@ -63,7 +75,8 @@ static void refused(size_t at, uint32_t value, gg_status want)
     gg_tensor t;
     size_t used;
     gg_error e = GG_ERROR_INIT;
-    T_CHECKF(gg_record_parse(bytes, sizeof bytes, &t, &used, &e) == want && used == 0 && e.what[0], "at %zu %u: %s", at, value, e.what);
+    T_CHECKF(gg_record_parse(bytes, sizeof bytes, &t, &used, &e) == want && used == 0 && e.what[0],
+             "at %zu %u: %s", at, value, e.what);
 }
 
 static void broken_headers(void)
@@ -77,7 +90,7 @@ static void broken_headers(void)
     refused(11, 33, GG_EFORMAT);          /* not whole blocks */
     refused(27, 4, GG_EUNSUPPORTED);      /* a type that was removed */
     refused(27, 9999, GG_EUNSUPPORTED);
-    refused(15, 0x7fffffff, GG_EFORMAT);  /* more bytes than 2^63 */
+    refused(15, 0x7fffffff, GG_EFORMAT); /* more bytes than 2^63 */
 }
 
 static const t_case cases[] = {

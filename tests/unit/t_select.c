@@ -1,12 +1,22 @@
 /* t_select.c - what the selection options mean, and what is wrong with bad ones. */
 #include "files.h"
 
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 static const char *const names[] = {
-    "token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight", "blk.0.attn_q.bias", "blk.0.ffn_up.weight",
-    "blk.1.attn_q.weight", "blk.1.ffn_up_exps.weight", "blk.2.ffn_up.0.weight", "blk.2.ffn_up.3.weight",
-    "blk.10.ffn_gate_inp.weight", "blk.10.ffn_norm_exps.weight", "output.weight", "odd\tname",
+    "token_embd.weight",
+    "blk.0.attn_norm.weight",
+    "blk.0.attn_q.weight",
+    "blk.0.attn_q.bias",
+    "blk.0.ffn_up.weight",
+    "blk.1.attn_q.weight",
+    "blk.1.ffn_up_exps.weight",
+    "blk.2.ffn_up.0.weight",
+    "blk.2.ffn_up.3.weight",
+    "blk.10.ffn_gate_inp.weight",
+    "blk.10.ffn_norm_exps.weight",
+    "output.weight",
+    "odd\tname",
 };
 #define COUNT (sizeof names / sizeof names[0])
 
@@ -73,7 +83,8 @@ static void experts(void)
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_experts(s, "0-3,17", &e) == GG_OK);
-    T_CHECK(gg_select_has_experts(s) && gg_select_expert(s, 0) && gg_select_expert(s, 17) && !gg_select_expert(s, 4));
+    T_CHECK(gg_select_has_experts(s) && gg_select_expert(s, 0) && gg_select_expert(s, 17) &&
+            !gg_select_expert(s, 4));
     gg_select_free(s);
 }
 
@@ -136,12 +147,15 @@ static void bad(add_fn add, const char *text)
 
 static void mistakes(void)
 {
-    static const char *const numbers[] = { "", ",", "1,", ",1", "a", "1-", "-1", "5-4", "1--2", "1 2", "1-2-3", "99999999999", "0x1", "1;2", "1, 2", "+1" };
+    static const char *const numbers[] = { "",    ",",   "1,",   ",1",  "a",     "1-",
+                                           "-1",  "5-4", "1--2", "1 2", "1-2-3", "99999999999",
+                                           "0x1", "1;2", "1, 2", "+1" };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         bad(gg_select_layers, numbers[i]);
         bad(gg_select_experts, numbers[i]);
     }
-    static const char *const kinds[] = { "", "brain", "organ,", ",organ", "organ, norm", "ORGAN", "all" };
+    static const char *const kinds[] = { "",      "brain", "organ,", ",organ", "organ, norm",
+                                         "ORGAN", "all" };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) bad(gg_select_types, kinds[i]);
     bad(gg_select_tensors, "");
     bad(gg_select_tensors, "a,,b");
@@ -154,17 +168,40 @@ static void glob_table(void)
         const char *pattern, *name;
         bool want;
     } t[] = {
-        { "", "", true },           { "", "a", false },        { "*", "", true },            { "**", "a", true },
-        { "?", "", false },         { "?", "a", true },        { "a*b", "ab", true },        { "a*b", "axxb", true },
-        { "a*b", "axxbc", false },  { "*a*b*", "xaxbx", true }, { "[abc]", "b", true },      { "[abc]", "d", false },
-        { "[a-c]", "b", true },     { "[!a-c]", "b", false },  { "[^a-c]", "d", true },      { "[]]", "]", true },
-        { "[!]]", "]", false },     { "[a-]", "-", true },     { "[", "[", true },           { "[a", "[a", true },
-        { "[a", "a", false },       { "*.weight", "x.weight", true }, { "*.weight", ".weight", true },
-        { "a?c", "abc", true },     { "a?c", "ac", false },    { "\\*", "\\x", true },       { "[\xe0-\xff]", "\xf0", true },
-        { "*aab", "aaaaab", true }, { "a*a*a", "aa", false },  { "blk.*.attn_*.weight", "blk.3.attn_q.weight", true },
+        { "", "", true },
+        { "", "a", false },
+        { "*", "", true },
+        { "**", "a", true },
+        { "?", "", false },
+        { "?", "a", true },
+        { "a*b", "ab", true },
+        { "a*b", "axxb", true },
+        { "a*b", "axxbc", false },
+        { "*a*b*", "xaxbx", true },
+        { "[abc]", "b", true },
+        { "[abc]", "d", false },
+        { "[a-c]", "b", true },
+        { "[!a-c]", "b", false },
+        { "[^a-c]", "d", true },
+        { "[]]", "]", true },
+        { "[!]]", "]", false },
+        { "[a-]", "-", true },
+        { "[", "[", true },
+        { "[a", "[a", true },
+        { "[a", "a", false },
+        { "*.weight", "x.weight", true },
+        { "*.weight", ".weight", true },
+        { "a?c", "abc", true },
+        { "a?c", "ac", false },
+        { "\\*", "\\x", true },
+        { "[\xe0-\xff]", "\xf0", true },
+        { "*aab", "aaaaab", true },
+        { "a*a*a", "aa", false },
+        { "blk.*.attn_*.weight", "blk.3.attn_q.weight", true },
     };
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
-        T_CHECKF(gg_glob(t[i].pattern, t[i].name) == t[i].want, "%s on %s", t[i].pattern, t[i].name);
+        T_CHECKF(gg_glob(t[i].pattern, t[i].name) == t[i].want, "%s on %s", t[i].pattern,
+                 t[i].name);
     /* many stars against a long name that does not match: no explosion */
     char pattern[200], name[4000];
     for (size_t i = 0; i < 60; i++) memcpy(pattern + 2 * i, "*a", 2);
@@ -180,15 +217,19 @@ static void maps(void)
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_map_donor(NULL, 7) == 7);
     T_CHECK(gg_map_parse("10-15=20-25,3=0,4=4", &m, &e) == GG_OK);
-    T_CHECK(gg_map_donor(m, 10) == 20 && gg_map_donor(m, 15) == 25 && gg_map_donor(m, 3) == 0 && gg_map_donor(m, 4) == 4);
+    T_CHECK(gg_map_donor(m, 10) == 20 && gg_map_donor(m, 15) == 25 && gg_map_donor(m, 3) == 0 &&
+            gg_map_donor(m, 4) == 4);
     T_CHECK(gg_map_donor(m, 16) == -1 && gg_map_donor(m, 0) == -1 && gg_map_donor(m, -1) == -1);
     gg_map_free(m);
     gg_map_free(NULL);
-    static const char *const wrong[] = { "", "1", "1=", "=1", "1-2=3", "1=2-3", "2-1=3-2", "1=1,", "1=1,1=2", "1-3=1-3,2=5", "a=b", "1=1;2=2", "1==2", "-1=0" };
+    static const char *const wrong[] = { "",      "1",       "1=",   "=1",      "1-2=3",
+                                         "1=2-3", "2-1=3-2", "1=1,", "1=1,1=2", "1-3=1-3,2=5",
+                                         "a=b",   "1=1;2=2", "1==2", "-1=0" };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         gg_error e2 = GG_ERROR_INIT;
         m = NULL;
-        T_CHECKF(gg_map_parse(wrong[i], &m, &e2) == GG_EUSAGE && strstr(e2.what, "--map"), "'%s' taken", wrong[i]);
+        T_CHECKF(gg_map_parse(wrong[i], &m, &e2) == GG_EUSAGE && strstr(e2.what, "--map"),
+                 "'%s' taken", wrong[i]);
     }
 }
 

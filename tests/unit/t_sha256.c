@@ -1,7 +1,7 @@
 /* t_sha256.c - FIPS 180-4 vectors, every way of cutting the input, both codes. */
 #include "t.h"
 
-#include "../../src/base/sha256.h"
+#include "base/sha256.h"
 
 static void hex_of(const void *bytes, size_t n, char out[65])
 {
@@ -14,12 +14,15 @@ static void hex_of(const void *bytes, size_t n, char out[65])
 }
 
 /* The examples published with FIPS 180-4, and the empty message. */
-static const struct { const char *message, *digest; } vectors[] = {
+static const struct {
+    const char *message, *digest;
+} vectors[] = {
     { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
     { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
     { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
       "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
-    { "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+    { "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmno"
+      "pqrsmnopqrstnopqrstu",
       "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
 };
 
@@ -35,7 +38,8 @@ static void check_vectors(void)
     if (!a) return;
     memset(a, 'a', 1000000);
     hex_of(a, 1000000, hex);
-    T_CHECKF(strcmp(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0, "%s", hex);
+    T_CHECKF(strcmp(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0,
+             "%s", hex);
     free(a);
 }
 

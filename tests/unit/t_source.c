@@ -2,10 +2,10 @@
  * GGUF, pipe of records. All give the same tensors and the same bytes. */
 #include "files.h"
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
-#include "../../src/base/io.h"
-#include "../../src/base/output.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -156,7 +156,8 @@ static void several_files(void)
     char *const wrong[] = { a, (char[]){ "tests/data/gguf/v3-basic.gguf" } };
     gg_source *s = NULL;
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
-    T_CHECK(gg_source_open_files(both, 2, &s, &e) == GG_OK && gg_source_count(s) == 12 && gg_source_meta(s) == NULL);
+    T_CHECK(gg_source_open_files(both, 2, &s, &e) == GG_OK && gg_source_count(s) == 12 &&
+            gg_source_meta(s) == NULL);
     size_t n, x, y;
     char *got = drink(s, 100, &n), *p = slurp(a, &x), *q = slurp(b, &y);
     T_CHECK(n == x + y && memcmp(got, p, x) == 0 && memcmp(got + x, q, y) == 0);
@@ -177,9 +178,12 @@ static void found_by_name(void)
             const gg_tensor *t = gg_source_tensor(s, i);
             T_CHECK(gg_source_find(s, t->name, t->name_len) == i);
         }
-        T_CHECK(gg_source_find(s, "nothing", 7) == SIZE_MAX && gg_source_find(s, "", 0) == SIZE_MAX);
-        T_CHECK((gg_source_meta(s) == NULL) == (k == 2) && (gg_source_manifest(s) != NULL) == (k == 1));
-        T_CHECK((gg_source_model(s) != NULL) == (k == 0) && (gg_source_header(s) != NULL) == (k == 0));
+        T_CHECK(gg_source_find(s, "nothing", 7) == SIZE_MAX &&
+                gg_source_find(s, "", 0) == SIZE_MAX);
+        T_CHECK((gg_source_meta(s) == NULL) == (k == 2) &&
+                (gg_source_manifest(s) != NULL) == (k == 1));
+        T_CHECK((gg_source_model(s) != NULL) == (k == 0) &&
+                (gg_source_header(s) != NULL) == (k == 0));
         gg_source_close(s);
     }
 }
@@ -194,17 +198,21 @@ static void pipes_go_forward(void)
     gg_data d;
     char buf[8], want[8];
     T_CHECK(!gg_source_seekable(s) && gg_source_header(s) != NULL);
-    T_CHECK(gg_source_next(s, 0, &more, &e) == GG_OK && more && gg_data_open(s, 0, &d, &e) == GG_OK);
+    T_CHECK(gg_source_next(s, 0, &more, &e) == GG_OK && more &&
+            gg_data_open(s, 0, &d, &e) == GG_OK);
     T_CHECK(gg_data_read(&d, 4, buf, 8, &e) == GG_OK);
     gg_source *file = source(BASIC);
     gg_data f;
-    T_CHECK(gg_data_open(file, 0, &f, &e) == GG_OK && gg_data_read(&f, 4, want, 8, &e) == GG_OK && memcmp(buf, want, 8) == 0);
+    T_CHECK(gg_data_open(file, 0, &f, &e) == GG_OK && gg_data_read(&f, 4, want, 8, &e) == GG_OK &&
+            memcmp(buf, want, 8) == 0);
     T_CHECK(gg_data_read(&d, 0, buf, 8, &e2) == GG_EUSAGE);
     gg_data_close(&d);
     gg_data_close(&f);
-    for (size_t i = 1; i < 5; i++) T_CHECKF(gg_source_next(s, i, &more, &e) == GG_OK && more, "%s", e.what); /* unread */
+    for (size_t i = 1; i < 5; i++)
+        T_CHECKF(gg_source_next(s, i, &more, &e) == GG_OK && more, "%s", e.what); /* unread */
     T_CHECK(gg_data_open(s, 4, &d, &e) == GG_OK && gg_data_read(&d, 0, buf, 4, &e) == GG_OK);
-    T_CHECK(gg_data_open(file, 4, &f, &e) == GG_OK && gg_data_read(&f, 0, want, 4, &e) == GG_OK && memcmp(buf, want, 4) == 0);
+    T_CHECK(gg_data_open(file, 4, &f, &e) == GG_OK && gg_data_read(&f, 0, want, 4, &e) == GG_OK &&
+            memcmp(buf, want, 4) == 0);
     gg_source_close(file);
     gg_source_close(s);
     pipe_end();
@@ -220,9 +228,11 @@ static void copies(void)
     gg_data d;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_data_open(s, 3, &d, &e) == GG_OK);
-    T_CHECK(gg_data_copy(&d, 0, t->bytes, fd, GG_AT_POS, &e) == GG_OK && gg_data_copy(&d, 4, 8, fd, 1000, &e) == GG_OK);
+    T_CHECK(gg_data_copy(&d, 0, t->bytes, fd, GG_AT_POS, &e) == GG_OK &&
+            gg_data_copy(&d, 4, 8, fd, 1000, &e) == GG_OK);
     char *got = slurp(scratch("copy"), &n);
-    T_CHECK(n == 1008 && memcmp(got, bytes + d.at, t->bytes) == 0 && memcmp(got + 1000, bytes + d.at + 4, 8) == 0);
+    T_CHECK(n == 1008 && memcmp(got, bytes + d.at, t->bytes) == 0 &&
+            memcmp(got + 1000, bytes + d.at + 4, 8) == 0);
     gg_data_close(&d);
     close(fd);
     free(got);
@@ -232,13 +242,17 @@ static void copies(void)
 
 static void bad_specs(void)
 {
-    static const char *const bad[] = { "tests/data/none.gguf", "tests/data/none.bin", "tests/data", "tests/data/README.md" };
+    static const char *const bad[] = { "tests/data/none.gguf", "tests/data/none.bin", "tests/data",
+                                       "tests/data/README.md" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gg_source *s = NULL;
         gg_error e = GG_ERROR_INIT;
         T_CHECKF(gg_source_open(bad[i], &s, &e) != GG_OK && e.file[0] && e.what[0], "%s", bad[i]);
     }
-    spew(scratch("cut.bin"), "\x01\0\0\0a\x01\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0" "1234567", 28); /* F32 x 8, 7 bytes there */
+    spew(scratch("cut.bin"),
+         "\x01\0\0\0a\x01\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0"
+         "1234567",
+         28); /* F32 x 8, 7 bytes there */
     gg_source *s = NULL;
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
     T_CHECK(gg_source_open(scratch("cut.bin"), &s, &e) == GG_EFORMAT && strcmp(e.tensor, "a") == 0);

@@ -1,7 +1,7 @@
 /* t_status.c - the error record and the escaping of names. */
 #include "t.h"
 
-#include "gg_status.h"
+#include "organ/gg_status.h"
 
 #include <errno.h>
 
@@ -35,7 +35,8 @@ static void places_once_set_stay(void)
     T_CHECK(e.offset == 0 && strcmp(e.file, "one") == 0 && strcmp(e.fix, "do this") == 0);
     char line[200];
     size_t n = gg_error_line(&e, "organ-x", line, sizeof line);
-    T_CHECKF(strcmp(line, "organ-x: one: tensor 'a\\nb\\x00c': offset 0: bad; do this") == 0, "%s", line);
+    T_CHECKF(strcmp(line, "organ-x: one: tensor 'a\\nb\\x00c': offset 0: bad; do this") == 0, "%s",
+             line);
     T_CHECK(n == strlen(line));
 }
 
@@ -76,7 +77,8 @@ static void hostile_text_is_safe(void)
     char line[1536];
     size_t n = gg_error_line(&e, "organ-x", line, sizeof line);
     T_CHECK(n < sizeof line && n == strlen(line));
-    for (size_t i = 0; i < n; i++) T_CHECKF(line[i] >= 0x20 && line[i] < 0x7f, "byte %02x at %zu", (unsigned char)line[i], i);
+    for (size_t i = 0; i < n; i++)
+        T_CHECKF(line[i] >= 0x20 && line[i] < 0x7f, "byte %02x at %zu", (unsigned char)line[i], i);
     for (size_t size = 0; size < 40; size++) {
         char guard[48];
         memset(guard, 'G', sizeof guard);
@@ -117,13 +119,13 @@ static const struct {
     { "a\\b", 3, "a\\\\b" },
     { "a\tb\nc", 5, "a\\tb\\nc" },
     { "\0\x01\x1b\x7f", 4, "\\x00\\x01\\x1b\\x7f" },
-    { "\xc2\x85", 2, "\\xc2\\x85" },             /* a C1 control */
-    { "\xff\xc3", 2, "\\xff\\xc3" },             /* not UTF-8 */
-    { "\xed\xa0\x80", 3, "\\xed\\xa0\\x80" },    /* a surrogate */
-    { "\xc0\xaf", 2, "\\xc0\\xaf" },             /* overlong */
-    { "\xe2\x80\xae", 3, "\\xe2\\x80\\xae" },    /* right-to-left override */
-    { "\xe2\x81\xa6", 3, "\\xe2\\x81\\xa6" },    /* isolate */
-    { "\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf" },    /* byte order mark */
+    { "\xc2\x85", 2, "\\xc2\\x85" },          /* a C1 control */
+    { "\xff\xc3", 2, "\\xff\\xc3" },          /* not UTF-8 */
+    { "\xed\xa0\x80", 3, "\\xed\\xa0\\x80" }, /* a surrogate */
+    { "\xc0\xaf", 2, "\\xc0\\xaf" },          /* overlong */
+    { "\xe2\x80\xae", 3, "\\xe2\\x80\\xae" }, /* right-to-left override */
+    { "\xe2\x81\xa6", 3, "\\xe2\\x81\\xa6" }, /* isolate */
+    { "\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf" }, /* byte order mark */
     { "\xc3\xa4\xe6\x97\xa5", 5, "\xc3\xa4\xe6\x97\xa5" },
     { "\xf0\x9f\xa7\xa0", 4, "\xf0\x9f\xa7\xa0" },
 };
@@ -136,8 +138,10 @@ static void escape_table(void)
         T_CHECKF(gg_escape(escapes[i].bytes, escapes[i].n, out, sizeof out) == want, "case %zu", i);
         T_CHECKF(strcmp(out, escapes[i].text) == 0, "case %zu: %s", i, out);
         size_t n = want;
-        T_CHECKF(gg_unescape(out, &n) && n == escapes[i].n && memcmp(out, escapes[i].bytes, n) == 0, "case %zu", i);
-        for (size_t size = 0; size <= want; size++) { /* too small: cut, terminated, whole length told */
+        T_CHECKF(gg_unescape(out, &n) && n == escapes[i].n && memcmp(out, escapes[i].bytes, n) == 0,
+                 "case %zu", i);
+        for (size_t size = 0; size <= want;
+             size++) { /* too small: cut, terminated, whole length told */
             memset(out, 'G', sizeof out);
             T_CHECK(gg_escape(escapes[i].bytes, escapes[i].n, out, size) == want);
             T_CHECK(out[size] == 'G' && (size == 0 || strlen(out) == size - 1));
@@ -159,7 +163,8 @@ static void escape_is_reversible(void)
 
 static void broken_escapes(void)
 {
-    static const char *const bad[] = { "\\", "a\\", "\\q", "\\x", "\\x1", "\\xg0", "\\x0g", "\\u0041" };
+    static const char *const bad[] = { "\\",   "a\\",   "\\q",   "\\x",
+                                       "\\x1", "\\xg0", "\\x0g", "\\u0041" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char text[16];
         strcpy(text, bad[i]);

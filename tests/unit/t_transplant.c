@@ -2,7 +2,7 @@
  * parts, experts; and keys as --set-kv gives them. */
 #include "files.h"
 
-#include "gg_transplant.h"
+#include "organ/gg_transplant.h"
 
 /* A model of F32 tensors and the like, as text "NAME:DTYPE:D0xD1,...", in a file. */
 static gg_source *model(const char *file, const char *const *specs, size_t n)
@@ -15,16 +15,20 @@ static gg_source *model(const char *file, const char *const *specs, size_t n)
         unsigned long long d[3] = { 1, 1, 1 };
         const char *colon = strchr(specs[i], ':');
         int dims = sscanf(colon + 1, "%15[^:]:%llux%llux%llu", type, &d[0], &d[1], &d[2]) - 1;
-        t[i] = (gg_tensor){ .name_len = (size_t)(colon - specs[i]), .n_dims = (uint32_t)dims, .dims = { d[0], d[1], d[2], 1 } };
+        t[i] = (gg_tensor){ .name_len = (size_t)(colon - specs[i]),
+                            .n_dims = (uint32_t)dims,
+                            .dims = { d[0], d[1], d[2], 1 } };
         t[i].name = strndup(specs[i], t[i].name_len);
         t[i].dtype = gg_dtype_by_name(type)->id;
-        T_CHECK(gg_tensor_extent(t[i].dtype, t[i].n_dims, t[i].dims, &t[i].elements, &t[i].bytes, &e) == GG_OK);
+        T_CHECK(gg_tensor_extent(t[i].dtype, t[i].n_dims, t[i].dims, &t[i].elements, &t[i].bytes,
+                                 &e) == GG_OK);
     }
     uint64_t data = 0;
     uint8_t *header = NULL;
     size_t len = 0;
     gg_meta_set_str(&meta, "general.architecture", "llama", 5, &e);
-    T_CHECK(gg_plan_offsets(t, n, 32, &data, &e) == GG_OK && gg_header_emit(3, &meta, t, n, &header, &len, &e) == GG_OK);
+    T_CHECK(gg_plan_offsets(t, n, 32, &data, &e) == GG_OK &&
+            gg_header_emit(3, &meta, t, n, &header, &len, &e) == GG_OK);
     size_t start = (size_t)gg_align_up(len, 32), size = start + (size_t)data;
     uint8_t *bytes = calloc(1, size);
     if (!bytes) exit(1);
@@ -41,16 +45,26 @@ static gg_source *model(const char *file, const char *const *specs, size_t n)
 }
 
 static const char *const base_specs[] = {
-    "token_embd.weight:F32:8x4", "blk.0.attn_q.weight:F32:8x8", "blk.0.ffn_up.weight:Q8_0:32x4", "blk.1.attn_q.weight:F32:8x8",
-    "blk.1.ffn_up.weight:IQ2_XXS:256x2", "blk.2.ffn_up_exps.weight:F32:8x4x4", "blk.2.ffn_gate_inp.weight:F32:8x4", "output.weight:F32:8x4",
+    "token_embd.weight:F32:8x4",         "blk.0.attn_q.weight:F32:8x8",
+    "blk.0.ffn_up.weight:Q8_0:32x4",     "blk.1.attn_q.weight:F32:8x8",
+    "blk.1.ffn_up.weight:IQ2_XXS:256x2", "blk.2.ffn_up_exps.weight:F32:8x4x4",
+    "blk.2.ffn_gate_inp.weight:F32:8x4", "output.weight:F32:8x4",
 };
 static const char *const donor_specs[] = {
-    "output.weight:F32:8x5", "blk.1.attn_q.weight:F32:8x8", "blk.0.attn_q.weight:F16:8x8", "blk.0.ffn_up.weight:F32:32x4",
-    "blk.1.ffn_up.weight:F32:256x2", "blk.2.ffn_up_exps.weight:F32:8x4x6", "blk.2.ffn_gate_inp.weight:F32:8x6", "token_embd.weight:F32:8x4x1", "blk.3.attn_q.weight:F32:8x8",
+    "output.weight:F32:8x5",
+    "blk.1.attn_q.weight:F32:8x8",
+    "blk.0.attn_q.weight:F16:8x8",
+    "blk.0.ffn_up.weight:F32:32x4",
+    "blk.1.ffn_up.weight:F32:256x2",
+    "blk.2.ffn_up_exps.weight:F32:8x4x6",
+    "blk.2.ffn_gate_inp.weight:F32:8x6",
+    "token_embd.weight:F32:8x4x1",
+    "blk.3.attn_q.weight:F32:8x8",
 };
 
 /* Moves as text: "NAME kind;" with a * where the donor's block is another. */
-static void moves_are(const gg_source *b, const gg_source *d, const gg_match_options *o, const char *want)
+static void moves_are(const gg_source *b, const gg_source *d, const gg_match_options *o,
+                      const char *want)
 {
     char got[2000] = "";
     gg_moves all = { 0 };
@@ -58,10 +72,13 @@ static void moves_are(const gg_source *b, const gg_source *d, const gg_match_opt
     T_CHECKF(gg_match_tensors(b, d, o, &all, &e) == GG_OK, "%s", e.what);
     const gg_move *moves = all.list;
     for (size_t i = 0; i < all.n; i++) {
-        const gg_tensor *t = moves[i].donor == SIZE_MAX ? NULL : gg_source_tensor(d, moves[i].donor);
+        const gg_tensor *t = moves[i].donor == SIZE_MAX ? NULL
+                                                        : gg_source_tensor(d, moves[i].donor);
         bool other = t && strcmp(t->name, moves[i].name) != 0;
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s %s;", moves[i].name, other ? "*" : "", gg_move_name(moves[i].kind));
-        T_CHECKF((moves[i].kind == GG_MOVE_MISMATCH) == (moves[i].reason != NULL), "%s", moves[i].name);
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s %s;", moves[i].name,
+                 other ? "*" : "", gg_move_name(moves[i].kind));
+        T_CHECKF((moves[i].kind == GG_MOVE_MISMATCH) == (moves[i].reason != NULL), "%s",
+                 moves[i].name);
         T_CHECK(strlen(moves[i].name) == moves[i].name_len);
     }
     T_CHECKF(strcmp(got, want) == 0, "\n  got  %s\n  want %s", got, want);
@@ -87,13 +104,17 @@ static void exact(void)
     open_both();
     gg_match_options o = { .mode = GG_MATCH_EXACT };
     moves_are(base, donor, &o,
-              "token_embd.weight replace;blk.0.attn_q.weight mismatch;blk.0.ffn_up.weight mismatch;blk.1.attn_q.weight replace;"
-              "blk.1.ffn_up.weight mismatch;blk.2.ffn_up_exps.weight mismatch;blk.2.ffn_gate_inp.weight mismatch;output.weight mismatch;"
+              "token_embd.weight replace;blk.0.attn_q.weight mismatch;blk.0.ffn_up.weight "
+              "mismatch;blk.1.attn_q.weight replace;"
+              "blk.1.ffn_up.weight mismatch;blk.2.ffn_up_exps.weight "
+              "mismatch;blk.2.ffn_gate_inp.weight mismatch;output.weight mismatch;"
               "blk.3.attn_q.weight mismatch;");
     o.add = true;
     moves_are(donor, base, &o,
-              "output.weight mismatch;blk.1.attn_q.weight replace;blk.0.attn_q.weight mismatch;blk.0.ffn_up.weight mismatch;"
-              "blk.1.ffn_up.weight mismatch;blk.2.ffn_up_exps.weight mismatch;blk.2.ffn_gate_inp.weight mismatch;"
+              "output.weight mismatch;blk.1.attn_q.weight replace;blk.0.attn_q.weight "
+              "mismatch;blk.0.ffn_up.weight mismatch;"
+              "blk.1.ffn_up.weight mismatch;blk.2.ffn_up_exps.weight "
+              "mismatch;blk.2.ffn_gate_inp.weight mismatch;"
               "token_embd.weight replace;blk.3.attn_q.weight mismatch;");
     close_both();
 }
@@ -103,13 +124,17 @@ static void retype_and_convert(void)
     open_both();
     gg_match_options o = { .mode = GG_MATCH_RETYPE, .add = true };
     moves_are(base, donor, &o,
-              "token_embd.weight replace;blk.0.attn_q.weight retype;blk.0.ffn_up.weight retype;blk.1.attn_q.weight replace;"
-              "blk.1.ffn_up.weight retype;blk.2.ffn_up_exps.weight mismatch;blk.2.ffn_gate_inp.weight mismatch;output.weight mismatch;"
+              "token_embd.weight replace;blk.0.attn_q.weight retype;blk.0.ffn_up.weight "
+              "retype;blk.1.attn_q.weight replace;"
+              "blk.1.ffn_up.weight retype;blk.2.ffn_up_exps.weight "
+              "mismatch;blk.2.ffn_gate_inp.weight mismatch;output.weight mismatch;"
               "blk.3.attn_q.weight add;");
     o.mode = GG_MATCH_CONVERT; /* IQ2_XXS cannot be encoded without an importance matrix */
     moves_are(base, donor, &o,
-              "token_embd.weight replace;blk.0.attn_q.weight convert;blk.0.ffn_up.weight convert;blk.1.attn_q.weight replace;"
-              "blk.1.ffn_up.weight mismatch;blk.2.ffn_up_exps.weight mismatch;blk.2.ffn_gate_inp.weight mismatch;output.weight mismatch;"
+              "token_embd.weight replace;blk.0.attn_q.weight convert;blk.0.ffn_up.weight "
+              "convert;blk.1.attn_q.weight replace;"
+              "blk.1.ffn_up.weight mismatch;blk.2.ffn_up_exps.weight "
+              "mismatch;blk.2.ffn_gate_inp.weight mismatch;output.weight mismatch;"
               "blk.3.attn_q.weight add;");
     close_both();
 }
@@ -122,7 +147,9 @@ static void selected_and_mapped(void)
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_tensors(s, "*attn_q*", &e) == GG_OK);
     gg_match_options o = { .select = s };
-    moves_are(base, donor, &o, "blk.0.attn_q.weight mismatch;blk.1.attn_q.weight replace;blk.3.attn_q.weight mismatch;");
+    moves_are(
+        base, donor, &o,
+        "blk.0.attn_q.weight mismatch;blk.1.attn_q.weight replace;blk.3.attn_q.weight mismatch;");
     T_CHECK(gg_map_parse("0=1,1=3", &map, &e) == GG_OK);
     o.map = map;
     moves_are(base, donor, &o, "blk.0.attn_q.weight* replace;blk.1.attn_q.weight* replace;");
@@ -143,10 +170,13 @@ static void experts(void)
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_experts(s, "0,3", &e) == GG_OK);
     gg_match_options o = { .select = s };
-    moves_are(base, donor, &o, "blk.2.ffn_up_exps.weight replace;"); /* of 4 and of 6: the two are in both */
+    moves_are(base, donor, &o,
+              "blk.2.ffn_up_exps.weight replace;"); /* of 4 and of 6: the two are in both */
     o.router = true;
-    moves_are(base, donor, &o, "blk.2.ffn_up_exps.weight replace;blk.2.ffn_gate_inp.weight replace;");
-    moves_are(donor, base, &o, "blk.2.ffn_up_exps.weight replace;blk.2.ffn_gate_inp.weight replace;");
+    moves_are(base, donor, &o,
+              "blk.2.ffn_up_exps.weight replace;blk.2.ffn_gate_inp.weight replace;");
+    moves_are(donor, base, &o,
+              "blk.2.ffn_up_exps.weight replace;blk.2.ffn_gate_inp.weight replace;");
     gg_select_free(s);
     T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_experts(s, "5", &e) == GG_OK);
     o = (gg_match_options){ .select = s };
@@ -160,7 +190,9 @@ static void experts(void)
 static void records(void)
 {
     open_both();
-    gg_tensor t = { .name = "blk.1.attn_q.weight", .name_len = 19, .n_dims = 2, .dims = { 8, 8, 1, 1 } };
+    gg_tensor t = {
+        .name = "blk.1.attn_q.weight", .name_len = 19, .n_dims = 2, .dims = { 8, 8, 1, 1 }
+    };
     uint8_t bytes[GG_RECORD_HEADER + 256] = { 0 };
     size_t n = gg_record_header(&t, bytes);
     spew(scratch("part.bin"), bytes, n + 256);
@@ -176,8 +208,10 @@ static void records(void)
 static void modes_have_names(void)
 {
     gg_match_mode m;
-    T_CHECK(gg_match_mode_by_name("exact", &m) && m == GG_MATCH_EXACT && gg_match_mode_by_name("retype", &m) && m == GG_MATCH_RETYPE);
-    T_CHECK(gg_match_mode_by_name("convert", &m) && m == GG_MATCH_CONVERT && !gg_match_mode_by_name("Exact", &m) && !gg_match_mode_by_name("", &m));
+    T_CHECK(gg_match_mode_by_name("exact", &m) && m == GG_MATCH_EXACT &&
+            gg_match_mode_by_name("retype", &m) && m == GG_MATCH_RETYPE);
+    T_CHECK(gg_match_mode_by_name("convert", &m) && m == GG_MATCH_CONVERT &&
+            !gg_match_mode_by_name("Exact", &m) && !gg_match_mode_by_name("", &m));
 }
 
 /* ---- --set-kv ------------------------------------------------------------------------ */
@@ -196,7 +230,9 @@ static void set_text(const char *text, const char *key, const char *type, const 
         const gg_kv *kv = gg_meta_find(&m, key);
         T_CHECKF(st == GG_OK && kv, "'%s': %s", text, e.what);
         char *hex = kv ? hex_of(kv->data, kv->size) : NULL;
-        if (kv) T_CHECKF(strcmp(gg_type_name(kv->type), type) == 0 && strcmp(hex, want_hex) == 0, "'%s': %s %s", text, gg_type_name(kv->type), hex);
+        if (kv)
+            T_CHECKF(strcmp(gg_type_name(kv->type), type) == 0 && strcmp(hex, want_hex) == 0,
+                     "'%s': %s %s", text, gg_type_name(kv->type), hex);
         free(hex);
     }
     gg_meta_free(&m);
@@ -223,11 +259,15 @@ static void set_kv_texts(void)
     set_text("a=words", "a", "str", "776f726473");
     set_text("old.u=9", "old.u", "u32", "09000000");
     set_text("old.f=2", "old.f", "f32", "00000040");
-    static const char *const bad[] = { "", "a", "=1", "a=u8:256", "a=u8:-1", "a=u32:x", "a=f32:", "a=f32:1e99", "a=bool:2x", "a=u8[]:1,,2", "a=u8[]:300", "old.u=x", "old.u=1.5" };
+    static const char *const bad[] = { "",          "a",           "=1",         "a=u8:256",
+                                       "a=u8:-1",   "a=u32:x",     "a=f32:",     "a=f32:1e99",
+                                       "a=bool:2x", "a=u8[]:1,,2", "a=u8[]:300", "old.u=x",
+                                       "old.u=1.5" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) set_text(bad[i], NULL, NULL, NULL);
     gg_meta m = GG_META_INIT;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_meta_set_u32(&m, "a", 1, &e) == GG_OK && gg_meta_set_text(&m, "a=", &e) == GG_OK && m.n == 0);
+    T_CHECK(gg_meta_set_u32(&m, "a", 1, &e) == GG_OK && gg_meta_set_text(&m, "a=", &e) == GG_OK &&
+            m.n == 0);
     gg_meta_free(&m);
 }
 

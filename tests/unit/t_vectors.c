@@ -1,7 +1,7 @@
 /* Every decoding vector of a folder, when one is given: dequant-TYPE.gguf holds `q` and
  * the reference's float32 `f`. GG_VECTORS=FOLDER build/test/t_vectors; without it the
  * trimmed copies that t_codec_k and t_codec_iq read must do. */
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 #include "t.h"
 
@@ -29,7 +29,8 @@ static uint8_t *bytes_of(gg_source *s, const char *name, size_t *index)
 static size_t differing(const float *a, const float *b, size_t n)
 {
     size_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad += !(memcmp(&a[i], &b[i], 4) == 0 || (isnan(a[i]) && isnan(b[i])));
+    for (size_t i = 0; i < n; i++)
+        bad += !(memcmp(&a[i], &b[i], 4) == 0 || (isnan(a[i]) && isnan(b[i])));
     return bad;
 }
 
@@ -46,8 +47,10 @@ static void one_file(const char *path)
         const gg_tensor *t = gg_source_tensor(s, q);
         float *got = malloc((size_t)t->elements * sizeof *got);
         gg_isa_set(level);
-        T_CHECKF(got && gg_decode(t->dtype, blocks, got, (size_t)t->elements, &e) == GG_OK, "%s: %s", path, e.what);
-        size_t bad = got ? differing(got, (const float *)(const void *)want, (size_t)t->elements) : 1;
+        T_CHECKF(got && gg_decode(t->dtype, blocks, got, (size_t)t->elements, &e) == GG_OK,
+                 "%s: %s", path, e.what);
+        size_t bad = got ? differing(got, (const float *)(const void *)want, (size_t)t->elements)
+                         : 1;
         T_CHECKF(bad == 0, "%s: level %d: %zu values differ", path, level, bad);
         free(got);
     }
@@ -66,7 +69,9 @@ static void whole_folder(const char *sub, const char *prefix, int at_least)
     T_CHECKF(dir != NULL, "%s", path);
     for (struct dirent *d; dir && (d = readdir(dir));) {
         size_t n = strlen(d->d_name);
-        if (strncmp(d->d_name, prefix, strlen(prefix)) != 0 || n < 5 || strcmp(d->d_name + n - 5, ".gguf") != 0) continue;
+        if (strncmp(d->d_name, prefix, strlen(prefix)) != 0 || n < 5 ||
+            strcmp(d->d_name + n - 5, ".gguf") != 0)
+            continue;
         snprintf(path, sizeof path, "%.500s%s/%.255s", folder, sub, d->d_name);
         one_file(path);
         files++;

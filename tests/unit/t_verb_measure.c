@@ -2,11 +2,11 @@
  * the decoded values, from files and pipes, for any count and any threads. */
 #include "files.h"
 
-#include "gg_measure_model.h"
+#include "organ/gg_measure_model.h"
 
-#include "../../src/numeric/measure_big.h"
-#include "../../src/quant/kernel/pick.h"
-#include "../../src/verbs/measure/measure_core.h"
+#include "numeric/measure_big.h"
+#include "quant/kernel/pick.h"
+#include "verbs/measure/measure_core.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -62,7 +62,8 @@ static void test_blocks_are_powers_of_two(void)
     for (size_t i = 0; gg_dtype_at(i); i++) {
         const gg_dtype_info *info = gg_dtype_at(i);
         if (!gg_can_decode(info->id)) continue;
-        T_CHECKF((info->block_elems & (info->block_elems - 1)) == 0 && info->block_elems <= 256, "%s", info->name);
+        T_CHECKF((info->block_elems & (info->block_elems - 1)) == 0 && info->block_elems <= 256,
+                 "%s", info->name);
         T_CHECKF(info->row_extra == 0, "%s", info->name);
     }
 }
@@ -87,10 +88,16 @@ static void hold_in_place(const float *x, size_t n, const char *what)
         if (threads == 1) first = got;
         T_CHECKF(memcmp(&first, &got, sizeof got) == 0, "%s: %u threads", what, threads);
     }
-    T_CHECKF(got.sampled == want.sampled && got.nonfinite == want.nonfinite && got.min == want.min && got.max == want.max, "%s", what);
-    T_CHECKF(near(got.entropy, want.entropy, 1e-12) && near(got.dimension, want.dimension, 1e-9), "%s", what);
-    T_CHECKF(near(got.std, want.std, 1e-11) && fabs(got.kurtosis - want.kurtosis) <= 1e-9 * (3 + fabs(want.kurtosis)), "%s", what);
-    T_CHECKF(near(got.cv, want.cv, 1e-9) && near(got.theta, want.theta, 1e-9), "%s: cv %.17g %.17g", what, got.cv, want.cv);
+    T_CHECKF(got.sampled == want.sampled && got.nonfinite == want.nonfinite &&
+                 got.min == want.min && got.max == want.max,
+             "%s", what);
+    T_CHECKF(near(got.entropy, want.entropy, 1e-12) && near(got.dimension, want.dimension, 1e-9),
+             "%s", what);
+    T_CHECKF(near(got.std, want.std, 1e-11) &&
+                 fabs(got.kurtosis - want.kurtosis) <= 1e-9 * (3 + fabs(want.kurtosis)),
+             "%s", what);
+    T_CHECKF(near(got.cv, want.cv, 1e-9) && near(got.theta, want.theta, 1e-9), "%s: cv %.17g %.17g",
+             what, got.cv, want.cv);
     free(copy);
     free(scratch);
 }
@@ -148,7 +155,8 @@ static void make_records(void)
         const gg_tensor *t = &made[i];
         uint8_t head[GG_RECORD_HEADER];
         data[i] = malloc(t->bytes);
-        for (uint64_t k = 0; k < t->bytes; k++) data[i][k] = (uint8_t)(random_u64() >> 40) & (k % 2 ? 0x3b : 0xff);
+        for (uint64_t k = 0; k < t->bytes; k++)
+            data[i][k] = (uint8_t)(random_u64() >> 40) & (k % 2 ? 0x3b : 0xff);
         fwrite(head, 1, gg_record_header(t, head), f);
         fwrite(data[i], 1, t->bytes, f);
     }
@@ -156,7 +164,8 @@ static void make_records(void)
 }
 
 /* The row from its definition: decode all, pick, measure. */
-static void expect(const gg_tensor *t, const uint8_t *bytes, uint64_t sample, gg_tensor_measure *want)
+static void expect(const gg_tensor *t, const uint8_t *bytes, uint64_t sample,
+                   gg_tensor_measure *want)
 {
     float *all = malloc(t->elements * sizeof *all), *x = malloc(t->elements * sizeof *x);
     void *scratch = malloc(gg_measure_scratch(t->elements));
@@ -198,7 +207,8 @@ static gg_measures measure(bool pipe, gg_measure_options o, unsigned threads)
     gg_run run = { .threads = threads };
     gg_source *s;
     pthread_t feeder;
-    if (pipe && (mkfifo(fifo, 0600) != 0 || pthread_create(&feeder, NULL, feed, records) != 0)) exit(1);
+    if (pipe && (mkfifo(fifo, 0600) != 0 || pthread_create(&feeder, NULL, feed, records) != 0))
+        exit(1);
     T_CHECK(gg_source_open(pipe ? fifo : records, &s, &err) == GG_OK);
     T_CHECKF(gg_measure_model(s, &o, &run, keep, &list, NULL, &err) == GG_OK, "%s", err.what);
     gg_source_close(s);
@@ -217,18 +227,23 @@ static void test_rows(void)
     double first[TENSORS] = { 0 };
     for (size_t k = 0; k < sizeof samples / sizeof samples[0]; k++)
         for (int way = 0; way < 4; way++) {
-            gg_measures list = measure(way >= 2, (gg_measure_options){ .sample = samples[k] }, way % 2 ? 3 : 1);
+            gg_measures list = measure(way >= 2, (gg_measure_options){ .sample = samples[k] },
+                                       way % 2 ? 3 : 1);
             T_CHECK(list.n == TENSORS);
             for (size_t i = 0; i < list.n && i < TENSORS; i++) {
                 gg_tensor_measure want = { 0 };
                 const gg_tensor_measure *got = &list.rows[i];
                 expect(&made[i], data[i], samples[k], &want);
                 T_CHECK(strcmp(got->t.name, made[i].name) == 0 && got->decoded);
-                T_CHECKF(memcmp(&got->m, &want.m, sizeof want.m) == 0, "%s, sample %u, way %d", made[i].name, (unsigned)samples[k], way);
-                T_CHECKF(fabs(got->row_theta - want.row_theta) <= (made[i].dims[0] > GG_ROW_RUN ? 1e-9 : 0), "%s: row_theta %.17g, not %.17g",
-                         made[i].name, got->row_theta, want.row_theta);
+                T_CHECKF(memcmp(&got->m, &want.m, sizeof want.m) == 0, "%s, sample %u, way %d",
+                         made[i].name, (unsigned)samples[k], way);
+                T_CHECKF(fabs(got->row_theta - want.row_theta) <=
+                             (made[i].dims[0] > GG_ROW_RUN ? 1e-9 : 0),
+                         "%s: row_theta %.17g, not %.17g", made[i].name, got->row_theta,
+                         want.row_theta);
                 if (k + (size_t)way == 0) first[i] = got->row_theta;
-                T_CHECKF(got->row_theta == first[i], "%s: row_theta %.17g, not %.17g, way %d", made[i].name, got->row_theta, first[i], way);
+                T_CHECKF(got->row_theta == first[i], "%s: row_theta %.17g, not %.17g, way %d",
+                         made[i].name, got->row_theta, first[i], way);
                 T_CHECK(got->calibrated == gg_calibrated(got->m.theta, got->null_theta));
             }
             gg_measures_free(&list);
@@ -238,7 +253,8 @@ static void test_rows(void)
 static void test_experts(void)
 {
     for (int pipe = 0; pipe < 2; pipe++) {
-        gg_measures list = measure(pipe, (gg_measure_options){ .sample = 100, .split_experts = true }, 2);
+        gg_measures list = measure(pipe,
+                                   (gg_measure_options){ .sample = 100, .split_experts = true }, 2);
         T_CHECK(list.n == TENSORS + 2);
         for (uint64_t e = 0; e < 3 && list.n == TENSORS + 2; e++) {
             gg_tensor t;
@@ -246,7 +262,8 @@ static void test_experts(void)
             gg_tensor_measure want = { 0 };
             T_CHECK(gg_expert_tensor(&made[1], e, &t, name));
             expect(&t, data[1] + e * t.bytes, 100, &want);
-            T_CHECK(strcmp(list.rows[1 + e].t.name, name) == 0 && list.rows[1 + e].a.expert == (int64_t)e);
+            T_CHECK(strcmp(list.rows[1 + e].t.name, name) == 0 &&
+                    list.rows[1 + e].a.expert == (int64_t)e);
             T_CHECK(memcmp(&list.rows[1 + e].m, &want.m, sizeof want.m) == 0);
             T_CHECK(list.rows[1 + e].row_theta == want.row_theta);
         }
@@ -259,9 +276,11 @@ static void test_windows(void)
 {
     for (unsigned threads = 1; threads <= 96; threads++) {
         uint64_t w = gg_measure_window(threads);
-        T_CHECKF(w >= 256 << 10 && w <= 4 << 20 && w * threads <= 24 << 20, "%u threads: %llu", threads, (unsigned long long)w);
+        T_CHECKF(w >= 256 << 10 && w <= 4 << 20 && w * threads <= 24 << 20, "%u threads: %llu",
+                 threads, (unsigned long long)w);
     }
-    T_CHECK(gg_measure_window(0) == 4 << 20 && gg_measure_window(1) == 4 << 20 && gg_measure_window(500) == 256 << 10);
+    T_CHECK(gg_measure_window(0) == 4 << 20 && gg_measure_window(1) == 4 << 20 &&
+            gg_measure_window(500) == 256 << 10);
 }
 
 /* Noise of a type scores what its null model scores: the null is that noise. */
@@ -279,7 +298,8 @@ static void test_null(void)
     fwrite(bytes, 1, t.bytes, f);
     fclose(f);
     gg_measures list = measure(false, (gg_measure_options){ .sample = 0 }, 1);
-    T_CHECK(list.n == 1 && list.rows[0].m.theta == list.rows[0].null_theta && list.rows[0].calibrated == 0);
+    T_CHECK(list.n == 1 && list.rows[0].m.theta == list.rows[0].null_theta &&
+            list.rows[0].calibrated == 0);
     T_CHECK(list.n == 1 && list.rows[0].null_theta > 30 && list.rows[0].null_theta < 50);
     gg_measures_free(&list);
     free(x);
@@ -313,16 +333,20 @@ static void test_wells_and_groups(void)
     gg_measures list = sample_list();
     gg_error err = GG_ERROR_INIT;
     size_t *wells, n;
-    T_CHECK(gg_measures_wells(&list, 2, &wells, &n, &err) == GG_OK && n == 2 && wells[0] == 2 && wells[1] == 4);
+    T_CHECK(gg_measures_wells(&list, 2, &wells, &n, &err) == GG_OK && n == 2 && wells[0] == 2 &&
+            wells[1] == 4);
     free(wells);
     T_CHECK(gg_measures_wells(&list, 100, &wells, &n, &err) == GG_OK && n == 4);
     free(wells);
     gg_group *g;
     T_CHECK(gg_measures_groups(&list, &g, &n, &err) == GG_OK && n == 7);
-    T_CHECK(g[0].kind == GG_GROUP_CLASS && strcmp(g[0].name, "skeleton") == 0 && g[0].tensors == 2 && g[0].measured == 1);
-    T_CHECK(g[3].kind == GG_GROUP_ROLE && g[3].name_len == 8 && g[3].tensors == 2 && g[3].theta == 85 && g[3].stars == 2);
+    T_CHECK(g[0].kind == GG_GROUP_CLASS && strcmp(g[0].name, "skeleton") == 0 &&
+            g[0].tensors == 2 && g[0].measured == 1);
+    T_CHECK(g[3].kind == GG_GROUP_ROLE && g[3].name_len == 8 && g[3].tensors == 2 &&
+            g[3].theta == 85 && g[3].stars == 2);
     const gg_group *model = &g[n - 1];
-    T_CHECK(model->kind == GG_GROUP_MODEL && model->tensors == 5 && model->measured == 4 && model->theta == 52.5);
+    T_CHECK(model->kind == GG_GROUP_MODEL && model->tensors == 5 && model->measured == 4 &&
+            model->theta == 52.5);
     T_CHECK(model->theta_min == 20 && model->theta_max == 90 && model->stars == 1);
     free(g);
     T_CHECK(gg_measure_by_name("theta")(&list.rows[0]) == 80 && !gg_measure_by_name("name"));
@@ -335,14 +359,17 @@ static void test_pictures(void)
     gg_error err = GG_ERROR_INIT;
     char *text;
     size_t len;
-    T_CHECK(gg_anatomy_svg(&list, "theta", "a & b", &text, &len, &err) == GG_OK && strlen(text) == len);
-    T_CHECK(strstr(text, "a &amp; b") && strstr(text, "a&lt;&amp;&gt;&quot;\\x01\\xff") && strstr(text, "(2 tensors)"));
+    T_CHECK(gg_anatomy_svg(&list, "theta", "a & b", &text, &len, &err) == GG_OK &&
+            strlen(text) == len);
+    T_CHECK(strstr(text, "a &amp; b") && strstr(text, "a&lt;&amp;&gt;&quot;\\x01\\xff") &&
+            strstr(text, "(2 tensors)"));
     T_CHECK(strstr(text, "class=\"none\"") && !strstr(text, "<script"));
     free(text);
     T_CHECK(gg_anatomy_heat(&list, "theta", NULL, 80, GG_HEAT_PLAIN, &text, &len, &err) == GG_OK);
     T_CHECK(!strchr(text, '\033') && strstr(text, "attn_q") && strchr(text, '?'));
     free(text);
-    T_CHECK(gg_anatomy_heat(&list, "theta", NULL, 1, GG_HEAT_TRUE, &text, &len, &err) == GG_OK && strstr(text, "\033[38;2;"));
+    T_CHECK(gg_anatomy_heat(&list, "theta", NULL, 1, GG_HEAT_TRUE, &text, &len, &err) == GG_OK &&
+            strstr(text, "\033[38;2;"));
     free(text);
     T_CHECK(gg_anatomy_svg(&none, "cv", NULL, &text, &len, &err) == GG_OK);
     free(text);

@@ -1,6 +1,6 @@
 /* t_verb_purify.c - purification of what files hold: records in, records out. */
 #include "files.h"
-#include "gg_purify.h"
+#include "organ/gg_purify.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -8,9 +8,14 @@
 #define PI 3.14159265358979323846
 
 /* Append a record of values encoded as dtype. */
-static void put(FILE *f, const char *name, uint32_t dtype, uint32_t n_dims, const uint64_t *dims, const float *x)
+static void put(FILE *f, const char *name, uint32_t dtype, uint32_t n_dims, const uint64_t *dims,
+                const float *x)
 {
-    gg_tensor t = { .name = name, .name_len = strlen(name), .n_dims = n_dims, .dims = { 1, 1, 1, 1 }, .dtype = dtype };
+    gg_tensor t = { .name = name,
+                    .name_len = strlen(name),
+                    .n_dims = n_dims,
+                    .dims = { 1, 1, 1, 1 },
+                    .dtype = dtype };
     uint8_t head[GG_RECORD_HEADER];
     gg_error err = GG_ERROR_INIT;
     memcpy(t.dims, dims, n_dims * sizeof *dims);
@@ -23,7 +28,8 @@ static void put(FILE *f, const char *name, uint32_t dtype, uint32_t n_dims, cons
     free(data);
 }
 
-static const char *one_record(const char *file, const char *name, uint32_t dtype, uint64_t row, uint64_t rows, const float *x)
+static const char *one_record(const char *file, const char *name, uint32_t dtype, uint64_t row,
+                              uint64_t rows, const float *x)
 {
     const char *path = scratch(file);
     FILE *f = fopen(path, "wb");
@@ -55,7 +61,8 @@ static gg_status see(void *ctx, const gg_purify_row *r, gg_error *err)
 }
 
 /* Purify a record file into another; its bytes malloc'd. */
-static char *purified(const char *in, gg_purify_options o, unsigned threads, size_t *n, seen *s, gg_error *err)
+static char *purified(const char *in, gg_purify_options o, unsigned threads, size_t *n, seen *s,
+                      gg_error *err)
 {
     seen unused;
     if (!s) s = &unused;
@@ -74,12 +81,15 @@ static char *purified(const char *in, gg_purify_options o, unsigned threads, siz
 
 static gg_purify_options options(gg_purify_method method, double strength)
 {
-    return (gg_purify_options){ .method = method, .strength = strength, .dtype = GG_PURIFY_SAME_DTYPE };
+    return (
+        gg_purify_options){ .method = method, .strength = strength, .dtype = GG_PURIFY_SAME_DTYPE };
 }
 
 static void strength_zero(void)
 {
-    static const uint32_t dtypes[] = { GG_F32, GG_F16, GG_BF16, GG_Q8_0, GG_Q4_K, GG_Q2_K, GG_MXFP4 };
+    static const uint32_t dtypes[] = {
+        GG_F32, GG_F16, GG_BF16, GG_Q8_0, GG_Q4_K, GG_Q2_K, GG_MXFP4
+    };
     float *x = noise(512 * 7, 1);
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         for (int method = 0; method < 2; method++) {
@@ -87,9 +97,11 @@ static void strength_zero(void)
             const char *in = one_record("in.bin", "blk.0.ffn_up.weight", dtypes[i], 512, 7, x);
             size_t n = 0, m;
             seen s;
-            char *was = slurp(in, &m), *is = purified(in, options((gg_purify_method)method, 0), 1, &n, &s, &err);
+            char *was = slurp(in, &m),
+                 *is = purified(in, options((gg_purify_method)method, 0), 1, &n, &s, &err);
             T_CHECKF(is && n == m && memcmp(was, is, n) == 0, "dtype %u", dtypes[i]);
-            T_CHECK(s.n == 1 && s.row[0].outcome == GG_PURIFY_IDENTICAL && s.row[0].energy_kept == 1 && s.row[0].rel_l2 == 0);
+            T_CHECK(s.n == 1 && s.row[0].outcome == GG_PURIFY_IDENTICAL &&
+                    s.row[0].energy_kept == 1 && s.row[0].rel_l2 == 0);
             T_CHECK(s.n == 1 && s.row[0].theta_before == s.row[0].theta_after);
             free(was), free(is);
         }
@@ -109,7 +121,8 @@ static void mean_std(const float *x, size_t n, double *mean, double *std)
 /* In F32 nothing is lost after the filter. Rows of lengths that no power of two likes. */
 static void mean_and_std(void)
 {
-    static const uint64_t rows[][2] = { { 3584, 9 }, { 5, 777 }, { 4096, 4 }, { 1, 100 }, { 2311, 3 }, { 100000, 1 } };
+    static const uint64_t rows[][2] = { { 3584, 9 }, { 5, 777 },  { 4096, 4 },
+                                        { 1, 100 },  { 2311, 3 }, { 100000, 1 } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (int method = 0; method < 2; method++) {
             size_t count = (size_t)(rows[i][0] * rows[i][1]), n = 0;
@@ -125,7 +138,8 @@ static void mean_and_std(void)
             double m0, s0, m1, s1;
             mean_std(x, count, &m0, &s0);
             mean_std(y, count, &m1, &s1);
-            T_CHECKF(fabs(m1 / m0 - 1) < 1e-5 && fabs(s1 / s0 - 1) < 1e-5, "%g %g, %g %g", m0, m1, s0, s1);
+            T_CHECKF(fabs(m1 / m0 - 1) < 1e-5 && fabs(s1 / s0 - 1) < 1e-5, "%g %g, %g %g", m0, m1,
+                     s0, s1);
             bool one = method == GG_PURIFY_FFT && rows[i][0] == 1; /* rows that are all mean */
             T_CHECK((s.row[0].outcome == GG_PURIFY_DONE) == !one);
             free(x), free(y), free(is);
@@ -151,13 +165,13 @@ static void buried(void)
             double t = (double)i / N, v = 0;
             if (method == GG_PURIFY_HAAR) /* Weierstrass: the same at every scale */
                 for (int k = 0; k < 16; k++) v += pow(0.5, 0.5 * k) * cos(pow(2, k) * PI * t) / 1.4;
-            else
-                v = sin(2 * PI * t * 16 * 37) + 0.8 * cos(2 * PI * t * 16 * 501);
+            else v = sin(2 * PI * t * 16 * 37) + 0.8 * cos(2 * PI * t * 16 * 501);
             clean[i] = (float)v;
             x[i] += clean[i];
         }
         char *is = purified(one_record("in.bin", "a.weight", GG_F32, 4096, 16, x),
-                            options((gg_purify_method)method, method == GG_PURIFY_HAAR ? 1 : 0.7), 2, &n, NULL, &err);
+                            options((gg_purify_method)method, method == GG_PURIFY_HAAR ? 1 : 0.7),
+                            2, &n, NULL, &err);
         T_CHECK(is != NULL);
         if (is) memcpy(y, is + n - N * sizeof *y, N * sizeof *y);
         double before = snr(clean, x, N), after = is ? snr(clean, y, N) : -99;
@@ -173,8 +187,10 @@ static void not_finite(void)
     for (int method = 0; method < 2; method++) {
         gg_error err = GG_ERROR_INIT;
         size_t n;
-        T_CHECK(!purified(one_record("in.bin", "sick.weight", GG_F32, 64, 8, x), options((gg_purify_method)method, 0.1), 1, &n, NULL, &err));
-        T_CHECK(err.status == GG_EFORMAT && strstr(err.what, "3 NaN") && strcmp(err.tensor, "sick.weight") == 0);
+        T_CHECK(!purified(one_record("in.bin", "sick.weight", GG_F32, 64, 8, x),
+                          options((gg_purify_method)method, 0.1), 1, &n, NULL, &err));
+        T_CHECK(err.status == GG_EFORMAT && strstr(err.what, "3 NaN") &&
+                strcmp(err.tensor, "sick.weight") == 0);
     }
     free(x);
 }
@@ -214,17 +230,21 @@ static void experts(void)
         char *all = purified(path, o, 1, &n, &s, &err);
         T_CHECK(all && s.n == 1 && s.row[0].outcome == GG_PURIFY_DONE);
         for (size_t e = 0; e < E && all; e++) {
-            char *alone = purified(one_record("e.bin", "a.weight", GG_F32, ROW, ROWS, x + e * ONE), o, 1, &m, NULL, &err);
-            T_CHECK(alone && memcmp(all + n - (E - e) * ONE * 4, alone + m - ONE * 4, ONE * 4) == 0);
+            char *alone = purified(one_record("e.bin", "a.weight", GG_F32, ROW, ROWS, x + e * ONE),
+                                   o, 1, &m, NULL, &err);
+            T_CHECK(alone &&
+                    memcmp(all + n - (E - e) * ONE * 4, alone + m - ONE * 4, ONE * 4) == 0);
             free(alone);
         }
         gg_select *select;
-        T_CHECK(gg_select_new(&select, &err) == GG_OK && gg_select_experts(select, "1", &err) == GG_OK);
+        T_CHECK(gg_select_new(&select, &err) == GG_OK &&
+                gg_select_experts(select, "1", &err) == GG_OK);
         o.select = select;
         char *some = purified(path, o, 1, &m, &s, &err);
         T_CHECK(some && m == n && s.n == 1 && strcmp(s.names[0], "blk.0.ffn_up.1.weight") == 0);
         if (some && all) {
-            T_CHECK(memcmp(some + n - 3 * ONE * 4, x, ONE * 4) == 0 && memcmp(some + n - ONE * 4, x + 2 * ONE, ONE * 4) == 0);
+            T_CHECK(memcmp(some + n - 3 * ONE * 4, x, ONE * 4) == 0 &&
+                    memcmp(some + n - ONE * 4, x + 2 * ONE, ONE * 4) == 0);
             T_CHECK(memcmp(some + n - 2 * ONE * 4, all + n - 2 * ONE * 4, ONE * 4) == 0);
         }
         o.dtype = GG_Q8_0;
@@ -254,10 +274,12 @@ static void left_alone(void)
     seen s;
     gg_purify_options o = options(GG_PURIFY_FFT, 0.5);
     free(purified(path, o, 1, &n, &s, &err));
-    T_CHECK(s.n == 4 && s.row[0].outcome == GG_PURIFY_VECTOR && s.row[1].outcome == GG_PURIFY_INTEGER);
+    T_CHECK(s.n == 4 && s.row[0].outcome == GG_PURIFY_VECTOR &&
+            s.row[1].outcome == GG_PURIFY_INTEGER);
     T_CHECK(s.row[2].outcome == GG_PURIFY_DONE && s.row[3].outcome == GG_PURIFY_IDENTICAL);
     gg_select *select;
-    T_CHECK(gg_select_new(&select, &err) == GG_OK && gg_select_tensors(select, "norm.weight", &err) == GG_OK);
+    T_CHECK(gg_select_new(&select, &err) == GG_OK &&
+            gg_select_tensors(select, "norm.weight", &err) == GG_OK);
     o.select = select;
     free(purified(path, o, 1, &n, &s, &err));
     T_CHECK(s.n == 1 && s.row[0].outcome == GG_PURIFY_DONE && s.row[0].rel_l2 > 0.1);
@@ -265,10 +287,12 @@ static void left_alone(void)
     o.select = NULL;
     o.dtype = GG_Q4_K; /* rows of 64 */
     T_CHECK(!purified(path, o, 1, &n, &s, &err) && err.status == GG_EUNSUPPORTED && s.n == 0);
-    T_CHECK(strcmp(err.tensor, "m.weight") == 0 && strstr(err.fix, "Q8_0") && !strstr(err.fix, "Q4_K"));
+    T_CHECK(strcmp(err.tensor, "m.weight") == 0 && strstr(err.fix, "Q8_0") &&
+            !strstr(err.fix, "Q4_K"));
     err = (gg_error)GG_ERROR_INIT;
     o.dtype = GG_IQ2_XXS;
-    T_CHECK(!purified(path, o, 1, &n, &s, &err) && err.status == GG_EUNSUPPORTED && strstr(err.what, "importance"));
+    T_CHECK(!purified(path, o, 1, &n, &s, &err) && err.status == GG_EUNSUPPORTED &&
+            strstr(err.what, "importance"));
     err = (gg_error)GG_ERROR_INIT;
     o = options(GG_PURIFY_FFT, 1.5);
     T_CHECK(!purified(path, o, 1, &n, &s, &err) && err.status == GG_EUSAGE);

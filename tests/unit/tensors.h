@@ -2,7 +2,7 @@
 #ifndef TENSORS_H
 #define TENSORS_H
 
-#include "../../src/verbs/transform/transform.h"
+#include "verbs/compute/compute.h"
 
 #include "t.h"
 
@@ -54,8 +54,11 @@ T_MAYBE static gg_source *model(const tensor_spec *spec, size_t n, gg_meta *meta
     size_t header_len;
     char path[64];
     for (size_t i = 0; i < n; i++) {
-        t[i] = (gg_tensor){ .name = spec[i].name, .name_len = strlen(spec[i].name), .n_dims = spec[i].n_dims,
-                            .dims = { 1, 1, 1, 1 }, .dtype = spec[i].dtype };
+        t[i] = (gg_tensor){ .name = spec[i].name,
+                            .name_len = strlen(spec[i].name),
+                            .n_dims = spec[i].n_dims,
+                            .dims = { 1, 1, 1, 1 },
+                            .dtype = spec[i].dtype };
         for (uint32_t d = 0; d < spec[i].n_dims; d++) t[i].dims[d] = spec[i].dims[d];
         gg_tensor_extent(t[i].dtype, t[i].n_dims, t[i].dims, &t[i].elements, &t[i].bytes, &e);
     }

@@ -54,10 +54,12 @@ int main(int argc, char **argv)
     size_t pack_n, list_n;
     char *list = slurp(argv[1], &list_n), *pack = slurp(argv[2], &pack_n);
     int failed = mkdir(argv[3], 0777) != 0;
-    for (char *line = strchr(list, '\n'); line && line[1] && !failed; line = strchr(line + 1, '\n')) {
+    for (char *line = strchr(list, '\n'); line && line[1] && !failed;
+         line = strchr(line + 1, '\n')) {
         char name[256];
         unsigned long at, n;
-        if (sscanf(line + 1, "%255[^\t]\t%lu\t%lu", name, &at, &n) != 3 || at > pack_n || n > pack_n - at) {
+        if (sscanf(line + 1, "%255[^\t]\t%lu\t%lu", name, &at, &n) != 3 || at > pack_n ||
+            n > pack_n - at) {
             fprintf(stderr, "unpack: %s: a bad line\n", argv[1]);
             failed = 1;
         } else {

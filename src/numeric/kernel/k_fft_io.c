@@ -1,7 +1,7 @@
 /* k_fft_io.c - rows and spectra to vector lanes and back. */
-#include "../fft_core.h"
+#include "numeric/fft_core.h"
 
-#include "../nlanes.h"
+#include "numeric/nlanes.h"
 
 /* t[i][j] = t[j][i] */
 static inline void transpose(gg_f32x8 *t)
@@ -33,7 +33,8 @@ static inline void transpose(gg_f32x8 *t)
 
 /* Values [at, at + 8) of eight rows from `first` on, a row a lane; rows past `count`
  * and values past n are 0. */
-static inline void gather(gg_f32x8 *t, const float *rows, size_t n, size_t first, size_t count, size_t at)
+static inline void gather(gg_f32x8 *t, const float *rows, size_t n, size_t first, size_t count,
+                          size_t at)
 {
     size_t left = n - at < 8 ? n - at : 8;
     for (size_t l = 0; l < 8; l++) {
@@ -46,7 +47,8 @@ static inline void gather(gg_f32x8 *t, const float *rows, size_t n, size_t first
     transpose(t);
 }
 
-static inline void scatter(gg_f32x8 *t, float *rows, size_t n, size_t first, size_t count, size_t at)
+static inline void scatter(gg_f32x8 *t, float *rows, size_t n, size_t first, size_t count,
+                           size_t at)
 {
     size_t left = n - at < 8 ? n - at : 8;
     transpose(t);
@@ -103,7 +105,8 @@ void GG_K(gg_nk_fft_lanes)(fft_lanes *lanes, const float *rows, size_t n, size_t
     }
 }
 
-void GG_K(gg_nk_fft_load)(const fft_lanes *lanes, const float *rows, size_t n, size_t count, fft_point *z)
+void GG_K(gg_nk_fft_load)(const fft_lanes *lanes, const float *rows, size_t n, size_t count,
+                          fft_point *z)
 {
     for (size_t at = 0; at < n; at += 8) {
         gg_f32x8 re[8], im[8];
@@ -117,7 +120,8 @@ void GG_K(gg_nk_fft_load)(const fft_lanes *lanes, const float *rows, size_t n, s
     }
 }
 
-void GG_K(gg_nk_fft_spectra)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *spectra)
+void GG_K(gg_nk_fft_spectra)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count,
+                             float *spectra)
 {
     size_t bins = n / 2 + 1;
     gg_f32x8 ua, ub;
@@ -137,11 +141,13 @@ void GG_K(gg_nk_fft_spectra)(const fft_lanes *lanes, const fft_point *z, size_t 
     }
     for (size_t l = 0; l < count; l++) {
         float *row = spectra + 2 * bins * l;
-        if (!lanes->mask[l / 8][l % 8]) for (size_t k = 0; k < 2 * bins; k++) row[k] = __builtin_nanf("");
+        if (!lanes->mask[l / 8][l % 8])
+            for (size_t k = 0; k < 2 * bins; k++) row[k] = __builtin_nanf("");
     }
 }
 
-void GG_K(gg_nk_fft_load_spectra)(const fft_lanes *lanes, const float *spectra, size_t n, size_t count, fft_point *z)
+void GG_K(gg_nk_fft_load_spectra)(const fft_lanes *lanes, const float *spectra, size_t n,
+                                  size_t count, fft_point *z)
 {
     size_t bins = n / 2 + 1;
     for (size_t at = 0; at < bins; at += 4) {
@@ -162,7 +168,8 @@ void GG_K(gg_nk_fft_load_spectra)(const fft_lanes *lanes, const float *spectra, 
     }
 }
 
-void GG_K(gg_nk_fft_store)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count, float *rows)
+void GG_K(gg_nk_fft_store)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count,
+                           float *rows)
 {
     float inverse = (float)(1.0 / (double)n);
     gg_f32x8 ua, ub;
@@ -178,5 +185,6 @@ void GG_K(gg_nk_fft_store)(const fft_lanes *lanes, const fft_point *z, size_t n,
         scatter(b, rows, n, 8, count, at);
     }
     for (size_t l = 0; l < count; l++)
-        if (!lanes->mask[l / 8][l % 8]) for (size_t k = 0; k < n; k++) rows[l * n + k] = __builtin_nanf("");
+        if (!lanes->mask[l / 8][l % 8])
+            for (size_t k = 0; k < n; k++) rows[l * n + k] = __builtin_nanf("");
 }

@@ -5,7 +5,7 @@
  *     out[j][k][i] = w(i, j) sum over q of in[k][q][i] e^(-2 pi i j q / r),
  * w(i, j) = e^(-2 pi i i j l1 / n). After the last step the points are in order.
  */
-#include "../fft_core.h"
+#include "numeric/fft_core.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -32,12 +32,12 @@ ALWAYS void put(point *o, size_t h, const vec *re, const vec *im, const float *w
 }
 
 /* Store output j of the butterfly of column i; column 0 has no twiddles. */
-#define STORE(j, r_, i_)                                                   \
-    do {                                                                   \
-        vec re_ = (r_), im_ = (i_);                                   \
-        point *o_ = out + (j) * l1 * ido;                              \
-        if ((j) == 0 || w == NULL) o_->re[h] = re_, o_->im[h] = im_;             \
-        else put(o_, h, &re_, &im_, w + 2 * ((j) - 1));                       \
+#define STORE(j, r_, i_) \
+    do { \
+        vec re_ = (r_), im_ = (i_); \
+        point *o_ = out + (j)*l1 * ido; \
+        if ((j) == 0 || w == NULL) o_->re[h] = re_, o_->im[h] = im_; \
+        else put(o_, h, &re_, &im_, w + 2 * ((j)-1)); \
     } while (0)
 
 ALWAYS void fly2(const point *in, point *out, size_t ido, size_t l1, const float *w, size_t h)
@@ -62,8 +62,10 @@ ALWAYS void fly3(const point *in, point *out, size_t ido, size_t l1, const float
 ALWAYS void fly4(const point *in, point *out, size_t ido, size_t l1, const float *w, size_t h)
 {
     const point *a = in, *b = in + ido, *c = in + 2 * ido, *d = in + 3 * ido;
-    vec pr = a->re[h] + c->re[h], pi = a->im[h] + c->im[h], mr = a->re[h] - c->re[h], mi = a->im[h] - c->im[h];
-    vec qr = b->re[h] + d->re[h], qi = b->im[h] + d->im[h], nr = b->re[h] - d->re[h], ni = b->im[h] - d->im[h];
+    vec pr = a->re[h] + c->re[h], pi = a->im[h] + c->im[h], mr = a->re[h] - c->re[h],
+        mi = a->im[h] - c->im[h];
+    vec qr = b->re[h] + d->re[h], qi = b->im[h] + d->im[h], nr = b->re[h] - d->re[h],
+        ni = b->im[h] - d->im[h];
     STORE(0, pr + qr, pi + qi);
     STORE(1, mr + ni, mi - nr);
     STORE(2, pr - qr, pi - qi);
@@ -72,11 +74,13 @@ ALWAYS void fly4(const point *in, point *out, size_t ido, size_t l1, const float
 
 ALWAYS void fly5(const point *in, point *out, size_t ido, size_t l1, const float *w, size_t h)
 {
-    const float c1 = 0.309016994374947424f, s1 = 0.951056516295153572f; /* of 72 degrees */
+    const float c1 = 0.309016994374947424f, s1 = 0.951056516295153572f;  /* of 72 degrees */
     const float c2 = -0.809016994374947424f, s2 = 0.587785252292473129f; /* of 144 */
     const point *a = in, *b = in + ido, *c = in + 2 * ido, *d = in + 3 * ido, *e = in + 4 * ido;
-    vec pr = b->re[h] + e->re[h], pi = b->im[h] + e->im[h], mr = b->re[h] - e->re[h], mi = b->im[h] - e->im[h];
-    vec qr = c->re[h] + d->re[h], qi = c->im[h] + d->im[h], nr = c->re[h] - d->re[h], ni = c->im[h] - d->im[h];
+    vec pr = b->re[h] + e->re[h], pi = b->im[h] + e->im[h], mr = b->re[h] - e->re[h],
+        mi = b->im[h] - e->im[h];
+    vec qr = c->re[h] + d->re[h], qi = c->im[h] + d->im[h], nr = c->re[h] - d->re[h],
+        ni = c->im[h] - d->im[h];
     vec ur = a->re[h] + pr * c1 + qr * c2, ui = a->im[h] + pi * c1 + qi * c2;
     vec vr = mr * s1 + nr * s2, vi = mi * s1 + ni * s2;
     vec xr = a->re[h] + pr * c2 + qr * c1, xi = a->im[h] + pi * c2 + qi * c1;
@@ -121,18 +125,17 @@ static void fly_odd(const point *in, point *out, const fft_step *s, const float 
 }
 
 /* All l1 x ido butterflies of a step; inlined once a radix. */
-#define EACH(fly)                                                                  \
-    for (size_t k = 0; k < s->l1; k++) {                                           \
-        const point *in = a + k * s->radix * s->ido;                               \
-        point *out = b + k * s->ido;                                               \
-        const float *w = s->twiddle;                                               \
-        for (size_t h = 0; h < HALVES; h++) fly(in, out, s->ido, s->l1, NULL, h);  \
-        for (size_t i = 1; i < s->ido; i++) {                                      \
-            w += 2 * (s->radix - 1);                                               \
-            for (size_t h = 0; h < HALVES; h++)                                    \
-                fly(in + i, out + i, s->ido, s->l1, w, h);                         \
-        }                                                                          \
-    }                                                                              \
+#define EACH(fly) \
+    for (size_t k = 0; k < s->l1; k++) { \
+        const point *in = a + k * s->radix * s->ido; \
+        point *out = b + k * s->ido; \
+        const float *w = s->twiddle; \
+        for (size_t h = 0; h < HALVES; h++) fly(in, out, s->ido, s->l1, NULL, h); \
+        for (size_t i = 1; i < s->ido; i++) { \
+            w += 2 * (s->radix - 1); \
+            for (size_t h = 0; h < HALVES; h++) fly(in + i, out + i, s->ido, s->l1, w, h); \
+        } \
+    } \
     break
 
 static void run_odd(const fft_step *s, const point *a, point *b)

@@ -1,11 +1,12 @@
 /* k_haar.c - one scale of the Haar transform, damping, and what follows it. */
-#include "../haar_core.h"
+#include "numeric/haar_core.h"
 
-#include "../nlanes.h"
+#include "numeric/nlanes.h"
 
 #define ROOT_HALF 0.707106781186547524f
 
-void GG_K(gg_nk_haar_split)(const float *restrict x, size_t pairs, float *restrict sum, float *restrict detail)
+void GG_K(gg_nk_haar_split)(const float *restrict x, size_t pairs, float *restrict sum,
+                            float *restrict detail)
 {
     for (size_t i = 0; i < pairs; i++) {
         float a = x[2 * i], b = x[2 * i + 1];
@@ -14,7 +15,8 @@ void GG_K(gg_nk_haar_split)(const float *restrict x, size_t pairs, float *restri
     }
 }
 
-void GG_K(gg_nk_haar_merge)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
+void GG_K(gg_nk_haar_merge)(const float *restrict sum, const float *restrict detail, size_t pairs,
+                            float *restrict x)
 {
     for (size_t i = 0; i < pairs; i++) {
         float a = (sum[i] + detail[i]) * ROOT_HALF, b = (sum[i] - detail[i]) * ROOT_HALF;
@@ -23,7 +25,8 @@ void GG_K(gg_nk_haar_merge)(const float *restrict sum, const float *restrict det
     }
 }
 
-void GG_K(gg_nk_haar_subtract)(const float *restrict sum, const float *restrict detail, size_t pairs, float *restrict x)
+void GG_K(gg_nk_haar_subtract)(const float *restrict sum, const float *restrict detail,
+                               size_t pairs, float *restrict x)
 {
     for (size_t i = 0; i < pairs; i++) {
         x[2 * i] -= (sum[i] + detail[i]) * ROOT_HALF;
@@ -166,7 +169,8 @@ static inline void spread(const float *parent, vec *low, vec *high)
 }
 
 /* Sixteen details of eight parents: detail i adds to lane i mod 8. */
-static inline void damp16(float *detail, const float *parent, const haar_damping *how, lanes *rr, lanes *dr)
+static inline void damp16(float *detail, const float *parent, const haar_damping *how, lanes *rr,
+                          lanes *dr)
 {
     vec low, high;
     for (size_t k = 0; k < 16; k += 2 * WIDTH) {
@@ -177,8 +181,8 @@ static inline void damp16(float *detail, const float *parent, const haar_damping
     }
 }
 
-void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, haar_damping how, removal *sums,
-                           const float *soon)
+void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, haar_damping how,
+                           removal *sums, const float *soon)
 {
     for (size_t i = 0; i < n; i += RUN) {
         size_t run = n - i < RUN ? n - i : RUN, j = 0;
@@ -202,7 +206,8 @@ void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, haar_da
     }
 }
 
-static inline void remove4(float *x, const float *r, double mean, gg_nk_f64x4 *s, gg_nk_f64x4 *ss, gg_nk_f64x4 *sx)
+static inline void remove4(float *x, const float *r, double mean, gg_nk_f64x4 *s, gg_nk_f64x4 *ss,
+                           gg_nk_f64x4 *sx)
 {
     gg_nk_f32x4 v, t;
     NK_LOAD4(v, x);

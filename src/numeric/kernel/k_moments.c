@@ -1,5 +1,5 @@
 /* k_moments.c - sums, range, histogram and gaps: one pass each over the values. */
-#include "../nlanes.h"
+#include "numeric/nlanes.h"
 
 static uint32_t bits_of(float x)
 {
@@ -62,7 +62,8 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
 }
 
 /* Both powers of one eight; lanes from `used` on are left out. */
-static inline void add_central(gg_nk_acc *s2, gg_nk_acc *s4, const float *x, double mean, size_t used)
+static inline void add_central(gg_nk_acc *s2, gg_nk_acc *s4, const float *x, double mean,
+                               size_t used)
 {
     for (size_t h = 0; h < 2; h++) {
         gg_nk_f32x4 v;

@@ -1,6 +1,6 @@
 /* k_pairs.c - sums over two arrays: Pearson's r and the comparison of models.
  * A pair with a non-finite side counts as two zeros, without a branch. */
-#include "../nlanes.h"
+#include "numeric/nlanes.h"
 
 #include <math.h>
 
@@ -77,7 +77,8 @@ gg_nk_pair_means GG_K(gg_nk_pair_means)(const float *a, const float *b, size_t n
 
 /* Here a pair that is left out must count as the two means: its differences are
  * masked, not its values. */
-static inline void central4(const float *a, const float *b, double mean_a, double mean_b, gg_nk_acc *sums, size_t h)
+static inline void central4(const float *a, const float *b, double mean_a, double mean_b,
+                            gg_nk_acc *sums, size_t h)
 {
     gg_nk_f32x4 va, vb;
     NK_LOAD4(va, a);
@@ -90,7 +91,8 @@ static inline void central4(const float *a, const float *b, double mean_a, doubl
     sums[2].half[h] += da * db;
 }
 
-gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size_t n, double mean_a, double mean_b)
+gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size_t n, double mean_a,
+                                            double mean_b)
 {
     gg_nk_acc sums[3];
     memset(sums, 0, sizeof sums);
@@ -111,14 +113,16 @@ gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size
 
 typedef struct pair_sums {
     gg_nk_acc dot, aa, bb, diff2;
-    gg_nk_f64x4 top; /* (a - b)^2: neither overflows nor is lost, and its root is |a - b| to the bit */
+    gg_nk_f64x4
+        top; /* (a - b)^2: neither overflows nor is lost, and its root is |a - b| to the bit */
 } pair_sums;
 
 static void add_run(pair_sums *s, const run *r)
 {
     gg_nk_f64x4 top = s->top;
     for (size_t h = 0; h < 2; h++) {
-        gg_nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h], diff2 = s->diff2.half[h];
+        gg_nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h],
+                    diff2 = s->diff2.half[h];
         for (size_t j = 4 * h; j < RUN; j += NK_LANES) {
             gg_nk_f32x4 va, vb;
             NK_LOAD4(va, r->a + j);

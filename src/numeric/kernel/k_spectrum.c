@@ -1,5 +1,5 @@
 /* k_spectrum.c - energies of a spectrum's bins, and the tail of it. */
-#include "../haar_core.h"
+#include "numeric/haar_core.h"
 
 #include <string.h>
 
@@ -16,7 +16,8 @@ uint32_t GG_K(gg_nk_largest)(const float *x, size_t n)
     return (uint32_t)top;
 }
 
-void GG_K(gg_nk_bin_energies)(const float *restrict spectrum, size_t bins, float scale, float *restrict energy)
+void GG_K(gg_nk_bin_energies)(const float *restrict spectrum, size_t bins, float scale,
+                              float *restrict energy)
 {
     for (size_t k = 0; k < bins; k++) {
         float re = spectrum[2 * k] * scale, im = spectrum[2 * k + 1] * scale;
@@ -24,7 +25,8 @@ void GG_K(gg_nk_bin_energies)(const float *restrict spectrum, size_t bins, float
     }
 }
 
-void GG_K(gg_nk_keep_below)(float *restrict spectrum, const float *restrict energy, size_t bins, float cut)
+void GG_K(gg_nk_keep_below)(float *restrict spectrum, const float *restrict energy, size_t bins,
+                            float cut)
 {
     for (size_t k = 0; k < bins; k++) {
         float keep = energy[k] < cut ? 1.0f : 0.0f;

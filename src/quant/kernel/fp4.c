@@ -112,10 +112,8 @@ static void encode_nvfp4(const float *x, uint8_t *b, size_t nblocks, const float
         for (int s = 0; s < 4; s++, x += 16) {
             uint8_t *qs = b + 4 + 8 * s;
             b[s] = nv_scale_code(gg_largest(x, 16) / 6.0f);
-            if (b[s] == 0)
-                memset(qs, 0, 8);
-            else
-                encode_codes(x, nv_scale(b[s]), qs, 16);
+            if (b[s] == 0) memset(qs, 0, 8);
+            else encode_codes(x, nv_scale(b[s]), qs, 16);
         }
 }
 

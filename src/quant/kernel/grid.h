@@ -4,8 +4,8 @@
 #ifndef GG_GRID_H
 #define GG_GRID_H
 
-#include "../iq_data.h"
 #include "lanes.h"
+#include "quant/iq_data.h"
 
 #include <math.h>
 
@@ -29,8 +29,12 @@ GG_INLINE gg_i32x8 gg_bytes8(uint64_t v)
 #elif defined(GG_GRID_SHUFFLE)
     typedef int64_t i64x2 __attribute__((vector_size(16)));
     const gg_i8x16 b = (gg_i8x16)(i64x2){ (int64_t)v, 0 };
-    const gg_i16x8 w = (gg_i16x8)__builtin_shufflevector(b, b, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-    const union { gg_i32x4 h[2]; gg_i32x8 v; } r = { {
+    const gg_i16x8 w = (gg_i16x8)__builtin_shufflevector(b, b, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5,
+                                                         6, 6, 7, 7);
+    const union {
+        gg_i32x4 h[2];
+        gg_i32x8 v;
+    } r = { {
         (gg_i32x4)__builtin_shufflevector(w, w, 0, 0, 1, 1, 2, 2, 3, 3) >> 24,
         (gg_i32x4)__builtin_shufflevector(w, w, 4, 4, 5, 5, 6, 6, 7, 7) >> 24,
     } };
@@ -47,8 +51,12 @@ GG_INLINE gg_f32x8 gg_int_lanes8(gg_i32x8 v)
 #if GG_LEVEL == 1
     return (gg_f32x8)_mm256_cvtepi32_ps((__m256i)v);
 #else
-    const union { gg_i32x8 v; gg_i32x4 h[2]; } x = { v };
-    const gg_halves r = { .h = { __builtin_convertvector(x.h[0], gg_f32x4), __builtin_convertvector(x.h[1], gg_f32x4) } };
+    const union {
+        gg_i32x8 v;
+        gg_i32x4 h[2];
+    } x = { v };
+    const gg_halves r = { .h = { __builtin_convertvector(x.h[0], gg_f32x4),
+                                 __builtin_convertvector(x.h[1], gg_f32x4) } };
     return r.v;
 #endif
 }
@@ -88,7 +96,8 @@ GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float
     gg_store8(out, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(a)) * scale);
     gg_store8(out + 8, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(a, 8))) * scale);
     gg_store8(out + 16, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(b)) * scale);
-    gg_store8(out + 24, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8))) * scale);
+    gg_store8(out + 24,
+              gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8))) * scale);
 #else
     for (int j = 0; j < 16; j++) {
         out[j] = s * (float)lut[qs[j] & 15];

@@ -25,25 +25,25 @@
 #ifndef GG_GRIDFIT_H
 #define GG_GRIDFIT_H
 
-#include "../iq_map.h"
 #include "grid.h"
+#include "quant/iq_map.h"
 
 /* All members are constants where the functions are inlined. */
 typedef struct fit_spec {
     gg_iq_grid grid;
     const uint64_t *points8; /* NULL: points4 */
     const uint32_t *points4;
-    float level[8];  /* what the levels count in units of d * (2s + 1) */
-    float unit;      /* the same for 1 of a grid entry, */
-    float shift;     /* to which this is added */
-    float a, b, top; /* level nearest to v, before rounding: a v + b, 0..top */
-    int octets;      /* groups of 8 values to a scale: 2 or 4 */
-    bool parity;     /* only sign bytes with an even number of minuses can be stored */
+    float level[8];          /* what the levels count in units of d * (2s + 1) */
+    float unit;              /* the same for 1 of a grid entry, */
+    float shift;             /* to which this is added */
+    float a, b, top;         /* level nearest to v, before rounding: a v + b, 0..top */
+    int octets;              /* groups of 8 values to a scale: 2 or 4 */
+    bool parity;             /* only sign bytes with an even number of minuses can be stored */
     float first, step, last; /* scales tried: max / first .. max / last */
 } fit_spec;
 
-/* Eight values: magnitudes, weights and their roots, signs, and the points chosen for them (index[1]
- * only with four-value points). A magnitude is negative where parity took its sign. */
+/* Eight values: magnitudes, weights and their roots, signs, and the points chosen for them
+ * (index[1] only with four-value points). A magnitude is negative where parity took its sign. */
 typedef struct octet {
     float x[8], w[8], root[8];
     uint16_t index[2];
@@ -73,7 +73,8 @@ GG_INLINE void load_signed(octet *o, const float *x, const float *imatrix, const
     gg_store8(o->root, gg_sqrt8(w));
 }
 
-GG_INLINE void load_octet(octet *o, const float *x, const float *imatrix, const fit_block_norms *n, bool parity)
+GG_INLINE void load_octet(octet *o, const float *x, const float *imatrix, const fit_block_norms *n,
+                          bool parity)
 {
     load_signed(o, x, imatrix, n);
     gg_store8(o->x, gg_abs8(gg_load8(o->x)));
@@ -91,7 +92,8 @@ GG_INLINE void load_octet(octet *o, const float *x, const float *imatrix, const 
 /* Levels 0..top as floats. */
 GG_INLINE gg_f32x8 lattice(const fit_spec *s, gg_f32x8 v)
 {
-    const gg_f32x8 r = gg_min8(gg_max8(v * gg_splat8(s->a) + gg_splat8(s->b), gg_splat8(0.0f)), gg_splat8(s->top));
+    const gg_f32x8 r = gg_min8(gg_max8(v * gg_splat8(s->a) + gg_splat8(s->b), gg_splat8(0.0f)),
+                               gg_splat8(s->top));
     return (r + gg_splat8(12582912.0f)) - gg_splat8(12582912.0f);
 }
 
@@ -112,7 +114,8 @@ GG_INLINE void pair_errors(const fit_spec *s, const octet *o, float scale, float
 }
 
 /* The same for eight levels of each of four elements. */
-GG_INLINE void level_errors(const fit_spec *s, const float *x, const float *w, float scale, float (*error)[16])
+GG_INLINE void level_errors(const fit_spec *s, const float *x, const float *w, float scale,
+                            float (*error)[16])
 {
     const gg_f32x8 g = gg_splat8(scale) * gg_load8(s->level);
     for (int i = 0; i < 4; i++) {
@@ -128,7 +131,8 @@ GG_INLINE uint16_t best_point(const uint32_t *list, uint32_t n, float (*error)[1
     float least = HUGE_VALF;
     for (uint32_t j = 0; j < n; j++) {
         const uint32_t c = list[j];
-        const float e = (error[0][c & 15] + error[1][c >> 4 & 15]) + (error[2][c >> 8 & 15] + error[3][c >> 12 & 15]);
+        const float e = (error[0][c & 15] + error[1][c >> 4 & 15]) +
+                        (error[2][c >> 8 & 15] + error[3][c >> 12 & 15]);
         if (e < least) {
             least = e;
             best = c;
@@ -138,7 +142,8 @@ GG_INLINE uint16_t best_point(const uint32_t *list, uint32_t n, float (*error)[1
 }
 
 /* Choose the points of an octet at a scale; returns them in units of d (2s + 1). */
-GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, float scale, float inverse)
+GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, float scale,
+                          float inverse)
 {
     const gg_f32x8 v = lattice(s, gg_load8(o->x) * gg_splat8(inverse));
     float error[4][16];
@@ -165,7 +170,9 @@ GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, flo
             o->index[h] = best_point(list, n, error);
         }
     }
-    return gg_grid8(s->points4[o->index[0]] | (uint64_t)s->points4[o->index[1]] << 32) * gg_splat8(s->unit) + gg_splat8(s->shift);
+    return gg_grid8(s->points4[o->index[0]] | (uint64_t)s->points4[o->index[1]] << 32) *
+               gg_splat8(s->unit) +
+           gg_splat8(s->shift);
 }
 
 /* Sums of the least squares problem: the best scale is xq / qq, its gain xq^2 / qq. */
@@ -195,7 +202,8 @@ GG_INLINE float fit_run(const fit_spec *s, const gg_iq_map *map, octet *o)
         const float id = t < tries ? (s->first + s->step * (float)t) / max : 1.0f / scale;
         if (t == tries && scale == 0.0f) break;
         fit_sums sum = { { 0 }, { 0 } };
-        for (int k = 0; k < s->octets; k++) add_octet(&sum, &o[k], choose(s, map, &o[k], 1.0f / id, id));
+        for (int k = 0; k < s->octets; k++)
+            add_octet(&sum, &o[k], choose(s, map, &o[k], 1.0f / id, id));
         const float xq = gg_sum8(sum.xq), qq = gg_sum8(sum.qq);
         if (xq > 0.0f && qq > 0.0f && xq * xq > best * qq) {
             scale = xq / qq;
@@ -215,8 +223,8 @@ GG_INLINE float first_d(uint8_t *p, float top, float largest_multiple)
 }
 
 /* One block: fills o[32] and s[] and stores d at p. */
-GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x, const float *imatrix,
-                         octet *o, uint8_t *scale4, uint8_t *p)
+GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x,
+                         const float *imatrix, octet *o, uint8_t *scale4, uint8_t *p)
 {
     const int runs = 32 / s->octets;
     const fit_block_norms n = block_norms(x, imatrix);
@@ -227,7 +235,8 @@ GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x
         scale[r] = fit_run(s, map, o + r * s->octets);
         top = scale[r] > top ? scale[r] : top;
     }
-    const float d = first_d(p, top > 0.0f ? top / n.x : 0.0f, 31.0f) * n.x, id = d > 0.0f ? 1.0f / d : 0.0f;
+    const float d = first_d(p, top > 0.0f ? top / n.x : 0.0f, 31.0f) * n.x,
+                id = d > 0.0f ? 1.0f / d : 0.0f;
     fit_sums sum = { { 0 }, { 0 } };
     for (int r = 0; r < runs; r++) {
         float l = 0.5f * (id * scale[r] - 1.0f);
@@ -235,7 +244,8 @@ GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x
         scale4[r] = (uint8_t)gg_round1(l);
         const float m = (float)(2 * scale4[r] + 1), full = d * m;
         for (int k = r * s->octets; k < (r + 1) * s->octets; k++)
-            add_octet(&sum, &o[k], choose(s, map, &o[k], full, full > 0.0f ? 1.0f / full : 0.0f) * gg_splat8(m));
+            add_octet(&sum, &o[k],
+                      choose(s, map, &o[k], full, full > 0.0f ? 1.0f / full : 0.0f) * gg_splat8(m));
     }
     const float xq = gg_sum8(sum.xq), qq = gg_sum8(sum.qq);
     if (d > 0.0f && xq > 0.0f && qq > 0.0f) gg_store_scale(p, xq / qq / n.x);

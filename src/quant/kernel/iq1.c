@@ -35,7 +35,8 @@ static void decode_iq1_s(const uint8_t *b, float *out, size_t nblocks)
             const gg_f32x8 delta = gg_splat8(shift[hi >> 15]);
             const uint8_t *q = b + 2 + 4 * k;
             for (int l = 0; l < 4; l++, out += 8)
-                gg_store8(out, dl * (gg_grid8(gg_iq1s_grid[q[l] | (hi >> 3 * l & 7) << 8]) + delta));
+                gg_store8(out,
+                          dl * (gg_grid8(gg_iq1s_grid[q[l] | (hi >> 3 * l & 7) << 8]) + delta));
         }
     }
 }
@@ -52,11 +53,14 @@ static void decode_iq1_m(const uint8_t *b, float *out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += M_BYTES) {
         const float d = iq1_m_scale(b + 48);
         for (int h = 0; h < 2 * RUNS; h++, out += 16) {
-            const unsigned s = (unsigned)gg_load_u16(b + 48 + 2 * (h / 4)) >> 3 * (h % 4) & 7u, hi = b[32 + h];
+            const unsigned s = (unsigned)gg_load_u16(b + 48 + 2 * (h / 4)) >> 3 * (h % 4) & 7u,
+                           hi = b[32 + h];
             const gg_f32x8 dl = gg_splat8(d * (float)(int)(2 * s + 1));
-            const gg_f32x8 delta0 = gg_splat8(shift[hi >> 3 & 1]), delta1 = gg_splat8(shift[hi >> 7]);
+            const gg_f32x8 delta0 = gg_splat8(shift[hi >> 3 & 1]),
+                           delta1 = gg_splat8(shift[hi >> 7]);
             gg_store8(out, dl * (gg_grid8(gg_iq1s_grid[b[2 * h] | (hi & 7) << 8]) + delta0));
-            gg_store8(out + 8, dl * (gg_grid8(gg_iq1s_grid[b[2 * h + 1] | (hi & 0x70) << 4]) + delta1));
+            gg_store8(out + 8,
+                      dl * (gg_grid8(gg_iq1s_grid[b[2 * h + 1] | (hi & 0x70) << 4]) + delta1));
         }
     }
 }
@@ -77,10 +81,20 @@ typedef struct plan {
 static const plan s_plan = { 4, 4 }, m_plan = { 2, 1 };
 
 static const fit_spec shifted[2] = {
-    { .points8 = gg_iq1s_grid, .level = { -0.875f, 0.125f, 1.125f }, .unit = 1.0f, .shift = 0.125f,
-      .a = 1.0f, .b = 0.875f, .top = 2.0f },
-    { .points8 = gg_iq1s_grid, .level = { -1.125f, -0.125f, 0.875f }, .unit = 1.0f, .shift = -0.125f,
-      .a = 1.0f, .b = 1.125f, .top = 2.0f },
+    { .points8 = gg_iq1s_grid,
+      .level = { -0.875f, 0.125f, 1.125f },
+      .unit = 1.0f,
+      .shift = 0.125f,
+      .a = 1.0f,
+      .b = 0.875f,
+      .top = 2.0f },
+    { .points8 = gg_iq1s_grid,
+      .level = { -1.125f, -0.125f, 0.875f },
+      .unit = 1.0f,
+      .shift = -0.125f,
+      .a = 1.0f,
+      .b = 1.125f,
+      .top = 2.0f },
 };
 
 typedef struct scalar_sums {
@@ -88,16 +102,15 @@ typedef struct scalar_sums {
 } scalar_sums;
 
 /* Points of a group at a scale with one shift; map NULL: of the lattice, not kept. */
-GG_INLINE scalar_sums group_points(const gg_iq_map *map, octet *o, int group, float scale, const fit_spec *spec)
+GG_INLINE scalar_sums group_points(const gg_iq_map *map, octet *o, int group, float scale,
+                                   const fit_spec *spec)
 {
     const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     fit_sums t = { { 0 }, { 0 } };
     for (int k = 0; k < group; k++) {
         gg_f32x8 q;
-        if (map)
-            q = choose(spec, map, &o[k], scale, inverse);
-        else
-            q = lattice(spec, gg_load8(o[k].x) * gg_splat8(inverse)) + gg_splat8(spec->level[0]);
+        if (map) q = choose(spec, map, &o[k], scale, inverse);
+        else q = lattice(spec, gg_load8(o[k].x) * gg_splat8(inverse)) + gg_splat8(spec->level[0]);
         add_octet(&t, &o[k], q);
     }
     return (scalar_sums){ gg_sum8(t.xq), gg_sum8(t.qq) };
@@ -149,7 +162,8 @@ static float fit_ternary(const gg_iq_map *map, octet *o, const plan *p)
 }
 
 /* One block: fills o[32] and the 3-bit scales, returns d. */
-static float fit_ternary_block(const float *x, const float *imatrix, octet *o, uint8_t *scale3, const plan *p)
+static float fit_ternary_block(const float *x, const float *imatrix, octet *o, uint8_t *scale3,
+                               const plan *p)
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_1S);
     const int runs = 32 / p->octets;
@@ -162,7 +176,8 @@ static float fit_ternary_block(const float *x, const float *imatrix, octet *o, u
         top = scale[r] > top ? scale[r] : top;
     }
     uint8_t half[2];
-    const float d = first_d(half, top > 0.0f ? top / n.x : 0.0f, 15.0f) * n.x, id = d > 0.0f ? 1.0f / d : 0.0f;
+    const float d = first_d(half, top > 0.0f ? top / n.x : 0.0f, 15.0f) * n.x,
+                id = d > 0.0f ? 1.0f / d : 0.0f;
     for (int r = 0; r < runs; r++) {
         float l = 0.5f * (id * scale[r] - 1.0f);
         l = l < 0.0f ? 0.0f : l > 7.0f ? 7.0f : l;
@@ -199,16 +214,19 @@ static void encode_iq1_m(const float *x, uint8_t *b, size_t nblocks, const float
     for (; nblocks > 0; nblocks--, x += 256, b += M_BYTES) {
         octet o[32];
         uint8_t s[2 * RUNS];
-        const unsigned d = gg_half_encode(gg_saturate(fit_ternary_block(x, imatrix, o, s, &m_plan)));
+        const unsigned d = gg_half_encode(
+            gg_saturate(fit_ternary_block(x, imatrix, o, s, &m_plan)));
         for (int h = 0; h < 2 * RUNS; h++) {
             const octet *e = &o[2 * h];
             b[2 * h] = (uint8_t)e[0].index[0];
             b[2 * h + 1] = (uint8_t)e[1].index[0];
-            b[32 + h] = (uint8_t)(e[0].index[0] >> 8 | e[0].sign << 3 | e[1].index[0] >> 8 << 4 | e[1].sign << 7);
+            b[32 + h] = (uint8_t)(e[0].index[0] >> 8 | e[0].sign << 3 | e[1].index[0] >> 8 << 4 |
+                                  e[1].sign << 7);
         }
         for (unsigned k = 0; k < 4; k++) {
             const uint8_t *run = s + 4 * k;
-            const unsigned scales = run[0] | (unsigned)run[1] << 3 | (unsigned)run[2] << 6 | (unsigned)run[3] << 9;
+            const unsigned scales = run[0] | (unsigned)run[1] << 3 | (unsigned)run[2] << 6 |
+                                    (unsigned)run[3] << 9;
             gg_store_u16(b + 48 + 2 * k, (uint16_t)(scales | (d >> 4 * k & 15) << 12));
         }
         if (imatrix) imatrix += 256;

@@ -49,10 +49,12 @@ static void decode_iq2_xs(const uint8_t *b, float *out, size_t nblocks)
         const float d = gg_load_f16(b);
         const uint8_t *q = b + 2;
         for (int h = 0; h < 2 * RUNS; h++) {
-            const gg_f32x8 db = gg_splat8(run_scale(d, (unsigned)b[66 + h / 2] >> 4 * (h & 1) & 15u));
+            const gg_f32x8 db = gg_splat8(
+                run_scale(d, (unsigned)b[66 + h / 2] >> 4 * (h & 1) & 15u));
             for (int l = 0; l < 2; l++, out += 8, q += 2) {
                 const uint16_t w = gg_load_u16(q);
-                gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2xs_grid[w & 511], gg_iq_sign7[w >> 9])));
+                gg_store8(out,
+                          db * gg_grid8(gg_negate8(gg_iq2xs_grid[w & 511], gg_iq_sign7[w >> 9])));
             }
         }
     }
@@ -63,11 +65,13 @@ static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += S_BYTES) {
         const float d = gg_load_f16(b);
         for (int h = 0; h < 2 * RUNS; h++) {
-            const gg_f32x8 db = gg_splat8(run_scale(d, (unsigned)b[74 + h / 2] >> 4 * (h & 1) & 15u));
+            const gg_f32x8 db = gg_splat8(
+                run_scale(d, (unsigned)b[74 + h / 2] >> 4 * (h & 1) & 15u));
             const unsigned hi = (unsigned)b[66 + h / 2] >> 4 * (h & 1);
             const uint8_t *q = b + 2 + 2 * h;
             gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2s_grid[q[0] | (hi & 3) << 8], q[32])));
-            gg_store8(out + 8, db * gg_grid8(gg_negate8(gg_iq2s_grid[q[1] | (hi & 12) << 6], q[33])));
+            gg_store8(out + 8,
+                      db * gg_grid8(gg_negate8(gg_iq2s_grid[q[1] | (hi & 12) << 6], q[33])));
             out += 16;
         }
     }
@@ -76,7 +80,10 @@ static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
 /* Levels 1, 3.125, 5.375: the middles between them come out as 0.5 and 1.5. The
  * largest value of a run is put on 3.6 .. 6.0; a finer row of scales gains nothing,
  * as the descent that follows finds the same places. */
-#define LEVELS { 1.0f, 3.125f, 5.375f }, 0.125f, 0.0f, 1.0f / 2.1875f, 0.5f - 2.0625f / 2.1875f, 2.0f
+/* clang-format off */
+#define LEVELS \
+    { 1.0f, 3.125f, 5.375f }, 0.125f, 0.0f, 1.0f / 2.1875f, 0.5f - 2.0625f / 2.1875f, 2.0f
+/* clang-format on */
 #define SCALES 3.6f, 0.6f, 6.0f
 static const fit_spec xxs_spec = { GG_GRID_2XXS, gg_iq2xxs_grid, NULL, LEVELS, 4, true, SCALES };
 static const fit_spec xs_spec = { GG_GRID_2XS, gg_iq2xs_grid, NULL, LEVELS, 2, true, SCALES };

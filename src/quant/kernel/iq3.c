@@ -41,7 +41,8 @@ static void decode_iq3_s(const uint8_t *b, float *out, size_t nblocks)
         const float d = gg_load_f16(b);
         const uint8_t *q = b + 2, *sign = b + 74;
         for (int k = 0; k < RUNS; k++) {
-            const gg_f32x8 db = gg_splat8(d * (float)(1 + 2 * (b[106 + k / 2] >> 4 * (k & 1) & 15)));
+            const gg_f32x8 db = gg_splat8(d *
+                                          (float)(1 + 2 * (b[106 + k / 2] >> 4 * (k & 1) & 15)));
             const unsigned hi = b[66 + k];
             for (unsigned l = 0; l < 4; l++, out += 8, q += 2) {
                 const uint32_t g0 = gg_iq3s_grid[q[0] | (hi << (8 - 2 * l) & 256)];
@@ -56,12 +57,16 @@ static void decode_iq3_s(const uint8_t *b, float *out, size_t nblocks)
  * thin where many values are large; beyond it, because a lone large value may saturate
  * to the good of the others. */
 static const fit_spec xxs_spec = {
-    GG_GRID_3XXS, NULL, gg_iq3xxs_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.5f }, 0.25f, 0.0f,
-    0.5f, -0.5f, 7.0f, 4, true, 10.0f, 2.0f, 18.0f,
+    GG_GRID_3XXS, NULL,  gg_iq3xxs_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.5f },
+    0.25f,        0.0f,  0.5f,           -0.5f,
+    7.0f,         4,     true,           10.0f,
+    2.0f,         18.0f,
 };
 static const fit_spec s_spec = {
-    GG_GRID_3S, NULL, gg_iq3s_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f }, 1.0f, 0.0f,
-    0.5f, -0.5f, 7.0f, 4, false, 10.0f, 2.0f, 18.0f,
+    GG_GRID_3S, NULL,  gg_iq3s_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f },
+    1.0f,       0.0f,  0.5f,         -0.5f,
+    7.0f,       4,     false,        10.0f,
+    2.0f,       18.0f,
 };
 
 static void encode_iq3_xxs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
@@ -99,7 +104,8 @@ static void encode_iq3_s(const float *x, uint8_t *b, size_t nblocks, const float
                 b[2 + 8 * k + 2 * l] = (uint8_t)e->index[0];
                 b[3 + 8 * k + 2 * l] = (uint8_t)e->index[1];
                 b[74 + 4 * k + l] = e->sign;
-                hi |= (unsigned)(e->index[0] >> 8) << 2 * l | (unsigned)(e->index[1] >> 8) << (2 * l + 1);
+                hi |= (unsigned)(e->index[0] >> 8) << 2 * l | (unsigned)(e->index[1] >> 8)
+                                                                  << (2 * l + 1);
             }
             b[66 + k] = (uint8_t)hi;
         }

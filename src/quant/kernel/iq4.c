@@ -14,7 +14,8 @@
 
 enum { RUNS = 8, NL_BYTES = 18, XS_BYTES = 136 };
 
-static const int8_t levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+static const int8_t levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                   1,    13,   25,  38,  53,  69,  89,  113 };
 
 static void decode_iq4_nl(const uint8_t *b, float *out, size_t nblocks)
 {
@@ -28,7 +29,8 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
         const float d = gg_load_f16(b);
         const unsigned h = gg_load_u16(b + 2);
         for (int k = 0; k < RUNS; k++, out += 32) {
-            const unsigned s = ((unsigned)b[4 + k / 2] >> 4 * (k & 1) & 15u) | (h >> 2 * k & 3) << 4;
+            const unsigned s = ((unsigned)b[4 + k / 2] >> 4 * (k & 1) & 15u) | (h >> 2 * k & 3)
+                                                                                   << 4;
             gg_nibbles32(b + 8 + 16 * k, levels, d * (float)((int)s - 32), out);
         }
     }
@@ -52,12 +54,11 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
  */
 enum { TRIES = 7 };
 
-
 /* Where the nearer level changes. */
 static const float mid[15] = { -115.5f, -93.5f, -74.0f, -57.0f, -42.0f, -28.5f, -16.0f, -4.5f,
-                               7.0f, 19.0f, 31.5f, 45.5f, 61.0f, 79.0f, 101.0f };
+                               7.0f,    19.0f,  31.5f,  45.5f,  61.0f,  79.0f,  101.0f };
 static const float level[16] = { -127.0f, -104.0f, -83.0f, -65.0f, -49.0f, -35.0f, -22.0f, -10.0f,
-                                 1.0f, 13.0f, 25.0f, 38.0f, 53.0f, 69.0f, 89.0f, 113.0f };
+                                 1.0f,    13.0f,   25.0f,  38.0f,  53.0f,  69.0f,  89.0f,  113.0f };
 
 /* 32 values that share a scale. */
 typedef struct run {
@@ -91,10 +92,14 @@ GG_INLINE gg_f32x8 nearest_level(gg_f32x8 v)
     const __m256 fourth = _mm256_permutevar8x32_ps(
         _mm256_setr_ps(mid[0], mid[2], mid[4], mid[6], mid[8], mid[10], mid[12], mid[14]), i3);
     const __m256 up = _mm256_cmp_ps(x, fourth, _CMP_GE_OQ);
-    const __m256 even = _mm256_permutevar8x32_ps(
-        _mm256_setr_ps(level[0], level[2], level[4], level[6], level[8], level[10], level[12], level[14]), i3);
-    const __m256 odd = _mm256_permutevar8x32_ps(
-        _mm256_setr_ps(level[1], level[3], level[5], level[7], level[9], level[11], level[13], level[15]), i3);
+    const __m256 even = _mm256_permutevar8x32_ps(_mm256_setr_ps(level[0], level[2], level[4],
+                                                                level[6], level[8], level[10],
+                                                                level[12], level[14]),
+                                                 i3);
+    const __m256 odd = _mm256_permutevar8x32_ps(_mm256_setr_ps(level[1], level[3], level[5],
+                                                               level[7], level[9], level[11],
+                                                               level[13], level[15]),
+                                                i3);
     return (gg_f32x8)_mm256_blendv_ps(even, odd, up);
 #else
     float lane[8];
@@ -131,7 +136,8 @@ static float fit_scale(const run *r, float max)
 }
 
 /* Load 32 values times norm; returns the one of largest magnitude. */
-static float load_run(run *r, const float *x, float norm, float sigma2, const float *imatrix, float wnorm)
+static float load_run(run *r, const float *x, float norm, float sigma2, const float *imatrix,
+                      float wnorm)
 {
     float lane[32];
     for (int i = 0; i < 4; i++) {
@@ -187,8 +193,10 @@ static void encode_iq4_nl(const float *x, uint8_t *b, size_t nblocks, const floa
         float scale = 0.0f;
         if (amax >= GG_GRID_TINY) {
             run r;
-            const float norm = gg_norm(amax), wnorm = imatrix ? gg_norm(gg_largest(imatrix, 32)) : 1.0f;
-            const float max = load_run(&r, x, norm, 2.0f * gg_mean_square(x, 32, norm), imatrix, wnorm);
+            const float norm = gg_norm(amax),
+                        wnorm = imatrix ? gg_norm(gg_largest(imatrix, 32)) : 1.0f;
+            const float max = load_run(&r, x, norm, 2.0f * gg_mean_square(x, 32, norm), imatrix,
+                                       wnorm);
             scale = best_small_scale(x, fit_scale(&r, max) / norm);
         }
         pack_run(x, gg_settle_scale(b, scale), b + 2);
@@ -207,7 +215,8 @@ static void encode_iq4_xs(const float *x, uint8_t *b, size_t nblocks, const floa
             const float wnorm = imatrix ? gg_norm(gg_largest(imatrix, 256)) : 1.0f;
             for (int k = 0; k < RUNS; k++) {
                 run r;
-                const float max = load_run(&r, x + 32 * k, norm, sigma2, imatrix ? imatrix + 32 * k : NULL, wnorm);
+                const float max = load_run(&r, x + 32 * k, norm, sigma2,
+                                           imatrix ? imatrix + 32 * k : NULL, wnorm);
                 scale[k] = fit_scale(&r, max) / norm;
                 if (fabsf(scale[k]) > fabsf(top)) top = scale[k];
             }

@@ -82,14 +82,15 @@ static inline void store_low_bits(uint8_t *q, const uint8_t L[BLOCK])
 static void q2_search(const float *x, const float *imatrix, float variance, float scale[GROUPS],
                       float min[GROUPS], float weight[GROUPS], uint8_t L[BLOCK])
 {
-    static const gg_affine_plan blind = { -0.5f, 0.1f, 15, true }, weighed = { -0.9f, 0.05f, 36, false };
+    static const gg_affine_plan blind = { -0.5f, 0.1f, 15, true },
+                                weighed = { -0.9f, 0.05f, 36, false };
     float w[16];
     for (int k = 0; k < GROUPS; k++, x += 16) {
-        if (imatrix)
-            weight[k] = gg_weigh(16, x, imatrix + 16 * k, variance, w);
+        if (imatrix) weight[k] = gg_weigh(16, x, imatrix + 16 * k, variance, w);
         else
             for (int i = 0; i < 16; i++) w[i] = __builtin_fabsf(x[i]);
-        scale[k] = GG_K(gg_search_affine)(16, 3, x, w, imatrix ? &weighed : &blind, L + 16 * k, &min[k]);
+        scale[k] = GG_K(gg_search_affine)(16, 3, x, w, imatrix ? &weighed : &blind, L + 16 * k,
+                                          &min[k]);
     }
 }
 
@@ -121,7 +122,8 @@ static void encode_q2_k(const float *x, uint8_t *b, size_t nblocks, const float 
 {
     float room[BLOCK];
     for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 84)
-        encode_q2_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b, imatrix ? imatrix + i * BLOCK : NULL);
+        encode_q2_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b,
+                        imatrix ? imatrix + i * BLOCK : NULL);
 }
 
 /* Eight groups of 16 in eight lanes: the state of the search below. */
@@ -136,12 +138,14 @@ static inline unsigned q3_refine(q3_lanes *g, gg_i32x8 alive)
     const gg_f32x8 zero = gg_splat8(0.0f);
     unsigned changed = 0;
     for (int i = 0; i < 16; i++) {
-        gg_f32x8 x = g->x[i], old = g->level[i], w = x * x, lx = g->lx - w * x * old, l2 = g->l2 - w * old * old;
+        gg_f32x8 x = g->x[i], old = g->level[i], w = x * x, lx = g->lx - w * x * old,
+                 l2 = g->l2 - w * old * old;
         gg_f32x8 l = gg_max8(gg_min8(gg_rint8(x * l2 / lx), gg_splat8(3.0f)), gg_splat8(-4.0f));
         gg_i32x8 better = alive & gg_less8(zero, lx);
         lx += w * x * l;
         l2 += w * l * l;
-        better &= gg_less8(zero, l2) & gg_less8(g->lx * g->lx * l2, lx * lx * g->l2) & (gg_i32x8)(l != old);
+        better &= gg_less8(zero, l2) & gg_less8(g->lx * g->lx * l2, lx * lx * g->l2) &
+                  (gg_i32x8)(l != old);
         g->level[i] = gg_select8(better, l, old);
         g->lx = gg_select8(better, lx, g->lx);
         g->l2 = gg_select8(better, l2, g->l2);
@@ -159,7 +163,8 @@ static void q3_search_lanes(const float *x, float scale[8], uint8_t *L)
     q3_lanes g = { .lx = zero, .l2 = zero };
     gg_f32x8 top = zero, extreme = zero;
     for (int i = 0; i < 16; i++) {
-        g.x[i] = (gg_f32x8){ x[i], x[16 + i], x[32 + i], x[48 + i], x[64 + i], x[80 + i], x[96 + i], x[112 + i] };
+        g.x[i] = (gg_f32x8){ x[i],      x[16 + i], x[32 + i], x[48 + i],
+                             x[64 + i], x[80 + i], x[96 + i], x[112 + i] };
         gg_i32x8 more = gg_less8(top, gg_abs8(g.x[i]));
         top = gg_select8(more, gg_abs8(g.x[i]), top);
         extreme = gg_select8(more, g.x[i], extreme);
@@ -167,7 +172,8 @@ static void q3_search_lanes(const float *x, float scale[8], uint8_t *L)
     gg_i32x8 alive = ~gg_less8(top, gg_splat8(1e-15f));
     gg_f32x8 inverse = -4.0f / gg_select8(alive, extreme, gg_splat8(1.0f));
     for (int i = 0; i < 16; i++) {
-        gg_f32x8 l = gg_max8(gg_min8(gg_rint8(inverse * g.x[i]), gg_splat8(3.0f)), gg_splat8(-4.0f));
+        gg_f32x8 l = gg_max8(gg_min8(gg_rint8(inverse * g.x[i]), gg_splat8(3.0f)),
+                             gg_splat8(-4.0f));
         gg_f32x8 w = g.x[i] * g.x[i];
         g.level[i] = gg_select8(alive, l, gg_splat8(-4.0f));
         g.lx += w * g.x[i] * l;
@@ -198,7 +204,8 @@ static void q3_pack_scales(uint8_t *p, const uint8_t s[GROUPS])
 {
     for (int k = 0; k < 8; k++) p[k] = (uint8_t)((s[k] & 15) | (s[k + 8] & 15) << 4);
     for (int k = 0; k < 4; k++)
-        p[8 + k] = (uint8_t)(s[k] >> 4 | s[k + 4] >> 4 << 2 | s[k + 8] >> 4 << 4 | s[k + 12] >> 4 << 6);
+        p[8 + k] = (uint8_t)(s[k] >> 4 | s[k + 4] >> 4 << 2 | s[k + 8] >> 4 << 4 |
+                             s[k + 12] >> 4 << 6);
 }
 
 static void encode_q3_block(const float *x, uint8_t *b, const float *imatrix)
@@ -234,7 +241,8 @@ static void encode_q3_k(const float *x, uint8_t *b, size_t nblocks, const float 
 {
     float room[BLOCK];
     for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 110)
-        encode_q3_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b, imatrix ? imatrix + i * BLOCK : NULL);
+        encode_q3_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b,
+                        imatrix ? imatrix + i * BLOCK : NULL);
 }
 
 const gg_codec GG_K(gg_codec_q2_k) = { decode_q2_k, encode_q2_k, false };

@@ -53,7 +53,8 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
             /* upper nibbles stay where they are, 16 times too large: exact */
             for (int i = 0; i < 32; i += 16) {
                 gg_u8x16 q = gg_load_u8x16(b + 16 + 32 * (k / 2) + i);
-                gg_affine16(out + i, q & (uint8_t)(k % 2 ? 0xf0 : 15), k % 2 ? ds * 0.0625f : ds, -ms);
+                gg_affine16(out + i, q & (uint8_t)(k % 2 ? 0xf0 : 15), k % 2 ? ds * 0.0625f : ds,
+                            -ms);
             }
         }
     }
@@ -69,7 +70,8 @@ static void decode_q5_k(const uint8_t *b, float *restrict out, size_t nblocks)
         for (int k = 0; k < 8; k++, out += 32) {
             float ds = d * (float)scale[k], ms = m * (float)min[k];
             for (int i = 0; i < 32; i += 16) {
-                gg_u8x16 q = gg_load_u8x16(b + 48 + 32 * (k / 2) + i), h = gg_load_u8x16(b + 16 + i);
+                gg_u8x16 q = gg_load_u8x16(b + 48 + 32 * (k / 2) + i),
+                         h = gg_load_u8x16(b + 16 + i);
                 q = k % 2 ? q >> 4 : q & 15;
                 gg_u8x16 fifth = (gg_u8x16)((h & (uint8_t)(1 << k)) != 0) & 16;
                 gg_affine16(out + i, q | fifth, ds, -ms);
@@ -109,8 +111,8 @@ enum { BLOCK = 256 };
 
 /* Without an importance matrix a value weighs its size plus the mean size of its
  * group: large values matter more, but small ones are the many. */
-static void k4_search(const float *x, int nmax, const float *imatrix, const gg_affine_plan *blind, float scale[8],
-                      float min[8], float weight[8], uint8_t L[BLOCK])
+static void k4_search(const float *x, int nmax, const float *imatrix, const gg_affine_plan *blind,
+                      float scale[8], float min[8], float weight[8], uint8_t L[BLOCK])
 {
     static const gg_affine_plan weighed = { -0.9f, 0.05f, 36, false };
     float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / BLOCK : 0.0f, w[32];
@@ -121,7 +123,8 @@ static void k4_search(const float *x, int nmax, const float *imatrix, const gg_a
             float mean = __builtin_sqrtf(gg_sum_squares(x, 32) / 32);
             for (int i = 0; i < 32; i++) w[i] = mean + __builtin_fabsf(x[i]);
         }
-        scale[k] = GG_K(gg_search_affine)(32, nmax, x, w, imatrix ? &weighed : blind, L + 32 * k, &min[k]);
+        scale[k] = GG_K(gg_search_affine)(32, nmax, x, w, imatrix ? &weighed : blind, L + 32 * k,
+                                          &min[k]);
     }
 }
 
@@ -135,8 +138,8 @@ static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
 }
 
 /* The 16 bytes d, m, S that open both types, and the levels under them. */
-static void k4_encode_block(const float *x, int nmax, const float *imatrix, const gg_affine_plan *blind,
-                            uint8_t *b, uint8_t L[BLOCK])
+static void k4_encode_block(const float *x, int nmax, const float *imatrix,
+                            const gg_affine_plan *blind, uint8_t *b, uint8_t L[BLOCK])
 {
     float scale[8], min[8], weight[8], d, m;
     uint8_t s[8], t[8];
@@ -214,7 +217,8 @@ static void encode_q6_block(const float *x, uint8_t *b, const float *imatrix)
     float scale[16];
     uint8_t L[BLOCK];
     for (int k = 0; k < 16; k++)
-        scale[k] = GG_K(gg_search_symmetric)(16, 32, x + 16 * k, imatrix ? imatrix + 16 * k : NULL, L + 16 * k);
+        scale[k] = GG_K(gg_search_symmetric)(16, 32, x + 16 * k, imatrix ? imatrix + 16 * k : NULL,
+                                             L + 16 * k);
     float max = gg_extreme(scale, 16);
     if (!(max >= 1e-15f || max <= -1e-15f)) {
         memset(b, 0, 210);
@@ -237,7 +241,8 @@ static void encode_q6_k(const float *x, uint8_t *b, size_t nblocks, const float 
 {
     float room[BLOCK];
     for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 210)
-        encode_q6_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b, imatrix ? imatrix + i * BLOCK : NULL);
+        encode_q6_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b,
+                        imatrix ? imatrix + i * BLOCK : NULL);
 }
 
 /* The extreme value gets -127, so that the levels lie symmetric. Where the
@@ -259,8 +264,10 @@ static void encode_q8_k(const float *x, uint8_t *b, size_t nblocks, const float 
         float inverse, d = q8_scale(x, &inverse);
         gg_store_u32(b, gg_float_bits(d));
         for (int j = 0; j < BLOCK; j += 16) {
-            gg_i32x8 l0 = gg_trunc8(gg_min8(gg_rint8(gg_load8(x + j) * inverse), gg_splat8(127.0f)));
-            gg_i32x8 l1 = gg_trunc8(gg_min8(gg_rint8(gg_load8(x + j + 8) * inverse), gg_splat8(127.0f)));
+            gg_i32x8 l0 = gg_trunc8(
+                gg_min8(gg_rint8(gg_load8(x + j) * inverse), gg_splat8(127.0f)));
+            gg_i32x8 l1 = gg_trunc8(
+                gg_min8(gg_rint8(gg_load8(x + j + 8) * inverse), gg_splat8(127.0f)));
             gg_i32x8 both = l0 + l1;
             int32_t sum = 0;
             for (int i = 0; i < 8; i++) sum += both[i];

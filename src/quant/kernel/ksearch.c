@@ -13,25 +13,60 @@ typedef gg_f32x8 vec;
 typedef gg_i32x8 ivec;
 static const vec lane_index = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
-GG_INLINE vec v_splat(float f) { return gg_splat8(f); }
-GG_INLINE vec v_min(vec a, vec b) { return gg_min8(a, b); }
-GG_INLINE vec v_max(vec a, vec b) { return gg_max8(a, b); }
-GG_INLINE unsigned v_mask(ivec m) { return gg_mask8(m); }
+GG_INLINE vec v_splat(float f)
+{
+    return gg_splat8(f);
+}
+GG_INLINE vec v_min(vec a, vec b)
+{
+    return gg_min8(a, b);
+}
+GG_INLINE vec v_max(vec a, vec b)
+{
+    return gg_max8(a, b);
+}
+GG_INLINE unsigned v_mask(ivec m)
+{
+    return gg_mask8(m);
+}
 #else
 enum { LANES = 4 };
 typedef gg_f32x4 vec;
 typedef int32_t ivec __attribute__((vector_size(16)));
 static const vec lane_index = { 0, 1, 2, 3 };
 
-GG_INLINE vec v_splat(float f) { return (vec){ f, f, f, f }; }
+GG_INLINE vec v_splat(float f)
+{
+    return (vec){ f, f, f, f };
+}
 #if defined(__SSE2__)
-GG_INLINE vec v_min(vec a, vec b) { return _mm_min_ps(a, b); }
-GG_INLINE vec v_max(vec a, vec b) { return _mm_max_ps(a, b); }
-GG_INLINE unsigned v_mask(ivec m) { return (unsigned)_mm_movemask_ps((__m128)m); }
+GG_INLINE vec v_min(vec a, vec b)
+{
+    return _mm_min_ps(a, b);
+}
+GG_INLINE vec v_max(vec a, vec b)
+{
+    return _mm_max_ps(a, b);
+}
+GG_INLINE unsigned v_mask(ivec m)
+{
+    return (unsigned)_mm_movemask_ps((__m128)m);
+}
 #else
-GG_INLINE vec v_min(vec a, vec b) { ivec m = a < b; return (vec)((m & (ivec)a) | (~m & (ivec)b)); }
-GG_INLINE vec v_max(vec a, vec b) { ivec m = a > b; return (vec)((m & (ivec)a) | (~m & (ivec)b)); }
-GG_INLINE unsigned v_mask(ivec m) { return (unsigned)((m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8)); }
+GG_INLINE vec v_min(vec a, vec b)
+{
+    ivec m = a < b;
+    return (vec)((m & (ivec)a) | (~m & (ivec)b));
+}
+GG_INLINE vec v_max(vec a, vec b)
+{
+    ivec m = a > b;
+    return (vec)((m & (ivec)a) | (~m & (ivec)b));
+}
+GG_INLINE unsigned v_mask(ivec m)
+{
+    return (unsigned)((m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8));
+}
 #endif
 #endif
 
@@ -42,10 +77,22 @@ GG_INLINE vec v_load(const float *p)
     return v;
 }
 
-GG_INLINE void v_store(float *p, vec v) { memcpy(p, &v, sizeof v); }
-GG_INLINE vec v_rint(vec v) { return (v + 12582912.0f) - 12582912.0f; }
-GG_INLINE vec v_abs(vec v) { return (vec)((ivec)v & 0x7fffffff); }
-GG_INLINE vec v_select(ivec m, vec yes, vec no) { return (vec)((m & (ivec)yes) | (~m & (ivec)no)); }
+GG_INLINE void v_store(float *p, vec v)
+{
+    memcpy(p, &v, sizeof v);
+}
+GG_INLINE vec v_rint(vec v)
+{
+    return (v + 12582912.0f) - 12582912.0f;
+}
+GG_INLINE vec v_abs(vec v)
+{
+    return (vec)((ivec)v & 0x7fffffff);
+}
+GG_INLINE vec v_select(ivec m, vec yes, vec no)
+{
+    return (vec)((m & (ivec)yes) | (~m & (ivec)no));
+}
 
 /* ---- symmetric ----------------------------------------------------------- */
 
@@ -57,8 +104,8 @@ static const float sym_offset[SYM_ROOM] = {
 };
 
 /* Sums of w*x*l and w*l*l for a register of candidates. */
-static inline void sym_sums(int n, const float *x, const float *w, const float *wx, vec inverse, vec lo, vec hi,
-                            float *lx, float *l2)
+static inline void sym_sums(int n, const float *x, const float *w, const float *wx, vec inverse,
+                            vec lo, vec hi, float *lx, float *l2)
 {
     vec sum_lx = v_splat(0.0f), sum_l2 = v_splat(0.0f);
     for (int i = 0; i < n; i++) {
@@ -140,7 +187,7 @@ static inline vec affine_level(vec shifted, vec inverse, float nmax)
 /* Tries candidates first .. first+LANES-1. Returns how many of them are settled:
  * all when none beats `best`, else up to the first that does. */
 static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool absolute, int first,
-                               affine_best *best)
+                             affine_best *best)
 {
     vec level[MAX_N], order = lane_index + (float)first;
     vec inverse = ((plan->step * order + plan->first) + g->nmax) / (g->max - g->min);
@@ -176,7 +223,8 @@ static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool a
 
 /* The error of the obvious scale, range / nmax, without least squares: what the
  * candidates have to beat. */
-static inline float affine_plain_error(const affine_group *g, float inverse, float scale, bool absolute)
+static inline float affine_plain_error(const affine_group *g, float inverse, float scale,
+                                       bool absolute)
 {
     float part[MAX_N], error = 0.0f;
     for (int i = 0; i < g->n; i += LANES) {
@@ -215,7 +263,8 @@ static inline void affine_levels(const affine_group *g, const affine_best *best,
     }
 }
 
-static inline float affine_search(affine_group *g, const gg_affine_plan *plan, bool absolute, uint8_t *L, float *min)
+static inline float affine_search(affine_group *g, const gg_affine_plan *plan, bool absolute,
+                                  uint8_t *L, float *min)
 {
     affine_bounds(g);
     float range = g->max - g->min;
@@ -234,11 +283,12 @@ static inline float affine_search(affine_group *g, const gg_affine_plan *plan, b
     return best.scale;
 }
 
-float GG_K(gg_search_affine)(int n, int nmax, const float *x, const float *w, const gg_affine_plan *plan,
-                             uint8_t *L, float *min)
+float GG_K(gg_search_affine)(int n, int nmax, const float *x, const float *w,
+                             const gg_affine_plan *plan, uint8_t *L, float *min)
 {
     affine_group g = { .n = n, .nmax = (float)nmax, .x = x, .w = w };
-    return plan->absolute ? affine_search(&g, plan, true, L, min) : affine_search(&g, plan, false, L, min);
+    return plan->absolute ? affine_search(&g, plan, true, L, min)
+                          : affine_search(&g, plan, false, L, min);
 }
 
 /* ---- positive ------------------------------------------------------------ */
@@ -249,7 +299,8 @@ static inline int32_t positive_level(float v, int nmax)
 }
 
 /* Squared error of one candidate scale over the group. */
-static float positive_error(int n, int nmax, const float *x, const float *w, float inverse, float scale)
+static float positive_error(int n, int nmax, const float *x, const float *w, float inverse,
+                            float scale)
 {
     float error = 0.0f;
     for (int i = 0; i < n; i++) {
@@ -261,7 +312,8 @@ static float positive_error(int n, int nmax, const float *x, const float *w, flo
 
 /* Moves one level at a time to where it fits the scale that the others imply,
  * as long as that makes the whole better. */
-static int positive_refine(int n, int nmax, const float *x, const float *w, uint8_t *L, float *lx, float *l2)
+static int positive_refine(int n, int nmax, const float *x, const float *w, uint8_t *L, float *lx,
+                           float *l2)
 {
     int changed = 0;
     for (int i = 0; i < n; i++) {
@@ -290,7 +342,8 @@ float GG_K(gg_search_positive)(int n, int nmax, const float *x, const float *w, 
         memset(L, 0, (size_t)n);
         return 0.0f;
     }
-    float inverse = (float)nmax / max, best = positive_error(n, nmax, x, w, inverse, 1.0f / inverse);
+    float inverse = (float)nmax / max,
+          best = positive_error(n, nmax, x, w, inverse, 1.0f / inverse);
     for (int is = -4; is <= 4; is++) {
         float other = (0.1f * (float)is + (float)nmax) / max;
         float error = is == 0 ? best : positive_error(n, nmax, x, w, other, 1.0f / other);

@@ -33,7 +33,8 @@
 
 /* x = scale * (L - zero): symmetric levels -nmax .. nmax-1, stored as L = l + nmax.
  * w NULL: x*x is the weight. Returns the scale, 0 with all L zero for a zero group. */
-GG_DECLARE_KF(float, gg_search_symmetric, (int n, int nmax, const float *x, const float *w, uint8_t *L));
+GG_DECLARE_KF(float, gg_search_symmetric,
+              (int n, int nmax, const float *x, const float *w, uint8_t *L));
 
 /* How far an affine search goes: candidates (nmax + first + i * step) / range,
  * i = 0..last; absolute error instead of squared. */
@@ -44,11 +45,13 @@ typedef struct gg_affine_plan {
 } gg_affine_plan;
 
 /* x = scale * L - min, L = 0..nmax, min >= 0. */
-GG_DECLARE_KF(float, gg_search_affine, (int n, int nmax, const float *x, const float *w,
-                                        const gg_affine_plan *plan, uint8_t *L, float *min));
+GG_DECLARE_KF(float, gg_search_affine,
+              (int n, int nmax, const float *x, const float *w, const gg_affine_plan *plan,
+               uint8_t *L, float *min));
 
 /* x = scale * L, L = 0..nmax, x >= 0: the scales of the groups of a block. */
-GG_DECLARE_KF(float, gg_search_positive, (int n, int nmax, const float *x, const float *w, uint8_t *L));
+GG_DECLARE_KF(float, gg_search_positive,
+              (int n, int nmax, const float *x, const float *w, uint8_t *L));
 
 /* The value of largest magnitude with its sign; the first of equals. */
 GG_INLINE float gg_extreme(const float *x, int n)
@@ -87,14 +90,16 @@ GG_INLINE void gg_relevel_symmetric16(const float *x, float d, int nmax, uint8_t
 {
     if (d == 0.0f) return;
     float low = (float)-nmax, high = (float)(nmax - 1);
-    gg_store_bytes16(L, gg_level8(gg_load8(x) / d, low, high) + nmax, gg_level8(gg_load8(x + 8) / d, low, high) + nmax);
+    gg_store_bytes16(L, gg_level8(gg_load8(x) / d, low, high) + nmax,
+                     gg_level8(gg_load8(x + 8) / d, low, high) + nmax);
 }
 
 GG_INLINE void gg_relevel_affine16(const float *x, float d, float m, int nmax, uint8_t *L)
 {
     if (d == 0.0f) return;
     float high = (float)nmax;
-    gg_store_bytes16(L, gg_level8((gg_load8(x) + m) / d, 0.0f, high), gg_level8((gg_load8(x + 8) + m) / d, 0.0f, high));
+    gg_store_bytes16(L, gg_level8((gg_load8(x) + m) / d, 0.0f, high),
+                     gg_level8((gg_load8(x + 8) + m) / d, 0.0f, high));
 }
 
 /* Sum of squares, in the order of the values. */

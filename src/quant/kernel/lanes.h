@@ -8,7 +8,7 @@
 #ifndef GG_LANES_H
 #define GG_LANES_H
 
-#include "../codec.h"
+#include "quant/codec.h"
 
 #include <string.h>
 
@@ -54,8 +54,14 @@ GG_INLINE uint32_t gg_load_u32(const uint8_t *p)
     return v;
 }
 
-GG_INLINE void gg_store_u16(uint8_t *p, uint16_t v) { memcpy(p, &v, sizeof v); }
-GG_INLINE void gg_store_u32(uint8_t *p, uint32_t v) { memcpy(p, &v, sizeof v); }
+GG_INLINE void gg_store_u16(uint8_t *p, uint16_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
+GG_INLINE void gg_store_u32(uint8_t *p, uint32_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
 
 /* Half to single. A subnormal half is an integer times 2^-24, exact in single. */
 GG_INLINE float gg_half_decode(uint16_t h)
@@ -82,7 +88,10 @@ GG_INLINE uint16_t gg_half_encode(float f)
     uint32_t nan = 0x7e00u | (a >> 13 & 0x3ffu);
     uint32_t small = gg_float_bits(gg_bits_float(a) + 0.5f) - 0x3f000000u;
     uint32_t normal = (a - (112u << 23) + 0xfffu + (a >> 13 & 1u)) >> 13;
-    uint32_t r = a < 0x38800000u ? small : a < 0x477ff000u ? normal : a <= 0x7f800000u ? 0x7c00u : nan;
+    uint32_t r = a < 0x38800000u    ? small
+                 : a < 0x477ff000u  ? normal
+                 : a <= 0x7f800000u ? 0x7c00u
+                                    : nan;
     return (uint16_t)((u >> 16 & 0x8000u) | r);
 #endif
 }
@@ -139,7 +148,10 @@ GG_INLINE void gg_store8(float *p, gg_f32x8 v)
 }
 
 typedef float gg_f32x4 __attribute__((vector_size(16)));
-typedef union gg_halves { gg_f32x8 v; gg_f32x4 h[2]; } gg_halves;
+typedef union gg_halves {
+    gg_f32x8 v;
+    gg_f32x4 h[2];
+} gg_halves;
 
 /* By halves: without AVX gcc 12 stores eight floats and waits to load them as
  * vectors, and does the same for the scalar of "vector * scalar". */
@@ -175,9 +187,11 @@ GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
 #if GG_LEVEL == 1
     __m128i v = (__m128i)q;
     gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)) * d);
-    gg_store8(out + 8, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8))) * d);
+    gg_store8(out + 8,
+              (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8))) * d);
 #elif defined(__SSE2__)
-    const __m128i z = _mm_setzero_si128(), low = _mm_unpacklo_epi8(z, (__m128i)q), high = _mm_unpackhi_epi8(z, (__m128i)q);
+    const __m128i z = _mm_setzero_si128(), low = _mm_unpacklo_epi8(z, (__m128i)q),
+                  high = _mm_unpackhi_epi8(z, (__m128i)q);
     const __m128 s = _mm_set1_ps(d * 0x1p-24f);
     _mm_storeu_ps(out, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(z, low)), s));
     _mm_storeu_ps(out + 4, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(z, low)), s));
@@ -193,14 +207,19 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
 #if GG_LEVEL == 1
     __m128i v = (__m128i)q;
     gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(v)) * d + m);
-    gg_store8(out + 8, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(v, 8))) * d + m);
+    gg_store8(out + 8,
+              (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(v, 8))) * d + m);
 #elif defined(__SSE2__)
-    const __m128i z = _mm_setzero_si128(), low = _mm_unpacklo_epi8((__m128i)q, z), high = _mm_unpackhi_epi8((__m128i)q, z);
+    const __m128i z = _mm_setzero_si128(), low = _mm_unpacklo_epi8((__m128i)q, z),
+                  high = _mm_unpackhi_epi8((__m128i)q, z);
     const __m128 s = _mm_set1_ps(d), t = _mm_set1_ps(m);
     _mm_storeu_ps(out, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(low, z)), s), t));
-    _mm_storeu_ps(out + 4, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(low, z)), s), t));
-    _mm_storeu_ps(out + 8, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(high, z)), s), t));
-    _mm_storeu_ps(out + 12, _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(high, z)), s), t));
+    _mm_storeu_ps(out + 4,
+                  _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(low, z)), s), t));
+    _mm_storeu_ps(out + 8,
+                  _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(high, z)), s), t));
+    _mm_storeu_ps(out + 12,
+                  _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(high, z)), s), t));
 #else
     for (int i = 0; i < 16; i++) out[i] = (float)q[i] * d + m;
 #endif
@@ -232,7 +251,8 @@ GG_INLINE unsigned gg_mask8(gg_i32x8 m)
     return (unsigned)_mm256_movemask_ps((__m256)m);
 #elif defined(__SSE2__)
     const gg_halves h = { (gg_f32x8)m };
-    return (unsigned)_mm_movemask_ps((__m128)h.h[0]) | (unsigned)_mm_movemask_ps((__m128)h.h[1]) << 4;
+    return (unsigned)_mm_movemask_ps((__m128)h.h[0]) | (unsigned)_mm_movemask_ps((__m128)h.h[1])
+                                                           << 4;
 #else
     unsigned bits = 0;
     for (int i = 0; i < 8; i++) bits |= (m[i] != 0 ? 1u : 0u) << i;
@@ -247,8 +267,14 @@ GG_INLINE gg_f32x8 gg_abs8(gg_f32x8 v)
 
 /* b where a or b is NaN, as the x86 instructions have it. */
 #if GG_LEVEL == 1
-GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b) { return (gg_f32x8)_mm256_min_ps((__m256)a, (__m256)b); }
-GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b) { return (gg_f32x8)_mm256_max_ps((__m256)a, (__m256)b); }
+GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b)
+{
+    return (gg_f32x8)_mm256_min_ps((__m256)a, (__m256)b);
+}
+GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b)
+{
+    return (gg_f32x8)_mm256_max_ps((__m256)a, (__m256)b);
+}
 #elif defined(__SSE2__)
 GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b)
 {
@@ -262,8 +288,14 @@ GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b)
     return (gg_halves){ .h = { _mm_max_ps(x.h[0], y.h[0]), _mm_max_ps(x.h[1], y.h[1]) } }.v;
 }
 #else
-GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(a, b), a, b); }
-GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b) { return gg_select8(gg_less8(b, a), a, b); }
+GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b)
+{
+    return gg_select8(gg_less8(a, b), a, b);
+}
+GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b)
+{
+    return gg_select8(gg_less8(b, a), a, b);
+}
 #endif
 
 /* Nearest integer, ties to even, for |v| < 2^22: adding 1.5 * 2^23 leaves the
@@ -284,7 +316,9 @@ GG_INLINE gg_i32x8 gg_trunc8(gg_f32x8 v)
 {
 #if GG_LEVEL == 0 && defined(__SSE2__)
     const gg_halves x = { v };
-    return (gg_i32x8)(gg_halves){ .h = { (gg_f32x4)_mm_cvttps_epi32(x.h[0]), (gg_f32x4)_mm_cvttps_epi32(x.h[1]) } }.v;
+    return (gg_i32x8)(gg_halves){
+        .h = { (gg_f32x4)_mm_cvttps_epi32(x.h[0]), (gg_f32x4)_mm_cvttps_epi32(x.h[1]) }
+    }.v;
 #else
     return __builtin_convertvector(v, gg_i32x8);
 #endif

@@ -103,10 +103,12 @@ static inline gg_i32x8 plain_levels8(const float *x, float base, float id, float
     return gg_trunc8(gg_max8(gg_min8(v, gg_splat8(top + 0.5f)), gg_splat8(0.0f)));
 }
 
-static inline void plain_levels(const float *x, float base, float id, float half, float top, uint8_t L[N])
+static inline void plain_levels(const float *x, float base, float id, float half, float top,
+                                uint8_t L[N])
 {
     for (int j = 0; j < N; j += 16)
-        gg_store_bytes16(L + j, plain_levels8(x + j, base, id, half, top), plain_levels8(x + j + 8, base, id, half, top));
+        gg_store_bytes16(L + j, plain_levels8(x + j, base, id, half, top),
+                         plain_levels8(x + j + 8, base, id, half, top));
 }
 
 static inline void store_nibbles(uint8_t *p, const uint8_t L[N])
@@ -121,7 +123,8 @@ static inline void store_high_bits(uint8_t *p, const uint8_t L[N])
     for (int b = 0; b < 4; b++) {
         uint64_t v;
         memcpy(&v, L + 8 * b, sizeof v);
-        p[b] = (uint8_t)((v >> 4 & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56);
+        p[b] = (uint8_t)((v >> 4 & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >>
+                         56);
     }
 }
 
@@ -136,7 +139,8 @@ static float row_variance(const float *x, size_t n, const float *imatrix)
 }
 
 /* Scale and levels of a block without offset, nmax = 8 or 16. */
-static inline float encode_symmetric(const float *x, int nmax, const float *imatrix, float variance, uint8_t L[N])
+static inline float encode_symmetric(const float *x, int nmax, const float *imatrix, float variance,
+                                     uint8_t L[N])
 {
     if (imatrix) {
         float w[N], room[N];
@@ -150,8 +154,8 @@ static inline float encode_symmetric(const float *x, int nmax, const float *imat
 }
 
 /* Scale, offset and levels of a block with both, nmax = 15 or 31. */
-static inline float encode_affine(const float *x, int nmax, const float *imatrix, float variance, uint8_t L[N],
-                                  float *offset)
+static inline float encode_affine(const float *x, int nmax, const float *imatrix, float variance,
+                                  uint8_t L[N], float *offset)
 {
     if (imatrix) {
         static const gg_affine_plan plan = { -0.9f, 0.05f, 36, false };
@@ -199,7 +203,8 @@ static void encode_q4_1(const float *x, uint8_t *b, size_t nblocks, const float 
     float variance = row_variance(x, nblocks * N, imatrix), offset;
     uint8_t L[N];
     for (size_t i = 0; i < nblocks; i++, b += 20, x += N) {
-        gg_store_scale(b, encode_affine(x, 15, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
+        gg_store_scale(
+            b, encode_affine(x, 15, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
         gg_store_scale(b + 2, offset);
         store_nibbles(b + 4, L);
     }
@@ -210,7 +215,8 @@ static void encode_q5_1(const float *x, uint8_t *b, size_t nblocks, const float 
     float variance = row_variance(x, nblocks * N, imatrix), offset;
     uint8_t L[N];
     for (size_t i = 0; i < nblocks; i++, b += 24, x += N) {
-        gg_store_scale(b, encode_affine(x, 31, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
+        gg_store_scale(
+            b, encode_affine(x, 31, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
         gg_store_scale(b + 2, offset);
         store_high_bits(b + 4, L);
         store_nibbles(b + 8, L);
@@ -221,7 +227,8 @@ static void encode_q5_1(const float *x, uint8_t *b, size_t nblocks, const float 
  * the value, and cutting is exact. */
 static inline gg_i32x8 q8_levels8(const float *x, float id)
 {
-    gg_f32x8 v = gg_max8(gg_min8(gg_load8(x) * gg_splat8(id), gg_splat8(127.0f)), gg_splat8(-127.0f));
+    gg_f32x8 v = gg_max8(gg_min8(gg_load8(x) * gg_splat8(id), gg_splat8(127.0f)),
+                         gg_splat8(-127.0f));
     gg_i32x8 half = ((gg_i32x8)v & INT32_MIN) | (gg_i32x8)gg_splat8(0x1.fffffep-2f);
     return gg_trunc8(v + (gg_f32x8)half);
 }

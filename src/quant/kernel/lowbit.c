@@ -105,12 +105,15 @@ static void encode_tq1_0(const float *x, uint8_t *b, size_t nblocks, const float
         uint8_t q[256];
         ternary(x, inverse(d), q, 256);
         for (int m = 0; m < 32; m++)
-            b[m] = base3_byte((((q[m] * 3u + q[m + 32]) * 3u + q[m + 64]) * 3u + q[m + 96]) * 3u + q[m + 128]);
+            b[m] = base3_byte((((q[m] * 3u + q[m + 32]) * 3u + q[m + 64]) * 3u + q[m + 96]) * 3u +
+                              q[m + 128]);
         const uint8_t *r = q + 160, *t = q + 240;
         for (int m = 0; m < 16; m++)
-            b[32 + m] = base3_byte((((r[m] * 3u + r[m + 16]) * 3u + r[m + 32]) * 3u + r[m + 48]) * 3u + r[m + 64]);
+            b[32 + m] = base3_byte(
+                (((r[m] * 3u + r[m + 16]) * 3u + r[m + 32]) * 3u + r[m + 48]) * 3u + r[m + 64]);
         for (int m = 0; m < 4; m++)
-            b[48 + m] = base3_byte((((t[m] * 3u + t[m + 4]) * 3u + t[m + 8]) * 3u + t[m + 12]) * 3u);
+            b[48 + m] = base3_byte((((t[m] * 3u + t[m + 4]) * 3u + t[m + 8]) * 3u + t[m + 12]) *
+                                   3u);
         gg_store_scale(b + 52, d);
     }
 }
@@ -151,7 +154,8 @@ static void encode_q1_0(const float *x, uint8_t *b, size_t nblocks, const float 
         float sum[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
         for (size_t k = 0; k < 4; k++) p[k] = x + 128 * (i + (k < n ? k : 0));
         for (int j = 0; j < 128; j++)
-            for (int k = 0; k < 4; k++) sum[k] += gg_bits_float(gg_float_bits(p[k][j]) & 0x7fffffffu);
+            for (int k = 0; k < 4; k++)
+                sum[k] += gg_bits_float(gg_float_bits(p[k][j]) & 0x7fffffffu);
         for (size_t k = 0; k < n; k++) {
             uint8_t *block = b + (i + k) * Q1_BYTES;
             gg_store_scale(block, sum[k] / 128.0f);
@@ -168,7 +172,8 @@ static void encode_q2_0(const float *x, uint8_t *b, size_t nblocks, const float 
         uint8_t q[64];
         ternary(x, inverse(d), q, 64);
         for (int j = 0; j < 16; j++)
-            b[2 + j] = (uint8_t)(q[4 * j] | q[4 * j + 1] << 2 | q[4 * j + 2] << 4 | q[4 * j + 3] << 6);
+            b[2 + j] = (uint8_t)(q[4 * j] | q[4 * j + 1] << 2 | q[4 * j + 2] << 4 |
+                                 q[4 * j + 3] << 6);
         gg_store_scale(b, d);
     }
 }

@@ -52,28 +52,33 @@ static float pick_q4_k(const uint8_t *b, unsigned j)
 
 static float pick_q5_k(const uint8_t *b, unsigned j)
 {
-    unsigned k = j / 32, byte = b[48 + 32 * (k / 2) + j % 32], fifth = (unsigned)b[16 + j % 32] >> k & 1;
+    unsigned k = j / 32, byte = b[48 + 32 * (k / 2) + j % 32],
+             fifth = (unsigned)b[16 + j % 32] >> k & 1;
     return k4_value(b, k, (k % 2 ? byte >> 4 : byte & 15) | fifth << 4);
 }
 
 static float pick_q6_k(const uint8_t *b, unsigned j)
 {
     unsigned a = j / 128, g = j / 32 % 4, l = j % 32, byte = b[64 * a + 32 * (g & 1) + l];
-    unsigned low = (g < 2 ? byte : byte >> 4) & 15, high = (unsigned)b[128 + 32 * a + l] >> 2 * g & 3;
-    return (float)((int)(low | high << 4) - 32) * (gg_load_f16(b + 208) * (float)(int8_t)b[192 + j / 16]);
+    unsigned low = (g < 2 ? byte : byte >> 4) & 15,
+             high = (unsigned)b[128 + 32 * a + l] >> 2 * g & 3;
+    return (float)((int)(low | high << 4) - 32) *
+           (gg_load_f16(b + 208) * (float)(int8_t)b[192 + j / 16]);
 }
 
 static float pick_q2_k(const uint8_t *b, unsigned j)
 {
     unsigned k = j / 16, q = (unsigned)b[16 + 32 * (j / 128) + j % 32] >> 2 * (j / 32 % 4) & 3;
-    float scale = gg_load_f16(b + 80) * (float)(b[k] & 15), min = gg_load_f16(b + 82) * (float)(b[k] >> 4);
+    float scale = gg_load_f16(b + 80) * (float)(b[k] & 15),
+          min = gg_load_f16(b + 82) * (float)(b[k] >> 4);
     return (float)q * scale + -min;
 }
 
 static float pick_q3_k(const uint8_t *b, unsigned j)
 {
     unsigned k = j / 16, q = (unsigned)b[32 + 32 * (j / 128) + j % 32] >> 2 * (j / 32 % 4) & 3;
-    unsigned third = (unsigned)b[j % 32] >> j / 32 & 1, low = (k < 8 ? b[96 + k] : b[96 + k - 8] >> 4) & 15u;
+    unsigned third = (unsigned)b[j % 32] >> j / 32 & 1,
+             low = (k < 8 ? b[96 + k] : b[96 + k - 8] >> 4) & 15u;
     unsigned high = (unsigned)b[104 + k % 4] >> 2 * (k / 4) & 3;
     float scale = gg_load_f16(b + 108) * (float)((int)(low | high << 4) - 32);
     return (float)((int)(q | third << 2) - 4) * scale;
@@ -82,8 +87,9 @@ static float pick_q3_k(const uint8_t *b, unsigned j)
 gg_pick_fn GG_K(gg_pick_of)(uint32_t dtype)
 {
     static const gg_pick_fn table[GG_DTYPE_COUNT] = {
-        [GG_F32] = pick_f32,   [GG_F16] = pick_f16,   [GG_BF16] = pick_bf16, [GG_Q4_0] = pick_q4_0, [GG_Q8_0] = pick_q8_0,
-        [GG_Q2_K] = pick_q2_k, [GG_Q3_K] = pick_q3_k, [GG_Q4_K] = pick_q4_k, [GG_Q5_K] = pick_q5_k, [GG_Q6_K] = pick_q6_k,
+        [GG_F32] = pick_f32,   [GG_F16] = pick_f16,   [GG_BF16] = pick_bf16, [GG_Q4_0] = pick_q4_0,
+        [GG_Q8_0] = pick_q8_0, [GG_Q2_K] = pick_q2_k, [GG_Q3_K] = pick_q3_k, [GG_Q4_K] = pick_q4_k,
+        [GG_Q5_K] = pick_q5_k, [GG_Q6_K] = pick_q6_k,
     };
     return dtype < GG_DTYPE_COUNT ? table[dtype] : NULL;
 }

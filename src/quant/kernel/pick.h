@@ -2,7 +2,7 @@
 #ifndef GG_PICK_H
 #define GG_PICK_H
 
-#include "../../base/isa.h"
+#include "base/isa.h"
 
 /* Value j < block_elems of the block, the same bits as gg_decode gives it. */
 typedef float (*gg_pick_fn)(const uint8_t *block, unsigned j);

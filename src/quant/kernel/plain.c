@@ -71,7 +71,8 @@ static inline void halves_encode8(const float *x, uint8_t *out)
         i32x4 small = (i32x4)((gg_f32x4)a + 0.5f) - 0x3f000000;
         i32x4 normal = (a - (112 << 23) + 0xfff + (a >> 13 & 1)) >> 13;
         i32x4 most = { 0x7bff, 0x7bff, 0x7bff, 0x7bff };
-        i32x4 r = select4(a < 0x38800000, small, select4(a < 0x477ff000, normal, most)) | (u >> 16 & 0x8000);
+        i32x4 r = select4(a < 0x38800000, small, select4(a < 0x477ff000, normal, most)) |
+                  (u >> 16 & 0x8000);
         u16x4 h = __builtin_convertvector(r, u16x4);
         memcpy(out + 2 * i, &h, sizeof h);
     }
@@ -125,7 +126,8 @@ static void encode_bf16(const float *x, uint8_t *out, size_t n, const float *ima
             uint32_t u = gg_float_bits(x[i + k]);
             h[k] = (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
         }
-        for (size_t k = 0; k < run; k++) gg_store_u16(out + 2 * (i + k), (uint16_t)(h[k] - ((h[k] & 0x7fff) == 0x7f80)));
+        for (size_t k = 0; k < run; k++)
+            gg_store_u16(out + 2 * (i + k), (uint16_t)(h[k] - ((h[k] & 0x7fff) == 0x7f80)));
     }
 }
 

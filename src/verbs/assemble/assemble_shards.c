@@ -6,14 +6,15 @@
  */
 #include "assemble_shards.h"
 
-#include "../../base/cursor.h"
-#include "../../base/grow.h"
+#include "base/cursor.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static gg_status set_number(gg_meta *meta, const char *key, uint32_t type, uint32_t value, gg_error *err)
+static gg_status set_number(gg_meta *meta, const char *key, uint32_t type, uint32_t value,
+                            gg_error *err)
 {
     uint8_t le[4];
     gg_put_le32(le, value);
@@ -21,10 +22,12 @@ static gg_status set_number(gg_meta *meta, const char *key, uint32_t type, uint3
     return gg_meta_set(meta, &kv, err);
 }
 
-static gg_status set_split_keys(gg_meta *meta, uint32_t no, uint32_t count, size_t tensors, gg_error *err)
+static gg_status set_split_keys(gg_meta *meta, uint32_t no, uint32_t count, size_t tensors,
+                                gg_error *err)
 {
     gg_status st = set_number(meta, "split.no", GG_TYPE_U16, no, err);
-    if (st == GG_OK) st = set_number(meta, "split.tensors.count", GG_TYPE_I32, (uint32_t)tensors, err);
+    if (st == GG_OK)
+        st = set_number(meta, "split.tensors.count", GG_TYPE_I32, (uint32_t)tensors, err);
     return st == GG_OK ? set_number(meta, "split.count", GG_TYPE_U16, count, err) : st;
 }
 
@@ -82,7 +85,8 @@ static gg_status restore_files(gg_plan *p, const gg_manifest *m, const char *dir
 
 /* Cut the list where the next shard is due. With `shards` the cuts lie as near to
  * equal bytes as whole tensors allow, and every shard has at least one tensor. */
-static size_t cut(const gg_plan *p, const gg_assemble_options *o, size_t first, size_t shard, uint64_t *done, uint64_t total)
+static size_t cut(const gg_plan *p, const gg_assemble_options *o, size_t first, size_t shard,
+                  uint64_t *done, uint64_t total)
 {
     uint64_t bytes = 0;
     size_t i = first;
@@ -99,11 +103,13 @@ static size_t cut(const gg_plan *p, const gg_assemble_options *o, size_t first, 
     return i - first;
 }
 
-static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_options *o, gg_error *err)
+static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_options *o,
+                           gg_error *err)
 {
     uint64_t total = 0, done = 0;
     size_t first = 0, cap = 0;
-    for (size_t i = 0; i < p->n; i++) total += gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
+    for (size_t i = 0; i < p->n; i++)
+        total += gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
     while (first < p->n || p->n_files == 0) { /* a model without tensors is one shard */
         gg_plan_file *grown = gg_grow(p->files, p->n_files, &cap, sizeof *grown, err);
         if (!grown) return GG_ENOMEM;
@@ -121,12 +127,14 @@ static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_o
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n_files && st == GG_OK; i++) {
         if (i == 0) st = gg_meta_copy(&p->files[0].meta, &m->meta, err);
-        if (st == GG_OK) st = set_split_keys(&p->files[i].meta, (uint32_t)i, (uint32_t)p->n_files, p->n, err);
+        if (st == GG_OK)
+            st = set_split_keys(&p->files[i].meta, (uint32_t)i, (uint32_t)p->n_files, p->n, err);
     }
     return st;
 }
 
-static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, const char *output, gg_error *err)
+static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, const char *output,
+                          gg_error *err)
 {
     gg_status st = gg_plan_one_file(p, output, m->version, &m->meta, err);
     if (st != GG_OK) return st;
@@ -139,7 +147,8 @@ static bool is_that_shard(const gg_manifest *m, uint32_t no, uint32_t count)
 {
     uint64_t was_no, was_count;
     return m->n_files == 1 && count > 1 && gg_kv_u64(gg_meta_find(&m->meta, "split.no"), &was_no) &&
-           gg_kv_u64(gg_meta_find(&m->meta, "split.count"), &was_count) && was_no == no && was_count == count;
+           gg_kv_u64(gg_meta_find(&m->meta, "split.count"), &was_count) && was_no == no &&
+           was_count == count;
 }
 
 gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
@@ -148,7 +157,8 @@ gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
     size_t prefix_len;
     uint32_t no, named = 0;
     gg_assemble_options opt = *o;
-    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named) && !is_that_shard(m, no, named))
+    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named) &&
+        !is_that_shard(m, no, named))
         opt.shards = named;
     if (!opt.shards && !opt.shard_size) return one_file(p, m, dir, output, err);
     gg_status st;
@@ -159,7 +169,8 @@ gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
         st = restore_files(p, m, dir, err);
     } else {
         if (opt.shards > p->n) {
-            gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu", opt.shards, p->n);
+            gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu",
+                    opt.shards, p->n);
             return gg_fix(err, "ask for as many at most: each shard needs one");
         }
         st = cut_files(p, m, &opt, err);

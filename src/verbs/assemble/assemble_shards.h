@@ -2,8 +2,8 @@
 #ifndef GG_ASSEMBLE_SHARDS_H
 #define GG_ASSEMBLE_SHARDS_H
 
-#include "gg_verbs.h"
-#include "../plan/plan.h"
+#include "organ/gg_verbs.h"
+#include "verbs/plan/plan.h"
 
 /* Fill p->files from the options and the manifest's layout: see gg_assemble. */
 gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,

@@ -1,7 +1,7 @@
 /* dtype_rules.c - globs and types, first match wins. */
 #include "dtype_rules.h"
 
-#include "../plan/follow_types.h"
+#include "verbs/plan/type_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ struct gg_dtype_rules {
 /* ---- the option -------------------------------------------------------------------- */
 
 /* A type that can be made, or KEEP where that is allowed. */
-static gg_status parse_type(const char *name, const char *option, bool keep, uint32_t *dtype, gg_error *err)
+static gg_status parse_type(const char *name, const char *option, bool keep, uint32_t *dtype,
+                            gg_error *err)
 {
     char shown[64];
     gg_escape(name, strlen(name), shown, sizeof shown);
@@ -33,15 +34,18 @@ static gg_status parse_type(const char *name, const char *option, bool keep, uin
     if (keep && strcmp(name, "keep") == 0) return GG_OK;
     if (!info) {
         gg_fail(err, GG_EUSAGE, "%s: '%s' is no tensor type", option, shown);
-        return gg_fix(err, "types are f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs and the like");
+        return gg_fix(
+            err, "types are f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs and the like");
     }
     *dtype = info->id;
     if (gg_encode_needs_imatrix(info->id)) {
-        gg_fail(err, GG_EUNSUPPORTED, "%s: %s cannot be encoded without an importance matrix", option, info->name);
+        gg_fail(err, GG_EUNSUPPORTED, "%s: %s cannot be encoded without an importance matrix",
+                option, info->name);
         return gg_fix(err, "choose another type, for example q2_k or iq4_xs");
     }
-    if (!gg_can_encode(info->id) || !(gg_is_quantized(info->id) || info->id == GG_F32 || info->id == GG_F16 ||
-                                      info->id == GG_BF16 || info->id == GG_F64)) {
+    if (!gg_can_encode(info->id) ||
+        !(gg_is_quantized(info->id) || info->id == GG_F32 || info->id == GG_F16 ||
+          info->id == GG_BF16 || info->id == GG_F64)) {
         gg_fail(err, GG_EUNSUPPORTED, "%s: %s cannot be encoded", option, info->name);
         return gg_fix(err, "choose another type, for example q8_0 or f16");
     }
@@ -63,7 +67,8 @@ static gg_status parse_rule(char *item, rule *r, gg_error *err)
     return parse_type(eq + 1, "--dtype", true, &r->dtype, err);
 }
 
-gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out, gg_error *err)
+gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
+                               gg_error *err)
 {
     gg_dtype_rules *r = calloc(1, sizeof *r);
     size_t items = 1;
@@ -73,7 +78,8 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_
         r->text = strdup(text);
         r->list = calloc(items, sizeof *r->list);
     }
-    gg_status st = r && r->text && r->list ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for --dtype");
+    gg_status st = r && r->text && r->list ? GG_OK
+                                           : gg_fail(err, GG_ENOMEM, "no memory for --dtype");
     for (char *item = r ? r->text : NULL; item && st == GG_OK;) {
         char *comma = strchr(item, ',');
         if (comma) *comma = '\0';
@@ -103,10 +109,36 @@ void gg_dtype_rules_free(gg_dtype_rules *r)
  * engine in one type only or too much of the quality for too few bytes. So are all
  * names that do not end in .weight. */
 static const char *const delicate[] = {
-    "ffn_gate_inp", "_norm", "altup", "laurel", "per_layer_model_proj", "position_embd", "token_types", "ssm_conv1d",
-    "shortconv.conv", "indexer.k_proj", "indexer.q_proj", "attn_rel_b", "patch_embd", "patch_merger", "sam.", "rel_pos",
-    "time_mix_first", "time_mix_w0", "time_mix_w1", "time_mix_w2", "time_mix_v0", "time_mix_v1", "time_mix_v2",
-    "time_mix_a0", "time_mix_a1", "time_mix_a2", "time_mix_g1", "time_mix_g2", "time_mix_decay_w1", "time_mix_decay_w2",
+    "ffn_gate_inp",
+    "_norm",
+    "altup",
+    "laurel",
+    "per_layer_model_proj",
+    "position_embd",
+    "token_types",
+    "ssm_conv1d",
+    "shortconv.conv",
+    "indexer.k_proj",
+    "indexer.q_proj",
+    "attn_rel_b",
+    "patch_embd",
+    "patch_merger",
+    "sam.",
+    "rel_pos",
+    "time_mix_first",
+    "time_mix_w0",
+    "time_mix_w1",
+    "time_mix_w2",
+    "time_mix_v0",
+    "time_mix_v1",
+    "time_mix_v2",
+    "time_mix_a0",
+    "time_mix_a1",
+    "time_mix_a2",
+    "time_mix_g1",
+    "time_mix_g2",
+    "time_mix_decay_w1",
+    "time_mix_decay_w2",
     "time_mix_lerp_fused",
 };
 
@@ -143,7 +175,8 @@ static bool row_fits(uint32_t dtype, uint64_t row)
 }
 
 /* The type to write; the tensor's own when it is to be left alone. */
-static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor *t, uint32_t *dtype, gg_error *err)
+static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor *t,
+                        uint32_t *dtype, gg_error *err)
 {
     *dtype = t->dtype;
     if (leave_alone(t, by)) return GG_OK;
@@ -151,13 +184,15 @@ static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor
     if (row_fits(by->dtype, row)) return *dtype = by->dtype, GG_OK;
     if (r->fallback != KEEP && row_fits(r->fallback, row)) return *dtype = r->fallback, GG_OK;
     uint32_t last = r->fallback != KEEP ? r->fallback : by->dtype;
-    gg_fail(err, GG_EFORMAT, "its rows of %llu values are no whole blocks of %s", (unsigned long long)row, gg_dtype_get(last)->name);
+    gg_fail(err, GG_EFORMAT, "its rows of %llu values are no whole blocks of %s",
+            (unsigned long long)row, gg_dtype_get(last)->name);
     gg_fix(err, r->fallback == KEEP ? "give --fallback, for example q8_0 or f16, or a glob for it"
                                     : "give another --fallback, for example f16");
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
-static gg_status retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_transforms *list, gg_error *err)
+static gg_status retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_transforms *list,
+                        gg_error *err)
 {
     gg_tensor out = pt->t;
     out.dtype = dtype;
@@ -187,11 +222,12 @@ static void note_rule(const rule *r, bool used, const gg_run *run)
 {
     if (!used) gg_note(run, "--dtype: %s decided no tensor", r->glob);
     else if (r->dtype != KEEP && is_no_weight(r->dtype))
-        gg_note(run, "--dtype: engines have no weights in %s: it can be read back here, not run", gg_dtype_get(r->dtype)->name);
+        gg_note(run, "--dtype: engines have no weights in %s: it can be read back here, not run",
+                gg_dtype_get(r->dtype)->name);
 }
 
-gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transforms *list, size_t *changed,
-                               const gg_run *run, gg_error *err)
+gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transforms *list,
+                               size_t *changed, const gg_run *run, gg_error *err)
 {
     bool *used = calloc(r->n, sizeof *used);
     gg_status st = used ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for --dtype");

@@ -13,23 +13,24 @@
 #ifndef GG_DTYPE_RULES_H
 #define GG_DTYPE_RULES_H
 
-#include "../plan/plan.h"
-#include "../transform/transform.h"
+#include "verbs/compute/compute.h"
+#include "verbs/plan/plan.h"
 
 typedef struct gg_dtype_rules gg_dtype_rules;
 
 /* `fallback` (a type's name, or NULL) is for rows that do not fit the type asked for.
  * GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED for a type that no encoder here
  * makes, or that needs an importance matrix, by its name. */
-gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out, gg_error *err);
+gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
+                               gg_error *err);
 void gg_dtype_rules_free(gg_dtype_rules *r);
 
 /* Change the dtypes of p's tensors (with parts, not yet made) and let them be computed
  * by producers of `list`. *changed is how many. GG_EFORMAT names a tensor whose rows
  * fit neither the type nor the fallback, GG_EUNSUPPORTED one that cannot be decoded.
  * A glob that decided nothing is noted. */
-gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transforms *list, size_t *changed,
-                               const gg_run *run, gg_error *err);
+gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transforms *list,
+                               size_t *changed, const gg_run *run, gg_error *err);
 
 /* The keys of the first file's metadata that follow (follow_types.h); imatrix keys go
  * when no quantized tensor is left as it was. */

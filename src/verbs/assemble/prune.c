@@ -1,7 +1,7 @@
 /* prune.c - which experts are left, and what else must lose the same ones. */
 #include "prune.h"
 
-#include "../plan/hashcopy.h"
+#include "verbs/shared/hashcopy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 struct gg_prune {
     const gg_manifest *m;
     const gg_stacks *stacks;
-    uint64_t was, left;  /* experts a block */
-    size_t *stack_of;    /* per entry: a stack of its block; SIZE_MAX = not to be cut */
+    uint64_t was, left;        /* experts a block */
+    size_t *stack_of;          /* per entry: a stack of its block; SIZE_MAX = not to be cut */
     const gg_stack **by_block; /* stacks, those of a block side by side, in their order */
-    size_t *first;       /* per stack: the first of its block */
-    bool *alive;         /* per stack that is the first: any expert of the block is left */
+    size_t *first;             /* per stack: the first of its block */
+    bool *alive;               /* per stack that is the first: any expert of the block is left */
 };
 
 /* ---- which experts are left ----------------------------------------------------------- */
@@ -80,12 +80,14 @@ static gg_status group(gg_prune *p, gg_error *err)
     p->by_block = calloc(n, sizeof *p->by_block);
     p->first = calloc(n, sizeof *p->first);
     p->alive = calloc(n, sizeof *p->alive);
-    if (!p->by_block || !p->first || !p->alive) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    if (!p->by_block || !p->first || !p->alive)
+        return gg_fail(err, GG_ENOMEM, "no memory for experts");
     for (size_t k = 0; k < n; k++) p->by_block[k] = &p->m->stacks[k];
     qsort(p->by_block, n, sizeof *p->by_block, order_stacks);
     for (size_t i = 0; i < n; i++) {
         size_t k = (size_t)(p->by_block[i] - p->m->stacks), left;
-        bool same = i > 0 && block_prefix(&p->by_block[i]->t) > 0 && order_block(&p->by_block[i - 1]->t, &p->by_block[i]->t) == 0;
+        bool same = i > 0 && block_prefix(&p->by_block[i]->t) > 0 &&
+                    order_block(&p->by_block[i - 1]->t, &p->by_block[i]->t) == 0;
         p->first[k] = same ? p->first[(size_t)(p->by_block[i - 1] - p->m->stacks)] : k;
         gg_stacks_experts(p->stacks, k, &left);
         if (left > 0) p->alive[p->first[k]] = true;
@@ -106,19 +108,23 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
         return fail_at(t, err);
     }
     if (n > 0 && e[n - 1] >= p->was) {
-        gg_fail(err, GG_EFORMAT, "its stack never had an expert %llu", (unsigned long long)e[n - 1]);
+        gg_fail(err, GG_EFORMAT, "its stack never had an expert %llu",
+                (unsigned long long)e[n - 1]);
         return fail_at(t, err);
     }
     size_t f = p->first[k];
     fe = gg_stacks_experts(p->stacks, f, &fn);
     if (fn != n || (n > 0 && memcmp(fe, e, n * sizeof *e) != 0)) {
-        gg_fail(err, GG_EFORMAT, "%.*s and it do not keep the same experts: expert %llu is in one only",
-                (int)p->m->stacks[f].t.name_len, p->m->stacks[f].t.name, (unsigned long long)odd_one(e, n, fe, fn));
+        gg_fail(err, GG_EFORMAT,
+                "%.*s and it do not keep the same experts: expert %llu is in one only",
+                (int)p->m->stacks[f].t.name_len, p->m->stacks[f].t.name,
+                (unsigned long long)odd_one(e, n, fe, fn));
         gg_fix(err, "remove each expert from gate, up and down");
         return fail_at(t, err);
     }
     if (n == p->left) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "%zu of its experts are left, of other blocks %llu", n, (unsigned long long)p->left);
+    gg_fail(err, GG_EFORMAT, "%zu of its experts are left, of other blocks %llu", n,
+            (unsigned long long)p->left);
     gg_fix(err, "leave as many experts in every block: a model has one expert_count");
     return fail_at(t, err);
 }
@@ -127,7 +133,8 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
 
 static bool role_is(const gg_entry *e, const char *role)
 {
-    return e->a.role_len == strlen(role) && memcmp(e->t.name + e->a.role_at, role, e->a.role_len) == 0;
+    return e->a.role_len == strlen(role) &&
+           memcmp(e->t.name + e->a.role_at, role, e->a.role_len) == 0;
 }
 
 /* Has the role this stem, at its end or before a dot? */
@@ -136,7 +143,8 @@ static bool role_has(const gg_entry *e, const char *stem)
     const char *role = e->t.name + e->a.role_at;
     size_t n = strlen(stem);
     for (size_t i = 0; i + n <= e->a.role_len; i++)
-        if (memcmp(role + i, stem, n) == 0 && (i + n == e->a.role_len || role[i + n] == '.')) return true;
+        if (memcmp(role + i, stem, n) == 0 && (i + n == e->a.role_len || role[i + n] == '.'))
+            return true;
     return false;
 }
 
@@ -149,7 +157,8 @@ static bool role_begins(const gg_entry *e, const char *text)
 static bool counts_experts(const gg_entry *e)
 {
     if (e->a.block < 0) return false;
-    if (role_is(e, "ffn_gate_inp") || role_is(e, "ffn_gate_inp.bias") || role_is(e, "exp_probs_b.bias") || role_is(e, "exp_probs_b"))
+    if (role_is(e, "ffn_gate_inp") || role_is(e, "ffn_gate_inp.bias") ||
+        role_is(e, "exp_probs_b.bias") || role_is(e, "exp_probs_b"))
         return true;
     return role_begins(e, "ffn_") && !role_begins(e, "ffn_norm") && role_has(e, "_exps");
 }
@@ -162,7 +171,8 @@ static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
         if (order_block(&p->by_block[mid]->t, t) < 0) lo = mid + 1;
         else hi = mid;
     }
-    bool found = lo < p->m->n_stacks && block_prefix(t) > 0 && order_block(&p->by_block[lo]->t, t) == 0;
+    bool found = lo < p->m->n_stacks && block_prefix(t) > 0 &&
+                 order_block(&p->by_block[lo]->t, t) == 0;
     return found ? (size_t)(p->by_block[lo] - p->m->stacks) : SIZE_MAX;
 }
 
@@ -182,14 +192,16 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
         return fail_at(&e->t, err);
     }
     if (e->a.block >= 0 && role_has(e, "_chexps")) {
-        gg_fail(err, GG_EUNSUPPORTED, "its experts belong to groups of the others: a model with it cannot lose any");
+        gg_fail(err, GG_EUNSUPPORTED,
+                "its experts belong to groups of the others: a model with it cannot lose any");
         return fail_at(&e->t, err);
     }
     if (!counts_experts(e)) return GG_OK;
     size_t k = stack_of_block(p, &e->t);
     uint64_t n = e->t.dims[last_dim(&e->t)];
     if (k == SIZE_MAX) {
-        gg_fail(err, GG_EFORMAT, "the experts of its block were not split, those of others lost some");
+        gg_fail(err, GG_EFORMAT,
+                "the experts of its block were not split, those of others lost some");
         gg_fix(err, "extract the whole model with --split-experts");
         return fail_at(&e->t, err);
     }
@@ -199,7 +211,8 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
         return fail_at(&e->t, err);
     }
     if (n != p->was || e->t.bytes % n != 0) {
-        gg_fail(err, GG_EFORMAT, "it counts %llu experts, the stacks of its block %llu", (unsigned long long)n, (unsigned long long)p->was);
+        gg_fail(err, GG_EFORMAT, "it counts %llu experts, the stacks of its block %llu",
+                (unsigned long long)n, (unsigned long long)p->was);
         return fail_at(&e->t, err);
     }
     p->stack_of[i] = k;
@@ -213,7 +226,9 @@ static bool largest(const gg_kv *kv, uint64_t *value)
 {
     size_t size = kv->type == GG_TYPE_ARR ? gg_type_size(kv->elem_type) : 0;
     for (uint64_t i = 0; size && i < kv->count; i++) {
-        gg_kv one = { .type = kv->elem_type, .count = 1, .data = kv->data + i * size, .size = size };
+        gg_kv one = {
+            .type = kv->elem_type, .count = 1, .data = kv->data + i * size, .size = size
+        };
         uint64_t v;
         if (!gg_kv_u64(&one, &v)) return false;
         if (v > *value) *value = v;
@@ -240,21 +255,28 @@ static gg_status check_keys(const gg_prune *p, const gg_run *run, gg_error *err)
     if (st == GG_OK) st = arch_number(meta, "expert_group_count", &groups, err);
     if (st != GG_OK) return st;
     if (count && count != p->was && count != left)
-        return gg_fail(err, GG_EFORMAT, "its expert_count is %llu: the stacks had %llu experts and keep %llu",
-                       (unsigned long long)count, (unsigned long long)p->was, (unsigned long long)left);
+        return gg_fail(
+            err, GG_EFORMAT, "its expert_count is %llu: the stacks had %llu experts and keep %llu",
+            (unsigned long long)count, (unsigned long long)p->was, (unsigned long long)left);
     if (left < used) {
-        gg_fail(err, GG_EFORMAT, "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
+        gg_fail(err, GG_EFORMAT,
+                "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
                 (unsigned long long)left, (unsigned long long)used);
         return gg_fix(err, "leave more experts, or lower expert_used_count in " GG_MANIFEST);
     }
     if (groups > 1 && left % groups != 0) {
-        gg_fail(err, GG_EFORMAT, "%llu experts a block cannot be cut into %llu groups (expert_group_count)",
+        gg_fail(err, GG_EFORMAT,
+                "%llu experts a block cannot be cut into %llu groups (expert_group_count)",
                 (unsigned long long)left, (unsigned long long)groups);
         return gg_fix(err, "leave as many experts in every group");
     }
     if (groups > 1)
-        gg_note(run, "experts are grouped by their new numbers: leave as many in each of the %llu groups", (unsigned long long)groups);
-    gg_note(run, "%llu of %llu experts a block are left", (unsigned long long)left, (unsigned long long)p->was);
+        gg_note(
+            run,
+            "experts are grouped by their new numbers: leave as many in each of the %llu groups",
+            (unsigned long long)groups);
+    gg_note(run, "%llu of %llu experts a block are left", (unsigned long long)left,
+            (unsigned long long)p->was);
     return GG_OK;
 }
 
@@ -295,7 +317,9 @@ static gg_status check_gone(gg_prune *p, gg_error *err)
     }
     for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) {
         const gg_entry *e = &p->m->entries[i];
-        size_t k = gg_stacks_of(p->stacks, i) == SIZE_MAX && counts_experts(e) ? stack_of_block(p, &e->t) : SIZE_MAX;
+        size_t k = gg_stacks_of(p->stacks, i) == SIZE_MAX && counts_experts(e)
+                       ? stack_of_block(p, &e->t)
+                       : SIZE_MAX;
         if (k == SIZE_MAX || !block_is_gone(p, k)) continue;
         gg_fail(err, GG_EFORMAT, "the experts of its block are all gone");
         gg_fix(err, "remove its line too, or leave experts");
@@ -318,7 +342,8 @@ static size_t first_cut(const gg_manifest *m, const gg_stacks *stacks, bool *gon
     return first;
 }
 
-gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out, const gg_run *run, gg_error *err)
+gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out,
+                       const gg_run *run, gg_error *err)
 {
     *out = NULL;
     bool gone;
@@ -355,7 +380,8 @@ bool gg_prune_cuts(const gg_prune *p, size_t entry)
     return p && p->stack_of[entry] != SIZE_MAX;
 }
 
-gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan, gg_error *err)
+gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan,
+                       gg_error *err)
 {
     const gg_entry *e = &p->m->entries[entry];
     size_t n;

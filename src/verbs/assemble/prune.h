@@ -9,10 +9,10 @@
  *
  * Refused by name, GG_EFORMAT unless said otherwise: stacks of a block that keep
  * different experts, blocks that keep different numbers or lost all but their router, an
- * expert that the stack never had, a tensor that does not count as many experts as the stacks did, an
- * expert_count that is neither the old nor the new number, fewer experts than
- * expert_used_count, a number that expert_group_count does not divide; GG_EUNSUPPORTED
- * for ffn_gate_tid2eid, whose values name experts.
+ * expert that the stack never had, a tensor that does not count as many experts as the stacks did,
+ * an expert_count that is neither the old nor the new number, fewer experts than expert_used_count,
+ * a number that expert_group_count does not divide; GG_EUNSUPPORTED for ffn_gate_tid2eid, whose
+ * values name experts.
  */
 #ifndef GG_PRUNE_H
 #define GG_PRUNE_H
@@ -22,7 +22,8 @@
 typedef struct gg_prune gg_prune;
 
 /* *out NULL when every stack has all its experts, or none of them: nothing to cut. */
-gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out, const gg_run *run, gg_error *err);
+gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out,
+                       const gg_run *run, gg_error *err);
 void gg_prune_free(gg_prune *p);
 
 /* Is entry i to be cut? Never an expert of a stack. p may be NULL. */
@@ -30,7 +31,8 @@ bool gg_prune_cuts(const gg_prune *p, size_t entry);
 
 /* Append entry i, cut, to the plan; with plan->verify its whole data is first held
  * against the manifest's sha256. */
-gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan, gg_error *err);
+gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan,
+                       gg_error *err);
 
 /* <arch>.expert_count; nothing when p is NULL. */
 gg_status gg_prune_keys(const gg_prune *p, gg_meta *meta, gg_error *err);

@@ -60,7 +60,8 @@ static size_t stack_of(const gg_manifest *m, const gg_stack *const *sorted, cons
         if (strcmp(sorted[mid]->t.name, name) < 0) lo = mid + 1;
         else hi = mid;
     }
-    return lo < m->n_stacks && is_expert(&sorted[lo]->t, e) ? (size_t)(sorted[lo] - m->stacks) : SIZE_MAX;
+    return lo < m->n_stacks && is_expert(&sorted[lo]->t, e) ? (size_t)(sorted[lo] - m->stacks)
+                                                            : SIZE_MAX;
 }
 
 /* The dtype is that of the experts there are: they may have been encoded anew. */
@@ -79,7 +80,8 @@ static gg_status put(gg_stacks *s, size_t k, size_t entry, gg_error *err)
 {
     stack *st = &s->list[k];
     size_t n = st->n; /* room for twice as many whenever it is a power of two */
-    size_t *entries = n & (n - 1) ? st->entries : realloc(st->entries, (n ? n * 2 : 1) * sizeof *entries);
+    size_t *entries = n & (n - 1) ? st->entries
+                                  : realloc(st->entries, (n ? n * 2 : 1) * sizeof *entries);
     if (!entries) return gg_fail(err, GG_ENOMEM, "no memory for experts");
     st->entries = entries;
     if (n == 0) st->first = entry;
@@ -107,7 +109,8 @@ static gg_status sort_experts(const gg_manifest *m, stack *st, gg_error *err)
         free(list);
         return gg_fail(err, GG_ENOMEM, "no memory for experts");
     }
-    for (size_t i = 0; i < st->n; i++) list[i] = (numbered){ (uint64_t)m->entries[st->entries[i]].a.expert, st->entries[i] };
+    for (size_t i = 0; i < st->n; i++)
+        list[i] = (numbered){ (uint64_t)m->entries[st->entries[i]].a.expert, st->entries[i] };
     qsort(list, st->n, sizeof *list, by_number);
     for (size_t i = 0; i < st->n; i++) {
         st->entries[i] = list[i].entry;
@@ -125,7 +128,8 @@ gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err)
     s->list = calloc(m->n_stacks ? m->n_stacks : 1, sizeof *s->list);
     s->of = malloc((m->n_entries ? m->n_entries : 1) * sizeof *s->of);
     const gg_stack **sorted = calloc(m->n_stacks ? m->n_stacks : 1, sizeof *sorted);
-    gg_status st = s->list && s->of && sorted ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for experts");
+    gg_status st = s->list && s->of && sorted ? GG_OK
+                                              : gg_fail(err, GG_ENOMEM, "no memory for experts");
     for (size_t k = 0; sorted && k < m->n_stacks; k++) sorted[k] = &m->stacks[k];
     if (sorted) qsort(sorted, m->n_stacks, sizeof *sorted, order);
     for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
@@ -135,7 +139,8 @@ gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err)
         if (st == GG_OK) st = put(s, s->of[i], i, err);
     }
     free(sorted);
-    for (size_t k = 0; k < m->n_stacks && st == GG_OK; k++) st = s->list[k].n ? sort_experts(m, &s->list[k], err) : GG_OK;
+    for (size_t k = 0; k < m->n_stacks && st == GG_OK; k++)
+        st = s->list[k].n ? sort_experts(m, &s->list[k], err) : GG_OK;
     if (st != GG_OK) {
         gg_stacks_free(s);
         return st;

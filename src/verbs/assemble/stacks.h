@@ -3,8 +3,8 @@
 #ifndef GG_STACKS_H
 #define GG_STACKS_H
 
-#include "gg_organ.h"
-#include "../plan/plan.h"
+#include "organ/gg_organ.h"
+#include "verbs/plan/plan.h"
 
 typedef struct gg_stacks gg_stacks;
 
@@ -13,8 +13,8 @@ typedef struct gg_stacks gg_stacks;
 gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err);
 void gg_stacks_free(gg_stacks *s);
 
-size_t gg_stacks_of(const gg_stacks *s, size_t entry);  /* stack index or SIZE_MAX */
-size_t gg_stacks_first(const gg_stacks *s, size_t k);   /* its first entry: where the stack stands */
+size_t gg_stacks_of(const gg_stacks *s, size_t entry); /* stack index or SIZE_MAX */
+size_t gg_stacks_first(const gg_stacks *s, size_t k);  /* its first entry: where the stack stands */
 /* Numbers of the experts that are there, ascending; *n of them. */
 const uint64_t *gg_stacks_experts(const gg_stacks *s, size_t k, size_t *n);
 

@@ -1,13 +1,13 @@
 /* verb_assemble.c - an organ directory back into a model, whole or in shards, as it was
  * or with other dtypes and fewer experts. */
-#include "gg_verbs.h"
+#include "organ/gg_verbs.h"
 
 #include "assemble_shards.h"
 #include "dtype_rules.h"
-#include "../../organ/inside.h"
-#include "../plan/plan.h"
+#include "organ/output_guard.h"
 #include "prune.h"
 #include "stacks.h"
+#include "verbs/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,8 @@ static gg_status add_tensors(assembly *a, gg_error *err)
         size_t k = gg_stacks_of(a->stacks, i);
         if (gg_prune_cuts(a->prune, i)) st = gg_prune_add(a->prune, i, a->source, &a->plan, err);
         else if (k == SIZE_MAX) st = add_plain(&a->plan, a->source, i, err);
-        else if (gg_stacks_first(a->stacks, k) == i) st = gg_stacks_add(a->stacks, k, a->source, &a->plan, err);
+        else if (gg_stacks_first(a->stacks, k) == i)
+            st = gg_stacks_add(a->stacks, k, a->source, &a->plan, err);
     }
     return st;
 }
@@ -55,13 +56,15 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
     gg_status st = gg_stacks_new(a->m, &a->stacks, err);
     if (st == GG_OK) st = gg_prune_new(a->m, a->stacks, &a->prune, a->run, err);
     if (st == GG_OK) st = add_tensors(a, err);
-    if (st == GG_OK && a->rules) st = gg_dtype_rules_apply(a->rules, &a->plan, &a->made, &changed, a->run, err);
+    if (st == GG_OK && a->rules)
+        st = gg_dtype_rules_apply(a->rules, &a->plan, &a->made, &changed, a->run, err);
     if (st == GG_OK) st = gg_assemble_files(&a->plan, a->m, a->dir, a->o, output, err);
     if (st != GG_OK || a->plan.n_files == 0) return st;
     gg_meta *meta = &a->plan.files[0].meta;
     st = gg_prune_keys(a->prune, meta, err);
     if (st == GG_OK && changed) st = gg_dtype_rules_keys(&a->plan, meta, err);
-    for (size_t i = 0; i < a->o->n_set_kv && st == GG_OK; i++) st = gg_meta_set_text(meta, a->o->set_kv[i], err);
+    for (size_t i = 0; i < a->o->n_set_kv && st == GG_OK; i++)
+        st = gg_meta_set_text(meta, a->o->set_kv[i], err);
     return st;
 }
 

@@ -4,17 +4,17 @@
 #ifndef GG_COMPARE_CORE_H
 #define GG_COMPARE_CORE_H
 
-#include "gg_compare_model.h"
-#include "gg_numeric.h"
-#include "../plan/pieces.h"
+#include "organ/gg_compare_model.h"
+#include "organ/gg_numeric.h"
+#include "verbs/shared/selected_tensors.h"
 
 #include <stdatomic.h>
 
-#define COMPARE_CHUNK ((uint64_t)65536) /* values a chunk; a multiple of every block */
+#define COMPARE_CHUNK ((uint64_t)65536)         /* values a chunk; a multiple of every block */
 #define COMPARE_RAW ((size_t)COMPARE_CHUNK * 8) /* bytes of a chunk at most (F64) */
-#define COMPARE_TASKS ((uint64_t)65536) /* tasks a tensor at most */
-#define COMPARE_PAIRS 1024              /* pairs a batch at most */
-#define COMPARE_BATCH ((uint64_t)4096)  /* tasks that fill a batch */
+#define COMPARE_TASKS ((uint64_t)65536)         /* tasks a tensor at most */
+#define COMPARE_PAIRS 1024                      /* pairs a batch at most */
+#define COMPARE_BATCH ((uint64_t)4096)          /* tasks that fill a batch */
 
 /* How the values of a pair are cut. What is measured is `taken` of `rows` rows; a chunk
  * is COMPARE_CHUNK values in a row when all are, else `per` whole rows, or one of
@@ -31,9 +31,9 @@ typedef struct compare_pair {
     gg_piece a, b;
     bool has_a, has_b;
     compare_cut cut;
-    uint64_t first_task;  /* in its batch */
-    uint64_t passed;      /* on a pipe: bytes of the piece gone by */
-    atomic_bool differs;  /* same dtype, but bytes do */
+    uint64_t first_task; /* in its batch */
+    uint64_t passed;     /* on a pipe: bytes of the piece gone by */
+    atomic_bool differs; /* same dtype, but bytes do */
 } compare_pair;
 
 compare_cut gg_compare_cut(const gg_tensor *a, const gg_tensor *b, uint64_t sample);

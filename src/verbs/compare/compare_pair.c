@@ -1,7 +1,7 @@
 /* compare_pair.c - which tensor of one model meets which of the other. */
 #include "compare_core.h"
 
-#include "../../base/grow.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@ void gg_piece_copy(gg_piece *to, const gg_piece *from)
 /* ---- looking up ----------------------------------------------------------------- */
 
 /* "blk.0.ffn_gate_exps.weight" from "blk.0.ffn_gate.3.weight". */
-static bool stack_name(const gg_piece *p, const char *name, size_t len, char *out, size_t size, size_t *out_len)
+static bool stack_name(const gg_piece *p, const char *name, size_t len, char *out, size_t size,
+                       size_t *out_len)
 {
     static const char exps[] = "_exps";
     if (p->a.expert < 0 || len + sizeof exps > size) return false;
@@ -38,7 +39,8 @@ static bool splits(const gg_compare_options *o)
 }
 
 /* The piece of `other` that has this name, be it a tensor or an expert in a stack. */
-static bool find_piece(const compare_pairer *pr, const gg_piece *like, const char *name, size_t len, gg_piece *out)
+static bool find_piece(const compare_pairer *pr, const gg_piece *like, const char *name, size_t len,
+                       gg_piece *out)
 {
     char stack[GG_RECORD_NAME + 8];
     size_t stack_len, i = gg_source_find(pr->other, name, len);
@@ -48,7 +50,8 @@ static bool find_piece(const compare_pairer *pr, const gg_piece *like, const cha
         out->t = *t;
         memcpy(out->name, t->name, t->name_len + 1);
     } else {
-        if (!splits(pr->o) || !stack_name(like, name, len, stack, sizeof stack, &stack_len)) return false;
+        if (!splits(pr->o) || !stack_name(like, name, len, stack, sizeof stack, &stack_len))
+            return false;
         out->source = gg_source_find(pr->other, stack, stack_len);
         if (out->source == SIZE_MAX) return false;
         const gg_tensor *t = gg_source_tensor(pr->other, out->source);
@@ -96,7 +99,8 @@ static gg_status pair_piece(void *ctx, const gg_piece *p, gg_error *err)
     size_t len = p->t.name_len;
     if (pr->o->map) {
         int64_t donor = gg_map_donor(pr->o->map, p->a.block);
-        if (donor < 0 || !gg_name_with_block(name, len, donor, mapped, sizeof mapped, &len)) return GG_OK;
+        if (donor < 0 || !gg_name_with_block(name, len, donor, mapped, sizeof mapped, &len))
+            return GG_OK;
         name = mapped;
         gg_status st = note_donor(pr, donor, err);
         if (st != GG_OK) return st;

@@ -1,14 +1,15 @@
 /* lineage.c - do two models come from the same training? Thresholds: docs/lineage.md. */
-#include "gg_compare_model.h"
+#include "organ/gg_compare_model.h"
 
-#include "../../base/grow.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 const char *gg_sameness_name(gg_sameness s)
 {
-    static const char *const names[] = { "identical", "differs", "dtype", "shape", "only-a", "only-b" };
+    static const char *const names[] = { "identical", "differs", "dtype",
+                                         "shape",     "only-a",  "only-b" };
     return (size_t)s < sizeof names / sizeof names[0] ? names[s] : "?";
 }
 
@@ -20,7 +21,8 @@ const char *gg_lineage_name(gg_lineage_verdict v)
 
 bool gg_lineage_counts(const gg_compare_row *row)
 {
-    if (!row->measured || (row->anatomy.cls != GG_SKELETON && row->anatomy.cls != GG_ORGAN)) return false;
+    if (!row->measured || (row->anatomy.cls != GG_SKELETON && row->anatomy.cls != GG_ORGAN))
+        return false;
     const gg_tensor *t = row->a;
     return t->n_dims >= 2 && t->dims[0] >= GG_LINEAGE_SIDE && t->dims[1] >= GG_LINEAGE_SIDE &&
            row->compared >= GG_LINEAGE_VALUES;
@@ -63,16 +65,20 @@ void gg_lineage_text(const gg_lineage *l, char *out, size_t size)
 {
     const char *name = gg_lineage_name(l->verdict);
     if (l->verdict == GG_LINEAGE_IDENTICAL)
-        snprintf(out, size, l->tensors == 1 ? "%s: the one tensor, byte for byte" : "%s: all %zu tensors, byte for byte", name, l->tensors);
-    else if (l->tensors == 0)
-        snprintf(out, size, "%s: no tensors that match, to judge by", name);
+        snprintf(out, size,
+                 l->tensors == 1 ? "%s: the one tensor, byte for byte"
+                                 : "%s: all %zu tensors, byte for byte",
+                 name, l->tensors);
+    else if (l->tensors == 0) snprintf(out, size, "%s: no tensors that match, to judge by", name);
     else if (l->n == 0)
         snprintf(out, size, "%s: no weight matrices of equal shape to judge by", name);
     else if (l->strange && l->strange < l->n)
-        snprintf(out, size, "%s: median cosine %.3f (%.3f to %.3f) of %zu matrices, %zu of them strange", name, l->median,
-                 l->min, l->max, l->n, l->strange);
+        snprintf(out, size,
+                 "%s: median cosine %.3f (%.3f to %.3f) of %zu matrices, %zu of them strange", name,
+                 l->median, l->min, l->max, l->n, l->strange);
     else
-        snprintf(out, size, "%s: median cosine %.3f (%.3f to %.3f) of %zu matrices", name, l->median, l->min, l->max, l->n);
+        snprintf(out, size, "%s: median cosine %.3f (%.3f to %.3f) of %zu matrices", name,
+                 l->median, l->min, l->max, l->n);
 }
 
 /* ---- gathering ------------------------------------------------------------------ */
@@ -116,8 +122,8 @@ gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o,
     return st;
 }
 
-gg_status gg_lineage_of_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n, uint64_t sample,
-                              const gg_run *run, gg_lineage *out, gg_error *err)
+gg_status gg_lineage_of_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n,
+                              uint64_t sample, const gg_run *run, gg_lineage *out, gg_error *err)
 {
     gg_lineage_rows rows = { 0 };
     gg_status st = gg_compare_pairs(a, b, pairs, n, sample, run, add, &rows, NULL, err);

@@ -8,8 +8,8 @@
  */
 #include "compare_core.h"
 
-#include "../../base/io.h"
-#include "../../base/parallel.h"
+#include "base/io.h"
+#include "base/parallel.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ typedef struct job {
     const gg_run *run;
     unsigned threads;
     space *spaces;
-    compare_pair *pairs;  /* the batch: COMPARE_PAIRS */
+    compare_pair *pairs; /* the batch: COMPARE_PAIRS */
     size_t n_pairs;
     uint64_t n_tasks;
     task *tasks;
@@ -84,7 +84,8 @@ static uint64_t bytes_of(const compare_cut *c, const gg_tensor *t, uint64_t valu
 
 /* Are bytes [from, to) of both equal? Sets p->differs. `buf` of COMPARE_CHUNK * 4
  * bytes each. */
-static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *const buf[2], gg_error *err)
+static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *const buf[2],
+                               gg_error *err)
 {
     size_t most = (size_t)COMPARE_CHUNK * sizeof(float);
     gg_status st = GG_OK;
@@ -118,7 +119,8 @@ static gg_status load(reader *r, uint64_t k, size_t *n, gg_error *err)
         st = pass_gap(r, bytes_of(c, &r->p->a.t, first), err);
         for (int s = 0; s < 2 && st == GG_OK; s++) {
             const gg_piece *p = side(r->p, s);
-            st = gg_data_read(&r->d[s], p->at + bytes_of(c, &p->t, first), r->w->raw[s] + bytes_of(c, &p->t, *n),
+            st = gg_data_read(&r->d[s], p->at + bytes_of(c, &p->t, first),
+                              r->w->raw[s] + bytes_of(c, &p->t, *n),
                               (size_t)bytes_of(c, &p->t, count), err);
         }
         if (r->j->pipe >= 0) r->p->passed = bytes_of(c, &r->p->a.t, first + count);
@@ -141,7 +143,8 @@ static gg_status add_chunk(reader *r, bool same, size_t n, gg_compare *sum, gg_e
 
 /* Compare the chunks of a task; sum them once one differs, or from the start. With
  * `lock`, which the caller holds, it is released when all is read. */
-static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthread_mutex_t *lock, gg_error *err)
+static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthread_mutex_t *lock,
+                            gg_error *err)
 {
     const compare_cut *c = &r->p->cut;
     uint64_t lo = no * c->group, hi = lo + c->group < c->chunks ? lo + c->group : c->chunks;
@@ -155,7 +158,8 @@ static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthre
             lock = NULL;
         }
         if (st != GG_OK) break;
-        bool same = c->same_type && memcmp(r->w->raw[0], r->w->raw[1], (size_t)bytes_of(c, &r->p->a.t, n)) == 0;
+        bool same = c->same_type &&
+                    memcmp(r->w->raw[0], r->w->raw[1], (size_t)bytes_of(c, &r->p->a.t, n)) == 0;
         if (c->same_type && !same) atomic_store(&r->p->differs, true);
         if (!c->decodes) continue;
         if (!summing && !same) {
@@ -234,7 +238,8 @@ static gg_sameness sameness(const compare_pair *p)
 static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
 {
     gg_compare sum = GG_COMPARE_INIT;
-    for (uint64_t i = 0; i < p->cut.tasks; i++) gg_compare_merge(&sum, &j->tasks[p->first_task + i].sum);
+    for (uint64_t i = 0; i < p->cut.tasks; i++)
+        gg_compare_merge(&sum, &j->tasks[p->first_task + i].sum);
     gg_compare_result m = gg_compare_finish(&sum);
     uint64_t out = m.identical ? 0 : sum.nonfinite, n = p->cut.taken * p->cut.row;
     row->measured = out < n || n == 0;
@@ -247,7 +252,9 @@ static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
 
 static gg_status emit(job *j, const compare_pair *p, gg_error *err)
 {
-    gg_compare_row row = { .status = sameness(p), .a = p->has_a ? &p->a.t : NULL, .b = p->has_b ? &p->b.t : NULL };
+    gg_compare_row row = { .status = sameness(p),
+                           .a = p->has_a ? &p->a.t : NULL,
+                           .b = p->has_b ? &p->b.t : NULL };
     row.anatomy = p->has_a ? p->a.a : p->b.a;
     if (p->has_a && p->has_b && p->cut.decodes) measure(j, p, &row);
     j->report->tensors++;
@@ -268,7 +275,8 @@ static gg_status make_tasks(job *j, gg_error *err)
     }
     for (size_t i = 0; i < j->n_pairs; i++)
         for (uint64_t k = 0; k < j->pairs[i].cut.tasks; k++)
-            j->tasks[j->pairs[i].first_task + k] = (task){ .pair = (uint32_t)i, .sum = GG_COMPARE_INIT };
+            j->tasks[j->pairs[i].first_task + k] = (task){ .pair = (uint32_t)i,
+                                                           .sum = GG_COMPARE_INIT };
     return GG_OK;
 }
 
@@ -286,7 +294,8 @@ static gg_status run_batch(job *j, gg_error *err)
     n = 0;
     for (size_t i = 0; i < j->n_pairs && j->pipe < 0; i++) {
         const compare_pair *p = &j->pairs[i];
-        if (p->cut.same_type && p->cut.taken < p->cut.rows && !atomic_load(&p->differs)) j->todo[n++] = i;
+        if (p->cut.same_type && p->cut.taken < p->cut.rows && !atomic_load(&p->differs))
+            j->todo[n++] = i;
     }
     if (st == GG_OK && n) st = gg_parallel(n, j->threads, verify, j, err);
     for (size_t i = 0; i < j->n_pairs && st == GG_OK; i++) st = emit(j, &j->pairs[i], err);
@@ -303,7 +312,8 @@ static gg_status add_pair(void *ctx, const compare_pair *p, gg_error *err)
     gg_piece_copy(&to->b, &p->b);
     to->has_a = p->has_a;
     to->has_b = p->has_b;
-    to->cut = p->has_a && p->has_b ? gg_compare_cut(&p->a.t, &p->b.t, j->sample) : (compare_cut){ 0 };
+    to->cut = p->has_a && p->has_b ? gg_compare_cut(&p->a.t, &p->b.t, j->sample)
+                                   : (compare_cut){ 0 };
     to->first_task = j->n_tasks;
     to->passed = 0;
     atomic_init(&to->differs, false);
@@ -348,7 +358,9 @@ static gg_status refuse_pipes(gg_source *a, gg_source *b, bool any, bool b_may, 
     bool pa = !gg_source_seekable(a), pb = !gg_source_seekable(b);
     if (any && !(pa && pb) && (b_may || !pb)) return GG_OK;
     if (!any && !pa && !pb) return GG_OK;
-    if (!any || (pa && pb)) gg_fail(err, GG_EUSAGE, any ? "only one of the two can be a pipe" : "a pipe cannot be read in any order");
+    if (!any || (pa && pb))
+        gg_fail(err, GG_EUSAGE,
+                any ? "only one of the two can be a pipe" : "a pipe cannot be read in any order");
     else gg_fail(err, GG_EUSAGE, "with --map the pipe must come first");
     gg_fix(err, "store the model in a file");
     return gg_at_file(err, gg_source_name(pa && !pb ? a : b));
@@ -369,19 +381,31 @@ static gg_status run_models(job *j, compare_pairer *pr, gg_error *err)
     return st == GG_OK ? run_batch(j, err) : st;
 }
 
-gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
-                            gg_compare_fn fn, void *ctx, gg_compare_report *report, gg_error *err)
+gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o,
+                            const gg_run *run, gg_compare_fn fn, void *ctx,
+                            gg_compare_report *report, gg_error *err)
 {
     gg_compare_report unused;
     if (!report) report = &unused;
     *report = (gg_compare_report){ 0 };
     gg_status st = refuse_pipes(a, b, true, !o->map, err);
     if (st != GG_OK) return st;
-    job j = { .source = { a, b }, .pipe = !gg_source_seekable(a) ? 0 : !gg_source_seekable(b) ? 1 : -1,
-              .sample = o->sample, .run = run, .fn = fn, .ctx = ctx, .report = report };
+    job j = { .source = { a, b },
+              .pipe = !gg_source_seekable(a)   ? 0
+                      : !gg_source_seekable(b) ? 1
+                                               : -1,
+              .sample = o->sample,
+              .run = run,
+              .fn = fn,
+              .ctx = ctx,
+              .report = report };
     bool b_leads = j.pipe == 1;
-    compare_pairer pr = { .lead = b_leads ? b : a, .other = b_leads ? a : b, .b_leads = b_leads, .o = o,
-                          .fn = add_pair, .ctx = &j };
+    compare_pairer pr = { .lead = b_leads ? b : a,
+                          .other = b_leads ? a : b,
+                          .b_leads = b_leads,
+                          .o = o,
+                          .fn = add_pair,
+                          .ctx = &j };
     gg_progress_total(run, gg_pieces_bytes(pr.lead, o->select));
     st = job_start(&j, run, err);
     if (st == GG_OK) st = run_models(&j, &pr, err);
@@ -399,15 +423,22 @@ static void whole_piece(gg_piece *p, const gg_source *s, size_t i)
     *p = (gg_piece){ .t = *t, .a = gg_source_anatomy(s, i), .source = i };
 }
 
-gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n, uint64_t sample,
-                           const gg_run *run, gg_compare_fn fn, void *ctx, gg_compare_report *report, gg_error *err)
+gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n,
+                           uint64_t sample, const gg_run *run, gg_compare_fn fn, void *ctx,
+                           gg_compare_report *report, gg_error *err)
 {
     gg_compare_report unused;
     if (!report) report = &unused;
     *report = (gg_compare_report){ 0 };
     gg_status st = refuse_pipes(a, b, false, false, err);
     if (st != GG_OK) return st;
-    job j = { .source = { a, b }, .pipe = -1, .sample = sample, .run = run, .fn = fn, .ctx = ctx, .report = report };
+    job j = { .source = { a, b },
+              .pipe = -1,
+              .sample = sample,
+              .run = run,
+              .fn = fn,
+              .ctx = ctx,
+              .report = report };
     st = job_start(&j, run, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         compare_pair p = { .has_a = true, .has_b = true };

@@ -1,9 +1,9 @@
 /* verb_extract.c - a model as a list, as an organ stream, as an organ directory. */
-#include "gg_verbs.h"
+#include "organ/gg_verbs.h"
 
-#include "../../base/io.h"
-#include "../plan/hashcopy.h"
-#include "../plan/pieces.h"
+#include "base/io.h"
+#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/selected_tensors.h"
 
 /* ---- list --------------------------------------------------------------------- */
 
@@ -34,8 +34,8 @@ static gg_status nothing_selected(const gg_source *s, gg_error *err)
     return gg_at_file(err, gg_source_name(s));
 }
 
-gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extract_fn fn, void *ctx,
-                          gg_extract_report *report, gg_error *err)
+gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extract_fn fn,
+                          void *ctx, gg_extract_report *report, gg_error *err)
 {
     lister l = { fn, ctx, report };
     *report = (gg_extract_report){ 0 };
@@ -65,7 +65,8 @@ static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
     if (st != GG_OK) return st;
     st = gg_hash_copy(&d, p->at, p->t.bytes, s->fd, GG_AT_POS, NULL, s->run, err);
     gg_data_close(&d);
-    if (st == GG_EIO) gg_at_file(err, "<stdout>"); /* unless reading was what failed: then it has a place */
+    if (st == GG_EIO)
+        gg_at_file(err, "<stdout>"); /* unless reading was what failed: then it has a place */
     return st;
 }
 

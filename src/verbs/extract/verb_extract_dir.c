@@ -4,9 +4,9 @@
  * of a bare organ stream the names are known only at its end, so its records wait
  * under numbers and get their names then.
  */
-#include "gg_verbs.h"
+#include "organ/gg_verbs.h"
 
-#include "../plan/organ_dir.h"
+#include "verbs/organ_dir/organ_dir.h"
 
 #include <stdio.h>
 

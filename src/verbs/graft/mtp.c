@@ -6,8 +6,8 @@
  */
 #include "mtp.h"
 
-#include "../../base/names.h"
-#include "compat.h"
+#include "base/names.h"
+#include "key_compat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ typedef struct mtp {
     const gg_meta *bm, *dm;
     gg_meta_order donor_keys; /* only gg_mtp_meta has it */
     uint64_t base_blocks, donor_blocks, nextn;
-    uint64_t base_said; /* the base's block_count: more, if it announces blocks that are in another file */
+    uint64_t base_said; /* the base's block_count: more, if it announces blocks that are in another
+                           file */
     gg_error *err;
 } mtp;
 
@@ -37,14 +38,16 @@ static void first_conflict(void *ctx, const char *line)
 /* A per-layer array has a value a block, whatever else it says: engines refuse others. */
 static gg_status check_lengths(const mtp *m, const gg_source *s, uint64_t blocks)
 {
-    static const char *const names[] = { "attention.head_count", "attention.head_count_kv", "feed_forward_length",
-                                         "attention.sliding_window_pattern", "attention.recurrent_layers" };
+    static const char *const names[] = { "attention.head_count", "attention.head_count_kv",
+                                         "feed_forward_length", "attention.sliding_window_pattern",
+                                         "attention.recurrent_layers" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char key[128];
         if (!gg_arch_key(m->bm, names[i], key, sizeof key)) continue;
         const gg_kv *kv = gg_meta_find(gg_source_meta(s), key);
         if (!kv || kv->type != GG_TYPE_ARR || kv->count == blocks) continue;
-        gg_fail(m->err, GG_NO, "%s has %llu values for %llu blocks", key, (unsigned long long)kv->count, (unsigned long long)blocks);
+        gg_fail(m->err, GG_NO, "%s has %llu values for %llu blocks", key,
+                (unsigned long long)kv->count, (unsigned long long)blocks);
         return gg_at_file(m->err, gg_source_name(s));
     }
     return GG_OK;
@@ -70,7 +73,8 @@ static gg_status measure_base(mtp *m)
     m->base_blocks = m->base_said - (announced < m->base_said ? announced : 0);
     if (m->base_said == 0) {
         gg_fail(m->err, GG_NO, "the base has no block_count");
-    } else if (announced > 0 && (announced >= m->base_said || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
+    } else if (announced > 0 &&
+               (announced >= m->base_said || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
         gg_fail(m->err, GG_NO, "the base has multi-token-prediction blocks already");
         gg_fix(m->err, "replace their tensors by name: --tensors 'blk.N.*'");
     } else {
@@ -81,13 +85,21 @@ static gg_status measure_base(mtp *m)
 
 static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg_error *err)
 {
-    *m = (mtp){ .base = base, .donor = donor, .bm = gg_source_meta(base), .dm = gg_source_meta(donor), .err = err };
+    *m = (mtp){ .base = base,
+                .donor = donor,
+                .bm = gg_source_meta(base),
+                .dm = gg_source_meta(donor),
+                .err = err };
     if (!m->bm || !m->dm) return no(m, "--mtp needs two models, not bare organ records");
     if (gg_compat(m->bm, m->dm, true, first_conflict, m) > 0) return GG_NO;
     m->donor_blocks = gg_arch_number(m->dm, "block_count");
     m->nextn = gg_arch_number(m->dm, "nextn_predict_layers");
-    if (m->nextn == 0) return no(m, "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
-    if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 || gg_arch_number(m->bm, "block_count") > 100000)
+    if (m->nextn == 0)
+        return no(
+            m,
+            "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
+    if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 ||
+        gg_arch_number(m->bm, "block_count") > 100000)
         return no(m, "the donor's nextn_predict_layers and block_count make no sense");
     gg_status st = measure_base(m);
     return st == GG_OK ? check_lengths(m, donor, m->donor_blocks) : st;
@@ -100,13 +112,16 @@ static gg_status check_block(const mtp *m, uint64_t block)
     uint64_t n_embd = gg_arch_number(m->dm, "embedding_length");
     for (size_t i = 0; i < 3; i++) {
         char name[64], what[120];
-        int len = snprintf(name, sizeof name, "blk.%llu.nextn.%s.weight", (unsigned long long)block, needed[i]);
+        int len = snprintf(name, sizeof name, "blk.%llu.nextn.%s.weight", (unsigned long long)block,
+                           needed[i]);
         size_t k = gg_source_find(m->donor, name, (size_t)len);
         snprintf(what, sizeof what, "the donor has no %s", name);
         if (k == SIZE_MAX) return no(m, what);
         const gg_tensor *t = gg_source_tensor(m->donor, k);
-        bool fits = i == 0 ? t->dims[0] == 2 * n_embd && t->dims[1] == n_embd : t->dims[0] == n_embd && t->elements == n_embd;
-        snprintf(what, sizeof what, "the donor's %s does not fit its embedding length of %llu", name, (unsigned long long)n_embd);
+        bool fits = i == 0 ? t->dims[0] == 2 * n_embd && t->dims[1] == n_embd
+                           : t->dims[0] == n_embd && t->elements == n_embd;
+        snprintf(what, sizeof what, "the donor's %s does not fit its embedding length of %llu",
+                 name, (unsigned long long)n_embd);
         if (!fits) return no(m, what);
     }
     return GG_OK;
@@ -119,13 +134,15 @@ static gg_status check_room(const mtp *m)
     if (i == SIZE_MAX) return GG_OK;
     const gg_tensor *t = gg_source_tensor(m->base, i);
     gg_fail(m->err, GG_NO, "the base has a tensor of block %lld, but a block_count of %llu",
-            (long long)gg_anatomy_of(t->name, t->name_len).block, (unsigned long long)m->base_blocks);
+            (long long)gg_anatomy_of(t->name, t->name_len).block,
+            (unsigned long long)m->base_blocks);
     gg_at_tensor(m->err, t->name, t->name_len);
     return gg_at_file(m->err, gg_source_name(m->base));
 }
 
 /* The name that the donor's tensor gets in the base. */
-static gg_status renumber(const mtp *m, const gg_tensor *t, int64_t block, gg_move *move, gg_names *names)
+static gg_status renumber(const mtp *m, const gg_tensor *t, int64_t block, gg_move *move,
+                          gg_names *names)
 {
     char name[GG_RECORD_NAME + 1];
     int64_t to = (int64_t)m->base_blocks + block - (int64_t)(m->donor_blocks - m->nextn);
@@ -143,7 +160,8 @@ static gg_status renumber(const mtp *m, const gg_tensor *t, int64_t block, gg_mo
     return move->name ? GG_OK : GG_ENOMEM;
 }
 
-gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves, gg_error *err)
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves,
+                       gg_error *err)
 {
     mtp m;
     gg_status st = start(&m, base, donor, err);
@@ -172,17 +190,20 @@ static gg_status grow_array(const mtp *m, const gg_kv *kv, gg_meta *meta)
     char key[160];
     snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
     const gg_kv *d = gg_meta_order_find(&m->donor_keys, kv->key, kv->key_len);
-    size_t size = gg_type_size(kv->elem_type), tail = (size_t)m->nextn * size, trunk = (size_t)m->base_blocks * size;
+    size_t size = gg_type_size(kv->elem_type), tail = (size_t)m->nextn * size,
+           trunk = (size_t)m->base_blocks * size;
     char what[320];
     snprintf(what, sizeof what, "%s has a value a block in the base, but not in the donor", key);
-    bool array = d && d->type == GG_TYPE_ARR && d->elem_type == kv->elem_type && d->count == m->donor_blocks;
+    bool array = d && d->type == GG_TYPE_ARR && d->elem_type == kv->elem_type &&
+                 d->count == m->donor_blocks;
     bool scalar = d && d->type == kv->elem_type;
     if (size == 0 || (!array && !scalar)) return no(m, what);
     uint8_t *data = malloc(trunk + tail);
     if (!data) return gg_fail(m->err, GG_ENOMEM, "no memory for %s", key);
     memcpy(data, kv->data, trunk);
     for (uint64_t i = 0; i < m->nextn; i++)
-        memcpy(data + trunk + i * size, array ? d->data + d->size - tail + i * size : d->data, size);
+        memcpy(data + trunk + i * size, array ? d->data + d->size - tail + i * size : d->data,
+               size);
     gg_kv grown = *kv;
     grown.data = data;
     grown.size = trunk + tail;
@@ -195,9 +216,12 @@ static gg_status grow_array(const mtp *m, const gg_kv *kv, gg_meta *meta)
 /* Arrays whose length may equal the number of blocks by chance only. */
 static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
 {
-    static const char *const names[] = { "rope.dimension_sections", "target_layers", "classifier.output_labels" };
+    static const char *const names[] = { "rope.dimension_sections", "target_layers",
+                                         "classifier.output_labels" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (kv->key_len - prefix == strlen(names[i]) && memcmp(kv->key + prefix, names[i], strlen(names[i])) == 0) return true;
+        if (kv->key_len - prefix == strlen(names[i]) &&
+            memcmp(kv->key + prefix, names[i], strlen(names[i])) == 0)
+            return true;
     return false;
 }
 
@@ -208,8 +232,11 @@ static gg_status check_scalar(const mtp *m, const gg_kv *kv)
     snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
     const gg_kv *d = gg_meta_order_find(&m->donor_keys, kv->key, kv->key_len);
     size_t size = gg_type_size(kv->type);
-    if (!d || d->type != GG_TYPE_ARR || d->elem_type != kv->type || d->count != m->donor_blocks || size == 0) return GG_OK;
-    snprintf(what, sizeof what, "%s is one value in the base, and another for the donor's MTP blocks", key);
+    if (!d || d->type != GG_TYPE_ARR || d->elem_type != kv->type || d->count != m->donor_blocks ||
+        size == 0)
+        return GG_OK;
+    snprintf(what, sizeof what,
+             "%s is one value in the base, and another for the donor's MTP blocks", key);
     for (uint64_t i = m->donor_blocks - m->nextn; i < m->donor_blocks; i++)
         if (memcmp(d->data + i * size, kv->data, size) != 0) return no(m, what);
     return GG_OK;

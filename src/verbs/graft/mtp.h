@@ -3,7 +3,7 @@
 #ifndef GG_MTP_H
 #define GG_MTP_H
 
-#include "gg_transplant.h"
+#include "organ/gg_transplant.h"
 
 /* block_count, nextn_predict_layers and every per-layer array of the base grown by
  * the donor's values for those blocks. */

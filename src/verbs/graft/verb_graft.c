@@ -1,14 +1,14 @@
 /* verb_graft.c - a new organ directory: the base's organs, some of them the donor's. */
-#include "gg_graft.h"
+#include "organ/gg_graft.h"
 
-#include "../../base/buf.h"
-#include "../../organ/inside.h"
-#include "../../organ/manifest_json.h"
-#include "../plan/follow_types.h"
-#include "gg_json.h"
-#include "move_make.h"
-#include "moves.h"
-#include "../plan/organ_dir.h"
+#include "base/buf.h"
+#include "move_bytes.h"
+#include "organ/gg_json.h"
+#include "organ/manifest_json.h"
+#include "organ/output_guard.h"
+#include "plan_moves.h"
+#include "verbs/organ_dir/organ_dir.h"
+#include "verbs/plan/type_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static gg_status no_memory(gg_error *err)
 }
 
 /* Which experts of the stack the donor's took the place of. */
-static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o, gg_error *err)
+static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
+                         gg_error *err)
 {
     const char *lead = ", \"experts\": [";
     for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++) {
@@ -40,7 +41,8 @@ static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_jso
 }
 
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...} */
-static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const char *blend, const gg_select *select)
+static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const char *blend,
+                      const gg_select *select)
 {
     const gg_tensor *d = gg_source_tensor(g->donor, move->donor);
     gg_buf b = GG_BUF_INIT;
@@ -66,7 +68,8 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
 static gg_status add_item(graft *g, const gg_tensor *t, size_t source, gg_dir_item **item)
 {
     gg_piece p = { .t = *t, .source = source };
-    p.a = source != SIZE_MAX ? gg_source_anatomy(g->base, source) : gg_anatomy_of(t->name, t->name_len);
+    p.a = source != SIZE_MAX ? gg_source_anatomy(g->base, source)
+                             : gg_anatomy_of(t->name, t->name_len);
     return gg_organ_dir_add(&g->dir, &p, item, g->err);
 }
 
@@ -93,18 +96,21 @@ static gg_status finish(graft *g, gg_status st)
 {
     gg_tensor *list = NULL;
     if (st == GG_OK) st = gg_organ_dir_names(&g->dir, g->err);
-    if (st == GG_OK && !(list = calloc(g->dir.n ? g->dir.n : 1, sizeof *list))) st = no_memory(g->err);
+    if (st == GG_OK && !(list = calloc(g->dir.n ? g->dir.n : 1, sizeof *list)))
+        st = no_memory(g->err);
     for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) list[i] = g->dir.items[i].t;
     bool retyped = false;
     for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) {
         size_t k = g->dir.items[i].source;
-        retyped = retyped || (k != SIZE_MAX && gg_source_tensor(g->base, k)->dtype != list[i].dtype);
+        retyped = retyped ||
+                  (k != SIZE_MAX && gg_source_tensor(g->base, k)->dtype != list[i].dtype);
     }
     const gg_meta *meta = gg_source_meta(g->base);
     if (st == GG_OK && meta) st = gg_meta_copy(&g->meta, meta, g->err);
     if (st == GG_OK && retyped) st = gg_meta_follow_types(&g->meta, list, g->dir.n, g->err);
     for (size_t i = 0; st == GG_OK && meta && !retyped && i < g->dir.n; i++)
-        if (g->dir.items[i].source == SIZE_MAX) st = gg_meta_follow_added(&g->meta, list[i].dtype, g->err);
+        if (g->dir.items[i].source == SIZE_MAX)
+            st = gg_meta_follow_added(&g->meta, list[i].dtype, g->err);
     free(list);
     g->dir.meta = &g->meta;
     if (st == GG_OK) st = gg_organ_dir_records(&g->dir, g->err);
@@ -125,7 +131,8 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     if (st == GG_OK) st = gg_refuse_inside(output, o->ancestor, err);
     if (st == GG_OK) st = gg_match_tensors(base, donor, &o->match, &moves, err);
     if (st == GG_OK) st = gg_moves_settle(&moves, base, donor, o->skip_mismatched, report, err);
-    if (st == GG_OK) st = gg_move_maker_start(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
+    if (st == GG_OK)
+        st = gg_move_maker_start(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
     if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);
     if (st == GG_OK) {
         g.dir.whole = true;
@@ -133,7 +140,8 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
         for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
             gg_dir_item *item;
             bool here = k < moves.n && moves.list[k].base == i;
-            st = here ? add_moved(&g, &maker, &moves.list[k], o->blend) : add_item(&g, gg_source_tensor(base, i), i, &item);
+            st = here ? add_moved(&g, &maker, &moves.list[k], o->blend)
+                      : add_item(&g, gg_source_tensor(base, i), i, &item);
             k += here;
         }
         for (; k < moves.n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves.list[k], NULL);
@@ -141,7 +149,8 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     }
     gg_move_maker_end(&maker);
     gg_moves_free(&moves);
-    return st == GG_OK ? GG_OK : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
+    return st == GG_OK ? GG_OK
+                       : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
 }
 
 /* ---- adapters -------------------------------------------------------------------- */
@@ -184,7 +193,8 @@ static gg_status fold_tensor(fold *f, size_t i)
     if (st != GG_OK || !p.make) return st;
     char scale[GG_RECORD_NAME + 1];
     if (gg_find_scale(g->base, t->name, t->name_len, scale) != SIZE_MAX) {
-        gg_fail(g->err, GG_EUNSUPPORTED, "its values are scaled by %s: an adapter cannot be folded in", scale);
+        gg_fail(g->err, GG_EUNSUPPORTED,
+                "its values are scaled by %s: an adapter cannot be folded in", scale);
         return gg_at_tensor(g->err, t->name, t->name_len);
     }
     item->make = p.make;
@@ -194,8 +204,9 @@ static gg_status fold_tensor(fold *f, size_t i)
     return tell_fold(f, item);
 }
 
-gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link, const char *output,
-                           const gg_run *run, gg_transplant_report *report, gg_error *err)
+gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link,
+                           const char *output, const gg_run *run, gg_transplant_report *report,
+                           gg_error *err)
 {
     gg_transforms list = { 0 };
     gg_lora lora;
@@ -215,5 +226,6 @@ gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bo
     }
     gg_transforms_free(&list);
     free(f.inputs);
-    return st == GG_OK ? GG_OK : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
+    return st == GG_OK ? GG_OK
+                       : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
 }

@@ -5,15 +5,15 @@
  * then fsync. Killed at any point, the undo stream
  * holds every byte that may have changed.
  */
-#include "gg_transplant.h"
+#include "organ/gg_transplant.h"
 
-#include "../../base/io.h"
-#include "../../base/output.h"
-#include "../../base/parallel.h"
-#include "../../organ/inside.h"
-#include "../plan/hashcopy.h"
-#include "move_make.h"
-#include "moves.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "base/parallel.h"
+#include "move_bytes.h"
+#include "organ/output_guard.h"
+#include "plan_moves.h"
+#include "verbs/shared/hashcopy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,8 @@ typedef struct inplace {
 /* Only bytes for bytes: nothing that would change a header. */
 static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    if (o->n_set_kv || o->n_copy_kv) return gg_fail(err, GG_EUSAGE, "--in-place changes no keys; use --output");
+    if (o->n_set_kv || o->n_copy_kv)
+        return gg_fail(err, GG_EUSAGE, "--in-place changes no keys; use --output");
     for (size_t i = 0; i < j->n; i++) {
         if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
         gg_fail(err, GG_NO, "it would change size: --in-place only replaces bytes by as many");
@@ -78,13 +79,15 @@ static bool is_file(const struct stat *s, int fd)
 /* A run that was cut off is easily begun anew: its undo stream must not make way for one
  * of a base half changed. With --force the undo stream would take the name of the model
  * that it is to save, or of one that is still to be read. */
-static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo, gg_error *err)
+static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo,
+                                 gg_error *err)
 {
     struct stat s;
     bool used = false;
     if (lstat(undo, &s) == 0 && !j->run->force) {
         gg_fail(err, GG_EUSAGE, "exists already, and may be what restores a base");
-        gg_fix(err, "if a run was cut off, first do --in-place --donor %s; else give another name", undo);
+        gg_fix(err, "if a run was cut off, first do --in-place --donor %s; else give another name",
+               undo);
         return gg_at_file(err, undo);
     }
     gg_status st = gg_refuse_inside(undo, j->donor, err);
@@ -114,7 +117,8 @@ static gg_status open_writable(inplace *j, gg_error *err)
     for (size_t i = 0; i < j->model->n_files; i++) {
         j->fds[i] = open(j->model->paths[i], O_RDWR | O_CLOEXEC);
         if (j->fds[i] < 0) gg_fail_errno(err, "cannot open for writing");
-        else if (!same_file(j->fds[i], j->model->fds[i])) gg_fail(err, GG_EIO, "was replaced while being opened");
+        else if (!same_file(j->fds[i], j->model->fds[i]))
+            gg_fail(err, GG_EIO, "was replaced while being opened");
         else if (flock(j->fds[i], LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
             gg_fail(err, GG_EIO, "another transplant is writing to it");
             gg_fix(err, "wait for it to end");
@@ -149,7 +153,8 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 /* How each tensor is made: all decided before the first byte changes. */
 static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    gg_status st = gg_move_maker_start(&j->maker, j->base, j->donor, o->ancestor, o->blend, o->match.select, err);
+    gg_status st = gg_move_maker_start(&j->maker, j->base, j->donor, o->ancestor, o->blend,
+                                       o->match.select, err);
     j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
     if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
@@ -168,11 +173,13 @@ static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err
     gg_status st = gg_verify_data(j->donor, j->moves[i].donor, err);
     if (st != GG_OK || !j->maker.ancestor) return st;
     const gg_tensor *d = gg_source_tensor(j->donor, j->moves[i].donor);
-    return gg_verify_data(j->maker.ancestor, gg_source_find(j->maker.ancestor, d->name, d->name_len), err);
+    return gg_verify_data(j->maker.ancestor,
+                          gg_source_find(j->maker.ancestor, d->name, d->name_len), err);
 }
 
 /* Parts that are the base's own stay where they are. */
-static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at, gg_error *err)
+static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at,
+                                gg_error *err)
 {
     gg_data d;
     if (part->source == j->base) return GG_OK;
@@ -208,12 +215,14 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
     if (st == GG_OK) return GG_OK;
     err->fix[0] = '\0';
     if (st == GG_ECANCELLED) snprintf(err->what, sizeof err->what, "interrupted");
-    if (undo) gg_fix(err, "the base is partly changed: restore it with --in-place --donor %s", undo);
+    if (undo)
+        gg_fix(err, "the base is partly changed: restore it with --in-place --donor %s", undo);
     else gg_fix(err, "the base is partly changed");
     return gg_at_file(err, j->model->paths[0]), st;
 }
 
-static gg_status run_all(inplace *j, const gg_transplant_options *o, const char *undo, gg_transplant_report *r, gg_error *err)
+static gg_status run_all(inplace *j, const gg_transplant_options *o, const char *undo,
+                         gg_transplant_report *r, gg_error *err)
 {
     gg_moves moves = { 0 };
     gg_status st = donor_is_another(j, err);
@@ -226,14 +235,16 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = plan_moves(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
-    for (size_t i = 0; i < j->n && st == GG_OK; i++) r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
+    for (size_t i = 0; i < j->n && st == GG_OK; i++)
+        r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
     gg_progress_total(j->run, r->bytes_moved);
     if (st == GG_OK && undo) st = write_undo(j, undo, err);
     if (st == GG_OK) st = write_base(j, undo, err);
     r->moved = j->n;
     r->bytes_written = r->bytes_moved;
     for (size_t i = 0; j->fds && i < j->model->n_files; i++)
-        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
+        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
+            st = gg_fail_errno(err, "close failed");
     gg_move_maker_end(&j->maker);
     free(j->makes);
     free(j->fds);
@@ -242,7 +253,8 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
 }
 
 gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
-                                 const char *undo, const gg_run *run, gg_transplant_report *report, gg_error *err)
+                                 const char *undo, const gg_run *run, gg_transplant_report *report,
+                                 gg_error *err)
 {
     inplace j = { .donor = donor, .run = run };
     *report = (gg_transplant_report){ 0 };

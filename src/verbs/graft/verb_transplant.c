@@ -1,12 +1,12 @@
 /* verb_transplant.c - base and donor to a chimera: the base's plan with some parts
  * taken from the donor. */
-#include "gg_transplant.h"
+#include "organ/gg_transplant.h"
 
-#include "move_make.h"
-#include "moves.h"
+#include "move_bytes.h"
 #include "mtp.h"
-#include "../../organ/inside.h"
-#include "../plan/plan.h"
+#include "organ/output_guard.h"
+#include "plan_moves.h"
+#include "verbs/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
     t->report->bytes_moved += out.bytes;
     pt->make = made.p.make;
     pt->ctx = made.p.ctx;
-    for (size_t i = 0; i < made.n_parts && st == GG_OK; i++) st = gg_plan_add_part(pt, &made.parts[i], t->err);
+    for (size_t i = 0; i < made.n_parts && st == GG_OK; i++)
+        st = gg_plan_add_part(pt, &made.parts[i], t->err);
     return st;
 }
 
@@ -67,13 +68,15 @@ static uint32_t version_of(const gg_source *s)
     return gg_source_manifest(s) ? gg_source_manifest(s)->version : gg_source_header(s)->version;
 }
 
-static gg_status write_chimera(transplant *t, const gg_transplant_options *o, const char *output, const gg_run *run)
+static gg_status write_chimera(transplant *t, const gg_transplant_options *o, const char *output,
+                               const gg_run *run)
 {
     gg_plan p = { .verify = true };
     gg_meta meta = GG_META_INIT;
     gg_status st = plan_tensors(t, &p);
     if (st == GG_OK) st = gg_moves_meta(t->base, t->donor, o, &p, &meta, t->err);
-    if (st == GG_OK) st = gg_plan_changed_file(&p, output, version_of(t->base), &meta, t->base, t->err);
+    if (st == GG_OK)
+        st = gg_plan_changed_file(&p, output, version_of(t->base), &meta, t->base, t->err);
     if (st == GG_OK) st = gg_plan_write(&p, run, &t->report->bytes_written, t->err);
     gg_meta_free(&meta);
     gg_plan_free(&p);
@@ -81,12 +84,14 @@ static gg_status write_chimera(transplant *t, const gg_transplant_options *o, co
 }
 
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
-                        const char *output, const gg_run *run, gg_transplant_report *report, gg_error *err)
+                        const char *output, const gg_run *run, gg_transplant_report *report,
+                        gg_error *err)
 {
     gg_moves moves = { 0 };
     *report = (gg_transplant_report){ 0 };
     if (!gg_source_meta(base)) {
-        gg_fail(err, GG_EUSAGE, "the base is bare organ records; a model or an organ directory is needed");
+        gg_fail(err, GG_EUSAGE,
+                "the base is bare organ records; a model or an organ directory is needed");
         return gg_at_file(err, gg_source_name(base));
     }
     gg_status refused = gg_stacks_stand(base, err);
@@ -95,10 +100,18 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     if (refused == GG_OK) refused = gg_refuse_inside(output, o->ancestor, err);
     if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_stacks_stand(donor, err);
     if (refused != GG_OK) return refused;
-    gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, err) : gg_match_tensors(base, donor, &o->match, &moves, err);
+    gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, err)
+                          : gg_match_tensors(base, donor, &o->match, &moves, err);
     if (st == GG_OK) st = gg_moves_settle(&moves, base, donor, o->skip_mismatched, report, err);
-    transplant t = { .base = base, .donor = donor, .moves = moves.list, .n = moves.n, .report = report, .err = err };
-    if (st == GG_OK) st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, o->match.select, err);
+    transplant t = { .base = base,
+                     .donor = donor,
+                     .moves = moves.list,
+                     .n = moves.n,
+                     .report = report,
+                     .err = err };
+    if (st == GG_OK)
+        st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, o->match.select,
+                                 err);
     if (st == GG_OK) st = write_chimera(&t, o, output, run);
     gg_move_maker_end(&t.maker);
     gg_moves_free(&moves);

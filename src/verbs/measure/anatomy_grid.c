@@ -11,14 +11,16 @@
  * blue and green to yellow: order survives grey printing and colour blindness. */
 void gg_grid_color(double t, unsigned rgb[3])
 {
-    static const unsigned char stops[9][3] = { { 68, 1, 84 },   { 71, 45, 123 }, { 59, 82, 139 },
-                                               { 44, 114, 142 }, { 33, 145, 140 }, { 40, 174, 128 },
-                                               { 94, 201, 98 },  { 173, 220, 48 }, { 253, 231, 37 } };
+    static const unsigned char stops[9][3] = {
+        { 68, 1, 84 },    { 71, 45, 123 }, { 59, 82, 139 },  { 44, 114, 142 }, { 33, 145, 140 },
+        { 40, 174, 128 }, { 94, 201, 98 }, { 173, 220, 48 }, { 253, 231, 37 }
+    };
     double at = (t > 0 ? t < 1 ? t : 1 : 0) * 8;
     int i = (int)at;
     if (i > 7) i = 7;
     double part = at - i;
-    for (int k = 0; k < 3; k++) rgb[k] = (unsigned)(stops[i][k] * (1 - part) + stops[i + 1][k] * part + 0.5);
+    for (int k = 0; k < 3; k++)
+        rgb[k] = (unsigned)(stops[i][k] * (1 - part) + stops[i + 1][k] * part + 0.5);
 }
 
 double gg_grid_place(const gg_grid *g, double value)
@@ -31,7 +33,10 @@ double gg_grid_place(const gg_grid *g, double value)
 
 static grid_role role_of(const gg_tensor_measure *r)
 {
-    grid_role k = { .name = r->t.name + r->a.role_at, .name_len = r->a.role_len, .prefix = r->t.name, .cls = r->a.cls };
+    grid_role k = { .name = r->t.name + r->a.role_at,
+                    .name_len = r->a.role_len,
+                    .prefix = r->t.name,
+                    .cls = r->a.cls };
     for (size_t i = 0; r->a.expert >= 0 && i + 1 < k.name_len; i++)
         if (k.name[i] == '.' && k.name[i + 1] >= '0' && k.name[i + 1] <= '9') k.name_len = i;
     for (size_t i = 0; i + 4 <= r->a.role_at && !k.prefix_len; i++)
@@ -136,7 +141,8 @@ static void set_scale(gg_grid *g, const gg_measures *list, const char *column)
         high = 5 * ceil(high / 5);
     }
     g->low = low;
-    g->high = high > low ? high : low + fmax(1, fabs(low) / 100); /* of one value, as large as it may be */
+    g->high = high > low ? high
+                         : low + fmax(1, fabs(low) / 100); /* of one value, as large as it may be */
 }
 
 /* ---- all of it --------------------------------------------------------------------- */

@@ -3,10 +3,10 @@
 #ifndef GG_ANATOMY_GRID_H
 #define GG_ANATOMY_GRID_H
 
-#include "gg_measure_model.h"
+#include "organ/gg_measure_model.h"
 
 typedef struct grid_role {
-    const char *name;   /* role within a block, with what stands before "blk." */
+    const char *name; /* role within a block, with what stands before "blk." */
     size_t name_len;
     const char *prefix; /* "enc." of "enc.blk.0.attn_q" */
     size_t prefix_len;
@@ -20,15 +20,15 @@ typedef struct grid_cell { /* mean of the tensors that fall together: experts */
 
 typedef struct gg_grid {
     gg_measure_get get;
-    grid_role *roles;   /* by class, then by first appearance */
+    grid_role *roles; /* by class, then by first appearance */
     size_t n_roles;
-    int64_t *blocks;    /* ascending */
+    int64_t *blocks; /* ascending */
     size_t n_blocks;
-    grid_cell *cells;   /* [role * n_blocks + block] */
-    size_t *role_of;    /* per row of a block: its role */
-    size_t *sides;      /* rows of tensors without a block */
+    grid_cell *cells; /* [role * n_blocks + block] */
+    size_t *role_of;  /* per row of a block: its role */
+    size_t *sides;    /* rows of tensors without a block */
     size_t n_sides;
-    double low, high;   /* of the colour scale; low < high */
+    double low, high; /* of the colour scale; low < high */
 } gg_grid;
 
 gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, gg_error *err);

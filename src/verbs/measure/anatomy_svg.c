@@ -3,13 +3,13 @@
  * reader's light or dark scheme by CSS; the squares keep their colours. */
 #include "anatomy_grid.h"
 
-#include "../../base/buf.h"
-#include "gg_json.h"
+#include "base/buf.h"
+#include "organ/gg_json.h"
 
 #include <string.h>
 
 #define CELL_H 18
-#define LEFT 190   /* room for the roles' names */
+#define LEFT 190 /* room for the roles' names */
 #define TOP 74
 #define SIDE_W 250 /* the list of tensors without a block */
 
@@ -33,7 +33,11 @@ static void put_text(svg *s, const char *bytes, size_t n)
         if (len > 0 && (unsigned char)safe[len - 1] >= 0xc0) len--;
     }
     for (size_t i = 0; i < len; i++) {
-        const char *as = safe[i] == '<' ? "&lt;" : safe[i] == '>' ? "&gt;" : safe[i] == '&' ? "&amp;" : safe[i] == '"' ? "&quot;" : NULL;
+        const char *as = safe[i] == '<'   ? "&lt;"
+                         : safe[i] == '>' ? "&gt;"
+                         : safe[i] == '&' ? "&amp;"
+                         : safe[i] == '"' ? "&quot;"
+                                          : NULL;
         if (as) gg_buf_text(&s->text, as, s->err);
         else gg_buf_append(&s->text, &safe[i], 1, s->err);
     }
@@ -49,7 +53,8 @@ static void put_square(svg *s, size_t x, size_t y, size_t w, bool measured, doub
 {
     unsigned c[3];
     gg_grid_color(gg_grid_place(s->g, value), c);
-    gg_buf_printf(&s->text, s->err, "<rect x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"%d\" ", x, y, w > 3 ? w - 1 : w, CELL_H - 1);
+    gg_buf_printf(&s->text, s->err, "<rect x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"%d\" ", x, y,
+                  w > 3 ? w - 1 : w, CELL_H - 1);
     if (measured) gg_buf_printf(&s->text, s->err, "fill=\"#%02x%02x%02x\"", c[0], c[1], c[2]);
     else gg_buf_text(&s->text, "class=\"none\"", s->err);
     gg_buf_text(&s->text, "><title>", s->err);
@@ -65,7 +70,8 @@ static void put_head(svg *s, const char *title)
 {
     size_t width = LEFT + s->grid_w + (s->g->n_sides ? SIDE_W : 0) + 20;
     gg_buf_printf(&s->text, s->err,
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" viewBox=\"0 0 %zu %zu\" role=\"img\">\n",
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
+                  "viewBox=\"0 0 %zu %zu\" role=\"img\">\n",
                   width, s->height, width, s->height);
     gg_buf_text(&s->text, "<title>", s->err);
     put_text(s, title, strlen(title));
@@ -73,10 +79,13 @@ static void put_head(svg *s, const char *title)
                 "</title>\n<style>\n"
                 ":root { color-scheme: light dark }\n"
                 ".ground { fill: #ffffff } text { fill: #1c1c1e; font: 12px sans-serif }\n"
-                ".big { font-size: 16px; font-weight: bold } .dim { fill: #63636b } .right { text-anchor: end }\n"
-                ".mid { text-anchor: middle } .none { fill: none; stroke: #9a9aa2; stroke-dasharray: 2 2 }\n"
+                ".big { font-size: 16px; font-weight: bold } .dim { fill: #63636b } .right { "
+                "text-anchor: end }\n"
+                ".mid { text-anchor: middle } .none { fill: none; stroke: #9a9aa2; "
+                "stroke-dasharray: 2 2 }\n"
                 "@media (prefers-color-scheme: dark) {\n"
-                ".ground { fill: #17171a } text { fill: #ececf0 } .dim { fill: #a4a4ae } .none { stroke: #77777f }\n"
+                ".ground { fill: #17171a } text { fill: #ececf0 } .dim { fill: #a4a4ae } .none { "
+                "stroke: #77777f }\n"
                 "}\n</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
                 s->err);
     open_text(s, 12, 24, "big");
@@ -93,8 +102,10 @@ static void put_scale(svg *s)
     for (unsigned i = 0; i < 48; i++) {
         unsigned c[3];
         gg_grid_color(i / 47.0, c);
-        gg_buf_printf(&s->text, s->err, "<rect x=\"%u\" y=\"34\" width=\"4\" height=\"12\" fill=\"#%02x%02x%02x\"/>\n", 148 + 4 * i,
-                      c[0], c[1], c[2]);
+        gg_buf_printf(
+            &s->text, s->err,
+            "<rect x=\"%u\" y=\"34\" width=\"4\" height=\"12\" fill=\"#%02x%02x%02x\"/>\n",
+            148 + 4 * i, c[0], c[1], c[2]);
     }
     open_text(s, 348, 44, "dim");
     put_value(s, s->g->high);
@@ -153,7 +164,8 @@ static void put_sides(svg *s)
     const gg_grid *g = s->g;
     for (size_t i = 0; i < g->n_sides; i++) {
         const gg_tensor_measure *r = &s->list->rows[g->sides[i]];
-        size_t x = LEFT + s->grid_w + 24, y = TOP + i * CELL_H, len = r->t.name_len < 32 ? r->t.name_len : 32;
+        size_t x = LEFT + s->grid_w + 24, y = TOP + i * CELL_H,
+               len = r->t.name_len < 32 ? r->t.name_len : 32;
         put_square(s, x, y, CELL_H, r->decoded, g->get(r));
         put_text(s, r->t.name, r->t.name_len);
         gg_buf_printf(&s->text, s->err, ": %s ", s->column);
@@ -166,8 +178,8 @@ static void put_sides(svg *s)
     }
 }
 
-gg_status gg_anatomy_svg(const gg_measures *list, const char *column, const char *title, char **out, size_t *len,
-                         gg_error *err)
+gg_status gg_anatomy_svg(const gg_measures *list, const char *column, const char *title, char **out,
+                         size_t *len, gg_error *err)
 {
     gg_grid g;
     gg_status st = gg_grid_make(list, column, &g, err);

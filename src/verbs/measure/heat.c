@@ -3,7 +3,7 @@
  * the picture holds without. More blocks than columns: neighbours are averaged. */
 #include "anatomy_grid.h"
 
-#include "../../base/buf.h"
+#include "base/buf.h"
 
 #include <string.h>
 
@@ -31,7 +31,8 @@ static void put_mark(heat *h, double t)
     const char *mark = marks[t >= 1 ? 7 : (int)(t * 8)];
     unsigned c[3];
     gg_grid_color(t, c);
-    if (h->colors == GG_HEAT_TRUE) gg_buf_printf(&h->text, h->err, "\033[38;2;%u;%u;%um", c[0], c[1], c[2]);
+    if (h->colors == GG_HEAT_TRUE)
+        gg_buf_printf(&h->text, h->err, "\033[38;2;%u;%u;%um", c[0], c[1], c[2]);
     if (h->colors == GG_HEAT_256) gg_buf_printf(&h->text, h->err, "\033[38;5;%um", cube_color(c));
     gg_buf_text(&h->text, mark, h->err);
     if (h->colors != GG_HEAT_PLAIN) gg_buf_text(&h->text, "\033[0m", h->err);
@@ -52,7 +53,8 @@ static size_t fit(const char *text, size_t room, size_t *columns)
     return i;
 }
 
-static void put_name(heat *h, const char *prefix, size_t prefix_len, const char *name, size_t len, size_t room, bool right)
+static void put_name(heat *h, const char *prefix, size_t prefix_len, const char *name, size_t len,
+                     size_t room, bool right)
 {
     char safe[512];
     size_t used = gg_escape(prefix, prefix_len, safe, sizeof safe / 2), columns;
@@ -110,8 +112,9 @@ static void put_blocks(heat *h)
     gg_buf_text(&h->text, "; right: the mean\n", h->err);
 }
 
-gg_status gg_anatomy_heat(const gg_measures *list, const char *column, const char *title, unsigned width,
-                          gg_heat_colors colors, char **out, size_t *len, gg_error *err)
+gg_status gg_anatomy_heat(const gg_measures *list, const char *column, const char *title,
+                          unsigned width, gg_heat_colors colors, char **out, size_t *len,
+                          gg_error *err)
 {
     gg_grid g;
     gg_status st = gg_grid_make(list, column, &g, err);

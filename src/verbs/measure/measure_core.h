@@ -4,20 +4,21 @@
 #ifndef GG_MEASURE_CORE_H
 #define GG_MEASURE_CORE_H
 
-#include "../../numeric/measure_big.h"
-#include "gg_measure_model.h"
-#include "../plan/pieces.h"
+#include "numeric/measure_big.h"
+#include "organ/gg_measure_model.h"
+#include "verbs/shared/selected_tensors.h"
 
 #include <pthread.h>
 
-#define MEASURE_RAW ((size_t)256 << 10)    /* bytes read at once */
-#define MEASURE_SHARED (UINT64_C(4) << 20) /* of more values one tensor is held, and threads share it */
+#define MEASURE_RAW ((size_t)256 << 10) /* bytes read at once */
+#define MEASURE_SHARED \
+    (UINT64_C(4) << 20) /* of more values one tensor is held, and threads share it */
 
 /* Buffers of one thread. Start from { 0 }. */
 typedef struct measure_space {
-    uint8_t *raw;     /* MEASURE_RAW */
-    float *row[2];    /* GG_ROW_RUN values each, and one */
-    float *values;    /* cap of them */
+    uint8_t *raw;  /* MEASURE_RAW */
+    float *row[2]; /* GG_ROW_RUN values each, and one */
+    float *values; /* cap of them */
     uint64_t cap;
     void *scratch;    /* for gg_measure_values, up to GG_MEASURE_BIG values */
     uint64_t window;  /* bytes of a large tensor that are seen at once */
@@ -43,7 +44,8 @@ gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, co
                              measure_take *take, gg_error *err);
 
 /* Measure n values, which may be overwritten, by the way that fits their number. */
-gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads, gg_measure *out, gg_error *err);
+gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads,
+                           gg_measure *out, gg_error *err);
 
 /* ---- null model ---- */
 
@@ -55,6 +57,7 @@ typedef struct measure_null {
 
 void gg_measure_null_init(measure_null *m);
 void gg_measure_null_free(measure_null *m);
-gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count, double *theta, gg_error *err);
+gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count, double *theta,
+                                gg_error *err);
 
 #endif

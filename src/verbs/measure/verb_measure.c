@@ -3,9 +3,9 @@
  * pipes; a pipe's values are taken while the draw is locked, as it has one reader. */
 #include "measure_core.h"
 
-#include "../../base/grow.h"
-#include "../../base/io.h"
-#include "../../base/parallel.h"
+#include "base/grow.h"
+#include "base/io.h"
+#include "base/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +24,13 @@ typedef struct job {
     unsigned threads;
     measure_space *spaces; /* one a worker */
     measure_null null;
-    pthread_mutex_t draw;  /* guards the draw: all down to `stop` */
-    size_t next;           /* tensor to go on to */
-    gg_piece *pieces;      /* of the tensor before it */
+    pthread_mutex_t draw; /* guards the draw: all down to `stop` */
+    size_t next;          /* tensor to go on to */
+    gg_piece *pieces;     /* of the tensor before it */
     size_t n_pieces, piece, cap;
     uint64_t drawn;
     bool stop;
-    pthread_mutex_t big;   /* held while a tensor is in the one large buffer */
+    pthread_mutex_t big; /* held while a tensor is in the one large buffer */
     float *large;
     uint64_t large_cap;
     pthread_mutex_t leave; /* guards the rest */
@@ -89,7 +89,8 @@ static void note_undecoded(job *j, const gg_tensor *t)
     if (t->dtype < 64) j->noted |= UINT64_C(1) << t->dtype;
     else j->noted_other = true;
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
-    gg_note(j->run, "no codec decodes type %u (%s): its tensors are listed, not measured", t->dtype, info ? info->name : "unknown");
+    gg_note(j->run, "no codec decodes type %u (%s): its tensors are listed, not measured", t->dtype,
+            info ? info->name : "unknown");
 }
 
 static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
@@ -131,7 +132,8 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_err
 
 /* ---- measuring ------------------------------------------------------------------ */
 
-static gg_status collect(job *j, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+static gg_status collect(job *j, const gg_piece *p, measure_space *w, measure_take *take,
+                         gg_error *err)
 {
     gg_data d;
     gg_status st = gg_data_open(j->source, p->source, &d, err);
@@ -144,8 +146,10 @@ static gg_status collect(job *j, const gg_piece *p, measure_space *w, measure_ta
 static gg_status measure_row(job *j, const gg_piece *p, const measure_take *take, measure_space *w,
                              gg_tensor_measure *row, gg_error *err)
 {
-    gg_status st = gg_measure_taken(take->values, take->count, w->scratch, j->threads, &row->m, err);
-    if (st == GG_OK) st = gg_measure_null_theta(&j->null, p->t.dtype, take->count, &row->null_theta, err);
+    gg_status st = gg_measure_taken(take->values, take->count, w->scratch, j->threads, &row->m,
+                                    err);
+    if (st == GG_OK)
+        st = gg_measure_null_theta(&j->null, p->t.dtype, take->count, &row->null_theta, err);
     row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
     row->row_theta = gg_row_theta_degrees(&take->rows);
     return st;
@@ -167,12 +171,13 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
 
 /* Draw a piece and take its values: from a pipe in one step, as the next draw would
  * skip them. A big one waits until it is the only one of its kind in memory. */
-static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *no, bool *more, measure_take *take,
-                               gg_error *err)
+static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *no, bool *more,
+                               measure_take *take, gg_error *err)
 {
     pthread_mutex_lock(&j->draw);
     gg_status st = draw(j, p, no, more, err);
-    bool pipe = !gg_source_seekable(j->source), take_it = st == GG_OK && *more && gg_can_decode(p->t.dtype);
+    bool pipe = !gg_source_seekable(j->source),
+         take_it = st == GG_OK && *more && gg_can_decode(p->t.dtype);
     if (!pipe) pthread_mutex_unlock(&j->draw);
     if (take_it) {
         take->count = gg_sample_count(p->t.elements, j->o->sample);
@@ -195,7 +200,9 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     gg_status st = draw_and_take(j, w, &p, &no, more, &take, err);
     gg_tensor_measure row = { 0 };
     if (st == GG_OK && *more) {
-        row = (gg_tensor_measure){ .t = p.t, .a = p.a, .source = p.source, .decoded = gg_can_decode(p.t.dtype) };
+        row = (gg_tensor_measure){
+            .t = p.t, .a = p.a, .source = p.source, .decoded = gg_can_decode(p.t.dtype)
+        };
         if (row.decoded) st = measure_row(j, &p, &take, w, &row, err);
         else gg_progress_add(j->run, p.t.bytes);
     }

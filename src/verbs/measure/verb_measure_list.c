@@ -1,7 +1,7 @@
 /* verb_measure_list.c - rows kept: wells, groups, columns by name. */
-#include "gg_measure_model.h"
+#include "organ/gg_measure_model.h"
 
-#include "../../base/grow.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,21 +29,27 @@ void gg_measures_free(gg_measures *list)
 
 /* ---- columns -------------------------------------------------------------------- */
 
-#define GETTERS(X)                                                                                  \
-    X(mean, m.mean) X(std, m.std) X(min, m.min) X(max, m.max) X(entropy, m.entropy)                  \
-    X(kurtosis, m.kurtosis) X(cv, m.cv) X(theta, m.theta) X(signal, m.signal)                        \
-    X(dimension, m.dimension) X(null_theta, null_theta) X(calibrated, calibrated) X(row_theta, row_theta)
+/* clang-format off */
+#define GETTERS(X) \
+    X(mean, m.mean) \
+    X(std, m.std) \
+    X(min, m.min) X(max, m.max) X(entropy, m.entropy) X(kurtosis, m.kurtosis) X(cv, m.cv) \
+    X(theta, m.theta) X(signal, m.signal) X(dimension, m.dimension) X(null_theta, null_theta) \
+    X(calibrated, calibrated) X(row_theta, row_theta)
+/* clang-format on */
 
-#define GETTER(name, member)                                  \
-    static double get_##name(const gg_tensor_measure *row)    \
-    {                                                         \
-        return row->member;                                   \
+#define GETTER(name, member) \
+    static double get_##name(const gg_tensor_measure *row) \
+    { \
+        return row->member; \
     }
 GETTERS(GETTER)
 
 gg_measure_get gg_measure_by_name(const char *column)
 {
+/* clang-format off */
 #define ENTRY(name, member) { #name, get_##name },
+    /* clang-format on */
     static const struct {
         const char *name;
         gg_measure_get get;
@@ -58,12 +64,14 @@ gg_measure_get gg_measure_by_name(const char *column)
 /* qsort takes no context: sort pointers to the rows. */
 static int deeper(const void *a, const void *b)
 {
-    const gg_tensor_measure *x = *(const gg_tensor_measure *const *)a, *y = *(const gg_tensor_measure *const *)b;
+    const gg_tensor_measure *x = *(const gg_tensor_measure *const *)a,
+                            *y = *(const gg_tensor_measure *const *)b;
     if (x->m.theta != y->m.theta) return x->m.theta < y->m.theta ? -1 : 1;
     return x < y ? -1 : x > y;
 }
 
-gg_status gg_measures_wells(const gg_measures *list, size_t k, size_t **wells, size_t *n, gg_error *err)
+gg_status gg_measures_wells(const gg_measures *list, size_t k, size_t **wells, size_t *n,
+                            gg_error *err)
 {
     const gg_tensor_measure **order = calloc(list->n ? list->n : 1, sizeof *order);
     *wells = calloc(list->n ? list->n : 1, sizeof **wells);
@@ -142,7 +150,8 @@ static int by_row(const void *a, const void *b)
 static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *n, gg_error *err)
 {
     role *roles = calloc(list->n ? list->n : 1, sizeof *roles);
-    size_t *group = calloc(list->n ? list->n : 1, sizeof *group); /* of the row that is first of a role */
+    size_t *group = calloc(list->n ? list->n : 1,
+                           sizeof *group); /* of the row that is first of a role */
     if (!roles || !group) {
         free(roles);
         free(group);
@@ -154,13 +163,16 @@ static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *
     }
     qsort(roles, list->n, sizeof *roles, by_role);
     for (size_t i = 1; i < list->n; i++) /* `group`: the first row of the role */
-        if (roles[i].len == roles[i - 1].len && memcmp(roles[i].name, roles[i - 1].name, roles[i].len) == 0)
+        if (roles[i].len == roles[i - 1].len &&
+            memcmp(roles[i].name, roles[i - 1].name, roles[i].len) == 0)
             roles[i].group = roles[i - 1].group;
     qsort(roles, list->n, sizeof *roles, by_row);
     *n = 0;
     for (size_t i = 0; i < list->n; i++) {
         if (roles[i].group == i) {
-            groups[*n] = (gg_group){ .kind = GG_GROUP_ROLE, .name = roles[i].name, .name_len = roles[i].len };
+            groups[*n] = (gg_group){ .kind = GG_GROUP_ROLE,
+                                     .name = roles[i].name,
+                                     .name_len = roles[i].len };
             group[i] = (*n)++;
         }
         group_add(&groups[group[roles[i].group]], &list->rows[i]);
@@ -174,7 +186,8 @@ gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t 
 {
     gg_group *all = calloc(list->n + GG_CLASS_COUNT + 1, sizeof *all);
     if (!all) return gg_fail(err, GG_ENOMEM, "no memory for groups of %zu rows", list->n);
-    gg_group classes[GG_CLASS_COUNT] = { 0 }, model = { .kind = GG_GROUP_MODEL, .name = "model", .name_len = 5 };
+    gg_group classes[GG_CLASS_COUNT] = { 0 },
+             model = { .kind = GG_GROUP_MODEL, .name = "model", .name_len = 5 };
     size_t used = 0, roles = 0;
     for (size_t i = 0; i < list->n; i++) classes[list->rows[i].a.cls].tensors++;
     for (unsigned c = 0; c < GG_CLASS_COUNT; c++) {

@@ -82,7 +82,8 @@ static struct null_entry *find(const measure_null *m, uint32_t dtype, uint64_t c
     return e;
 }
 
-gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count, double *theta, gg_error *err)
+gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count, double *theta,
+                                gg_error *err)
 {
     if (count > GG_NULL_MAX) count = GG_NULL_MAX;
     *theta = 0;
@@ -92,7 +93,9 @@ gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count,
     if (e) {
         while (!e->done) pthread_cond_wait(&m->ready, &m->lock);
     } else if ((e = calloc(1, sizeof *e)) != NULL) {
-        *e = (struct null_entry){ .next = m->list, .count = count, .dtype = dtype, .err = GG_ERROR_INIT };
+        *e = (struct null_entry){
+            .next = m->list, .count = count, .dtype = dtype, .err = GG_ERROR_INIT
+        };
         m->list = e;
         pthread_mutex_unlock(&m->lock);
         double value;

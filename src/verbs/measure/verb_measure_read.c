@@ -7,8 +7,8 @@
  */
 #include "measure_core.h"
 
-#include "../../base/io.h"
-#include "../../quant/kernel/pick.h"
+#include "base/io.h"
+#include "quant/kernel/pick.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define MAPPED ((uint64_t)32 << 20) /* bytes of a tensor that is seen through a map */
-#define WINDOW ((uint64_t)4 << 20) /* bytes of it at once, a thread; fewer where threads are many, */
+#define WINDOW \
+    ((uint64_t)4 << 20) /* bytes of it at once, a thread; fewer where threads are many, */
 #define WINDOWS ((uint64_t)24 << 20) /* so that all their windows have this size */
 #define WINDOW_LEAST ((uint64_t)256 << 10)
 #define DENSE 6144 /* bytes between samples from which it pays to read only their blocks */
@@ -41,12 +42,15 @@ gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
         ok = w->values != NULL;
         w->cap = ok ? values : 0;
     }
-    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for %llu values", (unsigned long long)values);
+    return ok ? GG_OK
+              : gg_fail(err, GG_ENOMEM, "no memory for %llu values", (unsigned long long)values);
 }
 
-gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads, gg_measure *out, gg_error *err)
+gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads,
+                           gg_measure *out, gg_error *err)
 {
-    if (n >= GG_MEASURE_BIG) return gg_measure_in_place(values, n, n > MEASURE_SHARED ? threads : 1, out, err);
+    if (n >= GG_MEASURE_BIG)
+        return gg_measure_in_place(values, n, n > MEASURE_SHARED ? threads : 1, out, err);
     gg_measure_values(values, (size_t)n, scratch, out);
     return GG_OK;
 }
@@ -68,14 +72,17 @@ typedef struct sampler {
     uint64_t i, count, at;     /* at: the element */
     uint64_t rest, step, part; /* E = step N + part; rest < N */
     const gg_dtype_info *info;
-    unsigned shift;            /* log2 of the values of a block: all are powers of two */
-    gg_pick_fn pick;           /* NULL: decode the block, keep it in space->block */
-    uint64_t cached;           /* the block that is there */
+    unsigned shift;  /* log2 of the values of a block: all are powers of two */
+    gg_pick_fn pick; /* NULL: decode the block, keep it in space->block */
+    uint64_t cached; /* the block that is there */
 } sampler;
 
 static sampler sampler_of(const gg_tensor *t, uint64_t count)
 {
-    sampler s = { .count = count, .step = t->elements / count, .part = t->elements % count, .cached = UINT64_MAX };
+    sampler s = { .count = count,
+                  .step = t->elements / count,
+                  .part = t->elements % count,
+                  .cached = UINT64_MAX };
     s.info = gg_dtype_get(t->dtype);
     s.pick = GG_PICK(gg_pick_of)(t->dtype);
     while (1u << s.shift < s.info->block_elems) s.shift++;
@@ -100,7 +107,8 @@ typedef struct run_of {
 } run_of;
 
 /* The sample at s->at, from its block. */
-static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w, float *value, gg_error *err)
+static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w, float *value,
+                             gg_error *err)
 {
     uint64_t no = s->at >> s->shift;
     unsigned j = (unsigned)(s->at - (no << s->shift));
@@ -108,7 +116,9 @@ static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w,
         *value = s->pick(block, j);
         return GG_OK;
     }
-    gg_status st = no == s->cached ? GG_OK : gg_decode(s->info->id, block, w->block, s->info->block_elems, err);
+    gg_status st = no == s->cached
+                       ? GG_OK
+                       : gg_decode(s->info->id, block, w->block, s->info->block_elems, err);
     s->cached = no;
     *value = w->block[j];
     return st;
@@ -144,10 +154,10 @@ static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *val
 typedef struct row_taker {
     uint64_t row, rows, width; /* row: values from one row to the next; width: of them used */
     uint64_t pairs, pair;
-    bool second;               /* the second row of the pair is awaited */
-    uint64_t have;             /* values of the awaited row so far */
-    float *buf[2];             /* width values each; of a single row buf[0] of GG_ROW_RUN + 1 */
-    float *own;                /* where both are, if they are not the thread's */
+    bool second;   /* the second row of the pair is awaited */
+    uint64_t have; /* values of the awaited row so far */
+    float *buf[2]; /* width values each; of a single row buf[0] of GG_ROW_RUN + 1 */
+    float *own;    /* where both are, if they are not the thread's */
     gg_pair_sums sums;
     gg_row_theta *acc;
 } row_taker;
@@ -177,7 +187,9 @@ static row_taker rows_of(const gg_tensor *t, measure_space *w, gg_row_theta *acc
 static gg_status rows_hold(row_taker *k, gg_error *err)
 {
     k->own = malloc((size_t)k->width * 2 * sizeof(float));
-    if (!k->own) return gg_fail(err, GG_ENOMEM, "no memory for two rows of %llu values", (unsigned long long)k->width);
+    if (!k->own)
+        return gg_fail(err, GG_ENOMEM, "no memory for two rows of %llu values",
+                       (unsigned long long)k->width);
     k->buf[0] = k->own;
     k->buf[1] = k->own + k->width;
     return GG_OK;
@@ -197,7 +209,8 @@ static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
 static void rows_sum(row_taker *k, const float *a, const float *b, uint64_t n)
 {
     for (uint64_t at = 0; at < n; at += GG_ROW_RUN)
-        gg_pearson_add(&k->sums, a + at, b + at, n - at < GG_ROW_RUN ? (size_t)(n - at) : GG_ROW_RUN);
+        gg_pearson_add(&k->sums, a + at, b + at,
+                       n - at < GG_ROW_RUN ? (size_t)(n - at) : GG_ROW_RUN);
 }
 
 static void pair_done(row_taker *k)
@@ -266,18 +279,19 @@ static uint64_t bytes_to(const gg_dtype_info *info, uint64_t element)
 }
 
 /* Elements [first, first + n) of the piece, or as many as the buffer takes. */
-static gg_status read_run(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first, uint64_t n, run_of *r,
-                          gg_error *err)
+static gg_status read_run(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first,
+                          uint64_t n, run_of *r, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(p->t.dtype);
     uint64_t most = MEASURE_RAW / info->block_bytes * info->block_elems;
     *r = (run_of){ w->raw, first, n < most ? n : most };
-    return gg_data_read(d, p->at + bytes_to(info, first), w->raw, (size_t)bytes_to(info, r->n), err);
+    return gg_data_read(d, p->at + bytes_to(info, first), w->raw, (size_t)bytes_to(info, r->n),
+                        err);
 }
 
 /* All of the piece, once. With `k` NULL only for the samples. */
-static gg_status pass_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run, measure_take *take,
-                               row_taker *k, gg_error *err)
+static gg_status pass_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
+                               measure_take *take, row_taker *k, gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
     gg_status st = GG_OK;
@@ -296,7 +310,8 @@ static gg_status pass_in_order(gg_data *d, const gg_piece *p, measure_space *w, 
 
 /* Where samples lie close, runs that begin with one are read as long as the buffer
  * is; else their blocks alone. */
-static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w,
+                                 measure_take *take, gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
     bool dense = p->t.bytes / take->count < DENSE;
@@ -314,19 +329,24 @@ static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w
  * bytes between samples nothing is copied. Only what the file still holds is mapped
  * (fstat before each), so a file cut short earlier is an error; one cut in the instant
  * between look and touch would be a signal. */
-static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take, gg_error *err)
+static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take,
+                                gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), per = w->window / s.info->block_bytes * s.info->block_elems;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE),
+             per = w->window / s.info->block_bytes * s.info->block_elems;
     gg_status st = GG_OK;
     while (st == GG_OK && s.i < s.count) {
         run_of r = { NULL, s.at >> s.shift << s.shift, 0 };
         r.n = p->t.elements - r.first < per ? p->t.elements - r.first : per;
-        uint64_t at = d->at + p->at + bytes_to(s.info, r.first), n = bytes_to(s.info, r.n), lead = at % page;
+        uint64_t at = d->at + p->at + bytes_to(s.info, r.first), n = bytes_to(s.info, r.n),
+                 lead = at % page;
         struct stat now;
         if (fstat(d->fd, &now) != 0) return gg_fail_errno(err, "cannot stat");
-        if ((uint64_t)now.st_size < at + n) return gg_data_read(d, p->at + bytes_to(s.info, r.first + r.n) - 1, w->raw, 1, err);
-        uint8_t *map = mmap(NULL, (size_t)(lead + n), PROT_READ, MAP_SHARED, d->fd, (off_t)(at - lead));
+        if ((uint64_t)now.st_size < at + n)
+            return gg_data_read(d, p->at + bytes_to(s.info, r.first + r.n) - 1, w->raw, 1, err);
+        uint8_t *map = mmap(NULL, (size_t)(lead + n), PROT_READ, MAP_SHARED, d->fd,
+                            (off_t)(at - lead));
         if (map == MAP_FAILED) return gg_fail_errno(err, "cannot map");
         r.bytes = map + lead;
         st = take_samples(&s, r, w, take->values, err);
@@ -337,7 +357,8 @@ static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w,
 }
 
 /* n values from `first` on. */
-static gg_status fetch(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first, uint64_t n, float *to, gg_error *err)
+static gg_status fetch(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first, uint64_t n,
+                       float *to, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n && st == GG_OK) {
@@ -352,7 +373,8 @@ static gg_status fetch(gg_data *d, const gg_piece *p, measure_space *w, uint64_t
 }
 
 /* Wide rows of a file: both of a pair run by run. */
-static gg_status collect_wide(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k, gg_error *err)
+static gg_status collect_wide(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k,
+                              gg_error *err)
 {
     gg_status st = GG_OK;
     while (st == GG_OK && k->pair < k->pairs) {
@@ -369,7 +391,8 @@ static gg_status collect_wide(gg_data *d, const gg_piece *p, measure_space *w, r
     return st;
 }
 
-static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k, gg_error *err)
+static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k,
+                              gg_error *err)
 {
     uint64_t first, n;
     gg_status st = GG_OK;
@@ -383,8 +406,8 @@ static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, r
     return st;
 }
 
-static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run, measure_take *take,
-                                  gg_error *err)
+static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *w,
+                                  const gg_run *run, measure_take *take, gg_error *err)
 {
     row_taker k = rows_of(&p->t, w, &take->rows);
     bool later = d->fd >= 0 && rows_wide(&k);
@@ -404,7 +427,9 @@ gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, co
     if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(d, p, w, run, take, err);
     row_taker k = rows_of(&p->t, w, &take->rows);
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK) st = p->t.bytes >= MAPPED ? collect_mapped(d, p, w, take, err) : collect_samples(d, p, w, take, err);
+    if (st == GG_OK)
+        st = p->t.bytes >= MAPPED ? collect_mapped(d, p, w, take, err)
+                                  : collect_samples(d, p, w, take, err);
     if (st == GG_OK) st = collect_rows(d, p, w, &k, err);
     if (st == GG_OK) gg_progress_add(run, p->t.bytes);
     return st;

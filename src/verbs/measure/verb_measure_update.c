@@ -1,13 +1,13 @@
 /* verb_measure_update.c - rows into the manifest of an organ directory. Only the text of
  * each "z" is replaced or put in: what a user or another program wrote beside it, and how,
  * stays as it is. */
-#include "gg_measure_model.h"
+#include "organ/gg_measure_model.h"
 
-#include "../../base/buf.h"
-#include "../../base/io.h"
-#include "../../base/output.h"
-#include "../../organ/manifest_read.h"
-#include "gg_json.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "organ/gg_json.h"
+#include "organ/manifest_read.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +22,13 @@ static void number(gg_buf *b, const char *name, double v, gg_error *err)
 /* The columns from elements to row_theta. */
 static void put_z(gg_buf *b, const gg_tensor_measure *r, gg_error *err)
 {
-    gg_buf_printf(b, err, "{\"elements\": %llu, \"sampled\": %llu, \"nonfinite\": %llu", (unsigned long long)r->t.elements,
-                  (unsigned long long)r->m.sampled, (unsigned long long)r->m.nonfinite);
-    static const char *const columns[] = { "mean", "std", "min", "max", "entropy", "kurtosis", "cv", "theta", "signal",
-                                           "dimension", "null_theta", "calibrated", "row_theta" };
+    gg_buf_printf(b, err, "{\"elements\": %llu, \"sampled\": %llu, \"nonfinite\": %llu",
+                  (unsigned long long)r->t.elements, (unsigned long long)r->m.sampled,
+                  (unsigned long long)r->m.nonfinite);
+    static const char *const columns[] = { "mean",     "std",       "min",        "max",
+                                           "entropy",  "kurtosis",  "cv",         "theta",
+                                           "signal",   "dimension", "null_theta", "calibrated",
+                                           "row_theta" };
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
         number(b, columns[i], gg_measure_by_name(columns[i])(r), err);
     gg_buf_text(b, "}", err);
@@ -43,7 +46,8 @@ static size_t entry_of(const gg_manifest *m, const gg_tensor *t, size_t from)
 }
 
 /* rows[i] gets the row of entry i, or NULL. */
-static gg_status find_rows(const gg_manifest *m, const gg_measures *list, const gg_tensor_measure **rows, gg_error *err)
+static gg_status find_rows(const gg_manifest *m, const gg_measures *list,
+                           const gg_tensor_measure **rows, gg_error *err)
 {
     size_t i = SIZE_MAX;
     for (size_t k = 0; k < list->n; k++) {
@@ -110,15 +114,19 @@ static gg_status copy_up_to(splice *s, size_t at, gg_error *err)
     return st;
 }
 
-static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_measure *row, gg_error *err)
+static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_measure *row,
+                         gg_error *err)
 {
     gg_json *tree = NULL;
-    if (gg_json_type_of(item) != GG_JSON_TEXT) return gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
+    if (gg_json_type_of(item) != GG_JSON_TEXT)
+        return gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
     gg_status st = gg_json_item(item, &tree, err);
     if (st != GG_OK) return st;
-    const gg_json_node *entry = gg_json_root(tree), *was = gg_json_get(entry, "z"), *last = member_before_z(entry);
+    const gg_json_node *entry = gg_json_root(tree), *was = gg_json_get(entry, "z"),
+                       *last = member_before_z(entry);
     if (was || last) {
-        size_t at = was ? (size_t)gg_json_offset(was) : value_end(s->text, (size_t)gg_json_offset(last));
+        size_t at = was ? (size_t)gg_json_offset(was)
+                        : value_end(s->text, (size_t)gg_json_offset(last));
         st = copy_up_to(s, at, err);
         if (!was) gg_buf_text(&s->out, ", \"z\": ", err);
         put_z(&s->out, row, err);
@@ -128,12 +136,14 @@ static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_me
     return err->status;
 }
 
-static gg_status put_rows(splice *s, size_t len, const gg_tensor_measure *const *rows, size_t n, gg_error *err)
+static gg_status put_rows(splice *s, size_t len, const gg_tensor_measure *const *rows, size_t n,
+                          gg_error *err)
 {
     gg_json *json;
     gg_status st = gg_json_outline(s->text, len, &json, err);
     if (st != GG_OK) return st;
-    const gg_json_node *list = gg_json_get(gg_json_root(json), "tensors"), *item = gg_json_first(list);
+    const gg_json_node *list = gg_json_get(gg_json_root(json), "tensors"),
+                       *item = gg_json_first(list);
     if (gg_json_count(list) != n) st = gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
     for (size_t i = 0; i < n && st == GG_OK; i++, item = gg_json_next(item))
         if (rows[i]) st = put_row(s, item, rows[i], err);
@@ -143,8 +153,8 @@ static gg_status put_rows(splice *s, size_t len, const gg_tensor_measure *const 
     return st;
 }
 
-static gg_status replace(const char *path, const char *text, size_t len, const gg_tensor_measure *const *rows, size_t n,
-                         gg_error *err)
+static gg_status replace(const char *path, const char *text, size_t len,
+                         const gg_tensor_measure *const *rows, size_t n, gg_error *err)
 {
     gg_output *out;
     gg_status st = gg_output_open(path, true, &out, err);
@@ -157,12 +167,14 @@ static gg_status replace(const char *path, const char *text, size_t len, const g
     return gg_at_file(err, path);
 }
 
-static gg_status update(const gg_manifest *m, const gg_measures *list, const char *path, gg_error *err)
+static gg_status update(const gg_manifest *m, const gg_measures *list, const char *path,
+                        gg_error *err)
 {
     const gg_tensor_measure **rows = calloc(m->n_entries ? m->n_entries : 1, sizeof *rows);
     char *text = NULL;
     size_t len = 0;
-    gg_status st = rows ? find_rows(m, list, rows, err) : gg_fail(err, GG_ENOMEM, "no memory for %zu rows", m->n_entries);
+    gg_status st = rows ? find_rows(m, list, rows, err)
+                        : gg_fail(err, GG_ENOMEM, "no memory for %zu rows", m->n_entries);
     if (st == GG_OK) st = gg_manifest_slurp(path, &text, &len, err);
     if (st == GG_OK) st = replace(path, text, len, rows, m->n_entries, err);
     free(text);

@@ -1,7 +1,7 @@
 /* plan.c - the lists of a plan. */
 #include "plan.h"
 
-#include "../../base/grow.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err)
 {
     if (t->name_len > GG_MAX_NAME) {
-        gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold", t->name_len, GG_MAX_NAME);
+        gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold",
+                t->name_len, GG_MAX_NAME);
         return gg_at_tensor(err, t->name, t->name_len);
     }
     gg_plan_tensor *grown = gg_grow(p->tensors, p->n, &p->cap, sizeof *grown, err);
@@ -28,14 +29,16 @@ gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_e
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err)
 {
     size_t n = t->n_parts; /* room for twice as many whenever it is a power of two */
-    gg_plan_part *grown = n & (n - 1) ? t->parts : realloc(t->parts, (n ? n * 2 : 1) * sizeof *grown);
+    gg_plan_part *grown = n & (n - 1) ? t->parts
+                                      : realloc(t->parts, (n ? n * 2 : 1) * sizeof *grown);
     if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
     t->parts = grown;
     t->parts[t->n_parts++] = *part;
     return GG_OK;
 }
 
-gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta, gg_error *err)
+gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
+                           gg_error *err)
 {
     p->files = calloc(1, sizeof *p->files);
     if (p->files) p->files->path = strdup(path);
@@ -46,7 +49,8 @@ gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const
     return gg_meta_copy(&p->files->meta, meta, err);
 }
 
-gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir, gg_error *err)
+gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir,
+                            gg_error *err)
 {
     f->pads = layout->pads;
     f->n_pads = layout->n_pads;
@@ -76,7 +80,8 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
     f->n_pads = p->n_base_pads;
     f->trailing_bytes = gg_source_trailing(base, 0);
     f->trailing_at = m->file_sizes[0] - f->trailing_bytes;
-    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0]))) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0])))
+        return gg_fail(err, GG_ENOMEM, "no memory for a path");
     return GG_OK;
 }
 

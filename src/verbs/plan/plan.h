@@ -5,9 +5,9 @@
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
-#include "../../base/names.h"
+#include "base/names.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 /* Bytes [at, at + bytes) of a tensor of a source. */
 typedef struct gg_plan_part {
@@ -23,33 +23,33 @@ typedef gg_status (*gg_plan_make)(void *ctx, const gg_tensor *t, int fd, uint64_
                                   const gg_run *run, gg_error *err);
 
 typedef struct gg_plan_tensor {
-    gg_tensor t;                    /* as written; the plan owns t.name */
-    gg_plan_part *parts;            /* owned; copied one after another */
+    gg_tensor t;         /* as written; the plan owns t.name */
+    gg_plan_part *parts; /* owned; copied one after another */
     size_t n_parts;
-    gg_plan_make make;              /* instead of parts */
+    gg_plan_make make; /* instead of parts */
     void *ctx;
 } gg_plan_tensor;
 
 typedef struct gg_plan_file {
-    char *path;                     /* owned */
+    char *path; /* owned */
     uint32_t version;
-    gg_meta meta;                   /* owned */
-    size_t first, n;                /* its tensors */
-    const gg_pad *pads;             /* odd padding to restore, not owned */
+    gg_meta meta;       /* owned */
+    size_t first, n;    /* its tensors */
+    const gg_pad *pads; /* odd padding to restore, not owned */
     size_t n_pads;
-    char *trailing;                 /* file with bytes to append after the data, owned; NULL = none */
+    char *trailing; /* file with bytes to append after the data, owned; NULL = none */
     uint64_t trailing_at, trailing_bytes;
-    const char *trailing_sha256;    /* of those bytes, NULL = unknown */
+    const char *trailing_sha256; /* of those bytes, NULL = unknown */
 } gg_plan_file;
 
 typedef struct gg_plan {
     gg_plan_tensor *tensors;
     size_t n, cap;
-    gg_names names;                 /* of the tensors */
+    gg_names names; /* of the tensors */
     gg_plan_file *files;
     size_t n_files;
-    bool verify;                    /* hold sha256 of parts against what is copied */
-    gg_pad *base_pads;              /* owned: what gg_plan_changed_file keeps */
+    bool verify;       /* hold sha256 of parts against what is copied */
+    gg_pad *base_pads; /* owned: what gg_plan_changed_file keeps */
     size_t n_base_pads;
 } gg_plan;
 
@@ -59,15 +59,18 @@ gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_e
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err);
 
 /* One file of all tensors. meta is copied. */
-gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta, gg_error *err);
+gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
+                           gg_error *err);
 
 /* Padding and bytes after the tensors that the layout of an organ directory has kept;
  * the layout must outlive the plan. */
-gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir, gg_error *err);
+gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir,
+                            gg_error *err);
 
 /* The one file of a changed model: as gg_plan_one_file, and of a base that is one GGUF
  * file, or was before it became a directory, the odd padding and the bytes after the
- * tensors stay; of one that is several the keys that number its shards go. The base must outlive the plan. */
+ * tensors stay; of one that is several the keys that number its shards go. The base must outlive
+ * the plan. */
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err);
 

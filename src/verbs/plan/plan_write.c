@@ -2,11 +2,11 @@
  * in parallel, each at its place; names last. */
 #include "plan.h"
 
-#include "../../base/io.h"
-#include "../../base/output.h"
-#include "../../base/parallel.h"
-#include "../../base/sha256.h"
-#include "hashcopy.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "base/parallel.h"
+#include "base/sha256.h"
+#include "verbs/shared/hashcopy.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,7 +59,8 @@ static gg_status sort_pads(const gg_plan_file *f, out_file *of, gg_error *err)
 
 /* The (first) pad of the layout that follows `after` (NULL = the header), if it fits
  * where a writer would put `want` zeros. Only the last may be shorter than that. */
-static const gg_pad *find_pad(const gg_plan_file *f, const out_file *of, const gg_tensor *after, uint64_t want, bool last)
+static const gg_pad *find_pad(const gg_plan_file *f, const out_file *of, const gg_tensor *after,
+                              uint64_t want, bool last)
 {
     size_t lo = 0, hi = f->n_pads;
     const char *name = after ? after->name : NULL;
@@ -92,7 +93,8 @@ static gg_status plan_file(writer *w, size_t f, gg_error *err)
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
     for (size_t i = 0; i < pf->n; i++) list[i] = w->p->tensors[pf->first + i].t;
     st = gg_plan_offsets(list, pf->n, of->alignment, &of->data_bytes, err);
-    if (st == GG_OK) st = gg_header_emit(pf->version, &pf->meta, list, pf->n, &of->header, &of->header_len, err);
+    if (st == GG_OK)
+        st = gg_header_emit(pf->version, &pf->meta, list, pf->n, &of->header, &of->header_len, err);
     for (size_t i = 0; i < pf->n; i++) {
         w->p->tensors[pf->first + i].t.offset = list[i].offset;
         w->file_of[pf->first + i] = (uint32_t)f;
@@ -112,7 +114,8 @@ static gg_status plan_file(writer *w, size_t f, gg_error *err)
 
 /* ---- bytes ----------------------------------------------------------------------- */
 
-static gg_status copy_part(writer *w, const gg_tensor *t, const gg_plan_part *part, int fd, uint64_t at, gg_error *err)
+static gg_status copy_part(writer *w, const gg_tensor *t, const gg_plan_part *part, int fd,
+                           uint64_t at, gg_error *err)
 {
     gg_data d;
     char sha[65];
@@ -157,12 +160,15 @@ static gg_status write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pad
     if (pad) return gg_pwrite_all(fd, pad->bytes, pad->n, at, err);
     gg_status st = GG_OK;
     for (uint64_t done = 0; done < want && st == GG_OK; done += sizeof zeros)
-        st = gg_pwrite_all(fd, zeros, want - done < sizeof zeros ? (size_t)(want - done) : sizeof zeros, at + done, err);
+        st = gg_pwrite_all(fd, zeros,
+                           want - done < sizeof zeros ? (size_t)(want - done) : sizeof zeros,
+                           at + done, err);
     return st;
 }
 
 /* Copy, and hash where a hash is known: in one pass over what is mostly little. */
-static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t at, bool verify, gg_error *err)
+static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t at, bool verify,
+                               gg_error *err)
 {
     uint8_t buf[16384];
     unsigned char digest[32];
@@ -173,7 +179,8 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
         return gg_copy_from(pf->trailing, in, pf->trailing_at, out, at, pf->trailing_bytes, err);
     gg_sha256_init(&h);
     for (uint64_t done = 0; done < pf->trailing_bytes && st == GG_OK; done += sizeof buf) {
-        size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done) : sizeof buf;
+        size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done)
+                                                          : sizeof buf;
         st = gg_pread_all(in, buf, n, pf->trailing_at + done, err);
         gg_at_file(err, pf->trailing);
         gg_sha256_update(&h, buf, st == GG_OK ? n : 0);
@@ -186,7 +193,8 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
     return st == GG_EFORMAT ? gg_at_file(err, pf->trailing) : st;
 }
 
-static gg_status write_trailing(const gg_plan_file *pf, const out_file *of, bool verify, gg_error *err)
+static gg_status write_trailing(const gg_plan_file *pf, const out_file *of, bool verify,
+                                gg_error *err)
 {
     int in = open(pf->trailing, O_RDONLY | O_CLOEXEC);
     if (in < 0) {
@@ -206,11 +214,13 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
     int fd = gg_output_fd(of->out);
     gg_status st = gg_pwrite_all(fd, of->header, of->header_len, 0, err);
     uint64_t want = of->data_start - of->header_len;
-    if (st == GG_OK) st = write_pad(fd, of->header_len, want, find_pad(pf, of, NULL, want, pf->n == 0), err);
+    if (st == GG_OK)
+        st = write_pad(fd, of->header_len, want, find_pad(pf, of, NULL, want, pf->n == 0), err);
     for (size_t i = 0; i < pf->n && st == GG_OK; i++) {
         const gg_tensor *t = &w->p->tensors[pf->first + i].t;
         want = pad_after(t, of->alignment);
-        st = write_pad(fd, of->data_start + t->offset + t->bytes, want, find_pad(pf, of, t, want, i + 1 == pf->n), err);
+        st = write_pad(fd, of->data_start + t->offset + t->bytes, want,
+                       find_pad(pf, of, t, want, i + 1 == pf->n), err);
     }
     if (st == GG_OK && pf->trailing_bytes) st = write_trailing(pf, of, w->p->verify, err);
     return st;
@@ -244,7 +254,8 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
         if (st == GG_EIO) gg_at_file(err, w->p->files[f].path);
     }
     if (st == GG_OK) st = gg_parallel(w->p->n, w->run->threads, write_tensor, w, err);
-    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) st = gg_output_sync(w->files[f].out, err);
+    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++)
+        st = gg_output_sync(w->files[f].out, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
         *bytes += w->files[f].size;
         st = gg_output_commit(w->files[f].out, err);
@@ -287,7 +298,9 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
     *bytes = 0;
     w.files = calloc(p->n_files ? p->n_files : 1, sizeof *w.files);
     w.file_of = calloc(p->n ? p->n : 1, sizeof *w.file_of);
-    gg_status st = w.files && w.file_of && make_order(&w) ? write_all(&w, bytes, err) : gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    gg_status st = w.files && w.file_of && make_order(&w)
+                       ? write_all(&w, bytes, err)
+                       : gg_fail(err, GG_ENOMEM, "no memory for a plan");
     for (size_t f = 0; w.files && f < p->n_files; f++) {
         gg_output_abort(w.files[f].out);
         free(w.files[f].header);

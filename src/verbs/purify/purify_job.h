@@ -2,13 +2,14 @@
 #ifndef GG_PURIFY_JOB_H
 #define GG_PURIFY_JOB_H
 
-#include "gg_purify.h"
-#include "../../base/names.h"
+#include "base/names.h"
+#include "organ/gg_purify.h"
 
 #include <pthread.h>
 
-#define PURIFY_SHARED (UINT64_C(4) << 20) /* signals of more values: one at a time, threads share it */
-#define PURIFY_CHUNK ((size_t)65536)      /* values encoded at once: whole blocks of any dtype */
+#define PURIFY_SHARED \
+    (UINT64_C(4) << 20)              /* signals of more values: one at a time, threads share it */
+#define PURIFY_CHUNK ((size_t)65536) /* values encoded at once: whole blocks of any dtype */
 
 typedef struct purify_row {
     gg_purify_row r; /* r.t.name is the source's, or an expert's of the job's names */

@@ -2,21 +2,23 @@
  * file, or nowhere. Tensors that are not purified are copied. */
 #include "purify_job.h"
 
-#include "../../base/buf.h"
-#include "../../base/io.h"
-#include "../../base/parallel.h"
-#include "gg_json.h"
-#include "../plan/follow_types.h"
-#include "../plan/hashcopy.h"
-#include "../plan/organ_dir.h"
-#include "../plan/plan.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/parallel.h"
+#include "organ/gg_json.h"
+#include "verbs/organ_dir/organ_dir.h"
+#include "verbs/plan/plan.h"
+#include "verbs/plan/type_keys.h"
+#include "verbs/shared/hashcopy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static void job_start(purify_job *j, gg_source *s, const gg_purify_options *o, const gg_run *run)
 {
-    *j = (purify_job){ .source = s, .o = o, .run = run, .threads = run->threads ? run->threads : gg_thread_count() };
+    *j = (purify_job){
+        .source = s, .o = o, .run = run, .threads = run->threads ? run->threads : gg_thread_count()
+    };
     pthread_mutex_init(&j->big, NULL);
 }
 
@@ -31,7 +33,8 @@ static gg_status job_end(purify_job *j, gg_status st, gg_error *err)
 }
 
 /* Hand on rows from `first` on. */
-static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *ctx,
+                      gg_purify_summary *sum, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = first; i < j->n_rows && st == GG_OK; i++) {
@@ -80,7 +83,8 @@ static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
 }
 
 /* Front to back: pipes, and whatever goes to one. fd -1 only looks. */
-static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
+                          gg_error *err)
 {
     bool planned = gg_source_seekable(j->source), more = true;
     gg_status st = planned ? gg_purify_plan_all(j, err) : GG_OK;
@@ -90,7 +94,8 @@ static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_
         if (st != GG_OK || !more) break;
         size_t first = planned ? j->units[i].first : j->n_rows;
         if (!planned) st = gg_purify_plan(j, i, err);
-        if (st == GG_OK) st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : check_task(j, i, 0, err);
+        if (st == GG_OK)
+            st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : check_task(j, i, 0, err);
         if (st == GG_OK && !planned) st = tell(j, first, fn, ctx, sum, err);
     }
     if (st == GG_OK && !planned) st = gg_purify_plan_check(j, err);
@@ -171,7 +176,8 @@ static gg_status note_history(const purify_unit *u, gg_dir_item *item, gg_error 
     gg_format_f64(o->strength, number);
     gg_buf_printf(&b, err, "{\"op\": \"purify\", \"method\": \"%s\", \"strength\": %s",
                   o->method == GG_PURIFY_FFT ? "fft" : "haar", number);
-    if (u->t.dtype != was->dtype) gg_buf_printf(&b, err, ", \"from_dtype\": \"%s\"", gg_dtype_get(was->dtype)->name);
+    if (u->t.dtype != was->dtype)
+        gg_buf_printf(&b, err, ", \"from_dtype\": \"%s\"", gg_dtype_get(was->dtype)->name);
     if (u->experts) put_experts(u, &b, err);
     gg_format_f64(kept / n, number);
     gg_buf_printf(&b, err, ", \"energy_kept\": %s", number);
@@ -181,7 +187,8 @@ static gg_status note_history(const purify_unit *u, gg_dir_item *item, gg_error 
     return err->status;
 }
 
-static gg_status make_record(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run, gg_error *err)
+static gg_status make_record(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
+                             gg_error *err)
 {
     dir_record *r = ctx;
     (void)t;
@@ -203,7 +210,8 @@ static gg_status add_items(purify_job *j, gg_organ_dir *d, dir_record *records, 
         item->ctx = &records[i];
     }
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
-    for (size_t i = 0; st == GG_OK && i < j->n_units; i++) records[i] = (dir_record){ &j->units[i], &d->items[i] };
+    for (size_t i = 0; st == GG_OK && i < j->n_units; i++)
+        records[i] = (dir_record){ &j->units[i], &d->items[i] };
     return st;
 }
 
@@ -221,8 +229,9 @@ static gg_status fill_dir(purify_job *j, gg_organ_dir *d, gg_meta *meta, gg_erro
     return st;
 }
 
-gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir, const gg_run *run,
-                        gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir,
+                        const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
+                        gg_error *err)
 {
     purify_job j;
     gg_organ_dir d;
@@ -244,7 +253,8 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
 
 /* ---- GGUF ---------------------------------------------------------------------------- */
 
-static gg_status make(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run, gg_error *err)
+static gg_status make(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
+                      gg_error *err)
 {
     (void)t;
     (void)run;
@@ -277,15 +287,18 @@ static gg_status write_model(purify_job *j, const char *path, gg_error *err)
     uint64_t written;
     gg_status st = plan_units(j, &p, err);
     if (st == GG_OK) st = retyped_meta(j, &meta, err);
-    if (st == GG_OK) st = gg_plan_changed_file(&p, path, gg_source_header(j->source)->version, &meta, j->source, err);
+    if (st == GG_OK)
+        st = gg_plan_changed_file(&p, path, gg_source_header(j->source)->version, &meta, j->source,
+                                  err);
     if (st == GG_OK) st = gg_plan_write(&p, j->run, &written, err);
     gg_meta_free(&meta);
     gg_plan_free(&p);
     return st;
 }
 
-gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path, const gg_run *run,
-                          gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path,
+                          const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
+                          gg_error *err)
 {
     purify_job j;
     *sum = (gg_purify_summary){ 0 };

@@ -2,8 +2,8 @@
  * a row for each that is selected. What can be refused is refused here. */
 #include "purify_job.h"
 
-#include "../../base/grow.h"
-#include "../plan/pieces.h"
+#include "base/grow.h"
+#include "verbs/shared/selected_tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,18 +60,20 @@ static bool stays(const gg_purify_options *o, uint32_t dtype)
     return o->strength <= 0 && (o->dtype == GG_PURIFY_SAME_DTYPE || o->dtype == dtype);
 }
 
-static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t dtype, gg_error *err)
+static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t dtype,
+                              gg_error *err)
 {
     uint64_t bytes;
     gg_error why = GG_ERROR_INIT;
     if (stays(j->o, t->dtype)) return GG_OK;
     if (!gg_can_encode(dtype)) {
         if (gg_encode_needs_imatrix(dtype))
-            gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix", dtype_name(dtype));
-        else
-            gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", dtype_name(dtype));
+            gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
+                    dtype_name(dtype));
+        else gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", dtype_name(dtype));
     } else if (gg_row_bytes(dtype, t->n_dims ? t->dims[0] : 1, &bytes, &why) != GG_OK) {
-        gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values cannot be %s", (unsigned long long)t->dims[0], dtype_name(dtype));
+        gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values cannot be %s",
+                (unsigned long long)t->dims[0], dtype_name(dtype));
     } else {
         return GG_OK;
     }
@@ -104,7 +106,8 @@ static gg_status add_row(void *ctx, const gg_piece *p, gg_error *err)
     j->rows = grown;
     purify_row *row = &j->rows[j->n_rows];
     *row = (purify_row){ .r = { .t = p->t, .a = p->a } };
-    row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err) : c->whole->name;
+    row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err)
+                              : c->whole->name;
     if (!row->r.t.name) return GG_ENOMEM;
     if (p->expert) row->expert = p->at / (p->t.bytes ? p->t.bytes : 1);
     purify_unit *u = &j->units[j->n_units];
@@ -130,7 +133,8 @@ static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
     }
     if (dtype == u->t.dtype) return GG_OK;
     if (u->experts && gg_is_expert_stack(&u->t, &experts) && experts != u->n) {
-        gg_fail(err, GG_EUSAGE, "some experts of a stack cannot have another dtype than the others");
+        gg_fail(err, GG_EUSAGE,
+                "some experts of a stack cannot have another dtype than the others");
         gg_fix(err, "leave out --dtype or --experts, or take the model apart with --split-experts");
         return gg_at_tensor(err, u->t.name, u->t.name_len);
     }
@@ -145,7 +149,9 @@ gg_status gg_purify_plan(purify_job *j, size_t i, gg_error *err)
     j->units = grown;
     const gg_manifest *m = gg_source_manifest(j->source);
     purify_unit *u = &j->units[j->n_units];
-    *u = (purify_unit){ .job = j, .source = i, .t = *gg_source_tensor(j->source, i), .first = j->n_rows };
+    *u = (purify_unit){
+        .job = j, .source = i, .t = *gg_source_tensor(j->source, i), .first = j->n_rows
+    };
     u->sha256 = m ? m->entries[i].sha256 : NULL;
     collector c = { j, &u->t, j->n_rows };
     gg_status st = gg_pieces_of(j->source, i, j->o->select, false, add_row, &c, err);
@@ -158,9 +164,11 @@ gg_status gg_purify_plan_all(purify_job *j, gg_error *err)
 {
     gg_status st = GG_OK;
     j->sole = !gg_source_meta(j->source) && gg_source_count(j->source) == 1;
-    for (size_t i = 0; i < gg_source_count(j->source) && st == GG_OK; i++) st = gg_purify_plan(j, i, err);
+    for (size_t i = 0; i < gg_source_count(j->source) && st == GG_OK; i++)
+        st = gg_purify_plan(j, i, err);
     uint64_t total = 0;
-    for (size_t i = 0; i < j->n_units; i++) total += gg_source_tensor(j->source, j->units[i].source)->bytes;
+    for (size_t i = 0; i < j->n_units; i++)
+        total += gg_source_tensor(j->source, j->units[i].source)->bytes;
     gg_progress_total(j->run, total);
     return st;
 }

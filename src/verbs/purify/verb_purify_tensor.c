@@ -7,11 +7,11 @@
  */
 #include "purify_job.h"
 
-#include "../../base/io.h"
-#include "../../base/parallel.h"
-#include "../../base/sha256.h"
-#include "../plan/hashcopy.h"
-#include "../../numeric/nkernel.h"
+#include "base/io.h"
+#include "base/parallel.h"
+#include "base/sha256.h"
+#include "numeric/nkernel.h"
+#include "verbs/shared/hashcopy.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ typedef struct work {
     void *scratch;
     size_t scratch_size;
     gg_purify *filter;
-    uint64_t at;   /* first value that the present batch encodes */
+    uint64_t at; /* first value that the present batch encodes */
     gg_sha256 in;
     /* of the row */
     taken before, after;
@@ -127,7 +127,8 @@ static gg_status filter_task(void *ctx, size_t i, unsigned worker, gg_error *err
     filter_phase *f = ctx;
     work *w = f->w;
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK) gg_purify_part(w->filter, f->phase, i, w->x, (char *)w->scratch + worker * w->scratch_size);
+    if (st == GG_OK)
+        gg_purify_part(w->filter, f->phase, i, w->x, (char *)w->scratch + worker * w->scratch_size);
     return st;
 }
 
@@ -161,7 +162,8 @@ static gg_status filter(work *w, bool *changed, gg_error *err)
     gg_status st = run_filter(w, err);
     gg_purify_result(w->filter, &r);
     gg_purify_free(w->filter);
-    double n = (double)w->values, energy = n * r.std * r.std, size = n * (r.std * r.std + r.mean * r.mean);
+    double n = (double)w->values, energy = n * r.std * r.std,
+           size = n * (r.std * r.std + r.mean * r.mean);
     w->energy += energy;
     w->size += size;
     w->left += r.energy_kept * energy;
@@ -185,7 +187,8 @@ static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err
     gg_status st = gg_encode(t->dtype, w->x + at, to, n, n, NULL, err);
     if (st == GG_OK) st = gg_decode(t->dtype, to, w->x + at, n, err);
     if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(w->x + at, n)) {
-        st = gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_get(t->dtype)->name);
+        st = gg_fail(err, GG_EFORMAT, "its values are too large for %s",
+                     gg_dtype_get(t->dtype)->name);
         gg_fix(err, "use --dtype BF16 or F32");
     }
     return st;
@@ -195,9 +198,12 @@ static gg_status store(work *w, gg_error *err)
 {
     gg_status st = GG_OK;
     for (w->at = 0; w->at < w->values && st == GG_OK;) {
-        uint64_t most = w->batch * PURIFY_CHUNK, n = w->values - w->at < most ? w->values - w->at : most;
+        uint64_t most = w->batch * PURIFY_CHUNK,
+                 n = w->values - w->at < most ? w->values - w->at : most;
         st = gg_cancelled(err);
-        if (st == GG_OK) st = gg_parallel((size_t)((n + PURIFY_CHUNK - 1) / PURIFY_CHUNK), w->threads, encode_task, w, err);
+        if (st == GG_OK)
+            st = gg_parallel((size_t)((n + PURIFY_CHUNK - 1) / PURIFY_CHUNK), w->threads,
+                             encode_task, w, err);
         if (st == GG_OK) st = emit(w, w->raw, bytes_of(w->u->t.dtype, n), err);
         w->at += n;
     }
@@ -249,8 +255,11 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
     w->same = true;
     for (uint64_t i = 0; i < n && st == GG_OK; i++) st = one_signal(w, from + i * w->bytes, i, err);
     if (st == GG_OK && w->nonfinite) {
-        st = gg_fail(err, GG_EFORMAT, "holds %llu NaN or infinite values", (unsigned long long)w->nonfinite);
-        gg_fix(err, "leave it out with --tensors or --type; organ-measure shows how many each tensor has");
+        st = gg_fail(err, GG_EFORMAT, "holds %llu NaN or infinite values",
+                     (unsigned long long)w->nonfinite);
+        gg_fix(
+            err,
+            "leave it out with --tensors or --type; organ-measure shows how many each tensor has");
     }
     if (st != GG_OK) return gg_at_tensor(err, row->r.t.name, row->r.t.name_len);
     row->r.energy_kept = w->energy > 0 ? w->left / w->energy : 1.0;
@@ -274,7 +283,8 @@ static gg_status make_room(work *w, gg_error *err)
     w->after.values = malloc((size_t)samples * sizeof(float));
     bool kept = w->kept || gg_source_seekable(w->u->job->source);
     if (w->x && w->raw && kept && w->before.values && w->after.values) return GG_OK;
-    return gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor", (unsigned long long)w->values);
+    return gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor",
+                   (unsigned long long)w->values);
 }
 
 static void free_room(work *w)
@@ -321,7 +331,8 @@ gg_status gg_purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err)
     work w = { .u = u, .sink = sink, .dtype = t->dtype, .threads = 1 };
     w.values = t->elements / signals;
     w.bytes = t->bytes / signals;
-    if (w.values > SIZE_MAX / 8) return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
+    if (w.values > SIZE_MAX / 8)
+        return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
     bool big = w.values > PURIFY_SHARED || !gg_source_seekable(u->job->source);
     if (big) w.threads = u->job->threads;
     if (big) pthread_mutex_lock(&u->job->big);

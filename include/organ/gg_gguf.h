@@ -1,0 +1,227 @@
+/* gg_gguf.h - the GGUF container: read, edit and write headers; open whole models.
+ *
+ * Format (ggml, docs/gguf.md): "GGUF", version u32, tensor count i64, kv count i64,
+ * key-values, tensor infos, zero bytes up to the alignment, tensor data. All
+ * little-endian. Versions 2 and 3 are read and written; version 1 and big-endian
+ * files are recognised and refused. What is accepted is what ggml's gguf.cpp
+ * accepts; docs/formats.md lists where this reader is stricter or laxer, and why.
+ *
+ * This layer knows nothing of organs. Nothing here is thread safe for writing;
+ * any number of threads may read an opened model.
+ */
+#ifndef GGUF_H
+#define GGUF_H
+
+#include "gg_quant.h"
+#include "gg_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GG_MAX_DIMS 4
+#define GG_MAX_NAME 63 /* bytes of a tensor name, as in ggml (64 with the NUL) */
+#define GG_DEFAULT_ALIGNMENT 32
+
+/* ---- metadata ------------------------------------------------------------ */
+
+typedef enum gg_type {
+    GG_TYPE_U8,
+    GG_TYPE_I8,
+    GG_TYPE_U16,
+    GG_TYPE_I16,
+    GG_TYPE_U32,
+    GG_TYPE_I32,
+    GG_TYPE_F32,
+    GG_TYPE_BOOL,
+    GG_TYPE_STR,
+    GG_TYPE_ARR,
+    GG_TYPE_U64,
+    GG_TYPE_I64,
+    GG_TYPE_F64,
+    GG_TYPE_COUNT
+} gg_type;
+
+/* "u8" "i8" ... "bool" "str" "arr" ...; NULL for an unknown id. */
+const char *gg_type_name(uint32_t type);
+bool gg_type_by_name(const char *name, size_t len, uint32_t *type);
+/* Bytes of a scalar; 0 for str, arr and unknown ids. */
+size_t gg_type_size(uint32_t type);
+
+typedef struct gg_kv {
+    const char *key; /* key_len bytes, any but empty; not NUL-terminated */
+    size_t key_len;
+    uint32_t type;       /* gg_type */
+    uint32_t elem_type;  /* of an array, never GG_TYPE_ARR */
+    uint64_t count;      /* array elements; 1 otherwise */
+    const uint8_t *data; /* scalar: little-endian value; str: the text; arr: the elements
+                            as in the file (each str a u64 length and its bytes) */
+    size_t size;         /* bytes of data */
+} gg_kv;
+
+/* An ordered list of key-values. Keys and values belong to the list or to the
+ * gg_gguf that it came from, which must outlive it. Start from GG_META_INIT. */
+typedef struct gg_meta {
+    gg_kv *kv;
+    size_t n, cap;
+    void *owned; /* blocks the list frees */
+} gg_meta;
+/* clang-format off */
+#define GG_META_INIT { NULL, 0, 0, NULL }
+/* clang-format on */
+
+void gg_meta_free(gg_meta *meta);
+const gg_kv *gg_meta_find(const gg_meta *meta,
+                          const char *key); /* looks at all: not for each of many */
+
+/* Entries in the order of their keys, for look-ups of many: malloc'd, freed with free()
+ * of the list. The entries stay the meta's (or whosever they are). */
+typedef struct gg_meta_order {
+    const gg_kv **list;
+    size_t n;
+} gg_meta_order;
+
+gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err);
+void gg_meta_order_sort(gg_meta_order *o); /* of a list that the caller filled */
+const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len);
+/* Of two entries of one key the later in memory; NULL when there are none. */
+const gg_kv *gg_meta_order_twice(const gg_meta_order *o);
+
+/* Set (in place, keeping its position) or append. Key and data are copied.
+ * GG_EUSAGE for an empty key or an element type that may not be. */
+gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err);
+gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
+gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len,
+                          gg_error *err);
+bool gg_meta_delete(gg_meta *meta, const char *key); /* false if it was not there */
+gg_status gg_meta_copy(gg_meta *to, const gg_meta *from, gg_error *err); /* deep; `to` empty */
+
+/* Typed reads: false if kv is NULL or has another type (any integer type, and
+ * bool, reads as integer when it fits). */
+bool gg_kv_u64(const gg_kv *kv, uint64_t *value);
+bool gg_kv_f32(const gg_kv *kv, float *value);
+bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len);
+
+/* Walk an array of strings: *pos from 0; false at the end. */
+bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len);
+
+/* Parse "KEY=TYPE:VALUE" as --set-kv takes it (TYPE as gg_type_name; "KEY=VALUE"
+ * keeps the type the key has in `meta`, or guesses: integer u32 or i64, float f32,
+ * true/false bool, else str; arrays as TYPE[]:a,b,c). "KEY=" with nothing deletes.
+ * A word before a colon that means a type and is none (u9:1, int32:1, string:x) is
+ * refused; other text may hold colons ("note: x", "https://x").
+ * GG_EUSAGE says what is wrong. */
+gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err);
+
+/* ---- tensors ------------------------------------------------------------- */
+
+typedef struct gg_tensor {
+    const char *name; /* name_len bytes; a NUL follows, and may be inside too */
+    size_t name_len;
+    uint32_t n_dims;            /* as stored: 0..4 */
+    uint64_t dims[GG_MAX_DIMS]; /* GGUF order, dims[0] the row; 1 past n_dims */
+    uint32_t dtype;             /* gg_dtype id */
+    uint64_t elements, bytes;   /* of the data, without padding */
+    uint64_t offset;            /* in the data section of its file */
+    uint32_t file;              /* index of the file (shard) that holds it */
+} gg_tensor;
+
+static inline uint64_t gg_align_up(uint64_t n, uint64_t alignment)
+{
+    return (n + alignment - 1) / alignment * alignment;
+}
+
+/* ---- one file's header --------------------------------------------------- */
+
+typedef struct gg_gguf {
+    uint32_t version;
+    uint64_t alignment;
+    gg_meta meta;
+    gg_tensor *tensors;
+    size_t n_tensors;
+    uint64_t header_bytes; /* end of the tensor infos */
+    uint64_t data_start;   /* header_bytes rounded up; not rounded without tensors */
+    uint64_t data_bytes;   /* all tensors, each padded to the alignment */
+    uint8_t *raw;          /* header_bytes bytes, as read; meta and names point into it */
+    size_t *by_name;       /* tensor indices sorted by name */
+} gg_gguf;
+
+/* Parse a header from memory; `size` is the whole file's size when `whole`, and
+ * tensors must lie within it. On error: GG_EFORMAT or GG_EUNSUPPORTED with the
+ * byte offset. *out is freed with gg_gguf_free. */
+gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
+
+/* Open: read front to back up to the end of the header, a regular file or a pipe.
+ * `prefix` holds bytes already taken from the descriptor. For a pipe *surplus gets
+ * the bytes read past header_bytes (malloc'd, may be NULL when none). The position
+ * of a regular file is left alone. GG_EUNSUPPORTED for a header of over 2 GiB, as
+ * from gg_gguf_parse for one with more than 2^22 tensors or keys; GG_EFORMAT when a
+ * file turns out shorter than its size. */
+gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err);
+gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,
+                            uint8_t **surplus, size_t *surplus_len, gg_error *err);
+void gg_gguf_free(gg_gguf *g);
+
+/* Index of the tensor, or SIZE_MAX. */
+size_t gg_gguf_find(const gg_gguf *g, const char *name, size_t name_len);
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* Offsets in order, each start the previous end rounded up; *data_bytes the padded
+ * sum. GG_EFORMAT on overflow. */
+gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint64_t *data_bytes,
+                          gg_error *err);
+
+/* The alignment that `meta` asks for: general.alignment or 32. GG_EFORMAT when it
+ * is no u32 or no power of two. */
+gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *err);
+
+/* "<architecture>.NAME" of a model into key[size]; false without architecture, or where
+ * it is too long. */
+bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size);
+
+/* The value of that key; 0 where it is absent or no whole number. */
+uint64_t gg_arch_number(const gg_meta *meta, const char *name);
+
+/* Header bytes from magic to the last tensor info, no padding, malloc'd. Names are
+ * written whatever bytes they hold; GG_EFORMAT for one of more than 63 bytes. */
+gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor *tensors, size_t n,
+                         uint8_t **out, size_t *out_len, gg_error *err);
+
+/* ---- whole models: one file, or all shards of a split set ----------------- */
+
+typedef struct gg_model {
+    size_t n_files;
+    char **paths;
+    int *fds; /* read-only */
+    uint64_t *file_sizes;
+    gg_gguf **files; /* files[0]->meta is the model's metadata */
+    size_t n_tensors;
+    gg_tensor *tensors; /* all, in order; names belong to files[t.file] */
+} gg_model;
+
+/* Open PATH and, where its split.count says so, every other shard of the set (PATH
+ * may be any of them; tensors and files come in shard order). A missing shard is
+ * GG_EFORMAT naming it; inconsistent shards likewise. */
+gg_status gg_model_open(const char *path, gg_model **out, gg_error *err);
+void gg_model_free(gg_model *m);
+
+/* Absolute byte of a tensor's data in its file. */
+static inline uint64_t gg_model_at(const gg_model *m, const gg_tensor *t)
+{
+    return m->files[t->file]->data_start + t->offset;
+}
+
+/* Remove split.no, split.count and split.tensors.count: the shards become one file. */
+void gg_meta_forget_split(gg_meta *meta);
+
+/* "PREFIX-00002-of-00003.gguf" from prefix, no (from 0) and count; malloc'd. */
+char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count);
+/* Split such a name; false if it is none. *prefix_len counts into path. */
+bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,147 @@
+/* gg_transplant.h - put tensors of a donor into a base: a new model, or the base
+ * itself changed in place. See gg_verbs.h for gg_run.
+ */
+#ifndef GG_TRANSPLANT_H
+#define GG_TRANSPLANT_H
+
+#include "gg_organ.h"
+#include "gg_verbs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gg_match_mode {
+    GG_MATCH_EXACT,   /* equal dims and dtype: equal bytes */
+    GG_MATCH_RETYPE,  /* equal dims; the donor's dtype, header rewritten */
+    GG_MATCH_CONVERT, /* equal dims; donor's values re-encoded in the base's dtype */
+} gg_match_mode;
+
+bool gg_match_mode_by_name(const char *name, gg_match_mode *mode);
+
+/* What is to happen to one tensor. */
+typedef enum gg_move_kind {
+    GG_MOVE_REPLACE,  /* donor's bytes as they are */
+    GG_MOVE_RETYPE,   /* donor's bytes and dtype */
+    GG_MOVE_CONVERT,  /* donor's values in the base's dtype */
+    GG_MOVE_ADD,      /* the base has none: appended */
+    GG_MOVE_MISMATCH, /* cannot be: see reason */
+} gg_move_kind;
+
+const char *gg_move_name(gg_move_kind kind); /* "replace" "retype" ... */
+
+typedef struct gg_move {
+    gg_move_kind kind;
+    size_t base, donor; /* tensor indices, SIZE_MAX = none there */
+    const char *name;   /* in the base (or as it will be); lives as long as the */
+    size_t name_len;    /* sources and the list, a NUL follows */
+    bool experts;       /* only the selected experts of a stack, or their router rows */
+    const char *reason; /* of a mismatch; else NULL */
+} gg_move;
+
+typedef struct gg_moves {
+    gg_move *list;
+    size_t n;
+    struct gg_names_chunk *texts; /* internal: where names and reasons are kept */
+} gg_moves;
+
+void gg_moves_free(gg_moves *m); /* back to all zero */
+
+typedef struct gg_match_options {
+    const gg_select *select; /* over base names; NULL = all */
+    const gg_map *map;       /* NULL = block N from block N */
+    gg_match_mode mode;
+    bool add;                  /* take donor tensors that the base lacks */
+    bool router;               /* with --experts: their rows of the router too */
+    bool blends;               /* values will be blended: any pair of dtypes that codecs know */
+    const gg_source *ancestor; /* of task blends: must have the donor's tensors; else NULL */
+} gg_match_options;
+
+/* Pair a seekable base with a seekable donor. Every selected tensor that either has
+ * gives one move, in the base's order, then what only the donor has in its order.
+ * Two donor tensors of one name: GG_EFORMAT.
+ * With a map only blocks that it names move. A donor of bare records is a part on
+ * purpose: base tensors it lacks are no mismatch. Where experts are selected, stacks of
+ * experts move in part: equal dims but for their number; other dtypes with
+ * GG_MATCH_CONVERT and for blends. *moves must be all zero and is the caller's to free,
+ * whatever is returned. */
+gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
+                           gg_moves *moves, gg_error *err);
+
+/* Can this --blend text be done? Then match->blends and match->ancestor are set for it.
+ * GG_EUSAGE says what is wrong in it, or that task has no ancestor. NULL is right. */
+gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_options *match,
+                         gg_error *err);
+
+/* ---- would it work? --------------------------------------------------------- */
+
+/* What --check ends with. */
+typedef struct gg_fit {
+    size_t move, mismatched;
+    size_t conflicts;  /* keys that differ: architecture, lengths, heads, vocabulary */
+    bool strangers;    /* no common training lineage: a graft gives noise */
+    char lineage[160]; /* the verdict in words */
+} gg_fit;
+
+/* Judge moves: `conflict` is called with a line for each key that differs (may be
+ * NULL). The lineage is that of the tensors that would be replaced. */
+gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_moves *moves,
+                       void (*conflict)(void *ctx, const char *line), void *ctx, const gg_run *run,
+                       gg_fit *out, gg_error *err);
+
+/* ---- transplant --------------------------------------------------------------- */
+
+/* One GG_MOVE_ADD a tensor of the donor's last nextn_predict_layers blocks, renumbered
+ * to follow the base's last block. GG_NO names what does not agree: architecture,
+ * embedding length, heads, vocabulary, rope, FFN and experts; a donor without such
+ * blocks, or with an incomplete one; a base that has some already. */
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves,
+                       gg_error *err);
+
+typedef struct gg_transplant_options {
+    gg_match_options match;
+    bool skip_mismatched;      /* leave mismatches out instead of failing */
+    const char *const *set_kv; /* KEY=TYPE:VALUE texts, as gg_meta_set_text */
+    size_t n_set_kv;
+    const char *const
+        *copy_kv; /* keys to copy from the donor; a trailing * takes all that begin so */
+    size_t n_copy_kv;
+    const char *blend;   /* "linear:T", "slerp:T", "task:T", T a number or a ramp
+                            over the blocks 0.2..0.8; NULL = the donor's values */
+    bool mtp;            /* move the donor's multi-token-prediction blocks, and
+                            nothing else: see docs/formats.md */
+    gg_source *ancestor; /* of task blends: base + T (donor - ancestor) */
+} gg_transplant_options;
+
+typedef struct gg_transplant_report {
+    size_t moved, added, skipped;
+    uint64_t bytes_moved, bytes_written;
+} gg_transplant_report;
+
+/* A base or donor for the functions below: as gg_source_open, and a pipe (stdin, a FIFO) is first
+ * stored in an unnamed temporary file ($TMPDIR or /tmp), since both are read more
+ * than front to back. */
+gg_status gg_source_open_stored(const char *spec, gg_source **out, gg_error *err);
+
+/* Base with the moves done, as one file `output`; bytes that do not move, odd
+ * padding and what follows the tensors stay as they are. GG_NO with the first
+ * mismatch named when there is one (and not skip_mismatched) or nothing moves:
+ * before anything is written. */
+gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
+                        const char *output, const gg_run *run, gg_transplant_report *report,
+                        gg_error *err);
+
+/* The same into the base's own file(s). Only moves that keep dims and dtype (convert
+ * and blends do); no keys change. With `undo`, the bytes to be replaced are first written there as
+ * an organ stream and are on disk before the first byte of the base changes: given as donor to
+ * another run in place they restore the base to the byte, whenever this run was cut off. `path` is
+ * the base's GGUF file (any shard). */
+gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
+                                 const char *undo, const gg_run *run, gg_transplant_report *report,
+                                 gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

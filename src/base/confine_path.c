@@ -1,0 +1,208 @@
+/* confine_path.c - paths that stay below one folder, links included. */
+#include "confine_path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TREE_DEPTH 8
+
+bool gg_is_beneath(const char *root, const char *real)
+{
+    size_t n = strlen(root);
+    if (n == 1) return real[0] == '/';
+    return strncmp(real, root, n) == 0 && (real[n] == '/' || real[n] == '\0');
+}
+
+static gg_status leads_out(const char *relative, gg_error *err)
+{
+    gg_fail(err, GG_NO, "leads out of the folder");
+    return gg_at_file(err, relative);
+}
+
+static bool climbs(const char *relative)
+{
+    if (relative[0] == '/') return true;
+    for (const char *p = relative; *p;) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && p[0] == '.' && p[1] == '.') return true;
+        p += n + (p[n] == '/');
+    }
+    return false;
+}
+
+static gg_status join(const char *root, const char *relative, char **path, gg_error *err)
+{
+    if (climbs(relative)) return leads_out(relative, err);
+    size_t size = strlen(root) + strlen(relative) + 2;
+    *path = malloc(size);
+    if (!*path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    snprintf(*path, size, "%s/%s", root, relative);
+    return GG_OK;
+}
+
+/* What does not exist behind a link that leads out must look like what does: else
+ * the answers would tell what lies outside. Cuts `path` up. */
+static gg_status not_found(const char *root, char *path, const char *relative, gg_error *err)
+{
+    int saved = errno;
+    char *folder = NULL;
+    for (char *slash; !folder && (slash = strrchr(path, '/')) && slash > path;) {
+        *slash = '\0';
+        folder = realpath(path, NULL);
+    }
+    bool inside = !folder || gg_is_beneath(root, folder);
+    free(folder);
+    if (!inside) return leads_out(relative, err);
+    errno = saved;
+    gg_fail_errno(err, "cannot be found");
+    return gg_at_file(err, relative);
+}
+
+gg_status gg_beneath_find(const char *root, const char *relative, char **real, gg_error *err)
+{
+    char *path;
+    gg_status st = join(root, relative, &path, err);
+    if (st != GG_OK) return st;
+    char *found = realpath(path, NULL);
+    if (!found) st = not_found(root, path, relative, err);
+    free(path);
+    if (!found) return st;
+    if (!gg_is_beneath(root, found)) {
+        free(found);
+        return leads_out(relative, err);
+    }
+    *real = found;
+    return GG_OK;
+}
+
+/* From root down to `real`, a folder at a time; no component may be a link now. */
+static int walk(const char *root, const char *real)
+{
+    char name[NAME_MAX + 1];
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *p = real + (root[1] ? strlen(root) : 0);
+    while (fd >= 0) {
+        while (*p == '/') p++;
+        if (!*p) break;
+        size_t n = strcspn(p, "/");
+        if (n > NAME_MAX) {
+            close(fd);
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(name, p, n);
+        name[n] = '\0';
+        int next = openat(
+            fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (p[n] ? O_DIRECTORY : 0));
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        fd = next;
+        p += n;
+    }
+    return fd;
+}
+
+gg_status gg_beneath_open(const char *root, const char *relative, int *fd, char **real,
+                          gg_error *err)
+{
+    char *found;
+    gg_status st = gg_beneath_find(root, relative, &found, err);
+    if (st != GG_OK) return st;
+    *fd = walk(root, found);
+    if (*fd < 0) {
+        int saved = errno;
+        free(found);
+        if (saved == ELOOP || saved == ENOTDIR) return leads_out(relative, err);
+        errno = saved;
+        gg_fail_errno(err, "cannot be opened");
+        return gg_at_file(err, relative);
+    }
+    if (real) *real = found;
+    else free(found);
+    return GG_OK;
+}
+
+gg_status gg_beneath_new(const char *root, const char *relative, gg_error *err)
+{
+    char *path, *real = NULL;
+    gg_status st = join(root, relative, &path, err);
+    if (st != GG_OK) return st;
+    struct stat s;
+    bool exists = lstat(path, &s) == 0;
+    if (!exists && errno == ENOENT) {
+        char *slash = strrchr(path, '/');
+        slash[slash == path] = '\0';
+    }
+    /* A link that leads nowhere has no real path: refused, whatever it says. */
+    real = realpath(path, NULL);
+    if (!real && exists && S_ISLNK(s.st_mode)) st = leads_out(relative, err);
+    else if (!real) {
+        gg_fail_errno(err, "has no folder to be in");
+        st = gg_at_file(err, relative);
+    } else if (!gg_is_beneath(root, real)) {
+        st = leads_out(relative, err);
+    }
+    free(real);
+    free(path);
+    return st;
+}
+
+static gg_status check_link(const char *root, const char *folder, const char *name, gg_error *err)
+{
+    char *path, *real;
+    gg_status st = join(folder, name, &path, err);
+    if (st != GG_OK) return st;
+    real = realpath(path, NULL);
+    free(path);
+    bool inside = real && gg_is_beneath(root, real);
+    free(real);
+    return inside ? GG_OK : leads_out(name, err);
+}
+
+static gg_status check_folder(const char *root, const char *folder, int depth, gg_error *err);
+
+static gg_status check_entry(const char *root, int dir, const char *folder, const char *name,
+                             int depth, gg_error *err)
+{
+    struct stat s;
+    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return GG_OK; /* just gone */
+    if (S_ISLNK(s.st_mode)) return check_link(root, folder, name, err);
+    if (!S_ISDIR(s.st_mode)) return GG_OK;
+    char *path = NULL;
+    gg_status st = join(folder, name, &path, err);
+    if (st == GG_OK) st = check_folder(root, path, depth + 1, err);
+    free(path);
+    return st;
+}
+
+static gg_status check_folder(const char *root, const char *folder, int depth, gg_error *err)
+{
+    if (depth > TREE_DEPTH) {
+        gg_fail(err, GG_NO, "has more than %d folders within each other", TREE_DEPTH);
+        return gg_at_file(err, folder);
+    }
+    DIR *d = opendir(folder);
+    if (!d) {
+        gg_fail_errno(err, "cannot be read");
+        return gg_at_file(err, folder);
+    }
+    gg_status st = GG_OK;
+    for (struct dirent *e; st == GG_OK && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            st = check_entry(root, dirfd(d), folder, e->d_name, depth, err);
+    closedir(d);
+    return st;
+}
+
+gg_status gg_beneath_tree(const char *root, const char *real, gg_error *err)
+{
+    return check_folder(root, real, 0, err);
+}

@@ -1,0 +1,58 @@
+/* output_guard.c - is a name to be written within a folder that is read? */
+#include "output_guard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The folder that path's last part lies in, links followed; NULL when there is none. */
+static char *folder_of(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    while (n > 0 && path[n - 1] != '/') n--;
+    char *cut = n ? strndup(path, n) : strdup("."), *real = cut ? realpath(cut, NULL) : NULL;
+    free(cut);
+    return real;
+}
+
+static bool beneath(const char *folder, const char *dir)
+{
+    size_t n = strlen(dir);
+    while (n > 0 && dir[n - 1] == '/') n--; /* the root is all but its slash */
+    return strncmp(folder, dir, n) == 0 && (folder[n] == '/' || folder[n] == '\0');
+}
+
+/* A name of an organ directory's own, at its top. */
+static bool is_ours(const char *name)
+{
+    for (int c = 0; c < GG_CLASS_COUNT; c++)
+        if (strcmp(name, gg_class_folder((gg_class)c)) == 0) return true;
+    return strcmp(name, GG_MANIFEST) == 0 || strncmp(name, "trailing-", 9) == 0 || name[0] == '.';
+}
+
+/* May the last part of path be something new in the directory itself? */
+static bool is_new_at_top(const char *path, const char *folder, const char *dir)
+{
+    char name[256];
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/') end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/') start--;
+    if (strcmp(folder, dir) != 0 || end - start >= sizeof name) return false;
+    memcpy(name, path + start, end - start);
+    name[end - start] = '\0';
+    return !is_ours(name);
+}
+
+gg_status gg_refuse_inside(const char *path, const gg_source *s, gg_error *err)
+{
+    if (!s || !gg_source_manifest(s)) return GG_OK;
+    char *folder = folder_of(path), *dir = realpath(gg_source_name(s), NULL);
+    bool inside = folder && dir && beneath(folder, dir) && !is_new_at_top(path, folder, dir);
+    free(folder); /* NULL: there is none, and creating it will say so */
+    free(dir);
+    if (!inside) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "lies within the organ directory that is read");
+    gg_fix(err, "give a name outside of it");
+    return gg_at_file(err, path);
+}

@@ -1,0 +1,220 @@
+/* compute_blend.c - two tensors, or two and their ancestor, made into one. */
+#include "compute_core.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PARALLEL 0.9995 /* |cos| from which the arc is as good as its chord */
+
+typedef struct blend_ctx {
+    gg_transform base;
+    gg_blend_mode mode;
+    double t;
+} blend_ctx;
+
+/* ---- the option ------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    double least, most;
+} modes[] = {
+    [GG_BLEND_LINEAR] = { "linear", 0, 1 },
+    [GG_BLEND_SLERP] = { "slerp", 0, 1 },
+    [GG_BLEND_TASK] = { "task", -10, 10 },
+};
+
+/* Decimal digits with at most one point, sign and exponent: no hex, no "inf", no blanks. */
+static bool parse_number(const char *s, size_t n, double *value)
+{
+    char text[40];
+    if (n == 0 || n >= sizeof text) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!strchr("0123456789+-.eE", s[i])) return false;
+    memcpy(text, s, n);
+    text[n] = '\0';
+    char *end;
+    *value = strtod(text, &end);
+    return *end == '\0' && isfinite(*value);
+}
+
+static bool parse_range(const char *s, gg_blend *b)
+{
+    const char *dots = strstr(s, "..");
+    if (!dots) return parse_number(s, strlen(s), &b->first) && (b->last = b->first, true);
+    if (dots[2] == '.') return false; /* "0...5": whose point is it? */
+    return parse_number(s, (size_t)(dots - s), &b->first) &&
+           parse_number(dots + 2, strlen(dots + 2), &b->last);
+}
+
+gg_status gg_blend_parse(const char *text, gg_blend *out, gg_error *err)
+{
+    const char *colon = strchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : strlen(text), mode = 0;
+    char shown[64];
+    gg_escape(text, strlen(text), shown, sizeof shown);
+    while (mode < 3 && (strlen(modes[mode].name) != n || memcmp(modes[mode].name, text, n) != 0))
+        mode++;
+    if (mode == 3 || !colon) {
+        gg_fail(err, GG_EUSAGE, "'%s' is no blend", shown);
+        return gg_fix(err,
+                      "give linear:T, slerp:T or task:T, T a number or a ramp such as 0.2..0.8");
+    }
+    gg_blend b = { .mode = (gg_blend_mode)mode };
+    if (!parse_range(colon + 1, &b)) {
+        gg_fail(err, GG_EUSAGE, "'%s': T is no number and no ramp", shown);
+        return gg_fix(err, "give T as in %s:0.5 or %s:0.2..0.8", modes[mode].name,
+                      modes[mode].name);
+    }
+    double least = modes[mode].least, most = modes[mode].most;
+    if (!(b.first >= least && b.first <= most && b.last >= least && b.last <= most))
+        return gg_fail(err, GG_EUSAGE, "'%s': T must lie within %g..%g", shown, least, most);
+    *out = b;
+    return GG_OK;
+}
+
+double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t blocks)
+{
+    gg_anatomy a = gg_anatomy_of(name, name_len);
+    if (a.block < 0) {
+        bool end = (name_len >= 6 && memcmp(name, "output", 6) == 0) ||
+                   (name_len >= 3 && memcmp(name, "cls", 3) == 0);
+        return end ? b->last : b->first;
+    }
+    if (blocks < 2 || a.block == 0) return b->first;
+    if ((uint64_t)a.block >= blocks - 1) return b->last;
+    return b->first + (b->last - b->first) * (double)a.block / (double)(blocks - 1);
+}
+
+/* ---- values ---------------------------------------------------------------------- */
+
+/* x = wa a + wb b + wc c; a step of a blend whatever its mode. */
+typedef struct weights {
+    double a, b, c;
+} weights;
+
+static gg_status mix_two(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
+{
+    const weights *w = state;
+    float *a = x[0];
+    const float *b = x[1];
+    (void)first;
+    (void)err;
+    for (size_t i = 0; i < n; i++) a[i] = (float)(w->a * a[i] + w->b * b[i]);
+    return GG_OK;
+}
+
+static gg_status mix_linear(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
+{
+    const weights *w = state;
+    float *a = x[0];
+    const float *b = x[1];
+    (void)first;
+    (void)err;
+    for (size_t i = 0; i < n; i++) a[i] = (float)(a[i] + w->b * ((double)b[i] - a[i]));
+    return GG_OK;
+}
+
+static gg_status mix_task(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
+{
+    const weights *w = state;
+    float *a = x[0];
+    const float *b = x[1], *c = x[2];
+    (void)first;
+    (void)err;
+    for (size_t i = 0; i < n; i++) a[i] = (float)(a[i] + w->b * ((double)b[i] - c[i]));
+    return GG_OK;
+}
+
+/* Sums over all values: aa, bb, ab. Four lanes each, so that additions do not wait for
+ * one another and their order is still fixed. */
+typedef struct products {
+    double aa[4], bb[4], ab[4];
+} products;
+
+static void add_products(products *s, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        s->aa[i & 3] += (double)a[i] * a[i];
+        s->bb[i & 3] += (double)b[i] * b[i];
+        s->ab[i & 3] += (double)a[i] * b[i];
+    }
+}
+
+static double sum4(const double s[4])
+{
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+static gg_status read_products(const gg_transform *t, uint64_t elements, products *s, gg_error *err)
+{
+    feed f[2] = { { 0 }, { 0 } };
+    gg_status st = gg_feed_open(&f[0], &t->in[0], err);
+    if (st == GG_OK) st = gg_feed_open(&f[1], &t->in[1], err);
+    for (uint64_t done = 0; done < elements && st == GG_OK; done += TRANSFORM_STEP) {
+        size_t n = elements - done < TRANSFORM_STEP ? (size_t)(elements - done) : TRANSFORM_STEP;
+        st = gg_feed_next(&f[0], n, err);
+        if (st == GG_OK) st = gg_feed_next(&f[1], n, err);
+        if (st == GG_OK) add_products(s, f[0].x, f[1].x, n);
+    }
+    for (int i = 0; i < 2; i++)
+        if (st == GG_OK && f[i].bad) st = gg_feed_fail_bad(&f[i], err);
+    gg_feed_close(&f[0]);
+    gg_feed_close(&f[1]);
+    return st;
+}
+
+/* False where the line is to be taken instead of the arc. */
+static bool arc(const products *s, double t, weights *w)
+{
+    double norms = sqrt(sum4(s->aa)) * sqrt(sum4(s->bb));
+    double c = norms > 0 ? sum4(s->ab) / norms : 1;
+    if (!(fabs(c) <= PARALLEL)) return false;
+    double angle = acos(c), whole = sin(angle);
+    *w = (weights){ .a = sin((1 - t) * angle) / whole, .b = sin(t * angle) / whole };
+    return true;
+}
+
+static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
+                            gg_error *err)
+{
+    const blend_ctx *b = ctx;
+    transform_target to = { t, fd, at, run };
+    weights w = { .b = b->t };
+    transform_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
+    if (b->mode == GG_BLEND_SLERP) {
+        products s = { 0 };
+        gg_status st = read_products(&b->base, t->elements, &s, err);
+        if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
+        if (arc(&s, b->t, &w)) mix = mix_two;
+    }
+    return gg_transform_all(&b->base, mix, &w, &to, err);
+}
+
+gg_status gg_transform_blend(gg_transforms *list, const gg_tensor *out, gg_blend_mode mode,
+                             double t, const gg_input *a, const gg_input *b, const gg_input *c,
+                             gg_producer *p, gg_error *err)
+{
+    *p = (gg_producer){ 0 };
+    if (mode == GG_BLEND_TASK && !c) {
+        gg_fail(err, GG_EUSAGE, "a task blend needs the common ancestor of both models");
+        return gg_at_tensor(err, out->name, out->name_len);
+    }
+    if (t == 0) return gg_transform_convert(list, out, a, p, err);
+    if (t == 1 && mode != GG_BLEND_TASK) return gg_transform_convert(list, out, b, p, err);
+    const gg_input *in[TRANSFORM_INPUTS] = { a, b, mode == GG_BLEND_TASK ? c : NULL };
+    gg_status st = gg_transform_check_output(out, err);
+    for (int i = 0; i < TRANSFORM_INPUTS && in[i] && st == GG_OK; i++) {
+        st = gg_transform_check_input(out, in[i], err);
+        if (st == GG_OK) st = gg_transform_check_decode(out, in[i], err);
+    }
+    if (st != GG_OK) return st;
+    blend_ctx *ctx = gg_transform_new(list, sizeof *ctx, err);
+    if (!ctx) return err->status;
+    ctx->mode = mode;
+    ctx->t = t;
+    for (int i = 0; i < TRANSFORM_INPUTS && in[i] && st == GG_OK; i++)
+        st = gg_transform_input(&ctx->base, in[i], err);
+    if (st == GG_OK) *p = (gg_producer){ make_blend, ctx };
+    return st;
+}

@@ -1,0 +1,269 @@
+/* compute_core.c - inputs as values, a step at a time. */
+#include "compute_core.h"
+
+#include "verbs/shared/hashcopy.h"
+
+#include "base/io.h"
+#include "quant/kernel/finite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_BYTES (TRANSFORM_STEP * 8) /* of the widest dtype */
+
+/* ---- contexts -------------------------------------------------------------------- */
+
+void *gg_transform_new(gg_transforms *list, size_t size, gg_error *err)
+{
+    gg_transform *t = calloc(1, size);
+    if (!t) {
+        gg_fail(err, GG_ENOMEM, "no memory for a plan");
+        return NULL;
+    }
+    t->next = list->first;
+    list->first = t;
+    return t;
+}
+
+gg_status gg_transform_input(gg_transform *t, const gg_input *in, gg_error *err)
+{
+    operand *op = &t->in[t->n_in];
+    op->dtype = in->dtype;
+    op->n_parts = in->n_parts;
+    op->parts = calloc(in->n_parts ? in->n_parts : 1, sizeof *op->parts);
+    if (!op->parts) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    if (in->n_parts) memcpy(op->parts, in->parts, in->n_parts * sizeof *op->parts);
+    t->n_in++;
+    return GG_OK;
+}
+
+void gg_transforms_free(gg_transforms *list)
+{
+    for (gg_transform *t = list->first; t;) {
+        gg_transform *next = t->next;
+        for (size_t i = 0; i < t->n_in; i++) free(t->in[i].parts);
+        free(t);
+        t = next;
+    }
+    list->first = NULL;
+}
+
+/* ---- checks ---------------------------------------------------------------------- */
+
+static const char *dtype_name(uint32_t dtype)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    return info ? info->name : "an unknown type";
+}
+
+gg_status gg_transform_check_input(const gg_tensor *out, const gg_input *in, gg_error *err)
+{
+    uint64_t bytes, have = 0;
+    gg_status st = gg_tensor_extent(in->dtype, out->n_dims, out->dims, NULL, &bytes, err);
+    for (size_t i = 0; i < in->n_parts; i++) have += in->parts[i].bytes;
+    if (st == GG_OK && have != bytes)
+        st = gg_fail(err, GG_EFORMAT, "its input has %llu bytes; its dims make %llu",
+                     (unsigned long long)have, (unsigned long long)bytes);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, out->name, out->name_len);
+}
+
+gg_status gg_transform_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err)
+{
+    if (gg_can_decode(in->dtype)) return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded", dtype_name(in->dtype));
+    gg_fix(err, "leave the tensor as it is");
+    return gg_at_tensor(err, out->name, out->name_len);
+}
+
+gg_status gg_transform_check_output(const gg_tensor *out, gg_error *err)
+{
+    uint64_t bytes;
+    gg_status st = gg_tensor_extent(out->dtype, out->n_dims, out->dims, NULL, &bytes, err);
+    if (st == GG_OK && gg_encode_needs_imatrix(out->dtype)) {
+        st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
+                     dtype_name(out->dtype));
+        gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
+    } else if (st == GG_OK && !gg_can_encode(out->dtype)) {
+        st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", dtype_name(out->dtype));
+        gg_fix(err, "choose another dtype, for example Q8_0 or F16");
+    }
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, out->name, out->name_len);
+}
+
+/* ---- feeds ----------------------------------------------------------------------- */
+
+gg_status gg_feed_open(feed *f, const operand *op, gg_error *err)
+{
+    *f = (feed){ .op = op };
+    f->raw = malloc(STEP_BYTES);
+    f->x = malloc(TRANSFORM_STEP * sizeof *f->x);
+    return f->raw && f->x ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+}
+
+void gg_feed_close(feed *f)
+{
+    if (f->open) gg_data_close(&f->data);
+    free(f->raw);
+    free(f->x);
+    *f = (feed){ 0 };
+}
+
+/* The tensor that the current part is of. */
+static gg_status at_part(const feed *f, gg_error *err)
+{
+    const gg_plan_part *p = &f->op->parts[f->part < f->op->n_parts ? f->part : f->op->n_parts - 1];
+    const gg_tensor *t = gg_source_tensor(p->source, p->index);
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(p->source));
+}
+
+static gg_status open_part(feed *f, const gg_plan_part *p, gg_error *err)
+{
+    gg_status st = gg_data_open(p->source, p->index, &f->data, err);
+    if (st != GG_OK) return st;
+    f->open = true;
+    f->at = 0;
+    f->hashed = p->sha256 && p->sha256[0];
+    if (f->hashed) gg_sha256_init(&f->hash);
+    return GG_OK;
+}
+
+static gg_status end_part(feed *f, const gg_plan_part *p, gg_error *err)
+{
+    gg_data_close(&f->data);
+    f->open = false;
+    if (f->hashed) {
+        unsigned char digest[32];
+        char hex[65];
+        gg_sha256_final(&f->hash, digest);
+        gg_sha256_hex(digest, hex);
+        if (gg_check_sha256(hex, p->sha256, err) != GG_OK) return at_part(f, err);
+    }
+    f->part++;
+    return GG_OK;
+}
+
+static gg_status feed_bytes(feed *f, uint8_t *to, size_t n, gg_error *err)
+{
+    gg_status st = GG_OK;
+    while (n > 0 && st == GG_OK) {
+        if (f->part >= f->op->n_parts) return gg_fail(err, GG_EFORMAT, "its data ends too early");
+        const gg_plan_part *p = &f->op->parts[f->part];
+        if (!f->open && (st = open_part(f, p, err)) != GG_OK) break;
+        size_t step = p->bytes - f->at < n ? (size_t)(p->bytes - f->at) : n;
+        if (step) st = gg_data_read(&f->data, p->at + f->at, to, step, err);
+        if (st != GG_OK) break;
+        if (f->hashed) gg_sha256_update(&f->hash, to, step);
+        to += step;
+        n -= step;
+        f->at += step;
+        if (f->at == p->bytes) st = end_part(f, p, err);
+    }
+    return st;
+}
+
+static uint64_t count_bad(const float *x, size_t n)
+{
+    if (GG_PICK(gg_all_finite)(x, n)) return 0;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < n; i++) bad += isfinite(x[i]) ? 0 : 1;
+    return bad;
+}
+
+gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
+{
+    const gg_dtype_info *info = gg_dtype_get(f->op->dtype);
+    gg_status st = feed_bytes(f, f->raw, elems / info->block_elems * info->block_bytes, err);
+    if (st == GG_OK) st = gg_decode(f->op->dtype, f->raw, f->x, elems, err);
+    if (st == GG_OK) f->bad += count_bad(f->x, elems);
+    return st;
+}
+
+gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite", (unsigned long long)f->bad);
+    gg_fix(err, "leave it out, or as it is");
+    return at_part(f, err);
+}
+
+/* ---- the loop -------------------------------------------------------------------- */
+
+typedef struct loop {
+    const gg_transform *t;
+    feed in[TRANSFORM_INPUTS];
+    float *x[TRANSFORM_INPUTS];
+    uint8_t *out;
+    uint64_t lost; /* results that the dtype cannot hold */
+} loop;
+
+/* Values that would become infinite: from half a unit beyond the greatest number on. */
+static uint64_t count_beyond(uint32_t dtype, const float *x, size_t n)
+{
+    if (dtype != GG_F16 && dtype != GG_BF16) return count_bad(x, n);
+    float limit = dtype == GG_F16 ? 65520.0f : 0x1.ffp127f;
+    uint64_t beyond = 0;
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        int any = 0; /* of a run of fixed length, which compilers turn into vectors */
+        for (size_t k = i; k < i + 64; k++) any |= !(fabsf(x[k]) < limit);
+        for (size_t k = i; any && k < i + 64; k++) beyond += fabsf(x[k]) < limit ? 0 : 1;
+    }
+    for (; i < n; i++) beyond += fabsf(x[i]) < limit ? 0 : 1;
+    return beyond;
+}
+
+static gg_status step(loop *l, transform_mix mix, void *state, const transform_target *to,
+                      uint64_t first, size_t n, gg_error *err)
+{
+    gg_status st = GG_OK;
+    bool bad = l->lost > 0;
+    for (size_t i = 0; i < l->t->n_in && st == GG_OK; i++) {
+        st = gg_feed_next(&l->in[i], n, err);
+        bad = bad || l->in[i].bad;
+    }
+    if (st == GG_OK && !bad && mix) st = mix(state, first, n, l->x, err);
+    if (st != GG_OK) return st;
+    if (!bad || l->lost) l->lost += count_beyond(to->t->dtype, l->x[0], n);
+    if (bad || l->lost) return gg_cancelled(err); /* only counting from here on */
+    const gg_dtype_info *info = gg_dtype_get(to->t->dtype);
+    size_t bytes = n / info->block_elems * info->block_bytes;
+    uint64_t at = to->at + first / info->block_elems * info->block_bytes;
+    st = gg_encode(to->t->dtype, l->x[0], l->out, n, n, NULL, err);
+    if (st == GG_OK) st = gg_pwrite_all(to->fd, l->out, bytes, at, err);
+    if (st == GG_OK) gg_progress_add(to->run, bytes);
+    return st;
+}
+
+static gg_status refuse_lost(const loop *l, const gg_tensor *t, gg_error *err)
+{
+    for (size_t i = 0; i < l->t->n_in; i++)
+        if (l->in[i].bad) return gg_feed_fail_bad(&l->in[i], err);
+    if (l->lost == 0) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "%llu of its values are more than %s can hold",
+            (unsigned long long)l->lost, dtype_name(t->dtype));
+    gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+gg_status gg_transform_all(const gg_transform *t, transform_mix mix, void *state,
+                           const transform_target *to, gg_error *err)
+{
+    loop l = { .t = t };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < t->n_in && st == GG_OK; i++) {
+        st = gg_feed_open(&l.in[i], &t->in[i], err);
+        l.x[i] = l.in[i].x;
+    }
+    l.out = malloc(STEP_BYTES);
+    if (st == GG_OK && !l.out) st = gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    for (uint64_t first = 0; first < to->t->elements && st == GG_OK; first += TRANSFORM_STEP) {
+        uint64_t left = to->t->elements - first;
+        st = step(&l, mix, state, to, first, left < TRANSFORM_STEP ? (size_t)left : TRANSFORM_STEP,
+                  err);
+    }
+    if (st == GG_OK) st = refuse_lost(&l, to->t, err);
+    for (size_t i = 0; i < t->n_in; i++) gg_feed_close(&l.in[i]);
+    free(l.out);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
+}

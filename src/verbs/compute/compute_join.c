@@ -1,0 +1,41 @@
+/* compute_join.c - a tensor out of pieces, each with its own producer. */
+#include "compute_core.h"
+
+#include "verbs/shared/hashcopy.h"
+
+#include <string.h>
+
+typedef struct join_ctx {
+    gg_transform base;
+    gg_whole of[3];
+    size_t n;
+    gg_joint list[];
+} join_ctx;
+
+static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
+                           gg_error *err)
+{
+    const join_ctx *j = ctx;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < 3 && st == GG_OK; i++)
+        if (j->of[i].source) st = gg_verify_data(j->of[i].source, j->of[i].index, err);
+    (void)t;
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
+        st = j->list[i].p.make(j->list[i].p.ctx, &j->list[i].t, fd, at, run, err);
+        at += j->list[i].t.bytes;
+    }
+    return st;
+}
+
+gg_status gg_transform_join(gg_transforms *list, const gg_joint *pieces, size_t n,
+                            const gg_whole of[3], gg_producer *p, gg_error *err)
+{
+    *p = (gg_producer){ 0 };
+    join_ctx *j = gg_transform_new(list, sizeof *j + n * sizeof j->list[0], err);
+    if (!j) return err->status;
+    j->n = n;
+    for (size_t i = 0; i < 3; i++) j->of[i] = of[i];
+    if (n) memcpy(j->list, pieces, n * sizeof *pieces);
+    *p = (gg_producer){ make_join, j };
+    return GG_OK;
+}

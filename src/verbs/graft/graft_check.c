@@ -1,0 +1,40 @@
+/* graft_check.c - would a graft work: keys that must agree, and the lineage of the weights. */
+#include "key_compat.h"
+#include "organ/gg_compare_model.h"
+#include "organ/gg_transplant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_moves *moves,
+                       void (*conflict)(void *ctx, const char *line), void *ctx, const gg_run *run,
+                       gg_fit *out, gg_error *err)
+{
+    *out = (gg_fit){ 0 };
+    gg_tensor_pair *pairs = calloc(moves->n ? moves->n : 1, sizeof *pairs);
+    if (!pairs) return gg_fail(err, GG_ENOMEM, "no memory for %zu pairs", moves->n);
+    size_t k = 0;
+    for (size_t i = 0; i < moves->n; i++) {
+        const gg_move *move = &moves->list[i];
+        if (move->kind == GG_MOVE_MISMATCH) {
+            out->mismatched++;
+            continue;
+        }
+        out->move++;
+        /* Judged by name whatever the map: blocks at different depths are orthogonal
+         * even within one model. */
+        size_t twin = move->base == SIZE_MAX ? SIZE_MAX
+                                             : gg_source_find(donor, move->name, move->name_len);
+        if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ move->base, twin };
+    }
+    out->conflicts = gg_compat(gg_source_meta(base), gg_source_meta(donor), false, conflict, ctx);
+    gg_lineage l;
+    gg_run quiet = *run; /* the table is no work to show progress of */
+    quiet.progress = NULL;
+    gg_status st = gg_lineage_of_pairs(base, donor, pairs, k, GG_LINEAGE_SAMPLE, &quiet, &l, err);
+    free(pairs);
+    if (st != GG_OK) return st;
+    out->strangers = l.verdict == GG_LINEAGE_STRANGERS;
+    gg_lineage_text(&l, out->lineage, sizeof out->lineage);
+    return GG_OK;
+}

@@ -1,0 +1,151 @@
+/* key_compat.c - keys that must agree for an organ to mean the same in both models. */
+#include "key_compat.h"
+
+#include "base/cursor.h"
+#include "organ/gg_json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct checker {
+    const gg_meta *base, *donor;
+    gg_compat_fn fn;
+    void *ctx;
+    size_t n;
+    uint64_t trunk; /* blocks that both have, MTP blocks left out: arrays of different
+                       lengths are compared so far; 0 = not at all */
+} checker;
+
+static void report(checker *c, const char *line)
+{
+    c->n++;
+    if (c->fn) c->fn(c->ctx, line);
+}
+
+/* A short reading of a value, for a line that people read. */
+static void value_text(const gg_kv *kv, char *out, size_t size)
+{
+    uint64_t v;
+    float f;
+    const char *s;
+    size_t n;
+    if (!kv) snprintf(out, size, "none");
+    else if (gg_kv_u64(kv, &v)) snprintf(out, size, "%llu", (unsigned long long)v);
+    else if (gg_kv_f32(kv, &f)) {
+        char text[32];
+        gg_format_f32(f, text);
+        snprintf(out, size, "%s", text);
+    } else if (gg_kv_str(kv, &s, &n)) gg_escape(s, n < 40 ? n : 40, out, size);
+    else snprintf(out, size, "an array of %llu", (unsigned long long)kv->count);
+}
+
+/* Element i of an integer array, or the scalar. */
+static bool element(const gg_kv *kv, uint64_t i, uint64_t *v)
+{
+    if (kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, v);
+    size_t size = gg_type_size(kv->elem_type);
+    if (size == 0 || i >= kv->count) return false;
+    gg_kv one = { .type = kv->elem_type, .count = 1, .data = kv->data + i * size, .size = size };
+    return gg_kv_u64(&one, v);
+}
+
+static bool same_value(const gg_kv *a, const gg_kv *b, uint64_t trunk)
+{
+    uint64_t x, y;
+    if (!a || !b) return a == b;
+    if (a->type == b->type && a->elem_type == b->elem_type && a->size == b->size &&
+        memcmp(a->data, b->data, a->size) == 0)
+        return true;
+    bool both = a->type == GG_TYPE_ARR && b->type == GG_TYPE_ARR;
+    if (both && a->count != b->count && trunk == 0) return false;
+    uint64_t n = a->type == GG_TYPE_ARR ? a->count : b->type == GG_TYPE_ARR ? b->count : 1;
+    if (both && a->count != b->count) n = trunk;
+    for (uint64_t i = 0; i < n; i++)
+        if (!element(a, i, &x) || !element(b, i, &y) || x != y) return false;
+    return n > 0;
+}
+
+static void compare(checker *c, const char *name)
+{
+    char key[128], a[64], b[64], line[320];
+    if (!gg_arch_key(c->base, name, key, sizeof key)) return;
+    const gg_kv *x = gg_meta_find(c->base, key), *y = gg_meta_find(c->donor, key);
+    if (same_value(x, y, c->trunk)) return;
+    value_text(x, a, sizeof a);
+    value_text(y, b, sizeof b);
+    snprintf(line, sizeof line, "%s differs: base %s, donor %s", key, a, b);
+    report(c, line);
+}
+
+static bool says(const gg_meta *meta, const char *name)
+{
+    char key[128];
+    return gg_arch_key(meta, name, key, sizeof key) && gg_meta_find(meta, key) != NULL;
+}
+
+static void compare_vocabulary(checker *c)
+{
+    const gg_kv *a = gg_meta_find(c->base, "tokenizer.ggml.tokens"),
+                *b = gg_meta_find(c->donor, "tokenizer.ggml.tokens");
+    char line[160];
+    if (same_value(a, b, 0)) return;
+    if (a && b && a->count != b->count)
+        snprintf(line, sizeof line, "vocabulary differs: base %llu tokens, donor %llu",
+                 (unsigned long long)a->count, (unsigned long long)b->count);
+    else
+        snprintf(line, sizeof line, "vocabulary differs: %s",
+                 a && b ? "as many tokens, but not the same" : "one model has none");
+    report(c, line);
+}
+
+static uint64_t trunk_of(const gg_meta *meta)
+{
+    uint64_t blocks = gg_arch_number(meta, "block_count"),
+             nextn = gg_arch_number(meta, "nextn_predict_layers");
+    return blocks > nextn ? blocks - nextn : 0;
+}
+
+size_t gg_compat(const gg_meta *base, const gg_meta *donor, bool blocks, gg_compat_fn fn, void *ctx)
+{
+    static const char *const always[] = {
+        "embedding_length",        "attention.head_count",
+        "attention.head_count_kv", "attention.key_length",
+        "attention.value_length",  "rope.dimension_count",
+        "rope.freq_base",          "attention.layer_norm_rms_epsilon"
+    };
+    static const char *const whole_blocks[] = { "feed_forward_length", "expert_count",
+                                                "expert_used_count", "expert_feed_forward_length",
+                                                "expert_shared_count" };
+    /* Many writers leave these out: what one does not say is no difference. */
+    static const char *const where_said[] = { "expert_shared_feed_forward_length",
+                                              "expert_group_count",
+                                              "expert_group_used_count",
+                                              "expert_gating_func",
+                                              "expert_weights_norm",
+                                              "expert_weights_scale",
+                                              "rope.dimension_sections",
+                                              "rope.scaling.type",
+                                              "rope.scaling.factor",
+                                              "attention.q_lora_rank",
+                                              "attention.kv_lora_rank" };
+    checker c = { base, donor, fn, ctx, 0, 0 };
+    if (!base || !donor) return 0; /* bare records say nothing of their model */
+    c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
+    const gg_kv *a = gg_meta_find(base, "general.architecture"),
+                *b = gg_meta_find(donor, "general.architecture");
+    if (!same_value(a, b, 0)) {
+        char x[64], y[64], line[200];
+        value_text(a, x, sizeof x);
+        value_text(b, y, sizeof y);
+        snprintf(line, sizeof line, "architecture differs: base %s, donor %s", x, y);
+        report(&c, line);
+        return c.n;
+    }
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) compare(&c, always[i]);
+    for (size_t i = 0; blocks && i < sizeof whole_blocks / sizeof whole_blocks[0]; i++)
+        compare(&c, whole_blocks[i]);
+    for (size_t i = 0; blocks && i < sizeof where_said / sizeof where_said[0]; i++)
+        if (says(base, where_said[i]) && says(donor, where_said[i])) compare(&c, where_said[i]);
+    compare_vocabulary(&c);
+    return c.n;
+}

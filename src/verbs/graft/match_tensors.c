@@ -1,0 +1,351 @@
+/* match_tensors.c - which tensor of a donor goes where in a base, or why it cannot. */
+#include "organ/gg_transplant.h"
+
+#include "base/grow.h"
+#include "base/names.h"
+#include "plan_moves.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gg_match_mode_by_name(const char *name, gg_match_mode *mode)
+{
+    static const char *const names[] = { "exact", "retype", "convert" };
+    for (int i = 0; i < 3; i++)
+        if (strcmp(names[i], name) == 0) return *mode = (gg_match_mode)i, true;
+    return false;
+}
+
+const char *gg_move_name(gg_move_kind kind)
+{
+    static const char *const names[] = { "replace", "retype", "convert", "add", "mismatch" };
+    return names[kind];
+}
+
+typedef struct matcher {
+    const gg_source *base, *donor;
+    const gg_match_options *o;
+    gg_moves *moves;
+    size_t cap;
+    gg_names texts;
+    bool *taken; /* donor tensors that have a place */
+    bool part;   /* the donor is bare records */
+    struct block_list {
+        int64_t *list; /* blocks that have a tensor, ascending, some more than once */
+        size_t n;
+    } base_blocks, donor_blocks;
+    gg_error *err;
+} matcher;
+
+static int order_blocks(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_error *err)
+{
+    size_t n = gg_source_count(s);
+    out->list = calloc(n + 1, sizeof *out->list);
+    if (!out->list) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
+    for (size_t i = 0; i < n; i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (a.block >= 0) out->list[out->n++] = a.block;
+    }
+    if (out->n) qsort(out->list, out->n, sizeof *out->list, order_blocks);
+    return GG_OK;
+}
+
+/* Is this the number of a block of which nothing is there? */
+static bool lacks_block(const struct block_list *l, int64_t block)
+{
+    return block >= 0 &&
+           (l->n == 0 || !bsearch(&block, l->list, l->n, sizeof *l->list, order_blocks));
+}
+
+static gg_move *new_move(matcher *m)
+{
+    gg_moves *to = m->moves;
+    gg_move *grown = gg_grow(to->list, to->n, &m->cap, sizeof *grown, m->err);
+    if (!grown) return NULL;
+    to->list = grown;
+    to->list[to->n] = (gg_move){ .base = SIZE_MAX, .donor = SIZE_MAX };
+    return &to->list[to->n++];
+}
+
+/* It cannot be, and why. */
+static gg_status GG_PRINTF(3, 4) mismatch(matcher *m, gg_move *move, const char *fmt, ...)
+{
+    char text[160];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    move->kind = GG_MOVE_MISMATCH;
+    move->reason = gg_names_add(&m->texts, text, strlen(text), m->err);
+    return move->reason ? GG_OK : GG_ENOMEM;
+}
+
+static void dims_text(const gg_tensor *t, char out[96])
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < t->n_dims && n < 70; i++)
+        n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? "x" : "",
+                              (unsigned long long)t->dims[i]);
+}
+
+static bool same_dims(const gg_tensor *a, const gg_tensor *b)
+{
+    return memcmp(a->dims, b->dims, sizeof a->dims) ==
+           0; /* 1 past n_dims: trailing ones do not count */
+}
+
+/* The base's dtype from values of the donor, and of the ancestor where a task blend
+ * takes it away. */
+static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
+{
+    const gg_source *ancestor = m->o->ancestor;
+    if (!gg_can_decode(d->dtype))
+        return mismatch(m, move, "no codec decodes the donor's %s", gg_dtype_get(d->dtype)->name);
+    if (!gg_can_encode(b->dtype))
+        return mismatch(m, move, "%s cannot be encoded%s", gg_dtype_get(b->dtype)->name,
+                        gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
+    size_t i = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : 0;
+    if (i == SIZE_MAX) return mismatch(m, move, "the ancestor has no such tensor (%.63s)", d->name);
+    const gg_tensor *t = ancestor ? gg_source_tensor(ancestor, i) : NULL;
+    if (t && !same_dims(t, d))
+        return mismatch(m, move, "the ancestor's dims differ from the donor's");
+    if (t && !gg_can_decode(t->dtype))
+        return mismatch(m, move, "no codec decodes the ancestor's %s",
+                        gg_dtype_get(t->dtype)->name);
+    move->kind = GG_MOVE_CONVERT;
+    return GG_OK;
+}
+
+/* Experts of the selection that both stacks (or routers) have. */
+static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
+{
+    uint32_t last = b->n_dims ? b->n_dims - 1 : 0;
+    uint64_t n_base = b->dims[last], n_donor = d->dims[last], found = 0;
+    bool same = b->n_dims == d->n_dims && b->n_dims > 0 &&
+                memcmp(b->dims, d->dims, last * sizeof b->dims[0]) == 0;
+    move->experts = true;
+    bool convert = b->dtype != d->dtype || m->o->blends;
+    if (!same) return mismatch(m, move, "single experts move only between stacks of equal dims");
+    if (convert && !m->o->blends && m->o->mode != GG_MATCH_CONVERT)
+        return mismatch(m, move, "dtypes differ: base %s, donor %s (--match convert)",
+                        gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name);
+    bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 ||
+                  gg_dtype_get(d->dtype)->block_elems > 1;
+    if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks))
+        return mismatch(m, move,
+                        "its experts are too many, or share blocks: they cannot move one by one");
+    for (uint64_t e = 0; e < n_base; e++) {
+        if (!gg_select_expert(m->o->select, e)) continue;
+        found++;
+        if (e >= n_donor)
+            return mismatch(m, move, "the donor has no expert %llu", (unsigned long long)e);
+    }
+    if (!found) return mismatch(m, move, "the base has none of these experts");
+    if (convert) return judge_values(m, move, b, d);
+    move->kind = GG_MOVE_REPLACE;
+    return GG_OK;
+}
+
+/* How the pair may be moved. */
+static gg_status judge(matcher *m, gg_move *move)
+{
+    const gg_tensor *b = gg_source_tensor(m->base, move->base),
+                    *d = gg_source_tensor(m->donor, move->donor);
+    gg_anatomy a = gg_anatomy_of(b->name, b->name_len);
+    if (gg_select_has_experts(m->o->select) && a.expert < 0) return judge_experts(m, move, b, d);
+    if (!same_dims(b, d)) {
+        char bd[96], dd[96];
+        dims_text(b, bd);
+        dims_text(d, dd);
+        return mismatch(m, move, "dims differ: base %.40s, donor %.40s", bd, dd);
+    }
+    if (m->o->blends) return judge_values(m, move, b, d);
+    if (b->dtype == d->dtype) return move->kind = GG_MOVE_REPLACE, GG_OK;
+    switch (m->o->mode) {
+    case GG_MATCH_RETYPE: return move->kind = GG_MOVE_RETYPE, GG_OK;
+    case GG_MATCH_CONVERT: return judge_values(m, move, b, d);
+    case GG_MATCH_EXACT: break;
+    }
+    return mismatch(m, move, "dtypes differ: base %s, donor %s (--match retype or convert)",
+                    gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name);
+}
+
+/* The router's weights and biases have a row or a value an expert. */
+static bool is_router(const char *name, const gg_anatomy *a)
+{
+    static const char *const roles[] = { "ffn_gate_inp", "ffn_gate_inp.bias", "exp_probs_b.bias",
+                                         "exp_probs_b" };
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        if (a->block >= 0 && a->role_len == strlen(roles[i]) &&
+            memcmp(name + a->role_at, roles[i], a->role_len) == 0)
+            return true;
+    return false;
+}
+
+static bool selected(const matcher *m, const char *name, size_t len, const gg_anatomy *a)
+{
+    if (m->o->map && (a->block < 0 || gg_map_donor(m->o->map, a->block) < 0)) return false;
+    gg_anatomy as_stack = *a;
+    as_stack.stack = a->stack || (m->o->router && is_router(name, a));
+    return gg_select_match(m->o->select, name, len, &as_stack);
+}
+
+size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
+                     char name[GG_RECORD_NAME + 1])
+{
+    static const char tail[] = ".weight";
+    size_t n = sizeof tail - 1;
+    if (len <= n || len > GG_RECORD_NAME || memcmp(weight + len - n, tail, n) != 0) return SIZE_MAX;
+    memcpy(name, weight, len - n);
+    memcpy(name + len - n, ".scale", 7);
+    return gg_source_find(s, name, len - 1);
+}
+
+/* Values that a tensor of its own scales (NVFP4 has such) mean nothing without it, and
+ * others nothing under it. */
+static gg_status judge_scale(matcher *m, gg_move *move)
+{
+    char name[GG_RECORD_NAME + 1], theirs[GG_RECORD_NAME + 1];
+    const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
+    size_t base = gg_find_scale(m->base, move->name, move->name_len, name),
+           donor = gg_find_scale(m->donor, d->name, d->name_len, theirs);
+    if (move->kind == GG_MOVE_MISMATCH || m->part || (base == SIZE_MAX && donor == SIZE_MAX))
+        return GG_OK;
+    gg_anatomy a = gg_anatomy_of(name, move->name_len - 1);
+    bool follows = selected(m, name, move->name_len - 1, &a);
+    if (m->o->blends) return mismatch(m, move, "values that %.63s scales cannot be blended", name);
+    if (donor == SIZE_MAX) return mismatch(m, move, "the base's %.63s would scale them too", name);
+    if (base == SIZE_MAX && !(follows && m->o->add))
+        return mismatch(m, move, "they need the donor's %.63s as well (select it, --add)", name);
+    return follows ? GG_OK : mismatch(m, move, "%.63s would stay behind: select it too", name);
+}
+
+/* The donor has not what the base has, and why. */
+static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t len)
+{
+    const gg_manifest *dir = gg_source_manifest(m->donor);
+    char other[GG_RECORD_NAME + 8];
+    size_t n;
+    int64_t block = gg_anatomy_of(wanted, len).block;
+    if (lacks_block(&m->donor_blocks, block))
+        return mismatch(m, move, "the donor has no block %lld (no %.63s)", (long long)block,
+                        wanted);
+    if (gg_stack_name(wanted, len, other, sizeof other, &n) &&
+        gg_source_find(m->donor, other, n) != SIZE_MAX)
+        return mismatch(
+            m, move, "the donor has it on %.40s: take it apart with organ-extract --split-experts",
+            other);
+    if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
+        return mismatch(m, move, "the donor's experts are taken apart, the base's are not");
+    return mismatch(m, move, "the donor has no %.63s", wanted);
+}
+
+static gg_status match_base(matcher *m, size_t i)
+{
+    const gg_tensor *b = gg_source_tensor(m->base, i);
+    gg_anatomy a = gg_source_anatomy(m->base, i);
+    if (!selected(m, b->name, b->name_len, &a)) return GG_OK;
+    char name[GG_RECORD_NAME + 1];
+    const char *wanted = b->name;
+    size_t len = b->name_len;
+    if (m->o->map && a.block >= 0 &&
+        gg_name_with_block(b->name, b->name_len, gg_map_donor(m->o->map, a.block), name,
+                           sizeof name, &len))
+        wanted = name;
+    size_t d = gg_source_find(m->donor, wanted, len);
+    if (d == SIZE_MAX && m->part) return GG_OK;
+    gg_move *move = new_move(m);
+    if (!move) return m->err->status;
+    move->name = b->name;
+    move->name_len = b->name_len;
+    move->base = i;
+    move->donor = d;
+    if (d == SIZE_MAX) return missing(m, move, wanted, len);
+    m->taken[d] = true;
+    gg_status st = judge(m, move);
+    return st == GG_OK ? judge_scale(m, move) : st;
+}
+
+static gg_status match_donor_only(matcher *m, size_t d)
+{
+    const gg_tensor *t = gg_source_tensor(m->donor, d);
+    gg_anatomy a = gg_source_anatomy(m->donor, d);
+    char name[GG_RECORD_NAME + 1];
+    const char *as = t->name;
+    size_t len = t->name_len;
+    if (m->o->map) {
+        int64_t to = gg_map_base(m->o->map, a.block);
+        if (to < 0 || !gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &len))
+            return GG_OK;
+        gg_class cls = a.cls;
+        as = name;
+        a = gg_anatomy_of(name, len);
+        a.cls = cls;
+    }
+    if (!selected(m, as, len, &a) || gg_source_find(m->base, as, len) != SIZE_MAX) return GG_OK;
+    gg_move *move = new_move(m);
+    if (!move) return m->err->status;
+    move->name = as == name ? gg_names_add(&m->texts, name, len, m->err) : as;
+    if (!move->name) return GG_ENOMEM;
+    move->name_len = len;
+    move->donor = d;
+    move->kind = GG_MOVE_ADD;
+    if (m->o->add) return GG_OK;
+    if (lacks_block(&m->base_blocks, a.block))
+        return mismatch(m, move, "the base has no block %lld (--add takes it along)",
+                        (long long)a.block);
+    return mismatch(m, move, "the base has no such tensor (--add takes it along)");
+}
+
+/* Of records that were put together: which of the two was meant? */
+static gg_status one_of_each(const gg_source *donor, gg_error *err)
+{
+    for (size_t i = 0; i < gg_source_count(donor); i++) {
+        const gg_tensor *t = gg_source_tensor(donor, i);
+        size_t k = gg_source_find(donor, t->name, t->name_len);
+        if (k == i || k == SIZE_MAX) continue;
+        gg_fail(err, GG_EFORMAT, "two of its tensors have this name");
+        gg_fix(err, "take one of them out");
+        gg_at_tensor(err, t->name, t->name_len);
+        return gg_at_file(err, gg_source_name(donor));
+    }
+    return GG_OK;
+}
+
+gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
+                           gg_moves *moves, gg_error *err)
+{
+    matcher m = { .base = base, .donor = donor, .o = o, .moves = moves, .err = err };
+    m.part = gg_source_meta(donor) == NULL;
+    m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);
+    gg_status st = m.taken ? one_of_each(donor, err)
+                           : gg_fail(err, GG_ENOMEM, "no memory for the donor's tensors");
+    if (st == GG_OK) st = list_blocks(base, &m.base_blocks, err);
+    if (st == GG_OK) st = list_blocks(donor, &m.donor_blocks, err);
+    for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = match_base(&m, i);
+    for (size_t d = 0; d < gg_source_count(donor) && st == GG_OK; d++)
+        if (!m.taken[d]) st = match_donor_only(&m, d);
+    free(m.taken);
+    free(m.base_blocks.list);
+    free(m.donor_blocks.list);
+    moves->texts = m.texts.last;
+    return st;
+}
+
+void gg_moves_free(gg_moves *m)
+{
+    gg_names texts = { m->texts };
+    gg_names_free(&texts);
+    free(m->list);
+    *m = (gg_moves){ 0 };
+}

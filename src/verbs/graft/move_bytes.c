@@ -1,0 +1,244 @@
+/* move_bytes.c - copy, convert or blend: decided per move. */
+#include "move_bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t block_count(const gg_source *s)
+{
+    uint64_t blocks = 0;
+    for (size_t i = 0; i < gg_source_count(s); i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (a.block >= 0 && (uint64_t)a.block + 1 > blocks) blocks = (uint64_t)a.block + 1;
+    }
+    return blocks;
+}
+
+/* Parts never move once handed out, so they come in blocks. */
+struct gg_move_parts {
+    struct gg_move_parts *next;
+    gg_plan_part list[];
+};
+
+static gg_plan_part *new_parts(gg_move_maker *m, size_t n, gg_error *err)
+{
+    struct gg_move_parts *b = calloc(1, sizeof *b + n * sizeof b->list[0]);
+    if (!b) {
+        gg_fail(err, GG_ENOMEM, "no memory for the moves");
+        return NULL;
+    }
+    b->next = m->parts;
+    m->parts = b;
+    return b->list;
+}
+
+static gg_status parse_blend(const char *text, const gg_source *ancestor, gg_blend *out,
+                             gg_error *err)
+{
+    gg_status st = gg_blend_parse(text, out, err);
+    if (st == GG_OK && out->mode == GG_BLEND_TASK && !ancestor)
+        st = gg_fail(err, GG_EUSAGE,
+                     "--blend task needs --ancestor, the model that base and donor come from");
+    return st;
+}
+
+gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_options *match,
+                         gg_error *err)
+{
+    gg_blend parsed;
+    gg_status st = blend ? parse_blend(blend, ancestor, &parsed, err) : GG_OK;
+    if (st != GG_OK || !blend) return st;
+    match->blends = true;
+    match->ancestor = parsed.mode == GG_BLEND_TASK ? ancestor : NULL;
+    return GG_OK;
+}
+
+gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *donor,
+                              gg_source *ancestor, const char *blend, const gg_select *select,
+                              gg_error *err)
+{
+    *m = (gg_move_maker){ .base = base,
+                          .donor = donor,
+                          .ancestor = ancestor,
+                          .blends = blend != NULL,
+                          .select = select };
+    if (!blend) return GG_OK;
+    m->blocks = block_count(base);
+    return parse_blend(blend, ancestor, &m->blend, err);
+}
+
+void gg_move_maker_end(gg_move_maker *m)
+{
+    gg_transforms_free(&m->list);
+    for (struct gg_move_parts *b = m->parts; b;) {
+        struct gg_move_parts *next = b->next;
+        free(b);
+        b = next;
+    }
+    *m = (gg_move_maker){ 0 };
+}
+
+static gg_plan_part whole(gg_source *s, size_t index)
+{
+    const gg_manifest *m = gg_source_manifest(s);
+    return (gg_plan_part){ s, index, 0, gg_source_tensor(s, index)->bytes,
+                           m ? m->entries[index].sha256 : NULL };
+}
+
+static gg_input input(const gg_plan_part *part)
+{
+    return (gg_input){ gg_source_tensor(part->source, part->index)->dtype, part, 1 };
+}
+
+/* The ancestor's tensor for the donor's, or GG_NO, GG_EFORMAT: bytes alone would do
+ * for a transposed one. */
+static gg_status find_ancestor(const gg_move_maker *m, const gg_tensor *donor, size_t *index,
+                               gg_error *err)
+{
+    *index = gg_source_find(m->ancestor, donor->name, donor->name_len);
+    if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor has no such tensor");
+    else if (memcmp(gg_source_tensor(m->ancestor, *index)->dims, donor->dims, sizeof donor->dims) !=
+             0)
+        gg_fail(err, GG_EFORMAT, "its dims are not those of the base's and the donor's");
+    else return GG_OK;
+    gg_at_tensor(err, donor->name, donor->name_len);
+    return gg_at_file(err, gg_source_name(m->ancestor));
+}
+
+/* The tensor, or some of its experts: a share from `at` of `of` along the last dim. */
+typedef struct share {
+    uint64_t at, n, of;
+} share;
+
+static gg_plan_part part_of(gg_source *s, size_t index, share some)
+{
+    gg_plan_part p = whole(s, index);
+    if (some.n == some.of) return p;
+    uint64_t size = p.bytes / some.of;
+    return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
+}
+
+static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tensor *out, share a,
+                            share b, gg_producer *p, gg_error *err)
+{
+    gg_plan_part *parts = new_parts(m, 3, err);
+    if (!parts) return err->status;
+    parts[0] = part_of(m->base, move->base, a);
+    parts[1] = part_of(m->donor, move->donor, b);
+    gg_input x = input(&parts[0]), y = input(&parts[1]), z = { 0 };
+    if (m->blend.mode == GG_BLEND_TASK) {
+        size_t i;
+        if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK)
+            return err->status;
+        parts[2] = part_of(m->ancestor, i, b);
+        z = input(&parts[2]);
+    }
+    double t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
+    return gg_transform_blend(&m->list, out, m->blend.mode, t, &x, &y, z.parts ? &z : NULL, p, err);
+}
+
+/* Some neighbouring experts of a stack, all the base's or all from the donor. */
+static gg_status make_share(gg_move_maker *m, const gg_move *move, bool donor, uint64_t at,
+                            uint64_t n, gg_joint *piece, gg_error *err)
+{
+    const gg_tensor *b = gg_source_tensor(m->base, move->base),
+                    *d = gg_source_tensor(m->donor, move->donor);
+    uint32_t last = b->n_dims - 1;
+    share of_base = { at, n, b->dims[last] }, of_donor = { at, n, d->dims[last] };
+    piece->t.dims[last] = n;
+    gg_status st = gg_tensor_extent(piece->t.dtype, piece->t.n_dims, piece->t.dims,
+                                    &piece->t.elements, &piece->t.bytes, err);
+    if (st != GG_OK) return st;
+    if (donor && m->blends)
+        return make_blend(m, move, &piece->t, of_base, of_donor, &piece->p, err);
+    gg_plan_part *part = new_parts(m, 1, err);
+    if (!part) return err->status;
+    *part = donor ? part_of(m->donor, move->donor, of_donor)
+                  : part_of(m->base, move->base, of_base);
+    gg_input in = input(part);
+    return gg_transform_convert(&m->list, &piece->t, &in, &piece->p, err);
+}
+
+/* Where the run of experts ends that begins at e: all selected, or none. */
+static uint64_t run_end(const gg_move_maker *m, uint64_t e, uint64_t n)
+{
+    bool donor = gg_select_expert(m->select, e);
+    do e++;
+    while (e < n && gg_select_expert(m->select, e) == donor);
+    return e;
+}
+
+/* A stack (or router) with some experts converted or blended. Of blends each expert is a
+ * tensor by itself: an arc between experts has nothing to do with the others. */
+static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out,
+                              gg_producer *p, gg_error *err)
+{
+    uint64_t n = out->dims[out->n_dims - 1];
+    gg_joint *pieces = calloc((size_t)n + 1, sizeof *pieces);
+    size_t k = 0;
+    gg_status st = pieces ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
+    for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
+        bool donor = gg_select_expert(m->select, e);
+        end = donor && m->blends ? e + 1 : run_end(m, e, n);
+        pieces[k].t = *out;
+        st = make_share(m, move, donor, e, end - e, &pieces[k], err);
+        k++;
+    }
+    gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
+    if (st == GG_OK && m->blends && m->blend.mode == GG_BLEND_TASK) {
+        of[2].source = m->ancestor;
+        st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
+    }
+    if (st == GG_OK) st = gg_transform_join(&m->list, pieces, k, of, p, err);
+    free(pieces);
+    return st;
+}
+
+/* The stack run by run of experts (or the router of rows): the donor's where selected. */
+static gg_status make_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out,
+                              gg_made *made, gg_error *err)
+{
+    uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
+    bool hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor);
+    if (move->kind == GG_MOVE_CONVERT || hashed) return join_experts(m, move, out, &made->p, err);
+    size_t runs = 0;
+    for (uint64_t e = 0; e < n; e = run_end(m, e, n)) runs++;
+    gg_plan_part *parts = new_parts(m, runs, err);
+    if (!parts) return err->status;
+    for (uint64_t e = 0, end; e < n; e = end) {
+        bool donor = gg_select_expert(m->select, e);
+        end = run_end(m, e, n);
+        parts[made->n_parts++] = (gg_plan_part){ donor ? m->donor : m->base,
+                                                 donor ? move->donor : move->base, e * size,
+                                                 (end - e) * size, NULL };
+    }
+    made->parts = parts;
+    return GG_OK;
+}
+
+gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg_made *made,
+                       gg_error *err)
+{
+    const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
+    *made = (gg_made){ 0 };
+    *out = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
+    out->name = move->name;
+    out->name_len = move->name_len;
+    if (move->experts) return make_experts(m, move, out, made, err);
+    const share all = { 0, 1, 1 };
+    if (m->blends && move->kind != GG_MOVE_ADD)
+        return make_blend(m, move, out, all, all, &made->p, err);
+    gg_plan_part *part = new_parts(m, 1, err);
+    if (!part) return err->status;
+    *part = whole(m->donor, move->donor);
+    if (move->kind == GG_MOVE_CONVERT) {
+        gg_input in = input(part);
+        return gg_transform_convert(&m->list, out, &in, &made->p, err);
+    }
+    out->dtype = d->dtype;
+    out->bytes = d->bytes;
+    made->parts = part;
+    made->n_parts = 1;
+    return GG_OK;
+}

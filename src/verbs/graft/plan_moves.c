@@ -1,0 +1,150 @@
+/* plan_moves.c - mismatches settled, metadata edited: the part of a transplant that can
+ * say no before anything is written. */
+#include "plan_moves.h"
+
+#include "mtp.h"
+#include "verbs/plan/type_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gg_status refuse(const gg_move *move, size_t mismatches, const gg_source *base,
+                        const gg_source *donor, gg_error *err)
+{
+    gg_fail(err, GG_NO, "%s", move->reason);
+    gg_fix(err, "%zu do not match: --check lists them, --skip-mismatched leaves them out",
+           mismatches);
+    gg_at_tensor(err, move->name, move->name_len);
+    return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
+}
+
+gg_status gg_stacks_stand(const gg_source *s, gg_error *err)
+{
+    const gg_manifest *m = gg_source_manifest(s);
+    if (!m || m->n_stacks == 0) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "its experts are taken apart, which no engine reads in a GGUF");
+    gg_fix(err, "organ-assemble it first, or organ-graft into a directory and assemble that");
+    return gg_at_file(err, gg_source_name(s));
+}
+
+gg_status gg_moves_settle(gg_moves *moves, const gg_source *base, const gg_source *donor,
+                          bool skip_mismatched, gg_transplant_report *report, gg_error *err)
+{
+    size_t kept = 0, mismatches = 0;
+    const gg_move *first = NULL, *list = moves->list;
+    for (size_t i = 0; i < moves->n; i++)
+        if (list[i].kind == GG_MOVE_MISMATCH) {
+            if (!first) first = &list[i];
+            mismatches++;
+        }
+    if (first && !skip_mismatched) return refuse(first, mismatches, base, donor, err);
+    for (size_t i = 0; i < moves->n; i++)
+        if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
+    report->skipped = mismatches;
+    moves->n = kept;
+    if (kept) return GG_OK;
+    gg_fail(err, GG_NO, "nothing is selected that could move");
+    gg_fix(err, "look at the names with organ-extract --list, at the pairs with --check");
+    return gg_at_file(err, gg_source_name(donor));
+}
+
+static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
+{
+    gg_kv copy = *kv;
+    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
+    return gg_meta_copy(to, &one, err);
+}
+
+/* Put the n keys of `list` (of a model: no two are equal) into meta: in place of equal
+ * ones, else at the end in their order. One search a key: gg_meta_set looks at all. */
+static gg_status merge(gg_meta *meta, const gg_kv *const *list, size_t n, gg_error *err)
+{
+    gg_meta made = GG_META_INIT;
+    gg_meta_order old = { 0 }, sorted = { .list = calloc(n, sizeof *sorted.list), .n = n };
+    gg_status st = sorted.list ? gg_meta_order_make(meta, &old, err)
+                               : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; st == GG_OK && i < n; i++) sorted.list[i] = list[i];
+    if (st == GG_OK) gg_meta_order_sort(&sorted);
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
+        const gg_kv *kv = &meta->kv[i], *found = gg_meta_order_find(&sorted, kv->key, kv->key_len);
+        st = append(&made, found ? found : kv, err);
+    }
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        if (!gg_meta_order_find(&old, list[i]->key, list[i]->key_len))
+            st = append(&made, list[i], err);
+    free(sorted.list);
+    free(old.list);
+    if (st == GG_OK) {
+        gg_meta_free(meta);
+        *meta = made;
+    } else {
+        gg_meta_free(&made);
+    }
+    return st;
+}
+
+/* A model with the numbers of a donor's shard would look for shards of its own. */
+static bool numbers_shards(const gg_kv *kv)
+{
+    static const char *const keys[] = { "split.no", "split.count", "split.tensors.count" };
+    for (size_t i = 0; i < 3; i++)
+        if (kv->key_len == strlen(keys[i]) && memcmp(kv->key, keys[i], kv->key_len) == 0)
+            return true;
+    return false;
+}
+
+static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *meta,
+                           const char *donor, gg_error *err)
+{
+    size_t n = strlen(pattern), fitting = 0;
+    bool all = n > 0 && pattern[n - 1] == '*';
+    const gg_kv **list = calloc(from && from->n ? from->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; from && i < from->n; i++) {
+        const gg_kv *kv = &from->kv[i];
+        bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
+                        : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
+        if (fits && !numbers_shards(kv)) list[fitting++] = kv;
+    }
+    gg_status st = fitting ? merge(meta, list, fitting, err) : GG_OK;
+    free(list);
+    if (fitting) return st;
+    gg_fail(err, GG_EUSAGE, "--copy-kv %s: the donor has no such key that could be copied",
+            pattern);
+    return gg_at_file(err, donor);
+}
+
+/* Keys about types follow only where a type did change: what a base says of itself
+ * otherwise stands, right or wrong. */
+static gg_status follow_types(const gg_source *base, const gg_plan *plan, gg_meta *meta,
+                              gg_error *err)
+{
+    gg_tensor *list = calloc(plan->n ? plan->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    bool retyped = false;
+    for (size_t i = 0; i < plan->n; i++) {
+        list[i] = plan->tensors[i].t;
+        size_t k = gg_source_find(base, list[i].name, list[i].name_len);
+        retyped = retyped || (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != list[i].dtype);
+    }
+    gg_status st = retyped ? gg_meta_follow_types(meta, list, plan->n, err) : GG_OK;
+    for (size_t i = 0; i < plan->n && st == GG_OK && !retyped; i++)
+        if (gg_source_find(base, list[i].name, list[i].name_len) == SIZE_MAX)
+            st = gg_meta_follow_added(meta, list[i].dtype, err);
+    free(list);
+    return st;
+}
+
+gg_status gg_moves_meta(const gg_source *base, const gg_source *donor,
+                        const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
+                        gg_error *err)
+{
+    gg_status st = gg_meta_copy(meta, gg_source_meta(base), err);
+    if (st == GG_OK && o->mtp) st = gg_mtp_meta(base, donor, meta, err);
+    if (st == GG_OK) st = follow_types(base, plan, meta, err);
+    for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
+        st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
+    for (size_t i = 0; i < o->n_set_kv && st == GG_OK; i++)
+        st = gg_meta_set_text(meta, o->set_kv[i], err);
+    return st;
+}

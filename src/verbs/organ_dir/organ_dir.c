@@ -1,0 +1,327 @@
+/* organ_dir.c - records, manifest, name: the three steps to an organ directory. */
+#include "organ_dir.h"
+
+#include "base/grow.h"
+#include "base/io.h"
+#include "base/parallel.h"
+#include "base/sha256.h"
+#include "organ/output_guard.h"
+#include "organ_dir_manifest.h"
+#include "verbs/shared/hashcopy.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- what --force may remove --------------------------------------------------- */
+
+static bool ends_with(const char *name, const char *tail)
+{
+    size_t n = strlen(name), m = strlen(tail);
+    return n >= m && strcmp(name + n - m, tail) == 0;
+}
+
+static bool is_folder(const char *name)
+{
+    for (int c = 0; c < GG_CLASS_COUNT; c++)
+        if (strcmp(name, gg_class_folder((gg_class)c)) == 0) return true;
+    return false;
+}
+
+/* Only records (and what a killed tool left) in dirfd/name? */
+static bool only_records(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    bool only = dir != NULL;
+    for (struct dirent *e; only && (e = readdir(dir));)
+        only = e->d_name[0] == '.' || ends_with(e->d_name, ".bin");
+    if (dir) closedir(dir);
+    else if (fd >= 0) close(fd);
+    return only;
+}
+
+/* The whole folder goes: not if someone keeps other things in it, such as the very
+ * model that is being read. */
+static bool may_replace(const char *path)
+{
+    DIR *dir = gg_is_organ_dir(path) ? opendir(path) : NULL;
+    bool may = dir != NULL;
+    for (struct dirent *e; may && (e = readdir(dir));) {
+        const char *name = e->d_name;
+        bool ours = strcmp(name, GG_MANIFEST) == 0 || strcmp(name, ".") == 0 ||
+                    strcmp(name, "..") == 0 || (name[0] == '.' && ends_with(name, ".tmp")) ||
+                    (strncmp(name, "trailing-", 9) == 0 && ends_with(name, ".raw"));
+        may = ours || (is_folder(name) && only_records(dirfd(dir), name));
+    }
+    if (dir) closedir(dir);
+    return may;
+}
+
+gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run,
+                            gg_error *err)
+{
+    *d = (gg_organ_dir){ .base = base, .run = run };
+    gg_status st = gg_refuse_inside(path, base, err);
+    return st != GG_OK ? st : gg_outdir_open(path, run->force, may_replace, &d->out, err);
+}
+
+gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err)
+{
+    gg_dir_item *grown = gg_grow(d->items, d->n, &d->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    d->items = grown;
+    gg_dir_item *it = &d->items[d->n];
+    *it = (gg_dir_item){
+        .t = p->t, .a = p->a, .source = p->source, .at = p->at, .expert = p->expert
+    };
+    it->t.name = gg_names_add(&d->names, p->t.name, p->t.name_len, err);
+    if (!it->t.name) return GG_ENOMEM;
+    d->n++;
+    *item = it;
+    return GG_OK;
+}
+
+static int order(const void *a, const void *b)
+{
+    return strcmp(((const gg_tensor *)a)->name, ((const gg_tensor *)b)->name);
+}
+
+/* A manifest cannot hold two of a name: records that were put together may, and so may
+ * experts taken apart beside tensors that are named like them. Sorts the list. */
+static gg_status check_unique(gg_tensor *list, size_t n, gg_error *err)
+{
+    if (n) qsort(list, n, sizeof *list, order);
+    for (size_t i = 1; i < n; i++)
+        if (order(&list[i - 1], &list[i]) == 0) {
+            gg_fail(err, GG_EFORMAT, "two tensors have this name");
+            return gg_at_tensor(err, list[i].name, list[i].name_len);
+        }
+    return GG_OK;
+}
+
+gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
+{
+    gg_tensor *list = calloc(d->n ? d->n : 1, sizeof *list);
+    char **names = NULL;
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for %zu names", d->n);
+    for (size_t i = 0; i < d->n; i++) list[i] = d->items[i].t;
+    gg_status st = gg_organ_file_names(list, d->n, &names, err);
+    for (size_t i = 0; st == GG_OK && i < d->n; i++) d->items[i].file = names[i];
+    if (st == GG_OK) st = check_unique(list, d->n, err);
+    free(names);
+    free(list);
+    return st;
+}
+
+/* ---- records ----------------------------------------------------------------- */
+
+/* SHA-256 of [at, at + n) of a file just written: still in memory. */
+static gg_status hash_back(int fd, uint64_t at, uint64_t n, char sha[65], gg_error *err)
+{
+    uint8_t buf[65536];
+    unsigned char digest[32];
+    gg_sha256 h;
+    gg_status st = GG_OK;
+    gg_sha256_init(&h);
+    for (uint64_t done = 0; done < n && st == GG_OK;) {
+        size_t step = n - done < sizeof buf ? (size_t)(n - done) : sizeof buf;
+        st = gg_pread_all(fd, buf, step, at + done, err);
+        if (st == GG_OK) gg_sha256_update(&h, buf, step);
+        done += step;
+    }
+    gg_sha256_final(&h, digest);
+    gg_sha256_hex(digest, sha);
+    return st;
+}
+
+static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at, gg_error *err)
+{
+    if (it->make) {
+        gg_status st = it->make(it->ctx, &it->t, fd, at, d->run, err);
+        return st == GG_OK ? hash_back(fd, at, it->t.bytes, it->sha, err) : st;
+    }
+    gg_plan_part own = { d->base, it->source, it->at, it->t.bytes, NULL };
+    const gg_plan_part *parts = it->parts ? it->parts : &own;
+    size_t n = it->parts ? it->n_parts : 1;
+    uint64_t to = at;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        gg_data data;
+        if ((st = gg_data_open(parts[i].source, parts[i].index, &data, err)) != GG_OK) break;
+        st = gg_hash_copy(&data, parts[i].at, parts[i].bytes, fd, GG_AT_POS,
+                          n == 1 ? it->sha : NULL, d->run, err);
+        gg_data_close(&data);
+        if (st == GG_OK && n == 1) st = gg_check_sha256(it->sha, parts[i].sha256, err);
+        to += parts[i].bytes;
+    }
+    return st == GG_OK && n > 1 ? hash_back(fd, at, to - at, it->sha, err) : st;
+}
+
+gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name, gg_error *err)
+{
+    uint8_t head[GG_RECORD_HEADER];
+    int fd;
+    size_t n = gg_record_header(&it->t, head);
+    gg_status st = gg_outdir_create(d->out, name, &fd, err);
+    if (st != GG_OK) return st;
+    st = gg_write_all(fd, head, n, err);
+    if (st == GG_OK) st = write_data(d, it, fd, n, err);
+    if (st == GG_OK) gg_writeback_hint(fd, 0, 0);
+    if (close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close of %s failed", name);
+    return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->t.name, it->t.name_len), st);
+}
+
+/* The base directory's file of an unchanged item, or NULL. */
+static const gg_entry *same_entry(const gg_organ_dir *d, const gg_dir_item *it)
+{
+    const gg_manifest *m = gg_source_manifest(d->base);
+    if (!m || it->make || it->parts || it->history || it->source == SIZE_MAX) return NULL;
+    const gg_entry *e = &m->entries[it->source];
+    bool same = e->sha256[0] && e->t.name_len == it->t.name_len &&
+                memcmp(e->t.name, it->t.name, e->t.name_len) == 0 && e->t.bytes == it->t.bytes;
+    return same ? e : NULL;
+}
+
+/* A whole file of the base directory: a link where asked, else a copy that shares
+ * its blocks where the file system can. */
+static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name, gg_error *err)
+{
+    size_t size = strlen(gg_source_name(d->base)) + strlen(from) + 2;
+    char *path = malloc(size);
+    int fd = -1;
+    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    snprintf(path, size, "%s/%s", gg_source_name(d->base), from);
+    gg_error no_link = GG_ERROR_INIT;
+    if (d->link && gg_outdir_link(d->out, path, name, &no_link) == GG_OK) {
+        free(path);
+        return GG_OK;
+    }
+    int in = open(path, O_RDONLY | O_CLOEXEC);
+    off_t bytes = in >= 0 ? lseek(in, 0, SEEK_END) : -1;
+    gg_status st = bytes < 0 ? gg_fail_errno(err, "cannot open") : GG_OK;
+    if (st != GG_OK) gg_at_file(err, path);
+    else st = gg_outdir_create(d->out, name, &fd, err);
+    if (st == GG_OK) st = gg_copy_from(path, in, 0, fd, 0, (uint64_t)bytes, err);
+    if (fd >= 0 && close(fd) != 0 && st == GG_OK)
+        st = gg_fail_errno(err, "close of %s failed", name);
+    if (in >= 0) close(in);
+    free(path);
+    return st;
+}
+
+static gg_status record_task(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    gg_organ_dir *d = ctx;
+    gg_dir_item *it = &d->items[i];
+    (void)worker;
+    const gg_entry *same = same_entry(d, it);
+    if (!same) return gg_organ_dir_record(d, it, it->file, err);
+    memcpy(it->sha, same->sha256, sizeof it->sha);
+    gg_status st = clone_file(d, same->file, it->file, err);
+    gg_progress_add(d->run, it->t.bytes);
+    return st;
+}
+
+gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < d->n; i++) total += d->items[i].t.bytes;
+    gg_progress_total(d->run, total);
+    return gg_parallel(d->n, d->run->threads, record_task, d, err);
+}
+
+/* ---- manifest ------------------------------------------------------------------ */
+
+/* Bytes after the tensors of file `file` stand in `name`, open as fd. */
+static gg_status note_trailing(gg_manifest *m, size_t file, const char *name, int fd,
+                               uint64_t bytes, gg_error *err)
+{
+    gg_file_layout *f = &m->files[file];
+    f->trailing_bytes = bytes;
+    f->trailing = strdup(name);
+    if (!f->trailing) return gg_fail(err, GG_ENOMEM, "no memory for the manifest");
+    return hash_back(fd, 0, bytes, f->trailing_sha256, err);
+}
+
+static gg_status write_trailing(gg_organ_dir *d, gg_manifest *m, size_t file, gg_error *err)
+{
+    char name[48];
+    int fd;
+    snprintf(name, sizeof name, "trailing-%05zu.raw", file + 1);
+    bool model = gg_source_model(d->base) != NULL;
+    if (model && gg_source_trailing(d->base, file) == 0) return GG_OK;
+    gg_status st = gg_outdir_create(d->out, name, &fd, err);
+    uint64_t bytes = 0;
+    if (st != GG_OK) return st;
+    st = gg_source_copy_trailing(d->base, file, fd, &bytes, err);
+    if (st == GG_OK && bytes > 0) st = note_trailing(m, file, name, fd, bytes, err);
+    if (close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
+    if (bytes == 0) unlinkat(gg_outdir_fd(d->out), name, 0);
+    m->bytes += model ? 0 : bytes;
+    return st;
+}
+
+/* A pipe may end within the last padding, which the size made from its header counts. */
+static uint64_t missing_at_end(const gg_gguf *g, const gg_file_layout *f)
+{
+    const gg_pad *last = f->n_pads ? &f->pads[f->n_pads - 1] : NULL;
+    const gg_tensor *t = g->n_tensors ? &g->tensors[g->n_tensors - 1] : NULL;
+    if (!last || !last->after || last->after_len != t->name_len ||
+        memcmp(last->after, t->name, t->name_len) != 0)
+        return 0;
+    return g->data_bytes - t->offset - t->bytes - last->n;
+}
+
+/* Odd padding and trailing bytes: of a model from its files, of a directory as noted. */
+static gg_status note_layout(gg_organ_dir *d, gg_manifest *m, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (!d->whole) return GG_OK;
+    if (gg_source_manifest(d->base)) {
+        for (size_t f = 0; f < m->n_files && st == GG_OK; f++)
+            if (m->files[f].trailing)
+                st = clone_file(d, m->files[f].trailing, m->files[f].trailing, err);
+        return st;
+    }
+    for (size_t f = 0; gg_source_header(d->base) && f < m->n_files && st == GG_OK; f++) {
+        st = gg_source_pads(d->base, f, &m->files[f].pads, &m->files[f].n_pads, err);
+        if (st == GG_OK && !gg_source_model(d->base))
+            m->bytes -= missing_at_end(gg_source_header(d->base), &m->files[f]);
+        if (st == GG_OK) st = write_trailing(d, m, f, err);
+    }
+    return st;
+}
+
+static gg_status write_manifest(gg_organ_dir *d, gg_error *err)
+{
+    gg_manifest *m;
+    int fd = -1;
+    gg_status st = gg_organ_dir_manifest(d, &m, err);
+    if (st != GG_OK) return st;
+    st = note_layout(d, m, err);
+    if (st == GG_OK) st = gg_outdir_create(d->out, GG_MANIFEST, &fd, err);
+    if (st == GG_OK) st = gg_manifest_write(m, fd, err);
+    if (fd >= 0 && close(fd) != 0 && st == GG_OK)
+        st = gg_fail_errno(err, "close of the manifest failed");
+    gg_manifest_free(m);
+    return st;
+}
+
+gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
+{
+    if (st == GG_OK) st = write_manifest(d, err);
+    if (st == GG_OK) st = gg_outdir_commit(d->out, err);
+    else gg_outdir_abort(d->out);
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->items[i].file);
+        free(d->items[i].history);
+    }
+    free(d->items);
+    gg_names_free(&d->names);
+    *d = (gg_organ_dir){ 0 };
+    return st;
+}

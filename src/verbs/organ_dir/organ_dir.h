@@ -1,0 +1,60 @@
+/* organ_dir.h - an organ directory being written: records in parallel, then the
+ * manifest, then its name. Shared by every verb whose output is one. Internal. */
+#ifndef GG_ORGAN_DIR_H
+#define GG_ORGAN_DIR_H
+
+#include "base/names.h"
+#include "base/output.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
+#include "verbs/plan/plan.h"
+#include "verbs/shared/selected_tensors.h"
+
+typedef struct gg_dir_item {
+    gg_tensor t; /* as written; the directory owns t.name */
+    gg_anatomy a;
+    size_t source;             /* its place in the base: tensor, */
+    uint64_t at;               /* and first byte in its data */
+    bool expert;               /* one expert of a stack */
+    const gg_plan_part *parts; /* where the bytes are, not owned; NULL = the base, at p.source */
+    size_t n_parts;
+    gg_plan_make make; /* or how they are made */
+    void *ctx;
+    char *history; /* JSON object to append to its history; owned, NULL = unchanged */
+    char *file;    /* its file name; owned */
+    char sha[65];
+} gg_dir_item;
+
+typedef struct gg_organ_dir {
+    gg_source *base; /* metadata, layout, and all that does not change */
+    const gg_run *run;
+    gg_outdir *out;
+    gg_dir_item *items; /* owned */
+    size_t n, cap;
+    gg_names names;      /* of the items */
+    const gg_meta *meta; /* instead of the base's, or NULL */
+    bool whole;          /* all of the base is there: keep its odd padding and trailing bytes */
+    bool link;           /* unchanged files of a base directory are hard links */
+} gg_organ_dir;
+
+/* GG_EUSAGE when the name exists (and not run->force). */
+gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run,
+                            gg_error *err);
+
+/* Append a copy of p; *item is valid until the next append. */
+gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err);
+
+/* Give every item its file name: when all are added. */
+gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
+
+/* Write one record under any name within the directory (a pipe's, in order). */
+gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *item, const char *name, gg_error *err);
+
+/* Write all records, in parallel: the base is seekable. */
+gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err);
+
+/* Manifest and commit if st is GG_OK, else remove what was written; frees what d
+ * holds either way. Returns the status to end with. */
+gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err);
+
+#endif

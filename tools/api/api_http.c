@@ -1,0 +1,352 @@
+/* api_http.c - the request as CGI/1.1 (RFC 3875) gives it, and answers. */
+#include "api.h"
+
+#include "base/io.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- failures ---------------------------------------------------------------- */
+
+uint64_t api_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+bool api_fail(api *a, int status, const char *fmt, ...)
+{
+    if (a->status) return false;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(a->what, sizeof a->what, fmt, ap);
+    va_end(ap);
+    a->status = status;
+    return false;
+}
+
+static int status_of(const gg_error *err)
+{
+    switch (err->status) {
+    case GG_NO: return 403;
+    case GG_EUSAGE:
+    case GG_EFORMAT:
+    case GG_EUNSUPPORTED: return 400;
+    case GG_EIO: break;
+    default: return 500;
+    }
+    switch (err->sys_errno) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG: return 404;
+    case EACCES:
+    case EPERM:
+    case ELOOP: return 403;
+    case EEXIST: return 409;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return 507;
+    default: return 500;
+    }
+}
+
+/* The data folder's own place is nobody's business: only what follows it is told. */
+bool api_fail_error(api *a, const gg_error *err)
+{
+    gg_error e = *err;
+    size_t n = a->data ? strlen(a->data) : 0;
+    if (n && strncmp(e.file, a->data, n) == 0 && e.file[n] == '/')
+        memmove(e.file, e.file + n + 1, strlen(e.file + n + 1) + 1);
+    char line[sizeof a->what];
+    gg_error_line(&e, "organ-api", line, sizeof line);
+    return api_fail(a, status_of(err), "%s", line + strlen("organ-api: "));
+}
+
+static const struct {
+    int status;
+    const char *reason, *code;
+} reasons[] = {
+    { 200, "OK", "" },
+    { 201, "Created", "" },
+    { 202, "Accepted", "" },
+    { 206, "Partial Content", "" },
+    { 400, "Bad Request", "bad_request" },
+    { 401, "Unauthorized", "unauthorized" },
+    { 403, "Forbidden", "forbidden" },
+    { 404, "Not Found", "not_found" },
+    { 405, "Method Not Allowed", "method_not_allowed" },
+    { 409, "Conflict", "conflict" },
+    { 411, "Length Required", "length_required" },
+    { 413, "Content Too Large", "too_large" },
+    { 416, "Range Not Satisfiable", "range" },
+    { 503, "Service Unavailable", "unavailable" },
+    { 507, "Insufficient Storage", "no_space" },
+    { 500, "Internal Server Error", "internal" } /* the last */
+};
+
+static size_t reason_of(int status)
+{
+    size_t i = 0;
+    while (reasons[i].status != status && reasons[i].status != 500) i++;
+    return i;
+}
+
+/* ---- request ------------------------------------------------------------------ */
+
+static bool split_path(api *a, const char *path)
+{
+    a->path = strdup(path);
+    if (!a->path) return api_fail(a, 500, "no memory for the path");
+    for (char *p = a->path; *p;) {
+        while (*p == '/') *p++ = '\0';
+        if (!*p) break;
+        if (a->parts > API_PARTS) return true; /* too many: no route fits */
+        a->part[a->parts++] = p;
+        p += strcspn(p, "/");
+    }
+    return true;
+}
+
+bool api_request(api *a)
+{
+    const char *method = getenv("REQUEST_METHOD"), *path = getenv("PATH_INFO"),
+               *length = getenv("CONTENT_LENGTH");
+    const char *query = getenv("QUERY_STRING");
+    a->method = method ? method : "";
+    a->query = query ? query : "";
+    a->length = UINT64_MAX;
+    /* busybox httpd keeps Range to itself: X-Range is the same where it is needed. */
+    a->range = getenv("HTTP_IF_RANGE") ? NULL : getenv("HTTP_RANGE");
+    if (!a->range) a->range = getenv("HTTP_X_RANGE");
+    if (length && *length) {
+        char *end;
+        errno = 0;
+        unsigned long long n = strtoull(length, &end, 10);
+        if (*length < '0' || *length > '9' || *end || errno)
+            return api_fail(a, 400, "Content-Length is no number");
+        a->length = n;
+    }
+    if (path && !gg_utf8_valid(path, strlen(path)))
+        return api_fail(a, 400, "the path is not UTF-8");
+    return split_path(a, path ? path : "");
+}
+
+bool api_is(const api *a, const char *method)
+{
+    return strcmp(a->method, method) == 0;
+}
+
+bool api_allow(api *a, const char *methods)
+{
+    size_t n = strlen(a->method);
+    for (const char *p = methods; *p; p += strspn(p, ", ")) {
+        size_t m = strcspn(p, ", ");
+        if (n == m && memcmp(p, a->method, n) == 0) return true;
+        p += m;
+    }
+    a->allow = methods;
+    return api_fail(a, 405, "use one of: %s", methods);
+}
+
+bool api_query_has(const api *a, const char *pair)
+{
+    size_t n = strlen(pair);
+    for (const char *p = a->query; *p; p += *p == '&') {
+        size_t m = strcspn(p, "&");
+        if (m == n && memcmp(p, pair, n) == 0) return true;
+        p += m;
+    }
+    return false;
+}
+
+bool api_body(api *a, gg_buf *body)
+{
+    gg_error err = GG_ERROR_INIT;
+    size_t got = 0;
+    if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
+    if (a->length > API_BODY || a->length > a->max_body)
+        return api_fail(a, 413, "a request has at most %zu bytes",
+                        API_BODY < a->max_body ? API_BODY : (size_t)a->max_body);
+    a->reading = true;
+    if (gg_buf_reserve(body, (size_t)a->length, &err) != GG_OK ||
+        gg_read_some(STDIN_FILENO, body->data, (size_t)a->length, &got, &err) != GG_OK)
+        return api_fail_error(a, &err);
+    if (got < a->length)
+        return api_fail(a, 400, "the body ended after %zu of %llu bytes", got,
+                        (unsigned long long)a->length);
+    body->len = got;
+    body->data[got] = '\0';
+    return true;
+}
+
+/* ---- answers ------------------------------------------------------------------- */
+
+static void print_head(int status, const char *type, uint64_t length, const char *extra)
+{
+    printf("Status: %d %s\r\nContent-Type: %s\r\nContent-Length: %llu\r\n", status,
+           reasons[reason_of(status)].reason, type, (unsigned long long)length);
+    printf("Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n%s\r\n",
+           extra ? extra : "");
+}
+
+void api_answer(const api *a, int status, const char *type, const char *extra, const gg_buf *body)
+{
+    print_head(status, type, body->len, extra);
+    if (!api_is(a, "HEAD")) fwrite(body->data, 1, body->len, stdout);
+}
+
+/* Under /cgi-bin/organ-api that is part of it; elsewhere the script's name is empty. */
+void api_location(char *out, size_t size, const char *what, const char *name)
+{
+    const char *script = getenv("SCRIPT_NAME");
+    size_t n = script ? strlen(script) : 0;
+    while (n && script[n - 1] == '/') n--;
+    bool plain = n <= 100 &&
+                 (n == 0 || (script[0] == '/' && strcspn(script, "\r\n") == strlen(script)));
+    snprintf(out, size, "Location: %.*s/v1/%s/%s\r\n", plain ? (int)n : 0, script ? script : "",
+             what, name);
+}
+
+#define DRAIN ((uint64_t)16 << 20)
+#define DRAIN_MS 5000
+/* A refusal that comes while the client still sends is lost when the server then
+ * closes the connection: so what it sends is read, unless that is much or slow. */
+static void drain(const api *a)
+{
+    char bytes[16384];
+    uint64_t left = a->reading || a->length > DRAIN ? 0 : a->length;
+    struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+    for (uint64_t now = api_now(), end = now + DRAIN_MS; left && now < end; now = api_now()) {
+        if (poll(&in, 1, (int)(end - now)) <= 0) continue;
+        ssize_t n = read(STDIN_FILENO, bytes, left < sizeof bytes ? (size_t)left : sizeof bytes);
+        if (n <= 0 && !(n < 0 && errno == EINTR)) return;
+        if (n > 0) left -= (uint64_t)n;
+    }
+}
+
+void api_answer_failure(const api *a)
+{
+    drain(a);
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    gg_json_out out = gg_json_to_buf(&body);
+    char extra[200] = "";
+    if (a->status == 401) snprintf(extra, sizeof extra, "WWW-Authenticate: Bearer\r\n");
+    if (a->status == 405) snprintf(extra, sizeof extra, "Allow: %s\r\n", a->allow);
+    gg_buf_printf(&body, &err,
+                  "{\"error\": {\"status\": %d, \"code\": \"%s\", \"message\": ", a->status,
+                  reasons[reason_of(a->status)].code);
+    if (gg_json_put_string(&out, a->what, strlen(a->what), &err) !=
+        GG_OK) { /* cut within a character */
+        char shown[4 * sizeof a->what + 1];
+        gg_error again = GG_ERROR_INIT;
+        gg_escape(a->what, strlen(a->what), shown, sizeof shown);
+        gg_json_put_string(&out, shown, strlen(shown), &again);
+    }
+    err = (gg_error)GG_ERROR_INIT;
+    gg_buf_text(&body, "}}\n", &err);
+    api_answer(a, a->status, "application/json", extra, &body);
+    gg_buf_free(&body);
+}
+
+/* ---- files and ranges ----------------------------------------------------------- */
+
+static bool digits(const char **p, uint64_t *v)
+{
+    char *end;
+    if (**p < '0' || **p > '9') return false;
+    errno = 0;
+    *v = strtoull(*p, &end, 10);
+    *p = end;
+    return errno == 0;
+}
+
+/* One range of bytes (RFC 9110): 206 and its place, 416, or 200 for the whole file,
+ * which is what anything else that Range may say is answered with. */
+static int parse_range(const char *text, uint64_t size, uint64_t *from, uint64_t *n)
+{
+    uint64_t first = 0, last = 0;
+    *from = 0;
+    *n = size;
+    if (!text || strncmp(text, "bytes=", 6) != 0) return 200;
+    const char *p = text + 6;
+    if (*p == '-') {
+        p++;
+        if (!digits(&p, &last) || *p) return 200;
+        if (last == 0 || size == 0) return 416;
+        *n = last < size ? last : size;
+        *from = size - *n;
+        return 206;
+    }
+    if (!digits(&p, &first) || *p++ != '-') return 200;
+    bool open = *p == '\0';
+    if (!open && (!digits(&p, &last) || *p || last < first)) return 200;
+    if (first >= size) return 416;
+    if (open || last >= size) last = size - 1;
+    *from = first;
+    *n = last - first + 1;
+    return 206;
+}
+
+static bool send_part(api *a, int fd, uint64_t size, const char *type)
+{
+    uint64_t from, n;
+    char extra[200];
+    gg_error err = GG_ERROR_INIT;
+    int status = parse_range(a->range, size, &from, &n);
+    if (status == 416) {
+        gg_buf none = GG_BUF_INIT;
+        snprintf(extra, sizeof extra, "Content-Range: bytes */%llu\r\n", (unsigned long long)size);
+        if (gg_buf_printf(&none, &err,
+                          "{\"error\": {\"status\": 416, \"code\": \"range\", \"message\": \"there "
+                          "are %llu bytes\"}}\n",
+                          (unsigned long long)size) != GG_OK)
+            return api_fail_error(a, &err);
+        api_answer(a, 416, "application/json", extra, &none);
+        gg_buf_free(&none);
+        return true;
+    }
+    snprintf(extra, sizeof extra, "Accept-Ranges: bytes\r\n");
+    if (status == 206)
+        snprintf(extra + strlen(extra), sizeof extra - strlen(extra),
+                 "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)from,
+                 (unsigned long long)(from + n - 1), (unsigned long long)size);
+    print_head(status, type, n, extra);
+    if (fflush(stdout) != 0 || api_is(a, "HEAD")) return true;
+    /* The head is out: all that is left of an error is a body that ends early. */
+    (void)gg_copy(fd, from, STDOUT_FILENO, GG_AT_POS, n, &err);
+    return true;
+}
+
+bool api_answer_file(api *a, int fd, const char *type)
+{
+    struct stat s;
+    bool ok;
+    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) ok = api_fail(a, 404, "is not a file");
+    else ok = send_part(a, fd, (uint64_t)s.st_size, type);
+    close(fd);
+    return ok;
+}
+
+/* ---- names ------------------------------------------------------------------------ */
+
+bool api_name_ok(const char *name, size_t len)
+{
+    if (len == 0 || len > API_NAME || name[0] == '.' || name[0] == '-') return false;
+    for (size_t i = 0; i < len; i++) {
+        char c = name[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && c != '.' && c != '_' && c != '-') return false;
+    }
+    return true;
+}

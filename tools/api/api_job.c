@@ -1,0 +1,388 @@
+/* api_job.c - the routes of jobs: one made, shown, listed, stopped, removed. What a job
+ * is on disk: api_spool.c. */
+#include "api.h"
+
+#include "base/io.h"
+#include "base/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STDERR_MAX 65536 /* the end of it, in an answer */
+#define QUEUE_MAX 1000
+#define RECORD_MAX ((size_t)16 << 20)
+#define STOP_WAIT 100 /* times 20 ms: how long DELETE waits for the tool to clean up */
+
+/* NULL: not there, or no JSON. */
+static gg_json *read_record(int dir, const char *name)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf text = GG_BUF_INIT;
+    gg_json *json = NULL;
+    struct stat s;
+    size_t got = 0;
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &s) == 0 && (uint64_t)s.st_size <= RECORD_MAX &&
+        gg_buf_reserve(&text, (size_t)s.st_size, &err) == GG_OK &&
+        gg_read_some(fd, text.data, (size_t)s.st_size, &got, &err) == GG_OK)
+        (void)gg_json_parse(text.data, got, &json, &err);
+    if (fd >= 0) close(fd);
+    gg_buf_free(&text);
+    return json;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+typedef struct record {
+    gg_json *request, *started, *exit;
+    api_state state;
+    uint64_t created, begun, ended;
+} record;
+
+static uint64_t number(const gg_json *json, const char *key)
+{
+    gg_error err = GG_ERROR_INIT;
+    uint64_t v = 0;
+    (void)gg_json_u64(gg_json_get(gg_json_root(json), key), &v, &err);
+    return v;
+}
+
+static const gg_json_node *member(const gg_json *json, const char *key)
+{
+    return json ? gg_json_get(gg_json_root(json), key) : NULL;
+}
+
+static api_state state_of(const record *r)
+{
+    bool stopped = false;
+    gg_error err = GG_ERROR_INIT;
+    (void)gg_json_bool(member(r->exit, "stopped"), &stopped, &err);
+    if (stopped) return API_STOPPED;
+    return member(r->exit, "exit") && number(r->exit, "exit") <= 1 ? API_DONE : API_FAILED;
+}
+
+static bool load(const api *a, const char *id, int dir, record *r)
+{
+    *r = (record){ .request = read_record(dir, "request") };
+    if (!r->request) return false;
+    r->exit = read_record(dir, "exit");
+    bool alive = !r->exit && api_job_alive(a, id);
+    if (!r->exit && !alive)
+        r->exit = read_record(dir, "exit"); /* it may have ended between the two looks */
+    r->started = read_record(dir, "started");
+    r->created = number(r->request, "created");
+    r->begun = r->started ? number(r->started, "started") : 0;
+    r->ended = r->exit ? number(r->exit, "ended") : 0;
+    r->state = r->exit ? state_of(r) : !alive ? API_LOST : r->started ? API_RUNNING : API_QUEUED;
+    return true;
+}
+
+static void unload(record *r)
+{
+    gg_json_free(r->request);
+    gg_json_free(r->started);
+    gg_json_free(r->exit);
+}
+
+static int find_job(api *a, const char *id)
+{
+    int dir = api_id_ok(id) ? api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY) : -1;
+    if (dir < 0) api_fail(a, 404, "there is no job of that id");
+    return dir;
+}
+
+/* ---- showing -------------------------------------------------------------------------- */
+
+static void put_time(const gg_json_out *out, const char *key, uint64_t ms, gg_error *err)
+{
+    char text[80] = "null", stamp[40];
+    time_t t = (time_t)(ms / 1000);
+    struct tm tm;
+    if (ms && gmtime_r(&t, &tm) && strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm))
+        snprintf(text, sizeof text, "\"%s.%03uZ\"", stamp, (unsigned)(ms % 1000));
+    gg_json_put_text(out, ", \"", err);
+    gg_json_put_text(out, key, err);
+    gg_json_put_text(out, "\": ", err);
+    gg_json_put_text(out, text, err);
+}
+
+static void put_member(const gg_json_out *out, const char *key, const gg_json_node *node,
+                       gg_error *err)
+{
+    gg_json_put_text(out, ", \"", err);
+    gg_json_put_text(out, key, err);
+    gg_json_put_text(out, "\": ", err);
+    if (node) gg_json_put_node(out, node, err);
+    else gg_json_put_text(out, "null", err);
+}
+
+static void put_number(const gg_json_out *out, const char *key, uint64_t v, gg_error *err)
+{
+    gg_json_put_text(out, key, err);
+    gg_json_put_u64(out, v, err);
+}
+
+/* How far the tool is, as it tells itself (cli.c): bytes of the bytes that it will go
+ * through, 0 as long as it does not know. */
+static void put_share(const gg_json_out *out, int dir, api_state state, gg_error *err)
+{
+    char line[64];
+    size_t got = 0;
+    unsigned long long done, total;
+    gg_error quiet = GG_ERROR_INIT;
+    int fd = openat(dir, "progress", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return;
+    bool ok = gg_read_some(fd, line, sizeof line - 1, &got, &quiet) == GG_OK;
+    close(fd);
+    line[got] = '\0';
+    if (!ok || sscanf(line, "%llu %llu", &done, &total) != 2) return;
+    put_number(out, ", \"done_bytes\": ", done, err);
+    if (total) put_number(out, ", \"total_bytes\": ", total, err);
+    uint64_t percent = state != API_DONE && done < total
+                           ? (uint64_t)(100.0 * (double)done / (double)total)
+                           : 100;
+    if (total || state == API_DONE) put_number(out, ", \"percent\": ", percent, err);
+}
+
+/* What a running tool has read and written so far, where the system tells (Linux). */
+static void put_moved(const gg_json_out *out, uint64_t pid, gg_error *err)
+{
+    char path[64], line[128];
+    unsigned long long v;
+    snprintf(path, sizeof path, "/proc/%llu/io", (unsigned long long)pid);
+    FILE *f = pid ? fopen(path, "re") : NULL;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "rchar: %llu", &v) == 1) put_number(out, ", \"read_bytes\": ", v, err);
+        if (sscanf(line, "wchar: %llu", &v) == 1) put_number(out, ", \"written_bytes\": ", v, err);
+    }
+    if (f) fclose(f);
+}
+
+static void put_progress(const gg_json_out *out, int dir, const record *r, gg_error *err)
+{
+    struct stat s;
+    uint64_t end = r->ended ? r->ended : r->state == API_RUNNING ? api_now() : r->begun;
+    gg_json_put_text(out, ", \"progress\": {\"seconds\": ", err);
+    gg_json_put_f64(out, r->begun && end > r->begun ? (double)(end - r->begun) / 1000 : 0, err);
+    put_number(out, ", \"result_bytes\": ",
+               fstatat(dir, "stdout", &s, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)s.st_size : 0, err);
+    put_share(out, dir, r->state, err);
+    if (r->state == API_RUNNING) put_moved(out, number(r->started, "pid"), err);
+    gg_json_put_text(out, "}", err);
+}
+
+/* The tools escape what they print, but a crash of libc may say anything. */
+static void put_stderr(const gg_json_out *out, int dir, gg_error *err)
+{
+    static char bytes[STDERR_MAX], shown[4 * STDERR_MAX + 1];
+    struct stat s;
+    size_t got = 0;
+    gg_error quiet = GG_ERROR_INIT;
+    int fd = openat(dir, "stderr", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &s) == 0) {
+        if (s.st_size > STDERR_MAX) (void)lseek(fd, s.st_size - STDERR_MAX, SEEK_SET);
+        (void)gg_read_some(fd, bytes, sizeof bytes, &got, &quiet);
+    }
+    if (fd >= 0) close(fd);
+    gg_json_put_text(out, ", \"stderr\": ", err);
+    gg_error bad = GG_ERROR_INIT;
+    if (gg_json_put_string(out, bytes, got, &bad) != GG_OK) {
+        gg_escape(bytes, got, shown, sizeof shown);
+        gg_json_put_string(out, shown, strlen(shown), err);
+    }
+}
+
+static void put_job(const gg_json_out *out, const char *id, int dir, const record *r, bool whole,
+                    gg_error *err)
+{
+    static const char *const states[] = {
+        "queued", "running", "done", "failed", "stopped", "lost"
+    };
+    gg_json_put_text(out, "{\"id\": \"", err);
+    gg_json_put_text(out, id, err);
+    gg_json_put_text(out, "\"", err);
+    put_member(out, "tool", member(r->request, "tool"), err);
+    put_member(out, "arguments", member(r->request, "arguments"), err);
+    gg_json_put_text(out, ", \"state\": \"", err);
+    gg_json_put_text(out, states[r->state], err);
+    gg_json_put_text(out, "\"", err);
+    put_time(out, "created", r->created, err);
+    put_time(out, "started", r->begun, err);
+    put_time(out, "ended", r->ended, err);
+    put_progress(out, dir, r, err);
+    put_member(out, "exit", member(r->exit, "exit"), err);
+    put_member(out, "signal", member(r->exit, "signal"), err);
+    if (whole) put_stderr(out, dir, err);
+    gg_json_put_text(out, "}", err);
+}
+
+static bool answer_job(api *a, const char *id, int dir, int status, const char *extra)
+{
+    record r;
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    gg_json_out out = gg_json_to_buf(&body);
+    bool ok = load(a, id, dir, &r);
+    if (ok) put_job(&out, id, dir, &r, true, &err);
+    if (ok) gg_json_put_text(&out, "\n", &err);
+    unload(&r);
+    if (!ok) api_fail(a, 404, "there is no job of that id");
+    else if (err.status != GG_OK) ok = api_fail_error(a, &err);
+    else api_answer(a, status, "application/json", extra, &body);
+    gg_buf_free(&body);
+    return ok;
+}
+
+/* ---- routes ------------------------------------------------------------------------------ */
+
+static bool start_job(api *a, api_vector *v)
+{
+    gg_error err = GG_ERROR_INIT;
+    api_job j = { .dir = -1, .lock = -1, .control = -1 };
+    char where[300], name[64], first[API_ID + 1];
+    size_t waiting;
+    (void)api_queue_first(a, first, &waiting);
+    if (waiting >= QUEUE_MAX)
+        return api_fail(a, 503, "%zu jobs are waiting: try again later", waiting);
+    bool ok = api_job_make(a, v, &j, &err) == GG_OK || api_fail_error(a, &err);
+    snprintf(name, sizeof name, "queue/%s", j.id);
+    int entry = ok ? api_spool_open(a, name, O_WRONLY | O_CREAT | O_EXCL) : -1;
+    if (ok && entry < 0) ok = api_fail(a, 500, "cannot write to the spool");
+    if (entry >= 0) close(entry);
+    ok = ok && api_supervise(a, &j, v);
+    if (!ok) api_job_discard(a, j.id);
+    api_location(where, sizeof where, "jobs", j.id);
+    if (ok) ok = answer_job(a, j.id, j.dir, 202, where);
+    api_job_close(&j);
+    return ok;
+}
+
+static bool post_job(api *a)
+{
+    gg_buf body = GG_BUF_INIT;
+    gg_json *json = NULL;
+    gg_error err = GG_ERROR_INIT;
+    api_vector v = { NULL, 0 };
+    bool ok = api_body(a, &body);
+    if (ok && gg_json_parse(body.data, body.len, &json, &err) != GG_OK)
+        ok = api_fail_error(a, &err);
+    ok = ok && api_arguments(a, gg_json_root(json), &v) && start_job(a, &v);
+    api_vector_free(&v);
+    gg_json_free(json);
+    gg_buf_free(&body);
+    return ok;
+}
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(x, y);
+}
+
+static bool list_jobs(api *a)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf ids = GG_BUF_INIT, body = GG_BUF_INIT;
+    gg_json_out out = gg_json_to_buf(&body);
+    int fd = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) close(fd);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (api_id_ok(e->d_name)) gg_buf_append(&ids, e->d_name, API_ID + 1, &err);
+    if (d) closedir(d);
+    size_t n = ids.len / (API_ID + 1), shown = 0;
+    if (n) qsort(ids.data, n, API_ID + 1, by_name);
+    gg_json_put_text(&out, "{\"jobs\": [", &err);
+    for (size_t i = 0; i < n && err.status == GG_OK; i++) {
+        const char *id = ids.data + i * (API_ID + 1);
+        record r = { 0 };
+        int dir = api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY);
+        if (dir >= 0 && load(a, id, dir, &r)) {
+            gg_json_put_text(&out, shown++ ? ",\n" : "\n", &err);
+            put_job(&out, id, dir, &r, false, &err);
+        }
+        unload(&r);
+        if (dir >= 0) close(dir);
+    }
+    gg_json_put_text(&out, "\n]}\n", &err);
+    bool ok = err.status == GG_OK || api_fail_error(a, &err);
+    if (ok) api_answer(a, 200, "application/json", NULL, &body);
+    gg_buf_free(&ids);
+    gg_buf_free(&body);
+    return ok;
+}
+
+static bool get_result(api *a, const char *id)
+{
+    record r;
+    int dir = find_job(a, id), fd = -1;
+    if (dir < 0) return false;
+    bool ok = load(a, id, dir, &r) || api_fail(a, 404, "there is no job of that id");
+    if (ok && r.state <= API_RUNNING) ok = api_fail(a, 409, "the job has not ended yet");
+    unload(&r);
+    if (ok && (fd = openat(dir, "stdout", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+        ok = api_fail(a, 404, "the job ended before its tool ran");
+    close(dir);
+    return ok && api_answer_file(a, fd, "application/jsonl");
+}
+
+static bool remove_job(api *a, const char *id)
+{
+    char from[4300], to[4300], queue[4300];
+    snprintf(from, sizeof from, "%s/jobs/%s", a->spool, id);
+    snprintf(to, sizeof to, "%s/jobs/.gone-%s", a->spool, id);
+    snprintf(queue, sizeof queue, "%s/queue/%s", a->spool, id);
+    if (rename(from, to) != 0)
+        return api_fail(a, errno == ENOENT ? 404 : 500, "the job cannot be removed");
+    unlink(queue);
+    gg_remove_tree(to);
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    if (gg_buf_printf(&body, &err, "{\"id\": \"%s\", \"state\": \"removed\"}\n", id) != GG_OK)
+        return api_fail_error(a, &err);
+    api_answer(a, 200, "application/json", NULL, &body);
+    gg_buf_free(&body);
+    return true;
+}
+
+/* A job that lives is stopped and kept; one that has ended is removed. */
+static bool delete_job(api *a, const char *id)
+{
+    int dir = find_job(a, id);
+    if (dir < 0) return false;
+    bool ok;
+    if (!api_job_alive(a, id)) {
+        ok = remove_job(a, id);
+    } else {
+        struct timespec tick = { 0, 20000000 };
+        api_job_poke(a, id, 's');
+        for (int i = 0; i < STOP_WAIT && api_job_alive(a, id); i++) nanosleep(&tick, NULL);
+        ok = answer_job(a, id, dir, api_job_alive(a, id) ? 202 : 200, NULL);
+    }
+    close(dir);
+    return ok;
+}
+
+bool api_jobs(api *a)
+{
+    if (!api_spool_make(a)) return false;
+    if (a->parts == 2) {
+        if (!api_allow(a, "GET, HEAD, POST")) return false;
+        return api_is(a, "POST") ? post_job(a) : list_jobs(a);
+    }
+    if (a->parts == 4 && strcmp(a->part[3], "result") == 0)
+        return api_allow(a, "GET, HEAD") && get_result(a, a->part[2]);
+    if (a->parts != 3) return api_fail(a, 404, "there is nothing of that name");
+    if (!api_allow(a, "GET, HEAD, DELETE")) return false;
+    if (api_is(a, "DELETE")) return delete_job(a, a->part[2]);
+    int dir = find_job(a, a->part[2]);
+    bool ok = dir >= 0 && answer_job(a, a->part[2], dir, 200, NULL);
+    if (dir >= 0) close(dir);
+    return ok;
+}

@@ -1,0 +1,309 @@
+/* api_model.c - what lies in the data folder: models, organ directories, files. */
+#include "api.h"
+#include "organ/gg_verbs.h"
+
+#include "base/confine_path.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "organ/manifest_json.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_gguf_name(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".gguf") == 0 && api_name_ok(name, n);
+}
+
+static bool finish(api *a, gg_buf *body, const gg_error *err)
+{
+    bool ok = err->status == GG_OK || api_fail_error(a, err);
+    if (ok) api_answer(a, 200, "application/json", NULL, body);
+    gg_buf_free(body);
+    return ok;
+}
+
+/* ---- lists ---------------------------------------------------------------------- */
+
+typedef bool (*show_fn)(const api *a, const char *name, const gg_json_out *out, const char *before,
+                        gg_error *err);
+
+static bool show_model(const api *a, const char *name, const gg_json_out *out, const char *before,
+                       gg_error *err)
+{
+    gg_error missing = GG_ERROR_INIT;
+    char *real = NULL;
+    struct stat s;
+    bool ok = is_gguf_name(name) && gg_beneath_find(a->data, name, &real, &missing) == GG_OK &&
+              stat(real, &s) == 0 && S_ISREG(s.st_mode);
+    free(real);
+    if (!ok) return false;
+    char line[API_NAME + 100];
+    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"bytes\": %llu, \"modified\": %lld}",
+             before, name, (unsigned long long)s.st_size, (long long)s.st_mtime);
+    gg_json_put_text(out, line, err);
+    return true;
+}
+
+static bool show_organs(const api *a, const char *name, const gg_json_out *out, const char *before,
+                        gg_error *err)
+{
+    gg_error missing = GG_ERROR_INIT;
+    char *real = NULL, line[API_NAME + 40];
+    bool ok = api_name_ok(name, strlen(name)) &&
+              gg_beneath_find(a->data, name, &real, &missing) == GG_OK && gg_is_organ_dir(real);
+    free(real);
+    if (!ok) return false;
+    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\"}", before, name);
+    gg_json_put_text(out, line, err);
+    return true;
+}
+
+static bool list(api *a, const char *key, show_fn show)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    gg_json_out out = gg_json_to_buf(&body);
+    struct dirent **names = NULL;
+    int n = scandir(a->data, &names, NULL, alphasort);
+    if (n < 0) return api_fail(a, 500, "the data folder cannot be read");
+    gg_buf_printf(&body, &err, "{\"%s\": [", key);
+    const char *before = "";
+    for (int i = 0; i < n; i++) {
+        if (show(a, names[i]->d_name, &out, before, &err)) before = ",";
+        free(names[i]);
+    }
+    free(names);
+    gg_json_put_text(&out, "\n]}\n", &err);
+    return finish(a, &body, &err);
+}
+
+/* ---- anatomy ----------------------------------------------------------------------- */
+
+typedef struct anatomy {
+    const gg_json_out *out;
+    size_t rows;
+} anatomy;
+
+static gg_status put_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *n, gg_error *err)
+{
+    anatomy *x = ctx;
+    const gg_json_out *out = x->out;
+    gg_json_put_text(out, x->rows++ ? ",\n{\"name\": " : "\n{\"name\": ", err);
+    gg_mj_put_bytes(out, t->name, t->name_len, err);
+    gg_json_put_text(out, ", \"class\": \"", err);
+    gg_json_put_text(out, gg_class_name(n->cls), err);
+    gg_json_put_text(out, "\", \"block\": ", err);
+    if (n->block >= 0) gg_json_put_i64(out, n->block, err);
+    else gg_json_put_text(out, "null", err);
+    gg_json_put_text(out, ", \"role\": ", err);
+    gg_mj_put_bytes(out, t->name + n->role_at, n->role_len, err);
+    gg_json_put_text(out, ", \"dtype\": \"", err);
+    gg_json_put_text(out, gg_dtype_get(t->dtype)->name, err);
+    gg_json_put_text(out, "\", \"dims\": [", err);
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        if (i) gg_json_put_text(out, ", ", err);
+        gg_json_put_u64(out, t->dims[i], err);
+    }
+    gg_json_put_text(out, "], \"elements\": ", err);
+    gg_json_put_u64(out, t->elements, err);
+    gg_json_put_text(out, ", \"bytes\": ", err);
+    gg_json_put_u64(out, t->bytes, err);
+    gg_json_put_text(out, ", \"offset\": ", err);
+    gg_json_put_u64(out, t->offset, err);
+    return gg_json_put_text(out, "}", err);
+}
+
+static void put_text(const gg_json_out *out, const char *key, const gg_meta *meta,
+                     const char *meta_key, gg_error *err)
+{
+    const char *text;
+    size_t len;
+    gg_json_put_text(out, key, err);
+    if (gg_kv_str(gg_meta_find(meta, meta_key), &text, &len)) gg_mj_put_bytes(out, text, len, err);
+    else gg_json_put_text(out, "null", err);
+}
+
+static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *out, gg_error *err)
+{
+    anatomy x = { out, 0 };
+    gg_extract_options o = { 0 };
+    gg_extract_report r = { 0 };
+    const gg_meta *meta = gg_source_meta(s);
+    gg_json_put_text(out, "{\"name\": \"", err);
+    gg_json_put_text(out, name, err);
+    put_text(out, "\", \"architecture\": ", meta, "general.architecture", err);
+    put_text(out, ", \"title\": ", meta, "general.name", err);
+    gg_json_put_text(out, ", \"tensors\": [", err);
+    /* A model without tensors is one all the same. */
+    gg_error none = GG_ERROR_INIT;
+    gg_status st = gg_source_count(s) ? gg_extract_list(s, &o, put_tensor, &x, &r, &none) : GG_OK;
+    if (st != GG_OK) {
+        gg_error_merge(err, &none);
+        return st;
+    }
+    return gg_json_put_text(out, "\n]}\n", err);
+}
+
+static bool get_model(api *a, const char *name)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    gg_json_out out = gg_json_to_buf(&body);
+    char *real = NULL;
+    gg_source *s = NULL;
+    gg_status st = api_check_input(a, name, &err);
+    if (st == GG_OK) st = gg_beneath_find(a->data, name, &real, &err);
+    if (st == GG_OK) st = gg_source_open(real, &s, &err);
+    if (st == GG_OK && !gg_source_meta(s)) st = gg_fail(&err, GG_EFORMAT, "is no model");
+    if (st == GG_OK) (void)put_anatomy(name, s, &out, &err);
+    gg_source_close(s);
+    free(real);
+    return finish(a, &body, &err);
+}
+
+/* ---- upload -------------------------------------------------------------------------- */
+
+/* The header is read from the temporary file, so what is no GGUF never has a name. */
+static bool check_upload(api *a, int fd, size_t *tensors)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_gguf *g = NULL;
+    uint64_t size;
+    if (gg_gguf_open_fd(fd, &g, &size, &err) != GG_OK) {
+        if (err.status == GG_EIO || err.status == GG_ENOMEM) return api_fail_error(a, &err);
+        char line[500];
+        gg_error_line(&err, "upload", line, sizeof line);
+        return api_fail(a, 400, "%s", line);
+    }
+    *tensors = g->n_tensors;
+    gg_gguf_free(g);
+    return true;
+}
+
+static bool receive(api *a, gg_output *o, size_t *tensors)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_status st = gg_output_reserve(o, a->length, &err);
+    a->reading = st == GG_OK;
+    if (st == GG_OK) st = gg_copy(STDIN_FILENO, GG_AT_POS, gg_output_fd(o), 0, a->length, &err);
+    if (st == GG_EFORMAT) return api_fail(a, 400, "the body ended before its Content-Length");
+    if (st != GG_OK) return api_fail_error(a, &err);
+    return check_upload(a, gg_output_fd(o), tensors);
+}
+
+static bool answer_upload(api *a, const char *name, size_t tensors)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    char where[API_NAME + 200];
+    api_location(where, sizeof where, "models", name);
+    bool ok = gg_buf_printf(&body, &err, "{\"name\": \"%s\", \"bytes\": %llu, \"tensors\": %zu}\n",
+                            name, (unsigned long long)a->length, tensors) == GG_OK ||
+              api_fail_error(a, &err);
+    if (ok) api_answer(a, 201, "application/json", where, &body);
+    gg_buf_free(&body);
+    return ok;
+}
+
+static bool put_model(api *a, const char *name)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_output *o = NULL;
+    struct stat s;
+    char path[4400];
+    size_t tensors = 0;
+    bool force = api_query_has(a, "force=1");
+    if (!is_gguf_name(name)) return api_fail(a, 400, "the name of a model ends in .gguf");
+    if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
+    if (getenv("HTTP_CONTENT_RANGE"))
+        return api_fail(a, 400, "an upload is whole: no Content-Range");
+    if (a->length > a->max_body)
+        return api_fail(a, 413, "an upload has at most %llu bytes here",
+                        (unsigned long long)a->max_body);
+    if (gg_beneath_new(a->data, name, &err) != GG_OK) return api_fail_error(a, &err);
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", a->data, name) >= sizeof path)
+        return api_fail(a, 400, "the name is too long");
+    if (lstat(path, &s) == 0 && (!force || S_ISDIR(s.st_mode)))
+        return api_fail(a, 409, "%s exists; ?force=1 replaces a model", name);
+    if (gg_output_open(path, force, &o, &err) != GG_OK) return api_fail_error(a, &err);
+    if (!receive(a, o, &tensors)) {
+        gg_output_abort(o);
+        return false;
+    }
+    if (gg_output_commit(o, &err) != GG_OK) /* somebody else was quicker, or the disk failed */
+        return err.status == GG_EUSAGE
+                   ? api_fail(a, 409, "%s exists; ?force=1 replaces a model", name)
+                   : api_fail_error(a, &err);
+    return answer_upload(a, name, tensors);
+}
+
+/* ---- routes ----------------------------------------------------------------------------- */
+
+static bool name_ok(api *a, const char *name)
+{
+    return api_name_ok(name, strlen(name)) || api_fail(a, 404, "there is nothing of that name");
+}
+
+static bool send_file(api *a, const char *path, const char *type)
+{
+    int fd;
+    gg_error err = GG_ERROR_INIT;
+    if (gg_beneath_open(a->data, path, &fd, NULL, &err) != GG_OK) return api_fail_error(a, &err);
+    return api_answer_file(a, fd, type);
+}
+
+bool api_models(api *a)
+{
+    if (a->parts == 2) return api_allow(a, "GET, HEAD") && list(a, "models", show_model);
+    if (a->parts != 3) return api_fail(a, 404, "there is nothing of that name");
+    if (!name_ok(a, a->part[2])) return false;
+    /* POST is for busybox httpd, which hands on no other body. */
+    if (!api_allow(a, "GET, HEAD, PUT, POST")) return false;
+    return api_is(a, "PUT") || api_is(a, "POST") ? put_model(a, a->part[2])
+                                                 : get_model(a, a->part[2]);
+}
+
+static const char *type_of(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    if (dot && strcmp(dot, ".json") == 0) return "application/json";
+    return "application/octet-stream";
+}
+
+bool api_organs(api *a)
+{
+    char path[4 * API_NAME];
+    if (!api_allow(a, "GET, HEAD")) return false;
+    if (a->parts == 2) return list(a, "organs", show_organs);
+    if (a->parts > 5) return api_fail(a, 404, "there is nothing of that name");
+    for (size_t i = 2; i < a->parts; i++)
+        if (!name_ok(a, a->part[i])) return false;
+    if (a->parts == 3) snprintf(path, sizeof path, "%s/%s", a->part[2], GG_MANIFEST);
+    else
+        snprintf(path, sizeof path, "%s/%s%s%s", a->part[2], a->part[3], a->parts == 5 ? "/" : "",
+                 a->parts == 5 ? a->part[4] : "");
+    /* Only what belongs to an organ directory; the manifest makes it one. */
+    char manifest[2 * API_NAME];
+    int fd;
+    gg_error err = GG_ERROR_INIT;
+    snprintf(manifest, sizeof manifest, "%s/%s", a->part[2], GG_MANIFEST);
+    if (gg_beneath_open(a->data, manifest, &fd, NULL, &err) != GG_OK)
+        return err.status == GG_NO ? api_fail_error(a, &err)
+                                   : api_fail(a, 404, "there is no organ directory of that name");
+    close(fd);
+    return send_file(a, path, type_of(path));
+}
+
+bool api_files(api *a)
+{
+    if (a->parts != 3) return api_fail(a, 404, "there is nothing of that name");
+    return name_ok(a, a->part[2]) && api_allow(a, "GET, HEAD") &&
+           send_file(a, a->part[2], type_of(a->part[2]));
+}

@@ -1,0 +1,192 @@
+/* organ-api - all tools over HTTP, as a CGI program behind a real web server. */
+#include "../cli.h"
+#include "api.h"
+
+#include "base/io.h"
+#include "base/sha256.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: a web server starts organ-api (CGI/1.1); organ-serve starts a web server.\n"
+    "All operations on models over HTTP: list, upload, anatomy, organs as bytes, and\n"
+    "jobs, which are the tools themselves. Routes: organ-api(1), docs/api.md.\n"
+    "\n"
+    "environment:\n"
+    "  ORGAN_API_DATA        folder of models and organ directories; nothing outside\n"
+    "                        of it is read or written, links included\n"
+    "  ORGAN_API_SPOOL       folder of jobs (mode 700)\n"
+    "  ORGAN_API_TOKEN_FILE  file with the bearer token that every request must have\n"
+    "  ORGAN_API_BIN         folder of the tools\n"
+    "  ORGAN_API_JOBS        jobs at once (2)\n"
+    "  ORGAN_API_MAX_BODY    bytes of an upload at most (68719476736)\n"
+    "common: --help, --version\n"
+    "\n"
+    "examples:\n"
+    "  mkdir -p /tmp/data && organ-serve --data /tmp/data\n"
+    "  mkdir -p /tmp/spool && echo 0123456789abcdef > /tmp/token\n"
+    "  env ORGAN_API_DATA=tests/data/lab ORGAN_API_SPOOL=/tmp/spool \\\n"
+    "    ORGAN_API_TOKEN_FILE=/tmp/token ORGAN_API_BIN=$PWD/build/bin \\\n"
+    "    HTTP_AUTHORIZATION='Bearer 0123456789abcdef' REQUEST_METHOD=GET \\\n"
+    "    PATH_INFO=/v1/models build/bin/organ-api\n"
+    "exit: 0 answered, 2 usage, 4 the answer could not be written\n";
+
+#define TOKEN_MAX 4096
+
+/* ---- configuration --------------------------------------------------------------- */
+
+static bool number_from(const char *name, uint64_t otherwise, uint64_t most, uint64_t *v)
+{
+    const char *text = getenv(name);
+    char *end;
+    *v = otherwise;
+    if (!text || !*text) return true;
+    errno = 0;
+    *v = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && !errno && *v >= 1 && *v <= most;
+}
+
+/* What is wrong goes to the server's log; the client is told that something is. */
+static bool misconfigured(api *a, const char *what)
+{
+    fprintf(stderr, "organ-api: %s\n", what);
+    return api_fail(a, 500, "the server is not set up: see its log");
+}
+
+static bool configure(api *a)
+{
+    const char *data = getenv("ORGAN_API_DATA"), *spool = getenv("ORGAN_API_SPOOL");
+    uint64_t jobs;
+    a->bin = getenv("ORGAN_API_BIN");
+    if (!data || !(a->data = realpath(data, NULL)))
+        return misconfigured(a, "ORGAN_API_DATA names no folder");
+    if (!spool || !(a->spool = realpath(spool, NULL)))
+        return misconfigured(a, "ORGAN_API_SPOOL names no folder");
+    if (!a->bin || a->bin[0] != '/') return misconfigured(a, "ORGAN_API_BIN is no absolute path");
+    if (!number_from("ORGAN_API_JOBS", 2, 1000, &jobs))
+        return misconfigured(a, "ORGAN_API_JOBS is not 1 to 1000");
+    if (!number_from("ORGAN_API_MAX_BODY", (uint64_t)64 << 30, INT64_MAX, &a->max_body))
+        return misconfigured(a, "ORGAN_API_MAX_BODY is no number");
+    a->jobs = (unsigned)jobs;
+    return true;
+}
+
+/* ---- token ------------------------------------------------------------------------- */
+
+static size_t read_token(const char *path, char token[TOKEN_MAX])
+{
+    gg_error err = GG_ERROR_INIT;
+    size_t n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    if (gg_read_some(fd, token, TOKEN_MAX, &n, &err) != GG_OK) n = 0;
+    close(fd);
+    const char *line = memchr(token, '\n', n);
+    if (line) n = (size_t)(line - token);
+    while (n && (token[n - 1] == '\r' || token[n - 1] == ' ')) n--;
+    return n;
+}
+
+/* Digests are compared, and all of both: the time tells neither how much of the
+ * token was right nor how long it is. */
+static bool equal(const char *a, size_t n, const char *b, size_t m)
+{
+    unsigned char x[32], y[32], differ = 0;
+    gg_sha256 h;
+    gg_sha256_init(&h);
+    gg_sha256_update(&h, a, n);
+    gg_sha256_final(&h, x);
+    gg_sha256_init(&h);
+    gg_sha256_update(&h, b, m);
+    gg_sha256_final(&h, y);
+    for (size_t i = 0; i < sizeof x; i++) differ |= (unsigned char)(x[i] ^ y[i]);
+    return differ == 0;
+}
+
+static bool authorize(api *a)
+{
+    static char token[TOKEN_MAX];
+    const char *path = getenv("ORGAN_API_TOKEN_FILE"), *given = getenv("HTTP_AUTHORIZATION");
+    size_t n = path ? read_token(path, token) : 0;
+    if (n == 0) return misconfigured(a, "ORGAN_API_TOKEN_FILE holds no token");
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0)
+        return api_fail(a, 401, "send Authorization: Bearer TOKEN");
+    given += 7 + strspn(given + 7, " ");
+    return equal(token, n, given, strlen(given)) || api_fail(a, 401, "the token is wrong");
+}
+
+/* ---- routes --------------------------------------------------------------------------- */
+
+static bool health(api *a)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    if (!api_allow(a, "GET, HEAD")) return false;
+    if (gg_buf_printf(
+            &body, &err,
+            "{\"status\": \"ok\", \"version\": \"%s\", \"jobs_at_once\": %u, \"max_body\": %llu}\n",
+            GG_VERSION_STRING, a->jobs, (unsigned long long)a->max_body) != GG_OK)
+        return api_fail_error(a, &err);
+    api_answer(a, 200, "application/json", NULL, &body);
+    gg_buf_free(&body);
+    return true;
+}
+
+static bool route(api *a)
+{
+    static const struct {
+        const char *name;
+        bool (*fn)(api *a);
+    } routes[] = { { "health", health },
+                   { "models", api_models },
+                   { "organs", api_organs },
+                   { "files", api_files },
+                   { "jobs", api_jobs } };
+    if (a->parts >= 2 && a->parts <= API_PARTS && strcmp(a->part[0], "v1") == 0)
+        for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+            if (strcmp(routes[i].name, a->part[1]) == 0 && (i > 0 || a->parts == 2))
+                return routes[i].fn(a);
+    return api_fail(a, 404, "there is nothing of that name");
+}
+
+static void stop(int sig)
+{
+    (void)sig;
+    gg_cancel(); /* an upload is given up and its temporary file removed */
+}
+
+static int serve(void)
+{
+    api a = { .method = "" };
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* write says EFBIG, and what was begun is removed */
+    signal(SIGTERM, stop);
+    signal(SIGINT, stop);
+    if (!configure(&a) || !api_request(&a) || !authorize(&a) || !route(&a)) {
+        if (!a.status) api_fail(&a, 500, "failed");
+        api_answer_failure(&a);
+    }
+    int lost = fflush(stdout);
+    free(a.data);
+    free(a.spool);
+    free(a.path);
+    return lost ? 4 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    /* Under CGI the arguments may be what a stranger wrote after "?": not looked at. */
+    if (getenv("REQUEST_METHOD")) return serve();
+    cli c = { .tool = "organ-api", .help = help };
+    const cli_option none[] = { { NULL, CLI_FLAG, NULL } };
+    cli_start(&c, argc, argv, none);
+    cli_usage(&c, "is started by a web server: use organ-serve");
+}
