@@ -105,13 +105,13 @@ FORMATTED = $(filter-out src/quant/iq_data.c,$(wildcard include/organ/*.h src/*/
 	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch]))
 .PHONY: format
 format: ## lay out every .c and .h file as .clang-format says
-	clang-format -i $(FORMATTED)
+	@clang-format -i $(FORMATTED)
 
 lint: $(LIB)
 	sh scripts/check-layers.sh
 	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-size.sh
-	clang-format --dry-run -Werror $(FORMATTED)
+	@clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
 	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh
