@@ -286,7 +286,7 @@ static gg_tensor tensor(const char *name, uint32_t dtype, uint32_t n, uint64_t a
                     .dtype = dtype,
                     .offset = 1000 };
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_tensor_extent(dtype, n, t.dims, &t.elements, &t.bytes, &e) == GG_OK);
+    T_EQ(gg_tensor_extent(dtype, n, t.dims, &t.elements, &t.bytes, &e), GG_OK);
     return t;
 }
 

@@ -25,7 +25,7 @@ static void rfc_vectors(void)
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
         size_t len = strlen(vectors[i].bytes), n = 99;
         char text[64] = "", back[64];
-        T_CHECK(gg_base64_length(len) == strlen(vectors[i].text));
+        T_EQ(gg_base64_length(len), strlen(vectors[i].text));
         gg_base64_encode(vectors[i].bytes, len, text);
         T_CHECKF(strcmp(text, vectors[i].text) == 0, "'%s' not '%s'", text, vectors[i].text);
         T_CHECK(gg_base64_decode(text, strlen(text), back, &n));
@@ -65,7 +65,7 @@ static void alphabet_is_exact(void)
             good++;
             seen[c] = 1;
         }
-        T_CHECK(good == (place == 3 ? 65 : 64));
+        T_EQ(good, (place == 3 ? 65 : 64));
     }
     T_CHECK(seen['='] && seen['+'] && seen['/'] && !seen['-'] && !seen[0]);
 }

@@ -72,7 +72,7 @@ static size_t decode_part(const gg_dtype_info *t, const uint8_t *part, size_t le
         uint64_t want;
         y[cols] = 42.0f;
         memcpy(&want, hash + 8 * r, sizeof want);
-        T_CHECK(gg_decode(t->id, q + r * row_bytes, y, cols, &err) == GG_OK);
+        T_EQ(gg_decode(t->id, q + r * row_bytes, y, cols, &err), GG_OK);
         T_CHECKF(row_hash(y, cols) == want, "%s level %d row %zu: other floats", t->name, level, r);
         T_CHECKF(y[cols] == 42.0f, "%s wrote past its end", t->name);
     }
@@ -182,7 +182,7 @@ static void encode_rows(const struct type *type, const char *stem, size_t n, con
         gg_error err = GG_ERROR_INIT;
         gg_isa_set(k % 2);
         memset(got[k], k ? 0xff : 0, sizeof got[k]);
-        T_CHECK(gg_encode(t->id, rows, got[k], n * COLS, COLS, weights, &err) == GG_OK);
+        T_EQ(gg_encode(t->id, rows, got[k], n * COLS, COLS, weights, &err), GG_OK);
     }
     T_CHECKF(!memcmp(got[0], got[1], bytes), "%s differs between levels", t->name);
     T_CHECKF(!memcmp(got[0], got[2], bytes), "%s differs between runs", t->name);
@@ -192,9 +192,9 @@ static void encode_rows(const struct type *type, const char *stem, size_t n, con
 static void encode_vectors(void)
 {
     static uint8_t file[MAX_FILE];
-    T_CHECK(slurp("rows-iq", "", file) == sizeof rows);
+    T_EQ(slurp("rows-iq", "", file), sizeof rows);
     memcpy(rows, file, sizeof rows);
-    T_CHECK(slurp("imatrix-iq", "", file) == sizeof imatrix);
+    T_EQ(slurp("imatrix-iq", "", file), sizeof imatrix);
     memcpy(imatrix, file, sizeof imatrix);
     for (int i = 0; i < TYPES; i++) {
         const uint32_t id = gg_dtype_by_name(types[i].name)->id;

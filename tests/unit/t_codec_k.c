@@ -59,7 +59,7 @@ static void check_decode(const gg_dtype_info *t, const uint8_t *file, size_t siz
         return;
     }
     memset(out, 0x55, (n + 1) * sizeof *out);
-    T_CHECK(gg_decode(t->id, file + 4, out, n, &err) == GG_OK);
+    T_EQ(gg_decode(t->id, file + 4, out, n, &err), GG_OK);
     size_t bad = 0;
     for (size_t i = 0; i < n; i++) {
         memcpy(&want, file + 4 + blocks + 4 * i, 4);
@@ -101,17 +101,17 @@ static void decode_integers(void)
     for (int level = 0; level < LEVELS; level++) {
         gg_isa_set(level);
         gg_decode(GG_I8, i8, out, 5, &err);
-        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i8[i]);
+        for (int i = 0; i < 5; i++) T_EQ(out[i], (float)i8[i]);
         gg_decode(GG_I16, i16, out, 5, &err);
-        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i16[i]);
+        for (int i = 0; i < 5; i++) T_EQ(out[i], (float)i16[i]);
         gg_decode(GG_I32, i32, out, 5, &err);
-        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i32[i]);
+        for (int i = 0; i < 5; i++) T_EQ(out[i], (float)i32[i]);
         gg_decode(GG_I64, i64, out, 5, &err);
-        for (int i = 0; i < 5; i++) T_CHECK(out[i] == (float)i64[i]);
+        for (int i = 0; i < 5; i++) T_EQ(out[i], (float)i64[i]);
         gg_decode(GG_Q8_1, q8_1, out, 32, &err);
-        for (int j = 0; j < 32; j++) T_CHECK(out[j] == 0.5f * (float)(j * 8 - 128));
+        for (int j = 0; j < 32; j++) T_EQ(out[j], 0.5f * (float)(j * 8 - 128));
     }
-    T_CHECK(err.status == GG_OK);
+    T_EQ(err.status, GG_OK);
 }
 
 /* ---- encode -------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static void check_encode(const gg_dtype_info *t, const float *x, size_t rows, si
     if (size == bytes && got[0] && got[1] && got[2] && y && z) {
         for (int k = 0; k < 3; k++) {
             gg_isa_set(k);
-            T_CHECK(gg_encode(t->id, x, got[k], rows * cols, cols, imatrix, &err) == GG_OK);
+            T_EQ(gg_encode(t->id, x, got[k], rows * cols, cols, imatrix, &err), GG_OK);
         }
         T_CHECKF(!memcmp(got[0], got[1], bytes), "%s differs between levels", t->name);
         T_CHECKF(!memcmp(got[1], got[2], bytes), "%s differs between runs", t->name);
@@ -152,7 +152,7 @@ static void encode_vectors(void)
 {
     size_t size, rows_size = 0, seen = 0;
     uint8_t *rows = slurp("rows", "", &rows_size);
-    T_CHECK(rows_size == ROWS * COLS * sizeof(float));
+    T_EQ(rows_size, ROWS * COLS * sizeof(float));
     for (int i = 0; rows && i < TYPES; i++) {
         uint8_t *want = slurp("encode-", types[i], &size);
         if (!want) continue;
@@ -169,7 +169,7 @@ static void encode_vectors_imatrix(void)
 {
     size_t size, rows_size = 0, seen = 0;
     uint8_t *rows = slurp("rows-imatrix", "", &rows_size);
-    T_CHECK(rows_size == (IM_ROWS + 1) * IM_COLS * sizeof(float));
+    T_EQ(rows_size, (IM_ROWS + 1) * IM_COLS * sizeof(float));
     for (int i = 0; rows && i < TYPES; i++) {
         uint8_t *want = slurp("encode-imatrix-", types[i], &size);
         if (!want) continue;
@@ -257,7 +257,7 @@ static void encode_hostile(void)
             T_CHECKF(bad == 0, "%s kind %d: %zu values not finite", t->name, k, bad);
         }
     }
-    T_CHECK(err.status == GG_OK);
+    T_EQ(err.status, GG_OK);
 }
 
 static void encode_refuses(void)
@@ -295,14 +295,14 @@ static void scalars(void)
         if (isnan(f) || isinf(f) || (h & 0x7fff) >= 0x7bff) continue;
         /* The middle of two neighbours goes to the even one, a hair more goes up. */
         double mid = ((double)f + (double)gg_f16_to_f32((uint16_t)(h + 1))) / 2;
-        T_CHECK(gg_f32_to_f16((float)mid) == (h & 1 ? h + 1 : h));
-        T_CHECK(gg_f32_to_f16(nextafterf((float)mid, h & 0x8000 ? -INFINITY : INFINITY)) == h + 1);
-        T_CHECK(gg_f32_to_f16(nextafterf((float)mid, 0.0f)) == h);
+        T_EQ(gg_f32_to_f16((float)mid), (h & 1 ? h + 1 : h));
+        T_EQ(gg_f32_to_f16(nextafterf((float)mid, h & 0x8000 ? -INFINITY : INFINITY)), h + 1);
+        T_EQ(gg_f32_to_f16(nextafterf((float)mid, 0.0f)), h);
     }
     T_CHECK(gg_f32_to_f16(65519.0f) == 0x7bff && gg_f32_to_f16(65520.0f) == 0x7c00);
     T_CHECK(gg_f32_to_f16(-FLT_MAX) == 0xfc00 && gg_f32_to_f16(0x1p-26f) == 0);
     T_CHECK(gg_f32_to_bf16(1.00390625f) == 0x3f80 && gg_f32_to_bf16(1.01171875f) == 0x3f82);
-    T_CHECK(gg_f32_to_bf16(FLT_MAX) == 0x7f80);
+    T_EQ(gg_f32_to_bf16(FLT_MAX), 0x7f80);
 }
 
 /* What a finite value must not become. */
@@ -341,7 +341,7 @@ static void half_rows(void)
         for (int i = 0; i < N; i++) bad += out[i] != below(gg_f32_to_bf16(f[i]), 0x7f80);
         T_CHECKF(bad == 0, "level %d: %zu halves differ", level, bad);
     }
-    T_CHECK(err.status == GG_OK);
+    T_EQ(err.status, GG_OK);
 }
 
 static const t_case cases[] = {

@@ -17,7 +17,7 @@ static void convert_one(uint32_t from, uint32_t to, double bound)
     gg_producer p;
     gg_plan_part part;
     gg_input in = input_of(s, 0, &part);
-    T_CHECK(gg_transform_convert(&list, &out, &in, &p, &e) == GG_OK);
+    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), GG_OK);
     uint8_t *bytes = produce(p, &out, &e);
     T_CHECKF(bytes, "%s", e.what);
     float *was = values(s, 0), *is = malloc(ROW * ROWS * sizeof *is);
@@ -61,15 +61,15 @@ static void convert_parts(void)
     out.elements = 1536, out.bytes = 3072;
     gg_transforms list = { 0 };
     gg_producer p;
-    T_CHECK(gg_transform_convert(&list, &out, &in, &p, &e) == GG_OK);
+    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), GG_OK);
     uint8_t *bytes = produce(p, &out, &e);
     T_CHECK(bytes != NULL);
     for (size_t i = 0; bytes && i < 1536; i++) {
         uint16_t h = (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
-        T_CHECK(h == gg_f32_to_f16(x[i < 768 ? 1536 + i : i - 768]));
+        T_EQ(h, gg_f32_to_f16(x[i < 768 ? 1536 + i : i - 768]));
     }
     in.n_parts = 1;
-    T_CHECK(gg_transform_convert(&list, &out, &in, &p, &e) == GG_EFORMAT);
+    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), GG_EFORMAT);
     free(bytes), free(x);
     gg_transforms_free(&list);
     gg_source_close(s);
@@ -88,10 +88,10 @@ static void refuses(uint32_t from, uint32_t to, const float *x, uint64_t row, gg
     gg_producer p = { 0 };
     gg_plan_part part;
     gg_input in = input_of(s, 0, &part);
-    T_CHECK(gg_transform_convert(&list, &out, &in, &p, &e) == plan);
+    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), plan);
     if (plan == GG_OK) {
         T_CHECK(!produce(p, &out, &e));
-        T_CHECK(e.status == made);
+        T_EQ(e.status, made);
     }
     T_CHECKF(strstr(e.what, say), "%s", e.what);
     T_CHECKF(strcmp(e.tensor, "blk.1.ffn_up.weight") == 0, "%s", e.tensor);

@@ -7,7 +7,7 @@ static void little_endian(void)
 {
     static const uint8_t bytes[] = { 0x01, 0x82, 0x03, 0xf4, 0x05, 0x06, 0x07, 0x88 };
     T_CHECK(gg_le16(bytes) == 0x8201 && gg_le32(bytes) == 0xf4038201u);
-    T_CHECK(gg_le64(bytes) == 0x88070605f4038201ull);
+    T_EQ(gg_le64(bytes), 0x88070605f4038201ull);
     uint8_t out[8];
     gg_put_le64(out, 0x88070605f4038201ull);
     T_CHECK(memcmp(out, bytes, 8) == 0);
@@ -24,7 +24,7 @@ static void reads_move_on(void)
     uint64_t b = 0;
     T_CHECK(gg_cursor_u32(&c, &a, "a", &e) == GG_OK && a == 1 && c.pos == 4);
     T_CHECK(gg_cursor_u64(&c, &b, "b", &e) == GG_OK && b == 0x0100000000000002ull && c.pos == 12);
-    T_CHECK(gg_cursor_need(&c, 0, "nothing", &e) == GG_OK);
+    T_EQ(gg_cursor_need(&c, 0, "nothing", &e), GG_OK);
     T_CHECK(gg_cursor_need(&c, 1, "more", &e) == GG_EFORMAT && e.offset == 12);
 }
 

@@ -153,17 +153,17 @@ static void shards_are_told_apart(void)
     for (int k = 0; k < 2; k++) {
         gg_error e = GG_ERROR_INIT;
         bad_write = "m-00003-of-";
-        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e) ==
-                GG_EIO);
+        T_EQ(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e),
+             GG_EIO);
         T_CHECKF(ends(e.file, "m-00003-of-00003.gguf"), "%s: %s", e.file, e.what);
-        T_CHECK(count_names(scratch("f")) == 1);
+        T_EQ(count_names(scratch("f")), 1);
         all_well();
         gg_error e2 = GG_ERROR_INIT;
         bad_sync = "m-00002-of-";
-        T_CHECK(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e2) ==
-                GG_EIO);
+        T_EQ(gg_assemble(scratch("f/d"), k ? &quick : &o, scratch("f/m.gguf"), &run, &r, &e2),
+             GG_EIO);
         T_CHECKF(ends(e2.file, "m-00002-of-00003.gguf"), "%s: %s", e2.file, e2.what);
-        T_CHECK(count_names(scratch("f")) == 1);
+        T_EQ(count_names(scratch("f")), 1);
         all_well();
     }
     gg_error e = GG_ERROR_INIT;
@@ -196,7 +196,7 @@ static void clones_tell_sides(void)
     all_well();
     T_CHECKF(e3.status == GG_EIO && strstr(e3.file, "f/base/") && ends(e3.file, ".bin"), "%s: %s",
              e3.file, e3.what);
-    T_CHECK(count_names(scratch("f")) == 1);
+    T_EQ(count_names(scratch("f")), 1);
 }
 
 /* One file of many whose data does not reach the disk: no folder appears. */
@@ -218,7 +218,7 @@ static void every_sync_counts(void)
         T_CHECKF(gg_outdir_commit(d, &e) == GG_EIO && e.sys_errno == EIO && ends(e.file, "f/d"),
                  "%s: %s", bad[k], e.what);
         all_well();
-        T_CHECK(count_names(scratch("f")) == 0);
+        T_EQ(count_names(scratch("f")), 0);
     }
 }
 
@@ -228,7 +228,7 @@ static void room_is_not_written(void)
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
     fresh();
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
     no_fallocate = true;
     writes = 0;
     struct stat s;

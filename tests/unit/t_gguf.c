@@ -99,8 +99,8 @@ static void check_tensor(const char *stem, const gg_gguf *g, const gg_tensor *t,
     gg_sha256_final(&h, digest);
     gg_sha256_hex(digest, sha);
     check_text(stem, "sha256", sha, field(&line));
-    T_CHECK(t->name[t->name_len] == '\0');
-    T_CHECK(gg_gguf_find(g, t->name, t->name_len) == (size_t)(t - g->tensors));
+    T_EQ(t->name[t->name_len], '\0');
+    T_EQ(gg_gguf_find(g, t->name, t->name_len), (size_t)(t - g->tensors));
     free(name);
 }
 
@@ -128,7 +128,7 @@ static void against_expected(const char *stem)
     }
     T_CHECKF(kvs == g->meta.n && tensors == g->n_tensors, "%s: %zu keys, %zu tensors", stem, kvs,
              tensors);
-    T_CHECK(gg_gguf_find(g, "no such tensor", 14) == SIZE_MAX);
+    T_EQ(gg_gguf_find(g, "no such tensor", 14), SIZE_MAX);
     free(text);
     free(bytes);
     gg_gguf_free(g);
@@ -136,7 +136,7 @@ static void against_expected(const char *stem)
 
 static void expected(void)
 {
-    T_CHECK(each_valid(against_expected) == 38);
+    T_EQ(each_valid(against_expected), 38);
 }
 
 /* ---- written again ------------------------------------------------------------------ */
@@ -156,14 +156,14 @@ static void written_again(const char *stem)
         copy[i].offset = 12345;
     }
     uint64_t data_bytes = 1;
-    T_CHECK(gg_plan_offsets(copy, g->n_tensors, g->alignment, &data_bytes, &e) == GG_OK);
+    T_EQ(gg_plan_offsets(copy, g->n_tensors, g->alignment, &data_bytes, &e), GG_OK);
     T_CHECKF(data_bytes == g->data_bytes, "%s", stem);
-    T_CHECK(gg_header_emit(g->version, &g->meta, copy, g->n_tensors, &header, &len, &e) == GG_OK);
+    T_EQ(gg_header_emit(g->version, &g->meta, copy, g->n_tensors, &header, &len, &e), GG_OK);
     T_CHECKF(len == g->header_bytes && memcmp(header, bytes, len) == 0, "%s: the header differs",
              stem);
     T_CHECK(memcmp(g->raw, bytes, g->header_bytes) == 0);
     gg_meta meta = GG_META_INIT;
-    T_CHECK(gg_meta_copy(&meta, &g->meta, &e) == GG_OK);
+    T_EQ(gg_meta_copy(&meta, &g->meta, &e), GG_OK);
     gg_gguf_free(g); /* the copy of the metadata stands on its own */
     free(header);
     free(copy);
@@ -205,7 +205,7 @@ static void through_pipe(const char *stem, const gg_gguf *g, const char *bytes, 
 {
     int fd[2];
     if (n > 60000 || prefix > n || pipe(fd) != 0) return; /* more than a pipe holds */
-    T_CHECK(write(fd[1], bytes + prefix, n - prefix) == (ssize_t)(n - prefix));
+    T_EQ(write(fd[1], bytes + prefix, n - prefix), (ssize_t)(n - prefix));
     close(fd[1]);
     gg_error e = GG_ERROR_INIT;
     gg_gguf *p = NULL;
@@ -221,7 +221,7 @@ static void through_pipe(const char *stem, const gg_gguf *g, const char *bytes, 
                  "%s: surplus", stem);
         char *rest = malloc(left + 1);
         if (!rest) exit(1);
-        T_CHECK(read(fd[0], rest, left + 1) == (ssize_t)(left - surplus_n));
+        T_EQ(read(fd[0], rest, left + 1), (ssize_t)(left - surplus_n));
         T_CHECK(memcmp(rest, bytes + n - (left - surplus_n), left - surplus_n) == 0);
         free(rest);
     }
@@ -241,7 +241,7 @@ static void ways_in(const char *stem)
     gg_error e = GG_ERROR_INIT;
     lseek(fd, 7, SEEK_SET);
     T_CHECKF(gg_gguf_open_fd(fd, &f, &size, &e) == GG_OK && size == n, "%s: %s", stem, e.what);
-    T_CHECK(lseek(fd, 0, SEEK_CUR) == 7);
+    T_EQ(lseek(fd, 0, SEEK_CUR), 7);
     if (f) T_CHECKF(same_header(g, f), "%s: read", stem);
     gg_gguf_free(f);
     close(fd);
@@ -282,7 +282,7 @@ static gg_gguf *long_header(char **bytes, size_t *n)
     }
     T_CHECK(gg_meta_set(&meta, &kv, &e) == GG_OK &&
             gg_plan_offsets(t, 2000, 32, &data_bytes, &e) == GG_OK);
-    T_CHECK(gg_header_emit(3, &meta, t, 2000, &header, n, &e) == GG_OK);
+    T_EQ(gg_header_emit(3, &meta, t, 2000, &header, n, &e), GG_OK);
     gg_meta_free(&meta);
     *bytes = calloc(1, *n + 32 + data_bytes);
     if (!*bytes || !header) exit(1);
@@ -358,7 +358,7 @@ static void headers_alone(void)
     gg_gguf_free(h);
     gg_error e2 = GG_ERROR_INIT;
     h = NULL;
-    T_CHECK(gg_gguf_parse(bytes, g->header_bytes, true, &h, &e2) == GG_EFORMAT);
+    T_EQ(gg_gguf_parse(bytes, g->header_bytes, true, &h, &e2), GG_EFORMAT);
     gg_gguf_free(g);
     free(bytes);
 }
@@ -372,7 +372,7 @@ static void old_and_foreign(void)
         char *bytes = slurp(valid_path(files[i][0]), &n);
         gg_error e = GG_ERROR_INIT;
         gg_gguf *g = NULL;
-        T_CHECK(gg_gguf_parse(bytes, n, true, &g, &e) == GG_EFORMAT);
+        T_EQ(gg_gguf_parse(bytes, n, true, &g, &e), GG_EFORMAT);
         T_CHECKF(strstr(e.what, files[i][1]) && e.fix[0] && e.offset == 4, "%s", e.what);
         free(bytes);
     }
@@ -407,7 +407,7 @@ static void offsets_do_not_overflow(void)
                        { .name = "b", .name_len = 1, .bytes = 200 } };
     uint64_t bytes;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_plan_offsets(t, 2, 32, &bytes, &e) == GG_EFORMAT);
+    T_EQ(gg_plan_offsets(t, 2, 32, &bytes, &e), GG_EFORMAT);
     gg_tensor u[3] = { { .bytes = 5 }, { .bytes = 0 }, { .bytes = 64 } };
     gg_error e2 = GG_ERROR_INIT;
     T_CHECK(gg_plan_offsets(u, 3, 64, &bytes, &e2) == GG_OK && bytes == 128 && u[1].offset == 64 &&
@@ -460,7 +460,7 @@ static void sets_open_by_any_shard(void)
         if (!m) continue;
         T_CHECK(m->n_files == 3 && m->n_tensors == 7);
         T_CHECK(m->tensors[0].file == 0 && m->tensors[3].file == 1 && m->tensors[6].file == 2);
-        T_CHECK(strcmp(m->paths[0], "tests/data/gguf/x-00001-of-00003.gguf") == 0);
+        T_STR(m->paths[0], "tests/data/gguf/x-00001-of-00003.gguf");
         gg_model_free(m);
     }
 }

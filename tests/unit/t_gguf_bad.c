@@ -61,8 +61,8 @@ static void in_memory(const bad *b)
     } else {
         uint8_t *header = NULL;
         size_t n = 0;
-        T_CHECK(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &n, &e) ==
-                GG_OK);
+        T_EQ(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &n, &e),
+             GG_OK);
         T_CHECKF(n == g->header_bytes && memcmp(header, b->bytes, n) == 0, "%s: written again",
                  b->name);
         for (size_t i = 0; i < g->n_tensors; i++)
@@ -84,7 +84,7 @@ static void on_pipe(const bad *b)
 {
     int fd[2];
     if (b->n > 60000 || pipe(fd) != 0) return;
-    T_CHECK(write(fd[1], b->bytes, b->n) == (ssize_t)b->n);
+    T_EQ(write(fd[1], b->bytes, b->n), (ssize_t)b->n);
     close(fd[1]);
     gg_error e = GG_ERROR_INIT;
     gg_gguf *g = NULL;
@@ -112,7 +112,7 @@ static void every_cut(void)
     char *bytes = slurp("tests/data/gguf/v3-basic.gguf", &n);
     gg_error e0 = GG_ERROR_INIT;
     gg_gguf *g = NULL;
-    T_CHECK(gg_gguf_parse(bytes, n, true, &g, &e0) == GG_OK);
+    T_EQ(gg_gguf_parse(bytes, n, true, &g, &e0), GG_OK);
     size_t end = (size_t)(g->data_start + g->tensors[2].offset + g->tensors[2].bytes);
     gg_gguf_free(g);
     for (size_t cut = 0; cut <= n; cut++) {
@@ -147,8 +147,9 @@ static void spoil(const char *stem)
             if (gg_gguf_parse(bytes, n, true, &g, &e) == GG_OK) {
                 uint8_t *header = NULL;
                 size_t len = 0;
-                T_CHECK(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header,
-                                       &len, &e) == GG_OK);
+                T_EQ(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &len,
+                                    &e),
+                     GG_OK);
                 T_CHECKF(len == g->header_bytes && memcmp(header, bytes, len) == 0,
                          "%s: byte %zu = %02x", stem, i, values[k]);
                 free(header);

@@ -34,7 +34,7 @@ static gg_purify_report purify(gg_purify_method method, float *x, size_t n, size
 {
     gg_error err = GG_ERROR_INIT;
     gg_purify_report r = { 0 };
-    T_CHECK(gg_purify_values(method, x, n, row, strength, &r, &err) == GG_OK);
+    T_EQ(gg_purify_values(method, x, n, row, strength, &r, &err), GG_OK);
     return r;
 }
 
@@ -237,7 +237,7 @@ static void refusals(void)
         gg_purify_method method = GG_PURIFY_HAAR;
         gg_status status = gg_purify_values(method, x, bad[i].elements, bad[i].row, bad[i].strength,
                                             &r, &err);
-        T_CHECK(status == GG_EUSAGE);
+        T_EQ(status, GG_EUSAGE);
         T_CHECK(err.status == GG_EUSAGE && err.what[0]);
     }
     gg_purify_free(NULL);

@@ -234,7 +234,7 @@ static void text_is(const gg_json_node *node, const char *want)
     gg_buf b = GG_BUF_INIT;
     gg_json_out o = gg_json_to_buf(&b);
     gg_error err = GG_ERROR_INIT;
-    T_CHECK(gg_json_put_node(&o, node, &err) == GG_OK);
+    T_EQ(gg_json_put_node(&o, node, &err), GG_OK);
     T_CHECKF(b.data && strcmp(b.data, want) == 0, "\n  got  %s\n  want %s", b.data ? b.data : "",
              want);
     gg_buf_free(&b);
@@ -249,7 +249,7 @@ static void outlines(void)
                                " \"object\": {\"list\": [{\"in\": [2]}]}, \"z\": \"y\\n\"}";
     gg_error err = GG_ERROR_INIT;
     gg_json *json = NULL, *item = NULL;
-    T_CHECK(gg_json_outline(text, sizeof text - 1, &json, &err) == GG_OK);
+    T_EQ(gg_json_outline(text, sizeof text - 1, &json, &err), GG_OK);
     if (!json) return;
     const gg_json_node *root = gg_json_root(json), *list = gg_json_get(root, "list"),
                        *n = gg_json_first(list);
@@ -259,11 +259,11 @@ static void outlines(void)
     text_is(gg_json_get(root, "object"), "{\"list\": [{\"in\": [2]}]}");
     T_CHECK(gg_json_type_of(n) == GG_JSON_TEXT && gg_json_count(n) == 0 &&
             gg_json_first(n) == NULL);
-    T_CHECK(gg_json_item(n, &item, &err) == GG_OK);
+    T_EQ(gg_json_item(n, &item, &err), GG_OK);
     text_is(gg_json_root(item), "{\"n\": \"b\\t\", \"deep\": [[1]]}");
     T_CHECK(gg_json_offset(gg_json_root(item)) == gg_json_offset(n) &&
             text[gg_json_offset(n)] == '{');
-    T_CHECK(text[gg_json_offset(gg_json_get(gg_json_root(item), "deep"))] == '[');
+    T_EQ(text[gg_json_offset(gg_json_get(gg_json_root(item), "deep"))], '[');
     gg_json_free(item);
     n = gg_json_next(n);
     T_CHECK(gg_json_type_of(n) == GG_JSON_NUMBER && gg_json_item(n, &item, &err) == GG_EUSAGE &&

@@ -11,7 +11,7 @@ static void check_string(const char *bytes, size_t n, const char *want)
     gg_error err = GG_ERROR_INIT;
     gg_buf b = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&b);
-    T_CHECK(gg_json_put_string(&out, bytes, n, &err) == GG_OK);
+    T_EQ(gg_json_put_string(&out, bytes, n, &err), GG_OK);
     T_CHECKF(b.data && strcmp(b.data, want) == 0, "%s, not %s", b.data ? b.data : "", want);
     gg_buf_free(&b);
 }
@@ -105,7 +105,7 @@ static void scalars(void)
     gg_json_put_f32(&out, -0.0f, &err);
     gg_json_put_text(&out, " ", &err);
     gg_json_put_bool(&out, true, &err);
-    T_CHECK(gg_json_put_bool(&out, false, &err) == GG_OK);
+    T_EQ(gg_json_put_bool(&out, false, &err), GG_OK);
     T_CHECKF(strcmp(b.data, "18446744073709551615 -9223372036854775808 0.1 0.1 -0.0 truefalse") ==
                  0,
              "%s", b.data);
@@ -140,13 +140,13 @@ static void whole_tree(void)
     gg_buf b = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&b);
     gg_json *json = NULL;
-    T_CHECK(gg_json_parse(tree, sizeof tree - 1, &json, &err) == GG_OK);
+    T_EQ(gg_json_parse(tree, sizeof tree - 1, &json, &err), GG_OK);
     if (!json) return;
-    T_CHECK(gg_json_put_node(&out, gg_json_root(json), &err) == GG_OK);
+    T_EQ(gg_json_put_node(&out, gg_json_root(json), &err), GG_OK);
     T_CHECKF(strcmp(b.data, tree) == 0, "%s", b.data);
     /* A part of the tree comes without its key and without what follows it. */
     gg_buf_clear(&b);
-    T_CHECK(gg_json_put_node(&out, gg_json_get(gg_json_root(json), "a"), &err) == GG_OK);
+    T_EQ(gg_json_put_node(&out, gg_json_get(gg_json_root(json), "a"), &err), GG_OK);
     T_CHECKF(strcmp(b.data, "[1, -0, 1.50e3, [], {}, [[\"x\\n\"]]]") == 0, "%s", b.data);
     gg_buf_clear(&b);
     T_CHECK(gg_json_put_node(&out, gg_json_get(gg_json_root(json), "d"), &err) == GG_OK &&
@@ -174,7 +174,7 @@ static void deepest_tree(void)
     gg_buf_text(&in, "{\"a\": 1}", &err);
     for (int i = 0; i < GG_JSON_DEPTH - 1; i++) gg_buf_text(&in, "]", &err);
     gg_json *json = NULL;
-    T_CHECK(gg_json_parse(in.data, in.len, &json, &err) == GG_OK);
+    T_EQ(gg_json_parse(in.data, in.len, &json, &err), GG_OK);
     if (json)
         T_CHECK(gg_json_put_node(&out, gg_json_root(json), &err) == GG_OK &&
                 strcmp(b.data, in.data) == 0);

@@ -54,7 +54,7 @@ static void lora_one(const shape *h)
     gg_input in = input_of(base, 0, &part);
     T_CHECKF(gg_lora_open(adapter, base, h->strength, &lora, &e) == GG_OK, "%s: %s", h->name,
              e.what);
-    T_CHECK(lora.pairs == 1);
+    T_EQ(lora.pairs, 1);
     T_CHECK(gg_transform_lora(&list, &lora, gg_source_tensor(base, 0), &in, &p, &e) == GG_OK &&
             p.make);
     uint8_t *bytes = p.make ? produce(p, gg_source_tensor(base, 0), &e) : NULL;
@@ -132,7 +132,7 @@ static void lora_refusals(void)
     gg_lora lora;
     gg_meta bm = base_meta();
     gg_source *base = model(&w, 1, &bm); /* a model is no adapter */
-    T_CHECK(gg_lora_open(base, base, 1, &lora, &e) == GG_EFORMAT);
+    T_EQ(gg_lora_open(base, base, 1, &lora, &e), GG_EFORMAT);
     gg_source_close(base);
     free(x);
 }

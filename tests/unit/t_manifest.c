@@ -37,7 +37,7 @@ static void text_again(const char *stem)
     gg_manifest *m = NULL;
     gg_error e = GG_ERROR_INIT;
     T_CHECKF(gg_manifest_load(scratch("d"), &m, &e) == GG_OK, "%s: %s", stem, e.what);
-    if (m) T_CHECK(gg_manifest_text(m, &text, &len, &e) == GG_OK);
+    if (m) T_EQ(gg_manifest_text(m, &text, &len, &e), GG_OK);
     T_CHECKF(text && len == n && memcmp(text, was, n) == 0, "%s: another text", stem);
     gg_manifest_free(m);
     free(text);
@@ -69,7 +69,7 @@ static void same_metadata(const char *stem)
                          p->count == q->count,
                      "%s: key %zu", stem, i);
         }
-        T_CHECK(gg_source_count(a) == gg_source_count(b));
+        T_EQ(gg_source_count(a), gg_source_count(b));
     }
     gg_source_close(a);
     gg_source_close(b);
@@ -387,11 +387,11 @@ static void name_is_in_two_places(void)
     };
     for (size_t i = 0; i < 2; i++) {
         gg_error e = GG_ERROR_INIT;
-        T_CHECK(load_edited(t[i].from, t[i].to, &e) == GG_OK);
+        T_EQ(load_edited(t[i].from, t[i].to, &e), GG_OK);
         gg_manifest *m = NULL;
         const char *s;
         size_t n;
-        T_CHECK(gg_manifest_load(scratch("d"), &m, &e) == GG_OK);
+        T_EQ(gg_manifest_load(scratch("d"), &m, &e), GG_OK);
         if (!m) continue;
         T_CHECK(gg_kv_str(gg_meta_find(&m->meta, "general.name"), &s, &n) &&
                 n == strlen(t[i].want) && memcmp(s, t[i].want, n) == 0);
@@ -418,7 +418,7 @@ static void history_grows(void)
             "\"z\": {\"theta\": 41.5}, \"history\": [{\"op\": \"x\"}], \"file\": \"other/a.bin\"",
             &e) == GG_OK);
     gg_manifest *m = NULL;
-    T_CHECK(gg_manifest_load(scratch("d"), &m, &e) == GG_OK);
+    T_EQ(gg_manifest_load(scratch("d"), &m, &e), GG_OK);
     if (m)
         T_CHECK(strcmp(m->entries[0].z, "{\"theta\": 41.5}") == 0 &&
                 strcmp(m->entries[0].history, "[{\"op\": \"x\"}]") == 0);

@@ -208,7 +208,7 @@ static void sampling(void)
     T_CHECK(gg_sample_index(0, 10, 4) == 0 && gg_sample_index(1, 10, 4) == 2 &&
             gg_sample_index(3, 10, 4) == 7);
     uint64_t huge = UINT64_C(1) << 63;
-    T_CHECK(gg_sample_index(99999, huge, 100000) == UINT64_C(9223279803134407260));
+    T_EQ(gg_sample_index(99999, huge, 100000), UINT64_C(9223279803134407260));
     T_CHECK(gg_sample_index(huge - 1, huge, huge) == huge - 1 && gg_sample_index(5, 0, 0) == 0);
 }
 

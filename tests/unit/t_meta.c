@@ -7,7 +7,7 @@ static void put(gg_meta *m, const char *key, uint32_t type, const void *data, si
 {
     gg_error e = GG_ERROR_INIT;
     gg_kv kv = { key, strlen(key), type, 0, 1, data, n };
-    T_CHECK(gg_meta_set(m, &kv, &e) == GG_OK);
+    T_EQ(gg_meta_set(m, &kv, &e), GG_OK);
 }
 
 static void set_keeps_the_place(void)
@@ -15,8 +15,8 @@ static void set_keeps_the_place(void)
     gg_meta m = GG_META_INIT;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_meta_set_u32(&m, "a", 1, &e) == GG_OK && gg_meta_set_u32(&m, "b", 2, &e) == GG_OK);
-    T_CHECK(gg_meta_set_str(&m, "c", "text", 4, &e) == GG_OK);
-    T_CHECK(gg_meta_set_str(&m, "b", "now text", 8, &e) == GG_OK);
+    T_EQ(gg_meta_set_str(&m, "c", "text", 4, &e), GG_OK);
+    T_EQ(gg_meta_set_str(&m, "b", "now text", 8, &e), GG_OK);
     T_CHECK(m.n == 3 && m.kv[1].key_len == 1 && m.kv[1].key[0] == 'b' &&
             m.kv[1].type == GG_TYPE_STR);
     const char *s;
@@ -32,7 +32,7 @@ static void values_are_copied(void)
     gg_meta m = GG_META_INIT;
     gg_error e = GG_ERROR_INIT;
     char key[] = "key", text[] = "value";
-    T_CHECK(gg_meta_set_str(&m, key, text, 5, &e) == GG_OK);
+    T_EQ(gg_meta_set_str(&m, key, text, 5, &e), GG_OK);
     memset(key, 'x', 3);
     memset(text, 'x', 5);
     const char *s;
@@ -51,11 +51,11 @@ static void delete_closes_the_gap(void)
     char key[16];
     for (int i = 0; i < 100; i++) {
         snprintf(key, sizeof key, "k%d", i);
-        T_CHECK(gg_meta_set_u32(&m, key, (uint32_t)i, &e) == GG_OK);
+        T_EQ(gg_meta_set_u32(&m, key, (uint32_t)i, &e), GG_OK);
     }
     T_CHECK(gg_meta_delete(&m, "k0") && gg_meta_delete(&m, "k50") && gg_meta_delete(&m, "k99") &&
             !gg_meta_delete(&m, "k50"));
-    T_CHECK(m.n == 97);
+    T_EQ(m.n, 97);
     uint64_t last = 0;
     for (size_t i = 0; i < m.n; i++) {
         uint64_t v = 0;
@@ -77,7 +77,7 @@ static void bad_entries_are_refused(void)
         gg_error e = GG_ERROR_INIT;
         T_CHECKF(gg_meta_set(&m, &bad[i], &e) == GG_EUSAGE, "case %zu", i);
     }
-    T_CHECK(m.n == 0);
+    T_EQ(m.n, 0);
     gg_meta_free(&m);
 }
 
@@ -99,7 +99,7 @@ static void integers_read_as_integers(void)
         uint64_t v = 7;
         put(&m, "k", t[i].type, ff, t[i].n);
         T_CHECKF(gg_kv_u64(gg_meta_find(&m, "k"), &v) == t[i].neg_ok, "type %u", t[i].type);
-        if (t[i].neg_ok) T_CHECK(v == t[i].ff);
+        if (t[i].neg_ok) T_EQ(v, t[i].ff);
         put(&m, "k", t[i].type, low, t[i].n);
         T_CHECK(gg_kv_u64(gg_meta_find(&m, "k"), &v) && v == t[i].low);
         float f;

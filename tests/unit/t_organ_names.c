@@ -96,7 +96,7 @@ static char **names_of(const gg_tensor *t, size_t n)
 {
     char **names = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_organ_file_names(t, n, &names, &e) == GG_OK);
+    T_EQ(gg_organ_file_names(t, n, &names, &e), GG_OK);
     return names;
 }
 
@@ -143,7 +143,7 @@ static void names_are_stable(void)
     gg_tensor t[COUNT], one;
     fill(t);
     char **a = names_of(t, COUNT), **b = names_of(t, COUNT);
-    for (size_t i = 0; a && b && i < COUNT; i++) T_CHECK(strcmp(a[i], b[i]) == 0);
+    for (size_t i = 0; a && b && i < COUNT; i++) T_STR(a[i], b[i]);
     names_free(b, COUNT);
     one = t[3]; /* a hostile name alone has the name it has among others */
     b = names_of(&one, 1);

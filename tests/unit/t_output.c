@@ -42,10 +42,10 @@ static void commit_gives_the_name(void)
     fresh();
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
     put(gg_output_fd(o), "hello");
     T_CHECK(!there(scratch("f/x")) && count_names(scratch("f")) == 1);
-    T_CHECK(gg_output_commit(o, &e) == GG_OK);
+    T_EQ(gg_output_commit(o, &e), GG_OK);
     T_CHECK(holds(scratch("f/x"), "hello") && count_names(scratch("f")) == 1);
 }
 
@@ -54,11 +54,11 @@ static void abort_leaves_nothing(void)
     fresh();
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
     put(gg_output_fd(o), "hello");
     gg_output_abort(o);
     gg_output_abort(NULL);
-    T_CHECK(count_names(scratch("f")) == 0);
+    T_EQ(count_names(scratch("f")), 0);
 }
 
 static void existing_is_refused(void)
@@ -67,11 +67,11 @@ static void existing_is_refused(void)
     spew(scratch("f/x"), "old", 3);
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_EUSAGE);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_EUSAGE);
     T_CHECK(strstr(e.fix, "--force") && holds(scratch("f/x"), "old") &&
             count_names(scratch("f")) == 1);
     gg_error e2 = GG_ERROR_INIT;
-    T_CHECK(gg_output_open("", false, &o, &e2) == GG_EUSAGE);
+    T_EQ(gg_output_open("", false, &o, &e2), GG_EUSAGE);
 }
 
 /* A name that appears while the work is done is refused at the end. */
@@ -80,10 +80,10 @@ static void late_comer_is_refused(void)
     fresh();
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
     put(gg_output_fd(o), "new");
     spew(scratch("f/x"), "other", 5);
-    T_CHECK(gg_output_commit(o, &e) == GG_EUSAGE);
+    T_EQ(gg_output_commit(o, &e), GG_EUSAGE);
     T_CHECK(holds(scratch("f/x"), "other") && count_names(scratch("f")) == 1);
 }
 
@@ -93,10 +93,10 @@ static void force_replaces(void)
     spew(scratch("f/x"), "old", 3);
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), true, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), true, &o, &e), GG_OK);
     put(gg_output_fd(o), "new");
     T_CHECK(holds(scratch("f/x"), "old"));
-    T_CHECK(gg_output_commit(o, &e) == GG_OK);
+    T_EQ(gg_output_commit(o, &e), GG_OK);
     T_CHECK(holds(scratch("f/x"), "new") && count_names(scratch("f")) == 1);
 }
 
@@ -105,14 +105,14 @@ static void links_are_not_followed(void)
 {
     fresh();
     spew(scratch("f/target"), "precious", 8);
-    T_CHECK(symlink("target", scratch("f/x")) == 0);
+    T_EQ(symlink("target", scratch("f/x")), 0);
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_EUSAGE);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_EUSAGE);
     gg_error e2 = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), true, &o, &e2) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), true, &o, &e2), GG_OK);
     put(gg_output_fd(o), "new");
-    T_CHECK(gg_output_commit(o, &e2) == GG_OK);
+    T_EQ(gg_output_commit(o, &e2), GG_OK);
     T_CHECK(holds(scratch("f/target"), "precious") && holds(scratch("f/x"), "new"));
 }
 
@@ -142,7 +142,7 @@ static unsigned take_names(unsigned count, bool folders)
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
     fresh();
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
     unsigned first = number_in_use() + 1;
     gg_output_abort(o);
     for (unsigned i = 0; i < count; i++)
@@ -160,11 +160,11 @@ static void names_of_others_stay(void)
         gg_outdir *d;
         gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
         unsigned first = take_names(3, folders);
-        T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+        T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
         T_CHECK(e.status != GG_OK || gg_output_commit(o, &e) == GG_OK);
         T_CHECK(there(scratch("f/x")) && count_names(scratch("f")) == 4);
         first = take_names(3, folders);
-        T_CHECK(gg_outdir_open(scratch("f/x"), false, yes, &d, &e2) == GG_OK);
+        T_EQ(gg_outdir_open(scratch("f/x"), false, yes, &d, &e2), GG_OK);
         T_CHECK(e2.status != GG_OK || gg_outdir_commit(d, &e2) == GG_OK);
         T_CHECK(there(scratch("f/x")) && there(temp_of(first)) && count_names(scratch("f")) == 4);
     }
@@ -180,7 +180,7 @@ static void names_run_out(void)
     T_CHECKF(strstr(e.fix, ".tmp") && !strstr(e.fix, "written to"), "%s", e.fix);
     T_CHECK(gg_outdir_open(scratch("f/x"), false, yes, &d, &e2) == GG_EIO &&
             e2.sys_errno == EEXIST);
-    T_CHECK(count_names(scratch("f")) == 300);
+    T_EQ(count_names(scratch("f")), 300);
 }
 
 static void no_folder_no_file(void)
@@ -192,7 +192,7 @@ static void no_folder_no_file(void)
             e.file[0]);
     spew(scratch("f/plain"), "", 0);
     gg_error e2 = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/plain/x"), false, &o, &e2) == GG_EIO);
+    T_EQ(gg_output_open(scratch("f/plain/x"), false, &o, &e2), GG_EIO);
 }
 
 static void long_names_fit(void)
@@ -203,7 +203,7 @@ static void long_names_fit(void)
     strcpy(name + 252, ".gg");
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch(name), false, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch(name), false, &o, &e), GG_OK);
     T_CHECK(e.status != GG_OK || gg_output_commit(o, &e) == GG_OK);
     T_CHECK(there(scratch(name)));
 }
@@ -213,10 +213,10 @@ static void room_is_made(void)
     fresh();
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_output_open(scratch("f/x"), false, &o, &e) == GG_OK);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
     T_CHECK(gg_output_reserve(o, 0, &e) == GG_OK && gg_output_reserve(o, 10000, &e) == GG_OK);
-    T_CHECK(gg_pwrite_all(gg_output_fd(o), "end", 3, 9997, &e) == GG_OK);
-    T_CHECK(gg_output_commit(o, &e) == GG_OK);
+    T_EQ(gg_pwrite_all(gg_output_fd(o), "end", 3, 9997, &e), GG_OK);
+    T_EQ(gg_output_commit(o, &e), GG_OK);
     size_t n;
     char *bytes = slurp(scratch("f/x"), &n);
     T_CHECK(n == 10000 && memcmp(bytes + 9997, "end", 3) == 0);
@@ -244,12 +244,12 @@ static void folder_appears_whole(void)
     fresh();
     gg_outdir *d;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_outdir_open(scratch("f/d///"), false, yes, &d, &e) == GG_OK);
+    T_EQ(gg_outdir_open(scratch("f/d///"), false, yes, &d, &e), GG_OK);
     fill(d, "a", "1");
     fill(d, "sub/b", "2");
     fill(d, "sub/c", "3");
     T_CHECK(!there(scratch("f/d")) && count_names(scratch("f")) == 1);
-    T_CHECK(gg_outdir_commit(d, &e) == GG_OK);
+    T_EQ(gg_outdir_commit(d, &e), GG_OK);
     T_CHECK(holds(scratch("f/d/a"), "1") && holds(scratch("f/d/sub/c"), "3") &&
             count_names(scratch("f")) == 1);
 }
@@ -259,11 +259,11 @@ static void folder_abort_leaves_nothing(void)
     fresh();
     gg_outdir *d;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_outdir_open(scratch("f/d"), false, yes, &d, &e) == GG_OK);
+    T_EQ(gg_outdir_open(scratch("f/d"), false, yes, &d, &e), GG_OK);
     fill(d, "sub/b", "2");
     gg_outdir_abort(d);
     gg_outdir_abort(NULL);
-    T_CHECK(count_names(scratch("f")) == 0);
+    T_EQ(count_names(scratch("f")), 0);
 }
 
 static void folder_names_are_safe(void)
@@ -272,7 +272,7 @@ static void folder_names_are_safe(void)
     gg_outdir *d;
     int fd;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_outdir_open(scratch("f/d"), false, yes, &d, &e) == GG_OK);
+    T_EQ(gg_outdir_open(scratch("f/d"), false, yes, &d, &e), GG_OK);
     fill(d, "a", "1");
     static const char *const bad[] = { "a", "x/y/z", "/x", "a/b" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -280,7 +280,7 @@ static void folder_names_are_safe(void)
         T_CHECKF(gg_outdir_create(d, bad[i], &fd, &e2) != GG_OK, "%s", bad[i]);
     }
     spew(scratch("f/source"), "linked", 6);
-    T_CHECK(gg_outdir_link(d, scratch("f/source"), "sub/l", &e) == GG_OK);
+    T_EQ(gg_outdir_link(d, scratch("f/source"), "sub/l", &e), GG_OK);
     T_CHECK(gg_outdir_commit(d, &e) == GG_OK && holds(scratch("f/d/sub/l"), "linked"));
 }
 
@@ -290,18 +290,17 @@ static void folder_existing(void)
     mkdir(scratch("f/d"), 0777);
     gg_outdir *d;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_outdir_open(scratch("f/d"), false, no, &d, &e) ==
-            GG_OK); /* empty: as good as none */
+    T_EQ(gg_outdir_open(scratch("f/d"), false, no, &d, &e), GG_OK); /* empty: as good as none */
     fill(d, "a", "1");
-    T_CHECK(gg_outdir_commit(d, &e) == GG_OK);
+    T_EQ(gg_outdir_commit(d, &e), GG_OK);
     gg_error e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT, e4 = GG_ERROR_INIT;
-    T_CHECK(gg_outdir_open(scratch("f/d"), false, yes, &d, &e2) == GG_EUSAGE);
-    T_CHECK(gg_outdir_open(scratch("f/d"), true, no, &d, &e3) == GG_EUSAGE);
+    T_EQ(gg_outdir_open(scratch("f/d"), false, yes, &d, &e2), GG_EUSAGE);
+    T_EQ(gg_outdir_open(scratch("f/d"), true, no, &d, &e3), GG_EUSAGE);
     T_CHECK(holds(scratch("f/d/a"), "1"));
-    T_CHECK(gg_outdir_open(scratch("f/d"), true, yes, &d, &e4) == GG_OK);
+    T_EQ(gg_outdir_open(scratch("f/d"), true, yes, &d, &e4), GG_OK);
     fill(d, "b", "2");
     T_CHECK(holds(scratch("f/d/a"), "1"));
-    T_CHECK(gg_outdir_commit(d, &e4) == GG_OK);
+    T_EQ(gg_outdir_commit(d, &e4), GG_OK);
     T_CHECK(holds(scratch("f/d/b"), "2") && !there(scratch("f/d/a")) &&
             count_names(scratch("f")) == 1);
 }
@@ -312,7 +311,7 @@ static void folder_over_a_file(void)
     spew(scratch("f/d"), "file", 4);
     gg_outdir *d;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_outdir_open(scratch("f/d"), true, yes, &d, &e) == GG_EUSAGE);
+    T_EQ(gg_outdir_open(scratch("f/d"), true, yes, &d, &e), GG_EUSAGE);
     T_CHECK(holds(scratch("f/d"), "file"));
 }
 
@@ -322,7 +321,7 @@ static void remove_tree_spares_links(void)
     mkdir(scratch("f/keep"), 0777);
     spew(scratch("f/keep/x"), "x", 1);
     mkdir(scratch("f/gone"), 0777);
-    T_CHECK(symlink("../keep", scratch("f/gone/link")) == 0);
+    T_EQ(symlink("../keep", scratch("f/gone/link")), 0);
     gg_remove_tree(scratch("f/gone"));
     T_CHECK(!there(scratch("f/gone")) && holds(scratch("f/keep/x"), "x"));
 }
@@ -338,13 +337,13 @@ static void copies_are_exact(void)
     spew(scratch("f/in"), bytes, n);
     int in = open(scratch("f/in"), O_RDONLY), out = open(scratch("f/out"), O_RDWR | O_CREAT, 0666);
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_copy(in, 5, out, 3, n - 5, &e) == GG_OK);
+    T_EQ(gg_copy(in, 5, out, 3, n - 5, &e), GG_OK);
     char *back = malloc(n);
     if (!back) exit(1);
     T_CHECK(gg_pread_all(out, back, n - 5, 3, &e) == GG_OK && memcmp(back, bytes + 5, n - 5) == 0);
-    T_CHECK(gg_copy(in, n - 4, out, 0, 5, &e) == GG_EFORMAT); /* one byte more than there is */
+    T_EQ(gg_copy(in, n - 4, out, 0, 5, &e), GG_EFORMAT); /* one byte more than there is */
     gg_error e2 = GG_ERROR_INIT;
-    T_CHECK(gg_pread_all(out, back, 5, n - 6, &e2) == GG_EFORMAT);
+    T_EQ(gg_pread_all(out, back, 5, n - 6, &e2), GG_EFORMAT);
     gg_error e3 = GG_ERROR_INIT;
     size_t got = 0;
     lseek(in, (off_t)n - 10, SEEK_SET);

@@ -34,7 +34,7 @@ static void each_runs_once(void)
         run r = { .fail_a = SIZE_MAX, .fail_b = SIZE_MAX };
         gg_error e = GG_ERROR_INIT;
         T_CHECK(gg_parallel(N, threads, task, &r, &e) == GG_OK && e.status == GG_OK);
-        for (size_t i = 0; i < N; i++) T_CHECK(atomic_load(&r.count[i]) == 1);
+        for (size_t i = 0; i < N; i++) T_EQ(atomic_load(&r.count[i]), 1);
         T_CHECK(atomic_load(&r.worst_worker) < (threads ? threads : gg_thread_count()));
     }
 }
@@ -46,9 +46,9 @@ static void lowest_failure_is_kept(void)
         for (int again = 0; again < 10; again++) {
             run r = { .fail_a = 3, .fail_b = 4, .slow = 2000 };
             gg_error e = GG_ERROR_INIT;
-            T_CHECK(gg_parallel(N, threads, task, &r, &e) == GG_EFORMAT);
+            T_EQ(gg_parallel(N, threads, task, &r, &e), GG_EFORMAT);
             T_CHECKF(strcmp(e.what, "task 3") == 0, "%u threads: %s", threads, e.what);
-            for (size_t i = 0; i <= 3; i++) T_CHECK(atomic_load(&r.count[i]) == 1);
+            for (size_t i = 0; i <= 3; i++) T_EQ(atomic_load(&r.count[i]), 1);
         }
 }
 
@@ -56,8 +56,8 @@ static void failure_stops_the_rest(void)
 {
     run r = { .fail_a = 10, .fail_b = SIZE_MAX };
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_parallel(N, 1, task, &r, &e) == GG_EFORMAT);
-    for (size_t i = 11; i < N; i++) T_CHECK(atomic_load(&r.count[i]) == 0);
+    T_EQ(gg_parallel(N, 1, task, &r, &e), GG_EFORMAT);
+    for (size_t i = 11; i < N; i++) T_EQ(atomic_load(&r.count[i]), 0);
 }
 
 static gg_status mute(void *ctx, size_t i, unsigned worker, gg_error *err)

@@ -48,7 +48,7 @@ static void empty_is_all(void)
 {
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &e) == GG_OK);
+    T_EQ(gg_select_new(&s, &e), GG_OK);
     selects(s, "xxxxxxxxxxxxx", "empty");
     selects(NULL, "xxxxxxxxxxxxx", "none");
     T_CHECK(gg_select_empty(NULL) && !gg_select_has_experts(NULL) && gg_select_expert(NULL, 5));
@@ -102,12 +102,12 @@ static void options_are_and(void)
 {
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &e) == GG_OK);
+    T_EQ(gg_select_new(&s, &e), GG_OK);
     T_CHECK(gg_select_types(s, "organ", &e) == GG_OK && gg_select_layers(s, "0-1", &e) == GG_OK);
     selects(s, "....x.x......", "organ of 0-1");
-    T_CHECK(gg_select_types(s, "skeleton", &e) == GG_OK); /* the same option again: or */
+    T_EQ(gg_select_types(s, "skeleton", &e), GG_OK); /* the same option again: or */
     selects(s, "..xxxxx......", "organ or skeleton of 0-1");
-    T_CHECK(gg_select_tensors(s, "*.weight", &e) == GG_OK);
+    T_EQ(gg_select_tensors(s, "*.weight", &e), GG_OK);
     selects(s, "..x.xxx......", "and *.weight");
     gg_select_free(s);
 }
@@ -129,7 +129,7 @@ static void names_files(void)
     by_names("output.weight\noutput.weight\nnone\n", "...........x.");
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &e) == GG_OK);
+    T_EQ(gg_select_new(&s, &e), GG_OK);
     T_CHECK(gg_select_names(s, scratch("nowhere"), &e) == GG_EIO && e.file[0]);
     spew(scratch("names"), "a\\q\n", 4);
     T_CHECK(gg_select_names(s, scratch("names"), &e2) == GG_EUSAGE && e2.file[0]);
@@ -140,7 +140,7 @@ static void bad(add_fn add, const char *text)
 {
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT, fresh = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &fresh) == GG_OK);
+    T_EQ(gg_select_new(&s, &fresh), GG_OK);
     T_CHECKF(add(s, text, &e) == GG_EUSAGE && strstr(e.what, "--"), "'%s': %s", text, e.what);
     gg_select_free(s);
 }
@@ -216,7 +216,7 @@ static void maps(void)
     gg_map *m = NULL;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_map_donor(NULL, 7) == 7);
-    T_CHECK(gg_map_parse("10-15=20-25,3=0,4=4", &m, &e) == GG_OK);
+    T_EQ(gg_map_parse("10-15=20-25,3=0,4=4", &m, &e), GG_OK);
     T_CHECK(gg_map_donor(m, 10) == 20 && gg_map_donor(m, 15) == 25 && gg_map_donor(m, 3) == 0 &&
             gg_map_donor(m, 4) == 4);
     T_CHECK(gg_map_donor(m, 16) == -1 && gg_map_donor(m, 0) == -1 && gg_map_donor(m, -1) == -1);

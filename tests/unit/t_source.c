@@ -163,7 +163,7 @@ static void several_files(void)
     T_CHECK(n == x + y && memcmp(got, p, x) == 0 && memcmp(got + x, q, y) == 0);
     free(got), free(p), free(q);
     gg_source_close(s);
-    T_CHECK(gg_source_open_files(wrong, 2, &s, &e2) == GG_EUSAGE);
+    T_EQ(gg_source_open_files(wrong, 2, &s, &e2), GG_EUSAGE);
 }
 
 static void found_by_name(void)
@@ -176,7 +176,7 @@ static void found_by_name(void)
         T_CHECK(gg_source_seekable(s) && gg_source_count(s) == 35);
         for (size_t i = 0; i < gg_source_count(s); i++) {
             const gg_tensor *t = gg_source_tensor(s, i);
-            T_CHECK(gg_source_find(s, t->name, t->name_len) == i);
+            T_EQ(gg_source_find(s, t->name, t->name_len), i);
         }
         T_CHECK(gg_source_find(s, "nothing", 7) == SIZE_MAX &&
                 gg_source_find(s, "", 0) == SIZE_MAX);
@@ -200,12 +200,12 @@ static void pipes_go_forward(void)
     T_CHECK(!gg_source_seekable(s) && gg_source_header(s) != NULL);
     T_CHECK(gg_source_next(s, 0, &more, &e) == GG_OK && more &&
             gg_data_open(s, 0, &d, &e) == GG_OK);
-    T_CHECK(gg_data_read(&d, 4, buf, 8, &e) == GG_OK);
+    T_EQ(gg_data_read(&d, 4, buf, 8, &e), GG_OK);
     gg_source *file = source(BASIC);
     gg_data f;
     T_CHECK(gg_data_open(file, 0, &f, &e) == GG_OK && gg_data_read(&f, 4, want, 8, &e) == GG_OK &&
             memcmp(buf, want, 8) == 0);
-    T_CHECK(gg_data_read(&d, 0, buf, 8, &e2) == GG_EUSAGE);
+    T_EQ(gg_data_read(&d, 0, buf, 8, &e2), GG_EUSAGE);
     gg_data_close(&d);
     gg_data_close(&f);
     for (size_t i = 1; i < 5; i++)
@@ -227,7 +227,7 @@ static void copies(void)
     int fd = open(scratch("copy"), O_RDWR | O_CREAT | O_TRUNC, 0666);
     gg_data d;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_data_open(s, 3, &d, &e) == GG_OK);
+    T_EQ(gg_data_open(s, 3, &d, &e), GG_OK);
     T_CHECK(gg_data_copy(&d, 0, t->bytes, fd, GG_AT_POS, &e) == GG_OK &&
             gg_data_copy(&d, 4, 8, fd, 1000, &e) == GG_OK);
     char *got = slurp(scratch("copy"), &n);

@@ -8,12 +8,12 @@
 static void first_error_is_kept(void)
 {
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_fail(&e, GG_EFORMAT, "reason %d", 1) == GG_EFORMAT);
-    T_CHECK(gg_fail(&e, GG_EIO, "reason 2") == GG_EIO);
+    T_EQ(gg_fail(&e, GG_EFORMAT, "reason %d", 1), GG_EFORMAT);
+    T_EQ(gg_fail(&e, GG_EIO, "reason 2"), GG_EIO);
     T_CHECK(e.status == GG_EFORMAT && strcmp(e.what, "reason 1") == 0);
     errno = ENOSPC;
-    T_CHECK(gg_fail_errno(&e, "late") == GG_EIO);
-    T_CHECK(e.sys_errno == 0);
+    T_EQ(gg_fail_errno(&e, "late"), GG_EIO);
+    T_EQ(e.sys_errno, 0);
 }
 
 static void places_once_set_stay(void)
@@ -23,7 +23,7 @@ static void places_once_set_stay(void)
     T_CHECK(gg_at_offset(&e, 5) == GG_OK && e.offset == GG_ERROR_NO_OFFSET);
     T_CHECK(gg_fix(&e, "too early") == GG_OK && e.fix[0] == '\0');
     gg_fail(&e, GG_EFORMAT, "bad");
-    T_CHECK(gg_at_tensor(&e, "a\nb\0c", 5) == GG_EFORMAT);
+    T_EQ(gg_at_tensor(&e, "a\nb\0c", 5), GG_EFORMAT);
     gg_at_tensor(&e, "other", 5);
     gg_at_offset(&e, 0);
     gg_at_offset(&e, 9);
@@ -31,13 +31,13 @@ static void places_once_set_stay(void)
     gg_at_file(&e, "two");
     gg_fix(&e, "do %s", "this");
     gg_fix(&e, "do that");
-    T_CHECK(strcmp(e.tensor, "a\\nb\\x00c") == 0);
+    T_STR(e.tensor, "a\\nb\\x00c");
     T_CHECK(e.offset == 0 && strcmp(e.file, "one") == 0 && strcmp(e.fix, "do this") == 0);
     char line[200];
     size_t n = gg_error_line(&e, "organ-x", line, sizeof line);
     T_CHECKF(strcmp(line, "organ-x: one: tensor 'a\\nb\\x00c': offset 0: bad; do this") == 0, "%s",
              line);
-    T_CHECK(n == strlen(line));
+    T_EQ(n, strlen(line));
 }
 
 static void stdin_has_a_name(void)
@@ -45,14 +45,14 @@ static void stdin_has_a_name(void)
     gg_error e = GG_ERROR_INIT;
     gg_fail(&e, GG_EIO, "x");
     gg_at_file(&e, "-");
-    T_CHECK(strcmp(e.file, "<stdin>") == 0);
+    T_STR(e.file, "<stdin>");
 }
 
 static void errno_is_told(void)
 {
     gg_error e = GG_ERROR_INIT;
     errno = ENOENT;
-    T_CHECK(gg_fail_errno(&e, "cannot open %s", "it") == GG_EIO);
+    T_EQ(gg_fail_errno(&e, "cannot open %s", "it"), GG_EIO);
     T_CHECK(e.sys_errno == ENOENT && strncmp(e.what, "cannot open it: ", 16) == 0 && e.what[16]);
     char line[200];
     gg_error_line(&e, "organ-x", line, sizeof line);
@@ -93,7 +93,7 @@ static void workers_merge(void)
     gg_fail(&a, GG_EFORMAT, "a");
     gg_fail(&b, GG_EIO, "b");
     gg_error_merge(&to, &none);
-    T_CHECK(to.status == GG_OK);
+    T_EQ(to.status, GG_OK);
     gg_error_merge(&to, &a);
     gg_error_merge(&to, &b);
     T_CHECK(to.status == GG_EFORMAT && strcmp(to.what, "a") == 0);
@@ -103,10 +103,10 @@ static void exits(void)
 {
     static const int want[] = { 0, 1, 2, 3, 3, 4, 4, 4 };
     for (int i = 0; i < 8; i++) {
-        T_CHECK(gg_status_exit((gg_status)i) == want[i]);
+        T_EQ(gg_status_exit((gg_status)i), want[i]);
         T_CHECK(gg_status_text((gg_status)i)[0] != '\0');
     }
-    T_CHECK(gg_status_exit((gg_status)99) == 4);
+    T_EQ(gg_status_exit((gg_status)99), 4);
 }
 
 static const struct {
@@ -143,7 +143,7 @@ static void escape_table(void)
         for (size_t size = 0; size <= want;
              size++) { /* too small: cut, terminated, whole length told */
             memset(out, 'G', sizeof out);
-            T_CHECK(gg_escape(escapes[i].bytes, escapes[i].n, out, size) == want);
+            T_EQ(gg_escape(escapes[i].bytes, escapes[i].n, out, size), want);
             T_CHECK(out[size] == 'G' && (size == 0 || strlen(out) == size - 1));
         }
     }

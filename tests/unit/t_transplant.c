@@ -20,8 +20,8 @@ static gg_source *model(const char *file, const char *const *specs, size_t n)
                             .dims = { d[0], d[1], d[2], 1 } };
         t[i].name = strndup(specs[i], t[i].name_len);
         t[i].dtype = gg_dtype_by_name(type)->id;
-        T_CHECK(gg_tensor_extent(t[i].dtype, t[i].n_dims, t[i].dims, &t[i].elements, &t[i].bytes,
-                                 &e) == GG_OK);
+        T_EQ(gg_tensor_extent(t[i].dtype, t[i].n_dims, t[i].dims, &t[i].elements, &t[i].bytes, &e),
+             GG_OK);
     }
     uint64_t data = 0;
     uint8_t *header = NULL;
@@ -79,7 +79,7 @@ static void moves_are(const gg_source *b, const gg_source *d, const gg_match_opt
                  other ? "*" : "", gg_move_name(moves[i].kind));
         T_CHECKF((moves[i].kind == GG_MOVE_MISMATCH) == (moves[i].reason != NULL), "%s",
                  moves[i].name);
-        T_CHECK(strlen(moves[i].name) == moves[i].name_len);
+        T_EQ(strlen(moves[i].name), moves[i].name_len);
     }
     T_CHECKF(strcmp(got, want) == 0, "\n  got  %s\n  want %s", got, want);
     gg_moves_free(&all);
@@ -150,11 +150,11 @@ static void selected_and_mapped(void)
     moves_are(
         base, donor, &o,
         "blk.0.attn_q.weight mismatch;blk.1.attn_q.weight replace;blk.3.attn_q.weight mismatch;");
-    T_CHECK(gg_map_parse("0=1,1=3", &map, &e) == GG_OK);
+    T_EQ(gg_map_parse("0=1,1=3", &map, &e), GG_OK);
     o.map = map;
     moves_are(base, donor, &o, "blk.0.attn_q.weight* replace;blk.1.attn_q.weight* replace;");
     gg_map_free(map);
-    T_CHECK(gg_map_parse("5=3", &map, &e) == GG_OK); /* a block the base does not have: added */
+    T_EQ(gg_map_parse("5=3", &map, &e), GG_OK); /* a block the base does not have: added */
     o.map = map;
     o.add = true;
     moves_are(base, donor, &o, "blk.5.attn_q.weight* add;");
@@ -199,7 +199,7 @@ static void records(void)
     gg_source *part = NULL;
     gg_error e = GG_ERROR_INIT;
     gg_match_options o = { .mode = GG_MATCH_EXACT };
-    T_CHECK(gg_source_open(scratch("part.bin"), &part, &e) == GG_OK);
+    T_EQ(gg_source_open(scratch("part.bin"), &part, &e), GG_OK);
     if (part) moves_are(base, part, &o, "blk.1.attn_q.weight replace;");
     gg_source_close(part);
     close_both();

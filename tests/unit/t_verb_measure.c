@@ -40,7 +40,7 @@ static void pick_all(gg_pick_fn (*pick_of)(uint32_t))
             float out[256];
             gg_error err = GG_ERROR_INIT;
             for (size_t i = 0; i < info->block_bytes; i++) block[i] = (uint8_t)(random_u64() >> 32);
-            T_CHECK(gg_decode(dtype, block, out, info->block_elems, &err) == GG_OK);
+            T_EQ(gg_decode(dtype, block, out, info->block_elems, &err), GG_OK);
             for (unsigned j = 0; j < info->block_elems; j++)
                 T_CHECKF(same_float(pick(block, j), out[j]), "%s value %u", info->name, j);
         }
@@ -84,7 +84,7 @@ static void hold_in_place(const float *x, size_t n, const char *what)
     gg_measure_values(x, n, scratch, &want);
     for (unsigned threads = 1; threads <= 3; threads++) {
         memcpy(copy, x, n * sizeof *x);
-        T_CHECK(gg_measure_in_place(copy, n, threads, &got, &err) == GG_OK);
+        T_EQ(gg_measure_in_place(copy, n, threads, &got, &err), GG_OK);
         if (threads == 1) first = got;
         T_CHECKF(memcmp(&first, &got, sizeof got) == 0, "%s: %u threads", what, threads);
     }
@@ -170,7 +170,7 @@ static void expect(const gg_tensor *t, const uint8_t *bytes, uint64_t sample,
     float *all = malloc(t->elements * sizeof *all), *x = malloc(t->elements * sizeof *x);
     void *scratch = malloc(gg_measure_scratch(t->elements));
     gg_error err = GG_ERROR_INIT;
-    T_CHECK(gg_decode(t->dtype, bytes, all, t->elements, &err) == GG_OK);
+    T_EQ(gg_decode(t->dtype, bytes, all, t->elements, &err), GG_OK);
     uint64_t n = gg_sample_count(t->elements, sample), row = t->dims[0], rows = t->elements / row;
     for (uint64_t i = 0; i < n; i++) x[i] = all[gg_sample_index(i, t->elements, n)];
     gg_measure_values(x, n, scratch, &want->m);
@@ -209,7 +209,7 @@ static gg_measures measure(bool pipe, gg_measure_options o, unsigned threads)
     pthread_t feeder;
     if (pipe && (mkfifo(fifo, 0600) != 0 || pthread_create(&feeder, NULL, feed, records) != 0))
         exit(1);
-    T_CHECK(gg_source_open(pipe ? fifo : records, &s, &err) == GG_OK);
+    T_EQ(gg_source_open(pipe ? fifo : records, &s, &err), GG_OK);
     T_CHECKF(gg_measure_model(s, &o, &run, keep, &list, NULL, &err) == GG_OK, "%s", err.what);
     gg_source_close(s);
     if (pipe) {
@@ -229,7 +229,7 @@ static void test_rows(void)
         for (int way = 0; way < 4; way++) {
             gg_measures list = measure(way >= 2, (gg_measure_options){ .sample = samples[k] },
                                        way % 2 ? 3 : 1);
-            T_CHECK(list.n == TENSORS);
+            T_EQ(list.n, TENSORS);
             for (size_t i = 0; i < list.n && i < TENSORS; i++) {
                 gg_tensor_measure want = { 0 };
                 const gg_tensor_measure *got = &list.rows[i];
@@ -244,7 +244,7 @@ static void test_rows(void)
                 if (k + (size_t)way == 0) first[i] = got->row_theta;
                 T_CHECKF(got->row_theta == first[i], "%s: row_theta %.17g, not %.17g, way %d",
                          made[i].name, got->row_theta, first[i], way);
-                T_CHECK(got->calibrated == gg_calibrated(got->m.theta, got->null_theta));
+                T_EQ(got->calibrated, gg_calibrated(got->m.theta, got->null_theta));
             }
             gg_measures_free(&list);
         }
@@ -255,7 +255,7 @@ static void test_experts(void)
     for (int pipe = 0; pipe < 2; pipe++) {
         gg_measures list = measure(pipe,
                                    (gg_measure_options){ .sample = 100, .split_experts = true }, 2);
-        T_CHECK(list.n == TENSORS + 2);
+        T_EQ(list.n, TENSORS + 2);
         for (uint64_t e = 0; e < 3 && list.n == TENSORS + 2; e++) {
             gg_tensor t;
             char name[GG_RECORD_NAME + 1];
@@ -265,7 +265,7 @@ static void test_experts(void)
             T_CHECK(strcmp(list.rows[1 + e].t.name, name) == 0 &&
                     list.rows[1 + e].a.expert == (int64_t)e);
             T_CHECK(memcmp(&list.rows[1 + e].m, &want.m, sizeof want.m) == 0);
-            T_CHECK(list.rows[1 + e].row_theta == want.row_theta);
+            T_EQ(list.rows[1 + e].row_theta, want.row_theta);
         }
         gg_measures_free(&list);
     }
@@ -314,7 +314,7 @@ static void add(gg_measures *list, const char *name, double theta, bool decoded)
     gg_tensor_measure r = { .t = { .name = name, .name_len = strlen(name) }, .decoded = decoded };
     r.a = gg_anatomy_of(name, strlen(name));
     r.m.theta = theta;
-    T_CHECK(gg_measures_add(list, &r, &err) == GG_OK);
+    T_EQ(gg_measures_add(list, &r, &err), GG_OK);
 }
 
 static gg_measures sample_list(void)
@@ -381,7 +381,7 @@ static void test_clean_up(void)
 {
     for (int i = 0; i < TENSORS; i++) free(data[i]);
     unlink(records);
-    T_CHECK(rmdir(folder) == 0);
+    T_EQ(rmdir(folder), 0);
 }
 
 static void test_make(void)

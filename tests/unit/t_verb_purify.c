@@ -19,7 +19,7 @@ static void put(FILE *f, const char *name, uint32_t dtype, uint32_t n_dims, cons
     uint8_t head[GG_RECORD_HEADER];
     gg_error err = GG_ERROR_INIT;
     memcpy(t.dims, dims, n_dims * sizeof *dims);
-    T_CHECK(gg_tensor_extent(dtype, n_dims, dims, &t.elements, &t.bytes, &err) == GG_OK);
+    T_EQ(gg_tensor_extent(dtype, n_dims, dims, &t.elements, &t.bytes, &err), GG_OK);
     uint8_t *data = malloc(t.bytes + 1);
     if (dtype == GG_F32 || dtype == GG_I32) memcpy(data, x, t.bytes); /* NaN too */
     else T_CHECK(gg_encode(dtype, x, data, t.elements, dims[0], NULL, &err) == GG_OK);
