@@ -34,10 +34,10 @@ static void print_conflict(void *ctx, const char *line)
 
 gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
 {
-    gg_fit fit;
+    gg_graft_check_report fit;
     table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
     for (size_t i = 0; i < moves->n; i++) print_move(&t, &moves->list[i], base, donor);
-    gg_status st = gg_check_fit(base, donor, moves, print_conflict, c, &c->run, &fit, &c->err);
+    gg_status st = gg_graft_check(base, donor, moves, print_conflict, c, &c->run, &fit, &c->err);
     if (st != GG_OK) return st;
     gg_note(&c->run, "lineage: %s", fit.lineage);
     gg_note(&c->run, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,

@@ -282,8 +282,7 @@ int main(int argc, char **argv)
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
-        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0)
-            st = gg_refuse_inside(o.svg, s, &c.err);
+        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_guard_output(o.svg, s, &c.err);
         if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0)
             st = gg_refuse_existing(o.svg, c.run.force, &c.err);
         if (st == GG_OK) st = measure(&c, s, &o);

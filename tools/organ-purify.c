@@ -94,7 +94,7 @@ static gg_status to_record_file(cli *c, gg_source *s, const arguments *a, gg_pur
                                 printer *p, gg_purify_summary *sum)
 {
     gg_output *out;
-    gg_status st = gg_refuse_inside(a->output, s, &c->err);
+    gg_status st = gg_guard_output(a->output, s, &c->err);
     if (st == GG_OK) st = gg_output_open(a->output, c->run.force, &out, &c->err);
     if (st != GG_OK) return st;
     st = gg_purify_stream(s, &a->o, gg_output_fd(out), &c->run, fn, p, sum, &c->err);
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     bool stream = a.dry_run || strcmp(a.output, "-") == 0 || ends_with(a.output, ".bin");
     gg_source *s;
     gg_status st = stream ? gg_source_open(spec, &s, &c.err)
-                          : gg_source_open_stored(spec, &s, &c.err);
+                          : gg_source_open_spooled(spec, &s, &c.err);
     if (st == GG_OK) {
         st = purify(&c, s, &a);
         gg_source_close(s);

@@ -58,11 +58,11 @@ static gg_status transplant(cli *c, arguments *a)
 {
     gg_source *donor = NULL, *base = NULL;
     gg_transplant_report r = { 0 };
-    gg_status st = gg_source_open_stored(a->donor, &donor, &c->err);
+    gg_status st = gg_source_open_spooled(a->donor, &donor, &c->err);
     if (st == GG_OK && a->in_place && !a->check) {
         st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
     } else if (st == GG_OK) {
-        st = gg_source_open_stored(a->base, &base, &c->err);
+        st = gg_source_open_spooled(a->base, &base, &c->err);
         if (st == GG_OK)
             st = a->check ? check(c, a, base, donor)
                           : gg_transplant(base, donor, &a->o, a->output, &c->run, &r, &c->err);
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     check_usage(&c, &a);
     gg_map *map = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
-    if (st == GG_OK && a.ancestor) st = gg_source_open_stored(a.ancestor, &a.o.ancestor, &c.err);
+    if (st == GG_OK && a.ancestor) st = gg_source_open_spooled(a.ancestor, &a.o.ancestor, &c.err);
     if (st == GG_OK) st = gg_blend_check(a.o.blend, a.o.ancestor, &a.o.match, &c.err);
     a.o.match.map = map;
     a.o.match.select = c.select;

@@ -20,7 +20,7 @@ typedef struct gg_graft_options {
 } gg_graft_options;
 
 /* The base as an organ directory `output`, with the donor's tensors in it. Base and
- * donor are seekable (gg_source_open_stored). Each moved entry's history says where it
+ * donor are seekable (gg_source_open_spooled). Each moved entry's history says where it
  * came from. GG_NO with the first mismatch named, or when nothing moves, before
  * anything is written. Keys follow the tensors' types (file_type). */
 gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,

@@ -76,18 +76,18 @@ gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_
 /* ---- would it work? --------------------------------------------------------- */
 
 /* What --check ends with. */
-typedef struct gg_fit {
+typedef struct gg_graft_check_report {
     size_t move, mismatched;
     size_t conflicts;  /* keys that differ: architecture, lengths, heads, vocabulary */
     bool strangers;    /* no common training lineage: a graft gives noise */
     char lineage[160]; /* the verdict in words */
-} gg_fit;
+} gg_graft_check_report;
 
 /* Judge moves: `conflict` is called with a line for each key that differs (may be
  * NULL). The lineage is that of the tensors that would be replaced. */
-gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_moves *moves,
-                       void (*conflict)(void *ctx, const char *line), void *ctx, const gg_run *run,
-                       gg_fit *out, gg_error *err);
+gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *moves,
+                         void (*conflict)(void *ctx, const char *line), void *ctx,
+                         const gg_run *run, gg_graft_check_report *out, gg_error *err);
 
 /* ---- transplant --------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ typedef struct gg_transplant_report {
 /* A base or donor for the functions below: as gg_source_open, and a pipe (stdin, a FIFO) is first
  * stored in an unnamed temporary file ($TMPDIR or /tmp), since both are read more
  * than front to back. */
-gg_status gg_source_open_stored(const char *spec, gg_source **out, gg_error *err);
+gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *err);
 
 /* Base with the moves done, as one file `output`; bytes that do not move, odd
  * padding and what follows the tensors stay as they are. GG_NO with the first

@@ -13,7 +13,7 @@
 
 #define TREE_DEPTH 8
 
-bool gg_is_beneath(const char *root, const char *real)
+bool gg_path_within(const char *root, const char *real)
 {
     size_t n = strlen(root);
     if (n == 1) return real[0] == '/';
@@ -57,7 +57,7 @@ static gg_status not_found(const char *root, char *path, const char *relative, g
         *slash = '\0';
         folder = realpath(path, NULL);
     }
-    bool inside = !folder || gg_is_beneath(root, folder);
+    bool inside = !folder || gg_path_within(root, folder);
     free(folder);
     if (!inside) return leads_out(relative, err);
     errno = saved;
@@ -65,7 +65,7 @@ static gg_status not_found(const char *root, char *path, const char *relative, g
     return gg_at_file(err, relative);
 }
 
-gg_status gg_beneath_find(const char *root, const char *relative, char **real, gg_error *err)
+gg_status gg_confine_path(const char *root, const char *relative, char **real, gg_error *err)
 {
     char *path;
     gg_status st = join(root, relative, &path, err);
@@ -74,7 +74,7 @@ gg_status gg_beneath_find(const char *root, const char *relative, char **real, g
     if (!found) st = not_found(root, path, relative, err);
     free(path);
     if (!found) return st;
-    if (!gg_is_beneath(root, found)) {
+    if (!gg_path_within(root, found)) {
         free(found);
         return leads_out(relative, err);
     }
@@ -110,11 +110,11 @@ static int walk(const char *root, const char *real)
     return fd;
 }
 
-gg_status gg_beneath_open(const char *root, const char *relative, int *fd, char **real,
+gg_status gg_confine_open(const char *root, const char *relative, int *fd, char **real,
                           gg_error *err)
 {
     char *found;
-    gg_status st = gg_beneath_find(root, relative, &found, err);
+    gg_status st = gg_confine_path(root, relative, &found, err);
     if (st != GG_OK) return st;
     *fd = walk(root, found);
     if (*fd < 0) {
@@ -130,7 +130,7 @@ gg_status gg_beneath_open(const char *root, const char *relative, int *fd, char 
     return GG_OK;
 }
 
-gg_status gg_beneath_new(const char *root, const char *relative, gg_error *err)
+gg_status gg_confine_new(const char *root, const char *relative, gg_error *err)
 {
     char *path, *real = NULL;
     gg_status st = join(root, relative, &path, err);
@@ -147,7 +147,7 @@ gg_status gg_beneath_new(const char *root, const char *relative, gg_error *err)
     else if (!real) {
         gg_fail_errno(err, "has no folder to be in");
         st = gg_at_file(err, relative);
-    } else if (!gg_is_beneath(root, real)) {
+    } else if (!gg_path_within(root, real)) {
         st = leads_out(relative, err);
     }
     free(real);
@@ -162,7 +162,7 @@ static gg_status check_link(const char *root, const char *folder, const char *na
     if (st != GG_OK) return st;
     real = realpath(path, NULL);
     free(path);
-    bool inside = real && gg_is_beneath(root, real);
+    bool inside = real && gg_path_within(root, real);
     free(real);
     return inside ? GG_OK : leads_out(name, err);
 }
@@ -202,7 +202,7 @@ static gg_status check_folder(const char *root, const char *folder, int depth, g
     return st;
 }
 
-gg_status gg_beneath_tree(const char *root, const char *real, gg_error *err)
+gg_status gg_confine_tree(const char *root, const char *real, gg_error *err)
 {
     return check_folder(root, real, 0, err);
 }

@@ -18,7 +18,7 @@
 
 #define SUFFIX_LEN 20 /* "-00001-of-00003.gguf" */
 
-void gg_meta_forget_split(gg_meta *meta)
+void gg_meta_delete_split(gg_meta *meta)
 {
     gg_meta_delete(meta, "split.no");
     gg_meta_delete(meta, "split.count");

@@ -44,7 +44,7 @@ static bool is_new_at_top(const char *path, const char *folder, const char *dir)
     return !is_ours(name);
 }
 
-gg_status gg_refuse_inside(const char *path, const gg_source *s, gg_error *err)
+gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
 {
     if (!s || !gg_source_manifest(s)) return GG_OK;
     char *folder = folder_of(path), *dir = realpath(gg_source_name(s), NULL);

@@ -13,11 +13,11 @@ static void convert_one(uint32_t from, uint32_t to, double bound)
     float *x = random_values(ROW * ROWS);
     gg_source *s = one(from, ROW, ROWS, x);
     gg_tensor out = retyped(gg_source_tensor(s, 0), to);
-    gg_transforms list = { 0 };
+    gg_computations list = { 0 };
     gg_producer p;
     gg_plan_part part;
     gg_input in = input_of(s, 0, &part);
-    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), GG_OK);
+    T_EQ(gg_compute_convert(&list, &out, &in, &p, &e), GG_OK);
     uint8_t *bytes = produce(p, &out, &e);
     T_CHECKF(bytes, "%s", e.what);
     float *was = values(s, 0), *is = malloc(ROW * ROWS * sizeof *is);
@@ -34,7 +34,7 @@ static void convert_one(uint32_t from, uint32_t to, double bound)
         free(same);
     }
     free(bytes), free(was), free(is), free(want), free(x);
-    gg_transforms_free(&list);
+    gg_computations_free(&list);
     gg_source_close(s);
 }
 
@@ -59,9 +59,9 @@ static void convert_parts(void)
     gg_tensor out = retyped(gg_source_tensor(s, 0), GG_F16);
     out.dims[1] = 6;
     out.elements = 1536, out.bytes = 3072;
-    gg_transforms list = { 0 };
+    gg_computations list = { 0 };
     gg_producer p;
-    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), GG_OK);
+    T_EQ(gg_compute_convert(&list, &out, &in, &p, &e), GG_OK);
     uint8_t *bytes = produce(p, &out, &e);
     T_CHECK(bytes != NULL);
     for (size_t i = 0; bytes && i < 1536; i++) {
@@ -69,9 +69,9 @@ static void convert_parts(void)
         T_EQ(h, gg_f32_to_f16(x[i < 768 ? 1536 + i : i - 768]));
     }
     in.n_parts = 1;
-    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), GG_EFORMAT);
+    T_EQ(gg_compute_convert(&list, &out, &in, &p, &e), GG_EFORMAT);
     free(bytes), free(x);
-    gg_transforms_free(&list);
+    gg_computations_free(&list);
     gg_source_close(s);
 }
 
@@ -84,18 +84,18 @@ static void refuses(uint32_t from, uint32_t to, const float *x, uint64_t row, gg
     out.dtype = to;
     gg_tensor_extent(to, 2, out.dims, &out.elements, &out.bytes, &e);
     e = (gg_error)GG_ERROR_INIT;
-    gg_transforms list = { 0 };
+    gg_computations list = { 0 };
     gg_producer p = { 0 };
     gg_plan_part part;
     gg_input in = input_of(s, 0, &part);
-    T_EQ(gg_transform_convert(&list, &out, &in, &p, &e), plan);
+    T_EQ(gg_compute_convert(&list, &out, &in, &p, &e), plan);
     if (plan == GG_OK) {
         T_CHECK(!produce(p, &out, &e));
         T_EQ(e.status, made);
     }
     T_CHECKF(strstr(e.what, say), "%s", e.what);
     T_CHECKF(strcmp(e.tensor, "blk.1.ffn_up.weight") == 0, "%s", e.tensor);
-    gg_transforms_free(&list);
+    gg_computations_free(&list);
     gg_source_close(s);
 }
 
@@ -211,13 +211,13 @@ static void trio_free(trio *k)
 static uint8_t *blend(trio *k, gg_blend_mode mode, double t)
 {
     gg_error e = GG_ERROR_INIT;
-    gg_transforms list = { 0 };
+    gg_computations list = { 0 };
     gg_producer p;
     const gg_tensor *out = gg_source_tensor(k->s[0], 0);
-    gg_status st = gg_transform_blend(&list, out, mode, t, &k->in[0], &k->in[1], &k->in[2], &p, &e);
+    gg_status st = gg_compute_blend(&list, out, mode, t, &k->in[0], &k->in[1], &k->in[2], &p, &e);
     uint8_t *bytes = st == GG_OK ? produce(p, out, &e) : NULL;
     T_CHECKF(bytes, "%s", e.what);
-    gg_transforms_free(&list);
+    gg_computations_free(&list);
     return bytes;
 }
 
@@ -328,23 +328,23 @@ static void blend_refusals(void)
     gg_source *s[2] = { one(GG_F32, ROW, ROWS, x), one(GG_F32, ROW, ROWS, y) };
     gg_plan_part part[2];
     gg_input in[2] = { input_of(s[0], 0, &part[0]), input_of(s[1], 0, &part[1]) };
-    gg_transforms list = { 0 };
+    gg_computations list = { 0 };
     gg_producer p;
     const gg_tensor *out = gg_source_tensor(s[0], 0);
-    T_CHECK(gg_transform_blend(&list, out, GG_BLEND_TASK, 1, &in[0], &in[1], NULL, &p, &e) ==
+    T_CHECK(gg_compute_blend(&list, out, GG_BLEND_TASK, 1, &in[0], &in[1], NULL, &p, &e) ==
             GG_EUSAGE);
     for (gg_blend_mode m = GG_BLEND_LINEAR; m <= GG_BLEND_SLERP; m++) {
         e = (gg_error)GG_ERROR_INIT;
-        T_CHECK(gg_transform_blend(&list, out, m, 0.5, &in[0], &in[1], NULL, &p, &e) == GG_OK);
+        T_CHECK(gg_compute_blend(&list, out, m, 0.5, &in[0], &in[1], NULL, &p, &e) == GG_OK);
         T_CHECK(!produce(p, out, &e));
         T_CHECKF(e.status == GG_EFORMAT && strstr(e.what, "1 of its values are NaN"), "%s", e.what);
     }
     e = (gg_error)GG_ERROR_INIT;
     part[1].bytes -= 4;
-    T_CHECK(gg_transform_blend(&list, out, GG_BLEND_LINEAR, 0.5, &in[0], &in[1], NULL, &p, &e) ==
+    T_CHECK(gg_compute_blend(&list, out, GG_BLEND_LINEAR, 0.5, &in[0], &in[1], NULL, &p, &e) ==
             GG_EFORMAT);
     free(x), free(y);
-    gg_transforms_free(&list);
+    gg_computations_free(&list);
     gg_source_close(s[0]);
     gg_source_close(s[1]);
 }

@@ -35,20 +35,20 @@ static gg_status find(const char *name)
 {
     gg_error err = GG_ERROR_INIT;
     char *real = NULL;
-    gg_status st = gg_beneath_find(root, name, &real, &err);
+    gg_status st = gg_confine_path(root, name, &real, &err);
     T_CHECK((st == GG_OK) == (real != NULL));
-    if (real) T_CHECK(gg_is_beneath(root, real));
+    if (real) T_CHECK(gg_path_within(root, real));
     free(real);
     return st;
 }
 
 static void text_only(void)
 {
-    T_CHECK(gg_is_beneath("/a/b", "/a/b"));
-    T_CHECK(gg_is_beneath("/a/b", "/a/b/c"));
-    T_CHECK(!gg_is_beneath("/a/b", "/a/bc"));
-    T_CHECK(!gg_is_beneath("/a/b", "/a"));
-    T_CHECK(gg_is_beneath("/", "/a"));
+    T_CHECK(gg_path_within("/a/b", "/a/b"));
+    T_CHECK(gg_path_within("/a/b", "/a/b/c"));
+    T_CHECK(!gg_path_within("/a/b", "/a/bc"));
+    T_CHECK(!gg_path_within("/a/b", "/a"));
+    T_CHECK(gg_path_within("/", "/a"));
 }
 
 static void finding(void)
@@ -68,21 +68,21 @@ static void opening(void)
     gg_error err = GG_ERROR_INIT, no = GG_ERROR_INIT;
     char text[8] = "", *real = NULL;
     int fd = -1;
-    T_EQ(gg_beneath_open(root, "good", &fd, &real, &err), GG_OK);
+    T_EQ(gg_confine_open(root, "good", &fd, &real, &err), GG_OK);
     T_CHECK(fd >= 0 && read(fd, text, sizeof text - 1) == 6 && strcmp(text, "inside") == 0);
     if (fd >= 0) close(fd);
     T_CHECK(real && strcmp(real + strlen(root), "/in/file") == 0);
     free(real);
-    T_CHECK(gg_beneath_open(root, "bad", &fd, NULL, &no) == GG_NO);
+    T_CHECK(gg_confine_open(root, "bad", &fd, NULL, &no) == GG_NO);
     T_CHECK(no.what[0] != '\0');
     no = (gg_error)GG_ERROR_INIT;
-    T_CHECK(gg_beneath_open(root, "none", &fd, NULL, &no) == GG_EIO);
+    T_CHECK(gg_confine_open(root, "none", &fd, NULL, &no) == GG_EIO);
 }
 
 static gg_status make(const char *name)
 {
     gg_error err = GG_ERROR_INIT;
-    return gg_beneath_new(root, name, &err);
+    return gg_confine_new(root, name, &err);
 }
 
 static void making(void)
@@ -103,7 +103,7 @@ static gg_status tree(const char *name)
     gg_error err = GG_ERROR_INIT;
     char path[PATH_MAX + 100];
     snprintf(path, sizeof path, "%s/%s", root, name);
-    return gg_beneath_tree(root, path, &err);
+    return gg_confine_tree(root, path, &err);
 }
 
 static void trees(void)

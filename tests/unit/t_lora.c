@@ -48,14 +48,14 @@ static void lora_one(const shape *h)
     float *va = values(adapter, 0), *vb = values(adapter, 1);
     gg_error e = GG_ERROR_INIT;
     gg_lora lora;
-    gg_transforms list = { 0 };
+    gg_computations list = { 0 };
     gg_producer p = { 0 };
     gg_plan_part part;
     gg_input in = input_of(base, 0, &part);
     T_CHECKF(gg_lora_open(adapter, base, h->strength, &lora, &e) == GG_OK, "%s: %s", h->name,
              e.what);
     T_EQ(lora.pairs, 1);
-    T_CHECK(gg_transform_lora(&list, &lora, gg_source_tensor(base, 0), &in, &p, &e) == GG_OK &&
+    T_CHECK(gg_compute_lora(&list, &lora, gg_source_tensor(base, 0), &in, &p, &e) == GG_OK &&
             p.make);
     uint8_t *bytes = p.make ? produce(p, gg_source_tensor(base, 0), &e) : NULL;
     double scale = h->alpha != 0 ? (double)h->strength * h->alpha / (double)h->r : h->strength,
@@ -72,7 +72,7 @@ static void lora_one(const shape *h)
     }
     T_CHECKF(bytes && worst < 1e-6, "%s: %g", h->name, worst);
     free(bytes), free(w), free(a), free(b), free(va), free(vb);
-    gg_transforms_free(&list);
+    gg_computations_free(&list);
     gg_source_close(base);
     gg_source_close(adapter);
 }

@@ -21,7 +21,7 @@ typedef struct tensor_spec {
     const float *x;
 } tensor_spec;
 
-static char dir[] = "/tmp/t_transform.XXXXXX";
+static char dir[] = "/tmp/t_compute.XXXXXX";
 static int n_files;
 
 static uint32_t seed = 1;

@@ -78,7 +78,7 @@ static gg_status check_shards(const api *a, const char *path, gg_error *err)
         char *real = NULL, *name = gg_shard_name(prefix, no, count);
         gg_error why = GG_ERROR_INIT;
         st = name ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "no memory for a path");
-        if (st == GG_OK && gg_beneath_find(a->data, name, &real, &why) ==
+        if (st == GG_OK && gg_confine_path(a->data, name, &real, &why) ==
                                GG_NO) { /* what is missing the tool will say */
             gg_error_merge(err, &why);
             st = GG_NO;
@@ -94,12 +94,12 @@ gg_status api_check_input(const api *a, const char *path, gg_error *err)
 {
     char *real = NULL;
     struct stat s;
-    gg_status st = gg_beneath_find(a->data, path, &real, err);
+    gg_status st = gg_confine_path(a->data, path, &real, err);
     if (st == GG_OK && stat(real, &s) != 0) {
         gg_fail_errno(err, "cannot be found");
         st = gg_at_file(err, path);
     }
-    if (st == GG_OK && S_ISDIR(s.st_mode)) st = gg_beneath_tree(a->data, real, err);
+    if (st == GG_OK && S_ISDIR(s.st_mode)) st = gg_confine_tree(a->data, real, err);
     else if (st == GG_OK && S_ISREG(s.st_mode)) st = check_shards(a, path, err);
     else if (st == GG_OK) {
         gg_fail(err, GG_EUSAGE, "is neither a file nor a folder");
@@ -111,7 +111,7 @@ gg_status api_check_input(const api *a, const char *path, gg_error *err)
 
 static gg_status check_path(const api *a, api_kind kind, const char *path, gg_error *err)
 {
-    return kind == API_OUT ? gg_beneath_new(a->data, path, err) : api_check_input(a, path, err);
+    return kind == API_OUT ? gg_confine_new(a->data, path, err) : api_check_input(a, path, err);
 }
 
 /* Names only, before anything is looked up. ".." and absolute names are told apart

@@ -40,7 +40,7 @@ static bool show_model(const api *a, const char *name, const gg_json_out *out, c
     gg_error missing = GG_ERROR_INIT;
     char *real = NULL;
     struct stat s;
-    bool ok = is_gguf_name(name) && gg_beneath_find(a->data, name, &real, &missing) == GG_OK &&
+    bool ok = is_gguf_name(name) && gg_confine_path(a->data, name, &real, &missing) == GG_OK &&
               stat(real, &s) == 0 && S_ISREG(s.st_mode);
     free(real);
     if (!ok) return false;
@@ -57,7 +57,7 @@ static bool show_organs(const api *a, const char *name, const gg_json_out *out, 
     gg_error missing = GG_ERROR_INIT;
     char *real = NULL, line[API_NAME + 40];
     bool ok = api_name_ok(name, strlen(name)) &&
-              gg_beneath_find(a->data, name, &real, &missing) == GG_OK && gg_is_organ_dir(real);
+              gg_confine_path(a->data, name, &real, &missing) == GG_OK && gg_is_organ_dir(real);
     free(real);
     if (!ok) return false;
     snprintf(line, sizeof line, "%s\n{\"name\": \"%s\"}", before, name);
@@ -159,7 +159,7 @@ static bool get_model(api *a, const char *name)
     char *real = NULL;
     gg_source *s = NULL;
     gg_status st = api_check_input(a, name, &err);
-    if (st == GG_OK) st = gg_beneath_find(a->data, name, &real, &err);
+    if (st == GG_OK) st = gg_confine_path(a->data, name, &real, &err);
     if (st == GG_OK) st = gg_source_open(real, &s, &err);
     if (st == GG_OK && !gg_source_meta(s)) st = gg_fail(&err, GG_EFORMAT, "is no model");
     if (st == GG_OK) (void)put_anatomy(name, s, &out, &err);
@@ -227,7 +227,7 @@ static bool put_model(api *a, const char *name)
     if (a->length > a->max_body)
         return api_fail(a, 413, "an upload has at most %llu bytes here",
                         (unsigned long long)a->max_body);
-    if (gg_beneath_new(a->data, name, &err) != GG_OK) return api_fail_error(a, &err);
+    if (gg_confine_new(a->data, name, &err) != GG_OK) return api_fail_error(a, &err);
     if ((size_t)snprintf(path, sizeof path, "%s/%s", a->data, name) >= sizeof path)
         return api_fail(a, 400, "the name is too long");
     if (lstat(path, &s) == 0 && (!force || S_ISDIR(s.st_mode)))
@@ -255,7 +255,7 @@ static bool send_file(api *a, const char *path, const char *type)
 {
     int fd;
     gg_error err = GG_ERROR_INIT;
-    if (gg_beneath_open(a->data, path, &fd, NULL, &err) != GG_OK) return api_fail_error(a, &err);
+    if (gg_confine_open(a->data, path, &fd, NULL, &err) != GG_OK) return api_fail_error(a, &err);
     return api_answer_file(a, fd, type);
 }
 
@@ -294,7 +294,7 @@ bool api_organs(api *a)
     int fd;
     gg_error err = GG_ERROR_INIT;
     snprintf(manifest, sizeof manifest, "%s/%s", a->part[2], GG_MANIFEST);
-    if (gg_beneath_open(a->data, manifest, &fd, NULL, &err) != GG_OK)
+    if (gg_confine_open(a->data, manifest, &fd, NULL, &err) != GG_OK)
         return err.status == GG_NO ? api_fail_error(a, &err)
                                    : api_fail(a, 404, "there is no organ directory of that name");
     close(fd);

@@ -138,7 +138,7 @@ static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, con
 {
     gg_status st = gg_plan_one_file(p, output, m->version, &m->meta, err);
     if (st != GG_OK) return st;
-    if (m->n_files > 1) gg_meta_forget_split(&p->files->meta);
+    if (m->n_files > 1) gg_meta_delete_split(&p->files->meta);
     return m->n_files == 1 ? gg_plan_odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
 }
 

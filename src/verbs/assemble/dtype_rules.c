@@ -1,7 +1,7 @@
 /* dtype_rules.c - globs and types, first match wins. */
 #include "dtype_rules.h"
 
-#include "verbs/plan/type_keys.h"
+#include "verbs/shared/type_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +191,7 @@ static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
-static gg_status retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_transforms *list,
+static gg_status retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_computations *list,
                         gg_error *err)
 {
     gg_tensor out = pt->t;
@@ -200,7 +200,7 @@ static gg_status retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_tran
     gg_status st = gg_tensor_extent(dtype, out.n_dims, out.dims, &out.elements, &out.bytes, err);
     for (size_t i = 0; i < pt->n_parts && !verify; i++) pt->parts[i].sha256 = NULL;
     gg_input in = { pt->t.dtype, pt->parts, pt->n_parts };
-    if (st == GG_OK) st = gg_transform_convert(list, &out, &in, &made, err);
+    if (st == GG_OK) st = gg_compute_convert(list, &out, &in, &made, err);
     if (st != GG_OK) return gg_at_tensor(err, pt->t.name, pt->t.name_len);
     free(pt->parts);
     pt->parts = NULL;
@@ -226,7 +226,7 @@ static void note_rule(const rule *r, bool used, const gg_run *run)
                 gg_dtype_get(r->dtype)->name);
 }
 
-gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transforms *list,
+gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_computations *list,
                                size_t *changed, const gg_run *run, gg_error *err)
 {
     bool *used = calloc(r->n, sizeof *used);
@@ -258,8 +258,8 @@ gg_status gg_dtype_rules_keys(const gg_plan *p, gg_meta *meta, gg_error *err)
         list[i] = p->tensors[i].t;
         kept = kept || (!p->tensors[i].make && gg_is_quantized(list[i].dtype));
     }
-    gg_status st = gg_meta_follow_types(meta, list, p->n, err);
-    if (!kept) gg_meta_forget_imatrix(meta);
+    gg_status st = gg_type_keys_update(meta, list, p->n, err);
+    if (!kept) gg_meta_delete_imatrix(meta);
     free(list);
     return st;
 }

@@ -29,7 +29,7 @@ void gg_dtype_rules_free(gg_dtype_rules *r);
  * by producers of `list`. *changed is how many. GG_EFORMAT names a tensor whose rows
  * fit neither the type nor the fallback, GG_EUNSUPPORTED one that cannot be decoded.
  * A glob that decided nothing is noted. */
-gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_transforms *list,
+gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_computations *list,
                                size_t *changed, const gg_run *run, gg_error *err);
 
 /* The keys of the first file's metadata that follow (follow_types.h); imatrix keys go

@@ -21,7 +21,7 @@ typedef struct assembly {
     gg_stacks *stacks;
     gg_prune *prune;       /* NULL: no expert is missing */
     gg_dtype_rules *rules; /* NULL: dtypes stay */
-    gg_transforms made;
+    gg_computations made;
     gg_plan plan;
 } assembly;
 
@@ -87,7 +87,7 @@ static gg_status open_dir(assembly *a, gg_error *err)
 static void close_all(assembly *a)
 {
     gg_plan_free(&a->plan);
-    gg_transforms_free(&a->made);
+    gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
     gg_prune_free(a->prune);
     gg_stacks_free(a->stacks);
@@ -101,7 +101,7 @@ gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char 
     *report = (gg_assemble_report){ 0 };
     gg_status st = open_dir(&a, err);
     bool opened = st == GG_OK;
-    if (st == GG_OK) st = gg_refuse_inside(output, a.source, err);
+    if (st == GG_OK) st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan(&a, output, err);
     if (st == GG_OK) st = gg_plan_write(&a.plan, run, &report->bytes, err);
     if (st == GG_OK) {

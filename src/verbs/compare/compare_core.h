@@ -28,7 +28,7 @@ typedef struct compare_cut {
 } compare_cut;
 
 typedef struct compare_pair {
-    gg_piece a, b;
+    gg_selected a, b;
     bool has_a, has_b;
     compare_cut cut;
     uint64_t first_task; /* in its batch */
@@ -68,6 +68,6 @@ gg_status gg_pair_rest(compare_pairer *p, gg_error *err);
 void gg_pair_free(compare_pairer *p);
 
 /* Copy a piece: its name pointer goes with it. */
-void gg_piece_copy(gg_piece *to, const gg_piece *from);
+void gg_selected_copy(gg_selected *to, const gg_selected *from);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gg_piece_copy(gg_piece *to, const gg_piece *from)
+void gg_selected_copy(gg_selected *to, const gg_selected *from)
 {
     *to = *from;
     if (from->t.name == from->name) to->t.name = to->name;
@@ -15,7 +15,7 @@ void gg_piece_copy(gg_piece *to, const gg_piece *from)
 /* ---- looking up ----------------------------------------------------------------- */
 
 /* "blk.0.ffn_gate_exps.weight" from "blk.0.ffn_gate.3.weight". */
-static bool stack_name(const gg_piece *p, const char *name, size_t len, char *out, size_t size,
+static bool stack_name(const gg_selected *p, const char *name, size_t len, char *out, size_t size,
                        size_t *out_len)
 {
     static const char exps[] = "_exps";
@@ -39,12 +39,12 @@ static bool splits(const gg_compare_options *o)
 }
 
 /* The piece of `other` that has this name, be it a tensor or an expert in a stack. */
-static bool find_piece(const compare_pairer *pr, const gg_piece *like, const char *name, size_t len,
-                       gg_piece *out)
+static bool find_piece(const compare_pairer *pr, const gg_selected *like, const char *name,
+                       size_t len, gg_selected *out)
 {
     char stack[GG_RECORD_NAME + 8];
     size_t stack_len, i = gg_source_find(pr->other, name, len);
-    *out = (gg_piece){ .source = i };
+    *out = (gg_selected){ .source = i };
     if (i != SIZE_MAX) {
         const gg_tensor *t = gg_source_tensor(pr->other, i);
         out->t = *t;
@@ -70,7 +70,7 @@ static bool find_piece(const compare_pairer *pr, const gg_piece *like, const cha
 
 /* ---- pairs of the lead ------------------------------------------------------------ */
 
-static gg_status note_used(compare_pairer *pr, const gg_piece *p, gg_error *err)
+static gg_status note_used(compare_pairer *pr, const gg_selected *p, gg_error *err)
 {
     compare_key *grown = gg_grow(pr->used, pr->n_used, &pr->cap_used, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
@@ -91,7 +91,7 @@ static gg_status note_donor(compare_pairer *pr, int64_t block, gg_error *err)
     return GG_OK;
 }
 
-static gg_status pair_piece(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status pair_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     compare_pairer *pr = ctx;
     char mapped[GG_RECORD_NAME + 32];
@@ -106,8 +106,8 @@ static gg_status pair_piece(void *ctx, const gg_piece *p, gg_error *err)
         if (st != GG_OK) return st;
     }
     compare_pair c = { .has_a = true, .has_b = true };
-    gg_piece *mine = pr->b_leads ? &c.b : &c.a, *theirs = pr->b_leads ? &c.a : &c.b;
-    gg_piece_copy(mine, p);
+    gg_selected *mine = pr->b_leads ? &c.b : &c.a, *theirs = pr->b_leads ? &c.a : &c.b;
+    gg_selected_copy(mine, p);
     bool found = find_piece(pr, p, name, len, theirs);
     if (found) {
         gg_status st = note_used(pr, theirs, err);
@@ -122,7 +122,7 @@ static gg_status pair_piece(void *ctx, const gg_piece *p, gg_error *err)
 
 gg_status gg_pair_lead(compare_pairer *pr, size_t i, gg_error *err)
 {
-    return gg_pieces_of(pr->lead, i, pr->o->select, pr->o->split_experts, pair_piece, pr, err);
+    return gg_selected_of(pr->lead, i, pr->o->select, pr->o->split_experts, pair_piece, pr, err);
 }
 
 /* ---- the rest ---------------------------------------------------------------------- */
@@ -145,14 +145,14 @@ static bool is_donor(const compare_pairer *pr, int64_t block)
     return pr->n_donors && bsearch(&block, pr->donors, pr->n_donors, sizeof block, by_block);
 }
 
-static gg_status rest_piece(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status rest_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     compare_pairer *pr = ctx;
     compare_key key = { p->source, p->at };
     if (pr->n_used && bsearch(&key, pr->used, pr->n_used, sizeof key, by_key)) return GG_OK;
     if (pr->o->map && !is_donor(pr, p->a.block)) return GG_OK;
     compare_pair c = { .has_a = pr->b_leads, .has_b = !pr->b_leads };
-    gg_piece_copy(pr->b_leads ? &c.a : &c.b, p);
+    gg_selected_copy(pr->b_leads ? &c.a : &c.b, p);
     return pr->fn(pr->ctx, &c, err);
 }
 
@@ -162,7 +162,7 @@ gg_status gg_pair_rest(compare_pairer *pr, gg_error *err)
     if (pr->n_used) qsort(pr->used, pr->n_used, sizeof *pr->used, by_key);
     if (pr->n_donors) qsort(pr->donors, pr->n_donors, sizeof *pr->donors, by_block);
     for (size_t i = 0; i < gg_source_count(pr->other) && st == GG_OK; i++)
-        st = gg_pieces_of(pr->other, i, pr->o->select, pr->o->split_experts, rest_piece, pr, err);
+        st = gg_selected_of(pr->other, i, pr->o->select, pr->o->split_experts, rest_piece, pr, err);
     return st;
 }
 

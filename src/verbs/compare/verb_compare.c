@@ -55,7 +55,7 @@ typedef struct reader { /* one pair, one thread */
     gg_data d[2];
 } reader;
 
-static const gg_piece *side(const compare_pair *p, int k)
+static const gg_selected *side(const compare_pair *p, int k)
 {
     return k ? &p->b : &p->a;
 }
@@ -118,7 +118,7 @@ static gg_status load(reader *r, uint64_t k, size_t *n, gg_error *err)
     for (uint64_t i = 0; st == GG_OK && gg_compare_run(c, k, i, &first, &count); i++) {
         st = pass_gap(r, bytes_of(c, &r->p->a.t, first), err);
         for (int s = 0; s < 2 && st == GG_OK; s++) {
-            const gg_piece *p = side(r->p, s);
+            const gg_selected *p = side(r->p, s);
             st = gg_data_read(&r->d[s], p->at + bytes_of(c, &p->t, first),
                               r->w->raw[s] + bytes_of(c, &p->t, *n),
                               (size_t)bytes_of(c, &p->t, count), err);
@@ -308,8 +308,8 @@ static gg_status add_pair(void *ctx, const compare_pair *p, gg_error *err)
 {
     job *j = ctx;
     compare_pair *to = &j->pairs[j->n_pairs++];
-    gg_piece_copy(&to->a, &p->a);
-    gg_piece_copy(&to->b, &p->b);
+    gg_selected_copy(&to->a, &p->a);
+    gg_selected_copy(&to->b, &p->b);
     to->has_a = p->has_a;
     to->has_b = p->has_b;
     to->cut = p->has_a && p->has_b ? gg_compare_cut(&p->a.t, &p->b.t, j->sample)
@@ -406,7 +406,7 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
                           .o = o,
                           .fn = add_pair,
                           .ctx = &j };
-    gg_progress_total(run, gg_pieces_bytes(pr.lead, o->select));
+    gg_progress_total(run, gg_selected_bytes(pr.lead, o->select));
     st = job_start(&j, run, err);
     if (st == GG_OK) st = run_models(&j, &pr, err);
     gg_pair_free(&pr);
@@ -417,10 +417,10 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     return gg_at_file(err, gg_source_name(a));
 }
 
-static void whole_piece(gg_piece *p, const gg_source *s, size_t i)
+static void whole_piece(gg_selected *p, const gg_source *s, size_t i)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
-    *p = (gg_piece){ .t = *t, .a = gg_source_anatomy(s, i), .source = i };
+    *p = (gg_selected){ .t = *t, .a = gg_source_anatomy(s, i), .source = i };
 }
 
 gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n,

@@ -1,29 +1,29 @@
 /* compute.h - tensors that are computed on the way: re-encoded, blended with a
  * donor's, or with a LoRA adapter folded in. Internal.
  *
- * gg_transform_* check everything that can be known from names, dims and dtypes, and
+ * gg_compute_* check everything that can be known from names, dims and dtypes, and
  * give a producer: a gg_plan_make and its context, for gg_plan_tensor or for a .bin
  * file. The producer reads its inputs front to back in pieces of a few 100 KiB, so
  * its memory does not depend on the tensor. The same bytes come out on every machine
  * level and for any -j. It refuses with GG_EFORMAT, the tensor's name and the count,
  * when a value that it must encode is not finite or beyond what F16 or BF16 can hold.
  *
- * Contexts belong to the gg_transforms list and live until it is freed; sources must
+ * Contexts belong to the gg_computations list and live until it is freed; sources must
  * outlive the list and be seekable. The list is not thread safe; its producers are.
  */
-#ifndef GG_TRANSFORM_H
-#define GG_TRANSFORM_H
+#ifndef GG_COMPUTE_H
+#define GG_COMPUTE_H
 
 #include "organ/gg_organ.h"
 #include "verbs/plan/plan.h"
 
-typedef struct gg_transform gg_transform;
+typedef struct gg_computation gg_computation;
 
-typedef struct gg_transforms {
-    gg_transform *first;
-} gg_transforms; /* zero-initialised: empty */
+typedef struct gg_computations {
+    gg_computation *first;
+} gg_computations; /* zero-initialised: empty */
 
-void gg_transforms_free(gg_transforms *list);
+void gg_computations_free(gg_computations *list);
 
 typedef struct gg_producer {
     gg_plan_make make;
@@ -44,8 +44,8 @@ typedef struct gg_input {
  * they hold. GG_EUNSUPPORTED when a codec is missing (or needs an importance matrix),
  * GG_EFORMAT when rows do not fit out's dtype or in has not the bytes that its dtype
  * and out's dims make. Errors name out. */
-gg_status gg_transform_convert(gg_transforms *list, const gg_tensor *out, const gg_input *in,
-                               gg_producer *p, gg_error *err);
+gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const gg_input *in,
+                             gg_producer *p, gg_error *err);
 
 /* A tensor made piece by piece, one after another along its last dimension: some experts
  * of a stack converted, others as they are. */
@@ -62,8 +62,8 @@ typedef struct gg_whole {
     size_t index;
 } gg_whole;
 
-gg_status gg_transform_join(gg_transforms *list, const gg_joint *pieces, size_t n,
-                            const gg_whole of[3], gg_producer *p, gg_error *err);
+gg_status gg_compute_join(gg_computations *list, const gg_joint *pieces, size_t n,
+                          const gg_whole of[3], gg_producer *p, gg_error *err);
 
 /* ---- blends ---------------------------------------------------------------------- */
 
@@ -91,11 +91,11 @@ double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t
 
 /* A blended with B (and C, for task; else NULL), all with out's dims, in any dtypes that
  * decode, computed in double and written in out's dtype. T = 0 gives A and T = 1 of
- * linear and slerp B, converted as gg_transform_convert does: to the byte where the
+ * linear and slerp B, converted as gg_compute_convert does: to the byte where the
  * dtype is the same. Errors as there; GG_EUSAGE for task without C. */
-gg_status gg_transform_blend(gg_transforms *list, const gg_tensor *out, gg_blend_mode mode,
-                             double t, const gg_input *a, const gg_input *b, const gg_input *c,
-                             gg_producer *p, gg_error *err);
+gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, gg_blend_mode mode,
+                           double t, const gg_input *a, const gg_input *b, const gg_input *c,
+                           gg_producer *p, gg_error *err);
 
 /* ---- LoRA ------------------------------------------------------------------------ */
 
@@ -121,7 +121,7 @@ gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strengt
  * A[o][k] B[i][k]), in float32. `out` has the base tensor's name and dims. p->make is
  * NULL, with GG_OK, when the adapter has no pair for it. Memory: A of one expert,
  * 4 in r bytes a thread; GG_EUNSUPPORTED above 256 MiB. */
-gg_status gg_transform_lora(gg_transforms *list, const gg_lora *lora, const gg_tensor *out,
-                            const gg_input *w, gg_producer *p, gg_error *err);
+gg_status gg_compute_lora(gg_computations *list, const gg_lora *lora, const gg_tensor *out,
+                          const gg_input *w, gg_producer *p, gg_error *err);
 
 #endif

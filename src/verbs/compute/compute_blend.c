@@ -8,7 +8,7 @@
 #define PARALLEL 0.9995 /* |cos| from which the arc is as good as its chord */
 
 typedef struct blend_ctx {
-    gg_transform base;
+    gg_computation base;
     gg_blend_mode mode;
     double t;
 } blend_ctx;
@@ -146,13 +146,14 @@ static double sum4(const double s[4])
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-static gg_status read_products(const gg_transform *t, uint64_t elements, products *s, gg_error *err)
+static gg_status read_products(const gg_computation *t, uint64_t elements, products *s,
+                               gg_error *err)
 {
     feed f[2] = { { 0 }, { 0 } };
     gg_status st = gg_feed_open(&f[0], &t->in[0], err);
     if (st == GG_OK) st = gg_feed_open(&f[1], &t->in[1], err);
-    for (uint64_t done = 0; done < elements && st == GG_OK; done += TRANSFORM_STEP) {
-        size_t n = elements - done < TRANSFORM_STEP ? (size_t)(elements - done) : TRANSFORM_STEP;
+    for (uint64_t done = 0; done < elements && st == GG_OK; done += COMPUTE_STEP) {
+        size_t n = elements - done < COMPUTE_STEP ? (size_t)(elements - done) : COMPUTE_STEP;
         st = gg_feed_next(&f[0], n, err);
         if (st == GG_OK) st = gg_feed_next(&f[1], n, err);
         if (st == GG_OK) add_products(s, f[0].x, f[1].x, n);
@@ -179,42 +180,42 @@ static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
                             gg_error *err)
 {
     const blend_ctx *b = ctx;
-    transform_target to = { t, fd, at, run };
+    compute_target to = { t, fd, at, run };
     weights w = { .b = b->t };
-    transform_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
+    compute_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
     if (b->mode == GG_BLEND_SLERP) {
         products s = { 0 };
         gg_status st = read_products(&b->base, t->elements, &s, err);
         if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
         if (arc(&s, b->t, &w)) mix = mix_two;
     }
-    return gg_transform_all(&b->base, mix, &w, &to, err);
+    return gg_compute_all(&b->base, mix, &w, &to, err);
 }
 
-gg_status gg_transform_blend(gg_transforms *list, const gg_tensor *out, gg_blend_mode mode,
-                             double t, const gg_input *a, const gg_input *b, const gg_input *c,
-                             gg_producer *p, gg_error *err)
+gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, gg_blend_mode mode,
+                           double t, const gg_input *a, const gg_input *b, const gg_input *c,
+                           gg_producer *p, gg_error *err)
 {
     *p = (gg_producer){ 0 };
     if (mode == GG_BLEND_TASK && !c) {
         gg_fail(err, GG_EUSAGE, "a task blend needs the common ancestor of both models");
         return gg_at_tensor(err, out->name, out->name_len);
     }
-    if (t == 0) return gg_transform_convert(list, out, a, p, err);
-    if (t == 1 && mode != GG_BLEND_TASK) return gg_transform_convert(list, out, b, p, err);
-    const gg_input *in[TRANSFORM_INPUTS] = { a, b, mode == GG_BLEND_TASK ? c : NULL };
-    gg_status st = gg_transform_check_output(out, err);
-    for (int i = 0; i < TRANSFORM_INPUTS && in[i] && st == GG_OK; i++) {
-        st = gg_transform_check_input(out, in[i], err);
-        if (st == GG_OK) st = gg_transform_check_decode(out, in[i], err);
+    if (t == 0) return gg_compute_convert(list, out, a, p, err);
+    if (t == 1 && mode != GG_BLEND_TASK) return gg_compute_convert(list, out, b, p, err);
+    const gg_input *in[COMPUTE_INPUTS] = { a, b, mode == GG_BLEND_TASK ? c : NULL };
+    gg_status st = gg_compute_check_output(out, err);
+    for (int i = 0; i < COMPUTE_INPUTS && in[i] && st == GG_OK; i++) {
+        st = gg_compute_check_input(out, in[i], err);
+        if (st == GG_OK) st = gg_compute_check_decode(out, in[i], err);
     }
     if (st != GG_OK) return st;
-    blend_ctx *ctx = gg_transform_new(list, sizeof *ctx, err);
+    blend_ctx *ctx = gg_compute_new(list, sizeof *ctx, err);
     if (!ctx) return err->status;
     ctx->mode = mode;
     ctx->t = t;
-    for (int i = 0; i < TRANSFORM_INPUTS && in[i] && st == GG_OK; i++)
-        st = gg_transform_input(&ctx->base, in[i], err);
+    for (int i = 0; i < COMPUTE_INPUTS && in[i] && st == GG_OK; i++)
+        st = gg_compute_input(&ctx->base, in[i], err);
     if (st == GG_OK) *p = (gg_producer){ make_blend, ctx };
     return st;
 }

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_BYTES (TRANSFORM_STEP * 8) /* of the widest dtype */
+#define STEP_BYTES (COMPUTE_STEP * 8) /* of the widest dtype */
 
 /* ---- contexts -------------------------------------------------------------------- */
 
-void *gg_transform_new(gg_transforms *list, size_t size, gg_error *err)
+void *gg_compute_new(gg_computations *list, size_t size, gg_error *err)
 {
-    gg_transform *t = calloc(1, size);
+    gg_computation *t = calloc(1, size);
     if (!t) {
         gg_fail(err, GG_ENOMEM, "no memory for a plan");
         return NULL;
@@ -26,7 +26,7 @@ void *gg_transform_new(gg_transforms *list, size_t size, gg_error *err)
     return t;
 }
 
-gg_status gg_transform_input(gg_transform *t, const gg_input *in, gg_error *err)
+gg_status gg_compute_input(gg_computation *t, const gg_input *in, gg_error *err)
 {
     operand *op = &t->in[t->n_in];
     op->dtype = in->dtype;
@@ -38,10 +38,10 @@ gg_status gg_transform_input(gg_transform *t, const gg_input *in, gg_error *err)
     return GG_OK;
 }
 
-void gg_transforms_free(gg_transforms *list)
+void gg_computations_free(gg_computations *list)
 {
-    for (gg_transform *t = list->first; t;) {
-        gg_transform *next = t->next;
+    for (gg_computation *t = list->first; t;) {
+        gg_computation *next = t->next;
         for (size_t i = 0; i < t->n_in; i++) free(t->in[i].parts);
         free(t);
         t = next;
@@ -57,7 +57,7 @@ static const char *dtype_name(uint32_t dtype)
     return info ? info->name : "an unknown type";
 }
 
-gg_status gg_transform_check_input(const gg_tensor *out, const gg_input *in, gg_error *err)
+gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_error *err)
 {
     uint64_t bytes, have = 0;
     gg_status st = gg_tensor_extent(in->dtype, out->n_dims, out->dims, NULL, &bytes, err);
@@ -68,7 +68,7 @@ gg_status gg_transform_check_input(const gg_tensor *out, const gg_input *in, gg_
     return st == GG_OK ? GG_OK : gg_at_tensor(err, out->name, out->name_len);
 }
 
-gg_status gg_transform_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err)
+gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err)
 {
     if (gg_can_decode(in->dtype)) return GG_OK;
     gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded", dtype_name(in->dtype));
@@ -76,7 +76,7 @@ gg_status gg_transform_check_decode(const gg_tensor *out, const gg_input *in, gg
     return gg_at_tensor(err, out->name, out->name_len);
 }
 
-gg_status gg_transform_check_output(const gg_tensor *out, gg_error *err)
+gg_status gg_compute_check_output(const gg_tensor *out, gg_error *err)
 {
     uint64_t bytes;
     gg_status st = gg_tensor_extent(out->dtype, out->n_dims, out->dims, NULL, &bytes, err);
@@ -97,7 +97,7 @@ gg_status gg_feed_open(feed *f, const operand *op, gg_error *err)
 {
     *f = (feed){ .op = op };
     f->raw = malloc(STEP_BYTES);
-    f->x = malloc(TRANSFORM_STEP * sizeof *f->x);
+    f->x = malloc(COMPUTE_STEP * sizeof *f->x);
     return f->raw && f->x ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
 }
 
@@ -190,9 +190,9 @@ gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
 /* ---- the loop -------------------------------------------------------------------- */
 
 typedef struct loop {
-    const gg_transform *t;
-    feed in[TRANSFORM_INPUTS];
-    float *x[TRANSFORM_INPUTS];
+    const gg_computation *t;
+    feed in[COMPUTE_INPUTS];
+    float *x[COMPUTE_INPUTS];
     uint8_t *out;
     uint64_t lost; /* results that the dtype cannot hold */
 } loop;
@@ -213,7 +213,7 @@ static uint64_t count_beyond(uint32_t dtype, const float *x, size_t n)
     return beyond;
 }
 
-static gg_status step(loop *l, transform_mix mix, void *state, const transform_target *to,
+static gg_status step(loop *l, compute_mix mix, void *state, const compute_target *to,
                       uint64_t first, size_t n, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -246,8 +246,8 @@ static gg_status refuse_lost(const loop *l, const gg_tensor *t, gg_error *err)
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
-gg_status gg_transform_all(const gg_transform *t, transform_mix mix, void *state,
-                           const transform_target *to, gg_error *err)
+gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
+                         const compute_target *to, gg_error *err)
 {
     loop l = { .t = t };
     gg_status st = GG_OK;
@@ -257,9 +257,9 @@ gg_status gg_transform_all(const gg_transform *t, transform_mix mix, void *state
     }
     l.out = malloc(STEP_BYTES);
     if (st == GG_OK && !l.out) st = gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    for (uint64_t first = 0; first < to->t->elements && st == GG_OK; first += TRANSFORM_STEP) {
+    for (uint64_t first = 0; first < to->t->elements && st == GG_OK; first += COMPUTE_STEP) {
         uint64_t left = to->t->elements - first;
-        st = step(&l, mix, state, to, first, left < TRANSFORM_STEP ? (size_t)left : TRANSFORM_STEP,
+        st = step(&l, mix, state, to, first, left < COMPUTE_STEP ? (size_t)left : COMPUTE_STEP,
                   err);
     }
     if (st == GG_OK) st = refuse_lost(&l, to->t, err);

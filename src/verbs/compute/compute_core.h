@@ -1,8 +1,8 @@
 /* compute_core.h - what every transform shares: contexts, inputs read as values,
- * the loop over a tensor. Internal to transform_*.c.
+ * the loop over a tensor. Internal to compute_*.c.
  */
-#ifndef GG_TRANSFORM_CORE_H
-#define GG_TRANSFORM_CORE_H
+#ifndef GG_COMPUTE_CORE_H
+#define GG_COMPUTE_CORE_H
 
 #include "base/sha256.h"
 #include "compute.h"
@@ -10,8 +10,8 @@
 /* Values a step: a multiple of every block, so that a step ends where blocks end in
  * all dtypes at once. Blocks never cross rows and rows are whole blocks of each, so
  * a tensor can be cut there whatever its rows. */
-#define TRANSFORM_STEP ((size_t)65536)
-#define TRANSFORM_INPUTS 3
+#define COMPUTE_STEP ((size_t)65536)
+#define COMPUTE_INPUTS 3
 
 typedef struct operand {
     uint32_t dtype;
@@ -20,21 +20,21 @@ typedef struct operand {
 } operand;
 
 /* First member of every context. */
-struct gg_transform {
-    gg_transform *next;
-    operand in[TRANSFORM_INPUTS];
+struct gg_computation {
+    gg_computation *next;
+    operand in[COMPUTE_INPUTS];
     size_t n_in;
 };
 
 /* A context of `size` bytes, zeroed, owned by the list; NULL when there is no memory. */
-void *gg_transform_new(gg_transforms *list, size_t size, gg_error *err);
-gg_status gg_transform_input(gg_transform *t, const gg_input *in, gg_error *err);
+void *gg_compute_new(gg_computations *list, size_t size, gg_error *err);
+gg_status gg_compute_input(gg_computation *t, const gg_input *in, gg_error *err);
 
 /* Does `in` hold out's dims in its dtype; can that be decoded? Both name out. */
-gg_status gg_transform_check_input(const gg_tensor *out, const gg_input *in, gg_error *err);
-gg_status gg_transform_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err);
+gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_error *err);
+gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err);
 /* Can out's dtype be encoded? Names out. */
-gg_status gg_transform_check_output(const gg_tensor *out, gg_error *err);
+gg_status gg_compute_check_output(const gg_tensor *out, gg_error *err);
 
 /* An operand read front to back. */
 typedef struct feed {
@@ -50,23 +50,23 @@ typedef struct feed {
 } feed;
 
 gg_status gg_feed_open(feed *f, const operand *op, gg_error *err);
-gg_status gg_feed_next(feed *f, size_t elems, gg_error *err); /* at most TRANSFORM_STEP */
+gg_status gg_feed_next(feed *f, size_t elems, gg_error *err); /* at most COMPUTE_STEP */
 void gg_feed_close(feed *f);
 gg_status gg_feed_fail_bad(const feed *f, gg_error *err); /* the error for bad > 0 */
 
 /* Compute n values from element `first` on: from x[0] (and x[1], x[2]) into x[0]. */
-typedef gg_status (*transform_mix)(void *state, uint64_t first, size_t n, float *const *x,
-                                   gg_error *err);
+typedef gg_status (*compute_mix)(void *state, uint64_t first, size_t n, float *const *x,
+                                 gg_error *err);
 
-typedef struct transform_target {
+typedef struct compute_target {
     const gg_tensor *t;
     int fd;
     uint64_t at;
     const gg_run *run;
-} transform_target;
+} compute_target;
 
 /* All of a tensor: read the operands, mix (NULL: x[0] as it is), encode, write. */
-gg_status gg_transform_all(const gg_transform *t, transform_mix mix, void *state,
-                           const transform_target *to, gg_error *err);
+gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
+                         const compute_target *to, gg_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct join_ctx {
-    gg_transform base;
+    gg_computation base;
     gg_whole of[3];
     size_t n;
     gg_joint list[];
@@ -27,11 +27,11 @@ static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     return st;
 }
 
-gg_status gg_transform_join(gg_transforms *list, const gg_joint *pieces, size_t n,
-                            const gg_whole of[3], gg_producer *p, gg_error *err)
+gg_status gg_compute_join(gg_computations *list, const gg_joint *pieces, size_t n,
+                          const gg_whole of[3], gg_producer *p, gg_error *err)
 {
     *p = (gg_producer){ 0 };
-    join_ctx *j = gg_transform_new(list, sizeof *j + n * sizeof j->list[0], err);
+    join_ctx *j = gg_compute_new(list, sizeof *j + n * sizeof j->list[0], err);
     if (!j) return err->status;
     j->n = n;
     for (size_t i = 0; i < 3; i++) j->of[i] = of[i];

@@ -11,7 +11,7 @@
 #define TALL_STEP ((size_t)16384) /* values of `tall` held, at least one row */
 
 typedef struct lora_ctx {
-    gg_transform base;
+    gg_computation base;
     gg_source *adapter;
     lora_pair pair;
     float scale;
@@ -33,7 +33,7 @@ static gg_status load_wide(lora_state *s, gg_error *err)
     const lora_pair *p = &s->c->pair;
     uint64_t n = p->in * p->r;
     for (uint64_t done = 0; done < n;) {
-        size_t step = n - done < TRANSFORM_STEP ? (size_t)(n - done) : TRANSFORM_STEP;
+        size_t step = n - done < COMPUTE_STEP ? (size_t)(n - done) : COMPUTE_STEP;
         gg_status st = gg_feed_next(&s->wide, step, err);
         if (st == GG_OK && s->wide.bad) st = gg_feed_fail_bad(&s->wide, err);
         if (st != GG_OK) return st;
@@ -55,7 +55,7 @@ static gg_status load_rows(lora_state *s, gg_error *err)
     s->end_row = all - s->first_row < s->step_rows ? all : s->first_row + s->step_rows;
     uint64_t n = (s->end_row - s->first_row) * p->r;
     for (uint64_t done = 0; done < n;) {
-        size_t step = n - done < TRANSFORM_STEP ? (size_t)(n - done) : TRANSFORM_STEP;
+        size_t step = n - done < COMPUTE_STEP ? (size_t)(n - done) : COMPUTE_STEP;
         gg_status st = gg_feed_next(&s->tall, step, err);
         if (st == GG_OK && s->tall.bad) st = gg_feed_fail_bad(&s->tall, err);
         if (st != GG_OK) return st;
@@ -131,8 +131,8 @@ static gg_status make_lora(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
                                            (unsigned long long)p->r);
     if (st == GG_OK) st = open_half(c, p->wide, &wide, &wide_part, &s.wide, err);
     if (st == GG_OK) st = open_half(c, p->tall, &tall, &tall_part, &s.tall, err);
-    transform_target to = { t, fd, at, run };
-    if (st == GG_OK) st = gg_transform_all(&c->base, mix_lora, &s, &to, err);
+    compute_target to = { t, fd, at, run };
+    if (st == GG_OK) st = gg_compute_all(&c->base, mix_lora, &s, &to, err);
     gg_feed_close(&s.wide);
     gg_feed_close(&s.tall);
     free(s.w);
@@ -152,18 +152,18 @@ static gg_status check_half(const gg_source *adapter, size_t index, uint64_t run
     return gg_at_file(err, gg_source_name(adapter));
 }
 
-gg_status gg_transform_lora(gg_transforms *list, const gg_lora *lora, const gg_tensor *out,
-                            const gg_input *w, gg_producer *p, gg_error *err)
+gg_status gg_compute_lora(gg_computations *list, const gg_lora *lora, const gg_tensor *out,
+                          const gg_input *w, gg_producer *p, gg_error *err)
 {
     *p = (gg_producer){ 0 };
     lora_pair pair;
     bool found;
     gg_status st = gg_lora_pair_of(lora->adapter, out, &pair, &found, err);
     if (st != GG_OK || !found) return st;
-    if (lora->strength == 0) return gg_transform_convert(list, out, w, p, err);
-    st = gg_transform_check_output(out, err);
-    if (st == GG_OK) st = gg_transform_check_input(out, w, err);
-    if (st == GG_OK) st = gg_transform_check_decode(out, w, err);
+    if (lora->strength == 0) return gg_compute_convert(list, out, w, p, err);
+    st = gg_compute_check_output(out, err);
+    if (st == GG_OK) st = gg_compute_check_input(out, w, err);
+    if (st == GG_OK) st = gg_compute_check_decode(out, w, err);
     if (st == GG_OK)
         st = check_half(lora->adapter, pair.wide, pair.swapped ? pair.r : pair.in, err);
     if (st == GG_OK) st = check_half(lora->adapter, pair.tall, pair.r, err);
@@ -174,12 +174,12 @@ gg_status gg_transform_lora(gg_transforms *list, const gg_lora *lora, const gg_t
         st = gg_at_tensor(err, out->name, out->name_len);
     }
     if (st != GG_OK) return st;
-    lora_ctx *c = gg_transform_new(list, sizeof *c, err);
+    lora_ctx *c = gg_compute_new(list, sizeof *c, err);
     if (!c) return err->status;
     c->adapter = lora->adapter;
     c->pair = pair;
     c->scale = lora->alpha != 0 ? lora->strength * lora->alpha / (float)pair.r : lora->strength;
-    st = gg_transform_input(&c->base, w, err);
+    st = gg_compute_input(&c->base, w, err);
     if (st == GG_OK) *p = (gg_producer){ make_lora, c };
     return st;
 }

@@ -1,6 +1,6 @@
-/* compute_lora.h - one pair of a LoRA adapter. Internal to transform_*.c. */
-#ifndef GG_TRANSFORM_LORA_H
-#define GG_TRANSFORM_LORA_H
+/* compute_lora.h - one pair of a LoRA adapter. Internal to compute_*.c. */
+#ifndef GG_COMPUTE_LORA_H
+#define GG_COMPUTE_LORA_H
 
 #include "compute.h"
 

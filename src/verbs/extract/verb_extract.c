@@ -13,14 +13,14 @@ typedef struct lister {
     gg_extract_report *report;
 } lister;
 
-static void count(gg_extract_report *r, const gg_piece *p)
+static void count(gg_extract_report *r, const gg_selected *p)
 {
     r->tensors++;
     r->unknown += !p->a.known;
     r->bytes += p->t.bytes;
 }
 
-static gg_status list_piece(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status list_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     lister *l = ctx;
     count(l->report, p);
@@ -39,7 +39,7 @@ gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extr
 {
     lister l = { fn, ctx, report };
     *report = (gg_extract_report){ 0 };
-    gg_status st = gg_pieces_each(model, o->select, o->split_experts, list_piece, &l, err);
+    gg_status st = gg_selected_each(model, o->select, o->split_experts, list_piece, &l, err);
     if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }
@@ -53,7 +53,7 @@ typedef struct streamer {
     gg_extract_report *report;
 } streamer;
 
-static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status stream_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     streamer *s = ctx;
     uint8_t head[GG_RECORD_HEADER];
@@ -75,7 +75,7 @@ gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int f
 {
     streamer s = { model, fd, run, report };
     *report = (gg_extract_report){ 0 };
-    gg_status st = gg_pieces_each(model, o->select, o->split_experts, stream_piece, &s, err);
+    gg_status st = gg_selected_each(model, o->select, o->split_experts, stream_piece, &s, err);
     if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }

@@ -15,7 +15,7 @@ typedef struct job {
     const gg_extract_options *o;
 } job;
 
-static gg_status add_piece(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status add_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     gg_dir_item *item;
     return gg_organ_dir_add(ctx, p, &item, err);
@@ -27,7 +27,7 @@ static gg_status write_known(job *j, gg_error *err)
     gg_organ_dir *d = &j->dir;
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(d->base) && st == GG_OK; i++)
-        st = gg_pieces_of(d->base, i, j->o->select, j->o->split_experts, add_piece, d, err);
+        st = gg_selected_of(d->base, i, j->o->select, j->o->split_experts, add_piece, d, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     if (st != GG_OK) return st;
     if (gg_source_seekable(d->base)) return gg_organ_dir_records(d, err);
@@ -46,7 +46,7 @@ static void number_name(gg_class c, size_t i, char name[64])
     snprintf(name, 64, "%s/=%zu", gg_class_folder(c), i);
 }
 
-static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status stream_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     gg_organ_dir *d = ctx;
     gg_dir_item *item;
@@ -59,7 +59,8 @@ static gg_status stream_piece(void *ctx, const gg_piece *p, gg_error *err)
 static gg_status write_stream(job *j, gg_error *err)
 {
     gg_organ_dir *d = &j->dir;
-    gg_status st = gg_pieces_each(d->base, j->o->select, j->o->split_experts, stream_piece, d, err);
+    gg_status st = gg_selected_each(d->base, j->o->select, j->o->split_experts, stream_piece, d,
+                                    err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     for (size_t i = 0; i < d->n && st == GG_OK; i++) {
         char name[64];

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_moves *moves,
-                       void (*conflict)(void *ctx, const char *line), void *ctx, const gg_run *run,
-                       gg_fit *out, gg_error *err)
+gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *moves,
+                         void (*conflict)(void *ctx, const char *line), void *ctx,
+                         const gg_run *run, gg_graft_check_report *out, gg_error *err)
 {
-    *out = (gg_fit){ 0 };
+    *out = (gg_graft_check_report){ 0 };
     gg_tensor_pair *pairs = calloc(moves->n ? moves->n : 1, sizeof *pairs);
     if (!pairs) return gg_fail(err, GG_ENOMEM, "no memory for %zu pairs", moves->n);
     size_t k = 0;
@@ -27,7 +27,8 @@ gg_status gg_check_fit(gg_source *base, gg_source *donor, const gg_moves *moves,
                                              : gg_source_find(donor, move->name, move->name_len);
         if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ move->base, twin };
     }
-    out->conflicts = gg_compat(gg_source_meta(base), gg_source_meta(donor), false, conflict, ctx);
+    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), false, conflict,
+                                      ctx);
     gg_lineage l;
     gg_run quiet = *run; /* the table is no work to show progress of */
     quiet.progress = NULL;

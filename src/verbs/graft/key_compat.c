@@ -9,7 +9,7 @@
 
 typedef struct checker {
     const gg_meta *base, *donor;
-    gg_compat_fn fn;
+    gg_key_conflict_fn fn;
     void *ctx;
     size_t n;
     uint64_t trunk; /* blocks that both have, MTP blocks left out: arrays of different
@@ -105,7 +105,8 @@ static uint64_t trunk_of(const gg_meta *meta)
     return blocks > nextn ? blocks - nextn : 0;
 }
 
-size_t gg_compat(const gg_meta *base, const gg_meta *donor, bool blocks, gg_compat_fn fn, void *ctx)
+size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, bool blocks,
+                        gg_key_conflict_fn fn, void *ctx)
 {
     static const char *const always[] = {
         "embedding_length",        "attention.head_count",

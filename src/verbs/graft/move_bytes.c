@@ -16,14 +16,14 @@ static uint64_t block_count(const gg_source *s)
 }
 
 /* Parts never move once handed out, so they come in blocks. */
-struct gg_move_parts {
-    struct gg_move_parts *next;
+struct gg_mover_parts {
+    struct gg_mover_parts *next;
     gg_plan_part list[];
 };
 
-static gg_plan_part *new_parts(gg_move_maker *m, size_t n, gg_error *err)
+static gg_plan_part *new_parts(gg_mover *m, size_t n, gg_error *err)
 {
-    struct gg_move_parts *b = calloc(1, sizeof *b + n * sizeof b->list[0]);
+    struct gg_mover_parts *b = calloc(1, sizeof *b + n * sizeof b->list[0]);
     if (!b) {
         gg_fail(err, GG_ENOMEM, "no memory for the moves");
         return NULL;
@@ -54,29 +54,28 @@ gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_
     return GG_OK;
 }
 
-gg_status gg_move_maker_start(gg_move_maker *m, gg_source *base, gg_source *donor,
-                              gg_source *ancestor, const char *blend, const gg_select *select,
-                              gg_error *err)
+gg_status gg_mover_open(gg_mover *m, gg_source *base, gg_source *donor, gg_source *ancestor,
+                        const char *blend, const gg_select *select, gg_error *err)
 {
-    *m = (gg_move_maker){ .base = base,
-                          .donor = donor,
-                          .ancestor = ancestor,
-                          .blends = blend != NULL,
-                          .select = select };
+    *m = (gg_mover){ .base = base,
+                     .donor = donor,
+                     .ancestor = ancestor,
+                     .blends = blend != NULL,
+                     .select = select };
     if (!blend) return GG_OK;
     m->blocks = block_count(base);
     return parse_blend(blend, ancestor, &m->blend, err);
 }
 
-void gg_move_maker_end(gg_move_maker *m)
+void gg_mover_close(gg_mover *m)
 {
-    gg_transforms_free(&m->list);
-    for (struct gg_move_parts *b = m->parts; b;) {
-        struct gg_move_parts *next = b->next;
+    gg_computations_free(&m->list);
+    for (struct gg_mover_parts *b = m->parts; b;) {
+        struct gg_mover_parts *next = b->next;
         free(b);
         b = next;
     }
-    *m = (gg_move_maker){ 0 };
+    *m = (gg_mover){ 0 };
 }
 
 static gg_plan_part whole(gg_source *s, size_t index)
@@ -93,7 +92,7 @@ static gg_input input(const gg_plan_part *part)
 
 /* The ancestor's tensor for the donor's, or GG_NO, GG_EFORMAT: bytes alone would do
  * for a transposed one. */
-static gg_status find_ancestor(const gg_move_maker *m, const gg_tensor *donor, size_t *index,
+static gg_status find_ancestor(const gg_mover *m, const gg_tensor *donor, size_t *index,
                                gg_error *err)
 {
     *index = gg_source_find(m->ancestor, donor->name, donor->name_len);
@@ -119,7 +118,7 @@ static gg_plan_part part_of(gg_source *s, size_t index, share some)
     return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
 }
 
-static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tensor *out, share a,
+static gg_status make_blend(gg_mover *m, const gg_move *move, const gg_tensor *out, share a,
                             share b, gg_producer *p, gg_error *err)
 {
     gg_plan_part *parts = new_parts(m, 3, err);
@@ -135,12 +134,12 @@ static gg_status make_blend(gg_move_maker *m, const gg_move *move, const gg_tens
         z = input(&parts[2]);
     }
     double t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
-    return gg_transform_blend(&m->list, out, m->blend.mode, t, &x, &y, z.parts ? &z : NULL, p, err);
+    return gg_compute_blend(&m->list, out, m->blend.mode, t, &x, &y, z.parts ? &z : NULL, p, err);
 }
 
 /* Some neighbouring experts of a stack, all the base's or all from the donor. */
-static gg_status make_share(gg_move_maker *m, const gg_move *move, bool donor, uint64_t at,
-                            uint64_t n, gg_joint *piece, gg_error *err)
+static gg_status make_share(gg_mover *m, const gg_move *move, bool donor, uint64_t at, uint64_t n,
+                            gg_joint *piece, gg_error *err)
 {
     const gg_tensor *b = gg_source_tensor(m->base, move->base),
                     *d = gg_source_tensor(m->donor, move->donor);
@@ -157,11 +156,11 @@ static gg_status make_share(gg_move_maker *m, const gg_move *move, bool donor, u
     *part = donor ? part_of(m->donor, move->donor, of_donor)
                   : part_of(m->base, move->base, of_base);
     gg_input in = input(part);
-    return gg_transform_convert(&m->list, &piece->t, &in, &piece->p, err);
+    return gg_compute_convert(&m->list, &piece->t, &in, &piece->p, err);
 }
 
 /* Where the run of experts ends that begins at e: all selected, or none. */
-static uint64_t run_end(const gg_move_maker *m, uint64_t e, uint64_t n)
+static uint64_t run_end(const gg_mover *m, uint64_t e, uint64_t n)
 {
     bool donor = gg_select_expert(m->select, e);
     do e++;
@@ -171,7 +170,7 @@ static uint64_t run_end(const gg_move_maker *m, uint64_t e, uint64_t n)
 
 /* A stack (or router) with some experts converted or blended. Of blends each expert is a
  * tensor by itself: an arc between experts has nothing to do with the others. */
-static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out,
+static gg_status join_experts(gg_mover *m, const gg_move *move, const gg_tensor *out,
                               gg_producer *p, gg_error *err)
 {
     uint64_t n = out->dims[out->n_dims - 1];
@@ -190,14 +189,14 @@ static gg_status join_experts(gg_move_maker *m, const gg_move *move, const gg_te
         of[2].source = m->ancestor;
         st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
     }
-    if (st == GG_OK) st = gg_transform_join(&m->list, pieces, k, of, p, err);
+    if (st == GG_OK) st = gg_compute_join(&m->list, pieces, k, of, p, err);
     free(pieces);
     return st;
 }
 
 /* The stack run by run of experts (or the router of rows): the donor's where selected. */
-static gg_status make_experts(gg_move_maker *m, const gg_move *move, const gg_tensor *out,
-                              gg_made *made, gg_error *err)
+static gg_status make_experts(gg_mover *m, const gg_move *move, const gg_tensor *out,
+                              gg_moved_bytes *made, gg_error *err)
 {
     uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
     bool hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor);
@@ -217,11 +216,11 @@ static gg_status make_experts(gg_move_maker *m, const gg_move *move, const gg_te
     return GG_OK;
 }
 
-gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg_made *made,
-                       gg_error *err)
+gg_status gg_mover_bytes(gg_mover *m, const gg_move *move, gg_tensor *out, gg_moved_bytes *made,
+                         gg_error *err)
 {
     const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
-    *made = (gg_made){ 0 };
+    *made = (gg_moved_bytes){ 0 };
     *out = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
     out->name = move->name;
     out->name_len = move->name_len;
@@ -234,7 +233,7 @@ gg_status gg_move_make(gg_move_maker *m, const gg_move *move, gg_tensor *out, gg
     *part = whole(m->donor, move->donor);
     if (move->kind == GG_MOVE_CONVERT) {
         gg_input in = input(part);
-        return gg_transform_convert(&m->list, out, &in, &made->p, err);
+        return gg_compute_convert(&m->list, out, &in, &made->p, err);
     }
     out->dtype = d->dtype;
     out->bytes = d->bytes;

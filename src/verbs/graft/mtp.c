@@ -91,7 +91,7 @@ static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg
                 .dm = gg_source_meta(donor),
                 .err = err };
     if (!m->bm || !m->dm) return no(m, "--mtp needs two models, not bare organ records");
-    if (gg_compat(m->bm, m->dm, true, first_conflict, m) > 0) return GG_NO;
+    if (gg_key_conflicts(m->bm, m->dm, true, first_conflict, m) > 0) return GG_NO;
     m->donor_blocks = gg_arch_number(m->dm, "block_count");
     m->nextn = gg_arch_number(m->dm, "nextn_predict_layers");
     if (m->nextn == 0)

@@ -3,7 +3,7 @@
 #include "plan_moves.h"
 
 #include "mtp.h"
-#include "verbs/plan/type_keys.h"
+#include "verbs/shared/type_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static gg_status refuse(const gg_move *move, size_t mismatches, const gg_source 
     return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
 }
 
-gg_status gg_stacks_stand(const gg_source *s, gg_error *err)
+gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err)
 {
     const gg_manifest *m = gg_source_manifest(s);
     if (!m || m->n_stacks == 0) return GG_OK;
@@ -27,8 +27,9 @@ gg_status gg_stacks_stand(const gg_source *s, gg_error *err)
     return gg_at_file(err, gg_source_name(s));
 }
 
-gg_status gg_moves_settle(gg_moves *moves, const gg_source *base, const gg_source *donor,
-                          bool skip_mismatched, gg_transplant_report *report, gg_error *err)
+gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const gg_source *donor,
+                                   bool skip_mismatched, gg_transplant_report *report,
+                                   gg_error *err)
 {
     size_t kept = 0, mismatches = 0;
     const gg_move *first = NULL, *list = moves->list;
@@ -127,17 +128,17 @@ static gg_status follow_types(const gg_source *base, const gg_plan *plan, gg_met
         size_t k = gg_source_find(base, list[i].name, list[i].name_len);
         retyped = retyped || (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != list[i].dtype);
     }
-    gg_status st = retyped ? gg_meta_follow_types(meta, list, plan->n, err) : GG_OK;
+    gg_status st = retyped ? gg_type_keys_update(meta, list, plan->n, err) : GG_OK;
     for (size_t i = 0; i < plan->n && st == GG_OK && !retyped; i++)
         if (gg_source_find(base, list[i].name, list[i].name_len) == SIZE_MAX)
-            st = gg_meta_follow_added(meta, list[i].dtype, err);
+            st = gg_type_keys_add(meta, list[i].dtype, err);
     free(list);
     return st;
 }
 
-gg_status gg_moves_meta(const gg_source *base, const gg_source *donor,
-                        const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
-                        gg_error *err)
+gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
+                             const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
+                             gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(base), err);
     if (st == GG_OK && o->mtp) st = gg_mtp_meta(base, donor, meta, err);

@@ -1,13 +1,13 @@
 /* plan_moves.h - what transplant does with a list of moves before it writes. Internal. */
-#ifndef GG_MOVES_H
-#define GG_MOVES_H
+#ifndef GG_PLAN_MOVES_H
+#define GG_PLAN_MOVES_H
 
 #include "organ/gg_transplant.h"
 #include "verbs/plan/plan.h"
 
 /* No engine knows a model whose stacks of experts are taken apart: a directory of that
  * kind cannot become a GGUF file tensor by tensor. GG_EUSAGE. */
-gg_status gg_stacks_stand(const gg_source *s, gg_error *err);
+gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err);
 
 /* The tensor of its own that scales a weight's values (NVFP4 has such):
  * "blk.0.ffn_up.scale" for "blk.0.ffn_up.weight". Its index, SIZE_MAX for none, and name. */
@@ -16,13 +16,14 @@ size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
 
 /* Drop mismatches (counted in report->skipped) or fail with the first; GG_NO when
  * none is left. */
-gg_status gg_moves_settle(gg_moves *moves, const gg_source *base, const gg_source *donor,
-                          bool skip_mismatched, gg_transplant_report *report, gg_error *err);
+gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const gg_source *donor,
+                                   bool skip_mismatched, gg_transplant_report *report,
+                                   gg_error *err);
 
 /* The base's metadata for the planned tensors: keys that count MTP blocks and say
  * types, then --copy-kv and --set-kv, which have the last word. */
-gg_status gg_moves_meta(const gg_source *base, const gg_source *donor,
-                        const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
-                        gg_error *err);
+gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
+                             const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
+                             gg_error *err);
 
 #endif

@@ -55,7 +55,7 @@ static gg_status store(const char *spec, int in, int out, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_source_open_stored(const char *spec, gg_source **out, gg_error *err)
+gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *err)
 {
     if (!is_pipe(spec)) return gg_source_open(spec, out, err);
     char path[48];

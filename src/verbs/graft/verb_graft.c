@@ -8,7 +8,7 @@
 #include "organ/output_guard.h"
 #include "plan_moves.h"
 #include "verbs/organ_dir/organ_dir.h"
-#include "verbs/plan/type_keys.h"
+#include "verbs/shared/type_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,18 +67,18 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
 
 static gg_status add_item(graft *g, const gg_tensor *t, size_t source, gg_dir_item **item)
 {
-    gg_piece p = { .t = *t, .source = source };
+    gg_selected p = { .t = *t, .source = source };
     p.a = source != SIZE_MAX ? gg_source_anatomy(g->base, source)
                              : gg_anatomy_of(t->name, t->name_len);
     return gg_organ_dir_add(&g->dir, &p, item, g->err);
 }
 
-static gg_status add_moved(graft *g, gg_move_maker *maker, const gg_move *move, const char *blend)
+static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move, const char *blend)
 {
     gg_tensor out;
-    gg_made made;
+    gg_moved_bytes made;
     gg_dir_item *item;
-    gg_status st = gg_move_make(maker, move, &out, &made, g->err);
+    gg_status st = gg_mover_bytes(maker, move, &out, &made, g->err);
     if (st == GG_OK) st = add_item(g, &out, move->base, &item);
     if (st != GG_OK) return st;
     item->parts = made.parts;
@@ -107,10 +107,10 @@ static gg_status finish(graft *g, gg_status st)
     }
     const gg_meta *meta = gg_source_meta(g->base);
     if (st == GG_OK && meta) st = gg_meta_copy(&g->meta, meta, g->err);
-    if (st == GG_OK && retyped) st = gg_meta_follow_types(&g->meta, list, g->dir.n, g->err);
+    if (st == GG_OK && retyped) st = gg_type_keys_update(&g->meta, list, g->dir.n, g->err);
     for (size_t i = 0; st == GG_OK && meta && !retyped && i < g->dir.n; i++)
         if (g->dir.items[i].source == SIZE_MAX)
-            st = gg_meta_follow_added(&g->meta, list[i].dtype, g->err);
+            st = gg_type_keys_add(&g->meta, list[i].dtype, g->err);
     free(list);
     g->dir.meta = &g->meta;
     if (st == GG_OK) st = gg_organ_dir_records(&g->dir, g->err);
@@ -124,15 +124,16 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
 {
     gg_moves moves = { 0 };
     size_t k = 0;
-    gg_move_maker maker = { 0 };
+    gg_mover maker = { 0 };
     graft g = { .base = base, .donor = donor, .report = report, .err = err };
     *report = (gg_transplant_report){ 0 };
-    gg_status st = gg_refuse_inside(output, donor, err); /* the base: gg_organ_dir_open */
-    if (st == GG_OK) st = gg_refuse_inside(output, o->ancestor, err);
+    gg_status st = gg_guard_output(output, donor, err); /* the base: gg_organ_dir_open */
+    if (st == GG_OK) st = gg_guard_output(output, o->ancestor, err);
     if (st == GG_OK) st = gg_match_tensors(base, donor, &o->match, &moves, err);
-    if (st == GG_OK) st = gg_moves_settle(&moves, base, donor, o->skip_mismatched, report, err);
     if (st == GG_OK)
-        st = gg_move_maker_start(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
+        st = gg_moves_drop_mismatched(&moves, base, donor, o->skip_mismatched, report, err);
+    if (st == GG_OK)
+        st = gg_mover_open(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
     if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);
     if (st == GG_OK) {
         g.dir.whole = true;
@@ -147,7 +148,7 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
         for (; k < moves.n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves.list[k], NULL);
         st = finish(&g, st);
     }
-    gg_move_maker_end(&maker);
+    gg_mover_close(&maker);
     gg_moves_free(&moves);
     return st == GG_OK ? GG_OK
                        : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
@@ -157,7 +158,7 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
 
 typedef struct fold {
     graft *g;
-    gg_transforms *list;
+    gg_computations *list;
     const gg_lora *lora;
     gg_plan_part *inputs; /* one a tensor of the base */
     double scale;
@@ -188,7 +189,7 @@ static gg_status fold_tensor(fold *f, size_t i)
     const gg_manifest *m = gg_source_manifest(g->base);
     f->inputs[i] = (gg_plan_part){ g->base, i, 0, t->bytes, m ? m->entries[i].sha256 : NULL };
     gg_input in = { t->dtype, &f->inputs[i], 1 };
-    gg_status st = gg_transform_lora(f->list, f->lora, t, &in, &p, g->err);
+    gg_status st = gg_compute_lora(f->list, f->lora, t, &in, &p, g->err);
     if (st == GG_OK) st = add_item(g, t, i, &item);
     if (st != GG_OK || !p.make) return st;
     char scale[GG_RECORD_NAME + 1];
@@ -208,7 +209,7 @@ gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bo
                            const char *output, const gg_run *run, gg_transplant_report *report,
                            gg_error *err)
 {
-    gg_transforms list = { 0 };
+    gg_computations list = { 0 };
     gg_lora lora;
     graft g = { .base = base, .donor = adapter, .report = report, .err = err };
     fold f = { .g = &g, .list = &list, .lora = &lora, .scale = scale };
@@ -224,7 +225,7 @@ gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bo
         for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = fold_tensor(&f, i);
         st = finish(&g, st);
     }
-    gg_transforms_free(&list);
+    gg_computations_free(&list);
     free(f.inputs);
     return st == GG_OK ? GG_OK
                        : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);

@@ -29,8 +29,8 @@ typedef struct inplace {
     int *fds; /* writable, one a file of the base */
     const gg_move *moves;
     size_t n;
-    gg_move_maker maker;
-    gg_made *makes; /* one a move */
+    gg_mover maker;
+    gg_moved_bytes *makes; /* one a move */
     const gg_run *run;
 } inplace;
 
@@ -90,8 +90,8 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
                undo);
         return gg_at_file(err, undo);
     }
-    gg_status st = gg_refuse_inside(undo, j->donor, err);
-    if (st == GG_OK) st = gg_refuse_inside(undo, o->ancestor, err);
+    gg_status st = gg_guard_output(undo, j->donor, err);
+    if (st == GG_OK) st = gg_guard_output(undo, o->ancestor, err);
     if (st != GG_OK || stat(undo, &s) != 0) return st;
     for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
     gg_source *const others[] = { j->donor, o->ancestor };
@@ -153,13 +153,13 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 /* How each tensor is made: all decided before the first byte changes. */
 static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    gg_status st = gg_move_maker_start(&j->maker, j->base, j->donor, o->ancestor, o->blend,
-                                       o->match.select, err);
+    gg_status st = gg_mover_open(&j->maker, j->base, j->donor, o->ancestor, o->blend,
+                                 o->match.select, err);
     j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
     if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         gg_tensor out;
-        st = gg_move_make(&j->maker, &j->moves[i], &out, &j->makes[i], err);
+        st = gg_mover_bytes(&j->maker, &j->moves[i], &out, &j->makes[i], err);
     }
     return st;
 }
@@ -195,7 +195,7 @@ static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
     inplace *j = ctx;
     (void)worker;
     const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
-    const gg_made *made = &j->makes[i];
+    const gg_moved_bytes *made = &j->makes[i];
     int fd = j->fds[t->file];
     uint64_t at = gg_model_at(j->model, t);
     gg_status st = made->p.make ? made->p.make(made->p.ctx, t, fd, at, j->run, err) : GG_OK;
@@ -228,7 +228,8 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     gg_status st = donor_is_another(j, err);
     if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
     if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &moves, err);
-    if (st == GG_OK) st = gg_moves_settle(&moves, j->base, j->donor, o->skip_mismatched, r, err);
+    if (st == GG_OK)
+        st = gg_moves_drop_mismatched(&moves, j->base, j->donor, o->skip_mismatched, r, err);
     j->moves = moves.list;
     j->n = moves.n;
     if (st == GG_OK) st = only_bytes(j, o, err);
@@ -245,7 +246,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     for (size_t i = 0; j->fds && i < j->model->n_files; i++)
         if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
             st = gg_fail_errno(err, "close failed");
-    gg_move_maker_end(&j->maker);
+    gg_mover_close(&j->maker);
     free(j->makes);
     free(j->fds);
     gg_moves_free(&moves);

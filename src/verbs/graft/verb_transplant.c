@@ -15,7 +15,7 @@ typedef struct transplant {
     gg_source *base, *donor;
     const gg_move *moves;
     size_t n;
-    gg_move_maker maker;
+    gg_mover maker;
     gg_transplant_report *report;
     gg_error *err;
 } transplant;
@@ -25,8 +25,8 @@ static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
 {
     gg_tensor out;
     gg_plan_tensor *pt;
-    gg_made made;
-    gg_status st = gg_move_make(&t->maker, move, &out, &made, t->err);
+    gg_moved_bytes made;
+    gg_status st = gg_mover_bytes(&t->maker, move, &out, &made, t->err);
     if (st == GG_OK) st = gg_plan_add(p, &out, &pt, t->err);
     if (st != GG_OK) return st;
     if (move->kind == GG_MOVE_ADD) t->report->added++;
@@ -74,7 +74,7 @@ static gg_status write_chimera(transplant *t, const gg_transplant_options *o, co
     gg_plan p = { .verify = true };
     gg_meta meta = GG_META_INIT;
     gg_status st = plan_tensors(t, &p);
-    if (st == GG_OK) st = gg_moves_meta(t->base, t->donor, o, &p, &meta, t->err);
+    if (st == GG_OK) st = gg_moves_edit_keys(t->base, t->donor, o, &p, &meta, t->err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&p, output, version_of(t->base), &meta, t->base, t->err);
     if (st == GG_OK) st = gg_plan_write(&p, run, &t->report->bytes_written, t->err);
@@ -94,15 +94,16 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                 "the base is bare organ records; a model or an organ directory is needed");
         return gg_at_file(err, gg_source_name(base));
     }
-    gg_status refused = gg_stacks_stand(base, err);
-    if (refused == GG_OK) refused = gg_refuse_inside(output, base, err);
-    if (refused == GG_OK) refused = gg_refuse_inside(output, donor, err);
-    if (refused == GG_OK) refused = gg_refuse_inside(output, o->ancestor, err);
-    if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_stacks_stand(donor, err);
+    gg_status refused = gg_refuse_split_experts(base, err);
+    if (refused == GG_OK) refused = gg_guard_output(output, base, err);
+    if (refused == GG_OK) refused = gg_guard_output(output, donor, err);
+    if (refused == GG_OK) refused = gg_guard_output(output, o->ancestor, err);
+    if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_refuse_split_experts(donor, err);
     if (refused != GG_OK) return refused;
     gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, err)
                           : gg_match_tensors(base, donor, &o->match, &moves, err);
-    if (st == GG_OK) st = gg_moves_settle(&moves, base, donor, o->skip_mismatched, report, err);
+    if (st == GG_OK)
+        st = gg_moves_drop_mismatched(&moves, base, donor, o->skip_mismatched, report, err);
     transplant t = { .base = base,
                      .donor = donor,
                      .moves = moves.list,
@@ -110,10 +111,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                      .report = report,
                      .err = err };
     if (st == GG_OK)
-        st = gg_move_maker_start(&t.maker, base, donor, o->ancestor, o->blend, o->match.select,
-                                 err);
+        st = gg_mover_open(&t.maker, base, donor, o->ancestor, o->blend, o->match.select, err);
     if (st == GG_OK) st = write_chimera(&t, o, output, run);
-    gg_move_maker_end(&t.maker);
+    gg_mover_close(&t.maker);
     gg_moves_free(&moves);
     return st;
 }

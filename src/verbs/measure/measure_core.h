@@ -40,7 +40,7 @@ typedef struct measure_take {
 
 /* Fill take->values with the samples of the piece and take->rows with its row pairs.
  * d is open on the piece's tensor; a pipe is read forward through the piece. */
-gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
+gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w, const gg_run *run,
                              measure_take *take, gg_error *err);
 
 /* Measure n values, which may be overwritten, by the way that fits their number. */

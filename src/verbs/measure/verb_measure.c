@@ -26,7 +26,7 @@ typedef struct job {
     measure_null null;
     pthread_mutex_t draw; /* guards the draw: all down to `stop` */
     size_t next;          /* tensor to go on to */
-    gg_piece *pieces;     /* of the tensor before it */
+    gg_selected *pieces;  /* of the tensor before it */
     size_t n_pieces, piece, cap;
     uint64_t drawn;
     bool stop;
@@ -46,10 +46,10 @@ typedef struct job {
 
 /* ---- drawing ------------------------------------------------------------------ */
 
-static gg_status add_piece(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status add_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     job *j = ctx;
-    gg_piece *grown = gg_grow(j->pieces, j->n_pieces, &j->cap, sizeof *grown, err);
+    gg_selected *grown = gg_grow(j->pieces, j->n_pieces, &j->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     j->pieces = grown;
     j->pieces[j->n_pieces++] = *p;
@@ -57,7 +57,7 @@ static gg_status add_piece(void *ctx, const gg_piece *p, gg_error *err)
 }
 
 /* The next selected piece, numbered; *more false at the end. */
-static gg_status draw(job *j, gg_piece *p, uint64_t *no, bool *more, gg_error *err)
+static gg_status draw(job *j, gg_selected *p, uint64_t *no, bool *more, gg_error *err)
 {
     gg_status st = GG_OK;
     *more = !j->stop;
@@ -65,7 +65,8 @@ static gg_status draw(job *j, gg_piece *p, uint64_t *no, bool *more, gg_error *e
         st = gg_source_next(j->source, j->next, more, err);
         if (st != GG_OK || !*more) break;
         j->piece = j->n_pieces = 0;
-        st = gg_pieces_of(j->source, j->next, j->o->select, j->o->split_experts, add_piece, j, err);
+        st = gg_selected_of(j->source, j->next, j->o->select, j->o->split_experts, add_piece, j,
+                            err);
         if (st != GG_OK) break;
         j->next++;
     }
@@ -132,7 +133,7 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_err
 
 /* ---- measuring ------------------------------------------------------------------ */
 
-static gg_status collect(job *j, const gg_piece *p, measure_space *w, measure_take *take,
+static gg_status collect(job *j, const gg_selected *p, measure_space *w, measure_take *take,
                          gg_error *err)
 {
     gg_data d;
@@ -143,8 +144,8 @@ static gg_status collect(job *j, const gg_piece *p, measure_space *w, measure_ta
     return st;
 }
 
-static gg_status measure_row(job *j, const gg_piece *p, const measure_take *take, measure_space *w,
-                             gg_tensor_measure *row, gg_error *err)
+static gg_status measure_row(job *j, const gg_selected *p, const measure_take *take,
+                             measure_space *w, gg_tensor_measure *row, gg_error *err)
 {
     gg_status st = gg_measure_taken(take->values, take->count, w->scratch, j->threads, &row->m,
                                     err);
@@ -171,7 +172,7 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
 
 /* Draw a piece and take its values: from a pipe in one step, as the next draw would
  * skip them. A big one waits until it is the only one of its kind in memory. */
-static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *no, bool *more,
+static gg_status draw_and_take(job *j, measure_space *w, gg_selected *p, uint64_t *no, bool *more,
                                measure_take *take, gg_error *err)
 {
     pthread_mutex_lock(&j->draw);
@@ -194,7 +195,7 @@ static gg_status draw_and_take(job *j, measure_space *w, gg_piece *p, uint64_t *
 
 static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
 {
-    gg_piece p;
+    gg_selected p;
     uint64_t no = 0;
     measure_take take = { 0 };
     gg_status st = draw_and_take(j, w, &p, &no, more, &take, err);
@@ -262,7 +263,7 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     *report = (gg_measure_report){ 0 };
     job j = { .source = s, .o = o, .run = run, .fn = fn, .ctx = ctx, .report = report };
     j.threads = run && run->threads ? run->threads : gg_thread_count();
-    gg_progress_total(run, gg_pieces_bytes(s, o->select));
+    gg_progress_total(run, gg_selected_bytes(s, o->select));
     gg_status st = run_job(&j, err);
     if (st != GG_OK) return st;
     if (report->tensors || gg_select_empty(o->select)) return GG_OK;

@@ -279,7 +279,7 @@ static uint64_t bytes_to(const gg_dtype_info *info, uint64_t element)
 }
 
 /* Elements [first, first + n) of the piece, or as many as the buffer takes. */
-static gg_status read_run(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first,
+static gg_status read_run(gg_data *d, const gg_selected *p, measure_space *w, uint64_t first,
                           uint64_t n, run_of *r, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(p->t.dtype);
@@ -290,8 +290,8 @@ static gg_status read_run(gg_data *d, const gg_piece *p, measure_space *w, uint6
 }
 
 /* All of the piece, once. With `k` NULL only for the samples. */
-static gg_status pass_in_order(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
-                               measure_take *take, row_taker *k, gg_error *err)
+static gg_status pass_in_order(gg_data *d, const gg_selected *p, measure_space *w,
+                               const gg_run *run, measure_take *take, row_taker *k, gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
     gg_status st = GG_OK;
@@ -310,7 +310,7 @@ static gg_status pass_in_order(gg_data *d, const gg_piece *p, measure_space *w, 
 
 /* Where samples lie close, runs that begin with one are read as long as the buffer
  * is; else their blocks alone. */
-static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w,
+static gg_status collect_samples(gg_data *d, const gg_selected *p, measure_space *w,
                                  measure_take *take, gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
@@ -329,8 +329,8 @@ static gg_status collect_samples(gg_data *d, const gg_piece *p, measure_space *w
  * bytes between samples nothing is copied. Only what the file still holds is mapped
  * (fstat before each), so a file cut short earlier is an error; one cut in the instant
  * between look and touch would be a signal. */
-static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w, measure_take *take,
-                                gg_error *err)
+static gg_status collect_mapped(gg_data *d, const gg_selected *p, measure_space *w,
+                                measure_take *take, gg_error *err)
 {
     sampler s = sampler_of(&p->t, take->count);
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE),
@@ -357,8 +357,8 @@ static gg_status collect_mapped(gg_data *d, const gg_piece *p, measure_space *w,
 }
 
 /* n values from `first` on. */
-static gg_status fetch(gg_data *d, const gg_piece *p, measure_space *w, uint64_t first, uint64_t n,
-                       float *to, gg_error *err)
+static gg_status fetch(gg_data *d, const gg_selected *p, measure_space *w, uint64_t first,
+                       uint64_t n, float *to, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n && st == GG_OK) {
@@ -373,7 +373,7 @@ static gg_status fetch(gg_data *d, const gg_piece *p, measure_space *w, uint64_t
 }
 
 /* Wide rows of a file: both of a pair run by run. */
-static gg_status collect_wide(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k,
+static gg_status collect_wide(gg_data *d, const gg_selected *p, measure_space *w, row_taker *k,
                               gg_error *err)
 {
     gg_status st = GG_OK;
@@ -391,7 +391,7 @@ static gg_status collect_wide(gg_data *d, const gg_piece *p, measure_space *w, r
     return st;
 }
 
-static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, row_taker *k,
+static gg_status collect_rows(gg_data *d, const gg_selected *p, measure_space *w, row_taker *k,
                               gg_error *err)
 {
     uint64_t first, n;
@@ -406,7 +406,7 @@ static gg_status collect_rows(gg_data *d, const gg_piece *p, measure_space *w, r
     return st;
 }
 
-static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *w,
+static gg_status collect_in_order(gg_data *d, const gg_selected *p, measure_space *w,
                                   const gg_run *run, measure_take *take, gg_error *err)
 {
     row_taker k = rows_of(&p->t, w, &take->rows);
@@ -419,7 +419,7 @@ static gg_status collect_in_order(gg_data *d, const gg_piece *p, measure_space *
     return st;
 }
 
-gg_status gg_measure_collect(gg_data *d, const gg_piece *p, measure_space *w, const gg_run *run,
+gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w, const gg_run *run,
                              measure_take *take, gg_error *err)
 {
     take->rows = (gg_row_theta){ 0 };

@@ -65,11 +65,11 @@ gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, 
                             gg_error *err)
 {
     *d = (gg_organ_dir){ .base = base, .run = run };
-    gg_status st = gg_refuse_inside(path, base, err);
+    gg_status st = gg_guard_output(path, base, err);
     return st != GG_OK ? st : gg_outdir_open(path, run->force, may_replace, &d->out, err);
 }
 
-gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err)
+gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **item, gg_error *err)
 {
     gg_dir_item *grown = gg_grow(d->items, d->n, &d->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;

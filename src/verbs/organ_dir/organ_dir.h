@@ -42,7 +42,8 @@ gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, 
                             gg_error *err);
 
 /* Append a copy of p; *item is valid until the next append. */
-gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_piece *p, gg_dir_item **item, gg_error *err);
+gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **item,
+                           gg_error *err);
 
 /* Give every item its file name: when all are added. */
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);

@@ -72,7 +72,7 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
     gg_status st = gg_plan_one_file(p, path, version, meta, err);
     if (st != GG_OK || !(m || dir)) return st;
     gg_plan_file *f = &p->files[0];
-    if ((m ? m->n_files : dir->n_files) > 1) return gg_meta_forget_split(&f->meta), GG_OK;
+    if ((m ? m->n_files : dir->n_files) > 1) return gg_meta_delete_split(&f->meta), GG_OK;
     if (dir) return gg_plan_odd_bytes(f, &dir->files[0], gg_source_name(base), err);
     st = gg_source_pads(base, 0, &p->base_pads, &p->n_base_pads, err);
     if (st != GG_OK) return st;

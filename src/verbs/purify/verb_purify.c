@@ -8,8 +8,8 @@
 #include "organ/gg_json.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
-#include "verbs/plan/type_keys.h"
 #include "verbs/shared/hashcopy.h"
+#include "verbs/shared/type_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +134,7 @@ static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
     gg_tensor *list = calloc(j->n_units ? j->n_units : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
     for (size_t i = 0; i < j->n_units; i++) list[i] = j->units[i].t;
-    st = gg_meta_follow_types(meta, list, j->n_units, err);
+    st = gg_type_keys_update(meta, list, j->n_units, err);
     free(list);
     return st;
 }
@@ -203,7 +203,7 @@ static gg_status add_items(purify_job *j, gg_organ_dir *d, dir_record *records, 
     gg_dir_item *item;
     for (size_t i = 0; i < j->n_units && st == GG_OK; i++) {
         purify_unit *u = &j->units[i];
-        gg_piece p = { .t = u->t, .a = gg_source_anatomy(j->source, i), .source = i };
+        gg_selected p = { .t = u->t, .a = gg_source_anatomy(j->source, i), .source = i };
         st = gg_organ_dir_add(d, &p, &item, err);
         if (st != GG_OK || !u->touched) continue;
         item->make = make_record;

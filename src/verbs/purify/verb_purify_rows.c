@@ -81,7 +81,8 @@ static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t 
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
-static gg_status classify(const purify_job *j, const gg_piece *p, gg_purify_row *r, gg_error *err)
+static gg_status classify(const purify_job *j, const gg_selected *p, gg_purify_row *r,
+                          gg_error *err)
 {
     bool named = gg_select_by_name(j->o->select, p->t.name);
     uint32_t dims = p->t.n_dims - (p->a.stack && p->t.n_dims ? 1 : 0);
@@ -97,7 +98,7 @@ static gg_status classify(const purify_job *j, const gg_piece *p, gg_purify_row 
     return gg_at_tensor(err, p->t.name, p->t.name_len);
 }
 
-static gg_status add_row(void *ctx, const gg_piece *p, gg_error *err)
+static gg_status add_row(void *ctx, const gg_selected *p, gg_error *err)
 {
     collector *c = ctx;
     purify_job *j = c->j;
@@ -154,7 +155,7 @@ gg_status gg_purify_plan(purify_job *j, size_t i, gg_error *err)
     };
     u->sha256 = m ? m->entries[i].sha256 : NULL;
     collector c = { j, &u->t, j->n_rows };
-    gg_status st = gg_pieces_of(j->source, i, j->o->select, false, add_row, &c, err);
+    gg_status st = gg_selected_of(j->source, i, j->o->select, false, add_row, &c, err);
     if (st == GG_OK) st = set_dtype(j, u, err);
     j->n_units += st == GG_OK;
     return st;

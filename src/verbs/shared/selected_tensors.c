@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-static gg_status whole(const gg_source *s, size_t i, const gg_select *select, gg_piece_fn fn,
+static gg_status whole(const gg_source *s, size_t i, const gg_select *select, gg_selected_fn fn,
                        void *ctx, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
-    gg_piece p = { .t = *t, .a = gg_source_anatomy(s, i), .source = i };
+    gg_selected p = { .t = *t, .a = gg_source_anatomy(s, i), .source = i };
     if (!gg_select_match(select, t->name, t->name_len, &p.a)) return GG_OK;
     memcpy(p.name, t->name, t->name_len + 1);
     p.t.name = p.name;
@@ -16,28 +16,28 @@ static gg_status whole(const gg_source *s, size_t i, const gg_select *select, gg
 
 /* An expert is selected by its own name or by that of its stack. */
 static bool expert_selected(const gg_select *select, const gg_tensor *stack,
-                            const gg_anatomy *of_stack, const gg_piece *p, uint64_t expert)
+                            const gg_anatomy *of_stack, const gg_selected *p, uint64_t expert)
 {
     return gg_select_expert(select, expert) &&
            (gg_select_match(select, p->t.name, p->t.name_len, &p->a) ||
             gg_select_match(select, stack->name, stack->name_len, of_stack));
 }
 
-gg_status gg_pieces_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
-                       gg_piece_fn fn, void *ctx, gg_error *err)
+gg_status gg_selected_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
+                         gg_selected_fn fn, void *ctx, gg_error *err)
 {
     uint64_t experts;
     const gg_tensor *t = gg_source_tensor(s, i);
     bool split = (split_experts || gg_select_has_experts(select)) &&
                  gg_is_expert_stack(t, &experts);
-    gg_piece last;
+    gg_selected last;
     /* All or none: if the last expert's name, the longest, fits a record, so do the others. */
     if (!split || !gg_expert_tensor(t, experts - 1, &last.t, last.name))
         return whole(s, i, select, fn, ctx, err);
     gg_anatomy of_stack = gg_source_anatomy(s, i);
     gg_status st = GG_OK;
     for (uint64_t e = 0; e < experts && st == GG_OK; e++) {
-        gg_piece p = { .source = i, .expert = true };
+        gg_selected p = { .source = i, .expert = true };
         if (!gg_expert_tensor(t, e, &p.t, p.name)) continue;
         p.t.name = p.name;
         p.a = gg_anatomy_of(p.name, p.t.name_len);
@@ -48,20 +48,20 @@ gg_status gg_pieces_of(const gg_source *s, size_t i, const gg_select *select, bo
     return st;
 }
 
-gg_status gg_pieces_each(gg_source *s, const gg_select *select, bool split_experts, gg_piece_fn fn,
-                         void *ctx, gg_error *err)
+gg_status gg_selected_each(gg_source *s, const gg_select *select, bool split_experts,
+                           gg_selected_fn fn, void *ctx, gg_error *err)
 {
     bool more = true;
     gg_status st = GG_OK;
     for (size_t i = 0; st == GG_OK; i++) {
         st = gg_source_next(s, i, &more, err);
         if (st != GG_OK || !more) break;
-        st = gg_pieces_of(s, i, select, split_experts, fn, ctx, err);
+        st = gg_selected_of(s, i, select, split_experts, fn, ctx, err);
     }
     return st;
 }
 
-uint64_t gg_pieces_bytes(const gg_source *s, const gg_select *select)
+uint64_t gg_selected_bytes(const gg_source *s, const gg_select *select)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < gg_source_count(s); i++) {

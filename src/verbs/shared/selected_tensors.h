@@ -1,29 +1,29 @@
 /* selected_tensors.h - a source taken apart: its tensors, stacks of experts cut into one
  * piece an expert where asked, and only what is selected. Internal. */
-#ifndef GG_PIECES_H
-#define GG_PIECES_H
+#ifndef GG_SELECTED_TENSORS_H
+#define GG_SELECTED_TENSORS_H
 
 #include "organ/gg_organ.h"
 
-typedef struct gg_piece {
+typedef struct gg_selected {
     gg_tensor t; /* t.name points into `name` */
     gg_anatomy a;
     size_t source; /* index of the tensor in the source */
     uint64_t at;   /* first byte within that tensor's data */
     bool expert;   /* one expert of a stack */
     char name[GG_RECORD_NAME + 1];
-} gg_piece;
+} gg_selected;
 
 /* Call fn for each selected piece of tensor i of the source, in order of experts. */
-typedef gg_status (*gg_piece_fn)(void *ctx, const gg_piece *p, gg_error *err);
-gg_status gg_pieces_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
-                       gg_piece_fn fn, void *ctx, gg_error *err);
+typedef gg_status (*gg_selected_fn)(void *ctx, const gg_selected *p, gg_error *err);
+gg_status gg_selected_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
+                         gg_selected_fn fn, void *ctx, gg_error *err);
 
 /* Bytes of the tensors that are selected, experts of a stack with all of it: for progress. */
-uint64_t gg_pieces_bytes(const gg_source *s, const gg_select *select);
+uint64_t gg_selected_bytes(const gg_source *s, const gg_select *select);
 
 /* For all tensors, front to back: a pipe may read the data of the one that is current. */
-gg_status gg_pieces_each(gg_source *s, const gg_select *select, bool split_experts, gg_piece_fn fn,
-                         void *ctx, gg_error *err);
+gg_status gg_selected_each(gg_source *s, const gg_select *select, bool split_experts,
+                           gg_selected_fn fn, void *ctx, gg_error *err);
 
 #endif

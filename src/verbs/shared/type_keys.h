@@ -1,6 +1,6 @@
 /* type_keys.h - metadata that must follow the dtypes of the tensors. Internal. */
-#ifndef GG_FOLLOW_TYPES_H
-#define GG_FOLLOW_TYPES_H
+#ifndef GG_TYPE_KEYS_H
+#define GG_TYPE_KEYS_H
 
 #include "organ/gg_gguf.h"
 
@@ -10,16 +10,16 @@
  * all where there are no such. The most bytes decide between equally many. The key is
  * removed where that dtype has no such number. general.quantization_version: 2 where
  * any tensor is quantized, else removed, and quantize.imatrix.* with it. */
-gg_status gg_meta_follow_types(gg_meta *meta, const gg_tensor *tensors, size_t n, gg_error *err);
+gg_status gg_type_keys_update(gg_meta *meta, const gg_tensor *tensors, size_t n, gg_error *err);
 
 /* For a tensor of that dtype that came to the others, none of which changed: GGUF wants
  * general.quantization_version where any is quantized. All else stands as it was said. */
-gg_status gg_meta_follow_added(gg_meta *meta, uint32_t dtype, gg_error *err);
+gg_status gg_type_keys_add(gg_meta *meta, uint32_t dtype, gg_error *err);
 
 /* Is it neither a plain float nor an integer? */
 bool gg_is_quantized(uint32_t dtype);
 
 /* Remove what quantize.imatrix.* says of an importance matrix. */
-void gg_meta_forget_imatrix(gg_meta *meta);
+void gg_meta_delete_imatrix(gg_meta *meta);
 
 #endif

@@ -52,7 +52,7 @@ static uint32_t most(const gg_tensor *tensors, size_t n, bool matrices)
     return types ? seen[best].dtype : UINT32_MAX;
 }
 
-void gg_meta_forget_imatrix(gg_meta *meta)
+void gg_meta_delete_imatrix(gg_meta *meta)
 {
     static const char *const keys[] = { "quantize.imatrix.file", "quantize.imatrix.dataset",
                                         "quantize.imatrix.entries_count",
@@ -60,7 +60,7 @@ void gg_meta_forget_imatrix(gg_meta *meta)
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) gg_meta_delete(meta, keys[i]);
 }
 
-gg_status gg_meta_follow_types(gg_meta *meta, const gg_tensor *tensors, size_t n, gg_error *err)
+gg_status gg_type_keys_update(gg_meta *meta, const gg_tensor *tensors, size_t n, gg_error *err)
 {
     uint32_t dtype = most(tensors, n, true);
     if (dtype == UINT32_MAX) dtype = most(tensors, n, false);
@@ -73,11 +73,11 @@ gg_status gg_meta_follow_types(gg_meta *meta, const gg_tensor *tensors, size_t n
         if (gg_is_quantized(tensors[i].dtype))
             return gg_meta_set_u32(meta, "general.quantization_version", 2, err);
     gg_meta_delete(meta, "general.quantization_version");
-    gg_meta_forget_imatrix(meta);
+    gg_meta_delete_imatrix(meta);
     return st;
 }
 
-gg_status gg_meta_follow_added(gg_meta *meta, uint32_t dtype, gg_error *err)
+gg_status gg_type_keys_add(gg_meta *meta, uint32_t dtype, gg_error *err)
 {
     static const char key[] = "general.quantization_version";
     if (!gg_is_quantized(dtype) || gg_meta_find(meta, key)) return GG_OK;
