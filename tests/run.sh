@@ -1,12 +1,13 @@
 #!/bin/sh
-# run.sh - run every unit program (BUILD/test/t_*) and every tests/cli/*.sh, say what
+# run.sh - run every unit program (BUILD/test/t_*) and every tests/cli/*.sh, print what
 # failed, and end with "tests: N passed, M failed"; exit 1 if anything failed.
 #
-#   B=build        the build folder          BIN=build/bin  the tools
-#   JOBS=2         how many run at a time    ONLY=PATTERN   names that contain it
+#   B=build        the build folder            BIN=build/bin  the tools
+#   JOBS=N         how many run at a time      ONLY=PATTERN   names that contain it
+#                  (all processors)            TIMES=1        print the seconds of each
 #
-# A program that ends without its own "NAME: P passed, F failed" line, or with a
-# status that its line does not explain, counts as one more failure.
+# A program that ends without its own "NAME: P passed, F failed" line, or with a status
+# that this line does not explain, counts as one more failure.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
@@ -14,18 +15,26 @@ BIN=${BIN:-$B/bin}
 case $BIN in /*) ;; *) BIN=$PWD/$BIN ;; esac
 case $B in /*) ;; *) B=$PWD/$B ;; esac
 export B BIN
+JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)}
+all=
 T=$(mktemp -d "${TMPDIR:-/tmp}/tests.XXXXXX") || exit 1
 trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# The long ones first, so that no single one is left over at the end.
+# The longest come first, so that none of them is left over at the end.
+long='fleet stream schema hostile chimera api leaks measure graft faults recipes malformed'
 n=0
-for f in tests/cli/*.sh "$B"/test/t_*; do
+for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/test/t_*; do
     case $f in */lib.sh | *.d | *.o | *'*'*) continue ;; esac
+    case " $all " in *" $f "*) continue ;; esac
+    all="$all $f"
     case $f in *"${ONLY:-}"*) ;; *) continue ;; esac
     n=$((n + 1))
     echo "$f" > "$T/$n.name"
 done
+if [ -z "${ONLY:-}" ] && [ -z "${SANITIZED:-}" ]; then
+    echo "tests: $n files, $JOBS at a time; about 90 seconds on two idle processors"
+fi
 
 # Each worker goes down the list and takes what no other has: mkdir is the lock.
 worker() {
@@ -34,15 +43,17 @@ worker() {
         i=$((i + 1))
         mkdir "$T/$i.taken" 2> /dev/null || continue
         f=$(cat "$T/$i.name")
+        date +%s > "$T/$i.began"
         case $f in
         *.sh) sh "$f" > "$T/$i.log" 2>&1 < /dev/null ;;
         *) "$f" > "$T/$i.log" 2>&1 < /dev/null ;;
         esac
         echo $? > "$T/$i.status"
+        [ -z "${TIMES:-}" ] || echo "$(($(date +%s) - $(cat "$T/$i.began"))) s  $f"
     done
 }
 w=0
-while [ $w -lt "${JOBS:-2}" ]; do
+while [ $w -lt "$JOBS" ]; do
     w=$((w + 1))
     worker &
 done

@@ -46,7 +46,7 @@ serve() {
         TMPDIR=$T/tmp ORGAN_BIN=$tools sh scripts/organ-serve --port $port --data "$DATA" "$@" > "$T/serve.out" 2> "$T/serve.err" < /dev/null &
         SERVER_PID=$!
         n=0
-        while [ $n -lt 100 ] && kill -0 $SERVER_PID 2> /dev/null; do
+        while [ $n -lt 1000 ] && kill -0 $SERVER_PID 2> /dev/null; do
             if grep -qs '^ORGAN_URL=' "$T/serve.out"; then
                 sleep 0.1
                 ORGAN_URL=$(sed -n 's/^ORGAN_URL=//p' "$T/serve.out")
@@ -104,7 +104,7 @@ wait_job() { # ID STATE...: until it has one of them, 10 s
     id=$1
     shift
     n=0
-    while [ $n -lt 200 ]; do
+    while [ $n -lt 2000 ]; do
         request GET "/v1/jobs/$id"
         state=$(member state)
         for want in "$@"; do [ "$state" = "$want" ] && return; done
@@ -322,7 +322,7 @@ refuse_uploads() {
     expect 403 "$1" '/v1/models/dangling.gguf?force=1' --data-binary "@$VERSE"
     curl -s -m 0.4 --limit-rate 200k -X "$1" -H "Authorization: Bearer $ORGAN_TOKEN" --data-binary "@$VERSE" "$ORGAN_URL/v1/models/no.gguf" > /dev/null
     n=0
-    while [ $n -lt 60 ] && ls "$DATA"/.no.gguf.*.tmp > /dev/null 2>&1; do
+    while [ $n -lt 600 ] && ls "$DATA"/.no.gguf.*.tmp > /dev/null 2>&1; do
         sleep 0.1
         n=$((n + 1))
     done
@@ -364,7 +364,7 @@ many() { # HOW-MANY-AT-ONCE
         -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" 2> /dev/null
     check_text "$(grep -c '^202$' "$T/codes")" 40 "40 jobs, $1 at once"
     n=0
-    while [ $n -lt 200 ]; do
+    while [ $n -lt 2000 ]; do
         request GET /v1/jobs
         grep -q '"state": "queued"\|"state": "running"' "$T/body" || break
         sleep 0.05
@@ -378,7 +378,7 @@ many() { # HOW-MANY-AT-ONCE
 
 gone() { # PID WHAT: within 3 s
     n=0
-    while [ $n -lt 60 ] && kill -0 "$1" 2> /dev/null; do
+    while [ $n -lt 600 ] && kill -0 "$1" 2> /dev/null; do
         sleep 0.05
         n=$((n + 1))
     done
@@ -391,7 +391,7 @@ slow() { # SECONDS: a job that runs, and the pid of its tool
     wait_job "$job" running
     check_text "$state" running "a slow job"
     n=0
-    while [ $n -lt 40 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
+    while [ $n -lt 400 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
     tool=$(sed 's/.*"pid": \([0-9]*\).*/\1/' "$DATA/.spool/jobs/$job/started")
     request GET "/v1/jobs/$job"
     has '"done_bytes": 3, "total_bytes": 12, "percent": 25' "its progress"

@@ -83,7 +83,7 @@ EOF
     ORGAN_BIN=$T setsid "$scripts/organ-fleet" measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/fleet.err" &
     pid=$!
     n=0
-    while [ ! -f "$T/reached" ] && [ $n -lt 50 ]; do sleep 0.2; n=$((n + 1)); done
+    while [ ! -f "$T/reached" ] && [ $n -lt 500 ]; do sleep 0.2; n=$((n + 1)); done
     kill -TERM "-$pid"
     wait "$pid" 2> "$T/wait.err"
     check "stopped, it ends as such" equal $? 143
@@ -111,7 +111,7 @@ begun() { # SECONDS FOLDER OPTION...: a run that lasts; its process is $pid
     ORGAN_BIN=$tools "$scripts/organ-fleet" "$@" --output "$run_out" "$models" > "$T/table1" 2> "$T/fleet1.err" &
     pid=$!
     n=0
-    while [ ! -f "$T/reached" ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+    while [ ! -f "$T/reached" ] && [ $n -lt 1000 ]; do sleep 0.1; n=$((n + 1)); done
 }
 "$BIN/organ-measure" "$models/lab-code-q4_k_m.gguf" > "$T/code.tsv"
 for how in "" "-j 2"; do

@@ -68,6 +68,18 @@ check_error() {
     fi
 }
 
+# limited SECONDS COMMAND...: at most that much CPU time, which a busy machine does not
+# change; and a clock limit far above it, for what only waits. The command's own status,
+# or over 123 when a limit ended it.
+limited() {
+    cpu=$1
+    shift
+    # shellcheck disable=SC3045 # any sh that is in use has -t
+    if have timeout; then (ulimit -t "$cpu" 2> /dev/null; exec timeout $((60 + 30 * cpu)) "$@")
+    else (ulimit -t "$cpu" 2> /dev/null; exec "$@")
+    fi
+}
+
 # Is it exactly one line, of the form "organ-NAME: ..."?
 one_line() {
     { IFS= read -r line1 && ! IFS= read -r line2 && [ -z "$line2" ]; } < "$1" || return 1

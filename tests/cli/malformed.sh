@@ -3,13 +3,12 @@
 # malformed.sh - 772 broken or odd files, each by name and on stdin: refused with
 # exit 3 and one line on stderr that names the tool and the file, or, where the
 # reference reads them and their data is there, accepted and rebuilt byte for byte.
-# Each run has SECONDS_MAX seconds and 64 MiB of address space (SANITIZED=1: no such
+# Each run has SECONDS_MAX seconds of CPU time and 64 MiB of address space (SANITIZED=1: no such
 # limit, since a sanitizer reserves terabytes).
 . "$(dirname "$0")/lib.sh"
 : "${SECONDS_MAX:=1}"
 unpack $D/malformed.tsv $D/malformed.pack "$T/m" || { bad "unpack"; finish; }
-limit() { timeout "$SECONDS_MAX" "$@"; }
-have timeout || limit() { "$@"; }
+limit() { limited "$SECONDS_MAX" "$@"; }
 
 # verdict STATUS FILE WHAT: of the run that left $T/err
 refused() {

@@ -183,7 +183,7 @@ ln -s "$BIN/organ-extract" "$T/slow/"
 ORGAN_BIN=$T/slow "$scripts/organ-report" --output "$T/stopped" "$LAB/lab-verse-q4_k_m.gguf" 2> "$T/report.err" &
 pid=$!
 n=0
-while [ $n -lt 50 ] && ! processes | grep -q "[t]ail -f $T"; do sleep 0.1; n=$((n + 1)); done
+while [ $n -lt 500 ] && ! processes | grep -q "[t]ail -f $T"; do sleep 0.1; n=$((n + 1)); done
 kill -TERM $pid
 wait $pid 2> "$T/wait.err"
 check_text "$? $(processes | grep -c "[t]ail -f $T")" "143 0" "stopped while it measures"

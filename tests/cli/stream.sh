@@ -163,7 +163,7 @@ EOF
     python3 "$T/serve.py" "$T/www" "$T/requests" "$T/port" &
     server=$!
     n=0
-    while [ ! -f "$T/port" ] && [ $n -lt 50 ]; do sleep 0.2; n=$((n + 1)); done
+    while [ ! -f "$T/port" ] && [ $n -lt 500 ]; do sleep 0.2; n=$((n + 1)); done
     url=http://127.0.0.1:$(cat "$T/port")
     no_proxy=127.0.0.1
     export no_proxy
@@ -222,7 +222,7 @@ EOF
             "$scripts/organ-stream" --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf" > "$T/table1" 2> "$T/stream.err1" &
             pid=$!
             n=0
-            while [ $n -lt 50 ] && ! processes | grep -q "[c]url.*:${url##*:}/slow/.*00001-of"; do sleep 0.1; n=$((n + 1)); done
+            while [ $n -lt 500 ] && ! processes | grep -q "[c]url.*:${url##*:}/slow/.*00001-of"; do sleep 0.1; n=$((n + 1)); done
             sleep 1
             kill -$signal "$pid"
             wait "$pid" 2> "$T/wait.err"
