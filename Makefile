@@ -87,7 +87,7 @@ $(B)/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
 
-.PHONY: demo test units fuzz check asan lint bench test-engine results
+.PHONY: demo test mutants units fuzz check asan lint bench test-engine results
 demo: all ## take the bundled model apart, graft, put it together, verify
 	BIN=$(B)/bin sh scripts/demo.sh
 
@@ -114,7 +114,7 @@ lint: $(LIB)
 	@clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
-	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh
+	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/mutants/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -135,6 +135,9 @@ bench: all $(BENCHES) $(B)/test/cost ## ratios against cp, ggml and numpy, where
 
 test-engine: all ## load what the suite makes in a real engine (needs node and npm)
 	BIN=$(B)/bin sh tests/engine/run.sh
+
+mutants: all units ## deliberate faults in the source: is each noticed by a test? (half an hour)
+	sh tests/mutants/run.sh
 
 results: all ## measure again what docs/results.md says
 	BIN=$(B)/bin sh tests/engine/results.sh

@@ -34,9 +34,13 @@ if ! works; then # gcc without liblsan, a kernel without ptrace
 fi
 
 mkdir "$T/bin"
+shared=
+for o in "$B"/obj/tools/*.o; do
+    case $o in */organ-*) ;; *) shared="$shared $o" ;; esac
+done
 for main in "$B"/obj/tools/organ-*.o; do
     tool=$(basename "$main" .o)
-    "$CC" -fsanitize=leak -pthread -o "$T/bin/$tool" "$main" $(ls "$B"/obj/tools/*.o | grep -v /organ-) \
+    "$CC" -fsanitize=leak -pthread -o "$T/bin/$tool" "$main" $shared \
         "$B/lib/libgguf.a" -lm 2> "$T/err" || bad "link $tool: $(head -n 1 "$T/err")"
 done
 for unit in t_gguf t_gguf_bad t_meta t_source t_manifest t_transplant t_compute t_select; do
