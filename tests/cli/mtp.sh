@@ -142,11 +142,27 @@ organ-extract "$T/c.gguf" --output "$T/cd" --force 2> /dev/null
 check_text "$(grep -c '"general.quantization_version", "type": "u32", "value": 2' "$T/cd/manifest.json")" 1 "quantization_version"
 check_text "$(grep -c 'general.file_type' "$T/cd/manifest.json")" 0 "file_type stays as it was, absent"
 
+# ---- a base with as many blocks as the donor's trunk and MTP blocks together -------------
+# Only the trunk of both is compared: the donor's last value is for its MTP block.
+# shellcheck disable=SC2046,SC2086
+{
+    made "$T/equal.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')
+$(arr feed_forward_length u32 '128, 128, 64')" $KEYS -k llama.block_count=3 token_embd.weight:F16:64x3 $(blocks 3)
+    made "$T/trunk64.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')
+$(arr feed_forward_length u32 '128, 64, 64')" $KEYS -k llama.block_count=3 token_embd.weight:F16:64x3 $(blocks 3)
+}
+check "as many blocks as the donor in all" graft equal.gguf d1.gguf
+check_text "$(kv block_count) $(kv nextn_predict_layers)" "4 1" "block_count behind all of the base's blocks"
+check_text "$(kv feed_forward_length)" "[128, 128, 64, 96]" "the base's own value stays, the donor's comes behind"
+check_text "$(kv attention.head_count_kv)" "[2, 2, 2, 2]" "head_count_kv"
+rm -f "$T/c.gguf"
+
 # ---- refused ---------------------------------------------------------------------------
 refuse() { # TEXT BASE DONOR
     check_error 1 "$1" "$1" graft "$2" "$3"
     check_absent "$T/c.gguf" "$1"
 }
+refuse "feed_forward_length differs" trunk64.gguf d1.gguf
 refuse "no multi-token-prediction" deep.gguf base.gguf
 refuse "has multi-token-prediction blocks already" has.gguf d2.gguf
 without half.gguf 4
@@ -212,7 +228,7 @@ refuse "expert_gating_func differs: base 2, donor 1" turn.gguf gates.gguf
     made "$T/short.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')" $KEYS -k llama.feed_forward_length=128 \
         -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
 }
-refuse "recurrent_layers has a value a block in the base" only.gguf d2.gguf
+refuse "recurrent_layers has one value per block in $T/only.gguf, but not here" only.gguf d2.gguf
 refuse "attention.head_count_kv has 3 values for 4 blocks" short.gguf d2.gguf
 check_error 2 "--mtp" "with a selection" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" --mtp --layers 1 --output "$T/c.gguf"
 finish

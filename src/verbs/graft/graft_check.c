@@ -1,7 +1,7 @@
 /* graft_check.c - would a graft work: keys that must agree, and the lineage of the weights. */
-#include "key_compat.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_transplant.h"
+#include "verbs/plan/key_compat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
                                              : gg_source_find(donor, move->name, move->name_len);
         if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ move->base, twin };
     }
-    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), false, conflict,
+    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, conflict,
                                       ctx);
     gg_lineage l;
     gg_run quiet = *run; /* the table is no work to show progress of */

@@ -7,7 +7,8 @@
 #include "mtp.h"
 
 #include "base/names.h"
-#include "key_compat.h"
+#include "verbs/plan/key_compat.h"
+#include "verbs/plan/layer_keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,6 @@
 typedef struct mtp {
     const gg_source *base, *donor;
     const gg_meta *bm, *dm;
-    gg_meta_order donor_keys; /* only gg_mtp_meta has it */
     uint64_t base_blocks, donor_blocks, nextn;
     uint64_t base_said; /* the base's block_count: more, if it announces blocks that are in another
                            file */
@@ -33,24 +33,6 @@ static void first_conflict(void *ctx, const char *line)
 {
     const mtp *m = ctx;
     no(m, line);
-}
-
-/* A per-layer array has a value a block, whatever else it says: engines refuse others. */
-static gg_status check_lengths(const mtp *m, const gg_source *s, uint64_t blocks)
-{
-    static const char *const names[] = { "attention.head_count", "attention.head_count_kv",
-                                         "feed_forward_length", "attention.sliding_window_pattern",
-                                         "attention.recurrent_layers" };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char key[128];
-        if (!gg_arch_key(m->bm, names[i], key, sizeof key)) continue;
-        const gg_kv *kv = gg_meta_find(gg_source_meta(s), key);
-        if (!kv || kv->type != GG_TYPE_ARR || kv->count == blocks) continue;
-        gg_fail(m->err, GG_NO, "%s has %llu values for %llu blocks", key,
-                (unsigned long long)kv->count, (unsigned long long)blocks);
-        return gg_at_file(m->err, gg_source_name(s));
-    }
-    return GG_OK;
 }
 
 /* Where the base's first tensor of that block or a later one stands: SIZE_MAX for none. */
@@ -78,7 +60,8 @@ static gg_status measure_base(mtp *m)
         gg_fail(m->err, GG_NO, "the base has multi-token-prediction blocks already");
         gg_fix(m->err, "replace their tensors by name: --tensors 'blk.N.*'");
     } else {
-        return check_lengths(m, m->base, m->base_said);
+        gg_layer_model base = { m->bm, gg_source_name(m->base), m->base_said };
+        return gg_layer_lengths(&base, m->err);
     }
     return gg_at_file(m->err, gg_source_name(m->base));
 }
@@ -91,18 +74,19 @@ static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg
                 .dm = gg_source_meta(donor),
                 .err = err };
     if (!m->bm || !m->dm) return no(m, "--mtp needs two models, not bare organ records");
-    if (gg_key_conflicts(m->bm, m->dm, true, first_conflict, m) > 0) return GG_NO;
+    if (gg_key_conflicts(m->bm, m->dm, GG_COMPAT_BLOCKS, first_conflict, m) > 0) return GG_NO;
     m->donor_blocks = gg_arch_number(m->dm, "block_count");
     m->nextn = gg_arch_number(m->dm, "nextn_predict_layers");
     if (m->nextn == 0)
         return no(
             m,
             "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
-    if (m->nextn >= m->donor_blocks || m->donor_blocks > 100000 ||
-        gg_arch_number(m->bm, "block_count") > 100000)
+    if (m->nextn >= m->donor_blocks || m->donor_blocks > GG_LAYERS_MAX ||
+        gg_arch_number(m->bm, "block_count") > GG_LAYERS_MAX)
         return no(m, "the donor's nextn_predict_layers and block_count make no sense");
+    gg_layer_model from = { m->dm, gg_source_name(donor), m->donor_blocks };
     gg_status st = measure_base(m);
-    return st == GG_OK ? check_lengths(m, donor, m->donor_blocks) : st;
+    return st == GG_OK ? gg_layer_lengths(&from, err) : st;
 }
 
 /* eh_proj [2 n_embd, n_embd], enorm and hnorm [n_embd] are what every engine asks for. */
@@ -184,82 +168,21 @@ gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *
     return st;
 }
 
-/* The donor's values of one per-layer key for its MTP blocks, behind the base's own. */
-static gg_status grow_array(const mtp *m, const gg_kv *kv, gg_meta *meta)
-{
-    char key[160];
-    snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
-    const gg_kv *d = gg_meta_order_find(&m->donor_keys, kv->key, kv->key_len);
-    size_t size = gg_type_size(kv->elem_type), tail = (size_t)m->nextn * size,
-           trunk = (size_t)m->base_blocks * size;
-    char what[320];
-    snprintf(what, sizeof what, "%s has a value a block in the base, but not in the donor", key);
-    bool array = d && d->type == GG_TYPE_ARR && d->elem_type == kv->elem_type &&
-                 d->count == m->donor_blocks;
-    bool scalar = d && d->type == kv->elem_type;
-    if (size == 0 || (!array && !scalar)) return no(m, what);
-    uint8_t *data = malloc(trunk + tail);
-    if (!data) return gg_fail(m->err, GG_ENOMEM, "no memory for %s", key);
-    memcpy(data, kv->data, trunk);
-    for (uint64_t i = 0; i < m->nextn; i++)
-        memcpy(data + trunk + i * size, array ? d->data + d->size - tail + i * size : d->data,
-               size);
-    gg_kv grown = *kv;
-    grown.data = data;
-    grown.size = trunk + tail;
-    grown.count = m->base_blocks + m->nextn;
-    gg_status st = gg_meta_set(meta, &grown, m->err);
-    free(data);
-    return st;
-}
-
-/* Arrays whose length may equal the number of blocks by chance only. */
-static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
-{
-    static const char *const names[] = { "rope.dimension_sections", "target_layers",
-                                         "classifier.output_labels" };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (kv->key_len - prefix == strlen(names[i]) &&
-            memcmp(kv->key + prefix, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
-/* One number for all blocks in the base must be the donor's for its MTP blocks. */
-static gg_status check_scalar(const mtp *m, const gg_kv *kv)
-{
-    char key[160], what[320];
-    snprintf(key, sizeof key, "%.*s", (int)(kv->key_len < 150 ? kv->key_len : 150), kv->key);
-    const gg_kv *d = gg_meta_order_find(&m->donor_keys, kv->key, kv->key_len);
-    size_t size = gg_type_size(kv->type);
-    if (!d || d->type != GG_TYPE_ARR || d->elem_type != kv->type || d->count != m->donor_blocks ||
-        size == 0)
-        return GG_OK;
-    snprintf(what, sizeof what,
-             "%s is one value in the base, and another for the donor's MTP blocks", key);
-    for (uint64_t i = m->donor_blocks - m->nextn; i < m->donor_blocks; i++)
-        if (memcmp(d->data + i * size, kv->data, size) != 0) return no(m, what);
-    return GG_OK;
-}
-
 gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err)
 {
     mtp m;
-    char key[128], prefix[128];
+    char key[128];
     gg_status st = start(&m, base, donor, err);
-    if (st != GG_OK || !gg_arch_key(m.bm, "", prefix, sizeof prefix)) return st;
-    size_t len = strlen(prefix);
-    st = gg_meta_order_make(m.dm, &m.donor_keys, err);
-    for (size_t i = 0; i < m.bm->n && st == GG_OK; i++) {
-        const gg_kv *kv = &m.bm->kv[i];
-        if (kv->key_len <= len || memcmp(kv->key, prefix, len) != 0) continue;
-        if (counts_no_blocks(kv, len)) continue;
-        if (kv->type == GG_TYPE_ARR && kv->count == m.base_said) st = grow_array(&m, kv, meta);
-        else if (kv->type != GG_TYPE_ARR) st = check_scalar(&m, kv);
-    }
-    free(m.donor_keys.list);
-    gg_arch_key(m.bm, "block_count", key, sizeof key);
-    if (st == GG_OK) st = gg_meta_set_u32(meta, key, (uint32_t)(m.base_blocks + m.nextn), err);
-    gg_arch_key(m.bm, "nextn_predict_layers", key, sizeof key);
-    return st == GG_OK ? gg_meta_set_u32(meta, key, (uint32_t)m.nextn, err) : st;
+    if (st != GG_OK) return st;
+    gg_layer_model models[2] = { { m.bm, gg_source_name(base), m.base_said },
+                                 { m.dm, gg_source_name(donor), m.donor_blocks } };
+    gg_layer *layers = calloc((size_t)(m.base_blocks + m.nextn), sizeof *layers);
+    if (!layers) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (uint64_t i = 0; i < m.base_blocks; i++) layers[i] = (gg_layer){ 0, i };
+    for (uint64_t i = 0; i < m.nextn; i++)
+        layers[m.base_blocks + i] = (gg_layer){ 1, m.donor_blocks - m.nextn + i };
+    st = gg_layer_keys(models, 2, layers, (size_t)(m.base_blocks + m.nextn), meta, err);
+    free(layers);
+    if (st != GG_OK || !gg_arch_key(m.bm, "nextn_predict_layers", key, sizeof key)) return st;
+    return gg_meta_set_u32(meta, key, (uint32_t)m.nextn, err);
 }

@@ -5,8 +5,8 @@
 
 #include "organ/gg_transplant.h"
 
-/* block_count, nextn_predict_layers and every per-layer array of the base grown by
- * the donor's values for those blocks. */
+/* The base's keys into `meta` (empty), with block_count, nextn_predict_layers and every
+ * per-layer array grown by the donor's values for those blocks. */
 gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "key_compat.h"
 
 #include "base/cursor.h"
+#include "layer_keys.h"
 #include "organ/gg_json.h"
 
 #include <stdio.h>
@@ -12,8 +13,8 @@ typedef struct checker {
     gg_key_conflict_fn fn;
     void *ctx;
     size_t n;
-    uint64_t trunk; /* blocks that both have, MTP blocks left out: arrays of different
-                       lengths are compared so far; 0 = not at all */
+    uint64_t trunk; /* blocks that both have, MTP blocks left out */
+    unsigned flags;
 } checker;
 
 static void report(checker *c, const char *line)
@@ -49,20 +50,48 @@ static bool element(const gg_kv *kv, uint64_t i, uint64_t *v)
     return gg_kv_u64(&one, v);
 }
 
-static bool same_value(const gg_kv *a, const gg_kv *b, uint64_t trunk)
+static bool same_bytes(const gg_kv *a, const gg_kv *b)
+{
+    return a->type == b->type && a->elem_type == b->elem_type && a->size == b->size &&
+           memcmp(a->data, b->data, a->size) == 0;
+}
+
+/* Element i of two arrays, or of an array and a scalar. */
+static bool same_element(const gg_kv *a, const gg_kv *b, uint64_t i)
 {
     uint64_t x, y;
-    if (!a || !b) return a == b;
-    if (a->type == b->type && a->elem_type == b->elem_type && a->size == b->size &&
-        memcmp(a->data, b->data, a->size) == 0)
-        return true;
-    bool both = a->type == GG_TYPE_ARR && b->type == GG_TYPE_ARR;
-    if (both && a->count != b->count && trunk == 0) return false;
-    uint64_t n = a->type == GG_TYPE_ARR ? a->count : b->type == GG_TYPE_ARR ? b->count : 1;
-    if (both && a->count != b->count) n = trunk;
+    size_t size = gg_type_size(a->elem_type);
+    if (element(a, i, &x) && element(b, i, &y)) return x == y;
+    return a->type == GG_TYPE_ARR && b->type == GG_TYPE_ARR && a->elem_type == b->elem_type &&
+           size > 0 && i < a->count && i < b->count &&
+           memcmp(a->data + i * size, b->data + i * size, size) == 0;
+}
+
+static bool same_elements(const gg_kv *a, const gg_kv *b, uint64_t n)
+{
     for (uint64_t i = 0; i < n; i++)
-        if (!element(a, i, &x) || !element(b, i, &y) || x != y) return false;
+        if (!same_element(a, b, i)) return false;
     return n > 0;
+}
+
+static bool same_value(const gg_kv *a, const gg_kv *b)
+{
+    if (!a || !b) return a == b;
+    if (same_bytes(a, b)) return true;
+    bool array = a->type == GG_TYPE_ARR;
+    if (array && b->type == GG_TYPE_ARR && a->count != b->count) return false;
+    return same_elements(a, b, array ? a->count : b->type == GG_TYPE_ARR ? b->count : 1);
+}
+
+/* The values of a key that one model or both have per block, compared over the trunk. */
+static bool same_layers(const checker *c, const gg_kv *a, const gg_kv *b)
+{
+    bool per_block = gg_is_layer_array(c->base, a, gg_arch_number(c->base, "block_count")),
+         theirs = gg_is_layer_array(c->donor, b, gg_arch_number(c->donor, "block_count"));
+    if (per_block && (theirs || (b && b->type != GG_TYPE_ARR))) theirs = true;
+    else if (theirs && a && a->type != GG_TYPE_ARR) per_block = true;
+    if (!per_block || !theirs || c->trunk == 0) return same_value(a, b);
+    return (c->flags & GG_COMPAT_LAYERS_GO) || same_elements(a, b, c->trunk);
 }
 
 static void compare(checker *c, const char *name)
@@ -70,7 +99,7 @@ static void compare(checker *c, const char *name)
     char key[128], a[64], b[64], line[320];
     if (!gg_arch_key(c->base, name, key, sizeof key)) return;
     const gg_kv *x = gg_meta_find(c->base, key), *y = gg_meta_find(c->donor, key);
-    if (same_value(x, y, c->trunk)) return;
+    if (same_layers(c, x, y)) return;
     value_text(x, a, sizeof a);
     value_text(y, b, sizeof b);
     snprintf(line, sizeof line, "%s differs: base %s, donor %s", key, a, b);
@@ -88,7 +117,7 @@ static void compare_vocabulary(checker *c)
     const gg_kv *a = gg_meta_find(c->base, "tokenizer.ggml.tokens"),
                 *b = gg_meta_find(c->donor, "tokenizer.ggml.tokens");
     char line[160];
-    if (same_value(a, b, 0)) return;
+    if (same_value(a, b)) return;
     if (a && b && a->count != b->count)
         snprintf(line, sizeof line, "vocabulary differs: base %llu tokens, donor %llu",
                  (unsigned long long)a->count, (unsigned long long)b->count);
@@ -105,7 +134,7 @@ static uint64_t trunk_of(const gg_meta *meta)
     return blocks > nextn ? blocks - nextn : 0;
 }
 
-size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, bool blocks,
+size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flags,
                         gg_key_conflict_fn fn, void *ctx)
 {
     static const char *const always[] = {
@@ -129,12 +158,13 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, bool blocks,
                                               "rope.scaling.factor",
                                               "attention.q_lora_rank",
                                               "attention.kv_lora_rank" };
-    checker c = { base, donor, fn, ctx, 0, 0 };
+    checker c = { base, donor, fn, ctx, 0, 0, flags };
+    bool blocks = flags & GG_COMPAT_BLOCKS;
     if (!base || !donor) return 0; /* bare records say nothing of their model */
     c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
     const gg_kv *a = gg_meta_find(base, "general.architecture"),
                 *b = gg_meta_find(donor, "general.architecture");
-    if (!same_value(a, b, 0)) {
+    if (!same_value(a, b)) {
         char x[64], y[64], line[200];
         value_text(a, x, sizeof x);
         value_text(b, y, sizeof y);
