@@ -210,14 +210,19 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     return eq ? 1 : 2;
 }
 
-/* -q, -v, -h, -V, -j N, -jN; returns how many arguments it took. */
-static int short_options(cli *c, int left, char **argv)
+/* -q, -v, -h, -V, -j N, -jN, and -o where there is --output; returns how many arguments
+ * it took. */
+static int short_options(cli *c, int left, char **argv, const cli_option *options)
 {
+    const cli_option *output = options;
+    while (output->name && strcmp(output->name, "output") != 0) output++;
     for (const char *p = argv[0] + 1; *p; p++) {
-        if (*p == 'j') {
-            if (p[1]) return set_threads(c, p + 1), 1;
-            if (left < 2) cli_usage(c, "-j needs a number of threads");
-            return set_threads(c, argv[1]), 2;
+        if (*p == 'j' || (*p == 'o' && output->name)) {
+            if (!p[1] && left < 2) cli_usage(c, "-%c needs a value", *p);
+            const char *value = p[1] ? p + 1 : argv[1];
+            if (*p == 'j') set_threads(c, value);
+            else set_option(c, output, value);
+            return p[1] ? 1 : 2;
         }
         const char *name = *p == 'q'   ? "quiet"
                            : *p == 'v' ? "verbose"
@@ -378,7 +383,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
         } else if (a[0] == '-' && a[1] == '-') {
             i += long_option(c, argc - i, argv + i, options);
         } else if (a[0] == '-' && a[1]) {
-            i += short_options(c, argc - i, argv + i);
+            i += short_options(c, argc - i, argv + i, options);
         } else {
             list_add(c, &c->args, a);
             i++;
@@ -445,7 +450,5 @@ const char *cli_one(const cli *c, const char *option_value, const char *what)
 void cli_no_terminal(const cli *c, int fd)
 {
     if (isatty(fd))
-        cli_usage(
-            c,
-            "an organ stream is binary and stdout is a terminal: pipe it on or name a directory");
+        cli_usage(c, "the output is binary and stdout is a terminal: give a file name or a pipe");
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: organ-assemble [--dir] DIR --output MODEL.gguf\n"
@@ -55,8 +56,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     dir = cli_one(&c, dir, "organ directory");
     if (!output) cli_usage(&c, "give --output");
-    if (output && strcmp(output, "-") == 0)
-        cli_usage(&c, "--output -: a model cannot be written to a pipe; give it a name");
+    if (output && strcmp(output, "-") == 0) cli_no_terminal(&c, STDOUT_FILENO);
     bool counted = shards != UINT64_MAX;
     if (counted && (shards < 1 || shards > 65535))
         cli_usage(&c, "--shards %llu: use 1 to 65535", (unsigned long long)shards);

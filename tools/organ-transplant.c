@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: organ-transplant --base BASE --donor DONOR --output CHIMERA.gguf\n"
@@ -91,8 +92,7 @@ static void check_usage(const cli *c, const arguments *a)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
                   a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
-    if (a->output && strcmp(a->output, "-") == 0)
-        cli_usage(c, "--output -: a model cannot be written to a pipe; give it a name");
+    if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
     if (a->ancestor && !a->o.blend)
         cli_usage(c, "--ancestor goes with --blend, for example task:1");
     if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");

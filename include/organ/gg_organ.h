@@ -225,7 +225,8 @@ size_t gg_source_find(const gg_source *s, const char *name, size_t name_len);
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err);
 
 /* The data of tensor i. Seekable sources: any tensor, any offset, any thread with
- * its own gg_data. Pipes: the current tensor, ascending offsets, one thread. */
+ * its own gg_data. Pipes: the current tensor or a later one, to which reading goes on (what
+ * lies between is skipped), ascending offsets, one thread. */
 typedef struct gg_data {
     gg_source *source;
     size_t index;

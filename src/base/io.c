@@ -80,6 +80,12 @@ gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_e
     return GG_OK;
 }
 
+gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err)
+{
+    return offset == GG_AT_POS ? gg_write_all(fd, buf, n, err)
+                               : gg_pwrite_all(fd, buf, n, offset, err);
+}
+
 static gg_status ended(gg_error *err, uint64_t missing)
 {
     gg_fail(err, GG_EFORMAT, "the input ends %llu bytes early", (unsigned long long)missing);
@@ -206,8 +212,7 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
         if (st == GG_OK && got < n) st = ended(err, c->left - got);
         if ((st == GG_EIO || st == GG_EFORMAT) && c->in_name) gg_at_file(err, c->in_name);
         if (st != GG_OK) break;
-        st = c->out_off == GG_AT_POS ? gg_write_all(c->out, buf, n, err)
-                                     : gg_pwrite_all(c->out, buf, n, c->out_off, err);
+        st = gg_put_all(c->out, buf, n, c->out_off, err);
         advance(c, n);
     }
     free(buf);

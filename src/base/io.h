@@ -33,6 +33,15 @@ gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint
 gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out,
                        uint64_t out_offset, uint64_t n, gg_error *err);
 
+/* Write n bytes at `offset`, or at the current position if it is GG_AT_POS. */
+gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
+
+/* The place n bytes after `at`; GG_AT_POS stays what it is. */
+static inline uint64_t gg_place_after(uint64_t at, uint64_t n)
+{
+    return at == GG_AT_POS ? GG_AT_POS : at + n;
+}
+
 /* Room for n more open files, as sets of many shards need more than the usual limit;
  * where the system grants less, the open that fails says so. */
 void gg_want_descriptors(size_t n);

@@ -46,7 +46,7 @@ static bool is_new_at_top(const char *path, const char *folder, const char *dir)
 
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
 {
-    if (!s || !gg_source_manifest(s)) return GG_OK;
+    if (!s || !gg_source_manifest(s) || strcmp(path, "-") == 0) return GG_OK;
     char *folder = folder_of(path), *dir = realpath(gg_source_name(s), NULL);
     bool inside = folder && dir && beneath(folder, dir) && !is_new_at_top(path, folder, dir);
     free(folder); /* NULL: there is none, and creating it will say so */

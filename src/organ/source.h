@@ -26,6 +26,7 @@ typedef struct source_pipe {
     bool end;       /* the descriptor is at its end */
     size_t current; /* tensor whose data is being read; SIZE_MAX before the first */
     uint64_t taken; /* bytes of it that were read */
+    size_t next;    /* tensor to go on to */
     gg_pad *pads;
     size_t n_pads;
 } source_pipe;

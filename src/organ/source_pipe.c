@@ -159,6 +159,7 @@ static gg_status next_record(gg_source *s, bool *more, gg_error *err)
 gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     source_pipe *p = &s->pipe;
+    if (i == p->current) return *more = true, GG_OK; /* reading on has come here already */
     gg_status st = finish_current(s, err);
     if (st != GG_OK) return st;
     if (s->kind == SOURCE_PIPE_RECORDS) {
@@ -169,12 +170,19 @@ gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err)
     }
     p->current = st == GG_OK && *more ? i : SIZE_MAX;
     p->taken = 0;
+    p->next = i + 1;
     return st;
 }
 
+/* Read on to `offset` of tensor i, over the tensors before it. */
 static gg_status go_to(gg_source *s, size_t i, uint64_t offset, gg_error *err)
 {
     source_pipe *p = &s->pipe;
+    bool more = true;
+    while (p->next <= i && more) {
+        gg_status st = gg_pipe_next(s, p->next, &more, err);
+        if (st != GG_OK) return st;
+    }
     if (i != p->current || offset < p->taken)
         return gg_fail(err, GG_EUSAGE, "a pipe can be read only forward");
     gg_status st = skip(p, offset - p->taken, err);
@@ -199,13 +207,12 @@ gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int 
     gg_status st = go_to(s, i, offset, err);
     if (st != GG_OK) return gg_at_file(err, s->name);
     size_t have = buffered(p) < n ? buffered(p) : (size_t)n;
-    st = out_offset == GG_AT_POS ? gg_write_all(out, p->buf + p->pos, have, err)
-                                 : gg_pwrite_all(out, p->buf + p->pos, have, out_offset, err);
+    st = gg_put_all(out, p->buf + p->pos, have, out_offset, err);
     if (st != GG_OK) return st;
     p->pos += have;
     p->taken += have;
-    st = gg_copy_from(s->name, p->fd, GG_AT_POS, out,
-                      out_offset == GG_AT_POS ? GG_AT_POS : out_offset + have, n - have, err);
+    st = gg_copy_from(s->name, p->fd, GG_AT_POS, out, gg_place_after(out_offset, have), n - have,
+                      err);
     p->taken += n - have;
     return st;
 }

@@ -250,8 +250,6 @@ done
 # Usage.
 check_error 2 "give --donor" "no donor" organ-transplant --base $BASE --output "$T/c.gguf"
 check_error 2 "--output, --check or --in-place" "no output" organ-transplant --base $BASE --donor $DONOR
-check_error 2 "pipe" "a model to stdout" organ-transplant --base $BASE --donor $DONOR --output -
-check_absent "-" "a model to stdout"
 check_error 2 "" "base and donor on stdin" organ-transplant --base - --donor - --output "$T/c.gguf"
 check_error 2 "--force" "an existing output" organ-transplant --base $BASE --donor $DONOR --output "$T/want.gguf"
 check_error 4 "none" "no such donor" organ-transplant --base $BASE --donor "$T/none" --output "$T/c.gguf"

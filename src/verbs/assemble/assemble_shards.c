@@ -161,6 +161,10 @@ gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
         !is_that_shard(m, no, named))
         opt.shards = named;
     if (!opt.shards && !opt.shard_size) return one_file(p, m, dir, output, err);
+    if (strcmp(output, "-") == 0) {
+        gg_fail(err, GG_EUSAGE, "stdout takes one file, not shards");
+        return gg_fix(err, "write one file, or give a name for the shards");
+    }
     gg_status st;
     if (opt.shards && as_it_was(p, m, opt.shards)) {
         p->files = calloc(m->n_files, sizeof *p->files);

@@ -1,6 +1,7 @@
 /* compute_convert.c - the same values in another dtype, or the same bytes. */
 #include "compute_core.h"
 
+#include "base/io.h"
 #include "verbs/shared/hashcopy.h"
 
 #include <string.h>
@@ -33,7 +34,7 @@ static gg_status make_copy(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     gg_status st = GG_OK;
     for (size_t i = 0; i < c->in[0].n_parts && st == GG_OK; i++) {
         st = copy_part(&c->in[0].parts[i], fd, at, run, err);
-        at += c->in[0].parts[i].bytes;
+        at = gg_place_after(at, c->in[0].parts[i].bytes);
     }
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }

@@ -144,7 +144,7 @@ static gg_status end_part(feed *f, const gg_plan_part *p, gg_error *err)
     return GG_OK;
 }
 
-static gg_status feed_bytes(feed *f, uint8_t *to, size_t n, gg_error *err)
+gg_status gg_feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n > 0 && st == GG_OK) {
@@ -163,7 +163,7 @@ static gg_status feed_bytes(feed *f, uint8_t *to, size_t n, gg_error *err)
     return st;
 }
 
-static uint64_t count_bad(const float *x, size_t n)
+uint64_t gg_count_bad(const float *x, size_t n)
 {
     if (GG_PICK(gg_all_finite)(x, n)) return 0;
     uint64_t bad = 0;
@@ -174,9 +174,9 @@ static uint64_t count_bad(const float *x, size_t n)
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(f->op->dtype);
-    gg_status st = feed_bytes(f, f->raw, elems / info->block_elems * info->block_bytes, err);
+    gg_status st = gg_feed_raw(f, f->raw, elems / info->block_elems * info->block_bytes, err);
     if (st == GG_OK) st = gg_decode(f->op->dtype, f->raw, f->x, elems, err);
-    if (st == GG_OK) f->bad += count_bad(f->x, elems);
+    if (st == GG_OK) f->bad += gg_count_bad(f->x, elems);
     return st;
 }
 
@@ -198,9 +198,9 @@ typedef struct loop {
 } loop;
 
 /* Values that would become infinite: from half a unit beyond the greatest number on. */
-static uint64_t count_beyond(uint32_t dtype, const float *x, size_t n)
+uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n)
 {
-    if (dtype != GG_F16 && dtype != GG_BF16) return count_bad(x, n);
+    if (dtype != GG_F16 && dtype != GG_BF16) return gg_count_bad(x, n);
     float limit = dtype == GG_F16 ? 65520.0f : 0x1.ffp127f;
     uint64_t beyond = 0;
     size_t i = 0;
@@ -224,26 +224,30 @@ static gg_status step(loop *l, compute_mix mix, void *state, const compute_targe
     }
     if (st == GG_OK && !bad && mix) st = mix(state, first, n, l->x, err);
     if (st != GG_OK) return st;
-    if (!bad || l->lost) l->lost += count_beyond(to->t->dtype, l->x[0], n);
+    if (!bad || l->lost) l->lost += gg_count_beyond(to->t->dtype, l->x[0], n);
     if (bad || l->lost) return gg_cancelled(err); /* only counting from here on */
     const gg_dtype_info *info = gg_dtype_get(to->t->dtype);
     size_t bytes = n / info->block_elems * info->block_bytes;
-    uint64_t at = to->at + first / info->block_elems * info->block_bytes;
+    uint64_t at = gg_place_after(to->at, first / info->block_elems * info->block_bytes);
     st = gg_encode(to->t->dtype, l->x[0], l->out, n, n, NULL, err);
-    if (st == GG_OK) st = gg_pwrite_all(to->fd, l->out, bytes, at, err);
+    if (st == GG_OK) st = gg_put_all(to->fd, l->out, bytes, at, err);
     if (st == GG_OK) gg_progress_add(to->run, bytes);
     return st;
+}
+
+gg_status gg_compute_fail_lost(const gg_tensor *t, uint64_t lost, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "%llu of its values are more than %s can hold",
+            (unsigned long long)lost, dtype_name(t->dtype));
+    gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
+    return gg_at_tensor(err, t->name, t->name_len);
 }
 
 static gg_status refuse_lost(const loop *l, const gg_tensor *t, gg_error *err)
 {
     for (size_t i = 0; i < l->t->n_in; i++)
         if (l->in[i].bad) return gg_feed_fail_bad(&l->in[i], err);
-    if (l->lost == 0) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "%llu of its values are more than %s can hold",
-            (unsigned long long)l->lost, dtype_name(t->dtype));
-    gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
-    return gg_at_tensor(err, t->name, t->name_len);
+    return l->lost ? gg_compute_fail_lost(t, l->lost, err) : GG_OK;
 }
 
 gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
@@ -251,6 +255,10 @@ gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
 {
     loop l = { .t = t };
     gg_status st = GG_OK;
+    if (to->at == GG_AT_POS && !t->in_order)
+        return gg_compute_in_sequence(t, mix, state, to, err) == GG_OK
+                   ? GG_OK
+                   : gg_at_tensor(err, to->t->name, to->t->name_len);
     for (size_t i = 0; i < t->n_in && st == GG_OK; i++) {
         st = gg_feed_open(&l.in[i], &t->in[i], err);
         l.x[i] = l.in[i].x;

@@ -24,6 +24,7 @@ struct gg_computation {
     gg_computation *next;
     operand in[COMPUTE_INPUTS];
     size_t n_in;
+    bool in_order; /* its mix must see the steps one after another */
 };
 
 /* A context of `size` bytes, zeroed, owned by the list; NULL when there is no memory. */
@@ -50,7 +51,8 @@ typedef struct feed {
 } feed;
 
 gg_status gg_feed_open(feed *f, const operand *op, gg_error *err);
-gg_status gg_feed_next(feed *f, size_t elems, gg_error *err); /* at most COMPUTE_STEP */
+gg_status gg_feed_next(feed *f, size_t elems, gg_error *err);         /* at most COMPUTE_STEP */
+gg_status gg_feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err); /* n bytes, not decoded */
 void gg_feed_close(feed *f);
 gg_status gg_feed_fail_bad(const feed *f, gg_error *err); /* the error for bad > 0 */
 
@@ -64,6 +66,18 @@ typedef struct compute_target {
     uint64_t at;
     const gg_run *run;
 } compute_target;
+
+/* Values that are not finite; those that would become infinite in dtype. */
+uint64_t gg_count_bad(const float *x, size_t n);
+uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n);
+
+/* The error for `lost` values that t's dtype cannot hold. */
+gg_status gg_compute_fail_lost(const gg_tensor *t, uint64_t lost, gg_error *err);
+
+/* gg_compute_all where to->at is GG_AT_POS and `mix` takes the steps in any order: with
+ * to->run->threads threads. */
+gg_status gg_compute_in_sequence(const gg_computation *t, compute_mix mix, void *state,
+                                 const compute_target *to, gg_error *err);
 
 /* All of a tensor: read the operands, mix (NULL: x[0] as it is), encode, write. */
 gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,

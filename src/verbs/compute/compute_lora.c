@@ -176,6 +176,7 @@ gg_status gg_compute_lora(gg_computations *list, const gg_lora *lora, const gg_t
     if (st != GG_OK) return st;
     lora_ctx *c = gg_compute_new(list, sizeof *c, err);
     if (!c) return err->status;
+    c->base.in_order = true; /* rows of the adapter are loaded as they are needed */
     c->adapter = lora->adapter;
     c->pair = pair;
     c->scale = lora->alpha != 0 ? lora->strength * lora->alpha / (float)pair.r : lora->strength;

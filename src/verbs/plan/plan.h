@@ -17,8 +17,9 @@ typedef struct gg_plan_part {
     const char *sha256; /* of exactly these bytes, NULL = unknown */
 } gg_plan_part;
 
-/* Computes a tensor instead of copying it: writes t->bytes bytes at `at` of fd.
- * Called from one of several threads, once a tensor. */
+/* Computes a tensor instead of copying it: writes t->bytes bytes at `at` of fd, or in
+ * sequence if `at` is GG_AT_POS (base/io.h). Called once per tensor, from any thread; in
+ * sequence from the calling thread only, and it may then use run->threads itself. */
 typedef gg_status (*gg_plan_make)(void *ctx, const gg_tensor *t, int fd, uint64_t at,
                                   const gg_run *run, gg_error *err);
 
@@ -51,6 +52,8 @@ typedef struct gg_plan {
     bool verify;       /* hold sha256 of parts against what is copied */
     gg_pad *base_pads; /* owned: what gg_plan_changed_file keeps */
     size_t n_base_pads;
+    gg_source *pipe; /* a source that is a pipe, or NULL: see gg_plan_write */
+    bool keep_odd;   /* take over the pipe's odd padding and trailing bytes (one file) */
 } gg_plan;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the
@@ -74,7 +77,12 @@ gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err);
 
-/* Write every file, then give them their names. *bytes is what was written. */
+/* Write every file, then give them their names. *bytes is what was written.
+ *
+ * One file whose path is "-" goes to stdout: front to back, in one pass, so that stdout
+ * may be a pipe. GG_EUSAGE if there are several. With p->pipe set, files are written front
+ * to back too, and the plan must use the tensors of the pipe in their order. Both need
+ * no more memory for a larger model. */
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err);
 
 void gg_plan_free(gg_plan *p);

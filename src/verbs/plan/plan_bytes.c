@@ -1,0 +1,77 @@
+/* plan_bytes.c - parts, padding and trailing bytes, at a place or in sequence. */
+#include "plan_bytes.h"
+
+#include "base/io.h"
+#include "base/sha256.h"
+#include "verbs/shared/hashcopy.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+gg_status gg_plan_copy_part(const gg_plan *p, const gg_tensor *t, const gg_plan_part *part, int fd,
+                            uint64_t at, const gg_run *run, gg_error *err)
+{
+    gg_data d;
+    char sha[65];
+    bool verify = p->verify && part->sha256 && part->sha256[0];
+    gg_status st = gg_data_open(part->source, part->index, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, verify ? sha : NULL, run, err);
+    gg_data_close(&d);
+    if (st != GG_OK || !verify || gg_check_sha256(sha, part->sha256, err) == GG_OK) return st;
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(part->source));
+}
+
+gg_status gg_plan_write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pad, gg_error *err)
+{
+    static const uint8_t zeros[4096];
+    if (pad) return gg_put_all(fd, pad->bytes, pad->n, at, err);
+    gg_status st = GG_OK;
+    for (uint64_t done = 0; done < want && st == GG_OK; done += sizeof zeros)
+        st = gg_put_all(fd, zeros,
+                        want - done < sizeof zeros ? (size_t)(want - done) : sizeof zeros,
+                        gg_place_after(at, done), err);
+    return st;
+}
+
+/* Copy, and hash where a hash is known: in one pass over what is mostly little. */
+static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t at, bool verify,
+                               gg_error *err)
+{
+    uint8_t buf[16384];
+    unsigned char digest[32];
+    char sha[65];
+    gg_sha256 h;
+    gg_status st = GG_OK;
+    if (!verify || !pf->trailing_sha256 || !pf->trailing_sha256[0])
+        return gg_copy_from(pf->trailing, in, pf->trailing_at, out, at, pf->trailing_bytes, err);
+    gg_sha256_init(&h);
+    for (uint64_t done = 0; done < pf->trailing_bytes && st == GG_OK; done += sizeof buf) {
+        size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done)
+                                                          : sizeof buf;
+        st = gg_pread_all(in, buf, n, pf->trailing_at + done, err);
+        gg_at_file(err, pf->trailing);
+        gg_sha256_update(&h, buf, st == GG_OK ? n : 0);
+        if (st == GG_OK) st = gg_put_all(out, buf, n, gg_place_after(at, done), err);
+    }
+    gg_sha256_final(&h, digest);
+    gg_sha256_hex(digest, sha);
+    if (st == GG_OK && strcmp(sha, pf->trailing_sha256) != 0)
+        st = gg_fail(err, GG_EFORMAT, "it does not have the sha256 that the manifest states");
+    return st == GG_EFORMAT ? gg_at_file(err, pf->trailing) : st;
+}
+
+gg_status gg_plan_copy_trailing(const gg_plan *p, const gg_plan_file *pf, int fd, uint64_t at,
+                                gg_error *err)
+{
+    int in = open(pf->trailing, O_RDONLY | O_CLOEXEC);
+    if (in < 0) {
+        gg_fail_errno(err, "cannot open the bytes that followed the model");
+        return gg_at_file(err, pf->trailing);
+    }
+    gg_status st = copy_trailing(pf, in, fd, at, p->verify, err);
+    close(in);
+    return st;
+}
