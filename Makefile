@@ -1,17 +1,27 @@
 # organ suite - build, test, install. `make help` lists the targets.
 #
-# User variables: CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR, all honoured.
+# User variables: CC AR CFLAGS CPPFLAGS LDFLAGS; DESTDIR and PREFIX (or prefix), and the
+# folders of the GNU standards below: make install prefix=/usr libdir=/usr/lib64
 
 CC ?= cc
 AR ?= ar
 CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local
-BINDIR ?= $(PREFIX)/bin
-INCDIR ?= $(PREFIX)/include
-ARCHIVEDIR ?= $(PREFIX)/lib
-MANDIR ?= $(PREFIX)/share/man
-DATADIR ?= $(PREFIX)/share/organ-suite
-COMPDIR ?= $(PREFIX)/share/bash-completion/completions
+prefix = $(PREFIX)
+exec_prefix = $(prefix)
+bindir = $(exec_prefix)/bin
+libdir = $(exec_prefix)/lib
+includedir = $(prefix)/include
+datarootdir = $(prefix)/share
+datadir = $(datarootdir)
+mandir = $(datarootdir)/man
+docdir = $(datarootdir)/doc/organ-suite
+pkgdatadir = $(datadir)/organ-suite
+pkgconfigdir = $(libdir)/pkgconfig
+bashcompdir = $(datarootdir)/bash-completion/completions
+
+# The one place that holds the version is include/organ/gg_version.h.
+version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$3; dot = "." } END { print v }' include/organ/gg_version.h)
 
 B := build
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
@@ -24,7 +34,7 @@ BASE += $(if $(L1),-DGG_HAVE_L1,)
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 # Code that tools share; organ-api has a folder of its own besides.
-SHARED := cli table moves_table
+SHARED := cli help table moves_table
 API := $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(sort $(wildcard tools/api/*.c)))
 TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
 OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \
@@ -148,31 +158,40 @@ HEADERS := $(sort $(wildcard include/organ/*.h))
 SCRIPTS := $(sort $(filter-out %.sh %.mk %.awk,$(wildcard scripts/organ-*)))
 MAN1 := $(sort $(wildcard docs/man/*.1))
 MAN5 := $(sort $(wildcard docs/man/*.5))
-DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml))
+DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml docs/*.svg))
 
 # One list for both directions: FROM:FOLDER:NAME:MODE. The folder is a variable's name,
 # as its value may have spaces.
 define INSTALL_LIST
-$(foreach f,$(BINS),$(f):BINDIR:$(notdir $(f)):755 )\
-$(foreach f,$(SCRIPTS),$(f):BINDIR:$(notdir $(f)):755 )\
-$(LIB):ARCHIVEDIR:libgguf.a:644 \
-$(foreach f,$(HEADERS),$(f):INCDIR:organ/$(notdir $(f)):644 )\
-$(foreach f,$(MAN1),$(f):MANDIR:man1/$(notdir $(f)):644 )\
-$(foreach f,$(MAN5),$(f):MANDIR:man5/$(notdir $(f)):644 )\
-$(foreach f,$(DOCS),$(f):DATADIR:$(f):644 )\
-$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:COMPDIR:$(f):644 )\
-$(foreach f,$(DATA),$(f):DATADIR:$(f):$(if $(filter tests/engine/%.sh,$(f)),755,644) )
+$(foreach f,$(BINS),$(f):bindir:$(notdir $(f)):755 )\
+$(foreach f,$(SCRIPTS),$(f):bindir:$(notdir $(f)):755 )\
+$(LIB):libdir:libgguf.a:644 scripts/libgguf.pc.in:pkgconfigdir:libgguf.pc:644 \
+$(foreach f,$(HEADERS),$(f):includedir:organ/$(notdir $(f)):644 )\
+$(foreach f,$(MAN1),$(f):mandir:man1/$(notdir $(f)):644 )\
+$(foreach f,$(MAN5),$(f):mandir:man5/$(notdir $(f)):644 )\
+README.md:docdir:README.md:644 LICENSE:docdir:LICENSE:644 docs/NEWS.md:docdir:NEWS.md:644 \
+$(foreach f,$(DOCS),$(f):docdir:$(f):644 )\
+$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:bashcompdir:$(f):644 )\
+$(foreach f,$(EXAMPLES),$(f):pkgdatadir:examples/$(notdir $(f)):644 )\
+$(foreach f,$(ENGINE),$(f):pkgdatadir:engine/$(notdir $(f)):$(if $(filter %.sh,$(f)),755,644) )\
+$(foreach f,$(DATA),$(f):pkgdatadir:$(f):644 )
 endef
-DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/*)) \
-	$(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
-INSTALL_DIRS = $(foreach v,DESTDIR BINDIR INCDIR ARCHIVEDIR MANDIR DATADIR COMPDIR,$(v)='$(subst ','\'',$($(v)))';)
+DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/*))
+ENGINE := $(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
+# What the examples of --help and of the manual pages name.
+EXAMPLES := $(wildcard tests/data/lab/lab-*-q4_k_m.gguf tests/data/lab/text-*.txt)
+INSTALL_VARS := DESTDIR prefix exec_prefix bindir libdir includedir mandir docdir pkgdatadir \
+	pkgconfigdir bashcompdir version
+INSTALL_DIRS = $(foreach v,$(INSTALL_VARS),export $(v)='$(subst ','\'',$($(v)))';)
 INSTALL_ITEM = from=$${x%%:*}; x=$${x\#*:}; mode=$${x\#\#*:}; x=$${x%:*}; eval "to=\$$DESTDIR\$$$${x%%:*}/$${x\#*:}"
+# Texts that name files are written with the names that these files have once installed.
+INSTALL_COPY = case $$from in docs/man/* | *.pc.in | scripts/organ-*) awk -f scripts/install.awk "$$from" > "$$to" ;; *) cp "$$from" "$$to" ;; esac
 
 .PHONY: install uninstall
 install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
 	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
 		$(INSTALL_ITEM); \
-		mkdir -p "$${to%/*}" && cp "$$from" "$$to" && chmod "$$mode" "$$to" || exit 1; \
+		mkdir -p "$${to%/*}" && $(INSTALL_COPY) && chmod "$$mode" "$$to" || exit 1; \
 	done
 
 uninstall: ## remove what install copied, and folders that are then empty

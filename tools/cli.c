@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "organ/gg_version.h"
 
 static volatile sig_atomic_t got_signal;
 
@@ -156,11 +157,11 @@ static void set_threads(cli *c, const char *value)
 static bool common_flag(cli *c, const char *name)
 {
     if (strcmp(name, "help") == 0) {
-        fputs(c->help, stdout);
+        cli_print_help(c->help);
         exit(cli_end(c, GG_OK));
     }
     if (strcmp(name, "version") == 0) {
-        printf("%s %s\n", c->tool, GG_VERSION_STRING);
+        printf("%s %s\n", c->tool, gg_version());
         exit(cli_end(c, GG_OK));
     }
     if (strcmp(name, "quiet") == 0) return c->quiet = true;

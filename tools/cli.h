@@ -79,4 +79,8 @@ static inline const char *cli_s(uint64_t n)
 /* Refuse to write binary data to a terminal. */
 void cli_no_terminal(const cli *c, int fd);
 
+/* Print a help text to stdout. An installed tool prints the paths of the installation in
+ * place of those of the source tree. */
+void cli_print_help(const char *help);
+
 #endif

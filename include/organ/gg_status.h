@@ -17,11 +17,6 @@
 extern "C" {
 #endif
 
-#define GG_VERSION_MAJOR 0
-#define GG_VERSION_MINOR 1
-#define GG_VERSION_PATCH 0
-#define GG_VERSION_STRING "0.1.0"
-
 #if defined(__GNUC__)
 #define GG_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #else

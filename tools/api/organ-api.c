@@ -4,6 +4,7 @@
 
 #include "base/io.h"
 #include "base/sha256.h"
+#include "organ/gg_version.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 static const char help[] =
     "usage: a web server starts organ-api (CGI/1.1); organ-serve starts a web server.\n"
     "All operations on models over HTTP: list, upload, anatomy, organs as bytes, and\n"
-    "jobs, which are the tools themselves. Routes: organ-api(1), docs/api.md.\n"
+    "jobs, which are the tools themselves. The routes are in organ-api(1).\n"
     "\n"
     "environment:\n"
     "  ORGAN_API_DATA        folder of models and organ directories; nothing outside\n"
@@ -133,7 +134,7 @@ static bool health(api *a)
     if (gg_buf_printf(
             &body, &err,
             "{\"status\": \"ok\", \"version\": \"%s\", \"jobs_at_once\": %u, \"max_body\": %llu}\n",
-            GG_VERSION_STRING, a->jobs, (unsigned long long)a->max_body) != GG_OK)
+            gg_version(), a->jobs, (unsigned long long)a->max_body) != GG_OK)
         return api_fail_error(a, &err);
     api_answer(a, 200, "application/json", NULL, &body);
     gg_buf_free(&body);

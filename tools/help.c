@@ -1,0 +1,58 @@
+/* help.c - prints a tool's --help with the paths of where it is installed.
+ *
+ * The texts name files of the source tree. An installed tool lies in PREFIX/bin, and the
+ * same files in PREFIX/share/organ-suite: the examples work when they are pasted, in the
+ * source tree and outside of it.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXAMPLES "/share/organ-suite/examples"
+
+/* Names of the source tree, and what follows PREFIX in their place. */
+static const struct {
+    const char *in_source, *installed;
+} places[] = { { "tests/data/lab", EXAMPLES },
+               { "$PWD/build/bin", "/bin" },
+               { "build/bin", "/bin" } };
+
+/* PREFIX into path[size]; false for a tool that is not installed. */
+static bool find_prefix(char *path, size_t size)
+{
+    struct stat s;
+    ssize_t n = readlink("/proc/self/exe", path, size);
+    if (n <= 0 || (size_t)n >= size) return false;
+    path[n] = '\0';
+    for (int up = 0; up < 2; up++) { /* PREFIX/bin/TOOL */
+        char *slash = strrchr(path, '/');
+        if (!slash) return false;
+        *slash = '\0';
+    }
+    size_t len = strlen(path);
+    if (len + sizeof EXAMPLES > size) return false;
+    strcpy(path + len, EXAMPLES);
+    bool found = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    path[len] = '\0';
+    return found;
+}
+
+void cli_print_help(const char *help)
+{
+    char prefix[4096];
+    bool installed = find_prefix(prefix, sizeof prefix);
+    while (*help) {
+        size_t skip = 0;
+        for (size_t i = 0; installed && !skip && i < sizeof places / sizeof places[0]; i++) {
+            size_t n = strlen(places[i].in_source);
+            if (strncmp(help, places[i].in_source, n) != 0) continue;
+            printf("%s%s", prefix, places[i].installed);
+            skip = n;
+        }
+        if (!skip) putchar(*help++);
+        help += skip;
+    }
+}
