@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/io.h"
+#include "base/io.h" /* whole reads and writes */
 #include "organ/gg_version.h"
 
 static volatile sig_atomic_t got_signal;
@@ -57,6 +57,17 @@ static void print_note(void *ctx, const char *line)
     const cli *c = ctx;
     if (c->quiet) return;
     fprintf(stderr, "%s: %s\n", c->tool, line);
+}
+
+void cli_note(const cli *c, const char *fmt, ...)
+{
+    char line[512], safe[2 * sizeof line];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    gg_escape(line, strlen(line), safe, sizeof safe);
+    if (c->run.note) c->run.note(c->run.ctx, safe);
 }
 
 /* ---- numbers ------------------------------------------------------------------ */

@@ -63,6 +63,9 @@ int cli_end(cli *c, gg_status status);
 /* A usage mistake: one line on stderr, exit 2. */
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
 
+/* A note for the user on standard error: one line, escaped; nothing with --quiet. */
+void cli_note(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
+
 /* The one positional argument or the option's value: exactly one must be given. */
 const char *cli_one(const cli *c, const char *option_value, const char *what);
 

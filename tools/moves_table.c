@@ -29,7 +29,7 @@ static void print_move(table *t, const gg_move *m, const gg_source *base, const 
 static void print_conflict(void *ctx, const char *line)
 {
     const cli *c = ctx;
-    gg_note(&c->run, "%s", line);
+    cli_note(c, "%s", line);
 }
 
 gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
@@ -39,9 +39,9 @@ gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves 
     for (size_t i = 0; i < moves->n; i++) print_move(&t, &moves->list[i], base, donor);
     gg_status st = gg_graft_check(base, donor, moves, print_conflict, c, &c->run, &fit, &c->err);
     if (st != GG_OK) return st;
-    gg_note(&c->run, "lineage: %s", fit.lineage);
-    gg_note(&c->run, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,
-            fit.mismatched == 1 ? "does" : "do", fit.conflicts,
-            fit.conflicts == 1 ? " differs" : "s differ");
+    cli_note(c, "lineage: %s", fit.lineage);
+    cli_note(c, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,
+             fit.mismatched == 1 ? "does" : "do", fit.conflicts,
+             fit.conflicts == 1 ? " differs" : "s differ");
     return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
 }

@@ -68,8 +68,8 @@ int main(int argc, char **argv)
     gg_assemble_report r;
     gg_status st = gg_assemble(dir, &o, output, &c.run, &r, &c.err);
     if (st == GG_OK && c.verbose)
-        gg_note(&c.run, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
-                (unsigned long long)r.bytes, r.files, cli_s(r.files));
+        cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
+                 (unsigned long long)r.bytes, r.files, cli_s(r.files));
     free(set_kv.items);
     return cli_end(&c, st);
 }

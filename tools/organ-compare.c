@@ -113,8 +113,7 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
     if (st != GG_OK) return st;
     started(&rows);
     if (c->verbose)
-        gg_note(&c->run, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL],
-                r.tensors);
+        cli_note(c, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
     return r.by[GG_SAME_IDENTICAL] == r.tensors ? GG_OK : GG_NO;
 }
 
@@ -182,10 +181,10 @@ static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_comp
     table_row(&rows);
     char text[200];
     gg_lineage_text(&l, text, sizeof text);
-    if (c->verbose) gg_note(&c->run, "%s", text);
+    if (c->verbose) cli_note(c, "%s", text);
     if (o->map && l.verdict == GG_LINEAGE_STRANGERS)
-        gg_note(&c->run, "with --map this is about blocks at other depths, which are strangers "
-                         "within one model too");
+        cli_note(c, "with --map this is about blocks at other depths, which are strangers "
+                    "within one model too");
     return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
 }
 

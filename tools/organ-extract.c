@@ -71,13 +71,12 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
     } else {
         st = gg_extract_dir(s, o, output, &c->run, &r, &c->err);
         if (st == GG_OK && c->verbose)
-            gg_note(&c->run, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
-                    (unsigned long long)r.bytes, output);
+            cli_note(c, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
+                     (unsigned long long)r.bytes, output);
     }
     if (st == GG_OK && r.unknown)
-        gg_note(&c->run,
-                "tensors of class other, with names that no rule of the anatomy knows: %zu",
-                r.unknown);
+        cli_note(c, "tensors of class other, with names that no rule of the anatomy knows: %zu",
+                 r.unknown);
     return st;
 }
 

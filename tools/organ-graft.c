@@ -68,8 +68,8 @@ static gg_status graft(cli *c, const arguments *a)
     gg_source_close(base);
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
-        gg_note(&c->run, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved,
-                cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
+        cli_note(c, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved,
+                 cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
     return st;
 }
 

@@ -4,10 +4,11 @@
 
 #include "organ/gg_measure_model.h"
 
-#include "base/io.h"
-#include "base/output.h"
-#include "base/tempname.h"
-#include "organ/output_guard.h"
+#include "base/io.h"             /* whole reads and writes */
+#include "base/output.h"         /* outputs that appear only when whole */
+#include "base/tempname.h"       /* clean-up on a signal */
+#include "organ/output_guard.h"  /* the rule of the verbs for outputs */
+#include "organ/source_layout.h" /* is the source an organ directory? */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,8 +229,8 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     gg_status st = gg_measure_model(s, &o->m, &c->run, take_row, &p, &r, &c->err);
     if (st == GG_OK) st = after(c, s, o, &list);
     if (st == GG_OK && c->verbose)
-        gg_note(&c->run, "%zu tensor%s, %llu of %llu values looked at", r.tensors, cli_s(r.tensors),
-                (unsigned long long)r.sampled, (unsigned long long)r.elements);
+        cli_note(c, "%zu tensor%s, %llu of %llu values looked at", r.tensors, cli_s(r.tensors),
+                 (unsigned long long)r.sampled, (unsigned long long)r.elements);
     gg_measures_free(&list);
     return st;
 }

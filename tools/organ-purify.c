@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/output.h"
-#include "organ/output_guard.h"
+#include "base/output.h" /* outputs that appear only when whole */
+#include "organ/output_guard.h" /* the rule of the verbs for outputs */
 
 static const char help[] =
     "usage: organ-purify [--dir] SOURCE --output OUTPUT --method haar|fft\n"
@@ -119,9 +119,9 @@ static gg_status purify(cli *c, gg_source *s, const arguments *a)
     else st = gg_purify_dir(s, &a->o, a->output, &c->run, fn, &p, &sum, &c->err);
     if (st == GG_OK && fn) begin(&p);
     if (st == GG_OK && c->verbose)
-        gg_note(&c->run, "%zu tensor%s purified (%llu bytes), %zu identical, %zu left alone",
-                sum.purified, cli_s(sum.purified), (unsigned long long)sum.bytes, sum.identical,
-                sum.left_alone);
+        cli_note(c, "%zu tensor%s purified (%llu bytes), %zu identical, %zu left alone",
+                 sum.purified, cli_s(sum.purified), (unsigned long long)sum.bytes, sum.identical,
+                 sum.left_alone);
     return st;
 }
 

@@ -71,8 +71,8 @@ static gg_status transplant(cli *c, arguments *a)
     }
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
-        gg_note(&c->run, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved",
-                r.moved, cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
+        cli_note(c, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved", r.moved,
+                 cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
     return st;
 }
 

@@ -1,7 +1,7 @@
 /* table.c - TSV or JSON Lines. */
 #include "table.h"
 
-#include "organ/gg_json.h"
+#include "json/json.h" /* the one JSON reader and writer */
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "organ/manifest_json.h"
+#include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
 
 static atomic_int lost_by;
 

@@ -113,26 +113,13 @@ const char *gg_lineage_name(
  * size, NUL-terminated. */
 void gg_lineage_text(const gg_lineage *l, char *out, size_t size);
 
-/* Does the row count? Measured matrices of attention and FFN weights (class skeleton or
- * organ). Norms are near 1 in any model and biases near 0; embeddings have rows that
- * training hardly touched, and some are formulas; routers are small. */
-bool gg_lineage_counts(const gg_compare_row *row);
-
-/* The verdict of n cosines, which are sorted in place. Fills all but tensors and
- * identical, which it reads: with tensors > 0 and all identical the verdict is that.
- * Otherwise same: median >= SAME_FROM and at most a quarter strange; strangers: median <
- * STRANGE_BELOW and at most a quarter same; else, and for n = 0, undecidable. */
-void gg_lineage_judge(double *cosines, size_t n, gg_lineage *l);
-
 /* Gather rows, judge at the end. Start from { 0 }; free when done. */
 typedef struct gg_lineage_rows {
     double *cosines;
     size_t n, cap, tensors, identical;
 } gg_lineage_rows;
 
-gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_error *err);
 void gg_lineage_of_rows(gg_lineage_rows *rows, gg_lineage *out);
-void gg_lineage_free(gg_lineage_rows *rows);
 
 /* The verdict on two models (o as for gg_compare_models; o->sample GG_LINEAGE_SAMPLE
  * makes it quick for any size), or on the pairs that a graft would move. */

@@ -9,8 +9,8 @@
  * This layer knows nothing of organs. Nothing here is thread safe for writing;
  * any number of threads may read an opened model.
  */
-#ifndef GGUF_H
-#define GGUF_H
+#ifndef GG_GGUF_H
+#define GG_GGUF_H
 
 #include "gg_quant.h"
 #include "gg_status.h"
@@ -44,9 +44,6 @@ typedef enum gg_type {
 
 /* "u8" "i8" ... "bool" "str" "arr" ...; NULL for an unknown id. */
 const char *gg_type_name(uint32_t type);
-bool gg_type_by_name(const char *name, size_t len, uint32_t *type);
-/* Bytes of a scalar; 0 for str, arr and unknown ids. */
-size_t gg_type_size(uint32_t type);
 
 typedef struct gg_kv {
     const char *key; /* key_len bytes, any but empty; not NUL-terminated */
@@ -73,19 +70,6 @@ typedef struct gg_meta {
 void gg_meta_free(gg_meta *meta);
 const gg_kv *gg_meta_find(const gg_meta *meta,
                           const char *key); /* looks at all: not for each of many */
-
-/* Entries in the order of their keys, for look-ups of many: malloc'd, freed with free()
- * of the list. The entries stay the meta's (or whosever they are). */
-typedef struct gg_meta_order {
-    const gg_kv **list;
-    size_t n;
-} gg_meta_order;
-
-gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err);
-void gg_meta_order_sort(gg_meta_order *o); /* of a list that the caller filled */
-const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len);
-/* Of two entries of one key the later in memory; NULL when there are none. */
-const gg_kv *gg_meta_order_twice(const gg_meta_order *o);
 
 /* Set (in place, keeping its position) or append. Key and data are copied.
  * GG_EUSAGE for an empty key or an element type that may not be. */
@@ -126,11 +110,6 @@ typedef struct gg_tensor {
     uint32_t file;              /* index of the file (shard) that holds it */
 } gg_tensor;
 
-static inline uint64_t gg_align_up(uint64_t n, uint64_t alignment)
-{
-    return (n + alignment - 1) / alignment * alignment;
-}
-
 /* ---- one file's header --------------------------------------------------- */
 
 typedef struct gg_gguf {
@@ -151,42 +130,11 @@ typedef struct gg_gguf {
  * byte offset. *out is freed with gg_gguf_free. */
 gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
 
-/* Open: read front to back up to the end of the header, a regular file or a pipe.
- * `prefix` holds bytes already taken from the descriptor. For a pipe *surplus gets
- * the bytes read past header_bytes (malloc'd, may be NULL when none). The position
- * of a regular file is left alone. GG_EUNSUPPORTED for a header of over 2 GiB, as
- * from gg_gguf_parse for one with more than 2^22 tensors or keys; GG_EFORMAT when a
- * file turns out shorter than its size. */
+/* Read the header of a regular file. The position of `fd` is left alone. GG_EUNSUPPORTED for a
+ * header of over 2 GiB, as from gg_gguf_parse for one with more than 2^22 tensors or keys;
+ * GG_EFORMAT when a file turns out shorter than its size. */
 gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err);
-gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,
-                            uint8_t **surplus, size_t *surplus_len, gg_error *err);
 void gg_gguf_free(gg_gguf *g);
-
-/* Index of the tensor, or SIZE_MAX. */
-size_t gg_gguf_find(const gg_gguf *g, const char *name, size_t name_len);
-
-/* ---- writing ------------------------------------------------------------- */
-
-/* Offsets in order, each start the previous end rounded up; *data_bytes the padded
- * sum. GG_EFORMAT on overflow. */
-gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint64_t *data_bytes,
-                          gg_error *err);
-
-/* The alignment that `meta` asks for: general.alignment or 32. GG_EFORMAT when it
- * is no u32 or no power of two. */
-gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *err);
-
-/* "<architecture>.NAME" of a model into key[size]; false without architecture, or where
- * it is too long. */
-bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size);
-
-/* The value of that key; 0 where it is absent or no whole number. */
-uint64_t gg_arch_number(const gg_meta *meta, const char *name);
-
-/* Header bytes from magic to the last tensor info, no padding, malloc'd. Names are
- * written whatever bytes they hold; GG_EFORMAT for one of more than 63 bytes. */
-gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor *tensors, size_t n,
-                         uint8_t **out, size_t *out_len, gg_error *err);
 
 /* ---- whole models: one file, or all shards of a split set ----------------- */
 
@@ -205,20 +153,6 @@ typedef struct gg_model {
  * GG_EFORMAT naming it; inconsistent shards likewise. */
 gg_status gg_model_open(const char *path, gg_model **out, gg_error *err);
 void gg_model_free(gg_model *m);
-
-/* Absolute byte of a tensor's data in its file. */
-static inline uint64_t gg_model_at(const gg_model *m, const gg_tensor *t)
-{
-    return m->files[t->file]->data_start + t->offset;
-}
-
-/* Remove split.no, split.count and split.tensors.count: the shards become one file. */
-void gg_meta_delete_split(gg_meta *meta);
-
-/* "PREFIX-00002-of-00003.gguf" from prefix, no (from 0) and count; malloc'd. */
-char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count);
-/* Split such a name; false if it is none. *prefix_len counts into path. */
-bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t *count);
 
 #ifdef __cplusplus
 }

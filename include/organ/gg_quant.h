@@ -8,7 +8,6 @@
 #ifndef GG_QUANT_H
 #define GG_QUANT_H
 
-#include "gg_isa.h"
 #include "gg_status.h"
 
 #ifdef __cplusplus
@@ -79,11 +78,6 @@ const gg_dtype_info *gg_dtype_by_name(const char *name);
 /* Iterate the table: i from 0; NULL past the end. */
 const gg_dtype_info *gg_dtype_at(size_t i);
 
-/* Bytes of a row of `row_elems` values. GG_EUNSUPPORTED for unknown or removed
- * types, GG_EFORMAT when row_elems is no multiple of the block or bytes overflow
- * 63 bits. The error gets no place: the caller adds it. */
-gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_error *err);
-
 /* Bytes and elements of a whole tensor; dims in GGUF order (dims[0] the row
  * length); n_dims 0 is one element; a zero dim is a tensor of 0 bytes. Checked
  * against overflow at every step. Either out pointer may be NULL. */
@@ -115,12 +109,6 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
  * GG_EUNSUPPORTED when the type cannot be encoded, or needs an imatrix and got none. */
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err);
-
-/* Scalars. f32 -> f16 rounds to nearest even; NaN stays NaN (quiet). */
-float gg_f16_to_f32(uint16_t h);
-uint16_t gg_f32_to_f16(float f);
-float gg_bf16_to_f32(uint16_t h);
-uint16_t gg_f32_to_bf16(float f);
 
 #ifdef __cplusplus
 }

@@ -76,15 +76,11 @@ gg_status gg_at_tensor(gg_error *err, const char *name, size_t name_len);
 /* What the user can do about it, if nothing was said yet. */
 gg_status gg_fix(gg_error *err, const char *fmt, ...) GG_PRINTF(2, 3);
 
-/* Copy the error of a worker into `to` if `to` holds none. */
-void gg_error_merge(gg_error *to, const gg_error *from);
-
 /* One line: "TOOL: FILE: tensor 'T': offset N: WHAT; FIX" without newline,
  * parts that are not set left out, cut to size; where no FIX was set, what the errno
  * suggests. Returns its length. */
 size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t size);
 
-const char *gg_status_text(gg_status status);
 int gg_status_exit(gg_status status); /* 0..4, see GG_STATUS_LIST */
 
 /* Escape `len` bytes for a TSV cell or a terminal: backslash \\, tab \t, newline
@@ -92,10 +88,6 @@ int gg_status_exit(gg_status status); /* 0..4, see GG_STATUS_LIST */
  * bidirectional controls too. Always NUL-terminates when size > 0; returns the
  * length the whole would have (as snprintf). */
 size_t gg_escape(const char *bytes, size_t len, char *out, size_t size);
-
-/* The inverse of gg_escape, in place; *len is updated. Returns false on a
- * broken escape. */
-bool gg_unescape(char *bytes, size_t *len);
 
 /* ---- stopping ----------------------------------------------------------- */
 

@@ -38,11 +38,6 @@ typedef struct gg_run {
     void *ctx;
 } gg_run;
 
-/* printf-style note; nothing when run->note is NULL. */
-void gg_note(const gg_run *run, const char *fmt, ...) GG_PRINTF(2, 3);
-void gg_progress_add(const gg_run *run, uint64_t bytes);
-void gg_progress_total(const gg_run *run, uint64_t bytes);
-
 /* ---- extract ---------------------------------------------------------------- */
 
 typedef struct gg_extract_options {

@@ -19,8 +19,6 @@
 #include "gg_measure_model.h"
 #include "gg_compare_model.h"
 #include "gg_purify.h"
-#include "gg_isa.h"
-#include "gg_json.h"
 #include "gg_numeric.h"
 /* clang-format on */
 

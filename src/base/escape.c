@@ -1,4 +1,5 @@
 /* escape.c - any bytes as one safe line of text, and back. */
+#include "base/error.h"
 #include "organ/gg_status.h"
 #include "utf8.h"
 

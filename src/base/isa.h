@@ -12,8 +12,14 @@
 #ifndef GG_ISA_H
 #define GG_ISA_H
 
-#include "organ/gg_isa.h"
 #include "organ/gg_status.h"
+
+/* The level that kernels run at: 0 is plain C, 1 is AVX2 with F16C on x86-64. It is chosen
+ * once at run time, from the machine and the environment (GG_ISA=0 forces plain C). Every
+ * level gives the same bits. gg_isa_set is for tests; call it before other threads run. It
+ * returns the level in force, which is at most what the machine has. */
+int gg_isa(void);
+int gg_isa_set(int level);
 
 #define GG_CAT_(a, b) a##b
 #define GG_CAT(a, b) GG_CAT_(a, b)

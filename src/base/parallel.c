@@ -1,6 +1,8 @@
 /* parallel.c - a counter and a few threads that draw from it. */
 #include "parallel.h"
 
+#include "base/error.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,6 +1,8 @@
 /* status.c - the error record: first error kept, places added on the way up. */
 #include "organ/gg_status.h"
 
+#include "base/error.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 
 #include "base/cursor.h"
 #include "base/grow.h"
+#include "gguf/gguf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "organ/gg_gguf.h"
 
 #include "base/io.h"
+#include "gguf/gguf.h"
 #include "gguf_limits.h"
 
 #include <errno.h>

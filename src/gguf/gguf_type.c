@@ -1,6 +1,8 @@
 /* gguf_type.c - the metadata value types: names and sizes. */
 #include "organ/gg_gguf.h"
 
+#include "gguf/gguf.h"
+
 #include <string.h>
 
 static const struct {

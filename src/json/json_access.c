@@ -1,6 +1,8 @@
 /* json_access.c - walking the tree and taking values out of it. */
 #include "json_node.h"
 
+#include "json/json.h"
+
 #include <string.h>
 
 gg_json_type gg_json_type_of(const gg_json_node *node)

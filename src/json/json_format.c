@@ -9,7 +9,7 @@
  * rest go through exact digits from printf and a reading back with strtod. Neither
  * is ever shown a decimal point, so the locale does not matter.
  */
-#include "organ/gg_json.h"
+#include "json/json.h"
 
 #include <float.h>
 #include <math.h>

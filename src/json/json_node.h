@@ -12,7 +12,7 @@
 #ifndef GG_JSON_NODE_H
 #define GG_JSON_NODE_H
 
-#include "organ/gg_json.h"
+#include "json/json.h"
 
 struct gg_json_node {
     const char *text; /* string, key: decoded bytes; number, text: as spelled */

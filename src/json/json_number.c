@@ -6,6 +6,8 @@
  */
 #include "json_node.h"
 
+#include "json/json.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* json_read.c - RFC 8259, strictly, without recursion. */
 #include "base/utf8.h"
 #include "json_node.h"
+#include "json/json.h"
 
 #include <stdlib.h>
 #include <string.h>

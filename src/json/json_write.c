@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "json_node.h"
+#include "json/json.h"
 
 #include <inttypes.h>
 #include <math.h>

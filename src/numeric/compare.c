@@ -1,5 +1,5 @@
 /* compare.c - how far two tensors are apart. */
-#include "organ/gg_numeric.h"
+#include "numeric/numeric.h"
 
 #include "nkernel.h"
 

@@ -6,6 +6,8 @@
  */
 #include "fft_core.h"
 
+#include "numeric/numeric.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #define GG_FFT_CORE_H
 
 #include "base/isa.h"
+#include "numeric/numeric.h"
 #include "organ/gg_numeric.h"
 
 #define FFT_LANES 8

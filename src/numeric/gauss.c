@@ -5,7 +5,7 @@
  * xoshiro256++ (Blackman and Vigna), its state from splitmix64. Only + - * / and
  * sqrt are used, all correctly rounded by IEEE 754: the same bits everywhere.
  */
-#include "organ/gg_numeric.h"
+#include "numeric/numeric.h"
 
 #include "ownlog.h"
 

@@ -1,6 +1,8 @@
 /* haar.c - the orthonormal Haar transform of a whole array. */
 #include "haar_core.h"
 
+#include "numeric/numeric.h"
+
 #include <string.h>
 
 static bool is_power(size_t n)

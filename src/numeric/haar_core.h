@@ -3,6 +3,7 @@
 #define GG_HAAR_CORE_H
 
 #include "base/isa.h"
+#include "numeric/numeric.h"
 #include "organ/gg_numeric.h"
 
 /* A run of values that stays in the first-level cache through all its scales. */

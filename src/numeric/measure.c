@@ -1,5 +1,5 @@
 /* measure.c - moments, entropy, gap variation and dimension of an array of values. */
-#include "organ/gg_numeric.h"
+#include "numeric/numeric.h"
 
 #include "nkernel.h"
 #include "profile.h"

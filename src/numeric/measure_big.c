@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "nkernel.h"
+#include "numeric/numeric.h"
 #include "profile.h"
 #include "sort.h"
 

@@ -4,6 +4,8 @@
 
 #include "organ/gg_numeric.h"
 
+#include "numeric/numeric.h"
+
 #define GG_MEASURE_BIG ((uint64_t)1 << 19) /* from so many values on it is faster, too */
 
 /* As gg_measure_values, to within rounding, but `values` is overwritten, and on

@@ -8,7 +8,7 @@
 #define GG_NKERNEL_H
 
 #include "base/isa.h"
-#include "organ/gg_numeric.h"
+#include "numeric/numeric.h"
 
 #define NK_LANES 8
 

@@ -1,6 +1,7 @@
 /* profile.c - entropy, and how it grows with the number of bins. */
 #include "profile.h"
 
+#include "numeric/numeric.h"
 #include "ownlog.h"
 
 /* Shannon entropy in bits. The counts of n values sum to n. */

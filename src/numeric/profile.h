@@ -4,6 +4,8 @@
 
 #include "organ/gg_numeric.h"
 
+#include "numeric/numeric.h"
+
 /* entropy and dimension of `out` from GG_DIM_BINS_MAX counts that sum to n >= 1. The
  * counts are used up. */
 void gg_entropy_profile(uint64_t *count, double n, gg_measure *out);

@@ -2,6 +2,7 @@
 #include "purify_core.h"
 
 #include "nkernel.h"
+#include "numeric/numeric.h"
 
 #include <math.h>
 #include <stdlib.h>

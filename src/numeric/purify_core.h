@@ -9,6 +9,8 @@
 
 #include "haar_core.h"
 
+#include "numeric/numeric.h"
+
 #define PURIFY_PHASES 3
 #define HAAR_LEVELS 64 /* scales of 2^64 values: more than can be */
 

@@ -5,6 +5,7 @@
  */
 #include "purify_core.h"
 
+#include "numeric/numeric.h"
 #include "sort.h"
 
 #include <math.h>

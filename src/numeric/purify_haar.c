@@ -9,6 +9,8 @@
  */
 #include "purify_core.h"
 
+#include "numeric/numeric.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "purify_core.h"
 
 #include "nkernel.h"
+#include "numeric/numeric.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* rowtheta.c - the angle between adjacent rows. */
-#include "organ/gg_numeric.h"
+#include "numeric/numeric.h"
 
 #include "nkernel.h"
 

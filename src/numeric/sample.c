@@ -1,5 +1,5 @@
 /* sample.c - which values of a tensor are looked at. */
-#include "organ/gg_numeric.h"
+#include "numeric/numeric.h"
 
 __extension__ typedef unsigned __int128 u128;
 

@@ -1,5 +1,5 @@
 /* scores.c - from entropy, kurtosis and gap variation to the angle theta. */
-#include "organ/gg_numeric.h"
+#include "numeric/numeric.h"
 
 #include <math.h>
 

@@ -1,6 +1,8 @@
 /* sort.c - radix sort of floats by their bits. */
 #include "sort.h"
 
+#include "numeric/numeric.h"
+
 #include <math.h>
 #include <string.h>
 

@@ -7,6 +7,8 @@
  */
 #include "organ/gg_organ.h"
 
+#include "organ/tensor_names.h"
+
 #include <string.h>
 
 typedef struct span {

@@ -2,6 +2,9 @@
  * step of its last dimension, each a contiguous run of the data. */
 #include "organ/gg_organ.h"
 
+#include "organ/record.h"
+#include "organ/tensor_names.h"
+
 #include <stdio.h>
 #include <string.h>
 

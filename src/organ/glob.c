@@ -2,6 +2,8 @@
  * is tried one byte further, so the cost is at most pattern times name. */
 #include "organ/gg_organ.h"
 
+#include "organ/select.h"
+
 /* Does [..] at *p hold c? *p moves past it; a [ without ] is itself. */
 static bool in_set(const char **p, char c)
 {

@@ -2,6 +2,8 @@
 #include "organ/gg_organ.h"
 
 #include "base/buf.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

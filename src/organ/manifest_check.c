@@ -3,6 +3,8 @@
 #include "manifest_read.h"
 
 #include "base/io.h"
+#include "organ/manifest.h"
+#include "organ/record.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #ifndef GG_MANIFEST_JSON_H
 #define GG_MANIFEST_JSON_H
 
-#include "organ/gg_json.h"
 #include "organ/gg_organ.h"
+#include "json/json.h"
 
 /* Any bytes: a JSON string if they are UTF-8, else {"base64": "..."}. */
 gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_error *err);

@@ -11,6 +11,8 @@
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "base/utf8.h"
+#include "gguf/gguf.h"
+#include "json/json.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,11 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/io.h"
+#include "gguf/gguf.h"
 #include "manifest_json.h"
+#include "organ/manifest.h"
+#include "organ/record.h"
+#include "json/json.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,6 +4,8 @@
 
 #include "organ/gg_organ.h"
 
+#include "organ/manifest.h"
+
 /* Structures from the text alone; files are not looked at. */
 gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err);
 

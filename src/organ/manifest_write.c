@@ -6,6 +6,9 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/io.h"
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
+#include "json/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* output_guard.c - is a name to be written within a folder that is read? */
 #include "output_guard.h"
 
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,9 @@
 /* padding.c - lists of padding that is not what a writer would put there. */
 #include "source.h"
 
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 

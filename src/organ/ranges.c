@@ -2,6 +2,7 @@
 #include "ranges.h"
 
 #include "organ/gg_organ.h"
+#include "organ/select.h"
 
 #include <stdlib.h>
 

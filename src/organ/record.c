@@ -4,6 +4,7 @@
 #include "organ/gg_organ.h"
 
 #include "base/cursor.h"
+#include "organ/record.h"
 
 #include <string.h>
 

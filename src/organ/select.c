@@ -2,7 +2,9 @@
  * one option are "or". */
 #include "organ/gg_organ.h"
 
+#include "base/error.h"
 #include "base/grow.h"
+#include "organ/select.h"
 #include "ranges.h"
 
 #include <stdio.h>

@@ -2,6 +2,10 @@
 #include "source.h"
 
 #include "base/io.h"
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
+#include "organ/record.h"
+#include "organ/source_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

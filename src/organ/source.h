@@ -4,6 +4,8 @@
 
 #include "organ/gg_organ.h"
 
+#include "organ/manifest.h"
+
 typedef enum source_kind {
     SOURCE_MODEL,        /* GGUF file or set of shards */
     SOURCE_DIR,          /* organ directory */

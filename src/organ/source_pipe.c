@@ -6,6 +6,9 @@
 #include "source.h"
 
 #include "base/io.h"
+#include "gguf/gguf.h"
+#include "organ/record.h"
+#include "organ/source_layout.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,9 @@
 #include "source.h"
 
 #include "base/io.h"
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
 
 #include <stdlib.h>
 

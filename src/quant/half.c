@@ -6,6 +6,8 @@
  */
 #include "quant/kernel/lanes.h"
 
+#include "quant/quant.h"
+
 float gg_f16_to_f32(uint16_t h)
 {
     return gg_half_decode(h);

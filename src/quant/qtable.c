@@ -18,7 +18,9 @@
 #endif
 /* clang-format on */
 
+#include "base/isa.h"
 #include "codec_list.h"
+#include "quant/quant.h"
 
 typedef struct qrow {
     gg_dtype_info info;

@@ -12,6 +12,8 @@
  */
 #include "organ/gg_quant.h"
 
+#include "base/isa.h"
+
 #include <dlfcn.h>
 #include <glob.h>
 #include <math.h>

@@ -3,6 +3,8 @@
  * with seed 0 a sparse file of zeros. */
 #include "organ/gg_gguf.h"
 
+#include "gguf/gguf.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,8 @@
  *        numpy: times only.
  * Times are CPU times of this thread, the best of several runs, taken by turns.
  */
-#include "organ/gg_numeric.h"
+#include "base/isa.h"
+#include "numeric/numeric.h"
 #include "organ/gg_quant.h"
 
 #include <stdio.h>

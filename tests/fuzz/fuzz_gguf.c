@@ -2,6 +2,7 @@
  * can be written again to the byte; keys read, copied, changed and deleted. */
 #include "fuzz.h"
 
+#include "gguf/gguf.h"
 #include "organ/gg_gguf.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "base/buf.h"
-#include "organ/gg_json.h"
+#include "json/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

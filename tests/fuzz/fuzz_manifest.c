@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include "organ/gg_organ.h"
+#include "organ/manifest.h"
 #include "organ/manifest_read.h"
 
 #include <stdio.h>

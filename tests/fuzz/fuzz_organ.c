@@ -2,7 +2,12 @@
  * anatomy, file names, escapes, selections. */
 #include "fuzz.h"
 
+#include "base/error.h"
 #include "organ/gg_organ.h"
+#include "organ/manifest.h"
+#include "organ/record.h"
+#include "organ/select.h"
+#include "organ/tensor_names.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * type, which the first byte chooses: some encoders take their time). */
 #include "fuzz.h"
 
+#include "base/isa.h"
 #include "organ/gg_quant.h"
 
 #include <math.h>

@@ -8,6 +8,8 @@
  * encoded get bell-shaped values, others pseudo-random bytes. */
 #include "organ/gg_gguf.h"
 
+#include "gguf/gguf.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "t.h"
 
 #include "organ/gg_organ.h"
+#include "organ/record.h"
+#include "organ/tensor_names.h"
 
 #define S GG_SKELETON
 #define O GG_ORGAN

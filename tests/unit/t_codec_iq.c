@@ -1,5 +1,6 @@
 /* t_codec_iq.c - IQ, ternary, 1- and 2-bit and FP4 codecs against the reference's
  * vectors (tests/data/iq, see how-made-iq.sh there), at every instruction-set level. */
+#include "base/isa.h"
 #include "organ/gg_quant.h"
 #include "t.h"
 

@@ -1,6 +1,8 @@
 /* t_codec_k.c - plain, 32-value and K codecs against the reference's vectors
  * (tests/data/codec-k, see how-made.sh there), at every instruction-set level. */
+#include "base/isa.h"
 #include "organ/gg_quant.h"
+#include "quant/quant.h"
 #include "t.h"
 
 #include <float.h>

@@ -2,6 +2,8 @@
  * naively in double, and the bytes where nothing is to be computed. */
 #include "tensors.h"
 
+#include "quant/quant.h"
+
 /* ---- convert ------------------------------------------------------------------------ */
 
 #define ROW 768

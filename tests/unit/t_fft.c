@@ -1,6 +1,7 @@
 /* t_fft.c - the real FFT against a naive DFT, its inverse, and Parseval. */
 #include "t.h"
-#include "organ/gg_numeric.h"
+#include "base/isa.h"
+#include "numeric/numeric.h"
 #include "organ/gg_quant.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "base/sha256.h"
+#include "gguf/gguf.h"
 #include "gguf/gguf_read.h"
 #include "organ/gg_gguf.h"
 

@@ -2,6 +2,7 @@
  * each refusal, memory and pipe of one mind; and single bytes of good files spoilt. */
 #include "files.h"
 
+#include "gguf/gguf.h"
 #include "organ/gg_gguf.h"
 
 typedef struct bad {

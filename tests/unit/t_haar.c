@@ -1,5 +1,6 @@
 /* t_haar.c - the Haar transform and both purifications. */
-#include "organ/gg_numeric.h"
+#include "base/isa.h"
+#include "numeric/numeric.h"
 #include "organ/gg_quant.h"
 #include "t.h"
 

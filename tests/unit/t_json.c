@@ -2,7 +2,7 @@
 #include "t.h"
 
 #include "base/buf.h"
-#include "organ/gg_json.h"
+#include "json/json.h"
 
 /* Parse a copy of exactly the text's size, so that a sanitizer sees any byte too many. */
 static gg_json *parse(const char *text, size_t len, gg_error *err)

@@ -2,7 +2,7 @@
 #include "t.h"
 
 #include "base/buf.h"
-#include "organ/gg_json.h"
+#include "json/json.h"
 
 #include <math.h>
 

@@ -2,8 +2,9 @@
  * index, and sums that do not depend on how the work is shared. */
 #include "t.h"
 
+#include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
-#include "organ/gg_numeric.h"
+#include "verbs/compare/lineage.h"
 
 #include <math.h>
 

@@ -5,6 +5,7 @@
 #include "base/output.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
+#include "organ/manifest.h"
 
 #include <fcntl.h>
 

@@ -1,5 +1,6 @@
 /* t_measure.c - measures, scores, sampling, row angle, null model, comparison. */
-#include "organ/gg_numeric.h"
+#include "base/isa.h"
+#include "numeric/numeric.h"
 #include "organ/gg_quant.h"
 #include "t.h"
 

@@ -1,6 +1,7 @@
 /* t_meta.c - the list of key-values: find, set, delete, typed reads, copies. */
 #include "t.h"
 
+#include "gguf/gguf.h"
 #include "organ/gg_gguf.h"
 
 static void put(gg_meta *m, const char *key, uint32_t type, const void *data, size_t n)

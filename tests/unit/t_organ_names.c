@@ -3,6 +3,7 @@
 #include "t.h"
 
 #include "organ/gg_organ.h"
+#include "organ/manifest.h"
 
 #include <ctype.h>
 #include <strings.h>

@@ -3,6 +3,7 @@
 #include "t.h"
 
 #include "organ/gg_organ.h"
+#include "organ/record.h"
 
 static const uint8_t small[] = {
     3,  0, 0, 0, 'a', '.', 'b',                                        /* name */

@@ -2,6 +2,7 @@
 #include "files.h"
 
 #include "organ/gg_organ.h"
+#include "organ/select.h"
 
 static const char *const names[] = {
     "token_embd.weight",

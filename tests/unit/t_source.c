@@ -6,6 +6,8 @@
 #include "base/output.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
+#include "organ/record.h"
+#include "organ/source_layout.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
 /* t_status.c - the error record and the escaping of names. */
 #include "t.h"
 
+#include "base/error.h"
 #include "organ/gg_status.h"
 
 #include <errno.h>

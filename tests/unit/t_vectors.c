@@ -3,6 +3,7 @@
  * trimmed copies that t_codec_k and t_codec_iq read must do. */
 #include "organ/gg_organ.h"
 
+#include "base/isa.h"
 #include "t.h"
 
 #include <dirent.h>

@@ -4,7 +4,11 @@
 
 #include "organ/gg_measure_model.h"
 
+#include "base/isa.h"
 #include "numeric/measure_big.h"
+#include "numeric/numeric.h"
+#include "organ/record.h"
+#include "organ/tensor_names.h"
 #include "quant/kernel/pick.h"
 #include "verbs/measure/measure_core.h"
 

@@ -1,6 +1,8 @@
 /* t_verb_purify.c - purification of what files hold: records in, records out. */
 #include "files.h"
+#include "numeric/numeric.h"
 #include "organ/gg_purify.h"
+#include "organ/record.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -4,6 +4,7 @@
 
 #include "verbs/compute/compute.h"
 
+#include "gguf/gguf.h"
 #include "t.h"
 
 #include <fcntl.h>

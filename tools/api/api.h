@@ -15,8 +15,8 @@
 #ifndef API_H
 #define API_H
 
-#include "base/buf.h"
-#include "organ/gg_json.h"
+#include "base/buf.h"  /* text that grows */
+#include "json/json.h" /* the one JSON reader and writer */
 
 #include <sys/types.h>
 

@@ -7,10 +7,13 @@
  */
 #include "api.h"
 
-#include "base/confine_path.h"
-#include "base/io.h"
-#include "base/utf8.h"
+#include "base/confine_path.h" /* paths that must stay below a folder */
+#include "base/error.h"        /* a second error that replaces none */
+#include "base/io.h"           /* whole reads and writes */
+#include "base/utf8.h"         /* what JSON can hold */
+#include "gguf/gguf.h"         /* names of shards */
 #include "organ/gg_gguf.h"
+#include "json/json.h" /* the one JSON reader and writer */
 
 #include <errno.h>
 #include <stdio.h>

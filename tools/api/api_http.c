@@ -1,8 +1,9 @@
 /* api_http.c - the request as CGI/1.1 (RFC 3875) gives it, and answers. */
 #include "api.h"
 
-#include "base/io.h"
-#include "base/utf8.h"
+#include "base/io.h"   /* whole reads and writes */
+#include "base/utf8.h" /* what JSON can hold */
+#include "json/json.h" /* the one JSON reader and writer */
 
 #include <errno.h>
 #include <fcntl.h>

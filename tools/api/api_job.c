@@ -2,8 +2,9 @@
  * is on disk: api_spool.c. */
 #include "api.h"
 
-#include "base/io.h"
-#include "base/output.h"
+#include "base/io.h"     /* whole reads and writes */
+#include "base/output.h" /* outputs that appear only when whole */
+#include "json/json.h"   /* the one JSON reader and writer */
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,10 +2,13 @@
 #include "api.h"
 #include "organ/gg_verbs.h"
 
-#include "base/confine_path.h"
-#include "base/io.h"
-#include "base/output.h"
-#include "organ/manifest_json.h"
+#include "base/confine_path.h"   /* paths that must stay below a folder */
+#include "base/error.h"          /* a second error that replaces none */
+#include "base/io.h"             /* whole reads and writes */
+#include "base/output.h"         /* outputs that appear only when whole */
+#include "organ/manifest.h"      /* is a folder an organ directory? */
+#include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
+#include "json/json.h"           /* the one JSON reader and writer */
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -10,7 +10,8 @@
  */
 #include "api.h"
 
-#include "base/io.h"
+#include "base/io.h"   /* whole reads and writes */
+#include "json/json.h" /* the one JSON reader and writer */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,8 @@
 /* k_moments.c - sums, range, histogram and gaps: one pass each over the values. */
 #include "numeric/nlanes.h"
 
+#include "numeric/numeric.h"
+
 static uint32_t bits_of(float x)
 {
     uint32_t u;

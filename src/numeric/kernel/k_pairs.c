@@ -2,6 +2,8 @@
  * A pair with a non-finite side counts as two zeros, without a branch. */
 #include "numeric/nlanes.h"
 
+#include "numeric/numeric.h"
+
 #include <math.h>
 
 static uint32_t bits_of(float x)

@@ -8,6 +8,8 @@
 
 #include "base/cursor.h"
 #include "base/grow.h"
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #define GG_ASSEMBLE_SHARDS_H
 
 #include "organ/gg_verbs.h"
+#include "organ/manifest.h"
 #include "verbs/plan/plan.h"
 
 /* Fill p->files from the options and the manifest's layout: see gg_assemble. */

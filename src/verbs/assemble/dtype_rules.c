@@ -1,7 +1,9 @@
 /* dtype_rules.c - globs and types, first match wins. */
 #include "dtype_rules.h"
 
+#include "organ/select.h"
 #include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,10 @@
 /* prune.c - which experts are left, and what else must lose the same ones. */
 #include "prune.h"
 
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
 #include "verbs/shared/hashcopy.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

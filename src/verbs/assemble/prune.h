@@ -19,6 +19,8 @@
 
 #include "stacks.h"
 
+#include "organ/manifest.h"
+
 typedef struct gg_prune gg_prune;
 
 /* *out NULL when every stack has all its experts, or none of them: nothing to cut. */

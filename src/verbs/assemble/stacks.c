@@ -2,6 +2,10 @@
  * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
 #include "stacks.h"
 
+#include "organ/manifest.h"
+#include "organ/record.h"
+#include "organ/tensor_names.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

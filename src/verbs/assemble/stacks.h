@@ -4,6 +4,7 @@
 #define GG_STACKS_H
 
 #include "organ/gg_organ.h"
+#include "organ/manifest.h"
 #include "verbs/plan/plan.h"
 
 typedef struct gg_stacks gg_stacks;

@@ -4,7 +4,9 @@
 
 #include "assemble_shards.h"
 #include "dtype_rules.h"
+#include "organ/manifest.h"
 #include "organ/output_guard.h"
+#include "organ/source_layout.h"
 #include "prune.h"
 #include "stacks.h"
 #include "verbs/plan/plan.h"

@@ -4,6 +4,7 @@
 #ifndef GG_COMPARE_CORE_H
 #define GG_COMPARE_CORE_H
 
+#include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_numeric.h"
 #include "verbs/shared/selected_tensors.h"

@@ -2,6 +2,10 @@
 #include "compare_core.h"
 
 #include "base/grow.h"
+#include "numeric/numeric.h"
+#include "organ/record.h"
+#include "organ/select.h"
+#include "organ/tensor_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "organ/gg_compare_model.h"
 
 #include "base/grow.h"
+#include "verbs/compare/lineage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ void gg_lineage_text(const gg_lineage *l, char *out, size_t size)
 
 /* ---- gathering ------------------------------------------------------------------ */
 
-gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_error *err)
+static gg_status rows_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_error *err)
 {
     rows->tensors++;
     rows->identical += row->status == GG_SAME_IDENTICAL;
@@ -101,7 +102,7 @@ void gg_lineage_of_rows(gg_lineage_rows *rows, gg_lineage *out)
     gg_lineage_judge(rows->cosines, rows->n, out);
 }
 
-void gg_lineage_free(gg_lineage_rows *rows)
+static void rows_free(gg_lineage_rows *rows)
 {
     free(rows->cosines);
     *rows = (gg_lineage_rows){ 0 };
@@ -109,7 +110,7 @@ void gg_lineage_free(gg_lineage_rows *rows)
 
 static gg_status add(void *ctx, const gg_compare_row *row, gg_error *err)
 {
-    return gg_lineage_add(ctx, row, err);
+    return rows_add(ctx, row, err);
 }
 
 gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
@@ -118,7 +119,7 @@ gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o,
     gg_lineage_rows rows = { 0 };
     gg_status st = gg_compare_models(a, b, o, run, add, &rows, NULL, err);
     gg_lineage_of_rows(&rows, out);
-    gg_lineage_free(&rows);
+    rows_free(&rows);
     return st;
 }
 
@@ -128,7 +129,7 @@ gg_status gg_lineage_of_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *
     gg_lineage_rows rows = { 0 };
     gg_status st = gg_compare_pairs(a, b, pairs, n, sample, run, add, &rows, NULL, err);
     gg_lineage_of_rows(&rows, out);
-    gg_lineage_free(&rows);
+    rows_free(&rows);
     return st;
 }
 
@@ -145,7 +146,7 @@ static gg_status group_add(gg_compare_group *g, const gg_compare_row *row, gg_er
         g->rel_l2_sum += row->rel_l2;
         g->measured++;
     }
-    return gg_lineage_add(&g->rows, row, err);
+    return rows_add(&g->rows, row, err);
 }
 
 gg_status gg_compare_summary_add(gg_compare_summary *s, const gg_compare_row *row, gg_error *err)
@@ -156,5 +157,5 @@ gg_status gg_compare_summary_add(gg_compare_summary *s, const gg_compare_row *ro
 
 void gg_compare_summary_free(gg_compare_summary *s)
 {
-    for (int i = 0; i <= GG_CLASS_COUNT; i++) gg_lineage_free(&s->of[i].rows);
+    for (int i = 0; i <= GG_CLASS_COUNT; i++) rows_free(&s->of[i].rows);
 }

@@ -10,6 +10,9 @@
 
 #include "base/io.h"
 #include "base/parallel.h"
+#include "numeric/numeric.h"
+#include "organ/select.h"
+#include "verbs/shared/verb_run.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* compute_adapter.c - is a LoRA adapter one for this base, and all of it? */
 #include "compute_lora.h"
 
+#include "organ/record.h"
+#include "organ/tensor_names.h"
 #include "verbs/shared/hashcopy.h"
 
 #include <math.h>

@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "quant/kernel/finite.h"
+#include "verbs/shared/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>

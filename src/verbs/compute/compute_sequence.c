@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "base/parallel.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,8 @@
 #include "organ/gg_verbs.h"
 
 #include "base/io.h"
+#include "organ/record.h"
+#include "organ/select.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/selected_tensors.h"
 

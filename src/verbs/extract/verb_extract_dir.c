@@ -6,6 +6,9 @@
  */
 #include "organ/gg_verbs.h"
 
+#include "organ/select.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 #include "verbs/organ_dir/organ_dir.h"
 
 #include <stdio.h>

@@ -3,6 +3,11 @@
 
 #include "base/grow.h"
 #include "base/names.h"
+#include "organ/manifest.h"
+#include "organ/record.h"
+#include "organ/select.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 #include "plan_moves.h"
 
 #include <stdarg.h>

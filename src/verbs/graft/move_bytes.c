@@ -1,6 +1,10 @@
 /* move_bytes.c - copy, convert or blend: decided per move. */
 #include "move_bytes.h"
 
+#include "organ/manifest.h"
+#include "organ/select.h"
+#include "organ/source_layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 

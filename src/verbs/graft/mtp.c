@@ -7,6 +7,9 @@
 #include "mtp.h"
 
 #include "base/names.h"
+#include "gguf/gguf.h"
+#include "organ/record.h"
+#include "organ/tensor_names.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/layer_keys.h"
 

@@ -2,7 +2,10 @@
  * say no before anything is written. */
 #include "plan_moves.h"
 
+#include "gguf/gguf.h"
 #include "mtp.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
 #include "verbs/shared/type_keys.h"
 
 #include <stdlib.h>

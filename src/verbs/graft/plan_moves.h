@@ -3,6 +3,7 @@
 #define GG_PLAN_MOVES_H
 
 #include "organ/gg_transplant.h"
+#include "organ/record.h"
 #include "verbs/plan/plan.h"
 
 /* No engine knows a model whose stacks of experts are taken apart: a directory of that

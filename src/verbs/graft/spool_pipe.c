@@ -3,6 +3,7 @@
 #include "organ/gg_transplant.h"
 
 #include "base/io.h"
+#include "organ/source_layout.h"
 
 #include <fcntl.h>
 #include <stdio.h>

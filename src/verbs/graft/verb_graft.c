@@ -3,12 +3,16 @@
 
 #include "base/buf.h"
 #include "move_bytes.h"
-#include "organ/gg_json.h"
+#include "organ/manifest.h"
 #include "organ/manifest_json.h"
 #include "organ/output_guard.h"
+#include "organ/record.h"
+#include "organ/select.h"
+#include "organ/source_layout.h"
 #include "plan_moves.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/shared/type_keys.h"
+#include "json/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,10 +10,13 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "gguf/gguf.h"
 #include "move_bytes.h"
 #include "organ/output_guard.h"
+#include "organ/record.h"
 #include "plan_moves.h"
 #include "verbs/shared/hashcopy.h"
+#include "verbs/shared/verb_run.h"
 
 #include <errno.h>
 #include <fcntl.h>

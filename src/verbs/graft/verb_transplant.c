@@ -4,7 +4,9 @@
 
 #include "move_bytes.h"
 #include "mtp.h"
+#include "organ/manifest.h"
 #include "organ/output_guard.h"
+#include "organ/source_layout.h"
 #include "plan_moves.h"
 #include "verbs/plan/plan.h"
 

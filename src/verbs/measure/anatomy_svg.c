@@ -4,7 +4,6 @@
 #include "anatomy_grid.h"
 
 #include "base/buf.h"
-#include "organ/gg_json.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #define GG_MEASURE_CORE_H
 
 #include "numeric/measure_big.h"
+#include "numeric/numeric.h"
 #include "organ/gg_measure_model.h"
 #include "verbs/shared/selected_tensors.h"
 

@@ -6,6 +6,10 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/parallel.h"
+#include "numeric/numeric.h"
+#include "organ/record.h"
+#include "organ/select.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,9 @@
  * and count. A thread that needs one another is computing waits for it. */
 #include "measure_core.h"
 
+#include "base/error.h"
+#include "numeric/numeric.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,9 @@
 #include "measure_core.h"
 
 #include "base/io.h"
+#include "numeric/numeric.h"
 #include "quant/kernel/pick.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,9 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/output.h"
-#include "organ/gg_json.h"
+#include "organ/manifest.h"
 #include "organ/manifest_read.h"
+#include "json/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,14 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "organ/manifest.h"
 #include "organ/output_guard.h"
+#include "organ/record.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 #include "organ_dir_manifest.h"
 #include "verbs/shared/hashcopy.h"
+#include "verbs/shared/verb_run.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,9 @@
 /* organ_dir_manifest.c - what is known of a base and its items, written down. */
 #include "organ_dir_manifest.h"
 
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 

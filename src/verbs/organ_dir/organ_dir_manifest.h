@@ -4,6 +4,8 @@
 
 #include "organ_dir.h"
 
+#include "organ/manifest.h"
+
 /* Metadata and layout of the base, an entry an item with its file and hash, stacks
  * noted where items are experts. z of a base directory goes along where the data did
  * not change, history always, with the item's own appended. The file names of the items

@@ -2,8 +2,9 @@
 #include "key_compat.h"
 
 #include "base/cursor.h"
+#include "gguf/gguf.h"
 #include "layer_keys.h"
-#include "organ/gg_json.h"
+#include "json/json.h"
 
 #include <stdio.h>
 #include <string.h>

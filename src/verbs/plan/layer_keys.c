@@ -1,6 +1,8 @@
 /* layer_keys.c - block_count and per-layer arrays of a model made of other models' blocks. */
 #include "layer_keys.h"
 
+#include "gguf/gguf.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

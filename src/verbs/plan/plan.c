@@ -2,6 +2,9 @@
 #include "plan.h"
 
 #include "base/grow.h"
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
+#include "organ/manifest.h"
 
 /* Bytes [at, at + bytes) of a tensor of a source. */
 typedef struct gg_plan_part {

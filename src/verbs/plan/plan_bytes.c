@@ -3,6 +3,7 @@
 
 #include "base/io.h"
 #include "base/sha256.h"
+#include "organ/manifest.h"
 #include "verbs/shared/hashcopy.h"
 
 #include <fcntl.h>

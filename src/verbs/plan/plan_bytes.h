@@ -8,6 +8,8 @@
 
 #include "plan.h"
 
+#include "organ/manifest.h"
+
 /* Write padding: the bytes of `pad`, or `want` zeros if it is NULL. */
 gg_status gg_plan_write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pad, gg_error *err);
 

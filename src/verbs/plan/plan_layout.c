@@ -1,6 +1,9 @@
 /* plan_layout.c - where everything of a plan's files lies. */
 #include "plan_layout.h"
 
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
+
 #include <stdlib.h>
 #include <string.h>
 

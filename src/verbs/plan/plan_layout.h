@@ -4,6 +4,8 @@
 
 #include "plan.h"
 
+#include "organ/manifest.h"
+
 typedef struct gg_file_plan {
     uint8_t *header; /* owned */
     size_t header_len;

@@ -7,8 +7,11 @@
 
 #include "base/io.h"
 #include "base/output.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
 #include "plan_bytes.h"
 #include "plan_layout.h"
+#include "verbs/shared/verb_run.h"
 
 #include <errno.h>
 #include <stdlib.h>

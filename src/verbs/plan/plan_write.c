@@ -5,9 +5,12 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "base/sha256.h"
 #include "plan_bytes.h"
 #include "plan_layout.h"
 #include "plan_stream.h"
+#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
 #define GG_PURIFY_JOB_H
 
 #include "base/names.h"
+#include "numeric/numeric.h"
 #include "organ/gg_purify.h"
 
 #include <pthread.h>

@@ -5,11 +5,14 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/parallel.h"
-#include "organ/gg_json.h"
+#include "organ/record.h"
+#include "organ/source_layout.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
+#include "json/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,13 @@
 #include "purify_job.h"
 
 #include "base/grow.h"
+#include "organ/manifest.h"
+#include "organ/select.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
+#include "quant/quant.h"
 #include "verbs/shared/selected_tensors.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

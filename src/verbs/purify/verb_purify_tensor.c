@@ -11,7 +11,10 @@
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "numeric/nkernel.h"
+#include "numeric/numeric.h"
+#include "organ/tensor_names.h"
 #include "verbs/shared/hashcopy.h"
+#include "verbs/shared/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,6 +3,9 @@
 
 #include "base/io.h"
 #include "base/sha256.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+#include "verbs/shared/verb_run.h"
 
 #include <pthread.h>
 #include <stdlib.h>

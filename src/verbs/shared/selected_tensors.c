@@ -1,6 +1,9 @@
 /* selected_tensors.c - tensors, or experts of stacked tensors, that a selection means. */
 #include "selected_tensors.h"
 
+#include "organ/select.h"
+#include "organ/tensor_names.h"
+
 #include <string.h>
 
 static gg_status whole(const gg_source *s, size_t i, const gg_select *select, gg_selected_fn fn,

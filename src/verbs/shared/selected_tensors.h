@@ -5,6 +5,8 @@
 
 #include "organ/gg_organ.h"
 
+#include "organ/record.h"
+
 typedef struct gg_selected {
     gg_tensor t; /* t.name points into `name` */
     gg_anatomy a;

@@ -1,6 +1,8 @@
 /* verb_run.c - progress and notes, for every verb. */
 #include "organ/gg_verbs.h"
 
+#include "verbs/shared/verb_run.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

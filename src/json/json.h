@@ -1,4 +1,4 @@
-/* gg_json.h - JSON (RFC 8259) read strictly and written exactly.
+/* json.h - JSON (RFC 8259) read strictly and written exactly.
  *
  * Reading: a text of known length becomes a tree of nodes owned by one gg_json.
  * Nodes are const pointers into it, valid until gg_json_free. Refused: anything
@@ -14,11 +14,7 @@
 #ifndef GG_JSON_H
 #define GG_JSON_H
 
-#include "gg_status.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "organ/gg_status.h"
 
 #define GG_JSON_DEPTH 64
 
@@ -131,9 +127,5 @@ gg_status gg_json_put_node(const gg_json_out *out, const gg_json_node *node, gg_
  * NaN and infinities: "nan", "inf", "-inf". Returns the length, under 32. */
 size_t gg_format_f64(double value, char out[32]);
 size_t gg_format_f32(float value, char out[32]);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,0 +1,39 @@
+#!/bin/sh
+# count-api.sh [MOST] - how many functions do the public headers declare, and in how many
+# headers? Prints one line, with --list one function per line, and exits 1 if there are
+# more than MOST (120 unless given).
+set -u
+cd "$(dirname "$0")/.." || exit 2
+most=120 list=
+case ${1:-} in
+--list) list=1 ;;
+?*) most=$1 ;;
+esac
+
+# Comments and preprocessor lines go, then everything in braces; what is left are
+# declarations that end with a semicolon. The name before the first parenthesis is a
+# function's unless the declaration is a typedef.
+names=$(cat include/organ/*.h | awk '
+/^[[:space:]]*#/ { while (/\\$/ && (getline > 0)) { } next }
+{ text = text " " $0 }
+END {
+    while ((i = index(text, "/*")) > 0) {
+        rest = substr(text, i + 2)
+        j = index(rest, "*/")
+        text = substr(text, 1, i - 1) " " substr(rest, j + 2)
+    }
+    gsub(/extern "C" *[{]/, "", text)
+    while (match(text, /[{][^{}]*[}]/)) text = substr(text, 1, RSTART - 1) ";" substr(text, RSTART + RLENGTH)
+    n = split(text, part, ";")
+    for (k = 1; k <= n; k++)
+        if (part[k] !~ /typedef/ && match(part[k], /gg_[a-z0-9_]+ *[(]/)) {
+            name = substr(part[k], RSTART, RLENGTH)
+            sub(/ *[(]$/, "", name)
+            print name
+        }
+}' | sort -u)
+[ -z "$list" ] || { printf '%s\n' "$names"; exit 0; }
+n=$(printf '%s\n' "$names" | wc -l | tr -d ' ')
+headers=$(find include/organ -name '*.h' | wc -l | tr -d ' ')
+echo "public: $n functions in $headers headers"
+[ "$n" -le "$most" ] || { echo "more than $most functions; move what no other program needs to src/"; exit 1; }

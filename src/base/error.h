@@ -1,0 +1,17 @@
+/* error.h - the part of error handling that only the library uses. Internal. */
+#ifndef GG_ERROR_H
+#define GG_ERROR_H
+
+#include "organ/gg_status.h"
+
+/* Copy the error of a worker into `to` if `to` holds none. */
+void gg_error_merge(gg_error *to, const gg_error *from);
+
+/* The text of a status, for example "malformed input". */
+const char *gg_status_text(gg_status status);
+
+/* The inverse of gg_escape, in place; *len is updated. Returns false on a
+ * broken escape. */
+bool gg_unescape(char *bytes, size_t *len);
+
+#endif

@@ -1,0 +1,21 @@
+/* select.h - what the verbs ask of a selection or a map. Internal. */
+#ifndef GG_SELECT_H
+#define GG_SELECT_H
+
+#include "organ/gg_organ.h"
+
+bool gg_select_empty(const gg_select *s);
+bool gg_select_expert(const gg_select *s, uint64_t expert); /* true when no --experts was given */
+/* Does --tensors or --names-from have this very name, not a pattern that fits it? */
+bool gg_select_by_name(const gg_select *s, const char *name);
+
+/* Donor block for a base block; block itself when m is NULL; -1 if a map was
+ * given that does not name it. */
+int64_t gg_map_donor(const gg_map *m, int64_t base_block);
+/* The map read backwards: the first base block that a donor block goes to, or -1. */
+int64_t gg_map_base(const gg_map *m, int64_t donor_block);
+
+/* Shell-style match (* ? [a-z]) over the whole name, any byte but NUL. */
+bool gg_glob(const char *pattern, const char *name);
+
+#endif
