@@ -109,7 +109,7 @@ typedef struct gg_transplant_options {
     const char *blend;   /* "linear:T", "slerp:T", "task:T", T a number or a ramp
                             over the blocks 0.2..0.8; NULL = the donor's values */
     bool mtp;            /* move the donor's multi-token-prediction blocks, and
-                            nothing else: see docs/formats.md */
+                            nothing else: see docs/grafting.md */
     gg_source *ancestor; /* of task blends: base + T (donor - ancestor) */
 } gg_transplant_options;
 

@@ -93,7 +93,7 @@ typedef struct gg_assemble_report {
  * biases, convolutions, ...) unless it spells that part of the name. general.file_type
  * becomes that of most matrices, general.quantization_version 2 or none.
  *
- * Experts missing from a directory made with split_experts: see docs/formats.md; the
+ * Experts missing from a directory made with split_experts: see docs/grafting.md; the
  * model gets fewer, its routers and <arch>.expert_count follow. */
 gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);

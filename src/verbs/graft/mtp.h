@@ -1,5 +1,5 @@
 /* mtp.h - multi-token-prediction blocks from a donor into a base that has none.
- * Internal. Facts: docs/formats.md, section on MTP. */
+ * Internal. Facts: docs/grafting.md, section on MTP. */
 #ifndef GG_MTP_H
 #define GG_MTP_H
 
