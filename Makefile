@@ -122,6 +122,7 @@ lint: $(LIB)
 	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-size.sh
 	sh scripts/count-api.sh
+	sh scripts/check-language.sh
 	@clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
