@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/output.h" /* outputs that appear only when whole */
+#include "base/output.h"        /* outputs that appear only when whole */
 #include "organ/output_guard.h" /* the rule of the verbs for outputs */
 
 static const char help[] =

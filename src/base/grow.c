@@ -12,3 +12,12 @@ void *gg_grow(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
     else gg_fail(err, GG_ENOMEM, "no memory for a list of %zu items", more);
     return grown;
 }
+
+void *gg_grow_pow2(void *list, size_t n, size_t size, gg_error *err)
+{
+    if (n & (n - 1)) return list;
+    size_t more = n ? n * 2 : 1;
+    void *grown = more > n && more <= SIZE_MAX / size ? realloc(list, more * size) : NULL;
+    if (!grown) gg_fail(err, GG_ENOMEM, "no memory for a list of %zu items", more);
+    return grown;
+}

@@ -63,6 +63,7 @@ static inline uint64_t gg_model_at(const gg_model *m, const gg_tensor *t)
 
 /* Remove split.no, split.count and split.tensors.count: the shards become one file. */
 void gg_meta_delete_split(gg_meta *meta);
+bool gg_is_split_key(const gg_kv *kv); /* one of these three */
 
 /* "PREFIX-00002-of-00003.gguf" from prefix, no (from 0) and count; malloc'd. */
 char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count);

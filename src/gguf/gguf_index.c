@@ -21,10 +21,12 @@ static int order_kv(const void *a, const void *b)
     return order(x->key, x->key_len, y->key, y->key_len);
 }
 
+/* Tensors of one name keep their order. */
 static int order_tensor(const void *a, const void *b)
 {
     const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
-    return order(x->name, x->name_len, y->name, y->name_len);
+    int c = order(x->name, x->name_len, y->name, y->name_len);
+    return c ? c : x < y ? -1 : x > y;
 }
 
 void gg_meta_order_sort(gg_meta_order *o)
@@ -74,46 +76,56 @@ static gg_status unique_keys(const gg_gguf *g, gg_error *err)
     return st;
 }
 
-/* ggml keeps names as C strings, so "a" and "a\0b" are one name to every engine. */
-static gg_status unique_names(gg_gguf *g, const gg_tensor **list, gg_error *err)
+gg_status gg_name_index(const gg_tensor *tensors, size_t n, size_t **by_name, gg_error *err)
 {
-    for (size_t i = 1; i < g->n_tensors; i++)
-        if (strcmp(list[i - 1]->name, list[i]->name) == 0) {
-            gg_fail(err, GG_EFORMAT, "two tensors have this name");
-            return gg_at_tensor(err, list[i]->name, list[i]->name_len);
-        }
+    const gg_tensor **list = calloc(n ? n : 1, sizeof *list);
+    *by_name = calloc(n ? n : 1, sizeof **by_name);
+    if (!list || !*by_name) {
+        free(list);
+        return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu tensors", n);
+    }
+    for (size_t i = 0; i < n; i++) list[i] = &tensors[i];
+    qsort(list, n, sizeof *list, order_tensor);
+    for (size_t i = 0; i < n; i++) (*by_name)[i] = (size_t)(list[i] - tensors);
+    free(list);
     return GG_OK;
+}
+
+size_t gg_name_index_find(const gg_tensor *tensors, const size_t *by_name, size_t n,
+                          const char *name, size_t name_len)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const gg_tensor *t = &tensors[by_name[mid]];
+        int c = order(t->name, t->name_len, name, name_len);
+        if (c == 0) return by_name[mid];
+        if (c < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return SIZE_MAX;
+}
+
+const gg_tensor *gg_name_index_twice(const gg_tensor *tensors, const size_t *by_name, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(tensors[by_name[i - 1]].name, tensors[by_name[i]].name) == 0)
+            return &tensors[by_name[i]];
+    return NULL;
 }
 
 gg_status gg_index_build(gg_gguf *g, gg_error *err)
 {
     gg_status st = unique_keys(g, err);
-    if (st != GG_OK) return st;
-    size_t n = g->n_tensors ? g->n_tensors : 1;
-    const gg_tensor **list = calloc(n, sizeof *list);
-    g->by_name = calloc(n, sizeof *g->by_name);
-    if (!list || !g->by_name) {
-        free(list);
-        return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu tensors", g->n_tensors);
-    }
-    for (size_t i = 0; i < g->n_tensors; i++) list[i] = &g->tensors[i];
-    qsort(list, g->n_tensors, sizeof *list, order_tensor);
-    for (size_t i = 0; i < g->n_tensors; i++) g->by_name[i] = (size_t)(list[i] - g->tensors);
-    st = unique_names(g, list, err);
-    free(list);
-    return st;
+    if (st == GG_OK) st = gg_name_index(g->tensors, g->n_tensors, &g->by_name, err);
+    const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(g->tensors, g->by_name, g->n_tensors)
+                                         : NULL;
+    if (!twice) return st;
+    gg_fail(err, GG_EFORMAT, "two tensors have this name");
+    return gg_at_tensor(err, twice->name, twice->name_len);
 }
 
 size_t gg_gguf_find(const gg_gguf *g, const char *name, size_t name_len)
 {
-    size_t lo = 0, hi = g->n_tensors;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const gg_tensor *t = &g->tensors[g->by_name[mid]];
-        int c = order(t->name, t->name_len, name, name_len);
-        if (c == 0) return g->by_name[mid];
-        if (c < 0) lo = mid + 1;
-        else hi = mid;
-    }
-    return SIZE_MAX;
+    return gg_name_index_find(g->tensors, g->by_name, g->n_tensors, name, name_len);
 }

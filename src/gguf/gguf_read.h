@@ -16,6 +16,18 @@ gg_status gg_gguf_parse_cursor(gg_cursor *c, gg_gguf_keep *keep, gg_gguf **out, 
  * which may look a step further than the header, meets its end before. */
 gg_status gg_gguf_read_file(int fd, uint64_t size, gg_gguf **out, gg_error *err);
 
+/* *by_name: malloc'd, the indices of n tensors in the order of their names; tensors of one
+ * name keep their order. */
+gg_status gg_name_index(const gg_tensor *tensors, size_t n, size_t **by_name, gg_error *err);
+
+/* The index of a tensor of that name, or SIZE_MAX. */
+size_t gg_name_index_find(const gg_tensor *tensors, const size_t *by_name, size_t n,
+                          const char *name, size_t name_len);
+
+/* A tensor whose name an earlier one has, or NULL. ggml keeps names as C strings: "a" and
+ * "a\0b" are one name to every engine, and here. */
+const gg_tensor *gg_name_index_twice(const gg_tensor *tensors, const size_t *by_name, size_t n);
+
 /* Refuse duplicate keys and names; fill g->by_name. */
 gg_status gg_index_build(gg_gguf *g, gg_error *err);
 

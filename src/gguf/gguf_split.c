@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "gguf_limits.h"
+#include "gguf_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +20,21 @@
 
 #define SUFFIX_LEN 20 /* "-00001-of-00003.gguf" */
 
+static const char *const split_keys[] = { "split.no", "split.count", "split.tensors.count" };
+enum { SPLIT_KEYS = sizeof split_keys / sizeof split_keys[0] };
+
 void gg_meta_delete_split(gg_meta *meta)
 {
-    gg_meta_delete(meta, "split.no");
-    gg_meta_delete(meta, "split.count");
-    gg_meta_delete(meta, "split.tensors.count");
+    for (size_t i = 0; i < SPLIT_KEYS; i++) gg_meta_delete(meta, split_keys[i]);
+}
+
+bool gg_is_split_key(const gg_kv *kv)
+{
+    for (size_t i = 0; i < SPLIT_KEYS; i++)
+        if (kv->key_len == strlen(split_keys[i]) &&
+            memcmp(kv->key, split_keys[i], kv->key_len) == 0)
+            return true;
+    return false;
 }
 
 char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count)
@@ -181,29 +192,21 @@ static gg_status check_set(const gg_model *m, gg_error *err)
     return GG_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
-    int c = strcmp(x->name, y->name);
-    return c ? c : x->file < y->file ? -1 : x->file > y->file;
-}
-
 /* Sorted once over all shards: a look-up of every name in every shard would take hours
  * for a set made to. */
 static gg_status unique_over_shards(const gg_model *m, gg_error *err)
 {
     if (m->n_files < 2) return GG_OK;
-    const gg_tensor **list = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", m->n_tensors);
-    for (size_t i = 0; i < m->n_tensors; i++) list[i] = &m->tensors[i];
-    qsort(list, m->n_tensors, sizeof *list, by_name);
-    for (size_t i = 1; i < m->n_tensors && err->status == GG_OK; i++) {
-        if (strcmp(list[i - 1]->name, list[i]->name) != 0) continue;
+    size_t *by_name;
+    gg_status st = gg_name_index(m->tensors, m->n_tensors, &by_name, err);
+    const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(m->tensors, by_name, m->n_tensors)
+                                         : NULL;
+    if (twice) {
         gg_fail(err, GG_EFORMAT, "it stands in two shards");
-        gg_at_tensor(err, list[i]->name, list[i]->name_len);
-        gg_at_file(err, m->paths[list[i]->file]);
+        gg_at_tensor(err, twice->name, twice->name_len);
+        gg_at_file(err, m->paths[twice->file]);
     }
-    free(list);
+    free(by_name);
     return err->status;
 }
 

@@ -8,6 +8,7 @@
 #ifndef GG_NLANES_H
 #define GG_NLANES_H
 
+#include "base/float_bits.h"
 #include "nkernel.h"
 
 #include <string.h>

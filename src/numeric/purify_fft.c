@@ -5,6 +5,7 @@
  */
 #include "purify_core.h"
 
+#include "base/float_bits.h"
 #include "numeric/numeric.h"
 #include "sort.h"
 
@@ -45,23 +46,9 @@ size_t gg_purify_fft_scratch(const gg_purify *p)
 #define CLASSES 704
 #define CLASS_SHIFT 19
 
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static float float_of(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 static uint32_t class_of(float energy, uint32_t base)
 {
-    uint32_t c = bits_of(energy) >> CLASS_SHIFT;
+    uint32_t c = gg_float_bits(energy) >> CLASS_SHIFT;
     return c > base ? c - base : 0;
 }
 
@@ -75,7 +62,7 @@ static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t
 {
     size_t members = 0;
     for (size_t k = 1; k < bins; k++) {
-        uint32_t u = bits_of(energy[k]);
+        uint32_t u = gg_float_bits(energy[k]);
         if (u >= least && u < end) keys[members++] = u;
     }
     return members;
@@ -86,7 +73,7 @@ static cut cut_sorted(const gg_nk_key *sorted, size_t n, double sum, double budg
 {
     cut at = { INFINITY, 0 };
     for (size_t i = 0; i < n; i++) {
-        float e = float_of(sorted[i]);
+        float e = gg_bits_float(sorted[i]);
         if (i == 0 || e > at.energy) at = (cut){ e, 0 };
         if (sum + (double)e > budget) return at;
         sum += (double)e;
@@ -103,7 +90,7 @@ static cut find_cut_few(const float *energy, size_t bins, double share, gg_nk_ke
     double total = 0;
     size_t members = collect(energy, bins, 0, UINT32_MAX, keys);
     const gg_nk_key *sorted = gg_sort_few(keys, members, keys + bins);
-    for (size_t i = 0; i < members; i++) total += (double)float_of(sorted[i]);
+    for (size_t i = 0; i < members; i++) total += (double)gg_bits_float(sorted[i]);
     return cut_sorted(sorted, members, 0, share * total);
 }
 
@@ -134,7 +121,7 @@ static void keep_tail(float *spectrum, size_t n, double share, float *energy, gg
 {
     size_t bins = n / 2 + 1, strongest = 1;
     uint32_t most = bins > 1 ? GG_PICK(gg_nk_largest)(spectrum + 2, 2 * bins - 2) : 0;
-    float scale = 1.0f / float_of(most);
+    float scale = 1.0f / gg_bits_float(most);
     if (most == 0 || most >= 0x7f800000 || !isfinite(scale)) {
         memset(spectrum, 0, 2 * bins * sizeof *spectrum);
         return;
@@ -144,7 +131,7 @@ static void keep_tail(float *spectrum, size_t n, double share, float *energy, gg
     uint32_t top = GG_PICK(gg_nk_largest)(energy + 1, bins - 1);
     cut at = bins <= FEW ? find_cut_few(energy, bins, share, keys)
                          : find_cut(energy, bins, top, share, keys);
-    while (bits_of(energy[strongest]) != top) strongest++;
+    while (gg_float_bits(energy[strongest]) != top) strongest++;
     energy[0] = energy[strongest] = INFINITY;
     for (size_t k = bins; at.ties && k-- > 0;)
         if (energy[k] <= at.energy && energy[k] >= at.energy) energy[k] = -1.0f, at.ties--;

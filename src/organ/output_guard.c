@@ -1,6 +1,7 @@
 /* output_guard.c - is a name to be written within a folder that is read? */
 #include "output_guard.h"
 
+#include "base/confine_path.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
@@ -17,13 +18,6 @@ static char *folder_of(const char *path)
     char *cut = n ? strndup(path, n) : strdup("."), *real = cut ? realpath(cut, NULL) : NULL;
     free(cut);
     return real;
-}
-
-static bool beneath(const char *folder, const char *dir)
-{
-    size_t n = strlen(dir);
-    while (n > 0 && dir[n - 1] == '/') n--; /* the root is all but its slash */
-    return strncmp(folder, dir, n) == 0 && (folder[n] == '/' || folder[n] == '\0');
 }
 
 /* A name of an organ directory's own, at its top. */
@@ -52,7 +46,7 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
 {
     if (!s || !gg_source_manifest(s) || strcmp(path, "-") == 0) return GG_OK;
     char *folder = folder_of(path), *dir = realpath(gg_source_name(s), NULL);
-    bool inside = folder && dir && beneath(folder, dir) && !is_new_at_top(path, folder, dir);
+    bool inside = folder && dir && gg_path_within(dir, folder) && !is_new_at_top(path, folder, dir);
     free(folder); /* NULL: there is none, and creating it will say so */
     free(dir);
     if (!inside) return GG_OK;

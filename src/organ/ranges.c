@@ -1,6 +1,7 @@
 /* ranges.c - 5-20,25 and the block map 10-15=20-25. */
 #include "ranges.h"
 
+#include "base/grow.h"
 #include "organ/gg_organ.h"
 #include "organ/select.h"
 
@@ -34,8 +35,8 @@ gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg
         if (!scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0'))
             return gg_fail(err, GG_EUSAGE, "%s %s: use numbers and ranges such as 5-20,25", option,
                            text);
-        struct gg_range *grown = realloc(r->items, (r->n + 1) * sizeof *grown);
-        if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
+        struct gg_range *grown = gg_grow_pow2(r->items, r->n, sizeof *grown, err);
+        if (!grown) return GG_ENOMEM;
         r->items = grown;
         r->items[r->n++] = one;
         if (*p++ == '\0') return GG_OK;
@@ -74,8 +75,8 @@ static gg_status map_add(gg_map *m, const char **p, const char *text, gg_error *
     for (size_t i = 0; i < m->n; i++)
         if (b0 <= m->pairs[i].base_last && m->pairs[i].base <= b1)
             return gg_fail(err, GG_EUSAGE, "--map %s: a base block is named twice", text);
-    struct pair *grown = realloc(m->pairs, (m->n + 1) * sizeof *grown);
-    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a block map");
+    struct pair *grown = gg_grow_pow2(m->pairs, m->n, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
     m->pairs = grown;
     m->pairs[m->n++] = (struct pair){ b0, b1, d0 };
     return GG_OK;

@@ -1,8 +1,10 @@
 /* source.c - one way to read tensors, whatever holds them. */
 #include "source.h"
 
+#include "base/grow.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
+#include "gguf/gguf_read.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
@@ -79,8 +81,8 @@ static gg_status scan_records(gg_source *s, size_t path, int fd, gg_error *err)
 
 static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
 {
-    char **paths = realloc(s->paths, (s->n_paths + 1) * sizeof *paths);
-    if (!paths) return no_memory(err);
+    char **paths = gg_grow_pow2(s->paths, s->n_paths, sizeof *paths, err);
+    if (!paths) return GG_ENOMEM;
     s->paths = paths;
     if (!(s->paths[s->n_paths] = strdup(path))) return no_memory(err);
     s->n_paths++;
@@ -142,30 +144,11 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
     return gg_at_file(err, spec);
 }
 
-/* qsort has no context argument in C11: sort pointers to the tensors instead. */
-static int order(const void *a, const void *b)
-{
-    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
-    size_t n = x->name_len < y->name_len ? x->name_len : y->name_len;
-    int c = n ? memcmp(x->name, y->name, n) : 0;
-    return c ? c : x->name_len < y->name_len ? -1 : x->name_len > y->name_len;
-}
-
 /* The index of gg_source_find, of every source that knows its tensors from the start. */
 static gg_status sort_names(gg_source *s, gg_error *err)
 {
     if (s->kind == SOURCE_PIPE_RECORDS) return GG_OK;
-    const gg_tensor **list = calloc(s->n ? s->n : 1, sizeof *list);
-    s->by_name = calloc(s->n ? s->n : 1, sizeof *s->by_name);
-    if (!list || !s->by_name) {
-        free(list);
-        return no_memory(err);
-    }
-    for (size_t i = 0; i < s->n; i++) list[i] = &s->tensors[i];
-    qsort(list, s->n, sizeof *list, order);
-    for (size_t i = 0; i < s->n; i++) s->by_name[i] = (size_t)(list[i] - s->tensors);
-    free(list);
-    return GG_OK;
+    return gg_name_index(s->tensors, s->n, &s->by_name, err);
 }
 
 gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
@@ -314,18 +297,7 @@ gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
 size_t gg_source_find(const gg_source *s, const char *name, size_t name_len)
 {
     if (!s->by_name) return SIZE_MAX;
-    gg_tensor key = { .name = name, .name_len = name_len };
-    const gg_tensor *k = &key;
-    size_t lo = 0, hi = s->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const gg_tensor *t = &s->tensors[s->by_name[mid]];
-        int c = order(&t, &k);
-        if (c == 0) return s->by_name[mid];
-        if (c < 0) lo = mid + 1;
-        else hi = mid;
-    }
-    return SIZE_MAX;
+    return gg_name_index_find(s->tensors, s->by_name, s->n, name, name_len);
 }
 
 /* ---- data ------------------------------------------------------------------------ */

@@ -20,6 +20,11 @@ typedef struct record_place {
     uint64_t at;
 } record_place;
 
+typedef struct pad_list {
+    gg_pad *list;
+    size_t n;
+} pad_list;
+
 typedef struct source_pipe {
     int fd;
     gg_gguf *header; /* of a GGUF */
@@ -29,8 +34,7 @@ typedef struct source_pipe {
     size_t current; /* tensor whose data is being read; SIZE_MAX before the first */
     uint64_t taken; /* bytes of it that were read */
     size_t next;    /* tensor to go on to */
-    gg_pad *pads;
-    size_t n_pads;
+    pad_list pads;
 } source_pipe;
 
 struct gg_source {
@@ -66,10 +70,13 @@ void gg_pipe_close(gg_source *s);
 
 gg_status gg_pads_too_much(gg_error *err); /* GG_EUNSUPPORTED, with what to do */
 
-/* Append to a list of pads what follows `after` (NULL = the header) if `got` bytes
- * are not `want` zeros. Too much: GG_EUNSUPPORTED; of a pipe nothing more is kept, and
- * gg_source_pads says so, as most of what reads a pipe never asks for padding. */
-gg_status gg_pad_note(gg_source *s, gg_pad **pads, size_t *n, const gg_tensor *after,
-                      const uint8_t *bytes, size_t got, size_t want, gg_error *err);
+/* Are the `got` bytes, of a padding of `want`, all there and all zero? */
+bool gg_padding_is_plain(const uint8_t *bytes, size_t got, size_t want);
+
+/* Append the padding that follows `after` (NULL = the header) to a list. When there is too
+ * much, GG_EUNSUPPORTED; but of a pipe the rest is only counted and gg_source_pads fails,
+ * because most of what reads a pipe never asks for padding. */
+gg_status gg_pad_note(gg_source *s, pad_list *pads, const gg_tensor *after, const uint8_t *bytes,
+                      size_t n, gg_error *err);
 
 #endif

@@ -131,8 +131,8 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
         for (size_t k = i; k < g->n_tensors; k++) missing += g->tensors[k].bytes;
         st = cut(missing, err);
     }
-    if (st == GG_OK)
-        st = gg_pad_note(s, &p->pads, &p->n_pads, before, bytes, got, (size_t)want, err);
+    if (st == GG_OK && !gg_padding_is_plain(bytes, got, (size_t)want))
+        st = gg_pad_note(s, &p->pads, before, bytes, got, err);
     free(bytes);
     return st;
 }
@@ -238,7 +238,7 @@ void gg_pipe_close(gg_source *s)
 {
     source_pipe *p = &s->pipe;
     if (p->fd != STDIN_FILENO && p->fd > 0) close(p->fd);
-    gg_pads_free(p->pads, p->n_pads);
+    gg_pads_free(p->pads.list, p->pads.n);
     free(p->buf);
     gg_gguf_free(p->header);
 }

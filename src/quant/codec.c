@@ -2,6 +2,7 @@
  * whole runs of blocks to the codec of the type (codec.h). */
 #include "codec.h"
 #include "quant/kernel/finite.h"
+#include "quant/quant.h"
 
 #include <math.h>
 
@@ -23,22 +24,16 @@ bool gg_can_encode(uint32_t dtype)
     return c && c->encode && !c->needs_imatrix;
 }
 
-static const char *dtype_name(uint32_t dtype)
-{
-    const gg_dtype_info *info = gg_dtype_get(dtype);
-    return info ? info->name : "unknown";
-}
-
 gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err)
 {
     const gg_codec *c = gg_codec_get(dtype);
     if (!c || !c->decode)
         return gg_fail(err, GG_EUNSUPPORTED, "no codec decodes type %u (%s)", dtype,
-                       dtype_name(dtype));
+                       gg_dtype_name(dtype));
     size_t block = gg_dtype_get(dtype)->block_elems;
     if (elems % block != 0)
         return gg_fail(err, GG_EUSAGE, "%zu values are no whole blocks of %s", elems,
-                       dtype_name(dtype));
+                       gg_dtype_name(dtype));
     c->decode(blocks, out, elems / block);
     return GG_OK;
 }
@@ -56,12 +51,12 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
 {
     const gg_codec *c = gg_codec_get(dtype);
     if (!c || !c->encode) {
-        gg_fail(err, GG_EUNSUPPORTED, "no codec encodes type %u (%s)", dtype, dtype_name(dtype));
+        gg_fail(err, GG_EUNSUPPORTED, "no codec encodes type %u (%s)", dtype, gg_dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q8_0 or F16");
     }
     if (c->needs_imatrix && !imatrix) {
         gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
-                dtype_name(dtype));
+                gg_dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
     }
     const gg_dtype_info *info = gg_dtype_get(dtype);

@@ -122,6 +122,12 @@ const gg_dtype_info *gg_dtype_get(uint32_t id)
     return row ? &row->info : NULL;
 }
 
+const char *gg_dtype_name(uint32_t id)
+{
+    const gg_dtype_info *info = gg_dtype_get(id);
+    return info ? info->name : "an unknown type";
+}
+
 const gg_dtype_info *gg_dtype_at(size_t i)
 {
     return i < TABLE_ROWS ? &table[i].info : NULL;

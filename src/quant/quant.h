@@ -9,6 +9,9 @@
  * 63 bits. The error gets no place: the caller adds it. */
 gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_error *err);
 
+/* The name of a type for messages, of unknown ones too. */
+const char *gg_dtype_name(uint32_t dtype);
+
 /* Scalars. f32 -> f16 rounds to nearest even; NaN stays NaN (quiet). */
 float gg_f16_to_f32(uint16_t h);
 uint16_t gg_f32_to_f16(float f);

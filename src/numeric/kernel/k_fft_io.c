@@ -74,10 +74,7 @@ static inline void condition(gg_f32x8 *v, const fft_lanes *lanes, int half)
 
 static float power_of_two(uint32_t exponent)
 {
-    uint32_t u = exponent << 23;
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
+    return gg_bits_float(exponent << 23);
 }
 
 static uint32_t largest(const float *x, size_t n)

@@ -3,20 +3,14 @@
 
 #include "numeric/numeric.h"
 
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
 size_t GG_K(gg_nk_nonfinite)(const float *x, size_t n)
 {
     size_t total = 0;
     while (n) {
         size_t run = n < 1u << 20 ? n : 1u << 20;
         uint32_t count = 0;
-        for (size_t i = 0; i < run; i++) count += (bits_of(x[i]) & NK_EXPONENT) == NK_EXPONENT;
+        for (size_t i = 0; i < run; i++)
+            count += (gg_float_bits(x[i]) & NK_EXPONENT) == NK_EXPONENT;
         total += count;
         x += run;
         n -= run;
@@ -133,7 +127,7 @@ void GG_K(gg_nk_bins)(const float *x, size_t n, float min, float scale, int32_t 
 void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
 {
     for (size_t i = 0; i < n; i++) {
-        uint32_t u = bits_of(x[i]);
+        uint32_t u = gg_float_bits(x[i]);
         keys[i] = u ^ ((uint32_t)((int32_t)u >> 31) | 0x80000000u);
     }
 }
@@ -141,9 +135,7 @@ void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
 static float unkey(uint32_t k)
 {
     uint32_t u = k ^ (~(uint32_t)((int32_t)k >> 31) | 0x80000000u);
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
+    return gg_bits_float(u);
 }
 
 void GG_K(gg_nk_unkeys)(const gg_nk_key *keys, size_t n, float *x)

@@ -6,20 +6,6 @@
 
 #include <math.h>
 
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static float float_of(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 /* All ones if both are finite, else 0. */
 static uint32_t both_finite(uint32_t a, uint32_t b)
 {
@@ -40,11 +26,11 @@ static void load_run(run *r, const float *a, const float *b, size_t n)
 {
     uint32_t finite = 0, differing = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t ua = bits_of(a[i]), ub = bits_of(b[i]), keep = both_finite(ua, ub);
+        uint32_t ua = gg_float_bits(a[i]), ub = gg_float_bits(b[i]), keep = both_finite(ua, ub);
         finite += keep & 1;
         differing += ua != ub;
-        r->a[i] = float_of(ua & keep);
-        r->b[i] = float_of(ub & keep);
+        r->a[i] = gg_bits_float(ua & keep);
+        r->b[i] = gg_bits_float(ub & keep);
     }
     for (size_t i = n; i < RUN; i++) r->a[i] = r->b[i] = 0.0f;
     r->finite = finite;

@@ -8,6 +8,7 @@
 #ifndef GG_LANES_H
 #define GG_LANES_H
 
+#include "base/float_bits.h"
 #include "quant/codec.h"
 
 #include <string.h>
@@ -19,20 +20,6 @@
 #endif
 
 #define GG_INLINE static inline __attribute__((always_inline, unused))
-
-GG_INLINE uint32_t gg_float_bits(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-GG_INLINE float gg_bits_float(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
 
 /* Little-endian loads and stores, any alignment. By memcpy: the vectorizer does
  * not see through bytes put together with shifts. */

@@ -2,6 +2,7 @@
  * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
 #include "stacks.h"
 
+#include "base/grow.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
@@ -83,12 +84,10 @@ static gg_status fits(const gg_stacks *s, size_t k, const gg_entry *e, gg_error 
 static gg_status put(gg_stacks *s, size_t k, size_t entry, gg_error *err)
 {
     stack *st = &s->list[k];
-    size_t n = st->n; /* room for twice as many whenever it is a power of two */
-    size_t *entries = n & (n - 1) ? st->entries
-                                  : realloc(st->entries, (n ? n * 2 : 1) * sizeof *entries);
-    if (!entries) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    size_t *entries = gg_grow_pow2(st->entries, st->n, sizeof *entries, err);
+    if (!entries) return GG_ENOMEM;
     st->entries = entries;
-    if (n == 0) st->first = entry;
+    if (st->n == 0) st->first = entry;
     st->entries[st->n++] = entry;
     return GG_OK;
 }

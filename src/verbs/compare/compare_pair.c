@@ -18,25 +18,6 @@ void gg_selected_copy(gg_selected *to, const gg_selected *from)
 
 /* ---- looking up ----------------------------------------------------------------- */
 
-/* "blk.0.ffn_gate_exps.weight" from "blk.0.ffn_gate.3.weight". */
-static bool stack_name(const gg_selected *p, const char *name, size_t len, char *out, size_t size,
-                       size_t *out_len)
-{
-    static const char exps[] = "_exps";
-    if (p->a.expert < 0 || len + sizeof exps > size) return false;
-    gg_anatomy a = gg_anatomy_of(name, len);
-    const char *dot = memchr(name + a.role_at, '.', a.role_len);
-    if (!dot) return false;
-    size_t head = (size_t)(dot - name), tail = head + 1;
-    while (tail < len && name[tail] >= '0' && name[tail] <= '9') tail++;
-    memcpy(out, name, head);
-    memcpy(out + head, exps, sizeof exps - 1);
-    memcpy(out + head + sizeof exps - 1, name + tail, len - tail);
-    *out_len = head + sizeof exps - 1 + (len - tail);
-    out[*out_len] = '\0';
-    return true;
-}
-
 static bool splits(const gg_compare_options *o)
 {
     return o->split_experts || gg_select_has_experts(o->select);
@@ -54,7 +35,7 @@ static bool find_piece(const compare_pairer *pr, const gg_selected *like, const 
         out->t = *t;
         memcpy(out->name, t->name, t->name_len + 1);
     } else {
-        if (!splits(pr->o) || !stack_name(like, name, len, stack, sizeof stack, &stack_len))
+        if (!splits(pr->o) || !gg_stack_name(name, len, stack, sizeof stack, &stack_len))
             return false;
         out->source = gg_source_find(pr->other, stack, stack_len);
         if (out->source == SIZE_MAX) return false;

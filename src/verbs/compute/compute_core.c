@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "quant/kernel/finite.h"
+#include "quant/quant.h"
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>
@@ -52,12 +53,6 @@ void gg_computations_free(gg_computations *list)
 
 /* ---- checks ---------------------------------------------------------------------- */
 
-static const char *dtype_name(uint32_t dtype)
-{
-    const gg_dtype_info *info = gg_dtype_get(dtype);
-    return info ? info->name : "an unknown type";
-}
-
 gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_error *err)
 {
     uint64_t bytes, have = 0;
@@ -72,7 +67,7 @@ gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_er
 gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err)
 {
     if (gg_can_decode(in->dtype)) return GG_OK;
-    gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded", dtype_name(in->dtype));
+    gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded", gg_dtype_name(in->dtype));
     gg_fix(err, "leave the tensor as it is");
     return gg_at_tensor(err, out->name, out->name_len);
 }
@@ -83,10 +78,10 @@ gg_status gg_compute_check_output(const gg_tensor *out, gg_error *err)
     gg_status st = gg_tensor_extent(out->dtype, out->n_dims, out->dims, NULL, &bytes, err);
     if (st == GG_OK && gg_encode_needs_imatrix(out->dtype)) {
         st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
-                     dtype_name(out->dtype));
+                     gg_dtype_name(out->dtype));
         gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
     } else if (st == GG_OK && !gg_can_encode(out->dtype)) {
-        st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", dtype_name(out->dtype));
+        st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", gg_dtype_name(out->dtype));
         gg_fix(err, "choose another dtype, for example Q8_0 or F16");
     }
     return st == GG_OK ? GG_OK : gg_at_tensor(err, out->name, out->name_len);
@@ -239,7 +234,7 @@ static gg_status step(loop *l, compute_mix mix, void *state, const compute_targe
 gg_status gg_compute_fail_lost(const gg_tensor *t, uint64_t lost, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "%llu of its values are more than %s can hold",
-            (unsigned long long)lost, dtype_name(t->dtype));
+            (unsigned long long)lost, gg_dtype_name(t->dtype));
     gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
     return gg_at_tensor(err, t->name, t->name_len);
 }

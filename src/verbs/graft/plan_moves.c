@@ -87,16 +87,6 @@ static gg_status merge(gg_meta *meta, const gg_kv *const *list, size_t n, gg_err
     return st;
 }
 
-/* A model with the numbers of a donor's shard would look for shards of its own. */
-static bool numbers_shards(const gg_kv *kv)
-{
-    static const char *const keys[] = { "split.no", "split.count", "split.tensors.count" };
-    for (size_t i = 0; i < 3; i++)
-        if (kv->key_len == strlen(keys[i]) && memcmp(kv->key, keys[i], kv->key_len) == 0)
-            return true;
-    return false;
-}
-
 static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *meta,
                            const char *donor, gg_error *err)
 {
@@ -108,7 +98,8 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
         const gg_kv *kv = &from->kv[i];
         bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
                         : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
-        if (fits && !numbers_shards(kv)) list[fitting++] = kv;
+        /* a model with the numbers of a donor's shard would look for shards of its own */
+        if (fits && !gg_is_split_key(kv)) list[fitting++] = kv;
     }
     gg_status st = fitting ? merge(meta, list, fitting, err) : GG_OK;
     free(list);
@@ -118,23 +109,14 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
     return gg_at_file(err, donor);
 }
 
-/* Keys about types follow only where a type did change: what a base says of itself
- * otherwise stands, right or wrong. */
+/* Keys about types, for the tensors as planned. */
 static gg_status follow_types(const gg_source *base, const gg_plan *plan, gg_meta *meta,
                               gg_error *err)
 {
     gg_tensor *list = calloc(plan->n ? plan->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    bool retyped = false;
-    for (size_t i = 0; i < plan->n; i++) {
-        list[i] = plan->tensors[i].t;
-        size_t k = gg_source_find(base, list[i].name, list[i].name_len);
-        retyped = retyped || (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != list[i].dtype);
-    }
-    gg_status st = retyped ? gg_type_keys_update(meta, list, plan->n, err) : GG_OK;
-    for (size_t i = 0; i < plan->n && st == GG_OK && !retyped; i++)
-        if (gg_source_find(base, list[i].name, list[i].name_len) == SIZE_MAX)
-            st = gg_type_keys_add(meta, list[i].dtype, err);
+    for (size_t i = 0; i < plan->n; i++) list[i] = plan->tensors[i].t;
+    gg_status st = gg_type_keys_change(meta, base, list, plan->n, err);
     free(list);
     return st;
 }

@@ -34,13 +34,9 @@ static gg_status no_memory(gg_error *err)
 static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
                          gg_error *err)
 {
-    const char *lead = ", \"experts\": [";
-    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++) {
-        if (!gg_select_expert(select, e)) continue;
-        gg_json_put_text(o, lead, err);
-        gg_json_put_u64(o, e, err);
-        lead = ", ";
-    }
+    size_t n = 0;
+    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++)
+        if (gg_select_expert(select, e)) gg_history_expert(o, n++, e, err);
     gg_json_put_text(o, "]", err);
 }
 
@@ -103,18 +99,9 @@ static gg_status finish(graft *g, gg_status st)
     if (st == GG_OK && !(list = calloc(g->dir.n ? g->dir.n : 1, sizeof *list)))
         st = no_memory(g->err);
     for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) list[i] = g->dir.items[i].t;
-    bool retyped = false;
-    for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) {
-        size_t k = g->dir.items[i].source;
-        retyped = retyped ||
-                  (k != SIZE_MAX && gg_source_tensor(g->base, k)->dtype != list[i].dtype);
-    }
     const gg_meta *meta = gg_source_meta(g->base);
     if (st == GG_OK && meta) st = gg_meta_copy(&g->meta, meta, g->err);
-    if (st == GG_OK && retyped) st = gg_type_keys_update(&g->meta, list, g->dir.n, g->err);
-    for (size_t i = 0; st == GG_OK && meta && !retyped && i < g->dir.n; i++)
-        if (g->dir.items[i].source == SIZE_MAX)
-            st = gg_type_keys_add(&g->meta, list[i].dtype, g->err);
+    if (st == GG_OK) st = gg_type_keys_change(&g->meta, g->base, list, g->dir.n, g->err);
     free(list);
     g->dir.meta = &g->meta;
     if (st == GG_OK) st = gg_organ_dir_records(&g->dir, g->err);

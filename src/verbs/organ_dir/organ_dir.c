@@ -330,3 +330,9 @@ gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
     *d = (gg_organ_dir){ 0 };
     return st;
 }
+
+gg_status gg_history_expert(const gg_json_out *o, size_t before, uint64_t expert, gg_error *err)
+{
+    gg_json_put_text(o, before ? ", " : ", \"experts\": [", err);
+    return gg_json_put_u64(o, expert, err);
+}

@@ -9,6 +9,7 @@
 #include "organ/gg_verbs.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/selected_tensors.h"
+#include "json/json.h"
 
 typedef struct gg_dir_item {
     gg_tensor t; /* as written; the directory owns t.name */
@@ -53,6 +54,10 @@ gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *item, const char *na
 
 /* Write all records, in parallel: the base is seekable. */
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err);
+
+/* One more number of a history's list of experts, after `before` others; the first begins the
+ * list: , "experts": [3, 7 */
+gg_status gg_history_expert(const gg_json_out *o, size_t before, uint64_t expert, gg_error *err);
 
 /* Manifest and commit if st is GG_OK, else remove what was written; frees what d
  * holds either way. Returns the status to end with. */

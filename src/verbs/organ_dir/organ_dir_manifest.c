@@ -1,6 +1,7 @@
 /* organ_dir_manifest.c - what is known of a base and its items, written down. */
 #include "organ_dir_manifest.h"
 
+#include "base/grow.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 
@@ -120,9 +121,8 @@ static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, gg_dir_item *i
 
 static gg_status add_stack(gg_manifest *m, const gg_tensor *t, gg_error *err)
 {
-    size_t n = m->n_stacks; /* room for twice as many whenever it is a power of two */
-    gg_stack *grown = n & (n - 1) ? m->stacks : realloc(m->stacks, (n ? n * 2 : 1) * sizeof *grown);
-    if (!grown) return no_memory(err);
+    gg_stack *grown = gg_grow_pow2(m->stacks, m->n_stacks, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
     m->stacks = grown;
     gg_stack *k = &m->stacks[m->n_stacks++];
     k->t = *t;

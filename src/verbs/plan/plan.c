@@ -31,10 +31,8 @@ gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_e
 
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err)
 {
-    size_t n = t->n_parts; /* room for twice as many whenever it is a power of two */
-    gg_plan_part *grown = n & (n - 1) ? t->parts
-                                      : realloc(t->parts, (n ? n * 2 : 1) * sizeof *grown);
-    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    gg_plan_part *grown = gg_grow_pow2(t->parts, t->n_parts, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
     t->parts = grown;
     t->parts[t->n_parts++] = *part;
     return GG_OK;

@@ -151,13 +151,12 @@ typedef struct dir_record {
 
 static gg_status put_experts(const purify_unit *u, gg_buf *b, gg_error *err)
 {
-    const char *lead = ", \"experts\": [";
-    for (size_t i = u->first; i < u->first + u->n; i++) {
-        if (u->job->rows[i].r.outcome != GG_PURIFY_DONE) continue;
-        gg_buf_printf(b, err, "%s%llu", lead, (unsigned long long)u->job->rows[i].expert);
-        lead = ", ";
-    }
-    return gg_buf_text(b, "]", err);
+    gg_json_out o = gg_json_to_buf(b);
+    size_t n = 0;
+    for (size_t i = u->first; i < u->first + u->n; i++)
+        if (u->job->rows[i].r.outcome == GG_PURIFY_DONE)
+            gg_history_expert(&o, n++, u->job->rows[i].expert, err);
+    return gg_json_put_text(&o, "]", err);
 }
 
 /* {"op": "purify", ...} of a tensor that changed; of experts which, and their means. */

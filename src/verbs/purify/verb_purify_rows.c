@@ -26,12 +26,6 @@ static bool is_integer(uint32_t dtype)
     return dtype >= GG_I8 && dtype <= GG_I64;
 }
 
-static const char *dtype_name(uint32_t dtype)
-{
-    const gg_dtype_info *info = gg_dtype_get(dtype);
-    return info ? info->name : "an unknown dtype";
-}
-
 /* Of no use for weights: integers, doubles, and what only dot products are made of. */
 static bool is_rare(uint32_t dtype)
 {
@@ -75,11 +69,11 @@ static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t 
     if (!gg_can_encode(dtype)) {
         if (gg_encode_needs_imatrix(dtype))
             gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
-                    dtype_name(dtype));
-        else gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", dtype_name(dtype));
+                    gg_dtype_name(dtype));
+        else gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", gg_dtype_name(dtype));
     } else if (gg_row_bytes(dtype, t->n_dims ? t->dims[0] : 1, &bytes, &why) != GG_OK) {
         gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values cannot be %s",
-                (unsigned long long)t->dims[0], dtype_name(dtype));
+                (unsigned long long)t->dims[0], gg_dtype_name(dtype));
     } else {
         return GG_OK;
     }
@@ -100,7 +94,7 @@ static gg_status classify(const purify_job *j, const gg_selected *p, gg_purify_r
     else return check_target(j, &p->t, r->dtype, err);
     r->dtype = p->t.dtype;
     if (r->outcome != GG_PURIFY_NO_CODEC || !named) return GG_OK;
-    gg_fail(err, GG_EUNSUPPORTED, "no codec decodes %s", dtype_name(p->t.dtype));
+    gg_fail(err, GG_EUNSUPPORTED, "no codec decodes %s", gg_dtype_name(p->t.dtype));
     return gg_at_tensor(err, p->t.name, p->t.name_len);
 }
 

@@ -77,9 +77,25 @@ gg_status gg_type_keys_update(gg_meta *meta, const gg_tensor *tensors, size_t n,
     return st;
 }
 
-gg_status gg_type_keys_add(gg_meta *meta, uint32_t dtype, gg_error *err)
+/* GGUF wants general.quantization_version where any tensor is quantized. */
+static gg_status add_version(gg_meta *meta, uint32_t dtype, gg_error *err)
 {
     static const char key[] = "general.quantization_version";
     if (!gg_is_quantized(dtype) || gg_meta_find(meta, key)) return GG_OK;
     return gg_meta_set_u32(meta, key, 2, err);
+}
+
+gg_status gg_type_keys_change(gg_meta *meta, const gg_source *base, const gg_tensor *tensors,
+                              size_t n, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = gg_source_find(base, tensors[i].name, tensors[i].name_len);
+        if (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != tensors[i].dtype)
+            return gg_type_keys_update(meta, tensors, n, err);
+    }
+    for (size_t i = 0; i < n && st == GG_OK && gg_source_meta(base); i++)
+        if (gg_source_find(base, tensors[i].name, tensors[i].name_len) == SIZE_MAX)
+            st = add_version(meta, tensors[i].dtype, err);
+    return st;
 }
