@@ -12,6 +12,7 @@ function read_rows(m, file,   line, n, i, part, col, at) {
             continue
         }
         for (i = 1; i <= at; i++) F[col[i]] = part[i]
+        if (!(F["class"] in Says)) F["class"] = "other" # a table from anywhere may claim any class
         take_row(m)
     }
     close(file)
@@ -26,6 +27,7 @@ function take_row(m,   role, t, d) {
     if (d == "" || D_elements[m, F["dtype"]] > D_elements[m, d]) D_top[m] = F["dtype"]
     if (F["theta"] == "-" || F["theta"] == "") return
     t = F["theta"] + 0
+    if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # no angle: the table is not of organ-measure
     Seen_at[int(2 * t)]++
     Null[m] += F["null_theta"]
     Null["all"] += F["null_theta"]
@@ -87,9 +89,11 @@ function role_mean(role,   g) { g = role_group(role); return G_measured[g] ? G_t
 function avg(sum, g) { return G_measured[g] ? sum[g] / G_measured[g] : 0 }
 function fixed(v, digits) { return sprintf("%." digits "f", v) }
 
-# Not every awk has log and sqrt (Debian's busybox has no mathematics). v > 0.
+# Not every awk has log and sqrt (Debian's busybox has no mathematics). What is not a
+# positive number, as a table from anywhere may have it, counts as 1.
 # v = 10^e 2^k w with w in [1, 2); ln w = 2 artanh((w - 1) / (w + 1)).
 function log10(v,   e, k, z, power, sum, i) {
+    if (!(v > 0 && v < 1e300)) return 0
     for (; v >= 10; e++) v /= 10
     for (; v < 1; e--) v *= 10
     for (; v >= 2; k++) v /= 2
@@ -100,6 +104,7 @@ function log10(v,   e, k, z, power, sum, i) {
 }
 # Newton's iteration: from above it falls until it is there.
 function root(v,   r, next_r) {
+    if (!(v > 0 && v < 1e300)) return 0
     next_r = v < 1 ? 1 : v
     do { r = next_r; next_r = (r + v / r) / 2 } while (next_r < r)
     return r

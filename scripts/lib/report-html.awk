@@ -47,23 +47,32 @@ function group_cells(g, class) {
     if (!G_measured[g]) return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) "<td data-v=\"\">-</td><td data-v=\"\"></td><td data-v=\"\">-</td><td data-v=\"\">-</td><td data-v=\"\">-</td>"
     return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) \
         "<td class=\"strong\" data-v=\"" number(avg(G_theta, g)) "\">" fixed(avg(G_theta, g), 2) "</td>" \
-        "<td class=\"c " class "\" data-v=\"" number(G_max[g] - G_min[g]) "\">" range_bar(g) "</td>" \
+        "<td class=\"c " h(class) "\" data-v=\"" number(G_max[g] - G_min[g]) "\">" range_bar(g) "</td>" \
         num_cell(avg(G_calibrated, g), 2) num_cell(avg(G_signal, g), 3) num_cell(avg(G_row, g), 2)
 }
 function wells_rows(list, with_model,   i, w) {
     for (i = 1; i <= N_wells[list]; i++) {
         split(W_row[list, i], w, "\t")
         print "<tr><td class=\"l n\"><code>" broken(w[2]) "</code></td>" (with_model ? "<td class=\"l n\"><a href=\"#m" w[1] "\">" h(Name[w[1]]) "</a></td>" : "") \
-            "<td class=\"l " w[3] "\"><span class=\"dot\"></span>" h(w[3]) "</td><td class=\"l\">" h(w[4]) "</td>" int_cell(w[5], short(w[5])) \
+            "<td class=\"l " h(w[3]) "\"><span class=\"dot\"></span>" h(w[3]) "</td><td class=\"l\">" h(w[4]) "</td>" int_cell(w[5], short(w[5])) \
             "<td class=\"strong\" data-v=\"" number(W_theta[list, i]) "\">" fixed(W_theta[list, i], 2) "</td>" num_cell(w[6], 2) "</tr>"
     }
+}
+
+# The one script that the page may run: the hash of report.js between its tags. Kept in a file
+# beside it, as not every system has a program that makes it; a test compares the two.
+function script_hash(   file, hash) {
+    file = ENVIRON["REPORT_LIB"] "/report.js.sha256"
+    getline hash < file
+    close(file)
+    return h(hash)
 }
 
 # ---- sections ---------------------------------------------------------------------
 
 function head() {
     print "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
-    print "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
+    print "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" script_hash() "'; img-src data:; base-uri 'none'; form-action 'none'\">"
     print "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" h(ENVIRON["REPORT_TITLE"]) "</title>\n<style>"
     include(ENVIRON["REPORT_LIB"] "/report.css")
     print "</style>\n</head>\n<body>\n<div class=\"page\">\n<header>\n<h1>" h(ENVIRON["REPORT_TITLE"]) "</h1>"
@@ -126,7 +135,7 @@ function kinds(   i, c, n) {
         "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
     for (i = 1; i <= n; i++) {
         c = ROLE_CLASS["all", By_role[i]]
-        print "<tr><td class=\"l n " c "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" broken(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
+        print "<tr><td class=\"l n " h(c) "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" broken(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
     }
     print "</tbody></table></div></section>"
 }
@@ -294,7 +303,7 @@ function map_cell(m, role, block, x, y, w, tall,   t, q) {
     if (!((m, role, block) in Cell)) return
     t = Cell[m, role, block] / Cell_n[m, role, block]
     q = shade(t)
-    print "<rect class=\"q" q "\" x=\"" x "\" y=\"" y "\" width=\"" w "\" height=\"" tall "\" rx=\"3\"><title>" (block == "-" ? "" : "block " block " ") h(role) ": " fixed(t, 2) "\302\260" \
+    print "<rect class=\"q" q "\" x=\"" x "\" y=\"" y "\" width=\"" w "\" height=\"" tall "\" rx=\"3\"><title>" (block == "-" ? "" : "block " h(block) " ") h(role) ": " fixed(t, 2) "\302\260" \
         (Cell_n[m, role, block] > 1 ? ", mean of " Cell_n[m, role, block] : "") "</title></rect>"
     if (w >= 38) print "<text class=\"" (q >= 5 ? "t1" : "t0") "\" x=\"" x + w / 2 "\" y=\"" y + tall / 2 + 4 "\" text-anchor=\"middle\" pointer-events=\"none\">" fixed(t, 1) "</text>"
 }

@@ -29,7 +29,7 @@ BEGIN {
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
         print "| " i " | " code(Name[m]) " | " fixed(avg(G_theta, m), 2) " | " fixed(avg(G_theta, m) - avg(Null, m), 2) " | " fixed(avg(G_calibrated, m), 2) " | " fixed(avg(G_signal, m), 3) \
-            " | " fixed(avg(G_row, m), 2) " | " whole(G_count[m]) " | " short(G_parameters[m]) " | " size(Bytes[m]) " | " D_top[m] " |"
+            " | " fixed(avg(G_row, m), 2) " | " whole(G_count[m]) " | " short(G_parameters[m]) " | " size(Bytes[m]) " | " escaped(D_top[m]) " |"
     }
 
     print "\n## Scale\n\nMean theta against the number of parameters, smallest model first.\n"
@@ -65,7 +65,7 @@ BEGIN {
     print "|:---|:---|:---|:---|---:|---:|---:|"
     for (i = 1; i <= N_wells[a]; i++) {
         split(W_row[a, i], w, "\t")
-        print "| " code(w[2]) " | " code(Name[w[1]]) " | " w[3] " | " w[4] " | " short(w[5]) " | " fixed(W_theta[a, i], 2) " | " fixed(w[6], 2) " |"
+        print "| " code(w[2]) " | " code(Name[w[1]]) " | " escaped(w[3]) " | " escaped(w[4]) " | " short(w[5]) " | " fixed(W_theta[a, i], 2) " | " fixed(w[6], 2) " |"
     }
     if (N_failed) {
         print "\n## Not measured\n"

@@ -98,6 +98,30 @@ report --output "$T/rlo/out" "$T/rlo"
 check "text that runs backwards, bytes that are none" grep -qF '>a\xe2\x80\xaeb\xff</h3>' "$T/rlo/out/Z_MEASURE_REPORT.html"
 check_text "$(awk '/^[|] .*onerror/ && !/^[|] ``/ { bad = 1 } END { print bad + 0 }' "$T/evil/Z_MEASURE_REPORT.md")" 0 "in Markdown it is code"
 
+# Every column of a row in turn, and the header: no value becomes markup, from TSV or JSON Lines.
+markup='"><script>alert(1)</script><img src=x onerror=alert(1)>'
+organ-measure --json "$LAB/lab-verse-q4_k_m.gguf" > "$T/rows.jsonl"
+columns=$(head -n 1 "$T/in/table.tsv" | awk -F '\t' '{ print NF }')
+k=0
+while [ $k -le "$columns" ]; do
+    rm -rf "$T/mutant" && mkdir "$T/mutant"
+    M=$markup awk -F '\t' -v OFS='\t' -v k=$k 'k == 0 && NR == 1 { $5 = $5 ENVIRON["M"] } k > 0 && NR > 1 { $k = NR % 2 ? ENVIRON["M"] : $k ENVIRON["M"] } { print }' \
+        "$T/in/table.tsv" > "$T/mutant/a.tsv"
+    J=$(printf '%s' "$markup" | sed 's/"/\\\\"/g') awk -v k=$k '{ n = split($0, part, ", \""); line = part[1]
+        for (i = 2; i <= n; i++) { if (i == k) sub(/: .*/, ": \"" ENVIRON["J"] "\"", part[i]); line = line ", \"" part[i] }
+        print line (k == n ? "}" : "") }' "$T/rows.jsonl" > "$T/mutant/b.jsonl"
+    "$scripts/organ-report" -q --output "$T/mutant/out" "$T/mutant" > "$T/mutant/said" 2>&1
+    made=$T/mutant/out/Z_MEASURE_REPORT
+    if grep -v '^<script>$' "$made.html" | grep -q '<script\|<img'; then bad "column $k becomes markup in the page"; else ok; fi
+    if grep -v '^| *`' "$made.md" | grep -q '[^\\]<script\|[^\\]<img'; then bad "column $k becomes markup in the Markdown"; else ok; fi
+    k=$((k + 1))
+done
+if have openssl; then
+    check_text "$(sed -n "s/.*script-src 'sha256-\([^']*\)'.*/\1/p" "$html")" \
+        "$(awk '/^<\/script>/ { on = 0 } on { print } /^<script>/ { on = 1; print "" }' "$html" | openssl dgst -sha256 -binary | openssl base64)" \
+        "the policy allows the page's own script alone"
+fi
+
 # The page: one file, nothing from elsewhere, whole.
 check_text "$(grep -c -i -E '(src|href)="?(https?:)?//|@import|url\(' "$html")" 0 "nothing external"
 check "a policy says so" grep -q "default-src 'none'" "$html"
@@ -140,7 +164,8 @@ if [ -n "$chromium" ]; then
     }
     # A page around ours that presses a heading and looks at what came of it.
     {
-        cat "$html2"
+        # the copy allows the script that presses; the page itself allows its own only
+        sed "s/script-src 'sha256-[^']*'/script-src 'unsafe-inline'/" "$html2"
         cat << 'EOF'
 <script>
 (function () {
