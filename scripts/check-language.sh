@@ -68,6 +68,7 @@ allowed() {
 stands for
 [Ww]hat is (wrong|written|rebuilt|purified|read|left out|new|this)
 the one that
+(answer|verdict) is no
 END
 }
 
