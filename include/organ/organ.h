@@ -19,6 +19,7 @@
 #include "gg_measure_model.h"
 #include "gg_compare_model.h"
 #include "gg_purify.h"
+#include "gg_write.h"
 #include "gg_numeric.h"
 /* clang-format on */
 

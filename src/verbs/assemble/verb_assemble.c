@@ -29,22 +29,13 @@ typedef struct assembly {
 
 /* ---- which tensors ---------------------------------------------------------------- */
 
-static gg_status add_plain(gg_plan *p, gg_source *dir, size_t i, gg_error *err)
-{
-    const gg_entry *e = &gg_source_manifest(dir)->entries[i];
-    gg_plan_tensor *pt;
-    gg_status st = gg_plan_add(p, &e->t, &pt, err);
-    gg_plan_part part = { dir, i, 0, e->t.bytes, e->sha256 };
-    return st == GG_OK ? gg_plan_add_part(pt, &part, err) : st;
-}
-
 static gg_status add_tensors(assembly *a, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < a->m->n_entries && st == GG_OK; i++) {
         size_t k = gg_stacks_of(a->stacks, i);
         if (gg_prune_cuts(a->prune, i)) st = gg_prune_add(a->prune, i, a->source, &a->plan, err);
-        else if (k == SIZE_MAX) st = add_plain(&a->plan, a->source, i, err);
+        else if (k == SIZE_MAX) st = gg_plan_add_copy(&a->plan, a->source, i, err);
         else if (gg_stacks_first(a->stacks, k) == i)
             st = gg_stacks_add(a->stacks, k, a->source, &a->plan, err);
     }

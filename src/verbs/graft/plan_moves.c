@@ -21,15 +21,6 @@ static gg_status refuse(const gg_move *move, size_t mismatches, const gg_source 
     return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
 }
 
-gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err)
-{
-    const gg_manifest *m = gg_source_manifest(s);
-    if (!m || m->n_stacks == 0) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "its experts are taken apart, which no engine reads in a GGUF");
-    gg_fix(err, "organ-assemble it first, or organ-graft into a directory and assemble that");
-    return gg_at_file(err, gg_source_name(s));
-}
-
 gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const gg_source *donor,
                                    bool skip_mismatched, gg_transplant_report *report,
                                    gg_error *err)

@@ -6,10 +6,6 @@
 #include "organ/record.h"
 #include "verbs/plan/plan.h"
 
-/* No engine knows a model whose stacks of experts are taken apart: a directory of that
- * kind cannot become a GGUF file tensor by tensor. GG_EUSAGE. */
-gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err);
-
 /* The tensor of its own that scales a weight's values (NVFP4 has such):
  * "blk.0.ffn_up.scale" for "blk.0.ffn_up.weight". Its index, SIZE_MAX for none, and name. */
 size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,

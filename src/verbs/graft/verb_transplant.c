@@ -41,16 +41,6 @@ static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
     return st;
 }
 
-static gg_status plan_kept(transplant *t, gg_plan *p, size_t base)
-{
-    const gg_tensor *b = gg_source_tensor(t->base, base);
-    gg_plan_tensor *pt;
-    const gg_manifest *m = gg_source_manifest(t->base);
-    gg_plan_part part = { t->base, base, 0, b->bytes, m ? m->entries[base].sha256 : NULL };
-    gg_status st = gg_plan_add(p, b, &pt, t->err);
-    return st == GG_OK ? gg_plan_add_part(pt, &part, t->err) : st;
-}
-
 /* Moves come in the base's order, additions last. */
 static gg_status plan_tensors(transplant *t, gg_plan *p)
 {
@@ -58,16 +48,11 @@ static gg_status plan_tensors(transplant *t, gg_plan *p)
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
         bool here = k < t->n && t->moves[k].base == i;
-        st = here ? plan_moved(t, p, &t->moves[k]) : plan_kept(t, p, i);
+        st = here ? plan_moved(t, p, &t->moves[k]) : gg_plan_add_copy(p, t->base, i, t->err);
         k += here;
     }
     for (; k < t->n && st == GG_OK; k++) st = plan_moved(t, p, &t->moves[k]);
     return st;
-}
-
-static uint32_t version_of(const gg_source *s)
-{
-    return gg_source_manifest(s) ? gg_source_manifest(s)->version : gg_source_header(s)->version;
 }
 
 static gg_status write_chimera(transplant *t, const gg_transplant_options *o, const char *output,
@@ -78,7 +63,7 @@ static gg_status write_chimera(transplant *t, const gg_transplant_options *o, co
     gg_status st = plan_tensors(t, &p);
     if (st == GG_OK) st = gg_moves_edit_keys(t->base, t->donor, o, &p, &meta, t->err);
     if (st == GG_OK)
-        st = gg_plan_changed_file(&p, output, version_of(t->base), &meta, t->base, t->err);
+        st = gg_plan_changed_file(&p, output, gg_plan_version(t->base), &meta, t->base, t->err);
     if (st == GG_OK) st = gg_plan_write(&p, run, &t->report->bytes_written, t->err);
     gg_meta_free(&meta);
     gg_plan_free(&p);

@@ -38,6 +38,30 @@ gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error
     return GG_OK;
 }
 
+gg_status gg_plan_add_copy(gg_plan *p, gg_source *source, size_t i, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(source, i);
+    const gg_manifest *m = gg_source_manifest(source);
+    gg_plan_tensor *pt;
+    gg_status st = gg_plan_add(p, t, &pt, err);
+    gg_plan_part part = { source, i, 0, t->bytes, m ? m->entries[i].sha256 : NULL };
+    return st == GG_OK ? gg_plan_add_part(pt, &part, err) : st;
+}
+
+gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err)
+{
+    const gg_manifest *m = gg_source_manifest(s);
+    if (!m || m->n_stacks == 0) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "its experts are taken apart, which no engine reads in a GGUF");
+    gg_fix(err, "organ-assemble it first, or organ-graft into a directory and assemble that");
+    return gg_at_file(err, gg_source_name(s));
+}
+
+uint32_t gg_plan_version(const gg_source *s)
+{
+    return gg_source_manifest(s) ? gg_source_manifest(s)->version : gg_source_header(s)->version;
+}
+
 gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                            gg_error *err)
 {

@@ -62,6 +62,17 @@ typedef struct gg_plan {
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err);
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err);
 
+/* Append tensor i of a source, which is copied unchanged; the source must outlive the
+ * plan. The sha256 that an organ directory states for it is checked with p->verify. */
+gg_status gg_plan_add_copy(gg_plan *p, gg_source *source, size_t i, gg_error *err);
+
+/* GG_EUSAGE for an organ directory whose stacks of experts are taken apart: no engine
+ * reads such tensors in a GGUF file, so it cannot become one tensor by tensor. */
+gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err);
+
+/* The GGUF version of a model or of the one that an organ directory came from. */
+uint32_t gg_plan_version(const gg_source *s);
+
 /* One file of all tensors. meta is copied. */
 gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                            gg_error *err);
