@@ -3,8 +3,10 @@
 
 #include "base/io.h"
 #include "organ/output_guard.h"
+#include "organ/source_layout.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>
