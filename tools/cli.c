@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -380,10 +381,22 @@ static void check_stdin(const cli *c, const cli_option *options)
     cli_usage(c, "only one model can come from stdin: put the other in a file");
 }
 
+/* A set of many shards needs more open files than the usual soft limit allows. The library
+ * leaves limits alone, as they belong to the program. */
+static void raise_open_files(void)
+{
+    struct rlimit r;
+    const rlim_t plenty = 65536 + 1024; /* a set has at most 65535 shards */
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= plenty) return;
+    r.rlim_cur = r.rlim_max < plenty ? r.rlim_max : plenty;
+    setrlimit(RLIMIT_NOFILE, &r);
+}
+
 void cli_start(cli *c, int argc, char **argv, const cli_option *options)
 {
     hold_standard_descriptors();
     catch_signals();
+    raise_open_files();
     c->err = (gg_error)GG_ERROR_INIT;
     c->run.progress = &c->progress;
     c->run.note = print_note;

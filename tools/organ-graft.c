@@ -39,7 +39,7 @@ static const char help[] =
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
-    const char *source, *target, *output, *match, *map, *ancestor, *adapter;
+    const char *source, *target, *output, *match, *map, *ancestor, *adapter, *blend;
     cli_list adapters;
     bool check;
     double scale;
@@ -80,16 +80,15 @@ static void check_usage(const cli *c, const arguments *a)
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
     const gg_match_options *m = &a->o.match;
-    bool matches = c->select || a->map || a->match || a->o.blend || m->add || m->router ||
+    bool matches = c->select || a->map || a->match || a->blend || m->add || m->router ||
                    a->o.skip_mismatched;
     if (a->adapter && (a->check || matches))
         cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
-    if (a->match && a->o.blend && a->o.match.mode != GG_MATCH_CONVERT)
+    if (a->match && a->blend && a->o.match.mode != GG_MATCH_CONVERT)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
                   a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
-    if (a->ancestor && !a->o.blend)
-        cli_usage(c, "--ancestor goes with --blend, for example task:1");
+    if (a->ancestor && !a->blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
     if (!isnan(a->scale) && !a->adapter)
         cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
     if (a->o.match.router && !gg_select_has_experts(c->select))
@@ -107,7 +106,7 @@ int main(int argc, char **argv)
                                    { "output", CLI_TEXT, &a.output },
                                    { "match", CLI_TEXT, &a.match },
                                    { "map", CLI_TEXT, &a.map },
-                                   { "blend", CLI_TEXT, &a.o.blend },
+                                   { "blend", CLI_TEXT, &a.blend },
                                    { "ancestor", CLI_TEXT, &a.ancestor },
                                    { "adapter", CLI_LIST, &a.adapters },
                                    { "scale", CLI_F64, &a.scale },
@@ -129,13 +128,14 @@ int main(int argc, char **argv)
     check_usage(&c, &a);
     if (isnan(a.scale)) a.scale = 1;
     gg_map *map = NULL;
+    gg_source *ancestor = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
-    if (st == GG_OK && a.ancestor) st = gg_source_open_spooled(a.ancestor, &a.o.ancestor, &c.err);
-    if (st == GG_OK) st = gg_blend_check(a.o.blend, a.o.ancestor, &a.o.match, &c.err);
+    if (st == GG_OK && a.ancestor) st = gg_source_open_spooled(a.ancestor, &ancestor, &c.err);
+    if (st == GG_OK) st = gg_blend_parse(a.blend, ancestor, &a.o.match.blend, &c.err);
     a.o.match.map = map;
     a.o.match.select = c.select;
     if (st == GG_OK) st = graft(&c, &a);
-    gg_source_close(a.o.ancestor);
+    gg_source_close(ancestor);
     gg_map_free(map);
     free(a.adapters.items);
     return cli_end(&c, st);

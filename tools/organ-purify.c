@@ -140,11 +140,10 @@ static void set_options(const cli *c, arguments *a)
     a->o.strength = given                          ? a->strength
                     : a->o.method == GG_PURIFY_FFT ? GG_PURIFY_FFT_STRENGTH
                                                    : GG_PURIFY_HAAR_STRENGTH;
-    a->o.dtype = GG_PURIFY_SAME_DTYPE;
     if (a->dtype) {
         const gg_dtype_info *d = gg_dtype_by_name(a->dtype);
         if (!d) cli_usage(c, "--dtype %s: no such type", a->dtype);
-        a->o.dtype = d->id;
+        a->o.dtype = d;
     }
     a->o.select = c->select;
     if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);

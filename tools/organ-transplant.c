@@ -39,7 +39,7 @@ static const char help[] =
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
-    const char *base, *donor, *output, *match, *map, *undo, *ancestor;
+    const char *base, *donor, *output, *match, *map, *undo, *ancestor, *blend;
     bool check, in_place;
     cli_list set_kv, copy_kv;
     gg_transplant_options o;
@@ -84,17 +84,16 @@ static void check_usage(const cli *c, const arguments *a)
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
     if (!a->output && !a->check && !a->in_place)
         cli_usage(c, "give --output, --check or --in-place");
-    bool matches = c->select || a->map || a->match || a->o.blend;
+    bool matches = c->select || a->map || a->match || a->blend;
     if (a->o.mtp && (a->in_place || matches))
         cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend "
                      "or --in-place");
-    if (a->match && a->o.blend && a->o.match.mode != GG_MATCH_CONVERT)
+    if (a->match && a->blend && a->o.match.mode != GG_MATCH_CONVERT)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
                   a->match);
     if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
     if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
-    if (a->ancestor && !a->o.blend)
-        cli_usage(c, "--ancestor goes with --blend, for example task:1");
+    if (a->ancestor && !a->blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
     if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");
     if (strcmp(a->base, "-") == 0 && a->in_place)
         cli_usage(c, "--base -: a pipe cannot be changed in place; give the file's name");
@@ -115,7 +114,7 @@ int main(int argc, char **argv)
         { "check", CLI_FLAG, &a.check },     { "in-place", CLI_FLAG, &a.in_place },
         { "add", CLI_FLAG, &a.o.match.add }, { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
         { "set-kv", CLI_LIST, &a.set_kv },   { "copy-kv", CLI_LIST, &a.copy_kv },
-        { "blend", CLI_TEXT, &a.o.blend },   { "ancestor", CLI_TEXT, &a.ancestor },
+        { "blend", CLI_TEXT, &a.blend },     { "ancestor", CLI_TEXT, &a.ancestor },
         { "mtp", CLI_FLAG, &a.o.mtp },       { NULL, CLI_FLAG, NULL }
     };
     cli_start(&c, argc, argv, options);
@@ -123,15 +122,16 @@ int main(int argc, char **argv)
         cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
     check_usage(&c, &a);
     gg_map *map = NULL;
+    gg_source *ancestor = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
-    if (st == GG_OK && a.ancestor) st = gg_source_open_spooled(a.ancestor, &a.o.ancestor, &c.err);
-    if (st == GG_OK) st = gg_blend_check(a.o.blend, a.o.ancestor, &a.o.match, &c.err);
+    if (st == GG_OK && a.ancestor) st = gg_source_open_spooled(a.ancestor, &ancestor, &c.err);
+    if (st == GG_OK) st = gg_blend_parse(a.blend, ancestor, &a.o.match.blend, &c.err);
     a.o.match.map = map;
     a.o.match.select = c.select;
     a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
     a.o.copy_kv = a.copy_kv.items, a.o.n_copy_kv = a.copy_kv.n;
     if (st == GG_OK) st = transplant(&c, &a);
-    gg_source_close(a.o.ancestor);
+    gg_source_close(ancestor);
     gg_map_free(map);
     free(a.set_kv.items);
     free(a.copy_kv.items);

@@ -13,10 +13,8 @@ extern "C" {
 typedef struct gg_graft_options {
     gg_match_options match;
     bool skip_mismatched; /* leave mismatches out instead of failing */
-    const char *blend;    /* as in gg_transplant_options */
-    gg_source *ancestor;
-    bool link; /* unchanged files of a base directory become hard links:
-                  editing one directory then changes the other */
+    bool link;            /* unchanged files of a base directory become hard links:
+                             editing one directory then changes the other */
 } gg_graft_options;
 
 /* The base as an organ directory `output`, with the donor's tensors in it. Base and

@@ -23,13 +23,11 @@
 extern "C" {
 #endif
 
-#define GG_PURIFY_SAME_DTYPE UINT32_MAX
-
 typedef struct gg_purify_options {
     const gg_select *select; /* NULL = all; what is not selected is copied */
     gg_purify_method method;
-    double strength; /* 0..1, see gg_numeric.h */
-    uint32_t dtype;  /* of what is purified, GG_PURIFY_SAME_DTYPE = as it is */
+    double strength;            /* 0..1, see gg_numeric.h */
+    const gg_dtype_info *dtype; /* of what is purified, as of gg_dtype_get; NULL = unchanged */
 } gg_purify_options;
 
 /* What became of a selected tensor. Those left alone are copied; a vector or integers

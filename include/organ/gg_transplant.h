@@ -19,6 +19,30 @@ typedef enum gg_match_mode {
 
 bool gg_match_mode_by_name(const char *name, gg_match_mode *mode);
 
+/* How the values of base (A) and donor (B) become one tensor. */
+typedef enum gg_blend_mode {
+    GG_BLEND_NONE,   /* no blend: the donor's values */
+    GG_BLEND_LINEAR, /* A + T (B - A) */
+    GG_BLEND_SLERP,  /* along the arc: (sin((1-T)w) A + sin(T w) B) / sin w, where w is the angle
+                        between A and B as vectors of all their values; linear where
+                        |cos w| > 0.9995 or one of them is 0 */
+    GG_BLEND_TASK,   /* A + T (B - C), where C is the common ancestor */
+} gg_blend_mode;
+
+/* A blend. All zero means none. Fill it with gg_blend_parse. */
+typedef struct gg_blend {
+    gg_blend_mode mode;
+    double first, last;  /* T of the first and of the last block */
+    gg_source *ancestor; /* not owned; must outlive every use of the blend; read by task only */
+    char text[96];       /* what was parsed, for records of what was done */
+} gg_blend;
+
+/* Parse "linear:T", "slerp:T" or "task:T". T is a number or a ramp over the blocks such as
+ * 0.2..0.8, within 0..1 for linear and slerp and within -10..10 for task. `text` NULL gives
+ * no blend. `ancestor` may be NULL unless the mode is task.
+ * Returns GG_EUSAGE if the text is wrong or the ancestor is missing; *out is then unchanged. */
+gg_status gg_blend_parse(const char *text, gg_source *ancestor, gg_blend *out, gg_error *err);
+
 /* What is to happen to one tensor. */
 typedef enum gg_move_kind {
     GG_MOVE_REPLACE,  /* donor's bytes as they are */
@@ -51,10 +75,9 @@ typedef struct gg_match_options {
     const gg_select *select; /* over base names; NULL = all */
     const gg_map *map;       /* NULL = block N from block N */
     gg_match_mode mode;
-    bool add;                  /* take donor tensors that the base lacks */
-    bool router;               /* with --experts: their rows of the router too */
-    bool blends;               /* values will be blended: any pair of dtypes that codecs know */
-    const gg_source *ancestor; /* of task blends: must have the donor's tensors; else NULL */
+    bool add;       /* take donor tensors that the base lacks */
+    bool router;    /* with --experts: their rows of the router too */
+    gg_blend blend; /* blended values take any pair of dtypes that codecs know */
 } gg_match_options;
 
 /* Pair a seekable base with a seekable donor. Every selected tensor that either has
@@ -67,11 +90,6 @@ typedef struct gg_match_options {
  * whatever is returned. */
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_moves *moves, gg_error *err);
-
-/* Can this --blend text be done? Then match->blends and match->ancestor are set for it.
- * GG_EUSAGE says what is wrong in it, or that task has no ancestor. NULL is right. */
-gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_options *match,
-                         gg_error *err);
 
 /* ---- would it work? --------------------------------------------------------- */
 
@@ -106,11 +124,8 @@ typedef struct gg_transplant_options {
     const char *const
         *copy_kv; /* keys to copy from the donor; a trailing * takes all that begin so */
     size_t n_copy_kv;
-    const char *blend;   /* "linear:T", "slerp:T", "task:T", T a number or a ramp
-                            over the blocks 0.2..0.8; NULL = the donor's values */
-    bool mtp;            /* move the donor's multi-token-prediction blocks, and
-                            nothing else: see docs/grafting.md */
-    gg_source *ancestor; /* of task blends: base + T (donor - ancestor) */
+    bool mtp; /* move the donor's multi-token-prediction blocks, and
+                 nothing else: see docs/grafting.md */
 } gg_transplant_options;
 
 typedef struct gg_transplant_report {

@@ -36,6 +36,7 @@ typedef struct gg_run {
      * does; may be NULL. */
     void (*note)(void *ctx, const char *line);
     void *ctx;
+    struct gg_turn *turn; /* set by the library for its own calls; leave it NULL */
 } gg_run;
 
 /* ---- extract ---------------------------------------------------------------- */

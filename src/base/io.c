@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/sendfile.h>
@@ -238,18 +237,6 @@ gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint
                   gg_error *err)
 {
     return gg_copy_from(NULL, in, in_offset, out, out_offset, n, err);
-}
-
-void gg_want_descriptors(size_t n)
-{
-    struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r) != 0) return;
-    int lowest_free = dup(STDERR_FILENO); /* about as many are open already */
-    if (lowest_free >= 0) close(lowest_free);
-    rlim_t want = (rlim_t)n + 64 + (rlim_t)(lowest_free > 0 ? lowest_free : 0);
-    if (r.rlim_cur >= want) return;
-    r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
-    setrlimit(RLIMIT_NOFILE, &r);
 }
 
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)

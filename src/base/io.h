@@ -42,10 +42,6 @@ static inline uint64_t gg_place_after(uint64_t at, uint64_t n)
     return at == GG_AT_POS ? GG_AT_POS : at + n;
 }
 
-/* Room for n more open files, as sets of many shards need more than the usual limit;
- * where the system grants less, the open that fails says so. */
-void gg_want_descriptors(size_t n);
-
 /* Start writing out [offset, offset+n) without waiting, where the system can. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 

@@ -155,7 +155,6 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, gg_error *er
             st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     if (st == GG_OK && !prefix) st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     free(prefix);
-    gg_want_descriptors(count);
     for (uint32_t i = 0; i < count && st == GG_OK; i++) {
         if (access(set.paths[i], F_OK) != 0) {
             gg_fail(err, GG_EFORMAT, "shard %u of %u is missing", i + 1, count);

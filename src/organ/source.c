@@ -213,6 +213,9 @@ void gg_source_close(gg_source *s)
     if (!s) return;
     if (s->kind == SOURCE_PIPE_MODEL || s->kind == SOURCE_PIPE_RECORDS) gg_pipe_close(s);
     for (size_t i = 0; s->names && i < s->n; i++) free(s->names[i]);
+    for (size_t i = 0; s->streamed && i < s->n; i++) free(s->streamed[i]);
+    free(s->streamed);
+    if (s->own_fd) close(s->own_fd - 1);
     free(s->names);
     free(s->places);
     if (s->kind == SOURCE_DIR || s->names) free(s->tensors);
@@ -239,6 +242,11 @@ gg_status gg_source_rename(gg_source *s, const char *name, gg_error *err)
     free(s->name);
     s->name = copy;
     return GG_OK;
+}
+
+void gg_source_own_fd(gg_source *s, int fd)
+{
+    s->own_fd = fd + 1;
 }
 
 bool gg_source_seekable(const gg_source *s)
@@ -275,7 +283,7 @@ size_t gg_source_count(const gg_source *s)
 
 const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
 {
-    return &s->tensors[i];
+    return s->streamed ? s->streamed[i] : &s->tensors[i];
 }
 
 gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
@@ -313,7 +321,7 @@ static const char *data_name(const gg_data *d)
 
 static gg_status data_error(const gg_data *d, gg_error *err)
 {
-    const gg_tensor *t = &d->source->tensors[d->index];
+    const gg_tensor *t = gg_source_tensor(d->source, d->index);
     gg_at_tensor(err, t->name, t->name_len);
     return gg_at_file(err, data_name(d));
 }
@@ -338,7 +346,7 @@ static gg_status open_entry(gg_source *s, size_t i, gg_data *d, gg_error *err)
 
 gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
-    *d = (gg_data){ .source = s, .index = i, .fd = -1, .bytes = s->tensors[i].bytes };
+    *d = (gg_data){ .source = s, .index = i, .fd = -1, .bytes = gg_source_tensor(s, i)->bytes };
     switch (s->kind) {
     case SOURCE_MODEL:
         d->fd = s->model->fds[s->tensors[i].file];

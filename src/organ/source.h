@@ -49,7 +49,10 @@ struct gg_source {
     size_t n_paths;
     record_place *places; /* cap entries, as tensors */
     char **names;         /* cap entries: names owned, for records */
+    gg_tensor **streamed; /* cap entries, for a pipe of records, instead of `tensors`: each has
+                             a block of its own, so that its address stays as the list grows */
     source_pipe pipe;
+    int own_fd;         /* closed with the source; 0 = none, else the descriptor + 1 */
     uint64_t pad_bytes; /* noted so far, of all files (from file 0 on) */
 };
 

@@ -6,6 +6,8 @@
 
 /* How messages and manifests are to call a GGUF file or records (which stay as they are). */
 gg_status gg_source_rename(gg_source *s, const char *name, gg_error *err);
+/* The source closes this descriptor when it is closed. At most one for each source. */
+void gg_source_own_fd(gg_source *s, int fd);
 const gg_gguf *gg_source_header(const gg_source *s);       /* of a GGUF, file or pipe; else NULL */
 const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a directory */
 

@@ -105,7 +105,7 @@ static gg_status finish_current(gg_source *s, gg_error *err)
 {
     source_pipe *p = &s->pipe;
     if (p->current == SIZE_MAX) return GG_OK;
-    const gg_tensor *t = &s->tensors[p->current];
+    const gg_tensor *t = gg_source_tensor(s, p->current);
     gg_status st = skip(p, t->bytes - p->taken, err);
     p->taken = t->bytes;
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), st);
@@ -200,7 +200,7 @@ gg_status gg_pipe_read(gg_source *s, size_t i, uint64_t offset, void *buf, size_
     if (st == GG_OK) st = take(&s->pipe, buf, n, &got, err);
     if (st != GG_OK) return st;
     s->pipe.taken += got;
-    return got == n ? GG_OK : cut(s->tensors[i].bytes - s->pipe.taken, err);
+    return got == n ? GG_OK : cut(gg_source_tensor(s, i)->bytes - s->pipe.taken, err);
 }
 
 gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out,

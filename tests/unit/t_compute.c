@@ -147,28 +147,44 @@ static void blend_parse(void)
     static const struct {
         const char *text;
         gg_blend b;
-    } good[] = { { "linear:0.5", { GG_BLEND_LINEAR, 0.5, 0.5 } },
-                 { "slerp:0.2..0.8", { GG_BLEND_SLERP, 0.2, 0.8 } },
-                 { "task:1", { GG_BLEND_TASK, 1, 1 } },
-                 { "task:-1.5..1.5e0", { GG_BLEND_TASK, -1.5, 1.5 } },
-                 { "linear:1..0", { GG_BLEND_LINEAR, 1, 0 } },
-                 { "linear:.5", { GG_BLEND_LINEAR, 0.5, 0.5 } } };
+    } good[] = { { "linear:0.5", { .mode = GG_BLEND_LINEAR, .first = 0.5, .last = 0.5 } },
+                 { "slerp:0.2..0.8", { .mode = GG_BLEND_SLERP, .first = 0.2, .last = 0.8 } },
+                 { "task:1", { .mode = GG_BLEND_TASK, .first = 1, .last = 1 } },
+                 { "task:-1.5..1.5e0", { .mode = GG_BLEND_TASK, .first = -1.5, .last = 1.5 } },
+                 { "linear:1..0", { .mode = GG_BLEND_LINEAR, .first = 1, .last = 0 } },
+                 { "linear:.5", { .mode = GG_BLEND_LINEAR, .first = 0.5, .last = 0.5 } } };
+    gg_source *any = (gg_source *)&bad; /* parsing does not look at it */
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gg_error e = GG_ERROR_INIT;
         gg_blend b;
-        T_CHECKF(gg_blend_parse(bad[i], &b, &e) == GG_EUSAGE && e.what[0], "%s", bad[i]);
+        T_CHECKF(gg_blend_parse(bad[i], any, &b, &e) == GG_EUSAGE && e.what[0], "%s", bad[i]);
     }
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         gg_error e = GG_ERROR_INIT;
         gg_blend b;
-        T_CHECKF(gg_blend_parse(good[i].text, &b, &e) == GG_OK, "%s: %s", good[i].text, e.what);
+        T_CHECKF(gg_blend_parse(good[i].text, any, &b, &e) == GG_OK, "%s: %s", good[i].text,
+                 e.what);
+        T_CHECKF(strcmp(b.text, good[i].text) == 0 && b.ancestor == any, "%s", b.text);
         T_CHECK(b.mode == good[i].b.mode && b.first == good[i].b.first && b.last == good[i].b.last);
     }
 }
 
+/* All zero is no blend, as NULL gives; a task needs its ancestor before anything is read. */
+static void blend_defaults(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_blend zero = { 0 }, b = { .mode = GG_BLEND_SLERP };
+    T_CHECK(zero.mode == GG_BLEND_NONE);
+    T_CHECK(gg_blend_parse(NULL, NULL, &b, &e) == GG_OK && b.mode == GG_BLEND_NONE);
+    b = (gg_blend){ .mode = GG_BLEND_SLERP };
+    T_CHECK(gg_blend_parse("task:1", NULL, &b, &e) == GG_EUSAGE && b.mode == GG_BLEND_SLERP);
+    e = (gg_error)GG_ERROR_INIT;
+    T_CHECK(gg_blend_parse("linear:1", NULL, &b, &e) == GG_OK && b.mode == GG_BLEND_LINEAR);
+}
+
 static void blend_ramp(void)
 {
-    gg_blend b = { GG_BLEND_SLERP, 0.2, 0.8 };
+    gg_blend b = { .mode = GG_BLEND_SLERP, .first = 0.2, .last = 0.8 };
     static const struct {
         const char *name;
         uint64_t blocks;
@@ -357,6 +373,7 @@ static const t_case cases[] = {
     { "convert of parts", convert_parts },
     { "what convert refuses", convert_refusals },
     { "blend options", blend_parse },
+    { "no blend, and a task without ancestor", blend_defaults },
     { "T over blocks", blend_ramp },
     { "blends against double", blend_values },
     { "slerp without an arc", slerp_degenerate },

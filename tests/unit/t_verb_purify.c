@@ -83,8 +83,7 @@ static char *purified(const char *in, gg_purify_options o, unsigned threads, siz
 
 static gg_purify_options options(gg_purify_method method, double strength)
 {
-    return (
-        gg_purify_options){ .method = method, .strength = strength, .dtype = GG_PURIFY_SAME_DTYPE };
+    return (gg_purify_options){ .method = method, .strength = strength, .dtype = NULL };
 }
 
 static void strength_zero(void)
@@ -249,7 +248,7 @@ static void experts(void)
                     memcmp(some + n - ONE * 4, x + 2 * ONE, ONE * 4) == 0);
             T_CHECK(memcmp(some + n - 2 * ONE * 4, all + n - 2 * ONE * 4, ONE * 4) == 0);
         }
-        o.dtype = GG_Q8_0;
+        o.dtype = gg_dtype_get(GG_Q8_0);
         gg_error other = GG_ERROR_INIT;
         T_CHECK(!purified(path, o, 1, &m, NULL, &other) && other.status == GG_EUSAGE);
         gg_select_free(select);
@@ -287,12 +286,12 @@ static void left_alone(void)
     T_CHECK(s.n == 1 && s.row[0].outcome == GG_PURIFY_DONE && s.row[0].rel_l2 > 0.1);
     gg_select_free(select);
     o.select = NULL;
-    o.dtype = GG_Q4_K; /* rows of 64 */
+    o.dtype = gg_dtype_get(GG_Q4_K); /* rows of 64 */
     T_CHECK(!purified(path, o, 1, &n, &s, &err) && err.status == GG_EUNSUPPORTED && s.n == 0);
     T_CHECK(strcmp(err.tensor, "m.weight") == 0 && strstr(err.fix, "Q8_0") &&
             !strstr(err.fix, "Q4_K"));
     err = (gg_error)GG_ERROR_INIT;
-    o.dtype = GG_IQ2_XXS;
+    o.dtype = gg_dtype_get(GG_IQ2_XXS);
     T_CHECK(!purified(path, o, 1, &n, &s, &err) && err.status == GG_EUNSUPPORTED &&
             strstr(err.what, "importance"));
     err = (gg_error)GG_ERROR_INIT;

@@ -10,6 +10,7 @@
 #include "prune.h"
 #include "stacks.h"
 #include "verbs/plan/plan.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,9 @@ static void close_all(assembly *a)
 gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err)
 {
+    o = GG_OPTIONS(gg_assemble_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_assemble_report, report);
     assembly a = { .dir = dir, .o = o, .run = run, .plan = { .verify = !o->no_verify } };
     *report = (gg_assemble_report){ 0 };
     gg_status st = open_dir(&a, err);

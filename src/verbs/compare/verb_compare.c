@@ -262,7 +262,7 @@ static gg_status emit(job *j, const compare_pair *p, gg_error *err)
     if (p->has_a && p->has_b && p->cut.decodes) measure(j, p, &row);
     j->report->tensors++;
     j->report->by[row.status]++;
-    return j->fn(j->ctx, &row, err);
+    return j->fn ? j->fn(j->ctx, &row, err) : GG_OK;
 }
 
 static gg_status make_tasks(job *j, gg_error *err)
@@ -388,8 +388,8 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
                             const gg_run *run, gg_compare_fn fn, void *ctx,
                             gg_compare_report *report, gg_error *err)
 {
-    gg_compare_report unused;
-    if (!report) report = &unused;
+    o = GG_OPTIONS(gg_compare_options, o);
+    report = GG_REPORT(gg_compare_report, report);
     *report = (gg_compare_report){ 0 };
     gg_status st = refuse_pipes(a, b, true, !o->map, err);
     if (st != GG_OK) return st;
@@ -430,8 +430,7 @@ gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pai
                            uint64_t sample, const gg_run *run, gg_compare_fn fn, void *ctx,
                            gg_compare_report *report, gg_error *err)
 {
-    gg_compare_report unused;
-    if (!report) report = &unused;
+    report = GG_REPORT(gg_compare_report, report);
     *report = (gg_compare_report){ 0 };
     gg_status st = refuse_pipes(a, b, false, false, err);
     if (st != GG_OK) return st;

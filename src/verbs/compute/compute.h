@@ -14,7 +14,7 @@
 #ifndef GG_COMPUTE_H
 #define GG_COMPUTE_H
 
-#include "organ/gg_organ.h"
+#include "organ/gg_transplant.h"
 #include "verbs/plan/plan.h"
 
 typedef struct gg_computation gg_computation;
@@ -66,23 +66,6 @@ gg_status gg_compute_join(gg_computations *list, const gg_joint *pieces, size_t 
                           const gg_whole of[3], gg_producer *p, gg_error *err);
 
 /* ---- blends ---------------------------------------------------------------------- */
-
-typedef enum gg_blend_mode {
-    GG_BLEND_LINEAR, /* A + T (B - A) */
-    GG_BLEND_SLERP,  /* (sin((1-T)w) A + sin(T w) B) / sin w, w the angle between A and B as
-                        vectors of all their values; linear where |cos w| > 0.9995 or
-                        one of them is 0 */
-    GG_BLEND_TASK,   /* A + T (B - C), C the common ancestor */
-} gg_blend_mode;
-
-typedef struct gg_blend {
-    gg_blend_mode mode;
-    double first, last; /* T of the first and of the last block */
-} gg_blend;
-
-/* "linear:0.5", "slerp:0.2..0.8", "task:1". T is within 0..1 for linear and slerp and
- * within -10..10 for task. GG_EUSAGE says what is wrong. */
-gg_status gg_blend_parse(const char *text, gg_blend *out, gg_error *err);
 
 /* T of a tensor in a model of `blocks` blocks: on the straight line from the first block
  * to the last. Tensors outside the blocks take the end they stand at: names from

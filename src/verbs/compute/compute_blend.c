@@ -47,21 +47,28 @@ static bool parse_range(const char *s, gg_blend *b)
            parse_number(dots + 2, strlen(dots + 2), &b->last);
 }
 
-gg_status gg_blend_parse(const char *text, gg_blend *out, gg_error *err)
+/* GG_BLEND_NONE if there is no such mode. */
+static gg_blend_mode mode_by_name(const char *name, size_t n)
+{
+    for (int m = GG_BLEND_LINEAR; m <= GG_BLEND_TASK; m++)
+        if (strlen(modes[m].name) == n && memcmp(modes[m].name, name, n) == 0)
+            return (gg_blend_mode)m;
+    return GG_BLEND_NONE;
+}
+
+static gg_status parse_blend(const char *text, gg_blend *out, gg_error *err)
 {
     const char *colon = strchr(text, ':');
-    size_t n = colon ? (size_t)(colon - text) : strlen(text), mode = 0;
     char shown[64];
     gg_escape(text, strlen(text), shown, sizeof shown);
-    while (mode < 3 && (strlen(modes[mode].name) != n || memcmp(modes[mode].name, text, n) != 0))
-        mode++;
-    if (mode == 3 || !colon) {
+    gg_blend_mode mode = colon ? mode_by_name(text, (size_t)(colon - text)) : GG_BLEND_NONE;
+    if (mode == GG_BLEND_NONE) {
         gg_fail(err, GG_EUSAGE, "'%s' is no blend", shown);
         return gg_fix(err,
                       "give linear:T, slerp:T or task:T, T a number or a ramp such as 0.2..0.8");
     }
-    gg_blend b = { .mode = (gg_blend_mode)mode };
-    if (!parse_range(colon + 1, &b)) {
+    gg_blend b = { .mode = mode };
+    if (strlen(text) >= sizeof b.text || !parse_range(colon + 1, &b)) {
         gg_fail(err, GG_EUSAGE, "'%s': T is no number and no ramp", shown);
         return gg_fix(err, "give T as in %s:0.5 or %s:0.2..0.8", modes[mode].name,
                       modes[mode].name);
@@ -69,6 +76,21 @@ gg_status gg_blend_parse(const char *text, gg_blend *out, gg_error *err)
     double least = modes[mode].least, most = modes[mode].most;
     if (!(b.first >= least && b.first <= most && b.last >= least && b.last <= most))
         return gg_fail(err, GG_EUSAGE, "'%s': T must lie within %g..%g", shown, least, most);
+    memcpy(b.text, text, strlen(text) + 1);
+    *out = b;
+    return GG_OK;
+}
+
+gg_status gg_blend_parse(const char *text, gg_source *ancestor, gg_blend *out, gg_error *err)
+{
+    gg_blend b = { 0 };
+    gg_status st = text ? parse_blend(text, &b, err) : GG_OK;
+    if (st != GG_OK) return st;
+    if (b.mode == GG_BLEND_TASK && !ancestor) {
+        gg_fail(err, GG_EUSAGE, "a task blend needs the common ancestor of both models");
+        return gg_fix(err, "give --ancestor, the model that base and donor come from");
+    }
+    b.ancestor = ancestor;
     *out = b;
     return GG_OK;
 }

@@ -6,6 +6,7 @@
 #include "organ/select.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/selected_tensors.h"
+#include "verbs/shared/verb_run.h"
 
 /* ---- list --------------------------------------------------------------------- */
 
@@ -26,7 +27,7 @@ static gg_status list_piece(void *ctx, const gg_selected *p, gg_error *err)
 {
     lister *l = ctx;
     count(l->report, p);
-    return l->fn(l->ctx, &p->t, &p->a, err);
+    return l->fn ? l->fn(l->ctx, &p->t, &p->a, err) : GG_OK;
 }
 
 static gg_status nothing_selected(const gg_source *s, gg_error *err)
@@ -39,6 +40,8 @@ static gg_status nothing_selected(const gg_source *s, gg_error *err)
 gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extract_fn fn,
                           void *ctx, gg_extract_report *report, gg_error *err)
 {
+    o = GG_OPTIONS(gg_extract_options, o);
+    report = GG_REPORT(gg_extract_report, report);
     lister l = { fn, ctx, report };
     *report = (gg_extract_report){ 0 };
     gg_status st = gg_selected_each(model, o->select, o->split_experts, list_piece, &l, err);
@@ -75,6 +78,8 @@ static gg_status stream_piece(void *ctx, const gg_selected *p, gg_error *err)
 gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int fd,
                             const gg_run *run, gg_extract_report *report, gg_error *err)
 {
+    o = GG_OPTIONS(gg_extract_options, o);
+    report = GG_REPORT(gg_extract_report, report);
     streamer s = { model, fd, run, report };
     *report = (gg_extract_report){ 0 };
     gg_status st = gg_selected_each(model, o->select, o->split_experts, stream_piece, &s, err);

@@ -10,6 +10,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "verbs/organ_dir/organ_dir.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdio.h>
 
@@ -86,6 +87,9 @@ static void report_on(const gg_organ_dir *d, gg_extract_report *r)
 gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const char *dir,
                          const gg_run *run, gg_extract_report *report, gg_error *err)
 {
+    o = GG_OPTIONS(gg_extract_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_extract_report, report);
     job j = { .o = o };
     gg_status st = gg_organ_dir_open(&j.dir, model, dir, run, err);
     if (st != GG_OK) return st;

@@ -2,6 +2,7 @@
 #include "organ/gg_compare_model.h"
 #include "organ/gg_transplant.h"
 #include "verbs/plan/key_compat.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
                          void (*conflict)(void *ctx, const char *line), void *ctx,
                          const gg_run *run, gg_graft_check_report *out, gg_error *err)
 {
+    run = GG_OPTIONS(gg_run, run);
     *out = (gg_graft_check_report){ 0 };
     gg_tensor_pair *pairs = calloc(moves->n ? moves->n : 1, sizeof *pairs);
     if (!pairs) return gg_fail(err, GG_ENOMEM, "no memory for %zu pairs", moves->n);

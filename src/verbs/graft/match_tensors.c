@@ -9,6 +9,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "plan_moves.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -113,7 +114,8 @@ static bool same_dims(const gg_tensor *a, const gg_tensor *b)
  * takes it away. */
 static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
-    const gg_source *ancestor = m->o->ancestor;
+    const gg_blend *blend = &m->o->blend;
+    const gg_source *ancestor = blend->mode == GG_BLEND_TASK ? blend->ancestor : NULL;
     if (!gg_can_decode(d->dtype))
         return mismatch(m, move, "no codec decodes the donor's %s", gg_dtype_get(d->dtype)->name);
     if (!gg_can_encode(b->dtype))
@@ -139,9 +141,9 @@ static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, co
     bool same = b->n_dims == d->n_dims && b->n_dims > 0 &&
                 memcmp(b->dims, d->dims, last * sizeof b->dims[0]) == 0;
     move->experts = true;
-    bool convert = b->dtype != d->dtype || m->o->blends;
+    bool convert = b->dtype != d->dtype || m->o->blend.mode;
     if (!same) return mismatch(m, move, "single experts move only between stacks of equal dims");
-    if (convert && !m->o->blends && m->o->mode != GG_MATCH_CONVERT)
+    if (convert && !m->o->blend.mode && m->o->mode != GG_MATCH_CONVERT)
         return mismatch(m, move, "dtypes differ: base %s, donor %s (--match convert)",
                         gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name);
     bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 ||
@@ -174,7 +176,7 @@ static gg_status judge(matcher *m, gg_move *move)
         dims_text(d, dd);
         return mismatch(m, move, "dims differ: base %.40s, donor %.40s", bd, dd);
     }
-    if (m->o->blends) return judge_values(m, move, b, d);
+    if (m->o->blend.mode) return judge_values(m, move, b, d);
     if (b->dtype == d->dtype) return move->kind = GG_MOVE_REPLACE, GG_OK;
     switch (m->o->mode) {
     case GG_MATCH_RETYPE: return move->kind = GG_MOVE_RETYPE, GG_OK;
@@ -228,7 +230,8 @@ static gg_status judge_scale(matcher *m, gg_move *move)
         return GG_OK;
     gg_anatomy a = gg_anatomy_of(name, move->name_len - 1);
     bool follows = selected(m, name, move->name_len - 1, &a);
-    if (m->o->blends) return mismatch(m, move, "values that %.63s scales cannot be blended", name);
+    if (m->o->blend.mode)
+        return mismatch(m, move, "values that %.63s scales cannot be blended", name);
     if (donor == SIZE_MAX) return mismatch(m, move, "the base's %.63s would scale them too", name);
     if (base == SIZE_MAX && !(follows && m->o->add))
         return mismatch(m, move, "they need the donor's %.63s as well (select it, --add)", name);
@@ -330,6 +333,7 @@ static gg_status one_of_each(const gg_source *donor, gg_error *err)
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_moves *moves, gg_error *err)
 {
+    o = GG_OPTIONS(gg_match_options, o);
     matcher m = { .base = base, .donor = donor, .o = o, .moves = moves, .err = err };
     m.part = gg_source_meta(donor) == NULL;
     m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);

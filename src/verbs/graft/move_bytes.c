@@ -37,38 +37,10 @@ static gg_plan_part *new_parts(gg_mover *m, size_t n, gg_error *err)
     return b->list;
 }
 
-static gg_status parse_blend(const char *text, const gg_source *ancestor, gg_blend *out,
-                             gg_error *err)
+void gg_mover_open(gg_mover *m, gg_source *base, gg_source *donor, const gg_match_options *o)
 {
-    gg_status st = gg_blend_parse(text, out, err);
-    if (st == GG_OK && out->mode == GG_BLEND_TASK && !ancestor)
-        st = gg_fail(err, GG_EUSAGE,
-                     "--blend task needs --ancestor, the model that base and donor come from");
-    return st;
-}
-
-gg_status gg_blend_check(const char *blend, const gg_source *ancestor, gg_match_options *match,
-                         gg_error *err)
-{
-    gg_blend parsed;
-    gg_status st = blend ? parse_blend(blend, ancestor, &parsed, err) : GG_OK;
-    if (st != GG_OK || !blend) return st;
-    match->blends = true;
-    match->ancestor = parsed.mode == GG_BLEND_TASK ? ancestor : NULL;
-    return GG_OK;
-}
-
-gg_status gg_mover_open(gg_mover *m, gg_source *base, gg_source *donor, gg_source *ancestor,
-                        const char *blend, const gg_select *select, gg_error *err)
-{
-    *m = (gg_mover){ .base = base,
-                     .donor = donor,
-                     .ancestor = ancestor,
-                     .blends = blend != NULL,
-                     .select = select };
-    if (!blend) return GG_OK;
-    m->blocks = block_count(base);
-    return parse_blend(blend, ancestor, &m->blend, err);
+    *m = (gg_mover){ .base = base, .donor = donor, .blend = o->blend, .select = o->select };
+    if (o->blend.mode != GG_BLEND_NONE) m->blocks = block_count(base);
 }
 
 void gg_mover_close(gg_mover *m)
@@ -99,14 +71,14 @@ static gg_input input(const gg_plan_part *part)
 static gg_status find_ancestor(const gg_mover *m, const gg_tensor *donor, size_t *index,
                                gg_error *err)
 {
-    *index = gg_source_find(m->ancestor, donor->name, donor->name_len);
+    *index = gg_source_find(m->blend.ancestor, donor->name, donor->name_len);
     if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor has no such tensor");
-    else if (memcmp(gg_source_tensor(m->ancestor, *index)->dims, donor->dims, sizeof donor->dims) !=
-             0)
+    else if (memcmp(gg_source_tensor(m->blend.ancestor, *index)->dims, donor->dims,
+                    sizeof donor->dims) != 0)
         gg_fail(err, GG_EFORMAT, "its dims are not those of the base's and the donor's");
     else return GG_OK;
     gg_at_tensor(err, donor->name, donor->name_len);
-    return gg_at_file(err, gg_source_name(m->ancestor));
+    return gg_at_file(err, gg_source_name(m->blend.ancestor));
 }
 
 /* The tensor, or some of its experts: a share from `at` of `of` along the last dim. */
@@ -134,7 +106,7 @@ static gg_status make_blend(gg_mover *m, const gg_move *move, const gg_tensor *o
         size_t i;
         if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK)
             return err->status;
-        parts[2] = part_of(m->ancestor, i, b);
+        parts[2] = part_of(m->blend.ancestor, i, b);
         z = input(&parts[2]);
     }
     double t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
@@ -153,7 +125,7 @@ static gg_status make_share(gg_mover *m, const gg_move *move, bool donor, uint64
     gg_status st = gg_tensor_extent(piece->t.dtype, piece->t.n_dims, piece->t.dims,
                                     &piece->t.elements, &piece->t.bytes, err);
     if (st != GG_OK) return st;
-    if (donor && m->blends)
+    if (donor && m->blend.mode)
         return make_blend(m, move, &piece->t, of_base, of_donor, &piece->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;
@@ -183,14 +155,14 @@ static gg_status join_experts(gg_mover *m, const gg_move *move, const gg_tensor 
     gg_status st = pieces ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
     for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
         bool donor = gg_select_expert(m->select, e);
-        end = donor && m->blends ? e + 1 : run_end(m, e, n);
+        end = donor && m->blend.mode ? e + 1 : run_end(m, e, n);
         pieces[k].t = *out;
         st = make_share(m, move, donor, e, end - e, &pieces[k], err);
         k++;
     }
     gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
-    if (st == GG_OK && m->blends && m->blend.mode == GG_BLEND_TASK) {
-        of[2].source = m->ancestor;
+    if (st == GG_OK && m->blend.mode == GG_BLEND_TASK) {
+        of[2].source = m->blend.ancestor;
         st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
     }
     if (st == GG_OK) st = gg_compute_join(&m->list, pieces, k, of, p, err);
@@ -230,7 +202,7 @@ gg_status gg_mover_bytes(gg_mover *m, const gg_move *move, gg_tensor *out, gg_mo
     out->name_len = move->name_len;
     if (move->experts) return make_experts(m, move, out, made, err);
     const share all = { 0, 1, 1 };
-    if (m->blends && move->kind != GG_MOVE_ADD)
+    if (m->blend.mode && move->kind != GG_MOVE_ADD)
         return make_blend(m, move, out, all, all, &made->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;

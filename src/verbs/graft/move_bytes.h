@@ -7,8 +7,7 @@
 #include "verbs/compute/compute.h"
 
 typedef struct gg_mover {
-    gg_source *base, *donor, *ancestor; /* ancestor only for task blends */
-    bool blends;
+    gg_source *base, *donor;
     gg_blend blend;
     uint64_t blocks;              /* of the base, for a ramp over the blocks */
     gg_computations list;         /* owns the producers: free it when all is written */
@@ -24,9 +23,7 @@ typedef struct gg_moved_bytes {
     size_t n_parts;
 } gg_moved_bytes;
 
-/* blend NULL = none. */
-gg_status gg_mover_open(gg_mover *m, gg_source *base, gg_source *donor, gg_source *ancestor,
-                        const char *blend, const gg_select *select, gg_error *err);
+void gg_mover_open(gg_mover *m, gg_source *base, gg_source *donor, const gg_match_options *o);
 void gg_mover_close(gg_mover *m);
 
 /* *out gets the name, shape and bytes of the tensor that takes the move's place. */

@@ -68,12 +68,16 @@ gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *er
     int fd = unnamed_file(err);
     gg_status st = fd < 0 ? err->status : store(spec, in, fd, err);
     if (in != STDIN_FILENO) close(in);
-    /* The descriptor stays open for as long as the program runs: its /proc name is
-     * how the source opens it again. */
+    /* The source opens the file again by the /dev/fd name of this descriptor, which stays
+     * open until the source is closed. */
     snprintf(path, sizeof path, "/dev/fd/%d", fd);
     if (st == GG_OK && (st = gg_source_open(path, out, err)) != GG_OK)
         err->file[0] = '\0'; /* what it is: stdin */
-    if (st == GG_OK && (st = gg_source_rename(*out, spec, err)) != GG_OK) gg_source_close(*out);
     if (st != GG_OK && fd >= 0) close(fd);
-    return st == GG_OK ? GG_OK : gg_at_file(err, spec);
+    if (st != GG_OK) return gg_at_file(err, spec);
+    gg_source_own_fd(*out, fd);
+    if ((st = gg_source_rename(*out, spec, err)) == GG_OK) return GG_OK;
+    gg_source_close(*out);
+    *out = NULL;
+    return gg_at_file(err, spec);
 }

@@ -12,6 +12,7 @@
 #include "plan_moves.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
 #include "json/json.h"
 
 #include <stdlib.h>
@@ -41,8 +42,7 @@ static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_jso
 }
 
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...} */
-static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const char *blend,
-                      const gg_select *select)
+static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const gg_mover *maker)
 {
     const gg_tensor *d = gg_source_tensor(g->donor, move->donor);
     gg_buf b = GG_BUF_INIT;
@@ -53,9 +53,12 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
     gg_json_put_text(&o, ", \"tensor\": ", g->err);
     gg_mj_put_bytes(&o, d->name, d->name_len, g->err);
     gg_json_put_text(&o, ", \"how\": ", g->err);
-    const char *how = blend ? blend : move->experts ? "experts" : gg_move_name(move->kind);
+    const char *how = maker->blend.mode ? maker->blend.text
+                      : move->experts   ? "experts"
+                                        : gg_move_name(move->kind);
     gg_json_put_string(&o, how, strlen(how), g->err);
-    if (move->experts) tell_experts(gg_source_tensor(g->base, move->base), select, &o, g->err);
+    if (move->experts)
+        tell_experts(gg_source_tensor(g->base, move->base), maker->select, &o, g->err);
     gg_json_put_text(&o, "}", g->err);
     if (g->err->status != GG_OK) {
         gg_buf_free(&b);
@@ -73,7 +76,7 @@ static gg_status add_item(graft *g, const gg_tensor *t, size_t source, gg_dir_it
     return gg_organ_dir_add(&g->dir, &p, item, g->err);
 }
 
-static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move, const char *blend)
+static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move)
 {
     gg_tensor out;
     gg_moved_bytes made;
@@ -88,7 +91,7 @@ static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move, const
     if (move->kind == GG_MOVE_ADD) g->report->added++;
     else g->report->moved++;
     g->report->bytes_moved += out.bytes;
-    return tell(g, item, move, blend, maker->select);
+    return tell(g, item, move, maker);
 }
 
 /* Metadata for the tensors as they will be; then records and manifest. */
@@ -113,18 +116,20 @@ static gg_status finish(graft *g, gg_status st)
 gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
                    const gg_run *run, gg_transplant_report *report, gg_error *err)
 {
+    o = GG_OPTIONS(gg_graft_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_transplant_report, report);
     gg_moves moves = { 0 };
     size_t k = 0;
     gg_mover maker = { 0 };
     graft g = { .base = base, .donor = donor, .report = report, .err = err };
     *report = (gg_transplant_report){ 0 };
     gg_status st = gg_guard_output(output, donor, err); /* the base: gg_organ_dir_open */
-    if (st == GG_OK) st = gg_guard_output(output, o->ancestor, err);
+    if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, err);
     if (st == GG_OK) st = gg_match_tensors(base, donor, &o->match, &moves, err);
     if (st == GG_OK)
         st = gg_moves_drop_mismatched(&moves, base, donor, o->skip_mismatched, report, err);
-    if (st == GG_OK)
-        st = gg_mover_open(&maker, base, donor, o->ancestor, o->blend, o->match.select, err);
+    gg_mover_open(&maker, base, donor, &o->match);
     if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);
     if (st == GG_OK) {
         g.dir.whole = true;
@@ -132,11 +137,11 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
         for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
             gg_dir_item *item;
             bool here = k < moves.n && moves.list[k].base == i;
-            st = here ? add_moved(&g, &maker, &moves.list[k], o->blend)
+            st = here ? add_moved(&g, &maker, &moves.list[k])
                       : add_item(&g, gg_source_tensor(base, i), i, &item);
             k += here;
         }
-        for (; k < moves.n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves.list[k], NULL);
+        for (; k < moves.n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves.list[k]);
         st = finish(&g, st);
     }
     gg_mover_close(&maker);
@@ -200,6 +205,8 @@ gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bo
                            const char *output, const gg_run *run, gg_transplant_report *report,
                            gg_error *err)
 {
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_transplant_report, report);
     gg_computations list = { 0 };
     gg_lora lora;
     graft g = { .base = base, .donor = adapter, .report = report, .err = err };

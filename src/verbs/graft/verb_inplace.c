@@ -94,10 +94,10 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
         return gg_at_file(err, undo);
     }
     gg_status st = gg_guard_output(undo, j->donor, err);
-    if (st == GG_OK) st = gg_guard_output(undo, o->ancestor, err);
+    if (st == GG_OK) st = gg_guard_output(undo, o->match.blend.ancestor, err);
     if (st != GG_OK || stat(undo, &s) != 0) return st;
     for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
-    gg_source *const others[] = { j->donor, o->ancestor };
+    gg_source *const others[] = { j->donor, o->match.blend.ancestor };
     for (size_t k = 0; k < 2 && !used; k++)
         for (size_t i = 0; others[k] && i < gg_source_count(others[k]) && !used; i++) {
             gg_data d;
@@ -156,8 +156,8 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 /* How each tensor is made: all decided before the first byte changes. */
 static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    gg_status st = gg_mover_open(&j->maker, j->base, j->donor, o->ancestor, o->blend,
-                                 o->match.select, err);
+    gg_status st = GG_OK;
+    gg_mover_open(&j->maker, j->base, j->donor, &o->match);
     j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
     if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
@@ -174,10 +174,10 @@ static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err
     const inplace *j = ctx;
     (void)worker;
     gg_status st = gg_verify_data(j->donor, j->moves[i].donor, err);
-    if (st != GG_OK || !j->maker.ancestor) return st;
+    if (st != GG_OK || !j->maker.blend.ancestor) return st;
     const gg_tensor *d = gg_source_tensor(j->donor, j->moves[i].donor);
-    return gg_verify_data(j->maker.ancestor,
-                          gg_source_find(j->maker.ancestor, d->name, d->name_len), err);
+    return gg_verify_data(j->maker.blend.ancestor,
+                          gg_source_find(j->maker.blend.ancestor, d->name, d->name_len), err);
 }
 
 /* Parts that are the base's own stay where they are. */
@@ -260,6 +260,9 @@ gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_tr
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err)
 {
+    o = GG_OPTIONS(gg_transplant_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_transplant_report, report);
     inplace j = { .donor = donor, .run = run };
     *report = (gg_transplant_report){ 0 };
     gg_status st = gg_source_open(path, &j.base, err);

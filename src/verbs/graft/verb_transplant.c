@@ -9,6 +9,7 @@
 #include "organ/source_layout.h"
 #include "plan_moves.h"
 #include "verbs/plan/plan.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                         const char *output, const gg_run *run, gg_transplant_report *report,
                         gg_error *err)
 {
+    o = GG_OPTIONS(gg_transplant_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_transplant_report, report);
     gg_moves moves = { 0 };
     *report = (gg_transplant_report){ 0 };
     if (!gg_source_meta(base)) {
@@ -84,7 +88,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     gg_status refused = gg_refuse_split_experts(base, err);
     if (refused == GG_OK) refused = gg_guard_output(output, base, err);
     if (refused == GG_OK) refused = gg_guard_output(output, donor, err);
-    if (refused == GG_OK) refused = gg_guard_output(output, o->ancestor, err);
+    if (refused == GG_OK) refused = gg_guard_output(output, o->match.blend.ancestor, err);
     if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_refuse_split_experts(donor, err);
     if (refused != GG_OK) return refused;
     gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, err)
@@ -97,8 +101,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                      .n = moves.n,
                      .report = report,
                      .err = err };
-    if (st == GG_OK)
-        st = gg_mover_open(&t.maker, base, donor, o->ancestor, o->blend, o->match.select, err);
+    gg_mover_open(&t.maker, base, donor, &o->match);
     if (st == GG_OK) st = write_chimera(&t, o, output, run);
     gg_mover_close(&t.maker);
     gg_moves_free(&moves);

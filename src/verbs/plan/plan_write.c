@@ -89,7 +89,6 @@ static gg_status open_files(writer *w, gg_error *err)
             w->file_of[w->p->files[f].first + i] = (uint32_t)f;
     }
     gg_progress_total(w->run, total);
-    gg_want_descriptors(w->p->n_files);
     for (size_t f = 0; f < w->p->n_files; f++) {
         gg_status st = gg_output_open(w->p->files[f].path, w->run->force, &w->files[f].out, err);
         if (st == GG_OK) st = gg_output_reserve(w->files[f].out, w->files[f].at.size, err);
@@ -148,7 +147,11 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
 {
     *bytes = 0;
     if (gg_plan_in_sequence(p)) return gg_plan_write_in_sequence(p, run, bytes, err);
-    writer w = { .p = p, .run = run };
+    struct gg_turn turn;
+    gg_run mine = *run;
+    writer w = { .p = p, .run = &mine };
+    mine.turn = &turn;
+    pthread_mutex_init(&turn.lock, NULL);
     w.files = calloc(p->n_files ? p->n_files : 1, sizeof *w.files);
     w.file_of = calloc(p->n ? p->n : 1, sizeof *w.file_of);
     gg_status st = w.files && w.file_of && make_order(&w)
@@ -161,5 +164,6 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
     free(w.files);
     free(w.file_of);
     free(w.order);
+    pthread_mutex_destroy(&turn.lock);
     return st;
 }

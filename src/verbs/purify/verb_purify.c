@@ -109,6 +109,9 @@ static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_
 gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, const gg_run *run,
                            gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
 {
+    o = GG_OPTIONS(gg_purify_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    sum = GG_REPORT(gg_purify_summary, sum);
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
     job_start(&j, s, o, run);
@@ -118,6 +121,9 @@ gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, con
 gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
                           gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
 {
+    o = GG_OPTIONS(gg_purify_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    sum = GG_REPORT(gg_purify_summary, sum);
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
     job_start(&j, s, o, run);
@@ -133,7 +139,7 @@ gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run
 static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(j->source), err);
-    if (st != GG_OK || j->o->dtype == GG_PURIFY_SAME_DTYPE) return st;
+    if (st != GG_OK || !j->o->dtype) return st;
     gg_tensor *list = calloc(j->n_units ? j->n_units : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
     for (size_t i = 0; i < j->n_units; i++) list[i] = j->units[i].t;
@@ -222,7 +228,7 @@ static gg_status fill_dir(purify_job *j, gg_organ_dir *d, gg_meta *meta, gg_erro
     dir_record *records = calloc(j->n_units ? j->n_units : 1, sizeof *records);
     if (!records) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", j->n_units);
     gg_status st = add_items(j, d, records, err);
-    if (st == GG_OK && gg_source_meta(j->source) && j->o->dtype != GG_PURIFY_SAME_DTYPE) {
+    if (st == GG_OK && gg_source_meta(j->source) && j->o->dtype) {
         st = retyped_meta(j, meta, err);
         d->meta = meta;
     }
@@ -235,6 +241,9 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
                         const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
                         gg_error *err)
 {
+    o = GG_OPTIONS(gg_purify_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    sum = GG_REPORT(gg_purify_summary, sum);
     purify_job j;
     gg_organ_dir d;
     gg_meta meta = GG_META_INIT;
@@ -302,6 +311,9 @@ gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *
                           const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
                           gg_error *err)
 {
+    o = GG_OPTIONS(gg_purify_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    sum = GG_REPORT(gg_purify_summary, sum);
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
     if (!gg_source_model(s)) {

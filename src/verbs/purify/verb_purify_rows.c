@@ -57,7 +57,7 @@ typedef struct collector {
 /* The bytes as they are need no encoder. */
 static bool stays(const gg_purify_options *o, uint32_t dtype)
 {
-    return o->strength <= 0 && (o->dtype == GG_PURIFY_SAME_DTYPE || o->dtype == dtype);
+    return o->strength <= 0 && (!o->dtype || o->dtype->id == dtype);
 }
 
 static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t dtype,
@@ -87,7 +87,7 @@ static gg_status classify(const purify_job *j, const gg_selected *p, gg_purify_r
     bool named = gg_select_by_name(j->o->select, p->t.name);
     uint32_t dims = p->t.n_dims - (p->a.stack && p->t.n_dims ? 1 : 0);
     r->outcome = GG_PURIFY_DONE;
-    r->dtype = j->o->dtype == GG_PURIFY_SAME_DTYPE ? p->t.dtype : j->o->dtype;
+    r->dtype = j->o->dtype ? j->o->dtype->id : p->t.dtype;
     if (!gg_can_decode(p->t.dtype)) r->outcome = GG_PURIFY_NO_CODEC;
     else if (is_integer(p->t.dtype) && !named) r->outcome = GG_PURIFY_INTEGER;
     else if (dims < 2 && !named && !j->sole) r->outcome = GG_PURIFY_VECTOR;

@@ -7,7 +7,6 @@
 #include "organ/source_layout.h"
 #include "verbs/shared/verb_run.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +25,17 @@ static gg_status plain_copy(gg_data *d, uint64_t offset, uint64_t n, int out, co
     return GG_OK;
 }
 
-/* Several threads fill one file: a file system lets one write at a time, and lets the
- * others spin for it. So they take turns to write, and hash meanwhile. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+void gg_turn_take(const gg_run *run)
+{
+    if (run && run->turn) pthread_mutex_lock(&run->turn->lock);
+}
 
-/* Read, hash, write: a buffer that stays in the second-level cache. */
+void gg_turn_leave(const gg_run *run)
+{
+    if (run && run->turn) pthread_mutex_unlock(&run->turn->lock);
+}
+
+/* Read, hash, write, and hash while others write: a buffer that stays in the second-level cache. */
 static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
                              gg_sha256 *h, const gg_run *run, gg_error *err)
 {
@@ -47,9 +52,9 @@ static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, u
         } else if (out_offset == GG_AT_POS) {
             st = gg_write_all(out, buf, step, err);
         } else {
-            pthread_mutex_lock(&turn);
+            gg_turn_take(run);
             st = gg_pwrite_all(out, buf, step, out_offset + done, err);
-            pthread_mutex_unlock(&turn);
+            gg_turn_leave(run);
         }
         gg_progress_add(run, step);
         done += step;
@@ -63,9 +68,9 @@ static gg_status shared_copy(gg_data *d, uint64_t offset, uint64_t n, int out, u
 {
     for (uint64_t done = 0; done < n;) {
         uint64_t step = n - done < GG_CHUNK ? n - done : GG_CHUNK;
-        pthread_mutex_lock(&turn);
+        gg_turn_take(run);
         gg_status st = gg_data_copy(d, offset + done, step, out, out_offset + done, err);
-        pthread_mutex_unlock(&turn);
+        gg_turn_leave(run);
         if (st != GG_OK) return st;
         gg_progress_add(run, step);
         done += step;

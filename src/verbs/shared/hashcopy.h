@@ -5,6 +5,18 @@
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
+#include <pthread.h>
+
+/* Threads that write into one file take turns: a file system lets one write at a time, and
+ * lets the others spin for it. A gg_run points at the turn of its outputs; runs of one
+ * process do not wait for each other. */
+struct gg_turn {
+    pthread_mutex_t lock;
+};
+
+void gg_turn_take(const gg_run *run); /* nothing without a turn */
+void gg_turn_leave(const gg_run *run);
+
 /* [offset, offset+n) of d to `out` at out_offset, or in sequence with GG_AT_POS;
  * SHA-256 as hex into sha unless sha is NULL; with out -1 only that. Data of pipes
  * only in sequence. */
