@@ -24,12 +24,22 @@ bashcompdir = $(datarootdir)/bash-completion/completions
 version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$3; dot = "." } END { print v }' include/organ/gg_version.h)
 
 B := build
+comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi
 # No contraction and no fast-math anywhere: results are the same bits everywhere.
 BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
 BASE += $(if $(L1),-DGG_HAVE_L1,)
+
+# Hardening, where the compiler has it: canaries on stacks, checked libc calls (they need
+# an optimising build without sanitizers), control-flow guards of the processor, programs at
+# random addresses, and no writable table of functions. HARDEN= and HARDEN_LD= leave it out.
+takes = $(if $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -o /dev/null - 2> /dev/null && echo y),$(1))
+HARDEN := $(call takes,-fstack-protector-strong) $(call takes,-fcf-protection=full) $(call takes,-fPIE) \
+	$(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN_LD := $(if $(filter -static,$(LDFLAGS)),,$(call takes,-pie)) $(call takes,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
+BASE += $(HARDEN)
 
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
@@ -72,11 +82,11 @@ $(LIB): $(OBJ)
 
 $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
+	$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
 $(B)/bin/organ-api: $(API) $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -pthread $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
+	$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
 # ---- tests ---------------------------------------------------------------------
 
@@ -87,15 +97,15 @@ BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench
 
 $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) -lm
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
 
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(LIB) -lm
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(LIB) -lm
 
 $(B)/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
 
 .PHONY: demo test mutants units fuzz check asan lint bench test-engine results
 demo: all ## take the bundled model apart, graft, put it together, verify
