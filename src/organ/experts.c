@@ -8,6 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
+bool gg_is_router(const char *name, const gg_anatomy *a)
+{
+    static const char *const roles[] = { "ffn_gate_inp", "ffn_gate_inp.bias", "exp_probs_b.bias",
+                                         "exp_probs_b" };
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        if (a->block >= 0 && a->role_len == strlen(roles[i]) &&
+            memcmp(name + a->role_at, roles[i], a->role_len) == 0)
+            return true;
+    return false;
+}
+
 /* Place and length of "_exps" in the name, just before .weight, .bias or .scale. */
 static bool find_exps(const char *name, size_t len, size_t *at)
 {

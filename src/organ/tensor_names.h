@@ -12,6 +12,9 @@ const char *gg_class_folder(gg_class c); /* "skeleton" "organs" "embed" "norm" "
 bool gg_name_with_block(const char *name, size_t name_len, int64_t block, char *out, size_t size,
                         size_t *out_len);
 
+/* Is it the router of a block, or a bias of it? Those have one row or value per expert. */
+bool gg_is_router(const char *name, const gg_anatomy *a);
+
 /* Is this a stack of experts ("blk.N.ffn_gate_exps.weight" or .bias), and of how
  * many (its last dimension)? */
 bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts);

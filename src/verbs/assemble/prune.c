@@ -3,6 +3,7 @@
 
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
+#include "organ/tensor_names.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -160,9 +161,7 @@ static bool role_begins(const gg_entry *e, const char *text)
 static bool counts_experts(const gg_entry *e)
 {
     if (e->a.block < 0) return false;
-    if (role_is(e, "ffn_gate_inp") || role_is(e, "ffn_gate_inp.bias") ||
-        role_is(e, "exp_probs_b.bias") || role_is(e, "exp_probs_b"))
-        return true;
+    if (gg_is_router(e->t.name, &e->a)) return true;
     return role_begins(e, "ffn_") && !role_begins(e, "ffn_norm") && role_has(e, "_exps");
 }
 

@@ -187,23 +187,11 @@ static gg_status judge(matcher *m, gg_move *move)
                     gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name);
 }
 
-/* The router's weights and biases have a row or a value an expert. */
-static bool is_router(const char *name, const gg_anatomy *a)
-{
-    static const char *const roles[] = { "ffn_gate_inp", "ffn_gate_inp.bias", "exp_probs_b.bias",
-                                         "exp_probs_b" };
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        if (a->block >= 0 && a->role_len == strlen(roles[i]) &&
-            memcmp(name + a->role_at, roles[i], a->role_len) == 0)
-            return true;
-    return false;
-}
-
 static bool selected(const matcher *m, const char *name, size_t len, const gg_anatomy *a)
 {
     if (m->o->map && (a->block < 0 || gg_map_donor(m->o->map, a->block) < 0)) return false;
     gg_anatomy as_stack = *a;
-    as_stack.stack = a->stack || (m->o->router && is_router(name, a));
+    as_stack.stack = a->stack || (m->o->router && gg_is_router(name, a));
     return gg_select_match(m->o->select, name, len, &as_stack);
 }
 
