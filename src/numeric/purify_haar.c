@@ -201,10 +201,10 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
 }
 
 /* What is removed of detail[0 .. n): all but those whose parent padding made. */
-static void damp_level(const haar_tree *t, unsigned level, float *detail, const float *parent,
-                       size_t n, removal *sums, const float *soon)
+static void damp_level(haar_damping how, float *detail, const float *parent, size_t n,
+                       removal *sums, const float *soon)
 {
-    GG_PICK(gg_nk_haar_damp)(detail, parent, n, t->how[level], sums, soon);
+    GG_PICK(gg_nk_haar_damp)(detail, parent, n, how, sums, soon);
     if (n & 1) detail[n - 1] = 0.0f;
 }
 
@@ -222,7 +222,8 @@ static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
         memset(removed, 0, count * sizeof *removed);
         if (level < t->levels) {
             memcpy(removed, t->detail + t->first[level], count * sizeof *removed);
-            damp_level(t, level, removed, t->detail + t->first[level + 1], count, &unused, NULL);
+            damp_level(t->how[level], removed, t->detail + t->first[level + 1], count, &unused,
+                       NULL);
         }
         GG_PICK(gg_nk_haar_merge)(in, removed, count, out);
         float *swap = in;
@@ -254,7 +255,7 @@ static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch,
     const haar_tree *t = &p->tree;
     for (unsigned l = 1; l < HAAR_TILE_LEVELS; l++) {
         n = (n + 1) / 2;
-        damp_level(t, l, details_of(scratch, l), details_of(scratch, l + 1), n, sums,
+        damp_level(t->how[l], details_of(scratch, l), details_of(scratch, l + 1), n, sums,
                    l == 1 ? soon : NULL);
     }
     float *top = details_of(scratch, HAAR_TILE_LEVELS);

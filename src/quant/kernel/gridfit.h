@@ -222,10 +222,17 @@ GG_INLINE float first_d(uint8_t *p, float top, float largest_multiple)
     return gg_settle_scale(p, d < least && top >= least ? least : d);
 }
 
-/* One block: fills o[32] and s[] and stores d at p. */
+/* A block as fitted: its octets, and the scale of each run of them. */
+typedef struct fitted {
+    octet o[32];
+    uint8_t scale[16];
+} fitted;
+
+/* One block: fills *f and stores d at p. */
 GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x,
-                         const float *imatrix, octet *o, uint8_t *scale4, uint8_t *p)
+                         const float *imatrix, fitted *f, uint8_t *p)
 {
+    octet *o = f->o;
     const int runs = 32 / s->octets;
     const fit_block_norms n = block_norms(x, imatrix);
     float scale[16], top = 0.0f;
@@ -241,8 +248,8 @@ GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x
     for (int r = 0; r < runs; r++) {
         float l = 0.5f * (id * scale[r] - 1.0f);
         l = l < 0.0f ? 0.0f : l > 15.0f ? 15.0f : l;
-        scale4[r] = (uint8_t)gg_round1(l);
-        const float m = (float)(2 * scale4[r] + 1), full = d * m;
+        f->scale[r] = (uint8_t)gg_round1(l);
+        const float m = (float)(2 * f->scale[r] + 1), full = d * m;
         for (int k = r * s->octets; k < (r + 1) * s->octets; k++)
             add_octet(&sum, &o[k],
                       choose(s, map, &o[k], full, full > 0.0f ? 1.0f / full : 0.0f) * gg_splat8(m));

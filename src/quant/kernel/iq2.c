@@ -93,9 +93,10 @@ static void encode_iq2_xxs(const float *x, uint8_t *b, size_t nblocks, const flo
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_2XXS);
     for (; nblocks > 0; nblocks--, x += 256, b += XXS_BYTES) {
-        octet o[32];
-        uint8_t s[RUNS];
-        fit_block(&xxs_spec, &map, x, imatrix, o, s, b);
+        fitted f;
+        const octet *o = f.o;
+        const uint8_t *s = f.scale;
+        fit_block(&xxs_spec, &map, x, imatrix, &f, b);
         for (int k = 0; k < RUNS; k++) {
             uint32_t w = (uint32_t)s[k] << 28;
             for (int l = 0; l < 4; l++) {
@@ -112,9 +113,10 @@ static void encode_iq2_xs(const float *x, uint8_t *b, size_t nblocks, const floa
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_2XS);
     for (; nblocks > 0; nblocks--, x += 256, b += XS_BYTES) {
-        octet o[32];
-        uint8_t s[2 * RUNS];
-        fit_block(&xs_spec, &map, x, imatrix, o, s, b);
+        fitted f;
+        const octet *o = f.o;
+        const uint8_t *s = f.scale;
+        fit_block(&xs_spec, &map, x, imatrix, &f, b);
         for (int t = 0; t < 32; t++)
             gg_store_u16(b + 2 + 2 * t, (uint16_t)(o[t].index[0] | (o[t].sign & 127) << 9));
         for (int k = 0; k < RUNS; k++) b[66 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
@@ -126,9 +128,10 @@ static void encode_iq2_s(const float *x, uint8_t *b, size_t nblocks, const float
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_2S);
     for (; nblocks > 0; nblocks--, x += 256, b += S_BYTES) {
-        octet o[32];
-        uint8_t s[2 * RUNS];
-        fit_block(&s_spec, &map, x, imatrix, o, s, b);
+        fitted f;
+        const octet *o = f.o;
+        const uint8_t *s = f.scale;
+        fit_block(&s_spec, &map, x, imatrix, &f, b);
         for (int k = 0; k < RUNS; k++) {
             unsigned hi = 0;
             for (int l = 0; l < 4; l++) {

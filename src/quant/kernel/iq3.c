@@ -73,9 +73,10 @@ static void encode_iq3_xxs(const float *x, uint8_t *b, size_t nblocks, const flo
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_3XXS);
     for (; nblocks > 0; nblocks--, x += 256, b += XXS_BYTES) {
-        octet o[32];
-        uint8_t s[RUNS];
-        fit_block(&xxs_spec, &map, x, imatrix, o, s, b);
+        fitted f;
+        const octet *o = f.o;
+        const uint8_t *s = f.scale;
+        fit_block(&xxs_spec, &map, x, imatrix, &f, b);
         for (int k = 0; k < RUNS; k++) {
             uint32_t w = (uint32_t)s[k] << 28;
             for (int l = 0; l < 4; l++) {
@@ -94,9 +95,10 @@ static void encode_iq3_s(const float *x, uint8_t *b, size_t nblocks, const float
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_3S);
     for (; nblocks > 0; nblocks--, x += 256, b += S_BYTES) {
-        octet o[32];
-        uint8_t s[RUNS];
-        fit_block(&s_spec, &map, x, imatrix, o, s, b);
+        fitted f;
+        const octet *o = f.o;
+        const uint8_t *s = f.scale;
+        fit_block(&s_spec, &map, x, imatrix, &f, b);
         for (int k = 0; k < RUNS; k++) {
             unsigned hi = 0;
             for (int l = 0; l < 4; l++) {

@@ -79,33 +79,33 @@ static inline void store_low_bits(uint8_t *q, const uint8_t L[BLOCK])
 
 /* Without an importance matrix Q2_K weighs by |x| and counts absolute errors: with
  * four levels, squares would let one outlier take the group. */
-static void q2_search(const float *x, const float *imatrix, float variance, float scale[GROUPS],
-                      float min[GROUPS], float weight[GROUPS], uint8_t L[BLOCK])
+static void q2_search(const float *x, const float *imatrix, gg_affine_found *f, uint8_t L[BLOCK])
 {
-    static const gg_affine_plan blind = { -0.5f, 0.1f, 15, true },
-                                weighed = { -0.9f, 0.05f, 36, false };
+    static const gg_affine_plan blind = { 3, -0.5f, 0.1f, 15, true },
+                                weighed = { 3, -0.9f, 0.05f, 36, false };
+    float variance = imatrix ? gg_sum_squares(x, BLOCK) / BLOCK : 0.0f;
     float w[16];
     for (int k = 0; k < GROUPS; k++, x += 16) {
-        if (imatrix) weight[k] = gg_weigh(16, x, imatrix + 16 * k, variance, w);
+        if (imatrix) f->weight[k] = gg_weigh(16, x, imatrix + 16 * k, variance, w);
         else
             for (int i = 0; i < 16; i++) w[i] = __builtin_fabsf(x[i]);
-        scale[k] = GG_K(gg_search_affine)(16, 3, x, w, imatrix ? &weighed : &blind, L + 16 * k,
-                                          &min[k]);
+        f->scale[k] = GG_K(gg_search_affine)(16, imatrix ? &weighed : &blind, x, w, L + 16 * k,
+                                             &f->min[k]);
     }
 }
 
 static void encode_q2_block(const float *x, uint8_t *b, const float *imatrix)
 {
-    float scale[GROUPS], min[GROUPS], weight[GROUPS], d, m;
+    gg_affine_found f;
+    float d, m;
     uint8_t L[BLOCK], s[GROUPS], t[GROUPS];
-    float variance = imatrix ? gg_sum_squares(x, BLOCK) / BLOCK : 0.0f;
-    q2_search(x, imatrix, variance, scale, min, weight, L);
+    q2_search(x, imatrix, &f, L);
     if (imatrix) {
-        d = GG_K(gg_search_positive)(GROUPS, 15, scale, weight, s);
-        m = GG_K(gg_search_positive)(GROUPS, 15, min, weight, t);
+        d = GG_K(gg_search_positive)(GROUPS, 15, f.scale, f.weight, s);
+        m = GG_K(gg_search_positive)(GROUPS, 15, f.min, f.weight, t);
     } else {
-        d = gg_quantize_scales(GROUPS, 15, scale, s);
-        m = gg_quantize_scales(GROUPS, 15, min, t);
+        d = gg_quantize_scales(GROUPS, 15, f.scale, s);
+        m = gg_quantize_scales(GROUPS, 15, f.min, t);
     }
     gg_store_scale(b + 80, d);
     gg_store_scale(b + 82, m);

@@ -111,20 +111,20 @@ enum { BLOCK = 256 };
 
 /* Without an importance matrix a value weighs its size plus the mean size of its
  * group: large values matter more, but small ones are the many. */
-static void k4_search(const float *x, int nmax, const float *imatrix, const gg_affine_plan *blind,
-                      float scale[8], float min[8], float weight[8], uint8_t L[BLOCK])
+static void k4_search(const float *x, const float *imatrix, const gg_affine_plan *blind,
+                      gg_affine_found *f, uint8_t L[BLOCK])
 {
-    static const gg_affine_plan weighed = { -0.9f, 0.05f, 36, false };
+    const gg_affine_plan weighed = { blind->nmax, -0.9f, 0.05f, 36, false };
     float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / BLOCK : 0.0f, w[32];
     for (int k = 0; k < 8; k++, x += 32) {
         if (imatrix) {
-            weight[k] = gg_weigh(32, x, imatrix + 32 * k, variance, w);
+            f->weight[k] = gg_weigh(32, x, imatrix + 32 * k, variance, w);
         } else {
             float mean = __builtin_sqrtf(gg_sum_squares(x, 32) / 32);
             for (int i = 0; i < 32; i++) w[i] = mean + __builtin_fabsf(x[i]);
         }
-        scale[k] = GG_K(gg_search_affine)(32, nmax, x, w, imatrix ? &weighed : blind, L + 32 * k,
-                                          &min[k]);
+        f->scale[k] = GG_K(gg_search_affine)(32, imatrix ? &weighed : blind, x, w, L + 32 * k,
+                                             &f->min[k]);
     }
 }
 
@@ -138,18 +138,19 @@ static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
 }
 
 /* The 16 bytes d, m, S that open both types, and the levels under them. */
-static void k4_encode_block(const float *x, int nmax, const float *imatrix,
-                            const gg_affine_plan *blind, uint8_t *b, uint8_t L[BLOCK])
+static void k4_encode_block(const float *x, const float *imatrix, const gg_affine_plan *blind,
+                            uint8_t *b, uint8_t L[BLOCK])
 {
-    float scale[8], min[8], weight[8], d, m;
+    gg_affine_found f;
+    float d, m;
     uint8_t s[8], t[8];
-    k4_search(x, nmax, imatrix, blind, scale, min, weight, L);
+    k4_search(x, imatrix, blind, &f, L);
     if (imatrix) {
-        d = GG_K(gg_search_positive)(8, 63, scale, weight, s);
-        m = GG_K(gg_search_positive)(8, 63, min, weight, t);
+        d = GG_K(gg_search_positive)(8, 63, f.scale, f.weight, s);
+        m = GG_K(gg_search_positive)(8, 63, f.min, f.weight, t);
     } else {
-        d = gg_quantize_scales(8, 63, scale, s);
-        m = gg_quantize_scales(8, 63, min, t);
+        d = gg_quantize_scales(8, 63, f.scale, s);
+        m = gg_quantize_scales(8, 63, f.min, t);
     }
     gg_store_scale(b, d);
     gg_store_scale(b + 2, m);
@@ -157,7 +158,7 @@ static void k4_encode_block(const float *x, int nmax, const float *imatrix,
     d = gg_load_f16(b);
     m = gg_load_f16(b + 2);
     for (int j = 0; j < BLOCK; j += 16)
-        gg_relevel_affine16(x + j, d * (float)s[j / 32], m * (float)t[j / 32], nmax, L + j);
+        gg_relevel_affine16(x + j, d * (float)s[j / 32], m * (float)t[j / 32], blind->nmax, L + j);
 }
 
 static inline void store_nibbles(uint8_t *q, const uint8_t L[BLOCK])
@@ -171,24 +172,24 @@ static inline void store_nibbles(uint8_t *q, const uint8_t L[BLOCK])
 
 static void encode_q4_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
-    static const gg_affine_plan blind = { -1.0f, 0.1f, 20, false };
+    static const gg_affine_plan blind = { 15, -1.0f, 0.1f, 20, false };
     float room[BLOCK];
     uint8_t L[BLOCK];
     for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 144) {
         const float *v = gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room);
-        k4_encode_block(v, 15, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
+        k4_encode_block(v, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
         store_nibbles(b + 16, L);
     }
 }
 
 static void encode_q5_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
-    static const gg_affine_plan blind = { -0.5f, 0.1f, 15, false };
+    static const gg_affine_plan blind = { 31, -0.5f, 0.1f, 15, false };
     float room[BLOCK];
     uint8_t L[BLOCK];
     for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 176) {
         const float *v = gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room);
-        k4_encode_block(v, 31, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
+        k4_encode_block(v, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
         for (int l = 0; l < 32; l += 16) {
             gg_u8x16 h = { 0 };
             for (int k = 0; k < 8; k++) h |= (gg_load_u8x16(L + 32 * k + l) >> 4 & 1) << k;

@@ -103,15 +103,21 @@ static const float sym_offset[SYM_ROOM] = {
     0, -9, -8, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9,
 };
 
+typedef struct sym_group {
+    int n, nmax;
+    const float *x, *w;
+    float wx[MAX_N]; /* w * x */
+} sym_group;
+
 /* Sums of w*x*l and w*l*l for a register of candidates. */
-static inline void sym_sums(int n, const float *x, const float *w, const float *wx, vec inverse,
-                            vec lo, vec hi, float *lx, float *l2)
+static inline void sym_sums(const sym_group *g, vec inverse, float *lx, float *l2)
 {
+    const vec lo = v_splat((float)-g->nmax), hi = v_splat((float)(g->nmax - 1));
     vec sum_lx = v_splat(0.0f), sum_l2 = v_splat(0.0f);
-    for (int i = 0; i < n; i++) {
-        vec l = v_max(v_min(v_rint(inverse * x[i]), hi), lo);
-        sum_lx += wx[i] * l;
-        sum_l2 += (w[i] * l) * l;
+    for (int i = 0; i < g->n; i++) {
+        vec l = v_max(v_min(v_rint(inverse * g->x[i]), hi), lo);
+        sum_lx += g->wx[i] * l;
+        sum_l2 += (g->w[i] * l) * l;
     }
     v_store(lx, sum_lx);
     v_store(l2, sum_l2);
@@ -127,7 +133,7 @@ static inline void sym_levels(int n, int nmax, const float *x, float inverse, ui
 
 float GG_K(gg_search_symmetric)(int n, int nmax, const float *x, const float *w, uint8_t *L)
 {
-    float own[MAX_N], wx[MAX_N], inverse[SYM_ROOM], lx[SYM_ROOM], l2[SYM_ROOM];
+    float own[MAX_N], inverse[SYM_ROOM], lx[SYM_ROOM], l2[SYM_ROOM];
     float max = gg_extreme(x, n);
     if (!(max > 1e-15f || max < -1e-15f)) {
         memset(L, 0, (size_t)n);
@@ -137,13 +143,13 @@ float GG_K(gg_search_symmetric)(int n, int nmax, const float *x, const float *w,
         for (int i = 0; i < n; i++) own[i] = x[i] * x[i];
         w = own;
     }
-    for (int i = 0; i < n; i++) wx[i] = w[i] * x[i];
+    sym_group g = { .n = n, .nmax = nmax, .x = x, .w = w };
+    for (int i = 0; i < n; i++) g.wx[i] = w[i] * x[i];
 
-    const vec lo = v_splat((float)-nmax), hi = v_splat((float)(nmax - 1));
     for (int v = 0; v < SYM_ROOM; v += LANES) {
         vec inv = -(0.1f * v_load(sym_offset + v) + (float)nmax) / max;
         v_store(inverse + v, inv);
-        sym_sums(n, x, w, wx, inv, lo, hi, lx + v, l2 + v);
+        sym_sums(&g, inv, lx + v, l2 + v);
     }
     /* A candidate's error is sum(w*x*x) - lx*lx/l2: the larger the quotient the
      * better. Compared crosswise, one after another, to save the divisions. */
@@ -283,10 +289,10 @@ static inline float affine_search(affine_group *g, const gg_affine_plan *plan, b
     return best.scale;
 }
 
-float GG_K(gg_search_affine)(int n, int nmax, const float *x, const float *w,
-                             const gg_affine_plan *plan, uint8_t *L, float *min)
+float GG_K(gg_search_affine)(int n, const gg_affine_plan *plan, const float *x, const float *w,
+                             uint8_t *L, float *min)
 {
-    affine_group g = { .n = n, .nmax = (float)nmax, .x = x, .w = w };
+    affine_group g = { .n = n, .nmax = (float)plan->nmax, .x = x, .w = w };
     return plan->absolute ? affine_search(&g, plan, true, L, min)
                           : affine_search(&g, plan, false, L, min);
 }
@@ -298,36 +304,41 @@ static inline int32_t positive_level(float v, int nmax)
     return v > 0.0f ? v < (float)nmax ? gg_round1(v) : nmax : 0;
 }
 
+typedef struct positive_group {
+    int n, nmax;
+    const float *x, *w;
+    float lx, l2; /* sums of w*x*L and w*L*L */
+} positive_group;
+
 /* Squared error of one candidate scale over the group. */
-static float positive_error(int n, int nmax, const float *x, const float *w, float inverse,
-                            float scale)
+static float positive_error(const positive_group *g, float inverse, float scale)
 {
     float error = 0.0f;
-    for (int i = 0; i < n; i++) {
-        float diff = x[i] - scale * (float)positive_level(inverse * x[i], nmax);
-        error += w[i] * diff * diff;
+    for (int i = 0; i < g->n; i++) {
+        float diff = g->x[i] - scale * (float)positive_level(inverse * g->x[i], g->nmax);
+        error += g->w[i] * diff * diff;
     }
     return error;
 }
 
 /* Moves one level at a time to where it fits the scale that the others imply,
  * as long as that makes the whole better. */
-static int positive_refine(int n, int nmax, const float *x, const float *w, uint8_t *L, float *lx,
-                           float *l2)
+static int positive_refine(positive_group *g, uint8_t *L)
 {
+    const float *x = g->x, *w = g->w;
     int changed = 0;
-    for (int i = 0; i < n; i++) {
-        float old = (float)L[i], slx = *lx - w[i] * x[i] * old, sl2 = *l2 - w[i] * old * old;
-        if (!(slx > 0.0f && sl2 > 0.0f)) continue;
-        float ideal = x[i] * sl2 / slx;
-        int32_t l = positive_level(ideal, nmax);
+    for (int i = 0; i < g->n; i++) {
+        float old = (float)L[i], lx = g->lx - w[i] * x[i] * old, l2 = g->l2 - w[i] * old * old;
+        if (!(lx > 0.0f && l2 > 0.0f)) continue;
+        float ideal = x[i] * l2 / lx;
+        int32_t l = positive_level(ideal, g->nmax);
         if (l == L[i]) continue;
-        slx += w[i] * x[i] * (float)l;
-        sl2 += w[i] * (float)l * (float)l;
-        if (slx * slx * *l2 > *lx * *lx * sl2) {
+        lx += w[i] * x[i] * (float)l;
+        l2 += w[i] * (float)l * (float)l;
+        if (lx * lx * g->l2 > g->lx * g->lx * l2) {
             L[i] = (uint8_t)l;
-            *lx = slx;
-            *l2 = sl2;
+            g->lx = lx;
+            g->l2 = l2;
             changed++;
         }
     }
@@ -342,24 +353,23 @@ float GG_K(gg_search_positive)(int n, int nmax, const float *x, const float *w, 
         memset(L, 0, (size_t)n);
         return 0.0f;
     }
-    float inverse = (float)nmax / max,
-          best = positive_error(n, nmax, x, w, inverse, 1.0f / inverse);
+    positive_group g = { .n = n, .nmax = nmax, .x = x, .w = w };
+    float inverse = (float)nmax / max, best = positive_error(&g, inverse, 1.0f / inverse);
     for (int is = -4; is <= 4; is++) {
         float other = (0.1f * (float)is + (float)nmax) / max;
-        float error = is == 0 ? best : positive_error(n, nmax, x, w, other, 1.0f / other);
+        float error = is == 0 ? best : positive_error(&g, other, 1.0f / other);
         if (error < best) {
             best = error;
             inverse = other;
         }
     }
-    float lx = 0.0f, l2 = 0.0f;
     for (int i = 0; i < n; i++) {
         int32_t l = positive_level(inverse * x[i], nmax);
         L[i] = (uint8_t)l;
-        lx += w[i] * x[i] * (float)l;
-        l2 += w[i] * (float)l * (float)l;
+        g.lx += w[i] * x[i] * (float)l;
+        g.l2 += w[i] * (float)l * (float)l;
     }
     for (int pass = 0; pass < 5; pass++)
-        if (positive_refine(n, nmax, x, w, L, &lx, &l2) == 0) break;
-    return l2 > 0.0f ? lx / l2 : 0.0f;
+        if (positive_refine(&g, L) == 0) break;
+    return g.l2 > 0.0f ? g.lx / g.l2 : 0.0f;
 }

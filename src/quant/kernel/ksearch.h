@@ -36,18 +36,25 @@
 GG_DECLARE_KF(float, gg_search_symmetric,
               (int n, int nmax, const float *x, const float *w, uint8_t *L));
 
-/* How far an affine search goes: candidates (nmax + first + i * step) / range,
- * i = 0..last; absolute error instead of squared. */
+/* The levels of an affine search, 0..nmax, and how far it goes: candidates
+ * (nmax + first + i * step) / range, i = 0..last; absolute error instead of squared. */
 typedef struct gg_affine_plan {
+    int nmax;
     float first, step;
     int last;
     bool absolute;
 } gg_affine_plan;
 
-/* x = scale * L - min, L = 0..nmax, min >= 0. */
+/* x = scale * L - min, L = 0..nmax, min >= 0. Returns the scale. */
 GG_DECLARE_KF(float, gg_search_affine,
-              (int n, int nmax, const float *x, const float *w, const gg_affine_plan *plan,
-               uint8_t *L, float *min));
+              (int n, const gg_affine_plan *plan, const float *x, const float *w, uint8_t *L,
+               float *min));
+
+/* What the searches of a block's groups found. */
+typedef struct gg_affine_found {
+    float scale[16], min[16];
+    float weight[16]; /* of a group, with an importance matrix */
+} gg_affine_found;
 
 /* x = scale * L, L = 0..nmax, x >= 0: the scales of the groups of a block. */
 GG_DECLARE_KF(float, gg_search_positive,

@@ -158,11 +158,11 @@ static inline float encode_affine(const float *x, int nmax, const float *imatrix
                                   uint8_t L[N], float *offset)
 {
     if (imatrix) {
-        static const gg_affine_plan plan = { -0.9f, 0.05f, 36, false };
+        const gg_affine_plan plan = { nmax, -0.9f, 0.05f, 36, false };
         float w[N], room[N], min, scale;
         const float *v = gg_clamped(x, N, 65504.0f * (float)nmax, room);
         gg_weigh(N, v, imatrix, variance, w);
-        scale = GG_K(gg_search_affine)(N, nmax, v, w, &plan, L, &min);
+        scale = GG_K(gg_search_affine)(N, &plan, v, w, L, &min);
         *offset = -min;
         return scale;
     }

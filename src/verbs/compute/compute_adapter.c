@@ -107,25 +107,30 @@ gg_status gg_lora_pair_of(const gg_source *adapter, const gg_tensor *w, lora_pai
     return gg_at_tensor(err, ta->name, ta->name_len);
 }
 
-/* The pair of which t is half, against every tensor of the base that it would change:
- * its namesake, or the experts of a stack that was taken apart. *found false: none. */
+/* The tensors of the base that a pair would change, and its halves. */
+typedef struct targets {
+    bool found, paired;
+} targets;
+
+/* Checks the pair of which t is half against every tensor of the base that it would change:
+ * its namesake, or the experts of a stack that was taken apart. */
 static gg_status check_targets(const gg_source *adapter, const gg_source *base, const gg_tensor *t,
-                               size_t name_len, bool *found, bool *paired, gg_error *err)
+                               size_t name_len, targets *out, gg_error *err)
 {
     char name[GG_RECORD_NAME + 8];
     size_t target = gg_source_find(base, t->name, name_len), len;
     lora_pair pair;
-    *paired = true;
-    *found = target != SIZE_MAX;
-    if (*found) return gg_lora_pair_of(adapter, gg_source_tensor(base, target), &pair, paired, err);
+    *out = (targets){ .found = target != SIZE_MAX, .paired = true };
+    if (out->found)
+        return gg_lora_pair_of(adapter, gg_source_tensor(base, target), &pair, &out->paired, err);
     gg_status st = GG_OK;
     uint64_t experts = t->dims[2] < GG_EXPERTS_MAX ? t->dims[2] : GG_EXPERTS_MAX;
-    for (uint64_t e = 0; e < experts && st == GG_OK && *paired; e++) {
+    for (uint64_t e = 0; e < experts && st == GG_OK && out->paired; e++) {
         if (!gg_expert_name(t->name, name_len, e, name, sizeof name, &len)) break;
         target = gg_source_find(base, name, len);
         if (target == SIZE_MAX) continue;
-        *found = true;
-        st = gg_lora_pair_of(adapter, gg_source_tensor(base, target), &pair, paired, err);
+        out->found = true;
+        st = gg_lora_pair_of(adapter, gg_source_tensor(base, target), &pair, &out->paired, err);
     }
     return st;
 }
@@ -136,7 +141,8 @@ static gg_status check_tensor(const gg_source *adapter, const gg_source *base, s
 {
     const gg_tensor *t = gg_source_tensor(adapter, i);
     size_t n;
-    bool a = ends_with(t, ".lora_a", &n), b = !a && ends_with(t, ".lora_b", &n), found, paired;
+    bool a = ends_with(t, ".lora_a", &n), b = !a && ends_with(t, ".lora_b", &n);
+    targets of = { 0 };
     gg_status st = GG_OK;
     if (!a && !b && ends_with(t, "_norm.weight", &n)) return out->ignored++, GG_OK;
     if (!a && !b) {
@@ -144,12 +150,12 @@ static gg_status check_tensor(const gg_source *adapter, const gg_source *base, s
                      "is no half of a LoRA pair: its name ends in neither .lora_a nor .lora_b");
         return gg_at_tensor(err, t->name, t->name_len);
     }
-    st = check_targets(adapter, base, t, n, &found, &paired, err);
-    if (st == GG_OK && !found) {
+    st = check_targets(adapter, base, t, n, &of, err);
+    if (st == GG_OK && !of.found) {
         st = gg_fail(err, GG_EFORMAT, "the base has no tensor that it could change");
         gg_fix(err, "take the model that the adapter was made for");
     }
-    if (st == GG_OK && !paired)
+    if (st == GG_OK && !of.paired)
         st = gg_fail(err, GG_EFORMAT, "the other half of its pair is missing");
     if (st == GG_OK && a) out->pairs++;
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);

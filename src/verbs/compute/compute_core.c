@@ -187,6 +187,9 @@ gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
 
 typedef struct loop {
     const gg_computation *t;
+    compute_mix mix;
+    void *state;
+    const compute_target *to;
     feed in[COMPUTE_INPUTS];
     float *x[COMPUTE_INPUTS];
     uint8_t *out;
@@ -209,16 +212,16 @@ uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n)
     return beyond;
 }
 
-static gg_status step(loop *l, compute_mix mix, void *state, const compute_target *to,
-                      uint64_t first, size_t n, gg_error *err)
+static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)
 {
+    const compute_target *to = l->to;
     gg_status st = GG_OK;
     bool bad = l->lost > 0;
     for (size_t i = 0; i < l->t->n_in && st == GG_OK; i++) {
         st = gg_feed_next(&l->in[i], n, err);
         bad = bad || l->in[i].bad;
     }
-    if (st == GG_OK && !bad && mix) st = mix(state, first, n, l->x, err);
+    if (st == GG_OK && !bad && l->mix) st = l->mix(l->state, first, n, l->x, err);
     if (st != GG_OK) return st;
     if (!bad || l->lost) l->lost += gg_count_beyond(to->t->dtype, l->x[0], n);
     if (bad || l->lost) return gg_cancelled(err); /* only counting from here on */
@@ -249,7 +252,7 @@ static gg_status refuse_lost(const loop *l, const gg_tensor *t, gg_error *err)
 gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
                          const compute_target *to, gg_error *err)
 {
-    loop l = { .t = t };
+    loop l = { .t = t, .mix = mix, .state = state, .to = to };
     gg_status st = GG_OK;
     if (to->at == GG_AT_POS && !t->in_order)
         return gg_compute_in_sequence(t, mix, state, to, err) == GG_OK
@@ -263,8 +266,7 @@ gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
     if (st == GG_OK && !l.out) st = gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     for (uint64_t first = 0; first < to->t->elements && st == GG_OK; first += COMPUTE_STEP) {
         uint64_t left = to->t->elements - first;
-        st = step(&l, mix, state, to, first, left < COMPUTE_STEP ? (size_t)left : COMPUTE_STEP,
-                  err);
+        st = step(&l, first, left < COMPUTE_STEP ? (size_t)left : COMPUTE_STEP, err);
     }
     if (st == GG_OK) st = refuse_lost(&l, to->t, err);
     for (size_t i = 0; i < t->n_in; i++) gg_feed_close(&l.in[i]);

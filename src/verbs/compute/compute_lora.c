@@ -67,20 +67,21 @@ static gg_status load_rows(lora_state *s, gg_error *err)
 
 /* ---- sums ------------------------------------------------------------------------- */
 
-/* x[0..n) += scale sum_k row[k] w[k][0..n), n <= COLUMNS. Sums run over k in order, a
- * column by itself, so vectors of any length give the same bits. */
-static void add_columns(float *x, size_t n, const float *w, size_t stride, const float *row,
-                        size_t r, float scale)
+/* x[0..n) += scale sum_k row[k] w[k][column..column + n), n <= COLUMNS. Sums run over k in
+ * order, each column by itself, so vectors of any length give the same bits. */
+static void add_columns(const lora_state *s, float *x, size_t n, const float *row, uint64_t column)
 {
+    const lora_pair *p = &s->c->pair;
+    const float *w = s->w + column;
     float sum[COLUMNS] = { 0 };
-    for (size_t k = 0; k < r; k++) {
-        const float c = row[k], *v = w + k * stride;
+    for (uint64_t k = 0; k < p->r; k++) {
+        const float c = row[k], *v = w + k * p->in;
         if (n == COLUMNS)
             for (size_t i = 0; i < COLUMNS; i++) sum[i] += c * v[i];
         else
             for (size_t i = 0; i < n; i++) sum[i] += c * v[i];
     }
-    for (size_t i = 0; i < n; i++) x[i] += scale * sum[i];
+    for (size_t i = 0; i < n; i++) x[i] += s->c->scale * sum[i];
 }
 
 static gg_status mix_lora(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
@@ -95,8 +96,7 @@ static gg_status mix_lora(void *state, uint64_t first, size_t n, float *const *x
         if (s->loaded != row / p->out) st = load_wide(s, err);
         if (st == GG_OK && row >= s->end_row) st = load_rows(s, err);
         if (st != GG_OK) return st;
-        add_columns(x[0] + done, len, s->w + column, (size_t)p->in,
-                    s->rows + (row - s->first_row) * p->r, (size_t)p->r, s->c->scale);
+        add_columns(s, x[0] + done, len, s->rows + (row - s->first_row) * p->r, column);
         done += len;
     }
     return GG_OK;

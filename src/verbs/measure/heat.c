@@ -54,16 +54,15 @@ static size_t fit(const char *text, size_t room, size_t *columns)
 }
 
 static void put_name(heat *h, const char *prefix, size_t prefix_len, const char *name, size_t len,
-                     size_t room, bool right)
+                     size_t room)
 {
     char safe[512];
     size_t used = gg_escape(prefix, prefix_len, safe, sizeof safe / 2), columns;
     if (used >= sizeof safe / 2) used = sizeof safe / 2 - 1;
     gg_escape(name, len, safe + used, sizeof safe - used);
     size_t n = fit(safe, room, &columns), blanks = room - columns;
-    if (right) gg_buf_printf(&h->text, h->err, "%*s", (int)blanks, "");
+    gg_buf_printf(&h->text, h->err, "%*s", (int)blanks, "");
     gg_buf_append(&h->text, safe, n, h->err);
-    if (!right) gg_buf_printf(&h->text, h->err, "%*s", (int)blanks, "");
 }
 
 static void put_role(heat *h, size_t role)
@@ -72,7 +71,7 @@ static void put_role(heat *h, size_t role)
     const grid_role *k = &g->roles[role];
     double sum = 0;
     size_t n = 0;
-    put_name(h, k->prefix, k->prefix_len, k->name, k->name_len, NAME, true);
+    put_name(h, k->prefix, k->prefix_len, k->name, k->name_len, NAME);
     gg_buf_text(&h->text, " ", h->err);
     for (size_t b = 0; b < g->n_blocks; b += h->per) {
         grid_cell c = { 0, 0, 0 };
@@ -96,7 +95,7 @@ static void put_scale(heat *h, const char *title, const char *column)
     char safe[1024];
     gg_escape(title, strlen(title), safe, sizeof safe);
     gg_buf_printf(&h->text, h->err, "%s\n", safe);
-    put_name(h, "", 0, column, strlen(column), NAME - 7, true);
+    put_name(h, "", 0, column, strlen(column), NAME - 7);
     gg_buf_printf(&h->text, h->err, " %6.3g ", h->g->low);
     for (int i = 0; i < 16; i++) put_mark(h, i / 15.0);
     gg_buf_printf(&h->text, h->err, " %.4g\n", h->g->high);
@@ -127,7 +126,7 @@ gg_status gg_anatomy_heat(const gg_measures *list, const char *column, const cha
     for (size_t r = 0; r < g.n_roles; r++) put_role(&h, r);
     for (size_t i = 0; i < g.n_sides; i++) {
         const gg_tensor_measure *r = &list->rows[g.sides[i]];
-        put_name(&h, "", 0, r->t.name, r->t.name_len, NAME, true);
+        put_name(&h, "", 0, r->t.name, r->t.name_len, NAME);
         gg_buf_text(&h.text, " ", err);
         if (r->decoded) put_mark(&h, gg_grid_place(&g, g.get(r)));
         else gg_buf_text(&h.text, "?", err);

@@ -60,28 +60,35 @@ static gg_status add_piece(void *ctx, const gg_selected *p, gg_error *err)
     return GG_OK;
 }
 
-/* The next selected piece, numbered; *more false at the end. */
-static gg_status draw(job *j, gg_selected *p, uint64_t *no, bool *more, gg_error *err)
+/* A tensor or an expert that was drawn; `more` is false when there was none left. */
+typedef struct drawn {
+    gg_selected p;
+    uint64_t no;
+    bool more;
+} drawn;
+
+/* The next selected tensor or expert, numbered; d->more is false at the end. */
+static gg_status draw(job *j, drawn *d, gg_error *err)
 {
     gg_status st = GG_OK;
-    *more = !j->stop;
-    while (*more && j->piece == j->n_pieces) {
-        st = gg_source_next(j->source, j->next, more, err);
-        if (st != GG_OK || !*more) break;
+    d->more = !j->stop;
+    while (d->more && j->piece == j->n_pieces) {
+        st = gg_source_next(j->source, j->next, &d->more, err);
+        if (st != GG_OK || !d->more) break;
         j->piece = j->n_pieces = 0;
         st = gg_selected_of(j->source, j->next, j->o->select, j->o->split_experts, add_piece, j,
                             err);
         if (st != GG_OK) break;
         j->next++;
     }
-    if (st != GG_OK || !*more) {
+    if (st != GG_OK || !d->more) {
         j->stop = true;
-        *more = false;
+        d->more = false;
         return st;
     }
-    *p = j->pieces[j->piece++];
-    p->t.name = p->name;
-    *no = j->drawn++;
+    d->p = j->pieces[j->piece++];
+    d->p.t.name = d->p.name;
+    d->no = j->drawn++;
     return GG_OK;
 }
 
@@ -176,13 +183,14 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
 
 /* Draw a piece and take its values: from a pipe in one step, as the next draw would
  * skip them. A big one waits until it is the only one of its kind in memory. */
-static gg_status draw_and_take(job *j, measure_space *w, gg_selected *p, uint64_t *no, bool *more,
-                               measure_take *take, gg_error *err)
+static gg_status draw_and_take(job *j, measure_space *w, drawn *d, measure_take *take,
+                               gg_error *err)
 {
+    const gg_selected *p = &d->p;
     pthread_mutex_lock(&j->draw);
-    gg_status st = draw(j, p, no, more, err);
+    gg_status st = draw(j, d, err);
     bool pipe = !gg_source_seekable(j->source),
-         take_it = st == GG_OK && *more && gg_can_decode(p->t.dtype);
+         take_it = st == GG_OK && d->more && gg_can_decode(p->t.dtype);
     if (!pipe) pthread_mutex_unlock(&j->draw);
     if (take_it) {
         take->count = gg_sample_count(p->t.elements, j->o->sample);
@@ -199,20 +207,21 @@ static gg_status draw_and_take(job *j, measure_space *w, gg_selected *p, uint64_
 
 static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
 {
-    gg_selected p;
-    uint64_t no = 0;
+    drawn d = { 0 };
+    const gg_selected *p = &d.p;
     measure_take take = { 0 };
-    gg_status st = draw_and_take(j, w, &p, &no, more, &take, err);
+    gg_status st = draw_and_take(j, w, &d, &take, err);
+    *more = d.more;
     gg_tensor_measure row = { 0 };
     if (st == GG_OK && *more) {
         row = (gg_tensor_measure){
-            .t = p.t, .a = p.a, .source = p.source, .decoded = gg_can_decode(p.t.dtype)
+            .t = p->t, .a = p->a, .source = p->source, .decoded = gg_can_decode(p->t.dtype)
         };
-        if (row.decoded) st = measure_row(j, &p, &take, w, &row, err);
-        else gg_progress_add(j->run, p.t.bytes);
+        if (row.decoded) st = measure_row(j, p, &take, w, &row, err);
+        else gg_progress_add(j->run, p->t.bytes);
     }
     if (take.count > MEASURE_SHARED) pthread_mutex_unlock(&j->big);
-    if (st == GG_OK && *more) st = leave(j, no, &row, err);
+    if (st == GG_OK && *more) st = leave(j, d.no, &row, err);
     return st;
 }
 

@@ -280,28 +280,37 @@ static uint64_t bytes_to(const gg_dtype_info *info, uint64_t element)
     return element / info->block_elems * info->block_bytes;
 }
 
-/* Elements [first, first + n) of the piece, or as many as the buffer takes. */
-static gg_status read_run(gg_data *d, const gg_selected *p, measure_space *w, uint64_t first,
-                          uint64_t n, run_of *r, gg_error *err)
+/* The data of a tensor or an expert, and the buffers to read it through. */
+typedef struct reader {
+    gg_data *d;
+    const gg_selected *p;
+    measure_space *w;
+} reader;
+
+/* Elements [first, first + n), or as many as the buffer takes. */
+static gg_status read_run(const reader *in, uint64_t first, uint64_t n, run_of *r, gg_error *err)
 {
+    const gg_selected *p = in->p;
+    measure_space *w = in->w;
     const gg_dtype_info *info = gg_dtype_get(p->t.dtype);
     uint64_t most = MEASURE_RAW / info->block_bytes * info->block_elems;
     *r = (run_of){ w->raw, first, n < most ? n : most };
-    return gg_data_read(d, p->at + bytes_to(info, first), w->raw, (size_t)bytes_to(info, r->n),
+    return gg_data_read(in->d, p->at + bytes_to(info, first), w->raw, (size_t)bytes_to(info, r->n),
                         err);
 }
 
-/* All of the piece, once. With `k` NULL only for the samples. */
-static gg_status pass_in_order(gg_data *d, const gg_selected *p, measure_space *w,
-                               const gg_run *run, measure_take *take, row_taker *k, gg_error *err)
+/* All of it, once. With `k` NULL only for the samples. */
+static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take *take,
+                               row_taker *k, gg_error *err)
 {
+    const gg_selected *p = in->p;
     sampler s = sampler_of(&p->t, take->count);
     gg_status st = GG_OK;
     for (uint64_t at = 0; at < p->t.elements && st == GG_OK;) {
         run_of r;
         st = gg_cancelled(err);
-        if (st == GG_OK) st = read_run(d, p, w, at, p->t.elements - at, &r, err);
-        if (st == GG_OK) st = take_samples(&s, r, w, take->values, err);
+        if (st == GG_OK) st = read_run(in, at, p->t.elements - at, &r, err);
+        if (st == GG_OK) st = take_samples(&s, r, in->w, take->values, err);
         if (st == GG_OK && k) st = take_rows(k, p->t.dtype, r, err);
         if (st != GG_OK) break;
         at += r.n;
@@ -312,17 +321,17 @@ static gg_status pass_in_order(gg_data *d, const gg_selected *p, measure_space *
 
 /* Where samples lie close, runs that begin with one are read as long as the buffer
  * is; else their blocks alone. */
-static gg_status collect_samples(gg_data *d, const gg_selected *p, measure_space *w,
-                                 measure_take *take, gg_error *err)
+static gg_status collect_samples(const reader *in, measure_take *take, gg_error *err)
 {
+    const gg_selected *p = in->p;
     sampler s = sampler_of(&p->t, take->count);
     bool dense = p->t.bytes / take->count < DENSE;
     gg_status st = GG_OK;
     while (st == GG_OK && s.i < s.count) {
         uint64_t first = s.at >> s.shift << s.shift;
         run_of r;
-        st = read_run(d, p, w, first, dense ? p->t.elements - first : s.info->block_elems, &r, err);
-        if (st == GG_OK) st = take_samples(&s, r, w, take->values, err);
+        st = read_run(in, first, dense ? p->t.elements - first : s.info->block_elems, &r, err);
+        if (st == GG_OK) st = take_samples(&s, r, in->w, take->values, err);
     }
     return st;
 }
@@ -331,9 +340,11 @@ static gg_status collect_samples(gg_data *d, const gg_selected *p, measure_space
  * bytes between samples nothing is copied. Only what the file still holds is mapped
  * (fstat before each), so a file cut short earlier is an error; one cut in the instant
  * between look and touch would be a signal. */
-static gg_status collect_mapped(gg_data *d, const gg_selected *p, measure_space *w,
-                                measure_take *take, gg_error *err)
+static gg_status collect_mapped(const reader *in, measure_take *take, gg_error *err)
 {
+    gg_data *d = in->d;
+    const gg_selected *p = in->p;
+    measure_space *w = in->w;
     sampler s = sampler_of(&p->t, take->count);
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE),
              per = w->window / s.info->block_bytes * s.info->block_elems;
@@ -359,14 +370,13 @@ static gg_status collect_mapped(gg_data *d, const gg_selected *p, measure_space 
 }
 
 /* n values from `first` on. */
-static gg_status fetch(gg_data *d, const gg_selected *p, measure_space *w, uint64_t first,
-                       uint64_t n, float *to, gg_error *err)
+static gg_status fetch(const reader *in, uint64_t first, uint64_t n, float *to, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n && st == GG_OK) {
         run_of r;
-        st = read_run(d, p, w, first, n, &r, err);
-        if (st == GG_OK) st = gg_decode(p->t.dtype, r.bytes, to, (size_t)r.n, err);
+        st = read_run(in, first, n, &r, err);
+        if (st == GG_OK) st = gg_decode(in->p->t.dtype, r.bytes, to, (size_t)r.n, err);
         first += r.n;
         to += r.n;
         n -= r.n;
@@ -375,16 +385,16 @@ static gg_status fetch(gg_data *d, const gg_selected *p, measure_space *w, uint6
 }
 
 /* Wide rows of a file: both of a pair run by run. */
-static gg_status collect_wide(gg_data *d, const gg_selected *p, measure_space *w, row_taker *k,
-                              gg_error *err)
+static gg_status collect_wide(const reader *in, row_taker *k, gg_error *err)
 {
+    measure_space *w = in->w;
     gg_status st = GG_OK;
     while (st == GG_OK && k->pair < k->pairs) {
         uint64_t first = gg_row_pair(k->pair, k->rows) * k->row + k->have, n = k->width - k->have;
         if (n > GG_ROW_RUN) n = GG_ROW_RUN;
         st = gg_cancelled(err);
-        if (st == GG_OK) st = fetch(d, p, w, first, n, w->row[0], err);
-        if (st == GG_OK) st = fetch(d, p, w, first + k->row, n, w->row[1], err);
+        if (st == GG_OK) st = fetch(in, first, n, w->row[0], err);
+        if (st == GG_OK) st = fetch(in, first + k->row, n, w->row[1], err);
         if (st != GG_OK) break;
         gg_pearson_add(&k->sums, w->row[0], w->row[1], (size_t)n);
         k->have += n;
@@ -393,30 +403,29 @@ static gg_status collect_wide(gg_data *d, const gg_selected *p, measure_space *w
     return st;
 }
 
-static gg_status collect_rows(gg_data *d, const gg_selected *p, measure_space *w, row_taker *k,
-                              gg_error *err)
+static gg_status collect_rows(const reader *in, row_taker *k, gg_error *err)
 {
     uint64_t first, n;
     gg_status st = GG_OK;
-    if (rows_wide(k)) return collect_wide(d, p, w, k, err);
+    if (rows_wide(k)) return collect_wide(in, k, err);
     while (st == GG_OK && rows_want(k, &first, &n)) {
         run_of r;
         st = gg_cancelled(err);
-        if (st == GG_OK) st = read_run(d, p, w, first, n, &r, err);
-        if (st == GG_OK) st = take_rows(k, p->t.dtype, r, err);
+        if (st == GG_OK) st = read_run(in, first, n, &r, err);
+        if (st == GG_OK) st = take_rows(k, in->p->t.dtype, r, err);
     }
     return st;
 }
 
-static gg_status collect_in_order(gg_data *d, const gg_selected *p, measure_space *w,
-                                  const gg_run *run, measure_take *take, gg_error *err)
+static gg_status collect_in_order(const reader *in, const gg_run *run, measure_take *take,
+                                  gg_error *err)
 {
-    row_taker k = rows_of(&p->t, w, &take->rows);
-    bool later = d->fd >= 0 && rows_wide(&k);
+    row_taker k = rows_of(&in->p->t, in->w, &take->rows);
+    bool later = in->d->fd >= 0 && rows_wide(&k);
     gg_status st = GG_OK;
     if (rows_wide(&k) && !later) st = rows_hold(&k, err);
-    if (st == GG_OK) st = pass_in_order(d, p, w, run, take, later ? NULL : &k, err);
-    if (st == GG_OK && later) st = collect_wide(d, p, w, &k, err);
+    if (st == GG_OK) st = pass_in_order(in, run, take, later ? NULL : &k, err);
+    if (st == GG_OK && later) st = collect_wide(in, &k, err);
     free(k.own);
     return st;
 }
@@ -426,13 +435,14 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
 {
     take->rows = (gg_row_theta){ 0 };
     if (p->t.elements == 0) return GG_OK;
-    if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(d, p, w, run, take, err);
+    const reader in = { d, p, w };
+    if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(&in, run, take, err);
     row_taker k = rows_of(&p->t, w, &take->rows);
     gg_status st = gg_cancelled(err);
     if (st == GG_OK)
-        st = p->t.bytes >= MAPPED ? collect_mapped(d, p, w, take, err)
-                                  : collect_samples(d, p, w, take, err);
-    if (st == GG_OK) st = collect_rows(d, p, w, &k, err);
+        st = p->t.bytes >= MAPPED ? collect_mapped(&in, take, err)
+                                  : collect_samples(&in, take, err);
+    if (st == GG_OK) st = collect_rows(&in, &k, err);
     if (st == GG_OK) gg_progress_add(run, p->t.bytes);
     return st;
 }
