@@ -16,6 +16,7 @@
 #include "gg_verbs.h"
 #include "gg_transplant.h"
 #include "gg_graft.h"
+#include "gg_stack.h"
 #include "gg_measure_model.h"
 #include "gg_compare_model.h"
 #include "gg_purify.h"

@@ -174,7 +174,6 @@ gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *
 gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err)
 {
     mtp m;
-    char key[128];
     gg_status st = start(&m, base, donor, err);
     if (st != GG_OK) return st;
     gg_layer_model models[2] = { { m.bm, gg_source_name(base), m.base_said },
@@ -186,6 +185,5 @@ gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *me
         layers[m.base_blocks + i] = (gg_layer){ 1, m.donor_blocks - m.nextn + i };
     st = gg_layer_keys(models, 2, layers, (size_t)(m.base_blocks + m.nextn), meta, err);
     free(layers);
-    if (st != GG_OK || !gg_arch_key(m.bm, "nextn_predict_layers", key, sizeof key)) return st;
-    return gg_meta_set_u32(meta, key, (uint32_t)m.nextn, err);
+    return st;
 }

@@ -162,18 +162,75 @@ static gg_status make_key(maker *m, const gg_kv *kv, gg_meta *out)
     return st == GG_OK ? append(out, kv, m->err) : st;
 }
 
-static gg_status set_block_count(const maker *m, gg_meta *out)
+uint64_t gg_layer_trunk(const gg_layer_model *m)
+{
+    uint64_t nextn = gg_arch_number(m->meta, "nextn_predict_layers");
+    return nextn < m->blocks ? m->blocks - nextn : m->blocks;
+}
+
+/* A number that follows; a key that has the value already, or lacks it for 0, stays. */
+static gg_status set_number(const maker *m, const char *name, uint64_t value, gg_meta *out)
 {
     char key[160];
-    if (gg_arch_number(out, "block_count") == m->n) return GG_OK;
-    gg_arch_key(out, "block_count", key, sizeof key);
-    return gg_meta_set_u32(out, key, (uint32_t)m->n, m->err);
+    if (gg_arch_number(out, name) == value || !gg_arch_key(out, name, key, sizeof key))
+        return GG_OK;
+    return gg_meta_set_u32(out, key, (uint32_t)value, m->err);
+}
+
+/* Engines take the last blocks for MTP blocks. *trunk: how many layers are none. */
+static gg_status find_trunk(const maker *m, size_t *trunk)
+{
+    *trunk = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        const gg_layer_model *from = &m->models[m->layers[i].model];
+        if (m->layers[i].block >= gg_layer_trunk(from)) continue;
+        if (*trunk == i) {
+            (*trunk)++;
+            continue;
+        }
+        const gg_layer *before = &m->layers[i - 1];
+        gg_fail(m->err, GG_NO,
+                "block %llu is a multi-token-prediction block: it cannot come before block %llu",
+                (unsigned long long)before->block, (unsigned long long)m->layers[i].block);
+        gg_fix(m->err, "such blocks come last");
+        return gg_at_file(m->err, m->models[before->model].name);
+    }
+    if (*trunk > 0) return GG_OK;
+    gg_fail(m->err, GG_NO, "only multi-token-prediction blocks are left");
+    return gg_at_file(m->err, m->models[0].name);
+}
+
+/* Do the first n layers only repeat the first model? */
+static bool in_order(const maker *m, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (m->layers[i].model != 0 || m->layers[i].block != i) return false;
+    return true;
+}
+
+static gg_status make_keys(maker *m, gg_meta *out)
+{
+    size_t trunk;
+    uint64_t dense = gg_arch_number(m->models[0].meta, "leading_dense_block_count");
+    gg_status st = find_trunk(m, &trunk);
+    if (st == GG_OK && !(in_order(m, trunk) && trunk == gg_layer_trunk(&m->models[0]))) {
+        st = gg_layer_patterns(m->models, m->layers, trunk, m->err);
+        if (st == GG_OK) st = gg_layer_dense(m->models, m->layers, trunk, &dense, m->err);
+    }
+    for (size_t k = 0; k < m->n_models && st == GG_OK; k++)
+        st = gg_layer_lengths(&m->models[k], m->err);
+    for (size_t i = 0; i < m->models[0].meta->n && st == GG_OK; i++)
+        st = make_key(m, &m->models[0].meta->kv[i], out);
+    if (st == GG_OK) st = set_number(m, "block_count", m->n, out);
+    if (st == GG_OK) st = set_number(m, "nextn_predict_layers", m->n - trunk, out);
+    return st == GG_OK ? set_number(m, "leading_dense_block_count", dense, out) : st;
 }
 
 gg_status gg_layer_keys(const gg_layer_model *models, size_t n_models, const gg_layer *layers,
                         size_t n, gg_meta *out, gg_error *err)
 {
     maker m = { .models = models, .n_models = n_models, .layers = layers, .n = n, .err = err };
+    if (n == models[0].blocks && in_order(&m, n)) return gg_meta_copy(out, models[0].meta, err);
     if (!gg_arch_key(models[0].meta, "", m.prefix, sizeof m.prefix)) {
         gg_fail(err, GG_NO, "it has no general.architecture");
         return gg_at_file(err, models[0].name);
@@ -183,9 +240,7 @@ gg_status gg_layer_keys(const gg_layer_model *models, size_t n_models, const gg_
     gg_status st = m.keys && m.here ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
     for (size_t k = 1; k < n_models && st == GG_OK; k++)
         st = gg_meta_order_make(models[k].meta, &m.keys[k], err);
-    for (size_t i = 0; i < models[0].meta->n && st == GG_OK; i++)
-        st = make_key(&m, &models[0].meta->kv[i], out);
-    if (st == GG_OK) st = set_block_count(&m, out);
+    if (st == GG_OK) st = make_keys(&m, out);
     for (size_t k = 0; m.keys && k < n_models; k++) free(m.keys[k].list);
     free(m.keys);
     free(m.here);
