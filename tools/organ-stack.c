@@ -20,8 +20,8 @@ static const char help[] =
     "\n"
     "  BLOCKS             numbers and ranges from 0, in order: 0-3,6,2-4; a block may\n"
     "                     come several times\n"
-    "  M                  a GGUF file, any shard of a split model, an organ directory,\n"
-    "                     or - for stdin\n"
+    "  M                  a GGUF file, any shard of a split model, an organ\n"
+    "                     directory, or - for stdin\n"
     "  --output FILE      the model to write; - is stdout\n"
     "  --drop BLOCKS      all blocks of M except these\n"
     "  --drop-mtp         leave out the multi-token-prediction blocks of M\n"
@@ -111,7 +111,7 @@ static gg_status stack(cli *c, const arguments *a)
         st = gg_stack_blocks(&order, a->check ? NULL : a->output, a->check ? print_block : NULL, &p,
                              &c->run, &r, &c->err);
     if (st == GG_OK && !a->check && c->verbose)
-        gg_note(&c->run, "%zu block%s, %zu tensors, %llu bytes", r.blocks, cli_s(r.blocks),
+        cli_note(c, "%zu block%s, %zu tensors, %llu bytes", r.blocks, cli_s(r.blocks),
                 r.tensors, (unsigned long long)r.bytes);
     gg_block_order_free(&order);
     for (size_t i = 0; i < m.n; i++) gg_source_close(m.sources[i]);

@@ -103,6 +103,20 @@ check_text() {
     if [ "$1" = "$2" ]; then ok; else bad "$3: '$1', '$2' wanted"; fi
 }
 
+# made OUT.gguf JSON-ENTRIES ARGUMENT...: a model by mkmodel with these metadata
+# entries besides (one per line, each ending in a comma).
+made() {
+    out=$1 entries=$2
+    shift 2
+    mkmodel "$T/plain.gguf" "$@" || bad "mkmodel $out"
+    rm -rf "$T/made"
+    organ-extract -q "$T/plain.gguf" --output "$T/made"
+    awk -v entries="$entries" '{ print } /^  "metadata": \[/ { print entries }' "$T/made/manifest.json" > "$T/made.json"
+    mv "$T/made.json" "$T/made/manifest.json"
+    rm -f "$out"
+    organ-assemble "$T/made" --output "$out" || bad "assemble $out"
+}
+
 # The command lines of all processes; a small system may have no ps.
 processes() {
     if [ -r /proc/self/cmdline ]; then

@@ -5,20 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
 
-# made OUT.gguf JSON-ENTRIES ARGUMENT...: a model by mkmodel with these metadata
-# entries besides (one a line, each ending in a comma).
-made() {
-    out=$1 entries=$2
-    shift 2
-    mkmodel "$T/plain.gguf" "$@" || bad "mkmodel $out"
-    rm -rf "$T/made"
-    organ-extract "$T/plain.gguf" --output "$T/made"
-    awk -v entries="$entries" '{ print } /^  "metadata": \[/ { print entries }' "$T/made/manifest.json" > "$T/made.json"
-    mv "$T/made.json" "$T/made/manifest.json"
-    rm -f "$out"
-    organ-assemble "$T/made" --output "$out" || bad "assemble $out"
-}
-
 # block N: the tensors of an ordinary block; nextn N: of a MTP block
 block() {
     echo "blk.$1.attn_norm.weight:F32:64 blk.$1.attn_q.weight:F16:64x64 blk.$1.attn_k.weight:F16:64x32"

@@ -7,19 +7,6 @@ have mkmodel || { bad "mkmodel is not built"; finish; }
 V=$LAB/lab-verse-q4_k_m.gguf
 C=$LAB/lab-code-q4_k_m.gguf
 
-# made OUT.gguf JSON-ENTRIES ARGUMENT...: a model by mkmodel with these metadata
-# entries besides (one per line, each ending in a comma).
-made() {
-    out=$1 entries=$2
-    shift 2
-    mkmodel "$T/plain.gguf" "$@" || bad "mkmodel $out"
-    rm -rf "$T/made"
-    organ-extract -q "$T/plain.gguf" --output "$T/made"
-    awk -v entries="$entries" '{ print } /^  "metadata": \[/ { print entries }' "$T/made/manifest.json" > "$T/made.json"
-    mv "$T/made.json" "$T/made/manifest.json"
-    rm -f "$out"
-    organ-assemble "$T/made" --output "$out" || bad "assemble $out"
-}
 arch() { # FILE NAME: another architecture, which the keys are renamed to
     rm -rf "$T/arch"
     organ-extract -q "$1" --output "$T/arch"

@@ -9,6 +9,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "plan_moves.h"
+#include "verbs/shared/dims_text.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdarg.h>
@@ -95,15 +96,6 @@ static gg_status GG_PRINTF(3, 4) mismatch(matcher *m, gg_move *move, const char 
     return move->reason ? GG_OK : GG_ENOMEM;
 }
 
-static void dims_text(const gg_tensor *t, char out[96])
-{
-    size_t n = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < t->n_dims && n < 70; i++)
-        n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? "x" : "",
-                              (unsigned long long)t->dims[i]);
-}
-
 static bool same_dims(const gg_tensor *a, const gg_tensor *b)
 {
     return memcmp(a->dims, b->dims, sizeof a->dims) ==
@@ -172,8 +164,8 @@ static gg_status judge(matcher *m, gg_move *move)
     if (gg_select_has_experts(m->o->select) && a.expert < 0) return judge_experts(m, move, b, d);
     if (!same_dims(b, d)) {
         char bd[96], dd[96];
-        dims_text(b, bd);
-        dims_text(d, dd);
+        gg_dims_text(b, bd);
+        gg_dims_text(d, dd);
         return mismatch(m, move, "dims differ: base %.40s, donor %.40s", bd, dd);
     }
     if (m->o->blend.mode) return judge_values(m, move, b, d);

@@ -7,6 +7,8 @@
  */
 #include "layer_keys.h"
 
+#include "gguf/gguf.h"
+
 #include <stdio.h>
 #include <string.h>
 

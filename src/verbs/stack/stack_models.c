@@ -1,7 +1,12 @@
 /* stack_models.c - the models that give blocks. */
 #include "stack_models.h"
 
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 #include "verbs/plan/key_compat.h"
+#include "verbs/shared/dims_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,21 +128,12 @@ static role *roles_of(const gg_source *s, size_t *n)
     return list;
 }
 
-static void dims_text(const gg_tensor *t, char out[96])
-{
-    size_t n = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < t->n_dims && n < 70; i++)
-        n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? "x" : "",
-                              (unsigned long long)t->dims[i]);
-}
-
 static gg_status check_dims(const role *mine, const gg_tensor *t, const char *first, gg_error *err)
 {
     char a[96], b[96];
     if (!mine || mine->varies || memcmp(mine->t->dims, t->dims, sizeof t->dims) == 0) return GG_OK;
-    dims_text(t, a);
-    dims_text(mine->t, b);
+    gg_dims_text(t, a);
+    gg_dims_text(mine->t, b);
     gg_fail(err, GG_NO, "its dims are %s, in the blocks of %.100s %s", a, first, b);
     return gg_at_tensor(err, t->name, t->name_len);
 }

@@ -1,10 +1,16 @@
 /* verb_stack.c - blocks in a new order, as a plan of copies. */
 #include "organ/gg_stack.h"
 
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
 #include "organ/output_guard.h"
+#include "organ/record.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 #include "stack_models.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>
