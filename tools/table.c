@@ -58,6 +58,12 @@ void cell_bytes(table *t, const char *bytes, size_t n)
     free(big);
 }
 
+gg_key_out cell_open(table *t)
+{
+    lead(t);
+    return (gg_key_out){ to_stdout, NULL };
+}
+
 void cell_text(table *t, const char *text)
 {
     cell_bytes(t, text, strlen(text));

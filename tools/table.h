@@ -7,6 +7,8 @@
 #ifndef TABLE_H
 #define TABLE_H
 
+#include "organ/gg_keys.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +32,10 @@ void cell_bool(table *t, bool v);
 void cell_null(table *t);                                    /* "-" in TSV, null in JSON */
 void cell_json(table *t, const char *tsv, const char *json); /* both spellings ready */
 void table_row(table *t);
+
+/* Begin a cell of any length: what is written to the result is its text, safe for a TSV or,
+ * in a JSON table, one JSON value. The next cell or the end of the row ends it. */
+gg_key_out cell_open(table *t);
 
 /* The errno of the first row that stdout did not take; 0 while it took all. Rows may come
  * from several threads, one at a time, and errno is each thread's own. */

@@ -17,6 +17,7 @@
 #include "gg_transplant.h"
 #include "gg_graft.h"
 #include "gg_stack.h"
+#include "gg_keys.h"
 #include "gg_measure_model.h"
 #include "gg_compare_model.h"
 #include "gg_purify.h"

@@ -86,6 +86,9 @@ gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor 
         }
         size += GG_MIN_TENSOR + tensors[i].name_len + 8u * tensors[i].n_dims;
     }
+    if (size > GG_LIMIT_HEADER)
+        return gg_fail(err, GG_EUNSUPPORTED, "its header would have %zu bytes; 2^31 is the most",
+                       size);
     uint8_t *buf = malloc(size);
     if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a header of %zu bytes", size);
     out o = { buf };

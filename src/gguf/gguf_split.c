@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "gguf/gguf.h"
+#include "gguf_journal.h"
 #include "gguf_limits.h"
 #include "gguf_read.h"
 
@@ -96,6 +97,9 @@ static gg_status open_file(gg_model *m, size_t i, gg_error *err)
     if (m->fds[i] < 0) {
         gg_fail_errno(err, "cannot open");
         if (errno == ENOENT) gg_fix(err, "check the path");
+    } else if (gg_journal_exists(m->paths[i])) {
+        gg_fail(err, GG_EFORMAT, "a change of its keys was interrupted or is still running");
+        gg_fix(err, "run organ-keys --recover on it");
     } else {
         gg_gguf_open_fd(m->fds[i], &m->files[i], &m->file_sizes[i], err);
     }

@@ -13,6 +13,9 @@ gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_
 gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n,
                       gg_error *err);
 
+/* The value of a key. */
+gg_status gg_mj_put_value(const gg_json_out *o, const gg_kv *kv, gg_error *err);
+
 /* {"key": ..., "type": ..., "value": ...} */
 gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err);
 

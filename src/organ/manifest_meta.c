@@ -87,6 +87,13 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, gg_error *err)
     return gg_json_put_text(o, "]", err);
 }
 
+gg_status gg_mj_put_value(const gg_json_out *o, const gg_kv *kv, gg_error *err)
+{
+    if (kv->type == GG_TYPE_ARR) return put_array(o, kv, err);
+    if (kv->type == GG_TYPE_STR) return gg_mj_put_bytes(o, (const char *)kv->data, kv->size, err);
+    return put_scalar(o, kv->type, kv->data, err);
+}
+
 gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err)
 {
     gg_json_put_text(o, "{\"key\": ", err);
@@ -98,9 +105,7 @@ gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err)
         gg_json_put_text(o, gg_type_name(kv->elem_type), err);
     }
     gg_json_put_text(o, "\", \"value\": ", err);
-    if (kv->type == GG_TYPE_ARR) put_array(o, kv, err);
-    else if (kv->type == GG_TYPE_STR) gg_mj_put_bytes(o, (const char *)kv->data, kv->size, err);
-    else put_scalar(o, kv->type, kv->data, err);
+    gg_mj_put_value(o, kv, err);
     return gg_json_put_text(o, "}", err);
 }
 

@@ -1,0 +1,99 @@
+/* keys_edit.c - delete, rename and set keys of a list. */
+#include "organ/gg_keys.h"
+
+#include "gguf/gguf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The other shards state the same numbers; a set in which they differ does not open. */
+static gg_status refuse_split(const char *key, size_t n, gg_error *err)
+{
+    const gg_kv kv = { .key = key, .key_len = n };
+    if (!gg_is_split_key(&kv)) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "%.*s numbers the shards of a split model and is not to be changed",
+            (int)n, key);
+    return gg_fix(err, "organ-assemble splits models and merges shards");
+}
+
+static gg_status find(gg_meta *meta, const char *key, gg_kv **out, gg_error *err)
+{
+    gg_status st = refuse_split(key, strlen(key), err);
+    if (st != GG_OK) return st;
+    const gg_kv *kv = gg_keys_find(meta, key);
+    *out = kv ? &meta->kv[kv - meta->kv] : NULL;
+    if (kv) return refuse_split(kv->key, kv->key_len, err);
+    gg_fail(err, GG_NO, "there is no key %s", key);
+    return gg_fix(err, "list the keys with organ-keys");
+}
+
+static gg_status delete (gg_meta *meta, const char *key, gg_error *err)
+{
+    gg_kv *kv;
+    gg_status st = find(meta, key, &kv, err);
+    if (st != GG_OK) return st;
+    meta->n--;
+    memmove(kv, kv + 1, (size_t)(meta->kv + meta->n - kv) * sizeof *kv);
+    return GG_OK;
+}
+
+/* Rename in place: a copy of the entry under its new name is appended, and takes the place
+ * of the old one. */
+static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
+{
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1]) {
+        gg_fail(err, GG_EUSAGE, "%s: expected OLD=NEW", text);
+        return gg_fix(err, "for example llama.block_count=qwen2.block_count");
+    }
+    char *old = strndup(text, (size_t)(eq - text));
+    if (!old) return gg_fail(err, GG_ENOMEM, "no memory for a key");
+    gg_kv *kv;
+    gg_status st = find(meta, old, &kv, err);
+    free(old);
+    if (st == GG_OK) st = refuse_split(eq + 1, strlen(eq + 1), err);
+    if (st != GG_OK) return st;
+    if (gg_meta_find(meta, eq + 1)) {
+        gg_fail(err, GG_EUSAGE, "%s: there is a key %s already", text, eq + 1);
+        return gg_fix(err, "delete it in the same run");
+    }
+    size_t at = (size_t)(kv - meta->kv);
+    gg_kv named = *kv;
+    named.key = eq + 1;
+    named.key_len = strlen(eq + 1);
+    st = gg_meta_set(meta, &named, err);
+    if (st != GG_OK) return st;
+    meta->kv[at] = meta->kv[meta->n - 1];
+    meta->n--;
+    return GG_OK;
+}
+
+/* "KEY=" deletes in gg_meta_set_text; here a user is likelier to mean an empty text. */
+static gg_status set(gg_meta *meta, const char *text, gg_error *err)
+{
+    const char *eq = strchr(text, '=');
+    if (eq && eq > text && !eq[1]) {
+        gg_fail(err, GG_EUSAGE, "%s: no value is given", text);
+        return gg_fix(err, "write %sstr: for an empty text; --delete removes a key", text);
+    }
+    gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
+    return st == GG_OK ? gg_meta_set_text(meta, text, err) : st;
+}
+
+static gg_status set_file(gg_meta *meta, const char *text, gg_error *err)
+{
+    const char *eq = strchr(text, '=');
+    gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
+    return st == GG_OK ? gg_meta_set_file(meta, text, err) : st;
+}
+
+gg_status gg_keys_edit(gg_meta *meta, const gg_key_edits *e, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < e->n_deletes && st == GG_OK; i++) st = delete (meta, e->deletes[i], err);
+    for (size_t i = 0; i < e->n_renames && st == GG_OK; i++)
+        st = rename_key(meta, e->renames[i], err);
+    for (size_t i = 0; i < e->n_sets && st == GG_OK; i++) st = set(meta, e->sets[i], err);
+    for (size_t i = 0; i < e->n_files && st == GG_OK; i++) st = set_file(meta, e->files[i], err);
+    return st;
+}

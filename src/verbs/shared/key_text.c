@@ -1,0 +1,169 @@
+/* key_text.c - metadata values as people and scripts read them. */
+#include "organ/gg_keys.h"
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "gguf/gguf.h"
+#include "organ/manifest_json.h"
+#include "json/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gg_key_type(const gg_kv *kv, char out[GG_KEY_TYPE])
+{
+    bool array = kv->type == GG_TYPE_ARR;
+    snprintf(out, GG_KEY_TYPE, "%s%s", gg_type_name(array ? kv->elem_type : kv->type),
+             array ? "[]" : "");
+}
+
+bool gg_key_element(const gg_kv *kv, uint64_t i, gg_kv *out)
+{
+    bool array = kv->type == GG_TYPE_ARR;
+    uint32_t type = array ? kv->elem_type : kv->type;
+    size_t size = gg_type_size(type);
+    if (size == 0 || i >= kv->count) return false;
+    *out = *kv;
+    out->type = type;
+    out->count = 1;
+    out->data = kv->data + (size_t)i * size;
+    out->size = size;
+    return true;
+}
+
+static void scalar_text(const gg_kv *kv, char out[40])
+{
+    const uint8_t *p = kv->data;
+    uint32_t bits;
+    uint64_t wide;
+    float f;
+    double d;
+    switch (kv->type) {
+    case GG_TYPE_I8: snprintf(out, 40, "%d", (int8_t)p[0]); break;
+    case GG_TYPE_I16: snprintf(out, 40, "%d", (int16_t)gg_le16(p)); break;
+    case GG_TYPE_I32: snprintf(out, 40, "%d", (int32_t)gg_le32(p)); break;
+    case GG_TYPE_I64: snprintf(out, 40, "%lld", (long long)(int64_t)gg_le64(p)); break;
+    case GG_TYPE_BOOL: snprintf(out, 40, "%s", p[0] ? "true" : "false"); break;
+    case GG_TYPE_F32:
+        bits = gg_le32(p);
+        memcpy(&f, &bits, sizeof f);
+        gg_format_f32(f, out);
+        break;
+    case GG_TYPE_F64:
+        wide = gg_le64(p);
+        memcpy(&d, &wide, sizeof d);
+        gg_format_f64(d, out);
+        break;
+    default:
+        wide = 0;
+        gg_kv_u64(kv, &wide);
+        snprintf(out, 40, "%llu", (unsigned long long)wide);
+    }
+}
+
+/* Is this byte the start of a UTF-8 character, or ASCII? */
+static bool starts(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+/* A chunk at a time: a string may be of 1 GiB. A chunk ends between two characters if the
+ * text is UTF-8, so that what it escapes to is what the whole would. */
+static gg_status put_escaped(const gg_json_out *o, const char *text, size_t n, gg_error *err)
+{
+    char out[4096]; /* a byte becomes four at most */
+    while (n > 0 && err->status == GG_OK) {
+        size_t step = n < 1000 ? n : 1000;
+        while (step < n && step > 996 && !starts(text[step])) step--;
+        if (step < n && !starts(text[step])) step = 1000; /* not UTF-8 anyway */
+        gg_json_put_raw(o, out, gg_escape(text, step, out, sizeof out), err);
+        text += step;
+        n -= step;
+    }
+    return err->status;
+}
+
+static gg_status put_string(const gg_json_out *o, const char *text, size_t n, size_t most,
+                            gg_error *err)
+{
+    size_t shown = most && n > most ? most : n;
+    while (shown < n && shown > 0 && most - shown < 4 && !starts(text[shown])) shown--;
+    put_escaped(o, text, shown, err);
+    return shown < n ? gg_json_put_text(o, "...", err) : err->status;
+}
+
+static gg_status put_number(const gg_json_out *o, const gg_kv *kv, gg_error *err)
+{
+    char text[40];
+    scalar_text(kv, text);
+    return gg_json_put_text(o, text, err);
+}
+
+static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_limits *limits,
+                           gg_error *err)
+{
+    uint64_t pos = 0, shown = limits->elements && limits->elements < kv->count ? limits->elements
+                                                                               : kv->count;
+    gg_json_put_text(o, "[", err);
+    for (uint64_t i = 0; i < shown && err->status == GG_OK; i++) {
+        const char *text;
+        size_t n;
+        gg_kv one;
+        if (i > 0) gg_json_put_text(o, ", ", err);
+        if (gg_key_element(kv, i, &one)) put_number(o, &one, err);
+        else if (gg_kv_next_str(kv, &pos, &text, &n)) {
+            gg_json_put_text(o, "\"", err);
+            put_string(o, text, n, limits->bytes, err);
+            gg_json_put_text(o, "\"", err);
+        }
+    }
+    if (shown < kv->count) gg_json_put_text(o, shown ? ", ..." : "...", err);
+    return gg_json_put_text(o, "]", err);
+}
+
+gg_status gg_key_put_text(const gg_key_out *out, const gg_kv *kv, const gg_key_limits *limits,
+                          gg_error *err)
+{
+    const gg_json_out to = { out->write, out->ctx }, *o = &to;
+    if (kv->type == GG_TYPE_ARR) return put_array(o, kv, limits, err);
+    if (kv->type == GG_TYPE_STR)
+        return put_string(o, (const char *)kv->data, kv->size, limits->bytes, err);
+    return put_number(o, kv, err);
+}
+
+gg_status gg_key_put_bare(const gg_key_out *out, const gg_kv *kv, gg_error *err)
+{
+    const gg_json_out to = { out->write, out->ctx }, *o = &to;
+    uint64_t pos = 0;
+    if (kv->type == GG_TYPE_STR) return gg_json_put_raw(o, (const char *)kv->data, kv->size, err);
+    for (uint64_t i = 0; i < kv->count && err->status == GG_OK; i++) {
+        const char *text;
+        size_t n;
+        gg_kv one;
+        if (gg_key_element(kv, i, &one)) put_number(o, &one, err);
+        else if (gg_kv_next_str(kv, &pos, &text, &n)) put_escaped(o, text, n, err);
+        gg_json_put_text(o, "\n", err);
+    }
+    return err->status;
+}
+
+gg_status gg_key_put_json(const gg_key_out *out, const gg_kv *kv, gg_error *err)
+{
+    const gg_json_out to = { out->write, out->ctx };
+    return gg_mj_put_value(&to, kv, err);
+}
+
+const gg_kv *gg_keys_find(const gg_meta *meta, const char *key)
+{
+    const gg_kv *kv = gg_meta_find(meta, key);
+    if (kv) return kv;
+    size_t n = strlen(key);
+    char *copy = strdup(key);
+    if (copy && gg_unescape(copy, &n) && n > 0)
+        for (size_t i = 0; i < meta->n && !kv; i++)
+            if (meta->kv[i].key_len == n && memcmp(meta->kv[i].key, copy, n) == 0)
+                kv = &meta->kv[i];
+    free(copy);
+    return kv;
+}
