@@ -3,7 +3,7 @@
 
 #include "cli.h"
 #include "key_options.h"
-#include "organ/select.h"
+#include "organ/select.h" /* gg_glob: the patterns of keys are those of tensors */
 #include "table.h"
 
 #include <stdio.h>
