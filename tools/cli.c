@@ -464,6 +464,13 @@ int cli_end(cli *c, gg_status status)
     return gg_status_exit(status);
 }
 
+gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out)
+{
+    gg_source_options o = { .header_only = kind == CLI_HEADER_ONLY, .note = print_note, .ctx = c };
+    return kind == CLI_SPOOLED ? gg_source_open_spooled_with(spec, &o, out, &c->err)
+                               : gg_source_open_with(spec, &o, out, &c->err);
+}
+
 const char *cli_one(const cli *c, const char *option_value, const char *what)
 {
     size_t n = c->args.n + (option_value ? 1 : 0);

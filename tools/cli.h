@@ -56,6 +56,11 @@ typedef struct cli {
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options);
 
+/* Open a model; what is to be told about it (a lone shard, missing data) is printed as a
+ * note. With header_only its data may be incomplete; with CLI_SPOOLED a pipe is stored first. */
+typedef enum cli_open_kind { CLI_DATA, CLI_HEADER_ONLY, CLI_SPOOLED } cli_open_kind;
+gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out);
+
 /* Print the error, if any; check that stdout took everything; give the exit code.
  * An interrupted run ends by its signal. */
 int cli_end(cli *c, gg_status status);

@@ -210,8 +210,8 @@ int main(int argc, char **argv)
     gg_source *a = NULL, *b = NULL;
     gg_status st = map ? gg_map_parse(map, &parsed, &c.err) : GG_OK;
     o.map = parsed;
-    if (st == GG_OK) st = gg_source_open(c.args.items[0], &a, &c.err);
-    if (st == GG_OK) st = gg_source_open(c.args.items[1], &b, &c.err);
+    if (st == GG_OK) st = cli_open(&c, c.args.items[0], CLI_DATA, &a);
+    if (st == GG_OK) st = cli_open(&c, c.args.items[1], CLI_DATA, &b);
     if (st == GG_OK)
         st = lineage   ? print_lineage(&c, a, b, &o)
              : summary ? print_summary(&c, a, b, &o)

@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     if (c.json && !list) cli_usage(&c, "--json goes with --list: nothing else prints a table");
     o.select = c.select;
     gg_source *s;
-    gg_status st = gg_source_open(model, &s, &c.err);
+    gg_status st = cli_open(&c, model, list ? CLI_HEADER_ONLY : CLI_DATA, &s);
     if (st == GG_OK) {
         st = extract(&c, s, &o, output, list);
         gg_source_close(s);

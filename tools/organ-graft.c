@@ -59,8 +59,8 @@ static gg_status graft(cli *c, const arguments *a)
 {
     gg_source *base = NULL, *donor = NULL;
     gg_transplant_report r = { 0 };
-    gg_status st = gg_source_open_spooled(a->adapter ? a->adapter : a->source, &donor, &c->err);
-    if (st == GG_OK) st = gg_source_open_spooled(a->target, &base, &c->err);
+    gg_status st = cli_open(c, a->adapter ? a->adapter : a->source, CLI_SPOOLED, &donor);
+    if (st == GG_OK) st = cli_open(c, a->target, CLI_SPOOLED, &base);
     if (st == GG_OK && a->check) st = check(c, a, base, donor);
     else if (st == GG_OK && a->adapter)
         st = gg_graft_adapter(base, donor, a->scale, a->o.link, a->output, &c->run, &r, &c->err);
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     gg_map *map = NULL;
     gg_source *ancestor = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
-    if (st == GG_OK && a.ancestor) st = gg_source_open_spooled(a.ancestor, &ancestor, &c.err);
+    if (st == GG_OK && a.ancestor) st = cli_open(&c, a.ancestor, CLI_SPOOLED, &ancestor);
     if (st == GG_OK) st = gg_blend_parse(a.blend, ancestor, &a.o.match.blend, &c.err);
     a.o.match.map = map;
     a.o.match.select = c.select;

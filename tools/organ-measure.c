@@ -237,7 +237,7 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
 
 static gg_status open_source(cli *c, const options *o, gg_source **s)
 {
-    if (o->dir || c->args.n <= 1) return gg_source_open(cli_one(c, o->dir, "model"), s, &c->err);
+    if (o->dir || c->args.n <= 1) return cli_open(c, cli_one(c, o->dir, "model"), CLI_DATA, s);
     return gg_source_open_files((char *const *)(uintptr_t)c->args.items, c->args.n, s, &c->err);
 }
 

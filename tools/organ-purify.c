@@ -167,8 +167,7 @@ int main(int argc, char **argv)
     /* A directory or a GGUF is planned before it is written: a pipe is stored first. */
     bool stream = a.dry_run || strcmp(a.output, "-") == 0 || ends_with(a.output, ".bin");
     gg_source *s;
-    gg_status st = stream ? gg_source_open(spec, &s, &c.err)
-                          : gg_source_open_spooled(spec, &s, &c.err);
+    gg_status st = stream ? cli_open(&c, spec, CLI_DATA, &s) : cli_open(&c, spec, CLI_SPOOLED, &s);
     if (st == GG_OK) {
         st = purify(&c, s, &a);
         gg_source_close(s);

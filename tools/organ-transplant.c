@@ -59,11 +59,11 @@ static gg_status transplant(cli *c, arguments *a)
 {
     gg_source *donor = NULL, *base = NULL;
     gg_transplant_report r = { 0 };
-    gg_status st = gg_source_open_spooled(a->donor, &donor, &c->err);
+    gg_status st = cli_open(c, a->donor, CLI_SPOOLED, &donor);
     if (st == GG_OK && a->in_place && !a->check) {
         st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
     } else if (st == GG_OK) {
-        st = gg_source_open_spooled(a->base, &base, &c->err);
+        st = cli_open(c, a->base, CLI_SPOOLED, &base);
         if (st == GG_OK)
             st = a->check ? check(c, a, base, donor)
                           : gg_transplant(base, donor, &a->o, a->output, &c->run, &r, &c->err);
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     gg_map *map = NULL;
     gg_source *ancestor = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
-    if (st == GG_OK && a.ancestor) st = gg_source_open_spooled(a.ancestor, &ancestor, &c.err);
+    if (st == GG_OK && a.ancestor) st = cli_open(&c, a.ancestor, CLI_SPOOLED, &ancestor);
     if (st == GG_OK) st = gg_blend_parse(a.blend, ancestor, &a.o.match.blend, &c.err);
     a.o.match.map = map;
     a.o.match.select = c.select;

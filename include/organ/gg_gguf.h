@@ -146,11 +146,25 @@ typedef struct gg_model {
     gg_gguf **files; /* files[0]->meta is the model's metadata */
     size_t n_tensors;
     gg_tensor *tensors; /* all, in order; names belong to files[t.file] */
+    /* Of a set whose other shards are missing (gg_model_options): */
+    uint32_t shard_count; /* shards of the whole set; 0 = the model is whole */
+    uint32_t first_shard; /* number of files[0] in it, from 0 */
+    uint64_t set_tensors; /* tensors of the whole set, 0 = not stated */
+    char *missing;        /* path of a shard that is not there, NULL = not known */
 } gg_model;
 
+typedef struct gg_model_options {
+    bool lone_shards; /* open a shard alone if another of its set is missing */
+    bool cut_data;    /* the header is enough: tensors may lie past the end of their file */
+} gg_model_options;
+
 /* Open PATH and, where its split.count says so, every other shard of the set (PATH
- * may be any of them; tensors and files come in shard order). A missing shard is
- * GG_EFORMAT naming it; inconsistent shards likewise. */
+ * may be any of them; tensors and files come in shard order). Shards concatenated in one
+ * file are a set too: all `files` then have the same path, and their header_bytes,
+ * data_start and file_sizes count from its start. A missing shard is GG_EFORMAT naming it
+ * (unless o->lone_shards); inconsistent shards likewise. o may be NULL: all false. */
+gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_model **out,
+                             gg_error *err);
 gg_status gg_model_open(const char *path, gg_model **out, gg_error *err);
 void gg_model_free(gg_model *m);
 

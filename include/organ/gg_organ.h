@@ -68,8 +68,38 @@ typedef struct gg_source gg_source;
 
 /* SPEC: a GGUF file (any shard of a split model gives the whole), an organ
  * directory, a .bin file (one or more records), or "-": a GGUF or an organ stream
- * on stdin, told apart by its first four bytes. */
+ * on stdin, told apart by its first four bytes. The shards of a model one after another, in
+ * a file or on a pipe, are one model. */
 gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err);
+
+/* How to open a source. */
+typedef struct gg_source_options {
+    /* The header is enough: a file or pipe whose data are cut short is opened and noted.
+     * Data that are not there cannot be read, but gg_source_next goes through all tensors. */
+    bool header_only;
+    /* Called with a line worth telling, without newline and escaped as gg_escape does. With
+     * it a shard whose siblings are missing is opened alone and noted ("shard 2 of 5; 13 of
+     * 75 tensors"); for a pipe the call may come as late as its end. Without it such a shard
+     * is refused, and a pipe that ends early within a set is GG_EFORMAT. */
+    void (*note)(void *ctx, const char *line);
+    void *ctx;
+} gg_source_options;
+
+/* As gg_source_open; o may be NULL. */
+gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
+                              gg_error *err);
+
+/* The same, and a pipe (stdin, a FIFO) is first stored in an unnamed temporary file
+ * ($TMPDIR or /tmp), so that the source is seekable. For what has to be read more than
+ * front to back. */
+gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *err);
+gg_status gg_source_open_spooled_with(const char *spec, const gg_source_options *o, gg_source **out,
+                                      gg_error *err);
+
+/* Replace a pipe, of which no tensor was read yet, by a stored source. Nothing happens to
+ * a seekable source. *s stays valid if this fails. */
+gg_status gg_source_spool(gg_source **s, gg_error *err);
+
 /* Several .bin files (or other specs that hold records) as one. */
 gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err);
 void gg_source_close(gg_source *s);
@@ -79,7 +109,10 @@ bool gg_source_seekable(const gg_source *s);         /* false: a pipe, read fron
 const gg_meta *gg_source_meta(const gg_source *s);   /* NULL when it is bare records */
 const gg_model *gg_source_model(const gg_source *s); /* NULL unless GGUF files */
 
-/* Number of tensors; for an organ stream on a pipe those seen so far. */
+/* Are there tensors that only gg_source_next will find: records or shards on a pipe? */
+bool gg_source_grows(const gg_source *s);
+
+/* Number of tensors; those seen so far of a source that grows. */
 size_t gg_source_count(const gg_source *s);
 const gg_tensor *gg_source_tensor(const gg_source *s, size_t i);
 /* What it is in the body: of a directory with the class that its manifest says, which
@@ -89,8 +122,8 @@ gg_anatomy gg_source_anatomy(const gg_source *s, size_t i);
 size_t gg_source_find(const gg_source *s, const char *name, size_t name_len);
 
 /* Go on to tensor i (from 0, each in turn). *more false at the end. Needed for
- * pipes, harmless elsewhere; unread data of the tensor before is skipped. For an
- * organ stream gg_source_count grows by it. */
+ * pipes, harmless elsewhere; unread data of the tensor before is skipped. A source that
+ * grows (gg_source_grows) may have more tensors afterwards, and those it had may move. */
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err);
 
 /* The data of tensor i. Seekable sources: any tensor, any offset, any thread with

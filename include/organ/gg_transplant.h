@@ -133,11 +133,6 @@ typedef struct gg_transplant_report {
     uint64_t bytes_moved, bytes_written;
 } gg_transplant_report;
 
-/* A base or donor for the functions below: as gg_source_open, and a pipe (stdin, a FIFO) is first
- * stored in an unnamed temporary file ($TMPDIR or /tmp), since both are read more
- * than front to back. */
-gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *err);
-
 /* Base with the moves done, as one file `output`; bytes that do not move, odd
  * padding and what follows the tensors stay as they are. GG_NO with the first
  * mismatch named when there is one (and not skip_mismatched) or nothing moves:

@@ -70,4 +70,8 @@ char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count);
 /* Split such a name; false if it is none. *prefix_len counts into path. */
 bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t *count);
 
+/* split.no and split.count of a file: 0 of 1 if it is no shard. GG_EFORMAT if they cannot
+ * be right. */
+gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err);
+
 #endif

@@ -27,13 +27,14 @@ static uint8_t *keep_copy(gg_cursor *c, size_t room)
 gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err)
 {
     gg_cursor c = { .base = bytes, .size = size, .end = whole ? size : UINT64_MAX };
-    return gg_gguf_parse_cursor(&c, keep_copy, out, err);
+    return gg_gguf_parse_cursor(&c, c.end, keep_copy, out, err);
 }
 
 /* A buffer that the header is read into, and in which it stays. */
 typedef struct intake {
     int fd;
-    bool pipe;
+    uint64_t from; /* first byte of the header in the file */
+    bool pipe, cut;
     uint8_t *buf;
     size_t cap;
     uint8_t *surplus; /* of a pipe: what was read past the header */
@@ -63,9 +64,9 @@ static gg_status more(gg_cursor *c, uint64_t need, gg_error *err)
         if (want > in->cap - c->size) want = in->cap - c->size;
         if (want > c->end - c->size) want = c->end - c->size;
         size_t got = (size_t)want;
-        gg_status st = in->pipe
-                           ? gg_read_some(in->fd, in->buf + c->size, (size_t)want, &got, err)
-                           : gg_pread_all(in->fd, in->buf + c->size, (size_t)want, c->size, err);
+        gg_status st = in->pipe ? gg_read_some(in->fd, in->buf + c->size, (size_t)want, &got, err)
+                                : gg_pread_all(in->fd, in->buf + c->size, (size_t)want,
+                                               in->from + c->size, err);
         if (st != GG_OK) return st;
         c->size += got;
         if (got < want) c->end = c->size;
@@ -96,18 +97,31 @@ static gg_status take_in(intake *in, const void *prefix, size_t prefix_len, uint
     if (!in->buf) return gg_fail(err, GG_ENOMEM, "no memory for a header");
     if (prefix_len) memcpy(in->buf, prefix, prefix_len);
     gg_cursor c = { .base = in->buf, .size = prefix_len, .end = size, .more = more, .ctx = in };
-    gg_status st = gg_gguf_parse_cursor(&c, keep_buffer, out, err);
+    gg_status st = gg_gguf_parse_cursor(&c, in->cut ? UINT64_MAX : size, keep_buffer, out, err);
     free(in->buf);
     return st;
 }
 
-gg_status gg_gguf_read_file(int fd, uint64_t size, gg_gguf **out, gg_error *err)
+gg_status gg_gguf_read_part(int fd, uint64_t from, uint64_t size, bool cut, gg_gguf **out,
+                            gg_error *err)
 {
-    intake in = { .fd = fd };
-    return take_in(&in, NULL, 0, size, out, err);
+    intake in = { .fd = fd, .from = from, .cut = cut };
+    gg_status st = take_in(&in, NULL, 0, size - from, out, err);
+    if (st != GG_OK) {
+        if (from && err->offset != GG_ERROR_NO_OFFSET) err->offset += from;
+        return st;
+    }
+    (*out)->header_bytes += from;
+    (*out)->data_start += from;
+    return GG_OK;
 }
 
-gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err)
+gg_status gg_gguf_read_file(int fd, uint64_t size, gg_gguf **out, gg_error *err)
+{
+    return gg_gguf_read_part(fd, 0, size, false, out, err);
+}
+
+gg_status gg_gguf_open_cut(int fd, bool cut, gg_gguf **out, uint64_t *file_size, gg_error *err)
 {
     struct stat s;
     if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot stat");
@@ -116,7 +130,12 @@ gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *
         return gg_fix(err, "pipe it in and give - as the model");
     }
     *file_size = (uint64_t)s.st_size;
-    return gg_gguf_read_file(fd, *file_size, out, err);
+    return gg_gguf_read_part(fd, 0, *file_size, cut, out, err);
+}
+
+gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err)
+{
+    return gg_gguf_open_cut(fd, false, out, file_size, err);
 }
 
 gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,

@@ -309,9 +309,10 @@ static gg_status parse_all(parser *p)
     return st;
 }
 
-gg_status gg_gguf_parse_cursor(gg_cursor *c, gg_gguf_keep *keep, gg_gguf **out, gg_error *err)
+gg_status gg_gguf_parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf_keep *keep, gg_gguf **out,
+                               gg_error *err)
 {
-    parser p = { .c = c, .keep = keep, .file_size = c->end, .err = err };
+    parser p = { .c = c, .keep = keep, .file_size = data_end, .err = err };
     p.g = calloc(1, sizeof *p.g);
     if (!p.g) return no_memory(&p);
     gg_status st = parse_all(&p);

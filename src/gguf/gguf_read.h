@@ -6,15 +6,26 @@
 
 #include "base/cursor.h"
 
-/* Parse from the cursor's start; where its end is known, tensors must lie before it.
+/* Parse from the cursor's start; tensors must lie before `data_end` (UINT64_MAX: not known,
+ * or the data may be incomplete).
  * `keep` gives what the header lives in: `room` bytes, malloc'd, that begin with all
  * the cursor has passed; NULL = no memory. Nothing is read from the cursor after it. */
 typedef uint8_t *gg_gguf_keep(gg_cursor *c, size_t room);
-gg_status gg_gguf_parse_cursor(gg_cursor *c, gg_gguf_keep *keep, gg_gguf **out, gg_error *err);
+gg_status gg_gguf_parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf_keep *keep, gg_gguf **out,
+                               gg_error *err);
 
 /* The header of a file that had `size` bytes when it was asked: GG_EFORMAT if a read,
  * which may look a step further than the header, meets its end before. */
 gg_status gg_gguf_read_file(int fd, uint64_t size, gg_gguf **out, gg_error *err);
+
+/* The same of the GGUF that begins at byte `from` of a file of `size` bytes in all. Its
+ * header_bytes and data_start count from the start of the file. With `cut` tensors may lie
+ * past the end. */
+gg_status gg_gguf_read_part(int fd, uint64_t from, uint64_t size, bool cut, gg_gguf **out,
+                            gg_error *err);
+
+/* gg_gguf_open_fd, with `cut` as above. */
+gg_status gg_gguf_open_cut(int fd, bool cut, gg_gguf **out, uint64_t *file_size, gg_error *err);
 
 /* *by_name: malloc'd, the indices of n tensors in the order of their names; tensors of one
  * name keep their order. */

@@ -6,6 +6,7 @@
  */
 #include "organ/gg_gguf.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "gguf_journal.h"
@@ -82,6 +83,7 @@ static void clear(gg_model *m)
     free(m->paths);
     free(m->file_sizes);
     free(m->tensors);
+    free(m->missing);
 }
 
 void gg_model_free(gg_model *m)
@@ -91,7 +93,7 @@ void gg_model_free(gg_model *m)
     free(m);
 }
 
-static gg_status open_file(gg_model *m, size_t i, gg_error *err)
+static gg_status open_file(gg_model *m, size_t i, bool cut, gg_error *err)
 {
     m->fds[i] = open(m->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (m->fds[i] < 0) {
@@ -101,27 +103,27 @@ static gg_status open_file(gg_model *m, size_t i, gg_error *err)
         gg_fail(err, GG_EFORMAT, "a change of its keys was interrupted or is still running");
         gg_fix(err, "run organ-keys --recover on it");
     } else {
-        gg_gguf_open_fd(m->fds[i], &m->files[i], &m->file_sizes[i], err);
+        gg_gguf_open_cut(m->fds[i], cut, &m->files[i], &m->file_sizes[i], err);
     }
     return gg_at_file(err, m->paths[i]);
 }
 
-/* How many shards the file says it has: 1 where it says nothing. */
-static gg_status shard_count(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err)
+gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err)
 {
     const gg_kv *c = gg_meta_find(&g->meta, "split.count"), *n = gg_meta_find(&g->meta, "split.no");
     *no = 0;
     *count = 1;
     if (!c) return GG_OK;
     if (!gg_kv_u64(c, count) || (n && !gg_kv_u64(n, no)))
-        return gg_fail(err, GG_EFORMAT, "split.no or split.count is no shard number");
-    if (*count > GG_LIMIT_SHARDS)
-        return gg_fail(err, GG_EFORMAT, "split.count is %llu; %d is the most",
-                       (unsigned long long)*count, GG_LIMIT_SHARDS);
-    if (*count > 1 && *no >= *count)
-        return gg_fail(err, GG_EFORMAT, "split.no is %llu but split.count %llu",
-                       (unsigned long long)*no, (unsigned long long)*count);
-    return GG_OK;
+        gg_fail(err, GG_EFORMAT, "split.no or split.count is not a whole number");
+    else if (*count > GG_LIMIT_SHARDS)
+        gg_fail(err, GG_EFORMAT, "split.count is %llu; %d is the most", (unsigned long long)*count,
+                GG_LIMIT_SHARDS);
+    else if (*count > 1 && *no >= *count)
+        gg_fail(err, GG_EFORMAT, "split.no is %llu but split.count %llu", (unsigned long long)*no,
+                (unsigned long long)*count);
+    if (*count == 0) *count = 1;
+    return gg_fix(err, "fetch the shards again: they are not all of one model");
 }
 
 static gg_status allocate(gg_model *m, size_t n, gg_error *err)
@@ -137,12 +139,13 @@ static gg_status allocate(gg_model *m, size_t n, gg_error *err)
     return GG_OK;
 }
 
-/* Replace the one opened file by the whole set. */
-static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, gg_error *err)
+/* The paths of the whole set, from the name of the shard that was opened. */
+static gg_status name_set(const gg_model *m, uint64_t no, uint32_t count, gg_model *set,
+                          gg_error *err)
 {
     size_t prefix_len;
     uint32_t named_no, named_count;
-    char *path = m->paths[0];
+    const char *path = m->paths[0];
     if (!gg_shard_parse(path, &prefix_len, &named_no, &named_count) || named_no != no ||
         named_count != count) {
         gg_fail(err, GG_EFORMAT, "it is shard %llu of %u but is not named so",
@@ -151,41 +154,80 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, gg_error *er
                (unsigned long long)no + 1, count);
         return gg_at_file(err, path);
     }
-    gg_model set = { 0 };
-    gg_status st = allocate(&set, count, err);
+    gg_status st = allocate(set, count, err);
     char *prefix = st == GG_OK ? strndup(path, prefix_len) : NULL;
     for (uint32_t i = 0; prefix && i < count && st == GG_OK; i++)
-        if (!(set.paths[i] = gg_shard_name(prefix, i, count)))
+        if (!(set->paths[i] = gg_shard_name(prefix, i, count)))
             st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     if (st == GG_OK && !prefix) st = gg_fail(err, GG_ENOMEM, "no memory for shard names");
     free(prefix);
-    for (uint32_t i = 0; i < count && st == GG_OK; i++) {
-        if (access(set.paths[i], F_OK) != 0) {
-            gg_fail(err, GG_EFORMAT, "shard %u of %u is missing", i + 1, count);
-            gg_fix(err, "put it beside the others");
-            st = gg_at_file(err, set.paths[i]);
-        } else {
-            st = open_file(&set, i, err);
-        }
+    return st;
+}
+
+/* The first shard of the set that does not exist, or `count`. */
+static uint32_t first_missing(const gg_model *set, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && access(set->paths[i], F_OK) == 0) i++;
+    return i;
+}
+
+static gg_status open_all(gg_model *set, uint32_t count, bool cut, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (uint32_t i = 0; i < count && st == GG_OK; i++) st = open_file(set, i, cut, err);
+    return st;
+}
+
+static void stay_alone(gg_model *m, uint64_t no, uint32_t count)
+{
+    m->first_shard = (uint32_t)no;
+    m->shard_count = count;
+}
+
+/* Replace the one opened file by the whole set; or leave it alone where that is allowed
+ * and the set is not there. */
+static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_model_options *o,
+                          gg_error *err)
+{
+    gg_model set = { 0 };
+    gg_error why = GG_ERROR_INIT;
+    gg_status st = name_set(m, no, count, &set, &why);
+    uint32_t lost = st == GG_OK ? first_missing(&set, count) : count;
+    bool unnamed = st == GG_EFORMAT;
+    if (o->lone_shards && (unnamed || (st == GG_OK && lost < count))) {
+        stay_alone(m, no, count);
+        if (!unnamed) m->missing = set.paths[lost], set.paths[lost] = NULL;
+        clear(&set);
+        return GG_OK;
     }
+    gg_error_merge(err, &why);
+    if (st == GG_OK && lost < count) {
+        st = gg_fail(err, GG_EFORMAT, "shard %u of %u is missing", lost + 1, count);
+        gg_fix(err, "put it beside the others");
+        gg_at_file(err, set.paths[lost]);
+    }
+    if (st == GG_OK) st = open_all(&set, count, o->cut_data, err);
     clear(m);
     *m = set;
     return st;
 }
 
-static gg_status check_set(const gg_model *m, gg_error *err)
+static gg_status check_set(gg_model *m, gg_error *err)
 {
     uint64_t total = 0, claimed = 0;
     for (size_t i = 0; i < m->n_files; i++) {
         uint64_t no, count;
-        gg_status st = shard_count(m->files[i], &no, &count, err);
-        if (st == GG_OK && (no != i || count != m->n_files))
+        gg_status st = gg_shard_numbers(m->files[i], &no, &count, err);
+        uint64_t of = m->shard_count ? m->shard_count : m->n_files;
+        if (st == GG_OK && (no != m->first_shard + i || count != of))
             st = gg_fail(err, GG_EFORMAT, "it says it is shard %llu of %llu",
                          (unsigned long long)no + 1, (unsigned long long)count);
         if (st != GG_OK) return gg_at_file(err, m->paths[i]);
         total += m->files[i]->n_tensors;
     }
     const gg_kv *kv = gg_meta_find(&m->files[0]->meta, "split.tensors.count");
+    if (m->shard_count) return gg_kv_u64(kv, &m->set_tensors), GG_OK;
     if (kv && (!gg_kv_u64(kv, &claimed) || claimed != total)) {
         gg_fail(err, GG_EFORMAT,
                 "split.tensors.count does not match the %llu tensors of its shards",
@@ -227,19 +269,84 @@ static gg_status gather(gg_model *m, gg_error *err)
     return unique_over_shards(m, err);
 }
 
-gg_status gg_model_open(const char *path, gg_model **out, gg_error *err)
+/* ---- shards in one file ------------------------------------------------------ */
+
+/* Does another GGUF begin where the tensors of the last file end? */
+static bool goes_on(const gg_model *m)
 {
+    const gg_gguf *g = m->files[m->n_files - 1];
+    uint64_t end = g->data_start + g->data_bytes, size = m->file_sizes[m->n_files - 1];
+    char magic[4];
+    gg_error ignored = GG_ERROR_INIT;
+    return size >= 4 && end <= size - 4 &&
+           gg_pread_all(m->fds[0], magic, 4, end, &ignored) == GG_OK &&
+           memcmp(magic, "GGUF", 4) == 0;
+}
+
+/* Add the shard that begins where the last one ends. Their paths are the same; each has a
+ * descriptor of its own, as gg_model_free closes all. */
+static gg_status add_joined(gg_model *m, bool cut, gg_error *err)
+{
+    size_t last = m->n_files - 1, i = m->n_files;
+    uint64_t size = m->file_sizes[last];
+    m->file_sizes[last] = m->files[last]->data_start + m->files[last]->data_bytes;
+    m->paths[i] = strdup(m->paths[0]);
+    m->fds[i] = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 0);
+    m->n_files++;
+    if (!m->paths[i]) return gg_fail(err, GG_ENOMEM, "no memory for a name");
+    if (m->fds[i] < 0) return gg_fail_errno(err, "cannot open it again");
+    m->file_sizes[i] = size;
+    return gg_gguf_read_part(m->fds[i], m->file_sizes[last], size, cut, &m->files[i], err);
+}
+
+/* Replace the one opened file by the shards it holds one after another. */
+static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_model_options *o,
+                             gg_error *err)
+{
+    gg_model set = { 0 };
+    gg_status st = allocate(&set, count - no, err);
+    if (st != GG_OK) return clear(&set), st;
+    set.n_files = 1;
+    set.paths[0] = m->paths[0], set.fds[0] = m->fds[0];
+    set.files[0] = m->files[0], set.file_sizes[0] = m->file_sizes[0];
+    m->n_files = 0;
+    clear(m);
+    *m = set;
+    while (st == GG_OK && m->n_files < count - no && goes_on(m))
+        st = add_joined(m, o->cut_data, err);
+    if (st == GG_OK && m->n_files < count) {
+        if (o->lone_shards) return stay_alone(m, no, count), GG_OK;
+        st = gg_fail(err, GG_EFORMAT, "it holds %zu of the %u shards", m->n_files, count);
+        gg_fix(err, "concatenate all shards, in order");
+    }
+    return st == GG_OK ? GG_OK : gg_at_file(err, m->paths[0]);
+}
+
+/* ---- open -------------------------------------------------------------------- */
+
+static gg_status open_shards(gg_model *m, const gg_model_options *o, gg_error *err)
+{
+    uint64_t no = 0, count = 1;
+    gg_status st = gg_shard_numbers(m->files[0], &no, &count, err);
+    if (st != GG_OK) return gg_at_file(err, m->paths[0]);
+    if (count < 2) return GG_OK;
+    st = goes_on(m) ? open_joined(m, no, (uint32_t)count, o, err)
+                    : open_set(m, no, (uint32_t)count, o, err);
+    return st == GG_OK ? check_set(m, err) : st;
+}
+
+gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_model **out,
+                             gg_error *err)
+{
+    static const gg_model_options strict = { 0 };
     gg_model *m = calloc(1, sizeof *m);
+    if (!o) o = &strict;
     if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a model");
     gg_status st = allocate(m, 1, err);
     if (st == GG_OK && !(m->paths[0] = strdup(path)))
         st = gg_fail(err, GG_ENOMEM, "no memory for a name");
-    if (st == GG_OK) st = open_file(m, 0, err);
-    uint64_t no = 0, count = 1;
-    if (st == GG_OK && (st = shard_count(m->files[0], &no, &count, err)) != GG_OK)
-        gg_at_file(err, path);
-    if (st == GG_OK && count > 1) st = open_set(m, no, (uint32_t)count, err);
-    if (st == GG_OK && count > 1) st = check_set(m, err);
+    if (st == GG_OK) st = open_file(m, 0, o->cut_data, err);
+    if (st == GG_OK) st = open_shards(m, o, err);
     if (st == GG_OK) st = gather(m, err);
     if (st != GG_OK) {
         if (st == GG_EFORMAT) gg_fix(err, "fetch the shards again: they are not all of one model");
@@ -248,4 +355,9 @@ gg_status gg_model_open(const char *path, gg_model **out, gg_error *err)
     }
     *out = m;
     return GG_OK;
+}
+
+gg_status gg_model_open(const char *path, gg_model **out, gg_error *err)
+{
+    return gg_model_open_with(path, NULL, out, err);
 }

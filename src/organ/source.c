@@ -30,13 +30,31 @@ static void advise(gg_error *err)
 
 /* ---- opening --------------------------------------------------------------- */
 
+static void note_model(const gg_source *s)
+{
+    const gg_model *m = s->model;
+    if (m->shard_count) {
+        gg_partial_set set = { m->first_shard, m->n_files,     m->shard_count,
+                               m->n_tensors,   m->set_tensors, m->missing };
+        gg_note_partial(s, &set);
+    }
+    for (size_t f = 0; f < m->n_files && s->o.header_only; f++) {
+        const gg_gguf *g = m->files[f];
+        const gg_tensor *t = g->n_tensors ? &g->tensors[g->n_tensors - 1] : NULL;
+        uint64_t end = t ? g->data_start + t->offset + t->bytes : g->data_start;
+        if (end > m->file_sizes[f]) gg_note_cut(s, m->paths[f], end - m->file_sizes[f]);
+    }
+}
+
 static gg_status open_model(gg_source *s, const char *path, gg_error *err)
 {
     s->kind = SOURCE_MODEL;
-    gg_status st = gg_model_open(path, &s->model, err);
+    gg_model_options o = { .lone_shards = s->o.note != NULL, .cut_data = s->o.header_only };
+    gg_status st = gg_model_open_with(path, &o, &s->model, err);
     if (st != GG_OK) return st;
     s->tensors = s->model->tensors;
     s->n = s->model->n_tensors;
+    note_model(s);
     return GG_OK;
 }
 
@@ -147,11 +165,17 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
 /* The index of gg_source_find, of every source that knows its tensors from the start. */
 static gg_status sort_names(gg_source *s, gg_error *err)
 {
-    if (s->kind == SOURCE_PIPE_RECORDS) return GG_OK;
+    if (gg_source_grows(s)) return GG_OK;
     return gg_name_index(s->tensors, s->n, &s->by_name, err);
 }
 
 gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
+{
+    return gg_source_open_with(spec, NULL, out, err);
+}
+
+gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
+                              gg_error *err)
 {
     spec_kind kind = kind_of(spec, err);
     if (kind == SPEC_BAD) return err->status;
@@ -160,6 +184,7 @@ gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
         free(s);
         return no_memory(err);
     }
+    if (o) s->o = *o;
     gg_status st = GG_OK;
     if (kind == SPEC_PIPE) {
         st = open_pipe(s, spec, err);
@@ -213,7 +238,7 @@ void gg_source_close(gg_source *s)
     if (!s) return;
     if (s->kind == SOURCE_PIPE_MODEL || s->kind == SOURCE_PIPE_RECORDS) gg_pipe_close(s);
     for (size_t i = 0; s->names && i < s->n; i++) free(s->names[i]);
-    for (size_t i = 0; s->streamed && i < s->n; i++) free(s->streamed[i]);
+    for (size_t i = 0; s->kind == SOURCE_PIPE_RECORDS && i < s->n; i++) free(s->streamed[i]);
     free(s->streamed);
     if (s->own_fd) close(s->own_fd - 1);
     free(s->names);
@@ -268,7 +293,23 @@ const gg_model *gg_source_model(const gg_source *s)
 
 const gg_gguf *gg_source_header(const gg_source *s)
 {
-    return s->model ? s->model->files[0] : s->pipe.header;
+    return gg_source_files(s) ? gg_source_file(s, 0) : NULL;
+}
+
+size_t gg_source_files(const gg_source *s)
+{
+    return s->model ? s->model->n_files : s->pipe.n_shards;
+}
+
+const gg_gguf *gg_source_file(const gg_source *s, size_t i)
+{
+    return s->model ? s->model->files[i] : s->pipe.shards[i].header;
+}
+
+bool gg_source_grows(const gg_source *s)
+{
+    return s->kind == SOURCE_PIPE_RECORDS ||
+           (s->kind == SOURCE_PIPE_MODEL && s->pipe.no + 1 < s->pipe.count);
 }
 
 const gg_manifest *gg_source_manifest(const gg_source *s)

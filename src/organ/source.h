@@ -25,20 +25,30 @@ typedef struct pad_list {
     size_t n;
 } pad_list;
 
+/* One GGUF of a pipe: a model, or a shard of one. */
+typedef struct pipe_shard {
+    gg_gguf *header;
+    size_t first; /* index of its first tensor in the source */
+    pad_list pads;
+} pipe_shard;
+
 typedef struct source_pipe {
     int fd;
-    gg_gguf *header; /* of a GGUF */
-    uint8_t *buf;    /* bytes read ahead: [pos, len) */
+    pipe_shard *shards; /* of a GGUF: the last is the one being read */
+    size_t n_shards, cap_shards;
+    uint64_t no, count; /* split.no of the last shard and split.count; count 1 = no set */
+    uint8_t *buf;       /* bytes read ahead: [pos, len) */
     size_t pos, len, cap;
     bool end;       /* the descriptor is at its end */
     size_t current; /* tensor whose data is being read; SIZE_MAX before the first */
     uint64_t taken; /* bytes of it that were read */
     size_t next;    /* tensor to go on to */
-    pad_list pads;
+    bool cut;       /* the data ended early (header_only) */
 } source_pipe;
 
 struct gg_source {
     source_kind kind;
+    gg_source_options o;
     char *name;
     gg_tensor *tensors; /* names belong to whoever holds them, or to `names` */
     size_t n, cap;
@@ -49,8 +59,9 @@ struct gg_source {
     size_t n_paths;
     record_place *places; /* cap entries, as tensors */
     char **names;         /* cap entries: names owned, for records */
-    gg_tensor **streamed; /* cap entries, for a pipe of records, instead of `tensors`: each has
-                             a block of its own, so that its address stays as the list grows */
+    gg_tensor **streamed; /* cap entries, for a pipe that grows, instead of `tensors`: so that
+                             addresses stay. Of records each has a block of its own; of shards
+                             they are in the headers */
     source_pipe pipe;
     int own_fd;         /* closed with the source; 0 = none, else the descriptor + 1 */
     uint64_t pad_bytes; /* noted so far, of all files (from file 0 on) */
@@ -58,6 +69,29 @@ struct gg_source {
 
 /* Append a tensor (records): copies the name. */
 gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err);
+
+/* Tell s->o.note that `n` bytes are missing from the end of file `path`. */
+void gg_note_cut(const gg_source *s, const char *path, uint64_t missing);
+
+/* Tell s->o.note that only some shards of a set are there: `shards` of `count` from `first`
+ * (from 0) on, with `tensors` of `of` tensors (0 = not stated); `missing` is the path of
+ * one that is not, or NULL. */
+typedef struct gg_partial_set {
+    uint64_t first, shards, count, tensors, of;
+    const char *missing;
+} gg_partial_set;
+void gg_note_partial(const gg_source *s, const gg_partial_set *set);
+
+/* Read the header of a GGUF whose first bytes are in the buffer: a model, the first shard
+ * of a set, or the shard that follows the last one. */
+gg_status gg_pipe_read_header(gg_source *s, gg_error *err);
+
+/* The shards are all read: does another follow? If the set is not complete, that is noted
+ * or an error. */
+gg_status gg_pipe_next_shard(gg_source *s, bool *more, gg_error *err);
+
+/* Have `want` bytes (at most 64 KiB) in the buffer, or all there is. */
+gg_status gg_pipe_fill(source_pipe *p, size_t want, gg_error *err);
 
 gg_status gg_pipe_open(gg_source *s, gg_error *err);
 gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err);

@@ -8,7 +8,13 @@
 gg_status gg_source_rename(gg_source *s, const char *name, gg_error *err);
 /* The source closes this descriptor when it is closed. At most one for each source. */
 void gg_source_own_fd(gg_source *s, int fd);
-const gg_gguf *gg_source_header(const gg_source *s);       /* of a GGUF, file or pipe; else NULL */
+const gg_gguf *gg_source_header(const gg_source *s); /* of a GGUF, file or pipe; else NULL */
+
+/* GGUF files (shards) of a model, on a pipe those seen so far; 0 for records and directories.
+ * Header of file i. */
+size_t gg_source_files(const gg_source *s);
+const gg_gguf *gg_source_file(const gg_source *s, size_t i);
+
 const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a directory */
 
 /* Copy [offset, offset+n) to out (out_offset GG_AT_POS of base/io.h = in sequence),

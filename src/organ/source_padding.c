@@ -80,9 +80,9 @@ gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg
     gg_status st = GG_OK;
     if (s->kind == SOURCE_PIPE_MODEL) {
         if (s->pad_bytes > GG_MOST_PADDING) st = (gg_pads_too_much(err), gg_at_file(err, s->name));
-        else {
-            found = s->pipe.pads;
-            s->pipe.pads = (pad_list){ 0 };
+        else if (file < s->pipe.n_shards) {
+            found = s->pipe.shards[file].pads;
+            s->pipe.shards[file].pads = (pad_list){ 0 };
         }
     } else if (s->model) {
         const gg_gguf *g = s->model->files[file];
@@ -107,6 +107,8 @@ uint64_t gg_source_trailing(const gg_source *s, size_t file)
 gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes,
                                   gg_error *err)
 {
+    *bytes = 0;
+    if (!s->model && file + 1 < s->pipe.n_shards) return GG_OK; /* the next shard followed */
     if (!s->model) return gg_pipe_drain(s, out, bytes, err);
     const gg_gguf *g = s->model->files[file];
     *bytes = gg_source_trailing(s, file);

@@ -5,6 +5,7 @@
  */
 #include "source.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "organ/record.h"
@@ -22,8 +23,7 @@ static size_t buffered(const source_pipe *p)
     return p->len - p->pos;
 }
 
-/* Have `want` bytes (<= AHEAD) in the buffer, or all there is. */
-static gg_status fill(source_pipe *p, size_t want, gg_error *err)
+gg_status gg_pipe_fill(source_pipe *p, size_t want, gg_error *err)
 {
     if (buffered(p) >= want || p->end) return GG_OK;
     if (p->cap < AHEAD) {
@@ -68,22 +68,19 @@ gg_status gg_pipe_open(gg_source *s, gg_error *err)
     source_pipe *p = &s->pipe;
     p->current = SIZE_MAX;
     s->kind = SOURCE_PIPE_RECORDS;
-    gg_status st = fill(p, 4, err);
+    gg_status st = gg_pipe_fill(p, 4, err);
     if (st != GG_OK) return st;
     bool record = buffered(p) == 4 && p->buf[1] == 0 && p->buf[2] == 0 && p->buf[3] == 0;
     if (record) return GG_OK;
     s->kind = SOURCE_PIPE_MODEL;
-    uint8_t prefix[4], *surplus;
-    size_t n = buffered(p), surplus_len;
-    memcpy(prefix, p->buf + p->pos, n);
-    st = gg_gguf_read_pipe(p->fd, prefix, n, &p->header, &surplus, &surplus_len, err);
-    if (st != GG_OK) return st;
-    free(p->buf);
-    p->buf = surplus;
-    p->pos = 0;
-    p->len = p->cap = surplus_len;
-    s->tensors = p->header->tensors;
-    s->n = p->header->n_tensors;
+    return gg_pipe_read_header(s, err);
+}
+
+/* The data of a header_only source may end early: told once, and nothing more is read. */
+static gg_status tolerate(gg_source *s, uint64_t missing)
+{
+    if (!s->pipe.cut) gg_note_cut(s, s->name, missing);
+    s->pipe.cut = true;
     return GG_OK;
 }
 
@@ -101,23 +98,37 @@ static gg_status skip(source_pipe *p, uint64_t n, gg_error *err)
     return GG_OK;
 }
 
+/* skip() where the data may end early. */
+static gg_status pass(gg_source *s, uint64_t n, gg_error *err)
+{
+    gg_error why = GG_ERROR_INIT;
+    gg_status st = s->pipe.cut ? GG_OK : skip(&s->pipe, n, &why);
+    if (st == GG_EFORMAT) return tolerate(s, n);
+    gg_error_merge(err, &why);
+    return st;
+}
+
 static gg_status finish_current(gg_source *s, gg_error *err)
 {
     source_pipe *p = &s->pipe;
     if (p->current == SIZE_MAX) return GG_OK;
     const gg_tensor *t = gg_source_tensor(s, p->current);
-    gg_status st = skip(p, t->bytes - p->taken, err);
+    uint64_t left = t->bytes - p->taken;
     p->taken = t->bytes;
+    bool may_end = s->o.header_only && s->kind == SOURCE_PIPE_MODEL;
+    gg_status st = may_end ? pass(s, left, err) : skip(p, left, err);
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), st);
 }
 
-/* The padding before tensor i (or after the last, for i == n). */
+/* The padding before tensor i of the source (or after the last of the shard). */
 static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
 {
     source_pipe *p = &s->pipe;
-    const gg_gguf *g = p->header;
-    if (g->n_tensors == 0) return GG_OK;
-    const gg_tensor *before = i > 0 ? &g->tensors[i - 1] : NULL;
+    pipe_shard *shard = &p->shards[p->n_shards - 1];
+    const gg_gguf *g = shard->header;
+    size_t k = i - shard->first;
+    if (g->n_tensors == 0 || p->cut) return GG_OK;
+    const gg_tensor *before = k > 0 ? &g->tensors[k - 1] : NULL;
     uint64_t end = before ? before->offset + before->bytes : 0;
     uint64_t want = before ? gg_align_up(end, g->alignment) - end : g->data_start - g->header_bytes;
     if (want == 0) return GG_OK;
@@ -126,21 +137,34 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
     size_t got = 0;
     gg_status st = take(p, bytes, (size_t)want, &got, err);
     /* As in a file: only what follows the last tensor may be cut, be the others empty. */
-    if (st == GG_OK && got < want && i < g->n_tensors) {
+    if (st == GG_OK && got < want && k < g->n_tensors) {
         uint64_t missing = want - got;
-        for (size_t k = i; k < g->n_tensors; k++) missing += g->tensors[k].bytes;
-        st = cut(missing, err);
+        for (size_t j = k; j < g->n_tensors; j++) missing += g->tensors[j].bytes;
+        st = s->o.header_only ? tolerate(s, missing) : cut(missing, err);
+    } else if (st == GG_OK && !gg_padding_is_plain(bytes, got, (size_t)want)) {
+        st = gg_pad_note(s, &shard->pads, before, bytes, got, err);
     }
-    if (st == GG_OK && !gg_padding_is_plain(bytes, got, (size_t)want))
-        st = gg_pad_note(s, &p->pads, before, bytes, got, err);
     free(bytes);
+    return st;
+}
+
+/* Tensor i of a model, in this shard or in the next that has tensors. */
+static gg_status next_of_model(gg_source *s, size_t i, bool *more, gg_error *err)
+{
+    gg_status st = take_padding(s, i, err);
+    bool shard = true;
+    while (st == GG_OK && i >= s->n && shard) {
+        st = gg_pipe_next_shard(s, &shard, err);
+        if (st == GG_OK && shard) st = take_padding(s, i, err);
+    }
+    *more = i < s->n;
     return st;
 }
 
 static gg_status next_record(gg_source *s, bool *more, gg_error *err)
 {
     source_pipe *p = &s->pipe;
-    gg_status st = fill(p, GG_RECORD_HEADER, err);
+    gg_status st = gg_pipe_fill(p, GG_RECORD_HEADER, err);
     if (st != GG_OK) return st;
     *more = buffered(p) > 0;
     if (!*more) return GG_OK;
@@ -168,8 +192,7 @@ gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err)
     if (s->kind == SOURCE_PIPE_RECORDS) {
         st = next_record(s, more, err);
     } else {
-        *more = i < s->n;
-        st = take_padding(s, i, err);
+        st = next_of_model(s, i, more, err);
     }
     p->current = st == GG_OK && *more ? i : SIZE_MAX;
     p->taken = 0;
@@ -238,7 +261,10 @@ void gg_pipe_close(gg_source *s)
 {
     source_pipe *p = &s->pipe;
     if (p->fd != STDIN_FILENO && p->fd > 0) close(p->fd);
-    gg_pads_free(p->pads.list, p->pads.n);
+    for (size_t i = 0; i < p->n_shards; i++) {
+        gg_pads_free(p->shards[i].pads.list, p->shards[i].pads.n);
+        gg_gguf_free(p->shards[i].header);
+    }
+    free(p->shards);
     free(p->buf);
-    gg_gguf_free(p->header);
 }

@@ -86,20 +86,93 @@ check_text "$(ls -A "$T/e") $(cat "$T/e/x-00002-of-00003.gguf")" "x-00002-of-000
 check "--force" organ-assemble "$T/d" --output "$T/e/x.gguf" --shards 3 --force
 same_shards "$T/e/x" "--force"
 
-# Missing, renamed, mixed up.
+# Missing shards: the one that is named is used alone, with a note; so is a renamed one.
 mkdir "$T/bad"
 for i in 1 3; do cp ${X}$i-of-00003.gguf "$T/bad/"; done
+note() { check_text "$(grep -c "$1" "$T/err")" 1 "$2: the note"; }
 for i in 1 3; do
-    check_error 3 "x-00002-of-00003.gguf: shard 2 of 3 is missing" "a missing shard, given $i" organ-extract "$T/bad/x-0000$i-of-00003.gguf" --list
+    check "a missing shard, given $i" organ-extract "$T/bad/x-0000$i-of-00003.gguf" --list
+    note "x-0000$i-of-00003.gguf: shard $i of 3; 3 of 7 tensors; .*x-00002-of-00003.gguf is missing" "given $i"
 done
-check_exit 3 "a missing shard: no folder" organ-extract "$T/bad/x-00001-of-00003.gguf" --output "$T/none"
-check_absent "$T/none" "a missing shard"
+check "a missing shard: extracted" organ-extract "$T/bad/x-00001-of-00003.gguf" --output "$T/none"
+note "shard 1 of 3; 3 of 7 tensors" "extracted"
+check "a missing shard: no note with -q" organ-measure -q "$T/bad/x-00003-of-00003.gguf"
+check_text "$(cat "$T/err")" "" "-q"
+cp ${X}2-of-00003.gguf "$T/bad/renamed.gguf"
+check "a renamed shard" organ-extract "$T/bad/renamed.gguf" --list
+note "renamed.gguf: shard 2 of 3; 1 of 7 tensors" "renamed"
+check_error 3 "x-00002-of-00003.gguf" "in place: all shards are needed" organ-transplant --base "$T/bad/x-00001-of-00003.gguf" --donor ${X}1-of-00003.gguf --in-place
+
+# Mixed up, cut short.
 cp ${X}1-of-00003.gguf "$T/bad/x-00002-of-00003.gguf"
 check_error 3 "x-00002-of-00003.gguf" "a shard that is another" organ-extract "$T/bad/x-00001-of-00003.gguf" --list
-cp ${X}1-of-00003.gguf "$T/bad/renamed.gguf"
-check_error 3 "renamed.gguf" "a renamed shard" organ-extract "$T/bad/renamed.gguf" --list
 head -c 200 ${X}2-of-00003.gguf > "$T/bad/x-00002-of-00003.gguf"
-check_error 3 "x-00002-of-00003.gguf" "a shard cut short" organ-extract "$T/bad/x-00003-of-00003.gguf" --list
+check_error 3 "x-00002-of-00003.gguf" "a shard cut short" organ-extract "$T/bad/x-00003-of-00003.gguf" --output "$T/none2"
 cp $D/gguf/v3-basic.gguf "$T/bad/x-00002-of-00003.gguf"
 check_error 3 "x-00002-of-00003.gguf" "a shard that is no shard" organ-extract "$T/bad/x-00003-of-00003.gguf" --list
+
+# Concatenated shards, on a pipe and in a file, are one model for every tool.
+cat ${X}1-of-00003.gguf ${X}2-of-00003.gguf ${X}3-of-00003.gguf > "$T/joined.gguf"
+sed 's/\t[0-9]*$//' "$T/list" > "$T/want"
+joined() { # WHAT FILE-WITH-TSV
+    check_text "$(grep -c shard "$T/err")" 0 "$1: no note"
+    sed 's/\t[0-9]*$//' "$T/out" > "$T/a"
+    check_same "$T/a" "$T/want" "$1"
+}
+check "joined, --list" organ-extract "$T/joined.gguf" --list; joined "joined, --list"
+check "joined on a pipe, --list" sh -c "cat $T/joined.gguf | organ-extract - --list"; joined "joined on a pipe, --list"
+organ-measure ${X}1-of-00003.gguf > "$T/measures"
+for j in 1 3; do
+    check "joined, measured, -j $j" organ-measure -j $j "$T/joined.gguf"
+    check_same "$T/out" "$T/measures" "joined, measured, -j $j"
+    check "joined on a pipe, measured, -j $j" sh -c "cat ${X}*-of-00003.gguf | organ-measure -j $j -"
+    check_same "$T/out" "$T/measures" "joined on a pipe, measured, -j $j"
+done
+for from in "$T/joined.gguf" -; do
+    rm -rf "$T/dj"
+    check "joined $from, extracted" organ-extract "$from" --output "$T/dj" < "$T/joined.gguf"
+    check_text "$(grep -c shard "$T/err")" 0 "joined $from: no note"
+    check "joined $from, assembled" organ-assemble "$T/dj" --output "$T/j.gguf" --shards 3 --force
+    same_shards "$T/j" "joined $from"
+    organ-extract -q "$from" --output - < "$T/joined.gguf" > "$T/a"
+    organ-extract -q ${X}1-of-00003.gguf --output - > "$T/b"
+    check_same "$T/a" "$T/b" "joined $from, as a stream"
+    check "joined $from, compared" organ-compare "$from" ${X}2-of-00003.gguf < "$T/joined.gguf"
+    check "joined $from, compared, the other way" organ-compare ${X}2-of-00003.gguf "$from" < "$T/joined.gguf"
+    check "joined $from, as a donor" organ-transplant --base ${X}2-of-00003.gguf --donor "$from" --output "$T/c.gguf" --force < "$T/joined.gguf"
+    check "joined $from: that is the merged model" organ-compare "$T/c.gguf" "$T/m.gguf"
+    rm -rf "$T/dp"
+    check "joined $from, purified" organ-purify "$from" --method haar --strength 0 --output "$T/dp" < "$T/joined.gguf"
+done
+
+# Only some of the shards on a pipe, out of order, twice, or of two sets.
+some() { # STATUS TEXT WHAT SHARDS...
+    want=$1 text=$2 what=$3
+    shift 3
+    for i in "$@"; do cat "${X}$i-of-00003.gguf"; done > "$T/some"
+    for from in - "$T/some"; do
+        organ-extract "$from" --list < "$T/some" > "$T/out" 2> "$T/err"
+        check_text $? $want "$what, $from"
+        grep -q "$text" "$T/err" && ok || bad "$what, $from: $(cat "$T/err")"
+    done
+}
+some 0 "shard 1 of 3; 3 of 7 tensors" "the first alone" 1
+some 0 "shard 3 of 3; 3 of 7 tensors" "the last alone" 3
+some 0 "shards 1-2 of 3; 4 of 7 tensors" "the first two" 1 2
+some 0 "shards 2-3 of 3; 4 of 7 tensors" "the last two" 2 3
+check_exit 3 "out of order" sh -c "cat ${X}1-of-00003.gguf ${X}3-of-00003.gguf | organ-extract - --output $T/ooo"
+check_exit 3 "twice" sh -c "cat ${X}1-of-00003.gguf ${X}1-of-00003.gguf | organ-measure -"
+check_absent "$T/ooo" "out of order"
+
+# The header is enough for --list, of a file and of a pipe, and it says so.
+organ-extract $VERSE --list > "$T/want"
+head -c 60000 $VERSE > "$T/cut.gguf"
+for from in "$T/cut.gguf" -; do
+    check "a cut model, --list, $from" organ-extract "$from" --list < "$T/cut.gguf"
+    check_same "$T/out" "$T/want" "a cut model, --list, $from"
+    check_text "$(grep -c "the data are incomplete" "$T/err")" 1 "a cut model, $from: a note"
+    check_exit 3 "a cut model, measured, $from" organ-measure "$from" < "$T/cut.gguf"
+done
+head -c 10000 $VERSE > "$T/cut.gguf"
+for from in "$T/cut.gguf" -; do check_error 3 "" "a cut header, --list, $from" organ-extract "$from" --list < "$T/cut.gguf"; done
 finish

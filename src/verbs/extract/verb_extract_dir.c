@@ -1,8 +1,8 @@
 /* verb_extract_dir.c - a model into an organ directory.
  *
  * Files and directories give up their tensors in parallel. A pipe is read in order;
- * of a bare organ stream the names are known only at its end, so its records wait
- * under numbers and get their names then.
+ * of an organ stream, or of shards one after another, the names are known only at the
+ * end, so the records wait under numbers and get their names then.
  */
 #include "organ/gg_verbs.h"
 
@@ -25,7 +25,7 @@ static gg_status add_piece(void *ctx, const gg_selected *p, gg_error *err)
     return gg_organ_dir_add(ctx, p, &item, err);
 }
 
-/* All tensors are known: any source but a bare organ stream on a pipe. */
+/* All tensors are known: any source but one that grows. */
 static gg_status write_known(job *j, gg_error *err)
 {
     gg_organ_dir *d = &j->dir;
@@ -94,8 +94,7 @@ gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const ch
     gg_status st = gg_organ_dir_open(&j.dir, model, dir, run, err);
     if (st != GG_OK) return st;
     j.dir.whole = gg_select_empty(o->select);
-    bool bare = !gg_source_seekable(model) && !gg_source_header(model);
-    st = bare ? write_stream(&j, err) : write_known(&j, err);
+    st = gg_source_grows(model) ? write_stream(&j, err) : write_known(&j, err);
     if (st == GG_OK && j.dir.n == 0 && !j.dir.whole) {
         st = gg_fail(err, GG_NO, "no tensor is selected");
         gg_fix(err, "look at the names with organ-extract --list");

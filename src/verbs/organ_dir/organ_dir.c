@@ -295,7 +295,7 @@ static gg_status note_layout(gg_organ_dir *d, gg_manifest *m, gg_error *err)
     for (size_t f = 0; gg_source_header(d->base) && f < m->n_files && st == GG_OK; f++) {
         st = gg_source_pads(d->base, f, &m->files[f].pads, &m->files[f].n_pads, err);
         if (st == GG_OK && !gg_source_model(d->base))
-            m->bytes -= missing_at_end(gg_source_header(d->base), &m->files[f]);
+            m->bytes -= missing_at_end(gg_source_file(d->base, f), &m->files[f]);
         if (st == GG_OK) st = write_trailing(d, m, f, err);
     }
     return st;

@@ -83,12 +83,11 @@ static gg_status copy_files(gg_manifest *m, const gg_manifest *from, bool whole,
 static gg_status note_files(gg_manifest *m, const gg_source *s, gg_error *err)
 {
     const gg_model *model = gg_source_model(s);
-    const gg_gguf *header = gg_source_header(s);
-    m->n_files = model ? model->n_files : 1;
+    m->n_files = gg_source_files(s) ? gg_source_files(s) : 1;
     m->files = calloc(m->n_files, sizeof *m->files);
     if (!m->files) return no_memory(err);
     for (size_t i = 0; i < m->n_files; i++) {
-        const gg_gguf *g = model ? model->files[i] : header;
+        const gg_gguf *g = gg_source_files(s) ? gg_source_file(s, i) : NULL;
         gg_file_layout *f = &m->files[i];
         f->version = g ? g->version : 3;
         f->n_tensors = g ? g->n_tensors : gg_source_count(s);

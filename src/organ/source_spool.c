@@ -1,0 +1,147 @@
+/* source_spool.c - a pipe that has to be read more than front to back: stored first in a
+ * temporary file that has no name, so that nothing is left behind. */
+#include "source.h"
+
+#include "base/io.h"
+#include "organ/source_layout.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *temp_folder(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir && dir[0] ? dir : "/tmp";
+}
+
+static int unnamed_file(gg_error *err)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%.480s/organ-XXXXXX", temp_folder());
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        gg_fail_errno(err, "cannot make a temporary file");
+        gg_fix(err, "set TMPDIR to a folder with room for the model");
+        gg_at_file(err, temp_folder());
+    } else {
+        unlink(path);
+    }
+    return fd;
+}
+
+/* stdin, a FIFO, the /dev/fd name of a shell's <( ). What cannot be found is opened as
+ * a file, which says so. */
+static bool is_pipe(const char *spec)
+{
+    struct stat s;
+    if (strcmp(spec, "-") == 0) return true;
+    return stat(spec, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
+/* Notes about the stored file name the pipe instead. */
+typedef struct spooled_notes {
+    const gg_source_options *o;
+    const char *path, *spec;
+} spooled_notes;
+
+static void note_spooled(void *ctx, const char *line)
+{
+    const spooled_notes *n = ctx;
+    char text[1024];
+    size_t len = strlen(n->path);
+    const char *rest = strncmp(line, n->path, len) == 0 ? line + len : line;
+    snprintf(text, sizeof text, "%s%s",
+             rest == line                ? ""
+             : strcmp(n->spec, "-") == 0 ? "<stdin>"
+                                         : n->spec,
+             rest);
+    n->o->note(n->o->ctx, text);
+}
+
+static gg_status store(const char *spec, int in, int out, gg_error *err)
+{
+    char buf[65536];
+    size_t got = sizeof buf;
+    while (got == sizeof buf) {
+        if (gg_read_some(in, buf, sizeof buf, &got, err) != GG_OK) return gg_at_file(err, spec);
+        if (gg_write_all(out, buf, got, err) == GG_OK) continue;
+        err->fix[0] = '\0';
+        gg_fix(err, "set TMPDIR to a folder with room for the model");
+        return gg_at_file(err, temp_folder());
+    }
+    return GG_OK;
+}
+
+/* Open the file behind fd, which was written from `spec`, by its /dev/fd name. The source
+ * keeps the descriptor open until it is closed; on failure fd is closed. */
+static gg_status open_spooled(int fd, const char *spec, const gg_source_options *o, gg_source **out,
+                              gg_error *err)
+{
+    char path[48];
+    snprintf(path, sizeof path, "/dev/fd/%d", fd);
+    spooled_notes n = { o, path, spec };
+    gg_source_options renamed = { .header_only = o && o->header_only,
+                                  .note = o && o->note ? note_spooled : NULL,
+                                  .ctx = &n };
+    gg_status st = gg_source_open_with(path, &renamed, out, err);
+    if (st != GG_OK) {
+        err->file[0] = '\0'; /* what it is: stdin */
+        close(fd);
+        return st;
+    }
+    (*out)->o = o ? *o : (gg_source_options){ 0 };
+    gg_source_own_fd(*out, fd);
+    if ((st = gg_source_rename(*out, spec, err)) == GG_OK) return GG_OK;
+    gg_source_close(*out);
+    *out = NULL;
+    return st;
+}
+
+gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *err)
+{
+    return gg_source_open_spooled_with(spec, NULL, out, err);
+}
+
+gg_status gg_source_open_spooled_with(const char *spec, const gg_source_options *o, gg_source **out,
+                                      gg_error *err)
+{
+    if (!is_pipe(spec)) return gg_source_open_with(spec, o, out, err);
+    int in = strcmp(spec, "-") == 0 ? STDIN_FILENO : open(spec, O_RDONLY | O_CLOEXEC);
+    if (in < 0) {
+        gg_fail_errno(err, "cannot open");
+        return gg_at_file(err, spec);
+    }
+    int fd = unnamed_file(err);
+    gg_status st = fd < 0 ? err->status : store(spec, in, fd, err);
+    if (in != STDIN_FILENO) close(in);
+    if (st == GG_OK) st = open_spooled(fd, spec, o, out, err);
+    else if (fd >= 0) close(fd);
+    return st == GG_OK ? GG_OK : gg_at_file(err, spec);
+}
+
+gg_status gg_source_spool(gg_source **s, gg_error *err)
+{
+    gg_source *pipe = *s, *stored;
+    if (gg_source_seekable(pipe)) return GG_OK;
+    const gg_gguf *g = gg_source_header(pipe);
+    uint64_t rest;
+    int fd = unnamed_file(err);
+    gg_status st = fd < 0 ? err->status : GG_OK;
+    if (st == GG_OK && g) st = gg_write_all(fd, g->raw, (size_t)g->header_bytes, err);
+    if (st == GG_OK) st = gg_pipe_drain(pipe, fd, &rest, err);
+    if (st == GG_EIO && !err->file[0]) {
+        err->fix[0] = '\0';
+        gg_fix(err, "set TMPDIR to a folder with room for the model");
+        gg_at_file(err, temp_folder());
+    }
+    if (st == GG_OK) st = open_spooled(fd, gg_source_name(pipe), &pipe->o, &stored, err);
+    else if (fd >= 0) close(fd);
+    if (st != GG_OK) return gg_at_file(err, gg_source_name(pipe));
+    gg_source_close(pipe);
+    *s = stored;
+    return GG_OK;
+}
