@@ -2,8 +2,7 @@
 # shellcheck disable=SC1091
 # readme.sh - the commands of README.md work when they are pasted, in their order, from
 # the top of the tree: all but those that need an engine, a server or a whole build.
-# And it names every tool, and links to files that are there; the program in
-# docs/library.md can be compiled, and prints what organ-extract --list does.
+# And it names every tool, and links to files that are there.
 . "$(dirname "$0")/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL LAB
 ORGAN_BIN=$BIN
@@ -33,11 +32,6 @@ for m in chimera direct half ${gnu:+v2 quick mine}; do
 done
 
 if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
-    sed -n '/^```c$/,/^```$/p' docs/library.md | grep -v '^```' > "$T/list.c"
-    check "the program of docs/library.md" "${CC:-cc}" -std=c11 -Wall -Werror -Iinclude "$T/list.c" "$B/lib/libgguf.a" -lm -pthread -o "$T/list"
-    organ-extract --list tests/data/lab/lab-verse-q4_k_m.gguf | sed 1d | cut -f 1,2,5,8 > "$T/want"
-    "$T/list" tests/data/lab/lab-verse-q4_k_m.gguf > "$T/out"
-    check_same "$T/out" "$T/want" "what it prints"
     # The headers in C++: every name is found by the linker as C has it.
     if have "${CXX:-c++}"; then
         for f in include/organ/*.h; do echo "#include \"organ/$(basename "$f")\""; done > "$T/use.cc"
