@@ -1,5 +1,6 @@
 /* organ-assemble - put a model together again. */
 #include "cli.h"
+#include "key_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static const char help[] =
     "                     unless the glob names them\n"
     "  --fallback TYPE    for tensors whose rows do not fit TYPE (else refused)\n"
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
+    "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
     "  --no-verify        do not hold the data against the manifest's sha256\n"
     "  --force            replace existing files\n"
     "common: -j N threads, -q quiet, -v verbose, --help, --version\n"
@@ -42,7 +44,7 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-assemble", .help = help, .has_force = true };
     const char *dir = NULL, *output = NULL;
     uint64_t shards = UINT64_MAX; /* not given */
-    cli_list set_kv = { 0 };
+    cli_list set_kv = { 0 }, set_kv_files = { 0 };
     gg_assemble_options o = { 0 };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir },
                                    { "output", CLI_TEXT, &output },
@@ -52,6 +54,7 @@ int main(int argc, char **argv)
                                    { "dtype", CLI_TEXT, &o.dtype },
                                    { "fallback", CLI_TEXT, &o.fallback },
                                    { "set-kv", CLI_LIST, &set_kv },
+                                   { "set-kv-file", CLI_LIST, &set_kv_files },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     dir = cli_one(&c, dir, "organ directory");
@@ -65,11 +68,15 @@ int main(int argc, char **argv)
     o.shards = counted ? (uint32_t)shards : 0;
     o.set_kv = set_kv.items;
     o.n_set_kv = set_kv.n;
+    o.set_kv_files = set_kv_files.items;
+    o.n_set_kv_files = set_kv_files.n;
+    key_options_note(&c, &set_kv, "--set-kv-file");
     gg_assemble_report r;
     gg_status st = gg_assemble(dir, &o, output, &c.run, &r, &c.err);
     if (st == GG_OK && c.verbose)
         cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));
     free(set_kv.items);
+    free(set_kv_files.items);
     return cli_end(&c, st);
 }

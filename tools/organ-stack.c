@@ -111,8 +111,8 @@ static gg_status stack(cli *c, const arguments *a)
         st = gg_stack_blocks(&order, a->check ? NULL : a->output, a->check ? print_block : NULL, &p,
                              &c->run, &r, &c->err);
     if (st == GG_OK && !a->check && c->verbose)
-        cli_note(c, "%zu block%s, %zu tensors, %llu bytes", r.blocks, cli_s(r.blocks),
-                r.tensors, (unsigned long long)r.bytes);
+        cli_note(c, "%zu block%s, %zu tensors, %llu bytes", r.blocks, cli_s(r.blocks), r.tensors,
+                 (unsigned long long)r.bytes);
     gg_block_order_free(&order);
     for (size_t i = 0; i < m.n; i++) gg_source_close(m.sources[i]);
     free(m.names);

@@ -1,5 +1,6 @@
 /* organ-transplant - put organs of a donor into a base, without taking either apart. */
 #include "cli.h"
+#include "key_options.h"
 #include "moves_table.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ static const char help[] =
     "  --mtp              the donor's multi-token-prediction blocks, keys and all\n"
     "  --add              take along tensors that the base lacks\n"
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
+    "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
     "  --copy-kv K        copy the donor's key; KEY* all that begin so\n"
     "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor)); a number\n"
     "                     or a ramp over the blocks: 0.2..0.8;  --ancestor MODEL\n"
@@ -41,7 +43,7 @@ static const char help[] =
 typedef struct arguments {
     const char *base, *donor, *output, *match, *map, *undo, *ancestor, *blend;
     bool check, in_place;
-    cli_list set_kv, copy_kv;
+    cli_list set_kv, set_kv_files, copy_kv;
     gg_transplant_options o;
 } arguments;
 
@@ -107,16 +109,23 @@ int main(int argc, char **argv)
               .has_json = true,
               .has_force = true };
     arguments a = { 0 };
-    const cli_option options[] = {
-        { "base", CLI_TEXT, &a.base },       { "donor", CLI_TEXT, &a.donor },
-        { "output", CLI_TEXT, &a.output },   { "match", CLI_TEXT, &a.match },
-        { "map", CLI_TEXT, &a.map },         { "undo", CLI_TEXT, &a.undo },
-        { "check", CLI_FLAG, &a.check },     { "in-place", CLI_FLAG, &a.in_place },
-        { "add", CLI_FLAG, &a.o.match.add }, { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
-        { "set-kv", CLI_LIST, &a.set_kv },   { "copy-kv", CLI_LIST, &a.copy_kv },
-        { "blend", CLI_TEXT, &a.blend },     { "ancestor", CLI_TEXT, &a.ancestor },
-        { "mtp", CLI_FLAG, &a.o.mtp },       { NULL, CLI_FLAG, NULL }
-    };
+    const cli_option options[] = { { "base", CLI_TEXT, &a.base },
+                                   { "donor", CLI_TEXT, &a.donor },
+                                   { "output", CLI_TEXT, &a.output },
+                                   { "match", CLI_TEXT, &a.match },
+                                   { "map", CLI_TEXT, &a.map },
+                                   { "undo", CLI_TEXT, &a.undo },
+                                   { "check", CLI_FLAG, &a.check },
+                                   { "in-place", CLI_FLAG, &a.in_place },
+                                   { "add", CLI_FLAG, &a.o.match.add },
+                                   { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
+                                   { "set-kv-file", CLI_LIST, &a.set_kv_files },
+                                   { "set-kv", CLI_LIST, &a.set_kv },
+                                   { "copy-kv", CLI_LIST, &a.copy_kv },
+                                   { "blend", CLI_TEXT, &a.blend },
+                                   { "ancestor", CLI_TEXT, &a.ancestor },
+                                   { "mtp", CLI_FLAG, &a.o.mtp },
+                                   { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode))
         cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
@@ -129,11 +138,14 @@ int main(int argc, char **argv)
     a.o.match.map = map;
     a.o.match.select = c.select;
     a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
+    a.o.set_kv_files = a.set_kv_files.items, a.o.n_set_kv_files = a.set_kv_files.n;
+    key_options_note(&c, &a.set_kv, "--set-kv-file");
     a.o.copy_kv = a.copy_kv.items, a.o.n_copy_kv = a.copy_kv.n;
     if (st == GG_OK) st = transplant(&c, &a);
     gg_source_close(ancestor);
     gg_map_free(map);
     free(a.set_kv.items);
+    free(a.set_kv_files.items);
     free(a.copy_kv.items);
     return cli_end(&c, st);
 }

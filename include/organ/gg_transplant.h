@@ -121,6 +121,8 @@ typedef struct gg_transplant_options {
     bool skip_mismatched;      /* leave mismatches out instead of failing */
     const char *const *set_kv; /* KEY=TYPE:VALUE texts, as gg_meta_set_text */
     size_t n_set_kv;
+    const char *const *set_kv_files; /* KEY=FILE texts, as gg_meta_set_file; done last */
+    size_t n_set_kv_files;
     const char *const
         *copy_kv; /* keys to copy from the donor; a trailing * takes all that begin so */
     size_t n_copy_kv;

@@ -73,6 +73,8 @@ typedef struct gg_assemble_options {
     uint64_t shard_size;       /* bytes of tensor data a shard at most; 0 = no limit */
     const char *const *set_kv; /* KEY=TYPE:VALUE texts, as gg_meta_set_text; the last word */
     size_t n_set_kv;
+    const char *const *set_kv_files; /* KEY=FILE texts, as gg_meta_set_file; done last */
+    size_t n_set_kv_files;
     bool no_verify;    /* do not hold sha256 of the manifest against the data */
     const char *dtype; /* GLOB=TYPE[,GLOB=TYPE]...: re-encode what a glob matches, NULL = nothing */
     const char *fallback; /* type for rows that do not fit TYPE, NULL = refuse them */

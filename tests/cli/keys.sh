@@ -227,6 +227,21 @@ if [ "$(id -u)" != 0 ]; then
     chmod 600 "$T/m.gguf"
 fi
 
+# ---- the same in organ-assemble and organ-transplant ------------------------------
+printf 'a\0b\n' > "$T/value"
+for how in "organ-assemble $T/dir" "organ-transplant --base $VERSE --donor $VERSE --type norm"; do
+    check "${how%% *}: a file" $how --set-kv "general.name=str:first" --set-kv-file "general.name=$T/value" --output "$T/a.gguf" --force
+    organ-keys "$T/a.gguf" --get general.name > "$T/out"
+    check_same "$T/out" "$T/value" "${how%% *}: a key from a file"
+    check "${how%% *}: no file" $how --set-kv general.name=str:@value --output "$T/a.gguf" --force
+    if grep -q -e "use --set-kv-file general.name=value" "$T/err"; then ok; else bad "${how%% *}: no note: $(cat "$T/err")"; fi
+    check_error 2 "expected KEY=FILE" "${how%% *}: half of it" $how --set-kv-file general.name --output "$T/none"
+    check_error 2 "of type u32" "${how%% *}: a number" $how --set-kv-file "llama.block_count=$T/value" --output "$T/none"
+    check_error 4 "no-such" "${how%% *}: no such file" $how --set-kv-file general.name=no-such --output "$T/none"
+    check_absent "$T/none" "${how%% *}: what is refused"
+done
+check_error 2 "changes no keys" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm --in-place --set-kv-file "general.name=$T/value"
+
 # A journal that cannot be used blocks every tool, with what to do. (tests/unit/t_keys.c
 # kills runs at every system call.)
 echo nonsense > "$T/m.gguf.keys-undo"

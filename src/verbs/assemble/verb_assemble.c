@@ -10,6 +10,7 @@
 #include "prune.h"
 #include "stacks.h"
 #include "verbs/plan/plan.h"
+#include "verbs/shared/set_keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
@@ -57,9 +58,9 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
     gg_meta *meta = &a->plan.files[0].meta;
     st = gg_prune_keys(a->prune, meta, err);
     if (st == GG_OK && changed) st = gg_dtype_rules_keys(&a->plan, meta, err);
-    for (size_t i = 0; i < a->o->n_set_kv && st == GG_OK; i++)
-        st = gg_meta_set_text(meta, a->o->set_kv[i], err);
-    return st;
+    if (st != GG_OK) return st;
+    return gg_set_keys(meta, a->o->set_kv, a->o->n_set_kv, a->o->set_kv_files, a->o->n_set_kv_files,
+                       err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------ */

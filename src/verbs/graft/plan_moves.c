@@ -6,6 +6,7 @@
 #include "mtp.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
+#include "verbs/shared/set_keys.h"
 #include "verbs/shared/type_keys.h"
 
 #include <stdlib.h>
@@ -121,7 +122,6 @@ gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
     if (st == GG_OK) st = follow_types(base, plan, meta, err);
     for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
         st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
-    for (size_t i = 0; i < o->n_set_kv && st == GG_OK; i++)
-        st = gg_meta_set_text(meta, o->set_kv[i], err);
-    return st;
+    if (st != GG_OK) return st;
+    return gg_set_keys(meta, o->set_kv, o->n_set_kv, o->set_kv_files, o->n_set_kv_files, err);
 }

@@ -40,7 +40,7 @@ typedef struct inplace {
 /* Only bytes for bytes: nothing that would change a header. */
 static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    if (o->n_set_kv || o->n_copy_kv)
+    if (o->n_set_kv || o->n_set_kv_files || o->n_copy_kv)
         return gg_fail(err, GG_EUSAGE, "--in-place changes no keys; use --output");
     for (size_t i = 0; i < j->n; i++) {
         if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
