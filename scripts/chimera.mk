@@ -29,6 +29,8 @@
 #
 # Models may be targets of other rules of the Makefile, chimeras too. More: docs/chimera.md
 
+spelling := $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))lib/nearest.awk)
+alone    := $(filter 1-0,$(words $(MAKEFILE_LIST))-$(MAKELEVEL))
 OUTPUT   ?= chimera.gguf
 WORK     ?= $(OUTPUT).work
 PURIFY_TYPE ?= organ
@@ -44,8 +46,29 @@ on        = $(filter 1 yes true,$($(1)))
 # Of "X.model := x.gguf   # why" the blanks before the comment are part of the value.
 $(foreach v,BASE OUTPUT WORK $(foreach d,$(DONORS),$(d).model $(d).ancestor),$(if $($(v)),$(eval $(v) := $(strip $($(v))))))
 
-one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(1) must name one path, without spaces (make cannot tell them from two); it is '$($(1))'))
-$(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model),$(call one_path,$(v)))
+# Misspelt variables are not ignored, as that would change the recipe silently. Refused are
+# unknown variables of a donor; unknown ones of the command line, where this is neither
+# part of a Makefile with variables of its own nor run by another make; and others that differ by one letter from a known one.
+# RECIPE_VARIABLES are those that an including Makefile adds.
+donor_variables  := model type layers tensors experts router map match blend ancestor add skip \
+                    purify strength adapter scale
+global_variables := BASE OUTPUT DONORS WORK DTYPE FALLBACK PURIFY STRENGTH PURIFY_TYPE NAME \
+                    STRICT DIRECT KEEP BIN RECIPE_VARIABLES $(RECIPE_VARIABLES)
+# A candidate gets the letter d when being unknown is enough, else f.
+candidate  = $(if $(filter $(DONORS:%=%.%),$(1)),d$(1),$(if $(findstring command line,$(origin $(1))),\
+             $(if $(alone),d,f)$(1),$(if $(filter file override,$(origin $(1))),f$(1))))
+known     := $(global_variables) $(foreach d,$(DONORS),$(donor_variables:%=$(d).%))
+given     := $(filter-out dMAKE% fMAKE% dCC fCC dSHELL fSHELL d-% f-% f.%,$(foreach v,$(.VARIABLES),$(call candidate,$(v))))
+misspelt  := $(if $(spelling),$(shell awk -v known=$(call q,$(known)) -v given=$(call q,$(given)) -f $(call q,$(spelling))))
+$(if $(misspelt),$(error $(misspelt)))
+
+# A path is a word for make, and quoted for the shell.
+hard      := % : \# $$ \ ; | = * ? [ ] ~ &
+one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(1) is not one path without spaces; it is '$($(1))'. Run make $(1)=model.gguf, or link the file under another name)) \
+            $(foreach c,$(hard),$(if $(findstring $(c),$(subst $$,$$,$($(1)))),$(error make cannot hold a path with '$(c)': $(1) is '$($(1))'. Rename the file, or link it under another name)))\
+            $(if $(filter %$(close),$($(1))),$(error make cannot hold a path that ends in '$(close)': $(1) is '$($(1))'. Rename the file, or link it under another name))
+close     := )
+$(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model) $(foreach d,$(DONORS),$(if $($(d).ancestor),$(d).ancestor)),$(call one_path,$(v)))
 ifneq ($(words $(DONORS)),$(words $(sort $(DONORS))))
 $(error DONORS names one twice: $(DONORS))
 endif
@@ -67,11 +90,11 @@ select    = $(foreach o,type layers tensors experts,$(call opt,$(1),$(o)))
 match     = $(foreach o,map match blend ancestor,$(call opt,$(1),$(o))) \
             $(call flag,$(1),router) $(call flag,$(1),add) $(call flag,$(1),skip,skip-mismatched)
 purify    = $(if $(strip $($(1).purify)),$(call opt,$(1),purify,method) $(call opt,$(1),strength) $(call opt,$(1),type))
-graft     = $(strip $(if $(call on,$(1).adapter),--adapter $($(1).model) $(call opt,$(1),scale),--source $(2)) $(call select,$(1)) $(call match,$(1)))
+graft     = $(strip $(if $(call on,$(1).adapter),--adapter $(call q,$($(1).model)) $(call opt,$(1),scale),--source $(call q,$(2))) $(call select,$(1)) $(call match,$(1)))
 inputs    = $(call files_of,$($(1).model)) $(if $(strip $($(1).ancestor)),$(call files_of,$($(1).ancestor)))
 named     = $(if $(strip $(NAME)),--set-kv $(call q,general.name=str:$(NAME)))
 # A donor's --check, its table kept for who wants to know; adapters have none.
-strict    = $(if $(call on,STRICT),$(if $(call on,$(1).adapter),,$(call tool,$(2)) $(3) $(call select,$(1)) $(call match,$(1)) --check > $(WORK)/check-$(1).tsv))
+strict    = $(if $(call on,STRICT),$(if $(call on,$(1).adapter),,$(call tool,$(2)) $(3) $(call select,$(1)) $(call match,$(1)) --check > $(call q,$(WORK)/check-$(1).tsv)))
 
 .DELETE_ON_ERROR:
 .PHONY: chimera check clean FORCE
@@ -81,11 +104,11 @@ chimera: $(OUTPUT)
 # stamp NAME,TEXT: WORK/NAME.recipe is rewritten only when the text of a step differs,
 # so that a changed recipe does it again as a changed input does. It is compared while
 # make reads this, so that make -q and make -n say the truth.
-same      = $(shell printf '%s\n' $(call q,$(2)) | cmp -s - $(1) 2> /dev/null && echo same)
+same      = $(shell printf '%s\n' $(call q,$(2)) | cmp -s - $(call q,$(1)) 2> /dev/null && echo same)
 define stamp
 $(WORK)/$(1).recipe: $(if $(call same,$(WORK)/$(1).recipe,$(2)),,FORCE)
-	@mkdir -p $(WORK)
-	@printf '%s\n' $(subst $$,$$$$,$(call q,$(2))) > $$@
+	@mkdir -p $(call q,$(WORK))
+	@printf '%s\n' $(subst $$,$$$$,$(call q,$(2))) > $$(call q,$$@)
 endef
 
 steps :=
@@ -98,7 +121,7 @@ step = $(WORK)/$(1).organs/manifest.json: $(2) $(WORK)/$(1).recipe
 
 $(eval $(call stamp,base,$(BASE)))
 $(call step,base,$(call files_of,$(BASE)))
-	$(call tool,organ-extract) -q $(BASE) --output $(@D) --force
+	$(call tool,organ-extract) -q $(call q,$(BASE)) --output $(call q,$(@D)) --force
 last  := $(WORK)/base.organs
 steps += $(last)
 
@@ -106,10 +129,10 @@ steps += $(last)
 define pure_step
 $(call stamp,donor-$(1),$($(1).model))
 $(call step,donor-$(1),$(call files_of,$($(1).model)))
-	$(call tool,organ-extract) -q $($(1).model) --output $$(@D) --force
+	$(call tool,organ-extract) -q $(call q,$($(1).model)) --output $$(call q,$$(@D)) --force
 $(call stamp,pure-$(1),$(call purify,$(1)))
 $(call step,pure-$(1),$(WORK)/donor-$(1).organs/manifest.json)
-	$(call tool,organ-purify) -q --dir $(WORK)/donor-$(1).organs --output $$(@D) $(call purify,$(1)) --force > $(WORK)/purify-$(1).tsv
+	$(call tool,organ-purify) -q --dir $(call q,$(WORK)/donor-$(1).organs) --output $$(call q,$$(@D)) $(call purify,$(1)) --force > $(call q,$(WORK)/purify-$(1).tsv)
 steps += $(WORK)/donor-$(1).organs $(WORK)/pure-$(1).organs
 endef
 
@@ -117,8 +140,8 @@ endef
 define graft_step
 $(call stamp,graft-$(1),$(call graft,$(1),$(3)) to $(2) $(if $(call on,STRICT),strict))
 $(call step,graft-$(1),$(2)/manifest.json $(4))
-	$(call strict,$(1),organ-graft,--source $(3) --target $(2))
-	$(call tool,organ-graft) -q $(call graft,$(1),$(3)) --target $(2) --output $$(@D) --link --force
+	$(call strict,$(1),organ-graft,--source $(call q,$(3)) --target $(call q,$(2)))
+	$(call tool,organ-graft) -q $(call graft,$(1),$(3)) --target $(call q,$(2)) --output $$(call q,$$(@D)) --link --force
 last := $(WORK)/graft-$(1).organs
 steps += $(WORK)/graft-$(1).organs
 endef
@@ -133,7 +156,7 @@ unpurified := $(last)
 how_pure := --method $(call q,$(PURIFY)) $(if $(strip $(STRENGTH)),--strength $(call q,$(STRENGTH))) --type $(call q,$(PURIFY_TYPE))
 $(eval $(call stamp,pure,$(how_pure) of $(last)))
 $(call step,pure,$(last)/manifest.json)
-	$(call tool,organ-purify) -q --dir $(unpurified) --output $(@D) $(how_pure) --force > $(WORK)/purify.tsv
+	$(call tool,organ-purify) -q --dir $(call q,$(unpurified)) --output $(call q,$(@D)) $(how_pure) --force > $(call q,$(WORK)/purify.tsv)
 last  := $(WORK)/pure.organs
 steps += $(last)
 endif
@@ -142,8 +165,8 @@ assembled := $(last)
 assemble := $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) $(named)
 $(eval $(call stamp,assemble,$(assembled) $(assemble)))
 $(OUTPUT): $(assembled)/manifest.json $(WORK)/assemble.recipe
-	$(call tool,organ-assemble) -q $(assembled) --output $@ $(assemble) --force
-	$(if $(call on,KEEP),,$(if $(steps),rm -rf $(steps)))
+	$(call tool,organ-assemble) -q $(call q,$(assembled)) --output $(call q,$@) $(assemble) --force
+	$(if $(call on,KEEP),,$(if $(steps),rm -rf $(foreach s,$(steps),$(call q,$(s)))))
 
 # Steps that are gone are no reason to build again, and one that is there is whole, so
 # make never has a half-written manifest to delete.
@@ -160,9 +183,9 @@ $(foreach v,PURIFY DTYPE $(foreach d,$(DONORS),$(addprefix $(d).,purify adapter 
 define direct_step
 $(call stamp,direct-$(1),$(2) $($(1).model) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) $(if $(call on,STRICT),strict))
 $(3): $(call files_of,$(2)) $(call inputs,$(1)) $(WORK)/direct-$(1).recipe
-	$(call strict,$(1),organ-transplant,--base $(2) --donor $($(1).model))
-	$(call tool,organ-transplant) -q --base $(2) --donor $($(1).model) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) --output $$@ --force
-	$(if $(filter $(OUTPUT),$(3)),$(if $(call on,KEEP),,$(if $(steps),rm -f $(steps))))
+	$(call strict,$(1),organ-transplant,--base $(call q,$(2)) --donor $(call q,$($(1).model)))
+	$(call tool,organ-transplant) -q --base $(call q,$(2)) --donor $(call q,$($(1).model)) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) --output $$(call q,$$@) --force
+	$(if $(filter $(OUTPUT),$(3)),$(if $(call on,KEEP),,$(if $(steps),rm -f $(foreach s,$(steps),$(call q,$(s))))))
 last := $(3)
 steps += $(filter-out $(OUTPUT),$(3))
 endef
@@ -176,7 +199,7 @@ endif
 # What each donor would move into the base, and whether it fits: fails if one does not.
 check:
 	@status=0; $(foreach d,$(DONORS),$(if $(call on,$(d).adapter),,\
-	echo '# $(d)'; $(call tool,organ-graft) --source $($(d).model) --target $(BASE) $(call select,$(d)) $(call match,$(d)) --check || status=1;)) exit $$status
+	echo '# $(d)'; $(call tool,organ-graft) --source $(call q,$($(d).model)) --target $(call q,$(BASE)) $(call select,$(d)) $(call match,$(d)) --check || status=1;)) exit $$status
 
 clean:
-	rm -rf $(WORK) $(OUTPUT)
+	rm -rf $(call q,$(WORK)) $(call q,$(OUTPUT))

@@ -7,6 +7,7 @@ TYPE ?= organ
 donor.type   := $(TYPE)
 donor.layers := $(LAYERS)
 DIRECT := 1
+RECIPE_VARIABLES += TYPE LAYERS
 me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
 include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

@@ -15,6 +15,8 @@ LAB    ?= $(top)/tests/data/lab
 recipe := $(basename $(notdir $(firstword $(MAKEFILE_LIST))))
 OUTPUT ?= $(recipe).gguf
 
+RECIPE_VARIABLES += LAB DONOR
+
 BASE   ?= $(LAB)/lab-verse-q4_k_m.gguf
 DONOR  ?= $(LAB)/lab-code-q4_k_m.gguf
 ifneq ($(filter $(LAB)/%,$(BASE) $(DONOR)),)

@@ -7,6 +7,7 @@ LAYERS ?= 1-2
 donor.type   := organ
 donor.layers := $(if $(MAP),,$(LAYERS))
 donor.map    := $(MAP)
+RECIPE_VARIABLES += LAYERS MAP
 me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
 include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

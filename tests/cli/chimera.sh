@@ -196,6 +196,38 @@ check "a stranger, not STRICT" mk OUTPUT=x.gguf code.model=stranger.gguf
 check "STRICT=1 among relatives" mk OUTPUT=x.gguf STRICT=1
 refused "Error" "no such method" PURIFY=wash
 refused "Error" "no such dtype" DTYPE='*=q99'
+# Names that mean something to a shell are names; those that mean something to make are refused.
+for name in 'a`id>pwned`.gguf' 'a(1).gguf' "a'b\"c.gguf" 'a>pwned.gguf' 'a,b.gguf' 'a!{}.gguf'; do
+    cp "$W/code.gguf" "$W/$name"
+    for direct in DIRECT= DIRECT=1; do
+        check "a donor $name $direct" mk OUTPUT=r.gguf "code.model=$name" $direct
+        check_same "$W/r.gguf" "$T/2.gguf" "a donor $name $direct"
+        rm -rf "$W/r.gguf" "$W/r.gguf.work"
+    done
+    check "an output $name" mk OUTPUT="$name.out" DIRECT=1
+    check_same "$W/$name.out" "$T/2.gguf" "an output $name"
+    check "clean $name" mk OUTPUT="$name.out" clean
+    check_absent "$W/$name.out" "clean $name"
+    rm -f "$W/$name"
+done
+check_absent "$W/pwned" "no name runs code"
+check_absent "$W/pwned.gguf" "no name is a redirection"
+for name in 'a%b' 'a(b)' 'a#b' 'a$$b' 'a;b' 'a:b' 'a|b' 'a*b' 'a\b' '~a' 'a=b' 'a?b' 'a[b'; do
+    refused "make cannot hold a path" "a donor $name" "code.model=$name"
+    refused "make cannot hold a path" "a base $name" "BASE=$name"
+done
+
+# A misspelt variable is refused, and the nearest known one is named.
+refused "unknown variable code.layres; did you mean code.layers?" "code.layres" code.layres=1
+refused "unknown variable code.types; did you mean code.type?" "code.types" code.types=organ
+refused "unknown variable DTPYE; did you mean DTYPE?" "DTPYE" DTPYE=q8_0
+printf 'STRCT := 1\nMINE := 2\n' | cat - "$W/Makefile" > "$W/Makefile.typo"
+refused "unknown variable STRCT; did you mean STRICT?" "STRCT in a Makefile" -f Makefile.typo
+check_exit 2 "chimera.mk alone: a donor that DONORS lacks" $MAKE -f "$MK" BASE="$W/verse.gguf" OUTPUT="$T/alone.gguf" DONORS=code code.model="$W/code.gguf" cod.type=organ
+if grep -q 'unknown variable cod.type; did you mean code.type?' "$T/err"; then ok; else bad "the donor is named: $(cat "$T/err")"; fi
+check "variables of an including Makefile" mk OUTPUT=r.gguf MY_OWN=1
+rm -rf "$W/r.gguf" "$W/r.gguf.work"
+
 refused "x y.gguf" "a path with a space" BASE='x y.gguf'
 refused "x y.gguf" "a donor's path with a space" code.model='x y.gguf'
 refused "BASE" "no base" BASE=

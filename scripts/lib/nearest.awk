@@ -1,0 +1,31 @@
+# nearest.awk - the first misspelt variable of a recipe, and the known one that is nearest to it.
+#   known   names, separated by blanks
+#   given   names, each after one letter: d when an unknown name is an error in any case, f when
+#           it is only where it differs by one letter from a known one
+function distance(a, b,   i, k, n, m, d) {
+    n = length(a); m = length(b)
+    for (i = 0; i <= n; i++) d[i, 0] = i
+    for (k = 0; k <= m; k++) d[0, k] = k
+    for (i = 1; i <= n; i++) for (k = 1; k <= m; k++) {
+        d[i, k] = d[i - 1, k - 1] + (substr(a, i, 1) != substr(b, k, 1))
+        if (d[i - 1, k] + 1 < d[i, k]) d[i, k] = d[i - 1, k] + 1
+        if (d[i, k - 1] + 1 < d[i, k]) d[i, k] = d[i, k - 1] + 1
+        if (i > 1 && k > 1 && substr(a, i, 1) == substr(b, k - 1, 1) && substr(a, i - 1, 1) == substr(b, k, 1) && d[i - 2, k - 2] + 1 < d[i, k])
+            d[i, k] = d[i - 2, k - 2] + 1
+    }
+    return d[n, m]
+}
+BEGIN {
+    n_known = split(known, name, " ")
+    for (i = 1; i <= n_known; i++) is[name[i]] = 1
+    n = split(given, word, " ")
+    for (w = 1; w <= n; w++) {
+        v = substr(word[w], 2)
+        if (v in is) continue
+        best = 0
+        for (i = 1; i <= n_known; i++) { d = distance(v, name[i]); if (!best || d < least) { best = i; least = d } }
+        if (substr(word[w], 1, 1) == "f" && least > 1) continue
+        printf "unknown variable %s; did you mean %s?", v, name[best]
+        exit
+    }
+}
