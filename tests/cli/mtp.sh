@@ -143,6 +143,57 @@ check_text "$(kv feed_forward_length)" "[128, 128, 64, 96]" "the base's own valu
 check_text "$(kv attention.head_count_kv)" "[2, 2, 2, 2]" "head_count_kv"
 rm -f "$T/c.gguf"
 
+# ---- --add: whole blocks behind the base's last grow the same keys -----------------------------
+add() { # BASE DONOR OPTION...
+    add_base=$1 add_donor=$2
+    shift 2
+    rm -f "$T/c.gguf"
+    organ-transplant --base "$T/$add_base" --donor "$T/$add_donor" --add --output "$T/c.gguf" "$@"
+}
+refuse_add() { # TEXT BASE DONOR OPTION...
+    refuse_text=$1
+    shift
+    check_error 1 "$refuse_text" "--add: $refuse_text" add "$@"
+    check_absent "$T/c.gguf" "$refuse_text"
+}
+check "one MTP block" graft base.gguf d1.gguf
+mv "$T/c.gguf" "$T/as-mtp.gguf"
+check "the same with --add" add base.gguf d1.gguf --layers 2
+check_same "$T/c.gguf" "$T/as-mtp.gguf" "--add of MTP blocks does what --mtp does"
+# shellcheck disable=SC2046,SC2086
+{
+    made "$T/six.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2, 2, 4, 8')
+$(arr feed_forward_length u32 '128, 128, 1, 2, 3, 4')
+$(arr attention.sliding_window_pattern bool 'true, false, true, true, false, true')" $KEYS -k llama.block_count=6 -s 7 token_embd.weight:F16:64x3 $(blocks 6)
+    made "$T/gap.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 token_embd.weight:F16:64x3 $(blocks 2)
+    made "$T/swa.gguf" "$TOKENS" $KEYS -k llama.block_count=3 -k llama.attention.sliding_window_pattern=2 token_embd.weight:F16:64x3 $(blocks 3)
+    made "$T/swa8.gguf" "$TOKENS" $KEYS -k llama.block_count=8 -k llama.attention.sliding_window_pattern=2 -s 3 token_embd.weight:F16:64x3 $(blocks 8)
+}
+check "four blocks" add base.gguf six.gguf --layers 2-5
+check_text "$(kv block_count) $(kv nextn_predict_layers)" "6 " "block_count; no nextn_predict_layers appears"
+check_text "$(kv feed_forward_length)" "[128, 128, 1, 2, 3, 4]" "feed_forward_length grown"
+check_text "$(kv attention.sliding_window_pattern)" "[true, false, true, true, false, true]" "sliding_window_pattern grown"
+check "mapped" add base.gguf six.gguf --map 2-3=4-5
+check_text "$(kv block_count) $(kv attention.head_count_kv)" "4 [2, 2, 4, 8]" "the values of the donor's blocks, not of the base's numbers"
+rm -rf "$T/ag" && organ-graft --source "$T/six.gguf" --target "$T/base.gguf" --map 2-3=4-5 --add --output "$T/ag"
+organ-assemble "$T/ag" --output "$T/ag.gguf" --force
+check_same "$T/ag.gguf" "$T/c.gguf" "a graft with --add assembles to the same"
+check "set by hand" add base.gguf six.gguf --layers 2-5 --set-kv llama.block_count=u32:9
+check_text "$(kv block_count)" 9 "--set-kv has the last word"
+refuse_add "block 3 would be added, but there is no block 2" base.gguf six.gguf --layers 3-4
+refuse_add "llama.attention.sliding_window_pattern has one value per block in $T/base.gguf, but not here" base.gguf deep.gguf --layers 2
+refuse_add "block 2 is a multi-token-prediction block: it cannot come before block 3" as-mtp.gguf six.gguf --layers 3
+organ-extract "$T/six.gguf" --layers 2-3 --output - > "$T/two.organs"
+check "from records" add gap.gguf two.organs
+check_text "$(kv block_count) $(kv attention.head_count_kv)" "4 2" "block_count grows; scalars stay"
+refuse_add "but not here" base.gguf two.organs
+check "the next of a pattern" add swa.gguf swa8.gguf --layers 3-4
+check_text "$(kv block_count)" 5 "block_count"
+refuse_add "block 4 cannot become block 3: attention.sliding_window_pattern is 2" swa.gguf swa8.gguf --map 3=4
+check "a tensor of a block that is there" add base.gguf d1.gguf --layers 0-1 --tensors 'blk.*'
+check_text "$(kv block_count)" 2 "no block, no growth"
+rm -f "$T/c.gguf"
+
 # ---- refused ---------------------------------------------------------------------------
 refuse() { # TEXT BASE DONOR
     check_error 1 "$1" "$1" graft "$2" "$3"

@@ -3,7 +3,6 @@
 #include "plan_moves.h"
 
 #include "gguf/gguf.h"
-#include "mtp.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "verbs/shared/set_keys.h"
@@ -117,9 +116,7 @@ gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
                              const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
                              gg_error *err)
 {
-    gg_status st = o->mtp ? gg_mtp_meta(base, donor, meta, err)
-                          : gg_meta_copy(meta, gg_source_meta(base), err);
-    if (st == GG_OK) st = follow_types(base, plan, meta, err);
+    gg_status st = follow_types(base, plan, meta, err);
     for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
         st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
     if (st != GG_OK) return st;

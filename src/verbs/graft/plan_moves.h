@@ -17,7 +17,7 @@ gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const
                                    bool skip_mismatched, gg_transplant_report *report,
                                    gg_error *err);
 
-/* The base's metadata for the planned tensors: keys that count MTP blocks and say
+/* Edit the base's keys, grown for the blocks it gets, for the planned tensors: keys about
  * types, then --copy-kv and --set-kv, which have the last word. */
 gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
                              const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,

@@ -1,6 +1,7 @@
 /* verb_graft.c - a new organ directory: the base's organs, some of them the donor's. */
 #include "organ/gg_graft.h"
 
+#include "added_blocks.h"
 #include "base/buf.h"
 #include "move_bytes.h"
 #include "organ/manifest.h"
@@ -103,7 +104,7 @@ static gg_status finish(graft *g, gg_status st)
         st = no_memory(g->err);
     for (size_t i = 0; st == GG_OK && i < g->dir.n; i++) list[i] = g->dir.items[i].t;
     const gg_meta *meta = gg_source_meta(g->base);
-    if (st == GG_OK && meta) st = gg_meta_copy(&g->meta, meta, g->err);
+    if (st == GG_OK && meta && !g->meta.n) st = gg_meta_copy(&g->meta, meta, g->err);
     if (st == GG_OK) st = gg_type_keys_change(&g->meta, g->base, list, g->dir.n, g->err);
     free(list);
     g->dir.meta = &g->meta;
@@ -130,6 +131,8 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     if (st == GG_OK)
         st = gg_moves_drop_mismatched(&moves, base, donor, o->skip_mismatched, report, err);
     gg_mover_open(&maker, base, donor, &o->match);
+    if (st == GG_OK && gg_source_meta(base))
+        st = gg_added_blocks_meta(base, donor, &moves, &g.meta, err);
     if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);
     if (st == GG_OK) {
         g.dir.whole = true;
@@ -146,6 +149,7 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     }
     gg_mover_close(&maker);
     gg_moves_free(&moves);
+    gg_meta_free(&g.meta);
     return st == GG_OK ? GG_OK
                        : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
 }

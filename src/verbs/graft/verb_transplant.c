@@ -2,6 +2,7 @@
  * taken from the donor. */
 #include "organ/gg_transplant.h"
 
+#include "added_blocks.h"
 #include "move_bytes.h"
 #include "mtp.h"
 #include "organ/manifest.h"
@@ -16,7 +17,7 @@
 
 typedef struct transplant {
     gg_source *base, *donor;
-    const gg_move *moves;
+    gg_move *moves;
     size_t n;
     gg_mover maker;
     gg_transplant_report *report;
@@ -61,7 +62,11 @@ static gg_status write_chimera(transplant *t, const gg_transplant_options *o, co
 {
     gg_plan p = { .verify = true };
     gg_meta meta = GG_META_INIT;
+    const gg_moves moves = { .list = t->moves, .n = t->n };
     gg_status st = plan_tensors(t, &p);
+    if (st == GG_OK)
+        st = o->mtp ? gg_mtp_meta(t->base, t->donor, &meta, t->err)
+                    : gg_added_blocks_meta(t->base, t->donor, &moves, &meta, t->err);
     if (st == GG_OK) st = gg_moves_edit_keys(t->base, t->donor, o, &p, &meta, t->err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&p, output, gg_plan_version(t->base), &meta, t->base, t->err);

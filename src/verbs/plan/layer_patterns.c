@@ -204,7 +204,7 @@ gg_status gg_layer_patterns(const gg_layer_model *models, const gg_layer *layers
         const gg_layer_model *m = &models[layers[i].model];
         if (i > 0 && layers[i].model == layers[i - 1].model) continue;
         st = check_fixed(m, err);
-        if (st == GG_OK) st = same_patterns(&models[0], m, err);
+        if (st == GG_OK && m->meta->n > 0) st = same_patterns(&models[0], m, err);
     }
     size_t patterns = patterns_of(models[0].meta, list);
     for (size_t k = 0; k < patterns && st == GG_OK; k++)

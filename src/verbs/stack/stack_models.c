@@ -6,32 +6,23 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "verbs/plan/key_compat.h"
+#include "verbs/plan/plan.h"
 #include "verbs/shared/dims_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static gg_status refuse_source(const gg_source *s, gg_error *err)
+gg_status gg_stack_model(const gg_source *s, gg_layer_model *out, gg_error *err)
 {
-    const gg_manifest *dir = gg_source_manifest(s);
+    char key[160];
+    gg_status st = gg_refuse_split_experts(s, err);
+    if (st != GG_OK) return st;
     if (!gg_source_meta(s)) {
         gg_fail(err, GG_EUSAGE,
                 "it holds bare organ records; a model or an organ directory is needed");
-    } else if (dir && dir->n_stacks > 0) {
-        gg_fail(err, GG_EUSAGE, "its experts are in records of their own");
-        gg_fix(err, "organ-assemble it first");
-    } else {
-        return GG_OK;
+        return gg_at_file(err, gg_source_name(s));
     }
-    return gg_at_file(err, gg_source_name(s));
-}
-
-gg_status gg_stack_model(const gg_source *s, gg_layer_model *out, gg_error *err)
-{
-    gg_status st = refuse_source(s, err);
-    if (st != GG_OK) return st;
-    char key[160];
     *out = (gg_layer_model){ gg_source_meta(s), gg_source_name(s), 0 };
     out->blocks = gg_arch_number(out->meta, "block_count");
     if (out->blocks > 0 && out->blocks <= GG_LAYERS_MAX) return GG_OK;

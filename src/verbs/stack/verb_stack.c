@@ -193,11 +193,6 @@ static gg_status follow_types(stacker *s, gg_meta *meta)
     return st;
 }
 
-static uint32_t version_of(const gg_source *s)
-{
-    return gg_source_manifest(s) ? gg_source_manifest(s)->version : gg_source_header(s)->version;
-}
-
 static gg_status make_plan(stacker *s, const char *output)
 {
     gg_source *first = s->o->models[0];
@@ -207,8 +202,8 @@ static gg_status make_plan(stacker *s, const char *output)
         st = gg_layer_keys(s->models, s->o->n_models, s->layers, s->o->n, &meta, s->err);
     if (st == GG_OK && !s->same) st = follow_types(s, &meta);
     if (st == GG_OK)
-        st = gg_plan_changed_file(&s->plan, output ? output : "-", version_of(first), &meta, first,
-                                  s->err);
+        st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,
+                                  first, s->err);
     gg_meta_free(&meta);
     return st;
 }
