@@ -76,7 +76,7 @@ head2() {
 }
 # How the named models are made: the commands of recipes.sh, a name for each output.
 commands() {
-    printf '\nThese commands made the models:\n\n'
+    printf '\nThe models were made with commands like these:\n\n'
     for name; do
         awk -F '\t' -v n="$name" '$1 == n {
             c = $2
@@ -218,8 +218,8 @@ must have:
 | model | trunk, verse text | prediction block |
 |---|---|---|
 END
-    for row in "eight:experts 0 to 7" "four:made with 0, 2, 5 and 7 only" "pruned8:made with 0 to 7, 1, 3, 4 and 6 removed" "others:made with 15 and 10 in place of 3 and 5" \
-        "grafted:0 to 7, these two grafted, with --router" "unrouted:0 to 7, these two grafted, without"; do
+    for row in "eight:experts 0 to 7" "four:made with 0, 2, 5 and 7 only" "pruned8:made with 0 to 7, then 1, 3, 4 and 6 removed" "others:made with 15 and 10 in place of 3 and 5" \
+        "grafted:0 to 7, then 3 and 5 replaced by grafts of 15 and 10, with --router" "unrouted:the same graft without --router"; do
         echo "| ${row#*:} | $(digits "${row%%:*}" trunk) | $(digits "${row%%:*}" 0) |"
     done
     commands pruned8 grafted unrouted
@@ -233,8 +233,8 @@ Both compute the same function as the llama. *qwen35* does not, because its firs
 noise.
 
 The prediction blocks are copies of base's last blocks plus noise, and were not trained. The engine evaluates the
-trunk, and then each prediction block on the trunk's hidden states (`predict.c`; windows of 192 tokens, of which the
-first is not scored). "Taken" is the share of tokens that a block drafts and the trunk also chooses. All digits are
+trunk, and then each prediction block on the trunk's hidden states (`predict.c`; windows of 192 tokens; the
+first token of each is not scored). "Taken" is the share of tokens that a block drafts and the trunk also chooses. All digits are
 given, so that equal figures mean equal results.
 
 | model, verse text | trunk | block 0 | taken | block 1 | taken |
@@ -251,7 +251,7 @@ END
     predicted step35-short "step35, base's first three blocks, with prediction blocks"
     predicted step35-short-back "the same without, blocks moved in from the model with four blocks"
     predicted step35-from-head "step35, base without; the donor has only prediction blocks and is read from a pipe"
-    predicted step35-rejoined "step35, split into a trunk that announces two blocks and a file of the blocks, and joined"
+    predicted step35-rejoined "step35, split into a trunk that announces two blocks and a file with the blocks, then joined"
     echo "| step35, moved with \`--add\`, block_count and nextn_predict_layers set, arrays left | $(awk -F '\t' '$1 == "step35-naive" { print $2 == "error" ? "refused by the engine" : "LOADED" }' "$M/predictions") | | | | |"
     echo
     echo "With and without prediction blocks, a model has the same perplexity $(decodes) in ordinary decoding, where the engine"
@@ -303,7 +303,7 @@ With the default strengths (haar 0.125, fft 0.04) lab-verse has $(of_default haa
 perplexity on its own text. In all four columns the change is at most 5 % up to haar $(within haar) and fft $(within fft). At haar 1 the
 models are broken.
 
-Purification improves none of these models; no improvement is above a thousandth.
+Purification improves none of these models: no perplexity decreases by more than a thousandth.
 [results-purify.md](results-purify.md) compares it with random noise and quantization.
 END
 }
