@@ -4,7 +4,7 @@
 #
 #   base <- numeric, json, quant;  quant <- gguf;  gguf, json <- organ;
 #   organ, numeric <- verbs;  verbs <- tools
-#   within verbs: shared <- plan <- organ_dir, compute <- each of the other rooms
+#   within verbs: shared <- check <- plan <- organ_dir, compute <- each of the other rooms
 #
 # The tools include public headers (include/organ/). A private header of src/ is allowed
 # where a comment on the same line justifies it. Public headers include only each other.
@@ -29,14 +29,14 @@ BEGIN {
     sees["verbs"] = " base numeric json quant gguf organ verbs "
     sees["tools"] = " base numeric json quant gguf organ verbs tools "
     # rooms of verbs that other rooms may know, from the lowest
-    floor["shared"] = 1; floor["plan"] = 2; floor["organ_dir"] = floor["compute"] = 3
+    floor["shared"] = 1; floor["check"] = 2; floor["plan"] = 3; floor["organ_dir"] = floor["compute"] = 4
     # who owns which public header
     owner["gg_status.h"] = owner["gg_version.h"] = "base"
     owner["gg_numeric.h"] = "numeric"
     owner["gg_quant.h"] = "quant"
     owner["gg_gguf.h"] = "gguf"
     owner["gg_organ.h"] = "organ"
-    n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_graft gg_write gg_stack", v, " ")
+    n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_graft gg_write gg_stack gg_check", v, " ")
     for (i = 1; i <= n; i++) owner[v[i] ".h"] = "verbs"
     owner["organ.h"] = "verbs"
     owner["gg_keys.h"] = owner["gg_patch.h"] = "verbs"
@@ -94,7 +94,7 @@ END {
 for f in include/organ/*.h; do
     case $(basename "$f") in
     organ.h | gg_version.h | gg_status.h | gg_numeric.h | gg_quant.h | gg_gguf.h | gg_organ.h | gg_verbs.h) ;;
-    gg_transplant.h | gg_measure_model.h | gg_compare_model.h | gg_purify.h | gg_graft.h | gg_write.h | gg_stack.h) ;;
+    gg_transplant.h | gg_measure_model.h | gg_compare_model.h | gg_purify.h | gg_graft.h | gg_write.h | gg_stack.h | gg_check.h) ;;
     gg_keys.h | gg_patch.h) ;;
     *) echo "$f: no layer owns it; name its owner in scripts/check-layers.sh"; status=1 ;;
     esac

@@ -180,6 +180,7 @@ static bool common_flag(cli *c, const char *name)
     if (strcmp(name, "verbose") == 0) return ++c->verbose > 0;
     if (c->has_json && strcmp(name, "json") == 0) return c->json = true;
     if (c->has_force && strcmp(name, "force") == 0) return c->run.force = true;
+    if (c->has_strict && strcmp(name, "strict") == 0) return c->run.strict = true;
     return false;
 }
 
@@ -189,7 +190,8 @@ static bool is_common_flag(const cli *c, const char *name)
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         if (strcmp(name, always[i]) == 0) return true;
     return (c->has_json && strcmp(name, "json") == 0) ||
-           (c->has_force && strcmp(name, "force") == 0);
+           (c->has_force && strcmp(name, "force") == 0) ||
+           (c->has_strict && strcmp(name, "strict") == 0);
 }
 
 /* --name, --name=value or --name value; returns how many arguments it took. */

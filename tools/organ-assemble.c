@@ -27,6 +27,7 @@ static const char help[] =
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
     "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
     "  --no-verify        do not hold the data against the manifest's sha256\n"
+    "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace existing files\n"
     "common: -j N threads, -q quiet, -v verbose, --help, --version\n"
     "\n"
@@ -41,7 +42,7 @@ static const char help[] =
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-assemble", .help = help, .has_force = true };
+    cli c = { .tool = "organ-assemble", .help = help, .has_force = true, .has_strict = true };
     const char *dir = NULL, *output = NULL;
     uint64_t shards = UINT64_MAX; /* not given */
     cli_list set_kv = { 0 }, set_kv_files = { 0 };

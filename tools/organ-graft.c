@@ -26,6 +26,7 @@ static const char help[] =
     "  --experts 3,17     only these experts of stacks; --router: their rows\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
     "  --link             unchanged files as hard links (both directories share them)\n"
+    "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing organ directory\n"
     "select: --type CLASS,... --layers 5-20 --tensors GLOB,... --names-from FILE|-\n"
     "common: -j N, -q, -v, --json (with --check), --help, --version\n"
@@ -97,9 +98,12 @@ static void check_usage(const cli *c, const arguments *a)
 
 int main(int argc, char **argv)
 {
-    cli c = {
-        .tool = "organ-graft", .help = help, .selects = true, .has_json = true, .has_force = true
-    };
+    cli c = { .tool = "organ-graft",
+              .help = help,
+              .selects = true,
+              .has_json = true,
+              .has_force = true,
+              .has_strict = true };
     arguments a = { .scale = NAN }; /* not given */
     const cli_option options[] = { { "source", CLI_TEXT, &a.source },
                                    { "target", CLI_TEXT, &a.target },

@@ -25,6 +25,7 @@ static const char help[] =
     "  --strength X       0 (nothing) to 1 (haar 0.125, fft 0.04)\n"
     "  --dtype TYPE       write what is purified as F32, F16, BF16, Q8_0, Q4_K, ...\n"
     "  --dry-run          the table alone: what would be removed; nothing is written\n"
+    "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
     "select (default: all; vectors and integers only by their very name):\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
@@ -151,9 +152,12 @@ static void set_options(const cli *c, arguments *a)
 
 int main(int argc, char **argv)
 {
-    cli c = {
-        .tool = "organ-purify", .help = help, .selects = true, .has_json = true, .has_force = true
-    };
+    cli c = { .tool = "organ-purify",
+              .help = help,
+              .selects = true,
+              .has_json = true,
+              .has_force = true,
+              .has_strict = true };
     arguments a = { .strength = NAN };
     const cli_option options[] = {
         { "dir", CLI_TEXT, &a.dir },       { "output", CLI_TEXT, &a.output },

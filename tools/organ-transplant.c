@@ -28,6 +28,7 @@ static const char help[] =
     "                     or a ramp over the blocks: 0.2..0.8;  --ancestor MODEL\n"
     "  --in-place         write into BASE itself;  --undo FILE first saves what is\n"
     "                     replaced: --in-place --donor FILE restores it to the byte\n"
+    "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
     "select: --type CLASS,... --layers 5-20 --tensors GLOB,... --names-from FILE\n"
     "        --experts 3,17 (of stacks; their rows of the router stay)\n"
@@ -107,7 +108,8 @@ int main(int argc, char **argv)
               .help = help,
               .selects = true,
               .has_json = true,
-              .has_force = true };
+              .has_force = true,
+              .has_strict = true };
     arguments a = { 0 };
     const cli_option options[] = { { "base", CLI_TEXT, &a.base },
                                    { "donor", CLI_TEXT, &a.donor },

@@ -22,6 +22,7 @@
 #include "gg_compare_model.h"
 #include "gg_purify.h"
 #include "gg_write.h"
+#include "gg_check.h"
 #include "gg_numeric.h"
 /* clang-format on */
 

@@ -108,6 +108,7 @@ static gg_status finish(graft *g, gg_status st)
     if (st == GG_OK) st = gg_type_keys_change(&g->meta, g->base, list, g->dir.n, g->err);
     free(list);
     g->dir.meta = &g->meta;
+    if (st == GG_OK) st = gg_organ_dir_check(&g->dir, g->err);
     if (st == GG_OK) st = gg_organ_dir_records(&g->dir, g->err);
     st = gg_organ_dir_close(&g->dir, st, g->err);
     gg_meta_free(&g->meta);

@@ -11,6 +11,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "organ_dir_manifest.h"
+#include "verbs/check/check_output.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -106,6 +107,23 @@ static gg_status check_unique(gg_tensor *list, size_t n, gg_error *err)
             return gg_at_tensor(err, list[i].name, list[i].name_len);
         }
     return GG_OK;
+}
+
+gg_status gg_organ_dir_check(const gg_organ_dir *d, gg_error *err)
+{
+    const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
+    if (!gg_source_meta(d->base) || (!d->run->note && !d->run->strict)) return GG_OK;
+    gg_tensor *list = calloc(d->n ? d->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", d->n);
+    bool experts = false;
+    for (size_t i = 0; i < d->n; i++) {
+        list[i] = d->items[i].t;
+        experts = experts || d->items[i].a.expert >= 0;
+    }
+    gg_check_input in = { meta, list, d->n, 1 };
+    gg_status st = experts ? GG_OK : gg_check_output(&in, d->base, d->run, err);
+    free(list);
+    return st;
 }
 
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)

@@ -49,6 +49,10 @@ gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **
 /* Give every item its file name: when all are added. */
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
 
+/* Check what will be written by the rules of organ-check and report it: gg_check_output.
+ * A directory with experts in records of their own is not a model, and is not checked. */
+gg_status gg_organ_dir_check(const gg_organ_dir *d, gg_error *err);
+
 /* Write one record under any name within the directory (a pipe's, in order). */
 gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *item, const char *name, gg_error *err);
 

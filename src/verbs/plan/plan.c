@@ -92,6 +92,7 @@ gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err)
 {
+    p->base = base;
     const gg_model *m = gg_source_model(base);
     const gg_manifest *dir = gg_source_manifest(base);
     gg_status st = gg_plan_one_file(p, path, version, meta, err);

@@ -53,6 +53,7 @@ typedef struct gg_plan {
     bool verify;       /* hold sha256 of parts against what is copied */
     gg_pad *base_pads; /* owned: what gg_plan_changed_file keeps */
     size_t n_base_pads;
+    gg_source *base; /* whose faults are not reported again, or NULL */
     gg_source *pipe; /* a source that is a pipe, or NULL: see gg_plan_write */
     bool keep_odd;   /* take over the pipe's odd padding and trailing bytes (one file) */
 } gg_plan;
@@ -89,7 +90,8 @@ gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err);
 
-/* Write every file, then give them their names. *bytes is what was written.
+/* Check what will be written by the rules of organ-check, report it, and then write
+ * every file and give them their names. *bytes is what was written.
  *
  * One file whose path is "-" goes to stdout: front to back, in one pass, so that stdout
  * may be a pipe. GG_EUSAGE if there are several. With p->pipe set, files are written front

@@ -9,6 +9,7 @@
 #include "plan_bytes.h"
 #include "plan_layout.h"
 #include "plan_stream.h"
+#include "verbs/check/check_output.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -143,9 +144,23 @@ static bool make_order(writer *w)
     return ok;
 }
 
+static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_error *err)
+{
+    if (!run->note && !run->strict) return GG_OK;
+    gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", p->n);
+    for (size_t i = 0; i < p->n; i++) list[i] = p->tensors[i].t;
+    gg_check_input in = { p->n_files ? &p->files[0].meta : NULL, list, p->n, (uint32_t)p->n_files };
+    gg_status st = gg_check_output(&in, p->base, run, err);
+    free(list);
+    return st;
+}
+
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
 {
     *bytes = 0;
+    gg_status checked = check_plan(p, run, err);
+    if (checked != GG_OK) return checked;
     if (gg_plan_in_sequence(p)) return gg_plan_write_in_sequence(p, run, bytes, err);
     struct gg_turn turn;
     gg_run mine = *run;

@@ -232,6 +232,7 @@ static gg_status fill_dir(purify_job *j, gg_organ_dir *d, gg_meta *meta, gg_erro
         st = retyped_meta(j, meta, err);
         d->meta = meta;
     }
+    if (st == GG_OK) st = gg_organ_dir_check(d, err);
     if (st == GG_OK) st = gg_organ_dir_records(d, err);
     free(records);
     return st;

@@ -1,0 +1,85 @@
+/* gg_check.h - will an engine load a model, and does the model make sense?
+ *
+ * Rules look at the keys and the list of tensors alone, so they can be run on a model
+ * that is only planned, on a pipe, and on a file whose data are incomplete. Each rule
+ * has a name and a reason (gg_check_rule_at, docs/checks.md). What a model must have is
+ * derived from the model where possible; tables per architecture hold the rest. The
+ * facts are those of llama.cpp v0.5.0.
+ */
+#ifndef GG_CHECK_H
+#define GG_CHECK_H
+
+#include "gg_organ.h"
+#include "gg_status.h"
+#include "gg_verbs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gg_check_level {
+    GG_CHECK_NOTE,    /* unusual, works */
+    GG_CHECK_WARNING, /* loads, but does not do what it should */
+    GG_CHECK_ERROR,   /* an engine refuses the model, or fails when it runs it */
+    GG_CHECK_LEVELS
+} gg_check_level;
+
+const char *gg_check_level_name(gg_check_level level); /* "note" "warning" "error" */
+
+/* One thing that a rule found. All strings are NUL-terminated, escaped as gg_escape does,
+ * and valid during the call only. */
+typedef struct gg_finding {
+    gg_check_level level;
+    const char *rule;    /* name of the rule */
+    const char *where;   /* a key, a tensor or a block; "" = the whole model */
+    const char *message; /* what is wrong, without a trailing period */
+} gg_finding;
+
+/* Called for each finding, from one thread. Anything but GG_OK ends the check. */
+typedef gg_status (*gg_finding_fn)(void *ctx, const gg_finding *f, gg_error *err);
+
+/* A rule: its name, the highest level of its findings, and why it exists. */
+typedef struct gg_check_rule {
+    const char *name;
+    gg_check_level level;
+    const char *reason;
+} gg_check_rule;
+
+const gg_check_rule *gg_check_rule_at(size_t i); /* i from 0; NULL past the end */
+
+/* What is checked: keys and tensors, neither of which is changed. Only name, name_len,
+ * n_dims, dims and dtype of the tensors are read. */
+typedef struct gg_check_input {
+    const gg_meta *meta; /* NULL: bare records, of which only tensor rules can be run */
+    const gg_tensor *tensors;
+    size_t n;
+    uint32_t files; /* that the model has or will have; 0 counts as 1 */
+} gg_check_input;
+
+/* Run all rules. `found` counts the findings per level; it may be NULL. Findings come in
+ * a fixed order. GG_OK also when there were errors among the findings. */
+gg_status gg_check_rules(const gg_check_input *in, gg_finding_fn fn, void *ctx,
+                         size_t found[GG_CHECK_LEVELS], gg_error *err);
+
+typedef struct gg_check_options {
+    bool data; /* read the weights too: NaN, infinite values, zeros, repeated blocks */
+} gg_check_options;
+
+typedef struct gg_check_report {
+    size_t found[GG_CHECK_LEVELS];
+    bool incomplete; /* the file ends before its data do, and the header alone was checked */
+} gg_check_report;
+
+/* Check a model, whatever gg_source_open takes. Of a pipe only the header is read, unless
+ * the options ask for data. A GGUF file that cannot be opened but has a sound header is
+ * checked by its header, with a finding that says what is wrong with the rest; one that
+ * is no GGUF gives the finding "format" and the error. Memory is bounded: per thread some
+ * hundred KiB, besides the header. */
+gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
+                         gg_finding_fn fn, void *ctx, gg_check_report *report, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

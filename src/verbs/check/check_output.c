@@ -1,0 +1,89 @@
+/* check_output.c - notes on a model that is about to be written. */
+#include "check_output.h"
+
+#include "base/grow.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN 8 /* findings that get a note of their own */
+
+typedef struct findings {
+    const gg_run *run;
+    uint64_t *known; /* hashes of what the base has too */
+    size_t n, cap;
+    size_t fresh;    /* errors and warnings that the base does not have */
+    char first[400]; /* error, for a refusal */
+} findings;
+
+static uint64_t hash(uint64_t h, const char *text)
+{
+    for (; *text; text++) h = (h ^ (uint8_t)*text) * 1099511628211u;
+    return (h ^ 0xff) * 1099511628211u;
+}
+
+/* A finding is the same in another model when its rule and place are. */
+static uint64_t identity(const gg_finding *f)
+{
+    return hash(hash(14695981039346656037u, f->rule), f->where);
+}
+
+static int order(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static gg_status remember(void *ctx, const gg_finding *f, gg_error *err)
+{
+    findings *all = ctx;
+    uint64_t *grown = gg_grow(all->known, all->n, &all->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    all->known = grown;
+    all->known[all->n++] = identity(f);
+    return GG_OK;
+}
+
+static gg_status show(void *ctx, const gg_finding *f, gg_error *err)
+{
+    findings *all = ctx;
+    (void)err;
+    if (f->level == GG_CHECK_ERROR && !all->first[0])
+        snprintf(all->first, sizeof all->first, "%s%s%s (%s)", f->where, f->where[0] ? ": " : "",
+                 f->message, f->rule);
+    uint64_t id = identity(f);
+    if (f->level == GG_CHECK_NOTE || (all->n && bsearch(&id, all->known, all->n, sizeof id, order)))
+        return GG_OK;
+    if (all->fresh++ < SHOWN)
+        gg_note(all->run, "check: %s%s%s (%s)", f->where, f->where[0] ? ": " : "", f->message,
+                f->rule);
+    return GG_OK;
+}
+
+static gg_status learn_base(findings *all, gg_source *base, gg_error *err)
+{
+    size_t n = base ? gg_source_count(base) : 0;
+    if (n == 0 || !gg_source_meta(base)) return GG_OK;
+    gg_check_input in = { gg_source_meta(base), gg_source_tensor(base, 0), n, 1 };
+    gg_status st = gg_check_rules(&in, remember, all, NULL, err);
+    if (all->n) qsort(all->known, all->n, sizeof *all->known, order);
+    return st;
+}
+
+gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_run *run,
+                          gg_error *err)
+{
+    findings all = { .run = run };
+    size_t found[GG_CHECK_LEVELS] = { 0 };
+    if (!run || !(run->note || run->strict)) return GG_OK;
+    gg_status st = learn_base(&all, base, err);
+    if (st == GG_OK) st = gg_check_rules(in, show, &all, found, err);
+    if (st == GG_OK && all.fresh > SHOWN)
+        gg_note(run, "check: %zu more findings; organ-check lists all of them", all.fresh - SHOWN);
+    free(all.known);
+    if (st != GG_OK || !run->strict || found[GG_CHECK_ERROR] == 0) return st;
+    gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
+    return gg_fix(err, "correct it, or leave out --strict to write it all the same");
+}

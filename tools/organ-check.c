@@ -1,0 +1,114 @@
+/* organ-check - will an engine load a model, and does it make sense? */
+#include "cli.h"
+#include "organ/gg_check.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: organ-check MODEL...\n"
+    "Check whether an engine will load a model and whether it makes sense: one row per\n"
+    "finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
+    "split model, an organ directory, or - for stdin. The header is enough: of a pipe\n"
+    "and of an incomplete file, nothing else is read.\n"
+    "\n"
+    "  --data             read the weights too: NaN, infinite values, tensors of\n"
+    "                     zeros, dead rows, repeated blocks\n"
+    "  --strict           exit 1 for warnings too\n"
+    "  --rules            list the rules and their reasons; no model is needed\n"
+    "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
+    "\n"
+    "examples:\n"
+    "  organ-check tests/data/lab/lab-verse-q4_k_m.gguf && echo sound\n"
+    "  organ-check --data tests/data/lab/lab-*.gguf\n"
+    "  organ-check - < tests/data/lab/lab-base-q4_k_m.gguf\n"
+    "exit: 0 no errors found, 1 errors, 2 usage, 3 malformed input, 4 I/O failure\n";
+
+typedef struct rows {
+    table t;
+    const char *model;
+} rows;
+
+static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
+{
+    rows *r = ctx;
+    cell_bytes(&r->t, r->model, strlen(r->model));
+    cell_text(&r->t, gg_check_level_name(f->level));
+    cell_text(&r->t, f->rule);
+    if (f->where[0]) cell_text(&r->t, f->where);
+    else cell_null(&r->t);
+    cell_text(&r->t, f->message);
+    table_row(&r->t);
+    if (ferror(stdout)) return cli_stdout_lost(err, table_errno());
+    return GG_OK;
+}
+
+static void print_rules(bool json)
+{
+    table t = table_start(json, "rule\tlevel\treason");
+    for (size_t i = 0; gg_check_rule_at(i); i++) {
+        const gg_check_rule *r = gg_check_rule_at(i);
+        cell_text(&t, r->name);
+        cell_text(&t, gg_check_level_name(r->level));
+        cell_text(&t, r->reason);
+        table_row(&t);
+    }
+}
+
+/* A model that cannot be read gets its line on stderr, and the others are still checked. */
+static void failed(const cli *c, const gg_error *err)
+{
+    char line[1200];
+    gg_error_line(err, c->tool, line, sizeof line);
+    fprintf(stderr, "%s\n", line);
+}
+
+static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
+{
+    rows r = { .t = table_start(c->json, "model\tlevel\trule\twhere\tmessage") };
+    gg_status worst = GG_OK;
+    for (size_t i = 0; i < c->args.n; i++) {
+        gg_check_report report;
+        gg_error err = GG_ERROR_INIT;
+        bool last = i + 1 == c->args.n;
+        r.model = c->args.items[i];
+        gg_status st = gg_check_model(r.model, o, &c->run, print_row, &r, &report, &err);
+        if (st == GG_OK &&
+            (report.found[GG_CHECK_ERROR] || (strict && report.found[GG_CHECK_WARNING])))
+            st = GG_NO;
+        if (st == GG_OK && c->verbose)
+            cli_note(c, "%s: no errors, %zu warning%s, %zu note%s", r.model,
+                     report.found[GG_CHECK_WARNING], cli_s(report.found[GG_CHECK_WARNING]),
+                     report.found[GG_CHECK_NOTE], cli_s(report.found[GG_CHECK_NOTE]));
+        if (gg_status_exit(st) > gg_status_exit(worst)) worst = st;
+        if (st == GG_ECANCELLED || (st == GG_EIO && ferror(stdout)) || (last && worst == st)) {
+            c->err = err;
+            return worst;
+        }
+        if (st != GG_OK && st != GG_NO) failed(c, &err);
+    }
+    return worst;
+}
+
+int main(int argc, char **argv)
+{
+    cli c = { .tool = "organ-check", .help = help, .has_json = true };
+    bool strict = false, list_rules = false;
+    gg_check_options o = { 0 };
+    const cli_option options[] = { { "data", CLI_FLAG, &o.data },
+                                   { "strict", CLI_FLAG, &strict },
+                                   { "rules", CLI_FLAG, &list_rules },
+                                   { NULL, CLI_FLAG, NULL } };
+    cli_start(&c, argc, argv, options);
+    gg_status st = GG_OK;
+    if (list_rules) {
+        if (c.args.n) cli_usage(&c, "--rules takes no model");
+        print_rules(c.json);
+    } else {
+        if (c.args.n == 0) cli_usage(&c, "give at least one model");
+        st = check_all(&c, &o, strict);
+    }
+    return cli_end(&c, st);
+}
