@@ -9,10 +9,10 @@
 
 static const char help[] =
     "usage: organ-check MODEL...\n"
-    "Check whether an engine will load a model and whether it makes sense: one row per\n"
-    "finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
-    "split model, an organ directory, or - for stdin. The header is enough: of a pipe\n"
-    "and of an incomplete file, nothing else is read.\n"
+    "Check whether an engine will load a model and whether it makes sense: one row\n"
+    "per finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
+    "split model, an organ directory, or - for stdin. The header is enough: of a\n"
+    "pipe and of an incomplete file, nothing else is read.\n"
     "\n"
     "  --data             read the weights too: NaN, infinite values, tensors of\n"
     "                     zeros, dead rows, repeated blocks\n"
@@ -22,7 +22,7 @@ static const char help[] =
     "\n"
     "examples:\n"
     "  organ-check tests/data/lab/lab-verse-q4_k_m.gguf && echo sound\n"
-    "  organ-check --data tests/data/lab/lab-*.gguf\n"
+    "  organ-check --data tests/data/lab/lab-code-q4_k_m.gguf\n"
     "  organ-check - < tests/data/lab/lab-base-q4_k_m.gguf\n"
     "exit: 0 no errors found, 1 errors, 2 usage, 3 malformed input, 4 I/O failure\n";
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
+#include "organ/source_layout.h"
 #include "verbs/shared/verb_run.h"
 
 #include <fcntl.h>

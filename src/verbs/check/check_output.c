@@ -4,6 +4,7 @@
 #include "base/grow.h"
 #include "verbs/shared/verb_run.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #define SHOWN 8 /* findings that get a note of their own */
 
 typedef struct findings {
-    const gg_run *run;
+    gg_check_notes *notes;
     uint64_t *known; /* hashes of what the base has too */
     size_t n, cap;
     size_t fresh;    /* errors and warnings that the base does not have */
@@ -46,20 +47,33 @@ static gg_status remember(void *ctx, const gg_finding *f, gg_error *err)
     return GG_OK;
 }
 
+static gg_status add_note(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
+    GG_PRINTF(3, 4);
+
+static gg_status add_note(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
+{
+    char line[500];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (!(notes->lines[notes->n] = strdup(line))) return gg_fail(err, GG_ENOMEM, "no memory");
+    notes->n++;
+    return GG_OK;
+}
+
 static gg_status show(void *ctx, const gg_finding *f, gg_error *err)
 {
     findings *all = ctx;
-    (void)err;
     if (f->level == GG_CHECK_ERROR && !all->first[0])
         snprintf(all->first, sizeof all->first, "%s%s%s (%s)", f->where, f->where[0] ? ": " : "",
                  f->message, f->rule);
     uint64_t id = identity(f);
     if (f->level == GG_CHECK_NOTE || (all->n && bsearch(&id, all->known, all->n, sizeof id, order)))
         return GG_OK;
-    if (all->fresh++ < SHOWN)
-        gg_note(all->run, "check: %s%s%s (%s)", f->where, f->where[0] ? ": " : "", f->message,
-                f->rule);
-    return GG_OK;
+    if (all->fresh++ >= SHOWN) return GG_OK;
+    return add_note(all->notes, err, "check: %s%s%s (%s)", f->where, f->where[0] ? ": " : "",
+                    f->message, f->rule);
 }
 
 static gg_status learn_base(findings *all, gg_source *base, gg_error *err)
@@ -73,17 +87,27 @@ static gg_status learn_base(findings *all, gg_source *base, gg_error *err)
 }
 
 gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_run *run,
-                          gg_error *err)
+                          gg_check_notes *notes, gg_error *err)
 {
-    findings all = { .run = run };
+    findings all = { .notes = notes };
     size_t found[GG_CHECK_LEVELS] = { 0 };
     if (!run || !(run->note || run->strict)) return GG_OK;
     gg_status st = learn_base(&all, base, err);
     if (st == GG_OK) st = gg_check_rules(in, show, &all, found, err);
     if (st == GG_OK && all.fresh > SHOWN)
-        gg_note(run, "check: %zu more findings; organ-check lists all of them", all.fresh - SHOWN);
+        st = add_note(notes, err, "check: %zu more findings; organ-check lists all of them",
+                      all.fresh - SHOWN);
     free(all.known);
     if (st != GG_OK || !run->strict || found[GG_CHECK_ERROR] == 0) return st;
     gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
     return gg_fix(err, "correct it, or leave out --strict to write it all the same");
+}
+
+void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done)
+{
+    for (size_t i = 0; i < notes->n; i++) {
+        if (done) gg_note(run, "%s", notes->lines[i]);
+        free(notes->lines[i]);
+    }
+    *notes = (gg_check_notes){ 0 };
 }

@@ -2,6 +2,8 @@
  * has another shape than the keys say, what no engine expects. */
 #include "check_core.h"
 
+#include "organ/record.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "organ_dir_manifest.h"
-#include "verbs/check/check_output.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -109,7 +108,7 @@ static gg_status check_unique(gg_tensor *list, size_t n, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_organ_dir_check(const gg_organ_dir *d, gg_error *err)
+gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
 {
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
     if (!gg_source_meta(d->base) || (!d->run->note && !d->run->strict)) return GG_OK;
@@ -121,7 +120,7 @@ gg_status gg_organ_dir_check(const gg_organ_dir *d, gg_error *err)
         experts = experts || d->items[i].a.expert >= 0;
     }
     gg_check_input in = { meta, list, d->n, 1 };
-    gg_status st = experts ? GG_OK : gg_check_output(&in, d->base, d->run, err);
+    gg_status st = experts ? GG_OK : gg_check_output(&in, d->base, d->run, &d->notes, err);
     free(list);
     return st;
 }
@@ -345,6 +344,7 @@ gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
     }
     free(d->items);
     gg_names_free(&d->names);
+    gg_check_notes_end(&d->notes, d->run, st == GG_OK);
     *d = (gg_organ_dir){ 0 };
     return st;
 }

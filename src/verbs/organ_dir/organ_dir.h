@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
+#include "verbs/check/check_output.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/selected_tensors.h"
 #include "json/json.h"
@@ -32,10 +33,11 @@ typedef struct gg_organ_dir {
     gg_outdir *out;
     gg_dir_item *items; /* owned */
     size_t n, cap;
-    gg_names names;      /* of the items */
-    const gg_meta *meta; /* instead of the base's, or NULL */
-    bool whole;          /* all of the base is there: keep its odd padding and trailing bytes */
-    bool link;           /* unchanged files of a base directory are hard links */
+    gg_names names;       /* of the items */
+    const gg_meta *meta;  /* instead of the base's, or NULL */
+    gg_check_notes notes; /* of gg_organ_dir_check */
+    bool whole;           /* all of the base is there: keep its odd padding and trailing bytes */
+    bool link;            /* unchanged files of a base directory are hard links */
 } gg_organ_dir;
 
 /* GG_EUSAGE when the name exists (and not run->force). */
@@ -49,9 +51,10 @@ gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **
 /* Give every item its file name: when all are added. */
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
 
-/* Check what will be written by the rules of organ-check and report it: gg_check_output.
+/* Check what will be written by the rules of organ-check ; notes are
+ * given when the directory is complete. See gg_check_output.
  * A directory with experts in records of their own is not a model, and is not checked. */
-gg_status gg_organ_dir_check(const gg_organ_dir *d, gg_error *err);
+gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err);
 
 /* Write one record under any name within the directory (a pipe's, in order). */
 gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *item, const char *name, gg_error *err);

@@ -144,24 +144,22 @@ static bool make_order(writer *w)
     return ok;
 }
 
-static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_error *err)
+static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_check_notes *notes,
+                            gg_error *err)
 {
     if (!run->note && !run->strict) return GG_OK;
     gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", p->n);
     for (size_t i = 0; i < p->n; i++) list[i] = p->tensors[i].t;
     gg_check_input in = { p->n_files ? &p->files[0].meta : NULL, list, p->n, (uint32_t)p->n_files };
-    gg_status st = gg_check_output(&in, p->base, run, err);
+    gg_status st = gg_check_output(&in, p->base, run, notes, err);
     free(list);
     return st;
 }
 
-gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
+/* Every file at its place, tensors in parallel. */
+static gg_status write_at_once(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
 {
-    *bytes = 0;
-    gg_status checked = check_plan(p, run, err);
-    if (checked != GG_OK) return checked;
-    if (gg_plan_in_sequence(p)) return gg_plan_write_in_sequence(p, run, bytes, err);
     struct gg_turn turn;
     gg_run mine = *run;
     writer w = { .p = p, .run = &mine };
@@ -180,5 +178,17 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
     free(w.file_of);
     free(w.order);
     pthread_mutex_destroy(&turn.lock);
+    return st;
+}
+
+gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
+{
+    gg_check_notes notes = { 0 };
+    *bytes = 0;
+    gg_status st = check_plan(p, run, &notes, err);
+    if (st == GG_OK)
+        st = gg_plan_in_sequence(p) ? gg_plan_write_in_sequence(p, run, bytes, err)
+                                    : write_at_once(p, run, bytes, err);
+    gg_check_notes_end(&notes, run, st == GG_OK);
     return st;
 }
