@@ -34,6 +34,7 @@ static const char help[] =
     "  --in-place         change the file's own header, if the tensors need not move\n"
     "  --recover          repair a model whose change in place was interrupted; every\n"
     "                     run of organ-keys on the model does so first\n"
+    "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
     "common: -j N, -q quiet, -v verbose, --json (tables), --help, --version\n"
     "\n"
@@ -237,7 +238,9 @@ static void check_usage(const cli *c, const arguments *a)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-keys", .help = help, .has_json = true, .has_force = true };
+    cli c = {
+        .tool = "organ-keys", .help = help, .has_json = true, .has_force = true, .has_strict = true
+    };
     arguments a = { 0 };
     const cli_option options[] = {
         { "get", CLI_TEXT, &a.get },         { "full", CLI_FLAG, &a.full },

@@ -26,6 +26,7 @@ static const char help[] =
     "  --drop BLOCKS      all blocks of M except these\n"
     "  --drop-mtp         leave out the multi-token-prediction blocks of M\n"
     "  --check            print the new order and write nothing\n"
+    "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
     "common: -j N threads, -q quiet, -v verbose, --json (with --check), --help,\n"
     "        --version\n"
@@ -134,7 +135,9 @@ static void check_usage(const cli *c, const arguments *a)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-stack", .help = help, .has_json = true, .has_force = true };
+    cli c = {
+        .tool = "organ-stack", .help = help, .has_json = true, .has_force = true, .has_strict = true
+    };
     arguments a = { 0 };
     const cli_option options[] = { { "output", CLI_TEXT, &a.output },
                                    { "drop", CLI_TEXT, &a.drop },

@@ -24,7 +24,7 @@ gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char 
                         const gg_run *run, gg_keys_report *report, gg_error *err)
 {
     bool pipe = !gg_source_seekable(model);
-    gg_plan p = { .verify = true, .pipe = pipe ? model : NULL, .keep_odd = pipe };
+    gg_plan p = { .verify = true, .base = model, .pipe = pipe ? model : NULL, .keep_odd = pipe };
     gg_plan_kept kept = { 0 };
     *report = (gg_keys_report){ 0 };
     if (!gg_source_meta(model)) return no_keys(gg_source_name(model), err);
