@@ -218,10 +218,9 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
     return st;
 }
 
-gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out,
-                       uint64_t out_offset, uint64_t n, gg_error *err)
+gg_status gg_copy_from(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err)
 {
-    copy c = { in, out, in_name, in_offset, out_offset, n };
+    copy c = { in.fd, out.fd, in_name, in.at, out.at, n };
 #ifdef __linux__
     static const kernel_copy ways[] = { by_copy_file_range, by_sendfile, by_splice };
     bool broken = false;
@@ -233,10 +232,9 @@ gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out,
     return c.left > 0 ? copy_by_buffer(&c, err) : GG_OK;
 }
 
-gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
-                  gg_error *err)
+gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err)
 {
-    return gg_copy_from(NULL, in, in_offset, out, out_offset, n, err);
+    return gg_copy_from(NULL, in, out, n, err);
 }
 
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)

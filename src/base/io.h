@@ -11,6 +11,13 @@
 
 #define GG_CHUNK ((size_t)8 << 20) /* most bytes between two looks at gg_cancelled */
 
+/* A place in an open file: an offset, or GG_AT_POS for the current position, which then moves. */
+#define GG_AT_POS UINT64_MAX
+typedef struct gg_place {
+    int fd;
+    uint64_t at;
+} gg_place;
+
 gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err);
 gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
 
@@ -23,21 +30,17 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err);
 /* Move n bytes between two descriptors, through the kernel where it can:
  * copy_file_range (which shares extents on file systems that know how), sendfile
  * to a pipe or socket, splice from a pipe, and read/write as the last resort.
- * An offset of GG_AT_POS means "at the current position, which then moves".
  * GG_EFORMAT when the input ends before n bytes. */
-#define GG_AT_POS UINT64_MAX
-gg_status gg_copy(int in, uint64_t in_offset, int out, uint64_t out_offset, uint64_t n,
-                  gg_error *err);
+gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err);
 
 /* The same; an error has in_name as its file if it is the input's, and none if not. */
-gg_status gg_copy_from(const char *in_name, int in, uint64_t in_offset, int out,
-                       uint64_t out_offset, uint64_t n, gg_error *err);
+gg_status gg_copy_from(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err);
 
 /* Write n bytes at `offset`, or at the current position if it is GG_AT_POS. */
 gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
 
-/* The place n bytes after `at`; GG_AT_POS stays what it is. */
-static inline uint64_t gg_place_after(uint64_t at, uint64_t n)
+/* The offset n bytes after `at`; GG_AT_POS stays what it is. */
+static inline uint64_t gg_offset_after(uint64_t at, uint64_t n)
 {
     return at == GG_AT_POS ? GG_AT_POS : at + n;
 }

@@ -413,11 +413,10 @@ gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_erro
     return st == GG_OK ? GG_OK : data_error(d, err);
 }
 
-gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
-                       gg_error *err)
+gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
 {
-    if (d->fd < 0) gg_pipe_copy(d->source, d->index, offset, n, out, out_offset, err);
-    else gg_copy_from(data_name(d), d->fd, d->at + offset, out, out_offset, n, err);
+    if (d->fd < 0) gg_pipe_copy(d->source, d->index, offset, n, out, err);
+    else gg_copy_from(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
     bool writing = err->status == GG_EIO && !err->file[0]; /* that is the caller's to name */
     return err->status == GG_OK || writing ? err->status : data_error(d, err);
 }

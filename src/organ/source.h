@@ -2,6 +2,7 @@
 #ifndef GG_SOURCE_H
 #define GG_SOURCE_H
 
+#include "base/io.h"
 #include "organ/gg_organ.h"
 
 #include "organ/manifest.h"
@@ -96,8 +97,8 @@ gg_status gg_pipe_fill(source_pipe *p, size_t want, gg_error *err);
 gg_status gg_pipe_open(gg_source *s, gg_error *err);
 gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err);
 gg_status gg_pipe_read(gg_source *s, size_t i, uint64_t offset, void *buf, size_t n, gg_error *err);
-gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out,
-                       uint64_t out_offset, gg_error *err);
+gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, gg_place out,
+                       gg_error *err);
 /* Everything left, to out; *bytes is how much. */
 gg_status gg_pipe_drain(gg_source *s, int out, uint64_t *bytes, gg_error *err);
 void gg_pipe_close(gg_source *s);

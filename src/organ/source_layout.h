@@ -2,6 +2,7 @@
 #ifndef GG_SOURCE_LAYOUT_H
 #define GG_SOURCE_LAYOUT_H
 
+#include "base/io.h"
 #include "organ/manifest.h"
 
 /* How messages and manifests are to call a GGUF file or records (which stay as they are). */
@@ -19,8 +20,7 @@ const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a dire
 
 /* Copy [offset, offset+n) to out (out_offset GG_AT_POS of base/io.h = in sequence),
  * through the kernel where possible. */
-gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
-                       gg_error *err);
+gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err);
 
 /* Padding of GGUF file `file` that is not what a writer makes (not zero, or cut at
  * the end): a list for the manifest, malloc'd, freed with gg_pads_free. For a pipe

@@ -112,6 +112,6 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
     if (!s->model) return gg_pipe_drain(s, out, bytes, err);
     const gg_gguf *g = s->model->files[file];
     *bytes = gg_source_trailing(s, file);
-    return gg_copy_from(s->model->paths[file], s->model->fds[file], g->data_start + g->data_bytes,
-                        out, GG_AT_POS, *bytes, err);
+    gg_place in = { s->model->fds[file], g->data_start + g->data_bytes };
+    return gg_copy_from(s->model->paths[file], in, (gg_place){ out, GG_AT_POS }, *bytes, err);
 }

@@ -226,19 +226,19 @@ gg_status gg_pipe_read(gg_source *s, size_t i, uint64_t offset, void *buf, size_
     return got == n ? GG_OK : cut(gg_source_tensor(s, i)->bytes - s->pipe.taken, err);
 }
 
-gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, int out,
-                       uint64_t out_offset, gg_error *err)
+gg_status gg_pipe_copy(gg_source *s, size_t i, uint64_t offset, uint64_t n, gg_place out,
+                       gg_error *err)
 {
     source_pipe *p = &s->pipe;
     gg_status st = go_to(s, i, offset, err);
     if (st != GG_OK) return gg_at_file(err, s->name);
     size_t have = buffered(p) < n ? buffered(p) : (size_t)n;
-    st = gg_put_all(out, p->buf + p->pos, have, out_offset, err);
+    st = gg_put_all(out.fd, p->buf + p->pos, have, out.at, err);
     if (st != GG_OK) return st;
     p->pos += have;
     p->taken += have;
-    st = gg_copy_from(s->name, p->fd, GG_AT_POS, out, gg_place_after(out_offset, have), n - have,
-                      err);
+    out.at = gg_offset_after(out.at, have);
+    st = gg_copy_from(s->name, (gg_place){ p->fd, GG_AT_POS }, out, n - have, err);
     p->taken += n - have;
     return st;
 }

@@ -233,18 +233,16 @@ static void runs_do_not_wait_for_each_other(void)
     struct gg_turn mine, other;
     gg_run held = { .turn = &mine }, run = { .turn = &other };
     gg_error e = GG_ERROR_INIT;
-    gg_data d;
     pthread_mutex_init(&mine.lock, NULL);
     pthread_mutex_init(&other.lock, NULL);
     gg_source *s = open_source(VERSE);
+    gg_plan_part whole = { s, 0, 0, gg_source_tensor(s, 0)->bytes, NULL };
     int fd = open(scratch("turns"), O_RDWR | O_CREAT, 0600);
     gg_turn_take(&held);
     T_CHECK(pthread_mutex_trylock(&mine.lock) != 0);
     for (int k = 0; k < 2; k++) {
         char sha[65];
-        T_EQ(gg_data_open(s, 0, &d, &e), GG_OK);
-        T_EQ(gg_hash_copy(&d, 0, d.bytes, fd, 0, k ? sha : NULL, &run, &e), GG_OK);
-        gg_data_close(&d);
+        T_EQ(gg_copy_part(&whole, (gg_place){ fd, 0 }, k ? sha : NULL, &run, &e), GG_OK);
     }
     T_CHECK(pthread_mutex_trylock(&other.lock) == 0); /* it was left again */
     pthread_mutex_unlock(&other.lock);

@@ -230,8 +230,8 @@ static void copies(void)
     gg_data d;
     gg_error e = GG_ERROR_INIT;
     T_EQ(gg_data_open(s, 3, &d, &e), GG_OK);
-    T_CHECK(gg_data_copy(&d, 0, t->bytes, fd, GG_AT_POS, &e) == GG_OK &&
-            gg_data_copy(&d, 4, 8, fd, 1000, &e) == GG_OK);
+    T_CHECK(gg_data_copy(&d, 0, t->bytes, (gg_place){ fd, GG_AT_POS }, &e) == GG_OK &&
+            gg_data_copy(&d, 4, 8, (gg_place){ fd, 1000 }, &e) == GG_OK);
     char *got = slurp(scratch("copy"), &n);
     T_CHECK(n == 1008 && memcmp(got, bytes + d.at, t->bytes) == 0 &&
             memcmp(got + 1000, bytes + d.at + 4, 8) == 0);

@@ -76,7 +76,7 @@ static gg_status note_donor(compare_pairer *pr, int64_t block, gg_error *err)
     return GG_OK;
 }
 
-static gg_status pair_piece(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status pair_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     compare_pairer *pr = ctx;
     char mapped[GG_RECORD_NAME + 32];
@@ -107,7 +107,8 @@ static gg_status pair_piece(void *ctx, const gg_selected *p, gg_error *err)
 
 gg_status gg_pair_lead(compare_pairer *pr, size_t i, gg_error *err)
 {
-    return gg_selected_of(pr->lead, i, pr->o->select, pr->o->split_experts, pair_piece, pr, err);
+    gg_visit visit = { pr->o->select, pr->o->split_experts, pair_selected, pr };
+    return gg_selected_of(pr->lead, i, &visit, err);
 }
 
 /* ---- the rest ---------------------------------------------------------------------- */
@@ -130,7 +131,7 @@ static bool is_donor(const compare_pairer *pr, int64_t block)
     return pr->n_donors && bsearch(&block, pr->donors, pr->n_donors, sizeof block, by_block);
 }
 
-static gg_status rest_piece(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status rest_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     compare_pairer *pr = ctx;
     compare_key key = { p->source, p->at };
@@ -146,8 +147,9 @@ gg_status gg_pair_rest(compare_pairer *pr, gg_error *err)
     gg_status st = GG_OK;
     if (pr->n_used) qsort(pr->used, pr->n_used, sizeof *pr->used, by_key);
     if (pr->n_donors) qsort(pr->donors, pr->n_donors, sizeof *pr->donors, by_block);
+    gg_visit visit = { pr->o->select, pr->o->split_experts, rest_selected, pr };
     for (size_t i = 0; i < gg_source_count(pr->other) && st == GG_OK; i++)
-        st = gg_selected_of(pr->other, i, pr->o->select, pr->o->split_experts, rest_piece, pr, err);
+        st = gg_selected_of(pr->other, i, &visit, err);
     return st;
 }
 

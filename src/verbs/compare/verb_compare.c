@@ -420,7 +420,7 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     return gg_at_file(err, gg_source_name(a));
 }
 
-static void whole_piece(gg_selected *p, const gg_source *s, size_t i)
+static void whole_selected(gg_selected *p, const gg_source *s, size_t i)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
     *p = (gg_selected){ .t = *t, .a = gg_source_anatomy(s, i), .source = i };
@@ -444,8 +444,8 @@ gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pai
     st = job_start(&j, run, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         compare_pair p = { .has_a = true, .has_b = true };
-        whole_piece(&p.a, a, pairs[i].a);
-        whole_piece(&p.b, b, pairs[i].b);
+        whole_selected(&p.a, a, pairs[i].a);
+        whole_selected(&p.b, b, pairs[i].b);
         st = add_pair(&j, &p, err);
     }
     if (st == GG_OK) st = run_batch(&j, err);

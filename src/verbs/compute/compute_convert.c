@@ -13,28 +13,14 @@ static gg_status make_convert(void *ctx, const gg_tensor *t, int fd, uint64_t at
     return gg_compute_all(ctx, NULL, NULL, &to, err);
 }
 
-static gg_status copy_part(const gg_plan_part *p, int fd, uint64_t at, const gg_run *run,
-                           gg_error *err)
-{
-    gg_data d;
-    char sha[65];
-    bool verify = p->sha256 && p->sha256[0]; /* a hash costs more than the kernel's copy */
-    gg_status st = gg_data_open(p->source, p->index, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, p->at, p->bytes, fd, at, verify ? sha : NULL, run, err);
-    gg_data_close(&d);
-    if (st != GG_OK || !verify || gg_check_sha256(sha, p->sha256, err) == GG_OK) return st;
-    return gg_at_file(err, gg_source_name(p->source));
-}
-
 static gg_status make_copy(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
                            gg_error *err)
 {
     const gg_computation *c = ctx;
     gg_status st = GG_OK;
     for (size_t i = 0; i < c->in[0].n_parts && st == GG_OK; i++) {
-        st = copy_part(&c->in[0].parts[i], fd, at, run, err);
-        at = gg_place_after(at, c->in[0].parts[i].bytes);
+        st = gg_copy_verified(&c->in[0].parts[i], t, (gg_place){ fd, at }, run, err);
+        at = gg_offset_after(at, c->in[0].parts[i].bytes);
     }
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }

@@ -227,7 +227,7 @@ static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)
     if (bad || l->lost) return gg_cancelled(err); /* only counting from here on */
     const gg_dtype_info *info = gg_dtype_get(to->t->dtype);
     size_t bytes = n / info->block_elems * info->block_bytes;
-    uint64_t at = gg_place_after(to->at, first / info->block_elems * info->block_bytes);
+    uint64_t at = gg_offset_after(to->at, first / info->block_elems * info->block_bytes);
     st = gg_encode(to->t->dtype, l->x[0], l->out, n, n, NULL, err);
     if (st == GG_OK) st = gg_put_all(to->fd, l->out, bytes, at, err);
     if (st == GG_OK) gg_progress_add(to->run, bytes);

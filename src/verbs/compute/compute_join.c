@@ -23,7 +23,7 @@ static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     (void)t;
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         st = j->list[i].p.make(j->list[i].p.ctx, &j->list[i].t, fd, at, run, err);
-        at = gg_place_after(at, j->list[i].t.bytes);
+        at = gg_offset_after(at, j->list[i].t.bytes);
     }
     return st;
 }

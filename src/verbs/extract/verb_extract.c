@@ -23,7 +23,7 @@ static void count(gg_extract_report *r, const gg_selected *p)
     r->bytes += p->t.bytes;
 }
 
-static gg_status list_piece(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status list_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     lister *l = ctx;
     count(l->report, p);
@@ -44,7 +44,8 @@ gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extr
     report = GG_REPORT(gg_extract_report, report);
     lister l = { fn, ctx, report };
     *report = (gg_extract_report){ 0 };
-    gg_status st = gg_selected_each(model, o->select, o->split_experts, list_piece, &l, err);
+    gg_visit visit = { o->select, o->split_experts, list_selected, &l };
+    gg_status st = gg_selected_each(model, &visit, err);
     if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }
@@ -58,18 +59,16 @@ typedef struct streamer {
     gg_extract_report *report;
 } streamer;
 
-static gg_status stream_piece(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status stream_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     streamer *s = ctx;
     uint8_t head[GG_RECORD_HEADER];
-    gg_data d;
+    gg_plan_part part = { s->source, p->source, p->at, p->t.bytes, NULL };
     count(s->report, p);
     gg_status st = gg_write_all(s->fd, head, gg_record_header(&p->t, head), err);
     if (st == GG_EIO) gg_at_file(err, "<stdout>");
-    if (st == GG_OK) st = gg_data_open(s->source, p->source, &d, err);
     if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, p->at, p->t.bytes, s->fd, GG_AT_POS, NULL, s->run, err);
-    gg_data_close(&d);
+    st = gg_copy_part(&part, (gg_place){ s->fd, GG_AT_POS }, NULL, s->run, err);
     if (st == GG_EIO)
         gg_at_file(err, "<stdout>"); /* unless reading was what failed: then it has a place */
     return st;
@@ -82,7 +81,8 @@ gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int f
     report = GG_REPORT(gg_extract_report, report);
     streamer s = { model, fd, run, report };
     *report = (gg_extract_report){ 0 };
-    gg_status st = gg_selected_each(model, o->select, o->split_experts, stream_piece, &s, err);
+    gg_visit visit = { o->select, o->split_experts, stream_selected, &s };
+    gg_status st = gg_selected_each(model, &visit, err);
     if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }

@@ -19,7 +19,7 @@ typedef struct job {
     const gg_extract_options *o;
 } job;
 
-static gg_status add_piece(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status add_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     gg_dir_item *item;
     return gg_organ_dir_add(ctx, p, &item, err);
@@ -30,8 +30,9 @@ static gg_status write_known(job *j, gg_error *err)
 {
     gg_organ_dir *d = &j->dir;
     gg_status st = GG_OK;
+    gg_visit visit = { j->o->select, j->o->split_experts, add_selected, d };
     for (size_t i = 0; i < gg_source_count(d->base) && st == GG_OK; i++)
-        st = gg_selected_of(d->base, i, j->o->select, j->o->split_experts, add_piece, d, err);
+        st = gg_selected_of(d->base, i, &visit, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     if (st != GG_OK) return st;
     if (gg_source_seekable(d->base)) return gg_organ_dir_records(d, err);
@@ -50,7 +51,7 @@ static void number_name(gg_class c, size_t i, char name[64])
     snprintf(name, 64, "%s/=%zu", gg_class_folder(c), i);
 }
 
-static gg_status stream_piece(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status stream_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     gg_organ_dir *d = ctx;
     gg_dir_item *item;
@@ -63,8 +64,8 @@ static gg_status stream_piece(void *ctx, const gg_selected *p, gg_error *err)
 static gg_status write_stream(job *j, gg_error *err)
 {
     gg_organ_dir *d = &j->dir;
-    gg_status st = gg_selected_each(d->base, j->o->select, j->o->split_experts, stream_piece, d,
-                                    err);
+    gg_visit visit = { j->o->select, j->o->split_experts, stream_selected, d };
+    gg_status st = gg_selected_each(d->base, &visit, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     for (size_t i = 0; i < d->n && st == GG_OK; i++) {
         char name[64];

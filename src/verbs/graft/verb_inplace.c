@@ -140,13 +140,10 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
         uint8_t head[GG_RECORD_HEADER];
-        gg_data d;
-        st = gg_write_all(gg_output_fd(out), head, gg_record_header(t, head), err);
-        if (st == GG_OK) st = gg_data_open(j->base, j->moves[i].base, &d, err);
-        if (st == GG_OK) {
-            st = gg_hash_copy(&d, 0, t->bytes, gg_output_fd(out), GG_AT_POS, NULL, NULL, err);
-            gg_data_close(&d);
-        }
+        gg_plan_part whole = { j->base, j->moves[i].base, 0, t->bytes, NULL };
+        gg_place to = { gg_output_fd(out), GG_AT_POS };
+        st = gg_write_all(to.fd, head, gg_record_header(t, head), err);
+        if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, NULL, err);
     }
     if (st == GG_OK) return gg_output_commit(out, err);
     gg_output_abort(out);
@@ -184,13 +181,8 @@ static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err
 static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at,
                                 gg_error *err)
 {
-    gg_data d;
     if (part->source == j->base) return GG_OK;
-    gg_status st = gg_data_open(part->source, part->index, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, NULL, j->run, err);
-    gg_data_close(&d);
-    return st;
+    return gg_copy_part(part, (gg_place){ fd, at }, NULL, j->run, err);
 }
 
 static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)

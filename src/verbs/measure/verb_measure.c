@@ -50,7 +50,7 @@ typedef struct job {
 
 /* ---- drawing ------------------------------------------------------------------ */
 
-static gg_status add_piece(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status add_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     job *j = ctx;
     gg_selected *grown = gg_grow(j->pieces, j->n_pieces, &j->cap, sizeof *grown, err);
@@ -76,8 +76,8 @@ static gg_status draw(job *j, drawn *d, gg_error *err)
         st = gg_source_next(j->source, j->next, &d->more, err);
         if (st != GG_OK || !d->more) break;
         j->piece = j->n_pieces = 0;
-        st = gg_selected_of(j->source, j->next, j->o->select, j->o->split_experts, add_piece, j,
-                            err);
+        gg_visit visit = { j->o->select, j->o->split_experts, add_selected, j };
+        st = gg_selected_of(j->source, j->next, &visit, err);
         if (st != GG_OK) break;
         j->next++;
     }

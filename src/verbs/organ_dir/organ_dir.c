@@ -172,11 +172,8 @@ static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t a
     uint64_t to = at;
     gg_status st = GG_OK;
     for (size_t i = 0; i < n && st == GG_OK; i++) {
-        gg_data data;
-        if ((st = gg_data_open(parts[i].source, parts[i].index, &data, err)) != GG_OK) break;
-        st = gg_hash_copy(&data, parts[i].at, parts[i].bytes, fd, GG_AT_POS,
-                          n == 1 ? it->sha : NULL, d->run, err);
-        gg_data_close(&data);
+        st = gg_copy_part(&parts[i], (gg_place){ fd, GG_AT_POS }, n == 1 ? it->sha : NULL, d->run,
+                          err);
         if (st == GG_OK && n == 1) st = gg_check_sha256(it->sha, parts[i].sha256, err);
         to += parts[i].bytes;
     }
@@ -227,7 +224,8 @@ static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name,
     gg_status st = bytes < 0 ? gg_fail_errno(err, "cannot open") : GG_OK;
     if (st != GG_OK) gg_at_file(err, path);
     else st = gg_outdir_create(d->out, name, &fd, err);
-    if (st == GG_OK) st = gg_copy_from(path, in, 0, fd, 0, (uint64_t)bytes, err);
+    if (st == GG_OK)
+        st = gg_copy_from(path, (gg_place){ in, 0 }, (gg_place){ fd, 0 }, (uint64_t)bytes, err);
     if (fd >= 0 && close(fd) != 0 && st == GG_OK)
         st = gg_fail_errno(err, "close of %s failed", name);
     if (in >= 0) close(in);

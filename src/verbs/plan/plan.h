@@ -9,14 +9,7 @@
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"
-
-/* Bytes [at, at + bytes) of a tensor of a source. */
-typedef struct gg_plan_part {
-    gg_source *source;
-    size_t index;
-    uint64_t at, bytes;
-    const char *sha256; /* of exactly these bytes, NULL = unknown */
-} gg_plan_part;
+#include "verbs/shared/hashcopy.h"
 
 /* Computes a tensor instead of copying it: writes t->bytes bytes at `at` of fd, or in
  * sequence if `at` is GG_AT_POS (base/io.h). Called once per tensor, from any thread; in

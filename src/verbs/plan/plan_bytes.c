@@ -10,19 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-gg_status gg_plan_copy_part(const gg_plan *p, const gg_tensor *t, const gg_plan_part *part, int fd,
-                            uint64_t at, const gg_run *run, gg_error *err)
+gg_status gg_plan_copy_part(const gg_plan *p, const gg_tensor *t, const gg_plan_part *part,
+                            gg_place out, const gg_run *run, gg_error *err)
 {
-    gg_data d;
-    char sha[65];
-    bool verify = p->verify && part->sha256 && part->sha256[0];
-    gg_status st = gg_data_open(part->source, part->index, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, part->at, part->bytes, fd, at, verify ? sha : NULL, run, err);
-    gg_data_close(&d);
-    if (st != GG_OK || !verify || gg_check_sha256(sha, part->sha256, err) == GG_OK) return st;
-    gg_at_tensor(err, t->name, t->name_len);
-    return gg_at_file(err, gg_source_name(part->source));
+    if (!p->verify) return gg_copy_part(part, out, NULL, run, err);
+    return gg_copy_verified(part, t, out, run, err);
 }
 
 gg_status gg_plan_write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pad, gg_error *err)
@@ -33,7 +25,7 @@ gg_status gg_plan_write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pa
     for (uint64_t done = 0; done < want && st == GG_OK; done += sizeof zeros)
         st = gg_put_all(fd, zeros,
                         want - done < sizeof zeros ? (size_t)(want - done) : sizeof zeros,
-                        gg_place_after(at, done), err);
+                        gg_offset_after(at, done), err);
     return st;
 }
 
@@ -47,7 +39,8 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
     gg_sha256 h;
     gg_status st = GG_OK;
     if (!verify || !pf->trailing_sha256 || !pf->trailing_sha256[0])
-        return gg_copy_from(pf->trailing, in, pf->trailing_at, out, at, pf->trailing_bytes, err);
+        return gg_copy_from(pf->trailing, (gg_place){ in, pf->trailing_at }, (gg_place){ out, at },
+                            pf->trailing_bytes, err);
     gg_sha256_init(&h);
     for (uint64_t done = 0; done < pf->trailing_bytes && st == GG_OK; done += sizeof buf) {
         size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done)
@@ -55,7 +48,7 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
         st = gg_pread_all(in, buf, n, pf->trailing_at + done, err);
         gg_at_file(err, pf->trailing);
         gg_sha256_update(&h, buf, st == GG_OK ? n : 0);
-        if (st == GG_OK) st = gg_put_all(out, buf, n, gg_place_after(at, done), err);
+        if (st == GG_OK) st = gg_put_all(out, buf, n, gg_offset_after(at, done), err);
     }
     gg_sha256_final(&h, digest);
     gg_sha256_hex(digest, sha);

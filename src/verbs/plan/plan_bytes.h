@@ -8,6 +8,7 @@
 
 #include "plan.h"
 
+#include "base/io.h"
 #include "organ/manifest.h"
 
 /* Write padding: the bytes of `pad`, or `want` zeros if it is NULL. */
@@ -15,8 +16,8 @@ gg_status gg_plan_write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pa
 
 /* Copy one part of tensor t; with p->verify its sha256 is checked.
  * Errors of the output have no file name. */
-gg_status gg_plan_copy_part(const gg_plan *p, const gg_tensor *t, const gg_plan_part *part, int fd,
-                            uint64_t at, const gg_run *run, gg_error *err);
+gg_status gg_plan_copy_part(const gg_plan *p, const gg_tensor *t, const gg_plan_part *part,
+                            gg_place out, const gg_run *run, gg_error *err);
 
 /* Copy the bytes that follow the tensors of a file; with p->verify their sha256 is checked. */
 gg_status gg_plan_copy_trailing(const gg_plan *p, const gg_plan_file *pf, int fd, uint64_t at,

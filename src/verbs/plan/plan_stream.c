@@ -84,7 +84,8 @@ static gg_status write_tensor(stream *s, const gg_plan_tensor *pt, gg_error *err
         if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
     }
     for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++)
-        st = gg_plan_copy_part(s->p, &pt->t, &pt->parts[k], s->fd, GG_AT_POS, s->run, err);
+        st = gg_plan_copy_part(s->p, &pt->t, &pt->parts[k], (gg_place){ s->fd, GG_AT_POS }, s->run,
+                               err);
     s->bytes += pt->t.bytes;
     return st;
 }

@@ -46,7 +46,7 @@ static gg_status write_tensor(void *ctx, size_t task, unsigned worker, gg_error 
     }
     uint64_t to = at;
     for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++) {
-        st = gg_plan_copy_part(w->p, &pt->t, &pt->parts[k], fd, to, w->run, err);
+        st = gg_plan_copy_part(w->p, &pt->t, &pt->parts[k], (gg_place){ fd, to }, w->run, err);
         to += pt->parts[k].bytes;
     }
     if (st == GG_OK) gg_writeback_hint(fd, at, pt->t.bytes);

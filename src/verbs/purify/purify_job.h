@@ -2,6 +2,7 @@
 #ifndef GG_PURIFY_JOB_H
 #define GG_PURIFY_JOB_H
 
+#include "base/io.h"
 #include "base/names.h"
 #include "numeric/numeric.h"
 #include "organ/gg_purify.h"
@@ -53,12 +54,7 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err);
 
 /* ---- verb_purify_tensor.c: doing it ---- */
 
-typedef struct purify_sink {
-    int fd;      /* -1 = nowhere */
-    uint64_t at; /* GG_AT_POS = in sequence */
-} purify_sink;
-
-/* Purify unit u into the sink and fill its rows. Any thread. */
-gg_status gg_purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err);
+/* Purify unit u into the sink, nowhere if its fd is -1, and fill its rows. Any thread. */
+gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, gg_error *err);
 
 #endif

@@ -55,13 +55,9 @@ static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *
 /* The data of tensor u->t to fd in sequence. */
 static gg_status write_data(purify_unit *u, int fd, gg_error *err)
 {
-    if (u->touched) return gg_purify_unit_run(u, (purify_sink){ fd, GG_AT_POS }, err);
-    gg_data d;
-    gg_status st = gg_data_open(u->job->source, u->source, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, 0, u->t.bytes, fd, GG_AT_POS, NULL, u->job->run, err);
-    gg_data_close(&d);
-    return st;
+    if (u->touched) return gg_purify_unit_run(u, (gg_place){ fd, GG_AT_POS }, err);
+    gg_plan_part whole = { u->job->source, u->source, 0, u->t.bytes, NULL };
+    return gg_copy_part(&whole, (gg_place){ fd, GG_AT_POS }, NULL, u->job->run, err);
 }
 
 /* ---- nowhere -------------------------------------------------------------------- */
@@ -71,7 +67,7 @@ static gg_status check_task(void *ctx, size_t i, unsigned worker, gg_error *err)
     purify_job *j = ctx;
     purify_unit *u = &j->units[i];
     (void)worker;
-    if (u->touched) return gg_purify_unit_run(u, (purify_sink){ -1, GG_AT_POS }, err);
+    if (u->touched) return gg_purify_unit_run(u, (gg_place){ -1, GG_AT_POS }, err);
     gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
     return GG_OK;
 }
@@ -201,7 +197,7 @@ static gg_status make_record(void *ctx, const gg_tensor *t, int fd, uint64_t at,
     dir_record *r = ctx;
     (void)t;
     (void)run;
-    gg_status st = gg_purify_unit_run(r->u, (purify_sink){ fd, at }, err);
+    gg_status st = gg_purify_unit_run(r->u, (gg_place){ fd, at }, err);
     return st == GG_OK ? note_history(r->u, r->item, err) : st;
 }
 
@@ -270,7 +266,7 @@ static gg_status make(void *ctx, const gg_tensor *t, int fd, uint64_t at, const 
 {
     (void)t;
     (void)run;
-    return gg_purify_unit_run(ctx, (purify_sink){ fd, at }, err);
+    return gg_purify_unit_run(ctx, (gg_place){ fd, at }, err);
 }
 
 static gg_status plan_units(purify_job *j, gg_plan *p, gg_error *err)

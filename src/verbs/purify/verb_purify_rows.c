@@ -155,7 +155,8 @@ gg_status gg_purify_plan(purify_job *j, size_t i, gg_error *err)
     };
     u->sha256 = m ? m->entries[i].sha256 : NULL;
     collector c = { j, &u->t, j->n_rows };
-    gg_status st = gg_selected_of(j->source, i, j->o->select, false, add_row, &c, err);
+    gg_visit visit = { j->o->select, false, add_row, &c };
+    gg_status st = gg_selected_of(j->source, i, &visit, err);
     if (st == GG_OK) st = set_dtype(j, u, err);
     j->n_units += st == GG_OK;
     return st;

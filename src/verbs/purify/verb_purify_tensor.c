@@ -30,7 +30,7 @@ typedef struct taken { /* samples of a row, for theta */
 /* One signal at a time, and the row it belongs to. */
 typedef struct work {
     purify_unit *u;
-    purify_sink sink;
+    gg_place sink;
     gg_data data;
     uint32_t dtype; /* of the source */
     unsigned threads;
@@ -55,7 +55,7 @@ typedef struct work {
 
 static gg_status emit(work *w, const void *bytes, size_t n, gg_error *err)
 {
-    purify_sink *s = &w->sink;
+    gg_place *s = &w->sink;
     if (s->fd < 0) return GG_OK;
     if (s->at == GG_AT_POS) return gg_write_all(s->fd, bytes, n, err);
     gg_status st = gg_pwrite_all(s->fd, bytes, n, s->at, err);
@@ -326,7 +326,7 @@ static gg_status all_rows(work *w, uint64_t signals, gg_error *err)
     return st;
 }
 
-gg_status gg_purify_unit_run(purify_unit *u, purify_sink sink, gg_error *err)
+gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(u->job->source, u->source);
     uint64_t signals = 1;

@@ -12,12 +12,13 @@
 
 #define STEP ((size_t)256 << 10)
 
-static gg_status plain_copy(gg_data *d, uint64_t offset, uint64_t n, int out, const gg_run *run,
+/* In sequence. */
+static gg_status plain_copy(gg_data *d, const gg_plan_part *part, gg_place out, const gg_run *run,
                             gg_error *err)
 {
-    for (uint64_t done = 0; done < n;) {
-        uint64_t step = n - done < GG_CHUNK ? n - done : GG_CHUNK;
-        gg_status st = gg_data_copy(d, offset + done, step, out, GG_AT_POS, err);
+    for (uint64_t done = 0; done < part->bytes;) {
+        uint64_t step = part->bytes - done < GG_CHUNK ? part->bytes - done : GG_CHUNK;
+        gg_status st = gg_data_copy(d, part->at + done, step, out, err);
         if (st != GG_OK) return st;
         gg_progress_add(run, step);
         done += step;
@@ -36,25 +37,21 @@ void gg_turn_leave(const gg_run *run)
 }
 
 /* Read, hash, write, and hash while others write: a buffer that stays in the second-level cache. */
-static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
-                             gg_sha256 *h, const gg_run *run, gg_error *err)
+static gg_status buffer_copy(gg_data *d, const gg_plan_part *part, gg_place out, gg_sha256 *h,
+                             const gg_run *run, gg_error *err)
 {
     uint8_t *buf = malloc(STEP);
     if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
     gg_status st = GG_OK;
-    for (uint64_t done = 0; done < n && st == GG_OK;) {
-        size_t step = n - done < STEP ? (size_t)(n - done) : STEP;
-        st = gg_data_read(d, offset + done, buf, step, err);
+    for (uint64_t done = 0; done < part->bytes && st == GG_OK;) {
+        size_t step = part->bytes - done < STEP ? (size_t)(part->bytes - done) : STEP;
+        st = gg_data_read(d, part->at + done, buf, step, err);
         if (st != GG_OK) break;
         gg_sha256_update(h, buf, step);
-        if (out < 0) {
-            /* only the hash is wanted */
-        } else if (out_offset == GG_AT_POS) {
-            st = gg_write_all(out, buf, step, err);
-        } else {
-            gg_turn_take(run);
-            st = gg_pwrite_all(out, buf, step, out_offset + done, err);
-            gg_turn_leave(run);
+        if (out.fd >= 0) {
+            if (out.at != GG_AT_POS) gg_turn_take(run);
+            st = gg_put_all(out.fd, buf, step, gg_offset_after(out.at, done), err);
+            if (out.at != GG_AT_POS) gg_turn_leave(run);
         }
         gg_progress_add(run, step);
         done += step;
@@ -63,13 +60,14 @@ static gg_status buffer_copy(gg_data *d, uint64_t offset, uint64_t n, int out, u
     return st;
 }
 
-static gg_status shared_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
-                             const gg_run *run, gg_error *err)
+static gg_status shared_copy(gg_data *d, const gg_plan_part *part, gg_place out, const gg_run *run,
+                             gg_error *err)
 {
-    for (uint64_t done = 0; done < n;) {
-        uint64_t step = n - done < GG_CHUNK ? n - done : GG_CHUNK;
+    for (uint64_t done = 0; done < part->bytes;) {
+        uint64_t step = part->bytes - done < GG_CHUNK ? part->bytes - done : GG_CHUNK;
         gg_turn_take(run);
-        gg_status st = gg_data_copy(d, offset + done, step, out, out_offset + done, err);
+        gg_status st = gg_data_copy(d, part->at + done, step, (gg_place){ out.fd, out.at + done },
+                                    err);
         gg_turn_leave(run);
         if (st != GG_OK) return st;
         gg_progress_add(run, step);
@@ -78,21 +76,34 @@ static gg_status shared_copy(gg_data *d, uint64_t offset, uint64_t n, int out, u
     return GG_OK;
 }
 
-gg_status gg_hash_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
-                       char sha[65], const gg_run *run, gg_error *err)
+gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], const gg_run *run,
+                       gg_error *err)
 {
+    gg_data d;
     gg_sha256 h;
-    gg_status st;
+    gg_status st = gg_data_open(part->source, part->index, &d, err);
+    if (st != GG_OK) return st;
     gg_sha256_init(&h);
-    if (sha) st = buffer_copy(d, offset, n, out, out_offset, &h, run, err);
-    else if (out_offset != GG_AT_POS && d->fd >= 0)
-        st = shared_copy(d, offset, n, out, out_offset, run, err);
-    else st = plain_copy(d, offset, n, out, run, err);
+    if (sha) st = buffer_copy(&d, part, out, &h, run, err);
+    else if (out.at != GG_AT_POS && d.fd >= 0) st = shared_copy(&d, part, out, run, err);
+    else st = plain_copy(&d, part, out, run, err);
+    gg_data_close(&d);
     if (!sha) return st;
     unsigned char digest[32];
     gg_sha256_final(&h, digest);
     gg_sha256_hex(digest, sha);
     return st;
+}
+
+gg_status gg_copy_verified(const gg_plan_part *part, const gg_tensor *t, gg_place out,
+                           const gg_run *run, gg_error *err)
+{
+    char sha[65];
+    bool verify = part->sha256 && part->sha256[0];
+    gg_status st = gg_copy_part(part, out, verify ? sha : NULL, run, err);
+    if (st != GG_OK || !verify || gg_check_sha256(sha, part->sha256, err) == GG_OK) return st;
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(part->source));
 }
 
 gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err)
@@ -106,15 +117,14 @@ gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err)
 gg_status gg_verify_data(gg_source *s, size_t index, gg_error *err)
 {
     const gg_manifest *m = s ? gg_source_manifest(s) : NULL;
-    gg_data d;
+    if (!m || index == SIZE_MAX) return GG_OK;
+    const gg_entry *e = &m->entries[index];
+    gg_plan_part whole = { s, index, 0, e->t.bytes, NULL };
     char sha[65];
-    if (!m || index == SIZE_MAX || !m->entries[index].sha256[0]) return GG_OK;
-    gg_status st = gg_data_open(s, index, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_hash_copy(&d, 0, d.bytes, -1, GG_AT_POS, sha, NULL, err);
-    gg_data_close(&d);
-    if (st == GG_OK) st = gg_check_sha256(sha, m->entries[index].sha256, err);
+    if (!e->sha256[0]) return GG_OK;
+    gg_status st = gg_copy_part(&whole, (gg_place){ -1, GG_AT_POS }, sha, NULL, err);
+    if (st == GG_OK) st = gg_check_sha256(sha, e->sha256, err);
     if (st == GG_OK) return GG_OK;
-    gg_at_tensor(err, m->entries[index].t.name, m->entries[index].t.name_len);
+    gg_at_tensor(err, e->t.name, e->t.name_len);
     return gg_at_file(err, gg_source_name(s)), st;
 }

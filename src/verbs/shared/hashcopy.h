@@ -2,6 +2,7 @@
 #ifndef GG_HASHCOPY_H
 #define GG_HASHCOPY_H
 
+#include "base/io.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
@@ -17,11 +18,24 @@ struct gg_turn {
 void gg_turn_take(const gg_run *run); /* nothing without a turn */
 void gg_turn_leave(const gg_run *run);
 
-/* [offset, offset+n) of d to `out` at out_offset, or in sequence with GG_AT_POS;
- * SHA-256 as hex into sha unless sha is NULL; with out -1 only that. Data of pipes
- * only in sequence. */
-gg_status gg_hash_copy(gg_data *d, uint64_t offset, uint64_t n, int out, uint64_t out_offset,
-                       char sha[65], const gg_run *run, gg_error *err);
+/* Bytes [at, at + bytes) of a tensor of a source. */
+typedef struct gg_plan_part {
+    gg_source *source;
+    size_t index;
+    uint64_t at, bytes;
+    const char *sha256; /* of exactly these bytes, NULL = unknown */
+} gg_plan_part;
+
+/* Copy a part to `out`. SHA-256 as hex into sha unless that is NULL; with out.fd -1 only the
+ * hash is made. Data of pipes is copied in sequence. */
+gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], const gg_run *run,
+                       gg_error *err);
+
+/* The same, and GG_EFORMAT with the names of t and the source if the part states another sha256
+ * than its bytes have. A part that states none is only copied: a hash costs more than the
+ * kernel's copy. */
+gg_status gg_copy_verified(const gg_plan_part *part, const gg_tensor *t, gg_place out,
+                           const gg_run *run, gg_error *err);
 
 /* GG_EFORMAT unless `got` is the sha256 that a manifest states; NULL or "" states none. */
 gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err);

@@ -6,15 +6,14 @@
 
 #include <string.h>
 
-static gg_status whole(const gg_source *s, size_t i, const gg_select *select, gg_selected_fn fn,
-                       void *ctx, gg_error *err)
+static gg_status whole(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
     gg_selected p = { .t = *t, .a = gg_source_anatomy(s, i), .source = i };
-    if (!gg_select_match(select, t->name, t->name_len, &p.a)) return GG_OK;
+    if (!gg_select_match(v->select, t->name, t->name_len, &p.a)) return GG_OK;
     memcpy(p.name, t->name, t->name_len + 1);
     p.t.name = p.name;
-    return fn(ctx, &p, err);
+    return v->fn(v->ctx, &p, err);
 }
 
 /* An expert is selected by its own name or by that of its stack. */
@@ -26,17 +25,15 @@ static bool expert_selected(const gg_select *select, const gg_tensor *stack,
             gg_select_match(select, stack->name, stack->name_len, of_stack));
 }
 
-gg_status gg_selected_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
-                         gg_selected_fn fn, void *ctx, gg_error *err)
+gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
 {
     uint64_t experts;
     const gg_tensor *t = gg_source_tensor(s, i);
-    bool split = (split_experts || gg_select_has_experts(select)) &&
+    bool split = (v->split_experts || gg_select_has_experts(v->select)) &&
                  gg_is_expert_stack(t, &experts);
     gg_selected last;
     /* All or none: if the last expert's name, the longest, fits a record, so do the others. */
-    if (!split || !gg_expert_tensor(t, experts - 1, &last.t, last.name))
-        return whole(s, i, select, fn, ctx, err);
+    if (!split || !gg_expert_tensor(t, experts - 1, &last.t, last.name)) return whole(s, i, v, err);
     gg_anatomy of_stack = gg_source_anatomy(s, i);
     gg_status st = GG_OK;
     for (uint64_t e = 0; e < experts && st == GG_OK; e++) {
@@ -46,20 +43,19 @@ gg_status gg_selected_of(const gg_source *s, size_t i, const gg_select *select, 
         p.a = gg_anatomy_of(p.name, p.t.name_len);
         p.a.cls = of_stack.cls;
         p.at = e * p.t.bytes;
-        if (expert_selected(select, t, &of_stack, &p, e)) st = fn(ctx, &p, err);
+        if (expert_selected(v->select, t, &of_stack, &p, e)) st = v->fn(v->ctx, &p, err);
     }
     return st;
 }
 
-gg_status gg_selected_each(gg_source *s, const gg_select *select, bool split_experts,
-                           gg_selected_fn fn, void *ctx, gg_error *err)
+gg_status gg_selected_each(gg_source *s, const gg_visit *v, gg_error *err)
 {
     bool more = true;
     gg_status st = GG_OK;
     for (size_t i = 0; st == GG_OK; i++) {
         st = gg_source_next(s, i, &more, err);
         if (st != GG_OK || !more) break;
-        st = gg_selected_of(s, i, select, split_experts, fn, ctx, err);
+        st = gg_selected_of(s, i, v, err);
     }
     return st;
 }

@@ -16,16 +16,21 @@ typedef struct gg_selected {
     char name[GG_RECORD_NAME + 1];
 } gg_selected;
 
-/* Call fn for each selected piece of tensor i of the source, in order of experts. */
-typedef gg_status (*gg_selected_fn)(void *ctx, const gg_selected *p, gg_error *err);
-gg_status gg_selected_of(const gg_source *s, size_t i, const gg_select *select, bool split_experts,
-                         gg_selected_fn fn, void *ctx, gg_error *err);
+/* What is selected, and the function to call for each tensor or expert of it. */
+typedef struct gg_visit {
+    const gg_select *select;
+    bool split_experts; /* experts of stacks one by one, also without a selection of them */
+    gg_status (*fn)(void *ctx, const gg_selected *p, gg_error *err);
+    void *ctx;
+} gg_visit;
+
+/* For tensor i of the source: itself, or its experts in their order. */
+gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_error *err);
 
 /* Bytes of the tensors that are selected, experts of a stack with all of it: for progress. */
 uint64_t gg_selected_bytes(const gg_source *s, const gg_select *select);
 
 /* For all tensors, front to back: a pipe may read the data of the one that is current. */
-gg_status gg_selected_each(gg_source *s, const gg_select *select, bool split_experts,
-                           gg_selected_fn fn, void *ctx, gg_error *err);
+gg_status gg_selected_each(gg_source *s, const gg_visit *v, gg_error *err);
 
 #endif

@@ -82,7 +82,7 @@ static gg_status make_bytes(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
         st = gg_cancelled(err);
         if (st == GG_OK && buf) st = from_callback(v->read_bytes(v->ctx, done, buf, n, err), err);
         if (st == GG_OK) st = gg_put_all(fd, buf ? buf : (const char *)v->bytes + done, n, at, err);
-        at = gg_place_after(at, n);
+        at = gg_offset_after(at, n);
         done += n;
         gg_progress_add(run, n);
     }
@@ -110,7 +110,7 @@ static gg_status make_rows(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
         if (st == GG_OK && !plain)
             st = gg_encode(t->dtype, x, out, n * (size_t)row, (size_t)row, NULL, err);
         if (st == GG_OK) st = gg_put_all(fd, plain ? (const void *)x : out, bytes, at, err);
-        at = gg_place_after(at, bytes);
+        at = gg_offset_after(at, bytes);
         r += n;
         gg_progress_add(run, bytes);
     }
