@@ -17,7 +17,7 @@ AREAS='docs'
 
 files() { # AREA
     case $1 in
-    docs) ls README.md .ci/run docs/*.md docs/*.yaml docs/*.json docs/man/* tests/engine/README.md ;;
+    docs) ls README.md .ci/run docs/*.md docs/*.yaml docs/*.json docs/man/* tests/*/README.md ;;
     include) ls include/organ/*.h ;;
     src) find src -name '*.[ch]' ;;
     tools) find tools -name '*.[ch]' ;;
