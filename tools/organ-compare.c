@@ -1,10 +1,12 @@
 /* organ-compare - two models tensor by tensor, and whether they share a lineage. */
 #include "cli.h"
 #include "organ/gg_compare_model.h"
+#include "organ/gg_keys.h"
 #include "table.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: organ-compare A B\n"
@@ -15,6 +17,7 @@ static const char help[] =
     "for stdin.\n"
     "\n"
     "  --summary          a row per class, and one for the model\n"
+    "  --keys             a row per metadata key that differs, and no tensors\n"
     "  --lineage          one row: do they share a lineage, so that grafts can work\n"
     "  --map 0-3=4-7      A's blocks 0-3 against B's blocks 4-7, and nothing else\n"
     "  --split-experts    a row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
@@ -105,6 +108,34 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     return GG_OK;
 }
 
+/* ---- keys ------------------------------------------------------------------------- */
+
+/* Keys belong to the whole: who compares a part of the tensors does not ask for them. */
+static bool compares_keys(const gg_compare_options *o)
+{
+    return !o->select && !o->map;
+}
+
+/* A row of the tensors' table for all keys that differ. */
+static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
+{
+    gg_compare_report r;
+    gg_status st = gg_compare_keys(a, b, NULL, NULL, &r, &c->err);
+    size_t differ = r.tensors - r.by[GG_SAME_IDENTICAL];
+    if (st != GG_OK || !differ) return st;
+    cell_text(rows, "(keys)");
+    cell_text(rows, "keys");
+    cell_null(rows);
+    cell_text(rows, gg_sameness_name(GG_SAME_DIFFERS));
+    for (int i = 0; i < 2; i++) cell_null(rows);
+    cell_u64(rows, differ);
+    for (int i = 0; i < 6; i++) cell_null(rows);
+    table_row(rows);
+    if (c->verbose)
+        cli_note(c, "metadata keys that differ: %zu of %zu; --keys lists them", differ, r.tensors);
+    return GG_NO;
+}
+
 static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
     gg_compare_report r;
@@ -114,7 +145,88 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
     started(&rows);
     if (c->verbose)
         cli_note(c, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
-    return r.by[GG_SAME_IDENTICAL] == r.tensors ? GG_OK : GG_NO;
+    if (compares_keys(o)) st = print_keys_row(c, started(&rows), a, b);
+    return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.tensors ? GG_NO : st;
+}
+
+/* A row of the summary, in the same columns. */
+static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *b)
+{
+    gg_compare_report r;
+    gg_status st = gg_compare_keys(a, b, NULL, NULL, &r, &c->err);
+    if (st != GG_OK || r.tensors == r.by[GG_SAME_IDENTICAL]) return st;
+    cell_text(rows, "keys");
+    cell_u64(rows, r.tensors);
+    for (int s = 0; s < GG_SAMENESS_COUNT; s++) cell_u64(rows, r.by[s]);
+    for (int i = 0; i < 5; i++) cell_null(rows);
+    table_row(rows);
+    return GG_NO;
+}
+
+/* The value, with its type where that differs; of arrays the first element that differs. */
+static void cell_value(cli *c, table *rows, const gg_key_diff *d, const gg_kv *kv)
+{
+    const gg_key_limits limits = { .elements = 8, .bytes = isatty(STDOUT_FILENO) ? 60 : 0 };
+    bool element = d->status == GG_SAME_DIFFERS && kv && kv->type == GG_TYPE_ARR;
+    if (!kv) {
+        cell_null(rows);
+        return;
+    }
+    gg_key_out o = cell_open(rows);
+    if (c->json && element) gg_key_put_json_element(&o, kv, d->index, &c->err);
+    else if (c->json) gg_key_put_json(&o, kv, &c->err);
+    else if (element) gg_key_put_element(&o, kv, d->index, &limits, &c->err);
+    else gg_key_put_text(&o, kv, &limits, &c->err);
+}
+
+static void cell_type(table *rows, const gg_kv *kv)
+{
+    char type[GG_KEY_TYPE];
+    if (!kv) {
+        cell_null(rows);
+        return;
+    }
+    gg_key_type(kv, type);
+    cell_text(rows, type);
+}
+
+typedef struct key_table {
+    cli *c;
+    table t;
+} key_table;
+
+static gg_status print_key(void *ctx, const gg_key_diff *d, gg_error *err)
+{
+    key_table *k = ctx;
+    const gg_kv *kv = d->a ? d->a : d->b;
+    cell_bytes(&k->t, kv->key, kv->key_len);
+    cell_text(&k->t, d->status == GG_SAME_DTYPE ? "type" : gg_sameness_name(d->status));
+    cell_value(k->c, &k->t, d, d->a);
+    cell_value(k->c, &k->t, d, d->b);
+    cell_type(&k->t, d->a);
+    cell_type(&k->t, d->b);
+    if (d->status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR) cell_u64(&k->t, d->index);
+    else cell_null(&k->t);
+    table_row(&k->t);
+    return err->status;
+}
+
+static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
+{
+    gg_compare_report r;
+    gg_source *const both[] = { a, b };
+    for (int i = 0; i < 2; i++) {
+        if (gg_source_meta(both[i])) continue;
+        gg_fail(&c->err, GG_EUSAGE, "organ records have no keys");
+        gg_fix(&c->err, "give a model or an organ directory");
+        return gg_at_file(&c->err, gg_source_name(both[i]));
+    }
+    key_table k = { c,
+                    table_start(c->json, "key\tstatus\tvalue_a\tvalue_b\ttype_a\ttype_b\tindex") };
+    gg_status st = gg_compare_keys(a, b, print_key, &k, &r, &c->err);
+    if (st == GG_OK && c->verbose)
+        cli_note(c, "keys that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
+    return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.tensors ? GG_NO : st;
 }
 
 /* ---- a row per class -------------------------------------------------------------- */
@@ -151,9 +263,10 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
                      "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage");
         for (int k = 0; k < GG_CLASS_COUNT; k++)
             if (s.of[k].tensors) print_group(&rows, gg_class_name((gg_class)k), &s.of[k]);
+        if (compares_keys(o)) st = print_keys_group(c, &rows, a, b);
         gg_compare_group *model = &s.of[GG_CLASS_COUNT];
         print_group(&rows, "model", model);
-        if (model->by[GG_SAME_IDENTICAL] != model->tensors) st = GG_NO;
+        if (st == GG_OK && model->by[GG_SAME_IDENTICAL] != model->tensors) st = GG_NO;
     }
     gg_compare_summary_free(&s);
     return st;
@@ -192,19 +305,22 @@ int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-compare", .help = help, .selects = true, .has_json = true };
     const char *map = NULL;
-    bool summary = false, lineage = false;
+    bool summary = false, lineage = false, keys = false;
     uint64_t sample = UINT64_MAX;
     gg_compare_options o = { 0 };
     gg_map *parsed = NULL;
-    const cli_option options[] = { { "summary", CLI_FLAG, &summary },
-                                   { "lineage", CLI_FLAG, &lineage },
-                                   { "map", CLI_TEXT, &map },
-                                   { "sample", CLI_U64, &sample },
-                                   { "split-experts", CLI_FLAG, &o.split_experts },
-                                   { NULL, CLI_FLAG, NULL } };
+    const cli_option options[] = {
+        { "summary", CLI_FLAG, &summary }, { "lineage", CLI_FLAG, &lineage },
+        { "keys", CLI_FLAG, &keys },       { "map", CLI_TEXT, &map },
+        { "sample", CLI_U64, &sample },    { "split-experts", CLI_FLAG, &o.split_experts },
+        { NULL, CLI_FLAG, NULL }
+    };
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
+    if (keys && (summary || lineage)) cli_usage(&c, "--keys prints a table of its own");
+    if (keys && (c.select || map || sample != UINT64_MAX || o.split_experts))
+        cli_usage(&c, "--keys compares keys only: leave out what selects or measures tensors");
     o.select = c.select;
     o.sample = sample != UINT64_MAX ? sample : lineage ? GG_LINEAGE_SAMPLE : 0;
     gg_source *a = NULL, *b = NULL;
@@ -213,7 +329,8 @@ int main(int argc, char **argv)
     if (st == GG_OK) st = cli_open(&c, c.args.items[0], CLI_DATA, &a);
     if (st == GG_OK) st = cli_open(&c, c.args.items[1], CLI_DATA, &b);
     if (st == GG_OK)
-        st = lineage   ? print_lineage(&c, a, b, &o)
+        st = keys      ? print_keys(&c, a, b)
+             : lineage ? print_lineage(&c, a, b, &o)
              : summary ? print_summary(&c, a, b, &o)
                        : print_rows(&c, a, b, &o);
     gg_source_close(a);

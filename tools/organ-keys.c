@@ -144,10 +144,17 @@ static gg_status list(cli *c, const arguments *a, const gg_meta *meta)
 
 static gg_status read_keys(cli *c, const arguments *a)
 {
-    gg_keys *keys = NULL;
-    gg_status st = gg_keys_open(a->model, &c->run, &keys, &c->err);
-    if (st == GG_OK) st = a->get ? get(c, a, gg_keys_meta(keys)) : list(c, a, gg_keys_meta(keys));
-    gg_keys_close(keys);
+    gg_source *s = NULL;
+    gg_status st = cli_open(c, a->model, CLI_HEADER_ONLY, &s);
+    const gg_meta *meta = st == GG_OK ? gg_source_meta(s) : NULL;
+    if (meta) {
+        st = a->get ? get(c, a, meta) : list(c, a, meta);
+    } else if (st == GG_OK) {
+        gg_fail(&c->err, GG_EUSAGE, "organ records have no keys");
+        gg_fix(&c->err, "give a model or an organ directory");
+        st = gg_at_file(&c->err, a->model);
+    }
+    gg_source_close(s);
     return st;
 }
 
@@ -170,7 +177,12 @@ static gg_status write_model(cli *c, const arguments *a, const gg_key_edits *edi
 {
     gg_source *s = NULL;
     gg_keys_report r = { 0 };
-    gg_status st = gg_source_open(a->model, &s, &c->err);
+    uint64_t shards = 0;
+    gg_status st = cli_open(c, a->model, CLI_DATA, &s);
+    /* Of shards that follow one another on a pipe, only the first is known in the beginning. */
+    if (st == GG_OK && gg_source_meta(s))
+        gg_kv_u64(gg_meta_find(gg_source_meta(s), "split.count"), &shards);
+    if (st == GG_OK && shards > 1) st = gg_source_spool(&s, &c->err);
     if (st == GG_OK) st = gg_keys_write(s, edits, a->output, &c->run, &r, &c->err);
     gg_source_close(s);
     if (st == GG_OK && c->verbose)

@@ -82,6 +82,26 @@ gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pai
                            uint64_t sample, const gg_run *run, gg_compare_fn fn, void *ctx,
                            gg_compare_report *report, gg_error *err);
 
+/* ---- keys --------------------------------------------------------------------- */
+
+/* One metadata key in which two models differ. */
+typedef struct gg_key_diff {
+    gg_sameness status; /* GG_SAME_DTYPE: another type; never identical or shape */
+    const gg_kv *a, *b; /* NULL where there is none */
+    uint64_t index;     /* of two arrays of one type, the first element that differs; it is
+                           the length of the shorter where all of that is equal */
+} gg_key_diff;
+
+typedef gg_status (*gg_key_diff_fn)(void *ctx, const gg_key_diff *diff, gg_error *err);
+
+/* Compare the metadata of two models, and call fn (may be NULL) for each key that differs:
+ * in A's order, then what is only in B in B's order. Values are equal if type and bytes
+ * are. The keys that number shards (split.no and so on) are left out, because they say
+ * nothing of the model. report->tensors counts the keys of both; it is 0 where one of the
+ * two is bare records, which have no metadata. */
+gg_status gg_compare_keys(const gg_source *a, const gg_source *b, gg_key_diff_fn fn, void *ctx,
+                          gg_compare_report *report, gg_error *err);
+
 /* ---- lineage ------------------------------------------------------------------ */
 
 typedef enum gg_lineage_verdict {

@@ -14,15 +14,6 @@ extern "C" {
 
 /* ---- reading ----------------------------------------------------------------- */
 
-typedef struct gg_keys gg_keys;
-
-/* Open a model for its keys only: a GGUF file, any shard, an organ directory, or "-". A
- * file whose tensor data are incomplete, or a shard without the others, is opened too, with
- * a note through `run`. GG_EUSAGE for organ records, which have no keys. */
-gg_status gg_keys_open(const char *spec, const gg_run *run, gg_keys **out, gg_error *err);
-const gg_meta *gg_keys_meta(const gg_keys *keys); /* lives as long as `keys` */
-void gg_keys_close(gg_keys *keys);                /* takes NULL */
-
 /* The key as given or, if there is none, with its escapes (gg_escape) undone, so that keys
  * can be named as tables print them. NULL if absent. */
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key);
@@ -48,15 +39,20 @@ typedef struct gg_key_limits {
 gg_status gg_key_put_text(const gg_key_out *o, const gg_kv *kv, const gg_key_limits *limits,
                           gg_error *err);
 
+/* Element i of an array, and how many there are: "[7] 1.5 of 32", or "[7] none of 7". */
+gg_status gg_key_put_element(const gg_key_out *o, const gg_kv *kv, uint64_t i,
+                             const gg_key_limits *limits, gg_error *err);
+
 /* The bare value: the bytes of a string and nothing else; a number and a newline; of an
  * array one element per line, strings escaped. */
 gg_status gg_key_put_bare(const gg_key_out *o, const gg_kv *kv, gg_error *err);
 
-/* The value as in manifest.json. */
+/* The value as in manifest.json; that of element i of an array, or null if there is none. */
 gg_status gg_key_put_json(const gg_key_out *o, const gg_kv *kv, gg_error *err);
+gg_status gg_key_put_json_element(const gg_key_out *o, const gg_kv *kv, uint64_t i, gg_error *err);
 
-/* Element i of an array of numbers, or the number itself for i = 0: as a value of its own
- * that points into kv. False if there is none, and for strings. */
+/* Element i of an array, or the value itself for i = 0: as a value of its own that points
+ * into kv. False if there is none. A walk from the start in arrays of strings. */
 bool gg_key_element(const gg_kv *kv, uint64_t i, gg_kv *out);
 
 /* ---- changing ---------------------------------------------------------------- */

@@ -26,8 +26,9 @@ check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}status${TAB}
 check_text "$(awk -F '\t' 'NF != 13' "$T/out")" "" "thirteen columns a row"
 check_text "$(column cosine | sort -u) $(column rel_l2 | sort -u) $(column max_abs | sort -u)" "1 0 0" "measures of identical tensors"
 check_exit 1 "two models" organ-compare $BASE $VERSE
-check_text "$(counts status)" "differs 39" "all differ"
-column name > "$T/names"
+check_text "$(counts status)" "differs 40" "all differ, and keys"
+check_text "$(tail -n 1 "$T/out" | cut -f 1-7)" "(keys)${TAB}keys${TAB}-${TAB}differs${TAB}-${TAB}-${TAB}1" "a row for the keys"
+column name | grep -v "^(keys)" > "$T/names"
 organ-extract -q $BASE --list | sed 1d | cut -f 1 > "$T/list"
 check_same "$T/names" "$T/list" "A's order"
 
@@ -114,7 +115,11 @@ for o in "" "--sample 7" "--lineage" "--summary" "--json"; do
         "organ-compare - $VERSE < $BASE" "organ-compare $BASE - < $VERSE" "organ-compare -j 7 $BASE - < $VERSE" \
         "organ-extract -q $T/verse --output - | organ-compare $BASE -" "organ-extract -q $BASE --output - | organ-compare - $T/verse"; do
         check_exit $status "$how $o" sh -c "$how $o"
-        check_same "$T/out" "$T/want" "$how $o"
+        case $how in
+        organ-extract*) grep -v -e '^(*keys' -e '"(keys)"' "$T/want" > "$T/want.this" ;; # records have no keys
+        *) cp "$T/want" "$T/want.this" ;;
+        esac
+        check_same "$T/out" "$T/want.this" "$how $o"
     done
 done
 check "identical, from a pipe" sh -c "organ-compare - $T/verse < $VERSE"
@@ -202,9 +207,54 @@ done
 check_exit 1 "nothing but bytes" organ-compare "$T/a.bin" "$T/b.bin" --lineage
 check_text "$(column verdict)" "undecidable" "bytes alone tell no lineage"
 
+# ---- keys
+organ-keys $VERSE --set general.name=str:other --set llama.block_count=i32:4 --delete general.description \
+    --set new.key=bool:true --set tokenizer.ggml.token_type=i32[]:2,3,4 --output "$T/k.gguf"
+check_exit 1 "keys" organ-compare $VERSE "$T/k.gguf" --keys
+cat > "$T/want" << 'END'
+key	status	value_a	value_b	type_a	type_b	index
+general.name	differs	lab-verse	other	str	str	-
+general.description	only-a	2.9M-parameter llama trained from scratch for testing	-	str	-	-
+llama.block_count	type	4	4	u32	i32	-
+tokenizer.ggml.token_type	differs	[2] 3 of 1024	[2] 4 of 3	i32[]	i32[]	2
+new.key	only-b	-	true	-	bool	-
+END
+check_same "$T/out" "$T/want" "the table of keys"
+check_exit 1 "keys in json" organ-compare $VERSE "$T/k.gguf" --keys --json
+if have jq; then
+    check_text "$(jq -c 'select(.index) | [.value_a, .value_b]' "$T/out")" "[3,4]" "an element in json"
+    check_text "$(jq -c 'select(.status == "only-a") | .value_b' "$T/out")" null "no value in json"
+fi
+check_exit 1 "keys alone are a difference" organ-compare $VERSE "$T/k.gguf"
+check_text "$(grep -c identical "$T/out") $(tail -n 1 "$T/out" | cut -f 1,4,7)" "39 (keys)${TAB}differs${TAB}5" "their one row"
+check_exit 1 "in the summary" organ-compare $VERSE "$T/k.gguf" --summary
+check_text "$(grep '^keys' "$T/out" | cut -f 2-8 | tr '\t' ' ')" "25 20 2 1 0 1 1" "their row of the summary"
+check "a selection is about tensors" organ-compare $VERSE "$T/k.gguf" --type organ
+check "so is a map" organ-compare $VERSE "$T/k.gguf" --map 0=0
+check "lineage is too" organ-compare $VERSE "$T/k.gguf" --lineage
+check "keys of a file and a directory" organ-compare $VERSE "$T/verse" --keys
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 1 "none differs"
+check "keys of a pipe" sh -c "organ-compare $VERSE - --keys < $VERSE"
+organ-keys $VERSE --set tokenizer.ggml.token_type=i32[]:2,3 --output "$T/k2.gguf"
+check_exit 1 "one array begins the other" organ-compare "$T/k2.gguf" "$T/k.gguf" --keys
+check_text "$(grep token_type "$T/out" | cut -f 3,4,7 | tr '\t' ';')" "[2] none of 2;[2] 4 of 3;2" "where the shorter ends"
+S=$D/gguf/x-00001-of-00003.gguf
+organ-extract -q $S --output "$T/xs"
+organ-assemble "$T/xs" --output "$T/x.gguf"
+check "shards and one file" organ-compare $S "$T/x.gguf"
+check "numbers of shards are no difference" organ-compare $S "$T/x.gguf" --keys
+check_error 2 "have no keys" "keys of records" organ-compare $VERSE "$T/verse/norm/output_norm.bin" --keys
+check_error 2 "a table of its own" "keys and summary" organ-compare $VERSE $VERSE --keys --summary
+check_error 2 "compares keys only" "keys and a selection" organ-compare $VERSE $VERSE --keys --type norm
+for f in kv-odd-keys kv-strings-binary kv-all-scalars kv-arrays-all-types kv-empty-arrays-and-strings kv-many; do
+    check "$f and itself" organ-compare $D/gguf/$f.gguf $D/gguf/$f.gguf --keys
+    check_exit 1 "$f and nothing" organ-compare $D/gguf/$f.gguf $D/gguf/header-only.gguf --keys
+    check_text "$(cut -f 2 "$T/out" | sort | uniq -c | awk '{ print $1 $2 }' | tr '\n' ' ')" "$(organ-keys $D/gguf/$f.gguf | tail -n +2 | wc -l | tr -d ' ')only-a 1status " "$f: all keys"
+done
+
 # ---- summary and lineage
 check_exit 1 "summary" organ-compare $BASE $VERSE --summary
-check_text "$(column class | tr '\n' ' ')" "skeleton organ embed norm model " "classes"
+check_text "$(column class | tr '\n' ' ')" "skeleton organ embed norm keys model " "classes"
 check_text "$(awk -F '\t' '$1 == "model" { print $2, $4, $13 }' "$T/out")" "39 39 same lineage" "the model's row"
 for pair in base-verse base-code verse-code; do
     a=$LAB/lab-${pair%-*}-q4_k_m.gguf b=$LAB/lab-${pair#*-}-q4_k_m.gguf

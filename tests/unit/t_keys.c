@@ -134,7 +134,7 @@ static bool opens(gg_error *e)
 static void prepare(void)
 {
     static char paths[2][512];
-    gg_keys *keys;
+    gg_source *s;
     gg_error e = GG_ERROR_INIT;
     char *to[2] = { set_a, set_b };
     size_t found = 0;
@@ -143,8 +143,8 @@ static void prepare(void)
     journal = strcpy(paths[1], scratch("m.gguf.keys-undo"));
     old_bytes = slurp(MODEL, &size);
     spew(path, old_bytes, size);
-    T_CHECKF(gg_keys_open(path, NULL, &keys, &e) == GG_OK, "%s", e.what);
-    const gg_meta *meta = gg_keys_meta(keys);
+    T_CHECKF(gg_source_open(path, &s, &e) == GG_OK, "%s", e.what);
+    const gg_meta *meta = gg_source_meta(s);
     for (size_t i = 0; i < meta->n; i++) {
         const gg_kv *kv = &meta->kv[i];
         if (kv->type != GG_TYPE_STR || kv->size == 0 || kv->size > 200) continue;
@@ -153,7 +153,7 @@ static void prepare(void)
                  (const char *)kv->data + 1);
         found++;
     }
-    gg_keys_close(keys);
+    gg_source_close(s);
     T_CHECKF(found >= 2, "%zu strings", found);
     T_CHECKF(change(&e) == GG_OK, "%s", e.what);
     new_bytes = slurp(path, NULL);

@@ -1,6 +1,6 @@
 /* api_tools.c - the allow-list: which tools, which options, what their values are.
  * Not here, because they make no sense without a terminal or a pipe: --heat, and
- * "-" for stdin or stdout anywhere. */
+ * "-" for stdin or stdout anywhere. Nor --set-kv-file, whose KEY=FILE would read any file. */
 #include "api.h"
 
 const api_option api_common[] = { { "quiet", API_FLAG, NULL },
@@ -74,8 +74,10 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { NULL, API_FLAG, NULL } };
 
 static const api_option compare[] = {
-    { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL },       { "map", API_LIST, NULL },
-    { "sample", API_U64, NULL },   { "split-experts", API_FLAG, NULL }, { NULL, API_FLAG, NULL }
+    { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL },
+    { "keys", API_FLAG, NULL },    { "map", API_LIST, NULL },
+    { "sample", API_U64, NULL },   { "split-experts", API_FLAG, NULL },
+    { NULL, API_FLAG, NULL }
 };
 
 /*    name                options     args  selects json     force */

@@ -18,7 +18,23 @@ void gg_key_type(const gg_kv *kv, char out[GG_KEY_TYPE])
              array ? "[]" : "");
 }
 
-bool gg_key_element(const gg_kv *kv, uint64_t i, gg_kv *out)
+static bool string_element(const gg_kv *kv, uint64_t i, gg_kv *out)
+{
+    uint64_t pos = 0;
+    const char *text = (const char *)kv->data;
+    size_t n = kv->size;
+    if (i >= kv->count) return false;
+    for (uint64_t k = 0; kv->type == GG_TYPE_ARR && k <= i; k++)
+        if (!gg_kv_next_str(kv, &pos, &text, &n)) return false;
+    *out = *kv;
+    out->type = GG_TYPE_STR;
+    out->count = 1;
+    out->data = (const uint8_t *)text;
+    out->size = n;
+    return true;
+}
+
+static bool number_element(const gg_kv *kv, uint64_t i, gg_kv *out)
 {
     bool array = kv->type == GG_TYPE_ARR;
     uint32_t type = array ? kv->elem_type : kv->type;
@@ -30,6 +46,12 @@ bool gg_key_element(const gg_kv *kv, uint64_t i, gg_kv *out)
     out->data = kv->data + (size_t)i * size;
     out->size = size;
     return true;
+}
+
+bool gg_key_element(const gg_kv *kv, uint64_t i, gg_kv *out)
+{
+    uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
+    return type == GG_TYPE_STR ? string_element(kv, i, out) : number_element(kv, i, out);
 }
 
 static void scalar_text(const gg_kv *kv, char out[40])
@@ -111,7 +133,7 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_l
         size_t n;
         gg_kv one;
         if (i > 0) gg_json_put_text(o, ", ", err);
-        if (gg_key_element(kv, i, &one)) put_number(o, &one, err);
+        if (number_element(kv, i, &one)) put_number(o, &one, err);
         else if (gg_kv_next_str(kv, &pos, &text, &n)) {
             gg_json_put_text(o, "\"", err);
             put_string(o, text, n, limits->bytes, err);
@@ -132,6 +154,23 @@ gg_status gg_key_put_text(const gg_key_out *out, const gg_kv *kv, const gg_key_l
     return put_number(o, kv, err);
 }
 
+gg_status gg_key_put_element(const gg_key_out *out, const gg_kv *kv, uint64_t i,
+                             const gg_key_limits *limits, gg_error *err)
+{
+    const gg_json_out to = { out->write, out->ctx }, *o = &to;
+    gg_kv one;
+    char text[64];
+    snprintf(text, sizeof text, "[%llu] ", (unsigned long long)i);
+    gg_json_put_text(o, text, err);
+    bool found = gg_key_element(kv, i, &one), quoted = found && one.type == GG_TYPE_STR;
+    if (!found) gg_json_put_text(o, "none", err);
+    if (quoted) gg_json_put_text(o, "\"", err);
+    if (found) gg_key_put_text(out, &one, limits, err);
+    if (quoted) gg_json_put_text(o, "\"", err);
+    snprintf(text, sizeof text, " of %llu", (unsigned long long)kv->count);
+    return gg_json_put_text(o, text, err);
+}
+
 gg_status gg_key_put_bare(const gg_key_out *out, const gg_kv *kv, gg_error *err)
 {
     const gg_json_out to = { out->write, out->ctx }, *o = &to;
@@ -141,7 +180,7 @@ gg_status gg_key_put_bare(const gg_key_out *out, const gg_kv *kv, gg_error *err)
         const char *text;
         size_t n;
         gg_kv one;
-        if (gg_key_element(kv, i, &one)) put_number(o, &one, err);
+        if (number_element(kv, i, &one)) put_number(o, &one, err);
         else if (gg_kv_next_str(kv, &pos, &text, &n)) put_escaped(o, text, n, err);
         gg_json_put_text(o, "\n", err);
     }
@@ -152,6 +191,14 @@ gg_status gg_key_put_json(const gg_key_out *out, const gg_kv *kv, gg_error *err)
 {
     const gg_json_out to = { out->write, out->ctx };
     return gg_mj_put_value(&to, kv, err);
+}
+
+gg_status gg_key_put_json_element(const gg_key_out *out, const gg_kv *kv, uint64_t i, gg_error *err)
+{
+    const gg_json_out to = { out->write, out->ctx };
+    gg_kv one;
+    return gg_key_element(kv, i, &one) ? gg_mj_put_value(&to, &one, err)
+                                       : gg_json_put_text(&to, "null", err);
 }
 
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key)
