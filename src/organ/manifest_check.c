@@ -153,8 +153,14 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
     snprintf(path, size, "%s/%s", dir, GG_MANIFEST);
     gg_manifest *m = NULL;
     gg_status st = gg_manifest_read(path, &m, err);
-    if (st != GG_OK && err->sys_errno == ENOENT)
-        gg_fix(err, "give an organ directory made by organ-extract");
+    if (st != GG_OK && err->sys_errno == ENOENT) {
+        *err = (gg_error)GG_ERROR_INIT;
+        gg_fail(err, GG_EFORMAT, "a folder without " GG_MANIFEST " is not an organ directory");
+        gg_fix(err, "give a GGUF file, or a directory made by organ-extract");
+        gg_at_file(err, dir);
+        free(path);
+        return GG_EFORMAT;
+    }
     if (st == GG_OK) st = check_unique(m, err);
     if (st == GG_OK) st = apply_name(m, err);
     if (st != GG_OK) gg_at_file(err, path);

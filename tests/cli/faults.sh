@@ -153,7 +153,7 @@ for tool in "organ-extract --list" "organ-assemble --output $T/never.gguf" "orga
     have timeout && check_error 3 "no regular file" "a FIFO for a manifest, $tool" timeout 30 $tool "$T/d"
 done
 rm "$T/d/manifest.json"
-check_exit 4 "no manifest" organ-assemble "$T/d" --output "$T/never.gguf"
+check_exit 3 "no manifest" organ-assemble "$T/d" --output "$T/never.gguf"
 check_absent "$T/never.gguf" "half a manifest"
 
 # ---- killed at any moment ------------------------------------------------------------------------

@@ -277,4 +277,19 @@ check_exit 2 "not a number" "$scripts/organ-fleet" measure -j many --output "$T/
 mkdir "$T/empty"
 check_exit 1 "nothing there" "$scripts/organ-fleet" measure --output "$T/u" "$T/empty"
 
+# A name that a table cannot hold is left out, and the exit status tells.
+mkdir "$T/odd"
+cp "$LAB/lab-verse-q4_k_m.gguf" "$T/odd/good.gguf"
+cp "$LAB/lab-verse-q4_k_m.gguf" "$T/odd/a${TAB}b.gguf"
+fleet dissect --output "$T/odd.out" "$T/odd"
+check_text "$? $(status_of good) $(grep -c 'is left out' "$T/fleet.err")" "1 done 1" "a name with a tab is left out"
+
+# Every tool refuses a folder that is no organ directory with the same exit status.
+mkdir "$T/plain"
+for command in "organ-extract --list" organ-measure "organ-keys" "organ-purify --method haar --output $T/x" "organ-assemble --output $T/x" \
+    "organ-transplant --output $T/x --donor $LAB/lab-verse-q4_k_m.gguf --base" "organ-graft --output $T/x --source $LAB/lab-verse-q4_k_m.gguf --target" \
+    "organ-compare $LAB/lab-verse-q4_k_m.gguf" "$scripts/organ-validate"; do
+    # shellcheck disable=SC2086
+    check_error 3 "$T/plain" "a folder without a manifest: ${command%% *}" $command "$T/plain"
+done
 finish

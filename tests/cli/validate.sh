@@ -9,7 +9,7 @@ ORGAN_ENGINE_DIR=$T/none
 export ORGAN_BIN ORGAN_ENGINE_DIR
 mkdir "$T/perplexity" "$T/cli" "$T/node" "$T/harness" "$T/harness/node_modules" "$T/plain"
 # A PATH with the usual utilities, but no engine that this machine may have.
-for f in sh sed awk grep head tail dirname mktemp rm cat printf expr tr; do
+for f in sh sed awk grep head tail dirname mktemp rm cat printf expr tr readlink; do
     p=$(command -v $f)
     case $p in /*) ln -s "$p" "$T/plain/$f" ;; esac
 done
@@ -67,6 +67,8 @@ check_text "$(head -n 1 "$T/out")" "model${TAB}engine${TAB}load${TAB}perplexity$
 check_text "$(cell good 2) $(cell good 3) $(cell good 4) $(cell good 5)" "llama-perplexity ok 10.5 -" "row"
 check "as good as the reference" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf"
 check_text "$(cell reference 4) $(cell good 4) $(cell good 5)" "10.0 10.5 1.0500" "ratio, and just allowed"
+: > "$T/empty"
+check_exit 2 "an empty text" try "$T/good.gguf" --text "$T/empty"
 check_exit 1 "worse" try "$T/bad.gguf" --text "$T/text" --reference "$T/reference.gguf"
 check_text "$(cell bad 5)" "1.1500" "worse: the ratio"
 if grep -q "1.1500 times the reference's" "$T/err"; then ok; else bad "worse: not told"; fi
