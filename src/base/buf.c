@@ -1,6 +1,7 @@
 /* buf.c - a growable run of bytes with checked sizes. */
 #include "buf.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ gg_status gg_buf_append(gg_buf *buf, const void *bytes, size_t n, gg_error *err)
     if (st) return st;
     if (n) memcpy(buf->data + buf->len, bytes, n);
     buf->len += n;
+    assert(buf->len < buf->cap);
     buf->data[buf->len] = '\0';
     return GG_OK;
 }

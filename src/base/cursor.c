@@ -1,11 +1,13 @@
 /* cursor.c - bounded reads. */
 #include "cursor.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *err)
 {
+    assert(c->pos <= c->size);
     if (c->size - c->pos >= n) return GG_OK;
     uint64_t left = c->size - c->pos;
     if (c->more) {

@@ -1,10 +1,12 @@
 /* grow.c - see grow.h. */
 #include "grow.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 void *gg_grow(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
 {
+    assert(n <= *cap && size > 0);
     if (n < *cap) return list;
     size_t more = *cap ? *cap * 2 : 64;
     void *grown = more > *cap && more <= SIZE_MAX / size ? realloc(list, more * size) : NULL;

@@ -1,6 +1,7 @@
 /* names.c - strings in chunks, chunks in a chain. */
 #include "names.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ const char *gg_names_add(gg_names *names, const char *bytes, size_t n, gg_error 
         return NULL;
     }
     c = names->last;
+    assert(c->used + n < c->size);
     char *copy = c->bytes + c->used;
     if (n) memcpy(copy, bytes, n);
     copy[n] = '\0';

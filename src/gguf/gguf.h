@@ -4,6 +4,8 @@
 
 #include "organ/gg_gguf.h"
 
+#include <assert.h>
+
 bool gg_type_by_name(const char *name, size_t len, uint32_t *type);
 /* Bytes of a scalar; 0 for str, arr and unknown ids. */
 size_t gg_type_size(uint32_t type);
@@ -23,6 +25,7 @@ const gg_kv *gg_meta_order_twice(const gg_meta_order *o);
 
 static inline uint64_t gg_align_up(uint64_t n, uint64_t alignment)
 {
+    assert(alignment > 0);
     return (n + alignment - 1) / alignment * alignment;
 }
 

@@ -6,10 +6,12 @@
 #include "base/cursor.h"
 #include "organ/record.h"
 
+#include <assert.h>
 #include <string.h>
 
 size_t gg_record_header(const gg_tensor *t, uint8_t out[GG_RECORD_HEADER])
 {
+    assert(t->name_len <= GG_RECORD_NAME && t->n_dims <= GG_MAX_DIMS);
     uint8_t *p = out;
     gg_put_le32(p, (uint32_t)t->name_len);
     memcpy(p + 4, t->name, t->name_len);

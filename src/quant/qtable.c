@@ -1,12 +1,13 @@
-/* qtable.c - THE table of tensor types: sizes, and which codec serves each.
+/* qtable.c - the table of tensor types: sizes, and which codec serves each.
  *
- * A row per id that ggml ever gave a meaning, removed ones too, so that a file
- * that uses one is refused by name; then the ids of ik_llama.cpp that mainline
- * does not use, with the bytes that precede the blocks of each row. Where a fork
- * id collides with a mainline one (36, 41), mainline wins.
+ * There is one row per id to which ggml ever gave a meaning. Removed types have a row too,
+ * so that a file that uses one is refused by name. The ids of ik_llama.cpp that mainline
+ * does not use follow, with the bytes that precede the blocks of each row. Where an id of
+ * the fork collides with one of mainline (36, 41), the table has mainline's.
  */
 #include "codec.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -27,13 +28,13 @@ typedef struct qrow {
     const gg_codec *codec[2];
 } qrow;
 
+/* The id is the row's index, so each row is at its own id. */
 /* clang-format off */
 #define LIVE(id, name, elems, bytes, ftype, x) \
-    { { id, name, elems, bytes, 0, GG_DTYPE_LIVE, ftype }, x }
-#define GONE(id, name) { { id, name, 0, 0, 0, GG_DTYPE_REMOVED, -1 }, { NULL } }
+    [id] = { { id, name, elems, bytes, 0, GG_DTYPE_LIVE, ftype }, x }
+#define GONE(id, name) [id] = { { id, name, 0, 0, 0, GG_DTYPE_REMOVED, -1 }, { NULL } }
 #define FORK(id, name, elems, bytes, extra) \
-    { { id, name, elems, bytes, extra, GG_DTYPE_FORK, -1 }, { NULL } }
-#define NO_CODEC { NULL }
+    [id] = { { id, name, elems, bytes, extra, GG_DTYPE_FORK, -1 }, { NULL } }
 /* clang-format on */
 
 /* clang-format off */
@@ -105,15 +106,14 @@ static const qrow table[] = {
 
 enum { TABLE_ROWS = sizeof table / sizeof table[0] };
 
-/* Ids below GG_DTYPE_COUNT are dense and in order: row == id. */
-_Static_assert((int)TABLE_ROWS > (int)GG_DTYPE_COUNT, "every mainline id has a row");
+_Static_assert((int)TABLE_ROWS > (int)GG_DTYPE_COUNT, "the fork's ids follow the mainline's");
 
+/* NULL for an id that has no row. */
 static const qrow *find_row(uint32_t id)
 {
-    if (id < GG_DTYPE_COUNT) return &table[id];
-    for (size_t i = GG_DTYPE_COUNT; i < TABLE_ROWS; i++)
-        if (table[i].info.id == id) return &table[i];
-    return NULL;
+    const qrow *row = id < TABLE_ROWS ? &table[id] : NULL;
+    assert(!row || !row->info.name || row->info.id == id);
+    return row && row->info.name ? row : NULL;
 }
 
 const gg_dtype_info *gg_dtype_get(uint32_t id)
@@ -130,7 +130,9 @@ const char *gg_dtype_name(uint32_t id)
 
 const gg_dtype_info *gg_dtype_at(size_t i)
 {
-    return i < TABLE_ROWS ? &table[i].info : NULL;
+    for (uint32_t id = 0; id < TABLE_ROWS; id++)
+        if (table[id].info.name && i-- == 0) return &table[id].info;
+    return NULL;
 }
 
 static bool same_name(const char *a, const char *b)
@@ -141,9 +143,11 @@ static bool same_name(const char *a, const char *b)
 
 const gg_dtype_info *gg_dtype_by_name(const char *name)
 {
-    for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (table[i].info.kind != GG_DTYPE_REMOVED && same_name(table[i].info.name, name))
-            return &table[i].info;
+    for (uint32_t id = 0; id < TABLE_ROWS; id++) {
+        const gg_dtype_info *info = &table[id].info;
+        if (info->name && info->kind != GG_DTYPE_REMOVED && same_name(info->name, name))
+            return info;
+    }
     return NULL;
 }
 

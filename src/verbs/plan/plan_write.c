@@ -13,6 +13,7 @@
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 typedef struct out_file {
@@ -39,6 +40,7 @@ static gg_status write_tensor(void *ctx, size_t task, unsigned worker, gg_error 
     const out_file *of = &w->files[w->file_of[i]];
     int fd = gg_output_fd(of->out);
     uint64_t at = of->at.data_start + pt->t.offset;
+    assert(pt->t.offset + pt->t.bytes <= of->at.data_bytes);
     gg_status st = GG_OK;
     if (pt->make) {
         st = pt->make(pt->ctx, &pt->t, fd, at, w->run, err);
