@@ -44,7 +44,7 @@ BASE += $(HARDEN)
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 # Code that tools share; organ-api has a folder of its own besides.
-SHARED := cli help table moves_table key_options
+SHARED := cli help hints table moves_table key_options
 API := $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(sort $(wildcard tools/api/*.c)))
 TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
 OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \
@@ -132,6 +132,7 @@ lint: $(LIB)
 	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-size.sh
 	sh scripts/count-api.sh
+	sh scripts/check-options.sh
 	sh scripts/check-language.sh
 	@clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \

@@ -1,5 +1,6 @@
 /* cli.c - options, errors, signals and progress of the tools. */
 #include "cli.h"
+#include "hints.h"
 #include "table.h"
 
 #include <errno.h>
@@ -453,6 +454,8 @@ int cli_end(cli *c, gg_status status)
         status = cli_stdout_lost(&c->err, errno);
     if (c->err.status != GG_OK) {
         char line[1536];
+        hint_append(c->err.what_hint, c->err.what, sizeof c->err.what);
+        hint_append(c->err.fix_hint, c->err.fix, sizeof c->err.fix);
         gg_error_line(&c->err, c->tool, line, sizeof line);
         fprintf(stderr, "%s\n", line);
     }

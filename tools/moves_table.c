@@ -1,9 +1,10 @@
 /* moves_table.c - the table of --check. */
 #include "moves_table.h"
 
+#include "hints.h"
 #include "table.h"
 
-#include <string.h>
+#include <stdio.h>
 
 static void cell_dtype(table *t, const gg_source *s, size_t i)
 {
@@ -21,8 +22,14 @@ static void print_move(table *t, const gg_move *m, const gg_source *base, const 
     cell_dtype(t, base, m->base);
     cell_dtype(t, donor, m->donor);
     cell_u64(t, d ? d->bytes : 0);
-    if (m->reason) cell_text(t, m->reason);
-    else cell_null(t);
+    if (m->reason) {
+        char reason[320];
+        snprintf(reason, sizeof reason, "%s", m->reason);
+        hint_append(m->hint, reason, sizeof reason);
+        cell_text(t, reason);
+    } else {
+        cell_null(t);
+    }
     table_row(t);
 }
 

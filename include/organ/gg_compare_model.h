@@ -34,7 +34,7 @@ const char *gg_sameness_name(
 typedef struct gg_compare_options {
     const gg_select *select; /* NULL = all; by A's names, for what is only in B by B's */
     const gg_map *map; /* NULL = by name; else A's blocks that it names against B's, nothing else */
-    bool split_experts; /* a row an expert of a stacked tensor; --experts in `select` does so too */
+    bool split_experts; /* a row an expert of a stacked tensor; experts in `select` does so too */
     uint64_t sample;    /* rows of a tensor that are measured, evenly spread; 0 = all */
 } gg_compare_options;
 

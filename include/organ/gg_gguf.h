@@ -89,7 +89,7 @@ bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len);
 /* Walk an array of strings: *pos from 0; false at the end. */
 bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len);
 
-/* Parse "KEY=TYPE:VALUE" as --set-kv takes it (TYPE as gg_type_name; "KEY=VALUE"
+/* Parse "KEY=TYPE:VALUE" (TYPE as gg_type_name; "KEY=VALUE"
  * keeps the type the key has in `meta`, or guesses: integer u32 or i64, float f32,
  * true/false bool, else str; arrays as TYPE[]:a,b,c). "KEY=" with nothing deletes.
  * A word before a colon that means a type and is none (u9:1, int32:1, string:x) is

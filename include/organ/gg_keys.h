@@ -18,7 +18,7 @@ extern "C" {
  * can be named as tables print them. NULL if absent. */
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key);
 
-/* "u32", "str", "str[]": the TYPE of --set. */
+/* "u32", "str", "str[]": as in "KEY=TYPE:VALUE". */
 #define GG_KEY_TYPE 16
 void gg_key_type(const gg_kv *kv, char out[GG_KEY_TYPE]);
 

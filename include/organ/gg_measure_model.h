@@ -23,14 +23,14 @@ extern "C" {
 #define GG_ROW_MOST (UINT64_C(1) << 22)
 
 /* The null model is simulated at the tensor's own count of samples up to this many:
- * beyond it, which only --sample can ask for, the theta of noise rises by up to 1
+ * beyond it, which only a larger sample can ask for, the theta of noise rises by up to 1
  * degree at 2^24 and 2.5 at 2^26 values. */
 #define GG_NULL_MAX (UINT64_C(1) << 22)
 
 typedef struct gg_measure_options {
     const gg_select *select; /* NULL = all */
     uint64_t sample; /* values of a tensor looked at, 0 = all; GG_SAMPLE_DEFAULT is the default */
-    bool split_experts; /* a row an expert of a stacked tensor; --experts in `select` does so too */
+    bool split_experts; /* a row an expert of a stacked tensor; experts in `select` does so too */
 } gg_measure_options;
 
 typedef struct gg_tensor_measure {

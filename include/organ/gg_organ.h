@@ -55,10 +55,10 @@ gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err);
  * skipped); "-" is stdin. */
 gg_status gg_select_names(gg_select *s, const char *path, gg_error *err);
 bool gg_select_has_experts(const gg_select *s);
-/* Tensor selected? With --experts only experts are: those named, and stacks, of
+/* Tensor selected? With experts in the selection only experts are: those named, and stacks, of
  * which the caller then takes the experts that gg_select_expert says. */
 bool gg_select_match(const gg_select *s, const char *name, size_t name_len, const gg_anatomy *a);
-/* --map 10-15=20-25[,...]: base blocks 10-15 come from donor blocks 20-25. */
+/* "10-15=20-25[,...]": base blocks 10-15 come from donor blocks 20-25. */
 typedef struct gg_map gg_map;
 gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err);
 void gg_map_free(gg_map *m);

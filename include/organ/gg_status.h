@@ -42,17 +42,56 @@ typedef enum gg_status {
 
 #define GG_ERROR_NO_OFFSET UINT64_MAX
 
+/* Which argument of a call an error is about, or which one would fix it. The texts of the
+ * library name no options of a command line, as a program may have others or none; a program
+ * that has some can add their names. */
+typedef enum gg_hint {
+    GG_HINT_NONE,
+    GG_HINT_CLASSES,       /* gg_select_types */
+    GG_HINT_LAYERS,        /* gg_select_layers */
+    GG_HINT_EXPERTS,       /* gg_select_experts */
+    GG_HINT_TENSORS,       /* gg_select_tensors */
+    GG_HINT_DESELECT,      /* a selection that leaves the tensor out */
+    GG_HINT_BLOCK_TENSORS, /* gg_select_tensors with the names of a block */
+    GG_HINT_EVERY_TENSOR,  /* gg_select_tensors with "*" */
+    GG_HINT_LIST_TENSORS,  /* gg_extract_list */
+    GG_HINT_LIST_PAIRS,    /* gg_extract_list, gg_match_tensors */
+    GG_HINT_REPLACE,       /* gg_run.force */
+    GG_HINT_SPLIT_EXPERTS, /* gg_extract_options.split_experts */
+    GG_HINT_MAP,           /* gg_map_parse */
+    GG_HINT_CONVERT,       /* GG_MATCH_CONVERT */
+    GG_HINT_RETYPE,        /* GG_MATCH_RETYPE or GG_MATCH_CONVERT */
+    GG_HINT_ADD,           /* gg_match_options.add */
+    GG_HINT_ADD_SCALE,     /* the same, and a selection that has the scale */
+    GG_HINT_MISMATCHES,    /* gg_match_tensors, skip_mismatched */
+    GG_HINT_ANCESTOR,      /* gg_blend_parse */
+    GG_HINT_COPY_KEYS,     /* gg_transplant_options.copy_kv */
+    GG_HINT_NEW_MODEL,     /* gg_transplant instead of gg_transplant_in_place */
+    GG_HINT_UNDO,          /* the undo stream of gg_transplant_in_place */
+    GG_HINT_RESTORE,       /* the undo stream as donor of gg_transplant_in_place */
+    GG_HINT_DTYPE,         /* the dtype of gg_assemble_options or gg_purify_options */
+    GG_HINT_FALLBACK,      /* gg_assemble_options.fallback */
+    GG_HINT_SHARD_SIZE,    /* gg_assemble_options.shard_size */
+    GG_HINT_WHOLE_STACK,   /* no dtype, all experts, or experts taken apart */
+    GG_HINT_DELETE_KEY,    /* gg_keys_options, a key to delete */
+    GG_HINT_RECOVER,       /* gg_keys_recover */
+    GG_HINT_SAMPLE,        /* gg_measure_options.sample */
+    GG_HINT_COUNT
+} gg_hint;
+
 /* Where and why something failed. Start from GG_ERROR_INIT. Strings are
  * NUL-terminated and already made safe for a terminal (control and non-UTF-8
  * bytes escaped as \xNN), whatever the input held. */
 typedef struct gg_error {
     gg_status status;
-    int sys_errno;    /* errno of a failed system call, else 0 */
-    uint64_t offset;  /* byte in `file`, or GG_ERROR_NO_OFFSET */
-    char file[512];   /* "" = none; "<stdin>" for a pipe */
-    char tensor[160]; /* "" = none */
-    char what[320];   /* the reason, no trailing period */
-    char fix[200];    /* what to do about it, may be "" */
+    int sys_errno;     /* errno of a failed system call, else 0 */
+    uint64_t offset;   /* byte in `file`, or GG_ERROR_NO_OFFSET */
+    char file[512];    /* "" = none; "<stdin>" for a pipe */
+    char tensor[160];  /* "" = none */
+    char what[320];    /* the reason, no trailing period */
+    char fix[200];     /* what to do about it, may be "" */
+    gg_hint what_hint; /* the argument that `what` is about */
+    gg_hint fix_hint;  /* the argument that `fix` is about */
 } gg_error;
 
 /* clang-format off */

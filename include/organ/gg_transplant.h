@@ -61,6 +61,7 @@ typedef struct gg_move {
     size_t name_len;    /* sources and the list, a NUL follows */
     bool experts;       /* only the selected experts of a stack, or their router rows */
     const char *reason; /* of a mismatch; else NULL */
+    gg_hint hint;       /* the argument that would let a mismatch move */
 } gg_move;
 
 typedef struct gg_moves {
@@ -76,7 +77,7 @@ typedef struct gg_match_options {
     const gg_map *map;       /* NULL = block N from block N */
     gg_match_mode mode;
     bool add;       /* take donor tensors that the base lacks */
-    bool router;    /* with --experts: their rows of the router too */
+    bool router;    /* with experts in `select`: their rows of the router too */
     gg_blend blend; /* blended values take any pair of dtypes that codecs know */
 } gg_match_options;
 
@@ -93,7 +94,7 @@ gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const 
 
 /* ---- would it work? --------------------------------------------------------- */
 
-/* What --check ends with. */
+/* The result of gg_graft_check. */
 typedef struct gg_graft_check_report {
     size_t move, mismatched;
     size_t conflicts;  /* keys that differ: architecture, lengths, heads, vocabulary */

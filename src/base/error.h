@@ -4,6 +4,14 @@
 
 #include "organ/gg_status.h"
 
+#include "base/error.h"
+
+/* As gg_fix, and say which argument of the call it is about. */
+gg_status gg_fix_hint(gg_error *err, gg_hint hint, const char *fmt, ...) GG_PRINTF(3, 4);
+
+/* Which argument the recorded reason is about, if that is not said yet. */
+gg_status gg_about(gg_error *err, gg_hint hint);
+
 /* Copy the error of a worker into `to` if `to` holds none. */
 void gg_error_merge(gg_error *to, const gg_error *from);
 

@@ -73,9 +73,8 @@ static gg_status check_target(const char *path, bool force, gg_outdir_check may_
     gg_status st = gg_refuse_existing(path, force, err);
     if (st != GG_OK) return st;
     if (!S_ISDIR(s.st_mode) || (may_replace && !may_replace(path))) {
-        gg_fail(
-            err, GG_EUSAGE,
-            "is not an organ directory, or holds other things too: --force will not replace it");
+        gg_fail(err, GG_EUSAGE,
+                "is not an organ directory, or holds other things too, and is not replaced");
         gg_fix(err, "choose another name or remove it yourself");
         return gg_at_file(err, path);
     }

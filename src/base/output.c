@@ -25,14 +25,14 @@ static void output_free(gg_output *o)
     free(o);
 }
 
-/* --force replaces files. A folder would fail only after all the work; a device (or a
+/* Only files are replaced. A folder would fail only after all the work; a device (or a
  * link to one: /dev/stdout) would be gone. */
 static gg_status check_target(const char *path, bool force, gg_error *err)
 {
     struct stat s;
     gg_status st = gg_refuse_existing(path, force, err);
     if (st != GG_OK || stat(path, &s) != 0 || S_ISREG(s.st_mode)) return st;
-    gg_fail(err, GG_EUSAGE, "is %s, which --force will not replace",
+    gg_fail(err, GG_EUSAGE, "is %s, which is never replaced",
             S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
     gg_fix(err, "give the name of a file");
     return gg_at_file(err, path);
@@ -85,7 +85,7 @@ gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err)
     if (e == ENOSPC || e == EFBIG || e == EDQUOT || e == EIO) {
         errno = e;
         gg_fail_errno(err, "no room for %llu bytes", (unsigned long long)bytes);
-        gg_fix(err, "make room, or choose another folder with --output");
+        gg_fix(err, "make room, or choose another folder");
         return gg_at_file(err, o->path);
     }
     return GG_OK; /* a file system without allocation: writes will tell */

@@ -83,6 +83,24 @@ gg_status gg_fix(gg_error *err, const char *fmt, ...)
     return err->status;
 }
 
+gg_status gg_fix_hint(gg_error *err, gg_hint hint, const char *fmt, ...)
+{
+    if (err->status != GG_OK && err->fix[0] == '\0') {
+        va_list ap;
+        va_start(ap, fmt);
+        put_safe(err->fix, sizeof err->fix, fmt, ap);
+        va_end(ap);
+        err->fix_hint = hint;
+    }
+    return err->status;
+}
+
+gg_status gg_about(gg_error *err, gg_hint hint)
+{
+    if (err->status != GG_OK && err->what_hint == GG_HINT_NONE) err->what_hint = hint;
+    return err->status;
+}
+
 void gg_error_merge(gg_error *to, const gg_error *from)
 {
     if (to->status == GG_OK) *to = *from;

@@ -1,6 +1,8 @@
 /* tempname.c - temporary names beside the final ones, and the move into place. */
 #include "tempname.h"
 
+#include "base/error.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -82,7 +84,7 @@ gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
     }
     if (force || lstat(path, &s) != 0) return GG_OK;
     gg_fail(err, GG_EUSAGE, "exists already");
-    gg_fix(err, "choose another name, or add --force to replace it");
+    gg_fix_hint(err, GG_HINT_REPLACE, "choose another name, or have it replaced");
     return gg_at_file(err, path);
 }
 

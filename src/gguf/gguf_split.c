@@ -101,7 +101,7 @@ static gg_status open_file(gg_model *m, size_t i, bool cut, gg_error *err)
         if (errno == ENOENT) gg_fix(err, "check the path");
     } else if (gg_journal_exists(m->paths[i])) {
         gg_fail(err, GG_EFORMAT, "a change of its keys was interrupted or is still running");
-        gg_fix(err, "run organ-keys --recover on it");
+        gg_fix_hint(err, GG_HINT_RECOVER, "finish or undo the change");
     } else {
         gg_gguf_open_cut(m->fds[i], cut, &m->files[i], &m->file_sizes[i], err);
     }

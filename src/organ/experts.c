@@ -60,7 +60,7 @@ bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size
     size_t end = expert_len;
     while (end > 0 && expert[end - 1] != '.') end--; /* behind the last dot: weight, bias, scale */
     if (end < 2 || gg_anatomy_of(expert, expert_len).expert < 0) return false;
-    size_t at = --end;
+    size_t at = end -= 1;
     while (at > 0 && expert[at - 1] >= '0' && expert[at - 1] <= '9') at--;
     if (at == end || at == 0 || expert[at - 1] != '.') return false;
     int n = snprintf(out, size, "%.*s_exps%.*s", (int)(at - 1), expert, (int)(expert_len - end),

@@ -44,7 +44,7 @@ void gg_manifest_free(gg_manifest *m)
     free(m);
 }
 
-/* Other things have a manifest.json too, and --force removes whole folders. The format
+/* Other things have a manifest.json too, and replacing removes whole folders. The format
  * stands near the front; what follows may be broken. */
 static bool says_organ_manifest(const char *file)
 {

@@ -34,7 +34,7 @@ typedef struct gg_file_layout { /* what one file needs for a byte-exact rebuild 
     char trailing_sha256[65];
 } gg_file_layout;
 
-typedef struct gg_stack { /* a stacked tensor that --split-experts took apart */
+typedef struct gg_stack { /* a stacked tensor of which an organ directory has the experts apart */
     gg_tensor t;          /* as it was; t.name owned */
 } gg_stack;
 
@@ -66,7 +66,7 @@ gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_err
 void gg_manifest_free(gg_manifest *m);
 
 /* Is there a manifest.json in that folder that says it is an organ manifest, whole or
- * not? (for outputs that --force may replace) */
+ * not? (for outputs that may be replaced) */
 bool gg_is_organ_dir(const char *path);
 
 /* Append an object (JSON text, e.g. {"op": "purify", ...}) to e->history. */

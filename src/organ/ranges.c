@@ -1,6 +1,7 @@
 /* ranges.c - 5-20,25 and the block map 10-15=20-25. */
 #include "ranges.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "organ/gg_organ.h"
 #include "organ/select.h"
@@ -27,14 +28,15 @@ static bool scan(const char **p, uint64_t *first, uint64_t *last)
     return number(p, last) && *last >= *first;
 }
 
-gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg_error *err)
+gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_error *err)
 {
     const char *p = text;
     for (;;) {
         struct gg_range one;
-        if (!scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0'))
-            return gg_fail(err, GG_EUSAGE, "%s %s: use numbers and ranges such as 5-20,25", option,
-                           text);
+        if (!scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0')) {
+            gg_fail(err, GG_EUSAGE, "'%s': use numbers and ranges such as 5-20,25", text);
+            return gg_about(err, about);
+        }
         struct gg_range *grown = gg_grow_pow2(r->items, r->n, sizeof *grown, err);
         if (!grown) return GG_ENOMEM;
         r->items = grown;
@@ -69,12 +71,13 @@ static gg_status map_add(gg_map *m, const char **p, const char *text, gg_error *
     bool ok = scan(p, &b0, &b1) && **p == '=' && (++*p, scan(p, &d0, &d1)) &&
               (**p == ',' || **p == '\0');
     if (!ok)
-        return gg_fail(err, GG_EUSAGE, "--map %s: use BASE=DONOR blocks such as 10-15=20-25", text);
+        return gg_fail(err, GG_EUSAGE, "'%s': use BASE=DONOR blocks such as 10-15=20-25", text);
     if (b1 - b0 != d1 - d0)
-        return gg_fail(err, GG_EUSAGE, "--map %s: both sides must have as many blocks", text);
+        return gg_fail(err, GG_EUSAGE, "'%s': both sides must have the same number of blocks",
+                       text);
     for (size_t i = 0; i < m->n; i++)
         if (b0 <= m->pairs[i].base_last && m->pairs[i].base <= b1)
-            return gg_fail(err, GG_EUSAGE, "--map %s: a base block is named twice", text);
+            return gg_fail(err, GG_EUSAGE, "'%s' names a base block twice", text);
     struct pair *grown = gg_grow_pow2(m->pairs, m->n, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     m->pairs = grown;
@@ -91,6 +94,7 @@ gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err)
     do st = map_add(m, &p, text, err);
     while (st == GG_OK && *p++ == ',');
     if (st != GG_OK) {
+        if (st == GG_EUSAGE) gg_about(err, GG_HINT_MAP);
         gg_map_free(m);
         return st;
     }

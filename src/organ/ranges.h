@@ -11,8 +11,8 @@ typedef struct gg_ranges {
     size_t n;
 } gg_ranges;
 
-/* Append the ranges of `text`; GG_EUSAGE names the option and what is wrong. */
-gg_status gg_ranges_parse(gg_ranges *r, const char *option, const char *text, gg_error *err);
+/* Append the ranges of `text`; GG_EUSAGE says what is wrong, and is about `about`. */
+gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_error *err);
 bool gg_ranges_have(const gg_ranges *r, uint64_t v);
 void gg_ranges_free(gg_ranges *r);
 

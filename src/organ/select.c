@@ -63,11 +63,12 @@ gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
         gg_class c;
-        if (!gg_class_by_name(p, n, &c))
-            return gg_fail(err, GG_EUSAGE,
-                           "--type %s: use skeleton, organ, embed, norm, adapter or other, with "
-                           "commas between",
-                           list);
+        if (!gg_class_by_name(p, n, &c)) {
+            gg_fail(err, GG_EUSAGE,
+                    "'%s': use skeleton, organ, embed, norm, adapter or other, separated by commas",
+                    list);
+            return gg_about(err, GG_HINT_CLASSES);
+        }
         s->classes |= 1u << c;
         p += n;
         if (*p == '\0') return GG_OK;
@@ -76,19 +77,22 @@ gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
 
 gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err)
 {
-    return gg_ranges_parse(&s->layers, "--layers", list, err);
+    return gg_ranges_parse(&s->layers, GG_HINT_LAYERS, list, err);
 }
 
 gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err)
 {
-    return gg_ranges_parse(&s->experts, "--experts", list, err);
+    return gg_ranges_parse(&s->experts, GG_HINT_EXPERTS, list, err);
 }
 
 gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err)
 {
     for (const char *p = globs;; p++) {
         size_t n = strcspn(p, ",");
-        if (n == 0) return gg_fail(err, GG_EUSAGE, "--tensors %s: an empty pattern", globs);
+        if (n == 0) {
+            gg_fail(err, GG_EUSAGE, "'%s' has an empty pattern", globs);
+            return gg_about(err, GG_HINT_TENSORS);
+        }
         gg_status st = list_add(&s->globs, p, n, err);
         if (st != GG_OK) return st;
         p += n;

@@ -5,8 +5,8 @@
 #include "organ/gg_organ.h"
 
 bool gg_select_empty(const gg_select *s);
-bool gg_select_expert(const gg_select *s, uint64_t expert); /* true when no --experts was given */
-/* Does --tensors or --names-from have this very name, not a pattern that fits it? */
+bool gg_select_expert(const gg_select *s, uint64_t expert); /* true without experts in s */
+/* Do the patterns or names have this very name, not a pattern that fits it? */
 bool gg_select_by_name(const gg_select *s, const char *name);
 
 /* Donor block for a base block; block itself when m is NULL; -1 if a map was

@@ -2,6 +2,7 @@
  * not zeros, and bytes after the last tensor. */
 #include "source.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
@@ -24,8 +25,7 @@ gg_status gg_pads_too_much(gg_error *err)
     gg_fail(err, GG_EUNSUPPORTED,
             "over %llu MiB of padding that is not zeros, which is too much to keep",
             (unsigned long long)(GG_MOST_PADDING >> 20));
-    return gg_fix(err,
-                  "leave it out: organ-extract --tensors '*' takes every tensor and no padding");
+    return gg_fix_hint(err, GG_HINT_EVERY_TENSOR, "leave it out: select every tensor by name");
 }
 
 bool gg_padding_is_plain(const uint8_t *bytes, size_t got, size_t want)

@@ -266,7 +266,7 @@ in_place "task" "$CODE" --layers 1-2 --blend task:0.7 --ancestor "$ANCESTOR"
 in_place "a map" "$CODE" --map 0-1=2-3 --type organ
 in_place "a blend with a map" "$CODE" --map 0=1,1=0 --type organ --blend linear:0.5
 cp "$VERSE" "$T/m.gguf"
-check_error 1 "--in-place" "retype in place" organ-transplant --base "$T/m.gguf" --donor "$T/code16.gguf" --match retype --type organ --in-place --undo "$T/undo2"
+check_error 1 "in place, bytes can only be replaced by as many" "retype in place" organ-transplant --base "$T/m.gguf" --donor "$T/code16.gguf" --match retype --type organ --in-place --undo "$T/undo2"
 check_exit 2 "keys in place" organ-transplant --base "$T/m.gguf" --donor "$CODE" --set-kv a=1 --in-place --undo "$T/undo2"
 check_exit 2 "the base as its own donor" organ-transplant --base "$T/m.gguf" --donor "$T/m.gguf" --map 0=1 --in-place --undo "$T/undo2"
 check_same "$T/m.gguf" "$VERSE" "refused in place: the base as it was"

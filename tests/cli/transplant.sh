@@ -205,7 +205,7 @@ cp $BASE "$T/in.gguf"
 inplace() { organ-transplant --base "$T/in.gguf" --in-place "$@"; }
 check "in place" inplace --donor $DONOR $S --undo "$T/undo.bin"
 check_same "$T/in.gguf" "$T/want.gguf" "in place is as by --output"
-check_error 2 "first do --in-place --donor $T/undo.bin" "an undo file is not overwritten" inplace --donor $DONOR --type norm --undo "$T/undo.bin"
+check_error 2 "first restore the base from $T/undo.bin (--in-place --donor" "an undo file is not overwritten" inplace --donor $DONOR --type norm --undo "$T/undo.bin"
 check_same "$T/in.gguf" "$T/want.gguf" "nothing changes then"
 check "undo" inplace --donor "$T/undo.bin"
 check_same "$T/in.gguf" $BASE "undone to the byte"

@@ -175,7 +175,8 @@ static void check_left(const char *how, unsigned call)
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
     gg_recovery done;
     if (there(journal))
-        T_CHECKF(!opens(&e) && strstr(e.fix, "--recover"), "%s at call %u: %s", how, call, e.what);
+        T_CHECKF(!opens(&e) && e.fix_hint == GG_HINT_RECOVER, "%s at call %u: %s", how, call,
+                 e.what);
     else T_CHECKF(opens(&e) && (is(old_bytes) || is(new_bytes)), "%s at call %u", how, call);
     T_CHECKF(gg_keys_recover(path, &done, &e2) == GG_OK, "%s at call %u: %s", how, call, e2.what);
     T_CHECKF(is(old_bytes) || is(new_bytes), "%s at call %u: neither old nor new", how, call);

@@ -142,7 +142,8 @@ static void bad(add_fn add, const char *text)
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT, fresh = GG_ERROR_INIT;
     T_EQ(gg_select_new(&s, &fresh), GG_OK);
-    T_CHECKF(add(s, text, &e) == GG_EUSAGE && strstr(e.what, "--"), "'%s': %s", text, e.what);
+    T_CHECKF(add(s, text, &e) == GG_EUSAGE && e.what_hint != GG_HINT_NONE, "'%s': %s", text,
+             e.what);
     gg_select_free(s);
 }
 
@@ -229,7 +230,7 @@ static void maps(void)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         gg_error e2 = GG_ERROR_INIT;
         m = NULL;
-        T_CHECKF(gg_map_parse(wrong[i], &m, &e2) == GG_EUSAGE && strstr(e2.what, "--map"),
+        T_CHECKF(gg_map_parse(wrong[i], &m, &e2) == GG_EUSAGE && e2.what_hint == GG_HINT_MAP,
                  "'%s' taken", wrong[i]);
     }
 }

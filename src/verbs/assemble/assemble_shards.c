@@ -7,6 +7,7 @@
 #include "assemble_shards.h"
 
 #include "base/cursor.h"
+#include "base/error.h"
 #include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
@@ -124,7 +125,8 @@ static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_o
     }
     if (p->n_files > 65535) {
         gg_fail(err, GG_EUSAGE, "%zu shards are too many: 65535 is the most", p->n_files);
-        return gg_fix(err, o->shards ? "ask for fewer" : "use a larger --shard-size");
+        return o->shards ? gg_fix(err, "ask for fewer")
+                         : gg_fix_hint(err, GG_HINT_SHARD_SIZE, "use larger shards");
     }
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n_files && st == GG_OK; i++) {

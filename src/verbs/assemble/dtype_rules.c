@@ -1,6 +1,7 @@
 /* dtype_rules.c - globs and types, first match wins. */
 #include "dtype_rules.h"
 
+#include "base/error.h"
 #include "organ/select.h"
 #include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
@@ -26,7 +27,7 @@ struct gg_dtype_rules {
 /* ---- the option -------------------------------------------------------------------- */
 
 /* A type that can be made, or KEEP where that is allowed. */
-static gg_status parse_type(const char *name, const char *option, bool keep, uint32_t *dtype,
+static gg_status parse_type(const char *name, gg_hint about, bool keep, uint32_t *dtype,
                             gg_error *err)
 {
     char shown[64];
@@ -35,20 +36,23 @@ static gg_status parse_type(const char *name, const char *option, bool keep, uin
     *dtype = KEEP;
     if (keep && strcmp(name, "keep") == 0) return GG_OK;
     if (!info) {
-        gg_fail(err, GG_EUSAGE, "%s: '%s' is no tensor type", option, shown);
+        gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type", shown);
+        gg_about(err, about);
         return gg_fix(
             err, "types are f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs and the like");
     }
     *dtype = info->id;
     if (gg_encode_needs_imatrix(info->id)) {
-        gg_fail(err, GG_EUNSUPPORTED, "%s: %s cannot be encoded without an importance matrix",
-                option, info->name);
+        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
+                info->name);
+        gg_about(err, about);
         return gg_fix(err, "choose another type, for example q2_k or iq4_xs");
     }
     if (!gg_can_encode(info->id) ||
         !(gg_is_quantized(info->id) || info->id == GG_F32 || info->id == GG_F16 ||
           info->id == GG_BF16 || info->id == GG_F64)) {
-        gg_fail(err, GG_EUNSUPPORTED, "%s: %s cannot be encoded", option, info->name);
+        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", info->name);
+        gg_about(err, about);
         return gg_fix(err, "choose another type, for example q8_0 or f16");
     }
     return GG_OK;
@@ -60,13 +64,14 @@ static gg_status parse_rule(char *item, rule *r, gg_error *err)
     if (!eq || eq == item) {
         char shown[80];
         gg_escape(item, strlen(item), shown, sizeof shown);
-        gg_fail(err, GG_EUSAGE, "--dtype: '%s' is no GLOB=TYPE", shown);
+        gg_fail(err, GG_EUSAGE, "'%s': expected GLOB=TYPE", shown);
+        gg_about(err, GG_HINT_DTYPE);
         return gg_fix(err, "give for example 'blk.*.ffn_*=q4_k,*=f16'");
     }
     *eq = '\0';
     r->glob = item;
     r->wild = strpbrk(item, "*?[") != NULL;
-    return parse_type(eq + 1, "--dtype", true, &r->dtype, err);
+    return parse_type(eq + 1, GG_HINT_DTYPE, true, &r->dtype, err);
 }
 
 gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
@@ -80,15 +85,17 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_
         r->text = strdup(text);
         r->list = calloc(items, sizeof *r->list);
     }
-    gg_status st = r && r->text && r->list ? GG_OK
-                                           : gg_fail(err, GG_ENOMEM, "no memory for --dtype");
+    gg_status st = r && r->text && r->list
+                       ? GG_OK
+                       : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
     for (char *item = r ? r->text : NULL; item && st == GG_OK;) {
         char *comma = strchr(item, ',');
         if (comma) *comma = '\0';
         st = parse_rule(item, &r->list[r->n++], err);
         item = comma ? comma + 1 : NULL;
     }
-    if (st == GG_OK && fallback) st = parse_type(fallback, "--fallback", false, &r->fallback, err);
+    if (st == GG_OK && fallback)
+        st = parse_type(fallback, GG_HINT_FALLBACK, false, &r->fallback, err);
     if (st != GG_OK) {
         gg_dtype_rules_free(r);
         return st;
@@ -188,8 +195,9 @@ static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor
     uint32_t last = r->fallback != KEEP ? r->fallback : by->dtype;
     gg_fail(err, GG_EFORMAT, "its rows of %llu values are no whole blocks of %s",
             (unsigned long long)row, gg_dtype_get(last)->name);
-    gg_fix(err, r->fallback == KEEP ? "give --fallback, for example q8_0 or f16, or a glob for it"
-                                    : "give another --fallback, for example f16");
+    gg_fix_hint(err, GG_HINT_FALLBACK,
+                r->fallback == KEEP ? "give a fallback type such as q8_0 or f16, or a rule for it"
+                                    : "give another fallback type, for example f16");
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -222,9 +230,13 @@ static bool is_no_weight(uint32_t dtype)
 
 static void note_rule(const rule *r, bool used, const gg_run *run)
 {
-    if (!used) gg_note(run, "--dtype: %s decided no tensor", r->glob);
+    if (!used)
+        gg_note(run,
+                "no tensor gets its type from '%s' (a pattern matches whole names, and the "
+                "first that matches decides)",
+                r->glob);
     else if (r->dtype != KEEP && is_no_weight(r->dtype))
-        gg_note(run, "--dtype: engines have no weights in %s: it can be read back here, not run",
+        gg_note(run, "no engine runs weights in %s; they can only be read back here",
                 gg_dtype_get(r->dtype)->name);
 }
 
@@ -232,7 +244,7 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, gg_computati
                                size_t *changed, const gg_run *run, gg_error *err)
 {
     bool *used = calloc(r->n, sizeof *used);
-    gg_status st = used ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for --dtype");
+    gg_status st = used ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
     *changed = 0;
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         gg_plan_tensor *pt = &p->tensors[i];

@@ -1,7 +1,7 @@
-/* dtype_rules.h - "--dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'": which tensors of a
+/* dtype_rules.h - "blk.*.ffn_*=q4_k,output*=q6_k,*=f16": which tensors of a
  * plan are written in another dtype. Internal.
  *
- * GLOB=TYPE[,GLOB=TYPE]...; names are those of the model's tensors, as --list prints
+ * GLOB=TYPE[,GLOB=TYPE]...; names are those of the model's tensors, as gg_extract_list gives
  * them (a stack of experts is one tensor); the first glob that matches decides; TYPE in
  * any case, or "keep". What a glob means to leave alone it leaves alone:
  *   - tensors of one dimension (norms, biases: llama.cpp wants them F32) and integers

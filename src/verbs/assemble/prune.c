@@ -1,6 +1,7 @@
 /* prune.c - which experts are left, and what else must lose the same ones. */
 #include "prune.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/tensor_names.h"
@@ -204,7 +205,7 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
     if (k == SIZE_MAX) {
         gg_fail(err, GG_EFORMAT,
                 "the experts of its block were not split, those of others lost some");
-        gg_fix(err, "extract the whole model with --split-experts");
+        gg_fix_hint(err, GG_HINT_SPLIT_EXPERTS, "extract the whole model with its experts apart");
         return fail_at(&e->t, err);
     }
     if (block_is_gone(p, k)) {

@@ -1,4 +1,4 @@
-/* prune.h - fewer experts: a directory made with --split-experts, from whose manifest
+/* prune.h - fewer experts: a directory made with split_experts, from whose manifest
  * experts were removed, as a model that has only the rest. Internal.
  *
  * The experts that are left keep their order and get new numbers from 0. Everything

@@ -1,4 +1,4 @@
-/* stacks.h - experts that --split-experts took apart, found in a manifest and put
+/* stacks.h - experts that were taken apart, found in a manifest and put
  * back on their stack. Internal. */
 #ifndef GG_STACKS_H
 #define GG_STACKS_H

@@ -3,6 +3,7 @@
 #include "organ/gg_verbs.h"
 
 #include "assemble_shards.h"
+#include "base/error.h"
 #include "dtype_rules.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
@@ -69,7 +70,11 @@ static gg_status open_dir(assembly *a, gg_error *err)
 {
     gg_status st = GG_OK;
     if (a->o->dtype) st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, &a->rules, err);
-    else if (a->o->fallback) st = gg_fail(err, GG_EUSAGE, "--fallback goes with --dtype");
+    else if (a->o->fallback) {
+        st = gg_fail(err, GG_EUSAGE, "a fallback type needs a rule that gives tensors a type");
+        gg_about(err, GG_HINT_FALLBACK);
+        gg_fix_hint(err, GG_HINT_DTYPE, "add one");
+    }
     if (st == GG_OK) st = gg_source_open(a->dir, &a->source, err);
     if (st != GG_OK) return st;
     a->m = gg_source_manifest(a->source);

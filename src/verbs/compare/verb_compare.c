@@ -8,6 +8,7 @@
  */
 #include "compare_core.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
 #include "numeric/numeric.h"
@@ -364,7 +365,7 @@ static gg_status refuse_pipes(gg_source *a, gg_source *b, bool any, bool b_may, 
     if (!any || (pa && pb))
         gg_fail(err, GG_EUSAGE,
                 any ? "only one of the two can be a pipe" : "a pipe cannot be read in any order");
-    else gg_fail(err, GG_EUSAGE, "with --map the pipe must come first");
+    else gg_fail(err, GG_EUSAGE, "with a map of blocks the pipe must come first");
     gg_fix(err, "store the model in a file");
     return gg_at_file(err, gg_source_name(pa && !pb ? a : b));
 }
@@ -416,7 +417,7 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     job_end(&j);
     if (st != GG_OK || report->tensors || (gg_select_empty(o->select) && !o->map)) return st;
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix(err, "look at the names with organ-extract --list");
+    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
     return gg_at_file(err, gg_source_name(a));
 }
 

@@ -1,6 +1,8 @@
 /* compute_blend.c - two tensors, or two and their ancestor, made into one. */
 #include "compute_core.h"
 
+#include "base/error.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +90,7 @@ gg_status gg_blend_parse(const char *text, gg_source *ancestor, gg_blend *out, g
     if (st != GG_OK) return st;
     if (b.mode == GG_BLEND_TASK && !ancestor) {
         gg_fail(err, GG_EUSAGE, "a task blend needs the common ancestor of both models");
-        return gg_fix(err, "give --ancestor, the model that base and donor come from");
+        return gg_fix_hint(err, GG_HINT_ANCESTOR, "give the model that base and donor come from");
     }
     b.ancestor = ancestor;
     *out = b;

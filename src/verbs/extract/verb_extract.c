@@ -1,6 +1,7 @@
 /* verb_extract.c - a model as a list, as an organ stream, as an organ directory. */
 #include "organ/gg_verbs.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "organ/record.h"
 #include "organ/select.h"
@@ -33,7 +34,7 @@ static gg_status list_selected(void *ctx, const gg_selected *p, gg_error *err)
 static gg_status nothing_selected(const gg_source *s, gg_error *err)
 {
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix(err, "look at the names with organ-extract --list");
+    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
     return gg_at_file(err, gg_source_name(s));
 }
 

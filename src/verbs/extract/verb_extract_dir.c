@@ -6,6 +6,7 @@
  */
 #include "organ/gg_verbs.h"
 
+#include "base/error.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
@@ -98,7 +99,7 @@ gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const ch
     st = gg_source_grows(model) ? write_stream(&j, err) : write_known(&j, err);
     if (st == GG_OK && j.dir.n == 0 && !j.dir.whole) {
         st = gg_fail(err, GG_NO, "no tensor is selected");
-        gg_fix(err, "look at the names with organ-extract --list");
+        gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
     }
     report_on(&j.dir, report);
     st = gg_organ_dir_close(&j.dir, st, err);

@@ -1,6 +1,7 @@
 /* added_blocks.c - block_count and per-layer keys of a base that gets more blocks. */
 #include "added_blocks.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/tensor_names.h"
 #include "verbs/plan/layer_keys.h"
@@ -51,8 +52,8 @@ static gg_status check_added(const gg_layer_model *base, const gg_layer_model *d
         if (list[i].to != base->blocks + i) {
             gg_fail(err, GG_NO, "block %llu would be added, but there is no block %llu",
                     (unsigned long long)list[i].to, (unsigned long long)(base->blocks + i));
-            gg_fix(err, "give the block its number with --map, for example --map %llu=N",
-                   (unsigned long long)(base->blocks + i));
+            gg_fix_hint(err, GG_HINT_MAP, "give the block its number with a map such as %llu=N",
+                        (unsigned long long)(base->blocks + i));
             return gg_at_file(err, base->name);
         }
         if (donor->blocks == 0 || list[i].from < donor->blocks) continue;

@@ -1,4 +1,4 @@
-/* added_blocks.h - keys that grow when --add brings whole blocks that the base lacks.
+/* added_blocks.h - keys that grow when a graft brings whole blocks that the base lacks.
  * Internal. */
 #ifndef GG_ADDED_BLOCKS_H
 #define GG_ADDED_BLOCKS_H

@@ -96,6 +96,13 @@ static gg_status GG_PRINTF(3, 4) mismatch(matcher *m, gg_move *move, const char 
     return move->reason ? GG_OK : GG_ENOMEM;
 }
 
+/* And which argument would let it move. */
+static gg_status with_hint(gg_move *move, gg_hint hint, gg_status st)
+{
+    move->hint = hint;
+    return st;
+}
+
 static bool same_dims(const gg_tensor *a, const gg_tensor *b)
 {
     return memcmp(a->dims, b->dims, sizeof a->dims) ==
@@ -136,8 +143,9 @@ static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, co
     bool convert = b->dtype != d->dtype || m->o->blend.mode;
     if (!same) return mismatch(m, move, "single experts move only between stacks of equal dims");
     if (convert && !m->o->blend.mode && m->o->mode != GG_MATCH_CONVERT)
-        return mismatch(m, move, "dtypes differ: base %s, donor %s (--match convert)",
-                        gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name);
+        return with_hint(move, GG_HINT_CONVERT,
+                         mismatch(m, move, "dtypes differ: base %s, donor %s",
+                                  gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name));
     bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 ||
                   gg_dtype_get(d->dtype)->block_elems > 1;
     if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks))
@@ -175,8 +183,9 @@ static gg_status judge(matcher *m, gg_move *move)
     case GG_MATCH_CONVERT: return judge_values(m, move, b, d);
     case GG_MATCH_EXACT: break;
     }
-    return mismatch(m, move, "dtypes differ: base %s, donor %s (--match retype or convert)",
-                    gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name);
+    return with_hint(move, GG_HINT_RETYPE,
+                     mismatch(m, move, "dtypes differ: base %s, donor %s",
+                              gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name));
 }
 
 static bool selected(const matcher *m, const char *name, size_t len, const gg_anatomy *a)
@@ -214,7 +223,8 @@ static gg_status judge_scale(matcher *m, gg_move *move)
         return mismatch(m, move, "values that %.63s scales cannot be blended", name);
     if (donor == SIZE_MAX) return mismatch(m, move, "the base's %.63s would scale them too", name);
     if (base == SIZE_MAX && !(follows && m->o->add))
-        return mismatch(m, move, "they need the donor's %.63s as well (select it, --add)", name);
+        return with_hint(move, GG_HINT_ADD_SCALE,
+                         mismatch(m, move, "they need the donor's %.63s as well", name));
     return follows ? GG_OK : mismatch(m, move, "%.63s would stay behind: select it too", name);
 }
 
@@ -230,9 +240,8 @@ static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t l
                         wanted);
     if (gg_stack_name(wanted, len, other, sizeof other, &n) &&
         gg_source_find(m->donor, other, n) != SIZE_MAX)
-        return mismatch(
-            m, move, "the donor has it on %.40s: take it apart with organ-extract --split-experts",
-            other);
+        return with_hint(move, GG_HINT_SPLIT_EXPERTS,
+                         mismatch(m, move, "the donor has it on %.40s: take it apart", other));
     if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
         return mismatch(m, move, "the donor's experts are taken apart, the base's are not");
     return mismatch(m, move, "the donor has no %.63s", wanted);
@@ -290,9 +299,9 @@ static gg_status match_donor_only(matcher *m, size_t d)
     move->kind = GG_MOVE_ADD;
     if (m->o->add) return GG_OK;
     if (lacks_block(&m->base_blocks, a.block))
-        return mismatch(m, move, "the base has no block %lld (--add takes it along)",
-                        (long long)a.block);
-    return mismatch(m, move, "the base has no such tensor (--add takes it along)");
+        return with_hint(move, GG_HINT_ADD,
+                         mismatch(m, move, "the base has no block %lld", (long long)a.block));
+    return with_hint(move, GG_HINT_ADD, mismatch(m, move, "the base has no such tensor"));
 }
 
 /* Of records that were put together: which of the two was meant? */

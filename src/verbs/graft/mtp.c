@@ -6,6 +6,7 @@
  */
 #include "mtp.h"
 
+#include "base/error.h"
 #include "base/names.h"
 #include "gguf/gguf.h"
 #include "organ/record.h"
@@ -61,7 +62,7 @@ static gg_status measure_base(mtp *m)
     } else if (announced > 0 &&
                (announced >= m->base_said || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
         gg_fail(m->err, GG_NO, "the base has multi-token-prediction blocks already");
-        gg_fix(m->err, "replace their tensors by name: --tensors 'blk.N.*'");
+        gg_fix_hint(m->err, GG_HINT_BLOCK_TENSORS, "replace their tensors by name");
     } else {
         gg_layer_model base = { m->bm, gg_source_name(m->base), m->base_said };
         return gg_layer_lengths(&base, m->err);
@@ -76,7 +77,7 @@ static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg
                 .bm = gg_source_meta(base),
                 .dm = gg_source_meta(donor),
                 .err = err };
-    if (!m->bm || !m->dm) return no(m, "--mtp needs two models, not bare organ records");
+    if (!m->bm || !m->dm) return no(m, "both must be models, not bare organ records");
     if (gg_key_conflicts(m->bm, m->dm, GG_COMPAT_BLOCKS, first_conflict, m) > 0) return GG_NO;
     m->donor_blocks = gg_arch_number(m->dm, "block_count");
     m->nextn = gg_arch_number(m->dm, "nextn_predict_layers");

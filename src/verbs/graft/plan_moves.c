@@ -2,6 +2,7 @@
  * say no before anything is written. */
 #include "plan_moves.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
@@ -15,8 +16,9 @@ static gg_status refuse(const gg_move *move, size_t mismatches, const gg_source 
                         const gg_source *donor, gg_error *err)
 {
     gg_fail(err, GG_NO, "%s", move->reason);
-    gg_fix(err, "%zu do not match: --check lists them, --skip-mismatched leaves them out",
-           mismatches);
+    gg_about(err, move->hint);
+    gg_fix_hint(err, GG_HINT_MISMATCHES, "%zu do not match: list them, or leave them out",
+                mismatches);
     gg_at_tensor(err, move->name, move->name_len);
     return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
 }
@@ -39,7 +41,7 @@ gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const
     moves->n = kept;
     if (kept) return GG_OK;
     gg_fail(err, GG_NO, "nothing is selected that could move");
-    gg_fix(err, "look at the names with organ-extract --list, at the pairs with --check");
+    gg_fix_hint(err, GG_HINT_LIST_PAIRS, "look at the names of its tensors, and at the pairs");
     return gg_at_file(err, gg_source_name(donor));
 }
 
@@ -95,8 +97,8 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
     gg_status st = fitting ? merge(meta, list, fitting, err) : GG_OK;
     free(list);
     if (fitting) return st;
-    gg_fail(err, GG_EUSAGE, "--copy-kv %s: the donor has no such key that could be copied",
-            pattern);
+    gg_fail(err, GG_EUSAGE, "%s: the donor has no such key that could be copied", pattern);
+    gg_about(err, GG_HINT_COPY_KEYS);
     return gg_at_file(err, donor);
 }
 

@@ -18,7 +18,7 @@ gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const
                                    gg_error *err);
 
 /* Edit the base's keys, grown for the blocks it gets, for the planned tensors: keys about
- * types, then --copy-kv and --set-kv, which have the last word. */
+ * types, then copy_kv and set_kv, which have the last word. */
 gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
                              const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
                              gg_error *err);

@@ -7,6 +7,7 @@
  */
 #include "organ/gg_transplant.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
@@ -40,12 +41,15 @@ typedef struct inplace {
 /* Only bytes for bytes: nothing that would change a header. */
 static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    if (o->n_set_kv || o->n_set_kv_files || o->n_copy_kv)
-        return gg_fail(err, GG_EUSAGE, "--in-place changes no keys; use --output");
+    if (o->n_set_kv || o->n_set_kv_files || o->n_copy_kv) {
+        gg_fail(err, GG_EUSAGE, "keys cannot be changed in place");
+        return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+    }
     for (size_t i = 0; i < j->n; i++) {
         if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
-        gg_fail(err, GG_NO, "it would change size: --in-place only replaces bytes by as many");
-        gg_fix(err, "use --output to write a new model");
+        gg_fail(err, GG_NO,
+                "it would change size: in place, bytes can only be replaced by as many");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
         gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len);
         return gg_at_file(err, j->model->paths[0]), GG_NO;
     }
@@ -67,7 +71,7 @@ static gg_status donor_is_another(const inplace *j, gg_error *err)
         for (size_t k = 0; k < j->model->n_files; k++)
             if (same_file(d->fds[i], j->model->fds[k])) {
                 gg_fail(err, GG_EUSAGE, "base and donor are the same file");
-                gg_fix(err, "use --output to write a new model");
+                gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
                 return gg_at_file(err, j->model->paths[k]);
             }
     return GG_OK;
@@ -80,7 +84,7 @@ static bool is_file(const struct stat *s, int fd)
 }
 
 /* A run that was cut off is easily begun anew: its undo stream must not make way for one
- * of a base half changed. With --force the undo stream would take the name of the model
+ * of a base half changed. With run->force the undo stream would take the name of the model
  * that it is to save, or of one that is still to be read. */
 static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo,
                                  gg_error *err)
@@ -89,8 +93,9 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
     bool used = false;
     if (lstat(undo, &s) == 0 && !j->run->force) {
         gg_fail(err, GG_EUSAGE, "exists already, and may be what restores a base");
-        gg_fix(err, "if a run was cut off, first do --in-place --donor %s; else give another name",
-               undo);
+        gg_fix_hint(err, GG_HINT_RESTORE,
+                    "give another name or, if a run was cut off, first restore the base from %s",
+                    undo);
         return gg_at_file(err, undo);
     }
     gg_status st = gg_guard_output(undo, j->donor, err);
@@ -108,7 +113,7 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
         }
     if (!used) return GG_OK;
     gg_fail(err, GG_EUSAGE, "the undo stream cannot be a file that is read or changed");
-    gg_fix(err, "give --undo a name of its own");
+    gg_fix_hint(err, GG_HINT_UNDO, "give it a name of its own");
     return gg_at_file(err, undo);
 }
 
@@ -211,7 +216,7 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
     err->fix[0] = '\0';
     if (st == GG_ECANCELLED) snprintf(err->what, sizeof err->what, "interrupted");
     if (undo)
-        gg_fix(err, "the base is partly changed: restore it with --in-place --donor %s", undo);
+        gg_fix_hint(err, GG_HINT_RESTORE, "the base is partly changed: restore it from %s", undo);
     else gg_fix(err, "the base is partly changed");
     return gg_at_file(err, j->model->paths[0]), st;
 }
@@ -261,7 +266,7 @@ gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_tr
     if (st != GG_OK) return st;
     j.model = gg_source_model(j.base);
     if (!j.model) {
-        gg_fail(err, GG_EUSAGE, "--in-place changes a GGUF file; this is none");
+        gg_fail(err, GG_EUSAGE, "is not a GGUF file: only those can be changed in place");
         st = gg_at_file(err, path);
     } else {
         st = run_all(&j, o, undo, report, err);

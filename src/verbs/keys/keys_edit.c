@@ -1,6 +1,7 @@
 /* keys_edit.c - delete, rename and set keys of a list. */
 #include "organ/gg_keys.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 
 #include <stdlib.h>
@@ -74,7 +75,8 @@ static gg_status set(gg_meta *meta, const char *text, gg_error *err)
     const char *eq = strchr(text, '=');
     if (eq && eq > text && !eq[1]) {
         gg_fail(err, GG_EUSAGE, "%s: no value is given", text);
-        return gg_fix(err, "write %sstr: for an empty text; --delete removes a key", text);
+        return gg_fix_hint(err, GG_HINT_DELETE_KEY,
+                           "write %sstr: for an empty text, or delete the key", text);
     }
     gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
     return st == GG_OK ? gg_meta_set_text(meta, text, err) : st;

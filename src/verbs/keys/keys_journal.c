@@ -8,6 +8,7 @@
 #include "keys_journal.h"
 
 #include "base/cursor.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/sha256.h"
@@ -111,7 +112,7 @@ static gg_status write_journal(const char *journal, const gg_header_change *c, g
     gg_output *out;
     gg_status st = gg_output_open(journal, false, &out, err);
     if (st != GG_OK) {
-        gg_fix(err, "use --output to write a new model");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
         return st;
     }
     memcpy(head, MAGIC, 8);
@@ -143,7 +144,7 @@ gg_status gg_header_replace(const char *path, int fd, const gg_header_change *c,
         if (undo.status == GG_OK) remove_journal(journal, &undo);
         err->fix[0] = '\0';
         if (undo.status == GG_OK) gg_fix(err, "its keys are as before");
-        else gg_fix(err, "its keys may be half changed: run organ-keys --recover on it");
+        else gg_fix_hint(err, GG_HINT_RECOVER, "its keys may be half changed: recover it");
     } else if (st == GG_OK) {
         st = remove_journal(journal, err);
     }

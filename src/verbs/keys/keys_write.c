@@ -1,6 +1,7 @@
 /* keys_write.c - a model with other keys: as a new file, or in its own header. */
 #include "organ/gg_keys.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "keys_journal.h"
@@ -45,7 +46,7 @@ static gg_status refuse_to_move(const char *what, uint64_t is, uint64_t was, gg_
 {
     gg_fail(err, GG_NO, "%s would be %llu instead of %llu, so the tensor data would move", what,
             (unsigned long long)is, (unsigned long long)was);
-    return gg_fix(err, "use --output to write a new model");
+    return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
 }
 
 typedef struct header_pair {
@@ -144,8 +145,8 @@ gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg
         st = no_keys(path, err);
     } else if (st == GG_OK && !gg_source_model(s)) {
         gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
-        gg_fix(err, gg_source_manifest(s) ? "edit its manifest.json, or use --output"
-                                          : "use --output to write a new model");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "%swrite a new model",
+                    gg_source_manifest(s) ? "edit its manifest.json, or " : "");
         st = gg_at_file(err, path);
     }
     if (st == GG_OK) st = change_first(gg_source_model(s), edits, report, err);

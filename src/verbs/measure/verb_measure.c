@@ -3,6 +3,7 @@
  * pipes; a pipe's values are taken while the draw is locked, as it has one reader. */
 #include "measure_core.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/parallel.h"
@@ -177,7 +178,7 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
     }
     if (j->large) return j->large;
     gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor", (unsigned long long)n);
-    gg_fix(err, "look at fewer: --sample 100000");
+    gg_fix_hint(err, GG_HINT_SAMPLE, "look at fewer values");
     return NULL;
 }
 
@@ -281,6 +282,6 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     if (st != GG_OK) return st;
     if (report->tensors || gg_select_empty(o->select)) return GG_OK;
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix(err, "look at the names with organ-extract --list");
+    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
     return gg_at_file(err, gg_source_name(s));
 }

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what --force may remove --------------------------------------------------- */
+/* ---- what may be replaced --------------------------------------------------- */
 
 static bool ends_with(const char *name, const char *tail)
 {

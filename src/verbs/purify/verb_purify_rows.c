@@ -2,6 +2,7 @@
  * a row for each that is selected. What can be refused is refused here. */
 #include "purify_job.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "organ/manifest.h"
 #include "organ/select.h"
@@ -43,7 +44,7 @@ static void name_choices(uint64_t row, gg_error *err)
         if (fits && len + strlen(d->name) + 2 < sizeof list)
             len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? " " : "", d->name);
     }
-    gg_fix(err, "choose with --dtype one of %s", list);
+    gg_fix_hint(err, GG_HINT_DTYPE, "choose one of %s", list);
 }
 
 /* ---- rows --------------------------------------------------------------------- */
@@ -136,7 +137,8 @@ static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
     if (u->experts && gg_is_expert_stack(&u->t, &experts) && experts != u->n) {
         gg_fail(err, GG_EUSAGE,
                 "some experts of a stack cannot have another dtype than the others");
-        gg_fix(err, "leave out --dtype or --experts, or take the model apart with --split-experts");
+        gg_fix_hint(err, GG_HINT_WHOLE_STACK,
+                    "keep the dtype, select all experts, or take them apart first");
         return gg_at_tensor(err, u->t.name, u->t.name_len);
     }
     u->t.dtype = dtype;
@@ -182,8 +184,9 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
     if (j->n_rows == 0 && gg_select_empty(j->o->select)) return GG_OK;
     if (j->n_rows == 0) {
         gg_fail(err, GG_NO, "no tensor is selected");
-        return gg_fix(err, "look at the names with organ-extract --list");
+        return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
     }
     gg_fail(err, GG_NO, "nothing selected is a matrix of floating-point or quantized values");
-    return gg_fix(err, "a vector is purified when --tensors has its very name");
+    return gg_fix_hint(err, GG_HINT_TENSORS,
+                       "a vector is purified if it is selected by its very name");
 }

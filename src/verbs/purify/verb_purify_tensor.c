@@ -7,6 +7,7 @@
  */
 #include "purify_job.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
@@ -192,7 +193,7 @@ static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err
     if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(w->x + at, n)) {
         st = gg_fail(err, GG_EFORMAT, "its values are too large for %s",
                      gg_dtype_get(t->dtype)->name);
-        gg_fix(err, "use --dtype BF16 or F32");
+        gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
     }
     return st;
 }
@@ -260,9 +261,8 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
     if (st == GG_OK && w->nonfinite) {
         st = gg_fail(err, GG_EFORMAT, "holds %llu NaN or infinite values",
                      (unsigned long long)w->nonfinite);
-        gg_fix(
-            err,
-            "leave it out with --tensors or --type; organ-measure shows how many each tensor has");
+        gg_fix_hint(err, GG_HINT_DESELECT,
+                    "leave it out; a measurement shows how many each tensor has");
     }
     if (st != GG_OK) return gg_at_tensor(err, row->r.t.name, row->r.t.name_len);
     row->r.energy_kept = w->energy > 0 ? w->left / w->energy : 1.0;

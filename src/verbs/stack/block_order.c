@@ -42,7 +42,7 @@ static gg_status start(gg_block_order *o, gg_source *model, size_t *index, gg_la
 /* The ranges of the text, all within the model. */
 static gg_status parse(const gg_layer_model *m, const char *text, gg_ranges *out, gg_error *err)
 {
-    gg_status st = gg_ranges_parse(out, "blocks", text, err);
+    gg_status st = gg_ranges_parse(out, GG_HINT_NONE, text, err);
     for (size_t i = 0; i < out->n && st == GG_OK; i++) {
         if (out->items[i].last < m->blocks) continue;
         uint64_t first = out->items[i].first;

@@ -1,0 +1,17 @@
+#!/bin/sh
+# check-options.sh - does the library name an option of a command line, in a message or in
+# a comment? Prints the lines that do and exits 1. A message gives a gg_hint instead, and
+# tools/hints.c has the option for each.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+if grep -rnE "[ \"'(\`]--[a-z]" src include; then
+    echo "the library must not name options; see gg_hint in include/organ/gg_status.h"
+    exit 1
+fi
+missing=$(sed -n 's/^    \(GG_HINT_[A-Z_]*\),.*/\1/p' include/organ/gg_status.h | grep -vE '_NONE$|_COUNT$' |
+    while read -r hint; do grep -q "\[$hint\] = \"" tools/hints.c || echo "$hint"; done)
+if [ -n "$missing" ]; then
+    echo "tools/hints.c has no option for:" $missing
+    exit 1
+fi
+echo "options: none named in the library, one for each hint in the tools"

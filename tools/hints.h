@@ -1,0 +1,13 @@
+/* hints.h - the options of the command line that an error of the library is about. */
+#ifndef HINTS_H
+#define HINTS_H
+
+#include "organ/gg_status.h"
+
+/* The option for a hint, for example "--force"; NULL for GG_HINT_NONE. */
+const char *hint_option(gg_hint hint);
+
+/* Append " (OPTION)" to text[size], if there is one and it fits. */
+void hint_append(gg_hint hint, char *text, size_t size);
+
+#endif
