@@ -347,7 +347,7 @@ static void other_names(void)
     spew(journal, "x", 1);
     T_CHECK(gg_keys_recover(link, &done, &e) == GG_EFORMAT);
     gg_source *s = NULL;
-    T_CHECK(gg_source_open(link, &s, &e2) == GG_EFORMAT && strstr(e2.fix, "--recover"));
+    T_CHECK(gg_source_open(link, &s, &e2) == GG_EFORMAT && e2.fix_hint == GG_HINT_RECOVER);
     unlink(journal);
     unlink(link);
     finish();
