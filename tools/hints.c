@@ -26,7 +26,7 @@ const char *hint_option(gg_hint hint)
         [GG_HINT_MISMATCHES] = "--check, --skip-mismatched",
         [GG_HINT_ANCESTOR] = "--ancestor",
         [GG_HINT_COPY_KEYS] = "--copy-kv",
-        [GG_HINT_NEW_MODEL] = "--output",
+        [GG_HINT_NEW_MODEL] = "use --output",
         [GG_HINT_UNDO] = "--undo",
         [GG_HINT_RESTORE] = "--in-place --donor UNDO",
         [GG_HINT_DTYPE] = "--dtype",

@@ -42,7 +42,7 @@ typedef struct inplace {
 static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
 {
     if (o->n_set_kv || o->n_set_kv_files || o->n_copy_kv) {
-        gg_fail(err, GG_EUSAGE, "keys cannot be changed in place");
+        gg_fail(err, GG_EUSAGE, "changing a model in place changes no keys");
         return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
     }
     for (size_t i = 0; i < j->n; i++) {
