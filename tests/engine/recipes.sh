@@ -257,7 +257,8 @@ run_engine() {
 
 # predict.c wants the header of the engine's own release: the binding's package has its
 # sources, as a git bundle.
-build_predict() {
+# tests/engine/NAME.c, against the engine, as $M/NAME.run; sets `engine`.
+build_engine_program() {
     modules=tests/engine/node_modules include=tests/engine/node_modules/.include
     engine=$modules/@node-llama-cpp/linux-x64/bins/linux-x64
     command -v git > /dev/null 2>&1 || return 1
@@ -267,14 +268,14 @@ build_predict() {
         git -C $include archive FETCH_HEAD include ggml/include > $include/headers.tar || return 1
         tar -x -f $include/headers.tar -C $include && rm -rf $include/.git $include/headers.tar
     fi
-    ${CC:-cc} -std=gnu11 -O1 -I $include/include -I $include/ggml/include -o "$M/predict.run" tests/engine/predict.c \
+    ${CC:-cc} -std=gnu11 -O1 -I $include/include -I $include/ggml/include -o "$M/$1.run" "tests/engine/$1.c" \
         $engine/libllama.v*.so $engine/libggml.v*.so $engine/libggml-base.so -lm -Wl,-rpath,"$PWD/$engine" -Wl,--allow-shlib-undefined
 }
 
 # $M/predictions: MODEL, then what predict.c prints of it, or the word error.
 run_predict() {
     : > "$M/predictions"
-    build_predict > "$M/predict.log" 2>&1 || return 1
+    build_engine_program predict > "$M/predict.log" 2>&1 || return 1
     for k in 0 1; do
         awk -v k=$k 'NR % 2 == k' "$M/predict" | while read -r name; do
             "$M/predict.run" $engine "$M/$name.gguf" "$LAB/text-verse.txt" > "$M/$name.said" 2> "$M/$name.err" || echo error > "$M/$name.said"

@@ -209,5 +209,23 @@ same "without a head: the embedding in its place" "$(made tied verse)" "$(made u
 same "with its head back" "$(made head-back verse)" "$(lab base verse)"
 hold "which is not the embedding" 'x > 2 * y' "$(made tied verse)" "$(lab base verse)"
 
+# ---- organ-check against the engine ---------------------------------------------------------------------------
+# What was made above and loads has no errors.
+awk -F '\t' '{ name = $1; sub(/\+.*/, "", name) } $3 == "error" { bad[name] = 1; next } { good[name] = 1 }
+    END { for (m in good) if (!(m in bad)) print m }' "$M/answers" | sort > "$M/loaded"
+while read -r model; do
+    if organ-check -q "$model" > "$M/check"; then ok; else bad "organ-check on $model: $(awk -F '\t' '$2 == "error" { print $3 ": " $5; exit }' "$M/check")"; fi
+done < "$M/loaded"
+if sh tests/engine/checks.sh > "$M/checks" 2>&1; then
+    cat "$M/checks"
+    # shellcheck disable=SC2046 # three numbers
+    set -- $(sed -n 's/^checks: //p' "$M/checks")
+    hold "no model that loads is called an error" 'x == y' "$1" 0
+    hold "at least 95 % of what is refused is called an error" 'x <= 0.05 * y' "$2" "$3"
+    hold "enough models are refused to tell" 'x >= y' "$3" 100
+else
+    echo "engine: organ-check was not compared with the engine; that needs git and a C compiler"
+fi
+
 echo "engine: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -151,8 +151,9 @@ static void odd_one_out(body *b, const group *one, const group *many)
                            (int)(first->len < 100 ? first->len : 100), first->rest, many->alike);
     } else if (one->block > 0 && (missing = lacking(b, many, one, &first)) != SIZE_MAX &&
                missing <= 2) {
-        gg_check_say_block(b->c, GG_CHECK_WARNING, "block-roles", one->block,
-                           "it has %.*s, which %zu other blocks of its kind lack",
+        bool known = gg_anatomy_of(first->t->name, first->t->name_len).known;
+        gg_check_say_block(b->c, known ? GG_CHECK_WARNING : GG_CHECK_ERROR, "block-roles",
+                           one->block, "it has %.*s, which %zu other blocks of its kind lack",
                            (int)(first->len < 100 ? first->len : 100), first->rest, many->alike);
     }
 }
@@ -234,21 +235,45 @@ static void shapes(body *b)
     }
 }
 
+/* Architectures of engines in which one or the other rule below does not hold. */
+static const char odd[] = "eagle3 dflash wavtokenizer-dec qwen3tts pockettts openelm";
+static const char odd_ffn[] = "arctic gemma4 gemma4-assistant qwen plamo3";
+static const char odd_keys[] =
+    "bailingmoe bailingmoe3 deepseek2-ocr dots1 kimi-linear kimi-k3 maple gemma4 gemma4-assistant "
+    "gemma3n laguna mimo2 minimax-m3 minimax-01 spark2_5 hy_v4 falcon-h1 deepseek4 dots3note "
+    "mistral4 minicpm3 deepseek32 glm-dsa plm chameleon qwen4exp";
+
+static bool arch_in(const check *c, const char *list)
+{
+    return gg_check_word(list, c->arch_name, c->arch_len);
+}
+
+/* Does every engine compute the shape of this tensor from the keys in the same way? */
+static bool certain_shape(const check *c, const char *rest, size_t len)
+{
+    static const char always[] = "token_embd.weight output_norm.weight attn_norm.weight "
+                                 "ffn_norm.weight ffn_gate_inp.weight";
+    if (gg_check_word(always, rest, len)) return true;
+    if (gg_check_word("ffn_down.weight", rest, len)) return !arch_in(c, odd_ffn);
+    if (!gg_check_word("attn_k.weight", rest, len) || arch_in(c, odd_keys)) return false;
+    check_shape k, v;
+    return !gg_check_arch_key(c, "attention.key_length_swa") &&
+           gg_check_shape_eval(c, "key", 3, 0, &k) && gg_check_shape_eval(c, "value", 5, 0, &v) &&
+           k.dims[0] == v.dims[0];
+}
+
 /* Shapes that are the same in all architectures. */
 static void common_shapes(check *c)
 {
-    static const char certain[] = "token_embd.weight output_norm.weight attn_norm.weight "
-                                  "ffn_norm.weight ffn_gate_inp.weight";
-    static const char usual[] = "ffn_gate.weight ffn_up.weight ffn_down.weight";
-    static const char odd[] = "eagle3 dflash wavtokenizer-dec qwen3tts pockettts openelm";
-    if (gg_check_word(odd, c->arch_name, c->arch_len)) return;
+    static const char usual[] = "ffn_gate.weight ffn_up.weight";
+    if (arch_in(c, odd)) return;
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         const gg_anatomy *a = &c->anatomy[i];
         if (a->block >= 0 && memcmp(t->name, "blk.", 4) != 0) continue;
         size_t at = a->block >= 0 ? a->role_at : 0;
         const char *rest = t->name + at, *formula;
-        bool sure = gg_check_word(certain, rest, t->name_len - at);
+        bool sure = certain_shape(c, rest, t->name_len - at);
         char want[100], have[100];
         check_shape s;
         if (!sure && !gg_check_word(usual, rest, t->name_len - at)) continue;
@@ -263,6 +288,38 @@ static void common_shapes(check *c)
         gg_check_say(c, sure ? GG_CHECK_ERROR : GG_CHECK_WARNING, "tensor-shape", t->name,
                      t->name_len, "its shape is %s; by the keys it would be %s", have, want);
     }
+}
+
+static bool has(const check *c, const char *name)
+{
+    return gg_check_find(c, name, strlen(name)) != SIZE_MAX;
+}
+
+/* Models whose blocks begin with a norm have another one behind the last block, and a norm
+ * needs its epsilon. */
+static void norms(check *c)
+{
+    static const char *const last[] = { "output_norm.weight", "enc.output_norm.weight",
+                                        "dec.output_norm.weight" };
+    static const char *const keys[] = { "attention.layer_norm_rms_epsilon",
+                                        "attention.layer_norm_epsilon",
+                                        "attention.group_norm_epsilon" };
+    static const char without[] = "olmo talkie hrm_text nomic-bert nomic-bert-moe neo-bert "
+                                  "jina-bert-v2 jina-bert-v3 rwkv6qwen2 arwkv7";
+    bool there = false, stated = false;
+    if (!gg_check_arch_known(c->arch_name, c->arch_len) || arch_in(c, odd) || arch_in(c, without))
+        return;
+    for (int i = 0; i < 3; i++) {
+        there = there || has(c, last[i]);
+        stated = stated || gg_check_arch_key(c, keys[i]);
+    }
+    if (!there && has(c, "blk.0.attn_norm.weight"))
+        gg_check_say(c, GG_CHECK_ERROR, "tensor-missing", last[0], strlen(last[0]),
+                     "the norm behind the last block is missing");
+    if (!stated && there)
+        gg_check_say(c, GG_CHECK_ERROR, "key-missing", keys[0], strlen(keys[0]),
+                     "the epsilon of the norms is missing, under this key and under "
+                     "attention.layer_norm_epsilon");
 }
 
 /* Stacks of experts against expert_count. */
@@ -291,6 +348,7 @@ void gg_check_block_rules(check *c)
             shapes(&b);
             common_shapes(c);
             stacks(c);
+            norms(c);
         }
     }
     free(b.parts);

@@ -203,6 +203,17 @@ static void heads(check *c)
     }
 }
 
+/* Latent attention keeps one key-value head for all. */
+static void latent(check *c)
+{
+    uint64_t kv, length;
+    if (gg_check_word("deepseek2", c->arch_name, c->arch_len) &&
+        gg_check_number(c, "attention.key_length_mla", 0, &length) && length > 0 &&
+        gg_check_number(c, "attention.head_count_kv", 0, &kv) && kv != 1)
+        say_key(c, GG_CHECK_ERROR, "heads", "attention.head_count_kv",
+                "with attention.key_length_mla there is one key-value head");
+}
+
 static void rope(check *c)
 {
     static const char whole[] = "llama deci falcon llama-embed";
@@ -256,6 +267,7 @@ void gg_check_key_rules(check *c)
     values(c);
     layer_arrays(c);
     heads(c);
+    latent(c);
     rope(c);
     experts(c);
 }

@@ -213,7 +213,8 @@ static void unexpected(check *c)
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         if (c->expected[i] || is_scale(c, t)) continue;
-        bool beyond = c->anatomy[i].block >= 0 && (uint64_t)c->anatomy[i].block >= c->blocks;
+        bool beyond = c->anatomy[i].block >= 0 && memcmp(t->name, "blk.", 4) == 0 &&
+                      (uint64_t)c->anatomy[i].block >= c->blocks;
         if (beyond && c->blocks > 0) continue; /* block-count reports these */
         gg_check_say(c, GG_CHECK_ERROR, "tensor-unexpected", t->name, t->name_len,
                      "architecture %.*s has no such tensor here, and an engine refuses the model",

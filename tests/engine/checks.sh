@@ -1,0 +1,52 @@
+#!/bin/sh
+# checks.sh - are organ-check's verdicts those of the engine? Makes healthy and damaged
+# variants of small models (variants.mjs), loads each in the engine (load.c), and compares.
+# Prints a table and the exceptions; the last line is "checks: FALSE MISSED REFUSED", for
+# run.sh. Needs node, git and a C compiler, and about 450 MB in a temporary folder.
+#
+#   BIN=build/bin          the tools
+#   LAB=tests/data/lab     a folder of lab models
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+sh tests/engine/install.sh || exit 1
+BIN=$(cd "${BIN:-build/bin}" && pwd) LAB=$(cd "${LAB:-tests/data/lab}" && pwd)
+M=$(mktemp -d "${TMPDIR:-/tmp}/checks.XXXXXX") || exit 1
+trap 'rm -rf "$M"' EXIT
+trap 'exit 130' INT TERM HUP
+LC_ALL=C
+export LC_ALL M
+# shellcheck source=tests/engine/recipes.sh
+. tests/engine/recipes.sh
+build_engine_program load > "$M/load.log" 2>&1 || { cat "$M/load.log"; exit 1; }
+
+node tests/engine/variants.mjs "$LAB/lab-base-q4_k_m.gguf" "$M/variants" > "$M/list" || exit 1
+for f in "$LAB"/lab-*.gguf; do
+    case $f in *lora* | *imatrix*) continue ;; esac
+    printf '%s\thealthy\t%s\n' "$f" "$(basename "$f")"
+done >> "$M/list"
+for k in 0 1; do
+    cut -f 1 "$M/list" | awk -v k=$k 'NR % 2 == k' | "$M/load.run" "$engine" > "$M/engine$k" &
+done
+wait
+cut -f 1 "$M/list" | xargs "$BIN/organ-check" -q > "$M/findings" 2> /dev/null
+
+cat "$M/engine0" "$M/engine1" > "$M/engine"
+awk -F '\t' '
+FILENAME ~ /engine$/ { verdict[$1] = $2; why[$1] = $3; next }
+FILENAME ~ /findings$/ { if ($2 == "error" && !($1 in found)) found[$1] = $3 ": " $4 ": " $5; next }
+{
+    bad = $1 in found
+    arch = $3; sub(/:.*/, "", arch)
+    if (!(arch in seen)) { seen[arch] = 1; order[++archs] = arch }
+    if (verdict[$1] == "ok") { loads[arch]++; if (bad) { false_alarms[arch]++; print "called an error, but it loads: " $3 " (" found[$1] ")" } }
+    else { refuses[arch]++; if (bad) called[arch]++; else print "refused, but not called an error: " $3 " (" why[$1] ")" }
+}
+END {
+    print "\n| model | loads | of these called an error | refused | of these called an error |\n|---|---|---|---|---|"
+    for (i = 1; i <= archs; i++) {
+        a = order[i]
+        printf "| %s | %d | %d | %d | %d |\n", a, loads[a], false_alarms[a], refuses[a], called[a]
+        l += loads[a]; f += false_alarms[a]; r += refuses[a]; c += called[a]
+    }
+    printf "| all | %d | %d | %d | %d |\n\nchecks: %d %d %d\n", l, f, r, c, f, r - c, r
+}' "$M/engine" "$M/findings" "$M/list"
