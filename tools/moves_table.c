@@ -33,18 +33,12 @@ static void print_move(table *t, const gg_move *m, const gg_source *base, const 
     table_row(t);
 }
 
-static void print_conflict(void *ctx, const char *line)
-{
-    const cli *c = ctx;
-    cli_note(c, "%s", line);
-}
-
 gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
 {
     gg_graft_check_report fit;
     table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
     for (size_t i = 0; i < moves->n; i++) print_move(&t, &moves->list[i], base, donor);
-    gg_status st = gg_graft_check(base, donor, moves, print_conflict, c, &c->run, &fit, &c->err);
+    gg_status st = gg_graft_check(base, donor, moves, &c->run, &fit, &c->err);
     if (st != GG_OK) return st;
     cli_note(c, "lineage: %s", fit.lineage);
     cli_note(c, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,

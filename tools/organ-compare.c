@@ -140,7 +140,10 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
 {
     gg_compare_report r;
     row_table rows = { .json = c->json };
-    gg_status st = gg_compare_models(a, b, o, &c->run, print_row, &rows, &r, &c->err);
+    gg_compare_options each = *o;
+    each.row = print_row;
+    each.row_ctx = &rows;
+    gg_status st = gg_compare_models(a, b, &each, &c->run, &r, &c->err);
     if (st != GG_OK) return st;
     started(&rows);
     if (c->verbose)
@@ -256,7 +259,10 @@ static void print_group(table *rows, const char *name, gg_compare_group *g)
 static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
     gg_compare_summary s = { 0 };
-    gg_status st = gg_compare_models(a, b, o, &c->run, gather, &s, NULL, &c->err);
+    gg_compare_options each = *o;
+    each.row = gather;
+    each.row_ctx = &s;
+    gg_status st = gg_compare_models(a, b, &each, &c->run, NULL, &c->err);
     if (st == GG_OK) {
         table rows = table_start(
             c->json, "class\ttensors\tidentical\tdiffers\tdtype\tshape\tonly_a\tonly_b\t"

@@ -196,8 +196,8 @@ static gg_status print_heat(cli *c, const gg_measures *list, const gg_source *s,
     char title[128], *text;
     size_t len;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
-    gg_status st = gg_anatomy_heat(list, o->color, title_of(s, title), size.ws_col,
-                                   terminal_colors(), &text, &len, &c->err);
+    gg_heat_options heat = { o->color, title_of(s, title), size.ws_col, terminal_colors() };
+    gg_status st = gg_anatomy_heat(list, &heat, &text, &len, &c->err);
     if (st != GG_OK) return st;
     fwrite(text, 1, len, stdout);
     free(text);
@@ -226,7 +226,10 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     printer p = { .print = !o->summary && o->wells == NO_WELLS && !o->heat && !svg_out,
                   .keep = keep ? &list : NULL };
     if (p.print) p.rows = table_start(c->json, columns);
-    gg_status st = gg_measure_model(s, &o->m, &c->run, take_row, &p, &r, &c->err);
+    gg_measure_options m = o->m;
+    m.row = take_row;
+    m.row_ctx = &p;
+    gg_status st = gg_measure_model(s, &m, &c->run, &r, &c->err);
     if (st == GG_OK) st = after(c, s, o, &list);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%zu tensor%s, %llu of %llu values looked at", r.tensors, cli_s(r.tensors),

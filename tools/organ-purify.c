@@ -91,14 +91,14 @@ static bool ends_with(const char *s, const char *end)
     return n > k && strcmp(s + n - k, end) == 0;
 }
 
-static gg_status to_record_file(cli *c, gg_source *s, const arguments *a, gg_purify_fn fn,
-                                printer *p, gg_purify_summary *sum)
+static gg_status to_record_file(cli *c, gg_source *s, const arguments *a,
+                                const gg_purify_options *o, gg_purify_summary *sum)
 {
     gg_output *out;
     gg_status st = gg_guard_output(a->output, s, &c->err);
     if (st == GG_OK) st = gg_output_open(a->output, c->run.force, &out, &c->err);
     if (st != GG_OK) return st;
-    st = gg_purify_stream(s, &a->o, gg_output_fd(out), &c->run, fn, p, sum, &c->err);
+    st = gg_purify_stream(s, o, gg_output_fd(out), &c->run, sum, &c->err);
     if (st == GG_OK) return gg_output_commit(out, &c->err);
     gg_output_abort(out);
     return st == GG_EIO ? gg_at_file(&c->err, a->output) : st;
@@ -109,16 +109,17 @@ static gg_status purify(cli *c, gg_source *s, const arguments *a)
 {
     printer p = { .json = c->json, .o = &a->o };
     gg_purify_summary sum = { 0 };
-    gg_purify_fn fn = a->dry_run || strcmp(a->output, "-") != 0 ? print_row : NULL;
+    gg_purify_options o = a->o;
+    o.row = a->dry_run || strcmp(a->output, "-") != 0 ? print_row : NULL;
+    o.row_ctx = &p;
     gg_status st;
-    if (a->dry_run) st = gg_purify_check(s, &a->o, &c->run, fn, &p, &sum, &c->err);
-    else if (!fn)
-        st = gg_purify_stream(s, &a->o, STDOUT_FILENO, &c->run, NULL, NULL, &sum, &c->err);
-    else if (ends_with(a->output, ".bin")) st = to_record_file(c, s, a, fn, &p, &sum);
+    if (a->dry_run) st = gg_purify_check(s, &o, &c->run, &sum, &c->err);
+    else if (!o.row) st = gg_purify_stream(s, &o, STDOUT_FILENO, &c->run, &sum, &c->err);
+    else if (ends_with(a->output, ".bin")) st = to_record_file(c, s, a, &o, &sum);
     else if (ends_with(a->output, ".gguf"))
-        st = gg_purify_model(s, &a->o, a->output, &c->run, fn, &p, &sum, &c->err);
-    else st = gg_purify_dir(s, &a->o, a->output, &c->run, fn, &p, &sum, &c->err);
-    if (st == GG_OK && fn) begin(&p);
+        st = gg_purify_model(s, &o, a->output, &c->run, &sum, &c->err);
+    else st = gg_purify_dir(s, &o, a->output, &c->run, &sum, &c->err);
+    if (st == GG_OK && o.row) begin(&p);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%zu tensor%s purified (%llu bytes), %zu identical, %zu left alone",
                  sum.purified, cli_s(sum.purified), (unsigned long long)sum.bytes, sum.identical,

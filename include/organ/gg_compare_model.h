@@ -31,13 +31,6 @@ typedef enum gg_sameness {
 const char *gg_sameness_name(
     gg_sameness s); /* "identical" "differs" "dtype" "shape" "only-a" "only-b" */
 
-typedef struct gg_compare_options {
-    const gg_select *select; /* NULL = all; by A's names, for what is only in B by B's */
-    const gg_map *map; /* NULL = by name; else A's blocks that it names against B's, nothing else */
-    bool split_experts; /* a row an expert of a stacked tensor; experts in `select` does so too */
-    uint64_t sample;    /* rows of a tensor that are measured, evenly spread; 0 = all */
-} gg_compare_options;
-
 typedef struct gg_compare_row {
     gg_sameness status;
     const gg_tensor *a, *b; /* NULL where there is none; names are NUL-terminated */
@@ -53,6 +46,23 @@ typedef struct gg_compare_row {
  * tensors are valid during the call. A status other than GG_OK ends the run. */
 typedef gg_status (*gg_compare_fn)(void *ctx, const gg_compare_row *row, gg_error *err);
 
+/* Tensor `a` of source A against tensor `b` of source B. */
+typedef struct gg_tensor_pair {
+    size_t a, b;
+} gg_tensor_pair;
+
+typedef struct gg_compare_options {
+    const gg_select *select; /* NULL = all; by A's names, for what is only in B by B's */
+    const gg_map *map; /* NULL = by name; else A's blocks that it names against B's, nothing else */
+    bool split_experts; /* a row an expert of a stacked tensor; experts in `select` does so too */
+    uint64_t sample;    /* rows of a tensor that are measured, evenly spread; 0 = all */
+    const gg_tensor_pair
+        *pairs;        /* not NULL: exactly these n_pairs pairs, in this order and whatever */
+    size_t n_pairs;    /* their names; the three members at the top are not looked at */
+    gg_compare_fn row; /* called for each row with row_ctx; may be NULL */
+    void *row_ctx;
+} gg_compare_options;
+
 typedef struct gg_compare_report {
     size_t tensors;
     size_t by[GG_SAMENESS_COUNT];
@@ -65,22 +75,10 @@ typedef struct gg_compare_report {
  * Memory: 2 MiB a thread, up to 72 bytes for each 64 Ki values of one tensor (at most
  * 5 MiB), 1 KiB for each of up to 1024 tensors.
  * GG_NO when a selection or map leaves no tensor; GG_EUSAGE for two pipes, and for a
- * pipe as B with a map; GG_EIO, GG_EFORMAT when a source cannot be read. `report` may
- * be NULL. */
+ * pipe as B with a map, and for any pipe with pairs; GG_EIO, GG_EFORMAT when a source cannot be
+ * read. `report` may be NULL. */
 gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o,
-                            const gg_run *run, gg_compare_fn fn, void *ctx,
-                            gg_compare_report *report, gg_error *err);
-
-/* Tensor `a` of source A against tensor `b` of source B. */
-typedef struct gg_tensor_pair {
-    size_t a, b;
-} gg_tensor_pair;
-
-/* Rows for the pairs of a list, in its order, whatever their names. Both sources
- * seekable (else GG_EUSAGE). */
-gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n,
-                           uint64_t sample, const gg_run *run, gg_compare_fn fn, void *ctx,
-                           gg_compare_report *report, gg_error *err);
+                            const gg_run *run, gg_compare_report *report, gg_error *err);
 
 /* ---- keys --------------------------------------------------------------------- */
 
@@ -141,12 +139,11 @@ typedef struct gg_lineage_rows {
 
 void gg_lineage_of_rows(gg_lineage_rows *rows, gg_lineage *out);
 
-/* The verdict on two models (o as for gg_compare_models; o->sample GG_LINEAGE_SAMPLE
- * makes it quick for any size), or on the pairs that a graft would move. */
+/* The verdict on two models or, with o->pairs, on those that a graft would move. o is as for
+ * gg_compare_models, but o->row is not called; o->sample GG_LINEAGE_SAMPLE makes it quick for
+ * any size. */
 gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
                         gg_lineage *out, gg_error *err);
-gg_status gg_lineage_of_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n,
-                              uint64_t sample, const gg_run *run, gg_lineage *out, gg_error *err);
 
 /* ---- summary ------------------------------------------------------------------ */
 

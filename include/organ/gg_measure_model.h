@@ -27,12 +27,6 @@ extern "C" {
  * degree at 2^24 and 2.5 at 2^26 values. */
 #define GG_NULL_MAX (UINT64_C(1) << 22)
 
-typedef struct gg_measure_options {
-    const gg_select *select; /* NULL = all */
-    uint64_t sample; /* values of a tensor looked at, 0 = all; GG_SAMPLE_DEFAULT is the default */
-    bool split_experts; /* a row an expert of a stacked tensor; experts in `select` does so too */
-} gg_measure_options;
-
 typedef struct gg_tensor_measure {
     gg_tensor t; /* of an expert: its own name and dims */
     gg_anatomy a;
@@ -54,6 +48,14 @@ typedef struct gg_measure_report {
  * GG_OK (with its error) ends the run. */
 typedef gg_status (*gg_measure_fn)(void *ctx, const gg_tensor_measure *row, gg_error *err);
 
+typedef struct gg_measure_options {
+    const gg_select *select; /* NULL = all */
+    uint64_t sample; /* values of a tensor looked at, 0 = all; GG_SAMPLE_DEFAULT is the default */
+    bool split_experts; /* a row an expert of a stacked tensor; experts in `select` does so too */
+    gg_measure_fn row;  /* called for each row with row_ctx; may be NULL */
+    void *row_ctx;
+} gg_measure_options;
+
 /* Memory a thread: about 6 MiB, and 4 bytes a sampled value; on a pipe 8 bytes a value of
  * rows longer than GG_ROW_RUN, of one tensor at a time. Of tensors with more than
  * 4 Mi values to look at one at a time is held, at 4 bytes a value, and the threads
@@ -61,7 +63,7 @@ typedef gg_status (*gg_measure_fn)(void *ctx, const gg_tensor_measure *row, gg_e
  * a source cannot be read to its end. A dtype without codec is no error: a row that
  * is not `decoded`, and one note for each such dtype. */
 gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_run *run,
-                           gg_measure_fn fn, void *ctx, gg_measure_report *report, gg_error *err);
+                           gg_measure_report *report, gg_error *err);
 
 /* ---- rows kept ---------------------------------------------------------------- */
 
@@ -118,9 +120,14 @@ typedef enum gg_heat_colors { GG_HEAT_PLAIN, GG_HEAT_256, GG_HEAT_TRUE } gg_heat
 
 gg_status gg_anatomy_svg(const gg_measures *list, const char *column, const char *title, char **out,
                          size_t *len, gg_error *err);
-gg_status gg_anatomy_heat(const gg_measures *list, const char *column, const char *title,
-                          unsigned width, gg_heat_colors colors, char **out, size_t *len,
-                          gg_error *err);
+typedef struct gg_heat_options {
+    const char *column, *title;
+    unsigned width;
+    gg_heat_colors colors;
+} gg_heat_options;
+
+gg_status gg_anatomy_heat(const gg_measures *list, const gg_heat_options *o, char **out,
+                          size_t *len, gg_error *err);
 
 #ifdef __cplusplus
 }

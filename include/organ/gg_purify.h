@@ -23,13 +23,6 @@
 extern "C" {
 #endif
 
-typedef struct gg_purify_options {
-    const gg_select *select; /* NULL = all; what is not selected is copied */
-    gg_purify_method method;
-    double strength;            /* 0..1, see gg_numeric.h */
-    const gg_dtype_info *dtype; /* of what is purified, as of gg_dtype_get; NULL = unchanged */
-} gg_purify_options;
-
 /* What became of a selected tensor. Those left alone are copied; a vector or integers
  * are purified all the same where the selection has the tensor's very name; a vector
  * also where it is the only record of a .bin file. */
@@ -60,6 +53,15 @@ typedef struct gg_purify_row {
  * done. May be NULL. t.name is NUL-terminated, valid during the call. */
 typedef gg_status (*gg_purify_fn)(void *ctx, const gg_purify_row *row, gg_error *err);
 
+typedef struct gg_purify_options {
+    const gg_select *select; /* NULL = all; what is not selected is copied */
+    gg_purify_method method;
+    double strength;            /* 0..1, see gg_numeric.h */
+    const gg_dtype_info *dtype; /* of what is purified, as of gg_dtype_get; NULL = unchanged */
+    gg_purify_fn row;           /* called for each row with row_ctx; may be NULL */
+    void *row_ctx;
+} gg_purify_options;
+
 typedef struct gg_purify_summary {
     size_t tensors, purified, identical, left_alone; /* rows, and how they ended */
     uint64_t bytes;                                  /* of the purified, as they were */
@@ -74,21 +76,19 @@ typedef struct gg_purify_summary {
  * and history, to which {"op": "purify", ...} is added; "z" of what changed is dropped.
  * The source must be seekable, and may be the directory that run->force replaces. */
 gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir,
-                        const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
-                        gg_error *err);
+                        const gg_run *run, gg_purify_summary *sum, gg_error *err);
 
 /* As an organ stream to fd: every tensor of the source, in order. */
 gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, const gg_run *run,
-                           gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err);
+                           gg_purify_summary *sum, gg_error *err);
 
 /* GGUF into one GGUF file; odd padding and trailing bytes of a single file stay. */
 gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path,
-                          const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
-                          gg_error *err);
+                          const gg_run *run, gg_purify_summary *sum, gg_error *err);
 
 /* Everything but writing. */
 gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
-                          gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err);
+                          gg_purify_summary *sum, gg_error *err);
 
 #ifdef __cplusplus
 }

@@ -102,10 +102,9 @@ typedef struct gg_graft_check_report {
     char lineage[160]; /* the verdict in words */
 } gg_graft_check_report;
 
-/* Judge moves: `conflict` is called with a line for each key that differs (may be
- * NULL). The lineage is that of the tensors that would be replaced. */
+/* Judge moves. Each key that differs becomes a note of the run. The lineage is that of the
+ * tensors that would be replaced. */
 gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *moves,
-                         void (*conflict)(void *ctx, const char *line), void *ctx,
                          const gg_run *run, gg_graft_check_report *out, gg_error *err);
 
 /* ---- transplant --------------------------------------------------------------- */

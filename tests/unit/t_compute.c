@@ -232,7 +232,8 @@ static uint8_t *blend(trio *k, gg_blend_mode mode, double t)
     gg_computations list = { 0 };
     gg_producer p;
     const gg_tensor *out = gg_source_tensor(k->s[0], 0);
-    gg_status st = gg_compute_blend(&list, out, mode, t, &k->in[0], &k->in[1], &k->in[2], &p, &e);
+    gg_mixture m = { mode, t, { k->in[0], k->in[1], k->in[2] } };
+    gg_status st = gg_compute_blend(&list, out, &m, &p, &e);
     uint8_t *bytes = st == GG_OK ? produce(p, out, &e) : NULL;
     T_CHECKF(bytes, "%s", e.what);
     gg_computations_free(&list);
@@ -349,18 +350,20 @@ static void blend_refusals(void)
     gg_computations list = { 0 };
     gg_producer p;
     const gg_tensor *out = gg_source_tensor(s[0], 0);
-    T_CHECK(gg_compute_blend(&list, out, GG_BLEND_TASK, 1, &in[0], &in[1], NULL, &p, &e) ==
-            GG_EUSAGE);
+    gg_mixture mix = { GG_BLEND_TASK, 1, { in[0], in[1] } };
+    T_EQ(gg_compute_blend(&list, out, &mix, &p, &e), GG_EUSAGE);
+    mix.t = 0.5;
     for (gg_blend_mode m = GG_BLEND_LINEAR; m <= GG_BLEND_SLERP; m++) {
         e = (gg_error)GG_ERROR_INIT;
-        T_CHECK(gg_compute_blend(&list, out, m, 0.5, &in[0], &in[1], NULL, &p, &e) == GG_OK);
+        mix.mode = m;
+        T_EQ(gg_compute_blend(&list, out, &mix, &p, &e), GG_OK);
         T_CHECK(!produce(p, out, &e));
         T_CHECKF(e.status == GG_EFORMAT && strstr(e.what, "1 of its values are NaN"), "%s", e.what);
     }
     e = (gg_error)GG_ERROR_INIT;
     part[1].bytes -= 4;
-    T_CHECK(gg_compute_blend(&list, out, GG_BLEND_LINEAR, 0.5, &in[0], &in[1], NULL, &p, &e) ==
-            GG_EFORMAT);
+    mix.mode = GG_BLEND_LINEAR;
+    T_EQ(gg_compute_blend(&list, out, &mix, &p, &e), GG_EFORMAT);
     free(x), free(y);
     gg_computations_free(&list);
     gg_source_close(s[0]);

@@ -150,7 +150,7 @@ static void zero_is_the_default(void)
     gg_error e = GG_ERROR_INIT;
     const char *dir = scratch("zeroed");
     o.strength = 0.5;
-    T_EQ(gg_purify_dir(s, &o, dir, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_purify_dir(s, &o, dir, NULL, NULL, &e), GG_OK);
     gg_source *made = open_source(dir);
     T_EQ(gg_source_count(made), gg_source_count(s));
     for (size_t i = 0; i < gg_source_count(made); i++)
@@ -186,7 +186,7 @@ static void null_graft_and_transplant(void)
     size_t n;
     T_EQ(gg_match_tensors(base, donor, NULL, &moves, &e), GG_OK);
     T_EQ(moves.n, gg_source_count(base));
-    T_EQ(gg_graft_check(base, donor, &moves, NULL, NULL, NULL, &fit, &e), GG_OK);
+    T_EQ(gg_graft_check(base, donor, &moves, NULL, &fit, &e), GG_OK);
     gg_moves_free(&moves);
     T_EQ(gg_graft(base, donor, NULL, scratch("grafted"), NULL, NULL, &e), GG_OK);
     T_EQ(gg_graft_adapter(base, lora, 1, false, scratch("folded"), NULL, NULL, &e), GG_OK);
@@ -207,17 +207,18 @@ static void null_measure_compare_purify(void)
     gg_error e = GG_ERROR_INIT;
     gg_source *a = open_source(BASE), *b = open_source(VERSE);
     gg_tensor_pair pair = { 0, 0 };
+    gg_compare_options pairs = { .pairs = &pair, .n_pairs = 1 };
     gg_lineage l;
     int null = open("/dev/null", O_WRONLY);
-    T_EQ(gg_measure_model(a, NULL, NULL, NULL, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_compare_models(a, b, NULL, NULL, NULL, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_compare_pairs(a, b, &pair, 1, 0, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_measure_model(a, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_compare_models(a, b, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_compare_models(a, b, &pairs, NULL, NULL, &e), GG_OK);
     T_EQ(gg_lineage_of(a, b, NULL, NULL, &l, &e), GG_OK);
-    T_EQ(gg_lineage_of_pairs(a, b, &pair, 1, 0, NULL, &l, &e), GG_OK);
-    T_EQ(gg_purify_dir(a, NULL, scratch("pure"), NULL, NULL, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_purify_stream(a, NULL, null, NULL, NULL, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_purify_model(a, NULL, scratch("pure.gguf"), NULL, NULL, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_purify_check(a, NULL, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_lineage_of(a, b, &pairs, NULL, &l, &e), GG_OK);
+    T_EQ(gg_purify_dir(a, NULL, scratch("pure"), NULL, NULL, &e), GG_OK);
+    T_EQ(gg_purify_stream(a, NULL, null, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_purify_model(a, NULL, scratch("pure.gguf"), NULL, NULL, &e), GG_OK);
+    T_EQ(gg_purify_check(a, NULL, NULL, NULL, &e), GG_OK);
     T_CHECKF(e.status == GG_OK, "%s", e.what);
     close(null);
     gg_source_close(a);

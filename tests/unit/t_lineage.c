@@ -180,17 +180,21 @@ static void pairs_by_index(void)
             list[i] = (gg_tensor_pair){ gg_source_find(a, name, strlen(name)),
                                         gg_source_find(b, name, strlen(name)) };
         }
-        gg_lineage l;
-        T_EQ(gg_lineage_of_pairs(a, b, list, 4, 0, &run, &l, &err), GG_OK);
-        T_CHECK(l.verdict == GG_LINEAGE_SAME && l.n == 4 && l.min > 0.95);
         double cosines[4], *at = cosines;
+        gg_compare_options o = { .pairs = list, .n_pairs = 4, .row = keep, .row_ctx = &at };
+        gg_lineage l;
+        T_EQ(gg_lineage_of(a, b, &o, &run, &l, &err), GG_OK);
+        T_CHECK(l.verdict == GG_LINEAGE_SAME && l.n == 4 && l.min > 0.95);
         gg_compare_report report;
-        T_EQ(gg_compare_pairs(a, b, list, 4, 0, &run, keep, &at, &report, &err), GG_OK);
+        T_EQ(gg_compare_models(a, b, &o, &run, &report, &err), GG_OK);
         T_CHECK(at == cosines + 4 && report.tensors == 4 && report.by[GG_SAME_DIFFERS] == 4);
         /* Blocks at other depths are strangers. */
         for (unsigned i = 0; i < 4; i++) list[i].b = gg_source_find(b, "blk.0.ffn_up.weight", 19);
-        T_CHECK(gg_compare_pairs(a, b, list + 1, 3, 0, &run, keep, (at = cosines, &at), NULL,
-                                 &err) == GG_OK);
+        at = cosines;
+        o.pairs = list + 1;
+        o.n_pairs = 3;
+        T_EQ(gg_compare_models(a, b, &o, &run, NULL, &err), GG_OK);
+        T_CHECK(at == cosines + 3);
         T_CHECK(fabs(cosines[0]) < 0.1 && fabs(cosines[1]) < 0.1 && fabs(cosines[2]) < 0.1);
     }
     gg_source_close(a);

@@ -214,7 +214,9 @@ static gg_measures measure(bool pipe, gg_measure_options o, unsigned threads)
     if (pipe && (mkfifo(fifo, 0600) != 0 || pthread_create(&feeder, NULL, feed, records) != 0))
         exit(1);
     T_EQ(gg_source_open(pipe ? fifo : records, &s, &err), GG_OK);
-    T_CHECKF(gg_measure_model(s, &o, &run, keep, &list, NULL, &err) == GG_OK, "%s", err.what);
+    o.row = keep;
+    o.row_ctx = &list;
+    T_CHECKF(gg_measure_model(s, &o, &run, NULL, &err) == GG_OK, "%s", err.what);
     gg_source_close(s);
     if (pipe) {
         pthread_join(feeder, NULL);
@@ -369,10 +371,12 @@ static void test_pictures(void)
             strstr(text, "(2 tensors)"));
     T_CHECK(strstr(text, "class=\"none\"") && !strstr(text, "<script"));
     free(text);
-    T_CHECK(gg_anatomy_heat(&list, "theta", NULL, 80, GG_HEAT_PLAIN, &text, &len, &err) == GG_OK);
+    T_CHECK(gg_anatomy_heat(&list, &(gg_heat_options){ "theta", NULL, 80, GG_HEAT_PLAIN }, &text,
+                            &len, &err) == GG_OK);
     T_CHECK(!strchr(text, '\033') && strstr(text, "attn_q") && strchr(text, '?'));
     free(text);
-    T_CHECK(gg_anatomy_heat(&list, "theta", NULL, 1, GG_HEAT_TRUE, &text, &len, &err) == GG_OK &&
+    T_CHECK(gg_anatomy_heat(&list, &(gg_heat_options){ "theta", NULL, 1, GG_HEAT_TRUE }, &text,
+                            &len, &err) == GG_OK &&
             strstr(text, "\033[38;2;"));
     free(text);
     T_CHECK(gg_anatomy_svg(&none, "cv", NULL, &text, &len, &err) == GG_OK);

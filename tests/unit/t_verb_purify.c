@@ -75,7 +75,9 @@ static char *purified(const char *in, gg_purify_options o, unsigned threads, siz
     gg_source *src = NULL;
     gg_purify_summary sum;
     gg_status st = gg_source_open(in, &src, err);
-    if (st == GG_OK) st = gg_purify_stream(src, &o, fd, &run, see, s, &sum, err);
+    o.row = see;
+    o.row_ctx = s;
+    if (st == GG_OK) st = gg_purify_stream(src, &o, fd, &run, &sum, err);
     gg_source_close(src);
     close(fd);
     return st == GG_OK ? slurp(out, n) : NULL;

@@ -4,6 +4,8 @@
 #include "base/grow.h"
 #include "verbs/compare/lineage.h"
 
+#include "verbs/shared/verb_run.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -117,17 +119,10 @@ gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o,
                         gg_lineage *out, gg_error *err)
 {
     gg_lineage_rows rows = { 0 };
-    gg_status st = gg_compare_models(a, b, o, run, add, &rows, NULL, err);
-    gg_lineage_of_rows(&rows, out);
-    rows_free(&rows);
-    return st;
-}
-
-gg_status gg_lineage_of_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n,
-                              uint64_t sample, const gg_run *run, gg_lineage *out, gg_error *err)
-{
-    gg_lineage_rows rows = { 0 };
-    gg_status st = gg_compare_pairs(a, b, pairs, n, sample, run, add, &rows, NULL, err);
+    gg_compare_options own = *GG_OPTIONS(gg_compare_options, o);
+    own.row = add;
+    own.row_ctx = &rows;
+    gg_status st = gg_compare_models(a, b, &own, run, NULL, err);
     gg_lineage_of_rows(&rows, out);
     rows_free(&rows);
     return st;

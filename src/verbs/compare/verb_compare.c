@@ -45,8 +45,7 @@ typedef struct job {
     size_t *todo;         /* second round: indices of tasks, or of pairs */
     pthread_mutex_t draw; /* a pipe's tasks are drawn and read in order */
     size_t drawn;
-    gg_compare_fn fn;
-    void *ctx;
+    const gg_compare_options *o;
     gg_compare_report *report;
 } job;
 
@@ -263,7 +262,7 @@ static gg_status emit(job *j, const compare_pair *p, gg_error *err)
     if (p->has_a && p->has_b && p->cut.decodes) measure(j, p, &row);
     j->report->tensors++;
     j->report->by[row.status]++;
-    return j->fn ? j->fn(j->ctx, &row, err) : GG_OK;
+    return j->o->row ? j->o->row(j->o->row_ctx, &row, err) : GG_OK;
 }
 
 static gg_status make_tasks(job *j, gg_error *err)
@@ -385,14 +384,47 @@ static gg_status run_models(job *j, compare_pairer *pr, gg_error *err)
     return st == GG_OK ? run_batch(j, err) : st;
 }
 
+static void whole_tensor(gg_selected *p, const gg_source *s, size_t i)
+{
+    *p = (gg_selected){ .t = *gg_source_tensor(s, i), .a = gg_source_anatomy(s, i), .source = i };
+}
+
+/* The pairs of the options. */
+static gg_status run_pairs(job *j, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < j->o->n_pairs && st == GG_OK; i++) {
+        compare_pair p = { .has_a = true, .has_b = true };
+        whole_tensor(&p.a, j->source[0], j->o->pairs[i].a);
+        whole_tensor(&p.b, j->source[1], j->o->pairs[i].b);
+        st = add_pair(j, &p, err);
+    }
+    return st == GG_OK ? run_batch(j, err) : st;
+}
+
+/* The pairs that the names make. */
+static gg_status run_named(job *j, gg_error *err)
+{
+    bool b_leads = j->pipe == 1;
+    compare_pairer pr = { .lead = j->source[b_leads],
+                          .other = j->source[!b_leads],
+                          .b_leads = b_leads,
+                          .o = j->o,
+                          .fn = add_pair,
+                          .ctx = j };
+    gg_progress_total(j->run, gg_selected_bytes(pr.lead, j->o->select));
+    gg_status st = run_models(j, &pr, err);
+    gg_pair_free(&pr);
+    return st;
+}
+
 gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o,
-                            const gg_run *run, gg_compare_fn fn, void *ctx,
-                            gg_compare_report *report, gg_error *err)
+                            const gg_run *run, gg_compare_report *report, gg_error *err)
 {
     o = GG_OPTIONS(gg_compare_options, o);
     report = GG_REPORT(gg_compare_report, report);
     *report = (gg_compare_report){ 0 };
-    gg_status st = refuse_pipes(a, b, true, !o->map, err);
+    gg_status st = refuse_pipes(a, b, !o->pairs, !o->map, err);
     if (st != GG_OK) return st;
     job j = { .source = { a, b },
               .pipe = !gg_source_seekable(a)   ? 0
@@ -400,56 +432,14 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
                                                : -1,
               .sample = o->sample,
               .run = run,
-              .fn = fn,
-              .ctx = ctx,
+              .o = o,
               .report = report };
-    bool b_leads = j.pipe == 1;
-    compare_pairer pr = { .lead = b_leads ? b : a,
-                          .other = b_leads ? a : b,
-                          .b_leads = b_leads,
-                          .o = o,
-                          .fn = add_pair,
-                          .ctx = &j };
-    gg_progress_total(run, gg_selected_bytes(pr.lead, o->select));
     st = job_start(&j, run, err);
-    if (st == GG_OK) st = run_models(&j, &pr, err);
-    gg_pair_free(&pr);
+    if (st == GG_OK) st = o->pairs ? run_pairs(&j, err) : run_named(&j, err);
     job_end(&j);
-    if (st != GG_OK || report->tensors || (gg_select_empty(o->select) && !o->map)) return st;
+    if (st != GG_OK || o->pairs || report->tensors || (gg_select_empty(o->select) && !o->map))
+        return st;
     gg_fail(err, GG_NO, "no tensor is selected");
     gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
     return gg_at_file(err, gg_source_name(a));
-}
-
-static void whole_selected(gg_selected *p, const gg_source *s, size_t i)
-{
-    const gg_tensor *t = gg_source_tensor(s, i);
-    *p = (gg_selected){ .t = *t, .a = gg_source_anatomy(s, i), .source = i };
-}
-
-gg_status gg_compare_pairs(gg_source *a, gg_source *b, const gg_tensor_pair *pairs, size_t n,
-                           uint64_t sample, const gg_run *run, gg_compare_fn fn, void *ctx,
-                           gg_compare_report *report, gg_error *err)
-{
-    report = GG_REPORT(gg_compare_report, report);
-    *report = (gg_compare_report){ 0 };
-    gg_status st = refuse_pipes(a, b, false, false, err);
-    if (st != GG_OK) return st;
-    job j = { .source = { a, b },
-              .pipe = -1,
-              .sample = sample,
-              .run = run,
-              .fn = fn,
-              .ctx = ctx,
-              .report = report };
-    st = job_start(&j, run, err);
-    for (size_t i = 0; i < n && st == GG_OK; i++) {
-        compare_pair p = { .has_a = true, .has_b = true };
-        whole_selected(&p.a, a, pairs[i].a);
-        whole_selected(&p.b, b, pairs[i].b);
-        st = add_pair(&j, &p, err);
-    }
-    if (st == GG_OK) st = run_batch(&j, err);
-    job_end(&j);
-    return st;
 }

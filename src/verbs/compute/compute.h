@@ -47,22 +47,22 @@ typedef struct gg_input {
 gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const gg_input *in,
                              gg_producer *p, gg_error *err);
 
-/* A tensor made piece by piece, one after another along its last dimension: some experts
- * of a stack converted, others as they are. */
+/* A part of a tensor along its last dimension, made by a producer of its own: some experts of
+ * a stack are converted, others are copied. */
 typedef struct gg_joint {
-    gg_tensor t; /* of the piece; its name must live as long as the list */
+    gg_tensor t; /* of the part; its name must live as long as the list */
     gg_producer p;
 } gg_joint;
 
-/* Tensors whose pieces they are: parts of a tensor cannot be held against its sha256, so
- * these are read and held against theirs, where a manifest states one, first. source may be
+/* The tensors that the parts are of. A part cannot be compared with the sha256 of its tensor,
+ * so these are read and compared with theirs first, where a manifest states one. source may be
  * NULL. */
 typedef struct gg_whole {
     gg_source *source;
     size_t index;
 } gg_whole;
 
-gg_status gg_compute_join(gg_computations *list, const gg_joint *pieces, size_t n,
+gg_status gg_compute_join(gg_computations *list, const gg_joint *joints, size_t n,
                           const gg_whole of[3], gg_producer *p, gg_error *err);
 
 /* ---- blends ---------------------------------------------------------------------- */
@@ -72,12 +72,18 @@ gg_status gg_compute_join(gg_computations *list, const gg_joint *pieces, size_t 
  * "output" or "cls" on the last block's T, all others (token_embd, ...) the first's. */
 double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t blocks);
 
-/* A blended with B (and C, for task; else NULL), all with out's dims, in any dtypes that
- * decode, computed in double and written in out's dtype. T = 0 gives A and T = 1 of
- * linear and slerp B, converted as gg_compute_convert does: to the byte where the
- * dtype is the same. Errors as there; GG_EUSAGE for task without C. */
-gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, gg_blend_mode mode,
-                           double t, const gg_input *a, const gg_input *b, const gg_input *c,
+/* What becomes of the tensors A and B, and of C in a task blend. */
+typedef struct gg_mixture {
+    gg_blend_mode mode;
+    double t;
+    gg_input in[3]; /* A, B, C; without parts where there is none */
+} gg_mixture;
+
+/* The mixture's inputs, all with out's dims and in any dtypes that decode, computed in double
+ * and written in out's dtype. T = 0 gives A and T = 1 of linear and slerp B, converted as
+ * gg_compute_convert does: to the byte where the dtype is the same. Errors as there; GG_EUSAGE
+ * for task without C. */
+gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg_mixture *m,
                            gg_producer *p, gg_error *err);
 
 /* ---- LoRA ------------------------------------------------------------------------ */

@@ -216,30 +216,28 @@ static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
     return gg_compute_all(&b->base, mix, &w, &to, err);
 }
 
-gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, gg_blend_mode mode,
-                           double t, const gg_input *a, const gg_input *b, const gg_input *c,
+gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg_mixture *m,
                            gg_producer *p, gg_error *err)
 {
     *p = (gg_producer){ 0 };
-    if (mode == GG_BLEND_TASK && !c) {
+    size_t n = m->mode == GG_BLEND_TASK ? 3 : 2;
+    if (n == 3 && !m->in[2].parts) {
         gg_fail(err, GG_EUSAGE, "a task blend needs the common ancestor of both models");
         return gg_at_tensor(err, out->name, out->name_len);
     }
-    if (t == 0) return gg_compute_convert(list, out, a, p, err);
-    if (t == 1 && mode != GG_BLEND_TASK) return gg_compute_convert(list, out, b, p, err);
-    const gg_input *in[COMPUTE_INPUTS] = { a, b, mode == GG_BLEND_TASK ? c : NULL };
+    if (m->t == 0) return gg_compute_convert(list, out, &m->in[0], p, err);
+    if (m->t == 1 && n == 2) return gg_compute_convert(list, out, &m->in[1], p, err);
     gg_status st = gg_compute_check_output(out, err);
-    for (int i = 0; i < COMPUTE_INPUTS && in[i] && st == GG_OK; i++) {
-        st = gg_compute_check_input(out, in[i], err);
-        if (st == GG_OK) st = gg_compute_check_decode(out, in[i], err);
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        st = gg_compute_check_input(out, &m->in[i], err);
+        if (st == GG_OK) st = gg_compute_check_decode(out, &m->in[i], err);
     }
     if (st != GG_OK) return st;
     blend_ctx *ctx = gg_compute_new(list, sizeof *ctx, err);
     if (!ctx) return err->status;
-    ctx->mode = mode;
-    ctx->t = t;
-    for (int i = 0; i < COMPUTE_INPUTS && in[i] && st == GG_OK; i++)
-        st = gg_compute_input(&ctx->base, in[i], err);
+    ctx->mode = m->mode;
+    ctx->t = m->t;
+    for (size_t i = 0; i < n && st == GG_OK; i++) st = gg_compute_input(&ctx->base, &m->in[i], err);
     if (st == GG_OK) *p = (gg_producer){ make_blend, ctx };
     return st;
 }

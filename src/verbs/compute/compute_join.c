@@ -1,4 +1,4 @@
-/* compute_join.c - a tensor out of pieces, each with its own producer. */
+/* compute_join.c - a tensor put together from parts, each with its own producer. */
 #include "compute_core.h"
 
 #include "base/io.h"
@@ -28,7 +28,7 @@ static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     return st;
 }
 
-gg_status gg_compute_join(gg_computations *list, const gg_joint *pieces, size_t n,
+gg_status gg_compute_join(gg_computations *list, const gg_joint *joints, size_t n,
                           const gg_whole of[3], gg_producer *p, gg_error *err)
 {
     *p = (gg_producer){ 0 };
@@ -36,7 +36,7 @@ gg_status gg_compute_join(gg_computations *list, const gg_joint *pieces, size_t 
     if (!j) return err->status;
     j->n = n;
     for (size_t i = 0; i < 3; i++) j->of[i] = of[i];
-    if (n) memcpy(j->list, pieces, n * sizeof *pieces);
+    if (n) memcpy(j->list, joints, n * sizeof *joints);
     *p = (gg_producer){ make_join, j };
     return GG_OK;
 }

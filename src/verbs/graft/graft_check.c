@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void note_conflict(void *run, const char *line)
+{
+    gg_note(run, "%s", line);
+}
+
 gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *moves,
-                         void (*conflict)(void *ctx, const char *line), void *ctx,
                          const gg_run *run, gg_graft_check_report *out, gg_error *err)
 {
     run = GG_OPTIONS(gg_run, run);
@@ -29,12 +33,13 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
                                              : gg_source_find(donor, move->name, move->name_len);
         if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ move->base, twin };
     }
-    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, conflict,
-                                      ctx);
-    gg_lineage l;
     gg_run quiet = *run; /* the table is no work to show progress of */
     quiet.progress = NULL;
-    gg_status st = gg_lineage_of_pairs(base, donor, pairs, k, GG_LINEAGE_SAMPLE, &quiet, &l, err);
+    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_conflict,
+                                      &quiet);
+    gg_lineage l;
+    gg_compare_options o = { .sample = GG_LINEAGE_SAMPLE, .pairs = pairs, .n_pairs = k };
+    gg_status st = gg_lineage_of(base, donor, &o, &quiet, &l, err);
     free(pairs);
     if (st != GG_OK) return st;
     out->strangers = l.verdict == GG_LINEAGE_STRANGERS;

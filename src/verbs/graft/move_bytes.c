@@ -81,58 +81,53 @@ static gg_status find_ancestor(const gg_mover *m, const gg_tensor *donor, size_t
     return gg_at_file(err, gg_source_name(m->blend.ancestor));
 }
 
-/* The tensor, or some of its experts: a share from `at` of `of` along the last dim. */
+/* Some of a tensor's experts: n from `at` on along its last dimension. n 0 is all of it. */
 typedef struct share {
-    uint64_t at, n, of;
+    uint64_t at, n;
 } share;
 
 static gg_plan_part part_of(gg_source *s, size_t index, share some)
 {
-    gg_plan_part p = whole(s, index);
-    if (some.n == some.of) return p;
-    uint64_t size = p.bytes / some.of;
+    const gg_tensor *t = gg_source_tensor(s, index);
+    uint64_t of = some.n ? t->dims[t->n_dims - 1] : 0;
+    if (some.n == of) return whole(s, index);
+    uint64_t size = t->bytes / of;
     return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
 }
 
-static gg_status make_blend(gg_mover *m, const gg_move *move, const gg_tensor *out, share a,
-                            share b, gg_producer *p, gg_error *err)
+static gg_status make_blend(gg_mover *m, const gg_move *move, share some, const gg_tensor *out,
+                            gg_producer *p, gg_error *err)
 {
     gg_plan_part *parts = new_parts(m, 3, err);
     if (!parts) return err->status;
-    parts[0] = part_of(m->base, move->base, a);
-    parts[1] = part_of(m->donor, move->donor, b);
-    gg_input x = input(&parts[0]), y = input(&parts[1]), z = { 0 };
-    if (m->blend.mode == GG_BLEND_TASK) {
+    parts[0] = part_of(m->base, move->base, some);
+    parts[1] = part_of(m->donor, move->donor, some);
+    gg_mixture mix = { .mode = m->blend.mode, .in = { input(&parts[0]), input(&parts[1]) } };
+    if (mix.mode == GG_BLEND_TASK) {
         size_t i;
         if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK)
             return err->status;
-        parts[2] = part_of(m->blend.ancestor, i, b);
-        z = input(&parts[2]);
+        parts[2] = part_of(m->blend.ancestor, i, some);
+        mix.in[2] = input(&parts[2]);
     }
-    double t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
-    return gg_compute_blend(&m->list, out, m->blend.mode, t, &x, &y, z.parts ? &z : NULL, p, err);
+    mix.t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
+    return gg_compute_blend(&m->list, out, &mix, p, err);
 }
 
 /* Some neighbouring experts of a stack, all the base's or all from the donor. */
-static gg_status make_share(gg_mover *m, const gg_move *move, bool donor, uint64_t at, uint64_t n,
-                            gg_joint *piece, gg_error *err)
+static gg_status make_share(gg_mover *m, const gg_move *move, share some, bool donor,
+                            gg_joint *joint, gg_error *err)
 {
-    const gg_tensor *b = gg_source_tensor(m->base, move->base),
-                    *d = gg_source_tensor(m->donor, move->donor);
-    uint32_t last = b->n_dims - 1;
-    share of_base = { at, n, b->dims[last] }, of_donor = { at, n, d->dims[last] };
-    piece->t.dims[last] = n;
-    gg_status st = gg_tensor_extent(piece->t.dtype, piece->t.n_dims, piece->t.dims,
-                                    &piece->t.elements, &piece->t.bytes, err);
+    gg_tensor *t = &joint->t;
+    t->dims[t->n_dims - 1] = some.n;
+    gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     if (st != GG_OK) return st;
-    if (donor && m->blend.mode)
-        return make_blend(m, move, &piece->t, of_base, of_donor, &piece->p, err);
+    if (donor && m->blend.mode) return make_blend(m, move, some, t, &joint->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;
-    *part = donor ? part_of(m->donor, move->donor, of_donor)
-                  : part_of(m->base, move->base, of_base);
+    *part = donor ? part_of(m->donor, move->donor, some) : part_of(m->base, move->base, some);
     gg_input in = input(part);
-    return gg_compute_convert(&m->list, &piece->t, &in, &piece->p, err);
+    return gg_compute_convert(&m->list, t, &in, &joint->p, err);
 }
 
 /* Where the run of experts ends that begins at e: all selected, or none. */
@@ -150,14 +145,14 @@ static gg_status join_experts(gg_mover *m, const gg_move *move, const gg_tensor 
                               gg_producer *p, gg_error *err)
 {
     uint64_t n = out->dims[out->n_dims - 1];
-    gg_joint *pieces = calloc((size_t)n + 1, sizeof *pieces);
+    gg_joint *joints = calloc((size_t)n + 1, sizeof *joints);
     size_t k = 0;
-    gg_status st = pieces ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
+    gg_status st = joints ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
     for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
         bool donor = gg_select_expert(m->select, e);
         end = donor && m->blend.mode ? e + 1 : run_end(m, e, n);
-        pieces[k].t = *out;
-        st = make_share(m, move, donor, e, end - e, &pieces[k], err);
+        joints[k].t = *out;
+        st = make_share(m, move, (share){ e, end - e }, donor, &joints[k], err);
         k++;
     }
     gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
@@ -165,8 +160,8 @@ static gg_status join_experts(gg_mover *m, const gg_move *move, const gg_tensor 
         of[2].source = m->blend.ancestor;
         st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
     }
-    if (st == GG_OK) st = gg_compute_join(&m->list, pieces, k, of, p, err);
-    free(pieces);
+    if (st == GG_OK) st = gg_compute_join(&m->list, joints, k, of, p, err);
+    free(joints);
     return st;
 }
 
@@ -201,9 +196,8 @@ gg_status gg_mover_bytes(gg_mover *m, const gg_move *move, gg_tensor *out, gg_mo
     out->name = move->name;
     out->name_len = move->name_len;
     if (move->experts) return make_experts(m, move, out, made, err);
-    const share all = { 0, 1, 1 };
     if (m->blend.mode && move->kind != GG_MOVE_ADD)
-        return make_blend(m, move, out, all, all, &made->p, err);
+        return make_blend(m, move, (share){ 0 }, out, &made->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;
     *part = whole(m->donor, move->donor);

@@ -111,17 +111,16 @@ static void put_blocks(heat *h)
     gg_buf_text(&h->text, "; right: the mean\n", h->err);
 }
 
-gg_status gg_anatomy_heat(const gg_measures *list, const char *column, const char *title,
-                          unsigned width, gg_heat_colors colors, char **out, size_t *len,
-                          gg_error *err)
+gg_status gg_anatomy_heat(const gg_measures *list, const gg_heat_options *o, char **out,
+                          size_t *len, gg_error *err)
 {
     gg_grid g;
-    gg_status st = gg_grid_make(list, column, &g, err);
+    gg_status st = gg_grid_make(list, o->column, &g, err);
     if (st != GG_OK) return st;
-    heat h = { GG_BUF_INIT, err, &g, colors, 1 };
-    size_t room = width > NAME + 20 ? width - NAME - 9 : 11;
+    heat h = { GG_BUF_INIT, err, &g, o->colors, 1 };
+    size_t room = o->width > NAME + 20 ? o->width - NAME - 9 : 11;
     h.per = g.n_blocks ? (g.n_blocks + room - 1) / room : 1;
-    put_scale(&h, title ? title : "model", column);
+    put_scale(&h, o->title ? o->title : "model", o->column);
     put_blocks(&h);
     for (size_t r = 0; r < g.n_roles; r++) put_role(&h, r);
     for (size_t i = 0; i < g.n_sides; i++) {

@@ -44,8 +44,6 @@ typedef struct job {
     done_row *last;        /* of those */
     uint64_t noted;        /* dtypes a note was given for, by id below 64 */
     bool noted_other;
-    gg_measure_fn fn;
-    void *ctx;
     gg_measure_report *report;
 } job;
 
@@ -113,7 +111,7 @@ static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
     j->report->elements += row->t.elements;
     j->report->sampled += row->m.sampled;
     if (!row->decoded) note_undecoded(j, &row->t);
-    return j->fn ? j->fn(j->ctx, row, err) : GG_OK;
+    return j->o->row ? j->o->row(j->o->row_ctx, row, err) : GG_OK;
 }
 
 /* Rows that come before their turn wait in a list. */
@@ -270,12 +268,12 @@ static gg_status run_job(job *j, gg_error *err)
 }
 
 gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_run *run,
-                           gg_measure_fn fn, void *ctx, gg_measure_report *report, gg_error *err)
+                           gg_measure_report *report, gg_error *err)
 {
     o = GG_OPTIONS(gg_measure_options, o);
     report = GG_REPORT(gg_measure_report, report);
     *report = (gg_measure_report){ 0 };
-    job j = { .source = s, .o = o, .run = run, .fn = fn, .ctx = ctx, .report = report };
+    job j = { .source = s, .o = o, .run = run, .report = report };
     j.threads = run && run->threads ? run->threads : gg_thread_count();
     gg_progress_total(run, gg_selected_bytes(s, o->select));
     gg_status st = run_job(&j, err);

@@ -36,8 +36,7 @@ static gg_status job_end(purify_job *j, gg_status st, gg_error *err)
 }
 
 /* Hand on rows from `first` on. */
-static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *ctx,
-                      gg_purify_summary *sum, gg_error *err)
+static gg_status tell(const purify_job *j, size_t first, gg_purify_summary *sum, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = first; i < j->n_rows && st == GG_OK; i++) {
@@ -47,7 +46,7 @@ static gg_status tell(const purify_job *j, size_t first, gg_purify_fn fn, void *
         sum->identical += row->r.outcome == GG_PURIFY_IDENTICAL;
         sum->left_alone += row->r.outcome > GG_PURIFY_IDENTICAL;
         if (row->r.outcome == GG_PURIFY_DONE) sum->bytes += row->r.t.bytes;
-        if (fn) st = fn(ctx, &row->r, err);
+        if (j->o->row) st = j->o->row(j->o->row_ctx, &row->r, err);
     }
     return st;
 }
@@ -82,8 +81,7 @@ static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
 }
 
 /* Front to back: pipes, and whatever goes to one. fd -1 only looks. */
-static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
-                          gg_error *err)
+static gg_status in_order(purify_job *j, int fd, gg_purify_summary *sum, gg_error *err)
 {
     bool planned = gg_source_seekable(j->source), more = true;
     gg_status st = planned ? gg_purify_plan_all(j, err) : GG_OK;
@@ -95,15 +93,15 @@ static gg_status in_order(purify_job *j, int fd, gg_purify_fn fn, void *ctx, gg_
         if (!planned) st = gg_purify_plan(j, i, err);
         if (st == GG_OK)
             st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : check_task(j, i, 0, err);
-        if (st == GG_OK && !planned) st = tell(j, first, fn, ctx, sum, err);
+        if (st == GG_OK && !planned) st = tell(j, first, sum, err);
     }
     if (st == GG_OK && !planned) st = gg_purify_plan_check(j, err);
-    if (st == GG_OK && planned) st = tell(j, 0, fn, ctx, sum, err);
+    if (st == GG_OK && planned) st = tell(j, 0, sum, err);
     return st;
 }
 
 gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, const gg_run *run,
-                           gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+                           gg_purify_summary *sum, gg_error *err)
 {
     o = GG_OPTIONS(gg_purify_options, o);
     run = GG_OPTIONS(gg_run, run);
@@ -111,11 +109,11 @@ gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, con
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
     job_start(&j, s, o, run);
-    return job_end(&j, in_order(&j, fd, fn, ctx, sum, err), err);
+    return job_end(&j, in_order(&j, fd, sum, err), err);
 }
 
 gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
-                          gg_purify_fn fn, void *ctx, gg_purify_summary *sum, gg_error *err)
+                          gg_purify_summary *sum, gg_error *err)
 {
     o = GG_OPTIONS(gg_purify_options, o);
     run = GG_OPTIONS(gg_run, run);
@@ -123,11 +121,11 @@ gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
     job_start(&j, s, o, run);
-    if (!gg_source_seekable(s)) return job_end(&j, in_order(&j, -1, fn, ctx, sum, err), err);
+    if (!gg_source_seekable(s)) return job_end(&j, in_order(&j, -1, sum, err), err);
     gg_status st = gg_purify_plan_all(&j, err);
     if (st == GG_OK) st = gg_purify_plan_check(&j, err);
     if (st == GG_OK) st = gg_parallel(j.n_units, j.threads, check_task, &j, err);
-    if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
+    if (st == GG_OK) st = tell(&j, 0, sum, err);
     return job_end(&j, st, err);
 }
 
@@ -235,8 +233,7 @@ static gg_status fill_dir(purify_job *j, gg_organ_dir *d, gg_meta *meta, gg_erro
 }
 
 gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir,
-                        const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
-                        gg_error *err)
+                        const gg_run *run, gg_purify_summary *sum, gg_error *err)
 {
     o = GG_OPTIONS(gg_purify_options, o);
     run = GG_OPTIONS(gg_run, run);
@@ -255,7 +252,7 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
     st = gg_organ_dir_close(&d, st, err);
     if (st == GG_EIO) gg_at_file(err, dir);
     gg_meta_free(&meta);
-    if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
+    if (st == GG_OK) st = tell(&j, 0, sum, err);
     return job_end(&j, st, err);
 }
 
@@ -305,8 +302,7 @@ static gg_status write_model(purify_job *j, const char *path, gg_error *err)
 }
 
 gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path,
-                          const gg_run *run, gg_purify_fn fn, void *ctx, gg_purify_summary *sum,
-                          gg_error *err)
+                          const gg_run *run, gg_purify_summary *sum, gg_error *err)
 {
     o = GG_OPTIONS(gg_purify_options, o);
     run = GG_OPTIONS(gg_run, run);
@@ -322,6 +318,6 @@ gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *
     gg_status st = gg_purify_plan_all(&j, err);
     if (st == GG_OK) st = gg_purify_plan_check(&j, err);
     if (st == GG_OK) st = write_model(&j, path, err);
-    if (st == GG_OK) st = tell(&j, 0, fn, ctx, sum, err);
+    if (st == GG_OK) st = tell(&j, 0, sum, err);
     return job_end(&j, st, err);
 }
