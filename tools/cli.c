@@ -142,11 +142,9 @@ static select_fn selection_option(const char *name)
     static const struct {
         const char *name;
         select_fn fn;
-    } known[] = { { "type", gg_select_types },
-                  { "layers", gg_select_layers },
-                  { "tensors", gg_select_tensors },
-                  { "experts", gg_select_experts },
-                  { "names-from", gg_select_names } };
+    } known[] = { { "type", gg_select_types },      { "part", gg_select_parts },
+                  { "layers", gg_select_layers },   { "tensors", gg_select_tensors },
+                  { "experts", gg_select_experts }, { "names-from", gg_select_names } };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].name, name) == 0) return known[i].fn;
     return NULL;

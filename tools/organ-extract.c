@@ -20,6 +20,7 @@ static const char help[] =
     "  --force            replace an existing organ directory\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
+    "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
     "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
     "common: -j N threads, -q, -v, --json (with --list), --help, --version\n"
@@ -52,8 +53,20 @@ static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg
     cell_u64(rows, t->elements);
     cell_u64(rows, t->bytes);
     cell_u64(rows, t->offset);
+    cell_text(rows, gg_part_name(a->part));
     table_row(rows);
     return GG_OK;
+}
+
+/* The tensors that no rule of the anatomy knows, one line each. */
+static void name_unknown(const cli *c, const gg_source *s, const gg_select *select)
+{
+    for (size_t i = 0; i < gg_source_count(s); i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        gg_anatomy a = gg_source_anatomy(s, i);
+        if (a.known || !gg_select_match(select, t->name, t->name_len, &a)) continue;
+        cli_note(c, "no rule of the anatomy knows %.*s", (int)t->name_len, t->name);
+    }
 }
 
 static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, const char *output,
@@ -62,8 +75,8 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
     gg_extract_report r;
     gg_status st;
     if (list) {
-        table rows = table_start(c->json,
-                                 "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset");
+        table rows = table_start(
+            c->json, "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset\tpart");
         st = gg_extract_list(s, o, list_row, &rows, &r, &c->err);
     } else if (strcmp(output, "-") == 0) {
         cli_no_terminal(c, STDOUT_FILENO);
@@ -75,8 +88,9 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
                      (unsigned long long)r.bytes, output);
     }
     if (st == GG_OK && r.unknown)
-        cli_note(c, "tensors of class other, with names that no rule of the anatomy knows: %zu",
-                 r.unknown);
+        cli_note(c, "tensors of class other, with names that no rule of the anatomy knows: %zu%s",
+                 r.unknown, c->verbose ? "" : " (-v names them)");
+    if (st == GG_OK && r.unknown && c->verbose) name_unknown(c, s, o->select);
     return st;
 }
 

@@ -32,6 +32,7 @@ static const char help[] =
     "  --force            replace an existing picture\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
+    "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
     "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
@@ -43,7 +44,7 @@ static const char help[] =
 
 static const char columns[] = "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
                               "min\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
-                              "dimension\tnull_theta\tcalibrated\trow_theta";
+                              "dimension\tnull_theta\tcalibrated\trow_theta\tpart";
 
 #define NO_WELLS UINT64_MAX
 
@@ -84,6 +85,7 @@ static void print_row(table *t, const gg_tensor_measure *r)
     if (r->decoded) print_numbers(t, r);
     else
         for (int i = 0; i < 15; i++) cell_null(t);
+    cell_text(t, gg_part_name(r->a.part));
     /* TSV says it in a note on stderr: its columns are fixed. */
     if (!r->decoded && t->json) {
         table more = { true, "error", "error", false };
@@ -128,6 +130,8 @@ static void print_group(table *t, const gg_group *g)
         else cell_null(t);
     }
     cell_json(t, stars[g->stars], numbers[g->stars]);
+    if (g->kind == GG_GROUP_ROLE) cell_text(t, gg_part_name(g->part));
+    else cell_null(t);
     table_row(t);
 }
 
@@ -138,7 +142,7 @@ static gg_status print_summary(cli *c, const gg_measures *list)
     gg_status st = gg_measures_groups(list, &groups, &n, &c->err);
     if (st != GG_OK) return st;
     table t = table_start(c->json, "group\tname\ttensors\tmeasured\ttheta\ttheta_min\ttheta_"
-                                   "max\tsignal\tcalibrated\trow_theta\trating");
+                                   "max\tsignal\tcalibrated\trow_theta\trating\tpart");
     for (size_t i = 0; i < n; i++) print_group(&t, &groups[i]);
     free(groups);
     return GG_OK;

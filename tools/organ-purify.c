@@ -29,6 +29,7 @@ static const char help[] =
     "  --force            replace an existing output\n"
     "select (default: all; vectors and integers only by their very name):\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
+    "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
     "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"

@@ -96,6 +96,7 @@ typedef struct gg_group {
     size_t name_len;
     size_t tensors, measured; /* all, and those that were decoded */
     double theta, theta_min, theta_max, signal, calibrated, row_theta;
+    gg_part part;   /* of a role: equal roles of different parts are different groups */
     unsigned stars; /* 1..3 by mean theta: two from 80, three from 89; 0 with nothing measured */
 } gg_group;
 

@@ -25,11 +25,29 @@ typedef enum gg_class {
 } gg_class;
 
 const char *gg_class_name(gg_class c); /* "skeleton" "organ" "embed" "norm" "adapter" "other" */
-bool gg_class_by_name(const char *name, size_t len, gg_class *c); /* either spelling */
+/* By name, folder or alias (attention, attn, ffn, embedding, normalization), in any case. */
+bool gg_class_by_name(const char *name, size_t len, gg_class *c);
+
+/* The sub-model that a tensor belongs to. */
+typedef enum gg_part {
+    GG_PART_TEXT,
+    GG_PART_VISION,    /* v. mm. resampler. adapter. */
+    GG_PART_AUDIO,     /* a. mm.a. */
+    GG_PART_ENCODER,   /* enc., and encoders of text in image models */
+    GG_PART_DECODER,   /* dec. */
+    GG_PART_DIFFUSION, /* image and video models */
+    GG_PART_ADAPTER,   /* LoRA, control vectors */
+    GG_PART_IMATRIX,   /* importance matrices */
+    GG_PART_COUNT
+} gg_part;
+
+const char *gg_part_name(gg_part p);                            /* "text" "vision" ... */
+bool gg_part_by_name(const char *name, size_t len, gg_part *p); /* in any case */
 
 typedef struct gg_anatomy {
     gg_class cls;
-    int64_t block;            /* the N of blk.N., -1 = none */
+    gg_part part;
+    int64_t block;            /* the N of blk.N. or of another list of blocks, -1 = none */
     int64_t expert;           /* the E of ffn_gate.E, -1 = none */
     size_t role_at, role_len; /* the role's place in the name: after blk.N., without .weight */
     bool known;               /* false when only the last rule ("anything else") fitted */
@@ -48,6 +66,7 @@ gg_status gg_select_new(gg_select **out, gg_error *err);
 void gg_select_free(gg_select *s);
 /* Each adds one option's text; GG_EUSAGE says what is wrong in it. */
 gg_status gg_select_types(gg_select *s, const char *list, gg_error *err);   /* organ,embed */
+gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err);   /* text,vision */
 gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err);  /* 5-20,25 */
 gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err); /* 0-3,17 */
 gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err);

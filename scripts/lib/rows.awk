@@ -21,11 +21,15 @@ function row_json(line,   at, rest, n, i, part, colon, key) {
 
 # What a tensor is within its block: the name without "blk.N.", ".weight" and an
 # expert's number, like organ-measure --summary has it. Takes a bare or a JSON name.
-function role_of(name,   quote) {
+function role_of(name,   quote, block) {
     if (name ~ /^\{/) return name
     quote = name ~ /^"/ ? "\"" : ""
     if (quote) name = substr(name, 2, length(name) - 2)
-    sub(/^blk\.[0-9]+\./, "", name)
+    if (match(name, /^(model\.)?(diffusion_model\.)?(txt_in\.individual_token_refiner\.)?((v\.sam|v|a|enc|dec)\.)?([a-z_]*blocks?|layers|(noise|context)_refiner|blk)\.[0-9]+\./)) {
+        block = substr(name, 1, RLENGTH)
+        sub(/(blk\.)?[0-9]+\.$/, "", block)
+        name = block substr(name, RLENGTH + 1)
+    }
     if (name != ".weight") sub(/\.weight$/, "", name)
     if (name ~ /^ffn_(gate|up|down)\.[0-9]+$/) sub(/\.[0-9]+$/, "", name)
     return quote name quote

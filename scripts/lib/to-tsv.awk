@@ -2,7 +2,7 @@
 # Use after json.awk and rows.awk.
 BEGIN {
     json_tables()
-    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta", column, " ")
+    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part", column, " ")
     for (i = 1; i <= n_columns; i++) printf "%s%s", column[i], (i < n_columns ? "\t" : "\n")
 }
 row_json($0) {

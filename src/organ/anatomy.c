@@ -1,20 +1,17 @@
-/* anatomy.c - what a tensor is, by its name: class, block, role, expert.
+/* anatomy.c - what a tensor is, by its name: class, part, block, role, expert.
  *
- * The ordered rules, first match wins, over the stem: the name without its
- * modality (v. a.), its prefix ((enc.|dec.)blk.N.) and its suffix (.weight .bias
- * .scale .input_scale). Norms are asked for before attention and FFN, because
- * attn_norm and ffn_norm begin like those.
+ * The rules are ordered, and the first match wins. They look at the stem: the name
+ * without the prefix of its part (v. a. enc. dec.), without blk.N. and without its
+ * suffix (.weight .bias .scale .input_scale). Norms come before attention and FFN,
+ * because attn_norm and ffn_norm begin like those.
  */
 #include "organ/gg_organ.h"
 
+#include "anatomy_rules.h"
 #include "organ/tensor_names.h"
 
 #include <string.h>
-
-typedef struct span {
-    const char *s;
-    size_t n;
-} span;
+#include <strings.h>
 
 static const struct {
     const char *name, *folder;
@@ -34,46 +31,51 @@ const char *gg_class_folder(gg_class c)
     return classes[c].folder;
 }
 
-static bool is(span x, const char *text)
-{
-    return x.n == strlen(text) && memcmp(x.s, text, x.n) == 0;
-}
+/* Other words for the classes, as papers and other tools use them. */
+static const struct {
+    const char *name;
+    gg_class cls;
+} aliases[] = { { "attention", GG_SKELETON },
+                { "attn", GG_SKELETON },
+                { "ffn", GG_ORGAN },
+                { "embedding", GG_EMBED },
+                { "normalization", GG_NORM } };
 
-static bool starts(span x, const char *text)
+static bool same_word(const char *name, size_t len, const char *word)
 {
-    size_t n = strlen(text);
-    return x.n >= n && memcmp(x.s, text, n) == 0;
-}
-
-static bool ends(span x, const char *text)
-{
-    size_t n = strlen(text);
-    return x.n >= n && memcmp(x.s + x.n - n, text, n) == 0;
-}
-
-static bool contains(span x, const char *text)
-{
-    size_t n = strlen(text);
-    for (size_t i = 0; i + n <= x.n; i++)
-        if (memcmp(x.s + i, text, n) == 0) return true;
-    return false;
-}
-
-static span drop(span x, size_t n)
-{
-    return (span){ x.s + n, x.n - n };
+    return len == strlen(word) && strncasecmp(name, word, len) == 0;
 }
 
 bool gg_class_by_name(const char *name, size_t len, gg_class *c)
 {
     for (int i = 0; i < GG_CLASS_COUNT; i++)
-        if (is((span){ name, len }, classes[i].name) || is((span){ name, len }, classes[i].folder))
+        if (same_word(name, len, classes[i].name) || same_word(name, len, classes[i].folder))
             return *c = (gg_class)i, true;
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        if (same_word(name, len, aliases[i].name)) return *c = aliases[i].cls, true;
+    return false;
+}
+
+static const char *const parts[GG_PART_COUNT] = {
+    [GG_PART_TEXT] = "text",       [GG_PART_VISION] = "vision",   [GG_PART_AUDIO] = "audio",
+    [GG_PART_ENCODER] = "encoder", [GG_PART_DECODER] = "decoder", [GG_PART_DIFFUSION] = "diffusion",
+    [GG_PART_ADAPTER] = "adapter", [GG_PART_IMATRIX] = "imatrix",
+};
+
+const char *gg_part_name(gg_part p)
+{
+    return parts[p];
+}
+
+bool gg_part_by_name(const char *name, size_t len, gg_part *p)
+{
+    for (int i = 0; i < GG_PART_COUNT; i++)
+        if (same_word(name, len, parts[i])) return *p = (gg_part)i, true;
     return false;
 }
 
 /* Digits up to the next dot: at most nine, no leading zero ("blk.00" is no block). */
-static size_t number(span x, int64_t *v)
+size_t gg_block_number(gg_span x, int64_t *v)
 {
     size_t n = 0;
     *v = 0;
@@ -81,44 +83,44 @@ static size_t number(span x, int64_t *v)
     return n == 0 || n > 9 || n >= x.n || x.s[n] != '.' || (n > 1 && x.s[0] == '0') ? 0 : n;
 }
 
-/* Strip "(enc.|dec.)?blk.N." and say N. */
-static span strip_block(span x, int64_t *block)
+/* Strip "blk.N." and return N in *block, -1 where there is none. */
+static gg_span strip_block(gg_span x, int64_t *block)
 {
-    span y = starts(x, "enc.") || starts(x, "dec.") ? drop(x, 4) : x;
     *block = -1;
-    if (!starts(y, "blk.")) return x;
+    if (!gg_span_starts(x, "blk.")) return x;
     int64_t n;
-    size_t digits = number(drop(y, 4), &n);
+    size_t digits = gg_block_number(gg_span_drop(x, 4), &n);
     if (digits == 0) return x;
     *block = n;
-    return drop(y, 4 + digits + 1);
+    return gg_span_drop(x, 4 + digits + 1);
 }
 
-static span strip_suffix(span x)
+static gg_span strip_suffix(gg_span x)
 {
-    static const char *const suffixes[] = { ".input_scale", ".scale", ".weight", ".bias" };
+    static const char *const suffixes[] = { ".input_scale", ".scale", ".weight", ".weight.1",
+                                            ".bias" };
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (ends(x, suffixes[i]) && x.n > strlen(suffixes[i]))
-            return (span){ x.s, x.n - strlen(suffixes[i]) };
+        if (gg_span_ends(x, suffixes[i]) && x.n > strlen(suffixes[i]))
+            return gg_span_cut(x, strlen(suffixes[i]));
     return x;
 }
 
 /* Rule 4: (^|[._])(norm|norm_?[0-9]+|norm_exps|ln1|ln2|ls1|ls2|pre_ln|post_ln|time_mix_ln)$ */
-static bool is_norm(span stem)
+bool gg_is_norm_stem(gg_span stem)
 {
     static const char *const tails[] = { "norm_exps", "ln1",     "ln2",         "ls1", "ls2",
                                          "pre_ln",    "post_ln", "time_mix_ln", "norm" };
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         size_t n = strlen(tails[i]);
-        if (!ends(stem, tails[i])) continue;
+        if (!gg_span_ends(stem, tails[i])) continue;
         if (stem.n == n || stem.s[stem.n - n - 1] == '.' || stem.s[stem.n - n - 1] == '_')
             return true;
     }
-    span x = stem;
+    gg_span x = stem;
     while (x.n > 0 && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
     if (x.n == stem.n) return false;
     if (x.n > 0 && x.s[x.n - 1] == '_') x.n--;
-    return ends(x, "norm") && (x.n == 4 || x.s[x.n - 5] == '.' || x.s[x.n - 5] == '_');
+    return gg_span_ends(x, "norm") && (x.n == 4 || x.s[x.n - 5] == '.' || x.s[x.n - 5] == '_');
 }
 
 typedef struct rule {
@@ -151,20 +153,20 @@ static const rule rules[] = {
 };
 /* clang-format on */
 
-static bool rule_fits(const rule *r, span stem)
+static bool rule_fits(const rule *r, gg_span stem)
 {
     size_t n = strlen(r->stem);
-    if (r->stem[n - 1] != '*') return is(stem, r->stem);
+    if (r->stem[n - 1] != '*') return gg_span_is(stem, r->stem);
     return stem.n >= n - 1 && memcmp(stem.s, r->stem, n - 1) == 0;
 }
 
 /* ffn_gate.E, ffn_up.E, ffn_down.E: one tensor an expert. */
-static int64_t expert_of(span stem)
+static int64_t expert_of(gg_span stem)
 {
     static const char *const heads[] = { "ffn_gate.", "ffn_up.", "ffn_down.", "ffn_gate_up." };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-        if (!starts(stem, heads[i])) continue;
-        span d = drop(stem, strlen(heads[i]));
+        if (!gg_span_starts(stem, heads[i])) continue;
+        gg_span d = gg_span_drop(stem, strlen(heads[i]));
         int64_t v = 0;
         size_t n = 0;
         while (n < d.n && n < 9 && d.s[n] >= '0' && d.s[n] <= '9') v = v * 10 + (d.s[n++] - '0');
@@ -173,18 +175,80 @@ static int64_t expert_of(span stem)
     return -1;
 }
 
-/* The class of the stem, with what is known from the whole name. */
-static void classify(gg_anatomy *a, span name, span stem)
+/* ---- images and sound ------------------------------------------------------------- */
+
+/* Projectors, stems and towers have norms under many names: norm_embd, norm_conv, ln_q,
+ * patch_ln, bn1, layer_scale. */
+static bool is_tower_norm(gg_span stem)
 {
+    gg_span rest = stem, s;
+    while (gg_span_segment(&rest, &s)) {
+        gg_span x = s;
+        while (x.n && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
+        if (gg_span_has(s, "norm") || gg_span_starts(s, "ln_") || gg_span_ends(x, "_ln") ||
+            gg_span_is(x, "ln") || gg_span_is(x, "ls") || gg_span_is(x, "bn") ||
+            gg_span_is(s, "layer_scale"))
+            return true;
+    }
+    return false;
+}
+
+/* The class of a name in a vision or audio tower, where the general rules have none. */
+static gg_class tower_class(gg_span stem)
+{
+    static const char *const embeds[] = {
+        "token_embd.*",     "image_newline", "view_seperator", "boi", "eoi",
+        "vision_pos_embed", "sam.pos_embd",  "sam.patch_embd", NULL
+    };
+    static const char *const attention[] = { "attn.*", "linear_pos", "pos_bias_*", "per_dim_*",
+                                             NULL };
+    if (gg_span_in(stem, embeds)) return GG_EMBED;
+    while (stem.n && stem.s[0] >= '0' && stem.s[0] <= '9') stem = gg_span_drop(stem, 1);
+    if (gg_span_starts(stem, ".")) stem = gg_span_drop(stem, 1); /* a block within a stage */
+    if (gg_span_in(stem, attention)) return GG_SKELETON;
+    return gg_span_starts(stem, "mlp.") ? GG_ORGAN : GG_OTHER;
+}
+
+/* ---- all of them -------------------------------------------------------------------- */
+
+/* Its sub-model, by what a name begins or ends with; *rest is the name without that. */
+static gg_part part_of(gg_span name, gg_span *rest)
+{
+    static const struct {
+        const char *text;
+        gg_part part;
+        size_t strip;
+    } begins[] = { { "direction.", GG_PART_ADAPTER, 0 }, { "v.sam.blk.", GG_PART_VISION, 6 },
+                   { "v.", GG_PART_VISION, 2 },          { "a.", GG_PART_AUDIO, 2 },
+                   { "mm.a.", GG_PART_AUDIO, 0 },        { "mm.", GG_PART_VISION, 0 },
+                   { "resampler.", GG_PART_VISION, 0 },  { "adapter.", GG_PART_VISION, 0 },
+                   { "enc.", GG_PART_ENCODER, 4 },       { "dec.", GG_PART_DECODER, 4 } };
+    *rest = name;
+    gg_part part = GG_PART_TEXT;
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (gg_span_starts(name, begins[i].text)) {
+            *rest = gg_span_drop(name, begins[i].strip);
+            part = begins[i].part;
+            break;
+        }
+    bool adapter = gg_span_ends(name, ".lora_a") || gg_span_ends(name, ".lora_b");
+    return adapter ? GG_PART_ADAPTER : part;
+}
+
+/* The class of a stem whose part is known, with what can be told from the whole name. */
+static void classify(gg_anatomy *a, gg_span name, gg_span stem)
+{
+    bool tower = a->part == GG_PART_VISION || a->part == GG_PART_AUDIO;
     a->known = true;
-    a->mtp = contains(name, ".nextn.") || starts(name, "nextn.") || starts(name, "mtp.");
-    if (ends(name, ".lora_a") || ends(name, ".lora_b") || starts(name, "direction.")) {
+    a->mtp = gg_span_has(name, ".nextn.") || gg_span_starts(name, "nextn.") ||
+             gg_span_starts(name, "mtp.");
+    if (a->part == GG_PART_ADAPTER) {
         a->cls = GG_ADAPTER;
-    } else if (starts(stem, "mm.") || starts(stem, "resampler.") || starts(stem, "adapter.")) {
-        a->cls = GG_OTHER;
-    } else if (is_norm(stem) || (a->mtp && ends(stem, "norm"))) {
+    } else if (gg_is_norm_stem(stem) || (a->mtp && gg_span_ends(stem, "norm")) ||
+               (tower && is_tower_norm(stem))) {
         a->cls = GG_NORM;
-    } else if (a->mtp) {
+    } else if (a->mtp || gg_span_starts(stem, "mm.") || gg_span_starts(stem, "resampler.") ||
+               gg_span_starts(stem, "adapter.")) {
         a->cls = GG_OTHER;
     } else {
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
@@ -192,23 +256,52 @@ static void classify(gg_anatomy *a, span name, span stem)
                 a->cls = rules[i].cls;
                 return;
             }
-        a->cls = GG_OTHER;
-        a->known = false;
+        a->cls = tower ? tower_class(stem) : GG_OTHER;
+        a->known = tower;
     }
+}
+
+/* An entry of an importance matrix ends with what was measured of a tensor. */
+static gg_span strip_imatrix(gg_span name)
+{
+    static const char *const ends[] = { ".in_sum2", ".counts", ".in_sum" };
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (gg_span_ends(name, ends[i]) && name.n > strlen(ends[i]))
+            return gg_span_cut(name, strlen(ends[i]));
+    return name;
+}
+
+static gg_anatomy anatomy_of(gg_span whole, gg_span *rest)
+{
+    gg_anatomy a = { .block = -1, .expert = -1 };
+    bool text = false;
+    a.part = part_of(whole, rest);
+    if (a.part == GG_PART_TEXT && gg_diffusion_name(whole, rest, &a.block, &text)) {
+        gg_span prefix = gg_span_cut(whole, rest->n);
+        a.part = text ? GG_PART_ENCODER : GG_PART_DIFFUSION;
+        a.cls = gg_diffusion_class(prefix, strip_suffix(*rest), &a.known);
+        return a;
+    }
+    *rest = strip_block(*rest, &a.block);
+    gg_span stem = strip_suffix(*rest);
+    classify(&a, whole, stem);
+    a.expert = expert_of(stem);
+    a.stack = a.cls == GG_ORGAN && a.block >= 0 && gg_span_starts(stem, "ffn_") &&
+              gg_span_ends(stem, "_exps");
+    return a;
 }
 
 gg_anatomy gg_anatomy_of(const char *name, size_t name_len)
 {
-    span whole = { name, name_len };
-    span rest = starts(whole, "v.") || starts(whole, "a.") ? drop(whole, 2) : whole;
-    gg_anatomy a = { .expert = -1 };
-    rest = strip_block(rest, &a.block);
-    span stem = strip_suffix(rest);
-    classify(&a, whole, stem);
-    a.expert = expert_of(stem);
-    a.stack = a.cls == GG_ORGAN && a.block >= 0 && starts(stem, "ffn_") && ends(stem, "_exps");
-    span role = a.block >= 0 ? rest : whole;
-    if (ends(role, ".weight") && role.n > 7) role.n -= 7;
+    gg_span whole = { name, name_len }, described = strip_imatrix(whole), rest;
+    gg_anatomy a = anatomy_of(described, &rest);
+    rest.n += name_len - described.n;
+    if (described.n < name_len) {
+        a.part = GG_PART_IMATRIX;
+        a.stack = false;
+    }
+    gg_span role = a.block >= 0 ? rest : whole;
+    if (gg_span_ends(role, ".weight") && role.n > 7) role.n -= 7;
     a.role_at = (size_t)(role.s - name);
     a.role_len = role.n;
     return a;

@@ -18,6 +18,7 @@ typedef struct text_list {
 
 struct gg_select {
     uint32_t classes; /* bit per gg_class; 0 = all */
+    uint32_t parts;   /* bit per gg_part; 0 = all */
     gg_ranges layers, experts;
     text_list globs, names; /* names sorted before the first look-up */
     bool by_name;           /* names are given, and sorted */
@@ -70,6 +71,22 @@ gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
             return gg_about(err, GG_HINT_CLASSES);
         }
         s->classes |= 1u << c;
+        p += n;
+        if (*p == '\0') return GG_OK;
+    }
+}
+
+gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err)
+{
+    for (const char *p = list;; p++) {
+        size_t n = strcspn(p, ",");
+        gg_part part;
+        if (!gg_part_by_name(p, n, &part))
+            return gg_fail(err, GG_EUSAGE,
+                           "--part %s: use text, vision, audio, encoder, decoder, "
+                           "diffusion, adapter or imatrix, with commas between",
+                           list);
+        s->parts |= 1u << part;
         p += n;
         if (*p == '\0') return GG_OK;
     }
@@ -145,8 +162,8 @@ gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
 
 bool gg_select_empty(const gg_select *s)
 {
-    return !s || (s->classes == 0 && s->layers.n == 0 && s->experts.n == 0 && s->globs.n == 0 &&
-                  !s->by_name);
+    return !s || (s->classes == 0 && s->parts == 0 && s->layers.n == 0 && s->experts.n == 0 &&
+                  s->globs.n == 0 && !s->by_name);
 }
 
 bool gg_select_has_experts(const gg_select *s)
@@ -169,6 +186,7 @@ bool gg_select_match(const gg_select *s, const char *name, size_t name_len, cons
     if (!s) return true;
     (void)name_len; /* a NUL follows every name; patterns see it up to the first */
     if (s->classes && !(s->classes & 1u << a->cls)) return false;
+    if (s->parts && !(s->parts & 1u << a->part)) return false;
     if (s->layers.n && (a->block < 0 || !gg_ranges_have(&s->layers, (uint64_t)a->block)))
         return false;
     if (s->experts.n && !a->stack &&

@@ -45,7 +45,7 @@ check "no trend is drawn through one size" grep -q 'No line is fitted' "$T/one/Z
 # Three sizes on a line: theta = 30 + 2 log10(parameters).
 for e in 3 5 8; do
     awk -v e=$e 'BEGIN { OFS = "\t"
-        print "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\tdimension\tnull_theta\tcalibrated\trow_theta"
+        print "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\tdimension\tnull_theta\tcalibrated\trow_theta\tpart"
         n = 1; for (i = 0; i < e; i++) n *= 10
         print "blk.0.ffn_up.weight", "organ", 0, "F16", n, 100, 0, 0, 1, -1, 1, 0.5, 0, 1, 30 + 2 * e, 0.5, 1, 25, 5, 80 }' > "$T/in/e$e.tsv"
 done

@@ -32,7 +32,7 @@ done
 
 # The list: a header line, a line a tensor, the same rows in JSON.
 check "list" organ-extract $VERSE --list
-check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}role${TAB}dtype${TAB}dims${TAB}elements${TAB}bytes${TAB}offset" "header line"
+check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}role${TAB}dtype${TAB}dims${TAB}elements${TAB}bytes${TAB}offset${TAB}part" "header line"
 cp "$T/out" "$T/list.tsv"
 tensors=$(($(wc -l < "$T/list.tsv") - 1))
 for f in last-tensor-unpadded trailing-bytes header-only-trailing v3-basic; do
@@ -46,7 +46,7 @@ check "json list" organ-extract $VERSE --list --json
 cp "$T/out" "$T/list.json"
 check_text "$(wc -l < "$T/list.json" | tr -d ' ')" "$tensors" "rows of the json list"
 if have jq; then
-    jq -r '[.name, .class, (.block // "-"), .role, .dtype, (.dims | map(tostring) | join("x")), .elements, .bytes, .offset] | @tsv' < "$T/list.json" > "$T/back.tsv"
+    jq -r '[.name, .class, (.block // "-"), .role, .dtype, (.dims | map(tostring) | join("x")), .elements, .bytes, .offset, .part] | @tsv' < "$T/list.json" > "$T/back.tsv"
     sed 1d "$T/list.tsv" > "$T/rows.tsv"
     check_same "$T/back.tsv" "$T/rows.tsv" "json and TSV say the same"
 fi
@@ -54,7 +54,7 @@ for f in kv-only names-odd names-not-utf8 dims-0; do
     check "$f: json list" organ-extract $D/gguf/$f.gguf --list --json
     if have jq; then check "$f: json is json" jq -e . "$T/out"; fi
     organ-extract -q $D/gguf/$f.gguf --list > "$T/out"
-    check_text "$(awk -F '\t' 'NF != 9' "$T/out" | wc -l | tr -d ' ')" 0 "$f: nine columns a row"
+    check_text "$(awk -F '\t' 'NF != 10' "$T/out" | wc -l | tr -d ' ')" 0 "$f: ten columns in each row"
 done
 
 # Organ directories do not depend on the number of threads or on the way in.

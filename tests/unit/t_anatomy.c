@@ -154,7 +154,7 @@ static const struct row {
     { "v.post_ln.bias", N, -1, "v.post_ln.bias", -1 },
     { "a.blk.2.attn_q.weight", S, 2, "attn_q", -1 },
     { "mm.0.weight", X, -1, "mm.0", -1 },
-    { "mm.input_norm.weight", X, -1, "mm.input_norm", -1 },
+    { "mm.input_norm.weight", N, -1, "mm.input_norm", -1 },
     { "resampler.attn.q.weight", X, -1, "resampler.attn.q", -1 },
     /* adapters */
     { "blk.0.attn_q.weight.lora_a", A, 0, "attn_q.weight.lora_a", -1 },
@@ -177,6 +177,204 @@ static const struct row {
     { "weight", X, -1, "weight", -1 },
     { "", X, -1, "", -1 },
     { "Token_embd.weight", X, -1, "Token_embd", -1 },
+};
+
+/* Names with a part of their own, and of image and video models: the class, the part and
+ * the block, or -1. All of them are known. */
+static const struct family_row {
+    const char *name;
+    gg_class cls;
+    gg_part part;
+    int block;
+    const char *role;
+} family[] = {
+#define TEXT GG_PART_TEXT
+#define VIS GG_PART_VISION
+#define AUD GG_PART_AUDIO
+#define DIF GG_PART_DIFFUSION
+    /* the same block number in five parts */
+    { "blk.1.attn_q.weight", S, TEXT, 1, "attn_q" },
+    { "v.blk.1.attn_q.weight", S, VIS, 1, "attn_q" },
+    { "a.blk.1.attn_q.weight", S, AUD, 1, "attn_q" },
+    { "enc.blk.1.attn_q.weight", S, GG_PART_ENCODER, 1, "attn_q" },
+    { "dec.blk.1.attn_q.weight", S, GG_PART_DECODER, 1, "attn_q" },
+    { "dec.output_norm.weight", N, GG_PART_DECODER, -1, "dec.output_norm" },
+    /* vision and audio towers, projectors */
+    { "v.norm_embd.weight", N, VIS, -1, "v.norm_embd" },
+    { "v.patch_embd.weight.1", E, VIS, -1, "v.patch_embd.weight.1" },
+    { "v.patch_embd.bias", E, VIS, -1, "v.patch_embd.bias" },
+    { "v.patch_ln.weight", N, VIS, -1, "v.patch_ln" },
+    { "v.backbone_ln.bias", N, VIS, -1, "v.backbone_ln.bias" },
+    { "v.token_embd.img_break", E, VIS, -1, "v.token_embd.img_break" },
+    { "v.image_newline", E, VIS, -1, "v.image_newline" },
+    { "v.vision_pos_embed", E, VIS, -1, "v.vision_pos_embed" },
+    { "v.deepstack.3.norm.weight", N, VIS, -1, "v.deepstack.3.norm" },
+    { "v.deepstack.3.fc1.weight", X, VIS, -1, "v.deepstack.3.fc1" },
+    { "v.blk.2.attn_post_norm.weight", N, VIS, 2, "attn_post_norm" },
+    { "v.blk.2.3.attn.query.proj.weight", S, VIS, 2, "3.attn.query.proj" },
+    { "v.blk.2.3.bn1.weight", N, VIS, 2, "3.bn1" },
+    { "v.blk.2.3.layer_scale.gamma", N, VIS, 2, "3.layer_scale.gamma" },
+    { "v.sam.blk.4.attn.qkv.weight", S, VIS, 4, "attn.qkv" },
+    { "v.sam.blk.4.mlp.lin1.weight", O, VIS, 4, "mlp.lin1" },
+    { "v.sam.blk.4.pre_ln.weight", N, VIS, 4, "pre_ln" },
+    { "v.sam.patch_embd.weight", E, VIS, -1, "v.sam.patch_embd" },
+    { "mm.soft_emb_norm.weight", N, VIS, -1, "mm.soft_emb_norm" },
+    { "mm.post_norm.bias", N, VIS, -1, "mm.post_norm.bias" },
+    { "mm.model.mlp.1.weight", X, VIS, -1, "mm.model.mlp.1" },
+    { "mm.a.norm_pre.weight", N, AUD, -1, "mm.a.norm_pre" },
+    { "mm.a.mlp.1.weight", X, AUD, -1, "mm.a.mlp.1" },
+    { "resampler.ln_q.weight", N, VIS, -1, "resampler.ln_q" },
+    { "resampler.ln_post.bias", N, VIS, -1, "resampler.ln_post.bias" },
+    { "resampler.kv.weight", X, VIS, -1, "resampler.kv" },
+    { "adapter.linear.norm1.weight", N, VIS, -1, "adapter.linear.norm1" },
+    { "adapter.conv.weight", X, VIS, -1, "adapter.conv" },
+    { "a.blk.7.norm_conv.weight", N, AUD, 7, "norm_conv" },
+    { "a.blk.7.conv_norm.bias", N, AUD, 7, "conv_norm.bias" },
+    { "a.blk.7.conv_pw1.weight", X, AUD, 7, "conv_pw1" },
+    { "a.blk.7.pos_bias_u", S, AUD, 7, "pos_bias_u" },
+    { "a.blk.7.ffn_up_1.weight", O, AUD, 7, "ffn_up_1" },
+    { "a.conv1d.0.norm.weight", N, AUD, -1, "a.conv1d.0.norm" },
+    { "a.position_embd.weight", E, AUD, -1, "a.position_embd" },
+    /* importance matrices: the class of what was measured */
+    { "blk.3.ffn_down.weight.in_sum2", O, GG_PART_IMATRIX, 3, "ffn_down.weight.in_sum2" },
+    { "blk.3.attn_q.weight.counts", S, GG_PART_IMATRIX, 3, "attn_q.weight.counts" },
+    { "output.weight.in_sum2", E, GG_PART_IMATRIX, -1, "output.weight.in_sum2" },
+    { "blk.3.ffn_up_exps.weight.counts", O, GG_PART_IMATRIX, 3, "ffn_up_exps.weight.counts" },
+    /* adapters */
+    { "v.blk.3.attn_q.weight.lora_b", A, GG_PART_ADAPTER, 3, "attn_q.weight.lora_b" },
+    { "direction.5", A, GG_PART_ADAPTER, -1, "direction.5" },
+    /* Flux, Chroma, Flux 2 */
+    { "double_blocks.18.img_attn.qkv.weight", S, DIF, 18, "img_attn.qkv" },
+    { "double_blocks.18.txt_attn.proj.bias", S, DIF, 18, "txt_attn.proj.bias" },
+    { "double_blocks.0.img_attn.norm.query_norm.scale", N, DIF, 0,
+      "img_attn.norm.query_norm.scale" },
+    { "double_blocks.0.img_mlp.0.weight", O, DIF, 0, "img_mlp.0" },
+    { "double_blocks.0.txt_mlp.2.bias", O, DIF, 0, "txt_mlp.2.bias" },
+    { "double_blocks.0.img_mod.lin.weight", X, DIF, 0, "img_mod.lin" },
+    { "single_blocks.37.linear1.weight", X, DIF, 37, "linear1" },
+    { "single_blocks.37.linear2.bias", X, DIF, 37, "linear2.bias" },
+    { "single_blocks.37.modulation.lin.weight", X, DIF, 37, "modulation.lin" },
+    { "single_blocks.37.norm.key_norm.scale", N, DIF, 37, "norm.key_norm.scale" },
+    { "img_in.weight", E, DIF, -1, "img_in" },
+    { "txt_in.bias", E, DIF, -1, "txt_in.bias" },
+    { "time_in.in_layer.weight", E, DIF, -1, "time_in.in_layer" },
+    { "vector_in.out_layer.weight", E, DIF, -1, "vector_in.out_layer" },
+    { "guidance_in.in_layer.weight", E, DIF, -1, "guidance_in.in_layer" },
+    { "final_layer.linear.weight", E, DIF, -1, "final_layer.linear" },
+    { "final_layer.adaLN_modulation.1.weight", X, DIF, -1, "final_layer.adaLN_modulation.1" },
+    { "distilled_guidance_layer.layers.2.in_layer.weight", X, DIF, 2, "in_layer" },
+    { "distilled_guidance_layer.norms.1.scale", N, DIF, -1,
+      "distilled_guidance_layer.norms.1.scale" },
+    { "double_stream_modulation_img.lin.weight", X, DIF, -1, "double_stream_modulation_img.lin" },
+    { "model.diffusion_model.double_blocks.3.img_attn.proj.weight", S, DIF, 3, "img_attn.proj" },
+    /* SD3 */
+    { "joint_blocks.23.x_block.attn.qkv.weight", S, DIF, 23, "x_block.attn.qkv" },
+    { "joint_blocks.23.context_block.attn.ln_q.weight", N, DIF, 23, "context_block.attn.ln_q" },
+    { "joint_blocks.2.context_block.mlp.fc1.weight", O, DIF, 2, "context_block.mlp.fc1" },
+    { "joint_blocks.2.x_block.attn2.proj.weight", S, DIF, 2, "x_block.attn2.proj" },
+    { "joint_blocks.2.x_block.adaLN_modulation.1.weight", X, DIF, 2, "x_block.adaLN_modulation.1" },
+    { "x_embedder.proj.weight", E, DIF, -1, "x_embedder.proj" },
+    { "t_embedder.mlp.0.weight", E, DIF, -1, "t_embedder.mlp.0" },
+    { "y_embedder.mlp.2.bias", E, DIF, -1, "y_embedder.mlp.2.bias" },
+    { "context_embedder.weight", E, DIF, -1, "context_embedder" },
+    { "pos_embed", E, DIF, -1, "pos_embed" },
+    /* SD1 and SDXL: UNets */
+    { "input_blocks.0.0.weight", E, DIF, 0, "0" },
+    { "input_blocks.1.0.in_layers.0.weight", N, DIF, 1, "0.in_layers.0" },
+    { "input_blocks.1.0.in_layers.2.weight", X, DIF, 1, "0.in_layers.2" },
+    { "input_blocks.1.0.emb_layers.1.weight", X, DIF, 1, "0.emb_layers.1" },
+    { "input_blocks.1.1.transformer_blocks.0.attn1.to_q.weight", S, DIF, 1,
+      "1.transformer_blocks.0.attn1.to_q" },
+    { "input_blocks.1.1.transformer_blocks.0.attn2.to_out.0.bias", S, DIF, 1,
+      "1.transformer_blocks.0.attn2.to_out.0.bias" },
+    { "input_blocks.1.1.transformer_blocks.0.ff.net.0.proj.weight", O, DIF, 1,
+      "1.transformer_blocks.0.ff.net.0.proj" },
+    { "input_blocks.1.1.transformer_blocks.0.norm2.weight", N, DIF, 1,
+      "1.transformer_blocks.0.norm2" },
+    { "input_blocks.1.1.norm.weight", N, DIF, 1, "1.norm" },
+    { "input_blocks.1.1.proj_in.weight", X, DIF, 1, "1.proj_in" },
+    { "input_blocks.3.0.op.weight", X, DIF, 3, "0.op" },
+    { "middle_block.1.transformer_blocks.0.attn1.to_k.weight", S, DIF, 1,
+      "transformer_blocks.0.attn1.to_k" },
+    { "output_blocks.5.0.skip_connection.weight", X, DIF, 5, "0.skip_connection" },
+    { "output_blocks.5.0.out_layers.0.weight", N, DIF, 5, "0.out_layers.0" },
+    { "output_blocks.5.0.out_layers.3.weight", X, DIF, 5, "0.out_layers.3" },
+    { "time_embed.0.weight", E, DIF, -1, "time_embed.0" },
+    { "label_emb.0.2.weight", E, DIF, -1, "label_emb.0.2" },
+    { "out.0.weight", N, DIF, -1, "out.0" },
+    { "out.2.weight", E, DIF, -1, "out.2" },
+    { "model.diffusion_model.input_blocks.4.1.transformer_blocks.0.attn1.to_v.weight", S, DIF, 4,
+      "1.transformer_blocks.0.attn1.to_v" },
+    { "down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q.weight", S, DIF, 0,
+      "attentions.0.transformer_blocks.0.attn1.to_q" },
+    { "down_blocks.0.resnets.0.conv1.weight", X, DIF, 0, "resnets.0.conv1" },
+    { "first_stage_model.decoder.conv_in.weight", X, DIF, -1, "first_stage_model.decoder.conv_in" },
+    { "cond_stage_model.transformer.text_model.encoder.layers.3.self_attn.q_proj.weight", S,
+      GG_PART_ENCODER, 3, "self_attn.q_proj" },
+    { "cond_stage_model.transformer.text_model.encoder.layers.3.mlp.fc1.weight", O, GG_PART_ENCODER,
+      3, "mlp.fc1" },
+    { "cond_stage_model.transformer.text_model.encoder.layers.3.layer_norm1.weight", N,
+      GG_PART_ENCODER, 3, "layer_norm1" },
+    { "cond_stage_model.transformer.text_model.embeddings.token_embedding.weight", E,
+      GG_PART_ENCODER, -1, "cond_stage_model.transformer.text_model.embeddings.token_embedding" },
+    /* Wan */
+    { "blocks.29.self_attn.q.weight", S, DIF, 29, "self_attn.q" },
+    { "blocks.29.cross_attn.k_img.weight", S, DIF, 29, "cross_attn.k_img" },
+    { "blocks.29.self_attn.norm_q.weight", N, DIF, 29, "self_attn.norm_q" },
+    { "blocks.29.norm3.weight", N, DIF, 29, "norm3" },
+    { "blocks.29.ffn.0.weight", O, DIF, 29, "ffn.0" },
+    { "blocks.29.modulation", X, DIF, 29, "modulation" },
+    { "patch_embedding.weight", E, DIF, -1, "patch_embedding" },
+    { "text_embedding.2.weight", E, DIF, -1, "text_embedding.2" },
+    { "time_projection.1.weight", E, DIF, -1, "time_projection.1" },
+    { "img_emb.proj.0.weight", N, DIF, -1, "img_emb.proj.0" },
+    { "img_emb.proj.1.weight", E, DIF, -1, "img_emb.proj.1" },
+    { "head.head.weight", E, DIF, -1, "head.head" },
+    { "head.modulation", X, DIF, -1, "head.modulation" },
+    /* HunyuanVideo, as published and as ComfyUI renames it */
+    { "double_blocks.2.img_attn_qkv.weight", S, DIF, 2, "img_attn_qkv" },
+    { "double_blocks.2.img_attn_q_norm.weight", N, DIF, 2, "img_attn_q_norm" },
+    { "double_blocks.2.img_mlp.fc1.weight", O, DIF, 2, "img_mlp.fc1" },
+    { "double_blocks.2.img_mod.linear.weight", X, DIF, 2, "img_mod.linear" },
+    { "single_blocks.2.q_norm.weight", N, DIF, 2, "q_norm" },
+    { "txt_in.individual_token_refiner.blocks.1.self_attn_qkv.weight", S, DIF, 1, "self_attn_qkv" },
+    { "txt_in.individual_token_refiner.blocks.1.self_attn.proj.bias", S, DIF, 1,
+      "self_attn.proj.bias" },
+    { "txt_in.individual_token_refiner.blocks.1.norm1.weight", N, DIF, 1, "norm1" },
+    { "txt_in.individual_token_refiner.blocks.1.mlp.0.weight", O, DIF, 1, "mlp.0" },
+    { "txt_in.individual_token_refiner.blocks.1.adaLN_modulation.1.bias", X, DIF, 1,
+      "adaLN_modulation.1.bias" },
+    { "txt_in.c_embedder.linear_2.weight", E, DIF, -1, "txt_in.c_embedder.linear_2" },
+    { "img_in.proj.weight", E, DIF, -1, "img_in.proj" },
+    /* Lumina 2, Z-Image */
+    { "layers.25.attention.qkv.weight", S, DIF, 25, "attention.qkv" },
+    { "layers.25.attention.out.weight", S, DIF, 25, "attention.out" },
+    { "layers.25.attention.k_norm.weight", N, DIF, 25, "attention.k_norm" },
+    { "layers.25.attention_norm1.weight", N, DIF, 25, "attention_norm1" },
+    { "layers.25.ffn_norm2.weight", N, DIF, 25, "ffn_norm2" },
+    { "layers.25.feed_forward.w1.weight", O, DIF, 25, "feed_forward.w1" },
+    { "layers.25.adaLN_modulation.1.weight", X, DIF, 25, "adaLN_modulation.1" },
+    { "noise_refiner.1.feed_forward.w3.weight", O, DIF, 1, "feed_forward.w3" },
+    { "context_refiner.0.attention.qkv.weight", S, DIF, 0, "attention.qkv" },
+    { "cap_embedder.0.weight", N, DIF, -1, "cap_embedder.0" },
+    { "cap_embedder.1.weight", E, DIF, -1, "cap_embedder.1" },
+    { "norm_final.weight", N, DIF, -1, "norm_final" },
+    /* Qwen-Image */
+    { "transformer_blocks.59.attn.to_q.weight", S, DIF, 59, "attn.to_q" },
+    { "transformer_blocks.59.attn.add_k_proj.bias", S, DIF, 59, "attn.add_k_proj.bias" },
+    { "transformer_blocks.59.attn.to_add_out.weight", S, DIF, 59, "attn.to_add_out" },
+    { "transformer_blocks.59.attn.norm_added_q.weight", N, DIF, 59, "attn.norm_added_q" },
+    { "transformer_blocks.59.img_mlp.net.0.proj.weight", O, DIF, 59, "img_mlp.net.0.proj" },
+    { "transformer_blocks.59.txt_mod.1.weight", X, DIF, 59, "txt_mod.1" },
+    { "txt_norm.weight", N, DIF, -1, "txt_norm" },
+    { "time_text_embed.timestep_embedder.linear_1.weight", E, DIF, -1,
+      "time_text_embed.timestep_embedder.linear_1" },
+    { "norm_out.linear.weight", X, DIF, -1, "norm_out.linear" },
+    { "proj_out.weight", E, DIF, -1, "proj_out" },
+#undef TEXT
+#undef VIS
+#undef AUD
+#undef DIF
 };
 
 #undef S
@@ -205,6 +403,32 @@ static void table(void)
         T_CHECKF(a.known || r->cls == GG_OTHER, "%s: unknown, yet of a class", r->name);
     }
     T_CHECK(sizeof rows / sizeof rows[0] >= 100);
+}
+
+static void families(void)
+{
+    for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {
+        const struct family_row *r = &family[i];
+        gg_anatomy a = gg_anatomy_of(r->name, strlen(r->name));
+        T_CHECKF(a.cls == r->cls, "%s is %s, not %s", r->name, gg_class_name(a.cls),
+                 gg_class_name(r->cls));
+        T_CHECKF(a.part == r->part, "%s is of %s, not %s", r->name, gg_part_name(a.part),
+                 gg_part_name(r->part));
+        T_CHECKF(a.block == r->block, "%s: block %lld", r->name, (long long)a.block);
+        T_CHECKF(a.role_len == strlen(r->role) &&
+                     memcmp(r->name + a.role_at, r->role, a.role_len) == 0,
+                 "%s: role %.*s", r->name, (int)a.role_len, r->name + a.role_at);
+        T_CHECKF(a.known, "%s: unknown", r->name);
+        T_CHECKF(!a.stack || a.part == GG_PART_TEXT, "%s: stack", r->name);
+        for (size_t n = 0; n < strlen(r->name); n++) { /* nothing past the end is read */
+            char *exact = malloc(n ? n : 1);
+            if (!exact) exit(1);
+            memcpy(exact, r->name, n);
+            a = gg_anatomy_of(exact, n);
+            T_CHECK(a.role_at + a.role_len <= n && a.part < GG_PART_COUNT);
+            free(exact);
+        }
+    }
 }
 
 static void unknown_is_said(void)
@@ -247,8 +471,27 @@ static void classes_have_names(void)
         T_CHECK(gg_class_by_name(folders[i], strlen(folders[i]), &c) && c == (gg_class)i);
     }
     gg_class c;
-    T_CHECK(!gg_class_by_name("Organ", 5, &c) && !gg_class_by_name("", 0, &c) &&
-            !gg_class_by_name("orga", 4, &c));
+    T_CHECK(!gg_class_by_name("", 0, &c) && !gg_class_by_name("orga", 4, &c) &&
+            !gg_class_by_name("attnx", 5, &c));
+    static const struct {
+        const char *name;
+        gg_class cls;
+    } aliases[] = { { "attention", GG_SKELETON }, { "attn", GG_SKELETON },
+                    { "ffn", GG_ORGAN },          { "embedding", GG_EMBED },
+                    { "normalization", GG_NORM }, { "Organ", GG_ORGAN },
+                    { "FFN", GG_ORGAN },          { "Attention", GG_SKELETON },
+                    { "ADAPTERS", GG_ADAPTER } };
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        T_CHECKF(gg_class_by_name(aliases[i].name, strlen(aliases[i].name), &c) &&
+                     c == aliases[i].cls,
+                 "%s", aliases[i].name);
+    gg_part p;
+    for (int i = 0; i < GG_PART_COUNT; i++) {
+        const char *name = gg_part_name((gg_part)i);
+        T_CHECK(gg_part_by_name(name, strlen(name), &p) && p == (gg_part)i);
+    }
+    T_CHECK(gg_part_by_name("Vision", 6, &p) && p == GG_PART_VISION);
+    T_CHECK(!gg_part_by_name("visio", 5, &p) && !gg_part_by_name("", 0, &p));
 }
 
 static void other_blocks(void)
@@ -325,6 +568,7 @@ static void stacks(void)
 
 static const t_case cases[] = {
     { "names of all families", table },
+    { "families", families },
     { "what no rule knows is said to be unknown", unknown_is_said },
     { "no name is read past its end", prefixes },
     { "classes have names", classes_have_names },

@@ -67,6 +67,28 @@ static void types(void)
     one(gg_select_types, "adapter", ".............");
 }
 
+static void parts(void)
+{
+    one(gg_select_parts, "text", "xxxxxxxxxxxxx");
+    one(gg_select_parts, "vision,Audio", ".............");
+    static const struct {
+        const char *name;
+        bool want;
+    } t[] = { { "v.blk.1.attn_q.weight", true },  { "a.blk.1.attn_q.weight", true },
+              { "blk.1.attn_q.weight", false },   { "enc.blk.1.attn_q.weight", false },
+              { "v.blk.2.attn_q.weight", false }, { "v.post_ln.weight", false } };
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT;
+    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_parts(s, "vision", &e) == GG_OK &&
+            gg_select_parts(s, "audio", &e) == GG_OK && gg_select_layers(s, "1", &e) == GG_OK);
+    for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+        gg_anatomy a = gg_anatomy_of(t[i].name, strlen(t[i].name));
+        T_CHECKF(gg_select_match(s, t[i].name, strlen(t[i].name), &a) == t[i].want, "%s",
+                 t[i].name);
+    }
+    gg_select_free(s);
+}
+
 static void layers(void)
 {
     one(gg_select_layers, "0", ".xxxx........");
@@ -156,8 +178,10 @@ static void mistakes(void)
         bad(gg_select_layers, numbers[i]);
         bad(gg_select_experts, numbers[i]);
     }
-    static const char *const kinds[] = { "",      "brain", "organ,", ",organ", "organ, norm",
-                                         "ORGAN", "all" };
+    static const char *const kinds[] = { "",       "brain", "organ,", ",organ", "organ, norm",
+                                         "ORGANX", "all" };
+    static const char *const parts[] = { "", "brain", "text,", ",text", "text, audio", "texts" };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) bad(gg_select_parts, parts[i]);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) bad(gg_select_types, kinds[i]);
     bad(gg_select_tensors, "");
     bad(gg_select_tensors, "a,,b");
@@ -238,6 +262,7 @@ static void maps(void)
 static const t_case cases[] = {
     { "empty is all", empty_is_all },
     { "types", types },
+    { "--part", parts },
     { "layers", layers },
     { "experts", experts },
     { "globs", globs },

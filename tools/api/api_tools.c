@@ -8,9 +8,10 @@ const api_option api_common[] = { { "quiet", API_FLAG, NULL },
                                   { "threads", API_U64, NULL },
                                   { NULL, API_FLAG, NULL } };
 
-const api_option api_selection[] = { { "type", API_TEXT, NULL },     { "layers", API_LIST, NULL },
-                                     { "tensors", API_TEXT, NULL },  { "experts", API_LIST, NULL },
-                                     { "names-from", API_IN, NULL }, { NULL, API_FLAG, NULL } };
+const api_option api_selection[] = { { "type", API_TEXT, NULL },    { "part", API_TEXT, NULL },
+                                     { "layers", API_LIST, NULL },  { "tensors", API_TEXT, NULL },
+                                     { "experts", API_LIST, NULL }, { "names-from", API_IN, NULL },
+                                     { NULL, API_FLAG, NULL } };
 
 static const char match_modes[] = " exact retype convert ";
 

@@ -39,11 +39,11 @@ static grid_role role_of(const gg_tensor_measure *r)
                     .cls = r->a.cls };
     for (size_t i = 0; r->a.expert >= 0 && i + 1 < k.name_len; i++)
         if (k.name[i] == '.' && k.name[i + 1] >= '0' && k.name[i + 1] <= '9') k.name_len = i;
-    for (size_t i = 0; i + 4 <= r->a.role_at && !k.prefix_len; i++)
-        if (memcmp(r->t.name + i, "blk.", 4) == 0) {
-            k.prefix_len = i;
-            break;
-        }
+    /* What precedes the number of the block, but for a plain "blk." */
+    size_t at = r->a.role_at ? r->a.role_at - 1 : 0;
+    while (at > 0 && r->t.name[at - 1] >= '0' && r->t.name[at - 1] <= '9') at--;
+    if (at >= 4 && memcmp(r->t.name + at - 4, "blk.", 4) == 0) at -= 4;
+    k.prefix_len = at;
     return k;
 }
 

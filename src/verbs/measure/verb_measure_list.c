@@ -129,11 +129,13 @@ static size_t role_length(const gg_tensor_measure *r)
 typedef struct role {
     const char *name;
     size_t len, row, group;
+    gg_part part;
 } role;
 
 static int by_role(const void *a, const void *b)
 {
     const role *x = a, *y = b;
+    if (x->part != y->part) return x->part < y->part ? -1 : 1;
     if (x->len != y->len) return x->len < y->len ? -1 : 1;
     int c = x->len ? memcmp(x->name, y->name, x->len) : 0;
     return c ? c : x->row < y->row ? -1 : x->row > y->row;
@@ -159,11 +161,11 @@ static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *
     }
     for (size_t i = 0; i < list->n; i++) {
         const gg_tensor_measure *r = &list->rows[i];
-        roles[i] = (role){ r->t.name + r->a.role_at, role_length(r), i, i };
+        roles[i] = (role){ r->t.name + r->a.role_at, role_length(r), i, i, r->a.part };
     }
     qsort(roles, list->n, sizeof *roles, by_role);
     for (size_t i = 1; i < list->n; i++) /* `group`: the first row of the role */
-        if (roles[i].len == roles[i - 1].len &&
+        if (roles[i].part == roles[i - 1].part && roles[i].len == roles[i - 1].len &&
             memcmp(roles[i].name, roles[i - 1].name, roles[i].len) == 0)
             roles[i].group = roles[i - 1].group;
     qsort(roles, list->n, sizeof *roles, by_row);
@@ -172,7 +174,8 @@ static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *
         if (roles[i].group == i) {
             groups[*n] = (gg_group){ .kind = GG_GROUP_ROLE,
                                      .name = roles[i].name,
-                                     .name_len = roles[i].len };
+                                     .name_len = roles[i].len,
+                                     .part = roles[i].part };
             group[i] = (*n)++;
         }
         group_add(&groups[group[roles[i].group]], &list->rows[i]);
