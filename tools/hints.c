@@ -8,6 +8,7 @@ const char *hint_option(gg_hint hint)
 {
     static const char *const options[GG_HINT_COUNT] = {
         [GG_HINT_CLASSES] = "--type",
+        [GG_HINT_PARTS] = "--part",
         [GG_HINT_LAYERS] = "--layers",
         [GG_HINT_EXPERTS] = "--experts",
         [GG_HINT_TENSORS] = "--tensors",

@@ -48,6 +48,7 @@ typedef enum gg_status {
 typedef enum gg_hint {
     GG_HINT_NONE,
     GG_HINT_CLASSES,       /* gg_select_types */
+    GG_HINT_PARTS,         /* gg_select_parts */
     GG_HINT_LAYERS,        /* gg_select_layers */
     GG_HINT_EXPERTS,       /* gg_select_experts */
     GG_HINT_TENSORS,       /* gg_select_tensors */

@@ -81,11 +81,13 @@ gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err)
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
         gg_part part;
-        if (!gg_part_by_name(p, n, &part))
-            return gg_fail(err, GG_EUSAGE,
-                           "--part %s: use text, vision, audio, encoder, decoder, "
-                           "diffusion, adapter or imatrix, with commas between",
-                           list);
+        if (!gg_part_by_name(p, n, &part)) {
+            gg_fail(err, GG_EUSAGE,
+                    "'%s': use text, vision, audio, encoder, decoder, diffusion, adapter or "
+                    "imatrix, separated by commas",
+                    list);
+            return gg_about(err, GG_HINT_PARTS);
+        }
         s->parts |= 1u << part;
         p += n;
         if (*p == '\0') return GG_OK;
