@@ -190,9 +190,22 @@ recipes_mtp() {
     make_model step35-trunk "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[45]\\./d' \$OUT.d/manifest.json | sed -z 's/,\n  \]/\n  ]/g' > \$M/trunk.json && mv \$M/trunk.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
     make_model step35-rejoined "organ-transplant --base \$M/step35-trunk.gguf --donor \$M/step35-head.gguf --mtp --output \$OUT"
     predict step35-short step35-short-back step35-from-head step35-rejoined
-    # what a script does that knows of two keys: the engine must refuse it
-    make_model step35-naive "organ-transplant --base \$M/step35-bare.gguf --donor \$M/step35-original.gguf --layers 4-5 --add --set-kv step35.block_count=u32:6 --set-kv step35.nextn_predict_layers=u32:2 --output \$OUT"
-    printf 'step35-naive\n' >> "$M/predict"
+    # the same blocks with --add
+    make_model step35-added "organ-transplant --base \$M/step35-bare.gguf --donor \$M/step35-original.gguf --layers 4-5 --add --output \$OUT"
+    predict step35-added
+}
+
+# Blocks dropped, repeated, joined.
+recipes_stack() {
+    make_model stack-all "organ-stack \$LAB/lab-verse-$kind.gguf 0-3 --output \$OUT"
+    for b in 0 1 2 3; do
+        make_model stack-drop$b "organ-stack --drop $b \$LAB/lab-verse-$kind.gguf --output \$OUT"
+        make_model stack-repeat$b "organ-stack \$LAB/lab-verse-$kind.gguf 0-$b,$b-3 --output \$OUT"
+    done
+    make_model stack-verse-code "organ-stack \$LAB/lab-verse-$kind.gguf 0-1 \$LAB/lab-code-$kind.gguf 2-3 --output \$OUT"
+    make_model stack-code-verse "organ-stack \$LAB/lab-code-$kind.gguf 0-1 \$LAB/lab-verse-$kind.gguf 2-3 --output \$OUT"
+    make_model stack-both "organ-stack \$LAB/lab-verse-$kind.gguf 0-3 \$LAB/lab-code-$kind.gguf 0-3 --output \$OUT"
+    for name in all drop0 drop1 drop2 drop3 repeat0 repeat1 repeat2 repeat3 verse-code code-verse both; do ppl_made stack-$name; done
 }
 
 # Eight experts a block and a router that has something to choose, prediction block

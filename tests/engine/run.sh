@@ -49,7 +49,7 @@ made() { perplexity "$M/$1.gguf" "$2"; }
 tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }' "$M/answers"; }
 
 start_recipes
-for part in references round_trips types grafts blends adapter purified moe mtp experts tied; do
+for part in references round_trips types grafts blends adapter purified moe mtp experts tied stack; do
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then
@@ -130,6 +130,18 @@ check() { # EXIT TEXT DONOR
 check 1 strangers stranger
 check 0 "same lineage" code
 
+# ---- layers ----------------------------------------------------------------------------------------
+for text in verse code; do
+    same "all blocks in their order" "$(made stack-all $text)" "$(lab verse $text)"
+    for b in 0 1 2 3; do
+        hold "without block $b: worse, $text" 'x > y' "$(made stack-drop$b $text)" "$(lab verse $text)"
+        hold "block $b twice: loads, $text" 'x > 1' "$(made stack-repeat$b $text)"
+    done
+    hold "eight blocks: loads, $text" 'x > 1' "$(made stack-both $text)"
+done
+hold "verse below code: better at code than verse" 'x < y' "$(made stack-verse-code code)" "$(lab verse code)"
+hold "code below verse: better at verse than code" 'x < y' "$(made stack-code-verse verse)" "$(lab code verse)"
+
 # ---- blends -----------------------------------------------------------------------------------------
 for name in blend-linear-0-5 blend-slerp-0-5 blend-linear-0-25 blend-linear-0-75 blend-linear-0--1 blend-linear-1--0; do
     hold "$name: better at code than verse" 'x < y' "$(made $name code)" "$(lab verse code)"
@@ -187,9 +199,9 @@ if [ -s "$M/predictions" ]; then
         hold "block 0 of $arch from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction $arch-tuned8 0)" "$(prediction $arch-tuned 0)"
     done
     hold "a fine-tune's trunk makes them say something else" 'x != y' "$(prediction step35-tuned 0)" "$(prediction step35-original 0)"
-    same "moved with two keys only: refused" "$(lines step35-naive)" error
+    same "moved with --add" "$(lines step35-added)" "$(lines step35-original)"
     for name in pruned8:four grafted:others; do same "${name%:*} predicts as ${name#*:}" "$(lines "${name%:*}")" "$(lines "${name#*:}")"; done
-    for name in $(awk -F '\t' '$2 == "error" && $1 != "step35-naive" { print $1 }' "$M/predictions"); do bad "$name: $(head -n 2 "$M/$name.err")"; done
+    for name in $(awk -F '\t' '$2 == "error" { print $1 }' "$M/predictions"); do bad "$name: $(head -n 2 "$M/$name.err")"; done
 fi
 
 # ---- experts under a router that chooses -------------------------------------------------------------------
