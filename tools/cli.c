@@ -206,6 +206,7 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     const cli_option *o = options;
     while (o->name && strcmp(o->name, name) != 0) o++;
     select_fn fn = c->selects ? selection_option(name) : NULL;
+    if (fn == gg_select_experts && c->maps_experts) fn = gg_select_expert_map;
     bool threads = strcmp(name, "threads") == 0;
     if (eq && is_common_flag(c, name)) cli_usage(c, "--%s takes no value", name);
     if (!o->name && !fn && !threads) cli_usage(c, "unknown option --%s", name);

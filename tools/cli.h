@@ -40,10 +40,11 @@ typedef struct cli_list {
 
 typedef struct cli {
     const char *tool, *help;
-    bool selects;    /* takes --type --layers --tensors --experts --names-from */
-    bool has_json;   /* takes --json */
-    bool has_force;  /* takes --force */
-    bool has_strict; /* takes --strict: refuse to write a model with errors */
+    bool maps_experts; /* --experts takes BASE=DONOR items too */
+    bool selects;      /* takes --type --layers --tensors --experts --names-from */
+    bool has_json;     /* takes --json */
+    bool has_force;    /* takes --force */
+    bool has_strict;   /* takes --strict: refuse to write a model with errors */
     /* filled by cli_start: */
     bool json, quiet;
     cli_list names; /* of --names-from: read when all options are known */

@@ -23,7 +23,8 @@ static const char help[] =
     "  --check            what would move, what does not match, lineage; exit 1 if no\n"
     "  --skip-mismatched  leave out what does not match\n"
     "  --add              take along tensors that the base lacks\n"
-    "  --experts 3,17     only these experts of stacks; --router: their rows\n"
+    "  --experts 3,2=5    only these experts of stacks: 3 from 3, 2 from the donor's 5;\n"
+    "                     --router: their rows of the router too\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
     "  --link             unchanged files as hard links (both directories share them)\n"
     "  --strict           write nothing if an engine would refuse the result\n"
@@ -102,6 +103,7 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-graft",
               .help = help,
               .selects = true,
+              .maps_experts = true,
               .has_json = true,
               .has_force = true,
               .has_strict = true };

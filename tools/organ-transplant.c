@@ -32,7 +32,7 @@ static const char help[] =
     "  --force            replace an existing output\n"
     "select: --type CLASS,... --part PART,... --layers 5-20\n"
     "        --tensors GLOB,... --names-from FILE\n"
-    "        --experts 3,17 (of stacks; their rows of the router stay)\n"
+    "        --experts 3,2=5 (of stacks, 2 from the donor's 5; the router stays)\n"
     "common: -j N, -q, -v, --json (with --check), --help, --version\n"
     "\n"
     "examples:\n"
@@ -108,6 +108,7 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-transplant",
               .help = help,
               .selects = true,
+              .maps_experts = true,
               .has_json = true,
               .has_force = true,
               .has_strict = true };

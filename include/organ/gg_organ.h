@@ -69,6 +69,9 @@ gg_status gg_select_types(gg_select *s, const char *list, gg_error *err);   /* o
 gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err);   /* text,vision */
 gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err);  /* 5-20,25 */
 gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err); /* 0-3,17 */
+/* The same, and with BASE=DONOR items a map: "2=5,8-9=0-1,12" means that base expert 2
+ * gets the donor's expert 5. For grafts and transplants. */
+gg_status gg_select_expert_map(gg_select *s, const char *list, gg_error *err);
 gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err);
 /* One name a line (first TSV column, escapes as gg_escape; a header line "name" is
  * skipped); "-" is stdin. */

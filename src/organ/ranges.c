@@ -65,19 +65,29 @@ struct gg_map {
     size_t n;
 };
 
-static gg_status map_add(gg_map *m, const char **p, const char *text, gg_error *err)
+/* How an option that takes a map is called, and what it maps. */
+typedef struct map_option {
+    gg_hint about;
+    const char *noun, *example;
+    bool plain; /* "3" may stand for "3=3" */
+} map_option;
+
+static gg_status map_add(gg_map *m, const map_option *o, const char **p, const char *text,
+                         gg_error *err)
 {
     uint64_t b0, b1, d0, d1;
-    bool ok = scan(p, &b0, &b1) && **p == '=' && (++*p, scan(p, &d0, &d1)) &&
-              (**p == ',' || **p == '\0');
-    if (!ok)
-        return gg_fail(err, GG_EUSAGE, "'%s': use BASE=DONOR blocks such as 10-15=20-25", text);
+    bool ok = scan(p, &b0, &b1);
+    d0 = b0, d1 = b1;
+    if (ok && (**p == '=' || !o->plain)) ok = **p == '=' && (++*p, scan(p, &d0, &d1));
+    if (!ok || (**p != ',' && **p != '\0'))
+        return gg_fail(err, GG_EUSAGE, "'%s': use BASE=DONOR %ss such as %s", text, o->noun,
+                       o->example);
     if (b1 - b0 != d1 - d0)
-        return gg_fail(err, GG_EUSAGE, "'%s': both sides must have the same number of blocks",
-                       text);
+        return gg_fail(err, GG_EUSAGE, "'%s': both sides must have the same number of %ss", text,
+                       o->noun);
     for (size_t i = 0; i < m->n; i++)
         if (b0 <= m->pairs[i].base_last && m->pairs[i].base <= b1)
-            return gg_fail(err, GG_EUSAGE, "'%s' names a base block twice", text);
+            return gg_fail(err, GG_EUSAGE, "'%s' names a base %s twice", text, o->noun);
     struct pair *grown = gg_grow_pow2(m->pairs, m->n, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     m->pairs = grown;
@@ -85,21 +95,32 @@ static gg_status map_add(gg_map *m, const char **p, const char *text, gg_error *
     return GG_OK;
 }
 
-gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err)
+/* Add the items of the text to *map, which is made if it is NULL. */
+static gg_status parse_map(const char *text, const map_option *o, gg_map **map, gg_error *err)
 {
-    gg_map *m = calloc(1, sizeof *m);
-    if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a block map");
+    gg_map *m = *map ? *map : calloc(1, sizeof *m);
+    if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a %s map", o->noun);
     const char *p = text;
     gg_status st;
-    do st = map_add(m, &p, text, err);
+    do st = map_add(m, o, &p, text, err);
     while (st == GG_OK && *p++ == ',');
-    if (st != GG_OK) {
-        if (st == GG_EUSAGE) gg_about(err, GG_HINT_MAP);
-        gg_map_free(m);
-        return st;
-    }
-    *out = m;
-    return GG_OK;
+    if (st == GG_EUSAGE) gg_about(err, o->about);
+    if (st == GG_OK) *map = m;
+    else if (!*map) gg_map_free(m);
+    return st;
+}
+
+gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err)
+{
+    static const map_option blocks = { GG_HINT_MAP, "block", "10-15=20-25", false };
+    *out = NULL;
+    return parse_map(text, &blocks, out, err);
+}
+
+gg_status gg_map_add_experts(gg_map **map, const char *text, gg_error *err)
+{
+    static const map_option experts = { GG_HINT_EXPERTS, "expert", "2=5,8-9=0-1", true };
+    return parse_map(text, &experts, map, err);
 }
 
 void gg_map_free(gg_map *m)

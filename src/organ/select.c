@@ -20,6 +20,7 @@ struct gg_select {
     uint32_t classes; /* bit per gg_class; 0 = all */
     uint32_t parts;   /* bit per gg_part; 0 = all */
     gg_ranges layers, experts;
+    gg_map *expert_map;     /* NULL: each expert comes from that of its own number */
     text_list globs, names; /* names sorted before the first look-up */
     bool by_name;           /* names are given, and sorted */
 };
@@ -43,6 +44,7 @@ void gg_select_free(gg_select *s)
     list_free(&s->names);
     gg_ranges_free(&s->layers);
     gg_ranges_free(&s->experts);
+    gg_map_free(s->expert_map);
     free(s);
 }
 
@@ -102,6 +104,12 @@ gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err)
 gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err)
 {
     return gg_ranges_parse(&s->experts, GG_HINT_EXPERTS, list, err);
+}
+
+gg_status gg_select_expert_map(gg_select *s, const char *list, gg_error *err)
+{
+    return strchr(list, '=') ? gg_map_add_experts(&s->expert_map, list, err)
+                             : gg_select_experts(s, list, err);
 }
 
 gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err)
@@ -164,18 +172,36 @@ gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
 
 bool gg_select_empty(const gg_select *s)
 {
-    return !s || (s->classes == 0 && s->parts == 0 && s->layers.n == 0 && s->experts.n == 0 &&
-                  s->globs.n == 0 && !s->by_name);
+    return !s || (s->classes == 0 && s->parts == 0 && s->layers.n == 0 &&
+                  !gg_select_has_experts(s) && s->globs.n == 0 && !s->by_name);
 }
 
 bool gg_select_has_experts(const gg_select *s)
 {
-    return s && s->experts.n > 0;
+    return s && (s->experts.n > 0 || s->expert_map);
 }
 
 bool gg_select_expert(const gg_select *s, uint64_t expert)
 {
-    return !s || s->experts.n == 0 || gg_ranges_have(&s->experts, expert);
+    return !gg_select_has_experts(s) || gg_ranges_have(&s->experts, expert) ||
+           (s->expert_map && expert <= INT64_MAX &&
+            gg_map_donor(s->expert_map, (int64_t)expert) >= 0);
+}
+
+uint64_t gg_select_donor_expert(const gg_select *s, uint64_t expert)
+{
+    int64_t donor = s && s->expert_map && expert <= INT64_MAX
+                        ? gg_map_donor(s->expert_map, (int64_t)expert)
+                        : -1;
+    return donor < 0 ? expert : (uint64_t)donor;
+}
+
+int64_t gg_select_base_expert(const gg_select *s, uint64_t donor_expert)
+{
+    if (donor_expert > INT64_MAX) return -1;
+    int64_t base = s && s->expert_map ? gg_map_base(s->expert_map, (int64_t)donor_expert) : -1;
+    bool plain = !s || !s->expert_map || gg_ranges_have(&s->experts, donor_expert);
+    return base >= 0 || !plain ? base : (int64_t)donor_expert;
 }
 
 static bool listed(const gg_select *s, const char *name)
@@ -191,8 +217,8 @@ bool gg_select_match(const gg_select *s, const char *name, size_t name_len, cons
     if (s->parts && !(s->parts & 1u << a->part)) return false;
     if (s->layers.n && (a->block < 0 || !gg_ranges_have(&s->layers, (uint64_t)a->block)))
         return false;
-    if (s->experts.n && !a->stack &&
-        (a->expert < 0 || !gg_ranges_have(&s->experts, (uint64_t)a->expert)))
+    if (gg_select_has_experts(s) && !a->stack &&
+        (a->expert < 0 || !gg_select_expert(s, (uint64_t)a->expert)))
         return false;
     if (s->by_name && !listed(s, name)) return false;
     if (s->globs.n == 0) return true;

@@ -154,8 +154,9 @@ static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, co
     for (uint64_t e = 0; e < n_base; e++) {
         if (!gg_select_expert(m->o->select, e)) continue;
         found++;
-        if (e >= n_donor)
-            return mismatch(m, move, "the donor has no expert %llu", (unsigned long long)e);
+        uint64_t from = gg_select_donor_expert(m->o->select, e);
+        if (from >= n_donor)
+            return mismatch(m, move, "the donor has no expert %llu", (unsigned long long)from);
     }
     if (!found) return mismatch(m, move, "the base has none of these experts");
     if (convert) return judge_values(m, move, b, d);
@@ -247,18 +248,44 @@ static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t l
     return mismatch(m, move, "the donor has no %.63s", wanted);
 }
 
+/* "blk.0.ffn_up.5.weight" from "blk.0.ffn_up.2.weight" and 5, into out. */
+static bool with_expert(const char *name, size_t len, uint64_t expert, char *out, size_t size,
+                        size_t *out_len)
+{
+    char stack[GG_RECORD_NAME + 8];
+    size_t n;
+    return gg_stack_name(name, len, stack, sizeof stack, &n) &&
+           gg_expert_name(stack, n, expert, out, size, out_len);
+}
+
+/* The donor's name for a tensor of the base, by both maps; `name` is used for it. */
+static const char *name_in_donor(const matcher *m, const gg_tensor *b, const gg_anatomy *a,
+                                 char name[GG_RECORD_NAME + 1], size_t *len)
+{
+    const char *wanted = b->name;
+    *len = b->name_len;
+    if (m->o->map && a->block >= 0 &&
+        gg_name_with_block(b->name, b->name_len, gg_map_donor(m->o->map, a->block), name,
+                           GG_RECORD_NAME + 1, len))
+        wanted = name;
+    uint64_t expert = a->expert < 0 ? 0 : (uint64_t)a->expert,
+             from = gg_select_donor_expert(m->o->select, expert);
+    char other[GG_RECORD_NAME + 1];
+    if (a->expert < 0 || from == expert ||
+        !with_expert(wanted, *len, from, other, sizeof other, len))
+        return wanted;
+    memcpy(name, other, *len + 1);
+    return name;
+}
+
 static gg_status match_base(matcher *m, size_t i)
 {
     const gg_tensor *b = gg_source_tensor(m->base, i);
     gg_anatomy a = gg_source_anatomy(m->base, i);
     if (!selected(m, b->name, b->name_len, &a)) return GG_OK;
     char name[GG_RECORD_NAME + 1];
-    const char *wanted = b->name;
-    size_t len = b->name_len;
-    if (m->o->map && a.block >= 0 &&
-        gg_name_with_block(b->name, b->name_len, gg_map_donor(m->o->map, a.block), name,
-                           sizeof name, &len))
-        wanted = name;
+    size_t len;
+    const char *wanted = name_in_donor(m, b, &a, name, &len);
     size_t d = gg_source_find(m->donor, wanted, len);
     if (d == SIZE_MAX && m->part) return GG_OK;
     gg_move *move = new_move(m);
@@ -273,19 +300,37 @@ static gg_status match_base(matcher *m, size_t i)
     return st == GG_OK ? judge_scale(m, move) : st;
 }
 
+/* The base's name for a tensor of the donor, by both maps; NULL where it goes nowhere. */
+static const char *name_in_base(const matcher *m, const gg_tensor *t, const gg_anatomy *a,
+                                char name[GG_RECORD_NAME + 1], size_t *len)
+{
+    const char *as = t->name;
+    *len = t->name_len;
+    if (m->o->map) {
+        int64_t to = gg_map_base(m->o->map, a->block);
+        if (to < 0 || !gg_name_with_block(t->name, t->name_len, to, name, GG_RECORD_NAME + 1, len))
+            return NULL;
+        as = name;
+    }
+    int64_t expert = a->expert < 0 ? -1 : gg_select_base_expert(m->o->select, (uint64_t)a->expert);
+    if (a->expert < 0 || expert == a->expert) return as;
+    char other[GG_RECORD_NAME + 1];
+    if (expert < 0 || !with_expert(as, *len, (uint64_t)expert, other, sizeof other, len))
+        return NULL;
+    memcpy(name, other, *len + 1);
+    return name;
+}
+
 static gg_status match_donor_only(matcher *m, size_t d)
 {
     const gg_tensor *t = gg_source_tensor(m->donor, d);
     gg_anatomy a = gg_source_anatomy(m->donor, d);
     char name[GG_RECORD_NAME + 1];
-    const char *as = t->name;
-    size_t len = t->name_len;
-    if (m->o->map) {
-        int64_t to = gg_map_base(m->o->map, a.block);
-        if (to < 0 || !gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &len))
-            return GG_OK;
+    size_t len;
+    const char *as = name_in_base(m, t, &a, name, &len);
+    if (!as) return GG_OK;
+    if (as == name) {
         gg_class cls = a.cls;
-        as = name;
         a = gg_anatomy_of(name, len);
         a.cls = cls;
     }

@@ -95,26 +95,32 @@ static gg_plan_part part_of(gg_source *s, size_t index, share some)
     return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
 }
 
+/* The donor's experts that take the place of these of the base. */
+static share in_donor(const gg_mover *m, share some)
+{
+    return (share){ gg_select_donor_expert(m->select, some.at), some.n };
+}
+
 static gg_status make_blend(gg_mover *m, const gg_move *move, share some, const gg_tensor *out,
                             gg_producer *p, gg_error *err)
 {
     gg_plan_part *parts = new_parts(m, 3, err);
     if (!parts) return err->status;
     parts[0] = part_of(m->base, move->base, some);
-    parts[1] = part_of(m->donor, move->donor, some);
+    parts[1] = part_of(m->donor, move->donor, in_donor(m, some));
     gg_mixture mix = { .mode = m->blend.mode, .in = { input(&parts[0]), input(&parts[1]) } };
     if (mix.mode == GG_BLEND_TASK) {
         size_t i;
         if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK)
             return err->status;
-        parts[2] = part_of(m->blend.ancestor, i, some);
+        parts[2] = part_of(m->blend.ancestor, i, in_donor(m, some));
         mix.in[2] = input(&parts[2]);
     }
     mix.t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
     return gg_compute_blend(&m->list, out, &mix, p, err);
 }
 
-/* Some neighbouring experts of a stack, all the base's or all from the donor. */
+/* Some neighbouring experts of a stack, all the base's, or neighbours of the donor too. */
 static gg_status make_share(gg_mover *m, const gg_move *move, share some, bool donor,
                             gg_joint *joint, gg_error *err)
 {
@@ -125,17 +131,21 @@ static gg_status make_share(gg_mover *m, const gg_move *move, share some, bool d
     if (donor && m->blend.mode) return make_blend(m, move, some, t, &joint->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;
-    *part = donor ? part_of(m->donor, move->donor, some) : part_of(m->base, move->base, some);
+    *part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
+                  : part_of(m->base, move->base, some);
     gg_input in = input(part);
     return gg_compute_convert(&m->list, t, &in, &joint->p, err);
 }
 
-/* Where the run of experts ends that begins at e: all selected, or none. */
+/* Where the run of experts ends that begins at e: all selected, and neighbours in the donor
+ * too, or none selected. */
 static uint64_t run_end(const gg_mover *m, uint64_t e, uint64_t n)
 {
     bool donor = gg_select_expert(m->select, e);
-    do e++;
-    while (e < n && gg_select_expert(m->select, e) == donor);
+    uint64_t from = gg_select_donor_expert(m->select, e);
+    do e++, from++;
+    while (e < n && gg_select_expert(m->select, e) == donor &&
+           (!donor || gg_select_donor_expert(m->select, e) == from));
     return e;
 }
 
@@ -179,8 +189,9 @@ static gg_status make_experts(gg_mover *m, const gg_move *move, const gg_tensor 
     for (uint64_t e = 0, end; e < n; e = end) {
         bool donor = gg_select_expert(m->select, e);
         end = run_end(m, e, n);
+        uint64_t from = donor ? gg_select_donor_expert(m->select, e) : e;
         parts[made->n_parts++] = (gg_plan_part){ donor ? m->donor : m->base,
-                                                 donor ? move->donor : move->base, e * size,
+                                                 donor ? move->donor : move->base, from * size,
                                                  (end - e) * size, NULL };
     }
     made->parts = parts;
