@@ -21,7 +21,7 @@ int64_t gg_map_donor(const gg_map *m, int64_t base_block);
 int64_t gg_map_base(const gg_map *m, int64_t donor_block);
 
 /* Add "2=5,8-9=0-1,12" (base expert = donor expert) to *map, which is made if it is NULL.
- * GG_EUSAGE says what is wrong; *map is then as it was. */
+ * GG_EUSAGE says what is wrong; *map may then hold the items before it. */
 gg_status gg_map_add_experts(gg_map **map, const char *text, gg_error *err);
 
 /* Shell-style match (* ? [a-z]) over the whole name, any byte but NUL. */

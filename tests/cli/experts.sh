@@ -86,7 +86,7 @@ check_same "$T/i.gguf" "$T/b.gguf" "undone"
 # One record per expert.
 rm -rf "$T/g"
 check "records" organ-graft --target "$T/bs" --source "$T/ds" --experts 3=4,0-1=1-2 --router --output "$T/g"
-organ-assemble "$T/g" --output "$T/c.gguf" --force
+organ-assemble -q "$T/g" --output "$T/c.gguf" --force
 check_same "$T/c.gguf" "$T/stacked.gguf" "records as stacks"
 check "the table" organ-graft --target "$T/bs" --source "$T/ds" --experts 3=4 --layers 0 --check
 check_text "$(awk -F "$TAB" 'NR > 1 { print $1 "<" $3 }' "$T/out" | tr '\n' ' ')" "blk.0.ffn_gate.3.weight<blk.0.ffn_gate.4.weight blk.0.ffn_down.3.weight<blk.0.ffn_down.4.weight " "which expert from which"
@@ -100,8 +100,8 @@ refuse() { # STATUS TEXT OPTION...
 }
 refuse 1 "the donor has no expert 6" --experts 2=6
 refuse 1 "the base has none of these experts" --experts 4=0
-refuse 2 "--experts 0-1=3: both sides must have as many experts" --experts 0-1=3
-refuse 2 "--experts 0-1=3-4,1=0: a base expert is named twice" --experts 0-1=3-4,1=0
+refuse 2 "'0-1=3': both sides must have the same number of experts (--experts)" --experts 0-1=3
+refuse 2 "'0-1=3-4,1=0' names a base expert twice (--experts)" --experts 0-1=3-4,1=0
 for bad in = 1= =1 1==2 1=2=3 a=b 1=2, 2-1=0-1 1=-1; do refuse 2 "use BASE=DONOR experts such as" --experts "$bad"; done
 check_error 2 "use numbers and ranges" "a map where nothing is moved" organ-extract "$T/b.gguf" --list --experts 1=2
 finish
