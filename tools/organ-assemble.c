@@ -7,22 +7,23 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: organ-assemble [--dir] DIR --output MODEL.gguf\n"
-    "Put an organ directory together to a GGUF model. The manifest is honoured as it\n"
-    "stands: change keys, remove or reorder tensors, rename the model with an editor\n"
-    "or jq. What was not edited comes back byte for byte. Experts taken out of the\n"
-    "manifest of a directory made with --split-experts, as many in every block, make\n"
-    "a model with fewer; its routers are cut to match.\n"
+    "usage: organ-assemble [--model|--dir] MODEL --output FILE\n"
+    "Write a model from any source: an organ directory, a GGUF file, any shard of a\n"
+    "split model, or - for stdin. Merge or split shards, re-encode, set keys.\n"
+    "The manifest of a directory may be edited; what was not changed comes back byte\n"
+    "for byte.\n"
     "\n"
-    "  --output FILE      the model to write\n"
+    "  -o, --output FILE  the model to write; - is stdout, written front to back\n"
     "  --shards N         split it: FILE-00001-of-0000N.gguf and so on; as many as\n"
     "                     the source had gives the source's shards back\n"
     "  --shard-size SIZE  split it so that no shard has more data than SIZE (2G)\n"
-    "  --dtype RULES      re-encode tensors: GLOB=TYPE[,GLOB=TYPE...], the first glob\n"
-    "                     that matches decides (names as in --list; a stack of\n"
-    "                     experts is one); TYPE is f32 f16 bf16 q8_0 q6_k q4_k ... or\n"
-    "                     keep. Norms, biases, routers and the like stay as they are\n"
-    "                     unless the glob names them\n"
+    "  --dtype PRESET     re-encode as llama-quantize does without an importance\n"
+    "                     matrix: q4_0 q8_0 q2_k q3_k_m q4_k_s q4_k_m q5_k_m q6_k\n"
+    "                     iq4_xs iq3_m mxfp4_moe f16 bf16 ... (upper or lower case)\n"
+    "  --dtype RULES      GLOB=TYPE[,GLOB=TYPE...]: the first match decides (a stack\n"
+    "                     of experts is one tensor); TYPE is q8_0 f16 ... or keep.\n"
+    "                     Norms, biases, routers and the like are left alone unless\n"
+    "                     the glob names them. RULES,PRESET combines both\n"
     "  --fallback TYPE    for tensors whose rows do not fit TYPE (else refused)\n"
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
     "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
@@ -32,22 +33,23 @@ static const char help[] =
     "common: -j N threads, -q quiet, -v verbose, --help, --version\n"
     "\n"
     "examples:\n"
-    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    --output /tmp/verse.organs --force\n"
-    "  organ-assemble /tmp/verse.organs --output /tmp/verse.gguf --force\n"
-    "  organ-assemble /tmp/verse.organs --output /tmp/verse.gguf --shards 3 --force\n"
-    "  organ-assemble /tmp/verse.organs --output /tmp/verse.gguf --force \\\n"
+    "  organ-assemble tests/data/lab/lab-verse-q8_0.gguf --dtype q4_k_m \\\n"
+    "    --output /tmp/verse-q4.gguf --force\n"
+    "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --shards 3 --force\n"
+    "  cat /tmp/verse-0000?-of-00003.gguf | organ-assemble - -o - > /tmp/joined.gguf\n"
+    "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --force \\\n"
     "    --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'\n"
-    "exit: 0 done, 2 usage, 3 malformed input, 4 I/O failure\n";
+    "exit: 0 done, 1 nothing matches --dtype, 2 usage, 3 malformed input, 4 I/O\n";
 
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-assemble", .help = help, .has_force = true, .has_strict = true };
-    const char *dir = NULL, *output = NULL;
+    const char *dir = NULL, *model = NULL, *output = NULL;
     uint64_t shards = UINT64_MAX; /* not given */
     cli_list set_kv = { 0 }, set_kv_files = { 0 };
     gg_assemble_options o = { 0 };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir },
+                                   { "model", CLI_TEXT, &model },
                                    { "output", CLI_TEXT, &output },
                                    { "shards", CLI_U64, &shards },
                                    { "shard-size", CLI_SIZE, &o.shard_size },
@@ -58,7 +60,8 @@ int main(int argc, char **argv)
                                    { "set-kv-file", CLI_LIST, &set_kv_files },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
-    dir = cli_one(&c, dir, "organ directory");
+    if (dir && model) cli_usage(&c, "give --dir or --model, not both");
+    model = cli_one(&c, dir ? dir : model, "model");
     if (!output) cli_usage(&c, "give --output");
     if (output && strcmp(output, "-") == 0) cli_no_terminal(&c, STDOUT_FILENO);
     bool counted = shards != UINT64_MAX;
@@ -73,7 +76,7 @@ int main(int argc, char **argv)
     o.n_set_kv_files = set_kv_files.n;
     key_options_note(&c, &set_kv, "--set-kv-file");
     gg_assemble_report r;
-    gg_status st = gg_assemble(dir, &o, output, &c.run, &r, &c.err);
+    gg_status st = gg_assemble(model, &o, output, &c.run, &r, &c.err);
     if (st == GG_OK && c.verbose)
         cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));

@@ -76,8 +76,8 @@ typedef struct gg_assemble_options {
     size_t n_set_kv;
     const char *const *set_kv_files; /* KEY=FILE texts, as gg_meta_set_file; done last */
     size_t n_set_kv_files;
-    bool no_verify;    /* do not hold sha256 of the manifest against the data */
-    const char *dtype; /* GLOB=TYPE[,GLOB=TYPE]...: re-encode what a glob matches, NULL = nothing */
+    bool no_verify;       /* do not hold sha256 of the manifest against the data */
+    const char *dtype;    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; NULL = none */
     const char *fallback; /* type for rows that do not fit TYPE, NULL = refuse them */
 } gg_assemble_options;
 
@@ -86,20 +86,25 @@ typedef struct gg_assemble_report {
     uint64_t bytes; /* written */
 } gg_assemble_report;
 
-/* Organ directory into OUTPUT, or into shards PREFIX-0000i-of-0000n.gguf, PREFIX
- * being OUTPUT without ".gguf" (an OUTPUT that is itself a shard's name asks for
- * that many). With as many shards as the source had, and its tensors all there,
- * the source's shards come back byte for byte.
+/* MODEL (any source with keys: see gg_source_open_with, whose notes go to run->note) into
+ * OUTPUT, or into shards PREFIX-0000i-of-0000n.gguf, PREFIX being OUTPUT without ".gguf" (an
+ * OUTPUT that is itself a shard's name means that many). With as many shards as the source
+ * had, and its tensors all there, the source's shards come back byte for byte. OUTPUT "-" is
+ * stdout. A model on a pipe is read once, front to back, and written as it is read; only
+ * shards on a pipe that become one file are first stored in a temporary file.
  *
- * `dtype`: names as in the model (a stack of experts is one tensor), the first glob that
- * matches decides, TYPE "keep" changes nothing. A glob with wildcards leaves alone
- * tensors of one dimension, integers, and what llama-quantize never touches (routers,
- * biases, convolutions, ...) unless it spells that part of the name. general.file_type
- * becomes that of most matrices, general.quantization_version 2 or none.
+ * `dtype`: a preset of llama-quantize, which then chooses the type of every tensor as
+ * llama-quantize does without an importance matrix, and sets general.file_type; or rules; or
+ * both: what no rule matches is left to the preset. Names in rules are those of the model (a
+ * stack of experts is one tensor), the first glob that matches decides, TYPE "keep" changes
+ * nothing. A glob with wildcards leaves alone tensors of one dimension, integers, and what
+ * llama-quantize never touches (routers, biases, convolutions, ...) unless it spells that
+ * part of the name. With rules alone general.file_type becomes that of most matrices and
+ * general.quantization_version 2 or none. GG_NO when nothing matches.
  *
  * Experts missing from a directory made with split_experts: see docs/grafting.md; the
  * model gets fewer, its routers and <arch>.expert_count follow. */
-gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char *output,
+gg_status gg_assemble(const char *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);
 
 #ifdef __cplusplus

@@ -83,9 +83,12 @@ make 'output_norm.weight=f16,*norm*=f16'
 check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" { print $1 }')" "output_norm.weight" "a norm by its name only"
 make '*=keep'
 check_same "$T/m.gguf" $VERSE "nothing changes: the same file"
-make 'no.such.tensor=f16'
-check_same "$T/m.gguf" $VERSE "no tensor matches: the same file"
-if grep -q "no.such.tensor" "$T/err"; then ok; else bad "a glob for nothing is not told"; fi
+rm -f "$T/m.gguf"
+check_error 1 "no tensor matches 'no.such.tensor'" "nothing matches" organ-assemble "$T/d" --output "$T/m.gguf" --dtype 'no.such.tensor=f16'
+check_absent "$T/m.gguf" "nothing matches"
+make 'no.such.tensor=f16,output.weight=f16'
+if grep -q "no tensor matches 'no.such.tensor'" "$T/err"; then ok; else bad "a glob for nothing is not noted"; fi
+if grep -q "1 re-encoded, 29 left: token_embd.weight, blk.*.attn_q.weight" "$T/err"; then ok; else bad "what is left is not noted: $(cat "$T/err")"; fi
 # What an engine computes with in between, or not at all, is no type for weights.
 for t in q8_1 q8_k f64; do
     make "blk.1.ffn_up.weight=$t"
@@ -127,8 +130,8 @@ check_error 2 "--fallback" "--fallback keep" organ-assemble "$T/d" --output "$T/
 check_error 2 "--fallback" "--fallback alone" organ-assemble "$T/d" --output "$T/m.gguf" --fallback f16
 # An infinity in the data.
 printf '\000\000\200\177' | dd of="$T/d/skeleton/blk_0_attn_q.bin" bs=1 seek=203 conv=notrunc 2> /dev/null
-check_error 3 "blk.0.attn_q.weight" "data that is not what the manifest says" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16'
-check_error 3 "1 of its values" "an infinite value" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16' --no-verify
+check_error 3 "blk.0.attn_q.weight" "data that is not what the manifest says" organ-assemble -q "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16'
+check_error 3 "1 of its values" "an infinite value" organ-assemble -q "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16' --no-verify
 check_absent "$T/m.gguf" "after refusals"
 check "which is copied as it is otherwise" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.ffn_up.*=f16' --no-verify
 finish

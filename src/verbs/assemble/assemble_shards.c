@@ -11,6 +11,7 @@
 #include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
+#include "organ/source_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,32 +60,68 @@ static gg_status name_files(gg_plan *p, const char *output, gg_error *err)
     return p->n_files && p->files[p->n_files - 1].path ? GG_OK : no_memory(err);
 }
 
-/* The source's own shards: same tensors in each, same keys, same odd bytes. */
-static bool as_it_was(const gg_plan *p, const gg_manifest *m, uint64_t shards)
+/* ---- the files that the tensors came from --------------------------------------- */
+
+typedef struct origin {
+    gg_source *source;
+    const gg_manifest *m; /* NULL unless it is a directory */
+    const gg_meta *meta;
+    uint32_t version;
+    size_t n_files;
+} origin;
+
+static origin origin_of(gg_source *source)
 {
-    size_t left = p->n; /* counted down: a sum of hostile counts would wrap */
-    for (size_t i = 0; i < m->n_files; i++) {
-        if (m->files[i].n_tensors > left) return false;
-        left -= m->files[i].n_tensors;
-    }
-    return shards == m->n_files && left == 0;
+    const gg_manifest *m = gg_source_manifest(source);
+    return (origin){ source, m, gg_source_meta(source), gg_plan_version(source),
+                     m ? m->n_files : gg_source_files(source) };
 }
 
-static gg_status restore_files(gg_plan *p, const gg_manifest *m, const char *dir, gg_error *err)
+static size_t tensors_of(const origin *o, size_t file)
+{
+    return o->m ? o->m->files[file].n_tensors : gg_source_file(o->source, file)->n_tensors;
+}
+
+static gg_status odd_bytes(const origin *o, size_t file, gg_plan_file *f, gg_error *err)
+{
+    if (o->m) return gg_plan_odd_bytes(f, &o->m->files[file], gg_source_name(o->source), err);
+    return gg_source_model(o->source) ? gg_plan_source_bytes(f, o->source, file, err) : GG_OK;
+}
+
+/* The source's own shards: same tensors in each, same keys, same odd bytes. */
+static bool as_it_was(const gg_plan *p, const origin *o, uint64_t shards)
+{
+    size_t left = p->n; /* counted down: a sum of hostile counts would wrap */
+    for (size_t i = 0; i < o->n_files; i++) {
+        if (tensors_of(o, i) > left) return false;
+        left -= tensors_of(o, i);
+    }
+    return shards == o->n_files && left == 0;
+}
+
+static gg_status restore_files(gg_plan *p, const origin *o, gg_error *err)
 {
     size_t first = 0;
-    for (size_t i = 0; i < m->n_files; i++) {
+    p->files = calloc(o->n_files, sizeof *p->files);
+    if (!p->files) return no_memory(err);
+    p->n_files = o->n_files;
+    for (size_t i = 0; i < o->n_files; i++) {
         gg_plan_file *f = &p->files[i];
-        f->version = m->files[i].version;
+        const gg_meta *meta = i == 0 ? o->meta
+                              : o->m ? &o->m->files[i].meta
+                                     : &gg_source_file(o->source, i)->meta;
+        f->version = o->m ? o->m->files[i].version : gg_source_file(o->source, i)->version;
         f->first = first;
-        f->n = m->files[i].n_tensors;
+        f->n = tensors_of(o, i);
         first += f->n;
-        gg_status st = gg_plan_odd_bytes(f, &m->files[i], dir, err);
-        if (st == GG_OK) st = gg_meta_copy(&f->meta, i == 0 ? &m->meta : &m->files[i].meta, err);
+        gg_status st = odd_bytes(o, i, f, err);
+        if (st == GG_OK) st = gg_meta_copy(&f->meta, meta, err);
         if (st != GG_OK) return st;
     }
     return GG_OK;
 }
+
+/* ---- other files ----------------------------------------------------------------- */
 
 /* Cut the list where the next shard is due. With `shards` the cuts lie as near to
  * equal bytes as whole tensors allow, and every shard has at least one tensor. */
@@ -106,7 +143,7 @@ static size_t cut(const gg_plan *p, const gg_assemble_options *o, size_t first, 
     return i - first;
 }
 
-static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_options *o,
+static gg_status cut_files(gg_plan *p, const origin *from, const gg_assemble_options *o,
                            gg_error *err)
 {
     uint64_t total = 0, done = 0;
@@ -118,7 +155,7 @@ static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_o
         if (!grown) return GG_ENOMEM;
         p->files = grown;
         gg_plan_file *f = &p->files[p->n_files];
-        *f = (gg_plan_file){ .version = m->version, .first = first };
+        *f = (gg_plan_file){ .version = from->version, .first = first };
         f->n = cut(p, o, first, p->n_files, &done, total);
         first += f->n;
         p->n_files++;
@@ -130,58 +167,57 @@ static gg_status cut_files(gg_plan *p, const gg_manifest *m, const gg_assemble_o
     }
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n_files && st == GG_OK; i++) {
-        if (i == 0) st = gg_meta_copy(&p->files[0].meta, &m->meta, err);
+        if (i == 0) st = gg_meta_copy(&p->files[0].meta, from->meta, err);
         if (st == GG_OK)
             st = set_split_keys(&p->files[i].meta, (uint32_t)i, (uint32_t)p->n_files, p->n, err);
     }
     return st;
 }
 
-static gg_status one_file(gg_plan *p, const gg_manifest *m, const char *dir, const char *output,
-                          gg_error *err)
+static gg_status one_file(gg_plan *p, const origin *o, const char *output, gg_error *err)
 {
-    gg_status st = gg_plan_one_file(p, output, m->version, &m->meta, err);
+    gg_status st = gg_plan_one_file(p, output, o->version, o->meta, err);
     if (st != GG_OK) return st;
-    if (m->n_files > 1) gg_meta_delete_split(&p->files->meta);
-    return m->n_files == 1 ? gg_plan_odd_bytes(p->files, &m->files[0], dir, err) : GG_OK;
+    p->keep_odd = p->pipe && o->n_files == 1;
+    if (o->n_files > 1) gg_meta_delete_split(&p->files->meta);
+    return o->n_files == 1 ? odd_bytes(o, 0, p->files, err) : GG_OK;
 }
 
-/* A shard that came alone, on a pipe, is one file: its own name asks for no set. */
-static bool is_that_shard(const gg_manifest *m, uint32_t no, uint32_t count)
+/* A shard that came alone is one file: its own name asks for no set. */
+static bool is_that_shard(const origin *o, uint32_t no, uint32_t count)
 {
     uint64_t was_no, was_count;
-    return m->n_files == 1 && count > 1 && gg_kv_u64(gg_meta_find(&m->meta, "split.no"), &was_no) &&
-           gg_kv_u64(gg_meta_find(&m->meta, "split.count"), &was_count) && was_no == no &&
+    return o->n_files == 1 && count > 1 && gg_kv_u64(gg_meta_find(o->meta, "split.no"), &was_no) &&
+           gg_kv_u64(gg_meta_find(o->meta, "split.count"), &was_count) && was_no == no &&
            was_count == count;
 }
 
-gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
-                            const gg_assemble_options *o, const char *output, gg_error *err)
+static gg_status check_count(const gg_plan *p, const gg_assemble_options *o, const char *output,
+                             gg_error *err)
 {
-    size_t prefix_len;
-    uint32_t no, named = 0;
-    gg_assemble_options opt = *o;
-    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named) &&
-        !is_that_shard(m, no, named))
-        opt.shards = named;
-    if (!opt.shards && !opt.shard_size) return one_file(p, m, dir, output, err);
     if (strcmp(output, "-") == 0) {
         gg_fail(err, GG_EUSAGE, "stdout takes one file, not shards");
         return gg_fix(err, "write one file, or give a name for the shards");
     }
-    gg_status st;
-    if (opt.shards && as_it_was(p, m, opt.shards)) {
-        p->files = calloc(m->n_files, sizeof *p->files);
-        if (!p->files) return no_memory(err);
-        p->n_files = m->n_files;
-        st = restore_files(p, m, dir, err);
-    } else {
-        if (opt.shards > p->n) {
-            gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu",
-                    opt.shards, p->n);
-            return gg_fix(err, "ask for as many at most: each shard needs one");
-        }
-        st = cut_files(p, m, &opt, err);
-    }
+    if (o->shards <= p->n) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu", o->shards, p->n);
+    return gg_fix(err, "ask for as many at most: each shard needs one");
+}
+
+gg_status gg_assemble_files(gg_plan *p, gg_source *source, const gg_assemble_options *o,
+                            const char *output, gg_error *err)
+{
+    size_t prefix_len;
+    uint32_t no, named = 0;
+    gg_assemble_options opt = *o;
+    const origin from = origin_of(source);
+    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named) &&
+        !is_that_shard(&from, no, named))
+        opt.shards = named;
+    if (!opt.shards && !opt.shard_size) return one_file(p, &from, output, err);
+    bool restored = opt.shards && !p->pipe && as_it_was(p, &from, opt.shards);
+    gg_status st = restored && strcmp(output, "-") != 0 ? restore_files(p, &from, err)
+                                                        : check_count(p, &opt, output, err);
+    if (st == GG_OK && !restored) st = cut_files(p, &from, &opt, err);
     return st == GG_OK ? name_files(p, output, err) : st;
 }

@@ -6,8 +6,9 @@
 #include "organ/manifest.h"
 #include "verbs/plan/plan.h"
 
-/* Fill p->files from the options and the manifest's layout: see gg_assemble. */
-gg_status gg_assemble_files(gg_plan *p, const gg_manifest *m, const char *dir,
-                            const gg_assemble_options *o, const char *output, gg_error *err);
+/* Fill p->files from the options and the files that the source is, or was extracted from:
+ * see gg_assemble. With p->pipe set, p->keep_odd is set where it applies. */
+gg_status gg_assemble_files(gg_plan *p, gg_source *source, const gg_assemble_options *o,
+                            const char *output, gg_error *err);
 
 #endif

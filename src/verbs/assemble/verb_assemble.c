@@ -1,15 +1,15 @@
-/* verb_assemble.c - an organ directory back into a model, whole or in shards, as it was
- * or with other dtypes and fewer experts. */
+/* verb_assemble.c - a model from any source, whole or in shards, as it was or with other
+ * dtypes; from an organ directory also with fewer experts. */
 #include "organ/gg_verbs.h"
 
 #include "assemble_shards.h"
 #include "base/error.h"
-#include "dtype_rules.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "prune.h"
 #include "stacks.h"
+#include "verbs/compute/dtype_rules.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/set_keys.h"
 #include "verbs/shared/verb_run.h"
@@ -18,11 +18,11 @@
 #include <string.h>
 
 typedef struct assembly {
-    const char *dir;
+    const char *model;
     const gg_assemble_options *o;
     const gg_run *run;
     gg_source *source;
-    const gg_manifest *m;
+    const gg_manifest *m; /* of a directory, else NULL: then nothing is stacked or pruned */
     gg_stacks *stacks;
     gg_prune *prune;       /* NULL: no expert is missing */
     gg_dtype_rules *rules; /* NULL: dtypes stay */
@@ -32,9 +32,10 @@ typedef struct assembly {
 
 /* ---- which tensors ---------------------------------------------------------------- */
 
-static gg_status add_tensors(assembly *a, gg_error *err)
+static gg_status add_entries(assembly *a, gg_error *err)
 {
-    gg_status st = GG_OK;
+    gg_status st = gg_stacks_new(a->m, &a->stacks, err);
+    if (st == GG_OK) st = gg_prune_new(a->m, a->stacks, &a->prune, a->run, err);
     for (size_t i = 0; i < a->m->n_entries && st == GG_OK; i++) {
         size_t k = gg_stacks_of(a->stacks, i);
         if (gg_prune_cuts(a->prune, i)) st = gg_prune_add(a->prune, i, a->source, &a->plan, err);
@@ -45,20 +46,28 @@ static gg_status add_tensors(assembly *a, gg_error *err)
     return st;
 }
 
+static gg_status add_tensors(assembly *a, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (a->m) return add_entries(a, err);
+    for (size_t i = 0; i < gg_source_count(a->source) && st == GG_OK; i++)
+        st = gg_plan_add_copy(&a->plan, a->source, i, err);
+    return st;
+}
+
 /* Tensors, files and keys; nothing is written yet. */
 static gg_status plan(assembly *a, const char *output, gg_error *err)
 {
     size_t changed = 0;
-    gg_status st = gg_stacks_new(a->m, &a->stacks, err);
-    if (st == GG_OK) st = gg_prune_new(a->m, a->stacks, &a->prune, a->run, err);
-    if (st == GG_OK) st = add_tensors(a, err);
+    gg_status st = add_tensors(a, err);
     if (st == GG_OK && a->rules)
-        st = gg_dtype_rules_apply(a->rules, &a->plan, &a->made, &changed, a->run, err);
-    if (st == GG_OK) st = gg_assemble_files(&a->plan, a->m, a->dir, a->o, output, err);
+        st = gg_dtype_rules_apply(a->rules, &a->plan, gg_source_meta(a->source), &a->made, &changed,
+                                  a->run, err);
+    if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, a->o, output, err);
     if (st != GG_OK || a->plan.n_files == 0) return st;
     gg_meta *meta = &a->plan.files[0].meta;
     st = gg_prune_keys(a->prune, meta, err);
-    if (st == GG_OK && changed) st = gg_dtype_rules_keys(&a->plan, meta, err);
+    if (st == GG_OK && a->rules && changed) st = gg_dtype_rules_keys(a->rules, &a->plan, meta, err);
     if (st != GG_OK) return st;
     return gg_set_keys(meta, a->o->set_kv, a->o->n_set_kv, a->o->set_kv_files, a->o->n_set_kv_files,
                        err);
@@ -66,7 +75,7 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------ */
 
-static gg_status open_dir(assembly *a, gg_error *err)
+static gg_status open_model(assembly *a, gg_error *err)
 {
     gg_status st = GG_OK;
     if (a->o->dtype) st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, &a->rules, err);
@@ -75,13 +84,19 @@ static gg_status open_dir(assembly *a, gg_error *err)
         gg_about(err, GG_HINT_FALLBACK);
         gg_fix_hint(err, GG_HINT_DTYPE, "add one");
     }
-    if (st == GG_OK) st = gg_source_open(a->dir, &a->source, err);
+    gg_source_options o = { .note = a->run->note, .ctx = a->run->ctx };
+    if (st == GG_OK) st = gg_source_open_with(a->model, &o, &a->source, err);
     if (st != GG_OK) return st;
+    if (!gg_source_meta(a->source)) {
+        gg_fail(err, GG_EUSAGE, "it holds bare organ records, which have no keys");
+        gg_fix(err, "give a model or an organ directory");
+        return gg_at_file(err, a->model);
+    }
+    /* Every shard must be known before the header of one file can be written. */
+    if (gg_source_grows(a->source)) st = gg_source_spool(&a->source, err);
     a->m = gg_source_manifest(a->source);
-    if (a->m) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "is no organ directory");
-    gg_fix(err, "make one with organ-extract");
-    return gg_at_file(err, a->dir);
+    if (!gg_source_seekable(a->source)) a->plan.pipe = a->source;
+    return st;
 }
 
 static void close_all(assembly *a)
@@ -94,15 +109,15 @@ static void close_all(assembly *a)
     gg_source_close(a->source);
 }
 
-gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char *output,
+gg_status gg_assemble(const char *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err)
 {
     o = GG_OPTIONS(gg_assemble_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_assemble_report, report);
-    assembly a = { .dir = dir, .o = o, .run = run, .plan = { .verify = !o->no_verify } };
+    assembly a = { .model = model, .o = o, .run = run, .plan = { .verify = !o->no_verify } };
     *report = (gg_assemble_report){ 0 };
-    gg_status st = open_dir(&a, err);
+    gg_status st = open_model(&a, err);
     bool opened = st == GG_OK;
     if (st == GG_OK) st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan(&a, output, err);
@@ -111,7 +126,7 @@ gg_status gg_assemble(const char *dir, const gg_assemble_options *o, const char 
         report->files = a.plan.n_files;
         report->tensors = a.plan.n;
     } else if (opened) {
-        gg_at_file(err, dir);
+        gg_at_file(err, model);
     }
     close_all(&a);
     return st;

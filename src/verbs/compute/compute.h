@@ -47,6 +47,11 @@ typedef struct gg_input {
 gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const gg_input *in,
                              gg_producer *p, gg_error *err);
 
+/* Let a tensor of a plan, with parts or a producer of this list, be written in another
+ * dtype. Without `verify` the sha256 of parts is forgotten. Errors as above. */
+gg_status gg_compute_retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_computations *list,
+                            gg_error *err);
+
 /* A part of a tensor along its last dimension, made by a producer of its own: some experts of
  * a stack are converted, others are copied. */
 typedef struct gg_joint {

@@ -25,6 +25,9 @@ struct gg_computation {
     operand in[COMPUTE_INPUTS];
     size_t n_in;
     bool in_order; /* its mix must see the steps one after another */
+    /* Make it encode in out->dtype, if more is needed than to be called with another tensor;
+     * NULL = nothing is. */
+    gg_status (*retype)(gg_computation *t, gg_producer *p, const gg_tensor *out, gg_error *err);
 };
 
 /* A context of `size` bytes, zeroed, owned by the list; NULL when there is no memory. */
@@ -36,6 +39,9 @@ gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_er
 gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err);
 /* Can out's dtype be encoded? Names out. */
 gg_status gg_compute_check_output(const gg_tensor *out, gg_error *err);
+
+/* Let producer p, of this room, make `out`, whose dtype has changed. */
+gg_status gg_producer_retype(gg_producer *p, const gg_tensor *out, gg_error *err);
 
 /* An operand read front to back. */
 typedef struct feed {

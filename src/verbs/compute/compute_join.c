@@ -28,12 +28,29 @@ static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     return st;
 }
 
+static gg_status retype_joints(gg_computation *t, gg_producer *p, const gg_tensor *out,
+                               gg_error *err)
+{
+    join_ctx *j = (join_ctx *)t;
+    gg_status st = GG_OK;
+    (void)p;
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
+        gg_tensor *part = &j->list[i].t;
+        part->dtype = out->dtype;
+        st = gg_tensor_extent(part->dtype, part->n_dims, part->dims, &part->elements, &part->bytes,
+                              err);
+        if (st == GG_OK) st = gg_producer_retype(&j->list[i].p, part, err);
+    }
+    return st;
+}
+
 gg_status gg_compute_join(gg_computations *list, const gg_joint *joints, size_t n,
                           const gg_whole of[3], gg_producer *p, gg_error *err)
 {
     *p = (gg_producer){ 0 };
     join_ctx *j = gg_compute_new(list, sizeof *j + n * sizeof j->list[0], err);
     if (!j) return err->status;
+    j->base.retype = retype_joints;
     j->n = n;
     for (size_t i = 0; i < 3; i++) j->of[i] = of[i];
     if (n) memcpy(j->list, joints, n * sizeof *joints);

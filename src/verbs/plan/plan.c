@@ -89,6 +89,19 @@ gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const
     return GG_OK;
 }
 
+gg_status gg_plan_source_bytes(gg_plan_file *f, gg_source *source, size_t file, gg_error *err)
+{
+    const gg_model *m = gg_source_model(source);
+    gg_status st = gg_source_pads(source, file, &f->own_pads, &f->n_pads, err);
+    if (st != GG_OK) return st;
+    f->pads = f->own_pads;
+    f->trailing_bytes = gg_source_trailing(source, file);
+    f->trailing_at = m->file_sizes[file] - f->trailing_bytes;
+    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[file])))
+        return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    return GG_OK;
+}
+
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err)
 {
@@ -100,26 +113,19 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
     gg_plan_file *f = &p->files[0];
     if ((m ? m->n_files : dir->n_files) > 1) return gg_meta_delete_split(&f->meta), GG_OK;
     if (dir) return gg_plan_odd_bytes(f, &dir->files[0], gg_source_name(base), err);
-    st = gg_source_pads(base, 0, &p->base_pads, &p->n_base_pads, err);
-    if (st != GG_OK) return st;
-    f->pads = p->base_pads;
-    f->n_pads = p->n_base_pads;
-    f->trailing_bytes = gg_source_trailing(base, 0);
-    f->trailing_at = m->file_sizes[0] - f->trailing_bytes;
-    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[0])))
-        return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    return GG_OK;
+    return gg_plan_source_bytes(f, base, 0, err);
 }
 
 void gg_plan_free(gg_plan *p)
 {
     for (size_t i = 0; i < p->n; i++) free(p->tensors[i].parts);
     for (size_t i = 0; i < p->n_files; i++) {
-        free(p->files[i].path);
-        free(p->files[i].trailing);
-        gg_meta_free(&p->files[i].meta);
+        gg_plan_file *f = &p->files[i];
+        gg_pads_free(f->own_pads, f->own_pads ? f->n_pads : 0);
+        free(f->path);
+        free(f->trailing);
+        gg_meta_free(&f->meta);
     }
-    gg_pads_free(p->base_pads, p->n_base_pads);
     gg_names_free(&p->names);
     free(p->tensors);
     free(p->files);

@@ -32,7 +32,8 @@ typedef struct gg_plan_file {
     size_t first, n;    /* its tensors */
     const gg_pad *pads; /* odd padding to restore, not owned */
     size_t n_pads;
-    char *trailing; /* file with bytes to append after the data, owned; NULL = none */
+    gg_pad *own_pads; /* pads, where they are the plan's own; n_pads of them */
+    char *trailing;   /* file with bytes to append after the data, owned; NULL = none */
     uint64_t trailing_at, trailing_bytes;
     const char *trailing_sha256; /* of those bytes, NULL = unknown */
 } gg_plan_file;
@@ -43,9 +44,7 @@ typedef struct gg_plan {
     gg_names names; /* of the tensors */
     gg_plan_file *files;
     size_t n_files;
-    bool verify;       /* hold sha256 of parts against what is copied */
-    gg_pad *base_pads; /* owned: what gg_plan_changed_file keeps */
-    size_t n_base_pads;
+    bool verify;     /* hold sha256 of parts against what is copied */
     gg_source *base; /* whose faults are not reported again, or NULL */
     gg_source *pipe; /* a source that is a pipe, or NULL: see gg_plan_write */
     bool keep_odd;   /* take over the pipe's odd padding and trailing bytes (one file) */
@@ -75,6 +74,9 @@ gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const
  * the layout must outlive the plan. */
 gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir,
                             gg_error *err);
+
+/* The same of GGUF file `file` of a seekable model, which must outlive the plan. */
+gg_status gg_plan_source_bytes(gg_plan_file *f, gg_source *source, size_t file, gg_error *err);
 
 /* The one file of a changed model: as gg_plan_one_file, and of a base that is one GGUF
  * file, or was before it became a directory, the odd padding and the bytes after the

@@ -139,6 +139,9 @@ static gg_status write_one(stream *s, gg_output **out, gg_error *err)
     if (st != GG_OK) return st;
     s->fd = gg_output_fd(*out);
     st = write_file(s, err);
+    /* What was reserved may be more: a pipe may end within its last padding. */
+    if (st == GG_OK && ftruncate(s->fd, (off_t)s->bytes) != 0)
+        st = gg_fail_errno(err, "cannot set its size");
     if (st == GG_EIO) gg_at_file(err, s->pf->path);
     return st == GG_OK ? gg_output_sync(*out, err) : st;
 }

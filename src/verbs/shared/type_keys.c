@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+bool gg_is_integer(uint32_t dtype)
+{
+    return dtype == GG_I8 || dtype == GG_I16 || dtype == GG_I32 || dtype == GG_I64;
+}
+
 bool gg_is_quantized(uint32_t dtype)
 {
     switch (dtype) {

@@ -21,6 +21,7 @@ gg_status gg_type_keys_change(gg_meta *meta, const gg_source *base, const gg_ten
 
 /* Is it neither a plain float nor an integer? */
 bool gg_is_quantized(uint32_t dtype);
+bool gg_is_integer(uint32_t dtype);
 
 /* Remove what quantize.imatrix.* says of an importance matrix. */
 void gg_meta_delete_imatrix(gg_meta *meta);

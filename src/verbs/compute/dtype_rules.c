@@ -1,0 +1,327 @@
+/* dtype_rules.c - globs and types, first match wins; a preset for the rest. */
+#include "dtype_rules.h"
+
+#include "base/error.h"
+#include "organ/select.h"
+#include "presets.h"
+#include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEEP UINT32_MAX
+
+typedef struct rule {
+    char *glob; /* in gg_dtype_rules.text */
+    uint32_t dtype;
+    bool wild;
+} rule;
+
+struct gg_dtype_rules {
+    char *text;
+    rule *list;
+    size_t n;
+    const gg_preset *preset; /* for tensors that no glob matches; NULL = none */
+    uint32_t fallback;       /* KEEP = none */
+};
+
+/* ---- the option -------------------------------------------------------------------- */
+
+/* A type that can be made, or KEEP where that is allowed. */
+static gg_status parse_type(const char *name, gg_hint about, bool keep, uint32_t *dtype,
+                            gg_error *err)
+{
+    char shown[64];
+    gg_escape(name, strlen(name), shown, sizeof shown);
+    const gg_dtype_info *info = gg_dtype_by_name(name);
+    *dtype = KEEP;
+    if (keep && strcmp(name, "keep") == 0) return GG_OK;
+    if (!info) {
+        gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type", shown);
+        gg_about(err, about);
+        return gg_fix(
+            err, "types are f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs and the like");
+    }
+    *dtype = info->id;
+    if (gg_encode_needs_imatrix(info->id)) {
+        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
+                info->name);
+        gg_about(err, about);
+        return gg_fix(err, "choose another type, for example q2_k or iq4_xs");
+    }
+    if (!gg_can_encode(info->id) ||
+        !(gg_is_quantized(info->id) || info->id == GG_F32 || info->id == GG_F16 ||
+          info->id == GG_BF16 || info->id == GG_F64)) {
+        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", info->name);
+        gg_about(err, about);
+        return gg_fix(err, "choose another type, for example q8_0 or f16");
+    }
+    return GG_OK;
+}
+
+static gg_status parse_preset(const char *name, gg_dtype_rules *r, gg_error *err)
+{
+    const gg_preset *p = gg_preset_by_name(name);
+    if (p && !r->preset) return r->preset = p, GG_OK;
+    char shown[80];
+    gg_escape(name, strlen(name), shown, sizeof shown);
+    if (p) gg_fail(err, GG_EUSAGE, "'%s' is a second preset; give one", shown);
+    else gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE", shown);
+    gg_about(err, GG_HINT_DTYPE);
+    return gg_fix(err, "give a preset such as q4_k_m, or rules such as 'blk.*.ffn_*=q4_k,*=f16'");
+}
+
+/* GLOB=TYPE, or the name of a preset. */
+static gg_status parse_item(char *item, gg_dtype_rules *r, gg_error *err)
+{
+    char *eq = strrchr(item, '=');
+    if (!eq) return parse_preset(item, r, err);
+    if (eq == item) {
+        gg_fail(err, GG_EUSAGE, "'%s' has no pattern before the =", item);
+        gg_about(err, GG_HINT_DTYPE);
+        return gg_fix(err, "expected GLOB=TYPE, for example 'blk.*=q4_k'");
+    }
+    *eq = '\0';
+    rule *by = &r->list[r->n++];
+    by->glob = item;
+    by->wild = strpbrk(item, "*?[") != NULL;
+    return parse_type(eq + 1, GG_HINT_DTYPE, true, &by->dtype, err);
+}
+
+gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
+                               gg_error *err)
+{
+    gg_dtype_rules *r = calloc(1, sizeof *r);
+    size_t items = 1;
+    for (const char *s = text; *s; s++) items += *s == ',';
+    if (r) {
+        r->fallback = KEEP;
+        r->text = strdup(text);
+        r->list = calloc(items, sizeof *r->list);
+    }
+    gg_status st = r && r->text && r->list
+                       ? GG_OK
+                       : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    for (char *item = r ? r->text : NULL; item && st == GG_OK;) {
+        char *comma = strchr(item, ',');
+        if (comma) *comma = '\0';
+        st = parse_item(item, r, err);
+        item = comma ? comma + 1 : NULL;
+    }
+    if (st == GG_OK && fallback)
+        st = parse_type(fallback, GG_HINT_FALLBACK, false, &r->fallback, err);
+    if (st != GG_OK) {
+        gg_dtype_rules_free(r);
+        return st;
+    }
+    *out = r;
+    return GG_OK;
+}
+
+void gg_dtype_rules_free(gg_dtype_rules *r)
+{
+    if (!r) return;
+    free(r->text);
+    free(r->list);
+    free(r);
+}
+
+/* ---- which tensors ------------------------------------------------------------------ */
+
+/* Does the glob spell what makes the tensor delicate? Then it is meant. */
+static bool spares(const gg_tensor *t, const rule *r)
+{
+    const char *part;
+    return gg_is_delicate(t, &part) && !(part && strstr(r->glob, part));
+}
+
+static bool is_matrix(const gg_tensor *t)
+{
+    return t->dims[1] > 1 || t->dims[2] > 1 || t->dims[3] > 1;
+}
+
+static bool leave_alone(const gg_tensor *t, const rule *r)
+{
+    if (r->dtype == KEEP || r->dtype == t->dtype) return true;
+    if (!r->wild) return false;
+    return !is_matrix(t) || gg_is_integer(t->dtype) || spares(t, r);
+}
+
+static bool row_fits(uint32_t dtype, uint64_t row)
+{
+    return row % gg_dtype_get(dtype)->block_elems == 0;
+}
+
+/* The type to write; the tensor's own when it is to be left alone. */
+static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor *t,
+                        uint32_t *dtype, gg_error *err)
+{
+    *dtype = t->dtype;
+    if (leave_alone(t, by)) return GG_OK;
+    uint64_t row = t->n_dims ? t->dims[0] : 1;
+    if (row_fits(by->dtype, row)) return *dtype = by->dtype, GG_OK;
+    if (r->fallback != KEEP && row_fits(r->fallback, row)) return *dtype = r->fallback, GG_OK;
+    uint32_t last = r->fallback != KEEP ? r->fallback : by->dtype;
+    gg_fail(err, GG_EFORMAT, "its rows of %llu values are no whole blocks of %s",
+            (unsigned long long)row, gg_dtype_get(last)->name);
+    gg_fix_hint(err, GG_HINT_FALLBACK,
+                r->fallback == KEEP ? "give a fallback type such as q8_0 or f16, or a rule for it"
+                                    : "give another fallback type, for example f16");
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+/* Blocks that engines make of activations while they compute, and doubles: valid in a
+ * file, but llama.cpp crashes on weights in them. */
+static bool is_no_weight(uint32_t dtype)
+{
+    return dtype == GG_Q8_1 || dtype == GG_Q8_K || dtype == GG_F64;
+}
+
+static void note_rule(const rule *r, bool used, const gg_run *run)
+{
+    char shown[80];
+    gg_escape(r->glob, strlen(r->glob), shown, sizeof shown);
+    if (!used)
+        gg_note(run, "no tensor matches '%s' (patterns match whole names; try '*%s*')", shown,
+                shown);
+    else if (r->dtype != KEEP && is_no_weight(r->dtype))
+        gg_note(run, "no engine runs weights in %s; they can only be read back here",
+                gg_dtype_get(r->dtype)->name);
+}
+
+/* ---- what was done --------------------------------------------------------------------- */
+
+#define SHOWN 8 /* roles named in the note */
+
+typedef struct summary {
+    size_t changed, left, twice; /* twice: of those changed, quantized before */
+    size_t roles, more;          /* roles named; matrices of others */
+    char text[SHOWN * 72];
+    char role[SHOWN][64];
+} summary;
+
+/* "blk.*.ffn_gate_inp.weight" of "blk.7.ffn_gate_inp.weight". */
+static void role_of(const gg_tensor *t, char out[64])
+{
+    char name[160];
+    gg_escape(t->name, t->name_len, name, sizeof name);
+    size_t n = strncmp(name, "blk.", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    if (n) snprintf(out, 64, "blk.*%.56s", name + 4 + n);
+    else snprintf(out, 64, "%.63s", name);
+}
+
+static void add_left(summary *s, const gg_tensor *t)
+{
+    char role[64];
+    role_of(t, role);
+    s->left++;
+    for (size_t i = 0; i < s->roles; i++)
+        if (strcmp(s->role[i], role) == 0) return;
+    if (s->roles == SHOWN) s->more++;
+    else memcpy(s->role[s->roles++], role, sizeof role);
+}
+
+static void count(summary *s, const gg_tensor *t, uint32_t dtype)
+{
+    if (dtype == t->dtype) {
+        if (is_matrix(t)) add_left(s, t);
+        return;
+    }
+    s->changed++;
+    s->twice += gg_is_quantized(t->dtype);
+}
+
+static void note_summary(const summary *s, const gg_run *run)
+{
+    char text[SHOWN * 68] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < s->roles; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? ", " : ": ", s->role[i]);
+    if (s->more) snprintf(text + at, sizeof text - at, " ...");
+    if (s->left) gg_note(run, "%zu re-encoded, %zu left%s", s->changed, s->left, text);
+    if (s->twice)
+        gg_note(run,
+                "%zu of the re-encoded tensors were quantized before; encoding the "
+                "F16 or F32 model gives better quality",
+                s->twice);
+}
+
+/* ---- choosing -------------------------------------------------------------------------- */
+
+static gg_status nothing_matches(const gg_dtype_rules *r, gg_error *err)
+{
+    char shown[80];
+    const char *what = r->n ? r->list[0].glob : gg_preset_name(r->preset);
+    gg_escape(what, strlen(what), shown, sizeof shown);
+    gg_fail(err, GG_NO, "no tensor matches '%s'%s", shown, r->n > 1 ? " or another pattern" : "");
+    gg_about(err, GG_HINT_DTYPE);
+    return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "patterns match whole names, as in '*%s*'",
+                       shown);
+}
+
+gg_status gg_dtype_rules_choose(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
+                                const gg_meta *meta, const gg_run *run, uint32_t *dtypes,
+                                gg_error *err)
+{
+    bool *used = calloc(r->n + 1, sizeof *used), any = false;
+    gg_status st = used ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    summary s = { 0 };
+    const char *part;
+    for (size_t i = 0; i < n; i++) dtypes[i] = list[i].dtype;
+    if (st == GG_OK && r->preset) st = gg_preset_choose(r->preset, list, n, meta, dtypes, err);
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        size_t k = 0;
+        while (k < r->n && !gg_glob(r->list[k].glob, list[i].name)) k++;
+        any = any || k < r->n || (r->preset && !gg_is_delicate(&list[i], &part));
+        if (k < r->n) {
+            used[k] = true;
+            st = choose(r, &r->list[k], &list[i], &dtypes[i], err);
+        }
+        if (st == GG_OK) count(&s, &list[i], dtypes[i]);
+    }
+    if (st == GG_OK && !any) st = nothing_matches(r, err);
+    for (size_t k = 0; k < r->n && st == GG_OK; k++) note_rule(&r->list[k], used[k], run);
+    if (st == GG_OK) note_summary(&s, run);
+    free(used);
+    return st;
+}
+
+gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
+                               gg_computations *list, size_t *changed, const gg_run *run,
+                               gg_error *err)
+{
+    gg_tensor *tensors = calloc(p->n + 1, sizeof *tensors);
+    uint32_t *dtypes = calloc(p->n + 1, sizeof *dtypes);
+    gg_status st = tensors && dtypes ? GG_OK
+                                     : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    *changed = 0;
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) tensors[i] = p->tensors[i].t;
+    if (st == GG_OK) st = gg_dtype_rules_choose(r, tensors, p->n, meta, run, dtypes, err);
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
+        if (dtypes[i] == tensors[i].dtype) continue;
+        st = gg_compute_retype(&p->tensors[i], dtypes[i], p->verify, list, err);
+        ++*changed;
+    }
+    free(tensors);
+    free(dtypes);
+    return st;
+}
+
+gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
+                              gg_error *err)
+{
+    if (r->preset) return gg_preset_keys(r->preset, meta, err);
+    gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
+    bool kept = false;
+    for (size_t i = 0; i < p->n; i++) {
+        list[i] = p->tensors[i].t;
+        kept = kept || (!p->tensors[i].make && gg_is_quantized(list[i].dtype));
+    }
+    gg_status st = gg_type_keys_update(meta, list, p->n, err);
+    if (!kept) gg_meta_delete_imatrix(meta);
+    free(list);
+    return st;
+}

@@ -1,0 +1,49 @@
+/* dtype_rules.h - "blk.*.ffn_*=q4_k,output*=q6_k,*=f16": which tensors of a
+ * plan are written in another dtype. Internal.
+ *
+ * GLOB=TYPE[,GLOB=TYPE]... and at most one preset (presets.h), for the tensors that no glob
+ * matches; names are those of the model's tensors, as gg_extract_list gives
+ * them (a stack of experts is one tensor); the first glob that matches decides; TYPE in
+ * any case, or "keep". What a glob means to leave alone it leaves alone:
+ *   - tensors of one dimension (norms, biases: llama.cpp wants them F32) and integers
+ *     are re-encoded only by a glob without wildcards, which names them;
+ *   - tensors that llama-quantize never touches (routers, convolutions, expert biases,
+ *     position embeddings, ...: see dtype_rules.c) only by a glob that spells their role,
+ *     such as blk.*.ffn_gate_inp.weight=f16.
+ */
+#ifndef GG_DTYPE_RULES_H
+#define GG_DTYPE_RULES_H
+
+#include "verbs/compute/compute.h"
+#include "verbs/plan/plan.h"
+
+typedef struct gg_dtype_rules gg_dtype_rules;
+
+/* `fallback` (a type's name, or NULL) is for rows that do not fit the type asked for.
+ * GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED for a type that no encoder here
+ * makes, or that needs an importance matrix, by its name. */
+gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
+                               gg_error *err);
+void gg_dtype_rules_free(gg_dtype_rules *r);
+
+/* The dtypes that n tensors of a model with keys `meta` (NULL = none) are to have. Notes say
+ * which rules match nothing, and how many matrices keep their type. GG_NO when nothing
+ * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the
+ * fallback; GG_EUNSUPPORTED one that needs an importance matrix. */
+gg_status gg_dtype_rules_choose(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
+                                const gg_meta *meta, const gg_run *run, uint32_t *dtypes,
+                                gg_error *err);
+
+/* Choose for the tensors of a plan, and let those that change be computed by producers of
+ * `list`. *changed is how many. Errors as above; GG_EUNSUPPORTED also names a tensor that
+ * cannot be decoded or encoded. */
+gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
+                               gg_computations *list, size_t *changed, const gg_run *run,
+                               gg_error *err);
+
+/* The keys of the first file's metadata that follow: of a preset as llama-quantize sets them,
+ * else gg_type_keys_update; imatrix keys go when no quantized tensor is left as it was. */
+gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
+                              gg_error *err);
+
+#endif
