@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
+#include "organ/gg_patch.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -11,13 +12,15 @@
 static const char help[] =
     "usage: organ-compare A B\n"
     "       organ-compare A B --summary\n"
-    "       organ-compare A B --lineage\n"
+    "       organ-compare A B --lineage | --keys | --patch FILE\n"
     "Compare two models, over decoded values: a row per tensor. A and B are GGUF\n"
     "files, shards of split models, organ directories, .bin records; one may be -,\n"
     "for stdin.\n"
     "\n"
     "  --summary          a row per class, and one for the model\n"
     "  --keys             a row per metadata key that differs, and no tensors\n"
+    "  --patch FILE       write what makes B of A, byte for byte, and no table;\n"
+    "                     organ-transplant --base A --donor FILE applies it\n"
     "  --lineage          one row: do they share a lineage, so that grafts can work\n"
     "  --map 0-3=4-7      A's blocks 0-3 against B's blocks 4-7, and nothing else\n"
     "  --split-experts    a row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
@@ -35,7 +38,8 @@ static const char help[] =
     "    tests/data/lab/lab-verse-q4_k_m.gguf | awk '$4 != \"identical\"'\n"
     "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
     "    tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
-    "exit: 0 all identical (--lineage: identical or same lineage), 1 not, 2 usage,\n"
+    "exit: 0 all identical (--lineage: identical or same lineage; --patch: written),\n"
+    "1 not, 2 usage,\n"
     "3 malformed input, 4 I/O failure\n";
 
 /* ---- a row per tensor ------------------------------------------------------------ */
@@ -308,25 +312,46 @@ static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_comp
     return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
 }
 
+/* ---- a patch ---------------------------------------------------------------------- */
+
+static gg_status write_patch(cli *c, gg_source *a, gg_source *b, const char *output)
+{
+    gg_patch_report r;
+    gg_status st = gg_patch_write(a, b, output, &c->run, &r, &c->err);
+    if (st == GG_OK && c->verbose)
+        cli_note(c, "%zu tensor%s and %zu key%s, %zu and %zu to delete; %llu bytes", r.tensors,
+                 cli_s(r.tensors), r.keys, cli_s(r.keys), r.deleted_tensors, r.deleted_keys,
+                 (unsigned long long)r.bytes);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-compare", .help = help, .selects = true, .has_json = true };
-    const char *map = NULL;
+    cli c = {
+        .tool = "organ-compare", .help = help, .selects = true, .has_json = true, .has_force = true
+    };
+    const char *map = NULL, *patch = NULL;
     bool summary = false, lineage = false, keys = false;
     uint64_t sample = UINT64_MAX;
     gg_compare_options o = { 0 };
     gg_map *parsed = NULL;
-    const cli_option options[] = {
-        { "summary", CLI_FLAG, &summary }, { "lineage", CLI_FLAG, &lineage },
-        { "keys", CLI_FLAG, &keys },       { "map", CLI_TEXT, &map },
-        { "sample", CLI_U64, &sample },    { "split-experts", CLI_FLAG, &o.split_experts },
-        { NULL, CLI_FLAG, NULL }
-    };
+    const cli_option options[] = { { "summary", CLI_FLAG, &summary },
+                                   { "lineage", CLI_FLAG, &lineage },
+                                   { "keys", CLI_FLAG, &keys },
+                                   { "patch", CLI_TEXT, &patch },
+                                   { "map", CLI_TEXT, &map },
+                                   { "sample", CLI_U64, &sample },
+                                   { "split-experts", CLI_FLAG, &o.split_experts },
+                                   { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
+    bool tensors = c.select || map || sample != UINT64_MAX || o.split_experts;
+    if (patch && (keys || summary || lineage || tensors || c.json))
+        cli_usage(&c, "--patch writes a file, of all that differs, and prints nothing");
+    if (c.run.force && !patch) cli_usage(&c, "--force is for --patch");
     if (keys && (summary || lineage)) cli_usage(&c, "--keys prints a table of its own");
-    if (keys && (c.select || map || sample != UINT64_MAX || o.split_experts))
+    if (keys && tensors)
         cli_usage(&c, "--keys compares keys only: leave out what selects or measures tensors");
     o.select = c.select;
     o.sample = sample != UINT64_MAX ? sample : lineage ? GG_LINEAGE_SAMPLE : 0;
@@ -336,7 +361,8 @@ int main(int argc, char **argv)
     if (st == GG_OK) st = cli_open(&c, c.args.items[0], CLI_DATA, &a);
     if (st == GG_OK) st = cli_open(&c, c.args.items[1], CLI_DATA, &b);
     if (st == GG_OK)
-        st = keys      ? print_keys(&c, a, b)
+        st = patch     ? write_patch(&c, a, b, patch)
+             : keys    ? print_keys(&c, a, b)
              : lineage ? print_lineage(&c, a, b, &o)
              : summary ? print_summary(&c, a, b, &o)
                        : print_rows(&c, a, b, &o);

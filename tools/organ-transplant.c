@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "key_options.h"
 #include "moves_table.h"
+#include "organ/gg_patch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@ static const char help[] =
     "       organ-transplant --base BASE --donor DONOR --in-place [--undo FILE]\n"
     "Replace tensors of BASE by those of DONOR. Each is a GGUF file, any shard of a\n"
     "split model, an organ directory, organ records, or - for stdin.\n"
+    "A patch of organ-compare as the donor is applied whole: BASE becomes the file that\n"
+    "the patch was made for.\n"
     "\n"
     "  --match MODE       exact: equal dims and dtype (default); retype: the donor's\n"
     "                     dtype, header rewritten; convert: re-encoded in the base's\n"
@@ -59,11 +62,36 @@ static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *d
     return st;
 }
 
+static gg_status apply_patch(cli *c, const arguments *a, gg_source *patch)
+{
+    gg_source *base = NULL;
+    gg_patch_report r = { 0 };
+    bool others = c->select || a->map || a->match || a->blend || a->ancestor || a->o.mtp ||
+                  a->o.match.add || a->o.skip_mismatched || a->set_kv.n || a->set_kv_files.n ||
+                  a->copy_kv.n;
+    if (others || a->check || a->in_place)
+        cli_usage(c, "the donor is a patch, which is applied whole: give --base, --donor and "
+                     "--output only");
+    gg_status st = cli_open(c, a->base, CLI_SPOOLED, &base);
+    if (st == GG_OK) st = gg_patch_apply(base, patch, a->output, &c->run, &r, &c->err);
+    gg_source_close(base);
+    if (st == GG_OK && c->verbose)
+        cli_note(c, "%zu tensor%s and %zu key%s of the patch, %zu and %zu deleted; %llu bytes",
+                 r.tensors, cli_s(r.tensors), r.keys, cli_s(r.keys), r.deleted_tensors,
+                 r.deleted_keys, (unsigned long long)r.bytes);
+    return st;
+}
+
 static gg_status transplant(cli *c, arguments *a)
 {
     gg_source *donor = NULL, *base = NULL;
     gg_transplant_report r = { 0 };
     gg_status st = cli_open(c, a->donor, CLI_SPOOLED, &donor);
+    if (st == GG_OK && gg_is_patch(donor)) {
+        st = apply_patch(c, a, donor);
+        gg_source_close(donor);
+        return st;
+    }
     if (st == GG_OK && a->in_place && !a->check) {
         st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
     } else if (st == GG_OK) {

@@ -18,6 +18,7 @@
 #include "gg_graft.h"
 #include "gg_stack.h"
 #include "gg_keys.h"
+#include "gg_patch.h"
 #include "gg_measure_model.h"
 #include "gg_compare_model.h"
 #include "gg_purify.h"

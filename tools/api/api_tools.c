@@ -75,10 +75,9 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { NULL, API_FLAG, NULL } };
 
 static const api_option compare[] = {
-    { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL },
-    { "keys", API_FLAG, NULL },    { "map", API_LIST, NULL },
-    { "sample", API_U64, NULL },   { "split-experts", API_FLAG, NULL },
-    { NULL, API_FLAG, NULL }
+    { "summary", API_FLAG, NULL },       { "lineage", API_FLAG, NULL }, { "keys", API_FLAG, NULL },
+    { "patch", API_OUT, NULL },          { "map", API_LIST, NULL },     { "sample", API_U64, NULL },
+    { "split-experts", API_FLAG, NULL }, { NULL, API_FLAG, NULL }
 };
 
 /*    name                options     args  selects json     force */
@@ -88,5 +87,5 @@ const api_tool api_tools[] = { { "organ-extract", extract, 1, true, "list", true
                                { "organ-graft", graft, 0, true, "check", true },
                                { "organ-assemble", assemble, 1, false, NULL, true },
                                { "organ-transplant", transplant, 0, true, "check", true },
-                               { "organ-compare", compare, 2, true, "", false },
+                               { "organ-compare", compare, 2, true, "", true },
                                { NULL, NULL, 0, false, NULL, false } };

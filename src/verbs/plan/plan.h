@@ -47,7 +47,10 @@ typedef struct gg_plan {
     bool verify;     /* hold sha256 of parts against what is copied */
     gg_source *base; /* whose faults are not reported again, or NULL */
     gg_source *pipe; /* a source that is a pipe, or NULL: see gg_plan_write */
-    bool keep_odd;   /* take over the pipe's odd padding and trailing bytes (one file) */
+    /* Of the one file: compared before it gets its name (GG_EFORMAT); NULL = not known. Not
+     * for a plan that is written in sequence. */
+    const char *result_sha256;
+    bool keep_odd; /* take over the pipe's odd padding and trailing bytes (one file) */
 } gg_plan;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the

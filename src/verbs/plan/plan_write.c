@@ -10,11 +10,13 @@
 #include "plan_layout.h"
 #include "plan_stream.h"
 #include "verbs/check/check_output.h"
+#include "verbs/shared/file_hash.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct out_file {
     gg_output *out;
@@ -100,6 +102,17 @@ static gg_status open_files(writer *w, gg_error *err)
     return GG_OK;
 }
 
+static gg_status verify_result(const writer *w, gg_error *err)
+{
+    char sha[65];
+    gg_status st = gg_file_sha256(gg_output_fd(w->files[0].out), w->files[0].at.size, sha, NULL,
+                                  err);
+    if (st != GG_OK) return gg_at_file(err, w->p->files[0].path);
+    if (strcmp(sha, w->p->result_sha256) == 0) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "the result does not have the sha256 that was stated for it");
+    return gg_fix(err, "fetch or make the patch again; nothing was written");
+}
+
 static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
 {
     gg_status st = open_files(w, err);
@@ -110,6 +123,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
     if (st == GG_OK) st = gg_parallel(w->p->n, w->run->threads, write_tensor, w, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++)
         st = gg_output_sync(w->files[f].out, err);
+    if (st == GG_OK && w->p->result_sha256) st = verify_result(w, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
         *bytes += w->files[f].at.size;
         st = gg_output_commit(w->files[f].out, err);
