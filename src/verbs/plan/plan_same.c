@@ -15,15 +15,9 @@ static gg_status no_memory(gg_error *err)
 
 static gg_status add_tensors(gg_plan *p, gg_source *s, gg_error *err)
 {
-    const gg_manifest *m = gg_source_manifest(s);
     gg_status st = GG_OK;
-    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++) {
-        const gg_tensor *t = gg_source_tensor(s, i);
-        gg_plan_tensor *pt;
-        gg_plan_part part = { s, i, 0, t->bytes, m ? m->entries[i].sha256 : NULL };
-        st = gg_plan_add(p, t, &pt, err);
-        if (st == GG_OK) st = gg_plan_add_part(pt, &part, err);
-    }
+    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++)
+        st = gg_plan_add_copy(p, s, i, err);
     return st;
 }
 
