@@ -156,37 +156,23 @@ typedef struct products {
     double aa[4], bb[4], ab[4];
 } products;
 
-static void add_products(products *s, const float *a, const float *b, size_t n)
+static gg_status add_products(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
+    products *s = state;
+    const float *a = x[0], *b = x[1];
+    (void)first;
+    (void)err;
     for (size_t i = 0; i < n; i++) {
         s->aa[i & 3] += (double)a[i] * a[i];
         s->bb[i & 3] += (double)b[i] * b[i];
         s->ab[i & 3] += (double)a[i] * b[i];
     }
+    return GG_OK;
 }
 
 static double sum4(const double s[4])
 {
     return (s[0] + s[1]) + (s[2] + s[3]);
-}
-
-static gg_status read_products(const gg_computation *t, uint64_t elements, products *s,
-                               gg_error *err)
-{
-    feed f[2] = { { 0 }, { 0 } };
-    gg_status st = gg_feed_open(&f[0], &t->in[0], err);
-    if (st == GG_OK) st = gg_feed_open(&f[1], &t->in[1], err);
-    for (uint64_t done = 0; done < elements && st == GG_OK; done += COMPUTE_STEP) {
-        size_t n = elements - done < COMPUTE_STEP ? (size_t)(elements - done) : COMPUTE_STEP;
-        st = gg_feed_next(&f[0], n, err);
-        if (st == GG_OK) st = gg_feed_next(&f[1], n, err);
-        if (st == GG_OK) add_products(s, f[0].x, f[1].x, n);
-    }
-    for (int i = 0; i < 2; i++)
-        if (st == GG_OK && f[i].bad) st = gg_feed_fail_bad(&f[i], err);
-    gg_feed_close(&f[0]);
-    gg_feed_close(&f[1]);
-    return st;
 }
 
 /* False where the line is to be taken instead of the arc. */
@@ -208,9 +194,11 @@ static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
     weights w = { .b = b->t };
     compute_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
     if (b->mode == GG_BLEND_SLERP) {
+        /* The angle is known only after all values; to keep them would take a tensor's memory. */
         products s = { 0 };
-        gg_status st = read_products(&b->base, t->elements, &s, err);
-        if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
+        compute_target nowhere = { .t = t, .fd = -1 };
+        gg_status st = gg_compute_all(&b->base, add_products, &s, &nowhere, err);
+        if (st != GG_OK) return st;
         if (arc(&s, b->t, &w)) mix = mix_two;
     }
     return gg_compute_all(&b->base, mix, &w, &to, err);

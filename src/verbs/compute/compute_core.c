@@ -223,6 +223,7 @@ static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)
     }
     if (st == GG_OK && !bad && l->mix) st = l->mix(l->state, first, n, l->x, err);
     if (st != GG_OK) return st;
+    if (to->fd < 0) return gg_cancelled(err);
     if (!bad || l->lost) l->lost += gg_count_beyond(to->t->dtype, l->x[0], n);
     if (bad || l->lost) return gg_cancelled(err); /* only counting from here on */
     const gg_dtype_info *info = gg_dtype_get(to->t->dtype);

@@ -68,7 +68,7 @@ typedef gg_status (*compute_mix)(void *state, uint64_t first, size_t n, float *c
 
 typedef struct compute_target {
     const gg_tensor *t;
-    int fd;
+    int fd; /* -1: the values are only looked at */
     uint64_t at;
     const gg_run *run;
 } compute_target;

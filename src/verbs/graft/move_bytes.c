@@ -39,7 +39,7 @@ static gg_plan_part *new_parts(gg_mover *m, size_t n, gg_error *err)
 
 void gg_mover_open(gg_mover *m, gg_source *base, gg_source *donor, const gg_match_options *o)
 {
-    *m = (gg_mover){ .base = base, .donor = donor, .blend = o->blend, .select = o->select };
+    *m = (gg_mover){ .base = base, .donor = donor, .blend = &o->blend, .select = o->select };
     if (o->blend.mode != GG_BLEND_NONE) m->blocks = block_count(base);
 }
 
@@ -71,14 +71,14 @@ static gg_input input(const gg_plan_part *part)
 static gg_status find_ancestor(const gg_mover *m, const gg_tensor *donor, size_t *index,
                                gg_error *err)
 {
-    *index = gg_source_find(m->blend.ancestor, donor->name, donor->name_len);
+    *index = gg_source_find(m->blend->ancestor, donor->name, donor->name_len);
     if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor has no such tensor");
-    else if (memcmp(gg_source_tensor(m->blend.ancestor, *index)->dims, donor->dims,
+    else if (memcmp(gg_source_tensor(m->blend->ancestor, *index)->dims, donor->dims,
                     sizeof donor->dims) != 0)
         gg_fail(err, GG_EFORMAT, "its dims are not those of the base's and the donor's");
     else return GG_OK;
     gg_at_tensor(err, donor->name, donor->name_len);
-    return gg_at_file(err, gg_source_name(m->blend.ancestor));
+    return gg_at_file(err, gg_source_name(m->blend->ancestor));
 }
 
 /* Some of a tensor's experts: n from `at` on along its last dimension. n 0 is all of it. */
@@ -108,15 +108,15 @@ static gg_status make_blend(gg_mover *m, const gg_move *move, share some, const 
     if (!parts) return err->status;
     parts[0] = part_of(m->base, move->base, some);
     parts[1] = part_of(m->donor, move->donor, in_donor(m, some));
-    gg_mixture mix = { .mode = m->blend.mode, .in = { input(&parts[0]), input(&parts[1]) } };
+    gg_mixture mix = { .mode = m->blend->mode, .in = { input(&parts[0]), input(&parts[1]) } };
     if (mix.mode == GG_BLEND_TASK) {
         size_t i;
         if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK)
             return err->status;
-        parts[2] = part_of(m->blend.ancestor, i, in_donor(m, some));
+        parts[2] = part_of(m->blend->ancestor, i, in_donor(m, some));
         mix.in[2] = input(&parts[2]);
     }
-    mix.t = gg_blend_t(&m->blend, move->name, move->name_len, m->blocks);
+    mix.t = gg_blend_t(m->blend, move->name, move->name_len, m->blocks);
     return gg_compute_blend(&m->list, out, &mix, p, err);
 }
 
@@ -128,7 +128,7 @@ static gg_status make_share(gg_mover *m, const gg_move *move, share some, bool d
     t->dims[t->n_dims - 1] = some.n;
     gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     if (st != GG_OK) return st;
-    if (donor && m->blend.mode) return make_blend(m, move, some, t, &joint->p, err);
+    if (donor && m->blend->mode) return make_blend(m, move, some, t, &joint->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;
     *part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
@@ -160,14 +160,14 @@ static gg_status join_experts(gg_mover *m, const gg_move *move, const gg_tensor 
     gg_status st = joints ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
     for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
         bool donor = gg_select_expert(m->select, e);
-        end = donor && m->blend.mode ? e + 1 : run_end(m, e, n);
+        end = donor && m->blend->mode ? e + 1 : run_end(m, e, n);
         joints[k].t = *out;
         st = make_share(m, move, (share){ e, end - e }, donor, &joints[k], err);
         k++;
     }
     gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
-    if (st == GG_OK && m->blend.mode == GG_BLEND_TASK) {
-        of[2].source = m->blend.ancestor;
+    if (st == GG_OK && m->blend->mode == GG_BLEND_TASK) {
+        of[2].source = m->blend->ancestor;
         st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
     }
     if (st == GG_OK) st = gg_compute_join(&m->list, joints, k, of, p, err);
@@ -207,7 +207,7 @@ gg_status gg_mover_bytes(gg_mover *m, const gg_move *move, gg_tensor *out, gg_mo
     out->name = move->name;
     out->name_len = move->name_len;
     if (move->experts) return make_experts(m, move, out, made, err);
-    if (m->blend.mode && move->kind != GG_MOVE_ADD)
+    if (m->blend->mode && move->kind != GG_MOVE_ADD)
         return make_blend(m, move, (share){ 0 }, out, &made->p, err);
     gg_plan_part *part = new_parts(m, 1, err);
     if (!part) return err->status;

@@ -8,7 +8,7 @@
 
 typedef struct gg_mover {
     gg_source *base, *donor;
-    gg_blend blend;
+    const gg_blend *blend;        /* of the options, which must live as long */
     uint64_t blocks;              /* of the base, for a ramp over the blocks */
     gg_computations list;         /* owns the producers: free it when all is written */
     const gg_select *select;      /* which experts, for moves of some of a stack */

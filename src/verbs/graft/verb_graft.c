@@ -54,9 +54,9 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
     gg_json_put_text(&o, ", \"tensor\": ", g->err);
     gg_mj_put_bytes(&o, d->name, d->name_len, g->err);
     gg_json_put_text(&o, ", \"how\": ", g->err);
-    const char *how = maker->blend.mode ? maker->blend.text
-                      : move->experts   ? "experts"
-                                        : gg_move_name(move->kind);
+    const char *how = maker->blend->mode ? maker->blend->text
+                      : move->experts    ? "experts"
+                                         : gg_move_name(move->kind);
     gg_json_put_string(&o, how, strlen(how), g->err);
     if (move->experts)
         tell_experts(gg_source_tensor(g->base, move->base), maker->select, &o, g->err);

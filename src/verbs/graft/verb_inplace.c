@@ -176,10 +176,10 @@ static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err
     const inplace *j = ctx;
     (void)worker;
     gg_status st = gg_verify_data(j->donor, j->moves[i].donor, err);
-    if (st != GG_OK || !j->maker.blend.ancestor) return st;
+    if (st != GG_OK || !j->maker.blend->ancestor) return st;
     const gg_tensor *d = gg_source_tensor(j->donor, j->moves[i].donor);
-    return gg_verify_data(j->maker.blend.ancestor,
-                          gg_source_find(j->maker.blend.ancestor, d->name, d->name_len), err);
+    return gg_verify_data(j->maker.blend->ancestor,
+                          gg_source_find(j->maker.blend->ancestor, d->name, d->name_len), err);
 }
 
 /* Parts that are the base's own stay where they are. */
