@@ -1,6 +1,7 @@
 #!/bin/sh
-# check-size.sh - files of logic have at most 500 lines (or MAX=n), tests 600, and lines of C at most 100 columns. Tables of numbers
-# are exempt by name, here. Prints what is longer and exits 1.
+# check-size.sh - files of logic have at most 500 lines (or MAX=n), tests 600, and lines of C at most 100 columns;
+# functions have at most six parameters. Tables of numbers are exempt by name, here. Prints what is
+# longer and exits 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 MAX=${MAX:-500}
@@ -27,5 +28,44 @@ for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/api/*.
         if [ -n "$wide" ]; then echo "$wide"; status=1; fi ;;
     esac
 done
+
+# Parameters of a function: at most six, or the reason stands here.
+# Verbs have one shape: inputs, options and output, then run, report and error.
+many='gg_transplant gg_transplant_in_place gg_graft gg_graft_adapter gg_stack_blocks gg_check_model'
+# Arrays with their lengths, which a struct would only rename; gg_encode is shaped as ggml's encoders.
+many="$many gg_encode gg_purify_values gg_gguf_read_pipe gg_header_emit check_encode"
+# Findings: level, rule, place and the arguments of a text.
+many="$many gg_check_say tell check_source check_header"
+# Helpers with one caller, which share its local values.
+many="$many same_set replace refuses"
+
+# Definitions as clang-format lays them out: the name starts in the first column, and the brace
+# of the body has a line to itself.
+long=$(awk -v many=" $many " '
+FNR == 1 { text = "" }
+/^[a-zA-Z_]/ { text = ""; at = FNR }
+/^[a-zA-Z_ \t]/ { text = text " " $0 }
+/^\{$/ && text ~ /\)[ \t]*$/ {
+    depth = 0
+    for (i = length(text); i > 0; i--) { # back to the bracket that opens the parameters
+        c = substr(text, i, 1)
+        if (c == ")") depth++
+        if (c == "(" && --depth == 0) break
+    }
+    name = substr(text, 1, i - 1)
+    sub(/.*[ *]/, "", name)
+    n = 1
+    for (k = i + 1; k < length(text); k++) {
+        c = substr(text, k, 1)
+        if (c == "(") depth++
+        if (c == ")") depth--
+        if (c == "," && depth == 0) n++
+    }
+    if (n > 6 && index(many, " " name " ") == 0)
+        print FILENAME ":" at ": " name " has " n " parameters; 6 is the most, or give the reason in scripts/check-size.sh"
+    text = ""
+}' src/*/*.[ch] src/*/*/*.[ch] tools/*.c tools/api/*.c tests/unit/*.[ch])
+if [ -n "$long" ]; then echo "$long"; status=1; fi
+
 [ $status -eq 0 ] && echo "size: $files files, the longest $which with $longest lines"
 exit $status
