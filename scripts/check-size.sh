@@ -36,8 +36,8 @@ many='gg_transplant gg_transplant_in_place gg_graft gg_graft_adapter gg_stack_bl
 many="$many gg_encode gg_purify_values gg_gguf_read_pipe gg_header_emit check_encode"
 # Findings: level, rule, place and the arguments of a text.
 many="$many gg_check_say tell check_source check_header"
-# Helpers with one caller, which share its local values.
-many="$many same_set replace refuses"
+# Helpers with one caller or two, which share its local values.
+many="$many same_set replace refuses gg_dtype_rules_choose gg_dtype_rules_apply"
 
 # Definitions as clang-format lays them out: the name starts in the first column, and the brace
 # of the body has a line to itself.
