@@ -25,6 +25,8 @@ static const char help[] =
     "                     Norms, biases, routers and the like are left alone unless\n"
     "                     the glob names them. RULES,PRESET combines both\n"
     "  --fallback TYPE    for tensors whose rows do not fit TYPE (else refused)\n"
+    "  --keep-experts L   keep only these experts: 0-63 in every block, or a file of\n"
+    "                     lines of block, tab, experts\n"
     "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
     "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
     "  --no-verify        do not hold the data against the manifest's sha256\n"
@@ -56,6 +58,7 @@ int main(int argc, char **argv)
                                    { "no-verify", CLI_FLAG, &o.no_verify },
                                    { "dtype", CLI_TEXT, &o.dtype },
                                    { "fallback", CLI_TEXT, &o.fallback },
+                                   { "keep-experts", CLI_TEXT, &o.keep_experts },
                                    { "set-kv", CLI_LIST, &set_kv },
                                    { "set-kv-file", CLI_LIST, &set_kv_files },
                                    { NULL, CLI_FLAG, NULL } };

@@ -79,6 +79,10 @@ typedef struct gg_assemble_options {
     bool no_verify;       /* do not hold sha256 of the manifest against the data */
     const char *dtype;    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; NULL = none */
     const char *fallback; /* type for rows that do not fit TYPE, NULL = refuse them */
+    /* Experts to keep in every block, such as "0-3,7", or the name of a file with one line per
+     * block: number, tab, experts. Stacks, routers, their biases and <arch>.expert_count
+     * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
+    const char *keep_experts;
 } gg_assemble_options;
 
 typedef struct gg_assemble_report {

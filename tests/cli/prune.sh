@@ -162,4 +162,74 @@ organ-extract "$T/m.gguf" --split-experts --output "$T/d"
 cp "$T/d/manifest.json" "$T/all"
 without '/ffn_[a-z]*\.[14]\./ || /"blk\.3\.ffn_[a-z]*\.0\./'
 refuse "those of other blocks" "stacks of different heights"
+
+# ---- --keep-experts: the same without an edited manifest -----------------------------------------
+# shellcheck disable=SC2086
+moe "$T/m.gguf" $KEYS
+organ-extract "$T/m.gguf" --split-experts --output "$T/d" --force
+organ-extract "$T/m.gguf" --output "$T/w" --force
+cp "$T/d/manifest.json" "$T/all"
+without "$P1 || $P2"
+check "by the manifest" organ-assemble -q "$T/d" --output "$T/p.gguf" --force
+cp "$T/all" "$T/d/manifest.json"
+printf 'block\texperts\n2\t1-4\n\n1\t0,5,2-3\n' > "$T/keep"
+keep() { # FROM LIST-OR-FILE
+    rm -f "$T/c.gguf"
+    organ-assemble -q "$1" --keep-experts "$2" --output "$T/c.gguf"
+}
+for from in d w; do # records and stacks
+    check "--keep-experts FILE, $from" keep "$T/$from" "$T/keep"
+    check_same "$T/c.gguf" "$T/p.gguf" "--keep-experts FILE is as an edited manifest, $from"
+    check "all experts, $from" keep "$T/$from" 0-5
+    check_same "$T/c.gguf" "$T/m.gguf" "all experts: the same bytes, $from"
+done
+check "a list for every block" keep "$T/w" 0-1,4-5
+cp "$T/c.gguf" "$T/p.gguf"
+same_slices blk.1.ffn_up_exps.weight 1152 0 1 4 5
+same_slices blk.2.ffn_gate_inp.weight 68 0 1 4 5
+check "in shards" organ-assemble -q "$T/w" --keep-experts 0-1,4-5 --shards 2 --output "$T/s.gguf" --force
+organ-extract "$T/s-00001-of-00002.gguf" --output "$T/s" --force -q
+organ-assemble -q "$T/s" --output "$T/c.gguf" --force
+organ-extract "$T/c.gguf" --tensors 'blk*' --output - > "$T/x" && organ-extract "$T/p.gguf" --tensors 'blk*' --output - > "$T/y"
+check_same "$T/x" "$T/y" "shards hold the same"
+check "and re-encoded" organ-assemble -q "$T/w" --keep-experts 0-1,4-5 --dtype 'blk.*_exps.weight=q8_0' --output "$T/x.gguf" --force
+organ-extract "$T/p.gguf" --output "$T/s" --force -q
+organ-assemble -q "$T/s" --dtype 'blk.*_exps.weight=q8_0' --output "$T/y.gguf" --force
+check_same "$T/x.gguf" "$T/y.gguf" "cut and re-encoded, as one after the other"
+# Of experts that are taken out of the manifest, the others are counted from 0 again.
+without "$P1 || $P2"
+check "both" keep "$T/d" 0,2
+cp "$T/c.gguf" "$T/p.gguf"
+same_slices blk.1.ffn_gate_exps.weight 2176 0 3
+same_slices blk.2.ffn_gate_exps.weight 1152 1 3
+cp "$T/all" "$T/d/manifest.json"
+cp "$T/w/organs/blk_1_ffn_up_exps.bin" "$T/was.bin"
+printf x | dd of="$T/w/organs/blk_1_ffn_up_exps.bin" bs=1 seek=200 conv=notrunc 2> /dev/null
+check_error 3 "sha256" "a tampered stack" keep "$T/w" 0-3
+check_absent "$T/c.gguf" "a tampered stack"
+cp "$T/was.bin" "$T/w/organs/blk_1_ffn_up_exps.bin"
+keep_no() { # STATUS TEXT LIST
+    check_error "$1" "$2" "--keep-experts: $2" keep "$T/w" "$3"
+    check_absent "$T/c.gguf" "$2"
+}
+keep_no 1 "tensor 'blk.1.ffn_gate_inp.weight': its block has no expert 6, only 0 to 5" 4-6
+keep_no 3 "2 are used at a time" 3
+keep_no 3 "cut into 2 groups" 0-2
+keep_no 2 "use numbers and ranges" ''
+keep_no 2 "use numbers and ranges" 3-
+keep_no 4 "cannot open the list of experts" "$T/no-such-list"
+bad_list() { # STATUS TEXT CONTENT
+    printf "$3" > "$T/bad"
+    keep_no "$1" "$2" "$T/bad"
+}
+bad_list 1 "has no line for block 1" '2\t0-3\n'
+bad_list 1 "its block would keep 2 experts, others 4" '1\t0-3\n2\t0-1\n'
+bad_list 1 "lists block 0, which has no experts" '0\t0-3\n1\t0-3\n2\t0-3\n'
+bad_list 2 "block 1 is listed twice" '1\t0-3\n1\t0-3\n2\t0-3\n'
+bad_list 2 "line 2: expected a block number, a tab and experts" '1\t0-3\n2 0-3\n'
+bad_list 2 "use numbers and ranges" '1\t0-3\n2\t\n'
+bad_list 2 "it lists no experts" '\n'
+mkmodel "$T/dense.gguf" blk.0.ffn_up.weight:F32:8x8
+organ-extract -q "$T/dense.gguf" --output "$T/dense" --force
+check_error 1 "the model has no stacks of experts" "a dense model" keep "$T/dense" 0
 finish

@@ -136,34 +136,41 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
 
 /* ---- what counts experts ---------------------------------------------------------------- */
 
-static bool role_is(const gg_entry *e, const char *role)
-{
-    return e->a.role_len == strlen(role) &&
-           memcmp(e->t.name + e->a.role_at, role, e->a.role_len) == 0;
-}
-
 /* Has the role this stem, at its end or before a dot? */
-static bool role_has(const gg_entry *e, const char *stem)
+static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
 {
-    const char *role = e->t.name + e->a.role_at;
+    const char *role = t->name + a->role_at;
     size_t n = strlen(stem);
-    for (size_t i = 0; i + n <= e->a.role_len; i++)
-        if (memcmp(role + i, stem, n) == 0 && (i + n == e->a.role_len || role[i + n] == '.'))
+    for (size_t i = 0; i + n <= a->role_len; i++)
+        if (memcmp(role + i, stem, n) == 0 && (i + n == a->role_len || role[i + n] == '.'))
             return true;
     return false;
 }
 
-static bool role_begins(const gg_entry *e, const char *text)
+static bool role_begins(const gg_tensor *t, const gg_anatomy *a, const char *text)
 {
     size_t n = strlen(text);
-    return e->a.role_len >= n && memcmp(e->t.name + e->a.role_at, text, n) == 0;
+    return a->role_len >= n && memcmp(t->name + a->role_at, text, n) == 0;
 }
 
-static bool counts_experts(const gg_entry *e)
+bool gg_counts_experts(const gg_tensor *t, const gg_anatomy *a)
 {
-    if (e->a.block < 0) return false;
-    if (gg_is_router(e->t.name, &e->a)) return true;
-    return role_begins(e, "ffn_") && !role_begins(e, "ffn_norm") && role_has(e, "_exps");
+    if (a->block < 0) return false;
+    if (gg_is_router(t->name, a)) return true;
+    return role_begins(t, a, "ffn_") && !role_begins(t, a, "ffn_norm") && role_has(t, a, "_exps");
+}
+
+gg_status gg_refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_error *err)
+{
+    static const char tid2eid[] = "ffn_gate_tid2eid";
+    if (a->block < 0) return GG_OK;
+    if (a->role_len == sizeof tid2eid - 1 && role_begins(t, a, tid2eid))
+        gg_fail(err, GG_EUNSUPPORTED, "its values name experts: a model with it cannot lose any");
+    else if (role_has(t, a, "_chexps"))
+        gg_fail(err, GG_EUNSUPPORTED,
+                "its experts belong to groups of the others: a model with it cannot lose any");
+    else return GG_OK;
+    return fail_at(t, err);
 }
 
 static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
@@ -190,16 +197,9 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
     const gg_entry *e = &p->m->entries[i];
     p->stack_of[i] = SIZE_MAX;
     if (gg_stacks_of(p->stacks, i) != SIZE_MAX) return GG_OK;
-    if (e->a.block >= 0 && role_is(e, "ffn_gate_tid2eid")) {
-        gg_fail(err, GG_EUNSUPPORTED, "its values name experts: a model with it cannot lose any");
-        return fail_at(&e->t, err);
-    }
-    if (e->a.block >= 0 && role_has(e, "_chexps")) {
-        gg_fail(err, GG_EUNSUPPORTED,
-                "its experts belong to groups of the others: a model with it cannot lose any");
-        return fail_at(&e->t, err);
-    }
-    if (!counts_experts(e)) return GG_OK;
+    gg_status st = gg_refuse_fixed_experts(&e->t, &e->a, err);
+    if (st != GG_OK) return st;
+    if (!gg_counts_experts(&e->t, &e->a)) return GG_OK;
     size_t k = stack_of_block(p, &e->t);
     uint64_t n = e->t.dims[last_dim(&e->t)];
     if (k == SIZE_MAX) {
@@ -249,18 +249,18 @@ static gg_status arch_number(const gg_meta *meta, const char *tail, uint64_t *va
     return gg_fail(err, GG_EFORMAT, "its %s is no number: experts cannot be removed", tail);
 }
 
-static gg_status check_keys(const gg_prune *p, const gg_run *run, gg_error *err)
+gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left, const gg_run *run,
+                               gg_error *err)
 {
-    uint64_t count, used, groups, left = p->left;
-    const gg_meta *meta = &p->m->meta;
+    uint64_t count, used, groups;
     gg_status st = arch_number(meta, "expert_count", &count, err);
     if (st == GG_OK) st = arch_number(meta, "expert_used_count", &used, err);
     if (st == GG_OK) st = arch_number(meta, "expert_group_count", &groups, err);
     if (st != GG_OK) return st;
-    if (count && count != p->was && count != left)
+    if (count && count != was && count != left)
         return gg_fail(
             err, GG_EFORMAT, "its expert_count is %llu: the stacks had %llu experts and keep %llu",
-            (unsigned long long)count, (unsigned long long)p->was, (unsigned long long)left);
+            (unsigned long long)count, (unsigned long long)was, (unsigned long long)left);
     if (left < used) {
         gg_fail(err, GG_EFORMAT,
                 "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
@@ -279,7 +279,7 @@ static gg_status check_keys(const gg_prune *p, const gg_run *run, gg_error *err)
             "experts are grouped by their new numbers: leave as many in each of the %llu groups",
             (unsigned long long)groups);
     gg_note(run, "%llu of %llu experts a block are left", (unsigned long long)left,
-            (unsigned long long)p->was);
+            (unsigned long long)was);
     return GG_OK;
 }
 
@@ -301,7 +301,7 @@ static gg_status check(gg_prune *p, size_t first, const gg_run *run, gg_error *e
     gg_status st = group(p, err);
     for (size_t k = 0; k < p->m->n_stacks && st == GG_OK; k++) st = check_stack(p, k, err);
     for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) st = check_entry(p, i, err);
-    return st == GG_OK ? check_keys(p, run, err) : st;
+    return st == GG_OK ? gg_check_expert_keys(&p->m->meta, p->was, p->left, run, err) : st;
 }
 
 /* Blocks lost all their experts or none: then nothing is cut, but a router, or a stack
@@ -320,7 +320,7 @@ static gg_status check_gone(gg_prune *p, gg_error *err)
     }
     for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) {
         const gg_entry *e = &p->m->entries[i];
-        size_t k = gg_stacks_of(p->stacks, i) == SIZE_MAX && counts_experts(e)
+        size_t k = gg_stacks_of(p->stacks, i) == SIZE_MAX && gg_counts_experts(&e->t, &e->a)
                        ? stack_of_block(p, &e->t)
                        : SIZE_MAX;
         if (k == SIZE_MAX || !block_is_gone(p, k)) continue;

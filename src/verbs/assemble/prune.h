@@ -39,4 +39,16 @@ gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan 
 /* <arch>.expert_count; nothing when p is NULL. */
 gg_status gg_prune_keys(const gg_prune *p, gg_meta *meta, gg_error *err);
 
+/* Does the tensor have one row, value or matrix per expert along its last dimension? True of
+ * stacks, their biases, and the router with its biases. */
+bool gg_counts_experts(const gg_tensor *t, const gg_anatomy *a);
+
+/* GG_EUNSUPPORTED for a tensor with which a model cannot lose experts. */
+gg_status gg_refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_error *err);
+
+/* Do expert_count, expert_used_count and expert_group_count allow `left` of `was` experts
+ * per block? GG_EFORMAT if not. */
+gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left, const gg_run *run,
+                               gg_error *err);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "assemble_shards.h"
 #include "base/error.h"
+#include "keep_experts.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
@@ -25,6 +26,7 @@ typedef struct assembly {
     const gg_manifest *m; /* of a directory, else NULL: then nothing is stacked or pruned */
     gg_stacks *stacks;
     gg_prune *prune;       /* NULL: no expert is missing */
+    gg_keep_experts *keep; /* NULL: all of them */
     gg_dtype_rules *rules; /* NULL: dtypes stay */
     gg_computations made;
     gg_plan plan;
@@ -60,6 +62,7 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
 {
     size_t changed = 0;
     gg_status st = add_tensors(a, err);
+    if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
     if (st == GG_OK && a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, gg_source_meta(a->source), &a->made, &changed,
                                   a->run, err);
@@ -67,6 +70,7 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
     if (st != GG_OK || a->plan.n_files == 0) return st;
     gg_meta *meta = &a->plan.files[0].meta;
     st = gg_prune_keys(a->prune, meta, err);
+    if (st == GG_OK && a->keep) st = gg_keep_experts_keys(a->keep, meta, a->run, err);
     if (st == GG_OK && a->rules && changed) st = gg_dtype_rules_keys(a->rules, &a->plan, meta, err);
     if (st != GG_OK) return st;
     return gg_set_keys(meta, a->o->set_kv, a->o->n_set_kv, a->o->set_kv_files, a->o->n_set_kv_files,
@@ -84,6 +88,8 @@ static gg_status open_model(assembly *a, gg_error *err)
         gg_about(err, GG_HINT_FALLBACK);
         gg_fix_hint(err, GG_HINT_DTYPE, "add one");
     }
+    if (st == GG_OK && a->o->keep_experts)
+        st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     gg_source_options o = { .note = a->run->note, .ctx = a->run->ctx };
     if (st == GG_OK) st = gg_source_open_with(a->model, &o, &a->source, err);
     if (st != GG_OK) return st;
@@ -105,6 +111,7 @@ static void close_all(assembly *a)
     gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
     gg_prune_free(a->prune);
+    gg_keep_experts_free(a->keep);
     gg_stacks_free(a->stacks);
     gg_source_close(a->source);
 }

@@ -1,0 +1,30 @@
+/* keep_experts.h - a planned model with fewer experts: stacks, routers, their biases and
+ * expert_count are cut to the experts that are kept, wherever their bytes come from.
+ * Internal.
+ */
+#ifndef GG_KEEP_EXPERTS_H
+#define GG_KEEP_EXPERTS_H
+
+#include "verbs/plan/plan.h"
+
+typedef struct gg_keep_experts gg_keep_experts;
+
+/* `text` is a list of experts for every block, such as "0-3,7", or else the name of a file
+ * with one line per block: block number, tab, list of experts. GG_EUSAGE for a mistake in
+ * either, GG_EIO for a file that cannot be read. */
+gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err);
+void gg_keep_experts_free(gg_keep_experts *k);
+
+/* Cut the tensors of the plan, which must not have producers yet. The kept experts stay in
+ * their order. With p->verify, data with a known sha256 are read and compared first.
+ * GG_NO for a model without experts, an expert or block that is not there, a block without
+ * a line, and blocks that would keep different numbers; GG_EFORMAT where tensors count
+ * different numbers of experts; GG_EUNSUPPORTED for tensors that cannot lose any. */
+gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err);
+
+/* <arch>.expert_count follows. GG_EFORMAT where expert_used_count or expert_group_count do
+ * not allow as few. After gg_keep_experts_cut. */
+gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
+                               gg_error *err);
+
+#endif
