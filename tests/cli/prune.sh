@@ -183,6 +183,10 @@ for from in d w; do # records and stacks
     check "all experts, $from" keep "$T/$from" 0-5
     check_same "$T/c.gguf" "$T/m.gguf" "all experts: the same bytes, $from"
 done
+check "of a GGUF file" keep "$T/m.gguf" "$T/keep"
+check_same "$T/c.gguf" "$T/p.gguf" "--keep-experts on a GGUF file"
+check "from a pipe to a pipe" sh -c "organ-assemble -q - --keep-experts '$T/keep' --output - < '$T/m.gguf' > '$T/c.gguf'"
+check_same "$T/c.gguf" "$T/p.gguf" "--keep-experts from a pipe to a pipe"
 check "a list for every block" keep "$T/w" 0-1,4-5
 cp "$T/c.gguf" "$T/p.gguf"
 same_slices blk.1.ffn_up_exps.weight 1152 0 1 4 5
