@@ -17,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/io.h" /* whole reads and writes */
+#include "base/error.h" /* exit codes, which are the tools' own business */
+#include "base/io.h"    /* whole reads and writes */
 #include "organ/gg_version.h"
 
 static volatile sig_atomic_t got_signal;

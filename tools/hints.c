@@ -36,6 +36,7 @@ const char *hint_option(gg_hint hint)
         [GG_HINT_WHOLE_STACK] = "--dtype, --experts; organ-extract --split-experts",
         [GG_HINT_DELETE_KEY] = "--delete",
         [GG_HINT_RECOVER] = "organ-keys --recover",
+        [GG_HINT_STRICT] = "without --strict",
         [GG_HINT_SAMPLE] = "--sample 100000",
     };
     return (unsigned)hint < GG_HINT_COUNT ? options[hint] : NULL;

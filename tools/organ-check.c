@@ -1,4 +1,5 @@
 /* organ-check - will an engine load a model, and does it make sense? */
+#include "base/error.h" /* exit codes, which are the tools' own business */
 #include "cli.h"
 #include "organ/gg_check.h"
 #include "table.h"

@@ -4,6 +4,7 @@
 #include "organ/gg_keys.h"
 #include "organ/gg_patch.h"
 #include "table.h"
+#include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
 #include <stdio.h>
 #include <string.h>

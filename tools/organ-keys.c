@@ -5,6 +5,7 @@
 #include "key_options.h"
 #include "organ/select.h" /* gg_glob: the patterns of keys are those of tensors */
 #include "table.h"
+#include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
 #include <stdio.h>
 #include <stdlib.h>

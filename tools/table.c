@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
+#include "organ/manifest_json.h"   /* names that are not UTF-8, as manifests have them */
+#include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
 static atomic_int lost_by;
 

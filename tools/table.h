@@ -9,6 +9,8 @@
 
 #include "organ/gg_keys.h"
 
+#include "verbs/shared/key_text.h" /* values as the manual page shows them */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

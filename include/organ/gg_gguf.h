@@ -125,17 +125,6 @@ typedef struct gg_gguf {
     size_t *by_name;       /* tensor indices sorted by name */
 } gg_gguf;
 
-/* Parse a header from memory; `size` is the whole file's size when `whole`, and
- * tensors must lie within it. On error: GG_EFORMAT or GG_EUNSUPPORTED with the
- * byte offset. *out is freed with gg_gguf_free. */
-gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
-
-/* Read the header of a regular file. The position of `fd` is left alone. GG_EUNSUPPORTED for a
- * header of over 2 GiB, as from gg_gguf_parse for one with more than 2^22 tensors or keys;
- * GG_EFORMAT when a file turns out shorter than its size. */
-gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err);
-void gg_gguf_free(gg_gguf *g);
-
 /* ---- whole models: one file, or all shards of a split set ----------------- */
 
 typedef struct gg_model {
@@ -153,18 +142,11 @@ typedef struct gg_model {
     char *missing;        /* path of a shard that is not there, NULL = not known */
 } gg_model;
 
-typedef struct gg_model_options {
-    bool lone_shards; /* open a shard alone if another of its set is missing */
-    bool cut_data;    /* the header is enough: tensors may lie past the end of their file */
-} gg_model_options;
-
 /* Open PATH and, where its split.count says so, every other shard of the set (PATH
  * may be any of them; tensors and files come in shard order). Shards concatenated in one
  * file are a set too: all `files` then have the same path, and their header_bytes,
- * data_start and file_sizes count from its start. A missing shard is GG_EFORMAT naming it
- * (unless o->lone_shards); inconsistent shards likewise. o may be NULL: all false. */
-gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_model **out,
-                             gg_error *err);
+ * data_start and file_sizes count from its start. A missing shard is GG_EFORMAT naming it;
+ * inconsistent shards likewise. */
 gg_status gg_model_open(const char *path, gg_model **out, gg_error *err);
 void gg_model_free(gg_model *m);
 

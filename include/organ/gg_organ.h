@@ -25,8 +25,6 @@ typedef enum gg_class {
 } gg_class;
 
 const char *gg_class_name(gg_class c); /* "skeleton" "organ" "embed" "norm" "adapter" "other" */
-/* By name, folder or alias (attention, attn, ffn, embedding, normalization), in any case. */
-bool gg_class_by_name(const char *name, size_t len, gg_class *c);
 
 /* The sub-model that a tensor belongs to. */
 typedef enum gg_part {
@@ -41,8 +39,7 @@ typedef enum gg_part {
     GG_PART_COUNT
 } gg_part;
 
-const char *gg_part_name(gg_part p);                            /* "text" "vision" ... */
-bool gg_part_by_name(const char *name, size_t len, gg_part *p); /* in any case */
+const char *gg_part_name(gg_part p); /* "text" "vision" ... */
 
 typedef struct gg_anatomy {
     gg_class cls;
@@ -131,9 +128,6 @@ bool gg_source_seekable(const gg_source *s);         /* false: a pipe, read fron
 const gg_meta *gg_source_meta(const gg_source *s);   /* NULL when it is bare records */
 const gg_model *gg_source_model(const gg_source *s); /* NULL unless GGUF files */
 
-/* Are there tensors that only gg_source_next will find: records or shards on a pipe? */
-bool gg_source_grows(const gg_source *s);
-
 /* Number of tensors; those seen so far of a source that grows. */
 size_t gg_source_count(const gg_source *s);
 const gg_tensor *gg_source_tensor(const gg_source *s, size_t i);
@@ -145,7 +139,8 @@ size_t gg_source_find(const gg_source *s, const char *name, size_t name_len);
 
 /* Go on to tensor i (from 0, each in turn). *more false at the end. Needed for
  * pipes, harmless elsewhere; unread data of the tensor before is skipped. A source that
- * grows (gg_source_grows) may have more tensors afterwards, and those it had may move. */
+ * grows (records or shards on a pipe) may have more tensors afterwards; those that it had stay
+ * where they are. */
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err);
 
 /* The data of tensor i. Seekable sources: any tensor, any offset, any thread with

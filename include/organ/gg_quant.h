@@ -89,9 +89,6 @@ bool gg_can_decode(uint32_t dtype);
 /* True if gg_encode can produce the type without an importance matrix. */
 bool gg_can_encode(uint32_t dtype);
 
-/* True if the type can be encoded only with an importance matrix. */
-bool gg_encode_needs_imatrix(uint32_t dtype);
-
 /* Decode `elems` values (a multiple of block_elems) of consecutive blocks at
  * `blocks` (no alignment needed) to float32, to the bit as ggml's plain C
  * to_float does; the NaNs of F16 come out quiet, those of F32 and BF16 as they

@@ -76,6 +76,7 @@ typedef enum gg_hint {
     GG_HINT_WHOLE_STACK,   /* no dtype, all experts, or experts taken apart */
     GG_HINT_DELETE_KEY,    /* gg_keys_options, a key to delete */
     GG_HINT_RECOVER,       /* gg_keys_recover */
+    GG_HINT_STRICT,        /* gg_run.strict */
     GG_HINT_SAMPLE,        /* gg_measure_options.sample */
     GG_HINT_COUNT
 } gg_hint;
@@ -110,7 +111,6 @@ gg_status gg_fail_errno(gg_error *err, const char *fmt, ...) GG_PRINTF(2, 3);
  * return err->status, so a caller up the stack can add what it knows:
  *     return gg_at_file(err, path);                                        */
 gg_status gg_at_file(gg_error *err, const char *path);
-gg_status gg_at_offset(gg_error *err, uint64_t offset);
 gg_status gg_at_tensor(gg_error *err, const char *name, size_t name_len);
 
 /* What the user can do about it, if nothing was said yet. */
@@ -120,8 +120,6 @@ gg_status gg_fix(gg_error *err, const char *fmt, ...) GG_PRINTF(2, 3);
  * parts that are not set left out, cut to size; where no FIX was set, what the errno
  * suggests. Returns its length. */
 size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t size);
-
-int gg_status_exit(gg_status status); /* 0..4, see GG_STATUS_LIST */
 
 /* Escape `len` bytes for a TSV cell or a terminal: backslash \\, tab \t, newline
  * \n, other control bytes (C0, DEL, C1) and bytes that are not valid UTF-8 \xNN,

@@ -31,7 +31,7 @@ typedef struct gg_progress {
 typedef struct gg_run {
     unsigned threads;      /* 0 = every processor */
     bool force;            /* replace an existing output */
-    bool strict;           /* refuse to write a model that has errors by gg_check_rules */
+    bool strict;           /* refuse to write a model in which gg_check_model would find errors */
     gg_progress *progress; /* may be NULL */
     /* A line worth telling (a warning, a note), without newline, escaped as gg_escape
      * does; may be NULL. */

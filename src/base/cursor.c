@@ -1,6 +1,8 @@
 /* cursor.c - bounded reads. */
 #include "cursor.h"
 
+#include "base/error.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -77,4 +77,24 @@ bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t
  * be right. */
 gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err);
 
+/* Parse a header from memory; `size` is the whole file's size when `whole`, and
+ * tensors must lie within it. On error: GG_EFORMAT or GG_EUNSUPPORTED with the
+ * byte offset. *out is freed with gg_gguf_free. */
+gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
+
+/* Read the header of a regular file. The position of `fd` is left alone. GG_EUNSUPPORTED for a
+ * header of over 2 GiB, as from gg_gguf_parse for one with more than 2^22 tensors or keys;
+ * GG_EFORMAT when a file turns out shorter than its size. */
+gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err);
+void gg_gguf_free(gg_gguf *g);
+
+typedef struct gg_model_options {
+    bool lone_shards; /* open a shard alone if another of its set is missing */
+    bool cut_data;    /* the header is enough: tensors may lie past the end of their file */
+} gg_model_options;
+
+/* As gg_model_open, with options; o may be NULL: all false. */
+gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_model **out,
+                             gg_error *err);
+
 #endif

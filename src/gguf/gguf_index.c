@@ -2,6 +2,7 @@
  * binary. Sorting, unlike a hash table, has no input that makes it quadratic. */
 #include "organ/gg_gguf.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "gguf_read.h"
 

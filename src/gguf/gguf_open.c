@@ -6,6 +6,7 @@
  */
 #include "organ/gg_gguf.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "gguf_limits.h"

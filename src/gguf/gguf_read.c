@@ -8,6 +8,7 @@
 #include "organ/gg_gguf.h"
 
 #include "base/cursor.h"
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "gguf_limits.h"
 #include "gguf_read.h"

@@ -1,6 +1,7 @@
 /* json_access.c - walking the tree and taking values out of it. */
 #include "json_node.h"
 
+#include "base/error.h"
 #include "json/json.h"
 
 #include <string.h>

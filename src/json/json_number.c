@@ -6,6 +6,7 @@
  */
 #include "json_node.h"
 
+#include "base/error.h"
 #include "json/json.h"
 
 #include <float.h>

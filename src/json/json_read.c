@@ -1,4 +1,5 @@
 /* json_read.c - RFC 8259, strictly, without recursion. */
+#include "base/error.h"
 #include "base/utf8.h"
 #include "json_node.h"
 #include "json/json.h"

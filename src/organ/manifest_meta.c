@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/cursor.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "gguf/gguf.h"
 #include "json/json.h"

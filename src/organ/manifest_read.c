@@ -4,11 +4,13 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "manifest_json.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
+#include "organ/tensor_names.h"
 #include "json/json.h"
 
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "organ/select.h"
+#include "organ/tensor_names.h"
 #include "ranges.h"
 
 #include <stdio.h>

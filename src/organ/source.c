@@ -1,6 +1,7 @@
 /* source.c - one way to read tensors, whatever holds them. */
 #include "source.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
 #include "gguf/gguf.h"

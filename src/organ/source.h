@@ -106,8 +106,6 @@ void gg_pipe_close(gg_source *s);
 /* Odd padding of a source in all: it is held in memory, and in a manifest as text. */
 #define GG_MOST_PADDING ((uint64_t)64 << 20)
 
-gg_status gg_pads_too_much(gg_error *err); /* GG_EUNSUPPORTED, with what to do */
-
 /* Are the `got` bytes, of a padding of `want`, all there and all zero? */
 bool gg_padding_is_plain(const uint8_t *bytes, size_t got, size_t want);
 

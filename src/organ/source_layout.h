@@ -36,4 +36,7 @@ uint64_t gg_source_trailing(const gg_source *s, size_t file);
 gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes,
                                   gg_error *err);
 
+/* Are there tensors that only gg_source_next will find: records or shards on a pipe? */
+bool gg_source_grows(const gg_source *s);
+
 #endif

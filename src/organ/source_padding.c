@@ -20,7 +20,8 @@ void gg_pads_free(gg_pad *pads, size_t n)
     free(pads);
 }
 
-gg_status gg_pads_too_much(gg_error *err)
+/* GG_EUNSUPPORTED, with what to do. */
+static gg_status too_much(gg_error *err)
 {
     gg_fail(err, GG_EUNSUPPORTED,
             "over %llu MiB of padding that is not zeros, which is too much to keep",
@@ -40,7 +41,7 @@ gg_status gg_pad_note(gg_source *s, pad_list *pads, const gg_tensor *after, cons
 {
     s->pad_bytes += n;
     if (s->pad_bytes > GG_MOST_PADDING) /* of a pipe it is told when asked for */
-        return s->kind == SOURCE_PIPE_MODEL ? GG_OK : gg_pads_too_much(err);
+        return s->kind == SOURCE_PIPE_MODEL ? GG_OK : too_much(err);
     gg_pad *grown = gg_grow_pow2(pads->list, pads->n, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     pads->list = grown;
@@ -79,7 +80,7 @@ gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg
     pad_list found = { 0 };
     gg_status st = GG_OK;
     if (s->kind == SOURCE_PIPE_MODEL) {
-        if (s->pad_bytes > GG_MOST_PADDING) st = (gg_pads_too_much(err), gg_at_file(err, s->name));
+        if (s->pad_bytes > GG_MOST_PADDING) st = (too_much(err), gg_at_file(err, s->name));
         else if (file < s->pipe.n_shards) {
             found = s->pipe.shards[file].pads;
             s->pipe.shards[file].pads = (pad_list){ 0 };

@@ -4,6 +4,7 @@
 
 #include "base/grow.h"
 #include "gguf/gguf.h"
+#include "organ/source_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -33,4 +33,10 @@ bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size
  * dimension less, bytes / experts; offset moved to the expert's place. */
 bool gg_expert_tensor(const gg_tensor *stack, uint64_t expert, gg_tensor *out, char *name);
 
+/* By name, folder or alias (attention, attn, ffn, embedding, normalization), in any case. */
+bool gg_class_by_name(const char *name, size_t len, gg_class *c);
+
+/* In any case. */
+bool gg_part_by_name(const char *name, size_t len, gg_part *p);
+
 #endif

@@ -18,4 +18,7 @@ uint16_t gg_f32_to_f16(float f);
 float gg_bf16_to_f32(uint16_t h);
 uint16_t gg_f32_to_bf16(float f);
 
+/* True if the type can be encoded only with an importance matrix. */
+bool gg_encode_needs_imatrix(uint32_t dtype);
+
 #endif

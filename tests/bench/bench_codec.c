@@ -13,6 +13,7 @@
 #include "organ/gg_quant.h"
 
 #include "base/isa.h"
+#include "quant/quant.h"
 
 #include <dlfcn.h>
 #include <glob.h>

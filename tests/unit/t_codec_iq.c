@@ -2,6 +2,7 @@
  * vectors (tests/data/iq, see how-made-iq.sh there), at every instruction-set level. */
 #include "base/isa.h"
 #include "organ/gg_quant.h"
+#include "quant/quant.h"
 #include "t.h"
 
 #include <float.h>

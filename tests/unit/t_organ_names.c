@@ -4,6 +4,7 @@
 
 #include "organ/gg_organ.h"
 #include "organ/manifest.h"
+#include "organ/tensor_names.h"
 
 #include <ctype.h>
 #include <strings.h>

@@ -70,7 +70,8 @@ const gg_kv *gg_check_arch_key(const check *c, const char *name)
     return gg_check_key(c, key);
 }
 
-bool gg_check_element(const gg_kv *kv, uint64_t i, uint64_t *value)
+/* Integer element i of an array, or the scalar. */
+static bool element(const gg_kv *kv, uint64_t i, uint64_t *value)
 {
     if (!kv || kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, value);
     size_t size = gg_type_size(kv->elem_type);
@@ -81,7 +82,7 @@ bool gg_check_element(const gg_kv *kv, uint64_t i, uint64_t *value)
 
 bool gg_check_number(const check *c, const char *name, uint64_t block, uint64_t *value)
 {
-    return gg_check_element(gg_check_arch_key(c, name), block, value);
+    return element(gg_check_arch_key(c, name), block, value);
 }
 
 uint64_t gg_check_number_or(const check *c, const char *name, uint64_t otherwise)

@@ -4,8 +4,8 @@
 #ifndef GG_CHECK_CORE_H
 #define GG_CHECK_CORE_H
 
+#include "check_rules.h"
 #include "gguf/gguf.h"
-#include "organ/gg_check.h"
 
 /* What an architecture needs, as text (check_arch.c explains the words). */
 typedef struct check_arch {
@@ -51,8 +51,6 @@ void gg_check_key_name(const check *c, const char *name, char *out, size_t size)
 bool gg_check_number(const check *c, const char *name, uint64_t block, uint64_t *value);
 /* A scalar, or `otherwise`. */
 uint64_t gg_check_number_or(const check *c, const char *name, uint64_t otherwise);
-/* Integer element i of an array, or the scalar. */
-bool gg_check_element(const gg_kv *kv, uint64_t i, uint64_t *value);
 
 /* Index of a tensor, or SIZE_MAX. */
 size_t gg_check_find(const check *c, const char *name, size_t name_len);

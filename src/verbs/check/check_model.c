@@ -3,6 +3,7 @@
 #include "check_data.h"
 
 #include "base/error.h"
+#include "check_rules.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"

@@ -1,6 +1,7 @@
 /* check_output.c - notes on a model that is about to be written. */
 #include "check_output.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "verbs/shared/verb_run.h"
 
@@ -100,7 +101,7 @@ gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_ru
     free(all.known);
     if (st != GG_OK || !run->strict || found[GG_CHECK_ERROR] == 0) return st;
     gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
-    return gg_fix(err, "correct it, or leave out --strict to write it all the same");
+    return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or have it written all the same");
 }
 
 void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done)

@@ -2,7 +2,7 @@
 #ifndef GG_CHECK_OUTPUT_H
 #define GG_CHECK_OUTPUT_H
 
-#include "organ/gg_check.h"
+#include "check_rules.h"
 
 /* What was found: notes to give once the output is complete, so that a run that fails has
  * one line of its own. Start from all zero. */

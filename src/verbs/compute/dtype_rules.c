@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "organ/select.h"
 #include "presets.h"
+#include "quant/quant.h"
 #include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
 

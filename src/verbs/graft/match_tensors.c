@@ -9,6 +9,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "plan_moves.h"
+#include "quant/quant.h"
 #include "verbs/shared/dims_text.h"
 #include "verbs/shared/verb_run.h"
 

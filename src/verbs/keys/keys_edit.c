@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "gguf/gguf.h"
+#include "verbs/shared/key_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -28,7 +28,9 @@
 #define MAGIC "GGKEYS01"
 #define HEAD ((size_t)8 + 4 * 8 + 32)
 
-char *gg_first_shard(const char *path, gg_error *err)
+/* Name of the first shard of the set that `path` is named for, else path; malloc'd. NULL and
+ * GG_ENOMEM in err without memory. */
+static char *first_shard(const char *path, gg_error *err)
 {
     size_t prefix_len;
     uint32_t no, count;
@@ -257,7 +259,7 @@ static gg_status recover(const char *path, gg_recovery *what, gg_error *err)
 gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err)
 {
     *what = GG_RECOVERY_NONE;
-    char *first = gg_first_shard(path, err);
+    char *first = first_shard(path, err);
     if (!first) return err->status;
     gg_status st = GG_OK;
     if (gg_journal_exists(path)) st = recover(path, what, err);

@@ -17,10 +17,6 @@ typedef struct gg_header_change {
     uint8_t rest[32];              /* sha256 of the header's other bytes */
 } gg_header_change;
 
-/* Name of the first shard of the set that `path` is named for, else path; malloc'd. NULL and
- * GG_ENOMEM in err without memory. */
-char *gg_first_shard(const char *path, gg_error *err);
-
 /* Open for reading and writing, and take the lock that all changes in place take. GG_EIO
  * while another process has it. *fd is the caller's to close. */
 gg_status gg_open_locked(const char *path, int *fd, gg_error *err);

@@ -8,6 +8,7 @@
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "verbs/plan/plan_same.h"
+#include "verbs/shared/key_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "numeric/numeric.h"
+#include "quant/quant.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/manifest_json.h"
+#include "verbs/shared/key_text.h"
 #include "json/json.h"
 
 #include <stdio.h>
@@ -48,7 +49,9 @@ static bool number_element(const gg_kv *kv, uint64_t i, gg_kv *out)
     return true;
 }
 
-bool gg_key_element(const gg_kv *kv, uint64_t i, gg_kv *out)
+/* Element i of an array, or the value itself for i = 0: as a value of its own that points
+ * into kv. False if there is none. A walk from the start in arrays of strings. */
+static bool element(const gg_kv *kv, uint64_t i, gg_kv *out)
 {
     uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
     return type == GG_TYPE_STR ? string_element(kv, i, out) : number_element(kv, i, out);
@@ -162,7 +165,7 @@ gg_status gg_key_put_element(const gg_key_out *out, const gg_kv *kv, uint64_t i,
     char text[64];
     snprintf(text, sizeof text, "[%llu] ", (unsigned long long)i);
     gg_json_put_text(o, text, err);
-    bool found = gg_key_element(kv, i, &one), quoted = found && one.type == GG_TYPE_STR;
+    bool found = element(kv, i, &one), quoted = found && one.type == GG_TYPE_STR;
     if (!found) gg_json_put_text(o, "none", err);
     if (quoted) gg_json_put_text(o, "\"", err);
     if (found) gg_key_put_text(out, &one, limits, err);
@@ -197,8 +200,8 @@ gg_status gg_key_put_json_element(const gg_key_out *out, const gg_kv *kv, uint64
 {
     const gg_json_out to = { out->write, out->ctx };
     gg_kv one;
-    return gg_key_element(kv, i, &one) ? gg_mj_put_value(&to, &one, err)
-                                       : gg_json_put_text(&to, "null", err);
+    return element(kv, i, &one) ? gg_mj_put_value(&to, &one, err)
+                                : gg_json_put_text(&to, "null", err);
 }
 
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key)

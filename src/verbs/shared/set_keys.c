@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "gguf/gguf_limits.h"
+#include "verbs/shared/key_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
