@@ -216,6 +216,12 @@ mkdir "$T/s" && cp $G/x-0000* "$T/s"
 check "shards in place, by the third" organ-keys "$T/s/x-00003-of-00003.gguf" --set general.name=Sharded --in-place
 check_text "$(organ-keys "$T/s/x-00002-of-00003.gguf" --get general.name)" Sharded "shards in place"
 for i in 2 3; do check_same "$T/s/x-0000$i-of-00003.gguf" $G/x-0000$i-of-00003.gguf "shard $i in place"; done
+cat $G/x-0000?-of-00003.gguf > "$T/cat.gguf"
+check "concatenated shards in place" organ-keys "$T/cat.gguf" --set general.name=Sharded --in-place
+cat "$T"/s/x-0000?-of-00003.gguf > "$T/want"
+check_same "$T/cat.gguf" "$T/want" "concatenated shards in place"
+check "concatenated shards on a pipe" sh -c "organ-keys -q - --set general.name=other --output $T/a.gguf --force < $T/want"
+check_same "$T/a.gguf" "$T/one.gguf" "concatenated shards on a pipe"
 check_error 2 "manifest.json" "a directory in place" organ-keys "$T/dir" --delete general.name --in-place
 check_error 2 "in place" "a pipe in place" sh -c "organ-keys - --delete general.name --in-place < $VERSE"
 ln -s m.gguf "$T/link.gguf"

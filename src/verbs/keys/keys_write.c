@@ -122,12 +122,11 @@ static gg_status change_first(const gg_model *m, const gg_key_edits *edits, gg_k
     gg_status st = new_header(m->files[0], edits, &h, err);
     if (st == GG_OK && (st = gg_open_locked(m->paths[0], &fd, err)) == GG_OK) {
         if (fstat(fd, &a) != 0 || fstat(m->fds[0], &b) != 0) st = gg_fail_errno(err, "cannot stat");
-        else if (a.st_dev != b.st_dev || a.st_ino != b.st_ino ||
-                 (uint64_t)a.st_size != m->file_sizes[0])
+        else if (a.st_dev != b.st_dev || a.st_ino != b.st_ino || a.st_size != b.st_size)
             st = gg_fail(err, GG_EIO, "it changed while being read");
         if (st == GG_OK) st = old_header(fd, m->files[0], &h, err);
         if (st == GG_OK)
-            st = replace(m->paths[0], fd, m->files[0], m->file_sizes[0], &h, report, err);
+            st = replace(m->paths[0], fd, m->files[0], (uint64_t)a.st_size, &h, report, err);
         close(fd);
     }
     free(h.before);
