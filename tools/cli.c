@@ -371,7 +371,9 @@ static void check_stdin(const cli *c, const cli_option *options)
 {
     size_t names = dashes(&c->names), readers = names + dashes(&c->args);
     for (const cli_option *o = options; o->name; o++) {
-        if (!reads(o->name)) continue;
+        const cli_option *first = options; /* of the names of one option */
+        while (first->to != o->to) first++;
+        if (!reads(o->name) || first != o) continue;
         const char *value = o->kind == CLI_TEXT ? *(const char **)o->to : NULL;
         if (o->kind == CLI_LIST) readers += dashes(o->to);
         else readers += value && strcmp(value, "-") == 0;

@@ -13,7 +13,7 @@ static const char help[] =
     "       organ-graft --source DONOR --target BASE --check [selection]\n"
     "       organ-graft --adapter LORA --target BASE --output DIR [--scale S]\n"
     "A new organ directory: BASE with the selected organs of DONOR. Both are organ\n"
-    "directories, or any place that takes a model; - is stdin.\n"
+    "directories or models; - is stdin. --donor is --source, and --base is --target.\n"
     "\n"
     "  --match MODE       exact: equal dims and dtype (default); retype: keep the\n"
     "                     donor's dtype; convert: re-encode in the base's dtype\n"
@@ -23,7 +23,7 @@ static const char help[] =
     "  --check            what would move, what does not match, lineage; exit 1 if no\n"
     "  --skip-mismatched  leave out what does not match\n"
     "  --add              take along tensors that the base lacks\n"
-    "  --experts 3,2=5    only these experts of stacks: 3 from 3, 2 from the donor's 5;\n"
+    "  --experts 3,2=5    only these experts of stacks: 3 from 3, 2 from 5;\n"
     "                     --router: their rows of the router too\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
     "  --link             unchanged files as hard links (both directories share them)\n"
@@ -110,6 +110,8 @@ int main(int argc, char **argv)
     arguments a = { .scale = NAN }; /* not given */
     const cli_option options[] = { { "source", CLI_TEXT, &a.source },
                                    { "target", CLI_TEXT, &a.target },
+                                   { "donor", CLI_TEXT, &a.source },
+                                   { "base", CLI_TEXT, &a.target },
                                    { "output", CLI_TEXT, &a.output },
                                    { "match", CLI_TEXT, &a.match },
                                    { "map", CLI_TEXT, &a.map },

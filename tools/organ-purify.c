@@ -13,14 +13,14 @@
 #include "organ/output_guard.h" /* the rule of the verbs for outputs */
 
 static const char help[] =
-    "usage: organ-purify [--dir] SOURCE --output OUTPUT --method haar|fft\n"
-    "       organ-purify [--dir] SOURCE --dry-run --method haar|fft\n"
+    "usage: organ-purify [--dir] SOURCE --output OUTPUT [--method haar|fft]\n"
+    "       organ-purify [--dir] SOURCE --dry-run [--method haar|fft]\n"
     "Damp the incoherent part of each matrix. Dims, mean, std and dtype are kept.\n"
     "SOURCE is an organ directory, a .bin file, a GGUF file (any shard), or - for an\n"
     "organ stream or a GGUF on stdin. OUTPUT is a directory, FILE.bin, FILE.gguf (of\n"
     "a GGUF), or - for an organ stream. What is not selected is copied.\n"
     "\n"
-    "  --method haar      wavelet details that their scale above does not confirm\n"
+    "  --method haar      (default) wavelet details without support at the next scale\n"
     "  --method fft       the low-energy tail of each row's spectrum\n"
     "  --strength X       0 (nothing) to 1 (haar 0.125, fft 0.04)\n"
     "  --dtype TYPE       write what is purified as F32, F16, BF16, Q8_0, Q4_K, ...\n"
@@ -130,9 +130,8 @@ static gg_status purify(cli *c, gg_source *s, const arguments *a)
 
 static void set_options(const cli *c, arguments *a)
 {
-    if (!a->method) cli_usage(c, "give --method haar or --method fft");
-    if (strcmp(a->method, "fft") == 0) a->o.method = GG_PURIFY_FFT;
-    else if (strcmp(a->method, "haar") == 0) a->o.method = GG_PURIFY_HAAR;
+    if (!a->method || strcmp(a->method, "haar") == 0) a->o.method = GG_PURIFY_HAAR;
+    else if (strcmp(a->method, "fft") == 0) a->o.method = GG_PURIFY_FFT;
     else cli_usage(c, "--method %s: use haar or fft", a->method);
     if (a->dry_run == (a->output != NULL)) cli_usage(c, "give --output or --dry-run");
     if (c->json && !a->dry_run && strcmp(a->output, "-") == 0)

@@ -13,7 +13,8 @@ static const char help[] =
     "       organ-transplant --base BASE --donor DONOR --check\n"
     "       organ-transplant --base BASE --donor DONOR --in-place [--undo FILE]\n"
     "Replace tensors of BASE by those of DONOR. Each is a GGUF file, any shard of a\n"
-    "split model, an organ directory, organ records, or - for stdin.\n"
+    "split model, an organ directory, organ records, or - for stdin. --target is\n"
+    "--base, and --source is --donor. --output - writes to stdout.\n"
     "A donor that organ-compare --patch wrote is applied whole: the result is the\n"
     "file that the patch was made for, byte for byte.\n"
     "\n"
@@ -143,6 +144,8 @@ int main(int argc, char **argv)
     arguments a = { 0 };
     const cli_option options[] = { { "base", CLI_TEXT, &a.base },
                                    { "donor", CLI_TEXT, &a.donor },
+                                   { "target", CLI_TEXT, &a.base },
+                                   { "source", CLI_TEXT, &a.donor },
                                    { "output", CLI_TEXT, &a.output },
                                    { "match", CLI_TEXT, &a.match },
                                    { "map", CLI_TEXT, &a.map },

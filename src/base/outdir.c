@@ -21,6 +21,7 @@ struct gg_outdir {
     int fd;
     bool replace; /* an existing folder makes way on commit */
     bool empty;   /* an existing folder is empty: as good as none */
+    size_t made;  /* length of the first folder of path that had to be made; 0 = none */
 };
 
 static void outdir_free(gg_outdir *d)
@@ -87,6 +88,41 @@ static int make_folder(const char *temp)
     return mkdir(temp, 0777);
 }
 
+/* Remove the parent folders that were made, as far as they are empty. */
+static void remove_parents(gg_outdir *d)
+{
+    for (size_t n = strlen(d->path); d->made && n-- > d->made;) {
+        if (d->path[n] != '/') continue;
+        d->path[n] = '\0';
+        int failed = rmdir(d->path);
+        d->path[n] = '/';
+        if (failed) return;
+    }
+    if (!d->made) return;
+    char was = d->path[d->made];
+    d->path[d->made] = '\0';
+    (void)rmdir(d->path);
+    d->path[d->made] = was;
+}
+
+/* Make the folders that lead to d->path. d->made is then the length of the first one made. */
+static gg_status make_parents(gg_outdir *d, gg_error *err)
+{
+    for (size_t n = 1; d->path[n]; n++) {
+        if (d->path[n] != '/' || d->path[n - 1] == '/') continue;
+        d->path[n] = '\0';
+        int failed = mkdir(d->path, 0777), why = errno;
+        d->path[n] = '/';
+        if (!failed && !d->made) d->made = n;
+        if (!failed || why == EEXIST || why == EROFS || why == EISDIR) continue;
+        errno = why;
+        gg_fail_errno(err, "cannot create the folder that it lies in");
+        remove_parents(d);
+        return gg_at_file(err, d->path);
+    }
+    return GG_OK;
+}
+
 gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace, gg_outdir **out,
                          gg_error *err)
 {
@@ -103,15 +139,20 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
         d->path[--n] = '\0';
     int made;
     if (!d->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
-    else st = gg_temp_make(path, "a folder", make_folder, &d->temp, &made, err);
+    else st = make_parents(d, err);
+    if (st == GG_OK) st = gg_temp_make(path, "a folder", make_folder, &d->temp, &made, err);
     if (st == GG_OK &&
         (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
         st = gg_fail_errno(err, "cannot open its temporary folder");
         gg_at_file(err, path);
         rmdir(d->temp);
     }
-    if (st == GG_OK) *out = d;
-    else outdir_free(d);
+    if (st == GG_OK) {
+        *out = d;
+        return GG_OK;
+    }
+    if (d->path) remove_parents(d);
+    outdir_free(d);
     return st;
 }
 
@@ -288,5 +329,6 @@ void gg_outdir_abort(gg_outdir *d)
 {
     if (!d) return;
     gg_remove_tree(d->temp);
+    remove_parents(d);
     outdir_free(d);
 }

@@ -31,7 +31,8 @@ void gg_output_abort(gg_output *o);
 
 typedef struct gg_outdir gg_outdir;
 
-/* Create the temporary folder for `path`. With force an existing folder is replaced
+/* Create the temporary folder for `path`, and the folders that lead to it; those go again if
+ * nothing comes of it. With force an existing folder is replaced
  * on commit, but only if `may_replace` says yes to it (GG_EUSAGE otherwise). */
 typedef bool (*gg_outdir_check)(const char *path);
 gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace, gg_outdir **out,

@@ -145,7 +145,6 @@ check_absent "$T/broken2" "data changed under the manifest"
 
 # Usage.
 check_error 2 "exists" "an existing output" organ-purify "$T/d" --output "$T/d0" --method haar
-check_error 2 "--method" "no method" organ-purify "$T/d" --output "$T/x"
 check_error 2 "--method" "a wrong method" organ-purify "$T/d" --output "$T/x" --method dct
 check_error 2 "--strength" "too strong" organ-purify "$T/d" --output "$T/x" --method fft --strength 1.01
 check_error 2 "--strength" "negative" organ-purify "$T/d" --output "$T/x" --method fft --strength -1
