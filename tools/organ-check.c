@@ -10,6 +10,8 @@
 
 static const char help[] =
     "usage: organ-check MODEL...\n"
+    "       organ-check --hash MODEL > LIST\n"
+    "       organ-check --verify LIST MODEL\n"
     "Check whether an engine will load a model and whether it makes sense: one row\n"
     "per finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
     "split model, an organ directory, or - for stdin. The header is enough: of a\n"
@@ -17,6 +19,8 @@ static const char help[] =
     "\n"
     "  --data             read the weights too: NaN, infinite values, tensors of\n"
     "                     zeros, dead rows, repeated blocks\n"
+    "  --hash             print the SHA-256 of files, keys and tensors as a list\n"
+    "  --verify LIST      compare a model with such a list\n"
     "  --strict           exit 1 for warnings too\n"
     "  --rules            list the rules and their reasons; no model is needed\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
@@ -25,16 +29,29 @@ static const char help[] =
     "  organ-check tests/data/lab/lab-verse-q4_k_m.gguf && echo sound\n"
     "  organ-check --data tests/data/lab/lab-code-q4_k_m.gguf\n"
     "  organ-check - < tests/data/lab/lab-base-q4_k_m.gguf\n"
+    "  organ-check --hash tests/data/lab/lab-code-q4_k_m.gguf > /tmp/list\n"
+    "  organ-check --verify /tmp/list tests/data/lab/lab-code-q4_k_m.gguf\n"
     "exit: 0 no errors found, 1 errors, 2 usage, 3 malformed input, 4 I/O failure\n";
 
+static const char columns[] = "model\tlevel\trule\twhere\tmessage";
+
+/* The header line waits for the first row: a run that fails before it has no output. */
 typedef struct rows {
+    bool json, started;
     table t;
     const char *model;
 } rows;
 
+static void start(rows *r)
+{
+    if (!r->started) r->t = table_start(r->json, columns);
+    r->started = true;
+}
+
 static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
 {
     rows *r = ctx;
+    start(r);
     cell_bytes(&r->t, r->model, strlen(r->model));
     cell_text(&r->t, gg_check_level_name(f->level));
     cell_text(&r->t, f->rule);
@@ -68,7 +85,7 @@ static void failed(const cli *c, const gg_error *err)
 
 static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
 {
-    rows r = { .t = table_start(c->json, "model\tlevel\trule\twhere\tmessage") };
+    rows r = { .json = c->json };
     gg_status worst = GG_OK;
     for (size_t i = 0; i < c->args.n; i++) {
         gg_check_report report;
@@ -76,6 +93,7 @@ static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
         bool last = i + 1 == c->args.n;
         r.model = c->args.items[i];
         gg_status st = gg_check_model(r.model, o, &c->run, print_row, &r, &report, &err);
+        if (st == GG_OK) start(&r);
         if (st == GG_OK &&
             (report.found[GG_CHECK_ERROR] || (strict && report.found[GG_CHECK_WARNING])))
             st = GG_NO;
@@ -93,20 +111,54 @@ static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
     return worst;
 }
 
+static gg_status print_hash(void *ctx, const gg_hash_row *r, gg_error *err)
+{
+    table *t = ctx;
+    cell_text(t, r->sha256);
+    cell_text(t, r->kind);
+    cell_text(t, r->name);
+    cell_text(t, r->detail);
+    table_row(t);
+    if (ferror(stdout)) return cli_stdout_lost(err, table_errno());
+    return GG_OK;
+}
+
+static gg_status hash(cli *c, const char *model)
+{
+    table t = table_start(c->json, "sha256\tkind\tname\tdetail");
+    return gg_check_hash(model, &c->run, print_hash, &t, &c->err);
+}
+
+static gg_status verify(cli *c, const char *list, const char *model)
+{
+    size_t found[GG_CHECK_LEVELS] = { 0 };
+    rows r = { .json = c->json, .model = model };
+    gg_status st = gg_check_verify(model, list, &c->run, print_row, &r, found, &c->err);
+    if (st == GG_OK) start(&r);
+    return st == GG_OK && found[GG_CHECK_ERROR] ? GG_NO : st;
+}
+
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-check", .help = help, .has_json = true };
-    bool strict = false, list_rules = false;
+    bool strict = false, list_rules = false, hashes = false;
+    const char *list = NULL;
     gg_check_options o = { 0 };
-    const cli_option options[] = { { "data", CLI_FLAG, &o.data },
-                                   { "strict", CLI_FLAG, &strict },
-                                   { "rules", CLI_FLAG, &list_rules },
-                                   { NULL, CLI_FLAG, NULL } };
+    const cli_option options[] = {
+        { "data", CLI_FLAG, &o.data },      { "strict", CLI_FLAG, &strict },
+        { "rules", CLI_FLAG, &list_rules }, { "hash", CLI_FLAG, &hashes },
+        { "verify", CLI_TEXT, &list },      { NULL, CLI_FLAG, NULL }
+    };
     cli_start(&c, argc, argv, options);
     gg_status st = GG_OK;
     if (list_rules) {
         if (c.args.n) cli_usage(&c, "--rules takes no model");
         print_rules(c.json);
+    } else if (hashes || list) {
+        if (hashes && list) cli_usage(&c, "give --hash or --verify, not both");
+        if (o.data) cli_usage(&c, "--data is a check of its own; leave it out");
+        if (c.args.n != 1) cli_usage(&c, "give one model");
+        st = hashes ? hash(&c, c.args.items[0]) : verify(&c, list, c.args.items[0]);
     } else {
         if (c.args.n == 0) cli_usage(&c, "give at least one model");
         st = check_all(&c, &o, strict);

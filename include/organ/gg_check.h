@@ -64,6 +64,30 @@ typedef struct gg_check_report {
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_finding_fn fn, void *ctx, gg_check_report *report, gg_error *err);
 
+/* ---- SHA-256 lists -------------------------------------------------------------------- */
+
+/* One row: of a file, of all keys in their order ("metadata"), of one key (its type and
+ * value), or of the data of one tensor. */
+typedef struct gg_hash_row {
+    const char *sha256; /* 64 lower-case hex digits */
+    const char *kind;   /* "file" "metadata" "key" "tensor" */
+    const char *name;   /* of the file, key or tensor, escaped as gg_escape does; "-" = all keys */
+    const char *detail; /* bytes of a file; type of a key; type and shape of a tensor */
+} gg_hash_row;
+
+typedef gg_status (*gg_hash_fn)(void *ctx, const gg_hash_row *row, gg_error *err);
+
+/* Hash a model, whatever gg_source_open takes; pipes and directories have no file rows.
+ * Keys that number shards (split.*) are left out. */
+gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void *ctx,
+                        gg_error *err);
+
+/* Compare a model with the rows in the file `list` (TSV as organ-check --hash prints it). A
+ * finding of the rule "hash" per difference; renamed tensors and keys are recognised by
+ * their hash. `found` counts them. GG_EFORMAT for a list that is not one. */
+gg_status gg_check_verify(const char *spec, const char *list, const gg_run *run, gg_finding_fn fn,
+                          void *ctx, size_t found[GG_CHECK_LEVELS], gg_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,205 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2086,SC2015,SC2016
+# check.sh - organ-check: sound models, each rule on a model that breaks it, the weights,
+# sources of every kind, incomplete files, hash lists; and what writing tools note.
+. "$(dirname "$0")/lib.sh"
+V=$LAB/lab-verse-q4_k_m.gguf
+HEAD="model${TAB}level${TAB}rule${TAB}where${TAB}message"
+
+# finds LEVEL RULE WHERE WHAT MODEL [OPTION...]: such a row, and the exit status it calls for.
+finds() {
+    f_level=$1 f_rule=$2 f_where=$3 f_what=$4 f_model=$5
+    shift 5
+    organ-check -q "$@" "$f_model" > "$T/out" 2> "$T/err"
+    f_got=$?
+    if awk -F '\t' -v l="$f_level" -v r="$f_rule" -v w="$f_where" 'NR > 1 && $2 == l && $3 == r && $4 == w { found = 1 } END { exit !found }' "$T/out"; then ok
+    else bad "$f_what: no $f_level $f_rule at $f_where: $(sed 1d "$T/out" | head -n 3)"; fi
+    case $f_level in error) f_want=1 ;; *) f_want=0 ;; esac
+    if [ $f_got = $f_want ]; then ok; else bad "$f_what: exit $f_got, $f_want wanted"; fi
+}
+# edit NAME SED-SCRIPT: $T/NAME.gguf, from the directory of the verse model.
+edit() {
+    rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && sed "$2" "$T/verse/manifest.json" > "$T/d/manifest.json" &&
+        organ-assemble -q "$T/d" --output "$T/$1.gguf" --force 2> "$T/err" || bad "$1 could not be made: $(cat "$T/err")"
+}
+key() { organ-keys -q "$V" --set "$2" --output "$T/$1.gguf" --force 2> "$T/err" || bad "$1: $(cat "$T/err")"; }
+
+# ---- sound models -----------------------------------------------------------------------
+for f in "$LAB"/*.gguf; do
+    check "$f" organ-check --data --strict "$f"
+    check_text "$(cat "$T/out")" "$HEAD" "$f: no findings"
+done
+organ-extract -q "$V" --output "$T/verse" || bad "extract"
+organ-assemble -q "$T/verse" --output "$T/s.gguf" --shards 3 || bad "shards"
+for how in "organ-check $V $T/verse $T/s-00002-of-00003.gguf" "organ-check - < $V" "organ-check --data - < $V" "organ-check -j 7 --data $T/verse"; do
+    check "$how" sh -c "$how"
+    check_text "$(cat "$T/out")" "$HEAD" "$how: no findings"
+done
+check "json" organ-check --json "$V"
+check_text "$(cat "$T/out")" "" "json: no rows"
+check "verbose" organ-check -v "$V"
+check_text "$(cat "$T/err")" "organ-check: $V: no errors, 0 warnings, 0 notes" "verbose counts"
+
+# ---- each rule -------------------------------------------------------------------------------
+edit noblock '/"name": "blk\.2\./d'
+finds error block-missing "block 2" "a block is missing" "$T/noblock.gguf"
+edit lacks '/"name": "blk\.1\.ffn_up\./d'
+finds error tensor-missing blk.1.ffn_up.weight "a tensor is missing" "$T/lacks.gguf"
+check_text "$(grep -c '' "$T/out")" 2 "and nothing else is reported"
+finds error tensor-missing blk.1.ffn_up.weight "a tensor is missing in a directory" "$T/d"
+organ-transplant -q --base "$V" --donor "$V" --set-kv llama.block_count=u32:5 --tensors output_norm.weight --output "$T/five.gguf" || bad "five"
+finds error block-missing "block 4" "block_count is too large" "$T/five.gguf"
+key three llama.block_count=u32:3
+finds error block-count - "block_count is too small" "$T/three.gguf"
+key heads llama.attention.head_count_kv=u32:3
+finds error heads llama.attention.head_count_kv "heads" "$T/heads.gguf"
+finds error tensor-shape blk.0.attn_k.weight "and the shapes" "$T/heads.gguf"
+key ff 'llama.feed_forward_length=u32[]:512,512,512'
+finds error layer-array llama.feed_forward_length "an array that is short" "$T/ff.gguf"
+key ffok 'llama.feed_forward_length=u32[]:512,512,512,512'
+check "an array of the right length" organ-check "$T/ffok.gguf"
+key rope llama.rope.dimension_count=u32:32
+finds error rope llama.rope.dimension_count "RoPE" "$T/rope.gguf"
+key experts llama.expert_used_count=u32:2
+finds error experts llama.expert_used_count "experts" "$T/experts.gguf"
+key u64 llama.block_count=u64:4
+finds error key-type llama.block_count "a type" "$T/u64.gguf"
+key arch general.architecture=str:lama
+finds error architecture general.architecture "an architecture" "$T/arch.gguf"
+finds error key-missing lama.block_count "whose keys are missing" "$T/arch.gguf"
+key eos tokenizer.ggml.eos_token_id=u32:5000
+finds warning special-token tokenizer.ggml.eos_token_id "a special token" "$T/eos.gguf"
+check_exit 1 "a warning under --strict" organ-check --strict "$T/eos.gguf"
+key model tokenizer.ggml.model=str:abacus
+finds error tokenizer tokenizer.ggml.model "a tokenizer" "$T/model.gguf"
+sed '/"key": "general.name"/s/.*/    {"key": "split.count", "type": "u16", "value": 2},/' "$T/verse/manifest.json" > "$T/m"
+rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
+finds error split split.count "split keys" "$T/d"
+key ftype general.file_type=u32:7
+finds note file-type general.file_type "a file type" "$T/ftype.gguf"
+organ-keys -q "$V" --delete llama.attention.layer_norm_rms_epsilon --output "$T/noeps.gguf"
+finds error key-missing llama.attention.layer_norm_rms_epsilon "a key is missing" "$T/noeps.gguf"
+edit dup 's/"<s>"/"<unk>"/'
+finds error vocabulary-duplicate tokenizer.ggml.tokens "a token twice" "$T/dup.gguf"
+sed 's/blk\.3\.ffn_up\.weight/blk.3.ffn_xx.weight/' "$V" > "$T/name.gguf"
+organ-check -q "$T/name.gguf" > "$T/out"
+check_text "$(cut -f 3,4 "$T/out" | sed 1d | sort | tr '\t\n' '= ')" "tensor-missing=blk.3.ffn_up.weight tensor-unexpected=blk.3.ffn_xx.weight " "a misspelt name is missing and unexpected"
+
+# What only the model itself can tell: an architecture without a table.
+for a in internlm2; do
+    sed "s/llama\./$a./; s/\"value\": \"llama\"/\"value\": \"$a\"/" "$T/verse/manifest.json" > "$T/m" && rm -rf "$T/other" && cp -r "$T/verse" "$T/other" && cp "$T/m" "$T/other/manifest.json"
+    sed -i.bak 's/"key": "tokenizer.ggml.model", "type": "str", "value": "internlm2"/"key": "tokenizer.ggml.model", "type": "str", "value": "llama"/' "$T/other/manifest.json"
+    check "$a" organ-check "$T/other"
+    sed '/"name": "blk\.2\.attn_v\./d' "$T/other/manifest.json" > "$T/m" && cp "$T/m" "$T/other/manifest.json"
+    finds error block-roles "block 2" "$a: a block that lacks what the others have" "$T/other"
+done
+
+# ---- files that do not open ---------------------------------------------------------------------
+head -c 1000000 "$V" > "$T/cut.gguf"
+finds error incomplete blk.2.attn_v.weight "an incomplete file" "$T/cut.gguf"
+organ-check "$T/cut.gguf" > /dev/null 2> "$T/err"
+grep -q "only the header was checked" "$T/err" && ok || bad "an incomplete file: $(cat "$T/err")"
+check "the header on a pipe" sh -c "head -c 100000 $V | organ-check -"
+check_exit 3 "its data on a pipe" sh -c "head -c 100000 $V | organ-check --data -"
+echo "<!DOCTYPE html>" > "$T/page.gguf"
+check_exit 3 "no GGUF" organ-check "$T/page.gguf" "$V"
+check_text "$(cut -f 2,3 "$T/out" | sed 1d | tr '\t' ' ')" "error format" "no GGUF: a row"
+check_exit 1 "errors in one of two" organ-check "$T/lacks.gguf" "$V"
+check_error 4 "nowhere.gguf" "no file" organ-check "$T/nowhere.gguf"
+rm -f "$T/s-00001-of-00003.gguf"
+finds error split - "a shard alone" "$T/s-00002-of-00003.gguf"
+
+# ---- the weights ----------------------------------------------------------------------------------
+set -- blk.0.a.weight:F32:64x8 blk.1.a.weight:F32:64x8 blk.2.a.weight:F32:64x8
+mkmodel "$T/w.gguf" "$@"
+start=$(organ-extract --list "$T/w.gguf" | awk -F '\t' '$1 == "blk.1.a.weight" { print $9 }')
+size=$(wc -c < "$T/w.gguf")
+at=$((size - 3 * 2048 + start))
+patch() { cp "$T/w.gguf" "$T/$1.gguf" && printf "$2" | dd of="$T/$1.gguf" bs=1 seek=$(($3)) conv=notrunc 2> /dev/null; }
+data() { # LEVEL RULE WHERE FILE: such a row (the model lacks all keys, so there are others)
+    organ-check -q --data "$T/$4.gguf" | awk -F '\t' -v l="$1" -v r="$2" -v w="$3" '$2 == l && $3 == r && $4 == w { f = 1 } END { exit !f }' && ok || bad "$4: no $1 $2 at $3"
+}
+patch nan '\000\000\300\177' "$at + 40"
+data error nan blk.1.a.weight nan
+patch inf '\000\000\200\377' "$at + 2044"
+data error infinite blk.1.a.weight inf
+cp "$T/w.gguf" "$T/zero.gguf" && dd if=/dev/zero of="$T/zero.gguf" bs=1 seek=$at count=2048 conv=notrunc 2> /dev/null
+data warning zeros blk.1.a.weight zero
+cp "$T/w.gguf" "$T/row.gguf" && dd if=/dev/zero of="$T/row.gguf" bs=1 seek=$((at + 256)) count=256 conv=notrunc 2> /dev/null
+data note dead-rows blk.1.a.weight row
+cp "$T/w.gguf" "$T/same.gguf" && dd if="$T/w.gguf" of="$T/same.gguf" bs=1 skip=$((at - 2048)) seek=$((at + 2048)) count=2048 conv=notrunc 2> /dev/null
+data note repeated-block "block 2" same
+organ-check -q --data "$T/w.gguf" | grep -E 'nan|infinite|zeros|dead|repeated' && bad "random weights are called bad" || ok
+for f in nan inf zero row same; do
+    organ-check -q -j 1 --data "$T/$f.gguf" | cut -f 2- > "$T/one"
+    organ-check -q -j 7 --data "$T/$f.gguf" | cut -f 2- > "$T/seven"
+    check_same "$T/one" "$T/seven" "$f: the same with seven threads"
+    organ-check -q --data - < "$T/$f.gguf" | cut -f 2- > "$T/piped"
+    check_same "$T/one" "$T/piped" "$f: the same from a pipe"
+done
+
+# ---- hash lists -----------------------------------------------------------------------------------
+organ-check --hash "$V" > "$T/list" || bad "--hash"
+check_text "$(awk -F '\t' '$2 == "file" { print $1 }' "$T/list")" "$(sha256sum "$V" | cut -d ' ' -f 1)" "the file's hash is that of sha256sum"
+organ-assemble -q "$T/verse" --output "$T/h.gguf" --shards 3 --force
+for m in "$V" "$T/verse"; do check "verify $m" organ-check --verify "$T/list" "$m"; done
+check "verify a pipe" sh -c "organ-check --verify $T/list - < $V"
+# differs WHAT RULES MODEL: exit 1, and these places
+differs() {
+    check_exit 1 "$1" organ-check --verify "$T/list" "$3"
+    check_text "$(sed 1d "$T/out" | cut -f 4 | tr '\n' ' ')" "$2" "$1: the places"
+}
+organ-keys -q "$V" --set general.name=str:x --output "$T/k1.gguf"
+differs "a changed key" "general.name k1.gguf " "$T/k1.gguf"
+organ-keys -q "$V" --rename general.name=general.title --output "$T/k2.gguf"
+differs "a renamed key" "general.title k2.gguf " "$T/k2.gguf"
+grep -q "in the list it is general.name" "$T/out" && ok || bad "a renamed key is not recognised"
+cp "$T/name.gguf" "$T/t1.gguf"
+differs "a renamed tensor" "blk.3.ffn_xx.weight t1.gguf " "$T/t1.gguf"
+cp "$V" "$T/t2.gguf" && printf 'x' >> "$T/t2.gguf"
+differs "a byte behind the data" "t2.gguf " "$T/t2.gguf"
+cp "$V" "$T/t3.gguf" && printf 'x' | dd of="$T/t3.gguf" bs=1 seek=1000000 conv=notrunc 2> /dev/null
+check_exit 1 "one byte of a tensor" organ-check --verify "$T/list" "$T/t3.gguf"
+check_text "$(sed 1d "$T/out" | grep -c '')" 2 "one byte: a tensor and the file"
+grep tensor "$T/list" > "$T/part"
+check_exit 1 "a list without keys" organ-check --verify "$T/part" "$V"
+check_error 4 "none" "no list" organ-check --verify "$V.none" "$V"
+echo nonsense > "$T/bad"
+check_error 3 "line 1" "not a list" organ-check --verify "$T/bad" "$V"
+check_error 2 "not both" "both" organ-check --hash --verify "$T/list" "$V"
+check_error 2 "one model" "two models" organ-check --hash "$V" "$V"
+check_error 2 "at least one model" "no model" organ-check
+check_error 2 "takes no model" "rules of a model" organ-check --rules "$V"
+
+# ---- the rules are documented -------------------------------------------------------------------------
+organ-check --rules | sed 1d | while IFS=$TAB read -r rule level reason; do
+    grep -qF "| $rule | $level | $reason |" docs/checks.md || echo "$rule"
+done > "$T/undocumented"
+check_text "$(cat "$T/undocumented")" "" "docs/checks.md has every rule"
+
+# ---- what writing tools say ---------------------------------------------------------------------------------
+rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && sed '/"name": "blk\.2\./d' "$T/verse/manifest.json" > "$T/d/manifest.json"
+check "a directory without a block" organ-assemble "$T/d" --output "$T/n.gguf"
+grep -q "check: block 2: .*(block-missing)" "$T/err" && ok || bad "no note of the missing block: $(cat "$T/err")"
+check "quietly" organ-assemble -q "$T/d" --output "$T/n.gguf" --force
+check_text "$(cat "$T/err")" "" "-q: no notes"
+check_error 1 "block-missing" "--strict refuses" organ-assemble "$T/d" --output "$T/strict.gguf" --strict
+[ ! -e "$T/strict.gguf" ] && ok || bad "--strict wrote a model"
+check "--strict on a sound model" organ-assemble "$T/verse" --output "$T/strict.gguf" --strict
+check_text "$(cat "$T/err")" "" "a sound model: no notes"
+check "what the base has already" organ-transplant --base "$T/n.gguf" --donor "$V" --tensors output_norm.weight --output "$T/n2.gguf"
+grep -q "block-missing" "$T/err" && bad "the base's own findings are repeated" || ok
+check_error 1 "block-missing" "but --strict refuses them" organ-transplant --base "$T/n.gguf" --donor "$V" --tensors output_norm.weight --output "$T/n3.gguf" --strict
+check "a key that breaks it" organ-keys "$V" --set llama.block_count=u32:9 --output "$T/k9.gguf"
+check_text "$(grep -c 'check: block' "$T/err")" 5 "a note per block that is missing"
+check_exit 1 "organ-keys --strict" organ-keys "$V" --set llama.block_count=u32:9 --output "$T/k10.gguf" --strict
+[ ! -e "$T/k10.gguf" ] && ok || bad "organ-keys --strict wrote a model"
+check "many findings" organ-keys "$V" --set llama.embedding_length=u32:128 --output "$T/k11.gguf"
+check_text "$(grep -c 'check:' "$T/err")" 9 "eight notes and their number"
+grep -q "more findings" "$T/err" && ok || bad "the rest is not counted"
+check_exit 1 "organ-graft --strict" organ-graft --source "$V" --target "$T/n.gguf" --output "$T/g" --layers 1 --strict
+[ ! -e "$T/g" ] && ok || bad "organ-graft --strict wrote a directory"
+check_exit 1 "organ-purify --strict" organ-purify --method haar --dir "$T/n.gguf" --output "$T/p.gguf" --strict
+[ ! -e "$T/p.gguf" ] && ok || bad "organ-purify --strict wrote a model"
+
+finish
