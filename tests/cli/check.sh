@@ -202,4 +202,25 @@ check_exit 1 "organ-graft --strict" organ-graft --source "$V" --target "$T/n.ggu
 check_exit 1 "organ-purify --strict" organ-purify --method haar --dir "$T/n.gguf" --output "$T/p.gguf" --strict
 [ ! -e "$T/p.gguf" ] && ok || bad "organ-purify --strict wrote a model"
 
+# ---- models that do not belong together ------------------------------------------------------------------------
+S=$LAB/lab-stranger-q4_k_m.gguf
+check "a stranger" organ-transplant --base "$V" --donor "$S" --layers 1 --output "$T/x1.gguf"
+grep -q "share no lineage" "$T/err" && ok || bad "no note of a stranger: $(cat "$T/err")"
+check "a stranger, quietly" organ-transplant -q --base "$V" --donor "$S" --layers 1 --output "$T/x1.gguf" --force
+check_text "$(cat "$T/err")" "" "-q: no note of a stranger"
+check "a relative" organ-transplant --base "$V" --donor $LAB/lab-code-q4_k_m.gguf --layers 1 --output "$T/x2.gguf"
+check_text "$(cat "$T/err")" "" "a relative: no notes"
+check "a stranger's graft" organ-graft --target "$V" --source "$S" --layers 1 --output "$T/x3"
+grep -q "share no lineage" "$T/err" && ok || bad "organ-graft: no note of a stranger: $(cat "$T/err")"
+organ-keys -q $LAB/lab-code-q4_k_m.gguf --set llama.rope.freq_base=f32:500000 --output "$T/far.gguf"
+check "another RoPE base" organ-transplant --base "$V" --donor "$T/far.gguf" --layers 1 --output "$T/x4.gguf"
+grep -q "rope.freq_base" "$T/err" && ok || bad "no note of another RoPE base: $(cat "$T/err")"
+for m in code verse; do
+    organ-keys -q $LAB/lab-$m-q4_k_m.gguf --set 'llama.attention.sliding_window_pattern=bool[]:true,true,true,false' --output "$T/swa-$m.gguf"
+done
+check "blocks of one kind" organ-transplant --base "$T/swa-verse.gguf" --donor "$T/swa-code.gguf" --map 1=2 --output "$T/x5.gguf"
+check_text "$(cat "$T/err")" "" "blocks of one kind: no notes"
+check "blocks of two kinds" organ-transplant --base "$T/swa-verse.gguf" --donor "$T/swa-code.gguf" --map 1=3 --output "$T/x6.gguf"
+check_text "$(grep -c "block 1 gets tensors of the donor's block 3.*sliding_window_pattern" "$T/err")" 1 "a note on the sliding window"
+
 finish

@@ -48,11 +48,9 @@ static gg_status remember(void *ctx, const gg_finding *f, gg_error *err)
     return GG_OK;
 }
 
-static gg_status add_note(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
-    GG_PRINTF(3, 4);
-
-static gg_status add_note(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
+gg_status gg_check_notes_add(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
 {
+    if (notes->n >= sizeof notes->lines / sizeof notes->lines[0]) return GG_OK;
     char line[500];
     va_list args;
     va_start(args, fmt);
@@ -73,8 +71,8 @@ static gg_status show(void *ctx, const gg_finding *f, gg_error *err)
     if (f->level == GG_CHECK_NOTE || (all->n && bsearch(&id, all->known, all->n, sizeof id, order)))
         return GG_OK;
     if (all->fresh++ >= SHOWN) return GG_OK;
-    return add_note(all->notes, err, "check: %s%s%s (%s)", f->where, f->where[0] ? ": " : "",
-                    f->message, f->rule);
+    return gg_check_notes_add(all->notes, err, "check: %s%s%s (%s)", f->where,
+                              f->where[0] ? ": " : "", f->message, f->rule);
 }
 
 static gg_status learn_base(findings *all, gg_source *base, gg_error *err)
@@ -96,8 +94,9 @@ gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_ru
     gg_status st = learn_base(&all, base, err);
     if (st == GG_OK) st = gg_check_rules(in, show, &all, found, err);
     if (st == GG_OK && all.fresh > SHOWN)
-        st = add_note(notes, err, "check: %zu more findings; organ-check lists all of them",
-                      all.fresh - SHOWN);
+        st = gg_check_notes_add(notes, err,
+                                "check: %zu more findings; organ-check lists all of them",
+                                all.fresh - SHOWN);
     free(all.known);
     if (st != GG_OK || !run->strict || found[GG_CHECK_ERROR] == 0) return st;
     gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);

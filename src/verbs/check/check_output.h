@@ -7,7 +7,7 @@
 /* What was found: notes to give once the output is complete, so that a run that fails has
  * one line of its own. Start from all zero. */
 typedef struct gg_check_notes {
-    char *lines[9]; /* owned */
+    char *lines[20]; /* owned */
     size_t n;
 } gg_check_notes;
 
@@ -17,6 +17,10 @@ typedef struct gg_check_notes {
  * of the base included; nothing must have been written yet. */
 gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_run *run,
                           gg_check_notes *notes, gg_error *err);
+
+/* One more note; nothing when there are twenty already. */
+gg_status gg_check_notes_add(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
+    GG_PRINTF(3, 4);
 
 /* Give the notes to the run if `done`, and free them. */
 void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done);

@@ -3,6 +3,7 @@
 
 #include "added_blocks.h"
 #include "base/buf.h"
+#include "kinship.h"
 #include "move_bytes.h"
 #include "organ/manifest.h"
 #include "organ/manifest_json.h"
@@ -138,6 +139,7 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     if (st == GG_OK) {
         g.dir.whole = true;
         g.dir.link = o->link;
+        st = gg_kinship_notes(base, donor, &moves, run, &g.dir.notes, err);
         for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
             gg_dir_item *item;
             bool here = k < moves.n && moves.list[k].base == i;

@@ -3,6 +3,7 @@
 #include "organ/gg_transplant.h"
 
 #include "added_blocks.h"
+#include "kinship.h"
 #include "move_bytes.h"
 #include "mtp.h"
 #include "organ/manifest.h"
@@ -107,7 +108,10 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                      .report = report,
                      .err = err };
     gg_mover_open(&t.maker, base, donor, &o->match);
+    gg_check_notes notes = { 0 };
+    if (st == GG_OK) st = gg_kinship_notes(base, donor, &moves, run, &notes, err);
     if (st == GG_OK) st = write_chimera(&t, o, output, run);
+    gg_check_notes_end(&notes, run, st == GG_OK);
     gg_mover_close(&t.maker);
     gg_moves_free(&moves);
     return st;

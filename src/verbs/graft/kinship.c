@@ -1,0 +1,138 @@
+/* kinship.c - do the models of a graft belong together? */
+#include "kinship.h"
+
+#include "gguf/gguf.h"
+#include "organ/gg_compare_model.h"
+#include "verbs/plan/key_compat.h"
+#include "verbs/plan/layer_keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JUDGED 12         /* matrices that are compared: enough to tell strangers apart */
+#define SHOWN ((size_t)3) /* notes of one kind */
+
+typedef struct kinship {
+    gg_check_notes *notes;
+    size_t n; /* findings of the kind that is looked for */
+    gg_error *err;
+} kinship;
+
+static void conflict(void *ctx, const char *line)
+{
+    kinship *k = ctx;
+    if (k->n++ < SHOWN) gg_check_notes_add(k->notes, k->err, "%s", line);
+}
+
+static void rest(kinship *k, const char *what)
+{
+    if (k->n > SHOWN) gg_check_notes_add(k->notes, k->err, "%zu more %s", k->n - SHOWN, what);
+    k->n = 0;
+}
+
+/* Judged by name whatever the map, as blocks at other depths are strangers anyway. */
+static gg_status strangers(kinship *k, gg_source *base, gg_source *donor, const gg_moves *moves)
+{
+    gg_tensor_pair pairs[JUDGED];
+    size_t n = 0, step = moves->n / JUDGED + 1;
+    for (size_t i = 0; i < moves->n && n < JUDGED; i += step) {
+        const gg_move *m = &moves->list[i];
+        size_t twin = m->base == SIZE_MAX ? SIZE_MAX : gg_source_find(donor, m->name, m->name_len);
+        if (twin != SIZE_MAX && gg_source_tensor(base, m->base)->dims[1] > 1)
+            pairs[n++] = (gg_tensor_pair){ m->base, twin };
+    }
+    if (n == 0) return GG_OK;
+    gg_lineage l;
+    gg_run quiet = { .threads = 1 };
+    gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
+    gg_status st = gg_lineage_of(base, donor, &o, &quiet, &l, k->err);
+    if (st == GG_OK && l.verdict == GG_LINEAGE_STRANGERS)
+        st = gg_check_notes_add(k->notes, k->err,
+                                "the models share no lineage: the moved tensors will not fit the "
+                                "others (organ-compare --lineage tells more)");
+    return st;
+}
+
+static bool ends(const gg_kv *kv, const char *end)
+{
+    size_t n = strlen(end);
+    return kv->key_len > n && memcmp(kv->key + kv->key_len - n, end, n) == 0;
+}
+
+/* The value that a per-layer key has for a block, as bits; false when it has none. A period
+ * stands for an array, too: every n-th block is another one. */
+static bool element(const gg_kv *kv, uint64_t block, uint64_t *bits)
+{
+    uint64_t n;
+    if (kv->type != GG_TYPE_ARR) {
+        if (!ends(kv, ".sliding_window_pattern") && !ends(kv, ".full_attention_interval"))
+            return false;
+        if (!gg_kv_u64(kv, &n) || n == 0) return false;
+        *bits = block % n == n - 1;
+        return true;
+    }
+    size_t size = gg_type_size(kv->elem_type);
+    if (size == 0 || size > 8 || block >= kv->count) return false;
+    *bits = 0;
+    memcpy(bits, kv->data + block * size, size);
+    return true;
+}
+
+static void compare_block(kinship *k, const gg_meta *base, const gg_meta *donor, int64_t to,
+                          int64_t from)
+{
+    uint64_t blocks = gg_arch_number(base, "block_count");
+    for (size_t i = 0; i < base->n; i++) {
+        const gg_kv *kv = &base->kv[i], *other = NULL;
+        uint64_t a, b;
+        if (kv->type == GG_TYPE_ARR && !gg_is_layer_array(base, kv, blocks)) continue;
+        if (!element(kv, (uint64_t)to, &a)) continue;
+        for (size_t x = 0; x < donor->n && !other; x++)
+            if (donor->kv[x].key_len == kv->key_len &&
+                memcmp(donor->kv[x].key, kv->key, kv->key_len) == 0)
+                other = &donor->kv[x];
+        if (!other || other->type != kv->type || other->elem_type != kv->elem_type ||
+            !element(other, (uint64_t)from, &b) || a == b)
+            continue;
+        if (k->n++ < SHOWN)
+            gg_check_notes_add(
+                k->notes, k->err,
+                "block %lld gets tensors of the donor's block %lld, which has another "
+                "%.*s; it runs with the base's",
+                (long long)to, (long long)from, (int)(kv->key_len < 100 ? kv->key_len : 100),
+                kv->key);
+    }
+}
+
+/* Moves come in the order of the base: a pair of blocks is looked at once. */
+static void per_layer(kinship *k, gg_source *base, gg_source *donor, const gg_moves *moves)
+{
+    int64_t last_to = -1, last_from = -1;
+    for (size_t i = 0; i < moves->n; i++) {
+        const gg_move *m = &moves->list[i];
+        if (m->base == SIZE_MAX || m->donor == SIZE_MAX) continue;
+        const gg_tensor *t = gg_source_tensor(base, m->base),
+                        *d = gg_source_tensor(donor, m->donor);
+        int64_t to = gg_anatomy_of(t->name, t->name_len).block;
+        int64_t from = gg_anatomy_of(d->name, d->name_len).block;
+        if (to < 0 || from < 0 || (to == last_to && from == last_from)) continue;
+        compare_block(k, gg_source_meta(base), gg_source_meta(donor), to, from);
+        last_to = to;
+        last_from = from;
+    }
+}
+
+gg_status gg_kinship_notes(gg_source *base, gg_source *donor, const gg_moves *moves,
+                           const gg_run *run, gg_check_notes *notes, gg_error *err)
+{
+    kinship k = { notes, 0, err };
+    if (!run || !run->note || moves->n == 0 || !gg_source_seekable(base) ||
+        !gg_source_seekable(donor) || !gg_source_meta(base) || !gg_source_meta(donor))
+        return GG_OK;
+    gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, conflict, &k);
+    rest(&k, "keys differ");
+    per_layer(&k, base, donor, moves);
+    rest(&k, "per-layer keys differ");
+    return err->status != GG_OK ? err->status : strangers(&k, base, donor, moves);
+}
