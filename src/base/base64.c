@@ -1,10 +1,10 @@
-/* base64.c - three bytes as four characters of six bits each:
+/* base64.c - base64 encodes three bytes as four characters of six bits each:
  *
  *     byte   |    0    |    1    |    2    |
  *     bits   |765432 10|7654 3210|76 543210|
  *     char   |   0  |   1   |   2   |   3  |
  *
- * One or two bytes at the end fill up with zero bits and '='.
+ * If one or two bytes remain at the end, they are padded with zero bits and '='.
  */
 #include "base64.h"
 
@@ -40,7 +40,7 @@ void gg_base64_encode(const void *bytes, size_t n, char *out)
     out[3] = '=';
 }
 
-/* 0..63, or 64 for a character that is none of the alphabet's. */
+/* The value 0..63 of a character, or 64 if it is not in the alphabet. */
 static uint32_t value_of(char c)
 {
     if (c >= 'A' && c <= 'Z') return (uint32_t)(c - 'A');
@@ -64,7 +64,7 @@ bool gg_base64_decode(const char *text, size_t len, void *out, size_t *n)
             if (c > 63) return false;
             v = v << 6 | c;
         }
-        /* 2 characters hold 12 bits of which a byte takes 8, 3 hold 18 for 16. */
+        /* 2 characters carry 12 bits for 1 byte, 3 characters carry 18 bits for 2 bytes. */
         if ((chars == 2 && (v & 0xffff)) || (chars == 3 && (v & 0xff))) return false;
         *o++ = (unsigned char)(v >> 16);
         if (chars > 2) *o++ = (unsigned char)(v >> 8);

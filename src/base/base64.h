@@ -1,22 +1,24 @@
-/* base64.h - RFC 4648 section 4, strict. Internal. */
+/* base64.h - strict base64 as in RFC 4648 section 4. Internal. */
 #ifndef GG_BASE64_H
 #define GG_BASE64_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Characters for n bytes, padding counted, no NUL. n up to SIZE_MAX / 2. */
+/* Number of characters that encode n bytes, with padding and without a NUL. n is at most
+ * SIZE_MAX / 2. */
 size_t gg_base64_length(size_t n);
 
-/* Writes gg_base64_length(n) characters, no NUL. */
+/* Writes gg_base64_length(n) characters and no NUL. */
 void gg_base64_encode(const void *bytes, size_t n, char *out);
 
-/* Most bytes that `len` characters can decode to. */
+/* Maximum number of bytes that `len` characters can decode to. */
 size_t gg_base64_capacity(size_t len);
 
-/* Writes at most gg_base64_capacity(len) bytes (out may be the text itself) and
- * sets *n. False on a foreign character (white space too), missing or misplaced
- * padding, or bits left over that are not zero: one text only for any bytes. */
+/* Writes at most gg_base64_capacity(len) bytes and sets *n. `out` may be the text itself.
+ * Returns false if the text contains a character outside the alphabet (white space included),
+ * if padding is missing or misplaced, or if unused bits at the end are not zero. Therefore
+ * exactly one text decodes to any given bytes. */
 bool gg_base64_decode(const char *text, size_t len, void *out, size_t *n);
 
 #endif

@@ -1,4 +1,4 @@
-/* buf.c - a growable run of bytes with checked sizes. */
+/* buf.c - a byte buffer that grows as needed; every size is checked for overflow. */
 #include "buf.h"
 
 #include <assert.h>
@@ -9,10 +9,10 @@
 
 gg_status gg_buf_reserve(gg_buf *buf, size_t more, gg_error *err)
 {
-    /* PTRDIFF_MAX is what malloc and pointer arithmetic can hold. */
+    /* malloc and pointer arithmetic cannot go beyond PTRDIFF_MAX. */
     const size_t most = (size_t)PTRDIFF_MAX - 1;
     if (buf->len > most || more > most - buf->len)
-        return gg_fail(err, GG_ENOMEM, "a buffer of more than %zu bytes", most);
+        return gg_fail(err, GG_ENOMEM, "a buffer would exceed %zu bytes", most);
     size_t need = buf->len + more + 1;
     if (need <= buf->cap) return GG_OK;
     size_t cap = buf->cap < most / 2 ? buf->cap + buf->cap / 2 : need;
@@ -60,7 +60,7 @@ gg_status gg_buf_printf(gg_buf *buf, gg_error *err, const char *fmt, ...)
     }
     if (n < 0) {
         buf->data[buf->len] = '\0';
-        return gg_fail(err, GG_ENOMEM, "text cannot be formatted");
+        return gg_fail(err, GG_ENOMEM, "cannot format a text");
     }
     buf->len += (size_t)n;
     return GG_OK;

@@ -1,4 +1,4 @@
-/* confine_path.c - paths that stay below one folder, links included. */
+/* confine_path.c - look up untrusted path names below one folder only. */
 #include "confine_path.h"
 
 #include <dirent.h>
@@ -22,10 +22,11 @@ bool gg_path_within(const char *root, const char *real)
 
 static gg_status leads_out(const char *relative, gg_error *err)
 {
-    gg_fail(err, GG_NO, "leads out of the folder");
+    gg_fail(err, GG_NO, "this path leads out of the folder");
     return gg_at_file(err, relative);
 }
 
+/* Whether the name is absolute or has a component "..". */
 static bool climbs(const char *relative)
 {
     if (relative[0] == '/') return true;
@@ -47,8 +48,8 @@ static gg_status join(const char *root, const char *relative, char **path, gg_er
     return GG_OK;
 }
 
-/* What does not exist behind a link that leads out must look like what does: else
- * the answers would tell what lies outside. Cuts `path` up. */
+/* A name behind a link that leads out of root gets the same error whether it exists or not.
+ * Otherwise the errors would reveal which files exist outside. Modifies `path`. */
 static gg_status not_found(const char *root, char *path, const char *relative, gg_error *err)
 {
     int saved = errno;
@@ -82,8 +83,8 @@ gg_status gg_confine_path(const char *root, const char *relative, char **real, g
     return GG_OK;
 }
 
-/* From root down to `real`, a folder at a time; no component may be a link now. */
-static int walk(const char *root, const char *real)
+/* Opens `real` from root down, one folder at a time, without following any link. */
+static int open_without_links(const char *root, const char *real)
 {
     char name[NAME_MAX + 1];
     int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -116,7 +117,7 @@ gg_status gg_confine_open(const char *root, const char *relative, int *fd, char 
     char *found;
     gg_status st = gg_confine_path(root, relative, &found, err);
     if (st != GG_OK) return st;
-    *fd = walk(root, found);
+    *fd = open_without_links(root, found);
     if (*fd < 0) {
         int saved = errno;
         free(found);
@@ -141,11 +142,11 @@ gg_status gg_confine_new(const char *root, const char *relative, gg_error *err)
         char *slash = strrchr(path, '/');
         slash[slash == path] = '\0';
     }
-    /* A link that leads nowhere has no real path: refused, whatever it says. */
+    /* A dangling link has no real path and is refused, wherever it points. */
     real = realpath(path, NULL);
     if (!real && exists && S_ISLNK(s.st_mode)) st = leads_out(relative, err);
     else if (!real) {
-        gg_fail_errno(err, "has no folder to be in");
+        gg_fail_errno(err, "cannot find the folder of this path");
         st = gg_at_file(err, relative);
     } else if (!gg_path_within(root, real)) {
         st = leads_out(relative, err);
@@ -173,7 +174,7 @@ static gg_status check_entry(const char *root, int dir, const char *folder, cons
                              int depth, gg_error *err)
 {
     struct stat s;
-    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return GG_OK; /* just gone */
+    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return GG_OK; /* deleted meanwhile */
     if (S_ISLNK(s.st_mode)) return check_link(root, folder, name, err);
     if (!S_ISDIR(s.st_mode)) return GG_OK;
     char *path = NULL;
@@ -186,7 +187,7 @@ static gg_status check_entry(const char *root, int dir, const char *folder, cons
 static gg_status check_folder(const char *root, const char *folder, int depth, gg_error *err)
 {
     if (depth > TREE_DEPTH) {
-        gg_fail(err, GG_NO, "has more than %d folders within each other", TREE_DEPTH);
+        gg_fail(err, GG_NO, "folders are nested more than %d levels deep", TREE_DEPTH);
         return gg_at_file(err, folder);
     }
     DIR *d = opendir(folder);

@@ -1,33 +1,34 @@
-/* confine_path.h - names from strangers, looked up below one folder and nowhere else.
- * Internal.
+/* confine_path.h - look up untrusted path names below one folder only. Internal.
  *
- * `root` is a real path (as realpath gives it). Links are followed as long as
- * they lead to something beneath root; "..", an absolute name and a link that
- * leads out are GG_NO. What does not exist is GG_EIO with sys_errno ENOENT.
+ * `root` must be a path as realpath() returns it. Symbolic links are followed if they lead to
+ * something below root. An absolute name, a name with "..", and a link that leads out of root
+ * fail with GG_NO. A name that does not exist fails with GG_EIO and sys_errno ENOENT.
  */
 #ifndef GG_CONFINE_PATH_H
 #define GG_CONFINE_PATH_H
 
 #include "organ/gg_status.h"
 
-/* Does the real path lie beneath root (or is it root)? Text only. */
+/* Returns whether `real` is root or lies below it. Both must be real paths; only their texts
+ * are compared. */
 bool gg_path_within(const char *root, const char *real);
 
-/* *real: where `relative` is in truth, malloc'd. */
+/* Sets *real to the malloc'd real path of `relative`. */
 gg_status gg_confine_path(const char *root, const char *relative, char **real, gg_error *err);
 
-/* Open for reading, never blocking on a FIFO. A link put in its way between the
- * look and the open is GG_NO too: the real path is walked again from root, a
- * folder at a time, and no link is followed then. real may be NULL; else malloc'd. */
+/* Opens a file for reading; never blocks on a FIFO. If `real` is not NULL, *real is set to its
+ * malloc'd real path. A symbolic link that is planted between the check and the open also
+ * fails with GG_NO, because the real path is then opened from root one folder at a time
+ * without following links. */
 gg_status gg_confine_open(const char *root, const char *relative, int *fd, char **real,
                           gg_error *err);
 
-/* May something be made or replaced under that name? Its folder must lie beneath
- * root; so must what a link of that name leads to. */
+/* Checks whether a file may be created or replaced under that name: its folder must lie below
+ * root, and if the name is a link, so must its target. */
 gg_status gg_confine_new(const char *root, const char *relative, gg_error *err);
 
-/* Does every link in the tree at `real` lead to something beneath root? Looks 8
- * folders deep; what is deeper is refused. */
+/* Checks that every link in the tree at `real` leads to something below root. A tree with more
+ * than 8 levels of folders fails with GG_NO. */
 gg_status gg_confine_tree(const char *root, const char *real, gg_error *err);
 
 #endif

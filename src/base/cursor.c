@@ -1,4 +1,4 @@
-/* cursor.c - bounded reads. */
+/* cursor.c - bounded little-endian reads. */
 #include "cursor.h"
 
 #include "base/error.h"
@@ -17,9 +17,9 @@ gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *e
         if (st != GG_OK || c->size - c->pos >= n) return st;
         left = (c->end == UINT64_MAX ? c->size : c->end) - c->pos;
     }
-    gg_fail(err, GG_EFORMAT, "the file ends in %s: %llu bytes wanted, %llu left", what,
+    gg_fail(err, GG_EFORMAT, "the file ends within %s: %llu bytes needed, %llu left", what,
             (unsigned long long)n, (unsigned long long)left);
-    gg_fix(err, "fetch the file again: it is cut short or not what it claims to be");
+    gg_fix(err, "fetch the file again: it is truncated or damaged");
     return gg_at_offset(err, c->pos);
 }
 

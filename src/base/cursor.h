@@ -1,6 +1,7 @@
-/* cursor.h - bounded little-endian reads with the byte offset of every failure.
- * Internal. All parsing of file bytes goes through here: no struct is ever laid
- * over input, and no read passes `size`. */
+/* cursor.h - bounded little-endian reads whose errors carry the byte offset. Internal.
+ *
+ * All parsing of file bytes uses this cursor. Input is never cast to a struct, and no read goes
+ * beyond `size`. */
 #ifndef GG_CURSOR_H
 #define GG_CURSOR_H
 
@@ -9,22 +10,23 @@
 typedef struct gg_cursor gg_cursor;
 struct gg_cursor {
     const uint8_t *base; /* may move when `more` is called: keep positions, not pointers */
-    uint64_t size;       /* bytes there now */
+    uint64_t size;       /* bytes available now */
     uint64_t pos;
-    uint64_t end; /* size when all has come; UINT64_MAX while that is not known */
-    /* Fetch until `need` bytes are there from pos, or all; not called for more than
-     * `end` allows. NULL when all there is, is there: `end` is not looked at then. */
+    uint64_t end; /* total size of the input; UINT64_MAX if it is unknown, as on a pipe */
+    /* Reads on until `need` bytes are available from pos or the input ends. Never called for
+     * bytes beyond `end`. NULL if all bytes are available already; `end` is unused then. */
     gg_status (*more)(gg_cursor *c, uint64_t need, gg_error *err);
     void *ctx;
 };
 
-/* n bytes available from pos? GG_EFORMAT with the offset if the input ends. */
+/* Makes n bytes available at pos. Fails with GG_EFORMAT and the offset if the input ends before.
+ * `what` is the name of the item that is read, for the message. */
 gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *err);
 
 gg_status gg_cursor_u32(gg_cursor *c, uint32_t *v, const char *what, gg_error *err);
 gg_status gg_cursor_u64(gg_cursor *c, uint64_t *v, const char *what, gg_error *err);
 
-/* GG_EFORMAT because of what stands at byte `at`. */
+/* Records GG_EFORMAT about the byte at offset `at`, and returns it. */
 gg_status gg_fail_at(uint64_t at, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
 
 static inline uint16_t gg_le16(const uint8_t *p)

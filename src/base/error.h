@@ -1,25 +1,22 @@
-/* error.h - the part of error handling that only the library uses. Internal. */
+/* error.h - error functions for use inside the library only. Internal. */
 #ifndef GG_ERROR_H
 #define GG_ERROR_H
 
 #include "organ/gg_status.h"
 
-#include "base/error.h"
-
-/* As gg_fix, and say which argument of the call it is about. */
+/* Like gg_fix, and also sets fix_hint: which argument of the call fixes the error. */
 gg_status gg_fix_hint(gg_error *err, gg_hint hint, const char *fmt, ...) GG_PRINTF(3, 4);
 
-/* Which argument the recorded reason is about, if that is not said yet. */
+/* Sets what_hint, the argument that the recorded reason is about, unless it is set already. */
 gg_status gg_about(gg_error *err, gg_hint hint);
 
-/* Copy the error of a worker into `to` if `to` holds none. */
+/* Copies the error of a worker into `to` unless `to` already has an error. */
 void gg_error_merge(gg_error *to, const gg_error *from);
 
 /* The text of a status, for example "malformed input". */
 const char *gg_status_text(gg_status status);
 
-/* The inverse of gg_escape, in place; *len is updated. Returns false on a
- * broken escape. */
+/* The inverse of gg_escape, in place. Updates *len. Returns false if an escape is malformed. */
 bool gg_unescape(char *bytes, size_t *len);
 
 /* As gg_at_file: the byte in the file. */

@@ -1,4 +1,4 @@
-/* escape.c - any bytes as one safe line of text, and back. */
+/* escape.c - turn arbitrary bytes into one line of text that is safe to print, and back. */
 #include "base/error.h"
 #include "organ/gg_status.h"
 #include "utf8.h"

@@ -1,4 +1,4 @@
-/* float_bits.h - a float as its bits, and back. Internal. */
+/* float_bits.h - the bit pattern of a float, and the float of a bit pattern. Internal. */
 #ifndef GG_FLOAT_BITS_H
 #define GG_FLOAT_BITS_H
 

@@ -1,4 +1,4 @@
-/* grow.c - see grow.h. */
+/* grow.c - grow arrays one item at a time. */
 #include "grow.h"
 
 #include <assert.h>

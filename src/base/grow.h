@@ -1,17 +1,17 @@
-/* grow.h - lists that get one more item. Internal. */
+/* grow.h - grow arrays one item at a time. Internal. */
 #ifndef GG_GROW_H
 #define GG_GROW_H
 
 #include "organ/gg_status.h"
 
-/* Makes room for one more item of `size` bytes in a malloc'd list that holds n items and has
- * room for *cap (NULL and 0 at first). Returns where the list is now. Without memory it
- * returns NULL, sets GG_ENOMEM in err and leaves the list unchanged. The room doubles, so
- * that n items cost n copies. */
+/* Makes room for one more item of `size` bytes in a malloc'd list that has n items and room for
+ * *cap. Start with NULL and 0. Returns the new address of the list. If there is no memory, it
+ * returns NULL, records GG_ENOMEM in err and leaves the list unchanged. The capacity doubles, so
+ * appending n items takes O(n) time. */
 void *gg_grow(void *list, size_t n, size_t *cap, size_t size, gg_error *err);
 
-/* The same for short lists that keep no capacity: there is room for a power of two. Such a
- * list must never be grown in another way. */
+/* The same for short lists that do not store their capacity: the capacity is n rounded up to a
+ * power of two. Such a list must not be grown in any other way. */
 void *gg_grow_pow2(void *list, size_t n, size_t size, gg_error *err);
 
 #endif

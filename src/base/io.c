@@ -1,4 +1,4 @@
-/* io.c - checked reads and writes, and copies that stay in the kernel. */
+/* io.c - checked reads and writes, and copies inside the kernel. */
 #include "io.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/sendfile.h>
 #endif
 
-/* Lock-free, hence safe in a signal handler as well as between threads. */
+/* Lock-free, so it is safe in a signal handler and across threads. */
 static atomic_int cancel_flag;
 
 void gg_cancel(void)
@@ -26,12 +26,10 @@ void gg_cancel_clear(void)
 gg_status gg_cancelled(gg_error *err)
 {
     bool asked = atomic_load_explicit(&cancel_flag, memory_order_relaxed);
-    return asked ? gg_fail(err, GG_ECANCELLED,
-                           "interrupted; nothing was left under the output's name")
-                 : GG_OK;
+    return asked ? gg_fail(err, GG_ECANCELLED, "interrupted; no output was written") : GG_OK;
 }
 
-/* What to do about a transfer that returned -1: retry, or give up with *st set. */
+/* After a transfer that returned -1: returns true to retry, or false with *st set to the error. */
 static bool try_again(gg_status *st, const char *verb, gg_error *err)
 {
     if (errno == EINTR) {
@@ -85,10 +83,10 @@ gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_erro
                                : gg_pwrite_all(fd, buf, n, offset, err);
 }
 
-static gg_status ended(gg_error *err, uint64_t missing)
+static gg_status ended_early(gg_error *err, uint64_t missing)
 {
     gg_fail(err, GG_EFORMAT, "the input ends %llu bytes early", (unsigned long long)missing);
-    return gg_fix(err, "fetch the file again: it was cut or changed while being read");
+    return gg_fix(err, "fetch the file again: it is truncated or was changed while it was read");
 }
 
 gg_status gg_pread_all(int fd, void *buf, size_t n, uint64_t offset, gg_error *err)
@@ -102,7 +100,7 @@ gg_status gg_pread_all(int fd, void *buf, size_t n, uint64_t offset, gg_error *e
             if (!try_again(&st, "read", err)) return st;
             continue;
         }
-        if (r == 0) return ended(err, n);
+        if (r == 0) return ended_early(err, n);
         p += r;
         n -= (size_t)r;
         offset += (uint64_t)r;
@@ -145,7 +143,7 @@ static void advance(copy *c, uint64_t n)
 }
 
 #ifdef __linux__
-/* One kernel transfer of at most `n` bytes; -1 with errno as the call set it. */
+/* Makes one system call that transfers at most `n` bytes. Returns -1 and errno on failure. */
 typedef ssize_t (*kernel_copy)(copy *c, size_t n);
 
 static ssize_t by_copy_file_range(copy *c, size_t n)
@@ -169,16 +167,17 @@ static ssize_t by_splice(copy *c, size_t n)
                   c->out_off == GG_AT_POS ? NULL : &o, n, SPLICE_F_MOVE);
 }
 
-/* Errors that mean "not between these two", as opposed to a failed transfer. */
-static bool not_here(int e)
+/* Errors that mean "not supported between these two descriptors", not "the transfer failed". */
+static bool is_unsupported(int e)
 {
     return e == EINVAL || e == EXDEV || e == ENOSYS || e == EOPNOTSUPP || e == EBADF ||
            e == EPERM || e == ETXTBSY || e == ESPIPE;
 }
 
-/* GG_OK with c->left > 0: this way does not work here, go on with the next; *broken: with
- * none of the kernel's, as the transfer failed and they do not tell whether to read or to
- * write. read and write will. */
+/* Copies with one kind of system call. GG_OK with c->left > 0 means that it is not supported
+ * here and the caller should try the next kind. If *broken is set, the transfer failed. These
+ * calls do not tell whether reading or writing failed, so the caller must continue with read
+ * and write, which do. */
 static gg_status copy_by(copy *c, kernel_copy way, bool *broken, gg_error *err)
 {
     while (c->left > 0) {
@@ -188,9 +187,9 @@ static gg_status copy_by(copy *c, kernel_copy way, bool *broken, gg_error *err)
         if (n > 0) {
             advance(c, (uint64_t)n);
         } else if (n == 0) {
-            return GG_OK; /* the end, or a file system that cannot: read() tells which */
+            return GG_OK; /* end of input, or not supported: read() will tell which */
         } else if (errno != EINTR) {
-            *broken = !not_here(errno);
+            *broken = !is_unsupported(errno);
             return GG_OK;
         }
     }
@@ -208,7 +207,7 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
         size_t n = c->left < size ? (size_t)c->left : size, got = n;
         st = c->in_off == GG_AT_POS ? gg_read_some(c->in, buf, n, &got, err)
                                     : gg_pread_all(c->in, buf, n, c->in_off, err);
-        if (st == GG_OK && got < n) st = ended(err, c->left - got);
+        if (st == GG_OK && got < n) st = ended_early(err, c->left - got);
         if ((st == GG_EIO || st == GG_EFORMAT) && c->in_name) gg_at_file(err, c->in_name);
         if (st != GG_OK) break;
         st = gg_put_all(c->out, buf, n, c->out_off, err);

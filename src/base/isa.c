@@ -1,4 +1,4 @@
-/* isa.c - which instruction-set level this machine and its user want. */
+/* isa.c - choose the instruction-set level from the machine and the environment. */
 #include "isa.h"
 
 #include <stdatomic.h>
@@ -10,7 +10,7 @@ static int machine_level(void)
 {
 #ifdef GG_HAVE_L1
     __builtin_cpu_init();
-    /* Machines with AVX2 have F16C too; no compiler of ours can ask for it by name. */
+    /* Machines with AVX2 also have F16C, which older compilers cannot test for by name. */
     if (__builtin_cpu_supports("avx2")) return 1;
 #endif
     return 0;

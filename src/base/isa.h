@@ -1,23 +1,23 @@
-/* isa.h - one source, one object per instruction-set level.
+/* isa.h - compile one source file into one object per instruction-set level, and choose a level.
  *
- * Every src/NAME/kernel/x.c is compiled once per level: plain (GG_LEVEL 0) and, on
- * x86-64, with -mavx2 -mf16c (GG_LEVEL 1). No level enables FMA and all are built
- * with -ffp-contract=off, so both give the same bits as long as the code fixes
- * the order of its sums: write reductions over an explicit number of lanes
- * (gg_f32x8 below), never leave their order to the compiler.
+ * Every src/NAME/kernel/x.c is compiled once per level: as plain C (GG_LEVEL 0) and, on x86-64,
+ * with -mavx2 -mf16c (GG_LEVEL 1). No level enables FMA, and all are built with
+ * -ffp-contract=off. Both levels therefore give the same bits, provided that the code fixes the
+ * order of its sums: write reductions over an explicit number of lanes (gg_f32x8 below), and
+ * never leave the order to the compiler.
  *
- * A kernel defines its public things as GG_K(name); outside, GG_PICK(name) is the
- * one for this machine.
+ * A kernel defines its global symbols as GG_K(name). Callers write GG_PICK(name) to get the one
+ * for this machine.
  */
 #ifndef GG_ISA_H
 #define GG_ISA_H
 
 #include "organ/gg_status.h"
 
-/* The level that kernels run at: 0 is plain C, 1 is AVX2 with F16C on x86-64. It is chosen
- * once at run time, from the machine and the environment (GG_ISA=0 forces plain C). Every
- * level gives the same bits. gg_isa_set is for tests; call it before other threads run. It
- * returns the level in force, which is at most what the machine has. */
+/* The level of the kernels in use: 0 is plain C, 1 is AVX2 with F16C on x86-64. It is chosen
+ * once at run time from the machine and the environment; GG_ISA=0 forces plain C. gg_isa_set is
+ * for tests and must be called before other threads run. It returns the level now in use, which
+ * is at most the level that the machine supports. */
 int gg_isa(void);
 int gg_isa_set(int level);
 
@@ -34,7 +34,7 @@ int gg_isa_set(int level);
 #define GG_K(name) GG_CAT(name, _l0)
 #endif
 
-/* GG_HAVE_L1 is set by the Makefile where level 1 objects are built. */
+/* The Makefile defines GG_HAVE_L1 if it builds level 1 objects. */
 #ifdef GG_HAVE_L1
 #define GG_PICK(name) (gg_isa() >= 1 ? GG_CAT(name, _l1) : GG_CAT(name, _l0))
 #define GG_DECLARE_K(type, name) \
@@ -49,8 +49,8 @@ int gg_isa_set(int level);
 #define GG_DECLARE_KF(ret, name, args) ret GG_CAT(name, _l0) args
 #endif
 
-/* Eight float lanes: two SSE registers or one AVX register, the same result.
- * Portable to every gcc and clang target. Arithmetic and comparison only. */
+/* Eight float lanes: two SSE registers or one AVX register, with the same result. Portable to
+ * every gcc and clang target. Use arithmetic and comparisons only. */
 typedef float gg_f32x8 __attribute__((vector_size(32)));
 typedef int32_t gg_i32x8 __attribute__((vector_size(32)));
 

@@ -1,4 +1,4 @@
-/* names.c - strings in chunks, chunks in a chain. */
+/* names.c - strings stored in a linked list of chunks. */
 #include "names.h"
 
 #include <assert.h>

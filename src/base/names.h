@@ -1,8 +1,7 @@
-/* names.h - many short strings that live as long as each other. Internal.
+/* names.h - compact storage for many short strings that are freed together. Internal.
  *
- * A list of 100000 tensors with a buffer each for the longest name is 25 MB of
- * nothing; here a name takes its length and a NUL, its address never changes, and
- * all go at once.
+ * A fixed-size name buffer per tensor would waste 25 MB on a list of 100000 tensors. Here each
+ * name takes its length plus one NUL, and its address never changes.
  */
 #ifndef GG_NAMES_H
 #define GG_NAMES_H
@@ -10,13 +9,13 @@
 #include "organ/gg_status.h"
 
 typedef struct gg_names {
-    struct gg_names_chunk *last; /* NULL while nothing is held */
+    struct gg_names_chunk *last; /* NULL while there are no names */
 } gg_names;
 
-/* A copy of n bytes with a NUL behind them; NULL and GG_ENOMEM in err when there is
- * no memory. The address is good until gg_names_free. */
+/* Returns a copy of n bytes followed by a NUL, valid until gg_names_free. Returns NULL and
+ * records GG_ENOMEM in err if there is no memory. */
 const char *gg_names_add(gg_names *names, const char *bytes, size_t n, gg_error *err);
 
-void gg_names_free(gg_names *names); /* back to all zero */
+void gg_names_free(gg_names *names); /* frees all names and zeroes *names */
 
 #endif

@@ -1,4 +1,4 @@
-/* outdir.c - a whole folder that appears under its name only when complete. */
+/* outdir.c - an output folder that appears under its name only when complete. */
 #include "output.h"
 
 #include "io.h"
@@ -19,9 +19,9 @@
 struct gg_outdir {
     char *path, *temp;
     int fd;
-    bool replace; /* an existing folder makes way on commit */
-    bool empty;   /* an existing folder is empty: as good as none */
-    size_t made;  /* length of the first folder of path that had to be made; 0 = none */
+    bool replace; /* an existing folder is replaced on commit */
+    bool empty;   /* an existing folder is empty; rename() can replace it */
+    size_t made;  /* length of the first parent folder in path that was created; 0 = none */
 };
 
 static void outdir_free(gg_outdir *d)
@@ -32,7 +32,7 @@ static void outdir_free(gg_outdir *d)
     free(d);
 }
 
-/* Organ directories are two folders deep; what lies below 16 levels is left alone. */
+/* Organ directories have two levels of folders. More than 16 levels are left in place. */
 static void remove_at(int dirfd, const char *name, int depth)
 {
     if (unlinkat(dirfd, name, 0) == 0 || depth > 16) return;
@@ -75,7 +75,8 @@ static gg_status check_target(const char *path, bool force, gg_outdir_check may_
     if (st != GG_OK) return st;
     if (!S_ISDIR(s.st_mode) || (may_replace && !may_replace(path))) {
         gg_fail(err, GG_EUSAGE,
-                "is not an organ directory, or holds other things too, and is not replaced");
+                "this is not an organ directory, or it contains other files too; it is not "
+                "replaced");
         gg_fix(err, "choose another name or remove it yourself");
         return gg_at_file(err, path);
     }
@@ -143,7 +144,7 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
     if (st == GG_OK) st = gg_temp_make(path, "a folder", make_folder, &d->temp, &made, err);
     if (st == GG_OK &&
         (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
-        st = gg_fail_errno(err, "cannot open its temporary folder");
+        st = gg_fail_errno(err, "cannot open the temporary folder of this output");
         gg_at_file(err, path);
         rmdir(d->temp);
     }
@@ -161,7 +162,7 @@ int gg_outdir_fd(const gg_outdir *d)
     return d->fd;
 }
 
-/* Make the folder part of "SUB/NAME". */
+/* Creates the folder SUB of "SUB/NAME". */
 static gg_status make_sub(gg_outdir *d, const char *name, gg_error *err)
 {
     const char *slash = strchr(name, '/');
@@ -169,7 +170,7 @@ static gg_status make_sub(gg_outdir *d, const char *name, gg_error *err)
     char sub[64];
     size_t n = (size_t)(slash - name);
     if (n == 0 || n >= sizeof sub || strchr(slash + 1, '/'))
-        return gg_fail(err, GG_EUSAGE, "'%s' is no file name for an organ directory", name);
+        return gg_fail(err, GG_EUSAGE, "'%s' is not a valid file name in an organ directory", name);
     memcpy(sub, name, n);
     sub[n] = '\0';
     if (mkdirat(d->fd, sub, 0777) != 0 && errno != EEXIST)
@@ -194,23 +195,23 @@ gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_
                : gg_fail_errno(err, "cannot link %s", name);
 }
 
-/* ---- to disk ------------------------------------------------------------------ */
+/* ---- sync --------------------------------------------------------------------- */
 
-/* A journal commits for all who wait at that moment: what many small files cost is the
- * waiting, one after another. So several threads wait at a time, however few the
- * processors are. One syncfs would be no slower, but it waits for everybody's data and
- * does not report every write error: not at all before Linux 5.8, and not through
- * overlays. fsync of each file does. */
-#define WAITING 8u
+/* Number of threads that call fsync at the same time, even on few processors. One commit of
+ * the file system's journal serves every fsync that waits for it, so waiting together is
+ * faster than one after another. syncfs is no alternative: it waits for the data of every
+ * process, and it does not report every write error (none before Linux 5.8, none on
+ * overlays). */
+#define SYNC_THREADS 8u
 
 typedef struct walk {
     DIR *dir;
     int fd, depth;
-    bool failed;          /* the others may stop */
+    bool failed;          /* tells the other threads to stop */
     pthread_mutex_t lock; /* guards dir and failed */
 } walk;
 
-/* The next name of the folder; false at its end. */
+/* Gets the next name in the folder. Returns false at the end or after a failure. */
 static bool next_name(walk *w, char *name, size_t size)
 {
     struct dirent *e = NULL;
@@ -237,7 +238,7 @@ static gg_status sync_name(const walk *w, const char *name, gg_error *err)
     return st;
 }
 
-/* One of those who wait: a name after the other while there are any. */
+/* The task of one thread: syncs one name after another until none is left. */
 static gg_status sync_names(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     walk *w = ctx;
@@ -255,7 +256,8 @@ static gg_status sync_names(void *ctx, size_t i, unsigned worker, gg_error *err)
     return st;
 }
 
-/* Organ directories are two folders deep, and all that is many lies in the lower ones. */
+/* Organ directories have two levels. The many files are in the lower one, so only that level
+ * uses several threads. */
 static gg_status sync_tree(int dirfd, int depth, gg_error *err)
 {
     int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
@@ -267,7 +269,7 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
     }
     rewinddir(dir);
     walk w = { .dir = dir, .fd = dirfd, .depth = depth };
-    unsigned threads = depth == 0 ? 1 : WAITING;
+    unsigned threads = depth == 0 ? 1 : SYNC_THREADS;
     pthread_mutex_init(&w.lock, NULL);
     gg_status st = gg_parallel(threads, threads, sync_names, &w, err);
     pthread_mutex_destroy(&w.lock);
@@ -277,10 +279,10 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
     return st;
 }
 
-/* ---- into place --------------------------------------------------------------- */
+/* ---- commit ------------------------------------------------------------------- */
 
-/* Old and new change names in one step where the system can, so that there is a
- * whole folder under the name at any moment; else the old one steps aside first. */
+/* Replaces an existing folder. If the system can exchange two names in one step, a complete
+ * folder exists under the name at every moment. Otherwise the old folder is renamed first. */
 static gg_status swap_in(gg_outdir *d, gg_error *err)
 {
 #ifdef RENAME_EXCHANGE
@@ -291,8 +293,8 @@ static gg_status swap_in(gg_outdir *d, gg_error *err)
 #endif
     char *aside;
     int made;
-    gg_status st = gg_temp_make(d->path, "a folder", make_folder, &aside, &made,
-                                err); /* rename takes its place */
+    /* The new empty folder reserves a name; rename() then replaces it with the old folder. */
+    gg_status st = gg_temp_make(d->path, "a folder", make_folder, &aside, &made, err);
     if (st != GG_OK) return st;
     if (rename(d->path, aside) != 0) {
         st = gg_fail_errno(err, "cannot move the old folder aside");
@@ -310,7 +312,7 @@ static gg_status swap_in(gg_outdir *d, gg_error *err)
 gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
 {
     gg_status st = sync_tree(d->fd, 0, err);
-    /* rename takes the place of an empty folder, and fails if it has been filled meanwhile */
+    /* rename() replaces an empty folder, and fails if files have been added to it meanwhile. */
     if (st == GG_OK && d->empty)
         st = rename(d->temp, d->path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
     else if (st == GG_OK)

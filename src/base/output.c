@@ -1,4 +1,4 @@
-/* output.c - temporary name, fsync, rename: for one file. */
+/* output.c - an output file that appears under its name only when complete. */
 #include "output.h"
 
 #include "io.h"
@@ -25,16 +25,16 @@ static void output_free(gg_output *o)
     free(o);
 }
 
-/* Only files are replaced. A folder would fail only after all the work; a device (or a
- * link to one: /dev/stdout) would be gone. */
+/* Only regular files are replaced. With a folder the rename would fail, but only after all the
+ * work. A device, or a link to one such as /dev/stdout, would be removed by the rename. */
 static gg_status check_target(const char *path, bool force, gg_error *err)
 {
     struct stat s;
     gg_status st = gg_refuse_existing(path, force, err);
     if (st != GG_OK || stat(path, &s) != 0 || S_ISREG(s.st_mode)) return st;
-    gg_fail(err, GG_EUSAGE, "is %s, which is never replaced",
-            S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
-    gg_fix(err, "give the name of a file");
+    gg_fail(err, GG_EUSAGE, "this output is %s; only regular files are replaced",
+            S_ISDIR(s.st_mode) ? "a folder" : "not a regular file");
+    gg_fix(err, "choose another name");
     return gg_at_file(err, path);
 }
 
@@ -63,8 +63,8 @@ int gg_output_fd(const gg_output *o)
     return o->fd;
 }
 
-/* 0 or an errno. Not posix_fallocate, which makes up for a file system that cannot by
- * writing into every block: all of a large model, twice. */
+/* Returns 0 or an errno value. posix_fallocate is no substitute: on a file system without
+ * support it writes to every block, so a large model would be written twice. */
 static int allocate(int fd, uint64_t bytes)
 {
 #ifdef __linux__
@@ -84,11 +84,11 @@ gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err)
     if (err->status != GG_OK) return err->status;
     if (e == ENOSPC || e == EFBIG || e == EDQUOT || e == EIO) {
         errno = e;
-        gg_fail_errno(err, "no room for %llu bytes", (unsigned long long)bytes);
-        gg_fix(err, "make room, or choose another folder");
+        gg_fail_errno(err, "cannot reserve %llu bytes", (unsigned long long)bytes);
+        gg_fix(err, "free some disk space or choose another folder");
         return gg_at_file(err, o->path);
     }
-    return GG_OK; /* a file system without allocation: writes will tell */
+    return GG_OK; /* not supported here: a full disk will show when writing */
 }
 
 gg_status gg_output_sync(gg_output *o, gg_error *err)

@@ -1,4 +1,4 @@
-/* parallel.c - a counter and a few threads that draw from it. */
+/* parallel.c - threads that take task numbers from a shared counter. */
 #include "parallel.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ typedef struct job {
     void *ctx;
     atomic_size_t next;
     atomic_bool stop;
-    pthread_mutex_t lock; /* guards the two below */
+    pthread_mutex_t lock; /* guards failed_at and failure */
     size_t failed_at;
     gg_error failure;
 } job;
@@ -71,7 +71,7 @@ gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_er
     pthread_mutex_init(&j.lock, NULL);
     unsigned started = 0;
     for (unsigned t = 0; t < threads; t++) w[t] = (worker){ .j = &j, .id = t };
-    /* The caller is worker 0; a thread that cannot start is simply not there. */
+    /* The caller is worker 0. If a thread cannot start, the others do its work. */
     for (unsigned t = 1; t < threads; t++, started++)
         if (pthread_create(&w[t].thread, NULL, work, &w[t]) != 0) break;
     work(&w[0]);

@@ -1,18 +1,19 @@
-/* parallel.h - run n independent tasks on a few threads. Internal. */
+/* parallel.h - run n independent tasks on several threads. Internal. */
 #ifndef GG_PARALLEL_H
 #define GG_PARALLEL_H
 
 #include "organ/gg_status.h"
 
-/* Task i of n on worker w (0 <= w < threads). */
+/* Runs task i of n on a worker thread (0 <= worker < threads). */
 typedef gg_status (*gg_task)(void *ctx, size_t i, unsigned worker, gg_error *err);
 
-/* Tasks start in order of i and each runs once, until one fails. The error kept is
- * that of the lowest failing index, so the result does not depend on `threads`.
- * threads 0 = gg_thread_count(). One thread or one task runs in the caller. */
+/* Runs task(ctx, i, ...) once for each i < n, started in the order of i, until one fails. Of
+ * several errors the one with the lowest i is kept, so the result does not depend on `threads`.
+ * If threads is 0, gg_thread_count() is used. The calling thread works too: one thread or one
+ * task runs in the caller alone. */
 gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_error *err);
 
-/* Processors this process may use, at least 1. */
+/* Number of processors that this process may use, at least 1. */
 unsigned gg_thread_count(void);
 
 #endif

@@ -1,10 +1,10 @@
-/* sha256.c - FIPS 180-4, in plain C and with the SHA instructions of x86-64. */
+/* sha256.c - SHA-256 (FIPS 180-4) in plain C and with the SHA instructions of x86-64. */
 #include "sha256.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* First 32 bits of the fractions of the cube roots of the first 64 primes. */
+/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t round_key[64] __attribute__((aligned(16))) = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -21,8 +21,8 @@ static uint32_t ror(uint32_t x, unsigned n)
     return x >> n | x << (32 - n);
 }
 
-/* One round with the roles of the eight words as arguments: naming them in turn
- * saves the shift of all eight that the standard describes. */
+/* One round. The caller rotates the arguments a..h from round to round, which replaces the
+ * shift of all eight words that the standard describes. */
 #define ROUND(a, b, c, d, e, f, g, h, t) \
     do { \
         uint32_t t1 = h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + (g ^ (e & (f ^ g))) + \
@@ -66,7 +66,7 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
 
 #define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
 
-/* Four rounds. The instructions hold the state as ABEF and CDGH, word 3 down to 0. */
+/* Four rounds. The instructions keep the state as ABEF and CDGH, from word 3 down to word 0. */
 #define ROUNDS(m, t) \
     do { \
         __m128i wk = _mm_add_epi32(m, _mm_load_si128((const __m128i *)(round_key + (t)))); \
@@ -74,7 +74,8 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
         abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e)); \
     } while (0)
 
-/* a, b, c, d are the last 16 schedule words, oldest in a; a becomes the next four. */
+/* a, b, c, d hold the last 16 words of the schedule, the oldest in a. Replaces a by the next
+ * four. */
 #define SCHEDULE(a, b, c, d) \
     (a = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4)), \
                               d))
@@ -115,8 +116,8 @@ WITH_SHA static void compress_sha(uint32_t state[8], const unsigned char *p, siz
     _mm_storeu_si128((__m128i *)(void *)(state + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
 
-/* gcc 12 and clang 14 know no "sha" for __builtin_cpu_supports: ask the processor.
- * Only 128-bit registers are used, which every x86-64 system saves. */
+/* __builtin_cpu_supports of gcc 12 and clang 14 does not know "sha", so this asks the
+ * processor. Only 128-bit registers are used, which every x86-64 system saves. */
 static bool machine_has_sha(void)
 {
     unsigned a, b, c, d;
@@ -135,7 +136,7 @@ static bool machine_has_sha(void)
 }
 #endif
 
-/* -1 not asked yet, 0 plain, 1 SHA instructions. Threads that race to ask agree. */
+/* -1 unknown, 0 plain C, 1 SHA instructions. A race is harmless: all threads find the same. */
 static _Atomic int use_sha = -1;
 
 bool gg_sha256_fast(void)
@@ -161,7 +162,7 @@ static void compress(uint32_t state[8], const unsigned char *p, size_t blocks)
 
 void gg_sha256_init(gg_sha256 *h)
 {
-    /* First 32 bits of the fractions of the square roots of the first 8 primes. */
+    /* The first 32 bits of the fractional parts of the square roots of the first 8 primes. */
     static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
     memcpy(h->state, start, sizeof start);
@@ -186,8 +187,8 @@ void gg_sha256_update(gg_sha256 *h, const void *bytes, size_t n)
     if (n & 63) memcpy(h->block, p + (n & ~(size_t)63), n & 63);
 }
 
-/* The end: a one bit, zeros, and the length in bits as 64 bits big-endian, so
- * that all is whole blocks. */
+/* The padding is a one bit, zeros up to a whole block, and the length in bits as a 64-bit
+ * big-endian number. */
 void gg_sha256_final(gg_sha256 *h, unsigned char digest[32])
 {
     uint64_t bits = h->total * 8;

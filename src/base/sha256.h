@@ -3,7 +3,7 @@
  *     gg_sha256 h;
  *     gg_sha256_init(&h);
  *     gg_sha256_update(&h, bytes, n);       any number of times, any n
- *     gg_sha256_final(&h, digest);          h is spent: init it again
+ *     gg_sha256_final(&h, digest);          call gg_sha256_init before using h again
  */
 #ifndef GG_SHA256_H
 #define GG_SHA256_H
@@ -22,14 +22,14 @@ void gg_sha256_init(gg_sha256 *h);
 void gg_sha256_update(gg_sha256 *h, const void *bytes, size_t n);
 void gg_sha256_final(gg_sha256 *h, unsigned char digest[32]);
 
-/* 64 lower-case hex digits and a NUL. */
+/* Writes 64 lower-case hex digits and a NUL. */
 void gg_sha256_hex(const unsigned char digest[32], char out[65]);
 
-/* Is the SHA extension of the processor in use? The choice is made at run time;
- * both ways give the same digests. */
+/* Whether the SHA instructions of the processor are in use. The choice is made at run time and
+ * does not change the digests. */
 bool gg_sha256_fast(void);
 
-/* For tests: plain C from now on (true), or whatever the machine has (false). */
+/* For tests: use plain C from now on (true), or let the machine decide again (false). */
 void gg_sha256_force_plain(bool plain);
 
 #endif

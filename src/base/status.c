@@ -1,4 +1,4 @@
-/* status.c - the error record: first error kept, places added on the way up. */
+/* status.c - the error record: keeps the first error, callers add the place. */
 #include "organ/gg_status.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A formatted text, cut to size and made safe for a terminal. */
+/* Formats a text, truncates it to size and escapes it for a terminal. */
 static void put_safe(char *out, size_t size, const char *fmt, va_list ap)
 {
     char raw[sizeof((gg_error *)0)->what];
@@ -106,7 +106,7 @@ void gg_error_merge(gg_error *to, const gg_error *from)
     if (to->status == GG_OK) *to = *from;
 }
 
-/* Append to out at *used, cutting at size. */
+/* Appends to out at *used, truncating at size. */
 static void add(char *out, size_t size, size_t *used, const char *fmt, ...) GG_PRINTF(4, 5);
 static void add(char *out, size_t size, size_t *used, const char *fmt, ...)
 {
@@ -118,25 +118,25 @@ static void add(char *out, size_t size, size_t *used, const char *fmt, ...)
     if (n > 0) *used = *used + (size_t)n < size ? *used + (size_t)n : size - 1;
 }
 
-/* What to do about it, where whoever failed had no better advice. */
+/* Advice for errors that were recorded without any. */
 static const char *advice(const gg_error *err)
 {
-    if (err->status == GG_ENOMEM) return "free some memory or raise its limit, and run again";
+    if (err->status == GG_ENOMEM) return "free some memory or raise its limit, then run again";
     switch (err->sys_errno) {
     case ENOENT: return "check the path";
-    case ENOTDIR: return "check the path: a part of it is no folder";
+    case ENOTDIR: return "check the path: part of it is not a folder";
     case EISDIR: return "give a file, not a folder";
     case EACCES:
-    case EPERM: return "change its permissions or choose another place";
-    case EROFS: return "choose another place: this file system is read-only";
+    case EPERM: return "change the permissions or choose another folder";
+    case EROFS: return "choose another folder: this file system is read-only";
     case ENOSPC:
-    case EDQUOT: return "make room or choose another place";
-    case EFBIG: return "raise the file size limit (ulimit -f) or choose another place";
+    case EDQUOT: return "free some disk space or choose another folder";
+    case EFBIG: return "raise the file size limit (ulimit -f) or choose another folder";
     case EMFILE:
-    case ENFILE: return "raise the limit of open files (ulimit -n)";
+    case ENFILE: return "raise the limit on open files (ulimit -n)";
     case ENAMETOOLONG: return "choose a shorter name";
-    case EPIPE: return "whatever reads it ended too early: see why";
-    case EBADF: return "it is closed: redirect it";
+    case EPIPE: return "the program that reads this output ended too early: check why";
+    case EBADF: return "this descriptor is closed: redirect it to a file or a pipe";
     case EIO: return "check the disk and the system's log";
     default: return NULL;
     }

@@ -1,4 +1,4 @@
-/* tempname.c - temporary names beside the final ones, and the move into place. */
+/* tempname.c - temporary names in the folder of an output, and the final rename. */
 #include "tempname.h"
 
 #include "base/error.h"
@@ -12,9 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 100 /* temporary names, before there must be something wrong */
+#define TRIES 100 /* number of temporary names to try */
 
-/* Length of the folder part with its slash; "a/b/" counts as "b" in "a/". */
+/* Length of the folder part with its slash. Trailing slashes are ignored: "a/b/" is "b" in
+ * "a/". *end is the length without them. */
 static size_t folder_len(const char *path, size_t *end)
 {
     size_t n = strlen(path);
@@ -24,7 +25,7 @@ static size_t folder_len(const char *path, size_t *end)
     return n;
 }
 
-/* ".NAME.PID-N.tmp" in the folder of path, malloc'd. */
+/* Returns ".NAME.PID-N.tmp" in the folder of path, malloc'd. */
 static char *temp_name(const char *path)
 {
     static atomic_uint counter;
@@ -41,19 +42,17 @@ static char *temp_name(const char *path)
 static gg_status cannot_create(const char *what, const char *path, gg_error *err)
 {
     int why = errno;
-    gg_fail_errno(err, "cannot create %s beside it", what);
-    if (why == ENOENT) gg_fix(err, "make its folder first, or choose another name");
+    gg_fail_errno(err, "cannot create %s in the folder of this output", what);
+    if (why == ENOENT) gg_fix(err, "create the folder first, or choose another name");
     else if (why == EEXIST)
-        gg_fix(
-            err,
-            "remove what killed runs left beside it: its name with a dot before and .tmp behind");
-    else gg_fix(err, "choose a name in a folder that can be written to");
+        gg_fix(err, "remove the files that killed runs left there: they are named .NAME.*.tmp");
+    else gg_fix(err, "choose a folder that you can write to");
     gg_at_file(err, path);
     return GG_EIO;
 }
 
-/* A name that is taken belongs to another run: in containers every run may have the
- * same PID, and one that was killed leaves its names. They stay; the next is tried. */
+/* If a name is taken, the next one is tried. In containers every run may have the same PID, and
+ * killed runs leave their temporary files. They are not ours to remove. */
 gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp,
                        int *made, gg_error *err)
 {
@@ -77,14 +76,14 @@ gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, c
 gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
 {
     struct stat s;
-    if (path[0] == '\0') return gg_fail(err, GG_EUSAGE, "the output's name is empty");
+    if (path[0] == '\0') return gg_fail(err, GG_EUSAGE, "the name of the output is empty");
     if (strcmp(path, "-") == 0) {
-        gg_fail(err, GG_EUSAGE, "this output cannot go to a pipe");
-        return gg_fix(err, "give it a name, or write ./- if that is its name");
+        gg_fail(err, GG_EUSAGE, "this output cannot be written to a pipe");
+        return gg_fix(err, "give the name of a file; for a file named -, write ./-");
     }
     if (force || lstat(path, &s) != 0) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "exists already");
-    gg_fix_hint(err, GG_HINT_REPLACE, "choose another name, or have it replaced");
+    gg_fail(err, GG_EUSAGE, "already exists");
+    gg_fix_hint(err, GG_HINT_REPLACE, "choose another name, or allow it to be replaced");
     return gg_at_file(err, path);
 }
 
@@ -109,7 +108,7 @@ gg_status gg_sync_parent(const char *path, gg_error *err)
     if (!parent) return gg_fail(err, GG_ENOMEM, "no memory for a folder name");
     int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(parent);
-    if (fd < 0) return GG_OK; /* a folder we may write but not read: nothing to do */
+    if (fd < 0) return GG_OK; /* a folder may be writable but not readable; it cannot be synced */
     gg_status st = GG_OK;
     if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
         st = gg_fail_errno(err, "fsync of the folder failed");

@@ -1,25 +1,26 @@
-/* tempname.h - the steps that output.c and outdir.c share. Internal. */
+/* tempname.h - temporary names and renames, shared by output.c and outdir.c. Internal. */
 #ifndef GG_TEMPNAME_H
 #define GG_TEMPNAME_H
 
 #include "organ/gg_status.h"
 
-/* Makes something under a new name: not negative, or -1 with errno (EEXIST: the name is
- * taken). */
+/* Creates a file or folder under a new name. Returns a descriptor or 0, or -1 with errno;
+ * EEXIST means that the name is taken. */
 typedef int (*gg_temp_maker)(const char *temp);
 
-/* `what` ("a folder") made as ".NAME.PID-N.tmp" in the folder of path, whatever N is free.
- * *temp is malloc'd, *made what the maker gave. GG_ENOMEM, or GG_EIO with what to do. */
+/* Calls `make` with names ".NAME.PID-N.tmp" in the folder of `path` until one is free. Sets
+ * *temp to the malloc'd name and *made to the result of `make`. `what` is for messages, such as
+ * "a folder". Fails with GG_ENOMEM, or with GG_EIO and advice. */
 gg_status gg_temp_make(const char *path, const char *what, gg_temp_maker make, char **temp,
                        int *made, gg_error *err);
 
-/* GG_EUSAGE if path exists and force is false. */
+/* Fails with GG_EUSAGE if path is empty, "-", or exists and force is false. */
 gg_status gg_refuse_existing(const char *path, bool force, gg_error *err);
 
-/* rename temp to path; without force never over an existing name. */
+/* Renames temp to path. Without force an existing path is never replaced. */
 gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_error *err);
 
-/* fsync the folder that holds path, so that the rename itself is on disk. */
+/* Calls fsync on the folder of path, so that the rename itself is on disk. */
 gg_status gg_sync_parent(const char *path, gg_error *err);
 
 #endif

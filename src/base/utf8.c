@@ -1,4 +1,4 @@
-/* utf8.c - strict UTF-8 (RFC 3629). */
+/* utf8.c - a strict UTF-8 decoder (RFC 3629). */
 #include "utf8.h"
 
 size_t gg_utf8_next(const char *s, size_t len, uint32_t *code_point)

@@ -1,4 +1,4 @@
-/* utf8.h - one strict UTF-8 decoder for everything. Internal. */
+/* utf8.h - a strict UTF-8 decoder (RFC 3629). Internal. */
 #ifndef GG_UTF8_H
 #define GG_UTF8_H
 
@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length 1..4 of the well-formed sequence at s (RFC 3629: no overlong forms, no
- * surrogates, at most U+10FFFF) and its code point; 0 if there is none. */
+/* Decodes the sequence at s. Returns its length 1..4 and sets *code_point, or returns 0 if s
+ * does not start with a well-formed sequence. Overlong forms, surrogates and code points above
+ * U+10FFFF are not well-formed. */
 size_t gg_utf8_next(const char *s, size_t len, uint32_t *code_point);
 
 bool gg_utf8_valid(const char *s, size_t len);

@@ -1,4 +1,4 @@
-/* version.c - the version that the library was compiled as. */
+/* version.c - the version of the compiled library. */
 #include "organ/gg_version.h"
 
 const char *gg_version(void)

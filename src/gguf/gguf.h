@@ -1,4 +1,4 @@
-/* gguf.h - the part of the GGUF layer that only the library uses. Internal. */
+/* gguf.h - GGUF functions for use inside the library only. Internal. */
 #ifndef GG_GGUF_INTERNAL_H
 #define GG_GGUF_INTERNAL_H
 
@@ -6,21 +6,22 @@
 
 #include <assert.h>
 
+/* Finds the metadata type with that name, such as "u32". Returns false if there is none. */
 bool gg_type_by_name(const char *name, size_t len, uint32_t *type);
-/* Bytes of a scalar; 0 for str, arr and unknown ids. */
+/* Size in bytes of a scalar type; 0 for str, arr and unknown ids. */
 size_t gg_type_size(uint32_t type);
 
-/* Entries in the order of their keys, for look-ups of many: malloc'd, freed with free()
- * of the list. The entries stay the meta's (or whosever they are). */
+/* Entries sorted by key, for many look-ups. Only `list` is malloc'd and must be freed with
+ * free(); the entries still belong to their gg_meta. */
 typedef struct gg_meta_order {
     const gg_kv **list;
     size_t n;
 } gg_meta_order;
 
 gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err);
-void gg_meta_order_sort(gg_meta_order *o); /* of a list that the caller filled */
+void gg_meta_order_sort(gg_meta_order *o); /* sorts a list that the caller filled */
 const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len);
-/* Of two entries of one key the later in memory; NULL when there are none. */
+/* Returns the second entry of a duplicate key, or NULL if every key is unique. */
 const gg_kv *gg_meta_order_twice(const gg_meta_order *o);
 
 static inline uint64_t gg_align_up(uint64_t n, uint64_t alignment)
@@ -29,52 +30,57 @@ static inline uint64_t gg_align_up(uint64_t n, uint64_t alignment)
     return (n + alignment - 1) / alignment * alignment;
 }
 
-/* Read a header from a pipe. `prefix` holds bytes already taken from the descriptor;
- * *surplus gets the bytes read past header_bytes (malloc'd, may be NULL when none). */
+/* Reads a header from a pipe. `prefix` contains bytes that were already read from the descriptor.
+ * *surplus is set to the bytes read beyond header_bytes; it is malloc'd and may be NULL if there
+ * are none. */
 gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,
                             uint8_t **surplus, size_t *surplus_len, gg_error *err);
 
-/* Index of the tensor, or SIZE_MAX. */
+/* Returns the index of the tensor with that name, or SIZE_MAX. */
 size_t gg_gguf_find(const gg_gguf *g, const char *name, size_t name_len);
 
-/* Offsets in order, each start the previous end rounded up; *data_bytes the padded
- * sum. GG_EFORMAT on overflow. */
+/* Sets the offset of each tensor, in order: the end of the previous one rounded up to the
+ * alignment. Sets *data_bytes to the padded total. Fails with GG_EFORMAT on overflow, and with
+ * GG_EUNSUPPORTED if the alignment is too large. */
 gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint64_t *data_bytes,
                           gg_error *err);
 
-/* The alignment that `meta` asks for: general.alignment or 32. GG_EFORMAT when it
- * is no u32 or no power of two. */
+/* Reads general.alignment; the default is 32. Fails with GG_EFORMAT if the key is not a u32 or
+ * not a power of two. */
 gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *err);
 
-/* "<architecture>.NAME" of a model into key[size]; false without architecture, or where
- * it is too long. */
+/* Writes "<architecture>.NAME" to key[size]. Returns false if the model has no
+ * general.architecture or if the key does not fit. */
 bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size);
 
-/* The value of that key; 0 where it is absent or no whole number. */
+/* Returns the value of that key, or 0 if it is absent or not a whole number. */
 uint64_t gg_arch_number(const gg_meta *meta, const char *name);
 
-/* Header bytes from magic to the last tensor info, no padding, malloc'd. Names are
- * written whatever bytes they hold; GG_EFORMAT for one of more than 63 bytes. */
+/* Writes the header, from the magic to the last tensor info and without padding, to a malloc'd
+ * buffer. The bytes of tensor names are not checked, but a name of more than 63 bytes fails with
+ * GG_EFORMAT. */
 gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor *tensors, size_t n,
                          uint8_t **out, size_t *out_len, gg_error *err);
 
-/* Absolute byte of a tensor's data in its file. */
+/* Absolute offset of a tensor's data in its file. */
 static inline uint64_t gg_model_at(const gg_model *m, const gg_tensor *t)
 {
     return m->files[t->file]->data_start + t->offset;
 }
 
-/* Remove split.no, split.count and split.tensors.count: the shards become one file. */
+/* Removes split.no, split.count and split.tensors.count, for a model that is written as one
+ * file. */
 void gg_meta_delete_split(gg_meta *meta);
-bool gg_is_split_key(const gg_kv *kv); /* one of these three */
+bool gg_is_split_key(const gg_kv *kv); /* whether it is one of these three */
 
-/* "PREFIX-00002-of-00003.gguf" from prefix, no (from 0) and count; malloc'd. */
+/* Returns "PREFIX-00002-of-00003.gguf" for no = 1 and count = 3; malloc'd, NULL without memory. */
 char *gg_shard_name(const char *prefix, uint32_t no, uint32_t count);
-/* Split such a name; false if it is none. *prefix_len counts into path. */
+/* Parses such a name. Returns false if `path` is not the name of a shard. *prefix_len is the
+ * length of PREFIX with its folder; *no counts from 0. */
 bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t *count);
 
-/* split.no and split.count of a file: 0 of 1 if it is no shard. GG_EFORMAT if they cannot
- * be right. */
+/* Reads split.no and split.count. A file without them is shard 0 of 1. Fails with GG_EFORMAT if
+ * the values are impossible. */
 gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err);
 
 /* Parse a header from memory; `size` is the whole file's size when `whole`, and

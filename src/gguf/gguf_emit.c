@@ -1,4 +1,4 @@
-/* gguf_emit.c - structures back to header bytes, and where data goes. */
+/* gguf_emit.c - write a header, and compute the offsets of the tensor data. */
 #include "organ/gg_gguf.h"
 
 #include "base/cursor.h"
@@ -13,8 +13,7 @@ gg_status gg_plan_offsets(gg_tensor *tensors, size_t n, uint64_t alignment, uint
 {
     uint64_t next = 0, most = (uint64_t)INT64_MAX - alignment;
     if (n > 0 && alignment > GG_LIMIT_ALIGNMENT)
-        return gg_fail(err, GG_EUNSUPPORTED,
-                       "general.alignment is %llu; 2^20 is the most taken here",
+        return gg_fail(err, GG_EUNSUPPORTED, "general.alignment is %llu; the maximum is 2^20",
                        (unsigned long long)alignment);
     for (size_t i = 0; i < n; i++) {
         tensors[i].offset = next;
@@ -80,14 +79,14 @@ gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor 
     for (size_t i = 0; i < meta->n; i++) size += kv_size(&meta->kv[i]);
     for (size_t i = 0; i < n; i++) {
         if (tensors[i].name_len > GG_LIMIT_NAME) {
-            gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold",
+            gg_fail(err, GG_EFORMAT, "the tensor name has %zu bytes; the maximum in GGUF is %d",
                     tensors[i].name_len, GG_LIMIT_NAME);
             return gg_at_tensor(err, tensors[i].name, tensors[i].name_len);
         }
         size += GG_MIN_TENSOR + tensors[i].name_len + 8u * tensors[i].n_dims;
     }
     if (size > GG_LIMIT_HEADER)
-        return gg_fail(err, GG_EUNSUPPORTED, "its header would have %zu bytes; 2^31 is the most",
+        return gg_fail(err, GG_EUNSUPPORTED, "the header would have %zu bytes; the maximum is 2^31",
                        size);
     uint8_t *buf = malloc(size);
     if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a header of %zu bytes", size);

@@ -1,5 +1,6 @@
-/* gguf_index.c - names and keys in order: duplicates are neighbours, look-ups are
- * binary. Sorting, unlike a hash table, has no input that makes it quadratic. */
+/* gguf_index.c - sorted indices of keys and tensor names, to find entries and duplicates.
+ *
+ * Hostile input cannot make look-ups in a sorted list quadratic, as it can with a hash table. */
 #include "organ/gg_gguf.h"
 
 #include "base/error.h"
@@ -22,7 +23,7 @@ static int order_kv(const void *a, const void *b)
     return order(x->key, x->key_len, y->key, y->key_len);
 }
 
-/* Tensors of one name keep their order. */
+/* Tensors with the same name keep their order. */
 static int order_tensor(const void *a, const void *b)
 {
     const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
@@ -70,7 +71,7 @@ static gg_status unique_keys(const gg_gguf *g, gg_error *err)
     if (twice) {
         char key[80];
         gg_escape(twice->key, twice->key_len < 64 ? twice->key_len : 64, key, sizeof key);
-        gg_fail(err, GG_EFORMAT, "metadata key %s stands twice", key);
+        gg_fail(err, GG_EFORMAT, "metadata key %s appears twice", key);
         st = gg_at_offset(err, (uint64_t)(twice->key - (const char *)g->raw));
     }
     free(o.list);

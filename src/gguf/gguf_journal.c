@@ -1,4 +1,4 @@
-/* gguf_journal.c - where the journal of a header change lies. */
+/* gguf_journal.c - the path of the journal of a header change. */
 #include "gguf_journal.h"
 
 #include <stdio.h>

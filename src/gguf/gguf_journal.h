@@ -1,20 +1,21 @@
-/* gguf_journal.h - the file beside a model that tells of a header change in progress.
- * Internal.
+/* gguf_journal.h - the journal of a header change in place. Internal.
  *
- * Before a header is changed in place, the bytes to be changed are saved in a journal, and
- * it is removed when the change is on disk. So a journal beside a model means that the
- * header may be half changed: the model is not opened until the journal has been dealt with.
+ * Before a header is changed in place, the bytes that will change are saved in a journal file
+ * next to the model. The journal is removed when the change is on disk. If a journal exists, the
+ * header may be half changed, and the model is not opened until the change has been finished or
+ * undone.
  */
 #ifndef GG_GGUF_JOURNAL_H
 #define GG_GGUF_JOURNAL_H
 
 #include "organ/gg_status.h"
 
-/* "FILE.keys-undo", links in `path` followed, so that every name of a model gives the same;
- * malloc'd. NULL without memory, or if there is no such file. */
+/* Returns "FILE.keys-undo", malloc'd. Symbolic links in `path` are resolved, so that every name
+ * of a model gives the same journal. Returns NULL without memory or if the file does not
+ * exist. */
 char *gg_journal_path(const char *path);
 
-/* Does a journal exist for that model file? */
+/* Whether a journal exists for that model file. */
 bool gg_journal_exists(const char *path);
 
 #endif

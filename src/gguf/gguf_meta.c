@@ -1,4 +1,4 @@
-/* gguf_meta.c - the ordered list of key-values: find, set, delete, typed reads. */
+/* gguf_meta.c - the ordered list of metadata keys: find, set, delete, typed reads. */
 #include "organ/gg_gguf.h"
 
 #include "base/cursor.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copied key and its data live in one block of the list's chain. */
+/* A copied key together with its data. The blocks of a gg_meta form a linked list. */
 typedef struct block {
     struct block *next;
     uint8_t bytes[];
@@ -53,8 +53,7 @@ gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err)
     bool arr = kv->type == GG_TYPE_ARR;
     if (kv->key_len == 0 || kv->type >= GG_TYPE_COUNT ||
         (arr && (kv->elem_type >= GG_TYPE_COUNT || kv->elem_type == GG_TYPE_ARR)))
-        return gg_fail(err, GG_EUSAGE,
-                       "a metadata key needs a name and a type that files can hold");
+        return gg_fail(err, GG_EUSAGE, "a metadata key needs a name and a type that GGUF supports");
     block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
     if (!b) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
     gg_kv copy = *kv;
@@ -178,11 +177,11 @@ gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *
     *alignment = GG_DEFAULT_ALIGNMENT;
     if (!kv) return GG_OK;
     if (kv->type != GG_TYPE_U32)
-        return gg_fail(err, GG_EFORMAT, "general.alignment is of type %s, not u32",
+        return gg_fail(err, GG_EFORMAT, "general.alignment has type %s instead of u32",
                        gg_type_name(kv->type));
     *alignment = gg_le32(kv->data);
     if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
-        return gg_fail(err, GG_EFORMAT, "general.alignment is %llu, no power of two",
+        return gg_fail(err, GG_EFORMAT, "general.alignment is %llu, which is not a power of two",
                        (unsigned long long)*alignment);
     return GG_OK;
 }

@@ -1,8 +1,8 @@
-/* gguf_open.c - where header bytes come from: memory, a file, a pipe.
+/* gguf_open.c - read a header from memory, a file or a pipe.
  *
- * A file is read, not mapped: when it is truncated meanwhile, or its disk fails, a
- * read says so, where a map would kill the process; and of a model's size no more
- * than the header has to fit the address space.
+ * A file is read, not mapped. If the file is truncated meanwhile or the disk fails, a read
+ * returns an error, while a mapping would kill the process. Only the header has to fit into the
+ * address space.
  */
 #include "organ/gg_gguf.h"
 
@@ -31,24 +31,24 @@ gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **
     return gg_gguf_parse_cursor(&c, c.end, keep_copy, out, err);
 }
 
-/* A buffer that the header is read into, and in which it stays. */
+/* Reads a header into a buffer that then becomes gg_gguf.raw. */
 typedef struct intake {
     int fd;
     uint64_t from; /* first byte of the header in the file */
     bool pipe, cut;
     uint8_t *buf;
     size_t cap;
-    uint8_t *surplus; /* of a pipe: what was read past the header */
+    uint8_t *surplus; /* pipe only: bytes read beyond the header */
     size_t surplus_len;
 } intake;
 
-/* Fill the buffer, which doubles when it is full, so that a claimed length alone
- * allocates nothing. No read goes past what is asked for by more than one step. */
+/* Fills the buffer. The buffer grows with the bytes that really arrive, so a claimed length
+ * alone allocates nothing. Reads at most one step beyond the bytes needed. */
 static gg_status more(gg_cursor *c, uint64_t need, gg_error *err)
 {
     intake *in = c->ctx;
     if (c->pos + need > GG_LIMIT_HEADER) {
-        gg_fail(err, GG_EUNSUPPORTED, "its header is over %llu bytes, the most taken here",
+        gg_fail(err, GG_EUNSUPPORTED, "the header exceeds the maximum of %llu bytes",
                 (unsigned long long)GG_LIMIT_HEADER);
         return gg_at_offset(err, c->pos);
     }
@@ -56,7 +56,8 @@ static gg_status more(gg_cursor *c, uint64_t need, gg_error *err)
         if (c->size == in->cap) {
             uint8_t *grown = realloc(in->buf, in->cap * 2);
             if (!grown)
-                return gg_fail(err, GG_ENOMEM, "no memory for a header of over %zu bytes", in->cap);
+                return gg_fail(err, GG_ENOMEM, "no memory for a header of more than %zu bytes",
+                               in->cap);
             c->base = in->buf = grown;
             in->cap *= 2;
         }
@@ -75,7 +76,7 @@ static gg_status more(gg_cursor *c, uint64_t need, gg_error *err)
     return GG_OK;
 }
 
-/* The buffer itself, cut or stretched to size. */
+/* Hands over the buffer itself, resized to `room`. */
 static uint8_t *keep_buffer(gg_cursor *c, size_t room)
 {
     intake *in = c->ctx;
@@ -125,10 +126,10 @@ gg_status gg_gguf_read_file(int fd, uint64_t size, gg_gguf **out, gg_error *err)
 gg_status gg_gguf_open_cut(int fd, bool cut, gg_gguf **out, uint64_t *file_size, gg_error *err)
 {
     struct stat s;
-    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot stat");
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot get the file's size");
     if (!S_ISREG(s.st_mode)) {
-        gg_fail(err, GG_EUSAGE, "is not a regular file");
-        return gg_fix(err, "pipe it in and give - as the model");
+        gg_fail(err, GG_EUSAGE, "not a regular file");
+        return gg_fix(err, "pass it on standard input and give - as the model");
     }
     *file_size = (uint64_t)s.st_size;
     return gg_gguf_read_part(fd, 0, *file_size, cut, out, err);

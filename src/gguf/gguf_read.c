@@ -1,9 +1,9 @@
-/* gguf_read.c - the header parser: magic, counts, key-values, tensor infos.
+/* gguf_read.c - the header parser: magic, counts, metadata, tensor infos.
  *
- * Positions are kept while reading, because the buffer moves as it grows; pointers
- * are made once at the end, when it has been cut to the header's bytes.
- * Nothing is allocated on the word of a count: lists grow as entries are read, and
- * an entry takes more bytes of the file than a few times its share of the list.
+ * The buffer moves as it grows, so the parser stores positions and converts them to pointers at
+ * the end, when the buffer has its final size.
+ * A count in the file alone never causes an allocation. Lists grow as entries are read, so the
+ * memory is proportional to the bytes that the file really has.
  */
 #include "organ/gg_gguf.h"
 
@@ -37,7 +37,7 @@ static gg_status no_memory(parser *p)
     return gg_fail(p->err, GG_ENOMEM, "no memory for the header");
 }
 
-/* Room for one more in two parallel lists. */
+/* Makes room for one more item in two parallel lists. */
 static bool grow(void **a, size_t a_size, void **b, size_t b_size, size_t n, size_t *cap)
 {
     if (n < *cap) return true;
@@ -53,57 +53,82 @@ static bool grow(void **a, size_t a_size, void **b, size_t b_size, size_t n, siz
     return true;
 }
 
-static gg_status read_magic(parser *p, uint64_t *n_kv, uint64_t *n_tensors)
+/* The file is not a GGUF file: says what it is instead, if its first four bytes tell. */
+static gg_status fail_magic(const uint8_t m[4], gg_error *err)
+{
+    static const struct {
+        char magic[5];
+        const char *what, *fix;
+    } known[] = {
+        { "<!DO", "this is an HTML page", "the download probably failed: fetch the model again" },
+        { "<!do", "this is an HTML page", "the download probably failed: fetch the model again" },
+        { "<htm", "this is an HTML page", "the download probably failed: fetch the model again" },
+        { "vers", "this looks like a Git LFS pointer", "fetch the model itself with git lfs pull" },
+        { "PK\3\4", "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF" },
+        { "FUGG", "this looks like a big-endian file", "convert it to little-endian" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (memcmp(m, known[i].magic, 4) == 0) {
+            gg_fail_at(0, err, "%s, not a GGUF model", known[i].what);
+            return gg_fix(err, "%s", known[i].fix);
+        }
+    gg_fail_at(0, err, "this is not a GGUF model (first bytes %02x %02x %02x %02x)", m[0], m[1],
+               m[2], m[3]);
+    return gg_fix(err, "give a GGUF model");
+}
+
+static gg_status read_version(parser *p)
 {
     gg_cursor *c = p->c;
     gg_status st = gg_cursor_need(c, 4, "the magic", p->err);
     if (st != GG_OK) return st;
-    const uint8_t *m = c->base;
-    if (memcmp(m, "GGUF", 4) != 0) {
-        gg_fail_at(0, p->err, "it starts with %02x %02x %02x %02x, not with GGUF", m[0], m[1], m[2],
-                   m[3]);
-        if (memcmp(m, "FUGG", 4) == 0)
-            return gg_fix(p->err,
-                          "it looks like a big-endian variant: convert it to little-endian");
-        return gg_fix(p->err, "give a GGUF model");
-    }
+    if (memcmp(c->base, "GGUF", 4) != 0) return fail_magic(c->base, p->err);
     c->pos = 4;
     uint32_t version = 0;
     if ((st = gg_cursor_u32(c, &version, "the version", p->err)) != GG_OK) return st;
-    if (version == 0) return gg_fail_at(4, p->err, "its version is 0");
+    if (version == 0) return gg_fail_at(4, p->err, "the GGUF version is 0");
     if ((version & 0xffff) == 0) {
-        gg_fail_at(4, p->err, "its version reads 0x%08x: a big-endian file", version);
+        gg_fail_at(4, p->err, "the GGUF version is 0x%08x, so this is a big-endian file", version);
         return gg_fix(p->err, "convert it to little-endian with gguf_convert_endian.py of gguf-py");
     }
     if (version == 1) {
-        gg_fail_at(4, p->err, "it is GGUF version 1, which no current reader takes");
+        gg_fail_at(4, p->err, "this is GGUF version 1, which no current program reads");
         return gg_fix(p->err, "convert the original model again");
     }
     if (version > 3) {
-        gg_fail_at(4, p->err, "its version is %u; 2 and 3 are known", version);
+        gg_fail_at(4, p->err, "the GGUF version is %u; only 2 and 3 are supported", version);
         return gg_fix(p->err, "use a newer version of these tools");
     }
     p->g->version = version;
+    return GG_OK;
+}
+
+static gg_status read_counts(parser *p, uint64_t *n_kv, uint64_t *n_tensors)
+{
+    gg_cursor *c = p->c;
+    gg_status st = read_version(p);
+    if (st != GG_OK) return st;
     if ((st = gg_cursor_u64(c, n_tensors, "the tensor count", p->err)) != GG_OK) return st;
     if ((st = gg_cursor_u64(c, n_kv, "the metadata count", p->err)) != GG_OK) return st;
     uint64_t left = p->file_size == UINT64_MAX ? INT64_MAX : p->file_size - c->pos;
     if (*n_tensors > left / GG_MIN_TENSOR)
-        return gg_fail_at(8, p->err, "it claims %llu tensors, more than its bytes can hold",
+        return gg_fail_at(8, p->err, "the tensor count is %llu, but the file is too small for that",
                           (unsigned long long)*n_tensors);
     if (*n_kv > left / GG_MIN_KV)
-        return gg_fail_at(16, p->err, "it claims %llu metadata keys, more than its bytes can hold",
+        return gg_fail_at(16, p->err,
+                          "the metadata count is %llu, but the file is too small for that",
                           (unsigned long long)*n_kv);
     if (*n_tensors > GG_LIMIT_ENTRIES || *n_kv > GG_LIMIT_ENTRIES) {
-        gg_fail(
-            p->err, GG_EUNSUPPORTED,
-            "it claims %llu tensors and %llu metadata keys; 2^22 of each are the most taken here",
-            (unsigned long long)*n_tensors, (unsigned long long)*n_kv);
+        gg_fail(p->err, GG_EUNSUPPORTED,
+                "the header announces %llu tensors and %llu metadata keys; the maximum is 2^22 of "
+                "each",
+                (unsigned long long)*n_tensors, (unsigned long long)*n_kv);
         return gg_at_offset(p->err, 8);
     }
     return GG_OK;
 }
 
-/* A length and that many bytes; *at is where the bytes are. */
+/* Reads a length and that many bytes. Sets *at to the position of the bytes. */
 static gg_status read_string(parser *p, const char *what, uint64_t limit, uint64_t *at,
                              uint64_t *len)
 {
@@ -111,8 +136,8 @@ static gg_status read_string(parser *p, const char *what, uint64_t limit, uint64
     gg_status st = gg_cursor_u64(p->c, len, what, p->err);
     if (st != GG_OK) return st;
     if (*len > limit)
-        return gg_fail_at(start, p->err, "%s claims %llu bytes; %llu is the most", what,
-                          (unsigned long long)*len, (unsigned long long)limit);
+        return gg_fail_at(start, p->err, "the length of %s is %llu bytes; the maximum is %llu",
+                          what, (unsigned long long)*len, (unsigned long long)limit);
     if ((st = gg_cursor_need(p->c, *len, what, p->err)) != GG_OK) return st;
     *at = p->c->pos;
     p->c->pos += *len;
@@ -126,13 +151,14 @@ static gg_status read_array(parser *p, gg_kv *kv)
     gg_status st = gg_cursor_u32(c, &kv->elem_type, "an array's element type", p->err);
     if (st != GG_OK) return st;
     if (kv->elem_type == GG_TYPE_ARR)
-        return gg_fail_at(at, p->err, "an array of arrays, which no reader takes");
+        return gg_fail_at(at, p->err, "a metadata array contains arrays, which is not supported");
     if (kv->elem_type >= GG_TYPE_COUNT)
-        return gg_fail_at(at, p->err, "an array of unknown element type %u", kv->elem_type);
+        return gg_fail_at(at, p->err, "a metadata array has unknown element type %u",
+                          kv->elem_type);
     at = c->pos;
     if ((st = gg_cursor_u64(c, &kv->count, "an array's length", p->err)) != GG_OK) return st;
     if (kv->count > GG_LIMIT_ARRAY)
-        return gg_fail_at(at, p->err, "an array claims %llu elements; 2^30 is the most",
+        return gg_fail_at(at, p->err, "the length of an array is %llu; the maximum is 2^30",
                           (unsigned long long)kv->count);
     size_t size = gg_type_size(kv->elem_type);
     if (size > 0) {
@@ -142,7 +168,9 @@ static gg_status read_array(parser *p, gg_kv *kv)
         return GG_OK;
     }
     if (p->file_size != UINT64_MAX && kv->count > (p->file_size - c->pos) / 8)
-        return gg_fail_at(at, p->err, "an array claims %llu strings, more than the file can hold",
+        return gg_fail_at(at, p->err,
+                          "the length of an array of strings is %llu, but the file is too small "
+                          "for that",
                           (unsigned long long)kv->count);
     at = c->pos;
     for (uint64_t i = 0; i < kv->count && st == GG_OK; i++) {
@@ -208,7 +236,7 @@ static gg_status read_tensor(parser *p)
     uint64_t at = c->pos;
     if ((st = gg_cursor_u32(c, &t->n_dims, "a dimension count", p->err)) != GG_OK) return st;
     if (t->n_dims > GG_MAX_DIMS) {
-        gg_fail_at(at, p->err, "%u dimensions; 4 is the most", t->n_dims);
+        gg_fail_at(at, p->err, "the tensor has %u dimensions; the maximum is 4", t->n_dims);
         return gg_at_tensor(p->err, (const char *)c->base + *name, t->name_len);
     }
     for (uint32_t i = 0; i < t->n_dims && st == GG_OK; i++) {
@@ -229,8 +257,18 @@ static gg_status read_tensor(parser *p)
     return GG_OK;
 }
 
-/* Tensors must follow one another in order, each at the next aligned byte, as ggml
- * requires; and lie within the file, as llama.cpp's loader requires. */
+static gg_status fail_past_end(parser *p, const gg_tensor *t)
+{
+    gg_fail(p->err, GG_EFORMAT,
+            "the tensor needs %llu bytes at offset %llu, but the file ends at %llu",
+            (unsigned long long)t->bytes, (unsigned long long)(p->g->data_start + t->offset),
+            (unsigned long long)p->file_size);
+    gg_fix(p->err, "fetch the file again: the download is incomplete");
+    return gg_at_tensor(p->err, t->name, t->name_len);
+}
+
+/* The data of the tensors must follow in order, each at the next aligned byte, as ggml requires.
+ * It must also lie within the file, as the loader of llama.cpp requires. */
 static gg_status check_data(parser *p)
 {
     gg_gguf *g = p->g;
@@ -241,14 +279,14 @@ static gg_status check_data(parser *p)
         return GG_OK;
     }
     if (g->alignment > GG_LIMIT_ALIGNMENT)
-        return gg_fail(p->err, GG_EUNSUPPORTED,
-                       "general.alignment is %llu; 2^20 is the most taken here",
+        return gg_fail(p->err, GG_EUNSUPPORTED, "general.alignment is %llu; the maximum is 2^20",
                        (unsigned long long)g->alignment);
     g->data_start = gg_align_up(g->header_bytes, g->alignment);
     if (g->data_start > p->file_size) {
-        gg_fail(p->err, GG_EFORMAT, "the file ends before its tensor data at byte %llu",
-                (unsigned long long)g->data_start);
-        gg_fix(p->err, "fetch the file again: it is cut short");
+        gg_fail(p->err, GG_EFORMAT,
+                "the tensor data should start at byte %llu, but the file ends at %llu",
+                (unsigned long long)g->data_start, (unsigned long long)p->file_size);
+        gg_fix(p->err, "fetch the file again: the download is incomplete");
         return gg_at_offset(p->err, g->header_bytes);
     }
     uint64_t room = p->file_size == UINT64_MAX ? (uint64_t)INT64_MAX - g->data_start
@@ -258,15 +296,13 @@ static gg_status check_data(parser *p)
         const gg_tensor *t = &g->tensors[i];
         if (t->offset != next) {
             gg_fail(p->err, GG_EFORMAT,
-                    "its data offset is %llu, %llu expected: tensors must follow one another",
+                    "the data offset is %llu instead of %llu; the data of tensors must follow in "
+                    "order without gaps",
                     (unsigned long long)t->offset, (unsigned long long)next);
             return gg_at_tensor(p->err, t->name, t->name_len);
         }
         if (next > room || t->bytes > room - next) {
-            gg_fail(p->err, GG_EFORMAT, "its %llu bytes at byte %llu run past the end of the file",
-                    (unsigned long long)t->bytes, (unsigned long long)(g->data_start + next));
-            gg_fix(p->err, "fetch the file again: it is cut short");
-            return gg_at_tensor(p->err, t->name, t->name_len);
+            return fail_past_end(p, t);
         }
         next = gg_align_up(next + t->bytes, g->alignment); /* cannot wrap: both are below 2^63 */
     }
@@ -274,9 +310,9 @@ static gg_status check_data(parser *p)
     return GG_OK;
 }
 
-/* Keep the header's bytes, with the names as C strings behind them, and turn
- * positions into pointers. */
-static gg_status settle(parser *p)
+/* Takes over the bytes of the header, appends the tensor names as C strings, and converts
+ * positions to pointers. */
+static gg_status make_pointers(parser *p)
 {
     gg_gguf *g = p->g;
     g->header_bytes = p->c->pos;
@@ -301,10 +337,10 @@ static gg_status settle(parser *p)
 static gg_status parse_all(parser *p)
 {
     uint64_t n_kv = 0, n_tensors = 0;
-    gg_status st = read_magic(p, &n_kv, &n_tensors);
+    gg_status st = read_counts(p, &n_kv, &n_tensors);
     for (uint64_t i = 0; i < n_kv && st == GG_OK; i++) st = read_kv(p);
     for (uint64_t i = 0; i < n_tensors && st == GG_OK; i++) st = read_tensor(p);
-    if (st == GG_OK) st = settle(p);
+    if (st == GG_OK) st = make_pointers(p);
     if (st == GG_OK) st = gg_index_build(p->g, p->err);
     if (st == GG_OK) st = check_data(p);
     return st;
@@ -321,7 +357,8 @@ gg_status gg_gguf_parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf_keep *ke
     free(p.name_at);
     if (st != GG_OK) {
         if (st == GG_EFORMAT)
-            gg_fix(err, "fetch the file again; if it stays so, its maker has to repair it");
+            gg_fix(err, "fetch the file again; if the error remains, report it to the publisher "
+                        "of the model");
         gg_gguf_free(p.g);
         return st;
     }

@@ -1,8 +1,8 @@
-/* gguf_split.c - open a model: one file, or every shard of the set it belongs to.
+/* gguf_split.c - open a model: one file, or all shards of a split set.
  *
- * Shard names are derived from the name given, in its folder only, with the count
- * that split.count states; every shard must state its own number and the same
- * count, as llama.cpp's loader wants.
+ * The names of the shards are derived from the name of the given shard and from its split.count,
+ * in the same folder only. Every shard must have its own number in split.no and the same
+ * split.count, as the loader of llama.cpp requires.
  */
 #include "organ/gg_gguf.h"
 
@@ -100,7 +100,7 @@ static gg_status open_file(gg_model *m, size_t i, bool cut, gg_error *err)
         gg_fail_errno(err, "cannot open");
         if (errno == ENOENT) gg_fix(err, "check the path");
     } else if (gg_journal_exists(m->paths[i])) {
-        gg_fail(err, GG_EFORMAT, "a change of its keys was interrupted or is still running");
+        gg_fail(err, GG_EFORMAT, "a change of the metadata was interrupted or is still running");
         gg_fix_hint(err, GG_HINT_RECOVER, "finish or undo the change");
     } else {
         gg_gguf_open_cut(m->fds[i], cut, &m->files[i], &m->file_sizes[i], err);
@@ -117,13 +117,13 @@ gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_e
     if (!gg_kv_u64(c, count) || (n && !gg_kv_u64(n, no)))
         gg_fail(err, GG_EFORMAT, "split.no or split.count is not a whole number");
     else if (*count > GG_LIMIT_SHARDS)
-        gg_fail(err, GG_EFORMAT, "split.count is %llu; %d is the most", (unsigned long long)*count,
-                GG_LIMIT_SHARDS);
+        gg_fail(err, GG_EFORMAT, "split.count is %llu; the maximum is %d",
+                (unsigned long long)*count, GG_LIMIT_SHARDS);
     else if (*count > 1 && *no >= *count)
-        gg_fail(err, GG_EFORMAT, "split.no is %llu but split.count %llu", (unsigned long long)*no,
-                (unsigned long long)*count);
+        gg_fail(err, GG_EFORMAT, "split.no is %llu, but split.count is only %llu",
+                (unsigned long long)*no, (unsigned long long)*count);
     if (*count == 0) *count = 1;
-    return gg_fix(err, "fetch the shards again: they are not all of one model");
+    return gg_fix(err, "fetch all shards of one model again");
 }
 
 static gg_status allocate(gg_model *m, size_t n, gg_error *err)
@@ -139,7 +139,7 @@ static gg_status allocate(gg_model *m, size_t n, gg_error *err)
     return GG_OK;
 }
 
-/* The paths of the whole set, from the name of the shard that was opened. */
+/* Derives the paths of the whole set from the name of the opened shard. */
 static gg_status name_set(const gg_model *m, uint64_t no, uint32_t count, gg_model *set,
                           gg_error *err)
 {
@@ -148,9 +148,9 @@ static gg_status name_set(const gg_model *m, uint64_t no, uint32_t count, gg_mod
     const char *path = m->paths[0];
     if (!gg_shard_parse(path, &prefix_len, &named_no, &named_count) || named_no != no ||
         named_count != count) {
-        gg_fail(err, GG_EFORMAT, "it is shard %llu of %u but is not named so",
+        gg_fail(err, GG_EFORMAT, "this is shard %llu of %u, but the file name does not match",
                 (unsigned long long)no + 1, count);
-        gg_fix(err, "rename it to NAME-%05llu-of-%05u.gguf, beside the others",
+        gg_fix(err, "rename it to NAME-%05llu-of-%05u.gguf in the folder of the other shards",
                (unsigned long long)no + 1, count);
         return gg_at_file(err, path);
     }
@@ -164,7 +164,7 @@ static gg_status name_set(const gg_model *m, uint64_t no, uint32_t count, gg_mod
     return st;
 }
 
-/* The first shard of the set that does not exist, or `count`. */
+/* Returns the number of the first shard that does not exist, or `count`. */
 static uint32_t first_missing(const gg_model *set, uint32_t count)
 {
     uint32_t i = 0;
@@ -179,14 +179,15 @@ static gg_status open_all(gg_model *set, uint32_t count, bool cut, gg_error *err
     return st;
 }
 
-static void stay_alone(gg_model *m, uint64_t no, uint32_t count)
+/* Opens only a part of a split set, from shard `no` on. */
+static void set_partial(gg_model *m, uint64_t no, uint32_t count)
 {
     m->first_shard = (uint32_t)no;
     m->shard_count = count;
 }
 
-/* Replace the one opened file by the whole set; or leave it alone where that is allowed
- * and the set is not there. */
+/* Replaces the one opened file by the whole set. If the set is incomplete and o->lone_shards is
+ * set, keeps the one file. */
 static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_model_options *o,
                           gg_error *err)
 {
@@ -196,7 +197,7 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_mod
     uint32_t lost = st == GG_OK ? first_missing(&set, count) : count;
     bool unnamed = st == GG_EFORMAT;
     if (o->lone_shards && (unnamed || (st == GG_OK && lost < count))) {
-        stay_alone(m, no, count);
+        set_partial(m, no, count);
         if (!unnamed) m->missing = set.paths[lost], set.paths[lost] = NULL;
         clear(&set);
         return GG_OK;
@@ -204,7 +205,7 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_mod
     gg_error_merge(err, &why);
     if (st == GG_OK && lost < count) {
         st = gg_fail(err, GG_EFORMAT, "shard %u of %u is missing", lost + 1, count);
-        gg_fix(err, "put it beside the others");
+        gg_fix(err, "put it into the folder of the other shards");
         gg_at_file(err, set.paths[lost]);
     }
     if (st == GG_OK) st = open_all(&set, count, o->cut_data, err);
@@ -221,7 +222,7 @@ static gg_status check_set(gg_model *m, gg_error *err)
         gg_status st = gg_shard_numbers(m->files[i], &no, &count, err);
         uint64_t of = m->shard_count ? m->shard_count : m->n_files;
         if (st == GG_OK && (no != m->first_shard + i || count != of))
-            st = gg_fail(err, GG_EFORMAT, "it says it is shard %llu of %llu",
+            st = gg_fail(err, GG_EFORMAT, "according to its metadata this is shard %llu of %llu",
                          (unsigned long long)no + 1, (unsigned long long)count);
         if (st != GG_OK) return gg_at_file(err, m->paths[i]);
         total += m->files[i]->n_tensors;
@@ -230,15 +231,15 @@ static gg_status check_set(gg_model *m, gg_error *err)
     if (m->shard_count) return gg_kv_u64(kv, &m->set_tensors), GG_OK;
     if (kv && (!gg_kv_u64(kv, &claimed) || claimed != total)) {
         gg_fail(err, GG_EFORMAT,
-                "split.tensors.count does not match the %llu tensors of its shards",
+                "split.tensors.count does not match the %llu tensors of the shards",
                 (unsigned long long)total);
         return gg_at_file(err, m->paths[0]);
     }
     return GG_OK;
 }
 
-/* Sorted once over all shards: a look-up of every name in every shard would take hours
- * for a set made to. */
+/* Sorts the names of all shards once. Looking up every name in every shard would take hours for
+ * a hostile set. */
 static gg_status unique_over_shards(const gg_model *m, gg_error *err)
 {
     if (m->n_files < 2) return GG_OK;
@@ -247,7 +248,7 @@ static gg_status unique_over_shards(const gg_model *m, gg_error *err)
     const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(m->tensors, by_name, m->n_tensors)
                                          : NULL;
     if (twice) {
-        gg_fail(err, GG_EFORMAT, "it stands in two shards");
+        gg_fail(err, GG_EFORMAT, "two shards contain a tensor with this name");
         gg_at_tensor(err, twice->name, twice->name_len);
         gg_at_file(err, m->paths[twice->file]);
     }
@@ -269,10 +270,10 @@ static gg_status gather(gg_model *m, gg_error *err)
     return unique_over_shards(m, err);
 }
 
-/* ---- shards in one file ------------------------------------------------------ */
+/* ---- shards concatenated into one file --------------------------------------- */
 
-/* Does another GGUF begin where the tensors of the last file end? */
-static bool goes_on(const gg_model *m)
+/* Whether another GGUF begins where the tensor data of the last one ends. */
+static bool another_follows(const gg_model *m)
 {
     const gg_gguf *g = m->files[m->n_files - 1];
     uint64_t end = g->data_start + g->data_bytes, size = m->file_sizes[m->n_files - 1];
@@ -283,8 +284,8 @@ static bool goes_on(const gg_model *m)
            memcmp(magic, "GGUF", 4) == 0;
 }
 
-/* Add the shard that begins where the last one ends. Their paths are the same; each has a
- * descriptor of its own, as gg_model_free closes all. */
+/* Adds the shard that begins where the last one ends. All have the same path, but each gets its
+ * own descriptor, because gg_model_free closes each. */
 static gg_status add_joined(gg_model *m, bool cut, gg_error *err)
 {
     size_t last = m->n_files - 1, i = m->n_files;
@@ -294,12 +295,12 @@ static gg_status add_joined(gg_model *m, bool cut, gg_error *err)
     m->fds[i] = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 0);
     m->n_files++;
     if (!m->paths[i]) return gg_fail(err, GG_ENOMEM, "no memory for a name");
-    if (m->fds[i] < 0) return gg_fail_errno(err, "cannot open it again");
+    if (m->fds[i] < 0) return gg_fail_errno(err, "cannot duplicate the descriptor");
     m->file_sizes[i] = size;
     return gg_gguf_read_part(m->fds[i], m->file_sizes[last], size, cut, &m->files[i], err);
 }
 
-/* Replace the one opened file by the shards it holds one after another. */
+/* Replaces the one opened file by the shards that it contains one after another. */
 static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_model_options *o,
                              gg_error *err)
 {
@@ -312,12 +313,12 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
     m->n_files = 0;
     clear(m);
     *m = set;
-    while (st == GG_OK && m->n_files < count - no && goes_on(m))
+    while (st == GG_OK && m->n_files < count - no && another_follows(m))
         st = add_joined(m, o->cut_data, err);
     if (st == GG_OK && m->n_files < count) {
-        if (o->lone_shards) return stay_alone(m, no, count), GG_OK;
-        st = gg_fail(err, GG_EFORMAT, "it holds %zu of the %u shards", m->n_files, count);
-        gg_fix(err, "concatenate all shards, in order");
+        if (o->lone_shards) return set_partial(m, no, count), GG_OK;
+        st = gg_fail(err, GG_EFORMAT, "this file contains %zu of the %u shards", m->n_files, count);
+        gg_fix(err, "concatenate all shards in order");
     }
     return st == GG_OK ? GG_OK : gg_at_file(err, m->paths[0]);
 }
@@ -330,8 +331,8 @@ static gg_status open_shards(gg_model *m, const gg_model_options *o, gg_error *e
     gg_status st = gg_shard_numbers(m->files[0], &no, &count, err);
     if (st != GG_OK) return gg_at_file(err, m->paths[0]);
     if (count < 2) return GG_OK;
-    st = goes_on(m) ? open_joined(m, no, (uint32_t)count, o, err)
-                    : open_set(m, no, (uint32_t)count, o, err);
+    st = another_follows(m) ? open_joined(m, no, (uint32_t)count, o, err)
+                            : open_set(m, no, (uint32_t)count, o, err);
     return st == GG_OK ? check_set(m, err) : st;
 }
 
@@ -349,7 +350,7 @@ gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_mod
     if (st == GG_OK) st = open_shards(m, o, err);
     if (st == GG_OK) st = gather(m, err);
     if (st != GG_OK) {
-        if (st == GG_EFORMAT) gg_fix(err, "fetch the shards again: they are not all of one model");
+        if (st == GG_EFORMAT) gg_fix(err, "fetch all shards of one model again");
         gg_model_free(m);
         return st;
     }

@@ -1,4 +1,4 @@
-/* gguf_text.c - KEY=TYPE:VALUE, as people type metadata. */
+/* gguf_text.c - parse KEY=TYPE:VALUE, the text form of a metadata key. */
 #include "organ/gg_gguf.h"
 
 #include "base/buf.h"
@@ -17,7 +17,7 @@ static gg_status bad(gg_error *err, const char *text, const char *why)
     return gg_fix(err, "write KEY=TYPE:VALUE, for example llama.block_count=u32:12");
 }
 
-/* 0x1f is hexadecimal; 010 is ten, not eight. */
+/* Only 0x1f is hexadecimal. 010 is decimal ten, not octal. */
 static int base_of(const char *s)
 {
     s += *s == '-' || *s == '+';
@@ -52,7 +52,7 @@ static bool parse_float(const char *s, uint32_t type, uint64_t *bits)
     if (type == GG_TYPE_F32) {
         float f = strtof(s, &end);
         too_large = errno == ERANGE && isinf(f);
-        memcpy(bits, &f, sizeof f); /* little-endian hosts: the low four bytes */
+        memcpy(bits, &f, sizeof f); /* the low four bytes, as hosts are little-endian */
     } else {
         double d = strtod(s, &end);
         too_large = errno == ERANGE && isinf(d);
@@ -83,7 +83,7 @@ static bool parse_scalar(const char *s, uint32_t type, uint8_t le[8])
     return ok;
 }
 
-static uint32_t guess(const char *value)
+static uint32_t guess_type(const char *value)
 {
     uint8_t le[8];
     if (parse_scalar(value, GG_TYPE_U32, le)) return GG_TYPE_U32;
@@ -92,7 +92,7 @@ static uint32_t guess(const char *value)
     return parse_scalar(value, GG_TYPE_F32, le) ? GG_TYPE_F32 : GG_TYPE_STR;
 }
 
-/* a,b,c of one type. */
+/* Sets an array from "a,b,c". Modifies `value`. */
 static gg_status set_array(gg_meta *meta, gg_kv *kv, char *value, const char *text, gg_error *err)
 {
     gg_buf data = GG_BUF_INIT;
@@ -107,7 +107,7 @@ static gg_status set_array(gg_meta *meta, gg_kv *kv, char *value, const char *te
             st = gg_buf_append(&data, le, 8, err);
             if (st == GG_OK) st = gg_buf_append(&data, item, strlen(item), err);
         } else if (!parse_scalar(item, kv->elem_type, le)) {
-            st = bad(err, text, "an element does not fit its type");
+            st = bad(err, text, "an element does not fit the type");
         } else {
             st = gg_buf_append(&data, le, gg_type_size(kv->elem_type), err);
         }
@@ -129,15 +129,16 @@ static gg_status set_value(gg_meta *meta, gg_kv *kv, char *value, const char *te
         kv->size = strlen(value);
     } else {
         if (!parse_scalar(value, kv->type, le))
-            return bad(err, text, "the value does not fit its type");
+            return bad(err, text, "the value does not fit the type");
         kv->data = le;
         kv->size = gg_type_size(kv->type);
     }
     return gg_meta_set(meta, kv, err);
 }
 
-/* "TYPE:" or "TYPE[]:" at the start of value? Then *value moves past it. */
-static bool typed(char **value, gg_kv *kv)
+/* If *value starts with "TYPE:" or "TYPE[]:", sets the type, moves *value past it and returns
+ * true. */
+static bool parse_type(char **value, gg_kv *kv)
 {
     char *colon = strchr(*value, ':');
     if (!colon) return false;
@@ -151,9 +152,9 @@ static bool typed(char **value, gg_kv *kv)
     return true;
 }
 
-/* Does the word before a colon mean a type that there is not, such as u9, int32, F32 or
- * string? Most words do not: text may well begin with "note:", "qwen3:" or "https:". */
-static bool meant_as_type(const char *word, size_t n)
+/* Whether the word before a colon looks like a misspelt type, such as u9, int32, F32 or string.
+ * Most words do not: a text may well begin with "note:", "qwen3:" or "https:". */
+static bool looks_like_type(const char *word, size_t n)
 {
     static const char *const words[] = { "u",       "i",        "f",      "s",      "uint",
                                          "int",     "sint",     "float",  "bf",     "fp",
@@ -163,24 +164,24 @@ static bool meant_as_type(const char *word, size_t n)
     if (n > 2 && memcmp(word + n - 2, "[]", 2) == 0) n -= 2;
     size_t letters = n;
     while (letters > 0 && word[letters - 1] >= '0' && word[letters - 1] <= '9') letters--;
-    bool one = letters == 1 && n == 1; /* a lone letter is no type */
-    for (size_t i = 0; !one && i < sizeof words / sizeof words[0]; i++)
+    if (n == 1) return false; /* a single letter is a text, as in "s:" */
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strlen(words[i]) == letters && strncasecmp(words[i], word, letters) == 0) return true;
     return false;
 }
 
-static gg_status check_word(const char *value, const char *text, gg_error *err)
+/* Refuses a misspelt type; otherwise the value would silently become a string. */
+static gg_status check_unknown_type(const char *value, const char *text, gg_error *err)
 {
     const char *colon = strchr(value, ':');
     if (!colon || colon[1] == ' ' || strncmp(colon, "://", 3) == 0 ||
-        !meant_as_type(value, (size_t)(colon - value)))
+        !looks_like_type(value, (size_t)(colon - value)))
         return GG_OK;
     int n = (int)(colon - value);
-    gg_fail(err, GG_EUSAGE, "%s: '%.*s' is no type", text, n, value);
+    gg_fail(err, GG_EUSAGE, "%s: unknown type '%.*s'", text, n, value);
     return gg_fix(err,
-                  "use u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of them and []; text "
-                  "that begins so is "
-                  "str:%.*s:...",
+                  "use u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or TYPE[] for an array; if "
+                  "it is part of a text, write str:%.*s:...",
                   n, value);
 }
 
@@ -191,19 +192,19 @@ gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
     char *value = strchr(copy, '=');
     gg_status st;
     if (!value || value == copy) {
-        st = bad(err, text, "it is no KEY=VALUE");
+        st = bad(err, text, "there is no '=' after a key");
     } else {
         *value++ = '\0';
         gg_kv kv = { .key = copy, .key_len = strlen(copy), .count = 1 };
         const gg_kv *old = gg_meta_find(meta, copy);
         if (*value == '\0') {
             st = gg_meta_delete(meta, copy) ? GG_OK
-                                            : bad(err, text, "there is no such key to delete");
+                                            : bad(err, text, "the key to delete does not exist");
         } else {
             st = GG_OK;
-            if (!typed(&value, &kv)) {
-                st = check_word(value, text, err);
-                kv.type = old ? old->type : guess(value);
+            if (!parse_type(&value, &kv)) {
+                st = check_unknown_type(value, text, err);
+                kv.type = old ? old->type : guess_type(value);
                 kv.elem_type = old ? old->elem_type : 0;
             }
             if (st == GG_OK) st = set_value(meta, &kv, value, text, err);

@@ -1,4 +1,4 @@
-/* gguf_type.c - the metadata value types: names and sizes. */
+/* gguf_type.c - names and sizes of the metadata value types. */
 #include "organ/gg_gguf.h"
 
 #include "gguf/gguf.h"

@@ -60,7 +60,7 @@ static gg_status take(source_pipe *p, void *buf, size_t n, size_t *got, gg_error
 static gg_status cut(uint64_t missing, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "the input ends %llu bytes early", (unsigned long long)missing);
-    return gg_fix(err, "fetch it again: it was cut short");
+    return gg_fix(err, "fetch it again: the data is incomplete");
 }
 
 gg_status gg_pipe_open(gg_source *s, gg_error *err)

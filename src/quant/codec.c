@@ -1,5 +1,5 @@
-/* codec.c - decode and encode by dtype: checks what the caller passes, then hands
- * whole runs of blocks to the codec of the type (codec.h). */
+/* codec.c - decode and encode by dtype: checks the arguments, then calls the codec of the type
+ * (codec.h). */
 #include "codec.h"
 #include "quant/kernel/finite.h"
 #include "quant/quant.h"
@@ -28,21 +28,21 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
 {
     const gg_codec *c = gg_codec_get(dtype);
     if (!c || !c->decode)
-        return gg_fail(err, GG_EUNSUPPORTED, "no codec decodes type %u (%s)", dtype,
+        return gg_fail(err, GG_EUNSUPPORTED, "cannot decode tensor type %u (%s)", dtype,
                        gg_dtype_name(dtype));
     size_t block = gg_dtype_get(dtype)->block_elems;
     if (elems % block != 0)
-        return gg_fail(err, GG_EUSAGE, "%zu values are no whole blocks of %s", elems,
+        return gg_fail(err, GG_EUSAGE, "%zu values are not a whole number of %s blocks", elems,
                        gg_dtype_name(dtype));
     c->decode(blocks, out, elems / block);
     return GG_OK;
 }
 
-/* The row from x[i] on holds a value that is not finite. */
+/* Reports the first value from x[i] on that is not finite. There must be one. */
 static gg_status fail_not_finite(const float *x, size_t i, gg_error *err)
 {
     while (isfinite(x[i])) i++;
-    return gg_fail(err, GG_EFORMAT, "value %zu is %s: it cannot be encoded", i,
+    return gg_fail(err, GG_EFORMAT, "value %zu is %s and cannot be encoded", i,
                    isnan(x[i]) ? "NaN" : "infinite");
 }
 
@@ -51,7 +51,8 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
 {
     const gg_codec *c = gg_codec_get(dtype);
     if (!c || !c->encode) {
-        gg_fail(err, GG_EUNSUPPORTED, "no codec encodes type %u (%s)", dtype, gg_dtype_name(dtype));
+        gg_fail(err, GG_EUNSUPPORTED, "cannot encode tensor type %u (%s)", dtype,
+                gg_dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q8_0 or F16");
     }
     if (c->needs_imatrix && !imatrix) {
@@ -61,7 +62,8 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
     }
     const gg_dtype_info *info = gg_dtype_get(dtype);
     if (row_elems == 0 || row_elems % info->block_elems != 0 || elems % row_elems != 0)
-        return gg_fail(err, GG_EUSAGE, "%zu values in rows of %zu are no whole blocks of %s", elems,
+        return gg_fail(err, GG_EUSAGE,
+                       "%zu values in rows of %zu are not a whole number of %s blocks", elems,
                        row_elems, info->name);
     size_t nblocks = row_elems / info->block_elems;
     uint8_t *out = blocks;

@@ -1,9 +1,9 @@
-/* codec.h - what a codec family offers to the table in qtable.c. Internal.
+/* codec.h - the codec of one tensor type, as listed in qtable.c. Internal.
  *
- * One file a family in src/quant/kernel/, compiled once per instruction-set level
+ * Each family of types has one file in src/quant/kernel/, compiled once per instruction-set level
  * (base/isa.h). Each type defines
  *     const gg_codec GG_K(gg_codec_q4_0) = { decode_q4_0, encode_q4_0 };
- * with static functions, NULL where the type has no such direction.
+ * with static functions. A function is NULL if the type cannot be decoded or encoded.
  */
 #ifndef GG_CODEC_H
 #define GG_CODEC_H
@@ -13,18 +13,18 @@
 #include "base/isa.h"
 
 typedef struct gg_codec {
-    /* `blocks` holds nblocks blocks of the type, unaligned; out gets
-     * nblocks * block_elems values. Any bytes are valid. */
+    /* Decodes nblocks blocks, which may be unaligned, to nblocks * block_elems values. Any bytes
+     * are valid input. */
     void (*decode)(const uint8_t *blocks, float *out, size_t nblocks);
 
-    /* Finite x only (the caller has checked). Encodes ONE ROW of `nblocks`
-     * blocks; imatrix is NULL or one weight per value of the row. */
+    /* Encodes one row of nblocks blocks. All x must be finite; the caller checks this. imatrix is
+     * NULL or has one weight per value of the row. */
     void (*encode)(const float *x, uint8_t *blocks, size_t nblocks, const float *imatrix);
 
     bool needs_imatrix; /* encode must not be called with imatrix NULL */
 } gg_codec;
 
-/* NULL when no codec knows the type. */
+/* Returns the codec of a type, or NULL if there is none. */
 const gg_codec *gg_codec_get(uint32_t dtype);
 
 #endif

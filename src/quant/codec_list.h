@@ -1,4 +1,4 @@
-/* codec_list.h - the codecs that qtable.c refers to, defined in kernel/. */
+/* codec_list.h - declarations of all codecs, which are defined in kernel/. Internal. */
 #ifndef GG_CODEC_LIST_H
 #define GG_CODEC_LIST_H
 

@@ -1,4 +1,4 @@
-/* half.c - the scalar conversions of gg_quant.h.
+/* half.c - convert single values between float and f16 or bf16.
  *
  *   f16   s eeeee mmmmmmmmmm          value = (-1)^s * 2^(e-15) * (1 + m/1024), e = 1..30
  *                                             (-1)^s * 2^-14 * m/1024,           e = 0

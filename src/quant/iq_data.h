@@ -1,6 +1,6 @@
-/* iq_data.h - tables of the IQ types. Internal; built once for all ISA levels.
+/* iq_data.h - tables of the IQ types, shared by all instruction-set levels. Internal.
  *
- * Grid entry: byte i (little-endian) is element i of the group, an int8.
+ * In a grid entry, byte i (little-endian) is element i of the group, an int8.
  *
  *   grid     entries x elements  values
  *   iq2xxs     256 x 8           8 25 43
@@ -22,10 +22,11 @@ extern const uint32_t gg_iq3xxs_grid[256];
 extern const uint32_t gg_iq3s_grid[512];
 extern const uint64_t gg_iq1s_grid[2048];
 
-/* Sign byte to byte mask: bit i set -> byte i 0xFF, else 0. */
+/* Maps a sign byte to a byte mask: byte i is 0xFF if bit i is set, otherwise 0. */
 extern const uint64_t gg_iq_sign8[256];
 
-/* The 7 stored sign bits to the sign byte: bit 7 makes the count of minuses even. */
+/* Maps the 7 stored sign bits to a sign byte. Bit 7 is set so that the number of set bits is
+ * even. */
 extern const uint8_t gg_iq_sign7[128];
 
 #endif

@@ -1,8 +1,8 @@
-/* iq_map.c - builds the neighbour lists of iq_map.h.
+/* iq_map.c - build the lists of neighbours that iq_map.h describes.
  *
- * Distances are between levels, unweighted. For 8 values the sum is split in two
- * halves of 4, whose 256 x 256 distances are tabulated once: a pair of points then
- * costs two loads, and all 6561 x 2048 pairs of the largest grid a few milliseconds.
+ * Distances are unweighted and count in levels. A code is split into its two bytes, whose
+ * 256 x 256 distances are tabulated once. The distance of two points then takes two loads, and
+ * all 6561 x 2048 pairs of the largest grid take a few milliseconds.
  */
 #include "iq_map.h"
 
@@ -16,13 +16,13 @@ typedef struct grid_spec {
     const uint64_t *points8; /* one of the two is NULL */
     const uint32_t *points4;
     unsigned points;
-    unsigned shells; /* how many of the nearest distances to list */
-    int low, step;   /* value of level 0, and from one level to the next, halved up */
+    unsigned shells; /* number of different distances to list, the nearest first */
+    int low, step;   /* value of level 0, and difference between levels */
     uint32_t *cell, *list;
     uint32_t list_size;
 } grid_spec;
 
-/* What the lists of each grid come to; build() stops there in any case. */
+/* The exact sizes of the lists; build() never writes beyond them. */
 enum {
     SIZE_2XXS = 119974,
     SIZE_2XS = 188794,
@@ -48,7 +48,8 @@ static const grid_spec specs[GG_GRID_COUNT] = {
     { NULL, gg_iq3s_grid, 512, 3, 1, 2, cell_3s, list_3s, SIZE_3S },
 };
 
-/* 52 and 62 break the row of IQ3_XXS by one and two: round to the nearest step. */
+/* The last two values of IQ3_XXS, 52 and 62, are not exact multiples of the step, so this
+ * rounds to the nearest level. */
 static unsigned level_of(const grid_spec *s, int8_t value)
 {
     return (unsigned)((value - s->low + s->step / 2) / s->step);
@@ -66,13 +67,13 @@ static uint16_t point_code(const grid_spec *s, unsigned index)
     return (uint16_t)code;
 }
 
-/* Codes with a level that does not exist get no list. */
+/* Whether every level in the code exists; other codes get no list. */
 static bool is_code(const grid_spec *s, unsigned code)
 {
     return s->points8 ? (code & code >> 1 & 0x5555u) == 0 : (code & 0x8888u) == 0;
 }
 
-/* Squared distance of the halves (bytes) of two codes. */
+/* Squared distance between one byte of each of two codes. */
 static unsigned half_distance(unsigned a, unsigned b, int bits)
 {
     unsigned sum = 0, mask = (1u << bits) - 1;
@@ -90,7 +91,7 @@ static void fill_distances(const grid_spec *s, uint8_t (*half)[256])
             half[a][b] = (uint8_t)half_distance(a, b, s->points8 ? 2 : 4);
 }
 
-/* The largest distance that still belongs to the wanted number of shells. */
+/* The distance of the outermost shell to list. */
 static unsigned shell_limit(const uint8_t *distance, const grid_spec *s)
 {
     bool seen[MAX_DISTANCE + 1] = { false };
@@ -105,7 +106,7 @@ static unsigned shell_limit(const uint8_t *distance, const grid_spec *s)
     return limit;
 }
 
-/* One grid at a time: they share `half`. */
+/* The lock is needed because all grids share `half`. */
 static void build(gg_iq_grid grid)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,9 +1,9 @@
-/* iq_map.h - from a point of the full lattice to the grid points near it. Internal.
+/* iq_map.h - find the points of an IQ grid that are near a point of the full lattice. Internal.
  *
- * An IQ grid holds a few hundred of the 3^8 or 8^4 points that 8 values of 3 levels,
- * or 4 of 8, can take. An encoder rounds its values to the lattice first, and the
- * map says which grid points are worth a comparison: the point itself if it is in
- * the grid, else all points of the one to three nearest shells around it.
+ * 8 values with 3 levels can take 3^8 points, and 4 values with 8 levels can take 8^4 points. An
+ * IQ grid contains only a few hundred of them. An encoder first rounds its values to the lattice.
+ * The map then lists the grid points that it should compare: the point itself if it is in the
+ * grid, otherwise all points of the nearest one to three shells around it.
  *
  *   code, 8 values    15 14  13 12        1  0      the level, 0..2, of each
  *                    |  v7  |  v6  | ... |  v0  |
@@ -25,15 +25,15 @@ typedef enum gg_iq_grid {
     GG_GRID_COUNT
 } gg_iq_grid;
 
-/* cell[code] is where the candidates of a code start in list: their number, at
- * least 1, then a word for each: its code, and its index in the grid << 16. */
+/* cell[code] is the index in `list` where the candidates of that code start: first their number,
+ * at least 1, then one word per candidate, which is its code | its index in the grid << 16. */
 typedef struct gg_iq_map {
     const uint32_t *cell;
     const uint32_t *list;
 } gg_iq_map;
 
-/* Built at the first call for each grid, some ten milliseconds; safe from any
- * thread. Never fails: the memory is static, and untouched until then. */
+/* Returns the map of a grid. The first call for each grid builds it, which takes about ten
+ * milliseconds. May be called from any thread. Cannot fail, because the memory is static. */
 gg_iq_map gg_iq_map_get(gg_iq_grid grid);
 
 #endif

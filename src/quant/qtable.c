@@ -1,9 +1,9 @@
-/* qtable.c - the table of tensor types: sizes, and which codec serves each.
+/* qtable.c - the table of tensor types: their sizes and codecs.
  *
- * There is one row per id to which ggml ever gave a meaning. Removed types have a row too,
- * so that a file that uses one is refused by name. The ids of ik_llama.cpp that mainline
- * does not use follow, with the bytes that precede the blocks of each row. Where an id of
- * the fork collides with one of mainline (36, 41), the table has mainline's.
+ * There is one row per id that ggml ever used. Removed types have a row too, so that the error
+ * for a file that uses one can give its name. The ids of ik_llama.cpp that ggml does not use
+ * follow, with the bytes that precede the blocks of each row. If both use the same id (36, 41),
+ * the table has the type of ggml.
  */
 #include "codec.h"
 
@@ -106,9 +106,9 @@ static const qrow table[] = {
 
 enum { TABLE_ROWS = sizeof table / sizeof table[0] };
 
-_Static_assert((int)TABLE_ROWS > (int)GG_DTYPE_COUNT, "the fork's ids follow the mainline's");
+_Static_assert((int)TABLE_ROWS > (int)GG_DTYPE_COUNT, "the ids of the fork come after ggml's");
 
-/* NULL for an id that has no row. */
+/* Returns NULL if the table has no row for the id. */
 static const qrow *find_row(uint32_t id)
 {
     const qrow *row = id < TABLE_ROWS ? &table[id] : NULL;
@@ -165,12 +165,12 @@ gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_e
     }
     if (row_elems % info->block_elems != 0)
         return gg_fail(err, GG_EFORMAT,
-                       "row of %llu values is not a multiple of the %u-value block of %s",
+                       "a row of %llu values is not a multiple of the %u-value block of %s",
                        (unsigned long long)row_elems, info->block_elems, info->name);
     uint64_t n;
     if (__builtin_mul_overflow(row_elems / info->block_elems, (uint64_t)info->block_bytes, &n) ||
         __builtin_add_overflow(n, (uint64_t)info->row_extra, &n) || n > INT64_MAX)
-        return gg_fail(err, GG_EFORMAT, "row of %llu values of %s is too large",
+        return gg_fail(err, GG_EFORMAT, "a row of %llu values of %s is too large",
                        (unsigned long long)row_elems, info->name);
     *bytes = row_elems == 0 ? 0 : n;
     return GG_OK;
@@ -182,7 +182,7 @@ gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims
     uint64_t row = n_dims > 0 ? dims[0] : 1, rows = 1, row_bytes = 0, n = 0, total = 0;
     bool zero = row == 0, wraps = false;
     for (uint32_t i = 1; i < n_dims; i++) zero = zero || dims[i] == 0;
-    /* With a zero among them the others may be anything: only their block must fit. */
+    /* If one dimension is 0, the others may have any size; only the block size is checked. */
     const gg_dtype_info *info = gg_dtype_get(dtype);
     uint64_t checked = zero && info && info->block_elems ? row % info->block_elems : row;
     gg_status st = gg_row_bytes(dtype, checked, &row_bytes, err);
@@ -194,7 +194,7 @@ gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims
                 __builtin_mul_overflow(rows, row_bytes, &total) || total > INT64_MAX;
         if (wraps)
             return gg_fail(err, GG_EFORMAT,
-                           "its dimensions multiply to more than 2^63 values or bytes");
+                           "the product of the dimensions exceeds 2^63 values or bytes");
     }
     if (elements) *elements = n;
     if (bytes) *bytes = total;

@@ -27,9 +27,9 @@ check "a count of all ones" organ-assemble "$T/h" --output "$T/w.gguf" --shards 
 mkdir "$T/folder"
 check_error 2 "a folder" "--force: a folder for a file" organ-assemble "$T/d" --output "$T/folder" --force
 if mknod "$T/null" c 1 3 2> /dev/null; then
-    check_error 2 "no regular file" "--force: a device" organ-assemble "$T/d" --output "$T/null" --force
+    check_error 2 "not a regular file" "--force: a device" organ-assemble "$T/d" --output "$T/null" --force
     ln -s null "$T/link"
-    check_error 2 "no regular file" "--force: a link to a device" organ-assemble "$T/d" --output "$T/link" --force
+    check_error 2 "not a regular file" "--force: a link to a device" organ-assemble "$T/d" --output "$T/link" --force
     if [ -c "$T/null" ] && [ -L "$T/link" ]; then ok; else bad "--force replaced a device or a link to it"; fi
 fi
 mkdir "$T/web"
@@ -39,10 +39,10 @@ check_error 2 "not an organ directory" "--force: a web application has a manifes
 check_text "$(cat "$T/web/index.html")" precious "--force: the web application is untouched"
 cp -R "$T/d" "$T/mixed"
 cp $CODE "$T/mixed/model.gguf"
-check_error 2 "other things" "--force: the model is in the folder to be replaced" organ-extract "$T/mixed/model.gguf" --output "$T/mixed" --force
+check_error 2 "other files" "--force: the model is in the folder to be replaced" organ-extract "$T/mixed/model.gguf" --output "$T/mixed" --force
 check_same "$T/mixed/model.gguf" $CODE "--force: the model is still there"
 mv "$T/mixed/model.gguf" "$T/mixed/organs"
-check_error 2 "other things" "--force: the model is deeper in the folder" organ-extract "$T/mixed/organs/model.gguf" --output "$T/mixed" --force
+check_error 2 "other files" "--force: the model is deeper in the folder" organ-extract "$T/mixed/organs/model.gguf" --output "$T/mixed" --force
 rm "$T/mixed/organs/model.gguf"
 echo left > "$T/mixed/.manifest.json.123-0.tmp"
 check "--force: what a killed tool left is no hindrance" organ-extract $CODE --output "$T/mixed" --force
@@ -124,10 +124,10 @@ if dd if=/dev/null of="$T/4g.gguf" bs=1048576 seek=4097 2> /dev/null; then
     dd if=/dev/null of="$T/wide.gguf" bs=1048576 seek=4097 2> /dev/null
     dd if=/dev/null of="$T/hole.gguf" bs=1048576 seek=4097 2> /dev/null
     check "a model of 4 GiB in less" in_1g organ-extract "$T/4g.gguf" --list
-    check_error 3 "header is over" "a header of 4 GiB" in_1g organ-extract "$T/wide.gguf" --list
-    check_error 3 "most taken" "tensors that are a hole" in_1g organ-extract "$T/hole.gguf" --list
+    check_error 3 "the header exceeds" "a header of 4 GiB" in_1g organ-extract "$T/wide.gguf" --list
+    check_error 3 "the maximum is 2^22" "tensors that are a hole" in_1g organ-extract "$T/hole.gguf" --list
 fi
-check_error 3 "4294967296 bytes wanted, 0 left" "a claim of 4 GiB" organ-extract "$T/cut.gguf" --list
+check_error 3 "4294967296 bytes needed, 0 left" "a claim of 4 GiB" organ-extract "$T/cut.gguf" --list
 i=0
 while [ $i -lt 2000 ]; do
     printf '\006\0\0\0\0\0\0\0%06d\004\0\0\0\007\0\0\0' $i
@@ -139,9 +139,9 @@ endless() { # HEADER COMMAND...: the command, fed keys of u32 without end
     { cat "$head"; while cat "$T/keys" 2> /dev/null; do :; done; } | in_1g "$@"
 }
 head_of $ONE '\0\0\0\0\0\001\0\0' '' > "$T/keys.head"
-check_error 3 "most taken" "keys without end, measured" endless "$T/keys.head" organ-measure -
-check_error 3 "most taken" "keys without end, listed" endless "$T/keys.head" organ-extract - --list
-check_error 3 "header is over" "an array without end" endless "$T/cut.gguf" organ-measure -
+check_error 3 "the maximum is 2^22" "keys without end, measured" endless "$T/keys.head" organ-measure -
+check_error 3 "the maximum is 2^22" "keys without end, listed" endless "$T/keys.head" organ-extract - --list
+check_error 3 "the header exceeds" "an array without end" endless "$T/cut.gguf" organ-measure -
 
 # The header is in memory once. 64 MiB of it are an array of u8.
 if [ -z "${SANITIZED:-}" ]; then
@@ -308,7 +308,7 @@ mkmodel "$T/z.gguf" a:F32:1 z:F32:0
 size=$(wc -c < "$T/z.gguf")
 for cut in $((size - 28)) $((size - 1)) $((size - 33)); do
     head -c $cut "$T/z.gguf" > "$T/zc.gguf"
-    check_error 3 "cut short" "an empty tensor beyond the end, $cut of $size" organ-extract "$T/zc.gguf" --output "$T/zc"
-    check_error 3 "cut short" "an empty tensor beyond the end, on a pipe, $cut of $size" sh -c "organ-extract - --output $T/zc < $T/zc.gguf"
+    check_error 3 "is incomplete" "an empty tensor beyond the end, $cut of $size" organ-extract "$T/zc.gguf" --output "$T/zc"
+    check_error 3 "is incomplete" "an empty tensor beyond the end, on a pipe, $cut of $size" sh -c "organ-extract - --output $T/zc < $T/zc.gguf"
 done
 finish

@@ -156,7 +156,7 @@ check_error 2 "takes a model" "recover and more" organ-keys $VERSE --recover --g
 check_error 2 "no model" "no model" organ-keys
 check_absent "$T/none" "what is refused"
 cp $VERSE "$T/a.gguf"
-check_error 2 "exists already" "an existing output" organ-keys $VERSE --delete general.name --output "$T/a.gguf"
+check_error 2 "already exists" "an existing output" organ-keys $VERSE --delete general.name --output "$T/a.gguf"
 check_same "$T/a.gguf" $VERSE "an existing output"
 if [ -w /dev/full ]; then
     check_exit 4 "a full stdout" sh -c "organ-keys $VERSE > /dev/full"

@@ -181,9 +181,9 @@ check_text "$(key general.file_type)" "" "--set-kv deletes"
 check_error 2 "" "--set-kv of nonsense" graft $S --set-kv nonsense
 check_error 2 "" "--set-kv that does not fit" graft $S --set-kv a=u8:300
 for v in u9:1 int32:1 F32:1 string:x str64:x arr:1 u9[]:1,2 Bool:true; do
-    check_error 2 "'${v%%:*}' is no type; use u8 " "--set-kv of no type, $v" graft $S --set-kv "my.key=$v"
+    check_error 2 "unknown type '${v%%:*}'; use u8 " "--set-kv of no type, $v" graft $S --set-kv "my.key=$v"
 done
-check_error 2 "is no type" "--set-kv of no type, a key that is there" graft $S --set-kv general.name=u9:1
+check_error 2 "unknown type" "--set-kv of no type, a key that is there" graft $S --set-kv general.name=u9:1
 text() { rm -rf "$T/kd" && organ-extract -q "$T/c.gguf" --output "$T/kd"; }
 for v in "foo: bar" "text: a" i:1 https://x s3://bucket/x qwen3:8b note:x :x u9 "a u9: b"; do
     check "--set-kv of text, $v" graft $S --set-kv "my.key=$v" --set-kv "general.name=$v"
@@ -253,6 +253,6 @@ check_error 2 "--output, --check or --in-place" "no output" organ-transplant --b
 check_error 2 "" "base and donor on stdin" organ-transplant --base - --donor - --output "$T/c.gguf"
 check_error 2 "--force" "an existing output" organ-transplant --base $BASE --donor $DONOR --output "$T/want.gguf"
 check_error 4 "none" "no such donor" organ-transplant --base $BASE --donor "$T/none" --output "$T/c.gguf"
-check_error 3 "cut" "a cut donor on a pipe" sh -c "head -c 1000000 $DONOR | organ-transplant --base $BASE --donor - --output $T/c.gguf"
+check_error 3 "incomplete" "a cut donor on a pipe" sh -c "head -c 1000000 $DONOR | organ-transplant --base $BASE --donor - --output $T/c.gguf"
 check_absent "$T/c.gguf" "after mistakes"
 finish

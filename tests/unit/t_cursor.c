@@ -83,7 +83,7 @@ static void more_is_fetched(void)
     }; /* 3 bytes, whatever comes: not asked */
     gg_error e3 = GG_ERROR_INIT;
     T_CHECK(gg_cursor_u32(&known, &v, "v", &e3) == GG_EFORMAT &&
-            strstr(e3.what, "4 bytes wanted, 3 left"));
+            strstr(e3.what, "4 bytes needed, 3 left"));
 }
 
 static const t_case cases[] = {
