@@ -339,7 +339,7 @@ static void files_that_shrink(void)
             T_CHECKF(cuts[i] == header && g->header_bytes == header, "cut at %zu", cuts[i]);
         else
             T_CHECKF(st == GG_EFORMAT && !g && strstr(e.what, "early") &&
-                         strstr(e.fix, "while being read"),
+                         strstr(e.fix, "while it was read"),
                      "cut at %zu: %s", cuts[i], e.what);
         gg_gguf_free(g);
         close(fd);
