@@ -89,7 +89,7 @@ static int make_folder(const char *temp)
     return mkdir(temp, 0777);
 }
 
-/* Remove the parent folders that were made, as far as they are empty. */
+/* Removes the parent folders that were created, if they are empty. */
 static void remove_parents(gg_outdir *d)
 {
     for (size_t n = strlen(d->path); d->made && n-- > d->made;) {
@@ -106,7 +106,7 @@ static void remove_parents(gg_outdir *d)
     d->path[d->made] = was;
 }
 
-/* Make the folders that lead to d->path. d->made is then the length of the first one made. */
+/* Creates missing parent folders of d->path and sets d->made. */
 static gg_status make_parents(gg_outdir *d, gg_error *err)
 {
     for (size_t n = 1; d->path[n]; n++) {
