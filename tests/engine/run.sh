@@ -135,9 +135,9 @@ for text in verse code; do
     same "all blocks in their order" "$(made stack-all $text)" "$(lab verse $text)"
     for b in 0 1 2 3; do
         hold "without block $b: worse, $text" 'x > y' "$(made stack-drop$b $text)" "$(lab verse $text)"
-        hold "block $b twice: loads, $text" 'x > 1' "$(made stack-repeat$b $text)"
+        hold "block $b twice: loads, $text" 'x > y' "$(made stack-repeat$b $text)" 1
     done
-    hold "eight blocks: loads, $text" 'x > 1' "$(made stack-both $text)"
+    hold "eight blocks: loads, $text" 'x > y' "$(made stack-both $text)" 1
 done
 hold "verse below code: better at code than verse" 'x < y' "$(made stack-verse-code code)" "$(lab verse code)"
 hold "code below verse: better at verse than code" 'x < y' "$(made stack-code-verse verse)" "$(lab code verse)"
