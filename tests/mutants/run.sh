@@ -1,8 +1,9 @@
 #!/bin/sh
 # run.sh - does a test notice each deliberate fault? Every tests/mutants/*.patch puts one
 # wrong line into the source. Each is applied to a scratch copy, what changed is rebuilt, and
-# the tests that the patch names are run: one of them has to fail. Prints one line per fault
-# and the survivors at the end; exit 1 if there are any.
+# the tests that the patch names are run: one of them has to fail. The same tests are run
+# once without any fault first, and have to pass. Prints one line per fault and the survivors
+# at the end; exit 1 if there are any.
 #
 #   ONLY=PATTERN   patches whose name contains it        JOBS=N   how many at a time
 #
@@ -19,6 +20,10 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX") || exit 1
 trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 unset MAKEFLAGS MFLAGS MAKELEVEL
+
+# A fault may make a test run forever: that is noticed too.
+limit=
+if command -v timeout > /dev/null 2>&1; then limit='timeout 1800'; fi
 
 # The unit programs that a list of patterns means, as make targets.
 units() {
@@ -41,7 +46,7 @@ try() {
     else
         verdict=SURVIVED
         for pattern in $patterns; do
-            JOBS=1 ONLY=$pattern sh tests/run.sh > "$log" 2>&1 && continue
+            JOBS=1 ONLY=$pattern $limit sh tests/run.sh > "$log" 2>&1 < /dev/null && continue
             verdict="killed by $pattern"
             break
         done
@@ -70,6 +75,18 @@ worker() {
 }
 
 make -s -j"$JOBS" all units || exit 1
+
+# Without a fault these tests must pass: else a failure says nothing about the faults.
+for p in tests/mutants/*.patch; do
+    case $(basename "$p" .patch) in *"${ONLY:-}"*) sed -n 's/^Tests: //p; /^---/q' "$p" ;; esac
+done | tr ' ' '\n' | sort -u > "$T/patterns"
+while read -r pattern; do
+    JOBS=$JOBS ONLY=$pattern $limit sh tests/run.sh > "$T/base.log" 2>&1 < /dev/null && continue
+    grep FAIL "$T/base.log"
+    echo "mutants: the tests $pattern fail without any fault"
+    exit 1
+done < "$T/patterns"
+
 w=0
 while [ "$w" -lt "$JOBS" ]; do
     w=$((w + 1))
