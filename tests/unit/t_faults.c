@@ -5,20 +5,25 @@
 
 #include "base/io.h"
 #include "base/output.h"
+#include "organ/gg_keys.h"
+#include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 
 #if defined __linux__ && defined __LP64__
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
-/* Reads, writes, syncs fail with EIO on files with this in their path. */
+/* Reads, writes, syncs fail with EIO on files with this in their path; "x$" is at its end. */
 static const char *bad_read, *bad_write, *bad_sync;
 static off_t bad_from; /* reads do from here on, or after a copy failed: headers may be read */
 static atomic_bool copied;
-static bool no_fallocate;
+static bool no_fallocate, short_writes;
+/* When the first file is read, the second takes its name. */
+static char replaced[512], replacement[512];
 static atomic_uint writes; /* how many there were */
 
 static bool is(int fd, const char *part)
@@ -28,6 +33,9 @@ static bool is(int fd, const char *part)
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof path - 1);
     path[n > 0 ? n : 0] = '\0';
+    size_t len = strlen(part), end = n > 0 ? (size_t)n : 0;
+    if (len && part[len - 1] == '$')
+        return end >= len - 1 && memcmp(path + end - (len - 1), part, len - 1) == 0;
     return strstr(path, part) != NULL;
 }
 
@@ -41,16 +49,22 @@ static bool broken(int in, int out)
 
 ssize_t pread(int fd, void *buf, size_t n, off_t at)
 {
+    if (replaced[0] && is(fd, replaced)) {
+        if (rename(replacement, replaced) != 0) perror(replacement);
+        replaced[0] = '\0';
+    }
     return (at >= bad_from || copied) && broken(fd, -1) ? -1 : syscall(SYS_pread64, fd, buf, n, at);
 }
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 {
+    if (short_writes) n = (n + 1) / 2;
     return broken(-1, fd) ? -1 : syscall(SYS_pwrite64, fd, buf, n, at);
 }
 
 ssize_t write(int fd, const void *buf, size_t n)
 {
+    if (short_writes) n = (n + 1) / 2;
     return broken(-1, fd) ? -1 : syscall(SYS_write, fd, buf, n);
 }
 
@@ -83,6 +97,7 @@ int fallocate(int fd, int mode, off_t at, off_t n)
 static void all_well(void)
 {
     bad_read = bad_write = bad_sync = NULL;
+    short_writes = false;
     copied = no_fallocate = false;
     bad_from = 0;
 }
@@ -206,7 +221,7 @@ static void clones_tell_sides(void)
 /* One file of many whose data does not reach the disk: no folder appears. */
 static void every_sync_counts(void)
 {
-    static const char *const bad[] = { "/sub/7", "/sub/0", "/sub/199", "/top", "/sub" };
+    static const char *const bad[] = { "/sub/7", "/sub/0", "/sub/199", "/top", "/sub$", ".tmp$" };
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
         gg_outdir *d;
         gg_error e = GG_ERROR_INIT;
@@ -224,6 +239,156 @@ static void every_sync_counts(void)
         all_well();
         T_EQ(count_names(scratch("f")), 0);
     }
+}
+
+/* The name of a folder that is complete may be lost with the power: an error, but it stays. */
+static void parent_of_folder_is_synced(void)
+{
+    gg_outdir *d;
+    gg_error e = GG_ERROR_INIT;
+    fresh();
+    T_EQ(gg_outdir_open(scratch("f/d"), false, NULL, &d, &e), GG_OK);
+    bad_sync = "/f$";
+    T_EQ(gg_outdir_commit(d, &e), GG_EIO);
+    all_well();
+    T_CHECKF(e.sys_errno == EIO && ends(e.file, "f/d"), "%s: %s", e.file, e.what);
+    T_EQ(count_names(scratch("f")), 1);
+}
+
+/* A file: its data before it gets its name, and its folder after that. */
+static void output_is_synced(void)
+{
+    static const char *const bad[] = { ".tmp$", "/f$" };
+    for (size_t k = 0; k < 2; k++) {
+        gg_output *o;
+        gg_error e = GG_ERROR_INIT;
+        fresh();
+        T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
+        T_EQ(gg_write_all(gg_output_fd(o), "x", 1, &e), GG_OK);
+        bad_sync = bad[k];
+        T_EQ(gg_output_commit(o, &e), GG_EIO);
+        all_well();
+        T_CHECKF(e.sys_errno == EIO && ends(e.file, "f/x"), "%s: %s", e.file, e.what);
+        T_EQ(count_names(scratch("f")), k);
+    }
+}
+
+/* The system may write less than it is given. */
+static void short_writes_go_on(void)
+{
+    char bytes[1000], *got;
+    size_t n;
+    gg_error e = GG_ERROR_INIT;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i * 7 + i / 256);
+    fresh();
+    int fd = open(scratch("f/out"), O_RDWR | O_CREAT, 0666);
+    short_writes = true;
+    T_EQ(gg_write_all(fd, bytes, 500, &e), GG_OK);
+    T_EQ(gg_pwrite_all(fd, bytes + 500, 500, 500, &e), GG_OK);
+    all_well();
+    close(fd);
+    got = slurp(scratch("f/out"), &n);
+    T_CHECKF(n == sizeof bytes && memcmp(got, bytes, n) == 0, "%zu bytes", n);
+    free(got);
+}
+
+/* ---- changes in place -------------------------------------------------------------- */
+
+#define BASE "tests/data/lab/lab-verse-q4_k_m.gguf"
+#define DONOR "tests/data/lab/lab-code-q4_k_m.gguf"
+
+static char *base_bytes;
+static size_t base_size;
+
+static void fresh_base(void)
+{
+    fresh();
+    if (!base_bytes) base_bytes = slurp(BASE, &base_size);
+    spew(scratch("f/m.gguf"), base_bytes, base_size);
+}
+
+static bool base_is_untouched(void)
+{
+    size_t n;
+    char *got = slurp(scratch("f/m.gguf"), &n);
+    bool same = n == base_size && memcmp(got, base_bytes, n) == 0;
+    free(got);
+    return same;
+}
+
+static gg_status transplant(gg_error *e)
+{
+    gg_source *donor;
+    gg_transplant_report r;
+    gg_run run = { .threads = 2 };
+    gg_status st = gg_source_open(DONOR, &donor, e);
+    if (st != GG_OK) return st;
+    st = gg_transplant_in_place(scratch("f/m.gguf"), donor, NULL, scratch("f/undo"), &run, &r, e);
+    gg_source_close(donor);
+    return st;
+}
+
+static gg_status change_keys(gg_error *e)
+{
+    static const char *const sets[] = { "general.name=lab-versE" };
+    const gg_key_edits edits = { .sets = sets, .n_sets = 1 };
+    gg_keys_report r;
+    gg_run run = { .threads = 1 };
+    return gg_keys_in_place(scratch("f/m.gguf"), &edits, &run, &r, e);
+}
+
+/* All of it fails where the disk does; before that the base is as it was. */
+static void in_place_is_synced(void)
+{
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT, e4 = GG_ERROR_INIT;
+    fresh_base();
+    bad_sync = "f/m.gguf$";
+    T_EQ(transplant(&e), GG_EIO);
+    T_CHECKF(e.sys_errno == EIO && ends(e.file, "f/m.gguf"), "%s: %s", e.file, e.what);
+    T_CHECK(there(scratch("f/undo")) && !base_is_untouched());
+    fresh_base();
+    bad_sync = ".tmp$";
+    T_EQ(transplant(&e2), GG_EIO);
+    T_CHECK(e2.sys_errno == EIO && !there(scratch("f/undo")) && base_is_untouched());
+    bad_sync = ".tmp$";
+    T_EQ(change_keys(&e3), GG_EIO);
+    T_CHECK(e3.sys_errno == EIO && base_is_untouched());
+    bad_sync = "f/m.gguf$";
+    T_EQ(change_keys(&e4), GG_EIO);
+    T_CHECKF(e4.sys_errno == EIO && ends(e4.file, "f/m.gguf"), "%s: %s", e4.file, e4.what);
+    all_well();
+}
+
+static void in_place_is_locked(void)
+{
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+    fresh_base();
+    int fd = open(scratch("f/m.gguf"), O_RDWR);
+    T_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
+    T_EQ(transplant(&e), GG_EIO);
+    T_CHECKF(e.fix[0] && ends(e.file, "f/m.gguf"), "%s: %s", e.file, e.what);
+    T_EQ(change_keys(&e2), GG_EIO);
+    T_CHECKF(e2.fix[0] && ends(e2.file, "f/m.gguf"), "%s: %s", e2.file, e2.what);
+    T_CHECK(base_is_untouched() && count_names(scratch("f")) == 1);
+    close(fd);
+    T_CHECKF(change_keys(&e3) == GG_OK && transplant(&e3) == GG_OK, "%s", e3.what);
+}
+
+/* Another file that takes the base's name meanwhile is not written to. */
+static void replaced_base_is_refused(void)
+{
+    for (int k = 0; k < 2; k++) {
+        gg_error e = GG_ERROR_INIT;
+        fresh_base();
+        spew(scratch("f/other"), base_bytes, base_size);
+        snprintf(replacement, sizeof replacement, "%s", scratch("f/other"));
+        snprintf(replaced, sizeof replaced, "%s", scratch("f/m.gguf"));
+        T_EQ(k ? change_keys(&e) : transplant(&e), GG_EIO);
+        T_CHECKF(!replaced[0] && ends(e.file, "f/m.gguf"), "%s: %s", e.file, e.what);
+        T_CHECK(base_is_untouched() && count_names(scratch("f")) == 1);
+    }
+    free(base_bytes);
+    base_bytes = NULL;
 }
 
 /* A file system without allocation: nothing is written to make up for it. */
@@ -247,6 +412,12 @@ static const t_case cases[] = {
     { "shards are told apart", shards_are_told_apart },
     { "copies of a directory tell sides", clones_tell_sides },
     { "every sync counts", every_sync_counts },
+    { "the folder around a folder is synced", parent_of_folder_is_synced },
+    { "a file and its folder are synced", output_is_synced },
+    { "short writes go on", short_writes_go_on },
+    { "changes in place are synced", in_place_is_synced },
+    { "changes in place are locked", in_place_is_locked },
+    { "a base that was replaced is refused", replaced_base_is_refused },
     { "room is not made by writing", room_is_not_written },
 };
 #else
