@@ -3,6 +3,7 @@
 #include "t.h"
 
 #include "organ/gg_quant.h"
+#include "quant/quant.h"
 
 /* Names of the mainline ids in their order, from ggml's list. */
 static const char *const names[GG_DTYPE_COUNT] = {
@@ -32,6 +33,62 @@ static void rows_are_at_their_ids(void)
     T_CHECK(gg_dtype_get(UINT32_MAX) == NULL);
 }
 
+/* Values and bytes of a block, as in ggml. */
+static void blocks_have_their_sizes(void)
+{
+    static const struct {
+        uint32_t id, elems, bytes;
+    } sizes[] = {
+        { GG_F32, 1, 4 },        { GG_F16, 1, 2 },        { GG_Q4_0, 32, 18 },
+        { GG_Q4_1, 32, 20 },     { GG_Q5_0, 32, 22 },     { GG_Q5_1, 32, 24 },
+        { GG_Q8_0, 32, 34 },     { GG_Q8_1, 32, 36 },     { GG_Q2_K, 256, 84 },
+        { GG_Q3_K, 256, 110 },   { GG_Q4_K, 256, 144 },   { GG_Q5_K, 256, 176 },
+        { GG_Q6_K, 256, 210 },   { GG_Q8_K, 256, 292 },   { GG_IQ2_XXS, 256, 66 },
+        { GG_IQ2_XS, 256, 74 },  { GG_IQ3_XXS, 256, 98 }, { GG_IQ1_S, 256, 50 },
+        { GG_IQ4_NL, 32, 18 },   { GG_IQ3_S, 256, 110 },  { GG_IQ2_S, 256, 82 },
+        { GG_IQ4_XS, 256, 136 }, { GG_I8, 1, 1 },         { GG_I16, 1, 2 },
+        { GG_I32, 1, 4 },        { GG_I64, 1, 8 },        { GG_F64, 1, 8 },
+        { GG_IQ1_M, 256, 56 },   { GG_BF16, 1, 2 },       { GG_TQ1_0, 256, 54 },
+        { GG_TQ2_0, 256, 66 },   { GG_MXFP4, 32, 17 },    { GG_NVFP4, 64, 36 },
+        { GG_Q1_0, 128, 18 },    { GG_Q2_0, 64, 18 },
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const gg_dtype_info *d = gg_dtype_get(sizes[i].id);
+        uint64_t bytes = 0;
+        gg_error e = GG_ERROR_INIT;
+        T_CHECKF(d->block_elems == sizes[i].elems && d->block_bytes == sizes[i].bytes, "%s",
+                 d->name);
+        T_EQ(gg_row_bytes(d->id, 3 * (uint64_t)sizes[i].elems, &bytes, &e), GG_OK);
+        T_EQ(bytes, 3 * (uint64_t)sizes[i].bytes);
+        if (sizes[i].elems > 1)
+            T_EQ(gg_row_bytes(d->id, (uint64_t)sizes[i].elems + 1, &bytes, &e), GG_EFORMAT);
+    }
+}
+
+/* 2^63 values, or bytes, are one too many; a dimension of 0 makes any others harmless. */
+static void extents_do_not_overflow(void)
+{
+    const uint64_t half = UINT64_C(1) << 31, dims[3] = { half, half, 2 }, zero[2] = { 0, half };
+    uint64_t n, bytes;
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+    T_EQ(gg_tensor_extent(GG_I8, 2, dims, &n, &bytes, &e), GG_OK);
+    T_EQ(bytes, half * half);
+    T_EQ(gg_tensor_extent(GG_I8, 3, dims, &n, &bytes, &e2), GG_EFORMAT);
+    T_EQ(gg_tensor_extent(GG_F16, 2, dims, &n, &bytes, &e3), GG_EFORMAT);
+    T_CHECK(gg_tensor_extent(GG_F64, 2, zero, &n, &bytes, &e) == GG_OK && n == 0 && bytes == 0);
+}
+
+/* Only whole blocks are decoded and encoded. */
+static void parts_of_blocks_are_refused(void)
+{
+    float x[64] = { 0 };
+    unsigned char blocks[64] = { 0 };
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+    T_EQ(gg_decode(GG_Q4_0, blocks, x, 48, &e), GG_EUSAGE);
+    T_EQ(gg_decode(GG_Q4_0, blocks, x, 64, &e2), GG_OK);
+    T_EQ(gg_encode(GG_Q4_0, x, blocks, 48, 48, NULL, &e3), GG_EUSAGE);
+}
+
 /* gg_dtype_at gives each of them once, by ascending id. */
 static void all_are_listed(void)
 {
@@ -46,6 +103,9 @@ static void all_are_listed(void)
 static const t_case cases[] = {
     { "rows are at their ids", rows_are_at_their_ids },
     { "all are listed", all_are_listed },
+    { "blocks have their sizes", blocks_have_their_sizes },
+    { "extents do not overflow", extents_do_not_overflow },
+    { "parts of blocks are refused", parts_of_blocks_are_refused },
 };
 
 T_MAIN(cases)

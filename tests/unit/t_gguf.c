@@ -415,6 +415,28 @@ static void offsets_do_not_overflow(void)
             u[2].offset == 64);
 }
 
+/* A dimension of 2^63 is refused even where another one is 0. */
+static void negative_dimensions_are_refused(void)
+{
+    gg_tensor t = { .name = "a",
+                    .name_len = 1,
+                    .n_dims = 2,
+                    .dims = { 0, UINT64_C(1) << 63, 1, 1 },
+                    .dtype = GG_F32 };
+    gg_meta meta = GG_META_INIT;
+    uint8_t *out = NULL;
+    size_t n;
+    gg_gguf *g = NULL;
+    gg_error e = GG_ERROR_INIT;
+    T_EQ(gg_header_emit(3, &meta, &t, 1, &out, &n, &e), GG_OK);
+    uint8_t *padded = calloc(1, n + 64);
+    memcpy(padded, out, n);
+    T_EQ(gg_gguf_parse(padded, n + 64, true, &g, &e), GG_EFORMAT);
+    T_STR(e.tensor, "a");
+    free(padded);
+    free(out);
+}
+
 /* ---- split sets ------------------------------------------------------------------------ */
 
 static void shard_names(void)
@@ -466,6 +488,78 @@ static void sets_open_by_any_shard(void)
     }
 }
 
+#define SHARDS 3
+
+static void copy_shards(char *bytes[SHARDS], size_t n[SHARDS])
+{
+    for (int i = 0; i < SHARDS; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "x-0000%d-of-00003", i + 1);
+        bytes[i] = slurp(valid_path(name), &n[i]);
+    }
+}
+
+/* The value behind a key that occurs once in the bytes. */
+static char *value_at(char *bytes, size_t n, const char *key)
+{
+    size_t len = strlen(key);
+    for (size_t i = 0; i + len + 8 < n; i++)
+        if (memcmp(bytes + i, key, len) == 0) return bytes + i + len + 4;
+    T_CHECKF(false, "no %s", key);
+    exit(1);
+}
+
+static gg_status open_copies(char *bytes[SHARDS], const size_t n[SHARDS], gg_error *e)
+{
+    gg_model *m = NULL;
+    for (int i = 0; i < SHARDS; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "x-0000%d-of-00003.gguf", i + 1);
+        spew(scratch(name), bytes[i], n[i]);
+    }
+    gg_status st = gg_model_open(scratch("x-00001-of-00003.gguf"), &m, e);
+    if (st == GG_OK) gg_model_free(m);
+    return st;
+}
+
+/* Shards that contradict each other: numbers, the sum of their tensors, names. */
+static void sets_must_agree(void)
+{
+    char *bytes[SHARDS];
+    size_t n[SHARDS];
+    gg_error e = GG_ERROR_INIT, e1 = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT,
+             e4 = GG_ERROR_INIT;
+    copy_shards(bytes, n);
+    T_CHECKF(open_copies(bytes, n, &e) == GG_OK, "%s", e.what);
+    char *total = value_at(bytes[0], n[0], "split.tensors.count");
+    T_EQ(*total, 7);
+    *total = 8;
+    T_EQ(open_copies(bytes, n, &e1), GG_EFORMAT);
+    *total = 6;
+    T_EQ(open_copies(bytes, n, &e2), GG_EFORMAT);
+    *total = 7;
+    char *no = value_at(bytes[2], n[2], "split.no");
+    T_EQ(*no, 2);
+    *no = 1;
+    T_EQ(open_copies(bytes, n, &e3), GG_EFORMAT);
+    *no = 2;
+    gg_gguf *a = NULL, *b = NULL;
+    T_EQ(gg_gguf_parse(bytes[0], n[0], true, &a, &e), GG_OK);
+    T_EQ(gg_gguf_parse(bytes[1], n[1], true, &b, &e), GG_OK);
+    const gg_tensor *x = &a->tensors[0], *y = &b->tensors[0];
+    if (x->name_len == y->name_len) {
+        char *name = value_at(bytes[1], n[1], y->name) - 4 - y->name_len;
+        memcpy(name, x->name, x->name_len);
+        T_EQ(open_copies(bytes, n, &e4), GG_EFORMAT);
+        T_STR(e4.tensor, x->name);
+    } else {
+        T_CHECKF(false, "%s and %s are not of one length", x->name, y->name);
+    }
+    gg_gguf_free(a);
+    gg_gguf_free(b);
+    for (int i = 0; i < SHARDS; i++) free(bytes[i]);
+}
+
 static const t_case cases[] = {
     { "every valid file holds what is expected", expected },
     { "every header written again is the same", emitted },
@@ -476,8 +570,10 @@ static const t_case cases[] = {
     { "old and foreign files", old_and_foreign },
     { "long names are refused", long_names_are_refused },
     { "offsets do not overflow", offsets_do_not_overflow },
+    { "negative dimensions are refused", negative_dimensions_are_refused },
     { "names of shards", shard_names },
     { "a set opens by any shard", sets_open_by_any_shard },
+    { "shards must agree", sets_must_agree },
 };
 
 T_MAIN(cases)

@@ -193,6 +193,7 @@ static void scores(void)
     T_CHECK(NEAR(gg_score_entropy(0), 0, 0) && NEAR(gg_score_entropy(0.15), 0.5, 1e-15));
     T_CHECK(NEAR(gg_score_entropy(0.3), 1, 0) && NEAR(gg_score_entropy(0.7), 1, 0));
     T_CHECK(NEAR(gg_score_entropy(0.825), 0.5, 1e-12) && NEAR(gg_score_entropy(0.99), 0, 0));
+    T_CHECK(NEAR(gg_score_entropy(0.75), 0.8, 1e-12) && NEAR(gg_score_entropy(0.95), 0, 1e-12));
     T_CHECK(NEAR(gg_score_kurtosis(-1.5), 0.5, 0) && NEAR(gg_score_kurtosis(9), 1, 0));
     T_CHECK(NEAR(gg_score_cv(0.5), 0, 0) && NEAR(gg_score_cv(0.75), 0.5, 0) &&
             NEAR(gg_score_cv(7), 1, 0));

@@ -12,7 +12,7 @@ typedef struct run {
     atomic_int count[N];
     atomic_uint worst_worker;
     size_t fail_a, fail_b; /* SIZE_MAX = none */
-    unsigned slow;         /* microseconds before the lower of them fails */
+    unsigned slow, slow_b; /* microseconds before they fail */
 } run;
 
 static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
@@ -24,7 +24,10 @@ static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
         usleep(r->slow);
         return gg_fail(err, GG_EFORMAT, "task %zu", i);
     }
-    if (i == r->fail_b) return gg_fail(err, GG_EIO, "task %zu", i);
+    if (i == r->fail_b) {
+        usleep(r->slow_b);
+        return gg_fail(err, GG_EIO, "task %zu", i);
+    }
     return GG_OK;
 }
 
@@ -50,6 +53,17 @@ static void lowest_failure_is_kept(void)
             T_CHECKF(strcmp(e.what, "task 3") == 0, "%u threads: %s", threads, e.what);
             for (size_t i = 0; i <= 3; i++) T_EQ(atomic_load(&r.count[i]), 1);
         }
+}
+
+/* Both are running when task 3 fails; task 4 fails long after it. */
+static void later_failure_replaces_none(void)
+{
+    for (int again = 0; again < 10; again++) {
+        run r = { .fail_a = 3, .fail_b = 4, .slow = 2000, .slow_b = 20000 };
+        gg_error e = GG_ERROR_INIT;
+        T_EQ(gg_parallel(N, 8, task, &r, &e), GG_EFORMAT);
+        T_STR(e.what, "task 3");
+    }
 }
 
 static void failure_stops_the_rest(void)
@@ -89,6 +103,7 @@ static void nothing_to_do(void)
 static const t_case cases[] = {
     { "each task runs once", each_runs_once },
     { "the lowest failure is kept", lowest_failure_is_kept },
+    { "a later failure replaces none", later_failure_replaces_none },
     { "a failure stops the rest", failure_stops_the_rest },
     { "a status without words gets some", a_status_without_words_gets_some },
     { "an earlier error stays", an_earlier_error_stays },

@@ -141,6 +141,29 @@ static void by_names(const char *list, const char *want)
     one(gg_select_names, scratch("names"), want);
 }
 
+/* The first line of a table is its header; any later line is a name. */
+static void header_of_names(void)
+{
+    static const struct {
+        const char *list;
+        bool selects; /* a tensor called "name" */
+    } t[] = { { "name\n", false },
+              { "name\tclass\na\tembed\n", false },
+              { "a\nname\n", true },
+              { "name\nname\n", true },
+              { "names\n", false } };
+    for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+        gg_select *s = NULL;
+        gg_error e = GG_ERROR_INIT;
+        gg_anatomy a = gg_anatomy_of("name", 4);
+        spew(scratch("names"), t[i].list, strlen(t[i].list));
+        T_EQ(gg_select_new(&s, &e), GG_OK);
+        T_EQ(gg_select_names(s, scratch("names"), &e), GG_OK);
+        T_CHECKF(gg_select_match(s, "name", 4, &a) == t[i].selects, "list %zu", i);
+        gg_select_free(s);
+    }
+}
+
 static void names_files(void)
 {
     by_names("output.weight\nblk.0.attn_q.weight\n", "..x........x.");
@@ -268,6 +291,7 @@ static const t_case cases[] = {
     { "globs", globs },
     { "options are and", options_are_and },
     { "files of names", names_files },
+    { "the header of a list of names", header_of_names },
     { "mistakes", mistakes },
     { "glob table", glob_table },
     { "maps", maps },

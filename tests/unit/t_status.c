@@ -126,6 +126,9 @@ static const struct {
     { "\xc0\xaf", 2, "\\xc0\\xaf" },          /* overlong */
     { "\xe2\x80\xae", 3, "\\xe2\\x80\\xae" }, /* right-to-left override */
     { "\xe2\x81\xa6", 3, "\\xe2\\x81\\xa6" }, /* isolate */
+    { "\xe2\x81\xa9", 3, "\\xe2\\x81\\xa9" }, /* the end of an isolate */
+    { "\xe2\x80\xaa", 3, "\\xe2\\x80\\xaa" }, /* left-to-right embedding */
+    { "\xe2\x80\x8f", 3, "\\xe2\\x80\\x8f" }, /* right-to-left mark */
     { "\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf" }, /* byte order mark */
     { "\xc3\xa4\xe6\x97\xa5", 5, "\xc3\xa4\xe6\x97\xa5" },
     { "\xf0\x9f\xa7\xa0", 4, "\xf0\x9f\xa7\xa0" },
