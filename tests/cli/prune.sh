@@ -107,6 +107,8 @@ without '/ffn_[a-z]*\.[0-4]\./'
 refuse "expert_used_count" "fewer than are used"
 without '/ffn_[a-z]*\.5\./'
 refuse "expert_group_count" "not as many in each group"
+without '/ffn_(gate|up)\.[14]\./ || /ffn_down\.[25]\./'
+refuse "blk.1.ffn_" "gate and down keep different experts"
 without '/"output.weight"/'
 refuse "remove the comma before it" "the last line taken out with sed"
 # Some architectures use a number of experts of its own in each block.
@@ -236,4 +238,23 @@ bad_list 2 "it lists no experts" '\n'
 mkmodel "$T/dense.gguf" blk.0.ffn_up.weight:F32:8x8
 organ-extract -q "$T/dense.gguf" --output "$T/dense" --force
 check_error 1 "the model has no stacks of experts" "a dense model" keep "$T/dense" 0
+rm -rf "$T/d" "$T/p.gguf"
+
+# An expert of another dtype, with a record and a line that agree: as many bytes, but the
+# stack has one dtype.
+for type in F16 BF16; do
+    mkmodel "$T/$type.gguf" blk.0.ffn_up_exps.weight:$type:32x8x3 blk.0.attn_q.weight:F32:32
+    organ-extract "$T/$type.gguf" --split-experts --output "$T/$type.d"
+done
+for e in 0 1 2; do
+    rm -rf "$T/d"
+    cp -R "$T/F16.d" "$T/d"
+    cp "$T/BF16.d/organs/blk_0_ffn_up_$e.bin" "$T/d/organs/"
+    line=$(grep "\"blk.0.ffn_up.$e.weight\"" "$T/BF16.d/manifest.json")
+    awk -v name="\"blk.0.ffn_up.$e.weight\"" -v line="$line" 'index($0, name) { $0 = line } { print }' \
+        "$T/F16.d/manifest.json" > "$T/d/manifest.json"
+    check "expert $e of another dtype is listed" organ-extract "$T/d" --list
+    check_text "$(awk '$5 == "BF16" || $7 == "BF16"' "$T/out" | wc -l | tr -d ' ')" 1 "expert $e has another dtype"
+    refuse "blk.0.ffn_up." "expert $e has another dtype than the others"
+done
 finish

@@ -62,6 +62,13 @@ for n in 1 2 5; do
     check "--shards $n: merged again" organ-assemble "$T/ds" --output "$T/back.gguf"
     [ $n = 1 ] || check_same "$T/back.gguf" $VERSE "--shards $n: merged again"
 done
+# Keys of the types that engines read, with the numbers of this set, in every shard.
+tensors=$(organ-extract $VERSE --list | sed 1d | wc -l)
+for i in 1 2 3 4 5; do
+    organ-keys - < "$T/s-0000$i-of-00005.gguf" 2> "$T/err" | awk '/^split\./ { print $1, $2, $4 }' | sort > "$T/a"
+    printf 'split.count u16 5\nsplit.no u16 %d\nsplit.tensors.count i32 %d\n' $((i - 1)) "$tensors" > "$T/b"
+    check_same "$T/a" "$T/b" "--shards 5: split keys of shard $i"
+done
 rm -f "$T"/s-*
 check "--shard-size" organ-assemble "$T/v" --output "$T/s.gguf" --shard-size 500K
 files=$(ls "$T" | grep -c '^s-.*\.gguf$')
