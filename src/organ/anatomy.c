@@ -1,9 +1,9 @@
-/* anatomy.c - what a tensor is, by its name: class, part, block, role, expert.
+/* anatomy.c - derive class, part, block, role and expert of a tensor from its name.
  *
- * The rules are ordered, and the first match wins. They look at the stem: the name
- * without the prefix of its part (v. a. enc. dec.), without blk.N. and without its
- * suffix (.weight .bias .scale .input_scale). Norms come before attention and FFN,
- * because attn_norm and ffn_norm begin like those.
+ * The rules are ordered, and the first match wins. They apply to the stem: the name without the
+ * prefix of its part (v. a. enc. dec.), without blk.N. and without its suffix (.weight .bias
+ * .scale .input_scale). Norms come before attention and FFN, because the names attn_norm and
+ * ffn_norm begin like those.
  */
 #include "organ/gg_organ.h"
 
@@ -31,7 +31,7 @@ const char *gg_class_folder(gg_class c)
     return classes[c].folder;
 }
 
-/* Other words for the classes, as papers and other tools use them. */
+/* Aliases of the classes, as papers and other tools use them. */
 static const struct {
     const char *name;
     gg_class cls;
@@ -74,7 +74,8 @@ bool gg_part_by_name(const char *name, size_t len, gg_part *p)
     return false;
 }
 
-/* Digits up to the next dot: at most nine, no leading zero ("blk.00" is no block). */
+/* Parses digits up to the next dot: at most nine, without a leading zero (so "blk.00" does not
+ * have a block number). */
 size_t gg_block_number(gg_span x, int64_t *v)
 {
     size_t n = 0;
@@ -83,7 +84,7 @@ size_t gg_block_number(gg_span x, int64_t *v)
     return n == 0 || n > 9 || n >= x.n || x.s[n] != '.' || (n > 1 && x.s[0] == '0') ? 0 : n;
 }
 
-/* Strip "blk.N." and return N in *block, -1 where there is none. */
+/* Strips "blk.N." and sets *block to N, or to -1 if there is no block. */
 static gg_span strip_block(gg_span x, int64_t *block)
 {
     *block = -1;
@@ -160,7 +161,7 @@ static bool rule_fits(const rule *r, gg_span stem)
     return stem.n >= n - 1 && memcmp(stem.s, r->stem, n - 1) == 0;
 }
 
-/* ffn_gate.E, ffn_up.E, ffn_down.E: one tensor an expert. */
+/* The expert of ffn_gate.E, ffn_up.E and ffn_down.E, which have one tensor per expert. */
 static int64_t expert_of(gg_span stem)
 {
     static const char *const heads[] = { "ffn_gate.", "ffn_up.", "ffn_down.", "ffn_gate_up." };
@@ -193,7 +194,7 @@ static bool is_tower_norm(gg_span stem)
     return false;
 }
 
-/* The class of a name in a vision or audio tower, where the general rules have none. */
+/* The class of a name in a vision or audio tower that the general rules do not cover. */
 static gg_class tower_class(gg_span stem)
 {
     static const char *const embeds[] = {
@@ -211,7 +212,8 @@ static gg_class tower_class(gg_span stem)
 
 /* ---- all of them -------------------------------------------------------------------- */
 
-/* Its sub-model, by what a name begins or ends with; *rest is the name without that. */
+/* The part (sub-model) of a tensor, from the prefix or suffix of its name. *rest is the name
+ * without the prefix. */
 static gg_part part_of(gg_span name, gg_span *rest)
 {
     static const struct {
@@ -235,7 +237,7 @@ static gg_part part_of(gg_span name, gg_span *rest)
     return adapter ? GG_PART_ADAPTER : part;
 }
 
-/* The class of a stem whose part is known, with what can be told from the whole name. */
+/* Sets the class from the stem, the part and the whole name. */
 static void classify(gg_anatomy *a, gg_span name, gg_span stem)
 {
     bool tower = a->part == GG_PART_VISION || a->part == GG_PART_AUDIO;
@@ -261,7 +263,8 @@ static void classify(gg_anatomy *a, gg_span name, gg_span stem)
     }
 }
 
-/* An entry of an importance matrix ends with what was measured of a tensor. */
+/* Strips the suffix of an entry of an importance matrix, which has the name of a tensor before
+ * it. */
 static gg_span strip_imatrix(gg_span name)
 {
     static const char *const ends[] = { ".in_sum2", ".counts", ".in_sum" };
@@ -312,7 +315,7 @@ bool gg_name_with_block(const char *name, size_t name_len, int64_t block, char *
 {
     gg_anatomy a = gg_anatomy_of(name, name_len);
     if (a.block < 0) return false;
-    /* role_at stands right after "blk.N."; walk back over the digits. */
+    /* role_at is the position after "blk.N."; walk back over the digits. */
     size_t digits_end = a.role_at - 1, digits = digits_end;
     while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') digits--;
     char number_text[24];

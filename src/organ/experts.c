@@ -1,5 +1,7 @@
-/* experts.c - stacks of experts: blk.N.ffn_gate_exps.weight has one expert per
- * step of its last dimension, each a contiguous run of the data. */
+/* experts.c - stacks of experts and their names.
+ *
+ * In a stack such as blk.N.ffn_gate_exps.weight the last dimension counts the experts. The data of
+ * each expert is contiguous. */
 #include "organ/gg_organ.h"
 
 #include "organ/record.h"
@@ -19,7 +21,7 @@ bool gg_is_router(const char *name, const gg_anatomy *a)
     return false;
 }
 
-/* Place and length of "_exps" in the name, just before .weight, .bias or .scale. */
+/* Finds the position of "_exps" just before .weight, .bias or .scale. */
 static bool find_exps(const char *name, size_t len, size_t *at)
 {
     static const char *const suffixes[] = { "_exps.weight", "_exps.bias", "_exps.scale" };
@@ -38,7 +40,7 @@ bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts)
     if (a.cls != GG_ORGAN || a.block < 0) return false;
     uint64_t e = t->dims[t->n_dims - 1];
     if (e == 0 || e > GG_EXPERTS_MAX || t->bytes == 0 || t->bytes % e != 0)
-        return false; /* no bytes justify no experts */
+        return false; /* the bytes cannot be divided among the experts */
     *experts = e;
     return true;
 }

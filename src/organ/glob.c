@@ -1,10 +1,13 @@
-/* glob.c - shell-style matching without recursion: on a mismatch only the last *
- * is tried one byte further, so the cost is at most pattern times name. */
+/* glob.c - shell-style matching of names.
+ *
+ * There is no recursion: on a mismatch only the last * is extended by one byte. The cost is
+ * therefore at most the length of the pattern times the length of the name. */
 #include "organ/gg_organ.h"
 
 #include "organ/select.h"
 
-/* Does [..] at *p hold c? *p moves past it; a [ without ] is itself. */
+/* Whether the set [..] at *p contains c. Moves *p past the set. A [ without ] is an ordinary
+ * character. */
 static bool in_set(const char **p, char c)
 {
     const char *s = *p + 1;

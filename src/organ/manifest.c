@@ -1,4 +1,4 @@
-/* manifest.c - what a loaded manifest is made of: release, history, replaceability. */
+/* manifest.c - free a manifest, extend its history, and recognise organ directories. */
 #include "organ/gg_organ.h"
 
 #include "base/buf.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Owned strings that the structs show as const. */
+/* Frees a string that is owned although its pointer is const. */
 static void free_const(const char *s)
 {
     free((void *)(uintptr_t)s);
@@ -44,9 +44,9 @@ void gg_manifest_free(gg_manifest *m)
     free(m);
 }
 
-/* Other things have a manifest.json too, and replacing removes whole folders. The format
- * stands near the front; what follows may be broken. */
-static bool says_organ_manifest(const char *file)
+/* Other programs have files named manifest.json too, and replacing a folder removes all of it.
+ * So this looks for the format name in the first bytes; the rest of the file may be damaged. */
+static bool has_manifest_format(const char *file)
 {
     char head[4096];
     FILE *f = fopen(file, "r");
@@ -63,7 +63,7 @@ bool gg_is_organ_dir(const char *path)
     struct stat s;
     if (!file) return false;
     snprintf(file, size, "%s/%s", path, GG_MANIFEST);
-    bool yes = stat(file, &s) == 0 && S_ISREG(s.st_mode) && says_organ_manifest(file);
+    bool yes = stat(file, &s) == 0 && S_ISREG(s.st_mode) && has_manifest_format(file);
     free(file);
     return yes;
 }

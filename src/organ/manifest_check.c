@@ -1,5 +1,4 @@
-/* manifest_check.c - a manifest held against the files of its directory, and the
- * one edit that has a second place: the model's name. */
+/* manifest_check.c - load a manifest and compare it with the files of its directory. */
 #include "manifest_read.h"
 
 #include "base/io.h"
@@ -27,11 +26,11 @@ static gg_status contradiction(const gg_tensor *line, const gg_tensor *record, g
                 memcmp(line->name, record->name, line->name_len) == 0;
     bool dims = line->n_dims == record->n_dims &&
                 memcmp(line->dims, record->dims, sizeof line->dims) == 0;
-    gg_fail(err, GG_EFORMAT, "the manifest and the file disagree on its %s",
+    gg_fail(err, GG_EFORMAT, "the manifest and the record file have different values of \"%s\"",
             !name   ? "name"
             : !dims ? "dims"
                     : "dtype");
-    return gg_fix(err, "restore the line in " GG_MANIFEST ", or extract again");
+    return gg_fix(err, "restore this line in " GG_MANIFEST ", or extract the model again");
 }
 
 static gg_status check_file(int fd, const gg_entry *e, gg_error *err)
@@ -40,18 +39,19 @@ static gg_status check_file(int fd, const gg_entry *e, gg_error *err)
     struct stat s;
     gg_tensor t;
     size_t used;
-    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot stat");
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot get the file's size");
     size_t n = (uint64_t)s.st_size < sizeof head ? (size_t)s.st_size : sizeof head;
     gg_status st = S_ISREG(s.st_mode) ? gg_pread_all(fd, head, n, 0, err)
-                                      : gg_fail(err, GG_EFORMAT, "is no regular file");
+                                      : gg_fail(err, GG_EFORMAT, "not a regular file");
     if (st == GG_OK) st = gg_record_parse(head, n, &t, &used, err);
-    if (st == GG_OK && used == 0) st = gg_fail(err, GG_EFORMAT, "its record header is cut off");
+    if (st == GG_OK && used == 0)
+        st = gg_fail(err, GG_EFORMAT, "the file ends within the header of the record");
     if (st != GG_OK) return st;
     if (!same_tensor(&e->t, &t)) return contradiction(&e->t, &t, err);
     if ((uint64_t)s.st_size - used == t.bytes) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "the file holds %llu bytes of data; %llu belong to it",
+    gg_fail(err, GG_EFORMAT, "the file has %llu bytes of data, but the tensor needs %llu",
             (unsigned long long)s.st_size - used, (unsigned long long)t.bytes);
-    return gg_fix(err, "extract it again");
+    return gg_fix(err, "extract the model again");
 }
 
 static gg_status check_entry(const char *dir, const gg_entry *e, char *path, size_t size,
@@ -60,8 +60,8 @@ static gg_status check_entry(const char *dir, const gg_entry *e, char *path, siz
     snprintf(path, size, "%s/%s", dir, e->file);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
-        gg_fail(err, GG_EFORMAT, "the manifest names it, but it is not there");
-        gg_fix(err, "extract again, or take its line out of " GG_MANIFEST);
+        gg_fail(err, GG_EFORMAT, "this file is listed in the manifest but does not exist");
+        gg_fix(err, "extract the model again, or remove the line from " GG_MANIFEST);
     } else if (fd < 0) {
         gg_fail_errno(err, "cannot open");
     } else {
@@ -72,27 +72,28 @@ static gg_status check_entry(const char *dir, const gg_entry *e, char *path, siz
     return gg_at_file(err, path);
 }
 
-/* Bytes of no form go into a model as they are: never through a link, be it of a folder
- * on the way, which could lead to any file of whoever puts a stranger's directory
- * together. */
+/* Trailing bytes have no format and are copied into a model unchanged. Links are therefore never
+ * followed, not even in a parent folder: a hostile directory could otherwise copy any file of
+ * the user into the model. */
 static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *path, size_t size,
                                 gg_error *err)
 {
     struct stat s;
     snprintf(path, size, "%s/%s", dir, f->trailing);
     if (strchr(f->trailing, '/')) {
-        gg_fail(err, GG_EFORMAT, "the bytes that followed the model must lie beside the manifest");
+        gg_fail(err, GG_EFORMAT,
+                "the file of trailing bytes must be in the folder of the manifest");
     } else if (lstat(path, &s) != 0 && errno == ENOENT) {
-        gg_fail(err, GG_EFORMAT, "the manifest names it, but it is not there");
+        gg_fail(err, GG_EFORMAT, "this file is listed in the manifest but does not exist");
     } else if (lstat(path, &s) != 0) {
-        gg_fail_errno(err, "cannot find the bytes that followed the model");
+        gg_fail_errno(err, "cannot open the file of trailing bytes");
     } else if (!S_ISREG(s.st_mode)) {
-        gg_fail(err, GG_EFORMAT, "is no regular file");
+        gg_fail(err, GG_EFORMAT, "not a regular file");
     } else if ((uint64_t)s.st_size != f->trailing_bytes) {
-        gg_fail(err, GG_EFORMAT, "the file holds %llu bytes; the manifest says %llu",
+        gg_fail(err, GG_EFORMAT, "the file has %llu bytes, but the manifest says %llu",
                 (unsigned long long)s.st_size, (unsigned long long)f->trailing_bytes);
     }
-    gg_fix(err, "extract again, or take \"trailing\" out of " GG_MANIFEST);
+    gg_fix(err, "extract the model again, or remove \"trailing\" from " GG_MANIFEST);
     return gg_at_file(err, path);
 }
 
@@ -110,7 +111,7 @@ static gg_status check_unique(const gg_manifest *m, gg_error *err)
     qsort(list, m->n_entries, sizeof *list, order);
     for (size_t i = 1; i < m->n_entries && err->status == GG_OK; i++)
         if (strcmp(list[i - 1]->t.name, list[i]->t.name) == 0) {
-            gg_fail(err, GG_EFORMAT, "it stands twice in " GG_MANIFEST);
+            gg_fail(err, GG_EFORMAT, "this tensor appears twice in " GG_MANIFEST);
             gg_at_tensor(err, list[i]->t.name, list[i]->t.name_len);
         }
     free(list);
@@ -122,8 +123,8 @@ static bool equal(const char *a, size_t an, const char *b, size_t bn)
     return a && b && an == bn && memcmp(a, b, an) == 0;
 }
 
-/* model.name and the key general.name say the same at extraction (layout.name). If
- * only model.name was edited, the key follows; an edited key stands. */
+/* At extraction, model.name and the key general.name are equal, and "layout" records the value.
+ * If only model.name was edited since, the key is set to it. An edited key has priority. */
 static gg_status apply_name(gg_manifest *m, gg_error *err)
 {
     const char *key = NULL;
@@ -155,7 +156,8 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
     gg_status st = gg_manifest_read(path, &m, err);
     if (st != GG_OK && err->sys_errno == ENOENT) {
         *err = (gg_error)GG_ERROR_INIT;
-        gg_fail(err, GG_EFORMAT, "a folder without " GG_MANIFEST " is not an organ directory");
+        gg_fail(err, GG_EFORMAT,
+                "this folder has no " GG_MANIFEST ", so it is not an organ directory");
         gg_fix(err, "give a GGUF file, or a directory made by organ-extract");
         gg_at_file(err, dir);
         free(path);
@@ -170,7 +172,7 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
         if (m->files[i].trailing) st = check_trailing(dir, &m->files[i], path, size, err);
     free(path);
     if (st != GG_OK) {
-        if (st == GG_EFORMAT) gg_fix(err, "correct " GG_MANIFEST ", or extract again");
+        if (st == GG_EFORMAT) gg_fix(err, "correct " GG_MANIFEST ", or extract the model again");
         gg_manifest_free(m);
         return st;
     }

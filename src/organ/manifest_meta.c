@@ -1,9 +1,9 @@
-/* manifest_meta.c - metadata values as JSON and back, exact in both directions.
+/* manifest_meta.c - convert metadata values to JSON and back, exactly.
  *
- * Integers are JSON integers of any size; floats the shortest decimal that reads
- * back to the same bits, or {"bits": "7fc00001"} where JSON has no word for them;
- * bool true and false, any other byte (ggml takes it as true) the number it is;
- * strings {"base64": ...} where they are not UTF-8.
+ * Integers are JSON integers of any size. Floats are the shortest decimal that reads back to the
+ * same bits, or {"bits": "7fc00001"} for NaN and infinities. A bool is true or false; any other
+ * byte, which ggml treats as true, is written as a number. Strings that are not UTF-8 are
+ * {"base64": ...}.
  */
 #include "manifest_json.h"
 
@@ -125,7 +125,7 @@ gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, si
     if (!coded) memcpy(copy, text, *n);
     else if (!gg_base64_decode(text, *n, copy, n)) {
         free(copy);
-        gg_fail(err, GG_EFORMAT, "%s is no valid base64", what);
+        gg_fail(err, GG_EFORMAT, "%s is not valid base64", what);
         return gg_at_offset(err, gg_json_offset(base64));
     }
     copy[*n] = '\0';
@@ -133,7 +133,7 @@ gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, si
     return GG_OK;
 }
 
-/* {"bits": "hex"} of `digits` digits. */
+/* Reads {"bits": "hex"} with that number of digits. */
 static gg_status read_bits(const gg_json_node *node, size_t digits, uint64_t *bits, gg_error *err)
 {
     const char *hex;
@@ -186,7 +186,7 @@ static gg_status read_integer(const gg_json_node *node, uint32_t type, uint64_t 
         fits = width == 64 || *bits >> width == 0;
     }
     if (st != GG_OK || fits) return st;
-    gg_fail(err, GG_EFORMAT, "a value does not fit in %s", gg_type_name(type));
+    gg_fail(err, GG_EFORMAT, "a value does not fit the type %s", gg_type_name(type));
     return gg_at_offset(err, gg_json_offset(node));
 }
 
@@ -223,11 +223,11 @@ static gg_status read_string(const gg_json_node *node, bool with_length, gg_buf 
 
 static gg_status read_value(const gg_json_node *value, gg_kv *kv, gg_buf *to, gg_error *err)
 {
-    if (!value) return gg_fail(err, GG_EFORMAT, "a metadata line has no \"value\"");
+    if (!value) return gg_fail(err, GG_EFORMAT, "\"value\" is missing in a metadata entry");
     if (kv->type == GG_TYPE_STR) return read_string(value, false, to, err);
     if (kv->type != GG_TYPE_ARR) return read_scalar(value, kv->type, to, err);
     if (gg_json_type_of(value) != GG_JSON_ARRAY) {
-        gg_fail(err, GG_EFORMAT, "the value of type arr is no array");
+        gg_fail(err, GG_EFORMAT, "a value of type arr must be a list");
         return gg_at_offset(err, gg_json_offset(value));
     }
     kv->count = 0;
@@ -249,7 +249,7 @@ static gg_status read_type(const gg_json_node *node, const char *member, uint32_
     if (st == GG_OK && !gg_type_by_name(name, n, type)) {
         st = gg_fail(
             err, GG_EFORMAT,
-            "\"%s\" is no metadata type; use u8 i8 u16 i16 u32 i32 f32 bool str arr u64 i64 f64",
+            "unknown metadata type \"%s\"; use u8 i8 u16 i16 u32 i32 f32 bool str arr u64 i64 f64",
             member);
         gg_at_offset(err, gg_json_offset(t));
     }
@@ -266,14 +266,14 @@ gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err)
     if (st == GG_OK) st = read_type(node, "type", &kv.type, err);
     if (st == GG_OK && kv.type == GG_TYPE_ARR) st = read_type(node, "items", &kv.elem_type, err);
     if (st == GG_OK && kv.type == GG_TYPE_ARR && kv.elem_type == GG_TYPE_ARR)
-        st = gg_fail(err, GG_EFORMAT, "an array of arrays has no place in a model");
+        st = gg_fail(err, GG_EFORMAT, "GGUF does not support arrays of arrays");
     if (st == GG_OK) st = read_value(gg_json_get(node, "value"), &kv, &data, err);
     if (st == GG_OK) {
         kv.key = key;
         kv.data = (const uint8_t *)data.data;
         kv.size = data.len;
         gg_meta one = { &kv, 1, 1, NULL };
-        st = gg_meta_copy(meta, &one, err); /* appends; the caller looks for duplicates once */
+        st = gg_meta_copy(meta, &one, err); /* appends; the caller checks for duplicates later */
     }
     gg_at_offset(err, gg_json_offset(node));
     free(key);

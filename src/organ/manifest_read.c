@@ -1,5 +1,6 @@
-/* manifest_read.c - manifest.json back to structures. What a person may edit is
- * taken as it stands; what contradicts itself or its files is refused. */
+/* manifest_read.c - parse manifest.json.
+ *
+ * People may edit a manifest. Edited values are accepted unless they contradict each other. */
 #include "manifest_read.h"
 
 #include "base/base64.h"
@@ -34,7 +35,7 @@ static gg_status optional_string(const gg_json_node *node, const char *what, cha
     return gg_mj_bytes(node, what, out, n, err);
 }
 
-/* What is there must be of that type; null counts as not there. */
+/* Fails if the member exists with another type; null counts as absent. */
 static gg_status check_type(const gg_json_node *node, gg_json_type type, const char *what,
                             gg_error *err)
 {
@@ -42,7 +43,7 @@ static gg_status check_type(const gg_json_node *node, gg_json_type type, const c
     return is == type || is == GG_JSON_NONE || is == GG_JSON_NULL ? GG_OK : wrong(node, err, what);
 }
 
-/* fn reads an item of a list into `to`: its tree is made for that where an outline has none. */
+/* Reads an item of a list into `to`. Items of an outline are parsed just before. */
 typedef gg_status (*item_fn)(const gg_json_node *node, void *to, gg_error *err);
 
 static gg_status with_item(const gg_json_node *item, item_fn fn, void *to, gg_error *err)
@@ -61,7 +62,7 @@ static void *list_of(const gg_json_node *array, size_t size, size_t *n)
     return calloc(*n ? *n : 1, size);
 }
 
-/* "FOLDER/NAME" or "NAME" within the directory. */
+/* Whether the path is "FOLDER/NAME" or "NAME" inside the directory. */
 static bool safe_path(const char *p, size_t n)
 {
     if (n == 0 || n > 300 || strlen(p) != n || p[0] == '/') return false;
@@ -80,7 +81,7 @@ static gg_status read_path(const gg_json_node *node, char **path, gg_error *err)
     size_t n = 0;
     gg_status st = gg_mj_bytes(node, "\"file\"", path, &n, err);
     if (st == GG_OK && !safe_path(*path, n))
-        st = wrong(node, err, "\"file\" is no path within the organ directory");
+        st = wrong(node, err, "\"file\" must be a path inside the organ directory");
     return st;
 }
 
@@ -99,7 +100,7 @@ static gg_status read_sha(const gg_json_node *node, char out[65], gg_error *err)
     return GG_OK;
 }
 
-/* name, dims and dtype of a tensor; bytes and elements follow from them. */
+/* Reads name, dims and dtype of a tensor, and computes bytes and elements from them. */
 static gg_status read_tensor(const gg_json_node *node, gg_tensor *t, gg_error *err)
 {
     *t = (gg_tensor){ .dims = { 1, 1, 1, 1 } };
@@ -124,7 +125,7 @@ static gg_status read_tensor(const gg_json_node *node, gg_tensor *t, gg_error *e
     if (st == GG_OK) {
         snprintf(text, sizeof text, "%.*s", (int)(n < 20 ? n : 20), dtype);
         info = gg_dtype_by_name(text);
-        if (!info) st = wrong(gg_json_get(node, "dtype"), err, "\"dtype\" is no tensor type");
+        if (!info) st = wrong(gg_json_get(node, "dtype"), err, "\"dtype\" is not a tensor type");
     }
     if (st == GG_OK) {
         t->dtype = info->id;
@@ -134,7 +135,7 @@ static gg_status read_tensor(const gg_json_node *node, gg_tensor *t, gg_error *e
     return st;
 }
 
-/* A sub-object kept as one line of text. */
+/* Keeps an object as one line of text. */
 static gg_status keep_text(const gg_json_node *node, char **out, gg_error *err)
 {
     if (!node || gg_json_type_of(node) == GG_JSON_NULL) return GG_OK;
@@ -157,7 +158,7 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
     if (bytes) st = gg_json_u64(bytes, &stated, err);
     if (st == GG_OK && offset) st = gg_json_u64(offset, &e->t.offset, err);
     if (st == GG_OK && stated != e->t.bytes) {
-        gg_fail(err, GG_EFORMAT, "the manifest says %llu bytes, but its dims and dtype make %llu",
+        gg_fail(err, GG_EFORMAT, "\"bytes\" is %llu, but dims and dtype give %llu",
                 (unsigned long long)stated, (unsigned long long)e->t.bytes);
         st = gg_at_offset(err, gg_json_offset(bytes));
     }
@@ -176,7 +177,7 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, e->t.name, e->t.name_len), st);
 }
 
-/* Sorted once: a search for each key would take hours over a hostile manifest. */
+/* Sorts the keys once; a search per key would take hours on a hostile manifest. */
 static gg_status check_keys(const gg_meta *meta, gg_error *err)
 {
     gg_meta_order o;
@@ -184,7 +185,7 @@ static gg_status check_keys(const gg_meta *meta, gg_error *err)
     const gg_kv *twice = st == GG_OK ? gg_meta_order_twice(&o) : NULL;
     if (twice) {
         int len = twice->key_len < 80 ? (int)twice->key_len : 80;
-        st = gg_fail(err, GG_EFORMAT, "metadata key %.*s stands twice", len, twice->key);
+        st = gg_fail(err, GG_EFORMAT, "metadata key %.*s appears twice", len, twice->key);
     }
     free(o.list);
     return st;
@@ -220,7 +221,7 @@ static gg_status read_pad(const gg_json_node *node, gg_pad *p, gg_error *err)
     if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     p->bytes = (uint8_t *)bytes;
     if (!gg_base64_decode(text, len, bytes, &n))
-        return wrong(base64, err, "padding is no valid base64");
+        return wrong(base64, err, "padding is not valid base64");
     p->n = n;
     return GG_OK;
 }
@@ -293,7 +294,7 @@ static gg_status read_model(const gg_json_node *model, gg_manifest *m, gg_error 
     return st;
 }
 
-/* A text or null; false where there is neither. */
+/* Reads a member that is a string or null. Returns false if it is absent or something else. */
 static bool text_in(const gg_json_node *object, const char *member, char **text, size_t *n,
                     gg_error *err)
 {
@@ -308,8 +309,9 @@ static bool same_text(const char *a, size_t an, const char *b, size_t bn)
     return (!a || !b) ? a == b : an == bn && memcmp(a, b, an) == 0;
 }
 
-/* What stands in "model" and in a key: where only "model" was edited since the layout
- * was noted, the key follows; an edited key stands. (For the name see gg_manifest_load.) */
+/* Some values are both in "model" and in a metadata key, and "layout" records the original. If
+ * only "model" was edited, the key is set to it. An edited key has priority. manifest_check.c does
+ * the same for the name. */
 static gg_status follow_architecture(const gg_json_node *model, const gg_json_node *layout,
                                      gg_meta *meta, gg_error *err)
 {
@@ -332,7 +334,7 @@ static gg_status follow_alignment(const gg_json_node *model, const gg_json_node 
     const gg_json_node *node = gg_json_get(model, "alignment"),
                        *noted = gg_json_get(layout, "general.alignment");
     uint64_t now = 0, was = 0, key = 0;
-    gg_error odd = GG_ERROR_INIT; /* a key that is no alignment is told when it is used */
+    gg_error odd = GG_ERROR_INIT; /* an invalid key is reported later, when it is used */
     if (!node || !noted || gg_meta_alignment(meta, &key, &odd) != GG_OK) return GG_OK;
     gg_status st = gg_json_u64(node, &now, err);
     if (st == GG_OK) st = gg_json_u64(noted, &was, err);
@@ -350,10 +352,14 @@ static gg_status check_format(const gg_json_node *root, gg_error *err)
     gg_error ignored = GG_ERROR_INIT;
     gg_json_string(gg_json_get(root, "format"), &s, &n, &ignored);
     if (n != 14 || memcmp(s, "organ-manifest", 14) != 0)
-        return wrong(root, err, "it is no organ manifest (\"format\" says otherwise)");
+        return wrong(root, err,
+                     "this is not an organ manifest: \"format\" must be "
+                     "\"organ-manifest\"");
     gg_status st = gg_json_u64(gg_json_get(root, "version"), &version, err);
     if (st == GG_OK && version != 1)
-        st = wrong(root, err, "its version is not 1; use a newer version of these tools");
+        st = wrong(root, err,
+                   "the version of the manifest is not 1; use a newer version of these "
+                   "tools");
     return st;
 }
 
@@ -374,7 +380,7 @@ static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *er
                               err);
     const gg_json_node *tensors = gg_json_get(root, "tensors");
     if (st == GG_OK && gg_json_type_of(tensors) != GG_JSON_ARRAY)
-        st = wrong(root, err, "it has no list of \"tensors\"");
+        st = wrong(root, err, "the list \"tensors\" is missing");
     if (st != GG_OK) return st;
     m->entries = list_of(tensors, sizeof *m->entries, &m->n_entries);
     if (!m->entries) return gg_fail(err, GG_ENOMEM, "no memory for the tensors");
@@ -388,12 +394,14 @@ gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error
 {
     struct stat s;
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a FIFO's writer */
     if (fd < 0) return gg_fail_errno(err, "cannot open");
     gg_status st = GG_OK;
-    if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot stat");
+    if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot get the file's size");
     else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > GG_MANIFEST_MOST)
-        st = gg_fail(err, GG_EFORMAT, "is no manifest: too large, or no regular file");
+        st = gg_fail(err, GG_EFORMAT,
+                     "this cannot be a manifest: it is not a regular file, or it "
+                     "is larger than 1 GiB");
     else if (!(*text = malloc((size_t)s.st_size + 1)))
         st = gg_fail(err, GG_ENOMEM, "no memory for a manifest of %lld bytes",
                      (long long)s.st_size);

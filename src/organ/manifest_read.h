@@ -1,4 +1,4 @@
-/* manifest_read.h - the JSON half of gg_manifest_load. Internal. */
+/* manifest_read.h - parse the JSON text of a manifest. Internal. */
 #ifndef GG_MANIFEST_READ_H
 #define GG_MANIFEST_READ_H
 
@@ -6,14 +6,13 @@
 
 #include "organ/manifest.h"
 
-/* Structures from the text alone; files are not looked at. */
+/* Parses the manifest at `path` without opening the record files. */
 gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err);
 
-/* Bytes of a manifest: 1 GiB, beyond which it has no business. More is neither read nor
- * written. */
+/* Maximum size of a manifest in bytes. A larger one is neither read nor written. */
 #define GG_MANIFEST_MOST ((uint64_t)1 << 30)
 
-/* The whole file, malloc'd: NULL when it fails. Anything but a regular file is refused. */
+/* Reads the whole file; *text is malloc'd, or NULL on failure. The file must be a regular file. */
 gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error *err);
 
 #endif

@@ -1,5 +1,7 @@
-/* manifest_write.c - manifest.json: stable key order, one line a tensor and one a
- * metadata entry, so that diff, grep and jq work on it. */
+/* manifest_write.c - write manifest.json.
+ *
+ * The order of members is fixed, and there is one line per tensor and per metadata entry, so that
+ * diff, grep and jq work on it. */
 #include "manifest_json.h"
 #include "manifest_read.h"
 
@@ -32,7 +34,7 @@ static void number(writer *w, uint64_t v)
     gg_json_put_u64(&w->o, v, w->err);
 }
 
-/* A C string or null. */
+/* Writes a C string, or null for NULL. */
 static void string(writer *w, const char *s)
 {
     if (s) gg_mj_put_bytes(&w->o, s, strlen(s), w->err);
@@ -47,7 +49,7 @@ static void kv_string(writer *w, const gg_kv *kv)
     else text(w, "null");
 }
 
-/* <arch>.block_count where it is stated, else the blocks that the names show. */
+/* The value of <arch>.block_count, or the number of blocks in the tensor names if it is absent. */
 static uint64_t count_blocks(const gg_manifest *m)
 {
     uint64_t blocks = 0;
@@ -214,9 +216,9 @@ static bool files_are_plain(const gg_manifest *m)
     return m->n_files == 1 && m->files[0].n_pads == 0 && !m->files[0].trailing;
 }
 
-/* What a byte-exact rebuild needs beyond the lists above; and, of what stands both in
- * "model" and in a key, what it was, to tell which of the two was edited. No member is
- * called as one of "model": sed would edit both. */
+/* "layout" has the details that a byte-exact rebuild needs in addition. It also records values
+ * that are both in "model" and in a metadata key, to tell which of the two was edited. No member
+ * has the same name as a member of "model", because a sed command would edit both. */
 static void put_layout(writer *w, const gg_manifest *m)
 {
     text(w, "  \"layout\": {\n    \"general.alignment\": ");
@@ -288,10 +290,9 @@ static void empty(writer *w)
 {
     w->written += w->buf->len;
     if (w->written > GG_MANIFEST_MOST) {
-        gg_fail(w->err, GG_EUNSUPPORTED,
-                "its manifest would be over %llu bytes, more than is read back",
+        gg_fail(w->err, GG_EUNSUPPORTED, "the manifest would exceed the maximum of %llu bytes",
                 (unsigned long long)GG_MANIFEST_MOST);
-        gg_fix(w->err, "take fewer of its tensors at a time");
+        gg_fix(w->err, "extract fewer tensors at a time");
     }
     if (w->err->status == GG_OK) gg_write_all(w->fd, w->buf->data, w->buf->len, w->err);
     gg_buf_clear(w->buf);

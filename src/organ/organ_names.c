@@ -1,10 +1,10 @@
-/* organ_names.c - file names for tensors, safe and unique.
+/* organ_names.c - make safe and unique file names for tensors.
  *
- * blk.0.ffn_gate.weight -> blk_0_ffn_gate.bin, .bias -> _bias. A name of other
- * bytes than letters, digits, _ and ., an empty or long one, one that some system
- * reserves, or one that an earlier tensor has (case not counted) gets
- * "-" and 16 hex digits of its SHA-256 appended. Plain names hold no "-", so the
- * two kinds cannot meet.
+ * blk.0.ffn_gate.weight becomes blk_0_ffn_gate.bin, and .bias becomes _bias. "-" and 16 hex
+ * digits of the SHA-256 of the name are appended in these cases: the name contains bytes other
+ * than letters, digits, _ and "."; it is empty or too long; some system reserves it; or an
+ * earlier tensor has the same file name, ignoring case. Plain names contain no "-", so the two
+ * kinds cannot collide.
  */
 #include "organ/gg_organ.h"
 
@@ -29,7 +29,7 @@ static bool reserved(const char *stem)
            isdigit((unsigned char)stem[3]) && !stem[4];
 }
 
-/* The stem, and whether it stands for the name alone (false: add the hash). */
+/* Makes the file name without extension. Returns false if a hash must be appended. */
 static bool make_stem(const gg_tensor *t, char stem[STEM_MAX + 1])
 {
     size_t len = t->name_len, n = 0;
@@ -99,8 +99,8 @@ static bool name_all(const gg_tensor *tensors, size_t n, char **names, key *keys
         keys[i] = (key){ names[i], i };
     }
     qsort(keys, n, sizeof *keys, order);
-    /* Of equal names the first tensor keeps the plain one. Mark, then rename: the
-     * list must stay sorted by what it was. */
+    /* Of equal names the first tensor keeps the plain one. First mark, then rename, because the
+     * list must remain sorted by the original names. */
     for (size_t i = n; i-- > 1;)
         if (!same(keys[i].name, keys[i - 1].name)) keys[i].index = SIZE_MAX;
     for (size_t i = 1; i < n; i++)

@@ -1,4 +1,4 @@
-/* output_guard.c - is a name to be written within a folder that is read? */
+/* output_guard.c - refuse outputs that would overwrite files of an input directory. */
 #include "output_guard.h"
 
 #include "base/confine_path.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The folder that path's last part lies in, links followed; NULL when there is none. */
+/* The real path of the folder that contains `path`, malloc'd; NULL if it does not exist. */
 static char *folder_of(const char *path)
 {
     size_t n = strlen(path);
@@ -20,15 +20,15 @@ static char *folder_of(const char *path)
     return real;
 }
 
-/* A name of an organ directory's own, at its top. */
-static bool is_ours(const char *name)
+/* Whether organ directories use that name at their top level. */
+static bool is_reserved(const char *name)
 {
     for (int c = 0; c < GG_CLASS_COUNT; c++)
         if (strcmp(name, gg_class_folder((gg_class)c)) == 0) return true;
     return strcmp(name, GG_MANIFEST) == 0 || strncmp(name, "trailing-", 9) == 0 || name[0] == '.';
 }
 
-/* May the last part of path be something new in the directory itself? */
+/* Whether path is a name at the top level of the directory that organ directories do not use. */
 static bool is_new_at_top(const char *path, const char *folder, const char *dir)
 {
     char name[256];
@@ -39,7 +39,7 @@ static bool is_new_at_top(const char *path, const char *folder, const char *dir)
     if (strcmp(folder, dir) != 0 || end - start >= sizeof name) return false;
     memcpy(name, path + start, end - start);
     name[end - start] = '\0';
-    return !is_ours(name);
+    return !is_reserved(name);
 }
 
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
@@ -47,10 +47,10 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
     if (!s || !gg_source_manifest(s) || strcmp(path, "-") == 0) return GG_OK;
     char *folder = folder_of(path), *dir = realpath(gg_source_name(s), NULL);
     bool inside = folder && dir && gg_path_within(dir, folder) && !is_new_at_top(path, folder, dir);
-    free(folder); /* NULL: there is none, and creating it will say so */
+    free(folder); /* if the folder does not exist, creating the output will fail with a reason */
     free(dir);
     if (!inside) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "lies within the organ directory that is read");
-    gg_fix(err, "give a name outside of it");
+    gg_fail(err, GG_EUSAGE, "this output lies inside the organ directory that is being read");
+    gg_fix(err, "choose a name outside of that directory");
     return gg_at_file(err, path);
 }

@@ -1,13 +1,12 @@
-/* output_guard.h - outputs must not fall into what is read. Internal. */
+/* output_guard.h - refuse outputs that would overwrite files of an input directory. Internal. */
 #ifndef GG_OUTPUT_GUARD_H
 #define GG_OUTPUT_GUARD_H
 
 #include "organ/gg_organ.h"
 
-/* GG_EUSAGE if the output `path` would lie within the organ directory that s is, where
- * with run->force it could take the place of the manifest or of a record. Its own name is
- * no such place, nor is a name beside the manifest that the directory has no use for.
- * s may be NULL, or any source. */
+/* Fails with GG_EUSAGE if s is an organ directory and the output `path` lies inside it, where it
+ * could replace the manifest or a record. Two paths are allowed: the directory itself, and a new
+ * name at its top level that organ directories do not use. s may be NULL or any source. */
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* ranges.c - 5-20,25 and the block map 10-15=20-25. */
+/* ranges.c - parse lists such as 5-20,25 and maps such as 10-15=20-25. */
 #include "ranges.h"
 
 #include "base/error.h"
@@ -18,8 +18,8 @@ static bool number(const char **p, uint64_t *v)
     return true;
 }
 
-/* "N" or "N-M" from *p, which moves past it; false if there is none. */
-static bool scan(const char **p, uint64_t *first, uint64_t *last)
+/* Parses "N" or "N-M" at *p and moves *p past it. Returns false if it is malformed. */
+static bool parse_range(const char **p, uint64_t *first, uint64_t *last)
 {
     if (!number(p, first)) return false;
     *last = *first;
@@ -33,8 +33,8 @@ gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_erro
     const char *p = text;
     for (;;) {
         struct gg_range one;
-        if (!scan(&p, &one.first, &one.last) || (*p != ',' && *p != '\0')) {
-            gg_fail(err, GG_EUSAGE, "'%s': use numbers and ranges such as 5-20,25", text);
+        if (!parse_range(&p, &one.first, &one.last) || (*p != ',' && *p != '\0')) {
+            gg_fail(err, GG_EUSAGE, "'%s': expected numbers and ranges such as 5-20,25", text);
             return gg_about(err, about);
         }
         struct gg_range *grown = gg_grow_pow2(r->items, r->n, sizeof *grown, err);
@@ -65,29 +65,29 @@ struct gg_map {
     size_t n;
 };
 
-/* How an option that takes a map is called, and what it maps. */
+/* What a map is about, for messages. */
 typedef struct map_option {
     gg_hint about;
     const char *noun, *example;
-    bool plain; /* "3" may stand for "3=3" */
+    bool plain; /* "3" is accepted and means "3=3" */
 } map_option;
 
 static gg_status map_add(gg_map *m, const map_option *o, const char **p, const char *text,
                          gg_error *err)
 {
     uint64_t b0, b1, d0, d1;
-    bool ok = scan(p, &b0, &b1);
+    bool ok = parse_range(p, &b0, &b1);
     d0 = b0, d1 = b1;
-    if (ok && (**p == '=' || !o->plain)) ok = **p == '=' && (++*p, scan(p, &d0, &d1));
+    if (ok && (**p == '=' || !o->plain)) ok = **p == '=' && (++*p, parse_range(p, &d0, &d1));
     if (!ok || (**p != ',' && **p != '\0'))
-        return gg_fail(err, GG_EUSAGE, "'%s': use BASE=DONOR %ss such as %s", text, o->noun,
+        return gg_fail(err, GG_EUSAGE, "'%s': expected BASE=DONOR %ss such as %s", text, o->noun,
                        o->example);
     if (b1 - b0 != d1 - d0)
         return gg_fail(err, GG_EUSAGE, "'%s': both sides must have the same number of %ss", text,
                        o->noun);
     for (size_t i = 0; i < m->n; i++)
         if (b0 <= m->pairs[i].base_last && m->pairs[i].base <= b1)
-            return gg_fail(err, GG_EUSAGE, "'%s' names a base %s twice", text, o->noun);
+            return gg_fail(err, GG_EUSAGE, "'%s': a base %s appears twice", text, o->noun);
     struct pair *grown = gg_grow_pow2(m->pairs, m->n, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     m->pairs = grown;
@@ -95,7 +95,7 @@ static gg_status map_add(gg_map *m, const map_option *o, const char **p, const c
     return GG_OK;
 }
 
-/* Add the items of the text to *map, which is made if it is NULL. */
+/* Adds the items of `text` to *map, which is allocated if it is NULL. */
 static gg_status parse_map(const char *text, const map_option *o, gg_map **map, gg_error *err)
 {
     gg_map *m = *map ? *map : calloc(1, sizeof *m);

@@ -1,6 +1,8 @@
-/* record.c - the organ record: [name_len:u32][name][n_dims:u32][dims:u64 x n]
- * [dtype:u32][data], little-endian, self-delimiting since dims and dtype give the
- * length of the data. */
+/* record.c - headers of organ records:
+ *
+ *     [name_len:u32][name][n_dims:u32][dims:u64 x n][dtype:u32][data]    little-endian
+ *
+ * A record is self-delimiting, because dims and dtype determine the length of the data. */
 #include "organ/gg_organ.h"
 
 #include "base/cursor.h"
@@ -31,7 +33,9 @@ gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_
     if (size < 4) return GG_OK;
     uint32_t name_len = gg_le32(bytes);
     if (name_len > GG_RECORD_NAME) {
-        gg_fail(err, GG_EFORMAT, "an organ record claims a name of %u bytes; %d is the most",
+        gg_fail(err, GG_EFORMAT,
+                "this is not an organ record: the length of the name would be %u bytes; the "
+                "maximum is %d",
                 name_len, GG_RECORD_NAME);
         gg_fix(err, "give a GGUF model or organ records (.bin)");
         return err->status;
@@ -43,7 +47,7 @@ gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_
     t->n_dims = gg_le32(bytes + at);
     at += 4;
     if (t->n_dims > GG_MAX_DIMS) {
-        gg_fail(err, GG_EFORMAT, "an organ record has %u dimensions; 4 is the most", t->n_dims);
+        gg_fail(err, GG_EFORMAT, "an organ record has %u dimensions; the maximum is 4", t->n_dims);
         return gg_at_tensor(err, t->name, t->name_len);
     }
     if (size < at + 8u * t->n_dims + 4) return GG_OK;

@@ -1,19 +1,22 @@
-/* record.h - organ records, the .bin files. docs/formats.md describes the format. Internal. */
+/* record.h - headers of organ records, the .bin files. Internal.
+ *
+ * docs/formats.md describes the format. */
 #ifndef GG_RECORD_H
 #define GG_RECORD_H
 
 #include "organ/gg_organ.h"
 
 /* [name_len:u32][name][n_dims:u32][dims:u64 x n][dtype:u32][data], little-endian. */
-#define GG_RECORD_NAME 255                                 /* bytes of a name at most */
-#define GG_RECORD_HEADER (4 + GG_RECORD_NAME + 4 + 32 + 4) /* bytes before the data at most */
+#define GG_RECORD_NAME 255                                 /* maximum bytes of a name */
+#define GG_RECORD_HEADER (4 + GG_RECORD_NAME + 4 + 32 + 4) /* maximum bytes of a header */
 
-/* Header bytes of t into out; returns how many. name_len <= GG_RECORD_NAME. */
+/* Writes the header of t to out and returns its length. t->name_len must be at most
+ * GG_RECORD_NAME. */
 size_t gg_record_header(const gg_tensor *t, uint8_t out[GG_RECORD_HEADER]);
 
-/* Parse a header from `size` bytes. *used 0 and GG_OK when more bytes are needed
- * (size < GG_RECORD_HEADER and nothing wrong so far). t->name points into `bytes`
- * and is NOT NUL-terminated; t->offset is 0. */
+/* Parses a header from `size` bytes and sets *used to its length. If more bytes are needed, it
+ * returns GG_OK with *used 0; this happens only if size < GG_RECORD_HEADER. t->name points into
+ * `bytes` and is NOT NUL-terminated. t->offset is 0. */
 gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_t *used,
                           gg_error *err);
 

@@ -1,5 +1,7 @@
-/* select.c - which tensors an option line means. Options are "and", the items of
- * one option are "or". */
+/* select.c - select tensors by class, part, block, expert and name.
+ *
+ * A tensor must satisfy every kind of condition that is given, and for each kind at least one
+ * item. */
 #include "organ/gg_organ.h"
 
 #include "base/error.h"
@@ -18,12 +20,12 @@ typedef struct text_list {
 } text_list;
 
 struct gg_select {
-    uint32_t classes; /* bit per gg_class; 0 = all */
-    uint32_t parts;   /* bit per gg_part; 0 = all */
+    uint32_t classes; /* one bit per gg_class; 0 = all */
+    uint32_t parts;   /* one bit per gg_part; 0 = all */
     gg_ranges layers, experts;
-    gg_map *expert_map;     /* NULL: each expert comes from that of its own number */
-    text_list globs, names; /* names sorted before the first look-up */
-    bool by_name;           /* names are given, and sorted */
+    gg_map *expert_map;     /* NULL: each expert is replaced by that with the same number */
+    text_list globs, names; /* names are sorted before the first look-up */
+    bool by_name;           /* names were given and are sorted */
 };
 
 gg_status gg_select_new(gg_select **out, gg_error *err)
@@ -69,7 +71,8 @@ gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
         gg_class c;
         if (!gg_class_by_name(p, n, &c)) {
             gg_fail(err, GG_EUSAGE,
-                    "'%s': use skeleton, organ, embed, norm, adapter or other, separated by commas",
+                    "'%s': expected skeleton, organ, embed, norm, adapter or other, separated by "
+                    "commas",
                     list);
             return gg_about(err, GG_HINT_CLASSES);
         }
@@ -86,7 +89,7 @@ gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err)
         gg_part part;
         if (!gg_part_by_name(p, n, &part)) {
             gg_fail(err, GG_EUSAGE,
-                    "'%s': use text, vision, audio, encoder, decoder, diffusion, adapter or "
+                    "'%s': expected text, vision, audio, encoder, decoder, diffusion, adapter or "
                     "imatrix, separated by commas",
                     list);
             return gg_about(err, GG_HINT_PARTS);
@@ -118,7 +121,7 @@ gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err)
     for (const char *p = globs;; p++) {
         size_t n = strcspn(p, ",");
         if (n == 0) {
-            gg_fail(err, GG_EUSAGE, "'%s' has an empty pattern", globs);
+            gg_fail(err, GG_EUSAGE, "'%s' contains an empty pattern", globs);
             return gg_about(err, GG_HINT_TENSORS);
         }
         gg_status st = list_add(&s->globs, p, n, err);
@@ -128,7 +131,7 @@ gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err)
     }
 }
 
-/* The first column of a line, unescaped. */
+/* Adds the first column of a line, unescaped. */
 static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_error *err)
 {
     char *tab = memchr(line, '\t', len);
@@ -136,7 +139,7 @@ static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_e
     if (len > 0 && line[len - 1] == '\r') len--;
     if (len == 0 || (first && len == 4 && memcmp(line, "name", 4) == 0)) return GG_OK;
     if (!gg_unescape(line, &len))
-        return gg_fail(err, GG_EUSAGE, "a broken escape in a list of names");
+        return gg_fail(err, GG_EUSAGE, "the list of names contains a malformed escape");
     return list_add(&s->names, line, len, err);
 }
 
@@ -213,7 +216,7 @@ static bool listed(const gg_select *s, const char *name)
 bool gg_select_match(const gg_select *s, const char *name, size_t name_len, const gg_anatomy *a)
 {
     if (!s) return true;
-    (void)name_len; /* a NUL follows every name; patterns see it up to the first */
+    (void)name_len; /* every name is NUL-terminated; patterns match up to the first NUL */
     if (s->classes && !(s->classes & 1u << a->cls)) return false;
     if (s->parts && !(s->parts & 1u << a->part)) return false;
     if (s->layers.n && (a->block < 0 || !gg_ranges_have(&s->layers, (uint64_t)a->block)))

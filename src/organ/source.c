@@ -1,4 +1,4 @@
-/* source.c - one way to read tensors, whatever holds them. */
+/* source.c - read tensors from model files, organ directories, record files and pipes. */
 #include "source.h"
 
 #include "base/error.h"
@@ -23,10 +23,9 @@ static gg_status no_memory(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
 }
 
-/* Of records that cannot be read. */
-static void advise(gg_error *err)
+static void advise_records(gg_error *err)
 {
-    gg_fix(err, "make the organ records again: these are cut short or spoilt");
+    gg_fix(err, "extract the organ records again: this file is truncated or damaged");
 }
 
 /* ---- opening --------------------------------------------------------------- */
@@ -71,11 +70,11 @@ static gg_status open_dir(gg_source *s, const char *path, gg_error *err)
     return GG_OK;
 }
 
-/* All records of one open file. */
+/* Reads the headers of all records of one open file. */
 static gg_status scan_records(gg_source *s, size_t path, int fd, gg_error *err)
 {
     struct stat st_buf;
-    if (fstat(fd, &st_buf) != 0) return gg_fail_errno(err, "cannot stat");
+    if (fstat(fd, &st_buf) != 0) return gg_fail_errno(err, "cannot get the file's size");
     uint64_t size = (uint64_t)st_buf.st_size, at = 0;
     while (at < size) {
         uint8_t head[GG_RECORD_HEADER];
@@ -83,11 +82,12 @@ static gg_status scan_records(gg_source *s, size_t path, int fd, gg_error *err)
         gg_tensor t;
         gg_status st = gg_pread_all(fd, head, n, at, err);
         if (st == GG_OK) st = gg_record_parse(head, n, &t, &used, err);
-        if (st == GG_OK && used == 0) st = gg_fail(err, GG_EFORMAT, "an organ record is cut off");
+        if (st == GG_OK && used == 0)
+            st = gg_fail(err, GG_EFORMAT, "the file ends within the header of an organ record");
         if (st != GG_OK) return gg_at_offset(err, at);
         at += used;
         if (t.bytes > size - at) {
-            gg_fail(err, GG_EFORMAT, "its data is cut off: %llu bytes of %llu are there",
+            gg_fail(err, GG_EFORMAT, "the data is incomplete: the file has %llu of %llu bytes",
                     (unsigned long long)(size - at), (unsigned long long)t.bytes);
             gg_at_tensor(err, t.name, t.name_len);
             return gg_at_offset(err, at);
@@ -110,7 +110,7 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
         gg_fail_errno(err, "cannot open");
         return gg_at_file(err, path);
     }
-    if (scan_records(s, s->n_paths - 1, fd, err) == GG_EFORMAT) advise(err);
+    if (scan_records(s, s->n_paths - 1, fd, err) == GG_EFORMAT) advise_records(err);
     close(fd);
     return gg_at_file(err, path);
 }
@@ -142,7 +142,7 @@ static spec_kind kind_of(const char *spec, gg_error *err)
     gg_error ignored = GG_ERROR_INIT;
     gg_read_some(fd, magic, 4, &got, &ignored);
     close(fd);
-    /* A record starts with a name length: small, so its high bytes are zero. */
+    /* A record starts with the length of its name, which is so small that its high bytes are 0. */
     if (memcmp(magic, "GGUF", 4) == 0) return SPEC_GGUF;
     return bin || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0) ? SPEC_RECORDS
                                                                                 : SPEC_GGUF;
@@ -154,8 +154,9 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
     if (s->pipe.fd < 0) gg_fail_errno(err, "cannot open");
     else if (isatty(s->pipe.fd)) {
         gg_fail(err, GG_EUSAGE,
-                s->pipe.fd == STDIN_FILENO ? "stdin is a terminal" : "is a terminal");
-        gg_fix(err, "pipe a model or an organ stream in");
+                s->pipe.fd == STDIN_FILENO ? "standard input is a terminal"
+                                           : "this is a terminal, not a model");
+        gg_fix(err, "pipe a model or an organ stream into the command");
         if (s->pipe.fd != STDIN_FILENO) close(s->pipe.fd);
     } else {
         gg_pipe_open(s, err);
@@ -163,7 +164,7 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
     return gg_at_file(err, spec);
 }
 
-/* The index of gg_source_find, of every source that knows its tensors from the start. */
+/* Builds the index for gg_source_find, for sources whose tensors are known from the start. */
 static gg_status sort_names(gg_source *s, gg_error *err)
 {
     if (gg_source_grows(s)) return GG_OK;
@@ -221,7 +222,9 @@ gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg
         if (kind == SPEC_BAD) st = err->status;
         else if (kind == SPEC_RECORDS) st = add_record_file(s, paths[i], err);
         else {
-            st = gg_fail(err, GG_EUSAGE, "is no organ record file; only those can be several");
+            st = gg_fail(err, GG_EUSAGE,
+                         "this is not an organ record file; several inputs must all be record "
+                         "files");
             gg_at_file(err, paths[i]);
         }
     }
@@ -337,7 +340,7 @@ gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     if (!gg_source_seekable(s)) {
-        if (gg_pipe_next(s, i, more, err) == GG_EFORMAT) advise(err);
+        if (gg_pipe_next(s, i, more, err) == GG_EFORMAT) advise_records(err);
         return gg_at_file(err, s->name);
     }
     *more = i < s->n;
@@ -352,7 +355,7 @@ size_t gg_source_find(const gg_source *s, const char *name, size_t name_len)
 
 /* ---- data ------------------------------------------------------------------------ */
 
-/* The file to name when its bytes cannot be read: the shard, where there are several. */
+/* The file name for errors: for a split model, that of the shard. */
 static const char *data_name(const gg_data *d)
 {
     const gg_source *s = d->source;
@@ -368,7 +371,7 @@ static gg_status data_error(const gg_data *d, gg_error *err)
     return gg_at_file(err, data_name(d));
 }
 
-/* A .bin of a directory: its header was checked when the manifest was loaded. */
+/* Opens a .bin file of a directory. Its header was checked when the manifest was loaded. */
 static gg_status open_entry(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
     const gg_entry *e = &s->manifest->entries[i];
@@ -418,7 +421,7 @@ gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg
 {
     if (d->fd < 0) gg_pipe_copy(d->source, d->index, offset, n, out, err);
     else gg_copy_from(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
-    bool writing = err->status == GG_EIO && !err->file[0]; /* that is the caller's to name */
+    bool writing = err->status == GG_EIO && !err->file[0]; /* the caller adds the output's name */
     return err->status == GG_OK || writing ? err->status : data_error(d, err);
 }
 

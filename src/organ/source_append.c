@@ -1,4 +1,4 @@
-/* source_append.c - the list of tensors of a source of records, which grows. */
+/* source_append.c - append tensors to the list of a source of records. */
 #include "source.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static bool grow(void **list, size_t cap, size_t size)
     return grown != NULL;
 }
 
-/* Room for one more in every list. */
+/* Makes room for one more item in every list. */
 static bool make_room(gg_source *s)
 {
     if (s->n < s->cap) return true;

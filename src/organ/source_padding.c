@@ -1,5 +1,5 @@
-/* source_padding.c - what a GGUF file holds besides its header and tensors: padding that is
- * not zeros, and bytes after the last tensor. */
+/* source_padding.c - unusual bytes of a GGUF file outside header and tensors: padding that is not
+ * zero, and trailing bytes after the last tensor. */
 #include "source.h"
 
 #include "base/error.h"
@@ -20,13 +20,13 @@ void gg_pads_free(gg_pad *pads, size_t n)
     free(pads);
 }
 
-/* GG_EUNSUPPORTED, with what to do. */
 static gg_status too_much(gg_error *err)
 {
     gg_fail(err, GG_EUNSUPPORTED,
-            "over %llu MiB of padding that is not zeros, which is too much to keep",
+            "the padding between tensors contains more than %llu MiB that are not zero",
             (unsigned long long)(GG_MOST_PADDING >> 20));
-    return gg_fix_hint(err, GG_HINT_EVERY_TENSOR, "leave it out: select every tensor by name");
+    return gg_fix_hint(err, GG_HINT_EVERY_TENSOR,
+                       "select every tensor by name, which leaves out the padding");
 }
 
 bool gg_padding_is_plain(const uint8_t *bytes, size_t got, size_t want)
@@ -40,7 +40,7 @@ gg_status gg_pad_note(gg_source *s, pad_list *pads, const gg_tensor *after, cons
                       size_t n, gg_error *err)
 {
     s->pad_bytes += n;
-    if (s->pad_bytes > GG_MOST_PADDING) /* of a pipe it is told when asked for */
+    if (s->pad_bytes > GG_MOST_PADDING) /* on a pipe gg_source_pads reports it */
         return s->kind == SOURCE_PIPE_MODEL ? GG_OK : too_much(err);
     gg_pad *grown = gg_grow_pow2(pads->list, pads->n, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
@@ -55,7 +55,7 @@ gg_status gg_pad_note(gg_source *s, pad_list *pads, const gg_tensor *after, cons
     return GG_OK;
 }
 
-/* The padding of a file that follows `after`, or the header if it is NULL. */
+/* Checks the padding of a file that follows `after`, or the header if it is NULL. */
 static gg_status check(gg_source *s, size_t file, const gg_tensor *after, pad_list *pads,
                        gg_error *err)
 {
@@ -109,7 +109,8 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
                                   gg_error *err)
 {
     *bytes = 0;
-    if (!s->model && file + 1 < s->pipe.n_shards) return GG_OK; /* the next shard followed */
+    /* On a pipe only the last shard can have trailing bytes. */
+    if (!s->model && file + 1 < s->pipe.n_shards) return GG_OK;
     if (!s->model) return gg_pipe_drain(s, out, bytes, err);
     const gg_gguf *g = s->model->files[file];
     *bytes = gg_source_trailing(s, file);

@@ -1,7 +1,7 @@
-/* source_pipe.c - a model or an organ stream read front to back, once.
+/* source_pipe.c - read a model or an organ stream from a pipe, once from front to back.
  *
- * A small buffer holds what was read ahead (the first bytes tell the two apart, and
- * a record's header ends only where it says); data goes straight through.
+ * A small buffer keeps bytes that were read ahead: the first bytes tell a model from a stream, and
+ * the length of a record's header is not known in advance. Tensor data bypasses the buffer.
  */
 #include "source.h"
 
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define AHEAD ((size_t)64 << 10)
-#define MOST_RECORDS ((size_t)1 << 17) /* of a stream: experts of the largest models, apart */
+#define MOST_RECORDS ((size_t)1 << 17) /* enough for the largest models, one record per expert */
 
 static size_t buffered(const source_pipe *p)
 {
@@ -42,7 +42,7 @@ gg_status gg_pipe_fill(source_pipe *p, size_t want, gg_error *err)
     return st;
 }
 
-/* Up to n bytes: first what is buffered, then from the descriptor. */
+/* Reads up to n bytes: first from the buffer, then from the descriptor. */
 static gg_status take(source_pipe *p, void *buf, size_t n, size_t *got, gg_error *err)
 {
     size_t have = buffered(p) < n ? buffered(p) : n, more = 0;
@@ -76,7 +76,7 @@ gg_status gg_pipe_open(gg_source *s, gg_error *err)
     return gg_pipe_read_header(s, err);
 }
 
-/* The data of a header_only source may end early: told once, and nothing more is read. */
+/* The data of a header_only source may end early. This is noted once, and reading stops. */
 static gg_status tolerate(gg_source *s, uint64_t missing)
 {
     if (!s->pipe.cut) gg_note_cut(s, s->name, missing);
@@ -84,7 +84,7 @@ static gg_status tolerate(gg_source *s, uint64_t missing)
     return GG_OK;
 }
 
-/* Read over n bytes. */
+/* Reads and discards n bytes. */
 static gg_status skip(source_pipe *p, uint64_t n, gg_error *err)
 {
     uint8_t scratch[16384];
@@ -98,7 +98,7 @@ static gg_status skip(source_pipe *p, uint64_t n, gg_error *err)
     return GG_OK;
 }
 
-/* skip() where the data may end early. */
+/* Like skip(), but tolerates an early end if the options allow it. */
 static gg_status pass(gg_source *s, uint64_t n, gg_error *err)
 {
     gg_error why = GG_ERROR_INIT;
@@ -120,7 +120,7 @@ static gg_status finish_current(gg_source *s, gg_error *err)
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), st);
 }
 
-/* The padding before tensor i of the source (or after the last of the shard). */
+/* Reads the padding before tensor i of the source, or after the last tensor of the shard. */
 static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
 {
     source_pipe *p = &s->pipe;
@@ -136,7 +136,7 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
     if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     size_t got = 0;
     gg_status st = take(p, bytes, (size_t)want, &got, err);
-    /* As in a file: only what follows the last tensor may be cut, be the others empty. */
+    /* As in a file, only the padding after the last tensor may be cut off. */
     if (st == GG_OK && got < want && k < g->n_tensors) {
         uint64_t missing = want - got;
         for (size_t j = k; j < g->n_tensors; j++) missing += g->tensors[j].bytes;
@@ -148,7 +148,7 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
     return st;
 }
 
-/* Tensor i of a model, in this shard or in the next that has tensors. */
+/* Goes to tensor i of a model, in this shard or in the next one with tensors. */
 static gg_status next_of_model(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     gg_status st = take_padding(s, i, err);
@@ -172,12 +172,14 @@ static gg_status next_record(gg_source *s, bool *more, gg_error *err)
     size_t used = 0;
     if (s->n >= MOST_RECORDS) {
         gg_fail(err, GG_EUNSUPPORTED,
-                "over %zu organ records: this stream has no end, or is no organ stream", s->n);
+                "the stream has more than %zu organ records, so it is probably not an organ stream",
+                s->n);
         return gg_fix(err, "give the organs in several streams");
     }
     st = gg_record_parse(p->buf + p->pos, buffered(p), &t, &used, err);
     if (st == GG_OK && used == 0)
-        st = gg_fail(err, GG_EFORMAT, "organ record %zu is cut off", s->n + 1);
+        st = gg_fail(err, GG_EFORMAT, "the input ends within the header of organ record %zu",
+                     s->n + 1);
     if (st == GG_OK) st = gg_source_append(s, &t, (record_place){ 0, 0 }, err);
     if (st == GG_OK) p->pos += used;
     return st;
@@ -186,7 +188,7 @@ static gg_status next_record(gg_source *s, bool *more, gg_error *err)
 gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     source_pipe *p = &s->pipe;
-    if (i == p->current) return *more = true, GG_OK; /* reading on has come here already */
+    if (i == p->current) return *more = true, GG_OK; /* already there, after a read */
     gg_status st = finish_current(s, err);
     if (st != GG_OK) return st;
     if (s->kind == SOURCE_PIPE_RECORDS) {
@@ -200,7 +202,7 @@ gg_status gg_pipe_next(gg_source *s, size_t i, bool *more, gg_error *err)
     return st;
 }
 
-/* Read on to `offset` of tensor i, over the tensors before it. */
+/* Reads ahead to `offset` of tensor i, skipping the tensors before it. */
 static gg_status go_to(gg_source *s, size_t i, uint64_t offset, gg_error *err)
 {
     source_pipe *p = &s->pipe;
@@ -210,7 +212,7 @@ static gg_status go_to(gg_source *s, size_t i, uint64_t offset, gg_error *err)
         if (st != GG_OK) return st;
     }
     if (i != p->current || offset < p->taken)
-        return gg_fail(err, GG_EUSAGE, "a pipe can be read only forward");
+        return gg_fail(err, GG_EUSAGE, "a pipe can only be read forward");
     gg_status st = skip(p, offset - p->taken, err);
     p->taken = offset;
     return st;

@@ -1,5 +1,4 @@
-/* source_shards.c - shards of a model one after another on a pipe, and what is told about
- * a model that is not all there. */
+/* source_shards.c - concatenated shards on a pipe, and notes about incomplete models. */
 #include "source.h"
 
 #include "base/grow.h"
@@ -24,7 +23,7 @@ static void note(const gg_source *s, const char *path, const char *text)
 void gg_note_cut(const gg_source *s, const char *path, uint64_t missing)
 {
     char text[160];
-    snprintf(text, sizeof text, "the data are incomplete: at least %llu bytes are missing",
+    snprintf(text, sizeof text, "the data is incomplete: at least %llu bytes are missing",
              (unsigned long long)missing);
     note(s, path, text);
 }
@@ -66,7 +65,7 @@ static gg_status append_tensors(gg_source *s, gg_gguf *g, gg_error *err)
     return GG_OK;
 }
 
-/* A shard after another: its number must follow. */
+/* The numbers of concatenated shards must be consecutive. */
 static gg_status check_order(const source_pipe *p, uint64_t no, uint64_t count, gg_error *err)
 {
     if (no == p->no + 1 && count == p->count) return GG_OK;
@@ -108,7 +107,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* No tensor may be in two shards. Checked once, over all. */
+/* Checks once, over all shards, that no tensor is in two of them. */
 static gg_status check_unique(const gg_source *s, gg_error *err)
 {
     const gg_tensor **list = calloc(s->n + 1, sizeof *list);
@@ -117,14 +116,14 @@ static gg_status check_unique(const gg_source *s, gg_error *err)
     qsort(list, s->n, sizeof *list, by_name);
     for (size_t i = 1; i < s->n && err->status == GG_OK; i++) {
         if (strcmp(list[i - 1]->name, list[i]->name) != 0) continue;
-        gg_fail(err, GG_EFORMAT, "two shards have this tensor");
+        gg_fail(err, GG_EFORMAT, "two shards contain a tensor with this name");
         gg_at_tensor(err, list[i]->name, list[i]->name_len);
     }
     free(list);
     return err->status;
 }
 
-/* All that come have come. */
+/* The input has ended: checks whether the set is complete. */
 static gg_status end_of_set(gg_source *s, gg_error *err)
 {
     source_pipe *p = &s->pipe;
@@ -133,7 +132,7 @@ static gg_status end_of_set(gg_source *s, gg_error *err)
     };
     gg_kv_u64(gg_meta_find(&p->shards[0].header->meta, "split.tensors.count"), &set.of);
     bool whole = set.shards == set.count;
-    p->count = 1; /* told once */
+    p->count = 1; /* so that this runs only once */
     if (p->n_shards > 1 && check_unique(s, err) != GG_OK) return err->status;
     if (whole && set.of && set.of != s->n)
         return gg_fail(err, GG_EFORMAT,

@@ -1,5 +1,6 @@
-/* source_spool.c - a pipe that has to be read more than front to back: stored first in a
- * temporary file that has no name, so that nothing is left behind. */
+/* source_spool.c - spool a pipe to a temporary file, for verbs that need random access.
+ *
+ * The file has no name, so nothing is left behind. */
 #include "source.h"
 
 #include "base/io.h"
@@ -24,7 +25,7 @@ static int unnamed_file(gg_error *err)
     snprintf(path, sizeof path, "%.480s/organ-XXXXXX", temp_folder());
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0) {
-        gg_fail_errno(err, "cannot make a temporary file");
+        gg_fail_errno(err, "cannot create a temporary file");
         gg_fix(err, "set TMPDIR to a folder with room for the model");
         gg_at_file(err, temp_folder());
     } else {
@@ -33,8 +34,8 @@ static int unnamed_file(gg_error *err)
     return fd;
 }
 
-/* stdin, a FIFO, the /dev/fd name of a shell's <( ). What cannot be found is opened as
- * a file, which says so. */
+/* Whether `spec` is standard input, a FIFO or the /dev/fd name of a shell's <( ). A path that does
+ * not exist is treated as a file; opening it reports the error. */
 static bool is_pipe(const char *spec)
 {
     struct stat s;
@@ -42,7 +43,7 @@ static bool is_pipe(const char *spec)
     return stat(spec, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
 }
 
-/* Notes about the stored file name the pipe instead. */
+/* Replaces the name of the temporary file by that of the pipe in notes. */
 typedef struct spooled_notes {
     const gg_source_options *o;
     const char *path, *spec;
@@ -76,8 +77,8 @@ static gg_status store(const char *spec, int in, int out, gg_error *err)
     return GG_OK;
 }
 
-/* Open the file behind fd, which was written from `spec`, by its /dev/fd name. The source
- * keeps the descriptor open until it is closed; on failure fd is closed. */
+/* Opens the spooled copy of `spec` by the /dev/fd name of its descriptor. The source owns fd from
+ * then on; on failure fd is closed. */
 static gg_status open_spooled(int fd, const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err)
 {
@@ -89,7 +90,7 @@ static gg_status open_spooled(int fd, const char *spec, const gg_source_options 
                                   .ctx = &n };
     gg_status st = gg_source_open_with(path, &renamed, out, err);
     if (st != GG_OK) {
-        err->file[0] = '\0'; /* what it is: stdin */
+        err->file[0] = '\0'; /* the caller names the pipe instead of /dev/fd */
         close(fd);
         return st;
     }

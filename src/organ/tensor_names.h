@@ -1,4 +1,4 @@
-/* tensor_names.h - names of classes, blocks and experts. Internal. */
+/* tensor_names.h - tensor names with blocks and experts, and names of classes. Internal. */
 #ifndef GG_TENSOR_NAMES_H
 #define GG_TENSOR_NAMES_H
 
@@ -7,36 +7,39 @@
 
 const char *gg_class_folder(gg_class c); /* "skeleton" "organs" "embed" "norm" "adapters" "other" */
 
-/* "blk.7.x.weight" from "blk.3.x.weight" and 7, in any prefix (enc., v.); false
- * when the name has no block or the result exceeds size. NUL-terminated. */
+/* Makes "blk.7.x.weight" from "blk.3.x.weight" and 7, with any prefix (enc., v.). The result is
+ * NUL-terminated. Returns false if the name has no block or the result does not fit. */
 bool gg_name_with_block(const char *name, size_t name_len, int64_t block, char *out, size_t size,
                         size_t *out_len);
 
-/* Is it the router of a block, or a bias of it? Those have one row or value per expert. */
+/* Whether the tensor is the router of a block or a bias of it. These have one row or value per
+ * expert. */
 bool gg_is_router(const char *name, const gg_anatomy *a);
 
-/* Is this a stack of experts ("blk.N.ffn_gate_exps.weight" or .bias), and of how
- * many (its last dimension)? */
+/* Whether the tensor is a stack of experts ("blk.N.ffn_gate_exps.weight" or .bias). Sets *experts
+ * to their number, which is the last dimension. */
 bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts);
 
-/* "blk.N.ffn_gate.E.weight" from the stack's name. False when it exceeds size. */
+/* Makes "blk.N.ffn_gate.E.weight" from the name of the stack. Returns false if it does not fit. */
 bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *out, size_t size,
                     size_t *out_len);
 
-/* The other way: "blk.N.ffn_gate_exps.weight" from "blk.N.ffn_gate.E.weight". False for
- * other names, and when it exceeds size. */
+/* The inverse: makes "blk.N.ffn_gate_exps.weight" from "blk.N.ffn_gate.E.weight". Returns false
+ * for other names, and if the result does not fit. */
 bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size, size_t *out_len);
 
-#define GG_EXPERTS_MAX 65536 /* of a stack; a tensor that claims more is no stack */
+#define GG_EXPERTS_MAX 65536 /* maximum number of experts in a stack */
 
-/* The tensor of one expert: name into `name` (of GG_RECORD_NAME + 1 bytes), one
- * dimension less, bytes / experts; offset moved to the expert's place. */
+/* Describes one expert of a stack as a tensor of its own: *out has one dimension less and
+ * bytes / experts, and its offset is that of the expert. Its name is written to `name`, which
+ * needs GG_RECORD_NAME + 1 bytes. */
 bool gg_expert_tensor(const gg_tensor *stack, uint64_t expert, gg_tensor *out, char *name);
 
-/* By name, folder or alias (attention, attn, ffn, embedding, normalization), in any case. */
+/* Finds a class by its name, its folder or an alias (attention, attn, ffn, embedding,
+ * normalization), ignoring case. */
 bool gg_class_by_name(const char *name, size_t len, gg_class *c);
 
-/* In any case. */
+/* Finds a part by its name, ignoring case. */
 bool gg_part_by_name(const char *name, size_t len, gg_part *p);
 
 #endif

@@ -101,7 +101,7 @@ refuse() { # STATUS TEXT OPTION...
 refuse 1 "the donor has no expert 6" --experts 2=6
 refuse 1 "the base has none of these experts" --experts 4=0
 refuse 2 "'0-1=3': both sides must have the same number of experts (--experts)" --experts 0-1=3
-refuse 2 "'0-1=3-4,1=0' names a base expert twice (--experts)" --experts 0-1=3-4,1=0
-for bad in = 1= =1 1==2 1=2=3 a=b 1=2, 2-1=0-1 1=-1; do refuse 2 "use BASE=DONOR experts such as" --experts "$bad"; done
-check_error 2 "use numbers and ranges" "a map where nothing is moved" organ-extract "$T/b.gguf" --list --experts 1=2
+refuse 2 "'0-1=3-4,1=0': a base expert appears twice (--experts)" --experts 0-1=3-4,1=0
+for bad in = 1= =1 1==2 1=2=3 a=b 1=2, 2-1=0-1 1=-1; do refuse 2 "expected BASE=DONOR experts such as" --experts "$bad"; done
+check_error 2 "expected numbers and ranges" "a map where nothing is moved" organ-extract "$T/b.gguf" --list --experts 1=2
 finish

@@ -150,10 +150,10 @@ check_error 3 "manifest.json" "half a manifest" organ-assemble "$T/d" --output "
 rm "$T/d/manifest.json"
 mkfifo "$T/d/manifest.json"
 for tool in "organ-extract --list" "organ-assemble --output $T/never.gguf" "organ-measure"; do
-    have timeout && check_error 3 "no regular file" "a FIFO for a manifest, $tool" timeout 30 $tool "$T/d"
+    have timeout && check_error 3 "not a regular file" "a FIFO for a manifest, $tool" timeout 30 $tool "$T/d"
 done
 rm "$T/d/manifest.json"
-check_exit 3 "no manifest" organ-assemble "$T/d" --output "$T/never.gguf"
+check_exit 3 "cannot be a manifest" organ-assemble "$T/d" --output "$T/never.gguf"
 check_absent "$T/never.gguf" "half a manifest"
 
 # ---- killed at any moment ------------------------------------------------------------------------

@@ -253,8 +253,8 @@ for bytes in "" G GGUF; do
     check_error 3 "<stdin>" "'$bytes' for a donor" sh -c "printf '$bytes' | organ-transplant --base $VERSE --donor - --output '$T/never.gguf'"
     check_error 3 "<stdin>" "'$bytes' for a model" sh -c "printf '$bytes' | organ-extract - --output '$T/never'"
 done
-check_error 3 "has no end" "an endless organ stream, listed" sh -c "organ-extract - --list < /dev/zero > /dev/null"
-check_error 3 "has no end" "an endless organ stream, measured" sh -c "organ-measure - < /dev/zero > /dev/null"
+check_error 3 "probably not an organ stream" "an endless organ stream, listed" sh -c "organ-extract - --list < /dev/zero > /dev/null"
+check_error 3 "probably not an organ stream" "an endless organ stream, measured" sh -c "organ-measure - < /dev/zero > /dev/null"
 check_error 4 "TMPDIR" "no folder to store stdin in" sh -c "TMPDIR='$T/nowhere' organ-transplant --base $VERSE --donor - --output '$T/never.gguf' < $CODE"
 check_absent "$T/never.gguf" "stdin that is no model"
 
@@ -276,7 +276,7 @@ check_error 2 "same file" "base and donor one file by two names" organ-transplan
 cp -R "$T/d" "$T/within.d"
 cp -R "$T/d" "$T/within.copy"
 ln -s within.d "$T/within.link"
-inside() { check_error 2 "within the organ directory" "an output within: $*" "$@" --force; }
+inside() { check_error 2 "inside the organ directory" "an output within: $*" "$@" --force; }
 for to in within.d/manifest.json within.link/manifest.json within.d/organs/../manifest.json within.d/organs/blk_0_ffn_up.bin within.d/organs/new.gguf within.d/embed within.d/trailing-00001.raw; do
     inside organ-assemble "$T/within.d" --output "$T/$to"
     inside organ-transplant --base "$T/within.d" --donor $CODE --type organ --output "$T/$to"

@@ -183,7 +183,7 @@ for i in 1 2 3; do check_same "$T/set3/z-0000$i-of-00003.gguf" "$T/set1/y-0000$i
 check "a file from a directory" organ-keys "$T/dir" --set general.name=x --output "$T/b.gguf" --force
 edit "$T/c.gguf" --set general.name=x
 check_same "$T/b.gguf" "$T/c.gguf" "a file from a directory"
-check_error 2 "within the organ directory" "into the directory" organ-keys "$T/dir" --delete general.name --output "$T/dir/organs/x.bin"
+check_error 2 "inside the organ directory" "into the directory" organ-keys "$T/dir" --delete general.name --output "$T/dir/organs/x.bin"
 
 # ---- in place --------------------------------------------------------------------
 cp $VERSE "$T/m.gguf"

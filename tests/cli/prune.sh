@@ -221,8 +221,8 @@ keep_no() { # STATUS TEXT LIST
 keep_no 1 "tensor 'blk.1.ffn_gate_inp.weight': its block has no expert 6, only 0 to 5" 4-6
 keep_no 3 "2 are used at a time" 3
 keep_no 3 "cut into 2 groups" 0-2
-keep_no 2 "use numbers and ranges" ''
-keep_no 2 "use numbers and ranges" 3-
+keep_no 2 "expected numbers and ranges" ''
+keep_no 2 "expected numbers and ranges" 3-
 keep_no 4 "cannot open the list of experts" "$T/no-such-list"
 bad_list() { # STATUS TEXT CONTENT
     printf "$3" > "$T/bad"
@@ -233,7 +233,7 @@ bad_list 1 "its block would keep 2 experts, others 4" '1\t0-3\n2\t0-1\n'
 bad_list 1 "lists block 0, which has no experts" '0\t0-3\n1\t0-3\n2\t0-3\n'
 bad_list 2 "block 1 is listed twice" '1\t0-3\n1\t0-3\n2\t0-3\n'
 bad_list 2 "line 2: expected a block number, a tab and experts" '1\t0-3\n2 0-3\n'
-bad_list 2 "use numbers and ranges" '1\t0-3\n2\t\n'
+bad_list 2 "expected numbers and ranges" '1\t0-3\n2\t\n'
 bad_list 2 "it lists no experts" '\n'
 mkmodel "$T/dense.gguf" blk.0.ffn_up.weight:F32:8x8
 organ-extract -q "$T/dense.gguf" --output "$T/dense" --force

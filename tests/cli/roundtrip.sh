@@ -90,7 +90,7 @@ check "a file of records listed" organ-extract "$T/stream.bin" --list
 head -c 1000000 "$T/stream" > "$T/cut.bin"
 check_exit 3 "a stream cut short" organ-extract - --list < "$T/cut.bin"
 if one_line "$T/err"; then ok; else bad "a stream cut short: one line"; fi
-check_error 3 "cut" "a file of records cut short" organ-extract "$T/cut.bin" --list
+check_error 3 "is incomplete" "a file of records cut short" organ-extract "$T/cut.bin" --list
 check_exit 3 "a stream cut short into a directory" organ-extract - --output "$T/cutdir" < "$T/cut.bin"
 check_absent "$T/cutdir" "after a cut stream"
 

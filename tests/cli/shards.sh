@@ -177,7 +177,7 @@ head -c 60000 $VERSE > "$T/cut.gguf"
 for from in "$T/cut.gguf" -; do
     check "a cut model, --list, $from" organ-extract "$from" --list < "$T/cut.gguf"
     check_same "$T/out" "$T/want" "a cut model, --list, $from"
-    check_text "$(grep -c "the data are incomplete" "$T/err")" 1 "a cut model, $from: a note"
+    check_text "$(grep -c "the data is incomplete" "$T/err")" 1 "a cut model, $from: a note"
     check_exit 3 "a cut model, measured, $from" organ-measure "$from" < "$T/cut.gguf"
 done
 head -c 10000 $VERSE > "$T/cut.gguf"

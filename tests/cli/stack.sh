@@ -308,7 +308,7 @@ check_error 2 "takes one model" "--drop-mtp with blocks" stack --drop-mtp $V 0-2
 check_error 2 "give --output" "no output" organ-stack $V 0
 check_error 2 "--json goes with --check" "--json" stack --json $V 0
 for text in x 1- 3-1 1,,2 '' 1..3 0x1 99999999999; do
-    check_error 2 "use numbers and ranges" "BLOCKS '$text'" stack $V "$text"
+    check_error 2 "expected numbers and ranges" "BLOCKS '$text'" stack $V "$text"
 done
 check_error 2 "too many" "blocks without end" stack $V "$(awk 'BEGIN { for (i = 0; i < 30000; i++) printf "0-3,"; print 0 }')"
 printf '\003\000\000\000a.w\001\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000abcd' > "$T/r.bin"
