@@ -40,8 +40,8 @@ static void catch_signals(void)
         if (sigaction(stop[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
             sigaction(stop[i], &a, NULL);
     }
-    signal(SIGPIPE, SIG_IGN); /* write says EPIPE: exit 4 */
-    signal(SIGXFSZ, SIG_IGN); /* write says EFBIG: exit 4 */
+    signal(SIGPIPE, SIG_IGN); /* write returns EPIPE: exit 4 */
+    signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG: exit 4 */
 }
 
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...)
@@ -119,7 +119,7 @@ static double parse_f64(const cli *c, const char *name, const char *text)
 static void list_add(const cli *c, cli_list *l, const char *item)
 {
     const char **grown = realloc(l->items, (l->n + 1) * sizeof *grown);
-    if (!grown) cli_usage(c, "no memory for the arguments");
+    if (!grown) cli_usage(c, "out of memory for the arguments");
     l->items = grown;
     l->items[l->n++] = item;
 }
@@ -165,7 +165,7 @@ static void set_threads(cli *c, const char *value)
     c->run.threads = (unsigned)n;
 }
 
-/* The flags that every tool has; false if `name` is none of them. */
+/* Handles the flags common to all tools; false if `name` is not one of them. */
 static bool common_flag(cli *c, const char *name)
 {
     if (strcmp(name, "help") == 0) {
@@ -194,13 +194,13 @@ static bool is_common_flag(const cli *c, const char *name)
            (c->has_strict && strcmp(name, "strict") == 0);
 }
 
-/* --name, --name=value or --name value; returns how many arguments it took. */
+/* Handles --name, --name=value or --name value; returns the number of arguments used. */
 static int long_option(cli *c, int left, char **argv, const cli_option *options)
 {
     char name[64];
     const char *text = argv[0] + 2, *eq = strchr(text, '=');
     size_t n = eq ? (size_t)(eq - text) : strlen(text);
-    if (n >= sizeof name) cli_usage(c, "unknown option %s", argv[0]);
+    if (n >= sizeof name) cli_usage(c, "unknown option '%s'", argv[0]);
     memcpy(name, text, n);
     name[n] = '\0';
     if (!eq && common_flag(c, name)) return 1;
@@ -210,7 +210,7 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     if (fn == gg_select_experts && c->maps_experts) fn = gg_select_expert_map;
     bool threads = strcmp(name, "threads") == 0;
     if (eq && is_common_flag(c, name)) cli_usage(c, "--%s takes no value", name);
-    if (!o->name && !fn && !threads) cli_usage(c, "unknown option --%s", name);
+    if (!o->name && !fn && !threads) cli_usage(c, "unknown option '--%s'", name);
     if (o->name && o->kind == CLI_FLAG) {
         if (eq) cli_usage(c, "--%s takes no value", name);
         set_option(c, o, NULL);
@@ -220,14 +220,14 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     const char *value = eq ? eq + 1 : argv[1];
     if (o->name) set_option(c, o, value);
     else if (fn == gg_select_names)
-        list_add(c, &c->names, value); /* stdin may be a model's, which check_stdin knows */
+        list_add(c, &c->names, value); /* read later: stdin may hold a model, see check_stdin */
     else if (fn) apply_selection(c, fn, value);
     else set_threads(c, value);
     return eq ? 1 : 2;
 }
 
-/* -q, -v, -h, -V, -j N, -jN, and -o where there is --output; returns how many arguments
- * it took. */
+/* Handles -q, -v, -h, -V, -j N, -jN, and -o for tools with --output; returns the number
+ * of arguments used. */
 static int short_options(cli *c, int left, char **argv, const cli_option *options)
 {
     const cli_option *output = options;
@@ -245,7 +245,7 @@ static int short_options(cli *c, int left, char **argv, const cli_option *option
                            : *p == 'h' ? "help"
                            : *p == 'V' ? "version"
                                        : NULL;
-        if (!name) cli_usage(c, "unknown option -%c", *p);
+        if (!name) cli_usage(c, "unknown option '-%c'", *p);
         common_flag(c, name);
     }
     return 1;
@@ -265,9 +265,9 @@ static void show_progress(const cli *c, double seconds)
     fflush(stderr);
 }
 
-/* ORGAN_PROGRESS is the number of a descriptor that whoever started us has opened on a
- * file: "DONE TOTAL\n" in bytes, over and over in the same place. Always as long, so
- * that a reader never sees a line with the tail of an older one. */
+/* ORGAN_PROGRESS is the number of a descriptor that the parent process has opened on a
+ * regular file. The line "DONE TOTAL\n" (bytes) is written again and again at its start.
+ * Its length is fixed, so that a reader never sees the tail of an older line. */
 static int progress_file = -1;
 
 static void find_progress_file(void)
@@ -294,9 +294,9 @@ static void write_progress(const cli *c)
 static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress_end = PTHREAD_COND_INITIALIZER;
 static pthread_t progress_thread;
-static bool progress_runs, progress_stop; /* the latter under the lock */
+static bool progress_runs, progress_stop; /* progress_stop is guarded by the lock */
 
-/* False when it is time to stop: at once, whatever the tick. */
+/* Waits for the next tick. Returns false at once when progress_stop is set. */
 static bool next_tick(void)
 {
     struct timespec t;
@@ -339,8 +339,9 @@ static void end_progress(void)
 
 /* ---- start and end ------------------------------------------------------------------ */
 
-/* A descriptor closed by the caller must not be that of the first file we open:
- * messages would go into it. What stands in for it fails when it is used. */
+/* If the caller closed a standard descriptor, the first file we open would get its number,
+ * and messages would be written into that file. Occupy the number with a descriptor on
+ * which any use fails. */
 static void hold_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -356,7 +357,7 @@ static size_t dashes(const cli_list *l)
     return n;
 }
 
-/* Options whose value is read: "-" is stdin. */
+/* Options that name an input, where "-" means stdin. */
 static bool reads(const char *option)
 {
     static const char *const names[] = { "model",  "dir",    "base",     "donor",
@@ -366,12 +367,12 @@ static bool reads(const char *option)
     return false;
 }
 
-/* Stdin can be read once: by a model, a list of names, or whatever else. */
+/* Stdin can be read only once, so at most one input may be "-". */
 static void check_stdin(const cli *c, const cli_option *options)
 {
     size_t names = dashes(&c->names), readers = names + dashes(&c->args);
     for (const cli_option *o = options; o->name; o++) {
-        const cli_option *first = options; /* of the names of one option */
+        const cli_option *first = options; /* of several names for one option */
         while (first->to != o->to) first++;
         if (!reads(o->name) || first != o) continue;
         const char *value = o->kind == CLI_TEXT ? *(const char **)o->to : NULL;
@@ -379,15 +380,15 @@ static void check_stdin(const cli *c, const cli_option *options)
         else readers += value && strcmp(value, "-") == 0;
     }
     if (readers <= 1) return;
-    if (names == readers) cli_usage(c, "--names-from - stands twice: stdin can be read once");
+    if (names == readers)
+        cli_usage(c, "--names-from - is given twice, but stdin can be read only once: use a file");
     if (names)
-        cli_usage(c,
-                  "--names-from - and a model on stdin cannot both be: put one of them in a file");
-    cli_usage(c, "only one model can come from stdin: put the other in a file");
+        cli_usage(c, "--names-from - and a model both read stdin: put one of them in a file");
+    cli_usage(c, "only one model can be read from stdin: put the other in a file");
 }
 
-/* A set of many shards needs more open files than the usual soft limit allows. The library
- * leaves limits alone, as they belong to the program. */
+/* A model of many shards needs more open files than the usual soft limit allows. The
+ * library does not change limits, because they belong to the program. */
 static void raise_open_files(void)
 {
     struct rlimit r;
@@ -426,7 +427,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
         progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;
 }
 
-/* A full disk or a closed pipe may show only when the last bytes go out. */
+/* A full disk or a closed pipe may be noticed only when the last bytes are written. */
 static bool close_stdout(void)
 {
     int why = fflush(stdout) != 0 ? errno : table_errno();
@@ -443,9 +444,9 @@ gg_status cli_stdout_lost(gg_error *err, int why)
 {
     errno = why;
     if (why) gg_fail_errno(err, "cannot write to stdout");
-    else gg_fail(err, GG_EIO, "cannot write to stdout all there is");
-    if (why == EPIPE) gg_fix(err, "what reads it has ended early");
-    else gg_fix(err, "make room, or send it elsewhere");
+    else gg_fail(err, GG_EIO, "cannot write all output to stdout");
+    if (why == EPIPE) gg_fix(err, "the reading program ended early");
+    else gg_fix(err, "free some space, or redirect the output elsewhere");
     return GG_EIO;
 }
 
@@ -489,5 +490,6 @@ const char *cli_one(const cli *c, const char *option_value, const char *what)
 void cli_no_terminal(const cli *c, int fd)
 {
     if (isatty(fd))
-        cli_usage(c, "the output is binary and stdout is a terminal: give a file name or a pipe");
+        cli_usage(c,
+                  "the output is binary and stdout is a terminal: give a file name or use a pipe");
 }

@@ -11,7 +11,7 @@
  *     }
  *
  * Common options, handled here: --help -h, --version -V, -q --quiet, -v --verbose,
- * -j --threads N, and with the flags below --json, --force and the selection.
+ * -j --threads N; and, if the flags below are set, --json, --force and the selection.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -47,10 +47,10 @@ typedef struct cli {
     bool has_strict;   /* takes --strict: refuse to write a model with errors */
     /* filled by cli_start: */
     bool json, quiet;
-    cli_list names; /* of --names-from: read when all options are known */
+    cli_list names; /* values of --names-from, read after all options */
     int verbose;
     gg_select *select; /* NULL when nothing was selected */
-    cli_list args;     /* what is no option, in order; "-" counts */
+    cli_list args;     /* positional arguments in order; "-" is one */
     gg_run run;
     gg_progress progress;
     gg_error err;
@@ -58,29 +58,29 @@ typedef struct cli {
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options);
 
-/* Open a model; what is to be told about it (a lone shard, missing data) is printed as a
- * note. With header_only its data may be incomplete; with CLI_SPOOLED a pipe is stored first. */
+/* Open a model. What the user should know about it (a lone shard, missing data) is printed
+ * as a note. CLI_HEADER_ONLY accepts incomplete data; CLI_SPOOLED stores a pipe first. */
 typedef enum cli_open_kind { CLI_DATA, CLI_HEADER_ONLY, CLI_SPOOLED } cli_open_kind;
 gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out);
 
-/* Print the error, if any; check that stdout took everything; give the exit code.
- * An interrupted run ends by its signal. */
+/* Print the error, if any, check that all output was written, and return the exit code.
+ * An interrupted run ends by its signal instead. */
 int cli_end(cli *c, gg_status status);
 
-/* A usage mistake: one line on stderr, exit 2. */
+/* Report a usage mistake in one line on stderr and exit with 2. */
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
 
-/* A note for the user on standard error: one line, escaped; nothing with --quiet. */
+/* Print a note on stderr: one line, escaped. Prints nothing with --quiet. */
 void cli_note(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
 
-/* The one positional argument or the option's value: exactly one must be given. */
+/* Returns the only positional argument or the option's value; exactly one must be given. */
 const char *cli_one(const cli *c, const char *option_value, const char *what);
 
-/* GG_EIO: stdout did not take everything, because of the errno `why` (0: not known);
- * and what to do. */
+/* Set the error for output lost on stdout, with its remedy, and return GG_EIO. `why` is
+ * the errno of the failed write, or 0 if unknown. */
 gg_status cli_stdout_lost(gg_error *err, int why);
 
-/* "tensor" and cli_s(1), "tensor" and cli_s(2). */
+/* The plural ending of a count: "" for 1, else "s". */
 static inline const char *cli_s(uint64_t n)
 {
     return n == 1 ? "" : "s";
@@ -89,8 +89,8 @@ static inline const char *cli_s(uint64_t n)
 /* Refuse to write binary data to a terminal. */
 void cli_no_terminal(const cli *c, int fd);
 
-/* Print a help text to stdout. An installed tool prints the paths of the installation in
- * place of those of the source tree. */
+/* Print a help text to stdout. An installed tool replaces the paths of the source tree by
+ * those of the installation. */
 void cli_print_help(const char *help);
 
 #endif

@@ -1,8 +1,8 @@
 /* help.c - prints a tool's --help with the paths of where it is installed.
  *
- * The texts name files of the source tree. An installed tool lies in PREFIX/bin, and the
- * same files in PREFIX/share/organ-suite: the examples work when they are pasted, in the
- * source tree and outside of it.
+ * The texts name files of the source tree. For an installed tool in PREFIX/bin the same
+ * files are in PREFIX/share/organ-suite, so the paths are replaced. The examples then work
+ * when pasted, both in the source tree and outside of it.
  */
 #include "cli.h"
 
@@ -13,14 +13,14 @@
 
 #define EXAMPLES "/share/organ-suite/examples"
 
-/* Names of the source tree, and what follows PREFIX in their place. */
+/* Paths of the source tree, and what replaces each of them after PREFIX. */
 static const struct {
     const char *in_source, *installed;
 } places[] = { { "tests/data/lab", EXAMPLES },
                { "$PWD/build/bin", "/bin" },
                { "build/bin", "/bin" } };
 
-/* PREFIX into path[size]; false for a tool that is not installed. */
+/* Writes PREFIX to path[size]; false if the tool is not installed. */
 static bool find_prefix(char *path, size_t size)
 {
     struct stat s;

@@ -1,4 +1,4 @@
-/* hints.c - a table from the library's hints to options. */
+/* hints.c - translates the library's hints into command-line options. */
 #include "hints.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ const char *hint_option(gg_hint hint)
         [GG_HINT_MAP] = "--map",
         [GG_HINT_CONVERT] = "--match convert",
         [GG_HINT_RETYPE] = "--match retype or convert",
-        [GG_HINT_ADD] = "--add takes it along",
+        [GG_HINT_ADD] = "use --add to include it",
         [GG_HINT_ADD_SCALE] = "select it, and use --add",
         [GG_HINT_MISMATCHES] = "--check, --skip-mismatched",
         [GG_HINT_ANCESTOR] = "--ancestor",

@@ -1,4 +1,4 @@
-/* hints.h - the options of the command line that an error of the library is about. */
+/* hints.h - the command-line options that a hint of the library refers to. */
 #ifndef HINTS_H
 #define HINTS_H
 

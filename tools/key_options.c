@@ -1,4 +1,4 @@
-/* key_options.c - options that set keys, as several tools have them. */
+/* key_options.c - the options that set keys, shared by several tools. */
 #include "key_options.h"
 
 #include <string.h>

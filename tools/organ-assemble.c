@@ -1,4 +1,4 @@
-/* organ-assemble - put a model together again. */
+/* organ-assemble - write a model from an organ directory or another model. */
 #include "cli.h"
 #include "key_options.h"
 
@@ -10,26 +10,26 @@ static const char help[] =
     "usage: organ-assemble [--model|--dir] MODEL --output FILE\n"
     "Write a model from any source: an organ directory, a GGUF file, any shard of a\n"
     "split model, or - for stdin. Merge or split shards, re-encode, set keys.\n"
-    "The manifest of a directory may be edited; what was not changed comes back byte\n"
-    "for byte.\n"
+    "You may edit the manifest of a directory first; everything that you did not\n"
+    "change is restored byte for byte.\n"
     "\n"
     "  -o, --output FILE  the model to write; - is stdout, written front to back\n"
-    "  --shards N         split it: FILE-00001-of-0000N.gguf and so on; as many as\n"
-    "                     the source had gives the source's shards back\n"
-    "  --shard-size SIZE  split it so that no shard has more data than SIZE (2G)\n"
+    "  --shards N         split it into FILE-00001-of-0000N.gguf and so on; with the\n"
+    "                     source's number of shards, its shards are restored\n"
+    "  --shard-size SIZE  split it into shards of at most SIZE of data, such as 2G\n"
     "  --dtype PRESET     re-encode as llama-quantize does without an importance\n"
     "                     matrix: q4_0 q8_0 q2_k q3_k_m q4_k_s q4_k_m q5_k_m q6_k\n"
     "                     iq4_xs iq3_m mxfp4_moe f16 bf16 ... (upper or lower case)\n"
-    "  --dtype RULES      GLOB=TYPE[,GLOB=TYPE...]: the first match decides (a stack\n"
+    "  --dtype RULES      GLOB=TYPE[,GLOB=TYPE...]: the first match is used (a stack\n"
     "                     of experts is one tensor); TYPE is q8_0 f16 ... or keep.\n"
-    "                     Norms, biases, routers and the like are left alone unless\n"
+    "                     Norms, biases, routers and the like keep their type unless\n"
     "                     the glob names them. RULES,PRESET combines both\n"
-    "  --fallback TYPE    for tensors whose rows do not fit TYPE (else refused)\n"
-    "  --keep-experts L   keep only these experts: 0-63 in every block, or a file of\n"
-    "                     lines of block, tab, experts\n"
-    "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
+    "  --fallback TYPE    type for tensors whose rows do not fit TYPE (else an error)\n"
+    "  --keep-experts L   keep only these experts: a list such as 0-63 for every\n"
+    "                     block, or a file with lines of block, tab, experts\n"
+    "  --set-kv K=T:V     set a key (may be repeated); K= deletes it\n"
     "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
-    "  --no-verify        do not hold the data against the manifest's sha256\n"
+    "  --no-verify        do not compare the data with the manifest's sha256\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace existing files\n"
     "common: -j N threads, -q quiet, -v verbose, --help, --version\n"
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     if (counted && (shards < 1 || shards > 65535))
         cli_usage(&c, "--shards %llu: use 1 to 65535", (unsigned long long)shards);
     if (counted && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
-    if (o.fallback && !o.dtype) cli_usage(&c, "--fallback goes with --dtype");
+    if (o.fallback && !o.dtype) cli_usage(&c, "--fallback needs --dtype");
     o.shards = counted ? (uint32_t)shards : 0;
     o.set_kv = set_kv.items;
     o.n_set_kv = set_kv.n;

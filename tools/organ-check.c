@@ -1,4 +1,4 @@
-/* organ-check - will an engine load a model, and does it make sense? */
+/* organ-check - check whether an engine will load a model and whether it makes sense. */
 #include "base/error.h" /* exit codes, which are the tools' own business */
 #include "cli.h"
 #include "organ/gg_check.h"
@@ -14,11 +14,11 @@ static const char help[] =
     "       organ-check --verify LIST MODEL\n"
     "Check whether an engine will load a model and whether it makes sense: one row\n"
     "per finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
-    "split model, an organ directory, or - for stdin. The header is enough: of a\n"
-    "pipe and of an incomplete file, nothing else is read.\n"
+    "split model, an organ directory, or - for stdin. Only the header is read, so\n"
+    "pipes and incomplete files can be checked too.\n"
     "\n"
-    "  --data             read the weights too: NaN, infinite values, tensors of\n"
-    "                     zeros, dead rows, repeated blocks\n"
+    "  --data             read the weights too: find NaN, infinite values, tensors\n"
+    "                     of zeros, dead rows, repeated blocks\n"
     "  --hash             print the SHA-256 of files, keys and tensors as a list\n"
     "  --verify LIST      compare a model with such a list\n"
     "  --strict           exit 1 for warnings too\n"
@@ -35,7 +35,7 @@ static const char help[] =
 
 static const char columns[] = "model\tlevel\trule\twhere\tmessage";
 
-/* The header line waits for the first row: a run that fails before it has no output. */
+/* The header line is printed with the first row, so a run that fails earlier prints nothing. */
 typedef struct rows {
     bool json, started;
     table t;
@@ -75,7 +75,7 @@ static void print_rules(bool json)
     }
 }
 
-/* A model that cannot be read gets its line on stderr, and the others are still checked. */
+/* Reports a model that cannot be read; the others are still checked. */
 static void failed(const cli *c, const gg_error *err)
 {
     char line[1200];
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
         print_rules(c.json);
     } else if (hashes || list) {
         if (hashes && list) cli_usage(&c, "give --hash or --verify, not both");
-        if (o.data) cli_usage(&c, "--data is a check of its own; leave it out");
+        if (o.data) cli_usage(&c, "--data cannot be combined with --hash or --verify");
         if (c.args.n != 1) cli_usage(&c, "give one model");
         st = hashes ? hash(&c, c.args.items[0]) : verify(&c, list, c.args.items[0]);
     } else {

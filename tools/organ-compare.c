@@ -1,4 +1,4 @@
-/* organ-compare - two models tensor by tensor, and whether they share a lineage. */
+/* organ-compare - compare two models tensor by tensor; tell whether they share a lineage. */
 #include "cli.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
@@ -14,25 +14,25 @@ static const char help[] =
     "usage: organ-compare A B\n"
     "       organ-compare A B --summary\n"
     "       organ-compare A B --lineage | --keys | --patch FILE\n"
-    "Compare two models, over decoded values: a row per tensor. A and B are GGUF\n"
-    "files, shards of split models, organ directories, .bin records; one may be -,\n"
-    "for stdin.\n"
+    "Compare the decoded values of two models: one row per tensor. A and B are GGUF\n"
+    "files, shards of split models, organ directories or .bin records; one of them\n"
+    "may be - for stdin.\n"
     "\n"
-    "  --summary          a row per class, and one for the model\n"
-    "  --keys             a row per metadata key that differs, and no tensors\n"
-    "  --patch FILE       write what makes B of A, byte for byte, and no table;\n"
-    "                     organ-transplant --base A --donor FILE applies it;\n"
-    "                     --force replaces an existing FILE\n"
-    "  --lineage          one row: do they share a lineage, so that grafts can work\n"
-    "  --map 0-3=4-7      A's blocks 0-3 against B's blocks 4-7, and nothing else\n"
-    "  --split-experts    a row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
-    "  --sample N         measure at most N rows a tensor, evenly spread; 0 is all\n"
+    "  --summary          one row per class, and one for the model\n"
+    "  --keys             one row per metadata key that differs; no tensors\n"
+    "  --patch FILE       write a patch that turns A into B, byte for byte, instead\n"
+    "                     of a table; organ-transplant --base A --donor FILE\n"
+    "                     applies it; --force replaces an existing FILE\n"
+    "  --lineage          one row: whether they share a lineage, so grafts can work\n"
+    "  --map 0-3=4-7      compare only A's blocks 0-3 with B's blocks 4-7\n"
+    "  --split-experts    one row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
+    "  --sample N         measure at most N rows per tensor, evenly spread; 0 is all\n"
     "                     (default: 128 with --lineage, else 0)\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
-    "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
+    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
     "\n"
     "examples:\n"
@@ -41,10 +41,9 @@ static const char help[] =
     "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
     "    tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
     "exit: 0 all identical (--lineage: identical or same lineage; --patch: written),\n"
-    "1 not, 2 usage,\n"
-    "3 malformed input, 4 I/O failure\n";
+    "1 something differs, 2 usage, 3 malformed input, 4 I/O failure\n";
 
-/* ---- a row per tensor ------------------------------------------------------------ */
+/* ---- one row per tensor ---------------------------------------------------------- */
 
 static void cell_dims(table *rows, const gg_tensor *t)
 {
@@ -75,7 +74,7 @@ static void cell_measure(table *rows, bool measured, double v)
     else cell_null(rows);
 }
 
-/* The header line waits for the first row: a run that fails before has no output. */
+/* The header line is printed with the first row, so a run that fails earlier prints nothing. */
 typedef struct row_table {
     bool json, started;
     table t;
@@ -111,19 +110,19 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     if (r->b) cell_bytes(rows, r->b->name, r->b->name_len);
     else cell_null(rows);
     table_row(rows);
-    if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* nobody reads on: stop */
+    if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return GG_OK;
 }
 
 /* ---- keys ------------------------------------------------------------------------- */
 
-/* Keys belong to the whole: who compares a part of the tensors does not ask for them. */
+/* Keys describe the whole model, so they are left out when only some tensors are compared. */
 static bool compares_keys(const gg_compare_options *o)
 {
     return !o->select && !o->map;
 }
 
-/* A row of the tensors' table for all keys that differ. */
+/* Adds one row to the table of tensors for all keys that differ. */
 static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
 {
     gg_compare_report r;
@@ -159,7 +158,7 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
     return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.tensors ? GG_NO : st;
 }
 
-/* A row of the summary, in the same columns. */
+/* Adds one row for the keys to the summary, in the same columns. */
 static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *b)
 {
     gg_compare_report r;
@@ -173,7 +172,7 @@ static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *
     return GG_NO;
 }
 
-/* The value, with its type where that differs; of arrays the first element that differs. */
+/* Prints a key's value; for arrays that differ, the first element that differs. */
 static void cell_value(cli *c, table *rows, const gg_key_diff *d, const gg_kv *kv)
 {
     const gg_key_limits limits = { .elements = 8, .bytes = isatty(STDOUT_FILENO) ? 60 : 0 };
@@ -239,7 +238,7 @@ static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
     return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.tensors ? GG_NO : st;
 }
 
-/* ---- a row per class -------------------------------------------------------------- */
+/* ---- one row per class ------------------------------------------------------------ */
 
 static gg_status gather(void *ctx, const gg_compare_row *r, gg_error *err)
 {
@@ -309,8 +308,8 @@ static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_comp
     gg_lineage_text(&l, text, sizeof text);
     if (c->verbose) cli_note(c, "%s", text);
     if (o->map && l.verdict == GG_LINEAGE_STRANGERS)
-        cli_note(c, "with --map this is about blocks at other depths, which are strangers "
-                    "within one model too");
+        cli_note(c, "with --map, blocks at other depths are compared; even within one "
+                    "model they look like strangers");
     return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
 }
 
@@ -350,11 +349,15 @@ int main(int argc, char **argv)
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
     bool tensors = c.select || map || sample != UINT64_MAX || o.split_experts;
     if (patch && (keys || summary || lineage || tensors || c.json))
-        cli_usage(&c, "--patch writes a file, of all that differs, and prints nothing");
-    if (c.run.force && !patch) cli_usage(&c, "--force is for --patch");
-    if (keys && (summary || lineage)) cli_usage(&c, "--keys prints a table of its own");
+        cli_usage(&c,
+                  "--patch writes everything that differs to a file and prints no table: leave out "
+                  "options that select, measure or print");
+    if (c.run.force && !patch) cli_usage(&c, "--force needs --patch: nothing else is written");
+    if (keys && (summary || lineage))
+        cli_usage(&c, "give --keys, --summary or --lineage, only one of them");
     if (keys && tensors)
-        cli_usage(&c, "--keys compares keys only: leave out what selects or measures tensors");
+        cli_usage(
+            &c, "--keys compares keys only: leave out the options that select or measure tensors");
     o.select = c.select;
     o.sample = sample != UINT64_MAX ? sample : lineage ? GG_LINEAGE_SAMPLE : 0;
     gg_source *a = NULL, *b = NULL;

@@ -1,4 +1,4 @@
-/* organ-extract - take a model apart. */
+/* organ-extract - split a model into organ records, or list its tensors. */
 #include "cli.h"
 #include "table.h"
 
@@ -10,19 +10,19 @@ static const char help[] =
     "usage: organ-extract [--model] MODEL --output DIR\n"
     "       organ-extract [--model] MODEL --output - > ORGANS\n"
     "       organ-extract [--model] MODEL --list\n"
-    "Take a GGUF model apart into organs: a record (.bin) per tensor, in folders\n"
-    "by class, and manifest.json. MODEL is a GGUF file, any shard of a split model,\n"
-    "an organ directory, or - for stdin.\n"
+    "Take a GGUF model apart into organs: one record (.bin) per tensor, in folders\n"
+    "by class, with a manifest.json. MODEL is a GGUF file, any shard of a split\n"
+    "model, an organ directory, or - for stdin.\n"
     "\n"
     "  --output DIR       organ directory to make; - writes an organ stream to stdout\n"
-    "  --list             print the anatomy as a table, write nothing\n"
-    "  --split-experts    a record per expert of stacked tensors (blk.N.ffn_gate.E)\n"
+    "  --list             print the tensors as a table and write nothing\n"
+    "  --split-experts    one record per expert of stacked tensors (blk.N.ffn_gate.E)\n"
     "  --force            replace an existing organ directory\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
-    "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
+    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
     "common: -j N threads, -q, -v, --json (with --list), --help, --version\n"
     "\n"
     "examples:\n"
@@ -58,14 +58,15 @@ static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg
     return GG_OK;
 }
 
-/* The tensors that no rule of the anatomy knows, one line each. */
+/* Names each selected tensor whose name no rule of the anatomy covers. */
 static void name_unknown(const cli *c, const gg_source *s, const gg_select *select)
 {
     for (size_t i = 0; i < gg_source_count(s); i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
         gg_anatomy a = gg_source_anatomy(s, i);
         if (a.known || !gg_select_match(select, t->name, t->name_len, &a)) continue;
-        cli_note(c, "no rule of the anatomy knows %.*s", (int)t->name_len, t->name);
+        cli_note(c, "tensor '%.*s' has a name that no rule of the anatomy covers", (int)t->name_len,
+                 t->name);
     }
 }
 
@@ -88,8 +89,9 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
                      (unsigned long long)r.bytes, output);
     }
     if (st == GG_OK && r.unknown)
-        cli_note(c, "tensors of class other, with names that no rule of the anatomy knows: %zu%s",
-                 r.unknown, c->verbose ? "" : " (-v names them)");
+        cli_note(c,
+                 "tensors of class other, because no rule of the anatomy covers their names: %zu%s",
+                 r.unknown, c->verbose ? "" : " (-v lists them)");
     if (st == GG_OK && r.unknown && c->verbose) name_unknown(c, s, o->select);
     return st;
 }
@@ -110,7 +112,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     model = cli_one(&c, model, "model");
     if (list == (output != NULL)) cli_usage(&c, "give --output or --list");
-    if (c.json && !list) cli_usage(&c, "--json goes with --list: nothing else prints a table");
+    if (c.json && !list) cli_usage(&c, "--json needs --list: nothing else prints a table");
     o.select = c.select;
     gg_source *s;
     gg_status st = cli_open(&c, model, list ? CLI_HEADER_ONLY : CLI_DATA, &s);

@@ -1,4 +1,4 @@
-/* organ-graft - organs of one model into another, from directory to directory. */
+/* organ-graft - write an organ directory that combines the organs of two models. */
 #include "cli.h"
 #include "moves_table.h"
 
@@ -12,21 +12,24 @@ static const char help[] =
     "usage: organ-graft --source DONOR --target BASE --output DIR [selection]\n"
     "       organ-graft --source DONOR --target BASE --check [selection]\n"
     "       organ-graft --adapter LORA --target BASE --output DIR [--scale S]\n"
-    "A new organ directory: BASE with the selected organs of DONOR. Both are organ\n"
-    "directories or models; - is stdin. --donor is --source, and --base is --target.\n"
+    "Write a new organ directory: BASE with the selected organs of DONOR. Both are\n"
+    "organ directories or models; - is stdin. --donor means --source, and --base\n"
+    "means --target.\n"
     "\n"
     "  --match MODE       exact: equal dims and dtype (default); retype: keep the\n"
     "                     donor's dtype; convert: re-encode in the base's dtype\n"
-    "  --map 10-15=20-25  base blocks 10-15 from donor blocks 20-25; only those move\n"
-    "  --blend MODE:T     linear, slerp or task (with --ancestor MODEL); T number or\n"
-    "                     a ramp over the blocks, 0.2..0.8; in the base's dtype\n"
-    "  --check            what would move, what does not match, lineage; exit 1 if no\n"
-    "  --skip-mismatched  leave out what does not match\n"
-    "  --add              take along tensors that the base lacks\n"
+    "  --map 10-15=20-25  donor blocks 20-25 into base blocks 10-15, nothing else\n"
+    "  --blend MODE:T     linear, slerp or task (with --ancestor MODEL); T is a\n"
+    "                     number or a ramp over the blocks, 0.2..0.8; the result\n"
+    "                     has the base's dtype\n"
+    "  --check            print what would move, what does not match, and the\n"
+    "                     lineage; exit 1 if something does not match\n"
+    "  --skip-mismatched  leave out tensors that do not match\n"
+    "  --add              also take tensors that the base does not have\n"
     "  --experts 3,2=5    only these experts of stacks: 3 from 3, 2 from 5;\n"
-    "                     --router: their rows of the router too\n"
+    "                     --router also takes their rows of the router\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
-    "  --link             unchanged files as hard links (both directories share them)\n"
+    "  --link             hard-link unchanged files (both directories share them)\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing organ directory\n"
     "select: --type CLASS,... --part PART,... --layers 5-20\n"
@@ -78,7 +81,7 @@ static gg_status graft(cli *c, const arguments *a)
 
 static void check_usage(const cli *c, const arguments *a)
 {
-    if (c->args.n) cli_usage(c, "'%s' is no option", c->args.items[0]);
+    if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
     if (!a->target) cli_usage(c, "give --target");
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
@@ -86,16 +89,18 @@ static void check_usage(const cli *c, const arguments *a)
     bool matches = c->select || a->map || a->match || a->blend || m->add || m->router ||
                    a->o.skip_mismatched;
     if (a->adapter && (a->check || matches))
-        cli_usage(c, "--adapter goes with --target, --output, --scale and --link only");
+        cli_usage(c, "--adapter takes only --target, --output, --scale and --link");
     if (a->match && a->blend && a->o.match.mode != GG_MATCH_CONVERT)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
                   a->match);
-    if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
-    if (a->ancestor && !a->blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
+    if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
+    if (a->ancestor && !a->blend)
+        cli_usage(c, "--ancestor needs --blend, for example --blend task:1");
     if (!isnan(a->scale) && !a->adapter)
-        cli_usage(c, "--scale goes with --adapter; a blend has its T: --blend linear:%g", a->scale);
+        cli_usage(c, "--scale needs --adapter; to scale a blend, use its T: --blend linear:%g",
+                  a->scale);
     if (a->o.match.router && !gg_select_has_experts(c->select))
-        cli_usage(c, "--router goes with --experts");
+        cli_usage(c, "--router needs --experts");
 }
 
 int main(int argc, char **argv)
@@ -125,12 +130,12 @@ int main(int argc, char **argv)
                                    { "router", CLI_FLAG, &a.o.match.router },
                                    { "link", CLI_FLAG, &a.o.link },
                                    { NULL, CLI_FLAG, NULL } };
-    /* `organ-graft graft ...`, as the original had it. */
+    /* Accept `organ-graft graft ...`, as the original tool did. */
     if (argc > 1 && strcmp(argv[1], "graft") == 0) argv++, argc--;
     cli_start(&c, argc, argv, options);
     if (a.adapters.n > 1)
         cli_usage(&c,
-                  "one --adapter at a time: fold the others into its output, one after the other");
+                  "only one --adapter at a time: apply the next one to the output of the first");
     if (a.adapters.n) a.adapter = a.adapters.items[0];
     if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode))
         cli_usage(&c, "--match %s: use exact, retype or convert", a.match);

@@ -3,7 +3,7 @@
 
 #include "cli.h"
 #include "key_options.h"
-#include "organ/select.h" /* gg_glob: the patterns of keys are those of tensors */
+#include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
 #include "table.h"
 #include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
@@ -19,22 +19,22 @@ static const char help[] =
     "List, read and change the metadata keys of a model: a GGUF file, any shard of a\n"
     "split model, an organ directory, or - for stdin. GLOBs select keys by name.\n"
     "\n"
-    "  --full             print arrays whole, and long strings on a terminal too\n"
-    "  --get KEY          print the bare value: a string byte for byte, a number and\n"
-    "                     a newline, an array one element per line\n"
+    "  --full             do not shorten arrays, nor long strings on a terminal\n"
+    "  --get KEY          print only the value: a string byte for byte, a number\n"
+    "                     and a newline, an array one element per line\n"
     "edits, done in this order:\n"
     "  --delete KEY       remove a key\n"
-    "  --rename OLD=NEW   rename a key; it keeps its place\n"
+    "  --rename OLD=NEW   rename a key; it keeps its position\n"
     "  --set KEY=T:VALUE  set a key; T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool\n"
-    "                     str, or such a type and [] with VALUE a,b,c. Without T: the\n"
-    "                     key keeps its type\n"
+    "                     str, or one of these and [] with VALUE a,b,c. Without T\n"
+    "                     the key keeps its type\n"
     "  --set-file KEY=FILE  set a key to the content of a file, as a string\n"
-    "and where to (each edit can be given several times):\n"
-    "  --output FILE      write a new model; a split model becomes one file, or a set\n"
-    "                     again if FILE is the name of one of as many shards\n"
-    "  --in-place         change the file's own header, if the tensors need not move\n"
-    "  --recover          repair a model whose change in place was interrupted; every\n"
-    "                     run of organ-keys on the model does so first\n"
+    "each edit can be given several times. Where the result goes:\n"
+    "  --output FILE      write a new model. A split model becomes one file, or as\n"
+    "                     many shards again if FILE is named like one of them\n"
+    "  --in-place         change the header of the file itself, if it fits\n"
+    "  --recover          repair a model after an interrupted change in place; every\n"
+    "                     run of organ-keys on the model does this first\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
     "common: -j N, -q quiet, -v verbose, --json (tables), --help, --version\n"
@@ -82,8 +82,8 @@ static gg_status get(cli *c, const arguments *a, const gg_meta *meta)
     const gg_kv *kv = gg_keys_find(meta, a->get);
     gg_key_out o = { to_stdout, NULL };
     if (!kv) {
-        gg_fail(&c->err, GG_NO, "there is no key %s", a->get);
-        gg_fix(&c->err, "organ-keys without --get lists the keys");
+        gg_fail(&c->err, GG_NO, "there is no key '%s'", a->get);
+        gg_fix(&c->err, "run organ-keys without --get to list the keys");
         return gg_at_file(&c->err, a->model);
     }
     if (!c->json) return gg_key_put_bare(&o, kv, &c->err);
@@ -92,7 +92,7 @@ static gg_status get(cli *c, const arguments *a, const gg_meta *meta)
     return c->err.status;
 }
 
-/* Keys need not be text: patterns see them as the table prints them. */
+/* Keys may contain any bytes. Patterns are matched with the escaped form of the table. */
 static gg_status match(cli *c, const gg_meta *meta, bool *shown, bool *used)
 {
     for (size_t i = 0; i < meta->n && gg_cancelled(&c->err) == GG_OK; i++) {
@@ -110,7 +110,7 @@ static gg_status match(cli *c, const gg_meta *meta, bool *shown, bool *used)
     return c->err.status;
 }
 
-/* Which keys are shown. A pattern that matches nothing is likelier a mistake than a question. */
+/* Chooses the keys to show. A pattern without a match is an error, as it is most often a typo. */
 static gg_status choose(cli *c, const gg_meta *meta, bool *shown)
 {
     bool *used = calloc(c->args.n, sizeof *used);
@@ -180,7 +180,7 @@ static gg_status write_model(cli *c, const arguments *a, const gg_key_edits *edi
     gg_keys_report r = { 0 };
     uint64_t shards = 0;
     gg_status st = cli_open(c, a->model, CLI_DATA, &s);
-    /* Of shards that follow one another on a pipe, only the first is known in the beginning. */
+    /* When shards follow one another on a pipe, only the first is known at first. */
     if (st == GG_OK && gg_source_meta(s))
         gg_kv_u64(gg_meta_find(gg_source_meta(s), "split.count"), &shards);
     if (st == GG_OK && shards > 1) st = gg_source_spool(&s, &c->err);
@@ -206,7 +206,7 @@ static gg_status edit(cli *c, const arguments *a)
     key_options_note(c, &a->sets, "--set-file");
     if (a->output) return write_model(c, a, &e);
     gg_status st = gg_keys_in_place(a->model, &e, &c->run, &r, &c->err);
-    if (st == GG_OK && r.same) cli_note(c, "nothing changed: the keys were so already");
+    if (st == GG_OK && r.same) cli_note(c, "nothing changed: the keys already have these values");
     else if (st == GG_OK && c->verbose)
         cli_note(c, "%llu bytes of the header changed", (unsigned long long)r.bytes);
     return st;
@@ -219,7 +219,8 @@ static void check_stdin(const cli *c, const arguments *a)
         const char *eq = strchr(a->files.items[i], '=');
         readers += eq && strcmp(eq, "=-") == 0;
     }
-    if (readers > 1) cli_usage(c, "stdin can be read once: put the model or the value in a file");
+    if (readers > 1)
+        cli_usage(c, "stdin can be read only once: put the model or the value in a file");
 }
 
 static size_t count_edits(const arguments *a)
@@ -233,18 +234,20 @@ static void check_usage(const cli *c, const arguments *a)
     bool writes = a->output || a->in_place;
     if (c->args.n == 0) cli_usage(c, "no model given");
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
-    if (edits && !writes) cli_usage(c, "give --output or --in-place with what to change");
+    if (edits && !writes)
+        cli_usage(c, "give --output FILE or --in-place to say where the change goes");
     if (writes && !edits)
-        cli_usage(c, "give what to change: --set, --set-file, --delete, --rename");
+        cli_usage(c, "nothing to change: give --set, --set-file, --delete or --rename");
     if (a->get && (edits || a->full)) cli_usage(c, "--get prints one value and takes no edits");
     if ((a->get || edits) && c->args.n > 1)
-        cli_usage(c, "unexpected '%s': patterns are for the table", c->args.items[1]);
+        cli_usage(c, "unexpected argument '%s': patterns cannot be combined with --get or edits",
+                  c->args.items[1]);
     if (a->recover && (edits || a->get || c->args.n > 1))
         cli_usage(c, "--recover takes a model and nothing else");
-    if (a->full && edits) cli_usage(c, "--full is for the table");
-    if (c->json && edits) cli_usage(c, "--json is for the table and --get");
+    if (a->full && edits) cli_usage(c, "--full cannot be combined with edits");
+    if (c->json && edits) cli_usage(c, "--json cannot be combined with edits");
     if (a->in_place && strcmp(a->model, "-") == 0)
-        cli_usage(c, "a pipe cannot be changed in place: give the file's name or --output");
+        cli_usage(c, "stdin cannot be changed in place: give a file name, or use --output");
     if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
     check_stdin(c, a);
 }

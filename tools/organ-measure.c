@@ -1,4 +1,4 @@
-/* organ-measure - how much structure the tensors of a model show. */
+/* organ-measure - measure how much structure the tensors of a model show. */
 #include "cli.h"
 #include "table.h"
 
@@ -7,7 +7,7 @@
 #include "base/io.h"             /* whole reads and writes */
 #include "base/output.h"         /* outputs that appear only when whole */
 #include "base/tempname.h"       /* clean-up on a signal */
-#include "organ/output_guard.h"  /* the rule of the verbs for outputs */
+#include "organ/output_guard.h"  /* an output must not replace an input */
 #include "organ/source_layout.h" /* is the source an organ directory? */
 
 #include <stdio.h>
@@ -18,23 +18,24 @@
 
 static const char help[] =
     "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
-    "Measure each tensor: moments, entropy, the angles theta and row_theta in a row.\n"
-    "MODEL is a GGUF file, any shard of a split model, or an organ directory.\n"
+    "Measure each tensor and print one row: moments, entropy, the angles theta and\n"
+    "row_theta. MODEL is a GGUF file, any shard of a split model, or an organ\n"
+    "directory.\n"
     "\n"
-    "  --sample N         values looked at of a tensor, even steps (100000; 0 all)\n"
-    "  --summary          a row per class, per role, one for the model: 1 to 3 stars\n"
-    "  --wells K          only the K tensors of lowest theta\n"
-    "  --split-experts    a row per expert of stacked tensors\n"
-    "  --update           write the measures into DIR's manifest as well\n"
-    "  --svg FILE         draw the anatomy, blocks across, roles down (- is stdout)\n"
-    "  --heat             the same on the terminal\n"
-    "  --color COLUMN     what colours show: theta (default), calibrated, ...\n"
+    "  --sample N         values read per tensor, evenly spaced (100000; 0 is all)\n"
+    "  --summary          one row per class and role, one for the model; 1-3 stars\n"
+    "  --wells K          print only the K tensors with the lowest theta\n"
+    "  --split-experts    one row per expert of stacked tensors\n"
+    "  --update           also write the measures into DIR's manifest\n"
+    "  --svg FILE         draw a map, blocks across, roles down (- is stdout)\n"
+    "  --heat             draw the same map on the terminal\n"
+    "  --color COLUMN     measure to show: theta (default), calibrated, ...\n"
     "  --force            replace an existing picture\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
-    "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
+    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
     "\n"
     "examples:\n"
@@ -57,8 +58,8 @@ typedef struct options {
 
 typedef struct printer {
     table rows;
-    bool print;        /* each row as it comes */
-    gg_measures *keep; /* NULL = not */
+    bool print;        /* print each row at once */
+    gg_measures *keep; /* NULL: rows are not kept */
 } printer;
 
 /* ---- tables -------------------------------------------------------------------- */
@@ -86,7 +87,7 @@ static void print_row(table *t, const gg_tensor_measure *r)
     else
         for (int i = 0; i < 15; i++) cell_null(t);
     cell_text(t, gg_part_name(r->a.part));
-    /* TSV says it in a note on stderr: its columns are fixed. */
+    /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
     if (!r->decoded && t->json) {
         table more = { true, "error", "error", false };
         cell_text(&more, "no codec decodes this dtype");
@@ -98,7 +99,7 @@ static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
 {
     printer *p = ctx;
     if (p->print) print_row(&p->rows, r);
-    if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* nobody reads on: stop */
+    if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return p->keep ? gg_measures_add(p->keep, r, err) : GG_OK;
 }
 
@@ -150,7 +151,7 @@ static gg_status print_summary(cli *c, const gg_measures *list)
 
 /* ---- pictures ------------------------------------------------------------------ */
 
-/* general.name, or the file's name without its folders. */
+/* The value of general.name, or else the file's name without its folders. */
 static const char *title_of(const gg_source *s, char title[128])
 {
     const gg_meta *meta = gg_source_meta(s);
@@ -236,7 +237,7 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     gg_status st = gg_measure_model(s, &m, &c->run, &r, &c->err);
     if (st == GG_OK) st = after(c, s, o, &list);
     if (st == GG_OK && c->verbose)
-        cli_note(c, "%zu tensor%s, %llu of %llu values looked at", r.tensors, cli_s(r.tensors),
+        cli_note(c, "%zu tensor%s, %llu of %llu values read", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.sampled, (unsigned long long)r.elements);
     gg_measures_free(&list);
     return st;
@@ -251,18 +252,20 @@ static gg_status open_source(cli *c, const options *o, gg_source **s)
 static void check(const cli *c, const options *o)
 {
     if (o->summary + (o->wells != NO_WELLS) + o->heat > 1)
-        cli_usage(c, "--summary, --wells and --heat are one or the other");
+        cli_usage(c, "give only one of --summary, --wells and --heat");
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
     if (svg_out && (o->summary || o->wells != NO_WELLS || o->heat))
-        cli_usage(c, "--svg - takes stdout for itself");
+        cli_usage(
+            c, "--svg - writes to stdout: leave out --summary, --wells and --heat, or name a file");
     if (c->json && (svg_out || o->heat))
-        cli_usage(c, "--json is for tables: %s prints a picture", svg_out ? "--svg -" : "--heat");
+        cli_usage(c, "%s draws a picture: leave out --json", svg_out ? "--svg -" : "--heat");
     if (o->color && !gg_measure_by_name(o->color))
-        cli_usage(c, "--color %s: use a measure's column, such as theta or calibrated", o->color);
-    if (o->color && !o->svg && !o->heat) cli_usage(c, "--color goes with --svg or --heat");
-    if (o->dir && c->args.n) cli_usage(c, "--dir and '%s' both given", c->args.items[0]);
+        cli_usage(c, "--color %s: use the column of a measure, such as theta or calibrated",
+                  o->color);
+    if (o->color && !o->svg && !o->heat) cli_usage(c, "--color needs --svg or --heat");
+    if (o->dir && c->args.n) cli_usage(c, "give --dir or '%s', not both", c->args.items[0]);
     if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
-        cli_usage(c, "--update writes a row per tensor: not with --split-experts or --experts");
+        cli_usage(c, "--update measures whole tensors: leave out --split-experts and --experts");
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* organ-purify - filter what is incoherent out of tensors. */
+/* organ-purify - filter the incoherent part out of tensors. */
 #include "cli.h"
 #include "table.h"
 
@@ -10,28 +10,29 @@
 #include <unistd.h>
 
 #include "base/output.h"        /* outputs that appear only when whole */
-#include "organ/output_guard.h" /* the rule of the verbs for outputs */
+#include "organ/output_guard.h" /* an output must not replace an input */
 
 static const char help[] =
     "usage: organ-purify [--dir] SOURCE --output OUTPUT [--method haar|fft]\n"
     "       organ-purify [--dir] SOURCE --dry-run [--method haar|fft]\n"
-    "Damp the incoherent part of each matrix. Dims, mean, std and dtype are kept.\n"
+    "Damp the incoherent part of each matrix; dims, mean, std and dtype are kept.\n"
     "SOURCE is an organ directory, a .bin file, a GGUF file (any shard), or - for an\n"
-    "organ stream or a GGUF on stdin. OUTPUT is a directory, FILE.bin, FILE.gguf (of\n"
-    "a GGUF), or - for an organ stream. What is not selected is copied.\n"
+    "organ stream or a GGUF on stdin. OUTPUT is a directory, FILE.bin, FILE.gguf (if\n"
+    "SOURCE is a GGUF), or - for an organ stream. Other tensors are copied.\n"
     "\n"
-    "  --method haar      (default) wavelet details without support at the next scale\n"
-    "  --method fft       the low-energy tail of each row's spectrum\n"
-    "  --strength X       0 (nothing) to 1 (haar 0.125, fft 0.04)\n"
-    "  --dtype TYPE       write what is purified as F32, F16, BF16, Q8_0, Q4_K, ...\n"
-    "  --dry-run          the table alone: what would be removed; nothing is written\n"
+    "  --method haar      (default) damp wavelet details that the next scale does\n"
+    "                     not support\n"
+    "  --method fft       damp the low-energy tail of each row's spectrum\n"
+    "  --strength X       0 (no change) to 1; default: 0.125 for haar, 0.04 for fft\n"
+    "  --dtype TYPE       write purified tensors as F32, F16, BF16, Q8_0, Q4_K, ...\n"
+    "  --dry-run          print what would be removed and write nothing\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
-    "select (default: all; vectors and integers only by their very name):\n"
+    "select (default: all; vectors and integers only by exact name):\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
-    "  --names-from FILE  one tensor name a line (first TSV column); - is stdin\n"
+    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
     "\n"
     "examples:\n"
@@ -50,7 +51,7 @@ typedef struct arguments {
 
 typedef struct printer {
     table rows;
-    bool json, begun; /* the header waits for the first row: an error has none */
+    bool json, begun; /* the header is printed with the first row, not before an error */
     const gg_purify_options *o;
 } printer;
 
@@ -105,7 +106,7 @@ static gg_status to_record_file(cli *c, gg_source *s, const arguments *a,
     return st == GG_EIO ? gg_at_file(&c->err, a->output) : st;
 }
 
-/* The table goes to stdout, where no stream goes. */
+/* The table goes to stdout unless the stream does. */
 static gg_status purify(cli *c, gg_source *s, const arguments *a)
 {
     printer p = { .json = c->json, .o = &a->o };
@@ -135,7 +136,7 @@ static void set_options(const cli *c, arguments *a)
     else cli_usage(c, "--method %s: use haar or fft", a->method);
     if (a->dry_run == (a->output != NULL)) cli_usage(c, "give --output or --dry-run");
     if (c->json && !a->dry_run && strcmp(a->output, "-") == 0)
-        cli_usage(c, "--output - prints no table: leave --json out");
+        cli_usage(c, "--output - writes a stream, no table: leave out --json");
     bool given = !isnan(a->strength);
     if (given && !(a->strength >= 0 && a->strength <= 1))
         cli_usage(c, "--strength %g: use 0 to 1", a->strength);
@@ -144,7 +145,11 @@ static void set_options(const cli *c, arguments *a)
                                                    : GG_PURIFY_HAAR_STRENGTH;
     if (a->dtype) {
         const gg_dtype_info *d = gg_dtype_by_name(a->dtype);
-        if (!d) cli_usage(c, "--dtype %s: no such type", a->dtype);
+        if (!d)
+            cli_usage(
+                c,
+                "--dtype %s: unknown type; use f16, q8_0, q4_k or another type that can be written",
+                a->dtype);
         a->o.dtype = d;
     }
     a->o.select = c->select;
@@ -169,7 +174,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     const char *spec = cli_one(&c, a.dir, "source");
     set_options(&c, &a);
-    /* A directory or a GGUF is planned before it is written: a pipe is stored first. */
+    /* Directories and GGUF files are planned before they are written, so a pipe is stored first. */
     bool stream = a.dry_run || strcmp(a.output, "-") == 0 || ends_with(a.output, ".bin");
     gg_source *s;
     gg_status st = stream ? cli_open(&c, spec, CLI_DATA, &s) : cli_open(&c, spec, CLI_SPOOLED, &s);

@@ -1,4 +1,4 @@
-/* organ-stack - the blocks of one or several models in a new order. */
+/* organ-stack - write the blocks of one or several models in a new order. */
 #include "cli.h"
 #include "table.h"
 
@@ -13,17 +13,17 @@ static const char help[] =
     "usage: organ-stack --output OUT.gguf M BLOCKS [M BLOCKS]...\n"
     "       organ-stack --output OUT.gguf [--drop BLOCKS] [--drop-mtp] M\n"
     "       organ-stack --check ...\n"
-    "Write a model of the given blocks in the given order: blocks dropped, repeated,\n"
-    "reordered, or joined from several models. The first model gives the keys and all\n"
-    "tensors outside the blocks. Tensor data are copied byte for byte; block numbers,\n"
-    "block_count and every key with one value per block follow.\n"
+    "Write a model with the given blocks in the given order: drop, repeat or reorder\n"
+    "blocks, or join those of several models. The keys and all tensors outside the\n"
+    "blocks come from the first model. Tensor data is copied byte for byte; block\n"
+    "numbers, block_count and keys with one value per block are adapted.\n"
     "\n"
     "  BLOCKS             numbers and ranges from 0, in order: 0-3,6,2-4; a block may\n"
     "                     come several times\n"
     "  M                  a GGUF file, any shard of a split model, an organ\n"
     "                     directory, or - for stdin\n"
     "  --output FILE      the model to write; - is stdout\n"
-    "  --drop BLOCKS      all blocks of M except these\n"
+    "  --drop BLOCKS      write all blocks of M except these\n"
     "  --drop-mtp         leave out the multi-token-prediction blocks of M\n"
     "  --check            print the new order and write nothing\n"
     "  --strict           write nothing if an engine would refuse the result\n"
@@ -45,7 +45,7 @@ typedef struct arguments {
     bool drop_mtp, check;
 } arguments;
 
-/* What the models were called, each opened once. */
+/* The models by the names they were given; each is opened once. */
 typedef struct models {
     const char **names;
     gg_source **sources;
@@ -83,7 +83,7 @@ typedef struct printer {
     const gg_block_order *order;
 } printer;
 
-/* The header line comes with the first row: a refusal prints nothing on stdout. */
+/* The header line is printed with the first row, so a refusal prints nothing on stdout. */
 static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size_t tensors,
                              uint64_t bytes, gg_error *err)
 {
@@ -106,7 +106,7 @@ static gg_status stack(cli *c, const arguments *a)
     gg_stack_report r;
     models m = { calloc(c->args.n, sizeof *m.names), calloc(c->args.n, sizeof *m.sources), 0 };
     gg_status st = m.names && m.sources ? read_order(c, a, &m, &order)
-                                        : gg_fail(&c->err, GG_ENOMEM, "no memory");
+                                        : gg_fail(&c->err, GG_ENOMEM, "out of memory");
     printer p = { { .json = c->json }, &order };
     if (st == GG_OK)
         st = gg_stack_blocks(&order, a->check ? NULL : a->output, a->check ? print_block : NULL, &p,
@@ -126,10 +126,13 @@ static void check_usage(const cli *c, const arguments *a)
     bool drops = a->drop || a->drop_mtp;
     if (c->args.n == 0) cli_usage(c, "no model given");
     if (drops && c->args.n != 1)
-        cli_usage(c, "--%s takes one model without BLOCKS", a->drop ? "drop" : "drop-mtp");
-    if (!drops && c->args.n % 2) cli_usage(c, "no BLOCKS after '%s'", c->args.items[c->args.n - 1]);
+        cli_usage(c, "--%s takes exactly one model and no list of blocks after it",
+                  a->drop ? "drop" : "drop-mtp");
+    if (!drops && c->args.n % 2)
+        cli_usage(c, "no blocks given after '%s'; for example %s 0-3", c->args.items[c->args.n - 1],
+                  c->args.items[c->args.n - 1]);
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
-    if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
+    if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
     if (a->output && !a->check && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
 }
 

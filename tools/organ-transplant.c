@@ -1,4 +1,4 @@
-/* organ-transplant - put organs of a donor into a base, without taking either apart. */
+/* organ-transplant - replace tensors of a base by those of a donor, from file to file. */
 #include "cli.h"
 #include "key_options.h"
 #include "moves_table.h"
@@ -13,30 +13,30 @@ static const char help[] =
     "       organ-transplant --base BASE --donor DONOR --check\n"
     "       organ-transplant --base BASE --donor DONOR --in-place [--undo FILE]\n"
     "Replace tensors of BASE by those of DONOR. Each is a GGUF file, any shard of a\n"
-    "split model, an organ directory, organ records, or - for stdin. --target is\n"
-    "--base, and --source is --donor. --output - writes to stdout.\n"
-    "A donor that organ-compare --patch wrote is applied whole: the result is the\n"
-    "file that the patch was made for, byte for byte.\n"
+    "split model, an organ directory, organ records, or - for stdin. --target means\n"
+    "--base, and --source means --donor. --output - writes to stdout.\n"
+    "If DONOR is a patch written by organ-compare --patch, all of it is applied: the\n"
+    "result is model B of that comparison, byte for byte.\n"
     "\n"
-    "  --match MODE       exact: equal dims and dtype (default); retype: the donor's\n"
-    "                     dtype, header rewritten; convert: re-encoded in the base's\n"
-    "  --map 10-15=20-25  base blocks 10-15 from donor blocks 20-25; only those move\n"
-    "  --check            table of what would move and what does not match and why\n"
-    "  --skip-mismatched  leave out what does not match\n"
-    "  --mtp              the donor's multi-token-prediction blocks, keys and all\n"
-    "  --add              take along tensors that the base lacks\n"
-    "  --set-kv K=T:V     set a key (again for more); K= deletes it\n"
+    "  --match MODE       exact: equal dims and dtype (default); retype: keep the\n"
+    "                     donor's dtype; convert: re-encode in the base's dtype\n"
+    "  --map 10-15=20-25  donor blocks 20-25 into base blocks 10-15, nothing else\n"
+    "  --check            print what would move, and what does not match and why\n"
+    "  --skip-mismatched  leave out tensors that do not match\n"
+    "  --mtp              take the donor's multi-token-prediction blocks and keys\n"
+    "  --add              also take tensors that the base does not have\n"
+    "  --set-kv K=T:V     set a key (may be repeated); K= deletes it\n"
     "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
-    "  --copy-kv K        copy the donor's key; KEY* all that begin so\n"
-    "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor)); a number\n"
-    "                     or a ramp over the blocks: 0.2..0.8;  --ancestor MODEL\n"
-    "  --in-place         write into BASE itself;  --undo FILE first saves what is\n"
-    "                     replaced: --in-place --donor FILE restores it to the byte\n"
+    "  --copy-kv K        copy the donor's key; K* copies all keys that start with K\n"
+    "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor), with\n"
+    "                     --ancestor MODEL); T is a number or a ramp: 0.2..0.8\n"
+    "  --in-place         change BASE itself; --undo FILE first saves what is\n"
+    "                     replaced, and --in-place --donor FILE restores it\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
     "select: --type CLASS,... --part PART,... --layers 5-20\n"
     "        --tensors GLOB,... --names-from FILE\n"
-    "        --experts 3,2=5 (of stacks, 2 from the donor's 5; the router stays)\n"
+    "        --experts 3,2=5 (of stacks; 2 from the donor's 5; router unchanged)\n"
     "common: -j N, -q, -v, --json (with --check), --help, --version\n"
     "\n"
     "examples:\n"
@@ -71,13 +71,13 @@ static gg_status apply_patch(cli *c, const arguments *a, gg_source *patch)
                   a->o.match.add || a->o.skip_mismatched || a->set_kv.n || a->set_kv_files.n ||
                   a->copy_kv.n;
     if (others || a->check || a->in_place)
-        cli_usage(c, "the donor is a patch, which is applied whole: give --base, --donor and "
-                     "--output only");
+        cli_usage(c, "the donor is a patch, which is always applied as a whole: give only --base, "
+                     "--donor and --output");
     gg_status st = cli_open(c, a->base, CLI_SPOOLED, &base);
     if (st == GG_OK) st = gg_patch_apply(base, patch, a->output, &c->run, &r, &c->err);
     gg_source_close(base);
     if (st == GG_OK && c->verbose)
-        cli_note(c, "%zu tensor%s and %zu key%s of the patch, %zu and %zu deleted; %llu bytes",
+        cli_note(c, "patch: %zu tensor%s and %zu key%s set, %zu and %zu deleted; %llu bytes",
                  r.tensors, cli_s(r.tensors), r.keys, cli_s(r.keys), r.deleted_tensors,
                  r.deleted_keys, (unsigned long long)r.bytes);
     return st;
@@ -111,7 +111,7 @@ static gg_status transplant(cli *c, arguments *a)
 
 static void check_usage(const cli *c, const arguments *a)
 {
-    if (c->args.n) cli_usage(c, "'%s' is no option", c->args.items[0]);
+    if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
     if (!a->base) cli_usage(c, "give --base");
     if (!a->donor) cli_usage(c, "give --donor");
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
@@ -119,17 +119,19 @@ static void check_usage(const cli *c, const arguments *a)
         cli_usage(c, "give --output, --check or --in-place");
     bool matches = c->select || a->map || a->match || a->blend;
     if (a->o.mtp && (a->in_place || matches))
-        cli_usage(c, "--mtp moves whole blocks: it goes with no selection, --map, --match, --blend "
-                     "or --in-place");
+        cli_usage(c,
+                  "--mtp moves whole blocks: leave out the selection, --map, --match, --blend and "
+                  "--in-place");
     if (a->match && a->blend && a->o.match.mode != GG_MATCH_CONVERT)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
                   a->match);
-    if (c->json && !a->check) cli_usage(c, "--json goes with --check: nothing else prints a table");
+    if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
     if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
-    if (a->ancestor && !a->blend) cli_usage(c, "--ancestor goes with --blend, for example task:1");
-    if (a->undo && !a->in_place) cli_usage(c, "--undo goes with --in-place");
+    if (a->ancestor && !a->blend)
+        cli_usage(c, "--ancestor needs --blend, for example --blend task:1");
+    if (a->undo && !a->in_place) cli_usage(c, "--undo needs --in-place");
     if (strcmp(a->base, "-") == 0 && a->in_place)
-        cli_usage(c, "--base -: a pipe cannot be changed in place; give the file's name");
+        cli_usage(c, "--base -: stdin cannot be changed in place; give a file name");
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* table.c - TSV or JSON Lines. */
 #include "table.h"
 
-#include "json/json.h" /* the one JSON reader and writer */
+#include "json/json.h" /* JSON writer */
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "organ/manifest_json.h"   /* names that are not UTF-8, as manifests have them */
+#include "organ/manifest_json.h"   /* names that are not UTF-8 */
 #include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
 static atomic_int lost_by;
@@ -21,7 +21,7 @@ table table_start(bool json, const char *columns)
     return (table){ json, columns, columns, true };
 }
 
-/* What stands before a cell: a tab, or the JSON name of its column. */
+/* Prints what precedes a cell: a tab, or the JSON name of its column. */
 static void lead(table *t)
 {
     size_t n = strcspn(t->next, "\t");
@@ -42,7 +42,7 @@ void cell_bytes(table *t, const char *bytes, size_t n)
     lead(t);
     if (t->json) {
         gg_json_out o = { to_stdout, NULL };
-        gg_error err = GG_ERROR_INIT; /* a failed write shows when stdout is closed */
+        gg_error err = GG_ERROR_INIT; /* a failed write is noticed when stdout is closed */
         gg_mj_put_bytes(&o, bytes, n, &err);
         return;
     }

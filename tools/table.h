@@ -32,15 +32,16 @@ void cell_i64(table *t, int64_t v);
 void cell_f64(table *t, double v); /* shortest; nan and inf as null in JSON */
 void cell_bool(table *t, bool v);
 void cell_null(table *t);                                    /* "-" in TSV, null in JSON */
-void cell_json(table *t, const char *tsv, const char *json); /* both spellings ready */
+void cell_json(table *t, const char *tsv, const char *json); /* text for either format */
 void table_row(table *t);
 
-/* Begin a cell of any length: what is written to the result is its text, safe for a TSV or,
- * in a JSON table, one JSON value. The next cell or the end of the row ends it. */
+/* Begin a cell of any length. The caller writes its content to the result: text that is
+ * safe in TSV or, in a JSON table, one JSON value. The next cell or the end of the row
+ * ends it. */
 gg_key_out cell_open(table *t);
 
-/* The errno of the first row that stdout did not take; 0 while it took all. Rows may come
- * from several threads, one at a time, and errno is each thread's own. */
+/* The errno of the first row that could not be written to stdout; 0 if none failed. Rows
+ * may come from several threads, one at a time, and errno belongs to each thread. */
 int table_errno(void);
 
 #endif

@@ -112,9 +112,9 @@ check "what the ancestor lacks is skipped" organ-transplant --base "$T/a.gguf" -
 floats "$T/c.gguf" blk.1.attn_q.weight > "$T/got"
 check_same "$T/got" "$T/a1" "what the ancestor lacks is skipped"
 rm -f "$T/c.gguf"
-check_error 2 "--ancestor goes with --blend" "an ancestor without a blend" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --ancestor "$T/anc.gguf" --output "$T/no.gguf"
-check_error 2 "--ancestor goes with --blend" "the same, organ-graft" organ-graft --source "$T/b.gguf" --target "$T/a.gguf" --ancestor "$T/anc.gguf" --output "$T/no"
-check_error 2 "--scale goes with --adapter" "a scale without an adapter" organ-graft --source "$T/b.gguf" --target "$T/a.gguf" --scale 0.5 --output "$T/no"
+check_error 2 "--ancestor needs --blend" "an ancestor without a blend" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --ancestor "$T/anc.gguf" --output "$T/no.gguf"
+check_error 2 "--ancestor needs --blend" "the same, organ-graft" organ-graft --source "$T/b.gguf" --target "$T/a.gguf" --ancestor "$T/anc.gguf" --output "$T/no"
+check_error 2 "--scale needs --adapter" "a scale without an adapter" organ-graft --source "$T/b.gguf" --target "$T/a.gguf" --scale 0.5 --output "$T/no"
 check "an ancestor that linear does not need" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend linear:0.5 --ancestor "$T/less.gguf" --output "$T/c.gguf"
 rm -f "$T/c.gguf"
 check_absent "$T/c.gguf" "refused blends"
@@ -242,7 +242,7 @@ check_error 3 "sha256" "a tampered adapter of experts" organ-graft --adapter "$T
 check_error 3 "sha256" "a tampered adapter of experts, taken apart" organ-graft --adapter "$T/odd" --target "$T/moe.d" --output "$T/f"
 check_exit 3 "a model is no adapter" fold --adapter "$T/b.gguf"
 check_exit 2 "--adapter with a selection" fold --adapter "$T/lora.gguf" --layers 1
-check_error 2 "one after the other" "two adapters at once" fold --adapter "$T/lora.gguf" --adapter "$T/lora.gguf"
+check_error 2 "only one --adapter" "two adapters at once" fold --adapter "$T/lora.gguf" --adapter "$T/lora.gguf"
 check_exit 2 "--scale that is no number" fold --adapter "$T/lora.gguf" --scale x
 check_absent "$T/f" "refused adapters"
 

@@ -164,7 +164,7 @@ check "by hand" organ-graft --source "$W/code.gguf" --type organ --target "$W/ve
     check "by hand" organ-graft --adapter "$W/lora.gguf" --scale 0.5 --target "$T/l1" --output "$T/l2" &&
     check "by hand" organ-assemble "$T/l2" --output "$T/l.gguf"
 check_same "$W/l.gguf" "$T/l.gguf" "an adapter"
-refused "--adapter goes with" "an adapter with a selection" DONORS=lora lora.model=lora.gguf lora.adapter=1 lora.type=organ
+refused "--adapter takes only" "an adapter with a selection" DONORS=lora lora.model=lora.gguf lora.adapter=1 lora.type=organ
 
 # ---- split models, organ directories, models made by rules ---------------------------------------
 organ-extract -q "$W/verse.gguf" --output "$W/verse.organs" && organ-assemble -q "$W/verse.organs" --output "$W/split.gguf" --shards 3

@@ -191,7 +191,7 @@ differs "the donor has no block 3 (no blk.3.ffn_up.weight)" '/"blk.3\./d'
 check_exit 1 "--check of a whole command line" organ-graft --source "$T/verse" --target "$T/odd" --type organ --output "$T/unmade" --check
 check_absent "$T/unmade" "--check writes nothing"
 check_exit 1 "the base lacks a block" organ-graft --source "$T/verse" --target "$T/odd" --type organ --check
-check_text "$(grep -c 'the base has no block 3 (--add takes it along)' "$T/out")" 3 "the base lacks a block: which"
+check_text "$(grep -c 'the base has no block 3 (use --add to include it)' "$T/out")" 3 "the base lacks a block: which"
 differs "norm_rms_epsilon differs" '/layer_norm_rms_epsilon"/s/"value": [^}]*/"value": 0.5/'
 check_exit 2 "a blend that cannot be, --check" organ-graft --source "$CODE" --target "$VERSE" --blend linear:7 --check
 check_exit 2 "task without its ancestor, --check" organ-graft --source "$CODE" --target "$VERSE" --blend task:1 --check

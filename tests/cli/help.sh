@@ -56,16 +56,16 @@ check_error 2 "--output or --list" "both" organ-extract $V --list --output "$T/x
 check_error 2 "takes no value" "a value for a flag" organ-extract $V --list=yes
 check_error 2 "takes no value" "a value for a common flag" organ-extract $V --list --json=yes
 organ-extract $V --output "$T/d"
-check_error 4 "; make its folder first" "a file in no folder" organ-assemble "$T/d" --output "$T/none/x.gguf"
+check_error 4 "; create the folder first" "a file in no folder" organ-assemble "$T/d" --output "$T/none/x.gguf"
 if [ -w /dev/full ]; then
     # Rows may be written by any thread, and errno is each thread's own.
     for i in 1 2 3 4 5 6; do organ-measure $V > /dev/full; done 2> "$T/err"
-    check_text "$(grep -c "cannot write to stdout.*; make room" "$T/err"), $(grep -c ioctl "$T/err")" "6, 0" "a full stdout: the reason"
+    check_text "$(grep -c "cannot write to stdout.*; free some space" "$T/err"), $(grep -c ioctl "$T/err")" "6, 0" "a full stdout: the reason"
 fi
 check_error 2 "give --output" "assemble without output" organ-assemble "$T"
 check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
 check_error 3 "" "a file that is no model" organ-extract README.md --list
-check_error 2 "cannot both" "names and model on stdin" organ-extract - --list --names-from - < /dev/null
+check_error 2 "both read stdin" "names and model on stdin" organ-extract - --list --names-from - < /dev/null
 
 # Stdin can be read once, and nothing of it is before that is said.
 twice() {
@@ -74,14 +74,14 @@ twice() {
     printf x > "$T/stdin"
     check_error 2 "$why" "stdin twice: $*" sh -c '"$@" && exit; x=$?; [ "$(cat)" = x ] && exit $x' sh "$@" < "$T/stdin"
 }
-twice "cannot both" organ-measure - --names-from -
-twice "cannot both" organ-purify - --method haar --dry-run --names-from -
-twice "cannot both" organ-purify --dir - --method haar --dry-run --names-from -
-twice "cannot both" organ-compare - $V --names-from -
-twice "cannot both" organ-graft --source - --target $V --check --names-from -
-twice "cannot both" organ-graft --adapter - --target $V --output "$T/x" --names-from -
-twice "cannot both" organ-transplant --base $V --donor - --check --names-from -
-twice "stands twice" organ-measure $V --names-from - --names-from=-
+twice "both read stdin" organ-measure - --names-from -
+twice "both read stdin" organ-purify - --method haar --dry-run --names-from -
+twice "both read stdin" organ-purify --dir - --method haar --dry-run --names-from -
+twice "both read stdin" organ-compare - $V --names-from -
+twice "both read stdin" organ-graft --source - --target $V --check --names-from -
+twice "both read stdin" organ-graft --adapter - --target $V --output "$T/x" --names-from -
+twice "both read stdin" organ-transplant --base $V --donor - --check --names-from -
+twice "given twice" organ-measure $V --names-from - --names-from=-
 twice "one model" organ-measure - -
 twice "one model" organ-compare - -
 twice "one model" organ-graft --source - --target - --check
@@ -92,25 +92,25 @@ twice "one model" organ-transplant --base $V --donor - --blend task:1 --ancestor
 check_error 2 "in place" "a pipe in place" organ-transplant --base - --donor $V --in-place < /dev/null
 
 # What would be ignored is a mistake.
-check_error 2 "--json goes with --list" "a directory has no table" organ-extract $V --json --output "$T/x"
-check_error 2 "--json goes with --check" "nor has a graft" organ-graft --source $V --target $V --json --output "$T/x"
-check_error 2 "--json goes with --check" "nor a transplant" organ-transplant --base $V --donor $V --json --output "$T/x"
-check_error 2 "--json out" "nor a stream" organ-purify $V --method haar --json --output -
-check_error 2 "--json is for tables" "nor a picture" organ-measure $V --svg - --json
-check_error 2 "--json is for tables" "nor one on the terminal" organ-measure $V --heat --json
-check_error 2 "--color goes with" "a colour without a picture" organ-measure $V --color theta
+check_error 2 "--json needs --list" "a directory has no table" organ-extract $V --json --output "$T/x"
+check_error 2 "--json needs --check" "nor has a graft" organ-graft --source $V --target $V --json --output "$T/x"
+check_error 2 "--json needs --check" "nor a transplant" organ-transplant --base $V --donor $V --json --output "$T/x"
+check_error 2 "leave out --json" "nor a stream" organ-purify $V --method haar --json --output -
+check_error 2 "leave out --json" "nor a picture" organ-measure $V --svg - --json
+check_error 2 "leave out --json" "nor one on the terminal" organ-measure $V --heat --json
+check_error 2 "--color needs" "a colour without a picture" organ-measure $V --color theta
 for with in "--match retype" "--match=exact"; do
     check_error 2 "leave --match out" "a blend $with" organ-graft --source $V --target $V --blend linear:1 $with --output "$T/x"
     check_error 2 "leave --match out" "a blend $with, transplant" organ-transplant --base $V --donor $V --blend linear:1 $with --output "$T/x"
     check "convert is what a blend does" organ-transplant --base $V --donor $V --blend linear:1 --match convert --output "$T/convert.gguf" --force
 done
 for with in --add --skip-mismatched "--match exact" "--blend linear:1" "--map 0=0" "--experts 0" "--experts 0 --router" "--type norm" --check; do
-    check_error 2 "--adapter goes with" "an adapter $with" organ-graft --adapter $V --target $V $with --output "$T/x"
+    check_error 2 "--adapter takes only" "an adapter $with" organ-graft --adapter $V --target $V $with --output "$T/x"
 done
 for with in "--match exact" "--blend linear:1" "--map 0=0" "--type norm"; do
     check_error 2 "--mtp" "MTP blocks $with" organ-transplant --base $V --donor $V --mtp $with --output "$T/x"
 done
-check_error 2 "--scale goes with" "a scale of 1 without an adapter" organ-graft --source $V --target $V --scale 1 --output "$T/x"
+check_error 2 "--scale needs" "a scale of 1 without an adapter" organ-graft --source $V --target $V --scale 1 --output "$T/x"
 check_absent "$T/x" "what would be ignored"
 
 # One of a thing, in words.

@@ -44,7 +44,7 @@ echo 4 > "$T/want"
 check_same "$T/out" "$T/want" "with a newline"
 check "an array" organ-keys $VERSE --get tokenizer.ggml.tokens
 check_text "$(wc -l < "$T/out" | tr -d ' ') $(sed -n 3p "$T/out")" "1024 </s>" "a line per element"
-check_error 1 "there is no key general.nope" "an absent key" organ-keys $VERSE --get general.nope
+check_error 1 "there is no key 'general.nope'" "an absent key" organ-keys $VERSE --get general.nope
 check "from a pipe" sh -c "organ-keys - --get general.name < $VERSE"
 check "from a directory" organ-extract -q $VERSE --output "$T/dir"
 organ-keys $VERSE > "$T/want"
@@ -120,7 +120,7 @@ check_error 2 "of type u32" "a file for a number" edit "$T/none" --set-file "lla
 check_error 4 "no-such-file" "no such file" edit "$T/none" --set-file "a=$T/no-such-file"
 check_error 4 "" "a folder" edit "$T/none" --set-file "a=$T"
 check_error 2 "expected KEY=FILE" "no file" edit "$T/none" --set-file "a"
-check_error 2 "stdin can be read once" "stdin twice" sh -c "organ-keys - --set-file a=- --output $T/none < $VERSE"
+check_error 2 "stdin can be read only once" "stdin twice" sh -c "organ-keys - --set-file a=- --output $T/none < $VERSE"
 check "a text that looks like a file" edit "$T/a.gguf" --set a=str:@f.txt
 if grep -q "use --set-file a=f.txt" "$T/err"; then ok; else bad "no note of --set-file: $(cat "$T/err")"; fi
 
@@ -147,10 +147,10 @@ check_error 2 "expected OLD=NEW" "half a rename" edit "$T/none" --rename general
 check_error 2 "no value is given" "an empty value" edit "$T/none" --set general.name=
 check_error 2 "does not fit" "too large" edit "$T/none" --set llama.block_count=u8:256
 check_error 2 "KEY=" "no key" edit "$T/none" --set =u8:1
-check_error 2 "give --output or --in-place" "nowhere to go" organ-keys $VERSE --delete general.name
+check_error 2 "give --output FILE or --in-place" "nowhere to go" organ-keys $VERSE --delete general.name
 check_error 2 "not both" "two ways to go" organ-keys $VERSE --delete general.name --in-place --output "$T/none"
-check_error 2 "give what to change" "nothing to do" organ-keys $VERSE --output "$T/none"
-check_error 2 "patterns are for the table" "an edit and a pattern" edit "$T/none" --delete general.name 'a*'
+check_error 2 "nothing to change" "nothing to do" organ-keys $VERSE --output "$T/none"
+check_error 2 "patterns cannot be combined" "an edit and a pattern" edit "$T/none" --delete general.name 'a*'
 check_error 2 "takes no edits" "get and set" edit "$T/none" --get general.name --delete general.name
 check_error 2 "takes a model" "recover and more" organ-keys $VERSE --recover --get general.name
 check_error 2 "no model" "no model" organ-keys

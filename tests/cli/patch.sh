@@ -88,7 +88,7 @@ check_error 2 "verified before" "to stdout" organ-transplant --base $VERSE --don
 for with in --keys --summary --lineage "--type norm" --json "--map 0=0"; do
     check_error 2 "--patch" "compare --patch $with" organ-compare $VERSE $CODE --patch "$T/none" $with
 done
-check_error 2 "--force is for --patch" "nothing to force" organ-compare $VERSE $CODE --force
+check_error 2 "--force needs --patch" "nothing to force" organ-compare $VERSE $CODE --force
 
 # Patches that were tampered with.
 organ-compare "$T/m1.gguf" "$T/m2.gguf" --patch "$T/good.gguf"

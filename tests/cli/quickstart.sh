@@ -28,7 +28,7 @@ check "graft, other names, assembled" organ-assemble --model a/b/c/chimera -o ag
 check_same chimera.gguf again.gguf "graft, other names"
 check_exit 0 "a donor on stdin by its other name" sh -c "cat $CODE | organ-transplant --target $VERSE --source - --layers 1-2 --type organ -o - > piped.gguf"
 check_same chimera.gguf piped.gguf "a donor on stdin"
-check_error 2 "only one model can come from stdin" "both on stdin" organ-transplant --target - --source - --output x.gguf
+check_error 2 "only one model can be read from stdin" "both on stdin" organ-transplant --target - --source - --output x.gguf
 
 # Folders that were made for an output that fails are gone again; others stay.
 mkdir kept

@@ -301,12 +301,12 @@ check_text "$(organ-extract "$T/c.gguf" --list | tail -n 1 | cut -f 1)" "blk.1.$
 
 # ---- usage ------------------------------------------------------------------------------------------------
 check_error 2 "no model given" "nothing" organ-stack --output "$T/c.gguf"
-check_error 2 "no BLOCKS after" "a model without blocks" stack $V
-check_error 2 "no BLOCKS after" "the last without blocks" stack $V 0 $C
-check_error 2 "takes one model" "--drop with blocks" stack --drop 1 $V 0-2
-check_error 2 "takes one model" "--drop-mtp with blocks" stack --drop-mtp $V 0-2
+check_error 2 "no blocks given after" "a model without blocks" stack $V
+check_error 2 "no blocks given after" "the last without blocks" stack $V 0 $C
+check_error 2 "takes exactly one model" "--drop with blocks" stack --drop 1 $V 0-2
+check_error 2 "takes exactly one model" "--drop-mtp with blocks" stack --drop-mtp $V 0-2
 check_error 2 "give --output" "no output" organ-stack $V 0
-check_error 2 "--json goes with --check" "--json" stack --json $V 0
+check_error 2 "--json needs --check" "--json" stack --json $V 0
 for text in x 1- 3-1 1,,2 '' 1..3 0x1 99999999999; do
     check_error 2 "expected numbers and ranges" "BLOCKS '$text'" stack $V "$text"
 done

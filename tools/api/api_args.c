@@ -1,9 +1,9 @@
-/* api_args.c - arguments of a job, from JSON to an argument vector that can do
- * nothing outside the data folder.
+/* api_args.c - turns the JSON arguments of a job into an argument vector that cannot touch
+ * anything outside the data folder.
  *
- * Every option becomes one item, "--name=value", and all else follows "--", so no
- * value can be taken for an option. The tools run in the data folder: a path stays
- * the relative name that was given.
+ * Every option becomes one item, "--name=value", and everything else follows "--", so no
+ * value can be mistaken for an option. The tools run in the data folder, so paths remain
+ * the relative names that were given.
  */
 #include "api.h"
 
@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX 4096 /* bytes of a value */
+#define TEXT_MAX 4096 /* longest value in bytes */
 #define ITEMS_MAX 1100
 #define IN_PARTS 3 /* DIR/organs/FILE.bin */
 
@@ -33,7 +33,7 @@ void api_vector_free(api_vector *v)
     *v = (api_vector){ NULL, 0 };
 }
 
-/* Takes `item`, also when it fails; a NULL stays after the last, for exec. */
+/* Takes ownership of `item` even on failure. The list stays terminated by NULL for exec. */
 static bool push(api *a, api_vector *v, char *item)
 {
     char **grown = item && v->n < ITEMS_MAX ? realloc(v->items, (v->n + 2) * sizeof *grown) : NULL;
@@ -46,7 +46,7 @@ static bool push(api *a, api_vector *v, char *item)
     bool many = v->n >= ITEMS_MAX;
     free(item);
     return many ? api_fail(a, 400, "more than %d arguments", ITEMS_MAX)
-                : api_fail(a, 500, "no memory for the arguments");
+                : api_fail(a, 500, "out of memory for the arguments");
 }
 
 static const api_option *find_option(const api_tool *tool, const char *name)
@@ -69,20 +69,20 @@ static const api_tool *find_tool(const char *name)
 
 /* ---- paths --------------------------------------------------------------------- */
 
-/* A tool that is given one shard opens its sisters too: PREFIX-00001-of-00003.gguf. */
+/* A tool that is given one shard opens the others too: PREFIX-00001-of-00003.gguf. */
 static gg_status check_shards(const api *a, const char *path, gg_error *err)
 {
     size_t prefix_len;
     uint32_t no, count;
     if (!gg_shard_parse(path, &prefix_len, &no, &count)) return GG_OK;
     char *prefix = strndup(path, prefix_len);
-    gg_status st = prefix ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a path");
+    gg_status st = prefix ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory for a path");
     for (no = 0; no < count && st == GG_OK; no++) {
         char *real = NULL, *name = gg_shard_name(prefix, no, count);
         gg_error why = GG_ERROR_INIT;
-        st = name ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "no memory for a path");
+        st = name ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "out of memory for a path");
         if (st == GG_OK && gg_confine_path(a->data, name, &real, &why) ==
-                               GG_NO) { /* what is missing the tool will say */
+                               GG_NO) { /* the tool reports missing shards */
             gg_error_merge(err, &why);
             st = GG_NO;
         }
@@ -99,13 +99,13 @@ gg_status api_check_input(const api *a, const char *path, gg_error *err)
     struct stat s;
     gg_status st = gg_confine_path(a->data, path, &real, err);
     if (st == GG_OK && stat(real, &s) != 0) {
-        gg_fail_errno(err, "cannot be found");
+        gg_fail_errno(err, "cannot find this file");
         st = gg_at_file(err, path);
     }
     if (st == GG_OK && S_ISDIR(s.st_mode)) st = gg_confine_tree(a->data, real, err);
     else if (st == GG_OK && S_ISREG(s.st_mode)) st = check_shards(a, path, err);
     else if (st == GG_OK) {
-        gg_fail(err, GG_EUSAGE, "is neither a file nor a folder");
+        gg_fail(err, GG_EUSAGE, "this is neither a file nor a folder");
         st = gg_at_file(err, path);
     }
     free(real);
@@ -117,22 +117,24 @@ static gg_status check_path(const api *a, api_kind kind, const char *path, gg_er
     return kind == API_OUT ? gg_confine_new(a->data, path, err) : api_check_input(a, path, err);
 }
 
-/* Names only, before anything is looked up. ".." and absolute names are told apart
- * from other bad names: 403 says that somebody tried to leave. */
+/* Checks the names before any file is looked up. ".." and absolute paths give 403 instead
+ * of 400, because the client tried to leave the data folder. */
 static bool path_ok(api *a, api_kind kind, const char *path)
 {
     size_t parts = 0, most = kind == API_OUT ? 1 : IN_PARTS;
     if (path[0] == '/')
-        return api_fail(a, 403, "'%s' is an absolute path: name what lies in the data folder",
+        return api_fail(a, 403, "'%s' is an absolute path: use a name inside the data folder",
                         path);
-    if (strcmp(path, "-") == 0) return api_fail(a, 400, "'-' has no meaning here: name a file");
+    if (strcmp(path, "-") == 0)
+        return api_fail(a, 400, "'-' (stdin or stdout) is not available here: name a file");
     for (const char *p = path;; p++) {
         size_t n = strcspn(p, "/");
         if (n == 2 && p[0] == '.' && p[1] == '.')
-            return api_fail(a, 403, "'%s' leads out of the data folder", path);
+            return api_fail(a, 403, "'%s' is outside the data folder", path);
         if (!api_name_ok(p, n) || ++parts > most)
             return api_fail(
-                a, 400, "'%s' is no name: use letters, digits, '.', '_', '-', at most %zu part%s",
+                a, 400,
+                "'%s' is not a valid name: use letters, digits, '.', '_', '-', at most %zu part%s",
                 path, most, most == 1 ? "" : "s");
         p += n;
         if (!*p) break;
@@ -217,30 +219,30 @@ static char *copy_string(builder *b, const gg_json_node *node)
     size_t len;
     gg_error err = GG_ERROR_INIT;
     if (gg_json_string(node, &p, &len, &err) != GG_OK) {
-        api_fail(b->a, 400, "offset %llu: arguments are strings",
+        api_fail(b->a, 400, "offset %llu: an argument must be a string",
                  (unsigned long long)gg_json_offset(node));
         return NULL;
     }
     if (memchr(p, 0, len) || len > TEXT_MAX) {
-        api_fail(b->a, 400, "offset %llu: a NUL or more than %d bytes in an argument",
+        api_fail(b->a, 400, "offset %llu: an argument has a NUL byte or more than %d bytes",
                  (unsigned long long)gg_json_offset(node), TEXT_MAX);
         return NULL;
     }
     char *s = strndup(p, len);
-    if (!s) api_fail(b->a, 500, "no memory for the arguments");
+    if (!s) api_fail(b->a, 500, "out of memory for the arguments");
     return s;
 }
 
 static bool unknown(builder *b, const char *name)
 {
-    return api_fail(b->a, 400, "%s has no option %.60s over HTTP", b->tool->name, name);
+    return api_fail(b->a, 400, "unknown option for %s over HTTP: %.60s", b->tool->name, name);
 }
 
-/* value NULL: none was given. */
+/* Adds an option; value is NULL if none was given. */
 static bool add_option(builder *b, const char *name, const char *value)
 {
     const api_option *o = find_option(b->tool, name);
-    if (b->tool->json && strcmp(name, "json") == 0 && !value) return true; /* it is always given */
+    if (b->tool->json && strcmp(name, "json") == 0 && !value) return true; /* it is added anyway */
     if (!o) return unknown(b, name);
     if (!value && o->kind != API_FLAG) return api_fail(b->a, 400, "--%s needs a value", name);
     if (value && !value_ok(b->a, o, value)) return false;
@@ -253,12 +255,12 @@ static bool add_option(builder *b, const char *name, const char *value)
 static bool add_rest(builder *b, const char *text)
 {
     if (b->rest.n >= b->tool->max_args)
-        return api_fail(b->a, 400, "%s takes at most %u arguments that are no options: '%.100s'",
+        return api_fail(b->a, 400, "%s takes at most %u positional arguments: unexpected '%.100s'",
                         b->tool->name, b->tool->max_args, text);
     return path_ok(b->a, API_IN, text) && push(b->a, &b->rest, strdup(text));
 }
 
-/* One item of the array, with the next for its value; *took says how many. */
+/* Handles one item of the array, with the next as its value; sets *took to the number used. */
 static bool add_item(builder *b, char *item, const char *next, bool *ended, int *took)
 {
     *took = 1;
@@ -310,7 +312,7 @@ static bool from_array(builder *b, const gg_json_node *array)
     return ok;
 }
 
-/* true, false, a string, a number, or an array of strings for an option given often. */
+/* The value is true, false, a string, a number, or an array of strings for a repeated option. */
 static bool add_member(builder *b, const char *name, const gg_json_node *value)
 {
     bool yes = false, ok;
@@ -329,7 +331,7 @@ static bool add_member(builder *b, const char *name, const gg_json_node *value)
         return api_fail(b->a, 400, "--%.60s: use true, a string, a number or an array of strings",
                         name);
     }
-    ok = text ? add_option(b, name, text) : api_fail(b->a, 500, "no memory for the arguments");
+    ok = text ? add_option(b, name, text) : api_fail(b->a, 500, "out of memory for the arguments");
     free(text);
     return ok;
 }
@@ -342,12 +344,12 @@ static bool from_object(builder *b, const gg_json_node *object)
         const char *key = gg_json_key(n, &len);
         char name[64];
         if (len >= sizeof name || memchr(key, 0, len))
-            return api_fail(b->a, 400, "offset %llu: no such option",
+            return api_fail(b->a, 400, "offset %llu: unknown option",
                             (unsigned long long)gg_json_offset(n));
         memcpy(name, key, len);
         name[len] = '\0';
         bool rest = strcmp(name, "args") == 0, list = gg_json_type_of(n) == GG_JSON_ARRAY;
-        if (rest && !list) return api_fail(b->a, 400, "\"args\" is an array of strings");
+        if (rest && !list) return api_fail(b->a, 400, "\"args\" must be an array of strings");
         if (!list) ok = add_member(b, name, n);
         for (const gg_json_node *e = list ? gg_json_first(n) : NULL; ok && e; e = gg_json_next(e)) {
             char *text = copy_string(b, e);
@@ -384,7 +386,8 @@ static bool only_known(api *a, const gg_json_node *request)
                         "the body must be an object: {\"tool\": ..., \"arguments\": [...]}");
     for (const gg_json_node *n = gg_json_first(request); n; n = gg_json_next(n))
         if (!gg_json_key_is(n, "tool") && !gg_json_key_is(n, "arguments"))
-            return api_fail(a, 400, "offset %llu: only \"tool\" and \"arguments\" are known",
+            return api_fail(a, 400,
+                            "offset %llu: unknown member; use only \"tool\" and \"arguments\"",
                             (unsigned long long)gg_json_offset(n));
     return true;
 }
@@ -396,12 +399,12 @@ static bool start_vector(builder *b)
     if (path) snprintf(path, size, "%s/%s", b->a->bin, b->tool->name);
     if (path && access(path, X_OK) != 0) {
         free(path);
-        return api_fail(b->a, 500, "%s is not installed beside organ-api", b->tool->name);
+        return api_fail(b->a, 500, "%s is not installed in ORGAN_API_BIN", b->tool->name);
     }
     return push(b->a, b->v, path);
 }
 
-/* Every table is JSON Lines. */
+/* Adds --json, so that every table is printed as JSON Lines. */
 static bool add_json(builder *b)
 {
     const char *with = b->tool->json;

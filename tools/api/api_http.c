@@ -1,4 +1,4 @@
-/* api_http.c - the request as CGI/1.1 (RFC 3875) gives it, and answers. */
+/* api_http.c - reads CGI/1.1 requests (RFC 3875) and writes responses. */
 #include "api.h"
 
 #include "base/io.h"   /* whole reads and writes */
@@ -61,7 +61,7 @@ static int status_of(const gg_error *err)
     }
 }
 
-/* The data folder's own place is nobody's business: only what follows it is told. */
+/* Clients must not learn where the data folder is: remove that prefix from messages. */
 bool api_fail_error(api *a, const gg_error *err)
 {
     gg_error e = *err;
@@ -107,11 +107,11 @@ static size_t reason_of(int status)
 static bool split_path(api *a, const char *path)
 {
     a->path = strdup(path);
-    if (!a->path) return api_fail(a, 500, "no memory for the path");
+    if (!a->path) return api_fail(a, 500, "out of memory for the path");
     for (char *p = a->path; *p;) {
         while (*p == '/') *p++ = '\0';
         if (!*p) break;
-        if (a->parts > API_PARTS) return true; /* too many: no route fits */
+        if (a->parts > API_PARTS) return true; /* too many parts: no route matches */
         a->part[a->parts++] = p;
         p += strcspn(p, "/");
     }
@@ -126,7 +126,7 @@ bool api_request(api *a)
     a->method = method ? method : "";
     a->query = query ? query : "";
     a->length = UINT64_MAX;
-    /* busybox httpd keeps Range to itself: X-Range is the same where it is needed. */
+    /* busybox httpd does not pass on Range; clients behind it send X-Range instead. */
     a->range = getenv("HTTP_IF_RANGE") ? NULL : getenv("HTTP_RANGE");
     if (!a->range) a->range = getenv("HTTP_X_RANGE");
     if (length && *length) {
@@ -134,7 +134,7 @@ bool api_request(api *a)
         errno = 0;
         unsigned long long n = strtoull(length, &end, 10);
         if (*length < '0' || *length > '9' || *end || errno)
-            return api_fail(a, 400, "Content-Length is no number");
+            return api_fail(a, 400, "the value of Content-Length must be a number");
         a->length = n;
     }
     if (path && !gg_utf8_valid(path, strlen(path)))
@@ -176,7 +176,7 @@ bool api_body(api *a, gg_buf *body)
     size_t got = 0;
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
     if (a->length > API_BODY || a->length > a->max_body)
-        return api_fail(a, 413, "a request has at most %zu bytes",
+        return api_fail(a, 413, "the body of a request may have at most %zu bytes",
                         API_BODY < a->max_body ? API_BODY : (size_t)a->max_body);
     a->reading = true;
     if (gg_buf_reserve(body, (size_t)a->length, &err) != GG_OK ||
@@ -206,7 +206,7 @@ void api_answer(const api *a, int status, const char *type, const char *extra, c
     if (!api_is(a, "HEAD")) fwrite(body->data, 1, body->len, stdout);
 }
 
-/* Under /cgi-bin/organ-api that is part of it; elsewhere the script's name is empty. */
+/* Includes the script's name (/cgi-bin/organ-api), which is empty on some servers. */
 void api_location(char *out, size_t size, const char *what, const char *name)
 {
     const char *script = getenv("SCRIPT_NAME");
@@ -220,8 +220,8 @@ void api_location(char *out, size_t size, const char *what, const char *name)
 
 #define DRAIN ((uint64_t)16 << 20)
 #define DRAIN_MS 5000
-/* A refusal that comes while the client still sends is lost when the server then
- * closes the connection: so what it sends is read, unless that is much or slow. */
+/* If we respond while the client is still sending, the server closes the connection and
+ * the client never sees the response. So read the rest first, unless it is long or slow. */
 static void drain(const api *a)
 {
     char bytes[16384];
@@ -248,7 +248,7 @@ void api_answer_failure(const api *a)
                   "{\"error\": {\"status\": %d, \"code\": \"%s\", \"message\": ", a->status,
                   reasons[reason_of(a->status)].code);
     if (gg_json_put_string(&out, a->what, strlen(a->what), &err) !=
-        GG_OK) { /* cut within a character */
+        GG_OK) { /* the message was cut inside a character */
         char shown[4 * sizeof a->what + 1];
         gg_error again = GG_ERROR_INIT;
         gg_escape(a->what, strlen(a->what), shown, sizeof shown);
@@ -272,8 +272,8 @@ static bool digits(const char **p, uint64_t *v)
     return errno == 0;
 }
 
-/* One range of bytes (RFC 9110): 206 and its place, 416, or 200 for the whole file,
- * which is what anything else that Range may say is answered with. */
+/* A single byte range (RFC 9110) gives 206, or 416 if it lies outside the file. Any other
+ * value of Range is ignored: 200 and the whole file. */
 static int parse_range(const char *text, uint64_t size, uint64_t *from, uint64_t *n)
 {
     uint64_t first = 0, last = 0;
@@ -308,10 +308,11 @@ static bool send_part(api *a, int fd, uint64_t size, const char *type)
     if (status == 416) {
         gg_buf none = GG_BUF_INIT;
         snprintf(extra, sizeof extra, "Content-Range: bytes */%llu\r\n", (unsigned long long)size);
-        if (gg_buf_printf(&none, &err,
-                          "{\"error\": {\"status\": 416, \"code\": \"range\", \"message\": \"there "
-                          "are %llu bytes\"}}\n",
-                          (unsigned long long)size) != GG_OK)
+        if (gg_buf_printf(
+                &none, &err,
+                "{\"error\": {\"status\": 416, \"code\": \"range\", \"message\": \"the file "
+                "has %llu bytes\"}}\n",
+                (unsigned long long)size) != GG_OK)
             return api_fail_error(a, &err);
         api_answer(a, 416, "application/json", extra, &none);
         gg_buf_free(&none);
@@ -324,7 +325,7 @@ static bool send_part(api *a, int fd, uint64_t size, const char *type)
                  (unsigned long long)(from + n - 1), (unsigned long long)size);
     print_head(status, type, n, extra);
     if (fflush(stdout) != 0 || api_is(a, "HEAD")) return true;
-    /* The head is out: all that is left of an error is a body that ends early. */
+    /* The header was sent already, so an error can only cut the body short. */
     (void)gg_copy((gg_place){ fd, from }, (gg_place){ STDOUT_FILENO, GG_AT_POS }, n, &err);
     return true;
 }
@@ -333,7 +334,7 @@ bool api_answer_file(api *a, int fd, const char *type)
 {
     struct stat s;
     bool ok;
-    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) ok = api_fail(a, 404, "is not a file");
+    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) ok = api_fail(a, 404, "this is not a file");
     else ok = send_part(a, fd, (uint64_t)s.st_size, type);
     close(fd);
     return ok;

@@ -1,5 +1,5 @@
-/* api_job.c - the routes of jobs: one made, shown, listed, stopped, removed. What a job
- * is on disk: api_spool.c. */
+/* api_job.c - the routes of jobs: create, show, list, stop and remove. For the files of a
+ * job see api_spool.c. */
 #include "api.h"
 
 #include "base/io.h"     /* whole reads and writes */
@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STDERR_MAX 65536 /* the end of it, in an answer */
+#define STDERR_MAX 65536 /* bytes from the end of stderr in a response */
 #define QUEUE_MAX 1000
 #define RECORD_MAX ((size_t)16 << 20)
 #define STOP_WAIT 100 /* times 20 ms: how long DELETE waits for the tool to clean up */
 
-/* NULL: not there, or no JSON. */
+/* Returns NULL if the record is missing or not JSON. */
 static gg_json *read_record(int dir, const char *name)
 {
     gg_error err = GG_ERROR_INIT;
@@ -76,7 +76,7 @@ static bool load(const api *a, const char *id, int dir, record *r)
     r->exit = read_record(dir, "exit");
     bool alive = !r->exit && api_job_alive(a, id);
     if (!r->exit && !alive)
-        r->exit = read_record(dir, "exit"); /* it may have ended between the two looks */
+        r->exit = read_record(dir, "exit"); /* it may have ended in the meantime */
     r->started = read_record(dir, "started");
     r->created = number(r->request, "created");
     r->begun = r->started ? number(r->started, "started") : 0;
@@ -95,7 +95,7 @@ static void unload(record *r)
 static int find_job(api *a, const char *id)
 {
     int dir = api_id_ok(id) ? api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY) : -1;
-    if (dir < 0) api_fail(a, 404, "there is no job of that id");
+    if (dir < 0) api_fail(a, 404, "there is no job with this id");
     return dir;
 }
 
@@ -130,8 +130,8 @@ static void put_number(const gg_json_out *out, const char *key, uint64_t v, gg_e
     gg_json_put_u64(out, v, err);
 }
 
-/* How far the tool is, as it tells itself (cli.c): bytes of the bytes that it will go
- * through, 0 as long as it does not know. */
+/* Adds the progress that the tool reports (cli.c): bytes done and total bytes; the total is
+ * 0 while it is unknown. */
 static void put_share(const gg_json_out *out, int dir, api_state state, gg_error *err)
 {
     char line[64];
@@ -152,7 +152,7 @@ static void put_share(const gg_json_out *out, int dir, api_state state, gg_error
     if (total || state == API_DONE) put_number(out, ", \"percent\": ", percent, err);
 }
 
-/* What a running tool has read and written so far, where the system tells (Linux). */
+/* Adds the bytes a running tool has read and written so far, if the system tells (Linux). */
 static void put_moved(const gg_json_out *out, uint64_t pid, gg_error *err)
 {
     char path[64], line[128];
@@ -179,7 +179,7 @@ static void put_progress(const gg_json_out *out, int dir, const record *r, gg_er
     gg_json_put_text(out, "}", err);
 }
 
-/* The tools escape what they print, but a crash of libc may say anything. */
+/* The tools escape their output, but libc may print anything when a tool crashes. */
 static void put_stderr(const gg_json_out *out, int dir, gg_error *err)
 {
     static char bytes[STDERR_MAX], shown[4 * STDERR_MAX + 1];
@@ -234,7 +234,7 @@ static bool answer_job(api *a, const char *id, int dir, int status, const char *
     if (ok) put_job(&out, id, dir, &r, true, &err);
     if (ok) gg_json_put_text(&out, "\n", &err);
     unload(&r);
-    if (!ok) api_fail(a, 404, "there is no job of that id");
+    if (!ok) api_fail(a, 404, "there is no job with this id");
     else if (err.status != GG_OK) ok = api_fail_error(a, &err);
     else api_answer(a, status, "application/json", extra, &body);
     gg_buf_free(&body);
@@ -324,7 +324,7 @@ static bool get_result(api *a, const char *id)
     record r;
     int dir = find_job(a, id), fd = -1;
     if (dir < 0) return false;
-    bool ok = load(a, id, dir, &r) || api_fail(a, 404, "there is no job of that id");
+    bool ok = load(a, id, dir, &r) || api_fail(a, 404, "there is no job with this id");
     if (ok && r.state <= API_RUNNING) ok = api_fail(a, 409, "the job has not ended yet");
     unload(&r);
     if (ok && (fd = openat(dir, "stdout", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
@@ -352,7 +352,7 @@ static bool remove_job(api *a, const char *id)
     return true;
 }
 
-/* A job that lives is stopped and kept; one that has ended is removed. */
+/* DELETE stops a running job and keeps it; a job that has ended is removed. */
 static bool delete_job(api *a, const char *id)
 {
     int dir = find_job(a, id);
@@ -379,7 +379,7 @@ bool api_jobs(api *a)
     }
     if (a->parts == 4 && strcmp(a->part[3], "result") == 0)
         return api_allow(a, "GET, HEAD") && get_result(a, a->part[2]);
-    if (a->parts != 3) return api_fail(a, 404, "there is nothing of that name");
+    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
     if (!api_allow(a, "GET, HEAD, DELETE")) return false;
     if (api_is(a, "DELETE")) return delete_job(a, a->part[2]);
     int dir = find_job(a, a->part[2]);

@@ -1,4 +1,4 @@
-/* api_model.c - what lies in the data folder: models, organ directories, files. */
+/* api_model.c - the routes of models, organ directories and their files. */
 #include "api.h"
 #include "organ/gg_verbs.h"
 
@@ -145,7 +145,7 @@ static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *
     put_text(out, "\", \"architecture\": ", meta, "general.architecture", err);
     put_text(out, ", \"title\": ", meta, "general.name", err);
     gg_json_put_text(out, ", \"tensors\": [", err);
-    /* A model without tensors is one all the same. */
+    /* A model may have no tensors. */
     gg_error none = GG_ERROR_INIT;
     gg_status st = gg_source_count(s) ? gg_extract_list(s, &o, put_tensor, &x, &r, &none) : GG_OK;
     if (st != GG_OK) {
@@ -165,7 +165,7 @@ static bool get_model(api *a, const char *name)
     gg_status st = api_check_input(a, name, &err);
     if (st == GG_OK) st = gg_confine_path(a->data, name, &real, &err);
     if (st == GG_OK) st = gg_source_open(real, &s, &err);
-    if (st == GG_OK && !gg_source_meta(s)) st = gg_fail(&err, GG_EFORMAT, "is no model");
+    if (st == GG_OK && !gg_source_meta(s)) st = gg_fail(&err, GG_EFORMAT, "this is not a model");
     if (st == GG_OK) (void)put_anatomy(name, s, &out, &err);
     gg_source_close(s);
     free(real);
@@ -174,7 +174,7 @@ static bool get_model(api *a, const char *name)
 
 /* ---- upload -------------------------------------------------------------------------- */
 
-/* The header is read from the temporary file, so what is no GGUF never has a name. */
+/* The header is checked in the temporary file, so only a valid GGUF ever gets its name. */
 static bool check_upload(api *a, int fd, size_t *tensors)
 {
     gg_error err = GG_ERROR_INIT;
@@ -226,26 +226,26 @@ static bool put_model(api *a, const char *name)
     char path[4400];
     size_t tensors = 0;
     bool force = api_query_has(a, "force=1");
-    if (!is_gguf_name(name)) return api_fail(a, 400, "the name of a model ends in .gguf");
+    if (!is_gguf_name(name)) return api_fail(a, 400, "the name of a model must end in .gguf");
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
     if (getenv("HTTP_CONTENT_RANGE"))
-        return api_fail(a, 400, "an upload is whole: no Content-Range");
+        return api_fail(a, 400, "partial uploads are not supported: leave out Content-Range");
     if (a->length > a->max_body)
-        return api_fail(a, 413, "an upload has at most %llu bytes here",
+        return api_fail(a, 413, "this server accepts uploads of at most %llu bytes",
                         (unsigned long long)a->max_body);
     if (gg_confine_new(a->data, name, &err) != GG_OK) return api_fail_error(a, &err);
     if ((size_t)snprintf(path, sizeof path, "%s/%s", a->data, name) >= sizeof path)
         return api_fail(a, 400, "the name is too long");
     if (lstat(path, &s) == 0 && (!force || S_ISDIR(s.st_mode)))
-        return api_fail(a, 409, "%s exists; ?force=1 replaces a model", name);
+        return api_fail(a, 409, "%s exists; add ?force=1 to replace the model", name);
     if (gg_output_open(path, force, &o, &err) != GG_OK) return api_fail_error(a, &err);
     if (!receive(a, o, &tensors)) {
         gg_output_abort(o);
         return false;
     }
-    if (gg_output_commit(o, &err) != GG_OK) /* somebody else was quicker, or the disk failed */
+    if (gg_output_commit(o, &err) != GG_OK) /* another upload was faster, or the disk failed */
         return err.status == GG_EUSAGE
-                   ? api_fail(a, 409, "%s exists; ?force=1 replaces a model", name)
+                   ? api_fail(a, 409, "%s exists; add ?force=1 to replace the model", name)
                    : api_fail_error(a, &err);
     return answer_upload(a, name, tensors);
 }
@@ -254,7 +254,7 @@ static bool put_model(api *a, const char *name)
 
 static bool name_ok(api *a, const char *name)
 {
-    return api_name_ok(name, strlen(name)) || api_fail(a, 404, "there is nothing of that name");
+    return api_name_ok(name, strlen(name)) || api_fail(a, 404, "there is nothing at this path");
 }
 
 static bool send_file(api *a, const char *path, const char *type)
@@ -268,9 +268,9 @@ static bool send_file(api *a, const char *path, const char *type)
 bool api_models(api *a)
 {
     if (a->parts == 2) return api_allow(a, "GET, HEAD") && list(a, "models", show_model);
-    if (a->parts != 3) return api_fail(a, 404, "there is nothing of that name");
+    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
     if (!name_ok(a, a->part[2])) return false;
-    /* POST is for busybox httpd, which hands on no other body. */
+    /* POST is accepted because busybox httpd passes on no body of other methods. */
     if (!api_allow(a, "GET, HEAD, PUT, POST")) return false;
     return api_is(a, "PUT") || api_is(a, "POST") ? put_model(a, a->part[2])
                                                  : get_model(a, a->part[2]);
@@ -288,28 +288,28 @@ bool api_organs(api *a)
     char path[4 * API_NAME];
     if (!api_allow(a, "GET, HEAD")) return false;
     if (a->parts == 2) return list(a, "organs", show_organs);
-    if (a->parts > 5) return api_fail(a, 404, "there is nothing of that name");
+    if (a->parts > 5) return api_fail(a, 404, "there is nothing at this path");
     for (size_t i = 2; i < a->parts; i++)
         if (!name_ok(a, a->part[i])) return false;
     if (a->parts == 3) snprintf(path, sizeof path, "%s/%s", a->part[2], GG_MANIFEST);
     else
         snprintf(path, sizeof path, "%s/%s%s%s", a->part[2], a->part[3], a->parts == 5 ? "/" : "",
                  a->parts == 5 ? a->part[4] : "");
-    /* Only what belongs to an organ directory; the manifest makes it one. */
+    /* Serve only files of organ directories, which have a manifest. */
     char manifest[2 * API_NAME];
     int fd;
     gg_error err = GG_ERROR_INIT;
     snprintf(manifest, sizeof manifest, "%s/%s", a->part[2], GG_MANIFEST);
     if (gg_confine_open(a->data, manifest, &fd, NULL, &err) != GG_OK)
         return err.status == GG_NO ? api_fail_error(a, &err)
-                                   : api_fail(a, 404, "there is no organ directory of that name");
+                                   : api_fail(a, 404, "there is no organ directory with this name");
     close(fd);
     return send_file(a, path, type_of(path));
 }
 
 bool api_files(api *a)
 {
-    if (a->parts != 3) return api_fail(a, 404, "there is nothing of that name");
+    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
     return name_ok(a, a->part[2]) && api_allow(a, "GET, HEAD") &&
            send_file(a, a->part[2], type_of(a->part[2]));
 }

@@ -1,12 +1,12 @@
 /* api_run.c - the supervisor of one job.
  *
- * A process of its own, in a session of its own, so that it lives on when the web
- * server ends. It waits for its turn and a slot, starts the tool, waits for it, and
- * writes how it ended. Its whole life it holds the job's lock.
+ * It is a process in its own session, so that it continues when the web server ends. It
+ * waits for its turn and a slot, starts the tool, waits for it, and records how it ended.
+ * It holds the job's lock for its whole life.
  *
- * A slot is a locked file: it is free again however its holder ends. Whose turn it
- * is, is the smallest id in SPOOL/queue; who takes a slot or leaves one wakes the
- * next through its FIFO. The tick is for wakers that were killed.
+ * A slot is a locked file, which becomes free however its holder ends. The smallest id in
+ * SPOOL/queue is next. Whoever takes or leaves a slot wakes the next job through its FIFO.
+ * The timeout covers the case that the waker was killed.
  */
 #include "api.h"
 
@@ -63,7 +63,7 @@ static void wake_next(const api *a)
     if (api_queue_first(a, id, &waiting)) api_job_poke(a, id, 'w');
 }
 
-/* Only one at a time looks, so that two cannot both think it is their turn. */
+/* Only one supervisor at a time looks, so that two cannot both think it is their turn. */
 static bool take_slot(run *r)
 {
     char first[API_ID + 1];
@@ -80,7 +80,7 @@ static bool take_slot(run *r)
 
 /* ---- waiting ---------------------------------------------------------------------------- */
 
-/* Until something comes through the FIFO, a child ends, or ms are over. */
+/* Waits for a message on the FIFO, the end of a child, or `ms` milliseconds. */
 static void wait_event(run *r, int ms, const sigset_t *unblocked)
 {
     struct pollfd p = { .fd = r->job->control, .events = POLLIN };
@@ -92,7 +92,7 @@ static void wait_event(run *r, int ms, const sigset_t *unblocked)
         if (bytes[i] == 's') r->stopped = true;
 }
 
-/* Stopped: SIGTERM, upon which the tools remove what they began; SIGKILL if not. */
+/* Stops the tool: SIGTERM, so that it can remove unfinished output, then SIGKILL. */
 static void wait_tool(run *r, const sigset_t *unblocked)
 {
     uint64_t told = 0;
@@ -126,7 +126,7 @@ static _Noreturn void become_tool(const run *r, int out, int errors, int progres
     setpgid(0, 0);
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG,
-          SIGTERM); /* no tool without a supervisor that could be asked to stop it */
+          SIGTERM); /* the tool ends with its supervisor, which alone could stop it */
     if (getppid() != supervisor) _exit(126);
 #else
     (void)supervisor;
@@ -150,7 +150,7 @@ static void write_started(const run *r)
     gg_buf_free(&text);
 }
 
-/* Paths are looked at again: the wait may have been long. */
+/* Checks the paths again, because the job may have waited for long. */
 static bool start_tool(run *r)
 {
     gg_error err = GG_ERROR_INIT;
@@ -168,7 +168,7 @@ static bool start_tool(run *r)
         pid_t self = getpid();
         r->pid = fork();
         if (r->pid == 0) become_tool(r, out, errors, progress, self);
-        if (r->pid > 0) setpgid(r->pid, r->pid); /* here too: whichever comes first */
+        if (r->pid > 0) setpgid(r->pid, r->pid); /* in parent and child, as either may run first */
     }
     if (r->pid > 0) write_started(r);
     if (out >= 0) close(out);
@@ -194,7 +194,7 @@ static void write_exit(const run *r)
 
 static void on_child(int sig)
 {
-    (void)sig; /* only so that it interrupts ppoll */
+    (void)sig; /* exists only to interrupt ppoll */
 }
 
 static void forget_server(const api_job *job)
@@ -226,7 +226,8 @@ static _Noreturn void supervise(const api *a, const api_job *job, api_vector *v)
     while (!r.stopped && !take_slot(&r)) wait_event(&r, TICK_MS, &before);
     if (r.slot < 0) api_queue_leave(a, job->id);
     else if (!r.stopped && start_tool(&r)) wait_tool(&r, &before);
-    /* Even if it had ended by itself just before: who asked to stop it sees "stopped". */
+    /* Recorded even if the tool ended by itself just before: a client that stopped the job
+     * sees "stopped". */
     write_exit(&r);
     if (r.slot >= 0) close(r.slot);
     wake_next(a);
@@ -237,9 +238,10 @@ bool api_supervise(api *a, const api_job *job, api_vector *v)
 {
     fflush(stdout);
     pid_t child = fork();
-    if (child < 0) return api_fail(a, 503, "no process for the job: %s", strerror(errno));
+    if (child < 0)
+        return api_fail(a, 503, "cannot start a process for the job: %s", strerror(errno));
     if (child == 0) {
-        /* Twice, so that it is nobody's child and no leader of its session. */
+        /* Fork twice, so that it is not our child and not the leader of its session. */
         if (setsid() < 0) _exit(1);
         pid_t again = fork();
         if (again == 0) supervise(a, job, v);
@@ -247,5 +249,5 @@ bool api_supervise(api *a, const api_job *job, api_vector *v)
     }
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    return status == 0 || api_fail(a, 503, "no process for the job");
+    return status == 0 || api_fail(a, 503, "cannot start a process for the job");
 }

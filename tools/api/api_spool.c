@@ -1,4 +1,4 @@
-/* api_spool.c - jobs as folders of the spool.
+/* api_spool.c - stores jobs as folders of the spool.
  *
  *     SPOOL/jobs/ID/request    {"tool", "arguments", "created"}
  *                   lock       flock held by the supervisor for as long as it lives
@@ -6,13 +6,14 @@
  *                   started    {"started", "pid"}, once it has a slot
  *                   stdout stderr
  *                   progress   "DONE TOTAL" in bytes, by the tool
- *                   exit       {"ended", "exit" or "signal", "stopped"}, the last to come
+ *                   exit       {"ended", "exit" or "signal", "stopped"}, written last
  *     SPOOL/queue/ID           waits for a slot
  *     SPOOL/slots/K            flock held by the supervisor that runs in slot K
  *
- * No state is stored: it follows from which of these are there. A job without
- * "exit" whose lock is free has lost its supervisor (SIGKILL, power). Process ids
- * are never trusted, because they are used again; locks and FIFOs are not.
+ * The state of a job is not stored; it follows from which of these files exist. A job
+ * without "exit" whose lock is free has lost its supervisor (SIGKILL, power failure).
+ * Process ids are never trusted, because the system reuses them; it does not reuse locks
+ * and FIFOs.
  */
 #include "api.h"
 
@@ -69,20 +70,20 @@ bool api_job_alive(const api *a, const char *id)
     return held;
 }
 
-/* No reader: no supervisor, and nothing to tell it. */
+/* Nobody reads the FIFO: there is no supervisor to notify. */
 void api_job_poke(const api *a, const char *id, char what)
 {
     int fd = api_job_open(a, id, "control", O_WRONLY | O_NONBLOCK);
     if (fd < 0) return;
-    if (write(fd, &what, 1) != 1) { /* full: it has enough to read */
+    if (write(fd, &what, 1) != 1) { /* full: the reader will wake up anyway */
     }
     close(fd);
 }
 
 /* ---- small files ------------------------------------------------------------------ */
 
-/* Not synced, which may take seconds on a busy disk: after a power failure a record
- * that is cut short is none, and its job is lost, as it is anyway. */
+/* Not synced, which may take seconds on a busy disk. After a power failure a truncated
+ * record is ignored; its job is lost in any case. */
 gg_status api_write_file(int dir, const char *name, const gg_buf *text, gg_error *err)
 {
     char temp[64];
@@ -137,8 +138,8 @@ static gg_status open_job(api_job *j, int jobs, const char *temp, gg_error *err)
     return GG_OK;
 }
 
-/* The folder gets its name when it is complete and its lock is held, so nobody ever
- * sees a job that looks lost but is only young. */
+/* The folder gets its name only when it is complete and its lock is held. Otherwise a new
+ * job could look like a lost one. */
 gg_status api_job_make(const api *a, const api_vector *v, api_job *j, gg_error *err)
 {
     char temp[64];
@@ -146,7 +147,7 @@ gg_status api_job_make(const api *a, const api_vector *v, api_job *j, gg_error *
     struct timespec t;
     uint32_t salt;
     clock_gettime(CLOCK_REALTIME, &t);
-    if (!random_u32(&salt)) return gg_fail_errno(err, "no random numbers");
+    if (!random_u32(&salt)) return gg_fail_errno(err, "cannot get random numbers");
     snprintf(j->id, sizeof j->id, "%014llx%08x",
              (unsigned long long)t.tv_sec * 1000000ULL + (unsigned long long)t.tv_nsec / 1000,
              salt);
@@ -163,8 +164,7 @@ gg_status api_job_make(const api *a, const api_vector *v, api_job *j, gg_error *
     return st;
 }
 
-/* What is left of a job that nobody runs: its folder, under either name, and its place
- * in the queue. */
+/* Removes a job that nobody runs: its folder, under either name, and its queue entry. */
 void api_job_discard(const api *a, const char *id)
 {
     static const char *const names[] = { "jobs/.new-", "jobs/", "queue/" };

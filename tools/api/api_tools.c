@@ -1,6 +1,6 @@
-/* api_tools.c - the allow-list: which tools, which options, what their values are.
- * Not here, because they make no sense without a terminal or a pipe: --heat, and
- * "-" for stdin or stdout anywhere. Nor --set-kv-file, whose KEY=FILE would read any file. */
+/* api_tools.c - the allow-list of tools, options and kinds of values. Left out are --heat
+ * and "-" for stdin or stdout, which need a terminal or a pipe, and --set-kv-file, whose
+ * KEY=FILE could read any file. */
 #include "api.h"
 
 const api_option api_common[] = { { "quiet", API_FLAG, NULL },

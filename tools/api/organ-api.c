@@ -1,4 +1,4 @@
-/* organ-api - all tools over HTTP, as a CGI program behind a real web server. */
+/* organ-api - offers the tools over HTTP, as a CGI program behind a web server. */
 #include "../cli.h"
 #include "api.h"
 
@@ -18,18 +18,18 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: a web server starts organ-api (CGI/1.1); organ-serve starts a web server.\n"
-    "All operations on models over HTTP: list, upload, anatomy, organs as bytes, and\n"
-    "jobs, which are the tools themselves. The routes are in organ-api(1).\n"
+    "usage: run by a web server as a CGI program; organ-serve starts such a server\n"
+    "Offer models over HTTP: list and upload models, show their anatomy, send organs,\n"
+    "and run the tools as jobs. The manual page organ-api(1) lists the routes.\n"
     "\n"
     "environment:\n"
     "  ORGAN_API_DATA        folder of models and organ directories; nothing outside\n"
-    "                        of it is read or written, links included\n"
+    "                        it is read or written, not even through links\n"
     "  ORGAN_API_SPOOL       folder of jobs (mode 700)\n"
-    "  ORGAN_API_TOKEN_FILE  file with the bearer token that every request must have\n"
+    "  ORGAN_API_TOKEN_FILE  file with the bearer token that every request must send\n"
     "  ORGAN_API_BIN         folder of the tools\n"
-    "  ORGAN_API_JOBS        jobs at once (2)\n"
-    "  ORGAN_API_MAX_BODY    bytes of an upload at most (68719476736)\n"
+    "  ORGAN_API_JOBS        how many jobs may run at once (2)\n"
+    "  ORGAN_API_MAX_BODY    largest upload in bytes (68719476736)\n"
     "common: --help, --version\n"
     "\n"
     "examples:\n"
@@ -56,11 +56,11 @@ static bool number_from(const char *name, uint64_t otherwise, uint64_t most, uin
     return *text >= '0' && *text <= '9' && !*end && !errno && *v >= 1 && *v <= most;
 }
 
-/* What is wrong goes to the server's log; the client is told that something is. */
+/* Writes the reason to the server's log; the client learns only that the setup is wrong. */
 static bool misconfigured(api *a, const char *what)
 {
     fprintf(stderr, "organ-api: %s\n", what);
-    return api_fail(a, 500, "the server is not set up: see its log");
+    return api_fail(a, 500, "the server is not configured correctly: see its log");
 }
 
 static bool configure(api *a)
@@ -69,14 +69,15 @@ static bool configure(api *a)
     uint64_t jobs;
     a->bin = getenv("ORGAN_API_BIN");
     if (!data || !(a->data = realpath(data, NULL)))
-        return misconfigured(a, "ORGAN_API_DATA names no folder");
+        return misconfigured(a, "ORGAN_API_DATA must name an existing folder");
     if (!spool || !(a->spool = realpath(spool, NULL)))
-        return misconfigured(a, "ORGAN_API_SPOOL names no folder");
-    if (!a->bin || a->bin[0] != '/') return misconfigured(a, "ORGAN_API_BIN is no absolute path");
+        return misconfigured(a, "ORGAN_API_SPOOL must name an existing folder");
+    if (!a->bin || a->bin[0] != '/')
+        return misconfigured(a, "ORGAN_API_BIN must be an absolute path");
     if (!number_from("ORGAN_API_JOBS", 2, 1000, &jobs))
-        return misconfigured(a, "ORGAN_API_JOBS is not 1 to 1000");
+        return misconfigured(a, "ORGAN_API_JOBS must be a number from 1 to 1000");
     if (!number_from("ORGAN_API_MAX_BODY", (uint64_t)64 << 30, INT64_MAX, &a->max_body))
-        return misconfigured(a, "ORGAN_API_MAX_BODY is no number");
+        return misconfigured(a, "ORGAN_API_MAX_BODY must be a number");
     a->jobs = (unsigned)jobs;
     return true;
 }
@@ -97,8 +98,8 @@ static size_t read_token(const char *path, char token[TOKEN_MAX])
     return n;
 }
 
-/* Digests are compared, and all of both: the time tells neither how much of the
- * token was right nor how long it is. */
+/* Compares digests in constant time, so that the time reveals neither the length of the
+ * token nor how much of it was right. */
 static bool equal(const char *a, size_t n, const char *b, size_t m)
 {
     unsigned char x[32], y[32], differ = 0;
@@ -118,9 +119,10 @@ static bool authorize(api *a)
     static char token[TOKEN_MAX];
     const char *path = getenv("ORGAN_API_TOKEN_FILE"), *given = getenv("HTTP_AUTHORIZATION");
     size_t n = path ? read_token(path, token) : 0;
-    if (n == 0) return misconfigured(a, "ORGAN_API_TOKEN_FILE holds no token");
+    if (n == 0)
+        return misconfigured(a, "ORGAN_API_TOKEN_FILE must name a file that contains a token");
     if (!given || strncasecmp(given, "Bearer ", 7) != 0)
-        return api_fail(a, 401, "send Authorization: Bearer TOKEN");
+        return api_fail(a, 401, "send the header Authorization: Bearer TOKEN");
     given += 7 + strspn(given + 7, " ");
     return equal(token, n, given, strlen(given)) || api_fail(a, 401, "the token is wrong");
 }
@@ -156,20 +158,20 @@ static bool route(api *a)
         for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
             if (strcmp(routes[i].name, a->part[1]) == 0 && (i > 0 || a->parts == 2))
                 return routes[i].fn(a);
-    return api_fail(a, 404, "there is nothing of that name");
+    return api_fail(a, 404, "there is nothing at this path");
 }
 
 static void stop(int sig)
 {
     (void)sig;
-    gg_cancel(); /* an upload is given up and its temporary file removed */
+    gg_cancel(); /* aborts an upload and removes its temporary file */
 }
 
 static int serve(void)
 {
     api a = { .method = "" };
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* write says EFBIG, and what was begun is removed */
+    signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG, and the unfinished file is removed */
     signal(SIGTERM, stop);
     signal(SIGINT, stop);
     if (!configure(&a) || !api_request(&a) || !authorize(&a) || !route(&a)) {
@@ -185,10 +187,10 @@ static int serve(void)
 
 int main(int argc, char **argv)
 {
-    /* Under CGI the arguments may be what a stranger wrote after "?": not looked at. */
+    /* Under CGI the arguments may come from the query string of a stranger: ignore them. */
     if (getenv("REQUEST_METHOD")) return serve();
     cli c = { .tool = "organ-api", .help = help };
     const cli_option none[] = { { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, none);
-    cli_usage(&c, "is started by a web server: use organ-serve");
+    cli_usage(&c, "this program is started by a web server: use organ-serve");
 }
