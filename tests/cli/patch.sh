@@ -78,11 +78,11 @@ check_error 2 "one GGUF file" "a directory" organ-compare $VERSE "$T/xd" --patch
 check_error 2 "one GGUF file" "a pipe" sh -c "organ-compare $VERSE - --patch $T/none < $CODE"
 check_error 2 "one GGUF file" "shards as the base" organ-transplant --base $G/x-00001-of-00003.gguf --donor "$T/p1.gguf" --output "$T/none"
 check_error 2 "a patch of a patch" "a patch of a patch" organ-compare $VERSE "$T/p1.gguf" --patch "$T/none"
-check_error 2 "exists already" "an existing patch" organ-compare $VERSE $CODE --patch "$T/p1.gguf"
+check_error 2 "already exists" "an existing patch" organ-compare $VERSE $CODE --patch "$T/p1.gguf"
 check_same "$T/p1.gguf" "$T/p7.gguf" "an existing patch"
 for with in --check --in-place "--type norm" "--map 0=0" "--match exact" --add "--set-kv a=1" "--copy-kv a" --mtp "--blend linear:1"; do
     case $with in --check | --in-place) out= ;; *) out="--output $T/none" ;; esac
-    check_error 2 "applied whole" "a patch $with" organ-transplant --base $VERSE --donor "$T/p1.gguf" $with $out
+    check_error 2 "applied as a whole" "a patch $with" organ-transplant --base $VERSE --donor "$T/p1.gguf" $with $out
 done
 check_error 2 "verified before" "to stdout" organ-transplant --base $VERSE --donor "$T/p1.gguf" --output -
 for with in --keys --summary --lineage "--type norm" --json "--map 0=0"; do
