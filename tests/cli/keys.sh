@@ -138,6 +138,9 @@ for k in split.no split.count split.tensors.count; do
     check_error 2 "numbers the shards" "set $k" edit "$T/none" --set $k=u16:1
     check_error 2 "numbers the shards" "rename to $k" edit "$T/none" --rename general.name=$k
     check_error 2 "numbers the shards" "delete $k" organ-keys $G/x-00001-of-00003.gguf --delete $k --output "$T/none"
+    check_error 2 "numbers the shards" "delete $k, escaped" organ-keys $G/x-00001-of-00003.gguf \
+        --delete "$(echo $k | sed 's/\./\\x2e/g')" --output "$T/none-00001-of-00003.gguf"
+    check_absent "$T/none-00001-of-00003.gguf" "delete $k, escaped"
     check_error 2 "numbers the shards" "$k from a file" edit "$T/none" --set-file $k=README.md
 done
 check_error 1 "there is no key" "delete what is not there" edit "$T/none" --delete general.nope

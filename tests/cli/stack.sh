@@ -280,6 +280,14 @@ refuse "full_attention_interval differs" "$T/full.gguf" 0-3 "$T/full3.gguf" 4-5
 refuse "vocabulary differs" "$T/a.gguf" 0 "$T/vocab.gguf" 1
 refuse "embedding_length differs: base 64, donor 96" "$T/a.gguf" 0 "$T/embd.gguf" 1
 refuse "tensor 'blk.0.ffn_up.weight': its dims are 64x96, in the blocks of $T/a.gguf 64x128" "$T/a.gguf" 0 "$T/dims.gguf" 1
+# Every key that blocks of two models must agree on.
+for k in attention.head_count=u32 attention.head_count_kv=u32 attention.key_length=u32 attention.value_length=u32 \
+    rope.dimension_count=u32 rope.freq_base=f32 attention.layer_norm_rms_epsilon=f32 feed_forward_length=u32 \
+    expert_count=u32 expert_used_count=u32; do
+    organ-keys -q "$T/a.gguf" --set "llama.$k:8" --output "$T/agree.gguf" --force || bad "no $k"
+    organ-keys -q "$T/a.gguf" --set "llama.$k:16" --output "$T/differ.gguf" --force || bad "no $k"
+    refuse "${k%=*} differs: base 8" "$T/agree.gguf" 0 "$T/differ.gguf" 1
+done
 refuse "architecture differs" "$T/a.gguf" 0 "$T/qwen2.gguf" 1
 refuse "$T/uncounted.gguf: it has no llama.block_count" "$T/uncounted.gguf" 0-1
 refuse "tensor 'blk.2.attn_norm.weight': it is of block 2, but block_count is 2" "$T/stray.gguf" 0
