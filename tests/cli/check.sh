@@ -69,12 +69,31 @@ finds error architecture general.architecture "an architecture" "$T/arch.gguf"
 finds error key-missing lama.block_count "whose keys are missing" "$T/arch.gguf"
 key eos tokenizer.ggml.eos_token_id=u32:5000
 finds warning special-token tokenizer.ggml.eos_token_id "a special token" "$T/eos.gguf"
+tokens=$(organ-keys "$V" tokenizer.ggml.tokens | awk -F '\t' 'NR == 2 { print $3 }')
+key first tokenizer.ggml.eos_token_id=u32:"$tokens"
+finds warning special-token tokenizer.ggml.eos_token_id "the first token that does not exist" "$T/first.gguf"
+key last tokenizer.ggml.eos_token_id=u32:$((tokens - 1))
+check "the last token" organ-check --strict "$T/last.gguf"
 check_exit 1 "a warning under --strict" organ-check --strict "$T/eos.gguf"
 key model tokenizer.ggml.model=str:abacus
 finds error tokenizer tokenizer.ggml.model "a tokenizer" "$T/model.gguf"
 sed '/"key": "general.name"/s/.*/    {"key": "split.count", "type": "u16", "value": 2},/' "$T/verse/manifest.json" > "$T/m"
 rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
 finds error split split.count "split keys" "$T/d"
+organ-extract -q $D/gguf/x-00001-of-00003.gguf --output "$T/set" || bad "a set"
+organ-check -q "$T/set" | grep -q 'split' && bad "a sound set has a finding" || ok
+sed '/^  "tensors": \[/{n;d;}' "$T/set/manifest.json" > "$T/m" && cp "$T/m" "$T/set/manifest.json"
+finds error split split.tensors.count "a set that lost a tensor" "$T/set"
+for v in 48 0; do
+    sed "/\"key\": \"general.name\"/s/.*/    {\"key\": \"general.alignment\", \"type\": \"u32\", \"value\": $v},/" "$T/verse/manifest.json" > "$T/m"
+    rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
+    finds error alignment general.alignment "alignment $v" "$T/d"
+done
+mkmodel "$T/half.gguf" t.weight.lora_a:F32:8x4 t.weight.lora_b:F32:4x6 u.weight.lora_a:F32:8x4 u.weight.lora_b:F32:5x6 v.weight.lora_b:F32:4x6
+organ-keys -q "$T/half.gguf" --set general.type=str:adapter --set adapter.type=str:lora --output "$T/adapter.gguf" || bad "adapter"
+finds error adapter u.weight.lora_a "halves of different ranks" "$T/adapter.gguf"
+finds error adapter v.weight.lora_b "a half alone" "$T/adapter.gguf"
+check_text "$(cut -f 3 "$T/out" | grep -c adapter)" 2 "and nothing else about the pairs"
 key ftype general.file_type=u32:7
 finds note file-type general.file_type "a file type" "$T/ftype.gguf"
 organ-keys -q "$V" --delete llama.attention.layer_norm_rms_epsilon --output "$T/noeps.gguf"

@@ -251,6 +251,9 @@ done
 check_error 2 "give --donor" "no donor" organ-transplant --base $BASE --output "$T/c.gguf"
 check_error 2 "--output, --check or --in-place" "no output" organ-transplant --base $BASE --donor $DONOR
 check_error 2 "" "base and donor on stdin" organ-transplant --base - --donor - --output "$T/c.gguf"
+check_error 2 "--in-place" "--undo without --in-place" organ-transplant --base $BASE --donor $DONOR $S --output "$T/c.gguf" --undo "$T/alone.bin"
+check_absent "$T/c.gguf" "--undo without --in-place"
+check_absent "$T/alone.bin" "--undo without --in-place"
 check_error 2 "--force" "an existing output" organ-transplant --base $BASE --donor $DONOR --output "$T/want.gguf"
 check_error 4 "none" "no such donor" organ-transplant --base $BASE --donor "$T/none" --output "$T/c.gguf"
 check_error 3 "incomplete" "a cut donor on a pipe" sh -c "head -c 1000000 $DONOR | organ-transplant --base $BASE --donor - --output $T/c.gguf"

@@ -350,6 +350,8 @@ static void mistakes(void)
     refused(a, &there, 1, GG_EUSAGE, "has a tensor of this name", GATE);
     gg_override size = { .name = GATE, .bytes = buf, .size = 8 };
     refused(a, &size, 1, GG_EUSAGE, "its buffer has 8 bytes", GATE);
+    size.size = gg_source_tensor(a, gg_source_find(a, GATE, strlen(GATE)))->bytes + 1;
+    refused(a, &size, 1, GG_EUSAGE, "its buffer has", GATE);
     gg_override empty = { .name = GATE };
     refused(a, &empty, 1, GG_EUSAGE, "one buffer or one callback", GATE);
     gg_override both = { .name = GATE, .bytes = buf, .read_rows = give_up };
