@@ -37,7 +37,7 @@ many="$many gg_encode gg_purify_values gg_gguf_read_pipe gg_header_emit check_en
 # Findings: level, rule, place and the arguments of a text.
 many="$many gg_check_say tell check_source check_header"
 # Helpers with one caller or two, which share its local values.
-many="$many same_set replace refuses gg_dtype_rules_choose gg_dtype_rules_apply"
+many="$many same_set replace refuses choose_all gg_dtype_rules_apply"
 
 # Definitions as clang-format lays them out: the name starts in the first column, and the brace
 # of the body has a line to itself.

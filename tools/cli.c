@@ -17,8 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/error.h" /* exit codes, which are the tools' own business */
-#include "base/io.h"    /* whole reads and writes */
+#include "base/io.h" /* whole reads and writes */
 #include "organ/gg_version.h"
 
 static volatile sig_atomic_t got_signal;
@@ -474,9 +473,11 @@ int cli_end(cli *c, gg_status status)
 
 gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out)
 {
-    gg_source_options o = { .header_only = kind == CLI_HEADER_ONLY, .note = print_note, .ctx = c };
-    return kind == CLI_SPOOLED ? gg_source_open_spooled_with(spec, &o, out, &c->err)
-                               : gg_source_open_with(spec, &o, out, &c->err);
+    gg_source_options o = { .header_only = kind == CLI_HEADER_ONLY,
+                            .spooled = kind == CLI_SPOOLED,
+                            .note = print_note,
+                            .ctx = c };
+    return gg_source_open_with(spec, &o, out, &c->err);
 }
 
 const char *cli_one(const cli *c, const char *option_value, const char *what)

@@ -6,6 +6,9 @@
 
 #include "organ/gg_transplant.h"
 
+/* The mode that --match NAME means; NULL leaves it. Ends the tool on another name. */
+void moves_mode(cli *c, const char *name, gg_match_mode *mode);
+
 /* Print the moves as a table on stdout, and the keys that differ, counts and the lineage
  * verdict as notes. GG_OK if everything fits, GG_NO if something does not. */
 gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves);

@@ -1,5 +1,4 @@
 /* organ-check - check whether an engine will load a model and whether it makes sense. */
-#include "base/error.h" /* exit codes, which are the tools' own business */
 #include "cli.h"
 #include "organ/gg_check.h"
 #include "table.h"

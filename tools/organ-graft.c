@@ -137,8 +137,7 @@ int main(int argc, char **argv)
         cli_usage(&c,
                   "only one --adapter at a time: apply the next one to the output of the first");
     if (a.adapters.n) a.adapter = a.adapters.items[0];
-    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode))
-        cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
+    moves_mode(&c, a.match, &a.o.match.mode);
     check_usage(&c, &a);
     if (isnan(a.scale)) a.scale = 1;
     gg_map *map = NULL;

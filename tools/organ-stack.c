@@ -56,7 +56,8 @@ static gg_status open_model(cli *c, models *m, const char *name, gg_source **out
 {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->names[i], name) == 0) return *out = m->sources[i], GG_OK;
-    gg_status st = gg_source_open_spooled(name, out, &c->err);
+    gg_source_options spooled = { .spooled = true };
+    gg_status st = gg_source_open_with(name, &spooled, out, &c->err);
     if (st != GG_OK) return st;
     m->names[m->n] = name;
     m->sources[m->n++] = *out;

@@ -164,8 +164,7 @@ int main(int argc, char **argv)
                                    { "mtp", CLI_FLAG, &a.o.mtp },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
-    if (a.match && !gg_match_mode_by_name(a.match, &a.o.match.mode))
-        cli_usage(&c, "--match %s: use exact, retype or convert", a.match);
+    moves_mode(&c, a.match, &a.o.match.mode);
     check_usage(&c, &a);
     gg_map *map = NULL;
     gg_source *ancestor = NULL;

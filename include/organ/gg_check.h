@@ -82,7 +82,7 @@ typedef gg_status (*gg_hash_fn)(void *ctx, const gg_hash_row *row, gg_error *err
 gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void *ctx,
                         gg_error *err);
 
-/* Compare a model with the rows in the file `list` (TSV as organ-check --hash prints it). A
+/* Compare a model with the rows in the file `list` (TSV with the columns of gg_hash_row). A
  * finding of the rule "hash" per difference; renamed tensors and keys are recognised by
  * their hash. `found` counts them. GG_EFORMAT for a list that is not one. */
 gg_status gg_check_verify(const char *spec, const char *list, const gg_run *run, gg_finding_fn fn,

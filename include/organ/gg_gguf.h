@@ -42,9 +42,6 @@ typedef enum gg_type {
     GG_TYPE_COUNT
 } gg_type;
 
-/* "u8" "i8" ... "bool" "str" "arr" ...; NULL for an unknown id. */
-const char *gg_type_name(uint32_t type);
-
 typedef struct gg_kv {
     const char *key; /* key_len bytes, any but empty; not NUL-terminated */
     size_t key_len;
@@ -109,46 +106,6 @@ typedef struct gg_tensor {
     uint64_t offset;            /* in the data section of its file */
     uint32_t file;              /* index of the file (shard) that holds it */
 } gg_tensor;
-
-/* ---- one file's header --------------------------------------------------- */
-
-typedef struct gg_gguf {
-    uint32_t version;
-    uint64_t alignment;
-    gg_meta meta;
-    gg_tensor *tensors;
-    size_t n_tensors;
-    uint64_t header_bytes; /* end of the tensor infos */
-    uint64_t data_start;   /* header_bytes rounded up; not rounded without tensors */
-    uint64_t data_bytes;   /* all tensors, each padded to the alignment */
-    uint8_t *raw;          /* header_bytes bytes, as read; meta and names point into it */
-    size_t *by_name;       /* tensor indices sorted by name */
-} gg_gguf;
-
-/* ---- whole models: one file, or all shards of a split set ----------------- */
-
-typedef struct gg_model {
-    size_t n_files;
-    char **paths;
-    int *fds; /* read-only */
-    uint64_t *file_sizes;
-    gg_gguf **files; /* files[0]->meta is the model's metadata */
-    size_t n_tensors;
-    gg_tensor *tensors; /* all, in order; names belong to files[t.file] */
-    /* Of a set whose other shards are missing (gg_model_options): */
-    uint32_t shard_count; /* shards of the whole set; 0 = the model is whole */
-    uint32_t first_shard; /* number of files[0] in it, from 0 */
-    uint64_t set_tensors; /* tensors of the whole set, 0 = not stated */
-    char *missing;        /* path of a shard that is not there, NULL = not known */
-} gg_model;
-
-/* Open PATH and, where its split.count says so, every other shard of the set (PATH
- * may be any of them; tensors and files come in shard order). Shards concatenated in one
- * file are a set too: all `files` then have the same path, and their header_bytes,
- * data_start and file_sizes count from its start. A missing shard is GG_EFORMAT naming it;
- * inconsistent shards likewise. */
-gg_status gg_model_open(const char *path, gg_model **out, gg_error *err);
-void gg_model_free(gg_model *m);
 
 #ifdef __cplusplus
 }

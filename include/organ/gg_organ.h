@@ -96,6 +96,9 @@ typedef struct gg_source_options {
     /* The header is enough: a file or pipe whose data are cut short is opened and noted.
      * Data that are not there cannot be read, but gg_source_next goes through all tensors. */
     bool header_only;
+    /* A pipe (stdin, a FIFO) is first stored in an unnamed temporary file ($TMPDIR or /tmp), so
+     * that the source is seekable. */
+    bool spooled;
     /* Called with a line worth telling, without newline and escaped as gg_escape does. With
      * it a shard whose siblings are missing is opened alone and noted ("shard 2 of 5; 13 of
      * 75 tensors"); for a pipe the call may come as late as its end. Without it such a shard
@@ -108,13 +111,6 @@ typedef struct gg_source_options {
 gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err);
 
-/* The same, and a pipe (stdin, a FIFO) is first stored in an unnamed temporary file
- * ($TMPDIR or /tmp), so that the source is seekable. For what has to be read more than
- * front to back. */
-gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *err);
-gg_status gg_source_open_spooled_with(const char *spec, const gg_source_options *o, gg_source **out,
-                                      gg_error *err);
-
 /* Replace a pipe, of which no tensor was read yet, by a stored source. Nothing happens to
  * a seekable source. *s stays valid if this fails. */
 gg_status gg_source_spool(gg_source **s, gg_error *err);
@@ -123,10 +119,9 @@ gg_status gg_source_spool(gg_source **s, gg_error *err);
 gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err);
 void gg_source_close(gg_source *s);
 
-const char *gg_source_name(const gg_source *s);      /* what the user gave */
-bool gg_source_seekable(const gg_source *s);         /* false: a pipe, read front to back once */
-const gg_meta *gg_source_meta(const gg_source *s);   /* NULL when it is bare records */
-const gg_model *gg_source_model(const gg_source *s); /* NULL unless GGUF files */
+const char *gg_source_name(const gg_source *s);    /* what the user gave */
+bool gg_source_seekable(const gg_source *s);       /* false: a pipe, read front to back once */
+const gg_meta *gg_source_meta(const gg_source *s); /* NULL when it is bare records */
 
 /* Number of tensors; those seen so far of a source that grows. */
 size_t gg_source_count(const gg_source *s);

@@ -75,9 +75,6 @@ const gg_dtype_info *gg_dtype_get(uint32_t id);
 /* By name, any case ("q4_k", "Q4_K"); live and fork types only; NULL if none. */
 const gg_dtype_info *gg_dtype_by_name(const char *name);
 
-/* Iterate the table: i from 0; NULL past the end. */
-const gg_dtype_info *gg_dtype_at(size_t i);
-
 /* Bytes and elements of a whole tensor; dims in GGUF order (dims[0] the row
  * length); n_dims 0 is one element; a zero dim is a tensor of 0 bytes. Checked
  * against overflow at every step. Either out pointer may be NULL. */

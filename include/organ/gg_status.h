@@ -40,6 +40,9 @@ typedef enum gg_status {
 #undef GG_STATUS_ENUM
 } gg_status;
 
+/* The exit status of a program that ends with it: 0..4, see GG_STATUS_LIST. */
+int gg_status_exit(gg_status status);
+
 #define GG_ERROR_NO_OFFSET UINT64_MAX
 
 /* Which argument of a call an error is about, or which one would fix it. The texts of the
@@ -78,6 +81,7 @@ typedef enum gg_hint {
     GG_HINT_RECOVER,       /* gg_keys_recover */
     GG_HINT_STRICT,        /* gg_run.strict */
     GG_HINT_SAMPLE,        /* gg_measure_options.sample */
+    GG_HINT_HASHES,        /* gg_check_hash */
     GG_HINT_COUNT
 } gg_hint;
 

@@ -17,8 +17,6 @@ typedef enum gg_match_mode {
     GG_MATCH_CONVERT, /* equal dims; donor's values re-encoded in the base's dtype */
 } gg_match_mode;
 
-bool gg_match_mode_by_name(const char *name, gg_match_mode *mode);
-
 /* How the values of base (A) and donor (B) become one tensor. */
 typedef enum gg_blend_mode {
     GG_BLEND_NONE,   /* no blend: the donor's values */

@@ -22,7 +22,4 @@ bool gg_unescape(char *bytes, size_t *len);
 /* As gg_at_file: the byte in the file. */
 gg_status gg_at_offset(gg_error *err, uint64_t offset);
 
-/* The exit status of a tool that ends with it: 0..4, see GG_STATUS_LIST. */
-int gg_status_exit(gg_status status);
-
 #endif

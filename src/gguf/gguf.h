@@ -6,6 +6,43 @@
 
 #include <assert.h>
 
+/* ---- one file's header --------------------------------------------------- */
+
+typedef struct gg_gguf {
+    uint32_t version;
+    uint64_t alignment;
+    gg_meta meta;
+    gg_tensor *tensors;
+    size_t n_tensors;
+    uint64_t header_bytes; /* end of the tensor infos */
+    uint64_t data_start;   /* header_bytes rounded up; not rounded without tensors */
+    uint64_t data_bytes;   /* all tensors, each padded to the alignment */
+    uint8_t *raw;          /* header_bytes bytes, as read; meta and names point into it */
+    size_t *by_name;       /* tensor indices sorted by name */
+} gg_gguf;
+
+/* ---- whole models: one file, or all shards of a split set ----------------- */
+
+typedef struct gg_model {
+    size_t n_files;
+    char **paths;
+    int *fds; /* read-only */
+    uint64_t *file_sizes;
+    gg_gguf **files; /* files[0]->meta is the model's metadata */
+    size_t n_tensors;
+    gg_tensor *tensors; /* all, in order; names belong to files[t.file] */
+    /* Of a set whose other shards are missing (gg_model_options): */
+    uint32_t shard_count; /* shards of the whole set; 0 = the model is whole */
+    uint32_t first_shard; /* number of files[0] in it, from 0 */
+    uint64_t set_tensors; /* tensors of the whole set, 0 = not stated */
+    char *missing;        /* path of a shard that is not there, NULL = not known */
+} gg_model;
+
+/* ---- keys and headers ---------------------------------------------------- */
+
+/* "u8" "i8" ... "bool" "str" "arr" ...; NULL for an unknown id. */
+const char *gg_type_name(uint32_t type);
+
 /* Finds the metadata type with that name, such as "u32". Returns false if there is none. */
 bool gg_type_by_name(const char *name, size_t len, uint32_t *type);
 /* Size in bytes of a scalar type; 0 for str, arr and unknown ids. */
@@ -99,8 +136,13 @@ typedef struct gg_model_options {
     bool cut_data;    /* the header is enough: tensors may lie past the end of their file */
 } gg_model_options;
 
-/* As gg_model_open, with options; o may be NULL: all false. */
-gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_model **out,
-                             gg_error *err);
+/* Open PATH and, if its split.count is above 1, every other shard of the set. PATH may be any
+ * of them; tensors and files come in shard order. Each shard keeps one descriptor open. Shards
+ * concatenated in one file are a set too: all `files` then have the same path, and their
+ * header_bytes, data_start and file_sizes count from its start. Returns GG_EFORMAT, naming it,
+ * for a missing shard (unless o->lone_shards) and for shards that contradict each other. `o`
+ * may be NULL, which means all false. */
+gg_status gg_model_open(const char *path, const gg_model_options *o, gg_model **out, gg_error *err);
+void gg_model_free(gg_model *m); /* NULL is fine */
 
 #endif

@@ -336,8 +336,7 @@ static gg_status open_shards(gg_model *m, const gg_model_options *o, gg_error *e
     return st == GG_OK ? check_set(m, err) : st;
 }
 
-gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_model **out,
-                             gg_error *err)
+gg_status gg_model_open(const char *path, const gg_model_options *o, gg_model **out, gg_error *err)
 {
     static const gg_model_options strict = { 0 };
     gg_model *m = calloc(1, sizeof *m);
@@ -356,9 +355,4 @@ gg_status gg_model_open_with(const char *path, const gg_model_options *o, gg_mod
     }
     *out = m;
     return GG_OK;
-}
-
-gg_status gg_model_open(const char *path, gg_model **out, gg_error *err)
-{
-    return gg_model_open_with(path, NULL, out, err);
 }

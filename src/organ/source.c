@@ -50,7 +50,7 @@ static gg_status open_model(gg_source *s, const char *path, gg_error *err)
 {
     s->kind = SOURCE_MODEL;
     gg_model_options o = { .lone_shards = s->o.note != NULL, .cut_data = s->o.header_only };
-    gg_status st = gg_model_open_with(path, &o, &s->model, err);
+    gg_status st = gg_model_open(path, &o, &s->model, err);
     if (st != GG_OK) return st;
     s->tensors = s->model->tensors;
     s->n = s->model->n_tensors;
@@ -181,6 +181,7 @@ gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_s
 {
     spec_kind kind = kind_of(spec, err);
     if (kind == SPEC_BAD) return err->status;
+    if (kind == SPEC_PIPE && o && o->spooled) return gg_source_open_pipe_spooled(spec, o, out, err);
     gg_source *s = calloc(1, sizeof *s);
     if (!s || !(s->name = strdup(spec))) {
         free(s);

@@ -3,6 +3,7 @@
 #define GG_SOURCE_H
 
 #include "base/io.h"
+#include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 
 #include "organ/manifest.h"
@@ -67,6 +68,10 @@ struct gg_source {
     int own_fd;         /* descriptor to close with the source, plus 1; 0 = none */
     uint64_t pad_bytes; /* unusual padding noted so far, of all files */
 };
+
+/* Store a pipe in an unnamed temporary file and open that. */
+gg_status gg_source_open_pipe_spooled(const char *spec, const gg_source_options *o, gg_source **out,
+                                      gg_error *err);
 
 /* Appends a tensor of a record; copies its name. */
 gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err);

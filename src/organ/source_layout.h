@@ -3,12 +3,15 @@
 #define GG_SOURCE_LAYOUT_H
 
 #include "base/io.h"
+#include "gguf/gguf.h"
 #include "organ/manifest.h"
 
 /* Sets the name of a source that messages and manifests show. The files are not renamed. */
 gg_status gg_source_rename(gg_source *s, const char *name, gg_error *err);
 /* Makes the source close this descriptor when it is closed. At most one per source. */
 void gg_source_own_fd(gg_source *s, int fd);
+/* The files of a model; NULL unless the source is GGUF files. */
+const gg_model *gg_source_model(const gg_source *s);
 /* The header of a GGUF file or pipe; NULL for other sources. */
 const gg_gguf *gg_source_header(const gg_source *s);
 

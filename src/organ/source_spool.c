@@ -34,15 +34,6 @@ static int unnamed_file(gg_error *err)
     return fd;
 }
 
-/* Whether `spec` is standard input, a FIFO or the /dev/fd name of a shell's <( ). A path that does
- * not exist is treated as a file; opening it reports the error. */
-static bool is_pipe(const char *spec)
-{
-    struct stat s;
-    if (strcmp(spec, "-") == 0) return true;
-    return stat(spec, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
-}
-
 /* Replaces the name of the temporary file by that of the pipe in notes. */
 typedef struct spooled_notes {
     const gg_source_options *o;
@@ -102,15 +93,9 @@ static gg_status open_spooled(int fd, const char *spec, const gg_source_options 
     return st;
 }
 
-gg_status gg_source_open_spooled(const char *spec, gg_source **out, gg_error *err)
-{
-    return gg_source_open_spooled_with(spec, NULL, out, err);
-}
-
-gg_status gg_source_open_spooled_with(const char *spec, const gg_source_options *o, gg_source **out,
+gg_status gg_source_open_pipe_spooled(const char *spec, const gg_source_options *o, gg_source **out,
                                       gg_error *err)
 {
-    if (!is_pipe(spec)) return gg_source_open_with(spec, o, out, err);
     int in = strcmp(spec, "-") == 0 ? STDIN_FILENO : open(spec, O_RDONLY | O_CLOEXEC);
     if (in < 0) {
         gg_fail_errno(err, "cannot open");

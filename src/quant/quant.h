@@ -9,6 +9,9 @@
  * size or if the size exceeds 63 bits. The caller adds the place to the error. */
 gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_error *err);
 
+/* Row i of the table of types, from 0; NULL past its end. */
+const gg_dtype_info *gg_dtype_at(size_t i);
+
 /* Returns the name of a type for messages, also for unknown types. */
 const char *gg_dtype_name(uint32_t dtype);
 

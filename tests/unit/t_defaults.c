@@ -26,6 +26,8 @@ static gg_source *open_source(const char *spec)
     return s;
 }
 
+static const gg_source_options spooled = { .spooled = true };
+
 /* A child that writes the file into the FIFO. */
 static void feed(const char *fifo, const char *path)
 {
@@ -57,7 +59,7 @@ static void close_means_closed(void)
         gg_source *s = NULL;
         gg_error e = GG_ERROR_INIT;
         feed(fifo, cases[k & 1].path);
-        T_EQ(gg_source_open_spooled(fifo, &s, &e), cases[k & 1].st);
+        T_EQ(gg_source_open_with(fifo, &spooled, &s, &e), cases[k & 1].st);
         T_EQ(s != NULL, cases[k & 1].st == GG_OK);
         gg_source_close(s);
         while (wait(NULL) > 0) {}
@@ -73,7 +75,7 @@ static void spooled_can_be_read(void)
     gg_source *s = NULL, *want = open_source(VERSE);
     T_CHECK(mkfifo(fifo, 0600) == 0);
     feed(fifo, VERSE);
-    T_EQ(gg_source_open_spooled(fifo, &s, &e), GG_OK);
+    T_EQ(gg_source_open_with(fifo, &spooled, &s, &e), GG_OK);
     while (wait(NULL) > 0) {}
     unlink(fifo);
     if (!s) return;

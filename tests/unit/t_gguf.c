@@ -479,7 +479,7 @@ static void sets_open_by_any_shard(void)
         snprintf(path, sizeof path, "tests/data/gguf/x-0000%d-of-00003.gguf", i);
         gg_model *m = NULL;
         gg_error e = GG_ERROR_INIT;
-        T_CHECKF(gg_model_open(path, &m, &e) == GG_OK, "%s", e.what);
+        T_CHECKF(gg_model_open(path, NULL, &m, &e) == GG_OK, "%s", e.what);
         if (!m) continue;
         T_CHECK(m->n_files == 3 && m->n_tensors == 7);
         T_CHECK(m->tensors[0].file == 0 && m->tensors[3].file == 1 && m->tensors[6].file == 2);

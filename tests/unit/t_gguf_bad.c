@@ -176,7 +176,7 @@ static void in_folder(const bad *b)
     spew(path, b->bytes, b->n);
     gg_model *m = NULL;
     gg_error e = GG_ERROR_INIT;
-    gg_status st = gg_model_open(path, &m, &e);
+    gg_status st = gg_model_open(path, NULL, &m, &e);
     T_CHECKF((st == GG_OK) == (strcmp(b->want, "accept") == 0), "%s: %s", b->name, e.what);
     if (st != GG_OK)
         T_CHECKF(st == GG_EFORMAT && strstr(e.file, b->name), "%s: %s", b->name, e.what);
@@ -192,8 +192,9 @@ static void no_file(void)
 {
     gg_model *m = NULL;
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
-    T_CHECK(gg_model_open("tests/data/none.gguf", &m, &e) == GG_EIO && e.file[0] && e.sys_errno);
-    T_CHECK(gg_model_open("tests/data", &m, &e2) != GG_OK);
+    T_CHECK(gg_model_open("tests/data/none.gguf", NULL, &m, &e) == GG_EIO && e.file[0] &&
+            e.sys_errno);
+    T_CHECK(gg_model_open("tests/data", NULL, &m, &e2) != GG_OK);
 }
 
 static const t_case cases[] = {

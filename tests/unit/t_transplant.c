@@ -207,15 +207,6 @@ static void records(void)
     close_both();
 }
 
-static void modes_have_names(void)
-{
-    gg_match_mode m;
-    T_CHECK(gg_match_mode_by_name("exact", &m) && m == GG_MATCH_EXACT &&
-            gg_match_mode_by_name("retype", &m) && m == GG_MATCH_RETYPE);
-    T_CHECK(gg_match_mode_by_name("convert", &m) && m == GG_MATCH_CONVERT &&
-            !gg_match_mode_by_name("Exact", &m) && !gg_match_mode_by_name("", &m));
-}
-
 /* ---- --set-kv ------------------------------------------------------------------------ */
 
 static void set_text(const char *text, const char *key, const char *type, const char *want_hex)
@@ -279,7 +270,6 @@ static const t_case cases[] = {
     { "selected and mapped", selected_and_mapped },
     { "experts", experts },
     { "a donor of records", records },
-    { "modes have names", modes_have_names },
     { "texts of --set-kv", set_kv_texts },
 };
 

@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "organ/gg_measure_model.h"
+#include "quant/quant.h"
 
 #include "base/isa.h"
 #include "numeric/measure_big.h"

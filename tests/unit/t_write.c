@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "organ/gg_write.h"
+#include "organ/source_layout.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "check_core.h"
 
 #include "organ/record.h"
+#include "quant/quant.h"
 
 #include <string.h>
 

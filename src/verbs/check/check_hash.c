@@ -9,6 +9,8 @@
 #include "base/names.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "gguf/gguf.h"
+#include "organ/source_layout.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -239,7 +241,7 @@ gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void
 static gg_status bad_line(const char *path, size_t line, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "line %zu is not sha256, kind, name and detail", line);
-    gg_fix(err, "make the list with organ-check --hash MODEL > LIST");
+    gg_fix_hint(err, GG_HINT_HASHES, "make the list from the original model");
     return gg_at_file(err, path);
 }
 

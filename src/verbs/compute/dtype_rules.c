@@ -262,9 +262,9 @@ static gg_status nothing_matches(const gg_dtype_rules *r, gg_error *err)
                        shown);
 }
 
-gg_status gg_dtype_rules_choose(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
-                                const gg_meta *meta, const gg_run *run, uint32_t *dtypes,
-                                gg_error *err)
+/* The dtypes that n tensors of a model with keys `meta` are to have. */
+static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
+                            const gg_meta *meta, const gg_run *run, uint32_t *dtypes, gg_error *err)
 {
     bool *used = calloc(r->n + 1, sizeof *used), any = false;
     gg_status st = used ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
@@ -299,7 +299,7 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
                                      : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
     *changed = 0;
     for (size_t i = 0; i < p->n && st == GG_OK; i++) tensors[i] = p->tensors[i].t;
-    if (st == GG_OK) st = gg_dtype_rules_choose(r, tensors, p->n, meta, run, dtypes, err);
+    if (st == GG_OK) st = choose_all(r, tensors, p->n, meta, run, dtypes, err);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         if (dtypes[i] == tensors[i].dtype) continue;
         st = gg_compute_retype(&p->tensors[i], dtypes[i], p->verify, list, err);

@@ -26,17 +26,12 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_
                                gg_error *err);
 void gg_dtype_rules_free(gg_dtype_rules *r);
 
-/* The dtypes that n tensors of a model with keys `meta` (NULL = none) are to have. Notes say
- * which rules match nothing, and how many matrices keep their type. GG_NO when nothing
- * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the
- * fallback; GG_EUNSUPPORTED one that needs an importance matrix. */
-gg_status gg_dtype_rules_choose(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
-                                const gg_meta *meta, const gg_run *run, uint32_t *dtypes,
-                                gg_error *err);
-
-/* Choose for the tensors of a plan, and let those that change be computed by producers of
- * `list`. *changed is how many. Errors as above; GG_EUNSUPPORTED also names a tensor that
- * cannot be decoded or encoded. */
+/* Choose the dtypes of the tensors of a plan for a model with keys `meta` (NULL = none), and
+ * let those that change be computed by producers of `list`. *changed is how many. Notes name
+ * the rules that match nothing, and count the matrices that keep their type. GG_NO if nothing
+ * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the fallback;
+ * GG_EUNSUPPORTED names one that needs an importance matrix, or that cannot be decoded or
+ * encoded. */
 gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
                                gg_computations *list, size_t *changed, const gg_run *run,
                                gg_error *err);

@@ -85,11 +85,6 @@ const char *gg_preset_name(const gg_preset *p)
     return p->name;
 }
 
-uint32_t gg_preset_file_type(const gg_preset *p)
-{
-    return p->file_type;
-}
-
 /* ---- what a rule looks at ----------------------------------------------------------- */
 
 /* Kinds of tensors, as bits. */

@@ -16,7 +16,6 @@ typedef struct gg_preset gg_preset;
 const gg_preset *gg_preset_by_name(const char *name);
 const char *gg_preset_name(const gg_preset *p);
 /* The number that general.file_type gets. */
-uint32_t gg_preset_file_type(const gg_preset *p);
 
 /* The types that preset p chooses for n tensors of a model with these keys: dtypes[i] is
  * tensors[i].dtype where llama-quantize leaves the tensor alone. GG_EUNSUPPORTED names the

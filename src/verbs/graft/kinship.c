@@ -50,7 +50,7 @@ static gg_status strangers(kinship *k, gg_source *base, gg_source *donor, const 
     if (st == GG_OK && l.verdict == GG_LINEAGE_STRANGERS)
         st = gg_check_notes_add(k->notes, k->err,
                                 "the models share no lineage: the moved tensors will not fit the "
-                                "others (organ-compare --lineage tells more)");
+                                "others");
     return st;
 }
 

@@ -18,14 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gg_match_mode_by_name(const char *name, gg_match_mode *mode)
-{
-    static const char *const names[] = { "exact", "retype", "convert" };
-    for (int i = 0; i < 3; i++)
-        if (strcmp(names[i], name) == 0) return *mode = (gg_match_mode)i, true;
-    return false;
-}
-
 const char *gg_move_name(gg_move_kind kind)
 {
     static const char *const names[] = { "replace", "retype", "convert", "add", "mismatch" };

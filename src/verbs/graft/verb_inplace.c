@@ -15,6 +15,7 @@
 #include "move_bytes.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
+#include "organ/source_layout.h"
 #include "plan_moves.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"

@@ -54,7 +54,7 @@ static gg_status get_names(const gg_meta *meta, const char *key, patch_names *ou
     const gg_kv *kv;
     gg_status st = get_array(meta, key, GG_TYPE_STR, &kv, err);
     if (found) *found = kv != NULL;
-    return st == GG_OK ? patch_names_of_array(kv, out, err) : st;
+    return st == GG_OK ? gg_patch_names_of_array(kv, out, err) : st;
 }
 
 /* A key that is not known here may be what a right result depends on. */
@@ -76,7 +76,7 @@ static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
     }
     for (size_t i = 0; i < meta->n; i++) {
         const gg_kv *kv = &meta->kv[i];
-        bool ok = !patch_is_own(kv->key, kv->key_len);
+        bool ok = !gg_patch_is_own(kv->key, kv->key_len);
         for (size_t k = 0; k < sizeof known / sizeof known[0] && !ok; k++)
             ok = kv->key_len == strlen(known[k]) && memcmp(kv->key, known[k], kv->key_len) == 0;
         if (ok) continue;
@@ -112,8 +112,8 @@ static gg_status list_meta(const gg_meta *meta, bool patch, patch_names *out, gg
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < meta->n && st == GG_OK; i++)
-        if (!patch || !patch_is_own(meta->kv[i].key, meta->kv[i].key_len))
-            st = patch_names_add(out, meta->kv[i].key, meta->kv[i].key_len, i, err);
+        if (!patch || !gg_patch_is_own(meta->kv[i].key, meta->kv[i].key_len))
+            st = gg_patch_names_add(out, meta->kv[i].key, meta->kv[i].key_len, i, err);
     return st;
 }
 
@@ -122,7 +122,7 @@ static gg_status list_tensors(const gg_source *s, size_t without, patch_names *o
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        if (i != without) st = patch_names_add(out, t->name, t->name_len, i, err);
+        if (i != without) st = gg_patch_names_add(out, t->name, t->name_len, i, err);
     }
     return st;
 }
@@ -134,8 +134,8 @@ static gg_status merge_all(application *p, gg_error *err)
     if (st == GG_OK) st = list_meta(gg_source_meta(p->patch), true, &p->keys.patch, err);
     if (st == GG_OK) st = list_tensors(p->base, SIZE_MAX, &p->tensors.base, err);
     if (st == GG_OK) st = list_tensors(p->patch, p->trailing, &p->tensors.patch, err);
-    if (st == GG_OK) st = patch_merge(&p->keys, &p->key_picks, &p->n_keys, err);
-    if (st == GG_OK) st = patch_merge(&p->tensors, &p->tensor_picks, &p->n_tensors, err);
+    if (st == GG_OK) st = gg_patch_merge(&p->keys, &p->key_picks, &p->n_keys, err);
+    if (st == GG_OK) st = gg_patch_merge(&p->tensors, &p->tensor_picks, &p->n_tensors, err);
     return st;
 }
 
@@ -230,7 +230,7 @@ static gg_status check_base(const application *p, const gg_run *run, gg_error *e
 {
     char sha[65];
     gg_progress_total(run, gg_source_model(p->base)->file_sizes[0]);
-    gg_status st = patch_hash(p->base, sha, run, err);
+    gg_status st = gg_patch_hash(p->base, sha, run, err);
     if (st != GG_OK || memcmp(sha, p->base_sha, 64) == 0) return st;
     gg_fail(err, GG_NO, "the patch is for another base, with the sha256 %.64s", p->base_sha);
     gg_fix(err, "this file has the sha256 %s", sha);
@@ -247,10 +247,10 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
     gg_status st = GG_OK;
     if (strcmp(output, "-") == 0) {
         gg_fail(err, GG_EUSAGE, "the result of a patch is verified before it gets its name");
-        return gg_fix(err, "give the name of a file with --output");
+        return gg_fix(err, "give the name of a file as the output");
     }
-    st = patch_check_file(base, err);
-    if (st == GG_OK) st = patch_check_file(patch, err);
+    st = gg_patch_check_file(base, err);
+    if (st == GG_OK) st = gg_patch_check_file(patch, err);
     if (st == GG_OK) st = read_keys(&p, err);
     if (st == GG_OK) st = check_base(&p, run, err);
     if (st == GG_OK) st = merge_all(&p, err);
@@ -260,8 +260,8 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
     report->keys = p.keys.patch.n;
     report->deleted_tensors = p.tensors.deleted.n;
     report->deleted_keys = p.keys.deleted.n;
-    patch_lists_free(&p.tensors);
-    patch_lists_free(&p.keys);
+    gg_patch_lists_free(&p.tensors);
+    gg_patch_lists_free(&p.keys);
     free(p.tensor_picks);
     free(p.key_picks);
     free(p.pad_list);

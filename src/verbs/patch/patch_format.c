@@ -2,13 +2,14 @@
 #include "patch_format.h"
 
 #include "base/grow.h"
+#include "organ/source_layout.h"
 #include "verbs/shared/file_hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-gg_status patch_names_add(patch_names *names, const char *name, size_t len, size_t index,
-                          gg_error *err)
+gg_status gg_patch_names_add(patch_names *names, const char *name, size_t len, size_t index,
+                             gg_error *err)
 {
     patch_name *grown = gg_grow(names->list, names->n, &names->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
@@ -17,32 +18,32 @@ gg_status patch_names_add(patch_names *names, const char *name, size_t len, size
     return GG_OK;
 }
 
-void patch_names_free(patch_names *names)
+static void names_free(patch_names *names)
 {
     free(names->list);
     *names = (patch_names){ 0 };
 }
 
-void patch_lists_free(patch_lists *l)
+void gg_patch_lists_free(patch_lists *l)
 {
-    patch_names_free(&l->base);
-    patch_names_free(&l->patch);
-    patch_names_free(&l->deleted);
-    patch_names_free(&l->order);
+    names_free(&l->base);
+    names_free(&l->patch);
+    names_free(&l->deleted);
+    names_free(&l->order);
 }
 
-gg_status patch_names_of_array(const gg_kv *kv, patch_names *out, gg_error *err)
+gg_status gg_patch_names_of_array(const gg_kv *kv, patch_names *out, gg_error *err)
 {
     uint64_t pos = 0;
     const char *text;
     size_t n;
     gg_status st = GG_OK;
     while (kv && st == GG_OK && gg_kv_next_str(kv, &pos, &text, &n))
-        st = patch_names_add(out, text, n, out->n, err);
+        st = gg_patch_names_add(out, text, n, out->n, err);
     return st;
 }
 
-bool patch_is_own(const char *name, size_t len)
+bool gg_patch_is_own(const char *name, size_t len)
 {
     size_t n = strlen(PATCH_PREFIX);
     return len >= n && memcmp(name, PATCH_PREFIX, n) == 0;
@@ -138,7 +139,7 @@ static gg_status given_order(merge *m, gg_error *err)
     return st;
 }
 
-gg_status patch_merge(const patch_lists *l, patch_pick **out, size_t *n, gg_error *err)
+gg_status gg_patch_merge(const patch_lists *l, patch_pick **out, size_t *n, gg_error *err)
 {
     merge m = { .l = l,
                 .base = sorted(&l->base),
@@ -159,7 +160,7 @@ gg_status patch_merge(const patch_lists *l, patch_pick **out, size_t *n, gg_erro
     return GG_OK;
 }
 
-gg_status patch_check_file(gg_source *s, gg_error *err)
+gg_status gg_patch_check_file(gg_source *s, gg_error *err)
 {
     const gg_model *m = gg_source_model(s);
     uint64_t shards = 1;
@@ -171,7 +172,7 @@ gg_status patch_check_file(gg_source *s, gg_error *err)
     return gg_at_file(err, gg_source_name(s));
 }
 
-gg_status patch_hash(const gg_source *s, char sha[65], const gg_run *run, gg_error *err)
+gg_status gg_patch_hash(const gg_source *s, char sha[65], const gg_run *run, gg_error *err)
 {
     const gg_model *m = gg_source_model(s);
     gg_status st = gg_file_sha256(m->fds[0], m->file_sizes[0], sha, run, err);

@@ -2,6 +2,7 @@
 #ifndef GG_PATCH_FORMAT_H
 #define GG_PATCH_FORMAT_H
 
+#include "gguf/gguf.h"
 #include "organ/gg_patch.h"
 
 #define PATCH_PREFIX "patch."
@@ -23,18 +24,17 @@ typedef struct patch_name {
     size_t len, index; /* index: whatever the list's owner wants to find by it */
 } patch_name;
 
-/* A list of names; sorted by name once patch_names_sort was called. */
+/* A list of names; in the order they were added in. */
 typedef struct patch_names {
     patch_name *list;
     size_t n, cap;
 } patch_names;
 
-gg_status patch_names_add(patch_names *names, const char *name, size_t len, size_t index,
-                          gg_error *err);
-void patch_names_free(patch_names *names);
+gg_status gg_patch_names_add(patch_names *names, const char *name, size_t len, size_t index,
+                             gg_error *err);
 
 /* All strings of an array; kv may be NULL. */
-gg_status patch_names_of_array(const gg_kv *kv, patch_names *out, gg_error *err);
+gg_status gg_patch_names_of_array(const gg_kv *kv, patch_names *out, gg_error *err);
 
 /* An entry of the result: entry `index` of the patch's list or of the base's. */
 typedef struct patch_pick {
@@ -49,20 +49,20 @@ typedef struct patch_lists {
     bool has_order;
 } patch_lists;
 
-void patch_lists_free(patch_lists *l);
+void gg_patch_lists_free(patch_lists *l);
 
 /* The entries of the result, malloc'd. Without an order: the base's without those deleted,
  * each replaced by the patch's of its name, then what only the patch has. GG_EFORMAT when a
  * deleted name is not in the base, or is in the patch, and when the order is not one of
  * exactly the result's names. The lists are left as they were. */
-gg_status patch_merge(const patch_lists *l, patch_pick **out, size_t *n, gg_error *err);
+gg_status gg_patch_merge(const patch_lists *l, patch_pick **out, size_t *n, gg_error *err);
 
 /* Is that a model of exactly one GGUF file? GG_EUSAGE if not. */
-gg_status patch_check_file(gg_source *s, gg_error *err);
+gg_status gg_patch_check_file(gg_source *s, gg_error *err);
 
 /* sha256 of a model's one file. */
-gg_status patch_hash(const gg_source *s, char sha[65], const gg_run *run, gg_error *err);
+gg_status gg_patch_hash(const gg_source *s, char sha[65], const gg_run *run, gg_error *err);
 
-bool patch_is_own(const char *name, size_t len); /* begins with "patch." */
+bool gg_patch_is_own(const char *name, size_t len); /* begins with "patch." */
 
 #endif

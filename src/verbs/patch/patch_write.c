@@ -57,7 +57,7 @@ static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     diff *d = ctx;
     (void)worker;
-    if (i < 2) return patch_hash(i == 0 ? d->a : d->b, d->sha[i], d->run, err);
+    if (i < 2) return gg_patch_hash(i == 0 ? d->a : d->b, d->sha[i], d->run, err);
     size_t ib = i - 2;
     const gg_tensor *t = gg_source_tensor(d->b, ib);
     size_t ia = gg_source_find(d->a, t->name, t->name_len);
@@ -75,15 +75,15 @@ static gg_status list_tensors(diff *d, gg_error *err)
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(d->a) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(d->a, i);
-        st = patch_names_add(&d->tensors.base, t->name, t->name_len, i, err);
+        st = gg_patch_names_add(&d->tensors.base, t->name, t->name_len, i, err);
         if (st == GG_OK && gg_source_find(d->b, t->name, t->name_len) == SIZE_MAX)
-            st = patch_names_add(&d->tensors.deleted, t->name, t->name_len, i, err);
+            st = gg_patch_names_add(&d->tensors.deleted, t->name, t->name_len, i, err);
     }
     for (size_t i = 0; i < gg_source_count(d->b) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(d->b, i);
-        st = patch_names_add(&d->tensors.order, t->name, t->name_len, i, err);
+        st = gg_patch_names_add(&d->tensors.order, t->name, t->name_len, i, err);
         if (st == GG_OK && d->changed[i])
-            st = patch_names_add(&d->tensors.patch, t->name, t->name_len, i, err);
+            st = gg_patch_names_add(&d->tensors.patch, t->name, t->name_len, i, err);
     }
     return st;
 }
@@ -104,15 +104,15 @@ static gg_status list_keys(diff *d, gg_error *err)
     if (st == GG_OK) st = gg_meta_order_make(b, &in_b, err);
     for (size_t i = 0; i < a->n && st == GG_OK; i++) {
         const gg_kv *kv = &a->kv[i];
-        st = patch_names_add(&d->keys.base, kv->key, kv->key_len, i, err);
+        st = gg_patch_names_add(&d->keys.base, kv->key, kv->key_len, i, err);
         if (st == GG_OK && !gg_meta_order_find(&in_b, kv->key, kv->key_len))
-            st = patch_names_add(&d->keys.deleted, kv->key, kv->key_len, i, err);
+            st = gg_patch_names_add(&d->keys.deleted, kv->key, kv->key_len, i, err);
     }
     for (size_t i = 0; i < b->n && st == GG_OK; i++) {
         const gg_kv *kv = &b->kv[i], *was = gg_meta_order_find(&in_a, kv->key, kv->key_len);
-        st = patch_names_add(&d->keys.order, kv->key, kv->key_len, i, err);
+        st = gg_patch_names_add(&d->keys.order, kv->key, kv->key_len, i, err);
         if (st == GG_OK && !(was && same_value(was, kv)))
-            st = patch_names_add(&d->keys.patch, kv->key, kv->key_len, i, err);
+            st = gg_patch_names_add(&d->keys.patch, kv->key, kv->key_len, i, err);
     }
     free(in_a.list);
     free(in_b.list);
@@ -124,7 +124,7 @@ static gg_status needs_order(const patch_lists *l, bool *needed, gg_error *err)
 {
     patch_pick *picks = NULL;
     size_t n = 0;
-    gg_status st = patch_merge(l, &picks, &n, err);
+    gg_status st = gg_patch_merge(l, &picks, &n, err);
     *needed = n != l->order.n;
     for (size_t i = 0; i < n && !*needed; i++) {
         const patch_name *x = picks[i].patch ? &l->patch.list[picks[i].index]
@@ -257,7 +257,7 @@ static gg_status refuse_patch(const diff *d, gg_error *err)
 {
     const gg_meta *b = gg_source_meta(d->b);
     bool own = gg_source_find(d->b, PATCH_TRAILING, strlen(PATCH_TRAILING)) != SIZE_MAX;
-    for (size_t i = 0; i < b->n && !own; i++) own = patch_is_own(b->kv[i].key, b->kv[i].key_len);
+    for (size_t i = 0; i < b->n && !own; i++) own = gg_patch_is_own(b->kv[i].key, b->kv[i].key_len);
     if (!own) return GG_OK;
     gg_fail(err, GG_EUSAGE, "it has keys of a patch, and a patch of a patch is not possible");
     gg_fix(err, "apply it to its base first, with organ-transplant");
@@ -289,8 +289,8 @@ gg_status gg_patch_write(gg_source *a, gg_source *b, const char *output, const g
     run = GG_OPTIONS(gg_run, run);
     *report = (gg_patch_report){ 0 };
     diff d = { .a = a, .b = b, .model = gg_source_model(b), .run = run };
-    gg_status st = patch_check_file(a, err);
-    if (st == GG_OK) st = patch_check_file(b, err);
+    gg_status st = gg_patch_check_file(a, err);
+    if (st == GG_OK) st = gg_patch_check_file(b, err);
     if (st == GG_OK) st = refuse_patch(&d, err);
     if (st == GG_OK) st = find_differences(&d, err);
     if (st == GG_OK) st = write_file(&d, output, report, err);
@@ -298,8 +298,8 @@ gg_status gg_patch_write(gg_source *a, gg_source *b, const char *output, const g
     report->keys = d.keys.patch.n;
     report->deleted_tensors = d.tensors.deleted.n;
     report->deleted_keys = d.keys.deleted.n;
-    patch_lists_free(&d.tensors);
-    patch_lists_free(&d.keys);
+    gg_patch_lists_free(&d.tensors);
+    gg_patch_lists_free(&d.keys);
     gg_pads_free(d.pads, d.n_pads);
     free(d.changed);
     return st;
