@@ -517,7 +517,7 @@ static gg_status open_copies(char *bytes[SHARDS], const size_t n[SHARDS], gg_err
         snprintf(name, sizeof name, "x-0000%d-of-00003.gguf", i + 1);
         spew(scratch(name), bytes[i], n[i]);
     }
-    gg_status st = gg_model_open(scratch("x-00001-of-00003.gguf"), &m, e);
+    gg_status st = gg_model_open(scratch("x-00001-of-00003.gguf"), NULL, &m, e);
     if (st == GG_OK) gg_model_free(m);
     return st;
 }
