@@ -2,13 +2,16 @@
 #include "organ/gg_organ.h"
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Frees a string that is owned although its pointer is const. */
 static void free_const(const char *s)
@@ -44,27 +47,22 @@ void gg_manifest_free(gg_manifest *m)
     free(m);
 }
 
-/* Other programs have files named manifest.json too, and replacing a folder removes all of it.
- * So this looks for the format name in the first bytes; the rest of the file may be damaged. */
-static bool has_manifest_format(const char *file)
-{
-    char head[4096];
-    FILE *f = fopen(file, "r");
-    if (!f) return false;
-    size_t n = fread(head, 1, sizeof head, f);
-    fclose(f);
-    return memmem(head, n, "\"organ-manifest\"", 16) != NULL;
-}
-
+/* Other programs write a manifest.json too, and replacing removes whole folders, so the format
+ * is looked for near the front. The rest of the file may be damaged. Allocates nothing, so that
+ * a lack of memory is never taken for another kind of folder. */
 bool gg_is_organ_dir(const char *path)
 {
-    size_t size = strlen(path) + sizeof "/" GG_MANIFEST;
-    char *file = malloc(size);
+    char head[4096];
     struct stat s;
-    if (!file) return false;
-    snprintf(file, size, "%s/%s", path, GG_MANIFEST);
-    bool yes = stat(file, &s) == 0 && S_ISREG(s.st_mode) && has_manifest_format(file);
-    free(file);
+    size_t n = 0;
+    gg_error err = GG_ERROR_INIT;
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = dir >= 0 ? openat(dir, GG_MANIFEST, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    bool yes = fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
+               gg_read_some(fd, head, sizeof head, &n, &err) == GG_OK &&
+               memmem(head, n, "\"organ-manifest\"", 16) != NULL;
+    if (fd >= 0) close(fd);
+    if (dir >= 0) close(dir);
     return yes;
 }
 

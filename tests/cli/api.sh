@@ -202,6 +202,16 @@ surgery() {
         run_job done 0 organ-compare '{"args": ["verse.gguf", "again.gguf"], "summary": true}'
         run_job done 1 organ-compare '["verse.gguf", "code.gguf"]'
     fi
+    run_job done 0 organ-keys '["verse.gguf", "--get", "general.architecture"]'
+    expect 200 GET "/v1/jobs/$job/result"
+    has '"value": "llama"' "organ-keys --get"
+    run_job done 0 organ-keys '{"args": ["verse.gguf"], "set": "general.name=str:Named", "output": "named.gguf"}'
+    run_job done 0 organ-check '{"args": ["verse.gguf", "named.gguf"], "data": true, "strict": true}'
+    run_job done 0 organ-assemble '{"model": "verse.gguf", "output": "small.gguf", "dtype": "q4_k_m", "strict": true}'
+    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "../list"}}'
+    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "1=2"}}'
+    job_400 '{"tool": "organ-keys", "arguments": ["verse.gguf", "--set-file", "a=code.gguf", "--output", "x.gguf"]}'
+    expect 403 POST /v1/jobs -d '{"tool": "organ-check", "arguments": ["verse.gguf", "--verify", "../secret"]}'
     if [ -x "$BIN/organ-purify" ]; then
         run_job done 0 organ-purify '["--dir", "verse.organs", "--output", "pure.organs", "--method", "haar", "--strength", "0.1", "--layers", "0"]'
     fi
@@ -220,6 +230,77 @@ refuse_tokens() {
         check_text "$got" 401 "POST with $h"
     done
     has '"code": "unauthorized"' "no token"
+}
+
+# A page that makes its own name resolve to 127.0.0.1 sends that name (DNS rebinding).
+refuse_hosts() {
+    for h in attacker.example "attacker.example:$port" 127.0.0.1.attacker.example localhost.attacker.example \
+        "localhost:$port.attacker.example" 127.0.0.2 10.0.0.1 "user@localhost"; do
+        request GET /v1/health -H "Host: $h"
+        case $code in 400 | 403) ok ;; *) bad "Host: $h: $code" ;; esac # 400 by the web server
+        if grep -q version "$T/body"; then bad "Host: $h is served"; fi
+    done
+    expect 403 GET /v1/health -H "Host: attacker.example:$port"
+    for h in "127.0.0.1:$port" 127.0.0.1 "LOCALHOST:$port" localhost:9 "[::1]:$port" "models.example:443"; do
+        expect 200 GET /v1/health -H "Host: $h"
+    done
+}
+
+# The answers of organ-api when each allocation fails in turn: 200 and unchanged, or 500.
+short_of_memory() {
+    if [ -n "${SANITIZED:-}" ] || ! cc -std=gnu11 -shared -fPIC -o "$T/inject.so" tests/faults/inject.c -ldl 2> "$T/err"; then
+        echo "skipped: no failing allocations here"
+        return
+    fi
+    printf '%s' "$ORGAN_TOKEN" > "$T/t"
+    for p in /v1/health /v1/models /v1/models/verse.gguf /v1/organs /v1/organs/verse.organs /v1/files/verse.gguf \
+        /v1/jobs "/v1/jobs/$job" "/v1/jobs/$job/result"; do
+        cgi() {
+            env "$@" REQUEST_METHOD=GET PATH_INFO="$p" ORGAN_API_DATA="$DATA" ORGAN_API_SPOOL="$DATA/.organ-spool" \
+                ORGAN_API_TOKEN_FILE="$T/t" ORGAN_API_BIN="$BIN" HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" \
+                "$BIN/organ-api" < /dev/null 2> "$T/err"
+        }
+        cgi FAULT_NTH=0 FAULT_OP=alloc FAULT_COUNT="$T/allocs" LD_PRELOAD="$T/inject.so" > "$T/whole"
+        check_text "$(head -n 1 "$T/whole" | tr -d '\r')" "Status: 200 OK" "$p without a failure"
+        allocs=$(cat "$T/allocs")
+        rm -f "$T/allocs"
+        i=1
+        while [ $i -le "$allocs" ]; do
+            cgi FAULT_NTH=$i FAULT_OP=alloc LD_PRELOAD="$T/inject.so" > "$T/got"
+            if ! cmp -s "$T/got" "$T/whole" && ! head -n 1 "$T/got" | grep -q '^Status: 500'; then
+                bad "$p, allocation $i of $allocs fails: $(head -n 1 "$T/got")"
+            fi
+            [ $i -lt 60 ] && i=$((i + 1)) || i=$((i + 7)) # most of a model's are alike
+        done
+        ok
+    done
+}
+
+# A name may claim 99999 shards, which must not cost a search for all of them.
+many_shards() {
+    cp "$VERSE" "$DATA/many-00001-of-99999.gguf"
+    printf '%s' "$ORGAN_TOKEN" > "$T/t"
+    calls() {
+        env REQUEST_METHOD="$1" PATH_INFO="$2" CONTENT_LENGTH="${#3}" ORGAN_API_DATA="$DATA" ORGAN_API_SPOOL="$DATA/.organ-spool" \
+            ORGAN_API_TOKEN_FILE="$T/t" ORGAN_API_BIN="$BIN" HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" \
+            sh -c 'printf %s "$1" | { ulimit -t 1; exec "$BIN/organ-api"; }' sh "$3" > "$T/got" 2> "$T/err"
+    }
+    calls GET /v1/models/many-00001-of-99999.gguf ""
+    if grep -q '^Status: [24]00' "$T/got"; then ok; else bad "shard 1 of 99999: $(head -n 1 "$T/got")"; fi
+    body='{"tool": "organ-extract", "arguments": {"names-from": "many-00001-of-99999.gguf", "args": ["many-00001-of-99999.gguf"], "list": true}}'
+    calls POST /v1/jobs "$body"
+    check_text "$(head -n 1 "$T/got" | tr -d '\r')" "Status: 202 Accepted" "a job of shard 1 of 99999"
+    if have strace && strace -f -o "$T/trace" true 2> /dev/null; then
+        strace -f -o "$T/trace" env REQUEST_METHOD=GET PATH_INFO=/v1/models/many-00001-of-99999.gguf ORGAN_API_DATA="$DATA" \
+            ORGAN_API_SPOOL="$DATA/.organ-spool" ORGAN_API_TOKEN_FILE="$T/t" ORGAN_API_BIN="$BIN" \
+            HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" "$BIN/organ-api" > /dev/null 2>&1 < /dev/null
+        if [ "$(wc -l < "$T/trace")" -lt 3000 ]; then ok; else bad "shard 1 of 99999: $(wc -l < "$T/trace") system calls"; fi
+    fi
+    # A shard behind a link that leads out is still refused, whichever shard is named.
+    echo 'top secret' > "$T/secret"
+    ln -s "$T/secret" "$DATA/many-99998-of-99999.gguf"
+    expect 403 GET /v1/models/many-00001-of-99999.gguf
+    rm -f "$DATA"/many-*
 }
 
 # No answer may hold what lies outside, whatever its code.
@@ -405,9 +486,25 @@ stopped() {
     gone "$tool" "DELETE"
     expect 200 GET "/v1/jobs/$job/result"
     has '"row"' "the result of a stopped job"
+    # A second stop changes nothing. Only remove=1 removes.
     expect 200 DELETE "/v1/jobs/$job"
+    check_text "$(member state)" stopped "DELETE of a stopped job"
+    expect 200 DELETE "/v1/jobs/$job?remove=0"
+    expect 200 GET "/v1/jobs/$job"
+    expect 200 DELETE "/v1/jobs/$job?remove=1"
+    has '"state": "removed"' "DELETE with remove=1"
     expect 404 GET "/v1/jobs/$job"
     expect 404 DELETE "/v1/jobs/$job"
+    expect 404 DELETE "/v1/jobs/$job?remove=1"
+    slow 60
+    first=$job
+    expect 409 DELETE "/v1/jobs/$job?remove=1"
+    printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
+    curl -s -m 30 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate -X DELETE \
+        -w '%{http_code}\n' -o "$T/both.#1" "$ORGAN_URL/v1/jobs/$job?[1-8]" > "$T/codes" 2> /dev/null
+    check_text "$(grep -c '^20[02]$' "$T/codes")" 8 "eight DELETEs at once"
+    wait_job "$job" stopped
+    check_text "$state" stopped "eight DELETEs at once keep the record"
     slow 60
     first=$job
     slow 60
@@ -434,6 +531,8 @@ killed() {
     check_text "$state" lost "the supervisor was killed"
     gone "$tool" "its supervisor was killed"
     expect 200 DELETE "/v1/jobs/$job"
+    check_text "$(member state)" lost "DELETE of a lost job"
+    expect 200 DELETE "/v1/jobs/$job?remove=1"
     expect 404 GET "/v1/jobs/$job"
 }
 
@@ -454,7 +553,7 @@ survives() { # SERVER
 
 options() {
     for a in "" "--data" "--data $T/none" "--data $DATA --port 0" "--data $DATA --port x" "--data $DATA --jobs 0" "--data $DATA --max-body 0" \
-        "--data $DATA --max-body 1X" "--data $DATA --server apache" "--data $DATA --token-file $T/empty" "--no-such" "$DATA"; do
+        "--data $DATA --max-body 1X" "--data $DATA --server apache" "--data $DATA --host a:b" "--data $DATA --host x/y" "--data $DATA --token-file $T/empty" "--no-such" "$DATA"; do
         # shellcheck disable=SC2086
         check_error 2 "organ-serve: " "organ-serve $a" env ORGAN_BIN="$BIN" sh scripts/organ-serve $a
     done
@@ -506,8 +605,8 @@ echo 'a token of a test, long enough' | tr ' ' - > "$T/token"
 
 # Every option of every tool is on the list, but the one for terminals, and the one whose
 # value has a path in it that is not confined.
-for t in extract measure purify graft assemble transplant compare; do
-    tr '{' '\n' < "tools/organ-$t.c" | sed -n 's/^ "\([a-z-]*\)", CLI_.*/\1/p' | grep -vx -e heat -e set-kv-file | sort > "$T/wanted"
+for t in extract measure purify graft assemble transplant compare keys check; do
+    tr '{' '\n' < "tools/organ-$t.c" | sed -n 's/^ "\([a-z-]*\)", CLI_.*/\1/p' | grep -vx -e heat -e set-kv-file -e set-file | sort > "$T/wanted"
     sed -n "/api_option $t\[\]/,/};/p" tools/api/api_tools.c | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", API.*/\1/p' | sort > "$T/listed"
     check_same "$T/wanted" "$T/listed" "options of organ-$t over HTTP"
 done
@@ -519,9 +618,10 @@ for server in lighttpd busybox; do
     has_server $server || { echo "skipped: no $server"; continue; }
     upload=PUT
     [ $server = lighttpd ] || upload=POST
-    serve "$BIN" --server $server --max-body 4M
+    serve "$BIN" --server $server --max-body 4M --host models.example
     pipeline $upload
-    [ -n "$first" ] || surgery
+    refuse_hosts
+    [ -n "$first" ] || { short_of_memory; surgery; many_shards; }
     [ $server = busybox ] || documented
     traps
     [ -n "$first" ] || refuse_tokens

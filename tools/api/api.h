@@ -87,9 +87,10 @@ typedef enum api_kind {
     API_U64,
     API_SIZE, /* 2G, 500M */
     API_F64,
-    API_WORD, /* one of the words listed by the option */
-    API_LIST, /* numbers and ranges: 0-3,17 or 10-15=20-25 */
-    API_TEXT, /* globs and the like: UTF-8 without control bytes */
+    API_WORD,   /* one of the words listed by the option */
+    API_LIST,   /* numbers and ranges: 0-3,17 or 10-15=20-25 */
+    API_RANGES, /* the same without =, so that it cannot be the name of a file of lines */
+    API_TEXT,   /* globs and the like: UTF-8 without control bytes */
 } api_kind;
 
 typedef struct api_option {
@@ -102,9 +103,10 @@ typedef struct api_tool {
     const char *name;
     const api_option *options; /* ends with a NULL name */
     unsigned max_args;         /* positional arguments; all are API_IN */
-    bool selects;
-    const char *json; /* accepts --json: "" always, "list" only with --list, NULL never */
-    bool force;
+    bool selects;              /* has the options of api_selection */
+    bool force, strict;        /* has --force, has --strict */
+    const char *json;          /* "" adds --json always, "list" with --list only, "-" without
+                                * --output and --in-place only, NULL never */
 } api_tool;
 
 extern const api_tool api_tools[]; /* ends with a NULL name */

@@ -15,6 +15,7 @@
 #include "organ/gg_gguf.h"
 #include "json/json.h" /* the one JSON reader and writer */
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +53,10 @@ static bool push(api *a, api_vector *v, char *item)
 static const api_option *find_option(const api_tool *tool, const char *name)
 {
     static const api_option force = { "force", API_FLAG, NULL };
+    static const api_option strict = { "strict", API_FLAG, NULL };
     const api_option *lists[] = { tool->options, api_common, tool->selects ? api_selection : NULL };
     if (tool->force && strcmp(name, "force") == 0) return &force;
+    if (tool->strict && strcmp(name, "strict") == 0) return &strict;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         for (const api_option *o = lists[i]; o && o->name; o++)
             if (strcmp(o->name, name) == 0) return o;
@@ -69,27 +72,40 @@ static const api_tool *find_tool(const char *name)
 
 /* ---- paths --------------------------------------------------------------------- */
 
-/* A tool that is given one shard opens the others too: PREFIX-00001-of-00003.gguf. */
+/* Whether two names are names of shards of one set. */
+static bool same_set(const char *a, const char *b)
+{
+    size_t a_len, b_len;
+    uint32_t no, a_count, b_count;
+    return gg_shard_parse(a, &a_len, &no, &a_count) && gg_shard_parse(b, &b_len, &no, &b_count) &&
+           a_count == b_count && a_len == b_len && memcmp(a, b, a_len) == 0;
+}
+
+/* A tool that is given one shard opens the others of the set too: PREFIX-00001-of-00003.gguf.
+ * The folder is read once instead of looking up every possible name, because a name can claim
+ * 99999 shards. A missing shard is reported by the tool. */
 static gg_status check_shards(const api *a, const char *path, gg_error *err)
 {
-    size_t prefix_len;
-    uint32_t no, count;
-    if (!gg_shard_parse(path, &prefix_len, &no, &count)) return GG_OK;
-    char *prefix = strndup(path, prefix_len);
-    gg_status st = prefix ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory for a path");
-    for (no = 0; no < count && st == GG_OK; no++) {
-        char *real = NULL, *name = gg_shard_name(prefix, no, count);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    int folder_len = (int)(name - path);
+    char *folder = NULL, other[4 * API_NAME];
+    if (!same_set(name, name)) return GG_OK;
+    snprintf(other, sizeof other, "%.*s.", folder_len, path);
+    gg_status st = gg_confine_path(a->data, other, &folder, err);
+    DIR *d = st == GG_OK ? opendir(folder) : NULL;
+    if (st == GG_OK && !d) st = gg_fail_errno(err, "cannot read the folder of the shards");
+    for (struct dirent *e; st == GG_OK && d && (e = readdir(d));) {
+        char *real = NULL;
         gg_error why = GG_ERROR_INIT;
-        st = name ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "out of memory for a path");
-        if (st == GG_OK && gg_confine_path(a->data, name, &real, &why) ==
-                               GG_NO) { /* the tool reports missing shards */
-            gg_error_merge(err, &why);
-            st = GG_NO;
-        }
+        if (!same_set(name, e->d_name)) continue;
+        snprintf(other, sizeof other, "%.*s%s", folder_len, path, e->d_name);
+        gg_status found = gg_confine_path(a->data, other, &real, &why);
         free(real);
-        free(name);
+        if (found == GG_NO || found == GG_ENOMEM) gg_error_merge(err, &why), st = found;
     }
-    free(prefix);
+    if (d) closedir(d);
+    free(folder);
     return st;
 }
 
@@ -198,6 +214,9 @@ static bool value_ok(api *a, const api_option *o, const char *value)
     case API_WORD: ok = is_word(o->words, value), want = o->words; break;
     case API_LIST:
         ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-="), want = "numbers and ranges";
+        break;
+    case API_RANGES:
+        ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-"), want = "numbers and ranges";
         break;
     case API_TEXT: ok = is_text(value), want = "text without control bytes"; break;
     }
@@ -375,7 +394,7 @@ static const api_tool *named_tool(api *a, const gg_json_node *request)
         api_fail(a, 400,
                  "\"tool\" must be one of organ-extract, organ-measure, organ-purify, organ-graft, "
                  "organ-assemble, "
-                 "organ-transplant, organ-compare");
+                 "organ-transplant, organ-compare, organ-keys, organ-check");
     return tool;
 }
 
@@ -404,14 +423,26 @@ static bool start_vector(builder *b)
     return push(b->a, b->v, path);
 }
 
+static bool has_option(const api_vector *v, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 1; i < v->n; i++) {
+        const char *item = v->items[i];
+        if (strncmp(item, "--", 2) == 0 && strncmp(item + 2, name, n) == 0 &&
+            (item[2 + n] == '\0' || item[2 + n] == '='))
+            return true;
+    }
+    return false;
+}
+
 /* Adds --json, so that every table is printed as JSON Lines. */
 static bool add_json(builder *b)
 {
     const char *with = b->tool->json;
-    bool prints = with && !*with;
-    for (size_t i = 1; with && *with && i < b->v->n; i++)
-        prints = prints ||
-                 (strncmp(b->v->items[i], "--", 2) == 0 && strcmp(b->v->items[i] + 2, with) == 0);
+    bool prints = with && (!*with || has_option(b->v, with));
+    if (with && strcmp(with, "-") == 0)
+        prints = !has_option(b->v, "output") && !has_option(b->v, "in-place") &&
+                 !has_option(b->v, "recover");
     return !prints || push(b->a, b->v, strdup("--json"));
 }
 

@@ -21,22 +21,30 @@
 #define RECORD_MAX ((size_t)16 << 20)
 #define STOP_WAIT 100 /* times 20 ms: how long DELETE waits for the tool to clean up */
 
-/* Returns NULL if the record is missing or not JSON. */
-static gg_json *read_record(int dir, const char *name)
+/* Sets *json to NULL if there is no such file or if it is not JSON: a record that a power
+ * failure cut short counts as none. All other failures are errors, so that a lack of memory is
+ * never taken for the absence of a job. */
+static gg_status read_record(int dir, const char *name, gg_json **json, gg_error *err)
 {
-    gg_error err = GG_ERROR_INIT;
     gg_buf text = GG_BUF_INIT;
-    gg_json *json = NULL;
     struct stat s;
     size_t got = 0;
+    *json = NULL;
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0 && fstat(fd, &s) == 0 && (uint64_t)s.st_size <= RECORD_MAX &&
-        gg_buf_reserve(&text, (size_t)s.st_size, &err) == GG_OK &&
-        gg_read_some(fd, text.data, (size_t)s.st_size, &got, &err) == GG_OK)
-        (void)gg_json_parse(text.data, got, &json, &err);
-    if (fd >= 0) close(fd);
+    if (fd < 0)
+        return errno == ENOENT ? GG_OK : gg_fail_errno(err, "cannot read %s in the spool", name);
+    gg_status st = GG_OK;
+    if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot read %s in the spool", name);
+    if (st == GG_OK && (uint64_t)s.st_size <= RECORD_MAX) {
+        gg_error bad = GG_ERROR_INIT;
+        st = gg_buf_reserve(&text, (size_t)s.st_size, err);
+        if (st == GG_OK) st = gg_read_some(fd, text.data, (size_t)s.st_size, &got, err);
+        if (st == GG_OK && gg_json_parse(text.data, got, json, &bad) == GG_ENOMEM)
+            st = gg_fail(err, GG_ENOMEM, "no memory to read %s in the spool", name);
+    }
+    close(fd);
     gg_buf_free(&text);
-    return json;
+    return st;
 }
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -69,20 +77,22 @@ static api_state state_of(const record *r)
     return member(r->exit, "exit") && number(r->exit, "exit") <= 1 ? API_DONE : API_FAILED;
 }
 
-static bool load(const api *a, const char *id, int dir, record *r)
+/* Leaves r->request NULL if there is no such job. The caller calls unload in every case. */
+static gg_status load(const api *a, const char *id, int dir, record *r, gg_error *err)
 {
-    *r = (record){ .request = read_record(dir, "request") };
-    if (!r->request) return false;
-    r->exit = read_record(dir, "exit");
+    *r = (record){ 0 };
+    gg_status st = read_record(dir, "request", &r->request, err);
+    if (st != GG_OK || !r->request) return st;
+    st = read_record(dir, "exit", &r->exit, err);
     bool alive = !r->exit && api_job_alive(a, id);
-    if (!r->exit && !alive)
-        r->exit = read_record(dir, "exit"); /* it may have ended in the meantime */
-    r->started = read_record(dir, "started");
+    if (st == GG_OK && !r->exit && !alive)
+        st = read_record(dir, "exit", &r->exit, err); /* it may have ended in the meantime */
+    if (st == GG_OK) st = read_record(dir, "started", &r->started, err);
     r->created = number(r->request, "created");
     r->begun = r->started ? number(r->started, "started") : 0;
     r->ended = r->exit ? number(r->exit, "ended") : 0;
     r->state = r->exit ? state_of(r) : !alive ? API_LOST : r->started ? API_RUNNING : API_QUEUED;
-    return true;
+    return st;
 }
 
 static void unload(record *r)
@@ -92,10 +102,25 @@ static void unload(record *r)
     gg_json_free(r->exit);
 }
 
+static bool no_job(api *a)
+{
+    return api_fail(a, 404, "there is no job with this id");
+}
+
+/* The job with the given id, or a failure. The caller calls unload in every case. */
+static bool need(api *a, const char *id, int dir, record *r)
+{
+    gg_error err = GG_ERROR_INIT;
+    if (load(a, id, dir, r, &err) != GG_OK) return api_fail_error(a, &err);
+    return r->request || no_job(a);
+}
+
 static int find_job(api *a, const char *id)
 {
     int dir = api_id_ok(id) ? api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY) : -1;
-    if (dir < 0) api_fail(a, 404, "there is no job with this id");
+    if (dir < 0 && api_id_ok(id) && errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+        api_fail(a, 500, "the job cannot be read: %s", strerror(errno));
+    if (dir < 0) no_job(a);
     return dir;
 }
 
@@ -194,7 +219,9 @@ static void put_stderr(const gg_json_out *out, int dir, gg_error *err)
     if (fd >= 0) close(fd);
     gg_json_put_text(out, ", \"stderr\": ", err);
     gg_error bad = GG_ERROR_INIT;
-    if (gg_json_put_string(out, bytes, got, &bad) != GG_OK) {
+    if (gg_json_put_string(out, bytes, got, &bad) == GG_ENOMEM) {
+        gg_fail(err, GG_ENOMEM, "no memory for an answer");
+    } else if (bad.status != GG_OK) {
         gg_escape(bytes, got, shown, sizeof shown);
         gg_json_put_string(out, shown, strlen(shown), err);
     }
@@ -230,13 +257,12 @@ static bool answer_job(api *a, const char *id, int dir, int status, const char *
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&body);
-    bool ok = load(a, id, dir, &r);
+    bool ok = need(a, id, dir, &r);
     if (ok) put_job(&out, id, dir, &r, true, &err);
     if (ok) gg_json_put_text(&out, "\n", &err);
     unload(&r);
-    if (!ok) api_fail(a, 404, "there is no job with this id");
-    else if (err.status != GG_OK) ok = api_fail_error(a, &err);
-    else api_answer(a, status, "application/json", extra, &body);
+    if (ok && err.status != GG_OK) ok = api_fail_error(a, &err);
+    if (ok) api_answer(a, status, "application/json", extra, &body);
     gg_buf_free(&body);
     return ok;
 }
@@ -294,6 +320,7 @@ static bool list_jobs(api *a)
     int fd = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d && fd >= 0) close(fd);
+    if (!d) gg_fail_errno(&err, "cannot read the spool");
     for (struct dirent *e; d && (e = readdir(d));)
         if (api_id_ok(e->d_name)) gg_buf_append(&ids, e->d_name, API_ID + 1, &err);
     if (d) closedir(d);
@@ -304,7 +331,8 @@ static bool list_jobs(api *a)
         const char *id = ids.data + i * (API_ID + 1);
         record r = { 0 };
         int dir = api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY);
-        if (dir >= 0 && load(a, id, dir, &r)) {
+        if (dir < 0 && errno != ENOENT) gg_fail_errno(&err, "cannot read a job");
+        if (dir >= 0 && load(a, id, dir, &r, &err) == GG_OK && r.request) {
             gg_json_put_text(&out, shown++ ? ",\n" : "\n", &err);
             put_job(&out, id, dir, &r, false, &err);
         }
@@ -324,11 +352,12 @@ static bool get_result(api *a, const char *id)
     record r;
     int dir = find_job(a, id), fd = -1;
     if (dir < 0) return false;
-    bool ok = load(a, id, dir, &r) || api_fail(a, 404, "there is no job with this id");
+    bool ok = need(a, id, dir, &r);
     if (ok && r.state <= API_RUNNING) ok = api_fail(a, 409, "the job has not ended yet");
     unload(&r);
     if (ok && (fd = openat(dir, "stdout", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
-        ok = api_fail(a, 404, "the job ended before its tool ran");
+        ok = errno == ENOENT ? api_fail(a, 404, "the job ended before its tool ran")
+                             : api_fail(a, 500, "the result cannot be read: %s", strerror(errno));
     close(dir);
     return ok && api_answer_file(a, fd, "application/jsonl");
 }
@@ -352,14 +381,16 @@ static bool remove_job(api *a, const char *id)
     return true;
 }
 
-/* DELETE stops a running job and keeps it; a job that has ended is removed. */
+/* A stop and a removal are different requests: a client that stops a job which has just ended,
+ * or two clients that stop it at once, must not lose its record. */
 static bool delete_job(api *a, const char *id)
 {
     int dir = find_job(a, id);
     if (dir < 0) return false;
     bool ok;
-    if (!api_job_alive(a, id)) {
-        ok = remove_job(a, id);
+    if (api_query_has(a, "remove=1")) {
+        ok = api_job_alive(a, id) ? api_fail(a, 409, "the job has not ended: stop it first")
+                                  : remove_job(a, id);
     } else {
         struct timespec tick = { 0, 20000000 };
         api_job_poke(a, id, 's');

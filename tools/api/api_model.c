@@ -12,6 +12,7 @@
 #include "json/json.h"           /* the one JSON reader and writer */
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,13 @@ static bool finish(api *a, gg_buf *body, const gg_error *err)
 typedef bool (*show_fn)(const api *a, const char *name, const gg_json_out *out, const char *before,
                         gg_error *err);
 
+/* A name that cannot be found is left out of a list, but a lack of memory is an error. */
+static void keep_lack(const gg_error *why, gg_error *err)
+{
+    if (why->status == GG_ENOMEM || (why->status == GG_EIO && why->sys_errno == ENOMEM))
+        gg_error_merge(err, why);
+}
+
 static bool show_model(const api *a, const char *name, const gg_json_out *out, const char *before,
                        gg_error *err)
 {
@@ -47,6 +55,7 @@ static bool show_model(const api *a, const char *name, const gg_json_out *out, c
     bool ok = is_gguf_name(name) && gg_confine_path(a->data, name, &real, &missing) == GG_OK &&
               stat(real, &s) == 0 && S_ISREG(s.st_mode);
     free(real);
+    if (!ok) keep_lack(&missing, err);
     if (!ok) return false;
     char line[API_NAME + 100];
     snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"bytes\": %llu, \"modified\": %lld}",
@@ -61,7 +70,9 @@ static bool show_organs(const api *a, const char *name, const gg_json_out *out, 
     gg_error missing = GG_ERROR_INIT;
     char *real = NULL, line[API_NAME + 40];
     bool ok = api_name_ok(name, strlen(name)) &&
-              gg_confine_path(a->data, name, &real, &missing) == GG_OK && gg_is_organ_dir(real);
+              gg_confine_path(a->data, name, &real, &missing) == GG_OK;
+    if (!ok) keep_lack(&missing, err);
+    ok = ok && gg_is_organ_dir(real);
     free(real);
     if (!ok) return false;
     snprintf(line, sizeof line, "%s\n{\"name\": \"%s\"}", before, name);
@@ -301,8 +312,7 @@ bool api_organs(api *a)
     gg_error err = GG_ERROR_INIT;
     snprintf(manifest, sizeof manifest, "%s/%s", a->part[2], GG_MANIFEST);
     if (gg_confine_open(a->data, manifest, &fd, NULL, &err) != GG_OK)
-        return err.status == GG_NO ? api_fail_error(a, &err)
-                                   : api_fail(a, 404, "there is no organ directory with this name");
+        return api_fail_error(a, &err);
     close(fd);
     return send_file(a, path, type_of(path));
 }

@@ -64,7 +64,9 @@ bool api_id_ok(const char *id)
 bool api_job_alive(const api *a, const char *id)
 {
     int fd = api_job_open(a, id, "lock", O_RDONLY);
-    if (fd < 0) return false;
+    /* If the lock cannot be opened for want of descriptors or memory, the job counts as alive,
+     * because a job that is not alive may be removed. */
+    if (fd < 0) return errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
     bool held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     close(fd);
     return held;

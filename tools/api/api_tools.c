@@ -1,6 +1,8 @@
-/* api_tools.c - the allow-list of tools, options and kinds of values. Left out are --heat
- * and "-" for stdin or stdout, which need a terminal or a pipe, and --set-kv-file, whose
- * KEY=FILE could read any file. */
+/* api_tools.c - the list of allowed tools, options and kinds of values.
+ *
+ * --heat and "-" for stdin or stdout are missing because they need a terminal or a pipe.
+ * --set-kv-file and --set-file are missing because their values contain a path that is not
+ * confined to the data folder. For the same reason --keep-experts takes numbers, not a file. */
 #include "api.h"
 
 const api_option api_common[] = { { "quiet", API_FLAG, NULL },
@@ -37,6 +39,8 @@ static const api_option purify[] = { { "dir", API_IN, NULL },
 
 static const api_option graft[] = { { "source", API_IN, NULL },
                                     { "target", API_IN, NULL },
+                                    { "donor", API_IN, NULL },
+                                    { "base", API_IN, NULL },
                                     { "output", API_OUT, NULL },
                                     { "map", API_LIST, NULL },
                                     { "match", API_WORD, match_modes },
@@ -51,14 +55,22 @@ static const api_option graft[] = { { "source", API_IN, NULL },
                                     { "link", API_FLAG, NULL },
                                     { NULL, API_FLAG, NULL } };
 
-static const api_option assemble[] = {
-    { "dir", API_IN, NULL },          { "output", API_OUT, NULL },  { "shards", API_U64, NULL },
-    { "shard-size", API_SIZE, NULL }, { "dtype", API_TEXT, NULL },  { "fallback", API_TEXT, NULL },
-    { "no-verify", API_FLAG, NULL },  { "set-kv", API_TEXT, NULL }, { NULL, API_FLAG, NULL }
-};
+static const api_option assemble[] = { { "dir", API_IN, NULL },
+                                       { "model", API_IN, NULL },
+                                       { "keep-experts", API_RANGES, NULL },
+                                       { "output", API_OUT, NULL },
+                                       { "shards", API_U64, NULL },
+                                       { "shard-size", API_SIZE, NULL },
+                                       { "dtype", API_TEXT, NULL },
+                                       { "fallback", API_TEXT, NULL },
+                                       { "no-verify", API_FLAG, NULL },
+                                       { "set-kv", API_TEXT, NULL },
+                                       { NULL, API_FLAG, NULL } };
 
 static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "donor", API_IN, NULL },
+                                         { "target", API_IN, NULL },
+                                         { "source", API_IN, NULL },
                                          { "output", API_OUT, NULL },
                                          { "map", API_LIST, NULL },
                                          { "match", API_WORD, match_modes },
@@ -80,12 +92,24 @@ static const api_option compare[] = {
     { "split-experts", API_FLAG, NULL }, { NULL, API_FLAG, NULL }
 };
 
-/*    name                options     args  selects json     force */
-const api_tool api_tools[] = { { "organ-extract", extract, 1, true, "list", true },
-                               { "organ-measure", measure, 1000, true, "", true },
-                               { "organ-purify", purify, 1, true, "", true },
-                               { "organ-graft", graft, 0, true, "check", true },
-                               { "organ-assemble", assemble, 1, false, NULL, true },
-                               { "organ-transplant", transplant, 0, true, "check", true },
-                               { "organ-compare", compare, 2, true, "", true },
-                               { NULL, NULL, 0, false, NULL, false } };
+static const api_option keys[] = { { "output", API_OUT, NULL },    { "get", API_TEXT, NULL },
+                                   { "set", API_TEXT, NULL },      { "delete", API_TEXT, NULL },
+                                   { "rename", API_TEXT, NULL },   { "full", API_FLAG, NULL },
+                                   { "in-place", API_FLAG, NULL }, { "recover", API_FLAG, NULL },
+                                   { NULL, API_FLAG, NULL } };
+
+static const api_option check[] = { { "data", API_FLAG, NULL },  { "hash", API_FLAG, NULL },
+                                    { "verify", API_IN, NULL },  { "strict", API_FLAG, NULL },
+                                    { "rules", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
+
+/*    name                options     args  selects force strict json */
+const api_tool api_tools[] = { { "organ-extract", extract, 1, true, true, false, "list" },
+                               { "organ-measure", measure, 1000, true, true, false, "" },
+                               { "organ-purify", purify, 1, true, true, true, "" },
+                               { "organ-graft", graft, 0, true, true, true, "check" },
+                               { "organ-assemble", assemble, 1, false, true, true, NULL },
+                               { "organ-transplant", transplant, 0, true, true, true, "check" },
+                               { "organ-compare", compare, 2, true, true, false, "" },
+                               { "organ-keys", keys, 1, false, true, true, "-" },
+                               { "organ-check", check, 1000, false, false, false, "" },
+                               { NULL, NULL, 0, false, false, false, NULL } };

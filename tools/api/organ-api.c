@@ -30,6 +30,7 @@ static const char help[] =
     "  ORGAN_API_BIN         folder of the tools\n"
     "  ORGAN_API_JOBS        how many jobs may run at once (2)\n"
     "  ORGAN_API_MAX_BODY    largest upload in bytes (68719476736)\n"
+    "  ORGAN_API_HOST        a host name to accept besides localhost and 127.0.0.1\n"
     "common: --help, --version\n"
     "\n"
     "examples:\n"
@@ -80,6 +81,31 @@ static bool configure(api *a)
         return misconfigured(a, "ORGAN_API_MAX_BODY must be a number");
     a->jobs = (unsigned)jobs;
     return true;
+}
+
+/* ---- host ------------------------------------------------------------------------ */
+
+/* Whether the Host header names `host`, with or without a port. */
+static bool names_host(const char *header, const char *host)
+{
+    size_t n = strlen(host);
+    if (n == 0 || strncasecmp(header, host, n) != 0) return false;
+    if (header[n] == '\0') return true;
+    size_t digits = header[n] == ':' ? strspn(header + n + 1, "0123456789") : 0;
+    return digits > 0 && digits <= 5 && header[n + 1 + digits] == '\0';
+}
+
+/* A web page that makes its own name resolve to 127.0.0.1 (DNS rebinding) reaches this server,
+ * but its requests carry that name. The port is not compared, because it may be forwarded. */
+static bool check_host(api *a)
+{
+    static const char *const local[] = { "127.0.0.1", "localhost", "[::1]" };
+    const char *given = getenv("HTTP_HOST"), *named = getenv("ORGAN_API_HOST");
+    if (!given) return true; /* no browser leaves it out */
+    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
+        if (names_host(given, local[i])) return true;
+    if (named && names_host(given, named)) return true;
+    return api_fail(a, 403, "this server does not serve the host of the Host header");
 }
 
 /* ---- token ------------------------------------------------------------------------- */
@@ -174,7 +200,7 @@ static int serve(void)
     signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG, and the unfinished file is removed */
     signal(SIGTERM, stop);
     signal(SIGINT, stop);
-    if (!configure(&a) || !api_request(&a) || !authorize(&a) || !route(&a)) {
+    if (!configure(&a) || !api_request(&a) || !check_host(&a) || !authorize(&a) || !route(&a)) {
         if (!a.status) api_fail(&a, 500, "failed");
         api_answer_failure(&a);
     }

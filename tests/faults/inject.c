@@ -1,0 +1,200 @@
+/* inject.c - a preloaded library (LD_PRELOAD) that makes one call of a program fail.
+ *
+ *     FAULT_OP     alloc read write sync rename make open close: the kind of call that fails
+ *                  signal kill: SIGTERM or SIGKILL is raised just before a call of any kind
+ *                  but alloc
+ *     FAULT_NTH    which call, from 1; 0 lets all succeed
+ *     FAULT_STAY   set: all later calls of the kind fail too
+ *     FAULT_COUNT  a file to which the number of calls of the kind is appended at the end
+ *
+ * It is for glibc. Calls that libc makes internally, such as the reads of stdio, are not seen,
+ * except allocations.
+ */
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE
+#define _FORTIFY_SOURCE 0
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *op;
+static long nth = -1;
+static int stay;
+static atomic_long calls;
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *text = getenv("FAULT_NTH");
+    op = getenv("FAULT_OP");
+    stay = getenv("FAULT_STAY") != NULL;
+    nth = text ? strtol(text, NULL, 10) : 0;
+    atomic_store(&calls, 0);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    char line[32];
+    const char *path = getenv("FAULT_COUNT");
+    long n = atomic_load(&calls);
+    nth = -1;
+    int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0600)
+                  : -1;
+    if (fd < 0) return;
+    int len = snprintf(line, sizeof line, "%ld\n", n);
+    syscall(SYS_write, fd, line, len);
+    syscall(SYS_close, fd);
+}
+
+/* Whether this call fails. */
+static int fails(const char *kind, int error)
+{
+    if (nth < 0 || !op) return 0;
+    int raises = strcmp(kind, "alloc") != 0 &&
+                 (strcmp(op, "signal") == 0 || strcmp(op, "kill") == 0);
+    if (!raises && strcmp(kind, op) != 0) return 0;
+    long n = atomic_fetch_add(&calls, 1) + 1;
+    if (nth == 0 || (n != nth && !(stay && n > nth))) return 0;
+    if (raises) {
+        raise(*op == 'k' ? SIGKILL : SIGTERM);
+        return 0;
+    }
+    errno = error;
+    return 1;
+}
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+void *malloc(size_t n)
+{
+    return fails("alloc", ENOMEM) ? NULL : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails("alloc", ENOMEM) ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    return fails("alloc", ENOMEM) ? NULL : __libc_realloc(p, n);
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+    return fails("alloc", ENOMEM) ? NULL : __libc_memalign(align, n);
+}
+
+int posix_memalign(void **p, size_t align, size_t n)
+{
+    if (fails("alloc", ENOMEM)) return ENOMEM;
+    *p = __libc_memalign(align, n);
+    return *p ? 0 : ENOMEM;
+}
+
+/* One wrapper: result type, name, its parameters, their names, kind, error. */
+#define WRAP(result, name, params, args, kind, error) \
+    result name params \
+    { \
+        static result(*next) params; \
+        if (!next) *(void **)&next = dlsym(RTLD_NEXT, #name); \
+        return fails(kind, error) ? (result)-1 : next args; \
+    }
+
+WRAP(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n), "read", EIO)
+WRAP(ssize_t, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), "read", EIO)
+WRAP(ssize_t, pread64, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), "read", EIO)
+WRAP(ssize_t, __read_chk, (int fd, void *p, size_t n, size_t m), (fd, p, n, m), "read", EIO)
+WRAP(ssize_t, __pread64_chk, (int fd, void *p, size_t n, off_t at, size_t m), (fd, p, n, at, m),
+     "read", EIO)
+WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n), "write", ENOSPC)
+WRAP(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), "write", ENOSPC)
+WRAP(ssize_t, pwrite64, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), "write",
+     ENOSPC)
+WRAP(ssize_t, copy_file_range,
+     (int in, off64_t *from, int out, off64_t *to, size_t n, unsigned flags),
+     (in, from, out, to, n, flags), "write", ENOSPC)
+WRAP(ssize_t, sendfile, (int out, int in, off_t *from, size_t n), (out, in, from, n), "write",
+     ENOSPC)
+WRAP(ssize_t, sendfile64, (int out, int in, off_t *from, size_t n), (out, in, from, n), "write",
+     ENOSPC)
+WRAP(int, ftruncate, (int fd, off_t n), (fd, n), "write", ENOSPC)
+WRAP(int, ftruncate64, (int fd, off_t n), (fd, n), "write", ENOSPC)
+WRAP(int, fallocate, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), "write", ENOSPC)
+WRAP(int, fallocate64, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), "write", ENOSPC)
+WRAP(int, fflush, (FILE * f), (f), "write", ENOSPC)
+WRAP(int, fsync, (int fd), (fd), "sync", EIO)
+WRAP(int, fdatasync, (int fd), (fd), "sync", EIO)
+WRAP(int, rename, (const char *a, const char *b), (a, b), "rename", EIO)
+WRAP(int, renameat, (int d, const char *a, int e, const char *b), (d, a, e, b), "rename", EIO)
+WRAP(int, renameat2, (int d, const char *a, int e, const char *b, unsigned f), (d, a, e, b, f),
+     "rename", EIO)
+WRAP(int, link, (const char *a, const char *b), (a, b), "rename", EIO)
+WRAP(int, linkat, (int d, const char *a, int e, const char *b, int f), (d, a, e, b, f), "rename",
+     EIO)
+WRAP(int, mkdir, (const char *a, mode_t m), (a, m), "make", ENOSPC)
+WRAP(int, mkdirat, (int d, const char *a, mode_t m), (d, a, m), "make", ENOSPC)
+WRAP(int, fchmod, (int fd, mode_t m), (fd, m), "make", EIO)
+
+/* The descriptor is closed all the same, as on Linux. */
+int close(int fd)
+{
+    int bad = fails("close", EIO);
+    int got = (int)syscall(SYS_close, fd);
+    if (bad) errno = EIO;
+    return bad ? -1 : got;
+}
+
+static int open_any(int dir, const char *path, int flags, va_list ap)
+{
+    mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? (mode_t)va_arg(ap, int) : 0;
+    if (fails("open", EMFILE)) return -1;
+    return (int)syscall(SYS_openat, dir, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    int fd = open_any(AT_FDCWD, path, flags, ap);
+    va_end(ap);
+    return fd;
+}
+
+int open64(const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    int fd = open_any(AT_FDCWD, path, flags, ap);
+    va_end(ap);
+    return fd;
+}
+
+int openat(int dir, const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    int fd = open_any(dir, path, flags, ap);
+    va_end(ap);
+    return fd;
+}
+
+int openat64(int dir, const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    int fd = open_any(dir, path, flags, ap);
+    va_end(ap);
+    return fd;
+}
