@@ -20,7 +20,7 @@ ran=0
 while IFS= read -r command <&3; do
     case $command in
     "make -f"*) [ -n "$gnu" ] || continue ;;
-    make | "make "* | *organ-validate* | *engine/install.sh* | *organ-serve* | curl*) continue ;;
+    make | "make "* | *organ-validate* | *engine/install.sh* | *organ-serve* | *curl*) continue ;;
     esac
     # In this shell: what it sets is for the next.
     if eval "$command" > "$T/out" 2> "$T/err" < /dev/null; then ok; else bad "exit $? of: $command"; head -n 3 "$T/err"; fi
