@@ -246,63 +246,6 @@ refuse_hosts() {
     done
 }
 
-# The answers of organ-api when each allocation fails in turn: 200 and unchanged, or 500.
-short_of_memory() {
-    if [ -n "${SANITIZED:-}" ] || ! cc -std=gnu11 -shared -fPIC -o "$T/inject.so" tests/faults/inject.c -ldl 2> "$T/err"; then
-        echo "skipped: no failing allocations here"
-        return
-    fi
-    printf '%s' "$ORGAN_TOKEN" > "$T/t"
-    for p in /v1/health /v1/models /v1/models/verse.gguf /v1/organs /v1/organs/verse.organs /v1/files/verse.gguf \
-        /v1/jobs "/v1/jobs/$job" "/v1/jobs/$job/result"; do
-        cgi() {
-            env "$@" REQUEST_METHOD=GET PATH_INFO="$p" ORGAN_API_DATA="$DATA" ORGAN_API_SPOOL="$DATA/.organ-spool" \
-                ORGAN_API_TOKEN_FILE="$T/t" ORGAN_API_BIN="$BIN" HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" \
-                "$BIN/organ-api" < /dev/null 2> "$T/err"
-        }
-        cgi FAULT_NTH=0 FAULT_OP=alloc FAULT_COUNT="$T/allocs" LD_PRELOAD="$T/inject.so" > "$T/whole"
-        check_text "$(head -n 1 "$T/whole" | tr -d '\r')" "Status: 200 OK" "$p without a failure"
-        allocs=$(cat "$T/allocs")
-        rm -f "$T/allocs"
-        i=1
-        while [ $i -le "$allocs" ]; do
-            cgi FAULT_NTH=$i FAULT_OP=alloc LD_PRELOAD="$T/inject.so" > "$T/got"
-            if ! cmp -s "$T/got" "$T/whole" && ! head -n 1 "$T/got" | grep -q '^Status: 500'; then
-                bad "$p, allocation $i of $allocs fails: $(head -n 1 "$T/got")"
-            fi
-            [ $i -lt 60 ] && i=$((i + 1)) || i=$((i + 7)) # most of a model's are alike
-        done
-        ok
-    done
-}
-
-# A name may claim 99999 shards, which must not cost a search for all of them.
-many_shards() {
-    cp "$VERSE" "$DATA/many-00001-of-99999.gguf"
-    printf '%s' "$ORGAN_TOKEN" > "$T/t"
-    calls() {
-        env REQUEST_METHOD="$1" PATH_INFO="$2" CONTENT_LENGTH="${#3}" ORGAN_API_DATA="$DATA" ORGAN_API_SPOOL="$DATA/.organ-spool" \
-            ORGAN_API_TOKEN_FILE="$T/t" ORGAN_API_BIN="$BIN" HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" \
-            sh -c 'printf %s "$1" | { ulimit -t 1; exec "$BIN/organ-api"; }' sh "$3" > "$T/got" 2> "$T/err"
-    }
-    calls GET /v1/models/many-00001-of-99999.gguf ""
-    if grep -q '^Status: [24]00' "$T/got"; then ok; else bad "shard 1 of 99999: $(head -n 1 "$T/got")"; fi
-    body='{"tool": "organ-extract", "arguments": {"names-from": "many-00001-of-99999.gguf", "args": ["many-00001-of-99999.gguf"], "list": true}}'
-    calls POST /v1/jobs "$body"
-    check_text "$(head -n 1 "$T/got" | tr -d '\r')" "Status: 202 Accepted" "a job of shard 1 of 99999"
-    if have strace && strace -f -o "$T/trace" true 2> /dev/null; then
-        strace -f -o "$T/trace" env REQUEST_METHOD=GET PATH_INFO=/v1/models/many-00001-of-99999.gguf ORGAN_API_DATA="$DATA" \
-            ORGAN_API_SPOOL="$DATA/.organ-spool" ORGAN_API_TOKEN_FILE="$T/t" ORGAN_API_BIN="$BIN" \
-            HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" "$BIN/organ-api" > /dev/null 2>&1 < /dev/null
-        if [ "$(wc -l < "$T/trace")" -lt 3000 ]; then ok; else bad "shard 1 of 99999: $(wc -l < "$T/trace") system calls"; fi
-    fi
-    # A shard behind a link that leads out is still refused, whichever shard is named.
-    echo 'top secret' > "$T/secret"
-    ln -s "$T/secret" "$DATA/many-99998-of-99999.gguf"
-    expect 403 GET /v1/models/many-00001-of-99999.gguf
-    rm -f "$DATA"/many-*
-}
-
 # No answer may hold what lies outside, whatever its code.
 refuse_traversal() {
     for p in /v1/organs/../../secret /v1/organs/verse.organs/../../secret /v1/organs/verse.organs/..%2f..%2fsecret \
@@ -621,7 +564,7 @@ for server in lighttpd busybox; do
     serve "$BIN" --server $server --max-body 4M --host models.example
     pipeline $upload
     refuse_hosts
-    [ -n "$first" ] || { short_of_memory; surgery; many_shards; }
+    [ -n "$first" ] || surgery
     [ $server = busybox ] || documented
     traps
     [ -n "$first" ] || refuse_tokens
