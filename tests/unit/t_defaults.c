@@ -227,6 +227,78 @@ static void null_measure_compare_purify(void)
     gg_source_close(b);
 }
 
+/* A copy of a model under a scratch name. */
+static const char *copy_of(const char *path, const char *name)
+{
+    size_t n;
+    char *bytes = slurp(path, &n);
+    const char *copy = scratch(name);
+    spew(copy, bytes, n);
+    free(bytes);
+    return copy;
+}
+
+static void same_file(const char *a, const char *b)
+{
+    size_t na, nb;
+    char *x = slurp(a, &na), *y = slurp(b, &nb);
+    T_CHECKF(na == nb && memcmp(x, y, na) == 0, "%s and %s", a, b);
+    free(x), free(y);
+}
+
+static void null_keys(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_source *s = open_source(VERSE);
+    const char *copy = copy_of(VERSE, "keys.gguf"), *out = scratch("keys-out.gguf");
+    T_EQ(gg_keys_write(s, NULL, out, NULL, NULL, &e), GG_OK);
+    same_file(VERSE, out);
+    T_EQ(gg_keys_in_place(copy, NULL, NULL, NULL, &e), GG_OK);
+    same_file(VERSE, copy);
+    T_EQ(gg_keys_recover(copy, NULL, &e), GG_OK);
+    T_EQ(gg_compare_keys(s, s, NULL, NULL, NULL, &e), GG_OK);
+    T_CHECKF(e.status == GG_OK, "%s", e.what);
+    gg_source_close(s);
+}
+
+static void null_check(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    const char *list = scratch("hashes.tsv");
+    char line[] = "0000000000000000000000000000000000000000000000000000000000000000\tkey\tk\tu32\n";
+    T_EQ(gg_check_model(VERSE, NULL, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_check_model(VERSE, &(gg_check_options){ .data = true }, NULL, NULL, NULL, NULL, &e),
+         GG_OK);
+    T_EQ(gg_check_hash(VERSE, NULL, NULL, NULL, &e), GG_OK);
+    spew(list, line, sizeof line - 1);
+    T_EQ(gg_check_verify(VERSE, list, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_CHECKF(e.status == GG_OK, "%s", e.what);
+}
+
+static void null_stack_patch_write(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_source *a = open_source(BASE), *b = open_source(VERSE);
+    gg_block_order order = { 0 };
+    const char *stacked = scratch("stacked.gguf"), *patch = scratch("patch.gguf"),
+               *patched = scratch("patched.gguf"), *written = scratch("written.gguf");
+    T_EQ(gg_block_order_drop(&order, b, NULL, false, &e), GG_OK);
+    T_EQ(gg_stack_blocks(&order, stacked, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_stack_blocks(&order, NULL, NULL, NULL, NULL, NULL, &e), GG_OK);
+    same_file(VERSE, stacked);
+    gg_block_order_free(&order);
+    T_EQ(gg_patch_write(a, b, patch, NULL, NULL, &e), GG_OK);
+    gg_source *p = open_source(patch);
+    T_EQ(gg_patch_apply(a, p, patched, NULL, NULL, &e), GG_OK);
+    same_file(VERSE, patched);
+    T_EQ(gg_write_model(b, NULL, 0, written, NULL, &e), GG_OK);
+    same_file(VERSE, written);
+    T_CHECKF(e.status == GG_OK, "%s", e.what);
+    gg_source_close(p);
+    gg_source_close(a);
+    gg_source_close(b);
+}
+
 /* ---- the rest of the process --------------------------------------------------------- */
 
 /* A run that holds its turn to write does not stop another. With one lock for all this
@@ -290,6 +362,9 @@ static const t_case cases[] = {
     { "NULL: extract, assemble", null_extract_and_assemble },
     { "NULL: graft, transplant", null_graft_and_transplant },
     { "NULL: measure, compare, purify", null_measure_compare_purify },
+    { "NULL: keys", null_keys },
+    { "NULL: check", null_check },
+    { "NULL: stack, patch, write", null_stack_patch_write },
     { "runs do not wait for each other", runs_do_not_wait_for_each_other },
     { "limits are left alone", limits_are_left_alone },
 };

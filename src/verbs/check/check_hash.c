@@ -225,9 +225,10 @@ gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void
 {
     rows r = { 0 };
     gg_source *s = NULL;
+    run = GG_OPTIONS(gg_run, run);
     gg_status st = gg_source_open(spec, &s, err);
     if (st == GG_OK) st = all_rows(s, run, &r, err);
-    for (size_t i = 0; i < r.n && st == GG_OK; i++) {
+    for (size_t i = 0; i < r.n && fn && st == GG_OK; i++) {
         gg_hash_row out = { r.list[i].sha, r.list[i].kind, r.list[i].name, r.list[i].detail };
         st = fn(ctx, &out, err);
     }
@@ -444,8 +445,10 @@ gg_status gg_check_verify(const char *spec, const char *list, const gg_run *run,
                           void *ctx, size_t found[GG_CHECK_LEVELS], gg_error *err)
 {
     rows want = { 0 }, have = { 0 };
-    verdict v = { fn, ctx, found, 0, err };
+    size_t unused[GG_CHECK_LEVELS] = { 0 };
+    verdict v = { fn, ctx, found ? found : unused, 0, err };
     gg_source *s = NULL;
+    run = GG_OPTIONS(gg_run, run);
     gg_status st = read_list(list, &want, err);
     if (st == GG_OK) st = gg_source_open(spec, &s, err);
     if (st == GG_OK) st = all_rows(s, run, &have, err);

@@ -100,6 +100,8 @@ static gg_status check_source(gg_source *s, const gg_check_options *o, const gg_
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_finding_fn fn, void *ctx, gg_check_report *report, gg_error *err)
 {
+    o = GG_OPTIONS(gg_check_options, o);
+    run = GG_OPTIONS(gg_run, run);
     gg_check_report r = { 0 };
     gg_error why = GG_ERROR_INIT;
     gg_source *s = NULL;

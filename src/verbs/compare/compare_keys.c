@@ -2,6 +2,7 @@
 #include "organ/gg_compare_model.h"
 
 #include "gguf/gguf.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ static gg_status side(comparison *c, const gg_meta *meta, bool second, gg_error 
 gg_status gg_compare_keys(const gg_source *a, const gg_source *b, gg_key_diff_fn fn, void *ctx,
                           gg_compare_report *report, gg_error *err)
 {
+    report = GG_REPORT(gg_compare_report, report);
     const gg_meta *metas[2] = { gg_source_meta(a), gg_source_meta(b) };
     comparison c = { .fn = fn, .ctx = ctx, .report = report };
     gg_status st = GG_OK;

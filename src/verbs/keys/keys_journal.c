@@ -16,6 +16,7 @@
 #include "gguf/gguf.h"
 #include "gguf/gguf_journal.h"
 #include "gguf/gguf_limits.h"
+#include "verbs/shared/verb_run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -258,6 +259,7 @@ static gg_status recover(const char *path, gg_recovery *what, gg_error *err)
 
 gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err)
 {
+    what = GG_REPORT(gg_recovery, what);
     *what = GG_RECOVERY_NONE;
     char *first = first_shard(path, err);
     if (!first) return err->status;

@@ -9,6 +9,7 @@
 #include "organ/source_layout.h"
 #include "verbs/plan/plan_same.h"
 #include "verbs/shared/key_text.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,9 @@ static gg_status no_keys(const char *name, gg_error *err)
 gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char *output,
                         const gg_run *run, gg_keys_report *report, gg_error *err)
 {
+    edits = GG_OPTIONS(gg_key_edits, edits);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_keys_report, report);
     bool pipe = !gg_source_seekable(model);
     gg_plan p = { .verify = true, .base = model, .pipe = pipe ? model : NULL, .keep_odd = pipe };
     gg_plan_kept kept = { 0 };
@@ -139,6 +143,8 @@ gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg
 {
     gg_source *s = NULL;
     (void)run;
+    edits = GG_OPTIONS(gg_key_edits, edits);
+    report = GG_REPORT(gg_keys_report, report);
     *report = (gg_keys_report){ .files = 1 };
     gg_status st = gg_source_open(path, &s, err);
     if (st == GG_OK && !gg_source_meta(s)) {

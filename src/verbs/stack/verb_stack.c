@@ -227,6 +227,8 @@ static gg_status tell(const stacker *s, gg_stack_fn fn, void *ctx)
 gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_fn fn, void *ctx,
                           const gg_run *run, gg_stack_report *report, gg_error *err)
 {
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_stack_report, report);
     stacker s = { .o = o, .plan = { .verify = true }, .err = err };
     gg_status st = start(&s, run);
     *report = (gg_stack_report){ .blocks = o->n };
