@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,11 +104,14 @@ gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_err
 
 gg_status gg_sync_parent(const char *path, gg_error *err)
 {
+    char parent[PATH_MAX] = "."; /* no allocation: the output is complete already */
     size_t end, dir = folder_len(path, &end);
-    char *parent = dir > 0 ? strndup(path, dir) : strdup(".");
-    if (!parent) return gg_fail(err, GG_ENOMEM, "no memory for a folder name");
+    if (dir >= sizeof parent) return GG_OK;
+    if (dir > 0) {
+        memcpy(parent, path, dir);
+        parent[dir] = '\0';
+    }
     int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(parent);
     if (fd < 0) return GG_OK; /* a folder may be writable but not readable; it cannot be synced */
     gg_status st = GG_OK;
     if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)

@@ -53,8 +53,9 @@ static bool grow(void **a, size_t a_size, void **b, size_t b_size, size_t n, siz
     return true;
 }
 
-/* The file is not a GGUF file: says what it is instead, if its first four bytes tell. */
-static gg_status fail_magic(const uint8_t m[4], gg_error *err)
+/* The file is not a GGUF file: says what it is instead, if its first bytes tell. There are
+ * `size` of them, at least four. */
+static gg_status fail_magic(const uint8_t *m, uint64_t size, gg_error *err)
 {
     static const struct {
         char magic[5];
@@ -67,6 +68,12 @@ static gg_status fail_magic(const uint8_t m[4], gg_error *err)
         { "PK\3\4", "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF" },
         { "FUGG", "this looks like a big-endian file", "convert it to little-endian" },
     };
+    uint64_t zeros = 0;
+    while (zeros < size && m[zeros] == 0) zeros++;
+    if (zeros == size) {
+        gg_fail_at(0, err, "all zeros: the download did not finish");
+        return gg_fix(err, "fetch the file again");
+    }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (memcmp(m, known[i].magic, 4) == 0) {
             gg_fail_at(0, err, "%s, not a GGUF model", known[i].what);
@@ -82,7 +89,7 @@ static gg_status read_version(parser *p)
     gg_cursor *c = p->c;
     gg_status st = gg_cursor_need(c, 4, "the magic", p->err);
     if (st != GG_OK) return st;
-    if (memcmp(c->base, "GGUF", 4) != 0) return fail_magic(c->base, p->err);
+    if (memcmp(c->base, "GGUF", 4) != 0) return fail_magic(c->base, c->size, p->err);
     c->pos = 4;
     uint32_t version = 0;
     if ((st = gg_cursor_u32(c, &version, "the version", p->err)) != GG_OK) return st;

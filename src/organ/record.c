@@ -63,3 +63,22 @@ gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_
     *used = at + 4;
     return GG_OK;
 }
+
+gg_status gg_record_parse_alone(const uint8_t *bytes, size_t size, gg_tensor *t, size_t *used,
+                                gg_error *err)
+{
+    if (size < 4 || gg_le32(bytes) != 0) return gg_record_parse(bytes, size, t, used, err);
+    size_t zeros = 4;
+    while (zeros < size && bytes[zeros] == 0) zeros++;
+    *used = 0;
+    if (zeros < size) return gg_fail(err, GG_EFORMAT, "an organ record has an empty name");
+    gg_fail(err, GG_EFORMAT, "all zeros: the download did not finish");
+    return gg_fix(err, "fetch it again");
+}
+
+gg_status gg_record_check_name(const gg_tensor *t, gg_error *err)
+{
+    if (t->name_len > 0) return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "a tensor has an empty name, which no organ stream can hold");
+    return gg_fix(err, "leave the tensor out of the selection, or write files");
+}

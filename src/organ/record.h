@@ -20,4 +20,12 @@ size_t gg_record_header(const gg_tensor *t, uint8_t out[GG_RECORD_HEADER]);
 gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_t *used,
                           gg_error *err);
 
+/* The same for a record that no manifest describes. There an empty name is GG_EFORMAT, so
+ * that a file of zeros is not taken for records. */
+gg_status gg_record_parse_alone(const uint8_t *bytes, size_t size, gg_tensor *t, size_t *used,
+                                gg_error *err);
+
+/* GG_EUNSUPPORTED for a tensor with an empty name, which no stream of records can hold. */
+gg_status gg_record_check_name(const gg_tensor *t, gg_error *err);
+
 #endif

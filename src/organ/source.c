@@ -81,7 +81,7 @@ static gg_status scan_records(gg_source *s, size_t path, int fd, gg_error *err)
         size_t n = size - at < sizeof head ? (size_t)(size - at) : sizeof head, used;
         gg_tensor t;
         gg_status st = gg_pread_all(fd, head, n, at, err);
-        if (st == GG_OK) st = gg_record_parse(head, n, &t, &used, err);
+        if (st == GG_OK) st = gg_record_parse_alone(head, n, &t, &used, err);
         if (st == GG_OK && used == 0)
             st = gg_fail(err, GG_EFORMAT, "the file ends within the header of an organ record");
         if (st != GG_OK) return gg_at_offset(err, at);
@@ -117,6 +117,12 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
 
 typedef enum spec_kind { SPEC_GGUF, SPEC_DIR, SPEC_RECORDS, SPEC_PIPE, SPEC_BAD } spec_kind;
 
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), m = strlen(tail);
+    return n > m && strcmp(s + n - m, tail) == 0;
+}
+
 static spec_kind kind_of(const char *spec, gg_error *err)
 {
     struct stat s;
@@ -129,8 +135,6 @@ static spec_kind kind_of(const char *spec, gg_error *err)
     }
     if (S_ISDIR(s.st_mode)) return SPEC_DIR;
     if (!S_ISREG(s.st_mode)) return SPEC_PIPE;
-    size_t n = strlen(spec);
-    bool bin = n > 4 && strcmp(spec + n - 4, ".bin") == 0;
     char magic[4] = "";
     int fd = open(spec, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -143,9 +147,10 @@ static spec_kind kind_of(const char *spec, gg_error *err)
     gg_read_some(fd, magic, 4, &got, &ignored);
     close(fd);
     /* A record starts with the length of its name, which is so small that its high bytes are 0. */
-    if (memcmp(magic, "GGUF", 4) == 0) return SPEC_GGUF;
-    return bin || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0) ? SPEC_RECORDS
-                                                                                : SPEC_GGUF;
+    if (memcmp(magic, "GGUF", 4) == 0 || ends_with(spec, ".gguf")) return SPEC_GGUF;
+    return ends_with(spec, ".bin") || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0)
+               ? SPEC_RECORDS
+               : SPEC_GGUF;
 }
 
 static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)

@@ -176,7 +176,7 @@ static gg_status next_record(gg_source *s, bool *more, gg_error *err)
                 s->n);
         return gg_fix(err, "give the organs in several streams");
     }
-    st = gg_record_parse(p->buf + p->pos, buffered(p), &t, &used, err);
+    st = gg_record_parse_alone(p->buf + p->pos, buffered(p), &t, &used, err);
     if (st == GG_OK && used == 0)
         st = gg_fail(err, GG_EFORMAT, "the input ends within the header of organ record %zu",
                      s->n + 1);

@@ -253,8 +253,36 @@ for bytes in "" G GGUF; do
     check_error 3 "<stdin>" "'$bytes' for a donor" sh -c "printf '$bytes' | organ-transplant --base $VERSE --donor - --output '$T/never.gguf'"
     check_error 3 "<stdin>" "'$bytes' for a model" sh -c "printf '$bytes' | organ-extract - --output '$T/never'"
 done
-check_error 3 "probably not an organ stream" "an endless organ stream, listed" sh -c "organ-extract - --list < /dev/zero > /dev/null"
-check_error 3 "probably not an organ stream" "an endless organ stream, measured" sh -c "organ-measure - < /dev/zero > /dev/null"
+printf '\001\000\000\000a\000\000\000\000\030\000\000\000x' > "$T/endless"
+i=0
+while [ $i -lt 18 ]; do
+    cat "$T/endless" "$T/endless" > "$T/endless2" && mv "$T/endless2" "$T/endless"
+    i=$((i + 1))
+done
+check_error 3 "probably not an organ stream" "an endless organ stream, listed" sh -c "organ-extract - --list < '$T/endless' > /dev/null"
+check_error 3 "probably not an organ stream" "an endless organ stream, measured" sh -c "organ-measure - < '$T/endless' > /dev/null"
+
+# ---- zeros: a download that did not finish --------------------------------------------------------------
+head -c 100000 /dev/zero > "$T/zeros.gguf"
+cp "$T/zeros.gguf" "$T/zeros.bin"
+cp "$T/zeros.gguf" "$T/zeros"
+for f in zeros.gguf zeros.bin zeros; do
+    check_error 3 "all zeros: the download did not finish" "$f, listed" organ-extract "$T/$f" --list
+    check_error 3 "all zeros: the download did not finish" "$f, measured" organ-measure "$T/$f"
+    check_error 3 "all zeros: the download did not finish" "$f as donor" \
+        organ-transplant --base $VERSE --donor "$T/$f" --output "$T/never.gguf"
+    check_error 3 "all zeros: the download did not finish" "$f on a pipe" \
+        sh -c "cat '$T/$f' | organ-measure - > /dev/null"
+done
+{ printf '\000\000\000\000\000\000\000\000\030\000\000\000x'; head -c 1000 "$T/endless"; } > "$T/unnamed.bin"
+check_error 3 "empty name" "a record without a name" organ-measure "$T/unnamed.bin"
+check_error 3 "empty name" "a record without a name, on a pipe" sh -c "organ-extract - --list < '$T/unnamed.bin' > /dev/null"
+head -c 140 "$T/endless" > "$T/records.gguf"
+check_error 3 "GGUF" "records under the name of a model" organ-extract "$T/records.gguf" --list
+mv "$T/records.gguf" "$T/records"
+check "the same records under another name" organ-extract "$T/records" --list
+rm -f "$T/endless"
+check_error 3 "empty name" "a stream of a tensor without a name" organ-extract $D/gguf/names-odd.gguf --output -
 check_error 4 "TMPDIR" "no folder to store stdin in" sh -c "TMPDIR='$T/nowhere' organ-transplant --base $VERSE --donor - --output '$T/never.gguf' < $CODE"
 check_absent "$T/never.gguf" "stdin that is no model"
 

@@ -75,6 +75,13 @@ files=$(ls "$T" | grep -c '^s-.*\.gguf$')
 if [ "$files" -ge 4 ]; then ok; else bad "--shard-size 500K made $files files"; fi
 big=$(find "$T" -name 's-*.gguf' -size +1200k | wc -l | tr -d ' ') # keys and one large tensor may add
 check_text "$big" 0 "--shard-size: no large shard"
+if grep -q 'a shard is larger' "$T/err"; then bad "--shard-size 500K: a note without reason"; else ok; fi
+check "--shard-size below a tensor" organ-assemble "$T/v" --output "$T/s1.gguf" --shard-size 1K
+largest=$(organ-extract -q "$T/v" --list | awk -F"$TAB" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    $c["bytes"] > b { b = $c["bytes"]; n = $c["name"] } END { print n }')
+if grep -q "a shard is larger than 1024 bytes: tensor '$largest' alone has" "$T/err"; then ok
+else bad "--shard-size below a tensor: no note of $largest: $(cat "$T/err")"; fi
+rm -f "$T"/s1-*.gguf
 organ-extract -q "$(ls "$T"/s-00002-of-*.gguf)" --output - > "$T/a"
 check_same "$T/a" "$T/stream" "--shard-size: the same data"
 check_error 2 "tensors" "more shards than tensors" organ-assemble "$T/d" --output "$T/z.gguf" --shards 8

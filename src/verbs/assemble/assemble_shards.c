@@ -12,6 +12,7 @@
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,6 +203,20 @@ static gg_status check_count(const gg_plan *p, const gg_assemble_options *o, con
     if (o->shards <= p->n) return GG_OK;
     gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu", o->shards, p->n);
     return gg_fix(err, "ask for as many at most: each shard needs one");
+}
+
+void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run)
+{
+    const gg_tensor *most = NULL;
+    for (size_t i = 0; i < p->n; i++)
+        if (!most || p->tensors[i].t.bytes > most->bytes) most = &p->tensors[i].t;
+    if (!shard_size || !most || most->bytes <= shard_size) return;
+    gg_note(
+        run,
+        "a shard is larger than %llu bytes: tensor '%.*s' alone has %llu, and a tensor is never "
+        "split",
+        (unsigned long long)shard_size, (int)most->name_len, most->name,
+        (unsigned long long)most->bytes);
 }
 
 gg_status gg_assemble_files(gg_plan *p, gg_source *source, const gg_assemble_options *o,

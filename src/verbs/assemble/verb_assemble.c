@@ -67,6 +67,7 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
         st = gg_dtype_rules_apply(a->rules, &a->plan, gg_source_meta(a->source), &a->made, &changed,
                                   a->run, err);
     if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, a->o, output, err);
+    if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
     if (st != GG_OK || a->plan.n_files == 0) return st;
     gg_meta *meta = &a->plan.files[0].meta;
     st = gg_prune_keys(a->prune, meta, err);

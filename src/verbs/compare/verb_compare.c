@@ -295,7 +295,7 @@ static gg_status run_batch(job *j, gg_error *err)
     }
     if (st == GG_OK && n) st = gg_parallel(n, j->threads, second_round, j, err);
     n = 0;
-    for (size_t i = 0; i < j->n_pairs && j->pipe < 0; i++) {
+    for (size_t i = 0; i < j->n_pairs && j->pipe < 0 && st == GG_OK; i++) {
         const compare_pair *p = &j->pairs[i];
         if (p->cut.same_type && p->cut.taken < p->cut.rows && !atomic_load(&p->differs))
             j->todo[n++] = i;

@@ -66,7 +66,8 @@ static gg_status stream_selected(void *ctx, const gg_selected *p, gg_error *err)
     uint8_t head[GG_RECORD_HEADER];
     gg_plan_part part = { s->source, p->source, p->at, p->t.bytes, NULL };
     count(s->report, p);
-    gg_status st = gg_write_all(s->fd, head, gg_record_header(&p->t, head), err);
+    gg_status st = gg_record_check_name(&p->t, err);
+    if (st == GG_OK) st = gg_write_all(s->fd, head, gg_record_header(&p->t, head), err);
     if (st == GG_EIO) gg_at_file(err, "<stdout>");
     if (st != GG_OK) return st;
     st = gg_copy_part(&part, (gg_place){ s->fd, GG_AT_POS }, NULL, s->run, err);

@@ -148,7 +148,8 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
         uint8_t head[GG_RECORD_HEADER];
         gg_plan_part whole = { j->base, j->moves[i].base, 0, t->bytes, NULL };
         gg_place to = { gg_output_fd(out), GG_AT_POS };
-        st = gg_write_all(to.fd, head, gg_record_header(t, head), err);
+        st = gg_record_check_name(t, err);
+        if (st == GG_OK) st = gg_write_all(to.fd, head, gg_record_header(t, head), err);
         if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, NULL, err);
     }
     if (st == GG_OK) return gg_output_commit(out, err);

@@ -60,9 +60,9 @@ static gg_status copy_files(gg_manifest *m, const gg_manifest *from, bool whole,
 {
     m->version = from->version;
     m->bytes = from->bytes;
-    m->n_files = from->n_files;
-    m->files = calloc(m->n_files, sizeof *m->files);
+    m->files = calloc(from->n_files, sizeof *m->files);
     if (!m->files) return no_memory(err);
+    m->n_files = from->n_files;
     for (size_t i = 0; i < m->n_files; i++) {
         const gg_file_layout *a = &from->files[i];
         gg_file_layout *b = &m->files[i];
@@ -83,9 +83,10 @@ static gg_status copy_files(gg_manifest *m, const gg_manifest *from, bool whole,
 static gg_status note_files(gg_manifest *m, const gg_source *s, gg_error *err)
 {
     const gg_model *model = gg_source_model(s);
-    m->n_files = gg_source_files(s) ? gg_source_files(s) : 1;
-    m->files = calloc(m->n_files, sizeof *m->files);
+    size_t n_files = gg_source_files(s) ? gg_source_files(s) : 1;
+    m->files = calloc(n_files, sizeof *m->files);
     if (!m->files) return no_memory(err);
+    m->n_files = n_files;
     for (size_t i = 0; i < m->n_files; i++) {
         const gg_gguf *g = gg_source_files(s) ? gg_source_file(s, i) : NULL;
         gg_file_layout *f = &m->files[i];
