@@ -15,6 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 struct gg_outdir {
     char *path, *temp;
@@ -32,20 +35,50 @@ static void outdir_free(gg_outdir *d)
     free(d);
 }
 
+static void remove_at(int dirfd, const char *name, int depth);
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+#ifdef __linux__
+/* Remove what is in the folder fd, and close it. opendir would allocate, but a folder must go
+ * when there is no memory left, too. */
+static void remove_names(int fd, int depth)
+{
+    struct entry { /* as the kernel writes it */
+        uint64_t inode, next;
+        unsigned short size;
+        unsigned char type;
+        char name[];
+    };
+    _Alignas(struct entry) char buf[4096];
+    for (long n; (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0;)
+        for (long at = 0; at < n;) {
+            const struct entry *e = (const void *)(buf + at);
+            if (!is_dots(e->name)) remove_at(fd, e->name, depth);
+            at += e->size;
+        }
+    close(fd);
+}
+#else
+static void remove_names(int fd, int depth)
+{
+    DIR *dir = fdopendir(fd);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (!is_dots(e->d_name)) remove_at(fd, e->d_name, depth);
+    if (dir) closedir(dir);
+    else close(fd);
+}
+#endif
+
 /* Organ directories have two levels of folders. More than 16 levels are left in place. */
 static void remove_at(int dirfd, const char *name, int depth)
 {
     if (unlinkat(dirfd, name, 0) == 0 || depth > 16) return;
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (dir) {
-        for (struct dirent *e; (e = readdir(dir));)
-            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                remove_at(fd, e->d_name, depth + 1);
-        closedir(dir);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    if (fd >= 0) remove_names(fd, depth + 1);
     unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
@@ -58,8 +91,7 @@ static bool is_empty(const char *path)
 {
     DIR *dir = opendir(path);
     bool empty = dir != NULL;
-    for (struct dirent *e; dir && empty && (e = readdir(dir));)
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    for (struct dirent *e; dir && empty && (e = readdir(dir));) empty = is_dots(e->d_name);
     if (dir) closedir(dir);
     return empty;
 }
@@ -216,9 +248,7 @@ static bool next_name(walk *w, char *name, size_t size)
 {
     struct dirent *e = NULL;
     pthread_mutex_lock(&w->lock);
-    while (!w->failed && (e = readdir(w->dir)) &&
-           (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0))
-        continue;
+    while (!w->failed && (e = readdir(w->dir)) && is_dots(e->d_name)) continue;
     if (e) snprintf(name, size, "%s", e->d_name);
     pthread_mutex_unlock(&w->lock);
     return e != NULL;

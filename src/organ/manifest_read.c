@@ -58,8 +58,10 @@ static gg_status with_item(const gg_json_node *item, item_fn fn, void *to, gg_er
 
 static void *list_of(const gg_json_node *array, size_t size, size_t *n)
 {
-    *n = gg_json_count(array);
-    return calloc(*n ? *n : 1, size);
+    size_t count = gg_json_count(array);
+    void *list = calloc(count ? count : 1, size);
+    *n = list ? count : 0;
+    return list;
 }
 
 /* Whether the path is "FOLDER/NAME" or "NAME" inside the directory. */

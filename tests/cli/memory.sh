@@ -1,0 +1,110 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2086
+# memory.sh - every allocation of small runs fails, once or from then on: the run succeeds or
+# ends with a clean error, and an output is there exactly when the run says so. No temporary
+# name stays behind. The allocator is replaced by a library that this test compiles.
+. "$(dirname "$0")/lib.sh"
+: "${CC:=cc}"
+if [ -n "${SANITIZED:-}" ] || [ "$(uname -s)" != Linux ]; then
+    echo "memory.sh: left out, no allocator to replace here"
+    finish
+fi
+cat > "$T/nomem.c" << 'END_OF_C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* FAIL_AT=N fails the N-th allocation, FAIL_FROM=N that and all after it. Before the first
+ * call of main's libraries is done, dlsym itself may allocate: from a small store. */
+static atomic_long count;
+static long at = -1, from = -1;
+static const char *mark; /* a file to create when an allocation failed */
+static void *(*real_malloc)(size_t), *(*real_calloc)(size_t, size_t), *(*real_realloc)(void *, size_t);
+static char store[8192];
+static size_t used;
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *a = getenv("FAIL_AT"), *f = getenv("FAIL_FROM");
+    at = a ? atol(a) : -1;
+    from = f ? atol(f) : -1;
+    mark = getenv("FAIL_MARK");
+}
+
+static int fails(void)
+{
+    long n = atomic_fetch_add(&count, 1) + 1;
+    if (n != at && (from < 0 || n < from)) return 0;
+    if (mark) close(open(mark, O_WRONLY | O_CREAT, 0666));
+    errno = ENOMEM;
+    return 1;
+}
+
+void *malloc(size_t n)
+{
+    if (!real_malloc) real_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
+    return fails() ? NULL : real_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    static int looking;
+    if (!real_calloc && looking) {
+        void *p = store + used;
+        used += (n * size + 15) / 16 * 16;
+        return used <= sizeof store ? p : NULL;
+    }
+    looking = 1;
+    if (!real_calloc) real_calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc");
+    return fails() ? NULL : real_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    if (!real_realloc) real_realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
+    return fails() ? NULL : real_realloc(p, n);
+}
+END_OF_C
+if ! "$CC" -shared -fPIC -o "$T/nomem.so" "$T/nomem.c" -ldl 2> /dev/null ||
+    LD_PRELOAD=$T/nomem.so FAIL_FROM=1 organ-measure $D/gguf/v3-basic.gguf > /dev/null 2>&1 ||
+    ! LD_PRELOAD=$T/nomem.so organ-measure $D/gguf/v3-basic.gguf > /dev/null 2>&1; then
+    echo "memory.sh: left out, no library can be put in front of the tools"
+    finish
+fi
+
+# every WHAT OUTPUT COMMAND...: OUTPUT is the name in $T/o that the command writes, or "".
+every() {
+    what=$1 output=$2
+    shift 2
+    for how in FAIL_AT FAIL_FROM; do
+        n=1
+        while :; do
+            rm -rf "$T/o" "$T/mark" && mkdir "$T/o"
+            env LD_PRELOAD="$T/nomem.so" FAIL_MARK="$T/mark" $how=$n "$@" > "$T/out" 2> "$T/err"
+            status=$?
+            left=$(ls -A "$T/o") want=
+            [ $status = 0 ] && want=$output
+            if [ $status -ge 128 ] || [ "$left" != "$want" ]; then
+                bad "$what, $how=$n: exit $status, '$left' is there: $(head -n 1 "$T/err")"
+                break
+            fi
+            [ -e "$T/mark" ] || break # it had fewer allocations
+            n=$((n + 1))
+        done
+        if [ $n -gt 10 ]; then ok; else bad "$what, $how: only $n allocations"; fi
+    done
+}
+
+mkmodel "$T/a.gguf" blk.0.ffn_up.weight:F32:32x2 blk.0.attn_q.weight:F16:32x2 output_norm.weight:F32:32
+mkmodel "$T/b.gguf" blk.0.ffn_up.weight:F32:32x2 blk.0.attn_q.weight:Q8_0:32x2 output_norm.weight:F32:32
+organ-extract -q "$T/a.gguf" --output "$T/d"
+every extract d organ-extract -q -j 1 "$T/a.gguf" --output "$T/o/d"
+every "a directory, again" d organ-graft -q -j 1 --base "$T/d" --donor "$T/a.gguf" --type organ --output "$T/o/d"
+every assemble m.gguf organ-assemble -q -j 1 "$T/d" --output "$T/o/m.gguf"
+every transplant m.gguf organ-transplant -q -j 1 --base "$T/a.gguf" --donor "$T/a.gguf" --output "$T/o/m.gguf"
+every compare "" organ-compare -q -j 1 "$T/a.gguf" "$T/b.gguf"
+finish
