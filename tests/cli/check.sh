@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086,SC2015,SC2016
+# shellcheck disable=SC1091,SC2086,SC2015,SC2016,SC2043
 # check.sh - organ-check: sound models, each rule on a model that breaks it, the weights,
 # sources of every kind, incomplete files, hash lists; and what writing tools note.
 . "$(dirname "$0")/lib.sh"

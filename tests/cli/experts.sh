@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC2086
+# shellcheck disable=SC2086,SC2258
 # experts.sh - --experts BASE=DONOR: an expert of the base gets another expert of the
 # donor, in stacks, routers and directories with one record per expert.
 . "$(dirname "$0")/lib.sh"

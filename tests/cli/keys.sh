@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086
+# shellcheck disable=SC1091,SC2086,SC2010,SC2046
 # keys.sh - organ-keys: the table, bare values, edits into a new file, a pipe, a set of
 # shards and in place; what is refused, and that nothing is left behind then.
 . "$(dirname "$0")/lib.sh"

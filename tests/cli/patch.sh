@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086
+# shellcheck disable=SC1091,SC2086,SC2010,SC2046
 # patch.sh - organ-compare --patch and organ-transplant: the result is B byte for byte; another
 # base, a damaged patch and a patch that contradicts itself are refused, and nothing is left.
 . "$(dirname "$0")/lib.sh"
