@@ -188,4 +188,11 @@ for d in cls2 cls3 cls4; do
 done
 organ-compare -q "$T/cls" "$T/cls4" > "$T/table"
 check "class edited, grafted by it" awk -F '\t' '$4 == "differs" { n++; ok = $1 == "blk.0.attn_q.weight" } END { exit !(ok && n == 1) }' "$T/table"
+
+# The bytes behind a model are never read through a link, even one to the very same bytes.
+organ-extract -q $D/gguf/trailing-bytes.gguf --output "$T/linked" || bad "trailing bytes"
+mv "$T/linked/trailing-00001.raw" "$T/outside.raw"
+ln -s "$T/outside.raw" "$T/linked/trailing-00001.raw"
+check_error 3 "trailing-00001.raw" "trailing bytes through a link" organ-assemble "$T/linked" --output "$T/linked.gguf"
+check_absent "$T/linked.gguf" "trailing bytes through a link"
 finish
