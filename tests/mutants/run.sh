@@ -68,8 +68,8 @@ worker() {
         case $verdict in
         killed*) ;;
         'does not apply' | 'cannot be taken back')
-            rm -rf src include tools
-            (cd "$top" && tar -c -f - src include tools) | tar -x -f - ;;
+            rm -rf src include tools scripts
+            (cd "$top" && tar -c -f - src include tools scripts) | tar -x -f - ;;
         esac
     done
 }
