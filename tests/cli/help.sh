@@ -31,7 +31,7 @@ for f in "$BIN"/organ-*; do
     if grep -qx "$t [0-9]*\.[0-9]*\.[0-9]*.*" "$T/out"; then ok; else bad "$t --version: $(cat "$T/out")"; fi
     check_error 2 "nonsense" "$t --nonsense" "$t" --nonsense
     check_error 2 "z" "$t -z" "$t" -z
-    check_error 2 "--help" "$t -j 0" "$t" -j 0
+    check_error 2 "-j 0: " "$t -j 0" "$t" -j 0
     check_error 2 "whole number" "$t -j x" "$t" -j x
     check_error 2 "--help" "$t --output without a value" "$t" --output
     mkdir "$T/$t"

@@ -172,7 +172,7 @@ fi
 # What a user wrote into it stays, to the byte.
 cp -R "$T/d" "$T/edited"
 sed 's/, "z": {[^}]*}//; s/"format": "organ-manifest"/&, "mine": [1.50, {"k": "},\\"\\\\"}]/; s/"name": "output_norm.weight"/&, "note": "keep"/
-    s/"sha256": "[0-9a-f]*"/&, "history": [{"op": "x", "by": 1e0}]/' "$T/before.json" > "$T/edited.json"
+    s/"sha256": "[0-9a-f]*"/&, "said": "\\"x, y}\\", z", "history": [{"op": "x", "by": 1e0}]/' "$T/before.json" > "$T/edited.json"
 cp "$T/edited.json" "$T/edited/manifest.json"
 check "update of an edited manifest" organ-measure --update --type norm,organ "$T/edited"
 check_text "$(grep -c '"z": {' "$T/edited/manifest.json")" "$(awk -F '\t' '$2 == "norm" || $2 == "organ"' "$T/verse.tsv" | wc -l | tr -d ' ')" "z beside what a user wrote"
