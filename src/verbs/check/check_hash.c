@@ -246,6 +246,15 @@ static gg_status bad_line(const char *path, size_t line, gg_error *err)
     return gg_at_file(err, path);
 }
 
+/* Is the text escaped, as lists have it? Findings repeat it, and are printed unchanged. */
+static bool is_escaped(const char *text)
+{
+    char none[1];
+    size_t len = strlen(text), backslashes = 0;
+    for (const char *p = text; (p = strchr(p, '\\')); p++) backslashes++;
+    return gg_escape(text, len, none, sizeof none) == len + backslashes;
+}
+
 static gg_status parse_line(char *line, const char *path, size_t number, rows *r, gg_error *err)
 {
     static const char *const kinds[] = { "file", "metadata", "key", "tensor" };
@@ -260,7 +269,8 @@ static gg_status parse_line(char *line, const char *path, size_t number, rows *r
     }
     int k = 0;
     while (k < 4 && strcmp(kinds[k], cell[1]) != 0) k++;
-    if (k == 4 || strlen(cell[0]) != 64 || strspn(cell[0], "0123456789abcdef") != 64)
+    if (k == 4 || strlen(cell[0]) != 64 || strspn(cell[0], "0123456789abcdef") != 64 ||
+        !is_escaped(cell[2]) || !is_escaped(cell[3]))
         return bad_line(path, number, err);
     row *grown = gg_grow(r->list, r->n, &r->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
