@@ -99,9 +99,17 @@ $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
 
-$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIB)
+# A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
+# libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
+FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/fuzz/room.c
+FUZZ_API := $(patsubst %,$(B)/obj/tools/%.o,api/api_http api/api_model api/api_args api/api_tools \
+	api/api_spool api/api_job $(SHARED))
+$(B)/fuzz/fuzz_api: $(FUZZ_API)
+$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c \
+		$(wildcard tests/fuzz/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(LIB) -lm
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -o $@ $< $(FUZZ_MAIN) \
+		$(filter %.o,$^) $(LIB) -lm
 
 $(B)/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
@@ -119,7 +127,7 @@ test: all units ## every unit and command-line test, with a compiler alone
 check: ## static checks, then tests and fuzzers under sanitizers, which share a build
 	$(MAKE) lint
 	$(MAKE) asan
-	$(MAKE) fuzz
+	$(MAKE) fuzz-replay
 
 FORMATTED = $(filter-out src/quant/iq_data.c,$(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
 	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch]))
@@ -137,7 +145,7 @@ lint: $(LIB)
 	@clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
-	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/mutants/*.sh
+	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -145,13 +153,32 @@ asan:
 	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" all units
 	SANITIZED=1 SECONDS_MAX=5 B=build/asan BIN=build/asan/bin sh tests/run.sh
 
-fuzz: ## mutate the corpora under sanitizers (FUZZ_RUNS each)
-	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" fuzz-run
+FUZZ_SAN := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+HAS_LIBFUZZER = echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return !d && n; }' | \
+	clang -fsanitize=fuzzer -x c -o /dev/null - 2> /dev/null
+TIME ?= 60
+FUZZ_RUNS ?= 3000
+FUZZ_TARGETS ?=
+fuzz: ## fuzz each target for TIME seconds (60), with libFuzzer if clang has it
+	@if $(HAS_LIBFUZZER); then \
+		$(MAKE) B=build/libfuzzer CC=clang CFLAGS="$(FUZZ_SAN)" LDFLAGS="-fsanitize=address,undefined" \
+			FUZZ_ENGINE=-fsanitize=fuzzer fuzz-targets && \
+		sh tests/fuzz/run.sh libfuzzer build/libfuzzer/fuzz $(TIME) $(FUZZ_TARGETS); \
+	else $(MAKE) fuzz-replay; fi
 
-.PHONY: fuzz-run
-FUZZ_RUNS ?= 20000
-fuzz-run: $(FUZZ)
-	@for f in $(FUZZ); do $$f $(FUZZ_RUNS) || exit 1; done
+fuzz-replay: ## run the fuzz targets on FUZZ_RUNS mutants of their seeds, with any compiler
+	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" fuzz-targets
+	sh tests/fuzz/run.sh replay build/asan/fuzz $(FUZZ_RUNS) $(FUZZ_TARGETS)
+
+.PHONY: fuzz-targets fuzz-replay coverage
+fuzz-targets: $(FUZZ)
+
+# The file name is absolute because tests change the folder and clear the environment.
+COV := -O1 -g -fprofile-instr-generate=$(CURDIR)/build/coverage/raw/%m.profraw -fcoverage-mapping
+coverage: ## print the lines and functions that tests and fuzz targets reach, per file
+	rm -rf build/coverage/raw
+	$(MAKE) B=build/coverage CC=clang CFLAGS="$(COV)" LDFLAGS="-fprofile-instr-generate" all units fuzz-targets
+	B=build/coverage sh tests/fuzz/coverage.sh
 
 bench: all $(BENCHES) $(B)/test/cost ## ratios against cp, ggml and numpy, where they are found
 	BIN=$(B)/bin BENCH=$(B)/bench sh tests/bench/run.sh

@@ -1,6 +1,6 @@
 /* fuzz_manifest.c - any text as a manifest: refused, or read to something that is
  * written, read and written again the same. */
-#include "fuzz.h"
+#include "room.h"
 
 #include "organ/gg_organ.h"
 #include "organ/manifest.h"
@@ -9,29 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *const fuzz_seeds[] = { "tests/fuzz/seeds/manifest", NULL };
-
-static char path[64];
-
-static void remove_file(void)
-{
-    unlink(path);
-}
-
-static void put(const void *text, size_t n)
-{
-    if (!path[0]) {
-        strcpy(path, "/tmp/fuzz-manifest.XXXXXX");
-        int fd = mkstemp(path);
-        FUZZ_MUST(fd >= 0);
-        close(fd);
-        atexit(remove_file);
-    }
-    FILE *f = fopen(path, "wb");
-    FUZZ_MUST(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
-}
 
 /* The text of a manifest that was read from the file; NULL when it was refused. */
 static char *again(size_t *n)
@@ -39,7 +18,7 @@ static char *again(size_t *n)
     gg_manifest *m = NULL;
     gg_error e = GG_ERROR_INIT;
     char *text = NULL;
-    if (gg_manifest_read(path, &m, &e) != GG_OK) {
+    if (gg_manifest_read(room("manifest.json"), &m, &e) != GG_OK) {
         FUZZ_MUST(!m && e.what[0] && e.file[0]);
         return NULL;
     }
@@ -55,10 +34,10 @@ static char *again(size_t *n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t n = 0, m = 0;
-    put(data, size);
+    room_put("manifest.json", data, size);
     char *once = again(&n);
     if (!once) return 0;
-    put(once, n);
+    room_put("manifest.json", once, n);
     char *twice = again(&m);
     FUZZ_MUST(twice && n == m && memcmp(once, twice, n) == 0);
     free(once);

@@ -82,8 +82,13 @@ static void add_folder(const char *path)
     free(names);
 }
 
-static void load_seeds(void)
+/* Seeds, and what libFuzzer found to reach something new. */
+static void load_seeds(const char *target)
 {
+    char corpus[300];
+    struct stat c;
+    snprintf(corpus, sizeof corpus, "tests/fuzz/corpus/%s", target);
+    if (stat(corpus, &c) == 0) add_folder(corpus);
     for (size_t i = 0; fuzz_seeds[i]; i++) {
         struct stat s;
         if (stat(fuzz_seeds[i], &s) != 0) perror(fuzz_seeds[i]);
@@ -205,7 +210,7 @@ int main(int argc, char **argv)
     atexit(free_seeds);
     if (end && *end) return given_files(argc, argv);
     state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 1) * 0x9e3779b97f4a7c15u + 1;
-    load_seeds();
+    load_seeds(slash ? slash + 1 : argv[0]);
     for (size_t i = 0; i < n_seeds; i++) run_one(seeds[i].bytes, seeds[i].n);
     uint8_t *b = malloc(MOST + 64);
     if (!b) return 1;

@@ -1,0 +1,86 @@
+/* fuzz_lists.c - any text as a file that an option names: hashes to verify, names of tensors,
+ * experts to keep, the content of a key. */
+#include "room.h"
+
+#include "organ/gg_check.h"
+#include "organ/gg_keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const fuzz_seeds[] = { "tests/fuzz/seeds/lists", "tests/fuzz/seeds/organ/names.txt",
+                                   NULL };
+
+static gg_status finding(void *ctx, const gg_finding *f, gg_error *e)
+{
+    (void)e;
+    for (const char *p = f->message; *p; p++) FUZZ_MUST((unsigned char)*p >= ' ');
+    ++*(size_t *)ctx;
+    return GG_OK;
+}
+
+static void verify(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    size_t n = 0, found[GG_CHECK_LEVELS] = { 0 };
+    gg_status st = gg_check_verify(room("base.gguf"), room("list"), &room_run, finding, &n, found,
+                                   &e);
+    FUZZ_MUST(st == GG_OK ? n == found[0] + found[1] + found[2] : e.what[0]);
+}
+
+static void names(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_select *s = NULL;
+    FUZZ_MUST(gg_select_new(&s, &e) == GG_OK);
+    if (gg_select_names(s, room("list"), &e) != GG_OK) FUZZ_MUST(e.what[0]);
+    gg_select_free(s);
+}
+
+static void keep_experts(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_assemble_options o = { .keep_experts = room("list") };
+    gg_assemble_report r = { 0 };
+    size_t count = room_count();
+    gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    room_settle(st, &e, "out.gguf", count);
+}
+
+static void set_file(const uint8_t *data, size_t n)
+{
+    char text[320];
+    const char *edit = text;
+    gg_error e = GG_ERROR_INIT;
+    snprintf(text, sizeof text, "fuzz.file=%s", room("list"));
+    gg_key_edits edits = { .files = &edit, .n_files = 1 };
+    gg_keys_report r = { 0 };
+    gg_source *base = room_open("base.gguf"), *out;
+    FUZZ_MUST(base);
+    gg_status st = gg_keys_write(base, &edits, room("out.gguf"), &room_run, &r, &e);
+    if (st == GG_OK && (out = room_open("out.gguf"))) {
+        const char *s = NULL;
+        size_t m = 0;
+        FUZZ_MUST(gg_kv_str(gg_meta_find(gg_source_meta(out), "fuzz.file"), &s, &m) && m == n);
+        FUZZ_MUST(n == 0 || memcmp(s, data, n) == 0);
+        gg_source_close(out);
+    }
+    room_settle(st, &e, "out.gguf", 2);
+    gg_source_close(base);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t c;
+    if (!room_has("base.gguf")) room_copy("tests/fuzz/seeds/model/base.gguf", "base.gguf");
+    size_t n = room_choices(data, size, &c, 1);
+    room_put("list", data, n);
+    if (c % 4 == 1) names();
+    else if (c % 4 == 2) keep_experts();
+    else if (c % 4 == 3) set_file(data, n);
+    else verify();
+    room_remove("list");
+    FUZZ_MUST(room_count() == 1);
+    return 0;
+}

@@ -1,0 +1,134 @@
+/* room.c - see room.h. */
+#include "room.h"
+
+#include "base/output.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const gg_run room_run = { .threads = 1 };
+
+static char folder[200];
+
+static void remove_folder(void)
+{
+    gg_remove_tree(folder);
+}
+
+static void make_folder(void)
+{
+    const char *in = getenv("FUZZ_ROOM");
+    if (!in) in = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(folder, sizeof folder, "%s/organ-fuzz.XXXXXX", in);
+    FUZZ_MUST(mkdtemp(folder));
+    atexit(remove_folder);
+}
+
+const char *room(const char *name)
+{
+    static char paths[16][300];
+    static unsigned turn;
+    if (!folder[0]) make_folder();
+    char *p = paths[turn++ % 16];
+    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
+    return p;
+}
+
+void room_put(const char *name, const void *bytes, size_t n)
+{
+    FILE *f = fopen(room(name), "wb");
+    FUZZ_MUST(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+bool room_has(const char *name)
+{
+    struct stat s;
+    return lstat(room(name), &s) == 0;
+}
+
+static uint8_t *slurp(const char *path, size_t *n)
+{
+    struct stat s;
+    FILE *f = fopen(path, "rb");
+    if (!f) perror(path);
+    FUZZ_MUST(f && fstat(fileno(f), &s) == 0);
+    uint8_t *bytes = malloc((size_t)s.st_size + 1);
+    *n = (size_t)s.st_size;
+    FUZZ_MUST(bytes && fread(bytes, 1, *n, f) == *n);
+    fclose(f);
+    return bytes;
+}
+
+uint8_t *room_get(const char *name, size_t *n)
+{
+    return slurp(room(name), n);
+}
+
+bool room_is(const char *name, const void *bytes, size_t n)
+{
+    size_t m;
+    uint8_t *now = room_get(name, &m);
+    bool same = n == m && memcmp(now, bytes, n) == 0;
+    free(now);
+    return same;
+}
+
+void room_remove(const char *name)
+{
+    if (unlink(room(name)) != 0) gg_remove_tree(room(name));
+}
+
+size_t room_count(void)
+{
+    if (!folder[0]) make_folder();
+    DIR *d = opendir(folder);
+    size_t n = 0;
+    FUZZ_MUST(d);
+    while (readdir(d)) n++;
+    closedir(d);
+    return n - 2;
+}
+
+void room_copy(const char *from, const char *name)
+{
+    size_t n;
+    uint8_t *bytes = slurp(from, &n);
+    room_put(name, bytes, n);
+    free(bytes);
+}
+
+size_t room_choices(const uint8_t *data, size_t size, uint8_t *choices, size_t n)
+{
+    size_t have = size < n ? size : n;
+    memset(choices, 0, n);
+    if (have) memcpy(choices, data + size - have, have);
+    return size - have;
+}
+
+bool room_settle(gg_status st, const gg_error *e, const char *output, size_t count)
+{
+    if (st != GG_OK) {
+        FUZZ_MUST(e->status != GG_OK && e->what[0]);
+        FUZZ_MUST(!room_has(output) && room_count() == count);
+        return false;
+    }
+    FUZZ_MUST(room_has(output) && room_count() == count + 1);
+    gg_source *s = room_open(output);
+    FUZZ_MUST(s);
+    gg_source_close(s);
+    room_remove(output);
+    return true;
+}
+
+gg_source *room_open(const char *name)
+{
+    gg_source *s = NULL;
+    gg_error e = GG_ERROR_INIT;
+    if (gg_source_open(room(name), &s, &e) == GG_OK) return s;
+    FUZZ_MUST(!s && e.what[0]);
+    return NULL;
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# run.sh - run all fuzz targets of a folder, one after another, and print a table: target,
+# executions, executions per second, size of the corpus. Stop at the first finding.
+#
+#   sh tests/fuzz/run.sh libfuzzer FOLDER SECONDS [TARGET...]   coverage-guided, SECONDS each
+#   sh tests/fuzz/run.sh replay FOLDER RUNS [TARGET...]         seeds and RUNS mutants of them
+#
+# Run it from the top of the tree. Inputs that reach something new are kept in build/corpus, and
+# an input that shows a fault in build/found, to be run again with FOLDER/TARGET FILE.
+set -u
+engine=$1 folder=$2 much=$3
+shift 3
+if [ $# -eq 0 ]; then
+    for f in "$folder"/fuzz_*; do set -- "$@" "${f##*/}"; done
+fi
+mkdir -p build/corpus build/found
+room=/dev/shm
+[ -w "$room" ] || room=${TMPDIR:-/tmp}
+FUZZ_ROOM=$(mktemp -d "$room/organ-fuzz.XXXXXX") || exit 2
+export FUZZ_ROOM
+trap 'rm -rf "$FUZZ_ROOM"' EXIT
+trap 'exit 1' HUP INT TERM
+
+printf '%-16s %12s %10s %8s\n' target executions per-second corpus
+for t; do
+    log=build/found/$t.log
+    case $engine in
+    libfuzzer)
+        mkdir -p "build/corpus/$t" "tests/fuzz/corpus/$t"
+        "$folder/$t" -max_total_time="$much" -print_final_stats=1 -timeout=20 \
+            -rss_limit_mb=2048 -artifact_prefix="build/found/$t-" \
+            "build/corpus/$t" "tests/fuzz/corpus/$t" > "$log" 2>&1 ;;
+    *)
+        start=$(date +%s)
+        FUZZ_LAST=build/found/$t-last "$folder/$t" "$much" > "$log" 2>&1 ;;
+    esac || {
+        echo "$t: a finding"
+        tail -40 "$log"
+        exit 1
+    }
+    case $engine in
+    libfuzzer)
+        awk -v t="$t" -v c="$(find "build/corpus/$t" -type f | wc -l)" '
+            /number_of_executed_units/ { n = $2 }
+            /average_exec_per_sec/ { s = $2 }
+            END { printf "%-16s %12d %10d %8d\n", t, n, s, c }' "$log" ;;
+    *)
+        rm -f "build/found/$t-last"
+        awk -v t="$t" -v s="$(($(date +%s) - start))" '
+            { for (i = 2; i <= NF; i++) {
+                if ($i ~ /^seeds/) c = $(i - 1)
+                if ($i ~ /^mutants/) n = c + $(i - 1)
+            } }
+            END { printf "%-16s %12d %10d %8d\n", t, n, n / (s ? s : 1), c }' "$log" ;;
+    esac
+done
