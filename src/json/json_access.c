@@ -1,4 +1,4 @@
-/* json_access.c - walking the tree and taking values out of it. */
+/* json_access.c - navigate the JSON tree and read values. */
 #include "json_node.h"
 
 #include "base/error.h"

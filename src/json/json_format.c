@@ -1,13 +1,13 @@
-/* json_format.c - the shortest decimal that reads back to the same bits.
+/* json_format.c - find the shortest decimal that reads back to the same bits.
  *
- * Every decimal strictly between the midpoints to the two neighbours of x reads
- * back as x (a midpoint itself does when x is even). With p digits only two can
- * lie there: the one just under x and the one just over it. A p that works keeps
- * working for p + 1 digits, so the least can be looked for from either end.
+ * Every decimal strictly between the midpoints to the two neighbours of x reads back as x. (A
+ * midpoint itself does if x is even.) Among the decimals with p digits, only two need to be
+ * tried: the one just below x and the one just above. If p digits are enough, so are p + 1; the
+ * search for the smallest p can therefore start at either end.
  *
- * Most values met are short decimals, which plain double arithmetic can prove; the
- * rest go through exact digits from printf and a reading back with strtod. Neither
- * is ever shown a decimal point, so the locale does not matter.
+ * Most values are short decimals, which plain double arithmetic can verify. The others take the
+ * exact digits from printf and read them back with strtod. Neither function sees a decimal point,
+ * so the locale does not matter.
  */
 #include "json/json.h"
 
@@ -77,8 +77,9 @@ static void from_integer(uint64_t m, int decimals, digits *g)
     g->exp = n - 1 - decimals;
 }
 
-/* Up to 15 digits name a double uniquely, so the first number of decimals that
- * gives x back gives the shortest. m and 10^j are exact: one rounding, as a reader's. */
+/* A decimal of up to 15 digits identifies a double uniquely, so the smallest number of decimals
+ * that gives x back is the shortest. m and 10^j are exact, so m / 10^j is rounded once, as it is
+ * when the decimal is read. */
 static bool quick_f64(double x, digits *g)
 {
     if (FLT_EVAL_METHOD != 0 || x < 1e-22 || x >= 1e15) return false;
@@ -93,8 +94,8 @@ static bool quick_f64(double x, digits *g)
     return false;
 }
 
-/* Midpoints of floats are exact doubles, and a double next to one is on the same
- * side of it as the decimal that was rounded to it. */
+/* Midpoints of floats are exact doubles. A double near a midpoint is therefore on the same side of
+ * it as the decimal that was rounded to that double. */
 static bool quick_f32(float f, digits *g)
 {
     double x = (double)f;
@@ -122,7 +123,7 @@ static bool quick_f32(float f, digits *g)
     return false;
 }
 
-/* The 25 leading digits: more than any decision here needs. */
+/* The 25 leading digits, which is more than any decision here needs. */
 static void exact_digits(double x, digits *g)
 {
     char text[64];
@@ -141,7 +142,7 @@ static bool reads_back(const digits *g, double x, bool f32)
     return f32 ? strtof(text, NULL) == (float)x : strtod(text, NULL) == x;
 }
 
-/* The first p digits of `full`, or the next decimal over that. */
+/* The first p digits of `full`, or the next larger decimal with p digits. */
 static void cut(const digits *full, int p, bool up, digits *g)
 {
     memcpy(g->d, full->d, (size_t)p);
@@ -158,7 +159,7 @@ static void cut(const digits *full, int p, bool up, digits *g)
     }
 }
 
-/* Is the nearest p-digit decimal the one above? A tie goes to the even digit. */
+/* Whether the nearest p-digit decimal is the larger one. A tie goes to the even digit. */
 static bool nearest_is_up(const digits *full, int p)
 {
     if (full->d[p] != '5') return full->d[p] > '5';
@@ -167,7 +168,7 @@ static bool nearest_is_up(const digits *full, int p)
     return (full->d[p - 1] - '0') & 1;
 }
 
-/* p digits that read back to x: the nearest, or the one on the other side. */
+/* Finds p digits that read back to x: tries the nearest decimal, then the one on the other side. */
 static bool with_digits(const digits *full, int p, double x, bool f32, digits *g)
 {
     bool up = nearest_is_up(full, p);
@@ -177,8 +178,8 @@ static bool with_digits(const digits *full, int p, double x, bool f32, digits *g
     return reads_back(g, x, f32);
 }
 
-/* Values that come here mostly need all or nearly all digits: from the top down,
- * then halving. */
+/* Most values that come here need all or nearly all digits, so this tries the largest numbers of
+ * digits first and then bisects. */
 static void slow(double x, bool f32, digits *g)
 {
     digits full, best;

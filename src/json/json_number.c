@@ -1,8 +1,7 @@
-/* json_number.c - from the decimal text of a number to a value.
+/* json_number.c - convert the decimal text of a number to a value.
  *
- * strtod looks for the decimal point of the current locale. So it never gets to
- * see one: the text is taken apart into digits and an exponent first, and
- * "1.25e-3" reaches it as "125e-5", which every locale reads alike.
+ * strtod expects the decimal point of the current locale. So the text is first split into digits
+ * and an exponent: "1.25e-3" is passed to strtod as "125e-5", which is the same in every locale.
  */
 #include "json_node.h"
 
@@ -15,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The point halfway between two doubles has at most 767 digits. A number that
- * agrees with it that far is on one side or the other by whether anything but
- * zeros follows, which one digit more can say. */
+/* The midpoint of two doubles has at most 767 digits. If a number agrees with a midpoint so far,
+ * rounding depends on whether any nonzero digit follows, and one more digit can record that. */
 enum { DIGITS = 800 };
 
 /* value = -1^negative x digits x 10^exp; no leading zeros; n = 0 for zero. */
@@ -28,8 +26,8 @@ typedef struct decimal {
     bool negative;
 } decimal;
 
-/* The text follows the grammar: the reader saw to it. */
-static void take_apart(const char *s, size_t len, decimal *d)
+/* Splits the text of a number, which the parser has already checked. */
+static void split_decimal(const char *s, size_t len, decimal *d)
 {
     bool fraction = false, more = false;
     size_t i = 0;
@@ -56,7 +54,7 @@ static void take_apart(const char *s, size_t len, decimal *d)
     if (i >= len) return;
     bool minus = s[++i] == '-';
     if (minus || s[i] == '+') i++;
-    /* Held where no text of 4 GiB can bring the exponent back into range. */
+    /* Clamped to a limit from which no text of less than 4 GiB could bring it back into range. */
     int64_t e = 0;
     for (; i < len; i++)
         if (e < INT64_C(1000000000000)) e = e * 10 + (s[i] - '0');
@@ -80,7 +78,8 @@ static gg_status bad_value(const gg_json_node *node, const char *what, gg_error 
     return GG_EFORMAT;
 }
 
-/* The whole number's magnitude; false when it is none or exceeds 64 bits. */
+/* Computes the magnitude of a whole number. Returns false if it exceeds 64 bits or, with *whole
+ * false, if the number is not whole. */
 static bool magnitude(decimal *d, uint64_t *value, bool *whole)
 {
     *value = 0;
@@ -106,9 +105,9 @@ gg_status gg_json_u64(const gg_json_node *node, uint64_t *value, gg_error *err)
     decimal d;
     uint64_t v;
     bool whole;
-    take_apart(node->text, node->len, &d);
+    split_decimal(node->text, node->len, &d);
     bool fits = magnitude(&d, &v, &whole);
-    if (!whole) return bad_value(node, "no whole number", err);
+    if (!whole) return bad_value(node, "not a whole number", err);
     if (!fits || (d.negative && v)) return bad_value(node, "outside 0 to 2^64-1", err);
     *value = v;
     return GG_OK;
@@ -120,9 +119,9 @@ gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
     decimal d;
     uint64_t v;
     bool whole;
-    take_apart(node->text, node->len, &d);
+    split_decimal(node->text, node->len, &d);
     bool fits = magnitude(&d, &v, &whole);
-    if (!whole) return bad_value(node, "no whole number", err);
+    if (!whole) return bad_value(node, "not a whole number", err);
     if (!fits || v > (uint64_t)INT64_MAX + d.negative)
         return bad_value(node, "outside -2^63 to 2^63-1", err);
     /* -2^63 has no positive counterpart to negate. */
@@ -130,7 +129,7 @@ gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
     return GG_OK;
 }
 
-/* Digits and power of ten both exact in a double: one operation, one rounding. */
+/* If digits and power of ten are both exact in a double, one operation rounds once. */
 static bool quick_f64(const decimal *d, double *value)
 {
 #if FLT_EVAL_METHOD == 0
@@ -148,8 +147,9 @@ static bool quick_f64(const decimal *d, double *value)
 #endif
 }
 
-/* What strtod and strtof get; beyond +-9999 all is zero or infinity anyway. */
-static void put_together(const decimal *d, char text[DIGITS + 16])
+/* Makes the text for strtod and strtof. Beyond an exponent of +-9999 every result is zero or
+ * infinity. */
+static void join_decimal(const decimal *d, char text[DIGITS + 16])
 {
     int e = d->exp > 9999 ? 9999 : d->exp < -9999 ? -9999 : (int)d->exp;
     memcpy(text, d->digits, d->n);
@@ -162,12 +162,12 @@ static double to_f64(const decimal *d)
     char text[DIGITS + 16];
     if (d->n == 0) return 0;
     if (quick_f64(d, &v)) return v;
-    put_together(d, text);
+    join_decimal(d, text);
     return strtod(text, NULL);
 }
 
-/* A quick double may be rounded once more to float unless it fell on the middle
- * between two floats, where the first rounding can have hidden a remainder. */
+/* A quick double may be rounded again to float, unless it is exactly the midpoint of two floats:
+ * there the first rounding may have hidden a remainder. */
 static float to_f32(const decimal *d)
 {
     double v;
@@ -178,7 +178,7 @@ static float to_f32(const decimal *d)
         memcpy(&bits, &v, sizeof bits);
         if ((bits & 0x1fffffff) != 0x10000000) return (float)v;
     }
-    put_together(d, text);
+    join_decimal(d, text);
     return strtof(text, NULL);
 }
 
@@ -186,7 +186,7 @@ gg_status gg_json_f64(const gg_json_node *node, double *value, gg_error *err)
 {
     if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
     decimal d;
-    take_apart(node->text, node->len, &d);
+    split_decimal(node->text, node->len, &d);
     double v = to_f64(&d);
     if (isinf(v)) return bad_value(node, "too large for an f64", err);
     *value = d.negative ? -v : v;
@@ -197,7 +197,7 @@ gg_status gg_json_f32(const gg_json_node *node, float *value, gg_error *err)
 {
     if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
     decimal d;
-    take_apart(node->text, node->len, &d);
+    split_decimal(node->text, node->len, &d);
     float v = to_f32(&d);
     if (isinf(v)) return bad_value(node, "too large for an f32", err);
     *value = d.negative ? -v : v;

@@ -1,4 +1,4 @@
-/* json_read.c - RFC 8259, strictly, without recursion. */
+/* json_read.c - a strict JSON parser (RFC 8259) without recursion. */
 #include "base/error.h"
 #include "base/utf8.h"
 #include "json_node.h"
@@ -9,12 +9,12 @@
 
 struct gg_json {
     gg_json_node *nodes;
-    char *text; /* what the nodes point to; strings only shrink when decoded */
+    char *text; /* the nodes point into it; strings only shrink when they are decoded */
 };
 
 typedef struct frame {
     uint32_t node; /* the open container */
-    uint32_t last; /* its newest child, 0 = none yet */
+    uint32_t last; /* its last child so far, 0 = none yet */
 } frame;
 
 typedef struct parser {
@@ -26,7 +26,7 @@ typedef struct parser {
     size_t text_used;
     frame stack[GG_JSON_DEPTH];
     uint32_t depth;
-    bool outline;     /* items of the root's arrays leave no tree */
+    bool outline;     /* items of the root's arrays are kept as text */
     size_t item_text; /* text_used where the open item began */
     gg_error *err;
 } parser;
@@ -43,7 +43,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* What is left when the last line of a list is taken out by hand. */
+/* Whether a bracket follows a comma, as after removing the last line of a list by hand. */
 static bool closes_after_comma(const parser *p)
 {
     size_t i = p->pos;
@@ -55,7 +55,7 @@ static bool closes_after_comma(const parser *p)
 static gg_status refuse_byte(parser *p, const char *expected)
 {
     if (p->pos >= p->len)
-        gg_fail(p->err, GG_EFORMAT, "JSON: the text ends where %s should be", expected);
+        gg_fail(p->err, GG_EFORMAT, "JSON: expected %s, but the text ends", expected);
     else gg_fail(p->err, GG_EFORMAT, "JSON: expected %s, found '%c'", expected, p->s[p->pos]);
     gg_at_offset(p->err, p->pos);
     if (closes_after_comma(p)) gg_fix(p->err, "remove the comma before it");
@@ -72,8 +72,8 @@ static bool at(const parser *p, char c)
     return p->pos < p->len && p->s[p->pos] == c;
 }
 
-/* NULL when memory is out. The node is linked to the open container, but a key
- * is only the companion of the value that comes after it. */
+/* Adds a node and links it to the open container. A key is not linked; it belongs to the value
+ * that follows it. Returns NULL without memory. */
 static gg_json_node *add_node(parser *p, gg_json_type type, bool is_key)
 {
     if (p->used == p->cap) {
@@ -128,7 +128,7 @@ static size_t utf8_encode(uint32_t cp, char *out)
     return n;
 }
 
-/* pos is at the 'u' of an escape; a pair of surrogates is one code point. */
+/* pos is at the 'u' of an escape. A pair of surrogates gives one code point. */
 static gg_status unicode_escape(parser *p)
 {
     size_t start = p->pos - 1;
@@ -137,13 +137,13 @@ static gg_status unicode_escape(parser *p)
     p->pos += 5;
     uint32_t cp = (uint32_t)unit;
     if (cp >= 0xdc00 && cp <= 0xdfff)
-        return refuse(p, start, "a low surrogate without a high one before it");
+        return refuse(p, start, "low surrogate without a high surrogate before it");
     if (cp >= 0xd800 && cp <= 0xdbff) {
         int32_t low = at(p, '\\') && p->pos + 1 < p->len && p->s[p->pos + 1] == 'u'
                           ? hex4(p, p->pos + 2)
                           : -1;
         if (low < 0xdc00 || low > 0xdfff)
-            return refuse(p, start, "a high surrogate without a low one after it");
+            return refuse(p, start, "high surrogate without a low surrogate after it");
         cp = 0x10000 + ((cp - 0xd800) << 10) + ((uint32_t)low - 0xdc00);
         p->pos += 6;
     }
@@ -168,7 +168,7 @@ static gg_status read_string(parser *p, gg_json_node *n)
 {
     size_t start = p->pos++, from = p->text_used;
     for (;;) {
-        if (p->pos >= p->len) return refuse(p, start, "a string without its closing quote");
+        if (p->pos >= p->len) return refuse(p, start, "the closing quote of a string is missing");
         unsigned char c = (unsigned char)p->s[p->pos];
         if (c == '"') break;
         if (c == '\\') {
@@ -182,7 +182,7 @@ static gg_status read_string(parser *p, gg_json_node *n)
         } else {
             uint32_t cp;
             size_t k = gg_utf8_next(p->s + p->pos, p->len - p->pos, &cp);
-            if (k == 0) return refuse(p, p->pos, "a string that is not UTF-8");
+            if (k == 0) return refuse(p, p->pos, "a string is not valid UTF-8");
             memcpy(p->text + p->text_used, p->s + p->pos, k);
             p->text_used += k;
             p->pos += k;
@@ -208,7 +208,7 @@ static gg_status read_number(parser *p, gg_json_node *n)
     bool zero = at(p, '0');
     if (!skip_digits(p)) return refuse_byte(p, "a digit");
     if (zero && p->pos - start > 1 + (size_t)(p->s[start] == '-'))
-        return refuse(p, start, "a number with a leading zero");
+        return refuse(p, start, "a number has a leading zero");
     if (at(p, '.')) {
         p->pos++;
         if (!skip_digits(p)) return refuse_byte(p, "a digit");
@@ -234,8 +234,8 @@ static gg_status read_word(parser *p, const char *word)
     return GG_OK;
 }
 
-/* Is what begins or ends now, with its parents on the stack, an item of an array that
- * is a member of the root object? */
+/* Whether the container that begins or ends now is an item of an array that is a member of the
+ * root object. Its parents are on the stack. */
 static bool is_item(const parser *p)
 {
     return p->outline && p->depth == 2 && p->nodes[p->stack[0].node].type == GG_JSON_OBJECT &&
@@ -291,7 +291,7 @@ static gg_status read_key(parser *p)
     return GG_OK;
 }
 
-/* By length, bytes, place: equal keys end up side by side, in their order. */
+/* Orders by length, bytes and position, so that equal keys are adjacent and in order. */
 static int compare_keys(const void *a, const void *b)
 {
     const gg_json_node *x = *(const gg_json_node *const *)a, *y = *(const gg_json_node *const *)b;
@@ -300,7 +300,7 @@ static int compare_keys(const void *a, const void *b)
     return c ? c : x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Sorted, not hashed: no choice of keys makes it quadratic. */
+/* Finds duplicate keys by sorting. Hostile keys could make a hash table quadratic. */
 static gg_status check_keys(parser *p, const gg_json_node *object)
 {
     enum { SMALL = 16 };
@@ -319,13 +319,13 @@ static gg_status check_keys(parser *p, const gg_json_node *object)
     }
     if (keys != few) free(keys);
     if (!twice) return GG_OK;
-    gg_fail(p->err, GG_EFORMAT, "JSON: the key '%.*s' is there twice",
+    gg_fail(p->err, GG_EFORMAT, "JSON: the key '%.*s' appears twice",
             twice->len < 80 ? (int)twice->len : 80, twice->text);
     gg_at_offset(p->err, twice->offset);
     return GG_EFORMAT;
 }
 
-/* A container is complete. An item's tree, which is the newest there is, goes. */
+/* Closes a container. The nodes of an item of an outline, which are the last ones, are dropped. */
 static void close_container(parser *p)
 {
     uint32_t index = p->stack[--p->depth].node;
@@ -339,8 +339,8 @@ static void close_container(parser *p)
     p->text_used = p->item_text;
 }
 
-/* After a value: everything that may follow it, up to the next value's start.
- * Sets *done when the outermost value is complete. */
+/* Reads everything between a value and the start of the next one. Sets *done if the outermost
+ * value is complete. */
 static gg_status after_value(parser *p, bool *done)
 {
     while (p->depth > 0) {
@@ -373,10 +373,10 @@ static gg_status read_all(parser *p)
         if (st) return st;
     }
     skip_space(p);
-    return p->pos == p->len ? GG_OK : refuse(p, p->pos, "something follows the value");
+    return p->pos == p->len ? GG_OK : refuse(p, p->pos, "there is text after the end of the value");
 }
 
-/* text[from..len) to a tree; offsets count from text. */
+/* Parses text[from..len); offsets count from the start of text. */
 static gg_status parse(const char *text, size_t from, size_t len, bool outline, gg_json **out,
                        gg_error *err)
 {
@@ -403,9 +403,10 @@ static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json
                              gg_error *err)
 {
     *out = NULL;
-    if (len >= UINT32_MAX) return gg_fail(err, GG_EUNSUPPORTED, "JSON: a text of 4 GiB or more");
+    if (len >= UINT32_MAX)
+        return gg_fail(err, GG_EUNSUPPORTED, "JSON: the text is 4 GiB or larger");
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-        gg_fail(err, GG_EFORMAT, "JSON: a byte order mark before the value");
+        gg_fail(err, GG_EFORMAT, "JSON: there is a byte order mark before the value");
         gg_at_offset(err, 0);
         return GG_EFORMAT;
     }
@@ -426,7 +427,7 @@ gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err)
 {
     *out = NULL;
     if (gg_json_type_of(node) != GG_JSON_TEXT)
-        return gg_fail(err, GG_EUSAGE, "JSON: this value has its tree");
+        return gg_fail(err, GG_EUSAGE, "JSON: this value is already parsed");
     return parse(node->text - node->offset, node->offset, (size_t)node->offset + node->len, false,
                  out, err);
 }

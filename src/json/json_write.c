@@ -1,4 +1,4 @@
-/* json_write.c - values as JSON text, into a buffer or wherever the caller sends it. */
+/* json_write.c - write values as JSON text to a buffer or to a function of the caller. */
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "json_node.h"
@@ -44,7 +44,7 @@ gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n
 {
     if (err->status != GG_OK) return err->status;
     if (!gg_utf8_valid(bytes, n))
-        return gg_fail(err, GG_EFORMAT, "a string that is not UTF-8 cannot be JSON");
+        return gg_fail(err, GG_EFORMAT, "a string is not valid UTF-8, which JSON requires");
     gg_json_put_raw(out, "\"", 1, err);
     size_t done = 0;
     for (size_t i = 0; i < n; i++) {
@@ -79,10 +79,11 @@ gg_status gg_json_put_bool(const gg_json_out *out, bool value, gg_error *err)
 
 static gg_status not_finite(gg_error *err)
 {
-    return gg_fail(err, GG_EUSAGE, "NaN and infinity have no JSON form");
+    return gg_fail(err, GG_EUSAGE, "JSON cannot represent NaN and infinity");
 }
 
-/* Readers that tell integers from floats by the point take -0 for the integer 0. */
+/* Some parsers tell integers from floats by the decimal point and would read -0 as the integer
+ * 0. */
 static bool negative_zero(double value)
 {
     return value == 0 && signbit(value);
@@ -104,7 +105,7 @@ gg_status gg_json_put_f32(const gg_json_out *out, float value, gg_error *err)
     return gg_json_put_raw(out, text, gg_format_f32(value, text), err);
 }
 
-/* What a value begins with: its key, and all of it unless it has children. */
+/* Writes the key and the start of a value: everything, unless it has children. */
 static gg_status put_head(const gg_json_out *out, const gg_json_node *n, bool with_key,
                           gg_error *err)
 {

@@ -1,4 +1,4 @@
-/* compare.c - how far two tensors are apart. */
+/* compare.c - the distance between two tensors. */
 #include "numeric/numeric.h"
 
 #include "nkernel.h"

@@ -1,7 +1,7 @@
-/* fft.c - plans of the real FFT: factors, tables, and Bluestein's chirp.
+/* fft.c - the real FFT: plans and transforms.
  *
- * Bluestein turns a length with a large prime factor into a convolution of a length
- * m >= 2n - 1 of our choice: with c[k] = e^(-pi i k^2 / n),
+ * Bluestein's algorithm replaces a length n with a large prime factor by a convolution of a length
+ * m >= 2n - 1 that has only small factors. With c[k] = e^(-pi i k^2 / n),
  *     X[k] = c[k] sum over j of (x[j] c[j]) conj(c[k - j]).
  */
 #include "fft_core.h"
@@ -17,10 +17,10 @@
 
 struct gg_fft_plan {
     size_t n;
-    fft_core core; /* of n, or of the convolution */
+    fft_core core; /* for length n, or for the length of the convolution */
     bool bluestein;
     float *chirp;  /* n x {re, im} */
-    float *kernel; /* transform of conj(chirp), wrapped around, / m: m x {re, im} */
+    float *kernel; /* transform of the wrapped conj(chirp), divided by m: m x {re, im} */
 };
 
 /* {re, im} of e^(-2 pi i k / n), k < n. */
@@ -39,7 +39,7 @@ static size_t largest_factor(size_t n)
     return n > top ? n : top;
 }
 
-/* The least 2^a 3^b 5^c that is no less than `least`. */
+/* The smallest 2^a 3^b 5^c that is at least `least`. */
 static size_t smooth_length(size_t least)
 {
     size_t best = 1;
@@ -90,7 +90,7 @@ static gg_status core_init(fft_core *core, size_t n, gg_error *err)
     return GG_OK;
 }
 
-/* The transform of the wrapped conjugate chirp, by the kernel itself, in lane 0. */
+/* Computes the transform of the wrapped conjugate chirp in lane 0. */
 static gg_status bluestein_init(gg_fft_plan *p, gg_error *err)
 {
     size_t n = p->n, m = p->core.n;
@@ -121,11 +121,12 @@ static gg_status bluestein_init(gg_fft_plan *p, gg_error *err)
 gg_fft_plan *gg_fft_plan_new(size_t n, gg_error *err)
 {
     if (n == 0) {
-        gg_fail(err, GG_EUSAGE, "an FFT of length 0");
+        gg_fail(err, GG_EUSAGE, "the length of an FFT is 0");
         return NULL;
     }
     if (n > MAX_LENGTH) {
-        gg_fail(err, GG_EUNSUPPORTED, "an FFT of length %zu: the longest is %zu", n, MAX_LENGTH);
+        gg_fail(err, GG_EUNSUPPORTED, "the length of an FFT is %zu; the maximum is %zu", n,
+                MAX_LENGTH);
         return NULL;
     }
     gg_fft_plan *p = calloc(1, sizeof *p);
@@ -172,7 +173,8 @@ static fft_point *align(void *scratch)
     return (fft_point *)(void *)((char *)scratch + (skew ? 64 - skew : 0));
 }
 
-/* Forward transform of n points at a, b beside it; returns where the result is. */
+/* Forward transform of n points at a, with the second buffer directly after it. Returns the buffer
+ * that has the result. */
 static fft_point *transform(const gg_fft_plan *p, fft_point *a)
 {
     size_t n = p->n, m = p->core.n;
@@ -181,7 +183,7 @@ static fft_point *transform(const gg_fft_plan *p, fft_point *a)
     GG_PICK(gg_nk_fft_multiply)(a, a, p->chirp, n);
     memset(a + n, 0, (m - n) * sizeof *a);
     fft_point *f = GG_PICK(gg_nk_fft_run)(&p->core, a, b) ? b : a, *other = f == a ? b : a;
-    /* the inverse transform is the conjugate of the forward of the conjugate */
+    /* The inverse transform is the conjugate of the forward transform of the conjugate. */
     GG_PICK(gg_nk_fft_multiply_conj)(f, f, p->kernel, m);
     fft_point *y = GG_PICK(gg_nk_fft_run)(&p->core, f, other) ? other : f;
     for (size_t k = 0; k < n; k++) y[k].im = -y[k].im;

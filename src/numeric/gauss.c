@@ -1,9 +1,9 @@
-/* gauss.c - the null model: deterministic Gaussian noise.
+/* gauss.c - deterministic Gaussian noise, the null model.
  *
- * Marsaglia's polar method: (u, v) uniform in the unit disc, s = u^2 + v^2, gives
- * two independent Gaussians u f, v f with f = sqrt(-2 ln s / s). Uniforms come from
- * xoshiro256++ (Blackman and Vigna), its state from splitmix64. Only + - * / and
- * sqrt are used, all correctly rounded by IEEE 754: the same bits everywhere.
+ * Marsaglia's polar method takes (u, v) uniform in the unit disc. With s = u^2 + v^2 and
+ * f = sqrt(-2 ln s / s), u f and v f are two independent Gaussians. Uniform numbers come from
+ * xoshiro256++ (Blackman and Vigna), seeded by splitmix64. Only + - * / and sqrt are used, which
+ * IEEE 754 rounds correctly, so the bits are the same on every machine.
  */
 #include "numeric/numeric.h"
 
@@ -40,7 +40,8 @@ static uint64_t next(xoshiro *g)
     return result;
 }
 
-/* 32 bits to the middle of one of 2^32 cells of (-1, 1): never 0, symmetric. */
+/* Maps 32 bits to the midpoint of one of 2^32 cells of (-1, 1). The result is symmetric and never
+ * 0. */
 static double uniform(uint32_t bits)
 {
     return ((double)bits + 0.5) * 0x1p-31 - 1.0;

@@ -1,4 +1,4 @@
-/* haar_core.h - inside the purification: wavelet kernels, and what removal adds up to. */
+/* haar_core.h - kernels of the Haar filter and sums over the removed part. Internal. */
 #ifndef GG_HAAR_CORE_H
 #define GG_HAAR_CORE_H
 
@@ -6,33 +6,34 @@
 #include "numeric/numeric.h"
 #include "organ/gg_numeric.h"
 
-/* A run of values that stays in the first-level cache through all its scales. */
+/* Number of values that are processed together; they fit into the first-level cache at all
+ * scales. */
 #define HAAR_TILE 4096u
 #define HAAR_TILE_LEVELS 12
 
-/* What a filter took away: sums of r, r^2 and (x - mean) r over finite values. */
+/* Sums over the removed part r of the values: r, r^2 and (x - mean) r, finite values only. */
 typedef struct removal {
     double r, rr, xr;
 } removal;
 
-/* sum[i], detail[i] = (x[2i] + x[2i+1], x[2i] - x[2i+1]) / sqrt 2, and back. No overlap. */
+/* sum[i] = (x[2i] + x[2i+1]) / sqrt 2 and detail[i] = (x[2i] - x[2i+1]) / sqrt 2, and the inverse.
+ * The arrays must not overlap. */
 GG_DECLARE_KF(void, gg_nk_haar_split, (const float *x, size_t pairs, float *sum, float *detail));
 GG_DECLARE_KF(void, gg_nk_haar_merge,
               (const float *sum, const float *detail, size_t pairs, float *x));
-/* As merge, but what is merged is subtracted from x. */
+/* Like gg_nk_haar_merge, but subtracts the result from x. */
 GG_DECLARE_KF(void, gg_nk_haar_subtract,
               (const float *sum, const float *detail, size_t pairs, float *x));
-/* Sum of squares, to 1e-6, of values that float32 can square. */
+/* Sum of squares with a relative error below 1e-6, for values whose squares fit float32. */
 GG_DECLARE_KF(double, gg_nk_energy, (const float *x, size_t n));
-/* gg_nk_haar_split without storing the details; returns their energy as gg_nk_energy does. This
- * and gg_nk_haar_damp ask meanwhile for the next tile, from `soon` on, to come into cache
- * (NULL: none). */
+/* gg_nk_haar_split without storing the details; returns their energy like gg_nk_energy. This and
+ * gg_nk_haar_damp prefetch the next tile, which starts at `soon` (NULL: none). */
 GG_DECLARE_KF(double, gg_nk_haar_energy,
               (const float *x, size_t pairs, float *sum, const float *soon));
 
-/* Replace n details by what is removed of them, gain (1 - q) d, where q compares
- * (d inv)^2 with (p inv_parent)^2, p the parent i / 2. Adds to sums->rr and, of the
- * product of detail and removal, to sums->xr. */
+/* Replaces each of n details d by the part to remove, gain (1 - q) d. q compares (d inv)^2 with
+ * (p inv_parent)^2, where p is the parent, at index i / 2. Adds the squares of the removed parts
+ * to sums->rr and their products with the details to sums->xr. */
 typedef struct haar_damping {
     float gain, inv, inv_parent;
 } haar_damping;
@@ -46,7 +47,8 @@ GG_DECLARE_KF(void, gg_nk_remove, (float *x, const float *r, size_t n, double me
 GG_DECLARE_KF(void, gg_nk_affine, (float *x, size_t n, double scale, double shift));
 
 GG_DECLARE_KF(uint32_t, gg_nk_largest, (const float *x, size_t n));
-/* energy[k] = 2 |scale X[k]|^2, and zero every bin of which the energy is not below cut. */
+/* gg_nk_bin_energies sets energy[k] = 2 |scale X[k]|^2. gg_nk_keep_below zeroes every bin whose
+ * energy is not below cut. */
 GG_DECLARE_KF(void, gg_nk_bin_energies,
               (const float *spectrum, size_t bins, float scale, float *energy));
 GG_DECLARE_KF(void, gg_nk_keep_below,

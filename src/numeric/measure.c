@@ -13,7 +13,7 @@ size_t gg_measure_scratch(size_t n)
     return n > (SIZE_MAX - 64) / 8 ? SIZE_MAX : 8 * n + 64;
 }
 
-/* C: std / mean of the gaps. Their mean is range / (n - 1) whatever the values. */
+/* C: std / mean of the gaps between sorted values. Their mean is always range / (n - 1). */
 static double gap_cv(const float *x, size_t n, gg_nk_range r, gg_nk_key *keys, gg_nk_key *tmp)
 {
     double gaps = (double)(n - 1), mean = ((double)r.max - (double)r.min) / gaps;
@@ -63,8 +63,8 @@ void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure 
     out->nonfinite = bad;
     if (n == bad) return;
     if (bad) {
-        /* keys are made from the copy in place, see gg_sort_floats; the copy needs one
-         * slot more than it keeps while it runs, which n > kept gives */
+        /* The keys replace the copy in place; see gg_sort_floats. While copying, one more slot
+         * than the kept values is needed, which is available because n > kept. */
         float *kept = (float *)(void *)base;
         n = copy_finite(values, n, kept);
         values = kept;

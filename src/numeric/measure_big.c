@@ -1,12 +1,11 @@
-/* measure_big.c - measures of a large array in its own memory, on several threads.
+/* measure_big.c - measure a large array in place, on several threads.
  *
- * Only the gaps need an order. The array is cut into chunks that are sorted each in
- * cache; every STEP-th key of each chunk, sorted, tells where to cut the range of
- * keys into slices of about SLICE values; what lies in a slice is gathered from all
- * chunks and sorted again:
+ * Only the gaps need sorted values. The array is divided into chunks, and each is sorted in cache.
+ * Every STEP-th key of all chunks is sorted to divide the range of keys into slices of about SLICE
+ * values. Then the keys of each slice are gathered from all chunks and sorted:
  *
- *     chunk 0  |a a b|c c d d|e ..      a slice is open at both ends: its ends are keys
- *     chunk 1  |a b b|b c c d|d ..      that occur, and all their equals add gaps of 0
+ *     chunk 0  |a a b|c c d d|e ..      The limits of a slice are keys that occur. They do not
+ *     chunk 1  |a b b|b c c d|d ..      belong to it; keys equal to a limit add gaps of 0.
  *              lo    hi = lo of the next
  */
 #include "measure_big.h"
@@ -23,12 +22,12 @@
 #include <string.h>
 
 #define CHUNK ((size_t)1 << 17)
-#define CHUNKS 512 /* at most: larger chunks for larger arrays */
+#define CHUNKS 512 /* maximum number of chunks; larger arrays have larger chunks */
 #define STEP 1024
 #define SLICE ((size_t)1 << 18)
 
 typedef struct chunk {
-    float *x; /* finite values; then their keys, sorted */
+    float *x; /* finite values, later their sorted keys */
     size_t n;
     gg_nk_range range;
     gg_nk_central central;
@@ -37,17 +36,18 @@ typedef struct chunk {
 typedef struct big {
     float *values;
     uint64_t n;
-    size_t size; /* of a chunk */
+    size_t size; /* values per chunk */
     size_t n_chunks, n_slices;
     chunk *chunks;
-    gg_nk_key *cuts; /* n_slices + 1 keys, ascending, none twice */
-    double *gaps;    /* sum of (gap - mean_gap)^2 of each slice and its upper end */
+    gg_nk_key *cuts; /* limits of the slices: n_slices + 1 different keys, ascending */
+    double *gaps;    /* per slice with its upper limit: sum of (gap - mean_gap)^2 */
     uint64_t (*counts)[GG_DIM_BINS_MAX]; /* one a worker */
     gg_nk_key **tmp;                     /* size keys, one a worker */
     double mean, range, min, mean_gap;
 } big;
 
-/* ---- phase 1: what is finite, and its range --------------------------------------- */
+/* ---- phase 1: keep the finite values and find their range ---------------------------------------
+ */
 
 static gg_status clean_chunk(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
@@ -68,7 +68,7 @@ static gg_status clean_chunk(void *ctx, size_t i, unsigned worker, gg_error *err
     return gg_cancelled(err);
 }
 
-/* Finite values, and their mean and range into b and out. */
+/* Combines the chunks: returns the number of finite values and sets mean and range. */
 static uint64_t join_range(big *b, gg_measure *out)
 {
     double sum = 0, min = INFINITY, max = -INFINITY;
@@ -90,9 +90,9 @@ static uint64_t join_range(big *b, gg_measure *out)
     return n;
 }
 
-/* ---- phase 2: moments, histogram, and each chunk sorted ---------------------------- */
+/* ---- phase 2: moments and histogram; sort each chunk ---------------------------- */
 
-/* The array of floats becomes one of keys, both of 32 bits, in the same memory. */
+/* Replaces the floats of a chunk by their sorted keys, which have the same size. */
 static gg_status sort_chunk(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     big *b = ctx;
@@ -124,14 +124,15 @@ static void join_moments(const big *b, uint64_t n, unsigned threads, gg_measure 
     gg_entropy_profile(count, (double)n, out);
 }
 
-/* ---- phase 3: where to cut ---------------------------------------------------------- */
+/* ---- phase 3: choose the limits of the slices
+ * ---------------------------------------------------------- */
 
 static const gg_nk_key *keys_of(const chunk *c)
 {
     return (const gg_nk_key *)(const void *)c->x;
 }
 
-/* The least and the greatest key, and about every SLICE-th between. */
+/* The limits are the smallest key, about every SLICE-th key, and the largest key. */
 static gg_status choose_cuts(big *b, uint64_t n, gg_error *err)
 {
     size_t most = (size_t)(n / STEP) + 2 * b->n_chunks + 1, used = 0;
@@ -158,9 +159,9 @@ static gg_status choose_cuts(big *b, uint64_t n, gg_error *err)
                : gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
 }
 
-/* ---- phase 4: gaps, slice by slice --------------------------------------------------- */
+/* ---- phase 4: gaps per slice --------------------------------------------------- */
 
-/* How many of the chunk's keys are below `key`, or not above it. */
+/* Number of keys of the chunk that are below `key`, or with not_above, not above it. */
 static size_t rank_of(const chunk *c, gg_nk_key key, bool not_above)
 {
     const gg_nk_key *k = keys_of(c);
@@ -177,7 +178,7 @@ typedef struct span {
     size_t from, to;
 } span;
 
-/* Keys between the ends, in each chunk; and how many equal the upper end. */
+/* Finds the keys of each chunk between the limits, and counts those equal to the upper limit. */
 static size_t find_spans(const big *b, gg_nk_key lo, gg_nk_key hi, span *spans, uint64_t *equals)
 {
     size_t between = 0;
@@ -228,7 +229,7 @@ static gg_status measure_gaps(big *b, uint64_t n, unsigned threads, gg_measure *
     if (!b->gaps)
         return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
     st = gg_parallel(b->n_slices, threads, gaps_of_slice, b, err);
-    double least = 0; /* equals of the least key, which is no slice's upper end */
+    double least = 0; /* number of smallest keys, which are not the upper limit of any slice */
     for (size_t i = 0; i < b->n_chunks; i++)
         least += (double)rank_of(&b->chunks[i], b->cuts[0], true);
     double sum = (least - 1) * b->mean_gap * b->mean_gap;
@@ -237,7 +238,7 @@ static gg_status measure_gaps(big *b, uint64_t n, unsigned threads, gg_measure *
     return st;
 }
 
-/* ---- all of it ------------------------------------------------------------------------ */
+/* ---- all phases ------------------------------------------------------------------------ */
 
 static gg_status make_space(big *b, unsigned threads, gg_error *err)
 {

@@ -1,4 +1,4 @@
-/* measure_big.h - measures of arrays too large to sort beside themselves. Internal. */
+/* measure_big.h - measure large arrays without a second array to sort. Internal. */
 #ifndef GG_MEASURE_BIG_H
 #define GG_MEASURE_BIG_H
 
@@ -6,11 +6,11 @@
 
 #include "numeric/numeric.h"
 
-#define GG_MEASURE_BIG ((uint64_t)1 << 19) /* from so many values on it is faster, too */
+#define GG_MEASURE_BIG ((uint64_t)1 << 19) /* from this number of values on it is also faster */
 
-/* As gg_measure_values, to within rounding, but `values` is overwritten, and on
- * `threads` threads. Memory beyond the array: about 3 MiB a thread, and 1/1024
- * of it. Results depend on the values alone. GG_ENOMEM, GG_ECANCELLED. */
+/* Like gg_measure_values, with the same results up to rounding, but on several threads and in
+ * place: `values` is overwritten. Needs about 3 MiB per thread and 1/1024 of the array. Results
+ * depend only on the values. Fails with GG_ENOMEM or GG_ECANCELLED. */
 gg_status gg_measure_in_place(float *values, uint64_t n, unsigned threads, gg_measure *out,
                               gg_error *err);
 

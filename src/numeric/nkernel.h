@@ -1,8 +1,7 @@
-/* nkernel.h - the hot loops of the numeric layer, one object per ISA level.
+/* nkernel.h - the hot loops of the numeric layer, compiled per instruction-set level. Internal.
  *
- * All sums are in double over lanes that the source fixes (value i goes to lane
- * i mod NK_LANES, lanes are folded in a fixed tree), so that every level
- * and every compiler gives the same bits.
+ * All sums run in double over fixed lanes: value i goes to lane i mod NK_LANES, and the lanes are
+ * added in a fixed tree. Every level and every compiler therefore gives the same bits.
  */
 #ifndef GG_NKERNEL_H
 #define GG_NKERNEL_H
@@ -12,7 +11,7 @@
 
 #define NK_LANES 8
 
-/* Keys live in memory that was or will be floats. */
+/* Sort keys share their memory with floats, so they may alias. */
 typedef uint32_t __attribute__((__may_alias__)) gg_nk_key;
 
 typedef struct gg_nk_range {
@@ -24,7 +23,7 @@ typedef struct gg_nk_central {
     double m2, m4; /* sums, not means */
 } gg_nk_central;
 
-/* Non-finite values among n. */
+/* Number of non-finite values among n. */
 GG_DECLARE_KF(size_t, gg_nk_nonfinite, (const float *x, size_t n));
 /* Sum, min and max of n >= 1 finite values. */
 GG_DECLARE_KF(gg_nk_range, gg_nk_range, (const float *x, size_t n));
@@ -33,7 +32,7 @@ GG_DECLARE_KF(gg_nk_central, gg_nk_central, (const float *x, size_t n, double me
 /* Add n values to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
 GG_DECLARE_KF(void, gg_nk_histogram,
               (const float *x, size_t n, double min, double range, uint64_t *counts));
-/* Float bits to keys that sort as the values do, and back. May be in place. */
+/* Converts floats to keys that sort in the same order, and back. May work in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
 GG_DECLARE_KF(void, gg_nk_unkeys, (const gg_nk_key *keys, size_t n, float *x));
 /* bin[i] = trunc((x[i] - min) scale), in float32. */
@@ -41,7 +40,7 @@ GG_DECLARE_KF(void, gg_nk_bins, (const float *x, size_t n, float min, float scal
 /* Sum of (gap - mean_gap)^2 over the n - 1 gaps of n sorted keys. */
 GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_gap));
 
-/* Sums over the pairs of which both are finite. */
+/* Sums over the pairs of finite values. */
 typedef struct gg_nk_pair_means {
     double a, b;
     uint64_t n;

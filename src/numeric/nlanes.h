@@ -1,9 +1,8 @@
 /* nlanes.h - eight double lanes for the kernels, as two vectors of four.
  *
- * Value i of a run goes to lane i mod 8; the lanes are folded in one fixed tree. Explicit
- * vectors, because compilers do not dare to vectorise these loops by themselves.
- * Everything is a macro or works through pointers: vectors as arguments would warn
- * about their ABI below AVX.
+ * Value i of a run goes to lane i mod 8, and the lanes are added in one fixed tree. The vectors are
+ * explicit, because compilers may not reorder floating-point sums to vectorise these loops.
+ * Everything is a macro or uses pointers: vectors as arguments cause ABI warnings without AVX.
  */
 #ifndef GG_NLANES_H
 #define GG_NLANES_H
@@ -22,7 +21,7 @@ typedef struct gg_nk_acc {
     gg_nk_f64x4 half[2];
 } gg_nk_acc;
 
-/* gcc 12 and clang; elsewhere kernels shuffle in plain loops */
+/* gcc 12 and clang have this; with other compilers the kernels shuffle in plain loops. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define NK_SHUFFLE 1
@@ -39,7 +38,7 @@ typedef struct gg_nk_acc {
 #define NK_WIDE(v) __builtin_convertvector(v, gg_nk_f64x4)
 #define NK_NARROW(v) __builtin_convertvector(v, gg_nk_f32x4)
 
-/* all ones where the float is finite */
+/* All bits set in each lane whose float is finite. */
 #define NK_FINITE4(v) (((gg_nk_i32x4)(v)&NK_EXPONENT) != NK_EXPONENT)
 #define NK_AND4(v, mask) ((gg_nk_f32x4)((gg_nk_i32x4)(v) & (mask)))
 #define NK_SELECT4(mask, yes, no) \

@@ -1,9 +1,9 @@
-/* ownlog.h - a natural logarithm with the same bits on every machine.
+/* ownlog.h - a natural logarithm with the same bits on every machine. Internal.
  *
- * libm's log differs in its last bit from one libc to the next. This one uses
- * only correctly rounded + - * /: x = m 2^e with m in [0.7, 1.42), and
+ * The last bit of libm's log differs between C libraries. This one uses only correctly rounded
+ * + - * /: x = m 2^e with m in [0.7, 1.42), and
  * log m = 2 atanh t = 2 (t + t^3/3 + t^5/5 ...), t = (m - 1) / (m + 1), |t| < 0.172.
- * Error below 3e-16 of 1 + |log x|. For normal x > 0.
+ * x must be normal and positive. The error is below 3e-16 of 1 + |log x|.
  */
 #ifndef GG_OWNLOG_H
 #define GG_OWNLOG_H
@@ -17,14 +17,14 @@ static inline double own_log(double x)
 {
     uint64_t u;
     memcpy(&u, &x, sizeof u);
-    /* the bits above those of 0.7071 count whole octaves */
+    /* After subtracting the bits of 0.7071, the exponent field counts whole octaves. */
     uint64_t shifted = u - UINT64_C(0x3fe6a09e667f3bcd);
     double e = (double)((int64_t)shifted >> 52);
     u -= shifted & UINT64_C(0xfff0000000000000);
     double m;
     memcpy(&m, &u, sizeof m);
     double t = (m - 1.0) / (m + 1.0), z = t * t, w = z * z;
-    /* odd and even terms apart: half the latency */
+    /* Odd and even terms are summed separately, which halves the latency. */
     double even = 1.0 / 3 + w * (1.0 / 7 + w * (1.0 / 11 + w * (1.0 / 15 + w * (1.0 / 19))));
     double odd = 1.0 / 5 + w * (1.0 / 9 + w * (1.0 / 13 + w * (1.0 / 17 + w * (1.0 / 21))));
     return e * OWN_LN2 + 2.0 * (t + t * z * (even + z * odd));

@@ -1,10 +1,10 @@
-/* profile.c - entropy, and how it grows with the number of bins. */
+/* profile.c - entropy and dimension (the growth of entropy with the number of bins). */
 #include "profile.h"
 
 #include "numeric/numeric.h"
 #include "ownlog.h"
 
-/* Shannon entropy in bits. The counts of n values sum to n. */
+/* Shannon entropy in bits of counts that sum to n. */
 static double entropy_bits(const uint64_t *count, size_t bins, double n)
 {
     double h = 0;
@@ -18,11 +18,12 @@ static void halve(uint64_t *count, size_t bins)
     for (size_t b = 0; b < bins / 2; b++) count[b] = count[2 * b] + count[2 * b + 1];
 }
 
-/* Entropy at 1024, 512, ... 16 bins; the slope by least squares over the logs. */
+/* The dimension is the least squares slope of the entropy at 16, 32, ... 1024 bins over log2 of the
+ * number of bins. */
 void gg_entropy_profile(uint64_t *count, double n, gg_measure *out)
 {
     double steps = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
-    double x = 10; /* log2 of the bins */
+    double x = 10; /* log2 of the number of bins */
     for (size_t bins = GG_DIM_BINS_MAX; bins >= GG_DIM_BINS_MIN; bins /= 2, x -= 1) {
         double y = entropy_bits(count, bins, n);
         if (bins == GG_BINS) out->entropy = y / 8;

@@ -1,4 +1,4 @@
-/* profile.h - what a histogram says of its values. Internal. */
+/* profile.h - entropy and dimension from a histogram. Internal. */
 #ifndef GG_PROFILE_H
 #define GG_PROFILE_H
 
@@ -6,8 +6,8 @@
 
 #include "numeric/numeric.h"
 
-/* entropy and dimension of `out` from GG_DIM_BINS_MAX counts that sum to n >= 1. The
- * counts are used up. */
+/* Sets entropy and dimension of `out` from GG_DIM_BINS_MAX counts that sum to n >= 1. Overwrites
+ * the counts. */
 void gg_entropy_profile(uint64_t *count, double n, gg_measure *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* purify.c - the phases of a purification, and the affine map that ends it. */
+/* purify.c - the phases of a purification, and the affine map at the end. */
 #include "purify_core.h"
 
 #include "nkernel.h"
@@ -11,11 +11,11 @@
 static gg_status check(uint64_t elements, uint64_t row, double strength, gg_error *err)
 {
     if (!(strength >= 0.0 && strength <= 1.0)) {
-        gg_fail(err, GG_EUSAGE, "purification strength %g is not in 0..1", strength);
-        return gg_fix(err, "give a strength from 0 (nothing) to 1");
+        gg_fail(err, GG_EUSAGE, "the purification strength %g is not between 0 and 1", strength);
+        return gg_fix(err, "give a strength from 0 (no change) to 1");
     }
     if (row == 0 || elements % row) {
-        return gg_fail(err, GG_EUSAGE, "rows of %llu values do not divide %llu",
+        return gg_fail(err, GG_EUSAGE, "the row length %llu does not divide %llu values",
                        (unsigned long long)row, (unsigned long long)elements);
     }
     if (elements > SIZE_MAX / sizeof(float))
@@ -68,7 +68,7 @@ unsigned gg_purify_phases(const gg_purify *p)
     return PURIFY_PHASES;
 }
 
-/* Without anything to filter only the scan remains, for the report. */
+/* If there is nothing to filter, only the scan runs, for the report. */
 size_t gg_purify_parts(const gg_purify *p, unsigned phase)
 {
     return phase == 0 || (p->active && phase < PURIFY_PHASES) ? p->parts : 0;
@@ -109,7 +109,7 @@ void gg_purify_part(gg_purify *p, unsigned phase, size_t part, float *x, void *s
     }
 }
 
-/* sum of squares of what the filter left, around its own mean */
+/* Sum of squares after the filter, around the new mean. */
 static double energy_left(const gg_purify *p)
 {
     const removal *r = &p->removed;
@@ -121,16 +121,16 @@ static void join_scan(gg_purify *p)
 {
     for (size_t i = 0; i < p->parts; i++) gg_purify_merge(&p->before, &p->slot[i].before);
     const moments *m = &p->before;
-    /* what rounding of the mean leaves of equal values is no variance */
+    /* Equal values may have a tiny variance from rounding the mean; treat it as none. */
     double least = (double)m->n * m->mean * m->mean * 1e-30;
     p->active = p->active && m->n > 1 && m->m2 > least && isfinite(m->m2);
-    /* haar squares in float32 */
+    /* haar computes squares in float32, which limits the range of std. */
     double std = m->n ? sqrt(m->m2 / (double)m->n) : 0;
     if (p->method == GG_PURIFY_HAAR) p->active = p->active && std > 1e-12 && std < 1e12;
     if (p->active && p->method == GG_PURIFY_HAAR) gg_purify_haar_join(p);
 }
 
-/* y = x - r has mean - r/n for its mean; the map gives it the old mean and std. */
+/* The mean of y = x - r is mean - r/n. The affine map restores the old mean and std. */
 static void join_filter(gg_purify *p)
 {
     for (size_t i = 0; i < p->parts; i++) {
@@ -162,7 +162,7 @@ void gg_purify_result(const gg_purify *p, gg_purify_report *out)
     out->mean = m->mean;
     out->std = sqrt(m->m2 / n);
     if (!p->active) return;
-    /* with u = x - mean: after - before = (A - 1) u - A (r - mean of r) */
+    /* With u = x - mean: after - before = (A - 1) u - A (r - mean of r). */
     double a = p->scale, r0 = p->removed.rr - p->removed.r * p->removed.r / n;
     double change = (a - 1) * (a - 1) * m->m2 - 2 * a * (a - 1) * p->removed.xr + a * a * r0;
     double size = m->m2 + n * m->mean * m->mean;

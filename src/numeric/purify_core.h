@@ -1,8 +1,8 @@
-/* purify_core.h - inside the purification: the state that the two methods share.
+/* purify_core.h - the state of a purification, shared by both methods. Internal.
  *
- * Phase 0 scans (moments; for haar also the energy of each scale), phase 1 takes the
- * filter's removal away, phase 2 restores mean and std. Every part writes only
- * its own slot; the joins add the slots in their order.
+ * Phase 0 scans the values (moments, and for haar the energy of each scale). Phase 1 subtracts
+ * what the filter removes. Phase 2 restores mean and std. Every part writes only to its own slot,
+ * and the joins add the slots in order.
  */
 #ifndef GG_PURIFY_CORE_H
 #define GG_PURIFY_CORE_H
@@ -12,10 +12,10 @@
 #include "numeric/numeric.h"
 
 #define PURIFY_PHASES 3
-#define HAAR_LEVELS 64 /* scales of 2^64 values: more than can be */
+#define HAAR_LEVELS 64 /* enough for 2^64 values */
 
 typedef struct moments {
-    uint64_t n; /* finite */
+    uint64_t n; /* number of finite values */
     double mean, m2;
 } moments;
 
@@ -25,15 +25,15 @@ typedef struct purify_slot {
     double energy[HAAR_TILE_LEVELS + 1]; /* haar, by level from 1 */
 } purify_slot;
 
-/* The tree above the tiles; level HAAR_TILE_LEVELS is the tiles themselves. */
+/* The levels of the tree above the tiles. The tiles are level HAAR_TILE_LEVELS. */
 typedef struct haar_tree {
     size_t tiles;
     unsigned levels;               /* of the whole tree */
-    float *sum;                    /* a tile: its node, then what is removed of it */
-    float *work;                   /* 3 x (tiles + 2) */
-    unsigned char *plain;          /* a tile: full and finite */
-    float *detail;                 /* levels above the tiles, one after another */
-    size_t first[HAAR_LEVELS + 1]; /* of a level in detail */
+    float *sum;                    /* per tile: its node, later the part to remove from it */
+    float *work;                   /* 3 x (tiles + 2) floats */
+    unsigned char *plain;          /* per tile: whether it is full and all finite */
+    float *detail;                 /* details of the levels above the tiles, level by level */
+    size_t first[HAAR_LEVELS + 1]; /* where each level starts in detail */
     haar_damping how[HAAR_LEVELS + 1];
 } haar_tree;
 
@@ -42,7 +42,7 @@ struct gg_purify {
     uint64_t elements, row;
     double strength;
     size_t parts;
-    uint64_t part_elements; /* of every part but the last */
+    uint64_t part_elements; /* elements of every part except the last */
     purify_slot *slot;
     bool active; /* there is something to filter */
     moments before;
@@ -54,16 +54,16 @@ struct gg_purify {
 
 /* ---- purify_run.c ---- */
 
-/* Moments of the finite ones of n values, and those of two runs to those of both.
- * buf holds n floats. */
+/* Moments of the finite values among n; buf has room for n floats. gg_purify_merge combines the
+ * moments of two runs into *a. */
 moments gg_purify_moments(const float *x, size_t n, float *buf);
 void gg_purify_merge(moments *a, const moments *b);
 
-/* The part's first element and its length. */
+/* Returns the number of elements of a part and sets *first to its first element. */
 uint64_t gg_purify_extent(const gg_purify *p, size_t part, uint64_t *first);
 
-/* Values as the filter sees them: x itself if all n are finite, else a copy in buf with
- * the mean of the finite ones in the place of the others. */
+/* Returns the values for the filter: x itself if all n are finite, otherwise a copy in buf in which
+ * the mean of the finite values replaces the others. */
 const float *gg_purify_sound(const float *x, size_t n, float *buf);
 
 /* ---- the methods ---- */

@@ -1,7 +1,7 @@
-/* purify_fft.c - per row, drop the low-energy tail of the spectrum.
+/* purify_fft.c - drop the low-energy tail of each row's spectrum.
  *
- * As in the wavelet filter it is the removal that is transformed back and subtracted:
- * bins that are kept are set to zero, and cost no accuracy.
+ * As in the Haar filter, the part to remove is transformed back and subtracted. Bins that are kept
+ * are set to zero for that, so they lose no accuracy.
  */
 #include "purify_core.h"
 
@@ -12,13 +12,13 @@
 #include <math.h>
 #include <string.h>
 
-/* A part is a whole number of batches of rows, and not too small a piece of work. */
+/* A part is a whole number of batches of rows, with at least about this many values. */
 #define PART_VALUES 65536u
 
 gg_status gg_purify_fft_init(gg_purify *p, gg_error *err)
 {
     if (p->row > SIZE_MAX / 1024) {
-        return gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values are too long to filter",
+        return gg_fail(err, GG_EUNSUPPORTED, "a row of %llu values is too long for the FFT filter",
                        (unsigned long long)p->row);
     }
     p->plan = gg_fft_plan_new((size_t)p->row, err);
@@ -28,8 +28,8 @@ gg_status gg_purify_fft_init(gg_purify *p, gg_error *err)
     return GG_OK;
 }
 
-/* In floats: rows of the removal, spectra, energies, keys and their double; then the
- * FFT's own. */
+/* Number of floats of our own scratch: rows to remove, spectra, energies, keys and their copy. The
+ * scratch of the FFT follows. */
 static size_t own_floats(const gg_purify *p)
 {
     size_t n = (size_t)p->row, bins = n / 2 + 1;
@@ -41,8 +41,8 @@ size_t gg_purify_fft_scratch(const gg_purify *p)
     return own_floats(p) * sizeof(float) + gg_fft_scratch(p->plan);
 }
 
-/* Classes of energy a sixteenth of an octave wide, by the float's own bits; all
- * below 2^-40 of the top share the lowest. */
+/* Energies are grouped into classes of a sixteenth of an octave, taken from the bits of the float.
+ * All energies below 2^-40 of the largest are in the lowest class. */
 #define CLASSES 704
 #define CLASS_SHIFT 19
 
@@ -54,7 +54,7 @@ static uint32_t class_of(float energy, uint32_t base)
 
 typedef struct cut {
     float energy; /* bins below it are dropped */
-    size_t ties;  /* and so many of those equal to it, highest frequencies first */
+    size_t ties;  /* number of bins equal to it that are dropped, highest frequencies first */
 } cut;
 
 static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t end,
@@ -68,7 +68,7 @@ static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t
     return members;
 }
 
-/* Go on dropping in order of energy until the budget is spent. */
+/* Drops bins in the order of their energy until the budget is used up. */
 static cut cut_sorted(const gg_nk_key *sorted, size_t n, double sum, double budget)
 {
     cut at = { INFINITY, 0 };
@@ -82,7 +82,7 @@ static cut cut_sorted(const gg_nk_key *sorted, size_t n, double sum, double budg
     return at;
 }
 
-/* Few bins are sorted at once: the classes cost more than they save. */
+/* Up to this number of bins, sorting all is faster than using classes. */
 #define FEW 24
 
 static cut find_cut_few(const float *energy, size_t bins, double share, gg_nk_key *keys)
@@ -94,8 +94,8 @@ static cut find_cut_few(const float *energy, size_t bins, double share, gg_nk_ke
     return cut_sorted(sorted, members, 0, share * total);
 }
 
-/* The least energies that together stay within a share of all: first whole classes,
- * then the class on the border, sorted. top are the bits of the largest. */
+/* Finds the smallest energies whose sum is within a share of the total: first whole classes, then
+ * the class at the limit, sorted. `top` are the bits of the largest energy. */
 static cut find_cut(const float *energy, size_t bins, uint32_t top, double share, gg_nk_key *keys)
 {
     double in_class[CLASSES] = { 0 }, part[4] = { 0 }, sum = 0;
@@ -106,7 +106,7 @@ static cut find_cut(const float *energy, size_t bins, uint32_t top, double share
         in_class[in] += (double)energy[k];
         c = in < c ? in : c;
     }
-    for (uint32_t i = c & ~3u; i < CLASSES; i += 4) /* four sums, as one would wait for itself */
+    for (uint32_t i = c & ~3u; i < CLASSES; i += 4) /* four sums hide the latency of additions */
         for (uint32_t j = 0; j < 4; j++) part[j] += in_class[i + j];
     double budget = share * ((part[0] + part[1]) + (part[2] + part[3]));
     while (c < CLASSES - 1 && sum + in_class[c] <= budget) sum += in_class[c++];
@@ -115,8 +115,8 @@ static cut find_cut(const float *energy, size_t bins, uint32_t top, double share
     return cut_sorted(gg_sort_few(keys, members, keys + bins), members, sum, budget);
 }
 
-/* Leave in the spectrum what is to be removed. The mean and the strongest bin get an
- * energy above every cut, ties that go one below. */
+/* Leaves only the bins to remove in the spectrum. The mean and the strongest bin get an energy
+ * above every cut, and ties that are dropped get one below. */
 static void keep_tail(float *spectrum, size_t n, double share, float *energy, gg_nk_key *keys)
 {
     size_t bins = n / 2 + 1, strongest = 1;
@@ -127,7 +127,7 @@ static void keep_tail(float *spectrum, size_t n, double share, float *energy, gg
         return;
     }
     GG_PICK(gg_nk_bin_energies)(spectrum, bins, scale, energy);
-    if (n % 2 == 0) energy[n / 2] *= 0.5f; /* one frequency, where others are two */
+    if (n % 2 == 0) energy[n / 2] *= 0.5f; /* this bin has no mirror image, the others have one */
     uint32_t top = GG_PICK(gg_nk_largest)(energy + 1, bins - 1);
     cut at = bins <= FEW ? find_cut_few(energy, bins, share, keys)
                          : find_cut(energy, bins, top, share, keys);

@@ -1,11 +1,11 @@
-/* purify_haar.c - damping of the details that their parents do not confirm.
+/* purify_haar.c - damp wavelet details that are not coherent with their parents.
  *
- * The values are the leaves of a binary tree; a level with an odd number of nodes
- * has its last one doubled (see gg_numeric.h on padding). Tiles of 4096 leaves are
- * transformed in cache, twice: once for the energies, once to filter, so that
- * memory is read twice and written once. The tree above the tiles is small and is
- * kept whole. What is inverted is the removal, not the signal: a value of which
- * nothing is removed keeps its bits until mean and std are restored.
+ * The values are the leaves of a binary tree. If a level has an odd number of nodes, the last one
+ * is doubled (see numeric.h on padding). Tiles of 4096 leaves are transformed in cache, once for
+ * the energies and once to filter, so memory is read twice and written once. The tree above the
+ * tiles is small and is kept in memory. The inverse transform is applied to the part to remove, not
+ * to the signal, so values that the filter does not change keep their bits until mean and std are
+ * restored.
  */
 #include "purify_core.h"
 
@@ -17,14 +17,14 @@
 
 #define PART_TILES 64
 
-/* scratch of a thread, in floats: leaves, two node buffers, details of all levels */
+/* Offsets in the scratch of a thread, in floats: leaves, two node buffers, details per level. */
 #define LEAVES 0
 #define NODES (LEAVES + HAAR_TILE + 8)
 #define OTHER (NODES + HAAR_TILE + 8)
 #define DETAILS (OTHER + HAAR_TILE + 8)
 #define SCRATCH_FLOATS (DETAILS + HAAR_TILE + 16 * HAAR_TILE_LEVELS)
 
-/* A level's details: room for 4096 >> level and 8 more, finest first. */
+/* The details of a level, with room for (4096 >> level) + 8; the finest level comes first. */
 static float *details_of(float *scratch, unsigned level)
 {
     return scratch + DETAILS + HAAR_TILE - (2 * HAAR_TILE >> level) + 8 * (level - 1);
@@ -56,7 +56,8 @@ gg_status gg_purify_haar_init(gg_purify *p, gg_error *err)
     return GG_OK;
 }
 
-/* One level up: `nodes` in, the number of nodes out. in has room for one more. */
+/* Transforms one level: takes `nodes` nodes and returns the number of nodes of the next level. `in`
+ * has room for one more node. */
 static size_t split_level(float *in, size_t nodes, float *out, float *detail)
 {
     if (nodes & 1) in[nodes] = in[nodes - 1];
@@ -65,8 +66,8 @@ static size_t split_level(float *in, size_t nodes, float *out, float *detail)
     return nodes;
 }
 
-/* All levels of a full tile of finite values: details in scratch; returns the node at
- * the top. Anything not finite shows in the details' energies. */
+/* Transforms all levels of a full tile and returns the top node; the details are in scratch. A
+ * value that is not finite makes the energies of the details non-finite. */
 static float split_full(const float *x, float *scratch)
 {
     float *in = scratch + NODES, *out = scratch + OTHER;
@@ -80,8 +81,8 @@ static float split_full(const float *x, float *scratch)
     return in[0];
 }
 
-/* Energies of the levels of such a tile, as they are split, and the node at the top;
- * returns the energies' sum. */
+/* Computes the energies of the levels of a full tile and its top node, without keeping the details.
+ * Returns the sum of the energies. */
 static double scan_full(const float *x, float *scratch, double *energy, float *top,
                         const float *soon)
 {
@@ -97,7 +98,7 @@ static double scan_full(const float *x, float *scratch, double *energy, float *t
     return sum;
 }
 
-/* The same for any tile. */
+/* Like split_full, for any tile. */
 static float split_any(const float *x, size_t n, float *scratch)
 {
     float *in = scratch + LEAVES, *out = scratch + NODES, *next = scratch + OTHER;
@@ -117,7 +118,7 @@ static size_t tile_length(const gg_purify *p, size_t tile)
     return p->elements - first < HAAR_TILE ? (size_t)(p->elements - first) : HAAR_TILE;
 }
 
-/* The next tile if it is full: memory can bring it while this one is worked on. */
+/* The next tile if it is full, for prefetching; else NULL. */
 static const float *next_tile(const gg_purify *p, size_t tile, const float *x)
 {
     return tile + 1 < p->tree.tiles && tile_length(p, tile + 1) == HAAR_TILE ? x + HAAR_TILE : NULL;
@@ -129,7 +130,7 @@ static size_t last_tile(const gg_purify *p, size_t part)
     return end < p->tree.tiles ? end : p->tree.tiles;
 }
 
-/* Energies of the levels of a split tile of n values. */
+/* Computes the energies per level of a transformed tile of n values. */
 static void tile_energies(size_t n, float *scratch, double *energy)
 {
     for (unsigned level = 1; level <= HAAR_TILE_LEVELS; level++) {
@@ -138,8 +139,8 @@ static void tile_energies(size_t n, float *scratch, double *energy)
     }
 }
 
-/* A plain tile (full, finite) has its moments for nothing: the mean is the top node over
- * 64, the energy around it that of the details. */
+/* A plain tile (full and finite) gives its moments without another pass: the mean is the top node
+ * divided by 64, and the energy around the mean is that of the details. */
 void gg_purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scratch)
 {
     purify_slot *slot = &p->slot[part];
@@ -164,7 +165,7 @@ void gg_purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scrat
     }
 }
 
-/* Mean energies to damping factors. Details that padding made are 0 and not counted. */
+/* Computes the damping factors from the mean energies. Details of padding are 0 and not counted. */
 static bool set_damping(gg_purify *p, const double *energy)
 {
     haar_tree *t = &p->tree;
@@ -187,7 +188,7 @@ static bool set_damping(gg_purify *p, const double *energy)
     return true;
 }
 
-/* Up the tree above the tiles; node buffer `in` is destroyed. */
+/* Transforms the tree above the tiles. Overwrites the node buffer `in`. */
 static void split_tree(haar_tree *t, float *in, float *out, double *energy)
 {
     size_t nodes = t->tiles;
@@ -200,7 +201,7 @@ static void split_tree(haar_tree *t, float *in, float *out, double *energy)
     }
 }
 
-/* What is removed of detail[0 .. n): all but those whose parent padding made. */
+/* Replaces detail[0 .. n) by the part to remove, except details whose parent is padding. */
 static void damp_level(haar_damping how, float *detail, const float *parent, size_t n,
                        removal *sums, const float *soon)
 {
@@ -208,8 +209,8 @@ static void damp_level(haar_damping how, float *detail, const float *parent, siz
     if (n & 1) detail[n - 1] = 0.0f;
 }
 
-/* Down again with what is removed, into t->sum. The details themselves must outlive
- * this for the tiles, whose top details have their parents at the lowest level. */
+/* Inverts the tree with the parts to remove, into t->sum. The lowest level of details must remain,
+ * because it has the parents of the top details of the tiles. */
 static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
 {
     removal unused = { 0, 0, 0 };
@@ -248,7 +249,7 @@ void gg_purify_haar_join(gg_purify *p)
     else p->active = false;
 }
 
-/* Details of a split tile to what is removed of them. */
+/* Replaces the details of a transformed tile by the parts to remove. */
 static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch, removal *sums,
                       const float *soon)
 {
@@ -268,7 +269,7 @@ static void damp_tile(const gg_purify *p, size_t tile, size_t n, float *scratch,
     GG_PICK(gg_nk_haar_damp)(top, above + tile / 2, 1, t->how[HAAR_TILE_LEVELS], sums, NULL);
 }
 
-/* The removal from the top down to level 1; returns the nodes below the leaves. */
+/* Inverts the parts to remove from the top down to level 1, and returns the nodes of level 1. */
 static const float *merge_tile(float node, size_t n, float *scratch)
 {
     float *in = scratch + NODES, *out = scratch + OTHER;
@@ -283,9 +284,9 @@ static const float *merge_tile(float node, size_t n, float *scratch)
     return in;
 }
 
-/* For a plain tile the sums of the removal are had from the coefficients, as the
- * transform is orthonormal: sum r = 64 r0, sum r^2 = r0^2 + those of the details,
- * and with u = x - mean, sum u r = (top - 64 mean) r0 + those of the details. */
+/* For a plain tile the sums over the removed part r follow from the coefficients, because the
+ * transform is orthonormal: sum r = 64 r0, sum r^2 = r0^2 + sum over the details, and with
+ * u = x - mean, sum u r = (top - 64 mean) r0 + sum over the details. */
 void gg_purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
 {
     haar_tree *t = &p->tree;

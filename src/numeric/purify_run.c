@@ -1,5 +1,5 @@
-/* purify_run.c - what both methods ask of a run of values: where it lies, its moments,
- * and the values as a filter can take them. */
+/* purify_run.c - helpers of both methods for a run of values: its extent, its moments, and a copy
+ * with finite values only. */
 #include "purify_core.h"
 
 #include "nkernel.h"
@@ -31,7 +31,7 @@ const float *gg_purify_sound(const float *x, size_t n, float *buf)
     return buf;
 }
 
-/* Chan's update. */
+/* The update of Chan, Golub and LeVeque. */
 void gg_purify_merge(moments *a, const moments *b)
 {
     if (b->n == 0) return;

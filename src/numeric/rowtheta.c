@@ -16,8 +16,8 @@ uint64_t gg_row_pair(uint64_t i, uint64_t rows)
     return gg_sample_index(i, rows < 2 ? 0 : rows - 1, gg_row_pairs(rows));
 }
 
-/* Two runs around their own means to one around the mean of both (Chan, Golub and
- * LeVeque 1979): with d the difference of the means, the sum of squares grows by
+/* Combines the sums of two runs around their own means into sums around the common mean (Chan,
+ * Golub and LeVeque 1979). With d the difference of the means, the sum of squares grows by
  * d^2 n m / (n + m). */
 void gg_pearson_add(gg_pair_sums *sums, const float *a, const float *b, size_t n)
 {
@@ -43,7 +43,7 @@ void gg_pearson_add(gg_pair_sums *sums, const float *a, const float *b, size_t n
 double gg_pearson_of(const gg_pair_sums *s)
 {
     if (s->n < 2) return 0.0;
-    /* what rounding of the mean leaves of a constant row is no variance */
+    /* A constant row may have a tiny variance from rounding the mean; treat it as none. */
     double floor_a = (double)s->n * s->mean_a * s->mean_a * 1e-30,
            floor_b = (double)s->n * s->mean_b * s->mean_b * 1e-30;
     if (!(s->aa > floor_a) || !(s->bb > floor_b)) return 0.0;

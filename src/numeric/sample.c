@@ -1,4 +1,4 @@
-/* sample.c - which values of a tensor are looked at. */
+/* sample.c - choose the values of a tensor to sample. */
 #include "numeric/numeric.h"
 
 __extension__ typedef unsigned __int128 u128;

@@ -1,4 +1,4 @@
-/* scores.c - from entropy, kurtosis and gap variation to the angle theta. */
+/* scores.c - compute the angle theta from entropy, kurtosis and gap variation. */
 #include "numeric/numeric.h"
 
 #include <math.h>

@@ -6,20 +6,21 @@
 #include <math.h>
 #include <string.h>
 
-/* Least significant digit first: 11, 11 and 10 bits. */
+/* Three digits of 11, 11 and 10 bits, the least significant first. */
 #define DIGITS 3
 #define BITS 11
 #define RADIX (1u << BITS)
 
-/* From so many values on, three passes over all of memory lose to one that spreads them
- * over equal bins of their range, and passes over each bin, in cache: there the
- * top digit is mostly the same, and costs nothing. */
+/* From this number of values on, the keys are first distributed to equal bins of their range, and
+ * each bin is sorted in cache. This is faster than three passes over all of memory, and within a
+ * bin the top digit is mostly constant, so its pass is skipped. */
 #define SPREAD_FROM ((size_t)1 << 21)
 #define BINS 4096
 #define RUN 512
 #define SMALL 96
 
-/* Counts to places. False if one digit holds all: the pass would move nothing. */
+/* Converts counts to start positions. Returns false if all keys have the same digit, so that the
+ * pass can be skipped. */
 static bool places(size_t *count, size_t n)
 {
     size_t at = 0;
@@ -70,7 +71,7 @@ gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
     return keys;
 }
 
-/* Spread x over bins[], the places of its BINS bins; with keys NULL only count. */
+/* Distributes x to BINS bins whose positions are in bins[]. If keys is NULL, it only counts. */
 static void spread(const float *x, size_t n, float min, float scale, size_t *bins, gg_nk_key *keys)
 {
     int32_t bin[RUN];
@@ -87,7 +88,7 @@ static void spread(const float *x, size_t n, float min, float scale, size_t *bin
 gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_key *keys,
                           gg_nk_key *tmp)
 {
-    /* rounding is monotonic, so bins are in order; the last one has room for it */
+    /* Rounding is monotonic, so the bins are in order. One extra bin takes values rounded up. */
     float scale = (float)(BINS - 2) / (max - min);
     if (n < SPREAD_FROM || !isfinite(scale) || !(scale > 0)) {
         GG_PICK(gg_nk_keys)(x, n, keys);
@@ -102,7 +103,7 @@ gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_
     }
     spread(x, n, min, scale, bins, tmp);
     start = 0;
-    for (size_t b = 0; b < BINS; b++) { /* bins[] are the ends now */
+    for (size_t b = 0; b < BINS; b++) { /* bins[] are end positions now */
         size_t size = bins[b] - start;
         gg_nk_key *from = tmp + start;
         if (size && gg_sort_few(from, size, keys + start) == from)

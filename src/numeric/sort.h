@@ -1,19 +1,19 @@
-/* sort.h - inside the numeric layer: sorting of 32-bit keys. */
+/* sort.h - sort 32-bit keys. Internal to the numeric layer. */
 #ifndef GG_SORT_H
 #define GG_SORT_H
 
 #include "nkernel.h"
 
-/* Sort n keys ascending, with n more as scratch. Returns whichever of the two holds
- * the result; the other's contents are undefined. */
+/* Sorts n keys in ascending order; tmp has room for n keys. Returns the one of the two arrays that
+ * has the result. The contents of the other are undefined. */
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 
-/* Sort the keys of n finite values between min and max. x may share its memory with keys,
- * not with tmp. Returns where the result is. */
+/* Makes and sorts the keys of n finite values between min and max. x may share its memory with
+ * keys but not with tmp. Returns the array that has the result. */
 gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_key *keys,
                           gg_nk_key *tmp);
 
-/* As gg_sort_keys, for arrays that are often short: insertion below some dozens. */
+/* Like gg_sort_keys, but uses insertion sort for short arrays. */
 gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 
 #endif

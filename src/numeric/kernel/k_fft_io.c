@@ -1,4 +1,4 @@
-/* k_fft_io.c - rows and spectra to vector lanes and back. */
+/* k_fft_io.c - move rows and spectra to vector lanes and back. */
 #include "numeric/fft_core.h"
 
 #include "numeric/nlanes.h"
@@ -31,8 +31,8 @@ static inline void transpose(gg_f32x8 *t)
 #endif
 }
 
-/* Values [at, at + 8) of eight rows from `first` on, a row a lane; rows past `count`
- * and values past n are 0. */
+/* Loads the values [at, at + 8) of eight rows from `first` on, one row per lane. Rows beyond
+ * `count` and values beyond n are 0. */
 static inline void gather(gg_f32x8 *t, const float *rows, size_t n, size_t first, size_t count,
                           size_t at)
 {
@@ -59,7 +59,7 @@ static inline void scatter(gg_f32x8 *t, float *rows, size_t n, size_t first, siz
     }
 }
 
-/* Masked and scaled, lane by lane. */
+/* Applies mask and scale to each lane. */
 static inline void condition(gg_f32x8 *v, const fft_lanes *lanes, int half)
 {
     gg_i32x8 mask, bits;
@@ -97,7 +97,7 @@ void GG_K(gg_nk_fft_lanes)(fft_lanes *lanes, const float *rows, size_t n, size_t
         uint32_t scale = exponent == 0 ? 253 : exponent >= 254 ? 1 : 254 - exponent;
         lanes->mask[l / 8][l % 8] = sound ? -1 : 0;
         lanes->scale[l / 8][l % 8] = power_of_two(scale);
-        /* a row of zeros must not show the rounding of the row it is paired with */
+        /* A row of zeros must not pick up rounding errors of the row that it is paired with. */
         lanes->unscale[l / 8][l % 8] = top ? power_of_two(254 - scale) : 0.0f;
     }
 }

@@ -1,7 +1,7 @@
-/* k_fft_pass.c - the butterflies.
+/* k_fft_pass.c - the butterflies of the FFT.
  *
- * Stockham's decimation in frequency: a step of radix r sees its n points as
- * in[k][j][i] (l1 x r x ido, l1 the product of the radices done) and writes
+ * Stockham's algorithm with decimation in frequency: a step of radix r takes its n points as
+ * in[k][j][i] (l1 x r x ido, where l1 is the product of the previous radices) and writes
  *     out[j][k][i] = w(i, j) sum over q of in[k][q][i] e^(-2 pi i j q / r),
  * w(i, j) = e^(-2 pi i i j l1 / n). After the last step the points are in order.
  */
@@ -9,9 +9,9 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* A machine vector of lanes; without AVX half a point's, and every loop runs twice:
- * gcc makes poor code of vectors twice the size of a register. Lanes never meet, so
- * that the bits are the same. */
+/* The lanes of one machine register. Without AVX this is half of a point, and every loop runs
+ * twice, because gcc makes poor code for vectors larger than a register. Lanes are independent, so
+ * the bits are the same. */
 #if GG_LEVEL == 0
 #define HALVES 2
 typedef float vec __attribute__((vector_size(16), __may_alias__));
@@ -31,7 +31,7 @@ ALWAYS void put(point *o, size_t h, const vec *re, const vec *im, const float *w
     o->im[h] = *re * w[1] + *im * w[0];
 }
 
-/* Store output j of the butterfly of column i; column 0 has no twiddles. */
+/* Stores output j of the butterfly of column i. Column 0 needs no twiddle factors. */
 #define STORE(j, r_, i_) \
     do { \
         vec re_ = (r_), im_ = (i_); \
@@ -92,7 +92,7 @@ ALWAYS void fly5(const point *in, point *out, size_t ido, size_t l1, const float
     STORE(4, ur - vi, ui + vr);
 }
 
-/* Any odd radix: inputs j and r - j meet the same cosine and opposite sines. */
+/* Any odd radix: inputs j and r - j have the same cosine and opposite sines. */
 static void fly_odd(const point *in, point *out, const fft_step *s, const float *w, size_t h)
 {
     size_t r = s->radix, half = r / 2, ido = s->ido, l1 = s->l1;
@@ -124,7 +124,7 @@ static void fly_odd(const point *in, point *out, const fft_step *s, const float 
     }
 }
 
-/* All l1 x ido butterflies of a step; inlined once a radix. */
+/* Runs all l1 x ido butterflies of a step; inlined once per radix. */
 #define EACH(fly) \
     for (size_t k = 0; k < s->l1; k++) { \
         const point *in = a + k * s->radix * s->ido; \

@@ -1,4 +1,4 @@
-/* k_haar.c - one scale of the Haar transform, damping, and what follows it. */
+/* k_haar.c - one scale of the Haar transform, damping, subtraction and the affine map. */
 #include "numeric/haar_core.h"
 
 #include "numeric/nlanes.h"
@@ -34,8 +34,8 @@ void GG_K(gg_nk_haar_subtract)(const float *restrict sum, const float *restrict 
     }
 }
 
-/* Eight lanes as the level has registers for them: one of eight, or two of four, as
- * compilers that are left to cut eight in two spill most of them. */
+/* Eight lanes in registers: one of eight or two of four. Compilers that split vectors of eight
+ * themselves spill most of them. */
 #if GG_LEVEL == 0
 typedef gg_nk_f32x4 vec;
 typedef gg_nk_i32x4 ivec;
@@ -50,8 +50,8 @@ typedef struct lanes {
     vec v[8 / WIDTH];
 } lanes;
 
-/* Sums of squares run in float lanes over a short run, and in double from run to
- * run: relative error below 1e-6, at half the cost. */
+/* Sums of squares are computed in float lanes within a short run and in double across runs. The
+ * relative error is below 1e-6, at half the cost. */
 #define RUN 256
 
 static double fold_float(const void *v)
@@ -90,7 +90,7 @@ double GG_K(gg_nk_energy)(const float *x, size_t n)
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
 #endif
 
-/* Eight pairs: their sums, and their details' squares to the lanes. */
+/* Splits eight pairs: writes their sums and adds the squares of their details to the lanes. */
 static inline void split8(const float *x, float *sum, lanes *squares)
 {
     for (size_t k = 0; k < 8; k += WIDTH) {
@@ -131,9 +131,9 @@ double GG_K(gg_nk_haar_energy)(const float *x, size_t pairs, float *sum, const f
     return energy;
 }
 
-/* 1 - q = (max - min) / max of e and f, without a branch: max is half of
- * e + f + |e - f|, and the tiny term makes 0 / 0 a 0 (they agree). The division runs
- * beside the rest; a reciprocal by Newton's steps was measured to be slower. */
+/* Computes 1 - q = (max - min) / max of e and f without a branch: max is half of e + f + |e - f|.
+ * The tiny term turns 0 / 0 into 0, which means agreement. The division overlaps with the other
+ * operations; a reciprocal by Newton steps was measured to be slower. */
 static inline void damp(float *d, const vec *p, const haar_damping *how, vec *rr, vec *dr)
 {
     vec vd;
@@ -147,7 +147,7 @@ static inline void damp(float *d, const vec *p, const haar_damping *how, vec *rr
     memcpy(d, &r, sizeof r);
 }
 
-/* Parents to the lanes of their children, who are twice as many. */
+/* Copies each parent to the lanes of its two children. */
 static inline void spread(const float *parent, vec *low, vec *high)
 {
 #if NK_SHUFFLE
@@ -168,7 +168,7 @@ static inline void spread(const float *parent, vec *low, vec *high)
 #endif
 }
 
-/* Sixteen details of eight parents: detail i adds to lane i mod 8. */
+/* Damps sixteen details of eight parents. Detail i adds to lane i mod 8. */
 static inline void damp16(float *detail, const float *parent, const haar_damping *how, lanes *rr,
                           lanes *dr)
 {
@@ -242,8 +242,8 @@ void GG_K(gg_nk_remove)(float *x, const float *r, size_t n, double mean, removal
     sums->xr += gg_nk_fold(&sx);
 }
 
-/* x + (x (scale - 1) + shift): near 1, where scale is, the float sum is as good as
- * double, as the correction is small. */
+/* x + (x (scale - 1) + shift). The scale is near 1, so the correction is small and float is as
+ * accurate as double here. */
 static inline void affine4(float *x, float gain, float shift)
 {
     gg_nk_f32x4 v;

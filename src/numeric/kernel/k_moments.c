@@ -1,4 +1,4 @@
-/* k_moments.c - sums, range, histogram and gaps: one pass each over the values. */
+/* k_moments.c - sums, range, histogram and gaps, each in one pass over the values. */
 #include "numeric/nlanes.h"
 
 #include "numeric/numeric.h"
@@ -18,7 +18,7 @@ size_t GG_K(gg_nk_nonfinite)(const float *x, size_t n)
     return total;
 }
 
-/* The last, incomplete eight of a run, filled up with `fill`. */
+/* Loads the last values of a run, fewer than eight, and fills up with `fill`. */
 static void load_rest(float rest[NK_LANES], const float *x, size_t n, float fill)
 {
     for (size_t l = 0; l < NK_LANES; l++) rest[l] = l < n ? x[l] : fill;
@@ -57,7 +57,7 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
     return r;
 }
 
-/* Both powers of one eight; lanes from `used` on are left out. */
+/* Adds the second and fourth powers of eight values. Lanes from `used` on are ignored. */
 static inline void add_central(gg_nk_acc *s2, gg_nk_acc *s4, const float *x, double mean,
                                size_t used)
 {
@@ -84,11 +84,11 @@ gg_nk_central GG_K(gg_nk_central)(const float *x, size_t n, double mean)
     return (gg_nk_central){ gg_nk_fold(&s2), gg_nk_fold(&s4) };
 }
 
-/* Four tables, so that a run of equal values does not wait for its own counter;
- * one slot more than bins for x = max, which belongs to the last bin. */
+/* Four tables, so that equal values in a row do not wait for the same counter. Each has one extra
+ * slot for x = max, which belongs to the last bin. */
 #define TABLES 4
 #define SLOTS (GG_DIM_BINS_MAX + 1)
-#define HIST_RUN (1u << 22) /* 32-bit counters cannot overflow in a run */
+#define HIST_RUN (1u << 22) /* values per run, so that 32-bit counters cannot overflow */
 
 static void count_run(const float *x, size_t n, double min, double range, uint32_t *table)
 {
@@ -123,7 +123,8 @@ void GG_K(gg_nk_bins)(const float *x, size_t n, float min, float scale, int32_t 
     for (size_t i = 0; i < n; i++) bin[i] = (int32_t)((x[i] - min) * scale);
 }
 
-/* Negative floats order backwards: flip all their bits; for others the sign. */
+/* The bits of negative floats sort backwards, so all bits are flipped. For others only the sign bit
+ * is flipped. */
 void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
 {
     for (size_t i = 0; i < n; i++) {
@@ -143,7 +144,7 @@ void GG_K(gg_nk_unkeys)(const gg_nk_key *keys, size_t n, float *x)
     for (size_t i = 0; i < n; i++) x[i] = unkey(keys[i]);
 }
 
-/* Gaps of runs of keys: the floats first, then differences of neighbours. */
+/* Keys per run when computing gaps: first the floats are restored, then neighbours subtracted. */
 #define GAP_RUN 256
 
 double GG_K(gg_nk_gaps)(const gg_nk_key *keys, size_t n, double mean_gap)

@@ -1,25 +1,26 @@
-/* k_pairs.c - sums over two arrays: Pearson's r and the comparison of models.
- * A pair with a non-finite side counts as two zeros, without a branch. */
+/* k_pairs.c - sums over two arrays, for Pearson's r and the comparison of models.
+ *
+ * A pair with a non-finite value is replaced by two zeros, without a branch. */
 #include "numeric/nlanes.h"
 
 #include "numeric/numeric.h"
 
 #include <math.h>
 
-/* All ones if both are finite, else 0. */
+/* All bits set if both are finite, else 0. */
 static uint32_t both_finite(uint32_t a, uint32_t b)
 {
     return (a & NK_EXPONENT) != NK_EXPONENT && (b & NK_EXPONENT) != NK_EXPONENT ? UINT32_MAX : 0;
 }
 
-/* Pairs are handled in runs: the mask first, on integers, then the sums on what is
- * left, so that both loops vectorise. A short last run is filled with masked pairs. */
+/* Pairs are processed in runs: first the mask, with integers, then the sums of the masked values,
+ * so that both loops vectorise. A short last run is filled up with masked pairs. */
 #define RUN 256
 
 typedef struct run {
     float a[RUN], b[RUN];
-    uint32_t finite;    /* pairs of which both are */
-    uint32_t differing; /* pairs of which the bits differ */
+    uint32_t finite;    /* number of pairs with two finite values */
+    uint32_t differing; /* number of pairs whose bits differ */
 } run;
 
 static void load_run(run *r, const float *a, const float *b, size_t n)
@@ -63,8 +64,8 @@ gg_nk_pair_means GG_K(gg_nk_pair_means)(const float *a, const float *b, size_t n
     return m;
 }
 
-/* Here a pair that is left out must count as the two means: its differences are
- * masked, not its values. */
+/* Here an ignored pair must count as the two means, so the differences are masked instead of the
+ * values. */
 static inline void central4(const float *a, const float *b, double mean_a, double mean_b,
                             gg_nk_acc *sums, size_t h)
 {
@@ -102,7 +103,7 @@ gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size
 typedef struct pair_sums {
     gg_nk_acc dot, aa, bb, diff2;
     gg_nk_f64x4
-        top; /* (a - b)^2: neither overflows nor is lost, and its root is |a - b| to the bit */
+        top; /* largest (a - b)^2; in double it cannot overflow, and its root is exactly |a - b| */
 } pair_sums;
 
 static void add_run(pair_sums *s, const run *r)

@@ -1,9 +1,9 @@
-/* k_spectrum.c - energies of a spectrum's bins, and the tail of it. */
+/* k_spectrum.c - energies of the bins of a spectrum, and selection by energy. */
 #include "numeric/haar_core.h"
 
 #include <string.h>
 
-/* Bits of the largest magnitude; from 0x7f800000 on if one is not finite. */
+/* Bits of the largest magnitude. At least 0x7f800000 if a value is not finite. */
 uint32_t GG_K(gg_nk_largest)(const float *x, size_t n)
 {
     int32_t top = 0;
