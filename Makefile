@@ -44,7 +44,7 @@ BASE += $(HARDEN)
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 # Code that tools share; organ-api has a folder of its own besides.
-SHARED := cli help hints table moves_table key_options
+SHARED := cli help hints table moves_table key_options output_options
 API := $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(sort $(wildcard tools/api/*.c)))
 TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
 OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \

@@ -1,6 +1,7 @@
 /* organ-assemble - write a model from an organ directory or another model. */
 #include "cli.h"
 #include "key_options.h"
+#include "output_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static const char help[] =
     "common: -j N threads, -q quiet, -v verbose, --help, --version\n"
     "\n"
     "examples:\n"
-    "  organ-assemble tests/data/lab/lab-verse-q8_0.gguf --dtype q4_k_m \\\n"
+    "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --dtype q4_k_s \\\n"
     "    --output /tmp/verse-q4.gguf --force\n"
     "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --shards 3 --force\n"
     "  cat /tmp/verse-0000?-of-00003.gguf | organ-assemble - -o - > /tmp/joined.gguf\n"
@@ -47,17 +48,14 @@ int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-assemble", .help = help, .has_force = true, .has_strict = true };
     const char *dir = NULL, *model = NULL, *output = NULL;
-    uint64_t shards = UINT64_MAX; /* not given */
+    output_options out = OUTPUT_OPTIONS_INIT;
     cli_list set_kv = { 0 }, set_kv_files = { 0 };
     gg_assemble_options o = { 0 };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir },
                                    { "model", CLI_TEXT, &model },
                                    { "output", CLI_TEXT, &output },
-                                   { "shards", CLI_U64, &shards },
-                                   { "shard-size", CLI_SIZE, &o.shard_size },
+                                   OUTPUT_OPTIONS(out),
                                    { "no-verify", CLI_FLAG, &o.no_verify },
-                                   { "dtype", CLI_TEXT, &o.dtype },
-                                   { "fallback", CLI_TEXT, &o.fallback },
                                    { "keep-experts", CLI_TEXT, &o.keep_experts },
                                    { "set-kv", CLI_LIST, &set_kv },
                                    { "set-kv-file", CLI_LIST, &set_kv_files },
@@ -67,12 +65,11 @@ int main(int argc, char **argv)
     model = cli_one(&c, dir ? dir : model, "model");
     if (!output) cli_usage(&c, "give --output");
     if (output && strcmp(output, "-") == 0) cli_no_terminal(&c, STDOUT_FILENO);
-    bool counted = shards != UINT64_MAX;
-    if (counted && (shards < 1 || shards > 65535))
-        cli_usage(&c, "--shards %llu: use 1 to 65535", (unsigned long long)shards);
-    if (counted && o.shard_size) cli_usage(&c, "give --shards or --shard-size, not both");
-    if (o.fallback && !o.dtype) cli_usage(&c, "--fallback needs --dtype");
-    o.shards = counted ? (uint32_t)shards : 0;
+    output_options_check(&c, &out);
+    o.shards = (uint32_t)out.shards;
+    o.shard_size = out.shard_size;
+    o.dtype = out.dtype;
+    o.fallback = out.fallback;
     o.set_kv = set_kv.items;
     o.n_set_kv = set_kv.n;
     o.set_kv_files = set_kv_files.items;

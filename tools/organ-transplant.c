@@ -3,7 +3,9 @@
 #include "key_options.h"
 #include "moves_table.h"
 #include "organ/gg_patch.h"
+#include "output_options.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@ static const char help[] =
     "usage: organ-transplant --base BASE --donor DONOR --output CHIMERA.gguf\n"
     "       organ-transplant --base BASE --donor DONOR --check\n"
     "       organ-transplant --base BASE --donor DONOR --in-place [--undo FILE]\n"
+    "       organ-transplant --base BASE --adapter LORA --output FILE.gguf\n"
     "Replace tensors of BASE by those of DONOR. Each is a GGUF file, any shard of a\n"
     "split model, an organ directory, organ records, or - for stdin. --target means\n"
     "--base, and --source means --donor. --output - writes to stdout.\n"
@@ -30,6 +33,9 @@ static const char help[] =
     "  --copy-kv K        copy the donor's key; K* copies all keys that start with K\n"
     "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor), with\n"
     "                     --ancestor MODEL); T is a number or a ramp: 0.2..0.8\n"
+    "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
+    "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble; --fallback TYPE\n"
+    "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
     "  --in-place         change BASE itself; --undo FILE first saves what is\n"
     "                     replaced, and --in-place --donor FILE restores it\n"
     "  --strict           write nothing if an engine would refuse the result\n"
@@ -47,9 +53,10 @@ static const char help[] =
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
-    const char *base, *donor, *output, *match, *map, *undo, *ancestor, *blend;
+    const char *base, *donor, *output, *match, *map, *undo, *ancestor, *blend, *adapter;
     bool check, in_place;
     cli_list set_kv, set_kv_files, copy_kv;
+    output_options out;
     gg_transplant_options o;
 } arguments;
 
@@ -69,7 +76,7 @@ static gg_status apply_patch(cli *c, const arguments *a, gg_source *patch)
     gg_patch_report r = { 0 };
     bool others = c->select || a->map || a->match || a->blend || a->ancestor || a->o.mtp ||
                   a->o.match.add || a->o.skip_mismatched || a->set_kv.n || a->set_kv_files.n ||
-                  a->copy_kv.n;
+                  a->copy_kv.n || a->out.dtype || a->out.shards || a->out.shard_size;
     if (others || a->check || a->in_place)
         cli_usage(c, "the donor is a patch, which is always applied as a whole: give only --base, "
                      "--donor and --output");
@@ -87,8 +94,8 @@ static gg_status transplant(cli *c, arguments *a)
 {
     gg_source *donor = NULL, *base = NULL;
     gg_transplant_report r = { 0 };
-    gg_status st = cli_open(c, a->donor, CLI_SPOOLED, &donor);
-    if (st == GG_OK && gg_is_patch(donor)) {
+    gg_status st = cli_open(c, a->adapter ? a->adapter : a->donor, CLI_SPOOLED, &donor);
+    if (st == GG_OK && !a->adapter && gg_is_patch(donor)) {
         st = apply_patch(c, a, donor);
         gg_source_close(donor);
         return st;
@@ -109,11 +116,29 @@ static gg_status transplant(cli *c, arguments *a)
     return st;
 }
 
+/* What makes a new model, or is about pairs of tensors only. */
+static void check_new_model(const cli *c, const arguments *a)
+{
+    const gg_transplant_options *o = &a->o;
+    bool pairs = c->select || a->map || a->match || a->blend || o->match.add || o->mtp ||
+                 o->skip_mismatched || a->copy_kv.n || a->check;
+    if (a->adapter && pairs)
+        cli_usage(c,
+                  "--adapter cannot be combined with a selection, --map, --match, --blend, --add, "
+                  "--mtp, --skip-mismatched, --copy-kv or --check");
+    if (!isnan(o->scale) && !a->adapter)
+        cli_usage(c, "--scale needs --adapter; to scale a blend, use its T: --blend linear:%g",
+                  o->scale);
+    if (a->in_place && (a->adapter || a->out.dtype || a->out.shards || a->out.shard_size))
+        cli_usage(c, "--adapter, --dtype and --shards make a new model: use --output instead of "
+                     "--in-place");
+}
+
 static void check_usage(const cli *c, const arguments *a)
 {
     if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
     if (!a->base) cli_usage(c, "give --base");
-    if (!a->donor) cli_usage(c, "give --donor");
+    if ((a->donor != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --donor or --adapter");
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
     if (!a->output && !a->check && !a->in_place)
         cli_usage(c, "give --output, --check or --in-place");
@@ -134,6 +159,17 @@ static void check_usage(const cli *c, const arguments *a)
         cli_usage(c, "--base -: stdin cannot be changed in place; give a file name");
 }
 
+static void set_new_model(arguments *a)
+{
+    gg_transplant_options *o = &a->o;
+    o->adapter = a->adapter != NULL;
+    if (isnan(o->scale)) o->scale = 1;
+    o->dtype = a->out.dtype;
+    o->fallback = a->out.fallback;
+    o->shards = (uint32_t)a->out.shards;
+    o->shard_size = a->out.shard_size;
+}
+
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-transplant",
@@ -143,7 +179,7 @@ int main(int argc, char **argv)
               .has_json = true,
               .has_force = true,
               .has_strict = true };
-    arguments a = { 0 };
+    arguments a = { .out = OUTPUT_OPTIONS_INIT, .o.scale = NAN }; /* neither given */
     const cli_option options[] = { { "base", CLI_TEXT, &a.base },
                                    { "donor", CLI_TEXT, &a.donor },
                                    { "target", CLI_TEXT, &a.base },
@@ -162,10 +198,16 @@ int main(int argc, char **argv)
                                    { "blend", CLI_TEXT, &a.blend },
                                    { "ancestor", CLI_TEXT, &a.ancestor },
                                    { "mtp", CLI_FLAG, &a.o.mtp },
+                                   { "adapter", CLI_TEXT, &a.adapter },
+                                   { "scale", CLI_F64, &a.o.scale },
+                                   OUTPUT_OPTIONS(a.out),
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     moves_mode(&c, a.match, &a.o.match.mode);
+    output_options_check(&c, &a.out);
     check_usage(&c, &a);
+    check_new_model(&c, &a);
+    set_new_model(&a);
     gg_map *map = NULL;
     gg_source *ancestor = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;

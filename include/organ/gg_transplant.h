@@ -126,6 +126,15 @@ typedef struct gg_transplant_options {
     size_t n_copy_kv;
     bool mtp; /* move the donor's multi-token-prediction blocks, and
                  nothing else: see docs/grafting.md */
+    /* The donor is a LoRA adapter: W + scale * (alpha / r) * B A for each W of the base that it
+     * has a pair for, as gg_graft_adapter. Nothing else moves; `match` is not used. */
+    bool adapter;
+    double scale;
+    /* As in gg_assemble_options, for the model with the moves done. Tensors that are converted,
+     * blended or folded are encoded once, in their new type. */
+    const char *dtype, *fallback;
+    uint32_t shards;
+    uint64_t shard_size;
 } gg_transplant_options;
 
 typedef struct gg_transplant_report {
@@ -133,19 +142,19 @@ typedef struct gg_transplant_report {
     uint64_t bytes_moved, bytes_written;
 } gg_transplant_report;
 
-/* Base with the moves done, as one file `output`; bytes that do not move, odd
- * padding and what follows the tensors stay as they are. GG_NO with the first
- * mismatch named when there is one (and not skip_mismatched) or nothing moves:
- * before anything is written. */
+/* Base with the moves done, as one file `output` (unless shards are asked for, which are then
+ * named as by gg_assemble); bytes that do not move, odd padding and what follows the tensors of
+ * one file stay as they are. GG_NO with the first mismatch named when there is one (and not
+ * skip_mismatched), nothing moves, or nothing matches `dtype`: before anything is written. */
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                         const char *output, const gg_run *run, gg_transplant_report *report,
                         gg_error *err);
 
 /* The same into the base's own file(s). Only moves that keep dims and dtype (convert
- * and blends do); no keys change. With `undo`, the bytes to be replaced are first written there as
- * an organ stream and are on disk before the first byte of the base changes: given as donor to
- * another run in place they restore the base to the byte, whenever this run was cut off. `path` is
- * the base's GGUF file (any shard). */
+ * and blends do); no keys change; GG_EUSAGE for an adapter, dtypes and shards. With `undo`, the
+ * bytes to be replaced are first written there as an organ stream and are on disk before the first
+ * byte of the base changes: given as donor to another run in place they restore the base to the
+ * byte, whenever this run was cut off. `path` is the base's GGUF file (any shard). */
 gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err);

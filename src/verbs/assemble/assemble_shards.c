@@ -1,64 +1,18 @@
-/* assemble_shards.c - one file or a split set.
- *
- * A set as llama.cpp's loader wants it: the first shard has the model's metadata,
- * every one has split.no (u16), split.count (u16) and split.tensors.count (i32);
- * only the first can state an alignment, so the others are aligned to 32.
- */
+/* assemble_shards.c - one file, the files that the source was, or other shards. */
 #include "assemble_shards.h"
 
-#include "base/cursor.h"
 #include "base/error.h"
-#include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
-#include "verbs/shared/verb_run.h"
+#include "verbs/plan/plan_shards.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static gg_status set_number(gg_meta *meta, const char *key, uint32_t type, uint32_t value,
-                            gg_error *err)
-{
-    uint8_t le[4];
-    gg_put_le32(le, value);
-    gg_kv kv = { key, strlen(key), type, 0, 1, le, gg_type_size(type) };
-    return gg_meta_set(meta, &kv, err);
-}
-
-static gg_status set_split_keys(gg_meta *meta, uint32_t no, uint32_t count, size_t tensors,
-                                gg_error *err)
-{
-    gg_status st = set_number(meta, "split.no", GG_TYPE_U16, no, err);
-    if (st == GG_OK)
-        st = set_number(meta, "split.tensors.count", GG_TYPE_I32, (uint32_t)tensors, err);
-    return st == GG_OK ? set_number(meta, "split.count", GG_TYPE_U16, count, err) : st;
-}
 
 static gg_status no_memory(gg_error *err)
 {
     return gg_fail(err, GG_ENOMEM, "no memory for a plan of shards");
-}
-
-/* PREFIX of the shard names. */
-static char *prefix_of(const char *output)
-{
-    size_t n = strlen(output), prefix_len;
-    uint32_t no, count;
-    if (gg_shard_parse(output, &prefix_len, &no, &count)) return strndup(output, prefix_len);
-    if (n > 5 && strcmp(output + n - 5, ".gguf") == 0) n -= 5;
-    return strndup(output, n);
-}
-
-static gg_status name_files(gg_plan *p, const char *output, gg_error *err)
-{
-    char *prefix = prefix_of(output);
-    if (!prefix) return no_memory(err);
-    for (size_t i = 0; i < p->n_files; i++)
-        if (!(p->files[i].path = gg_shard_name(prefix, (uint32_t)i, (uint32_t)p->n_files))) break;
-    free(prefix);
-    return p->n_files && p->files[p->n_files - 1].path ? GG_OK : no_memory(err);
 }
 
 /* ---- the files that the tensors came from --------------------------------------- */
@@ -66,15 +20,15 @@ static gg_status name_files(gg_plan *p, const char *output, gg_error *err)
 typedef struct origin {
     gg_source *source;
     const gg_manifest *m; /* NULL unless it is a directory */
-    const gg_meta *meta;
+    const gg_meta *meta;  /* of the first file, as it will be */
     uint32_t version;
     size_t n_files;
 } origin;
 
-static origin origin_of(gg_source *source)
+static origin origin_of(gg_source *source, const gg_meta *meta)
 {
     const gg_manifest *m = gg_source_manifest(source);
-    return (origin){ source, m, gg_source_meta(source), gg_plan_version(source),
+    return (origin){ source, m, meta, gg_plan_version(source),
                      m ? m->n_files : gg_source_files(source) };
 }
 
@@ -122,58 +76,7 @@ static gg_status restore_files(gg_plan *p, const origin *o, gg_error *err)
     return GG_OK;
 }
 
-/* ---- other files ----------------------------------------------------------------- */
-
-/* Cut the list where the next shard is due. With `shards` the cuts lie as near to
- * equal bytes as whole tensors allow, and every shard has at least one tensor. */
-static size_t cut(const gg_plan *p, const gg_assemble_options *o, size_t first, size_t shard,
-                  uint64_t *done, uint64_t total)
-{
-    uint64_t bytes = 0;
-    size_t i = first;
-    size_t keep = o->shards ? o->shards - shard - 1 : 0; /* tensors the later shards need */
-    while (i < p->n - keep) {
-        uint64_t b = gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
-        if (i > first && !o->shards && bytes + b > o->shard_size) break;
-        uint64_t goal = o->shards ? total / o->shards * (shard + 1) : 0;
-        if (i > first && o->shards && shard + 1 < o->shards && *done + bytes + b / 2 > goal) break;
-        bytes += b;
-        i++;
-    }
-    *done += bytes;
-    return i - first;
-}
-
-static gg_status cut_files(gg_plan *p, const origin *from, const gg_assemble_options *o,
-                           gg_error *err)
-{
-    uint64_t total = 0, done = 0;
-    size_t first = 0, cap = 0;
-    for (size_t i = 0; i < p->n; i++)
-        total += gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
-    while (first < p->n || p->n_files == 0) { /* a model without tensors is one shard */
-        gg_plan_file *grown = gg_grow(p->files, p->n_files, &cap, sizeof *grown, err);
-        if (!grown) return GG_ENOMEM;
-        p->files = grown;
-        gg_plan_file *f = &p->files[p->n_files];
-        *f = (gg_plan_file){ .version = from->version, .first = first };
-        f->n = cut(p, o, first, p->n_files, &done, total);
-        first += f->n;
-        p->n_files++;
-    }
-    if (p->n_files > 65535) {
-        gg_fail(err, GG_EUSAGE, "%zu shards are too many: 65535 is the most", p->n_files);
-        return o->shards ? gg_fix(err, "ask for fewer")
-                         : gg_fix_hint(err, GG_HINT_SHARD_SIZE, "use larger shards");
-    }
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < p->n_files && st == GG_OK; i++) {
-        if (i == 0) st = gg_meta_copy(&p->files[0].meta, from->meta, err);
-        if (st == GG_OK)
-            st = set_split_keys(&p->files[i].meta, (uint32_t)i, (uint32_t)p->n_files, p->n, err);
-    }
-    return st;
-}
+/* ---- all of it ------------------------------------------------------------------ */
 
 static gg_status one_file(gg_plan *p, const origin *o, const char *output, gg_error *err)
 {
@@ -193,46 +96,20 @@ static bool is_that_shard(const origin *o, uint32_t no, uint32_t count)
            was_count == count;
 }
 
-static gg_status check_count(const gg_plan *p, const gg_assemble_options *o, const char *output,
-                             gg_error *err)
-{
-    if (strcmp(output, "-") == 0) {
-        gg_fail(err, GG_EUSAGE, "stdout takes one file, not shards");
-        return gg_fix(err, "write one file, or give a name for the shards");
-    }
-    if (o->shards <= p->n) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu", o->shards, p->n);
-    return gg_fix(err, "ask for as many at most: each shard needs one");
-}
-
-void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run)
-{
-    const gg_tensor *most = NULL;
-    for (size_t i = 0; i < p->n; i++)
-        if (!most || p->tensors[i].t.bytes > most->bytes) most = &p->tensors[i].t;
-    if (!shard_size || !most || most->bytes <= shard_size) return;
-    gg_note(
-        run,
-        "a shard is larger than %llu bytes: tensor '%.*s' alone has %llu, and a tensor is never "
-        "split",
-        (unsigned long long)shard_size, (int)most->name_len, most->name,
-        (unsigned long long)most->bytes);
-}
-
-gg_status gg_assemble_files(gg_plan *p, gg_source *source, const gg_assemble_options *o,
-                            const char *output, gg_error *err)
+gg_status gg_assemble_files(gg_plan *p, gg_source *source, const gg_meta *meta,
+                            const gg_assemble_options *o, const char *output, gg_error *err)
 {
     size_t prefix_len;
     uint32_t no, named = 0;
-    gg_assemble_options opt = *o;
-    const origin from = origin_of(source);
-    if (!opt.shards && !opt.shard_size && gg_shard_parse(output, &prefix_len, &no, &named) &&
+    gg_split split = { o->shards, o->shard_size };
+    const origin from = origin_of(source, meta);
+    if (!gg_is_split(&split) && gg_shard_parse(output, &prefix_len, &no, &named) &&
         !is_that_shard(&from, no, named))
-        opt.shards = named;
-    if (!opt.shards && !opt.shard_size) return one_file(p, &from, output, err);
-    bool restored = opt.shards && !p->pipe && as_it_was(p, &from, opt.shards);
-    gg_status st = restored && strcmp(output, "-") != 0 ? restore_files(p, &from, err)
-                                                        : check_count(p, &opt, output, err);
-    if (st == GG_OK && !restored) st = cut_files(p, &from, &opt, err);
-    return st == GG_OK ? name_files(p, output, err) : st;
+        split.shards = named;
+    if (!gg_is_split(&split)) return one_file(p, &from, output, err);
+    bool restored = split.shards && !p->pipe && as_it_was(p, &from, split.shards);
+    if (!restored || strcmp(output, "-") == 0)
+        return gg_plan_shards(p, &split, output, from.version, meta, err);
+    gg_status st = restore_files(p, &from, err);
+    return st == GG_OK ? gg_plan_name_shards(p, output, err) : st;
 }

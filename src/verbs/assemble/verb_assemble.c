@@ -12,6 +12,7 @@
 #include "stacks.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/plan/plan.h"
+#include "verbs/plan/plan_shards.h"
 #include "verbs/shared/set_keys.h"
 #include "verbs/shared/verb_run.h"
 
@@ -57,38 +58,49 @@ static gg_status add_tensors(assembly *a, gg_error *err)
     return st;
 }
 
+/* The keys as the tensors that are left make them. */
+static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
+{
+    gg_status st = gg_meta_copy(meta, gg_source_meta(a->source), err);
+    if (st == GG_OK) st = gg_prune_keys(a->prune, meta, err);
+    return st == GG_OK && a->keep ? gg_keep_experts_keys(a->keep, meta, a->run, err) : st;
+}
+
+/* Types and files; a preset looks at the keys as they will be. */
+static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output, gg_error *err)
+{
+    size_t changed = 0;
+    gg_status st = GG_OK;
+    if (a->rules)
+        st = gg_dtype_rules_apply(a->rules, &a->plan, meta, &a->made, &changed, a->run, err);
+    if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, meta, a->o, output, err);
+    if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
+    if (st != GG_OK || a->plan.n_files == 0) return st;
+    gg_meta *first = &a->plan.files[0].meta;
+    if (changed) st = gg_dtype_rules_keys(a->rules, &a->plan, first, err);
+    if (st != GG_OK) return st;
+    return gg_set_keys(first, a->o->set_kv, a->o->n_set_kv, a->o->set_kv_files,
+                       a->o->n_set_kv_files, err);
+}
+
 /* Tensors, files and keys; nothing is written yet. */
 static gg_status plan(assembly *a, const char *output, gg_error *err)
 {
-    size_t changed = 0;
+    gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
+    bool fewer = a->prune || a->keep;
     if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
-    if (st == GG_OK && a->rules)
-        st = gg_dtype_rules_apply(a->rules, &a->plan, gg_source_meta(a->source), &a->made, &changed,
-                                  a->run, err);
-    if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, a->o, output, err);
-    if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
-    if (st != GG_OK || a->plan.n_files == 0) return st;
-    gg_meta *meta = &a->plan.files[0].meta;
-    st = gg_prune_keys(a->prune, meta, err);
-    if (st == GG_OK && a->keep) st = gg_keep_experts_keys(a->keep, meta, a->run, err);
-    if (st == GG_OK && a->rules && changed) st = gg_dtype_rules_keys(a->rules, &a->plan, meta, err);
-    if (st != GG_OK) return st;
-    return gg_set_keys(meta, a->o->set_kv, a->o->n_set_kv, a->o->set_kv_files, a->o->n_set_kv_files,
-                       err);
+    if (st == GG_OK && fewer) st = edit_keys(a, &meta, err);
+    if (st == GG_OK) st = plan_files(a, fewer ? &meta : gg_source_meta(a->source), output, err);
+    gg_meta_free(&meta);
+    return st;
 }
 
 /* ---- all of it ------------------------------------------------------------------------ */
 
 static gg_status open_model(assembly *a, gg_error *err)
 {
-    gg_status st = GG_OK;
-    if (a->o->dtype) st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, &a->rules, err);
-    else if (a->o->fallback) {
-        st = gg_fail(err, GG_EUSAGE, "a fallback type needs a rule that gives tensors a type");
-        gg_about(err, GG_HINT_FALLBACK);
-        gg_fix_hint(err, GG_HINT_DTYPE, "add one");
-    }
+    gg_status st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, &a->rules, err);
     if (st == GG_OK && a->o->keep_experts)
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     gg_source_options o = { .note = a->run->note, .ctx = a->run->ctx };

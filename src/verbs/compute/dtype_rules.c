@@ -94,6 +94,13 @@ static gg_status parse_item(char *item, gg_dtype_rules *r, gg_error *err)
 gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
                                gg_error *err)
 {
+    *out = NULL;
+    if (!text && fallback) {
+        gg_fail(err, GG_EUSAGE, "a fallback type needs a rule that gives tensors a type");
+        gg_about(err, GG_HINT_FALLBACK);
+        return gg_fix_hint(err, GG_HINT_DTYPE, "add one");
+    }
+    if (!text) return GG_OK;
     gg_dtype_rules *r = calloc(1, sizeof *r);
     size_t items = 1;
     for (const char *s = text; *s; s++) items += *s == ',';

@@ -19,7 +19,8 @@
 
 typedef struct gg_dtype_rules gg_dtype_rules;
 
-/* `fallback` (a type's name, or NULL) is for rows that do not fit the type asked for.
+/* `fallback` (a type's name, or NULL) is for rows that do not fit the type asked for. Without
+ * a text *out is NULL: no rules.
  * GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED for a type that no encoder here
  * makes, or that needs an importance matrix, by its name. */
 gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,

@@ -102,9 +102,8 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
     return gg_at_file(err, donor);
 }
 
-/* Keys about types, for the tensors as planned. */
-static gg_status follow_types(const gg_source *base, const gg_plan *plan, gg_meta *meta,
-                              gg_error *err)
+gg_status gg_moves_follow_types(const gg_source *base, const gg_plan *plan, gg_meta *meta,
+                                gg_error *err)
 {
     gg_tensor *list = calloc(plan->n ? plan->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
@@ -114,11 +113,10 @@ static gg_status follow_types(const gg_source *base, const gg_plan *plan, gg_met
     return st;
 }
 
-gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
-                             const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
+gg_status gg_moves_edit_keys(const gg_source *donor, const gg_transplant_options *o, gg_meta *meta,
                              gg_error *err)
 {
-    gg_status st = follow_types(base, plan, meta, err);
+    gg_status st = GG_OK;
     for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
         st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
     if (st != GG_OK) return st;

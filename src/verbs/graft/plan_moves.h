@@ -17,10 +17,12 @@ gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const
                                    bool skip_mismatched, gg_transplant_report *report,
                                    gg_error *err);
 
-/* Edit the base's keys, grown for the blocks it gets, for the planned tensors: keys about
- * types, then copy_kv and set_kv, which have the last word. */
-gg_status gg_moves_edit_keys(const gg_source *base, const gg_source *donor,
-                             const gg_transplant_options *o, const gg_plan *plan, gg_meta *meta,
+/* Let the keys about types in meta, those of the base, follow the planned tensors. */
+gg_status gg_moves_follow_types(const gg_source *base, const gg_plan *plan, gg_meta *meta,
+                                gg_error *err);
+
+/* Apply copy_kv and then set_kv. */
+gg_status gg_moves_edit_keys(const gg_source *donor, const gg_transplant_options *o, gg_meta *meta,
                              gg_error *err);
 
 #endif

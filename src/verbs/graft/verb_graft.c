@@ -3,6 +3,7 @@
 
 #include "added_blocks.h"
 #include "base/buf.h"
+#include "fold_adapter.h"
 #include "kinship.h"
 #include "move_bytes.h"
 #include "organ/manifest.h"
@@ -159,53 +160,35 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
 
 /* ---- adapters -------------------------------------------------------------------- */
 
-typedef struct fold {
-    graft *g;
-    gg_computations *list;
-    const gg_lora *lora;
-    gg_plan_part *inputs; /* one a tensor of the base */
-    double scale;
-} fold;
-
-static gg_status tell_fold(const fold *f, gg_dir_item *item)
+/* {"op": "adapter", "from": MODEL, "scale": S} */
+static gg_status tell_fold(const graft *g, double scale, gg_dir_item *item)
 {
     gg_buf b = GG_BUF_INIT;
     gg_json_out o = gg_json_to_buf(&b);
-    const char *from = gg_source_name(f->g->donor);
-    gg_error *err = f->g->err;
-    gg_json_put_text(&o, "{\"op\": \"adapter\", \"from\": ", err);
-    gg_mj_put_bytes(&o, from, strlen(from), err);
-    gg_json_put_text(&o, ", \"scale\": ", err);
-    gg_json_put_f64(&o, f->scale, err);
-    gg_json_put_text(&o, "}", err);
-    if (err->status == GG_OK) item->history = gg_buf_take(&b, NULL);
+    const char *from = gg_source_name(g->donor);
+    gg_json_put_text(&o, "{\"op\": \"adapter\", \"from\": ", g->err);
+    gg_mj_put_bytes(&o, from, strlen(from), g->err);
+    gg_json_put_text(&o, ", \"scale\": ", g->err);
+    gg_json_put_f64(&o, scale, g->err);
+    gg_json_put_text(&o, "}", g->err);
+    if (g->err->status == GG_OK) item->history = gg_buf_take(&b, NULL);
     else gg_buf_free(&b);
-    return err->status;
+    return g->err->status;
 }
 
-static gg_status fold_tensor(fold *f, size_t i)
+static gg_status add_folded(graft *g, gg_fold *f, double scale, size_t i)
 {
-    graft *g = f->g;
     const gg_tensor *t = gg_source_tensor(g->base, i);
     gg_dir_item *item;
-    gg_producer p = { 0 };
-    const gg_manifest *m = gg_source_manifest(g->base);
-    f->inputs[i] = (gg_plan_part){ g->base, i, 0, t->bytes, m ? m->entries[i].sha256 : NULL };
-    gg_input in = { t->dtype, &f->inputs[i], 1 };
-    gg_status st = gg_compute_lora(f->list, f->lora, t, &in, &p, g->err);
+    gg_producer p;
+    gg_status st = gg_fold_tensor(f, i, &p, g->err);
     if (st == GG_OK) st = add_item(g, t, i, &item);
     if (st != GG_OK || !p.make) return st;
-    char scale[GG_RECORD_NAME + 1];
-    if (gg_find_scale(g->base, t->name, t->name_len, scale) != SIZE_MAX) {
-        gg_fail(g->err, GG_EUNSUPPORTED,
-                "its values are scaled by %s: an adapter cannot be folded in", scale);
-        return gg_at_tensor(g->err, t->name, t->name_len);
-    }
     item->make = p.make;
     item->ctx = p.ctx;
     g->report->moved++;
     g->report->bytes_moved += t->bytes;
-    return tell_fold(f, item);
+    return tell_fold(g, scale, item);
 }
 
 gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link,
@@ -214,24 +197,20 @@ gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bo
 {
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_transplant_report, report);
-    gg_computations list = { 0 };
-    gg_lora lora;
+    gg_fold f;
     graft g = { .base = base, .donor = adapter, .report = report, .err = err };
-    fold f = { .g = &g, .list = &list, .lora = &lora, .scale = scale };
     *report = (gg_transplant_report){ 0 };
-    gg_status st = gg_lora_open(adapter, base, scale, &lora, err);
+    gg_status st = gg_fold_open(&f, base, adapter, scale, err);
     if (st != GG_OK) return st;
-    f.inputs = calloc(gg_source_count(base) + 1, sizeof *f.inputs);
-    if (!f.inputs) return no_memory(err);
     st = gg_organ_dir_open(&g.dir, base, output, run, err);
     if (st == GG_OK) {
         g.dir.whole = true;
         g.dir.link = link;
-        for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = fold_tensor(&f, i);
+        for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++)
+            st = add_folded(&g, &f, scale, i);
         st = finish(&g, st);
     }
-    gg_computations_free(&list);
-    free(f.inputs);
+    gg_fold_close(&f);
     return st == GG_OK ? GG_OK
                        : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
 }

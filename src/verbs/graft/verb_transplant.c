@@ -1,8 +1,10 @@
 /* verb_transplant.c - base and donor to a chimera: the base's plan with some parts
- * taken from the donor. */
+ * taken from the donor, or with an adapter folded in. */
 #include "organ/gg_transplant.h"
 
 #include "added_blocks.h"
+#include "fold_adapter.h"
+#include "gguf/gguf.h"
 #include "kinship.h"
 #include "move_bytes.h"
 #include "mtp.h"
@@ -10,7 +12,9 @@
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "plan_moves.h"
+#include "verbs/compute/dtype_rules.h"
 #include "verbs/plan/plan.h"
+#include "verbs/plan/plan_shards.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
@@ -18,21 +22,28 @@
 
 typedef struct transplant {
     gg_source *base, *donor;
-    gg_move *moves;
-    size_t n;
+    const gg_transplant_options *o;
+    const gg_run *run;
+    gg_moves moves;
     gg_mover maker;
+    gg_fold fold;           /* of an adapter */
+    gg_dtype_rules *rules;  /* NULL: dtypes are those of the base and the moves */
+    gg_computations retype; /* what the rules compute */
+    gg_plan plan;
     gg_transplant_report *report;
     gg_error *err;
 } transplant;
 
+/* ---- tensors -------------------------------------------------------------------------- */
+
 /* One tensor of the output that moves: its shape, and bytes from where they come. */
-static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
+static gg_status plan_moved(transplant *t, const gg_move *move)
 {
     gg_tensor out;
     gg_plan_tensor *pt;
     gg_moved_bytes made;
     gg_status st = gg_mover_bytes(&t->maker, move, &out, &made, t->err);
-    if (st == GG_OK) st = gg_plan_add(p, &out, &pt, t->err);
+    if (st == GG_OK) st = gg_plan_add(&t->plan, &out, &pt, t->err);
     if (st != GG_OK) return st;
     if (move->kind == GG_MOVE_ADD) t->report->added++;
     else t->report->moved++;
@@ -45,36 +56,118 @@ static gg_status plan_moved(transplant *t, gg_plan *p, const gg_move *move)
 }
 
 /* Moves come in the base's order, additions last. */
-static gg_status plan_tensors(transplant *t, gg_plan *p)
+static gg_status plan_moves(transplant *t)
 {
     size_t k = 0;
+    const gg_moves *m = &t->moves;
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
-        bool here = k < t->n && t->moves[k].base == i;
-        st = here ? plan_moved(t, p, &t->moves[k]) : gg_plan_add_copy(p, t->base, i, t->err);
+        bool here = k < m->n && m->list[k].base == i;
+        st = here ? plan_moved(t, &m->list[k]) : gg_plan_add_copy(&t->plan, t->base, i, t->err);
         k += here;
     }
-    for (; k < t->n && st == GG_OK; k++) st = plan_moved(t, p, &t->moves[k]);
+    for (; k < m->n && st == GG_OK; k++) st = plan_moved(t, &m->list[k]);
     return st;
 }
 
-static gg_status write_chimera(transplant *t, const gg_transplant_options *o, const char *output,
-                               const gg_run *run)
+static gg_status plan_folded(transplant *t)
 {
-    gg_plan p = { .verify = true };
-    gg_meta meta = GG_META_INIT;
-    const gg_moves moves = { .list = t->moves, .n = t->n };
-    gg_status st = plan_tensors(t, &p);
-    if (st == GG_OK)
-        st = o->mtp ? gg_mtp_meta(t->base, t->donor, &meta, t->err)
-                    : gg_added_blocks_meta(t->base, t->donor, &moves, &meta, t->err);
-    if (st == GG_OK) st = gg_moves_edit_keys(t->base, t->donor, o, &p, &meta, t->err);
-    if (st == GG_OK)
-        st = gg_plan_changed_file(&p, output, gg_plan_version(t->base), &meta, t->base, t->err);
-    if (st == GG_OK) st = gg_plan_write(&p, run, &t->report->bytes_written, t->err);
-    gg_meta_free(&meta);
-    gg_plan_free(&p);
+    gg_status st = gg_fold_open(&t->fold, t->base, t->donor, t->o->scale, t->err);
+    for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
+        gg_producer p;
+        gg_plan_tensor *pt;
+        st = gg_fold_tensor(&t->fold, i, &p, t->err);
+        if (st == GG_OK && !p.make) st = gg_plan_add_copy(&t->plan, t->base, i, t->err);
+        if (st != GG_OK || !p.make) continue;
+        st = gg_plan_add(&t->plan, gg_source_tensor(t->base, i), &pt, t->err);
+        if (st != GG_OK) break;
+        pt->make = p.make;
+        pt->ctx = p.ctx;
+        t->report->moved++;
+        t->report->bytes_moved += pt->t.bytes;
+    }
     return st;
+}
+
+/* ---- keys and files --------------------------------------------------------------------- */
+
+/* The base's keys for the tensors as planned. */
+static gg_status make_keys(const transplant *t, gg_meta *meta)
+{
+    gg_status st = t->o->adapter ? gg_meta_copy(meta, gg_source_meta(t->base), t->err)
+                   : t->o->mtp   ? gg_mtp_meta(t->base, t->donor, meta, t->err)
+                                 : gg_added_blocks_meta(t->base, t->donor, &t->moves, meta, t->err);
+    return st == GG_OK ? gg_moves_follow_types(t->base, &t->plan, meta, t->err) : st;
+}
+
+static gg_status plan_files(transplant *t, gg_meta *meta, const char *output)
+{
+    gg_split split = { t->o->shards, t->o->shard_size };
+    uint32_t version = gg_plan_version(t->base);
+    bool alone = split.shards == 1 && strcmp(output, "-") != 0; /* a set of one has no keys of it */
+    if (!gg_is_split(&split) || alone) {
+        gg_status st = gg_plan_changed_file(&t->plan, output, version, meta, t->base, t->err);
+        return st == GG_OK && alone ? gg_plan_name_shards(&t->plan, output, t->err) : st;
+    }
+    t->plan.base = t->base;
+    gg_meta_delete_split(meta);
+    gg_note_large_shard(&t->plan, split.shard_size, t->run);
+    return gg_plan_shards(&t->plan, &split, output, version, meta, t->err);
+}
+
+static gg_status write_chimera(transplant *t, const char *output)
+{
+    gg_meta meta = GG_META_INIT;
+    size_t changed = 0;
+    gg_status st = make_keys(t, &meta);
+    if (st == GG_OK && t->rules)
+        st = gg_dtype_rules_apply(t->rules, &t->plan, &meta, &t->retype, &changed, t->run, t->err);
+    if (st == GG_OK) st = plan_files(t, &meta, output);
+    gg_meta *first = st == GG_OK ? &t->plan.files[0].meta : NULL;
+    if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
+    if (first && changed) st = gg_dtype_rules_keys(t->rules, &t->plan, first, t->err);
+    if (st == GG_OK) st = gg_moves_edit_keys(t->donor, t->o, first, t->err);
+    if (st == GG_OK) st = gg_plan_write(&t->plan, t->run, &t->report->bytes_written, t->err);
+    gg_meta_free(&meta);
+    return st;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static gg_status refuse(const transplant *t, const char *output)
+{
+    const gg_transplant_options *o = t->o;
+    if (!gg_source_meta(t->base)) {
+        gg_fail(t->err, GG_EUSAGE,
+                "the base is bare organ records; a model or an organ directory is needed");
+        return gg_at_file(t->err, gg_source_name(t->base));
+    }
+    gg_status st = gg_refuse_split_experts(t->base, t->err);
+    if (st == GG_OK) st = gg_guard_output(output, t->base, t->err);
+    if (st == GG_OK) st = gg_guard_output(output, t->donor, t->err);
+    if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, t->err);
+    if (st == GG_OK && (o->mtp || o->match.add)) st = gg_refuse_split_experts(t->donor, t->err);
+    return st;
+}
+
+static gg_status find_moves(transplant *t)
+{
+    const gg_transplant_options *o = t->o;
+    gg_status st = o->mtp ? gg_mtp_moves(t->base, t->donor, &t->moves, t->err)
+                          : gg_match_tensors(t->base, t->donor, &o->match, &t->moves, t->err);
+    if (st != GG_OK) return st;
+    return gg_moves_drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report,
+                                    t->err);
+}
+
+static void close_all(transplant *t)
+{
+    gg_plan_free(&t->plan);
+    gg_computations_free(&t->retype);
+    gg_dtype_rules_free(t->rules);
+    gg_fold_close(&t->fold);
+    gg_mover_close(&t->maker);
+    gg_moves_free(&t->moves);
 }
 
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
@@ -84,35 +177,24 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     o = GG_OPTIONS(gg_transplant_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_transplant_report, report);
-    gg_moves moves = { 0 };
-    *report = (gg_transplant_report){ 0 };
-    if (!gg_source_meta(base)) {
-        gg_fail(err, GG_EUSAGE,
-                "the base is bare organ records; a model or an organ directory is needed");
-        return gg_at_file(err, gg_source_name(base));
-    }
-    gg_status refused = gg_refuse_split_experts(base, err);
-    if (refused == GG_OK) refused = gg_guard_output(output, base, err);
-    if (refused == GG_OK) refused = gg_guard_output(output, donor, err);
-    if (refused == GG_OK) refused = gg_guard_output(output, o->match.blend.ancestor, err);
-    if (refused == GG_OK && (o->mtp || o->match.add)) refused = gg_refuse_split_experts(donor, err);
-    if (refused != GG_OK) return refused;
-    gg_status st = o->mtp ? gg_mtp_moves(base, donor, &moves, err)
-                          : gg_match_tensors(base, donor, &o->match, &moves, err);
-    if (st == GG_OK)
-        st = gg_moves_drop_mismatched(&moves, base, donor, o->skip_mismatched, report, err);
     transplant t = { .base = base,
                      .donor = donor,
-                     .moves = moves.list,
-                     .n = moves.n,
+                     .o = o,
+                     .run = run,
+                     .plan = { .verify = true },
                      .report = report,
                      .err = err };
-    gg_mover_open(&t.maker, base, donor, &o->match);
     gg_check_notes notes = { 0 };
-    if (st == GG_OK) st = gg_kinship_notes(base, donor, &moves, run, &notes, err);
-    if (st == GG_OK) st = write_chimera(&t, o, output, run);
+    *report = (gg_transplant_report){ 0 };
+    gg_status st = refuse(&t, output);
+    if (st != GG_OK) return st;
+    st = gg_dtype_rules_parse(o->dtype, o->fallback, &t.rules, err);
+    if (st == GG_OK && !o->adapter) st = find_moves(&t);
+    gg_mover_open(&t.maker, base, donor, &o->match);
+    if (st == GG_OK && !o->adapter) st = gg_kinship_notes(base, donor, &t.moves, run, &notes, err);
+    if (st == GG_OK) st = o->adapter ? plan_folded(&t) : plan_moves(&t);
+    if (st == GG_OK) st = write_chimera(&t, output);
     gg_check_notes_end(&notes, run, st == GG_OK);
-    gg_mover_close(&t.maker);
-    gg_moves_free(&moves);
+    close_all(&t);
     return st;
 }
