@@ -1,13 +1,22 @@
-/* gg_gguf.h - the GGUF container: read, edit and write headers; open whole models.
+/* gg_gguf.h - the contents of a GGUF file: keys (metadata) and tensors.
  *
- * Format (ggml, docs/gguf.md): "GGUF", version u32, tensor count i64, kv count i64,
- * key-values, tensor infos, zero bytes up to the alignment, tensor data. All
- * little-endian. Versions 2 and 3 are read and written; version 1 and big-endian
- * files are recognised and refused. What is accepted is what ggml's gguf.cpp
- * accepts; docs/formats.md lists where this reader is stricter or laxer, and why.
+ * Open a model with gg_source_open of gg_organ.h, which gives you its keys and tensors:
  *
- * This layer knows nothing of organs. Nothing here is thread safe for writing;
- * any number of threads may read an opened model.
+ *     const gg_meta *meta = gg_source_meta(source);
+ *     uint64_t blocks;
+ *     if (meta && gg_kv_u64(gg_meta_find(meta, "llama.block_count"), &blocks))
+ *         printf("%llu blocks\n", (unsigned long long)blocks);
+ *
+ * GGUF versions 2 and 3 are read and written, both little-endian. Version 1 and big-endian files
+ * are recognised and refused. docs/formats.md describes the format, and where this reader is
+ * stricter or more tolerant than ggml's gguf.cpp.
+ *
+ * A split model (one GGUF file per shard) is opened as a whole and keeps one file descriptor per
+ * shard open until it is closed. The library does not raise the process's limit of open files.
+ *
+ * Errors are described in gg_status.h; `err` must not be NULL. No other pointer may be NULL
+ * unless its function says so. Any number of threads can read the same gg_meta, but nothing may
+ * read it while a function changes it.
  */
 #ifndef GG_GGUF_H
 #define GG_GGUF_H
@@ -20,11 +29,12 @@ extern "C" {
 #endif
 
 #define GG_MAX_DIMS 4
-#define GG_MAX_NAME 63 /* bytes of a tensor name, as in ggml (64 with the NUL) */
+#define GG_MAX_NAME 63 /* most bytes of a tensor name, as in ggml (64 with the NUL) */
 #define GG_DEFAULT_ALIGNMENT 32
 
 /* ---- metadata ------------------------------------------------------------ */
 
+/* The type of a key's value, with the ids that files have. */
 typedef enum gg_type {
     GG_TYPE_U8,
     GG_TYPE_I8,
@@ -42,69 +52,89 @@ typedef enum gg_type {
     GG_TYPE_COUNT
 } gg_type;
 
+/* A key and its value. */
 typedef struct gg_kv {
-    const char *key; /* key_len bytes, any but empty; not NUL-terminated */
+    const char *key; /* key_len bytes, at least one; not NUL-terminated */
     size_t key_len;
-    uint32_t type;       /* gg_type */
-    uint32_t elem_type;  /* of an array, never GG_TYPE_ARR */
-    uint64_t count;      /* array elements; 1 otherwise */
-    const uint8_t *data; /* scalar: little-endian value; str: the text; arr: the elements
-                            as in the file (each str a u64 length and its bytes) */
-    size_t size;         /* bytes of data */
+    uint32_t type;      /* a gg_type */
+    uint32_t elem_type; /* the gg_type of an array's elements, never GG_TYPE_ARR */
+    uint64_t count;     /* number of array elements; 1 for other types */
+    /* The value as in the file, little-endian. A string is its text without a NUL. An array is
+     * its elements; each string in it is a u64 length followed by its bytes. */
+    const uint8_t *data;
+    size_t size; /* bytes of data */
 } gg_kv;
 
-/* An ordered list of key-values. Keys and values belong to the list or to the
- * gg_gguf that it came from, which must outlive it. Start from GG_META_INIT. */
+/* An ordered list of keys. Initialise a list of your own with GG_META_INIT and end it with
+ * gg_meta_free. You may read kv[0] to kv[n - 1] directly. Keys and values belong to the list, or
+ * to the source that returned it. A pointer to an entry is valid until the list is changed. */
 typedef struct gg_meta {
     gg_kv *kv;
     size_t n, cap;
-    void *owned; /* blocks the list frees */
+    void *owned; /* memory that the list frees; private */
 } gg_meta;
 /* clang-format off */
 #define GG_META_INIT { NULL, 0, 0, NULL }
 /* clang-format on */
 
+/* Frees the list and all that gg_meta_set and gg_meta_copy have stored in it, and makes it empty
+ * again. */
 void gg_meta_free(gg_meta *meta);
-const gg_kv *gg_meta_find(const gg_meta *meta,
-                          const char *key); /* looks at all: not for each of many */
 
-/* Set (in place, keeping its position) or append. Key and data are copied.
- * GG_EUSAGE for an empty key or an element type that may not be. */
+/* Returns the entry of a key (NUL-terminated), or NULL if it is absent. The search is linear. */
+const gg_kv *gg_meta_find(const gg_meta *meta, const char *key);
+
+/* Changes the value of a key in its place, or appends the key. Key and data are copied.
+ * gg_meta_set_str takes `len` bytes of text, which may contain NULs.
+ * Errors: GG_EUSAGE for an empty key or an invalid type; GG_ENOMEM. The list is then unchanged. */
 gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err);
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
 gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len,
                           gg_error *err);
-bool gg_meta_delete(gg_meta *meta, const char *key); /* false if it was not there */
-gg_status gg_meta_copy(gg_meta *to, const gg_meta *from, gg_error *err); /* deep; `to` empty */
 
-/* Typed reads: false if kv is NULL or has another type (any integer type, and
- * bool, reads as integer when it fits). */
+/* Removes a key. Returns false if it was absent. */
+bool gg_meta_delete(gg_meta *meta, const char *key);
+
+/* Appends copies of all entries of `from` to `to`, which should be empty. The copy does not depend
+ * on `from`. On GG_ENOMEM `to` has some of the entries and must still be freed. */
+gg_status gg_meta_copy(gg_meta *to, const gg_meta *from, gg_error *err);
+
+/* Read a value. They return false, and leave the result unchanged, if kv is NULL or has another
+ * type. gg_kv_u64 reads every integer type and bool, if the value is not negative. gg_kv_f32
+ * reads f32 only. The text from gg_kv_str has *len bytes, is not NUL-terminated, and is valid as
+ * long as the entry. */
 bool gg_kv_u64(const gg_kv *kv, uint64_t *value);
 bool gg_kv_f32(const gg_kv *kv, float *value);
 bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len);
 
-/* Walk an array of strings: *pos from 0; false at the end. */
+/* Walks through an array of strings. Start with *pos = 0; each call gives the next string and
+ * advances *pos. Returns false at the end, or if kv is not an array of strings. The text is like
+ * that of gg_kv_str. */
 bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len);
 
-/* Parse "KEY=TYPE:VALUE" (TYPE as gg_type_name; "KEY=VALUE"
- * keeps the type the key has in `meta`, or guesses: integer u32 or i64, float f32,
- * true/false bool, else str; arrays as TYPE[]:a,b,c). "KEY=" with nothing deletes.
- * A word before a colon that means a type and is none (u9:1, int32:1, string:x) is
- * refused; other text may hold colons ("note: x", "https://x").
- * GG_EUSAGE says what is wrong. */
+/* Sets a key from a text such as "llama.block_count=u32:12", "general.name=str:Verse" or
+ * "tokenizer.ggml.scores=f32[]:0.5,1". The types are u8, i8, u16, i16, u32, i32, u64, i64, f32,
+ * f64, bool, str, and these with [] for an array.
+ * - "KEY=VALUE" keeps the type that the key has in `meta`. For a new key the type is guessed:
+ *   u32 or i64 for an integer, f32 for another number, bool for true and false, str for the rest.
+ * - "KEY=" deletes the key.
+ * - A value may contain colons ("note: x", "https://x"), but a word before the first colon that
+ *   looks like a mistyped type (u9:1, int32:1, string:x) is refused.
+ * Returns GG_EUSAGE, with the reason, if the text is wrong; `meta` is then unchanged. */
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err);
 
 /* ---- tensors ------------------------------------------------------------- */
 
+/* A tensor as a header describes it. It has no data; see gg_data_open in gg_organ.h. */
 typedef struct gg_tensor {
-    const char *name; /* name_len bytes; a NUL follows, and may be inside too */
+    const char *name; /* name_len bytes and a NUL; the name itself may contain NULs too */
     size_t name_len;
-    uint32_t n_dims;            /* as stored: 0..4 */
-    uint64_t dims[GG_MAX_DIMS]; /* GGUF order, dims[0] the row; 1 past n_dims */
-    uint32_t dtype;             /* gg_dtype id */
-    uint64_t elements, bytes;   /* of the data, without padding */
-    uint64_t offset;            /* in the data section of its file */
-    uint32_t file;              /* index of the file (shard) that holds it */
+    uint32_t n_dims;            /* 0..4, as stored */
+    uint64_t dims[GG_MAX_DIMS]; /* GGUF order: dims[0] is the length of a row; 1 from n_dims on */
+    uint32_t dtype;             /* a gg_dtype, or an id of a fork type */
+    uint64_t elements, bytes;   /* size of the data, without padding */
+    uint64_t offset;            /* in bytes, from the start of the data section of its file */
+    uint32_t file;              /* number of the shard that holds it, from 0 */
 } gg_tensor;
 
 #ifdef __cplusplus

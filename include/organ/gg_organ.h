@@ -1,6 +1,28 @@
-/* gg_organ.h - anatomy, organ records, organ directories, and one way to read
- * tensors from whatever a user names: a GGUF file, a split model, an organ
- * directory, .bin files, or a pipe. Interfaces: docs/formats.md.
+/* gg_organ.h - sources (the one way to read models), the anatomy of tensor names, and selections.
+ *
+ * A gg_source reads tensors from whatever a user names: a GGUF file, a split model, an organ
+ * directory, .bin files, or a pipe. docs/formats.md describes these formats. This loop works for
+ * all of them:
+ *
+ *     gg_error err = GG_ERROR_INIT;
+ *     gg_source *source = NULL;
+ *     bool more = true;
+ *     gg_status st = gg_source_open("model.gguf", &source, &err);
+ *     for (size_t i = 0; st == GG_OK; i++) {
+ *         st = gg_source_next(source, i, &more, &err);
+ *         if (st != GG_OK || !more) break;
+ *         printf("%s\n", gg_source_tensor(source, i)->name);
+ *     }
+ *     gg_source_close(source);
+ *
+ * Errors are described in gg_status.h; `err` must not be NULL. No other pointer may be NULL
+ * unless its function says so. Each function that opens, makes or parses an object gives it to
+ * the caller, who ends it with the matching close or free function; if it fails, *out is not
+ * an object and must not be freed.
+ *
+ * Threads: any number of threads can use a seekable source at the same time, each with its own
+ * gg_data. A source that reads a pipe must be used by one thread at a time. Any number of threads
+ * can match against the same selection or map, but not while it is changed or freed.
  */
 #ifndef GG_ORGAN_H
 #define GG_ORGAN_H
@@ -14,24 +36,26 @@ extern "C" {
 
 /* ---- anatomy --------------------------------------------------------------- */
 
+/* The class of a tensor. docs/anatomy.svg and docs/formats.md show what belongs to each. */
 typedef enum gg_class {
-    GG_SKELETON,
-    GG_ORGAN,
-    GG_EMBED,
-    GG_NORM,
-    GG_ADAPTER,
-    GG_OTHER,
+    GG_SKELETON, /* attention and state-space layers */
+    GG_ORGAN,    /* feed-forward layers: their weights, experts and routers */
+    GG_EMBED,    /* token and position embeddings, the output matrix */
+    GG_NORM,     /* norms */
+    GG_ADAPTER,  /* LoRA pairs and control vectors */
+    GG_OTHER,    /* everything else */
     GG_CLASS_COUNT
 } gg_class;
 
-const char *gg_class_name(gg_class c); /* "skeleton" "organ" "embed" "norm" "adapter" "other" */
+/* Returns "skeleton", "organ", "embed", "norm", "adapter" or "other"; a static string. */
+const char *gg_class_name(gg_class c);
 
-/* The sub-model that a tensor belongs to. */
+/* The sub-model that a tensor belongs to. The comments show how names begin. */
 typedef enum gg_part {
     GG_PART_TEXT,
     GG_PART_VISION,    /* v. mm. resampler. adapter. */
     GG_PART_AUDIO,     /* a. mm.a. */
-    GG_PART_ENCODER,   /* enc., and encoders of text in image models */
+    GG_PART_ENCODER,   /* enc., and text encoders in image models */
     GG_PART_DECODER,   /* dec. */
     GG_PART_DIFFUSION, /* image and video models */
     GG_PART_ADAPTER,   /* LoRA, control vectors */
@@ -39,119 +63,182 @@ typedef enum gg_part {
     GG_PART_COUNT
 } gg_part;
 
-const char *gg_part_name(gg_part p); /* "text" "vision" ... */
+/* Returns "text", "vision" and so on; a static string. */
+const char *gg_part_name(gg_part p);
 
+/* What the name of a tensor tells about it. */
 typedef struct gg_anatomy {
     gg_class cls;
     gg_part part;
-    int64_t block;            /* the N of blk.N. or of another list of blocks, -1 = none */
-    int64_t expert;           /* the E of ffn_gate.E, -1 = none */
-    size_t role_at, role_len; /* the role's place in the name: after blk.N., without .weight */
-    bool known;               /* false when only the last rule ("anything else") fitted */
-    bool mtp;                 /* nextn.* / mtp.*: multi-token prediction */
-    bool stack;               /* ffn_*_exps: all experts of a block in one tensor */
+    int64_t block;   /* the N of blk.N. or of another list of blocks; -1 = none */
+    int64_t expert;  /* the E of ffn_gate.E; -1 = none */
+    size_t role_at;  /* where the role begins in the name: after blk.N. */
+    size_t role_len; /* its length, without .weight */
+    bool known;      /* false if only the last rule ("anything else") matched */
+    bool mtp;        /* multi-token prediction: nextn.* or mtp.* */
+    bool stack;      /* all experts of a block in one tensor: ffn_*_exps */
 } gg_anatomy;
 
-/* By name alone; rules and order as in docs/formats.md, first match wins. */
+/* Returns the anatomy of a name of name_len bytes. The first matching rule of docs/formats.md
+ * decides. It needs no source and cannot fail. */
 gg_anatomy gg_anatomy_of(const char *name, size_t name_len);
 
 /* ---- selection --------------------------------------------------------------- */
 
-typedef struct gg_select gg_select; /* empty = everything */
+/* A set of conditions on tensors. The conditions of different functions are combined with "and",
+ * and the items of one function with "or". A new selection has no conditions and selects all
+ * tensors. Wherever a selection is an argument, NULL selects all tensors too. */
+typedef struct gg_select gg_select;
 
+/* Makes an empty selection. Fails only with GG_ENOMEM. */
 gg_status gg_select_new(gg_select **out, gg_error *err);
-void gg_select_free(gg_select *s);
-/* Each adds one option's text; GG_EUSAGE says what is wrong in it. */
-gg_status gg_select_types(gg_select *s, const char *list, gg_error *err);   /* organ,embed */
-gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err);   /* text,vision */
-gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err);  /* 5-20,25 */
-gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err); /* 0-3,17 */
-/* The same, and with BASE=DONOR items a map: "2=5,8-9=0-1,12" means that base expert 2
- * gets the donor's expert 5. For grafts and transplants. */
-gg_status gg_select_expert_map(gg_select *s, const char *list, gg_error *err);
+void gg_select_free(gg_select *s); /* s may be NULL */
+
+/* Add conditions from a comma-separated text, which is not kept:
+ *   types    class names:                        "organ,embed"
+ *   parts    part names:                         "text,vision"
+ *   layers   blocks, numbers and ranges:         "5-20,25"
+ *   experts  experts, numbers and ranges:        "0-3,17"
+ *   tensors  patterns for whole names (* ? []):  "blk.*.ffn_up.weight,output*"
+ * Errors: GG_EUSAGE, with the reason, if the text is wrong; GG_ENOMEM. */
+gg_status gg_select_types(gg_select *s, const char *list, gg_error *err);
+gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err);
+gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err);
+gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err);
 gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err);
-/* One name a line (first TSV column, escapes as gg_escape; a header line "name" is
- * skipped); "-" is stdin. */
+
+/* Like gg_select_experts, but items may have the form BASE=DONOR: "2=5,8-9=0-1,12" selects the
+ * base's experts 2, 8, 9 and 12, and says that expert 2 comes from the donor's expert 5. For
+ * grafts and transplants. */
+gg_status gg_select_expert_map(gg_select *s, const char *list, gg_error *err);
+
+/* Adds the names in a file, one per line; "-" reads standard input. A name is the first column of
+ * a TSV line, escaped as gg_escape does. A first line "name" is skipped as a heading.
+ * Errors: GG_EIO if the file cannot be read; GG_EUSAGE for a malformed escape; GG_ENOMEM. */
 gg_status gg_select_names(gg_select *s, const char *path, gg_error *err);
+
+/* Whether the selection has a condition on experts. `s` may be NULL. */
 bool gg_select_has_experts(const gg_select *s);
-/* Tensor selected? With experts in the selection only experts are: those named, and stacks, of
- * which the caller then takes the experts that gg_select_expert says. */
+
+/* Whether a tensor is selected. `name` has name_len bytes and a NUL after them; `a` is its
+ * anatomy; `s` may be NULL. With a condition on experts, only experts and stacks of experts are
+ * selected. Of a stack, the verbs then take only the experts that were named. */
 bool gg_select_match(const gg_select *s, const char *name, size_t name_len, const gg_anatomy *a);
-/* "10-15=20-25[,...]": base blocks 10-15 come from donor blocks 20-25. */
+
+/* Which donor block goes into which base block. */
 typedef struct gg_map gg_map;
+
+/* Parses "10-15=20-25[,...]": base blocks 10 to 15 come from donor blocks 20 to 25. Fails with
+ * GG_EUSAGE if the text is wrong, or GG_ENOMEM. */
 gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err);
-void gg_map_free(gg_map *m);
+void gg_map_free(gg_map *m); /* m may be NULL */
+
 /* ---- sources ------------------------------------------------------------------ */
 
+/* An open model or set of tensors. What its functions return belongs to the source and stays
+ * valid until gg_source_close: the name, the keys, the tensors and their names. This also holds
+ * for a pipe, while more tensors arrive. */
 typedef struct gg_source gg_source;
 
-/* SPEC: a GGUF file (any shard of a split model gives the whole), an organ
- * directory, a .bin file (one or more records), or "-": a GGUF or an organ stream
- * on stdin, told apart by its first four bytes. The shards of a model one after another, in
- * a file or on a pipe, are one model. */
-gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err);
-
-/* How to open a source. */
+/* How to open a source. All zero is the default. */
 typedef struct gg_source_options {
-    /* The header is enough: a file or pipe whose data are cut short is opened and noted.
-     * Data that are not there cannot be read, but gg_source_next goes through all tensors. */
+    /* Only the header is needed. A file or pipe whose data end too early is opened and noted,
+     * instead of refused. Missing data cannot be read, but gg_source_next still visits all
+     * tensors. */
     bool header_only;
-    /* A pipe (stdin, a FIFO) is first stored in an unnamed temporary file ($TMPDIR or /tmp), so
-     * that the source is seekable. */
+    /* Store a pipe in an unnamed temporary file (in $TMPDIR or /tmp) first, so that the source is
+     * seekable. Has no effect on other sources. */
     bool spooled;
-    /* Called with a line worth telling, without newline and escaped as gg_escape does. With
-     * it a shard whose siblings are missing is opened alone and noted ("shard 2 of 5; 13 of
-     * 75 tensors"); for a pipe the call may come as late as its end. Without it such a shard
-     * is refused, and a pipe that ends early within a set is GG_EFORMAT. */
+    /* Called with each note about the source: one line without a newline, escaped as gg_escape
+     * does, valid during the call. May be NULL. With a function here, a shard whose siblings are
+     * missing is opened alone and noted ("shard 2 of 5; 13 of 75 tensors"); for a pipe this may
+     * happen as late as its end. Without one, such a shard is refused with GG_EFORMAT. */
     void (*note)(void *ctx, const char *line);
-    void *ctx;
+    void *ctx; /* first argument of note */
 } gg_source_options;
 
-/* As gg_source_open; o may be NULL. */
+/* Opens a source. `spec` is
+ * - a GGUF file; any shard of a split model opens the whole model,
+ * - an organ directory, or a .bin file with one or more organ records,
+ * - "-" for standard input, or the path of a FIFO. It may carry a GGUF or organ records, which
+ *   the first four bytes tell apart.
+ * Shards concatenated in one file or on a pipe are one model. A split model keeps one file
+ * descriptor per shard open; any other source keeps at most one.
+ *
+ * `o` may be NULL, and o->ctx must stay valid until the source is closed. gg_source_open has no
+ * options.
+ * Errors: GG_EIO if something cannot be opened or read; GG_EFORMAT for a malformed or incomplete
+ * file, a missing shard, or shards that contradict each other; GG_EUNSUPPORTED for GGUF version
+ * 1, big-endian files, unknown tensor types and headers over the limits of docs/formats.md;
+ * GG_ENOMEM; GG_ECANCELLED. */
+gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err);
 gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err);
 
-/* Replace a pipe, of which no tensor was read yet, by a stored source. Nothing happens to
- * a seekable source. *s stays valid if this fails. */
+/* Opens n paths as one source. If n is not 1, all of them must be .bin files with organ records;
+ * GG_EUSAGE otherwise. The paths are copied. Other errors are those of gg_source_open. */
+gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err);
+
+/* Replaces a source that reads a pipe, and of which no tensor was read yet, by one that is
+ * seekable, as gg_source_options.spooled does. A seekable source stays as it is. On success the
+ * old *s and its pointers are no longer valid; on an error *s is unchanged and must be closed.
+ * Errors: GG_EIO (for example if the temporary folder is full), and those of gg_source_open. */
 gg_status gg_source_spool(gg_source **s, gg_error *err);
 
-/* Several .bin files (or other specs that hold records) as one. */
-gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err);
+/* Closes the source and all descriptors that it opened. `s` may be NULL. */
 void gg_source_close(gg_source *s);
 
-const char *gg_source_name(const gg_source *s);    /* what the user gave */
-bool gg_source_seekable(const gg_source *s);       /* false: a pipe, read front to back once */
-const gg_meta *gg_source_meta(const gg_source *s); /* NULL when it is bare records */
+const char *gg_source_name(const gg_source *s); /* the spec it was opened with */
 
-/* Number of tensors; those seen so far of a source that grows. */
+/* Whether tensors can be read in any order. False for a pipe, which is read once from front to
+ * back. */
+bool gg_source_seekable(const gg_source *s);
+
+/* The keys of the model; of a split model those of its first shard. NULL if the source is bare
+ * organ records, which have no keys. */
+const gg_meta *gg_source_meta(const gg_source *s);
+
+/* The number of tensors. For records or shards on a pipe, the number of those seen so far. */
 size_t gg_source_count(const gg_source *s);
+
+/* Tensor i, which must be below gg_source_count. */
 const gg_tensor *gg_source_tensor(const gg_source *s, size_t i);
-/* What it is in the body: of a directory with the class that its manifest says, which
- * may have been edited; else by name alone. */
+
+/* The anatomy of tensor i. For an organ directory its class is that in the manifest, which may
+ * have been edited; otherwise the name decides. */
 gg_anatomy gg_source_anatomy(const gg_source *s, size_t i);
-/* Index by name, SIZE_MAX if none (sorted, O(log n)); seekable sources only. */
+
+/* The index of a tensor by its name of name_len bytes, or SIZE_MAX if there is none. Takes
+ * O(log n). Always SIZE_MAX for records and shards on a pipe. */
 size_t gg_source_find(const gg_source *s, const char *name, size_t name_len);
 
-/* Go on to tensor i (from 0, each in turn). *more false at the end. Needed for
- * pipes, harmless elsewhere; unread data of the tensor before is skipped. A source that
- * grows (records or shards on a pipe) may have more tensors afterwards; those that it had stay
- * where they are. */
+/* Advances to tensor i. Call it with 0, 1, 2 and so on; sets *more to false when there are no
+ * more tensors. It is necessary for a pipe, where it skips what was not read of the tensor
+ * before, and harmless elsewhere. New tensors may appear in a source that reads a pipe.
+ * Errors: GG_EIO, GG_EFORMAT, GG_EUNSUPPORTED and GG_ENOMEM, on pipes only. */
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err);
 
-/* The data of tensor i. Seekable sources: any tensor, any offset, any thread with
- * its own gg_data. Pipes: the current tensor or a later one, to which reading goes on (what
- * lies between is skipped), ascending offsets, one thread. */
+/* The data of one tensor, ready to be read. If fd is not -1, the data are at bytes [at, at +
+ * bytes) of that descriptor, and may also be read with pread or mapped. */
 typedef struct gg_data {
     gg_source *source;
-    size_t index;
-    int fd;      /* where the bytes are; -1 for a pipe */
-    uint64_t at; /* byte of the data's start in fd */
-    uint64_t bytes;
-    bool close_fd;
+    size_t index;   /* of the tensor */
+    int fd;         /* -1 for a pipe */
+    uint64_t at;    /* offset of the data in fd */
+    uint64_t bytes; /* size of the data */
+    bool close_fd;  /* private */
 } gg_data;
 
+/* Opens the data of tensor i. *d is the caller's to close, before the source is closed. From a
+ * pipe only the current tensor or a later one can be read; reading goes on to it.
+ * Fails with GG_EIO if the file cannot be opened, or GG_ENOMEM. *d then needs no closing. */
 gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err);
+
+/* Reads bytes [offset, offset + n) of the data, in the form that files have, into buf. The range
+ * must lie within the data. From a pipe, offsets must ascend.
+ * Errors: GG_EIO; GG_EFORMAT if a pipe ends too early; GG_EUSAGE if a pipe has passed them. */
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err);
+
 void gg_data_close(gg_data *d);
 
 #ifdef __cplusplus

@@ -1,9 +1,16 @@
-/* gg_quant.h - the tensor types (dtypes) of GGUF, their sizes and codecs.
+/* gg_quant.h - the tensor types (dtypes) of GGUF: their sizes, decoding and encoding.
  *
- * Facts: ggml's ggml.h / ggml-common.h (MIT) of 2026-08, GGML_TYPE_COUNT 43,
- * and ik_llama.cpp's fork types, which can be carried but not decoded.
- * A tensor is rows of dims[0] values; a row is row_extra bytes followed by
- * dims[0] / block_elems blocks of block_bytes each. Blocks never cross rows.
+ * A tensor consists of rows of dims[0] values. A row consists of row_extra bytes followed by
+ * dims[0] / block_elems blocks of block_bytes bytes each. A block never spans two rows.
+ *
+ *     const gg_dtype_info *type = gg_dtype_by_name("q8_0");
+ *     float values[32];
+ *     gg_decode(type->id, block, values, type->block_elems, &err);
+ *
+ * The table follows ggml's ggml.h and ggml-common.h (MIT) of 2026-08, which has ids 0 to 42,
+ * and adds the types of ik_llama.cpp, which can be copied but not decoded.
+ *
+ * All functions can be called from any thread. `err` must not be NULL (see gg_status.h).
  */
 #ifndef GG_QUANT_H
 #define GG_QUANT_H
@@ -54,53 +61,59 @@ typedef enum gg_dtype {
 } gg_dtype;
 
 typedef enum gg_dtype_kind {
-    GG_DTYPE_LIVE,   /* valid in files today */
-    GG_DTYPE_FORK,   /* valid in ik_llama.cpp's files only: carried as bytes */
-    GG_DTYPE_REMOVED /* had an id once; no current reader takes it: refused by name */
+    GG_DTYPE_LIVE,   /* in use today */
+    GG_DTYPE_FORK,   /* used by ik_llama.cpp only: tensors can be copied, but not decoded */
+    GG_DTYPE_REMOVED /* withdrawn from ggml: files with it are refused */
 } gg_dtype_kind;
 
 typedef struct gg_dtype_info {
-    uint32_t id;          /* the id in files */
+    uint32_t id;          /* the id in files, a gg_dtype for the types of ggml */
     const char *name;     /* "Q4_K" */
-    uint32_t block_elems; /* values a block; 0 for removed types */
-    uint32_t block_bytes; /* bytes a block; 0 for removed types */
-    uint32_t row_extra;   /* bytes before the blocks of each row (fork types) */
+    uint32_t block_elems; /* values per block; 0 for removed types */
+    uint32_t block_bytes; /* bytes per block; 0 for removed types */
+    uint32_t row_extra;   /* bytes before the blocks of each row (fork types only) */
     gg_dtype_kind kind;
-    int32_t file_type; /* general.file_type of a model mostly of it, -1 = none */
+    int32_t file_type; /* general.file_type of a model that mostly has this type; -1 = none */
 } gg_dtype_info;
 
-/* The row of the table, or NULL for an id that no known reader gives a meaning. */
+/* Returns the description of a type, or NULL if the id is unknown. It is static. */
 const gg_dtype_info *gg_dtype_get(uint32_t id);
 
-/* By name, any case ("q4_k", "Q4_K"); live and fork types only; NULL if none. */
+/* Returns the type with this name, in upper or lower case ("q4_k" or "Q4_K"), or NULL if there
+ * is none. Removed types are not found. `name` must not be NULL. The result is static. */
 const gg_dtype_info *gg_dtype_by_name(const char *name);
 
-/* Bytes and elements of a whole tensor; dims in GGUF order (dims[0] the row
- * length); n_dims 0 is one element; a zero dim is a tensor of 0 bytes. Checked
- * against overflow at every step. Either out pointer may be NULL. */
+/* Computes the number of values and bytes of a tensor. `dims` has n_dims entries in GGUF order,
+ * so dims[0] is the length of a row. A tensor with n_dims 0 has one value, and one with a
+ * dimension of 0 has no values and no bytes. `elements` and `bytes` may be NULL.
+ * Errors: GG_EUNSUPPORTED for an unknown or removed type; GG_EFORMAT if dims[0] is not a
+ * multiple of the block, or if a number would not fit 63 bits. */
 gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims,
                            uint64_t *elements, uint64_t *bytes, gg_error *err);
 
+/* Whether gg_decode supports the type. */
 bool gg_can_decode(uint32_t dtype);
 
-/* True if gg_encode can produce the type without an importance matrix. */
+/* Whether gg_encode supports the type without an importance matrix. */
 bool gg_can_encode(uint32_t dtype);
 
-/* Decode `elems` values (a multiple of block_elems) of consecutive blocks at
- * `blocks` (no alignment needed) to float32, to the bit as ggml's plain C
- * to_float does; the NaNs of F16 come out quiet, those of F32 and BF16 as they
- * are. Integers and F64 are C casts to float.
- * Any bytes are valid input; nothing outside blocks/out is touched.
- * GG_EUNSUPPORTED when gg_can_decode is false; GG_EUSAGE on a broken multiple. */
+/* Decodes consecutive blocks into `elems` float32 values in `out`. `elems` must be a multiple of
+ * block_elems. `blocks` needs no alignment. Both buffers are the caller's and must not overlap.
+ * The values have the same bits as those of ggml's reference decoder. Integers and F64 are
+ * converted as C does. Any bytes are valid input.
+ * Errors: GG_EUNSUPPORTED if gg_can_decode is false; GG_EUSAGE for a partial block. */
 gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err);
 
-/* Encode `elems` values (a multiple of block_elems; rows may be passed one after
- * another) into consecutive blocks. `imatrix` is NULL or one weight a column,
- * `row_elems` values, repeated for each row. Input must be finite: GG_EFORMAT
- * with the index of the first NaN or Inf otherwise. Finite input never gives NaN
- * or Inf, not in scales and not in values: what is too large for F16 or BF16 becomes
- * their largest value. Deterministic: the same bytes on every instruction set.
- * GG_EUNSUPPORTED when the type cannot be encoded, or needs an imatrix and got none. */
+/* Encodes `elems` values from `x` into consecutive blocks at `blocks`. They are rows of
+ * row_elems values, one after another; row_elems must be a multiple of block_elems, and elems a
+ * multiple of row_elems. `imatrix` has one weight per column (row_elems values), which is used
+ * for every row, or is NULL. All buffers are the caller's and must not overlap.
+ *
+ * A finite value that is too large for F16 or BF16 becomes their largest value. The result
+ * never contains NaN or infinity, and has the same bytes on every CPU.
+ * Errors: GG_EFORMAT, with the index of the value, if one is NaN or infinite; GG_EUNSUPPORTED if
+ * the type cannot be encoded, or needs an importance matrix and imatrix is NULL; GG_EUSAGE for
+ * a partial block or row. After an error the contents of `blocks` are undefined. */
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err);
 

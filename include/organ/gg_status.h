@@ -1,10 +1,22 @@
-/* gg_status.h - how libgguf reports failure.
+/* gg_status.h - errors as values, text that is safe to print, and stopping.
  *
- * Errors are values. A function that can fail returns a gg_status and takes a
- * gg_error* as its last argument (never NULL). The library never exits, aborts
- * or prints. The FIRST error of a run is kept: once err->status is set, later
- * gg_fail calls return their own status but leave the record alone, so the
- * line that a tool prints names the cause and not a consequence.
+ * A function that can fail returns a gg_status and takes a gg_error as its last argument:
+ *
+ *     gg_error err = GG_ERROR_INIT;
+ *     gg_source *source = NULL;
+ *     if (gg_source_open("model.gguf", &source, &err) != GG_OK) {
+ *         char line[1536];
+ *         gg_error_line(&err, "program", line, sizeof line);
+ *         fprintf(stderr, "%s\n", line);
+ *     }
+ *
+ * `err` must not be NULL. It keeps the first error that it receives, so that one error
+ * can be passed to a series of calls and be examined at the end: later failures return their
+ * status but do not change it. To use the same variable for a new attempt, assign
+ * GG_ERROR_INIT again. The library never exits, aborts or prints.
+ *
+ * The functions of this header can be called from any thread. A gg_error must not be used by
+ * two threads at the same time.
  */
 #ifndef GG_STATUS_H
 #define GG_STATUS_H
@@ -23,7 +35,8 @@ extern "C" {
 #define GG_PRINTF(fmt, first)
 #endif
 
-/* name, exit status of a tool that ends with it, text */
+/* Each status with its exit status (see gg_status_exit) and a text. GG_NO means that nothing
+ * failed but the request cannot be fulfilled, for example because no tensor is selected. */
 #define GG_STATUS_LIST(X) \
     X(GG_OK, 0, "done") \
     X(GG_NO, 1, "the answer is no") \
@@ -40,14 +53,15 @@ typedef enum gg_status {
 #undef GG_STATUS_ENUM
 } gg_status;
 
-/* The exit status of a program that ends with it: 0..4, see GG_STATUS_LIST. */
+/* Returns the exit status, 0 to 4, of a program that ends with this status. The tools use it. */
 int gg_status_exit(gg_status status);
 
+/* The value of gg_error.offset if the error has no place in a file. */
 #define GG_ERROR_NO_OFFSET UINT64_MAX
 
-/* Which argument of a call an error is about, or which one would fix it. The texts of the
- * library name no options of a command line, as a program may have others or none; a program
- * that has some can add their names. */
+/* The argument that an error is about, or the one that would fix it. The texts of the library
+ * name functions and options of no particular program, because a program may have its own.
+ * A program can use the hint to add the name of its own option to the text. */
 typedef enum gg_hint {
     GG_HINT_NONE,
     GG_HINT_CLASSES,       /* gg_select_types */
@@ -85,9 +99,10 @@ typedef enum gg_hint {
     GG_HINT_COUNT
 } gg_hint;
 
-/* Where and why something failed. Start from GG_ERROR_INIT. Strings are
- * NUL-terminated and already made safe for a terminal (control and non-UTF-8
- * bytes escaped as \xNN), whatever the input held. */
+/* What failed, where, and what to do about it. Initialise it with GG_ERROR_INIT. All strings
+ * are NUL-terminated, cut to the size of their array, and safe to print: control characters and
+ * bytes that are not valid UTF-8 are escaped as gg_escape does. The struct owns no memory and
+ * can be copied. */
 typedef struct gg_error {
     gg_status status;
     int sys_errno;     /* errno of a failed system call, else 0 */
@@ -104,44 +119,54 @@ typedef struct gg_error {
 #define GG_ERROR_INIT { .status = GG_OK, .offset = GG_ERROR_NO_OFFSET }
 /* clang-format on */
 
-/* Record the first error: status and printf-style reason. Returns `status`
- * always, so that `return gg_fail(err, GG_EFORMAT, "...")` reads well. */
+/* Records an error with a printf-style reason, unless err already holds one. Returns `status`
+ * in both cases, so that a callback can say
+ *     return gg_fail(err, GG_EFORMAT, "value %zu is negative", i);
+ * The reason is escaped and cut to the size of err->what. It should not end with a period. */
 gg_status gg_fail(gg_error *err, gg_status status, const char *fmt, ...) GG_PRINTF(3, 4);
 
-/* As gg_fail with GG_EIO, and the current errno's text appended. */
+/* Like gg_fail with GG_EIO, but also stores errno and appends its text. Returns GG_EIO. */
 gg_status gg_fail_errno(gg_error *err, const char *fmt, ...) GG_PRINTF(2, 3);
 
-/* Add the place to an error already recorded; a place once set stays. They
- * return err->status, so a caller up the stack can add what it knows:
- *     return gg_at_file(err, path);                                        */
+/* Add the file or the tensor to a recorded error. They do nothing if err holds no error or
+ * already has a file or tensor, so the function closest to the failure decides. The path "-"
+ * is recorded as "<stdin>". `name` has name_len bytes and needs no NUL. Both return err->status:
+ *     return gg_at_file(err, path); */
 gg_status gg_at_file(gg_error *err, const char *path);
 gg_status gg_at_tensor(gg_error *err, const char *name, size_t name_len);
 
-/* What the user can do about it, if nothing was said yet. */
+/* Adds advice, a printf-style text, to a recorded error, unless it already has some. Returns
+ * err->status. */
 gg_status gg_fix(gg_error *err, const char *fmt, ...) GG_PRINTF(2, 3);
 
-/* One line: "TOOL: FILE: tensor 'T': offset N: WHAT; FIX" without newline,
- * parts that are not set left out, cut to size; where no FIX was set, what the errno
- * suggests. Returns its length. */
+/* Writes the error as one line without a newline into out:
+ *     TOOL: FILE: tensor 'T': offset N: WHAT; FIX
+ * Parts that are not set are left out. If no advice was recorded, the line ends with general
+ * advice for err->sys_errno, if there is any. The line is cut to `size` bytes including its NUL;
+ * `out` may be NULL only if size is 0. Returns the length of the line in out. */
 size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t size);
 
-/* Escape `len` bytes for a TSV cell or a terminal: backslash \\, tab \t, newline
- * \n, other control bytes (C0, DEL, C1) and bytes that are not valid UTF-8 \xNN,
- * bidirectional controls too. Always NUL-terminates when size > 0; returns the
- * length the whole would have (as snprintf). */
+/* Escapes `len` bytes for a TSV cell or a terminal. A backslash becomes \\, a tab \t and a
+ * newline \n. Other control characters, characters that change the direction of text, and
+ * bytes that are not valid UTF-8 become \xNN. The result is cut to `size` bytes and always
+ * ends with a NUL, if size > 0. Returns the length that the whole result would have, as
+ * snprintf does. */
 size_t gg_escape(const char *bytes, size_t len, char *out, size_t size);
 
 /* ---- stopping ----------------------------------------------------------- */
 
-/* Ask all work of the library in this process to stop, on whatever thread it runs:
- * each call that reads, writes or computes for long returns GG_ECANCELLED within some
- * megabytes' time, and what it had written under a temporary name is removed. May be
- * called from a signal handler and from any thread. Calls that begin later are
- * cancelled too, until gg_cancel_clear; clear only when none is running. */
+/* Asks all work of the library in this process to stop, on whatever thread it runs. Every call
+ * that reads, writes or computes for long soon returns GG_ECANCELLED, and removes what it has
+ * written under a temporary name. Calls that begin later are cancelled too, until
+ * gg_cancel_clear, which must be called only while no other call is running.
+ *
+ * This flag is the only state of the library that is shared by the whole process. gg_cancel may
+ * be called from a signal handler and from any thread. */
 void gg_cancel(void);
 void gg_cancel_clear(void);
 
-/* GG_ECANCELLED once gg_cancel was called, for loops of your own; else GG_OK. */
+/* Returns GG_ECANCELLED, and records it in err, if gg_cancel was called; GG_OK otherwise. Use it
+ * in your own long loops. */
 gg_status gg_cancelled(gg_error *err);
 
 #ifdef __cplusplus

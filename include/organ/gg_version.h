@@ -1,7 +1,7 @@
 /* gg_version.h - the version of libgguf and of the tools.
  *
- * This is the only place that holds the number. The Makefile reads it from here for
- * libgguf.pc, and the tools print gg_version().
+ * The version is written only here. The Makefile reads it from this file for libgguf.pc, and
+ * the tools print gg_version().
  */
 #ifndef GG_VERSION_H
 #define GG_VERSION_H
@@ -19,9 +19,9 @@ extern "C" {
 /* The version of the headers that a program was compiled with, such as "0.1.0". */
 #define GG_VERSION_STRING GG_VERSION_TEXT(GG_VERSION_MAJOR, GG_VERSION_MINOR, GG_VERSION_PATCH)
 
-/* The version of the library that a program runs with, in the same form. The string is
- * static. It differs from GG_VERSION_STRING when headers and library are not of one
- * version. Safe from any thread. */
+/* Returns the version of the library that the program runs with, in the same form. It differs
+ * from GG_VERSION_STRING if the headers come from another version. The string is static. Can be
+ * called from any thread. */
 const char *gg_version(void);
 
 #ifdef __cplusplus
