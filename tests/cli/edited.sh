@@ -189,7 +189,7 @@ done
 organ-compare -q "$T/cls" "$T/cls4" > "$T/table"
 check "class edited, grafted by it" awk -F '\t' '$4 == "differs" { n++; ok = $1 == "blk.0.attn_q.weight" } END { exit !(ok && n == 1) }' "$T/table"
 
-# The bytes behind a model are never read through a link, even one to the very same bytes.
+# Bytes that follow a model are never read through a link, even if it leads to the same bytes.
 organ-extract -q $D/gguf/trailing-bytes.gguf --output "$T/linked" || bad "trailing bytes"
 mv "$T/linked/trailing-00001.raw" "$T/outside.raw"
 ln -s "$T/outside.raw" "$T/linked/trailing-00001.raw"

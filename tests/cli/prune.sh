@@ -240,8 +240,8 @@ organ-extract -q "$T/dense.gguf" --output "$T/dense" --force
 check_error 1 "the model has no stacks of experts" "a dense model" keep "$T/dense" 0
 rm -rf "$T/d" "$T/p.gguf"
 
-# An expert of another dtype, with a record and a line that agree: as many bytes, but the
-# stack has one dtype.
+# One expert has another dtype. Its record and its line agree, and it has as many bytes as the
+# others, but a stack has one dtype.
 for type in F16 BF16; do
     mkmodel "$T/$type.gguf" blk.0.ffn_up_exps.weight:$type:32x8x3 blk.0.attn_q.weight:F32:32
     organ-extract "$T/$type.gguf" --split-experts --output "$T/$type.d"

@@ -62,7 +62,7 @@ for n in 1 2 5; do
     check "--shards $n: merged again" organ-assemble "$T/ds" --output "$T/back.gguf"
     [ $n = 1 ] || check_same "$T/back.gguf" $VERSE "--shards $n: merged again"
 done
-# Keys of the types that engines read, with the numbers of this set, in every shard.
+# Every shard has split keys of the types that engines read, with the numbers of the set.
 tensors=$(organ-extract $VERSE --list | sed 1d | wc -l)
 for i in 1 2 3 4 5; do
     organ-keys - < "$T/s-0000$i-of-00005.gguf" 2> "$T/err" | awk '/^split\./ { print $1, $2, $4 }' | sort > "$T/a"

@@ -65,7 +65,7 @@ static void blocks_have_their_sizes(void)
     }
 }
 
-/* 2^63 values, or bytes, are one too many; a dimension of 0 makes any others harmless. */
+/* 2^63 values or bytes are too many, unless a dimension is 0. */
 static void extents_do_not_overflow(void)
 {
     const uint64_t half = UINT64_C(1) << 31, dims[3] = { half, half, 2 }, zero[2] = { 0, half };

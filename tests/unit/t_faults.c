@@ -17,7 +17,8 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
-/* Reads, writes, syncs fail with EIO on files with this in their path; "x$" is at its end. */
+/* Reads, writes and syncs fail with EIO for files whose path contains this text, or ends in
+ * it if the text ends in "$". */
 static const char *bad_read, *bad_write, *bad_sync;
 static off_t bad_from; /* reads do from here on, or after a copy failed: headers may be read */
 static atomic_bool copied;
@@ -241,7 +242,7 @@ static void every_sync_counts(void)
     }
 }
 
-/* The name of a folder that is complete may be lost with the power: an error, but it stays. */
+/* A complete folder stays if the folder around it cannot be synced, but that is an error. */
 static void parent_of_folder_is_synced(void)
 {
     gg_outdir *d;
@@ -255,7 +256,7 @@ static void parent_of_folder_is_synced(void)
     T_EQ(count_names(scratch("f")), 1);
 }
 
-/* A file: its data before it gets its name, and its folder after that. */
+/* The data of a file are synced before it gets its name, and its folder after that. */
 static void output_is_synced(void)
 {
     static const char *const bad[] = { ".tmp$", "/f$" };
@@ -337,7 +338,7 @@ static gg_status change_keys(gg_error *e)
     return gg_keys_in_place(scratch("f/m.gguf"), &edits, &run, &r, e);
 }
 
-/* All of it fails where the disk does; before that the base is as it was. */
+/* A sync that fails is an error. Before the undo stream is on disk, the base is untouched. */
 static void in_place_is_synced(void)
 {
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT, e4 = GG_ERROR_INIT;

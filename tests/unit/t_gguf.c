@@ -522,7 +522,8 @@ static gg_status open_copies(char *bytes[SHARDS], const size_t n[SHARDS], gg_err
     return st;
 }
 
-/* Shards that contradict each other: numbers, the sum of their tensors, names. */
+/* Shards must agree on their numbers and on how many tensors they have, and no tensor may
+ * be in two of them. */
 static void sets_must_agree(void)
 {
     char *bytes[SHARDS];
