@@ -1,5 +1,7 @@
-/* finite.c - is every value of a row finite? Encoders need it, and a test that may
- * stop early costs more than the simple encodings themselves. */
+/* finite.c - check that every value of a row is finite, as encoders require.
+ *
+ * The loop does not stop early: a test with an early exit would take longer than the simple
+ * encodings themselves. */
 #include "finite.h"
 
 #include "lanes.h"

@@ -1,4 +1,4 @@
-/* finite.h - see finite.c. Internal. */
+/* finite.h - check that every value of a row is finite. Internal. */
 #ifndef GG_FINITE_H
 #define GG_FINITE_H
 

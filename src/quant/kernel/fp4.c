@@ -1,17 +1,17 @@
 /* fp4.c - MXFP4 (32 values in 17 bytes) and NVFP4 (64 in 36): E2M1 floats with a
- * power-of-two scale a 32, or an 8-bit float scale a 16.
+ * power-of-two scale per 32 values, or an 8-bit float scale per 16 values.
  *
  *   MXFP4  | u8 e | u8 qs[16] |            low nibble j: value j, high: value j + 16
- *   NVFP4  | u8 d[4] | u8 qs[4][8] |       the same by 8, in each run of 16
+ *   NVFP4  | u8 d[4] | u8 qs[4][8] |       in each run of 16: value j and value j + 8
  *
  *   nibble  3     2 1   0                  d[s] of NVFP4   7   6    3 2     0
  *          |sgn| exp | man |                              | - |  E   |   M   |
  *
- *   T = 0 1 2 3 4 6 8 12 and their negatives: the E2M1 value doubled, so the scales
- *   below are halved.
- *   MXFP4  y = T[q] * 2^(e - 128); e = 255 is an ordinary exponent here
+ *   T = 0 1 2 3 4 6 8 12 and their negatives. These are the E2M1 values times 2, so the
+ *   scales below are halved.
+ *   MXFP4  y = T[q] * 2^(e - 128); e = 255 is an ordinary exponent
  *   NVFP4  y = T[q] * u(d[s]); u = M * 2^-10 if E = 0, else (1 + M/8) * 2^(E - 8);
- *          0x7F is 0, bit 7 is ignored otherwise
+ *          0x7F means 0; otherwise bit 7 is ignored
  */
 #include "grid.h"
 
@@ -19,13 +19,13 @@ enum { MX_BYTES = 17, NV_BYTES = 36 };
 
 static const int8_t doubled[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
 
-/* 2^(e - 128): e below 2 is a subnormal single. */
+/* 2^(e - 128); for e below 2 the result is subnormal. */
 static float mx_scale(unsigned e)
 {
     return gg_bits_float(e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }
 
-/* An integer times a power of two in both branches, so exact. */
+/* Exact, because both branches multiply an integer by a power of two. */
 static float nv_scale(unsigned d)
 {
     const unsigned e = d >> 3 & 15, m = d & 7;
@@ -46,9 +46,9 @@ static void decode_nvfp4(const uint8_t *b, float *out, size_t nblocks)
             gg_nibbles16(b + 4 + 8 * s, doubled, nv_scale(b[s]), out);
 }
 
-/* The E2M1 code nearest to each of eight values, the smaller magnitude on a tie.
- * `mid` is the midpoints of neighbours times the scale; both factors have so few
- * bits that this is exact, and so is the choice. The sign of a zero is dropped. */
+/* The E2M1 code nearest to each of eight values; a tie goes to the smaller magnitude. `mid` has
+ * the midpoints of neighbours times the scale. Both factors have so few bits that the product,
+ * and therefore the choice, is exact. The sign of a zero is dropped. */
 GG_INLINE gg_i32x8 nearest_code(gg_f32x8 x, const float *mid)
 {
     const gg_f32x8 a = gg_abs8(x);
@@ -64,7 +64,7 @@ static void midpoints(float d, float *mid)
     for (int i = 0; i < 7; i++) mid[i] = half[i] * d;
 }
 
-/* Codes of n values to n / 2 bytes, value j beside value j + n / 2. */
+/* Encodes n values to n / 2 bytes; value j and value j + n / 2 share a byte. */
 GG_INLINE void encode_codes(const float *x, float d, uint8_t *qs, int n)
 {
     float mid[7];
@@ -77,9 +77,9 @@ GG_INLINE void encode_codes(const float *x, float d, uint8_t *qs, int n)
     for (int j = 0; j < n / 2; j++) qs[j] = (uint8_t)(code[j] | code[j + n / 2] << 4);
 }
 
-/* OCP MX: the shared exponent is that of the largest value less 2, the exponent of
- * E2M1's top; values in the last quarter of the octave saturate at 6. Maxima too
- * small for that keep the least scale. */
+/* As in OCP MX, the shared exponent is the exponent of the largest value minus 2, which is the
+ * exponent of the largest E2M1 value, 6. Values in the last quarter of the octave saturate at 6.
+ * If the largest value is too small for that, the smallest scale is used. */
 static void encode_mxfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
@@ -90,7 +90,7 @@ static void encode_mxfp4(const float *x, uint8_t *b, size_t nblocks, const float
     }
 }
 
-/* To the nearest UE4M3 of twice nv_scale's value, half up, at most 448 (0x7E). */
+/* Rounds to the nearest UE4M3 (twice the value of nv_scale), half up, at most 448 (0x7E). */
 static uint8_t nv_scale_code(float v)
 {
     if (!(v > 0.0f)) return 0;
@@ -104,7 +104,7 @@ static uint8_t nv_scale_code(float v)
     return (uint8_t)(code < 0x7e ? code : 0x7e);
 }
 
-/* The scale that maps the largest value of a run of 16 to E2M1's top, 6. */
+/* The scale maps the largest value of a run of 16 to the largest E2M1 value, 6. */
 static void encode_nvfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;

@@ -1,5 +1,5 @@
-/* grid.h - packed small integers to eight float lanes, for the types whose values
- * come out of a table. Internal. The same bits at every level: all of it is exact.
+/* grid.h - convert packed small integers to eight float lanes, for types whose values come from a
+ * table. Internal. All conversions are exact, so every level gives the same bits.
  */
 #ifndef GG_GRID_H
 #define GG_GRID_H
@@ -19,9 +19,9 @@ typedef int32_t gg_i32x4 __attribute__((vector_size(16)));
 #endif
 #endif
 
-/* Byte i of v, as int8, in lane i. Below AVX2 each byte is doubled twice and the
- * copy at the top of its lane shifted down, which brings the sign along: no
- * compiler finds that itself for an 8-byte vector. */
+/* Puts byte i of v, as int8, into lane i. Without AVX2 each byte is duplicated until it fills its
+ * lane, and an arithmetic shift of the top copy extends the sign. Compilers do not find this for
+ * an 8-byte vector. */
 GG_INLINE gg_i32x8 gg_bytes8(uint64_t v)
 {
 #if GG_LEVEL == 1
@@ -66,15 +66,15 @@ GG_INLINE gg_f32x8 gg_grid8(uint64_t v)
     return gg_int_lanes8(gg_bytes8(v));
 }
 
-/* Negate the bytes whose sign bit is set: complement and add one. Grid values are
- * 1..127, so the +1 never carries into the next byte. */
+/* Negates the bytes whose bit in `signs` is set: complement and add one. Grid values are 1..127,
+ * so the +1 never carries into the next byte. */
 GG_INLINE uint64_t gg_negate8(uint64_t grid, uint8_t signs)
 {
     const uint64_t mask = gg_iq_sign8[signs];
     return (grid ^ mask) + (mask & UINT64_C(0x0101010101010101));
 }
 
-/* Eight 2-bit fields of w, lowest first, to bytes 0..3. */
+/* Expands eight 2-bit fields of w, lowest first, to bytes with values 0..3. */
 GG_INLINE uint64_t gg_crumbs8(uint16_t w)
 {
     uint64_t x = w;
@@ -83,8 +83,8 @@ GG_INLINE uint64_t gg_crumbs8(uint16_t w)
     return (x | x << 6) & UINT64_C(0x0303030303030303);
 }
 
-/* Sixteen bytes hold 32 nibbles, the low ones first (value j and j + 16 share a
- * byte): look them up and scale by s. */
+/* Looks up 32 nibbles of 16 bytes and scales them by s. The low nibbles come first: values j and
+ * j + 16 share a byte. */
 GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float *out)
 {
 #if GG_LEVEL == 1
@@ -106,7 +106,7 @@ GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float
 #endif
 }
 
-/* The same for eight bytes: sixteen values. */
+/* The same for 16 nibbles of eight bytes. */
 GG_INLINE void gg_nibbles16(const uint8_t *qs, const int8_t *lut, float s, float *out)
 {
 #if GG_LEVEL == 1
@@ -127,10 +127,10 @@ GG_INLINE void gg_nibbles16(const uint8_t *qs, const int8_t *lut, float s, float
 
 /* --- encode --- */
 
-/* A block whose largest magnitude is below this gets the scale 0: F16 ends at 2^-24. */
+/* A block whose largest magnitude is below this gets scale 0, as the smallest F16 is 2^-24. */
 #define GG_GRID_TINY 1e-12f
 
-/* Correctly rounded at every level. */
+/* Square roots, correctly rounded at every level. */
 GG_INLINE gg_f32x8 gg_sqrt8(gg_f32x8 v)
 {
 #if GG_LEVEL == 1
@@ -143,7 +143,7 @@ GG_INLINE gg_f32x8 gg_sqrt8(gg_f32x8 v)
 #endif
 }
 
-/* n is a multiple of 8. */
+/* The largest magnitude; n is a multiple of 8. */
 GG_INLINE float gg_largest(const float *x, int n)
 {
     gg_f32x8 top = gg_abs8(gg_load8(x));
@@ -151,17 +151,17 @@ GG_INLINE float gg_largest(const float *x, int n)
     return gg_top8(top);
 }
 
-/* A power of two, so that multiplying by it is exact, that brings max to 1 .. 8; 1
- * for a max that is zero or subnormal. */
+/* A power of two that scales max to 1 .. 8; multiplying by it is exact. 1 if max is zero or
+ * subnormal. */
 GG_INLINE float gg_norm(float max)
 {
     const uint32_t e = gg_float_bits(max) >> 23 & 255u;
     return e == 0 ? 1.0f : gg_bits_float((254u - (e < 252 ? e : 252)) << 23);
 }
 
-/* Eight weights of an importance matrix, times norm = gg_norm of the largest of the
- * block. The floor serves matrices that are all zero (an expert that never ran, say)
- * and takes the place of what is no weight: negative, NaN, infinite. */
+/* Eight weights of an importance matrix, times norm, which is gg_norm of the largest weight of the
+ * block. The lower limit is needed if all weights are zero, for example for an expert that never
+ * ran. It also replaces invalid weights: negative, NaN or infinite. */
 GG_INLINE gg_f32x8 gg_weights8(const float *imatrix, float norm)
 {
     const gg_f32x8 w = gg_load8(imatrix) * gg_splat8(norm), least = gg_splat8(1e-9f);
@@ -179,7 +179,7 @@ GG_INLINE float gg_mean_square(const float *x, int n, float norm)
     return gg_sum8(sum) / (float)n;
 }
 
-/* Store d and return what a reader will see. */
+/* Stores d as F16 and returns the value that a reader will see. */
 GG_INLINE float gg_settle_scale(uint8_t *p, float d)
 {
     gg_store_scale(p, d);

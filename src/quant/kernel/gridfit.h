@@ -1,26 +1,26 @@
 /* gridfit.h - the search shared by the encoders of IQ2_* and IQ3_*. Internal.
  *
- * These types store y = d * (2s + 1) * g * sign: d one F16 a block of 256, s four
- * bits a run of 16 or 32 values, g a grid point for each 8 (IQ2) or 4 (IQ3) of them.
- * Three nested choices, made from the inside:
+ * These types store y = d * (2s + 1) * g * sign. d is one F16 per block of 256, s has four bits per
+ * run of 16 or 32 values, and g is a grid point for each 8 (IQ2) or 4 (IQ3) values. The encoder
+ * makes three nested choices, from the inside out:
  *
- *   point   With the scale of the run fixed, round |x| / scale to the lattice and
- *           compare the grid points that iq_map.h lists for it by weighted squared
- *           error. The error is a sum over elements, so it is tabulated once for
- *           each element (or pair of elements) and level: a candidate then costs
- *           four loads and three additions however long the list is. The weights
- *           of this comparison are the roots of the others: an importance matrix
- *           may span a factor of 1000, and with few points to choose from, heavy
- *           values would drag the light ones of their group anywhere.
- *   scale   The error over the scale is jagged, as points jump: try a row of scales,
- *           take the least squares scale of the points each leads to, keep the best.
- *   d, s    d follows from the run with the largest scale. The points are then
- *           chosen AGAIN with the scale that will be read back, and d is fitted once
- *           more to all points: rounding s to 4 bits costs up to a few percent of
- *           scale, and this wins most of it back.
+ *   point   With the scale of the run fixed, round |x| / scale to the lattice, and compare the
+ *           grid points that iq_map.h lists for it by weighted squared error. The error is a
+ *           sum over elements, so it is tabulated once per element (or pair of elements) and
+ *           level. A candidate then takes four loads and three additions. The weights here are
+ *           the square roots of the usual ones: an importance matrix may span a factor of 1000,
+ *           and with few points to choose from, heavy values would let the light values of
+ *           their group take any error.
+ *   scale   The error as a function of the scale is not smooth, because points jump. So try
+ *           several scales, compute the least squares scale for the points of each, and keep
+ *           the best.
+ *   d, s    d follows from the run with the largest scale. The points are then chosen AGAIN
+ *           with the scale that will be read back, and d is fitted again to all points.
+ *           Rounding s to 4 bits changes the scale by up to a few percent, and this recovers
+ *           most of the loss.
  *
- * The search runs on x and weights divided by their largest in the block (to a power
- * of two): its sums neither overflow nor vanish.
+ * x and the weights are divided by the largest of the block, rounded to a power of two, so that
+ * sums neither overflow nor underflow.
  */
 #ifndef GG_GRIDFIT_H
 #define GG_GRIDFIT_H
@@ -28,29 +28,29 @@
 #include "grid.h"
 #include "quant/iq_map.h"
 
-/* All members are constants where the functions are inlined. */
+/* All members are compile-time constants after inlining. */
 typedef struct fit_spec {
     gg_iq_grid grid;
-    const uint64_t *points8; /* NULL: points4 */
+    const uint64_t *points8; /* NULL: points4 is used */
     const uint32_t *points4;
-    float level[8];          /* what the levels count in units of d * (2s + 1) */
-    float unit;              /* the same for 1 of a grid entry, */
-    float shift;             /* to which this is added */
-    float a, b, top;         /* level nearest to v, before rounding: a v + b, 0..top */
-    int octets;              /* groups of 8 values to a scale: 2 or 4 */
-    bool parity;             /* only sign bytes with an even number of minuses can be stored */
-    float first, step, last; /* scales tried: max / first .. max / last */
+    float level[8];          /* value of each level in units of d * (2s + 1) */
+    float unit;              /* a grid entry g has the value g * unit + shift */
+    float shift;             /* in the same units */
+    float a, b, top;         /* the level nearest to v is a v + b, rounded, 0..top */
+    int octets;              /* groups of 8 values per scale: 2 or 4 */
+    bool parity;             /* only sign bytes with an even number of set bits can be stored */
+    float first, step, last; /* scales to try: max / first .. max / last */
 } fit_spec;
 
-/* Eight values: magnitudes, weights and their roots, signs, and the points chosen for them
- * (index[1] only with four-value points). A magnitude is negative where parity took its sign. */
+/* Eight values: magnitudes, weights and their square roots, signs, and the chosen points (index[1]
+ * is used only with four-value points). A magnitude is negative if parity changed its sign. */
 typedef struct octet {
     float x[8], w[8], root[8];
     uint16_t index[2];
     uint8_t sign;
 } octet;
 
-/* What a block's values and weights are multiplied by; twice the mean x^2 after that. */
+/* Factors for the values and weights of a block, and twice the mean x^2 after scaling. */
 typedef struct fit_block_norms {
     float x, w, sigma2;
 } fit_block_norms;
@@ -62,7 +62,7 @@ GG_INLINE fit_block_norms block_norms(const float *x, const float *imatrix)
                               2.0f * gg_mean_square(x, 256, norm) };
 }
 
-/* Values as they are, weights as in iq4.c. */
+/* Loads values with their signs; the weights are those of iq4.c. */
 GG_INLINE void load_signed(octet *o, const float *x, const float *imatrix, const fit_block_norms *n)
 {
     const gg_f32x8 v = gg_load8(x) * gg_splat8(n->x);
@@ -81,7 +81,7 @@ GG_INLINE void load_octet(octet *o, const float *x, const float *imatrix, const 
     o->sign = 0;
     for (int i = 0; i < 8; i++) o->sign = (uint8_t)(o->sign | (gg_float_bits(x[i]) >> 31) << i);
     if (!parity || !__builtin_parity(o->sign)) return;
-    /* One sign has to give: that of the value whose flip costs least. */
+    /* One sign must be flipped: that of the value with the smallest error. */
     int cheap = 0;
     for (int i = 1; i < 8; i++)
         if (o->w[i] * o->x[i] * o->x[i] < o->w[cheap] * o->x[cheap] * o->x[cheap]) cheap = i;
@@ -89,7 +89,7 @@ GG_INLINE void load_octet(octet *o, const float *x, const float *imatrix, const 
     o->sign = (uint8_t)(o->sign ^ 1u << cheap);
 }
 
-/* Levels 0..top as floats. */
+/* The nearest levels 0..top, as floats. */
 GG_INLINE gg_f32x8 lattice(const fit_spec *s, gg_f32x8 v)
 {
     const gg_f32x8 r = gg_min8(gg_max8(v * gg_splat8(s->a) + gg_splat8(s->b), gg_splat8(0.0f)),
@@ -97,7 +97,8 @@ GG_INLINE gg_f32x8 lattice(const fit_spec *s, gg_f32x8 v)
     return (r + gg_splat8(12582912.0f)) - gg_splat8(12582912.0f);
 }
 
-/* Errors of levels 0, 1, 2 of two elements at a time, at nibble (level 1 << 2 | level 0). */
+/* Tabulates the errors of levels 0, 1, 2 for pairs of elements; the index is the nibble
+ * (level of the second << 2 | level of the first). */
 GG_INLINE void pair_errors(const fit_spec *s, const octet *o, float scale, float (*error)[16])
 {
     const gg_f32x8 k = gg_splat8(scale);
@@ -124,7 +125,7 @@ GG_INLINE void level_errors(const fit_spec *s, const float *x, const float *w, f
     }
 }
 
-/* The best of a list; n is at least 1. */
+/* The best point of a list of n >= 1 candidates. */
 GG_INLINE uint16_t best_point(const uint32_t *list, uint32_t n, float (*error)[16])
 {
     uint32_t best = list[0];
@@ -141,7 +142,7 @@ GG_INLINE uint16_t best_point(const uint32_t *list, uint32_t n, float (*error)[1
     return (uint16_t)(best >> 16);
 }
 
-/* Choose the points of an octet at a scale; returns them in units of d (2s + 1). */
+/* Chooses the points of an octet at a scale and returns their values in units of d (2s + 1). */
 GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, float scale,
                           float inverse)
 {
@@ -175,7 +176,8 @@ GG_INLINE gg_f32x8 choose(const fit_spec *s, const gg_iq_map *map, octet *o, flo
            gg_splat8(s->shift);
 }
 
-/* Sums of the least squares problem: the best scale is xq / qq, its gain xq^2 / qq. */
+/* Sums of the least squares problem: the best scale is xq / qq and reduces the error by
+ * xq^2 / qq. */
 typedef struct fit_sums {
     gg_f32x8 xq, qq;
 } fit_sums;
@@ -187,7 +189,7 @@ GG_INLINE void add_octet(fit_sums *t, const octet *o, gg_f32x8 q)
     t->qq += wq * q;
 }
 
-/* Scale of a run (0 if it is all zero). */
+/* Finds the scale of a run; 0 if all values are zero. */
 GG_INLINE float fit_run(const fit_spec *s, const gg_iq_map *map, octet *o)
 {
     float max = 0.0f, scale = 0.0f, best = 0.0f;
@@ -198,7 +200,7 @@ GG_INLINE float fit_run(const fit_spec *s, const gg_iq_map *map, octet *o)
     if (max < GG_GRID_TINY) return 0.0f;
     const int tries = (int)((s->last - s->first) / s->step + 1.5f);
     for (int t = 0; t <= tries; t++) {
-        /* The last try starts from the best scale so far: one step of descent. */
+        /* The last try starts from the best scale so far, which is one step of descent. */
         const float id = t < tries ? (s->first + s->step * (float)t) / max : 1.0f / scale;
         if (t == tries && scale == 0.0f) break;
         fit_sums sum = { { 0 }, { 0 } };
@@ -213,8 +215,8 @@ GG_INLINE float fit_run(const fit_spec *s, const gg_iq_map *map, octet *o)
     return scale;
 }
 
-/* d of a block whose largest run scale is top: that run gets the largest 2s + 1. Where
- * F16 runs out of small values, its least one with a smaller s serves. */
+/* Stores d of a block whose largest run scale is `top`, so that this run gets the largest 2s + 1.
+ * If d would be too small for F16, the smallest F16 is used, with a smaller s. */
 GG_INLINE float first_d(uint8_t *p, float top, float largest_multiple)
 {
     const float least = 0x1p-24f;
@@ -222,13 +224,13 @@ GG_INLINE float first_d(uint8_t *p, float top, float largest_multiple)
     return gg_settle_scale(p, d < least && top >= least ? least : d);
 }
 
-/* A block as fitted: its octets, and the scale of each run of them. */
+/* The result for a block: its octets, and the scale of each run. */
 typedef struct fitted {
     octet o[32];
     uint8_t scale[16];
 } fitted;
 
-/* One block: fills *f and stores d at p. */
+/* Fits one block: fills *f and stores d at p. */
 GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x,
                          const float *imatrix, fitted *f, uint8_t *p)
 {

@@ -1,8 +1,8 @@
 /* iq1.c - IQ1_S and IQ1_M: 256 values in 50 and 56 bytes.
  *
- * Eight values at a time are an entry of a grid of points of -1, 0, 1, all of them
- * moved by the same +-0.125. k = 0..7 counts runs of 32, l = 0..3 groups of 8 in
- * it, t = 4k + l.
+ * Each group of eight values is an entry of a grid of points with elements -1, 0, 1, all shifted
+ * by +0.125 or -0.125. k = 0..7 counts runs of 32 values, l = 0..3 groups of 8 in a run, and
+ * t = 4k + l.
  *
  *          0             2              34             50
  *   IQ1_S  | d (f16)     | u8 index[32] | u16 hi[8]    |
@@ -13,9 +13,9 @@
  *    15  14   12 11   9 8    6 5    3 2    0     3   2      0
  *   |sgn|  s    | i 3  | i 2  | i 1  | i 0  |   |sgn| index  |
  *
- *   sc[k/2] of IQ1_M: bits 15..12 are nibble k/2 of d's f16, then 3-bit scales of
- *   the half runs, k even first:  | d | s 3 | s 2 | s 1 | s 0 |
- *   The index gets its three high bits from hi.
+ *   sc[k/2] of IQ1_M:  | d | s 3 | s 2 | s 1 | s 0 |   bits 15..12 are nibble k/2 of the f16 d,
+ *   s 0..3 are 3-bit scales of the half runs of k (even) and k + 1.
+ *   hi has the three high bits of each index.
  *
  *   y = (d * (2s + 1)) * (grid[index][e] + (sgn ? -0.125 : 0.125))
  */
@@ -67,15 +67,14 @@ static void decode_iq1_m(const uint8_t *b, float *out, size_t nblocks)
 
 /* --- encode ---------------------------------------------------------------
  *
- * As gridfit.h has it for the other grids, save that values keep their signs and that
- * each group of octets (all four of a run in IQ1_S, one in IQ1_M) picks its shift.
- * The lists of this grid are long, so the scales are tried on the plain lattice
- * {-1, 0, 1} + shift; only the best of them goes on to the grid, in two steps of
- * descent: points for the scale, scale for the points.
+ * The search is that of gridfit.h, except that values keep their signs and that each group of
+ * octets (all four of a run in IQ1_S, one in IQ1_M) has its own shift. The lists of this grid are
+ * long, so the scales are tried on the plain lattice {-1, 0, 1} + shift. Only the best one is
+ * refined on the grid, in two steps: points for the scale, then the scale for the points.
  */
 typedef struct plan {
-    int octets; /* to a scale */
-    int group;  /* octets to a shift */
+    int octets; /* octets per scale */
+    int group;  /* octets per shift */
 } plan;
 
 static const plan s_plan = { 4, 4 }, m_plan = { 2, 1 };
@@ -101,7 +100,8 @@ typedef struct scalar_sums {
     float xq, qq;
 } scalar_sums;
 
-/* Points of a group at a scale with one shift; map NULL: of the lattice, not kept. */
+/* Chooses the points of a group at a scale with one shift. If map is NULL, it uses the lattice and
+ * does not store the points. */
 GG_INLINE scalar_sums group_points(const gg_iq_map *map, octet *o, int group, float scale,
                                    const fit_spec *spec)
 {
@@ -116,8 +116,8 @@ GG_INLINE scalar_sums group_points(const gg_iq_map *map, octet *o, int group, fl
     return (scalar_sums){ gg_sum8(t.xq), gg_sum8(t.qq) };
 }
 
-/* Points of a run at a scale, each group with the shift of least error:
- * sum w (x - scale q)^2 less the constant sum w x^2. */
+/* Chooses the points of a run at a scale, with the best shift for each group. The error is
+ * sum w (x - scale q)^2, without the constant sum w x^2. */
 GG_INLINE scalar_sums run_points(const gg_iq_map *map, octet *o, const plan *p, float scale)
 {
     scalar_sums sum = { 0.0f, 0.0f };
@@ -146,7 +146,8 @@ static float fit_ternary(const gg_iq_map *map, octet *o, const plan *p)
         max = m > max ? m : max;
     }
     if (max < GG_GRID_TINY) return 0.0f;
-    /* The largest value on 0.9 .. 3.4: level 1 of a normal run is near its deviation. */
+    /* Try scales that put the largest value on 0.9 .. 3.4: for normally distributed values, level 1
+     * is near the standard deviation. */
     for (int t = 0; t <= 5; t++) {
         const scalar_sums sum = run_points(NULL, o, p, max / (0.9f + 0.5f * (float)t));
         if (sum.xq > 0.0f && sum.qq > 0.0f && sum.xq * sum.xq > best * sum.qq) {
@@ -161,7 +162,7 @@ static float fit_ternary(const gg_iq_map *map, octet *o, const plan *p)
     return scale;
 }
 
-/* One block: fills o[32] and the 3-bit scales, returns d. */
+/* Fits one block: fills o[32] and the 3-bit scales, and returns d. */
 static float fit_ternary_block(const float *x, const float *imatrix, octet *o, uint8_t *scale3,
                                const plan *p)
 {

@@ -1,7 +1,7 @@
 /* iq2.c - IQ2_XXS, IQ2_XS, IQ2_S: 256 values in 66, 74, 82 bytes.
  *
- * Eight values at a time are an entry of a grid of positive points and eight
- * signs. k = 0..7 counts runs of 32 values, l = 0..3 groups of 8 in it, t = 4k + l.
+ * Each group of eight values is an entry of a grid of positive points, plus eight signs.
+ * k = 0..7 counts runs of 32 values, l = 0..3 groups of 8 in a run, and t = 4k + l.
  *
  *            0    2                                             66         74        82
  *   IQ2_XXS  | d  | 8 x { u8 index[4]; u32: sign7 x 4, scale4 }  |
@@ -13,8 +13,8 @@
  *   | scale | sign 3 | sign 2 | sign 1 | sign 0 | |  sign   |  index   |
  *
  *   IQ2_S: index of group t = index[t] | (hi[k] >> 2l & 3) << 8; signs are whole bytes.
- *   sign7: the eighth sign makes the number of minuses even.
- *   scale: IQ2_XXS one a run; else s[k], low nibble for l = 0, 1, high for 2, 3.
+ *   sign7: the eighth sign bit makes the number of set bits even.
+ *   scale: IQ2_XXS has one per run; the others use s[k], low nibble for l = 0, 1, high for 2, 3.
  *
  *   y = (d * (0.5 + scale)) * 0.25 * grid[index][e] * (sign bit e ? -1 : 1)
  */
@@ -77,9 +77,9 @@ static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-/* Levels 1, 3.125, 5.375: the middles between them come out as 0.5 and 1.5. The
- * largest value of a run is put on 3.6 .. 6.0; a finer row of scales gains nothing,
- * as the descent that follows finds the same places. */
+/* Levels 1, 3.125, 5.375; a v + b maps the midpoints between them to 0.5 and 1.5. The scales put
+ * the largest value of a run on 3.6 .. 6.0. Finer steps gain nothing, because the descent that
+ * follows finds the same results. */
 /* clang-format off */
 #define LEVELS \
     { 1.0f, 3.125f, 5.375f }, 0.125f, 0.0f, 1.0f / 2.1875f, 0.5f - 2.0625f / 2.1875f, 2.0f

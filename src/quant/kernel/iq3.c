@@ -1,7 +1,7 @@
 /* iq3.c - IQ3_XXS and IQ3_S: 256 values in 98 and 110 bytes.
  *
- * Four values at a time are an entry of a grid of positive points; signs apart.
- * v = 0..63 counts groups of 4 values, k = 0..7 runs of 32 (8 groups).
+ * Each group of four values is an entry of a grid of positive points; signs are separate.
+ * v = 0..63 counts groups of 4 values, k = 0..7 runs of 32 values (8 groups).
  *
  *            0    2                66          74              106        110
  *   IQ3_XXS  | d  | u8 index[64]   | u32 w[8]: sign7 x 4, scale4 (as in iq2.c) -> 98
@@ -9,8 +9,8 @@
  *
  *   IQ3_S: index of group v = index[v] | (hi[k] >> v%8 & 1) << 8;
  *          scale of run k = nibble k of s, low first.
- *   IQ3_XXS: sign7 l of run k serves values 8l..8l+7 of it; the eighth sign makes
- *          the number of minuses even.
+ *   IQ3_XXS: sign7 l of run k has the signs of its values 8l..8l+7; the eighth sign bit makes
+ *          the number of set bits even.
  *
  *   IQ3_XXS  y = (d * (0.5 + scale)) * 0.5 * grid[index][e] * sign
  *   IQ3_S    y = (d * (1 + 2 scale)) * grid[index][e] * sign
@@ -53,9 +53,9 @@ static void decode_iq3_s(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-/* The largest value of a run goes on 10 .. 18 of 15: below it, because the grids are
- * thin where many values are large; beyond it, because a lone large value may saturate
- * to the good of the others. */
+/* The scales put the largest value of a run on 10 .. 18, while the largest level is 15. Smaller
+ * values are tried because the grids have few points with many large elements; larger values
+ * because a single large value may saturate if that helps the others. */
 static const fit_spec xxs_spec = {
     GG_GRID_3XXS, NULL,  gg_iq3xxs_grid, { 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.5f },
     0.25f,        0.0f,  0.5f,           -0.5f,

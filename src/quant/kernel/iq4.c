@@ -1,5 +1,5 @@
-/* iq4.c - IQ4_NL (32 values in 18 bytes) and IQ4_XS (256 in 136): 4-bit values on a
- * bent scale, denser around zero, as weights are.
+/* iq4.c - IQ4_NL (32 values in 18 bytes) and IQ4_XS (256 in 136): 4-bit values on a nonlinear
+ * scale that is denser around zero, like the distribution of weights.
  *
  *           0        2       4       8                                        136
  *   IQ4_NL  | d f16  | u8 qs[16]
@@ -38,23 +38,22 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
 
 /* --- encode ---------------------------------------------------------------
  *
- * Given a scale d, the best q of each value is the level nearest to x / d; given the
- * q, the best d is sum(w x q) / sum(w q q), and the weighted error falls by
- * sum(w x q)^2 / sum(w q q). Neither step alone finds the optimum, since q jumps
- * with d, so 16 starting scales are tried: those that put the largest value on
- * 127 + TRIES .. 127 - TRIES of the negative end (it reaches further), and on 127
- * of the positive one.
+ * For a given scale d, the best q of each value is the level nearest to x / d. For given q, the
+ * best d is sum(w x q) / sum(w q q), which reduces the weighted error by sum(w x q)^2 / sum(w q q).
+ * Because q jumps with d, neither step alone finds the optimum. So 16 initial scales are tried:
+ * those that put the largest value on 127 + TRIES .. 127 - TRIES of the negative side (which
+ * reaches further), and the one that puts it on 127 of the positive side.
  *
- * Weights: an importance matrix gives the mean square of the activation that meets
- * a column; times sqrt(2 mean x^2 + x^2) it also favours large values a little, whose
- * errors do not average out. Without a matrix that factor stands alone.
+ * Weights: an importance matrix has the mean square of the activation of each column. It is
+ * multiplied by sqrt(2 mean x^2 + x^2), which slightly favours large values, because their errors
+ * do not average out. Without a matrix, the weight is this factor alone.
  *
- * The search runs on x and weights divided by their largest in the block (to a power
- * of two, so exactly): sums cannot overflow or vanish.
+ * x and the weights are divided by the largest of the block, rounded to a power of two. This is
+ * exact and prevents sums from overflowing or underflowing.
  */
 enum { TRIES = 7 };
 
-/* Where the nearer level changes. */
+/* Midpoints between levels. */
 static const float mid[15] = { -115.5f, -93.5f, -74.0f, -57.0f, -42.0f, -28.5f, -16.0f, -4.5f,
                                7.0f,    19.0f,  31.5f,  45.5f,  61.0f,  79.0f,  101.0f };
 static const float level[16] = { -127.0f, -104.0f, -83.0f, -65.0f, -49.0f, -35.0f, -22.0f, -10.0f,
@@ -65,7 +64,7 @@ typedef struct run {
     gg_f32x8 x[4], w[4], wx[4];
 } run;
 
-/* Index of the level nearest to v, without a branch that could be mispredicted. */
+/* Index of the level nearest to v, without branches, which would often be mispredicted. */
 GG_INLINE int nearest1(float v)
 {
     int i = v >= mid[7] ? 8 : 0;
@@ -78,7 +77,7 @@ GG_INLINE int nearest1(float v)
 GG_INLINE gg_f32x8 nearest_level(gg_f32x8 v)
 {
 #if GG_LEVEL == 1
-    /* A binary search: each comparison picks the next threshold out of a register. */
+    /* A binary search in which each comparison selects the next threshold from a register. */
     const __m256 x = (__m256)v;
     const __m256 high = _mm256_cmp_ps(x, _mm256_set1_ps(mid[7]), _CMP_GE_OQ);
     const __m256 second = _mm256_blendv_ps(_mm256_set1_ps(mid[3]), _mm256_set1_ps(mid[11]), high);
@@ -109,7 +108,7 @@ GG_INLINE gg_f32x8 nearest_level(gg_f32x8 v)
 #endif
 }
 
-/* One try: the fit at 1 / scale = id replaces *scale if it is better. */
+/* Tries 1 / scale = id and replaces *scale if the fit is better. */
 GG_INLINE void try_scale(const run *r, float id, float *scale, float *best)
 {
     gg_f32x8 xq = { 0 }, qq = { 0 };
@@ -125,7 +124,7 @@ GG_INLINE void try_scale(const run *r, float id, float *scale, float *best)
     }
 }
 
-/* max: the value of largest magnitude. */
+/* Finds the scale of a run; max is the value with the largest magnitude. */
 static float fit_scale(const run *r, float max)
 {
     float scale = 0.0f, best = 0.0f;
@@ -135,7 +134,7 @@ static float fit_scale(const run *r, float max)
     return scale;
 }
 
-/* Load 32 values times norm; returns the one of largest magnitude. */
+/* Loads 32 values times norm and returns the one with the largest magnitude. */
 static float load_run(run *r, const float *x, float norm, float sigma2, const float *imatrix,
                       float wnorm)
 {
@@ -154,7 +153,7 @@ static float load_run(run *r, const float *x, float norm, float sigma2, const fl
     return -top;
 }
 
-/* Nibbles of 32 values at the scale that will be read back. */
+/* Writes the nibbles of 32 values for the scale that will be read back. */
 static void pack_run(const float *x, float scale, uint8_t *qs)
 {
     const float id = scale != 0.0f ? 1.0f / scale : 0.0f;
@@ -162,9 +161,9 @@ static void pack_run(const float *x, float scale, uint8_t *qs)
         qs[j] = (uint8_t)(nearest1(x[j] * id) | nearest1(x[j + 16] * id) << 4);
 }
 
-/* Among the few values that a subnormal F16 can take, the nearest to the best scale
- * need not be the best: their steps are large, and the levels are not symmetric.
- * Returns the better of those around +-scale; larger scales come back as they are. */
+/* Subnormal F16 values have large steps and the levels are not symmetric, so the F16 nearest to the
+ * best scale may not be the best one. Returns the best of the F16 values around +scale and -scale.
+ * Larger scales are returned unchanged. */
 static float best_small_scale(const float *x, float scale)
 {
     const float unit = 0x1p-24f, size = fabsf(scale) / unit;
@@ -204,7 +203,7 @@ static void encode_iq4_nl(const float *x, uint8_t *b, size_t nblocks, const floa
     }
 }
 
-/* The run of largest scale gets the multiple that reaches further, -32. */
+/* The run with the largest scale gets the multiple -32, which reaches further than +31. */
 static void encode_iq4_xs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     for (; nblocks > 0; nblocks--, x += 256, b += XS_BYTES) {

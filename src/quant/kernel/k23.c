@@ -17,10 +17,9 @@
  *
  * and its bit of h is bit j/32 of h[j%32]. d and m are f16.
  *
- * Encoding: each group gets its own best scale (and minimum) from ksearch.h; those
- * are quantized themselves, against the block's d (and m), by weight of the groups
- * when there is an importance matrix; then the values are rounded once more, with
- * the scales as a decoder will read them.
+ * Encoding: ksearch.h finds the best scale (and minimum) of each group. These are then quantized
+ * with the block's d (and m); an importance matrix gives the groups weights for that. Finally the
+ * values are rounded again, with the scales that a decoder will read.
  */
 #include "ksearch.h"
 
@@ -66,7 +65,7 @@ static void decode_q3_k(const uint8_t *b, float *restrict out, size_t nblocks)
 
 enum { BLOCK = 256, GROUPS = 16 };
 
-/* Two bits of each level, four levels a byte. */
+/* Stores two bits of each level, four levels per byte. */
 static inline void store_low_bits(uint8_t *q, const uint8_t L[BLOCK])
 {
     for (int i = 0; i < 64; i += 16) {
@@ -77,8 +76,8 @@ static inline void store_low_bits(uint8_t *q, const uint8_t L[BLOCK])
     }
 }
 
-/* Without an importance matrix Q2_K weighs by |x| and counts absolute errors: with
- * four levels, squares would let one outlier take the group. */
+/* Without an importance matrix, Q2_K uses the weight |x| and absolute errors. With only four
+ * levels, squared errors would let a single outlier determine the scale of the group. */
 static void q2_search(const float *x, const float *imatrix, gg_affine_found *f, uint8_t L[BLOCK])
 {
     static const gg_affine_plan blind = { 3, -0.5f, 0.1f, 15, true },
@@ -126,13 +125,13 @@ static void encode_q2_k(const float *x, uint8_t *b, size_t nblocks, const float 
                         imatrix ? imatrix + i * BLOCK : NULL);
 }
 
-/* Eight groups of 16 in eight lanes: the state of the search below. */
+/* State of the search below: eight groups of 16, one per lane. */
 typedef struct q3_lanes {
     gg_f32x8 x[16], level[16], lx, l2;
 } q3_lanes;
 
-/* One round of moving single levels to where they fit the scale that the other
- * values of the group imply, kept where the group gets better by it. */
+/* One round of refinement: each level is changed to fit the scale that the other values of the
+ * group imply, if this improves the group. */
 static inline unsigned q3_refine(q3_lanes *g, gg_i32x8 alive)
 {
     const gg_f32x8 zero = gg_splat8(0.0f);
@@ -154,9 +153,9 @@ static inline unsigned q3_refine(q3_lanes *g, gg_i32x8 alive)
     return changed;
 }
 
-/* Scales and levels of eight groups, weight x*x, no importance matrix. A group
- * has only 16 values and 8 levels: descending value by value finds more than a
- * row of scales does. */
+/* Finds scales and levels of eight groups with the weight x*x, without an importance matrix. A
+ * group has only 16 values and 8 levels, so refining value by value finds better results than
+ * trying several scales. */
 static void q3_search_lanes(const float *x, float scale[8], uint8_t *L)
 {
     const gg_f32x8 zero = gg_splat8(0.0f);
@@ -186,7 +185,7 @@ static void q3_search_lanes(const float *x, float scale[8], uint8_t *L)
         for (int k = 0; k < 8; k++) L[16 * k + i] = (uint8_t)(g.level[i][k] + 4.0f);
 }
 
-/* Signed scales as s - 32, s = 0..63; the largest gets 0. Returns the unit. */
+/* Quantizes signed scales as s - 32, s = 0..63. The largest one gets s = 0. Returns the unit. */
 static float q3_quantize_scales(const float scale[GROUPS], uint8_t s[GROUPS])
 {
     float max = gg_extreme(scale, GROUPS);

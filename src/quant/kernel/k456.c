@@ -21,16 +21,15 @@
  *   Q8_K   0         4                   260           292 bytes
  *          | d f32   | int8 q[256]       | int16 sum of each 16 |   y = d * q
  *
- * d and m are f16 but in Q8_K.
+ * d and m are f16, except in Q8_K.
  *
- * Encoding: each group gets its own best scale (and minimum) from ksearch.h; those
- * are quantized themselves, against the block's d (and m), by weight of the groups
- * when there is an importance matrix; then the values are rounded once more, with
- * the scales as a decoder will read them.
+ * Encoding: ksearch.h finds the best scale (and minimum) of each group. These are then quantized
+ * with the block's d (and m); an importance matrix gives the groups weights for that. Finally the
+ * values are rounded again, with the scales that a decoder will read.
  */
 #include "ksearch.h"
 
-/* Six-bit scales and minima of Q4_K and Q5_K. */
+/* Unpacks the six-bit scales and minima of Q4_K and Q5_K. */
 static inline void k4_unpack_scales(const uint8_t *p, uint8_t scale[8], uint8_t min[8])
 {
     for (int k = 0; k < 4; k++) {
@@ -50,7 +49,7 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 #pragma GCC unroll 8
         for (int k = 0; k < 8; k++, out += 32) {
             float ds = d * (float)scale[k], ms = m * (float)min[k];
-            /* upper nibbles stay where they are, 16 times too large: exact */
+            /* Upper nibbles are not shifted. They are 16 times too large, which is exact. */
             for (int i = 0; i < 32; i += 16) {
                 gg_u8x16 q = gg_load_u8x16(b + 16 + 32 * (k / 2) + i);
                 gg_affine16(out + i, q & (uint8_t)(k % 2 ? 0xf0 : 15), k % 2 ? ds * 0.0625f : ds,
@@ -98,7 +97,7 @@ static void decode_q8_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 292, out += 256) {
         float d = gg_bits_float(gg_load_u32(b));
-        if (d > 0x1p-100f || d < -0x1p-100f) /* an f32, unlike others: see gg_scaled16 */
+        if (d > 0x1p-100f || d < -0x1p-100f) /* d is an f32 here: see gg_scaled16 */
             for (int j = 0; j < 256; j += 16) gg_scaled16(out + j, gg_load_u8x16(b + 4 + j), d);
         else
             for (int j = 0; j < 256; j++) out[j] = d * (float)(int8_t)b[4 + j];
@@ -109,8 +108,8 @@ static void decode_q8_k(const uint8_t *b, float *restrict out, size_t nblocks)
 
 enum { BLOCK = 256 };
 
-/* Without an importance matrix a value weighs its size plus the mean size of its
- * group: large values matter more, but small ones are the many. */
+/* Without an importance matrix the weight of a value is its magnitude plus the mean magnitude of
+ * its group. Large values matter more, but small values are more numerous. */
 static void k4_search(const float *x, const float *imatrix, const gg_affine_plan *blind,
                       gg_affine_found *f, uint8_t L[BLOCK])
 {
@@ -137,7 +136,7 @@ static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
     }
 }
 
-/* The 16 bytes d, m, S that open both types, and the levels under them. */
+/* Writes the first 16 bytes of both types (d, m, S), and computes the levels. */
 static void k4_encode_block(const float *x, const float *imatrix, const gg_affine_plan *blind,
                             uint8_t *b, uint8_t L[BLOCK])
 {
@@ -225,7 +224,7 @@ static void encode_q6_block(const float *x, uint8_t *b, const float *imatrix)
         memset(b, 0, 210);
         return;
     }
-    /* The extreme scale gets -128, which has no positive twin. */
+    /* The extreme scale gets -128, because +128 does not exist. */
     float inverse = -128.0f / max;
     gg_store_scale(b + 208, 1.0f / inverse);
     float d = gg_load_f16(b + 208);
@@ -246,8 +245,8 @@ static void encode_q6_k(const float *x, uint8_t *b, size_t nblocks, const float 
                         imatrix ? imatrix + i * BLOCK : NULL);
 }
 
-/* The extreme value gets -127, so that the levels lie symmetric. Where the
- * reciprocal of a reciprocal would take 127*d past the largest float, d is cut. */
+/* The extreme value gets -127, so that the levels are symmetric. d is limited so that 127*d does
+ * not overflow after rounding of the two reciprocals. */
 static float q8_scale(const float *x, float *inverse)
 {
     const float top = 2.6793e36f;

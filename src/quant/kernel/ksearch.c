@@ -1,12 +1,12 @@
-/* ksearch.c - the scale searches of the encoders; see ksearch.h for the idea. */
+/* ksearch.c - the scale searches of the encoders; ksearch.h explains the method. */
 #include "ksearch.h"
 
 #include <float.h>
 
 enum { MAX_N = 32 };
 
-/* Candidates do not know of each other, so here, unlike in a sum over values, the
- * number of lanes is free: as many as a register holds. */
+/* Candidates are independent of each other. So the number of lanes does not affect the results, as
+ * it would in a sum over values, and can be that of a register. */
 #if GG_LEVEL == 1
 enum { LANES = 8 };
 typedef gg_f32x8 vec;
@@ -96,7 +96,7 @@ GG_INLINE vec v_select(ivec m, vec yes, vec no)
 
 /* ---- symmetric ----------------------------------------------------------- */
 
-/* Candidate 0 is the obvious scale, then -9..-1 and 1..9 tenths of a level off. */
+/* Candidate 0 is the obvious scale. The others differ by -9..-1 and 1..9 tenths of a level. */
 enum { SYM_CANDIDATES = 19, SYM_ROOM = (SYM_CANDIDATES + LANES - 1) / LANES * LANES };
 
 static const float sym_offset[SYM_ROOM] = {
@@ -109,7 +109,7 @@ typedef struct sym_group {
     float wx[MAX_N]; /* w * x */
 } sym_group;
 
-/* Sums of w*x*l and w*l*l for a register of candidates. */
+/* Computes the sums of w*x*l and w*l*l for a register of candidates. */
 static inline void sym_sums(const sym_group *g, vec inverse, float *lx, float *l2)
 {
     const vec lo = v_splat((float)-g->nmax), hi = v_splat((float)(g->nmax - 1));
@@ -151,8 +151,8 @@ float GG_K(gg_search_symmetric)(int n, int nmax, const float *x, const float *w,
         v_store(inverse + v, inv);
         sym_sums(&g, inv, lx + v, l2 + v);
     }
-    /* A candidate's error is sum(w*x*x) - lx*lx/l2: the larger the quotient the
-     * better. Compared crosswise, one after another, to save the divisions. */
+    /* The error of a candidate is sum(w*x*x) - lx*lx/l2, so the largest quotient is the best. The
+     * quotients are compared by cross-multiplication, which avoids divisions. */
     int pick = 0;
     float scale = l2[0] > 0.0f ? lx[0] / l2[0] : 0.0f, best = scale * lx[0];
     for (int c = 1; c < SYM_CANDIDATES; c++)
@@ -170,11 +170,11 @@ float GG_K(gg_search_symmetric)(int n, int nmax, const float *x, const float *w,
 typedef struct affine_group {
     int n;
     const float *x, *w;
-    float shifted[MAX_N]; /* x - min, min as it is now */
+    float shifted[MAX_N]; /* x - min, with the current min */
     float nmax, max, min, sum_w, sum_x;
 } affine_group;
 
-/* What the levels of the best candidate came from, and its line. */
+/* The best candidate: the parameters of its levels, and its line. */
 typedef struct affine_best {
     float error, scale, inverse, level_min;
 } affine_best;
@@ -190,8 +190,8 @@ static inline vec affine_level(vec shifted, vec inverse, float nmax)
     return v_max(v_min(v_rint(inverse * shifted), v_splat(nmax)), v_splat(0.0f));
 }
 
-/* Tries candidates first .. first+LANES-1. Returns how many of them are settled:
- * all when none beats `best`, else up to the first that does. */
+/* Tries candidates first .. first+LANES-1. Returns how many of them are done: all if none is better
+ * than `best`, otherwise those up to the first that is. */
 static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool absolute, int first,
                              affine_best *best)
 {
@@ -205,8 +205,8 @@ static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool a
         sum_l2 += wl * l;
         sum_xl += wl * g->x[i];
     }
-    /* Least squares for scale and offset; an offset above 0 cannot be stored, then
-     * the line goes through 0. No spread of levels, no solution: skipped. */
+    /* Least squares for scale and offset. An offset above 0 cannot be stored; the line then goes
+     * through 0. If all levels are equal, there is no solution, and the candidate is skipped. */
     vec det = g->sum_w * sum_l2 - sum_l * sum_l;
     vec scale = (g->sum_w * sum_xl - g->sum_x * sum_l) / det;
     vec min = (sum_l2 * g->sum_x - sum_l * sum_xl) / det;
@@ -227,8 +227,8 @@ static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool a
     return lane + 1;
 }
 
-/* The error of the obvious scale, range / nmax, without least squares: what the
- * candidates have to beat. */
+/* The error of the obvious scale, range / nmax, without least squares. Candidates must be better
+ * than this. */
 static inline float affine_plain_error(const affine_group *g, float inverse, float scale,
                                        bool absolute)
 {
@@ -321,8 +321,8 @@ static float positive_error(const positive_group *g, float inverse, float scale)
     return error;
 }
 
-/* Moves one level at a time to where it fits the scale that the others imply,
- * as long as that makes the whole better. */
+/* Changes one level at a time to fit the scale that the others imply, if this improves the group.
+ */
 static int positive_refine(positive_group *g, uint8_t *L)
 {
     const float *x = g->x, *w = g->w;

@@ -1,43 +1,43 @@
 /* ksearch.h - the scale searches of the encoders. Internal.
  *
- * An encoder of a group of values has to pick a scale (and an offset) so that the
- * values, rounded to a few integer levels, come back with the least error. The
- * error as a function of the scale is jagged: each time a value jumps to another
- * level the best scale moves. So each search tries a row of candidates around the
- * obvious scale, rounds the values with each, solves the least squares problem for
- * the levels found, and keeps the best. Same searches and same order of sums as
- * ggml's make_q* family, hence the same bytes, but the lanes hold CANDIDATES (up to
- * eight at a time) while the values come one after another: no lane ever needs the
- * sum of another, so the result cannot depend on the width of the machine.
+ * The encoder of a group of values must choose a scale (and an offset) so that the values, rounded
+ * to a few integer levels, have the smallest error. The error as a function of the scale is not
+ * smooth: each time a value jumps to another level, the best scale changes. So each search tries
+ * several candidates around the obvious scale, rounds the values with each, solves the least
+ * squares problem for these levels, and keeps the best.
  *
- * The affine search moves its offset with each candidate that wins, and later
- * candidates round against the moved offset: that is worth 1 to 4 % of error. A
- * register of them runs on the bet that none wins; when one does, those after it
- * run again.
+ * Searches and order of sums are those of ggml's make_q* functions, so the bytes are the same. But
+ * the vector lanes hold CANDIDATES (up to eight at a time), while the values are processed one
+ * after another. No lane needs the sum of another lane, so the result does not depend on the width
+ * of the registers.
  *
- * All are exact on groups of 16 or 32 values (n a multiple of 16, at most 32), and
- * return finite scales for finite input below GG_SEARCH_LIMIT.
+ * The affine search updates its offset with each candidate that is better, and later candidates
+ * use the new offset. This reduces the error by 1 to 4 %. A register of candidates is evaluated on
+ * the assumption that none is better. If one is, those after it are evaluated again.
+ *
+ * All searches work on groups of n values, n a multiple of 16 and at most 32, and return finite
+ * scales for finite input below GG_SEARCH_LIMIT.
  */
 #ifndef GG_KSEARCH_H
 #define GG_KSEARCH_H
 
 #include "lanes.h"
 
-/* Groups flatter than this are taken as constant: their reciprocals overflow, and
- * every scale of theirs is 0 in f16 in any case. */
+/* Groups with a smaller range are treated as constant: the reciprocal would overflow, and the scale
+ * would be 0 in f16 anyway. */
 #define GG_SEARCH_EPS 1e-30f
 
-/* No K or 32-value block reaches beyond it (f16's 65504 * 128 * 32): encoders
- * clamp to it first, so that squares and fourth powers stay in range. */
+/* No K or 32-value block can represent larger values (65504, the largest f16, * 128 * 32). Encoders
+ * clamp to this first, so that squares and fourth powers do not overflow. */
 #define GG_SEARCH_LIMIT 2.7e8f
 
-/* x = scale * (L - zero): symmetric levels -nmax .. nmax-1, stored as L = l + nmax.
- * w NULL: x*x is the weight. Returns the scale, 0 with all L zero for a zero group. */
+/* x = scale * l with symmetric levels l = -nmax .. nmax-1, stored as L = l + nmax. If w is NULL,
+ * the weight is x*x. Returns the scale; for a group of zeros the scale and all L are 0. */
 GG_DECLARE_KF(float, gg_search_symmetric,
               (int n, int nmax, const float *x, const float *w, uint8_t *L));
 
-/* The levels of an affine search, 0..nmax, and how far it goes: candidates
- * (nmax + first + i * step) / range, i = 0..last; absolute error instead of squared. */
+/* Parameters of an affine search: the levels are 0..nmax, and the candidates for 1 / scale are
+ * (nmax + first + i * step) / range, i = 0..last. The error is absolute or squared. */
 typedef struct gg_affine_plan {
     int nmax;
     float first, step;
@@ -50,17 +50,17 @@ GG_DECLARE_KF(float, gg_search_affine,
               (int n, const gg_affine_plan *plan, const float *x, const float *w, uint8_t *L,
                float *min));
 
-/* What the searches of a block's groups found. */
+/* Results of the searches for the groups of a block. */
 typedef struct gg_affine_found {
     float scale[16], min[16];
-    float weight[16]; /* of a group, with an importance matrix */
+    float weight[16]; /* weight of each group, with an importance matrix */
 } gg_affine_found;
 
-/* x = scale * L, L = 0..nmax, x >= 0: the scales of the groups of a block. */
+/* x = scale * L, L = 0..nmax, for x >= 0. Used to quantize the scales of the groups of a block. */
 GG_DECLARE_KF(float, gg_search_positive,
               (int n, int nmax, const float *x, const float *w, uint8_t *L));
 
-/* The value of largest magnitude with its sign; the first of equals. */
+/* The value with the largest magnitude, with its sign; the first one if several are equal. */
 GG_INLINE float gg_extreme(const float *x, int n)
 {
     gg_f32x8 top = gg_load8(x), low = top;
@@ -76,7 +76,7 @@ GG_INLINE float gg_extreme(const float *x, int n)
     return hi;
 }
 
-/* Returns x, or a copy in `room` clamped to +-limit when some value is beyond it. */
+/* Returns x, or if a value exceeds +-limit, a clamped copy in `room`. */
 GG_INLINE const float *gg_clamped(const float *x, int n, float limit, float *room)
 {
     gg_f32x8 top = gg_splat8(0.0f);
@@ -86,13 +86,14 @@ GG_INLINE const float *gg_clamped(const float *x, int n, float limit, float *roo
     return room;
 }
 
-/* The levels of 16 values under the scale as stored. A scale that became 0 says
- * nothing: the levels of the search stay. */
+/* Levels of eight values, clamped to low..high. */
 GG_INLINE gg_i32x8 gg_level8(gg_f32x8 v, float low, float high)
 {
     return gg_trunc8(gg_max8(gg_min8(gg_rint8(v), gg_splat8(high)), gg_splat8(low)));
 }
 
+/* Compute the levels of 16 values again with the scale as stored. If that scale is 0, the levels of
+ * the search remain. */
 GG_INLINE void gg_relevel_symmetric16(const float *x, float d, int nmax, uint8_t *L)
 {
     if (d == 0.0f) return;
@@ -117,8 +118,8 @@ GG_INLINE float gg_sum_squares(const float *x, int n)
     return sum;
 }
 
-/* Importance of the column times the size of the value, tempered by the variance
- * about it: a small value is not worth nothing. Returns the sum of the weights. */
+/* Weights: the importance of the column times sqrt(variance + x*x), so that small values have some
+ * weight too. Returns the sum of the weights. */
 GG_INLINE float gg_weigh(int n, const float *x, const float *imatrix, float variance, float *w)
 {
     float sum = 0.0f;
@@ -127,7 +128,7 @@ GG_INLINE float gg_weigh(int n, const float *x, const float *imatrix, float vari
     return sum;
 }
 
-/* n scales >= 0 as integers 0..nmax of the largest. Returns the unit. */
+/* Quantizes n scales >= 0 to integers; the largest scale becomes nmax. Returns the unit. */
 GG_INLINE float gg_quantize_scales(int n, int nmax, const float *scale, uint8_t *L)
 {
     float max = 0.0f;

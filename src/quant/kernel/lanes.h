@@ -1,9 +1,9 @@
 /* lanes.h - small inline helpers shared by the codec families. Internal.
  *
- * Everything here gives the same bits at every level: sums run over eight
- * explicit lanes and are folded in one fixed order, rounding is to nearest even,
- * and half <-> single is IEEE (NaN comes out quiet, payload's top bits kept). What
- * gcc 12 makes slow of 32-byte vectors without AVX is done by halves with SSE2.
+ * Everything here gives the same bits at every level: sums run over eight explicit lanes and are
+ * added in one fixed order, rounding is to nearest even, and conversions between half and single
+ * follow IEEE 754 (a NaN becomes quiet and keeps the top bits of its payload). Without AVX, gcc 12
+ * makes slow code of some 32-byte vector operations; these work on halves with SSE2.
  */
 #ifndef GG_LANES_H
 #define GG_LANES_H
@@ -21,8 +21,8 @@
 
 #define GG_INLINE static inline __attribute__((always_inline, unused))
 
-/* Little-endian loads and stores, any alignment. By memcpy: the vectorizer does
- * not see through bytes put together with shifts. */
+/* Little-endian loads and stores with any alignment. They use memcpy, because compilers do not
+ * vectorise bytes that are combined with shifts. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #error "the codecs read and write little-endian fields in place"
 #endif
@@ -50,7 +50,7 @@ GG_INLINE void gg_store_u32(uint8_t *p, uint32_t v)
     memcpy(p, &v, sizeof v);
 }
 
-/* Half to single. A subnormal half is an integer times 2^-24, exact in single. */
+/* Half to single. A subnormal half is an integer times 2^-24, which is exact in single. */
 GG_INLINE float gg_half_decode(uint16_t h)
 {
 #if GG_LEVEL == 1
@@ -64,8 +64,8 @@ GG_INLINE float gg_half_decode(uint16_t h)
 #endif
 }
 
-/* Single to half, nearest even. Below 2^-14 the adder of the FPU rounds: 0.5 has
- * its last bit at 2^-24, the unit of a subnormal half. */
+/* Single to half, to nearest even. Below 2^-14, adding 0.5 makes the FPU round: the last bit of 0.5
+ * has the value 2^-24, which is the unit of a subnormal half. */
 GG_INLINE uint16_t gg_half_encode(float f)
 {
 #if GG_LEVEL == 1
@@ -88,7 +88,7 @@ GG_INLINE float gg_bf16_decode(uint16_t h)
     return gg_bits_float((uint32_t)h << 16);
 }
 
-/* Nearest even by carry; a NaN must not be rounded, it could become Inf. */
+/* Rounds to nearest even by carry. A NaN must not be rounded, because it could become infinite. */
 GG_INLINE uint16_t gg_bf16_encode(float f)
 {
     uint32_t u = gg_float_bits(f);
@@ -96,7 +96,7 @@ GG_INLINE uint16_t gg_bf16_encode(float f)
     return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : r);
 }
 
-/* An f16 field of a block, and back. */
+/* Load and store an f16 field of a block. */
 GG_INLINE float gg_load_f16(const uint8_t *p)
 {
     return gg_half_decode(gg_load_u16(p));
@@ -107,9 +107,8 @@ GG_INLINE void gg_store_f16(uint8_t *p, float f)
     gg_store_u16(p, gg_half_encode(f));
 }
 
-/* A scale an encoder chose. Scales above f16's range saturate and NaN (weights
- * beyond reason) becomes 0: finite input must never give a block that decodes to
- * NaN or Inf. */
+/* Makes the scale of an encoder storable. Scales above the range of f16 saturate, and NaN (from
+ * extreme weights) becomes 0: a block of finite values must never decode to NaN or infinity. */
 GG_INLINE float gg_saturate(float f)
 {
     f = f > 65504.0f ? 65504.0f : f < -65504.0f ? -65504.0f : f;
@@ -121,7 +120,7 @@ GG_INLINE void gg_store_scale(uint8_t *p, float f)
     gg_store_f16(p, gg_saturate(f));
 }
 
-/* Eight lanes. */
+/* Loads eight lanes. */
 GG_INLINE gg_f32x8 gg_load8(const float *p)
 {
     gg_f32x8 v;
@@ -140,8 +139,8 @@ typedef union gg_halves {
     gg_f32x4 h[2];
 } gg_halves;
 
-/* By halves: without AVX gcc 12 stores eight floats and waits to load them as
- * vectors, and does the same for the scalar of "vector * scalar". */
+/* Works on halves: without AVX, gcc 12 stores eight floats one by one and then stalls loading them
+ * as vectors. It does the same for the scalar in "vector * scalar". */
 GG_INLINE gg_f32x8 gg_splat8(float f)
 {
 #if GG_LEVEL == 1
@@ -152,14 +151,15 @@ GG_INLINE gg_f32x8 gg_splat8(float f)
 #endif
 }
 
-/* Sixteen codes of a block, worked on as bytes and spread to floats at the end:
+/* Sixteen codes of a block are processed as bytes and converted to floats at the end:
  * out = d * q with q as signed bytes, or d * q + m with q unsigned.
  *
- * SSE2 has no widening with sign. The byte goes to the top of its lane instead:
+ * SSE2 has no widening with sign. Instead, the byte is moved to the top of its lane:
  *
- *     q 0 0 0 = q * 2^24        times d * 2^-24: the same product, for powers of two
+ *     q 0 0 0 = q * 2^24        times d * 2^-24 gives the same product
  *
- * are exact as long as d * 2^-24 is normal. Scales are f16 times an integer: they are. */
+ * Multiplying by powers of two is exact if d * 2^-24 is normal. This is true because scales are an
+ * f16 times an integer. */
 typedef uint8_t gg_u8x16 __attribute__((vector_size(16)));
 
 GG_INLINE gg_u8x16 gg_load_u8x16(const uint8_t *p)
@@ -212,8 +212,8 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
 #endif
 }
 
-/* Comparison: all ones or all zeros a lane. gcc 12 takes a 32-byte comparison
- * apart into scalars where there is no AVX, so level 0 compares by halves. */
+/* Comparison: sets all bits or no bits of each lane. Without AVX, gcc 12 splits a 32-byte
+ * comparison into scalars, so level 0 compares halves. */
 GG_INLINE gg_i32x8 gg_less8(gg_f32x8 a, gg_f32x8 b)
 {
 #if GG_LEVEL == 1
@@ -225,13 +225,13 @@ GG_INLINE gg_i32x8 gg_less8(gg_f32x8 a, gg_f32x8 b)
 #endif
 }
 
-/* m is a comparison's result. */
+/* Selects lanes of yes or no; m is the result of a comparison. */
 GG_INLINE gg_f32x8 gg_select8(gg_i32x8 m, gg_f32x8 yes, gg_f32x8 no)
 {
     return (gg_f32x8)((m & (gg_i32x8)yes) | (~m & (gg_i32x8)no));
 }
 
-/* Bit i set for lane i of a comparison's result. */
+/* Bit i is the result of a comparison in lane i. */
 GG_INLINE unsigned gg_mask8(gg_i32x8 m)
 {
 #if GG_LEVEL == 1
@@ -252,7 +252,7 @@ GG_INLINE gg_f32x8 gg_abs8(gg_f32x8 v)
     return (gg_f32x8)((gg_i32x8)v & 0x7fffffff);
 }
 
-/* b where a or b is NaN, as the x86 instructions have it. */
+/* Minimum and maximum. If a or b is NaN, the result is b, as with the x86 instructions. */
 #if GG_LEVEL == 1
 GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b)
 {
@@ -285,20 +285,20 @@ GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b)
 }
 #endif
 
-/* Nearest integer, ties to even, for |v| < 2^22: adding 1.5 * 2^23 leaves the
- * integer in the low bits of the sum. */
+/* Nearest integer, ties to even, for |v| < 2^22. Adding 1.5 * 2^23 leaves the integer in the low
+ * bits of the sum. */
 GG_INLINE gg_i32x8 gg_round8(gg_f32x8 v)
 {
     return (gg_i32x8)(v + 12582912.0f) - 0x4b400000;
 }
 
-/* The same as a float, which is what sums want. */
+/* The same as a float, for use in sums. */
 GG_INLINE gg_f32x8 gg_rint8(gg_f32x8 v)
 {
     return (v + 12582912.0f) - 12582912.0f;
 }
 
-/* Toward zero. */
+/* Conversion to integer, rounding toward zero. */
 GG_INLINE gg_i32x8 gg_trunc8(gg_f32x8 v)
 {
 #if GG_LEVEL == 0 && defined(__SSE2__)
@@ -311,8 +311,8 @@ GG_INLINE gg_i32x8 gg_trunc8(gg_f32x8 v)
 #endif
 }
 
-/* Sixteen integers -128..127 or 0..255 as bytes, in one store: a reader of the
- * sixteen would stall on two of eight. */
+/* Stores sixteen integers -128..127 or 0..255 as bytes, in one store. After two stores of eight, a
+ * load of all sixteen would stall. */
 GG_INLINE void gg_store_bytes16(uint8_t *p, gg_i32x8 a, gg_i32x8 b)
 {
     const gg_halves v = { (gg_f32x8)(a & 255) }, w = { (gg_f32x8)(b & 255) };
@@ -331,7 +331,7 @@ GG_INLINE int32_t gg_round1(float v)
     return (int32_t)(gg_float_bits(v + 12582912.0f) - 0x4b400000u);
 }
 
-/* The one order in which lanes are added or compared. */
+/* Adds the lanes. Sums and maxima always combine lanes in this order. */
 GG_INLINE float gg_sum8(gg_f32x8 v)
 {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));

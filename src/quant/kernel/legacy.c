@@ -1,4 +1,4 @@
-/* legacy.c - the 32-value blocks of ggml: one scale, at most one offset.
+/* legacy.c - the 32-value blocks of ggml, with one scale and at most one offset.
  *
  *          0     2     4     6     8                       q               y
  *   Q4_0   | d   | nibbles 16 .............. 18 |         n - 8           q*d
@@ -8,20 +8,21 @@
  *   Q8_0   | d   | int8 32 ................. 34 |         int8            q*d
  *   Q8_1   | d   | s   | int8 32 ........... 36 |         int8            q*d      s = d*sum(q)
  *
- * d, m and s are f16. Nibble n of value j < 16 is the low half of byte j, of value
- * j + 16 its high half; bit h of value j is bit j of the 32.
+ * d, m and s are f16. The nibble of value j < 16 is the low half of byte j, that of value j + 16
+ * the high half. Bit h of value j is bit j of the 32.
  *
- * Encoding without an importance matrix is the closed form of the reference: the
- * extreme value (Q4_0, Q5_0: with its sign, so that it gets the level -8 or -16
- * that has no positive twin) or the range sets the scale, and the levels follow
- * the scale before it is rounded to f16. With one, the searches of ksearch.h.
+ * Encoding without an importance matrix uses the closed form of the reference. The scale follows
+ * from the extreme value or from the range. (Q4_0 and Q5_0 use the sign of the extreme value, so
+ * that it gets the level -8 or -16, which has no positive counterpart.) The levels are computed
+ * with the scale before it is rounded to f16. With an importance matrix, the searches of ksearch.h
+ * are used.
  */
 #include "ksearch.h"
 
 enum { N = 32, H = 16 };
 
-/* Sixteen of the fifth bits as 0 or 16 a value. Bytes are tested against a table
- * of bits, because SSE2 cannot shift each lane by its own count. */
+/* Expands sixteen fifth bits to bytes 0 or 16. Bytes are tested with a table of bits, because SSE2
+ * cannot shift each lane by its own count. */
 static inline gg_u8x16 high_bits(const uint8_t *p)
 {
     const gg_u8x16 bit = { 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128 };
@@ -89,14 +90,14 @@ static void decode_q8_1(const uint8_t *b, float *restrict out, size_t nblocks)
 
 /* ---- encoding ------------------------------------------------------------ */
 
-/* A reciprocal that cannot be had means a scale that is 0 in f16. */
+/* Returns 0 if the reciprocal is not finite; such a scale is 0 in f16. */
 static inline float reciprocal(float d)
 {
     float id = d != 0.0f ? 1.0f / d : 0.0f;
     return id <= 3.4e38f && id >= -3.4e38f ? id : 0.0f;
 }
 
-/* L = trunc((x - base) * id + half) in 0..top; half carries the level of zero. */
+/* L = trunc((x - base) * id + half), clamped to 0..top; half includes the level of zero. */
 static inline gg_i32x8 plain_levels8(const float *x, float base, float id, float half, float top)
 {
     gg_f32x8 v = (gg_load8(x) - gg_splat8(base)) * gg_splat8(id) + gg_splat8(half);
@@ -117,7 +118,7 @@ static inline void store_nibbles(uint8_t *p, const uint8_t L[N])
     memcpy(p, &q, sizeof q);
 }
 
-/* Gathers the fifth bits: the product moves bit 0 of byte i to bit 56 + i. */
+/* Gathers the fifth bits. The multiplication moves bit 0 of byte i to bit 56 + i. */
 static inline void store_high_bits(uint8_t *p, const uint8_t L[N])
 {
     for (int b = 0; b < 4; b++) {
@@ -128,7 +129,7 @@ static inline void store_high_bits(uint8_t *p, const uint8_t L[N])
     }
 }
 
-/* Beyond what a block can hold it is cut. */
+/* The variance for gg_weigh, limited to the range of a block. */
 static float row_variance(const float *x, size_t n, const float *imatrix)
 {
     if (!imatrix) return 0.0f;
@@ -138,7 +139,7 @@ static float row_variance(const float *x, size_t n, const float *imatrix)
     return sum < GG_SEARCH_LIMIT * GG_SEARCH_LIMIT ? sum : GG_SEARCH_LIMIT * GG_SEARCH_LIMIT;
 }
 
-/* Scale and levels of a block without offset, nmax = 8 or 16. */
+/* Computes scale and levels of a block without offset; nmax is 8 or 16. */
 static inline float encode_symmetric(const float *x, int nmax, const float *imatrix, float variance,
                                      uint8_t L[N])
 {
@@ -153,7 +154,7 @@ static inline float encode_symmetric(const float *x, int nmax, const float *imat
     return d;
 }
 
-/* Scale, offset and levels of a block with both, nmax = 15 or 31. */
+/* Computes scale, offset and levels of a block with an offset; nmax is 15 or 31. */
 static inline float encode_affine(const float *x, int nmax, const float *imatrix, float variance,
                                   uint8_t L[N], float *offset)
 {
@@ -223,8 +224,8 @@ static void encode_q5_1(const float *x, uint8_t *b, size_t nblocks, const float 
     }
 }
 
-/* Rounds half away from zero: adding the largest float below 0.5, with the sign of
- * the value, and cutting is exact. */
+/* Rounds half away from zero: adds the largest float below 0.5, with the sign of the value, and
+ * truncates. */
 static inline gg_i32x8 q8_levels8(const float *x, float id)
 {
     gg_f32x8 v = gg_max8(gg_min8(gg_load8(x) * gg_splat8(id), gg_splat8(127.0f)),
@@ -233,7 +234,7 @@ static inline gg_i32x8 q8_levels8(const float *x, float id)
     return gg_trunc8(v + (gg_f32x8)half);
 }
 
-/* Returns the scale; *sum is of the levels. */
+/* Returns the scale and sets *sum to the sum of the levels. */
 static inline float encode_q8(const float *x, uint8_t *q, int32_t *sum)
 {
     gg_f32x8 top = gg_abs8(gg_load8(x));

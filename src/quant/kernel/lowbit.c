@@ -7,10 +7,10 @@
  *   Q1_0   | d | qs[16]                    value j is bit j%8 of byte j/8
  *   Q2_0   | d | qs[16]                    value j is bits 2(j%4).. of byte j/4
  *
- *   TQ1_0: a byte is ceil(N * 256 / 243) for the base-3 number N = t0 t1 t2 t3 t4;
- *   multiplying it by 3^n mod 256 drops the first n trits as a fraction does, and
- *   (that * 3) >> 8 is the next one. Values 0..159 are trit n = 0..4 of qs[0..31],
- *   160..239 trit 0..4 of qs[32..47], 240..255 trit 0..3 of qh; n is the slow index.
+ *   TQ1_0: a byte is ceil(N * 256 / 243) for the base-3 number N = t0 t1 t2 t3 t4, that is, a
+ *   fraction of 256. Multiplying it by 3^n mod 256 drops the first n trits, and (that * 3) >> 8
+ *   is the next one. Values 0..159 are trits n = 0..4 of qs[0..31], values 160..239 trits 0..4
+ *   of qs[32..47], and values 240..255 trits 0..3 of qh; n is the slow index.
  *   TQ2_0: values 128h + 32n + m are bits 2n, 2n+1 of qs[32h + m].
  *
  *   TQ1_0, TQ2_0, Q2_0  y = (q - 1) * d        Q1_0  y = bit ? d : -d
@@ -19,8 +19,8 @@
 
 enum { TQ1_BYTES = 54, TQ2_BYTES = 66, Q1_BYTES = 18, Q2_BYTES = 18 };
 
-/* One trit of each of n bytes. 16-bit steps keep twice the lanes busy that int
- * arithmetic would; n is a constant at each call, so the loop unrolls. */
+/* Decodes one trit of each of n bytes. 16-bit arithmetic uses twice as many lanes as int. n is a
+ * constant at each call, so the loop is unrolled. */
 GG_INLINE void trits(const uint8_t *restrict q, uint8_t pow3, float d, float *restrict out, int n)
 {
     for (int j = 0; j < n; j++) {
@@ -74,15 +74,15 @@ static void decode_q2_0(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-/* The ternary scale is the largest magnitude, so a value is +-1 from half of it on.
- * Comparisons and not a rounding function: 1 / d is infinite for a subnormal d,
- * and 0 * inf must become 0. */
+/* The scale is the largest magnitude, so values of at least half of it become +-1. This uses
+ * comparisons instead of a rounding function: 1 / d is infinite if d is subnormal, and 0 * inf must
+ * become 0. */
 static float inverse(float d)
 {
     return d != 0.0f ? 1.0f / d : 0.0f;
 }
 
-/* 0, 1, 2 for -1, 0, 1. */
+/* Encodes -1, 0, 1 as 0, 1, 2. */
 static void ternary(const float *restrict x, float id, uint8_t *restrict q, int n)
 {
     for (int j = 0; j < n; j++) {
@@ -91,7 +91,7 @@ static void ternary(const float *restrict x, float id, uint8_t *restrict q, int 
     }
 }
 
-/* ceil(n * 256 / 243): the least byte whose fraction is at least n / 243. */
+/* ceil(n * 256 / 243): the smallest byte b with b / 256 >= n / 243. */
 static uint8_t base3_byte(unsigned n)
 {
     return (uint8_t)((n * 256 + 242) / 243);
@@ -143,8 +143,8 @@ static void q1_bits(const float *x, uint8_t *bits)
     }
 }
 
-/* The best scale of a sign is the mean magnitude. One sum must run in order to give
- * the reference's bits, so four blocks are summed side by side. */
+/* The best scale for signs is the mean magnitude. A sum must run in order to give the same bits as
+ * the reference, so four blocks are summed in parallel. */
 static void encode_q1_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;

@@ -1,6 +1,7 @@
-/* pick.c - single values, for samples that lie farther apart than a block is long.
- * Layouts are drawn in plain.c, legacy.c, k23.c and k456.c; the arithmetic is theirs,
- * operation by operation. */
+/* pick.c - decode single values of a block, for samples that are farther apart than a block.
+ *
+ * The layouts are drawn in plain.c, legacy.c, k23.c and k456.c. The arithmetic is the same as
+ * there, operation by operation, so the bits are the same. */
 #include "pick.h"
 
 #include "lanes.h"

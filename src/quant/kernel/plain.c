@@ -1,13 +1,13 @@
-/* plain.c - the types without blocks: one value after another, little-endian.
+/* plain.c - types without blocks: single little-endian values.
  *
  *   F32   s eeeeeeee mmmmmmmmmmmmmmmmmmmmmmm    copied
  *   BF16  s eeeeeeee mmmmmmm                    y = the upper half of an F32
  *   F16   s eeeee mmmmmmmmmm                    y = IEEE half
  *   F64   IEEE double, I8..I64 two's complement y = (float)value
  *
- * The integers have no encoder: they hold indices and codes, and a float rounded
- * to one of them would be an invention. F64 is exact from F32. What is too large for F16
- * or BF16 becomes their largest value, not infinity: one would spoil all it meets.
+ * Integer types have no encoder: they contain indices and codes, which rounded floats cannot
+ * replace. Encoding F64 is exact. Values too large for F16 or BF16 become the largest finite value,
+ * because a single infinity would spoil every result that depends on it.
  */
 #include "lanes.h"
 
@@ -22,8 +22,8 @@ static void encode_f32(const float *x, uint8_t *out, size_t n, const float *imat
     memcpy(out, x, n * sizeof *x);
 }
 
-/* Eight halves at once. Without F16C as in lanes.h, by selects: gcc turns the
- * scalar into branches. */
+/* Converts eight halves at once. Without F16C the method is that of lanes.h, but with selects,
+ * because gcc compiles the scalar version to branches. */
 #if GG_LEVEL == 1
 static inline void halves_decode8(const uint8_t *in, float *out)
 {
@@ -61,7 +61,7 @@ static inline void halves_decode8(const uint8_t *in, float *out)
     }
 }
 
-/* Finite values only. */
+/* Encodes eight finite values. */
 static inline void halves_encode8(const float *x, uint8_t *out)
 {
     for (int i = 0; i < 8; i += 4) {
@@ -94,7 +94,8 @@ static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imat
     for (; i < n; i++) gg_store_f16(out + 2 * i, gg_saturate(x[i]));
 }
 
-/* An output that no cache holds fills faster by 16 bytes at a time than by 32. */
+/* From this size on the output does not fit the caches, and 16-byte stores are faster than 32-byte
+ * ones. */
 #define UNCACHED ((size_t)1 << 18) /* values */
 
 static void decode_bf16(const uint8_t *in, float *out, size_t n)
@@ -117,8 +118,8 @@ static void decode_bf16(const uint8_t *in, float *out, size_t n)
 static void encode_bf16(const float *x, uint8_t *out, size_t n, const float *imatrix)
 {
     (void)imatrix;
-    /* gg_bf16_encode without its care of NaN, which no encoder gets. Infinity is found in
-     * lanes of 16 bits, twice as many at a time. */
+    /* Like gg_bf16_encode without the case of NaN, which cannot occur here. Infinities are replaced
+     * in lanes of 16 bits, twice as many at a time. */
     uint16_t h[BF16_RUN];
     for (size_t i = 0; i < n; i += BF16_RUN) {
         size_t run = n - i < BF16_RUN ? n - i : BF16_RUN;
