@@ -43,8 +43,8 @@ static bool is_dots(const char *name)
 }
 
 #ifdef __linux__
-/* Remove what is in the folder fd, and close it. opendir would allocate, but a folder must go
- * when there is no memory left, too. */
+/* Removes everything in the folder fd and closes it. This avoids opendir, which allocates memory:
+ * a folder must be removable even if no memory is left. */
 static void remove_names(int fd, int depth)
 {
     struct entry { /* as the kernel writes it */
@@ -231,7 +231,7 @@ gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_
 
 /* Number of threads that call fsync at the same time, even on few processors. One commit of
  * the file system's journal serves every fsync that waits for it, so waiting together is
- * faster than one after another. syncfs is no alternative: it waits for the data of every
+ * faster than one after another. syncfs is not an alternative: it waits for the data of every
  * process, and it does not report every write error (none before Linux 5.8, none on
  * overlays). */
 #define SYNC_THREADS 8u

@@ -63,7 +63,7 @@ int gg_output_fd(const gg_output *o)
     return o->fd;
 }
 
-/* Returns 0 or an errno value. posix_fallocate is no substitute: on a file system without
+/* Returns 0 or an errno value. posix_fallocate is not a substitute: on a file system without
  * support it writes to every block, so a large model would be written twice. */
 static int allocate(int fd, uint64_t bytes)
 {

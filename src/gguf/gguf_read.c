@@ -53,7 +53,7 @@ static bool grow(void **a, size_t a_size, void **b, size_t b_size, size_t n, siz
     return true;
 }
 
-/* The file is not a GGUF file: says what it is instead, if its first bytes tell. There are
+/* Reports a file that is not GGUF, with its real format if the first bytes tell. There are
  * `size` of them, at least four. */
 static gg_status fail_magic(const uint8_t *m, uint64_t size, gg_error *err)
 {
