@@ -1,5 +1,7 @@
-/* gg_graft.h - organs of a donor into a base, from directory to directory; and a LoRA
- * adapter folded into a base. See gg_transplant.h for matching and moves.
+/* gg_graft.h - put tensors of a donor, or a LoRA adapter, into a base; the result is an organ
+ * directory. gg_transplant.h has matching and moves, and writes GGUF files.
+ *
+ * The general rules of organ.h apply: run, options and report may be NULL.
  */
 #ifndef GG_GRAFT_H
 #define GG_GRAFT_H
@@ -13,20 +15,20 @@ extern "C" {
 typedef struct gg_graft_options {
     gg_match_options match;
     bool skip_mismatched; /* leave mismatches out instead of failing */
-    bool link;            /* unchanged files of a base directory become hard links:
+    bool link;            /* link unchanged files of a base directory instead of copying them;
                              editing one directory then changes the other */
 } gg_graft_options;
 
-/* The base as an organ directory `output`, with the donor's tensors in it. Base and
- * donor are seekable (gg_source_open_spooled). Each moved entry's history says where it
- * came from. GG_NO with the first mismatch named, or when nothing moves, before
- * anything is written. Keys follow the tensors' types (file_type). */
+/* Writes the base with the donor's tensors as the organ directory `output`. Base and donor must be
+ * seekable (gg_source_options.spooled). The history of each moved entry names its origin, and
+ * keys such as general.file_type follow. Errors: GG_NO, before anything is written, for the first
+ * mismatch, or if nothing moves; GG_EUSAGE for an existing output; GG_EFORMAT. */
 gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
                    const gg_run *run, gg_transplant_report *report, gg_error *err);
 
-/* The base as an organ directory with W + scale * (alpha / r) * B A for each W that the
- * LoRA adapter has a pair for, re-encoded in W's dtype. GG_EFORMAT or GG_NO names what
- * does not fit. */
+/* Writes the base as an organ directory in which each matrix W for which the LoRA adapter has a
+ * pair A, B becomes W + scale * (alpha / r) * B A, encoded in W's dtype. `link` is that of
+ * gg_graft_options. Errors: GG_EFORMAT or GG_NO names what does not fit. */
 gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link,
                            const char *output, const gg_run *run, gg_transplant_report *report,
                            gg_error *err);

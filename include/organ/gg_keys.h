@@ -1,6 +1,7 @@
-/* gg_keys.h - the metadata of a model: list, read, change. See gg_verbs.h for gg_run.
+/* gg_keys.h - find and change the keys of a model.
  *
- * The keys of a split model are in its first shard; every function here takes any shard.
+ * The keys of a split model are in its first shard; every function here accepts any shard.
+ * The general rules of organ.h apply: run, options and report may be NULL.
  */
 #ifndef GG_KEYS_H
 #define GG_KEYS_H
@@ -14,26 +15,25 @@ extern "C" {
 
 /* ---- reading ----------------------------------------------------------------- */
 
-/* The key as given or, if there is none, with its escapes (gg_escape) undone, so that keys
- * can be named as tables print them. NULL if absent. */
+/* Returns the entry of a key, or NULL if it is absent. If there is no key with these bytes, escapes
+ * (gg_escape) are undone first, so that keys can be named as tables print them. */
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key);
 
-/* "u32", "str", "str[]": as in "KEY=TYPE:VALUE". */
+/* Writes the type as gg_meta_set_text takes it, for example "u32" or "str[]", with a NUL. */
 #define GG_KEY_TYPE 16
 void gg_key_type(const gg_kv *kv, char out[GG_KEY_TYPE]);
 
 /* ---- changing ---------------------------------------------------------------- */
 
-/* What to change. It is done in this order, each list from its start: delete, rename, set,
- * set from files. */
+/* What to change, in this order, each list from its start. Lists with a count of 0 may be NULL. */
 typedef struct gg_key_edits {
     const char *const *deletes; /* KEY */
     size_t n_deletes;
-    const char *const *renames; /* OLD=NEW; the key keeps its place */
+    const char *const *renames; /* OLD=NEW; the key keeps its position */
     size_t n_renames;
     const char *const *sets; /* KEY=TYPE:VALUE, see gg_meta_set_text */
     size_t n_sets;
-    const char *const *files; /* KEY=FILE: a string, the bytes of FILE */
+    const char *const *files; /* KEY=FILE: a string, the bytes of FILE ("-" is stdin) */
     size_t n_files;
 } gg_key_edits;
 
@@ -43,15 +43,18 @@ typedef struct gg_keys_report {
     bool same;      /* in place: nothing had to change */
 } gg_keys_report;
 
-/* The model with other keys as `output`; tensor data are copied by the kernel where it can.
- * A split model becomes one file, or a set if `output` is the name of one of as many
- * shards. Odd padding and the bytes after the tensors are kept as far as they fit. */
+/* Writes the model with the edited keys to `output`; "-" is stdout. Tensor data are copied. A
+ * split model becomes one file, or a set if `output` is the name of one of as many shards. Odd
+ * padding and bytes after the tensors are kept as far as they fit.
+ * Errors: GG_NO if a key to delete or rename is absent; GG_EUSAGE for a wrong text, a new name
+ * that is taken, and keys that number shards; GG_EFORMAT. */
 gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char *output,
                         const gg_run *run, gg_keys_report *report, gg_error *err);
 
-/* Change the header in the model's own (first) file. GG_NO, and nothing changed, where the
- * tensor data would have to move. What changes is first saved in FILE.keys-undo beside it;
- * while that exists, no function here opens the model, and gg_keys_recover repairs it. */
+/* Edits the keys in the model's own (first) file. Before a byte is changed, the old bytes are
+ * saved beside it in FILE.keys-undo. While that file exists, no function of the library opens the
+ * model, and gg_keys_recover repairs it. Errors: GG_NO, and nothing is changed, if the tensor
+ * data would have to move; others as above. */
 gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg_run *run,
                            gg_keys_report *report, gg_error *err);
 
@@ -61,9 +64,9 @@ typedef enum gg_recovery {
     GG_RECOVERY_UNDONE,   /* the keys are as they were before it */
 } gg_recovery;
 
-/* Deal with the FILE.keys-undo of a change that was cut off, of `path` or of its first
- * shard. GG_EIO while the change is still running, and where the file cannot be written;
- * GG_EFORMAT when the journal belongs to another model. */
+/* Finishes or undoes a change that was interrupted, using the FILE.keys-undo of `path` or of its
+ * first shard. `what` may be NULL. Errors: GG_EIO if the change is still running or the file
+ * cannot be written; GG_EFORMAT if FILE.keys-undo belongs to another model. */
 gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err);
 
 #ifdef __cplusplus

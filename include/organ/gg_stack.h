@@ -1,5 +1,12 @@
-/* gg_stack.h - a model made of the blocks of one or several models in a new order: blocks
- * dropped, repeated, moved, or joined from several models. See gg_verbs.h for gg_run.
+/* gg_stack.h - make a model from the blocks of one or more models: drop, repeat, move or join
+ * blocks.
+ *
+ *     gg_block_order order = { 0 };
+ *     gg_status st = gg_block_order_add(&order, model, "0-7,4-11", &err);
+ *     if (st == GG_OK) st = gg_stack_blocks(&order, "taller.gguf", NULL, NULL, NULL, NULL, &err);
+ *     gg_block_order_free(&order);
+ *
+ * The general rules of organ.h apply: run, options and report may be NULL.
  */
 #ifndef GG_STACK_H
 #define GG_STACK_H
@@ -14,12 +21,12 @@ extern "C" {
 /* One block of the new model. */
 typedef struct gg_block_ref {
     size_t model;   /* index into gg_block_order.models */
-    uint64_t block; /* its number there */
+    uint64_t block; /* its number in that model */
 } gg_block_ref;
 
-/* The blocks of the new model, in order. Start from all zero. The models are the caller's
- * and must outlive the order; models[0] is the one that was added first. It gives the keys
- * and all tensors outside the blocks. */
+/* The blocks of the new model, in order. Start from all zero. The models remain the caller's and
+ * must outlive the order. models[0], the first that was added, gives the keys and all tensors
+ * outside the blocks. */
 typedef struct gg_block_order {
     gg_source **models;
     size_t n_models, models_cap;
@@ -27,22 +34,23 @@ typedef struct gg_block_order {
     size_t n, cap;
 } gg_block_order;
 
-/* Append blocks of a seekable model (see gg_source_open_spooled) in the order of the text:
- * numbers and ranges such as "0-3,6,2-4"; a block may come several times. GG_EUSAGE for
- * another text, bare organ records and split experts; GG_NO for a block that the model does
- * not have, and a model without block_count. On an error the order must still be freed. */
+/* Appends blocks of a seekable model in the order of the text: numbers and ranges such as
+ * "0-3,6,2-4". A block may occur several times. Errors: GG_EUSAGE for another text, bare organ
+ * records and split experts; GG_NO for a block that does not exist, and for a model without
+ * block_count. After an error the order must still be freed. */
 gg_status gg_block_order_add(gg_block_order *o, gg_source *model, const char *blocks,
                              gg_error *err);
 
-/* Append all blocks of a model except those of the text (NULL = none of them), and, with
- * `mtp`, except its multi-token-prediction blocks. Errors as above; GG_NO also if the model
- * has no such blocks, or none is left. */
+/* Appends all blocks of a model except those of the text (NULL = none) and, with `mtp`, except its
+ * multi-token-prediction blocks. Errors as above; GG_NO also if there are no such blocks or
+ * none is left. */
 gg_status gg_block_order_drop(gg_block_order *o, gg_source *model, const char *blocks, bool mtp,
                               gg_error *err);
 
-void gg_block_order_free(gg_block_order *o); /* back to all zero; the models stay open */
+void gg_block_order_free(gg_block_order *o); /* all zero again; models stay open */
 
-/* Called for each block in order: how many tensors it has, and their bytes. */
+/* Called for each block i in order, with its number of tensors and their bytes. Another status
+ * than GG_OK ends the run. */
 typedef gg_status (*gg_stack_fn)(void *ctx, size_t i, const gg_block_ref *from, size_t tensors,
                                  uint64_t bytes, gg_error *err);
 
@@ -51,20 +59,17 @@ typedef struct gg_stack_report {
     uint64_t bytes; /* written */
 } gg_stack_report;
 
-/* Write the new model as one file (`output`, or "-" for stdout). Tensors are copied byte
- * for byte; the number in their names, block_count, nextn_predict_layers,
- * leading_dense_block_count and every key with one value per block follow; general.file_type
- * follows if another dtype is now that of most matrices. All blocks of one model in their
- * order give that model byte for byte (of a split model, or a directory of one, as one
- * file).
+/* Writes the new model as one file; "-" is stdout, and NULL only checks. `fn` (may be NULL) is
+ * called after all checks and before anything is written.
  *
- * With output NULL nothing is written. `fn` (may be NULL) is called when all checks have
- * passed and nothing is written yet.
+ * Tensors are copied byte for byte. The numbers in their names, block_count,
+ * nextn_predict_layers, leading_dense_block_count, keys with one value per block, and
+ * general.file_type follow. All blocks of one model in their order give that model byte for byte.
  *
- * GG_NO, with the key, tensor or block: models of different architecture, embedding length,
- * heads, vocabulary, rope, FFN or experts; tensors of other dims; multi-token-prediction
- * blocks before others; blocks that would change their kind, because an engine derives it
- * from their number (full_attention_interval, sliding windows, leading dense blocks, ...). */
+ * Errors: GG_NO, with the key, tensor or block, for models whose architecture, embedding length,
+ * heads, vocabulary, rope, feed-forward length or experts differ; for tensors with other dims;
+ * for multi-token-prediction blocks before others; and for a block that would change its kind,
+ * because an engine derives the kind from the number (sliding windows, leading dense blocks). */
 gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_fn fn, void *ctx,
                           const gg_run *run, gg_stack_report *report, gg_error *err);
 

@@ -1,7 +1,13 @@
-/* gg_verbs.h - what the tools do, callable from any program: extract, assemble,
- * transplant. A verb takes an options struct and a gg_run, prints nothing, and
- * leaves either a whole output or none. Other verbs: gg_measure_model.h,
- * gg_compare_model.h, gg_purify.h, gg_graft.h.
+/* gg_verbs.h - how to run a verb; extract and assemble.
+ *
+ * A verb is a function that does the work of a tool. It takes options and a gg_run, prints
+ * nothing, and leaves either a whole output or none:
+ *
+ *     gg_run run = { .threads = 4, .force = true };
+ *     gg_status st = gg_assemble("organs/", NULL, "model.gguf", &run, NULL, &err);
+ *
+ * The other verbs are in the headers that include this one.
+ * The general rules of organ.h apply: run, options and report may be NULL.
  */
 #ifndef GG_VERBS_H
 #define GG_VERBS_H
@@ -9,7 +15,7 @@
 #include "gg_organ.h"
 #include "gg_status.h"
 
-/* Of a size and layout that C and C++ agree on. */
+/* An atomic number with the same size and layout in C and C++. */
 #ifdef __cplusplus
 #include <atomic>
 typedef std::atomic<uint_least64_t> gg_atomic_u64;
@@ -22,46 +28,52 @@ typedef atomic_uint_least64_t gg_atomic_u64;
 extern "C" {
 #endif
 
-/* Bytes done of bytes in all (0 = unknown), for a thread that shows progress. */
+/* The number of bytes done and the number of all bytes (0 = unknown). Another thread may read
+ * them while a verb runs. */
 typedef struct gg_progress {
     gg_atomic_u64 done, total;
 } gg_progress;
 
-/* How to run: the same for every verb. Zero-initialised is a good default. */
+/* How to run: the same for every verb. All zero is the default. A run is not changed, and can be
+ * used for several calls at the same time. */
 typedef struct gg_run {
-    unsigned threads;      /* 0 = every processor */
+    unsigned threads;      /* 0 = one per processor */
     bool force;            /* replace an existing output */
     bool strict;           /* refuse to write a model in which gg_check_model would find errors */
     gg_progress *progress; /* may be NULL */
-    /* A line worth telling (a warning, a note), without newline, escaped as gg_escape
-     * does; may be NULL. */
+    /* Called with each note or warning: one line without a newline, escaped as gg_escape does,
+     * valid during the call. May be NULL. */
     void (*note)(void *ctx, const char *line);
-    void *ctx;
-    struct gg_turn *turn; /* set by the library for its own calls; leave it NULL */
+    void *ctx;            /* first argument of note */
+    struct gg_turn *turn; /* private; leave it NULL */
 } gg_run;
 
 /* ---- extract ---------------------------------------------------------------- */
 
 typedef struct gg_extract_options {
     const gg_select *select; /* NULL = all */
-    bool split_experts;      /* a record an expert */
+    bool split_experts;      /* write one record per expert of a stack */
 } gg_extract_options;
 
 typedef struct gg_extract_report {
-    size_t tensors, unknown; /* unknown: names that only the last anatomy rule fitted */
-    uint64_t bytes;          /* of tensor data */
+    size_t tensors;
+    size_t unknown; /* tensors whose name only the last rule of the anatomy matched */
+    uint64_t bytes; /* of tensor data */
 } gg_extract_report;
 
-/* Model into an organ directory. GG_NO when the selection is empty. */
+/* Writes the selected tensors into the organ directory `dir`. Errors: GG_NO if nothing is selected;
+ * GG_EUSAGE if `dir` exists (without run->force) or contains the source; GG_EIO; GG_EFORMAT. */
 gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const char *dir,
                          const gg_run *run, gg_extract_report *report, gg_error *err);
 
-/* Model (or directory, or records) as an organ stream to fd. */
+/* Writes the selected tensors as an organ stream to the descriptor fd, which stays open. Errors as
+ * above. After an error part of the stream may have been written. */
 gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int fd,
                             const gg_run *run, gg_extract_report *report, gg_error *err);
 
-/* Call fn for each selected tensor, an expert each with split_experts, in order;
- * no data is read (from a pipe it is skipped). */
+/* Calls fn (may be NULL) for each selected tensor in order; with split_experts, for each expert of
+ * a stack. No data are read. If fn returns another status than GG_OK, that ends the call. The
+ * tensor and its name are valid during the call of fn. GG_NO if nothing is selected. */
 typedef gg_status (*gg_extract_fn)(void *ctx, const gg_tensor *t, const gg_anatomy *a,
                                    gg_error *err);
 gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extract_fn fn,
@@ -71,14 +83,15 @@ gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extr
 
 typedef struct gg_assemble_options {
     uint32_t shards;           /* 0 = one file (or by shard_size) */
-    uint64_t shard_size;       /* bytes of tensor data a shard at most; 0 = no limit */
-    const char *const *set_kv; /* KEY=TYPE:VALUE texts, as gg_meta_set_text; the last word */
+    uint64_t shard_size;       /* most bytes of tensor data per shard; 0 = no limit */
+    const char *const *set_kv; /* keys to set, see gg_meta_set_text */
     size_t n_set_kv;
-    const char *const *set_kv_files; /* KEY=FILE texts, as gg_meta_set_file; done last */
+    const char *const *set_kv_files; /* KEY=FILE texts: the key becomes a string, the
+                                        bytes of FILE; done after set_kv */
     size_t n_set_kv_files;
-    bool no_verify;       /* do not hold sha256 of the manifest against the data */
+    bool no_verify;       /* do not compare the data with the hashes in the manifest */
     const char *dtype;    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; NULL = none */
-    const char *fallback; /* type for rows that do not fit TYPE, NULL = refuse them */
+    const char *fallback; /* type for rows that do not fit the blocks of TYPE; NULL = refuse them */
     /* Experts to keep in every block, such as "0-3,7", or the name of a file with one line per
      * block: number, tab, experts. Stacks, routers, their biases and <arch>.expert_count
      * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
@@ -90,24 +103,27 @@ typedef struct gg_assemble_report {
     uint64_t bytes; /* written */
 } gg_assemble_report;
 
-/* MODEL (any source with keys: see gg_source_open_with, whose notes go to run->note) into
- * OUTPUT, or into shards PREFIX-0000i-of-0000n.gguf, PREFIX being OUTPUT without ".gguf" (an
- * OUTPUT that is itself a shard's name means that many). With as many shards as the source
- * had, and its tensors all there, the source's shards come back byte for byte. OUTPUT "-" is
- * stdout. A model on a pipe is read once, front to back, and written as it is read; only
- * shards on a pipe that become one file are first stored in a temporary file.
+/* Writes `model`, any source that has keys (gg_source_open_with), as the GGUF file `output`; "-" is
+ * stdout. With several shards they are named PREFIX-0000i-of-0000n.gguf, where PREFIX is `output`
+ * without ".gguf"; an output that is itself the name of a shard asks for as many shards. A source
+ * whose tensors are all present comes back byte for byte if the number of shards is the same. A
+ * model on a pipe is written as it is read; only shards on a pipe that become one file are first
+ * stored in a temporary file. Notes about the source go to run->note.
  *
- * `dtype`: a preset of llama-quantize, which then chooses the type of every tensor as
- * llama-quantize does without an importance matrix, and sets general.file_type; or rules; or
- * both: what no rule matches is left to the preset. Names in rules are those of the model (a
- * stack of experts is one tensor), the first glob that matches decides, TYPE "keep" changes
- * nothing. A glob with wildcards leaves alone tensors of one dimension, integers, and what
- * llama-quantize never touches (routers, biases, convolutions, ...) unless it spells that
- * part of the name. With rules alone general.file_type becomes that of most matrices and
- * general.quantization_version 2 or none. GG_NO when nothing matches.
+ * o->dtype is the name of a llama-quantize preset, or rules, or both. A preset chooses the type of
+ * each tensor as llama-quantize does without an importance matrix, and sets general.file_type.
+ * Rules use the names of the model, where a stack of experts is one tensor. The first matching
+ * glob decides, and the TYPE "keep" changes nothing. What no rule matches is left to the preset.
+ * A glob with wildcards leaves alone vectors, integers, and what llama-quantize never changes
+ * (routers, biases, convolutions) unless it spells out that part of the name. With rules alone,
+ * general.file_type becomes that of most matrices.
  *
- * Experts missing from a directory made with split_experts: see docs/grafting.md; the
- * model gets fewer, its routers and <arch>.expert_count follow. */
+ * Experts that are missing from a directory made with split_experts are removed from the model:
+ * its routers and <arch>.expert_count follow (docs/grafting.md).
+ *
+ * Errors: GG_NO if no tensor matches the rules; GG_EUSAGE for a wrong option or an existing output;
+ * GG_EUNSUPPORTED for a dtype that cannot be encoded; GG_EFORMAT for a source without keys, for
+ * data that do not match their hash, and for rows that do not fit their type. */
 gg_status gg_assemble(const char *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);
 
