@@ -1,10 +1,14 @@
-/* gg_check.h - will an engine load a model, and does the model make sense?
+/* gg_check.h - check whether an engine will load a model and whether the model makes sense.
  *
- * Rules look at the keys and the list of tensors alone, so they can be run on a model
- * that is only planned, on a pipe, and on a file whose data are incomplete. Each rule
- * has a name and a reason (gg_check_rule_at, docs/checks.md). What a model must have is
- * derived from the model where possible; tables per architecture hold the rest. The
- * facts are those of llama.cpp v0.5.0.
+ *     gg_check_report report;
+ *     gg_status st = gg_check_model("model.gguf", NULL, NULL, print_finding, NULL, &report, &err);
+ *     if (st == GG_OK && report.found[GG_CHECK_ERROR] > 0) puts("the model is broken");
+ *
+ * The rules read only the keys and the list of tensors, so they also work on a pipe and on a file
+ * whose data are incomplete. Each rule has a name and a reason (gg_check_rule_at and
+ * docs/checks.md). What a model must have is derived from the model where possible; tables per
+ * architecture supply the rest. The facts are those of llama.cpp v0.5.0. The general rules of
+ * organ.h apply: options, run, callback and report may be NULL.
  */
 #ifndef GG_CHECK_H
 #define GG_CHECK_H
@@ -18,16 +22,16 @@ extern "C" {
 #endif
 
 typedef enum gg_check_level {
-    GG_CHECK_NOTE,    /* unusual, works */
-    GG_CHECK_WARNING, /* loads, but does not do what it should */
+    GG_CHECK_NOTE,    /* unusual, but works */
+    GG_CHECK_WARNING, /* loads, but does not work as intended */
     GG_CHECK_ERROR,   /* an engine refuses the model, or fails when it runs it */
     GG_CHECK_LEVELS
 } gg_check_level;
 
 const char *gg_check_level_name(gg_check_level level); /* "note" "warning" "error" */
 
-/* One thing that a rule found. All strings are NUL-terminated, escaped as gg_escape does,
- * and valid during the call only. */
+/* A finding of a rule. All strings are NUL-terminated, escaped as gg_escape does,
+ * and valid during the callback only. */
 typedef struct gg_finding {
     gg_check_level level;
     const char *rule;    /* name of the rule */
@@ -35,7 +39,7 @@ typedef struct gg_finding {
     const char *message; /* what is wrong, without a trailing period */
 } gg_finding;
 
-/* Called for each finding, from one thread. Anything but GG_OK ends the check. */
+/* Called for each finding, one at a time. Another status than GG_OK ends the check. */
 typedef gg_status (*gg_finding_fn)(void *ctx, const gg_finding *f, gg_error *err);
 
 /* A rule: its name, the highest level of its findings, and why it exists. */
@@ -45,29 +49,30 @@ typedef struct gg_check_rule {
     const char *reason;
 } gg_check_rule;
 
-const gg_check_rule *gg_check_rule_at(size_t i); /* i from 0; NULL past the end */
+/* Returns rule i, from 0, or NULL past the last. The rules are static. Use it from any thread. */
+const gg_check_rule *gg_check_rule_at(size_t i);
 
 typedef struct gg_check_options {
-    bool data; /* read the weights too: NaN, infinite values, zeros, repeated blocks */
+    bool data; /* read the weights too, to find NaN, infinities, zeros and repeated blocks */
 } gg_check_options;
 
 typedef struct gg_check_report {
     size_t found[GG_CHECK_LEVELS];
-    bool incomplete; /* the file ends before its data do, and the header alone was checked */
+    bool incomplete; /* the file is cut short, so only its header was checked */
 } gg_check_report;
 
-/* Check a model, whatever gg_source_open takes. Of a pipe only the header is read, unless
- * the options ask for data. A GGUF file that cannot be opened but has a sound header is
- * checked by its header, with a finding that says what is wrong with the rest; one that
- * is no GGUF gives the finding "format" and the error. Memory is bounded: per thread some
- * hundred KiB, besides the header. */
+/* Checks any source that gg_source_open accepts. Findings do not make it fail: look at
+ * report->found. Of a pipe only the header is read, unless o->data is set. A GGUF file that cannot
+ * be opened but has a sound header is checked by its header, and a finding describes the rest. If
+ * there is no usable header, a finding of the rule "format" is reported and the error returned.
+ * Uses some hundred KiB per thread besides the header. */
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_finding_fn fn, void *ctx, gg_check_report *report, gg_error *err);
 
 /* ---- SHA-256 lists -------------------------------------------------------------------- */
 
-/* One row: of a file, of all keys in their order ("metadata"), of one key (its type and
- * value), or of the data of one tensor. */
+/* The SHA-256 of a file, of all keys in their order ("metadata"), of one key (type and value), or
+ * of the data of one tensor. The strings are valid during the callback only. */
 typedef struct gg_hash_row {
     const char *sha256; /* 64 lower-case hex digits */
     const char *kind;   /* "file" "metadata" "key" "tensor" */
@@ -77,14 +82,15 @@ typedef struct gg_hash_row {
 
 typedef gg_status (*gg_hash_fn)(void *ctx, const gg_hash_row *row, gg_error *err);
 
-/* Hash a model, whatever gg_source_open takes; pipes and directories have no file rows.
- * Keys that number shards (split.*) are left out. */
+/* Computes the rows of any source that gg_source_open accepts. Pipes and directories have no file
+ * rows. Keys that number shards (split.*) are left out. */
 gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void *ctx,
                         gg_error *err);
 
-/* Compare a model with the rows in the file `list` (TSV with the columns of gg_hash_row). A
- * finding of the rule "hash" per difference; renamed tensors and keys are recognised by
- * their hash. `found` counts them. GG_EFORMAT for a list that is not one. */
+/* Compares a model with the rows in the file `list`, a TSV with the columns of gg_hash_row. Each
+ * difference is a finding of the rule "hash"; renamed tensors and keys are recognised by their
+ * hash. `found` (may be NULL) is increased by the number of findings per level. Errors: GG_EFORMAT
+ * for a malformed list, and those of gg_source_open. */
 gg_status gg_check_verify(const char *spec, const char *list, const gg_run *run, gg_finding_fn fn,
                           void *ctx, size_t found[GG_CHECK_LEVELS], gg_error *err);
 

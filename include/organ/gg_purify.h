@@ -1,16 +1,16 @@
-/* gg_purify.h - purify the tensors of a model: the filters of gg_numeric.h on what
- * a file holds, decoded and encoded again.
+/* gg_purify.h - purify the tensors of a model: decode them, apply a filter of gg_numeric.h, and
+ * encode them again.
  *
- * A tensor is one signal: haar runs along all its values, fft along each row. A stack
- * of experts is a signal an expert. dims, mean and std are kept; dtype too unless
- * another is asked for. Where nothing is removed (strength 0, no variance) and the
- * dtype stays, the bytes are those of before. NaN and infinities are refused.
+ * Haar wavelets run along all values of a tensor, the Fourier transform along each row. Each expert
+ * of a stack is filtered on its own. Dims, mean and standard deviation are kept, and the dtype
+ * too unless another is requested. If nothing is removed (strength 0, no variance) and the dtype
+ * stays, the bytes stay. NaN and infinities are refused.
  *
- * Memory: the float32 values of one tensor (of one expert of a stack) a thread; of more
- * than 4 Mi values one tensor at a time, and the threads share it. fft takes for each
- * thread another 262 bytes a value of a row (up to 404 by its length's prime factors, see
- * gg_purify_scratch): 1 MiB for rows of 4096, but 275 MB for rows of 2^20. Results do not
- * depend on the threads.
+ * Memory: 4 bytes per value of one tensor (or expert) for each thread. Tensors of more than 4 Mi
+ * values are processed one at a time, by all threads. GG_PURIFY_FFT needs another 262 to 404 bytes
+ * per value of a row for each thread: 1 MiB for rows of 4096 values, 275 MB for rows of 2^20.
+ *
+ * The general rules of organ.h apply: options, run and summary may be NULL.
  */
 #ifndef GG_PURIFY_H
 #define GG_PURIFY_H
@@ -23,9 +23,9 @@
 extern "C" {
 #endif
 
-/* What became of a selected tensor. Those left alone are copied; a vector or integers
- * are purified all the same where the selection has the tensor's very name; a vector
- * also where it is the only record of a .bin file. */
+/* The outcome of a selected tensor. Tensors left alone are copied. A vector or an integer tensor is
+ * purified nevertheless if the selection has its exact name; a vector also if it is the only
+ * record of a .bin file. */
 typedef enum gg_purify_outcome {
     GG_PURIFY_DONE,      /* filtered, or encoded in another dtype */
     GG_PURIFY_IDENTICAL, /* nothing to remove: same bytes */
@@ -34,59 +34,62 @@ typedef enum gg_purify_outcome {
     GG_PURIFY_NO_CODEC,  /* left alone: no codec decodes its dtype */
 } gg_purify_outcome;
 
-const char *gg_purify_outcome_name(gg_purify_outcome o); /* "purified" "identical" "vector" ... */
+/* Returns "purified", "identical", "vector" and so on; a static string. */
+const char *gg_purify_outcome_name(gg_purify_outcome o);
 
-/* A row for each selected tensor, or expert where the selection is one of experts. */
+/* One row per selected tensor, or per expert if the selection has experts. */
 typedef struct gg_purify_row {
-    gg_tensor t; /* as it was; of an expert: its own name and dims */
+    gg_tensor t; /* before; an expert has its own name and dims */
     gg_anatomy a;
-    uint32_t dtype; /* as it is written */
+    uint32_t dtype; /* of the output */
     gg_purify_outcome outcome;
     /* Of the filter, before encoding; of a stack, over all its experts. */
     double energy_kept; /* of the energy around the mean: 0..1 */
     double rel_l2;      /* |after - before| / |before| */
-    /* As gg_measure_model gives them for what was and what is stored. */
+    /* As gg_measure_model computes them, for the stored values before and after. */
     double theta_before, theta_after;
 } gg_purify_row;
 
-/* Called for each row in order: when all is written, but on a pipe as each tensor is
- * done. May be NULL. t.name is NUL-terminated, valid during the call. */
+/* Called for each row in order, one at a time: when everything is written, or, for a pipe, after
+ * each tensor. t.name is NUL-terminated and valid during the call. Another status than GG_OK ends
+ * the run. */
 typedef gg_status (*gg_purify_fn)(void *ctx, const gg_purify_row *row, gg_error *err);
 
 typedef struct gg_purify_options {
-    const gg_select *select; /* NULL = all; what is not selected is copied */
+    const gg_select *select; /* NULL = all; other tensors are copied */
     gg_purify_method method;
     double strength;            /* 0..1, see gg_numeric.h */
-    const gg_dtype_info *dtype; /* of what is purified, as of gg_dtype_get; NULL = unchanged */
+    const gg_dtype_info *dtype; /* of purified tensors, see gg_dtype_get; NULL = unchanged */
     gg_purify_fn row;           /* called for each row with row_ctx; may be NULL */
     void *row_ctx;
 } gg_purify_options;
 
 typedef struct gg_purify_summary {
     size_t tensors, purified, identical, left_alone; /* rows, and how they ended */
-    uint64_t bytes;                                  /* of the purified, as they were */
+    uint64_t bytes;                                  /* of the purified tensors, before */
 } gg_purify_summary;
 
-/* Errors of all four: GG_NO nothing is selected, or nothing that can be purified;
- * GG_EUSAGE strength not in 0..1; GG_EUNSUPPORTED a dtype that cannot be encoded, with
- * the choices (for what is no pipe: before anything is written); GG_EFORMAT NaN or
- * infinities, named and counted, or data without the sha256 that a manifest states. */
+/* Errors of all four: GG_NO if nothing is selected or nothing can be purified; GG_EUSAGE if the
+ * strength is not in 0..1 or the output exists; GG_EUNSUPPORTED for a dtype that cannot be encoded
+ * (before anything is written, except on a pipe); GG_EFORMAT for NaN or infinities, with their
+ * number, and for data that do not match their hash in a manifest. */
 
-/* Into an organ directory. A directory's manifest goes along: order, metadata, layout
- * and history, to which {"op": "purify", ...} is added; "z" of what changed is dropped.
- * The source must be seekable, and may be the directory that run->force replaces. */
+/* Writes the organ directory `dir`. The manifest of a source directory is kept: order, keys, layout
+ * and history, to which {"op": "purify", ...} is added. The "z" of changed tensors is removed. The
+ * source must be seekable, and may be the directory that run->force replaces. */
 gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir,
                         const gg_run *run, gg_purify_summary *sum, gg_error *err);
 
-/* As an organ stream to fd: every tensor of the source, in order. */
+/* Writes every tensor of the source as an organ stream to the descriptor fd, which stays open. */
 gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, const gg_run *run,
                            gg_purify_summary *sum, gg_error *err);
 
-/* GGUF into one GGUF file; odd padding and trailing bytes of a single file stay. */
+/* Writes a GGUF source as one GGUF file; "-" is stdout. Odd padding and trailing bytes of a single
+ * file are kept. */
 gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path,
                           const gg_run *run, gg_purify_summary *sum, gg_error *err);
 
-/* Everything but writing. */
+/* Does the same work and writes nothing. */
 gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
                           gg_purify_summary *sum, gg_error *err);
 

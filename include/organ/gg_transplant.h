@@ -1,5 +1,7 @@
-/* gg_transplant.h - put tensors of a donor into a base: a new model, or the base
- * itself changed in place. See gg_verbs.h for gg_run.
+/* gg_transplant.h - put tensors of a donor into a base: as a new model, or in place.
+ *
+ * gg_match_tensors pairs the tensors, gg_graft_check judges the pairs, and gg_transplant matches
+ * and writes. The general rules of organ.h apply: options, run and report may be NULL.
  */
 #ifndef GG_TRANSPLANT_H
 #define GG_TRANSPLANT_H
@@ -17,7 +19,7 @@ typedef enum gg_match_mode {
     GG_MATCH_CONVERT, /* equal dims; donor's values re-encoded in the base's dtype */
 } gg_match_mode;
 
-/* How the values of base (A) and donor (B) become one tensor. */
+/* How the values of base (A) and donor (B) are combined. */
 typedef enum gg_blend_mode {
     GG_BLEND_NONE,   /* no blend: the donor's values */
     GG_BLEND_LINEAR, /* A + T (B - A) */
@@ -27,12 +29,12 @@ typedef enum gg_blend_mode {
     GG_BLEND_TASK,   /* A + T (B - C), where C is the common ancestor */
 } gg_blend_mode;
 
-/* A blend. All zero means none. Fill it with gg_blend_parse. */
+/* A blend. All zero means none. gg_blend_parse fills it in. */
 typedef struct gg_blend {
     gg_blend_mode mode;
     double first, last;  /* T of the first and of the last block */
     gg_source *ancestor; /* not owned; must outlive every use of the blend; read by task only */
-    char text[96];       /* what was parsed, for records of what was done */
+    char text[96];       /* the parsed text, for history entries */
 } gg_blend;
 
 /* Parse "linear:T", "slerp:T" or "task:T". T is a number or a ramp over the blocks such as
@@ -41,22 +43,25 @@ typedef struct gg_blend {
  * Returns GG_EUSAGE if the text is wrong or the ancestor is missing; *out is then unchanged. */
 gg_status gg_blend_parse(const char *text, gg_source *ancestor, gg_blend *out, gg_error *err);
 
-/* What is to happen to one tensor. */
+/* How a tensor is moved. */
 typedef enum gg_move_kind {
-    GG_MOVE_REPLACE,  /* donor's bytes as they are */
+    GG_MOVE_REPLACE,  /* the donor's bytes; same dtype */
     GG_MOVE_RETYPE,   /* donor's bytes and dtype */
     GG_MOVE_CONVERT,  /* donor's values in the base's dtype */
-    GG_MOVE_ADD,      /* the base has none: appended */
-    GG_MOVE_MISMATCH, /* cannot be: see reason */
+    GG_MOVE_ADD,      /* the base lacks it: append it */
+    GG_MOVE_MISMATCH, /* cannot move: see reason */
 } gg_move_kind;
 
-const char *gg_move_name(gg_move_kind kind); /* "replace" "retype" ... */
+/* Returns "replace", "retype", "convert", "add" or "mismatch"; a static string. */
+const char *gg_move_name(gg_move_kind kind);
 
 typedef struct gg_move {
     gg_move_kind kind;
     size_t base, donor; /* tensor indices, SIZE_MAX = none there */
-    const char *name;   /* in the base (or as it will be); lives as long as the */
-    size_t name_len;    /* sources and the list, a NUL follows */
+    /* The name in the new model, name_len bytes and a NUL; valid as long as the sources and the
+     * list. */
+    const char *name;
+    size_t name_len;
     bool experts;       /* only the selected experts of a stack, or their router rows */
     const char *reason; /* of a mismatch; else NULL */
     gg_hint hint;       /* the argument that would let a mismatch move */
@@ -65,28 +70,31 @@ typedef struct gg_move {
 typedef struct gg_moves {
     gg_move *list;
     size_t n;
-    struct gg_names_chunk *texts; /* internal: where names and reasons are kept */
+    struct gg_names_chunk *texts; /* private: memory of names and reasons */
 } gg_moves;
 
-void gg_moves_free(gg_moves *m); /* back to all zero */
+/* Frees the list and makes it all zero again. */
+void gg_moves_free(gg_moves *m);
 
 typedef struct gg_match_options {
     const gg_select *select; /* over base names; NULL = all */
     const gg_map *map;       /* NULL = block N from block N */
     gg_match_mode mode;
     bool add;       /* take donor tensors that the base lacks */
-    bool router;    /* with experts in `select`: their rows of the router too */
-    gg_blend blend; /* blended values take any pair of dtypes that codecs know */
+    bool router;    /* if `select` has experts: move their rows of the router too */
+    gg_blend blend; /* accepts any pair of dtypes that can be decoded and encoded */
 } gg_match_options;
 
-/* Pair a seekable base with a seekable donor. Every selected tensor that either has
- * gives one move, in the base's order, then what only the donor has in its order.
- * Two donor tensors of one name: GG_EFORMAT.
- * With a map only blocks that it names move. A donor of bare records is a part on
- * purpose: base tensors it lacks are no mismatch. Where experts are selected, stacks of
- * experts move in part: equal dims but for their number; other dtypes with
- * GG_MATCH_CONVERT and for blends. *moves must be all zero and is the caller's to free,
- * whatever is returned. */
+/* Pairs a seekable base with a seekable donor. There is one move per selected tensor that either of
+ * them has: first those of the base in its order, then those that only the donor has. With a map,
+ * only blocks that it names are moved. A donor of bare records is a part on purpose, so base
+ * tensors that it lacks are not mismatches. If experts are selected, stacks of experts move in
+ * part: their dims must agree except for the number of experts, and their dtypes too except with
+ * GG_MATCH_CONVERT or a blend.
+ *
+ * *moves must be all zero. The caller frees it, even after an error, and before the sources are
+ * closed. Errors: GG_EFORMAT if the donor has two tensors of one name; GG_EUSAGE for options that
+ * contradict each other. */
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_moves *moves, gg_error *err);
 
@@ -96,21 +104,21 @@ gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const 
 typedef struct gg_graft_check_report {
     size_t move, mismatched;
     size_t conflicts;  /* keys that differ: architecture, lengths, heads, vocabulary */
-    bool strangers;    /* no common training lineage: a graft gives noise */
+    bool strangers;    /* no common training lineage: the result would be noise */
     char lineage[160]; /* the verdict in words */
 } gg_graft_check_report;
 
-/* Judge moves. Each key that differs becomes a note of the run. The lineage is that of the
- * tensors that would be replaced. */
+/* Judges moves without writing. Each key that differs is passed to run->note. The lineage is that
+ * of the tensors that would be replaced. `out` must not be NULL. */
 gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *moves,
                          const gg_run *run, gg_graft_check_report *out, gg_error *err);
 
 /* ---- transplant --------------------------------------------------------------- */
 
-/* One GG_MOVE_ADD a tensor of the donor's last nextn_predict_layers blocks, renumbered
- * to follow the base's last block. GG_NO names what does not agree: architecture,
- * embedding length, heads, vocabulary, rope, FFN and experts; a donor without such
- * blocks, or with an incomplete one; a base that has some already. */
+/* Fills in `moves` (as gg_match_tensors) with one GG_MOVE_ADD per tensor of the donor's last
+ * nextn_predict_layers blocks, renumbered to follow the base's last block. Errors: GG_NO if
+ * architecture, embedding length, heads, vocabulary, rope, feed-forward length or experts
+ * differ, if the donor has no such block or an incomplete one, or if the base already has some. */
 gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves,
                        gg_error *err);
 
@@ -119,7 +127,7 @@ typedef struct gg_transplant_options {
     bool skip_mismatched;      /* leave mismatches out instead of failing */
     const char *const *set_kv; /* KEY=TYPE:VALUE texts, as gg_meta_set_text */
     size_t n_set_kv;
-    const char *const *set_kv_files; /* KEY=FILE texts, as gg_meta_set_file; done last */
+    const char *const *set_kv_files; /* KEY=FILE texts, as in gg_assemble_options */
     size_t n_set_kv_files;
     const char *const
         *copy_kv; /* keys to copy from the donor; a trailing * takes all that begin so */
@@ -142,19 +150,19 @@ typedef struct gg_transplant_report {
     uint64_t bytes_moved, bytes_written;
 } gg_transplant_report;
 
-/* Base with the moves done, as one file `output` (unless shards are asked for, which are then
- * named as by gg_assemble); bytes that do not move, odd padding and what follows the tensors of
- * one file stay as they are. GG_NO with the first mismatch named when there is one (and not
- * skip_mismatched), nothing moves, or nothing matches `dtype`: before anything is written. */
+/* Writes the base with the donor's tensors as one file `output`; "-" is stdout. Bytes that do not
+ * move, odd padding and bytes after the tensors stay the same. Errors: GG_NO, before anything is
+ * written, for the first mismatch (unless skip_mismatched), or if nothing moves; GG_EUSAGE; and
+ * those of gg_match_tensors. */
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                         const char *output, const gg_run *run, gg_transplant_report *report,
                         gg_error *err);
 
-/* The same into the base's own file(s). Only moves that keep dims and dtype (convert
- * and blends do); no keys change; GG_EUSAGE for an adapter, dtypes and shards. With `undo`, the
- * bytes to be replaced are first written there as an organ stream and are on disk before the first
- * byte of the base changes: given as donor to another run in place they restore the base to the
- * byte, whenever this run was cut off. `path` is the base's GGUF file (any shard). */
+/* Moves tensors within the base's own file, or files. `path` is any shard. Only moves that keep
+ * dims and dtype are possible (GG_MATCH_CONVERT and blends keep them), and keys do not change. If
+ * `undo` is not NULL, the old bytes are first written to that file as an organ stream, and are on
+ * disk before the base changes. That file, given as the donor of another call, restores the base
+ * byte for byte, even if this call was interrupted. Errors as above. */
 gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err);
