@@ -19,7 +19,7 @@
  *
  * Output. A verb leaves either the whole output or none; nothing appears under the output's name
  * before it is complete. An existing output is replaced only with gg_run.force, otherwise the
- * verb returns GG_EUSAGE or GG_EIO. Results do not depend on the number of threads.
+ * verb returns GG_EUSAGE. Results do not depend on the number of threads.
  *
  * Threads. Different objects can be used by different threads at the same time. A seekable
  * source can be shared by threads; a pipe cannot. A verb may use several threads, but calls its
