@@ -81,6 +81,25 @@ check_same "$T/closed2.gguf" $D/gguf/names-odd.gguf "and no message went into a 
 (organ-extract - --list <&- > "$T/out" 2> "$T/err")
 check_text $? 4 "stdin closed"
 
+# ---- a model that is cut short while it is measured -----------------------------------------
+# Nothing is mapped, so no cut can end in SIGBUS, whenever it comes.
+mkmodel "$T/cut.gguf" blk.0.ffn_up.weight:F16:4096x8192
+cp "$T/cut.gguf" "$T/whole.gguf"
+i=0
+while [ $i -lt 12 ]; do
+    organ-measure -q -j 1 "$T/cut.gguf" > "$T/out" 2> "$T/err" &
+    pid=$!
+    sleep 0.0$((i % 4)) 2> /dev/null
+    head -c 100000 "$T/whole.gguf" > "$T/cut.gguf"
+    wait $pid
+    status=$?
+    case $status in 0 | 3 | 4) ok ;; *) bad "cut while measured: exit $status: $(head -n 1 "$T/err")" ;; esac
+    cp "$T/whole.gguf" "$T/cut.gguf"
+    i=$((i + 1))
+done
+rm -f "$T/cut.gguf" "$T/whole.gguf"
+check_text "$(grep -rlE '(^|[^a-z_])mmap *[(]' src tools | tr '\n' ' ')" "" "no file is mapped"
+
 # ---- places that cannot be written -------------------------------------------------------
 echo plain > "$T/plain"
 check_error 4 "$T/plain/m.gguf" "below a file, assemble" organ-assemble "$T/d" --output "$T/plain/m.gguf"

@@ -278,18 +278,6 @@ static void test_experts(void)
     }
 }
 
-/* Windows on a file count as memory in use: many threads have small ones. */
-static void test_windows(void)
-{
-    for (unsigned threads = 1; threads <= 96; threads++) {
-        uint64_t w = gg_measure_window(threads);
-        T_CHECKF(w >= 256 << 10 && w <= 4 << 20 && w * threads <= 24 << 20, "%u threads: %llu",
-                 threads, (unsigned long long)w);
-    }
-    T_CHECK(gg_measure_window(0) == 4 << 20 && gg_measure_window(1) == 4 << 20 &&
-            gg_measure_window(500) == 256 << 10);
-}
-
 /* Noise of a type scores what its null model scores: the null is that noise. */
 static void test_null(void)
 {
@@ -405,7 +393,6 @@ static const t_case cases[] = {
     { "make records", test_make },
     { "rows", test_rows },
     { "experts", test_experts },
-    { "windows", test_windows },
     { "null model", test_null },
     { "wells and groups", test_wells_and_groups },
     { "pictures", test_pictures },

@@ -22,12 +22,8 @@ typedef struct measure_space {
     float *values; /* cap of them */
     uint64_t cap;
     void *scratch;    /* for gg_measure_values, up to GG_MEASURE_BIG values */
-    uint64_t window;  /* bytes of a large tensor that are seen at once */
     float block[256]; /* a decoded block */
 } measure_space;
-
-/* The window of each of so many threads: what they map counts as memory in use. */
-uint64_t gg_measure_window(unsigned threads);
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err); /* have room */
 void gg_measure_space_free(measure_space *w);

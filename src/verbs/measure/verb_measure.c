@@ -245,7 +245,6 @@ static gg_status run_job(job *j, gg_error *err)
 {
     j->spaces = calloc(j->threads, sizeof *j->spaces);
     if (!j->spaces) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", j->threads);
-    for (unsigned i = 0; i < j->threads; i++) j->spaces[i].window = gg_measure_window(j->threads);
     gg_measure_null_init(&j->null);
     pthread_mutex_init(&j->draw, NULL);
     pthread_mutex_init(&j->big, NULL);

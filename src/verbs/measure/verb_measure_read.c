@@ -2,8 +2,8 @@
  *
  * A pipe, and a tensor of which every value counts, is read once from end to end in
  * runs of whole blocks; samples and rows are picked as they pass. Of a tensor in a
- * file the blocks that hold samples are read, and the rows; of a large one they are
- * seen through a map (for a small one a fault costs more than the copy of a page).
+ * file the blocks that hold samples are read, and the rows. Nothing is mapped: a map of
+ * a file that another program cuts short ends in a signal.
  */
 #include "measure_core.h"
 
@@ -14,22 +14,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define MAPPED ((uint64_t)32 << 20) /* bytes of a tensor that is seen through a map */
-#define WINDOW \
-    ((uint64_t)4 << 20) /* bytes of it at once, a thread; fewer where threads are many, */
-#define WINDOWS ((uint64_t)24 << 20) /* so that all their windows have this size */
-#define WINDOW_LEAST ((uint64_t)256 << 10)
 #define DENSE 6144 /* bytes between samples from which it pays to read only their blocks */
-
-uint64_t gg_measure_window(unsigned threads)
-{
-    uint64_t w = WINDOWS / (threads ? threads : 1);
-    return w > WINDOW ? WINDOW : w < WINDOW_LEAST ? WINDOW_LEAST : w;
-}
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
 {
@@ -336,39 +322,6 @@ static gg_status collect_samples(const reader *in, measure_take *take, gg_error 
     return st;
 }
 
-/* Samples of a large tensor, seen through a window that moves over the file: of the
- * bytes between samples nothing is copied. Only what the file still holds is mapped
- * (fstat before each), so a file cut short earlier is an error; one cut in the instant
- * between look and touch would be a signal. */
-static gg_status collect_mapped(const reader *in, measure_take *take, gg_error *err)
-{
-    gg_data *d = in->d;
-    const gg_selected *p = in->p;
-    measure_space *w = in->w;
-    sampler s = sampler_of(&p->t, take->count);
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE),
-             per = w->window / s.info->block_bytes * s.info->block_elems;
-    gg_status st = GG_OK;
-    while (st == GG_OK && s.i < s.count) {
-        run_of r = { NULL, s.at >> s.shift << s.shift, 0 };
-        r.n = p->t.elements - r.first < per ? p->t.elements - r.first : per;
-        uint64_t at = d->at + p->at + bytes_to(s.info, r.first), n = bytes_to(s.info, r.n),
-                 lead = at % page;
-        struct stat now;
-        if (fstat(d->fd, &now) != 0) return gg_fail_errno(err, "cannot stat");
-        if ((uint64_t)now.st_size < at + n)
-            return gg_data_read(d, p->at + bytes_to(s.info, r.first + r.n) - 1, w->raw, 1, err);
-        uint8_t *map = mmap(NULL, (size_t)(lead + n), PROT_READ, MAP_SHARED, d->fd,
-                            (off_t)(at - lead));
-        if (map == MAP_FAILED) return gg_fail_errno(err, "cannot map");
-        r.bytes = map + lead;
-        st = take_samples(&s, r, w, take->values, err);
-        munmap(map, (size_t)(lead + n));
-        if (st == GG_OK) st = gg_cancelled(err);
-    }
-    return st;
-}
-
 /* n values from `first` on. */
 static gg_status fetch(const reader *in, uint64_t first, uint64_t n, float *to, gg_error *err)
 {
@@ -439,9 +392,7 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
     if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(&in, run, take, err);
     row_taker k = rows_of(&p->t, w, &take->rows);
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK)
-        st = p->t.bytes >= MAPPED ? collect_mapped(&in, take, err)
-                                  : collect_samples(&in, take, err);
+    if (st == GG_OK) st = collect_samples(&in, take, err);
     if (st == GG_OK) st = collect_rows(&in, &k, err);
     if (st == GG_OK) gg_progress_add(run, p->t.bytes);
     return st;
