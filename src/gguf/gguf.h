@@ -2,6 +2,7 @@
 #ifndef GG_GGUF_INTERNAL_H
 #define GG_GGUF_INTERNAL_H
 
+#include "base/stamp.h"
 #include "organ/gg_gguf.h"
 
 #include <assert.h>
@@ -28,7 +29,8 @@ typedef struct gg_model {
     char **paths;
     int *fds; /* read-only */
     uint64_t *file_sizes;
-    gg_gguf **files; /* files[0]->meta is the model's metadata */
+    gg_stamp *stamps; /* of each file, when it was opened */
+    gg_gguf **files;  /* files[0]->meta is the model's metadata */
     size_t n_tensors;
     gg_tensor *tensors; /* all, in order; names belong to files[t.file] */
     /* Of a set whose other shards are missing (gg_model_options): */

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "base/stamp.h"
 #include "gguf/gguf.h"
 #include "gguf_journal.h"
 #include "gguf_limits.h"
@@ -82,6 +83,7 @@ static void clear(gg_model *m)
     free(m->files);
     free(m->paths);
     free(m->file_sizes);
+    free(m->stamps);
     free(m->tensors);
     free(m->missing);
 }
@@ -96,6 +98,7 @@ void gg_model_free(gg_model *m)
 static gg_status open_file(gg_model *m, size_t i, bool cut, gg_error *err)
 {
     m->fds[i] = open(m->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (m->fds[i] >= 0) m->stamps[i] = gg_stamp_fd(m->fds[i]);
     if (m->fds[i] < 0) {
         gg_fail_errno(err, "cannot open");
         if (errno == ENOENT) gg_fix(err, "check the path");
@@ -131,8 +134,9 @@ static gg_status allocate(gg_model *m, size_t n, gg_error *err)
     m->paths = calloc(n, sizeof *m->paths);
     m->fds = malloc(n * sizeof *m->fds);
     m->file_sizes = calloc(n, sizeof *m->file_sizes);
+    m->stamps = calloc(n, sizeof *m->stamps);
     m->files = calloc(n, sizeof *m->files);
-    if (!m->paths || !m->fds || !m->file_sizes || !m->files)
+    if (!m->paths || !m->fds || !m->file_sizes || !m->stamps || !m->files)
         return gg_fail(err, GG_ENOMEM, "no memory for %zu shards", n);
     for (size_t i = 0; i < n; i++) m->fds[i] = -1;
     m->n_files = n;
@@ -292,6 +296,7 @@ static gg_status add_joined(gg_model *m, bool cut, gg_error *err)
     uint64_t size = m->file_sizes[last];
     m->file_sizes[last] = m->files[last]->data_start + m->files[last]->data_bytes;
     m->paths[i] = strdup(m->paths[0]);
+    m->stamps[i] = m->stamps[0];
     m->fds[i] = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 0);
     m->n_files++;
     if (!m->paths[i]) return gg_fail(err, GG_ENOMEM, "no memory for a name");
@@ -310,6 +315,7 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
     set.n_files = 1;
     set.paths[0] = m->paths[0], set.fds[0] = m->fds[0];
     set.files[0] = m->files[0], set.file_sizes[0] = m->file_sizes[0];
+    set.stamps[0] = m->stamps[0];
     m->n_files = 0;
     clear(m);
     *m = set;

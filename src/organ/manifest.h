@@ -2,6 +2,7 @@
 #ifndef GG_MANIFEST_H
 #define GG_MANIFEST_H
 
+#include "base/stamp.h"
 #include "organ/gg_organ.h"
 
 #define GG_MANIFEST "manifest.json"
@@ -12,6 +13,7 @@ typedef struct gg_entry { /* one item of "tensors" */
     char *file;      /* "organs/blk_0_ffn_gate.bin", owned */
     char sha256[65]; /* hash of the data; "" = not recorded */
     char *z;         /* JSON text of "z", owned, NULL = none */
+    gg_stamp stamp;  /* of the file, when it was compared */
     char *history;   /* JSON text of "history" (an array), owned, NULL = none */
 } gg_entry;
 
@@ -51,6 +53,7 @@ typedef struct gg_manifest {
     size_t n_stacks;
     char *name, *name_was; /* model.name, and general.name at extraction; NULL = none */
     size_t name_len, name_was_len;
+    gg_stamp stamp; /* of the manifest's own file */
 } gg_manifest;
 
 /* Reads DIR/manifest.json and compares it with the .bin files: the header of each record must

@@ -33,7 +33,7 @@ static gg_status contradiction(const gg_tensor *line, const gg_tensor *record, g
     return gg_fix(err, "restore this line in " GG_MANIFEST ", or extract the model again");
 }
 
-static gg_status check_file(int fd, const gg_entry *e, gg_error *err)
+static gg_status check_file(int fd, gg_entry *e, gg_error *err)
 {
     uint8_t head[GG_RECORD_HEADER];
     struct stat s;
@@ -54,8 +54,7 @@ static gg_status check_file(int fd, const gg_entry *e, gg_error *err)
     return gg_fix(err, "extract the model again");
 }
 
-static gg_status check_entry(const char *dir, const gg_entry *e, char *path, size_t size,
-                             gg_error *err)
+static gg_status check_entry(const char *dir, gg_entry *e, char *path, size_t size, gg_error *err)
 {
     snprintf(path, size, "%s/%s", dir, e->file);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -65,6 +64,7 @@ static gg_status check_entry(const char *dir, const gg_entry *e, char *path, siz
     } else if (fd < 0) {
         gg_fail_errno(err, "cannot open");
     } else {
+        e->stamp = gg_stamp_fd(fd);
         check_file(fd, e, err);
         close(fd);
     }

@@ -392,13 +392,15 @@ static gg_status read_all(const gg_json_node *root, gg_manifest *m, gg_error *er
     return st;
 }
 
-gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_error *err)
+gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_stamp *stamp,
+                            gg_error *err)
 {
     struct stat s;
     *text = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a FIFO's writer */
     if (fd < 0) return gg_fail_errno(err, "cannot open");
     gg_status st = GG_OK;
+    *stamp = gg_stamp_fd(fd);
     if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot get the file's size");
     else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > GG_MANIFEST_MOST)
         st = gg_fail(err, GG_EFORMAT,
@@ -423,7 +425,7 @@ gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err)
     gg_json *json = NULL;
     gg_manifest *m = calloc(1, sizeof *m);
     if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a manifest");
-    gg_status st = gg_manifest_slurp(path, &text, &len, err);
+    gg_status st = gg_manifest_slurp(path, &text, &len, &m->stamp, err);
     if (st == GG_OK) st = gg_json_outline(text, len, &json, err);
     if (st == GG_OK) st = read_all(gg_json_root(json), m, err);
     gg_json_free(json);

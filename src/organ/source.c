@@ -103,6 +103,9 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
     char **paths = gg_grow_pow2(s->paths, s->n_paths, sizeof *paths, err);
     if (!paths) return GG_ENOMEM;
     s->paths = paths;
+    gg_stamp *stamps = gg_grow_pow2(s->stamps, s->n_paths, sizeof *stamps, err);
+    if (!stamps) return GG_ENOMEM;
+    s->stamps = stamps;
     if (!(s->paths[s->n_paths] = strdup(path))) return no_memory(err);
     s->n_paths++;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -110,6 +113,7 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
         gg_fail_errno(err, "cannot open");
         return gg_at_file(err, path);
     }
+    s->stamps[s->n_paths - 1] = gg_stamp_fd(fd);
     if (scan_records(s, s->n_paths - 1, fd, err) == GG_EFORMAT) advise_records(err);
     close(fd);
     return gg_at_file(err, path);
@@ -164,6 +168,7 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
         gg_fix(err, "pipe a model or an organ stream into the command");
         if (s->pipe.fd != STDIN_FILENO) close(s->pipe.fd);
     } else {
+        s->pipe.stamp = gg_stamp_fd(s->pipe.fd);
         gg_pipe_open(s, err);
     }
     return gg_at_file(err, spec);
@@ -256,6 +261,7 @@ void gg_source_close(gg_source *s)
     if (s->kind == SOURCE_DIR || s->names) free(s->tensors);
     for (size_t i = 0; i < s->n_paths; i++) free(s->paths[i]);
     free(s->paths);
+    free(s->stamps);
     free(s->by_name);
     gg_model_free(s->model);
     gg_manifest_free(s->manifest);

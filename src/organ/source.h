@@ -3,6 +3,7 @@
 #define GG_SOURCE_H
 
 #include "base/io.h"
+#include "base/stamp.h"
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 
@@ -36,6 +37,7 @@ typedef struct pipe_shard {
 
 typedef struct source_pipe {
     int fd;
+    gg_stamp stamp;     /* of the file that stdin is, if it is one */
     pipe_shard *shards; /* GGUF only: the shards so far; the last one is being read */
     size_t n_shards, cap_shards;
     uint64_t no, count; /* split.no of the last shard, and split.count; count 1 = not split */
@@ -59,6 +61,7 @@ struct gg_source {
     gg_manifest *manifest;
     char **paths;
     size_t n_paths;
+    gg_stamp *stamps;     /* of each path */
     record_place *places; /* cap entries, parallel to tensors */
     char **names;         /* cap entries: owned names of records */
     gg_tensor **streamed; /* cap entries, used instead of `tensors` for a pipe that finds tensors

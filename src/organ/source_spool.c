@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "organ/source_layout.h"
+#include "organ/source_watch.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,7 +103,9 @@ gg_status gg_source_open_pipe_spooled(const char *spec, const gg_source_options 
         return gg_at_file(err, spec);
     }
     int fd = unnamed_file(err);
+    gg_stamp was = gg_stamp_fd(in);
     gg_status st = fd < 0 ? err->status : store(spec, in, fd, err);
+    if (st == GG_OK && !gg_stamp_holds_fd(&was, in)) st = gg_fail_changed(spec, err);
     if (in != STDIN_FILENO) close(in);
     if (st == GG_OK) st = open_spooled(fd, spec, o, out, err);
     else if (fd >= 0) close(fd);
@@ -124,6 +127,7 @@ gg_status gg_source_spool(gg_source **s, gg_error *err)
         gg_fix(err, "set TMPDIR to a folder with room for the model");
         gg_at_file(err, temp_folder());
     }
+    if (st == GG_OK) st = gg_source_unchanged(pipe, err);
     if (st == GG_OK) st = open_spooled(fd, gg_source_name(pipe), &pipe->o, &stored, err);
     else if (fd >= 0) close(fd);
     if (st != GG_OK) return gg_at_file(err, gg_source_name(pipe));

@@ -141,6 +141,7 @@ gg_status gg_assemble(const char *model, const gg_assemble_options *o, const cha
     bool opened = st == GG_OK;
     if (st == GG_OK) st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan(&a, output, err);
+    if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
     if (st == GG_OK) st = gg_plan_write(&a.plan, run, &report->bytes, err);
     if (st == GG_OK) {
         report->files = a.plan.n_files;

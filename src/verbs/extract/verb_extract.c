@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "organ/record.h"
 #include "organ/select.h"
+#include "organ/source_watch.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/selected_tensors.h"
 #include "verbs/shared/verb_run.h"
@@ -85,6 +86,7 @@ gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int f
     *report = (gg_extract_report){ 0 };
     gg_visit visit = { o->select, o->split_experts, stream_selected, &s };
     gg_status st = gg_selected_each(model, &visit, err);
+    if (st == GG_OK) st = gg_source_unchanged(model, err);
     if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }

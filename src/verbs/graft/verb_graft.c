@@ -140,7 +140,9 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     if (st == GG_OK) {
         g.dir.whole = true;
         g.dir.link = o->link;
-        st = gg_kinship_notes(base, donor, &moves, run, &g.dir.notes, err);
+        st = gg_watch_add(&g.dir.watch, donor, err);
+        if (st == GG_OK) st = gg_watch_add(&g.dir.watch, o->match.blend.ancestor, err);
+        if (st == GG_OK) st = gg_kinship_notes(base, donor, &moves, run, &g.dir.notes, err);
         for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
             gg_dir_item *item;
             bool here = k < moves.n && moves.list[k].base == i;
@@ -206,6 +208,7 @@ gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bo
     if (st == GG_OK) {
         g.dir.whole = true;
         g.dir.link = link;
+        st = gg_watch_add(&g.dir.watch, adapter, err);
         for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++)
             st = add_folded(&g, &f, scale, i);
         st = finish(&g, st);

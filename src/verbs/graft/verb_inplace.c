@@ -16,6 +16,7 @@
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
+#include "organ/source_watch.h"
 #include "plan_moves.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
@@ -209,9 +210,16 @@ static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
     return st;
 }
 
+static gg_status sources_unchanged(const inplace *j, gg_error *err)
+{
+    gg_status st = gg_source_unchanged(j->donor, err);
+    return st == GG_OK ? gg_source_unchanged(j->maker.blend->ancestor, err) : st;
+}
+
 static gg_status write_base(inplace *j, const char *undo, gg_error *err)
 {
     gg_status st = gg_parallel(j->n, j->run->threads, overwrite, j, err);
+    if (st == GG_OK) st = sources_unchanged(j, err);
     for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
         if (fsync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
     if (st == GG_OK) return GG_OK;
@@ -238,6 +246,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = plan_moves(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
+    if (st == GG_OK) st = sources_unchanged(j, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++)
         r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
     gg_progress_total(j->run, r->bytes_moved);

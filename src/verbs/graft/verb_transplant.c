@@ -127,6 +127,9 @@ static gg_status write_chimera(transplant *t, const char *output)
     if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
     if (first && changed) st = gg_dtype_rules_keys(t->rules, &t->plan, first, t->err);
     if (st == GG_OK) st = gg_moves_edit_keys(t->donor, t->o, first, t->err);
+    if (st == GG_OK) st = gg_watch_add(&t->plan.watch, t->base, t->err);
+    if (st == GG_OK) st = gg_watch_add(&t->plan.watch, t->donor, t->err);
+    if (st == GG_OK) st = gg_watch_add(&t->plan.watch, t->o->match.blend.ancestor, t->err);
     if (st == GG_OK) st = gg_plan_write(&t->plan, t->run, &t->report->bytes_written, t->err);
     gg_meta_free(&meta);
     return st;

@@ -172,11 +172,12 @@ static gg_status update(const gg_manifest *m, const gg_measures *list, const cha
                         gg_error *err)
 {
     const gg_tensor_measure **rows = calloc(m->n_entries ? m->n_entries : 1, sizeof *rows);
+    gg_stamp stamp;
     char *text = NULL;
     size_t len = 0;
     gg_status st = rows ? find_rows(m, list, rows, err)
                         : gg_fail(err, GG_ENOMEM, "no memory for %zu rows", m->n_entries);
-    if (st == GG_OK) st = gg_manifest_slurp(path, &text, &len, err);
+    if (st == GG_OK) st = gg_manifest_slurp(path, &text, &len, &stamp, err);
     if (st == GG_OK) st = replace(path, text, len, rows, m->n_entries, err);
     free(text);
     free(rows);

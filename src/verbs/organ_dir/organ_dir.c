@@ -334,6 +334,9 @@ static gg_status write_manifest(gg_organ_dir *d, gg_error *err)
 gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
 {
     if (st == GG_OK) st = write_manifest(d, err);
+    if (st == GG_OK) st = gg_watch_add(&d->watch, d->base, err);
+    if (st == GG_OK) st = gg_watch_check(&d->watch, err);
+    gg_watch_free(&d->watch);
     if (st == GG_OK) st = gg_outdir_commit(d->out, err);
     else gg_outdir_abort(d->out);
     for (size_t i = 0; i < d->n; i++) {

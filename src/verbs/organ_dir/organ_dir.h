@@ -36,6 +36,7 @@ typedef struct gg_organ_dir {
     gg_names names;       /* of the items */
     const gg_meta *meta;  /* instead of the base's, or NULL */
     gg_check_notes notes; /* of gg_organ_dir_check */
+    gg_watch watch;       /* sources besides the base */
     bool whole;           /* all of the base is there: keep its odd padding and trailing bytes */
     bool link;            /* unchanged files of a base directory are hard links */
 } gg_organ_dir;

@@ -247,6 +247,8 @@ static gg_status write_file(diff *d, const char *output, gg_patch_report *r, gg_
         st = gg_plan_add_copy(&p, d->b, d->tensors.patch.list[i].index, err);
     if (st == GG_OK && d->trailing) st = add_trailing(d, &p, err);
     if (st == GG_OK) st = gg_plan_one_file(&p, output, d->model->files[0]->version, &meta, err);
+    if (st == GG_OK) st = gg_watch_add(&p.watch, d->a, err);
+    if (st == GG_OK) st = gg_watch_add(&p.watch, d->b, err);
     if (st == GG_OK) st = gg_plan_write(&p, &quiet, &r->bytes, err);
     gg_meta_free(&meta);
     gg_plan_free(&p);

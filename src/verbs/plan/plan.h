@@ -10,6 +10,7 @@
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"
 #include "verbs/shared/hashcopy.h"
+#include "verbs/shared/watch.h"
 
 /* Computes a tensor instead of copying it: writes t->bytes bytes at `at` of fd, or in
  * sequence if `at` is GG_AT_POS (base/io.h). Called once per tensor, from any thread; in
@@ -50,7 +51,8 @@ typedef struct gg_plan {
     /* Of the one file: compared before it gets its name (GG_EFORMAT); NULL = not known. Not
      * for a plan that is written in sequence. */
     const char *result_sha256;
-    bool keep_odd; /* take over the pipe's odd padding and trailing bytes (one file) */
+    gg_watch watch; /* sources besides those of parts: of what is computed */
+    bool keep_odd;  /* take over the pipe's odd padding and trailing bytes (one file) */
 } gg_plan;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the
@@ -96,6 +98,9 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
  * to back too, and the plan must use the tensors of the pipe in their order. Both need
  * no more memory for a larger model. */
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err);
+
+/* GG_EIO if a source of the plan was changed since it was opened. Part of gg_plan_write. */
+gg_status gg_plan_sources_unchanged(gg_plan *p, gg_error *err);
 
 void gg_plan_free(gg_plan *p);
 

@@ -163,6 +163,7 @@ static gg_status write_files(gg_plan *p, const gg_run *run, stream *list, gg_out
         st = write_one(&list[f], &outs[f], err);
         pipe_next = list[f].next;
     }
+    if (st == GG_OK) st = gg_plan_sources_unchanged(p, err);
     for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
         if (outs[f]) st = gg_output_commit(outs[f], err);
         outs[f] = NULL;

@@ -123,6 +123,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
     if (st == GG_OK) st = gg_parallel(w->p->n, w->run->threads, write_tensor, w, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++)
         st = gg_output_sync(w->files[f].out, err);
+    if (st == GG_OK) st = gg_plan_sources_unchanged(w->p, err);
     if (st == GG_OK && w->p->result_sha256) st = verify_result(w, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
         *bytes += w->files[f].at.size;

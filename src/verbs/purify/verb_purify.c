@@ -295,6 +295,7 @@ static gg_status write_model(purify_job *j, const char *path, gg_error *err)
     if (st == GG_OK)
         st = gg_plan_changed_file(&p, path, gg_source_header(j->source)->version, &meta, j->source,
                                   err);
+    if (st == GG_OK) st = gg_watch_add(&p.watch, j->source, err);
     if (st == GG_OK) st = gg_plan_write(&p, j->run, &written, err);
     gg_meta_free(&meta);
     gg_plan_free(&p);

@@ -236,6 +236,8 @@ gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_
         st = gg_guard_output(output, o->models[k], err);
     if (st == GG_OK) st = make_plan(&s, output);
     if (st == GG_OK) st = tell(&s, fn, ctx);
+    for (size_t k = 0; k < o->n_models && st == GG_OK && output; k++)
+        st = gg_watch_add(&s.plan.watch, o->models[k], err);
     if (st == GG_OK && output) st = gg_plan_write(&s.plan, run, &report->bytes, err);
     report->tensors = s.plan.n;
     gg_plan_free(&s.plan);

@@ -1,0 +1,23 @@
+/* stamp.h - notice that a file was changed by someone else while it was read. Internal. */
+#ifndef GG_STAMP_H
+#define GG_STAMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is compared of a file. All zero: the file is not watched (it is a pipe or a device). */
+typedef struct gg_stamp {
+    uint64_t device, inode, size, links;
+    int64_t modified[2], changed[2]; /* seconds and nanoseconds of mtime and ctime */
+} gg_stamp;
+
+/* The stamp of an open file; all zero unless it is a regular file. */
+gg_stamp gg_stamp_fd(int fd);
+
+/* Whether the open file, or the file of that name, is still as it was. A name that is gone, or
+ * that belongs to another file now, is a change. ctime is not compared if links to the file
+ * were made or removed meanwhile, which changes it too. */
+bool gg_stamp_holds_fd(const gg_stamp *was, int fd);
+bool gg_stamp_holds_name(const gg_stamp *was, const char *path);
+
+#endif
