@@ -181,6 +181,9 @@ cp "$V" "$T/t3.gguf" && printf 'x' | dd of="$T/t3.gguf" bs=1 seek=1000000 conv=n
 check_exit 1 "one byte of a tensor" organ-check --verify "$T/list" "$T/t3.gguf"
 check_text "$(sed 1d "$T/out" | grep -c '')" 2 "one byte: a tensor and the file"
 grep tensor "$T/list" > "$T/part"
+sed '/blk.0.ffn_up.weight/s/256x512/512x256/' "$T/list" > "$T/turned"
+cmp -s "$T/list" "$T/turned" && bad "no other dims" || ok
+check_exit 1 "other dims and the same bytes" organ-check --verify "$T/turned" "$V"
 check_exit 1 "a list without keys" organ-check --verify "$T/part" "$V"
 check_error 4 "none" "no list" organ-check --verify "$V.none" "$V"
 echo nonsense > "$T/bad"

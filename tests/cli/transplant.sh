@@ -247,6 +247,12 @@ for ms in 005 015 025 040 060 090; do
     done
 done
 
+# A note says that the donor is a stranger.
+check "a donor of another lineage" organ-transplant --base $BASE --donor $LAB/lab-stranger-q4_k_m.gguf $S --output "$T/strange.gguf"
+check_text "$(grep -c lineage "$T/err")" 1 "a donor of another lineage: a note"
+check "a donor of the same lineage" organ-transplant --base $BASE --donor $DONOR $S --output "$T/kin.gguf"
+check_text "$(grep -c lineage "$T/err")" 0 "a donor of the same lineage: no note"
+
 # Usage.
 check_error 2 "give --donor" "no donor" organ-transplant --base $BASE --output "$T/c.gguf"
 check_error 2 "--output, --check or --in-place" "no output" organ-transplant --base $BASE --donor $DONOR
