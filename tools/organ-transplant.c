@@ -13,7 +13,7 @@
 static const char help[] =
     "usage: organ-transplant --base BASE --donor DONOR --output CHIMERA.gguf\n"
     "       organ-transplant --base BASE --donor DONOR --check\n"
-    "       organ-transplant --base BASE --donor DONOR --in-place [--undo FILE]\n"
+    "       organ-transplant --base BASE --donor DONOR --in-place --undo FILE\n"
     "       organ-transplant --base BASE --adapter LORA --output FILE.gguf\n"
     "Replace tensors of BASE by those of DONOR. Each is a GGUF file, any shard of a\n"
     "split model, an organ directory, organ records, or - for stdin. --target means\n"
@@ -37,7 +37,8 @@ static const char help[] =
     "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble; --fallback TYPE\n"
     "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
     "  --in-place         change BASE itself; --undo FILE first saves what is\n"
-    "                     replaced, and --in-place --donor FILE restores it\n"
+    "                     replaced, and --in-place --donor FILE restores it;\n"
+    "                     --no-undo saves nothing; --all replaces every tensor\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
     "select: --type CLASS,... --part PART,... --layers 5-20\n"
@@ -54,6 +55,7 @@ static const char help[] =
 
 typedef struct arguments {
     const char *base, *donor, *output, *match, *map, *undo, *ancestor, *blend, *adapter;
+    bool no_undo, all; /* with in_place */
     bool check, in_place;
     cli_list set_kv, set_kv_files, copy_kv;
     output_options out;
@@ -90,6 +92,19 @@ static gg_status apply_patch(cli *c, const arguments *a, gg_source *patch)
     return st;
 }
 
+/* What a whole model as donor needs, and an undo stream does not. */
+static void check_in_place(const cli *c, const arguments *a)
+{
+    if (!a->undo && !a->no_undo)
+        cli_usage(c,
+                  "--in-place overwrites %s: give --undo FILE to be able to restore it, or "
+                  "--no-undo",
+                  a->base);
+    if (!c->select && !a->map && !a->all)
+        cli_usage(c, "--in-place without a selection replaces every tensor: give --type, "
+                     "--layers, --tensors or another selection, or --all");
+}
+
 static gg_status transplant(cli *c, arguments *a)
 {
     gg_source *donor = NULL, *base = NULL;
@@ -101,6 +116,7 @@ static gg_status transplant(cli *c, arguments *a)
         return st;
     }
     if (st == GG_OK && a->in_place && !a->check) {
+        if (gg_source_meta(donor)) check_in_place(c, a);
         st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
     } else if (st == GG_OK) {
         st = cli_open(c, a->base, CLI_SPOOLED, &base);
@@ -155,6 +171,10 @@ static void check_usage(const cli *c, const arguments *a)
     if (a->ancestor && !a->blend)
         cli_usage(c, "--ancestor needs --blend, for example --blend task:1");
     if (a->undo && !a->in_place) cli_usage(c, "--undo needs --in-place");
+    if ((a->no_undo || a->all) && !a->in_place)
+        cli_usage(c, "--%s needs --in-place", a->all ? "all" : "no-undo");
+    if (a->undo && a->no_undo) cli_usage(c, "give --undo or --no-undo, not both");
+    if (a->all && (c->select || a->map)) cli_usage(c, "give --all or a selection, not both");
     if (strcmp(a->base, "-") == 0 && a->in_place)
         cli_usage(c, "--base -: stdin cannot be changed in place; give a file name");
 }
@@ -188,6 +208,8 @@ int main(int argc, char **argv)
                                    { "match", CLI_TEXT, &a.match },
                                    { "map", CLI_TEXT, &a.map },
                                    { "undo", CLI_TEXT, &a.undo },
+                                   { "no-undo", CLI_FLAG, &a.no_undo },
+                                   { "all", CLI_FLAG, &a.all },
                                    { "check", CLI_FLAG, &a.check },
                                    { "in-place", CLI_FLAG, &a.in_place },
                                    { "add", CLI_FLAG, &a.o.match.add },

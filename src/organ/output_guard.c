@@ -2,12 +2,14 @@
 #include "output_guard.h"
 
 #include "base/confine_path.h"
+#include "base/error.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The real path of the folder that contains `path`, malloc'd; NULL if it does not exist. */
 static char *folder_of(const char *path)
@@ -53,4 +55,14 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
     gg_fail(err, GG_EUSAGE, "this output lies inside the organ directory that is being read");
     gg_fix(err, "choose a name outside of that directory");
     return gg_at_file(err, path);
+}
+
+gg_status gg_refuse_links(int fd, gg_error *err)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot get the number of its names");
+    if (s.st_nlink < 2) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the file has %llu names (hard links), and would change under all",
+            (unsigned long long)s.st_nlink);
+    return gg_fix_hint(err, GG_HINT_REPLACE, "copy it and change the copy, or allow it");
 }

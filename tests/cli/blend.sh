@@ -267,7 +267,7 @@ in_place "a map" "$CODE" --map 0-1=2-3 --type organ
 in_place "a blend with a map" "$CODE" --map 0=1,1=0 --type organ --blend linear:0.5
 cp "$VERSE" "$T/m.gguf"
 check_error 1 "in place, bytes can only be replaced by as many" "retype in place" organ-transplant --base "$T/m.gguf" --donor "$T/code16.gguf" --match retype --type organ --in-place --undo "$T/undo2"
-check_exit 2 "keys in place" organ-transplant --base "$T/m.gguf" --donor "$CODE" --set-kv a=1 --in-place --undo "$T/undo2"
+check_exit 2 "keys in place" organ-transplant --base "$T/m.gguf" --donor "$CODE" --set-kv a=1 --in-place --all --undo "$T/undo2"
 check_exit 2 "the base as its own donor" organ-transplant --base "$T/m.gguf" --donor "$T/m.gguf" --map 0=1 --in-place --undo "$T/undo2"
 check_same "$T/m.gguf" "$VERSE" "refused in place: the base as it was"
 check_absent "$T/undo2" "refused in place: no undo file"
@@ -283,7 +283,7 @@ hit=0
 for delay in 0 0.01 0.03 0.06 0.1 0.15 0.2; do
     cp "$T/big.gguf" "$T/m.gguf"
     rm -f "$T/undo"
-    organ-transplant --base "$T/m.gguf" --donor "$T/donor.gguf" --match convert --in-place --undo "$T/undo" -j 1 2> "$T/err" &
+    organ-transplant --base "$T/m.gguf" --donor "$T/donor.gguf" --match convert --in-place --all --undo "$T/undo" -j 1 2> "$T/err" &
     pid=$!
     while [ ! -e "$T/undo" ] && kill -0 $pid 2> /dev/null; do sleep 0.01; done
     sleep $delay

@@ -249,7 +249,7 @@ for how in "organ-assemble $T/dir" "organ-transplant --base $VERSE --donor $VERS
     check_error 4 "no-such" "${how%% *}: no such file" $how --set-kv-file general.name=no-such --output "$T/none"
     check_absent "$T/none" "${how%% *}: what is refused"
 done
-check_error 2 "changes no keys" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm --in-place --set-kv-file "general.name=$T/value"
+check_error 2 "changes no keys" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm --in-place --no-undo --set-kv-file "general.name=$T/value"
 
 # A journal that cannot be used blocks every tool, with what to do. (tests/unit/t_keys.c
 # kills runs at every system call.)

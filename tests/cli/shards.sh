@@ -115,7 +115,7 @@ check_text "$(cat "$T/err")" "" "-q"
 cp ${X}2-of-00003.gguf "$T/bad/renamed.gguf"
 check "a renamed shard" organ-extract "$T/bad/renamed.gguf" --list
 note "renamed.gguf: shard 2 of 3; 1 of 7 tensors" "renamed"
-check_error 3 "x-00002-of-00003.gguf" "in place: all shards are needed" organ-transplant --base "$T/bad/x-00001-of-00003.gguf" --donor ${X}1-of-00003.gguf --in-place
+check_error 3 "x-00002-of-00003.gguf" "in place: all shards are needed" organ-transplant --base "$T/bad/x-00001-of-00003.gguf" --donor ${X}1-of-00003.gguf --in-place --no-undo --all
 
 # Mixed up, cut short.
 cp ${X}1-of-00003.gguf "$T/bad/x-00002-of-00003.gguf"

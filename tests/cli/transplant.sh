@@ -209,11 +209,28 @@ check_error 2 "first restore the base from $T/undo.bin (--in-place --donor" "an 
 check_same "$T/in.gguf" "$T/want.gguf" "nothing changes then"
 check "undo" inplace --donor "$T/undo.bin"
 check_same "$T/in.gguf" $BASE "undone to the byte"
-check_error 2 "same file" "a model in place into itself" inplace --donor "$T/in.gguf"
-check_error 2 "keys" "keys in place" inplace --donor $DONOR $S --set-kv a=u32:1
+check_error 2 "same file" "a model in place into itself" inplace --donor "$T/in.gguf" --no-undo --all
+check_error 2 "keys" "keys in place" inplace --donor $DONOR $S --no-undo --set-kv a=u32:1
 cp "$T/b.gguf" "$T/in.gguf"
-check_error 1 "" "retype in place" inplace --donor "$T/d.gguf" --tensors '*ffn_up*' --match retype
+check_error 1 "" "retype in place" inplace --donor "$T/d.gguf" --tensors '*ffn_up*' --match retype --no-undo
 check_same "$T/in.gguf" "$T/b.gguf" "retype in place changes nothing"
+# What overwrites a model is asked for.
+cp $BASE "$T/in.gguf"
+check_error 2 "--undo FILE to be able to restore it, or --no-undo" "in place without --undo" inplace --donor $DONOR $S
+check_error 2 "or --all" "in place without a selection" inplace --donor $DONOR --no-undo
+check_error 2 "not both" "--undo and --no-undo" inplace --donor $DONOR $S --no-undo --undo "$T/u9.bin"
+check_error 2 "not both" "--all and a selection" inplace --donor $DONOR $S --no-undo --all
+check_error 2 "--in-place" "--all without --in-place" organ-transplant --base $BASE --donor $DONOR --all --output "$T/c9.gguf"
+ln "$T/in.gguf" "$T/in2.gguf"
+check_error 2 "2 names (hard links)" "a base with two names" inplace --donor $DONOR $S --undo "$T/u9.bin"
+check_absent "$T/u9.bin" "a base with two names: no undo stream"
+check_same "$T/in.gguf" $BASE "nothing of that changed the base"
+check "a base with two names, --force" inplace --donor $DONOR $S --undo "$T/u9.bin" --force
+check "a base with two names, restored" inplace --donor "$T/u9.bin"
+check_same "$T/in2.gguf" $BASE "a base with two names, restored"
+rm -f "$T/in2.gguf" "$T/u9.bin"
+check "--no-undo" inplace --donor $DONOR $S --no-undo
+check_same "$T/in.gguf" "$T/want.gguf" "--no-undo"
 # A donor that is not what it says is refused before the first byte changes.
 cp $BASE "$T/in.gguf"
 rm -rf "$T/spoiltd"
@@ -222,9 +239,9 @@ printf spoilt | dd of="$T/spoiltd/organs/blk_2_ffn_up.bin" bs=1 seek=3000 conv=n
 check_error 3 "blk.2.ffn_up.weight" "a spoilt donor in place" inplace --donor "$T/spoiltd" $S --undo "$T/never.bin"
 check_same "$T/in.gguf" $BASE "a spoilt donor in place changes nothing"
 check_absent "$T/never.bin" "and leaves no undo stream"
-check_error 2 "GGUF" "a directory in place" organ-transplant --base "$T/based" --donor $DONOR --in-place $S
+check_error 2 "GGUF" "a directory in place" organ-transplant --base "$T/based" --donor $DONOR --in-place --no-undo $S
 cp $BASE "$T/in.gguf"
-check_error 4 "undo" "no room for the undo stream" sh -c "ulimit -f 100; organ-transplant --base $T/in.gguf --donor $DONOR --in-place --undo $T/undo2.bin"
+check_error 4 "undo" "no room for the undo stream" sh -c "ulimit -f 100; organ-transplant --base $T/in.gguf --donor $DONOR --in-place --all --undo $T/undo2.bin"
 check_same "$T/in.gguf" $BASE "no undo, no change"
 
 # Killed in place at any moment, the undo stream brings the base back.
@@ -234,7 +251,7 @@ for ms in 005 015 025 040 060 090; do
     for signal in KILL INT; do
         cp "$T/kb.gguf" "$T/in.gguf"
         rm -f "$T/u.bin"
-        organ-transplant --base "$T/in.gguf" --donor "$T/kd.gguf" --in-place --undo "$T/u.bin" 2> "$T/err" &
+        organ-transplant --base "$T/in.gguf" --donor "$T/kd.gguf" --in-place --all --undo "$T/u.bin" 2> "$T/err" &
         pid=$!
         sleep 0.$ms
         kill -s $signal $pid 2> /dev/null

@@ -51,7 +51,7 @@ recipes_round_trips() {
     make_model split-experts "organ-extract \$LAB/lab-verse-$kind.gguf --split-experts --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     make_model shards-00001-of-00003 "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --shards 3 --output \${OUT%-00001*}.gguf"
     make_model merged "organ-extract \$M/shards-00001-of-00003.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
-    make_model undone "cp \$LAB/lab-verse-$kind.gguf \$OUT && organ-transplant --base \$OUT --donor \$LAB/lab-code-$kind.gguf --in-place --undo \$OUT.undo && organ-transplant --base \$OUT --donor \$OUT.undo --in-place && rm \$OUT.undo"
+    make_model undone "cp \$LAB/lab-verse-$kind.gguf \$OUT && organ-transplant --base \$OUT --donor \$LAB/lab-code-$kind.gguf --in-place --all --undo \$OUT.undo && organ-transplant --base \$OUT --donor \$OUT.undo --in-place && rm \$OUT.undo"
     for name in round-trip pipe split-experts shards-00001-of-00003 merged undone; do ppl "$M/$name.gguf" verse; done
     gen "$M/round-trip.gguf" "The " 24
 }

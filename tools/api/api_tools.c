@@ -83,6 +83,8 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "blend", API_TEXT, NULL },
                                          { "ancestor", API_IN, NULL },
                                          { "in-place", API_FLAG, NULL },
+                                         { "no-undo", API_FLAG, NULL },
+                                         { "all", API_FLAG, NULL },
                                          { "undo", API_OUT, NULL },
                                          { NULL, API_FLAG, NULL } };
 

@@ -138,6 +138,16 @@ static gg_status open_writable(inplace *j, gg_error *err)
     return GG_OK;
 }
 
+/* A file with several names (hard links) would change under all of them. A donor of bare
+ * records may be the undo stream of a run that was allowed to. */
+static gg_status refuse_links(const inplace *j, gg_error *err)
+{
+    if (j->run->force || !gg_source_meta(j->donor)) return GG_OK;
+    for (size_t i = 0; i < j->model->n_files; i++)
+        if (gg_refuse_links(j->fds[i], err) != GG_OK) return gg_at_file(err, j->model->paths[i]);
+    return GG_OK;
+}
+
 /* The bytes that will be replaced, as an organ stream, on disk when this returns. */
 static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 {
@@ -245,6 +255,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = only_bytes(j, o, err);
     if (st == GG_OK) st = plan_moves(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
+    if (st == GG_OK) st = refuse_links(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
     if (st == GG_OK) st = sources_unchanged(j, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++)
