@@ -189,6 +189,14 @@ test-engine: all ## load what the suite makes in a real engine (needs node and n
 mutants: all units ## deliberate faults in the source: is each noticed by a test? (half an hour)
 	sh tests/mutants/run.sh
 
+.PHONY: faults
+faults: all $(B)/faults/inject.so ## fail each allocation, call and signal of each command once (glibc; minutes)
+	B=$(B) BIN=$(B)/bin sh tests/faults/run.sh
+
+$(B)/faults/inject.so: tests/faults/inject.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -o $@ $< -ldl
+
 results: all ## measure again what docs/results.md says
 	BIN=$(B)/bin sh tests/engine/results.sh
 

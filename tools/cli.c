@@ -118,7 +118,10 @@ static double parse_f64(const cli *c, const char *name, const char *text)
 static void list_add(const cli *c, cli_list *l, const char *item)
 {
     const char **grown = realloc(l->items, (l->n + 1) * sizeof *grown);
-    if (!grown) cli_usage(c, "out of memory for the arguments");
+    if (!grown) {
+        fprintf(stderr, "%s: out of memory for the arguments\n", c->tool);
+        exit(4);
+    }
     l->items = grown;
     l->items[l->n++] = item;
 }

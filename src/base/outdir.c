@@ -105,7 +105,14 @@ static gg_status check_target(const char *path, bool force, gg_outdir_check may_
     if (S_ISDIR(s.st_mode) && is_empty(path)) return *empty = true, GG_OK;
     gg_status st = gg_refuse_existing(path, force, err);
     if (st != GG_OK) return st;
-    if (!S_ISDIR(s.st_mode) || (may_replace && !may_replace(path))) {
+    errno = 0;
+    bool may = S_ISDIR(s.st_mode) && (!may_replace || may_replace(path));
+    /* Not an answer, but a failure to look. */
+    if (!may && (errno == EIO || errno == ENOMEM || errno == EMFILE || errno == ENFILE)) {
+        gg_fail_errno(err, "cannot read the folder that would be replaced");
+        return gg_at_file(err, path);
+    }
+    if (!may) {
         gg_fail(err, GG_EUSAGE,
                 "this is not an organ directory, or it contains other files too; it is not "
                 "replaced");

@@ -15,7 +15,7 @@
 struct gg_output {
     char *path, *temp;
     int fd;
-    bool force, synced;
+    bool force, synced, placed;
 };
 
 static void output_free(gg_output *o)
@@ -100,23 +100,34 @@ gg_status gg_output_sync(gg_output *o, gg_error *err)
     return gg_at_file(err, o->path), st;
 }
 
-gg_status gg_output_commit(gg_output *o, gg_error *err)
+gg_status gg_output_place(gg_output *o, gg_error *err)
 {
     gg_status st = o->synced ? GG_OK : gg_output_sync(o, err);
     if (close(o->fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
     o->fd = -1;
     if (st == GG_OK) st = gg_put_in_place(o->temp, o->path, o->force, err);
+    o->placed = st == GG_OK;
     if (st == GG_OK) st = gg_sync_parent(o->path, err);
-    gg_at_file(err, o->path);
-    if (st != GG_OK) unlink(o->temp);
+    return gg_at_file(err, o->path), st;
+}
+
+void gg_output_end(gg_output *o, bool keep)
+{
+    if (!o) return;
+    if (o->fd >= 0) close(o->fd);
+    if (!o->placed) unlink(o->temp);
+    else if (!keep) unlink(o->path);
     output_free(o);
+}
+
+gg_status gg_output_commit(gg_output *o, gg_error *err)
+{
+    gg_status st = gg_output_place(o, err);
+    gg_output_end(o, true);
     return st;
 }
 
 void gg_output_abort(gg_output *o)
 {
-    if (!o) return;
-    close(o->fd);
-    unlink(o->temp);
-    output_free(o);
+    gg_output_end(o, false);
 }

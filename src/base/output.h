@@ -29,6 +29,13 @@ gg_status gg_output_sync(gg_output *o, gg_error *err);
 gg_status gg_output_commit(gg_output *o, gg_error *err);
 void gg_output_abort(gg_output *o);
 
+/* Commit in two steps, for outputs of several files: place all of them, then end all of them.
+ * Place does all that commit does but free `o`. End frees `o`, which may be NULL; without
+ * `keep` it also removes the file that was placed, so that a set whose last file failed does not
+ * leave its first files behind. */
+gg_status gg_output_place(gg_output *o, gg_error *err);
+void gg_output_end(gg_output *o, bool keep);
+
 typedef struct gg_outdir gg_outdir;
 
 /* Creates the temporary folder for `path`, and missing parent folders, which abort removes. An

@@ -147,9 +147,12 @@ static spec_kind kind_of(const char *spec, gg_error *err)
         return SPEC_BAD;
     }
     size_t got = 0;
-    gg_error ignored = GG_ERROR_INIT;
-    gg_read_some(fd, magic, 4, &got, &ignored);
+    gg_status st = gg_read_some(fd, magic, 4, &got, err);
     close(fd);
+    if (st != GG_OK) {
+        gg_at_file(err, spec);
+        return SPEC_BAD;
+    }
     /* A record starts with the length of its name, which is so small that its high bytes are 0. */
     if (memcmp(magic, "GGUF", 4) == 0 || ends_with(spec, ".gguf")) return SPEC_GGUF;
     return ends_with(spec, ".bin") || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0)

@@ -164,8 +164,10 @@ static gg_status write_files(gg_plan *p, const gg_run *run, stream *list, gg_out
         pipe_next = list[f].next;
     }
     if (st == GG_OK) st = gg_plan_sources_unchanged(p, err);
-    for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
-        if (outs[f]) st = gg_output_commit(outs[f], err);
+    for (size_t f = 0; f < p->n_files && st == GG_OK; f++)
+        if (outs[f]) st = gg_output_place(outs[f], err);
+    for (size_t f = 0; f < p->n_files; f++) {
+        gg_output_end(outs[f], st == GG_OK || p->n_files == 1);
         outs[f] = NULL;
     }
     return st;

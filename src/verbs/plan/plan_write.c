@@ -127,7 +127,10 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
     if (st == GG_OK && w->p->result_sha256) st = verify_result(w, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
         *bytes += w->files[f].at.size;
-        st = gg_output_commit(w->files[f].out, err);
+        st = gg_output_place(w->files[f].out, err);
+    }
+    for (size_t f = 0; f < w->p->n_files; f++) {
+        gg_output_end(w->files[f].out, st == GG_OK || w->p->n_files == 1);
         w->files[f].out = NULL;
     }
     return st;
