@@ -85,6 +85,7 @@ static void remove_at(int dirfd, const char *name, int depth)
 void gg_remove_tree(const char *path)
 {
     remove_at(AT_FDCWD, path, 0);
+    remove_at(AT_FDCWD, path, 0); /* once more, if a call failed for the moment only */
 }
 
 static bool is_empty(const char *path)

@@ -30,9 +30,9 @@ commands() {
 list table 0 organ-extract $I/v.gguf --list
 extract output 0 organ-extract $I/v.gguf --output $O/d
 extract-replace output 0 organ-extract $I/v.gguf --output $O/d --force
-measure table 0 organ-measure $I/v.gguf --sample 1000
-measure-svg output 0 organ-measure $I/v.gguf --sample 1000 --svg $O/x.svg
-compare table 1 organ-compare $I/v.gguf $I/c.gguf
+measure table 0 organ-measure $I/v.gguf --tensors *.attn_k.* --sample 100
+measure-svg output 0 organ-measure $I/v.gguf --tensors *.attn_k.* --sample 100 --svg $O/x.svg
+compare table 1 organ-compare $I/v.gguf $I/c.gguf --tensors *.attn_k.* --sample 100
 compare-patch output 0 organ-compare $I/v.gguf $I/c.gguf --patch $O/p
 purify output 0 organ-purify $I/v --output $O/d --method haar --strength 0.1
 graft output 0 organ-graft --source $I/c --target $I/v --type organ --output $O/d
