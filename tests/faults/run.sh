@@ -102,7 +102,7 @@ judge() { # OP NTH
     esac
     old=$I/v.gguf
     [ "$kind" != undo ] || old=$T/changed/base.gguf
-    rest=$(ls -A "$O" | grep -vx -e base.gguf -e undo)
+    rest=$(find "$O" -mindepth 1 -maxdepth 1 ! -name base.gguf ! -name undo)
     case $kind in
     table) [ $got != "$want" ] || cmp -s "$T/out" "$T/table" || bad "$what: exit $got and another table" ;;
     output)
@@ -137,7 +137,7 @@ writers=$(grep -cv ' table ' "$T/commands")
 each=$((${FAULTS_KILLS:-1000} / writers + 1))
 while read -r name kind want line <&3; do
     echo "$name" | grep -Eq "${FAULTS_ONLY:-.}" || continue
-    before=$failed
+    before=${failed:=0}
     if [ "$kind" = undo ]; then # what is undone: a model changed in place, and its undo file
         mkdir -p "$T/changed"
         cp "$I/v.gguf" "$T/changed/base.gguf"
