@@ -108,6 +108,7 @@ static gg_status check_target(const char *path, bool force, gg_outdir_check may_
     if (st != GG_OK) return st;
     errno = 0;
     bool may = S_ISDIR(s.st_mode) && (!may_replace || may_replace(path));
+    if (!may && gg_cancelled(err) != GG_OK) return gg_at_file(err, path);
     /* Not an answer, but a failure to look. */
     if (!may && (errno == EIO || errno == ENOMEM || errno == EMFILE || errno == ENFILE)) {
         gg_fail_errno(err, "cannot read the folder that would be replaced");
