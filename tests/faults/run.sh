@@ -6,7 +6,7 @@
 #
 #   FAULTS_ONLY=REGEX     only the commands whose names match
 #   FAULTS_MOST=N         at most N failures per command and kind, evenly spread (0: all)
-#   FAULTS_KILLS=N        about N kills in total (1000)
+#   FAULTS_KILLS=N        at most about N kills in total (1000)
 # shellcheck disable=SC1091,SC2086,SC2317
 . "$(dirname "$0")/../cli/lib.sh"
 SO=${INJECT:-$B/faults/inject.so}
