@@ -174,10 +174,10 @@ fuzz-replay: ## run the fuzz targets on FUZZ_RUNS mutants of their seeds, with a
 fuzz-targets: $(FUZZ)
 
 # The file name is absolute because tests change the folder and clear the environment.
-COV := -O1 -g -fprofile-instr-generate=$(CURDIR)/build/coverage/raw/%m.profraw -fcoverage-mapping
+COV_FILE := -fprofile-instr-generate=$(CURDIR)/build/coverage/raw/%m.profraw
 coverage: ## print the lines and functions that tests and fuzz targets reach, per file
 	rm -rf build/coverage/raw
-	$(MAKE) B=build/coverage CC=clang CFLAGS="$(COV)" LDFLAGS="-fprofile-instr-generate" all units fuzz-targets
+	$(MAKE) B=build/coverage CC=clang CFLAGS="-O1 -g $(COV_FILE) -fcoverage-mapping" LDFLAGS="$(COV_FILE)" all units fuzz-targets
 	B=build/coverage sh tests/fuzz/coverage.sh
 
 bench: all $(BENCHES) $(B)/test/cost ## ratios against cp, ggml and numpy, where they are found

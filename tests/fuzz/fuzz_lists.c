@@ -1,5 +1,5 @@
 /* fuzz_lists.c - any text as a file that an option names: hashes to verify, names of tensors,
- * experts to keep, the content of a key. */
+ * experts to keep, the content of a key; and as rules that choose types. */
 #include "room.h"
 
 #include "organ/gg_check.h"
@@ -48,6 +48,19 @@ static void keep_experts(void)
     room_settle(st, &e, "out.gguf", count);
 }
 
+/* The text as rules that choose types, which are then used. */
+static void dtype(const uint8_t *data, size_t n)
+{
+    char text[200];
+    gg_error e = GG_ERROR_INIT;
+    snprintf(text, sizeof text, "%.*s", n < 190 ? (int)n : 190, (const char *)data);
+    gg_assemble_options o = { .dtype = text, .fallback = "f16" };
+    gg_assemble_report r = { 0 };
+    size_t count = room_count();
+    gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    room_settle(st, &e, "out.gguf", count);
+}
+
 static void set_file(const uint8_t *data, size_t n)
 {
     char text[320];
@@ -76,9 +89,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!room_has("base.gguf")) room_copy("tests/fuzz/seeds/model/base.gguf", "base.gguf");
     size_t n = room_choices(data, size, &c, 1);
     room_put("list", data, n);
-    if (c % 4 == 1) names();
-    else if (c % 4 == 2) keep_experts();
-    else if (c % 4 == 3) set_file(data, n);
+    if (c % 8 == 1) names();
+    else if (c % 8 == 2) keep_experts();
+    else if (c % 8 == 3) set_file(data, n);
+    else if (c % 8 == 4) dtype(data, n);
     else verify();
     room_remove("list");
     FUZZ_MUST(room_count() == 1);

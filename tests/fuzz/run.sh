@@ -18,7 +18,7 @@ room=/dev/shm
 [ -w "$room" ] || room=${TMPDIR:-/tmp}
 FUZZ_ROOM=$(mktemp -d "$room/organ-fuzz.XXXXXX") || exit 2
 export FUZZ_ROOM
-# Smaller quarantine and shorter stacks of allocations: twice as many executions.
+# A small quarantine and short stacks of allocations leave more time for executions.
 ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=16:malloc_context_size=6}
 export ASAN_OPTIONS
 trap 'rm -rf "$FUZZ_ROOM"' EXIT
