@@ -57,6 +57,21 @@ mkfifo "$T/pipe"
 } > "$T/pipe" 2> "$T/err.yes" &
 within "measure, pipe" organ-measure -q -j 2 - < "$T/pipe"
 
+# What writes models: to a pipe, front to back.
+# shellcheck disable=SC2016 # the answer is no: it has no keys
+within "check" sh -c 'organ-check -q "$1"; [ $? = 1 ]' sh "$T/big.gguf"
+within "keys" organ-keys -q "$T/big.gguf" --set general.name=str:big --output -
+organ-assemble -q "$T/big.gguf" --output - --set-kv llama.block_count=u32:4 2> "$T/err" | head -c 512 > "$T/head"
+cp "$T/head" "$T/blocks.gguf"
+dd if=/dev/null of="$T/blocks.gguf" bs=1048576 seek=4097 2> "$T/err"
+within "stack" organ-stack -q --output - "$T/blocks.gguf" 0-1,3
+within "assemble" organ-assemble -q "$T/big.gguf" --output - --set-kv general.name=str:big
+{
+    cat "$T/header"
+    yes 'values of all kinds' | head -c $((4 * GIB)) # no more: what follows the tensors is copied too
+} > "$T/pipe" 2> "$T/err.yes" &
+within "assemble, pipe to pipe, re-encoded" organ-assemble -q -j 2 - --output - --dtype 'blk.0.*=q8_0,blk.3.*=q4_0' < "$T/pipe"
+
 # A large tensor is seen through a map, from a pipe it passes by: the same row. An organ
 # record of Q8_0, 1024 x 36864, of random bytes.
 printf '\003\000\000\000big\002\000\000\000\000\004\000\000\000\000\000\000\000\220\000\000\000\000\000\000\010\000\000\000' > "$T/large.bin"
