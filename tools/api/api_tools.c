@@ -86,6 +86,12 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "no-undo", API_FLAG, NULL },
                                          { "all", API_FLAG, NULL },
                                          { "undo", API_OUT, NULL },
+                                         { "adapter", API_IN, NULL },
+                                         { "scale", API_F64, NULL },
+                                         { "shards", API_U64, NULL },
+                                         { "shard-size", API_SIZE, NULL },
+                                         { "dtype", API_TEXT, NULL },
+                                         { "fallback", API_TEXT, NULL },
                                          { NULL, API_FLAG, NULL } };
 
 static const api_option compare[] = {
