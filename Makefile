@@ -20,21 +20,21 @@ pkgdatadir = $(datadir)/organ-suite
 pkgconfigdir = $(libdir)/pkgconfig
 bashcompdir = $(datarootdir)/bash-completion/completions
 
-# The one place that holds the version is include/organ/gg_version.h.
+# The version is defined only in include/organ/gg_version.h.
 version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$3; dot = "." } END { print v }' include/organ/gg_version.h)
 
 B := build
 comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi
-# No contraction and no fast-math anywhere: results are the same bits everywhere.
+# No contraction and no fast-math, so that results are the same bits on every machine.
 BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
 BASE += $(if $(L1),-DGG_HAVE_L1,)
 
-# Hardening, where the compiler has it: canaries on stacks, checked libc calls (they need
-# an optimising build without sanitizers), control-flow guards of the processor, programs at
-# random addresses, and no writable table of functions. HARDEN= and HARDEN_LD= leave it out.
+# Hardening, if the compiler supports it: stack canaries, checked libc calls (which need an
+# optimising build without sanitizers), control-flow protection, position-independent
+# programs and read-only relocations. HARDEN= and HARDEN_LD= turn it off.
 takes = $(if $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -o /dev/null - 2> /dev/null && echo y),$(1))
 HARDEN := $(call takes,-fstack-protector-strong) $(call takes,-fcf-protection=full) $(call takes,-fPIE) \
 	$(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
@@ -43,7 +43,7 @@ BASE += $(HARDEN)
 
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
-# Code that tools share; organ-api has a folder of its own besides.
+# Code shared by the tools; organ-api also has its own folder.
 SHARED := cli help hints table moves_table key_options output_options
 API := $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(sort $(wildcard tools/api/*.c)))
 TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
@@ -77,7 +77,7 @@ $(LIB): $(OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $(OBJ)
 
-# Kept, or the next make would build them and all tools once more.
+# Keep these objects, or the next make would rebuild them and all tools.
 .SECONDARY: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c tools/api/*.c))
 
 $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
@@ -116,15 +116,15 @@ $(B)/bench/%: tests/bench/%.c $(LIB)
 	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
 
 .PHONY: demo test mutants units fuzz check asan lint bench test-engine results
-demo: all ## take the bundled model apart, graft, put it together, verify
+demo: all ## take a bundled model apart, assemble it, graft, verify
 	BIN=$(B)/bin sh scripts/demo.sh
 
 units: $(UNITS)
 
-test: all units ## every unit and command-line test, with a compiler alone
+test: all units ## run all unit and command-line tests (needs only a compiler)
 	B=$(B) BIN=$(B)/bin sh tests/run.sh
 
-check: ## static checks, then tests and fuzzers under sanitizers, which share a build
+check: ## static checks, then tests and fuzzers under sanitizers
 	$(MAKE) lint
 	$(MAKE) asan
 	$(MAKE) fuzz-replay
@@ -132,7 +132,7 @@ check: ## static checks, then tests and fuzzers under sanitizers, which share a 
 FORMATTED = $(filter-out src/quant/iq_data.c,$(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
 	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch]))
 .PHONY: format
-format: ## lay out every .c and .h file as .clang-format says
+format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
 
 lint: $(LIB)
@@ -180,13 +180,13 @@ coverage: ## print the lines and functions that tests and fuzz targets reach, pe
 	$(MAKE) B=build/coverage CC=clang CFLAGS="-O1 -g $(COV_FILE) -fcoverage-mapping" LDFLAGS="$(COV_FILE)" all units fuzz-targets
 	B=build/coverage sh tests/fuzz/coverage.sh
 
-bench: all $(BENCHES) $(B)/test/cost ## ratios against cp, ggml and numpy, where they are found
+bench: all $(BENCHES) $(B)/test/cost ## compare speed with cp, ggml and numpy, if installed
 	BIN=$(B)/bin BENCH=$(B)/bench sh tests/bench/run.sh
 
-test-engine: all ## load what the suite makes in a real engine (needs node and npm)
+test-engine: all ## load written models in a real engine (needs node and npm)
 	BIN=$(B)/bin sh tests/engine/run.sh
 
-mutants: all units ## deliberate faults in the source: is each noticed by a test? (half an hour)
+mutants: all units ## check that tests notice deliberate faults (half an hour)
 	sh tests/mutants/run.sh
 
 .PHONY: faults
@@ -197,7 +197,7 @@ $(B)/faults/inject.so: tests/faults/inject.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -o $@ $< -ldl
 
-results: all ## measure again what docs/results.md says
+results: all ## measure the figures of docs/results.md again
 	BIN=$(B)/bin sh tests/engine/results.sh
 
 # ---- install -------------------------------------------------------------------
@@ -208,8 +208,8 @@ MAN1 := $(sort $(wildcard docs/man/*.1))
 MAN5 := $(sort $(wildcard docs/man/*.5))
 DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml docs/*.svg))
 
-# One list for both directions: FROM:FOLDER:NAME:MODE. The folder is a variable's name,
-# as its value may have spaces.
+# One list for install and uninstall: FROM:FOLDER:NAME:MODE. FOLDER is the name of a
+# variable, because its value may have spaces.
 define INSTALL_LIST
 $(foreach f,$(BINS),$(f):bindir:$(notdir $(f)):755 )\
 $(foreach f,$(SCRIPTS),$(f):bindir:$(notdir $(f)):755 )\
@@ -226,13 +226,13 @@ $(foreach f,$(DATA),$(f):pkgdatadir:$(f):644 )
 endef
 DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/*))
 ENGINE := $(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
-# What the examples of --help and of the manual pages name.
+# Files named by the examples of --help and of the manual pages.
 EXAMPLES := $(wildcard tests/data/lab/lab-*-q4_k_m.gguf tests/data/lab/text-*.txt)
 INSTALL_VARS := DESTDIR prefix exec_prefix bindir libdir includedir mandir docdir pkgdatadir \
 	pkgconfigdir bashcompdir version
 INSTALL_DIRS = $(foreach v,$(INSTALL_VARS),export $(v)='$(subst ','\'',$($(v)))';)
 INSTALL_ITEM = from=$${x%%:*}; x=$${x\#*:}; mode=$${x\#\#*:}; x=$${x%:*}; eval "to=\$$DESTDIR\$$$${x%%:*}/$${x\#*:}"
-# Texts that name files are written with the names that these files have once installed.
+# Paths in installed texts are replaced by the installed paths.
 INSTALL_COPY = case $$from in docs/man/* | *.pc.in | scripts/organ-*) awk -f scripts/install.awk "$$from" > "$$to" ;; *) cp "$$from" "$$to" ;; esac
 
 .PHONY: install uninstall
@@ -242,7 +242,7 @@ install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PR
 		mkdir -p "$${to%/*}" && $(INSTALL_COPY) && chmod "$$mode" "$$to" || exit 1; \
 	done
 
-uninstall: ## remove what install copied, and folders that are then empty
+uninstall: ## remove the installed files, and folders that become empty
 	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
 		$(INSTALL_ITEM); rm -f "$$to"; \
 		d=$${to%/*}; while [ "$$d" != "$$DESTDIR" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \

@@ -13,7 +13,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 
 # The areas that make lint checks. To add one, write its name here.
-AREAS='docs include'
+AREAS='docs include scripts tools'
 
 files() { # AREA
     case $1 in
@@ -66,7 +66,7 @@ allowed() {
     cat << 'END'
 [Tt]here (is|are) no 
 stands for
-[Ww]hat is (wrong|written|rebuilt|purified|read|left out|new|this)
+[Ww]hat is (in the model|wrong|written|rebuilt|purified|read|left out|new|this)
 the one that
 (answer|verdict) is no
 END

@@ -1,6 +1,6 @@
 #!/bin/sh
-# check-layers.sh - does every #include of src/, include/ and tools/ point the right
-# way? Prints what does not and exits 1. docs/architecture.md draws the arrows.
+# check-layers.sh - checks that every #include of src/, include/ and tools/ follows the
+# order of the layers in docs/architecture.md. Prints those that do not and exits 1.
 #
 #   base <- numeric, json, quant;  quant <- gguf;  gguf, json <- organ;
 #   organ, numeric <- verbs;  verbs <- tools
@@ -9,8 +9,8 @@
 # The tools include public headers (include/organ/). A private header of src/ is allowed
 # where a comment on the same line justifies it. Public headers include only each other.
 #
-# Also: file names are unique over src/ (two objects of one name overwrite each other
-# in an archive), and no source includes a .c file.
+# It also checks that file names are unique in src/ (objects with the same name overwrite
+# each other in an archive) and that no source includes a .c file.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -19,7 +19,7 @@ status=0
 grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/*/*.[ch] |
 awk -F '"' '
 BEGIN {
-    # layer -> those it may see, itself included
+    # layer -> layers it may include, itself included
     sees["base"] = " base "
     sees["numeric"] = " base numeric "
     sees["json"] = " base json "
@@ -28,9 +28,9 @@ BEGIN {
     sees["organ"] = " base json quant gguf organ "
     sees["verbs"] = " base numeric json quant gguf organ verbs "
     sees["tools"] = " base numeric json quant gguf organ verbs tools "
-    # rooms of verbs that other rooms may know, from the lowest
+    # rooms of verbs that other rooms may include, from the lowest
     floor["shared"] = 1; floor["check"] = 2; floor["plan"] = 3; floor["organ_dir"] = floor["compute"] = 4
-    # who owns which public header
+    # which layer owns which public header
     owner["gg_status.h"] = owner["gg_version.h"] = "base"
     owner["gg_numeric.h"] = "numeric"
     owner["gg_quant.h"] = "quant"
@@ -96,14 +96,14 @@ for f in include/organ/*.h; do
     organ.h | gg_version.h | gg_status.h | gg_numeric.h | gg_quant.h | gg_gguf.h | gg_organ.h | gg_verbs.h) ;;
     gg_transplant.h | gg_measure_model.h | gg_compare_model.h | gg_purify.h | gg_graft.h | gg_write.h | gg_stack.h | gg_check.h) ;;
     gg_keys.h | gg_patch.h) ;;
-    *) echo "$f: no layer owns it; name its owner in scripts/check-layers.sh"; status=1 ;;
+    *) echo "$f: no layer owns this header; name its owner in scripts/check-layers.sh"; status=1 ;;
     esac
 done
 
 twice=$(for f in src/*/*.[ch] src/*/*/*.[ch]; do basename "$f"; done | sort | uniq -d)
 if [ -n "$twice" ]; then
-    echo "file names that stand twice in src/: $twice"
+    echo "duplicate file names in src/: $twice"
     status=1
 fi
-[ $status -eq 0 ] && echo "layers: every arrow points down"
+[ $status -eq 0 ] && echo "layers: every include follows the order"
 exit $status

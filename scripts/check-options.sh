@@ -1,7 +1,7 @@
 #!/bin/sh
-# check-options.sh - does the library name an option of a command line, in a message or in
-# a comment? Prints the lines that do and exits 1. A message gives a gg_hint instead, and
-# tools/hints.c has the option for each.
+# check-options.sh - checks that no message or comment of the library names a command-line
+# option. Prints the lines that do and exits 1. Messages use a gg_hint instead, which
+# tools/hints.c translates into an option.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 if grep -rnE "[ \"'(\`]--[a-z]" src include; then
@@ -14,4 +14,4 @@ if [ -n "$missing" ]; then
     echo "tools/hints.c has no option for:" $missing
     exit 1
 fi
-echo "options: none named in the library, one for each hint in the tools"
+echo "options: none in the library, and one in the tools for each hint"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# check-size.sh - files of logic have at most 500 lines (or MAX=n), tests 600, and lines of C at most 100 columns;
-# functions have at most six parameters. Tables of numbers are exempt by name, here. Prints what is
-# longer and exits 1.
+# check-size.sh - checks that files of logic have at most 500 lines (or MAX=n), tests at
+# most 600, lines of C at most 100 columns, and functions at most six parameters. Tables of
+# numbers are exempt by name below. Prints every violation and exits 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 MAX=${MAX:-500}
 
-# Numbers, no code.
+# Tables of numbers.
 exempt='src/quant/iq_data.c'
 
 status=0 files=0 longest=0 which=
@@ -20,7 +20,7 @@ for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/api/*.
     most=$MAX
     case $f in tests/*) most=600 ;; esac
     if [ "$lines" -gt "$most" ]; then
-        echo "$f: $lines lines; $most is the most"
+        echo "$f: $lines lines; at most $most are allowed"
         status=1
     fi
     case $f in *.[ch])
@@ -29,14 +29,14 @@ for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/api/*.
     esac
 done
 
-# Parameters of a function: at most six, or the reason stands here.
-# Verbs have one shape: inputs, options and output, then run, report and error.
+# Functions with more than six parameters, each group with its reason.
+# All verbs have the same parameters: inputs, options and output, then run, report and error.
 many='gg_transplant gg_transplant_in_place gg_graft gg_graft_adapter gg_stack_blocks gg_check_model gg_check_verify'
 # Arrays with their lengths, which a struct would only rename; gg_encode is shaped as ggml's encoders.
 many="$many gg_encode gg_purify_values gg_gguf_read_pipe gg_header_emit check_encode"
 # Findings: level, rule, place and the arguments of a text.
 many="$many gg_check_say tell check_source check_header"
-# Helpers with one caller or two, which share its local values.
+# Helpers with one or two callers, whose local values they use.
 many="$many same_set replace refuses choose_all gg_dtype_rules_apply"
 
 # Definitions as clang-format lays them out: the name starts in the first column, and the brace
@@ -47,7 +47,7 @@ FNR == 1 { text = "" }
 /^[a-zA-Z_ \t]/ { text = text " " $0 }
 /^\{$/ && text ~ /\)[ \t]*$/ {
     depth = 0
-    for (i = length(text); i > 0; i--) { # back to the bracket that opens the parameters
+    for (i = length(text); i > 0; i--) { # back to the parenthesis that opens the parameters
         c = substr(text, i, 1)
         if (c == ")") depth++
         if (c == "(" && --depth == 0) break

@@ -1,33 +1,34 @@
-# chimera.mk - a chimera by recipe (GNU make). A Makefile of a few lines includes it:
+# chimera.mk - builds a chimera from a recipe (GNU make), a short Makefile that includes it:
 #
 #     BASE   := verse.gguf            # model, shard of a split model, or organ directory
 #     OUTPUT := chimera.gguf
-#     DONORS := code lora             # grafted in this order, each under a name of yours
+#     DONORS := code lora             # names of your choice, grafted in this order
 #     code.model  := code.gguf
 #     code.type   := organ            # --type
 #     code.layers := 1-2              # --layers
 #     include chimera.mk
 #
-# Then `make` builds OUTPUT, `make check` says what would move and what does not fit,
-# `make clean` removes what was built. A step is done again only when its inputs or its
-# part of the recipe changed: touch a donor, and only what depends on it is built.
+# Then `make` builds OUTPUT, `make check` shows what would move and what does not match, and
+# `make clean` removes what was built. A step is repeated only when its inputs or its part of
+# the recipe changed, so a changed donor rebuilds only what depends on it.
 #
-# Of a donor X (only X.model is needed):
+# Variables of a donor X (only X.model is required):
 #     X.model    X.type    X.layers   X.tensors   X.experts   X.router=1
 #     X.map      X.match   X.blend    X.ancestor  X.add=1     X.skip=1 (--skip-mismatched)
-#     X.purify=haar|fft    X.strength             (the donor's organs, before the graft)
-#     X.adapter=1  X.scale  (X.model is a LoRA file, folded into what was built before it)
-# Of the chimera:
+#     X.purify=haar|fft    X.strength             (filters the donor's organs before the graft)
+#     X.adapter=1  X.scale  (X.model is a LoRA file, applied to what was built so far)
+# Variables of the chimera:
 #     DTYPE     FALLBACK (organ-assemble --dtype, --fallback)
-#     PURIFY=haar|fft  STRENGTH  PURIFY_TYPE  (the chimera's organs, at the end)
+#     PURIFY=haar|fft  STRENGTH  PURIFY_TYPE  (filters the chimera's organs at the end)
 #     NAME      general.name of the output
-#     STRICT=1  stop where `make check` would: at strangers too, not at misfits alone
-#     DIRECT=1  one organ-transplant a donor, no organs on disk
-#     KEEP=1    keep what every step made, in WORK; without it all goes when OUTPUT is
-#               done, and a changed donor means starting from BASE
+#     STRICT=1  stop wherever `make check` fails, also if the models share no lineage
+#     DIRECT=1  one organ-transplant per donor, no organs on disk
+#     KEEP=1    keep the result of every step in WORK; otherwise they are removed when OUTPUT
+#               is done, and a changed donor means starting from BASE again
 #     WORK      folder of the steps (default OUTPUT.work)      BIN  folder of the tools
 #
-# Models may be targets of other rules of the Makefile, chimeras too. More: docs/chimera.md
+# Models may be targets of other rules of the Makefile, for example other chimeras. See
+# docs/chimera.md.
 
 spelling := $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))lib/nearest.awk)
 alone    := $(filter 1-0,$(words $(MAKEFILE_LIST))-$(MAKELEVEL))
@@ -36,25 +37,26 @@ WORK     ?= $(OUTPUT).work
 PURIFY_TYPE ?= organ
 SHELL    := /bin/sh
 ifeq ($(origin NAME),environment)
-NAME     := # some systems export a NAME of their own
+NAME     := # ignore it: some systems export NAME
 endif
 
 q         = '$(subst ','\'',$(strip $(1)))'
 tool      = $(if $(word 2,$(BIN)),$(call q,$(strip $(BIN))/$(1)),$(if $(BIN),$(strip $(BIN))/)$(1))
 on        = $(filter 1 yes true,$($(1)))
 
-# Of "X.model := x.gguf   # why" the blanks before the comment are part of the value.
+# In "X.model := x.gguf   # why" make keeps the blanks before the comment: remove them.
 $(foreach v,BASE OUTPUT WORK $(foreach d,$(DONORS),$(d).model $(d).ancestor),$(if $($(v)),$(eval $(v) := $(strip $($(v))))))
 
-# Misspelt variables are not ignored, as that would change the recipe silently. Refused are
-# unknown variables of a donor; unknown ones of the command line, where this is neither
-# part of a Makefile with variables of its own nor run by another make; and others that differ by one letter from a known one.
-# RECIPE_VARIABLES are those that an including Makefile adds.
+# A misspelt variable is an error, because ignoring it would silently change the recipe.
+# Refused are: unknown variables of a donor; unknown variables on the command line, unless
+# this file is part of a larger Makefile or run by another make; and any variable that
+# differs by one letter from a known one. RECIPE_VARIABLES lists those that an including
+# Makefile adds.
 donor_variables  := model type layers tensors experts router map match blend ancestor add skip \
                     purify strength adapter scale
 global_variables := BASE OUTPUT DONORS WORK DTYPE FALLBACK PURIFY STRENGTH PURIFY_TYPE NAME \
                     STRICT DIRECT KEEP BIN RECIPE_VARIABLES $(RECIPE_VARIABLES)
-# A candidate gets the letter d when being unknown is enough, else f.
+# A candidate gets the letter d if it must be known, else f.
 candidate  = $(if $(filter $(DONORS:%=%.%),$(1)),d$(1),$(if $(findstring command line,$(origin $(1))),\
              $(if $(alone),d,f)$(1),$(if $(filter file override,$(origin $(1))),f$(1))))
 known     := $(global_variables) $(foreach d,$(DONORS),$(donor_variables:%=$(d).%))
@@ -62,28 +64,28 @@ given     := $(filter-out dMAKE% fMAKE% dCC fCC dSHELL fSHELL d-% f-% f.%,$(fore
 misspelt  := $(if $(spelling),$(shell awk -v known=$(call q,$(known)) -v given=$(call q,$(given)) -f $(call q,$(spelling))))
 $(if $(misspelt),$(error $(misspelt)))
 
-# A path is a word for make, and quoted for the shell.
+# A path must be one word for make. It is quoted for the shell.
 hard      := % : \# $$ \ ; | = * ? [ ] ~ &
-one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(1) is not one path without spaces; it is '$($(1))'. Run make $(1)=model.gguf, or link the file under another name)) \
-            $(foreach c,$(hard),$(if $(findstring $(c),$(subst $$,$$,$($(1)))),$(error make cannot hold a path with '$(c)': $(1) is '$($(1))'. Rename the file, or link it under another name)))\
-            $(if $(filter %$(close),$($(1))),$(error make cannot hold a path that ends in '$(close)': $(1) is '$($(1))'. Rename the file, or link it under another name))
+one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(if $(strip $($(1))),$(1) must be one path without spaces but is '$($(1))'. Link the file under another name,$(1) is not set. Run make $(1)=model.gguf))) \
+            $(foreach c,$(hard),$(if $(findstring $(c),$(subst $$,$$,$($(1)))),$(error make cannot use a path with '$(c)': $(1) is '$($(1))'. Rename the file, or link it under another name)))\
+            $(if $(filter %$(close),$($(1))),$(error make cannot use a path that ends in '$(close)': $(1) is '$($(1))'. Rename the file, or link it under another name))
 close     := )
 $(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model) $(foreach d,$(DONORS),$(if $($(d).ancestor),$(d).ancestor)),$(call one_path,$(v)))
 ifneq ($(words $(DONORS)),$(words $(sort $(DONORS))))
-$(error DONORS names one twice: $(DONORS))
+$(error DONORS lists a name twice: $(DONORS))
 endif
 ifneq ($(findstring /,$(DONORS)),)
-$(error DONORS are names of your own, without a slash, and X.model is the file; they are '$(DONORS)')
+$(error DONORS must be names of your choice without a slash but is '$(DONORS)'. Set X.model to the file of donor X)
 endif
 ifneq ($(filter chimera check clean $(BASE) $(foreach d,$(DONORS),$($(d).model)),$(OUTPUT)),)
-$(error OUTPUT cannot be $(OUTPUT), which is an input or a target of chimera.mk)
+$(error OUTPUT must not be $(OUTPUT), which is an input or a target of chimera.mk)
 endif
 
-# What a model is made of, for make: its file, all shards of its set, or a directory's.
+# The files of a model, as prerequisites: its file, all its shards, or those of a directory.
 shards    = $(wildcard $(shell printf '%s' $(call q,$(1)) | sed -n 's/-[0-9]\{5\}\(-of-[0-9]\{5\}\.gguf\)$$/-?????\1/p'))
 files_of  = $(if $(wildcard $(1)/manifest.json),$(1)/manifest.json $(wildcard $(1)/*/*.bin),$(or $(call shards,$(1)),$(1)))
 
-# Options of a donor's selection and of its graft.
+# Options for the selection of a donor and for its graft.
 opt       = $(if $(strip $($(1).$(2))),--$(or $(3),$(2)) $(call q,$($(1).$(2))))
 flag      = $(if $(call on,$(1).$(2)),--$(or $(3),$(2)))
 select    = $(foreach o,type layers tensors experts,$(call opt,$(1),$(o)))
@@ -93,7 +95,7 @@ purify    = $(if $(strip $($(1).purify)),$(call opt,$(1),purify,method) $(call o
 graft     = $(strip $(if $(call on,$(1).adapter),--adapter $(call q,$($(1).model)) $(call opt,$(1),scale),--source $(call q,$(2))) $(call select,$(1)) $(call match,$(1)))
 inputs    = $(call files_of,$($(1).model)) $(if $(strip $($(1).ancestor)),$(call files_of,$($(1).ancestor)))
 named     = $(if $(strip $(NAME)),--set-kv $(call q,general.name=str:$(NAME)))
-# A donor's --check, its table kept for who wants to know; adapters have none.
+# The --check of a donor, whose table is kept in WORK; adapters have none.
 strict    = $(if $(call on,STRICT),$(if $(call on,$(1).adapter),,$(call tool,$(2)) $(3) $(call select,$(1)) $(call match,$(1)) --check > $(call q,$(WORK)/check-$(1).tsv)))
 
 .DELETE_ON_ERROR:
@@ -101,9 +103,9 @@ strict    = $(if $(call on,STRICT),$(if $(call on,$(1).adapter),,$(call tool,$(2
 chimera: $(OUTPUT)
 .DEFAULT_GOAL := chimera
 
-# stamp NAME,TEXT: WORK/NAME.recipe is rewritten only when the text of a step differs,
-# so that a changed recipe does it again as a changed input does. It is compared while
-# make reads this, so that make -q and make -n say the truth.
+# stamp NAME,TEXT: WORK/NAME.recipe is rewritten only when the text of a step changes, so
+# that a changed recipe repeats the step like a changed input. It is compared while make
+# reads this file, so that make -q and make -n are correct.
 same      = $(shell printf '%s\n' $(call q,$(2)) | cmp -s - $(call q,$(1)) 2> /dev/null && echo same)
 define stamp
 $(WORK)/$(1).recipe: $(if $(call same,$(WORK)/$(1).recipe,$(2)),,FORCE)
@@ -116,7 +118,7 @@ steps :=
 # ---- through organ directories ---------------------------------------------------
 ifeq ($(call on,DIRECT),)
 
-# step NAME,DEPENDS: a directory whose manifest, written last, stands for it.
+# step NAME,DEPENDS: makes a directory; the target is its manifest, which is written last.
 step = $(WORK)/$(1).organs/manifest.json: $(2) $(WORK)/$(1).recipe
 
 $(eval $(call stamp,base,$(BASE)))
@@ -168,8 +170,8 @@ $(OUTPUT): $(assembled)/manifest.json $(WORK)/assemble.recipe
 	$(call tool,organ-assemble) -q $(call q,$(assembled)) --output $(call q,$@) $(assemble) --force
 	$(if $(call on,KEEP),,$(if $(steps),rm -rf $(foreach s,$(steps),$(call q,$(s)))))
 
-# Steps that are gone are no reason to build again, and one that is there is whole, so
-# make never has a half-written manifest to delete.
+# A missing intermediate step does not cause a rebuild. An existing one is complete, so make
+# never has to delete a half-written manifest.
 .SECONDARY .PRECIOUS: $(steps:%=%/manifest.json)
 
 # ---- directly ----------------------------------------------------------------------
@@ -196,7 +198,7 @@ $(foreach d,$(DONORS),$(eval $(call direct_step,$(d),$(last),$(if $(filter $(las
 
 endif
 
-# What each donor would move into the base, and whether it fits: fails if one does not.
+# Shows what each donor would move into the base; fails if something does not match.
 check:
 	@status=0; $(foreach d,$(DONORS),$(if $(call on,$(d).adapter),,\
 	echo '# $(d)'; $(call tool,organ-graft) --source $(call q,$($(d).model)) --target $(call q,$(BASE)) $(call select,$(d)) $(call match,$(d)) --check || status=1;)) exit $$status

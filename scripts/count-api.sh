@@ -1,7 +1,7 @@
 #!/bin/sh
-# count-api.sh [MOST] - how many functions do the public headers declare, and in how many
-# headers? Prints one line, with --list one function per line, and exits 1 if there are
-# more than MOST (120 unless given).
+# count-api.sh [MOST] - counts the functions that the public headers declare. Prints one
+# line, or one function per line with --list, and exits 1 if there are more than MOST
+# (default 120).
 set -u
 cd "$(dirname "$0")/.." || exit 2
 most=120 list=
@@ -10,9 +10,9 @@ case ${1:-} in
 ?*) most=$1 ;;
 esac
 
-# Comments and preprocessor lines go, then everything in braces; what is left are
-# declarations that end with a semicolon. The name before the first parenthesis is a
-# function's unless the declaration is a typedef.
+# Removes comments, preprocessor lines and everything in braces. Declarations that end with
+# a semicolon are left. The name before the first parenthesis is a function, unless the
+# declaration is a typedef.
 names=$(cat include/organ/*.h | awk '
 /^[[:space:]]*#/ { while (/\\$/ && (getline > 0)) { } next }
 { text = text " " $0 }

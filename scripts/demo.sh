@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh - the main job on the bundled models: take one apart, measure it, put it
-# together again, graft, filter, and show that every byte is where it should be.
+# demo.sh - shows the main steps on the bundled models: take a model apart, measure it,
+# assemble it again, graft, filter, and verify every byte.
 set -eu
 BIN=${BIN:-build/bin}
 LAB=${LAB:-tests/data/lab}

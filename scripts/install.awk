@@ -1,7 +1,7 @@
-# install.awk - a file as `make install` writes it: paths of the source tree become the
-# paths of the installation, which come in the environment (prefix, docdir, ...).
+# install.awk - replaces paths of the source tree by those of the installation, which are
+# given in the environment (prefix, docdir, ...). Used by `make install`.
 #
-#   libgguf.pc.in   @prefix@ and its like. Below prefix they begin with ${prefix}, so
+#   libgguf.pc.in   @prefix@ and similar. Paths below prefix start with ${prefix}, so
 #                   that pkg-config --define-prefix can move them.
 #   manual pages    docs/ tests/data/lab tests/engine build/bin
 #   scripts         tests/data/lab

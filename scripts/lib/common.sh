@@ -1,9 +1,9 @@
-# common.sh - what organ-fleet, organ-stream and organ-report share. Sourced, with
-# $tool and $lib set; finds the binaries, speaks on stderr, escapes nothing: lists
-# between the parts are lines, so a path with a newline or a tab is refused early.
+# common.sh - functions shared by the scripts, which source this file with $tool and $lib
+# set. Lists are passed between them as lines without escaping, so paths with a newline or
+# a tab are refused early.
 # shellcheck shell=sh disable=SC2034,SC2154
 
-LC_ALL=C # awk works on bytes, numbers have a point, sorting is the same everywhere
+LC_ALL=C # awk works on bytes, numbers have a decimal point, and sorting is the same everywhere
 export LC_ALL
 unset CDPATH
 
@@ -35,13 +35,13 @@ find_tools() { # FOLDER-OF-SCRIPT
             return
         fi
     done
-    die 4 "organ-measure and organ-extract not found; build them, or set ORGAN_BIN to their folder"
+    die 4 "organ-measure and organ-extract were not found; run make, or set ORGAN_BIN to their folder"
 }
 
 print_version() { "$bin/organ-measure" --version | sed "s/^organ-measure/$tool/"; }
 
-# A shell that waits for a command in the foreground does not hear a signal before that
-# ends: so tools that may take long run beside it.
+# A shell handles signals only after its foreground command has ended. So tools that may
+# take long run in the background.
 child=''
 run_tool() { # COMMAND...
     "$@" &
@@ -57,7 +57,7 @@ stop_tool() { # EXIT-STATUS: for a trap
     exit "$1"
 }
 
-# A clock with fractions of a second where date has them.
+# The time, with fractions of a second if date supports them.
 now() {
     clock=$(date +%s.%N)
     case $clock in
@@ -76,7 +76,7 @@ absolute() {
     esac
 }
 
-# Every file of the model whose first shard (or only file, or folder) is $1.
+# Lists every file of the model whose first shard, only file or folder is $1.
 model_files() {
     case $1 in
     *-00001-of-[0-9][0-9][0-9][0-9][0-9].gguf)
@@ -90,7 +90,7 @@ model_files() {
     esac
 }
 
-# Bytes of a model's files; of an organ directory, of its tensors.
+# Prints the size of a model's files, or of an organ directory's tensors, in bytes.
 model_bytes() {
     if [ -d "$1" ]; then
         "$bin/organ-extract" --list -- "$1" 2>/dev/null | awk -F '\t' 'NR > 1 { n += $8 } END { printf "%.0f\n", n }'
@@ -101,7 +101,7 @@ model_bytes() {
     done | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
-# True when a file of model $1 is newer than $2, or gone.
+# True if a file of model $1 is newer than $2, or missing.
 model_newer() {
     if [ -d "$1" ]; then
         [ -n "$(find -H "$1" -newer "$2" 2>/dev/null | head -n 1)" ]
@@ -115,7 +115,7 @@ model_newer() {
 
 to_tsv() { awk -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"; }
 
-# Scratch folders (.run-PID) in $1 whose run was killed.
+# Removes scratch folders (.run-PID) in $1 whose run was killed.
 sweep_runs() {
     for old_run in "$1"/.run-*; do
         [ -d "$old_run" ] || continue
@@ -123,7 +123,7 @@ sweep_runs() {
     done
 }
 
-# A command's stdout to a file that appears only when the command did well.
+# Writes a command's stdout to a file, which appears only if the command succeeds.
 put_file() { # FILE COMMAND...
     put_to=$1
     shift
@@ -132,5 +132,5 @@ put_file() { # FILE COMMAND...
     return 1
 }
 
-# The last line a tool said, without "tool: " twice.
+# Prints the last error line of a tool, without a repeated "tool: ".
 last_line() { tail -n 1 "$1" 2>/dev/null | tr '\t' ' '; }

@@ -1,5 +1,5 @@
-# fleet-dissection.awk - dissection_report.json from the index of a fleet; after
-# json.awk and rows.awk. Columns of the index: source status bytes dissect-seconds
+# fleet-dissection.awk - writes dissection_report.json from the index of a fleet. Needs
+# json.awk and rows.awk before it. Columns of the index: source status bytes dissect-seconds
 # measure-seconds error name.
 function value(line, key, pattern,   at, rest) {
     at = index(line, "\"" key "\": ")
@@ -30,7 +30,7 @@ function read_organs(file, scope,   line, c, n) {
     }
     close(file)
 }
-# Of the manifest's head: raw JSON of a key of "model".
+# Returns the raw JSON of a key of "model", from the start of the manifest.
 function head_of(file, key,   line, v, n) {
     while (n++ < 16 && (getline line < file) > 0 && v == "")
         v = value(line, key, "\"([^\"\\\\]|\\\\.)*\"|[{][^}]*[}]|null")

@@ -1,5 +1,5 @@
-# fleet-line.awk - the summary line of one model from its rows; after json.awk and
-# rows.awk. -v status bytes seconds json; the name is $name in the environment.
+# fleet-line.awk - prints the summary line of one model from its rows. Needs json.awk and
+# rows.awk before it, -v status bytes seconds json, and $name in the environment.
 BEGIN { json_tables(); F["name"] = "" }
 row_json($0) { group_add("all", F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"]) }
 END {

@@ -1,6 +1,5 @@
-# fleet-models.awk - of sorted paths, those that stand for a model: no shard but the
-# first, unless the first is missing; of manifest.json, its folder. What lies inside
-# an organ directory is part of it.
+# fleet-models.awk - reads sorted paths and prints one per model: the first shard, or another
+# if the first is missing, and the folder of each manifest.json.
 function is_shard(p) { return p ~ /-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9]\.gguf$/ }
 { path[NR] = $0; have[$0] = 1 }
 END {

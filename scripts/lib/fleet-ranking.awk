@@ -1,5 +1,5 @@
-# fleet-ranking.awk - ranking.tsv: the models of a fleet, best first by one measure.
-# After json.awk and rows.awk. Columns of the index: see fleet-dissection.awk.
+# fleet-ranking.awk - writes ranking.tsv: the models of a fleet, sorted by one measure, the
+# highest first. Needs json.awk and rows.awk before it. Columns of the index: see fleet-dissection.awk.
 function cell(sum) { return sprintf("%.4f", sum / G_measured[g]) }
 BEGIN { json_tables() }
 $2 != "failed" {

@@ -1,5 +1,5 @@
-# fleet-z.awk - z_report_complete.json from the index of a fleet; after json.awk and
-# rows.awk. Columns of the index: see fleet-dissection.awk.
+# fleet-z.awk - writes z_report_complete.json from the index of a fleet. Needs json.awk and
+# rows.awk before it. Columns of the index: see fleet-dissection.awk.
 BEGIN {
     json_tables()
     out = ENVIRON["FLEET_OUT"]

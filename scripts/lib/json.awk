@@ -1,6 +1,6 @@
-# json.awk - strings between JSON, the tools' TSV escapes and plain bytes.
-# Meant for LC_ALL=C, where a character is a byte. A byte is kept as a number, so
-# that a NUL in a name does not depend on what an awk makes of it.
+# json.awk - converts strings between JSON, the tools' TSV escapes and plain bytes. Needs
+# LC_ALL=C, where a character is a byte. Bytes are stored as numbers, because awks differ in
+# how they treat a NUL.
 
 function json_tables(  i) {
     for (i = 1; i < 256; i++) ORD[sprintf("%c", i)] = i
@@ -9,7 +9,7 @@ function json_tables(  i) {
     for (i = 10; i < 16; i++) HEX[substr("ABCDEF", i - 9, 1)] = i
 }
 
-# Length of the UTF-8 sequence at BY[i], 0 where it is none; CP gets the code point.
+# Returns the length of the UTF-8 sequence at BY[i], 0 if invalid; CP gets the code point.
 function utf8_at(i, n,   b, len, k, low) {
     b = BY[i]
     if (b < 128) { CP = b; return 1 }
@@ -45,7 +45,7 @@ function hex4(s,   i, v) {
     return v
 }
 
-# A JSON string, or {"base64": "..."}, into BY[1..]; the number of bytes.
+# Decodes a JSON string, or {"base64": "..."}, into BY[1..]; returns the number of bytes.
 function json_bytes(raw,   n, i, c, v, w, bits, unit, at) {
     if (substr(raw, 1, 1) == "{") {
         sub(/^\{"base64": "/, "", raw)
@@ -89,7 +89,7 @@ function unsafe(cp) {
         (cp >= 8232 && cp <= 8238) || (cp >= 8294 && cp <= 8297) || cp == 65279
 }
 
-# BY[1..n] as a TSV cell, escaped as the tools do it.
+# Returns BY[1..n] as a TSV cell, escaped like the output of the tools.
 function bytes_tsv(n,   i, k, len, out) {
     for (i = 1; i <= n; i += len) {
         len = utf8_at(i, n)
@@ -118,17 +118,17 @@ function base64(n,   i, v, out) {
     return out
 }
 
-# A string's bytes into BY[1..]; their number.
+# Copies the bytes of a string to BY[1..] and returns their number.
 function take_bytes(s,   n, i) {
     n = length(s)
     for (i = 1; i <= n; i++) BY[i] = ORD[substr(s, i, 1)]
     return n
 }
 
-# Any bytes (a path, a message) as a TSV cell.
+# Returns any bytes (a path, a message) as a TSV cell.
 function tsv_str(s) { return s ~ /^[ -[\]-~]*$/ ? s : bytes_tsv(take_bytes(s)) }
 
-# Any bytes as a JSON value.
+# Returns any bytes as a JSON value.
 function json_str(s,   n, i, k, len, out) {
     if (s ~ /^[ !#-[\]-~]*$/) return "\"" s "\""
     n = take_bytes(s)

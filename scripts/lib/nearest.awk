@@ -1,7 +1,7 @@
-# nearest.awk - the first misspelt variable of a recipe, and the known one that is nearest to it.
+# nearest.awk - finds the first misspelt variable of a recipe and suggests the nearest name.
 #   known   names, separated by blanks
-#   given   names, each after one letter: d when an unknown name is an error in any case, f when
-#           it is only where it differs by one letter from a known one
+#   given   names, each with a letter in front: d if an unknown name is always an error, f if
+#           it is an error only when it differs by one letter from a known name
 function distance(a, b,   i, k, n, m, d) {
     n = length(a); m = length(b)
     for (i = 0; i <= n; i++) d[i, 0] = i

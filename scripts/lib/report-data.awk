@@ -1,8 +1,8 @@
-# report-data.awk - the measurements of all models of a report, in memory. After
-# rows.awk. Reads the index: name, path of the TSV, bytes ("-" unknown); or name,
-# "failed", the error. The whole report's groups are scope "all", a model's its number.
+# report-data.awk - reads the measurements of all models of a report. Needs rows.awk before
+# it. Columns of the index: name, path of the TSV, bytes ("-" if unknown); or name, "failed",
+# the error. The groups of the whole report have the scope "all", those of a model its number.
 
-# A file with the header of organ-measure; columns are found by their names.
+# Reads a table with the header line of organ-measure; columns are found by name.
 function read_rows(m, file,   line, n, i, part, col, at) {
     while ((getline line < file) > 0) {
         n = split(line, part, "\t")
@@ -12,7 +12,7 @@ function read_rows(m, file,   line, n, i, part, col, at) {
             continue
         }
         for (i = 1; i <= at; i++) F[col[i]] = part[i]
-        if (!(F["class"] in Says)) F["class"] = "other" # a table from anywhere may claim any class
+        if (!(F["class"] in Says)) F["class"] = "other" # a foreign table may contain any class
         take_row(m)
     }
     close(file)
@@ -27,7 +27,7 @@ function take_row(m,   role, t, d) {
     if (d == "" || D_elements[m, F["dtype"]] > D_elements[m, d]) D_top[m] = F["dtype"]
     if (F["theta"] == "-" || F["theta"] == "") return
     t = F["theta"] + 0
-    if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # no angle: the table is not of organ-measure
+    if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # not an angle: the table is not from organ-measure
     Seen_at[int(2 * t)]++
     Null[m] += F["null_theta"]
     Null["all"] += F["null_theta"]
@@ -45,8 +45,8 @@ function take_row(m,   role, t, d) {
     Cell_n[m, role, F["block"]]++
 }
 
-# The numbers of a model's blocks, ascending: a name may claim any number, so they are
-# listed and not counted up to, and a map has 400 of them at most.
+# The numbers of a model's blocks, ascending. A name may contain any number, so the numbers
+# are kept as a list, and a map shows at most 400 of them.
 function block_seen(m, b,   k) {
     if ((m, b) in Block_has) return
     if (N_blocks[m] == 400) { Block_more[m] = 1; return }
@@ -55,7 +55,7 @@ function block_seen(m, b,   k) {
     Block[m, k] = b
 }
 
-# Keep the K tensors of lowest theta of a list, ascending; equal ones as they came.
+# Keeps the K tensors with the lowest theta, ascending; equal ones stay in their order.
 function well(list, m,   k, t) {
     t = F["theta"] + 0
     k = N_wells[list]
@@ -69,7 +69,7 @@ function well(list, m,   k, t) {
     W_row[list, k] = m "\t" F["name"] "\t" F["class"] "\t" F["dtype"] "\t" F["elements"] "\t" F["calibrated"] "\t" F["row_theta"]
 }
 
-# Rank[1..n]: models by mean theta, highest first; By_role[1..]: roles of "all" alike.
+# Rank[1..n]: models by mean theta, highest first. By_role[1..]: roles of "all", likewise.
 function rank_all(   i, k, m, t) {
     for (m = 1; m <= N; m++) if (G_measured[m]) Rank[++N_ranked] = m
     for (i = 2; i <= N_ranked; i++)
@@ -89,8 +89,8 @@ function role_mean(role,   g) { g = role_group(role); return G_measured[g] ? G_t
 function avg(sum, g) { return G_measured[g] ? sum[g] / G_measured[g] : 0 }
 function fixed(v, digits) { return sprintf("%." digits "f", v) }
 
-# Not every awk has log and sqrt (Debian's busybox has no mathematics). What is not a
-# positive number, as a table from anywhere may have it, counts as 1.
+# Not every awk has log and sqrt (Debian's busybox has neither). A foreign table may have
+# values that are not positive; they count as 1.
 # v = 10^e 2^k w with w in [1, 2); ln w = 2 artanh((w - 1) / (w + 1)).
 function log10(v,   e, k, z, power, sum, i) {
     if (!(v > 0 && v < 1e300)) return 0
@@ -102,7 +102,7 @@ function log10(v,   e, k, z, power, sum, i) {
     for (i = 1; i < 40; i += 2) { sum += power / i; power *= z * z }
     return e + 0.30102999566398120 * k + 0.86858896380650366 * sum
 }
-# Newton's iteration: from above it falls until it is there.
+# Newton's iteration, started above the root: it decreases until it has converged.
 function root(v,   r, next_r) {
     if (!(v > 0 && v < 1e300)) return 0
     next_r = v < 1 ? 1 : v
@@ -124,9 +124,9 @@ function size(v,   i, unit) {
     return i == 0 ? sprintf("%.0f B", v) : sprintf(v < 9.995 ? "%.2f %s" : v < 99.95 ? "%.1f %s" : "%.0f %s", v, unit[i])
 }
 
-# theta against log10(parameters): Slope (degrees a factor of ten), Corr, Fit_n models.
-# 0 unless there are models of three sizes: two clouds make no trend. An adapter is no
-# model of its size.
+# Fits theta against log10(parameters): Slope (degrees per factor of ten), Corr, Fit_n
+# models. Returns 0 unless there are models of three sizes, as two sizes show no trend.
+# Adapters are left out, because their size is not that of a model.
 function fit(   i, k, m, x, y, sizes, seen, sx, sy, sxx, syy, sxy, vx, vy) {
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]

@@ -1,5 +1,5 @@
-# report-html.awk - the report as one page; after rows.awk and report-data.awk. Every
-# name goes through h(). The style and the script are files of their own beside this.
+# report-html.awk - writes the report as one page. Needs rows.awk and report-data.awk before
+# it. Every name is escaped by h(). The style and the script are separate files.
 
 function h(s) {
     gsub(/&/, "\\&amp;", s)
@@ -9,7 +9,7 @@ function h(s) {
     gsub(/'/, "\\&#39;", s)
     return s
 }
-# A name cut to n characters: not within a UTF-8 sequence.
+# Cuts a name to n characters, but never inside a UTF-8 sequence.
 function cut(s, n) {
     if (length(s) <= n) return s
     s = substr(s, 1, n - 1)
@@ -17,7 +17,7 @@ function cut(s, n) {
     return s "\342\200\246"
 }
 function named(s) { return s == "" ? "(no name)" : h(s) }
-# The same, with leave to break a line after a point.
+# The same, but lines may break after a point.
 function broken(s) { s = named(s); gsub(/\./, ".<wbr>", s); return s }
 function include(file,   line) {
     while ((getline line < file) > 0) print line
@@ -35,7 +35,7 @@ function px(v) { return sprintf("%.1f", v) }
 
 # ---- the parts of a table ---------------------------------------------------------
 
-# From the lowest to the highest theta, a mark at the mean and a hairline at noise.
+# A bar from the lowest to the highest theta, with a mark at the mean and a hairline at noise.
 function range_bar(g,   lo, hi) {
     lo = 100 * (G_min[g] - R_lo) / (R_hi - R_lo)
     hi = 100 * (G_max[g] - R_lo) / (R_hi - R_lo)
@@ -59,8 +59,8 @@ function wells_rows(list, with_model,   i, w) {
     }
 }
 
-# The one script that the page may run: the hash of report.js between its tags. Kept in a file
-# beside it, as not every system has a program that makes it; a test compares the two.
+# The hash of report.js, the only script that the page may run. It is stored in a file,
+# because not every system has a program to compute it; a test compares the two.
 function script_hash(   file, hash) {
     file = ENVIRON["REPORT_LIB"] "/report.js.sha256"
     getline hash < file
@@ -99,15 +99,15 @@ function summary(   top, low, g, gap) {
         print "<li><b>" h(Name[top]) "</b> ranks first at " fixed(avg(G_theta, top), 2) "\302\260, " fixed(gap < 0 ? -gap : gap, 2) \
             "\302\260 " (gap < 0 ? "below" : "above") " noise of its own types and sizes; <b>" h(Name[low]) "</b> is last at " fixed(avg(G_theta, low), 2) "\302\260.</li>"
     g = class_group("all", Best_class)
-    print "<li>Farthest above noise: <b>" Best_class "</b> tensors (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
-    print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors " (Noise["all"] == 1 ? "does" : "do") " not rise above noise at all.</li>"
+    print "<li>The class farthest above noise: <b>" Best_class "</b> tensors (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
+    print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors " (Noise["all"] == 1 ? "does" : "do") " not score above noise.</li>"
     if (Fitted)
-        print "<li>Ten times the parameters go with " fixed(Slope < 0 ? -Slope : Slope, 2) "\302\260 " (Slope < 0 ? "less" : "more") \
+        print "<li>A model with ten times the parameters scores " fixed(Slope < 0 ? -Slope : Slope, 2) "\302\260 " (Slope < 0 ? "lower" : "higher") \
             " (correlation " fixed(Corr, 2) " over " Fit_n " models).</li>"
     print "</ul>"
 }
 function ranking(   i, m, lo, hi) {
-    print "<section id=\"ranking\"><h2>Ranking</h2><p class=\"lead\">By mean \316\270 over a model\342\200\231s tensors, each counting once.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+    print "<section id=\"ranking\"><h2>Ranking</h2><p class=\"lead\">Models by the mean \316\270 of their tensors, each of which counts once.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
         "<th class=\"l\">Rank</th><th class=\"l\">Model</th><th>\316\270</th><th>Above noise</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
     if (N_ranked) { lo = avg(G_theta, Rank[N_ranked]); hi = avg(G_theta, Rank[1]) }
     if (hi - lo < 1e-9) lo = hi - 1
@@ -121,7 +121,7 @@ function ranking(   i, m, lo, hi) {
     print "</tbody></table></div></section>"
 }
 function types(   i, g) {
-    print "<section id=\"types\"><h2>Organ types</h2><p class=\"lead\">What part of the anatomy the structure sits in. The bar runs from the lowest to the highest tensor, the mark is the mean, the hairline is noise.</p>" \
+    print "<section id=\"types\"><h2>Organ types</h2><p class=\"lead\">The same measures by class of tensor. The bar runs from the lowest to the highest tensor; the mark shows the mean, and the hairline shows noise.</p>" \
         "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
     for (i = 1; i <= n_classes; i++) {
         g = class_group("all", Class[i])
@@ -131,7 +131,7 @@ function types(   i, g) {
 }
 function kinds(   i, c, n) {
     n = ROLES["all"] > 60 ? 60 : ROLES["all"]
-    print "<section id=\"kinds\"><h2>Tensor kinds</h2><p class=\"lead\">The same tensors by what they do within a block, highest mean \316\270 first" (n < ROLES["all"] ? "; the first " n " of " ROLES["all"] : "") ".</p>" \
+    print "<section id=\"kinds\"><h2>Tensor kinds</h2><p class=\"lead\">The same tensors by their role within a block, highest mean \316\270 first" (n < ROLES["all"] ? "; the first " n " of " ROLES["all"] : "") ".</p>" \
         "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
     for (i = 1; i <= n; i++) {
         c = ROLE_CLASS["all", By_role[i]]
@@ -140,25 +140,25 @@ function kinds(   i, c, n) {
     print "</tbody></table></div></section>"
 }
 function wells() {
-    print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors of lowest \316\270 over all models.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+    print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors with the lowest \316\270 of all models.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
         "<th class=\"l\">Tensor</th><th class=\"l\">Model</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows("all", 1)
     print "</tbody></table></div></section>"
 }
 function failures(   i) {
     if (!N_failed) return
-    print "<section id=\"failed\"><h2>Not measured</h2><p class=\"lead\">These failed; the others do not depend on them.</p><div class=\"card scroll\"><table><thead><tr><th class=\"l\">Model</th><th class=\"l\">Why</th></tr></thead><tbody>"
+    print "<section id=\"failed\"><h2>Not measured</h2><p class=\"lead\">These models could not be measured. They do not affect the other results.</p><div class=\"card scroll\"><table><thead><tr><th class=\"l\">Model</th><th class=\"l\">Why</th></tr></thead><tbody>"
     for (i = 1; i <= N_failed; i++) print "<tr><td class=\"l n\">" h(Failed[i]) "</td><td class=\"l n\"><code>" h(Why[i]) "</code></td></tr>"
     print "</tbody></table></div></section>"
 }
 function reading() {
     print "<section id=\"reading\"><h2>Reading the numbers</h2><p class=\"lead\">All are computed from the dequantized values; angles are in degrees.</p><dl class=\"card\">"
-    print "<dt>\316\270</dt><dd>The score of a tensor\342\200\231s value distribution: 90 where entropy, kurtosis and the spacing of the values all look structured. By its thresholds pure noise scores about 42, not 0.</dd>"
-    print "<dt>Null \316\270</dt><dd>What Gaussian noise of the same count, stored in the same type, scores. It is the floor to compare \316\270 with; the hairline in the ranges and the ticks in the plot.</dd>"
-    print "<dt>Calibrated</dt><dd>\316\270 above its own noise, rescaled: 0 for noise, 90 where all three confirm.</dd>"
-    print "<dt>Signal</dt><dd>sin \316\270, averaged over the tensors.</dd>"
-    print "<dt>Row \316\270</dt><dd>The angle between neighbouring rows: 90 where they are uncorrelated. Another angle altogether: it is never ranked together with \316\270.</dd>"
-    print "<dt>Wells</dt><dd>Tensors of lowest \316\270: the first to look at when something is to be purified or grafted.</dd></dl></section>"
+    print "<dt>\316\270</dt><dd>A score of how a tensor\342\200\231s values are distributed: 90 if entropy, kurtosis and the spacing of the values all reach their thresholds; pure noise scores about 42, not 0. It can show that a tensor differs from others of the same role, type and size, but it cannot tell signal from noise and says nothing about how good a model is.</dd>"
+    print "<dt>Null \316\270</dt><dd>The \316\270 of Gaussian noise with as many values, stored in the same type. Compare \316\270 with it; it is the hairline in the ranges and the tick in the plot.</dd>"
+    print "<dt>Calibrated</dt><dd>The part of \316\270 above noise, rescaled: 0 for noise, 90 if all three thresholds are reached.</dd>"
+    print "<dt>Signal</dt><dd>The mean of sin \316\270 over the tensors.</dd>"
+    print "<dt>Row \316\270</dt><dd>The angle between neighbouring rows: 90 if they are uncorrelated. It is not comparable with \316\270 and never ranked together with it.</dd>"
+    print "<dt>Wells</dt><dd>The tensors with the lowest \316\270, whose values are closest to Gaussian. They may be untrained, but many trained matrices look like this too.</dd></dl></section>"
 }
 
 # ---- theta against parameters -----------------------------------------------------
@@ -202,9 +202,9 @@ function plot_grid(   step, v, e, k, n, man, p) {
 }
 function tick(v,   s) { s = short(v); sub(/\.00/, "", s); sub(/\.0/, "", s); return s }
 
-# Names stand in a column beside points of about one size, pushed apart where they would
-# touch, with a line to their point; points that would stand under a neighbour's names
-# share its column. Of many models only the best and the last are named.
+# Names are placed in a column beside points of similar size, moved apart where they would
+# touch, with a line to their point. Points that a neighbour's names would cover share its
+# column. If there are many models, only the first and the last ones are named.
 function plot_labels(   i, k, m, n, t, from, to, at) {
     for (i = 1; i <= N_ranked; i++)
         if (N_ranked <= 24 || i <= 16 || i > N_ranked - 8) Labelled[++n] = Rank[i]
@@ -219,7 +219,7 @@ function plot_labels(   i, k, m, n, t, from, to, at) {
         plot_column(from, to)
     }
 }
-# How crowded the stretch a..b is with points of other columns.
+# Counts the points of other columns between a and b.
 function crowd(a, b, left, right,   i, x, n) {
     if (a < P_l || b > P_w) return 1000
     for (i = 1; i <= N_ranked; i++) {
@@ -248,7 +248,7 @@ function plot_column(from, to,   i, k, m, t, left, right, wide, w, side, x, y, n
         Label_y[i] = y_at(avg(G_theta, Labelled[i]))
         if (i > from && Label_y[i] < Label_y[i - 1] + gap) Label_y[i] = Label_y[i - 1] + gap
     }
-    # pushed down only, the column would hang below its points: move it up by half of that
+    # names were only moved down so far: centre the column on its points
     t = (Label_y[to] - y_at(avg(G_theta, Labelled[to]))) / 2
     y = Label_y[from] - t < P_t + 6 ? Label_y[from] - P_t - 6 : t
     for (i = from; i <= to; i++) {
@@ -261,7 +261,7 @@ function plot_column(from, to,   i, k, m, t, left, right, wide, w, side, x, y, n
 function scale(   i, m, x, y) {
     if (N_ranked < 2) return
     plot_bounds()
-    print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters. The tick in a point\342\200\231s column is what noise of the same types and sizes scores.</p>"
+    print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters. The tick above or below a point shows the score of noise of the same types and sizes.</p>"
     print "<div class=\"card plot scroll\"><svg viewBox=\"0 0 " P_w " " P_h "\" role=\"img\" aria-label=\"Mean theta of each model against its parameters\">"
     plot_grid()
     if (Fitted) {
@@ -283,8 +283,8 @@ function scale(   i, m, x, y) {
 
 # ---- anatomy maps -----------------------------------------------------------------
 
-# Colours span the middle 96 % of all tensors, so that one odd tensor does not flatten
-# the rest.
+# The colours span the middle 96 % of all tensors, so that an outlier does not make the
+# others indistinguishable.
 function color_bounds(   i, n, all) {
     for (i = 0; i <= 180; i++) all += Seen_at[i]
     Q_lo = -1
@@ -308,7 +308,7 @@ function map_cell(m, role, block, x, y, w, tall,   t, q) {
     if (w >= 38) print "<text class=\"" (q >= 5 ? "t1" : "t0") "\" x=\"" x + w / 2 "\" y=\"" y + tall / 2 + 4 "\" text-anchor=\"middle\" pointer-events=\"none\">" fixed(t, 1) "</text>"
 }
 function map_label(text, x, y) { print "<text x=\"" x - 8 "\" y=\"" y "\" text-anchor=\"end\"><title>" named(text) "</title>" named(cut(text, 24)) "</text>" }
-# A model of many blocks gets the whole width.
+# Models with many blocks get the whole width.
 function is_wide(m) { return N_blocks[m] > 36 }
 function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
     for (i = 1; i <= N_rows[m]; i++) if (length(cut(Row[m, i], 24)) > n) n = length(cut(Row[m, i], 24))
@@ -323,7 +323,7 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
     tall = 20
     wide = left + n * w + 4
     high = (N_rows[m] ? 20 + N_rows[m] * tall : 0) + (out ? 8 + out * tall : 0) + 4
-    # on a narrow screen it shrinks, while its numbers can be read
+    # on a narrow screen it shrinks as long as its numbers are readable
     print "<div class=\"map scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Anatomy\"><svg width=\"" wide "\" height=\"" high "\" viewBox=\"0 0 " wide " " high \
         "\" style=\"--least:" left + n * (w > 46 ? 46 : w) "px\" role=\"img\" aria-label=\"theta by block and tensor kind\">"
     y = 0
@@ -345,7 +345,7 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
         y += tall
     }
     print "</svg></div>"
-    if (Block_more[m]) print "<p class=\"dim\">The first " N_blocks[m] " blocks.</p>"
+    if (Block_more[m]) print "<p class=\"dim\">Only the first " N_blocks[m] " blocks are shown.</p>"
     if (N_outside[m] > out) print "<p class=\"dim\">and " N_outside[m] - out " more outside the blocks</p>"
 }
 function model_card(m) {
@@ -359,7 +359,7 @@ function model_card(m) {
 }
 function maps(   i, q) {
     color_bounds()
-    print "<section id=\"models\"><h2>Anatomy</h2><p class=\"lead\">Blocks run across, tensor kinds down; a cell is a tensor. Below the gap: what stands outside the blocks.</p><div class=\"legend\"><span>\316\270 " fixed(Q_lo, 1) "\302\260 or less<svg width=\"180\" height=\"12\" viewBox=\"0 0 180 12\" aria-hidden=\"true\">"
+    print "<section id=\"models\"><h2>Anatomy</h2><p class=\"lead\">Blocks run across, tensor kinds down; each cell is a tensor. Tensors outside the blocks are below the gap.</p><div class=\"legend\"><span>\316\270 " fixed(Q_lo, 1) "\302\260 or less<svg width=\"180\" height=\"12\" viewBox=\"0 0 180 12\" aria-hidden=\"true\">"
     for (q = 0; q < 10; q++) print "<rect class=\"q" q "\" x=\"" q * 18 "\" width=\"18\" height=\"12\"/>"
     print "</svg>" fixed(Q_hi, 1) "\302\260 or more</span></div><div class=\"models\">"
     for (i = 1; i <= N_ranked; i++) model_card(Rank[i])
@@ -386,7 +386,7 @@ BEGIN {
     wells()
     failures()
     reading()
-    print "</main>\n<footer>Made by organ-report. Nothing on this page comes from elsewhere.</footer>\n</div>\n<script>"
+    print "</main>\n<footer>Made by organ-report. This page loads nothing from elsewhere.</footer>\n</div>\n<script>"
     include(ENVIRON["REPORT_LIB"] "/report.js")
     print "</script>\n</body>\n</html>"
 }

@@ -1,6 +1,6 @@
-# report-md.awk - Z_MEASURE_REPORT.md; after rows.awk and report-data.awk.
+# report-md.awk - writes Z_MEASURE_REPORT.md. Needs rows.awk and report-data.awk before it.
 
-# Any name as code in a table cell: nothing in it is markup.
+# Formats any name as code in a table cell, so that nothing in it is markup.
 function code(s,   fence) {
     gsub(/\|/, "\\|", s)
     if (s == "") return "(no name)"
@@ -19,9 +19,11 @@ BEGIN {
     a = "all"
     print "# " escaped(ENVIRON["REPORT_TITLE"]) "\n"
     print N " model" (N == 1 ? "" : "s") ", " whole(G_count[a]) " tensors, " short(G_parameters[a]) " parameters. Made " ENVIRON["REPORT_TIME"] ".\n"
-    print "Angles are in degrees. theta is the score of the value distribution; of pure noise it is not 0 but"
-    print "about " fixed(avg(Null, a), 1) " here (null theta: noise of the same type and size). calibrated is what is left above"
-    print "noise: 0 for noise, 90 at most. row theta compares neighbouring rows and is never ranked with theta.\n"
+    print "Angles are in degrees. theta is a score of how a tensor's values are distributed; for pure noise it is"
+    print "about " fixed(avg(Null, a), 1) " here, not 0 (noise of the same types and sizes). calibrated is the part of theta above noise:"
+    print "0 for noise, at most 90. row theta compares neighbouring rows and is never ranked with theta. theta can show"
+    print "that a tensor differs from others of the same role, type and size, but it cannot tell signal from noise and"
+    print "says nothing about how good a model is.\n"
 
     print "## Ranking\n"
     print "| rank | model | theta | above noise | calibrated | signal | row theta | tensors | parameters | size | type |"
@@ -46,21 +48,21 @@ BEGIN {
     if (Fitted)
         print "\nA model ten times as large scores " (Slope < 0 ? "lower" : "higher") " by " fixed(Slope < 0 ? -Slope : Slope, 2) \
             " degrees (least squares over " Fit_n " models, correlation " fixed(Corr, 2) ")."
-    else print "\nNo line is fitted: it takes models of three sizes, adapters not counted."
+    else print "\nNo trend is fitted, because that needs models of three different sizes, not counting adapters."
 
     print "\n## Organ types\n"
     print "| class | tensors | parameters | theta | range | calibrated | signal | row theta |"
     print "|:---|---:|---:|---:|:---:|---:|---:|---:|"
     for (i = 1; i <= n_classes; i++) if (G_count[class_group(a, Class[i])]) print "| " group_row(Class[i], class_group(a, Class[i]))
     if (Best_class != "")
-        print "\nFarthest above noise: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors " (Noise[a] == 1 ? "does" : "do") " not rise above it."
+        print "\nThe class farthest above noise: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors " (Noise[a] == 1 ? "does" : "do") " not score above noise."
 
     print "\n## Profile by tensor kind\n"
     print "| kind | class | tensors | parameters | theta | range | calibrated | signal | row theta |"
     print "|:---|:---|---:|---:|---:|:---:|---:|---:|---:|"
     for (i = 1; i <= ROLES[a]; i++) print "| " code(By_role[i]) " | " group_row(ROLE_CLASS[a, By_role[i]], role_group(By_role[i]))
 
-    print "\n## Wells\n\nThe tensors of lowest theta.\n"
+    print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian.\n"
     print "| tensor | model | class | type | values | theta | calibrated |"
     print "|:---|:---|:---|:---|---:|---:|---:|"
     for (i = 1; i <= N_wells[a]; i++) {

@@ -1,5 +1,5 @@
-# report-names.awk - the index of a report with names that are safe and tell models
-# apart; after json.awk.
+# report-names.awk - makes the names in the index of a report safe and unique. Needs json.awk
+# before it.
 BEGIN { json_tables() }
 {
     $1 = tsv_str($1)

@@ -1,7 +1,7 @@
-# rows.awk - rows of organ-measure, as JSON Lines or TSV, and means over groups of them.
+# rows.awk - reads rows of organ-measure, JSON Lines or TSV, and computes means over groups.
 
-# A row of `organ-measure --json` into F[column]. F["name"] stays JSON. An unescaped
-# quote after ", " cannot stand inside a JSON string: so the name ends where it must.
+# Reads a row of `organ-measure --json` into F[column]. F["name"] stays JSON. A JSON string
+# cannot contain an unescaped quote, so the end of the name is found reliably.
 function row_json(line,   at, rest, n, i, part, colon, key) {
     split("", F)
     at = index(line, ", \"class\": ")
@@ -19,8 +19,8 @@ function row_json(line,   at, rest, n, i, part, colon, key) {
     return 1
 }
 
-# What a tensor is within its block: the name without "blk.N.", ".weight" and an
-# expert's number, like organ-measure --summary has it. Takes a bare or a JSON name.
+# The role of a tensor: its name without "blk.N.", ".weight" and an expert's number, as in
+# organ-measure --summary. Takes a plain or a JSON name.
 function role_of(name,   quote, block) {
     if (name ~ /^\{/) return name
     quote = name ~ /^"/ ? "\"" : ""
@@ -35,7 +35,7 @@ function role_of(name,   quote, block) {
     return quote name quote
 }
 
-# One tensor into group g; theta "null" or "-" is a tensor no codec decodes.
+# Adds a tensor to group g; theta is "null" or "-" if no codec decodes the tensor.
 function group_add(g, elements, theta, signal, calibrated, row,   v) {
     G_count[g]++
     G_parameters[g] += elements
@@ -68,8 +68,8 @@ function group_json(g) {
         ", \"mean_row_theta\": " mean(G_row[g], g)
 }
 
-# The row in F into the groups scope (a whole), and its class and role; scopes keep
-# their roles in order of appearance.
+# Adds the row in F to the groups of a scope: the whole, its class and its role. A scope
+# keeps its roles in order of appearance.
 function scope_add(scope,   role, c, r) {
     role = role_of(F["name"])
     group_add(scope, F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"])

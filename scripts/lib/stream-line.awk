@@ -1,5 +1,5 @@
-# stream-line.awk - the line of one shard: status, and how far the model is. After
-# json.awk and rows.awk; reads the rows of all shards so far.
+# stream-line.awk - prints the line of one shard: its status and the progress of the model.
+# Needs json.awk and rows.awk before it; reads the rows of all shards so far.
 BEGIN { json_tables(); G_count["all"] = 0 }
 row_json($0) { group_add("all", F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"]) }
 END {

@@ -1,5 +1,5 @@
-# stream-z.awk - z_report_NAME.json of a model measured shard by shard, whole or so
-# far. After json.awk and rows.awk; reads the list of shards: number, source.
+# stream-z.awk - writes z_report_NAME.json of a model measured shard by shard, complete or
+# not. Needs json.awk and rows.awk before it; reads the list of shards: number, source.
 BEGIN { json_tables(); G_count[""] = 0 }
 {
     state = ENVIRON["STREAM_STATE"] "/" $1
@@ -34,7 +34,7 @@ END {
     print "}"
 }
 
-# As organ-measure printed them.
+# The rows as organ-measure printed them.
 function print_rows(   i, line, sep) {
     printf "  \"rows\": ["
     for (i = 1; i <= n_done; i++) {

@@ -1,5 +1,5 @@
-# to-tsv.awk - JSON Lines of organ-measure as the table organ-measure prints.
-# Use after json.awk and rows.awk.
+# to-tsv.awk - converts JSON Lines of organ-measure to its TSV table. Needs json.awk and
+# rows.awk before it.
 BEGIN {
     json_tables()
     n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part", column, " ")

@@ -1,8 +1,8 @@
-# direct transplant: any classes, any blocks, straight from model to model. TYPE= and
-# LAYERS= choose (default: the FFN of all blocks).
+# direct transplant: any classes and blocks, directly from model to model. Choose them with
+# TYPE= and LAYERS= (default: the FFN of all blocks).
 #
-# Shows: one command that is planned before a byte is written, and then only copies.
-# Default on the bundled pair: as quick-chimera v1, byte for byte.
+# Lesson: one command plans everything before it writes, and then only copies. By default the
+# result for the bundled models is that of quick-chimera v1, byte for byte.
 TYPE ?= organ
 donor.type   := $(TYPE)
 donor.layers := $(LAYERS)

@@ -1,12 +1,12 @@
-# lab.mk - what every recipe starts from: the bundled models, unless others are named.
+# lab.mk - the defaults of all recipes: the bundled models, unless you name others.
 #
 #     make -f scripts/recipes/build-935-v2.mk                          bundled models
 #     make -f scripts/recipes/build-935-v2.mk BASE=a.gguf DONOR=b.gguf OUTPUT=c.gguf
 #
-# All of chimera.mk works here too: `... check`, `... clean`, KEEP=1, NAME=, STRICT=1,
-# more donors. Run from anywhere; the tools are those of the build tree or of the
-# installation that this file is in, else of $PATH.
-# A path from / may have a space where the one from here has none.
+# Everything of chimera.mk works here too: `... check`, `... clean`, KEEP=1, NAME=, STRICT=1,
+# more donors. You can run it from any folder. The tools are taken from the build tree or the
+# installation that contains this file, or else from $PATH.
+# If the absolute path has a space, use the relative one, which may have none.
 full   = $(if $(word 2,$(abspath $(1))),$(1),$(abspath $(1)))
 here   := $(call full,$(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST)))))
 top    := $(call full,$(here)/../..)

@@ -1,8 +1,9 @@
-# layer-range graft: the donor's FFN in a range of blocks only; MAP= takes them from
-# other blocks of the donor (MAP=1-2=2-3). Default: blocks 1-2.
+# layer-range graft: the donor's FFN in a range of blocks only (default: blocks 1-2). With
+# MAP=1-2=2-3 they come from other blocks of the donor.
 #
-# Shows: fewer blocks change less, of good and bad: code 15.7, verse 18.1 on the bundled
-# pair; a block from another depth is a stranger (MAP=1-2=2-3: code 22.4, verse 24.9).
+# Lesson: fewer blocks change the model less, for better and worse. Perplexity of the bundled
+# models: code 15.7, verse 18.1. Blocks from another depth do not work (MAP=1-2=2-3: code
+# 22.4, verse 24.9).
 LAYERS ?= 1-2
 donor.type   := organ
 donor.layers := $(if $(MAP),,$(LAYERS))

@@ -1,7 +1,7 @@
-# quick-chimera v1: one command, no organs on disk: the donor's FFN in all blocks.
+# quick-chimera v1: the donor's FFN in all blocks, with one command and no organs on disk.
 #
-# Shows: when nothing is measured or purified on the way, the direct transplant gives
-# the same bytes as extract, graft and assemble (cmp with build-935-v2) for one copy.
+# Lesson: if nothing is measured or purified in between, the direct transplant writes the same
+# bytes as extract, graft and assemble (compare build-935-v2) and copies only once.
 donor.type := organ
 DIRECT := 1
 me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))

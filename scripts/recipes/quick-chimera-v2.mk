@@ -1,8 +1,8 @@
-# quick-chimera v2: as v1, blended instead of replaced: a ramp over the blocks, little
-# of the donor in the first, much of it in the last.
+# quick-chimera v2: like v1, but blended instead of replaced. A ramp over the blocks takes
+# little of the donor in the first block and much in the last.
 #
-# Shows: a blend keeps more of the base than a replacement and takes less of the
-# donor. On the bundled pair: code 14.3 (v1 11.4), verse 18.1 (v1 21.7).
+# Lesson: a blend keeps more of the base than a replacement and takes less of the donor.
+# Perplexity of the bundled models: code 14.3 (v1 11.4), verse 18.1 (v1 21.7).
 donor.type  := organ
 donor.blend := linear:0.2..0.8
 DIRECT := 1

@@ -213,8 +213,8 @@ done
 check_absent "$W/pwned" "no name runs code"
 check_absent "$W/pwned.gguf" "no name is a redirection"
 for name in 'a%b' 'a(b)' 'a#b' 'a$$b' 'a;b' 'a:b' 'a|b' 'a*b' 'a\b' '~a' 'a=b' 'a?b' 'a[b'; do
-    refused "make cannot hold a path" "a donor $name" "code.model=$name"
-    refused "make cannot hold a path" "a base $name" "BASE=$name"
+    refused "make cannot use a path" "a donor $name" "code.model=$name"
+    refused "make cannot use a path" "a base $name" "BASE=$name"
 done
 
 # A misspelt variable is refused, and the nearest known one is named.

@@ -261,7 +261,7 @@ EOF
     check "both hosts worked" equal "$(sort -u "$T/ssh.log" | tr '\n' ' ')" "one two "
     PARALLEL_SSH=false "$scripts/organ-fleet" measure --sshlogin one --output "$T/gone" "$models/lab-verse-q4_k_m.gguf" >"$T/table" 2>"$T/fleet.err"
     check "a host that is not there is a failure" equal $? 1
-    check "and says for which model" grep -q "lab-verse-q4_k_m: no worker ran" "$T/fleet.err"
+    check "and says for which model" grep -q "lab-verse-q4_k_m: the worker of this model ended early" "$T/fleet.err"
 else
     echo "skipped: no GNU parallel"
 fi
@@ -282,7 +282,7 @@ mkdir "$T/odd"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$T/odd/good.gguf"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$T/odd/a${TAB}b.gguf"
 fleet dissect --output "$T/odd.out" "$T/odd"
-check_text "$? $(status_of good) $(grep -c 'is left out' "$T/fleet.err")" "1 done 1" "a name with a tab is left out"
+check_text "$? $(status_of good) $(grep -c 'skipping a file' "$T/fleet.err")" "1 done 1" "a name with a tab is left out"
 
 # Every tool refuses a folder that is no organ directory with the same exit status.
 mkdir "$T/plain"

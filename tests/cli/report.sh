@@ -40,7 +40,7 @@ sed -n '/^## Wells/,$p' "$T/one/Z_MEASURE_REPORT.md" | awk -F '`' '/^[|] `/ { pr
 check_same "$T/wells.have" "$T/wells.want" "the wells are organ-measure's"
 check "a map cell has its tensor's theta" grep -q "block 2 attn_k: $(awk -F '\t' '$1 == "blk.2.attn_k.weight" { printf "%.2f", $15 }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
 check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] [0-9]/ { if (seen++ && $3 > last) bad = 1; last = $3 } END { print bad + 0 }')" 0 "ranked by theta, highest first"
-check "no trend is drawn through one size" grep -q 'No line is fitted' "$T/one/Z_MEASURE_REPORT.md"
+check "no trend is drawn through one size" grep -q 'No trend is fitted' "$T/one/Z_MEASURE_REPORT.md"
 
 # Three sizes on a line: theta = 30 + 2 log10(parameters).
 for e in 3 5 8; do

@@ -7,7 +7,7 @@
 #include "base/io.h"             /* whole reads and writes */
 #include "base/output.h"         /* outputs that appear only when whole */
 #include "gguf/gguf.h"           /* shard names, and a header by descriptor */
-#include "organ/manifest.h"      /* is a folder an organ directory? */
+#include "organ/manifest.h"      /* gg_manifest: whether a folder is an organ directory */
 #include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
 #include "json/json.h"           /* the one JSON reader and writer */
 
