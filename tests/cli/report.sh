@@ -227,7 +227,7 @@ check "--wells" "$scripts/organ-report" -q --wells 3 --output "$T/wells" "$T/in/
 check_text "$(sed -n '/^## Wells/,$p' "$T/wells/Z_MEASURE_REPORT.md" | grep -c '^| `')" 3 "lists as many"
 check "--help" "$scripts/organ-report" --help
 check_error 2 "--output" "no output" "$scripts/organ-report" "$T/in"
-check_error 2 "nothing" "no input" "$scripts/organ-report" --output "$T/u"
+check_error 2 "no input" "no input" "$scripts/organ-report" --output "$T/u"
 check_error 2 "--format" "another format" "$scripts/organ-report" --format pdf --output "$T/u" "$T/in"
 check_error 2 "--what" "unknown option" "$scripts/organ-report" --what --output "$T/u" "$T/in"
 finish
