@@ -97,7 +97,7 @@ for text in linear:1.5 linear:-0.1 slerp:2 task:11 linear linear: linear:x linea
 done
 check_error 2 "--ancestor" "task without its ancestor" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --output "$T/c.gguf"
 mkmodel "$T/less.gguf" blk.0.attn_q.weight:F32:32x8
-check_error 1 "the ancestor has no such tensor" "an ancestor with fewer tensors" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --output "$T/c.gguf"
+check_error 1 "the ancestor does not have" "an ancestor with fewer tensors" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --output "$T/c.gguf"
 mkmodel "$T/wide.gguf" blk.0.attn_q.weight:F32:64x8 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
 check_error 1 "dims differ" "other dims" organ-transplant --base "$T/a.gguf" --donor "$T/wide.gguf" --blend linear:0.5 --output "$T/c.gguf"
 check_exit 1 "an ancestor of other dims" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/wide.gguf" --output "$T/c.gguf"
@@ -266,7 +266,7 @@ in_place "task" "$CODE" --layers 1-2 --blend task:0.7 --ancestor "$ANCESTOR"
 in_place "a map" "$CODE" --map 0-1=2-3 --type organ
 in_place "a blend with a map" "$CODE" --map 0=1,1=0 --type organ --blend linear:0.5
 cp "$VERSE" "$T/m.gguf"
-check_error 1 "in place, bytes can only be replaced by as many" "retype in place" organ-transplant --base "$T/m.gguf" --donor "$T/code16.gguf" --match retype --type organ --in-place --undo "$T/undo2"
+check_error 1 "its size would change, which is not possible in place" "retype in place" organ-transplant --base "$T/m.gguf" --donor "$T/code16.gguf" --match retype --type organ --in-place --undo "$T/undo2"
 check_exit 2 "keys in place" organ-transplant --base "$T/m.gguf" --donor "$CODE" --set-kv a=1 --in-place --all --undo "$T/undo2"
 check_exit 2 "the base as its own donor" organ-transplant --base "$T/m.gguf" --donor "$T/m.gguf" --map 0=1 --in-place --undo "$T/undo2"
 check_same "$T/m.gguf" "$VERSE" "refused in place: the base as it was"

@@ -278,7 +278,7 @@ check_error 2 "give two models" "one model" organ-compare $BASE
 check_error 2 "only one" "two pipes" organ-compare - -
 check_error 2 "not both" "summary and lineage" organ-compare $BASE $VERSE --summary --lineage
 check_error 2 "--map" "a bad map" organ-compare $BASE $VERSE --map 0-3=1
-check_error 2 "the pipe must come first" "a map and a pipe as B" sh -c "organ-compare $BASE - --map 0=1 < $VERSE"
+check_error 2 "only the first model can be a pipe" "a map and a pipe as B" sh -c "organ-compare $BASE - --map 0=1 < $VERSE"
 check_error 4 "no-such-file" "a missing file" organ-compare $BASE no-such-file
 head -c 500000 $VERSE > "$T/cut"
 check_error 3 "" "a pipe that is cut" sh -c "organ-compare $BASE - --lineage < $T/cut"

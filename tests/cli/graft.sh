@@ -60,7 +60,7 @@ check "a chain of tools" sh -c "organ-measure '$T/verse' | awk '\$15 < 40' | org
 rm -rf "$T/g"
 mv "$T/chain" "$T/g"
 check_text "$(grafted)" "$(cat "$T/low")" "a chain of tools: what measures below 40"
-check_error 1 "nothing is selected" "nothing selected" graft --source "$T/code" --target "$T/verse" --layers 77
+check_error 1 "no selected tensor" "nothing selected" graft --source "$T/code" --target "$T/verse" --layers 77
 check_absent "$T/g" "nothing selected"
 
 # ---- equal to a transplant ------------------------------------------------------------
@@ -221,7 +221,7 @@ check_same "$T/m.gguf" "$VERSE" "a tampered donor, in place: undone"
 # ---- tensors that only the donor has; keys --------------------------------------------------------
 mkmodel "$T/two.gguf" blk.0.ffn_up.weight:F32:64x32 blk.0.ffn_up.bias:F32:32 blk.0.extra.weight:F16:64x2
 mkmodel "$T/one.gguf" -s 3 -k llama.context_length=77 blk.0.ffn_up.weight:F32:64x32
-check_error 1 "the base has no such tensor" "without --add" graft --source "$T/two.gguf" --target "$T/one.gguf"
+check_error 1 "the base does not have this tensor" "without --add" graft --source "$T/two.gguf" --target "$T/one.gguf"
 check "--add" graft --source "$T/two.gguf" --target "$T/one.gguf" --add
 check_text "$(organ-extract "$T/g" --list | awk 'NR > 1 { print $1 }' | tr '\n' ' ')" "blk.0.ffn_up.weight blk.0.ffn_up.bias blk.0.extra.weight " "--add: at the end"
 check "--add: assemble" organ-assemble "$T/g" --output "$T/a.gguf" --force
@@ -237,9 +237,9 @@ mkmodel "$T/sb.gguf" -s 2 blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32
 mkmodel "$T/plain.gguf" -s 3 blk.0.ffn_up.weight:F16:64x32 blk.0.ffn_down.weight:F16:64x32
 check "both move" graft --source "$T/sb.gguf" --target "$T/sa.gguf" --tensors '*ffn_up*'
 check_text "$(grafted)" "blk.0.ffn_up.weight blk.0.ffn_up.scale " "both move"
-check_error 1 "blk.0.ffn_up.scale would stay behind" "the weight alone" graft --source "$T/sb.gguf" --target "$T/sa.gguf" --tensors '*ffn_up.weight'
+check_error 1 "blk.0.ffn_up.scale must move with it" "the weight alone" graft --source "$T/sb.gguf" --target "$T/sa.gguf" --tensors '*ffn_up.weight'
 check_error 1 "blk.0.ffn_up.scale would scale them" "a base that scales" graft --source "$T/plain.gguf" --target "$T/sa.gguf" --tensors '*.weight' --match convert
-check_error 1 "need the donor's blk.0.ffn_up.scale" "a donor that scales" graft --source "$T/sa.gguf" --target "$T/plain.gguf" --tensors '*.weight' --match convert
+check_error 1 "needs the donor's blk.0.ffn_up.scale" "a donor that scales" graft --source "$T/sa.gguf" --target "$T/plain.gguf" --tensors '*.weight' --match convert
 check_error 1 "blended" "scaled values blended" graft --source "$T/sb.gguf" --target "$T/sa.gguf" --blend linear:0.5
 check "the others are skipped no more" graft --source "$T/sa.gguf" --target "$T/plain.gguf" --match retype --skip-mismatched
 check_text "$(grafted)" "blk.0.ffn_down.weight " "a donor that scales, skipped"
@@ -287,7 +287,7 @@ check_text "$(grep -c '"op": "graft"' "$T/g/manifest.json")" 9 "six experts and 
 check "split: assemble" organ-assemble "$T/g" --output "$T/a.gguf" --force
 check_same "$T/a.gguf" "$T/stacked.gguf" "split directories give the same model"
 check_error 1 "on blk.0.ffn_gate_exps.weight: take it apart (organ-extract --split-experts)" "stacks into experts" graft --source "$T/m2.gguf" --target "$T/s1" --experts 1
-check_error 1 "the donor's experts are taken apart, the base's are not" "experts into stacks" graft --source "$T/s2" --target "$T/m1.gguf" --type organ
+check_error 1 "the donor has single experts, but the base has stacks" "experts into stacks" graft --source "$T/s2" --target "$T/m1.gguf" --type organ
 # Experts of another dtype and of a taller stack, and blends of experts: as the whole
 # stack converted or blended would have them, and the others stay.
 mkmodel "$T/m3.gguf" -s 3 blk.0.ffn_gate_inp.weight:F16:64x4 blk.0.ffn_gate_inp.bias:F32:4 blk.0.exp_probs_b.bias:F32:4 \
@@ -345,7 +345,7 @@ check "experts of models" organ-transplant --donor "$T/m2.gguf" --base "$T/m1.gg
 check_same "$T/a.gguf" "$T/b.gguf" "experts of directories and of models"
 for side in "--base $T/s1 --donor $T/m2.gguf" "--base $T/m1.gguf --donor $T/s2 --add"; do
     # shellcheck disable=SC2086
-    check_error 2 "organ-assemble it first" "a transplant of experts taken apart: $side" organ-transplant $side --output "$T/c.gguf"
+    check_error 2 "assemble it first" "a transplant of experts taken apart: $side" organ-transplant $side --output "$T/c.gguf"
     check_absent "$T/c.gguf" "a transplant of experts taken apart"
 done
 check_error 1 "none of these experts" "an expert that is not there" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 9

@@ -145,7 +145,7 @@ for k in split.no split.count split.tensors.count; do
 done
 check_error 1 "there is no key" "delete what is not there" edit "$T/none" --delete general.nope
 check_error 1 "there is no key" "rename what is not there" edit "$T/none" --rename general.nope=a
-check_error 2 "a key general.name already" "rename onto another" edit "$T/none" --rename general.description=general.name
+check_error 2 "the key 'general.name' already exists" "rename onto another" edit "$T/none" --rename general.description=general.name
 check_error 2 "expected OLD=NEW" "half a rename" edit "$T/none" --rename general.name=
 check_error 2 "no value is given" "an empty value" edit "$T/none" --set general.name=
 check_error 2 "does not fit" "too large" edit "$T/none" --set llama.block_count=u8:256
@@ -249,7 +249,7 @@ for how in "organ-assemble $T/dir" "organ-transplant --base $VERSE --donor $VERS
     check_error 4 "no-such" "${how%% *}: no such file" $how --set-kv-file general.name=no-such --output "$T/none"
     check_absent "$T/none" "${how%% *}: what is refused"
 done
-check_error 2 "changes no keys" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm --in-place --no-undo --set-kv-file "general.name=$T/value"
+check_error 2 "keys cannot be changed" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm --in-place --no-undo --set-kv-file "general.name=$T/value"
 
 # A journal that cannot be used blocks every tool, with what to do. (tests/unit/t_keys.c
 # kills runs at every system call.)

@@ -181,12 +181,12 @@ check_same "$T/ag.gguf" "$T/c.gguf" "a graft with --add assembles to the same"
 check "set by hand" add base.gguf six.gguf --layers 2-5 --set-kv llama.block_count=u32:9
 check_text "$(kv block_count)" 9 "--set-kv has the last word"
 refuse_add "block 3 would be added, but there is no block 2" base.gguf six.gguf --layers 3-4
-refuse_add "llama.attention.sliding_window_pattern has one value per block in $T/base.gguf, but not here" base.gguf deep.gguf --layers 2
+refuse_add "llama.attention.sliding_window_pattern has one value per block in $T/base.gguf, but not in this model" base.gguf deep.gguf --layers 2
 refuse_add "block 2 is a multi-token-prediction block: it cannot come before block 3" as-mtp.gguf six.gguf --layers 3
 organ-extract "$T/six.gguf" --layers 2-3 --output - > "$T/two.organs"
 check "from records" add gap.gguf two.organs
 check_text "$(kv block_count) $(kv attention.head_count_kv)" "4 2" "block_count grows; scalars stay"
-refuse_add "but not here" base.gguf two.organs
+refuse_add "but not in this model" base.gguf two.organs
 check "the next of a pattern" add swa.gguf swa8.gguf --layers 3-4
 check_text "$(kv block_count)" 5 "block_count"
 refuse_add "block 4 cannot become block 3: attention.sliding_window_pattern is 2" swa.gguf swa8.gguf --map 3=4
@@ -201,9 +201,9 @@ refuse() { # TEXT BASE DONOR
 }
 refuse "feed_forward_length differs" trunk64.gguf d1.gguf
 refuse "no multi-token-prediction" deep.gguf base.gguf
-refuse "has multi-token-prediction blocks already" has.gguf d2.gguf
+refuse "already has multi-token-prediction blocks" has.gguf d2.gguf
 without half.gguf 4
-refuse "has multi-token-prediction blocks already" half.gguf d2.gguf
+refuse "already has multi-token-prediction blocks" half.gguf d2.gguf
 # variant NAME SED: the donor of two blocks, its metadata edited
 variant() {
     rm -rf "$T/v"
@@ -230,13 +230,13 @@ refuse "no blk.3.nextn.eh_proj.weight" deep.gguf noproj.gguf
 variant nohnorm.gguf '/"blk.2.nextn.hnorm.weight"/d'
 refuse "no blk.2.nextn.hnorm.weight" deep.gguf nohnorm.gguf
 variant all.gguf '/nextn_predict_layers/s/"value": 2/"value": 4/'
-refuse "make no sense" deep.gguf all.gguf
+refuse "contradict each other" deep.gguf all.gguf
 variant three.gguf '/nextn_predict_layers/s/"value": 2/"value": 3/'
 refuse "no blk.1.nextn.eh_proj.weight" deep.gguf three.gguf
 # shellcheck disable=SC2046,SC2086
 made "$T/square.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 -k llama.nextn_predict_layers=1 \
     $(block 0) $(nextn 1 | sed 's/eh_proj.weight:F16:128x64/eh_proj.weight:F16:64x64/')
-refuse "does not fit its embedding length" deep.gguf square.gguf
+refuse "does not match its embedding length" deep.gguf square.gguf
 # A base that has tensors where the blocks would go, or does not say how many it has.
 # shellcheck disable=SC2046,SC2086
 {
@@ -265,7 +265,7 @@ refuse "expert_gating_func differs: base 2, donor 1" turn.gguf gates.gguf
     made "$T/short.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')" $KEYS -k llama.feed_forward_length=128 \
         -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
 }
-refuse "recurrent_layers has one value per block in $T/only.gguf, but not here" only.gguf d2.gguf
+refuse "recurrent_layers has one value per block in $T/only.gguf, but not in this model" only.gguf d2.gguf
 refuse "attention.head_count_kv has 3 values for 4 blocks" short.gguf d2.gguf
 check_error 2 "--mtp" "with a selection" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" --mtp --layers 1 --output "$T/c.gguf"
 finish

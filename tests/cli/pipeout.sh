@@ -44,7 +44,7 @@ done
 
 # Refused, and reported.
 check_absent "-" "a file named -"
-check_error 2 "stdout takes one file" "shards to stdout" organ-assemble "$T/verse" -o - --shards 2
+check_error 2 "cannot be written to stdout" "shards to stdout" organ-assemble "$T/verse" -o - --shards 2
 check_error 2 "-o needs a value" "-o without a value" organ-assemble "$T/verse" -o
 check_error 2 "unknown option '-o'" "-o of a tool without --output" organ-compare $VERSE $CODE -o x
 check "-oFILE" organ-assemble "$T/verse" -o"$T/glued.gguf"

@@ -234,7 +234,7 @@ bad_list 1 "lists block 0, which has no experts" '0\t0-3\n1\t0-3\n2\t0-3\n'
 bad_list 2 "block 1 is listed twice" '1\t0-3\n1\t0-3\n2\t0-3\n'
 bad_list 2 "line 2: expected a block number, a tab and experts" '1\t0-3\n2 0-3\n'
 bad_list 2 "expected numbers and ranges" '1\t0-3\n2\t\n'
-bad_list 2 "it lists no experts" '\n'
+bad_list 2 "the file lists no experts" '\n'
 mkmodel "$T/dense.gguf" blk.0.ffn_up.weight:F32:8x8
 organ-extract -q "$T/dense.gguf" --output "$T/dense" --force
 check_error 1 "the model has no stacks of experts" "a dense model" keep "$T/dense" 0

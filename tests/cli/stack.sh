@@ -159,13 +159,13 @@ check_text "$(kv attention.sliding_window_pattern)" "[false, true, true, false, 
 check_text "$(kv rope.dimension_sections)" "[1, 2, 3, 0]" "an array that counts no blocks stays"
 check_text "$(kv alpha_p)" "[3.5, 0.5, 0.5, 1.5, 8.5]" "xielu.alpha_p, which has no architecture before it"
 check "a scalar that all blocks of the array have" stack "$T/scalar.gguf" 0 "$T/scalar.gguf" 1,0
-refuse "llama.feed_forward_length is one value for all blocks in $T/scalar.gguf, but another for block 0" "$T/scalar.gguf" 0-1 "$T/arrays.gguf" 0
+refuse "llama.feed_forward_length has a single value for all blocks in $T/scalar.gguf, but block 0 has another" "$T/scalar.gguf" 0-1 "$T/arrays.gguf" 0
 # shellcheck disable=SC2046,SC2086
 {
     made "$T/none.gguf" "$TOKENS$(arr rope.dimension_sections i32 '1, 2, 3, 0')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=77 -k llama.block_count=2 $REST $(blocks 2)
     made "$T/short.gguf" "$TOKENS$(arr feed_forward_length u32 '10, 11, 12')" $KEYS -k llama.block_count=4 $REST $(blocks 4)
 }
-refuse "llama.attention.sliding_window_pattern has one value per block in $T/scalar.gguf, but not here" "$T/scalar.gguf" 0-1 "$T/none.gguf" 0
+refuse "llama.attention.sliding_window_pattern has one value per block in $T/scalar.gguf, but not in this model" "$T/scalar.gguf" 0-1 "$T/none.gguf" 0
 refuse "feed_forward_length has 3 values for 4 blocks" "$T/short.gguf" 0-2
 check "a model as it is, right or wrong" stack "$T/short.gguf" 0-3
 check_same "$T/c.gguf" "$T/short.gguf" "a wrong array is organ-check's to find"
@@ -218,7 +218,7 @@ from blk.2.ffn_gate_inp.weight "$T/moe4b.gguf" blk.1.ffn_gate_inp.weight
 check_text "$(kv expert_count)" 4 "expert_count stays"
 refuse "llama.expert_count differs: base 4, donor 2" "$T/moe4.gguf" 0 "$T/moe2.gguf" 0
 organ-extract "$T/moe4.gguf" --split-experts --output "$T/split.organs"
-check_error 2 "organ-assemble it first" "experts in records of their own" stack "$T/split.organs" 0
+check_error 2 "assemble it first" "experts in records of their own" stack "$T/split.organs" 0
 check "leading dense blocks: one less" stack --drop 0 "$T/lead.gguf"
 check_text "$(kv leading_dense_block_count) $(kv block_count)" "1 3" "leading_dense_block_count follows"
 check "one more" stack "$T/lead.gguf" 0,1,1,2,3
@@ -255,7 +255,7 @@ refuse "interleave_moe_layer_step is 2" --drop 1 "$T/moestep.gguf"
 pattern rwkv.gguf "$(u32 rescale_every_n_layers 2)" llama 4
 refuse "block 2 cannot become block 0: rescale_every_n_layers is 2" "$T/rwkv.gguf" 2,3
 pattern rwkv7.gguf "" rwkv7 3
-refuse "the first block is of its own kind" "$T/rwkv7.gguf" 1,0,2
+refuse "the first block differs in kind" "$T/rwkv7.gguf" 1,0,2
 check "after the first block" stack "$T/rwkv7.gguf" 0,2,1
 pattern shared.gguf "$(u32 attention.shared_kv_layers 2)" llama 4
 refuse "attention.shared_kv_layers ties them" --drop 1 "$T/shared.gguf"
@@ -290,7 +290,7 @@ for k in attention.head_count=u32 attention.head_count_kv=u32 attention.key_leng
 done
 refuse "architecture differs" "$T/a.gguf" 0 "$T/qwen2.gguf" 1
 refuse "$T/uncounted.gguf: it has no llama.block_count" "$T/uncounted.gguf" 0-1
-refuse "tensor 'blk.2.attn_norm.weight': it is of block 2, but block_count is 2" "$T/stray.gguf" 0
+refuse "tensor 'blk.2.attn_norm.weight': it belongs to block 2, but block_count is 2" "$T/stray.gguf" 0
 refuse "$T/hole.gguf: block 1 has no tensors" "$T/hole.gguf" 0-1
 check "around a hole" stack "$T/hole.gguf" 0,2
 check "blocks of another part stay" stack --drop 1 "$T/vision.gguf"

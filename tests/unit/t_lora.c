@@ -104,7 +104,7 @@ static void lora_refusals(void)
         { "qwen2", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 4, 16,
           "architecture" },
         { "llama", "blk.1.attn_q.weight.lora_a", "blk.1.attn_q.weight.lora_b", 32, 4, 4, 16,
-          "base has no tensor" },
+          "base does not have the tensor" },
         { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_c", 32, 4, 4, 16,
           "half" },
         { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 31, 4, 4, 16,

@@ -371,7 +371,7 @@ static void mistakes(void)
     gg_override five = { .name = GATE, .n_dims = 5, .read_rows = give_up };
     refused(a, &five, 1, GG_EUSAGE, "at most 4", GATE);
     gg_override silent = { .name = GATE, .read_rows = give_up };
-    refused(a, &silent, 1, GG_EIO, "did not give its values", GATE);
+    refused(a, &silent, 1, GG_EIO, "failed to provide its values", GATE);
     gg_override says = { .name = GATE, .read_rows = give_up, .ctx = why };
     refused(a, &says, 1, GG_NO, why, GATE);
     gg_override nan = { .name = GATE, .read_rows = give_nan, .ctx = &row };

@@ -43,10 +43,10 @@ static gg_status odd_bytes(const origin *o, size_t file, gg_plan_file *f, gg_err
     return gg_source_model(o->source) ? gg_plan_source_bytes(f, o->source, file, err) : GG_OK;
 }
 
-/* The source's own shards: same tensors in each, same keys, same odd bytes. */
+/* Restores the source's own shards: the same tensors, keys and unusual bytes in each. */
 static bool as_it_was(const gg_plan *p, const origin *o, uint64_t shards)
 {
-    size_t left = p->n; /* counted down: a sum of hostile counts would wrap */
+    size_t left = p->n; /* counted down, because a sum of hostile counts could wrap */
     for (size_t i = 0; i < o->n_files; i++) {
         if (tensors_of(o, i) > left) return false;
         left -= tensors_of(o, i);
@@ -87,7 +87,7 @@ static gg_status one_file(gg_plan *p, const origin *o, const char *output, gg_er
     return o->n_files == 1 ? odd_bytes(o, 0, p->files, err) : GG_OK;
 }
 
-/* A shard that came alone is one file: its own name asks for no set. */
+/* A single shard becomes one file, even if its name is that of a shard. */
 static bool is_that_shard(const origin *o, uint32_t no, uint32_t count)
 {
     uint64_t was_no, was_count;

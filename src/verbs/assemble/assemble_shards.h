@@ -1,4 +1,4 @@
-/* assemble_shards.h - which files an assembly writes. Internal. */
+/* assemble_shards.h - plans the files that an assembly writes. Internal. */
 #ifndef GG_ASSEMBLE_SHARDS_H
 #define GG_ASSEMBLE_SHARDS_H
 

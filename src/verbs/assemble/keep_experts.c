@@ -1,4 +1,4 @@
-/* keep_experts.c - which experts a user wants to keep, and the plan cut to them. */
+/* keep_experts.c - parses the experts to keep, and cuts a plan to them. */
 #include "keep_experts.h"
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ struct gg_keep_experts {
     uint64_t was, left; /* experts per block, known after the cut */
 };
 
-/* ---- what the user wrote ------------------------------------------------------------ */
+/* ---- parsing ------------------------------------------------------------------------ */
 
 static gg_status add_line(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err)
 {
@@ -66,7 +66,7 @@ static gg_status read_file(gg_keep_experts *k, const char *path, gg_error *err)
     gg_status st = GG_OK;
     while (st == GG_OK && getline(&text, &cap, f) >= 0) st = read_line(k, text, ++number, err);
     if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read the list of experts");
-    if (st == GG_OK && k->n == 0) st = gg_fail(err, GG_EUSAGE, "it lists no experts");
+    if (st == GG_OK && k->n == 0) st = gg_fail(err, GG_EUSAGE, "the file lists no experts");
     free(text);
     fclose(f);
     return st == GG_OK ? GG_OK : gg_at_file(err, path);
@@ -112,7 +112,7 @@ static uint32_t last_dim(const gg_tensor *t)
     return t->n_dims ? t->n_dims - 1 : 0;
 }
 
-/* The list for a block; NULL where it has none. */
+/* The list for a block; NULL if there is none. */
 static line *line_of(const gg_keep_experts *k, uint64_t block)
 {
     line key = { .block = block };
@@ -120,7 +120,7 @@ static line *line_of(const gg_keep_experts *k, uint64_t block)
     return bsearch(&key, k->lines, k->n, sizeof key, order_lines);
 }
 
-/* How many of `was` experts the list keeps; all of it must be there. */
+/* Counts how many of `was` experts the list keeps. All listed experts must exist. */
 static gg_status count_kept(const line *l, uint64_t was, uint64_t *left, gg_error *err)
 {
     *left = 0;
@@ -133,14 +133,14 @@ static gg_status count_kept(const line *l, uint64_t was, uint64_t *left, gg_erro
     return GG_OK;
 }
 
-/* One tensor that counts experts: does it agree with those before, and with its list? */
+/* Checks one tensor that counts experts against the earlier ones and against its list. */
 static gg_status check_tensor(gg_keep_experts *k, const gg_tensor *t, uint64_t block, gg_error *err)
 {
     uint64_t n = t->dims[last_dim(t)], left;
     line *l = line_of(k, block);
     if (k->was == 0) k->was = n;
     if (n != k->was || n == 0 || n > GG_EXPERTS_MAX || t->bytes % n != 0)
-        return gg_fail(err, GG_EFORMAT, "it counts %llu experts, other tensors %llu",
+        return gg_fail(err, GG_EFORMAT, "it is for %llu experts, but other tensors are for %llu",
                        (unsigned long long)n, (unsigned long long)k->was);
     if (!l)
         return gg_fail(err, GG_NO, "%s has no line for block %llu", k->text,
@@ -152,7 +152,7 @@ static gg_status check_tensor(gg_keep_experts *k, const gg_tensor *t, uint64_t b
     if (left == k->left) return GG_OK;
     gg_fail(err, GG_NO, "its block would keep %llu experts, others %llu", (unsigned long long)left,
             (unsigned long long)k->left);
-    return gg_fix(err, "keep as many in every block: a model has one expert_count");
+    return gg_fix(err, "keep the same number in every block: a model has one expert_count");
 }
 
 static gg_status check_plan(gg_keep_experts *k, const gg_plan *p, gg_error *err)
@@ -174,7 +174,7 @@ static gg_status check_plan(gg_keep_experts *k, const gg_plan *p, gg_error *err)
     return GG_OK;
 }
 
-/* Bytes [at, at + n) of what the old parts hold one after another. */
+/* Adds bytes [at, at + n) of the concatenated old parts. */
 static gg_status add_slice(gg_plan_tensor *pt, const gg_plan_tensor *old, uint64_t at, uint64_t n,
                            gg_error *err)
 {
@@ -217,12 +217,12 @@ static gg_status cut_tensor(const gg_keep_experts *k, gg_plan_tensor *pt, const 
     if (st == GG_OK)
         st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     if (st == GG_OK && t->bytes != step * k->left)
-        st = gg_fail(err, GG_EFORMAT, "its elements cannot be cut one by one");
+        st = gg_fail(err, GG_EFORMAT, "single elements of its dtype cannot be removed");
     if (st != GG_OK) return st;
     pt->parts = NULL;
     pt->n_parts = 0;
     for (uint64_t e = 0; e < k->was && st == GG_OK;) {
-        uint64_t end = e; /* neighbours stay together */
+        uint64_t end = e; /* consecutive experts form one part */
         while (end < k->was && gg_ranges_have(&l->experts, end)) end++;
         if (end > e) st = add_slice(pt, &old, e * step, (end - e) * step, err);
         e = end + 1;

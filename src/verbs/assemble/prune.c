@@ -1,4 +1,4 @@
-/* prune.c - which experts are left, and what else must lose the same ones. */
+/* prune.c - finds the experts that are left, and cuts everything else to the same ones. */
 #include "prune.h"
 
 #include "base/error.h"
@@ -72,7 +72,7 @@ static uint64_t odd_one(const uint64_t *a, size_t an, const uint64_t *b, size_t 
     return a[i] < b[i] ? a[i] : b[i];
 }
 
-/* No expert of any stack of the block is left: it was taken out whole. */
+/* No expert of any stack of the block is left, so the block was removed completely. */
 static bool block_is_gone(const gg_prune *p, size_t k)
 {
     return !p->alive[p->first[k]];
@@ -108,7 +108,7 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
     const uint64_t *e = gg_stacks_experts(p->stacks, k, &n), *fe;
     if (n == 0 && block_is_gone(p, k)) return GG_OK;
     if (experts_of(&p->m->stacks[k]) != p->was) {
-        gg_fail(err, GG_EFORMAT, "its stack had %llu experts, those of other blocks %llu",
+        gg_fail(err, GG_EFORMAT, "its stack had %llu experts, but those of other blocks had %llu",
                 (unsigned long long)experts_of(&p->m->stacks[k]), (unsigned long long)p->was);
         return fail_at(t, err);
     }
@@ -121,22 +121,22 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
     fe = gg_stacks_experts(p->stacks, f, &fn);
     if (fn != n || (n > 0 && memcmp(fe, e, n * sizeof *e) != 0)) {
         gg_fail(err, GG_EFORMAT,
-                "%.*s and it do not keep the same experts: expert %llu is in one only",
+                "it and %.*s do not keep the same experts: only one has expert %llu",
                 (int)p->m->stacks[f].t.name_len, p->m->stacks[f].t.name,
                 (unsigned long long)odd_one(e, n, fe, fn));
         gg_fix(err, "remove each expert from gate, up and down");
         return fail_at(t, err);
     }
     if (n == p->left) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "%zu of its experts are left, of other blocks %llu", n,
+    gg_fail(err, GG_EFORMAT, "it has %zu experts left, but other blocks have %llu", n,
             (unsigned long long)p->left);
-    gg_fix(err, "leave as many experts in every block: a model has one expert_count");
+    gg_fix(err, "leave the same number of experts in every block: a model has one expert_count");
     return fail_at(t, err);
 }
 
 /* ---- what counts experts ---------------------------------------------------------------- */
 
-/* Has the role this stem, at its end or before a dot? */
+/* Does the role contain this stem, at its end or before a dot? */
 static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
 {
     const char *role = t->name + a->role_at;
@@ -165,10 +165,11 @@ gg_status gg_refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_er
     static const char tid2eid[] = "ffn_gate_tid2eid";
     if (a->block < 0) return GG_OK;
     if (a->role_len == sizeof tid2eid - 1 && role_begins(t, a, tid2eid))
-        gg_fail(err, GG_EUNSUPPORTED, "its values name experts: a model with it cannot lose any");
+        gg_fail(err, GG_EUNSUPPORTED,
+                "its values are expert numbers, so no experts can be removed from this model");
     else if (role_has(t, a, "_chexps"))
         gg_fail(err, GG_EUNSUPPORTED,
-                "its experts belong to groups of the others: a model with it cannot lose any");
+                "its experts belong to groups, so no experts can be removed from this model");
     else return GG_OK;
     return fail_at(t, err);
 }
@@ -186,7 +187,7 @@ static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
     return found ? (size_t)(p->by_block[lo] - p->m->stacks) : SIZE_MAX;
 }
 
-/* The dimension along which it has an entry an expert: its last. */
+/* The dimension with one entry per expert, which is the last. */
 static uint32_t last_dim(const gg_tensor *t)
 {
     return t->n_dims ? t->n_dims - 1 : 0;
@@ -203,18 +204,20 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
     size_t k = stack_of_block(p, &e->t);
     uint64_t n = e->t.dims[last_dim(&e->t)];
     if (k == SIZE_MAX) {
-        gg_fail(err, GG_EFORMAT,
-                "the experts of its block were not split, those of others lost some");
-        gg_fix_hint(err, GG_HINT_SPLIT_EXPERTS, "extract the whole model with its experts apart");
+        gg_fail(
+            err, GG_EFORMAT,
+            "the experts of its block were not split, but experts of other blocks were removed");
+        gg_fix_hint(err, GG_HINT_SPLIT_EXPERTS, "extract the whole model with single experts");
         return fail_at(&e->t, err);
     }
     if (block_is_gone(p, k)) {
-        gg_fail(err, GG_EFORMAT, "the experts of its block are all gone");
-        gg_fix(err, "leave as many experts in every block: a model has one expert_count");
+        gg_fail(err, GG_EFORMAT, "all experts of its block were removed");
+        gg_fix(err,
+               "leave the same number of experts in every block: a model has one expert_count");
         return fail_at(&e->t, err);
     }
     if (n != p->was || e->t.bytes % n != 0) {
-        gg_fail(err, GG_EFORMAT, "it counts %llu experts, the stacks of its block %llu",
+        gg_fail(err, GG_EFORMAT, "it is for %llu experts, but the stacks of its block are for %llu",
                 (unsigned long long)n, (unsigned long long)p->was);
         return fail_at(&e->t, err);
     }
@@ -224,7 +227,7 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-/* The largest of an array of numbers, one a block. */
+/* The largest of an array of numbers, one per block. */
 static bool largest(const gg_kv *kv, uint64_t *value)
 {
     size_t size = kv->type == GG_TYPE_ARR ? gg_type_size(kv->elem_type) : 0;
@@ -239,14 +242,14 @@ static bool largest(const gg_kv *kv, uint64_t *value)
     return size > 0;
 }
 
-/* The number at a key, the largest where each block has its own: 0 where there is none. */
+/* The number at a key, or the largest if each block has its own; 0 if there is none. */
 static gg_status arch_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
 {
     char key[160];
     *value = 0;
     const gg_kv *kv = gg_arch_key(meta, tail, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
     if (!kv || gg_kv_u64(kv, value) || largest(kv, value)) return GG_OK;
-    return gg_fail(err, GG_EFORMAT, "its %s is no number: experts cannot be removed", tail);
+    return gg_fail(err, GG_EFORMAT, "its %s is not a number, so no experts can be removed", tail);
 }
 
 gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left, const gg_run *run,
@@ -258,9 +261,10 @@ gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left,
     if (st == GG_OK) st = arch_number(meta, "expert_group_count", &groups, err);
     if (st != GG_OK) return st;
     if (count && count != was && count != left)
-        return gg_fail(
-            err, GG_EFORMAT, "its expert_count is %llu: the stacks had %llu experts and keep %llu",
-            (unsigned long long)count, (unsigned long long)was, (unsigned long long)left);
+        return gg_fail(err, GG_EFORMAT,
+                       "its expert_count is %llu, but the stacks had %llu experts and keep %llu",
+                       (unsigned long long)count, (unsigned long long)was,
+                       (unsigned long long)left);
     if (left < used) {
         gg_fail(err, GG_EFORMAT,
                 "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
@@ -271,13 +275,13 @@ gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left,
         gg_fail(err, GG_EFORMAT,
                 "%llu experts a block cannot be cut into %llu groups (expert_group_count)",
                 (unsigned long long)left, (unsigned long long)groups);
-        return gg_fix(err, "leave as many experts in every group");
+        return gg_fix(err, "leave the same number of experts in every group");
     }
     if (groups > 1)
-        gg_note(
-            run,
-            "experts are grouped by their new numbers: leave as many in each of the %llu groups",
-            (unsigned long long)groups);
+        gg_note(run,
+                "experts are grouped by their new numbers: leave the same number in each of the "
+                "%llu groups",
+                (unsigned long long)groups);
     gg_note(run, "%llu of %llu experts a block are left", (unsigned long long)left,
             (unsigned long long)was);
     return GG_OK;
@@ -290,7 +294,7 @@ gg_status gg_prune_keys(const gg_prune *p, gg_meta *meta, gg_error *err)
     return gg_meta_set_u32(meta, key, (uint32_t)p->left, err);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- pruning -------------------------------------------------------------------------------- */
 
 static gg_status check(gg_prune *p, size_t first, const gg_run *run, gg_error *err)
 {
@@ -304,8 +308,8 @@ static gg_status check(gg_prune *p, size_t first, const gg_run *run, gg_error *e
     return st == GG_OK ? gg_check_expert_keys(&p->m->meta, p->was, p->left, run, err) : st;
 }
 
-/* Blocks lost all their experts or none: then nothing is cut, but a router, or a stack
- * without its fellows, must not stay behind. */
+/* If every block has lost all its experts or none, nothing is cut. But then a router, or a
+ * stack without the others of its block, must not be left. */
 static gg_status check_gone(gg_prune *p, gg_error *err)
 {
     size_t n;
@@ -314,7 +318,8 @@ static gg_status check_gone(gg_prune *p, gg_error *err)
         const gg_tensor *t = &p->m->stacks[k].t;
         gg_stacks_experts(p->stacks, k, &n);
         if (n > 0 || block_is_gone(p, k)) continue;
-        gg_fail(err, GG_EFORMAT, "none of its experts is left, of other stacks of its block all");
+        gg_fail(err, GG_EFORMAT,
+                "all its experts were removed, but other stacks of its block have theirs");
         gg_fix(err, "remove each expert from gate, up and down");
         st = fail_at(t, err);
     }
@@ -324,15 +329,15 @@ static gg_status check_gone(gg_prune *p, gg_error *err)
                        ? stack_of_block(p, &e->t)
                        : SIZE_MAX;
         if (k == SIZE_MAX || !block_is_gone(p, k)) continue;
-        gg_fail(err, GG_EFORMAT, "the experts of its block are all gone");
-        gg_fix(err, "remove its line too, or leave experts");
+        gg_fail(err, GG_EFORMAT, "all experts of its block were removed");
+        gg_fix(err, "remove its entry too, or keep experts");
         st = fail_at(&e->t, err);
     }
     return st;
 }
 
-/* The first stack that lost some but not all; n_stacks where none did. *gone: a stack
- * lost all of them. */
+/* Finds the first stack that lost some but not all experts; n_stacks if none did. *gone is
+ * true if a stack lost all of them. */
 static size_t first_cut(const gg_manifest *m, const gg_stacks *stacks, bool *gone)
 {
     size_t first = 0, n = 0;
@@ -396,7 +401,7 @@ gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan 
     gg_status st = plan->verify ? gg_verify_data(dir, entry, err) : GG_OK;
     if (st == GG_OK) st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
     if (st == GG_OK && t.bytes != step * p->left)
-        st = gg_fail(err, GG_EFORMAT, "its elements cannot be cut one by one");
+        st = gg_fail(err, GG_EFORMAT, "single elements of its dtype cannot be removed");
     if (st != GG_OK) return fail_at(&e->t, err);
     st = gg_plan_add(plan, &t, &pt, err);
     for (size_t i = 0; i < n && st == GG_OK;) {

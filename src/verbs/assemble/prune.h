@@ -1,11 +1,11 @@
-/* prune.h - fewer experts: a directory made with split_experts, from whose manifest
- * experts were removed, as a model that has only the rest. Internal.
+/* prune.h - writes a model with fewer experts from a directory made with split_experts, after
+ * experts were removed from its manifest. Internal.
  *
- * The experts that are left keep their order and get new numbers from 0. Everything
- * else of a block that counts experts is cut to the same ones: rows of the router
+ * The remaining experts keep their order and are numbered from 0. Everything else of a block
+ * with one entry per expert is cut to the same ones: rows of the router
  * (ffn_gate_inp.weight, dims[1]), elements of its bias and of exp_probs_b.bias, the
- * last dimension of ffn_*_exps tensors that stand in the directory whole.
- * <arch>.expert_count follows.
+ * last dimension of ffn_*_exps tensors that the directory has as stacks. <arch>.expert_count is
+ * adapted.
  *
  * Refused by name, GG_EFORMAT unless said otherwise: stacks of a block that keep
  * different experts, blocks that keep different numbers or lost all but their router, an
@@ -23,20 +23,20 @@
 
 typedef struct gg_prune gg_prune;
 
-/* *out NULL when every stack has all its experts, or none of them: nothing to cut. */
+/* *out is NULL if every stack has all its experts or none, so that nothing is cut. */
 gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out,
                        const gg_run *run, gg_error *err);
 void gg_prune_free(gg_prune *p);
 
-/* Is entry i to be cut? Never an expert of a stack. p may be NULL. */
+/* True if entry i must be cut. False for an expert of a stack. p may be NULL. */
 bool gg_prune_cuts(const gg_prune *p, size_t entry);
 
-/* Append entry i, cut, to the plan; with plan->verify its whole data is first held
- * against the manifest's sha256. */
+/* Append entry i, cut, to the plan. With plan->verify its whole data is first compared with the
+ * manifest's sha256. */
 gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan,
                        gg_error *err);
 
-/* <arch>.expert_count; nothing when p is NULL. */
+/* Adapt <arch>.expert_count. Does nothing if p is NULL. */
 gg_status gg_prune_keys(const gg_prune *p, gg_meta *meta, gg_error *err);
 
 /* Does the tensor have one row, value or matrix per expert along its last dimension? True of

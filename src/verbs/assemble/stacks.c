@@ -1,4 +1,4 @@
-/* stacks.c - experts back on their stack. An expert belongs to a stack by its name:
+/* stacks.c - puts single experts back into stacks. Names tell to which stack an expert belongs:
  * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
 #include "stacks.h"
 
@@ -69,7 +69,7 @@ static size_t stack_of(const gg_manifest *m, const gg_stack *const *sorted, cons
                                                             : SIZE_MAX;
 }
 
-/* The dtype is that of the experts there are: they may have been encoded anew. */
+/* The dtype is that of the present experts, which may have been re-encoded. */
 static gg_status fits(const gg_stacks *s, size_t k, const gg_entry *e, gg_error *err)
 {
     const gg_tensor *of = &s->m->stacks[k].t;
@@ -77,7 +77,7 @@ static gg_status fits(const gg_stacks *s, size_t k, const gg_entry *e, gg_error 
     bool ok = of->n_dims >= 2 && e->t.n_dims == of->n_dims - 1 && e->t.dtype == dtype;
     for (uint32_t d = 0; ok && d < e->t.n_dims; d++) ok = e->t.dims[d] == of->dims[d];
     if (ok) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "its dims or dtype are not those of the other experts");
+    gg_fail(err, GG_EFORMAT, "its dims or dtype differ from those of the other experts");
     return gg_at_tensor(err, e->t.name, e->t.name_len);
 }
 

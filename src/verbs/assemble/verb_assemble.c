@@ -1,5 +1,5 @@
-/* verb_assemble.c - a model from any source, whole or in shards, as it was or with other
- * dtypes; from an organ directory also with fewer experts. */
+/* verb_assemble.c - writes a model from any source, in one file or in shards, unchanged or with
+ * other dtypes; from an organ directory also with fewer experts. */
 #include "organ/gg_verbs.h"
 
 #include "assemble_shards.h"
@@ -96,7 +96,7 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
     return st;
 }
 
-/* ---- all of it ------------------------------------------------------------------------ */
+/* ---- assembling ----------------------------------------------------------------------- */
 
 static gg_status open_model(assembly *a, gg_error *err)
 {
@@ -107,7 +107,7 @@ static gg_status open_model(assembly *a, gg_error *err)
     if (st == GG_OK) st = gg_source_open_with(a->model, &o, &a->source, err);
     if (st != GG_OK) return st;
     if (!gg_source_meta(a->source)) {
-        gg_fail(err, GG_EUSAGE, "it holds bare organ records, which have no keys");
+        gg_fail(err, GG_EUSAGE, "it consists of organ records, which have no keys");
         gg_fix(err, "give a model or an organ directory");
         return gg_at_file(err, a->model);
     }

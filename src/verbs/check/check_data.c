@@ -1,5 +1,5 @@
-/* check_data.c - the weights: values that are not numbers, tensors and rows of zeros,
- * blocks that have the same bytes. Each tensor is read once, a piece at a time, and hashed
+/* check_data.c - checks the weights: values that are not numbers, tensors and rows of zeros,
+ * blocks with the same bytes. Each tensor is read once, a piece at a time, and hashed
  * on the way. */
 #include "check_data.h"
 

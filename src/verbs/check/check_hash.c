@@ -427,7 +427,7 @@ static gg_status others(verdict *v, const rows *want, const rows *have, const ch
                                  "tensor data%s%s",
                      "", "");
         else if (v->differ == 0)
-            st = say(v, h, "the keys come in another order than in the list%s%s", "", ""),
+            st = say(v, h, "the keys are in a different order than in the list%s%s", "", ""),
             v->differ++;
     }
     return st;

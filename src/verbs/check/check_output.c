@@ -26,7 +26,7 @@ static uint64_t hash(uint64_t h, const char *text)
     return (h ^ 0xff) * 1099511628211u;
 }
 
-/* A finding is the same in another model when its rule and place are. */
+/* Findings in two models are the same if their rule and place are the same. */
 static uint64_t identity(const gg_finding *f)
 {
     return hash(hash(14695981039346656037u, f->rule), f->where);
@@ -100,7 +100,7 @@ gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_ru
     free(all.known);
     if (st != GG_OK || !run->strict || found[GG_CHECK_ERROR] == 0) return st;
     gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
-    return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or have it written all the same");
+    return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
 }
 
 void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done)

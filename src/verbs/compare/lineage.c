@@ -69,12 +69,14 @@ void gg_lineage_text(const gg_lineage *l, char *out, size_t size)
     const char *name = gg_lineage_name(l->verdict);
     if (l->verdict == GG_LINEAGE_IDENTICAL)
         snprintf(out, size,
-                 l->tensors == 1 ? "%s: the one tensor, byte for byte"
+                 l->tensors == 1 ? "%s: the only tensor, byte for byte"
                                  : "%s: all %zu tensors, byte for byte",
                  name, l->tensors);
-    else if (l->tensors == 0) snprintf(out, size, "%s: no tensors that match, to judge by", name);
+    else if (l->tensors == 0)
+        snprintf(out, size, "%s: no tensors match, so lineage cannot be judged", name);
     else if (l->n == 0)
-        snprintf(out, size, "%s: no weight matrices of equal shape to judge by", name);
+        snprintf(out, size, "%s: no weight matrices have equal shapes, so lineage cannot be judged",
+                 name);
     else if (l->strange && l->strange < l->n)
         snprintf(out, size,
                  "%s: median cosine %.3f (%.3f to %.3f) of %zu matrices, %zu of them strange", name,

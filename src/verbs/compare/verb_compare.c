@@ -1,4 +1,4 @@
-/* verb_compare.c - two models, a row a tensor.
+/* verb_compare.c - compares two models, one row per tensor.
  *
  * Pairs are gathered into a batch, cut into tasks that any thread may take, and leave
  * as rows in order. Chunks of one dtype are first compared as bytes: a pair that is
@@ -339,7 +339,8 @@ static gg_status job_start(job *j, const gg_run *run, gg_error *err)
             j->spaces[i].values[k] = malloc((size_t)COMPARE_CHUNK * sizeof(float));
             ok = ok && j->spaces[i].raw[k] && j->spaces[i].values[k];
         }
-    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for %u threads; use -j", j->threads);
+    return ok ? GG_OK
+              : gg_fail(err, GG_ENOMEM, "out of memory for %u threads; use fewer", j->threads);
 }
 
 static void job_end(job *j)
@@ -364,7 +365,7 @@ static gg_status refuse_pipes(gg_source *a, gg_source *b, bool any, bool b_may, 
     if (!any || (pa && pb))
         gg_fail(err, GG_EUSAGE,
                 any ? "only one of the two can be a pipe" : "a pipe cannot be read in any order");
-    else gg_fail(err, GG_EUSAGE, "with a map of blocks the pipe must come first");
+    else gg_fail(err, GG_EUSAGE, "with a map of blocks only the first model can be a pipe");
     gg_fix(err, "store the model in a file");
     return gg_at_file(err, gg_source_name(pa && !pb ? a : b));
 }
@@ -440,6 +441,6 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     if (st != GG_OK || o->pairs || report->tensors || (gg_select_empty(o->select) && !o->map))
         return st;
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
+    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
     return gg_at_file(err, gg_source_name(a));
 }

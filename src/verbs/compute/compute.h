@@ -1,15 +1,15 @@
-/* compute.h - tensors that are computed on the way: re-encoded, blended with a
- * donor's, or with a LoRA adapter folded in. Internal.
+/* compute.h - tensors that are computed while a model is written: re-encoded, blended with a
+ * donor's, or with a LoRA adapter applied. Internal.
  *
- * gg_compute_* check everything that can be known from names, dims and dtypes, and
- * give a producer: a gg_plan_make and its context, for gg_plan_tensor or for a .bin
- * file. The producer reads its inputs front to back in pieces of a few 100 KiB, so
- * its memory does not depend on the tensor. The same bytes come out on every machine
- * level and for any -j. It refuses with GG_EFORMAT, the tensor's name and the count,
- * when a value that it must encode is not finite or beyond what F16 or BF16 can hold.
+ * gg_compute_* check everything that can be known from names, dims and dtypes. They return a
+ * producer, which is a gg_plan_make with its context, for gg_plan_tensor or for a .bin file.
+ * The producer reads its inputs in order in pieces of a few 100 KiB, so its memory does not
+ * depend on the tensor. Its result does not depend on the instruction set or the number of
+ * threads. It fails with GG_EFORMAT, the tensor's name and the count if values to encode are
+ * not finite or too large for F16 or BF16.
  *
- * Contexts belong to the gg_computations list and live until it is freed; sources must
- * outlive the list and be seekable. The list is not thread safe; its producers are.
+ * Contexts belong to the gg_computations list and live until it is freed. Sources must be
+ * seekable and outlive the list. The list is not thread safe; its producers are.
  */
 #ifndef GG_COMPUTE_H
 #define GG_COMPUTE_H
@@ -30,38 +30,37 @@ typedef struct gg_producer {
     void *ctx;
 } gg_producer;
 
-/* The data of a tensor: parts end to end, in one dtype. One part for a tensor or a
- * piece of one ({ source, index, offset within it, bytes, NULL }); several for a stack
- * put together. A part's sha256, where given, is held against the bytes. Copied,
- * except for the sha256 text. */
+/* The data of a tensor: consecutive parts in one dtype. One part for a tensor or a piece of
+ * one ({ source, index, offset within it, bytes, NULL }); several for a stack made of
+ * experts. If a part has a sha256, it is compared with the bytes. Copied, except for the
+ * sha256 text. */
 typedef struct gg_input {
     uint32_t dtype;
     const gg_plan_part *parts;
     size_t n_parts;
 } gg_input;
 
-/* `in`, with out's dims, in out's dtype. Equal dtypes: the bytes as they are, whatever
- * they hold. GG_EUNSUPPORTED when a codec is missing (or needs an importance matrix),
- * GG_EFORMAT when rows do not fit out's dtype or in has not the bytes that its dtype
- * and out's dims make. Errors name out. */
+/* Convert `in`, which has out's dims, to out's dtype. If the dtypes are equal, the bytes are
+ * copied unchanged. GG_EUNSUPPORTED if a codec is missing or needs an importance matrix;
+ * GG_EFORMAT if rows are not whole blocks of out's dtype, or the size of `in` does not match
+ * its dtype and out's dims. Errors name out. */
 gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const gg_input *in,
                              gg_producer *p, gg_error *err);
 
-/* Let a tensor of a plan, with parts or a producer of this list, be written in another
- * dtype. Without `verify` the sha256 of parts is forgotten. Errors as above. */
+/* Write a tensor of a plan, which has parts or a producer of this list, in another dtype.
+ * Without `verify` the sha256 of its parts is ignored. Errors as above. */
 gg_status gg_compute_retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_computations *list,
                             gg_error *err);
 
-/* A part of a tensor along its last dimension, made by a producer of its own: some experts of
- * a stack are converted, others are copied. */
+/* A part of a tensor along its last dimension with its own producer, for stacks of which some
+ * experts are converted and others copied. */
 typedef struct gg_joint {
     gg_tensor t; /* of the part; its name must live as long as the list */
     gg_producer p;
 } gg_joint;
 
-/* The tensors that the parts are of. A part cannot be compared with the sha256 of its tensor,
- * so these are read and compared with theirs first, where a manifest states one. source may be
- * NULL. */
+/* The tensors that contain the parts. A part has no sha256 of its own, so these tensors are
+ * first read and compared with their sha256, if a manifest states one. source may be NULL. */
 typedef struct gg_whole {
     gg_source *source;
     size_t index;
@@ -72,22 +71,22 @@ gg_status gg_compute_join(gg_computations *list, const gg_joint *joints, size_t 
 
 /* ---- blends ---------------------------------------------------------------------- */
 
-/* T of a tensor in a model of `blocks` blocks: on the straight line from the first block
- * to the last. Tensors outside the blocks take the end they stand at: names from
- * "output" or "cls" on the last block's T, all others (token_embd, ...) the first's. */
+/* T of a tensor in a model of `blocks` blocks, interpolated linearly from the first block to
+ * the last. Outside the blocks, tensors whose names begin with "output" or "cls" take the T
+ * of the last block, and all others (token_embd, ...) that of the first. */
 double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t blocks);
 
-/* What becomes of the tensors A and B, and of C in a task blend. */
+/* A blend of the tensors A and B, and of C in a task blend. */
 typedef struct gg_mixture {
     gg_blend_mode mode;
     double t;
-    gg_input in[3]; /* A, B, C; without parts where there is none */
+    gg_input in[3]; /* A, B, C; without parts if unused */
 } gg_mixture;
 
-/* The mixture's inputs, all with out's dims and in any dtypes that decode, computed in double
- * and written in out's dtype. T = 0 gives A and T = 1 of linear and slerp B, converted as
- * gg_compute_convert does: to the byte where the dtype is the same. Errors as there; GG_EUSAGE
- * for task without C. */
+/* Blend the inputs of the mixture, which have out's dims and any dtypes that can be decoded.
+ * Computed in double and written in out's dtype. T = 0 gives A, and T = 1 of linear and slerp
+ * gives B, as by gg_compute_convert: byte for byte if the dtype is the same. Errors as there;
+ * GG_EUSAGE for task without C. */
 gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg_mixture *m,
                            gg_producer *p, gg_error *err);
 
@@ -96,25 +95,26 @@ gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg
 typedef struct gg_lora {
     gg_source *adapter; /* the caller's */
     float strength, alpha;
-    size_t pairs;   /* tensors of the base that it changes */
-    size_t ignored; /* *_norm.weight tensors, which llama.cpp leaves out too */
+    size_t pairs;   /* number of base tensors that it changes */
+    size_t ignored; /* number of *_norm.weight tensors, which llama.cpp ignores too */
 } gg_lora;
 
-/* Look an adapter over: it must be a LoRA of the base's architecture, each of its
- * tensors half of a pair X.lora_a, X.lora_b with X in the base, shapes fitting:
+/* Check an adapter: it must be a LoRA of the base's architecture, and each of its tensors half
+ * of a pair X.lora_a, X.lora_b with X in the base and matching shapes:
  *     X [in, out (, experts)]   lora_a [in, r (, experts)]   lora_b [r, out (, experts)]
  *     token_embd.weight [in, vocabulary]   lora_a [r, vocabulary]   lora_b [r, in]
- * X may be a stack that the base has taken apart: the experts that are left are changed.
- * GG_EFORMAT names the tensor that does not fit or finds no target; GG_EUNSUPPORTED for
- * an aLoRA, which acts on part of a text only and cannot be folded in. */
+ * X may be a stack that the base has as single experts; those it still has are changed.
+ * GG_EFORMAT names a tensor whose shape does not match or whose target is missing;
+ * GG_EUNSUPPORTED for an aLoRA, which affects only part of a text, so that it cannot be
+ * merged into the weights. */
 gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strength, gg_lora *out,
                        gg_error *err);
 
 /* W + scale B A in out's dtype, where scale = strength alpha / r, or strength when alpha
  * is 0; as llama.cpp applies it (W[o][i] += scale sum_k B[o][k] A[k][i]; for token_embd
  * A[o][k] B[i][k]), in float32. `out` has the base tensor's name and dims. p->make is
- * NULL, with GG_OK, when the adapter has no pair for it. Memory: A of one expert,
- * 4 in r bytes a thread; GG_EUNSUPPORTED above 256 MiB. */
+ * NULL, with GG_OK, if the adapter has no pair for it. Memory: A of one expert, 4 in r bytes
+ * per thread; GG_EUNSUPPORTED above 256 MiB. */
 gg_status gg_compute_lora(gg_computations *list, const gg_lora *lora, const gg_tensor *out,
                           const gg_input *w, gg_producer *p, gg_error *err);
 

@@ -1,4 +1,4 @@
-/* compute_adapter.c - is a LoRA adapter one for this base, and all of it? */
+/* compute_adapter.c - checks whether a LoRA adapter matches a base completely. */
 #include "compute_lora.h"
 
 #include "organ/record.h"
@@ -30,19 +30,22 @@ static gg_status check_keys(const gg_source *adapter, const gg_source *base, gg_
     const char *a, *b;
     size_t an, bn;
     if (!meta || !says(meta, "general.type", "adapter") || !says(meta, "adapter.type", "lora"))
-        return gg_fail(err, GG_EFORMAT,
-                       "is no LoRA adapter: general.type is not adapter, or adapter.type not lora");
+        return gg_fail(
+            err, GG_EFORMAT,
+            "this is not a LoRA adapter: general.type must be adapter and adapter.type lora");
     if (gg_meta_find(meta, "adapter.alora.invocation_tokens"))
-        return gg_fail(err, GG_EUNSUPPORTED,
-                       "is an aLoRA: it acts from certain tokens on, which weights cannot do");
+        return gg_fail(
+            err, GG_EUNSUPPORTED,
+            "this is an aLoRA, which starts to act at certain tokens; weights cannot do that");
     if (!gg_kv_str(gg_meta_find(meta, "general.architecture"), &a, &an) || !of ||
         !gg_kv_str(gg_meta_find(of, "general.architecture"), &b, &bn))
-        return gg_fail(err, GG_EFORMAT, "it or its base does not say its general.architecture");
+        return gg_fail(err, GG_EFORMAT, "the adapter or its base has no general.architecture");
     if (an == bn && memcmp(a, b, an) == 0) return GG_OK;
     char x[40], y[40];
     gg_escape(a, an, x, sizeof x);
     gg_escape(b, bn, y, sizeof y);
-    return gg_fail(err, GG_EFORMAT, "is for the architecture %s, the base is %s", x, y);
+    return gg_fail(err, GG_EFORMAT, "the adapter is for the architecture %s, but the base is %s", x,
+                   y);
 }
 
 static bool is_token_embd(const gg_tensor *w)
@@ -51,7 +54,7 @@ static bool is_token_embd(const gg_tensor *w)
     return w->name_len == sizeof name - 1 && memcmp(w->name, name, w->name_len) == 0;
 }
 
-/* Both halves for a tensor of this name? */
+/* Finds both halves of the pair for a tensor name. */
 static bool find_halves(const gg_source *adapter, const char *of, size_t len, size_t *a, size_t *b)
 {
     char name[GG_RECORD_NAME + 8];
@@ -64,7 +67,7 @@ static bool find_halves(const gg_source *adapter, const char *of, size_t len, si
     return *a != SIZE_MAX && *b != SIZE_MAX;
 }
 
-/* Dims of the halves against those of w, or of the expert of a stack that w is. */
+/* Compares the dims of the halves with those of w, which may be an expert of a stack. */
 static bool shapes_fit(const gg_tensor *w, const gg_tensor *a, const gg_tensor *b, bool share,
                        const lora_pair *p)
 {
@@ -103,17 +106,17 @@ gg_status gg_lora_pair_of(const gg_source *adapter, const gg_tensor *w, lora_pai
         pair->of = ta->dims[2];
     }
     if (shapes_fit(w, ta, tb, share, pair)) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "its shape does not fit the base's tensor and the other half");
+    gg_fail(err, GG_EFORMAT, "its shape does not match the base's tensor and the other half");
     return gg_at_tensor(err, ta->name, ta->name_len);
 }
 
-/* The tensors of the base that a pair would change, and its halves. */
+/* A pair, and the tensors of the base that it would change. */
 typedef struct targets {
     bool found, paired;
 } targets;
 
-/* Checks the pair of which t is half against every tensor of the base that it would change:
- * its namesake, or the experts of a stack that was taken apart. */
+/* Checks the pair that t belongs to against every tensor of the base that it would change: the
+ * one with its name, or the single experts of a stack with its name. */
 static gg_status check_targets(const gg_source *adapter, const gg_source *base, const gg_tensor *t,
                                size_t name_len, targets *out, gg_error *err)
 {
@@ -135,7 +138,7 @@ static gg_status check_targets(const gg_source *adapter, const gg_source *base, 
     return st;
 }
 
-/* Tensor i of the adapter: half of a pair whose target the base has? */
+/* Checks that tensor i of the adapter is half of a pair whose target is in the base. */
 static gg_status check_tensor(const gg_source *adapter, const gg_source *base, size_t i,
                               gg_lora *out, gg_error *err)
 {
@@ -146,14 +149,15 @@ static gg_status check_tensor(const gg_source *adapter, const gg_source *base, s
     gg_status st = GG_OK;
     if (!a && !b && ends_with(t, "_norm.weight", &n)) return out->ignored++, GG_OK;
     if (!a && !b) {
-        st = gg_fail(err, GG_EFORMAT,
-                     "is no half of a LoRA pair: its name ends in neither .lora_a nor .lora_b");
+        st = gg_fail(
+            err, GG_EFORMAT,
+            "its name ends in neither .lora_a nor .lora_b, so it is not part of a LoRA pair");
         return gg_at_tensor(err, t->name, t->name_len);
     }
     st = check_targets(adapter, base, t, n, &of, err);
     if (st == GG_OK && !of.found) {
-        st = gg_fail(err, GG_EFORMAT, "the base has no tensor that it could change");
-        gg_fix(err, "take the model that the adapter was made for");
+        st = gg_fail(err, GG_EFORMAT, "the base does not have the tensor that it changes");
+        gg_fix(err, "use the model that the adapter was made for");
     }
     if (st == GG_OK && !of.paired)
         st = gg_fail(err, GG_EFORMAT, "the other half of its pair is missing");
@@ -176,11 +180,12 @@ gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strengt
         st = check_tensor(adapter, base, i, out, err);
     for (size_t i = 0; i < gg_source_count(adapter) && st == GG_OK; i++)
         st = gg_verify_data(adapter, i, err);
-    if (st == GG_OK && out->pairs == 0) st = gg_fail(err, GG_EFORMAT, "holds no LoRA tensors");
+    if (st == GG_OK && out->pairs == 0)
+        st = gg_fail(err, GG_EFORMAT, "the adapter has no LoRA tensors");
     if (st == GG_OK) {
         const gg_kv *alpha = gg_meta_find(gg_source_meta(adapter), "adapter.lora.alpha");
         if (alpha && (!gg_kv_f32(alpha, &out->alpha) || !isfinite(out->alpha)))
-            st = gg_fail(err, GG_EFORMAT, "its adapter.lora.alpha is no finite f32");
+            st = gg_fail(err, GG_EFORMAT, "its adapter.lora.alpha is not a finite f32");
     }
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(adapter));
 }

@@ -1,4 +1,4 @@
-/* compute_blend.c - two tensors, or two and their ancestor, made into one. */
+/* compute_blend.c - blends two tensors, or two and their ancestor. */
 #include "compute_core.h"
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARALLEL 0.9995 /* |cos| from which the arc is as good as its chord */
+#define PARALLEL 0.9995 /* |cos| above which arc and chord are practically equal */
 
 typedef struct blend_ctx {
     gg_computation base;
@@ -15,7 +15,7 @@ typedef struct blend_ctx {
     double t;
 } blend_ctx;
 
-/* ---- the option ------------------------------------------------------------------ */
+/* ---- parsing --------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -26,7 +26,7 @@ static const struct {
     [GG_BLEND_TASK] = { "task", -10, 10 },
 };
 
-/* Decimal digits with at most one point, sign and exponent: no hex, no "inf", no blanks. */
+/* A decimal number with optional sign, point and exponent; no hex, "inf" or blanks. */
 static bool parse_number(const char *s, size_t n, double *value)
 {
     char text[40];
@@ -44,12 +44,12 @@ static bool parse_range(const char *s, gg_blend *b)
 {
     const char *dots = strstr(s, "..");
     if (!dots) return parse_number(s, strlen(s), &b->first) && (b->last = b->first, true);
-    if (dots[2] == '.') return false; /* "0...5": whose point is it? */
+    if (dots[2] == '.') return false; /* "0...5" is ambiguous */
     return parse_number(s, (size_t)(dots - s), &b->first) &&
            parse_number(dots + 2, strlen(dots + 2), &b->last);
 }
 
-/* GG_BLEND_NONE if there is no such mode. */
+/* Returns GG_BLEND_NONE for an unknown mode. */
 static gg_blend_mode mode_by_name(const char *name, size_t n)
 {
     for (int m = GG_BLEND_LINEAR; m <= GG_BLEND_TASK; m++)
@@ -65,19 +65,18 @@ static gg_status parse_blend(const char *text, gg_blend *out, gg_error *err)
     gg_escape(text, strlen(text), shown, sizeof shown);
     gg_blend_mode mode = colon ? mode_by_name(text, (size_t)(colon - text)) : GG_BLEND_NONE;
     if (mode == GG_BLEND_NONE) {
-        gg_fail(err, GG_EUSAGE, "'%s' is no blend", shown);
-        return gg_fix(err,
-                      "give linear:T, slerp:T or task:T, T a number or a ramp such as 0.2..0.8");
+        gg_fail(err, GG_EUSAGE, "unknown blend '%s'", shown);
+        return gg_fix(
+            err, "use linear:T, slerp:T or task:T, where T is a number or a ramp such as 0.2..0.8");
     }
     gg_blend b = { .mode = mode };
     if (strlen(text) >= sizeof b.text || !parse_range(colon + 1, &b)) {
-        gg_fail(err, GG_EUSAGE, "'%s': T is no number and no ramp", shown);
-        return gg_fix(err, "give T as in %s:0.5 or %s:0.2..0.8", modes[mode].name,
-                      modes[mode].name);
+        gg_fail(err, GG_EUSAGE, "'%s': T must be a number or a ramp", shown);
+        return gg_fix(err, "for example %s:0.5 or %s:0.2..0.8", modes[mode].name, modes[mode].name);
     }
     double least = modes[mode].least, most = modes[mode].most;
     if (!(b.first >= least && b.first <= most && b.last >= least && b.last <= most))
-        return gg_fail(err, GG_EUSAGE, "'%s': T must lie within %g..%g", shown, least, most);
+        return gg_fail(err, GG_EUSAGE, "'%s': T must be between %g and %g", shown, least, most);
     memcpy(b.text, text, strlen(text) + 1);
     *out = b;
     return GG_OK;
@@ -90,7 +89,8 @@ gg_status gg_blend_parse(const char *text, gg_source *ancestor, gg_blend *out, g
     if (st != GG_OK) return st;
     if (b.mode == GG_BLEND_TASK && !ancestor) {
         gg_fail(err, GG_EUSAGE, "a task blend needs the common ancestor of both models");
-        return gg_fix_hint(err, GG_HINT_ANCESTOR, "give the model that base and donor come from");
+        return gg_fix_hint(err, GG_HINT_ANCESTOR,
+                           "give the model that base and donor were trained from");
     }
     b.ancestor = ancestor;
     *out = b;
@@ -112,7 +112,7 @@ double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t
 
 /* ---- values ---------------------------------------------------------------------- */
 
-/* x = wa a + wb b + wc c; a step of a blend whatever its mode. */
+/* x = wa a + wb b + wc c: one step of a blend in any mode. */
 typedef struct weights {
     double a, b, c;
 } weights;
@@ -150,8 +150,8 @@ static gg_status mix_task(void *state, uint64_t first, size_t n, float *const *x
     return GG_OK;
 }
 
-/* Sums over all values: aa, bb, ab. Four lanes each, so that additions do not wait for
- * one another and their order is still fixed. */
+/* Sums over all values: aa, bb, ab. Each has four lanes, so that additions are independent
+ * while their order stays fixed. */
 typedef struct products {
     double aa[4], bb[4], ab[4];
 } products;
@@ -175,7 +175,7 @@ static double sum4(const double s[4])
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-/* False where the line is to be taken instead of the arc. */
+/* False if the straight line must be used instead of the arc. */
 static bool arc(const products *s, double t, weights *w)
 {
     double norms = sqrt(sum4(s->aa)) * sqrt(sum4(s->bb));
@@ -194,7 +194,8 @@ static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
     weights w = { .b = b->t };
     compute_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
     if (b->mode == GG_BLEND_SLERP) {
-        /* The angle is known only after all values; to keep them would take a tensor's memory. */
+        /* The angle is known only after all values were read. They are read twice, because keeping
+         * them would need memory for a whole tensor. */
         products s = { 0 };
         compute_target nowhere = { .t = t, .fd = -1 };
         gg_status st = gg_compute_all(&b->base, add_products, &s, &nowhere, err);

@@ -1,4 +1,4 @@
-/* compute_convert.c - the same values in another dtype, or the same bytes. */
+/* compute_convert.c - converts values to another dtype, or copies bytes. */
 #include "compute_core.h"
 
 #include "base/io.h"

@@ -1,4 +1,4 @@
-/* compute_core.c - inputs as values, a step at a time. */
+/* compute_core.c - reads inputs as values, one step at a time. */
 #include "compute_core.h"
 
 #include "verbs/shared/hashcopy.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_BYTES (COMPUTE_STEP * 8) /* of the widest dtype */
+#define STEP_BYTES (COMPUTE_STEP * 8) /* for the widest dtype */
 
 /* ---- contexts -------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_er
     gg_status st = gg_tensor_extent(in->dtype, out->n_dims, out->dims, NULL, &bytes, err);
     for (size_t i = 0; i < in->n_parts; i++) have += in->parts[i].bytes;
     if (st == GG_OK && have != bytes)
-        st = gg_fail(err, GG_EFORMAT, "its input has %llu bytes; its dims make %llu",
+        st = gg_fail(err, GG_EFORMAT, "its input has %llu bytes, but its dims need %llu",
                      (unsigned long long)have, (unsigned long long)bytes);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, out->name, out->name_len);
 }
@@ -68,7 +68,7 @@ gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_e
 {
     if (gg_can_decode(in->dtype)) return GG_OK;
     gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded", gg_dtype_name(in->dtype));
-    gg_fix(err, "leave the tensor as it is");
+    gg_fix(err, "leave the tensor unchanged");
     return gg_at_tensor(err, out->name, out->name_len);
 }
 
@@ -105,7 +105,7 @@ void gg_feed_close(feed *f)
     *f = (feed){ 0 };
 }
 
-/* The tensor that the current part is of. */
+/* The tensor that contains the current part. */
 static gg_status at_part(const feed *f, gg_error *err)
 {
     const gg_plan_part *p = &f->op->parts[f->part < f->op->n_parts ? f->part : f->op->n_parts - 1];
@@ -144,7 +144,7 @@ gg_status gg_feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n > 0 && st == GG_OK) {
-        if (f->part >= f->op->n_parts) return gg_fail(err, GG_EFORMAT, "its data ends too early");
+        if (f->part >= f->op->n_parts) return gg_fail(err, GG_EFORMAT, "its data ends early");
         const gg_plan_part *p = &f->op->parts[f->part];
         if (!f->open && (st = open_part(f, p, err)) != GG_OK) break;
         size_t step = p->bytes - f->at < n ? (size_t)(p->bytes - f->at) : n;
@@ -179,7 +179,7 @@ gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
 gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite", (unsigned long long)f->bad);
-    gg_fix(err, "leave it out, or as it is");
+    gg_fix(err, "leave it out, or keep its dtype");
     return at_part(f, err);
 }
 
@@ -193,10 +193,10 @@ typedef struct loop {
     feed in[COMPUTE_INPUTS];
     float *x[COMPUTE_INPUTS];
     uint8_t *out;
-    uint64_t lost; /* results that the dtype cannot hold */
+    uint64_t lost; /* number of results that the dtype cannot represent */
 } loop;
 
-/* Values that would become infinite: from half a unit beyond the greatest number on. */
+/* Counts values that would become infinite: half a unit or more above the largest number. */
 uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n)
 {
     if (dtype != GG_F16 && dtype != GG_BF16) return gg_count_bad(x, n);
@@ -204,7 +204,7 @@ uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n)
     uint64_t beyond = 0;
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
-        int any = 0; /* of a run of fixed length, which compilers turn into vectors */
+        int any = 0; /* runs of fixed length can be vectorized */
         for (size_t k = i; k < i + 64; k++) any |= !(fabsf(x[k]) < limit);
         for (size_t k = i; any && k < i + 64; k++) beyond += fabsf(x[k]) < limit ? 0 : 1;
     }
@@ -225,7 +225,7 @@ static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)
     if (st != GG_OK) return st;
     if (to->fd < 0) return gg_cancelled(err);
     if (!bad || l->lost) l->lost += gg_count_beyond(to->t->dtype, l->x[0], n);
-    if (bad || l->lost) return gg_cancelled(err); /* only counting from here on */
+    if (bad || l->lost) return gg_cancelled(err); /* from here on values are only counted */
     const gg_dtype_info *info = gg_dtype_get(to->t->dtype);
     size_t bytes = n / info->block_elems * info->block_bytes;
     uint64_t at = gg_offset_after(to->at, first / info->block_elems * info->block_bytes);
@@ -237,8 +237,8 @@ static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)
 
 gg_status gg_compute_fail_lost(const gg_tensor *t, uint64_t lost, gg_error *err)
 {
-    gg_fail(err, GG_EFORMAT, "%llu of its values are more than %s can hold",
-            (unsigned long long)lost, gg_dtype_name(t->dtype));
+    gg_fail(err, GG_EFORMAT, "%llu of its values are too large for %s", (unsigned long long)lost,
+            gg_dtype_name(t->dtype));
     gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
     return gg_at_tensor(err, t->name, t->name_len);
 }

@@ -1,4 +1,4 @@
-/* compute_join.c - a tensor put together from parts, each with its own producer. */
+/* compute_join.c - joins a tensor from parts, each with its own producer. */
 #include "compute_core.h"
 
 #include "base/io.h"

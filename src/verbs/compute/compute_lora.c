@@ -1,4 +1,4 @@
-/* compute_lora.c - a LoRA adapter folded into a tensor, row by row. */
+/* compute_lora.c - applies a LoRA adapter to a tensor, row by row. */
 #include "compute_lora.h"
 
 #include "compute_core.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WIDE_LIMIT ((uint64_t)256 << 20)
-#define COLUMNS 256               /* summed at a time: they stay in the first-level cache */
+#define COLUMNS 256               /* summed together; they fit the first-level cache */
 #define TALL_STEP ((size_t)16384) /* values of `tall` held, at least one row */
 
 typedef struct lora_ctx {
@@ -19,7 +19,7 @@ typedef struct lora_ctx {
 
 typedef struct lora_state {
     const lora_ctx *c;
-    feed wide, tall; /* front to back, as the rows of W are */
+    feed wide, tall; /* read in order, like the rows of W */
     float *w;        /* r rows of `in` values: of expert `loaded` */
     uint64_t loaded;
     float *rows; /* of tall: [first_row, end_row) */
@@ -46,7 +46,7 @@ static gg_status load_wide(lora_state *s, gg_error *err)
     return GG_OK;
 }
 
-/* The next rows of tall. */
+/* Loads the next rows of tall. */
 static gg_status load_rows(lora_state *s, gg_error *err)
 {
     const lora_pair *p = &s->c->pair;
@@ -67,8 +67,8 @@ static gg_status load_rows(lora_state *s, gg_error *err)
 
 /* ---- sums ------------------------------------------------------------------------- */
 
-/* x[0..n) += scale sum_k row[k] w[k][column..column + n), n <= COLUMNS. Sums run over k in
- * order, each column by itself, so vectors of any length give the same bits. */
+/* x[0..n) += scale sum_k row[k] w[k][column..column + n), n <= COLUMNS. Each column is
+ * summed over k in order, so vectors of any length give the same bits. */
 static void add_columns(const lora_state *s, float *x, size_t n, const float *row, uint64_t column)
 {
     const lora_pair *p = &s->c->pair;
@@ -140,7 +140,7 @@ static gg_status make_lora(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     return st;
 }
 
-/* Steps of the adapter's tensors must end where their blocks do. */
+/* Steps of the adapter's tensors must end at block boundaries. */
 static gg_status check_half(const gg_source *adapter, size_t index, uint64_t run_of, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(adapter, index);
@@ -176,7 +176,7 @@ gg_status gg_compute_lora(gg_computations *list, const gg_lora *lora, const gg_t
     if (st != GG_OK) return st;
     lora_ctx *c = gg_compute_new(list, sizeof *c, err);
     if (!c) return err->status;
-    c->base.in_order = true; /* rows of the adapter are loaded as they are needed */
+    c->base.in_order = true; /* rows of the adapter are loaded in order */
     c->adapter = lora->adapter;
     c->pair = pair;
     c->scale = lora->alpha != 0 ? lora->strength * lora->alpha / (float)pair.r : lora->strength;

@@ -4,10 +4,10 @@
 
 #include "compute.h"
 
-/* Where experts are taken apart, an expert's share of its stack's pair: `at` of `of`, and
- * experts is 1.
+/* A pair, or for a single expert its part of the stack's pair: number `at` of `of`, and experts
+ * is 1.
  *
- * delta[o][i] = sum_k tall[o][k] wide[k][i], an expert each. `wide` is lora_a, stored as
+ * delta[o][i] = sum_k tall[o][k] wide[k][i], for each expert. `wide` is lora_a, stored as
  * r rows of `in` values; for token_embd it is lora_b, stored as `in` rows of r. */
 typedef struct lora_pair {
     size_t wide, tall; /* tensors of the adapter */
@@ -16,8 +16,8 @@ typedef struct lora_pair {
     uint64_t at, of;
 } lora_pair;
 
-/* The pair for tensor w of the base. *found false, with GG_OK: the adapter does not
- * have both halves. GG_EFORMAT when they do not fit. */
+/* Find the pair for tensor w of the base. *found is false, with GG_OK, if the adapter does not
+ * have both halves. GG_EFORMAT if they do not match. */
 gg_status gg_lora_pair_of(const gg_source *adapter, const gg_tensor *w, lora_pair *pair,
                           bool *found, gg_error *err);
 

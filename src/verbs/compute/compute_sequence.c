@@ -1,5 +1,5 @@
-/* compute_sequence.c - a tensor written in sequence: steps are read one after another,
- * computed by several threads at once, and written one after another.
+/* compute_sequence.c - computes a tensor that is written in sequence. Steps are read in order,
+ * computed by several threads, and written in order.
  */
 #include "compute_core.h"
 
@@ -11,7 +11,7 @@
 
 #define STEPS_PER_THREAD 2
 
-/* One step: what was read of each input, and what is to be written. */
+/* One step: the data read from each input, and the data to write. */
 typedef struct slot {
     uint8_t *raw[COMPUTE_INPUTS], *out;
     uint64_t first;
@@ -57,7 +57,7 @@ static gg_status compute(void *ctx, size_t i, unsigned worker, gg_error *err)
     return gg_encode(q->to->t->dtype, x[0], s->out, s->n, s->n, NULL, err);
 }
 
-/* Read up to n_slots steps from value `first` on; *used of them. */
+/* Reads up to n_slots steps from value `first` on; *used is their number. */
 static gg_status read_steps(sequence *q, uint64_t first, size_t *used, gg_error *err)
 {
     uint64_t elements = q->to->t->elements;
@@ -74,7 +74,7 @@ static gg_status read_steps(sequence *q, uint64_t first, size_t *used, gg_error 
     return st;
 }
 
-/* Nothing more is written once a value was found that cannot be: only counted. */
+/* After the first value that cannot be written, values are only counted. */
 static gg_status write_steps(sequence *q, size_t used, gg_error *err)
 {
     gg_status st = GG_OK;

@@ -1,4 +1,4 @@
-/* dtype_rules.c - globs and types, first match wins; a preset for the rest. */
+/* dtype_rules.c - chooses types by globs, where the first match is used, and by a preset. */
 #include "dtype_rules.h"
 
 #include "base/error.h"
@@ -28,9 +28,9 @@ struct gg_dtype_rules {
     uint32_t fallback;       /* KEEP = none */
 };
 
-/* ---- the option -------------------------------------------------------------------- */
+/* ---- parsing ----------------------------------------------------------------------- */
 
-/* A type that can be made, or KEEP where that is allowed. */
+/* Parses a type that can be encoded, or KEEP if that is allowed. */
 static gg_status parse_type(const char *name, gg_hint about, bool keep, uint32_t *dtype,
                             gg_error *err)
 {
@@ -43,7 +43,7 @@ static gg_status parse_type(const char *name, gg_hint about, bool keep, uint32_t
         gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type", shown);
         gg_about(err, about);
         return gg_fix(
-            err, "types are f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs and the like");
+            err, "use a type such as f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs");
     }
     *dtype = info->id;
     if (gg_encode_needs_imatrix(info->id)) {
@@ -96,7 +96,7 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_
 {
     *out = NULL;
     if (!text && fallback) {
-        gg_fail(err, GG_EUSAGE, "a fallback type needs a rule that gives tensors a type");
+        gg_fail(err, GG_EUSAGE, "a fallback type has no effect without a rule that chooses types");
         gg_about(err, GG_HINT_FALLBACK);
         return gg_fix_hint(err, GG_HINT_DTYPE, "add one");
     }
@@ -138,7 +138,7 @@ void gg_dtype_rules_free(gg_dtype_rules *r)
 
 /* ---- which tensors ------------------------------------------------------------------ */
 
-/* Does the glob spell what makes the tensor delicate? Then it is meant. */
+/* Does the glob spell out the delicate role of the tensor? Then the tensor is meant. */
 static bool spares(const gg_tensor *t, const rule *r)
 {
     const char *part;
@@ -162,7 +162,7 @@ static bool row_fits(uint32_t dtype, uint64_t row)
     return row % gg_dtype_get(dtype)->block_elems == 0;
 }
 
-/* The type to write; the tensor's own when it is to be left alone. */
+/* The type to write, which is the tensor's own if it is left unchanged. */
 static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor *t,
                         uint32_t *dtype, gg_error *err)
 {
@@ -172,16 +172,17 @@ static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor
     if (row_fits(by->dtype, row)) return *dtype = by->dtype, GG_OK;
     if (r->fallback != KEEP && row_fits(r->fallback, row)) return *dtype = r->fallback, GG_OK;
     uint32_t last = r->fallback != KEEP ? r->fallback : by->dtype;
-    gg_fail(err, GG_EFORMAT, "its rows of %llu values are no whole blocks of %s",
+    gg_fail(err, GG_EFORMAT, "its rows of %llu values are not whole blocks of %s",
             (unsigned long long)row, gg_dtype_get(last)->name);
     gg_fix_hint(err, GG_HINT_FALLBACK,
-                r->fallback == KEEP ? "give a fallback type such as q8_0 or f16, or a rule for it"
-                                    : "give another fallback type, for example f16");
+                r->fallback == KEEP
+                    ? "give a fallback type such as q8_0 or f16, or a rule for this tensor"
+                    : "give another fallback type, for example f16");
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
-/* Blocks that engines make of activations while they compute, and doubles: valid in a
- * file, but llama.cpp crashes on weights in them. */
+/* Types that engines use only for activations, and doubles. They are valid in a file, but
+ * llama.cpp crashes on weights in them. */
 static bool is_no_weight(uint32_t dtype)
 {
     return dtype == GG_Q8_1 || dtype == GG_Q8_K || dtype == GG_F64;
@@ -195,17 +196,17 @@ static void note_rule(const rule *r, bool used, const gg_run *run)
         gg_note(run, "no tensor matches '%s' (patterns match whole names; try '*%s*')", shown,
                 shown);
     else if (r->dtype != KEEP && is_no_weight(r->dtype))
-        gg_note(run, "no engine runs weights in %s; they can only be read back here",
+        gg_note(run, "no engine runs weights in %s; only these tools can read them",
                 gg_dtype_get(r->dtype)->name);
 }
 
-/* ---- what was done --------------------------------------------------------------------- */
+/* ---- notes ----------------------------------------------------------------------------- */
 
 #define SHOWN 8 /* roles named in the note */
 
 typedef struct summary {
     size_t changed, left, twice; /* twice: of those changed, quantized before */
-    size_t roles, more;          /* roles named; matrices of others */
+    size_t roles, more;          /* number of roles named, and of matrices with other roles */
     char text[SHOWN * 72];
     char role[SHOWN][64];
 } summary;
@@ -269,7 +270,7 @@ static gg_status nothing_matches(const gg_dtype_rules *r, gg_error *err)
                        shown);
 }
 
-/* The dtypes that n tensors of a model with keys `meta` are to have. */
+/* Chooses the dtypes of n tensors of a model with keys `meta`. */
 static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
                             const gg_meta *meta, const gg_run *run, uint32_t *dtypes, gg_error *err)
 {

@@ -1,15 +1,15 @@
-/* dtype_rules.h - "blk.*.ffn_*=q4_k,output*=q6_k,*=f16": which tensors of a
- * plan are written in another dtype. Internal.
+/* dtype_rules.h - rules such as "blk.*.ffn_*=q4_k,output*=q6_k,*=f16", which choose the tensors
+ * of a plan to write in another dtype. Internal.
  *
- * GLOB=TYPE[,GLOB=TYPE]... and at most one preset (presets.h), for the tensors that no glob
- * matches; names are those of the model's tensors, as gg_extract_list gives
- * them (a stack of experts is one tensor); the first glob that matches decides; TYPE in
- * any case, or "keep". What a glob means to leave alone it leaves alone:
- *   - tensors of one dimension (norms, biases: llama.cpp wants them F32) and integers
- *     are re-encoded only by a glob without wildcards, which names them;
- *   - tensors that llama-quantize never touches (routers, convolutions, expert biases,
- *     position embeddings, ...: see dtype_rules.c) only by a glob that spells their role,
- *     such as blk.*.ffn_gate_inp.weight=f16.
+ * The text is GLOB=TYPE[,GLOB=TYPE]... and at most one preset (presets.h) for tensors that no
+ * glob matches. Globs match the names of the model's tensors, as gg_extract_list gives them (a
+ * stack of experts is one tensor), and the first match is used. TYPE is in upper or lower case,
+ * or "keep". General globs do not change delicate tensors:
+ *   - tensors of one dimension (norms and biases, which llama.cpp expects in F32) and integers
+ *     are re-encoded only by a glob without wildcards;
+ *   - tensors that llama-quantize never changes (routers, convolutions, expert biases, position
+ *     embeddings, ...: see dtype_rules.c) only by a glob that spells out their role, such as
+ *     blk.*.ffn_gate_inp.weight=f16.
  */
 #ifndef GG_DTYPE_RULES_H
 #define GG_DTYPE_RULES_H
@@ -27,9 +27,9 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_
                                gg_error *err);
 void gg_dtype_rules_free(gg_dtype_rules *r);
 
-/* Choose the dtypes of the tensors of a plan for a model with keys `meta` (NULL = none), and
- * let those that change be computed by producers of `list`. *changed is how many. Notes name
- * the rules that match nothing, and count the matrices that keep their type. GG_NO if nothing
+/* Choose the dtypes of the tensors of a plan for a model with keys `meta` (NULL = none). Those
+ * that change are computed by producers of `list`; *changed is their number. Notes name the
+ * rules that match nothing and count the matrices that keep their type. GG_NO if nothing
  * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the fallback;
  * GG_EUNSUPPORTED names one that needs an importance matrix, or that cannot be decoded or
  * encoded. */
@@ -37,8 +37,8 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
                                gg_computations *list, size_t *changed, const gg_run *run,
                                gg_error *err);
 
-/* The keys of the first file's metadata that follow: of a preset as llama-quantize sets them,
- * else gg_type_keys_update; imatrix keys go when no quantized tensor is left as it was. */
+/* Adapt the type keys of the first file: for a preset as llama-quantize does, else by
+ * gg_type_keys_update. The imatrix keys are removed if no quantized tensor is unchanged. */
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err);
 

@@ -1,4 +1,4 @@
-/* presets.c - which type llama-quantize gives to which tensor, as a table. */
+/* presets.c - the types that llama-quantize gives to tensors, as a table. */
 #include "presets.h"
 
 #include "gguf/gguf.h"
@@ -13,7 +13,7 @@
 struct gg_preset {
     const char *name;
     uint32_t file_type; /* llama_ftype; under 64, a bit in a rule's `presets` */
-    uint32_t dtype;     /* of tensors that no rule is for */
+    uint32_t dtype;     /* for tensors that no rule matches */
 };
 
 enum {
@@ -85,7 +85,7 @@ const char *gg_preset_name(const gg_preset *p)
     return p->name;
 }
 
-/* ---- what a rule looks at ----------------------------------------------------------- */
+/* ---- conditions of a rule ----------------------------------------------------------- */
 
 /* Kinds of tensors, as bits. */
 enum {
@@ -102,8 +102,8 @@ enum {
     ANY = 1023
 };
 
-/* Conditions, as bits: all must hold. GQA4: four or more heads share a key. The parts of the
- * model are by the number of the tensor among those of its kind. */
+/* Conditions, as bits: all must be true. GQA4: four or more heads share a key. Parts of the
+ * model are given by the number of the tensor among those of its kind. */
 enum {
     GQA4 = 1,
     EXPERTS8 = 2,
@@ -135,7 +135,7 @@ typedef struct rule {
     uint32_t dtype;
 } rule;
 
-/* The first rule that fits decides; if none does, the preset's own type. */
+/* The first matching rule is used, or else the preset's own type. */
 /* clang-format off */
 static const rule rules[] = {
     { OUTPUT, 0, P(MXFP4_MOE), GG_Q8_0 },
@@ -207,7 +207,7 @@ static const rule rules[] = {
     { FFN_UP | FFN_GATE, MIDDLE, P(IQ3_XS), GG_IQ3_XXS },
 };
 
-/* The type of a tensor whose rows are no whole blocks of `dtype`. */
+/* The type of a tensor whose rows are not whole blocks of `dtype`. */
 static const struct { uint32_t dtype, instead; } shorter[] = {
     { GG_IQ1_S, GG_IQ4_NL }, { GG_IQ1_M, GG_IQ4_NL }, { GG_IQ2_XXS, GG_IQ4_NL },
     { GG_IQ2_XS, GG_IQ4_NL }, { GG_IQ2_S, GG_IQ4_NL }, { GG_IQ3_XXS, GG_IQ4_NL },
@@ -216,8 +216,8 @@ static const struct { uint32_t dtype, instead; } shorter[] = {
     { GG_Q4_K, GG_Q5_0 }, { GG_Q5_K, GG_Q5_1 }, { GG_Q6_K, GG_Q8_0 },
 };
 
-/* Parts of names of tensors that are never quantized: they are small, and either the
- * engine reads them in one type only or they cost more quality than they save. */
+/* Parts of the names of tensors that are never quantized. They are small, and engines accept
+ * only one type for them, or quantizing them would cost too much quality. */
 static const char *const delicate[] = {
     "ffn_gate_inp", "ffn_gate_tid2eid", "_norm", "altup", "laurel", "per_layer_model_proj",
     "position_embd", "token_types", "ssm_conv1d", "shortconv.conv", "indexer.k_proj",
@@ -261,11 +261,11 @@ typedef struct chooser {
     const gg_preset *p;
     uint64_t layers, experts;
     bool gqa4, falcon, large; /* large: llama.cpp calls the model 70B */
-    bool tied;                /* no output.weight: token_embd takes its place */
+    bool tied;                /* no output.weight: token_embd is used instead */
     uint64_t n_attn_v;
 } chooser;
 
-/* The first element of a per-layer array, or the number. */
+/* The first element of a per-layer array, or the single value. */
 static uint64_t first_number(const gg_meta *meta, const char *name)
 {
     char key[128];
@@ -311,13 +311,13 @@ static void look_at_model(chooser *c, const gg_tensor *tensors, size_t n, const 
 
 /* ---- choosing -------------------------------------------------------------------------- */
 
-/* Blocks at both ends, and every third between, where more bits pay most. */
+/* Blocks at both ends and every third between, where more bits help most. */
 static bool more_bits(uint64_t i, uint64_t n)
 {
     return i < n / 8 || i >= 7 * n / 8 || (i >= n / 8 && (i - n / 8) % 3 == 2);
 }
 
-/* What holds for tensor t, number i of its kind among n. */
+/* The conditions that tensor t, number i of n of its kind, meets. */
 static unsigned conditions(const chooser *c, const gg_tensor *t, uint64_t i, uint64_t n)
 {
     unsigned when = 0;
@@ -352,7 +352,7 @@ static uint32_t by_rules(const chooser *c, unsigned kind, unsigned when)
     return dtype;
 }
 
-/* dtype, or what takes its place where rows are no whole blocks of it. */
+/* Returns dtype, or its replacement if rows are not whole blocks of it. */
 static uint32_t fit_row(uint32_t dtype, uint64_t row)
 {
     if (row % gg_dtype_get(dtype)->block_elems == 0) return dtype;
@@ -394,7 +394,7 @@ static int by_block(const void *a, const void *b)
     return x->i < y->i ? -1 : x->i > y->i;
 }
 
-/* Tensors in the order of their blocks: their numbers among those of a kind count so. */
+/* Sorts tensors by block, because they are numbered within their kind in this order. */
 static place *order_blocks(const gg_tensor *tensors, size_t n)
 {
     place *list = calloc(n + 1, sizeof *list);
@@ -407,7 +407,7 @@ static place *order_blocks(const gg_tensor *tensors, size_t n)
     return list;
 }
 
-/* The type of tensor t. `seen` counts tensors of its kind that came before. */
+/* The type of tensor t. `seen` counts the earlier tensors of its kind. */
 static gg_status choose(const chooser *c, const gg_tensor *t, int64_t block, uint64_t seen,
                         uint32_t *dtype, gg_error *err)
 {

@@ -1,4 +1,4 @@
-/* verb_extract.c - a model as a list, as an organ stream, as an organ directory. */
+/* verb_extract.c - writes a model as a list or as an organ stream. */
 #include "organ/gg_verbs.h"
 
 #include "base/error.h"
@@ -35,7 +35,7 @@ static gg_status list_selected(void *ctx, const gg_selected *p, gg_error *err)
 static gg_status nothing_selected(const gg_source *s, gg_error *err)
 {
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
+    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
     return gg_at_file(err, gg_source_name(s));
 }
 

@@ -1,4 +1,4 @@
-/* verb_extract_dir.c - a model into an organ directory.
+/* verb_extract_dir.c - extracts a model into an organ directory.
  *
  * Files and directories give up their tensors in parallel. A pipe is read in order;
  * of an organ stream, or of shards one after another, the names are known only at the
@@ -99,7 +99,7 @@ gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const ch
     st = gg_source_grows(model) ? write_stream(&j, err) : write_known(&j, err);
     if (st == GG_OK && j.dir.n == 0 && !j.dir.whole) {
         st = gg_fail(err, GG_NO, "no tensor is selected");
-        gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
+        gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
     }
     report_on(&j.dir, report);
     st = gg_organ_dir_close(&j.dir, st, err);

@@ -1,4 +1,4 @@
-/* added_blocks.c - block_count and per-layer keys of a base that gets more blocks. */
+/* added_blocks.c - adapts block_count and per-layer keys of a base that gets more blocks. */
 #include "added_blocks.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A block that the base gets, and which of the donor's it is. */
+/* A block that is added to the base, and its number in the donor. */
 typedef struct added {
     uint64_t to, from;
 } added;
@@ -26,7 +26,7 @@ static int64_t block_of(const char *name, size_t len)
     return gg_anatomy_of(name, len).block;
 }
 
-/* The blocks from `first` on that moves add, sorted, each once. */
+/* The distinct blocks from `first` on that moves add, sorted. */
 static size_t list_added(const gg_source *donor, const gg_moves *moves, uint64_t first, added *out)
 {
     size_t n = 0, kept = 0;
@@ -44,7 +44,7 @@ static size_t list_added(const gg_source *donor, const gg_moves *moves, uint64_t
     return kept;
 }
 
-/* They must follow the base's last block without a gap, and be of the donor's blocks. */
+/* They must follow the base's last block without a gap and exist in the donor. */
 static gg_status check_added(const gg_layer_model *base, const gg_layer_model *donor,
                              const added *list, size_t n, gg_error *err)
 {
@@ -52,7 +52,8 @@ static gg_status check_added(const gg_layer_model *base, const gg_layer_model *d
         if (list[i].to != base->blocks + i) {
             gg_fail(err, GG_NO, "block %llu would be added, but there is no block %llu",
                     (unsigned long long)list[i].to, (unsigned long long)(base->blocks + i));
-            gg_fix_hint(err, GG_HINT_MAP, "give the block its number with a map such as %llu=N",
+            gg_fix_hint(err, GG_HINT_MAP,
+                        "choose the number of the block with a map such as %llu=N",
                         (unsigned long long)(base->blocks + i));
             return gg_at_file(err, base->name);
         }
@@ -80,7 +81,7 @@ static gg_status grow(const gg_layer_model models[2], const added *list, size_t 
 gg_status gg_added_blocks_meta(const gg_source *base, const gg_source *donor, const gg_moves *moves,
                                gg_meta *meta, gg_error *err)
 {
-    static const gg_meta none = GG_META_INIT; /* of a donor of bare records */
+    static const gg_meta none = GG_META_INIT; /* for a donor of bare records */
     const gg_meta *theirs = gg_source_meta(donor) ? gg_source_meta(donor) : &none;
     gg_layer_model models[2] = { { gg_source_meta(base), gg_source_name(base), 0 },
                                  { theirs, gg_source_name(donor), 0 } };

@@ -21,7 +21,7 @@ gg_status gg_fold_tensor(gg_fold *f, size_t i, gg_producer *p, gg_error *err)
     char scale[GG_RECORD_NAME + 1];
     if (st != GG_OK || !p->make || gg_find_scale(f->base, t->name, t->name_len, scale) == SIZE_MAX)
         return st;
-    gg_fail(err, GG_EUNSUPPORTED, "its values are scaled by %s: an adapter cannot be folded in",
+    gg_fail(err, GG_EUNSUPPORTED, "its values are scaled by %s, so an adapter cannot be applied",
             scale);
     return gg_at_tensor(err, t->name, t->name_len);
 }

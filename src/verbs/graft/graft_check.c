@@ -1,4 +1,4 @@
-/* graft_check.c - would a graft work: keys that must agree, and the lineage of the weights. */
+/* graft_check.c - checks whether a graft would work: keys that must agree, and lineage. */
 #include "organ/gg_compare_model.h"
 #include "organ/gg_transplant.h"
 #include "verbs/plan/key_compat.h"
@@ -27,13 +27,13 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
             continue;
         }
         out->move++;
-        /* Judged by name whatever the map: blocks at different depths are orthogonal
+        /* Compared by name, whatever the map, because blocks at different depths are orthogonal
          * even within one model. */
         size_t twin = move->base == SIZE_MAX ? SIZE_MAX
                                              : gg_source_find(donor, move->name, move->name_len);
         if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ move->base, twin };
     }
-    gg_run quiet = *run; /* the table is no work to show progress of */
+    gg_run quiet = *run; /* no progress for the check */
     quiet.progress = NULL;
     out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_conflict,
                                       &quiet);

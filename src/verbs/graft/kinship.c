@@ -1,4 +1,4 @@
-/* kinship.c - do the models of a graft belong together? */
+/* kinship.c - checks whether the models of a graft belong together. */
 #include "kinship.h"
 
 #include "gguf/gguf.h"
@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JUDGED 12         /* matrices that are compared: enough to tell strangers apart */
+#define JUDGED 12         /* compared matrices: enough to recognize unrelated models */
 #define SHOWN ((size_t)3) /* notes of one kind */
 
 typedef struct kinship {
     gg_check_notes *notes;
-    size_t n; /* findings of the kind that is looked for */
+    size_t n; /* findings of the current kind */
     gg_error *err;
 } kinship;
 
@@ -31,7 +31,7 @@ static void rest(kinship *k, const char *what)
     k->n = 0;
 }
 
-/* Judged by name whatever the map, as blocks at other depths are strangers anyway. */
+/* Compared by name, whatever the map, because blocks at different depths never match. */
 static gg_status strangers(kinship *k, gg_source *base, gg_source *donor, const gg_moves *moves)
 {
     gg_tensor_pair pairs[JUDGED];
@@ -60,8 +60,8 @@ static bool ends(const gg_kv *kv, const char *end)
     return kv->key_len > n && memcmp(kv->key + kv->key_len - n, end, n) == 0;
 }
 
-/* The value that a per-layer key has for a block, as bits; false when it has none. A period
- * stands for an array, too: every n-th block is another one. */
+/* The value of a per-layer key for a block, as bits; false if there is none. The key may also
+ * be a period, by which every n-th block differs. */
 static bool element(const gg_kv *kv, uint64_t block, uint64_t *bits)
 {
     uint64_t n;
@@ -98,14 +98,14 @@ static void compare_block(kinship *k, const gg_meta *base, const gg_meta *donor,
         if (k->n++ < SHOWN)
             gg_check_notes_add(
                 k->notes, k->err,
-                "block %lld gets tensors of the donor's block %lld, which has another "
-                "%.*s; it runs with the base's",
+                "block %lld gets tensors of the donor's block %lld, which has a different "
+                "%.*s; the base's value is used",
                 (long long)to, (long long)from, (int)(kv->key_len < 100 ? kv->key_len : 100),
                 kv->key);
     }
 }
 
-/* Moves come in the order of the base: a pair of blocks is looked at once. */
+/* Moves are in the order of the base, so each pair of blocks is compared once. */
 static void per_layer(kinship *k, gg_source *base, gg_source *donor, const gg_moves *moves)
 {
     int64_t last_to = -1, last_from = -1;

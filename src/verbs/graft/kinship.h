@@ -5,10 +5,10 @@
 #include "organ/gg_transplant.h"
 #include "verbs/check/check_output.h"
 
-/* Notes for a graft of these moves: keys that conflict (architecture, vocabulary, RoPE and
- * the like), models that share no lineage, judged on a few of the moved matrices, and
- * blocks whose per-layer keys differ from those of the blocks they replace. Nothing
- * when the run takes no notes, or one of the two is a pipe or bare records. */
+/* Add notes for a graft with these moves: on conflicting keys (architecture, vocabulary, RoPE
+ * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
+ * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
+ * takes no notes, or if one of the models is a pipe or bare records. */
 gg_status gg_kinship_notes(gg_source *base, gg_source *donor, const gg_moves *moves,
                            const gg_run *run, gg_check_notes *notes, gg_error *err);
 

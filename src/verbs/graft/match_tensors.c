@@ -1,4 +1,4 @@
-/* match_tensors.c - which tensor of a donor goes where in a base, or why it cannot. */
+/* match_tensors.c - matches tensors of a donor with those of a base, or gives the reason. */
 #include "organ/gg_transplant.h"
 
 #include "base/grow.h"
@@ -30,10 +30,10 @@ typedef struct matcher {
     gg_moves *moves;
     size_t cap;
     gg_names texts;
-    bool *taken; /* donor tensors that have a place */
+    bool *taken; /* donor tensors that are matched */
     bool part;   /* the donor is bare records */
     struct block_list {
-        int64_t *list; /* blocks that have a tensor, ascending, some more than once */
+        int64_t *list; /* block of each tensor, ascending, with duplicates */
         size_t n;
     } base_blocks, donor_blocks;
     gg_error *err;
@@ -59,7 +59,7 @@ static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_erro
     return GG_OK;
 }
 
-/* Is this the number of a block of which nothing is there? */
+/* Is this the number of a block without tensors? */
 static bool lacks_block(const struct block_list *l, int64_t block)
 {
     return block >= 0 &&
@@ -76,7 +76,7 @@ static gg_move *new_move(matcher *m)
     return &to->list[to->n++];
 }
 
-/* It cannot be, and why. */
+/* Marks the move as a mismatch with a reason. */
 static gg_status GG_PRINTF(3, 4) mismatch(matcher *m, gg_move *move, const char *fmt, ...)
 {
     char text[160];
@@ -89,7 +89,7 @@ static gg_status GG_PRINTF(3, 4) mismatch(matcher *m, gg_move *move, const char 
     return move->reason ? GG_OK : GG_ENOMEM;
 }
 
-/* And which argument would let it move. */
+/* Adds the argument that would allow the move. */
 static gg_status with_hint(gg_move *move, gg_hint hint, gg_status st)
 {
     move->hint = hint;
@@ -98,12 +98,11 @@ static gg_status with_hint(gg_move *move, gg_hint hint, gg_status st)
 
 static bool same_dims(const gg_tensor *a, const gg_tensor *b)
 {
-    return memcmp(a->dims, b->dims, sizeof a->dims) ==
-           0; /* 1 past n_dims: trailing ones do not count */
+    return memcmp(a->dims, b->dims, sizeof a->dims) == 0; /* dims after n_dims count as 1 */
 }
 
-/* The base's dtype from values of the donor, and of the ancestor where a task blend
- * takes it away. */
+/* Can the donor's values, and those of the ancestor in a task blend, be converted to the
+ * base's dtype? */
 static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
     const gg_blend *blend = &m->o->blend;
@@ -114,7 +113,7 @@ static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, con
         return mismatch(m, move, "%s cannot be encoded%s", gg_dtype_get(b->dtype)->name,
                         gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
     size_t i = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : 0;
-    if (i == SIZE_MAX) return mismatch(m, move, "the ancestor has no such tensor (%.63s)", d->name);
+    if (i == SIZE_MAX) return mismatch(m, move, "the ancestor does not have %.63s", d->name);
     const gg_tensor *t = ancestor ? gg_source_tensor(ancestor, i) : NULL;
     if (t && !same_dims(t, d))
         return mismatch(m, move, "the ancestor's dims differ from the donor's");
@@ -125,7 +124,7 @@ static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, con
     return GG_OK;
 }
 
-/* Experts of the selection that both stacks (or routers) have. */
+/* Counts the selected experts that both stacks (or routers) have. */
 static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
     uint32_t last = b->n_dims ? b->n_dims - 1 : 0;
@@ -142,8 +141,9 @@ static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, co
     bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 ||
                   gg_dtype_get(d->dtype)->block_elems > 1;
     if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks))
-        return mismatch(m, move,
-                        "its experts are too many, or share blocks: they cannot move one by one");
+        return mismatch(
+            m, move,
+            "it has too many experts, or they share blocks, so they cannot move one by one");
     for (uint64_t e = 0; e < n_base; e++) {
         if (!gg_select_expert(m->o->select, e)) continue;
         found++;
@@ -157,7 +157,7 @@ static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, co
     return GG_OK;
 }
 
-/* How the pair may be moved. */
+/* Decides how the pair can be moved. */
 static gg_status judge(matcher *m, gg_move *move)
 {
     const gg_tensor *b = gg_source_tensor(m->base, move->base),
@@ -201,8 +201,8 @@ size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
     return gg_source_find(s, name, len - 1);
 }
 
-/* Values that a tensor of its own scales (NVFP4 has such) mean nothing without it, and
- * others nothing under it. */
+/* Some values are scaled by a separate tensor (in NVFP4). They must move together with it, and
+ * other values must not be moved under it. */
 static gg_status judge_scale(matcher *m, gg_move *move)
 {
     char name[GG_RECORD_NAME + 1], theirs[GG_RECORD_NAME + 1];
@@ -214,15 +214,15 @@ static gg_status judge_scale(matcher *m, gg_move *move)
     gg_anatomy a = gg_anatomy_of(name, move->name_len - 1);
     bool follows = selected(m, name, move->name_len - 1, &a);
     if (m->o->blend.mode)
-        return mismatch(m, move, "values that %.63s scales cannot be blended", name);
+        return mismatch(m, move, "values scaled by %.63s cannot be blended", name);
     if (donor == SIZE_MAX) return mismatch(m, move, "the base's %.63s would scale them too", name);
     if (base == SIZE_MAX && !(follows && m->o->add))
         return with_hint(move, GG_HINT_ADD_SCALE,
-                         mismatch(m, move, "they need the donor's %.63s as well", name));
-    return follows ? GG_OK : mismatch(m, move, "%.63s would stay behind: select it too", name);
+                         mismatch(m, move, "it needs the donor's %.63s as well", name));
+    return follows ? GG_OK : mismatch(m, move, "%.63s must move with it: select it too", name);
 }
 
-/* The donor has not what the base has, and why. */
+/* Gives the reason why the donor lacks a tensor of the base. */
 static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t len)
 {
     const gg_manifest *dir = gg_source_manifest(m->donor);
@@ -234,10 +234,11 @@ static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t l
                         wanted);
     if (gg_stack_name(wanted, len, other, sizeof other, &n) &&
         gg_source_find(m->donor, other, n) != SIZE_MAX)
-        return with_hint(move, GG_HINT_SPLIT_EXPERTS,
-                         mismatch(m, move, "the donor has it on %.40s: take it apart", other));
+        return with_hint(
+            move, GG_HINT_SPLIT_EXPERTS,
+            mismatch(m, move, "the donor has it in the stack %.40s: split its experts", other));
     if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
-        return mismatch(m, move, "the donor's experts are taken apart, the base's are not");
+        return mismatch(m, move, "the donor has single experts, but the base has stacks");
     return mismatch(m, move, "the donor has no %.63s", wanted);
 }
 
@@ -251,7 +252,7 @@ static bool with_expert(const char *name, size_t len, uint64_t expert, char *out
            gg_expert_name(stack, n, expert, out, size, out_len);
 }
 
-/* The donor's name for a tensor of the base, by both maps; `name` is used for it. */
+/* The donor's name for a tensor of the base by both maps, stored in `name`. */
 static const char *name_in_donor(const matcher *m, const gg_tensor *b, const gg_anatomy *a,
                                  char name[GG_RECORD_NAME + 1], size_t *len)
 {
@@ -293,7 +294,7 @@ static gg_status match_base(matcher *m, size_t i)
     return st == GG_OK ? judge_scale(m, move) : st;
 }
 
-/* The base's name for a tensor of the donor, by both maps; NULL where it goes nowhere. */
+/* The base's name for a tensor of the donor by both maps; NULL if it does not move. */
 static const char *name_in_base(const matcher *m, const gg_tensor *t, const gg_anatomy *a,
                                 char name[GG_RECORD_NAME + 1], size_t *len)
 {
@@ -339,18 +340,18 @@ static gg_status match_donor_only(matcher *m, size_t d)
     if (lacks_block(&m->base_blocks, a.block))
         return with_hint(move, GG_HINT_ADD,
                          mismatch(m, move, "the base has no block %lld", (long long)a.block));
-    return with_hint(move, GG_HINT_ADD, mismatch(m, move, "the base has no such tensor"));
+    return with_hint(move, GG_HINT_ADD, mismatch(m, move, "the base does not have this tensor"));
 }
 
-/* Of records that were put together: which of the two was meant? */
+/* Concatenated records can have a name twice, which would be ambiguous. */
 static gg_status one_of_each(const gg_source *donor, gg_error *err)
 {
     for (size_t i = 0; i < gg_source_count(donor); i++) {
         const gg_tensor *t = gg_source_tensor(donor, i);
         size_t k = gg_source_find(donor, t->name, t->name_len);
         if (k == i || k == SIZE_MAX) continue;
-        gg_fail(err, GG_EFORMAT, "two of its tensors have this name");
-        gg_fix(err, "take one of them out");
+        gg_fail(err, GG_EFORMAT, "it has two tensors with this name");
+        gg_fix(err, "remove one of them");
         gg_at_tensor(err, t->name, t->name_len);
         return gg_at_file(err, gg_source_name(donor));
     }

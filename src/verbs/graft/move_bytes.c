@@ -1,4 +1,4 @@
-/* move_bytes.c - copy, convert or blend: decided per move. */
+/* move_bytes.c - decides per move whether to copy, convert or blend. */
 #include "move_bytes.h"
 
 #include "organ/manifest.h"
@@ -19,7 +19,7 @@ static uint64_t block_count(const gg_source *s)
     return blocks;
 }
 
-/* Parts never move once handed out, so they come in blocks. */
+/* Pointers to parts must stay valid, so parts are allocated in blocks. */
 struct gg_mover_parts {
     struct gg_mover_parts *next;
     gg_plan_part list[];
@@ -66,22 +66,22 @@ static gg_input input(const gg_plan_part *part)
     return (gg_input){ gg_source_tensor(part->source, part->index)->dtype, part, 1 };
 }
 
-/* The ancestor's tensor for the donor's, or GG_NO, GG_EFORMAT: bytes alone would do
- * for a transposed one. */
+/* Finds the ancestor's tensor for the donor's. GG_NO if it is missing, GG_EFORMAT if its dims
+ * differ; a transposed one would have the same number of bytes. */
 static gg_status find_ancestor(const gg_mover *m, const gg_tensor *donor, size_t *index,
                                gg_error *err)
 {
     *index = gg_source_find(m->blend->ancestor, donor->name, donor->name_len);
-    if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor has no such tensor");
+    if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor does not have this tensor");
     else if (memcmp(gg_source_tensor(m->blend->ancestor, *index)->dims, donor->dims,
                     sizeof donor->dims) != 0)
-        gg_fail(err, GG_EFORMAT, "its dims are not those of the base's and the donor's");
+        gg_fail(err, GG_EFORMAT, "its dims differ from those in base and donor");
     else return GG_OK;
     gg_at_tensor(err, donor->name, donor->name_len);
     return gg_at_file(err, gg_source_name(m->blend->ancestor));
 }
 
-/* Some of a tensor's experts: n from `at` on along its last dimension. n 0 is all of it. */
+/* Some experts of a tensor: n from `at` on along its last dimension. n = 0 means all. */
 typedef struct share {
     uint64_t at, n;
 } share;
@@ -95,7 +95,7 @@ static gg_plan_part part_of(gg_source *s, size_t index, share some)
     return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
 }
 
-/* The donor's experts that take the place of these of the base. */
+/* The donor's experts that replace these of the base. */
 static share in_donor(const gg_mover *m, share some)
 {
     return (share){ gg_select_donor_expert(m->select, some.at), some.n };
@@ -120,7 +120,7 @@ static gg_status make_blend(gg_mover *m, const gg_move *move, share some, const 
     return gg_compute_blend(&m->list, out, &mix, p, err);
 }
 
-/* Some neighbouring experts of a stack, all the base's, or neighbours of the donor too. */
+/* Consecutive experts of a stack, all from the base or consecutive in the donor too. */
 static gg_status make_share(gg_mover *m, const gg_move *move, share some, bool donor,
                             gg_joint *joint, gg_error *err)
 {
@@ -137,8 +137,8 @@ static gg_status make_share(gg_mover *m, const gg_move *move, share some, bool d
     return gg_compute_convert(&m->list, t, &in, &joint->p, err);
 }
 
-/* Where the run of experts ends that begins at e: all selected, and neighbours in the donor
- * too, or none selected. */
+/* The end of the run of experts that begins at e. Its experts are all selected and consecutive
+ * in the donor too, or none is selected. */
 static uint64_t run_end(const gg_mover *m, uint64_t e, uint64_t n)
 {
     bool donor = gg_select_expert(m->select, e);
@@ -149,8 +149,8 @@ static uint64_t run_end(const gg_mover *m, uint64_t e, uint64_t n)
     return e;
 }
 
-/* A stack (or router) with some experts converted or blended. Of blends each expert is a
- * tensor by itself: an arc between experts has nothing to do with the others. */
+/* Makes a stack (or router) with some experts converted or blended. Each expert is blended as
+ * a separate tensor, because the arc of a slerp depends on that expert alone. */
 static gg_status join_experts(gg_mover *m, const gg_move *move, const gg_tensor *out,
                               gg_producer *p, gg_error *err)
 {
@@ -175,7 +175,7 @@ static gg_status join_experts(gg_mover *m, const gg_move *move, const gg_tensor 
     return st;
 }
 
-/* The stack run by run of experts (or the router of rows): the donor's where selected. */
+/* Copies a stack, or the rows of a router, in runs of experts, from the donor if selected. */
 static gg_status make_experts(gg_mover *m, const gg_move *move, const gg_tensor *out,
                               gg_moved_bytes *made, gg_error *err)
 {

@@ -1,5 +1,5 @@
-/* move_bytes.h - where the bytes of a moved tensor come from: the donor's as they are,
- * or a producer that converts or blends. Shared by transplant and graft. Internal. */
+/* move_bytes.h - the source of the bytes of a moved tensor: the donor's bytes, or a producer
+ * that converts or blends. Shared by transplant and graft. Internal. */
 #ifndef GG_MOVE_BYTES_H
 #define GG_MOVE_BYTES_H
 
@@ -8,15 +8,15 @@
 
 typedef struct gg_mover {
     gg_source *base, *donor;
-    const gg_blend *blend;        /* of the options, which must live as long */
+    const gg_blend *blend;        /* belongs to the options, which must live as long */
     uint64_t blocks;              /* of the base, for a ramp over the blocks */
-    gg_computations list;         /* owns the producers: free it when all is written */
+    gg_computations list;         /* owns the producers; free it after writing */
     const gg_select *select;      /* which experts, for moves of some of a stack */
-    struct gg_mover_parts *parts; /* what inputs and copies read: blocks of a chain */
+    struct gg_mover_parts *parts; /* parts of inputs and copies, in chained blocks */
 } gg_mover;
 
-/* What takes a move's place: either a producer, or parts to copy one after another.
- * Both live as long as the maker. */
+/* The bytes of a move: either a producer, or parts to copy one after another. Both live as
+ * long as the maker. */
 typedef struct gg_moved_bytes {
     gg_producer p; /* p.make NULL = copy the parts */
     const gg_plan_part *parts;
@@ -26,7 +26,7 @@ typedef struct gg_moved_bytes {
 void gg_mover_open(gg_mover *m, gg_source *base, gg_source *donor, const gg_match_options *o);
 void gg_mover_close(gg_mover *m);
 
-/* *out gets the name, shape and bytes of the tensor that takes the move's place. */
+/* *out gets the name, shape and bytes of the tensor that the move writes. */
 gg_status gg_mover_bytes(gg_mover *m, const gg_move *move, gg_tensor *out, gg_moved_bytes *made,
                          gg_error *err);
 

@@ -1,5 +1,5 @@
-/* mtp.c - the whole of a multi-token-prediction transplant: every block (there may be
- * several), every tensor of each, and every key that counts blocks.
+/* mtp.c - transplants multi-token-prediction (MTP) blocks: every block, every tensor of each,
+ * and every key that counts blocks.
  *
  *     donor  blk.0 ... blk.D-n-1 | blk.D-n ... blk.D-1      D = block_count, n = nextn
  *     base   blk.0 ... blk.B-1   | blk.B   ... blk.B+n-1    what it gets
@@ -39,7 +39,7 @@ static void first_conflict(void *ctx, const char *line)
     no(m, line);
 }
 
-/* Where the base's first tensor of that block or a later one stands: SIZE_MAX for none. */
+/* The index of the base's first tensor of this block or a later one; SIZE_MAX if none. */
 static size_t tensor_from(const gg_source *base, uint64_t block)
 {
     for (size_t i = 0; i < gg_source_count(base); i++) {
@@ -50,8 +50,8 @@ static size_t tensor_from(const gg_source *base, uint64_t block)
     return SIZE_MAX;
 }
 
-/* A base may announce prediction blocks that it lacks, as they are in a file of their
- * own: it has none, and its arrays are as long as it said. */
+/* A base may announce prediction blocks that it does not have, because they are in a separate
+ * file. It counts as having none, but its arrays have the announced length. */
 static gg_status measure_base(mtp *m)
 {
     uint64_t announced = gg_arch_number(m->bm, "nextn_predict_layers");
@@ -61,7 +61,7 @@ static gg_status measure_base(mtp *m)
         gg_fail(m->err, GG_NO, "the base has no block_count");
     } else if (announced > 0 &&
                (announced >= m->base_said || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
-        gg_fail(m->err, GG_NO, "the base has multi-token-prediction blocks already");
+        gg_fail(m->err, GG_NO, "the base already has multi-token-prediction blocks");
         gg_fix_hint(m->err, GG_HINT_BLOCK_TENSORS, "replace their tensors by name");
     } else {
         gg_layer_model base = { m->bm, gg_source_name(m->base), m->base_said };
@@ -87,13 +87,13 @@ static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg
             "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
     if (m->nextn >= m->donor_blocks || m->donor_blocks > GG_LAYERS_MAX ||
         gg_arch_number(m->bm, "block_count") > GG_LAYERS_MAX)
-        return no(m, "the donor's nextn_predict_layers and block_count make no sense");
+        return no(m, "the donor's nextn_predict_layers and block_count contradict each other");
     gg_layer_model from = { m->dm, gg_source_name(donor), m->donor_blocks };
     gg_status st = measure_base(m);
     return st == GG_OK ? gg_layer_lengths(&from, err) : st;
 }
 
-/* eh_proj [2 n_embd, n_embd], enorm and hnorm [n_embd] are what every engine asks for. */
+/* Every engine requires eh_proj [2 n_embd, n_embd], enorm and hnorm [n_embd]. */
 static gg_status check_block(const mtp *m, uint64_t block)
 {
     static const char *const needed[] = { "eh_proj", "enorm", "hnorm" };
@@ -108,14 +108,14 @@ static gg_status check_block(const mtp *m, uint64_t block)
         const gg_tensor *t = gg_source_tensor(m->donor, k);
         bool fits = i == 0 ? t->dims[0] == 2 * n_embd && t->dims[1] == n_embd
                            : t->dims[0] == n_embd && t->elements == n_embd;
-        snprintf(what, sizeof what, "the donor's %s does not fit its embedding length of %llu",
+        snprintf(what, sizeof what, "the donor's %s does not match its embedding length of %llu",
                  name, (unsigned long long)n_embd);
         if (!fits) return no(m, what);
     }
     return GG_OK;
 }
 
-/* The base must be free from its block_count on. */
+/* The base must not have tensors of blocks from block_count on. */
 static gg_status check_room(const mtp *m)
 {
     size_t i = tensor_from(m->base, m->base_blocks);
@@ -135,12 +135,12 @@ static gg_status renumber(const mtp *m, const gg_tensor *t, int64_t block, gg_mo
     char name[GG_RECORD_NAME + 1];
     int64_t to = (int64_t)m->base_blocks + block - (int64_t)(m->donor_blocks - m->nextn);
     if (!gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &move->name_len)) {
-        gg_fail(m->err, GG_NO, "its name cannot be that of block %lld", (long long)to);
+        gg_fail(m->err, GG_NO, "its name cannot be changed to block %lld", (long long)to);
         gg_at_tensor(m->err, t->name, t->name_len);
         return gg_at_file(m->err, gg_source_name(m->donor));
     }
     if (gg_source_find(m->base, name, move->name_len) != SIZE_MAX) {
-        gg_fail(m->err, GG_NO, "the base has a tensor of that name already");
+        gg_fail(m->err, GG_NO, "the base already has a tensor with this name");
         gg_at_tensor(m->err, name, move->name_len);
         return gg_at_file(m->err, gg_source_name(m->base));
     }

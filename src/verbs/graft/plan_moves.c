@@ -1,5 +1,5 @@
-/* plan_moves.c - mismatches settled, metadata edited: the part of a transplant that can
- * say no before anything is written. */
+/* plan_moves.c - handles mismatches and edits metadata: the part of a transplant that can fail
+ * before anything is written. */
 #include "plan_moves.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ static gg_status refuse(const gg_move *move, size_t mismatches, const gg_source 
 {
     gg_fail(err, GG_NO, "%s", move->reason);
     gg_about(err, move->hint);
-    gg_fix_hint(err, GG_HINT_MISMATCHES, "%zu do not match: list them, or leave them out",
+    gg_fix_hint(err, GG_HINT_MISMATCHES, "%zu tensors do not match: list them, or leave them out",
                 mismatches);
     gg_at_tensor(err, move->name, move->name_len);
     return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
@@ -40,8 +40,8 @@ gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const
     report->skipped = mismatches;
     moves->n = kept;
     if (kept) return GG_OK;
-    gg_fail(err, GG_NO, "nothing is selected that could move");
-    gg_fix_hint(err, GG_HINT_LIST_PAIRS, "look at the names of its tensors, and at the pairs");
+    gg_fail(err, GG_NO, "no selected tensor can be moved");
+    gg_fix_hint(err, GG_HINT_LIST_PAIRS, "list the tensors and the pairs");
     return gg_at_file(err, gg_source_name(donor));
 }
 
@@ -52,8 +52,8 @@ static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
     return gg_meta_copy(to, &one, err);
 }
 
-/* Put the n keys of `list` (of a model: no two are equal) into meta: in place of equal
- * ones, else at the end in their order. One search a key: gg_meta_set looks at all. */
+/* Sets the n distinct keys of `list` in meta: existing keys are replaced, others are appended
+ * in their order. Sorted once, because gg_meta_set searches linearly. */
 static gg_status merge(gg_meta *meta, const gg_kv *const *list, size_t n, gg_error *err)
 {
     gg_meta made = GG_META_INIT;
@@ -91,13 +91,13 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
         const gg_kv *kv = &from->kv[i];
         bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
                         : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
-        /* a model with the numbers of a donor's shard would look for shards of its own */
+        /* with the split keys of a donor's shard, engines would look for more shards */
         if (fits && !gg_is_split_key(kv)) list[fitting++] = kv;
     }
     gg_status st = fitting ? merge(meta, list, fitting, err) : GG_OK;
     free(list);
     if (fitting) return st;
-    gg_fail(err, GG_EUSAGE, "%s: the donor has no such key that could be copied", pattern);
+    gg_fail(err, GG_EUSAGE, "%s: the donor has no key with this name that can be copied", pattern);
     gg_about(err, GG_HINT_COPY_KEYS);
     return gg_at_file(err, donor);
 }

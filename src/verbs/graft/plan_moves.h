@@ -1,4 +1,4 @@
-/* plan_moves.h - what transplant does with a list of moves before it writes. Internal. */
+/* plan_moves.h - prepares a list of moves before a transplant writes. Internal. */
 #ifndef GG_PLAN_MOVES_H
 #define GG_PLAN_MOVES_H
 
@@ -6,13 +6,13 @@
 #include "organ/record.h"
 #include "verbs/plan/plan.h"
 
-/* The tensor of its own that scales a weight's values (NVFP4 has such):
- * "blk.0.ffn_up.scale" for "blk.0.ffn_up.weight". Its index, SIZE_MAX for none, and name. */
+/* The separate tensor that scales a weight's values (in NVFP4), such as "blk.0.ffn_up.scale"
+ * for "blk.0.ffn_up.weight": its index, SIZE_MAX if none, and its name. */
 size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
                      char name[GG_RECORD_NAME + 1]);
 
-/* Drop mismatches (counted in report->skipped) or fail with the first; GG_NO when
- * none is left. */
+/* Drop mismatches (counted in report->skipped) or fail with the first one. GG_NO if no move is
+ * left. */
 gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const gg_source *donor,
                                    bool skip_mismatched, gg_transplant_report *report,
                                    gg_error *err);

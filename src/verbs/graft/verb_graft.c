@@ -1,4 +1,4 @@
-/* verb_graft.c - a new organ directory: the base's organs, some of them the donor's. */
+/* verb_graft.c - writes an organ directory of the base with some organs of the donor. */
 #include "organ/gg_graft.h"
 
 #include "added_blocks.h"
@@ -34,7 +34,7 @@ static gg_status no_memory(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for the graft");
 }
 
-/* Which experts of the stack the donor's took the place of. */
+/* Lists the experts of the stack that were replaced by the donor's. */
 static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
                          gg_error *err)
 {
@@ -97,7 +97,7 @@ static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move)
     return tell(g, item, move, maker);
 }
 
-/* Metadata for the tensors as they will be; then records and manifest. */
+/* Updates the metadata for the new tensors, then writes records and manifest. */
 static gg_status finish(graft *g, gg_status st)
 {
     gg_tensor *list = NULL;

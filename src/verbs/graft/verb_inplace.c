@@ -1,9 +1,9 @@
-/* verb_inplace.c - a transplant into the base's own files.
+/* verb_inplace.c - transplants into the base's own files.
  *
- * Order of events: every refusal, a donor's data that do not have their sha256 among
- * them; the undo stream, whole and on disk; then the donor's bytes over the base's;
- * then fsync. Killed at any point, the undo stream
- * holds every byte that may have changed.
+ * Everything is checked first, also the sha256 of the donor's data. Then the undo stream is
+ * written completely and synced, then the donor's bytes replace the base's, and then they are
+ * synced. If the run is killed at any point, the undo stream has every byte that may have
+ * changed.
  */
 #include "organ/gg_transplant.h"
 
@@ -32,25 +32,24 @@
 typedef struct inplace {
     gg_source *base, *donor;
     const gg_model *model;
-    int *fds; /* writable, one a file of the base */
+    int *fds; /* writable, one per file of the base */
     const gg_move *moves;
     size_t n;
     gg_mover maker;
-    gg_moved_bytes *makes; /* one a move */
+    gg_moved_bytes *makes; /* one per move */
     const gg_run *run;
 } inplace;
 
-/* Only bytes for bytes: nothing that would change a header. */
+/* Refuses everything that would change a header. */
 static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
 {
     if (o->n_set_kv || o->n_set_kv_files || o->n_copy_kv) {
-        gg_fail(err, GG_EUSAGE, "changing a model in place changes no keys");
+        gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
         return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
     }
     for (size_t i = 0; i < j->n; i++) {
         if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
-        gg_fail(err, GG_NO,
-                "it would change size: in place, bytes can only be replaced by as many");
+        gg_fail(err, GG_NO, "its size would change, which is not possible in place");
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
         gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len);
         return gg_at_file(err, j->model->paths[0]), GG_NO;
@@ -64,8 +63,8 @@ static bool same_file(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Reading a donor that changes while being read would make nonsense. (A blend reads
- * the base too, but each tensor only before it is written: piece by piece in step.) */
+/* The donor must not change while it is read. (A blend reads the base too, but each piece of a
+ * tensor only before it is written.) */
 static gg_status donor_is_another(const inplace *j, gg_error *err)
 {
     const gg_model *d = gg_source_model(j->donor);
@@ -85,19 +84,20 @@ static bool is_file(const struct stat *s, int fd)
     return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
 }
 
-/* A run that was cut off is easily begun anew: its undo stream must not make way for one
- * of a base half changed. With run->force the undo stream would take the name of the model
- * that it is to save, or of one that is still to be read. */
+/* Never overwrite an existing undo stream: after an interrupted run it is the only way back,
+ * and a new one would save a base that is half changed. Also with run->force, it must not
+ * replace a model that is read or changed. */
 static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo,
                                  gg_error *err)
 {
     struct stat s;
     bool used = false;
     if (lstat(undo, &s) == 0 && !j->run->force) {
-        gg_fail(err, GG_EUSAGE, "exists already, and may be what restores a base");
-        gg_fix_hint(err, GG_HINT_RESTORE,
-                    "give another name or, if a run was cut off, first restore the base from %s",
-                    undo);
+        gg_fail(err, GG_EUSAGE, "this file already exists and may be needed to restore a base");
+        gg_fix_hint(
+            err, GG_HINT_RESTORE,
+            "choose another name or, if a run was interrupted, first restore the base from %s",
+            undo);
         return gg_at_file(err, undo);
     }
     gg_status st = gg_guard_output(undo, j->donor, err);
@@ -114,8 +114,8 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
             gg_data_close(&d);
         }
     if (!used) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "the undo stream cannot be a file that is read or changed");
-    gg_fix_hint(err, GG_HINT_UNDO, "give it a name of its own");
+    gg_fail(err, GG_EUSAGE, "the undo stream must not be a file that is read or changed");
+    gg_fix_hint(err, GG_HINT_UNDO, "choose another name");
     return gg_at_file(err, undo);
 }
 
@@ -128,9 +128,9 @@ static gg_status open_writable(inplace *j, gg_error *err)
         j->fds[i] = open(j->model->paths[i], O_RDWR | O_CLOEXEC);
         if (j->fds[i] < 0) gg_fail_errno(err, "cannot open for writing");
         else if (!same_file(j->fds[i], j->model->fds[i]))
-            gg_fail(err, GG_EIO, "was replaced while being opened");
+            gg_fail(err, GG_EIO, "the file was replaced while it was opened");
         else if (flock(j->fds[i], LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-            gg_fail(err, GG_EIO, "another transplant is writing to it");
+            gg_fail(err, GG_EIO, "another program is changing this file");
             gg_fix(err, "wait for it to end");
         }
         if (err->status != GG_OK) return gg_at_file(err, j->model->paths[i]);
@@ -148,7 +148,7 @@ static gg_status refuse_links(const inplace *j, gg_error *err)
     return GG_OK;
 }
 
-/* The bytes that will be replaced, as an organ stream, on disk when this returns. */
+/* Writes the bytes that will be replaced as an organ stream and syncs it to disk. */
 static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 {
     gg_output *out;
@@ -168,7 +168,7 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
     return gg_at_file(err, path);
 }
 
-/* How each tensor is made: all decided before the first byte changes. */
+/* Decides how each tensor is made, before the first byte changes. */
 static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -182,8 +182,8 @@ static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error
     return st;
 }
 
-/* Elsewhere data are held against their hash while they are copied; here the base would
- * be changed by then. */
+/* Elsewhere data is compared with its hash during the copy. Here the base would already be
+ * changed by then, so it is compared first. */
 static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     const inplace *j = ctx;
@@ -195,7 +195,7 @@ static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err
                           gg_source_find(j->maker.blend->ancestor, d->name, d->name_len), err);
 }
 
-/* Parts that are the base's own stay where they are. */
+/* Parts of the base itself are not written. */
 static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at,
                                 gg_error *err)
 {
@@ -293,7 +293,7 @@ gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_tr
     if (st != GG_OK) return st;
     j.model = gg_source_model(j.base);
     if (!j.model) {
-        gg_fail(err, GG_EUSAGE, "is not a GGUF file: only those can be changed in place");
+        gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
         st = gg_at_file(err, path);
     } else {
         st = run_all(&j, o, undo, report, err);

@@ -36,7 +36,7 @@ typedef struct transplant {
 
 /* ---- tensors -------------------------------------------------------------------------- */
 
-/* One tensor of the output that moves: its shape, and bytes from where they come. */
+/* Plans a moved tensor of the output: its shape and the source of its bytes. */
 static gg_status plan_moved(transplant *t, const gg_move *move)
 {
     gg_tensor out;
@@ -55,7 +55,7 @@ static gg_status plan_moved(transplant *t, const gg_move *move)
     return st;
 }
 
-/* Moves come in the base's order, additions last. */
+/* Moves are in the base's order, added tensors at the end. */
 static gg_status plan_moves(transplant *t)
 {
     size_t k = 0;
@@ -142,7 +142,7 @@ static gg_status refuse(const transplant *t, const char *output)
     const gg_transplant_options *o = t->o;
     if (!gg_source_meta(t->base)) {
         gg_fail(t->err, GG_EUSAGE,
-                "the base is bare organ records; a model or an organ directory is needed");
+                "the base consists of organ records, but must be a model or an organ directory");
         return gg_at_file(t->err, gg_source_name(t->base));
     }
     gg_status st = gg_refuse_split_experts(t->base, t->err);

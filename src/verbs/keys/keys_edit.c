@@ -13,9 +13,9 @@ static gg_status refuse_split(const char *key, size_t n, gg_error *err)
 {
     const gg_kv kv = { .key = key, .key_len = n };
     if (!gg_is_split_key(&kv)) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "%.*s numbers the shards of a split model and is not to be changed",
+    gg_fail(err, GG_EUSAGE, "%.*s numbers the shards of a split model and cannot be changed",
             (int)n, key);
-    return gg_fix(err, "organ-assemble splits models and merges shards");
+    return gg_fix(err, "use organ-assemble to split models and merge shards");
 }
 
 static gg_status find(gg_meta *meta, const char *key, gg_kv **out, gg_error *err)
@@ -25,7 +25,7 @@ static gg_status find(gg_meta *meta, const char *key, gg_kv **out, gg_error *err
     const gg_kv *kv = gg_keys_find(meta, key);
     *out = kv ? &meta->kv[kv - meta->kv] : NULL;
     if (kv) return refuse_split(kv->key, kv->key_len, err);
-    gg_fail(err, GG_NO, "there is no key %s", key);
+    gg_fail(err, GG_NO, "there is no key '%s'", key);
     return gg_fix(err, "list the keys with organ-keys");
 }
 
@@ -56,7 +56,7 @@ static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
     if (st == GG_OK) st = refuse_split(eq + 1, strlen(eq + 1), err);
     if (st != GG_OK) return st;
     if (gg_meta_find(meta, eq + 1)) {
-        gg_fail(err, GG_EUSAGE, "%s: there is a key %s already", text, eq + 1);
+        gg_fail(err, GG_EUSAGE, "%s: the key '%s' already exists", text, eq + 1);
         return gg_fix(err, "delete it in the same run");
     }
     size_t at = (size_t)(kv - meta->kv);

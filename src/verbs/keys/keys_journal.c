@@ -147,7 +147,7 @@ gg_status gg_header_replace(const char *path, int fd, const gg_header_change *c,
         if (undo.status == GG_OK) remove_journal(journal, &undo);
         err->fix[0] = '\0';
         if (undo.status == GG_OK) gg_fix(err, "its keys are as before");
-        else gg_fix_hint(err, GG_HINT_RECOVER, "its keys may be half changed: recover it");
+        else gg_fix_hint(err, GG_HINT_RECOVER, "its keys may be half changed; recover the model");
     } else if (st == GG_OK) {
         st = remove_journal(journal, err);
     }
@@ -159,8 +159,8 @@ gg_status gg_header_replace(const char *path, int fd, const gg_header_change *c,
 
 static gg_status bad_journal(gg_error *err)
 {
-    gg_fail(err, GG_EFORMAT, "it is not the journal of a change of keys");
-    return gg_fix(err, "if the model is sound, remove this file");
+    gg_fail(err, GG_EFORMAT, "this file is not a journal of organ-keys");
+    return gg_fix(err, "if the model is intact, remove this file");
 }
 
 /* The change that the journal tells of, in *bytes. */
@@ -205,7 +205,7 @@ static gg_status load(const char *journal, uint8_t **bytes, gg_header_change *c,
 static gg_status other_model(const char *journal, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "this journal belongs to another model");
-    gg_fix(err, "if the model beside it is sound, remove this file");
+    gg_fix(err, "if the model beside it is intact, remove this file");
     return gg_at_file(err, journal);
 }
 

@@ -6,7 +6,7 @@
 #include "organ/gg_measure_model.h"
 
 typedef struct grid_role {
-    const char *name; /* role within a block, with what precedes its number */
+    const char *name; /* role within a block, with the prefix of the block */
     size_t name_len;
     const char *prefix; /* "enc." of "enc.blk.0.attn_q", "double_blocks." of an image model */
     size_t prefix_len;

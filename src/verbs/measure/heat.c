@@ -1,6 +1,6 @@
-/* heat.c - a model's anatomy on a terminal: a character a block and role. Colours
- * where the terminal has them, and the height of the character says the same, so that
- * the picture holds without. More blocks than columns: neighbours are averaged. */
+/* heat.c - draws a model's anatomy on a terminal, with one character per block and role. The
+ * height of the character shows the same as its colour, so the map also works without colours.
+ * If there are more blocks than columns, adjacent blocks are averaged. */
 #include "anatomy_grid.h"
 
 #include "base/buf.h"
@@ -14,7 +14,7 @@ typedef struct heat {
     gg_error *err;
     const gg_grid *g;
     gg_heat_colors colors;
-    size_t per; /* blocks a character */
+    size_t per; /* blocks per character */
 } heat;
 
 /* The nearest of the 6 x 6 x 6 colours that terminals number from 16. */
@@ -107,7 +107,7 @@ static void put_blocks(heat *h)
     if (g->n_blocks == 0) return;
     gg_buf_printf(&h->text, h->err, "%*s blocks %lld to %lld", NAME, "", (long long)g->blocks[0],
                   (long long)g->blocks[g->n_blocks - 1]);
-    if (h->per > 1) gg_buf_printf(&h->text, h->err, ", %zu a mark", h->per);
+    if (h->per > 1) gg_buf_printf(&h->text, h->err, ", %zu per mark", h->per);
     gg_buf_text(&h->text, "; right: the mean\n", h->err);
 }
 

@@ -93,15 +93,15 @@ static gg_status draw(job *j, drawn *d, gg_error *err)
 
 /* ---- leaving ------------------------------------------------------------------ */
 
-/* Tools print a "-" for what no codec knows: say once why. */
+/* Tools print "-" for a dtype that no codec decodes; this note explains it once. */
 static void note_undecoded(job *j, const gg_tensor *t)
 {
     if (t->dtype < 64 ? j->noted >> t->dtype & 1 : j->noted_other) return;
     if (t->dtype < 64) j->noted |= UINT64_C(1) << t->dtype;
     else j->noted_other = true;
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
-    gg_note(j->run, "no codec decodes type %u (%s): its tensors are listed, not measured", t->dtype,
-            info ? info->name : "unknown");
+    gg_note(j->run, "no codec decodes type %u (%s): its tensors are listed but not measured",
+            t->dtype, info ? info->name : "unknown");
 }
 
 static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
@@ -176,7 +176,7 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
     }
     if (j->large) return j->large;
     gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor", (unsigned long long)n);
-    gg_fix_hint(err, GG_HINT_SAMPLE, "look at fewer values");
+    gg_fix_hint(err, GG_HINT_SAMPLE, "read fewer values");
     return NULL;
 }
 
@@ -279,6 +279,6 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     if (st != GG_OK) return st;
     if (report->tensors || gg_select_empty(o->select)) return GG_OK;
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
+    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
     return gg_at_file(err, gg_source_name(s));
 }

@@ -1,6 +1,5 @@
-/* verb_measure_update.c - rows into the manifest of an organ directory. Only the text of
- * each "z" is replaced or put in: what a user or another program wrote beside it, and how,
- * stays as it is. */
+/* verb_measure_update.c - writes rows into the manifest of an organ directory. Only the text of
+ * each "z" is replaced or inserted; everything else, also its formatting, is kept. */
 #include "organ/gg_measure_model.h"
 
 #include "base/buf.h"
@@ -56,7 +55,7 @@ static gg_status find_rows(const gg_manifest *m, const gg_measures *list,
         if (!r->decoded) continue;
         i = entry_of(m, &r->t, i + 1);
         if (i == SIZE_MAX) {
-            gg_fail(err, GG_EUSAGE, "the manifest has no such tensor to update");
+            gg_fail(err, GG_EUSAGE, "the manifest does not have this tensor");
             return gg_at_tensor(err, r->t.name, r->t.name_len);
         }
         rows[i] = r;
@@ -120,7 +119,7 @@ static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_me
 {
     gg_json *tree = NULL;
     if (gg_json_type_of(item) != GG_JSON_TEXT)
-        return gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
+        return gg_fail(err, GG_EFORMAT, "the manifest was changed during the run");
     gg_status st = gg_json_item(item, &tree, err);
     if (st != GG_OK) return st;
     const gg_json_node *entry = gg_json_root(tree), *was = gg_json_get(entry, "z"),
@@ -145,7 +144,8 @@ static gg_status put_rows(splice *s, size_t len, const gg_tensor_measure *const 
     if (st != GG_OK) return st;
     const gg_json_node *list = gg_json_get(gg_json_root(json), "tensors"),
                        *item = gg_json_first(list);
-    if (gg_json_count(list) != n) st = gg_fail(err, GG_EFORMAT, "the manifest changed meanwhile");
+    if (gg_json_count(list) != n)
+        st = gg_fail(err, GG_EFORMAT, "the manifest was changed during the run");
     for (size_t i = 0; i < n && st == GG_OK; i++, item = gg_json_next(item))
         if (rows[i]) st = put_row(s, item, rows[i], err);
     if (st == GG_OK) st = copy_up_to(s, len, err);

@@ -1,4 +1,4 @@
-/* organ_dir.c - records, manifest, name: the three steps to an organ directory. */
+/* organ_dir.c - writes an organ directory in three steps: records, manifest, name. */
 #include "organ_dir.h"
 
 #include "base/grow.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what may be replaced --------------------------------------------------- */
+/* ---- replacing a directory -------------------------------------------------- */
 
 static bool ends_with(const char *name, const char *tail)
 {
@@ -36,7 +36,7 @@ static bool is_folder(const char *name)
     return false;
 }
 
-/* Only records (and what a killed tool left) in dirfd/name? */
+/* Does dirfd/name contain only records and leftovers of killed runs? */
 static bool only_records(int dirfd, const char *name)
 {
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -49,8 +49,8 @@ static bool only_records(int dirfd, const char *name)
     return only;
 }
 
-/* The whole folder goes: not if someone keeps other things in it, such as the very
- * model that is being read. */
+/* Replacing removes the whole folder. Refuse it if it contains other files, such as the model
+ * that is being read. */
 static bool may_replace(const char *path)
 {
     DIR *dir = gg_is_organ_dir(path) ? opendir(path) : NULL;
@@ -95,8 +95,8 @@ static int order(const void *a, const void *b)
     return strcmp(((const gg_tensor *)a)->name, ((const gg_tensor *)b)->name);
 }
 
-/* A manifest cannot hold two of a name: records that were put together may, and so may
- * experts taken apart beside tensors that are named like them. Sorts the list. */
+/* A manifest cannot have a name twice. Duplicates can come from several records, or from
+ * single experts beside tensors with their names. Sorts the list. */
 static gg_status check_unique(gg_tensor *list, size_t n, gg_error *err)
 {
     if (n) qsort(list, n, sizeof *list, order);
@@ -141,7 +141,7 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
 
 /* ---- records ----------------------------------------------------------------- */
 
-/* SHA-256 of [at, at + n) of a file just written: still in memory. */
+/* SHA-256 of [at, at + n) of a file just written, which is still cached. */
 static gg_status hash_back(int fd, uint64_t at, uint64_t n, char sha[65], gg_error *err)
 {
     uint8_t buf[65536];
@@ -205,8 +205,8 @@ static const gg_entry *same_entry(const gg_organ_dir *d, const gg_dir_item *it)
     return same ? e : NULL;
 }
 
-/* A whole file of the base directory: a link where asked, else a copy that shares
- * its blocks where the file system can. */
+/* Copies a whole file of the base directory: as a link if wanted, else as a copy that shares
+ * its blocks if the file system supports it. */
 static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name, gg_error *err)
 {
     size_t size = strlen(gg_source_name(d->base)) + strlen(from) + 2;
@@ -256,7 +256,7 @@ gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err)
 
 /* ---- manifest ------------------------------------------------------------------ */
 
-/* Bytes after the tensors of file `file` stand in `name`, open as fd. */
+/* Notes that the trailing bytes of file `file` are in `name`, open as fd. */
 static gg_status note_trailing(gg_manifest *m, size_t file, const char *name, int fd,
                                uint64_t bytes, gg_error *err)
 {
@@ -285,7 +285,7 @@ static gg_status write_trailing(gg_organ_dir *d, gg_manifest *m, size_t file, gg
     return st;
 }
 
-/* A pipe may end within the last padding, which the size made from its header counts. */
+/* A pipe may end within its last padding, which the size computed from its header includes. */
 static uint64_t missing_at_end(const gg_gguf *g, const gg_file_layout *f)
 {
     const gg_pad *last = f->n_pads ? &f->pads[f->n_pads - 1] : NULL;
@@ -296,7 +296,8 @@ static uint64_t missing_at_end(const gg_gguf *g, const gg_file_layout *f)
     return g->data_bytes - t->offset - t->bytes - last->n;
 }
 
-/* Odd padding and trailing bytes: of a model from its files, of a directory as noted. */
+/* Keeps unusual padding and trailing bytes, from the files of a model or as noted in the
+ * manifest of a directory. */
 static gg_status note_layout(gg_organ_dir *d, gg_manifest *m, gg_error *err)
 {
     gg_status st = GG_OK;

@@ -1,5 +1,5 @@
-/* organ_dir.h - an organ directory being written: records in parallel, then the
- * manifest, then its name. Shared by every verb whose output is one. Internal. */
+/* organ_dir.h - writes an organ directory: records in parallel, then the manifest, then its
+ * name. Shared by all verbs that write one. Internal. */
 #ifndef GG_ORGAN_DIR_H
 #define GG_ORGAN_DIR_H
 
@@ -18,7 +18,7 @@ typedef struct gg_dir_item {
     size_t source;             /* its place in the base: tensor, */
     uint64_t at;               /* and first byte in its data */
     bool expert;               /* one expert of a stack */
-    const gg_plan_part *parts; /* where the bytes are, not owned; NULL = the base, at p.source */
+    const gg_plan_part *parts; /* source of the bytes, not owned; NULL = the base, at p.source */
     size_t n_parts;
     gg_plan_make make; /* or how they are made */
     void *ctx;
@@ -28,7 +28,7 @@ typedef struct gg_dir_item {
 } gg_dir_item;
 
 typedef struct gg_organ_dir {
-    gg_source *base; /* metadata, layout, and all that does not change */
+    gg_source *base; /* metadata, layout, and everything unchanged */
     const gg_run *run;
     gg_outdir *out;
     gg_dir_item *items; /* owned */
@@ -37,11 +37,11 @@ typedef struct gg_organ_dir {
     const gg_meta *meta;  /* instead of the base's, or NULL */
     gg_check_notes notes; /* of gg_organ_dir_check */
     gg_watch watch;       /* sources besides the base */
-    bool whole;           /* all of the base is there: keep its odd padding and trailing bytes */
-    bool link;            /* unchanged files of a base directory are hard links */
+    bool whole; /* nothing of the base is left out: keep its unusual padding and trailing bytes */
+    bool link;  /* unchanged files of a base directory are hard links */
 } gg_organ_dir;
 
-/* GG_EUSAGE when the name exists (and not run->force). */
+/* GG_EUSAGE if the name exists and run->force is false. */
 gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run,
                             gg_error *err);
 
@@ -49,26 +49,26 @@ gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, 
 gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **item,
                            gg_error *err);
 
-/* Give every item its file name: when all are added. */
+/* Give every item its file name. Call it when all items are added. */
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
 
-/* Check what will be written by the rules of organ-check ; notes are
- * given when the directory is complete. See gg_check_output.
- * A directory with experts in records of their own is not a model, and is not checked. */
+/* Check the planned directory by the rules of gg_check_model; see gg_check_output. Notes are
+ * given when the directory is complete. A directory with experts in separate records is not a
+ * model and is not checked. */
 gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err);
 
-/* Write one record under any name within the directory (a pipe's, in order). */
+/* Write one record under any name in the directory. Records of a pipe are written in order. */
 gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *item, const char *name, gg_error *err);
 
-/* Write all records, in parallel: the base is seekable. */
+/* Write all records in parallel. The base must be seekable. */
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err);
 
-/* One more number of a history's list of experts, after `before` others; the first begins the
- * list: , "experts": [3, 7 */
+/* Append a number to the list of experts of a history entry, after `before` others. The first
+ * one starts the list: , "experts": [3, 7 */
 gg_status gg_history_expert(const gg_json_out *o, size_t before, uint64_t expert, gg_error *err);
 
-/* Manifest and commit if st is GG_OK, else remove what was written; frees what d
- * holds either way. Returns the status to end with. */
+/* If st is GG_OK, write the manifest and commit the directory, else remove what was written.
+ * Frees everything that d owns. Returns the final status. */
 gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* organ_dir_manifest.c - what is known of a base and its items, written down. */
+/* organ_dir_manifest.c - builds the manifest from the base and the items. */
 #include "organ_dir_manifest.h"
 
 #include "base/grow.h"
@@ -54,8 +54,8 @@ static gg_status copy_pads(gg_file_layout *to, const gg_file_layout *from, gg_er
     return GG_OK;
 }
 
-/* A directory's own notes of the files it came from; pads and trailing bytes only
- * where the whole goes along. */
+/* Copies a directory's layout of its original files, with pads and trailing bytes only if
+ * nothing is left out. */
 static gg_status copy_files(gg_manifest *m, const gg_manifest *from, bool whole, gg_error *err)
 {
     m->version = from->version;
@@ -130,7 +130,7 @@ static gg_status add_stack(gg_manifest *m, const gg_tensor *t, gg_error *err)
     return k->t.name ? GG_OK : no_memory(err);
 }
 
-/* The stacks of a directory that is copied on, and those taken apart just now. */
+/* Lists the stacks of a copied directory and those split in this run. */
 static gg_status note_stacks(gg_manifest *m, const gg_organ_dir *d, gg_error *err)
 {
     const gg_manifest *from = gg_source_manifest(d->base);

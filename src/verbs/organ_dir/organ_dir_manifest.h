@@ -1,4 +1,4 @@
-/* organ_dir_manifest.h - the manifest of an organ directory being written. Internal. */
+/* organ_dir_manifest.h - builds the manifest of a new organ directory. Internal. */
 #ifndef GG_ORGAN_DIR_MANIFEST_H
 #define GG_ORGAN_DIR_MANIFEST_H
 
@@ -6,10 +6,10 @@
 
 #include "organ/manifest.h"
 
-/* Metadata and layout of the base, an entry an item with its file and hash, stacks
- * noted where items are experts. z of a base directory goes along where the data did
- * not change, history always, with the item's own appended. The file names of the items
- * pass to the manifest. */
+/* Takes the metadata and layout of the base and adds one entry per item, with its file and
+ * hash, and the stacks of items that are experts. Measures of a base directory are kept if the
+ * data did not change; the history is always kept, with the item's own appended. The manifest
+ * takes ownership of the file names of the items. */
 gg_status gg_organ_dir_manifest(const gg_organ_dir *d, gg_manifest **out, gg_error *err);
 
 #endif

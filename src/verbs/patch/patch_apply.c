@@ -1,4 +1,4 @@
-/* patch_apply.c - a base and a patch to the file that the patch was made for. */
+/* patch_apply.c - applies a patch to its base and writes the file that it was made for. */
 #include "patch_format.h"
 
 #include "base/cursor.h"
@@ -70,7 +70,8 @@ static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
     if (!v || v->type != GG_TYPE_U32 || !gg_kv_u64(v, &version))
         return bad_key(PATCH_VERSION, "a u32", err);
     if (version != 1) {
-        gg_fail(err, GG_EUNSUPPORTED, "it is a patch of version %llu; 1 is known",
+        gg_fail(err, GG_EUNSUPPORTED,
+                "this patch has version %llu, but only version 1 is supported",
                 (unsigned long long)version);
         return gg_fix(err, "use a newer version of these tools");
     }
@@ -82,7 +83,7 @@ static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
         if (ok) continue;
         char shown[128];
         gg_escape(kv->key, kv->key_len < 64 ? kv->key_len : 64, shown, sizeof shown);
-        gg_fail(err, GG_EUNSUPPORTED, "it has the unknown key %s", shown);
+        gg_fail(err, GG_EUNSUPPORTED, "this patch has the unknown key %s", shown);
         return gg_fix(err, "use a newer version of these tools");
     }
     return GG_OK;
@@ -232,7 +233,7 @@ static gg_status check_base(const application *p, const gg_run *run, gg_error *e
     gg_progress_total(run, gg_source_model(p->base)->file_sizes[0]);
     gg_status st = gg_patch_hash(p->base, sha, run, err);
     if (st != GG_OK || memcmp(sha, p->base_sha, 64) == 0) return st;
-    gg_fail(err, GG_NO, "the patch is for another base, with the sha256 %.64s", p->base_sha);
+    gg_fail(err, GG_NO, "the patch is for another base, whose sha256 is %.64s", p->base_sha);
     gg_fix(err, "this file has the sha256 %s", sha);
     return gg_at_file(err, gg_source_name(p->base)), GG_NO;
 }
@@ -246,7 +247,9 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
     application p = { .base = base, .patch = patch };
     gg_status st = GG_OK;
     if (strcmp(output, "-") == 0) {
-        gg_fail(err, GG_EUSAGE, "the result of a patch is verified before it gets its name");
+        gg_fail(err, GG_EUSAGE,
+                "a patch cannot be applied to stdout, because the result is verified before it "
+                "gets its name");
         return gg_fix(err, "give the name of a file as the output");
     }
     st = gg_patch_check_file(base, err);

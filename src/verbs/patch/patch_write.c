@@ -1,4 +1,4 @@
-/* patch_write.c - what makes B of A, as a GGUF file. */
+/* patch_write.c - writes a GGUF file with the changes that turn A into B. */
 #include "patch_format.h"
 
 #include "base/buf.h"
@@ -261,7 +261,7 @@ static gg_status refuse_patch(const diff *d, gg_error *err)
     bool own = gg_source_find(d->b, PATCH_TRAILING, strlen(PATCH_TRAILING)) != SIZE_MAX;
     for (size_t i = 0; i < b->n && !own; i++) own = gg_patch_is_own(b->kv[i].key, b->kv[i].key_len);
     if (!own) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "it has keys of a patch, and a patch of a patch is not possible");
+    gg_fail(err, GG_EUSAGE, "it is a patch, and a patch of a patch is not possible");
     gg_fix(err, "apply it to its base first, with organ-transplant");
     return gg_at_file(err, gg_source_name(d->b));
 }

@@ -1,4 +1,4 @@
-/* key_compat.c - keys that must agree for an organ to mean the same in both models. */
+/* key_compat.c - compares the keys that must agree for an organ to work in both models. */
 #include "key_compat.h"
 
 #include "base/cursor.h"
@@ -14,7 +14,7 @@ typedef struct checker {
     gg_key_conflict_fn fn;
     void *ctx;
     size_t n;
-    uint64_t trunk; /* blocks that both have, MTP blocks left out */
+    uint64_t trunk; /* blocks that both have, without MTP blocks */
     unsigned flags;
 } checker;
 
@@ -24,7 +24,7 @@ static void report(checker *c, const char *line)
     if (c->fn) c->fn(c->ctx, line);
 }
 
-/* A short reading of a value, for a line that people read. */
+/* Formats a value briefly for a message. */
 static void value_text(const gg_kv *kv, char *out, size_t size)
 {
     uint64_t v;
@@ -84,7 +84,7 @@ static bool same_value(const gg_kv *a, const gg_kv *b)
     return same_elements(a, b, array ? a->count : b->type == GG_TYPE_ARR ? b->count : 1);
 }
 
-/* The values of a key that one model or both have per block, compared over the trunk. */
+/* Compares a key that one or both models have per block, over the trunk. */
 static bool same_layers(const checker *c, const gg_kv *a, const gg_kv *b)
 {
     bool per_block = gg_is_layer_array(c->base, a, gg_arch_number(c->base, "block_count")),
@@ -124,7 +124,7 @@ static void compare_vocabulary(checker *c)
                  (unsigned long long)a->count, (unsigned long long)b->count);
     else
         snprintf(line, sizeof line, "vocabulary differs: %s",
-                 a && b ? "as many tokens, but not the same" : "one model has none");
+                 a && b ? "the same number of tokens, but different ones" : "one model has none");
     report(c, line);
 }
 
@@ -147,7 +147,7 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flag
     static const char *const whole_blocks[] = { "feed_forward_length", "expert_count",
                                                 "expert_used_count", "expert_feed_forward_length",
                                                 "expert_shared_count" };
-    /* Many writers leave these out: what one does not say is no difference. */
+    /* Many writers omit these keys, so a missing one does not count as a difference. */
     static const char *const where_said[] = { "expert_shared_feed_forward_length",
                                               "expert_group_count",
                                               "expert_group_used_count",
@@ -161,7 +161,7 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flag
                                               "attention.kv_lora_rank" };
     checker c = { base, donor, fn, ctx, 0, 0, flags };
     bool blocks = flags & GG_COMPAT_BLOCKS;
-    if (!base || !donor) return 0; /* bare records say nothing of their model */
+    if (!base || !donor) return 0; /* bare records have no keys */
     c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
     const gg_kv *a = gg_meta_find(base, "general.architecture"),
                 *b = gg_meta_find(donor, "general.architecture");

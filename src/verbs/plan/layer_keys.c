@@ -1,4 +1,4 @@
-/* layer_keys.c - block_count and per-layer arrays of a model made of other models' blocks. */
+/* layer_keys.c - keys of a model made of other models' blocks: block_count, per-layer arrays. */
 #include "layer_keys.h"
 
 #include "gguf/gguf.h"
@@ -13,7 +13,7 @@ typedef struct maker {
     const gg_layer *layers;
     size_t n;
     gg_meta_order *keys; /* per model, sorted */
-    const gg_kv **here;  /* per model: its entry of the key at hand, or NULL */
+    const gg_kv **here;  /* per model: its entry of the current key, or NULL */
     char prefix[128];    /* "llama." */
     gg_error *err;
 } maker;
@@ -30,7 +30,7 @@ static bool begins(const gg_kv *kv, const char *prefix)
     return kv->key_len > n && memcmp(kv->key, prefix, n) == 0;
 }
 
-/* Arrays whose length may equal the number of blocks by chance only. */
+/* Arrays whose length can equal the number of blocks only by chance. */
 static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
 {
     static const char *const names[] = { "rope.dimension_sections", "target_layers",
@@ -40,7 +40,7 @@ static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
     return false;
 }
 
-/* The length of the part of the key that every per-layer key begins with; 0 for others. */
+/* The length of the prefix that marks a per-layer key; 0 for other keys. */
 static size_t layer_prefix(const char *arch, const gg_kv *kv)
 {
     if (begins(kv, arch)) return strlen(arch);
@@ -94,7 +94,7 @@ static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
     return gg_meta_copy(to, &one, err);
 }
 
-/* The value of a layer, or NULL where its model has none. */
+/* The value of a layer, or NULL if its model has none. */
 static const uint8_t *value_of(const maker *m, const gg_kv *first, const gg_layer *l)
 {
     const gg_kv *kv = m->here[l->model];
@@ -107,7 +107,7 @@ static const uint8_t *value_of(const maker *m, const gg_kv *first, const gg_laye
     return kv->data + l->block * size;
 }
 
-/* An array of the first model, with the values of the new layers. */
+/* Builds an array of the first model with the values of the new layers. */
 static gg_status make_array(const maker *m, const gg_kv *first, gg_meta *out)
 {
     char key[160];
@@ -118,7 +118,7 @@ static gg_status make_array(const maker *m, const gg_kv *first, gg_meta *out)
         const uint8_t *v = value_of(m, first, &m->layers[i]);
         if (!v) {
             free(data);
-            gg_fail(m->err, GG_NO, "%s has one value per block in %s, but not here",
+            gg_fail(m->err, GG_NO, "%s has one value per block in %s, but not in this model",
                     key_text(first, key), m->models[0].name);
             return gg_at_file(m->err, m->models[m->layers[i].model].name);
         }
@@ -133,7 +133,7 @@ static gg_status make_array(const maker *m, const gg_kv *first, gg_meta *out)
     return st;
 }
 
-/* One value of the first model for all its blocks must be that of the others' blocks. */
+/* A single value in the first model must equal the values of the other models' blocks. */
 static gg_status check_scalar(const maker *m, const gg_kv *first)
 {
     char key[160];
@@ -145,7 +145,8 @@ static gg_status check_scalar(const maker *m, const gg_kv *first)
             !is_layer_array(m->prefix, kv, m->models[l->model].blocks) ||
             memcmp(kv->data + l->block * size, first->data, size) == 0)
             continue;
-        gg_fail(m->err, GG_NO, "%s is one value for all blocks in %s, but another for block %llu",
+        gg_fail(m->err, GG_NO,
+                "%s has a single value for all blocks in %s, but block %llu has another",
                 key_text(first, key), m->models[0].name, (unsigned long long)l->block);
         return gg_at_file(m->err, m->models[l->model].name);
     }
@@ -168,7 +169,7 @@ uint64_t gg_layer_trunk(const gg_layer_model *m)
     return nextn < m->blocks ? m->blocks - nextn : m->blocks;
 }
 
-/* A number that follows; a key that has the value already, or lacks it for 0, stays. */
+/* Sets a number, unless the key has this value already, or is absent and the value is 0. */
 static gg_status set_number(const maker *m, const char *name, uint64_t value, gg_meta *out)
 {
     char key[160];
@@ -177,7 +178,7 @@ static gg_status set_number(const maker *m, const char *name, uint64_t value, gg
     return gg_meta_set_u32(out, key, (uint32_t)value, m->err);
 }
 
-/* Engines take the last blocks for MTP blocks. *trunk: how many layers are none. */
+/* Engines expect MTP blocks at the end. *trunk is the number of layers before them. */
 static gg_status find_trunk(const maker *m, size_t *trunk)
 {
     *trunk = 0;
@@ -192,7 +193,7 @@ static gg_status find_trunk(const maker *m, size_t *trunk)
         gg_fail(m->err, GG_NO,
                 "block %llu is a multi-token-prediction block: it cannot come before block %llu",
                 (unsigned long long)before->block, (unsigned long long)m->layers[i].block);
-        gg_fix(m->err, "such blocks come last");
+        gg_fix(m->err, "put such blocks last");
         return gg_at_file(m->err, m->models[before->model].name);
     }
     if (*trunk > 0) return GG_OK;

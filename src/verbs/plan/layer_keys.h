@@ -1,13 +1,13 @@
-/* layer_keys.h - keys that hold one value per block, for a model whose blocks are taken
- * from one or several others in a new order. Used wherever blocks are added, dropped or
- * moved. Internal.
+/* layer_keys.h - adapts the keys with one value per block to a model whose blocks come from
+ * one or several others in a new order. Used wherever blocks are added, dropped or moved.
+ * Internal.
  */
 #ifndef GG_LAYER_KEYS_H
 #define GG_LAYER_KEYS_H
 
 #include "organ/gg_gguf.h"
 
-/* A model that gives blocks. */
+/* A model whose blocks are used. */
 typedef struct gg_layer_model {
     const gg_meta *meta;
     const char *name; /* in messages */
@@ -20,40 +20,39 @@ typedef struct gg_layer {
     uint64_t block;
 } gg_layer;
 
-/* More blocks than any model has: a block_count above it is refused. */
+/* Limit for block_count, far above that of any real model. */
 #define GG_LAYERS_MAX 100000
 
-/* Does this key of a model with so many blocks hold one value per block? True for arrays of
+/* Does this key have one value per block in a model with so many blocks? True for arrays of
  * numbers or booleans under "<architecture>." (and "xielu.") with `blocks` values, except
  * those that are known to count something else. */
 bool gg_is_layer_array(const gg_meta *meta, const gg_kv *kv, uint64_t blocks);
 
-/* GG_NO, with key and file, where an array that must have one value per block has another
- * length; engines refuse such a model. */
+/* GG_NO, with key and file, if an array that must have one value per block has another
+ * length. Engines refuse such a model. */
 gg_status gg_layer_lengths(const gg_layer_model *m, gg_error *err);
 
-/* How many of its blocks are no multi-token-prediction blocks. */
+/* Number of its blocks that are not multi-token-prediction blocks. */
 uint64_t gg_layer_trunk(const gg_layer_model *m);
 
-/* The keys of models[0] for a model of the n layers, into `out` (empty). What follows:
- * block_count; nextn_predict_layers, the number of MTP blocks; leading_dense_block_count;
- * and every per-layer array, which takes the value of another model's array, or its scalar.
- * Where the layers are all blocks of models[0] in their order, nothing changes.
- * GG_NO, with the key or the block, and the file: a key that one model has per block and the
- * other has not; a scalar of the first that is another value for a block of another; MTP
- * blocks before others; and what gg_layer_patterns refuses. */
+/* Write the keys of models[0], adapted to a model of the n layers, to `out` (empty). Adapted
+ * are block_count; nextn_predict_layers, the number of MTP blocks; leading_dense_block_count;
+ * and every per-layer array, which takes values from another model's array or scalar. If the
+ * layers are all blocks of models[0] in their order, nothing changes.
+ * GG_NO, with the key or the block, and the file, for: a key that one model has per block and
+ * another does not have; a single value of the first model that differs for a block of
+ * another; MTP blocks before other blocks; and everything that gg_layer_patterns refuses. */
 gg_status gg_layer_keys(const gg_layer_model *models, size_t n_models, const gg_layer *layers,
                         size_t n, gg_meta *out, gg_error *err);
 
-/* Are the kinds of block that an engine derives from a block's number (full and linear
- * attention, sliding windows, rotary positions, dense and expert FFNs, scales) the same for
- * each layer at its old and at its new place? GG_NO names the block and the key.
- * MTP blocks have no part in these patterns. */
+/* An engine derives the kind of a block from its number (full or linear attention, sliding
+ * windows, rotary positions, dense or expert FFN, scales). Check that each layer keeps its
+ * kind at its new place. GG_NO names the block and the key. MTP blocks are not checked. */
 gg_status gg_layer_patterns(const gg_layer_model *models, const gg_layer *layers, size_t n,
                             gg_error *err);
 
-/* Of gg_layer_patterns, for leading_dense_block_count: the first models' blocks are dense,
- * the others have experts. *dense is the key's value for these layers. */
+/* The part of gg_layer_patterns for leading_dense_block_count: the first blocks are dense, and
+ * the others have experts. *dense is the value of the key for these layers. */
 gg_status gg_layer_dense(const gg_layer_model *models, const gg_layer *layers, size_t n,
                          uint64_t *dense, gg_error *err);
 

@@ -1,9 +1,9 @@
-/* layer_patterns.c - what an engine derives from the number of a block. A block that moves
- * must be of the same kind at its new place: otherwise the model does not load, or loads
- * and computes something else.
+/* layer_patterns.c - checks the kinds of block that an engine derives from block numbers. A
+ * block must have the same kind at its new place. Otherwise the model does not load, or it
+ * loads and computes something else.
  *
- * The kinds come from keys that state a period, and for sliding windows and rotary
- * positions also from the architecture alone, as llama.cpp's loader has them.
+ * The kinds follow from keys that state a period. For sliding windows and rotary positions
+ * they may follow from the architecture alone, as in llama.cpp's loader.
  */
 #include "layer_keys.h"
 
@@ -16,11 +16,11 @@ typedef enum rule {
     LAST,   /* of every `period` blocks the last is special */
     FIRST,  /* the first */
     SECOND, /* the second */
-    GROUP,  /* every `period` blocks differ from those before them */
+    GROUP,  /* each group of `period` blocks is of another kind */
 } rule;
 
 typedef struct pattern {
-    const char *what; /* the key, without architecture, or what llama.cpp calls it */
+    const char *what; /* the key without architecture, or a description */
     uint64_t period;
     rule rule;
 } pattern;
@@ -84,7 +84,7 @@ static const gg_kv *arch_kv(const gg_meta *meta, const char *name)
 
 #define WINDOW "attention.sliding_window_pattern"
 
-/* The pattern of the sliding windows; false where there is none, or an array states it. */
+/* The pattern of the sliding windows; false if there is none or an array states it. */
 static bool window_pattern(const gg_meta *meta, pattern *out)
 {
     uint64_t window = gg_arch_number(meta, "attention.sliding_window");
@@ -106,7 +106,7 @@ static bool attention_pattern(const gg_meta *meta, pattern *out)
 {
     static const char key[] = "full_attention_interval";
     const gg_kv *kv = arch_kv(meta, "attention.recurrent_layers");
-    if (kv && kv->type == GG_TYPE_ARR) return false; /* goes with the blocks */
+    if (kv && kv->type == GG_TYPE_ARR) return false; /* an array moves with its blocks */
     *out = (pattern){ key, gg_arch_number(meta, key), LAST };
     bool by_default = arch_is(meta, "qwen3next") || arch_is(meta, "qwen35") ||
                       arch_is(meta, "qwen35moe");
@@ -114,7 +114,7 @@ static bool attention_pattern(const gg_meta *meta, pattern *out)
     return out->period > 1;
 }
 
-/* The patterns of a model, at most 8, in an order that depends on nothing else. */
+/* The patterns of a model, at most 8, in a fixed order. */
 static size_t patterns_of(const gg_meta *meta, pattern out[8])
 {
     size_t n = 0;
@@ -151,7 +151,7 @@ static gg_status check_pattern(const gg_layer_model *models, const gg_layer *lay
     return GG_OK;
 }
 
-/* Models whose patterns differ are not of one kind, whatever their blocks. */
+/* Refuse models with different patterns, whichever blocks are used. */
 static gg_status same_patterns(const gg_layer_model *a, const gg_layer_model *b, gg_error *err)
 {
     pattern x[8], y[8];
@@ -165,7 +165,7 @@ static gg_status same_patterns(const gg_layer_model *a, const gg_layer_model *b,
     return GG_OK;
 }
 
-/* What cannot move at all. */
+/* Refuses models whose blocks cannot be moved at all. */
 static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
 {
     static const char *const keys[] = { "attention.shared_kv_layers",
@@ -180,16 +180,17 @@ static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
     return GG_OK;
 }
 
-/* Of RWKV 7 the first block has other tensors than the rest, which use its values. */
+/* In RWKV 7 the first block has other tensors than the rest, which use its values. */
 static gg_status check_first(const gg_layer_model *models, const gg_layer *layers, size_t n,
                              gg_error *err)
 {
     if (!arch_is(models[0].meta, "rwkv7") && !arch_is(models[0].meta, "arwkv7")) return GG_OK;
     for (size_t i = 0; i < n; i++) {
         if ((layers[i].block == 0) == (i == 0)) continue;
-        gg_fail(err, GG_NO,
-                "block %llu cannot become block %zu: the first block is of its own kind",
-                (unsigned long long)layers[i].block, i);
+        gg_fail(
+            err, GG_NO,
+            "block %llu cannot become block %zu: the first block differs in kind from the others",
+            (unsigned long long)layers[i].block, i);
         return gg_at_file(err, models[layers[i].model].name);
     }
     return GG_OK;
@@ -227,7 +228,7 @@ gg_status gg_layer_dense(const gg_layer_model *models, const gg_layer *layers, s
         gg_fail(
             err, GG_NO, "block %llu cannot become block %zu: it is dense (%s), block %llu is not",
             (unsigned long long)layers[i].block, i, key, (unsigned long long)layers[i - 1].block);
-        gg_fix(err, "dense blocks come first");
+        gg_fix(err, "put dense blocks first");
         return gg_at_file(err, m->name);
     }
     return GG_OK;

@@ -1,4 +1,4 @@
-/* plan.c - the lists of a plan. */
+/* plan.c - builds the lists of a plan. */
 #include "plan.h"
 
 #include "base/grow.h"
@@ -13,7 +13,7 @@
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err)
 {
     if (t->name_len > GG_MAX_NAME) {
-        gg_fail(err, GG_EFORMAT, "its name has %zu bytes; %d is the most a model can hold",
+        gg_fail(err, GG_EFORMAT, "its name has %zu bytes, but a model allows at most %d",
                 t->name_len, GG_MAX_NAME);
         return gg_at_tensor(err, t->name, t->name_len);
     }
@@ -52,8 +52,10 @@ gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err)
 {
     const gg_manifest *m = gg_source_manifest(s);
     if (!m || m->n_stacks == 0) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "its experts are taken apart, which no engine reads in a GGUF");
-    gg_fix(err, "organ-assemble it first, or organ-graft into a directory and assemble that");
+    gg_fail(err, GG_EUSAGE,
+            "this organ directory has single experts, which no engine can read in a GGUF file");
+    gg_fix(err,
+           "assemble it first with organ-assemble, or graft into a directory and assemble that");
     return gg_at_file(err, gg_source_name(s));
 }
 

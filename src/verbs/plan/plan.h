@@ -1,6 +1,6 @@
-/* plan.h - a model about to be written: every tensor, where its bytes come from,
- * every file. Nothing is opened for writing before the plan is complete, so what
- * can be refused is refused first. Internal.
+/* plan.h - describes a model to be written: every file, every tensor and the source of its
+ * bytes. No file is opened for writing before the plan is complete, so errors are found
+ * before anything is written. Internal.
  */
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
@@ -12,9 +12,9 @@
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/watch.h"
 
-/* Computes a tensor instead of copying it: writes t->bytes bytes at `at` of fd, or in
- * sequence if `at` is GG_AT_POS (base/io.h). Called once per tensor, from any thread; in
- * sequence from the calling thread only, and it may then use run->threads itself. */
+/* Computes a tensor instead of copying it: writes t->bytes bytes at offset `at` of fd, or in
+ * sequence if `at` is GG_AT_POS (base/io.h). It is called once per tensor, from any thread. In
+ * sequence it is called only from the calling thread and may then use run->threads itself. */
 typedef gg_status (*gg_plan_make)(void *ctx, const gg_tensor *t, int fd, uint64_t at,
                                   const gg_run *run, gg_error *err);
 
@@ -31,9 +31,9 @@ typedef struct gg_plan_file {
     uint32_t version;
     gg_meta meta;       /* owned */
     size_t first, n;    /* its tensors */
-    const gg_pad *pads; /* odd padding to restore, not owned */
+    const gg_pad *pads; /* unusual padding to restore, not owned */
     size_t n_pads;
-    gg_pad *own_pads; /* pads, where they are the plan's own; n_pads of them */
+    gg_pad *own_pads; /* n_pads of them if the plan owns pads, else NULL */
     char *trailing;   /* file with bytes to append after the data, owned; NULL = none */
     uint64_t trailing_at, trailing_bytes;
     const char *trailing_sha256; /* of those bytes, NULL = unknown */
@@ -45,14 +45,14 @@ typedef struct gg_plan {
     gg_names names; /* of the tensors */
     gg_plan_file *files;
     size_t n_files;
-    bool verify;     /* hold sha256 of parts against what is copied */
-    gg_source *base; /* whose faults are not reported again, or NULL */
+    bool verify;     /* compare copied data with the sha256 of the parts */
+    gg_source *base; /* findings that it has too are not reported; may be NULL */
     gg_source *pipe; /* a source that is a pipe, or NULL: see gg_plan_write */
-    /* Of the one file: compared before it gets its name (GG_EFORMAT); NULL = not known. Not
-     * for a plan that is written in sequence. */
+    /* sha256 of the only file, compared before it gets its name (GG_EFORMAT); NULL = unknown.
+     * Not for a plan that is written in sequence. */
     const char *result_sha256;
     gg_watch watch; /* sources besides those of parts: of what is computed */
-    bool keep_odd;  /* take over the pipe's odd padding and trailing bytes (one file) */
+    bool keep_odd;  /* keep the pipe's unusual padding and trailing bytes (one file) */
 } gg_plan;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the
@@ -60,43 +60,42 @@ typedef struct gg_plan {
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err);
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err);
 
-/* Append tensor i of a source, which is copied unchanged; the source must outlive the
- * plan. The sha256 that an organ directory states for it is checked with p->verify. */
+/* Append tensor i of a source, which is copied unchanged. The source must outlive the plan.
+ * With p->verify, its data is compared with the sha256 of the organ directory, if any. */
 gg_status gg_plan_add_copy(gg_plan *p, gg_source *source, size_t i, gg_error *err);
 
-/* GG_EUSAGE for an organ directory whose stacks of experts are taken apart: no engine
- * reads such tensors in a GGUF file, so it cannot become one tensor by tensor. */
+/* GG_EUSAGE for an organ directory with single experts. No engine reads them in a GGUF file,
+ * so its tensors cannot be copied one by one. */
 gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err);
 
 /* The GGUF version of a model or of the one that an organ directory came from. */
 uint32_t gg_plan_version(const gg_source *s);
 
-/* One file of all tensors. meta is copied. */
+/* Put all tensors into one file. meta is copied. */
 gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                            gg_error *err);
 
-/* Padding and bytes after the tensors that the layout of an organ directory has kept;
- * the layout must outlive the plan. */
+/* Restore the padding and trailing bytes that the layout of an organ directory has kept. The
+ * layout must outlive the plan. */
 gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir,
                             gg_error *err);
 
-/* The same of GGUF file `file` of a seekable model, which must outlive the plan. */
+/* The same for GGUF file `file` of a seekable model, which must outlive the plan. */
 gg_status gg_plan_source_bytes(gg_plan_file *f, gg_source *source, size_t file, gg_error *err);
 
-/* The one file of a changed model: as gg_plan_one_file, and of a base that is one GGUF
- * file, or was before it became a directory, the odd padding and the bytes after the
- * tensors stay; of one that is several the keys that number its shards go. The base must outlive
- * the plan. */
+/* Put a changed model into one file, like gg_plan_one_file. If the base is a single GGUF file,
+ * or was extracted from one, its unusual padding and trailing bytes are kept. If the base has
+ * several files, the split keys are removed. The base must outlive the plan. */
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err);
 
-/* Check what will be written by the rules of organ-check, report it, and then write
- * every file and give them their names. *bytes is what was written.
+/* Check the planned model by the rules of gg_check_model and report the findings. Then write
+ * every file and give the files their names. *bytes is the number of bytes written.
  *
- * One file whose path is "-" goes to stdout: front to back, in one pass, so that stdout
- * may be a pipe. GG_EUSAGE if there are several. With p->pipe set, files are written front
- * to back too, and the plan must use the tensors of the pipe in their order. Both need
- * no more memory for a larger model. */
+ * A file with the path "-" is written to stdout in sequence, so that stdout may be a pipe;
+ * GG_EUSAGE if there are several files. With p->pipe set, files are written in sequence too,
+ * and the plan must use the tensors of the pipe in their order. In both cases the memory used
+ * does not depend on the size of the model. */
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err);
 
 /* GG_EIO if a source of the plan was changed since it was opened. Part of gg_plan_write. */

@@ -1,4 +1,4 @@
-/* plan_bytes.c - parts, padding and trailing bytes, at a place or in sequence. */
+/* plan_bytes.c - writes parts, padding and trailing bytes, at an offset or in sequence. */
 #include "plan_bytes.h"
 
 #include "base/io.h"
@@ -29,7 +29,7 @@ gg_status gg_plan_write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pa
     return st;
 }
 
-/* Copy, and hash where a hash is known: in one pass over what is mostly little. */
+/* Copies trailing bytes, and hashes them in the same pass if their hash is known. */
 static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t at, bool verify,
                                gg_error *err)
 {
@@ -53,7 +53,7 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
     gg_sha256_final(&h, digest);
     gg_sha256_hex(digest, sha);
     if (st == GG_OK && strcmp(sha, pf->trailing_sha256) != 0)
-        st = gg_fail(err, GG_EFORMAT, "it does not have the sha256 that the manifest states");
+        st = gg_fail(err, GG_EFORMAT, "the file does not match the sha256 in the manifest");
     return st == GG_EFORMAT ? gg_at_file(err, pf->trailing) : st;
 }
 
@@ -62,7 +62,7 @@ gg_status gg_plan_copy_trailing(const gg_plan *p, const gg_plan_file *pf, int fd
 {
     int in = open(pf->trailing, O_RDONLY | O_CLOEXEC);
     if (in < 0) {
-        gg_fail_errno(err, "cannot open the bytes that followed the model");
+        gg_fail_errno(err, "cannot open the file of the bytes after the tensors");
         return gg_at_file(err, pf->trailing);
     }
     gg_status st = copy_trailing(pf, in, fd, at, p->verify, err);

@@ -1,4 +1,4 @@
-/* plan_layout.c - where everything of a plan's files lies. */
+/* plan_layout.c - computes the header and the offsets of a plan's files. */
 #include "plan_layout.h"
 
 #include "gguf/gguf.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where `after` (NULL = the header, which is first) stands among the pads. */
+/* Finds the pad that follows `after` (NULL = the header, which is first). */
 static int order_name(const char *after, size_t len, const gg_pad *pad)
 {
     if (!after || !pad->after) return (after != NULL) - (pad->after != NULL);
@@ -23,7 +23,7 @@ static int order_pad(const void *a, const void *b)
     return c ? c : x < y ? -1 : x > y;
 }
 
-/* A layout may have as many pads as the model tensors: sorted, not searched through. */
+/* A layout may have as many pads as the model has tensors, so they are sorted. */
 static gg_status sort_pads(const gg_plan_file *f, gg_file_plan *fp, gg_error *err)
 {
     fp->pads = calloc(f->n_pads ? f->n_pads : 1, sizeof *fp->pads);

@@ -1,4 +1,4 @@
-/* plan_layout.h - where everything of a plan's files lies. Internal to src/verbs/plan. */
+/* plan_layout.h - header and offsets of a plan's files. Internal to src/verbs/plan. */
 #ifndef GG_PLAN_LAYOUT_H
 #define GG_PLAN_LAYOUT_H
 
@@ -10,25 +10,25 @@ typedef struct gg_file_plan {
     uint8_t *header; /* owned */
     size_t header_len;
     uint64_t data_start, data_bytes;
-    uint64_t size; /* of the whole file, with the bytes after the tensors */
+    uint64_t size; /* size of the file with the trailing bytes */
     uint64_t alignment;
     const gg_pad **pads; /* of the layout, sorted by the name they follow; owned */
 } gg_file_plan;
 
-/* Compute the layout of file f: the header, and the offset of each tensor of the file
- * (stored in p->tensors). GG_EFORMAT when the metadata states a bad alignment. *out is
- * freed with gg_file_plan_free in any case. */
+/* Compute the layout of file f: the header, and the offset of each of its tensors (stored in
+ * p->tensors). GG_EFORMAT if the keys state an invalid alignment. Free *out with
+ * gg_file_plan_free even on error. */
 gg_status gg_plan_layout(gg_plan *p, size_t f, gg_file_plan *out, gg_error *err);
 void gg_file_plan_free(gg_file_plan *fp);
 
-/* Padding bytes that belong after tensor `t`. */
+/* Number of padding bytes after tensor `t`. */
 uint64_t gg_plan_pad_after(const gg_tensor *t, uint64_t alignment);
 
-/* Can `pad` take the place of `want` zeros? Only the padding at the end of the tensors
- * (`last`) may be shorter. */
+/* Can `pad` replace `want` zeros? Only the padding after the last tensor (`last`) may be
+ * shorter. */
 bool gg_plan_pad_fits(const gg_pad *pad, uint64_t want, bool last);
 
-/* The odd padding that follows `after` (NULL = the header) if it fits; else NULL. */
+/* The unusual padding after `after` (NULL = the header) if it fits, else NULL. */
 const gg_pad *gg_plan_find_pad(const gg_plan_file *f, const gg_file_plan *fp,
                                const gg_tensor *after, uint64_t want, bool last);
 

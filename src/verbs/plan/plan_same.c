@@ -1,4 +1,4 @@
-/* plan_same.c - a plan that writes a model again as it is. */
+/* plan_same.c - plans to write a model again unchanged. */
 #include "plan_same.h"
 
 #include "gguf/gguf.h"
@@ -70,14 +70,17 @@ static gg_status same_set(gg_plan *p, gg_source *s, const char *output, size_t p
         p->n_files++;
         st = gg_source_model(s) ? same_shard(f, s, i, kept, err) : same_file_of_dir(f, s, i, err);
         if (st == GG_OK && f->n > p->n - first)
-            st = gg_fail(err, GG_EFORMAT, "its shards have more tensors than it lists");
+            st = gg_fail(err, GG_EFORMAT,
+                         "the layout of its shards has more tensors than the manifest lists");
         f->first = first;
         first += f->n;
         if (st == GG_OK && !(f->path = gg_shard_name(prefix, (uint32_t)i, (uint32_t)n)))
             st = no_memory(err);
     }
     if (st == GG_OK && first != p->n) {
-        gg_fail(err, GG_EUSAGE, "its manifest was edited: tensors were added or removed");
+        gg_fail(
+            err, GG_EUSAGE,
+            "tensors were added to or removed from its manifest, so its shards cannot be restored");
         st = gg_fix(err, "give the name of one file, or split it with organ-assemble");
     }
     free(prefix);
@@ -97,7 +100,7 @@ gg_status gg_plan_same(gg_plan *p, gg_source *s, const char *output, gg_plan_kep
         return gg_plan_changed_file(p, output, m ? m->version : gg_source_header(s)->version,
                                     gg_source_meta(s), s, err);
     if (named == n) return same_set(p, s, output, prefix_len, n, kept, err);
-    gg_fail(err, GG_EUSAGE, "that is the name of one of %u shards, but the model has %zu", named,
+    gg_fail(err, GG_EUSAGE, "this is the name of one of %u shards, but the model has %zu", named,
             n);
     gg_fix(err, "use a name for %zu shards or for one file", n);
     return gg_at_file(err, output);

@@ -99,8 +99,9 @@ static gg_status cut_files(gg_plan *p, const gg_split *o, uint32_t version, cons
         p->n_files++;
     }
     if (p->n_files > 65535) {
-        gg_fail(err, GG_EUSAGE, "%zu shards are too many: 65535 is the most", p->n_files);
-        return o->shards ? gg_fix(err, "ask for fewer")
+        gg_fail(err, GG_EUSAGE, "%zu shards are too many: a model can have at most 65535",
+                p->n_files);
+        return o->shards ? gg_fix(err, "use fewer shards")
                          : gg_fix_hint(err, GG_HINT_SHARD_SIZE, "use larger shards");
     }
     gg_status st = GG_OK;
@@ -115,12 +116,13 @@ static gg_status cut_files(gg_plan *p, const gg_split *o, uint32_t version, cons
 static gg_status check_count(const gg_plan *p, const gg_split *o, const char *output, gg_error *err)
 {
     if (strcmp(output, "-") == 0) {
-        gg_fail(err, GG_EUSAGE, "stdout takes one file, not shards");
-        return gg_fix(err, "write one file, or give a name for the shards");
+        gg_fail(err, GG_EUSAGE, "shards cannot be written to stdout");
+        return gg_fix(err, "write one file, or give a file name for the shards");
     }
     if (o->shards <= p->n) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "%u shards are more than the model has tensors: %zu", o->shards, p->n);
-    return gg_fix(err, "ask for as many at most: each shard needs one");
+    gg_fail(err, GG_EUSAGE, "the model cannot have %u shards, because it has only %zu tensors",
+            o->shards, p->n);
+    return gg_fix(err, "use at most that many shards; each needs a tensor");
 }
 
 void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run)

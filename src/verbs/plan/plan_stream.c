@@ -1,7 +1,7 @@
-/* plan_stream.c - a plan written front to back: header, then each tensor and its padding.
+/* plan_stream.c - writes a plan in sequence: header, then each tensor and its padding.
  *
- * Nothing is written twice and nothing is sought, so the output may be a pipe, and so may
- * a source. Threads work on one tensor at a time (see gg_plan_make).
+ * Nothing is written twice and there are no seeks, so the output and a source may be pipes.
+ * Threads work on one tensor at a time (see gg_plan_make).
  */
 #include "plan_stream.h"
 
@@ -24,8 +24,8 @@ typedef struct stream {
     const gg_plan_file *pf;
     gg_file_plan at;
     int fd;
-    size_t next;       /* tensor of the pipe to go on to */
-    const char *after; /* name that padding of the pipe must follow; NULL = the header */
+    size_t next;       /* next tensor of the pipe */
+    const char *after; /* name before the pipe's next padding; NULL = the header */
     uint64_t bytes;
 } stream;
 
@@ -47,8 +47,8 @@ static gg_status write_padding(stream *s, const gg_pad *pad, uint64_t want, gg_e
     return gg_plan_write_pad(s->fd, GG_AT_POS, want, pad, err);
 }
 
-/* Go on to the pipe's next tensor, and write the padding passed on the way if it still
- * fits where it stood: after the same tensor, with as many bytes. */
+/* Advance to the pipe's next tensor. Write the padding before it if it still fits there, that
+ * is, after the same tensor and with as many bytes. */
 static gg_status pipe_padding(stream *s, const gg_tensor *after, uint64_t want, bool last,
                               gg_error *err)
 {
@@ -120,7 +120,7 @@ static gg_status write_file(stream *s, gg_error *err)
     return st == GG_OK ? write_trailing(s, err) : st;
 }
 
-/* Errors of stdout: the name it has for people, and what to do. */
+/* Errors of stdout get the name <stdout> and the remedy. */
 static gg_status at_stdout(gg_status st, gg_error *err)
 {
     if (st != GG_EIO || err->file[0]) return st;
@@ -139,7 +139,7 @@ static gg_status write_one(stream *s, gg_output **out, gg_error *err)
     if (st != GG_OK) return st;
     s->fd = gg_output_fd(*out);
     st = write_file(s, err);
-    /* What was reserved may be more: a pipe may end within its last padding. */
+    /* The reserved size may be too large, because a pipe may end within its last padding. */
     if (st == GG_OK && ftruncate(s->fd, (off_t)s->bytes) != 0)
         st = gg_fail_errno(err, "cannot set its size");
     if (st == GG_EIO) gg_at_file(err, s->pf->path);
@@ -177,8 +177,8 @@ gg_status gg_plan_write_in_sequence(gg_plan *p, const gg_run *run, uint64_t *byt
 {
     for (size_t f = 0; f < p->n_files; f++) {
         if (p->n_files == 1 || !to_stdout(&p->files[f])) continue;
-        gg_fail(err, GG_EUSAGE, "stdout takes one file, not %zu shards", p->n_files);
-        return gg_fix(err, "write one file, or give a name for the shards");
+        gg_fail(err, GG_EUSAGE, "%zu shards cannot be written to stdout", p->n_files);
+        return gg_fix(err, "write one file, or give a file name for the shards");
     }
     stream *list = calloc(p->n_files + 1, sizeof *list);
     gg_output **outs = calloc(p->n_files + 1, sizeof *outs);

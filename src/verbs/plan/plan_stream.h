@@ -1,4 +1,4 @@
-/* plan_stream.h - a plan written front to back. Internal to src/verbs/plan. */
+/* plan_stream.h - writes a plan in sequence. Internal to src/verbs/plan. */
 #ifndef GG_PLAN_STREAM_H
 #define GG_PLAN_STREAM_H
 

@@ -1,5 +1,5 @@
-/* plan_write.c - a plan into files: offsets first, then headers, then all tensors
- * in parallel, each at its place; names last. */
+/* plan_write.c - writes a plan into files: first the headers, then all tensors in parallel,
+ * each at its offset. The files get their names last. */
 #include "plan.h"
 
 #include "base/io.h"
@@ -28,7 +28,7 @@ typedef struct writer {
     const gg_run *run;
     out_file *files;
     uint32_t *file_of; /* per tensor */
-    size_t *order;     /* in which tensors are begun */
+    size_t *order;     /* order in which tensors are started */
 } writer;
 
 /* ---- bytes ----------------------------------------------------------------------- */
@@ -54,12 +54,12 @@ static gg_status write_tensor(void *ctx, size_t task, unsigned worker, gg_error 
         to += pt->parts[k].bytes;
     }
     if (st == GG_OK) gg_writeback_hint(fd, at, pt->t.bytes);
-    /* what could not be read has a place already */
+    /* errors of reading already name a file */
     if (st == GG_EIO) gg_at_file(err, w->p->files[w->file_of[i]].path);
     return st;
 }
 
-/* Everything of a file but tensor data. */
+/* Writes everything of a file except tensor data. */
 static gg_status write_frame(writer *w, size_t f, gg_error *err)
 {
     const gg_plan_file *pf = &w->p->files[f];
@@ -81,7 +81,7 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
     return st;
 }
 
-/* ---- all of it ------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------- */
 
 static gg_status open_files(writer *w, gg_error *err)
 {
@@ -109,8 +109,8 @@ static gg_status verify_result(const writer *w, gg_error *err)
                                   err);
     if (st != GG_OK) return gg_at_file(err, w->p->files[0].path);
     if (strcmp(sha, w->p->result_sha256) == 0) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "the result does not have the sha256 that was stated for it");
-    return gg_fix(err, "fetch or make the patch again; nothing was written");
+    gg_fail(err, GG_EFORMAT, "the result does not match the expected sha256");
+    return gg_fix(err, "make or download the patch again; nothing was written");
 }
 
 static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
@@ -137,7 +137,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
 }
 
 typedef struct cost {
-    uint64_t values; /* that have to be computed; 0 = a copy */
+    uint64_t values; /* number of computed values; 0 = a copy */
     size_t i;
 } cost;
 
@@ -148,8 +148,8 @@ static int dearer(const void *a, const void *b)
     return x->i < y->i ? -1 : x->i > y->i;
 }
 
-/* What is computed goes first, the largest of it first of all, so that no thread is
- * left alone with it at the end; copies follow in the order of the file. */
+/* Computed tensors come first, the largest at the start, so that no thread has to finish a
+ * large one alone at the end. Copies follow in the order of the file. */
 static bool make_order(writer *w)
 {
     size_t n = w->p->n;
@@ -177,7 +177,7 @@ static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_check_notes 
     return st;
 }
 
-/* Every file at its place, tensors in parallel. */
+/* Writes all files, with their tensors in parallel. */
 static gg_status write_at_once(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
 {
     struct gg_turn turn;

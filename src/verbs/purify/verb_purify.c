@@ -311,8 +311,8 @@ gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
     if (!gg_source_model(s)) {
-        gg_fail(err, GG_EUSAGE, "a GGUF file is made of a GGUF file only");
-        gg_fix(err, "purify into a directory, then organ-assemble it");
+        gg_fail(err, GG_EUSAGE, "only a GGUF file can be purified into a GGUF file");
+        gg_fix(err, "purify into a directory, then assemble it with organ-assemble");
         return gg_at_file(err, gg_source_name(s));
     }
     job_start(&j, s, o, run);

@@ -1,5 +1,5 @@
-/* verb_purify_rows.c - what a purification is to do: every tensor of the source, and
- * a row for each that is selected. What can be refused is refused here. */
+/* verb_purify_rows.c - plans a purification: every tensor of the source, and a row for each
+ * selected one. Everything that can be refused is refused here. */
 #include "purify_job.h"
 
 #include "base/error.h"
@@ -122,7 +122,7 @@ static gg_status add_row(void *ctx, const gg_selected *p, gg_error *err)
 
 /* ---- units ----------------------------------------------------------------------- */
 
-/* One dtype a tensor: some experts of a stack cannot have another than the rest. */
+/* A tensor has one dtype, so some experts of a stack cannot have another than the rest. */
 static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
 {
     uint64_t experts;
@@ -138,7 +138,7 @@ static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
         gg_fail(err, GG_EUSAGE,
                 "some experts of a stack cannot have another dtype than the others");
         gg_fix_hint(err, GG_HINT_WHOLE_STACK,
-                    "keep the dtype, select all experts, or take them apart first");
+                    "keep the dtype, select all experts, or split the experts first");
         return gg_at_tensor(err, u->t.name, u->t.name_len);
     }
     u->t.dtype = dtype;
@@ -184,9 +184,8 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
     if (j->n_rows == 0 && gg_select_empty(j->o->select)) return GG_OK;
     if (j->n_rows == 0) {
         gg_fail(err, GG_NO, "no tensor is selected");
-        return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "look at the names of its tensors");
+        return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
     }
     gg_fail(err, GG_NO, "nothing selected is a matrix of floating-point or quantized values");
-    return gg_fix_hint(err, GG_HINT_TENSORS,
-                       "a vector is purified if it is selected by its very name");
+    return gg_fix_hint(err, GG_HINT_TENSORS, "to purify a vector, select it by its exact name");
 }

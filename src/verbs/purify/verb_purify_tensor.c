@@ -259,10 +259,10 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
     w->same = true;
     for (uint64_t i = 0; i < n && st == GG_OK; i++) st = one_signal(w, from + i * w->bytes, i, err);
     if (st == GG_OK && w->nonfinite) {
-        st = gg_fail(err, GG_EFORMAT, "holds %llu NaN or infinite values",
+        st = gg_fail(err, GG_EFORMAT, "it has %llu NaN or infinite values",
                      (unsigned long long)w->nonfinite);
         gg_fix_hint(err, GG_HINT_DESELECT,
-                    "leave it out; a measurement shows how many each tensor has");
+                    "leave it out; measure the model to see how many each tensor has");
     }
     if (st != GG_OK) return gg_at_tensor(err, row->r.t.name, row->r.t.name_len);
     row->r.energy_kept = w->energy > 0 ? w->left / w->energy : 1.0;

@@ -1,4 +1,4 @@
-/* dims_text.c - the shape of a tensor, for messages. */
+/* dims_text.c - formats the shape of a tensor for messages. */
 #include "dims_text.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* dims_text.h - the shape of a tensor, for messages. Internal. */
+/* dims_text.h - formats the shape of a tensor for messages. Internal. */
 #ifndef GG_DIMS_TEXT_H
 #define GG_DIMS_TEXT_H
 

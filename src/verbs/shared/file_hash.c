@@ -1,4 +1,4 @@
-/* file_hash.c - the sha256 of a whole file. */
+/* file_hash.c - computes the sha256 of a file. */
 #include "file_hash.h"
 
 #include "base/io.h"

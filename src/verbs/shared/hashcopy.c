@@ -1,4 +1,4 @@
-/* hashcopy.c - copies, with a hash of what was copied where one is wanted. */
+/* hashcopy.c - copies data and, if wanted, computes its hash. */
 #include "hashcopy.h"
 
 #include "base/io.h"
@@ -12,7 +12,7 @@
 
 #define STEP ((size_t)256 << 10)
 
-/* In sequence. */
+/* Copies a part in sequence. */
 static gg_status plain_copy(gg_data *d, const gg_plan_part *part, gg_place out, const gg_run *run,
                             gg_error *err)
 {
@@ -36,7 +36,8 @@ void gg_turn_leave(const gg_run *run)
     if (run && run->turn) pthread_mutex_unlock(&run->turn->lock);
 }
 
-/* Read, hash, write, and hash while others write: a buffer that stays in the second-level cache. */
+/* Reads, hashes and writes with a buffer that fits the second-level cache. One thread hashes while
+ * others write. */
 static gg_status buffer_copy(gg_data *d, const gg_plan_part *part, gg_place out, gg_sha256 *h,
                              const gg_run *run, gg_error *err)
 {
@@ -109,8 +110,9 @@ gg_status gg_copy_verified(const gg_plan_part *part, const gg_tensor *t, gg_plac
 gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err)
 {
     if (!stated || !stated[0] || strcmp(got, stated) == 0) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "its data does not have the sha256 that the manifest states");
-    gg_fix(err, "extract it again, or take \"sha256\" out of its line if the change was meant");
+    gg_fail(err, GG_EFORMAT, "the data does not match the sha256 in the manifest");
+    gg_fix(err, "extract the tensor again, or remove \"sha256\" from its entry if you changed it "
+                "on purpose");
     return GG_EFORMAT;
 }
 

@@ -1,4 +1,4 @@
-/* key_text.c - metadata values as people and scripts read them. */
+/* key_text.c - formats metadata values for people and scripts. */
 #include "organ/gg_keys.h"
 
 #include "base/cursor.h"
@@ -49,8 +49,8 @@ static bool number_element(const gg_kv *kv, uint64_t i, gg_kv *out)
     return true;
 }
 
-/* Element i of an array, or the value itself for i = 0: as a value of its own that points
- * into kv. False if there is none. A walk from the start in arrays of strings. */
+/* Sets *out to element i of an array, or to the value itself for i = 0; it points into kv.
+ * False if there is none. Takes linear time in arrays of strings. */
 static bool element(const gg_kv *kv, uint64_t i, gg_kv *out)
 {
     uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
@@ -87,17 +87,17 @@ static void scalar_text(const gg_kv *kv, char out[40])
     }
 }
 
-/* Is this byte the start of a UTF-8 character, or ASCII? */
+/* Is this byte the start of a UTF-8 character? */
 static bool starts(char c)
 {
     return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* A chunk at a time: a string may be of 1 GiB. A chunk ends between two characters if the
- * text is UTF-8, so that what it escapes to is what the whole would. */
+/* Writes a string in chunks, as it may have 1 GiB. In UTF-8 text a chunk ends between two
+ * characters, so that the escaped text is the same as that of the whole. */
 static gg_status put_escaped(const gg_json_out *o, const char *text, size_t n, gg_error *err)
 {
-    char out[4096]; /* a byte becomes four at most */
+    char out[4096]; /* a byte becomes at most four */
     while (n > 0 && err->status == GG_OK) {
         size_t step = n < 1000 ? n : 1000;
         while (step < n && step > 996 && !starts(text[step])) step--;

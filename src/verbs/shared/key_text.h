@@ -1,10 +1,10 @@
-/* key_text.h - values of keys as text, and lists of edits applied. Internal. */
+/* key_text.h - formats values of keys as text and applies lists of edits. Internal. */
 #ifndef GG_KEY_TEXT_H
 #define GG_KEY_TEXT_H
 
 #include "organ/gg_keys.h"
 
-/* Where a value goes: `write` takes all n bytes or fails. */
+/* Output of a value. `write` writes all n bytes or fails. */
 typedef struct gg_key_out {
     gg_status (*write)(void *ctx, const char *bytes, size_t n, gg_error *err);
     void *ctx;
@@ -12,8 +12,8 @@ typedef struct gg_key_out {
 
 /* How gg_key_put_text shortens; 0 = no limit. */
 typedef struct gg_key_limits {
-    uint64_t elements; /* of an array; "..." follows those shown */
-    size_t bytes;      /* of a string; "..." follows */
+    uint64_t elements; /* shown elements of an array, followed by "..." */
+    size_t bytes;      /* shown bytes of a string, followed by "..." */
 } gg_key_limits;
 
 /* The value on one line: numbers in their shortest exact form, strings escaped as by
@@ -21,12 +21,12 @@ typedef struct gg_key_limits {
 gg_status gg_key_put_text(const gg_key_out *o, const gg_kv *kv, const gg_key_limits *limits,
                           gg_error *err);
 
-/* Element i of an array, and how many there are: "[7] 1.5 of 32", or "[7] none of 7". */
+/* Element i of an array and the number of elements: "[7] 1.5 of 32", or "[7] none of 7". */
 gg_status gg_key_put_element(const gg_key_out *o, const gg_kv *kv, uint64_t i,
                              const gg_key_limits *limits, gg_error *err);
 
-/* The bare value: the bytes of a string and nothing else; a number and a newline; of an
- * array one element per line, strings escaped. */
+/* The plain value: the bytes of a string and nothing else, a number and a newline, or an
+ * array with one element per line and strings escaped. */
 gg_status gg_key_put_bare(const gg_key_out *o, const gg_kv *kv, gg_error *err);
 
 /* The value as in manifest.json; that of element i of an array, or null if there is none. */

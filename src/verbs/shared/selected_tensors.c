@@ -1,4 +1,4 @@
-/* selected_tensors.c - tensors, or experts of stacked tensors, that a selection means. */
+/* selected_tensors.c - finds the tensors, or experts of stacked tensors, of a selection. */
 #include "selected_tensors.h"
 
 #include "organ/select.h"
@@ -32,7 +32,7 @@ gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_err
     bool split = (v->split_experts || gg_select_has_experts(v->select)) &&
                  gg_is_expert_stack(t, &experts);
     gg_selected last;
-    /* All or none: if the last expert's name, the longest, fits a record, so do the others. */
+    /* The last expert has the longest name; if it fits a record, all names fit. */
     if (!split || !gg_expert_tensor(t, experts - 1, &last.t, last.name)) return whole(s, i, v, err);
     gg_anatomy of_stack = gg_source_anatomy(s, i);
     gg_status st = GG_OK;

@@ -1,5 +1,5 @@
-/* selected_tensors.h - a source taken apart: its tensors, stacks of experts cut into one
- * piece an expert where asked, and only what is selected. Internal. */
+/* selected_tensors.h - lists the selected tensors of a source, with stacks of experts split
+ * into one piece per expert if wanted. Internal. */
 #ifndef GG_SELECTED_TENSORS_H
 #define GG_SELECTED_TENSORS_H
 
@@ -16,21 +16,21 @@ typedef struct gg_selected {
     char name[GG_RECORD_NAME + 1];
 } gg_selected;
 
-/* What is selected, and the function to call for each tensor or expert of it. */
+/* The selection, and the function to call for each of its tensors or experts. */
 typedef struct gg_visit {
     const gg_select *select;
-    bool split_experts; /* experts of stacks one by one, also without a selection of them */
+    bool split_experts; /* list experts of stacks one by one even if none are selected */
     gg_status (*fn)(void *ctx, const gg_selected *p, gg_error *err);
     void *ctx;
 } gg_visit;
 
-/* For tensor i of the source: itself, or its experts in their order. */
+/* Calls the function for tensor i of the source, or for its experts in their order. */
 gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_error *err);
 
-/* Bytes of the tensors that are selected, experts of a stack with all of it: for progress. */
+/* Bytes of the selected tensors, for the progress. Experts count with their whole stack. */
 uint64_t gg_selected_bytes(const gg_source *s, const gg_select *select);
 
-/* For all tensors, front to back: a pipe may read the data of the one that is current. */
+/* Calls the function for all tensors in order. On a pipe it can read the current tensor. */
 gg_status gg_selected_each(gg_source *s, const gg_visit *v, gg_error *err);
 
 #endif

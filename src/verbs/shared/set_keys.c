@@ -1,4 +1,4 @@
-/* set_keys.c - keys from the command line and from files. */
+/* set_keys.c - sets keys from texts and files. */
 #include "set_keys.h"
 
 #include "base/buf.h"
@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* All of it, whatever kind of file it is: a pipe has no size. */
+/* Reads a whole file of any kind; the size of a pipe is not known. */
 static gg_status read_all(int fd, gg_buf *out, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t step = 65536, got = step; st == GG_OK && got == step;) {
         if (out->len > GG_LIMIT_STRING) {
-            gg_fail(err, GG_EUSAGE, "is over 2^30 bytes, the most that a string can have");
+            gg_fail(err, GG_EUSAGE, "the file is larger than 2^30 bytes, the limit for a string");
             return err->status;
         }
         step = out->len > 65536 ? out->len : 65536;

@@ -1,4 +1,4 @@
-/* type_keys.c - general.file_type and general.quantization_version. */
+/* type_keys.c - sets general.file_type and general.quantization_version. */
 #include "type_keys.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static bool is_matrix(const gg_tensor *t)
     return t->dims[1] > 1 || t->dims[2] > 1 || t->dims[3] > 1;
 }
 
-/* The dtype of most tensors; UINT32_MAX without any. Types are few: a list of those seen. */
+/* Returns the dtype of most tensors; UINT32_MAX without tensors. Linear search, few types. */
 static uint32_t most(const gg_tensor *tensors, size_t n, bool matrices)
 {
     struct {
@@ -82,7 +82,7 @@ gg_status gg_type_keys_update(gg_meta *meta, const gg_tensor *tensors, size_t n,
     return st;
 }
 
-/* GGUF wants general.quantization_version where any tensor is quantized. */
+/* GGUF requires general.quantization_version if any tensor is quantized. */
 static gg_status add_version(gg_meta *meta, uint32_t dtype, gg_error *err)
 {
     static const char key[] = "general.quantization_version";

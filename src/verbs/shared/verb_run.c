@@ -1,4 +1,4 @@
-/* verb_run.c - progress and notes, for every verb. */
+/* verb_run.c - progress and notes of the verbs. */
 #include "organ/gg_verbs.h"
 
 #include "verbs/shared/verb_run.h"

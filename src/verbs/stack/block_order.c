@@ -23,7 +23,7 @@ static gg_status join_model(gg_block_order *o, gg_source *model, size_t *index, 
 static gg_status append(gg_block_order *o, size_t model, uint64_t block, gg_error *err)
 {
     if (o->n == GG_LAYERS_MAX)
-        return gg_fail(err, GG_EUSAGE, "more than %d blocks are too many", GG_LAYERS_MAX);
+        return gg_fail(err, GG_EUSAGE, "a model can have at most %d blocks", GG_LAYERS_MAX);
     gg_block_ref *grown = gg_grow(o->blocks, o->n, &o->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     o->blocks = grown;

@@ -1,4 +1,4 @@
-/* stack_models.c - the models that give blocks. */
+/* stack_models.c - reads the models whose blocks are stacked. */
 #include "stack_models.h"
 
 #include "gguf/gguf.h"
@@ -20,7 +20,7 @@ gg_status gg_stack_model(const gg_source *s, gg_layer_model *out, gg_error *err)
     if (st != GG_OK) return st;
     if (!gg_source_meta(s)) {
         gg_fail(err, GG_EUSAGE,
-                "it holds bare organ records; a model or an organ directory is needed");
+                "it consists of organ records, but must be a model or an organ directory");
         return gg_at_file(err, gg_source_name(s));
     }
     *out = (gg_layer_model){ gg_source_meta(s), gg_source_name(s), 0 };
@@ -53,8 +53,8 @@ gg_status gg_block_tensors_make(const gg_source *s, const gg_layer_model *m, gg_
         int64_t block = gg_stack_block_of(t);
         if (block < 0) continue;
         if ((uint64_t)block >= m->blocks) {
-            gg_fail(err, GG_NO, "it is of block %lld, but block_count is %llu", (long long)block,
-                    (unsigned long long)m->blocks);
+            gg_fail(err, GG_NO, "it belongs to block %lld, but block_count is %llu",
+                    (long long)block, (unsigned long long)m->blocks);
             gg_at_tensor(err, t->name, t->name_len);
             return gg_at_file(err, m->name);
         }
@@ -125,7 +125,7 @@ static gg_status check_dims(const role *mine, const gg_tensor *t, const char *fi
     if (!mine || mine->varies || memcmp(mine->t->dims, t->dims, sizeof t->dims) == 0) return GG_OK;
     gg_dims_text(t, a);
     gg_dims_text(mine->t, b);
-    gg_fail(err, GG_NO, "its dims are %s, in the blocks of %.100s %s", a, first, b);
+    gg_fail(err, GG_NO, "its dims are %s, but in the blocks of %.100s they are %s", a, first, b);
     return gg_at_tensor(err, t->name, t->name_len);
 }
 

@@ -62,7 +62,7 @@ static gg_status check_present(const stacker *s, const gg_run *run)
     return GG_OK;
 }
 
-/* MTP blocks that nobody named are gone: that may not be what was meant. */
+/* Notes MTP blocks that are left out because they were not named, as this may be a mistake. */
 static void note_mtp(const stacker *s, const gg_run *run)
 {
     uint64_t trunk = gg_layer_trunk(&s->models[0]);
@@ -138,7 +138,7 @@ static gg_status add_block(stacker *s, size_t to)
         char name[GG_RECORD_NAME + 24];
         size_t len;
         if (!gg_name_with_block(t->name, t->name_len, (int64_t)to, name, sizeof name, &len)) {
-            gg_fail(s->err, GG_NO, "its name cannot be that of block %zu", to);
+            gg_fail(s->err, GG_NO, "its name cannot be changed to block %zu", to);
             gg_at_tensor(s->err, t->name, t->name_len);
             return gg_at_file(s->err, s->models[b->model].name);
         }

@@ -1,4 +1,4 @@
-/* verb_write.c - a base with tensors and keys of the caller. */
+/* verb_write.c - writes a base with tensors and keys of the caller. */
 #include "organ/gg_write.h"
 
 #include "base/io.h"
@@ -57,7 +57,7 @@ static gg_status sort_overrides(writing *w, gg_error *err)
     qsort(w->by_name, w->n, sizeof *w->by_name, order);
     for (size_t i = 1; i < w->n; i++)
         if (strcmp(w->by_name[i - 1]->name, w->by_name[i]->name) == 0)
-            return fail_at(w->by_name[i], GG_EUSAGE, "it is overridden twice", err);
+            return fail_at(w->by_name[i], GG_EUSAGE, "it is given twice", err);
     return GG_OK;
 }
 
@@ -67,7 +67,7 @@ static gg_status sort_overrides(writing *w, gg_error *err)
 static gg_status from_callback(gg_status st, gg_error *err)
 {
     if (st == GG_OK) return err->status;
-    return gg_fail(err, st, "the program did not give its values");
+    return gg_fail(err, st, "the callback failed to provide its values");
 }
 
 static gg_status make_bytes(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
@@ -135,7 +135,7 @@ static gg_status shape_of(const gg_override *v, const gg_tensor *was, gg_tensor 
         t->dims[d] = d < v->n_dims ? v->dims[d] : 1;
     gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     if (st == GG_OK && v->bytes && v->size != t->bytes)
-        st = gg_fail(err, GG_EUSAGE, "its buffer has %llu bytes; its dims and dtype make %llu",
+        st = gg_fail(err, GG_EUSAGE, "its buffer has %llu bytes, but its dims and dtype need %llu",
                      (unsigned long long)v->size, (unsigned long long)t->bytes);
     if (st == GG_OK && v->read_rows && !gg_can_encode(t->dtype))
         st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded from values",
@@ -205,7 +205,8 @@ static gg_status check_base(const gg_source *base, const gg_meta *meta, const ch
     gg_status st = gg_guard_output(path, base, err);
     if (st == GG_OK) st = gg_refuse_split_experts(base, err);
     if (st == GG_OK && !gg_source_seekable(base) && !gg_source_header(base)) {
-        gg_fail(err, GG_EUSAGE, "an organ stream on a pipe does not say beforehand what it has");
+        gg_fail(err, GG_EUSAGE,
+                "the tensors of an organ stream on a pipe are not known in advance");
         gg_fix(err, "open it with gg_source_open_stored");
         return gg_at_file(err, gg_source_name(base));
     }
