@@ -286,7 +286,7 @@ check "split into split" graft --source "$T/s2" --target "$T/s1" --experts 1,3 -
 check_text "$(grep -c '"op": "graft"' "$T/g/manifest.json")" 9 "six experts and the router, its bias and its corrections"
 check "split: assemble" organ-assemble "$T/g" --output "$T/a.gguf" --force
 check_same "$T/a.gguf" "$T/stacked.gguf" "split directories give the same model"
-check_error 1 "on blk.0.ffn_gate_exps.weight: take it apart (organ-extract --split-experts)" "stacks into experts" graft --source "$T/m2.gguf" --target "$T/s1" --experts 1
+check_error 1 "in the stack blk.0.ffn_gate_exps.weight: split its experts (organ-extract --split-experts)" "stacks into experts" graft --source "$T/m2.gguf" --target "$T/s1" --experts 1
 check_error 1 "the donor has single experts, but the base has stacks" "experts into stacks" graft --source "$T/s2" --target "$T/m1.gguf" --type organ
 # Experts of another dtype and of a taller stack, and blends of experts: as the whole
 # stack converted or blended would have them, and the others stay.

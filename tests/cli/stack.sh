@@ -279,7 +279,7 @@ refuse "full_attention_interval differs" "$T/full.gguf" 0-3 "$T/full3.gguf" 4-5
 }
 refuse "vocabulary differs" "$T/a.gguf" 0 "$T/vocab.gguf" 1
 refuse "embedding_length differs: base 64, donor 96" "$T/a.gguf" 0 "$T/embd.gguf" 1
-refuse "tensor 'blk.0.ffn_up.weight': its dims are 64x96, in the blocks of $T/a.gguf 64x128" "$T/a.gguf" 0 "$T/dims.gguf" 1
+refuse "tensor 'blk.0.ffn_up.weight': its dims are 64x96, but in the blocks of $T/a.gguf they are 64x128" "$T/a.gguf" 0 "$T/dims.gguf" 1
 # Every key that blocks of two models must agree on.
 for k in attention.head_count=u32 attention.head_count_kv=u32 attention.key_length=u32 attention.value_length=u32 \
     rope.dimension_count=u32 rope.freq_base=f32 attention.layer_norm_rms_epsilon=f32 feed_forward_length=u32 \
@@ -318,9 +318,9 @@ check_error 2 "--json needs --check" "--json" stack --json $V 0
 for text in x 1- 3-1 1,,2 '' 1..3 0x1 99999999999; do
     check_error 2 "expected numbers and ranges" "BLOCKS '$text'" stack $V "$text"
 done
-check_error 2 "too many" "blocks without end" stack $V "$(awk 'BEGIN { for (i = 0; i < 30000; i++) printf "0-3,"; print 0 }')"
+check_error 2 "at most 100000 blocks" "blocks without end" stack $V "$(awk 'BEGIN { for (i = 0; i < 30000; i++) printf "0-3,"; print 0 }')"
 printf '\003\000\000\000a.w\001\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000abcd' > "$T/r.bin"
-check_error 2 "bare organ records" "records" stack "$T/r.bin" 0
+check_error 2 "consists of organ records" "records" stack "$T/r.bin" 0
 touch "$T/there.gguf"
 check_error 2 "--force" "an output that exists" organ-stack $V 0 --output "$T/there.gguf"
 check_exit 3 "no model" stack README.md 0

@@ -197,7 +197,7 @@ check_text "$(key my.key)" '"type": "str", "value": "u9:1"' "--set-kv of text th
 check "--copy-kv of all keys of a split donor" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv '*' --output "$T/all.gguf"
 check "all keys of a split donor: but its numbers" organ-extract "$T/all.gguf" --list
 check_error 2 "split.count" "--copy-kv of a shard's number" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv split.count --output "$T/all2.gguf"
-check_error 2 "no such key" "--copy-kv of nothing" graft $S --copy-kv none.such
+check_error 2 "no key with this name" "--copy-kv of nothing" graft $S --copy-kv none.such
 check_absent "$T/c.gguf" "after bad keys"
 
 # In place, and back.
