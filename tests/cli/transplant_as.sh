@@ -134,15 +134,15 @@ no 3 "importance matrix" --base $V --donor $C -o "$N" --dtype iq2_m
 no 2 "--fallback needs --dtype" --base $V --donor $C -o "$N" --fallback f16
 no 2 "not both" --base $V --donor $C -o "$N" --shards 2 --shard-size 1G
 no 2 "use 1 to 65535" --base $V --donor $C -o "$N" --shards 0
-no 2 "more than the model has tensors" --base $V --donor $C -o "$N" --shards 40
-no 2 "stdout takes one file" --base $V --donor $C -o - --shards 2
+no 2 "the model cannot have 40 shards" --base $V --donor $C -o "$N" --shards 40
+no 2 "cannot be written to stdout" --base $V --donor $C -o - --shards 2
 no 2 "--donor or --adapter" --base $V -o "$N"
 no 2 "--donor or --adapter" --base $V --donor $C --adapter $LORA -o "$N"
 no 2 "--scale needs --adapter" --base $V --donor $C --scale 2 -o "$N"
 no 2 "cannot be combined with" --base $V --adapter $LORA --layers 1 -o "$N"
 no 2 "cannot be combined with" --base $V --adapter $LORA --check
 no 2 "" --base $V --adapter $LORA --scale nan -o "$N"
-no 3 "is no LoRA adapter" --base $V --adapter $C -o "$N"
+no 3 "this is not a LoRA adapter" --base $V --adapter $C -o "$N"
 no 2 "only one model can" --base - --adapter - -o "$N"
 cp $V "$T/base.gguf"
 for o in "--dtype q4_0" "--shards 2" "--shard-size 1M"; do
