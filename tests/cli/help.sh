@@ -118,7 +118,7 @@ mkmodel "$T/one.gguf" odd:F32:4
 check "one of a kind" organ-extract -v "$T/one.gguf" --output "$T/one"
 if grep -q '1 tensor,' "$T/err" && grep -q 'class other.*: 1$' "$T/err"; then ok; else bad "one of a kind: $(cat "$T/err")"; fi
 check_exit 0 "one that is the same" organ-compare -v "$T/one.gguf" "$T/one.gguf" --lineage
-if grep -q 'the one tensor' "$T/err"; then ok; else bad "one that is the same: $(cat "$T/err")"; fi
+if grep -q 'the only tensor' "$T/err"; then ok; else bad "one that is the same: $(cat "$T/err")"; fi
 check_error 2 "cannot have 65535 shards, because it has only 1 tensors" "more shards than tensors" organ-assemble "$T/one" --output "$T/x.gguf" --shards 65535
 check "options after the model" organ-extract $V --list -q
 check "-- ends the options" organ-extract --list -- $V

@@ -359,7 +359,7 @@ static void mistakes(void)
     refused(a, &both, 1, GG_EUSAGE, "one buffer or one callback", GATE);
     gg_override twice[2] = { { .name = GATE, .read_rows = give_up },
                              { .name = GATE, .read_rows = give_up } };
-    refused(a, twice, 2, GG_EUSAGE, "overridden twice", GATE);
+    refused(a, twice, 2, GG_EUSAGE, "given twice", GATE);
     gg_override shapeless = { .name = "x", .add = true, .bytes = buf, .size = 8 };
     refused(a, &shapeless, 1, GG_EUSAGE, "needs a dtype and dims", "x");
     gg_override codec = { .name = GATE, .dtype = iq, .read_rows = give_up };
