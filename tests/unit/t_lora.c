@@ -113,8 +113,7 @@ static void lora_refusals(void)
           "shape" },
         { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b", 32, 4, 4, 17,
           "shape" },
-        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight", 32, 4, 4, 16,
-          "not part of a LoRA pair" },
+        { "llama", "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight", 32, 4, 4, 16, "half" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gg_error e = GG_ERROR_INIT;
