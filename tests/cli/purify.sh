@@ -97,7 +97,7 @@ check_text "$(awk -F '\t' 'NR > 1 { print $11 }' "$T/out")" purified "a norm tha
 organ-purify "$T/d" --output "$T/dn" --method fft --strength 0.5 --tensors blk.0.attn_norm.weight > "$T/out" 2> "$T/err"
 check_same "$T/norm.bin" "$T/dn/norm/blk_0_attn_norm.bin" "as by its name"
 cat "$T"/d/norm/*.bin > "$T/norms.bin"
-check_error 1 "very name" "several vectors, none by its name" organ-purify "$T/norms.bin" --output "$T/x.bin" --method fft
+check_error 1 "exact name" "several vectors, none by its name" organ-purify "$T/norms.bin" --output "$T/x.bin" --method fft
 
 # --dtype: the file type follows; a dtype that cannot be is refused with the choices.
 check "--dtype" organ-purify $VERSE --output "$T/q8.gguf" --method haar --dtype q8_0
@@ -132,9 +132,9 @@ fi
 printf '\001\000\000\000n\002\000\000\000\004\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\000\000\000\000' > "$T/nan.bin"
 printf '\000\000\200\077\000\000\300\177\000\000\000\100\000\000\200\177\000\000\200\077\000\000\000\100\000\000\200\077\000\000\000\100' >> "$T/nan.bin"
 for m in haar fft; do
-    check_error 3 "tensor 'n': holds 2 NaN or infinite values" "NaN, $m" organ-purify "$T/nan.bin" --output "$T/nan2.bin" --method $m
+    check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m" organ-purify "$T/nan.bin" --output "$T/nan2.bin" --method $m
     check_absent "$T/nan2.bin" "NaN, $m"
-    check_error 3 "tensor 'n': holds 2 NaN or infinite values" "NaN, $m, dry" organ-purify "$T/nan.bin" --dry-run --method $m
+    check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m, dry" organ-purify "$T/nan.bin" --dry-run --method $m
 done
 
 # Data that is not what the manifest says.
@@ -152,7 +152,7 @@ check_error 2 "--output or --dry-run" "no output" organ-purify "$T/d" --method f
 check_error 2 "--dtype" "no dtype" organ-purify "$T/d" --dry-run --method fft --dtype Q9
 check_error 2 "organ-assemble" "a directory to a GGUF" organ-purify "$T/d" --output "$T/x.gguf" --method fft
 check_error 1 "no tensor is selected" "nothing selected" organ-purify "$T/d" --output "$T/x" --method fft --layers 99
-check_error 1 "very name" "vectors alone" organ-purify "$T/d" --output "$T/x" --method fft --type norm
+check_error 1 "exact name" "vectors alone" organ-purify "$T/d" --output "$T/x" --method fft --type norm
 check_absent "$T/x" "after refusals"
 check_absent "$T/x.gguf" "after refusals"
 check_text "$(find "$T" -name '.*.tmp' | wc -l | tr -d ' ')" 0 "no temporary files are left"

@@ -1,4 +1,4 @@
-/* compare_keys.c - in which metadata keys two models differ. */
+/* compare_keys.c - finds the metadata keys in which two models differ. */
 #include "organ/gg_compare_model.h"
 
 #include "gguf/gguf.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first element in which two arrays of one type differ. */
+/* The first element in which two arrays of the same type differ. */
 static uint64_t first_difference(const gg_kv *a, const gg_kv *b)
 {
     uint64_t n = a->count < b->count ? a->count : b->count, at_a = 0, at_b = 0;
@@ -48,7 +48,8 @@ static gg_status add(comparison *c, const gg_key_diff *d, gg_error *err)
     return told ? c->fn(c->ctx, d, err) : GG_OK;
 }
 
-/* All keys of one side; of the second only those that the first lacks. */
+/* Compares all keys of one model. For the second model, only keys that the first one lacks are
+ * reported. */
 static gg_status side(comparison *c, const gg_meta *meta, bool second, gg_error *err)
 {
     gg_status st = GG_OK;

@@ -1,4 +1,4 @@
-/* compare_pair.c - which tensor of one model meets which of the other. */
+/* compare_pair.c - pairs the tensors of two models. */
 #include "compare_core.h"
 
 #include "base/grow.h"
@@ -23,7 +23,7 @@ static bool splits(const gg_compare_options *o)
     return o->split_experts || gg_select_has_experts(o->select);
 }
 
-/* The piece of `other` that has this name, be it a tensor or an expert in a stack. */
+/* Finds the piece of `other` with this name: a tensor, or an expert in a stack. */
 static bool find_piece(const compare_pairer *pr, const gg_selected *like, const char *name,
                        size_t len, gg_selected *out)
 {
@@ -64,8 +64,8 @@ static gg_status note_used(compare_pairer *pr, const gg_selected *p, gg_error *e
     return GG_OK;
 }
 
-/* Tensors of a block mostly follow one another: that it is the last one's saves most of
- * the list, which may hold a block several times. */
+/* Adds a block to the list unless it is already the last one. The tensors of a block are usually
+ * adjacent, so this keeps the list short, although it may contain a block more than once. */
 static gg_status note_donor(compare_pairer *pr, int64_t block, gg_error *err)
 {
     if (pr->n_donors && pr->donors[pr->n_donors - 1] == block) return GG_OK;
@@ -111,7 +111,7 @@ gg_status gg_pair_lead(compare_pairer *pr, size_t i, gg_error *err)
     return gg_selected_of(pr->lead, i, &visit, err);
 }
 
-/* ---- the rest ---------------------------------------------------------------------- */
+/* ---- tensors only in the other source ----------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -161,7 +161,7 @@ void gg_pair_free(compare_pairer *pr)
     pr->donors = NULL;
 }
 
-/* ---- cutting ----------------------------------------------------------------------- */
+/* ---- division into chunks ----------------------------------------------------------- */
 
 bool gg_compare_same_dims(const gg_tensor *a, const gg_tensor *b)
 {

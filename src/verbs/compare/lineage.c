@@ -1,4 +1,5 @@
-/* lineage.c - do two models come from the same training? Thresholds: docs/lineage.md. */
+/* lineage.c - judges whether two models come from the same training. The thresholds are explained
+ * in docs/lineage.md. */
 #include "organ/gg_compare_model.h"
 
 #include "base/grow.h"

@@ -1,18 +1,22 @@
-/* lineage.h - the verdict on a common training lineage, from rows. Internal. */
+/* lineage.h - judges from the compared rows whether two models share a training lineage.
+ * Internal. */
 #ifndef GG_LINEAGE_H
 #define GG_LINEAGE_H
 
 #include "organ/gg_compare_model.h"
 
-/* Does the row count? Measured matrices of attention and FFN weights (class skeleton or
- * organ). Norms are near 1 in any model and biases near 0; embeddings have rows that
- * training hardly touched, and some are formulas; routers are small. */
+/* Returns whether the row counts for the verdict. Only measured matrices of attention and FFN
+ * weights (class skeleton or organ) count. Norms are near 1 and biases near 0 in every model.
+ * Embeddings have rows that training hardly changed, and some are computed from a formula. Routers
+ * are small. */
 bool gg_lineage_counts(const gg_compare_row *row);
 
-/* The verdict of n cosines, which are sorted in place. Fills all but tensors and
- * identical, which it reads: with tensors > 0 and all identical the verdict is that.
- * Otherwise same: median >= SAME_FROM and at most a quarter strange; strangers: median <
- * STRANGE_BELOW and at most a quarter same; else, and for n = 0, undecidable. */
+/* Judges n cosines, which are sorted in place. Reads the members tensors and identical, and fills
+ * all others. The verdict is:
+ *   identical    if tensors > 0 and all of them are identical; otherwise
+ *   same         if median >= SAME_FROM and at most a quarter are strange
+ *   strangers    if median < STRANGE_BELOW and at most a quarter are the same
+ *   undecidable  in all other cases, and if n = 0 */
 void gg_lineage_judge(double *cosines, size_t n, gg_lineage *l);
 
 #endif

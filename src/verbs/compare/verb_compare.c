@@ -1,10 +1,10 @@
 /* verb_compare.c - compares two models, one row per tensor.
  *
- * Pairs are gathered into a batch, cut into tasks that any thread may take, and leave
- * as rows in order. Chunks of one dtype are first compared as bytes: a pair that is
- * equal throughout is never decoded. Where it turns out to differ, the equal chunks
- * that were passed over are summed in a second round. On a pipe, which cannot be read
- * again, everything is summed at once; the sums are the same.
+ * Pairs are gathered into a batch and divided into tasks that any thread may take. The rows are
+ * delivered in order. Chunks of the same dtype are first compared as bytes, so a pair that is
+ * entirely equal is never decoded. If a pair differs, the equal chunks that were skipped are summed
+ * in a second round. A pipe cannot be read again, so everything is summed at once there; the sums
+ * are the same.
  */
 #include "compare_core.h"
 
@@ -21,29 +21,29 @@
 
 typedef struct task {
     uint32_t pair;
-    bool equal; /* all bytes of it are, and it was not summed */
+    bool equal; /* all its bytes are equal, and it was not summed */
     gg_compare sum;
 } task;
 
-typedef struct space { /* of one thread */
-    uint8_t *raw[2];   /* COMPARE_RAW */
-    float *values[2];  /* COMPARE_CHUNK */
+typedef struct space { /* buffers of one thread */
+    uint8_t *raw[2];   /* COMPARE_RAW bytes each */
+    float *values[2];  /* COMPARE_CHUNK values each */
 } space;
 
 typedef struct job {
     gg_source *source[2]; /* A and B */
-    int pipe;             /* which of them is one, -1 = neither */
+    int pipe;             /* index of the source that is a pipe; -1 if neither is */
     uint64_t sample;
     const gg_run *run;
     unsigned threads;
     space *spaces;
-    compare_pair *pairs; /* the batch: COMPARE_PAIRS */
+    compare_pair *pairs; /* the batch, with room for COMPARE_PAIRS */
     size_t n_pairs;
     uint64_t n_tasks;
     task *tasks;
     size_t cap_tasks;
     size_t *todo;         /* second round: indices of tasks, or of pairs */
-    pthread_mutex_t draw; /* a pipe's tasks are drawn and read in order */
+    pthread_mutex_t draw; /* held so that tasks of a pipe are drawn and read in order */
     size_t drawn;
     const gg_compare_options *o;
     gg_compare_report *report;
@@ -85,8 +85,8 @@ static uint64_t bytes_of(const compare_cut *c, const gg_tensor *t, uint64_t valu
     return c->decodes ? values / info->block_elems * info->block_bytes : values;
 }
 
-/* Are bytes [from, to) of both equal? Sets p->differs. `buf` of COMPARE_CHUNK * 4
- * bytes each. */
+/* Compares the bytes [from, to) of both tensors and sets p->differs if they are not equal. Each
+ * `buf` has COMPARE_CHUNK * 4 bytes. */
 static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *const buf[2],
                                gg_error *err)
 {
@@ -103,7 +103,7 @@ static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *cons
     return st;
 }
 
-/* What a sample leaves out goes by on a pipe: only now can it be compared. */
+/* Compares the bytes between samples on a pipe, which cannot be read again later. */
 static gg_status pass_gap(reader *r, uint64_t to, gg_error *err)
 {
     if (r->j->pipe < 0 || !r->p->cut.same_type) return GG_OK;
@@ -111,7 +111,7 @@ static gg_status pass_gap(reader *r, uint64_t to, gg_error *err)
     return r->p->passed < to ? compare_bytes(r, r->p->passed, to, buf, err) : GG_OK;
 }
 
-/* Chunk k of both sides into raw; *n values. */
+/* Reads chunk k of both tensors into raw; *n receives the number of values. */
 static gg_status load(reader *r, uint64_t k, size_t *n, gg_error *err)
 {
     const compare_cut *c = &r->p->cut;
@@ -144,8 +144,8 @@ static gg_status add_chunk(reader *r, bool same, size_t n, gg_compare *sum, gg_e
     return st;
 }
 
-/* Compare the chunks of a task; sum them once one differs, or from the start. With
- * `lock`, which the caller holds, it is released when all is read. */
+/* Compares the chunks of a task. Sums them as soon as one differs, or from the start. If `lock` is
+ * given, the caller holds it, and it is released when everything has been read. */
 static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthread_mutex_t *lock,
                             gg_error *err)
 {
@@ -167,7 +167,7 @@ static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthre
         if (!c->decodes) continue;
         if (!summing && !same) {
             summing = true;
-            if (k > lo) { /* go back for those passed over: never on a pipe, which sums at once */
+            if (k > lo) { /* go back to the skipped chunks; never on a pipe */
                 k = lo - 1;
                 continue;
             }
@@ -211,7 +211,7 @@ static gg_status second_round(void *ctx, size_t i, unsigned worker, gg_error *er
     return run_task(j, j->todo[i], worker, NULL, err);
 }
 
-/* A pair whose sampled rows are all equal: is the rest? */
+/* For a pair whose sampled rows are all equal: compares the remaining bytes. */
 static gg_status verify(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     job *j = ctx;
@@ -236,8 +236,8 @@ static gg_sameness sameness(const compare_pair *p)
     return atomic_load(&p->differs) ? GG_SAME_DIFFERS : GG_SAME_IDENTICAL;
 }
 
-/* Sums are whole unless all values that count have the same bits: equal chunks may have
- * been passed over then, and a pipe must not say more of them than a file. */
+/* Sums are complete unless all measured values have the same bits. In that case equal chunks may
+ * have been skipped, and a pipe must not report more about them than a file. */
 static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
 {
     gg_compare sum = GG_COMPARE_INIT;
@@ -364,13 +364,14 @@ static gg_status refuse_pipes(gg_source *a, gg_source *b, bool any, bool b_may, 
     if (!any && !pa && !pb) return GG_OK;
     if (!any || (pa && pb))
         gg_fail(err, GG_EUSAGE,
-                any ? "only one of the two can be a pipe" : "a pipe cannot be read in any order");
-    else gg_fail(err, GG_EUSAGE, "with a map of blocks only the first model can be a pipe");
+                any ? "only one of the two can be a pipe" : "a pipe can only be read in order");
+    else gg_fail(err, GG_EUSAGE, "with a map of blocks, only the first model can be a pipe");
     gg_fix(err, "store the model in a file");
     return gg_at_file(err, gg_source_name(pa && !pb ? a : b));
 }
 
-/* A pipe's batch ends with each tensor: the next one's data is not there yet. */
+/* On a pipe, a batch ends after each tensor, because the data of the next one is not available
+ * yet. */
 static gg_status run_models(job *j, compare_pairer *pr, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -390,7 +391,7 @@ static void whole_tensor(gg_selected *p, const gg_source *s, size_t i)
     *p = (gg_selected){ .t = *gg_source_tensor(s, i), .a = gg_source_anatomy(s, i), .source = i };
 }
 
-/* The pairs of the options. */
+/* Compares the pairs that the options name. */
 static gg_status run_pairs(job *j, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -403,7 +404,7 @@ static gg_status run_pairs(job *j, gg_error *err)
     return st == GG_OK ? run_batch(j, err) : st;
 }
 
-/* The pairs that the names make. */
+/* Compares the tensors that have equal names. */
 static gg_status run_named(job *j, gg_error *err)
 {
     bool b_leads = j->pipe == 1;

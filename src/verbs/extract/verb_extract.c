@@ -72,8 +72,8 @@ static gg_status stream_selected(void *ctx, const gg_selected *p, gg_error *err)
     if (st == GG_EIO) gg_at_file(err, "<stdout>");
     if (st != GG_OK) return st;
     st = gg_copy_part(&part, (gg_place){ s->fd, GG_AT_POS }, NULL, s->run, err);
-    if (st == GG_EIO)
-        gg_at_file(err, "<stdout>"); /* unless reading was what failed: then it has a place */
+    /* Has no effect after a read error, which already names its file. */
+    if (st == GG_EIO) gg_at_file(err, "<stdout>");
     return st;
 }
 

@@ -1,8 +1,8 @@
 /* verb_extract_dir.c - extracts a model into an organ directory.
  *
- * Files and directories give up their tensors in parallel. A pipe is read in order;
- * of an organ stream, or of shards one after another, the names are known only at the
- * end, so the records wait under numbers and get their names then.
+ * Files and directories are read in parallel. A pipe is read in order. For an organ stream, or for
+ * shards that follow one another, the names are known only at the end. The records are therefore
+ * first written under numbers and renamed at the end.
  */
 #include "organ/gg_verbs.h"
 
@@ -26,7 +26,7 @@ static gg_status add_selected(void *ctx, const gg_selected *p, gg_error *err)
     return gg_organ_dir_add(ctx, p, &item, err);
 }
 
-/* All tensors are known: any source but one that grows. */
+/* Extracts a source whose tensors are all known from the start. */
 static gg_status write_known(job *j, gg_error *err)
 {
     gg_organ_dir *d = &j->dir;

@@ -1,4 +1,4 @@
-/* anatomy_grid.c - the layout that both pictures share. */
+/* anatomy_grid.c - the grid layout that the SVG picture and the terminal map share. */
 #include "anatomy_grid.h"
 
 #include <math.h>
@@ -7,8 +7,9 @@
 
 /* ---- colours ------------------------------------------------------------------ */
 
-/* Lightness (CIE L*) rises by equal steps from 15 to 90, hue turns from violet over
- * blue and green to yellow: order survives grey printing and colour blindness. */
+/* The lightness (CIE L*) rises in equal steps from 15 to 90, and the hue goes from violet through
+ * blue and green to yellow. The order is therefore visible in greyscale and to colour-blind
+ * readers. */
 void gg_grid_color(double t, unsigned rgb[3])
 {
     static const unsigned char stops[9][3] = {
@@ -39,7 +40,7 @@ static grid_role role_of(const gg_tensor_measure *r)
                     .cls = r->a.cls };
     for (size_t i = 0; r->a.expert >= 0 && i + 1 < k.name_len; i++)
         if (k.name[i] == '.' && k.name[i + 1] >= '0' && k.name[i + 1] <= '9') k.name_len = i;
-    /* What precedes the number of the block, but for a plain "blk." */
+    /* The prefix before the block number, unless it is just "blk.". */
     size_t at = r->a.role_at ? r->a.role_at - 1 : 0;
     while (at > 0 && r->t.name[at - 1] >= '0' && r->t.name[at - 1] <= '9') at--;
     if (at >= 4 && memcmp(r->t.name + at - 4, "blk.", 4) == 0) at -= 4;
@@ -47,9 +48,9 @@ static grid_role role_of(const gg_tensor_measure *r)
     return k;
 }
 
-typedef struct named { /* a row of a block */
+typedef struct named { /* a row that belongs to a block */
     grid_role role;
-    size_t row, first; /* first: the row that its role is first met in */
+    size_t row, first; /* first: the first row with this role */
 } named;
 
 static int order_name(const grid_role *x, const grid_role *y)
@@ -60,7 +61,7 @@ static int order_name(const grid_role *x, const grid_role *y)
     return c ? c : memcmp(x->prefix, y->prefix, x->prefix_len);
 }
 
-/* As roles are shown: by class, then as they come. */
+/* The display order of roles: by class, then by first appearance. */
 static int order_shown(const void *a, const void *b)
 {
     const named *x = a, *y = b;
@@ -98,8 +99,8 @@ static void list_blocks(gg_grid *g, const gg_measures *list)
     g->n_blocks = used;
 }
 
-/* Roles, and which of them each row has. Sorted: names are free to invent a role a
- * tensor. */
+/* Collects the roles and assigns one to each row. Sorting keeps this fast even if every tensor
+ * has a role of its own. */
 static bool list_roles(gg_grid *g, const gg_measures *list)
 {
     named *all = calloc(list->n + 1, sizeof *all);
@@ -116,7 +117,7 @@ static bool list_roles(gg_grid *g, const gg_measures *list)
             g->role_of[all[i].row] = g->n_roles;
             g->roles[g->n_roles++] = all[i].role;
         } else {
-            g->role_of[all[i].row] = g->role_of[all[i].first]; /* shown before */
+            g->role_of[all[i].row] = g->role_of[all[i].first]; /* not its first row */
         }
     }
     free(all);
@@ -125,7 +126,8 @@ static bool list_roles(gg_grid *g, const gg_measures *list)
 
 /* ---- scale ----------------------------------------------------------------------- */
 
-/* The range of the model, so that differences show; angles to whole fives. */
+/* The scale spans the values of this model, so that differences are visible. Angles are rounded
+ * to multiples of five degrees. */
 static void set_scale(gg_grid *g, const gg_measures *list, const char *column)
 {
     double low = INFINITY, high = -INFINITY;
@@ -141,8 +143,7 @@ static void set_scale(gg_grid *g, const gg_measures *list, const char *column)
         high = 5 * ceil(high / 5);
     }
     g->low = low;
-    g->high = high > low ? high
-                         : low + fmax(1, fabs(low) / 100); /* of one value, as large as it may be */
+    g->high = high > low ? high : low + fmax(1, fabs(low) / 100);
 }
 
 /* ---- all of it --------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ static void fill(gg_grid *g, const gg_measures *list)
 gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, gg_error *err)
 {
     *g = (gg_grid){ .get = gg_measure_by_name(column) };
-    if (!g->get) return gg_fail(err, GG_EUSAGE, "no measure is called '%s'", column);
+    if (!g->get) return gg_fail(err, GG_EUSAGE, "unknown measure '%s'", column);
     size_t n = list->n + 1;
     g->roles = calloc(n, sizeof *g->roles);
     g->blocks = calloc(n, sizeof *g->blocks);
@@ -173,7 +174,7 @@ gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, 
     g->role_of = calloc(n, sizeof *g->role_of);
     if (g->roles && g->blocks && g->sides && g->role_of && list_roles(g, list)) {
         list_blocks(g, list);
-        /* names are free to invent a block a tensor: both are at most n */
+        /* Every tensor may have a block of its own, so both counts are at most n. */
         if (g->n_roles == 0 || g->n_blocks < ((size_t)64 << 20) / sizeof *g->cells / g->n_roles)
             g->cells = calloc(g->n_roles * g->n_blocks + 1, sizeof *g->cells);
     }

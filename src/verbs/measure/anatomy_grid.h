@@ -1,5 +1,5 @@
-/* anatomy_grid.h - tensors laid out as blocks across and roles down, for the pictures
- * of a model. Internal. */
+/* anatomy_grid.h - arranges tensors in a grid with one column per block and one row per role,
+ * for the pictures of a model. Internal. */
 #ifndef GG_ANATOMY_GRID_H
 #define GG_ANATOMY_GRID_H
 
@@ -13,7 +13,7 @@ typedef struct grid_role {
     gg_class cls;
 } grid_role;
 
-typedef struct grid_cell { /* mean of the tensors that fall together: experts */
+typedef struct grid_cell { /* mean over the tensors that share a cell, such as experts */
     double sum;
     size_t measured, tensors;
 } grid_cell;
@@ -25,7 +25,7 @@ typedef struct gg_grid {
     int64_t *blocks; /* ascending */
     size_t n_blocks;
     grid_cell *cells; /* [role * n_blocks + block] */
-    size_t *role_of;  /* per row of a block: its role */
+    size_t *role_of;  /* for each row that belongs to a block: its role */
     size_t *sides;    /* rows of tensors without a block */
     size_t n_sides;
     double low, high; /* of the colour scale; low < high */
@@ -34,11 +34,11 @@ typedef struct gg_grid {
 gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, gg_error *err);
 void gg_grid_free(gg_grid *g);
 
-/* 0..1 on the scale. */
+/* Returns the position on the colour scale, from 0 to 1. */
 double gg_grid_place(const gg_grid *g, double value);
 
-/* A scale of equal perceptual steps from dark to light, told apart by every kind of
- * colour sight: blue, teal, green, yellow. t is 0..1; rgb gets 0..255. */
+/* A colour scale with equal perceptual steps from dark to light (blue, teal, green, yellow) that
+ * colour-blind readers can also distinguish. t is 0..1; rgb receives values from 0 to 255. */
 void gg_grid_color(double t, unsigned rgb[3]);
 
 #endif

@@ -1,6 +1,6 @@
-/* anatomy_svg.c - a model's anatomy as one SVG file: blocks across, roles down, a
- * colour scale, and what belongs to no block beside it. Text and ground follow the
- * reader's light or dark scheme by CSS; the squares keep their colours. */
+/* anatomy_svg.c - draws a model's anatomy as one SVG file, with one column per block, one row per
+ * role, and a colour scale. Tensors outside the blocks are listed at the side. CSS adapts the text
+ * and the background to the viewer's light or dark scheme; the squares keep their colours. */
 #include "anatomy_grid.h"
 
 #include "base/buf.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define CELL_H 18
-#define LEFT 190 /* room for the roles' names */
+#define LEFT 190 /* width of the role names */
 #define TOP 74
 #define SIDE_W 250 /* the list of tensors without a block */
 
@@ -21,13 +21,14 @@ typedef struct svg {
     size_t cell_w, grid_w, height;
 } svg;
 
-/* Any bytes as XML text: markup escaped, what XML cannot hold shown as \xNN. */
+/* Appends any bytes as XML text. Markup is escaped, and bytes that XML does not allow are written
+ * as \xNN. */
 static void put_text(svg *s, const char *bytes, size_t n)
 {
     char safe[1024];
     size_t len = gg_escape(bytes, n, safe, sizeof safe);
     if (len >= sizeof safe) {
-        len = sizeof safe - 1; /* cut, and not inside a character */
+        len = sizeof safe - 1; /* truncated, but not inside a character */
         while (len > 0 && ((unsigned char)safe[len - 1] & 0xc0) == 0x80) len--;
         if (len > 0 && (unsigned char)safe[len - 1] >= 0xc0) len--;
     }
@@ -42,7 +43,7 @@ static void put_text(svg *s, const char *bytes, size_t n)
     }
 }
 
-/* Four significant digits are enough to look at. */
+/* Four significant digits are enough for a picture. */
 static void put_value(svg *s, double v)
 {
     gg_buf_printf(&s->text, s->err, "%.4g", v);
@@ -59,7 +60,7 @@ static void put_square(svg *s, size_t x, size_t y, size_t w, bool measured, doub
     gg_buf_text(&s->text, "><title>", s->err);
 }
 
-/* A whole number below 2^53 for x, in a text of a class. */
+/* Opens a text element of a CSS class. x is a whole number below 2^53. */
 static void open_text(svg *s, size_t x, size_t y, const char *class)
 {
     gg_buf_printf(&s->text, s->err, "<text x=\"%zu\" y=\"%zu\" class=\"%s\">", x, y, class);
@@ -111,7 +112,7 @@ static void put_scale(svg *s)
     gg_buf_text(&s->text, "</text>\n", s->err);
 }
 
-/* Every so many blocks a number, so that they do not touch. */
+/* Labels only every n-th block, so that the numbers do not overlap. */
 static void put_block_numbers(svg *s)
 {
     size_t each = 1;
@@ -139,7 +140,7 @@ static void put_cell(svg *s, size_t role, size_t block, size_t y)
     gg_buf_text(&s->text, "</title></rect>\n", s->err);
 }
 
-/* Roles by class, a gap between two classes; returns where the next row would be. */
+/* Draws the roles by class, with a gap between two classes. Returns the y of the next row. */
 static size_t put_grid(svg *s, bool draw)
 {
     const gg_grid *g = s->g;
@@ -186,7 +187,7 @@ gg_status gg_anatomy_svg(const gg_measures *list, const char *column, const char
     svg s = { GG_BUF_INIT, err, &g, list, column, 0, 0, 0 };
     s.cell_w = g.n_blocks <= 24 ? 30 : g.n_blocks <= 80 ? 14 : g.n_blocks <= 200 ? 8 : 4;
     s.grid_w = g.n_blocks * s.cell_w;
-    if (s.grid_w < 240) s.grid_w = 240; /* the scale stands above it */
+    if (s.grid_w < 240) s.grid_w = 240; /* room for the colour scale above the grid */
     size_t bottom = put_grid(&s, false), side = TOP + g.n_sides * CELL_H;
     s.height = (bottom > side ? bottom : side) + 16;
     put_head(&s, title ? title : "model");

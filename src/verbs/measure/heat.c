@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define NAME 24 /* columns for the roles' names */
+#define NAME 24 /* columns for the role names */
 
 typedef struct heat {
     gg_buf text;
@@ -17,7 +17,7 @@ typedef struct heat {
     size_t per; /* blocks per character */
 } heat;
 
-/* The nearest of the 6 x 6 x 6 colours that terminals number from 16. */
+/* The nearest colour of the terminal's 6 x 6 x 6 colour cube, which starts at number 16. */
 static unsigned cube_color(const unsigned rgb[3])
 {
     unsigned at[3];
@@ -38,7 +38,8 @@ static void put_mark(heat *h, double t)
     if (h->colors != GG_HEAT_PLAIN) gg_buf_text(&h->text, "\033[0m", h->err);
 }
 
-/* Bytes of `text` (made safe) that fill at most `room` columns, and how many they do. */
+/* Returns how many bytes of the escaped `text` fit into `room` columns; *columns receives the
+ * number of columns they fill. */
 static size_t fit(const char *text, size_t room, size_t *columns)
 {
     size_t i = 0;

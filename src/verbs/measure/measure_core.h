@@ -1,5 +1,5 @@
-/* measure_core.h - the inside of organ-measure's verb: taking the values of a tensor
- * that its measures need, and the null model. Internal.
+/* measure_core.h - internals of the measure verb: reading the values that the measures of a tensor
+ * need, and the null model. Internal.
  */
 #ifndef GG_MEASURE_CORE_H
 #define GG_MEASURE_CORE_H
@@ -13,22 +13,23 @@
 
 #define MEASURE_RAW ((size_t)256 << 10) /* bytes read at once */
 #define MEASURE_SHARED \
-    (UINT64_C(4) << 20) /* of more values one tensor is held, and threads share it */
+    (UINT64_C(4) << 20) /* larger tensors are held one at a time; all threads share the work */
 
 /* Buffers of one thread. Start from { 0 }. */
 typedef struct measure_space {
     uint8_t *raw;  /* MEASURE_RAW */
-    float *row[2]; /* GG_ROW_RUN values each, and one */
-    float *values; /* cap of them */
+    float *row[2]; /* GG_ROW_RUN + 1 values each */
+    float *values; /* room for `cap` values */
     uint64_t cap;
-    void *scratch;    /* for gg_measure_values, up to GG_MEASURE_BIG values */
+    void *scratch;    /* for gg_measure_values with up to GG_MEASURE_BIG values */
     float block[256]; /* a decoded block */
 } measure_space;
 
-gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err); /* have room */
+/* Makes room for that many values. */
+gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err);
 void gg_measure_space_free(measure_space *w);
 
-/* What is taken of a piece. */
+/* The values read from a piece. */
 typedef struct measure_take {
     float *values;
     uint64_t count;
@@ -40,7 +41,7 @@ typedef struct measure_take {
 gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w, const gg_run *run,
                              measure_take *take, gg_error *err);
 
-/* Measure n values, which may be overwritten, by the way that fits their number. */
+/* Measures n values, which may be overwritten, with the method that suits their number. */
 gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads,
                            gg_measure *out, gg_error *err);
 

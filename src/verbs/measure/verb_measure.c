@@ -1,6 +1,6 @@
-/* verb_measure.c - measure a model: threads draw tensors in order, each measures its
- * own, and rows leave in the order of the tensors. The same loop serves files and
- * pipes; a pipe's values are taken while the draw is locked, as it has one reader. */
+/* verb_measure.c - measures a model. Threads take tensors in order, each thread measures its own
+ * tensor, and rows are delivered in the order of the tensors. The same loop serves files and pipes.
+ * Only one thread can read a pipe, so its values are read while the lock `draw` is held. */
 #include "measure_core.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct done_row { /* measured, but rows before it are not */
+typedef struct done_row { /* measured, but an earlier row is not finished yet */
     struct done_row *next;
     uint64_t no;
     gg_tensor_measure row;
@@ -27,22 +27,22 @@ typedef struct job {
     const gg_measure_options *o;
     const gg_run *run;
     unsigned threads;
-    measure_space *spaces; /* one a worker */
+    measure_space *spaces; /* one per worker */
     measure_null null;
-    pthread_mutex_t draw; /* guards the draw: all down to `stop` */
-    size_t next;          /* tensor to go on to */
-    gg_selected *pieces;  /* of the tensor before it */
+    pthread_mutex_t draw; /* guards all members down to `stop` */
+    size_t next;          /* the next tensor */
+    gg_selected *pieces;  /* pieces of the tensor before `next` */
     size_t n_pieces, piece, cap;
     uint64_t drawn;
     bool stop;
-    pthread_mutex_t big; /* held while a tensor is in the one large buffer */
+    pthread_mutex_t big; /* held while a tensor uses the large buffer */
     float *large;
     uint64_t large_cap;
-    pthread_mutex_t leave; /* guards the rest */
-    uint64_t left;         /* rows handed on */
-    done_row *waiting;     /* in order of no */
-    done_row *last;        /* of those */
-    uint64_t noted;        /* dtypes a note was given for, by id below 64 */
+    pthread_mutex_t leave; /* guards the remaining members */
+    uint64_t left;         /* rows delivered */
+    done_row *waiting;     /* sorted by `no` */
+    done_row *last;        /* last of the waiting rows */
+    uint64_t noted;        /* bit set of dtypes (ids below 64) already reported */
     bool noted_other;
     gg_measure_report *report;
 } job;
@@ -59,14 +59,14 @@ static gg_status add_selected(void *ctx, const gg_selected *p, gg_error *err)
     return GG_OK;
 }
 
-/* A tensor or an expert that was drawn; `more` is false when there was none left. */
+/* The tensor or expert that was drawn; `more` is false if none was left. */
 typedef struct drawn {
     gg_selected p;
     uint64_t no;
     bool more;
 } drawn;
 
-/* The next selected tensor or expert, numbered; d->more is false at the end. */
+/* Draws and numbers the next selected tensor or expert; d->more is false at the end. */
 static gg_status draw(job *j, drawn *d, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -114,7 +114,7 @@ static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
     return j->o->row ? j->o->row(j->o->row_ctx, row, err) : GG_OK;
 }
 
-/* Rows that come before their turn wait in a list. */
+/* Rows that are finished early wait in a list. */
 static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_error *err)
 {
     done_row *d = malloc(sizeof *d);
@@ -124,7 +124,7 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_err
     d->row.t.name = d->name;
     gg_status st = GG_OK;
     pthread_mutex_lock(&j->leave);
-    /* Most come after all others that wait: behind one huge tensor they may be many. */
+    /* Most rows belong at the end of the list, which can be long behind one huge tensor. */
     done_row **at = j->waiting && j->last->no < no ? &j->last->next : &j->waiting;
     while (*at && (*at)->no < no) at = &(*at)->next;
     d->next = *at;
@@ -166,7 +166,7 @@ static gg_status measure_row(job *j, const gg_selected *p, const measure_take *t
     return st;
 }
 
-/* The one buffer for tensors of more than MEASURE_SHARED values; `big` is held. */
+/* The only buffer for tensors of more than MEASURE_SHARED values. The caller holds `big`. */
 static float *large_buffer(job *j, uint64_t n, gg_error *err)
 {
     if (n > j->large_cap) {
@@ -180,8 +180,8 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
     return NULL;
 }
 
-/* Draw a piece and take its values: from a pipe in one step, as the next draw would
- * skip them. A big one waits until it is the only one of its kind in memory. */
+/* Draws a piece and reads its values. With a pipe, both happen under one lock, because the next
+ * draw would skip the values. A large piece waits until no other large piece is in memory. */
 static gg_status draw_and_take(job *j, measure_space *w, drawn *d, measure_take *take,
                                gg_error *err)
 {

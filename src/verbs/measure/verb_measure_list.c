@@ -1,4 +1,4 @@
-/* verb_measure_list.c - rows kept: wells, groups, columns by name. */
+/* verb_measure_list.c - lists of measured rows: wells, groups, and columns by name. */
 #include "organ/gg_measure_model.h"
 
 #include "base/grow.h"
@@ -61,7 +61,7 @@ gg_measure_get gg_measure_by_name(const char *column)
 
 /* ---- wells ---------------------------------------------------------------------- */
 
-/* qsort takes no context: sort pointers to the rows. */
+/* qsort passes no context to the comparison, so pointers to the rows are sorted. */
 static int deeper(const void *a, const void *b)
 {
     const gg_tensor_measure *x = *(const gg_tensor_measure *const *)a,
@@ -116,7 +116,7 @@ static void group_finish(gg_group *g)
     g->stars = g->theta >= 89 ? 3 : g->theta >= 80 ? 2 : 1;
 }
 
-/* "ffn_gate" of "ffn_gate.17". */
+/* Returns the length of the role without the expert number: "ffn_gate" for "ffn_gate.17". */
 static size_t role_length(const gg_tensor_measure *r)
 {
     const char *role = r->t.name + r->a.role_at;
@@ -147,13 +147,13 @@ static int by_row(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Groups of rows of one role, in the order in which roles first come; *n of them. Equal
- * roles are brought together by sorting: names may all differ. */
+/* Groups the rows by role, in the order in which the roles first appear; *n receives the number of
+ * groups. Equal roles are found by sorting, because all names may differ. */
 static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *n, gg_error *err)
 {
     role *roles = calloc(list->n ? list->n : 1, sizeof *roles);
     size_t *group = calloc(list->n ? list->n : 1,
-                           sizeof *group); /* of the row that is first of a role */
+                           sizeof *group); /* set for the first row of each role */
     if (!roles || !group) {
         free(roles);
         free(group);

@@ -1,5 +1,5 @@
-/* verb_measure_null.c - theta of Gaussian noise stored in a dtype, once for each dtype
- * and count. A thread that needs one another is computing waits for it. */
+/* verb_measure_null.c - computes theta for Gaussian noise stored in a dtype, once for each dtype
+ * and count. If another thread is already computing a value, the thread that needs it waits. */
 #include "measure_core.h"
 
 #include "base/error.h"
@@ -36,10 +36,10 @@ void gg_measure_null_free(measure_null *m)
     pthread_mutex_destroy(&m->lock);
 }
 
-#define PIECE 65536 /* values stored at once: whole blocks of every dtype */
+#define PIECE 65536 /* values encoded at once; whole blocks of every dtype */
 
-/* Noise as the dtype would store it. A type that only an importance matrix can encode
- * gets one that knows nothing: all columns weigh the same. */
+/* Encodes noise in the dtype and decodes it again. Types that require an importance matrix get a
+ * uniform one, in which all columns have the same weight. */
 static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(dtype);

@@ -1,9 +1,9 @@
-/* verb_measure_read.c - the values of a tensor that its measures need.
+/* verb_measure_read.c - reads the values that the measures of a tensor need.
  *
- * A pipe, and a tensor of which every value counts, is read once from end to end in
- * runs of whole blocks; samples and rows are picked as they pass. Of a tensor in a
- * file the blocks that hold samples are read, and the rows. Nothing is mapped: a map of
- * a file that another program cuts short ends in a signal.
+ * A pipe, or a tensor of which every value is needed, is read once from start to end in runs of
+ * whole blocks; samples and rows are picked on the way. For other tensors in a file, only the
+ * blocks that contain samples and the rows are read. Nothing is mapped into memory, because a
+ * mapped file that another program truncates would raise a signal.
  */
 #include "measure_core.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DENSE 6144 /* bytes between samples from which it pays to read only their blocks */
+#define DENSE 6144 /* if samples are at least this many bytes apart, only their blocks are read */
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
 {
@@ -54,15 +54,15 @@ void gg_measure_space_free(measure_space *w)
 
 /* ---- samples ------------------------------------------------------------------ */
 
-/* Element of the i-th sample, floor(i E / N), kept as quotient and remainder so that
- * no 128-bit division is needed. */
+/* The element of the i-th sample, floor(i E / N). It is kept as quotient and remainder, so that no
+ * 128-bit division is needed. */
 typedef struct sampler {
     uint64_t i, count, at;     /* at: the element */
     uint64_t rest, step, part; /* E = step N + part; rest < N */
     const gg_dtype_info *info;
-    unsigned shift;  /* log2 of the values of a block: all are powers of two */
+    unsigned shift;  /* log2 of the block length, which is always a power of two */
     gg_pick_fn pick; /* NULL: decode the block, keep it in space->block */
-    uint64_t cached; /* the block that is there */
+    uint64_t cached; /* the block that space->block holds */
 } sampler;
 
 static sampler sampler_of(const gg_tensor *t, uint64_t count)
@@ -94,7 +94,7 @@ typedef struct run_of {
     uint64_t first, n;
 } run_of;
 
-/* The sample at s->at, from its block. */
+/* Decodes the sample at s->at from its block. */
 static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w, float *value,
                              gg_error *err)
 {
@@ -112,7 +112,7 @@ static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w,
     return st;
 }
 
-/* Samples that lie in the run. */
+/* Takes the samples that lie in the run. */
 static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *values, gg_error *err)
 {
     uint64_t end = r.first + r.n, first = r.first >> s->shift;
@@ -131,21 +131,21 @@ static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *val
 
 /* ---- rows --------------------------------------------------------------------- */
 
-/* The rows that pairs need, in ascending order; a row that ends one pair and begins
- * the next is decoded once.
+/* The rows that the pairs need, in ascending order. A row that ends one pair and begins the next
+ * is decoded only once.
  *
- * A single row meets itself shifted by one, so it passes by in runs:
+ * A single row is paired with itself, shifted by one value, and is read in runs:
  *
  *     buf[0]  |x0 ... x65535|        x0 with x1, ... x65534 with x65535
  *     buf[0]  x65535|x65536 ...|     x65535 with x65536, ...
- *               the last value of a run stays for the next  */
+ *               the last value of a run is kept for the next run */
 typedef struct row_taker {
-    uint64_t row, rows, width; /* row: values from one row to the next; width: of them used */
+    uint64_t row, rows, width; /* row: values from one row to the next; width: values used */
     uint64_t pairs, pair;
-    bool second;   /* the second row of the pair is awaited */
-    uint64_t have; /* values of the awaited row so far */
-    float *buf[2]; /* width values each; of a single row buf[0] of GG_ROW_RUN + 1 */
-    float *own;    /* where both are, if they are not the thread's */
+    bool second;   /* the second row of the pair is next */
+    uint64_t have; /* values read of that row so far */
+    float *buf[2]; /* `width` values each; for a single row only buf[0] with GG_ROW_RUN + 1 */
+    float *own;    /* memory of both, unless they are the thread's buffers */
     gg_pair_sums sums;
     gg_row_theta *acc;
 } row_taker;
@@ -155,7 +155,7 @@ static bool rows_single(const row_taker *k)
     return k->rows == 1;
 }
 
-/* Rows longer than a thread's buffers, of which a pair must be held whole on a pipe. */
+/* True if rows are longer than a thread's buffers. On a pipe a pair of them is held in full. */
 static bool rows_wide(const row_taker *k)
 {
     return k->rows > 1 && k->width > GG_ROW_RUN;
@@ -171,7 +171,7 @@ static row_taker rows_of(const gg_tensor *t, measure_space *w, gg_row_theta *acc
     return k;
 }
 
-/* Room for a pair of wide rows. */
+/* Allocates room for a pair of wide rows. */
 static gg_status rows_hold(row_taker *k, gg_error *err)
 {
     k->own = malloc((size_t)k->width * 2 * sizeof(float));
@@ -183,7 +183,7 @@ static gg_status rows_hold(row_taker *k, gg_error *err)
     return GG_OK;
 }
 
-/* The next elements that are wanted; false when all pairs are done. */
+/* Gets the next elements that are needed; returns false when all pairs are complete. */
 static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
 {
     if (k->pair == k->pairs) return false;
@@ -193,7 +193,7 @@ static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
     return true;
 }
 
-/* Add a row and another of as many values run by run. */
+/* Adds a pair of rows of equal length, run by run. */
 static void rows_sum(row_taker *k, const float *a, const float *b, uint64_t n)
 {
     for (uint64_t at = 0; at < n; at += GG_ROW_RUN)
@@ -227,7 +227,7 @@ static void row_done(row_taker *k)
     }
 }
 
-/* Values of a single row up to the end of a run: they end at k->have. */
+/* Adds the values of a single row up to the end of a run, which is at k->have. */
 static void run_done(row_taker *k)
 {
     uint64_t n = (k->have - 1) % GG_ROW_RUN + 1;
@@ -266,14 +266,14 @@ static uint64_t bytes_to(const gg_dtype_info *info, uint64_t element)
     return element / info->block_elems * info->block_bytes;
 }
 
-/* The data of a tensor or an expert, and the buffers to read it through. */
+/* The data of a tensor or an expert, and the buffers used to read it. */
 typedef struct reader {
     gg_data *d;
     const gg_selected *p;
     measure_space *w;
 } reader;
 
-/* Elements [first, first + n), or as many as the buffer takes. */
+/* Reads the elements [first, first + n), or as many of them as fit in the buffer. */
 static gg_status read_run(const reader *in, uint64_t first, uint64_t n, run_of *r, gg_error *err)
 {
     const gg_selected *p = in->p;
@@ -285,7 +285,7 @@ static gg_status read_run(const reader *in, uint64_t first, uint64_t n, run_of *
                         err);
 }
 
-/* All of it, once. With `k` NULL only for the samples. */
+/* Reads all the data once. If `k` is NULL, only the samples are taken. */
 static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take *take,
                                row_taker *k, gg_error *err)
 {
@@ -305,8 +305,8 @@ static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take
     return st;
 }
 
-/* Where samples lie close, runs that begin with one are read as long as the buffer
- * is; else their blocks alone. */
+/* If the samples are close together, reads runs that begin with a sample and fill the buffer.
+ * Otherwise reads only the blocks that contain samples. */
 static gg_status collect_samples(const reader *in, measure_take *take, gg_error *err)
 {
     const gg_selected *p = in->p;
@@ -322,7 +322,7 @@ static gg_status collect_samples(const reader *in, measure_take *take, gg_error 
     return st;
 }
 
-/* n values from `first` on. */
+/* Reads n values starting at `first`. */
 static gg_status fetch(const reader *in, uint64_t first, uint64_t n, float *to, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -337,7 +337,7 @@ static gg_status fetch(const reader *in, uint64_t first, uint64_t n, float *to, 
     return st;
 }
 
-/* Wide rows of a file: both of a pair run by run. */
+/* Reads the wide rows of a file, both rows of a pair run by run. */
 static gg_status collect_wide(const reader *in, row_taker *k, gg_error *err)
 {
     measure_space *w = in->w;

@@ -34,7 +34,7 @@ static void put_z(gg_buf *b, const gg_tensor_measure *r, gg_error *err)
     gg_buf_text(b, "}", err);
 }
 
-/* Rows come in the order of the entries: the search goes on where the last ended. */
+/* Rows are in the order of the entries, so each search continues where the last one ended. */
 static size_t entry_of(const gg_manifest *m, const gg_tensor *t, size_t from)
 {
     for (size_t k = 0; k < m->n_entries; k++) {
@@ -45,7 +45,7 @@ static size_t entry_of(const gg_manifest *m, const gg_tensor *t, size_t from)
     return SIZE_MAX;
 }
 
-/* rows[i] gets the row of entry i, or NULL. */
+/* Sets rows[i] to the row of entry i, or to NULL. */
 static gg_status find_rows(const gg_manifest *m, const gg_measures *list,
                            const gg_tensor_measure **rows, gg_error *err)
 {
@@ -55,7 +55,7 @@ static gg_status find_rows(const gg_manifest *m, const gg_measures *list,
         if (!r->decoded) continue;
         i = entry_of(m, &r->t, i + 1);
         if (i == SIZE_MAX) {
-            gg_fail(err, GG_EUSAGE, "the manifest does not have this tensor");
+            gg_fail(err, GG_EUSAGE, "this tensor is not in the manifest");
             return gg_at_tensor(err, r->t.name, r->t.name_len);
         }
         rows[i] = r;
@@ -72,7 +72,7 @@ static size_t string_end(const char *s, size_t at)
     return at + 1;
 }
 
-/* Where the value ends that begins at `at`. The text has been parsed: it is sound. */
+/* Returns the end of the value that begins at `at`. The text was parsed before, so it is valid. */
 static size_t value_end(const char *s, size_t at)
 {
     size_t depth = 0;
@@ -86,7 +86,8 @@ static size_t value_end(const char *s, size_t at)
     return at;
 }
 
-/* The member that a new z follows: the last before the history, as the writer has it. */
+/* The member after which a new "z" is inserted: the last one before the history, as in manifests
+ * that the writer makes. */
 static const gg_json_node *member_before_z(const gg_json_node *entry)
 {
     const gg_json_node *before = NULL, *m = gg_json_first(entry);
@@ -96,11 +97,11 @@ static const gg_json_node *member_before_z(const gg_json_node *entry)
     return before;
 }
 
-/* The text of the manifest on its way into the new file, with the rows in it. */
+/* Copies the text of the manifest into the new file and inserts the rows. */
 typedef struct splice {
     const char *text;
-    size_t from; /* what is before it has been copied */
-    gg_buf out;  /* not yet written */
+    size_t from; /* everything before this offset has been copied */
+    gg_buf out;  /* text that is not written yet */
     int fd;
 } splice;
 

@@ -1,5 +1,5 @@
-/* verb_purify.c - a model purified: into an organ directory, an organ stream, a GGUF
- * file, or nowhere. Tensors that are not purified are copied. */
+/* verb_purify.c - purifies a model and writes it to an organ directory, an organ stream or a GGUF
+ * file, or writes nothing. Tensors that are not purified are copied. */
 #include "purify_job.h"
 
 #include "base/buf.h"
@@ -35,7 +35,7 @@ static gg_status job_end(purify_job *j, gg_status st, gg_error *err)
     return st;
 }
 
-/* Hand on rows from `first` on. */
+/* Delivers the rows starting at `first`. */
 static gg_status tell(const purify_job *j, size_t first, gg_purify_summary *sum, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -51,7 +51,7 @@ static gg_status tell(const purify_job *j, size_t first, gg_purify_summary *sum,
     return st;
 }
 
-/* The data of tensor u->t to fd in sequence. */
+/* Copies the data of tensor u->t to fd in sequence. */
 static gg_status write_data(purify_unit *u, int fd, gg_error *err)
 {
     if (u->touched) return gg_purify_unit_run(u, (gg_place){ fd, GG_AT_POS }, err);
@@ -59,7 +59,7 @@ static gg_status write_data(purify_unit *u, int fd, gg_error *err)
     return gg_copy_part(&whole, (gg_place){ fd, GG_AT_POS }, NULL, u->job->run, err);
 }
 
-/* ---- nowhere -------------------------------------------------------------------- */
+/* ---- dry run -------------------------------------------------------------------- */
 
 static gg_status check_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
@@ -80,7 +80,8 @@ static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
     return st == GG_OK ? write_data(u, fd, err) : st;
 }
 
-/* Front to back: pipes, and whatever goes to one. fd -1 only looks. */
+/* Works in one pass from front to back, for pipes as input or output. With fd -1 nothing is
+ * written. */
 static gg_status in_order(purify_job *j, int fd, gg_purify_summary *sum, gg_error *err)
 {
     bool planned = gg_source_seekable(j->source), more = true;
@@ -129,7 +130,7 @@ gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run
     return job_end(&j, st, err);
 }
 
-/* The source's metadata, with the file type of what is written. */
+/* The metadata of the source, with the file type of the output. */
 static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(j->source), err);
@@ -159,7 +160,8 @@ static gg_status put_experts(const purify_unit *u, gg_buf *b, gg_error *err)
     return gg_json_put_text(&o, "]", err);
 }
 
-/* {"op": "purify", ...} of a tensor that changed; of experts which, and their means. */
+/* Writes {"op": "purify", ...} for a tensor that changed. For experts it lists the changed ones
+ * and gives mean values. */
 static gg_status note_history(const purify_unit *u, gg_dir_item *item, gg_error *err)
 {
     const gg_purify_options *o = u->job->o;

@@ -27,13 +27,13 @@ static bool is_integer(uint32_t dtype)
     return dtype >= GG_I8 && dtype <= GG_I64;
 }
 
-/* Of no use for weights: integers, doubles, and what only dot products are made of. */
+/* Dtypes that are not used for weights: integers, doubles, and types for dot products only. */
 static bool is_rare(uint32_t dtype)
 {
     return is_integer(dtype) || dtype == GG_F64 || dtype == GG_Q8_1 || dtype == GG_Q8_K;
 }
 
-/* Dtypes that rows of `row` values can be encoded in. */
+/* Suggests the dtypes in which rows of `row` values can be encoded. */
 static void name_choices(uint64_t row, gg_error *err)
 {
     char list[160] = "";
@@ -55,7 +55,7 @@ typedef struct collector {
     size_t first;
 } collector;
 
-/* The bytes as they are need no encoder. */
+/* Unchanged bytes need no encoder. */
 static bool stays(const gg_purify_options *o, uint32_t dtype)
 {
     return o->strength <= 0 && (!o->dtype || o->dtype->id == dtype);
@@ -122,7 +122,7 @@ static gg_status add_row(void *ctx, const gg_selected *p, gg_error *err)
 
 /* ---- units ----------------------------------------------------------------------- */
 
-/* A tensor has one dtype, so some experts of a stack cannot have another than the rest. */
+/* A tensor has one dtype, so all experts of a stack must have the same dtype. */
 static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
 {
     uint64_t experts;
@@ -135,8 +135,7 @@ static gg_status set_dtype(const purify_job *j, purify_unit *u, gg_error *err)
     }
     if (dtype == u->t.dtype) return GG_OK;
     if (u->experts && gg_is_expert_stack(&u->t, &experts) && experts != u->n) {
-        gg_fail(err, GG_EUSAGE,
-                "some experts of a stack cannot have another dtype than the others");
+        gg_fail(err, GG_EUSAGE, "all experts of a stack must have the same dtype");
         gg_fix_hint(err, GG_HINT_WHOLE_STACK,
                     "keep the dtype, select all experts, or split the experts first");
         return gg_at_tensor(err, u->t.name, u->t.name_len);
@@ -186,6 +185,6 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
         gg_fail(err, GG_NO, "no tensor is selected");
         return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
     }
-    gg_fail(err, GG_NO, "nothing selected is a matrix of floating-point or quantized values");
+    gg_fail(err, GG_NO, "no selected tensor is a matrix of floating-point or quantized values");
     return gg_fix_hint(err, GG_HINT_TENSORS, "to purify a vector, select it by its exact name");
 }

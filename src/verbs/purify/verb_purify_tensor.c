@@ -1,9 +1,9 @@
-/* verb_purify_tensor.c - one tensor: decoded, filtered, encoded and written.
+/* verb_purify_tensor.c - decodes, filters, encodes and writes one tensor.
  *
- * A tensor is a run of equal signals: itself, or the experts of a stack. Only one
- * signal's values are in memory. Data is read and written front to back, so that a
- * pipe is as good as a file; what takes time between (the filter, the encoder) is
- * shared by threads where the signal is large.
+ * A tensor consists of one or more signals of equal size: the tensor itself, or the experts of a
+ * stack. Only one signal's values are in memory at a time. Data is read and written from front to
+ * back, so pipes work as well as files. For large signals, several threads share the slow steps,
+ * which are the filter and the encoder.
  */
 #include "purify_job.h"
 
@@ -23,36 +23,36 @@
 
 #define READ_BYTES ((size_t)256 << 10)
 
-typedef struct taken { /* samples of a row, for theta */
+typedef struct taken { /* the samples of a row, for theta */
     float *values;
     uint64_t n, next;
 } taken;
 
-/* One signal at a time, and the row it belongs to. */
+/* The current signal and the row that it belongs to. */
 typedef struct work {
     purify_unit *u;
     gg_place sink;
     gg_data data;
-    uint32_t dtype; /* of the source */
+    uint32_t dtype; /* dtype of the source */
     unsigned threads;
-    uint64_t values, bytes; /* of a signal, as read */
+    uint64_t values, bytes; /* size of a signal as read */
     float *x;
-    uint8_t *kept; /* a pipe's bytes of the signal: they cannot be read again */
+    uint8_t *kept; /* the signal's bytes from a pipe, which cannot be read again */
     uint8_t *raw;  /* a batch of encoded chunks */
     size_t batch, chunk_bytes;
     void *scratch;
     size_t scratch_size;
     gg_purify *filter;
-    uint64_t at; /* first value that the present batch encodes */
+    uint64_t at; /* first value of the current batch */
     gg_sha256 in;
-    /* of the row */
+    /* Totals of the row. */
     taken before, after;
     uint64_t row_values, nonfinite;
     double left, energy, change, size; /* sums of squares */
-    bool same;                         /* all bytes as they were */
+    bool same;                         /* all bytes are unchanged */
 } work;
 
-/* ---- in and out ------------------------------------------------------------------ */
+/* ---- reading and writing --------------------------------------------------------- */
 
 static gg_status emit(work *w, const void *bytes, size_t n, gg_error *err)
 {
@@ -64,14 +64,14 @@ static gg_status emit(work *w, const void *bytes, size_t n, gg_error *err)
     return st;
 }
 
-/* Bytes of n values that begin a block. */
+/* The number of bytes of n values that start at a block boundary. */
 static size_t bytes_of(uint32_t dtype, uint64_t n)
 {
     const gg_dtype_info *info = gg_dtype_get(dtype);
     return (size_t)(n / info->block_elems * info->block_bytes);
 }
 
-/* The signal's values into x. */
+/* Decodes the signal's values into x. */
 static gg_status load(work *w, uint64_t from, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(w->dtype);
@@ -92,7 +92,7 @@ static gg_status load(work *w, uint64_t from, gg_error *err)
     return st;
 }
 
-/* The signal's bytes as they were; read for the first time if not `again`. */
+/* Copies the signal's bytes unchanged. If `again` is false, they are read for the first time. */
 static gg_status pass(work *w, uint64_t from, bool again, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -108,7 +108,7 @@ static gg_status pass(work *w, uint64_t from, bool again, gg_error *err)
     return st;
 }
 
-/* Samples of the row that lie in its signal number `no`, now in x. */
+/* Takes the row's samples that lie in signal number `no`, whose values are in x. */
 static void take(const work *w, taken *t, uint64_t no)
 {
     uint64_t first = no * w->values;
@@ -154,7 +154,7 @@ static gg_status run_filter(work *w, gg_error *err)
     return st;
 }
 
-/* Purify x; *changed false where its bits are those of before. */
+/* Purifies x. Sets *changed to false if its bits are the same as before. */
 static gg_status filter(work *w, bool *changed, gg_error *err)
 {
     const gg_purify_options *o = w->u->job->o;
@@ -178,8 +178,8 @@ static gg_status filter(work *w, bool *changed, gg_error *err)
 
 /* ---- the encoder ------------------------------------------------------------------- */
 
-/* Encode a chunk, and put into x what a reader will find there. Chunks are whole
- * blocks, not whole rows: without an importance matrix that is all the same. */
+/* Encodes a chunk and replaces its values in x with the values that a reader will decode. Chunks
+ * are whole blocks but not whole rows, which makes no difference without an importance matrix. */
 static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     work *w = ctx;
@@ -220,7 +220,7 @@ static gg_status one_signal(work *w, uint64_t from, uint64_t no, gg_error *err)
 {
     bool changed = false, retyped = w->u->t.dtype != w->dtype;
     gg_status st = load(w, from, err);
-    if (st != GG_OK || w->nonfinite) return st; /* the row goes on to count them */
+    if (st != GG_OK || w->nonfinite) return st; /* non-finite values are only counted */
     take(w, &w->before, no);
     st = filter(w, &changed, err);
     if (st != GG_OK) return st;
@@ -247,7 +247,7 @@ static gg_status thetas(work *w, gg_purify_row *r, gg_error *err)
     return GG_OK;
 }
 
-/* Signals [0, n) that begin at byte `from` of the data are one row. */
+/* Purifies one row, which consists of n signals that start at byte `from` of the data. */
 static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg_error *err)
 {
     gg_status st = GG_OK;
@@ -259,7 +259,7 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
     w->same = true;
     for (uint64_t i = 0; i < n && st == GG_OK; i++) st = one_signal(w, from + i * w->bytes, i, err);
     if (st == GG_OK && w->nonfinite) {
-        st = gg_fail(err, GG_EFORMAT, "it has %llu NaN or infinite values",
+        st = gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite",
                      (unsigned long long)w->nonfinite);
         gg_fix_hint(err, GG_HINT_DESELECT,
                     "leave it out; measure the model to see how many each tensor has");
@@ -310,7 +310,7 @@ static gg_status check_hash(work *w, gg_error *err)
     return gg_check_sha256(hex, w->u->sha256, err);
 }
 
-/* Rows in order; signals of no row pass as they are. */
+/* Purifies the rows in order. Signals that belong to no row are copied unchanged. */
 static gg_status all_rows(work *w, uint64_t signals, gg_error *err)
 {
     purify_unit *u = w->u;
