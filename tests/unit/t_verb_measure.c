@@ -387,16 +387,11 @@ static void test_make(void)
 }
 
 static const t_case cases[] = {
-    { "single values", test_picks },
-    { "blocks", test_blocks_are_powers_of_two },
-    { "big arrays", test_in_place },
-    { "make records", test_make },
-    { "rows", test_rows },
-    { "experts", test_experts },
-    { "null model", test_null },
-    { "wells and groups", test_wells_and_groups },
-    { "pictures", test_pictures },
-    { "clean up", test_clean_up },
+    { "single values", test_picks }, { "blocks", test_blocks_are_powers_of_two },
+    { "big arrays", test_in_place }, { "make records", test_make },
+    { "rows", test_rows },           { "experts", test_experts },
+    { "null model", test_null },     { "wells and groups", test_wells_and_groups },
+    { "pictures", test_pictures },   { "clean up", test_clean_up },
 };
 
 T_MAIN(cases)
