@@ -77,7 +77,7 @@ check_error 2 "one GGUF file" "shards as B" organ-compare $VERSE $G/x-00001-of-0
 check_error 2 "one GGUF file" "a directory" organ-compare $VERSE "$T/xd" --patch "$T/none"
 check_error 2 "one GGUF file" "a pipe" sh -c "organ-compare $VERSE - --patch $T/none < $CODE"
 check_error 2 "one GGUF file" "shards as the base" organ-transplant --base $G/x-00001-of-00003.gguf --donor "$T/p1.gguf" --output "$T/none"
-check_error 2 "a patch of a patch" "a patch of a patch" organ-compare $VERSE "$T/p1.gguf" --patch "$T/none"
+check_error 2 "cannot be made from another patch" "a patch of a patch" organ-compare $VERSE "$T/p1.gguf" --patch "$T/none"
 check_error 2 "already exists" "an existing patch" organ-compare $VERSE $CODE --patch "$T/p1.gguf"
 check_same "$T/p1.gguf" "$T/p7.gguf" "an existing patch"
 for with in --check --in-place "--type norm" "--map 0=0" "--match exact" --add "--set-kv a=1" "--copy-kv a" --mtp "--blend linear:1"; do
@@ -102,9 +102,9 @@ tampered 3 "version 2" --set patch.version=u32:2
 tampered 3 "patch.version" --set patch.version=u64:1
 tampered 3 "patch.version" --delete patch.version
 tampered 3 "unknown key patch.extra" --set patch.extra=u32:2
-tampered 3 "not a sha256" --set patch.base.sha256=str:abc
-tampered 3 "not a sha256" --delete patch.result.sha256
-tampered 3 "not a sha256" --set patch.result.sha256=str:$(printf '%064d' 0 | tr 0 F)
+tampered 3 "must be a sha256" --set patch.base.sha256=str:abc
+tampered 3 "must be a sha256" --delete patch.result.sha256
+tampered 3 "must be a sha256" --set patch.result.sha256=str:$(printf '%064d' 0 | tr 0 F)
 tampered 3 "does not match the expected sha256" --set patch.result.sha256=str:$(printf '%064d' 0)
 tampered 1 "another base" --set patch.base.sha256=str:$(printf '%064d' 0)
 tampered 3 "array of the right type" --set patch.delete.keys=u32[]:1
@@ -122,10 +122,10 @@ tampered 3 "orders what its result lacks" --set "patch.order.keys=str[]:$keys"
 tampered 3 "does not match the expected sha256" --set patch.order.tensors=str[]:d,c,a,b
 tampered 3 "as long as" --set patch.padding.after=u64[]:0
 tampered 3 "as long as" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1,2 --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:2 --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:18446744073709551615 --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1 --set patch.padding.bytes=u8[]:1,2
-tampered 3 "of tensors of the result" --set patch.padding.after=u64[]:5 --set patch.padding.sizes=u64[]:1 --set patch.padding.bytes=u8[]:1
+tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:2 --set patch.padding.bytes=u8[]:1
+tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:18446744073709551615 --set patch.padding.bytes=u8[]:1
+tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1 --set patch.padding.bytes=u8[]:1,2
+tampered 3 "tensor numbers of the result" --set patch.padding.after=u64[]:5 --set patch.padding.sizes=u64[]:1 --set patch.padding.bytes=u8[]:1
 tampered 3 "does not match the expected sha256" --set d=u32:5
 n=$(wc -c < "$T/good.gguf")
 i=0

@@ -220,7 +220,7 @@ keep_no() { # STATUS TEXT LIST
 }
 keep_no 1 "tensor 'blk.1.ffn_gate_inp.weight': its block has no expert 6, only 0 to 5" 4-6
 keep_no 3 "2 are used at a time" 3
-keep_no 3 "cut into 2 groups" 0-2
+keep_no 3 "divided into 2 groups" 0-2
 keep_no 2 "expected numbers and ranges" ''
 keep_no 2 "expected numbers and ranges" 3-
 keep_no 4 "cannot open the list of experts" "$T/no-such-list"

@@ -1,4 +1,4 @@
-/* assemble_shards.c - one file, the files that the source was, or other shards. */
+/* assemble_shards.c - plans one file, the original files of the source, or other shards. */
 #include "assemble_shards.h"
 
 #include "base/error.h"
@@ -19,8 +19,8 @@ static gg_status no_memory(gg_error *err)
 
 typedef struct origin {
     gg_source *source;
-    const gg_manifest *m; /* NULL unless it is a directory */
-    const gg_meta *meta;  /* of the first file, as it will be */
+    const gg_manifest *m; /* NULL unless the source is a directory */
+    const gg_meta *meta;  /* keys of the first file to write */
     uint32_t version;
     size_t n_files;
 } origin;
@@ -76,7 +76,7 @@ static gg_status restore_files(gg_plan *p, const origin *o, gg_error *err)
     return GG_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------ */
+/* ---- planning ------------------------------------------------------------------- */
 
 static gg_status one_file(gg_plan *p, const origin *o, const char *output, gg_error *err)
 {

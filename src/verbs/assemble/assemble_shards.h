@@ -6,9 +6,9 @@
 #include "organ/manifest.h"
 #include "verbs/plan/plan.h"
 
-/* Fill p->files from the options and the files that the source is, or was extracted from:
- * see gg_assemble. `meta` is copied to the first. With p->pipe set, p->keep_odd is set where it
- * applies. */
+/* Fill p->files from the options and the files of the source, or those it was extracted from.
+ * See gg_assemble. `meta` is copied to the first file. With p->pipe set, p->keep_odd is set where
+ * it applies. */
 gg_status gg_assemble_files(gg_plan *p, gg_source *source, const gg_meta *meta,
                             const gg_assemble_options *o, const char *output, gg_error *err);
 

@@ -1,4 +1,4 @@
-/* keep_experts.c - parses the experts to keep, and cuts a plan to them. */
+/* keep_experts.c - parses the list of experts to keep, and removes all others from a plan. */
 #include "keep_experts.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The experts of one block; block UINT64_MAX stands for every block. */
+/* The experts of one block; block UINT64_MAX means every block. */
 typedef struct line {
     uint64_t block;
     gg_ranges experts;
@@ -23,7 +23,7 @@ typedef struct line {
 struct gg_keep_experts {
     line *lines; /* sorted by block */
     size_t n;
-    const char *text;   /* as the user wrote it; the caller's */
+    const char *text;   /* as the user wrote it; owned by the caller */
     uint64_t was, left; /* experts per block, known after the cut */
 };
 

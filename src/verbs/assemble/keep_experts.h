@@ -1,5 +1,5 @@
-/* keep_experts.h - a planned model with fewer experts: stacks, routers, their biases and
- * expert_count are cut to the experts that are kept, wherever their bytes come from.
+/* keep_experts.h - removes experts from a planned model. Stacks, routers, their biases and
+ * expert_count are reduced to the experts that are kept, for any source of the bytes.
  * Internal.
  */
 #ifndef GG_KEEP_EXPERTS_H

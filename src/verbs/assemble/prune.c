@@ -1,4 +1,4 @@
-/* prune.c - finds the experts that are left, and cuts everything else to the same ones. */
+/* prune.c - finds the experts that are left, and removes the others from all tensors. */
 #include "prune.h"
 
 #include "base/error.h"
@@ -15,23 +15,23 @@
 struct gg_prune {
     const gg_manifest *m;
     const gg_stacks *stacks;
-    uint64_t was, left;        /* experts a block */
-    size_t *stack_of;          /* per entry: a stack of its block; SIZE_MAX = not to be cut */
-    const gg_stack **by_block; /* stacks, those of a block side by side, in their order */
-    size_t *first;             /* per stack: the first of its block */
-    bool *alive;               /* per stack that is the first: any expert of the block is left */
+    uint64_t was, left;        /* experts per block */
+    size_t *stack_of;          /* per entry: a stack of its block; SIZE_MAX = not cut */
+    const gg_stack **by_block; /* stacks, sorted by block, otherwise in their order */
+    size_t *first;             /* per stack: the first stack of its block */
+    bool *alive;               /* per first stack: some experts of the block are left */
 };
 
 /* ---- which experts are left ----------------------------------------------------------- */
 
-/* "blk.N." with what precedes it: names that begin alike are of one block. */
+/* "blk.N." with its prefix. Names with the same beginning belong to one block. */
 static size_t block_prefix(const gg_tensor *t)
 {
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     return a.block < 0 ? 0 : a.role_at;
 }
 
-/* By block; names of no block among each other by what they are. */
+/* Compares by block. Names without a block are compared as a whole. */
 static int order_block(const gg_tensor *a, const gg_tensor *b)
 {
     size_t x = block_prefix(a), y = block_prefix(b), n = x < y ? x : y;
@@ -78,7 +78,7 @@ static bool block_is_gone(const gg_prune *p, size_t k)
     return !p->alive[p->first[k]];
 }
 
-/* Which stacks are of one block: sorted once, as a manifest may name any number. */
+/* Groups the stacks by block. They are sorted once, because a manifest may have any number. */
 static gg_status group(gg_prune *p, gg_error *err)
 {
     size_t n = p->m->n_stacks;
@@ -100,7 +100,7 @@ static gg_status group(gg_prune *p, gg_error *err)
     return GG_OK;
 }
 
-/* Stack k against the count, and against the first stack of its block. */
+/* Compares stack k with the count and with the first stack of its block. */
 static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
 {
     const gg_tensor *t = &p->m->stacks[k].t;
@@ -134,7 +134,7 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
     return fail_at(t, err);
 }
 
-/* ---- what counts experts ---------------------------------------------------------------- */
+/* ---- tensors per expert ----------------------------------------------------------------- */
 
 /* Does the role contain this stem, at its end or before a dot? */
 static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
@@ -227,7 +227,7 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-/* The largest of an array of numbers, one per block. */
+/* The largest number in an array with one number per block. */
 static bool largest(const gg_kv *kv, uint64_t *value)
 {
     size_t size = kv->type == GG_TYPE_ARR ? gg_type_size(kv->elem_type) : 0;
@@ -273,7 +273,7 @@ gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left,
     }
     if (groups > 1 && left % groups != 0) {
         gg_fail(err, GG_EFORMAT,
-                "%llu experts a block cannot be cut into %llu groups (expert_group_count)",
+                "%llu experts per block cannot be divided into %llu groups (expert_group_count)",
                 (unsigned long long)left, (unsigned long long)groups);
         return gg_fix(err, "leave the same number of experts in every group");
     }
@@ -282,7 +282,7 @@ gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left,
                 "experts are grouped by their new numbers: leave the same number in each of the "
                 "%llu groups",
                 (unsigned long long)groups);
-    gg_note(run, "%llu of %llu experts a block are left", (unsigned long long)left,
+    gg_note(run, "%llu of %llu experts per block are left", (unsigned long long)left,
             (unsigned long long)was);
     return GG_OK;
 }
@@ -405,7 +405,7 @@ gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan 
     if (st != GG_OK) return fail_at(&e->t, err);
     st = gg_plan_add(plan, &t, &pt, err);
     for (size_t i = 0; i < n && st == GG_OK;) {
-        size_t end = i + 1; /* neighbours stay together */
+        size_t end = i + 1; /* consecutive experts form one part */
         while (end < n && experts[end] == experts[end - 1] + 1) end++;
         gg_plan_part part = { dir, entry, experts[i] * step, (end - i) * step, NULL };
         st = gg_plan_add_part(pt, &part, err);

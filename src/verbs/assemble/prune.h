@@ -1,15 +1,15 @@
 /* prune.h - writes a model with fewer experts from a directory made with split_experts, after
  * experts were removed from its manifest. Internal.
  *
- * The remaining experts keep their order and are numbered from 0. Everything else of a block
- * with one entry per expert is cut to the same ones: rows of the router
+ * The remaining experts keep their order and are numbered from 0. Every other tensor of a block
+ * with one entry per expert is cut in the same way: rows of the router
  * (ffn_gate_inp.weight, dims[1]), elements of its bias and of exp_probs_b.bias, the
  * last dimension of ffn_*_exps tensors that the directory has as stacks. <arch>.expert_count is
  * adapted.
  *
- * Refused by name, GG_EFORMAT unless said otherwise: stacks of a block that keep
+ * These are refused, with GG_EFORMAT unless noted otherwise: stacks of a block that keep
  * different experts, blocks that keep different numbers or lost all but their router, an
- * expert that the stack never had, a tensor that does not count as many experts as the stacks did,
+ * expert that the stack never had, a tensor with another number of experts than the stacks,
  * an expert_count that is neither the old nor the new number, fewer experts than expert_used_count,
  * a number that expert_group_count does not divide; GG_EUNSUPPORTED for ffn_gate_tid2eid, whose
  * values name experts.

@@ -1,4 +1,5 @@
-/* stacks.c - puts single experts back into stacks. Names tell to which stack an expert belongs:
+/* stacks.c - puts single experts back into stacks. The name of an expert determines its
+ * stack:
  * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
 #include "stacks.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 
 typedef struct stack {
-    size_t first, *entries; /* entries in order of their expert numbers */
+    size_t first, *entries; /* entries, sorted by expert number */
     uint64_t *experts;
     size_t n;
 } stack;
@@ -45,7 +46,7 @@ static bool is_expert(const gg_tensor *of, const gg_entry *e)
            len == e->t.name_len && memcmp(name, e->t.name, len) == 0;
 }
 
-/* Stacks by name, the first of equal ones first. */
+/* Compares stacks by name, then by position. */
 static int order(const void *a, const void *b)
 {
     const gg_stack *x = *(const gg_stack *const *)a, *y = *(const gg_stack *const *)b;
@@ -53,8 +54,8 @@ static int order(const void *a, const void *b)
     return c ? c : x < y ? -1 : x > y;
 }
 
-/* The stack that an entry is an expert of, or SIZE_MAX. Sorted and searched: a manifest
- * may name any number of stacks. */
+/* The stack to which an expert belongs, or SIZE_MAX. Uses a binary search, because a manifest
+ * may have any number of stacks. */
 static size_t stack_of(const gg_manifest *m, const gg_stack *const *sorted, const gg_entry *e)
 {
     char name[GG_RECORD_NAME + 8];
@@ -103,7 +104,7 @@ static int by_number(const void *a, const void *b)
     return x->expert < y->expert ? -1 : x->expert > y->expert;
 }
 
-/* The entries of a stack in order of their numbers. */
+/* The entries of a stack, sorted by expert number. */
 static gg_status sort_experts(const gg_manifest *m, stack *st, gg_error *err)
 {
     numbered *list = calloc(st->n ? st->n : 1, sizeof *list);

@@ -13,7 +13,8 @@ gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err);
 void gg_stacks_free(gg_stacks *s);
 
 size_t gg_stacks_of(const gg_stacks *s, size_t entry); /* stack index or SIZE_MAX */
-size_t gg_stacks_first(const gg_stacks *s, size_t k);  /* its first entry, the place of the stack */
+size_t gg_stacks_first(const gg_stacks *s,
+                       size_t k); /* its first entry, which gives the stack its place */
 /* Numbers of the present experts, ascending; *n of them. */
 const uint64_t *gg_stacks_experts(const gg_stacks *s, size_t k, size_t *n);
 

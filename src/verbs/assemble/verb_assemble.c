@@ -24,16 +24,16 @@ typedef struct assembly {
     const gg_assemble_options *o;
     const gg_run *run;
     gg_source *source;
-    const gg_manifest *m; /* of a directory, else NULL: then nothing is stacked or pruned */
+    const gg_manifest *m; /* NULL unless the source is a directory */
     gg_stacks *stacks;
-    gg_prune *prune;       /* NULL: no expert is missing */
-    gg_keep_experts *keep; /* NULL: all of them */
-    gg_dtype_rules *rules; /* NULL: dtypes stay */
+    gg_prune *prune;       /* NULL = no expert is missing */
+    gg_keep_experts *keep; /* NULL = keep all experts */
+    gg_dtype_rules *rules; /* NULL = keep all dtypes */
     gg_computations made;
     gg_plan plan;
 } assembly;
 
-/* ---- which tensors ---------------------------------------------------------------- */
+/* ---- tensors ---------------------------------------------------------------------- */
 
 static gg_status add_entries(assembly *a, gg_error *err)
 {
@@ -58,7 +58,7 @@ static gg_status add_tensors(assembly *a, gg_error *err)
     return st;
 }
 
-/* The keys as the tensors that are left make them. */
+/* Adapts the keys to the tensors that are left. */
 static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(a->source), err);
@@ -66,7 +66,7 @@ static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
     return st == GG_OK && a->keep ? gg_keep_experts_keys(a->keep, meta, a->run, err) : st;
 }
 
-/* Types and files; a preset looks at the keys as they will be. */
+/* Plans dtypes and files. A preset uses the final keys. */
 static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output, gg_error *err)
 {
     size_t changed = 0;
@@ -83,7 +83,7 @@ static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output
                        a->o->n_set_kv_files, err);
 }
 
-/* Tensors, files and keys; nothing is written yet. */
+/* Plans tensors, files and keys. Nothing is written yet. */
 static gg_status plan(assembly *a, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;

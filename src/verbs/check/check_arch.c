@@ -1,22 +1,22 @@
 /* check_arch.c - tables per architecture: what cannot be derived from a model itself.
  *
  * A table is text. `keys` are keys that an engine requires. `globals` and `block` list
- * tensors: "attn_norm" is attn_norm.weight; a name with a dot is meant literally, and
+ * tensors: "attn_norm" is attn_norm.weight, a name that contains a dot is used unchanged, and
  * "ssm_a." is ssm_a without a suffix. A "?" at the end marks a tensor that may be absent.
- * "NAME=SHAPE" overrides the usual shape, which gg_check_shape_of has. A word that ends
- * in ":" says for which blocks, or in which models, the words behind it are:
+ * "NAME=SHAPE" overrides the usual shape from gg_check_shape_of. A word that ends
+ * in ":" limits the words after it to some blocks or models:
  *
  *   all:             every block
- *   dense: moe:      blocks without experts, and with them (leading_dense_block_count)
+ *   dense: moe:      blocks without experts, blocks with experts (leading_dense_block_count)
  *   shared:          blocks with experts in models that also have a shared expert
  *   mtp:             prediction blocks, which follow the trunk
- *   mla: nomla:      key_length_mla is given, or not
- *   qlora: noqlora:  attention.q_lora_rank is given, or not
- *   enc: dec:        blocks of the encoder, and of the decoder
- *   first: later:    block 0, and the others
+ *   mla: nomla:      models with key_length_mla, models without it
+ *   qlora: noqlora:  models with attention.q_lora_rank, models without it
+ *   enc: dec:        blocks of the encoder, blocks of the decoder
+ *   first: later:    block 0, all other blocks
  *
- * "qkv" stands for attn_qkv, or attn_q, attn_k and attn_v; what follows an underscore
- * says where their sizes come from: qkv_e (embedding length), qkv_r (RoPE dimensions),
+ * "qkv" stands for attn_qkv, or attn_q, attn_k and attn_v. The letter after the underscore
+ * selects the source of their sizes: qkv_e (embedding length), qkv_r (RoPE dimensions),
  * qkv_v (value length).
  */
 #include "check_core.h"
@@ -267,8 +267,8 @@ static const char known[] =
     "pangu-embedded mistral3 eagle3 dflash mistral4 paddleocr mimo2 step35 spark2_5 llama-embed "
     "maincoder kimi-linear kimi-k3 talkie mellum nanbeige qwen3tts pockettts";
 
-/* Files with tensors of another kind, to which rules for language models do not apply:
- * projectors, control vectors, and diffusion models. */
+/* Architectures of files that are not language models, so that the rules for language models
+ * do not apply: projectors, control vectors and diffusion models. */
 static const char other[] =
     "clip controlvector imatrix flux sd1 sd2 sd3 sdxl wan hyvid hunyuan_video ltxv lumina lumina2 "
     "aura qwen_image hidream cosmos pixart sana chroma z_image auraflow ltx_video whisper";

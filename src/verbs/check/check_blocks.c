@@ -1,5 +1,5 @@
-/* check_blocks.c - what can be derived from a model itself: blocks that follow each other,
- * a tensor that every block of a kind has but one, shapes that differ in one block. */
+/* check_blocks.c - rules that compare the blocks of a model with each other: gaps in the
+ * numbering, a tensor that is missing in one block only, shapes that differ in one block. */
 #include "check_core.h"
 
 #include "organ/tensor_names.h"
@@ -12,7 +12,7 @@
 /* A tensor of a block of the text model ("blk.N."). */
 typedef struct part {
     int64_t block;
-    const char *rest; /* name behind the block */
+    const char *rest; /* name after "blk.N." */
     size_t len;
     const gg_tensor *t;
 } part;
@@ -21,7 +21,7 @@ typedef struct part {
 typedef struct group {
     int64_t block;
     size_t first, n;
-    uint64_t signature; /* of their names */
+    uint64_t signature; /* hash of their names */
     size_t alike;       /* blocks with the same names */
 } group;
 
@@ -81,7 +81,7 @@ static bool gather(body *b)
             b->groups[b->n_groups++] = (group){ p->block, i, 0, 14695981039346656037u, 0 };
         group *g = &b->groups[b->n_groups - 1];
         g->n++;
-        for (size_t k = 0; k <= p->len; k++) /* the byte behind a name is a NUL */
+        for (size_t k = 0; k <= p->len; k++) /* the byte after a name is a NUL */
             g->signature = (g->signature ^ (k < p->len ? (uint8_t)p->rest[k] : 0)) * 1099511628211u;
     }
     return true;
@@ -95,8 +95,9 @@ static void count_blocks(body *b)
     uint64_t missing = 0, next = 0, trunk = 0;
     for (size_t i = 0; i < b->n_groups; i++) trunk += (uint64_t)b->groups[i].block < c->trunk;
     if (trunk == 0 && c->trunk < c->blocks && b->n_groups > 0) {
-        gg_check_say(c, GG_CHECK_NOTE, "block-count", "", 0,
-                     "it holds prediction blocks only, and works beside the model they belong to");
+        gg_check_say(
+            c, GG_CHECK_NOTE, "block-count", "", 0,
+            "it has only prediction blocks and can be used only with the model they belong to");
         return;
     }
     for (size_t i = 0; i <= b->n_groups; i++) {
@@ -109,7 +110,7 @@ static void count_blocks(body *b)
         next = at + 1;
     }
     if (missing > FEW)
-        gg_check_say(c, GG_CHECK_ERROR, "block-missing", "", 0, "%llu blocks are missing in all",
+        gg_check_say(c, GG_CHECK_ERROR, "block-missing", "", 0, "%llu blocks are missing in total",
                      (unsigned long long)missing);
     if (b->n_groups == 0) return;
     uint64_t last = (uint64_t)b->groups[b->n_groups - 1].block;
@@ -121,8 +122,8 @@ static void count_blocks(body *b)
 
 /* ---- roles ---------------------------------------------------------------------------------- */
 
-/* Names that `many` has and `one` lacks: how many, and the first. SIZE_MAX when `one` has
- * a name that `many` lacks. */
+/* Counts the names that `many` has and `one` lacks, and finds the first. Returns SIZE_MAX if
+ * `one` has a name that `many` lacks. */
 static size_t lacking(const body *b, const group *one, const group *many, const part **first)
 {
     size_t i = 0, missing = 0;
@@ -158,7 +159,7 @@ static void odd_one_out(body *b, const group *one, const group *many)
     }
 }
 
-/* Blocks whose names no other block has, against the kinds that several have. */
+/* Compares each block whose set of names is unique with the sets that several blocks share. */
 static void roles(body *b)
 {
     const group *kinds[FEW];
@@ -189,7 +190,7 @@ static bool same_shape(const gg_tensor *a, const gg_tensor *b)
     return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
 }
 
-/* Do keys give blocks sizes of their own? */
+/* Are there keys that give each block its own sizes? */
 static bool sized_per_block(const check *c)
 {
     for (size_t i = 0; i < c->in->meta->n; i++) {
@@ -201,7 +202,8 @@ static bool sized_per_block(const check *c)
     return false;
 }
 
-/* Among at least three tensors of a role, one that is shaped otherwise than all others. */
+/* Finds the single tensor of a role whose shape differs from all others, which must be at least
+ * two and equal. */
 static void odd_shape(check *c, const part *p, size_t n)
 {
     if (n < 3) return;
@@ -235,7 +237,7 @@ static void shapes(body *b)
     }
 }
 
-/* Architectures of engines in which one or the other rule below does not hold. */
+/* Architectures for which some of the rules below do not apply. */
 static const char odd[] = "eagle3 dflash wavtokenizer-dec qwen3tts pockettts openelm";
 static const char odd_ffn[] = "arctic gemma4 gemma4-assistant qwen plamo3";
 static const char odd_keys[] =
@@ -286,7 +288,7 @@ static void common_shapes(check *c)
         gg_check_shape_text(s.n, s.dims, want, sizeof want);
         gg_check_shape_text(t->n_dims, t->dims, have, sizeof have);
         gg_check_say(c, sure ? GG_CHECK_ERROR : GG_CHECK_WARNING, "tensor-shape", t->name,
-                     t->name_len, "its shape is %s; by the keys it would be %s", have, want);
+                     t->name_len, "its shape is %s, but the keys require %s", have, want);
     }
 }
 
@@ -295,8 +297,8 @@ static bool has(const check *c, const char *name)
     return gg_check_find(c, name, strlen(name)) != SIZE_MAX;
 }
 
-/* Models whose blocks begin with a norm have another one behind the last block, and a norm
- * needs its epsilon. */
+/* Models whose blocks begin with a norm have another norm after the last block, and every norm
+ * needs an epsilon. */
 static void norms(check *c)
 {
     static const char *const last[] = { "output_norm.weight", "enc.output_norm.weight",
@@ -315,14 +317,14 @@ static void norms(check *c)
     }
     if (!there && has(c, "blk.0.attn_norm.weight"))
         gg_check_say(c, GG_CHECK_ERROR, "tensor-missing", last[0], strlen(last[0]),
-                     "the norm behind the last block is missing");
+                     "the norm after the last block is missing");
     if (!stated && there)
         gg_check_say(c, GG_CHECK_ERROR, "key-missing", keys[0], strlen(keys[0]),
                      "the epsilon of the norms is missing, under this key and under "
                      "attention.layer_norm_epsilon");
 }
 
-/* Stacks of experts against expert_count. */
+/* Compares the stacks of experts with expert_count. */
 static void stacks(check *c)
 {
     uint64_t count = gg_check_number_or(c, "expert_count", 0), n;
@@ -330,7 +332,7 @@ static void stacks(check *c)
         const gg_tensor *t = &c->in->tensors[i];
         if (!gg_is_expert_stack(t, &n) || n == count) continue;
         gg_check_say(c, GG_CHECK_ERROR, "experts", t->name, t->name_len,
-                     "it holds %llu experts, but expert_count is %llu", (unsigned long long)n,
+                     "it has %llu experts, but expert_count is %llu", (unsigned long long)n,
                      (unsigned long long)count);
     }
 }

@@ -1,4 +1,4 @@
-/* check_core.c - look-ups, findings, and the order in which the rules are run. */
+/* check_core.c - looks up keys and tensors, reports findings, and runs the rules in order. */
 #include "check_core.h"
 
 #include <stdarg.h>
@@ -70,7 +70,7 @@ const gg_kv *gg_check_arch_key(const check *c, const char *name)
     return gg_check_key(c, key);
 }
 
-/* Integer element i of an array, or the scalar. */
+/* The integer element i of an array, or the value of a scalar. */
 static bool element(const gg_kv *kv, uint64_t i, uint64_t *value)
 {
     if (!kv || kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, value);

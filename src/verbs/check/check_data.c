@@ -1,6 +1,6 @@
 /* check_data.c - checks the weights: values that are not numbers, tensors and rows of zeros,
- * blocks with the same bytes. Each tensor is read once, a piece at a time, and hashed
- * on the way. */
+ * blocks with the same bytes. Each tensor is read once, in pieces, and hashed at the same
+ * time. */
 #include "check_data.h"
 
 #include "base/parallel.h"
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE 32768 /* values decoded at a time, about */
+#define PIECE 32768 /* approximate number of values decoded at a time */
 
-/* What is known of a tensor after reading it. */
+/* The results of reading a tensor. */
 typedef struct seen {
     uint64_t nans, infinite, dead_rows, rows;
     bool zeros, constant, decoded;
@@ -24,15 +24,15 @@ typedef struct seen {
 typedef struct job {
     gg_source *source;
     const gg_run *run;
-    seen *of; /* per tensor */
+    seen *of; /* one entry per tensor */
 } job;
 
 typedef struct reader {
     gg_data data;
     uint8_t *bytes;
     float *values;
-    float first;   /* value of the tensor */
-    bool row_zero; /* of the row that is being read */
+    float first;   /* first value of the tensor */
+    bool row_zero; /* the current row has only zeros so far */
     uint64_t in_row;
 } reader;
 
@@ -120,7 +120,7 @@ static gg_status read_all(job *j, gg_error *err)
     }
 }
 
-/* ---- what it means ------------------------------------------------------------------ */
+/* ---- findings ----------------------------------------------------------------------- */
 
 typedef struct teller {
     gg_finding_fn fn;
@@ -166,7 +166,7 @@ static gg_status tell_tensor(const teller *to, const gg_tensor *t, const seen *s
 /* ---- blocks with the same bytes ------------------------------------------------------- */
 
 typedef struct piece {
-    char part[32]; /* what precedes "blk." */
+    char part[32]; /* prefix before "blk." */
     int64_t block;
     const char *rest;
     size_t len;

@@ -1,4 +1,4 @@
-/* check_file.c - the list of rules, and those that any GGUF file is checked by: names,
+/* check_file.c - the list of rules, and the rules that apply to every GGUF file: names,
  * types, alignment, shards, adapters. */
 #include "check_core.h"
 
@@ -69,7 +69,7 @@ static void names(check *c)
             gg_check_say(c, GG_CHECK_WARNING, "name", "", 0, "tensor %zu has an empty name", i);
         else if (memchr(t->name, 0, t->name_len))
             gg_check_say(c, GG_CHECK_WARNING, "name", t->name, t->name_len,
-                         "its name holds a zero byte, at which engines cut it off");
+                         "its name contains a zero byte, where engines cut it off");
     }
 }
 
@@ -204,8 +204,8 @@ static void pair(check *c, const gg_tensor *a)
                      "its partner .lora_%c is missing", is_a ? 'b' : 'a');
     else if (is_a && a->dims[1] != c->in->tensors[i].dims[0])
         gg_check_say(c, GG_CHECK_ERROR, "adapter", a->name, a->name_len,
-                     "its rank is %llu, that of its partner %llu", (unsigned long long)a->dims[1],
-                     (unsigned long long)c->in->tensors[i].dims[0]);
+                     "its rank is %llu, but the rank of its partner is %llu",
+                     (unsigned long long)a->dims[1], (unsigned long long)c->in->tensors[i].dims[0]);
 }
 
 void gg_check_adapter_rules(check *c)

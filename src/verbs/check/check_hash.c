@@ -1,5 +1,5 @@
-/* check_hash.c - the SHA-256 of files, keys and tensors as a list, and a model compared
- * with such a list. */
+/* check_hash.c - lists the SHA-256 of files, keys and tensors, and compares a model with
+ * such a list. */
 #include "organ/gg_check.h"
 
 #include "base/cursor.h"
@@ -19,13 +19,13 @@
 #include <string.h>
 
 #define STEP ((size_t)1 << 20)
-#define MOST_LINES ((size_t)1 << 23) /* of a list */
+#define MOST_LINES ((size_t)1 << 23) /* maximum length of a list */
 
-/* One row; the texts belong to the names of its list. */
+/* One row. The list owns the texts. */
 typedef struct row {
     const char *kind, *name, *detail;
     char sha[65];
-    size_t place; /* in its list: files are compared by it */
+    size_t place; /* position in its list; files are compared by position */
     bool matched;
 } row;
 
@@ -93,7 +93,7 @@ static bool counts_shards(const gg_kv *kv)
     return kv->key_len > 6 && memcmp(kv->key, "split.", 6) == 0;
 }
 
-/* A row per key, and one for all of them in their order. Keys that number the shards of a
+/* Adds one row per key, and one for all keys in their order. Keys that number the shards of a
  * model are left out, so that shards and the merged model have the same rows. */
 static gg_status key_rows(const gg_meta *meta, rows *r, gg_error *err)
 {
@@ -128,7 +128,7 @@ static gg_status key_rows(const gg_meta *meta, rows *r, gg_error *err)
 typedef struct hashing {
     gg_source *source;
     const gg_run *run;
-    row *rows; /* one per task */
+    row *rows; /* one row per task */
 } hashing;
 
 static gg_status hash_file(void *ctx, size_t i, unsigned worker, gg_error *err)
@@ -241,12 +241,12 @@ gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void
 
 static gg_status bad_line(const char *path, size_t line, gg_error *err)
 {
-    gg_fail(err, GG_EFORMAT, "line %zu is not sha256, kind, name and detail", line);
+    gg_fail(err, GG_EFORMAT, "line %zu: expected sha256, kind, name and detail", line);
     gg_fix_hint(err, GG_HINT_HASHES, "make the list from the original model");
     return gg_at_file(err, path);
 }
 
-/* Is the text escaped, as lists have it? Findings repeat it, and are printed unchanged. */
+/* Is the text escaped, as it must be in a list? Findings contain it and are printed unchanged. */
 static bool is_escaped(const char *text)
 {
     char none[1];
@@ -303,7 +303,7 @@ static gg_status read_list(const char *path, rows *r, gg_error *err)
     return st == GG_OK ? st : gg_at_file(err, path);
 }
 
-/* ---- compared ----------------------------------------------------------------------------- */
+/* ---- comparison --------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -324,7 +324,7 @@ typedef struct verdict {
     gg_finding_fn fn;
     void *ctx;
     size_t *found;
-    size_t differ; /* keys and tensors */
+    size_t differ; /* number of keys and tensors that differ */
     gg_error *err;
 } verdict;
 
@@ -342,7 +342,8 @@ static bool is(const row *r, const char *kind)
     return strcmp(r->kind, kind) == 0;
 }
 
-/* Two rows of one name. Files and the order of the keys come last: see others(). */
+/* Compares two rows with the same name. Files and the order of the keys are compared last, in
+ * others(). */
 static gg_status compare(verdict *v, row *want, row *have)
 {
     want->matched = have->matched = true;
@@ -361,7 +362,7 @@ static gg_status compare(verdict *v, row *want, row *have)
                "", "");
 }
 
-/* Rows of one side without a partner; those with the same hash are renamed ones. */
+/* Reports rows that only one side has. Two such rows with the same hash are a renamed entry. */
 static gg_status unmatched(verdict *v, rows *want, rows *have)
 {
     size_t n = 0;
@@ -397,7 +398,7 @@ static gg_status unmatched(verdict *v, rows *want, rows *have)
     return st;
 }
 
-/* Files, and the keys as a whole, where keys and tensors do not explain the difference. */
+/* Reports differences of files and of the order of keys that keys and tensors do not explain. */
 static gg_status others(verdict *v, const rows *want, const rows *have, const char *kind)
 {
     const row *w = NULL, *h = NULL;

@@ -1,4 +1,4 @@
-/* check_keys.c - keys that an engine requires, their types, and values that exclude each
+/* check_keys.c - keys that an engine requires, their types, and values that contradict each
  * other: heads, RoPE, experts, per-layer arrays. */
 #include "check_core.h"
 
@@ -32,7 +32,7 @@ static void required_keys(check *c)
         require(c, "attention.q_lora_rank", 21);
 }
 
-/* An architecture of which no key has the name, while another's keys are there. */
+/* Reports an architecture that is missing or unknown. */
 static void architecture(check *c)
 {
     static const char key[] = "general.architecture";
@@ -129,7 +129,7 @@ static const char strict_arrays[] =
     "feed_forward_length attention.head_count attention.head_count_kv expert_used_count "
     "expert_feed_forward_length attention.recurrent_layers attention.indexer.types "
     "swiglu_clamp_exp swiglu_clamp_shexp xielu.alpha_n xielu.alpha_p xielu.beta xielu.eps";
-/* One value per block too, but engines read what is there. */
+/* Also one value per block, but engines accept any number of values. */
 static const char loose_arrays[] =
     "attention.sliding_window_pattern attention.compress_ratios activation_sparsity_scale "
     "attention.rope_pattern target_layers deepstack_mapping";
@@ -173,7 +173,7 @@ static void experts(check *c)
     for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < MOST_BLOCKS; b++)
         if (gg_check_number(c, "expert_used_count", b, &used) && used > most) most = used;
     if (count > MOST_EXPERTS)
-        say_key(c, GG_CHECK_ERROR, "experts", "expert_count", "it is over 1024");
+        say_key(c, GG_CHECK_ERROR, "experts", "expert_count", "it is larger than 1024");
     snprintf(text, sizeof text, "%llu experts are used per token, but the model has %llu",
              (unsigned long long)most, (unsigned long long)count);
     if (most > count || (count > 0 && most == 0))
@@ -203,7 +203,7 @@ static void heads(check *c)
     }
 }
 
-/* Latent attention keeps one key-value head for all. */
+/* Latent attention has one key-value head for all query heads. */
 static void latent(check *c)
 {
     uint64_t kv, length;
@@ -211,7 +211,7 @@ static void latent(check *c)
         gg_check_number(c, "attention.key_length_mla", 0, &length) && length > 0 &&
         gg_check_number(c, "attention.head_count_kv", 0, &kv) && kv != 1)
         say_key(c, GG_CHECK_ERROR, "heads", "attention.head_count_kv",
-                "with attention.key_length_mla there is one key-value head");
+                "it must be 1 in a model with attention.key_length_mla");
 }
 
 static void rope(check *c)
@@ -224,11 +224,11 @@ static void rope(check *c)
     const gg_kv *scaling = gg_check_arch_key(c, "rope.scaling.type");
     if (gg_kv_str(scaling, &type, &len) && !gg_check_word("none linear yarn longrope", type, len))
         say_key(c, GG_CHECK_ERROR, "rope", "rope.scaling.type",
-                "no engine knows this kind of scaling; known are none, linear, yarn, longrope");
+                "no engine supports this kind of scaling; expected none, linear, yarn or longrope");
     if (!gg_check_arch_key(c, "rope.dimension_count") ||
         !gg_check_shape_eval(c, "key", 3, 0, &key) || !gg_check_shape_eval(c, "rot", 3, 0, &rot))
         return;
-    snprintf(text, sizeof text, "RoPE turns %llu dimensions, but a head has %llu",
+    snprintf(text, sizeof text, "RoPE rotates %llu dimensions, but a head has %llu",
              (unsigned long long)rot.dims[0], (unsigned long long)key.dims[0]);
     if (gg_check_word(whole, c->arch_name, c->arch_len) ? rot.dims[0] != key.dims[0]
                                                         : rot.dims[0] > key.dims[0])
@@ -241,7 +241,7 @@ static void values(check *c)
 {
     uint64_t v, w;
     if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > MOST_BLOCKS))
-        say_key(c, GG_CHECK_ERROR, "key-value", "block_count", "engines take 1 to 512 blocks");
+        say_key(c, GG_CHECK_ERROR, "key-value", "block_count", "engines accept 1 to 512 blocks");
     if (gg_check_number(c, "nextn_predict_layers", 0, &w) && c->blocks && w > c->blocks)
         say_key(c, GG_CHECK_ERROR, "key-value", "nextn_predict_layers",
                 "there are more prediction blocks than blocks");
@@ -249,7 +249,7 @@ static void values(check *c)
         gg_check_number(c, "ssm.inner_size", 0, &v) &&
         gg_check_number(c, "embedding_length", 0, &w) && v / 2 != w)
         say_key(c, GG_CHECK_ERROR, "key-value", "ssm.inner_size",
-                "engines run only twice the embedding length");
+                "engines support only twice the embedding length");
     if (gg_check_word("bert", c->arch_name, c->arch_len) &&
         !(gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), &v) && v > 0))
         gg_check_say(c, GG_CHECK_ERROR, "key-missing", "tokenizer.ggml.token_type_count", 31,

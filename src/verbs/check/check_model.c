@@ -1,4 +1,4 @@
-/* check_model.c - the rules on a source: a file, shards, a directory, a pipe, or the
+/* check_model.c - runs the rules on a source: a file, shards, a directory, a pipe, or the
  * header of a file whose data are incomplete. */
 #include "check_data.h"
 
@@ -23,7 +23,8 @@ gg_status gg_check_report_one(const gg_finding *f, gg_finding_fn fn, void *ctx,
     return fn ? fn(ctx, f, err) : GG_OK;
 }
 
-/* The header of a GGUF file whose rest is not as it says. NULL when there is none. */
+/* Reads the header of a GGUF file whose data are damaged or incomplete. Returns NULL if it
+ * cannot be read. */
 static gg_gguf *header_alone(const char *path, uint64_t *size)
 {
     gg_error ignored = GG_ERROR_INIT;
@@ -42,7 +43,7 @@ static gg_gguf *header_alone(const char *path, uint64_t *size)
     return g;
 }
 
-/* What is wrong with the file as a whole, as a finding. */
+/* Reports a problem with the file as a whole as a finding. */
 static gg_status report_file(const char *rule, const gg_error *why, gg_finding_fn fn, void *ctx,
                              gg_check_report *r, gg_error *err)
 {
@@ -50,7 +51,7 @@ static gg_status report_file(const char *rule, const gg_error *why, gg_finding_f
     return gg_check_report_one(&f, fn, ctx, r->found, err);
 }
 
-/* A file that does not open: what its header shows, and why it does not open. */
+/* Checks the header of a file that cannot be opened, and reports why it cannot. */
 static gg_status check_header(const char *spec, gg_error *why, const gg_run *run, gg_finding_fn fn,
                               void *ctx, gg_check_report *r, gg_error *err)
 {

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN 8 /* findings that get a note of their own */
+#define SHOWN 8 /* number of findings with their own note */
 
 typedef struct findings {
     gg_check_notes *notes;
-    uint64_t *known; /* hashes of what the base has too */
+    uint64_t *known; /* hashes of the findings in the base */
     size_t n, cap;
     size_t fresh;    /* errors and warnings that the base does not have */
-    char first[400]; /* error, for a refusal */
+    char first[400]; /* first error, for the message of a refusal */
 } findings;
 
 static uint64_t hash(uint64_t h, const char *text)

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names of formulas that are simply keys. */
+/* Names in formulas that refer to a single key. */
 static const struct {
     const char *name, *key;
-    bool per_block; /* may be an array of one value per block */
+    bool per_block; /* may be an array with one value per block */
 } keys[] = {
     { "embd", "embedding_length", false },
     { "context", "context_length", false },
@@ -34,7 +34,8 @@ static const struct {
     { "lgate", "attention.gate_lora_rank", false },
 };
 
-/* A head's size: its key, or the embedding divided by the heads of the first block. */
+/* The size of a head: the value of its key, or else the embedding length divided by the number
+ * of heads of the first block. */
 static bool head_size(const check *c, const char *key, uint64_t *v)
 {
     uint64_t embd, heads;
@@ -62,7 +63,7 @@ static bool is_name(const char *name, const char *text, size_t len)
     return strlen(name) == len && memcmp(name, text, len) == 0;
 }
 
-/* Names that have a default, or come from elsewhere. */
+/* Names with a default, and names that are computed from several keys. */
 static bool derived(const check *c, const char *name, size_t len, uint64_t block, uint64_t *v)
 {
     if (is_name("kvheads", name, len))
@@ -103,7 +104,8 @@ static bool factor(const check *c, const char *name, size_t len, uint64_t block,
     return derived(c, name, len, block, v);
 }
 
-/* One dimension. Values of hostile files may be anything: overflow means unknown. */
+/* Evaluates one dimension. A hostile file can contain any values, so that an overflow makes the
+ * result unknown. */
 static bool dimension(const check *c, const char *text, size_t len, uint64_t block, uint64_t *out)
 {
     uint64_t sum = 0, product = 0;

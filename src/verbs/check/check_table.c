@@ -1,5 +1,5 @@
-/* check_table.c - tensors against the table of their architecture: what is missing, what
- * has another shape than the keys say, what no engine expects. */
+/* check_table.c - compares tensors with the table of their architecture. Reports tensors that
+ * are missing, have a wrong shape for the keys, or are not used by any engine. */
 #include "check_core.h"
 
 #include "organ/record.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where in the model a list of words is applied. */
+/* The part of the model to which a list of words applies. */
 typedef struct place {
     check *c;
     const char *prefix; /* "", "enc." or "dec." */
@@ -17,7 +17,7 @@ typedef struct place {
     bool report; /* false: only count */
 } place;
 
-/* One word of a table, taken apart. */
+/* One word of a table, parsed. */
 typedef struct wanted {
     char rest[64]; /* "attn_q.weight" */
     size_t rest_len;
@@ -73,7 +73,7 @@ static void compare_shape(const place *p, const wanted *w, size_t i)
     gg_check_shape_text(s.n, s.dims, want, sizeof want);
     gg_check_shape_text(t->n_dims, t->dims, have, sizeof have);
     gg_check_say(p->c, GG_CHECK_ERROR, "tensor-shape", t->name, t->name_len,
-                 "its shape is %s, but the keys call for %s (%.*s)", have, want, (int)w->shape_len,
+                 "its shape is %s, but the keys require %s (%.*s)", have, want, (int)w->shape_len,
                  w->shape);
 }
 
@@ -104,7 +104,7 @@ static void want_all(place *p, const char *words)
     while (gg_check_next_word(&words, &word, &len)) want(p, word, len);
 }
 
-/* Query, key and value in one tensor or in three. */
+/* Checks query, key and value, which are in one tensor or in three. */
 static void want_qkv(place *p, char kind)
 {
     static const struct {
@@ -142,7 +142,7 @@ static bool positive(const check *c, const char *name)
     return gg_check_number(c, name, 0, &v) && v > 0;
 }
 
-/* Are words behind "name:" for this block? */
+/* Do the words after "name:" apply to this block? */
 static bool section(const place *p, const char *name, size_t len)
 {
     const check *c = p->c;
@@ -170,7 +170,7 @@ static bool section(const place *p, const char *name, size_t len)
     return true;
 }
 
-/* An engine accepts gate and up in one stack too. */
+/* Engines also accept gate and up in one stack. */
 static void want_gate_up(place *p)
 {
     bool fused = find(p, "ffn_gate_up_exps.weight") != SIZE_MAX;
@@ -191,7 +191,7 @@ static void apply(place *p, const char *words)
     }
 }
 
-/* Scales of weights that an engine expects beside any weight. */
+/* Engines accept scales for any weight. */
 static bool is_scale(const check *c, const gg_tensor *t)
 {
     static const char *const suffixes[] = { ".input_scale", ".scale" };
@@ -222,12 +222,12 @@ static void unexpected(check *c)
     }
 }
 
-/* All tensors of one block. Prediction blocks may be left out. */
+/* Checks all tensors of one block. Prediction blocks may be missing. */
 static void apply_block(check *c, const char *prefix, int64_t block)
 {
     place p = { .c = c, .prefix = prefix, .block = block };
     apply(&p, c->arch->block);
-    /* block_count's rule reports a block that is missing as a whole */
+    /* a block without any tensors is reported by block-missing */
     if (p.present == 0 && prefix[0] == 0) return;
     p.report = true;
     apply(&p, c->arch->block);

@@ -1,4 +1,4 @@
-/* check_vocabulary.c - the tokenizer's lists against each other and against the rows of
+/* check_vocabulary.c - compares the tokenizer's lists with each other and with the rows of
  * the embedding. */
 #include "check_core.h"
 
@@ -27,7 +27,7 @@ static void say(check *c, gg_check_level level, const char *rule, const char *ke
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-/* The tokens in order; NULL without any, or without memory for them. */
+/* The sorted tokens, or NULL if there are none or memory is exhausted. */
 static text *sorted_tokens(const gg_kv *tokens, size_t *n)
 {
     text *list = calloc((size_t)tokens->count + 1, sizeof *list);
@@ -38,7 +38,7 @@ static text *sorted_tokens(const gg_kv *tokens, size_t *n)
     return list;
 }
 
-/* An engine stops at a token that is in the vocabulary twice; empty ones get a name. */
+/* Engines refuse duplicate tokens. Empty tokens are ignored, because engines rename them. */
 static void duplicates(check *c, const text *list, size_t n)
 {
     size_t twice = 0, first = 0;
@@ -83,7 +83,8 @@ static void merges(check *c, const gg_kv *kv, const text *list, size_t n)
                      (unsigned long long)broken, (unsigned long long)kv->count);
     if (unknown)
         gg_check_say(c, unknown * 2 > kv->count ? GG_CHECK_WARNING : GG_CHECK_NOTE, "merges", key,
-                     sizeof key - 1, "%llu of %llu merges make a token that the vocabulary lacks",
+                     sizeof key - 1,
+                     "%llu of %llu merges produce a token that the vocabulary lacks",
                      (unsigned long long)unknown, (unsigned long long)kv->count);
 }
 
@@ -116,7 +117,7 @@ static void special(check *c, uint64_t tokens)
             memcmp(kv->key + kv->key_len - (sizeof end - 1), end, sizeof end - 1) != 0)
             continue;
         if (!gg_kv_u64(kv, &id) || id < tokens) continue;
-        bool none = id == UINT32_MAX; /* written for "no such token" */
+        bool none = id == UINT32_MAX; /* this value means "no such token" */
         gg_check_say(c, none ? GG_CHECK_NOTE : GG_CHECK_WARNING, "special-token", kv->key,
                      kv->key_len, "token %llu does not exist; the vocabulary has %llu",
                      (unsigned long long)id, (unsigned long long)tokens);
@@ -152,7 +153,8 @@ static void tokenizer(check *c, const char *model, size_t len)
             "llama.cpp v0.5.0 does not know this pre-tokenizer");
 }
 
-/* Rows of the embedding and the output; architectures with a table have it in there. */
+/* Checks the rows of the embedding and the output. For architectures with a table, the rule for
+ * shapes does this. */
 static void rows(check *c, uint64_t tokens)
 {
     static const char *const names[] = { "token_embd.weight", "output.weight" };
@@ -160,7 +162,7 @@ static void rows(check *c, uint64_t tokens)
         size_t i = gg_check_find(c, names[k], strlen(names[k]));
         if (i == SIZE_MAX || c->in->tensors[i].dims[1] == tokens) continue;
         say(c, GG_CHECK_ERROR, "vocabulary", names[k],
-            "it has another number of rows than the vocabulary has tokens");
+            "its number of rows differs from the number of tokens in the vocabulary");
     }
 }
 

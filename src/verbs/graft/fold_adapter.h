@@ -8,16 +8,16 @@
 typedef struct gg_fold {
     gg_source *base;
     gg_lora lora;
-    gg_computations list; /* owns the producers: close the fold when all is written */
+    gg_computations list; /* owns the producers; close the fold after writing */
 } gg_fold;
 
 /* Check the adapter as gg_lora_open does. Both sources must outlive the fold. */
 gg_status gg_fold_open(gg_fold *f, gg_source *base, gg_source *adapter, double scale,
                        gg_error *err);
 
-/* What makes tensor i of the base with the adapter folded in; p->make is NULL, with GG_OK,
- * when the adapter does not change it. GG_EUNSUPPORTED when a tensor of its own scales the
- * values. */
+/* Get the producer of tensor i of the base with the adapter folded in. If the adapter does not
+ * change the tensor, p->make is NULL and GG_OK is returned. GG_EUNSUPPORTED if the values are
+ * scaled by a separate tensor. */
 gg_status gg_fold_tensor(gg_fold *f, size_t i, gg_producer *p, gg_error *err);
 
 void gg_fold_close(gg_fold *f);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JUDGED 12         /* compared matrices: enough to recognize unrelated models */
+#define JUDGED 12         /* number of matrices compared: enough to recognize unrelated models */
 #define SHOWN ((size_t)3) /* notes of one kind */
 
 typedef struct kinship {

@@ -81,7 +81,8 @@ static gg_status find_ancestor(const gg_mover *m, const gg_tensor *donor, size_t
     return gg_at_file(err, gg_source_name(m->blend->ancestor));
 }
 
-/* Some experts of a tensor: n from `at` on along its last dimension. n = 0 means all. */
+/* A range of experts of a tensor: n experts from `at` on, along its last dimension. n = 0 means
+ * all experts. */
 typedef struct share {
     uint64_t at, n;
 } share;

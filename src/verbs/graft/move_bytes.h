@@ -11,7 +11,7 @@ typedef struct gg_mover {
     const gg_blend *blend;        /* belongs to the options, which must live as long */
     uint64_t blocks;              /* of the base, for a ramp over the blocks */
     gg_computations list;         /* owns the producers; free it after writing */
-    const gg_select *select;      /* which experts, for moves of some of a stack */
+    const gg_select *select;      /* which experts, for moves of a part of a stack */
     struct gg_mover_parts *parts; /* parts of inputs and copies, in chained blocks */
 } gg_mover;
 

@@ -2,7 +2,7 @@
  * and every key that counts blocks.
  *
  *     donor  blk.0 ... blk.D-n-1 | blk.D-n ... blk.D-1      D = block_count, n = nextn
- *     base   blk.0 ... blk.B-1   | blk.B   ... blk.B+n-1    what it gets
+ *     base   blk.0 ... blk.B-1   | blk.B   ... blk.B+n-1    blocks that it gets
  */
 #include "mtp.h"
 

@@ -128,7 +128,7 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     gg_mover maker = { 0 };
     graft g = { .base = base, .donor = donor, .report = report, .err = err };
     *report = (gg_transplant_report){ 0 };
-    gg_status st = gg_guard_output(output, donor, err); /* the base: gg_organ_dir_open */
+    gg_status st = gg_guard_output(output, donor, err); /* gg_organ_dir_open guards the base */
     if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, err);
     if (st == GG_OK) st = gg_match_tensors(base, donor, &o->match, &moves, err);
     if (st == GG_OK)

@@ -1,6 +1,6 @@
 /* verb_inplace.c - transplants into the base's own files.
  *
- * Everything is checked first, also the sha256 of the donor's data. Then the undo stream is
+ * Everything is checked first, including the sha256 of the donor's data. Then the undo stream is
  * written completely and synced, then the donor's bytes replace the base's, and then they are
  * synced. If the run is killed at any point, the undo stream has every byte that may have
  * changed.

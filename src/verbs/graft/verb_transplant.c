@@ -1,5 +1,5 @@
-/* verb_transplant.c - base and donor to a chimera: the base's plan with some parts
- * taken from the donor, or with an adapter folded in. */
+/* verb_transplant.c - makes a chimera from base and donor: copies the base, but takes some
+ * parts from the donor, or folds in an adapter. */
 #include "organ/gg_transplant.h"
 
 #include "added_blocks.h"
@@ -26,9 +26,9 @@ typedef struct transplant {
     const gg_run *run;
     gg_moves moves;
     gg_mover maker;
-    gg_fold fold;           /* of an adapter */
-    gg_dtype_rules *rules;  /* NULL: dtypes are those of the base and the moves */
-    gg_computations retype; /* what the rules compute */
+    gg_fold fold;           /* the folded adapter */
+    gg_dtype_rules *rules;  /* NULL = keep the dtypes of the base and the moves */
+    gg_computations retype; /* producers for the rules */
     gg_plan plan;
     gg_transplant_report *report;
     gg_error *err;
@@ -91,7 +91,7 @@ static gg_status plan_folded(transplant *t)
 
 /* ---- keys and files --------------------------------------------------------------------- */
 
-/* The base's keys for the tensors as planned. */
+/* Adapts the base's keys to the planned tensors. */
 static gg_status make_keys(const transplant *t, gg_meta *meta)
 {
     gg_status st = t->o->adapter ? gg_meta_copy(meta, gg_source_meta(t->base), t->err)
@@ -104,7 +104,8 @@ static gg_status plan_files(transplant *t, gg_meta *meta, const char *output)
 {
     gg_split split = { t->o->shards, t->o->shard_size };
     uint32_t version = gg_plan_version(t->base);
-    bool alone = split.shards == 1 && strcmp(output, "-") != 0; /* a set of one has no keys of it */
+    bool alone = split.shards == 1 &&
+                 strcmp(output, "-") != 0; /* a set of one shard has no split keys */
     if (!gg_is_split(&split) || alone) {
         gg_status st = gg_plan_changed_file(&t->plan, output, version, meta, t->base, t->err);
         return st == GG_OK && alone ? gg_plan_name_shards(&t->plan, output, t->err) : st;
@@ -135,7 +136,7 @@ static gg_status write_chimera(transplant *t, const char *output)
     return st;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- transplant ---------------------------------------------------------------------------- */
 
 static gg_status refuse(const transplant *t, const char *output)
 {

@@ -1,4 +1,4 @@
-/* keys_edit.c - delete, rename and set keys of a list. */
+/* keys_edit.c - deletes, renames and sets keys. */
 #include "organ/gg_keys.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The other shards state the same numbers; a set in which they differ does not open. */
+/* The other shards contain the same numbers. A set in which they differ cannot be opened. */
 static gg_status refuse_split(const char *key, size_t n, gg_error *err)
 {
     const gg_kv kv = { .key = key, .key_len = n };
@@ -39,8 +39,8 @@ static gg_status delete (gg_meta *meta, const char *key, gg_error *err)
     return GG_OK;
 }
 
-/* Rename in place: a copy of the entry under its new name is appended, and takes the place
- * of the old one. */
+/* Renames a key without moving it: a copy with the new name is appended and then replaces the
+ * old entry. */
 static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
 {
     const char *eq = strchr(text, '=');
@@ -70,7 +70,8 @@ static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
     return GG_OK;
 }
 
-/* "KEY=" deletes in gg_meta_set_text; here a user is likelier to mean an empty text. */
+/* In gg_meta_set_text, "KEY=" deletes the key. A user is more likely to mean an empty text, so
+ * that it is refused here. */
 static gg_status set(gg_meta *meta, const char *text, gg_error *err)
 {
     const char *eq = strchr(text, '=');

@@ -1,9 +1,9 @@
-/* keys_journal.c - replace a header in place, or find that a run before did not finish.
+/* keys_journal.c - replaces a header in place, and undoes a change that was interrupted.
  *
- * The journal: "GGKEYS01", then u64 little-endian the size of the model file, the end of its
- * header, where the change begins and its length; the sha256 of the rest of the header; the
- * bytes before; the bytes after; the sha256 of all that. It appears under its name only when
- * it is whole and on disk.
+ * The journal contains "GGKEYS01", then four little-endian u64: the size of the model file, the
+ * end of its header, the start of the change and its length. Then follow the sha256 of the rest
+ * of the header, the old bytes, the new bytes, and the sha256 of everything before. The journal
+ * gets its name only after it is complete and on disk.
  */
 #include "keys_journal.h"
 
@@ -29,8 +29,8 @@
 #define MAGIC "GGKEYS01"
 #define HEAD ((size_t)8 + 4 * 8 + 32)
 
-/* Name of the first shard of the set that `path` is named for, else path; malloc'd. NULL and
- * GG_ENOMEM in err without memory. */
+/* Returns the name of the first shard if `path` is the name of a shard, else a copy of path;
+ * malloc'd. Returns NULL and sets GG_ENOMEM in err if memory is exhausted. */
 static char *first_shard(const char *path, gg_error *err)
 {
     size_t prefix_len;
@@ -79,7 +79,7 @@ gg_status gg_header_rest(int fd, const gg_header_change *c, uint8_t out[32], gg_
     return st;
 }
 
-/* A signal does not end this: half a header helps nobody. */
+/* Writing continues after a signal, so that no header is left half written. */
 static gg_status write_through(int fd, const uint8_t *bytes, size_t n, uint64_t at, gg_error *err)
 {
     while (n > 0) {
@@ -163,7 +163,7 @@ static gg_status bad_journal(gg_error *err)
     return gg_fix(err, "if the model is intact, remove this file");
 }
 
-/* The change that the journal tells of, in *bytes. */
+/* Reads the change from the journal. Its data are in *bytes. */
 static gg_status parse(const uint8_t *bytes, size_t size, gg_header_change *c, gg_error *err)
 {
     uint8_t digest[32];
@@ -231,12 +231,12 @@ static gg_status settle(int fd, const char *journal, const gg_header_change *c, 
     free(now);
     if (st == GG_OK && !either) st = other_model(journal, err);
     *what = new ? GG_RECOVERY_FINISHED : GG_RECOVERY_UNDONE;
-    if (st == GG_OK) /* even where all is written, it may not be on disk yet */
+    if (st == GG_OK) /* even if everything is written, it may not be on disk yet */
         st = write_through(fd, new ? c->after : c->before, old ? 0 : c->n, c->at, err);
     return st;
 }
 
-/* The lock comes first: until the other process ends, the journal is in use. */
+/* The lock is taken first, because the journal is in use until the other process ends. */
 static gg_status recover(const char *path, gg_recovery *what, gg_error *err)
 {
     int fd;

@@ -1,4 +1,4 @@
-/* keys_write.c - a model with other keys: as a new file, or in its own header. */
+/* keys_write.c - writes a model with changed keys, either to a new file or in place. */
 #include "organ/gg_keys.h"
 
 #include "base/error.h"
@@ -56,10 +56,10 @@ static gg_status refuse_to_move(const char *what, uint64_t is, uint64_t was, gg_
 
 typedef struct header_pair {
     uint8_t *before, *after; /* data_start bytes each */
-    size_t end;              /* of `after` without its padding */
+    size_t end;              /* length of `after` without its padding */
 } header_pair;
 
-/* The header of file 0 with other keys, up to the tensor data. */
+/* Makes the header of file 0 with the changed keys, up to the tensor data. */
 static gg_status new_header(const gg_gguf *g, const gg_key_edits *edits, header_pair *h,
                             gg_error *err)
 {
@@ -84,7 +84,7 @@ static gg_status new_header(const gg_gguf *g, const gg_key_edits *edits, header_
     return GG_OK;
 }
 
-/* Odd padding is kept where there is as much of it as before, as in a new file. */
+/* Padding that is not zero is kept if its length does not change, as in a new file. */
 static gg_status old_header(int fd, const gg_gguf *g, header_pair *h, gg_error *err)
 {
     h->before = malloc((size_t)g->data_start + 1);

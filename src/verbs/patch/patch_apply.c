@@ -1,4 +1,4 @@
-/* patch_apply.c - applies a patch to its base and writes the file that it was made for. */
+/* patch_apply.c - applies a patch to its base and writes the resulting file. */
 #include "patch_format.h"
 
 #include "base/cursor.h"
@@ -17,16 +17,16 @@ typedef struct application {
     patch_lists tensors, keys;
     patch_pick *tensor_picks, *key_picks;
     size_t n_tensors, n_keys;
-    const gg_kv *pads[3]; /* after, sizes, bytes; all or none */
-    gg_pad *pad_list;     /* names belong to the sources, bytes to the patch */
-    size_t trailing;      /* tensor of the patch, or SIZE_MAX */
+    const gg_kv *pads[3]; /* after, sizes, bytes: either all or none are present */
+    gg_pad *pad_list;     /* the sources own the names, the patch owns the bytes */
+    size_t trailing;      /* index of a tensor of the patch, or SIZE_MAX */
 } application;
 
 /* ---- the patch's own keys ------------------------------------------------------------ */
 
 static gg_status bad_key(const char *key, const char *want, gg_error *err)
 {
-    gg_fail(err, GG_EFORMAT, "its key %s is not %s", key, want);
+    gg_fail(err, GG_EFORMAT, "its key %s must be %s", key, want);
     return gg_fix(err, "make the patch again: it is damaged");
 }
 
@@ -57,7 +57,7 @@ static gg_status get_names(const gg_meta *meta, const char *key, patch_names *ou
     return st == GG_OK ? gg_patch_names_of_array(kv, out, err) : st;
 }
 
-/* A key that is not known here may be what a right result depends on. */
+/* An unknown key is refused, because the result may depend on it. */
 static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
 {
     static const char *const known[] = { PATCH_VERSION,        PATCH_BASE,
@@ -167,8 +167,8 @@ static gg_status plan_file(const application *p, gg_plan *plan, const char *outp
     return st;
 }
 
-/* The three lists agree with each other and with the number of tensors; whether a pad fits
- * between its neighbours is seen by the result's hash. */
+/* Checks that the three lists agree with each other and with the number of tensors. A pad in
+ * the wrong place is detected by the hash of the result. */
 static gg_status plan_padding(application *p, gg_plan *plan, gg_error *err)
 {
     const gg_kv *after = p->pads[0], *sizes = p->pads[1], *bytes = p->pads[2];
@@ -180,8 +180,9 @@ static gg_status plan_padding(application *p, gg_plan *plan, gg_error *err)
     if (!p->pad_list) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     for (uint64_t i = 0; i < after->count; i++) {
         uint64_t at = gg_le64(after->data + i * 8), n = gg_le64(sizes->data + i * 8);
-        if (at > plan->n) return bad_key(PATCH_PAD_AFTER, "of tensors of the result", err);
-        if (n > left) return bad_key(PATCH_PAD_BYTES, "as long as the sizes say", err);
+        if (at > plan->n)
+            return bad_key(PATCH_PAD_AFTER, "a list of tensor numbers of the result", err);
+        if (n > left) return bad_key(PATCH_PAD_BYTES, "as long as the sum of the sizes", err);
         gg_pad *pad = &p->pad_list[i];
         const gg_tensor *t = at ? &plan->tensors[at - 1].t : NULL;
         pad->after = t ? (char *)(uintptr_t)t->name : NULL;
@@ -190,7 +191,7 @@ static gg_status plan_padding(application *p, gg_plan *plan, gg_error *err)
         pad->n = (size_t)n;
         left -= n;
     }
-    if (left) return bad_key(PATCH_PAD_BYTES, "as long as the sizes say", err);
+    if (left) return bad_key(PATCH_PAD_BYTES, "as long as the sum of the sizes", err);
     plan->files[0].pads = p->pad_list;
     plan->files[0].n_pads = (size_t)after->count;
     return GG_OK;
@@ -214,7 +215,7 @@ static gg_status write_result(application *p, const char *output, const gg_run *
 {
     char sha[65] = "";
     gg_plan plan = { .result_sha256 = sha };
-    gg_run quiet = *run; /* what comes of a patch is not ours to judge */
+    gg_run quiet = *run; /* the result is fixed by the patch, so it is not checked */
     quiet.note = NULL;
     quiet.strict = false;
     memcpy(sha, p->result_sha, 64);

@@ -1,4 +1,4 @@
-/* patch_format.c - lists of names, and how the order of a result follows from them. */
+/* patch_format.c - lists of names, and the order of the result that they determine. */
 #include "patch_format.h"
 
 #include "base/grow.h"
@@ -57,7 +57,7 @@ static int by_name(const void *a, const void *b)
     return c ? c : x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* A sorted copy, whose indices are the places in the list. */
+/* A sorted copy whose indices are the positions in the list. */
 static patch_name *sorted(const patch_names *names)
 {
     patch_name *list = malloc((names->n + 1) * sizeof *list);
@@ -113,7 +113,8 @@ static void default_order(merge *m)
         if (!find(m->base, l->base.n, &l->patch.list[i])) m->out[m->n++] = (patch_pick){ true, i };
 }
 
-/* As many names as the result has, none twice, all known: each name of the result once. */
+/* Checks that the order contains each name of the result exactly once: it has the same number
+ * of names, no duplicates, and only names of the result. */
 static gg_status given_order(merge *m, gg_error *err)
 {
     const patch_lists *l = m->l;

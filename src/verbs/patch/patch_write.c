@@ -18,12 +18,12 @@
 
 typedef struct diff {
     gg_source *a, *b;
-    const gg_model *model; /* of b */
+    const gg_model *model; /* the model of b */
     const gg_run *run;
     char sha[2][65];
     bool *changed; /* per tensor of b */
     patch_lists tensors, keys;
-    bool order_tensors, order_keys; /* the default order is not b's */
+    bool order_tensors, order_keys; /* the default order differs from the order in b */
     gg_pad *pads;
     size_t n_pads;
     uint64_t trailing;
@@ -52,7 +52,7 @@ static gg_status same_bytes(const diff *d, size_t ia, size_t ib, bool *same, gg_
     return st;
 }
 
-/* Task 0 and 1 hash the files; the others compare a tensor of B each. */
+/* Tasks 0 and 1 hash the files. Each other task compares one tensor of B. */
 static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     diff *d = ctx;
@@ -119,7 +119,7 @@ static gg_status list_keys(diff *d, gg_error *err)
     return st;
 }
 
-/* Would the default order be another than B's? */
+/* Does the default order differ from the order in B? */
 static gg_status needs_order(const patch_lists *l, bool *needed, gg_error *err)
 {
     patch_pick *picks = NULL;
@@ -164,8 +164,8 @@ static gg_status put_array(gg_meta *meta, const char *key, uint32_t type, const 
     return gg_meta_set(meta, &kv, err);
 }
 
-/* Padding that is not what a writer makes: after which tensor (0 is the header, i the tensor
- * i - 1 of the result), how many bytes, and all bytes. */
+/* Padding that differs from the usual zeros: the place (0 = after the header, i = after tensor
+ * i - 1 of the result), the number of bytes, and the bytes of all pads. */
 static gg_status put_padding(const diff *d, gg_meta *meta, gg_error *err)
 {
     gg_buf lists[3] = { GG_BUF_INIT, GG_BUF_INIT, GG_BUF_INIT };
@@ -208,7 +208,7 @@ static gg_status make_meta(const diff *d, gg_meta *meta, gg_error *err)
     return st;
 }
 
-/* What follows B's tensors, as a tensor of the patch. */
+/* Stores the bytes after the last tensor of B as a tensor of the patch. */
 static gg_status copy_trailing(void *ctx, const gg_tensor *t, int fd, uint64_t at,
                                const gg_run *run, gg_error *err)
 {
@@ -261,7 +261,7 @@ static gg_status refuse_patch(const diff *d, gg_error *err)
     bool own = gg_source_find(d->b, PATCH_TRAILING, strlen(PATCH_TRAILING)) != SIZE_MAX;
     for (size_t i = 0; i < b->n && !own; i++) own = gg_patch_is_own(b->kv[i].key, b->kv[i].key_len);
     if (!own) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "it is a patch, and a patch of a patch is not possible");
+    gg_fail(err, GG_EUSAGE, "it is already a patch, and a patch cannot be made from another patch");
     gg_fix(err, "apply it to its base first, with organ-transplant");
     return gg_at_file(err, gg_source_name(d->b));
 }

@@ -1,4 +1,4 @@
-/* block_order.c - which blocks of which models, from what a user wrote. */
+/* block_order.c - parses the blocks to stack and the models they come from. */
 #include "organ/gg_stack.h"
 
 #include "base/grow.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Index of the model in the order, which it joins if it is new. */
+/* Returns the index of the model in the order. A new model is appended. */
 static gg_status join_model(gg_block_order *o, gg_source *model, size_t *index, gg_error *err)
 {
     for (*index = 0; *index < o->n_models; ++*index)
@@ -31,7 +31,7 @@ static gg_status append(gg_block_order *o, size_t model, uint64_t block, gg_erro
     return GG_OK;
 }
 
-/* The model's place in the order, its blocks counted. */
+/* Finds the index of the model in the order and counts its blocks. */
 static gg_status start(gg_block_order *o, gg_source *model, size_t *index, gg_layer_model *m,
                        gg_error *err)
 {
@@ -39,7 +39,7 @@ static gg_status start(gg_block_order *o, gg_source *model, size_t *index, gg_la
     return st == GG_OK ? join_model(o, model, index, err) : st;
 }
 
-/* The ranges of the text, all within the model. */
+/* Adds the ranges of the text, which must be within the model. */
 static gg_status parse(const gg_layer_model *m, const char *text, gg_ranges *out, gg_error *err)
 {
     gg_status st = gg_ranges_parse(out, GG_HINT_NONE, text, err);

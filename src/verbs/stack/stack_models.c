@@ -75,13 +75,13 @@ void gg_block_tensors_free(gg_block_tensors *b)
     *b = (gg_block_tensors){ 0 };
 }
 
-/* ---- do they agree? -------------------------------------------------------------------- */
+/* ---- compatibility --------------------------------------------------------------------- */
 
 typedef struct role {
-    const char *text; /* what follows "blk.N." */
+    const char *text; /* the name after "blk.N." */
     size_t len;
     const gg_tensor *t;
-    bool varies; /* its dims differ from block to block */
+    bool varies; /* its dims differ between blocks */
 } role;
 
 static int order_roles(const void *a, const void *b)
@@ -94,12 +94,12 @@ static int order_roles(const void *a, const void *b)
 
 static role role_of(const gg_tensor *t)
 {
-    size_t at = 4; /* behind "blk." */
+    size_t at = 4; /* after "blk." */
     while (at < t->name_len && t->name[at] != '.') at++;
     return (role){ t->name + at, t->name_len - at, t, false };
 }
 
-/* The roles of the model's blocks, sorted, each once; *n of them. NULL without memory. */
+/* Returns the *n distinct roles of the model's blocks, sorted, or NULL if memory is exhausted. */
 static role *roles_of(const gg_source *s, size_t *n)
 {
     size_t kept = 0;

@@ -1,4 +1,4 @@
-/* verb_stack.c - blocks in a new order, as a plan of copies. */
+/* verb_stack.c - plans a model with its blocks in a new order. */
 #include "organ/gg_stack.h"
 
 #include "gguf/gguf.h"
@@ -18,16 +18,16 @@
 typedef struct stacker {
     const gg_block_order *o;
     gg_layer_model *models;
-    gg_block_tensors *tensors; /* per model */
+    gg_block_tensors *tensors; /* one entry per model */
     gg_layer *layers;
-    bool same; /* all blocks of one model in their order: nothing changes */
+    bool same; /* all blocks of one model in their original order, so that nothing changes */
     gg_plan plan;
     gg_error *err;
 } stacker;
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
-/* Does the first model say that this block has neither attention nor FFN? */
+/* Does this block have neither attention nor FFN, according to the keys of the first model? */
 static bool may_be_empty(const gg_layer_model *m, uint64_t block)
 {
     char key[160];
@@ -43,7 +43,8 @@ static bool may_be_empty(const gg_layer_model *m, uint64_t block)
     return gg_kv_u64(&one, &v) && v == 0;
 }
 
-/* A block without tensors: lost, or, of MTP blocks, in a file of its own. */
+/* Handles a block without tensors. It is an error, except for MTP blocks, which may be in a
+ * separate file. */
 static gg_status check_present(const stacker *s, const gg_run *run)
 {
     for (size_t i = 0; i < s->o->n; i++) {
@@ -147,7 +148,8 @@ static gg_status add_block(stacker *s, size_t to)
     return st;
 }
 
-/* Blocks stand where the first model's begin; what it has between them comes behind. */
+/* The blocks are placed where the first block of the first model was. Tensors that it has
+ * between its blocks follow after them. */
 static gg_status plan_tensors(stacker *s)
 {
     const gg_source *first = s->o->models[0];
@@ -171,8 +173,8 @@ static bool same_number(const gg_meta *a, const gg_meta *b, const char *key)
     return x == y;
 }
 
-/* Keys about types follow only where the tensors' types say another thing than before: a
- * Q4_K_S model without one block is a Q4_K_S model. */
+/* Keys about types are changed only if the types of the tensors call for other values than
+ * before. A Q4_K_S model without one block is still a Q4_K_S model. */
 static gg_status follow_types(stacker *s, gg_meta *meta)
 {
     const gg_source *first = s->o->models[0];
@@ -208,7 +210,7 @@ static gg_status make_plan(stacker *s, const char *output)
     return st;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- stacking -------------------------------------------------------------------------------- */
 
 static gg_status tell(const stacker *s, gg_stack_fn fn, void *ctx)
 {

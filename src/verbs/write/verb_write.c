@@ -1,4 +1,4 @@
-/* verb_write.c - writes a base with tensors and keys of the caller. */
+/* verb_write.c - writes a base with the caller's tensors and keys. */
 #include "organ/gg_write.h"
 
 #include "base/io.h"
@@ -11,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE ((size_t)1 << 20) /* bytes asked of a callback at a time */
+#define PIECE ((size_t)1 << 20) /* bytes requested from a callback at a time */
 
 typedef struct writing {
     gg_source *base; /* NULL = none */
     const gg_override *list;
     size_t n;
     const gg_override **by_name; /* the same, sorted */
-    bool retyped;                /* some tensor is new or changes its dtype */
+    bool retyped;                /* a tensor is new or changes its dtype */
     gg_plan plan;
 } writing;
 
-/* ---- which override --------------------------------------------------------------- */
+/* ---- overrides -------------------------------------------------------------------- */
 
 static gg_status fail_at(const gg_override *v, gg_status st, const char *why, gg_error *err)
 {
@@ -43,7 +43,7 @@ static const gg_override *find(const writing *w, const char *name)
     return hit ? *hit : NULL;
 }
 
-/* One entry per name, each with one place that its data come from. */
+/* Checks that each name occurs once and that each override has exactly one source of data. */
 static gg_status sort_overrides(writing *w, gg_error *err)
 {
     w->by_name = calloc(w->n ? w->n : 1, sizeof *w->by_name);
@@ -57,11 +57,11 @@ static gg_status sort_overrides(writing *w, gg_error *err)
     qsort(w->by_name, w->n, sizeof *w->by_name, order);
     for (size_t i = 1; i < w->n; i++)
         if (strcmp(w->by_name[i - 1]->name, w->by_name[i]->name) == 0)
-            return fail_at(w->by_name[i], GG_EUSAGE, "it is given twice", err);
+            return fail_at(w->by_name[i], GG_EUSAGE, "this tensor is given twice", err);
     return GG_OK;
 }
 
-/* ---- its bytes ---------------------------------------------------------------------- */
+/* ---- data --------------------------------------------------------------------------- */
 
 /* A callback may return a failure without a reason. */
 static gg_status from_callback(gg_status st, gg_error *err)
@@ -106,7 +106,7 @@ static gg_status make_rows(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
         size_t n = (size_t)(rows - r < step ? rows - r : step), bytes = n * (size_t)row_bytes;
         st = gg_cancelled(err);
         if (st == GG_OK) st = from_callback(v->read_rows(v->ctx, r, n, x, err), err);
-        bool plain = t->dtype == GG_F32; /* any value, NaN too */
+        bool plain = t->dtype == GG_F32; /* any value is allowed, even NaN */
         if (st == GG_OK && !plain)
             st = gg_encode(t->dtype, x, out, n * (size_t)row, (size_t)row, NULL, err);
         if (st == GG_OK) st = gg_put_all(fd, plain ? (const void *)x : out, bytes, at, err);
@@ -121,7 +121,7 @@ static gg_status make_rows(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
 
 /* ---- the plan ----------------------------------------------------------------------- */
 
-/* The tensor as it will be: that of the base (NULL = none) with what the override states. */
+/* The tensor to write: the tensor of the base (NULL = none), changed by the override. */
 static gg_status shape_of(const gg_override *v, const gg_tensor *was, gg_tensor *t, gg_error *err)
 {
     *t = was ? *was : (gg_tensor){ .name = v->name, .name_len = strlen(v->name) };
@@ -151,7 +151,7 @@ static gg_status add_override(writing *w, const gg_override *v, const gg_tensor 
     if (st == GG_OK) st = gg_plan_add(&w->plan, &t, &pt, err);
     if (st != GG_OK) return st;
     pt->make = v->read_rows ? make_rows : make_bytes;
-    pt->ctx = (void *)(uintptr_t)v; /* what a callback gets is v->ctx */
+    pt->ctx = (void *)(uintptr_t)v; /* the callback is called with v->ctx */
     if (!was || was->dtype != t.dtype) w->retyped = true;
     return GG_OK;
 }
@@ -162,7 +162,7 @@ static gg_status plan_tensors(writing *w, gg_error *err)
     gg_status st = GG_OK;
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(w->base, i);
-        /* A name with a NUL inside is none that an override can have. */
+        /* An override cannot have a name that contains a NUL. */
         const gg_override *v = strlen(t->name) == t->name_len ? find(w, t->name) : NULL;
         if (v && v->add) return fail_at(v, GG_EUSAGE, "the base has a tensor of this name", err);
         replaced += v != NULL;
@@ -174,12 +174,12 @@ static gg_status plan_tensors(writing *w, gg_error *err)
         st = add_override(w, &w->list[i], NULL, err);
     }
     if (st != GG_OK || replaced + added == w->n) return st;
-    for (size_t i = 0; i < w->n; i++) { /* which one was not found */
+    for (size_t i = 0; i < w->n; i++) { /* find the override whose tensor is missing */
         const gg_override *v = &w->list[i];
         if (!v->add && (!w->base || gg_source_find(w->base, v->name, strlen(v->name)) == SIZE_MAX))
             return fail_at(v, GG_EUSAGE, "the base has no tensor of this name", err);
     }
-    return gg_fail(err, GG_EUSAGE, "the base has a tensor twice");
+    return gg_fail(err, GG_EUSAGE, "the base has two tensors with the same name");
 }
 
 static gg_status plan_file(writing *w, const gg_meta *meta, const char *path, gg_error *err)
