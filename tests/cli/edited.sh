@@ -170,7 +170,7 @@ check "a link to the data" organ-assemble "$T/verse" --output "$T/out.gguf"
 check_same "$T/out.gguf" $VERSE "a link to the data"
 check_error 4 "nothing" "no directory" organ-assemble "$T/nothing" --output "$T/out2.gguf"
 organ-extract -q $VERSE --output - > "$T/records.bin"
-check_error 2 "bare organ records" "records for a model" organ-assemble "$T/records.bin" --output "$T/out2.gguf"
+check_error 2 "consists of organ records" "records for a model" organ-assemble "$T/records.bin" --output "$T/out2.gguf"
 check_absent "$T/out2.gguf" "after mistakes"
 
 # An edited class counts wherever organs are selected, listed or copied.
