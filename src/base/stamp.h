@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is compared of a file. All zero: the file is not watched (it is a pipe or a device). */
+/* The properties of a file that are compared. All zero: the file is not watched (it is a pipe or a
+ * device). */
 typedef struct gg_stamp {
     uint64_t device, inode, size, links;
     int64_t modified[2], changed[2]; /* seconds and nanoseconds of mtime and ctime */

@@ -4,10 +4,10 @@
 
 #include "organ/gg_organ.h"
 
-/* GG_EIO if a file of the source is no longer as it was when the source was opened: of a model
- * each shard, of an organ directory the manifest and each record, of records each file, of a
- * pipe the file that stdin is, if it is one. NULL is unchanged. Call it after the last read
- * and before an output gets its name. */
+/* Checks that no file of the source has changed since the source was opened: each shard of a
+ * model, the manifest and each record of an organ directory, each file of records, and stdin if
+ * it is a regular file. Returns GG_EIO if one has. A NULL source counts as unchanged. Call it
+ * after the last read and before an output gets its name. */
 gg_status gg_source_unchanged(const gg_source *s, gg_error *err);
 
 /* Fails with GG_EIO because `path` was changed. */

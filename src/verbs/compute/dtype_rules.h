@@ -31,7 +31,7 @@ void gg_dtype_rules_free(gg_dtype_rules *r);
  * that change are computed by producers of `list`; *changed is their number. Notes name the
  * rules that match nothing and count the matrices that keep their type. GG_NO if nothing
  * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the fallback;
- * GG_EUNSUPPORTED names one that needs an importance matrix, or that cannot be decoded or
+ * GG_EUNSUPPORTED names a type that needs an importance matrix, or that cannot be decoded or
  * encoded. */
 gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
                                gg_computations *list, size_t *changed, const gg_run *run,

@@ -51,7 +51,7 @@ typedef struct gg_plan {
     /* sha256 of the only file, compared before it gets its name (GG_EFORMAT); NULL = unknown.
      * Not for a plan that is written in sequence. */
     const char *result_sha256;
-    gg_watch watch; /* sources besides those of parts: of what is computed */
+    gg_watch watch; /* sources of computed tensors, besides those of the parts */
     bool keep_odd;  /* keep the pipe's unusual padding and trailing bytes (one file) */
 } gg_plan;
 

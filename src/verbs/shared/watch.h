@@ -10,7 +10,7 @@ typedef struct gg_watch {
     size_t n, cap;
 } gg_watch;
 
-/* Add a source; NULL, and one that is there already, is not added. */
+/* Adds a source. NULL and a source that the list holds already are ignored. */
 gg_status gg_watch_add(gg_watch *w, const gg_source *s, gg_error *err);
 
 /* GG_EIO for the first file of a source that changed, see gg_source_unchanged. */
