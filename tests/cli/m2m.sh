@@ -95,7 +95,7 @@ check_text "$(types "$T/p.gguf" output)$(types "$T/p.gguf" ffn_down)" "Q8_0Q4_K,
 
 check_error 2 "not both" "--dir and --model" organ-assemble --dir $Q8 --model $Q8 -o "$T/no.gguf"
 organ-extract -q $VERSE --output - --tensors output_norm.weight > "$T/r.bin"
-check_error 2 "bare organ records" "records" organ-assemble - -o "$T/no.gguf" < "$T/r.bin"
+check_error 2 "organ records, which have no keys" "records" organ-assemble - -o "$T/no.gguf" < "$T/r.bin"
 check_error 3 "early" "a cut model on a pipe" sh -c "head -c 1000000 $VERSE | organ-assemble -q - -o $T/no.gguf"
 check_error 3 "" "a cut model" sh -c "head -c 1000000 $VERSE > $T/cut.gguf; organ-assemble -q $T/cut.gguf -o $T/no.gguf"
 check_absent "$T/no.gguf" "after a cut model"
