@@ -127,7 +127,7 @@ static void selection(const char *text, size_t n)
     gg_ranges_free(&r);
     size_t prefix;
     uint32_t no, count;
-    if (gg_shard_parse(text, &prefix, &no, &count)) FUZZ_MUST(prefix < n && no < count);
+    if (gg_shard_parse(text, &prefix, &no, &count)) FUZZ_MUST(prefix < n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
