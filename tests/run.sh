@@ -7,7 +7,8 @@
 #                  (all processors)            TIMES=1        print the seconds of each
 #
 # A program that ends without its own "NAME: P passed, F failed" line, or with a status
-# that this line does not explain, counts as one more failure.
+# that this line does not explain, counts as one more failure. The failed checks are printed
+# once more at the end, since some logs keep only their last lines.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
@@ -59,7 +60,16 @@ while [ $w -lt "$JOBS" ]; do
 done
 wait
 
+# What a log has about failures, from stdin. DETAILS is how many lines after each to keep.
+failures() {
+    awk -v details="${1:-0}" '
+        /^[^ ]*: [0-9]+ passed, / { left = 0 }
+        /^FAIL / || /: failed: / || /runtime error: / || /^==[0-9]+==ERROR: / { left = details + 1 }
+        left-- > 0 { print substr($0, 1, 300) }'
+}
+
 passed=0 failed=0 i=0
+: > "$T/all"
 while [ $i -lt "$n" ]; do
     i=$((i + 1))
     status=$(cat "$T/$i.status" 2> /dev/null || echo none)
@@ -75,11 +85,21 @@ while [ $i -lt "$n" ]; do
     fi
     if [ "$f" != 0 ]; then
         echo "---- $(cat "$T/$i.name")"
-        tail -n 60 "$T/$i.log" | sed '$d'
+        tail -n 60 "$T/$i.log"
+        cat "$T/$i.log" >> "$T/all"
+        case $last in *" status "*) { echo "FAIL $last"; tail -n 2 "$T/$i.log"; } >> "$T/all" ;; esac
     fi
     echo "$last"
     passed=$((passed + p)) failed=$((failed + f))
 done
 [ $n -gt 0 ] || failed=1
+if [ -s "$T/all" ]; then
+    failures 2 < "$T/all" > "$T/failures"
+    [ "$(wc -l < "$T/failures")" -le 18 ] || failures < "$T/all" > "$T/failures"
+    echo "---- failed:"
+    head -n 18 "$T/failures"
+    more=$(($(wc -l < "$T/failures") - 18))
+    [ $more -le 0 ] || echo "(and $more more lines)"
+fi
 echo "tests: $passed passed, $failed failed"
 [ $failed -eq 0 ]
