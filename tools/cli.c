@@ -138,25 +138,24 @@ static void set_option(const cli *c, const cli_option *o, const char *value)
     }
 }
 
-typedef gg_status (*select_fn)(gg_select *s, const char *text, gg_error *err);
-
-static select_fn selection_option(const char *name)
+/* The kind of selection that an option adds, or GG_SELECT_KINDS for any other option. */
+static gg_select_kind selection_option(const cli *c, const char *name)
 {
-    static const struct {
-        const char *name;
-        select_fn fn;
-    } known[] = { { "type", gg_select_types },      { "part", gg_select_parts },
-                  { "layers", gg_select_layers },   { "tensors", gg_select_tensors },
-                  { "experts", gg_select_experts }, { "names-from", gg_select_names } };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].name, name) == 0) return known[i].fn;
-    return NULL;
+    static const char *const options[GG_SELECT_KINDS] = {
+        [GG_SELECT_TYPES] = "type",      [GG_SELECT_PARTS] = "part",
+        [GG_SELECT_LAYERS] = "layers",   [GG_SELECT_TENSORS] = "tensors",
+        [GG_SELECT_EXPERTS] = "experts", [GG_SELECT_NAMES] = "names-from",
+    };
+    size_t k = c->selects ? 0 : GG_SELECT_KINDS;
+    while (k < GG_SELECT_KINDS && !(options[k] && strcmp(options[k], name) == 0)) k++;
+    if (k == GG_SELECT_EXPERTS && c->maps_experts) return GG_SELECT_EXPERT_MAP;
+    return (gg_select_kind)k;
 }
 
-static void apply_selection(cli *c, select_fn fn, const char *value)
+static void apply_selection(cli *c, gg_select_kind kind, const char *value)
 {
     if ((!c->select && gg_select_new(&c->select, &c->err) != GG_OK) ||
-        fn(c->select, value, &c->err) != GG_OK)
+        gg_select_add(c->select, kind, value, &c->err) != GG_OK)
         exit(cli_end(c, c->err.status));
 }
 
@@ -208,11 +207,11 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     if (!eq && common_flag(c, name)) return 1;
     const cli_option *o = options;
     while (o->name && strcmp(o->name, name) != 0) o++;
-    select_fn fn = c->selects ? selection_option(name) : NULL;
-    if (fn == gg_select_experts && c->maps_experts) fn = gg_select_expert_map;
+    gg_select_kind kind = selection_option(c, name);
+    bool selects = kind != GG_SELECT_KINDS;
     bool threads = strcmp(name, "threads") == 0;
     if (eq && is_common_flag(c, name)) cli_usage(c, "--%s takes no value", name);
-    if (!o->name && !fn && !threads) cli_usage(c, "unknown option '--%s'", name);
+    if (!o->name && !selects && !threads) cli_usage(c, "unknown option '--%s'", name);
     if (o->name && o->kind == CLI_FLAG) {
         if (eq) cli_usage(c, "--%s takes no value", name);
         set_option(c, o, NULL);
@@ -221,9 +220,9 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     if (!eq && left < 2) cli_usage(c, "--%s needs a value", name);
     const char *value = eq ? eq + 1 : argv[1];
     if (o->name) set_option(c, o, value);
-    else if (fn == gg_select_names)
+    else if (kind == GG_SELECT_NAMES)
         list_add(c, &c->names, value); /* read later: stdin may hold a model, see check_stdin */
-    else if (fn) apply_selection(c, fn, value);
+    else if (selects) apply_selection(c, kind, value);
     else set_threads(c, value);
     return eq ? 1 : 2;
 }
@@ -423,7 +422,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
         }
     }
     check_stdin(c, options);
-    for (size_t i = 0; i < c->names.n; i++) apply_selection(c, gg_select_names, c->names.items[i]);
+    for (size_t i = 0; i < c->names.n; i++) apply_selection(c, GG_SELECT_NAMES, c->names.items[i]);
     find_progress_file();
     if (progress_file >= 0 || (!c->quiet && isatty(STDERR_FILENO)))
         progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;

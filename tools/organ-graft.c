@@ -68,8 +68,6 @@ static gg_status graft(cli *c, const arguments *a)
     gg_status st = cli_open(c, a->adapter ? a->adapter : a->source, CLI_SPOOLED, &donor);
     if (st == GG_OK) st = cli_open(c, a->target, CLI_SPOOLED, &base);
     if (st == GG_OK && a->check) st = check(c, a, base, donor);
-    else if (st == GG_OK && a->adapter)
-        st = gg_graft_adapter(base, donor, a->scale, a->o.link, a->output, &c->run, &r, &c->err);
     else if (st == GG_OK) st = gg_graft(base, donor, &a->o, a->output, &c->run, &r, &c->err);
     gg_source_close(base);
     gg_source_close(donor);
@@ -139,7 +137,8 @@ int main(int argc, char **argv)
     if (a.adapters.n) a.adapter = a.adapters.items[0];
     moves_mode(&c, a.match, &a.o.match.mode);
     check_usage(&c, &a);
-    if (isnan(a.scale)) a.scale = 1;
+    a.o.adapter = a.adapter != NULL;
+    a.o.scale = isnan(a.scale) ? 1 : a.scale;
     gg_map *map = NULL;
     gg_source *ancestor = NULL;
     gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;

@@ -115,7 +115,7 @@ static gg_status purify(cli *c, gg_source *s, const arguments *a)
     o.row = a->dry_run || strcmp(a->output, "-") != 0 ? print_row : NULL;
     o.row_ctx = &p;
     gg_status st;
-    if (a->dry_run) st = gg_purify_check(s, &o, &c->run, &sum, &c->err);
+    if (a->dry_run) st = gg_purify_stream(s, &o, -1, &c->run, &sum, &c->err);
     else if (!o.row) st = gg_purify_stream(s, &o, STDOUT_FILENO, &c->run, &sum, &c->err);
     else if (ends_with(a->output, ".bin")) st = to_record_file(c, s, a, &o, &sum);
     else if (ends_with(a->output, ".gguf"))

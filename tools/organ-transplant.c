@@ -65,8 +65,7 @@ typedef struct arguments {
 static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *donor)
 {
     gg_moves moves = { 0 };
-    gg_status st = a->o.mtp ? gg_mtp_moves(base, donor, &moves, &c->err)
-                            : gg_match_tensors(base, donor, &a->o.match, &moves, &c->err);
+    gg_status st = gg_match_tensors(base, donor, &a->o.match, &moves, &c->err);
     if (st == GG_OK) st = moves_check(c, base, donor, &moves);
     gg_moves_free(&moves);
     return st;
@@ -76,7 +75,7 @@ static gg_status apply_patch(cli *c, const arguments *a, gg_source *patch)
 {
     gg_source *base = NULL;
     gg_patch_report r = { 0 };
-    bool others = c->select || a->map || a->match || a->blend || a->ancestor || a->o.mtp ||
+    bool others = c->select || a->map || a->match || a->blend || a->ancestor || a->o.match.mtp ||
                   a->o.match.add || a->o.skip_mismatched || a->set_kv.n || a->set_kv_files.n ||
                   a->copy_kv.n || a->out.dtype || a->out.shards || a->out.shard_size;
     if (others || a->check || a->in_place)
@@ -136,7 +135,7 @@ static gg_status transplant(cli *c, arguments *a)
 static void check_new_model(const cli *c, const arguments *a)
 {
     const gg_transplant_options *o = &a->o;
-    bool pairs = c->select || a->map || a->match || a->blend || o->match.add || o->mtp ||
+    bool pairs = c->select || a->map || a->match || a->blend || o->match.add || o->match.mtp ||
                  o->skip_mismatched || a->copy_kv.n || a->check;
     if (a->adapter && pairs)
         cli_usage(c,
@@ -159,7 +158,7 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->output && !a->check && !a->in_place)
         cli_usage(c, "give --output, --check or --in-place");
     bool matches = c->select || a->map || a->match || a->blend;
-    if (a->o.mtp && (a->in_place || matches))
+    if (a->o.match.mtp && (a->in_place || matches))
         cli_usage(c,
                   "--mtp moves whole blocks: leave out the selection, --map, --match, --blend and "
                   "--in-place");
@@ -219,7 +218,7 @@ int main(int argc, char **argv)
                                    { "copy-kv", CLI_LIST, &a.copy_kv },
                                    { "blend", CLI_TEXT, &a.blend },
                                    { "ancestor", CLI_TEXT, &a.ancestor },
-                                   { "mtp", CLI_FLAG, &a.o.mtp },
+                                   { "mtp", CLI_FLAG, &a.o.match.mtp },
                                    { "adapter", CLI_TEXT, &a.adapter },
                                    { "scale", CLI_F64, &a.o.scale },
                                    OUTPUT_OPTIONS(a.out),

@@ -88,7 +88,6 @@ const gg_kv *gg_meta_find(const gg_meta *meta, const char *key);
  * gg_meta_set_str takes `len` bytes of text, which may contain NULs.
  * Errors: GG_EUSAGE for an empty key or an invalid type; GG_ENOMEM. The list is then unchanged. */
 gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err);
-gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
 gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len,
                           gg_error *err);
 

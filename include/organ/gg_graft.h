@@ -17,21 +17,16 @@ typedef struct gg_graft_options {
     bool skip_mismatched; /* leave mismatches out instead of failing */
     bool link;            /* link unchanged files of a base directory instead of copying them;
                              editing one directory then changes the other */
+    bool adapter;         /* the donor is a LoRA adapter, see gg_transplant_options */
+    double scale;         /* of the adapter */
 } gg_graft_options;
 
 /* Writes the base with the donor's tensors as the organ directory `output`. Base and donor must be
  * seekable (gg_source_options.spooled). The history of each moved entry names its origin, and
  * keys such as general.file_type follow. Errors: GG_NO, before anything is written, for the first
- * mismatch, or if nothing moves; GG_EUSAGE for an existing output; GG_EFORMAT. */
+ * mismatch, or if nothing moves; GG_EUSAGE for an existing output and for match.mtp; GG_EFORMAT. */
 gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
                    const gg_run *run, gg_transplant_report *report, gg_error *err);
-
-/* Writes the base as an organ directory in which each matrix W for which the LoRA adapter has a
- * pair A, B becomes W + scale * (alpha / r) * B A, encoded in W's dtype. `link` is that of
- * gg_graft_options. Errors: GG_EFORMAT or GG_NO names what does not fit. */
-gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link,
-                           const char *output, const gg_run *run, gg_transplant_report *report,
-                           gg_error *err);
 
 #ifdef __cplusplus
 }

@@ -66,7 +66,8 @@ typedef enum gg_part {
 /* Returns "text", "vision" and so on; a static string. */
 const char *gg_part_name(gg_part p);
 
-/* What the name of a tensor tells about it. */
+/* What the name of a tensor tells about it. The first matching rule of docs/formats.md decides.
+ * gg_source_anatomy returns it. */
 typedef struct gg_anatomy {
     gg_class cls;
     gg_part part;
@@ -79,43 +80,39 @@ typedef struct gg_anatomy {
     bool stack;      /* all experts of a block in one tensor: ffn_*_exps */
 } gg_anatomy;
 
-/* Returns the anatomy of a name of name_len bytes. The first matching rule of docs/formats.md
- * decides. It needs no source and cannot fail. */
-gg_anatomy gg_anatomy_of(const char *name, size_t name_len);
-
 /* ---- selection --------------------------------------------------------------- */
 
-/* A set of conditions on tensors. The conditions of different functions are combined with "and",
- * and the items of one function with "or". A new selection has no conditions and selects all
- * tensors. Wherever a selection is an argument, NULL selects all tensors too. */
+/* A set of conditions on tensors. Conditions of different kinds are combined with "and", and
+ * those of one kind with "or". A new selection has no conditions and selects all tensors. Wherever
+ * a selection is an argument, NULL selects all tensors too. */
 typedef struct gg_select gg_select;
 
 /* Makes an empty selection. Fails only with GG_ENOMEM. */
 gg_status gg_select_new(gg_select **out, gg_error *err);
 void gg_select_free(gg_select *s); /* s may be NULL */
 
-/* Add conditions from a comma-separated text, which is not kept:
- *   types    class names:                        "organ,embed"
- *   parts    part names:                         "text,vision"
- *   layers   blocks, numbers and ranges:         "5-20,25"
- *   experts  experts, numbers and ranges:        "0-3,17"
- *   tensors  patterns for whole names (* ? []):  "blk.*.ffn_up.weight,output*"
- * Errors: GG_EUSAGE, with the reason, if the text is wrong; GG_ENOMEM. */
-gg_status gg_select_types(gg_select *s, const char *list, gg_error *err);
-gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err);
-gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err);
-gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err);
-gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err);
+/* The kinds of conditions, each with an example of its text. */
+typedef enum gg_select_kind {
+    GG_SELECT_TYPES,   /* names of classes: "organ,embed" */
+    GG_SELECT_PARTS,   /* names of parts: "text,vision" */
+    GG_SELECT_LAYERS,  /* blocks, as numbers and ranges: "5-20,25" */
+    GG_SELECT_EXPERTS, /* experts, as numbers and ranges: "0-3,17" */
+    /* The same, but an item may have the form BASE=DONOR. "2=5,8-9=0-1,12" selects the base's
+     * experts 2, 8, 9 and 12; experts 2, 8 and 9 come from the donor's experts 5, 0 and 1. For
+     * grafts and transplants. */
+    GG_SELECT_EXPERT_MAP,
+    GG_SELECT_TENSORS, /* patterns for whole names (* ? []): "blk.*.ffn_up.weight,output*" */
+    /* The path of a file with one name per line; "-" is standard input. A name is the first
+     * column of a TSV line, escaped as gg_escape does. A first line "name" is skipped as a
+     * heading. */
+    GG_SELECT_NAMES,
+    GG_SELECT_KINDS
+} gg_select_kind;
 
-/* Like gg_select_experts, but items may have the form BASE=DONOR: "2=5,8-9=0-1,12" selects the
- * base's experts 2, 8, 9 and 12, and says that expert 2 comes from the donor's expert 5. For
- * grafts and transplants. */
-gg_status gg_select_expert_map(gg_select *s, const char *list, gg_error *err);
-
-/* Adds the names in a file, one per line; "-" reads standard input. A name is the first column of
- * a TSV line, escaped as gg_escape does. A first line "name" is skipped as a heading.
- * Errors: GG_EIO if the file cannot be read; GG_EUSAGE for a malformed escape; GG_ENOMEM. */
-gg_status gg_select_names(gg_select *s, const char *path, gg_error *err);
+/* Adds a condition. The text is a comma-separated list, or a path, and is not kept.
+ * Errors: GG_EUSAGE, with the reason, if the text is wrong; GG_EIO if a file of names cannot be
+ * read; GG_ENOMEM. */
+gg_status gg_select_add(gg_select *s, gg_select_kind kind, const char *text, gg_error *err);
 
 /* Whether the selection has a condition on experts. `s` may be NULL. */
 bool gg_select_has_experts(const gg_select *s);

@@ -69,7 +69,7 @@ typedef struct gg_purify_summary {
     uint64_t bytes;                                  /* of the purified tensors, before */
 } gg_purify_summary;
 
-/* Errors of all four: GG_NO if nothing is selected or nothing can be purified; GG_EUSAGE if the
+/* Errors of all three: GG_NO if nothing is selected or nothing can be purified; GG_EUSAGE if the
  * strength is not in 0..1 or the output exists; GG_EUNSUPPORTED for a dtype that cannot be encoded
  * (before anything is written, except on a pipe); GG_EFORMAT for NaN or infinities, with their
  * number, and for data that do not match their hash in a manifest. */
@@ -80,7 +80,8 @@ typedef struct gg_purify_summary {
 gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir,
                         const gg_run *run, gg_purify_summary *sum, gg_error *err);
 
-/* Writes every tensor of the source as an organ stream to the descriptor fd, which stays open. */
+/* Writes every tensor of the source as an organ stream to the descriptor fd, which stays open. If
+ * fd is -1, does the same work and writes nothing. */
 gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, const gg_run *run,
                            gg_purify_summary *sum, gg_error *err);
 
@@ -88,10 +89,6 @@ gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, con
  * file are kept. */
 gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path,
                           const gg_run *run, gg_purify_summary *sum, gg_error *err);
-
-/* Does the same work and writes nothing. */
-gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
-                          gg_purify_summary *sum, gg_error *err);
 
 #ifdef __cplusplus
 }

@@ -64,14 +64,14 @@ int gg_status_exit(gg_status status);
  * A program can use the hint to add the name of its own option to the text. */
 typedef enum gg_hint {
     GG_HINT_NONE,
-    GG_HINT_CLASSES,       /* gg_select_types */
-    GG_HINT_PARTS,         /* gg_select_parts */
-    GG_HINT_LAYERS,        /* gg_select_layers */
-    GG_HINT_EXPERTS,       /* gg_select_experts */
-    GG_HINT_TENSORS,       /* gg_select_tensors */
+    GG_HINT_CLASSES,       /* GG_SELECT_TYPES */
+    GG_HINT_PARTS,         /* GG_SELECT_PARTS */
+    GG_HINT_LAYERS,        /* GG_SELECT_LAYERS */
+    GG_HINT_EXPERTS,       /* GG_SELECT_EXPERTS */
+    GG_HINT_TENSORS,       /* GG_SELECT_TENSORS */
     GG_HINT_DESELECT,      /* a selection that leaves the tensor out */
-    GG_HINT_BLOCK_TENSORS, /* gg_select_tensors with the names of a block */
-    GG_HINT_EVERY_TENSOR,  /* gg_select_tensors with "*" */
+    GG_HINT_BLOCK_TENSORS, /* GG_SELECT_TENSORS with the names of a block */
+    GG_HINT_EVERY_TENSOR,  /* GG_SELECT_TENSORS with "*" */
     GG_HINT_LIST_TENSORS,  /* gg_extract_list */
     GG_HINT_LIST_PAIRS,    /* gg_extract_list, gg_match_tensors */
     GG_HINT_REPLACE,       /* gg_run.force */
@@ -128,12 +128,11 @@ gg_status gg_fail(gg_error *err, gg_status status, const char *fmt, ...) GG_PRIN
 /* Like gg_fail with GG_EIO, but also stores errno and appends its text. Returns GG_EIO. */
 gg_status gg_fail_errno(gg_error *err, const char *fmt, ...) GG_PRINTF(2, 3);
 
-/* Add the file or the tensor to a recorded error. They do nothing if err holds no error or
- * already has a file or tensor, so the function closest to the failure decides. The path "-"
- * is recorded as "<stdin>". `name` has name_len bytes and needs no NUL. Both return err->status:
+/* Adds the file to a recorded error. Does nothing if err holds no error or already has a file,
+ * so the function closest to the failure decides. The path "-" is recorded as "<stdin>". Returns
+ * err->status:
  *     return gg_at_file(err, path); */
 gg_status gg_at_file(gg_error *err, const char *path);
-gg_status gg_at_tensor(gg_error *err, const char *name, size_t name_len);
 
 /* Adds advice, a printf-style text, to a recorded error, unless it already has some. Returns
  * err->status. */

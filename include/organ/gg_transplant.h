@@ -80,7 +80,11 @@ typedef struct gg_match_options {
     const gg_select *select; /* over base names; NULL = all */
     const gg_map *map;       /* NULL = block N from block N */
     gg_match_mode mode;
-    bool add;       /* take donor tensors that the base lacks */
+    bool add; /* take donor tensors that the base lacks */
+    /* Move the donor's last nextn_predict_layers blocks, and nothing else: one GG_MOVE_ADD per
+     * tensor, renumbered to follow the base's last block. The other members are then ignored. See
+     * docs/grafting.md. */
+    bool mtp;
     bool router;    /* if `select` has experts: move their rows of the router too */
     gg_blend blend; /* accepts any pair of dtypes that can be decoded and encoded */
 } gg_match_options;
@@ -93,8 +97,9 @@ typedef struct gg_match_options {
  * GG_MATCH_CONVERT or a blend.
  *
  * *moves must be all zero. The caller frees it, even after an error, and before the sources are
- * closed. Errors: GG_EFORMAT if the donor has two tensors of one name; GG_EUSAGE for options that
- * contradict each other. */
+ * closed. Errors: GG_EFORMAT if the donor has two tensors of one name. With `mtp`, GG_NO if
+ * architecture, embedding length, heads, vocabulary, rope, feed-forward length or experts differ,
+ * if the donor has no such block or an incomplete one, or if the base already has some. */
 gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const gg_match_options *o,
                            gg_moves *moves, gg_error *err);
 
@@ -115,13 +120,6 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
 
 /* ---- transplant --------------------------------------------------------------- */
 
-/* Fills in `moves` (as gg_match_tensors) with one GG_MOVE_ADD per tensor of the donor's last
- * nextn_predict_layers blocks, renumbered to follow the base's last block. Errors: GG_NO if
- * architecture, embedding length, heads, vocabulary, rope, feed-forward length or experts
- * differ, if the donor has no such block or an incomplete one, or if the base already has some. */
-gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves,
-                       gg_error *err);
-
 typedef struct gg_transplant_options {
     gg_match_options match;
     bool skip_mismatched;      /* leave mismatches out instead of failing */
@@ -132,10 +130,8 @@ typedef struct gg_transplant_options {
     const char *const
         *copy_kv; /* keys to copy from the donor; a trailing * takes all that begin so */
     size_t n_copy_kv;
-    bool mtp; /* move the donor's multi-token-prediction blocks, and
-                 nothing else: see docs/grafting.md */
     /* The donor is a LoRA adapter: W + scale * (alpha / r) * B A for each W of the base that it
-     * has a pair for, as gg_graft_adapter. Nothing else moves; `match` is not used. */
+     * has a pair A, B for, encoded in W's dtype. Nothing else moves; `match` is not used. */
     bool adapter;
     double scale;
     /* As in gg_assemble_options, for the model with the moves done. Tensors that are converted,

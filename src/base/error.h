@@ -19,7 +19,10 @@ const char *gg_status_text(gg_status status);
 /* The inverse of gg_escape, in place. Updates *len. Returns false if an escape is malformed. */
 bool gg_unescape(char *bytes, size_t *len);
 
-/* As gg_at_file: the byte in the file. */
+/* Like gg_at_file: adds the tensor. `name` has name_len bytes and needs no NUL. */
+gg_status gg_at_tensor(gg_error *err, const char *name, size_t name_len);
+
+/* Like gg_at_file: adds the byte in the file. */
 gg_status gg_at_offset(gg_error *err, uint64_t offset);
 
 #endif

@@ -42,6 +42,9 @@ typedef struct gg_model {
 
 /* ---- keys and headers ---------------------------------------------------- */
 
+/* Like gg_meta_set_str, for a u32. */
+gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
+
 /* "u8" "i8" ... "bool" "str" "arr" ...; NULL for an unknown id. */
 const char *gg_type_name(uint32_t type);
 

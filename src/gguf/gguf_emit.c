@@ -2,6 +2,7 @@
 #include "organ/gg_gguf.h"
 
 #include "base/cursor.h"
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "gguf_limits.h"
 

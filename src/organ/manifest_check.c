@@ -1,6 +1,7 @@
 /* manifest_check.c - load a manifest and compare it with the files of its directory. */
 #include "manifest_read.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "organ/manifest.h"
 #include "organ/record.h"

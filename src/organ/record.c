@@ -6,6 +6,7 @@
 #include "organ/gg_organ.h"
 
 #include "base/cursor.h"
+#include "base/error.h"
 #include "organ/record.h"
 
 #include <assert.h>

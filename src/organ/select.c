@@ -64,7 +64,7 @@ static gg_status list_add(text_list *l, const char *text, size_t len, gg_error *
     return GG_OK;
 }
 
-gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
+static gg_status add_types(gg_select *s, const char *list, gg_error *err)
 {
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
@@ -82,7 +82,7 @@ gg_status gg_select_types(gg_select *s, const char *list, gg_error *err)
     }
 }
 
-gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err)
+static gg_status add_parts(gg_select *s, const char *list, gg_error *err)
 {
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
@@ -100,23 +100,7 @@ gg_status gg_select_parts(gg_select *s, const char *list, gg_error *err)
     }
 }
 
-gg_status gg_select_layers(gg_select *s, const char *list, gg_error *err)
-{
-    return gg_ranges_parse(&s->layers, GG_HINT_LAYERS, list, err);
-}
-
-gg_status gg_select_experts(gg_select *s, const char *list, gg_error *err)
-{
-    return gg_ranges_parse(&s->experts, GG_HINT_EXPERTS, list, err);
-}
-
-gg_status gg_select_expert_map(gg_select *s, const char *list, gg_error *err)
-{
-    return strchr(list, '=') ? gg_map_add_experts(&s->expert_map, list, err)
-                             : gg_select_experts(s, list, err);
-}
-
-gg_status gg_select_tensors(gg_select *s, const char *globs, gg_error *err)
+static gg_status add_tensors(gg_select *s, const char *globs, gg_error *err)
 {
     for (const char *p = globs;; p++) {
         size_t n = strcspn(p, ",");
@@ -148,7 +132,7 @@ static int order(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
+static gg_status add_names(gg_select *s, const char *path, gg_error *err)
 {
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     if (!f) {
@@ -172,6 +156,23 @@ gg_status gg_select_names(gg_select *s, const char *path, gg_error *err)
     free(line);
     if (f != stdin) fclose(f);
     return st == GG_OK ? GG_OK : gg_at_file(err, path);
+}
+
+gg_status gg_select_add(gg_select *s, gg_select_kind kind, const char *text, gg_error *err)
+{
+    switch (kind) {
+    case GG_SELECT_TYPES: return add_types(s, text, err);
+    case GG_SELECT_PARTS: return add_parts(s, text, err);
+    case GG_SELECT_LAYERS: return gg_ranges_parse(&s->layers, GG_HINT_LAYERS, text, err);
+    case GG_SELECT_EXPERT_MAP:
+        if (strchr(text, '=')) return gg_map_add_experts(&s->expert_map, text, err);
+        return gg_ranges_parse(&s->experts, GG_HINT_EXPERTS, text, err);
+    case GG_SELECT_EXPERTS: return gg_ranges_parse(&s->experts, GG_HINT_EXPERTS, text, err);
+    case GG_SELECT_TENSORS: return add_tensors(s, text, err);
+    case GG_SELECT_NAMES: return add_names(s, text, err);
+    case GG_SELECT_KINDS: break;
+    }
+    return gg_fail(err, GG_EUSAGE, "unknown kind of selection %d", (int)kind);
 }
 
 bool gg_select_empty(const gg_select *s)

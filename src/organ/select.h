@@ -8,7 +8,7 @@ bool gg_select_empty(const gg_select *s);
 /* Whether an expert is selected; true if s does not restrict experts. */
 bool gg_select_expert(const gg_select *s, uint64_t expert);
 /* The expert of the donor that replaces an expert of the base: the one with the same number,
- * unless gg_select_expert_map defined another. */
+ * unless GG_SELECT_EXPERT_MAP defined another. */
 uint64_t gg_select_donor_expert(const gg_select *s, uint64_t expert);
 /* The inverse: the expert of the base that a donor's expert replaces, or -1. */
 int64_t gg_select_base_expert(const gg_select *s, uint64_t donor_expert);

@@ -9,6 +9,7 @@
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 
 #include <errno.h>
 #include <fcntl.h>

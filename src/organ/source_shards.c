@@ -1,6 +1,7 @@
 /* source_shards.c - concatenated shards on a pipe, and notes about incomplete models. */
 #include "source.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"

@@ -5,6 +5,10 @@
 #include "organ/gg_organ.h"
 #include "organ/record.h"
 
+/* Returns the anatomy of a name of name_len bytes. The first matching rule of docs/formats.md
+ * decides. It needs no source and cannot fail. */
+gg_anatomy gg_anatomy_of(const char *name, size_t name_len);
+
 const char *gg_class_folder(gg_class c); /* "skeleton" "organs" "embed" "norm" "adapters" "other" */
 
 /* Makes "blk.7.x.weight" from "blk.3.x.weight" and 7, with any prefix (enc., v.). The result is

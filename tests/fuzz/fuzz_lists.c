@@ -34,7 +34,7 @@ static void names(void)
     gg_error e = GG_ERROR_INIT;
     gg_select *s = NULL;
     FUZZ_MUST(gg_select_new(&s, &e) == GG_OK);
-    if (gg_select_names(s, room("list"), &e) != GG_OK) FUZZ_MUST(e.what[0]);
+    if (gg_select_add(s, GG_SELECT_NAMES, room("list"), &e) != GG_OK) FUZZ_MUST(e.what[0]);
     gg_select_free(s);
 }
 

@@ -25,9 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gg_transplant_report r = { 0 };
     size_t count = room_count();
     if (base && adapter) {
-        double scale = ((double)c[SCALE] - 64) / 64;
-        gg_status st = gg_graft_adapter(base, adapter, scale, false, room("out"), &room_run, &r,
-                                        &e);
+        gg_graft_options o = { .adapter = true, .scale = ((double)c[SCALE] - 64) / 64 };
+        gg_status st = gg_graft(base, adapter, &o, room("out"), &room_run, &r, &e);
         room_settle(st, &e, "out", count);
     }
     gg_source_close(base);

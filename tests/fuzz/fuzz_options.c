@@ -105,15 +105,15 @@ static void blocks(const char *text)
 
 static void selection(const char *text, size_t n)
 {
-    static gg_status (*const add[])(gg_select *, const char *,
-                                    gg_error *) = { gg_select_types,      gg_select_parts,
-                                                    gg_select_layers,     gg_select_experts,
-                                                    gg_select_expert_map, gg_select_tensors };
+    static const gg_select_kind add[] = {
+        GG_SELECT_TYPES,   GG_SELECT_PARTS,      GG_SELECT_LAYERS,
+        GG_SELECT_EXPERTS, GG_SELECT_EXPERT_MAP, GG_SELECT_TENSORS
+    };
     for (size_t i = 0; i < sizeof add / sizeof add[0]; i++) {
         gg_error e = GG_ERROR_INIT;
         gg_select *s = NULL;
         FUZZ_MUST(gg_select_new(&s, &e) == GG_OK);
-        if (add[i](s, text, &e) != GG_OK) refused(&e);
+        if (gg_select_add(s, add[i], text, &e) != GG_OK) refused(&e);
         for (size_t k = 0; k < gg_source_count(model) && e.status == GG_OK; k++) {
             gg_anatomy a = gg_source_anatomy(model, k);
             const gg_tensor *t = gg_source_tensor(model, k);

@@ -80,10 +80,10 @@ static void options(const uint8_t *data, size_t size)
     gg_map *m = NULL;
     gg_error e = GG_ERROR_INIT, f = GG_ERROR_INIT;
     if (gg_select_new(&s, &e) != GG_OK) return;
-    gg_select_types(s, text, &e);
-    gg_select_layers(s, text, &e);
-    gg_select_experts(s, text, &e);
-    gg_select_tensors(s, text, &e);
+    gg_select_add(s, GG_SELECT_TYPES, text, &e);
+    gg_select_add(s, GG_SELECT_LAYERS, text, &e);
+    gg_select_add(s, GG_SELECT_EXPERTS, text, &e);
+    gg_select_add(s, GG_SELECT_TENSORS, text, &e);
     gg_select_free(s);
     if (gg_map_parse(text, &m, &f) == GG_OK) gg_map_donor(m, 3);
     gg_map_free(m);

@@ -38,11 +38,11 @@ static void set_up(job *j, const uint8_t *c)
     FUZZ_MUST(gg_blend_parse(blend, j->ancestor, &j->o.match.blend, &e) == GG_OK);
     if (map) FUZZ_MUST(gg_map_parse(map, &j->map, &e) == GG_OK);
     FUZZ_MUST(gg_select_new(&j->select, &e) == GG_OK);
-    if (c[SELECT] % 8 == 1) gg_select_types(j->select, "organ,norm", &e);
-    if (c[SELECT] % 8 == 2) gg_select_experts(j->select, "0", &e);
-    if (c[SELECT] % 8 == 3) gg_select_expert_map(j->select, "0=1,1=0", &e);
-    if (c[SELECT] % 8 == 4) gg_select_layers(j->select, "1", &e);
-    if (c[SELECT] % 8 == 5) gg_select_tensors(j->select, "*attn*,t*", &e);
+    if (c[SELECT] % 8 == 1) gg_select_add(j->select, GG_SELECT_TYPES, "organ,norm", &e);
+    if (c[SELECT] % 8 == 2) gg_select_add(j->select, GG_SELECT_EXPERTS, "0", &e);
+    if (c[SELECT] % 8 == 3) gg_select_add(j->select, GG_SELECT_EXPERT_MAP, "0=1,1=0", &e);
+    if (c[SELECT] % 8 == 4) gg_select_add(j->select, GG_SELECT_LAYERS, "1", &e);
+    if (c[SELECT] % 8 == 5) gg_select_add(j->select, GG_SELECT_TENSORS, "*attn*,t*", &e);
     FUZZ_MUST(e.status == GG_OK);
     j->o.match.select = c[SELECT] % 8 ? j->select : NULL;
     j->o.match.map = j->map;
@@ -54,7 +54,7 @@ static void set_up(job *j, const uint8_t *c)
     if (c[MODES] & 0x20 && c[SELECT] & 0x80) j->o.fallback = "f16";
     j->o.adapter = c[MAP] & 0x80;
     j->o.scale = 1.5;
-    j->o.mtp = (c[FLAGS] & 0x18) == 0x18;
+    j->o.match.mtp = (c[FLAGS] & 0x18) == 0x18;
     if (c[FLAGS] & 0x20) j->o.copy_kv = copied, j->o.n_copy_kv = 2;
     if (c[FLAGS] & 0x40) j->o.set_kv = set, j->o.n_set_kv = 2;
 }
@@ -75,8 +75,7 @@ static void as_new(gg_source *donor, job *j, const char *base_name)
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
     gg_moves moves = { 0 };
     gg_transplant_report r = { 0 };
-    gg_status found = j->o.mtp ? gg_mtp_moves(base, donor, &moves, &e2)
-                               : gg_match_tensors(base, donor, &j->o.match, &moves, &e2);
+    gg_status found = gg_match_tensors(base, donor, &j->o.match, &moves, &e2);
     gg_status st = gg_transplant(base, donor, &j->o, room("out.gguf"), &room_run, &r, &e);
     if (room_settle(st, &e, "out.gguf", count))
         FUZZ_MUST(j->o.adapter || (found == GG_OK && r.moved + r.added <= moves.n));

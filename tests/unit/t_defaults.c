@@ -191,7 +191,12 @@ static void null_graft_and_transplant(void)
     T_EQ(gg_graft_check(base, donor, &moves, NULL, &fit, &e), GG_OK);
     gg_moves_free(&moves);
     T_EQ(gg_graft(base, donor, NULL, scratch("grafted"), NULL, NULL, &e), GG_OK);
-    T_EQ(gg_graft_adapter(base, lora, 1, false, scratch("folded"), NULL, NULL, &e), GG_OK);
+    T_EQ(gg_graft(base, lora, &(gg_graft_options){ .adapter = true, .scale = 1 }, scratch("folded"),
+                  NULL, NULL, &e),
+         GG_OK);
+    gg_error e2 = GG_ERROR_INIT;
+    gg_graft_options mtp = { .match.mtp = true };
+    T_EQ(gg_graft(base, donor, &mtp, scratch("mtp"), NULL, NULL, &e2), GG_EUSAGE);
     T_EQ(gg_transplant(base, donor, NULL, scratch("chimera.gguf"), NULL, NULL, &e), GG_OK);
     char *bytes = slurp(BASE, &n);
     const char *copy = scratch("copy.gguf");
@@ -220,7 +225,7 @@ static void null_measure_compare_purify(void)
     T_EQ(gg_purify_dir(a, NULL, scratch("pure"), NULL, NULL, &e), GG_OK);
     T_EQ(gg_purify_stream(a, NULL, null, NULL, NULL, &e), GG_OK);
     T_EQ(gg_purify_model(a, NULL, scratch("pure.gguf"), NULL, NULL, &e), GG_OK);
-    T_EQ(gg_purify_check(a, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_purify_stream(a, NULL, -1, NULL, NULL, &e), GG_OK);
     T_CHECKF(e.status == GG_OK, "%s", e.what);
     close(null);
     gg_source_close(a);

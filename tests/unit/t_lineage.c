@@ -4,6 +4,7 @@
 
 #include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
+#include "organ/tensor_names.h"
 #include "verbs/compare/lineage.h"
 
 #include <math.h>

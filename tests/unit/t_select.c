@@ -3,6 +3,7 @@
 
 #include "organ/gg_organ.h"
 #include "organ/select.h"
+#include "organ/tensor_names.h"
 
 static const char *const names[] = {
     "token_embd.weight",
@@ -32,14 +33,12 @@ static void selects(const gg_select *s, const char *want, const char *what)
     T_CHECKF(strcmp(got, want) == 0, "%s: %s, not %s", what, got, want);
 }
 
-typedef gg_status (*add_fn)(gg_select *s, const char *text, gg_error *err);
-
-static void one(add_fn add, const char *text, const char *want)
+static void one(gg_select_kind kind, const char *text, const char *want)
 {
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
     T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_empty(s));
-    T_CHECKF(add(s, text, &e) == GG_OK, "%s: %s", text, e.what);
+    T_CHECKF(gg_select_add(s, kind, text, &e) == GG_OK, "%s: %s", text, e.what);
     T_CHECKF(!gg_select_empty(s), "%s: still empty", text);
     selects(s, want, text);
     gg_select_free(s);
@@ -59,18 +58,18 @@ static void empty_is_all(void)
 
 static void types(void)
 {
-    one(gg_select_types, "embed", "x..........x.");
-    one(gg_select_types, "organ", "....x.xxxx...");
-    one(gg_select_types, "organs,norm", ".x..x.xxxxx..");
-    one(gg_select_types, "skeleton", "..xx.x.......");
-    one(gg_select_types, "other", "............x");
-    one(gg_select_types, "adapter", ".............");
+    one(GG_SELECT_TYPES, "embed", "x..........x.");
+    one(GG_SELECT_TYPES, "organ", "....x.xxxx...");
+    one(GG_SELECT_TYPES, "organs,norm", ".x..x.xxxxx..");
+    one(GG_SELECT_TYPES, "skeleton", "..xx.x.......");
+    one(GG_SELECT_TYPES, "other", "............x");
+    one(GG_SELECT_TYPES, "adapter", ".............");
 }
 
 static void parts(void)
 {
-    one(gg_select_parts, "text", "xxxxxxxxxxxxx");
-    one(gg_select_parts, "vision,Audio", ".............");
+    one(GG_SELECT_PARTS, "text", "xxxxxxxxxxxxx");
+    one(GG_SELECT_PARTS, "vision,Audio", ".............");
     static const struct {
         const char *name;
         bool want;
@@ -79,8 +78,10 @@ static void parts(void)
               { "v.blk.2.attn_q.weight", false }, { "v.post_ln.weight", false } };
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_parts(s, "vision", &e) == GG_OK &&
-            gg_select_parts(s, "audio", &e) == GG_OK && gg_select_layers(s, "1", &e) == GG_OK);
+    T_CHECK(gg_select_new(&s, &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_PARTS, "vision", &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_PARTS, "audio", &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_LAYERS, "1", &e) == GG_OK);
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
         gg_anatomy a = gg_anatomy_of(t[i].name, strlen(t[i].name));
         T_CHECKF(gg_select_match(s, t[i].name, strlen(t[i].name), &a) == t[i].want, "%s",
@@ -91,21 +92,22 @@ static void parts(void)
 
 static void layers(void)
 {
-    one(gg_select_layers, "0", ".xxxx........");
-    one(gg_select_layers, "1-2", ".....xxxx....");
-    one(gg_select_layers, "0,10", ".xxxx....xx..");
-    one(gg_select_layers, "5-20,1", ".....xx..xx..");
-    one(gg_select_layers, "000000001", ".....xx......");
+    one(GG_SELECT_LAYERS, "0", ".xxxx........");
+    one(GG_SELECT_LAYERS, "1-2", ".....xxxx....");
+    one(GG_SELECT_LAYERS, "0,10", ".xxxx....xx..");
+    one(GG_SELECT_LAYERS, "5-20,1", ".....xx..xx..");
+    one(GG_SELECT_LAYERS, "000000001", ".....xx......");
 }
 
 static void experts(void)
 {
-    one(gg_select_experts, "0", "......xx.....");
-    one(gg_select_experts, "3-9", "......x.x....");
-    one(gg_select_experts, "7", "......x......");
+    one(GG_SELECT_EXPERTS, "0", "......xx.....");
+    one(GG_SELECT_EXPERTS, "3-9", "......x.x....");
+    one(GG_SELECT_EXPERTS, "7", "......x......");
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_experts(s, "0-3,17", &e) == GG_OK);
+    T_CHECK(gg_select_new(&s, &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_EXPERTS, "0-3,17", &e) == GG_OK);
     T_CHECK(gg_select_has_experts(s) && gg_select_expert(s, 0) && gg_select_expert(s, 17) &&
             !gg_select_expert(s, 4));
     gg_select_free(s);
@@ -113,12 +115,12 @@ static void experts(void)
 
 static void globs(void)
 {
-    one(gg_select_tensors, "*", "xxxxxxxxxxxxx");
-    one(gg_select_tensors, "*.bias", "...x.........");
-    one(gg_select_tensors, "blk.?.attn_q.*", "..xx.x.......");
-    one(gg_select_tensors, "blk.[01].attn_q.weight,output*", "..x..x.....x.");
-    one(gg_select_tensors, "*ffn_up*", "....x.xxx....");
-    one(gg_select_tensors, "output", ".............");
+    one(GG_SELECT_TENSORS, "*", "xxxxxxxxxxxxx");
+    one(GG_SELECT_TENSORS, "*.bias", "...x.........");
+    one(GG_SELECT_TENSORS, "blk.?.attn_q.*", "..xx.x.......");
+    one(GG_SELECT_TENSORS, "blk.[01].attn_q.weight,output*", "..x..x.....x.");
+    one(GG_SELECT_TENSORS, "*ffn_up*", "....x.xxx....");
+    one(GG_SELECT_TENSORS, "output", ".............");
 }
 
 static void options_are_and(void)
@@ -126,11 +128,12 @@ static void options_are_and(void)
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
     T_EQ(gg_select_new(&s, &e), GG_OK);
-    T_CHECK(gg_select_types(s, "organ", &e) == GG_OK && gg_select_layers(s, "0-1", &e) == GG_OK);
+    T_CHECK(gg_select_add(s, GG_SELECT_TYPES, "organ", &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_LAYERS, "0-1", &e) == GG_OK);
     selects(s, "....x.x......", "organ of 0-1");
-    T_EQ(gg_select_types(s, "skeleton", &e), GG_OK); /* the same option again: or */
+    T_EQ(gg_select_add(s, GG_SELECT_TYPES, "skeleton", &e), GG_OK); /* the same option again: or */
     selects(s, "..xxxxx......", "organ or skeleton of 0-1");
-    T_EQ(gg_select_tensors(s, "*.weight", &e), GG_OK);
+    T_EQ(gg_select_add(s, GG_SELECT_TENSORS, "*.weight", &e), GG_OK);
     selects(s, "..x.xxx......", "and *.weight");
     gg_select_free(s);
 }
@@ -138,7 +141,7 @@ static void options_are_and(void)
 static void by_names(const char *list, const char *want)
 {
     spew(scratch("names"), list, strlen(list));
-    one(gg_select_names, scratch("names"), want);
+    one(GG_SELECT_NAMES, scratch("names"), want);
 }
 
 /* The first line of a table is its header; any later line is a name. */
@@ -158,7 +161,7 @@ static void header_of_names(void)
         gg_anatomy a = gg_anatomy_of("name", 4);
         spew(scratch("names"), t[i].list, strlen(t[i].list));
         T_EQ(gg_select_new(&s, &e), GG_OK);
-        T_EQ(gg_select_names(s, scratch("names"), &e), GG_OK);
+        T_EQ(gg_select_add(s, GG_SELECT_NAMES, scratch("names"), &e), GG_OK);
         T_CHECKF(gg_select_match(s, "name", 4, &a) == t[i].selects, "list %zu", i);
         gg_select_free(s);
     }
@@ -176,19 +179,19 @@ static void names_files(void)
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
     T_EQ(gg_select_new(&s, &e), GG_OK);
-    T_CHECK(gg_select_names(s, scratch("nowhere"), &e) == GG_EIO && e.file[0]);
+    T_CHECK(gg_select_add(s, GG_SELECT_NAMES, scratch("nowhere"), &e) == GG_EIO && e.file[0]);
     spew(scratch("names"), "a\\q\n", 4);
-    T_CHECK(gg_select_names(s, scratch("names"), &e2) == GG_EUSAGE && e2.file[0]);
+    T_CHECK(gg_select_add(s, GG_SELECT_NAMES, scratch("names"), &e2) == GG_EUSAGE && e2.file[0]);
     gg_select_free(s);
 }
 
-static void bad(add_fn add, const char *text)
+static void bad(gg_select_kind kind, const char *text)
 {
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT, fresh = GG_ERROR_INIT;
     T_EQ(gg_select_new(&s, &fresh), GG_OK);
-    T_CHECKF(add(s, text, &e) == GG_EUSAGE && e.what_hint != GG_HINT_NONE, "'%s': %s", text,
-             e.what);
+    T_CHECKF(gg_select_add(s, kind, text, &e) == GG_EUSAGE && e.what_hint != GG_HINT_NONE,
+             "'%s': %s", text, e.what);
     gg_select_free(s);
 }
 
@@ -198,17 +201,24 @@ static void mistakes(void)
                                            "-1",  "5-4", "1--2", "1 2", "1-2-3", "99999999999",
                                            "0x1", "1;2", "1, 2", "+1" };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        bad(gg_select_layers, numbers[i]);
-        bad(gg_select_experts, numbers[i]);
+        bad(GG_SELECT_LAYERS, numbers[i]);
+        bad(GG_SELECT_EXPERTS, numbers[i]);
     }
     static const char *const kinds[] = { "",       "brain", "organ,", ",organ", "organ, norm",
                                          "ORGANX", "all" };
     static const char *const parts[] = { "", "brain", "text,", ",text", "text, audio", "texts" };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) bad(gg_select_parts, parts[i]);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) bad(gg_select_types, kinds[i]);
-    bad(gg_select_tensors, "");
-    bad(gg_select_tensors, "a,,b");
-    bad(gg_select_tensors, "a,");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) bad(GG_SELECT_PARTS, parts[i]);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) bad(GG_SELECT_TYPES, kinds[i]);
+    bad(GG_SELECT_TENSORS, "");
+    bad(GG_SELECT_TENSORS, "a,,b");
+    bad(GG_SELECT_TENSORS, "a,");
+    gg_select *s = NULL;
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
+    T_EQ(gg_select_new(&s, &e), GG_OK);
+    T_EQ(gg_select_add(s, GG_SELECT_KINDS, "1", &e), GG_EUSAGE);
+    T_EQ(gg_select_add(s, (gg_select_kind)-1, "1", &e2), GG_EUSAGE);
+    T_CHECK(gg_select_empty(s));
+    gg_select_free(s);
 }
 
 static void glob_table(void)

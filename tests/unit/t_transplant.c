@@ -147,7 +147,8 @@ static void selected_and_mapped(void)
     gg_select *s = NULL;
     gg_map *map = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_tensors(s, "*attn_q*", &e) == GG_OK);
+    T_CHECK(gg_select_new(&s, &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_TENSORS, "*attn_q*", &e) == GG_OK);
     gg_match_options o = { .select = s };
     moves_are(
         base, donor, &o,
@@ -170,7 +171,8 @@ static void experts(void)
     open_both();
     gg_select *s = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_experts(s, "0,3", &e) == GG_OK);
+    T_CHECK(gg_select_new(&s, &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_EXPERTS, "0,3", &e) == GG_OK);
     gg_match_options o = { .select = s };
     moves_are(base, donor, &o,
               "blk.2.ffn_up_exps.weight replace;"); /* of 4 and of 6: the two are in both */
@@ -180,7 +182,8 @@ static void experts(void)
     moves_are(donor, base, &o,
               "blk.2.ffn_up_exps.weight replace;blk.2.ffn_gate_inp.weight replace;");
     gg_select_free(s);
-    T_CHECK(gg_select_new(&s, &e) == GG_OK && gg_select_experts(s, "5", &e) == GG_OK);
+    T_CHECK(gg_select_new(&s, &e) == GG_OK &&
+            gg_select_add(s, GG_SELECT_EXPERTS, "5", &e) == GG_OK);
     o = (gg_match_options){ .select = s };
     moves_are(base, donor, &o, "blk.2.ffn_up_exps.weight mismatch;");
     moves_are(donor, base, &o, "blk.2.ffn_up_exps.weight mismatch;");

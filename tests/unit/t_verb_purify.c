@@ -241,7 +241,7 @@ static void experts(void)
         }
         gg_select *select;
         T_CHECK(gg_select_new(&select, &err) == GG_OK &&
-                gg_select_experts(select, "1", &err) == GG_OK);
+                gg_select_add(select, GG_SELECT_EXPERTS, "1", &err) == GG_OK);
         o.select = select;
         char *some = purified(path, o, 1, &m, &s, &err);
         T_CHECK(some && m == n && s.n == 1 && strcmp(s.names[0], "blk.0.ffn_up.1.weight") == 0);
@@ -282,7 +282,7 @@ static void left_alone(void)
     T_CHECK(s.row[2].outcome == GG_PURIFY_DONE && s.row[3].outcome == GG_PURIFY_IDENTICAL);
     gg_select *select;
     T_CHECK(gg_select_new(&select, &err) == GG_OK &&
-            gg_select_tensors(select, "norm.weight", &err) == GG_OK);
+            gg_select_add(select, GG_SELECT_TENSORS, "norm.weight", &err) == GG_OK);
     o.select = select;
     free(purified(path, o, 1, &n, &s, &err));
     T_CHECK(s.n == 1 && s.row[0].outcome == GG_PURIFY_DONE && s.row[0].rel_l2 > 0.1);

@@ -2,6 +2,7 @@
  * stays to the byte, what is has the program's values, and mistakes leave nothing. */
 #include "files.h"
 
+#include "gguf/gguf.h"
 #include "organ/gg_write.h"
 #include "organ/source_layout.h"
 

@@ -3,6 +3,7 @@
  * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
 #include "stacks.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "organ/manifest.h"
 #include "organ/record.h"

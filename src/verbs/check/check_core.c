@@ -1,5 +1,6 @@
 /* check_core.c - looks up keys and tensors, reports findings, and runs the rules in order. */
 #include "check_core.h"
+#include "organ/tensor_names.h"
 
 #include <stdarg.h>
 #include <stdio.h>

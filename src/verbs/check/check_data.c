@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "organ/tensor_names.h"
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* compute_adapter.c - checks whether a LoRA adapter matches a base completely. */
 #include "compute_lora.h"
 
+#include "base/error.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
 #include "verbs/shared/hashcopy.h"

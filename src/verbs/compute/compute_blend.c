@@ -2,6 +2,7 @@
 #include "compute_core.h"
 
 #include "base/error.h"
+#include "organ/tensor_names.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* compute_convert.c - converts values to another dtype, or copies bytes. */
 #include "compute_core.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "verbs/shared/hashcopy.h"
 

@@ -3,6 +3,7 @@
 
 #include "verbs/shared/hashcopy.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "quant/kernel/finite.h"
 #include "quant/quant.h"

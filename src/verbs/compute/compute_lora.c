@@ -1,6 +1,7 @@
 /* compute_lora.c - applies a LoRA adapter to a tensor, row by row. */
 #include "compute_lora.h"
 
+#include "base/error.h"
 #include "compute_core.h"
 
 #include <stdlib.h>

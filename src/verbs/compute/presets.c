@@ -1,6 +1,7 @@
 /* presets.c - the types that llama-quantize gives to tensors, as a table. */
 #include "presets.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 #include "verbs/shared/type_keys.h"

@@ -1,6 +1,7 @@
 /* fold_adapter.c - a LoRA adapter folded into the tensors of a base. */
 #include "fold_adapter.h"
 
+#include "base/error.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "plan_moves.h"

@@ -3,6 +3,7 @@
 
 #include "gguf/gguf.h"
 #include "organ/gg_compare_model.h"
+#include "organ/tensor_names.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/layer_keys.h"
 

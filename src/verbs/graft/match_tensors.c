@@ -1,8 +1,10 @@
 /* match_tensors.c - matches tensors of a donor with those of a base, or gives the reason. */
 #include "organ/gg_transplant.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "base/names.h"
+#include "mtp.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/select.h"
@@ -362,6 +364,7 @@ gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const 
                            gg_moves *moves, gg_error *err)
 {
     o = GG_OPTIONS(gg_match_options, o);
+    if (o->mtp) return gg_mtp_moves(base, donor, moves, err);
     matcher m = { .base = base, .donor = donor, .o = o, .moves = moves, .err = err };
     m.part = gg_source_meta(donor) == NULL;
     m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);

@@ -1,9 +1,11 @@
 /* move_bytes.c - decides per move whether to copy, convert or blend. */
 #include "move_bytes.h"
 
+#include "base/error.h"
 #include "organ/manifest.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,11 @@
 
 #include "organ/gg_transplant.h"
 
-/* Write the base's keys to `meta` (empty), with block_count, nextn_predict_layers and every
+/* Fills in `moves` for gg_match_options.mtp, with the rules of gg_match_tensors. */
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves,
+                       gg_error *err);
+
+/* Writes the base's keys to `meta` (empty), with block_count, nextn_predict_layers and every
  * per-layer array extended by the donor's values for those blocks. */
 gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err);
 

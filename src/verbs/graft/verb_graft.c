@@ -12,6 +12,7 @@
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 #include "plan_moves.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/shared/type_keys.h"
@@ -117,47 +118,51 @@ static gg_status finish(graft *g, gg_status st)
     return st;
 }
 
-gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
-                   const gg_run *run, gg_transplant_report *report, gg_error *err)
+/* Adds the items in the base's order, and then what only the donor has. */
+static gg_status add_items(graft *g, gg_mover *maker, const gg_moves *moves)
 {
-    o = GG_OPTIONS(gg_graft_options, o);
-    run = GG_OPTIONS(gg_run, run);
-    report = GG_REPORT(gg_transplant_report, report);
-    gg_moves moves = { 0 };
     size_t k = 0;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(g->base) && st == GG_OK; i++) {
+        gg_dir_item *item;
+        bool here = k < moves->n && moves->list[k].base == i;
+        st = here ? add_moved(g, maker, &moves->list[k])
+                  : add_item(g, gg_source_tensor(g->base, i), i, &item);
+        k += here;
+    }
+    for (; k < moves->n && st == GG_OK; k++) st = add_moved(g, maker, &moves->list[k]);
+    return st;
+}
+
+static gg_status graft_donor(graft *g, const gg_graft_options *o, const char *output,
+                             const gg_run *run)
+{
+    gg_moves moves = { 0 };
     gg_mover maker = { 0 };
-    graft g = { .base = base, .donor = donor, .report = report, .err = err };
-    *report = (gg_transplant_report){ 0 };
-    gg_status st = gg_guard_output(output, donor, err); /* gg_organ_dir_open guards the base */
+    gg_error *err = g->err;
+    gg_status st = gg_guard_output(output, g->donor, err); /* gg_organ_dir_open guards the base */
     if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, err);
-    if (st == GG_OK) st = gg_match_tensors(base, donor, &o->match, &moves, err);
+    if (st == GG_OK) st = gg_match_tensors(g->base, g->donor, &o->match, &moves, err);
     if (st == GG_OK)
-        st = gg_moves_drop_mismatched(&moves, base, donor, o->skip_mismatched, report, err);
-    gg_mover_open(&maker, base, donor, &o->match);
-    if (st == GG_OK && gg_source_meta(base))
-        st = gg_added_blocks_meta(base, donor, &moves, &g.meta, err);
-    if (st == GG_OK) st = gg_organ_dir_open(&g.dir, base, output, run, err);
+        st = gg_moves_drop_mismatched(&moves, g->base, g->donor, o->skip_mismatched, g->report,
+                                      err);
+    gg_mover_open(&maker, g->base, g->donor, &o->match);
+    if (st == GG_OK && gg_source_meta(g->base))
+        st = gg_added_blocks_meta(g->base, g->donor, &moves, &g->meta, err);
+    if (st == GG_OK) st = gg_organ_dir_open(&g->dir, g->base, output, run, err);
     if (st == GG_OK) {
-        g.dir.whole = true;
-        g.dir.link = o->link;
-        st = gg_watch_add(&g.dir.watch, donor, err);
-        if (st == GG_OK) st = gg_watch_add(&g.dir.watch, o->match.blend.ancestor, err);
-        if (st == GG_OK) st = gg_kinship_notes(base, donor, &moves, run, &g.dir.notes, err);
-        for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
-            gg_dir_item *item;
-            bool here = k < moves.n && moves.list[k].base == i;
-            st = here ? add_moved(&g, &maker, &moves.list[k])
-                      : add_item(&g, gg_source_tensor(base, i), i, &item);
-            k += here;
-        }
-        for (; k < moves.n && st == GG_OK; k++) st = add_moved(&g, &maker, &moves.list[k]);
-        st = finish(&g, st);
+        g->dir.whole = true;
+        g->dir.link = o->link;
+        st = gg_watch_add(&g->dir.watch, g->donor, err);
+        if (st == GG_OK) st = gg_watch_add(&g->dir.watch, o->match.blend.ancestor, err);
+        if (st == GG_OK) st = gg_kinship_notes(g->base, g->donor, &moves, run, &g->dir.notes, err);
+        if (st == GG_OK) st = add_items(g, &maker, &moves);
+        st = finish(g, st);
     }
     gg_mover_close(&maker);
     gg_moves_free(&moves);
-    gg_meta_free(&g.meta);
-    return st == GG_OK ? GG_OK
-                       : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
+    gg_meta_free(&g->meta);
+    return st;
 }
 
 /* ---- adapters -------------------------------------------------------------------- */
@@ -193,27 +198,39 @@ static gg_status add_folded(graft *g, gg_fold *f, double scale, size_t i)
     return tell_fold(g, scale, item);
 }
 
-gg_status gg_graft_adapter(gg_source *base, gg_source *adapter, double scale, bool link,
-                           const char *output, const gg_run *run, gg_transplant_report *report,
-                           gg_error *err)
+static gg_status graft_adapter(graft *g, const gg_graft_options *o, const char *output,
+                               const gg_run *run)
 {
-    run = GG_OPTIONS(gg_run, run);
-    report = GG_REPORT(gg_transplant_report, report);
     gg_fold f;
-    graft g = { .base = base, .donor = adapter, .report = report, .err = err };
-    *report = (gg_transplant_report){ 0 };
-    gg_status st = gg_fold_open(&f, base, adapter, scale, err);
+    gg_status st = gg_fold_open(&f, g->base, g->donor, o->scale, g->err);
     if (st != GG_OK) return st;
-    st = gg_organ_dir_open(&g.dir, base, output, run, err);
+    st = gg_organ_dir_open(&g->dir, g->base, output, run, g->err);
     if (st == GG_OK) {
-        g.dir.whole = true;
-        g.dir.link = link;
-        st = gg_watch_add(&g.dir.watch, adapter, err);
-        for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++)
-            st = add_folded(&g, &f, scale, i);
-        st = finish(&g, st);
+        g->dir.whole = true;
+        g->dir.link = o->link;
+        st = gg_watch_add(&g->dir.watch, g->donor, g->err);
+        for (size_t i = 0; i < gg_source_count(g->base) && st == GG_OK; i++)
+            st = add_folded(g, &f, o->scale, i);
+        st = finish(g, st);
     }
     gg_fold_close(&f);
+    return st;
+}
+
+/* ---- either ----------------------------------------------------------------------- */
+
+gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
+                   const gg_run *run, gg_transplant_report *report, gg_error *err)
+{
+    o = GG_OPTIONS(gg_graft_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_transplant_report, report);
+    graft g = { .base = base, .donor = donor, .report = report, .err = err };
+    *report = (gg_transplant_report){ 0 };
+    if (!o->adapter && o->match.mtp)
+        return gg_fail(err, GG_EUSAGE,
+                       "multi-token-prediction blocks can only be moved into a GGUF file");
+    gg_status st = o->adapter ? graft_adapter(&g, o, output, run) : graft_donor(&g, o, output, run);
     return st == GG_OK ? GG_OK
                        : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
 }

@@ -95,8 +95,9 @@ static gg_status plan_folded(transplant *t)
 static gg_status make_keys(const transplant *t, gg_meta *meta)
 {
     gg_status st = t->o->adapter ? gg_meta_copy(meta, gg_source_meta(t->base), t->err)
-                   : t->o->mtp   ? gg_mtp_meta(t->base, t->donor, meta, t->err)
-                                 : gg_added_blocks_meta(t->base, t->donor, &t->moves, meta, t->err);
+                   : t->o->match.mtp
+                       ? gg_mtp_meta(t->base, t->donor, meta, t->err)
+                       : gg_added_blocks_meta(t->base, t->donor, &t->moves, meta, t->err);
     return st == GG_OK ? gg_moves_follow_types(t->base, &t->plan, meta, t->err) : st;
 }
 
@@ -150,15 +151,15 @@ static gg_status refuse(const transplant *t, const char *output)
     if (st == GG_OK) st = gg_guard_output(output, t->base, t->err);
     if (st == GG_OK) st = gg_guard_output(output, t->donor, t->err);
     if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, t->err);
-    if (st == GG_OK && (o->mtp || o->match.add)) st = gg_refuse_split_experts(t->donor, t->err);
+    if (st == GG_OK && (o->match.mtp || o->match.add))
+        st = gg_refuse_split_experts(t->donor, t->err);
     return st;
 }
 
 static gg_status find_moves(transplant *t)
 {
     const gg_transplant_options *o = t->o;
-    gg_status st = o->mtp ? gg_mtp_moves(t->base, t->donor, &t->moves, t->err)
-                          : gg_match_tensors(t->base, t->donor, &o->match, &t->moves, t->err);
+    gg_status st = gg_match_tensors(t->base, t->donor, &o->match, &t->moves, t->err);
     if (st != GG_OK) return st;
     return gg_moves_drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report,
                                     t->err);

@@ -3,6 +3,7 @@
 #include "organ/gg_measure_model.h"
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "organ/manifest.h"

@@ -1,6 +1,7 @@
 /* organ_dir.c - writes an organ directory in three steps: records, manifest, name. */
 #include "organ_dir.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/parallel.h"

@@ -1,6 +1,7 @@
 /* plan.c - builds the lists of a plan. */
 #include "plan.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"

@@ -5,6 +5,7 @@
  */
 #include "plan_stream.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "organ/manifest.h"

@@ -2,6 +2,7 @@
  * each at its offset. The files get their names last. */
 #include "plan.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"

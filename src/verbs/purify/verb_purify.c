@@ -71,6 +71,15 @@ static gg_status check_task(void *ctx, size_t i, unsigned worker, gg_error *err)
     return GG_OK;
 }
 
+/* Of a seekable source, where nothing depends on the order. */
+static gg_status check_all(purify_job *j, gg_purify_summary *sum, gg_error *err)
+{
+    gg_status st = gg_purify_plan_all(j, err);
+    if (st == GG_OK) st = gg_purify_plan_check(j, err);
+    if (st == GG_OK) st = gg_parallel(j->n_units, j->threads, check_task, j, err);
+    return st == GG_OK ? tell(j, 0, sum, err) : st;
+}
+
 /* ---- stream ----------------------------------------------------------------------- */
 
 static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
@@ -110,23 +119,8 @@ gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, con
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
     job_start(&j, s, o, run);
-    return job_end(&j, in_order(&j, fd, sum, err), err);
-}
-
-gg_status gg_purify_check(gg_source *s, const gg_purify_options *o, const gg_run *run,
-                          gg_purify_summary *sum, gg_error *err)
-{
-    o = GG_OPTIONS(gg_purify_options, o);
-    run = GG_OPTIONS(gg_run, run);
-    sum = GG_REPORT(gg_purify_summary, sum);
-    purify_job j;
-    *sum = (gg_purify_summary){ 0 };
-    job_start(&j, s, o, run);
-    if (!gg_source_seekable(s)) return job_end(&j, in_order(&j, -1, sum, err), err);
-    gg_status st = gg_purify_plan_all(&j, err);
-    if (st == GG_OK) st = gg_purify_plan_check(&j, err);
-    if (st == GG_OK) st = gg_parallel(j.n_units, j.threads, check_task, &j, err);
-    if (st == GG_OK) st = tell(&j, 0, sum, err);
+    bool any_order = fd < 0 && gg_source_seekable(s);
+    gg_status st = any_order ? check_all(&j, sum, err) : in_order(&j, fd, sum, err);
     return job_end(&j, st, err);
 }
 

@@ -1,6 +1,7 @@
 /* hashcopy.c - copies data and, if wanted, computes its hash. */
 #include "hashcopy.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "base/sha256.h"
 #include "organ/manifest.h"

@@ -1,5 +1,6 @@
 /* type_keys.c - sets general.file_type and general.quantization_version. */
 #include "type_keys.h"
+#include "gguf/gguf.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* stack_models.c - reads the models whose blocks are stacked. */
 #include "stack_models.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"

@@ -1,6 +1,7 @@
 /* verb_stack.c - plans a model with its blocks in a new order. */
 #include "organ/gg_stack.h"
 
+#include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"

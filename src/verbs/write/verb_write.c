@@ -1,6 +1,7 @@
 /* verb_write.c - writes a base with the caller's tensors and keys. */
 #include "organ/gg_write.h"
 
+#include "base/error.h"
 #include "base/io.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
