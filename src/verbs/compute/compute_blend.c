@@ -2,6 +2,7 @@
 #include "compute_core.h"
 
 #include "base/error.h"
+#include "numeric/mix.h"
 #include "organ/tensor_names.h"
 
 #include <math.h>
@@ -113,61 +114,43 @@ double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t
 
 /* ---- values ---------------------------------------------------------------------- */
 
-/* x = wa a + wb b + wc c: one step of a blend in any mode. */
+/* The weights of A and B. */
 typedef struct weights {
-    double a, b, c;
+    double a, b;
 } weights;
 
 static gg_status mix_two(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
     const weights *w = state;
-    float *a = x[0];
-    const float *b = x[1];
     (void)first;
     (void)err;
-    for (size_t i = 0; i < n; i++) a[i] = (float)(w->a * a[i] + w->b * b[i]);
+    GG_PICK(gg_mix_two)(x[0], x[1], w->a, w->b, n);
     return GG_OK;
 }
 
 static gg_status mix_linear(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
     const weights *w = state;
-    float *a = x[0];
-    const float *b = x[1];
     (void)first;
     (void)err;
-    for (size_t i = 0; i < n; i++) a[i] = (float)(a[i] + w->b * ((double)b[i] - a[i]));
+    GG_PICK(gg_mix_difference)(x[0], x[1], x[0], w->b, n);
     return GG_OK;
 }
 
 static gg_status mix_task(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
     const weights *w = state;
-    float *a = x[0];
-    const float *b = x[1], *c = x[2];
     (void)first;
     (void)err;
-    for (size_t i = 0; i < n; i++) a[i] = (float)(a[i] + w->b * ((double)b[i] - c[i]));
+    GG_PICK(gg_mix_difference)(x[0], x[1], x[2], w->b, n);
     return GG_OK;
 }
 
-/* Sums over all values: aa, bb, ab. Each has four lanes, so that additions are independent
- * while their order stays fixed. */
-typedef struct products {
-    double aa[4], bb[4], ab[4];
-} products;
-
 static gg_status add_products(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
-    products *s = state;
-    const float *a = x[0], *b = x[1];
     (void)first;
     (void)err;
-    for (size_t i = 0; i < n; i++) {
-        s->aa[i & 3] += (double)a[i] * a[i];
-        s->bb[i & 3] += (double)b[i] * b[i];
-        s->ab[i & 3] += (double)a[i] * b[i];
-    }
+    GG_PICK(gg_mix_products)(state, x[0], x[1], n);
     return GG_OK;
 }
 
@@ -177,7 +160,7 @@ static double sum4(const double s[4])
 }
 
 /* False if the straight line must be used instead of the arc. */
-static bool arc(const products *s, double t, weights *w)
+static bool arc(const gg_products *s, double t, weights *w)
 {
     double norms = sqrt(sum4(s->aa)) * sqrt(sum4(s->bb));
     double c = norms > 0 ? sum4(s->ab) / norms : 1;
@@ -197,7 +180,7 @@ static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
     if (b->mode == GG_BLEND_SLERP) {
         /* The angle is known only after all values were read. They are read twice, because keeping
          * them would need memory for a whole tensor. */
-        products s = { 0 };
+        gg_products s = { 0 };
         compute_target nowhere = { .t = t, .fd = -1 };
         gg_status st = gg_compute_all(&b->base, add_products, &s, &nowhere, err);
         if (st != GG_OK) return st;

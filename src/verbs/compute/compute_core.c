@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "quant/kernel/finite.h"
+#include "numeric/mix.h"
 #include "quant/quant.h"
 #include "verbs/shared/verb_run.h"
 
@@ -162,10 +162,7 @@ gg_status gg_feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
 
 uint64_t gg_count_bad(const float *x, size_t n)
 {
-    if (GG_PICK(gg_all_finite)(x, n)) return 0;
-    uint64_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad += isfinite(x[i]) ? 0 : 1;
-    return bad;
+    return GG_PICK(gg_mix_beyond)(x, n, INFINITY);
 }
 
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
@@ -200,17 +197,8 @@ typedef struct loop {
 /* Counts values that would become infinite: half a unit or more above the largest number. */
 uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n)
 {
-    if (dtype != GG_F16 && dtype != GG_BF16) return gg_count_bad(x, n);
-    float limit = dtype == GG_F16 ? 65520.0f : 0x1.ffp127f;
-    uint64_t beyond = 0;
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        int any = 0; /* runs of fixed length can be vectorized */
-        for (size_t k = i; k < i + 64; k++) any |= !(fabsf(x[k]) < limit);
-        for (size_t k = i; any && k < i + 64; k++) beyond += fabsf(x[k]) < limit ? 0 : 1;
-    }
-    for (; i < n; i++) beyond += fabsf(x[i]) < limit ? 0 : 1;
-    return beyond;
+    float limit = dtype == GG_F16 ? 65520.0f : dtype == GG_BF16 ? 0x1.ffp127f : INFINITY;
+    return GG_PICK(gg_mix_beyond)(x, n, limit);
 }
 
 static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)

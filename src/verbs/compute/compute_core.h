@@ -9,7 +9,7 @@
 
 /* Values per step. It is a multiple of every block size, so a step ends at a block boundary in
  * all dtypes. Rows consist of whole blocks, so a tensor can be cut there whatever its rows. */
-#define COMPUTE_STEP ((size_t)65536)
+#define COMPUTE_STEP ((size_t)16384)
 #define COMPUTE_INPUTS 3
 
 typedef struct operand {

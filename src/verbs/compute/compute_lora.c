@@ -4,11 +4,12 @@
 #include "base/error.h"
 #include "compute_core.h"
 
+#include "numeric/mix.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define WIDE_LIMIT ((uint64_t)256 << 20)
-#define COLUMNS 256               /* summed together; they fit the first-level cache */
 #define TALL_STEP ((size_t)16384) /* values of `tall` held, at least one row */
 
 typedef struct lora_ctx {
@@ -68,37 +69,29 @@ static gg_status load_rows(lora_state *s, gg_error *err)
 
 /* ---- sums ------------------------------------------------------------------------- */
 
-/* x[0..n) += scale sum_k row[k] w[k][column..column + n), n <= COLUMNS. Each column is
- * summed over k in order, so vectors of any length give the same bits. */
-static void add_columns(const lora_state *s, float *x, size_t n, const float *row, uint64_t column)
-{
-    const lora_pair *p = &s->c->pair;
-    const float *w = s->w + column;
-    float sum[COLUMNS] = { 0 };
-    for (uint64_t k = 0; k < p->r; k++) {
-        const float c = row[k], *v = w + k * p->in;
-        if (n == COLUMNS)
-            for (size_t i = 0; i < COLUMNS; i++) sum[i] += c * v[i];
-        else
-            for (size_t i = 0; i < n; i++) sum[i] += c * v[i];
-    }
-    for (size_t i = 0; i < n; i++) x[i] += s->c->scale * sum[i];
-}
-
+/* Changes the values of one step: the parts of rows at its ends one by one, the whole rows
+ * between them together. */
 static gg_status mix_lora(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
     lora_state *s = state;
     const lora_pair *p = &s->c->pair;
     for (size_t done = 0; done < n;) {
-        uint64_t row = (first + done) / p->in, column = (first + done) % p->in;
+        uint64_t row = (first + done) / p->in, column = (first + done) % p->in, rows = 1;
         size_t len = n - done < p->in - column ? n - done : (size_t)(p->in - column);
-        if (len > COLUMNS) len = COLUMNS;
         gg_status st = GG_OK;
         if (s->loaded != row / p->out) st = load_wide(s, err);
         if (st == GG_OK && row >= s->end_row) st = load_rows(s, err);
         if (st != GG_OK) return st;
-        add_columns(s, x[0] + done, len, s->rows + (row - s->first_row) * p->r, column);
-        done += len;
+        if (len == p->in) {
+            uint64_t of_expert = p->out - row % p->out, held = s->end_row - row;
+            rows = (n - done) / p->in;
+            rows = rows < of_expert ? rows : of_expert;
+            rows = rows < held ? rows : held;
+        }
+        gg_low_rank l = { s->w + column, (size_t)p->in, (size_t)p->r, s->c->scale };
+        GG_PICK(gg_mix_low_rank)
+        (&l, x[0] + done, s->rows + (row - s->first_row) * p->r, (size_t)rows, len);
+        done += (size_t)rows * len;
     }
     return GG_OK;
 }
