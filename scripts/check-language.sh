@@ -13,7 +13,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 
 # The areas that make lint checks. To add one, write its name here.
-AREAS='docs include scripts src tools'
+AREAS='docs include scripts src tools tests'
 
 files() { # AREA
     case $1 in

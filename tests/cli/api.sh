@@ -556,7 +556,7 @@ done
 
 options
 first=''
-# lighttpd first: what is not repeated for the second is tested with all it can do.
+# lighttpd comes first, because tests that are not repeated need its features.
 for server in lighttpd busybox; do
     has_server $server || { echo "skipped: no $server"; continue; }
     upload=PUT

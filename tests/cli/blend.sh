@@ -240,10 +240,10 @@ organ-extract "$T/experts.gguf" --output "$T/experts.d" || bad "extract"
 tamper "$T/experts.d" adapters/blk_0_ffn_up_exps_weight_lora_a.bin
 check_error 3 "sha256" "a tampered adapter of experts" organ-graft --adapter "$T/odd" --target "$T/moe.gguf" --output "$T/f"
 check_error 3 "sha256" "a tampered adapter of experts, taken apart" organ-graft --adapter "$T/odd" --target "$T/moe.d" --output "$T/f"
-check_exit 3 "a model is no adapter" fold --adapter "$T/b.gguf"
+check_exit 3 "a model instead of an adapter" fold --adapter "$T/b.gguf"
 check_exit 2 "--adapter with a selection" fold --adapter "$T/lora.gguf" --layers 1
 check_error 2 "only one --adapter" "two adapters at once" fold --adapter "$T/lora.gguf" --adapter "$T/lora.gguf"
-check_exit 2 "--scale that is no number" fold --adapter "$T/lora.gguf" --scale x
+check_exit 2 "--scale without a number" fold --adapter "$T/lora.gguf" --scale x
 check_absent "$T/f" "refused adapters"
 
 # ---- in place -----------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2015,SC2086
-# chimera.sh - scripts/chimera.mk: what is built, when it is built again, and what a
-# failed step leaves behind.
+# chimera.sh - scripts/chimera.mk: which files are built, when they are rebuilt, and that a
+# failed step leaves nothing behind.
 . "$(dirname "$0")/lib.sh"
 MAKE=${MAKE:-make}
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -64,7 +64,7 @@ check "make -q: nothing to do" mk -q
 check "make -n" mk -n
 check_text "$(grep -v 'Nothing to be done' "$T/out")" "" "make -n says"
 check_exit 1 "make -q: a changed recipe" mk -q code.layers=1
-made "a make after a touched Makefile, which is no input" ""
+made "a make after a touched Makefile, which does not matter" ""
 for m in verse code base; do
     changed $m.gguf
     made "$m.gguf touched" "extract graft graft assemble"
@@ -189,7 +189,7 @@ for direct in '' DIRECT=1; do
     refused "none.gguf" "no such base $direct" BASE=none.gguf $direct
     refused "Error 1" "a stranger, STRICT $direct" code.model=stranger.gguf STRICT=1 $direct
     refused "strangers" "a stranger, STRICT, says so $direct" code.model=stranger.gguf STRICT=1 $direct -j4
-    refused "README" "a base that is no model $direct" BASE=README $direct
+    refused "README" "a base that is not a model $direct" BASE=README $direct
     refused "Error" "a wrong option $direct" code.match=perhaps $direct
 done
 check "a stranger, not STRICT" mk OUTPUT=x.gguf code.model=stranger.gguf

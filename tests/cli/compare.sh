@@ -186,8 +186,8 @@ for pipe in "organ-compare $T/a.bin" "cat $T/a.bin | organ-compare -"; do
     check_text "$(column status | tr '\n' ' ')$(column cosine | tr '\n' ' ')$(column max_abs | tr '\n' ' ')" "differs identical - 1 - 0 " "$pipe: nothing finite: measures"
 done
 for pipe in "organ-compare $T/sound.bin" "cat $T/sound.bin | organ-compare -"; do
-    check_exit 1 "$pipe: lineage of what is not finite" sh -c "$pipe $T/broken.bin --lineage"
-    check_text "$(column verdict) $(column matrices)" "undecidable 0" "$pipe: verdict of what is not finite"
+    check_exit 1 "$pipe: lineage of values that are not finite" sh -c "$pipe $T/broken.bin --lineage"
+    check_text "$(column verdict) $(column matrices)" "undecidable 0" "$pipe: verdict on values that are not finite"
 done
 
 # A type that is carried but not decoded (IQ2_K, 76 bytes a row of 256): bytes only.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# dtype.sh - organ-assemble --dtype: which tensors change, to what; values close to
-# what they were; keys that follow; what is refused, and that nothing is written then.
+# dtype.sh - organ-assemble --dtype: which tensors change and to which type. Values stay close
+# to the original, keys follow, and refused requests write nothing.
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
 
@@ -88,8 +88,8 @@ check_error 1 "no tensor matches 'no.such.tensor'" "nothing matches" organ-assem
 check_absent "$T/m.gguf" "nothing matches"
 make 'no.such.tensor=f16,output.weight=f16'
 if grep -q "no tensor matches 'no.such.tensor'" "$T/err"; then ok; else bad "a glob for nothing is not noted"; fi
-if grep -q "1 re-encoded, 29 left: token_embd.weight, blk.*.attn_q.weight" "$T/err"; then ok; else bad "what is left is not noted: $(cat "$T/err")"; fi
-# What an engine computes with in between, or not at all, is no type for weights.
+if grep -q "1 re-encoded, 29 left: token_embd.weight, blk.*.attn_q.weight" "$T/err"; then ok; else bad "the tensors left alone are not noted: $(cat "$T/err")"; fi
+# Types for intermediate results, and types that no engine uses, are refused for weights.
 for t in q8_1 q8_k f64; do
     make "blk.1.ffn_up.weight=$t"
     if grep -qi "no engine runs weights in $t" "$T/err"; then ok; else bad "$t passes without a word: $(cat "$T/err")"; fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2086,SC2016
-# edited.sh - a manifest changed by hand, with sed or jq, is honoured; one that
-# contradicts its files is refused with exit 3 and no output.
+# edited.sh - a manifest that was changed by hand, with sed or jq, is honoured. If it
+# contradicts its files, it is refused with exit 3 and no output.
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 organ-extract $VERSE --output "$T/verse" || bad "extract"
@@ -55,7 +55,7 @@ check_text "$(kv my.bytes)" '"type": "str", "value": {"base64": "/wD+"}' "a stri
 edit "members that are null" '/"name": "blk.1.attn_q.weight"/s/}\(,*\)$/, "history": null, "z": null}\1/'
 check_same "$T/out.gguf" $VERSE "members that are null"
 
-# The name stands in two places; either one is enough, and the key wins.
+# The manifest has the name in two places. Either one is enough, and the key wins.
 edit "renamed by the key" 's/\("general.name", "type": "str", "value": "\)[^"]*/\1by key/'
 check_text "$(kv general.name)" '"type": "str", "value": "by key"' "renamed by the key"
 edit "renamed by model.name" 's/^\(    "name": "\)[^"]*\(",\)$/\1by model\2/'

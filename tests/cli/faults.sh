@@ -113,7 +113,7 @@ if [ "$(id -u)" != 0 ]; then
     check_error 4 "$T/ro/m.gguf" "unreadable model" organ-extract "$T/ro/m.gguf" --list
 fi
 
-# ---- what is there already -----------------------------------------------------------------
+# ---- outputs that exist already -----------------------------------------------------------------
 echo precious > "$T/there"
 check_error 2 "--force" "existing file" organ-assemble "$T/d" --output "$T/there"
 check_error 2 "there" "existing file for a folder" organ-extract $VERSE --output "$T/there"

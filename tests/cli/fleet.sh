@@ -1,5 +1,5 @@
 #!/bin/sh
-# organ-fleet: what is done, what is kept, what fails, over workers of every kind.
+# organ-fleet: steps that are done, kept or fail, with workers of every kind.
 # shellcheck disable=SC2016 # awk and inner shells expand their own
 # shellcheck source=tests/cli/lib.sh disable=SC1091
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +10,7 @@ equal() { [ "$1" = "$2" ] || { echo >&2 "have '$1', want '$2'"; false; }; }
 status_of() { awk -F '\t' -v m="$1" '$1 == m { print $2 }' "$T/table"; }
 fleet() { "$scripts/organ-fleet" "$@" >"$T/table" 2>"$T/fleet.err"; }
 
-# Three models, one of them split and in a folder with a space, and one that is none.
+# Three models, one of them split and in a folder with a space, and a broken one.
 models=$T/models
 mkdir -p "$models/in a folder"
 cp "$data/lab/lab-verse-q4_k_m.gguf" "$data/lab/lab-code-q4_k_m.gguf" "$models/"
@@ -39,7 +39,7 @@ check "nothing is left over" equal "$(find "$out" -name '*.tmp*' -o -name '.run*
 
 # ---- resume
 fleet measure -j 2 --output "$out" "$models"
-check "a second run keeps what is there" equal "$(status_of lab-verse-q4_k_m) $(status_of x) $(status_of broken)" "kept kept failed"
+check "a second run keeps finished steps" equal "$(status_of lab-verse-q4_k_m) $(status_of x) $(status_of broken)" "kept kept failed"
 sleep 1
 touch "$models/in a folder/x-00003-of-00003.gguf"
 cp "$data/gguf/types-all.gguf" "$models/lab-code-q4_k_m.gguf"
@@ -150,10 +150,10 @@ check "organs measure as the model does" cmp "$pipe/models/x/measures.jsonl" "$T
 check "the report is there" grep -q 'lab-verse-q4_k_m' "$pipe/report/Z_MEASURE_REPORT.md"
 check "with the failing one" grep -q 'broken' "$pipe/report/Z_MEASURE_REPORT.html"
 fleet pipeline --output "$pipe" "$models"
-check "pipeline keeps what is there" equal "$(status_of lab-verse-q4_k_m) $(status_of x)" "kept kept"
+check "pipeline keeps finished steps" equal "$(status_of lab-verse-q4_k_m) $(status_of x)" "kept kept"
 rm -r "$pipe/models/x/organs"
 fleet pipeline --output "$pipe" "$models"
-check "and does again what is not" equal "$(status_of x)" "done"
+check "and repeats the missing one" equal "$(status_of x)" "done"
 fleet dissect --output "$T/dissected" "$models"
 check "dissect measures nothing" equal "$(find "$T/dissected" -name 'measures.*')" ""
 fleet measure --output "$T/of-organs" "$T/dissected"
@@ -284,7 +284,7 @@ cp "$LAB/lab-verse-q4_k_m.gguf" "$T/odd/a${TAB}b.gguf"
 fleet dissect --output "$T/odd.out" "$T/odd"
 check_text "$? $(status_of good) $(grep -c 'skipping a file' "$T/fleet.err")" "1 done 1" "a name with a tab is left out"
 
-# Every tool refuses a folder that is no organ directory with the same exit status.
+# Every tool refuses a folder without a manifest with the same exit status.
 mkdir "$T/plain"
 for command in "organ-extract --list" organ-measure "organ-keys" "organ-purify --method haar --output $T/x" "organ-assemble --output $T/x" \
     "organ-transplant --output $T/x --donor $LAB/lab-verse-q4_k_m.gguf --base" "organ-graft --output $T/x --source $LAB/lab-verse-q4_k_m.gguf --target" \

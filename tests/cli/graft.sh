@@ -116,7 +116,7 @@ inode() {
 }
 kept=organs/blk_0_ffn_up.bin
 check "a graft" graft --source "$T/code" --target "$T/verse" --type organ --layers 1
-check_text "$(links "$T/g/$kept")" 1 "an unchanged file is no hard link"
+check_text "$(links "$T/g/$kept")" 1 "an unchanged file is copied, not linked"
 if [ "$(inode "$T/g/$kept")" != "$(inode "$T/verse/$kept")" ]; then ok; else bad "an unchanged file is the base's own"; fi
 printf x | dd of="$T/g/$kept" bs=1 seek=100 conv=notrunc 2> /dev/null
 check_same_dir "$T/verse" "$T/verse.was" "editing the graft leaves the base"
@@ -323,7 +323,7 @@ for how in exact retype; do
     check_error 1 "dtypes differ: base Q8_0, donor F16 (--match convert)" "experts of another dtype, $how" graft --source "$T/m3.gguf" --target "$T/m1.gguf" --experts 1,3 --match $how
 done
 rm -f "$T/c.gguf"
-# Part of a tensor moves: all of it is held against its hash.
+# If only a part of a tensor moves, its hash is still verified as a whole.
 { organ-extract "$T/m2.gguf" --output "$T/e2" && organ-extract "$T/m1.gguf" --output "$T/e1"; } || bad "extract"
 for odd in e1 e2; do
     rm -rf "$T/odd"

@@ -64,7 +64,7 @@ if [ -w /dev/full ]; then
 fi
 check_error 2 "give --output" "assemble without output" organ-assemble "$T"
 check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
-check_error 3 "" "a file that is no model" organ-extract README.md --list
+check_error 3 "" "a file that is not a model" organ-extract README.md --list
 check_error 2 "both read stdin" "names and model on stdin" organ-extract - --list --names-from - < /dev/null
 
 # Stdin can be read once, and nothing of it is before that is said.
@@ -117,8 +117,8 @@ check_absent "$T/x" "what would be ignored"
 mkmodel "$T/one.gguf" odd:F32:4
 check "one of a kind" organ-extract -v "$T/one.gguf" --output "$T/one"
 if grep -q '1 tensor,' "$T/err" && grep -q 'class other.*: 1$' "$T/err"; then ok; else bad "one of a kind: $(cat "$T/err")"; fi
-check_exit 0 "one that is the same" organ-compare -v "$T/one.gguf" "$T/one.gguf" --lineage
-if grep -q 'the only tensor' "$T/err"; then ok; else bad "one that is the same: $(cat "$T/err")"; fi
+check_exit 0 "one identical tensor" organ-compare -v "$T/one.gguf" "$T/one.gguf" --lineage
+if grep -q 'the only tensor' "$T/err"; then ok; else bad "one identical tensor: $(cat "$T/err")"; fi
 check_error 2 "cannot have 65535 shards, because it has only 1 tensors" "more shards than tensors" organ-assemble "$T/one" --output "$T/x.gguf" --shards 65535
 check "options after the model" organ-extract $V --list -q
 check "-- ends the options" organ-extract --list -- $V

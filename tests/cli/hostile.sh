@@ -45,7 +45,7 @@ mv "$T/mixed/model.gguf" "$T/mixed/organs"
 check_error 2 "other files" "--force: the model is deeper in the folder" organ-extract "$T/mixed/organs/model.gguf" --output "$T/mixed" --force
 rm "$T/mixed/organs/model.gguf"
 echo left > "$T/mixed/.manifest.json.123-0.tmp"
-check "--force: what a killed tool left is no hindrance" organ-extract $CODE --output "$T/mixed" --force
+check "--force: ignores what a killed tool left" organ-extract $CODE --output "$T/mixed" --force
 
 # ---- an undo stream under the name of what is read or changed ----------------------------
 cp $VERSE "$T/base.gguf"
@@ -114,7 +114,7 @@ ONE='\001\0\0\0\0\0\0\0' TWO='\002\0\0\0\0\0\0\0' MANY='\0\0\0\001\0\0\0\0' # 2^
 head_of() { # TENSORS KEYS BYTES: a header with those counts, one key, and what follows
     printf "GGUF\\003\\0\\0\\0$1$2\\024\\0\\0\\0\\0\\0\\0\\0general.architecture\\010\\0\\0\\0\\005\\0\\0\\0\\0\\0\\0\\0llama$3"
 }
-U8S='\001\0\0\0\0\0\0\0a\011\0\0\0\0\0\0\0' U32S='\001\0\0\0\0\0\0\0a\011\0\0\0\004\0\0\0' # arrays, but for the length
+U8S='\001\0\0\0\0\0\0\0a\011\0\0\0\0\0\0\0' U32S='\001\0\0\0\0\0\0\0a\011\0\0\0\004\0\0\0' # arrays without their length
 TENSOR='\001\0\0\0\0\0\0\0t\002\0\0\0\0\0\001\0\0\0\0\0\0\0\001\0\0\0\0\0\030\0\0\0\0\0\0\0\0\0\0\0' # I8, 65536x65536
 head_of $ONE $ONE "$TENSOR" > "$T/4g.gguf"
 head_of $ONE $TWO "$U32S\\0\\0\\0\\100\\0\\0\\0\\0" > "$T/wide.gguf"
@@ -284,7 +284,7 @@ check "the same records under another name" organ-extract "$T/records" --list
 rm -f "$T/endless"
 check_error 3 "empty name" "a stream of a tensor without a name" organ-extract $D/gguf/names-odd.gguf --output -
 check_error 4 "TMPDIR" "no folder to store stdin in" sh -c "TMPDIR='$T/nowhere' organ-transplant --base $VERSE --donor - --output '$T/never.gguf' < $CODE"
-check_absent "$T/never.gguf" "stdin that is no model"
+check_absent "$T/never.gguf" "stdin without a model"
 
 # ---- outputs that are inputs ------------------------------------------------------------------------------
 organ-transplant --base $VERSE --donor $CODE --type organ --output "$T/chimera.gguf"

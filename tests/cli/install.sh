@@ -42,8 +42,8 @@ END
     fi
 }
 
-# Paths in the text of --help and of manual pages are those of installed files: none is
-# left of the source tree, and what is named below PREFIX is there.
+# --help and manual pages name only installed files: no path of the source tree is left, and
+# every path below PREFIX exists.
 named_files() { # ROOT PREFIX
     for t in "$1$2"/bin/organ-*; do
         "$t" --help > "$T/help.$(basename "$t")" || bad "$t --help"
@@ -81,7 +81,7 @@ try() { # DESTDIR PREFIX
         if cmp -s "$f" "$1$2/share/doc/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
     done
     if cmp -s docs/NEWS.md "$1$2/share/doc/organ-suite/NEWS.md"; then ok; else bad "NEWS.md is not installed"; fi
-    check_text "$(find "$1$2/share/organ-suite/scripts" -type f -perm -100 | head -n 3)" "" "what is sourced or included is no program"
+    check_text "$(find "$1$2/share/organ-suite/scripts" -type f -perm -100 | head -n 3)" "" "files that are sourced or included are not executable"
     for t in scripts/organ-*; do
         check "the installed $(basename "$t")" "$1$2/bin/$(basename "$t")" --version
     done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2086,SC2010,SC2046
-# keys.sh - organ-keys: the table, bare values, edits into a new file, a pipe, a set of
-# shards and in place; what is refused, and that nothing is left behind then.
+# keys.sh - organ-keys: the table, bare values, and edits into a new file, a pipe, a set of
+# shards and in place. Refused edits leave nothing behind.
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 G=$D/gguf
@@ -133,7 +133,7 @@ for bad in u32:0 u32:48 str:32 u64:32 u32:2147483648; do
     check_exit 3 "alignment $bad" edit "$T/none" --set general.alignment=$bad
 done
 
-# What is refused, before anything is written.
+# Edits that are refused before anything is written.
 for k in split.no split.count split.tensors.count; do
     check_error 2 "numbers the shards" "set $k" edit "$T/none" --set $k=u16:1
     check_error 2 "numbers the shards" "rename to $k" edit "$T/none" --rename general.name=$k
@@ -143,8 +143,8 @@ for k in split.no split.count split.tensors.count; do
     check_absent "$T/none-00001-of-00003.gguf" "delete $k, escaped"
     check_error 2 "numbers the shards" "$k from a file" edit "$T/none" --set-file $k=README.md
 done
-check_error 1 "there is no key" "delete what is not there" edit "$T/none" --delete general.nope
-check_error 1 "there is no key" "rename what is not there" edit "$T/none" --rename general.nope=a
+check_error 1 "there is no key" "delete an absent key" edit "$T/none" --delete general.nope
+check_error 1 "there is no key" "rename an absent key" edit "$T/none" --rename general.nope=a
 check_error 2 "the key 'general.name' already exists" "rename onto another" edit "$T/none" --rename general.description=general.name
 check_error 2 "expected OLD=NEW" "half a rename" edit "$T/none" --rename general.name=
 check_error 2 "no value is given" "an empty value" edit "$T/none" --set general.name=
@@ -157,7 +157,7 @@ check_error 2 "patterns cannot be combined" "an edit and a pattern" edit "$T/non
 check_error 2 "takes no edits" "get and set" edit "$T/none" --get general.name --delete general.name
 check_error 2 "takes a model" "recover and more" organ-keys $VERSE --recover --get general.name
 check_error 2 "no model" "no model" organ-keys
-check_absent "$T/none" "what is refused"
+check_absent "$T/none" "after refused edits"
 cp $VERSE "$T/a.gguf"
 check_error 2 "already exists" "an existing output" organ-keys $VERSE --delete general.name --output "$T/a.gguf"
 check_same "$T/a.gguf" $VERSE "an existing output"
@@ -247,7 +247,7 @@ for how in "organ-assemble $T/dir" "organ-transplant --base $VERSE --donor $VERS
     check_error 2 "expected KEY=FILE" "${how%% *}: half of it" $how --set-kv-file general.name --output "$T/none"
     check_error 2 "of type u32" "${how%% *}: a number" $how --set-kv-file "llama.block_count=$T/value" --output "$T/none"
     check_error 4 "no-such" "${how%% *}: no such file" $how --set-kv-file general.name=no-such --output "$T/none"
-    check_absent "$T/none" "${how%% *}: what is refused"
+    check_absent "$T/none" "${how%% *}: after refused edits"
 done
 check_error 2 "keys cannot be changed" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm --in-place --no-undo --set-kv-file "general.name=$T/value"
 

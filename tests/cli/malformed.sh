@@ -31,7 +31,7 @@ rebuilt() {
         limit organ-assemble -q -j 1 "$T/d2" --output "$T/b2.gguf" 2>> "$T/err" && cmp -s "$1" "$T/b2.gguf"
 }
 
-# --list needs the header only, so what is refused is refused of an extraction.
+# --list needs only the header, so extraction is tested, which needs the data too.
 one() {
     f=$T/m/$1
     how="--list"

@@ -36,7 +36,7 @@ check_same "$T/plain" "$T/verse.tsv" "plain C and the machine's own instructions
 check "shards" organ-measure "$D/gguf/x-00002-of-00003.gguf"
 check "all values" organ-measure --sample 0 -j 1 "$VERSE"
 cp "$T/out" "$T/all.tsv"
-check_text "$(awk -F '\t' 'NR > 1 && $5 != $6' "$T/all.tsv")" "" "--sample 0 looks at all"
+check_text "$(awk -F '\t' 'NR > 1 && $5 != $6' "$T/all.tsv")" "" "--sample 0 reads every value"
 check "all values, pipe" sh -c "cat $VERSE | organ-measure --sample 0 -j 2 -"
 check_same "$T/out" "$T/all.tsv" "--sample 0 from a pipe"
 check "few values" organ-measure --sample 1000 "$VERSE"
@@ -203,8 +203,8 @@ check "svg of odd names" organ-measure "$D/gguf/names-odd.gguf" --svg - --color 
 cp "$T/out" "$T/odd.svg"
 if have python3; then check "svg is XML" python3 -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
 check "heat" organ-measure --heat "$VERSE"
-check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours where stdout is no terminal"
-check_text "$(grep -c ' attn_q ' "$T/out")" 1 "heat has a line a role"
+check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours unless stdout is a terminal"
+check_text "$(grep -c ' attn_q ' "$T/out")" 1 "heat has one line per role"
 # Two values of 3e38: a scale from there to one more has no width.
 printf '\1\0\0\0x\1\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\232\263\141\177\232\263\141\177' > "$T/huge.bin"
 check "heat of one huge value" organ-measure --heat --color max "$T/huge.bin"

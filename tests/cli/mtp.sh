@@ -257,7 +257,7 @@ refuse "the base has no block_count" uncounted.gguf d2.gguf
 }
 refuse "rope.dimension_sections differs" turn.gguf sections.gguf
 refuse "expert_gating_func differs: base 2, donor 1" turn.gguf gates.gguf
-# An array that only the base has, and one that is no value a block in either.
+# An array that only the base has, and another without one value per block.
 # shellcheck disable=SC2046,SC2086
 {
     made "$T/only.gguf" "$TOKENS$(arr attention.recurrent_layers bool 'true, true, false, false')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \

@@ -57,7 +57,7 @@ organ-extract "$M" --list > /dev/null 2> "$T/err"
 if grep -q 'covers their names: 2 (-v lists them)$' "$T/err"; then ok; else bad "the note: $(cat "$T/err")"; fi
 organ-extract -v "$M" --list > /dev/null 2> "$T/err"
 if grep -q "tensor 'mystery.weight' has a name" "$T/err" && grep -qF "tensor 'odd\\tname" "$T/err"; then ok; else bad "-v: $(cat "$T/err")"; fi
-check_text "$(organ-extract -v "$M" --list --part vision 2>&1 > /dev/null | grep -c 'no rule of the anatomy')" 0 "only of what is selected"
+check_text "$(organ-extract -v "$M" --list --part vision 2>&1 > /dev/null | grep -c 'no rule of the anatomy')" 0 "only of selected tensors"
 
 # It comes back to the byte through a directory, part by part.
 check "extract" organ-extract -q "$M" --output "$T/d"

@@ -142,6 +142,6 @@ while [ $i -lt "$n" ]; do # any byte changed, any length
     fi
     i=$((i + 37))
 done
-check_absent "$T/none" "what is refused"
+check_absent "$T/none" "after refused patches"
 check_text "$(cd "$T" && ls -a | grep -c tmp)" 0 "nothing is left behind"
 finish

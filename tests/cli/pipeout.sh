@@ -1,6 +1,6 @@
 #!/bin/sh
-# pipeout.sh - models written to stdout: the same bytes as to a file, front to back,
-# whatever is computed on the way; what is refused and what is reported.
+# pipeout.sh - models written to stdout have the same bytes as in a file and are written front
+# to back, with every kind of computation. Also errors and reports.
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf CODE=$LAB/lab-code-q4_k_m.gguf BASE=$LAB/lab-base-q4_k_m.gguf
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# purify.sh - organ-purify on every kind of source and output: the same tensors in
-# each, strength 0 the identity to the byte, the manifest's history, the table, and
-# what is refused before anything is written.
+# purify.sh - organ-purify on every kind of source and output. Each gives the same tensors, and
+# strength 0 keeps every byte. Also the history in the manifest, the table, and requests that
+# are refused before anything is written.
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 
@@ -62,10 +62,10 @@ purify="--method haar --type organ --layers 1-2 --strength 0.5"
     check_same "$T/out" "$T/table" "dry run of a stream"
 }
 
-# What is not selected is as it was; what is has a history and no stale measures.
-check_same_dir "$T/d/skeleton" "$T/dd/skeleton" "what is not selected"
-check_same "$T/d/organs/blk_0_ffn_up.bin" "$T/dd/organs/blk_0_ffn_up.bin" "what is not selected"
-if cmp -s "$T/d/organs/blk_1_ffn_up.bin" "$T/dd/organs/blk_1_ffn_up.bin"; then bad "what is selected did not change"; else ok; fi
+# Other tensors do not change. Selected ones have a history and no outdated measures.
+check_same_dir "$T/d/skeleton" "$T/dd/skeleton" "a tensor that was not selected"
+check_same "$T/d/organs/blk_0_ffn_up.bin" "$T/dd/organs/blk_0_ffn_up.bin" "a tensor that was not selected"
+if cmp -s "$T/d/organs/blk_1_ffn_up.bin" "$T/dd/organs/blk_1_ffn_up.bin"; then bad "a selected tensor did not change"; else ok; fi
 check_text "$(grep -c '"history": \[{"op": "purify", "method": "haar", "strength": 0.5, "energy_kept": ' "$T/dd/manifest.json")" 6 "history"
 check "a second time" organ-purify "$T/dd" --output "$T/dd2" --method fft --tensors 'blk.1.ffn_up.weight' --dtype F16
 check_text "$(grep -c '"method": "haar".*{"op": "purify", "method": "fft", "strength": 0.04, "from_dtype": "Q4_K", ' "$T/dd2/manifest.json")" 1 "history is kept"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2086
-# recipes.sh - scripts/recipes: each runs on the bundled models as it stands, on the
-# models that are named, and from where it is installed.
+# recipes.sh - each of scripts/recipes runs unchanged on the bundled models, on other models
+# that are named, and from the place where it is installed.
 . "$(dirname "$0")/lib.sh"
 MAKE=${MAKE:-make}
 unset MAKEFLAGS MFLAGS MAKELEVEL LAB # which lib.sh exports, and lab.mk would take
@@ -18,7 +18,7 @@ recipe() {
 names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done | grep -vx lab; }
 same() { check_same "$T/$where/$1.gguf" "$2" "$1"; }
 
-# ---- as they stand -------------------------------------------------------------------------------
+# ---- unchanged -----------------------------------------------------------------------------------
 where=default from=$TOP/scripts/recipes
 mkdir "$T/$where"
 check_text "$(names | wc -l | tr -d ' ')" 8 "recipes"

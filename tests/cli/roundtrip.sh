@@ -30,7 +30,7 @@ for f in $D/gguf/*.gguf $LAB/*.gguf; do
     through_pipes "$f"
 done
 
-# The list: a header line, a line a tensor, the same rows in JSON.
+# The list has a header line, one line per tensor, and the same rows in JSON.
 check "list" organ-extract $VERSE --list
 check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}role${TAB}dtype${TAB}dims${TAB}elements${TAB}bytes${TAB}offset${TAB}part" "header line"
 cp "$T/out" "$T/list.tsv"
@@ -103,7 +103,7 @@ select_is() { # WHAT AWK-CONDITION OPTIONS...
     names $VERSE "$@" > "$T/a"
     want "$cond" > "$T/b"
     check_same "$T/a" "$T/b" "selection $what"
-    check_text "$(test -s "$T/b" && echo some)" some "selection $what is not empty"
+    check_text "$(test -s "$T/b" && echo some)" some "selection $what selects something"
 }
 select_is "--type organ" '$2 == "organ"' --type organ
 select_is "--type organs,embed" '$2 == "organ" || $2 == "embed"' --type organs,embed

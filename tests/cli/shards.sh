@@ -123,7 +123,7 @@ check_error 3 "x-00002-of-00003.gguf" "a shard that is another" organ-extract "$
 head -c 200 ${X}2-of-00003.gguf > "$T/bad/x-00002-of-00003.gguf"
 check_error 3 "x-00002-of-00003.gguf" "a shard cut short" organ-extract "$T/bad/x-00003-of-00003.gguf" --output "$T/none2"
 cp $D/gguf/v3-basic.gguf "$T/bad/x-00002-of-00003.gguf"
-check_error 3 "x-00002-of-00003.gguf" "a shard that is no shard" organ-extract "$T/bad/x-00003-of-00003.gguf" --list
+check_error 3 "x-00002-of-00003.gguf" "a shard without split keys" organ-extract "$T/bad/x-00003-of-00003.gguf" --list
 
 # Concatenated shards, on a pipe and in a file, are one model for every tool.
 cat ${X}1-of-00003.gguf ${X}2-of-00003.gguf ${X}3-of-00003.gguf > "$T/joined.gguf"

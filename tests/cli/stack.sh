@@ -153,7 +153,7 @@ $(arr rope.dimension_sections i32 '1, 2, 3, 0')
         $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=77 -k llama.block_count=2 -s 3 $REST $(blocks 2)
 }
 check "arrays follow" stack "$T/arrays.gguf" 3,0,0-1 "$T/scalar.gguf" 1
-check_text "$(kv attention.head_count_kv)" "[16, 2, 2, 4, 2]" "an array goes with its blocks, a scalar of another model joins it"
+check_text "$(kv attention.head_count_kv)" "[16, 2, 2, 4, 2]" "an array follows its blocks and takes the value of another model"
 check_text "$(kv feed_forward_length)" "[13, 10, 10, 11, 77]" "feed_forward_length"
 check_text "$(kv attention.sliding_window_pattern)" "[false, true, true, false, false]" "sliding_window_pattern"
 check_text "$(kv rope.dimension_sections)" "[1, 2, 3, 0]" "an array that counts no blocks stays"

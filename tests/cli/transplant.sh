@@ -151,7 +151,7 @@ check_absent "$T/c2.gguf" "a donor with two tensors of a name"
 
 # --check: a table, exit 1 when something does not match, nothing written.
 check_exit 1 "--check of mismatches" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --check
-check_text "$(awk -F '\t' 'NR > 1' "$T/out" | grep -c .)" 5 "--check: a row a tensor"
+check_text "$(awk -F '\t' 'NR > 1' "$T/out" | grep -c .)" 5 "--check: one row per tensor"
 if grep -q "dims differ" "$T/out" && grep -q "dtypes differ" "$T/out"; then ok; else bad "--check says why"; fi
 rm -f "$T/c.gguf" "$T/u3.bin"
 check_exit 1 "--check of a whole command line" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --output "$T/c.gguf" --check

@@ -1,8 +1,8 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2086,SC2015
-# transplant_as.sh - organ-transplant --dtype, --shards and --adapter: what two steps by way of
-# a file give, byte for byte; with every value encoded once; what is refused, and that
-# nothing is written then.
+# transplant_as.sh - organ-transplant --dtype, --shards and --adapter give the bytes that two
+# steps with a file in between would give, but encode each value only once. Refused requests
+# write nothing.
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
 V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf V8=$LAB/lab-verse-q8_0.gguf LORA=$LAB/lab-lora-code.gguf
@@ -107,7 +107,7 @@ check_text "$(keys "$T/m.gguf" general.name)" folded "an adapter, in shards, wit
 assemble "$T/fold.gguf" -o "$T/want.gguf" --set-kv general.name=folded
 check_same "$T/m.gguf" "$T/want.gguf" "an adapter, in shards, with a key"
 
-# A preset for what is left of the experts: as in two steps.
+# A preset for the experts that are left gives the same as two steps.
 mkmodel "$T/moe.gguf" -k llama.block_count=2 -k llama.expert_count=8 -k llama.expert_used_count=2 \
     -k llama.attention.head_count=4 -k llama.attention.head_count_kv=2 -n 2 token_embd.weight:F32:256x16 \
     blk.%.attn_q.weight:F32:256x256 blk.%.attn_k.weight:F32:256x128 blk.%.attn_v.weight:F32:256x128 \

@@ -1,24 +1,24 @@
-/* recast.mjs - a llama model in an organ directory becomes the same model in another
- * architecture, one that the engine has multi-token prediction for:
+/* recast.mjs - turns a llama model in an organ directory into the same model in another
+ * architecture, for which the engine supports multi-token prediction:
  *
  *   recast.mjs DIR step35|glm4moe|qwen35 BLOCKS NEXTN [EXPERT,EXPERT...]
  *
- * The first BLOCKS blocks stay as they are, so the model's probabilities do too when
- * BLOCKS is all. NEXTN prediction blocks are put behind them: copies of the model's last
- * blocks, with eh_proj near [1 0]. Not trained for anything: they are there to say when
- * something about them has changed.
+ * The first BLOCKS blocks do not change, so the probabilities do not change either if BLOCKS
+ * is the number of all blocks. NEXTN prediction blocks follow them: copies of the model's last
+ * blocks, with eh_proj near [1 0]. They are not trained. They only make changes visible.
  *
- *   step35    arrays of a value a block (heads, FFN lengths, sliding windows), a dense FFN
+ *   step35    arrays with one value per block (heads, FFN lengths, sliding windows), a dense FFN
  *             in its prediction blocks, of which there may be several
- *   glm4moe   keys of one value, experts with a router and a shared one in its block, and
- *             with a list of experts in all: the block's FFN is the shared one, to which
- *             the experts add a little. Expert 7 is the same one in each list that has it.
- *   qwen35    not the same function: its first block is recurrent and made of noise, the
- *             others have norms and gates besides. An array says which blocks are recurrent;
- *             another has four values by chance.
+ *   glm4moe   keys with one value; experts, a router and a shared expert in the prediction
+ *             block or, with a list of experts, in all blocks. The block's FFN becomes the
+ *             shared expert, and the other experts add a little. Expert 7 is the same in each
+ *             list that has it.
+ *   qwen35    not the same function: its first block is recurrent and made of noise, and the
+ *             others also have norms and gates. An array tells which blocks are recurrent;
+ *             another array has four values by chance.
  *
- * What is made is noise whose seed is the place it is for: models that have a block or an
- * expert in common have it to the byte.
+ * The noise is seeded by its place, so a block or an expert that two models have in common is
+ * equal to the byte.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

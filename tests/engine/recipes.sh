@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2016 # commands are noted as they are typed
 # recipes.sh - the models that run.sh tries and results.sh tabulates, each with the
-# command that makes it. Sourced; wants LAB (a folder of lab models), M (where to put
-# what is made) and BIN on the PATH. `kind` is f16 or q4_k_m: which of LAB's files.
+# command that makes it. Source it with LAB (a folder of lab models) and M (the folder of
+# the results) set and BIN on the PATH. `kind` is f16 or q4_k_m: which of LAB's files.
 #
 # make_model NAME COMMAND: COMMAND, in which $OUT is the model to write, is run and
 # noted in $M/commands; $M/NAME.gguf is there or NAME is noted in $M/failed.

@@ -138,7 +138,7 @@ each=$((${FAULTS_KILLS:-1000} / writers + 1))
 while read -r name kind want line <&3; do
     echo "$name" | grep -Eq "${FAULTS_ONLY:-.}" || continue
     before=${failed:=0}
-    if [ "$kind" = undo ]; then # what is undone: a model changed in place, and its undo file
+    if [ "$kind" = undo ]; then # a model that was changed in place, and its undo file
         mkdir -p "$T/changed"
         cp "$I/v.gguf" "$T/changed/base.gguf"
         organ-transplant -q --base "$T/changed/base.gguf" --donor "$I/c.gguf" --type organ --in-place --undo "$T/changed/undo"

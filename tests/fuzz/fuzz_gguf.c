@@ -1,5 +1,5 @@
-/* fuzz_gguf.c - any bytes as a GGUF header: what is taken lies within the input and
- * can be written again to the byte; keys read, copied, changed and deleted. */
+/* fuzz_gguf.c - any bytes as a GGUF header. An accepted header lies within the input and can be
+ * written again byte for byte. Keys are read, copied, changed and deleted. */
 #include "fuzz.h"
 
 #include "gguf/gguf.h"

@@ -1,5 +1,5 @@
-/* fuzz_json.c - any bytes as JSON: what is taken is written, read and written again
- * the same; numbers keep their value through every accessor. */
+/* fuzz_json.c - any bytes as JSON. An accepted text stays the same when it is written, read
+ * and written again. Numbers keep their value through every accessor. */
 #include "fuzz.h"
 
 #include "base/buf.h"

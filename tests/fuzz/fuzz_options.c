@@ -1,5 +1,5 @@
 /* fuzz_options.c - any text as the value of an option: keys to set, types to re-encode in, blends,
- * maps, experts, blocks, selections. What is refused has a reason; what is taken can be used. */
+ * maps, experts, blocks, selections. A refused text has a reason; an accepted one can be used. */
 #include "room.h"
 
 #include "base/base64.h"

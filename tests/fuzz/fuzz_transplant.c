@@ -66,7 +66,7 @@ static void tear_down(job *j)
     gg_select_free(j->select);
 }
 
-/* As a new model; first the list of moves, which must not differ from what is then done. */
+/* As a new model. The list of moves comes first, and must agree with what follows. */
 static void as_new(gg_source *donor, job *j, const char *base_name)
 {
     gg_source *base = room_open(base_name);

@@ -28,7 +28,7 @@ size_t room_count(void);
 /* Copy a file of the source tree into the folder, under another name. */
 void room_copy(const char *from, const char *name);
 
-/* The last `n` bytes of the input choose what is done, and the rest is the file, so that a GGUF
+/* The last `n` bytes of the input choose the operation, and the rest is the file, so that a GGUF
  * model followed by a few bytes is a good seed. Missing bytes are 0. Returns the rest's size. */
 size_t room_choices(const uint8_t *data, size_t size, uint8_t *choices, size_t n);
 

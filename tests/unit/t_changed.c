@@ -1,5 +1,5 @@
 /* t_changed.c - a source that changes between its opening and the end of a run: the run is
- * refused with GG_EIO, names the file, and leaves nothing. One that does not change passes. */
+ * refused with GG_EIO, names the file, and leaves nothing. An unchanged source passes. */
 #include "files.h"
 
 #include "organ/gg_graft.h"

@@ -170,7 +170,7 @@ static void blend_parse(void)
     }
 }
 
-/* All zero is no blend, as NULL gives; a task needs its ancestor before anything is read. */
+/* All zero means no blend, like NULL. A task needs its ancestor before anything is read. */
 static void blend_defaults(void)
 {
     gg_error e = GG_ERROR_INIT;

@@ -1,5 +1,5 @@
-/* t_gguf.c - every valid file against what is known to be in it; the header written
- * again is the header; memory, file and pipe agree. */
+/* t_gguf.c - every valid file has the expected contents, its header can be written again
+ * byte for byte, and memory, file and pipe agree. */
 #include "files.h"
 
 #include "base/sha256.h"
@@ -165,7 +165,7 @@ static void written_again(const char *stem)
     T_CHECK(memcmp(g->raw, bytes, g->header_bytes) == 0);
     gg_meta meta = GG_META_INIT;
     T_EQ(gg_meta_copy(&meta, &g->meta, &e), GG_OK);
-    gg_gguf_free(g); /* the copy of the metadata stands on its own */
+    gg_gguf_free(g); /* the copy of the metadata is independent */
     free(header);
     free(copy);
     header = NULL;
@@ -562,7 +562,7 @@ static void sets_must_agree(void)
 }
 
 static const t_case cases[] = {
-    { "every valid file holds what is expected", expected },
+    { "every valid file has the expected contents", expected },
     { "every header written again is the same", emitted },
     { "memory, file and pipe agree", agree },
     { "long headers", long_headers },

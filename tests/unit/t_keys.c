@@ -1,6 +1,6 @@
-/* t_keys.c - keys changed in place: a process killed before, during or after any system call
- * that writes leaves a model that opens, or one that recovery makes whole; the same for calls
- * that fail. The calls are replaced here, in front of the system's own. */
+/* t_keys.c - keys changed in place. If the process is killed before, during or after any system
+ * call that writes, or if a call fails, the model opens or recovery repairs it. This file defines
+ * these calls itself, in place of those of the system. */
 #include "files.h"
 
 #include "organ/gg_keys.h"

@@ -131,7 +131,7 @@ static void lora_refusals(void)
     gg_error e = GG_ERROR_INIT;
     gg_lora lora;
     gg_meta bm = base_meta();
-    gg_source *base = model(&w, 1, &bm); /* a model is no adapter */
+    gg_source *base = model(&w, 1, &bm); /* a model instead of an adapter */
     T_EQ(gg_lora_open(base, base, 1, &lora, &e), GG_EFORMAT);
     gg_source_close(base);
     free(x);

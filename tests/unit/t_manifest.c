@@ -273,7 +273,7 @@ static void cut_texts(void)
     free(text);
 }
 
-/* ---- edits held against the files ----------------------------------------------------- */
+/* ---- edits compared with the files ---------------------------------------------------- */
 
 /* v3-basic with the first `from` of its manifest replaced by `to`, loaded. */
 static gg_status load_edited(const char *from, const char *to, gg_error *e)
@@ -426,8 +426,8 @@ static void history_grows(void)
     gg_manifest_free(m);
 }
 
-/* A hostile number of keys: no search for each (which would take minutes), and the
- * one that stands twice is found. */
+/* A hostile number of keys. They are not searched one by one, which would take minutes, and the
+ * duplicate is found. */
 static void many_keys(void)
 {
     enum { MANY = 100000 };

@@ -181,7 +181,7 @@ static const t_case cases[] = {
     { "the first error is kept", first_error_is_kept },
     { "places once set stay", places_once_set_stay },
     { "stdin has a name", stdin_has_a_name },
-    { "errno is told", errno_is_told },
+    { "errno is reported", errno_is_told },
     { "hostile text is safe", hostile_text_is_safe },
     { "errors of workers merge", workers_merge },
     { "exit codes", exits },

@@ -149,7 +149,7 @@ static void mean_and_std(void)
         }
 }
 
-/* dB of what is common to both. */
+/* Signal-to-noise ratio in dB. */
 static double snr(const float *clean, const float *x, size_t n)
 {
     double r = gg_pearson(clean, x, n);
@@ -309,6 +309,6 @@ static const t_case cases[] = {
     { "NaN and infinities are refused", not_finite },
     { "any number of threads", threads },
     { "experts one by one", experts },
-    { "what is left alone, what is refused", left_alone },
+    { "tensors left alone, and refusals", left_alone },
 };
 T_MAIN(cases)

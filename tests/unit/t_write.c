@@ -1,5 +1,5 @@
-/* t_write.c - models written with tensors and keys of the program: what is not overridden
- * stays to the byte, what is has the program's values, and mistakes leave nothing. */
+/* t_write.c - models written with tensors and keys of the program. Other tensors keep their
+ * bytes, overridden ones have the program's values, and mistakes leave nothing behind. */
 #include "files.h"
 
 #include "gguf/gguf.h"
@@ -185,7 +185,7 @@ static gg_status give_bytes(void *ctx, uint64_t offset, void *out, size_t n, gg_
     return GG_OK;
 }
 
-/* A model without a base, larger than what is asked for at a time. */
+/* A model without a base, larger than the pieces that are requested at a time. */
 static void from_nothing(void)
 {
     gg_error e = GG_ERROR_INIT;

@@ -1,4 +1,4 @@
-/* tensors.h - small models in memory and on disk, for tests of what is computed. */
+/* tensors.h - small models in memory and on disk, for tests of computed values. */
 #ifndef TENSORS_H
 #define TENSORS_H
 

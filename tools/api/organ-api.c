@@ -35,7 +35,7 @@ static const char help[] =
     "\n"
     "examples:\n"
     "  mkdir -p /tmp/data && organ-serve --data /tmp/data\n"
-    "  mkdir -p /tmp/spool && echo 0123456789abcdef > /tmp/token\n"
+    "  (umask 077; mkdir -p /tmp/spool; echo 0123456789abcdef > /tmp/token)\n"
     "  env ORGAN_API_DATA=tests/data/lab ORGAN_API_SPOOL=/tmp/spool \\\n"
     "    ORGAN_API_TOKEN_FILE=/tmp/token ORGAN_API_BIN=$PWD/build/bin \\\n"
     "    HTTP_AUTHORIZATION='Bearer 0123456789abcdef' REQUEST_METHOD=GET \\\n"
