@@ -135,14 +135,14 @@ static gg_status hash_file(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     hashing *j = ctx;
     const gg_model *m = gg_source_model(j->source);
-    uint8_t *buf = malloc(STEP);
+    uint64_t size = m->file_sizes[i];
+    uint8_t *buf = malloc(size < STEP ? (size_t)size + 1 : STEP);
     gg_sha256 h;
     gg_status st = buf ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory to read a file");
     (void)worker;
     gg_sha256_init(&h);
-    for (uint64_t at = 0; at < m->file_sizes[i] && st == GG_OK; at += STEP) {
-        uint64_t left = m->file_sizes[i] - at;
-        size_t n = left < STEP ? (size_t)left : STEP;
+    for (uint64_t at = 0; at < size && st == GG_OK; at += STEP) {
+        size_t n = size - at < STEP ? (size_t)(size - at) : STEP;
         st = gg_cancelled(err);
         if (st == GG_OK) st = gg_pread_all(m->fds[i], buf, n, at, err);
         if (st == GG_OK) gg_sha256_update(&h, buf, n);

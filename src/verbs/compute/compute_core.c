@@ -92,9 +92,13 @@ gg_status gg_compute_check_output(const gg_tensor *out, gg_error *err)
 
 gg_status gg_feed_open(feed *f, const operand *op, gg_error *err)
 {
+    const gg_dtype_info *info = gg_dtype_get(op->dtype);
+    uint64_t bytes = 0, most = COMPUTE_STEP / info->block_elems * info->block_bytes;
     *f = (feed){ .op = op };
-    f->raw = malloc(STEP_BYTES);
-    f->x = malloc(COMPUTE_STEP * sizeof *f->x);
+    for (size_t i = 0; i < op->n_parts && bytes < most; i++) bytes += op->parts[i].bytes;
+    size_t blocks = (size_t)((bytes < most ? bytes : most) / info->block_bytes);
+    f->raw = malloc(blocks * info->block_bytes + 1);
+    f->x = malloc((blocks * info->block_elems + 1) * sizeof *f->x);
     return f->raw && f->x ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
 }
 
@@ -252,7 +256,7 @@ gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
         st = gg_feed_open(&l.in[i], &t->in[i], err);
         l.x[i] = l.in[i].x;
     }
-    l.out = malloc(STEP_BYTES);
+    l.out = malloc(to->t->elements < COMPUTE_STEP ? (size_t)to->t->elements * 8 + 1 : STEP_BYTES);
     if (st == GG_OK && !l.out) st = gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     for (uint64_t first = 0; first < to->t->elements && st == GG_OK; first += COMPUTE_STEP) {
         uint64_t left = to->t->elements - first;

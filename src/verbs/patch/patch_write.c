@@ -34,17 +34,18 @@ typedef struct diff {
 static gg_status same_bytes(const diff *d, size_t ia, size_t ib, bool *same, gg_error *err)
 {
     gg_data x, y;
-    uint8_t *buf = malloc(2 * STEP);
-    if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a buffer");
     gg_status st = gg_data_open(d->a, ia, &x, err);
     if (st == GG_OK && (st = gg_data_open(d->b, ib, &y, err)) != GG_OK) gg_data_close(&x);
-    if (st != GG_OK) return free(buf), st;
+    if (st != GG_OK) return st;
+    size_t most = x.bytes < STEP ? (size_t)x.bytes : STEP;
+    uint8_t *buf = malloc(2 * most + 1);
+    if (!buf) st = gg_fail(err, GG_ENOMEM, "no memory for a buffer");
     *same = true;
-    for (uint64_t at = 0; at < x.bytes && *same && st == GG_OK; at += STEP) {
-        size_t n = x.bytes - at < STEP ? (size_t)(x.bytes - at) : STEP;
+    for (uint64_t at = 0; at < x.bytes && *same && st == GG_OK; at += most) {
+        size_t n = x.bytes - at < most ? (size_t)(x.bytes - at) : most;
         st = gg_data_read(&x, at, buf, n, err);
-        if (st == GG_OK) st = gg_data_read(&y, at, buf + STEP, n, err);
-        if (st == GG_OK) *same = memcmp(buf, buf + STEP, n) == 0;
+        if (st == GG_OK) st = gg_data_read(&y, at, buf + most, n, err);
+        if (st == GG_OK) *same = memcmp(buf, buf + most, n) == 0;
     }
     gg_data_close(&x);
     gg_data_close(&y);

@@ -13,7 +13,7 @@ gg_status gg_file_sha256(int fd, uint64_t size, char sha[65], const gg_run *run,
 {
     unsigned char digest[32];
     gg_sha256 h;
-    uint8_t *buf = malloc(STEP);
+    uint8_t *buf = malloc(size < STEP ? (size_t)size + 1 : STEP);
     gg_status st = buf ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a buffer");
     gg_sha256_init(&h);
     for (uint64_t at = 0; at < size && st == GG_OK; at += STEP) {

@@ -42,7 +42,7 @@ void gg_turn_leave(const gg_run *run)
 static gg_status buffer_copy(gg_data *d, const gg_plan_part *part, gg_place out, gg_sha256 *h,
                              const gg_run *run, gg_error *err)
 {
-    uint8_t *buf = malloc(STEP);
+    uint8_t *buf = malloc(part->bytes < STEP ? (size_t)part->bytes + 1 : STEP);
     if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
     gg_status st = GG_OK;
     for (uint64_t done = 0; done < part->bytes && st == GG_OK;) {
