@@ -1,23 +1,21 @@
-/* cli.c - options, errors, signals and progress of the tools. */
+/* cli.c - options, errors and signals of the tools. */
 #include "cli.h"
 #include "hints.h"
+#include "progress.h"
 #include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/io.h" /* whole reads and writes */
+#include "base/io.h"      /* whole reads and writes */
+#include "base/nearest.h" /* the option that was meant */
 #include "organ/gg_version.h"
 
 static volatile sig_atomic_t got_signal;
@@ -159,6 +157,19 @@ static void apply_selection(cli *c, gg_select_kind kind, const char *value)
         exit(cli_end(c, c->err.status));
 }
 
+static void set_where(cli *c)
+{
+    if (c->wheres.n == 0) return;
+    c->where = calloc(c->wheres.n, sizeof *c->where);
+    if (!c->where) {
+        fprintf(stderr, "%s: out of memory for the arguments\n", c->tool);
+        exit(4);
+    }
+    for (size_t i = 0; i < c->wheres.n; i++)
+        where_parse(c, c->wheres.items[i], c->where_columns, &c->where[i]);
+    table_where(c->where_columns, c->where, c->wheres.n);
+}
+
 static void set_threads(cli *c, const char *value)
 {
     uint64_t n = parse_u64(c, "threads", value);
@@ -195,6 +206,26 @@ static bool is_common_flag(const cli *c, const char *name)
            (c->has_strict && strcmp(name, "strict") == 0);
 }
 
+/* Reports an unknown option, and the known option that it resembles. */
+static _Noreturn void unknown_option(const cli *c, const cli_option *options, const char *name)
+{
+    static const char *const common[] = { "help", "version", "quiet", "verbose", "threads" };
+    static const char *const selection[] = { "type",    "part",       "layers", "tensors",
+                                             "experts", "names-from", "where" };
+    const char *names[96];
+    size_t n = 0, room = sizeof names / sizeof names[0];
+    for (const cli_option *o = options; o->name && n < room - 16; o++) names[n++] = o->name;
+    for (size_t i = 0; i < 5; i++) names[n++] = common[i];
+    for (size_t i = 0; i < 7; i++)
+        if (i < 6 ? c->selects : c->where_columns != NULL) names[n++] = selection[i];
+    if (c->has_json) names[n++] = "json";
+    if (c->has_force) names[n++] = "force";
+    if (c->has_strict) names[n++] = "strict";
+    const char *near = gg_nearest(name, strlen(name), names, n);
+    if (near) cli_usage(c, "unknown option '--%s' (did you mean '--%s'?)", name, near);
+    cli_usage(c, "unknown option '--%s'", name);
+}
+
 /* Handles --name, --name=value or --name value; returns the number of arguments used. */
 static int long_option(cli *c, int left, char **argv, const cli_option *options)
 {
@@ -211,7 +242,8 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     bool selects = kind != GG_SELECT_KINDS;
     bool threads = strcmp(name, "threads") == 0;
     if (eq && is_common_flag(c, name)) cli_usage(c, "--%s takes no value", name);
-    if (!o->name && !selects && !threads) cli_usage(c, "unknown option '--%s'", name);
+    bool condition = c->where_columns && strcmp(name, "where") == 0;
+    if (!o->name && !selects && !threads && !condition) unknown_option(c, options, name);
     if (o->name && o->kind == CLI_FLAG) {
         if (eq) cli_usage(c, "--%s takes no value", name);
         set_option(c, o, NULL);
@@ -220,6 +252,7 @@ static int long_option(cli *c, int left, char **argv, const cli_option *options)
     if (!eq && left < 2) cli_usage(c, "--%s needs a value", name);
     const char *value = eq ? eq + 1 : argv[1];
     if (o->name) set_option(c, o, value);
+    else if (condition) list_add(c, &c->wheres, value);
     else if (kind == GG_SELECT_NAMES)
         list_add(c, &c->names, value); /* read later: stdin may hold a model, see check_stdin */
     else if (selects) apply_selection(c, kind, value);
@@ -250,92 +283,6 @@ static int short_options(cli *c, int left, char **argv, const cli_option *option
         common_flag(c, name);
     }
     return 1;
-}
-
-/* ---- progress ------------------------------------------------------------------- */
-
-static void show_progress(const cli *c, double seconds)
-{
-    double done = (double)atomic_load(&c->progress.done),
-           total = (double)atomic_load(&c->progress.total);
-    double rate = seconds > 0 ? done / seconds : 0;
-    if (total > 0 && rate > 0)
-        fprintf(stderr, "\r%s: %3.0f%%  %.0f of %.0f MB  %.0f MB/s  %.0f s left \033[K", c->tool,
-                100 * done / total, done / 1e6, total / 1e6, rate / 1e6, (total - done) / rate);
-    else fprintf(stderr, "\r%s: %.0f MB  %.0f MB/s \033[K", c->tool, done / 1e6, rate / 1e6);
-    fflush(stderr);
-}
-
-/* ORGAN_PROGRESS is the number of a descriptor that the parent process has opened on a
- * regular file. The line "DONE TOTAL\n" (bytes) is written again and again at its start.
- * Its length is fixed, so that a reader never sees the tail of an older line. */
-static int progress_file = -1;
-
-static void find_progress_file(void)
-{
-    const char *text = getenv("ORGAN_PROGRESS");
-    struct stat s;
-    char *end = NULL;
-    long fd = text ? strtol(text, &end, 10) : -1;
-    if (fd <= STDERR_FILENO || fd > INT_MAX || *end || fstat((int)fd, &s) != 0 ||
-        !S_ISREG(s.st_mode))
-        return;
-    progress_file = (int)fd;
-}
-
-static void write_progress(const cli *c)
-{
-    char line[48];
-    int n = snprintf(line, sizeof line, "%020llu %020llu\n",
-                     (unsigned long long)atomic_load(&c->progress.done),
-                     (unsigned long long)atomic_load(&c->progress.total));
-    if (pwrite(progress_file, line, (size_t)n, 0) != n) progress_file = -1;
-}
-
-static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t progress_end = PTHREAD_COND_INITIALIZER;
-static pthread_t progress_thread;
-static bool progress_runs, progress_stop; /* progress_stop is guarded by the lock */
-
-/* Waits for the next tick. Returns false at once when progress_stop is set. */
-static bool next_tick(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_nsec += 200000000;
-    if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
-    pthread_mutex_lock(&progress_lock);
-    while (!progress_stop && pthread_cond_timedwait(&progress_end, &progress_lock, &t) == 0)
-        continue;
-    bool on = !progress_stop;
-    pthread_mutex_unlock(&progress_lock);
-    return on;
-}
-
-static void *watch(void *arg)
-{
-    const cli *c = arg;
-    bool terminal = !c->quiet && isatty(STDERR_FILENO), shown = false;
-    for (int ticks = 1; next_tick(); ticks++) {
-        if (progress_file >= 0) write_progress(c);
-        if (!terminal || ticks < 5 || atomic_load(&c->progress.done) == 0) continue;
-        show_progress(c, 0.2 * ticks);
-        shown = true;
-    }
-    if (shown) fputs("\r\033[K", stderr);
-    if (progress_file >= 0) write_progress(c);
-    return NULL;
-}
-
-static void end_progress(void)
-{
-    if (!progress_runs) return;
-    pthread_mutex_lock(&progress_lock);
-    progress_stop = true;
-    pthread_cond_signal(&progress_end);
-    pthread_mutex_unlock(&progress_lock);
-    pthread_join(progress_thread, NULL);
-    progress_runs = false;
 }
 
 /* ---- start and end ------------------------------------------------------------------ */
@@ -423,9 +370,20 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
     }
     check_stdin(c, options);
     for (size_t i = 0; i < c->names.n; i++) apply_selection(c, GG_SELECT_NAMES, c->names.items[i]);
-    find_progress_file();
-    if (progress_file >= 0 || (!c->quiet && isatty(STDERR_FILENO)))
-        progress_runs = pthread_create(&progress_thread, NULL, watch, c) == 0;
+    set_where(c);
+    progress_start(c);
+}
+
+/* Conditions that no row satisfies are an answer of "no". */
+static gg_status check_where(cli *c)
+{
+    size_t unmet = 0;
+    while (unmet < c->wheres.n && c->where[unmet].met) unmet++;
+    if (unmet < c->wheres.n)
+        gg_fail(&c->err, GG_NO, "no row satisfies the condition '%s'", c->where[unmet].given);
+    else gg_fail(&c->err, GG_NO, "no row satisfies all %zu conditions", c->wheres.n);
+    gg_fix(&c->err, "run without --where to see all rows");
+    return GG_NO;
 }
 
 /* A full disk or a closed pipe may be noticed only when the last bytes are written. */
@@ -453,7 +411,9 @@ gg_status cli_stdout_lost(gg_error *err, int why)
 
 int cli_end(cli *c, gg_status status)
 {
-    end_progress();
+    progress_end();
+    table_end();
+    if (status == GG_OK && !table_any()) status = check_where(c);
     if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)
         status = cli_stdout_lost(&c->err, errno);
     if (c->err.status != GG_OK) {
@@ -466,6 +426,8 @@ int cli_end(cli *c, gg_status status)
     gg_select_free(c->select);
     free(c->args.items);
     free(c->names.items);
+    free(c->wheres.items);
+    free(c->where);
     if (status == GG_ECANCELLED && got_signal) {
         signal(got_signal, SIG_DFL);
         raise(got_signal);

@@ -16,6 +16,8 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include "where.h"
+
 #include "organ/gg_verbs.h"
 
 typedef enum cli_kind {
@@ -40,14 +42,17 @@ typedef struct cli_list {
 
 typedef struct cli {
     const char *tool, *help;
-    bool maps_experts; /* --experts takes BASE=DONOR items too */
-    bool selects;      /* takes --type --layers --tensors --experts --names-from */
-    bool has_json;     /* takes --json */
-    bool has_force;    /* takes --force */
-    bool has_strict;   /* takes --strict: refuse to write a model with errors */
+    bool maps_experts;         /* --experts takes BASE=DONOR items too */
+    bool selects;              /* takes --type --layers --tensors --experts --names-from */
+    bool has_json;             /* takes --json */
+    bool has_force;            /* takes --force */
+    bool has_strict;           /* takes --strict: refuse to write a model with errors */
+    const char *where_columns; /* takes --where, for tables with these columns */
     /* filled by cli_start: */
     bool json, quiet;
-    cli_list names; /* values of --names-from, read after all options */
+    cli_list names;  /* values of --names-from, read after all options */
+    cli_list wheres; /* values of --where */
+    where *where;    /* the same, parsed */
     int verbose;
     gg_select *select; /* NULL when nothing was selected */
     cli_list args;     /* positional arguments in order; "-" is one */

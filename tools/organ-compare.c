@@ -33,17 +33,22 @@ static const char help[] =
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
     "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
+    "  --where COND       print only rows that satisfy it: 'cosine<0.9', 'block=3';\n"
+    "                     operators < <= > >= = !=; may be repeated\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
     "\n"
     "examples:\n"
     "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-verse-q4_k_m.gguf | awk '$4 != \"identical\"'\n"
+    "    tests/data/lab/lab-verse-q4_k_m.gguf --where 'status!=identical'\n"
     "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
     "    tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
     "exit: 0 all identical (--lineage: identical or same lineage; --patch: written),\n"
     "1 something differs, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 /* ---- one row per tensor ---------------------------------------------------------- */
+
+static const char columns[] = "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
+                              "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b\tpart";
 
 static void cell_dims(table *rows, const gg_tensor *t)
 {
@@ -82,10 +87,7 @@ typedef struct row_table {
 
 static table *started(row_table *r)
 {
-    if (!r->started)
-        r->t = table_start(r->json,
-                           "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
-                           "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b");
+    if (!r->started) r->t = table_start(r->json, columns);
     r->started = true;
     return &r->t;
 }
@@ -109,6 +111,7 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     cell_dims(rows, r->b);
     if (r->b) cell_bytes(rows, r->b->name, r->b->name_len);
     else cell_null(rows);
+    cell_text(rows, gg_part_name(r->anatomy.part));
     table_row(rows);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return GG_OK;
@@ -135,7 +138,7 @@ static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
     cell_text(rows, gg_sameness_name(GG_SAME_DIFFERS));
     for (int i = 0; i < 2; i++) cell_null(rows);
     cell_u64(rows, differ);
-    for (int i = 0; i < 6; i++) cell_null(rows);
+    for (int i = 0; i < 7; i++) cell_null(rows);
     table_row(rows);
     if (c->verbose)
         cli_note(c, "metadata keys that differ: %zu of %zu; --keys lists them", differ, r.tensors);
@@ -328,9 +331,12 @@ static gg_status write_patch(cli *c, gg_source *a, gg_source *b, const char *out
 
 int main(int argc, char **argv)
 {
-    cli c = {
-        .tool = "organ-compare", .help = help, .selects = true, .has_json = true, .has_force = true
-    };
+    cli c = { .tool = "organ-compare",
+              .help = help,
+              .selects = true,
+              .has_json = true,
+              .has_force = true,
+              .where_columns = columns };
     const char *map = NULL, *patch = NULL;
     bool summary = false, lineage = false, keys = false;
     uint64_t sample = UINT64_MAX;
@@ -346,6 +352,9 @@ int main(int argc, char **argv)
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
+    if (c.where && (summary || lineage || keys || patch))
+        cli_usage(&c, "--where selects rows of the table of tensors: leave out --summary, --keys, "
+                      "--lineage and --patch");
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
     bool tensors = c.select || map || sample != UINT64_MAX || o.split_experts;
     if (patch && (keys || summary || lineage || tensors || c.json))

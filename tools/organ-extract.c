@@ -23,6 +23,8 @@ static const char help[] =
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
     "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
+    "  --where COND       list only rows that satisfy it: 'bytes>1e6', 'dtype=q4_k',\n"
+    "                     'role=attn_*'; operators < <= > >= = !=; may be repeated\n"
     "common: -j N threads, -q, -v, --json (with --list), --help, --version\n"
     "\n"
     "examples:\n"
@@ -30,6 +32,9 @@ static const char help[] =
     "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
     "    --output /tmp/verse.organs --force\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
+
+static const char columns[] =
+    "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset\tpart";
 
 static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg_error *err)
 {
@@ -76,8 +81,7 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
     gg_extract_report r;
     gg_status st;
     if (list) {
-        table rows = table_start(
-            c->json, "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset\tpart");
+        table rows = table_start(c->json, columns);
         st = gg_extract_list(s, o, list_row, &rows, &r, &c->err);
     } else if (strcmp(output, "-") == 0) {
         cli_no_terminal(c, STDOUT_FILENO);
@@ -98,9 +102,12 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
 
 int main(int argc, char **argv)
 {
-    cli c = {
-        .tool = "organ-extract", .help = help, .selects = true, .has_json = true, .has_force = true
-    };
+    cli c = { .tool = "organ-extract",
+              .help = help,
+              .selects = true,
+              .has_json = true,
+              .has_force = true,
+              .where_columns = columns };
     const char *model = NULL, *output = NULL;
     bool list = false;
     gg_extract_options o = { 0 };
@@ -113,6 +120,7 @@ int main(int argc, char **argv)
     model = cli_one(&c, model, "model");
     if (list == (output != NULL)) cli_usage(&c, "give --output or --list");
     if (c.json && !list) cli_usage(&c, "--json needs --list: nothing else prints a table");
+    if (c.where && !list) cli_usage(&c, "--where selects rows of a table: it needs --list");
     o.select = c.select;
     gg_source *s;
     gg_status st = cli_open(&c, model, list ? CLI_HEADER_ONLY : CLI_DATA, &s);

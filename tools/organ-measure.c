@@ -36,11 +36,13 @@ static const char help[] =
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
     "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
     "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
+    "  --where COND       only rows that satisfy it: 'theta<40', 'class=organ',\n"
+    "                     'name!=*norm*'; operators < <= > >= = !=; may be repeated\n"
     "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
     "\n"
     "examples:\n"
     "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --summary\n"
-    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf | awk '$15 < 40' | cut -f 1\n"
+    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --where 'theta<40'\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 static const char columns[] = "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
@@ -57,8 +59,7 @@ typedef struct options {
 } options;
 
 typedef struct printer {
-    table rows;
-    bool print;        /* print each row at once */
+    table rows;        /* silent if only a summary or a picture is wanted */
     gg_measures *keep; /* NULL: rows are not kept */
 } printer;
 
@@ -74,7 +75,8 @@ static void print_numbers(table *t, const gg_tensor_measure *r)
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) cell_f64(t, v[i]);
 }
 
-static void print_row(table *t, const gg_tensor_measure *r)
+/* Returns whether the row satisfies all conditions. */
+static bool print_row(table *t, const gg_tensor_measure *r)
 {
     const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
     cell_bytes(t, r->t.name, r->t.name_len);
@@ -88,19 +90,16 @@ static void print_row(table *t, const gg_tensor_measure *r)
         for (int i = 0; i < 15; i++) cell_null(t);
     cell_text(t, gg_part_name(r->a.part));
     /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
-    if (!r->decoded && t->json) {
-        table more = { true, "error", "error", false };
-        cell_text(&more, "no codec decodes this dtype");
-    }
-    table_row(t);
+    if (!r->decoded) cell_member(t, "error", "no codec decodes this dtype");
+    return table_row(t);
 }
 
 static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
 {
     printer *p = ctx;
-    if (p->print) print_row(&p->rows, r);
+    bool matches = print_row(&p->rows, r);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
-    return p->keep ? gg_measures_add(p->keep, r, err) : GG_OK;
+    return p->keep && matches ? gg_measures_add(p->keep, r, err) : GG_OK;
 }
 
 static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
@@ -228,9 +227,9 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     gg_measure_report r;
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0,
          keep = o->summary || o->wells != NO_WELLS || o->heat || o->svg || o->update;
-    printer p = { .print = !o->summary && o->wells == NO_WELLS && !o->heat && !svg_out,
-                  .keep = keep ? &list : NULL };
-    if (p.print) p.rows = table_start(c->json, columns);
+    bool print = !o->summary && o->wells == NO_WELLS && !o->heat && !svg_out;
+    printer p = { print ? table_start(c->json, columns) : table_silent(columns),
+                  keep ? &list : NULL };
     gg_measure_options m = o->m;
     m.row = take_row;
     m.row_ctx = &p;
@@ -270,9 +269,12 @@ static void check(const cli *c, const options *o)
 
 int main(int argc, char **argv)
 {
-    cli c = {
-        .tool = "organ-measure", .help = help, .selects = true, .has_json = true, .has_force = true
-    };
+    cli c = { .tool = "organ-measure",
+              .help = help,
+              .selects = true,
+              .has_json = true,
+              .has_force = true,
+              .where_columns = columns };
     options o = { .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
     const cli_option list[] = {
         { "dir", CLI_TEXT, &o.dir },         { "sample", CLI_U64, &o.m.sample },

@@ -1,4 +1,4 @@
-/* table.c - TSV or JSON Lines. */
+/* table.c - TSV or JSON Lines, and aligned columns on a terminal. */
 #include "table.h"
 
 #include "json/json.h" /* JSON writer */
@@ -9,60 +9,251 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/buf.h"              /* rows that are held back */
 #include "organ/manifest_json.h"   /* names that are not UTF-8 */
 #include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
+#define MAX_COLUMNS 40
+#define MAX_HELD 1000 /* rows that are held back to find the widths of columns */
+
+/* The kinds of cells on a terminal. The kind is stored before the text of each cell. */
+enum { ABSENT = 'a', NUMBER = 'n', TEXT = 't' };
+
 static atomic_int lost_by;
+
+/* The row that is being made: printed bytes, or on a terminal all rows held back, each cell
+ * as its kind, its text and a NUL. */
+static gg_buf row;
+static size_t row_start;   /* where the last row begins in `row` */
+static size_t value_start; /* where the text of the last cell begins */
+static table held;         /* the table on the terminal */
+static size_t held_rows;   /* not counting the header */
+static bool header_done;   /* the header was printed, so the widths are known */
+static size_t width[MAX_COLUMNS];
+static bool left[MAX_COLUMNS]; /* the column is aligned to the left: it has text */
+
+/* Conditions on rows, and the cells of the row that they are compared with. */
+static struct {
+    const char *columns;
+    where *list;
+    size_t n;
+    where_value cells[MAX_COLUMNS];
+    size_t text_at[MAX_COLUMNS]; /* in `words`, as that may move */
+    gg_buf words;
+    bool started, any;
+} filter;
+
+static void lose(int why)
+{
+    int none = 0;
+    atomic_compare_exchange_strong(&lost_by, &none, why ? why : EIO);
+}
+
+static void put(const char *bytes, size_t n)
+{
+    gg_error err = GG_ERROR_INIT;
+    if (gg_buf_append(&row, bytes, n, &err) != GG_OK) lose(ENOMEM);
+}
+
+static void put_text(const char *text)
+{
+    put(text, strlen(text));
+}
+
+/* ---- alignment -------------------------------------------------------------------- */
+
+/* The number of characters of a text in UTF-8. */
+static size_t text_width(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_aligned(const char *text, size_t column, bool last)
+{
+    size_t n = text_width(text), pad = width[column] > n ? width[column] - n : 0;
+    if (!left[column]) printf("%*s", (int)pad, "");
+    fputs(text, stdout);
+    if (left[column] && !last) printf("%*s", (int)pad, "");
+    fputs(last ? "\n" : "  ", stdout);
+}
+
+static void print_header(void)
+{
+    char name[64];
+    const char *p = held.columns;
+    for (size_t i = 0; *p; i++) {
+        size_t n = strcspn(p, "\t");
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        p += n + (p[n] == '\t');
+        print_aligned(name, i, !*p);
+    }
+}
+
+static void measure_columns(void)
+{
+    const char *p = held.columns;
+    for (size_t i = 0; !header_done && *p && i < MAX_COLUMNS; i++) {
+        size_t n = strcspn(p, "\t");
+        width[i] = n;
+        left[i] = false;
+        p += n + (p[n] == '\t');
+    }
+    const char *cell = row.data;
+    while (cell && cell < row.data + row.len) {
+        for (size_t i = 0; *cell != '\n'; i++) {
+            size_t n = text_width(cell + 1);
+            if (n > width[i]) width[i] = n;
+            if (*cell == TEXT) left[i] = true;
+            cell += strlen(cell) + 1;
+        }
+        cell++;
+    }
+}
+
+/* Prints the rows held back. Those that follow are aligned with them, as far as they fit. */
+static void print_held(void)
+{
+    if (table_errno() == ENOMEM) gg_buf_clear(&row); /* it may be incomplete */
+    measure_columns();
+    if (!header_done) print_header();
+    header_done = true;
+    const char *cell = row.data;
+    while (cell && cell < row.data + row.len) {
+        for (size_t i = 0; *cell != '\n'; i++) {
+            const char *text = cell + 1;
+            cell += strlen(cell) + 1;
+            print_aligned(text, i, *cell == '\n');
+        }
+        cell++;
+    }
+    gg_buf_clear(&row);
+    held_rows = 0;
+    if (ferror(stdout)) lose(errno);
+}
+
+/* ---- tables ----------------------------------------------------------------------- */
+
+void table_where(const char *columns, where *list, size_t n)
+{
+    filter.columns = columns;
+    filter.list = list;
+    filter.n = n;
+}
+
+static bool filtered(const table *t)
+{
+    return filter.n > 0 && strcmp(t->columns, filter.columns) == 0;
+}
+
+void table_end(void)
+{
+    if (held.aligned) print_held();
+    held.aligned = false;
+    gg_buf_free(&row);
+    gg_buf_free(&filter.words);
+}
 
 table table_start(bool json, const char *columns)
 {
-    if (!json) puts(columns);
-    return (table){ json, columns, columns, true };
+    table_end();
+    table t = { .json = json, .columns = columns, .next = columns };
+    t.aligned = !json && isatty(STDOUT_FILENO);
+    row_start = held_rows = 0;
+    header_done = false;
+    if (filtered(&t)) filter.started = true;
+    if (t.aligned) held = t;
+    else if (!json) puts(columns);
+    return t;
 }
 
-/* Prints what precedes a cell: a tab, or the JSON name of its column. */
-static void lead(table *t)
+table table_silent(const char *columns)
+{
+    table t = { .silent = true, .columns = columns, .next = columns };
+    if (filtered(&t)) filter.started = true;
+    return t;
+}
+
+bool table_any(void)
+{
+    return filter.any || !filter.started;
+}
+
+/* ---- cells ------------------------------------------------------------------------ */
+
+/* Begins a cell: a tab and, in JSON, the name of its column; on a terminal its kind. */
+static void lead(table *t, char kind)
 {
     size_t n = strcspn(t->next, "\t");
-    if (t->json) printf("%s\"%.*s\": ", t->first ? "{" : ", ", (int)n, t->next);
-    else if (!t->first) putchar('\t');
-    t->first = false;
+    if (t->column > 0 && t->aligned) put("", 1);
+    if (t->json) {
+        put_text(t->column ? ", \"" : "{\"");
+        put(t->next, n);
+        put_text("\": ");
+    } else if (t->aligned) {
+        put(&kind, 1);
+    } else if (t->column) {
+        put("\t", 1);
+    }
+    value_start = row.len;
     t->next += n + (t->next[n] == '\t');
+    t->column++;
 }
 
-static gg_status to_stdout(void *ctx, const char *bytes, size_t n, gg_error *err)
+static where_value *value_of(const table *t, where_kind kind)
+{
+    static where_value unused;
+    where_value *v = filtered(t) && t->column <= MAX_COLUMNS ? &filter.cells[t->column - 1]
+                                                             : &unused;
+    *v = (where_value){ 0 };
+    v->kind = kind;
+    return v;
+}
+
+/* Keeps the escaped text of a cell for the conditions. */
+static void keep_text(const table *t, const char *bytes, size_t n)
+{
+    gg_error err = GG_ERROR_INIT;
+    if (!filtered(t) || t->column > MAX_COLUMNS) return;
+    value_of(t, WHERE_TEXT);
+    if (gg_buf_reserve(&filter.words, 4 * n + 1, &err) != GG_OK) {
+        value_of(t, WHERE_ABSENT);
+        lose(ENOMEM);
+        return;
+    }
+    filter.text_at[t->column - 1] = filter.words.len;
+    filter.words.len += 1 + gg_escape(bytes, n, filter.words.data + filter.words.len, 4 * n + 1);
+}
+
+static gg_status to_row(void *ctx, const char *bytes, size_t n, gg_error *err)
 {
     (void)ctx;
-    return fwrite(bytes, 1, n, stdout) == n ? GG_OK : gg_fail_errno(err, "write failed");
+    return gg_buf_append(&row, bytes, n, err);
 }
 
 void cell_bytes(table *t, const char *bytes, size_t n)
 {
-    lead(t);
+    gg_error err = GG_ERROR_INIT;
+    lead(t, TEXT);
+    keep_text(t, bytes, n);
     if (t->json) {
-        gg_json_out o = { to_stdout, NULL };
-        gg_error err = GG_ERROR_INIT; /* a failed write is noticed when stdout is closed */
-        gg_mj_put_bytes(&o, bytes, n, &err);
-        return;
+        gg_json_out o = { to_row, NULL };
+        if (gg_mj_put_bytes(&o, bytes, n, &err) != GG_OK) lose(ENOMEM);
+    } else if (gg_buf_reserve(&row, 4 * n + 1, &err) != GG_OK) {
+        lose(ENOMEM);
+    } else {
+        row.len += gg_escape(bytes, n, row.data + row.len, 4 * n + 1);
     }
-    char small[512];
-    size_t need = gg_escape(bytes, n, small, sizeof small);
-    if (need < sizeof small) {
-        fputs(small, stdout);
-        return;
-    }
-    char *big = malloc(need + 1);
-    if (!big) return;
-    gg_escape(bytes, n, big, need + 1);
-    fputs(big, stdout);
-    free(big);
 }
 
 gg_key_out cell_open(table *t)
 {
-    lead(t);
-    return (gg_key_out){ to_stdout, NULL };
+    lead(t, TEXT);
+    value_of(t, WHERE_ABSENT);
+    return (gg_key_out){ to_row, NULL };
 }
 
 void cell_text(table *t, const char *text)
@@ -72,49 +263,109 @@ void cell_text(table *t, const char *text)
 
 void cell_u64(table *t, uint64_t v)
 {
-    lead(t);
-    printf("%llu", (unsigned long long)v);
+    char text[24];
+    lead(t, NUMBER);
+    where_value *w = value_of(t, WHERE_WHOLE);
+    w->whole = v;
+    w->number = (double)v;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)v);
+    put_text(text);
 }
 
 void cell_i64(table *t, int64_t v)
 {
-    lead(t);
-    printf("%lld", (long long)v);
+    char text[24];
+    lead(t, NUMBER);
+    where_value *w = value_of(t, v >= 0 ? WHERE_WHOLE : WHERE_NUMBER);
+    w->whole = v >= 0 ? (uint64_t)v : 0;
+    w->number = (double)v;
+    snprintf(text, sizeof text, "%lld", (long long)v);
+    put_text(text);
 }
 
 void cell_f64(table *t, double v)
 {
     char text[32];
-    lead(t);
-    gg_format_f64(v, text);
-    fputs(t->json && !isfinite(v) ? "null" : text, stdout);
+    lead(t, NUMBER);
+    value_of(t, WHERE_NUMBER)->number = v;
+    if (t->aligned) snprintf(text, sizeof text, "%.4g", v);
+    else gg_format_f64(v, text);
+    put_text(t->json && !isfinite(v) ? "null" : text);
 }
 
 void cell_bool(table *t, bool v)
 {
-    lead(t);
-    fputs(v ? "true" : "false", stdout);
+    const char *text = v ? "true" : "false";
+    lead(t, TEXT);
+    keep_text(t, text, strlen(text));
+    put_text(text);
 }
 
 void cell_null(table *t)
 {
-    lead(t);
-    fputs(t->json ? "null" : "-", stdout);
+    lead(t, ABSENT);
+    value_of(t, WHERE_ABSENT);
+    put_text(t->json ? "null" : "-");
 }
 
 void cell_json(table *t, const char *tsv, const char *json)
 {
-    lead(t);
-    fputs(t->json ? json : tsv, stdout);
+    lead(t, TEXT);
+    keep_text(t, tsv, strlen(tsv));
+    if (strcmp(tsv, "-") == 0) value_of(t, WHERE_ABSENT);
+    put_text(t->json ? json : tsv);
 }
 
-void table_row(table *t)
+void cell_member(table *t, const char *name, const char *text)
 {
-    puts(t->json ? "}" : "");
+    gg_json_out o = { to_row, NULL };
+    gg_error err = GG_ERROR_INIT;
+    if (!t->json) return;
+    put_text(", \"");
+    put_text(name);
+    put_text("\": ");
+    if (gg_mj_put_bytes(&o, text, strlen(text), &err) != GG_OK) lose(ENOMEM);
+}
+
+/* ---- rows ------------------------------------------------------------------------- */
+
+static bool row_matches(const table *t)
+{
+    bool all = true;
+    if (!filtered(t)) return true;
+    for (size_t i = 0; i < filter.n; i++) {
+        where_value cell = filter.cells[filter.list[i].column];
+        if (cell.kind == WHERE_TEXT)
+            cell.text = filter.words.data + filter.text_at[filter.list[i].column];
+        bool holds = where_holds(&filter.list[i], &cell);
+        filter.list[i].met = filter.list[i].met || holds;
+        all = all && holds;
+    }
+    filter.any = filter.any || all;
+    gg_buf_clear(&filter.words);
+    return all;
+}
+
+bool table_row(table *t)
+{
+    bool matches = row_matches(t);
     t->next = t->columns;
-    t->first = true;
-    int none = 0;
-    if (ferror(stdout)) atomic_compare_exchange_strong(&lost_by, &none, errno);
+    t->column = 0;
+    if (t->aligned) put("\0\n", 2);
+    else put_text(t->json ? "}\n" : "\n");
+    if (!matches || t->silent) {
+        row.len = row_start;
+    } else if (t->aligned) {
+        row_start = row.len;
+        if (++held_rows < MAX_HELD) return true;
+        print_held();
+        row_start = 0;
+    } else {
+        if (row.len) fwrite(row.data, 1, row.len, stdout);
+        gg_buf_clear(&row);
+        if (ferror(stdout)) lose(errno);
+    }
+    return matches;
 }
 
 int table_errno(void)

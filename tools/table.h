@@ -3,9 +3,15 @@
  *
  *     table t = table_start(json, "name\tbytes");
  *     cell_bytes(&t, name, len); cell_u64(&t, 12); table_row(&t);
+ *
+ * On a terminal the columns are aligned and floating-point numbers rounded to four significant
+ * digits. Rows are then held back until the table ends, or until there are many. Only one
+ * table is printed at a time.
  */
 #ifndef TABLE_H
 #define TABLE_H
+
+#include "where.h"
 
 #include "organ/gg_keys.h"
 
@@ -17,12 +23,21 @@
 
 typedef struct table {
     bool json;
+    bool aligned;        /* to a terminal */
+    bool silent;         /* rows are compared with the conditions, but not printed */
     const char *columns; /* tab-separated names */
     const char *next;    /* name of the next cell's column */
-    bool first;          /* no cell in this row yet */
+    size_t column;       /* its number */
 } table;
 
+/* Conditions that rows of tables with exactly these columns must satisfy. `list` is not copied;
+ * list[i].met is set when a row satisfies it. */
+void table_where(const char *columns, where *list, size_t n);
+
 table table_start(bool json, const char *columns); /* prints the header line of a TSV */
+
+/* A table that prints nothing. Its rows only serve for the answer of table_row. */
+table table_silent(const char *columns);
 
 void cell_bytes(table *t, const char *bytes,
                 size_t n); /* escaped; {"base64"} in JSON where not UTF-8 */
@@ -33,12 +48,23 @@ void cell_f64(table *t, double v); /* shortest; nan and inf as null in JSON */
 void cell_bool(table *t, bool v);
 void cell_null(table *t);                                    /* "-" in TSV, null in JSON */
 void cell_json(table *t, const char *tsv, const char *json); /* text for either format */
-void table_row(table *t);
+
+/* Add a member to the row of a JSON table, after its columns. */
+void cell_member(table *t, const char *name, const char *text);
+
+/* End the row. Returns whether it satisfies all conditions; only then is it printed. */
+bool table_row(table *t);
 
 /* Begin a cell of any length. The caller writes its content to the result: text that is
  * safe in TSV or, in a JSON table, one JSON value. The next cell or the end of the row
  * ends it. */
 gg_key_out cell_open(table *t);
+
+/* Print the rows that are held back, and release all memory. */
+void table_end(void);
+
+/* Whether a row of the table with conditions was printed, or none was started. */
+bool table_any(void);
 
 /* The errno of the first row that could not be written to stdout; 0 if none failed. Rows
  * may come from several threads, one at a time, and errno belongs to each thread. */

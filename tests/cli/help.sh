@@ -65,6 +65,11 @@ fi
 check_error 2 "give --output" "assemble without output" organ-assemble "$T"
 check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
 check_error 3 "" "a file that is not a model" organ-extract README.md --list
+check_error 2 "did you mean '--summary'?" "a misspelt option" organ-measure $V --sumary
+check_error 2 "did you mean '--skip-mismatched'?" "a misspelt option" organ-graft --skip_mismatched
+check_error 2 "did you mean '--tensors'?" "a misspelt option of the selection" organ-extract $V --tensor x
+check_error 2 "unknown option '--frobnicate'; see" "an option that resembles none" organ-stack --frobnicate
+check_error 2 "unknown option '--tensors'; see" "options of other tools are not suggested" organ-stack --tensors
 check_error 2 "both read stdin" "names and model on stdin" organ-extract - --list --names-from - < /dev/null
 
 # Stdin can be read once, and nothing of it is before that is said.

@@ -17,16 +17,16 @@ const api_option api_selection[] = { { "type", API_TEXT, NULL },    { "part", AP
 
 static const char match_modes[] = " exact retype convert ";
 
-static const api_option extract[] = { { "model", API_IN, NULL },
-                                      { "output", API_OUT, NULL },
-                                      { "list", API_FLAG, NULL },
-                                      { "split-experts", API_FLAG, NULL },
-                                      { NULL, API_FLAG, NULL } };
+static const api_option extract[] = {
+    { "model", API_IN, NULL },           { "output", API_OUT, NULL }, { "list", API_FLAG, NULL },
+    { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL }, { NULL, API_FLAG, NULL }
+};
 
 static const api_option measure[] = {
     { "dir", API_IN, NULL },     { "summary", API_FLAG, NULL },       { "wells", API_U64, NULL },
     { "sample", API_U64, NULL }, { "split-experts", API_FLAG, NULL }, { "update", API_FLAG, NULL },
-    { "svg", API_OUT, NULL },    { "color", API_TEXT, NULL },         { NULL, API_FLAG, NULL }
+    { "svg", API_OUT, NULL },    { "color", API_TEXT, NULL },         { "where", API_TEXT, NULL },
+    { NULL, API_FLAG, NULL }
 };
 
 static const api_option purify[] = { { "dir", API_IN, NULL },
@@ -97,7 +97,7 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
 static const api_option compare[] = {
     { "summary", API_FLAG, NULL },       { "lineage", API_FLAG, NULL }, { "keys", API_FLAG, NULL },
     { "patch", API_OUT, NULL },          { "map", API_LIST, NULL },     { "sample", API_U64, NULL },
-    { "split-experts", API_FLAG, NULL }, { NULL, API_FLAG, NULL }
+    { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL },   { NULL, API_FLAG, NULL }
 };
 
 static const api_option keys[] = { { "output", API_OUT, NULL },    { "get", API_TEXT, NULL },

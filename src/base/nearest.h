@@ -1,0 +1,12 @@
+/* nearest.h - finds the known word that a misspelt one probably means. Internal. */
+#ifndef GG_NEAREST_H
+#define GG_NEAREST_H
+
+#include <stddef.h>
+
+/* Returns the word of list[n] nearest to word[len], ignoring case: a word that begins with it, or
+ * else the first of those with the fewest letters inserted, left out, replaced or swapped. Returns
+ * NULL if none is near. NULL entries of the list are skipped. */
+const char *gg_nearest(const char *word, size_t len, const char *const *list, size_t n);
+
+#endif
