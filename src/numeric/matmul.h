@@ -1,0 +1,41 @@
+/* matmul.h - products of float32 matrices. Internal.
+ *
+ * Every element of a product is summed in the same order: over blocks of GG_MATMUL_DEPTH terms, in
+ * float32, first to last, and the sums of the blocks are added first to last. No multiplication is
+ * fused with an addition. The bits are therefore the same on every instruction-set level, with
+ * every number of threads and however the work is divided.
+ */
+#ifndef GG_MATMUL_H
+#define GG_MATMUL_H
+
+#include "organ/gg_status.h"
+
+#define GG_MATMUL_DEPTH 256
+
+/* A matrix in memory: element (i, j) is x[i * row_step + j * col_step]. A row-major matrix has
+ * col_step 1 and row_step = cols; with the two steps exchanged the same memory is its transpose. */
+typedef struct gg_matrix {
+    float *x;
+    size_t rows, cols, row_step, col_step;
+} gg_matrix;
+
+gg_matrix gg_matrix_of(float *x, size_t rows, size_t cols); /* row-major */
+gg_matrix gg_matrix_transposed(const gg_matrix *m);
+
+/* c = a b. a is m x k, b is k x n, and c is m x n with col_step 1 and overlaps neither. k may be 0:
+ * then c becomes 0. Fails only with GG_ENOMEM; uses at most 1 MiB per thread. */
+gg_status gg_matmul(const gg_matrix *c, const gg_matrix *a, const gg_matrix *b, unsigned threads,
+                    gg_error *err);
+
+/* The same for a product that is known to be symmetric, such as a' a: only the tiles on and above
+ * the diagonal are computed, and the rest is mirrored. */
+gg_status gg_matmul_symmetric(const gg_matrix *c, const gg_matrix *a, const gg_matrix *b,
+                              unsigned threads, gg_error *err);
+
+/* x = x p if `right`, else x = p x, in place, for a square matrix p that does not overlap x. x has
+ * col_step 1. Uses at most 1 MiB and 256 columns (or rows, for p x) of x's other side per thread.
+ * Fails only with GG_ENOMEM. */
+gg_status gg_matmul_in_place(const gg_matrix *x, const gg_matrix *p, bool right, unsigned threads,
+                             gg_error *err);
+
+#endif
