@@ -1,0 +1,55 @@
+/* imatrix.h - importance matrices: how strongly a calibration text used each input column of each
+ * tensor, in llama.cpp's two file formats. Internal.
+ *
+ * GGUF (general.type = "imatrix"): for each tensor X
+ *     X.in_sum2   F32 [columns, matrices]   sums of the squared inputs per column
+ *     X.counts    F32 [1, matrices]         numbers of inputs (tokens)
+ * where matrices is the number of experts of a stack, and 1 otherwise.
+ *
+ * The older binary format, little-endian:
+ *     [entries:i32] entries x { [len:i32][name][calls:i32][n:i32][values:f32 x n] }
+ *     and at the end, which old files lack, [chunks:i32][len:i32][name of the text]
+ * Its values are calls times the mean squared input; n is columns x matrices.
+ *
+ * Only the list of entries is kept in memory; values are read when they are asked for. An open
+ * file can be used by any number of threads. */
+#ifndef GG_IMATRIX_H
+#define GG_IMATRIX_H
+
+#include "organ/gg_organ.h"
+
+typedef struct gg_imatrix gg_imatrix;
+
+/* Opens a file; ends with gg_imatrix_close. `path` may be a pipe, which is stored in a temporary
+ * file first if it carries a GGUF. Errors: GG_EIO; GG_EFORMAT if the file is malformed or no
+ * importance matrix; GG_ENOMEM. Errors name the file. */
+gg_status gg_imatrix_open(const char *path, gg_imatrix **out, gg_error *err);
+void gg_imatrix_close(gg_imatrix *im); /* im may be NULL */
+
+/* What the keys quantize.imatrix.* of an encoded model state. The texts belong to im. */
+typedef struct gg_imatrix_info {
+    const char *file;    /* the path it was opened with */
+    const char *dataset; /* the first calibration text; "" if unknown */
+    uint64_t entries;    /* tensors */
+    uint64_t chunks;     /* of the calibration text; 0 if unknown */
+} gg_imatrix_info;
+gg_imatrix_info gg_imatrix_info_of(const gg_imatrix *im);
+
+/* The importance of the input columns of one tensor. */
+typedef struct gg_importance {
+    float *mean2;  /* columns x matrices mean squared inputs; NULL if the file lacks the tensor */
+    float *counts; /* inputs per matrix; NULL if the file does not state them (older format) */
+    uint64_t columns, matrices;
+} gg_importance;
+
+/* Reads the importance of tensor t; ends with gg_importance_free. A single expert
+ * (blk.N.ffn_gate.E.weight) gets its part of the stack's entry, if it has none of its own.
+ * A matrix without any input, such as an expert that was never chosen, gets 1 in every column.
+ * If the file lacks the tensor, it returns GG_OK with out->mean2 NULL.
+ * Errors: GG_EFORMAT, naming t, if the numbers of columns or matrices do not match t's dims, or a
+ * value is negative or not finite; GG_EIO; GG_ENOMEM. */
+gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
+                          gg_error *err);
+void gg_importance_free(gg_importance *importance);
+
+#endif
