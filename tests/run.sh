@@ -74,8 +74,8 @@ while [ $i -lt "$n" ]; do
     i=$((i + 1))
     status=$(cat "$T/$i.status" 2> /dev/null || echo none)
     last=$(tail -n 1 "$T/$i.log")
-    p=$(expr "X$last" : 'X[^ ]*: \([0-9][0-9]*\) passed, [0-9][0-9]* failed$') || p=
-    f=$(expr "X$last" : 'X[^ ]*: [0-9][0-9]* passed, \([0-9][0-9]*\) failed$') || f=${p:+0}
+    p=$(echo "$last" | sed -n 's/^[^ ]*: \([0-9][0-9]*\) passed, [0-9][0-9]* failed$/\1/p')
+    f=$(echo "$last" | sed -n 's/^[^ ]*: [0-9][0-9]* passed, \([0-9][0-9]*\) failed$/\1/p')
     if [ -z "$p" ]; then
         p=0 f=1
         last="$(basename "$(cat "$T/$i.name")"): ended with status $status and no result"
