@@ -3,7 +3,7 @@
 # everything that must not work.
 #
 # Two folders of tools are served: the real ones, and one where organ-compare and
-# organ-purify are scripts that last as long as a test needs.
+# organ-purify are scripts that run for as long as a test needs.
 # shellcheck disable=SC1010,SC1091,SC2016 # "done" is a state of a job, $( no command
 . "$(dirname "$0")/lib.sh"
 
@@ -70,7 +70,7 @@ request() {
     method=$1 path=$2
     shift 2
     : > "$T/body"
-    code=$(curl -s -m 20 --path-as-is -X "$method" -H "Authorization: Bearer $ORGAN_TOKEN" -H Expect: -D "$T/head" \
+    code=$(curl -s -m 300 --path-as-is -X "$method" -H "Authorization: Bearer $ORGAN_TOKEN" -H Expect: -D "$T/head" \
         -o "$T/body" -w '%{http_code}' "$@" "$ORGAN_URL$path")
 }
 
@@ -100,7 +100,7 @@ post() { # TOOL ARGUMENTS: sets $job
     job=$(member id)
 }
 
-wait_job() { # ID STATE...: until it has one of them, 10 s
+wait_job() { # ID STATE...: until it has one of them
     id=$1
     shift
     n=0
@@ -223,10 +223,10 @@ refuse_tokens() {
     for h in "X-None: 1" "Authorization: Bearer" "Authorization: Bearer wrong" "Authorization: Bearer ${ORGAN_TOKEN}x" \
         "Authorization: Bearer ${ORGAN_TOKEN%?}" "Authorization: Basic $ORGAN_TOKEN" "Authorization: $ORGAN_TOKEN"; do
         for p in /v1/health /v1/models /v1/jobs /v1/organs/verse.organs/embed/token_embd.bin /nothing; do
-            got=$(curl -s -m 10 -H "$h" -o "$T/body" -w '%{http_code}' "$ORGAN_URL$p")
+            got=$(curl -s -m 300 -H "$h" -o "$T/body" -w '%{http_code}' "$ORGAN_URL$p")
             check_text "$got" 401 "$p with $h"
         done
-        got=$(curl -s -m 10 -H "$h" -o "$T/body" -w '%{http_code}' -d '{}' "$ORGAN_URL/v1/jobs")
+        got=$(curl -s -m 300 -H "$h" -o "$T/body" -w '%{http_code}' -d '{}' "$ORGAN_URL/v1/jobs")
         check_text "$got" 401 "POST with $h"
     done
     has '"code": "unauthorized"' "no token"
@@ -379,14 +379,14 @@ untrap() {
 
 many() { # HOW-MANY-AT-ONCE
     printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
-    curl -s -m 120 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
+    curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
         "$ORGAN_URL/v1/models/verse.gguf?[1-200]" > "$T/codes" 2> /dev/null
     check_text "$(sort "$T/codes" | uniq -c | tr -s ' ')" " 200 200" "200 requests, $1 at once"
     check_text "$(cat "$T"/many.* | cksum)" "$(request GET /v1/models/verse.gguf; i=0; while [ $i -lt 200 ]; do cat "$T/body"; i=$((i + 1)); done | cksum)" "200 answers, $1 at once"
     rm -f "$T"/many.*
-    curl -s -m 120 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
+    curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
         -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" 2> /dev/null
-    check_text "$(grep -c '^202$' "$T/codes")" 40 "40 jobs, $1 at once"
+    check_text "$(sort "$T/codes" | uniq -c | tr -s ' ')" " 40 202" "40 jobs, $1 at once"
     n=0
     while [ $n -lt 2000 ]; do
         request GET /v1/jobs
@@ -400,7 +400,7 @@ many() { # HOW-MANY-AT-ONCE
 
 # ---- stopped, killed, restarted -------------------------------------------------------------------
 
-gone() { # PID WHAT: within 3 s
+gone() { # PID WHAT: it ends soon
     n=0
     while [ $n -lt 600 ] && kill -0 "$1" 2> /dev/null; do
         sleep 0.05
@@ -409,8 +409,8 @@ gone() { # PID WHAT: within 3 s
     if kill -0 "$1" 2> /dev/null; then bad "$2: the tool runs on"; else ok; fi
 }
 
-slow() { # SECONDS: a job that runs, and the pid of its tool
-    echo "$1" > "$DATA/seconds"
+slow() { # a job that runs until it is stopped or $DATA/enough exists, and the pid of its tool
+    rm -f "$DATA/enough"
     post organ-compare '["verse.gguf", "verse.gguf"]'
     wait_job "$job" running
     check_text "$state" running "a slow job"
@@ -422,7 +422,7 @@ slow() { # SECONDS: a job that runs, and the pid of its tool
 }
 
 stopped() {
-    slow 60
+    slow
     expect 409 GET "/v1/jobs/$job/result"
     expect 200 DELETE "/v1/jobs/$job"
     check_text "$(member state)" stopped "DELETE of a running job"
@@ -439,18 +439,18 @@ stopped() {
     expect 404 GET "/v1/jobs/$job"
     expect 404 DELETE "/v1/jobs/$job"
     expect 404 DELETE "/v1/jobs/$job?remove=1"
-    slow 60
+    slow
     first=$job
     expect 409 DELETE "/v1/jobs/$job?remove=1"
     printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
-    curl -s -m 120 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate -X DELETE \
+    curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate -X DELETE \
         -w '%{http_code}\n' -o "$T/both.#1" "$ORGAN_URL/v1/jobs/$job?[1-8]" > "$T/codes" 2> /dev/null
-    check_text "$(grep -c '^20[02]$' "$T/codes")" 8 "eight DELETEs at once"
+    check_text "$(sed 's/^20[02]$/200 or 202/' "$T/codes" | sort | uniq -c | tr -s ' ')" " 8 200 or 202" "eight DELETEs at once"
     wait_job "$job" stopped
     check_text "$state" stopped "eight DELETEs at once keep the record"
-    slow 60
+    slow
     first=$job
-    slow 60
+    slow
     second=$job
     post organ-compare '["verse.gguf", "verse.gguf"]'
     sleep 0.3
@@ -462,12 +462,12 @@ stopped() {
 }
 
 killed() {
-    slow 60
+    slow
     kill -9 "$tool"
     wait_job "$job" failed
     check_text "$state $(member signal)" "failed 9" "the tool was killed"
     [ -r "/proc/self/stat" ] || return
-    slow 60
+    slow
     supervisor=$(sed 's/.*) . \([0-9]*\) .*/\1/' "/proc/$tool/stat")
     kill -9 "$supervisor"
     wait_job "$job" lost
@@ -480,13 +480,14 @@ killed() {
 }
 
 survives() { # SERVER
-    slow 1
+    slow
     lasting=$job
     run=$(sed -n 's/^ORGAN_URL=//p' "$T/serve.out")
     cleanup
-    if curl -s -m 2 -o /dev/null "$run/v1/health"; then bad "the server runs on"; else ok; fi
+    if curl -s -m 60 -o /dev/null "$run/v1/health"; then bad "the server runs on"; else ok; fi
     check_text "$(ls -A "$T/tmp")" "" "organ-serve leaves nothing"
     if kill -0 "$tool" 2> /dev/null; then ok; else bad "the job ended with the server"; fi
+    : > "$DATA/enough"
     serve "$T/fake" --server "$1" --spool "$DATA/.spool" --token-file "$T/token"
     wait_job "$lasting" done
     check_text "$state $(member exit)" "done 0" "a job of before the restart"
@@ -531,9 +532,9 @@ cat > "$T/fake/organ-compare" << 'END'
 #!/bin/sh
 echo '{"row": 1}'
 printf '%020d %020d\n' 3 12 >&"$ORGAN_PROGRESS"
-sleep "$(cat seconds)" &
-trap 'kill $!; exit 143' TERM
-wait
+trap 'exit 143' TERM
+n=0
+while [ ! -e enough ] && [ $n -lt 6000 ]; do sleep 0.1; n=$((n + 1)); done
 END
 cat > "$T/fake/organ-purify" << 'END'
 #!/bin/sh
@@ -578,7 +579,8 @@ for server in lighttpd busybox; do
     serve "$T/fake" --server $server --spool "$DATA/.spool" --token-file "$T/token"
     if grep -q TOKEN "$T/serve.out"; then bad "a given token is printed"; else ok; fi
     # busybox httpd lets 9 connections wait; what comes on top is dropped and late.
-    if [ $server = lighttpd ]; then many 200; else many 6; fi
+    # 200 sanitized processes at once could take more memory than a small machine has.
+    if [ $server = busybox ]; then many 6; elif [ -n "${SANITIZED:-}" ]; then many 40; else many 200; fi
     [ -n "$first" ] || { stopped; killed; }
     survives $server
     cleanup

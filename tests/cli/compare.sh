@@ -287,11 +287,11 @@ if [ -w /dev/full ]; then
     # a stream without an end: whoever cannot write on must stop to read on
     (while cat "$T/some.bin"; do :; done) 2> "$T/err.cat" | organ-compare - $VERSE > /dev/full 2> "$T/err" &
     pid=$! k=0
-    while kill -0 $pid 2> "$T/err.kill" && [ $k -lt 100 ]; do
+    while kill -0 $pid 2> "$T/err.kill" && [ $k -lt 1200 ]; do
         sleep 0.1
         k=$((k + 1))
     done
-    if [ $k -lt 100 ]; then wait $pid; check_text $? 4 "an endless stream onto a full disk"
+    if [ $k -lt 1200 ]; then wait $pid; check_text $? 4 "an endless stream onto a full disk"
     else kill $pid; bad "an endless stream onto a full disk: it goes on and on"
     fi
 fi

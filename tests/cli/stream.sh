@@ -118,6 +118,8 @@ fi
 # ---- HTTP
 if have curl && have python3; then
     # Serves $T/www with ranges; a name with "flaky" is cut once; each request is logged.
+    # While port.stop exists, shard 1 stops after 70000 bytes. Then port.sent appears, and the
+    # connection ends when that is removed.
     cat > "$T/serve.py" << 'EOF'
 import http.server, os, re, sys, time
 root, log = sys.argv[1], open(sys.argv[2], "a")
@@ -146,10 +148,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             cut.add(path)
             part = part[:100000]
             self.close_connection = True
-        if "/slow/" in path and "00001-of" in path and len(part) > 70000:
+        if "00001-of" in path and len(part) > 70000 and os.path.exists(sys.argv[3] + ".stop"):
             try:
-                for i in range(0, len(part), 30000):
-                    self.wfile.write(part[i:i + 30000]); self.wfile.flush(); time.sleep(0.15)
+                self.wfile.write(part[:70000]); self.wfile.flush()
+                open(sys.argv[3] + ".sent", "w").close()
+                while os.path.exists(sys.argv[3] + ".sent"): time.sleep(0.05)
             except OSError: pass
             return
         try: self.wfile.write(part)
@@ -218,22 +221,27 @@ EOF
     for how in "" "--store $T/slow-store"; do
         rm -rf "$T/slow" "$T/slow-store"
         for signal in TERM KILL; do
+            : > "$T/port.stop"
             # shellcheck disable=SC2086
             "$scripts/organ-stream" --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf" > "$T/table1" 2> "$T/stream.err1" &
             pid=$!
             n=0
-            while [ $n -lt 500 ] && ! processes | grep -q "[c]url.*:${url##*:}/slow/.*00001-of"; do sleep 0.1; n=$((n + 1)); done
-            sleep 1
+            while [ $n -lt 1000 ] && [ ! -e "$T/port.sent" ]; do sleep 0.1; n=$((n + 1)); done
             kill -$signal "$pid"
             wait "$pid" 2> "$T/wait.err"
             got=$?
             [ $signal = KILL ] || check_text "$got $(processes | grep -c "[c]url.*:${url##*:}/slow/")" "143 0" "stopped alone, it ends with curl $how"
+            [ $signal = KILL ] || rm -f "$T/port.sent"
         done
+        rm "$T/port.stop"
         # shellcheck disable=SC2086
         stream --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf"
         check_text "$? $(column 2)" "0 done done done" "killed alone, the next run does all $how"
         check_same "$T/slow/measures.tsv" "$T/whole.tsv" "with the same rows $how"
         check_text "$(ls -A "$T/slow" | tr '\n' ' ')" "measures.jsonl measures.tsv shards z_report_verse.json " "and nothing else $how"
+        rm -f "$T/port.sent" # ends the curl of the run that was killed
+        n=0
+        while [ $n -lt 1000 ] && processes | grep -q "[c]url.*:${url##*:}/slow/"; do sleep 0.1; n=$((n + 1)); done
     done
     for i in 1 2 3; do check_same "$T/slow-store/verse-0000$i-of-00003.gguf" "$T/www/verse-0000$i-of-00003.gguf" "stored as it is"; done
     printf 'header = "X-Token: 7"\n' > "$T/curlrc"
