@@ -1,11 +1,13 @@
 /* sha256.c - SHA-256 (FIPS 180-4) in plain C and with the SHA instructions of x86-64. */
 #include "sha256.h"
 
+#include "isa.h"
+#include "sha256_many.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
-/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
-static const uint32_t round_key[64] __attribute__((aligned(16))) = {
+const uint32_t gg_sha256_key[64] __attribute__((aligned(16))) = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -26,7 +28,7 @@ static uint32_t ror(uint32_t x, unsigned n)
 #define ROUND(a, b, c, d, e, f, g, h, t) \
     do { \
         uint32_t t1 = h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + (g ^ (e & (f ^ g))) + \
-                      round_key[t] + w[t]; \
+                      gg_sha256_key[t] + w[t]; \
         d += t1; \
         h = t1 + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) | (c & (a | b))); \
     } while (0)
@@ -61,59 +63,36 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#include "sha256_ni.h"
+
 #include <cpuid.h>
-#include <immintrin.h>
-
-#define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
-
-/* Four rounds. The instructions keep the state as ABEF and CDGH, from word 3 down to word 0. */
-#define ROUNDS(m, t) \
-    do { \
-        __m128i wk = _mm_add_epi32(m, _mm_load_si128((const __m128i *)(round_key + (t)))); \
-        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk); \
-        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e)); \
-    } while (0)
-
-/* a, b, c, d hold the last 16 words of the schedule, the oldest in a. Replaces a by the next
- * four. */
-#define SCHEDULE(a, b, c, d) \
-    (a = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4)), \
-                              d))
 
 WITH_SHA static void compress_sha(uint32_t state[8], const unsigned char *p, size_t blocks)
 {
-    const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
-    __m128i dcba = _mm_loadu_si128((const __m128i *)(const void *)state);
-    __m128i hgfe = _mm_loadu_si128((const __m128i *)(const void *)(state + 4));
-    __m128i cdab = _mm_shuffle_epi32(dcba, 0xb1), efgh = _mm_shuffle_epi32(hgfe, 0x1b);
-    __m128i abef = _mm_alignr_epi8(cdab, efgh, 8), cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
+    __m128i abef, cdgh;
+    LOAD_STATE(abef, cdgh, state);
     for (; blocks; blocks--, p += 64) {
         const __m128i abef_in = abef, cdgh_in = cdgh;
-        const __m128i *in = (const __m128i *)(const void *)p;
-        __m128i a = _mm_shuffle_epi8(_mm_loadu_si128(in), swap);
-        __m128i b = _mm_shuffle_epi8(_mm_loadu_si128(in + 1), swap);
-        __m128i c = _mm_shuffle_epi8(_mm_loadu_si128(in + 2), swap);
-        __m128i d = _mm_shuffle_epi8(_mm_loadu_si128(in + 3), swap);
+        __m128i a, b, c, d;
+        LOAD_BLOCK(a, b, c, d, p);
         for (int t = 0; t < 48; t += 16) {
-            ROUNDS(a, t);
+            ROUNDS(abef, cdgh, a, t);
             SCHEDULE(a, b, c, d);
-            ROUNDS(b, t + 4);
+            ROUNDS(abef, cdgh, b, t + 4);
             SCHEDULE(b, c, d, a);
-            ROUNDS(c, t + 8);
+            ROUNDS(abef, cdgh, c, t + 8);
             SCHEDULE(c, d, a, b);
-            ROUNDS(d, t + 12);
+            ROUNDS(abef, cdgh, d, t + 12);
             SCHEDULE(d, a, b, c);
         }
-        ROUNDS(a, 48);
-        ROUNDS(b, 52);
-        ROUNDS(c, 56);
-        ROUNDS(d, 60);
+        ROUNDS(abef, cdgh, a, 48);
+        ROUNDS(abef, cdgh, b, 52);
+        ROUNDS(abef, cdgh, c, 56);
+        ROUNDS(abef, cdgh, d, 60);
         abef = _mm_add_epi32(abef, abef_in);
         cdgh = _mm_add_epi32(cdgh, cdgh_in);
     }
-    __m128i feba = _mm_shuffle_epi32(abef, 0x1b), dchg = _mm_shuffle_epi32(cdgh, 0xb1);
-    _mm_storeu_si128((__m128i *)(void *)state, _mm_blend_epi16(feba, dchg, 0xf0));
-    _mm_storeu_si128((__m128i *)(void *)(state + 4), _mm_alignr_epi8(dchg, feba, 8));
+    STORE_STATE(state, abef, cdgh);
 }
 
 /* __builtin_cpu_supports of gcc 12 and clang 14 does not know "sha", so this asks the
@@ -136,27 +115,36 @@ static bool machine_has_sha(void)
 }
 #endif
 
-/* -1 unknown, 0 plain C, 1 SHA instructions. A race is harmless: all threads find the same. */
-static _Atomic int use_sha = -1;
+/* The code in use, or -1 before the first use. A race is harmless: all threads find the same. */
+static _Atomic int code = -1;
 
-bool gg_sha256_fast(void)
+static int machine_code(void)
 {
-    int use = atomic_load_explicit(&use_sha, memory_order_relaxed);
-    if (use < 0) {
-        use = machine_has_sha();
-        atomic_store_explicit(&use_sha, use, memory_order_relaxed);
+    return machine_has_sha() ? GG_SHA256_SHA : gg_isa() >= 1 ? GG_SHA256_AVX2 : GG_SHA256_PLAIN;
+}
+
+gg_sha256_code gg_sha256_in_use(void)
+{
+    int now = atomic_load_explicit(&code, memory_order_relaxed);
+    if (now < 0) {
+        now = machine_code();
+        atomic_store_explicit(&code, now, memory_order_relaxed);
     }
-    return use == 1;
+    return (gg_sha256_code)now;
 }
 
-void gg_sha256_force_plain(bool plain)
+bool gg_sha256_force(gg_sha256_code wanted)
 {
-    atomic_store_explicit(&use_sha, plain ? 0 : -1, memory_order_relaxed);
+    if ((wanted == GG_SHA256_SHA && !machine_has_sha()) ||
+        (wanted == GG_SHA256_AVX2 && gg_isa() < 1))
+        return false;
+    atomic_store_explicit(&code, (int)wanted, memory_order_relaxed);
+    return true;
 }
 
-static void compress(uint32_t state[8], const unsigned char *p, size_t blocks)
+void gg_sha256_compress(uint32_t state[8], const unsigned char *p, size_t blocks)
 {
-    if (gg_sha256_fast()) compress_sha(state, p, blocks);
+    if (gg_sha256_in_use() == GG_SHA256_SHA) compress_sha(state, p, blocks);
     else compress_plain(state, p, blocks);
 }
 
@@ -179,11 +167,11 @@ void gg_sha256_update(gg_sha256 *h, const void *bytes, size_t n)
         size_t take = n < 64 - held ? n : 64 - held;
         memcpy(h->block + held, p, take);
         if (held + take < 64) return;
-        compress(h->state, h->block, 1);
+        gg_sha256_compress(h->state, h->block, 1);
         p += take;
         n -= take;
     }
-    if (n >= 64) compress(h->state, p, n / 64);
+    if (n >= 64) gg_sha256_compress(h->state, p, n / 64);
     if (n & 63) memcpy(h->block, p + (n & ~(size_t)63), n & 63);
 }
 
@@ -198,7 +186,7 @@ void gg_sha256_final(gg_sha256 *h, unsigned char digest[32])
     tail[held] = 0x80;
     size_t size = held < 56 ? 64 : 128;
     for (size_t i = 0; i < 8; i++) tail[size - 1 - i] = (unsigned char)(bits >> (8 * i));
-    compress(h->state, tail, size / 64);
+    gg_sha256_compress(h->state, tail, size / 64);
     for (size_t i = 0; i < 32; i++)
         digest[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
 }

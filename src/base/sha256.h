@@ -25,11 +25,12 @@ void gg_sha256_final(gg_sha256 *h, unsigned char digest[32]);
 /* Writes 64 lower-case hex digits and a NUL. */
 void gg_sha256_hex(const unsigned char digest[32], char out[65]);
 
-/* Whether the SHA instructions of the processor are in use. The choice is made at run time and
- * does not change the digests. */
-bool gg_sha256_fast(void);
+/* Which code runs: plain C, plain C and AVX2 for several messages (base/sha256_many.h), or the SHA
+ * instructions of x86-64. The choice is made at run time and does not change the digests. */
+typedef enum gg_sha256_code { GG_SHA256_PLAIN, GG_SHA256_AVX2, GG_SHA256_SHA } gg_sha256_code;
+gg_sha256_code gg_sha256_in_use(void);
 
-/* For tests: use plain C from now on (true), or let the machine decide again (false). */
-void gg_sha256_force_plain(bool plain);
+/* For tests: use this code from now on. Returns false if the machine cannot run it. */
+bool gg_sha256_force(gg_sha256_code wanted);
 
 #endif

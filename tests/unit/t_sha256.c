@@ -1,7 +1,8 @@
-/* t_sha256.c - FIPS 180-4 vectors, every way of cutting the input, both codes. */
+/* t_sha256.c - FIPS 180-4 vectors, every way of cutting the input, every code, one message
+ * and several at once. */
 #include "t.h"
 
-#include "base/sha256.h"
+#include "base/sha256_many.h"
 
 static void hex_of(const void *bytes, size_t n, char out[65])
 {
@@ -45,10 +46,11 @@ static void check_vectors(void)
 
 static void plain_vectors(void)
 {
-    gg_sha256_force_plain(true);
-    T_CHECK(!gg_sha256_fast());
+    gg_sha256_code machine = gg_sha256_in_use();
+    T_CHECK(gg_sha256_force(GG_SHA256_PLAIN));
+    T_EQ(gg_sha256_in_use(), GG_SHA256_PLAIN);
     check_vectors();
-    gg_sha256_force_plain(false);
+    T_CHECK(gg_sha256_force(machine));
 }
 
 /* Both codes agree on every length to 300 and every place to cut in two. */
@@ -57,12 +59,13 @@ static void cuts_and_codes_agree(void)
     unsigned char m[301];
     for (size_t i = 0; i < sizeof m; i++) m[i] = (unsigned char)(i * i * 31 + i);
     int wrong = 0;
+    gg_sha256_code machine = gg_sha256_in_use();
     for (size_t n = 0; n <= 300; n++) {
         char whole[65], plain[65];
         hex_of(m + 1, n, whole); /* + 1: unaligned */
-        gg_sha256_force_plain(true);
+        gg_sha256_force(GG_SHA256_PLAIN);
         hex_of(m + 1, n, plain);
-        gg_sha256_force_plain(false);
+        gg_sha256_force(machine);
         wrong += strcmp(whole, plain) != 0;
         for (size_t cut = 0; cut <= n; cut++) {
             gg_sha256 h;
@@ -77,6 +80,55 @@ static void cuts_and_codes_agree(void)
         }
     }
     T_CHECKF(wrong == 0, "%d digests differ", wrong);
+}
+
+/* k messages, hashed together in pieces of different sizes, have the digests of plain C. */
+static int wrong_of_many(const unsigned char *m, size_t k)
+{
+    gg_sha256 h[GG_SHA256_LANES], alone;
+    gg_sha256_piece pieces[GG_SHA256_LANES];
+    unsigned char want[32], got[32];
+    size_t at[GG_SHA256_LANES] = { 0 };
+    int wrong = 0;
+    for (size_t i = 0; i < k; i++) gg_sha256_init(&h[i]);
+    for (size_t step = 0; step < 5; step++) {
+        for (size_t i = 0; i < k; i++) {
+            size_t n = (i * 131 + step * 64) % 700 * (i + step != 3) + (step == 1 ? 0 : 64 * i);
+            if (step == 2) n = n / 64 * 64;
+            pieces[i] = (gg_sha256_piece){ &h[i], m + 37 * i + at[i], n };
+            at[i] += n;
+        }
+        gg_sha256_update_many(pieces, k);
+    }
+    gg_sha256_code machine = gg_sha256_in_use();
+    gg_sha256_force(GG_SHA256_PLAIN);
+    for (size_t i = 0; i < k; i++) {
+        gg_sha256_final(&h[i], got);
+        gg_sha256_init(&alone);
+        gg_sha256_update(&alone, m + 37 * i, at[i]);
+        gg_sha256_final(&alone, want);
+        wrong += memcmp(got, want, sizeof got) != 0;
+    }
+    gg_sha256_force(machine);
+    return wrong;
+}
+
+static void many(void)
+{
+    static const gg_sha256_code codes[] = { GG_SHA256_PLAIN, GG_SHA256_AVX2, GG_SHA256_SHA };
+    static const unsigned lanes[] = { 1, GG_SHA256_LANES, 2 };
+    static unsigned char m[16384];
+    gg_sha256_code machine = gg_sha256_in_use();
+    for (size_t i = 0; i < sizeof m; i++) m[i] = (unsigned char)(i * i * 31 + i / 7);
+    for (size_t c = 0; c < 3; c++) {
+        if (!gg_sha256_force(codes[c])) continue;
+        T_EQ(gg_sha256_lanes(), lanes[c]);
+        for (size_t k = 0; k <= GG_SHA256_LANES; k++) {
+            int wrong = wrong_of_many(m, k);
+            T_CHECKF(wrong == 0, "code %zu: %d of %zu digests differ", c, wrong, k);
+        }
+    }
+    T_CHECK(gg_sha256_force(machine));
 }
 
 /* The length field is 64 bits: 2^29 bytes and more have a bit count over 32 bits.
@@ -97,6 +149,7 @@ static const t_case cases[] = {
     { "vectors", check_vectors },
     { "vectors, plain C", plain_vectors },
     { "cuts and codes agree", cuts_and_codes_agree },
+    { "many", many },
     { "length is 64 bits", length_is_64_bits },
 };
 T_MAIN(cases)
