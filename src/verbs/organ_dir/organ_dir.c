@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
-#include "base/parallel.h"
 #include "base/sha256.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
@@ -12,6 +11,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "organ_dir_manifest.h"
+#include "verbs/shared/copy_lanes.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -181,17 +181,31 @@ static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t a
     return st == GG_OK && n > 1 ? hash_back(fd, at, to - at, it->sha, err) : st;
 }
 
-gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name, gg_error *err)
+/* Creates the file of a record and writes its header. *at is where the data begins. */
+static gg_status begin_record(gg_organ_dir *d, const gg_dir_item *it, const char *name, int *fd,
+                              uint64_t *at, gg_error *err)
 {
     uint8_t head[GG_RECORD_HEADER];
-    int fd;
-    size_t n = gg_record_header(&it->t, head);
-    gg_status st = gg_outdir_create(d->out, name, &fd, err);
-    if (st != GG_OK) return st;
-    st = gg_write_all(fd, head, n, err);
-    if (st == GG_OK) st = write_data(d, it, fd, n, err);
+    gg_status st = gg_outdir_create(d->out, name, fd, err);
+    *at = gg_record_header(&it->t, head);
+    return st == GG_OK ? gg_write_all(*fd, head, (size_t)*at, err) : st;
+}
+
+static gg_status end_record(const char *name, int fd, gg_status st, gg_error *err)
+{
     if (st == GG_OK) gg_writeback_hint(fd, 0, 0);
-    if (close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close of %s failed", name);
+    if (fd >= 0 && close(fd) != 0 && st == GG_OK)
+        st = gg_fail_errno(err, "close of %s failed", name);
+    return st;
+}
+
+gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name, gg_error *err)
+{
+    int fd = -1;
+    uint64_t at;
+    gg_status st = begin_record(d, it, name, &fd, &at, err);
+    if (st == GG_OK) st = write_data(d, it, fd, at, err);
+    st = end_record(name, fd, st, err);
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->t.name, it->t.name_len), st);
 }
 
@@ -234,12 +248,9 @@ static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name,
     return st;
 }
 
-static gg_status record_task(void *ctx, size_t i, unsigned worker, gg_error *err)
+/* Writes a record at once: an unchanged file, a computed tensor, or one of several parts. */
+static gg_status write_whole(gg_organ_dir *d, gg_dir_item *it, const gg_entry *same, gg_error *err)
 {
-    gg_organ_dir *d = ctx;
-    gg_dir_item *it = &d->items[i];
-    (void)worker;
-    const gg_entry *same = same_entry(d, it);
     if (!same) return gg_organ_dir_record(d, it, it->file, err);
     memcpy(it->sha, same->sha256, sizeof it->sha);
     gg_status st = clone_file(d, same->file, it->file, err);
@@ -247,12 +258,48 @@ static gg_status record_task(void *ctx, size_t i, unsigned worker, gg_error *err
     return st;
 }
 
+/* See gg_lane_work. The data of most records is one part, which is copied in a lane. */
+static gg_status next_record(void *ctx, gg_lane *l, const char *sha, bool *more, gg_error *err)
+{
+    gg_organ_dir *d = ctx;
+    gg_dir_item *it = &d->items[l->item];
+    const gg_entry *same = same_entry(d, it);
+    gg_status st;
+    *more = false;
+    if (sha) {
+        memcpy(it->sha, sha, sizeof it->sha);
+        st = gg_check_sha256(sha, l->part.sha256, err);
+        if (st == GG_OK) st = end_record(it->file, l->fd, st, err), l->fd = -1;
+    } else if (same || it->make || (it->parts && it->n_parts != 1)) {
+        return write_whole(d, it, same, err);
+    } else {
+        gg_plan_part own = { d->base, it->source, it->at, it->t.bytes, NULL };
+        uint64_t at;
+        l->part = it->parts ? it->parts[0] : own;
+        st = begin_record(d, it, it->file, &l->fd, &at, err);
+        l->out = (gg_place){ l->fd, GG_AT_POS };
+        *more = st == GG_OK;
+    }
+    if (st != GG_OK) gg_at_tensor(err, it->t.name, it->t.name_len);
+    return st;
+}
+
+static void fail_record(void *ctx, gg_lane *l, gg_error *err)
+{
+    const gg_organ_dir *d = ctx;
+    const gg_tensor *t = &d->items[l->item].t;
+    if (l->fd < 0) return; /* not a record that is copied in a lane */
+    close(l->fd);
+    gg_at_tensor(err, t->name, t->name_len);
+}
+
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < d->n; i++) total += d->items[i].t.bytes;
     gg_progress_total(d->run, total);
-    return gg_parallel(d->n, d->run->threads, record_task, d, err);
+    gg_lane_work work = { next_record, fail_record, d };
+    return gg_copy_lanes(d->n, &work, d->run, err);
 }
 
 /* ---- manifest ------------------------------------------------------------------ */

@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
-#include "base/parallel.h"
 #include "base/sha256.h"
 #include "plan_bytes.h"
 #include "plan_layout.h"
 #include "plan_stream.h"
 #include "verbs/check/check_output.h"
+#include "verbs/shared/copy_lanes.h"
 #include "verbs/shared/file_hash.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
@@ -34,30 +34,50 @@ typedef struct writer {
 
 /* ---- bytes ----------------------------------------------------------------------- */
 
-static gg_status write_tensor(void *ctx, size_t task, unsigned worker, gg_error *err)
+/* Starts a tensor: a computed one is written at once. */
+static gg_status start_tensor(writer *w, const gg_plan_tensor *pt, gg_place to, gg_error *err)
+{
+    if (!pt->make) return GG_OK;
+    gg_status st = pt->make(pt->ctx, &pt->t, to.fd, to.at, w->run, err);
+    if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
+    return st;
+}
+
+/* See gg_lane_work. Parts with a hash are copied in lanes, and others inside the kernel. */
+static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, gg_error *err)
 {
     writer *w = ctx;
-    size_t i = w->order[task];
-    (void)worker;
-    gg_plan_tensor *pt = &w->p->tensors[i];
+    size_t i = w->order[l->item];
+    const gg_plan_tensor *pt = &w->p->tensors[i];
     const out_file *of = &w->files[w->file_of[i]];
     int fd = gg_output_fd(of->out);
     uint64_t at = of->at.data_start + pt->t.offset;
     assert(pt->t.offset + pt->t.bytes <= of->at.data_bytes);
-    gg_status st = GG_OK;
-    if (pt->make) {
-        st = pt->make(pt->ctx, &pt->t, fd, at, w->run, err);
-        if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
+    *more = false;
+    gg_status st;
+    if (sha) {
+        st = gg_check_part(&l->part, &pt->t, sha, err);
+        l->out.at += l->part.bytes;
+    } else {
+        l->out = (gg_place){ fd, at };
+        st = start_tensor(w, pt, l->out, err);
     }
-    uint64_t to = at;
-    for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++) {
-        st = gg_plan_copy_part(w->p, &pt->t, &pt->parts[k], (gg_place){ fd, to }, w->run, err);
-        to += pt->parts[k].bytes;
+    for (; l->k < pt->n_parts && st == GG_OK && !*more; l->k++) {
+        l->part = pt->parts[l->k];
+        *more = w->p->verify && l->part.sha256 && l->part.sha256[0];
+        if (*more) continue;
+        st = gg_plan_copy_part(w->p, &pt->t, &l->part, l->out, w->run, err);
+        l->out.at += l->part.bytes;
     }
-    if (st == GG_OK) gg_writeback_hint(fd, at, pt->t.bytes);
-    /* errors of reading already name a file */
-    if (st == GG_EIO) gg_at_file(err, w->p->files[w->file_of[i]].path);
+    if (st == GG_OK && !*more) gg_writeback_hint(fd, at, pt->t.bytes);
     return st;
+}
+
+static void fail_tensor(void *ctx, gg_lane *l, gg_error *err)
+{
+    const writer *w = ctx;
+    const char *path = w->p->files[w->file_of[w->order[l->item]]].path;
+    if (err->status == GG_EIO) gg_at_file(err, path); /* errors of reading already name a file */
 }
 
 /* Writes everything of a file except tensor data. */
@@ -121,7 +141,8 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
         st = write_frame(w, f, err);
         if (st == GG_EIO) gg_at_file(err, w->p->files[f].path);
     }
-    if (st == GG_OK) st = gg_parallel(w->p->n, w->run->threads, write_tensor, w, err);
+    gg_lane_work work = { next_part, fail_tensor, w };
+    if (st == GG_OK) st = gg_copy_lanes(w->p->n, &work, w->run, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++)
         st = gg_output_sync(w->files[f].out, err);
     if (st == GG_OK) st = gg_plan_sources_unchanged(w->p, err);

@@ -103,7 +103,13 @@ gg_status gg_copy_verified(const gg_plan_part *part, const gg_tensor *t, gg_plac
     char sha[65];
     bool verify = part->sha256 && part->sha256[0];
     gg_status st = gg_copy_part(part, out, verify ? sha : NULL, run, err);
-    if (st != GG_OK || !verify || gg_check_sha256(sha, part->sha256, err) == GG_OK) return st;
+    return st == GG_OK && verify ? gg_check_part(part, t, sha, err) : st;
+}
+
+gg_status gg_check_part(const gg_plan_part *part, const gg_tensor *t, const char *sha,
+                        gg_error *err)
+{
+    if (gg_check_sha256(sha, part->sha256, err) == GG_OK) return GG_OK;
     gg_at_tensor(err, t->name, t->name_len);
     return gg_at_file(err, gg_source_name(part->source));
 }

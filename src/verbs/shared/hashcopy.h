@@ -37,6 +37,10 @@ gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], con
 gg_status gg_copy_verified(const gg_plan_part *part, const gg_tensor *t, gg_place out,
                            const gg_run *run, gg_error *err);
 
+/* The same for bytes that were copied already and have the hash `sha`. */
+gg_status gg_check_part(const gg_plan_part *part, const gg_tensor *t, const char *sha,
+                        gg_error *err);
+
 /* GG_EFORMAT unless `got` equals the sha256 of a manifest. NULL or "" means there is none. */
 gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err);
 
