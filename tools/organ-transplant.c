@@ -157,11 +157,12 @@ static void check_usage(const cli *c, const arguments *a)
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
     if (!a->output && !a->check && !a->in_place)
         cli_usage(c, "give --output, --check or --in-place");
-    bool matches = c->select || a->map || a->match || a->blend;
+    bool matches = c->select || a->map || a->match || a->blend || a->o.match.add ||
+                   a->o.skip_mismatched;
     if (a->o.match.mtp && (a->in_place || matches))
-        cli_usage(c,
-                  "--mtp moves whole blocks: leave out the selection, --map, --match, --blend and "
-                  "--in-place");
+        cli_usage(
+            c, "--mtp moves whole blocks: leave out the selection, --map, --match, --blend, --add, "
+               "--skip-mismatched and --in-place");
     if (a->match && a->blend && a->o.match.mode != GG_MATCH_CONVERT)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
                   a->match);

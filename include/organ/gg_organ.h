@@ -177,7 +177,7 @@ gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_s
 gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err);
 
 /* Replaces a source that reads a pipe, and of which no tensor was read yet, by a seekable
- * source, as gg_source_options.spooled does. A seekable source stays as it is. On success the
+ * source, as gg_source_options.spooled does. A seekable source is not changed. On success the
  * old *s and its pointers are no longer valid; on an error *s is unchanged and must be closed.
  * Errors: GG_EIO (for example if the temporary folder is full), and those of gg_source_open. */
 gg_status gg_source_spool(gg_source **s, gg_error *err);

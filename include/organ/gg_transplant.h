@@ -148,8 +148,9 @@ typedef struct gg_transplant_report {
 
 /* Writes the base with the donor's tensors as one file `output`; "-" is stdout. Bytes that do not
  * move, odd padding and bytes after the tensors stay the same. Errors: GG_NO, before anything is
- * written, for the first mismatch (unless skip_mismatched), or if nothing moves; GG_EUSAGE; and
- * those of gg_match_tensors. */
+ * written, for the first mismatch (unless skip_mismatched), or if nothing moves; GG_EUSAGE for
+ * a base of bare records, an existing output, and a wrong text in the options; and those of
+ * gg_match_tensors. */
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                         const char *output, const gg_run *run, gg_transplant_report *report,
                         gg_error *err);
@@ -158,7 +159,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
  * dims and dtype are possible (GG_MATCH_CONVERT and blends keep them), and keys do not change. If
  * `undo` is not NULL, the old bytes are first written to that file as an organ stream, and are on
  * disk before the base changes. That file, given as the donor of another call, restores the base
- * byte for byte, even if this call was interrupted. Errors as above. */
+ * byte for byte, even if this call was interrupted. Errors as above; GG_NO also if a size would
+ * change; GG_EUSAGE also for options that change keys or make a new model, and if the undo file
+ * exists (without run->force). */
 gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err);

@@ -17,8 +17,10 @@ gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *e
         if (st != GG_OK || c->size - c->pos >= n) return st;
         left = (c->end == UINT64_MAX ? c->size : c->end) - c->pos;
     }
-    gg_fail(err, GG_EFORMAT, "the file ends within %s: %llu bytes needed, %llu left", what,
-            (unsigned long long)n, (unsigned long long)left);
+    if (c->pos == 0 && left == 0) gg_fail(err, GG_EFORMAT, "the file is empty");
+    else
+        gg_fail(err, GG_EFORMAT, "the file ends within %s: %llu bytes needed, %llu left", what,
+                (unsigned long long)n, (unsigned long long)left);
     gg_fix(err, "fetch the file again: it is truncated or damaged");
     return gg_at_offset(err, c->pos);
 }

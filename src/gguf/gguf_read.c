@@ -87,7 +87,7 @@ static gg_status fail_magic(const uint8_t *m, uint64_t size, gg_error *err)
 static gg_status read_version(parser *p)
 {
     gg_cursor *c = p->c;
-    gg_status st = gg_cursor_need(c, 4, "the magic", p->err);
+    gg_status st = gg_cursor_need(c, 4, "the magic number", p->err);
     if (st != GG_OK) return st;
     if (memcmp(c->base, "GGUF", 4) != 0) return fail_magic(c->base, c->size, p->err);
     c->pos = 4;

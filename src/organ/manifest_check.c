@@ -91,7 +91,7 @@ static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *
     } else if (!S_ISREG(s.st_mode)) {
         gg_fail(err, GG_EFORMAT, "not a regular file");
     } else if ((uint64_t)s.st_size != f->trailing_bytes) {
-        gg_fail(err, GG_EFORMAT, "the file has %llu bytes, but the manifest says %llu",
+        gg_fail(err, GG_EFORMAT, "the file has %llu bytes, but the manifest states %llu",
                 (unsigned long long)s.st_size, (unsigned long long)f->trailing_bytes);
     }
     gg_fix(err, "extract the model again, or remove \"trailing\" from " GG_MANIFEST);

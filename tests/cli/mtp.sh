@@ -267,5 +267,8 @@ refuse "expert_gating_func differs: base 2, donor 1" turn.gguf gates.gguf
 }
 refuse "recurrent_layers has one value per block in $T/only.gguf, but not in this model" only.gguf d2.gguf
 refuse "attention.head_count_kv has 3 values for 4 blocks" short.gguf d2.gguf
+for option in --add --skip-mismatched; do
+    check_error 2 "--mtp" "with $option" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" --mtp $option --output "$T/c.gguf"
+done
 check_error 2 "--mtp" "with a selection" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" --mtp --layers 1 --output "$T/c.gguf"
 finish

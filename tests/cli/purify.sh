@@ -137,7 +137,7 @@ for m in haar fft; do
     check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m, dry" organ-purify "$T/nan.bin" --dry-run --method $m
 done
 
-# Data that is not what the manifest says.
+# Data that does not match the manifest.
 cp -R "$T/d" "$T/broken"
 printf 'xxxx' | dd of="$T/broken/organs/blk_1_ffn_up.bin" bs=1 seek=1000 conv=notrunc 2> "$T/err"
 check_error 3 "sha256" "data changed under the manifest" organ-purify "$T/broken" --output "$T/broken2" --method haar

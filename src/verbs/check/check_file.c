@@ -45,7 +45,7 @@ static const gg_check_rule rules[] = {
     { "zeros", GG_CHECK_WARNING, "a tensor of zeros contributes nothing" },
     { "constant", GG_CHECK_WARNING, "a matrix of one value contributes next to nothing" },
     { "dead-rows", GG_CHECK_NOTE, "a row of zeros is an output that is always zero" },
-    { "hash", GG_CHECK_ERROR, "the model is not the one that the list was made of" },
+    { "hash", GG_CHECK_ERROR, "the model differs from the one that the list describes" },
     { "repeated-block", GG_CHECK_NOTE,
       "two blocks with the same bytes are one block, stored twice" },
 };

@@ -208,7 +208,7 @@ static gg_status check_base(const gg_source *base, const gg_meta *meta, const ch
     if (st == GG_OK && !gg_source_seekable(base) && !gg_source_header(base)) {
         gg_fail(err, GG_EUSAGE,
                 "the tensors of an organ stream on a pipe are not known in advance");
-        gg_fix(err, "open it with gg_source_open_stored");
+        gg_fix(err, "store the stream in a file first");
         return gg_at_file(err, gg_source_name(base));
     }
     if (st != GG_OK || meta || gg_source_meta(base)) return st;
