@@ -1,12 +1,13 @@
 /* measure_big.c - measure a large array in place, on several threads.
  *
  * Only the gaps need sorted values. The array is divided into chunks, and each is sorted in cache.
- * Every STEP-th key of all chunks is sorted to divide the range of keys into slices of about SLICE
- * values. Then the keys of each slice are gathered from all chunks and sorted:
+ * Every STEP-th key of all chunks is sorted to choose limits, which are keys that occur, about
+ * SLICE values apart. A slice consists of the keys between two limits. They are gathered from all
+ * chunks and sorted, with one key for each limit. Further keys equal to the upper limit add gaps of
+ * 0:
  *
- *     chunk 0  |a a b|c c d d|e ..      The limits of a slice are keys that occur. They do not
- *     chunk 1  |a b b|b c c d|d ..      belong to it; keys equal to a limit add gaps of 0.
- *              lo    hi = lo of the next
+ *     chunk 0   a a [b c c] d d e     limits a and d:
+ *     chunk 1   a   [b b c] d e e     sorted a b b b c c c d, and two gaps of 0
  */
 #include "measure_big.h"
 
@@ -41,13 +42,12 @@ typedef struct big {
     chunk *chunks;
     gg_nk_key *cuts; /* limits of the slices: n_slices + 1 different keys, ascending */
     double *gaps;    /* per slice with its upper limit: sum of (gap - mean_gap)^2 */
-    uint64_t (*counts)[GG_DIM_BINS_MAX]; /* one a worker */
-    gg_nk_key **tmp;                     /* size keys, one a worker */
+    uint64_t (*counts)[GG_DIM_BINS_MAX]; /* one per worker */
+    gg_nk_key **tmp;                     /* size keys, one per worker */
     double mean, range, min, mean_gap;
 } big;
 
-/* ---- phase 1: keep the finite values and find their range ---------------------------------------
- */
+/* ---- phase 1: keep the finite values and find their range ---------------------- */
 
 static gg_status clean_chunk(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
@@ -124,8 +124,7 @@ static void join_moments(const big *b, uint64_t n, unsigned threads, gg_measure 
     gg_entropy_profile(count, (double)n, out);
 }
 
-/* ---- phase 3: choose the limits of the slices
- * ---------------------------------------------------------- */
+/* ---- phase 3: choose the limits of the slices ----------------------------------- */
 
 static const gg_nk_key *keys_of(const chunk *c)
 {

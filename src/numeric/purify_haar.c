@@ -209,8 +209,8 @@ static void damp_level(haar_damping how, float *detail, const float *parent, siz
     if (n & 1) detail[n - 1] = 0.0f;
 }
 
-/* Inverts the tree with the parts to remove, into t->sum. The lowest level of details must remain,
- * because it has the parents of the top details of the tiles. */
+/* Inverts the tree with the parts to remove, into t->sum. Works on copies of the details, because
+ * t->detail has the parents for the next level and for the top details of the tiles. */
 static void remove_tree(haar_tree *t, float *removed, float *in, float *out)
 {
     removal unused = { 0, 0, 0 };

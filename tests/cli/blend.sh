@@ -11,7 +11,7 @@ data() { # FILE TENSOR: its bytes
     n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
     organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
 }
-floats() { # FILE TENSOR: its F32 values, one a line
+floats() { # FILE TENSOR: its F32 values, one per line
     data "$1" "$2" | od -A n -v -t f4 -w4 | tr -d ' '
 }
 blend() { # BLEND ARGUMENT...: into $T/c.gguf

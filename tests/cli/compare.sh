@@ -190,7 +190,7 @@ for pipe in "organ-compare $T/sound.bin" "cat $T/sound.bin | organ-compare -"; d
     check_text "$(column verdict) $(column matrices)" "undecidable 0" "$pipe: verdict on values that are not finite"
 done
 
-# A type that is carried but not decoded (IQ2_K, 76 bytes a row of 256): bytes only.
+# A type that is carried but not decoded (IQ2_K, 76 bytes per row of 256): bytes only.
 raw() { # TYPE LAST-BYTE
     printf '\001\000\000\000r\001\000\000\000\000\001\000\000\000\000\000\000'
     # shellcheck disable=SC2059

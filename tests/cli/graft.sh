@@ -166,7 +166,7 @@ check_exit 2 "an unknown mode" graft --source "$T/code" --target "$T/verse" --ma
 
 # ---- --check ------------------------------------------------------------------------------------
 check "same lineage" organ-graft --source "$CODE" --target "$VERSE" --type organ --check
-check_text "$(awk -F "$TAB" '$2 == "replace"' "$T/out" | wc -l | tr -d ' ')" 12 "a row a tensor"
+check_text "$(awk -F "$TAB" '$2 == "replace"' "$T/out" | wc -l | tr -d ' ')" 12 "one row per tensor"
 check_text "$(head -n 1 "$T/out")" "name${TAB}action${TAB}donor${TAB}base_dtype${TAB}donor_dtype${TAB}bytes${TAB}reason" "header"
 if grep -q "lineage: same lineage" "$T/err"; then ok; else bad "no 'same lineage': $(cat "$T/err")"; fi
 if grep -q "12 would move, 0 do not match, 0 keys differ" "$T/err"; then ok; else bad "no counts: $(cat "$T/err")"; fi

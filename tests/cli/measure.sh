@@ -11,7 +11,7 @@ check "table" organ-measure -j 1 "$VERSE"
 cp "$T/out" "$T/verse.tsv"
 check_text "$(head -n 1 "$T/verse.tsv" | tr '\t' ' ')" "$COLUMNS" "columns"
 check "list" organ-extract --list "$VERSE"
-check_text "$(cut -f 1 "$T/verse.tsv")" "$(cut -f 1 "$T/out")" "a row a tensor, in order"
+check_text "$(cut -f 1 "$T/verse.tsv")" "$(cut -f 1 "$T/out")" "one row per tensor, in order"
 check_text "$(awk -F '\t' 'NF != 21' "$T/verse.tsv")" "" "21 cells in each row"
 check_text "$(awk -F '\t' 'NR > 1 && ($15 < 0 || $15 > 90 || $19 < 0 || $19 > 90 || $20 < 0 || $20 > 90)' "$T/verse.tsv")" "" "angles"
 

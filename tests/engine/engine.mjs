@@ -2,7 +2,7 @@
  *
  *   engine.mjs ppl MODEL TEXT...     perplexity on each text file
  *   engine.mjs gen MODEL PROMPT N    N greedy tokens after the prompt
- *   engine.mjs batch                 jobs from stdin, one a line; see README.md
+ *   engine.mjs batch                 jobs from stdin, one per line; see README.md
  *
  * A job is one line of tabs: op, model, text file or prompt, count, adapter.
  * An answer is one line of tabs on stdout: model, text or prompt, result, tokens.

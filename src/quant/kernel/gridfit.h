@@ -14,8 +14,8 @@
  *   scale   The error as a function of the scale is not smooth, because points jump. So try
  *           several scales, compute the least squares scale for the points of each, and keep
  *           the best.
- *   d, s    d follows from the run with the largest scale. The points are then chosen AGAIN
- *           with the scale that will be read back, and d is fitted again to all points.
+ *   d, s    d follows from the run with the largest scale. The points are then chosen again
+ *           with the rounded scale d (2s + 1), and d is fitted again to all points.
  *           Rounding s to 4 bits changes the scale by up to a few percent, and this recovers
  *           most of the loss.
  *

@@ -196,8 +196,7 @@ static void note_rule(const rule *r, bool used, const gg_run *run)
         gg_note(run, "no tensor matches '%s' (patterns match whole names; try '*%s*')", shown,
                 shown);
     else if (r->dtype != KEEP && is_no_weight(r->dtype))
-        gg_note(run, "engines do not run models with weights in %s",
-                gg_dtype_get(r->dtype)->name);
+        gg_note(run, "engines do not run models with weights in %s", gg_dtype_get(r->dtype)->name);
 }
 
 /* ---- notes ----------------------------------------------------------------------------- */
