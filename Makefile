@@ -172,7 +172,11 @@ fuzz-replay: ## run the fuzz targets on FUZZ_RUNS mutants of their seeds, with a
 	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" fuzz-targets
 	sh tests/fuzz/run.sh replay build/asan/fuzz $(FUZZ_RUNS) $(FUZZ_TARGETS)
 
-.PHONY: fuzz-targets fuzz-replay coverage
+# After a long `make fuzz`: keep the inputs that reach more code for the next.
+fuzz-merge: ## renew the committed corpus in tests/fuzz/corpus from what make fuzz found
+	sh tests/fuzz/run.sh merge build/libfuzzer/fuzz 8192 $(FUZZ_TARGETS)
+
+.PHONY: fuzz-targets fuzz-replay fuzz-merge coverage
 fuzz-targets: $(FUZZ)
 
 # The file name is absolute because tests change the folder and clear the environment.

@@ -1,7 +1,8 @@
 /* replay.c - a fuzzer without an engine: seeds as they are, then mutated, always the
  * same way for the same seed.
  *
- *     fuzz_x [RUNS [SEED]]     RUNS inputs (20000) made of the target's seeds
+ *     fuzz_x [RUNS [SEED]]     RUNS inputs (20000) made of the target's seeds, and of the inputs
+ *                              in the folder that FUZZ_CORPUS names
  *     fuzz_x FILE...           these inputs as they are, to look at a finding
  *
  * The input at work is kept in the file that FUZZ_LAST names, so that it can be fed
@@ -82,13 +83,11 @@ static void add_folder(const char *path)
     free(names);
 }
 
-/* Seeds, and what libFuzzer found to reach something new. */
-static void load_seeds(const char *target)
+/* The seeds, and the corpus that libFuzzer found, which run.sh unpacks. */
+static void load_seeds(void)
 {
-    char corpus[300];
-    struct stat c;
-    snprintf(corpus, sizeof corpus, "tests/fuzz/corpus/%s", target);
-    if (stat(corpus, &c) == 0) add_folder(corpus);
+    const char *corpus = getenv("FUZZ_CORPUS");
+    if (corpus) add_folder(corpus);
     for (size_t i = 0; fuzz_seeds[i]; i++) {
         struct stat s;
         if (stat(fuzz_seeds[i], &s) != 0) perror(fuzz_seeds[i]);
@@ -210,7 +209,7 @@ int main(int argc, char **argv)
     atexit(free_seeds);
     if (end && *end) return given_files(argc, argv);
     state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 1) * 0x9e3779b97f4a7c15u + 1;
-    load_seeds(slash ? slash + 1 : argv[0]);
+    load_seeds();
     for (size_t i = 0; i < n_seeds; i++) run_one(seeds[i].bytes, seeds[i].n);
     uint8_t *b = malloc(MOST + 64);
     if (!b) return 1;

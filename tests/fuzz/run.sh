@@ -1,12 +1,16 @@
 #!/bin/sh
-# run.sh - run all fuzz targets of a folder, one after another, and print a table: target,
+# run.sh - run the fuzz targets of a folder, one after another, and print a table: target,
 # executions, executions per second, size of the corpus. Stop at the first finding.
 #
 #   sh tests/fuzz/run.sh libfuzzer FOLDER SECONDS [TARGET...]   coverage-guided, SECONDS each
 #   sh tests/fuzz/run.sh replay FOLDER RUNS [TARGET...]         seeds and RUNS mutants of them
+#   sh tests/fuzz/run.sh merge FOLDER BYTES [TARGET...]         renew the committed corpus
 #
-# Run it from the top of the tree. Inputs that reach something new are kept in build/corpus, and
-# an input that shows a fault in build/found, to be run again with FOLDER/TARGET FILE.
+# Run it from the top of the tree. The committed corpus, tests/fuzz/corpus/TARGET.tar.gz, is unpacked
+# to build/corpus/TARGET.kept. Inputs that reach something new are kept in build/corpus/TARGET, and
+# an input that shows a fault in build/found, to be run again with FOLDER/TARGET FILE. merge picks
+# the smallest inputs of both folders that together reach all code reached so far, at most BYTES
+# each, and packs them.
 set -u
 engine=$1 folder=$2 much=$3
 shift 3
@@ -24,29 +28,39 @@ export ASAN_OPTIONS
 trap 'rm -rf "$FUZZ_ROOM"' EXIT
 trap 'exit 1' HUP INT TERM
 
-printf '%-16s %12s %10s %8s\n' target executions per-second corpus
-for t; do
-    log=build/found/$t.log
+unpack() { # the committed corpus of target $t
+    rm -rf "$kept"
+    mkdir -p "$kept" "$new"
+    [ ! -e "$pack" ] || gzip -dc "$pack" | tar -x -C "$kept" -f - || exit 2
+}
+
+fuzz() {
     case $engine in
     libfuzzer)
-        mkdir -p "build/corpus/$t" "tests/fuzz/corpus/$t"
         "$folder/$t" -max_total_time="$much" -print_final_stats=1 -entropic=0 -timeout=20 \
-            -rss_limit_mb=2048 -artifact_prefix="build/found/$t-" \
-            "build/corpus/$t" "tests/fuzz/corpus/$t" > "$log" 2>&1 ;;
-    *)
-        start=$(date +%s)
-        FUZZ_LAST=build/found/$t-last "$folder/$t" "$much" > "$log" 2>&1 ;;
-    esac || {
-        echo "$t: a finding"
-        tail -40 "$log"
-        exit 1
-    }
+            -rss_limit_mb=2048 -artifact_prefix="build/found/$t-" "$new" "$kept" ;;
+    merge)
+        rm -rf "$new.merged"
+        mkdir "$new.merged"
+        "$folder/$t" -set_cover_merge=1 -use_counters=0 -max_len="$much" \
+            -artifact_prefix="build/found/$t-" "$new.merged" "$kept" "$new" ;;
+    *) FUZZ_CORPUS=$kept FUZZ_LAST=build/found/$t-last "$folder/$t" "$much" ;;
+    esac > "$log" 2>&1
+}
+
+report() {
     case $engine in
     libfuzzer)
-        awk -v t="$t" -v c="$(find "build/corpus/$t" -type f | wc -l)" '
+        awk -v t="$t" -v c="$(find "$new" -type f | wc -l)" '
             /number_of_executed_units/ { n = $2 }
             /average_exec_per_sec/ { s = $2 }
             END { printf "%-16s %12d %10d %8d\n", t, n, s, c }' "$log" ;;
+    merge)
+        mkdir -p tests/fuzz/corpus
+        tar -c -C "$new.merged" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
+            --mode=0644 -f - . | gzip -9n > "$pack"
+        printf '%-16s %d files, %d bytes packed\n' "$t" "$(find "$new.merged" -type f | wc -l)" \
+            "$(wc -c < "$pack")" ;;
     *)
         rm -f "build/found/$t-last"
         awk -v t="$t" -v s="$(($(date +%s) - start))" '
@@ -56,4 +70,18 @@ for t; do
             } }
             END { printf "%-16s %12d %10d %8d\n", t, n, n / (s ? s : 1), c }' "$log" ;;
     esac
+}
+
+[ "$engine" = merge ] || printf '%-16s %12s %10s %8s\n' target executions per-second corpus
+for t; do
+    log=build/found/$t.log new=build/corpus/$t kept=build/corpus/$t.kept
+    pack=tests/fuzz/corpus/$t.tar.gz
+    start=$(date +%s)
+    unpack
+    fuzz || {
+        echo "$t: a finding"
+        tail -40 "$log"
+        exit 1
+    }
+    report
 done
