@@ -105,10 +105,11 @@ FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/f
 FUZZ_API := $(patsubst %,$(B)/obj/tools/%.o,api/api_http api/api_model api/api_args api/api_tools \
 	api/api_spool api/api_job $(SHARED))
 $(B)/fuzz/fuzz_api: $(FUZZ_API)
+$(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c \
 		$(wildcard tests/fuzz/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -o $@ $< $(FUZZ_MAIN) \
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
 		$(filter %.o,$^) $(LIB) -lm
 
 $(B)/bench/%: tests/bench/%.c $(LIB)
