@@ -334,6 +334,7 @@ static gg_status divide(const gg_tensor *t, uint32_t calls, gg_importance *out, 
         for (uint64_t j = 0; j < out->columns; j++) {
             valid = valid && isfinite(v[j]) && v[j] >= 0;
             v[j] = count > 0 ? v[j] / count : 1.0f;
+            valid = valid && isfinite(v[j]); /* a count below 1 may overflow it */
         }
         if (valid) continue;
         gg_fail(err, GG_EFORMAT,

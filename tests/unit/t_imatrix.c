@@ -150,6 +150,30 @@ static void bad_values(void)
     remove(scratch("t.dat"));
 }
 
+/* Counts so small that the means are not finite. */
+static void tiny_counts(void)
+{
+    const float count = 6840, tiny = 1e-38f;
+    size_t n, changed = 0;
+    gg_error e = GG_ERROR_INIT;
+    gg_importance x;
+    char *bytes = slurp(GGUF, &n);
+    for (size_t at = n / 4 * 4; at >= 4; at -= 4)
+        if (memcmp(bytes + at - 4, &count, 4) == 0) {
+            memcpy(bytes + at - 4, &tiny, 4);
+            changed++;
+        }
+    T_CHECK(changed >= 29);
+    spew(scratch("t.gguf"), bytes, n);
+    free(bytes);
+    gg_imatrix *im = opened(scratch("t.gguf"));
+    gg_tensor t = matrix("blk.0.attn_q.weight", 256, 7, 1);
+    T_EQ(gg_imatrix_read(im, &t, &x, &e), GG_EFORMAT);
+    T_CHECK(!x.mean2);
+    gg_imatrix_close(im);
+    remove(scratch("t.gguf"));
+}
+
 static gg_status verdict(const void *bytes, size_t n)
 {
     gg_error e = GG_ERROR_INIT;
@@ -193,6 +217,7 @@ static const t_case cases[] = {
     { "shapes that do not match", shapes },
     { "experts of a stack", experts },
     { "values that are negative or not finite", bad_values },
+    { "counts that are too small", tiny_counts },
     { "broken files", broken_files },
 };
 
