@@ -10,6 +10,7 @@
 #include "organ/output_guard.h"  /* an output must not replace an input */
 #include "organ/source_layout.h" /* is the source an organ directory? */
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static const char help[] =
     "  --sample N         values read per tensor, evenly spaced (100000; 0 is all)\n"
     "  --summary          one row per class and role, one for the model; 1-3 stars\n"
     "  --wells K          print only the K tensors with the lowest theta\n"
+    "  --spectral         compute the column edge: 1 for noise, above 1 for structure\n"
     "  --split-experts    one row per expert of stacked tensors\n"
     "  --update           also write the measures into DIR's manifest\n"
     "  --svg FILE         draw a map, blocks across, roles down (- is stdout)\n"
@@ -47,7 +49,7 @@ static const char help[] =
 
 static const char columns[] = "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
                               "min\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
-                              "dimension\tnull_theta\tcalibrated\trow_theta\tpart";
+                              "dimension\tnull_theta\tcalibrated\trow_theta\tpart\tedge";
 
 #define NO_WELLS UINT64_MAX
 
@@ -75,6 +77,13 @@ static void print_numbers(table *t, const gg_tensor_measure *r)
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) cell_f64(t, v[i]);
 }
 
+/* A number, or nothing for NaN. */
+static void cell_optional(table *t, double v)
+{
+    if (isnan(v)) cell_null(t);
+    else cell_f64(t, v);
+}
+
 /* Returns whether the row satisfies all conditions. */
 static bool print_row(table *t, const gg_tensor_measure *r)
 {
@@ -89,6 +98,7 @@ static bool print_row(table *t, const gg_tensor_measure *r)
     else
         for (int i = 0; i < 15; i++) cell_null(t);
     cell_text(t, gg_part_name(r->a.part));
+    cell_optional(t, r->edge);
     /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
     if (!r->decoded) cell_member(t, "error", "no codec decodes this dtype");
     return table_row(t);
@@ -132,6 +142,7 @@ static void print_group(table *t, const gg_group *g)
     cell_json(t, stars[g->stars], numbers[g->stars]);
     if (g->kind == GG_GROUP_ROLE) cell_text(t, gg_part_name(g->part));
     else cell_null(t);
+    cell_optional(t, g->edge);
     table_row(t);
 }
 
@@ -142,7 +153,7 @@ static gg_status print_summary(cli *c, const gg_measures *list)
     gg_status st = gg_measures_groups(list, &groups, &n, &c->err);
     if (st != GG_OK) return st;
     table t = table_start(c->json, "group\tname\ttensors\tmeasured\ttheta\ttheta_min\ttheta_"
-                                   "max\tsignal\tcalibrated\trow_theta\trating\tpart");
+                                   "max\tsignal\tcalibrated\trow_theta\trating\tpart\tedge");
     for (size_t i = 0; i < n; i++) print_group(&t, &groups[i]);
     free(groups);
     return GG_OK;
@@ -276,16 +287,21 @@ int main(int argc, char **argv)
               .has_force = true,
               .where_columns = columns };
     options o = { .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
-    const cli_option list[] = {
-        { "dir", CLI_TEXT, &o.dir },         { "sample", CLI_U64, &o.m.sample },
-        { "summary", CLI_FLAG, &o.summary }, { "wells", CLI_U64, &o.wells },
-        { "update", CLI_FLAG, &o.update },   { "split-experts", CLI_FLAG, &o.m.split_experts },
-        { "svg", CLI_TEXT, &o.svg },         { "heat", CLI_FLAG, &o.heat },
-        { "color", CLI_TEXT, &o.color },     { NULL, CLI_FLAG, NULL }
-    };
+    const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },
+                                { "sample", CLI_U64, &o.m.sample },
+                                { "summary", CLI_FLAG, &o.summary },
+                                { "wells", CLI_U64, &o.wells },
+                                { "update", CLI_FLAG, &o.update },
+                                { "split-experts", CLI_FLAG, &o.m.split_experts },
+                                { "svg", CLI_TEXT, &o.svg },
+                                { "heat", CLI_FLAG, &o.heat },
+                                { "color", CLI_TEXT, &o.color },
+                                { "spectral", CLI_FLAG, &o.m.spectral },
+                                { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, list);
     check(&c, &o);
     if (!o.color) o.color = "theta";
+    if (strcmp(o.color, "edge") == 0) o.m.spectral = true;
     o.m.select = c.select;
     gg_source *s;
     gg_status st = open_source(&c, &o, &s);

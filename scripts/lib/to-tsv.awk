@@ -2,11 +2,11 @@
 # rows.awk before it.
 BEGIN {
     json_tables()
-    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part", column, " ")
+    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge", column, " ")
     for (i = 1; i <= n_columns; i++) printf "%s%s", column[i], (i < n_columns ? "\t" : "\n")
 }
 row_json($0) {
     line = json_to_tsv(F["name"])
-    for (i = 2; i <= n_columns; i++) line = line "\t" (F[column[i]] == "null" ? "-" : F[column[i]])
+    for (i = 2; i <= n_columns; i++) line = line "\t" (F[column[i]] == "null" || F[column[i]] == "" ? "-" : F[column[i]])
     print line
 }

@@ -4,7 +4,7 @@
 # pictures, and what it says when it cannot.
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
-COLUMNS="name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part"
+COLUMNS="name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge"
 
 # ---- the table ----
 check "table" organ-measure -j 1 "$VERSE"
@@ -12,7 +12,7 @@ cp "$T/out" "$T/verse.tsv"
 check_text "$(head -n 1 "$T/verse.tsv" | tr '\t' ' ')" "$COLUMNS" "columns"
 check "list" organ-extract --list "$VERSE"
 check_text "$(cut -f 1 "$T/verse.tsv")" "$(cut -f 1 "$T/out")" "one row per tensor, in order"
-check_text "$(awk -F '\t' 'NF != 21' "$T/verse.tsv")" "" "21 cells in each row"
+check_text "$(awk -F '\t' 'NF != 22 || NR > 1 && $22 != "-"' "$T/verse.tsv")" "" "22 cells in each row"
 check_text "$(awk -F '\t' 'NR > 1 && ($15 < 0 || $15 > 90 || $19 < 0 || $19 > 90 || $20 < 0 || $20 > 90)' "$T/verse.tsv")" "" "angles"
 
 same() {
@@ -55,6 +55,35 @@ check "a big tensor, three threads" organ-measure --sample 0 -j 3 "$T/big.bin"
 check_same "$T/out" "$T/big.tsv" "a big tensor, three threads"
 check "a big tensor, pipe" sh -c "cat $T/big.bin | organ-measure --sample 0 -j 2 -"
 check_same "$T/out" "$T/big.tsv" "a big tensor, pipe"
+
+# ---- the edge ----
+check "edges" organ-measure --spectral -j 1 "$VERSE"
+cp "$T/out" "$T/edges.tsv"
+check_text "$(cut -f 1-21 "$T/edges.tsv")" "$(cut -f 1-21 "$T/verse.tsv")" "the other columns stay with --spectral"
+check_text "$(awk -F '\t' 'NR > 1 && ($22 == "-") != ($2 == "norm")' "$T/edges.tsv")" "" "matrices have an edge, vectors have none"
+check_text "$(awk -F '\t' '$3 ~ /^[0-9]/ && $2 != "norm" { s += $22; n++ } END { print (s / n > 4.6 && s / n < 5.3) }' "$T/edges.tsv")" 1 "trained matrices are far above noise"
+check "edges, three threads" organ-measure --spectral -j 3 "$VERSE"
+check_same "$T/out" "$T/edges.tsv" "edges with three threads"
+check "edges, a pipe" sh -c "cat $VERSE | organ-measure --spectral -j 2 -"
+check_same "$T/out" "$T/edges.tsv" "edges of a pipe"
+GG_ISA=0 organ-measure --spectral "$VERSE" > "$T/plain" 2>&1
+check_same "$T/plain" "$T/edges.tsv" "edges with plain C"
+check "edges, all values" organ-measure --spectral --sample 0 --tensors "blk.0.*" "$VERSE"
+check_text "$(tail -n +2 "$T/out" | cut -f 22)" "$(grep '^blk.0' "$T/edges.tsv" | cut -f 22)" "edges do not depend on --sample"
+check "edges, summary" organ-measure --spectral --summary "$VERSE"
+check_text "$(awk -F '\t' '$2 == "norm" { print $13 } $2 == "attn_q" { printf "%.6f\n", $13 }' "$T/out")" \
+    "-
+$(awk -F '\t' '$1 ~ /attn_q/ { s += $22; n++ } END { printf "%.6f", s / n }' "$T/edges.tsv")" "means of the edges"
+check "edges, JSON" organ-measure --spectral --json --tensors "blk.0.*_norm.weight" "$VERSE"
+check_text "$(grep -c '"edge": null}$' "$T/out")" 2 "no edge in JSON"
+check "edges, picture" organ-measure --spectral --svg - --color edge "$VERSE"
+if grep -q edge "$T/out"; then ok; else bad "the picture does not name the edge"; fi
+if grep -q nan "$T/out"; then bad "a picture of the edges shows nan"; else ok; fi
+check "edges, heat" organ-measure --spectral --heat --color edge "$VERSE"
+if grep -q nan "$T/out"; then bad "a map of the edges shows nan"; else ok; fi
+cp "$T/out" "$T/heat"
+check "--color edge alone" organ-measure --heat --color edge "$VERSE"
+check_same "$T/out" "$T/heat" "--color edge implies --spectral"
 
 # ---- the numbers ----
 # A one-dimensional F32 tensor with nothing but od and awk.
@@ -163,7 +192,7 @@ check_same "$T/out" "$T/before.json" "and only by their z"
 if have jq; then
     check_text "$(jq -r '.tensors[] | select(.name == "output_norm.weight") | .z | [.elements, .sampled, .theta, .row_theta] | @tsv' "$T/d/manifest.json" 2>&1 | wc -w | tr -d ' ')" 4 "z in the manifest"
     check_text "$(jq -c '.tensors[] | select(.name == "output_norm.weight") | .z | keys_unsorted' "$T/d/manifest.json" | tr -d '[]"' | tr , ' ')" \
-        "$(echo "${COLUMNS#name class block dtype }" | sed 's/ part$//')" "the keys of z are the columns"
+        "$(echo "${COLUMNS#name class block dtype }" | sed 's/ part edge$//')" "the keys of z are the columns"
     check "json" organ-measure --json "$VERSE"
     jq -r '[.name, .block // "-", .theta] | @tsv' "$T/out" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $2, $3 }' > "$T/got"
     tail -n +2 "$T/verse.tsv" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $3, $15 }' > "$T/want"

@@ -124,6 +124,11 @@ static bool list_roles(gg_grid *g, const gg_measures *list)
     return true;
 }
 
+bool gg_grid_has(const gg_grid *g, const gg_tensor_measure *row)
+{
+    return row->decoded && !isnan(g->get(row));
+}
+
 /* ---- scale ----------------------------------------------------------------------- */
 
 /* The scale spans the values of this model, so that differences are visible. Angles are rounded
@@ -132,7 +137,7 @@ static void set_scale(gg_grid *g, const gg_measures *list, const char *column)
 {
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < list->n; i++) {
-        if (!list->rows[i].decoded) continue;
+        if (!gg_grid_has(g, &list->rows[i])) continue;
         double v = g->get(&list->rows[i]);
         if (v < low) low = v;
         if (v > high) high = v;
@@ -158,8 +163,9 @@ static void fill(gg_grid *g, const gg_measures *list)
         }
         grid_cell *c = &g->cells[g->role_of[i] * g->n_blocks + find_block(g, r->a.block)];
         c->tensors++;
-        c->measured += r->decoded;
-        if (r->decoded) c->sum += g->get(r);
+        if (!gg_grid_has(g, r)) continue;
+        c->measured++;
+        c->sum += g->get(r);
     }
 }
 

@@ -31,6 +31,9 @@ typedef struct gg_grid {
     double low, high; /* of the colour scale; low < high */
 } gg_grid;
 
+/* Whether the row has a value in the column of the grid. */
+bool gg_grid_has(const gg_grid *g, const gg_tensor_measure *row);
+
 gg_status gg_grid_make(const gg_measures *list, const char *column, gg_grid *g, gg_error *err);
 void gg_grid_free(gg_grid *g);
 

@@ -166,10 +166,10 @@ static void put_sides(svg *s)
         const gg_tensor_measure *r = &s->list->rows[g->sides[i]];
         size_t x = LEFT + s->grid_w + 24, y = TOP + i * CELL_H,
                len = r->t.name_len < 32 ? r->t.name_len : 32;
-        put_square(s, x, y, CELL_H, r->decoded, g->get(r));
+        put_square(s, x, y, CELL_H, gg_grid_has(g, r), g->get(r));
         put_text(s, r->t.name, r->t.name_len);
         gg_buf_printf(&s->text, s->err, ": %s ", s->column);
-        if (r->decoded) put_value(s, g->get(r));
+        if (gg_grid_has(g, r)) put_value(s, g->get(r));
         else gg_buf_text(&s->text, "not measured", s->err);
         gg_buf_text(&s->text, "</title></rect>\n", s->err);
         open_text(s, x + CELL_H + 6, y + 13, "");

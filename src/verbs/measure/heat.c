@@ -128,9 +128,9 @@ gg_status gg_anatomy_heat(const gg_measures *list, const gg_heat_options *o, cha
         const gg_tensor_measure *r = &list->rows[g.sides[i]];
         put_name(&h, "", 0, r->t.name, r->t.name_len, NAME);
         gg_buf_text(&h.text, " ", err);
-        if (r->decoded) put_mark(&h, gg_grid_place(&g, g.get(r)));
+        if (gg_grid_has(&g, r)) put_mark(&h, gg_grid_place(&g, g.get(r)));
         else gg_buf_text(&h.text, "?", err);
-        if (r->decoded) gg_buf_printf(&h.text, err, " %.4g", g.get(r));
+        if (gg_grid_has(&g, r)) gg_buf_printf(&h.text, err, " %.4g", g.get(r));
         gg_buf_text(&h.text, "\n", err);
     }
     gg_grid_free(&g);

@@ -4,6 +4,7 @@
 #ifndef GG_MEASURE_CORE_H
 #define GG_MEASURE_CORE_H
 
+#include "measure_edge.h"
 #include "numeric/measure_big.h"
 #include "numeric/numeric.h"
 #include "organ/gg_measure_model.h"
@@ -34,6 +35,7 @@ typedef struct measure_take {
     float *values;
     uint64_t count;
     gg_row_theta rows;
+    edge_taker *edge; /* gets all rows of matrices; NULL if they are not wanted */
 } measure_take;
 
 /* Fill take->values with the samples of the piece and take->rows with its row pairs.

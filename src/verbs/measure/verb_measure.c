@@ -180,11 +180,37 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
     return NULL;
 }
 
+/* What is read of a piece. Start from { 0 }; end_take must follow start_take. */
+typedef struct taken {
+    measure_take take;
+    edge_taker edge;
+    bool big; /* holds the lock of large pieces */
+} taken;
+
+static gg_status start_take(job *j, const gg_selected *p, taken *to, gg_error *err)
+{
+    uint64_t matrix = j->o->spectral ? gg_edge_values(&p->t, GG_EDGE_MOST) : 0;
+    to->take.count = gg_sample_count(p->t.elements, j->o->sample);
+    to->big = to->take.count > MEASURE_SHARED || matrix > MEASURE_SHARED;
+    if (to->big) pthread_mutex_lock(&j->big);
+    if (matrix == 0) return GG_OK;
+    to->take.edge = &to->edge;
+    return gg_edge_start(&to->edge, &p->t, GG_EDGE_MOST, to->big ? j->threads : 1, err);
+}
+
+/* Frees the rows, releases the lock and returns the edge. */
+static double end_take(job *j, taken *to)
+{
+    double edge = gg_edge_end(&to->edge);
+    if (to->big) pthread_mutex_unlock(&j->big);
+    return edge;
+}
+
 /* Draws a piece and reads its values. With a pipe, both happen under one lock, because the next
  * draw would skip the values. A large piece waits until no other large piece is in memory. */
-static gg_status draw_and_take(job *j, measure_space *w, drawn *d, measure_take *take,
-                               gg_error *err)
+static gg_status draw_and_take(job *j, measure_space *w, drawn *d, taken *to, gg_error *err)
 {
+    measure_take *take = &to->take;
     const gg_selected *p = &d->p;
     pthread_mutex_lock(&j->draw);
     gg_status st = draw(j, d, err);
@@ -192,11 +218,10 @@ static gg_status draw_and_take(job *j, measure_space *w, drawn *d, measure_take 
          take_it = st == GG_OK && d->more && gg_can_decode(p->t.dtype);
     if (!pipe) pthread_mutex_unlock(&j->draw);
     if (take_it) {
-        take->count = gg_sample_count(p->t.elements, j->o->sample);
-        bool big = take->count > MEASURE_SHARED;
-        if (big) pthread_mutex_lock(&j->big);
-        st = gg_measure_space(w, big ? 0 : take->count, err);
-        take->values = big ? large_buffer(j, take->count, err) : w->values;
+        st = start_take(j, p, to, err);
+        bool large = take->count > MEASURE_SHARED;
+        if (st == GG_OK) st = gg_measure_space(w, large ? 0 : take->count, err);
+        if (st == GG_OK) take->values = large ? large_buffer(j, take->count, err) : w->values;
         if (err->status == GG_OK) st = collect(j, p, w, take, err);
         else st = err->status;
     }
@@ -208,18 +233,18 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
 {
     drawn d = { 0 };
     const gg_selected *p = &d.p;
-    measure_take take = { 0 };
-    gg_status st = draw_and_take(j, w, &d, &take, err);
+    taken to = { 0 };
+    gg_status st = draw_and_take(j, w, &d, &to, err);
     *more = d.more;
     gg_tensor_measure row = { 0 };
     if (st == GG_OK && *more) {
         row = (gg_tensor_measure){
             .t = p->t, .a = p->a, .source = p->source, .decoded = gg_can_decode(p->t.dtype)
         };
-        if (row.decoded) st = measure_row(j, p, &take, w, &row, err);
+        if (row.decoded) st = measure_row(j, p, &to.take, w, &row, err);
         else gg_progress_add(j->run, p->t.bytes);
     }
-    if (take.count > MEASURE_SHARED) pthread_mutex_unlock(&j->big);
+    row.edge = end_take(j, &to);
     if (st == GG_OK && *more) st = leave(j, d.no, &row, err);
     return st;
 }

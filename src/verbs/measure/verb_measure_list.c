@@ -3,6 +3,7 @@
 
 #include "base/grow.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ void gg_measures_free(gg_measures *list)
     X(std, m.std) \
     X(min, m.min) X(max, m.max) X(entropy, m.entropy) X(kurtosis, m.kurtosis) X(cv, m.cv) \
     X(theta, m.theta) X(signal, m.signal) X(dimension, m.dimension) X(null_theta, null_theta) \
-    X(calibrated, calibrated) X(row_theta, row_theta)
+    X(calibrated, calibrated) X(row_theta, row_theta) X(edge, edge)
 /* clang-format on */
 
 #define GETTER(name, member) \
@@ -103,10 +104,14 @@ static void group_add(gg_group *g, const gg_tensor_measure *r)
     g->signal += r->m.signal;
     g->calibrated += r->calibrated;
     g->row_theta += r->row_theta;
+    if (isnan(r->edge)) return;
+    g->edge += r->edge;
+    g->edges++;
 }
 
 static void group_finish(gg_group *g)
 {
+    g->edge = g->edges ? g->edge / (double)g->edges : NAN;
     if (g->measured == 0) return;
     double n = (double)g->measured;
     g->theta /= n;

@@ -298,6 +298,7 @@ static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take
         if (st == GG_OK) st = read_run(in, at, p->t.elements - at, &r, err);
         if (st == GG_OK) st = take_samples(&s, r, in->w, take->values, err);
         if (st == GG_OK && k) st = take_rows(k, p->t.dtype, r, err);
+        if (st == GG_OK && take->edge) st = gg_edge_add(take->edge, r.bytes, r.first, r.n, err);
         if (st != GG_OK) break;
         at += r.n;
         gg_progress_add(run, bytes_to(gg_dtype_get(p->t.dtype), r.n));
@@ -389,7 +390,8 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
     take->rows = (gg_row_theta){ 0 };
     if (p->t.elements == 0) return GG_OK;
     const reader in = { d, p, w };
-    if (d->fd < 0 || take->count == p->t.elements) return collect_in_order(&in, run, take, err);
+    if (d->fd < 0 || take->edge || take->count == p->t.elements)
+        return collect_in_order(&in, run, take, err);
     row_taker k = rows_of(&p->t, w, &take->rows);
     gg_status st = gg_cancelled(err);
     if (st == GG_OK) st = collect_samples(&in, take, err);
