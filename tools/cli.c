@@ -17,6 +17,7 @@
 #include "base/io.h"      /* whole reads and writes */
 #include "base/nearest.h" /* the option that was meant */
 #include "organ/gg_version.h"
+#include "verbs/shared/verb_run.h" /* notes as the verbs write them */
 
 static volatile sig_atomic_t got_signal;
 
@@ -61,13 +62,10 @@ static void print_note(void *ctx, const char *line)
 
 void cli_note(const cli *c, const char *fmt, ...)
 {
-    char line[512], safe[2 * sizeof line];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
+    gg_note_list(&c->run, fmt, ap);
     va_end(ap);
-    gg_escape(line, strlen(line), safe, sizeof safe);
-    if (c->run.note) c->run.note(c->run.ctx, safe);
 }
 
 /* ---- numbers ------------------------------------------------------------------ */

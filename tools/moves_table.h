@@ -6,7 +6,7 @@
 
 #include "organ/gg_transplant.h"
 
-/* The mode that --match NAME means; NULL leaves it. Ends the tool on another name. */
+/* Sets the mode for --match NAME. NULL keeps it. Exits if the name is unknown. */
 void moves_mode(cli *c, const char *name, gg_match_mode *mode);
 
 /* Print the moves as a table on stdout, and the keys that differ, counts and the lineage

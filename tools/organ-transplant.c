@@ -91,7 +91,7 @@ static gg_status apply_patch(cli *c, const arguments *a, gg_source *patch)
     return st;
 }
 
-/* What a whole model as donor needs, and an undo stream does not. */
+/* Checks the options that are required unless the donor is an undo stream. */
 static void check_in_place(const cli *c, const arguments *a)
 {
     if (!a->undo && !a->no_undo)
@@ -131,7 +131,7 @@ static gg_status transplant(cli *c, arguments *a)
     return st;
 }
 
-/* What makes a new model, or is about pairs of tensors only. */
+/* Checks the options that make a new model, and those for pairs of tensors. */
 static void check_new_model(const cli *c, const arguments *a)
 {
     const gg_transplant_options *o = &a->o;

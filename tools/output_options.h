@@ -1,5 +1,5 @@
-/* output_options.h - --shards, --shard-size, --dtype and --fallback, as the tools that write
- * models of any type into any number of files have them. */
+/* output_options.h - the options --shards, --shard-size, --dtype and --fallback, shared by tools
+ * that write models. */
 #ifndef OUTPUT_OPTIONS_H
 #define OUTPUT_OPTIONS_H
 
@@ -22,7 +22,7 @@ typedef struct output_options {
     { "fallback", CLI_TEXT, &(o).fallback }
 /* clang-format on */
 
-/* Exits on mistakes; shards is 0 then where it was not given. */
+/* Exits on mistakes. Afterwards shards is 0 if it was not given. */
 void output_options_check(const cli *c, output_options *o);
 
 #endif

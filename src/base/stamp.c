@@ -1,4 +1,4 @@
-/* stamp.c - what fstat says of a file, to be compared later. */
+/* stamp.c - records the state of a file, to be compared later. */
 #include "stamp.h"
 
 #include <sys/stat.h>

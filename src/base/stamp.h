@@ -15,8 +15,8 @@ typedef struct gg_stamp {
 /* The stamp of an open file; all zero unless it is a regular file. */
 gg_stamp gg_stamp_fd(int fd);
 
-/* Whether the open file, or the file of that name, is still as it was. A name that is gone, or
- * that belongs to another file now, is a change. ctime is not compared if links to the file
+/* Whether the open file, or the file of that name, is unchanged. It counts as changed if the name
+ * no longer exists or belongs to another file. ctime is not compared if links to the file
  * were made or removed meanwhile, which changes it too. */
 bool gg_stamp_holds_fd(const gg_stamp *was, int fd);
 bool gg_stamp_holds_name(const gg_stamp *was, const char *path);

@@ -130,7 +130,7 @@ gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_e
  * byte offset. *out is freed with gg_gguf_free. */
 gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
 
-/* Read the header of a regular file. The position of `fd` is left alone. GG_EUNSUPPORTED for a
+/* Read the header of a regular file. The position of `fd` does not change. GG_EUNSUPPORTED for a
  * header of over 2 GiB, as from gg_gguf_parse for one with more than 2^22 tensors or keys;
  * GG_EFORMAT when a file turns out shorter than its size. */
 gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err);
@@ -148,6 +148,6 @@ typedef struct gg_model_options {
  * for a missing shard (unless o->lone_shards) and for shards that contradict each other. `o`
  * may be NULL, which means all false. */
 gg_status gg_model_open(const char *path, const gg_model_options *o, gg_model **out, gg_error *err);
-void gg_model_free(gg_model *m); /* NULL is fine */
+void gg_model_free(gg_model *m); /* accepts NULL */
 
 #endif

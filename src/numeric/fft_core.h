@@ -24,8 +24,8 @@ typedef struct fft_point {
 /* One step of Stockham's algorithm with decimation in frequency; see k_fft_pass.c. */
 typedef struct fft_step {
     size_t radix, ido, l1;
-    const float *twiddle; /* {re, im} of e^(-2 pi i i j l1 / n), [i][j - 1] */
-    const float *root;    /* {re, im} of e^(-2 pi i j / radix), radix above 5 */
+    const float *twiddle; /* {re, im} of exp(-2 pi I i j l1 / n), [i][j - 1]; I^2 = -1 */
+    const float *root;    /* {re, im} of exp(-2 pi I j / radix), radix above 5 */
 } fft_step;
 
 typedef struct fft_core {

@@ -1,13 +1,13 @@
 /* anatomy_diffusion.c - names of image and video models. docs/formats.md states where
  * each list comes from.
  *
- * Converters keep the names of the original checkpoints, so that there are as many
- * layouts as models. What they share: blocks are numbered lists, and a segment of the
- * name says attention, MLP, norm or modulation.
+ * Converters keep the names of the original checkpoints, so there are as many layouts as models.
+ * They have in common that blocks are numbered lists, and that a segment of the name contains
+ * attention, MLP, norm or modulation.
  */
 #include "anatomy_rules.h"
 
-/* What whole checkpoints put before the names of their parts. */
+/* Prefixes of the parts in whole checkpoints. */
 static const struct {
     const char *text;
     bool encoder; /* of text */
@@ -167,7 +167,7 @@ static bool is_norm(gg_span stem)
            gg_span_is(last, "gamma");
 }
 
-/* Which of attention and MLP is named last? attn.mlp is an MLP. */
+/* Decides by the last segment that names attention or MLP: attn.mlp is an MLP. */
 static bool by_segment(gg_span stem, gg_class *cls)
 {
     gg_span rest = stem, s;

@@ -65,7 +65,7 @@ struct gg_map {
     size_t n;
 };
 
-/* What a map is about, for messages. */
+/* The words for a map in messages. */
 typedef struct map_option {
     gg_hint about;
     const char *noun, *example;

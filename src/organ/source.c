@@ -273,7 +273,7 @@ void gg_source_close(gg_source *s)
     free(s);
 }
 
-/* ---- what it holds ----------------------------------------------------------- */
+/* ---- contents ----------------------------------------------------------------  */
 
 const char *gg_source_name(const gg_source *s)
 {

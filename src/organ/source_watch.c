@@ -1,4 +1,4 @@
-/* source_watch.c - are the files of a source still what they were? */
+/* source_watch.c - checks that the files of a source have not changed. */
 #include "source_watch.h"
 
 #include "base/stamp.h"

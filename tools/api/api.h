@@ -123,8 +123,8 @@ void api_vector_free(api_vector *v);
  * allowed, every value is of its kind, and every path is inside the data folder. */
 bool api_arguments(api *a, const gg_json_node *request, api_vector *v);
 
-/* Does the path exist inside the data folder, together with everything a tool would open
- * with it (files of an organ directory, other shards)? */
+/* Checks that the path exists inside the data folder, together with everything a tool would open
+ * with it (files of an organ directory, other shards). */
 gg_status api_check_input(const api *a, const char *path, gg_error *err);
 
 /* Check the paths of such a vector again: symbolic links may have been added since. */
@@ -158,7 +158,7 @@ gg_status api_write_file(int dir, const char *name, const gg_buf *text,
 bool api_id_ok(const char *id);
 /* Open a job's folder (file NULL) or a file in it; -1 on failure. */
 int api_job_open(const api *a, const char *id, const char *file, int flags);
-bool api_job_alive(const api *a, const char *id); /* does the job have a supervisor? */
+bool api_job_alive(const api *a, const char *id); /* whether it has a supervisor */
 void api_job_poke(const api *a, const char *id, char what);
 
 /* Create a job for v, waiting for its supervisor. The caller sets j's descriptors to -1. */

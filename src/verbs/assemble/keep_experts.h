@@ -17,13 +17,13 @@ void gg_keep_experts_free(gg_keep_experts *k);
 
 /* Cut the tensors of the plan, which must not have producers yet. The kept experts stay in
  * their order. With p->verify, data with a known sha256 are read and compared first.
- * GG_NO for a model without experts, an expert or block that is not there, a block without
+ * GG_NO for a model without experts, an expert or block that does not exist, a block without
  * a line, and blocks that would keep different numbers; GG_EFORMAT where tensors count
  * different numbers of experts; GG_EUNSUPPORTED for tensors that cannot lose any. */
 gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err);
 
-/* <arch>.expert_count follows. GG_EFORMAT where expert_used_count or expert_group_count do
- * not allow as few. After gg_keep_experts_cut. */
+/* Updates <arch>.expert_count. Call it after gg_keep_experts_cut. GG_EFORMAT if expert_used_count
+ * or expert_group_count does not allow so few experts. */
 gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
                                gg_error *err);
 

@@ -136,7 +136,7 @@ static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
 
 /* ---- tensors per expert ----------------------------------------------------------------- */
 
-/* Does the role contain this stem, at its end or before a dot? */
+/* Whether the role contains this stem, at its end or before a dot. */
 static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
 {
     const char *role = t->name + a->role_at;

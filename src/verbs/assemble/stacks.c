@@ -37,7 +37,7 @@ void gg_stacks_free(gg_stacks *s)
     free(s);
 }
 
-/* Is `name` the name of expert E of the stack? */
+/* Whether `name` is the name of expert E of the stack. */
 static bool is_expert(const gg_tensor *of, const gg_entry *e)
 {
     char name[GG_RECORD_NAME + 1];

@@ -190,7 +190,7 @@ static bool same_shape(const gg_tensor *a, const gg_tensor *b)
     return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
 }
 
-/* Are there keys that give each block its own sizes? */
+/* Whether there are keys that give each block its own sizes. */
 static bool sized_per_block(const check *c)
 {
     for (size_t i = 0; i < c->in->meta->n; i++) {
@@ -250,7 +250,7 @@ static bool arch_in(const check *c, const char *list)
     return gg_check_word(list, c->arch_name, c->arch_len);
 }
 
-/* Does every engine compute the shape of this tensor from the keys in the same way? */
+/* Whether every engine computes the shape of this tensor from the keys in the same way. */
 static bool certain_shape(const check *c, const char *rest, size_t len)
 {
     static const char always[] = "token_embd.weight output_norm.weight attn_norm.weight "

@@ -55,7 +55,7 @@ uint64_t gg_check_number_or(const check *c, const char *name, uint64_t otherwise
 /* The index of a tensor, or SIZE_MAX if it is absent. */
 size_t gg_check_find(const check *c, const char *name, size_t name_len);
 
-/* Is `word` one of the words in `list`, which are separated by spaces? */
+/* Whether `word` is one of the words in `list`, which are separated by spaces. */
 bool gg_check_word(const char *list, const char *word, size_t len);
 /* Get the next word of such a list at *at. Returns false at the end. */
 bool gg_check_next_word(const char **at, const char **word, size_t *len);

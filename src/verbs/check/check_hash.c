@@ -246,7 +246,8 @@ static gg_status bad_line(const char *path, size_t line, gg_error *err)
     return gg_at_file(err, path);
 }
 
-/* Is the text escaped, as it must be in a list? Findings contain it and are printed unchanged. */
+/* Whether the text is escaped, as it must be in a list. Findings contain it and are printed
+ * unchanged. */
 static bool is_escaped(const char *text)
 {
     char none[1];

@@ -142,7 +142,7 @@ static bool positive(const check *c, const char *name)
     return gg_check_number(c, name, 0, &v) && v > 0;
 }
 
-/* Do the words after "name:" apply to this block? */
+/* Whether the words after "name:" apply to this block. */
 static bool section(const place *p, const char *name, size_t len)
 {
     const check *c = p->c;

@@ -4,8 +4,8 @@
 
 #include "compute.h"
 
-/* A pair, or for a single expert its part of the stack's pair: number `at` of `of`, and experts
- * is 1.
+/* A pair. For a single expert it is the expert's part of the stack's pair, number `at` of `of`;
+ * `experts` is then 1.
  *
  * delta[o][i] = sum_k tall[o][k] wide[k][i], for each expert. `wide` is lora_a, stored as
  * r rows of `in` values; for token_embd it is lora_b, stored as `in` rows of r. */

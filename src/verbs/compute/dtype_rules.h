@@ -19,10 +19,9 @@
 
 typedef struct gg_dtype_rules gg_dtype_rules;
 
-/* `fallback` (a type's name, or NULL) is for rows that do not fit the type asked for. Without
- * a text *out is NULL: no rules.
- * GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED for a type that no encoder here
- * makes, or that needs an importance matrix, by its name. */
+/* `fallback` is the name of the type for rows that do not fit the requested type, or NULL. If
+ * `text` is NULL, *out is NULL. GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED, with its
+ * name, for a type that cannot be encoded or needs an importance matrix. */
 gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
                                gg_error *err);
 void gg_dtype_rules_free(gg_dtype_rules *r);

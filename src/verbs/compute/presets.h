@@ -15,8 +15,6 @@ typedef struct gg_preset gg_preset;
 /* Find a preset by name or alias (Q4_K is Q4_K_M), in upper or lower case; NULL if unknown. */
 const gg_preset *gg_preset_by_name(const char *name);
 const char *gg_preset_name(const gg_preset *p);
-/* The value for general.file_type. */
-
 /* Choose the types of n tensors of a model with these keys by preset p. dtypes[i] is
  * tensors[i].dtype if llama-quantize does not change the tensor. GG_EUNSUPPORTED names the first
  * tensor whose type needs an importance matrix. */

@@ -61,7 +61,7 @@ static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_erro
     return GG_OK;
 }
 
-/* Is this the number of a block without tensors? */
+/* Whether this is the number of a block without tensors. */
 static bool lacks_block(const struct block_list *l, int64_t block)
 {
     return block >= 0 &&
@@ -103,8 +103,8 @@ static bool same_dims(const gg_tensor *a, const gg_tensor *b)
     return memcmp(a->dims, b->dims, sizeof a->dims) == 0; /* dims after n_dims count as 1 */
 }
 
-/* Can the donor's values, and those of the ancestor in a task blend, be converted to the
- * base's dtype? */
+/* Makes the move a mismatch if the donor's values, or those of the ancestor in a task blend, cannot
+ * be converted to the base's dtype. */
 static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
 {
     const gg_blend *blend = &m->o->blend;
@@ -244,14 +244,19 @@ static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t l
     return mismatch(m, move, "the donor has no %.63s", wanted);
 }
 
-/* "blk.0.ffn_up.5.weight" from "blk.0.ffn_up.2.weight" and 5, into out. */
-static bool with_expert(const char *name, size_t len, uint64_t expert, char *out, size_t size,
-                        size_t *out_len)
+/* Makes "blk.0.ffn_up.5.weight" from "blk.0.ffn_up.2.weight" and 5. Stores it in `name`, which may
+ * be the same as `as`, and returns it; NULL if it does not fit. */
+static const char *with_expert(const char *as, size_t *len, uint64_t expert,
+                               char name[GG_RECORD_NAME + 1])
 {
-    char stack[GG_RECORD_NAME + 8];
-    size_t n;
-    return gg_stack_name(name, len, stack, sizeof stack, &n) &&
-           gg_expert_name(stack, n, expert, out, size, out_len);
+    char stack[GG_RECORD_NAME + 8], other[GG_RECORD_NAME + 1];
+    size_t n, other_len;
+    if (!gg_stack_name(as, *len, stack, sizeof stack, &n) ||
+        !gg_expert_name(stack, n, expert, other, sizeof other, &other_len))
+        return NULL;
+    memcpy(name, other, other_len + 1);
+    *len = other_len;
+    return name;
 }
 
 /* The donor's name for a tensor of the base by both maps, stored in `name`. */
@@ -266,12 +271,9 @@ static const char *name_in_donor(const matcher *m, const gg_tensor *b, const gg_
         wanted = name;
     uint64_t expert = a->expert < 0 ? 0 : (uint64_t)a->expert,
              from = gg_select_donor_expert(m->o->select, expert);
-    char other[GG_RECORD_NAME + 1];
-    if (a->expert < 0 || from == expert ||
-        !with_expert(wanted, *len, from, other, sizeof other, len))
-        return wanted;
-    memcpy(name, other, *len + 1);
-    return name;
+    if (a->expert < 0 || from == expert) return wanted;
+    const char *other = with_expert(wanted, len, from, name);
+    return other ? other : wanted;
 }
 
 static gg_status match_base(matcher *m, size_t i)
@@ -310,11 +312,7 @@ static const char *name_in_base(const matcher *m, const gg_tensor *t, const gg_a
     }
     int64_t expert = a->expert < 0 ? -1 : gg_select_base_expert(m->o->select, (uint64_t)a->expert);
     if (a->expert < 0 || expert == a->expert) return as;
-    char other[GG_RECORD_NAME + 1];
-    if (expert < 0 || !with_expert(as, *len, (uint64_t)expert, other, sizeof other, len))
-        return NULL;
-    memcpy(name, other, *len + 1);
-    return name;
+    return expert < 0 ? NULL : with_expert(as, len, (uint64_t)expert, name);
 }
 
 static gg_status match_donor_only(matcher *m, size_t d)

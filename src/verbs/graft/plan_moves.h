@@ -17,7 +17,7 @@ gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const
                                    bool skip_mismatched, gg_transplant_report *report,
                                    gg_error *err);
 
-/* Let the keys about types in meta, those of the base, follow the planned tensors. */
+/* Updates the type keys in `meta`, which has the base's keys, for the planned tensors. */
 gg_status gg_moves_follow_types(const gg_source *base, const gg_plan *plan, gg_meta *meta,
                                 gg_error *err);
 

@@ -37,7 +37,7 @@ static bool is_folder(const char *name)
     return false;
 }
 
-/* Does dirfd/name contain only records and leftovers of killed runs? */
+/* Whether dirfd/name contains only records and leftovers of killed runs. */
 static bool only_records(int dirfd, const char *name)
 {
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -18,9 +18,9 @@ typedef struct gg_dir_item {
     size_t source;             /* its place in the base: tensor, */
     uint64_t at;               /* and first byte in its data */
     bool expert;               /* one expert of a stack */
-    const gg_plan_part *parts; /* source of the bytes, not owned; NULL = the base, at p.source */
+    const gg_plan_part *parts; /* source of the bytes, not owned; NULL = the base */
     size_t n_parts;
-    gg_plan_make make; /* or how they are made */
+    gg_plan_make make; /* computes the bytes instead, if not NULL */
     void *ctx;
     char *history; /* JSON object to append to its history; owned, NULL = unchanged */
     char *file;    /* its file name; owned */

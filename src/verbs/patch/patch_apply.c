@@ -260,12 +260,7 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
     if (st == GG_OK) st = merge_all(&p, err);
     if (st == GG_OK) st = write_result(&p, output, run, report, err);
     if (st == GG_EFORMAT || st == GG_EUNSUPPORTED) gg_at_file(err, gg_source_name(patch));
-    report->tensors = p.tensors.patch.n;
-    report->keys = p.keys.patch.n;
-    report->deleted_tensors = p.tensors.deleted.n;
-    report->deleted_keys = p.keys.deleted.n;
-    gg_patch_lists_free(&p.tensors);
-    gg_patch_lists_free(&p.keys);
+    gg_patch_lists_end(&p.tensors, &p.keys, report);
     free(p.tensor_picks);
     free(p.key_picks);
     free(p.pad_list);

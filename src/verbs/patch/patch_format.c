@@ -24,12 +24,22 @@ static void names_free(patch_names *names)
     *names = (patch_names){ 0 };
 }
 
-void gg_patch_lists_free(patch_lists *l)
+static void lists_free(patch_lists *l)
 {
     names_free(&l->base);
     names_free(&l->patch);
     names_free(&l->deleted);
     names_free(&l->order);
+}
+
+void gg_patch_lists_end(patch_lists *tensors, patch_lists *keys, gg_patch_report *report)
+{
+    report->tensors = tensors->patch.n;
+    report->keys = keys->patch.n;
+    report->deleted_tensors = tensors->deleted.n;
+    report->deleted_keys = keys->deleted.n;
+    lists_free(tensors);
+    lists_free(keys);
 }
 
 gg_status gg_patch_names_of_array(const gg_kv *kv, patch_names *out, gg_error *err)

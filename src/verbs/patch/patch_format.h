@@ -49,7 +49,8 @@ typedef struct patch_lists {
     bool has_order;
 } patch_lists;
 
-void gg_patch_lists_free(patch_lists *l);
+/* Counts the entries of a patch in the report, and frees both lists. */
+void gg_patch_lists_end(patch_lists *tensors, patch_lists *keys, gg_patch_report *report);
 
 /* Returns the entries of the result, malloc'd. The default order is that of the base without
  * the deleted entries, followed by the entries that only the patch has. An entry of the patch

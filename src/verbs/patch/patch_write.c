@@ -120,7 +120,7 @@ static gg_status list_keys(diff *d, gg_error *err)
     return st;
 }
 
-/* Does the default order differ from the order in B? */
+/* Whether the default order differs from the order in B. */
 static gg_status needs_order(const patch_lists *l, bool *needed, gg_error *err)
 {
     patch_pick *picks = NULL;
@@ -297,12 +297,7 @@ gg_status gg_patch_write(gg_source *a, gg_source *b, const char *output, const g
     if (st == GG_OK) st = refuse_patch(&d, err);
     if (st == GG_OK) st = find_differences(&d, err);
     if (st == GG_OK) st = write_file(&d, output, report, err);
-    report->tensors = d.tensors.patch.n;
-    report->keys = d.keys.patch.n;
-    report->deleted_tensors = d.tensors.deleted.n;
-    report->deleted_keys = d.keys.deleted.n;
-    gg_patch_lists_free(&d.tensors);
-    gg_patch_lists_free(&d.keys);
+    gg_patch_lists_end(&d.tensors, &d.keys, report);
     gg_pads_free(d.pads, d.n_pads);
     free(d.changed);
     return st;

@@ -201,7 +201,7 @@ static gg_status find_trunk(const maker *m, size_t *trunk)
     return gg_at_file(m->err, m->models[0].name);
 }
 
-/* Do the first n layers only repeat the first model? */
+/* Whether the first n layers only repeat the first model. */
 static bool in_order(const maker *m, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -23,7 +23,7 @@ typedef struct gg_layer {
 /* Limit for block_count, far above that of any real model. */
 #define GG_LAYERS_MAX 100000
 
-/* Does this key have one value per block in a model with so many blocks? True for arrays of
+/* Whether this key has one value per block in a model with so many blocks. True for arrays of
  * numbers or booleans under "<architecture>." (and "xielu.") with `blocks` values, except
  * those that are known to count something else. */
 bool gg_is_layer_array(const gg_meta *meta, const gg_kv *kv, uint64_t blocks);

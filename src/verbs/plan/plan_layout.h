@@ -24,7 +24,7 @@ void gg_file_plan_free(gg_file_plan *fp);
 /* Number of padding bytes after tensor `t`. */
 uint64_t gg_plan_pad_after(const gg_tensor *t, uint64_t alignment);
 
-/* Can `pad` replace `want` zeros? Only the padding after the last tensor (`last`) may be
+/* Whether `pad` can replace `want` zeros. Only the padding after the last tensor (`last`) may be
  * shorter. */
 bool gg_plan_pad_fits(const gg_pad *pad, uint64_t want, bool last);
 

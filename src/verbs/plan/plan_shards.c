@@ -1,8 +1,8 @@
-/* plan_shards.c - the files of a plan where they are several.
+/* plan_shards.c - divides a plan into several files.
  *
- * A set as llama.cpp's loader wants it: the first shard has the model's metadata,
- * every one has split.no (u16), split.count (u16) and split.tensors.count (i32);
- * only the first can state an alignment, so the others are aligned to 32.
+ * They form a set that llama.cpp's loader accepts. The first shard has the model's metadata. Every
+ * shard has split.no (u16), split.count (u16) and split.tensors.count (i32). Only the first can
+ * state an alignment, so the others are aligned to 32.
  */
 #include "plan_shards.h"
 

@@ -4,7 +4,7 @@
 
 #include "plan.h"
 
-/* Into how many files: so many shards, or as many as it takes. Both 0 = one file. */
+/* How to divide a model: into a number of shards, or by their size. Both 0 = one file. */
 typedef struct gg_split {
     uint32_t shards;
     uint64_t shard_size; /* bytes of tensor data per shard at most */
@@ -21,11 +21,11 @@ static inline bool gg_is_split(const gg_split *s)
 gg_status gg_plan_shards(gg_plan *p, const gg_split *split, const char *output, uint32_t version,
                          const gg_meta *meta, gg_error *err);
 
-/* Give p->files, which are there, the names of shards. */
+/* Gives the existing p->files the names of shards. */
 gg_status gg_plan_name_shards(gg_plan *p, const char *output, gg_error *err);
 
 /* Note the largest tensor if it alone exceeds `shard_size` (0 = no limit): a tensor is never
- * split, so its shard becomes larger than asked for. */
+ * split, so its shard becomes larger than that. */
 void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run);
 
 #endif

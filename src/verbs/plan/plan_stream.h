@@ -4,7 +4,7 @@
 
 #include "plan.h"
 
-/* Must the plan be written in sequence: to stdout, or from a pipe? */
+/* Whether the plan must be written in sequence: to stdout, or from a pipe. */
 bool gg_plan_in_sequence(const gg_plan *p);
 
 /* See gg_plan_write. */

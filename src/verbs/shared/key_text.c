@@ -87,7 +87,7 @@ static void scalar_text(const gg_kv *kv, char out[40])
     }
 }
 
-/* Is this byte the start of a UTF-8 character? */
+/* Whether this byte is the start of a UTF-8 character. */
 static bool starts(char c)
 {
     return ((unsigned char)c & 0xc0) != 0x80;

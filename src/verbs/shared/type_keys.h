@@ -18,7 +18,7 @@ gg_status gg_type_keys_update(gg_meta *meta, const gg_tensor *tensors, size_t n,
 gg_status gg_type_keys_change(gg_meta *meta, const gg_source *base, const gg_tensor *tensors,
                               size_t n, gg_error *err);
 
-/* Is the dtype neither a plain float nor an integer? */
+/* Whether the dtype is neither a plain float nor an integer. */
 bool gg_is_quantized(uint32_t dtype);
 bool gg_is_integer(uint32_t dtype);
 

@@ -7,16 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-void gg_note(const gg_run *run, const char *fmt, ...)
+void gg_note_list(const gg_run *run, const char *fmt, va_list ap)
 {
     if (!run || !run->note) return;
     char line[512], safe[2 * sizeof line];
-    va_list ap;
-    va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
     gg_escape(line, strlen(line), safe, sizeof safe);
     run->note(run->ctx, safe);
+}
+
+void gg_note(const gg_run *run, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    gg_note_list(run, fmt, ap);
+    va_end(ap);
 }
 
 void gg_progress_add(const gg_run *run, uint64_t bytes)

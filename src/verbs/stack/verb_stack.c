@@ -28,7 +28,7 @@ typedef struct stacker {
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
-/* Does this block have neither attention nor FFN, according to the keys of the first model? */
+/* Whether this block has neither attention nor FFN, according to the keys of the first model. */
 static bool may_be_empty(const gg_layer_model *m, uint64_t block)
 {
     char key[160];
