@@ -1,6 +1,7 @@
 #!/bin/sh
-# bigmodel.sh - a model of 4 GiB goes through 64 MiB of memory, by file and by pipe.
-# The file is sparse; what goes through the pipe is not all zeros.
+# bigmodel.sh - a model of 1 GiB goes through 64 MiB of memory, by file and by pipe, and
+# tensors beyond 4 GiB are found. The files are sparse; what goes through the pipe is not all
+# zeros.
 # shellcheck source=tests/cli/lib.sh disable=SC1091
 . "$(dirname "$0")/lib.sh"
 
@@ -13,22 +14,22 @@ le() {
         n=$((n / 256)) k=$((k + 1))
     done
 }
-GIB=1073741824
+PART=268435456
 
-# 4 tensors of 1 GiB, F16 and F32, in rows of 65536; the header ends at 320.
+# 4 tensors of 256 MiB, F16 and F32, in rows of 65536; the header ends at 320.
 header() {
     printf GGUF; le 4 3; le 8 4; le 8 1
     le 8 20; printf general.architecture; le 4 8; le 8 5; printf llama
     for i in 0 1 2 3; do
         half=$((i % 2))
         le 8 19; printf 'blk.%d.ffn_up.weight' $i; le 4 2
-        le 8 65536; le 8 $((4096 * (1 + half))); le 4 $half; le 8 $((i * GIB))
+        le 8 65536; le 8 $((2048 / (1 + half))); le 4 $((1 - half)); le 8 $((i * PART))
     done
 }
 { header; head -c 320 /dev/zero; } | head -c 320 > "$T/header"
 cp "$T/header" "$T/big.gguf"
-if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=4097 2> "$T/err" || ! organ-extract --list "$T/big.gguf" > "$T/out" 2>&1 ; then
-    echo "$NAME: skipped: no sparse file of 4 GiB here: $(head -n 1 "$T/err")"
+if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=1025 2> "$T/err" || ! organ-extract --list "$T/big.gguf" > "$T/out" 2>&1 ; then
+    echo "$NAME: skipped: no sparse file of 1 GiB here: $(head -n 1 "$T/err")"
     finish
 fi
 check_text "$(wc -l < "$T/out" | tr -d ' ')" 5 "the list of the big model"
@@ -63,14 +64,26 @@ within "check" sh -c 'organ-check -q "$1"; [ $? = 1 ]' sh "$T/big.gguf"
 within "keys" organ-keys -q "$T/big.gguf" --set general.name=str:big --output -
 organ-assemble -q "$T/big.gguf" --output - --set-kv llama.block_count=u32:4 2> "$T/err" | head -c 512 > "$T/head"
 cp "$T/head" "$T/blocks.gguf"
-dd if=/dev/null of="$T/blocks.gguf" bs=1048576 seek=4097 2> "$T/err"
+dd if=/dev/null of="$T/blocks.gguf" bs=1048576 seek=1025 2> "$T/err"
 within "stack" organ-stack -q --output - "$T/blocks.gguf" 0-1,3
 within "assemble" organ-assemble -q "$T/big.gguf" --output - --set-kv general.name=str:big
 {
     cat "$T/header"
-    yes 'values of all kinds' | head -c $((4 * GIB)) # no more: what follows the tensors is copied too
+    yes 'values of all kinds' | head -c $((4 * PART)) # no more: what follows the tensors is copied too
 } > "$T/pipe" 2> "$T/err.yes" &
 within "assemble, pipe to pipe, re-encoded" organ-assemble -q -j 2 - --output - --dtype 'blk.0.*=q8_0,blk.3.*=q4_0' < "$T/pipe"
+
+# A small tensor behind one of 4 GiB.
+{
+    printf GGUF; le 4 3; le 8 2; le 8 0
+    le 8 19; printf blk.0.ffn_up.weight; le 4 2; le 8 65536; le 8 65536; le 4 24; le 8 0
+    le 8 19; printf blk.1.ffn_up.weight; le 4 1; le 8 64; le 4 24; le 8 4294967296
+    head -c 160 /dev/zero
+} | head -c 160 > "$T/far.gguf"
+head -c 64 /dev/urandom > "$T/far.data"
+dd if="$T/far.data" of="$T/far.gguf" bs=32 seek=$(((160 + 4294967296) / 32)) 2> "$T/err"
+organ-extract -q "$T/far.gguf" --layers 1 --output - | tail -c 64 > "$T/far.read"
+check_same "$T/far.read" "$T/far.data" "a tensor beyond 4 GiB"
 
 # A large tensor is seen through a map, from a pipe it passes by: the same row. An organ
 # record of Q8_0, 1024 x 36864, of random bytes.

@@ -15,7 +15,13 @@ cat > "$T/validate.py" << 'END'
 import json, sys, jsonschema
 schema = json.load(open(sys.argv[1]))
 jsonschema.Draft202012Validator.check_schema(schema)
-jsonschema.Draft202012Validator(schema).validate(json.load(open(sys.argv[2])))
+validator = jsonschema.Draft202012Validator(schema)
+for name in sys.stdin.read().split():
+    try:
+        validator.validate(json.load(open(name)))
+        print("valid")
+    except (ValueError, jsonschema.ValidationError) as e:
+        print("invalid", str(e).split("\n")[0])
 END
 
 cat > "$T/structure.jq" << 'END'
@@ -49,12 +55,28 @@ by_lines() {
     END { exit bad || !format || !version || !list || $0 != "}" }' "$1"
 }
 
-valid() {
-    case $how in
-    jsonschema) python3 "$T/validate.py" $SCHEMA "$1" ;;
-    jq) jq -e -f "$T/structure.jq" "$1" > /dev/null ;;
-    awk) by_lines "$1" ;;
-    esac
+# manifest valid|invalid FILE WHAT: a copy of FILE, to be judged with all others at the end,
+# since each start of Python costs more than the work.
+n=0
+mkdir "$T/all"
+manifest() {
+    n=$((n + 1))
+    cp "$2" "$T/all/$n" || bad "$3: no manifest"
+    echo "$1" >> "$T/expected"
+    echo "$T/all/$n" >> "$T/list"
+    echo "$3" >> "$T/what"
+}
+
+# For each file of the list: "valid", or "invalid" and a reason.
+judge() {
+    if [ "$how" = jsonschema ]; then
+        python3 "$T/validate.py" $SCHEMA < "$T/list"
+        return
+    fi
+    while read -r f; do
+        if [ "$how" = jq ]; then jq -e -f "$T/structure.jq" "$f" > "$T/out" 2>&1; else by_lines "$f"; fi &&
+            echo valid || echo invalid
+    done < "$T/list"
 }
 
 # The manifest of a model, extracted with the options given, is valid.
@@ -62,18 +84,15 @@ good() {
     f=$1
     shift
     rm -rf "$T/d"
-    if organ-extract -q "$f" "$@" --output "$T/d" 2> "$T/err" && valid "$T/d/manifest.json" > "$T/out" 2>&1; then ok
-    else bad "$f: $(tail -n 3 "$T/err" "$T/out" 2> /dev/null)"
-    fi
+    check "extract $f" organ-extract -q "$f" "$@" --output "$T/d"
+    manifest valid "$T/d/manifest.json" "$f $*"
 }
 
 # A manifest changed by a sed expression is not.
 broken() {
     sed "$1" "$T/sound.json" > "$T/broken.json"
-    if cmp -s "$T/sound.json" "$T/broken.json"; then bad "$1 changes nothing"
-    elif valid "$T/broken.json" > /dev/null 2>&1; then bad "$1 is taken as valid"
-    else ok
-    fi
+    if cmp -s "$T/sound.json" "$T/broken.json"; then bad "$1 changes nothing"; else ok; fi
+    manifest invalid "$T/broken.json" "$1"
 }
 
 for f in "$D"/gguf/*.gguf "$LAB"/*.gguf; do
@@ -86,17 +105,17 @@ good "$LAB/lab-verse-q4_k_m.gguf" --split-experts
 organ-extract -q "$LAB/lab-verse-q4_k_m.gguf" --output "$T/v" && cp "$T/v/manifest.json" "$T/sound.json"
 if [ -x "$BIN/organ-measure" ]; then
     check "organ-measure --update" organ-measure -q --dir "$T/v" --sample 1000 --update
-    check "with measures" valid "$T/v/manifest.json"
+    manifest valid "$T/v/manifest.json" "with measures"
 fi
 if [ -x "$BIN/organ-purify" ]; then
     check "organ-purify" organ-purify -q --dir "$T/v" --output "$T/p" --method haar --layers 1
-    check "with a history" valid "$T/p/manifest.json"
+    manifest valid "$T/p/manifest.json" "with a history"
 fi
 if [ -x "$BIN/organ-graft" ]; then
     check "organ-graft" organ-graft -q --source "$LAB/lab-code-q4_k_m.gguf" --target "$T/v" --type organ --output "$T/g"
-    check "grafted" valid "$T/g/manifest.json"
+    manifest valid "$T/g/manifest.json" "grafted"
 fi
-check "sound" valid "$T/sound.json"
+manifest valid "$T/sound.json" "sound"
 broken 's/organ-manifest/other-manifest/'
 broken 's/"version": 1,/"version": 2,/'
 broken 's/"class": "norm"/"class": "bone"/'
@@ -115,5 +134,12 @@ if [ "$how" = jsonschema ]; then
     broken 's/"sha256": "\([0-9a-f]*\)"}/"sha256": "\1", "history": ["purified"]}/'
     broken 's/"dtype": "F32"/"dtype": "Q4_2"/'
 fi
+
+judge > "$T/verdicts" 2> "$T/err"
+check_text "$(($(wc -l < "$T/verdicts")))" $n "verdicts: $(tail -n 1 "$T/err")"
+paste "$T/expected" "$T/verdicts" "$T/what" > "$T/pairs"
+while IFS=$TAB read -r expected verdict what; do
+    if [ "$expected" = "${verdict%% *}" ]; then ok; else bad "$what: $verdict, $expected wanted"; fi
+done < "$T/pairs"
 NAME=schema export NAME
 finish
