@@ -5,7 +5,6 @@
 #include "table.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void cell_dtype(table *t, const gg_source *s, size_t i)
 {
@@ -46,16 +45,4 @@ gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves 
              fit.mismatched == 1 ? "does" : "do", fit.conflicts,
              fit.conflicts == 1 ? " differs" : "s differ");
     return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
-}
-
-void moves_mode(cli *c, const char *name, gg_match_mode *mode)
-{
-    static const char *const names[] = { "exact", "retype", "convert" };
-    if (!name) return;
-    for (int i = 0; i < 3; i++)
-        if (strcmp(names[i], name) == 0) {
-            *mode = (gg_match_mode)i;
-            return;
-        }
-    cli_usage(c, "--match %s: use exact, retype or convert", name);
 }

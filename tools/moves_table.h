@@ -6,9 +6,6 @@
 
 #include "organ/gg_transplant.h"
 
-/* Sets the mode for --match NAME. NULL keeps it. Exits if the name is unknown. */
-void moves_mode(cli *c, const char *name, gg_match_mode *mode);
-
 /* Print the moves as a table on stdout, and the keys that differ, counts and the lineage
  * verdict as notes. GG_OK if everything fits, GG_NO if something does not. */
 gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves);

@@ -1,5 +1,6 @@
 /* organ-graft - write an organ directory that combines the organs of two models. */
 #include "cli.h"
+#include "match_options.h"
 #include "moves_table.h"
 
 #include "organ/gg_graft.h"
@@ -45,7 +46,8 @@ static const char help[] =
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
-    const char *source, *target, *output, *match, *map, *ancestor, *adapter, *blend;
+    const char *source, *target, *output, *adapter;
+    match_options match;
     cli_list adapters;
     bool check;
     double scale;
@@ -83,21 +85,15 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->target) cli_usage(c, "give --target");
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
-    const gg_match_options *m = &a->o.match;
-    bool matches = c->select || a->map || a->match || a->blend || m->add || m->router ||
+    bool matches = match_options_given(c, &a->match) || a->match.match.router ||
                    a->o.skip_mismatched;
     if (a->adapter && (a->check || matches))
         cli_usage(c, "--adapter takes only --target, --output, --scale and --link");
-    if (a->match && a->blend && a->o.match.mode != GG_MATCH_CONVERT)
-        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
-                  a->match);
     if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
-    if (a->ancestor && !a->blend)
-        cli_usage(c, "--ancestor needs --blend, for example --blend task:1");
     if (!isnan(a->scale) && !a->adapter)
         cli_usage(c, "--scale needs --adapter; to scale a blend, use its T: --blend linear:%g",
                   a->scale);
-    if (a->o.match.router && !gg_select_has_experts(c->select))
+    if (a->match.match.router && !gg_select_has_experts(c->select))
         cli_usage(c, "--router needs --experts");
 }
 
@@ -116,16 +112,12 @@ int main(int argc, char **argv)
                                    { "donor", CLI_TEXT, &a.source },
                                    { "base", CLI_TEXT, &a.target },
                                    { "output", CLI_TEXT, &a.output },
-                                   { "match", CLI_TEXT, &a.match },
-                                   { "map", CLI_TEXT, &a.map },
-                                   { "blend", CLI_TEXT, &a.blend },
-                                   { "ancestor", CLI_TEXT, &a.ancestor },
+                                   MATCH_OPTIONS(a.match),
                                    { "adapter", CLI_LIST, &a.adapters },
                                    { "scale", CLI_F64, &a.scale },
                                    { "check", CLI_FLAG, &a.check },
                                    { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
-                                   { "add", CLI_FLAG, &a.o.match.add },
-                                   { "router", CLI_FLAG, &a.o.match.router },
+                                   { "router", CLI_FLAG, &a.match.match.router },
                                    { "link", CLI_FLAG, &a.o.link },
                                    { NULL, CLI_FLAG, NULL } };
     /* Accept `organ-graft graft ...`, as the original tool did. */
@@ -135,20 +127,14 @@ int main(int argc, char **argv)
         cli_usage(&c,
                   "only one --adapter at a time: apply the next one to the output of the first");
     if (a.adapters.n) a.adapter = a.adapters.items[0];
-    moves_mode(&c, a.match, &a.o.match.mode);
+    match_options_check(&c, &a.match);
     check_usage(&c, &a);
     a.o.adapter = a.adapter != NULL;
     a.o.scale = isnan(a.scale) ? 1 : a.scale;
-    gg_map *map = NULL;
-    gg_source *ancestor = NULL;
-    gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
-    if (st == GG_OK && a.ancestor) st = cli_open(&c, a.ancestor, CLI_SPOOLED, &ancestor);
-    if (st == GG_OK) st = gg_blend_parse(a.blend, ancestor, &a.o.match.blend, &c.err);
-    a.o.match.map = map;
-    a.o.match.select = c.select;
+    gg_status st = match_options_open(&c, &a.match);
+    a.o.match = a.match.match;
     if (st == GG_OK) st = graft(&c, &a);
-    gg_source_close(ancestor);
-    gg_map_free(map);
+    match_options_close(&a.match);
     free(a.adapters.items);
     return cli_end(&c, st);
 }

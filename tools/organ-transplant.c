@@ -1,6 +1,7 @@
 /* organ-transplant - replace tensors of a base by those of a donor, from file to file. */
 #include "cli.h"
 #include "key_options.h"
+#include "match_options.h"
 #include "moves_table.h"
 #include "organ/gg_patch.h"
 #include "output_options.h"
@@ -54,7 +55,8 @@ static const char help[] =
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
-    const char *base, *donor, *output, *match, *map, *undo, *ancestor, *blend, *adapter;
+    const char *base, *donor, *output, *undo, *adapter;
+    match_options match;
     bool no_undo, all; /* with in_place */
     bool check, in_place;
     cli_list set_kv, set_kv_files, copy_kv;
@@ -75,9 +77,9 @@ static gg_status apply_patch(cli *c, const arguments *a, gg_source *patch)
 {
     gg_source *base = NULL;
     gg_patch_report r = { 0 };
-    bool others = c->select || a->map || a->match || a->blend || a->ancestor || a->o.match.mtp ||
-                  a->o.match.add || a->o.skip_mismatched || a->set_kv.n || a->set_kv_files.n ||
-                  a->copy_kv.n || a->out.dtype || a->out.shards || a->out.shard_size;
+    bool others = match_options_given(c, &a->match) || a->match.match.mtp || a->o.skip_mismatched ||
+                  a->set_kv.n || a->set_kv_files.n || a->copy_kv.n || a->out.dtype ||
+                  a->out.shards || a->out.shard_size;
     if (others || a->check || a->in_place)
         cli_usage(c, "the donor is a patch, which is always applied as a whole: give only --base, "
                      "--donor and --output");
@@ -99,7 +101,7 @@ static void check_in_place(const cli *c, const arguments *a)
                   "--in-place overwrites %s: give --undo FILE to be able to restore it, or "
                   "--no-undo",
                   a->base);
-    if (!c->select && !a->map && !a->all)
+    if (!c->select && !a->match.map && !a->all)
         cli_usage(c, "--in-place without a selection replaces every tensor: give --type, "
                      "--layers, --tensors or another selection, or --all");
 }
@@ -135,8 +137,8 @@ static gg_status transplant(cli *c, arguments *a)
 static void check_new_model(const cli *c, const arguments *a)
 {
     const gg_transplant_options *o = &a->o;
-    bool pairs = c->select || a->map || a->match || a->blend || o->match.add || o->match.mtp ||
-                 o->skip_mismatched || a->copy_kv.n || a->check;
+    bool pairs = match_options_given(c, &a->match) || a->match.match.mtp || o->skip_mismatched ||
+                 a->copy_kv.n || a->check;
     if (a->adapter && pairs)
         cli_usage(c,
                   "--adapter cannot be combined with a selection, --map, --match, --blend, --add, "
@@ -157,24 +159,18 @@ static void check_usage(const cli *c, const arguments *a)
     if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
     if (!a->output && !a->check && !a->in_place)
         cli_usage(c, "give --output, --check or --in-place");
-    bool matches = c->select || a->map || a->match || a->blend || a->o.match.add ||
-                   a->o.skip_mismatched;
-    if (a->o.match.mtp && (a->in_place || matches))
+    bool matches = match_options_given(c, &a->match) || a->o.skip_mismatched;
+    if (a->match.match.mtp && (a->in_place || matches))
         cli_usage(
             c, "--mtp moves whole blocks: leave out the selection, --map, --match, --blend, --add, "
                "--skip-mismatched and --in-place");
-    if (a->match && a->blend && a->o.match.mode != GG_MATCH_CONVERT)
-        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
-                  a->match);
     if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
     if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
-    if (a->ancestor && !a->blend)
-        cli_usage(c, "--ancestor needs --blend, for example --blend task:1");
     if (a->undo && !a->in_place) cli_usage(c, "--undo needs --in-place");
     if ((a->no_undo || a->all) && !a->in_place)
         cli_usage(c, "--%s needs --in-place", a->all ? "all" : "no-undo");
     if (a->undo && a->no_undo) cli_usage(c, "give --undo or --no-undo, not both");
-    if (a->all && (c->select || a->map)) cli_usage(c, "give --all or a selection, not both");
+    if (a->all && (c->select || a->match.map)) cli_usage(c, "give --all or a selection, not both");
     if (strcmp(a->base, "-") == 0 && a->in_place)
         cli_usage(c, "--base -: stdin cannot be changed in place; give a file name");
 }
@@ -205,45 +201,35 @@ int main(int argc, char **argv)
                                    { "target", CLI_TEXT, &a.base },
                                    { "source", CLI_TEXT, &a.donor },
                                    { "output", CLI_TEXT, &a.output },
-                                   { "match", CLI_TEXT, &a.match },
-                                   { "map", CLI_TEXT, &a.map },
+                                   MATCH_OPTIONS(a.match),
                                    { "undo", CLI_TEXT, &a.undo },
                                    { "no-undo", CLI_FLAG, &a.no_undo },
                                    { "all", CLI_FLAG, &a.all },
                                    { "check", CLI_FLAG, &a.check },
                                    { "in-place", CLI_FLAG, &a.in_place },
-                                   { "add", CLI_FLAG, &a.o.match.add },
                                    { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
                                    { "set-kv-file", CLI_LIST, &a.set_kv_files },
                                    { "set-kv", CLI_LIST, &a.set_kv },
                                    { "copy-kv", CLI_LIST, &a.copy_kv },
-                                   { "blend", CLI_TEXT, &a.blend },
-                                   { "ancestor", CLI_TEXT, &a.ancestor },
-                                   { "mtp", CLI_FLAG, &a.o.match.mtp },
+                                   { "mtp", CLI_FLAG, &a.match.match.mtp },
                                    { "adapter", CLI_TEXT, &a.adapter },
                                    { "scale", CLI_F64, &a.o.scale },
                                    OUTPUT_OPTIONS(a.out),
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
-    moves_mode(&c, a.match, &a.o.match.mode);
+    match_options_check(&c, &a.match);
     output_options_check(&c, &a.out);
     check_usage(&c, &a);
     check_new_model(&c, &a);
     set_new_model(&a);
-    gg_map *map = NULL;
-    gg_source *ancestor = NULL;
-    gg_status st = a.map ? gg_map_parse(a.map, &map, &c.err) : GG_OK;
-    if (st == GG_OK && a.ancestor) st = cli_open(&c, a.ancestor, CLI_SPOOLED, &ancestor);
-    if (st == GG_OK) st = gg_blend_parse(a.blend, ancestor, &a.o.match.blend, &c.err);
-    a.o.match.map = map;
-    a.o.match.select = c.select;
+    gg_status st = match_options_open(&c, &a.match);
+    a.o.match = a.match.match;
     a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
     a.o.set_kv_files = a.set_kv_files.items, a.o.n_set_kv_files = a.set_kv_files.n;
     key_options_note(&c, &a.set_kv, "--set-kv-file");
     a.o.copy_kv = a.copy_kv.items, a.o.n_copy_kv = a.copy_kv.n;
     if (st == GG_OK) st = transplant(&c, &a);
-    gg_source_close(ancestor);
-    gg_map_free(map);
+    match_options_close(&a.match);
     free(a.set_kv.items);
     free(a.set_kv_files.items);
     free(a.copy_kv.items);
