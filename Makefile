@@ -34,12 +34,14 @@ BASE += $(if $(L1),-DGG_HAVE_L1,)
 
 # Hardening, if the compiler supports it: stack canaries, checked libc calls (which need an
 # optimising build without sanitizers), control-flow protection, position-independent
-# programs and read-only relocations. HARDEN= and HARDEN_LD= turn it off.
+# programs and read-only relocations. HARDEN= and HARDEN_LD= turn it off. Each is computed
+# when first used, and only then.
 takes = $(if $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -o /dev/null - 2> /dev/null && echo y),$(1))
-HARDEN := $(call takes,-fstack-protector-strong) $(call takes,-fcf-protection=full) $(call takes,-fPIE) \
+hardening = $(call takes,-fstack-protector-strong) $(call takes,-fcf-protection=full) $(call takes,-fPIE) \
 	$(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
-HARDEN_LD := $(if $(filter -static,$(LDFLAGS)),,$(call takes,-pie)) $(call takes,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
-BASE += $(HARDEN)
+hardening_ld = $(if $(filter -static,$(LDFLAGS)),,$(call takes,-pie)) $(call takes,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
+HARDEN = $(eval HARDEN := $$(hardening))$(HARDEN)
+HARDEN_LD = $(eval HARDEN_LD := $$(hardening_ld))$(HARDEN_LD)
 
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
@@ -58,20 +60,20 @@ all: $(LIB) $(BINS) ## build the library and the tools (default)
 
 $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Kernels: one object per instruction-set level. -O3 for the vectorizer.
 $(B)/obj/%.l0.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) -O3 -DGG_LEVEL=0 -MMD -MP -c -o $@ $<
+	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -DGG_LEVEL=0 -MMD -MP -c -o $@ $<
 
 $(B)/obj/%.l1.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) -O3 -mavx2 -mf16c -DGG_LEVEL=1 -MMD -MP -c -o $@ $<
+	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -mavx2 -mf16c -DGG_LEVEL=1 -MMD -MP -c -o $@ $<
 
 $(B)/obj/tools/%.o: tools/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(LIB): $(OBJ)
 	@mkdir -p $(@D)
@@ -98,7 +100,7 @@ BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench
 
 $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
+	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
 
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
@@ -110,12 +112,12 @@ $(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c \
 		$(wildcard tests/fuzz/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
+	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
 		$(filter %.o,$^) $(LIB) -lm
 
 $(B)/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
+	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
 
 .PHONY: demo test mutants units fuzz check asan lint bench test-engine results
 demo: all ## take a bundled model apart, assemble it, graft, verify
@@ -247,13 +249,16 @@ INSTALL_COPY = case $$from in docs/man/* | *.pc.in | scripts/organ-*) awk -f scr
 install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
 	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
 		$(INSTALL_ITEM); \
-		mkdir -p "$${to%/*}" && $(INSTALL_COPY) && chmod "$$mode" "$$to" || exit 1; \
+		[ -d "$${to%/*}" ] || mkdir -p "$${to%/*}" && $(INSTALL_COPY) && chmod "$$mode" "$$to" || exit 1; \
 	done
 
 uninstall: ## remove the installed files, and folders that become empty
 	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
 		$(INSTALL_ITEM); rm -f "$$to"; \
-		d=$${to%/*}; while [ "$$d" != "$$DESTDIR" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \
+	done; \
+	last=; for x in $(INSTALL_LIST); do \
+		$(INSTALL_ITEM); d=$${to%/*}; [ "$$d" != "$$last" ] || continue; \
+		last=$$d; while [ "$$d" != "$$DESTDIR" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \
 	done
 
 .PHONY: clean

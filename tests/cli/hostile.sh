@@ -172,8 +172,7 @@ quick "padding of 100000 tensors" $LOTS organ-transplant --base "$T/pads.gguf" -
 check_same "$T/p.gguf" "$T/pads.gguf" "padding of 100000 tensors"
 mkmodel "$T/blk.gguf" -n 100000 blk.77.x%.weight:I8:4
 quick "100000 tensors of a block that no map names" $LOTS organ-transplant --base "$T/blk.gguf" --donor "$T/blk.gguf" --map 0=1 --check
-quick "100000 tensors of as many roles" $LOTS organ-measure --summary "$T/pads.gguf"
-quick "a picture of 100000 roles" $LOTS organ-measure --svg "$T/roles.svg" "$T/blk.gguf"
+quick "a table and a picture of 100000 roles" $LOTS organ-measure --summary --svg "$T/roles.svg" "$T/blk.gguf"
 cp -R "$T/d" "$T/keys.d"
 awk '{ print } /^  "metadata": \[/ { for (i = 0; i < 100000; i++) printf "    {\"key\": \"zz.%06d\", \"type\": \"u32\", \"value\": %d},\n", i, i }' \
     "$T/d/manifest.json" > "$T/keys.d/manifest.json"
@@ -228,14 +227,14 @@ check_text "$(find "$T/linked" -type l | wc -l | tr -d ' ')" 0 "organs that are 
 check "organs that are links: whole" organ-assemble "$T/linked" --output "$T/linked.gguf"
 
 # ---- more shards than a process may have open, and none ------------------------------------------------
-mkmodel "$T/many.gguf" -n 1500 t%:I8:4
+mkmodel "$T/many.gguf" -n 400 t%:I8:4
 organ-extract -q "$T/many.gguf" --output "$T/many.d"
 # shellcheck disable=SC3045
-few() { (ulimit -S -n 256 && exec "$@"); } # any sh that is in use has -S
-check "1500 shards written" few organ-assemble "$T/many.d" --output "$T/s.gguf" --shards 1500
-check "1500 shards read" few organ-extract "$T/s-00001-of-01500.gguf" --output "$T/s.d"
+few() { (ulimit -S -n 128 && exec "$@"); } # any sh that is in use has -S
+check "400 shards written" few organ-assemble "$T/many.d" --output "$T/s.gguf" --shards 400
+check "400 shards read" few organ-extract "$T/s-00001-of-00400.gguf" --output "$T/s.d"
 organ-assemble "$T/s.d" --output "$T/s.gguf"
-check_same "$T/s.gguf" "$T/many.gguf" "1500 shards and back"
+check_same "$T/s.gguf" "$T/many.gguf" "400 shards and back"
 mkmodel "$T/none.gguf"
 organ-extract -q "$T/none.gguf" --output "$T/none.d"
 check "a model without tensors in shards" organ-assemble "$T/none.d" --output "$T/none.gguf" --shard-size 1G

@@ -62,30 +62,15 @@ named_files() { # ROOT PREFIX
 
 try() { # DESTDIR PREFIX
     check "install PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" install
-    for h in include/organ/*.h; do
-        if cmp -s "$h" "$1$2/$h"; then ok; else bad "$h is not installed"; fi
-        case $h in */organ.h) continue ;; esac
-        if grep -q "^#include \"$(basename "$h")\"" include/organ/organ.h || [ "$h" = include/organ/organ.h ]; then ok; else bad "organ.h leaves $h out"; fi
-    done
-    for t in "$BIN"/organ-* scripts/organ-*; do
-        t=$(basename "$t")
-        case $t in *.*) continue ;; esac
-        if [ -x "$1$2/bin/$t" ]; then ok; else bad "$t is not installed"; fi
-        if [ -s "$1$2/share/man/man1/$t.1" ]; then ok; else bad "$t has no page"; fi
-        if cmp -s scripts/completion/organ "$1$2/share/bash-completion/completions/$t"; then ok; else bad "$t has no completion"; fi
-    done
-    for f in scripts/chimera.mk scripts/recipes/*.mk scripts/lib/*; do
-        if cmp -s "$f" "$1$2/share/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
-    done
-    for f in README.md LICENSE docs/*.md docs/openapi.yaml; do
-        if cmp -s "$f" "$1$2/share/doc/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
-    done
-    if cmp -s docs/NEWS.md "$1$2/share/doc/organ-suite/NEWS.md"; then ok; else bad "NEWS.md is not installed"; fi
-    check_text "$(find "$1$2/share/organ-suite/scripts" -type f -perm -100 | head -n 3)" "" "files that are sourced or included are not executable"
+    (cd "$1$2" && find . -type f | sort) > "$T/files"
+    if [ -s "$T/files.first" ]; then check_same "$T/files" "$T/files.first" "PREFIX=$2: the same files"
+    else
+        cp "$T/files" "$T/files.first"
+        every_file "$1$2"
+    fi
     for t in scripts/organ-*; do
         check "the installed $(basename "$t")" "$1$2/bin/$(basename "$t")" --version
     done
-    if [ -s "$1$2/lib/libgguf.a" ]; then ok; else bad "libgguf.a is not installed"; fi
     check "the installed tool" "$1$2/bin/organ-extract" --version
     case $1$2 in *[[:space:]]*) ;; *)
         named_files "$1" "$2"
@@ -97,6 +82,30 @@ try() { # DESTDIR PREFIX
     check "uninstall PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" uninstall
     check_text "$(find "$1$2" ! -type d 2> /dev/null)" "" "uninstall leaves no file"
     check_absent "$1$2/share" "uninstall leaves no folder"
+}
+
+every_file() { # DESTDIR+PREFIX
+    for h in include/organ/*.h; do
+        if cmp -s "$h" "$1/$h"; then ok; else bad "$h is not installed"; fi
+        case $h in */organ.h) continue ;; esac
+        if grep -q "^#include \"$(basename "$h")\"" include/organ/organ.h || [ "$h" = include/organ/organ.h ]; then ok; else bad "organ.h leaves $h out"; fi
+    done
+    for t in "$BIN"/organ-* scripts/organ-*; do
+        t=$(basename "$t")
+        case $t in *.*) continue ;; esac
+        if [ -x "$1/bin/$t" ]; then ok; else bad "$t is not installed"; fi
+        if [ -s "$1/share/man/man1/$t.1" ]; then ok; else bad "$t has no page"; fi
+        if cmp -s scripts/completion/organ "$1/share/bash-completion/completions/$t"; then ok; else bad "$t has no completion"; fi
+    done
+    for f in scripts/chimera.mk scripts/recipes/*.mk scripts/lib/*; do
+        if cmp -s "$f" "$1/share/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
+    done
+    for f in README.md LICENSE docs/*.md docs/openapi.yaml; do
+        if cmp -s "$f" "$1/share/doc/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
+    done
+    if cmp -s docs/NEWS.md "$1/share/doc/organ-suite/NEWS.md"; then ok; else bad "NEWS.md is not installed"; fi
+    check_text "$(find "$1/share/organ-suite/scripts" -type f -perm -100 | head -n 3)" "" "files that are sourced or included are not executable"
+    if [ -s "$1/lib/libgguf.a" ]; then ok; else bad "libgguf.a is not installed"; fi
 }
 
 # A make that throws objects away builds the tools again at the next, under the feet of

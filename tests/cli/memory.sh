@@ -18,11 +18,11 @@ cat > "$T/nomem.c" << 'END_OF_C'
 #include <stdlib.h>
 #include <unistd.h>
 
-/* FAIL_AT=N fails the N-th allocation, FAIL_FROM=N that and all after it. Before the first
- * call of main's libraries is done, dlsym itself may allocate: from a small store. */
+/* FAIL_AT=N fails the N-th allocation, FAIL_FROM=N that and all after it; 0 is none. Before
+ * the first call of main's libraries is done, dlsym itself may allocate: from a small store. */
 static atomic_long count;
-static long at = -1, from = -1;
-static const char *mark; /* a file to create when an allocation failed */
+static long at, from;
+static const char *mark; /* a file to write to when an allocation failed */
 static void *(*real_malloc)(size_t), *(*real_calloc)(size_t, size_t), *(*real_realloc)(void *, size_t);
 static char store[8192];
 static size_t used;
@@ -30,16 +30,19 @@ static size_t used;
 __attribute__((constructor)) static void start(void)
 {
     const char *a = getenv("FAIL_AT"), *f = getenv("FAIL_FROM");
-    at = a ? atol(a) : -1;
-    from = f ? atol(f) : -1;
+    at = a ? atol(a) : 0;
+    from = f ? atol(f) : 0;
     mark = getenv("FAIL_MARK");
 }
 
 static int fails(void)
 {
     long n = atomic_fetch_add(&count, 1) + 1;
-    if (n != at && (from < 0 || n < from)) return 0;
-    if (mark) close(open(mark, O_WRONLY | O_CREAT, 0666));
+    if (n != at && (from == 0 || n < from)) return 0;
+    if (mark) {
+        int fd = open(mark, O_WRONLY);
+        if (write(fd, "x", 1) == 1) close(fd);
+    }
     errno = ENOMEM;
     return 1;
 }
@@ -76,23 +79,34 @@ if ! "$CC" -shared -fPIC -o "$T/nomem.so" "$T/nomem.c" -ldl 2> /dev/null ||
     finish
 fi
 
+# The names in $T/o, by the shell alone, as this is asked after each run.
+names() {
+    set -- "$T/o"/* "$T/o"/.[!.]* "$T/o"/..?*
+    left=
+    for name; do [ ! -e "$name" ] && [ ! -L "$name" ] || left="$left${left:+ }${name##*/}"; done
+}
+
 # every WHAT OUTPUT COMMAND...: OUTPUT is the name in $T/o that the command writes, or "".
 every() {
     what=$1 output=$2
     shift 2
     for how in FAIL_AT FAIL_FROM; do
+        rm -rf "$T/o" && mkdir "$T/o"
         n=1
         while :; do
-            rm -rf "$T/o" "$T/mark" && mkdir "$T/o"
-            env LD_PRELOAD="$T/nomem.so" FAIL_MARK="$T/mark" $how=$n "$@" > "$T/out" 2> "$T/err"
-            status=$?
-            left=$(ls -A "$T/o") want=
+            : > "$T/mark"
+            at=0 from=$n
+            [ $how = FAIL_FROM ] || at=$n from=0
+            LD_PRELOAD="$T/nomem.so" FAIL_MARK="$T/mark" FAIL_AT=$at FAIL_FROM=$from "$@" > "$T/out" 2> "$T/err"
+            status=$? want=
+            names
             [ $status = 0 ] && want=$output
             if [ $status -ge 128 ] || [ "$left" != "$want" ]; then
                 bad "$what, $how=$n: exit $status, '$left' is there: $(head -n 1 "$T/err")"
                 break
             fi
-            [ -e "$T/mark" ] || break # it had fewer allocations
+            [ -z "$left" ] || rm -rf "${T:?}/o/$left"
+            [ -s "$T/mark" ] || break # it had fewer allocations
             n=$((n + 1))
         done
         if [ $n -gt 10 ]; then ok; else bad "$what, $how: only $n allocations"; fi
