@@ -144,6 +144,19 @@ int64_t gg_map_base(const gg_map *m, int64_t donor_block)
     return first;
 }
 
+size_t gg_map_count(const gg_map *m)
+{
+    return m ? m->n : 0;
+}
+
+bool gg_map_pair(const gg_map *m, size_t i, uint64_t *first, uint64_t *last)
+{
+    if (i >= gg_map_count(m)) return false;
+    *first = m->pairs[i].base;
+    *last = m->pairs[i].base_last;
+    return true;
+}
+
 int64_t gg_map_donor(const gg_map *m, int64_t base_block)
 {
     if (!m) return base_block;

@@ -7,26 +7,12 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "organ/select.h"
+#include "organ/select_items.h"
 #include "organ/tensor_names.h"
-#include "ranges.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct text_list {
-    char **items;
-    size_t n, cap;
-} text_list;
-
-struct gg_select {
-    uint32_t classes; /* one bit per gg_class; 0 = all */
-    uint32_t parts;   /* one bit per gg_part; 0 = all */
-    gg_ranges layers, experts;
-    gg_map *expert_map;     /* NULL: each expert is replaced by that with the same number */
-    text_list globs, names; /* names are sorted before the first look-up */
-    bool by_name;           /* names were given and are sorted */
-};
 
 gg_status gg_select_new(gg_select **out, gg_error *err)
 {
@@ -118,6 +104,8 @@ static gg_status add_tensors(gg_select *s, const char *globs, gg_error *err)
 /* Adds the first column of a line, unescaped. */
 static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_error *err)
 {
+    static const char keys[] = "(keys)\tkeys"; /* a row of organ-compare, not a tensor */
+    if (len >= sizeof keys - 1 && memcmp(line, keys, sizeof keys - 1) == 0) return GG_OK;
     char *tab = memchr(line, '\t', len);
     if (tab) len = (size_t)(tab - line);
     if (len > 0 && line[len - 1] == '\r') len--;
@@ -130,6 +118,18 @@ static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_e
 static int order(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorts the names and drops repetitions. */
+static void sort_names(text_list *l)
+{
+    size_t n = 0;
+    if (l->n) qsort(l->items, l->n, sizeof *l->items, order);
+    for (size_t i = 0; i < l->n; i++) {
+        if (n > 0 && strcmp(l->items[n - 1], l->items[i]) == 0) free(l->items[i]);
+        else l->items[n++] = l->items[i];
+    }
+    l->n = n;
 }
 
 static gg_status add_names(gg_select *s, const char *path, gg_error *err)
@@ -152,7 +152,7 @@ static gg_status add_names(gg_select *s, const char *path, gg_error *err)
         first = false;
     }
     if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read the list of names");
-    if (s->names.n) qsort(s->names.items, s->names.n, sizeof *s->names.items, order);
+    sort_names(&s->names);
     free(line);
     if (f != stdin) fclose(f);
     return st == GG_OK ? GG_OK : gg_at_file(err, path);
@@ -209,9 +209,12 @@ int64_t gg_select_base_expert(const gg_select *s, uint64_t donor_expert)
     return base >= 0 || !plain ? base : (int64_t)donor_expert;
 }
 
-static bool listed(const gg_select *s, const char *name)
+size_t gg_select_listed(const gg_select *s, const char *name)
 {
-    return s->names.n && bsearch(&name, s->names.items, s->names.n, sizeof *s->names.items, order);
+    char *const *at = s->names.n ? bsearch(&name, s->names.items, s->names.n,
+                                           sizeof *s->names.items, order)
+                                 : NULL;
+    return at ? (size_t)(at - s->names.items) : SIZE_MAX;
 }
 
 bool gg_select_match(const gg_select *s, const char *name, size_t name_len, const gg_anatomy *a)
@@ -225,7 +228,7 @@ bool gg_select_match(const gg_select *s, const char *name, size_t name_len, cons
     if (gg_select_has_experts(s) && !a->stack &&
         (a->expert < 0 || !gg_select_expert(s, (uint64_t)a->expert)))
         return false;
-    if (s->by_name && !listed(s, name)) return false;
+    if (s->by_name && gg_select_listed(s, name) == SIZE_MAX) return false;
     if (s->globs.n == 0) return true;
     for (size_t i = 0; i < s->globs.n; i++)
         if (gg_glob(s->globs.items[i], name)) return true;
@@ -237,5 +240,5 @@ bool gg_select_by_name(const gg_select *s, const char *name)
     if (!s) return false;
     for (size_t i = 0; i < s->globs.n; i++)
         if (strcmp(s->globs.items[i], name) == 0) return true;
-    return s->by_name && listed(s, name);
+    return s->by_name && gg_select_listed(s, name) != SIZE_MAX;
 }

@@ -15,6 +15,18 @@ int64_t gg_select_base_expert(const gg_select *s, uint64_t donor_expert);
 /* Whether this exact name was selected, not only a pattern that matches it. */
 bool gg_select_by_name(const gg_select *s, const char *name);
 
+/* When and how a selection is checked. */
+typedef struct gg_select_when {
+    bool end;           /* all tensors of a growing pipe were read */
+    bool split_experts; /* experts of stacks are selected by their own names too */
+} gg_select_when;
+
+/* Fails with GG_NO and names the item if a class, part, block, expert, pattern or listed name
+ * matches no tensor of the sources, or if the list of names is empty. b may be NULL, and then s
+ * selects from a alone. Does nothing if s is NULL, or before the end of a growing pipe. */
+gg_status gg_select_check(const gg_select *s, const gg_source *a, const gg_source *b,
+                          const gg_select_when *when, gg_error *err);
+
 /* The donor block for a base block: the same block if m is NULL, or -1 if the map does not
  * contain it. */
 int64_t gg_map_donor(const gg_map *m, int64_t base_block);
@@ -25,6 +37,11 @@ int64_t gg_map_base(const gg_map *m, int64_t donor_block);
  * Fails with GG_EUSAGE if the text is malformed; *map may then contain the items before the
  * error. */
 gg_status gg_map_add_experts(gg_map **map, const char *text, gg_error *err);
+
+/* The number of pairs in a map, and the base numbers of pair i; false if there is no such pair.
+ * m may be NULL. */
+size_t gg_map_count(const gg_map *m);
+bool gg_map_pair(const gg_map *m, size_t i, uint64_t *first, uint64_t *last);
 
 /* Shell-style match (* ? [a-z]) of the whole name; bytes may have any value except NUL. */
 bool gg_glob(const char *pattern, const char *name);

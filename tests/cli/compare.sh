@@ -148,7 +148,7 @@ check_exit 1 "a map, A on a pipe" sh -c "organ-compare - $VERSE --map 0-2=1-3 --
 check_text "$(counts status)" "differs 9" "a map's rows from a pipe"
 check_exit 1 "only in B under a map" organ-compare "$T/some.bin" $VERSE --map 0=0
 check_text "$(counts status)" "identical 3, only-b 6" "only in B under a map"
-check_error 1 "no tensor is selected" "nothing selected" organ-compare $BASE $VERSE --tensors 'nothing*'
+check_error 1 "no tensor matches 'nothing*'" "nothing selected" organ-compare $BASE $VERSE --tensors 'nothing*'
 check_error 1 "no tensor is selected" "a map of no block" organ-compare $BASE $VERSE --map 90=91
 
 # ---- shape and dtype: two records by hand, [name_len][name][n_dims][dims][dtype][data]

@@ -48,7 +48,7 @@ FFN1="blk.1.ffn_gate.weight blk.1.ffn_up.weight blk.1.ffn_down.weight "
 selects "--type with --layers" "$FFN1" --type organ --layers 1
 selects "--tensors" "blk.0.ffn_up.weight blk.2.attn_q.weight " --tensors 'blk.0.ffn_u*,blk.2.attn_q.weight'
 selects "--layers of a list" "blk.0.attn_v.weight blk.3.attn_v.weight " --layers 0,3 --tensors '*attn_v*'
-printf 'blk.3.ffn_gate.weight\tx\ny\n' > "$T/names"
+printf 'blk.3.ffn_gate.weight\tx\n' > "$T/names"
 check_exit 0 "--names-from FILE" graft --source "$T/code" --target "$T/verse" --names-from "$T/names"
 check_text "$(grafted)" "blk.3.ffn_gate.weight " "--names-from FILE"
 check "everything" graft --source "$T/code" --target "$T/verse"
@@ -60,7 +60,7 @@ check "a chain of tools" sh -c "organ-measure '$T/verse' --where 'theta<40' | or
 rm -rf "$T/g"
 mv "$T/chain" "$T/g"
 check_text "$(grafted)" "$(cat "$T/low")" "a chain of tools: what measures below 40"
-check_error 1 "no selected tensor" "nothing selected" graft --source "$T/code" --target "$T/verse" --layers 77
+check_error 1 "block 77 is not in the model" "nothing selected" graft --source "$T/code" --target "$T/verse" --layers 77
 check_absent "$T/g" "nothing selected"
 
 # ---- equal to a transplant ------------------------------------------------------------
@@ -348,7 +348,7 @@ for side in "--base $T/s1 --donor $T/m2.gguf" "--base $T/m1.gguf --donor $T/s2 -
     check_error 2 "assemble it first" "a transplant of experts taken apart: $side" organ-transplant $side --output "$T/c.gguf"
     check_absent "$T/c.gguf" "a transplant of experts taken apart"
 done
-check_error 1 "none of these experts" "an expert that is not there" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 9
+check_error 1 "expert 9 is not in the model" "an expert that is not there" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --experts 9
 check_exit 2 "--router without --experts" graft --source "$T/m2.gguf" --target "$T/m1.gguf" --router
 
 # A donor's path and tensor are kept as they are, UTF-8 or not.

@@ -151,7 +151,7 @@ check_error 2 "--strength" "negative" organ-purify "$T/d" --output "$T/x" --meth
 check_error 2 "--output or --dry-run" "no output" organ-purify "$T/d" --method fft
 check_error 2 "--dtype" "no dtype" organ-purify "$T/d" --dry-run --method fft --dtype Q9
 check_error 2 "organ-assemble" "a directory to a GGUF" organ-purify "$T/d" --output "$T/x.gguf" --method fft
-check_error 1 "no tensor is selected" "nothing selected" organ-purify "$T/d" --output "$T/x" --method fft --layers 99
+check_error 1 "block 99 is not in the model" "nothing selected" organ-purify "$T/d" --output "$T/x" --method fft --layers 99
 check_error 1 "exact name" "vectors alone" organ-purify "$T/d" --output "$T/x" --method fft --type norm
 check_absent "$T/x" "after refusals"
 check_absent "$T/x.gguf" "after refusals"

@@ -123,7 +123,7 @@ check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" "$(sed 1d "$T/table" | wc -l
 organ-extract -q $D/gguf/names-odd.gguf --list > "$T/odd"
 check "names with escapes come back" organ-extract $D/gguf/names-odd.gguf --list --names-from "$T/odd"
 check_text "$(awk -F '\t' '$1 != ""' "$T/out" | wc -l)" "$(awk -F '\t' '$1 != ""' "$T/odd" | wc -l)" "all odd names are found again"
-check_error 1 "no tensor is selected" "nothing selected, stream" organ-extract $VERSE --layers 900 --output -
+check_error 1 "block 900 is not in the model" "nothing selected, stream" organ-extract $VERSE --layers 900 --output -
 check_exit 1 "nothing selected, list" organ-extract $VERSE --layers 900 --list
 check_exit 1 "nothing selected, directory" organ-extract $VERSE --layers 900 --output "$T/none"
 check_absent "$T/none" "after an empty selection"

@@ -109,7 +109,7 @@ check_error 1 "blk.0.ffn_up.weight" "dtypes differ" small --tensors '*ffn_up*'
 check_error 1 "dims differ" "dims differ" small --tensors '*ffn_down*'
 check_error 1 "output.weight" "the donor lacks it" small --tensors 'output*'
 check_error 1 "extra.weight" "the base lacks it" small --tensors 'extra*'
-check_error 1 "no selected tensor" "nothing is selected" small --layers 9
+check_error 1 "block 9 is not in the model" "nothing is selected" small --layers 9
 check_absent "$T/c.gguf" "after a refusal"
 check "--skip-mismatched" small --skip-mismatched
 records "$T/c.gguf" --tensors '*attn_q*' > "$T/a"

@@ -427,7 +427,10 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     report = GG_REPORT(gg_compare_report, report);
     *report = (gg_compare_report){ 0 };
     gg_status st = refuse_pipes(a, b, !o->pairs, !o->map, err);
+    gg_select_when when = { .split_experts = o->split_experts };
+    if (st == GG_OK) st = gg_select_check(o->select, a, b, &when, err);
     if (st != GG_OK) return st;
+    when.end = true;
     job j = { .source = { a, b },
               .pipe = !gg_source_seekable(a)   ? 0
                       : !gg_source_seekable(b) ? 1
@@ -439,6 +442,7 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     st = job_start(&j, run, err);
     if (st == GG_OK) st = o->pairs ? run_pairs(&j, err) : run_named(&j, err);
     job_end(&j);
+    if (st == GG_OK) st = gg_select_check(o->select, a, b, &when, err);
     if (st != GG_OK || o->pairs || report->tensors || (gg_select_empty(o->select) && !o->map))
         return st;
     gg_fail(err, GG_NO, "no tensor is selected");

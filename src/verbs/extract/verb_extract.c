@@ -32,6 +32,13 @@ static gg_status list_selected(void *ctx, const gg_selected *p, gg_error *err)
     return l->fn ? l->fn(l->ctx, &p->t, &p->a, err) : GG_OK;
 }
 
+static gg_status check_selection(const gg_source *s, const gg_extract_options *o, bool end,
+                                 gg_error *err)
+{
+    const gg_select_when when = { end, o->split_experts };
+    return gg_select_check(o->select, s, NULL, &when, err);
+}
+
 static gg_status nothing_selected(const gg_source *s, gg_error *err)
 {
     gg_fail(err, GG_NO, "no tensor is selected");
@@ -47,7 +54,9 @@ gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extr
     lister l = { fn, ctx, report };
     *report = (gg_extract_report){ 0 };
     gg_visit visit = { o->select, o->split_experts, list_selected, &l };
-    gg_status st = gg_selected_each(model, &visit, err);
+    gg_status st = check_selection(model, o, false, err);
+    if (st == GG_OK) st = gg_selected_each(model, &visit, err);
+    if (st == GG_OK) st = check_selection(model, o, true, err);
     if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);
 }
@@ -85,7 +94,9 @@ gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int f
     streamer s = { model, fd, run, report };
     *report = (gg_extract_report){ 0 };
     gg_visit visit = { o->select, o->split_experts, stream_selected, &s };
-    gg_status st = gg_selected_each(model, &visit, err);
+    gg_status st = check_selection(model, o, false, err);
+    if (st == GG_OK) st = gg_selected_each(model, &visit, err);
+    if (st == GG_OK) st = check_selection(model, o, true, err);
     if (st == GG_OK) st = gg_source_unchanged(model, err);
     if (st != GG_OK) return st;
     return report->tensors || gg_select_empty(o->select) ? GG_OK : nothing_selected(model, err);

@@ -93,10 +93,15 @@ gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const ch
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_extract_report, report);
     job j = { .o = o };
-    gg_status st = gg_organ_dir_open(&j.dir, model, dir, run, err);
+    gg_select_when when = { .split_experts = o->split_experts };
+    gg_status st = gg_select_check(o->select, model, NULL, &when, err);
+    if (st != GG_OK) return st;
+    when.end = true;
+    st = gg_organ_dir_open(&j.dir, model, dir, run, err);
     if (st != GG_OK) return st;
     j.dir.whole = gg_select_empty(o->select);
     st = gg_source_grows(model) ? write_stream(&j, err) : write_known(&j, err);
+    if (st == GG_OK) st = gg_select_check(o->select, model, NULL, &when, err);
     if (st == GG_OK && j.dir.n == 0 && !j.dir.whole) {
         st = gg_fail(err, GG_NO, "no tensor is selected");
         gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");

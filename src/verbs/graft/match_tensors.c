@@ -368,6 +368,7 @@ gg_status gg_match_tensors(const gg_source *base, const gg_source *donor, const 
     m.taken = calloc(gg_source_count(donor) + 1, sizeof *m.taken);
     gg_status st = m.taken ? one_of_each(donor, err)
                            : gg_fail(err, GG_ENOMEM, "no memory for the donor's tensors");
+    if (st == GG_OK) st = gg_select_check(o->select, base, donor, &(gg_select_when){ 0 }, err);
     if (st == GG_OK) st = list_blocks(base, &m.base_blocks, err);
     if (st == GG_OK) st = list_blocks(donor, &m.donor_blocks, err);
     for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) st = match_base(&m, i);

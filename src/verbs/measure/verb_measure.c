@@ -299,8 +299,12 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     *report = (gg_measure_report){ 0 };
     job j = { .source = s, .o = o, .run = run, .report = report };
     j.threads = run && run->threads ? run->threads : gg_thread_count();
+    gg_select_when when = { .split_experts = o->split_experts };
+    gg_status st = gg_select_check(o->select, s, NULL, &when, err);
     gg_progress_total(run, gg_selected_bytes(s, o->select));
-    gg_status st = run_job(&j, err);
+    when.end = true;
+    if (st == GG_OK) st = run_job(&j, err);
+    if (st == GG_OK) st = gg_select_check(o->select, s, NULL, &when, err);
     if (st != GG_OK) return st;
     if (report->tensors || gg_select_empty(o->select)) return GG_OK;
     gg_fail(err, GG_NO, "no tensor is selected");

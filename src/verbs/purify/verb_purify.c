@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "organ/record.h"
+#include "organ/select.h"
 #include "organ/source_layout.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
@@ -94,7 +95,9 @@ static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
 static gg_status in_order(purify_job *j, int fd, gg_purify_summary *sum, gg_error *err)
 {
     bool planned = gg_source_seekable(j->source), more = true;
-    gg_status st = planned ? gg_purify_plan_all(j, err) : GG_OK;
+    gg_status st = planned ? gg_purify_plan_all(j, err)
+                           : gg_select_check(j->o->select, j->source, NULL, &(gg_select_when){ 0 },
+                                             err);
     if (planned && st == GG_OK) st = gg_purify_plan_check(j, err);
     for (size_t i = 0; st == GG_OK; i++) {
         st = gg_source_next(j->source, i, &more, err);

@@ -178,6 +178,9 @@ gg_status gg_purify_plan_all(purify_job *j, gg_error *err)
 
 gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
 {
+    const gg_select_when end = { .end = true };
+    gg_status st = gg_select_check(j->o->select, j->source, NULL, &end, err);
+    if (st != GG_OK) return st;
     for (size_t i = 0; i < j->n_rows; i++)
         if (j->rows[i].r.outcome <= GG_PURIFY_IDENTICAL) return GG_OK;
     if (j->n_rows == 0 && gg_select_empty(j->o->select)) return GG_OK;
