@@ -106,7 +106,8 @@ static gg_span strip_suffix(gg_span x)
     return x;
 }
 
-/* Rule 4: (^|[._])(norm|norm_?[0-9]+|norm_exps|ln1|ln2|ls1|ls2|pre_ln|post_ln|time_mix_ln)$ */
+/* Rule 2 of docs/formats.md:
+ * (^|[._])(norm|norm_?[0-9]+|norm_exps|ln1|ln2|ls1|ls2|pre_ln|post_ln|time_mix_ln)$ */
 bool gg_is_norm_stem(gg_span stem)
 {
     static const char *const tails[] = { "norm_exps", "ln1",     "ln2",         "ls1", "ls2",

@@ -22,12 +22,17 @@ static const api_option extract[] = {
     { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL }, { NULL, API_FLAG, NULL }
 };
 
-static const api_option measure[] = {
-    { "dir", API_IN, NULL },     { "summary", API_FLAG, NULL },       { "wells", API_U64, NULL },
-    { "sample", API_U64, NULL }, { "split-experts", API_FLAG, NULL }, { "update", API_FLAG, NULL },
-    { "svg", API_OUT, NULL },    { "color", API_TEXT, NULL },         { "where", API_TEXT, NULL },
-    { NULL, API_FLAG, NULL }
-};
+static const api_option measure[] = { { "dir", API_IN, NULL },
+                                      { "summary", API_FLAG, NULL },
+                                      { "wells", API_U64, NULL },
+                                      { "sample", API_U64, NULL },
+                                      { "split-experts", API_FLAG, NULL },
+                                      { "update", API_FLAG, NULL },
+                                      { "svg", API_OUT, NULL },
+                                      { "color", API_TEXT, NULL },
+                                      { "where", API_TEXT, NULL },
+                                      { "spectral", API_FLAG, NULL },
+                                      { NULL, API_FLAG, NULL } };
 
 static const api_option purify[] = { { "dir", API_IN, NULL },
                                      { "output", API_OUT, NULL },

@@ -138,7 +138,7 @@ void gg_dtype_rules_free(gg_dtype_rules *r)
 
 /* ---- which tensors ------------------------------------------------------------------ */
 
-/* Does the glob spell out the delicate role of the tensor? Then the tensor is meant. */
+/* Whether the glob spells out the delicate role of the tensor, so that the tensor is meant. */
 static bool spares(const gg_tensor *t, const rule *r)
 {
     const char *part;
