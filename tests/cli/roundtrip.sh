@@ -63,6 +63,18 @@ organ-extract -j 4 $VERSE --output "$T/j4" 2> "$T/err"
 check_same_dir "$T/j1" "$T/j4" "the same folder for -j 1 and -j 4"
 organ-extract - --output "$T/jp" < $VERSE 2> "$T/err"
 check "the pipe's folder differs in its source only" sh -c "diff -r $T/j1 $T/jp | grep '^[<>]' | grep -v '\"source\":' | grep . && exit 1 || exit 0"
+# Tensors that are read, hashed and written at the same time, whole and cut short.
+mkmodel "$T/large.gguf" blk.0.attn_q.weight:F16:1024x512 blk.0.ffn_up.weight:F32:1024x1024 blk.0.ffn_down.weight:F32:997x1001 output_norm.weight:F32:64
+organ-extract -q "$T/large.gguf" --output "$T/large"
+for j in 1 2 3; do
+    check "large tensors on a pipe, -j $j" sh -c "cat $T/large.gguf | organ-extract -j $j - --output $T/large$j"
+    grep -v '"source":' "$T/large/manifest.json" > "$T/a"
+    grep -v '"source":' "$T/large$j/manifest.json" > "$T/b"
+    check_same "$T/a" "$T/b" "the hashes of large tensors on a pipe, -j $j"
+    check_same_dir "$T/large/organs" "$T/large$j/organs" "large tensors on a pipe, -j $j"
+    check_error 3 blk.0.ffn_up.weight "a large tensor cut short, -j $j" sh -c "head -c 4000000 $T/large.gguf | organ-extract -j $j - --output $T/largecut"
+    check_absent "$T/largecut" "after a large tensor cut short, -j $j"
+done
 organ-assemble -j 1 "$T/j1" --output "$T/j1.gguf"
 organ-assemble -j 4 "$T/j1" --output "$T/j4.gguf"
 check_same "$T/j1.gguf" "$T/j4.gguf" "assembled with -j 1 and -j 4"
