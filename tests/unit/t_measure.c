@@ -315,9 +315,10 @@ static void comparison(void)
     gg_compare_add(&second, a + 1024, b + 1024, N - 1024);
     gg_compare_merge(&first, &second);
     r = gg_compare_finish(&first);
-    T_CHECK(!r.identical && NEAR(r.cosine, dot / sqrt(aa * bb), 1e-12) &&
-            NEAR(r.rel_l2, sqrt(dd / aa), 1e-12));
-    T_CHECK(NEAR(r.maxabs, top, 0) && first.differing == N / 3 && first.nonfinite == 0);
+    T_CHECK(!r.identical && NEAR(r.cosine, dot / sqrt(aa * bb), 0x1p-20) &&
+            NEAR(r.rel_l2, sqrt(dd / aa), 0x1p-20));
+    T_CHECK(NEAR(r.maxabs, (double)(float)top, 0) && first.differing == N / 3 &&
+            first.nonfinite == 0);
     b[10] = NAN, a[20] = INFINITY;
     gg_compare_add(&none, a, b, 30);
     T_CHECK(none.nonfinite == 2 && none.n == 30 && isfinite(gg_compare_finish(&none).rel_l2));
@@ -342,6 +343,53 @@ static void comparison(void)
     gg_compare_add(&x, third, more, 2);
     T_CHECK(NEAR(gg_compare_finish(&x).maxabs, 3 - (double)3e-9f, 0));
     free(a), free(b);
+}
+
+/* The sums of runs of every size of values keep the promised error, at each level, and the levels
+ * agree. `scale` and `apart` are the magnitudes of the values and of their differences. */
+static void comparison_of(double scale, double apart, size_t odd)
+{
+    enum { N = 1027 };
+    float *a = gaussian(N, 1), *b = gaussian(N, 2);
+    double dot = 0, both = 0, aa = 0, bb = 0, dd = 0, top = 0;
+    uint64_t nonfinite = 0, differing = 0;
+    for (size_t i = 0; i < N; i++) {
+        a[i] = (float)(a[i] * scale);
+        b[i] = i / 256 == 1 ? a[i] : (float)(a[i] + b[i] * apart); /* one run is equal */
+        if (i / 256 == 2 && odd == 1) a[i] = b[i] = 0;
+        if (i == 900 && odd == 2) a[i] = NAN;
+        if (i == 901 && odd == 2) b[i] = -INFINITY;
+        double x = (double)a[i], y = (double)b[i];
+        differing += memcmp(&a[i], &b[i], sizeof *a) != 0;
+        nonfinite += !isfinite(x) || !isfinite(y);
+        if (!isfinite(x) || !isfinite(y)) continue;
+        dot += x * y, both += fabs(x * y), aa += x * x, bb += y * y, dd += (x - y) * (x - y);
+        top = fmax(top, fabs(x - y));
+    }
+    gg_compare sum[2] = { GG_COMPARE_INIT, GG_COMPARE_INIT };
+    for (int level = 0; level < 2; level++) {
+        gg_compare *c = &sum[level];
+        gg_isa_set(level);
+        gg_compare_add(c, a, b, N);
+        T_CHECKF(fabs(c->dot - dot) <= 0x1p-20 * both, "%g %g: dot %g", scale, apart, c->dot - dot);
+        T_CHECKF(fabs(c->aa - aa) <= 0x1p-20 * aa, "%g %g: aa %g", scale, apart, c->aa / aa - 1);
+        T_CHECKF(fabs(c->bb - bb) <= 0x1p-20 * bb, "%g %g: bb %g", scale, apart, c->bb / bb - 1);
+        T_CHECKF(fabs(c->diff2 - dd) <= 0x1p-20 * dd, "%g %g: %g", scale, apart, c->diff2 / dd - 1);
+        T_CHECKF(fabs(c->maxabs - top) <= 0x1p-24 * top, "%g %g: %g", scale, apart, c->maxabs);
+        T_EQ(c->differing, differing);
+        T_EQ(c->nonfinite, nonfinite);
+        T_EQ(c->n, N);
+    }
+    T_CHECKF(memcmp(&sum[0], &sum[1], sizeof sum[0]) == 0, "%g %g: levels differ", scale, apart);
+    free(a), free(b);
+}
+
+static void comparison_range(void)
+{
+    for (int k = -44; k <= 36; k += 4)
+        for (int d = -8; d <= 1; d += 3)
+            for (size_t odd = 0; odd < 3; odd++)
+                comparison_of(pow(10, k), pow(10, k + d) < 3e37 ? pow(10, k + d) : 0, odd);
 }
 
 static void levels(void)
@@ -377,6 +425,7 @@ static const t_case cases[] = {
     { "null model", null_model },
     { "row angle", row_angle },
     { "comparison", comparison },
+    { "comparison_range", comparison_range },
     { "same bits on every level", levels },
 };
 

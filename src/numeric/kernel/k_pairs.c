@@ -100,57 +100,132 @@ gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size
     return (gg_nk_pair_central){ gg_nk_fold(&sums[0]), gg_nk_fold(&sums[1]), gg_nk_fold(&sums[2]) };
 }
 
+/* ---- comparison ------------------------------------------------------------------- */
+
 typedef struct pair_sums {
     gg_nk_acc dot, aa, bb, diff2;
-    gg_nk_f64x4
-        top; /* largest (a - b)^2; in double it cannot overflow, and its root is exactly |a - b| */
+    double top; /* the largest |a - b| */
+    uint64_t finite, differing;
 } pair_sums;
 
-static void add_run(pair_sums *s, const run *r)
+/* Adds a run in double. */
+static void add_exact(pair_sums *s, const float *a, const float *b, size_t n)
 {
-    gg_nk_f64x4 top = s->top;
+    run r;
+    gg_nk_f64x4 top = { 0 }; /* squares, which cannot overflow and whose roots are |a - b| */
+    load_run(&r, a, b, n);
     for (size_t h = 0; h < 2; h++) {
         gg_nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h],
                     diff2 = s->diff2.half[h];
         for (size_t j = 4 * h; j < RUN; j += NK_LANES) {
             gg_nk_f32x4 va, vb;
-            NK_LOAD4(va, r->a + j);
-            NK_LOAD4(vb, r->b + j);
-            gg_nk_f64x4 a = NK_WIDE(va), b = NK_WIDE(vb), d = a - b, d2 = d * d;
-            dot += a * b;
-            aa += a * a;
-            bb += b * b;
+            NK_LOAD4(va, r.a + j);
+            NK_LOAD4(vb, r.b + j);
+            gg_nk_f64x4 x = NK_WIDE(va), y = NK_WIDE(vb), d = x - y, d2 = d * d;
+            dot += x * y;
+            aa += x * x;
+            bb += y * y;
             diff2 += d2;
             top = NK_SELECT64(d2 > top, d2, top);
         }
         s->dot.half[h] = dot, s->aa.half[h] = aa, s->bb.half[h] = bb, s->diff2.half[h] = diff2;
     }
+    s->finite += r.finite;
+    s->differing += r.differing;
+    for (int l = 0; l < 4; l++) s->top = sqrt(top[l]) > s->top ? sqrt(top[l]) : s->top;
+}
+
+/* The sums of a run: TERMS products of each lane are added in float, and these sums in double. A
+ * float sum of so few terms has a relative error of at most (TERMS + 2) 2^-24. */
+#define TERMS 8
+
+typedef struct float_sums {
+    gg_nk_acc dot, aa, bb, diff2;
+    gg_f32x8 top;
+    gg_i32x8 equal; /* minus the number of equal pairs */
+} float_sums;
+
+#define MAGNITUDE8(v) ((gg_f32x8)((gg_i32x8)(v)&0x7fffffff))
+#define GREATER8(x, y) ((gg_f32x8)(((gg_i32x8)(x) & ((x) > (y))) | ((gg_i32x8)(y) & ~((x) > (y)))))
+
+static inline void widen8(gg_nk_acc *to, const gg_f32x8 *v)
+{
+    gg_nk_f32x4 half[2];
+    memcpy(half, v, sizeof half);
+    to->half[0] += NK_WIDE(half[0]);
+    to->half[1] += NK_WIDE(half[1]);
+}
+
+static void add_floats(float_sums *s, const float *a, const float *b)
+{
+    gg_f32x8 top = s->top;
+    gg_i32x8 equal = s->equal;
+    for (size_t j = 0; j < RUN; j += 8 * TERMS) {
+        gg_f32x8 dot = { 0 }, aa = dot, bb = dot, diff2 = dot;
+        for (size_t i = j; i < j + 8 * TERMS; i += 8) {
+            gg_f32x8 x, y;
+            memcpy(&x, a + i, sizeof x);
+            memcpy(&y, b + i, sizeof y);
+            gg_f32x8 d = x - y, size = MAGNITUDE8(d);
+            dot += x * y;
+            aa += x * x;
+            bb += y * y;
+            diff2 += d * d;
+            top = GREATER8(size, top);
+            equal += (gg_i32x8)x == (gg_i32x8)y;
+        }
+        widen8(&s->dot, &dot);
+        widen8(&s->aa, &aa);
+        widen8(&s->bb, &bb);
+        widen8(&s->diff2, &diff2);
+    }
     s->top = top;
+    s->equal = equal;
+}
+
+/* Whether the sum of a run's squares is finite and so large that those which became zero or lost
+ * bits as denormal numbers do not matter. */
+static bool is_safe(double squares)
+{
+    return squares >= 0x1p-90 && squares < INFINITY;
+}
+
+/* Adds a whole run in float. Returns false, without adding it, if it must be added in double. */
+static bool add_fast(pair_sums *s, const float *a, const float *b)
+{
+    float_sums f;
+    memset(&f, 0, sizeof f);
+    add_floats(&f, a, b);
+    uint32_t differing = RUN;
+    for (int l = 0; l < 8; l++) differing += (uint32_t)f.equal[l];
+    if (!is_safe(gg_nk_fold(&f.aa)) || !is_safe(gg_nk_fold(&f.bb)) ||
+        (differing && !is_safe(gg_nk_fold(&f.diff2))))
+        return false;
+    for (int h = 0; h < 2; h++) {
+        s->dot.half[h] += f.dot.half[h];
+        s->aa.half[h] += f.aa.half[h];
+        s->bb.half[h] += f.bb.half[h];
+        s->diff2.half[h] += f.diff2.half[h];
+    }
+    for (int l = 0; l < 8; l++) s->top = f.top[l] > s->top ? f.top[l] : s->top;
+    s->finite += RUN;
+    s->differing += differing;
+    return true;
 }
 
 void GG_K(gg_nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
 {
     pair_sums s;
     memset(&s, 0, sizeof s);
-    uint64_t finite = 0, differing = 0;
-    run r;
-    for (size_t i = 0; i < n; i += RUN) {
-        load_run(&r, a + i, b + i, n - i < RUN ? n - i : RUN);
-        finite += r.finite;
-        differing += r.differing;
-        add_run(&s, &r);
-    }
+    for (size_t i = 0; i < n; i += RUN)
+        if (n - i < RUN || !add_fast(&s, a + i, b + i))
+            add_exact(&s, a + i, b + i, n - i < RUN ? n - i : RUN);
     acc->n += n;
-    acc->nonfinite += n - finite;
-    acc->differing += differing;
+    acc->nonfinite += n - s.finite;
+    acc->differing += s.differing;
     acc->dot += gg_nk_fold(&s.dot);
     acc->aa += gg_nk_fold(&s.aa);
     acc->bb += gg_nk_fold(&s.bb);
     acc->diff2 += gg_nk_fold(&s.diff2);
-    double top[4];
-    memcpy(top, &s.top, sizeof top);
-    for (int l = 0; l < 4; l++) {
-        double size = sqrt(top[l]);
-        acc->maxabs = size > acc->maxabs ? size : acc->maxabs;
-    }
+    acc->maxabs = s.top > acc->maxabs ? s.top : acc->maxabs;
 }
