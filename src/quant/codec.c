@@ -68,6 +68,7 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
     size_t nblocks = row_elems / info->block_elems;
     uint8_t *out = blocks;
     for (size_t done = 0; done < elems; done += row_elems, out += nblocks * info->block_bytes) {
+        if (!imatrix && c->quick && c->quick(x + done, out, nblocks)) continue;
         if (!GG_PICK(gg_all_finite)(x + done, row_elems)) return fail_not_finite(x, done, err);
         c->encode(x + done, out, nblocks, imatrix);
     }

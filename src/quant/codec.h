@@ -22,6 +22,11 @@ typedef struct gg_codec {
     void (*encode)(const float *x, uint8_t *blocks, size_t nblocks, const float *imatrix);
 
     bool needs_imatrix; /* encode must not be called with imatrix NULL */
+
+    /* NULL, or a faster way to encode a row without imatrix, whose values need not be finite. It
+     * gives the same bytes, or returns false if the row has values that only encode handles; the
+     * blocks then have no meaning. */
+    bool (*quick)(const float *x, uint8_t *blocks, size_t nblocks);
 } gg_codec;
 
 /* Returns the codec of a type, or NULL if there is none. */

@@ -346,6 +346,51 @@ static void half_rows(void)
     T_EQ(err.status, GG_OK);
 }
 
+/* Encodes a row at both levels, which must agree in bytes and errors. */
+static void levels_agree(uint32_t dtype, const float *x, size_t n, const char *what)
+{
+    uint8_t out[2][4096];
+    gg_error err[2] = { GG_ERROR_INIT, GG_ERROR_INIT };
+    memset(out, 0x55, sizeof out);
+    for (int level = 0; level < LEVELS; level++) {
+        gg_isa_set(level);
+        gg_encode(dtype, x, out[level], n, n, NULL, &err[level]);
+    }
+    bool same = err[0].status == err[1].status && strcmp(err[0].what, err[1].what) == 0;
+    if (err[0].status == GG_OK) same = same && memcmp(out[0], out[1], sizeof out[0]) == 0;
+    T_CHECKF(same, "%s, %zu values, %s: '%s' and '%s'", gg_dtype_name(dtype), n, what, err[0].what,
+             err[1].what);
+}
+
+/* Rows that the fast encoders must encode exactly, and rows that they must leave to the others:
+ * one value at each limit, at each position. */
+static void quick_rows(void)
+{
+    static const uint32_t dtypes[] = { GG_F16, GG_BF16, GG_Q8_0, GG_Q8_1, GG_Q4_0 };
+    static const float odd[] = { 65503.99f,    65504,           65519.99f,
+                                 65520,        -65520,          -65519.99f,
+                                 1e30f,        3.4028235e38f,   -3.4028235e38f,
+                                 INFINITY,     -INFINITY,       NAN,
+                                 -NAN,         0x1.fep127f,     0x1.fefffep127f,
+                                 -0x1.ffp127f, 0x1p21f,         0x1.fffffep20f,
+                                 0x1p-63f,     0x1.fffffep-64f, 0,
+                                 0x1p-149f };
+    float x[32 * 20 + 7];
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+        for (size_t n = 32; n <= 32 * 20; n += 32 * 3)
+            for (size_t k = 0; k < sizeof odd / sizeof odd[0]; k++)
+                for (size_t at = 0; at < n; at += 29) {
+                    bool plain = dtypes[d] == GG_F16 || dtypes[d] == GG_BF16;
+                    size_t len = plain ? n + at % 8 : n; /* not a multiple of eight */
+                    for (size_t i = 0; i < len; i++) x[i] = (float)((i * 7919) % 1000) / 500 - 1;
+                    if (k % 2) memset(x + at / 32 * 32, 0, 32 * sizeof *x); /* alone in its block */
+                    x[at] = odd[k];
+                    char what[64];
+                    snprintf(what, sizeof what, "%g at %zu", (double)odd[k], at);
+                    levels_agree(dtypes[d], x, len, what);
+                }
+}
+
 static const t_case cases[] = {
     { "decode: bits of the reference", decode_vectors },
     { "decode: integers and Q8_1", decode_integers },
@@ -355,6 +400,7 @@ static const t_case cases[] = {
     { "encode: refuses", encode_refuses },
     { "f16 and bf16 scalars", scalars },
     { "f16 and bf16 rows", half_rows },
+    { "rows at the limits of the fast encoders", quick_rows },
 };
 
 T_MAIN(cases)

@@ -234,5 +234,5 @@ static void encode_iq1_m(const float *x, uint8_t *b, size_t nblocks, const float
     }
 }
 
-const gg_codec GG_K(gg_codec_iq1_s) = { decode_iq1_s, encode_iq1_s, true };
-const gg_codec GG_K(gg_codec_iq1_m) = { decode_iq1_m, encode_iq1_m, false };
+const gg_codec GG_K(gg_codec_iq1_s) = { decode_iq1_s, encode_iq1_s, true, NULL };
+const gg_codec GG_K(gg_codec_iq1_m) = { decode_iq1_m, encode_iq1_m, false, NULL };

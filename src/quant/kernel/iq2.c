@@ -147,6 +147,6 @@ static void encode_iq2_s(const float *x, uint8_t *b, size_t nblocks, const float
     }
 }
 
-const gg_codec GG_K(gg_codec_iq2_xxs) = { decode_iq2_xxs, encode_iq2_xxs, true };
-const gg_codec GG_K(gg_codec_iq2_xs) = { decode_iq2_xs, encode_iq2_xs, true };
-const gg_codec GG_K(gg_codec_iq2_s) = { decode_iq2_s, encode_iq2_s, false };
+const gg_codec GG_K(gg_codec_iq2_xxs) = { decode_iq2_xxs, encode_iq2_xxs, true, NULL };
+const gg_codec GG_K(gg_codec_iq2_xs) = { decode_iq2_xs, encode_iq2_xs, true, NULL };
+const gg_codec GG_K(gg_codec_iq2_s) = { decode_iq2_s, encode_iq2_s, false, NULL };

@@ -116,5 +116,5 @@ static void encode_iq3_s(const float *x, uint8_t *b, size_t nblocks, const float
     }
 }
 
-const gg_codec GG_K(gg_codec_iq3_xxs) = { decode_iq3_xxs, encode_iq3_xxs, false };
-const gg_codec GG_K(gg_codec_iq3_s) = { decode_iq3_s, encode_iq3_s, false };
+const gg_codec GG_K(gg_codec_iq3_xxs) = { decode_iq3_xxs, encode_iq3_xxs, false, NULL };
+const gg_codec GG_K(gg_codec_iq3_s) = { decode_iq3_s, encode_iq3_s, false, NULL };

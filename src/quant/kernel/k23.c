@@ -244,5 +244,5 @@ static void encode_q3_k(const float *x, uint8_t *b, size_t nblocks, const float 
                         imatrix ? imatrix + i * BLOCK : NULL);
 }
 
-const gg_codec GG_K(gg_codec_q2_k) = { decode_q2_k, encode_q2_k, false };
-const gg_codec GG_K(gg_codec_q3_k) = { decode_q3_k, encode_q3_k, false };
+const gg_codec GG_K(gg_codec_q2_k) = { decode_q2_k, encode_q2_k, false, NULL };
+const gg_codec GG_K(gg_codec_q3_k) = { decode_q3_k, encode_q3_k, false, NULL };

@@ -151,6 +151,23 @@ GG_INLINE gg_f32x8 gg_splat8(float f)
 #endif
 }
 
+/* The largest magnitude of values that need not be finite, as bits: these are in the order of the
+ * magnitudes, with infinity and then NaN at the end. Only with AVX2. */
+#if GG_LEVEL == 1
+GG_INLINE __m256i gg_larger_bits8(__m256i most, const float *x)
+{
+    __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)x);
+    return _mm256_max_epi32(most, _mm256_and_si256(v, _mm256_set1_epi32(0x7fffffff)));
+}
+
+GG_INLINE uint32_t gg_largest_bits(__m256i most)
+{
+    __m128i v = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    v = _mm_max_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
+}
+#endif
+
 /* Sixteen codes of a block are processed as bytes and converted to floats at the end:
  * out = d * q with q as signed bytes, or d * q + m with q unsigned.
  *

@@ -17,6 +17,7 @@
  * with the scale before it is rounded to f16. With an importance matrix, the searches of ksearch.h
  * are used.
  */
+#include "finite.h"
 #include "ksearch.h"
 
 enum { N = 32, H = 16 };
@@ -258,6 +259,67 @@ static void encode_q8_0(const float *x, uint8_t *b, size_t nblocks, const float 
     for (; nblocks > 0; nblocks--, b += 34, x += N) gg_store_scale(b, encode_q8(x, b + 2, &sum));
 }
 
+#if GG_LEVEL == 1
+enum { GROUP = 8 }; /* blocks whose scales are computed together */
+
+/* Eight rounded levels, as by q8_levels8, of values that need no clamp. */
+static inline __m256i q8_round8(const float *x, __m256 id)
+{
+    __m256 v = _mm256_mul_ps((__m256)gg_load8(x), id);
+    __m256 sign = _mm256_and_ps(v, _mm256_set1_ps(-0.0f));
+    return _mm256_cvttps_epi32(
+        _mm256_add_ps(v, _mm256_or_ps(sign, _mm256_set1_ps(0x1.fffffep-2f))));
+}
+
+static inline void q8_store(const float *x, uint8_t *q, float id)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256 s = _mm256_set1_ps(id);
+    __m256i a = _mm256_packs_epi32(q8_round8(x, s), q8_round8(x + 8, s));
+    __m256i b = _mm256_packs_epi32(q8_round8(x + 16, s), q8_round8(x + 24, s));
+    __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(a, b), order);
+    _mm256_storeu_si256((__m256i *)(void *)q, bytes);
+}
+
+/* The bits of the largest magnitude of each block. Returns false if one is so large or so small
+ * that its scale or its reciprocal is not an ordinary number; zero is small too. */
+static inline bool q8_tops(const float *x, uint32_t tops[GROUP])
+{
+    bool plain = true;
+    for (int k = 0; k < GROUP; k++, x += N) {
+        __m256i most = gg_larger_bits8(_mm256_setzero_si256(), x);
+        most = gg_larger_bits8(gg_larger_bits8(most, x + 8), x + 16);
+        tops[k] = gg_largest_bits(gg_larger_bits8(most, x + 24));
+        plain = plain && tops[k] - 0x20000000u < 0x4a000000u - 0x20000000u; /* 2^-63 to 2^21 */
+    }
+    return plain;
+}
+
+static bool quick_q8_0(const float *x, uint8_t *b, size_t nblocks)
+{
+    for (; nblocks >= GROUP; nblocks -= GROUP, x += GROUP * N, b += GROUP * 34) {
+        uint32_t tops[GROUP];
+        float id[GROUP];
+        uint16_t half[GROUP];
+        if (!q8_tops(x, tops)) return false;
+        __m256 top, d;
+        memcpy(&top, tops, sizeof top);
+        d = _mm256_div_ps(top, _mm256_set1_ps(127.0f));
+        _mm256_storeu_ps(id, _mm256_div_ps(_mm256_set1_ps(1.0f), d));
+        _mm_storeu_si128((__m128i *)(void *)half, _mm256_cvtps_ph(d, 0));
+        for (int k = 0; k < GROUP; k++) {
+            gg_store_u16(b + k * 34, half[k]);
+            q8_store(x + k * N, b + k * 34 + 2, id[k]);
+        }
+    }
+    if (nblocks && !GG_K(gg_all_finite)(x, nblocks * N)) return false;
+    encode_q8_0(x, b, nblocks, NULL);
+    return true;
+}
+#else
+#define quick_q8_0 NULL
+#endif
+
 static void encode_q8_1(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
@@ -269,9 +331,9 @@ static void encode_q8_1(const float *x, uint8_t *b, size_t nblocks, const float 
     }
 }
 
-const gg_codec GG_K(gg_codec_q4_0) = { decode_q4_0, encode_q4_0, false };
-const gg_codec GG_K(gg_codec_q4_1) = { decode_q4_1, encode_q4_1, false };
-const gg_codec GG_K(gg_codec_q5_0) = { decode_q5_0, encode_q5_0, false };
-const gg_codec GG_K(gg_codec_q5_1) = { decode_q5_1, encode_q5_1, false };
-const gg_codec GG_K(gg_codec_q8_0) = { decode_q8_0, encode_q8_0, false };
-const gg_codec GG_K(gg_codec_q8_1) = { decode_q8_1, encode_q8_1, false };
+const gg_codec GG_K(gg_codec_q4_0) = { decode_q4_0, encode_q4_0, false, NULL };
+const gg_codec GG_K(gg_codec_q4_1) = { decode_q4_1, encode_q4_1, false, NULL };
+const gg_codec GG_K(gg_codec_q5_0) = { decode_q5_0, encode_q5_0, false, NULL };
+const gg_codec GG_K(gg_codec_q5_1) = { decode_q5_1, encode_q5_1, false, NULL };
+const gg_codec GG_K(gg_codec_q8_0) = { decode_q8_0, encode_q8_0, false, quick_q8_0 };
+const gg_codec GG_K(gg_codec_q8_1) = { decode_q8_1, encode_q8_1, false, NULL };

@@ -94,6 +94,30 @@ static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imat
     for (; i < n; i++) gg_store_f16(out + 2 * i, gg_saturate(x[i]));
 }
 
+#if GG_LEVEL == 1
+/* Only values that round to infinity need more than the conversion. */
+static bool quick_f16(const float *x, uint8_t *out, size_t n)
+{
+    __m256i most = _mm256_setzero_si256();
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m256 a = (__m256)gg_load8(x + i), b = (__m256)gg_load8(x + i + 8);
+        most = gg_larger_bits8(gg_larger_bits8(most, x + i), x + i + 8);
+        _mm_storeu_si128((__m128i *)(void *)(out + 2 * i), _mm256_cvtps_ph(a, 0));
+        _mm_storeu_si128((__m128i *)(void *)(out + 2 * i + 16), _mm256_cvtps_ph(b, 0));
+    }
+    uint32_t top = gg_largest_bits(most);
+    for (; i < n; i++) {
+        uint32_t u = gg_float_bits(x[i]) & 0x7fffffff;
+        top = u > top ? u : top;
+        gg_store_f16(out + 2 * i, x[i]);
+    }
+    return top < gg_float_bits(65520.0f);
+}
+#else
+#define quick_f16 NULL
+#endif
+
 /* From this size on the output does not fit the caches, and 16-byte stores are faster than 32-byte
  * ones. */
 #define UNCACHED ((size_t)1 << 18) /* values */
@@ -131,6 +155,38 @@ static void encode_bf16(const float *x, uint8_t *out, size_t n, const float *ima
             gg_store_u16(out + 2 * (i + k), (uint16_t)(h[k] - ((h[k] & 0x7fff) == 0x7f80)));
     }
 }
+
+#if GG_LEVEL == 1
+/* The upper half, rounded to nearest even, in the low half of each lane. */
+static inline __m256i upper_half8(const float *x)
+{
+    __m256i u = (__m256i)gg_load8(x), one = _mm256_set1_epi32(1);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), one);
+    __m256i r = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    return _mm256_srli_epi32(r, 16);
+}
+
+/* Only values that round to infinity need more than rounding. */
+static bool quick_bf16(const float *x, uint8_t *out, size_t n)
+{
+    __m256i most = _mm256_setzero_si256();
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m256i h = _mm256_packus_epi32(upper_half8(x + i), upper_half8(x + i + 8));
+        most = gg_larger_bits8(gg_larger_bits8(most, x + i), x + i + 8);
+        _mm256_storeu_si256((__m256i *)(void *)(out + 2 * i), _mm256_permute4x64_epi64(h, 0xd8));
+    }
+    uint32_t top = gg_largest_bits(most);
+    for (; i < n; i++) {
+        uint32_t u = gg_float_bits(x[i]) & 0x7fffffff;
+        top = u > top ? u : top;
+        gg_store_u16(out + 2 * i, gg_bf16_encode(x[i]));
+    }
+    return top < 0x7f7f8000;
+}
+#else
+#define quick_bf16 NULL
+#endif
 
 static void decode_f64(const uint8_t *in, float *out, size_t n)
 {
@@ -174,11 +230,11 @@ static void decode_i64(const uint8_t *in, float *out, size_t n)
     }
 }
 
-const gg_codec GG_K(gg_codec_f32) = { decode_f32, encode_f32, false };
-const gg_codec GG_K(gg_codec_f16) = { decode_f16, encode_f16, false };
-const gg_codec GG_K(gg_codec_bf16) = { decode_bf16, encode_bf16, false };
-const gg_codec GG_K(gg_codec_f64) = { decode_f64, encode_f64, false };
-const gg_codec GG_K(gg_codec_i8) = { decode_i8, NULL, false };
-const gg_codec GG_K(gg_codec_i16) = { decode_i16, NULL, false };
-const gg_codec GG_K(gg_codec_i32) = { decode_i32, NULL, false };
-const gg_codec GG_K(gg_codec_i64) = { decode_i64, NULL, false };
+const gg_codec GG_K(gg_codec_f32) = { decode_f32, encode_f32, false, NULL };
+const gg_codec GG_K(gg_codec_f16) = { decode_f16, encode_f16, false, quick_f16 };
+const gg_codec GG_K(gg_codec_bf16) = { decode_bf16, encode_bf16, false, quick_bf16 };
+const gg_codec GG_K(gg_codec_f64) = { decode_f64, encode_f64, false, NULL };
+const gg_codec GG_K(gg_codec_i8) = { decode_i8, NULL, false, NULL };
+const gg_codec GG_K(gg_codec_i16) = { decode_i16, NULL, false, NULL };
+const gg_codec GG_K(gg_codec_i32) = { decode_i32, NULL, false, NULL };
+const gg_codec GG_K(gg_codec_i64) = { decode_i64, NULL, false, NULL };
