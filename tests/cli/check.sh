@@ -49,6 +49,9 @@ check_text "$(grep -c '' "$T/out")" 2 "and nothing else is reported"
 finds error tensor-missing blk.1.ffn_up.weight "a tensor is missing in a directory" "$T/d"
 organ-transplant -q --base "$V" --donor "$V" --set-kv llama.block_count=u32:5 --tensors output_norm.weight --output "$T/five.gguf" || bad "five"
 finds error block-missing "block 4" "block_count is too large" "$T/five.gguf"
+limited 20 organ-keys -q "$V" --set llama.block_count=u64:18446744073709551615 --output "$T/blocks.gguf" 2> "$T/err"
+limited 20 organ-check -q "$T/blocks.gguf" > "$T/out" 2> "$T/err"
+grep -q "18446744073709551611 blocks are missing in total" "$T/out" && ok || bad "a huge block_count: $(tail -n 1 "$T/out")"
 key three llama.block_count=u32:3
 finds error block-count - "block_count is too small" "$T/three.gguf"
 key heads llama.attention.head_count_kv=u32:3
