@@ -40,6 +40,7 @@
 #include "gg_verbs.h"
 #include "gg_transplant.h"
 #include "gg_graft.h"
+#include "gg_lora.h"
 #include "gg_stack.h"
 #include "gg_keys.h"
 #include "gg_patch.h"

@@ -39,6 +39,9 @@ uint64_t gg_source_trailing(const gg_source *s, size_t file);
 gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes,
                                   gg_error *err);
 
+/* Opens a temporary file without a name in $TMPDIR or /tmp. Returns its descriptor, or -1. */
+int gg_unnamed_file(gg_error *err);
+
 /* Whether gg_source_next may find tensors that are not known yet: records or shards on a pipe. */
 bool gg_source_grows(const gg_source *s);
 

@@ -20,7 +20,7 @@ static const char *temp_folder(void)
     return dir && dir[0] ? dir : "/tmp";
 }
 
-static int unnamed_file(gg_error *err)
+int gg_unnamed_file(gg_error *err)
 {
     char path[512];
     snprintf(path, sizeof path, "%.480s/organ-XXXXXX", temp_folder());
@@ -102,7 +102,7 @@ gg_status gg_source_open_pipe_spooled(const char *spec, const gg_source_options 
         gg_fail_errno(err, "cannot open");
         return gg_at_file(err, spec);
     }
-    int fd = unnamed_file(err);
+    int fd = gg_unnamed_file(err);
     gg_stamp was = gg_stamp_fd(in);
     gg_status st = fd < 0 ? err->status : store(spec, in, fd, err);
     if (st == GG_OK && !gg_stamp_holds_fd(&was, in)) st = gg_fail_changed(spec, err);
@@ -118,7 +118,7 @@ gg_status gg_source_spool(gg_source **s, gg_error *err)
     if (gg_source_seekable(pipe)) return GG_OK;
     const gg_gguf *g = gg_source_header(pipe);
     uint64_t rest;
-    int fd = unnamed_file(err);
+    int fd = gg_unnamed_file(err);
     gg_status st = fd < 0 ? err->status : GG_OK;
     if (st == GG_OK && g) st = gg_write_all(fd, g->raw, (size_t)g->header_bytes, err);
     if (st == GG_OK) st = gg_pipe_drain(pipe, fd, &rest, err);

@@ -92,10 +92,11 @@ for v in 48 0; do
     rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
     finds error alignment general.alignment "alignment $v" "$T/d"
 done
-mkmodel "$T/half.gguf" t.weight.lora_a:F32:8x4 t.weight.lora_b:F32:4x6 u.weight.lora_a:F32:8x4 u.weight.lora_b:F32:5x6 v.weight.lora_b:F32:4x6
+mkmodel "$T/half.gguf" t.weight.lora_a:F32:8x4 t.weight.lora_b:F32:4x6 u.weight.lora_a:F32:8x4 u.weight.lora_b:F32:5x6 v.weight.lora_b:F32:4x6 token_embd.weight.lora_a:F32:4x9 token_embd.weight.lora_b:F32:4x8
 organ-keys -q "$T/half.gguf" --set general.type=str:adapter --set adapter.type=str:lora --output "$T/adapter.gguf" || bad "adapter"
 finds error adapter u.weight.lora_a "halves of different ranks" "$T/adapter.gguf"
 finds error adapter v.weight.lora_b "a half alone" "$T/adapter.gguf"
+if grep -q token_embd "$T/out"; then bad "the halves for token_embd have the other form"; else ok; fi
 check_text "$(cut -f 3 "$T/out" | grep -c adapter)" 2 "and nothing else about the pairs"
 key ftype general.file_type=u32:7
 finds note file-type general.file_type "a file type" "$T/ftype.gguf"

@@ -96,6 +96,16 @@ recipes_blends() {
     ppl_made task-stranger
 }
 
+# Adapters from the difference of base and code. The norms, which no adapter holds, are moved first.
+recipes_lora() {
+    make_model base-norms "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-code-$kind.gguf --type norm --output \$OUT"
+    for r in 4 16 64 256; do
+        make_model "lora-$r" "organ-lora --base \$LAB/lab-base-$kind.gguf --tuned \$LAB/lab-code-$kind.gguf --rank $r --output \$OUT"
+        ppl "$LAB/lab-base-$kind.gguf" code "$M/lora-$r.gguf"
+    done
+    for text in verse code; do ppl "$M/base-norms.gguf" $text "$M/lora-256.gguf"; done
+}
+
 recipes_adapter() {
     make_model folded "organ-graft --adapter \$LAB/lab-lora-code.gguf --target $A --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     make_model folded-half "organ-graft --adapter \$LAB/lab-lora-code.gguf --scale 0.5 --target $A --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"

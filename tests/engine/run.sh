@@ -49,7 +49,7 @@ made() { perplexity "$M/$1.gguf" "$2"; }
 tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }' "$M/answers"; }
 
 start_recipes
-for part in references round_trips types grafts blends adapter purified moe mtp experts tied stack; do
+for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack; do
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then
@@ -158,6 +158,17 @@ for text in verse code; do
 done
 hold "the adapter helps with code" 'x < y' "$(made folded code)" "$(lab base code)"
 hold "half of it: between" 'x < y' "$(made folded-half code)" "$(lab base code)"
+
+# ---- adapters made from a difference ----------------------------------------------------------------
+rank() { perplexity "$LAB/lab-base-$kind.gguf" code "$M/lora-$1.gguf"; }
+hold "an adapter of rank 4 helps with code" 'x < y' "$(rank 4)" "$(lab base code)"
+hold "rank 16 is nearer to code than rank 4" 'x < y' "$(rank 16)" "$(rank 4)"
+hold "rank 64 is nearer to code than rank 16" 'x < y' "$(rank 64)" "$(rank 16)"
+hold "full rank is nearer to code than rank 64" 'x < y' "$(rank 256)" "$(rank 64)"
+for text in verse code; do
+    hold "full rank and the norms are code, $text" 'x < 1.001 * y && x > 0.999 * y' \
+        "$(perplexity "$M/base-norms.gguf" $text "$M/lora-256.gguf")" "$(lab code $text)"
+done
 
 # ---- purified ------------------------------------------------------------------------------------------
 for method in haar fft; do

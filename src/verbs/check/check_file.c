@@ -191,6 +191,12 @@ void gg_check_file_rules(check *c)
 
 /* ---- adapters -------------------------------------------------------------------------------- */
 
+/* token_embd.weight.lora_a has one row of the rank per token, and lora_b one per column. */
+static uint64_t rank_of_a(const gg_tensor *a)
+{
+    return a->dims[gg_check_word("token_embd.weight.lora_a", a->name, a->name_len) ? 0 : 1];
+}
+
 static void pair(check *c, const gg_tensor *a)
 {
     char name[GG_RECORD_NAME + 1];
@@ -202,10 +208,11 @@ static void pair(check *c, const gg_tensor *a)
     if (i == SIZE_MAX)
         gg_check_say(c, GG_CHECK_ERROR, "adapter", a->name, a->name_len,
                      "its partner .lora_%c is missing", is_a ? 'b' : 'a');
-    else if (is_a && a->dims[1] != c->in->tensors[i].dims[0])
+    else if (is_a && rank_of_a(a) != c->in->tensors[i].dims[0])
         gg_check_say(c, GG_CHECK_ERROR, "adapter", a->name, a->name_len,
                      "its rank is %llu, but the rank of its partner is %llu",
-                     (unsigned long long)a->dims[1], (unsigned long long)c->in->tensors[i].dims[0]);
+                     (unsigned long long)rank_of_a(a),
+                     (unsigned long long)c->in->tensors[i].dims[0]);
 }
 
 void gg_check_adapter_rules(check *c)

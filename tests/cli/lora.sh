@@ -1,0 +1,122 @@
+#!/bin/sh
+# lora.sh - organ-lora: adapters from differences, what they leave out, and that they give back
+# the adapter that was folded in.
+. "$(dirname "$0")/lib.sh"
+BASE=$LAB/lab-base-q4_k_m.gguf CODE=$LAB/lab-code-q4_k_m.gguf LORA=$LAB/lab-lora-code.gguf
+
+# Two blocks are enough. In F32, so that folding rounds nothing.
+check "base" organ-stack -q "$BASE" 0-1 --output "$T/b.gguf"
+check "tuned" organ-stack -q "$CODE" 0-1 --output "$T/c.gguf"
+check "base in F32" organ-assemble -q "$T/b.gguf" --dtype '*=f32' --output "$T/b32.gguf"
+
+# ---- what was folded in comes back ----
+check "an adapter for two blocks" organ-extract -q "$LORA" --layers 0-1 --output "$T/two.d"
+check "assembled" organ-assemble -q "$T/two.d" --output "$T/two.gguf"
+check "folded" organ-transplant -q --base "$T/b32.gguf" --adapter "$T/two.gguf" --output "$T/folded.gguf"
+check "extracted" organ-lora --base "$T/b32.gguf" --tuned "$T/folded.gguf" --rank 8 --output "$T/back.gguf"
+check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "name rows cols experts rank kept" "columns"
+check_text "$(awk -F '\t' 'NR > 1 && ($5 != 8 || $6 < 0.999999)' "$T/out")" "" "the pairs hold all of the difference"
+check_text "$(($(wc -l < "$T/out")))" 15 "one row per matrix of two blocks"
+check_text "$(cat "$T/err")" "" "no notes: nothing else differs"
+check "folded again" organ-transplant -q --base "$T/b32.gguf" --adapter "$T/back.gguf" --output "$T/again.gguf"
+check_exit 1 "compared" organ-compare "$T/folded.gguf" "$T/again.gguf"
+awk -F '\t' -v f="$T/columns" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } $c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5' "$T/out" > "$T/far"
+check_text "$(cat "$T/far")" "" "the product is the adapter's"
+# An engine and the suite read the same: alpha is the rank, the shapes are llama.cpp's.
+check "alpha" organ-keys "$T/back.gguf" --get adapter.lora.alpha
+check_text "$(cat "$T/out")" 8 "alpha is the rank"
+for key in general.type=adapter adapter.type=lora general.architecture=llama; do
+    check_text "$(organ-keys "$T/back.gguf" --get "${key%=*}")" "${key#*=}" "$key"
+done
+check_text "$(organ-extract --list "$T/back.gguf" | awk -F '\t' '$1 ~ /^blk.1.ffn_up/ { print $1, $5, $6 }')" \
+    "blk.1.ffn_up.weight.lora_a F32 256x8
+blk.1.ffn_up.weight.lora_b F32 8x512" "shapes"
+check "organ-check" organ-check -q "$T/back.gguf"
+# A rank that is too small keeps less; a larger one than the difference has keeps all of it.
+check "rank 4" organ-lora --base "$T/b32.gguf" --tuned "$T/folded.gguf" --rank 4 --output "$T/four.gguf"
+check_text "$(awk -F '\t' 'NR > 1 && !($6 > 0.4 && $6 < 0.98)' "$T/out")" "" "half of the rank keeps a part"
+check "energy" organ-lora --base "$T/b32.gguf" --tuned "$T/folded.gguf" --energy 0.9999999 --output "$T/energy.gguf"
+check_text "$(awk -F '\t' 'NR > 1 && ($5 > 12 || $6 < 0.9999999)' "$T/out")" "" "--energy finds the rank"
+
+# ---- a whole fine-tune ----
+pair() { # OPTION... : base and tuned, the embedding and the head included
+    organ-lora --base "$T/b.gguf" --tuned "$T/c.gguf" "$@"
+}
+check "one thread" pair --rank 16 -j 1 --output "$T/l16.gguf"
+cp "$T/out" "$T/rows"
+check_has_all() { for w in "$@"; do grep -q -e "$w" "$T/err" || bad "no note about $w"; done; ok; }
+check_has_all "matrices only" blk.0.attn_norm.weight output_norm.weight
+check "three threads" pair --rank 16 -j 3 -q --output "$T/l16-3.gguf"
+check_same "$T/l16.gguf" "$T/l16-3.gguf" "the same bytes with three threads"
+check_same "$T/out" "$T/rows" "the same rows"
+GG_ISA=0 organ-lora -q --base "$T/b.gguf" --tuned "$T/c.gguf" --rank 16 --output "$T/l16-plain.gguf" > "$T/out" 2>&1
+check_same "$T/l16.gguf" "$T/l16-plain.gguf" "the same bytes with plain C"
+check "to stdout" sh -c "organ-lora -q --base '$T/b.gguf' --tuned '$T/c.gguf' --rank 16 --output - > '$T/piped.gguf'"
+check_same "$T/l16.gguf" "$T/piped.gguf" "the same bytes on stdout"
+check "from a pipe" sh -c "cat '$T/c.gguf' | organ-lora -q --base '$T/b.gguf' --tuned - --rank 16 --output '$T/l16-pipe.gguf'"
+check_same "$T/l16.gguf" "$T/l16-pipe.gguf" "the same bytes from a pipe"
+check_text "$(organ-extract --list "$T/l16.gguf" | awk -F '\t' '$1 ~ /^(token_embd|output)\./ { print $1, $6 }')" \
+    "token_embd.weight.lora_a 16x1024
+token_embd.weight.lora_b 16x256
+output.weight.lora_a 256x16
+output.weight.lora_b 16x1024" "the embedding has the other form"
+check "organ-check" organ-check -q "$T/l16.gguf"
+distance() { # ADAPTER: mean relative L2 between base + adapter and the tuned model, matrices only
+    organ-transplant -q --base "$T/b32.gguf" --adapter "$1" --output "$T/sum.gguf" --force &&
+        organ-compare -q "$T/sum.gguf" "$T/c.gguf" |
+        awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } $1 ~ /norm/ || $c["rel_l2"] == "-" || $1 ~ /keys/ { next } { s += $c["rel_l2"]; n++ } END { printf "%.9f", s / n }'
+}
+check "rank 64" pair -q --rank 64 --output "$T/l64.gguf"
+check "full rank" pair -q --rank 256 --output "$T/full.gguf"
+check_text "$(awk -v a="$(distance "$T/l16.gguf")" -v b="$(distance "$T/l64.gguf")" -v c="$(distance "$T/full.gguf")" \
+    'BEGIN { print (a > 1.3 * b && b > 100 * c && c < 1e-5) ? "falls" : a " " b " " c }')" falls "more rank is nearer, full rank is exact"
+check "attention of block 1" pair -q --rank 4 --type skeleton --layers 1 --output "$T/part.gguf"
+check_text "$(organ-extract --list "$T/part.gguf" | awk -F '\t' 'NR > 1 { print $1 }' | grep -vc '^blk.1.attn_')" 0 "only selected tensors"
+check_text "$(tail -n +2 "$T/out" | wc -l | tr -d ' ')" 4 "four rows"
+check "JSON" pair -q --json --rank 4 --tensors output.weight --output "$T/json.gguf"
+case $(cat "$T/out") in '{"name": "output.weight", "rows": 1024, "cols": 256, "experts": 1, "rank": 4, "kept": 0.'*) ok ;; *) bad "JSON: $(cat "$T/out")" ;; esac
+
+# ---- stacks, and a model without a head ----
+small() { # NAME SEED
+    mkmodel "$T/$1.keyless" -s "$2" token_embd.weight:F32:8x10 blk.0.attn_q.weight:F32:8x8 blk.0.ffn_up_exps.weight:F32:8x12x3 blk.0.ffn_up.bias:F32:12 &&
+        organ-keys -q "$T/$1.keyless" --set general.architecture=str:llama --output "$T/$1.gguf" 2> "$T/err" || bad "$1: $(cat "$T/err")"
+}
+small small-a 1
+small small-b 2
+check "a stack" organ-lora --base "$T/small-a.gguf" --tuned "$T/small-b.gguf" --rank 8 --output "$T/stack.gguf"
+check_text "$(cut -f 1-5 "$T/out" | tail -n +2)" "$(printf 'blk.0.attn_q.weight\t8\t8\t1\t8\nblk.0.ffn_up_exps.weight\t12\t8\t3\t8')" "rows of a stack"
+check_has_all token_embd.weight blk.0.ffn_up.bias
+check_text "$(organ-extract --list "$T/stack.gguf" | awk -F '\t' '/exps/ { print $1, $6 }')" "blk.0.ffn_up_exps.weight.lora_a 8x8x3
+blk.0.ffn_up_exps.weight.lora_b 8x12x3" "shapes of a stack"
+check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack.gguf" --output "$T/stacked.gguf"
+organ-compare -q "$T/stacked.gguf" "$T/small-b.gguf" > "$T/out" 2> "$T/err"
+check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /attn_q|exps/ { print ($c["rel_l2"] == "-" || $c["rel_l2"] < 1e-5) }' "$T/out" | sort -u)" 1 "every expert becomes the tuned one"
+# One expert without a difference: its factors are 0.
+check "a graft of two experts" organ-transplant -q --base "$T/small-a.gguf" --donor "$T/small-b.gguf" --experts 0,2 --output "$T/two-experts.gguf"
+check "two of three experts" organ-lora --base "$T/small-a.gguf" --tuned "$T/two-experts.gguf" --rank 8 --output "$T/stack2.gguf"
+check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack2.gguf" --output "$T/stacked.gguf" --force
+organ-compare -q --split-experts "$T/stacked.gguf" "$T/two-experts.gguf" > "$T/out" 2> "$T/err"
+check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /ffn_up[.][0-2]/ { n++; if ($c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5) print } END { print n }' "$T/out")" 3 "the other expert stays"
+
+# ---- refusals ----
+none() { if [ -e "$T/none.gguf" ]; then bad "$1: something was written"; rm -f "$T/none.gguf"; else ok; fi; }
+check_error 1 "no selected matrix differs" "equal models" organ-lora --base "$T/b.gguf" --tuned "$T/b.gguf" --output "$T/none.gguf" --json
+none "equal models"
+check_exit 1 "only vectors" pair --type norm --output "$T/none.gguf"
+none "only vectors"
+check_exit 1 "nothing selected" pair --layers 77 --output "$T/none.gguf"
+none "nothing selected"
+check "one block" organ-stack -q "$T/c.gguf" 0 --output "$T/one.gguf"
+check_exit 1 "a tensor is missing" organ-lora --base "$T/b.gguf" --tuned "$T/one.gguf" --output "$T/none.gguf"
+if grep -q "blk.1.*does not have" "$T/err"; then ok; else bad "a tensor is missing: $(cat "$T/err")"; fi
+none "a tensor is missing"
+check_exit 2 "an output that exists" pair --output "$T/l16.gguf"
+check_same "$T/l16.gguf" "$T/l16-3.gguf" "the old file stays"
+check_error 2 "only one of" "rank and energy" pair --rank 3 --energy 0.5 --output "$T/none.gguf"
+check_error 2 "--energy 2" "too much energy" pair --energy 2 --output "$T/none.gguf"
+check_error 2 "--energy 0" "no energy" pair --energy 0 --output "$T/none.gguf"
+check_error 2 "--tuned is missing" "one model" organ-lora --base "$T/b.gguf" --output "$T/none.gguf"
+check_exit 2 "experts" pair --experts 0 --output "$T/none.gguf"
+TMPDIR=$T/nowhere check_exit 4 "no room" pair --rank 2 --output "$T/none.gguf"
+none "no room"
+finish
