@@ -6,16 +6,20 @@ $2 != "failed" {
     file = ENVIRON["FLEET_OUT"] "/models/" $7 "/measures.jsonl"
     g = $7
     while ((getline line < file) > 0)
-        if (row_json(line)) group_add(g, F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"])
+        if (row_json(line)) {
+            group_add(g, F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"])
+            edge_add(g, F["edge"])
+        }
     close(file)
     if (!G_measured[g]) next
     by = ENVIRON["FLEET_BY"]
-    score[++n] = (by == "signal" ? G_signal[g] : by == "calibrated" ? G_calibrated[g] : by == "row_theta" ? G_row[g] : G_theta[g]) / G_measured[g]
+    e = edge_mean(g)
+    score[++n] = by == "edge" ? e : (by == "signal" ? G_signal[g] : by == "calibrated" ? G_calibrated[g] : by == "row_theta" ? G_row[g] : G_theta[g]) / G_measured[g]
     text[n] = tsv_str($7) "\t" cell(G_theta[g]) "\t" cell(G_calibrated[g]) "\t" cell(G_signal[g]) "\t" cell(G_row[g]) "\t" \
-        whole(G_count[g]) "\t" whole(G_parameters[g]) "\t" $3
+        whole(G_count[g]) "\t" whole(G_parameters[g]) "\t" $3 "\t" (e < 0 ? "-" : sprintf("%.4f", e))
 }
 END {
-    print "rank\tmodel\ttheta\tcalibrated\tsignal\trow_theta\ttensors\tparameters\tbytes"
+    print "rank\tmodel\ttheta\tcalibrated\tsignal\trow_theta\ttensors\tparameters\tbytes\tedge"
     for (i = 2; i <= n; i++)
         for (k = i; k > 1 && score[k] > score[k - 1]; k--) {
             t = score[k]; score[k] = score[k - 1]; score[k - 1] = t

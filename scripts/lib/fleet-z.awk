@@ -17,6 +17,7 @@ BEGIN {
         if (!row_json(line)) continue
         scope_add($7)
         scope_add("")
+        edge_add($7, F["edge"])
         n++
     }
     close(file)
@@ -25,7 +26,7 @@ BEGIN {
         ($3 == "" ? "null" : $3), ($5 == "" ? "null" : number($5)), group_json($7), scope_json($7, "     ")
     sep = ",\n"
     value = by == "signal" ? G_signal[$7] : by == "calibrated" ? G_calibrated[$7] : by == "row_theta" ? G_row[$7] : G_theta[$7]
-    if (G_measured[$7]) { ranked[++n_ranked] = $7; score[n_ranked] = value / G_measured[$7] }
+    if (G_measured[$7]) { ranked[++n_ranked] = $7; score[n_ranked] = by == "edge" ? edge_mean($7) : value / G_measured[$7] }
 }
 END {
     print (sep ? "\n" : "") "  ],"
@@ -37,6 +38,6 @@ END {
             t = ranked[k]; ranked[k] = ranked[k - 1]; ranked[k - 1] = t
         }
     for (i = 1; i <= n_ranked; i++)
-        print "    {\"rank\": " i ", \"model\": " json_str(ranked[i]) ", \"" by "\": " number(score[i]) "}" (i < n_ranked ? "," : "")
+        print "    {\"rank\": " i ", \"model\": " json_str(ranked[i]) ", \"" by "\": " (score[i] < 0 ? "null" : number(score[i])) "}" (i < n_ranked ? "," : "")
     print "  ]},\n  \"failed\": [" failed (failed ? "\n  " : "") "]\n}"
 }

@@ -49,6 +49,15 @@ function group_add(g, elements, theta, signal, calibrated, row,   v) {
     G_row[g] += row
 }
 
+# The edge of a tensor, where organ-measure --spectral computed one.
+function edge_add(g, edge) {
+    if (edge == "" || edge == "null" || edge == "-") return
+    G_edge[g] += edge
+    G_edges[g]++
+}
+# -1 without any, which ranks last.
+function edge_mean(g) { return G_edges[g] ? G_edge[g] / G_edges[g] : -1 }
+
 function number(v) { return sprintf("%.9g", v) }
 function whole(v) { return sprintf("%.0f", v) }
 function mean(sum, g) { return G_measured[g] ? number(sum / G_measured[g]) : "null" }

@@ -34,6 +34,12 @@ check "the table is organ-measure's own" cmp "$T/direct.tsv" "$out/models/lab-ve
 check "odd tensor names as well" cmp "$T/direct.tsv" "$out/models/it's \$odd \"&\" <b>/measures.tsv"
 "$BIN/organ-measure" --json "$models/in a folder/x-00001-of-00003.gguf" >"$T/direct.jsonl"
 check "and the rows of shards" cmp "$T/direct.jsonl" "$out/models/x/measures.jsonl"
+check "ranked by edge" "$scripts/organ-fleet" measure --by edge -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-stranger-q4_k_m.gguf"
+check_text "$(awk -F '\t' 'NR > 1 { print $2, ($10 > 6.5 && $10 < 8) }' "$T/edges/ranking.tsv")" "lab-stranger-q4_k_m 1
+lab-verse-q4_k_m 1" "the ranking by edge"
+check "the ranking by edge as JSON" grep -q '"rank": 1, "model": "lab-stranger-q4_k_m", "edge": 7' "$T/edges/z_report_complete.json"
+check "measured again without it" "$scripts/organ-fleet" measure -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-stranger-q4_k_m.gguf"
+check_text "$(awk -F '\t' 'NR > 1 { print $10 }' "$T/edges/ranking.tsv" | sort -u)" "-" "no edges without --by edge"
 check "ranking is in order of theta" awk -F '\t' 'NR > 2 && $3 > last { exit 1 } NR > 1 { last = $3 } END { exit NR != 5 }' "$out/ranking.tsv"
 check "nothing is left over" equal "$(find "$out" -name '*.tmp*' -o -name '.run*')" ""
 
