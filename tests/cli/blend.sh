@@ -72,6 +72,15 @@ formula() { # WHAT BLOCK AWK-EXPRESSION of a, b, c, t with t given; the tensor i
     floats "$T/c.gguf" "blk.$2.attn_q.weight" > "$T/got"
     near "$1, block $2"
 }
+# A donor whose data was changed, here to a NaN, is refused whether its values are read once or twice.
+organ-extract -q "$DONOR" --output "$T/tampered"
+f=$(find "$T/tampered" -name 'blk_1_attn_q.bin')
+size=$(wc -c < "$f")
+printf '\377\377\377\377' | dd of="$f" bs=1 seek=$((size - 4)) conv=notrunc 2> /dev/null
+for mode in linear slerp; do
+    check_error 3 "sha256" "a tampered donor, $mode" organ-transplant --base "$BASE" --donor "$T/tampered" --blend $mode:0.5 --output "$T/never.gguf"
+    check_absent "$T/never.gguf" "a tampered donor, $mode"
+done
 check "linear" blend linear:0.25
 for i in 0 1 2; do formula "linear:0.25" $i 'a + t * (b - a)' 0.25; done
 check "a ramp" blend linear:0.2..0.8

@@ -179,7 +179,8 @@ static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
     compute_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
     if (b->mode == GG_BLEND_SLERP) {
         /* The angle is known only after all values were read. They are read twice, because keeping
-         * them would need memory for a whole tensor. */
+         * them would need memory for a whole tensor. What is wrong with them is found when they
+         * are read again to be written. */
         gg_products s = { 0 };
         compute_target nowhere = { .t = t, .fd = -1 };
         gg_status st = gg_compute_all(&b->base, add_products, &s, &nowhere, err);

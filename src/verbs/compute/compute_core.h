@@ -48,14 +48,15 @@ typedef struct feed {
     size_t part; /* the current part */
     uint64_t at; /* bytes read of it */
     gg_data data;
-    bool open, hashed;
+    bool verify, open, hashed;
     gg_sha256 hash;
     uint8_t *raw;
     float *x;     /* the step's values */
     uint64_t bad; /* number of values so far that are not finite */
 } feed;
 
-gg_status gg_feed_open(feed *f, const operand *op, gg_error *err);
+/* With `verify`, the hashes that the parts have are compared. */
+gg_status gg_feed_open(feed *f, const operand *op, bool verify, gg_error *err);
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err);         /* at most COMPUTE_STEP */
 gg_status gg_feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err); /* n bytes, not decoded */
 void gg_feed_close(feed *f);
@@ -67,7 +68,7 @@ typedef gg_status (*compute_mix)(void *state, uint64_t first, size_t n, float *c
 
 typedef struct compute_target {
     const gg_tensor *t;
-    int fd; /* -1: the values are only checked */
+    int fd; /* -1: the values are only mixed. Neither they nor hashes are checked */
     uint64_t at;
     const gg_run *run;
 } compute_target;

@@ -105,7 +105,7 @@ static gg_status open_half(const lora_ctx *c, size_t index, operand *op, gg_plan
     uint64_t share = t->bytes / c->pair.of;
     *part = (gg_plan_part){ c->adapter, index, c->pair.at * share, share, NULL };
     *op = (operand){ t->dtype, part, 1 };
-    return gg_feed_open(f, op, err);
+    return gg_feed_open(f, op, true, err);
 }
 
 static gg_status make_lora(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,

@@ -129,7 +129,8 @@ gg_status gg_compute_in_sequence(const gg_computation *t, compute_mix mix, void 
 {
     sequence q = { .t = t, .mix = mix, .state = state, .to = to };
     gg_status st = allocate(&q, err);
-    for (size_t k = 0; k < t->n_in && st == GG_OK; k++) st = gg_feed_open(&q.in[k], &t->in[k], err);
+    for (size_t k = 0; k < t->n_in && st == GG_OK; k++)
+        st = gg_feed_open(&q.in[k], &t->in[k], true, err);
     for (uint64_t first = 0; first < to->t->elements && st == GG_OK;) {
         size_t used;
         st = read_steps(&q, first, &used, err);

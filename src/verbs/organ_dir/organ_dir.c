@@ -161,24 +161,38 @@ static gg_status hash_back(int fd, uint64_t at, uint64_t n, char sha[65], gg_err
     return st;
 }
 
+/* A record whose data is one part, which can be hashed while it is copied. */
+static bool is_one_part(const gg_dir_item *it)
+{
+    return !it->make && (!it->parts || it->n_parts == 1);
+}
+
+static gg_plan_part own_part(const gg_organ_dir *d, const gg_dir_item *it)
+{
+    return it->parts ? it->parts[0]
+                     : (gg_plan_part){ d->base, it->source, it->at, it->t.bytes, NULL };
+}
+
+/* Writes computed data, or several parts. The result is hashed later. */
+static gg_status write_unhashed(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at,
+                                gg_error *err)
+{
+    gg_status st = it->make ? it->make(it->ctx, &it->t, fd, at, d->run, err) : GG_OK;
+    for (size_t i = 0; !it->make && i < it->n_parts && st == GG_OK; i++)
+        st = gg_copy_part(&it->parts[i], (gg_place){ fd, GG_AT_POS }, NULL, d->run, err);
+    return st;
+}
+
 static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at, gg_error *err)
 {
-    if (it->make) {
-        gg_status st = it->make(it->ctx, &it->t, fd, at, d->run, err);
+    gg_status st;
+    if (!is_one_part(it)) {
+        st = write_unhashed(d, it, fd, at, err);
         return st == GG_OK ? hash_back(fd, at, it->t.bytes, it->sha, err) : st;
     }
-    gg_plan_part own = { d->base, it->source, it->at, it->t.bytes, NULL };
-    const gg_plan_part *parts = it->parts ? it->parts : &own;
-    size_t n = it->parts ? it->n_parts : 1;
-    uint64_t to = at;
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < n && st == GG_OK; i++) {
-        st = gg_copy_part(&parts[i], (gg_place){ fd, GG_AT_POS }, n == 1 ? it->sha : NULL, d->run,
-                          err);
-        if (st == GG_OK && n == 1) st = gg_check_sha256(it->sha, parts[i].sha256, err);
-        to += parts[i].bytes;
-    }
-    return st == GG_OK && n > 1 ? hash_back(fd, at, to - at, it->sha, err) : st;
+    gg_plan_part part = own_part(d, it);
+    st = gg_copy_part(&part, (gg_place){ fd, GG_AT_POS }, it->sha, d->run, err);
+    return st == GG_OK ? gg_check_sha256(it->sha, part.sha256, err) : st;
 }
 
 /* Creates the file of a record and writes its header. *at is where the data begins. */
@@ -248,37 +262,46 @@ static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name,
     return st;
 }
 
-/* Writes a record at once: an unchanged file, a computed tensor, or one of several parts. */
-static gg_status write_whole(gg_organ_dir *d, gg_dir_item *it, const gg_entry *same, gg_error *err)
+static gg_status copy_same(gg_organ_dir *d, gg_dir_item *it, const gg_entry *same, gg_error *err)
 {
-    if (!same) return gg_organ_dir_record(d, it, it->file, err);
     memcpy(it->sha, same->sha256, sizeof it->sha);
     gg_status st = clone_file(d, same->file, it->file, err);
     gg_progress_add(d->run, it->t.bytes);
     return st;
 }
 
-/* See gg_lane_work. The data of most records is one part, which is copied in a lane. */
+/* Begins a record. Its data is copied in the lane if it is one part. Other data is written here,
+ * and the lane reads it again for its hash. */
+static gg_status start_record(gg_organ_dir *d, gg_dir_item *it, gg_lane *l, gg_error *err)
+{
+    uint64_t at;
+    gg_status st = begin_record(d, it, it->file, &l->fd, &at, err);
+    if (st != GG_OK) return st;
+    if (is_one_part(it)) {
+        l->part = own_part(d, it);
+        l->out = (gg_place){ l->fd, GG_AT_POS };
+        return GG_OK;
+    }
+    l->part = (gg_plan_part){ .bytes = it->t.bytes };
+    l->out = (gg_place){ l->fd, at };
+    return write_unhashed(d, it, l->fd, at, err);
+}
+
+/* See gg_lane_work. */
 static gg_status next_record(void *ctx, gg_lane *l, const char *sha, bool *more, gg_error *err)
 {
     gg_organ_dir *d = ctx;
     gg_dir_item *it = &d->items[l->item];
     const gg_entry *same = same_entry(d, it);
     gg_status st;
-    *more = false;
-    if (sha) {
+    *more = !sha && !same;
+    if (same) return copy_same(d, it, same, err);
+    if (*more) {
+        st = start_record(d, it, l, err);
+    } else {
         memcpy(it->sha, sha, sizeof it->sha);
         st = gg_check_sha256(sha, l->part.sha256, err);
         if (st == GG_OK) st = end_record(it->file, l->fd, st, err), l->fd = -1;
-    } else if (same || it->make || (it->parts && it->n_parts != 1)) {
-        return write_whole(d, it, same, err);
-    } else {
-        gg_plan_part own = { d->base, it->source, it->at, it->t.bytes, NULL };
-        uint64_t at;
-        l->part = it->parts ? it->parts[0] : own;
-        st = begin_record(d, it, it->file, &l->fd, &at, err);
-        l->out = (gg_place){ l->fd, GG_AT_POS };
-        *more = st == GG_OK;
     }
     if (st != GG_OK) gg_at_tensor(err, it->t.name, it->t.name_len);
     return st;

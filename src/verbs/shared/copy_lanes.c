@@ -38,7 +38,7 @@ typedef struct slot {
 
 static void close_data(slot *s)
 {
-    if (s->busy) gg_data_close(&s->data);
+    if (s->busy && s->l.part.source) gg_data_close(&s->data);
     s->busy = false;
 }
 
@@ -61,7 +61,8 @@ static void advance(crew *c, slot *s, const char *sha)
     gg_error err = GG_ERROR_INIT;
     bool more = false;
     gg_status st = c->work->next(c->work->ctx, &s->l, sha, &more, &err);
-    if (st == GG_OK && more) st = gg_data_open(s->l.part.source, s->l.part.index, &s->data, &err);
+    if (st == GG_OK && more && s->l.part.source)
+        st = gg_data_open(s->l.part.source, s->l.part.index, &s->data, &err);
     if (st != GG_OK) {
         fail_item(c, s, st, &err);
         return;
@@ -88,13 +89,20 @@ static gg_status read_step(slot *s, gg_error *err)
 {
     uint64_t left = s->l.part.bytes - s->done;
     s->held = left < s->size ? (size_t)left : s->size;
-    return s->held ? gg_data_read(&s->data, s->l.part.at + s->done, s->buf, s->held, err) : GG_OK;
+    if (s->held == 0) return GG_OK;
+    if (!s->l.part.source)
+        return gg_pread_all(s->l.out.fd, s->buf, s->held, s->l.out.at + s->done, err);
+    return gg_data_read(&s->data, s->l.part.at + s->done, s->buf, s->held, err);
 }
 
 static gg_status write_step(const crew *c, slot *s, gg_error *err)
 {
     gg_place out = s->l.out;
     bool shared = out.at != GG_AT_POS;
+    if (!s->l.part.source) {
+        s->done += s->held;
+        return GG_OK;
+    }
     if (shared) gg_turn_take(c->run);
     gg_status st = gg_put_all(out.fd, s->buf, s->held, gg_offset_after(out.at, s->done), err);
     if (shared) gg_turn_leave(c->run);

@@ -11,10 +11,10 @@
 /* The item that a lane works on. */
 typedef struct gg_lane {
     size_t item;
-    gg_plan_part part; /* the data to copy, which is then hashed */
-    gg_place out;
-    size_t k; /* for the callbacks; 0 at first */
-    int fd;   /* for the callbacks; -1 at first */
+    gg_plan_part part; /* the data to copy and to hash */
+    gg_place out;      /* if part.source is NULL, part.bytes bytes here are only hashed */
+    size_t k;          /* for the callbacks; 0 at first */
+    int fd;            /* for the callbacks; -1 at first */
 } gg_lane;
 
 typedef struct gg_lane_work {
