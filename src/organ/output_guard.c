@@ -57,6 +57,21 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
     return gg_at_file(err, path);
 }
 
+gg_status gg_guard_input(const char *path, const gg_source *s, gg_error *err)
+{
+    struct stat out, in;
+    if (!s || stat(path, &out) != 0) return GG_OK;
+    bool used = stat(gg_source_name(s), &in) == 0 && in.st_dev == out.st_dev &&
+                in.st_ino == out.st_ino;
+    const gg_model *m = gg_source_model(s);
+    for (size_t i = 0; m && i < m->n_files && !used; i++)
+        used = fstat(m->fds[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+    if (!used) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "this output is also an input");
+    gg_fix(err, "choose another name");
+    return gg_at_file(err, path);
+}
+
 gg_status gg_refuse_links(int fd, gg_error *err)
 {
     struct stat s;

@@ -9,6 +9,10 @@
  * name at its top level that organ directories do not use. s may be NULL or any source. */
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err);
 
+/* Fails with GG_EUSAGE if `path` is a file that s reads, which a replaced output would destroy. s
+ * may be NULL or any source. */
+gg_status gg_guard_input(const char *path, const gg_source *s, gg_error *err);
+
 /* GG_EUSAGE if the open file has several names (hard links), which would all change. */
 gg_status gg_refuse_links(int fd, gg_error *err);
 

@@ -19,6 +19,7 @@
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,27 @@ static gg_status no_memory(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for the graft");
 }
 
+/* Lists the donor's experts in the same order, unless each has the number of the one it replaced.
+ */
+static void tell_donor_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
+                               gg_error *err)
+{
+    uint64_t n = stack->dims[stack->n_dims - 1];
+    bool other = false;
+    for (uint64_t e = 0; e < n && !other; e++)
+        other = gg_select_expert(select, e) && gg_select_donor_expert(select, e) != e;
+    const char *before = ", \"donor_experts\": [";
+    for (uint64_t e = 0; e < n && other; e++) {
+        char text[64];
+        if (!gg_select_expert(select, e)) continue;
+        snprintf(text, sizeof text, "%s%llu", before,
+                 (unsigned long long)gg_select_donor_expert(select, e));
+        gg_json_put_text(o, text, err);
+        before = ", ";
+    }
+    if (other) gg_json_put_text(o, "]", err);
+}
+
 /* Lists the experts of the stack that were replaced by the donor's. */
 static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
                          gg_error *err)
@@ -43,6 +65,7 @@ static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_jso
     for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++)
         if (gg_select_expert(select, e)) gg_history_expert(o, n++, e, err);
     gg_json_put_text(o, "]", err);
+    tell_donor_experts(stack, select, o, err);
 }
 
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...} */

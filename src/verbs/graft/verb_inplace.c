@@ -12,6 +12,7 @@
 #include "base/output.h"
 #include "base/parallel.h"
 #include "gguf/gguf.h"
+#include "kinship.h"
 #include "move_bytes.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
@@ -241,10 +242,25 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
     return gg_at_file(err, j->model->paths[0]), st;
 }
 
+/* The rules of organ-check, as for a new model. Keys and shapes stay as they are in the base, so
+ * only a strict run can be refused. A donor of bare records may be an undo stream, which must
+ * always be applied. */
+static gg_status check_result(inplace *j, const gg_moves *moves, gg_check_notes *notes,
+                              gg_error *err)
+{
+    size_t n = gg_source_count(j->base);
+    if (!gg_source_meta(j->donor) || n == 0) return GG_OK;
+    gg_check_input in = { gg_source_meta(j->base), gg_source_tensor(j->base, 0), n,
+                          (uint32_t)j->model->n_files };
+    gg_status st = gg_check_output(&in, j->base, j->run, notes, err);
+    return st == GG_OK ? gg_kinship_notes(j->base, j->donor, moves, j->run, notes, err) : st;
+}
+
 static gg_status run_all(inplace *j, const gg_transplant_options *o, const char *undo,
                          gg_transplant_report *r, gg_error *err)
 {
     gg_moves moves = { 0 };
+    gg_check_notes notes = { 0 };
     gg_status st = donor_is_another(j, err);
     if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
     if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &moves, err);
@@ -253,6 +269,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     j->moves = moves.list;
     j->n = moves.n;
     if (st == GG_OK) st = only_bytes(j, o, err);
+    if (st == GG_OK) st = check_result(j, &moves, &notes, err);
     if (st == GG_OK) st = plan_moves(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = refuse_links(j, err);
@@ -268,6 +285,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     for (size_t i = 0; j->fds && i < j->model->n_files; i++)
         if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
             st = gg_fail_errno(err, "close failed");
+    gg_check_notes_end(&notes, j->run, st == GG_OK);
     gg_mover_close(&j->maker);
     free(j->makes);
     free(j->fds);

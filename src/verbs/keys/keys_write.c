@@ -7,6 +7,8 @@
 #include "keys_journal.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
+#include "organ/source_watch.h"
+#include "verbs/check/check_output.h"
 #include "verbs/plan/plan_same.h"
 #include "verbs/shared/key_text.h"
 #include "verbs/shared/verb_run.h"
@@ -59,14 +61,34 @@ typedef struct header_pair {
     size_t end;              /* length of `after` without its padding */
 } header_pair;
 
-/* Makes the header of file 0 with the changed keys, up to the tensor data. */
-static gg_status new_header(const gg_gguf *g, const gg_key_edits *edits, header_pair *h,
-                            gg_error *err)
+/* One change in place. */
+typedef struct change {
+    gg_source *source;
+    const gg_model *model;
+    const gg_key_edits *edits;
+    const gg_run *run;
+    gg_check_notes notes;
+    gg_keys_report *report;
+} change;
+
+/* Applies the rules of organ-check to the model with the changed keys. */
+static gg_status check_change(change *c, const gg_meta *meta, gg_error *err)
 {
+    size_t n = gg_source_count(c->source);
+    gg_check_input in = { meta, n ? gg_source_tensor(c->source, 0) : NULL, n,
+                          (uint32_t)c->model->n_files };
+    return gg_check_output(&in, c->source, c->run, &c->notes, err);
+}
+
+/* Makes the header of file 0 with the changed keys, up to the tensor data. */
+static gg_status new_header(change *c, header_pair *h, gg_error *err)
+{
+    const gg_gguf *g = c->model->files[0];
     gg_meta meta = GG_META_INIT;
     uint64_t alignment = 1;
     gg_status st = gg_meta_copy(&meta, &g->meta, err);
-    if (st == GG_OK) st = gg_keys_edit(&meta, edits, err);
+    if (st == GG_OK) st = gg_keys_edit(&meta, c->edits, err);
+    if (st == GG_OK) st = check_change(c, &meta, err);
     if (st == GG_OK) st = gg_meta_alignment(&meta, &alignment, err);
     if (st == GG_OK && alignment != g->alignment)
         st = refuse_to_move("general.alignment", alignment, g->alignment, err);
@@ -117,20 +139,22 @@ static gg_status replace(const char *path, int fd, const gg_gguf *g, uint64_t fi
     return st == GG_OK ? gg_header_replace(path, fd, &c, err) : st;
 }
 
-static gg_status change_first(const gg_model *m, const gg_key_edits *edits, gg_keys_report *report,
-                              gg_error *err)
+static gg_status change_first(change *c, gg_error *err)
 {
+    const gg_model *m = c->model;
     header_pair h = { 0 };
     struct stat a, b;
     int fd;
-    gg_status st = new_header(m->files[0], edits, &h, err);
+    gg_status st = new_header(c, &h, err);
     if (st == GG_OK && (st = gg_open_locked(m->paths[0], &fd, err)) == GG_OK) {
         if (fstat(fd, &a) != 0 || fstat(m->fds[0], &b) != 0) st = gg_fail_errno(err, "cannot stat");
         else if (a.st_dev != b.st_dev || a.st_ino != b.st_ino || a.st_size != b.st_size)
             st = gg_fail(err, GG_EIO, "it changed while being read");
+        if (st == GG_OK && !c->run->force) st = gg_refuse_links(fd, err);
+        if (st == GG_OK) st = gg_source_unchanged(c->source, err);
         if (st == GG_OK) st = old_header(fd, m->files[0], &h, err);
         if (st == GG_OK)
-            st = replace(m->paths[0], fd, m->files[0], (uint64_t)a.st_size, &h, report, err);
+            st = replace(m->paths[0], fd, m->files[0], (uint64_t)a.st_size, &h, c->report, err);
         close(fd);
     }
     free(h.before);
@@ -142,8 +166,8 @@ gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg
                            gg_keys_report *report, gg_error *err)
 {
     gg_source *s = NULL;
-    (void)run;
     edits = GG_OPTIONS(gg_key_edits, edits);
+    run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_keys_report, report);
     *report = (gg_keys_report){ .files = 1 };
     gg_status st = gg_source_open(path, &s, err);
@@ -155,7 +179,10 @@ gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg
                     gg_source_manifest(s) ? "edit its manifest.json, or " : "");
         st = gg_at_file(err, path);
     }
-    if (st == GG_OK) st = change_first(gg_source_model(s), edits, report, err);
+    change c = { .source = s, .edits = edits, .run = run, .report = report };
+    if (st == GG_OK) c.model = gg_source_model(s);
+    if (st == GG_OK) st = change_first(&c, err);
+    gg_check_notes_end(&c.notes, run, st == GG_OK);
     gg_source_close(s);
     return st;
 }

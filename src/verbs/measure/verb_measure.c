@@ -10,6 +10,7 @@
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/select.h"
+#include "organ/source_watch.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
@@ -305,6 +306,7 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     when.end = true;
     if (st == GG_OK) st = run_job(&j, err);
     if (st == GG_OK) st = gg_select_check(o->select, s, NULL, &when, err);
+    if (st == GG_OK) st = gg_source_unchanged(s, err);
     if (st != GG_OK) return st;
     if (report->tensors || gg_select_empty(o->select)) return GG_OK;
     gg_fail(err, GG_NO, "no tensor is selected");

@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "organ/manifest.h"
 #include "organ/manifest_read.h"
+#include "organ/source_watch.h"
 #include "json/json.h"
 
 #include <stdlib.h>
@@ -180,6 +181,7 @@ static gg_status update(const gg_manifest *m, const gg_measures *list, const cha
     gg_status st = rows ? find_rows(m, list, rows, err)
                         : gg_fail(err, GG_ENOMEM, "no memory for %zu rows", m->n_entries);
     if (st == GG_OK) st = gg_manifest_slurp(path, &text, &len, &stamp, err);
+    if (st == GG_OK && !gg_stamp_holds_name(&m->stamp, path)) st = gg_fail_changed(path, err);
     if (st == GG_OK) st = replace(path, text, len, rows, m->n_entries, err);
     free(text);
     free(rows);

@@ -4,6 +4,7 @@
 #include "base/cursor.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
+#include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/verb_run.h"
@@ -253,7 +254,8 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
                 "gets its name");
         return gg_fix(err, "give the name of a file as the output");
     }
-    st = gg_patch_check_file(base, err);
+    st = gg_guard_input(output, patch, err);
+    if (st == GG_OK) st = gg_patch_check_file(base, err);
     if (st == GG_OK) st = gg_patch_check_file(patch, err);
     if (st == GG_OK) st = read_keys(&p, err);
     if (st == GG_OK) st = check_base(&p, run, err);

@@ -7,9 +7,11 @@
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err)
 {
@@ -89,6 +91,10 @@ gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const
     snprintf(f->trailing, size, "%s/%s", dir, layout->trailing);
     f->trailing_bytes = layout->trailing_bytes;
     f->trailing_sha256 = layout->trailing_sha256;
+    int fd = open(f->trailing, O_RDONLY | O_CLOEXEC); /* if it is missing, copying fails */
+    if (fd < 0) return GG_OK;
+    f->trailing_stamp = gg_stamp_fd(fd);
+    close(fd);
     return GG_OK;
 }
 
@@ -100,6 +106,7 @@ gg_status gg_plan_source_bytes(gg_plan_file *f, gg_source *source, size_t file, 
     f->pads = f->own_pads;
     f->trailing_bytes = gg_source_trailing(source, file);
     f->trailing_at = m->file_sizes[file] - f->trailing_bytes;
+    f->trailing_stamp = m->stamps[file];
     if (f->trailing_bytes && !(f->trailing = strdup(m->paths[file])))
         return gg_fail(err, GG_ENOMEM, "no memory for a path");
     return GG_OK;

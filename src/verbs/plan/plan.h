@@ -6,6 +6,7 @@
 #define GG_PLAN_H
 
 #include "base/names.h"
+#include "base/stamp.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"
@@ -36,6 +37,7 @@ typedef struct gg_plan_file {
     gg_pad *own_pads; /* n_pads of them if the plan owns pads, else NULL */
     char *trailing;   /* file with bytes to append after the data, owned; NULL = none */
     uint64_t trailing_at, trailing_bytes;
+    gg_stamp trailing_stamp;     /* of that file when it was planned */
     const char *trailing_sha256; /* of those bytes, NULL = unknown */
 } gg_plan_file;
 

@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/sha256.h"
 #include "organ/manifest.h"
+#include "organ/source_watch.h"
 #include "verbs/shared/hashcopy.h"
 
 #include <fcntl.h>
@@ -66,6 +67,8 @@ gg_status gg_plan_copy_trailing(const gg_plan *p, const gg_plan_file *pf, int fd
         return gg_at_file(err, pf->trailing);
     }
     gg_status st = copy_trailing(pf, in, fd, at, p->verify, err);
+    if (st == GG_OK && !gg_stamp_holds_fd(&pf->trailing_stamp, in))
+        st = gg_fail_changed(pf->trailing, err);
     close(in);
     return st;
 }

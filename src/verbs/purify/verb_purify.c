@@ -8,6 +8,7 @@
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
+#include "organ/source_watch.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/hashcopy.h"
@@ -124,6 +125,7 @@ gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, con
     job_start(&j, s, o, run);
     bool any_order = fd < 0 && gg_source_seekable(s);
     gg_status st = any_order ? check_all(&j, sum, err) : in_order(&j, fd, sum, err);
+    if (st == GG_OK) st = gg_source_unchanged(s, err);
     return job_end(&j, st, err);
 }
 
