@@ -55,41 +55,44 @@ OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \
 LIB := $(B)/lib/libgguf.a
 BINS := $(TOOLS:%=$(B)/bin/%)
 
+# make V=1 prints full commands. Otherwise each is one short line.
+say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
+
 .PHONY: all
 all: $(LIB) $(BINS) ## build the library and the tools (default)
 
 $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Kernels: one object per instruction-set level. -O3 for the vectorizer.
 $(B)/obj/%.l0.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -DGG_LEVEL=0 -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -DGG_LEVEL=0 -MMD -MP -c -o $@ $<
 
 $(B)/obj/%.l1.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -mavx2 -mf16c -DGG_LEVEL=1 -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -mavx2 -mf16c -DGG_LEVEL=1 -MMD -MP -c -o $@ $<
 
 $(B)/obj/tools/%.o: tools/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(LIB): $(OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $(OBJ)
+	$(call say,AR)$(AR) rcs $@ $(OBJ)
 
 # Keep these objects, or the next make would rebuild them and all tools.
 .SECONDARY: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c tools/api/*.c))
 
 $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
+	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
 $(B)/bin/organ-api: $(API) $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
+	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
 # ---- tests ---------------------------------------------------------------------
 
@@ -100,7 +103,7 @@ BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench
 
 $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
 
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
@@ -112,12 +115,12 @@ $(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c \
 		$(wildcard tests/fuzz/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
 		$(filter %.o,$^) $(LIB) -lm
 
 $(B)/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
 
 .PHONY: demo test mutants units fuzz check asan lint bench test-engine results
 demo: all ## take a bundled model apart, assemble it, graft, verify

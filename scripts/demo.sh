@@ -76,3 +76,9 @@ run cmp "$tmp/model.gguf" "$LAB/lab-verse-q4_k_m.gguf"
 echo "restored to the byte"
 
 say "Done."
+cat << END
+Next, try this with a model of your own, which is only read:
+  $BIN/organ-measure MODEL.gguf --summary
+  $BIN/organ-check MODEL.gguf
+Each tool explains itself with --help, and README.md shows what they do together.
+END

@@ -99,6 +99,21 @@ static uint64_t parse_u64(const cli *c, const char *name, const char *text)
     return v;
 }
 
+/* 100k is 100000. */
+static uint64_t parse_count(const cli *c, const char *name, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    uint64_t factor = *end == 'k' || *end == 'K'   ? 1000
+                      : *end == 'm' || *end == 'M' ? 1000000
+                      : *end == 'g' || *end == 'G' ? 1000000000
+                                                   : 1;
+    if (text[0] < '0' || text[0] > '9' || errno || end[factor > 1] || v > UINT64_MAX / factor)
+        cli_usage(c, "--%s %s: use a whole number, such as 5000, 100k or 2M", name, text);
+    return v * factor;
+}
+
 static double parse_f64(const cli *c, const char *name, const char *text)
 {
     char *end = NULL;
@@ -129,6 +144,7 @@ static void set_option(const cli *c, const cli_option *o, const char *value)
     case CLI_TEXT: *(const char **)o->to = value; break;
     case CLI_LIST: list_add(c, o->to, value); break;
     case CLI_U64: *(uint64_t *)o->to = parse_u64(c, o->name, value); break;
+    case CLI_COUNT: *(uint64_t *)o->to = parse_count(c, o->name, value); break;
     case CLI_SIZE: *(uint64_t *)o->to = parse_size(c, o->name, value); break;
     case CLI_F64: *(double *)o->to = parse_f64(c, o->name, value); break;
     }

@@ -21,12 +21,13 @@
 #include "organ/gg_verbs.h"
 
 typedef enum cli_kind {
-    CLI_FLAG, /* bool */
-    CLI_TEXT, /* const char * */
-    CLI_LIST, /* cli_list: may be given several times */
-    CLI_U64,  /* uint64_t */
-    CLI_SIZE, /* uint64_t with K M G T (powers of 1024) or KB MB GB TB (of 1000) */
-    CLI_F64,  /* double */
+    CLI_FLAG,  /* bool */
+    CLI_TEXT,  /* const char * */
+    CLI_LIST,  /* cli_list: may be given several times */
+    CLI_U64,   /* uint64_t */
+    CLI_COUNT, /* uint64_t with k M G (powers of 1000) */
+    CLI_SIZE,  /* uint64_t with K M G T (powers of 1024) or KB MB GB TB (of 1000) */
+    CLI_F64,   /* double */
 } cli_kind;
 
 typedef struct cli_option {

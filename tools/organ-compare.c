@@ -347,7 +347,7 @@ int main(int argc, char **argv)
                                    { "keys", CLI_FLAG, &keys },
                                    { "patch", CLI_TEXT, &patch },
                                    { "map", CLI_TEXT, &map },
-                                   { "sample", CLI_U64, &sample },
+                                   { "sample", CLI_COUNT, &sample },
                                    { "split-experts", CLI_FLAG, &o.split_experts },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);

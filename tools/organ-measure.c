@@ -23,7 +23,7 @@ static const char help[] =
     "row_theta. MODEL is a GGUF file, any shard of a split model, or an organ\n"
     "directory.\n"
     "\n"
-    "  --sample N         values read per tensor, evenly spaced (100000; 0 is all)\n"
+    "  --sample N         values read per tensor, evenly spaced (100k; 0 is all)\n"
     "  --summary          one row per class and role, one for the model; 1-3 stars\n"
     "  --wells K          print only the K tensors with the lowest theta\n"
     "  --spectral         compute the column edge: 1 for noise, above 1 for structure\n"
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
               .where_columns = columns };
     options o = { .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
     const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },
-                                { "sample", CLI_U64, &o.m.sample },
+                                { "sample", CLI_COUNT, &o.m.sample },
                                 { "summary", CLI_FLAG, &o.summary },
                                 { "wells", CLI_U64, &o.wells },
                                 { "update", CLI_FLAG, &o.update },

@@ -11,6 +11,7 @@
 
 #include "base/output.h"        /* outputs that appear only when whole */
 #include "organ/output_guard.h" /* an output must not replace an input */
+#include "quant/quant.h"        /* the type that was meant */
 
 static const char help[] =
     "usage: organ-purify [--dir] SOURCE --output OUTPUT [--method haar|fft]\n"
@@ -145,11 +146,13 @@ static void set_options(const cli *c, arguments *a)
                                                    : GG_PURIFY_HAAR_STRENGTH;
     if (a->dtype) {
         const gg_dtype_info *d = gg_dtype_by_name(a->dtype);
+        const char *near = d ? NULL : gg_dtype_near(a->dtype);
         if (!d)
             cli_usage(
                 c,
-                "--dtype %s: unknown type; use f16, q8_0, q4_k or another type that can be written",
-                a->dtype);
+                "--dtype %s: unknown type%s%s%s; use f16, q8_0, q4_k or another type that can "
+                "be written",
+                a->dtype, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
         a->o.dtype = d;
     }
     a->o.select = c->select;

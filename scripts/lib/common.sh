@@ -27,6 +27,26 @@ whole_number() { # OPTION VALUE
     esac
 }
 
+# Prints a count without its unit: 100k is 100000.
+thousands() { # OPTION VALUE
+    case ${2%[kKmMgG]} in
+    '' | *[!0-9]*) usage "$1 $2: use a whole number, such as 5000, 100k or 2M" ;;
+    esac
+    case $2 in
+    *[kK]) echo "${2%?}000" ;;
+    *[mM]) echo "${2%?}000000" ;;
+    *[gG]) echo "${2%?}000000000" ;;
+    *) echo "$2" ;;
+    esac
+}
+
+# A usage error that names the option of the help text that was probably meant.
+unknown_option() { # OPTION
+    meant=$(help | tr -cs 'a-z-' '\n' | grep -e '^--[a-z]' | tr '\n' ' ' |
+        awk -v known_from=stdin -v given="f${1%%=*}" -v most=3 -f "$lib/nearest.awk")
+    usage "unknown option '$1'${meant:+ (did you mean '$meant'?)}"
+}
+
 # The folder of the binaries: $ORGAN_BIN, beside the script, a build tree, PATH.
 find_tools() { # FOLDER-OF-SCRIPT
     for bin in "${ORGAN_BIN:-}" "$1" "$1/../build/bin" "$(dirname "$(command -v organ-measure || echo /)")"; do

@@ -2,6 +2,8 @@
 #   known   names, separated by blanks
 #   given   names, each with a letter in front: d if an unknown name is always an error, f if
 #           it is an error only when it differs by one letter from a known name
+# With known_from=stdin, the known names are read from there, and only the nearest one is printed,
+# if it differs by at most `most` letters.
 function distance(a, b,   i, k, n, m, d) {
     n = length(a); m = length(b)
     for (i = 0; i <= n; i++) d[i, 0] = i
@@ -16,6 +18,7 @@ function distance(a, b,   i, k, n, m, d) {
     return d[n, m]
 }
 BEGIN {
+    if (known_from == "stdin") { getline known; bare = 1 } else most = 1
     n_known = split(known, name, " ")
     for (i = 1; i <= n_known; i++) is[name[i]] = 1
     n = split(given, word, " ")
@@ -24,7 +27,8 @@ BEGIN {
         if (v in is) continue
         best = 0
         for (i = 1; i <= n_known; i++) { d = distance(v, name[i]); if (!best || d < least) { best = i; least = d } }
-        if (substr(word[w], 1, 1) == "f" && least > 1) continue
+        if (substr(word[w], 1, 1) == "f" && least > most) continue
+        if (bare) { print name[best]; exit }
         printf "unknown variable %s; did you mean %s?", v, name[best]
         exit
     }

@@ -53,43 +53,12 @@ static bool grow(void **a, size_t a_size, void **b, size_t b_size, size_t n, siz
     return true;
 }
 
-/* Reports a file that is not GGUF, with its real format if the first bytes tell. There are
- * `size` of them, at least four. */
-static gg_status fail_magic(const uint8_t *m, uint64_t size, gg_error *err)
-{
-    static const struct {
-        char magic[5];
-        const char *what, *fix;
-    } known[] = {
-        { "<!DO", "this is an HTML page", "the download probably failed: fetch the model again" },
-        { "<!do", "this is an HTML page", "the download probably failed: fetch the model again" },
-        { "<htm", "this is an HTML page", "the download probably failed: fetch the model again" },
-        { "vers", "this looks like a Git LFS pointer", "fetch the model itself with git lfs pull" },
-        { "PK\3\4", "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF" },
-        { "FUGG", "this looks like a big-endian file", "convert it to little-endian" },
-    };
-    uint64_t zeros = 0;
-    while (zeros < size && m[zeros] == 0) zeros++;
-    if (zeros == size) {
-        gg_fail_at(0, err, "all zeros: the download did not finish");
-        return gg_fix(err, "fetch the file again");
-    }
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (memcmp(m, known[i].magic, 4) == 0) {
-            gg_fail_at(0, err, "%s, not a GGUF model", known[i].what);
-            return gg_fix(err, "%s", known[i].fix);
-        }
-    gg_fail_at(0, err, "this is not a GGUF model (first bytes %02x %02x %02x %02x)", m[0], m[1],
-               m[2], m[3]);
-    return gg_fix(err, "give a GGUF model");
-}
-
 static gg_status read_version(parser *p)
 {
     gg_cursor *c = p->c;
     gg_status st = gg_cursor_need(c, 4, "the magic number", p->err);
     if (st != GG_OK) return st;
-    if (memcmp(c->base, "GGUF", 4) != 0) return fail_magic(c->base, c->size, p->err);
+    if (memcmp(c->base, "GGUF", 4) != 0) return gg_fail_kind(c->base, c->size, p->err);
     c->pos = 4;
     uint32_t version = 0;
     if ((st = gg_cursor_u32(c, &version, "the version", p->err)) != GG_OK) return st;
@@ -266,11 +235,16 @@ static gg_status read_tensor(parser *p)
 
 static gg_status fail_past_end(parser *p, const gg_tensor *t)
 {
+    const gg_tensor *last = &p->g->tensors[p->g->n_tensors - 1];
+    uint64_t most = UINT64_MAX / 4;
+    bool sane = last->offset < most && last->bytes < most && p->g->data_start < most;
+    uint64_t whole = p->g->data_start + (sane ? last->offset + last->bytes : t->bytes);
     gg_fail(p->err, GG_EFORMAT,
             "the tensor needs %llu bytes at offset %llu, but the file ends at %llu",
             (unsigned long long)t->bytes, (unsigned long long)(p->g->data_start + t->offset),
             (unsigned long long)p->file_size);
-    gg_fix(p->err, "fetch the file again: the download is incomplete");
+    gg_fix(p->err, "fetch the file again: the download is incomplete, %llu of at least %llu bytes",
+           (unsigned long long)p->file_size, (unsigned long long)whole);
     return gg_at_tensor(p->err, t->name, t->name_len);
 }
 

@@ -15,6 +15,13 @@ typedef uint8_t *gg_gguf_keep(gg_cursor *c, size_t room);
 gg_status gg_gguf_parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf_keep *keep, gg_gguf **out,
                                gg_error *err);
 
+/* Whether the first `size` bytes are those of another known format, as gg_fail_kind names it. */
+bool gg_is_other_kind(const uint8_t *m, uint64_t size);
+
+/* Fails with GG_EFORMAT for a file that is not GGUF, and names its real format if the first bytes
+ * tell. There are `size` of them at m, at least four. */
+gg_status gg_fail_kind(const uint8_t *m, uint64_t size, gg_error *err);
+
 /* Reads the header of a file of `size` bytes. Fails with GG_EFORMAT if the file turns out to be
  * shorter while it is read; reads may go a little beyond the header. */
 gg_status gg_gguf_read_file(int fd, uint64_t size, gg_gguf **out, gg_error *err);

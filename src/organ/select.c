@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/nearest.h"
 #include "organ/select.h"
 #include "organ/select_items.h"
 #include "organ/tensor_names.h"
@@ -50,16 +51,32 @@ static gg_status list_add(text_list *l, const char *text, size_t len, gg_error *
     return GG_OK;
 }
 
+/* Reports an unknown word of a list separated by commas, with the known words and the nearest. */
+static void fail_word(const char *word, size_t len, const char *const *known, size_t n,
+                      gg_error *err)
+{
+    char all[160] = "", meant[64] = "";
+    for (size_t i = 0, used = 0; i < n && used < sizeof all; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
+                                 i == 0       ? ""
+                                 : i + 1 == n ? " or "
+                                              : ", ",
+                                 known[i]);
+    const char *near = gg_nearest(word, len, known, n);
+    if (near) snprintf(meant, sizeof meant, " (did you mean '%s'?)", near);
+    gg_fail(err, GG_EUSAGE, "unknown word '%.*s'%s: expected %s, separated by commas",
+            (int)(len < 64 ? len : 64), word, meant, all);
+}
+
 static gg_status add_types(gg_select *s, const char *list, gg_error *err)
 {
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
         gg_class c;
         if (!gg_class_by_name(p, n, &c)) {
-            gg_fail(err, GG_EUSAGE,
-                    "'%s': expected skeleton, organ, embed, norm, adapter or other, separated by "
-                    "commas",
-                    list);
+            const char *names[GG_CLASS_COUNT];
+            for (int k = 0; k < GG_CLASS_COUNT; k++) names[k] = gg_class_name((gg_class)k);
+            fail_word(p, n, names, GG_CLASS_COUNT, err);
             return gg_about(err, GG_HINT_CLASSES);
         }
         s->classes |= 1u << c;
@@ -74,10 +91,9 @@ static gg_status add_parts(gg_select *s, const char *list, gg_error *err)
         size_t n = strcspn(p, ",");
         gg_part part;
         if (!gg_part_by_name(p, n, &part)) {
-            gg_fail(err, GG_EUSAGE,
-                    "'%s': expected text, vision, audio, encoder, decoder, diffusion, adapter or "
-                    "imatrix, separated by commas",
-                    list);
+            const char *names[GG_PART_COUNT];
+            for (int k = 0; k < GG_PART_COUNT; k++) names[k] = gg_part_name((gg_part)k);
+            fail_word(p, n, names, GG_PART_COUNT, err);
             return gg_about(err, GG_HINT_PARTS);
         }
         s->parts |= 1u << part;

@@ -140,7 +140,7 @@ static spec_kind kind_of(const char *spec, gg_error *err)
     }
     if (S_ISDIR(s.st_mode)) return SPEC_DIR;
     if (!S_ISREG(s.st_mode)) return SPEC_PIPE;
-    char magic[4] = "";
+    char magic[32] = "";
     int fd = open(spec, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         gg_fail_errno(err, "cannot open");
@@ -148,7 +148,7 @@ static spec_kind kind_of(const char *spec, gg_error *err)
         return SPEC_BAD;
     }
     size_t got = 0;
-    gg_status st = gg_read_some(fd, magic, 4, &got, err);
+    gg_status st = gg_read_some(fd, magic, sizeof magic, &got, err);
     close(fd);
     if (st != GG_OK) {
         gg_at_file(err, spec);
@@ -156,7 +156,8 @@ static spec_kind kind_of(const char *spec, gg_error *err)
     }
     /* A record starts with the length of its name, which is so small that its high bytes are 0. */
     if (memcmp(magic, "GGUF", 4) == 0 || ends_with(spec, ".gguf")) return SPEC_GGUF;
-    return ends_with(spec, ".bin") || (got == 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0)
+    if (gg_is_other_kind((const uint8_t *)magic, got)) return SPEC_GGUF; /* for its message */
+    return ends_with(spec, ".bin") || (got >= 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0)
                ? SPEC_RECORDS
                : SPEC_GGUF;
 }

@@ -86,7 +86,9 @@ gg_status gg_pipe_open(gg_source *s, gg_error *err)
     bool record = buffered(p) == 4 && p->buf[1] == 0 && p->buf[2] == 0 && p->buf[3] == 0;
     if (record) return GG_OK;
     s->kind = SOURCE_PIPE_MODEL;
-    return gg_pipe_read_header(s, err);
+    bool model = buffered(p) < 4 || memcmp(p->buf, "GGUF", 4) == 0;
+    if (!model) st = gg_pipe_fill(p, 96, err); /* enough to name another format */
+    return st == GG_OK ? gg_pipe_read_header(s, err) : st;
 }
 
 /* The data of a header_only source may end early. This is noted once, and reading stops. */

@@ -20,6 +20,7 @@
 /* clang-format on */
 
 #include "base/isa.h"
+#include "base/nearest.h"
 #include "codec_list.h"
 #include "quant/quant.h"
 
@@ -149,6 +150,14 @@ const gg_dtype_info *gg_dtype_by_name(const char *name)
             return info;
     }
     return NULL;
+}
+
+const char *gg_dtype_near(const char *name)
+{
+    const char *names[TABLE_ROWS];
+    for (uint32_t id = 0; id < TABLE_ROWS; id++)
+        names[id] = table[id].info.kind != GG_DTYPE_REMOVED ? table[id].info.name : NULL;
+    return gg_nearest(name, strlen(name), names, TABLE_ROWS);
 }
 
 gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_error *err)

@@ -24,4 +24,7 @@ uint16_t gg_f32_to_bf16(float f);
 /* True if the type can be encoded only with an importance matrix. */
 bool gg_encode_needs_imatrix(uint32_t dtype);
 
+/* The name of the tensor type that a misspelt one probably means, or NULL. */
+const char *gg_dtype_near(const char *name);
+
 #endif

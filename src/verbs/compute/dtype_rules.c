@@ -40,7 +40,9 @@ static gg_status parse_type(const char *name, gg_hint about, bool keep, uint32_t
     *dtype = KEEP;
     if (keep && strcmp(name, "keep") == 0) return GG_OK;
     if (!info) {
-        gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type", shown);
+        const char *near = gg_dtype_near(name);
+        gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type%s%s%s", shown,
+                near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
         gg_about(err, about);
         return gg_fix(
             err, "use a type such as f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs");
