@@ -23,7 +23,7 @@ trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # The longest come first, so that none of them is left over at the end.
-long='fleet stream schema hostile chimera api leaks measure graft faults recipes malformed'
+long='fleet hostile stream chimera api report malformed install bigmodel leaks measure recipes faults memory schema graft'
 n=0
 for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/test/t_*; do
     case $f in */lib.sh | *.d | *.o | *'*'*) continue ;; esac

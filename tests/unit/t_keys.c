@@ -81,13 +81,17 @@ int fsync(int fd)
 
 int unlink(const char *path)
 {
-    return stopped() ? -1 : counted(syscall(SYS_unlink, path));
+    return stopped() ? -1 : counted(syscall(SYS_unlinkat, AT_FDCWD, path, 0));
 }
 
 int rename(const char *from, const char *to)
 {
-    return stopped() ? -1 : counted(syscall(SYS_rename, from, to));
+    if (stopped()) return -1;
+    return counted(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
+
+/* musl 1.2.3 does not declare it. */
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags);
 
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
 {
