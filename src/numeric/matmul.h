@@ -38,4 +38,12 @@ gg_status gg_matmul_symmetric(const gg_matrix *c, const gg_matrix *a, const gg_m
 gg_status gg_matmul_in_place(const gg_matrix *x, const gg_matrix *p, bool right, unsigned threads,
                              gg_error *err);
 
+/* x = k[0] x + k[1] x g + k[2] x g^2 if `right`, else with the products from the left, for a square
+ * matrix g, without memory for g^2. Otherwise like gg_matmul_in_place, with twice its columns. */
+gg_status gg_matmul_polynomial(const gg_matrix *x, const gg_matrix *g, const double *k, bool right,
+                               unsigned threads, gg_error *err);
+
+/* The sum of the squares of all values of g^2, likewise. */
+gg_status gg_matmul_square_norm(const gg_matrix *g, unsigned threads, double *sum, gg_error *err);
+
 #endif

@@ -39,15 +39,21 @@ static bool scale_to_one(float *x, size_t n)
     return true;
 }
 
-/* The fourth root of the Frobenius norm of G^2, which is (sum s^8)^(1/8), rounded up a little. */
-static double bound_of(const float *h, size_t n)
+/* The coefficients of a step. The first one also divides x by a bound of its largest singular
+ * value, the fourth root of the Frobenius norm of G^2, rounded up a little. */
+static gg_status coefficients(const gg_matrix *g, int no, unsigned threads, double *k,
+                              gg_error *err)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n * n; i++) sum += (double)h[i] * (double)h[i];
-    return 1.0001 * sqrt(sqrt(sqrt(sum)));
+    double sum = 1, s = 1;
+    gg_status st = no == 0 ? gg_matmul_square_norm(g, threads, &sum, err) : GG_OK;
+    if (no == 0) s = 1.0001 * sqrt(sqrt(sqrt(sum)));
+    k[0] = step_of[no][0] / s;
+    k[1] = step_of[no][1] / (s * s * s);
+    k[2] = step_of[no][2] / (s * s * s * s * s);
+    return st;
 }
 
-/* h <- factor (a + b g + c h), where h is g^2. */
+/* h <- a + b g + c h, where h is g^2. */
 static void polynomial(float *h, const float *g, size_t n, const double *k)
 {
     for (size_t i = 0; i < n; i++) {
@@ -59,31 +65,35 @@ static void polynomial(float *h, const float *g, size_t n, const double *k)
     }
 }
 
+/* One step. h is NULL if the matrix is nearly square: then G^2 is not kept, which saves memory and
+ * costs a quarter more time. */
 static gg_status step(const gg_matrix *x, float *g, float *h, int no, unsigned threads,
                       gg_error *err)
 {
     bool tall = x->rows >= x->cols;
     size_t n = tall ? x->cols : x->rows;
+    double k[3];
     gg_matrix turned = gg_matrix_transposed(x), mg = gg_matrix_of(g, n, n),
               mh = gg_matrix_of(h, n, n);
     gg_status st = gg_matmul_symmetric(&mg, tall ? &turned : x, tall ? x : &turned, threads, err);
-    if (st == GG_OK) st = gg_matmul_symmetric(&mh, &mg, &mg, threads, err);
+    if (st == GG_OK) st = coefficients(&mg, no, threads, k, err);
     if (st != GG_OK) return st;
-    /* The first step also divides x by the bound s. */
-    double s = no == 0 ? bound_of(h, n) : 1, s2 = s * s;
-    double k[3] = { step_of[no][0] / s, step_of[no][1] / (s * s2), step_of[no][2] / (s * s2 * s2) };
+    if (!h) return gg_matmul_polynomial(x, &mg, k, tall, threads, err);
+    st = gg_matmul_symmetric(&mh, &mg, &mg, threads, err);
+    if (st != GG_OK) return st;
     polynomial(h, g, n, k);
     return gg_matmul_in_place(x, &mh, tall, threads, err);
 }
 
 gg_status gg_polar(float *x, size_t rows, size_t cols, unsigned threads, gg_error *err)
 {
-    size_t n = rows < cols ? rows : cols;
+    size_t n = rows < cols ? rows : cols, longer = rows < cols ? cols : rows;
     if (n == 0 || !scale_to_one(x, rows * cols)) return GG_OK;
     if (n > SIZE_MAX / sizeof(float) / n) return gg_fail(err, GG_ENOMEM, "no memory for a matrix");
-    float *g = malloc(n * n * sizeof *g), *h = malloc(n * n * sizeof *h);
+    bool keep = longer / 2 >= n;
+    float *g = malloc(n * n * sizeof *g), *h = keep ? malloc(n * n * sizeof *h) : NULL;
     gg_matrix m = gg_matrix_of(x, rows, cols);
-    gg_status st = g && h ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a matrix");
+    gg_status st = g && (h || !keep) ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a matrix");
     for (int i = 0; i < STEPS && st == GG_OK; i++) st = step(&m, g, h, i, threads, err);
     free(g);
     free(h);

@@ -18,7 +18,7 @@
 #include "matmul.h"
 
 /* Replaces the row-major matrix x, whose values are finite, with its polar factor. A zero matrix
- * remains zero. Memory: twice the square of the shorter side, and that of gg_matmul_in_place.
+ * remains zero. Memory: at most as much again as x, and that of gg_matmul_polynomial.
  * GG_ENOMEM if there is not enough. */
 gg_status gg_polar(float *x, size_t rows, size_t cols, unsigned threads, gg_error *err);
 

@@ -121,6 +121,53 @@ static void in_place(void)
     }
 }
 
+static void polynomial(void)
+{
+    static const size_t shapes[][2] = { { 230, 60 }, { 60, 230 }, { 70, 70 }, { 1, 3 } };
+    static const double k[3] = { 0.5, -2, 0.25 };
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        size_t rows = shapes[s][0], cols = shapes[s][1];
+        for (int right = 0; right < 2; right++) {
+            size_t n = right ? cols : rows;
+            float *x = noise(rows * cols, s), *old = noise(rows * cols, s), *g = noise(n * n, 7),
+                  *one = noise(rows * cols, 8), *two = noise(rows * cols, 9);
+            gg_matrix mx = gg_matrix_of(x, rows, cols), mo = gg_matrix_of(old, rows, cols),
+                      mg = gg_matrix_of(g, n, n), m1 = gg_matrix_of(one, rows, cols),
+                      m2 = gg_matrix_of(two, rows, cols);
+            gg_error err = GG_ERROR_INIT;
+            T_EQ(gg_matmul(&m1, right ? &mo : &mg, right ? &mg : &mo, 1, &err), GG_OK);
+            T_EQ(gg_matmul(&m2, right ? &m1 : &mg, right ? &mg : &m1, 1, &err), GG_OK);
+            T_EQ(gg_matmul_polynomial(&mx, &mg, k, right != 0, 3, &err), GG_OK);
+            double worst = 0;
+            for (size_t i = 0; i < rows * cols; i++) {
+                double want = k[0] * (double)old[i] + k[1] * (double)one[i] + k[2] * (double)two[i];
+                worst = fmax(worst, fabs((double)x[i] - want) / (1 + fabs(want)));
+            }
+            T_CHECKF(worst < 1e-5, "%zu x %zu, right %d: %g", rows, cols, right, worst);
+            free(x), free(old), free(g), free(one), free(two);
+        }
+    }
+}
+
+static void square_norm(void)
+{
+    enum { N = 130 };
+    float *g = noise((size_t)N * N, 4), *square = noise((size_t)N * N, 5);
+    gg_matrix mg = gg_matrix_of(g, N, N), ms = gg_matrix_of(square, N, N);
+    gg_error err = GG_ERROR_INIT;
+    double want = 0, first = 0;
+    T_EQ(gg_matmul(&ms, &mg, &mg, 1, &err), GG_OK);
+    for (size_t i = 0; i < (size_t)N * N; i++) want += (double)square[i] * (double)square[i];
+    for (unsigned threads = 1; threads < 6; threads += 2) {
+        double sum = 0;
+        T_EQ(gg_matmul_square_norm(&mg, threads, &sum, &err), GG_OK);
+        T_CHECKF(fabs(sum / want - 1) < 1e-9, "%g, expected %g", sum, want);
+        if (threads == 1) first = sum;
+        T_EQ(sum, first);
+    }
+    free(g), free(square);
+}
+
 /* ---- polar factor -------------------------------------------------------------------- */
 
 /* A matrix with given singular values and the polar factor that belongs to it. */
@@ -272,6 +319,8 @@ static const t_case cases[] = {
     { "same bits for every level and number of threads", same_bits },
     { "symmetric products", symmetric },
     { "products in place", in_place },
+    { "polynomials in place", polynomial },
+    { "the norm of a square", square_norm },
     { "polar factor against a singular value decomposition", polar },
     { "rank-deficient and zero matrices", rank_deficient },
     { "singular values stay at most 1", never_above_one },
