@@ -39,6 +39,7 @@ const char *hint_option(gg_hint hint)
         [GG_HINT_STRICT] = "without --strict",
         [GG_HINT_SAMPLE] = "--sample 100000",
         [GG_HINT_HASHES] = "organ-check --hash MODEL > LIST",
+        [GG_HINT_IMATRIX] = "--imatrix",
     };
     return (unsigned)hint < GG_HINT_COUNT ? options[hint] : NULL;
 }

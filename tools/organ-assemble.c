@@ -18,14 +18,14 @@ static const char help[] =
     "  --shards N         split it into FILE-00001-of-0000N.gguf and so on; with the\n"
     "                     source's number of shards, its shards are restored\n"
     "  --shard-size SIZE  split it into shards of at most SIZE of data, such as 2G\n"
-    "  --dtype PRESET     re-encode as llama-quantize does without an importance\n"
-    "                     matrix: q4_0 q8_0 q2_k q3_k_m q4_k_s q4_k_m q5_k_m q6_k\n"
-    "                     iq4_xs iq3_m mxfp4_moe f16 bf16 ... (upper or lower case)\n"
+    "  --dtype PRESET     re-encode as llama-quantize does: q4_0 q8_0 q2_k q3_k_m\n"
+    "                     q4_k_s q4_k_m q5_k_m q6_k iq4_xs mxfp4_moe f16 bf16 ...\n"
     "  --dtype RULES      GLOB=TYPE[,GLOB=TYPE...]: the first match is used (a stack\n"
     "                     of experts is one tensor); TYPE is q8_0 f16 ... or keep.\n"
     "                     Norms, biases, routers and the like keep their type unless\n"
     "                     the glob names them. RULES,PRESET combines both\n"
     "  --fallback TYPE    type for tensors whose rows do not fit TYPE (else an error)\n"
+    "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
     "  --keep-experts L   keep only these experts: a list such as 0-63 for every\n"
     "                     block, or a file with lines of block, tab, experts\n"
     "  --set-kv K=T:V     set a key (may be repeated); K= deletes it\n"
@@ -70,6 +70,7 @@ int main(int argc, char **argv)
     o.shard_size = out.shard_size;
     o.dtype = out.dtype;
     o.fallback = out.fallback;
+    o.imatrix = out.imatrix;
     o.set_kv = set_kv.items;
     o.n_set_kv = set_kv.n;
     o.set_kv_files = set_kv_files.items;

@@ -35,7 +35,7 @@ static const char help[] =
     "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor), with\n"
     "                     --ancestor MODEL); T is a number or a ramp: 0.2..0.8\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
-    "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble; --fallback TYPE\n"
+    "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble (--fallback, --imatrix)\n"
     "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
     "  --in-place         change BASE itself; --undo FILE first saves the replaced\n"
     "                     data, and --in-place --donor FILE restores it;\n"
@@ -182,6 +182,8 @@ static void set_new_model(arguments *a)
     if (isnan(o->scale)) o->scale = 1;
     o->dtype = a->out.dtype;
     o->fallback = a->out.fallback;
+    o->imatrix = a->out.imatrix;
+    o->match.weighed = a->out.imatrix != NULL;
     o->shards = (uint32_t)a->out.shards;
     o->shard_size = a->out.shard_size;
 }

@@ -1,4 +1,4 @@
-/* output_options.c - --shards, --shard-size, --dtype and --fallback. */
+/* output_options.c - --shards, --shard-size, --dtype, --fallback and --imatrix. */
 #include "output_options.h"
 
 void output_options_check(const cli *c, output_options *o)

@@ -1,5 +1,5 @@
-/* output_options.h - the options --shards, --shard-size, --dtype and --fallback, shared by tools
- * that write models. */
+/* output_options.h - the options --shards, --shard-size, --dtype, --fallback and --imatrix, shared
+ * by tools that write models. */
 #ifndef OUTPUT_OPTIONS_H
 #define OUTPUT_OPTIONS_H
 
@@ -7,7 +7,7 @@
 
 typedef struct output_options {
     uint64_t shards, shard_size;
-    const char *dtype, *fallback;
+    const char *dtype, *fallback, *imatrix;
 } output_options;
 
 /* No number of shards was given. */
@@ -19,7 +19,8 @@ typedef struct output_options {
     { "shards", CLI_U64, &(o).shards }, \
     { "shard-size", CLI_SIZE, &(o).shard_size }, \
     { "dtype", CLI_TEXT, &(o).dtype }, \
-    { "fallback", CLI_TEXT, &(o).fallback }
+    { "fallback", CLI_TEXT, &(o).fallback }, \
+    { "imatrix", CLI_TEXT, &(o).imatrix }
 /* clang-format on */
 
 /* Exits on mistakes. Afterwards shards is 0 if it was not given. */

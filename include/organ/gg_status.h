@@ -96,6 +96,7 @@ typedef enum gg_hint {
     GG_HINT_STRICT,        /* gg_run.strict */
     GG_HINT_SAMPLE,        /* gg_measure_options.sample */
     GG_HINT_HASHES,        /* gg_check_hash */
+    GG_HINT_IMATRIX,       /* the imatrix of gg_assemble_options and others */
     GG_HINT_COUNT
 } gg_hint;
 

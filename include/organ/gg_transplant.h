@@ -85,6 +85,7 @@ typedef struct gg_match_options {
      * tensor, renumbered to follow the base's last block. The other members are then ignored. See
      * docs/grafting.md. */
     bool mtp;
+    bool weighed;   /* values will be encoded with an importance matrix */
     bool router;    /* if `select` has experts: move their rows of the router too */
     gg_blend blend; /* accepts any pair of dtypes that can be decoded and encoded */
 } gg_match_options;
@@ -136,7 +137,7 @@ typedef struct gg_transplant_options {
     double scale;
     /* As in gg_assemble_options, for the model with the moves done. Tensors that are converted,
      * blended or folded are encoded once, in their new type. */
-    const char *dtype, *fallback;
+    const char *dtype, *fallback, *imatrix;
     uint32_t shards;
     uint64_t shard_size;
 } gg_transplant_options;

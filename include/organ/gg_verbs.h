@@ -92,6 +92,9 @@ typedef struct gg_assemble_options {
     bool no_verify;       /* do not compare the data with the hashes in the manifest */
     const char *dtype;    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; NULL = none */
     const char *fallback; /* type for rows that do not fit the blocks of TYPE; NULL = refuse them */
+    /* An importance matrix (imatrix), as llama.cpp writes it, in GGUF or in its older binary
+     * format: weights for the encoders. Some types can be encoded only with one. NULL = none. */
+    const char *imatrix;
     /* Experts to keep in every block, such as "0-3,7", or the name of a file with one line per
      * block: number, tab, experts. Stacks, routers, their biases and <arch>.expert_count
      * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
@@ -111,7 +114,7 @@ typedef struct gg_assemble_report {
  * stored in a temporary file. Notes about the source go to run->note.
  *
  * o->dtype is the name of a llama-quantize preset, or rules, or both. A preset chooses the type of
- * each tensor as llama-quantize does without an importance matrix, and sets general.file_type.
+ * each tensor as llama-quantize does, and sets general.file_type.
  * Rules use the names of the model, where a stack of experts is one tensor. The first matching
  * glob decides, and the TYPE "keep" changes nothing. What no rule matches is left to the preset.
  * A glob with wildcards leaves alone vectors, integers, and what llama-quantize never changes

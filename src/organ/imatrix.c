@@ -280,15 +280,30 @@ static gg_status read_floats(const gg_imatrix *im, size_t tensor, uint64_t first
     return st;
 }
 
+/* How the matrices of a tensor and of its entry must compare. */
+typedef enum matrices_rule { MATRICES_EQUAL, MATRICES_WITHIN, MATRICES_ONE } matrices_rule;
+
 /* Which matrices of an entry a tensor needs. */
 typedef struct span {
     const entry *e;
     uint64_t first; /* matrix */
+    matrices_rule rule;
 } span;
 
+/* The entry of the tensor, or of the stack that a single expert belongs to. */
+static span find_span(const gg_imatrix *im, const gg_tensor *t, matrices_rule rule)
+{
+    char stack[256];
+    size_t len = 0;
+    span s = { find(im, t->name, t->name_len), 0, rule };
+    if (s.e || !gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) return s;
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    if (a.expert < 0) return s;
+    return (span){ find(im, stack, len), (uint64_t)a.expert, MATRICES_ONE };
+}
+
 /* Checks that the entry has the tensor's columns and matrices. */
-static gg_status check_shape(const gg_imatrix *im, const span *s, const gg_tensor *t, bool whole,
-                             gg_error *err)
+static gg_status check_shape(const gg_imatrix *im, const span *s, const gg_tensor *t, gg_error *err)
 {
     uint64_t columns = t->dims[0], matrices = t->dims[2] * t->dims[3], n = s->e->n;
     if (im->source) {
@@ -302,7 +317,10 @@ static gg_status check_shape(const gg_imatrix *im, const span *s, const gg_tenso
         }
     }
     uint64_t have = columns ? n / columns : 0;
-    if (columns && n % columns == 0 && (whole ? have == matrices : s->first < have)) return GG_OK;
+    bool fits = s->rule == MATRICES_EQUAL    ? have == matrices
+                : s->rule == MATRICES_WITHIN ? matrices <= have
+                                             : s->first < have;
+    if (columns && n % columns == 0 && fits) return GG_OK;
     gg_fail(err, GG_EFORMAT,
             "it has %" PRIu64 " matrices of %" PRIu64
             " columns, but the importance matrix has %" PRIu64 " values",
@@ -344,21 +362,22 @@ static gg_status divide(const gg_tensor *t, uint32_t calls, gg_importance *out, 
     return GG_OK;
 }
 
+gg_status gg_imatrix_check(const gg_imatrix *im, const gg_tensor *t, bool part, bool *has,
+                           gg_error *err)
+{
+    span s = find_span(im, t, part ? MATRICES_WITHIN : MATRICES_EQUAL);
+    *has = s.e != NULL;
+    if (!s.e || check_shape(im, &s, t, err) == GG_OK) return GG_OK;
+    return gg_at_file(err, im->path);
+}
+
 gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
                           gg_error *err)
 {
-    char stack[256];
-    size_t len = 0;
-    span s = { find(im, t->name, t->name_len), 0 };
-    bool whole = s.e != NULL;
+    span s = find_span(im, t, MATRICES_EQUAL);
     memset(out, 0, sizeof *out);
-    if (!whole && gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) {
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        s.e = a.expert >= 0 ? find(im, stack, len) : NULL;
-        s.first = a.expert >= 0 ? (uint64_t)a.expert : 0;
-    }
     if (!s.e) return GG_OK;
-    gg_status st = check_shape(im, &s, t, whole, err);
+    gg_status st = check_shape(im, &s, t, err);
     if (st != GG_OK) return gg_at_file(err, im->path);
     out->columns = t->dims[0];
     out->matrices = t->dims[2] * t->dims[3];

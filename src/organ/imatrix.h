@@ -50,6 +50,12 @@ typedef struct gg_importance {
  * value is negative or not finite; GG_EIO; GG_ENOMEM. */
 gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
                           gg_error *err);
+
+/* Only looks whether the file has the importance of t, and whether its columns and matrices match.
+ * With `part`, t may have fewer matrices than the file. Errors: GG_EFORMAT, naming t. */
+gg_status gg_imatrix_check(const gg_imatrix *im, const gg_tensor *t, bool part, bool *has,
+                           gg_error *err);
+
 void gg_importance_free(gg_importance *importance);
 
 #endif

@@ -93,7 +93,8 @@ static void check_preset(model *m, char *field[], size_t n)
     T_CHECKF(p, "%s", field[1]);
     if (!p) return;
     list_tensors(m);
-    gg_status st = gg_preset_choose(p, m->list, m->n, &m->meta, dtypes, &e);
+    gg_preset_model whole = { m->list, m->n, &m->meta, false };
+    gg_status st = gg_preset_choose(p, &whole, dtypes, &e);
     presets++;
     if (strcmp(field[2], "refused") == 0) {
         refused++;

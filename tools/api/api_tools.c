@@ -68,6 +68,7 @@ static const api_option assemble[] = { { "dir", API_IN, NULL },
                                        { "shard-size", API_SIZE, NULL },
                                        { "dtype", API_TEXT, NULL },
                                        { "fallback", API_TEXT, NULL },
+                                       { "imatrix", API_IN, NULL },
                                        { "no-verify", API_FLAG, NULL },
                                        { "set-kv", API_TEXT, NULL },
                                        { NULL, API_FLAG, NULL } };
@@ -97,6 +98,7 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "shard-size", API_SIZE, NULL },
                                          { "dtype", API_TEXT, NULL },
                                          { "fallback", API_TEXT, NULL },
+                                         { "imatrix", API_IN, NULL },
                                          { NULL, API_FLAG, NULL } };
 
 static const api_option compare[] = {

@@ -28,6 +28,7 @@ typedef struct assembly {
     gg_stacks *stacks;
     gg_prune *prune;       /* NULL = no expert is missing */
     gg_keep_experts *keep; /* NULL = keep all experts */
+    gg_imatrix *imatrix;   /* NULL = none */
     gg_dtype_rules *rules; /* NULL = keep all dtypes */
     gg_computations made;
     gg_plan plan;
@@ -73,6 +74,7 @@ static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output
     gg_status st = GG_OK;
     if (a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, meta, &a->made, &changed, a->run, err);
+    if (st == GG_OK) st = gg_imatrix_review(a->imatrix, &a->plan, a->run, err);
     if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, meta, a->o, output, err);
     if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
     if (st != GG_OK || a->plan.n_files == 0) return st;
@@ -100,7 +102,10 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
 
 static gg_status open_model(assembly *a, gg_error *err)
 {
-    gg_status st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, &a->rules, err);
+    gg_status st = a->o->imatrix ? gg_imatrix_open(a->o->imatrix, &a->imatrix, err) : GG_OK;
+    a->made.imatrix = a->imatrix;
+    if (st == GG_OK)
+        st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, a->imatrix, &a->rules, err);
     if (st == GG_OK && a->o->keep_experts)
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     gg_source_options o = { .note = a->run->note, .ctx = a->run->ctx };
@@ -123,6 +128,7 @@ static void close_all(assembly *a)
     gg_plan_free(&a->plan);
     gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
+    gg_imatrix_close(a->imatrix);
     gg_prune_free(a->prune);
     gg_keep_experts_free(a->keep);
     gg_stacks_free(a->stacks);

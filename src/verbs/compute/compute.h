@@ -15,12 +15,15 @@
 #define GG_COMPUTE_H
 
 #include "organ/gg_transplant.h"
+#include "organ/imatrix.h"
 #include "verbs/plan/plan.h"
 
 typedef struct gg_computation gg_computation;
 
 typedef struct gg_computations {
     gg_computation *first;
+    /* Weights for the encoders, or NULL; not owned. Set it before the first producer is made. */
+    const gg_imatrix *imatrix;
 } gg_computations; /* zero-initialised: empty */
 
 void gg_computations_free(gg_computations *list);
@@ -41,9 +44,10 @@ typedef struct gg_input {
 } gg_input;
 
 /* Convert `in`, which has out's dims, to out's dtype. If the dtypes are equal, the bytes are
- * copied unchanged. GG_EUNSUPPORTED if a codec is missing or needs an importance matrix;
- * GG_EFORMAT if rows are not whole blocks of out's dtype, or the size of `in` does not match
- * its dtype and out's dims. Errors name out. */
+ * copied unchanged. GG_EUNSUPPORTED if a codec is missing, or needs an importance matrix that
+ * list->imatrix does not have; GG_EFORMAT if rows are not whole blocks of out's dtype, the size of
+ * `in` does not match its dtype and out's dims, or the importance matrix does not match out's dims.
+ * Errors name out. */
 gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const gg_input *in,
                              gg_producer *p, gg_error *err);
 

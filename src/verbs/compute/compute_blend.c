@@ -201,7 +201,7 @@ gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg
     }
     if (m->t == 0) return gg_compute_convert(list, out, &m->in[0], p, err);
     if (m->t == 1 && n == 2) return gg_compute_convert(list, out, &m->in[1], p, err);
-    gg_status st = gg_compute_check_output(out, err);
+    gg_status st = gg_compute_check_output(out, list->imatrix, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         st = gg_compute_check_input(out, &m->in[i], err);
         if (st == GG_OK) st = gg_compute_check_decode(out, &m->in[i], err);

@@ -38,7 +38,7 @@ static gg_status retype_copy(gg_computation *t, gg_producer *p, const gg_tensor 
 gg_status gg_producer_retype(gg_producer *p, const gg_tensor *out, gg_error *err)
 {
     gg_computation *t = p->ctx;
-    gg_status st = gg_compute_check_output(out, err);
+    gg_status st = gg_compute_check_output(out, t->imatrix, err);
     return st == GG_OK && t->retype ? t->retype(t, p, out, err) : st;
 }
 
@@ -79,7 +79,7 @@ gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const 
     *p = (gg_producer){ 0 };
     bool same = in->dtype == out->dtype;
     gg_status st = gg_compute_check_input(out, in, err);
-    if (st == GG_OK && !same) st = gg_compute_check_output(out, err);
+    if (st == GG_OK && !same) st = gg_compute_check_output(out, list->imatrix, err);
     if (st == GG_OK && !same) st = gg_compute_check_decode(out, in, err);
     if (st != GG_OK) return st;
     gg_computation *t = gg_compute_new(list, sizeof *t, err);

@@ -2,6 +2,7 @@
 #include "compute_core.h"
 
 #include "verbs/shared/hashcopy.h"
+#include "verbs/shared/type_keys.h"
 
 #include "base/error.h"
 #include "base/io.h"
@@ -24,6 +25,7 @@ void *gg_compute_new(gg_computations *list, size_t size, gg_error *err)
         gg_fail(err, GG_ENOMEM, "no memory for a plan");
         return NULL;
     }
+    t->imatrix = list->imatrix;
     t->next = list->first;
     list->first = t;
     return t;
@@ -73,15 +75,24 @@ gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_e
     return gg_at_tensor(err, out->name, out->name_len);
 }
 
-gg_status gg_compute_check_output(const gg_tensor *out, gg_error *err)
+gg_status gg_compute_check_output(const gg_tensor *out, const gg_imatrix *imatrix, gg_error *err)
 {
     uint64_t bytes;
+    bool weighed = false;
     gg_status st = gg_tensor_extent(out->dtype, out->n_dims, out->dims, NULL, &bytes, err);
-    if (st == GG_OK && gg_encode_needs_imatrix(out->dtype)) {
+    if (st == GG_OK && imatrix && gg_is_quantized(out->dtype))
+        st = gg_imatrix_check(imatrix, out, true, &weighed, err);
+    bool needs = gg_encode_needs_imatrix(out->dtype);
+    if (st == GG_OK && needs && imatrix && !weighed) {
+        st = gg_fail(err, GG_EUNSUPPORTED, "the importance matrix lacks it, and %s needs one",
+                     gg_dtype_name(out->dtype));
+        gg_fix(err, "choose another dtype for it, for example Q2_K or IQ4_XS");
+    } else if (st == GG_OK && needs && !imatrix) {
         st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
                      gg_dtype_name(out->dtype));
-        gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
-    } else if (st == GG_OK && !gg_can_encode(out->dtype)) {
+        gg_fix_hint(err, GG_HINT_IMATRIX,
+                    "give one, or choose another dtype, for example Q2_K or IQ4_XS");
+    } else if (st == GG_OK && !needs && !gg_can_encode(out->dtype)) {
         st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", gg_dtype_name(out->dtype));
         gg_fix(err, "choose another dtype, for example Q8_0 or F16");
     }
@@ -195,6 +206,8 @@ typedef struct loop {
     feed in[COMPUTE_INPUTS];
     float *x[COMPUTE_INPUTS];
     uint8_t *out;
+    gg_weights weights;
+    float *room;   /* for the weights of a step */
     uint64_t lost; /* number of results that the dtype cannot represent */
 } loop;
 
@@ -222,7 +235,8 @@ static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)
     const gg_dtype_info *info = gg_dtype_get(to->t->dtype);
     size_t bytes = n / info->block_elems * info->block_bytes;
     uint64_t at = gg_offset_after(to->at, first / info->block_elems * info->block_bytes);
-    st = gg_encode(to->t->dtype, l->x[0], l->out, n, n, NULL, err);
+    const float *weights = gg_weights_of(&l->weights, first, n, l->room);
+    st = gg_encode(to->t->dtype, l->x[0], l->out, n, n, weights, err);
     if (st == GG_OK) st = gg_put_all(to->fd, l->out, bytes, at, err);
     if (st == GG_OK) gg_progress_add(to->run, bytes);
     return st;
@@ -257,13 +271,19 @@ gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
         l.x[i] = l.in[i].x;
     }
     l.out = malloc(to->t->elements < COMPUTE_STEP ? (size_t)to->t->elements * 8 + 1 : STEP_BYTES);
-    if (st == GG_OK && !l.out) st = gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    if (st == GG_OK)
+        st = gg_weights_open(&l.weights, t->imatrix, to->t, t->stack_first, t->stack_size, err);
+    if (l.weights.of.mean2) l.room = malloc(COMPUTE_STEP * sizeof *l.room);
+    if (st == GG_OK && (!l.out || (l.weights.of.mean2 && !l.room)))
+        st = gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     for (uint64_t first = 0; first < to->t->elements && st == GG_OK; first += COMPUTE_STEP) {
         uint64_t left = to->t->elements - first;
         st = step(&l, first, left < COMPUTE_STEP ? (size_t)left : COMPUTE_STEP, err);
     }
     if (st == GG_OK && to->fd >= 0) st = refuse_lost(&l, to->t, err);
     for (size_t i = 0; i < t->n_in; i++) gg_feed_close(&l.in[i]);
+    gg_weights_close(&l.weights);
+    free(l.room);
     free(l.out);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
 }

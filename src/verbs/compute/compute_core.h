@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "compute.h"
+#include "compute_weights.h"
 
 /* Values per step. It is a multiple of every block size, so a step ends at a block boundary in
  * all dtypes. Rows consist of whole blocks, so a tensor can be cut there whatever its rows. */
@@ -23,7 +24,10 @@ struct gg_computation {
     gg_computation *next;
     operand in[COMPUTE_INPUTS];
     size_t n_in;
-    bool in_order; /* its mix must be called with the steps in order */
+    bool in_order;             /* its mix must be called with the steps in order */
+    const gg_imatrix *imatrix; /* the list's */
+    /* If the output is part of a stack: the number of its first matrix, and of all of them. */
+    uint64_t stack_first, stack_size;
     /* Adapt the context to encode in out->dtype; NULL if it needs no change. */
     gg_status (*retype)(gg_computation *t, gg_producer *p, const gg_tensor *out, gg_error *err);
 };
@@ -36,8 +40,9 @@ gg_status gg_compute_input(gg_computation *t, const gg_input *in, gg_error *err)
  * both name out. */
 gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_error *err);
 gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_error *err);
-/* Check that out's dtype can be encoded. Errors name out. */
-gg_status gg_compute_check_output(const gg_tensor *out, gg_error *err);
+/* Check that out's dtype can be encoded, with weights of imatrix (may be NULL) if it needs them.
+ * Errors name out. */
+gg_status gg_compute_check_output(const gg_tensor *out, const gg_imatrix *imatrix, gg_error *err);
 
 /* Make producer p, which is one of this folder, write `out`, whose dtype has changed. */
 gg_status gg_producer_retype(gg_producer *p, const gg_tensor *out, gg_error *err);

@@ -28,6 +28,22 @@ static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     return st;
 }
 
+/* Tells the parts of a stack which of its matrices they are, for their weights. */
+static void mark_stack(join_ctx *j)
+{
+    uint64_t first = 0, all = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->list[i].t.n_dims != 3) return;
+        all += j->list[i].t.dims[2];
+    }
+    for (size_t i = 0; i < j->n; i++) {
+        gg_computation *part = j->list[i].p.ctx;
+        part->stack_first = first;
+        part->stack_size = all;
+        first += j->list[i].t.dims[2];
+    }
+}
+
 static gg_status retype_joints(gg_computation *t, gg_producer *p, const gg_tensor *out,
                                gg_error *err)
 {
@@ -54,6 +70,7 @@ gg_status gg_compute_join(gg_computations *list, const gg_joint *joints, size_t 
     j->n = n;
     for (size_t i = 0; i < 3; i++) j->of[i] = of[i];
     if (n) memcpy(j->list, joints, n * sizeof *joints);
+    mark_stack(j);
     *p = (gg_producer){ make_join, j };
     return GG_OK;
 }

@@ -155,7 +155,7 @@ gg_status gg_compute_lora(gg_computations *list, const gg_lora *lora, const gg_t
     gg_status st = gg_lora_pair_of(lora->adapter, out, &pair, &found, err);
     if (st != GG_OK || !found) return st;
     if (lora->strength == 0) return gg_compute_convert(list, out, w, p, err);
-    st = gg_compute_check_output(out, err);
+    st = gg_compute_check_output(out, list->imatrix, err);
     if (st == GG_OK) st = gg_compute_check_input(out, w, err);
     if (st == GG_OK) st = gg_compute_check_decode(out, w, err);
     if (st == GG_OK)

@@ -27,7 +27,8 @@ typedef struct sequence {
     feed in[COMPUTE_INPUTS];
     slot *slots;
     size_t n_slots;
-    float **x; /* per worker: COMPUTE_INPUTS steps of values */
+    float **x; /* per worker: a step of values per input, and one of weights */
+    gg_weights weights;
     unsigned threads;
     uint64_t bad[COMPUTE_INPUTS], lost;
 } sequence;
@@ -54,7 +55,9 @@ static gg_status compute(void *ctx, size_t i, unsigned worker, gg_error *err)
     if (q->mix) st = q->mix(q->state, s->first, s->n, x, err);
     s->lost = gg_count_beyond(q->to->t->dtype, x[0], s->n);
     if (st != GG_OK || s->lost) return st;
-    return gg_encode(q->to->t->dtype, x[0], s->out, s->n, s->n, NULL, err);
+    float *room = q->x[worker] + q->t->n_in * COMPUTE_STEP;
+    const float *weights = gg_weights_of(&q->weights, s->first, s->n, room);
+    return gg_encode(q->to->t->dtype, x[0], s->out, s->n, s->n, weights, err);
 }
 
 /* Reads up to n_slots steps from value `first` on; *used is their number. */
@@ -108,7 +111,7 @@ static gg_status allocate(sequence *q, gg_error *err)
             ok = (s->raw[k] = malloc(dtype_bytes(q->t->in[k].dtype, COMPUTE_STEP))) != NULL;
     }
     for (unsigned w = 0; ok && w < q->threads; w++)
-        ok = (q->x[w] = malloc(q->t->n_in * COMPUTE_STEP * sizeof(float))) != NULL;
+        ok = (q->x[w] = malloc((q->t->n_in + 1) * COMPUTE_STEP * sizeof(float))) != NULL;
     return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
 }
 
@@ -120,6 +123,7 @@ static void release(sequence *q)
     }
     for (unsigned w = 0; q->x && w < q->threads; w++) free(q->x[w]);
     for (size_t k = 0; k < q->t->n_in; k++) gg_feed_close(&q->in[k]);
+    gg_weights_close(&q->weights);
     free(q->slots);
     free(q->x);
 }
@@ -129,6 +133,8 @@ gg_status gg_compute_in_sequence(const gg_computation *t, compute_mix mix, void 
 {
     sequence q = { .t = t, .mix = mix, .state = state, .to = to };
     gg_status st = allocate(&q, err);
+    if (st == GG_OK)
+        st = gg_weights_open(&q.weights, t->imatrix, to->t, t->stack_first, t->stack_size, err);
     for (size_t k = 0; k < t->n_in && st == GG_OK; k++)
         st = gg_feed_open(&q.in[k], &t->in[k], true, err);
     for (uint64_t first = 0; first < to->t->elements && st == GG_OK;) {

@@ -2,6 +2,7 @@
 #include "dtype_rules.h"
 
 #include "base/error.h"
+#include "gguf/gguf.h"
 #include "organ/select.h"
 #include "presets.h"
 #include "quant/quant.h"
@@ -26,14 +27,16 @@ struct gg_dtype_rules {
     size_t n;
     const gg_preset *preset; /* for tensors that no glob matches; NULL = none */
     uint32_t fallback;       /* KEEP = none */
+    const gg_imatrix *imatrix;
 };
 
 /* ---- parsing ----------------------------------------------------------------------- */
 
-/* Parses a type that can be encoded, or KEEP if that is allowed. */
-static gg_status parse_type(const char *name, gg_hint about, bool keep, uint32_t *dtype,
-                            gg_error *err)
+/* Parses a type that can be encoded. A rule, but not the fallback, may also be "keep". */
+static gg_status parse_type(const char *name, gg_hint about, const gg_dtype_rules *r,
+                            uint32_t *dtype, gg_error *err)
 {
+    bool keep = about == GG_HINT_DTYPE;
     char shown[64];
     gg_escape(name, strlen(name), shown, sizeof shown);
     const gg_dtype_info *info = gg_dtype_by_name(name);
@@ -48,13 +51,15 @@ static gg_status parse_type(const char *name, gg_hint about, bool keep, uint32_t
             err, "use a type such as f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs");
     }
     *dtype = info->id;
-    if (gg_encode_needs_imatrix(info->id)) {
+    bool needs = gg_encode_needs_imatrix(info->id);
+    if (needs && !r->imatrix) {
         gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
                 info->name);
         gg_about(err, about);
-        return gg_fix(err, "choose another type, for example q2_k or iq4_xs");
+        return gg_fix_hint(err, GG_HINT_IMATRIX,
+                           "give one, or choose another type, for example q2_k or iq4_xs");
     }
-    if (!gg_can_encode(info->id) ||
+    if ((!needs && !gg_can_encode(info->id)) ||
         !(gg_is_quantized(info->id) || info->id == GG_F32 || info->id == GG_F16 ||
           info->id == GG_BF16 || info->id == GG_F64)) {
         gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", info->name);
@@ -90,11 +95,11 @@ static gg_status parse_item(char *item, gg_dtype_rules *r, gg_error *err)
     rule *by = &r->list[r->n++];
     by->glob = item;
     by->wild = strpbrk(item, "*?[") != NULL;
-    return parse_type(eq + 1, GG_HINT_DTYPE, true, &by->dtype, err);
+    return parse_type(eq + 1, GG_HINT_DTYPE, r, &by->dtype, err);
 }
 
-gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
-                               gg_error *err)
+gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_imatrix *imatrix,
+                               gg_dtype_rules **out, gg_error *err)
 {
     *out = NULL;
     if (!text && fallback) {
@@ -108,6 +113,7 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_
     for (const char *s = text; *s; s++) items += *s == ',';
     if (r) {
         r->fallback = KEEP;
+        r->imatrix = imatrix;
         r->text = strdup(text);
         r->list = calloc(items, sizeof *r->list);
     }
@@ -120,8 +126,7 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_
         st = parse_item(item, r, err);
         item = comma ? comma + 1 : NULL;
     }
-    if (st == GG_OK && fallback)
-        st = parse_type(fallback, GG_HINT_FALLBACK, false, &r->fallback, err);
+    if (st == GG_OK && fallback) st = parse_type(fallback, GG_HINT_FALLBACK, r, &r->fallback, err);
     if (st != GG_OK) {
         gg_dtype_rules_free(r);
         return st;
@@ -280,7 +285,8 @@ static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size
     summary s = { 0 };
     const char *part;
     for (size_t i = 0; i < n; i++) dtypes[i] = list[i].dtype;
-    if (st == GG_OK && r->preset) st = gg_preset_choose(r->preset, list, n, meta, dtypes, err);
+    gg_preset_model model = { list, n, meta, r->imatrix != NULL };
+    if (st == GG_OK && r->preset) st = gg_preset_choose(r->preset, &model, dtypes, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         size_t k = 0;
         while (k < r->n && !gg_glob(r->list[k].glob, list[i].name)) k++;
@@ -319,10 +325,56 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
     return st;
 }
 
+/* The keys that llama-quantize writes. */
+static gg_status set_imatrix_keys(const gg_imatrix *imatrix, gg_meta *meta, gg_error *err)
+{
+    if (!imatrix) return GG_OK;
+    gg_imatrix_info i = gg_imatrix_info_of(imatrix);
+    uint32_t entries = i.entries > UINT32_MAX ? UINT32_MAX : (uint32_t)i.entries;
+    uint32_t chunks = i.chunks > UINT32_MAX ? UINT32_MAX : (uint32_t)i.chunks;
+    gg_meta_delete_imatrix(meta);
+    gg_status st = gg_meta_set_str(meta, "quantize.imatrix.file", i.file, strlen(i.file), err);
+    if (st == GG_OK && *i.dataset)
+        st = gg_meta_set_str(meta, "quantize.imatrix.dataset", i.dataset, strlen(i.dataset), err);
+    if (st == GG_OK) st = gg_meta_set_u32(meta, "quantize.imatrix.entries_count", entries, err);
+    if (st == GG_OK && chunks)
+        st = gg_meta_set_u32(meta, "quantize.imatrix.chunks_count", chunks, err);
+    return st;
+}
+
+gg_status gg_imatrix_review(const gg_imatrix *imatrix, const gg_plan *p, const gg_run *run,
+                            gg_error *err)
+{
+    size_t used = 0, lacking = 0;
+    char names[256] = "", shown[160];
+    if (!imatrix) return GG_OK;
+    for (size_t i = 0; i < p->n; i++) {
+        const gg_tensor *t = &p->tensors[i].t;
+        bool has = false;
+        if (!p->tensors[i].make || !gg_is_quantized(t->dtype)) continue;
+        gg_status st = gg_imatrix_check(imatrix, t, false, &has, err);
+        if (st != GG_OK) return st;
+        used += has;
+        if (has || lacking++ >= 4) continue;
+        size_t at = strlen(names);
+        gg_escape(t->name, t->name_len, shown, sizeof shown);
+        snprintf(names + at, sizeof names - at, "%s%.60s", at ? ", " : "", shown);
+    }
+    if (used + lacking == 0)
+        gg_note(run, "no tensor is encoded, so the importance matrix has no effect");
+    if (lacking)
+        gg_note(run, "the importance matrix lacks %zu of the %zu tensors that are encoded: %s%s",
+                lacking, used + lacking, names, lacking > 4 ? ", ..." : "");
+    return GG_OK;
+}
+
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err)
 {
-    if (r->preset) return gg_preset_keys(r->preset, meta, err);
+    if (r->preset) {
+        gg_status st = gg_preset_keys(r->preset, meta, err);
+        return st == GG_OK ? set_imatrix_keys(r->imatrix, meta, err) : st;
+    }
     gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
     bool kept = false;
@@ -333,5 +385,5 @@ gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta
     gg_status st = gg_type_keys_update(meta, list, p->n, err);
     if (!kept) gg_meta_delete_imatrix(meta);
     free(list);
-    return st;
+    return st == GG_OK ? set_imatrix_keys(r->imatrix, meta, err) : st;
 }

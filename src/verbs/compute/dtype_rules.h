@@ -19,15 +19,17 @@
 
 typedef struct gg_dtype_rules gg_dtype_rules;
 
-/* `fallback` is the name of the type for rows that do not fit the requested type, or NULL. If
- * `text` is NULL, *out is NULL. GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED, with its
- * name, for a type that cannot be encoded or needs an importance matrix. */
-gg_status gg_dtype_rules_parse(const char *text, const char *fallback, gg_dtype_rules **out,
-                               gg_error *err);
+/* `fallback` is the name of the type for rows that do not fit the requested type, or NULL.
+ * `imatrix` is the importance matrix that the encoders will use, or NULL; not owned. If `text` is
+ * NULL, *out is NULL. GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED, with its name, for a
+ * type that cannot be encoded, or needs an importance matrix that is not there. */
+gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_imatrix *imatrix,
+                               gg_dtype_rules **out, gg_error *err);
 void gg_dtype_rules_free(gg_dtype_rules *r);
 
 /* Choose the dtypes of the tensors of a plan for a model with keys `meta` (NULL = none). Those
- * that change are computed by producers of `list`; *changed is their number. Notes name the
+ * that change are computed by producers of `list`, whose imatrix must be that of the rules;
+ * *changed is their number. Notes name the
  * rules that match nothing and count the matrices that keep their type. GG_NO if nothing
  * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the fallback;
  * GG_EUNSUPPORTED names a type that needs an importance matrix, or that cannot be decoded or
@@ -37,8 +39,15 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
                                gg_error *err);
 
 /* Adapt the type keys of the first file: for a preset as llama-quantize does, else by
- * gg_type_keys_update. The imatrix keys are removed if no quantized tensor is unchanged. */
+ * gg_type_keys_update. The imatrix keys are removed if no quantized tensor is unchanged; those of
+ * the importance matrix that is used are added. */
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err);
+
+/* Call it when all tensors are planned: checks that the importance matrix matches the tensors that
+ * are encoded with it, and notes those that it lacks. imatrix may be NULL. GG_EFORMAT names a
+ * tensor whose columns or matrices do not match. */
+gg_status gg_imatrix_review(const gg_imatrix *imatrix, const gg_plan *p, const gg_run *run,
+                            gg_error *err);
 
 #endif

@@ -119,7 +119,9 @@ enum {
     FIRST_16TH = 1024,
     MORE_BITS = 2048,
     MIDDLE = 4096,
-    NOT_EXPERTS8 = 8192
+    NOT_EXPERTS8 = 8192,
+    IMATRIX = 16384, /* encoded with an importance matrix */
+    NO_IMATRIX = 32768
 };
 
 /* A set of presets. */
@@ -167,7 +169,7 @@ static const rule rules[] = {
     { ATTN_V, EXPERTS8, ~LOW, GG_Q8_0 },
     { ATTN_V, GQA4, P(Q2_K) | P(Q2_K_S) | P(IQ3_XXS) | P(IQ3_XS) | P(IQ3_S), GG_Q4_K },
     { ATTN_V, 0, P(Q2_K), GG_Q3_K },
-    { ATTN_V, 0, P(IQ3_XXS), GG_IQ3_S },
+    { ATTN_V, NO_IMATRIX, P(IQ3_XXS), GG_IQ3_S },
     { ATTN_V, 0, P(IQ3_M), GG_Q4_K },
     { ATTN_V, FIRST_2, P(Q3_K_M), GG_Q5_K },
     { ATTN_V, 0, P(Q3_K_M), GG_Q4_K },
@@ -181,8 +183,9 @@ static const rule rules[] = {
     { ATTN_K | ATTN_Q, 0, P(IQ3_XXS), GG_IQ2_S },
 
     { FFN_DOWN, 0, P(Q2_K), GG_Q3_K },
-    { FFN_DOWN, FIRST_8TH, P(Q2_K_S) | P(IQ3_XXS) | P(IQ3_M), GG_Q4_K },
-    { FFN_DOWN, 0, P(IQ3_XXS), GG_Q3_K },
+    { FFN_DOWN, FIRST_8TH, P(Q2_K_S) | P(IQ3_M), GG_Q4_K },
+    { FFN_DOWN, NO_IMATRIX | FIRST_8TH, P(IQ3_XXS), GG_Q4_K },
+    { FFN_DOWN, NO_IMATRIX, P(IQ3_XXS), GG_Q3_K },
     { FFN_DOWN, FIRST_16TH, P(Q3_K_M), GG_Q5_K },
     { FFN_DOWN, NOT_FALCON, P(Q3_K_M), GG_Q4_K },
     { FFN_DOWN, MORE_BITS, P(Q3_K_M), GG_Q4_K },
@@ -192,9 +195,11 @@ static const rule rules[] = {
     { FFN_DOWN, FALCON | FIRST_16TH, P(Q4_K_M), GG_Q6_K },
     { FFN_DOWN, FALCON | MORE_BITS, P(Q4_K_M), GG_Q5_K },
     { FFN_DOWN, NOT_FALCON | MORE_BITS, P(Q4_K_M), GG_Q6_K },
-    { FFN_DOWN, FIRST_8TH, P(IQ4_NL) | P(IQ4_XS), GG_Q5_K },
+    { FFN_DOWN, NO_IMATRIX | FIRST_8TH, P(IQ4_NL) | P(IQ4_XS), GG_Q5_K },
     { FFN_DOWN, MORE_BITS, P(Q5_K_M), GG_Q6_K },
     { FFN_DOWN, NOT_FALCON | FIRST_8TH, P(Q4_K_S), GG_Q5_K },
+    { FFN_DOWN, IMATRIX | FIRST_8TH, P(Q4_0), GG_Q4_1 },
+    { FFN_DOWN, IMATRIX | FIRST_8TH, P(Q5_0), GG_Q5_1 },
 
     { ATTN_OUT, NOT_FALCON | EXPERTS8,
       P(Q2_K) | P(IQ3_XS) | P(IQ3_XXS) | P(Q3_K_S) | P(Q3_K_M) | P(IQ4_NL) | P(Q4_K_S) |
@@ -262,7 +267,8 @@ typedef struct chooser {
     const gg_preset *p;
     uint64_t layers, experts;
     bool gqa4, falcon, large; /* large: llama.cpp calls the model 70B */
-    bool tied;                /* no output.weight: token_embd is used instead */
+    bool imatrix;
+    bool tied; /* no output.weight: token_embd is used instead */
     uint64_t n_attn_v;
 } chooser;
 
@@ -334,6 +340,7 @@ static unsigned conditions(const chooser *c, const gg_tensor *t, uint64_t i, uin
     else if (i < 7 * n / 8) when |= MIDDLE;
     if (i < n / 16) when |= FIRST_16TH;
     if (more_bits(i, n)) when |= MORE_BITS;
+    when |= c->imatrix ? IMATRIX : NO_IMATRIX;
     return when;
 }
 
@@ -376,10 +383,11 @@ static gg_status check_imatrix(const chooser *c, const gg_tensor *t, unsigned ki
     };
     bool needs = c->p->file_type == Q2_K_S && dtype == GG_Q2_K;
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) needs = needs || dtype == list[i];
-    if (!needs || kind == EMBD || kind == OUTPUT) return GG_OK;
+    if (c->imatrix || !needs || kind == EMBD || kind == OUTPUT) return GG_OK;
     gg_fail(err, GG_EUNSUPPORTED, "%s gives it the type %s, which needs an importance matrix",
             c->p->name, gg_dtype_get(dtype)->name);
-    gg_fix(err, "choose a preset that needs none, for example Q2_K, IQ3_M or IQ4_XS");
+    gg_fix_hint(err, GG_HINT_IMATRIX,
+                "give one, or choose a preset that needs none, for example Q2_K or IQ4_XS");
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -423,14 +431,16 @@ static gg_status choose(const chooser *c, const gg_tensor *t, int64_t block, uin
     return check_imatrix(c, t, kind, *dtype, err);
 }
 
-gg_status gg_preset_choose(const gg_preset *p, const gg_tensor *tensors, size_t n,
-                           const gg_meta *meta, uint32_t *dtypes, gg_error *err)
+gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
+                           gg_error *err)
 {
     static const gg_meta none = GG_META_INIT;
-    chooser c = { .p = p };
+    const gg_tensor *tensors = m->tensors;
+    size_t n = m->n;
+    chooser c = { .p = p, .imatrix = m->imatrix };
     uint64_t seen[OTHER + 1] = { 0 };
     const char *part;
-    look_at_model(&c, tensors, n, meta ? meta : &none);
+    look_at_model(&c, tensors, n, m->meta ? m->meta : &none);
     place *order = order_blocks(tensors, n);
     gg_status st = order ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
     for (size_t k = 0; k < n && st == GG_OK; k++) {

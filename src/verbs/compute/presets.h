@@ -15,19 +15,28 @@ typedef struct gg_preset gg_preset;
 /* Find a preset by name or alias (Q4_K is Q4_K_M), in upper or lower case; NULL if unknown. */
 const gg_preset *gg_preset_by_name(const char *name);
 const char *gg_preset_name(const gg_preset *p);
-/* Choose the types of n tensors of a model with these keys by preset p. dtypes[i] is
- * tensors[i].dtype if llama-quantize does not change the tensor. GG_EUNSUPPORTED names the first
- * tensor whose type needs an importance matrix. */
-gg_status gg_preset_choose(const gg_preset *p, const gg_tensor *tensors, size_t n,
-                           const gg_meta *meta, uint32_t *dtypes, gg_error *err);
+
+/* What a preset looks at. */
+typedef struct gg_preset_model {
+    const gg_tensor *tensors;
+    size_t n;
+    const gg_meta *meta; /* NULL = no keys */
+    bool imatrix;        /* the model is encoded with an importance matrix */
+} gg_preset_model;
+
+/* Choose the types of all tensors of a model by preset p. dtypes[i] is tensors[i].dtype if
+ * llama-quantize does not change the tensor. Without an importance matrix, GG_EUNSUPPORTED names
+ * the first tensor whose type needs one. */
+gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
+                           gg_error *err);
 
 /* True if llama-quantize never changes this tensor: it has one dimension, is not a .weight, or
  * has a small and delicate role (routers, convolutions, norms, ...). *part is the part of the
  * name that shows this role, or NULL. */
 bool gg_is_delicate(const gg_tensor *t, const char **part);
 
-/* Append general.quantization_version and general.file_type, like llama-quantize, and remove
- * quantize.imatrix.*, because no importance matrix was used. */
+/* Append general.quantization_version and general.file_type, like llama-quantize. Keys
+ * quantize.imatrix.* of an earlier encoding are removed. */
 gg_status gg_preset_keys(const gg_preset *p, gg_meta *meta, gg_error *err);
 
 #endif

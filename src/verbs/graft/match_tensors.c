@@ -111,9 +111,10 @@ static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, con
     const gg_source *ancestor = blend->mode == GG_BLEND_TASK ? blend->ancestor : NULL;
     if (!gg_can_decode(d->dtype))
         return mismatch(m, move, "no codec decodes the donor's %s", gg_dtype_get(d->dtype)->name);
-    if (!gg_can_encode(b->dtype))
+    bool needs = gg_encode_needs_imatrix(b->dtype);
+    if (!gg_can_encode(b->dtype) && !(needs && m->o->weighed))
         return mismatch(m, move, "%s cannot be encoded%s", gg_dtype_get(b->dtype)->name,
-                        gg_encode_needs_imatrix(b->dtype) ? " without an importance matrix" : "");
+                        needs ? " without an importance matrix" : "");
     size_t i = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : 0;
     if (i == SIZE_MAX) return mismatch(m, move, "the ancestor does not have %.63s", d->name);
     const gg_tensor *t = ancestor ? gg_source_tensor(ancestor, i) : NULL;

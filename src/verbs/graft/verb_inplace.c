@@ -302,8 +302,9 @@ gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_tr
     report = GG_REPORT(gg_transplant_report, report);
     inplace j = { .donor = donor, .run = run };
     *report = (gg_transplant_report){ 0 };
-    if (o->adapter || o->dtype || o->fallback || o->shards || o->shard_size) {
-        gg_fail(err, GG_EUSAGE, "an adapter, other dtypes and shards make a new model");
+    if (o->adapter || o->dtype || o->fallback || o->imatrix || o->shards || o->shard_size) {
+        gg_fail(err, GG_EUSAGE,
+                "an adapter, other dtypes, an importance matrix and shards make a new model");
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
         return gg_at_file(err, path);
     }

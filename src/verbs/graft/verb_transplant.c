@@ -27,6 +27,7 @@ typedef struct transplant {
     gg_moves moves;
     gg_mover maker;
     gg_fold fold;           /* the folded adapter */
+    gg_imatrix *imatrix;    /* NULL = none */
     gg_dtype_rules *rules;  /* NULL = keep the dtypes of the base and the moves */
     gg_computations retype; /* producers for the rules */
     gg_plan plan;
@@ -73,6 +74,7 @@ static gg_status plan_moves(transplant *t)
 static gg_status plan_folded(transplant *t)
 {
     gg_status st = gg_fold_open(&t->fold, t->base, t->donor, t->o->scale, t->err);
+    t->fold.list.imatrix = t->imatrix;
     for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
         gg_producer p;
         gg_plan_tensor *pt;
@@ -124,6 +126,7 @@ static gg_status write_chimera(transplant *t, const char *output)
     gg_status st = make_keys(t, &meta);
     if (st == GG_OK && t->rules)
         st = gg_dtype_rules_apply(t->rules, &t->plan, &meta, &t->retype, &changed, t->run, t->err);
+    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &t->plan, t->run, t->err);
     if (st == GG_OK) st = plan_files(t, &meta, output);
     gg_meta *first = st == GG_OK ? &t->plan.files[0].meta : NULL;
     if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
@@ -161,7 +164,9 @@ static gg_status refuse(const transplant *t, const char *output)
 static gg_status find_moves(transplant *t)
 {
     const gg_transplant_options *o = t->o;
-    gg_status st = gg_match_tensors(t->base, t->donor, &o->match, &t->moves, t->err);
+    gg_match_options match = o->match;
+    match.weighed = match.weighed || o->imatrix;
+    gg_status st = gg_match_tensors(t->base, t->donor, &match, &t->moves, t->err);
     if (st != GG_OK) return st;
     return gg_moves_drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report,
                                     t->err);
@@ -172,6 +177,7 @@ static void close_all(transplant *t)
     gg_plan_free(&t->plan);
     gg_computations_free(&t->retype);
     gg_dtype_rules_free(t->rules);
+    gg_imatrix_close(t->imatrix);
     gg_fold_close(&t->fold);
     gg_mover_close(&t->maker);
     gg_moves_free(&t->moves);
@@ -195,9 +201,11 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     *report = (gg_transplant_report){ 0 };
     gg_status st = refuse(&t, output);
     if (st != GG_OK) return st;
-    st = gg_dtype_rules_parse(o->dtype, o->fallback, &t.rules, err);
+    if (o->imatrix) st = gg_imatrix_open(o->imatrix, &t.imatrix, err);
+    if (st == GG_OK) st = gg_dtype_rules_parse(o->dtype, o->fallback, t.imatrix, &t.rules, err);
     if (st == GG_OK && !o->adapter) st = find_moves(&t);
     gg_mover_open(&t.maker, base, donor, &o->match);
+    t.retype.imatrix = t.maker.list.imatrix = t.imatrix;
     if (st == GG_OK && !o->adapter) st = gg_kinship_notes(base, donor, &t.moves, run, &notes, err);
     if (st == GG_OK) st = o->adapter ? plan_folded(&t) : plan_moves(&t);
     if (st == GG_OK) st = write_chimera(&t, output);
