@@ -66,11 +66,13 @@ typedef struct gg_measure_options {
 /* Measures the selected tensors of a source. A dtype that cannot be decoded is not an error: its
  * rows are not `decoded`, and run->note gets one note per such dtype.
  *
- * Memory per thread: about 6 MiB, and 4 bytes per sampled value. For a pipe, 8 bytes per value of
- * one row longer than GG_ROW_RUN are added. Tensors with more than 4 Mi sampled values are
- * processed one at a time, by all threads.
- * Errors: GG_NO if nothing is selected; GG_EIO or GG_EFORMAT if the source cannot be read to its
- * end; any status of the callback. */
+ * Memory per thread: about 3 MiB, and 4 bytes per sampled value. If 2^17 or more values of a tensor
+ * are measured, 44 MiB and 0.9 MiB per thread are needed in addition, but if these are all values
+ * of the tensor, nothing is needed per value. Such tensors are measured one at a time, by all
+ * threads. If all values of a tensor on a pipe are needed, the tensor is copied to a temporary
+ * file. For a pipe, 8 bytes per value of one row longer than GG_ROW_RUN are added. Errors: GG_NO if
+ * nothing is selected; GG_EIO or GG_EFORMAT if the source cannot be read to its end; any status of
+ * the callback. */
 gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_run *run,
                            gg_measure_report *report, gg_error *err);
 

@@ -1,289 +1,299 @@
-/* measure_big.c - measure a large array in place, on several threads.
+/* measure_big.c - measure any number of values in bounded memory.
  *
- * Only the gaps need sorted values. The array is divided into chunks, and each is sorted in cache.
- * Every STEP-th key of all chunks is sorted to choose limits, which are keys that occur, about
- * SLICE values apart. A slice consists of the keys between two limits. They are gathered from all
- * chunks and sorted, with one key for each limit. Further keys equal to the upper limit add gaps of
- * 0:
+ * Two passes read the values. The first finds their range and counts their
+ * buckets (float_set.h). The second sums their moments, counts their bins and collects the
+ * different values from which the gaps follow: equal values only add gaps of 0.
  *
- *     chunk 0   a a [b c c] d d e     limits a and d:
- *     chunk 1   a   [b b c] d e e     sorted a b b b c c c d, and two gaps of 0
+ * Work is divided into spans. A round processes some spans in parallel, and then adds their sums in
+ * order, so that the results do not depend on the threads.
  */
 #include "measure_big.h"
 
+#include "base/error.h"
+#include "base/float_bits.h"
 #include "base/io.h"
 #include "base/parallel.h"
-#include "nkernel.h"
-#include "numeric/numeric.h"
-#include "profile.h"
-#include "sort.h"
+#include "measure_parts.h"
+#include "measure_room.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK ((size_t)1 << 17)
-#define CHUNKS 512 /* maximum number of chunks; larger arrays have larger chunks */
-#define STEP 1024
-#define SLICE ((size_t)1 << 18)
+#define RUN GG_VALUES_RUN
+#define RUNS 16 /* runs per span */
+#define SPAN (RUNS * RUN)
+#define AHEAD 8                  /* spans per thread and round */
+#define MOST_THREADS 256         /* more do not pay */
+#define FOLD (UINT64_C(1) << 31) /* values counted before 32-bit counters are added up */
 
-typedef struct chunk {
-    float *x; /* finite values, later their sorted keys */
-    size_t n;
-    gg_nk_range range;
-    gg_nk_central central;
-} chunk;
+typedef struct pass {
+    gg_measure_room *room;
+    const gg_values *v;
+    unsigned threads;      /* that take part */
+    uint64_t spans, first; /* first: of this round */
+    uint64_t counted;      /* values since the counters were added up */
+    double mean;
+    bool again; /* only the set is missing */
+} pass;
 
-typedef struct big {
-    float *values;
-    uint64_t n;
-    size_t size; /* values per chunk */
-    size_t n_chunks, n_slices;
-    chunk *chunks;
-    gg_nk_key *cuts; /* limits of the slices: n_slices + 1 different keys, ascending */
-    double *gaps;    /* per slice with its upper limit: sum of (gap - mean_gap)^2 */
-    uint64_t (*counts)[GG_DIM_BINS_MAX]; /* one per worker */
-    gg_nk_key **tmp;                     /* size keys, one per worker */
-    double mean, range, min, mean_gap;
-} big;
-
-/* ---- phase 1: keep the finite values and find their range ---------------------- */
-
-static gg_status clean_chunk(void *ctx, size_t i, unsigned worker, gg_error *err)
+gg_status gg_measure_room_new(unsigned threads, gg_measure_room **out, gg_error *err)
 {
-    (void)worker;
-    big *b = ctx;
-    chunk *c = &b->chunks[i];
-    float *x = b->values + i * b->size;
-    size_t n = b->n - i * b->size < b->size ? (size_t)(b->n - i * b->size) : b->size, kept = 0;
-    if (GG_PICK(gg_nk_nonfinite)(x, n)) {
-        for (size_t k = 0; k < n; k++) {
-            float v = x[k];
-            if (isfinite(v)) x[kept++] = v;
-        }
-        n = kept;
-    }
-    *c = (chunk){ .x = x, .n = n };
-    if (n) c->range = GG_PICK(gg_nk_range)(x, n);
-    return gg_cancelled(err);
-}
-
-/* Combines the chunks: returns the number of finite values and sets mean and range. */
-static uint64_t join_range(big *b, gg_measure *out)
-{
-    double sum = 0, min = INFINITY, max = -INFINITY;
-    uint64_t n = 0;
-    for (size_t i = 0; i < b->n_chunks; i++) {
-        const chunk *c = &b->chunks[i];
-        if (!c->n) continue;
-        n += c->n;
-        sum += c->range.sum;
-        if ((double)c->range.min < min) min = (double)c->range.min;
-        if ((double)c->range.max > max) max = (double)c->range.max;
-    }
-    out->nonfinite = b->n - n;
-    if (n == 0) return 0;
-    b->min = out->min = min;
-    out->max = max;
-    b->range = max - min;
-    b->mean = out->mean = b->range > 0 ? sum / (double)n : min;
-    return n;
-}
-
-/* ---- phase 2: moments and histogram; sort each chunk ---------------------------- */
-
-/* Replaces the floats of a chunk by their sorted keys, which have the same size. */
-static gg_status sort_chunk(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    big *b = ctx;
-    chunk *c = &b->chunks[i];
-    if (c->n == 0) return GG_OK;
-    c->central = GG_PICK(gg_nk_central)(c->x, c->n, b->mean);
-    GG_PICK(gg_nk_histogram)(c->x, c->n, b->min, b->range, b->counts[worker]);
-    gg_nk_key *keys = (gg_nk_key *)(void *)c->x;
-    GG_PICK(gg_nk_keys)(c->x, c->n, keys);
-    gg_nk_key *sorted = gg_sort_keys(keys, c->n, b->tmp[worker]);
-    if (sorted != keys) memcpy(keys, sorted, c->n * sizeof *keys);
-    return gg_cancelled(err);
-}
-
-static void join_moments(const big *b, uint64_t n, unsigned threads, gg_measure *out)
-{
-    double m2 = 0, m4 = 0;
-    uint64_t count[GG_DIM_BINS_MAX] = { 0 };
-    for (size_t i = 0; i < b->n_chunks; i++) {
-        m2 += b->chunks[i].central.m2;
-        m4 += b->chunks[i].central.m4;
-    }
-    for (unsigned w = 0; w < threads; w++)
-        for (size_t k = 0; k < GG_DIM_BINS_MAX; k++) count[k] += b->counts[w][k];
-    m2 /= (double)n;
-    m4 /= (double)n;
-    out->std = sqrt(m2);
-    if (m2 > 0) out->kurtosis = m4 / (m2 * m2) - 3.0;
-    gg_entropy_profile(count, (double)n, out);
-}
-
-/* ---- phase 3: choose the limits of the slices ----------------------------------- */
-
-static const gg_nk_key *keys_of(const chunk *c)
-{
-    return (const gg_nk_key *)(const void *)c->x;
-}
-
-/* The limits are the smallest key, about every SLICE-th key, and the largest key. */
-static gg_status choose_cuts(big *b, uint64_t n, gg_error *err)
-{
-    size_t most = (size_t)(n / STEP) + 2 * b->n_chunks + 1, used = 0;
-    gg_nk_key *picks = malloc(2 * most * sizeof *picks);
-    if (!picks)
-        return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
-    for (size_t i = 0; i < b->n_chunks; i++) {
-        const chunk *c = &b->chunks[i];
-        for (size_t k = 0; k < c->n; k += STEP) picks[used++] = keys_of(c)[k];
-        if (c->n) picks[used++] = keys_of(c)[c->n - 1];
-    }
-    gg_nk_key *sorted = gg_sort_keys(picks, used, picks + most);
-    b->cuts = malloc((used / (SLICE / STEP) + 2) * sizeof *b->cuts);
-    if (b->cuts) {
-        b->n_slices = 0;
-        b->cuts[0] = sorted[0];
-        for (size_t k = SLICE / STEP; k < used; k += SLICE / STEP)
-            if (sorted[k] != b->cuts[b->n_slices]) b->cuts[++b->n_slices] = sorted[k];
-        if (sorted[used - 1] != b->cuts[b->n_slices]) b->cuts[++b->n_slices] = sorted[used - 1];
-    }
-    free(picks);
-    return b->cuts
-               ? GG_OK
-               : gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
-}
-
-/* ---- phase 4: gaps per slice --------------------------------------------------- */
-
-/* Number of keys of the chunk that are below `key`, or with not_above, not above it. */
-static size_t rank_of(const chunk *c, gg_nk_key key, bool not_above)
-{
-    const gg_nk_key *k = keys_of(c);
-    size_t lo = 0, hi = c->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (k[mid] < key || (not_above && k[mid] == key)) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
-typedef struct span {
-    size_t from, to;
-} span;
-
-/* Finds the keys of each chunk between the limits, and counts those equal to the upper limit. */
-static size_t find_spans(const big *b, gg_nk_key lo, gg_nk_key hi, span *spans, uint64_t *equals)
-{
-    size_t between = 0;
-    *equals = 0;
-    for (size_t i = 0; i < b->n_chunks; i++) {
-        const chunk *c = &b->chunks[i];
-        spans[i] = (span){ rank_of(c, lo, true), rank_of(c, hi, false) };
-        between += spans[i].to - spans[i].from;
-        *equals += rank_of(c, hi, true) - spans[i].to;
-    }
-    return between;
-}
-
-static gg_status gaps_of_slice(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    (void)worker;
-    big *b = ctx;
-    gg_nk_key lo = b->cuts[i], hi = b->cuts[i + 1];
-    span *spans = malloc(b->n_chunks * sizeof *spans);
-    uint64_t equals = 0;
-    size_t m = spans ? find_spans(b, lo, hi, spans, &equals) : 0;
-    gg_nk_key *keys = spans ? malloc((2 * m + 4) * sizeof *keys) : NULL;
-    if (!keys) {
-        free(spans);
-        return gg_fail(err, GG_ENOMEM, "no memory to sort %zu values", m);
-    }
-    size_t at = 0;
-    keys[at++] = lo;
-    for (size_t k = 0; k < b->n_chunks; k++) {
-        size_t len = spans[k].to - spans[k].from;
-        memcpy(keys + at, keys_of(&b->chunks[k]) + spans[k].from, len * sizeof *keys);
-        at += len;
-    }
-    keys[at++] = hi;
-    b->gaps[i] = GG_PICK(gg_nk_gaps)(gg_sort_keys(keys, at, keys + at), at, b->mean_gap);
-    b->gaps[i] += (double)(equals - 1) * b->mean_gap * b->mean_gap;
-    free(keys);
-    free(spans);
-    return gg_cancelled(err);
-}
-
-static gg_status measure_gaps(big *b, uint64_t n, unsigned threads, gg_measure *out, gg_error *err)
-{
-    b->mean_gap = b->range / (double)(n - 1);
-    gg_status st = choose_cuts(b, n, err);
-    if (st != GG_OK) return st;
-    b->gaps = calloc(b->n_slices, sizeof *b->gaps);
-    if (!b->gaps)
-        return gg_fail(err, GG_ENOMEM, "no memory to sort %llu values", (unsigned long long)n);
-    st = gg_parallel(b->n_slices, threads, gaps_of_slice, b, err);
-    double least = 0; /* number of smallest keys, which are not the upper limit of any slice */
-    for (size_t i = 0; i < b->n_chunks; i++)
-        least += (double)rank_of(&b->chunks[i], b->cuts[0], true);
-    double sum = (least - 1) * b->mean_gap * b->mean_gap;
-    for (size_t i = 0; i < b->n_slices; i++) sum += b->gaps[i];
-    out->cv = sqrt(sum / (double)(n - 1)) / b->mean_gap;
-    return st;
-}
-
-/* ---- all phases ------------------------------------------------------------------------ */
-
-static gg_status make_space(big *b, unsigned threads, gg_error *err)
-{
-    b->size = CHUNK;
-    while ((b->n - 1) / b->size >= CHUNKS) b->size *= 2;
-    b->n_chunks = (size_t)((b->n + b->size - 1) / b->size);
-    b->chunks = calloc(b->n_chunks, sizeof *b->chunks);
-    b->counts = calloc(threads, sizeof *b->counts);
-    b->tmp = calloc(threads, sizeof *b->tmp);
-    bool ok = b->chunks && b->counts && b->tmp;
-    for (unsigned w = 0; ok && w < threads; w++)
-        ok = (b->tmp[w] = malloc(b->size * sizeof(gg_nk_key))) != NULL;
-    return ok ? GG_OK
-              : gg_fail(err, GG_ENOMEM, "no memory to measure %llu values",
-                        (unsigned long long)b->n);
-}
-
-static gg_status measure_all(big *b, unsigned threads, gg_measure *out, gg_error *err)
-{
-    gg_status st = make_space(b, threads, err);
-    if (st == GG_OK) st = gg_parallel(b->n_chunks, threads, clean_chunk, b, err);
-    if (st != GG_OK) return st;
-    uint64_t n = join_range(b, out);
-    if (n == 0 || !(b->range > 0)) return GG_OK;
-    st = gg_parallel(b->n_chunks, threads, sort_chunk, b, err);
-    if (st != GG_OK) return st;
-    join_moments(b, n, threads, out);
-    st = measure_gaps(b, n, threads, out, err);
-    out->theta = gg_theta(out->entropy, out->kurtosis, out->cv);
-    out->signal = sin(out->theta * (3.14159265358979323846 / 180.0));
-    return st;
-}
-
-gg_status gg_measure_in_place(float *values, uint64_t n, unsigned threads, gg_measure *out,
-                              gg_error *err)
-{
-    *out = (gg_measure){ .sampled = n };
-    if (n == 0) return GG_OK;
+    gg_measure_room *room = calloc(1, sizeof *room);
+    *out = room;
+    if (!room) return gg_fail(err, GG_ENOMEM, "no memory to measure");
     if (threads == 0) threads = gg_thread_count();
-    big b = { .values = values, .n = n };
-    gg_status st = measure_all(&b, threads, out, err);
-    for (unsigned w = 0; b.tmp && w < threads; w++) free(b.tmp[w]);
-    free(b.tmp);
-    free(b.counts);
-    free(b.chunks);
-    free(b.cuts);
-    free(b.gaps);
+    room->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+    room->parts = malloc(room->threads * sizeof *room->parts);
+    room->sums = malloc(room->threads * AHEAD * sizeof *room->sums);
+    if (!room->parts || !room->sums)
+        gg_fail(err, GG_ENOMEM, "no memory to measure with %u threads", threads);
+    else if (gg_float_set_new(room->threads, &room->set, err) == GG_OK) return GG_OK;
+    gg_measure_room_free(room);
+    *out = NULL;
+    return err->status;
+}
+
+void gg_measure_room_free(gg_measure_room *room)
+{
+    if (!room) return;
+    gg_float_set_free(room->set);
+    free(room->sums);
+    free(room->parts);
+    free(room);
+}
+
+/* ---- rounds ---------------------------------------------------------------------- */
+
+/* Number of values in run r of span i; 0 behind the end. */
+static size_t run_length(const gg_values *v, uint64_t i, size_t r)
+{
+    uint64_t at = i * SPAN + r * RUN;
+    return at >= v->n ? 0 : v->n - at < RUN ? (size_t)(v->n - at) : RUN;
+}
+
+/* Reads run r of span i and keeps the finite values. */
+static gg_status read_run(const pass *p, uint64_t i, size_t r, float *x, size_t *n, gg_error *err)
+{
+    *n = run_length(p->v, i, r);
+    gg_status st = gg_cancelled(err);
+    if (st == GG_OK) st = p->v->read(p->v->ctx, i * SPAN + r * RUN, *n, x, err);
+    if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(x, *n)) *n = gg_copy_finite(x, *n, x);
     return st;
+}
+
+/* Adds up the 32-bit counters of all threads. */
+static void fold_counts(pass *p)
+{
+    gg_measure_room *room = p->room;
+    for (unsigned t = 0; t < p->threads; t++) {
+        uint32_t *count = room->parts[t].count;
+        for (size_t u = 0; u < GG_ROOM_COUNTERS; u++) room->count[u] += count[u];
+        memset(count, 0, sizeof room->parts[t].count);
+    }
+    p->counted = 0;
+}
+
+static size_t spans_left(const pass *p, size_t most)
+{
+    uint64_t left = p->spans - p->first;
+    return left < most ? (size_t)left : most;
+}
+
+static void clear_counts(pass *p)
+{
+    memset(p->room->count, 0, sizeof p->room->count);
+    for (unsigned t = 0; t < p->threads; t++)
+        memset(p->room->parts[t].count, 0, sizeof p->room->parts[t].count);
+}
+
+/* Runs a task for all spans, and after each round adds its sums with `join`. */
+static gg_status run_rounds(pass *p, gg_task task,
+                            void (*join)(pass *, const gg_span_sum *, void *), void *ctx,
+                            gg_error *err)
+{
+    gg_status st = GG_OK;
+    p->counted = 0;
+    for (p->first = 0; p->first < p->spans && st == GG_OK;) {
+        size_t n = spans_left(p, (size_t)AHEAD * p->threads);
+        st = gg_parallel(n, p->threads, task, p, err);
+        for (size_t i = 0; join && i < n && st == GG_OK; i++) join(p, &p->room->sums[i], ctx);
+        p->first += n;
+        p->counted += n * SPAN;
+        if (p->counted >= FOLD) fold_counts(p);
+    }
+    return st;
+}
+
+/* ---- codes ------------------------------------------------------------------------- */
+
+static gg_status count_codes(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    pass *p = ctx;
+    gg_room_part *own = &p->room->parts[worker];
+    gg_status st = GG_OK;
+    uint64_t span = p->first + i;
+    for (size_t r = 0, n; r < RUNS && st == GG_OK && (n = run_length(p->v, span, r)) > 0; r++) {
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = p->v->read_raw(p->v->ctx, span * SPAN + r * RUN, n, own->codes, err);
+        if (st == GG_OK) GG_PICK(gg_nk_count_codes)(own->codes, n, own->count);
+    }
+    return st;
+}
+
+static gg_status measure_codes(pass *p, gg_measure *out, gg_error *err)
+{
+    clear_counts(p);
+    gg_status st = run_rounds(p, count_codes, NULL, NULL, err);
+    fold_counts(p);
+    if (st == GG_OK) gg_measure_codes(p->room->count, p->v->of_code, p->v->n, out);
+    return st;
+}
+
+/* ---- first pass -------------------------------------------------------------------- */
+
+static void add_range(gg_span_sum *to, uint64_t n, const gg_nk_range *r)
+{
+    if (to->n == 0) to->range = (gg_nk_range){ 0, r->min, r->max };
+    to->n += n;
+    to->range.sum += r->sum;
+    if (r->min < to->range.min) to->range.min = r->min;
+    if (r->max > to->range.max) to->range.max = r->max;
+}
+
+static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    pass *p = ctx;
+    gg_room_part *own = &p->room->parts[worker];
+    gg_span_sum *sum = &p->room->sums[i];
+    gg_status st = GG_OK;
+    *sum = (gg_span_sum){ 0 };
+    for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
+        st = read_run(p, p->first + i, r, own->x, &n, err);
+        if (st != GG_OK || n == 0) continue;
+        gg_nk_range range = GG_PICK(gg_nk_range)(own->x, n);
+        add_range(sum, n, &range);
+        GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
+    }
+    return st;
+}
+
+static void join_range(pass *p, const gg_span_sum *sum, void *all)
+{
+    (void)p;
+    if (sum->n) add_range(all, sum->n, &sum->range);
+}
+
+/* ---- second pass ------------------------------------------------------------------- */
+
+static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    pass *p = ctx;
+    float *x = p->room->parts[worker].x;
+    gg_span_sum *sum = &p->room->sums[i];
+    gg_status st = GG_OK;
+    *sum = (gg_span_sum){ 0 };
+    for (size_t r = 0, n; r < RUNS && run_length(p->v, p->first + i, r) > 0; r++) {
+        if ((st = read_run(p, p->first + i, r, x, &n, err)) != GG_OK) break;
+        if (!p->again) {
+            gg_nk_central c = GG_PICK(gg_nk_central)(x, n, p->mean);
+            sum->central.m2 += c.m2;
+            sum->central.m4 += c.m4;
+        }
+        gg_float_set_add(p->room->set, worker, x, n);
+    }
+    return st;
+}
+
+static void join_central(pass *p, const gg_span_sum *sum, void *all)
+{
+    (void)p;
+    gg_nk_central *c = all;
+    c->m2 += sum->central.m2;
+    c->m4 += sum->central.m4;
+}
+
+static gg_status flush(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    (void)worker;
+    (void)err;
+    gg_float_set_flush(((pass *)ctx)->room->set, (unsigned)i);
+    return GG_OK;
+}
+
+static gg_status walk_group(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    gg_measure_room *room = ctx;
+    const uint32_t size = GG_FLOAT_BUCKETS / GG_ROOM_GROUPS, from = (uint32_t)i * size;
+    gg_gap_sum_add(&room->gaps[i], room->set, worker, from, from + size);
+    return gg_cancelled(err);
+}
+
+gg_status gg_room_add_gaps(gg_measure_room *room, unsigned threads, gg_gap_sum gaps[2],
+                           gg_error *err)
+{
+    for (size_t i = 0; i < GG_ROOM_GROUPS; i++)
+        room->gaps[i] = (gg_gap_sum){ .mean_gap = gaps[0].mean_gap };
+    gg_status st = gg_parallel(GG_ROOM_GROUPS, threads, walk_group, room, err);
+    for (size_t i = 0; i < GG_ROOM_GROUPS && st == GG_OK; i++)
+        gg_gap_sum_join(&gaps[i >= GG_ROOM_GROUPS / 2], &room->gaps[i]);
+    return st;
+}
+
+void gg_room_set_gaps(gg_measure *out, uint64_t n, const gg_gap_sum gaps[2])
+{
+    double equal = (double)(n - gaps[0].different - gaps[1].different), mean = gaps[0].mean_gap;
+    gg_measure_set_gaps(out, n, gg_gap_sum_both(&gaps[1], &gaps[0]) + equal * mean * mean);
+}
+
+/* Adds the values of all parts of the set. gaps: of the positive and of the negative values. */
+static gg_status collect(pass *p, gg_nk_central *central, gg_gap_sum gaps[2], gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (p->again = false; st == GG_OK && gg_float_set_next(p->room->set); p->again = true) {
+        st = run_rounds(p, collect_span, join_central, central, err);
+        if (st == GG_OK) st = gg_parallel(p->threads, p->threads, flush, p, err);
+        if (st == GG_OK) st = gg_room_add_gaps(p->room, p->threads, gaps, err);
+    }
+    return st;
+}
+
+/* ---- all passes -------------------------------------------------------------------- */
+
+static gg_status measure_floats(pass *p, gg_measure *out, gg_error *err)
+{
+    gg_span_sum all = { 0 };
+    *out = (gg_measure){ .sampled = p->v->n };
+    clear_counts(p);
+    gg_status st = run_rounds(p, scan_span, join_range, &all, err);
+    fold_counts(p);
+    if (st != GG_OK) return st;
+    out->nonfinite = p->v->n - all.n;
+    if (all.n == 0) return GG_OK;
+    double range = gg_measure_set_range(out, &all.range, all.n);
+    if (!(range > 0)) return GG_OK;
+    p->mean = out->mean;
+    double mean_gap = range / (double)(all.n - 1);
+    gg_float_set_begin(p->room->set, p->room->count, out->min, range);
+    gg_nk_central central = { 0, 0 };
+    gg_gap_sum gaps[2] = { { .mean_gap = mean_gap }, { .mean_gap = mean_gap } };
+    st = collect(p, &central, gaps, err);
+    if (st != GG_OK) return st;
+    uint64_t bins[GG_DIM_BINS_MAX] = { 0 };
+    gg_float_set_bins(p->room->set, bins);
+    gg_measure_set_moments(out, all.n, central, bins);
+    gg_room_set_gaps(out, all.n, gaps);
+    return st;
+}
+
+gg_status gg_measure_big(gg_measure_room *room, const gg_values *v, gg_measure *out, gg_error *err)
+{
+    pass p = { .room = room, .v = v, .spans = (v->n + SPAN - 1) / SPAN };
+    p.threads = p.spans < room->threads ? (unsigned)p.spans : room->threads;
+    if (p.threads == 0) p.threads = 1;
+    if (v->form == GG_FORM_CODES) return measure_codes(&p, out, err);
+    bool done = false;
+    gg_status st = GG_OK;
+    if (v->form == GG_FORM_SCALED) st = gg_measure_scaled(room, v, out, &done, err);
+    return done ? st : measure_floats(&p, out, err);
 }

@@ -1,4 +1,5 @@
-/* measure_big.h - measure large arrays without a second array to sort. Internal. */
+/* measure_big.h - measure any number of values, on several threads, in bounded memory. Internal.
+ */
 #ifndef GG_MEASURE_BIG_H
 #define GG_MEASURE_BIG_H
 
@@ -6,12 +7,47 @@
 
 #include "numeric/numeric.h"
 
-#define GG_MEASURE_BIG ((uint64_t)1 << 19) /* from this number of values on it is also faster */
+/* From this number of values on, gg_measure_big is used instead of gg_measure_values. */
+#define GG_MEASURE_BIG ((uint64_t)1 << 17)
 
-/* Like gg_measure_values, with the same results up to rounding, but on several threads and in
- * place: `values` is overwritten. Needs about 3 MiB per thread and 1/1024 of the array. Results
- * depend only on the values. Fails with GG_ENOMEM or GG_ECANCELLED. */
-gg_status gg_measure_in_place(float *values, uint64_t n, unsigned threads, gg_measure *out,
-                              gg_error *err);
+/* Values are read in runs of this many, except for the last run. */
+#define GG_VALUES_RUN ((size_t)8192)
+
+/* How values can be counted without decoding them. In both forms of_code has the values of all
+ * 65536 codes of 16 bits. */
+typedef enum gg_value_form {
+    GG_FORM_FLOATS, /* they cannot */
+    GG_FORM_CODES,  /* each value is a code */
+    GG_FORM_SCALED  /* a block is a code and 32 signed bytes: the values of_code[code] x byte */
+} gg_value_form;
+
+/* A sequence of n values that can be read several times, by several threads at once. `first` is a
+ * multiple of GG_VALUES_RUN and count is at most GG_VALUES_RUN. */
+typedef struct gg_values {
+    uint64_t n;
+    /* Reads the values [first, first + count). */
+    gg_status (*read)(void *ctx, uint64_t first, size_t count, float *to, gg_error *err);
+    void *ctx;
+    gg_value_form form;
+    /* Reads the codes or blocks of the same values; NULL for GG_FORM_FLOATS. */
+    gg_status (*read_raw)(void *ctx, uint64_t first, size_t count, void *to, gg_error *err);
+    const float *of_code;
+} gg_values;
+
+/* The memory for gg_measure_big: about 44 MiB and 0.9 MiB per thread, and up to 16 MiB
+ * for scaled blocks. It can be used again, but by
+ * one call at a time. */
+typedef struct gg_measure_room gg_measure_room;
+
+/* threads 0 means gg_thread_count(). Fails only with GG_ENOMEM. */
+gg_status gg_measure_room_new(unsigned threads, gg_measure_room **out, gg_error *err);
+void gg_measure_room_free(gg_measure_room *room); /* accepts NULL */
+
+/* Measures the values, as gg_measure_values does, with the same results up to rounding. They do
+ * not depend on the number of threads. Floats are read twice, or up to 20 times if they
+ * cover a large part of all floats. Codes are read once, and so are scaled blocks if they have at
+ * most 16384 different scales. Fails with the status of `read`,
+ * GG_ENOMEM or GG_ECANCELLED. */
+gg_status gg_measure_big(gg_measure_room *room, const gg_values *v, gg_measure *out, gg_error *err);
 
 #endif

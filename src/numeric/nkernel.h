@@ -35,8 +35,11 @@ GG_DECLARE_KF(void, gg_nk_histogram,
 /* Converts floats to keys that sort in the same order, and back. May work in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
 GG_DECLARE_KF(void, gg_nk_unkeys, (const gg_nk_key *keys, size_t n, float *x));
-/* bin[i] = trunc((x[i] - min) scale), in float32. */
-GG_DECLARE_KF(void, gg_nk_bins, (const float *x, size_t n, float min, float scale, int32_t *bin));
+/* Count the buckets of n values (float_set.h), or n codes of 16 bits, in counts[65536]. */
+GG_DECLARE_KF(void, gg_nk_count_buckets, (const float *x, size_t n, uint32_t *counts));
+GG_DECLARE_KF(void, gg_nk_count_codes, (const uint16_t *codes, size_t n, uint32_t *counts));
+/* Number of floats of the same sign whose bits are at least `from`. */
+GG_DECLARE_KF(size_t, gg_nk_count_from, (const float *x, size_t n, uint32_t from));
 /* Sum of (gap - mean_gap)^2 over the n - 1 gaps of n sorted keys. */
 GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_gap));
 

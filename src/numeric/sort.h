@@ -8,11 +8,6 @@
  * has the result. The contents of the other are undefined. */
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 
-/* Makes and sorts the keys of n finite values between min and max. x may share its memory with
- * keys but not with tmp. Returns the array that has the result. */
-gg_nk_key *gg_sort_values(const float *x, size_t n, float min, float max, gg_nk_key *keys,
-                          gg_nk_key *tmp);
-
 /* Like gg_sort_keys, but uses insertion sort for short arrays. */
 gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 

@@ -3,6 +3,8 @@
  * The file has no name, so nothing is left behind. */
 #include "source.h"
 
+#include "organ/source_spool.h"
+
 #include "base/io.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
@@ -133,5 +135,26 @@ gg_status gg_source_spool(gg_source **s, gg_error *err)
     if (st != GG_OK) return gg_at_file(err, gg_source_name(pipe));
     gg_source_close(pipe);
     *s = stored;
+    return GG_OK;
+}
+
+gg_status gg_data_spool(gg_data *d, uint64_t offset, uint64_t n, gg_error *err)
+{
+    if (d->fd >= 0) return GG_OK;
+    int fd = unnamed_file(err);
+    if (fd < 0) return err->status;
+    gg_status st = gg_data_copy(d, offset, n, (gg_place){ fd, offset }, err);
+    if (st == GG_EIO && !err->file[0]) {
+        err->fix[0] = '\0';
+        gg_fix(err, "set TMPDIR to a folder with room for the largest tensor");
+        gg_at_file(err, temp_folder());
+    }
+    if (st != GG_OK) {
+        close(fd);
+        return st;
+    }
+    d->fd = fd;
+    d->at = 0;
+    d->close_fd = true;
     return GG_OK;
 }

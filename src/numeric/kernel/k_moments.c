@@ -1,6 +1,7 @@
 /* k_moments.c - sums, range, histogram and gaps, each in one pass over the values. */
 #include "numeric/nlanes.h"
 
+#include "numeric/float_set.h"
 #include "numeric/numeric.h"
 
 size_t GG_K(gg_nk_nonfinite)(const float *x, size_t n)
@@ -118,9 +119,22 @@ void GG_K(gg_nk_histogram)(const float *x, size_t n, double min, double range, u
     }
 }
 
-void GG_K(gg_nk_bins)(const float *x, size_t n, float min, float scale, int32_t *bin)
+void GG_K(gg_nk_count_buckets)(const float *x, size_t n, uint32_t *counts)
 {
-    for (size_t i = 0; i < n; i++) bin[i] = (int32_t)((x[i] - min) * scale);
+    for (size_t i = 0; i < n; i++) counts[GG_FLOAT_BUCKET(gg_float_bits(x[i]))]++;
+}
+
+void GG_K(gg_nk_count_codes)(const uint16_t *codes, size_t n, uint32_t *counts)
+{
+    for (size_t i = 0; i < n; i++) counts[codes[i]]++;
+}
+
+/* The signs are equal, so that the bits compare like signed integers too. */
+size_t GG_K(gg_nk_count_from)(const float *x, size_t n, uint32_t from)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < n; i++) count += (int32_t)gg_float_bits(x[i]) >= (int32_t)from;
+    return count;
 }
 
 /* The bits of negative floats sort backwards, so all bits are flipped. For others only the sign bit

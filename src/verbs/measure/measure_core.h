@@ -14,7 +14,7 @@
 
 #define MEASURE_RAW ((size_t)256 << 10) /* bytes read at once */
 #define MEASURE_SHARED \
-    (UINT64_C(4) << 20) /* larger tensors are held one at a time; all threads share the work */
+    (UINT64_C(4) << 20) /* more sampled values are held for one tensor at a time */
 
 /* Buffers of one thread. Start from { 0 }. */
 typedef struct measure_space {
@@ -22,7 +22,7 @@ typedef struct measure_space {
     float *row[2]; /* GG_ROW_RUN + 1 values each */
     float *values; /* room for `cap` values */
     uint64_t cap;
-    void *scratch;    /* for gg_measure_values with up to GG_MEASURE_BIG values */
+    void *scratch;    /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
     float block[256]; /* a decoded block */
 } measure_space;
 
@@ -32,20 +32,39 @@ void gg_measure_space_free(measure_space *w);
 
 /* The values read from a piece. */
 typedef struct measure_take {
+    bool later; /* all of many values are needed: gg_measure_data reads them */
     float *values;
     uint64_t count;
     gg_row_theta rows;
     edge_taker *edge; /* gets all rows of matrices; NULL if they are not wanted */
 } measure_take;
 
-/* Fill take->values with the samples of the piece and take->rows with its row pairs.
- * d is open on the piece's tensor; a pipe is read forward through the piece. */
+/* Fill take->values, unless take->later, with the samples of the piece and take->rows with its row
+ * pairs. d is open on the piece's tensor; a pipe is read forward through the piece. */
 gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w, const gg_run *run,
                              measure_take *take, gg_error *err);
 
-/* Measures n values, which may be overwritten, with the method that suits their number. */
-gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads,
-                           gg_measure *out, gg_error *err);
+/* ---- many values ---- */
+
+/* The memory for GG_MEASURE_BIG or more values. All threads work on one such array or tensor at a
+ * time, which holds the lock. */
+typedef struct measure_many {
+    pthread_mutex_t lock;
+    gg_measure_room *room; /* NULL until it is needed */
+    unsigned threads;
+    float *of_code; /* values of the 65536 codes of type `coded` */
+    uint32_t coded;
+} measure_many;
+
+void gg_measure_many_init(measure_many *m, unsigned threads);
+void gg_measure_many_free(measure_many *m);
+
+/* Measures an array, or all values of the piece of which d is open on the tensor. The caller holds
+ * the lock. */
+gg_status gg_measure_array(measure_many *m, const float *values, uint64_t n, gg_measure *out,
+                           gg_error *err);
+gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, const gg_run *run,
+                          gg_measure *out, gg_error *err);
 
 /* ---- null model ---- */
 
@@ -57,7 +76,8 @@ typedef struct measure_null {
 
 void gg_measure_null_init(measure_null *m);
 void gg_measure_null_free(measure_null *m);
-gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count, double *theta,
-                                gg_error *err);
+/* If count is at least GG_MEASURE_BIG, the caller holds many->lock. */
+gg_status gg_measure_null_theta(measure_null *m, measure_many *many, const gg_tensor *t,
+                                uint64_t count, double *theta, gg_error *err);
 
 #endif

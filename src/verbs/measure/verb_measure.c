@@ -10,6 +10,7 @@
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/select.h"
+#include "organ/source_spool.h"
 #include "organ/source_watch.h"
 #include "verbs/shared/verb_run.h"
 
@@ -36,8 +37,8 @@ typedef struct job {
     size_t n_pieces, piece, cap;
     uint64_t drawn;
     bool stop;
-    pthread_mutex_t big; /* held while a tensor uses the large buffer */
-    float *large;
+    measure_many many;
+    float *large; /* for more than MEASURE_SHARED samples; many.lock is held */
     uint64_t large_cap;
     pthread_mutex_t leave; /* guards the remaining members */
     uint64_t left;         /* rows delivered */
@@ -144,30 +145,41 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_err
 
 /* ---- measuring ------------------------------------------------------------------ */
 
-static gg_status collect(job *j, const gg_selected *p, measure_space *w, measure_take *take,
-                         gg_error *err)
+/* A piece that a thread is working on. */
+typedef struct work {
+    drawn d;
+    measure_take take;
+    edge_taker edge;
+    gg_data data;
+    bool open; /* `data` is open */
+    bool held; /* many.lock is held */
+} work;
+
+static void hold(job *j, work *k)
 {
-    gg_data d;
-    gg_status st = gg_data_open(j->source, p->source, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_measure_collect(&d, p, w, j->run, take, err);
-    gg_data_close(&d);
-    return st;
+    if (!k->held) pthread_mutex_lock(&j->many.lock);
+    k->held = true;
 }
 
-static gg_status measure_row(job *j, const gg_selected *p, const measure_take *take,
-                             measure_space *w, gg_tensor_measure *row, gg_error *err)
+static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measure *row,
+                             gg_error *err)
 {
-    gg_status st = gg_measure_taken(take->values, take->count, w->scratch, j->threads, &row->m,
-                                    err);
+    const measure_take *take = &k->take;
+    const gg_selected *p = &k->d.p;
+    gg_status st = GG_OK;
+    if (take->count >= GG_MEASURE_BIG) hold(j, k);
+    if (take->later) st = gg_measure_data(&j->many, &k->data, p, j->run, &row->m, err);
+    else if (take->count >= GG_MEASURE_BIG)
+        st = gg_measure_array(&j->many, take->values, take->count, &row->m, err);
+    else gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
     if (st == GG_OK)
-        st = gg_measure_null_theta(&j->null, p->t.dtype, take->count, &row->null_theta, err);
+        st = gg_measure_null_theta(&j->null, &j->many, &p->t, take->count, &row->null_theta, err);
     row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
     row->row_theta = gg_row_theta_degrees(&take->rows);
     return st;
 }
 
-/* The only buffer for tensors of more than MEASURE_SHARED values. The caller holds `big`. */
+/* The only buffer for tensors of more than MEASURE_SHARED samples. */
 static float *large_buffer(job *j, uint64_t n, gg_error *err)
 {
     if (n > j->large_cap) {
@@ -181,72 +193,71 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
     return NULL;
 }
 
-/* What is read of a piece. Start from { 0 }; end_take must follow start_take. */
-typedef struct taken {
-    measure_take take;
-    edge_taker edge;
-    bool big; /* holds the lock of large pieces */
-} taken;
-
-static gg_status start_take(job *j, const gg_selected *p, taken *to, gg_error *err)
+/* Finds a place for the samples and the rows of the piece. If all of many values are needed, they
+ * have no place, because they are read while they are measured. */
+static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
 {
-    uint64_t matrix = j->o->spectral ? gg_edge_values(&p->t, GG_EDGE_MOST) : 0;
-    to->take.count = gg_sample_count(p->t.elements, j->o->sample);
-    to->big = to->take.count > MEASURE_SHARED || matrix > MEASURE_SHARED;
-    if (to->big) pthread_mutex_lock(&j->big);
-    if (matrix == 0) return GG_OK;
-    to->take.edge = &to->edge;
-    return gg_edge_start(&to->edge, &p->t, GG_EDGE_MOST, to->big ? j->threads : 1, err);
-}
-
-/* Frees the rows, releases the lock and returns the edge. */
-static double end_take(job *j, taken *to)
-{
-    double edge = gg_edge_end(&to->edge);
-    if (to->big) pthread_mutex_unlock(&j->big);
-    return edge;
-}
-
-/* Draws a piece and reads its values. With a pipe, both happen under one lock, because the next
- * draw would skip the values. A large piece waits until no other large piece is in memory. */
-static gg_status draw_and_take(job *j, measure_space *w, drawn *d, taken *to, gg_error *err)
-{
-    measure_take *take = &to->take;
-    const gg_selected *p = &d->p;
-    pthread_mutex_lock(&j->draw);
-    gg_status st = draw(j, d, err);
-    bool pipe = !gg_source_seekable(j->source),
-         take_it = st == GG_OK && d->more && gg_can_decode(p->t.dtype);
-    if (!pipe) pthread_mutex_unlock(&j->draw);
-    if (take_it) {
-        st = start_take(j, p, to, err);
-        bool large = take->count > MEASURE_SHARED;
-        if (st == GG_OK) st = gg_measure_space(w, large ? 0 : take->count, err);
-        if (st == GG_OK) take->values = large ? large_buffer(j, take->count, err) : w->values;
-        if (err->status == GG_OK) st = collect(j, p, w, take, err);
-        else st = err->status;
+    const gg_tensor *t = &k->d.p.t;
+    measure_take *take = &k->take;
+    uint64_t matrix = j->o->spectral ? gg_edge_values(t, GG_EDGE_MOST) : 0;
+    take->count = gg_sample_count(t->elements, j->o->sample);
+    take->later = take->count == t->elements && take->count >= GG_MEASURE_BIG;
+    bool large = !take->later && take->count > MEASURE_SHARED;
+    if (take->later || large || matrix > MEASURE_SHARED) hold(j, k);
+    gg_status st = gg_measure_space(w, take->later || large ? 0 : take->count, err);
+    if (st == GG_OK && !take->later) {
+        take->values = large ? large_buffer(j, take->count, err) : w->values;
+        st = err->status;
     }
+    if (st != GG_OK || matrix == 0) return st;
+    take->edge = &k->edge;
+    return gg_edge_start(&k->edge, t, GG_EDGE_MOST, k->held ? j->threads : 1, err);
+}
+
+/* Reads the samples and the rows. A pipe is copied first if its values are read again later. */
+static gg_status read_piece(job *j, measure_space *w, work *k, gg_error *err)
+{
+    const gg_selected *p = &k->d.p;
+    gg_status st = make_room(j, w, k, err);
+    if (st == GG_OK) st = gg_data_open(j->source, p->source, &k->data, err);
+    k->open = st == GG_OK;
+    if (st == GG_OK && k->take.later) st = gg_data_spool(&k->data, p->at, p->t.bytes, err);
+    return st == GG_OK ? gg_measure_collect(&k->data, p, w, j->run, &k->take, err) : st;
+}
+
+/* Draws a piece and reads its samples. With a pipe, both happen under one lock, because the next
+ * draw would skip the values. */
+static gg_status draw_and_take(job *j, measure_space *w, work *k, gg_error *err)
+{
+    pthread_mutex_lock(&j->draw);
+    gg_status st = draw(j, &k->d, err);
+    const gg_selected *p = &k->d.p;
+    bool pipe = !gg_source_seekable(j->source),
+         take_it = st == GG_OK && k->d.more && gg_can_decode(p->t.dtype);
+    if (!pipe) pthread_mutex_unlock(&j->draw);
+    if (take_it) st = read_piece(j, w, k, err);
     if (pipe) pthread_mutex_unlock(&j->draw);
     return st;
 }
 
 static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
 {
-    drawn d = { 0 };
-    const gg_selected *p = &d.p;
-    taken to = { 0 };
-    gg_status st = draw_and_take(j, w, &d, &to, err);
-    *more = d.more;
+    work k = { 0 };
+    const gg_selected *p = &k.d.p;
+    gg_status st = draw_and_take(j, w, &k, err);
+    *more = k.d.more;
     gg_tensor_measure row = { 0 };
     if (st == GG_OK && *more) {
         row = (gg_tensor_measure){
             .t = p->t, .a = p->a, .source = p->source, .decoded = gg_can_decode(p->t.dtype)
         };
-        if (row.decoded) st = measure_row(j, p, &to.take, w, &row, err);
+        if (row.decoded) st = measure_row(j, &k, w, &row, err);
         else gg_progress_add(j->run, p->t.bytes);
     }
-    row.edge = end_take(j, &to);
-    if (st == GG_OK && *more) st = leave(j, d.no, &row, err);
+    row.edge = gg_edge_end(&k.edge);
+    if (k.open) gg_data_close(&k.data);
+    if (k.held) pthread_mutex_unlock(&j->many.lock);
+    if (st == GG_OK && *more) st = leave(j, k.d.no, &row, err);
     return st;
 }
 
@@ -273,7 +284,7 @@ static gg_status run_job(job *j, gg_error *err)
     if (!j->spaces) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", j->threads);
     gg_measure_null_init(&j->null);
     pthread_mutex_init(&j->draw, NULL);
-    pthread_mutex_init(&j->big, NULL);
+    gg_measure_many_init(&j->many, j->threads);
     pthread_mutex_init(&j->leave, NULL);
     gg_status st = gg_parallel(j->threads, j->threads, worker, j, err);
     while (j->waiting) {
@@ -282,7 +293,7 @@ static gg_status run_job(job *j, gg_error *err)
         j->waiting = next;
     }
     pthread_mutex_destroy(&j->leave);
-    pthread_mutex_destroy(&j->big);
+    gg_measure_many_free(&j->many);
     pthread_mutex_destroy(&j->draw);
     gg_measure_null_free(&j->null);
     for (unsigned i = 0; i < j->threads; i++) gg_measure_space_free(&j->spaces[i]);

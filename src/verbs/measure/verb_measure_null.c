@@ -59,22 +59,29 @@ static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
     return st;
 }
 
-static gg_status simulate(uint32_t dtype, size_t count, double *theta, gg_error *err)
+static gg_status measure_noise(measure_many *many, uint32_t dtype, float *x, size_t count,
+                               gg_measure *out, gg_error *err)
 {
-    size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
-    float *x = malloc(n * sizeof *x);
-    void *scratch = count < GG_MEASURE_BIG ? malloc(gg_measure_scratch(count)) : NULL;
-    gg_measure m = { 0 };
-    gg_status st = GG_OK;
-    if (!x || (!scratch && count < GG_MEASURE_BIG)) {
-        st = gg_fail(err, GG_ENOMEM, "no memory for the null model");
-    } else {
-        gg_gauss_fill(x, n, GG_NULL_SEED);
-        st = store(dtype, x, n, err);
-        if (st == GG_OK) st = gg_measure_taken(x, count, scratch, 1, &m, err);
-    }
-    free(x);
+    size_t block = gg_dtype_get(dtype)->block_elems;
+    gg_gauss_fill(x, (count + block - 1) / block * block, GG_NULL_SEED);
+    gg_status st = store(dtype, x, (count + block - 1) / block * block, err);
+    if (st != GG_OK || count >= GG_MEASURE_BIG)
+        return st == GG_OK ? gg_measure_array(many, x, count, out, err) : st;
+    void *scratch = malloc(gg_measure_scratch(count));
+    if (!scratch) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    gg_measure_values(x, count, scratch, out);
     free(scratch);
+    return GG_OK;
+}
+
+static gg_status simulate(measure_many *many, uint32_t dtype, size_t count, double *theta,
+                          gg_error *err)
+{
+    gg_measure m = { 0 };
+    float *x = malloc((count + 256) * sizeof *x);
+    gg_status st = x ? measure_noise(many, dtype, x, count, &m, err)
+                     : gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    free(x);
     *theta = m.theta;
     return st;
 }
@@ -86,9 +93,10 @@ static struct null_entry *find(const measure_null *m, uint32_t dtype, uint64_t c
     return e;
 }
 
-gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count, double *theta,
-                                gg_error *err)
+gg_status gg_measure_null_theta(measure_null *m, measure_many *many, const gg_tensor *t,
+                                uint64_t count, double *theta, gg_error *err)
 {
+    uint32_t dtype = t->dtype;
     if (count > GG_NULL_MAX) count = GG_NULL_MAX;
     *theta = 0;
     if (count == 0) return GG_OK;
@@ -103,7 +111,7 @@ gg_status gg_measure_null_theta(measure_null *m, uint32_t dtype, uint64_t count,
         m->list = e;
         pthread_mutex_unlock(&m->lock);
         double value;
-        simulate(dtype, (size_t)count, &value, &e->err);
+        simulate(many, dtype, (size_t)count, &value, &e->err);
         pthread_mutex_lock(&m->lock);
         e->theta = value;
         e->done = true;

@@ -1,7 +1,7 @@
 /* verb_measure_read.c - reads the values that the measures of a tensor need.
  *
- * A pipe, or a tensor of which every value is needed, is read once from start to end in runs of
- * whole blocks; samples and rows are picked on the way. For other tensors in a file, only the
+ * A pipe, or a small tensor of which every value is needed, is read once from start to end in runs
+ * of whole blocks; samples and rows are picked on the way. For other tensors in a file, only the
  * blocks that contain samples and the rows are read. Nothing is mapped into memory, because a
  * mapped file that another program truncates would raise a signal.
  */
@@ -32,15 +32,6 @@ gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
     }
     return ok ? GG_OK
               : gg_fail(err, GG_ENOMEM, "no memory for %llu values", (unsigned long long)values);
-}
-
-gg_status gg_measure_taken(float *values, uint64_t n, void *scratch, unsigned threads,
-                           gg_measure *out, gg_error *err)
-{
-    if (n >= GG_MEASURE_BIG)
-        return gg_measure_in_place(values, n, n > MEASURE_SHARED ? threads : 1, out, err);
-    gg_measure_values(values, (size_t)n, scratch, out);
-    return GG_OK;
 }
 
 void gg_measure_space_free(measure_space *w)
@@ -293,15 +284,15 @@ static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take
     sampler s = sampler_of(&p->t, take->count);
     gg_status st = GG_OK;
     for (uint64_t at = 0; at < p->t.elements && st == GG_OK;) {
-        run_of r;
+        run_of r = { 0 };
         st = gg_cancelled(err);
         if (st == GG_OK) st = read_run(in, at, p->t.elements - at, &r, err);
-        if (st == GG_OK) st = take_samples(&s, r, in->w, take->values, err);
+        if (st == GG_OK && !take->later) st = take_samples(&s, r, in->w, take->values, err);
         if (st == GG_OK && k) st = take_rows(k, p->t.dtype, r, err);
         if (st == GG_OK && take->edge) st = gg_edge_add(take->edge, r.bytes, r.first, r.n, err);
         if (st != GG_OK) break;
         at += r.n;
-        gg_progress_add(run, bytes_to(gg_dtype_get(p->t.dtype), r.n));
+        if (!take->later) gg_progress_add(run, bytes_to(gg_dtype_get(p->t.dtype), r.n));
     }
     return st;
 }
@@ -390,12 +381,12 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
     take->rows = (gg_row_theta){ 0 };
     if (p->t.elements == 0) return GG_OK;
     const reader in = { d, p, w };
-    if (d->fd < 0 || take->edge || take->count == p->t.elements)
+    if (take->edge || (!take->later && (d->fd < 0 || take->count == p->t.elements)))
         return collect_in_order(&in, run, take, err);
     row_taker k = rows_of(&p->t, w, &take->rows);
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK) st = collect_samples(&in, take, err);
+    if (st == GG_OK && !take->later) st = collect_samples(&in, take, err);
     if (st == GG_OK) st = collect_rows(&in, &k, err);
-    if (st == GG_OK) gg_progress_add(run, p->t.bytes);
+    if (st == GG_OK && !take->later) gg_progress_add(run, p->t.bytes);
     return st;
 }

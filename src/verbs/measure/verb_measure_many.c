@@ -1,0 +1,140 @@
+/* verb_measure_many.c - measures large arrays, and tensors of which every value is needed. */
+#include "measure_core.h"
+
+#include "base/error.h"
+#include "numeric/measure_big.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CODES 65536
+
+void gg_measure_many_init(measure_many *m, unsigned threads)
+{
+    *m = (measure_many){ .threads = threads };
+    pthread_mutex_init(&m->lock, NULL);
+}
+
+void gg_measure_many_free(measure_many *m)
+{
+    gg_measure_room_free(m->room);
+    free(m->of_code);
+    pthread_mutex_destroy(&m->lock);
+}
+
+static gg_status measure(measure_many *m, const gg_values *v, gg_measure *out, gg_error *err)
+{
+    gg_status st = m->room ? GG_OK : gg_measure_room_new(m->threads, &m->room, err);
+    return st == GG_OK ? gg_measure_big(m->room, v, out, err) : st;
+}
+
+/* ---- arrays --------------------------------------------------------------------- */
+
+typedef struct array {
+    const float *values;
+} array;
+
+static gg_status read_array(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
+{
+    (void)err;
+    memcpy(to, ((const array *)ctx)->values + first, count * sizeof *to);
+    return GG_OK;
+}
+
+gg_status gg_measure_array(measure_many *m, const float *values, uint64_t n, gg_measure *out,
+                           gg_error *err)
+{
+    array a = { values };
+    gg_values v = { .n = n, .read = read_array, .ctx = &a };
+    return measure(m, &v, out, err);
+}
+
+/* ---- tensors -------------------------------------------------------------------- */
+
+typedef struct reader {
+    gg_data *d;
+    const gg_selected *p;
+    const gg_dtype_info *info;
+    const gg_run *run;
+    uint64_t passes;    /* over the values, at least */
+    atomic_ullong seen; /* bytes read, in all passes */
+} reader;
+
+/* Passes after the first ones are not shown as progress. */
+static void progress(reader *r, uint64_t bytes)
+{
+    uint64_t most = r->p->t.bytes * r->passes, from = atomic_fetch_add(&r->seen, bytes),
+             to = from + bytes;
+    if (from < most)
+        gg_progress_add(r->run, (to < most ? to : most) / r->passes - from / r->passes);
+}
+
+static gg_status read_bytes(reader *r, uint64_t first, size_t count, void *to, gg_error *err)
+{
+    const gg_dtype_info *info = r->info;
+    uint64_t at = first / info->block_elems * info->block_bytes;
+    size_t bytes = (size_t)(count / info->block_elems * info->block_bytes);
+    progress(r, bytes);
+    return gg_data_read(r->d, r->p->at + at, to, bytes, err);
+}
+
+static gg_status read_raw(void *ctx, uint64_t first, size_t count, void *to, gg_error *err)
+{
+    return read_bytes(ctx, first, count, to, err);
+}
+
+static gg_status read_floats(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
+{
+    reader *r = ctx;
+    uint8_t raw[16384];
+    size_t most = sizeof raw / r->info->block_bytes * r->info->block_elems;
+    gg_status st = GG_OK;
+    if (r->info->id == GG_F32) return read_bytes(r, first, count, to, err);
+    for (size_t at = 0, n; at < count && st == GG_OK; at += n) {
+        n = count - at < most ? count - at : most;
+        st = read_bytes(r, first + at, n, raw, err);
+        if (st == GG_OK) st = gg_decode(r->info->id, raw, to + at, n, err);
+    }
+    return st;
+}
+
+/* Decodes all codes of a type of 16 bits. */
+static gg_status decode_codes(measure_many *m, uint32_t dtype, gg_error *err)
+{
+    if (m->of_code && m->coded == dtype) return GG_OK;
+    uint16_t *codes = malloc(CODES * sizeof *codes);
+    if (!m->of_code) m->of_code = malloc(CODES * sizeof *m->of_code);
+    gg_status st = GG_OK;
+    if (!codes || !m->of_code) {
+        st = gg_fail(err, GG_ENOMEM, "no memory for the values of a type");
+    } else {
+        for (uint32_t c = 0; c < CODES; c++) codes[c] = (uint16_t)c;
+        st = gg_decode(dtype, codes, m->of_code, CODES, err);
+        m->coded = dtype;
+    }
+    free(codes);
+    return st;
+}
+
+gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, const gg_run *run,
+                          gg_measure *out, gg_error *err)
+{
+    gg_value_form form = p->t.dtype == GG_F16 || p->t.dtype == GG_BF16 ? GG_FORM_CODES
+                         : p->t.dtype == GG_Q8_0                       ? GG_FORM_SCALED
+                                                                       : GG_FORM_FLOATS;
+    reader r = { .d = d,
+                 .p = p,
+                 .info = gg_dtype_get(p->t.dtype),
+                 .run = run,
+                 .passes = form == GG_FORM_FLOATS ? 2 : 1 };
+    gg_values v = { p->t.elements, read_floats, &r, form, read_raw, NULL };
+    gg_status st = GG_OK;
+    if (form != GG_FORM_FLOATS)
+        st = decode_codes(m, form == GG_FORM_CODES ? p->t.dtype : GG_F16, err);
+    v.of_code = m->of_code;
+    if (st == GG_OK) st = measure(m, &v, out, err);
+    progress(&r, r.passes * p->t.bytes);
+    return st;
+}
