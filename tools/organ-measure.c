@@ -20,10 +20,10 @@
 static const char help[] =
     "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
     "Measure each tensor and print one row: moments, entropy, the angles theta and\n"
-    "row_theta. MODEL is a GGUF file, any shard of a split model, or an organ\n"
-    "directory.\n"
+    "row_theta. MODEL is a GGUF file, a shard of a split model or an organ directory.\n"
     "\n"
     "  --sample N         values read per tensor, evenly spaced (100k; 0 is all)\n"
+    "  --blocks           sample runs of 256 values, less than 1 % of a large tensor\n"
     "  --summary          one row per class and role, one for the model; 1-3 stars\n"
     "  --wells K          print only the K tensors with the lowest theta\n"
     "  --spectral         compute the column edge: 1 for noise, above 1 for structure\n"
@@ -272,6 +272,8 @@ static void check(const cli *c, const options *o)
     if (o->color && !gg_measure_by_name(o->color))
         cli_usage(c, "--color %s: use the column of a measure, such as theta or calibrated",
                   o->color);
+    if (o->m.blocks && o->m.sample == 0)
+        cli_usage(c, "--sample 0 uses all values: leave out --blocks, or give a number of values");
     if (o->color && !o->svg && !o->heat) cli_usage(c, "--color needs --svg or --heat");
     if (o->dir && c->args.n) cli_usage(c, "give --dir or '%s', not both", c->args.items[0]);
     if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
@@ -289,6 +291,7 @@ int main(int argc, char **argv)
     options o = { .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
     const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },
                                 { "sample", CLI_COUNT, &o.m.sample },
+                                { "blocks", CLI_FLAG, &o.m.blocks },
                                 { "summary", CLI_FLAG, &o.summary },
                                 { "wells", CLI_U64, &o.wells },
                                 { "update", CLI_FLAG, &o.update },

@@ -50,6 +50,7 @@ typedef gg_status (*gg_measure_fn)(void *ctx, const gg_tensor_measure *row, gg_e
 typedef struct gg_measure_options {
     const gg_select *select; /* NULL = all */
     uint64_t sample;         /* values per tensor to measure; 0 = all; see GG_SAMPLE_DEFAULT */
+    bool blocks;             /* sample runs of 256 values; see docs/method.md */
     bool split_experts;      /* one row per expert of a stack; also if `select` has experts */
     /* Compute `edge`, sigma1^2 / (var (sqrt m + sqrt n)^2) of an m x n matrix, where sigma1 is the
      * largest singular value and var the variance of the values: about 1 for random values, above 1

@@ -244,3 +244,30 @@ void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)
     (void)fd, (void)offset, (void)n;
 #endif
 }
+
+uint64_t gg_hole_end(int fd, uint64_t offset)
+{
+#ifdef SEEK_DATA
+    if (offset > INT64_MAX) return offset;
+    off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
+    if (data >= 0) return (uint64_t)data;
+    if (errno != ENXIO) return offset; /* not supported */
+    off_t end = lseek(fd, 0, SEEK_END);
+    return end > (off_t)offset ? (uint64_t)end : offset;
+#else
+    (void)fd;
+    return offset;
+#endif
+}
+
+void gg_read_hint(int fd, uint64_t offset, uint64_t n)
+{
+#ifdef POSIX_FADV_WILLNEED
+    if (offset <= INT64_MAX && n <= INT64_MAX)
+        posix_fadvise(fd, (off_t)offset, (off_t)n, POSIX_FADV_WILLNEED);
+#else
+    (void)fd;
+    (void)offset;
+    (void)n;
+#endif
+}

@@ -48,7 +48,15 @@ static inline uint64_t gg_offset_after(uint64_t at, uint64_t n)
     return at == GG_AT_POS ? GG_AT_POS : at + n;
 }
 
+/* If `offset` is in a hole of a sparse file, returns the end of the hole, and otherwise `offset`.
+ * All bytes of a hole are 0. */
+uint64_t gg_hole_end(int fd, uint64_t offset);
+
 /* Starts writing [offset, offset+n) back to disk without waiting, if the system supports it. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
+
+/* Starts reading [offset, offset+n) into the page cache without waiting, if the system supports
+ * it. */
+void gg_read_hint(int fd, uint64_t offset, uint64_t n);
 
 #endif

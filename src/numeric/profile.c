@@ -7,9 +7,9 @@
 /* Shannon entropy in bits of counts that sum to n. */
 static double entropy_bits(const uint64_t *count, size_t bins, double n)
 {
-    double h = 0;
+    double h = 0, log_n = own_log(n);
     for (size_t b = 0; b < bins; b++)
-        if (count[b]) h += (double)count[b] * (own_log(n) - own_log((double)count[b]));
+        if (count[b]) h += (double)count[b] * (log_n - own_log((double)count[b]));
     return h / (n * OWN_LN2);
 }
 

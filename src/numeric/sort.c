@@ -14,11 +14,11 @@
 
 /* Converts counts to start positions. Returns false if all keys have the same digit, so that the
  * pass can be skipped. */
-static bool places(size_t *count, size_t n)
+static bool places(uint32_t *count, size_t n)
 {
-    size_t at = 0;
+    uint32_t at = 0;
     for (size_t d = 0; d < RADIX; d++) {
-        size_t c = count[d];
+        uint32_t c = count[d];
         if (c == n) return false;
         count[d] = at;
         at += c;
@@ -28,7 +28,7 @@ static bool places(size_t *count, size_t n)
 
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
 {
-    size_t count[DIGITS][RADIX] = { { 0 } };
+    uint32_t count[DIGITS][RADIX] = { { 0 } };
     for (size_t i = 0; i < n; i++) {
         uint32_t k = keys[i];
         count[0][k & (RADIX - 1)]++;
@@ -36,7 +36,7 @@ gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
         count[2][k >> 2 * BITS]++;
     }
     for (int pass = 0; pass < DIGITS; pass++) {
-        size_t *at = count[pass];
+        uint32_t *at = count[pass];
         unsigned shift = BITS * (unsigned)pass;
         if (!places(at, n)) continue;
         for (size_t i = 0; i < n; i++) tmp[at[keys[i] >> shift & (RADIX - 1)]++] = keys[i];

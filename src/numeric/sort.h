@@ -4,8 +4,8 @@
 
 #include "nkernel.h"
 
-/* Sorts n keys in ascending order; tmp has room for n keys. Returns the one of the two arrays that
- * has the result. The contents of the other are undefined. */
+/* Sorts n < 2^32 keys in ascending order; tmp has room for n keys. Returns the one of the two
+ * arrays that has the result. The contents of the other are undefined. */
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 
 /* Like gg_sort_keys, but uses insertion sort for short arrays. */

@@ -57,6 +57,13 @@ check "a big tensor, pipe" sh -c "cat $T/big.bin | organ-measure --sample 0 -j 2
 check_same "$T/out" "$T/big.tsv" "a big tensor, pipe"
 
 # ---- the edge ----
+check "runs of values" organ-measure --blocks --sample 1000 -j 1 "$VERSE"
+cp "$T/out" "$T/blocks.tsv"
+check_text "$(awk -F '\t' 'NR > 1 && $6 != 1024 && $6 != $5' "$T/blocks.tsv" | head -n 3)" "" "four runs of 256 values"
+check "runs of values, a pipe" sh -c "cat $VERSE | organ-measure --blocks --sample 1000 -j 3 -"
+check_text "$(tail -n +2 "$T/out")" "$(tail -n +2 "$T/blocks.tsv")" "runs of values from a pipe"
+check_error 2 "leave out --blocks" "runs of all values" organ-measure --blocks --sample 0 "$VERSE"
+
 check "edges" organ-measure --spectral -j 1 "$VERSE"
 cp "$T/out" "$T/edges.tsv"
 check_text "$(cut -f 1-21 "$T/edges.tsv")" "$(cut -f 1-21 "$T/verse.tsv")" "the other columns stay with --spectral"

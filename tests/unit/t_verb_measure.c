@@ -383,6 +383,68 @@ static void test_experts(void)
     }
 }
 
+/* With --blocks: runs of 256 values at even steps, the same from a file and from a pipe. */
+static void test_blocks(void)
+{
+    static const uint64_t samples[] = { 1, 1000, 100000 };
+    for (size_t k = 0; k < 3; k++)
+        for (int pipe = 0; pipe < 2; pipe++) {
+            gg_measure_options o = { .sample = samples[k], .blocks = true };
+            gg_measures list = measure(pipe, o, 2);
+            T_EQ(list.n, TENSORS);
+            for (size_t i = 0; i < list.n && i < TENSORS; i++) {
+                const gg_tensor *t = &made[i];
+                uint64_t units = t->elements / 256, runs = (samples[k] + 255) / 256, n;
+                if (runs > 32) runs = 32;
+                if (runs > units) runs = units;
+                n = runs * 256;
+                float *all = malloc(t->elements * sizeof *all), *x = malloc(n * sizeof *x);
+                void *scratch = malloc(gg_measure_scratch(n));
+                gg_error err = GG_ERROR_INIT;
+                gg_measure want;
+                T_EQ(gg_decode(t->dtype, data[i], all, t->elements, &err), GG_OK);
+                for (uint64_t r = 0; r < runs; r++)
+                    memcpy(x + r * 256, all + r * units / runs * 256, 256 * sizeof *x);
+                gg_measure_values(x, n, scratch, &want);
+                T_CHECKF(memcmp(&list.rows[i].m, &want, sizeof want) == 0, "%s, sample %u, %d",
+                         t->name, (unsigned)samples[k], pipe);
+                free(all), free(x), free(scratch);
+            }
+            gg_measures_free(&list);
+        }
+}
+
+/* A sparse file: a tensor of 16 MiB that is a hole, and another that begins with a hole. */
+static void test_holes(void)
+{
+    gg_tensor t[2] = { { "hole", 4, 2, { 4096, 2048, 1, 1 }, GG_F16, 8388608, 16777216, 0, 0 },
+                       { "half", 4, 2, { 1024, 1024, 1, 1 }, GG_Q8_0, 1048576, 1114112, 0, 0 } };
+    uint8_t head[GG_RECORD_HEADER], *half = calloc(1, t[1].bytes);
+    FILE *f = fopen(records, "wb");
+    if (!f || !half) exit(1);
+    for (uint64_t i = 800000; i < t[1].bytes; i++) half[i] = (uint8_t)(random_u64() >> 40) & 0x3b;
+    fwrite(head, 1, gg_record_header(&t[0], head), f);
+    fseek(f, (long)t[0].bytes, SEEK_CUR);
+    fwrite(head, 1, gg_record_header(&t[1], head), f);
+    fseek(f, 800000, SEEK_CUR);
+    fwrite(half + 800000, 1, t[1].bytes - 800000, f);
+    if (fclose(f) != 0) exit(1);
+    for (int k = 0; k < 3; k++) {
+        gg_tensor_measure want = { 0 };
+        gg_measure_options o = { .sample = k ? 100000 : 0, .blocks = k == 2 };
+        gg_measures list = measure(false, o, 2);
+        T_CHECK(list.n == 2 && list.rows[0].m.min == 0 && list.rows[0].m.max == 0 &&
+                list.rows[0].m.sampled == (k == 0   ? 8388608
+                                           : k == 1 ? 100000
+                                                    : 8192));
+        expect(&t[1], half, o.sample, &want);
+        if (list.n == 2 && k == 1) T_CHECK(memcmp(&list.rows[1].m, &want.m, sizeof want.m) == 0);
+        if (list.n == 2 && k == 0) check_near(&list.rows[1].m, &want.m, "half");
+        gg_measures_free(&list);
+    }
+    free(half);
+}
+
 /* Noise of a type scores what its null model scores: the null is that noise. */
 static void test_null(void)
 {
@@ -496,6 +558,7 @@ static const t_case cases[] = {
     { "many values", test_big },     { "in parts", test_parts },
     { "codes", test_codes },         { "make records", test_make },
     { "rows", test_rows },           { "experts", test_experts },
+    { "blocks", test_blocks },       { "holes", test_holes },
     { "null model", test_null },     { "wells and groups", test_wells_and_groups },
     { "pictures", test_pictures },   { "clean up", test_clean_up },
 };

@@ -30,6 +30,12 @@ static float pick_q4_0(const uint8_t *b, unsigned j)
     return (float)((int)q - 8) * gg_load_f16(b);
 }
 
+static float pick_q4_1(const uint8_t *b, unsigned j)
+{
+    unsigned q = (j < 16 ? b[4 + j] : b[4 + j - 16] >> 4) & 15u;
+    return (float)q * gg_load_f16(b) + gg_load_f16(b + 2);
+}
+
 static float pick_q8_0(const uint8_t *b, unsigned j)
 {
     return (float)(int8_t)b[2 + j] * gg_load_f16(b);
@@ -85,12 +91,31 @@ static float pick_q3_k(const uint8_t *b, unsigned j)
     return (float)((int)(q | third << 2) - 4) * scale;
 }
 
+static const int8_t iq4_levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                       1,    13,   25,  38,  53,  69,  89,  113 };
+
+static float pick_iq4_nl(const uint8_t *b, unsigned j)
+{
+    unsigned q = (j < 16 ? b[2 + j] : b[2 + j - 16] >> 4) & 15u;
+    return (float)iq4_levels[q] * gg_load_f16(b);
+}
+
+static float pick_iq4_xs(const uint8_t *b, unsigned j)
+{
+    unsigned k = j / 32, l = j % 32, high = (unsigned)gg_load_u16(b + 2) >> 2 * k & 3,
+             scale = ((unsigned)b[4 + k / 2] >> 4 * (k & 1) & 15u) | high << 4,
+             byte = b[8 + 16 * k + l % 16], q = (l < 16 ? byte : byte >> 4) & 15;
+    return (float)iq4_levels[q] * (gg_load_f16(b) * (float)((int)scale - 32));
+}
+
 gg_pick_fn GG_K(gg_pick_of)(uint32_t dtype)
 {
     static const gg_pick_fn table[GG_DTYPE_COUNT] = {
-        [GG_F32] = pick_f32,   [GG_F16] = pick_f16,   [GG_BF16] = pick_bf16, [GG_Q4_0] = pick_q4_0,
-        [GG_Q8_0] = pick_q8_0, [GG_Q2_K] = pick_q2_k, [GG_Q3_K] = pick_q3_k, [GG_Q4_K] = pick_q4_k,
-        [GG_Q5_K] = pick_q5_k, [GG_Q6_K] = pick_q6_k,
+        [GG_F32] = pick_f32,       [GG_F16] = pick_f16,   [GG_BF16] = pick_bf16,
+        [GG_Q4_0] = pick_q4_0,     [GG_Q8_0] = pick_q8_0, [GG_Q2_K] = pick_q2_k,
+        [GG_Q3_K] = pick_q3_k,     [GG_Q4_K] = pick_q4_k, [GG_Q5_K] = pick_q5_k,
+        [GG_Q6_K] = pick_q6_k,     [GG_Q4_1] = pick_q4_1, [GG_IQ4_NL] = pick_iq4_nl,
+        [GG_IQ4_XS] = pick_iq4_xs,
     };
     return dtype < GG_DTYPE_COUNT ? table[dtype] : NULL;
 }

@@ -32,12 +32,16 @@ void gg_measure_space_free(measure_space *w);
 
 /* The values read from a piece. */
 typedef struct measure_take {
-    bool later; /* all of many values are needed: gg_measure_data reads them */
+    bool blocks; /* the samples are runs of 256 values */
+    bool later;  /* all of many values are needed: gg_measure_data reads them */
     float *values;
     uint64_t count;
     gg_row_theta rows;
     edge_taker *edge; /* gets all rows of matrices; NULL if they are not wanted */
 } measure_take;
+
+/* Number of values to sample of a tensor. */
+uint64_t gg_measure_count(const gg_tensor *t, const gg_measure_options *o);
 
 /* Fill take->values, unless take->later, with the samples of the piece and take->rows with its row
  * pairs. d is open on the piece's tensor; a pipe is read forward through the piece. */

@@ -200,7 +200,8 @@ static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
     const gg_tensor *t = &k->d.p.t;
     measure_take *take = &k->take;
     uint64_t matrix = j->o->spectral ? gg_edge_values(t, GG_EDGE_MOST) : 0;
-    take->count = gg_sample_count(t->elements, j->o->sample);
+    take->blocks = j->o->blocks;
+    take->count = gg_measure_count(t, j->o);
     take->later = take->count == t->elements && take->count >= GG_MEASURE_BIG;
     bool large = !take->later && take->count > MEASURE_SHARED;
     if (take->later || large || matrix > MEASURE_SHARED) hold(j, k);

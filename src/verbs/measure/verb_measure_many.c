@@ -2,6 +2,7 @@
 #include "measure_core.h"
 
 #include "base/error.h"
+#include "base/io.h"
 #include "numeric/measure_big.h"
 #include "verbs/shared/verb_run.h"
 
@@ -58,6 +59,7 @@ typedef struct reader {
     const gg_selected *p;
     const gg_dtype_info *info;
     const gg_run *run;
+    uint64_t hole;      /* the first bytes of the data, which are a hole of a sparse file */
     uint64_t passes;    /* over the values, at least */
     atomic_ullong seen; /* bytes read, in all passes */
 } reader;
@@ -77,7 +79,9 @@ static gg_status read_bytes(reader *r, uint64_t first, size_t count, void *to, g
     uint64_t at = first / info->block_elems * info->block_bytes;
     size_t bytes = (size_t)(count / info->block_elems * info->block_bytes);
     progress(r, bytes);
-    return gg_data_read(r->d, r->p->at + at, to, bytes, err);
+    if (at + bytes > r->hole) return gg_data_read(r->d, r->p->at + at, to, bytes, err);
+    memset(to, 0, bytes);
+    return GG_OK;
 }
 
 static gg_status read_raw(void *ctx, uint64_t first, size_t count, void *to, gg_error *err)
@@ -128,6 +132,7 @@ gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, con
                  .p = p,
                  .info = gg_dtype_get(p->t.dtype),
                  .run = run,
+                 .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
                  .passes = form == GG_FORM_FLOATS ? 2 : 1 };
     gg_values v = { p->t.elements, read_floats, &r, form, read_raw, NULL };
     gg_status st = GG_OK;

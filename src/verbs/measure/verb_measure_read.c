@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AHEAD ((uint64_t)32 << 20) /* bytes of a tensor to read ahead */
 #define DENSE 6144 /* if samples are at least this many bytes apart, only their blocks are read */
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
@@ -45,23 +46,39 @@ void gg_measure_space_free(measure_space *w)
 
 /* ---- samples ------------------------------------------------------------------ */
 
+#define BLOCK_RUN 256 /* values per run, if the samples are runs */
+
+uint64_t gg_measure_count(const gg_tensor *t, const gg_measure_options *o)
+{
+    uint64_t units = t->elements / BLOCK_RUN, least = t->bytes >> 19,
+             runs = o->sample / BLOCK_RUN + (o->sample % BLOCK_RUN != 0);
+    if (!o->blocks || o->sample == 0 || units == 0) return gg_sample_count(t->elements, o->sample);
+    /* Each run touches a page of 4 KiB: one per 512 KiB is less than 1 %. */
+    if (least < 32) least = 32;
+    if (runs > least) runs = least;
+    return (runs < units ? runs : units) * BLOCK_RUN;
+}
+
 /* The element of the i-th sample, floor(i E / N). It is kept as quotient and remainder, so that no
- * 128-bit division is needed. */
+ * 128-bit division is needed. If the samples are runs, E, N and the remainder count runs instead of
+ * values, and the values of a run follow each other. */
 typedef struct sampler {
     uint64_t i, count, at;     /* at: the element */
     uint64_t rest, step, part; /* E = step N + part; rest < N */
+    uint64_t length, units;    /* values per run, and number N of runs */
     const gg_dtype_info *info;
     unsigned shift;  /* log2 of the block length, which is always a power of two */
     gg_pick_fn pick; /* NULL: decode the block, keep it in space->block */
     uint64_t cached; /* the block that space->block holds */
 } sampler;
 
-static sampler sampler_of(const gg_tensor *t, uint64_t count)
+static sampler sampler_of(const gg_tensor *t, const measure_take *take)
 {
-    sampler s = { .count = count,
-                  .step = t->elements / count,
-                  .part = t->elements % count,
-                  .cached = UINT64_MAX };
+    bool blocks = take->blocks && take->count < t->elements;
+    sampler s = { .count = take->count, .length = blocks ? BLOCK_RUN : 1, .cached = UINT64_MAX };
+    s.units = s.count / s.length;
+    s.step = t->elements / s.length / s.units;
+    s.part = t->elements / s.length % s.units;
     s.info = gg_dtype_get(t->dtype);
     s.pick = GG_PICK(gg_pick_of)(t->dtype);
     while (1u << s.shift < s.info->block_elems) s.shift++;
@@ -71,11 +88,13 @@ static sampler sampler_of(const gg_tensor *t, uint64_t count)
 static void sampler_next(sampler *s)
 {
     s->i++;
-    s->at += s->step;
+    s->at++;
+    if (s->i % s->length != 0) return;
+    s->at += (s->step - 1) * s->length;
     s->rest += s->part;
-    if (s->rest >= s->count) {
-        s->rest -= s->count;
-        s->at++;
+    if (s->rest >= s->units) {
+        s->rest -= s->units;
+        s->at += s->length;
     }
 }
 
@@ -103,14 +122,34 @@ static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w,
     return st;
 }
 
+#define GATHER 1024
+
+/* Takes the samples of types of 16 bits that lie in the run: gathers them and decodes many at once.
+ */
+static gg_status take_halves(sampler *s, run_of r, float *values, gg_error *err)
+{
+    uint16_t code[GATHER];
+    uint64_t end = r.first + r.n;
+    gg_status st = GG_OK;
+    while (st == GG_OK && s->i < s->count && s->at < end) {
+        size_t n = 0;
+        float *to = values + s->i;
+        for (; n < GATHER && s->i < s->count && s->at < end; n++, sampler_next(s))
+            memcpy(&code[n], r.bytes + (s->at - r.first) * 2, 2);
+        st = gg_decode(s->info->id, code, to, n, err);
+    }
+    return st;
+}
+
 /* Takes the samples that lie in the run. */
 static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *values, gg_error *err)
 {
     uint64_t end = r.first + r.n, first = r.first >> s->shift;
-    if (s->step == 1 && s->part == 0) {
+    if (s->count == s->units && s->step == 1 && s->part == 0) {
         s->i = s->at = end;
         return gg_decode(s->info->id, r.bytes, values + r.first, (size_t)r.n, err);
     }
+    if (s->info->id == GG_F16 || s->info->id == GG_BF16) return take_halves(s, r, values, err);
     while (s->i < s->count && s->at < end) {
         const uint8_t *block = r.bytes + ((s->at >> s->shift) - first) * s->info->block_bytes;
         gg_status st = take_sample(s, block, w, &values[s->i], err);
@@ -152,13 +191,18 @@ static bool rows_wide(const row_taker *k)
     return k->rows > 1 && k->width > GG_ROW_RUN;
 }
 
-static row_taker rows_of(const gg_tensor *t, measure_space *w, gg_row_theta *acc)
+/* If the samples are runs, the rows are at most about 1/1000 of the tensor. */
+static row_taker rows_of(const gg_tensor *t, measure_space *w, measure_take *take)
 {
-    row_taker k = { .row = t->dims[0], .acc = acc, .buf = { w->row[0], w->row[1] } };
+    row_taker k = { .row = t->dims[0], .acc = &take->rows, .buf = { w->row[0], w->row[1] } };
     if (t->n_dims == 0) k.row = 1;
     k.rows = k.row ? t->elements / k.row : 0;
     k.width = k.row < GG_ROW_MOST || rows_single(&k) ? k.row : GG_ROW_MOST;
     k.pairs = rows_single(&k) ? 1 : gg_row_pairs(k.rows);
+    if (!take->blocks) return k;
+    if (k.width > GG_ROW_RUN) k.width = GG_ROW_RUN;
+    uint64_t most = t->elements / 2048 / (k.width ? k.width : 1);
+    if (k.pairs > 1 && k.pairs > most) k.pairs = most ? most : 1;
     return k;
 }
 
@@ -174,11 +218,17 @@ static gg_status rows_hold(row_taker *k, gg_error *err)
     return GG_OK;
 }
 
+/* The first row of the next pair. */
+static uint64_t rows_pair(const row_taker *k)
+{
+    return gg_sample_index(k->pair, k->rows - 1, k->pairs);
+}
+
 /* Gets the next elements that are needed; returns false when all pairs are complete. */
 static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
 {
     if (k->pair == k->pairs) return false;
-    uint64_t row = rows_single(k) ? 0 : gg_row_pair(k->pair, k->rows) + k->second;
+    uint64_t row = rows_single(k) ? 0 : rows_pair(k) + k->second;
     *first = row * k->row + k->have;
     *n = k->width - k->have;
     return true;
@@ -208,9 +258,9 @@ static void row_done(row_taker *k)
         return;
     }
     rows_sum(k, k->buf[0], k->buf[1], k->width);
-    uint64_t was = gg_row_pair(k->pair, k->rows) + 1;
+    uint64_t was = rows_pair(k) + 1;
     pair_done(k);
-    k->second = k->pair < k->pairs && gg_row_pair(k->pair, k->rows) == was;
+    k->second = k->pair < k->pairs && rows_pair(k) == was;
     if (k->second) {
         float *swap = k->buf[0];
         k->buf[0] = k->buf[1];
@@ -262,6 +312,7 @@ typedef struct reader {
     gg_data *d;
     const gg_selected *p;
     measure_space *w;
+    uint64_t hole; /* the first bytes of the data, which are a hole of a sparse file */
 } reader;
 
 /* Reads the elements [first, first + n), or as many of them as fit in the buffer. */
@@ -272,8 +323,11 @@ static gg_status read_run(const reader *in, uint64_t first, uint64_t n, run_of *
     const gg_dtype_info *info = gg_dtype_get(p->t.dtype);
     uint64_t most = MEASURE_RAW / info->block_bytes * info->block_elems;
     *r = (run_of){ w->raw, first, n < most ? n : most };
-    return gg_data_read(in->d, p->at + bytes_to(info, first), w->raw, (size_t)bytes_to(info, r->n),
-                        err);
+    uint64_t at = bytes_to(info, first);
+    size_t bytes = (size_t)bytes_to(info, r->n);
+    if (at + bytes > in->hole) return gg_data_read(in->d, p->at + at, w->raw, bytes, err);
+    memset(w->raw, 0, bytes);
+    return GG_OK;
 }
 
 /* Reads all the data once. If `k` is NULL, only the samples are taken. */
@@ -281,7 +335,7 @@ static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take
                                row_taker *k, gg_error *err)
 {
     const gg_selected *p = in->p;
-    sampler s = sampler_of(&p->t, take->count);
+    sampler s = sampler_of(&p->t, take);
     gg_status st = GG_OK;
     for (uint64_t at = 0; at < p->t.elements && st == GG_OK;) {
         run_of r = { 0 };
@@ -302,13 +356,16 @@ static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take
 static gg_status collect_samples(const reader *in, measure_take *take, gg_error *err)
 {
     const gg_selected *p = in->p;
-    sampler s = sampler_of(&p->t, take->count);
-    bool dense = p->t.bytes / take->count < DENSE;
+    sampler s = sampler_of(&p->t, take);
+    bool dense = s.length == 1 && p->t.bytes / take->count < DENSE;
     gg_status st = GG_OK;
+    if (dense) gg_read_hint(in->d->fd, in->d->at + p->at, p->t.bytes < AHEAD ? p->t.bytes : AHEAD);
     while (st == GG_OK && s.i < s.count) {
         uint64_t first = s.at >> s.shift << s.shift;
         run_of r;
-        st = read_run(in, first, dense ? p->t.elements - first : s.info->block_elems, &r, err);
+        uint64_t n = dense ? p->t.elements - first : s.length;
+        if (n < s.info->block_elems) n = s.info->block_elems;
+        st = read_run(in, first, n, &r, err);
         if (st == GG_OK) st = take_samples(&s, r, in->w, take->values, err);
     }
     return st;
@@ -335,7 +392,7 @@ static gg_status collect_wide(const reader *in, row_taker *k, gg_error *err)
     measure_space *w = in->w;
     gg_status st = GG_OK;
     while (st == GG_OK && k->pair < k->pairs) {
-        uint64_t first = gg_row_pair(k->pair, k->rows) * k->row + k->have, n = k->width - k->have;
+        uint64_t first = rows_pair(k) * k->row + k->have, n = k->width - k->have;
         if (n > GG_ROW_RUN) n = GG_ROW_RUN;
         st = gg_cancelled(err);
         if (st == GG_OK) st = fetch(in, first, n, w->row[0], err);
@@ -365,7 +422,7 @@ static gg_status collect_rows(const reader *in, row_taker *k, gg_error *err)
 static gg_status collect_in_order(const reader *in, const gg_run *run, measure_take *take,
                                   gg_error *err)
 {
-    row_taker k = rows_of(&in->p->t, in->w, &take->rows);
+    row_taker k = rows_of(&in->p->t, in->w, take);
     bool later = in->d->fd >= 0 && rows_wide(&k);
     gg_status st = GG_OK;
     if (rows_wide(&k) && !later) st = rows_hold(&k, err);
@@ -380,10 +437,11 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
 {
     take->rows = (gg_row_theta){ 0 };
     if (p->t.elements == 0) return GG_OK;
-    const reader in = { d, p, w };
+    const uint64_t at = d->at + p->at;
+    const reader in = { d, p, w, d->fd < 0 ? 0 : gg_hole_end(d->fd, at) - at };
     if (take->edge || (!take->later && (d->fd < 0 || take->count == p->t.elements)))
         return collect_in_order(&in, run, take, err);
-    row_taker k = rows_of(&p->t, w, &take->rows);
+    row_taker k = rows_of(&p->t, w, take);
     gg_status st = gg_cancelled(err);
     if (st == GG_OK && !take->later) st = collect_samples(&in, take, err);
     if (st == GG_OK) st = collect_rows(&in, &k, err);
