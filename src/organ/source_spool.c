@@ -141,7 +141,7 @@ gg_status gg_source_spool(gg_source **s, gg_error *err)
 gg_status gg_data_spool(gg_data *d, uint64_t offset, uint64_t n, gg_error *err)
 {
     if (d->fd >= 0) return GG_OK;
-    int fd = unnamed_file(err);
+    int fd = gg_unnamed_file(err);
     if (fd < 0) return err->status;
     gg_status st = gg_data_copy(d, offset, n, (gg_place){ fd, offset }, err);
     if (st == GG_EIO && !err->file[0]) {
