@@ -193,8 +193,8 @@ coverage: ## print the lines and functions that tests and fuzz targets reach, pe
 	$(MAKE) B=build/coverage CC=clang CFLAGS="-O1 -g $(COV_FILE) -fcoverage-mapping" LDFLAGS="$(COV_FILE)" all units fuzz-targets
 	B=build/coverage sh tests/fuzz/coverage.sh
 
-bench: all $(BENCHES) $(B)/test/cost ## compare speed with cp, ggml and numpy, if installed
-	BIN=$(B)/bin BENCH=$(B)/bench sh tests/bench/run.sh
+bench: all $(BENCHES) $(B)/test/cost ## print goals and figures (SAVE=FILE, AGAINST=FILE)
+	BIN=$(B)/bin BENCH=$(B)/bench SAVE='$(SAVE)' AGAINST='$(AGAINST)' sh tests/bench/run.sh
 
 test-engine: all ## load written models in a real engine (needs node and npm)
 	BIN=$(B)/bin sh tests/engine/run.sh

@@ -7,6 +7,7 @@
 # too. clock is what a user waits: to be quoted from an idle machine only.
 # REPEAT (7) how often; DIR where the models go (default: here, 4 GiB sparse among them).
 set -eu
+. "$(dirname "$0")/goal.sh"
 BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
 COST=${COST:-$BENCH/../test/cost}
 REPEAT=${REPEAT:-7}
@@ -35,6 +36,8 @@ echo "model	tensors	time	cat_ms	measure_ms	bound_ms	measure/bound (at most 1; bo
 against_cat() {
 	cat "$3" >/dev/null
 	interleave "cat $3" "$BIN/organ-measure -q -j 1 $3"
+	goal "organ-measure of $1: CPU time / bound" "$(awk -v n="$2" -v c="$(column "$dir/a" 2)" -v m="$(column "$dir/b" 2)" \
+		'BEGIN { printf "%.2f\n", m / (0.3 * c + 0.005 * n) }')" "at most" 1
 	for k in 2 1; do
 		awk -v what="$1" -v n="$2" -v k=$k -v c="$(column "$dir/a" $k)" -v m="$(column "$dir/b" $k)" 'BEGIN {
 			bound = 0.3 * c + 0.005 * n
@@ -48,7 +51,7 @@ for n in 16 4 1; do
 	against_cat "F16 of $((512 / n)) MiB" $n "$dir/equal.gguf"
 done
 
-echo "values	threads	time	Mvalues/s	(--sample 0: at least 50 a thread, better 100)"
+echo "values	threads	time	Mvalues/s	(--sample 0: at least 300 per thread)"
 f=$dir/llama.gguf
 interleave "$BIN/organ-measure -q -j 1 --sample 0 $f" "$BIN/organ-measure -q -j 2 --sample 0 $f"
 for k in 2 1; do
@@ -64,7 +67,7 @@ threads "--sample 0"
 interleave "$BIN/organ-measure -q -j 1 $f" "$BIN/organ-measure -q -j 2 $f"
 threads "default sample"
 
-echo "model	peak_rss_kb	(at most 65536, and a tensor's values for --sample 0)"
+echo "model	peak_rss_kb	(at most 65536, and 4096 per thread)"
 rm -f "$dir/equal.gguf"
 "$BENCH/bench_model" "$dir/sparse.gguf" 4096 0 16
 peak() { cut -d ' ' -f 3 "$dir/cost"; }
@@ -74,4 +77,5 @@ echo "4 GiB	$(peak)"
 cat "$dir/sparse.gguf" | $COST "$BIN/organ-measure" -q - >"$dir/cost"
 echo "4 GiB, pipe	$(peak)"
 $COST "$BIN/organ-measure" -q --sample 0 "$f" >"$dir/cost"
-echo "--sample 0, 8 Mi values a tensor (32 MiB)	$(peak)"
+echo "--sample 0, 8 Mi values per tensor	$(peak)"
+goal "organ-measure --sample 0: peak memory (KiB)" "$(peak)" "at most" $((65536 + 4096 * $(nproc)))

@@ -1,0 +1,49 @@
+#!/bin/sh
+# small.sh - start-up against an empty C program, sizes of stripped programs, and full measures in
+# values per second of CPU time.
+set -eu
+. "$(dirname "$0")/goal.sh"
+BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
+COST=${COST:-$BENCH/../test/cost}
+dir=$(mktemp -d "${DIR:-$(dirname "$BENCH")}/bench-small.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM HUP PIPE
+
+# least N COMMAND...: the least of N runs, of column `field` of cost
+least() {
+	n=$1
+	shift
+	while [ "$n" -gt 0 ]; do
+		$COST "$@"
+		n=$((n - 1))
+	done | cut -d ' ' -f "$field" | sort -n | head -n 1
+}
+
+echo 'int main(void) { return 0; }' >"$dir/empty.c"
+"${CC:-cc}" -O2 -o "$dir/empty" "$dir/empty.c"
+field=1
+empty=$(least 200 "$dir/empty")
+tool=$(least 200 "$BIN/organ-check" --version)
+goal "start-up / an empty C program" "$(awk -v a="$tool" -v b="$empty" 'BEGIN { printf "%.2f\n", a / b }')" "at most" 1.2
+
+most=0
+for b in "$BIN"/organ-*; do
+	strip -o "$dir/stripped" "$b"
+	size=$(wc -c <"$dir/stripped")
+	if [ "$size" -gt $most ]; then most=$size; fi
+done
+goal "largest stripped program (KB)" $((most / 1000)) "at most" 700
+
+"$BENCH/bench_model" "$dir/f16.gguf" 256 1 8
+field=2
+for t in f16 bf16 q8_0 q4_k q6_k; do
+	m=$dir/$t.gguf
+	[ $t = f16 ] || "$BIN/organ-assemble" -q "$dir/f16.gguf" --dtype "*=$t" -o "$m"
+	s=$(least 3 "$BIN/organ-measure" -q -j 1 --sample 0 "$m")
+	case $t in q?_k) want=150 ;; *) want=300 ;; esac
+	goal "measure --sample 0 of $t (million values per second)" "$(awk -v s="$s" 'BEGIN { printf "%.0f\n", 134.217728 / s }')" "at least" $want
+	[ $t = f16 ] || rm -f "$m"
+done
+"$BENCH/bench_model" "$dir/f16.gguf" 256 1 64
+s=$(least 5 "$BIN/organ-measure" -q -j 1 "$dir/f16.gguf")
+goal "measure of 100000 samples, F16 of 4 MiB (ms)" "$(awk -v s="$s" 'BEGIN { printf "%.2f\n", 1000 * s / 64 }')" "at most" 1.0
