@@ -35,7 +35,7 @@ static const char help[] =
     "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor), with\n"
     "                     --ancestor MODEL); T is a number or a ramp: 0.2..0.8\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
-    "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble (--fallback, --imatrix)\n"
+    "  --dtype PRESET|RULES  re-encode as organ-assemble; --fallback, --imatrix F\n"
     "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
     "  --in-place         change BASE itself; --undo FILE first saves the replaced\n"
     "                     data, and --in-place --donor FILE restores it;\n"
