@@ -22,6 +22,9 @@
 #     PURIFY=haar|fft  STRENGTH  PURIFY_TYPE  (filters the chimera's organs at the end)
 #     NAME      general.name of the output
 #     STRICT=1  stop wherever `make check` fails, also if the models share no lineage
+#     MERGE     a method of organ-merge with its parameters, such as ties,density=0.3. BASE and
+#               the models in MODELS (names like DONORS) are merged instead of grafted; X.parameters
+#               are those of one model, such as weight=0.6,weight:ffn=0.3
 #     DIRECT=1  one organ-transplant per donor, no organs on disk
 #     KEEP=1    keep the result of every step in WORK; otherwise they are removed when OUTPUT
 #               is done, and a changed donor means starting from BASE again
@@ -45,7 +48,7 @@ tool      = $(if $(word 2,$(BIN)),$(call q,$(strip $(BIN))/$(1)),$(if $(BIN),$(s
 on        = $(filter 1 yes true,$($(1)))
 
 # In "X.model := x.gguf   # why" make keeps the blanks before the comment: remove them.
-$(foreach v,BASE OUTPUT WORK $(foreach d,$(DONORS),$(d).model $(d).ancestor),$(if $($(v)),$(eval $(v) := $(strip $($(v))))))
+$(foreach v,BASE OUTPUT WORK $(foreach d,$(DONORS) $(MODELS),$(d).model $(d).ancestor),$(if $($(v)),$(eval $(v) := $(strip $($(v))))))
 
 # A misspelt variable is an error, because ignoring it would silently change the recipe.
 # Refused are: unknown variables of a donor; unknown variables on the command line, unless
@@ -53,13 +56,13 @@ $(foreach v,BASE OUTPUT WORK $(foreach d,$(DONORS),$(d).model $(d).ancestor),$(i
 # differs by one letter from a known one. RECIPE_VARIABLES lists those that an including
 # Makefile adds.
 donor_variables  := model type layers tensors experts router map match blend ancestor add skip \
-                    purify strength adapter scale
+                    purify strength adapter scale parameters
 global_variables := BASE OUTPUT DONORS WORK DTYPE FALLBACK PURIFY STRENGTH PURIFY_TYPE NAME \
-                    STRICT DIRECT KEEP BIN RECIPE_VARIABLES $(RECIPE_VARIABLES)
+                    STRICT DIRECT KEEP BIN MERGE MODELS RECIPE_VARIABLES $(RECIPE_VARIABLES)
 # A candidate gets the letter d if it must be known, else f.
-candidate  = $(if $(filter $(DONORS:%=%.%),$(1)),d$(1),$(if $(findstring command line,$(origin $(1))),\
+candidate  = $(if $(filter $(foreach d,$(DONORS) $(MODELS),$(d).%),$(1)),d$(1),$(if $(findstring command line,$(origin $(1))),\
              $(if $(alone),d,f)$(1),$(if $(filter file override,$(origin $(1))),f$(1))))
-known     := $(global_variables) $(foreach d,$(DONORS),$(donor_variables:%=$(d).%))
+known     := $(global_variables) $(foreach d,$(DONORS) $(MODELS),$(donor_variables:%=$(d).%))
 given     := $(filter-out dMAKE% fMAKE% dCC fCC dSHELL fSHELL d-% f-% f.%,$(foreach v,$(.VARIABLES),$(call candidate,$(v))))
 misspelt  := $(if $(spelling),$(shell awk -v known=$(call q,$(known)) -v given=$(call q,$(given)) -f $(call q,$(spelling))))
 $(if $(misspelt),$(error $(misspelt)))
@@ -70,14 +73,14 @@ one_path  = $(if $(filter 1,$(words $($(1)))),,$(error $(if $(strip $($(1))),$(1
             $(foreach c,$(hard),$(if $(findstring $(c),$(subst $$,$$,$($(1)))),$(error make cannot use a path with '$(c)': $(1) is '$($(1))'. Rename the file, or link it under another name)))\
             $(if $(filter %$(close),$($(1))),$(error make cannot use a path that ends in '$(close)': $(1) is '$($(1))'. Rename the file, or link it under another name))
 close     := )
-$(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model) $(foreach d,$(DONORS),$(if $($(d).ancestor),$(d).ancestor)),$(call one_path,$(v)))
+$(foreach v,BASE OUTPUT WORK $(DONORS:%=%.model) $(MODELS:%=%.model) $(foreach d,$(DONORS),$(if $($(d).ancestor),$(d).ancestor)),$(call one_path,$(v)))
 ifneq ($(words $(DONORS)),$(words $(sort $(DONORS))))
 $(error DONORS lists a name twice: $(DONORS))
 endif
 ifneq ($(findstring /,$(DONORS)),)
 $(error DONORS must be names of your choice without a slash but is '$(DONORS)'. Set X.model to the file of donor X)
 endif
-ifneq ($(filter chimera check clean $(BASE) $(foreach d,$(DONORS),$($(d).model)),$(OUTPUT)),)
+ifneq ($(filter chimera check clean $(BASE) $(foreach d,$(DONORS) $(MODELS),$($(d).model)),$(OUTPUT)),)
 $(error OUTPUT must not be $(OUTPUT), which is an input or a target of chimera.mk)
 endif
 
@@ -115,8 +118,25 @@ endef
 
 steps :=
 
+# ---- merged ----------------------------------------------------------------------
+ifneq ($(strip $(MERGE)),)
+
+$(if $(strip $(MODELS)),,$(error MERGE needs MODELS, the names of the models to merge))
+$(foreach v,DONORS PURIFY DIRECT,$(if $(strip $($(v))),$(error $(v) cannot be combined with MERGE: use the result as the BASE of another recipe)))
+comma := ,
+merge := --method $(call q,$(MERGE)) --base $(call q,$(BASE)) \
+         $(foreach m,$(MODELS),--model $(call q,$($(m).model)$(if $(strip $($(m).parameters)),$(comma)$(strip $($(m).parameters))))) \
+         $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) \
+         $(named) $(if $(call on,STRICT),--strict)
+$(eval $(call stamp,merge,$(merge)))
+$(OUTPUT): $(call files_of,$(BASE)) $(foreach m,$(MODELS),$(call files_of,$($(m).model))) $(WORK)/merge.recipe
+	$(call tool,organ-merge) -q $(merge) --output $(call q,$@) --force
+
+check:
+	$(call tool,organ-merge) $(merge) --check
+
 # ---- through organ directories ---------------------------------------------------
-ifeq ($(call on,DIRECT),)
+else ifeq ($(call on,DIRECT),)
 
 # step NAME,DEPENDS: makes a directory; the target is its manifest, which is written last.
 step = $(WORK)/$(1).organs/manifest.json: $(2) $(WORK)/$(1).recipe
@@ -198,10 +218,12 @@ $(foreach d,$(DONORS),$(eval $(call direct_step,$(d),$(last),$(if $(filter $(las
 
 endif
 
+ifeq ($(strip $(MERGE)),)
 # Shows what each donor would move into the base; fails if something does not match.
 check:
 	@status=0; $(foreach d,$(DONORS),$(if $(call on,$(d).adapter),,\
 	echo '# $(d)'; $(call tool,organ-graft) --source $(call q,$($(d).model)) --target $(call q,$(BASE)) $(call select,$(d)) $(call match,$(d)) --check || status=1;)) exit $$status
+endif
 
 clean:
 	rm -rf $(call q,$(WORK)) $(call q,$(OUTPUT))

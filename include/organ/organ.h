@@ -42,6 +42,7 @@
 #include "gg_graft.h"
 #include "gg_lora.h"
 #include "gg_stack.h"
+#include "gg_merge.h"
 #include "gg_keys.h"
 #include "gg_patch.h"
 #include "gg_measure_model.h"

@@ -21,7 +21,7 @@ same() { check_same "$T/$where/$1.gguf" "$2" "$1"; }
 # ---- unchanged -----------------------------------------------------------------------------------
 where=default from=$TOP/scripts/recipes
 mkdir "$T/$where"
-check_text "$(names | wc -l | tr -d ' ')" 8 "recipes"
+check_text "$(names | wc -l | tr -d ' ')" 11 "recipes"
 for r in $(names); do
     check "$r" recipe $r BIN="$BIN"
     check "$r: loads" organ-extract --list "$T/$where/$r.gguf"
@@ -40,6 +40,15 @@ same quick-chimera-v1 "$T/default/build-935-v2.gguf"
 same direct-transplant "$T/organ.gguf"
 same layer-range-graft "$T/range.gguf"
 same quick-chimera-v2 "$T/blend.gguf"
+B0=$LABS/lab-base-q4_k_m.gguf
+organ-merge -q --method ties,density=0.5 --base "$B0" --model "$V" --model "$C" --output "$T/ties.gguf"
+organ-merge -q --method iso,t=0.6 --base "$B0" --model "$V" --model "$C" --output "$T/iso.gguf"
+organ-stack -q "$V" 0-2 "$C" 2-3 --output "$T/franken.gguf"
+for r in ties iso; do
+    organ-compare "$T/default/$r-merge.gguf" "$T/$r.gguf" | awk -F "$TAB" 'NR > 1 && $1 != "(keys)" && $4 != "identical"' > "$T/diff"
+    check_text "$(cat "$T/diff")" "" "$r-merge"
+done
+same frankenmerge "$T/franken.gguf"
 for r in assemble-935 build-935-v3; do
     if cmp -s "$T/default/$r.gguf" "$T/organ.gguf"; then bad "$r is as build-935-v2"; else ok; fi
 done

@@ -103,22 +103,6 @@ static gg_status make_keys(const transplant *t, gg_meta *meta)
     return st == GG_OK ? gg_moves_follow_types(t->base, &t->plan, meta, t->err) : st;
 }
 
-static gg_status plan_files(transplant *t, gg_meta *meta, const char *output)
-{
-    gg_split split = { t->o->shards, t->o->shard_size };
-    uint32_t version = gg_plan_version(t->base);
-    bool alone = split.shards == 1 &&
-                 strcmp(output, "-") != 0; /* a set of one shard has no split keys */
-    if (!gg_is_split(&split) || alone) {
-        gg_status st = gg_plan_changed_file(&t->plan, output, version, meta, t->base, t->err);
-        return st == GG_OK && alone ? gg_plan_name_shards(&t->plan, output, t->err) : st;
-    }
-    t->plan.base = t->base;
-    gg_meta_delete_split(meta);
-    gg_note_large_shard(&t->plan, split.shard_size, t->run);
-    return gg_plan_shards(&t->plan, &split, output, version, meta, t->err);
-}
-
 static gg_status write_chimera(transplant *t, const char *output)
 {
     gg_meta meta = GG_META_INIT;
@@ -127,7 +111,8 @@ static gg_status write_chimera(transplant *t, const char *output)
     if (st == GG_OK && t->rules)
         st = gg_dtype_rules_apply(t->rules, &t->plan, &meta, &t->retype, &changed, t->run, t->err);
     if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &t->plan, t->run, t->err);
-    if (st == GG_OK) st = plan_files(t, &meta, output);
+    gg_split split = { t->o->shards, t->o->shard_size };
+    if (st == GG_OK) st = gg_plan_output(&t->plan, &split, output, &meta, t->base, t->run, t->err);
     gg_meta *first = st == GG_OK ? &t->plan.files[0].meta : NULL;
     if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
     if (first && changed) st = gg_dtype_rules_keys(t->rules, &t->plan, first, t->err);

@@ -146,3 +146,19 @@ gg_status gg_plan_shards(gg_plan *p, const gg_split *split, const char *output, 
     if (st == GG_OK) st = cut_files(p, split, version, meta, err);
     return st == GG_OK ? gg_plan_name_shards(p, output, err) : st;
 }
+
+gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, gg_meta *meta,
+                         gg_source *base, const gg_run *run, gg_error *err)
+{
+    uint32_t version = gg_plan_version(base);
+    bool alone = split->shards == 1 &&
+                 strcmp(output, "-") != 0; /* a set of one shard has no split keys */
+    if (!gg_is_split(split) || alone) {
+        gg_status st = gg_plan_changed_file(p, output, version, meta, base, err);
+        return st == GG_OK && alone ? gg_plan_name_shards(p, output, err) : st;
+    }
+    p->base = base;
+    gg_meta_delete_split(meta);
+    gg_note_large_shard(p, split->shard_size, run);
+    return gg_plan_shards(p, split, output, version, meta, err);
+}

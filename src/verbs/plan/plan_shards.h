@@ -21,6 +21,11 @@ static inline bool gg_is_split(const gg_split *s)
 gg_status gg_plan_shards(gg_plan *p, const gg_split *split, const char *output, uint32_t version,
                          const gg_meta *meta, gg_error *err);
 
+/* Puts a changed model into one file or several: gg_plan_changed_file, or gg_plan_shards without
+ * the split keys of the base in meta. */
+gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, gg_meta *meta,
+                         gg_source *base, const gg_run *run, gg_error *err);
+
 /* Gives the existing p->files the names of shards. */
 gg_status gg_plan_name_shards(gg_plan *p, const char *output, gg_error *err);
 

@@ -1,0 +1,83 @@
+/* gg_merge.h - merge several models into one.
+ *
+ *     const char *models[] = { "verse.gguf,weight=0.6", "code.gguf,weight=0.4,density=0.3" };
+ *     gg_merge_options o = {
+ *         .method = "ties,lambda=0.7", .base = "base.gguf", .models = models, .n_models = 2
+ *     };
+ *     gg_status st = gg_merge(&o, "merged.gguf", NULL, NULL, &err);
+ *
+ * docs/man/organ-merge.1 describes the methods and their parameters.
+ * The general rules of organ.h apply: run and report may be NULL.
+ */
+#ifndef GG_MERGE_H
+#define GG_MERGE_H
+
+#include "gg_organ.h"
+#include "gg_verbs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Called for each tensor of the result in order, before anything is written. `how` is "merge",
+ * or "copy" if the tensor is copied or converted from one model. `parameters` are those of this
+ * tensor, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they differ.
+ * Another status than GG_OK ends the run. */
+typedef gg_status (*gg_merge_fn)(void *ctx, const gg_tensor *t, const gg_anatomy *a,
+                                 const char *how, const char *parameters, gg_error *err);
+
+typedef struct gg_merge_options {
+    /* A configuration of mergekit as JSON, config_len bytes. It replaces `method`, `base` and
+     * `models`, which must then be NULL. NULL = none. */
+    const char *config;
+    size_t config_len;
+    /* NAME[,PARAMETER=VALUE]...: the method, and parameters of the whole merge. */
+    const char *method;
+    const char *base; /* path of the base model; NULL = none */
+    /* PATH[,PARAMETER=VALUE]...: the models, and their own parameters. */
+    const char *const *models;
+    size_t n_models;
+    uint64_t seed;             /* of methods that drop values at random */
+    bool embeddings_from_base; /* copy the tensors of class GG_EMBED from the base (or the first
+                                  model), whatever the vocabularies of the others are */
+    bool no_hash;              /* do not store the sha256 of the models */
+    const char *card;          /* also write a model card in Markdown to this file; NULL = none */
+    const char *const *set_kv; /* as in gg_assemble_options */
+    size_t n_set_kv;
+    const char *const *set_kv_files;
+    size_t n_set_kv_files;
+    const char *dtype, *fallback;
+    uint32_t shards;
+    uint64_t shard_size;
+    gg_merge_fn row; /* may be NULL */
+    void *row_ctx;
+} gg_merge_options;
+
+typedef struct gg_merge_report {
+    size_t merged, copied; /* tensors */
+    uint64_t bytes;        /* written */
+} gg_merge_report;
+
+/* Merges models tensor by tensor. The first model is the base, if there is one: it gives the keys,
+ * the order of the tensors and their dtypes, which o->dtype changes. Keys below "organ.merge."
+ * store the method, the parameters and the models. A path is whatever gg_source_open takes; one of
+ * them may be "-". `output` is "-" for stdout, or NULL to check only.
+ *
+ * A parameter is NAME=VALUE or NAME:FILTER=VALUE. VALUE is a number, true or false, a ramp over the
+ * blocks such as 0.2..0.8, or a list such as [0,0.5,1] that is interpolated over the blocks. FILTER
+ * is a class (ffn), a role (ffn_down) or a pattern for whole names.
+ *
+ * Memory does not depend on the models, except for methods that need whole matrices.
+ * Errors: GG_EUSAGE for a wrong option, parameter or configuration, a missing base, a wrong number
+ * of models, and a file that is given under two names; GG_NO for models whose architecture, tensors
+ * or vocabularies differ, and with run->strict for models that share no lineage; GG_EFORMAT for
+ * values that are NaN or infinite; GG_EUNSUPPORTED for what a configuration asks for and this
+ * library does not do, and for a dtype that cannot be decoded or encoded. */
+gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *run,
+                   gg_merge_report *report, gg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

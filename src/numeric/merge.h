@@ -1,0 +1,157 @@
+/* merge.h - arithmetic of merging: arrays of float32 values of several models. Internal.
+ *
+ * Nothing here knows tensors or models. Arrays have n values and belong to the caller. Results do
+ * not depend on the instruction set.
+ */
+#ifndef GG_MERGE_NUMERIC_H
+#define GG_MERGE_NUMERIC_H
+
+#include "base/float_bits.h"
+#include "base/isa.h"
+
+/* ---- combinations ------------------------------------------------------------------ */
+
+/* out = base + sum of c[k] x[k] over the n_in arrays of x, computed in double. base may be NULL.
+ * out may be base or one of x. */
+GG_DECLARE_KF(void, gg_mk_combine,
+              (float *out, const float *base, float *const *x, const double *c, size_t n_in,
+               size_t n));
+
+/* Adds the dot products of all pairs of arrays to `sums`: row i of the upper triangle follows row
+ * i - 1. Sums of n_in (n_in + 1) / 2 doubles. */
+GG_DECLARE_KF(void, gg_mk_gram, (float *const *x, size_t n_in, size_t n, double *sums));
+
+/* The place of the product of arrays i <= j in those sums. */
+static inline size_t gg_gram_at(size_t i, size_t j, size_t n_in)
+{
+    return i * n_in - i * (i + 1) / 2 + j;
+}
+
+/* x = x - base, in float32. */
+GG_DECLARE_KF(void, gg_mk_subtract, (float *x, const float *base, size_t n));
+
+/* The cosine of two arrays from their products AA, AB, BB; NAN if one of them is 0. */
+double gg_cosine(const double gram[3]);
+
+/* Weights of A and B at position t of the arc between them. Returns false if they are parallel:
+ * use the straight line. */
+bool gg_arc_weights(double cosine, double t, double w[2]);
+
+/* ---- masks --------------------------------------------------------------------------- */
+
+/* The magnitude of a float as an integer: the order of these keys is that of the magnitudes. */
+static inline uint32_t gg_magnitude(float x)
+{
+    return gg_float_bits(x) & 0x7fffffffu;
+}
+
+/* Sets values to 0 whose magnitude is below `from`, or is `to` or above. */
+GG_DECLARE_KF(void, gg_mk_band, (float *x, size_t n, uint32_t from, uint32_t to));
+
+/* Sums of |x| and of x^2. */
+typedef struct gg_mk_norms {
+    double l1, l2;
+} gg_mk_norms;
+GG_DECLARE_KF(gg_mk_norms, gg_mk_norms, (const float *x, size_t n));
+
+/* How differences are mixed where their signs agree. */
+typedef struct gg_consensus {
+    const float *w;  /* of each array */
+    bool unweighted; /* the weights do not count when the sign is chosen */
+    bool normalize;  /* divide by the sum of the weights that took part */
+    float scale;     /* of the result */
+} gg_consensus;
+
+/* out = base + scale * the sum of w[k] d[k] over those arrays whose weighted value has the sign of
+ * the sum of all weighted values. A sum of 0 counts as positive. The arithmetic is that of
+ * float32. */
+GG_DECLARE_KF(void, gg_mk_consensus,
+              (float *out, const float *base, float *const *d, size_t n_in, size_t n,
+               const gg_consensus *how));
+
+/* ---- random numbers -------------------------------------------------------------------- */
+
+/* The random numbers of merges: number i of a stream is a function of the stream's key and i
+ * alone, so it does not depend on the order of the work. It is output i of the generator
+ * SplitMix64 (Steele, Lea and Flood, 2014) seeded with the key. */
+static inline uint64_t gg_random_bits(uint64_t key, uint64_t i)
+{
+    uint64_t z = key + (i + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* The key of a stream: of a seed, a text such as a tensor's name, and a number. */
+uint64_t gg_random_key(uint64_t seed, const char *text, size_t len, uint64_t number);
+
+/* Sets value i to 0 unless random number first + i is below `density` (0..1). */
+void gg_random_keep(float *x, size_t n, uint64_t key, uint64_t first, double density);
+
+/* Keeps each value of a row with a probability that rises with the rank of its magnitude: from
+ * density - epsilon for the smallest to density + epsilon for the largest. Of equal magnitudes
+ * the later is the larger. `scratch` has 2 n entries. n < 2^32. */
+void gg_random_keep_ranked(float *row, size_t n, uint64_t key, uint64_t first,
+                           const double density[2], uint64_t *scratch);
+
+/* ---- quantiles --------------------------------------------------------------------------- */
+
+/* The border of "the K largest": a key above `bits` is among them, and so is a key equal to it
+ * at an index below `index`. */
+typedef struct gg_cut {
+    uint32_t bits;
+    uint64_t index;
+} gg_cut;
+
+/* clang-format off */
+#define GG_CUT_NONE ((gg_cut){ 0x7fffffff, UINT64_MAX }) /* K = 0 */
+#define GG_CUT_ALL ((gg_cut){ 0, UINT64_MAX })
+/* clang-format on */
+
+/* Finds such borders exactly, without sorting, by counting keys of 31 bits: pass 0 counts their
+ * upper 16 bits, pass 1 the lower 15 bits of those that can be the border, in 4 segments of the
+ * indices, and pass 2 (only where equal keys lie on the border) reads one such segment in
+ * order. */
+#define GG_QUANTILE_SEGMENTS 4
+#define GG_QUANTILE_HIGH ((size_t)1 << 16)
+#define GG_QUANTILE_LOW ((size_t)1 << 15)
+
+typedef struct gg_quantile {
+    size_t stream;    /* which keys */
+    uint64_t wanted;  /* K, at most the number of keys */
+    uint32_t high;    /* after pass 0: the upper bits of the border */
+    uint64_t left;    /* how many of the keys that are still undecided are wanted */
+    unsigned segment; /* after pass 1: where the index lies */
+    bool open;        /* pass 2 is needed */
+    gg_cut cut;       /* the result */
+} gg_quantile;
+
+typedef struct gg_quantiles {
+    gg_quantile *list; /* the caller's */
+    size_t n, streams;
+    uint64_t segment_size; /* number of indices per segment */
+    bool values_only;      /* cut.index is not needed: there is no pass 2 */
+} gg_quantiles;
+
+/* The number of counters (all zero at the start) that a pass needs. 0: the pass is not needed. */
+size_t gg_quantiles_counters(const gg_quantiles *q, unsigned pass);
+/* n keys of a stream: the magnitudes of x. The first has the index `first`. */
+typedef struct gg_key_run {
+    size_t stream;
+    const float *x;
+    size_t n;
+    uint64_t first;
+} gg_key_run;
+
+/* Counts keys. Counters of several workers are added before gg_quantiles_end, except in pass 2,
+ * which has one worker that sees the keys in order. */
+void gg_quantiles_count(const gg_quantiles *q, unsigned pass, const gg_key_run *keys,
+                        uint64_t *counters);
+void gg_quantiles_end(gg_quantiles *q, unsigned pass, const uint64_t *counters);
+/* The range of indices that pass 2 must read. */
+void gg_quantiles_range(const gg_quantiles *q, uint64_t *from, uint64_t *to);
+
+/* Sets all values to 0 but those that are among the K largest of `low` and not of `high`. */
+void gg_keep_between(float *x, size_t n, uint64_t first, const gg_cut *low, const gg_cut *high);
+
+#endif

@@ -1,0 +1,105 @@
+/* merge_methods.c - the table of methods.
+ *
+ * Names and defaults are those of mergekit. A method that needs whole matrices gets a row with
+ * .whole (see merge_whole.h), .make = gg_merge_add_whole, and GG_MERGE_BASE_MUST. */
+#include "merge_kinds.h"
+
+#include "numeric/merge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TAKES(...) \
+    .takes = { __VA_ARGS__ }, \
+    .n_takes = sizeof((gg_merge_default[]){ __VA_ARGS__ }) / sizeof(gg_merge_default)
+#define COMBINES \
+    .state_size = gg_combination_size, .make = gg_combine, .unchanged = gg_combination_unchanged
+#define SPARSE \
+    .state_size = gg_sparse_size, .start = gg_sparse_start, .pass = gg_sparse_pass, \
+    .make = gg_sparse_make, .unchanged = gg_sparse_unchanged
+/* Parameters of all sparse methods, with their defaults. */
+#define THINNED(normalize, rescale) \
+    { GG_MP_WEIGHT, 1 }, { GG_MP_DENSITY, 1 }, { GG_MP_LAMBDA, 1 }, \
+        { GG_MP_NORMALIZE, normalize }, { GG_MP_RESCALE, rescale }, \
+    { \
+        GG_MP_RESCALE_NORM, 1 \
+    }
+#define BY_MAGNITUDE(borders) \
+    .counters = GG_QUANTILE_HIGH + (borders)*GG_QUANTILE_SEGMENTS * GG_QUANTILE_LOW
+#define ANGLES COMBINES, .start = gg_angles_start, .pass = gg_angles_pass
+
+static const gg_merge_method methods[] = {
+    { GG_MERGE_LINEAR, "linear", NULL, GG_MERGE_BASE_KEYS, 1, GG_MERGE_MODELS,
+      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_NORMALIZE, 1 }), COMBINES, .start = gg_linear_start },
+    { GG_MERGE_SLERP, "slerp", NULL, GG_MERGE_BASE_FIRST, 2, 2, TAKES({ GG_MP_T, NAN }), ANGLES },
+    { GG_MERGE_NUSLERP, "nuslerp", NULL, GG_MERGE_BASE_MAY, 2, 2,
+      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_FLATTEN, 1 }), ANGLES },
+    { GG_MERGE_MULTISLERP, "multislerp", NULL, GG_MERGE_BASE_MAY, 2, GG_MERGE_MODELS,
+      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_NORMALIZE, 1 }, { GG_MP_EPS, 1e-8 }), ANGLES },
+    { GG_MERGE_KARCHER, "karcher", NULL, GG_MERGE_BASE_KEYS, 2, GG_MERGE_MODELS,
+      TAKES({ GG_MP_MAX_ITER, 10 }, { GG_MP_TOL, 1e-5 }), ANGLES },
+    { GG_MERGE_TASK, "task_arithmetic", "task", GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_LAMBDA, 1 }, { GG_MP_NORMALIZE, 0 }), COMBINES,
+      .start = gg_task_start },
+    { GG_MERGE_TIES, "ties", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS, TAKES(THINNED(1, 0)),
+      SPARSE, BY_MAGNITUDE(1) },
+    { GG_MERGE_DARE_LINEAR, "dare_linear", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES(THINNED(0, 1)), SPARSE, .random = true },
+    { GG_MERGE_DARE_TIES, "dare_ties", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES(THINNED(0, 1)), SPARSE, .random = true },
+    { GG_MERGE_DELLA, "della", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES(THINNED(1, 1), { GG_MP_EPSILON, 0.15 }), SPARSE, .random = true,
+      .scratch = 2 * sizeof(uint64_t) },
+    { GG_MERGE_DELLA_LINEAR, "della_linear", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES(THINNED(0, 1), { GG_MP_EPSILON, 0.15 }), SPARSE, .random = true,
+      .scratch = 2 * sizeof(uint64_t) },
+    { GG_MERGE_BREADCRUMBS, "breadcrumbs", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES(THINNED(0, 0), { GG_MP_GAMMA, 0.01 }), SPARSE, BY_MAGNITUDE(2) },
+    { GG_MERGE_BREADCRUMBS_TIES, "breadcrumbs_ties", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES(THINNED(0, 0), { GG_MP_GAMMA, 0.01 }), SPARSE, BY_MAGNITUDE(2) },
+    { GG_MERGE_SCE, "sce", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES({ GG_MP_SELECT_TOPK, 1 }), BY_MAGNITUDE(1), .state_size = gg_sce_size,
+      .start = gg_sce_start, .pass = gg_sce_pass, .make = gg_sce_make },
+    { GG_MERGE_NEARSWAP, "nearswap", NULL, GG_MERGE_BASE_FIRST, 2, 2, TAKES({ GG_MP_T, NAN }),
+      .start = gg_nearswap_start, .make = gg_nearswap_make },
+    { GG_MERGE_ARCEE_FUSION, "arcee_fusion", NULL, GG_MERGE_BASE_FIRST, 2, 2, BY_MAGNITUDE(3),
+      .scratch = 2 * sizeof(float), .state_size = gg_fusion_size, .start = gg_fusion_start,
+      .pass = gg_fusion_pass, .make = gg_fusion_make },
+    { GG_MERGE_RAM, "ram", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES({ GG_MP_EPSILON, 1e-5 }), .state_size = gg_ram_size, .pass = gg_ram_pass,
+      .make = gg_ram_make },
+    { GG_MERGE_RAMPLUS, "ramplus_tl", "ramplus", GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES({ GG_MP_EPSILON, 1e-5 }, { GG_MP_R, 0.1 }, { GG_MP_ALPHA, 0.2 }),
+      .state_size = gg_ram_size, .pass = gg_ram_pass, .make = gg_ram_make },
+    { GG_MERGE_MODEL_STOCK, "model_stock", NULL, GG_MERGE_BASE_MUST, 2, GG_MERGE_MODELS,
+      TAKES({ GG_MP_FILTER_WISE, 0 }), ANGLES },
+    { GG_MERGE_ISO, "iso", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
+      TAKES({ GG_MP_T, 0.6 }, { GG_MP_WEIGHT, 1 }), .whole = gg_merge_iso,
+      .make = gg_merge_add_whole },
+    { GG_MERGE_PASSTHROUGH, "passthrough", NULL, GG_MERGE_BASE_KEYS, 1, 1,
+      TAKES({ GG_MP_SCALE, 1 }), COMBINES, .start = gg_passthrough_start },
+};
+
+static bool same_name(const char *name, const char *text, size_t len)
+{
+    if (!name || strlen(name) != len) return false;
+    for (size_t i = 0; i < len; i++)
+        if (name[i] != (text[i] == '-' ? '_' : text[i])) return false;
+    return true;
+}
+
+const gg_merge_method *gg_merge_method_by_name(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (same_name(methods[i].name, name, len) || same_name(methods[i].alias, name, len))
+            return &methods[i];
+    return NULL;
+}
+
+void gg_merge_method_names(char *out, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0] && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "", methods[i].name);
+}

@@ -1,0 +1,130 @@
+/* merge_sce.c - SCE: keeps the places where the differences vary most, weighs each model by the
+ * energy of these values, and drops values whose sign is that of the minority. */
+#include "merge_kinds.h"
+
+#include "numeric/merge.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PASS_ENERGY 3 /* after those of the quantile */
+
+typedef struct sce {
+    gg_quantiles q; /* of the variances */
+    gg_quantile border;
+    bool all; /* every place is kept */
+    float w[GG_MERGE_MODELS];
+} sce;
+
+size_t gg_sce_size(size_t n)
+{
+    (void)n;
+    return sizeof(sce);
+}
+
+gg_status gg_sce_start(gg_merge_job *j, gg_error *err)
+{
+    sce *s = j->state;
+    uint64_t chunks = j->t.elements / GG_MERGE_CHUNK + 1;
+    (void)err;
+    s->q = (gg_quantiles){ .list = &s->border, .n = 1, .streams = 1 };
+    s->q.segment_size = (chunks / GG_QUANTILE_SEGMENTS + 1) * GG_MERGE_CHUNK;
+    s->border.wanted = 1; /* set after the first pass */
+    s->all = gg_merge_global(j, GG_MP_SELECT_TOPK) >= 1;
+    return GG_OK;
+}
+
+/* The variance of each value over the models, in `out`. */
+static void variances(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    double n = (double)j->n;
+    for (size_t i = 0; i < c->n; i++) {
+        double mean = 0, sum = 0;
+        for (size_t k = 0; k < j->n; k++) mean += (double)c->x[k][i];
+        mean /= n;
+        for (size_t k = 0; k < j->n; k++) {
+            double d = (double)c->x[k][i] - mean;
+            sum += d * d;
+        }
+        c->out[i] = (float)(sum / n);
+    }
+}
+
+static void select_places(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    const sce *s = j->state;
+    const gg_cut none = GG_CUT_NONE;
+    if (s->all) return;
+    variances(j, c);
+    gg_keep_between(c->out, c->n, c->first, &s->border.cut, &none);
+    for (size_t k = 0; k < j->n; k++)
+        for (size_t i = 0; i < c->n; i++) c->x[k][i] = c->out[i] != 0 ? c->x[k][i] : 0;
+}
+
+/* ---- passes ---------------------------------------------------------------------------------- */
+
+static void count(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
+                  uint64_t *counters)
+{
+    const sce *s = j->state;
+    variances(j, c);
+    gg_key_run keys = { 0, c->out, c->n, c->first };
+    gg_quantiles_count(&s->q, pass, &keys, counters);
+    for (size_t i = 0; pass == 0 && i < c->n; i++) sums[0] += c->out[i] != 0;
+}
+
+static gg_status end_count(gg_merge_job *j, unsigned pass, const double *sums,
+                           const uint64_t *counters, gg_error *err)
+{
+    sce *s = j->state;
+    (void)err;
+    if (pass == 0) s->border.wanted = (uint64_t)(gg_merge_global(j, GG_MP_SELECT_TOPK) * sums[0]);
+    gg_quantiles_end(&s->q, pass, counters);
+    return GG_OK;
+}
+
+static void add_energy(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
+                       uint64_t *counters)
+{
+    (void)pass;
+    (void)counters;
+    select_places(j, c);
+    for (size_t k = 0; k < j->n; k++) sums[k] += GG_PICK(gg_mk_norms)(c->x[k], c->n).l2;
+}
+
+static gg_status end_energy(gg_merge_job *j, unsigned pass, const double *sums,
+                            const uint64_t *counters, gg_error *err)
+{
+    sce *s = j->state;
+    double all = 0;
+    (void)pass;
+    (void)counters;
+    (void)err;
+    for (size_t k = 0; k < j->n; k++) all += sums[k];
+    for (size_t k = 0; k < j->n; k++) s->w[k] = (float)(all > 0 ? sums[k] / all : 1 / (double)j->n);
+    return GG_OK;
+}
+
+bool gg_sce_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
+{
+    sce *s = j->state;
+    if (k > PASS_ENERGY) return false;
+    if (k == PASS_ENERGY) {
+        *pass = (gg_merge_pass){ .sums = j->n, .scan = add_energy, .end = end_energy };
+        return true;
+    }
+    size_t counters = s->all ? 0 : gg_quantiles_counters(&s->q, k);
+    if (counters == 0) return true;
+    *pass = (gg_merge_pass){ .sums = 1, .counters = counters, .scan = count, .end = end_count };
+    pass->in_order = k == 2;
+    if (k == 2) gg_quantiles_range(&s->q, &pass->from, &pass->to);
+    return true;
+}
+
+void gg_sce_make(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    const sce *s = j->state;
+    gg_consensus how = { .w = s->w, .unweighted = true, .normalize = true, .scale = 1 };
+    select_places(j, c);
+    GG_PICK(gg_mk_consensus)(c->out, c->base, c->x, j->n, c->n, &how);
+}

@@ -1,0 +1,235 @@
+/* merge_swap.c - methods that decide value by value what to take from which model: nearswap,
+ * RAM and Arcee fusion. */
+#include "merge_kinds.h"
+
+#include "numeric/merge.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- nearswap ------------------------------------------------------------------------------ */
+
+gg_status gg_nearswap_start(gg_merge_job *j, gg_error *err)
+{
+    double t = gg_merge_global(j, GG_MP_T);
+    if (t > 0) return GG_OK;
+    return gg_fail(err, GG_EUSAGE, "t is %g, but nearswap needs a positive one, for example 0.0001",
+                   t);
+}
+
+/* The closer two values are, the more is taken of the second. */
+void gg_nearswap_make(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    float t = (float)gg_merge_global(j, GG_MP_T);
+    const float *a = c->x[0], *b = c->x[1];
+    for (size_t i = 0; i < c->n; i++) {
+        float apart = fabsf(a[i] - b[i]), w = apart > t ? t / apart : 1;
+        c->out[i] = w * b[i] + (1 - w) * a[i];
+    }
+}
+
+/* ---- RAM ----------------------------------------------------------------------------------- */
+
+/* A change is a difference above epsilon. Changes that several models make are averaged, and those
+ * of one model are kept, in RAM+ amplified. */
+typedef struct ram {
+    float gain[GG_MERGE_MODELS]; /* of changes that only this model makes */
+} ram;
+
+size_t gg_ram_size(size_t n)
+{
+    (void)n;
+    return sizeof(ram);
+}
+
+static bool changes(const float *x, size_t i, float epsilon)
+{
+    return fabsf(x[i]) > epsilon;
+}
+
+static unsigned count_changes(const gg_merge_job *j, const gg_merge_chunk *c, size_t i,
+                              float epsilon)
+{
+    unsigned n = 0;
+    for (size_t k = 0; k < j->n; k++) n += changes(c->x[k], i, epsilon);
+    return n;
+}
+
+static void count_ram(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
+                      uint64_t *counters)
+{
+    float epsilon = (float)gg_merge_global(j, GG_MP_EPSILON);
+    (void)pass;
+    (void)sums;
+    for (size_t i = 0; i < c->n; i++) {
+        unsigned n = count_changes(j, c, i, epsilon);
+        if (n == 0) continue;
+        for (size_t k = 0; k < j->n; k++)
+            counters[2 * k + (n == 1)] += changes(c->x[k], i, epsilon);
+    }
+}
+
+static gg_status end_ram(gg_merge_job *j, unsigned pass, const double *sums,
+                         const uint64_t *counters, gg_error *err)
+{
+    ram *s = j->state;
+    double epsilon = gg_merge_global(j, GG_MP_EPSILON), alpha = gg_merge_global(j, GG_MP_ALPHA);
+    (void)pass;
+    (void)sums;
+    (void)err;
+    for (size_t k = 0; k < j->n; k++) {
+        double shared = (double)counters[2 * k], own = (double)counters[2 * k + 1];
+        double ratio = shared == 0 ? 0 : shared / fmax(own, epsilon);
+        s->gain[k] = (float)(1 + gg_merge_global(j, GG_MP_R) * fmin(ratio, alpha));
+    }
+    return GG_OK;
+}
+
+bool gg_ram_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
+{
+    ram *s = j->state;
+    for (size_t i = 0; i < j->n && k == 0; i++) s->gain[i] = 1;
+    if (k > 0 || j->method->kind == GG_MERGE_RAM) return false;
+    *pass = (gg_merge_pass){ .counters = 2 * j->n, .scan = count_ram, .end = end_ram };
+    return true;
+}
+
+void gg_ram_make(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    const ram *s = j->state;
+    float epsilon = (float)gg_merge_global(j, GG_MP_EPSILON);
+    for (size_t i = 0; i < c->n; i++) {
+        unsigned n = count_changes(j, c, i, epsilon);
+        float sum = 0;
+        for (size_t k = 0; k < j->n; k++) {
+            if (!changes(c->x[k], i, epsilon)) continue;
+            sum += n == 1 ? c->x[k][i] * s->gain[k] : c->x[k][i] / (float)n;
+        }
+        c->out[i] = c->base[i] + sum;
+    }
+}
+
+/* ---- Arcee fusion --------------------------------------------------------------------------- */
+
+/* The importance of a change is its size times the divergence (Kullback-Leibler) of the softmax of
+ * its row from that of the base's row. Changes at or above median + 1.5 (q3 - q1) of all
+ * importances are taken. Quartiles are exact, where the reference samples large tensors. */
+typedef struct fusion {
+    gg_quantiles q;
+    gg_quantile list[3];
+    float border;
+} fusion;
+
+size_t gg_fusion_size(size_t n)
+{
+    (void)n;
+    return sizeof(fusion);
+}
+
+gg_status gg_fusion_start(gg_merge_job *j, gg_error *err)
+{
+    fusion *s = j->state;
+    static const float share[3] = { 0.25f, 0.5f, 0.75f };
+    (void)err;
+    j->rows = true;
+    s->q = (gg_quantiles){ .list = s->list, .n = 3, .streams = 1, .values_only = true };
+    s->q.segment_size = j->t.elements / GG_QUANTILE_SEGMENTS + 1;
+    for (size_t i = 0; i < 3 && j->t.elements; i++) {
+        uint64_t at = (uint64_t)(share[i] * (double)(j->t.elements - 1));
+        s->list[i].wanted = j->t.elements - at; /* value `at` of the ascending order */
+    }
+    return GG_OK;
+}
+
+/* exp(x) in float32, for x <= 0: a polynomial after reduction by ln 2 in two parts, with the
+ * coefficients of the library SLEEF, which the reference uses. */
+static float exponential(float x)
+{
+    static const float c[] = { 0.00139304355252534151f, 0.00833336077630519867f,
+                               0.0416664853692054749f, 0.166666671633720398f, 0.5f };
+    if (x < -100) return 0;
+    float q = rintf(x * 1.44269504088896341f), u = 0.000198527617612853646f;
+    x += q * -0.693145751953125f;
+    x += q * -1.428606765330187045e-06f;
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) u = u * x + c[i];
+    return ldexpf(1 + (x * x * u + x), (int)q);
+}
+
+/* exp(x - max), divided by their sum. */
+static void softmax(const float *x, size_t n, float *out)
+{
+    float most = x[0], lane[8] = { 0 };
+    for (size_t i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
+    for (size_t i = 0; i < n; i++) lane[i % 8] += out[i] = exponential(x[i] - most);
+    for (size_t half = 4; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++) lane[i] += lane[i + half];
+    float share = 1 / lane[0];
+    for (size_t i = 0; i < n; i++) out[i] *= share;
+}
+
+/* The arithmetic follows that of the reference (float32, sums in eight lanes): of rows that differ
+ * little, the divergence is hardly larger than the rounding of its terms, so another order of
+ * the same sums would choose other values. */
+static float divergence(const float *base, const float *x, size_t n, float *scratch)
+{
+    float *p = scratch, *q = scratch + n, sum = 0;
+    softmax(x, n, p);
+    softmax(base, n, q);
+    for (size_t i = 0; i < n; i++) {
+        float a = p[i] + 1e-8f, b = q[i] + 1e-8f;
+        sum += a * (float)log((double)(a / b));
+    }
+    return sum;
+}
+
+/* The importances of all values, in `out`. */
+static void importances(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    size_t row = (size_t)j->t.dims[0];
+    for (size_t at = 0; at < c->n; at += row) {
+        const float *base = c->x[0] + at, *x = c->x[1] + at;
+        float kl = divergence(base, x, row, c->scratch);
+        for (size_t i = 0; i < row; i++) c->out[at + i] = fabsf(x[i] - base[i]) * kl;
+    }
+}
+
+static void count_fusion(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c,
+                         double *sums, uint64_t *counters)
+{
+    const fusion *s = j->state;
+    (void)sums;
+    importances(j, c);
+    gg_key_run keys = { 0, c->out, c->n, c->first };
+    gg_quantiles_count(&s->q, pass, &keys, counters);
+}
+
+static gg_status end_fusion(gg_merge_job *j, unsigned pass, const double *sums,
+                            const uint64_t *counters, gg_error *err)
+{
+    fusion *s = j->state;
+    float v[3];
+    (void)sums;
+    (void)err;
+    gg_quantiles_end(&s->q, pass, counters);
+    for (size_t i = 0; i < 3; i++) v[i] = gg_bits_float(s->list[i].cut.bits);
+    s->border = v[1] + 1.5f * (v[2] - v[0]);
+    return GG_OK;
+}
+
+bool gg_fusion_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
+{
+    const fusion *s = j->state;
+    if (k > 1) return false;
+    *pass = (gg_merge_pass){ .scan = count_fusion, .end = end_fusion };
+    pass->counters = gg_quantiles_counters(&s->q, k);
+    return true;
+}
+
+void gg_fusion_make(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    const fusion *s = j->state;
+    const float *a = c->x[0], *b = c->x[1];
+    importances(j, c);
+    for (size_t i = 0; i < c->n; i++)
+        c->out[i] = c->out[i] >= s->border ? a[i] + (b[i] - a[i]) : a[i];
+}

@@ -1,0 +1,410 @@
+/* verb_merge.c - plans and writes a merged model. */
+#include "organ/gg_merge.h"
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "gguf/gguf.h"
+#include "merge_config.h"
+#include "merge_core.h"
+#include "merge_history.h"
+#include "merge_models.h"
+#include "organ/gg_stack.h"
+#include "organ/manifest.h"
+#include "organ/output_guard.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
+#include "verbs/compute/compute_core.h"
+#include "verbs/compute/dtype_rules.h"
+#include "verbs/plan/plan.h"
+#include "verbs/plan/plan_shards.h"
+#include "verbs/shared/set_keys.h"
+#include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_BYTES ((uint64_t)192 << 20) /* for the buffers of all threads */
+
+typedef struct merge {
+    const gg_merge_options *o;
+    const gg_run *run;
+    gg_merge_config config;
+    gg_merge_models models;
+    gg_merging m;
+    gg_source *first; /* gives keys, order and dtypes */
+    gg_plan plan;
+    gg_computations made;
+    gg_dtype_rules *rules;
+    gg_merge_report *report;
+    gg_error *err;
+} merge;
+
+/* ---- the method and its models -------------------------------------------------------- */
+
+static gg_status unknown_method(const char *text, size_t n, gg_error *err)
+{
+    char names[400], shown[100];
+    gg_merge_method_names(names, sizeof names);
+    gg_escape(text, n < 40 ? n : 40, shown, sizeof shown);
+    if (n == 0) gg_fail(err, GG_EUSAGE, "no method given");
+    else gg_fail(err, GG_EUSAGE, "unknown method '%s'", shown);
+    return gg_fix(err, "use one of %s", names);
+}
+
+static gg_status read_config(merge *g)
+{
+    const gg_merge_options *o = g->o;
+    if (o->method || o->base || o->n_models)
+        return gg_fail(g->err, GG_EUSAGE,
+                       "a configuration names the method and the models: give "
+                       "nothing of them besides");
+    gg_status st = gg_merge_config_read(o->config, o->config_len, &g->config, &g->models, g->err);
+    g->m.method = g->config.method;
+    g->m.global = g->config.global;
+    g->config.global = (gg_merge_settings){ 0 };
+    return st;
+}
+
+static gg_status read_arguments(merge *g)
+{
+    const gg_merge_options *o = g->o;
+    const char *text = o->method ? o->method : "";
+    size_t n = strcspn(text, ",");
+    g->m.method = gg_merge_method_by_name(text, n);
+    if (!g->m.method) return unknown_method(text, n, g->err);
+    g->models.parameters = strdup(text[n] ? text + n + 1 : "");
+    g->models.base.path = o->base ? strdup(o->base) : NULL;
+    if (!g->models.parameters || (o->base && !g->models.base.path))
+        return gg_fail(g->err, GG_ENOMEM, "no memory for the models");
+    gg_status st = gg_merge_settings_add(&g->m.global, g->models.parameters, g->err);
+    for (size_t i = 0; i < o->n_models && st == GG_OK; i++) {
+        const char *model = o->models[i];
+        size_t end = gg_merge_path_length(model);
+        st = gg_merge_models_add(&g->models, model, end, model[end] ? model + end + 1 : "", g->err);
+    }
+    return st;
+}
+
+/* Does a setting name a parameter that the method does not take? */
+static gg_status check_settings(const merge *g, const gg_merge_settings *s)
+{
+    const gg_merge_method *method = g->m.method;
+    for (size_t i = 0; i < s->n; i++) {
+        bool taken = false;
+        for (size_t k = 0; k < method->n_takes; k++)
+            taken = taken || method->takes[k].param == s->list[i].param;
+        if (taken) continue;
+        char list[200] = "";
+        for (size_t k = 0; k < method->n_takes; k++) {
+            if (k) strcat(list, ", ");
+            strcat(list, gg_merge_param_name(method->takes[k].param));
+        }
+        gg_fail(g->err, GG_EUSAGE, "%s has no parameter %s", method->name,
+                gg_merge_param_name(s->list[i].param));
+        return gg_fix(g->err, "it takes %s", list);
+    }
+    return GG_OK;
+}
+
+static gg_status check_number(const merge *g, size_t n)
+{
+    const gg_merge_method *method = g->m.method;
+    if (method->base == GG_MERGE_BASE_MUST && !g->models.base.path) {
+        gg_fail(g->err, GG_EUSAGE, "%s needs the base that the models were trained from",
+                method->name);
+        return gg_fix_hint(g->err, GG_HINT_BASE, "give the base");
+    }
+    if (n >= method->least && n <= method->most) return GG_OK;
+    const char *besides = method->base == GG_MERGE_BASE_FIRST  ? ", the base included"
+                          : method->base == GG_MERGE_BASE_MUST ? " besides the base"
+                                                               : "";
+    if (method->least == method->most)
+        return gg_fail(g->err, GG_EUSAGE, "%s merges exactly %zu model%s%s, not %zu", method->name,
+                       method->least, method->least == 1 ? "" : "s", besides, n);
+    return gg_fail(g->err, GG_EUSAGE, "%s needs at least %zu model%s%s", method->name,
+                   method->least, method->least == 1 ? "" : "s", besides);
+}
+
+/* Lists the models in the order in which the method gets them. */
+static gg_status arrange(merge *g)
+{
+    gg_merging *m = &g->m;
+    gg_merge_base use = m->method->base;
+    bool based = g->models.base.path != NULL, lead = based && use == GG_MERGE_BASE_FIRST;
+    gg_status st = check_number(g, g->models.n + lead);
+    if (st == GG_OK) st = check_settings(g, &m->global);
+    m->models = calloc(g->models.n + 1, sizeof *m->models);
+    m->of_model = calloc(g->models.n + 1, sizeof *m->of_model);
+    if (st == GG_OK && !(m->models && m->of_model))
+        st = gg_fail(g->err, GG_ENOMEM, "no memory for the models");
+    if (st != GG_OK) return st;
+    if (lead) m->models[m->n++] = g->models.base.source;
+    for (size_t i = 0; i < g->models.n && st == GG_OK; i++) {
+        st = check_settings(g, &g->models.list[i].settings);
+        m->of_model[m->n] = g->models.list[i].settings;
+        m->models[m->n++] = g->models.list[i].source;
+    }
+    m->base = g->models.base.source;
+    m->has_base = based && (use == GG_MERGE_BASE_MAY || use == GG_MERGE_BASE_MUST);
+    m->seed = g->o->seed;
+    g->first = based ? g->models.base.source : m->models[0];
+    m->blocks = gg_arch_number(gg_source_meta(g->first), "block_count");
+    return st;
+}
+
+/* ---- tensors --------------------------------------------------------------------------- */
+
+static gg_status tell(const merge *g, const gg_tensor *t, const char *how, const gg_merge_job *j)
+{
+    char text[600] = "";
+    if (!g->o->row) return GG_OK;
+    if (j) gg_merge_job_text(j, text, sizeof text);
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    return g->o->row(g->o->row_ctx, t, &a, how, text, g->err);
+}
+
+/* Plans tensor t as that of a source, in t's dtype. */
+static gg_status plan_copy(merge *g, const gg_tensor *t, gg_source *s, size_t at)
+{
+    gg_plan_tensor *pt;
+    const gg_tensor *from = gg_source_tensor(s, at);
+    const gg_manifest *m = gg_source_manifest(s);
+    gg_plan_part part = { s, at, 0, from->bytes, m ? m->entries[at].sha256 : NULL };
+    gg_status st = gg_plan_add(&g->plan, t, &pt, g->err);
+    g->report->copied++;
+    if (st != GG_OK || from->dtype == t->dtype)
+        return st == GG_OK ? gg_plan_add_part(pt, &part, g->err) : st;
+    gg_producer p;
+    gg_input in = { from->dtype, &part, 1 };
+    st = gg_compute_convert(&g->made, &pt->t, &in, &p, g->err);
+    pt->make = p.make;
+    pt->ctx = p.ctx;
+    return st;
+}
+
+static gg_status plan_merged(merge *g, const gg_tensor *t, const size_t *at)
+{
+    gg_merge_job j;
+    gg_plan_tensor *pt;
+    gg_producer p;
+    gg_status st = gg_merge_job_start(&g->m, t, &j, g->err);
+    size_t k = st == GG_OK && g->m.method->unchanged ? g->m.method->unchanged(&j) : SIZE_MAX;
+    if (st == GG_OK) st = tell(g, t, k == SIZE_MAX ? "merge" : "copy", &j);
+    gg_merge_job_free(&j);
+    if (st != GG_OK) return st;
+    if (k != SIZE_MAX) return plan_copy(g, t, k < g->m.n ? g->m.models[k] : g->m.base, at[k]);
+    st = gg_plan_add(&g->plan, t, &pt, g->err);
+    if (st == GG_OK) st = gg_merge_producer(&g->made, &g->m, at, &p, g->err);
+    if (st != GG_OK) return st;
+    pt->make = p.make;
+    pt->ctx = p.ctx;
+    g->report->merged++;
+    return GG_OK;
+}
+
+static gg_status plan_tensors(merge *g)
+{
+    gg_status st = GG_OK;
+    size_t *at = calloc(g->m.n + 1, sizeof *at);
+    if (!at) return gg_fail(g->err, GG_ENOMEM, "no memory for the tensors");
+    for (size_t i = 0; i < gg_source_count(g->first) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(g->first, i);
+        bool kept = gg_is_integer(t->dtype) ||
+                    (g->o->embeddings_from_base && gg_source_anatomy(g->first, i).cls == GG_EMBED);
+        if (kept) {
+            st = tell(g, t, "copy", NULL);
+            if (st == GG_OK) st = plan_copy(g, t, g->first, i);
+            continue;
+        }
+        gg_merge_settings_visit(&g->m.global, t);
+        for (size_t k = 0; k < g->m.n; k++) gg_merge_settings_visit(&g->m.of_model[k], t);
+        st = gg_merge_find(&g->m, g->first, i, at, g->err);
+        if (st == GG_OK) st = plan_merged(g, t, at);
+    }
+    free(at);
+    if (st == GG_OK) st = gg_merge_settings_used(&g->m.global, g->err);
+    for (size_t k = 0; k < g->m.n && st == GG_OK; k++)
+        st = gg_merge_settings_used(&g->m.of_model[k], g->err);
+    return st;
+}
+
+/* Notes tensors that only other models have. */
+static void note_left_out(const merge *g)
+{
+    for (size_t k = 0; k < g->m.n; k++) {
+        const gg_tensor *example = NULL;
+        const gg_source *s = g->m.models[k];
+        size_t n = 0;
+        for (size_t i = 0; i < gg_source_count(s); i++) {
+            const gg_tensor *t = gg_source_tensor(s, i);
+            if (gg_source_find(g->first, t->name, t->name_len) != SIZE_MAX) continue;
+            if (n++ == 0) example = t;
+        }
+        if (n)
+            gg_note(g->run,
+                    "%s: %zu tensor%s left out, because the first model has none of that "
+                    "name: %s%s",
+                    gg_source_name(s), n, n == 1 ? "" : "s", example->name, n == 1 ? "" : ", ...");
+    }
+}
+
+/* ---- keys and files ---------------------------------------------------------------------- */
+
+static gg_status make_keys(merge *g, gg_meta *meta)
+{
+    gg_status st = gg_meta_copy(meta, gg_source_meta(g->first), g->err);
+    gg_tensor *list = calloc(g->plan.n ? g->plan.n : 1, sizeof *list);
+    if (st == GG_OK && !list) st = gg_fail(g->err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; st == GG_OK && i < g->plan.n; i++) list[i] = g->plan.tensors[i].t;
+    if (st == GG_OK) st = gg_type_keys_change(meta, g->first, list, g->plan.n, g->err);
+    free(list);
+    return st == GG_OK ? gg_merge_history_keys(&g->models, &g->m, g->o, meta, g->err) : st;
+}
+
+/* The dtypes of computed tensors, now that they are final. */
+static gg_status check_dtypes(const merge *g)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < g->plan.n && st == GG_OK; i++)
+        if (g->plan.tensors[i].make)
+            st = gg_compute_check_output(&g->plan.tensors[i].t, NULL, g->err);
+    return st;
+}
+
+static gg_status plan_keys_and_files(merge *g, const char *output)
+{
+    gg_meta meta = GG_META_INIT;
+    gg_split split = { g->o->shards, g->o->shard_size };
+    size_t changed = 0;
+    gg_status st = make_keys(g, &meta);
+    if (st == GG_OK && g->rules)
+        st = gg_dtype_rules_apply(g->rules, &g->plan, &meta, &g->made, &changed, g->run, g->err);
+    if (st == GG_OK) st = check_dtypes(g);
+    if (st == GG_OK) st = gg_plan_output(&g->plan, &split, output, &meta, g->first, g->run, g->err);
+    gg_meta *keys = st == GG_OK ? &g->plan.files[0].meta : NULL;
+    if (keys && changed) st = gg_dtype_rules_keys(g->rules, &g->plan, keys, g->err);
+    if (keys && st == GG_OK)
+        st = gg_set_keys(keys, g->o->set_kv, g->o->n_set_kv, g->o->set_kv_files,
+                         g->o->n_set_kv_files, g->err);
+    gg_meta_free(&meta);
+    return st;
+}
+
+/* ---- merging --------------------------------------------------------------------------- */
+
+static gg_status guard(const merge *g, const char *output)
+{
+    gg_status st = GG_OK;
+    if (!output) return GG_OK;
+    if (g->models.base.source) st = gg_guard_output(output, g->models.base.source, g->err);
+    for (size_t i = 0; i < g->models.n && st == GG_OK; i++)
+        st = gg_guard_output(output, g->models.list[i].source, g->err);
+    return st;
+}
+
+/* Fewer threads than asked for, if their buffers would need too much memory. */
+static gg_run bounded(const merge *g)
+{
+    gg_run run = *g->run;
+    uint64_t row = 0;
+    for (size_t i = 0; i < g->plan.n; i++)
+        if (g->plan.tensors[i].t.dims[0] > row) row = g->plan.tensors[i].t.dims[0];
+    uint64_t most = THREADS_BYTES / gg_merge_thread_bytes(&g->m, row);
+    unsigned threads = run.threads ? run.threads : gg_thread_count();
+    run.threads = threads < most ? threads : most ? (unsigned)most : 1;
+    return run;
+}
+
+static gg_status write_output(merge *g, const char *output)
+{
+    gg_status st = plan_keys_and_files(g, output ? output : "-");
+    if (st == GG_OK && g->models.base.source)
+        st = gg_watch_add(&g->plan.watch, g->models.base.source, g->err);
+    for (size_t i = 0; i < g->models.n && st == GG_OK; i++)
+        st = gg_watch_add(&g->plan.watch, g->models.list[i].source, g->err);
+    gg_run run = bounded(g);
+    if (st == GG_OK && output) st = gg_plan_write(&g->plan, &run, &g->report->bytes, g->err);
+    if (st == GG_OK && output && g->o->card)
+        st = gg_merge_card(&g->models, &g->m, g->o, g->report, g->run, g->err);
+    return st;
+}
+
+static void close_all(merge *g)
+{
+    gg_plan_free(&g->plan);
+    gg_computations_free(&g->made);
+    gg_dtype_rules_free(g->rules);
+    gg_merge_settings_free(&g->m.global);
+    gg_merge_config_free(&g->config);
+    gg_merge_models_free(&g->models);
+    free(g->m.models);
+    free(g->m.of_model);
+    pthread_mutex_destroy(&g->m.whole);
+}
+
+/* Copies ranges of blocks. */
+static gg_status stack(merge *g, const char *output)
+{
+    gg_block_order order = { 0 };
+    gg_stack_report report;
+    const gg_merge_slice *list = g->config.slices;
+    gg_status st = GG_OK;
+    if (g->models.base.path && strcmp(g->models.base.path, list[0].path) != 0)
+        return gg_fail(g->err, GG_EUNSUPPORTED,
+                       "base_model must be the model of the first slice, "
+                       "which gives the keys and the embeddings");
+    if (g->config.dtype || g->o->dtype)
+        gg_note(g->run, "slices are copied in their types; the dtype is not used");
+    for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++)
+        st = gg_merge_models_add_once(&g->models, list[i].path, g->err);
+    if (st == GG_OK) st = gg_merge_models_open(&g->models, GG_MERGE_BASE_KEYS, g->run, g->err);
+    for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++) {
+        char blocks[64];
+        gg_source *s = gg_merge_models_find(&g->models, list[i].path)->source;
+        snprintf(blocks, sizeof blocks, "%llu-%llu", (unsigned long long)list[i].from,
+                 (unsigned long long)list[i].to - 1);
+        st = gg_block_order_add(&order, s, blocks, g->err);
+        if (st != GG_OK) gg_at_file(g->err, list[i].path);
+    }
+    if (st == GG_OK) st = gg_stack_blocks(&order, output, NULL, NULL, g->run, &report, g->err);
+    if (st == GG_OK) g->report->copied = report.tensors;
+    if (st == GG_OK) g->report->bytes = report.bytes;
+    gg_block_order_free(&order);
+    return st;
+}
+
+static gg_status merge_tensors(merge *g, const char *output)
+{
+    gg_check_notes notes = { 0 };
+    const gg_merge_options *o = g->o;
+    const char *dtype = o->dtype ? o->dtype : g->config.dtype;
+    gg_status st = gg_dtype_rules_parse(dtype, o->fallback, NULL, &g->rules, g->err);
+    if (st == GG_OK) st = gg_merge_models_open(&g->models, g->m.method->base, g->run, g->err);
+    if (st == GG_OK) st = arrange(g);
+    if (st == GG_OK) st = guard(g, output);
+    if (st == GG_OK)
+        st = gg_merge_kinship(&g->m, g->first, o->embeddings_from_base, g->run, &notes, g->err);
+    if (st == GG_OK) st = plan_tensors(g);
+    if (st == GG_OK && output && !o->no_hash) st = gg_merge_hash(&g->models, g->run, g->err);
+    if (st == GG_OK) st = write_output(g, output);
+    if (st == GG_OK) note_left_out(g);
+    gg_check_notes_end(&notes, g->run, st == GG_OK);
+    return st;
+}
+
+gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *run,
+                   gg_merge_report *report, gg_error *err)
+{
+    o = GG_OPTIONS(gg_merge_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_merge_report, report);
+    *report = (gg_merge_report){ 0 };
+    merge g = { .o = o, .run = run, .plan = { .verify = true }, .report = report, .err = err };
+    pthread_mutex_init(&g.m.whole, NULL);
+    gg_status st = o->config ? read_config(&g) : read_arguments(&g);
+    if (st == GG_OK) st = g.config.n_slices ? stack(&g, output) : merge_tensors(&g, output);
+    close_all(&g);
+    return st;
+}

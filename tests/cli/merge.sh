@@ -1,0 +1,177 @@
+#!/bin/sh
+# organ-merge: models to files, parameters, configurations, refusals.
+. "$(dirname "$0")/lib.sh"
+V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf S=$LAB/lab-stranger-q4_k_m.gguf
+BASE=$LAB/lab-base-q4_k_m.gguf
+merge() { organ-merge -q --no-hash --force "$@"; }
+
+# The same bytes with any number of threads, in a file and in a pipe; random methods depend on the
+# seed alone.
+for method in ties,density=0.3 dare-ties,density=0.4 della,density=0.5 sce,select_topk=0.2 model-stock; do
+    check "$method" merge --method $method --base $BASE --model $V --model $C -j 1 -o "$T/one.gguf"
+    check "$method, threads" merge --method $method --base $BASE --model $V --model $C -j 3 -o "$T/more.gguf"
+    check_same "$T/one.gguf" "$T/more.gguf" "$method: threads change it"
+    merge --method $method --base $BASE --model $V --model $C -j 3 -o - > "$T/pipe.gguf" || bad "$method to a pipe"
+    check_same "$T/one.gguf" "$T/pipe.gguf" "$method: a pipe changes it"
+done
+check "a seed" merge --method dare-linear,density=0.4 --base $BASE --model $V --seed 1 -o "$T/s1.gguf"
+check "another seed" merge --method dare-linear,density=0.4 --base $BASE --model $V --seed 2 -o "$T/s2.gguf"
+if cmp -s "$T/s1.gguf" "$T/s2.gguf"; then bad "the seed changes nothing"; else ok; fi
+check_text "$(organ-keys "$T/s2.gguf" --get organ.merge.seed)" 2 "the seed in the keys"
+
+# One model alone is copied byte for byte, whatever its types.
+check "one model" merge --method linear --model $V --set-kv general.name=str:x -o "$T/same.gguf"
+check_text "$(organ-compare "$V" "$T/same.gguf" | awk -F"$TAB" '$4 == "identical"' | wc -l | tr -d ' ')" \
+    "$(organ-extract --list $V | awk 'NR > 1' | wc -l | tr -d ' ')" "tensors of one model"
+check "weights of 0" merge --method task,weight=0 --base $BASE --model $V -o "$T/base.gguf"
+check_text "$(organ-compare "$BASE" "$T/base.gguf" | awk -F"$TAB" '$4 != "identical"' | wc -l | tr -d ' ')" 2 \
+    "only the keys differ from the base"
+
+# Ramps, lists and filters, as --check shows them.
+parameter() { # TENSOR TEXT OPTIONS...: that the tensor's parameters contain
+    tensor=$1 text=$2
+    shift 2
+    if organ-merge -q --check "$@" > "$T/table" && grep "^$tensor$TAB" "$T/table" | grep -qF "$text"; then ok
+    else bad "$tensor: no $text: $(grep "^$tensor$TAB" "$T/table")"
+    fi
+}
+two="--model $V --model $C"
+# shellcheck disable=SC2086 # $two is two options
+{
+    parameter token_embd.weight "t=0.25" --method slerp,t=0.25..0.625 $two
+    parameter blk.1.ffn_up.weight "t=0.375" --method slerp,t=0.25..0.625 $two
+    parameter output.weight "t=0.625" --method slerp,t=0.25..0.625 $two
+    parameter blk.1.ffn_up.weight "t=0.5" --method "slerp,t=[0,0.5,1,0.25]" $two
+    parameter blk.2.attn_q.weight "t=1" --method "slerp,t=[0,0.5,1,0.25]" $two
+    parameter blk.2.ffn_up.weight "t=0.9" --method slerp,t:ffn=0.9,t=0.1 $two
+    parameter blk.2.attn_q.weight "t=0.1" --method slerp,t=0.1,t:ffn=0.9 $two
+    parameter blk.2.ffn_down.weight "t=0.7" --method slerp,t:ffn_down=0.7,t:ffn=0.9,t=0.1 $two
+    parameter blk.2.attn_v.weight "t=0.6" --method "slerp,t:blk.2.*=0.6,t=0.1" $two
+}
+parameter blk.0.attn_v.weight "weight=0.3,1 " --method linear --model $V,weight=0.3 --model $C
+parameter blk.0.attn_v.weight "weight=0.3,0.6 " --method linear,weight=0.6 --model $V,weight=0.3 --model $C
+
+# What the result tells about its origin.
+check "history" organ-merge -q --force --method ties,lambda=0.7 --base $BASE --model $V,weight=0.6 --model $C \
+    --card "$T/card.md" -o "$T/m.gguf"
+check_text "$(organ-keys "$T/m.gguf" --get organ.merge.method)" ties "method"
+check_text "$(organ-keys "$T/m.gguf" --get organ.merge.parameters)" lambda=0.7 "parameters"
+sha=$(sha256sum < $C | cut -d' ' -f1)
+if organ-keys "$T/m.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "no sha256"; fi
+if grep -q "$sha" "$T/card.md" && grep -q 'weight=0.6' "$T/card.md"; then ok; else bad "card: $(cat "$T/card.md")"; fi
+check_error 2 "exists" "an existing card" organ-merge -q --no-hash --method linear --model $V --card "$T/card.md" -o "$T/new.gguf"
+
+# Types, shards, keys, other forms of models.
+check "types" merge --method linear --model $V --model $C --dtype f16 --shards 2 -o "$T/f16.gguf"
+check_text "$(organ-extract --list "$T/f16-00001-of-00002.gguf" | awk -F"$TAB" '$1 == "blk.0.ffn_up.weight" { print $5 }')" \
+    F16 "dtype"
+organ-extract -q $V --output "$T/dir" || bad extract
+check "a directory and stdin" merge --method slerp,t=0.5 --model "$T/dir" --model - -o "$T/d.gguf" < $C
+merge --method slerp,t=0.5 --model $V --model $C -o "$T/f.gguf" || bad files
+check_same "$T/d.gguf" "$T/f.gguf" "a directory and stdin"
+
+# Blends of organ-transplant agree with merges.
+check "blend" organ-transplant -q --base $V --donor $C --blend slerp:0.5 --set-kv general.name=str:x -o "$T/blend.gguf"
+check "merge" merge --method slerp,t=0.5 --model $V --model $C -o "$T/slerp.gguf"
+check_text "$(organ-compare "$T/blend.gguf" "$T/slerp.gguf" | awk -F"$TAB" 'NR > 1 && $1 != "(keys)" && $4 != "identical"' | wc -l | tr -d ' ')" \
+    0 "tensors in which slerp and the blend differ"
+
+# Configurations.
+config() { # NAME METHOD-OPTIONS...: the configuration on stdin gives the same tensors as the options
+    name=$1
+    shift
+    cat > "$T/config.json"
+    check "$name" merge --config "$T/config.json" -o "$T/config.gguf"
+    check "$name, options" merge "$@" -o "$T/options.gguf"
+    check_text "$(organ-compare "$T/config.gguf" "$T/options.gguf" | awk -F"$TAB" 'NR > 1 && $1 != "(keys)" && $4 != "identical"' | wc -l | tr -d ' ')" \
+        0 "$name: tensors that differ from those by options"
+}
+config linear --method linear --model $V,weight=1 --model $C,weight=0.3 --dtype f16 << END
+{"models": [{"model": "$V", "parameters": {"weight": 1.0}},
+            {"model": "$C", "parameters": {"weight": 0.3}}],
+ "merge_method": "linear", "dtype": "float16"}
+END
+config gradient-slerp --method "slerp,t:blk.*.attn_[qkvo]*=[0,0.5,0.3,0.7,1],t:blk.*.ffn_[gud]*=[1,0.5,0.7,0.3,0],t=0.5" \
+    --base $V --model $C << END
+{"slices": [{"sources": [{"model": "$V", "layer_range": [0, 4]}, {"model": "$C", "layer_range": [0, 4]}]}],
+ "merge_method": "slerp", "base_model": "$V", "tokenizer_source": "base",
+ "parameters": {"t": [{"filter": "self_attn", "value": [0, 0.5, 0.3, 0.7, 1]},
+                      {"filter": "mlp", "value": [1, 0.5, 0.7, 0.3, 0]}, {"value": 0.5}]}}
+END
+config ties --method ties,normalize=1 --base $BASE --model "$V,density=[1,0.7,0.1],weight=1" \
+    --model "$C,density=0.5,weight:blk.*.ffn_[gud]*=0.5,weight=0.25" << END
+{"models": [{"model": "$V", "parameters": {"density": [1, 0.7, 0.1], "weight": 1.0}},
+            {"model": "$C", "parameters": {"density": 0.5,
+             "weight": [{"filter": "mlp", "value": 0.5}, {"value": 0.25}]}},
+            {"model": "$BASE"}],
+ "merge_method": "ties", "base_model": "$BASE", "parameters": {"normalize": true, "int8_mask": true}}
+END
+cat > "$T/slices.json" << END
+{"slices": [{"sources": [{"model": "$V", "layer_range": [0, 2]}]},
+            {"sources": [{"model": "$C", "layer_range": [1, 4]}]}],
+ "merge_method": "passthrough"}
+END
+check "slices" merge --config - -o "$T/slices.gguf" < "$T/slices.json"
+check "stack" organ-stack -q --force $V 0-1 $C 1-3 --output "$T/stack.gguf"
+check_same "$T/slices.gguf" "$T/stack.gguf" "slices are a stack"
+refused() { # TEXT JSON
+    printf '%s' "$2" > "$T/config.json"
+    check_error "${3:-3}" "$1" "refuse $1" organ-merge -q --config "$T/config.json" -o "$T/no.gguf"
+}
+refused "'modules'" '{"merge_method": "linear", "modules": {}}'
+refused "tokenizer_source" '{"merge_method": "linear", "tokenizer_source": "union", "models": []}'
+refused "merge_method 'zipit'" '{"merge_method": "zipit", "models": []}'
+refused "'embed_slerp'" '{"merge_method": "linear", "models": [], "parameters": {"embed_slerp": true}}'
+refused "several slices" '{"merge_method": "slerp", "slices": [{"sources": []}, {"sources": []}]}'
+refused "models or slices" '{"merge_method": "linear"}'
+refused "yq -o json" 'merge_method: linear'
+refused "first 3 blocks" "{\"merge_method\": \"linear\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}"
+refused "[FIRST, END]" "{\"merge_method\": \"passthrough\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [3, 3]}]}]}"
+
+# Refusals.
+no() { # STATUS TEXT OPTIONS...
+    status=$1 text=$2
+    shift 2
+    check_error "$status" "$text" "refuse: $text" organ-merge -q "$@" -o "$T/no.gguf"
+    check_absent "$T/no.gguf" "$text"
+}
+no 2 "unknown method 'tie'" --method tie --model $V
+no 2 "ties needs the base" --method ties --model $V
+no 2 "exactly 2 models" --method slerp,t=0.5 --model $V
+no 2 "slerp needs a value for t" --method slerp --model $V --model $C
+no 2 "density is 0, but must be above 0" --method ties,density=0 --base $BASE --model $V
+no 2 "density is 1.5" --method ties,density=1.5 --base $BASE --model $V
+no 2 "linear has no parameter density" --method linear --model $V,density=0.5
+no 2 "unknown parameter 'wieght'" --method linear --model $V,weight=1,wieght=0.5
+no 2 "malformed value" --method linear,weight=0.5x --model $V
+no 2 "probabilities from" --method della,density=0.1,epsilon=0.2 --base $BASE --model $V
+no 2 "given twice" --method linear --model $V --model $V
+no 2 "same file" --method linear --model $V --model ./$V
+no 2 "add up to 0" --method linear --model $V,weight=1 --model $C,weight=-1
+no 1 "matches the filter 'ffm'" --method linear,weight:ffm=0.5 --model $V --model $C
+no 1 "shares no lineage" --method linear --model $V --model $S --strict
+no 4 "none.gguf" --method linear --model "$T/none.gguf"
+organ-merge --no-hash --method linear --model $V --model $S -o "$T/noise.gguf" 2> "$T/err" || bad strangers
+if grep -q "shares no lineage" "$T/err"; then ok; else bad "no note on strangers: $(cat "$T/err")"; fi
+
+# Values that are not finite.
+sed 's/, "sha256": "[0-9a-f]*"//' "$T/dir/manifest.json" > "$T/manifest" && mv "$T/manifest" "$T/dir/manifest.json"
+norm=$T/dir/norm/output_norm.bin
+[ -f "$norm" ] || norm=$(find "$T/dir" -name 'output_norm.bin')
+size=$(wc -c < "$norm")
+printf '\000\000\300\177' | dd of="$norm" bs=1 seek=$((size - 8)) conv=notrunc 2> /dev/null
+no 3 "value 254 is NaN or infinite" --method linear --model $V --model "$T/dir"
+no 3 "output_norm.weight" --method ties,density=0.5 --base $BASE --model "$T/dir"
+
+# Other vocabularies and dims: only with the embeddings of the first model.
+organ-keys -q $C --set 'tokenizer.ggml.tokens=str[]:a,b' --output "$T/words.gguf" || bad keys
+no 1 "vocabulary (2 tokens) differs" --method linear --model $V --model "$T/words.gguf"
+check "embeddings of the first" merge --method linear --model $V --model "$T/words.gguf" --embed-from base -o "$T/e.gguf"
+organ-compare "$V" "$T/e.gguf" > "$T/table"
+check_text "$(awk -F"$TAB" '$2 == "embed" { print $4 }' "$T/table" | sort -u)" identical "embeddings are copied"
+check_text "$(awk -F"$TAB" '$1 == "blk.0.attn_q.weight" { print $4 }' "$T/table")" differs "the rest is merged"
+organ-stack -q $V 0-2 --output "$T/short.gguf" || bad stack
+no 1 "it does not have this tensor" --method linear --model $V --model "$T/short.gguf"
+organ-keys -q $C --set general.architecture=str:qwen2 --output "$T/arch.gguf" || bad keys
+no 1 "its architecture is not that of" --method linear --model $V --model "$T/arch.gguf"
+finish

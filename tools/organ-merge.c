@@ -1,0 +1,184 @@
+/* organ-merge - merge several models into one. */
+#include "cli.h"
+#include "key_options.h"
+#include "organ/gg_merge.h"
+#include "output_options.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONFIG_MAX ((size_t)16 << 20)
+
+static const char help[] =
+    "usage: organ-merge --method NAME [--base M] --model M... --output OUT.gguf\n"
+    "       organ-merge --config FILE --output OUT.gguf\n"
+    "       organ-merge ... --check\n"
+    "Merge models of one architecture, tensor by tensor, in bounded memory. They may\n"
+    "have any types. The base, or else the first model, gives keys and types.\n"
+    "\n"
+    "  --method NAME      linear, slerp, nuslerp, multislerp, karcher, passthrough;\n"
+    "                     of differences from the base: task, ties, dare-linear,\n"
+    "                     dare-ties, della, della-linear, breadcrumbs, sce, ram,\n"
+    "                     breadcrumbs-ties, ramplus, model-stock, iso; of the base\n"
+    "                     and one model: nearswap, arcee-fusion\n"
+    "  --base M           the model that the others were trained from\n"
+    "  --model M          a model to merge (may be repeated): a GGUF file, any shard\n"
+    "                     of a split model, an organ directory, or - for stdin\n"
+    "  NAME,P=V  M,P=V    parameters of all models, or of one model. V is a number, a\n"
+    "                     ramp over the blocks 0.2..0.8, or a list [0,0.5,1].\n"
+    "                     P:FILTER=V is for a class, a role or a glob of tensors:\n"
+    "                     weight:ffn=0.3, t:attn_q=0.5\n"
+    "  --config FILE      a mergekit configuration as JSON; - is stdin. From YAML:\n"
+    "                     yq -o json config.yml | organ-merge --config - -o OUT.gguf\n"
+    "  --embed-from base  keep the embeddings of the base (or the first model)\n"
+    "  --seed N           for methods that drop values at random (0)\n"
+    "  --output FILE      the model to write; - is stdout\n"
+    "  --check            print what would be done to each tensor; write nothing\n"
+    "  --card FILE        write a model card in Markdown; --no-hash leaves out sha256\n"
+    "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble; --fallback TYPE\n"
+    "  --set-kv K=T:V     set a key (may be repeated); --set-kv-file K=FILE\n"
+    "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
+    "  --strict           write nothing if the models share no lineage, or an engine\n"
+    "                     would refuse the result\n"
+    "  --force            replace an existing output\n"
+    "common: -j N, -q, -v, --json (with --check), --help, --version\n"
+    "\n"
+    "examples:\n"
+    "  organ-merge --method slerp,t=0.5 \\\n"
+    "    --base tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    --model tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/both.gguf --force\n"
+    "  organ-merge --method task --base tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    --model tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
+    "exit: 0 done, 1 the models do not fit together, 2 usage, 3 malformed input,\n"
+    "4 I/O failure\n";
+
+typedef struct arguments {
+    const char *output, *embeddings, *config;
+    bool check;
+    cli_list models, set_kv, set_kv_files;
+    output_options out;
+    gg_merge_options o;
+} arguments;
+
+typedef struct printer {
+    table t;
+    bool started;
+} printer;
+
+/* The header line is printed with the first row, so a refusal prints nothing on stdout. */
+static gg_status print_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
+                              const char *parameters, gg_error *err)
+{
+    printer *p = ctx;
+    const gg_dtype_info *type = gg_dtype_get(t->dtype);
+    (void)err;
+    if (!p->started) p->t = table_start(p->t.json, "name\tclass\tdtype\telements\thow\tparameters");
+    p->started = true;
+    cell_bytes(&p->t, t->name, t->name_len);
+    cell_text(&p->t, gg_class_name(a->cls));
+    cell_text(&p->t, type ? type->name : "?");
+    cell_u64(&p->t, t->elements);
+    cell_text(&p->t, how);
+    cell_text(&p->t, parameters[0] ? parameters : "-");
+    table_row(&p->t);
+    return GG_OK;
+}
+
+/* Reads all of a file, or of stdin. */
+static gg_status read_config(cli *c, const char *path, char **text, size_t *len)
+{
+    bool piped = strcmp(path, "-") == 0;
+    FILE *f = piped ? stdin : fopen(path, "rb");
+    size_t got = 1;
+    if (!f) return gg_at_file((gg_fail_errno(&c->err, "cannot open it"), &c->err), path);
+    while (got > 0 && *len < CONFIG_MAX) {
+        char *grown = realloc(*text, *len + 65536);
+        if (!grown) break;
+        *text = grown;
+        got = fread(*text + *len, 1, 65536, f);
+        *len += got;
+    }
+    if (ferror(f)) gg_fail_errno(&c->err, "cannot read it");
+    else if (got > 0)
+        gg_fail(&c->err, GG_EFORMAT, "it is too large for a configuration (at most 16 MiB)");
+    if (!piped) fclose(f);
+    return c->err.status == GG_OK ? GG_OK : gg_at_file(&c->err, path);
+}
+
+static gg_status merge(cli *c, arguments *a)
+{
+    gg_merge_report r = { 0 };
+    printer p = { .t = { .json = c->json } };
+    if (a->check) {
+        a->o.row = print_tensor;
+        a->o.row_ctx = &p;
+    }
+    gg_status st = gg_merge(&a->o, a->check ? NULL : a->output, &c->run, &r, &c->err);
+    if (st == GG_OK && !a->check && c->verbose)
+        cli_note(c, "%zu tensor%s merged, %zu copied; %llu bytes", r.merged, cli_s(r.merged),
+                 r.copied, (unsigned long long)r.bytes);
+    return st;
+}
+
+static void check_usage(const cli *c, const arguments *a)
+{
+    if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
+    if (a->config && (a->o.method || a->o.base || a->models.n))
+        cli_usage(c, "--config names the method and the models: leave out --method, --base and "
+                     "--model");
+    if (!a->config && !a->o.method) cli_usage(c, "give --method or --config");
+    if (!a->config && a->models.n == 0) cli_usage(c, "give --model, once for each model to merge");
+    if (!a->output && !a->check) cli_usage(c, "give --output or --check");
+    if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
+    if (a->embeddings && strcmp(a->embeddings, "base") != 0)
+        cli_usage(c, "--embed-from %s: only base is possible", a->embeddings);
+    if (a->output && !a->check && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
+}
+
+int main(int argc, char **argv)
+{
+    cli c = {
+        .tool = "organ-merge", .help = help, .has_json = true, .has_force = true, .has_strict = true
+    };
+    arguments a = { .out = OUTPUT_OPTIONS_INIT };
+    const cli_option options[] = { { "method", CLI_TEXT, &a.o.method },
+                                   { "base", CLI_TEXT, &a.o.base },
+                                   { "model", CLI_LIST, &a.models },
+                                   { "config", CLI_TEXT, &a.config },
+                                   { "output", CLI_TEXT, &a.output },
+                                   { "check", CLI_FLAG, &a.check },
+                                   { "seed", CLI_U64, &a.o.seed },
+                                   { "embed-from", CLI_TEXT, &a.embeddings },
+                                   { "no-hash", CLI_FLAG, &a.o.no_hash },
+                                   { "card", CLI_TEXT, &a.o.card },
+                                   { "set-kv", CLI_LIST, &a.set_kv },
+                                   { "set-kv-file", CLI_LIST, &a.set_kv_files },
+                                   { "shards", CLI_U64, &a.out.shards },
+                                   { "shard-size", CLI_SIZE, &a.out.shard_size },
+                                   { "dtype", CLI_TEXT, &a.out.dtype },
+                                   { "fallback", CLI_TEXT, &a.out.fallback },
+                                   { NULL, CLI_FLAG, NULL } };
+    cli_start(&c, argc, argv, options);
+    output_options_check(&c, &a.out);
+    check_usage(&c, &a);
+    key_options_note(&c, &a.set_kv, "--set-kv-file");
+    a.o.models = a.models.items, a.o.n_models = a.models.n;
+    a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
+    a.o.set_kv_files = a.set_kv_files.items, a.o.n_set_kv_files = a.set_kv_files.n;
+    a.o.embeddings_from_base = a.embeddings != NULL;
+    a.o.dtype = a.out.dtype, a.o.fallback = a.out.fallback;
+    a.o.shards = (uint32_t)a.out.shards, a.o.shard_size = a.out.shard_size;
+    char *text = NULL;
+    gg_status st = a.config ? read_config(&c, a.config, &text, &a.o.config_len) : GG_OK;
+    a.o.config = text;
+    if (st == GG_OK) st = merge(&c, &a);
+    if (st != GG_OK && a.config) gg_at_file(&c.err, a.config);
+    free(text);
+    free(a.models.items);
+    free(a.set_kv.items);
+    free(a.set_kv_files.items);
+    return cli_end(&c, st);
+}
