@@ -319,7 +319,8 @@ static gg_run bounded(const merge *g)
 
 static gg_status write_output(merge *g, const char *output)
 {
-    gg_status st = plan_keys_and_files(g, output ? output : "-");
+    /* The names of shards need a file. */
+    gg_status st = plan_keys_and_files(g, output ? output : "merged.gguf");
     if (st == GG_OK && g->models.base.source)
         st = gg_watch_add(&g->plan.watch, g->models.base.source, g->err);
     for (size_t i = 0; i < g->models.n && st == GG_OK; i++)
