@@ -27,7 +27,7 @@ check_exit 1 "a part that the model has not" organ-extract "$LAB/lab-verse-q4_k_
 # Every tool that selects takes it, with the same meaning.
 check_text "$(organ-measure "$M" --part audio | sed 1d | cut -f 1,21)" "a.blk.1.attn_q.weight${TAB}audio" "organ-measure --part, and its column"
 check_text "$(organ-measure "$M" | head -n 1 | cut -f 21)" part "part is the last column"
-check_text "$(organ-measure "$M" --json --part audio | grep -c '"part": "audio"}$')" 1 "part in JSON"
+check_text "$(organ-measure "$M" --json --part audio | grep -c '"part": "audio"')" 1 "part in JSON"
 check_text "$(organ-compare "$M" "$M" --part decoder | sed 1d | cut -f 1)" dec.blk.1.attn_q.weight "organ-compare --part"
 check_text "$(organ-transplant --base "$M" --donor "$M" --part vision --type embed --check 2> /dev/null | grep -c 'v.patch_embd')" 1 "organ-transplant --part"
 check "organ-purify --part" organ-purify "$M" --method haar --part audio --dry-run

@@ -32,6 +32,7 @@ static const api_option measure[] = { { "dir", API_IN, NULL },
                                       { "color", API_TEXT, NULL },
                                       { "where", API_TEXT, NULL },
                                       { "spectral", API_FLAG, NULL },
+                                      { "blocks", API_FLAG, NULL },
                                       { NULL, API_FLAG, NULL } };
 
 static const api_option purify[] = { { "dir", API_IN, NULL },
