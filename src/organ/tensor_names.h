@@ -46,4 +46,9 @@ bool gg_class_by_name(const char *name, size_t len, gg_class *c);
 /* Finds a part by its name, ignoring case. */
 bool gg_part_by_name(const char *name, size_t len, gg_part *p);
 
+/* The separate tensor that scales a weight's values (in NVFP4), such as "blk.0.ffn_up.scale"
+ * for "blk.0.ffn_up.weight": its index, SIZE_MAX if none, and its name. */
+size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
+                     char name[GG_RECORD_NAME + 1]);
+
 #endif

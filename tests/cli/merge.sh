@@ -174,4 +174,9 @@ organ-stack -q $V 0-2 --output "$T/short.gguf" || bad stack
 no 1 "it does not have this tensor" --method linear --model $V --model "$T/short.gguf"
 organ-keys -q $C --set general.architecture=str:qwen2 --output "$T/arch.gguf" || bad keys
 no 1 "its architecture is not that of" --method linear --model $V --model "$T/arch.gguf"
+# Values with a scale of their own; shards in a check, which has no file to name.
+for k in 1 2; do mkmodel "$T/scaled$k.gguf" -s $k blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32:1; done
+check_error 3 "scaled by blk.0.ffn_up.scale" "a scaled weight" merge --method linear --model "$T/scaled1.gguf" --model "$T/scaled2.gguf" -o "$T/new.gguf"
+# shellcheck disable=SC2086 # $two is two options
+check "shards in a check" organ-merge -q --check --method linear $two --shards 2
 finish

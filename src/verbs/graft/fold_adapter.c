@@ -2,6 +2,7 @@
 #include "fold_adapter.h"
 
 #include "base/error.h"
+#include "organ/tensor_names.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "plan_moves.h"

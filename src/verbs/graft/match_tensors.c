@@ -193,17 +193,6 @@ static bool selected(const matcher *m, const char *name, size_t len, const gg_an
     return gg_select_match(m->o->select, name, len, &as_stack);
 }
 
-size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
-                     char name[GG_RECORD_NAME + 1])
-{
-    static const char tail[] = ".weight";
-    size_t n = sizeof tail - 1;
-    if (len <= n || len > GG_RECORD_NAME || memcmp(weight + len - n, tail, n) != 0) return SIZE_MAX;
-    memcpy(name, weight, len - n);
-    memcpy(name + len - n, ".scale", 7);
-    return gg_source_find(s, name, len - 1);
-}
-
 /* Some values are scaled by a separate tensor (in NVFP4). They must move together with it, and
  * other values must not be moved under it. */
 static gg_status judge_scale(matcher *m, gg_move *move)

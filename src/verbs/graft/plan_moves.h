@@ -3,13 +3,7 @@
 #define GG_PLAN_MOVES_H
 
 #include "organ/gg_transplant.h"
-#include "organ/record.h"
 #include "verbs/plan/plan.h"
-
-/* The separate tensor that scales a weight's values (in NVFP4), such as "blk.0.ffn_up.scale"
- * for "blk.0.ffn_up.weight": its index, SIZE_MAX if none, and its name. */
-size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
-                     char name[GG_RECORD_NAME + 1]);
 
 /* Drop mismatches (counted in report->skipped) or fail with the first one. GG_NO if no move is
  * left. */

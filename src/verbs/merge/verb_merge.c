@@ -184,6 +184,22 @@ static gg_status plan_copy(merge *g, const gg_tensor *t, gg_source *s, size_t at
     return st;
 }
 
+/* Values that a separate tensor scales (in NVFP4) are not those of the weight alone. */
+static gg_status refuse_scaled(const merge *g, const gg_tensor *t)
+{
+    char scale[GG_RECORD_NAME + 1];
+    for (size_t k = 0; k <= g->m.n; k++) {
+        const gg_source *s = k < g->m.n ? g->m.models[k] : g->m.base;
+        if (!s || gg_find_scale(s, t->name, t->name_len, scale) == SIZE_MAX) continue;
+        gg_fail(g->err, GG_EUNSUPPORTED, "its values are scaled by %s, so they cannot be merged",
+                scale);
+        gg_fix(g->err, "use the model before it was quantized");
+        gg_at_tensor(g->err, t->name, t->name_len);
+        return gg_at_file(g->err, gg_source_name(s));
+    }
+    return GG_OK;
+}
+
 static gg_status plan_merged(merge *g, const gg_tensor *t, const size_t *at)
 {
     gg_merge_job j;
@@ -195,7 +211,8 @@ static gg_status plan_merged(merge *g, const gg_tensor *t, const size_t *at)
     gg_merge_job_free(&j);
     if (st != GG_OK) return st;
     if (k != SIZE_MAX) return plan_copy(g, t, k < g->m.n ? g->m.models[k] : g->m.base, at[k]);
-    st = gg_plan_add(&g->plan, t, &pt, g->err);
+    st = refuse_scaled(g, t);
+    if (st == GG_OK) st = gg_plan_add(&g->plan, t, &pt, g->err);
     if (st == GG_OK) st = gg_merge_producer(&g->made, &g->m, at, &p, g->err);
     if (st != GG_OK) return st;
     pt->make = p.make;
