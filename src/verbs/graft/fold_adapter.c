@@ -2,9 +2,9 @@
 #include "fold_adapter.h"
 
 #include "base/error.h"
-#include "organ/tensor_names.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
+#include "organ/tensor_names.h"
 #include "plan_moves.h"
 
 gg_status gg_fold_open(gg_fold *f, gg_source *base, gg_source *adapter, double scale, gg_error *err)
