@@ -64,7 +64,7 @@ static void dtype(const char *text, const char *fallback)
 {
     gg_error e = GG_ERROR_INIT;
     gg_dtype_rules *r = NULL;
-    if (gg_dtype_rules_parse(text, fallback, &r, &e) != GG_OK) refused(&e);
+    if (gg_dtype_rules_parse(text, fallback, NULL, &r, &e) != GG_OK) refused(&e);
     gg_dtype_rules_free(r);
 }
 
