@@ -34,7 +34,7 @@ for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/
     echo "$f" > "$T/$n.name"
 done
 if [ -z "${ONLY:-}" ] && [ -z "${SANITIZED:-}" ]; then
-    echo "tests: $n files, $JOBS at a time; about three minutes on two processors"
+    echo "tests: $n files, $JOBS at a time; about two minutes on two idle processors"
 fi
 
 # Each worker goes down the list and takes what no other has: mkdir is the lock.
