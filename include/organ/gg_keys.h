@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- reading ----------------------------------------------------------------- */
 
-/* Returns the entry of a key, or NULL if it is absent. If there is no key with these bytes, escapes
+/* Returns the entry of a key, or NULL if it is absent. If no key has exactly these bytes, escapes
  * (gg_escape) are undone first, so that keys can be named as tables print them. */
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key);
 

@@ -80,6 +80,10 @@ gg_status gg_compute_join(gg_computations *list, const gg_joint *joints, size_t 
  * of the last block, and all others (token_embd, ...) that of the first. */
 double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t blocks);
 
+/* Reads n bytes as a decimal number with optional sign, point and exponent. Returns false for
+ * anything else, such as hex, "inf" and blanks. */
+bool gg_parse_decimal(const char *s, size_t n, double *value);
+
 /* A blend of the tensors A and B, and of C in a task blend. */
 typedef struct gg_mixture {
     gg_blend_mode mode;

@@ -28,8 +28,7 @@ static const struct {
     [GG_BLEND_TASK] = { "task", -10, 10 },
 };
 
-/* A decimal number with optional sign, point and exponent; no hex, "inf" or blanks. */
-static bool parse_number(const char *s, size_t n, double *value)
+bool gg_parse_decimal(const char *s, size_t n, double *value)
 {
     char text[40];
     if (n == 0 || n >= sizeof text) return false;
@@ -45,10 +44,10 @@ static bool parse_number(const char *s, size_t n, double *value)
 static bool parse_range(const char *s, gg_blend *b)
 {
     const char *dots = strstr(s, "..");
-    if (!dots) return parse_number(s, strlen(s), &b->first) && (b->last = b->first, true);
+    if (!dots) return gg_parse_decimal(s, strlen(s), &b->first) && (b->last = b->first, true);
     if (dots[2] == '.') return false; /* "0...5" is ambiguous */
-    return parse_number(s, (size_t)(dots - s), &b->first) &&
-           parse_number(dots + 2, strlen(dots + 2), &b->last);
+    return gg_parse_decimal(s, (size_t)(dots - s), &b->first) &&
+           gg_parse_decimal(dots + 2, strlen(dots + 2), &b->last);
 }
 
 /* Returns GG_BLEND_NONE for an unknown mode. */

@@ -9,7 +9,6 @@
 #include "verbs/compute/compute.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,24 +116,16 @@ static gg_status insert(gg_merge_settings *s, const gg_merge_setting *one, gg_er
 
 /* ---- parsing --------------------------------------------------------------------- */
 
-/* A decimal number, without hex, "inf" and blanks; or true, false, l1, l2. */
+/* A decimal number; or true, false, l1, l2. */
 static bool parse_value(const char *s, size_t n, double *value)
 {
     static const struct {
         const char *word;
         double value;
     } words[] = { { "true", 1 }, { "false", 0 }, { "l1", 1 }, { "l2", 2 } };
-    char text[40];
-    if (n == 0 || n >= sizeof text) return false;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (same(words[i].word, s, n)) return *value = words[i].value, true;
-    for (size_t i = 0; i < n; i++)
-        if (!strchr("0123456789+-.eE", s[i])) return false;
-    memcpy(text, s, n);
-    text[n] = '\0';
-    char *end;
-    *value = strtod(text, &end);
-    return *end == '\0' && isfinite(*value);
+    return gg_parse_decimal(s, n, value);
 }
 
 /* "[a,b,c]": n is the length of the text. */

@@ -104,10 +104,8 @@ static size_t chunk_size(const gg_merge_job *j)
 
 static gg_status encode(const work *w, slot *s, const float *x, gg_error *err)
 {
-    const gg_dtype_info *info = gg_dtype_get(w->out->dtype);
     uint64_t lost = gg_count_beyond(w->out->dtype, x, s->n);
     if (lost) return gg_compute_fail_lost(w->out, lost, err);
-    (void)info;
     return gg_encode(w->out->dtype, x, s->bytes, s->n, s->n, NULL, err);
 }
 
