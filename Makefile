@@ -210,7 +210,7 @@ $(B)/faults/inject.so: tests/faults/inject.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -o $@ $< -ldl
 
-results: all ## measure the figures of docs/results.md again
+results: all ## measure the figures of the pages again (LAB=DIR, PARTS=...)
 	BIN=$(B)/bin sh tests/engine/results.sh
 
 # ---- install -------------------------------------------------------------------

@@ -62,6 +62,8 @@ for page in README.md docs/*.md; do
         if [ -e "$(dirname "$page")/$link" ]; then ok; else bad "$page: $link is not there"; fi
     done < "$T/links"
 done
+# The figures of the pages are those of the last `make results`.
+check "the tables and figures of the pages" sh tests/engine/tables.sh check
 for f in docs/*.md docs/*.json docs/*.yaml; do
     f=$(basename "$f")
     if grep -q "($f)" docs/README.md || [ "$f" = README.md ]; then ok; else bad "docs/README.md does not have $f"; fi
