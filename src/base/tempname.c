@@ -47,7 +47,7 @@ static gg_status cannot_create(const char *what, const char *path, gg_error *err
     if (why == ENOENT) gg_fix(err, "create the folder first, or choose another name");
     else if (why == EEXIST)
         gg_fix(err, "remove the files that killed runs left there: they are named .NAME.*.tmp");
-    else gg_fix(err, "choose a folder that you can write to");
+    else if (why == EACCES || why == EPERM) gg_fix(err, "choose a folder that you can write to");
     gg_at_file(err, path);
     return GG_EIO;
 }

@@ -4,6 +4,22 @@
 
 #include "organ/gg_status.h"
 
+#include <stdio.h>
+#if defined __linux__ && !defined RENAME_NOREPLACE
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* musl 1.2.3 declares neither renameat2 nor its flags, but the kernel has both. */
+#define RENAME_NOREPLACE 1u
+#define RENAME_EXCHANGE 2u
+
+static inline int renameat2(int from_dir, const char *from, int to_dir, const char *to,
+                            unsigned flags)
+{
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+#endif
+
 /* Creates a file or folder under a new name. Returns a descriptor or 0, or -1 with errno;
  * EEXIST means that the name is taken. */
 typedef int (*gg_temp_maker)(const char *temp);

@@ -1,8 +1,22 @@
 #!/bin/sh
 # shellcheck disable=SC1091
 # hardening.sh - the tools are position-independent, resolve their symbols before they start,
-# and check the libc calls that write into arrays, as the Makefile asks the compiler to.
+# and check the libc calls that write into arrays, as the Makefile asks the compiler to. Hosts
+# that are not supported are refused when the suite is compiled.
 . "$(dirname "$0")/lib.sh"
+
+# refused TEXT FLAG...: src/base/host.c does not compile with these flags, with that message.
+refused() {
+    text=$1
+    shift
+    echo 'int x;' > "$T/x.c"
+    have "${CC:-cc}" && "${CC:-cc}" "$@" -fsyntax-only "$T/x.c" > "$T/out" 2>&1 || return 0
+    check_exit 1 "compile for a host that is not supported: $*" "${CC:-cc}" "$@" -fsyntax-only src/base/host.c
+    if grep -q "error:.*needs a $text host" "$T/err"; then ok; else bad "no message about a $text host"; fi
+}
+refused little-endian -std=c11 -U__BYTE_ORDER__ -D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__
+refused 64-bit -std=c11 -ffreestanding -m32
+
 if ! have readelf || ! have nm || [ -n "${SANITIZED:-}" ]; then
     echo "hardening.sh: left out, no readelf, or a sanitized build"
     finish
