@@ -516,7 +516,7 @@ options() {
 # a server.
 documented() {
     awk '/^```/ { on = $0 == "```sh"; next } on' docs/api.md | sed "s|/tmp/|$T/|g" > "$T/pasted"
-    check_text "$(grep -c "ORGAN_URL" "$T/pasted" | sed 's/^1[0-9]$/many/')" many "lines of docs/api.md"
+    check_text "$(grep -c "ORGAN_URL" "$T/pasted" | sed 's/^[12][0-9]$/many/')" many "lines of docs/api.md"
     ORGAN_URL=$ORGAN_URL ORGAN_TOKEN=$ORGAN_TOKEN sh "$T/pasted" > "$T/out" 2> "$T/err"
     check_text "$? $(cat "$T/err")" "0 " "docs/api.md runs"
     if grep -q '"error"' "$T/out"; then bad "docs/api.md: $(grep '"error"' "$T/out" | head -n 3)"; else ok; fi
@@ -549,9 +549,9 @@ echo 'a token of a test, long enough' | tr ' ' - > "$T/token"
 
 # Every option of every tool is on the list, but the one for terminals, and the one whose
 # value has a path in it that is not confined.
-for t in extract measure purify graft assemble transplant compare keys check; do
+for t in extract measure purify graft assemble transplant compare keys check stack merge lora; do
     { cat "tools/organ-$t.c"; grep -q 'OUTPUT_OPTIONS(' "tools/organ-$t.c" && cat tools/output_options.h
-        grep -q 'MATCH_OPTIONS(' "tools/organ-$t.c" && cat tools/match_options.h; } | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", CLI_.*/\1/p' | grep -vx -e heat -e set-kv-file -e set-file > "$T/options"
+        grep -q 'MATCH_OPTIONS(' "tools/organ-$t.c" && cat tools/match_options.h; } | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", CLI_.*/\1/p' | grep -vx -e heat -e set-kv-file -e set-file -e config > "$T/options"
     { cat "$T/options"; if grep -q where_columns "tools/organ-$t.c"; then echo where; fi; } | sort > "$T/wanted"
     sed -n "/api_option $t\[\]/,/};/p" tools/api/api_tools.c | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", API.*/\1/p' | sort > "$T/listed"
     check_same "$T/wanted" "$T/listed" "options of organ-$t over HTTP"

@@ -8,14 +8,22 @@ mkdir "$DATA" "$T/spool"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$DATA/verse.gguf"
 printf '0123456789abcdef' > "$T/token"
 
+# Answers are recorded, to be compared with docs/openapi.yaml.
+mkdir "$T/answers"
+record=1 answers=0
+
 # cgi METHOD PATH [VARIABLE=VALUE...] < body; the answer is in $T/got
 cgi() {
     method=$1 path=$2
     shift 2
     env REQUEST_METHOD="$method" PATH_INFO="$path" ORGAN_API_DATA="$DATA" ORGAN_API_SPOOL="$T/spool" \
-        ORGAN_API_TOKEN_FILE="$T/token" ORGAN_API_BIN="$BIN" HTTP_AUTHORIZATION="Bearer 0123456789abcdef" "$@" \
-        "$BIN/organ-api" > "$T/got" 2> "$T/err"
+        ORGAN_API_TOKEN_FILE="$T/token" ORGAN_API_BIN="$BIN" ORGAN_API_SCRIPTS="$PWD/scripts" \
+        HTTP_AUTHORIZATION="Bearer 0123456789abcdef" "$@" "$BIN/organ-api" > "$T/got" 2> "$T/err"
     status=$(head -n 1 "$T/got" | tr -d '\r')
+    [ -n "$record" ] || return 0
+    answers=$((answers + 1))
+    cp "$T/got" "$T/answers/$answers"
+    echo "$method $path $T/answers/$answers" >> "$T/lines"
 }
 # expect "STATUS TEXT" METHOD PATH [VARIABLE=VALUE...]
 expect() {
@@ -37,6 +45,129 @@ post() { # BODY
 }
 
 organ-extract "$DATA/verse.gguf" --output "$DATA/verse.organs"
+post '{"tool": "organ-extract", "arguments": ["verse.gguf", "--list"]}'
+
+# ---- times, long polling, the latest jobs -----------------------------------------------------------
+cgi GET /v1/models < /dev/null
+if grep -q '"modified": "20[0-9-]*T[0-9:]*\.[0-9]*Z"' "$T/got"; then ok; else bad "no ISO 8601 time: $(cat "$T/got")"; fi
+for q in wait=61 wait=x wait= wait=-1 'wait=1&since=ended' since= since=QUEUED since=queuedd; do
+    expect "400 Bad Request" GET "/v1/jobs/$job" QUERY_STRING="$q"
+done
+before=$(date +%s)
+expect "200 OK" GET "/v1/jobs/$job" QUERY_STRING="wait=60"
+expect "200 OK" GET "/v1/jobs/$job" QUERY_STRING="wait=60&since=running"
+expect "200 OK" GET "/v1/jobs/$job" QUERY_STRING="wait=1&since=done"
+expect "404 Not Found" GET /v1/jobs/0000000000000000000000 QUERY_STRING="wait=60"
+if [ $(($(date +%s) - before)) -lt 60 ]; then ok; else bad "a job that has ended is waited for"; fi
+if [ $(($(date +%s) - before)) -ge 1 ]; then ok; else bad "wait=1 does not wait"; fi
+cgi GET /v1/jobs QUERY_STRING=last=1 < /dev/null
+check_text "$(grep -c '"id"' "$T/got")" 1 "the latest job"
+cgi GET /v1/jobs QUERY_STRING=last=0 < /dev/null
+check_text "$(grep -c '"id"' "$T/got")" 0 "no jobs"
+expect "400 Bad Request" GET /v1/jobs QUERY_STRING=last=all
+
+# ---- the tools that were added last: what they may name, and one run of each ------------------------
+cp "$LAB/lab-code-q4_k_m.gguf" "$DATA/code.gguf"
+echo 'top secret' > "$T/secret"
+ln -s "$T" "$DATA/outside"
+refuse() { # STATUS TOOL ARGUMENTS
+    body='{"tool": "'$2'", "arguments": '$3'}'
+    printf '%s' "$body" > "$T/body"
+    cgi POST /v1/jobs CONTENT_LENGTH=${#body} < "$T/body"
+    check_text "${status%% [A-Z]*}" "Status: $1" "$body"
+    [ ! -d "$T/spool/queue" ] || check_text "$(ls "$T/spool/queue")" "" "nothing was started"
+}
+mkdir "$DATA/trap"
+ln -s "$T" "$DATA/trap/report"
+refuse 403 organ-merge '["--method", "linear", "--model", "../secret,weight=1", "--output", "m.gguf"]'
+refuse 403 organ-merge '["--method", "linear", "--model", "/etc/passwd,weight=1", "--output", "m.gguf"]'
+refuse 403 organ-merge '["--method", "linear", "--model", "outside/secret,weight=1", "--output", "m.gguf"]'
+refuse 400 organ-merge '["--method", "linear", "--model", "verse.gguf,x/../../secret", "--output", "m.gguf"]'
+refuse 400 organ-merge '["--method", "linear", "--model", "verse.gguf,w\u0007=1", "--output", "m.gguf"]'
+refuse 400 organ-merge '["--config", "verse.gguf", "--output", "m.gguf"]'
+refuse 400 organ-merge '["--set-kv-file", "a=verse.gguf", "--output", "m.gguf"]'
+refuse 400 organ-stack '["verse.gguf", "../secret", "--output", "m.gguf"]'
+refuse 403 organ-stack '["verse.gguf", "0-1", "../secret", "0", "--output", "m.gguf"]'
+refuse 400 organ-stack '["verse.gguf", "0-1", "--drop=x", "--output", "m.gguf"]'
+refuse 400 organ-fleet '["verse.gguf", "pipeline", "--output", "fleet"]'
+refuse 400 organ-fleet '["--output", "fleet"]'
+refuse 400 organ-fleet '["--job", "--output", "fleet", "verse.gguf"]'
+refuse 400 organ-fleet '["pipeline", "--output", "fleet", "--sshlogin", "host", "verse.gguf"]'
+refuse 400 organ-fleet '["pipeline", "--output", "fleet", "-j2", "verse.gguf"]'
+refuse 400 organ-fleet '["pipeline", "--output", "fleet", "-"]'
+refuse 403 organ-fleet '["pipeline", "--output", "fleet", "outside/secret"]'
+refuse 403 organ-fleet '["pipeline", "--output", "outside", "verse.gguf"]'
+refuse 403 organ-report '["--output", "trap", "verse.gguf"]'
+refuse 400 organ-report '["--output", "a/b", "verse.gguf"]'
+refuse 403 organ-validate '["verse.gguf", "--text", "../secret"]'
+refuse 400 organ-validate '["verse.gguf", "--engine", "sh"]'
+refuse 403 organ-keys '["../secret", "general.*"]'
+
+run() { # EXIT TEXT-OF-THE-RESULT TOOL ARGUMENTS
+    post '{"tool": "'"$3"'", "arguments": '"$4"'}'
+    cgi GET "/v1/jobs/$job" < /dev/null
+    check_text "$(sed -n 's/.*"exit": \([0-9]*\).*/\1/p' "$T/got")" "$1" "$3 $4: $(tail -n 1 "$T/got")"
+    cgi GET "/v1/jobs/$job/result" < /dev/null
+    if grep -qF -e "$2" "$T/got"; then ok; else bad "$3 $4: no '$2' in $(head -c 600 "$T/got")"; fi
+}
+run 0 '"key": "general.architecture"' organ-keys '["verse.gguf", "general.arch*"]'
+run 0 '' organ-stack '["verse.gguf", "0-1", "code.gguf", "2-3", "--output", "stack.gguf"]'
+organ-stack -q "$DATA/verse.gguf" 0-1 "$DATA/code.gguf" 2-3 --output "$T/stack.gguf" 2> "$T/err"
+check_same "$DATA/stack.gguf" "$T/stack.gguf" "organ-stack over HTTP"
+run 0 '"name": "blk.0.attn_q.weight"' organ-merge '{"method": "linear", "model": ["verse.gguf,weight=0.5", "code.gguf,weight:ffn=0.5,weight=1"], "check": true}'
+run 0 '"rank": ' organ-lora '["--base", "verse.gguf", "--tuned", "code.gguf", "--rank", "2", "--tensors", "blk.0.attn_q.weight", "--output", "lora.gguf"]'
+run 0 '"status": "done"' organ-fleet '["pipeline", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf", "code.gguf"]'
+cgi GET "/v1/jobs/$job" < /dev/null
+if grep -q '"percent": 100' "$T/got"; then ok; else bad "progress of a fleet: $(cat "$T/got")"; fi
+check_text "$(wc -l < "$T/spool/jobs/$job/progress" | tr -d ' ')" 2 "one line of progress per model"
+expect "200 OK" GET /v1/files/fleet/report/Z_MEASURE_REPORT.html
+if grep -qi '^content-type: application/octet-stream' "$T/got"; then ok; else bad "a report is served as a page"; fi
+run 0 '"status": "kept"' organ-fleet '["measure", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf"]'
+run 0 '' organ-report '["--output", "report", "--sample", "500", "--format", "md", "verse.gguf"]'
+expect "200 OK" GET /v1/files/report/Z_MEASURE_REPORT.md
+expect "403 Forbidden" GET /v1/files/outside/secret
+expect "403 Forbidden" GET /v1/files/trap/report/secret
+expect "404 Not Found" GET /v1/files/fleet/report/Z_MEASURE_REPORT.html/x
+expect "404 Not Found" GET /v1/files/fleet
+# organ-validate needs an engine, here a script in its place.
+mkdir "$T/scripts"
+printf '#!/bin/sh\necho "{\\"bin\\": \\"$ORGAN_BIN\\", \\"n\\": $#}"\n' > "$T/scripts/organ-validate"
+chmod +x "$T/scripts/organ-validate"
+printf '%s' '{"tool": "organ-validate", "arguments": ["verse.gguf", "--context", "64", "-q"]}' > "$T/body"
+cgi POST /v1/jobs CONTENT_LENGTH=$(($(wc -c < "$T/body"))) ORGAN_API_SCRIPTS="$T/scripts" < "$T/body"
+job=$(sed -n 's/^{"id": "\([0-9a-f]*\)".*/\1/p' "$T/got")
+cgi GET "/v1/jobs/$job" QUERY_STRING=wait=60 < /dev/null
+cgi GET "/v1/jobs/$job/result" < /dev/null
+if grep -qF '{"bin": "'"$BIN"'", "n": 5}' "$T/got"; then ok; else bad "a script's arguments: $(cat "$T/got")"; fi
+rm -r "$DATA/trap" "$DATA/outside"
+
+# ---- docs/openapi.yaml describes all of these answers ----------------------------------------------
+expect "200 OK" GET /v1/health
+expect "401 Unauthorized" GET /v1/health HTTP_AUTHORIZATION=
+expect "200 OK" GET /v1/models/verse.gguf
+expect "200 OK" GET /v1/models/verse.organs
+expect "404 Not Found" GET /v1/models/none.gguf
+expect "200 OK" GET /v1/organs
+expect "200 OK" GET /v1/organs/verse.organs
+expect "206 Partial Content" GET /v1/organs/verse.organs/embed/token_embd.bin HTTP_RANGE=bytes=0-9
+expect "416 Range Not Satisfiable" GET /v1/files/verse.gguf HTTP_RANGE=bytes=999999999-
+expect "200 OK" GET /v1/jobs
+cgi PUT /v1/models/up.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) < "$DATA/code.gguf"
+check_text "$status" "Status: 201 Created" "an upload"
+expect "411 Length Required" PUT /v1/models/up.gguf
+expect "200 OK" DELETE "/v1/jobs/$job"
+expect "200 OK" DELETE "/v1/jobs/$job" QUERY_STRING=remove=1
+record=
+rm -f "$DATA/up.gguf"
+if python3 -c 'import jsonschema, yaml' 2> "$T/err"; then
+    python3 -W ignore tests/cli/openapi.py docs/openapi.yaml < "$T/lines" > "$T/differences"
+    check_text "$? $(head -n 5 "$T/differences")" "0 " "$answers answers and docs/openapi.yaml"
+    # A time in seconds would be noticed.
+    sed 's/"modified": "[^"]*"/"modified": 1763800000/' "$T/answers/2" > "$T/answers/bad"
+    check_text "$(echo "GET /v1/models $T/answers/bad" | python3 -W ignore tests/cli/openapi.py docs/openapi.yaml | grep -c .)" 1 "the check notices"
+else
+    echo "cgi.sh: no python3 with jsonschema and yaml, docs/openapi.yaml is not applied"
+fi
 post '{"tool": "organ-extract", "arguments": ["verse.gguf", "--list"]}'
 
 # ---- each allocation fails in turn: the whole answer or 500, never "not found" or half a list ----

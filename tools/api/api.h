@@ -4,6 +4,7 @@
  *     api_http.c     CGI requests, responses, byte ranges of files
  *     api_model.c    models and organ directories
  *     api_args.c     checks a job's arguments and builds the argument vector
+ *     api_paths.c    keeps the paths among them inside the data folder
  *     api_tools.c    the allowed tools and options
  *     api_spool.c    stores jobs as folders of the spool, and their queue
  *     api_run.c      the supervisor of one job
@@ -25,11 +26,12 @@
 
 typedef struct api {
     /* configuration */
-    const char *bin;   /* folder of the tools */
-    char *data;        /* real path of the data folder */
-    char *spool;       /* real path of the spool */
-    unsigned jobs;     /* largest number of running jobs */
-    uint64_t max_body; /* largest upload in bytes */
+    const char *bin;     /* folder of the tools */
+    const char *scripts; /* folder of organ-fleet and the like if not bin; NULL: none */
+    char *data;          /* real path of the data folder */
+    char *spool;         /* real path of the spool */
+    unsigned jobs;       /* largest number of running jobs */
+    uint64_t max_body;   /* largest upload in bytes */
     /* request */
     const char *method, *query, *range;
     char *path;
@@ -47,6 +49,10 @@ typedef struct api {
 
 uint64_t api_now(void); /* ms since 1970 */
 
+#define API_TIME 32
+/* Write ms since 1970 as a JSON string in ISO 8601; 0 is null. */
+void api_time(uint64_t ms, char out[API_TIME]);
+
 /* Keep the first failure; returns false, so that `return api_fail(...)` reads well. */
 bool api_fail(api *a, int status, const char *fmt, ...) GG_PRINTF(3, 4);
 
@@ -56,8 +62,11 @@ bool api_fail_error(api *a, const gg_error *err);
 
 bool api_request(api *a); /* method, path, length from the environment */
 bool api_is(const api *a, const char *method);
-bool api_allow(api *a, const char *methods);        /* "GET, HEAD"; false and 405 otherwise */
-bool api_query_has(const api *a, const char *pair); /* "force=1" */
+bool api_allow(api *a, const char *methods); /* "GET, HEAD"; false and 405 otherwise */
+const char *api_query(const api *a, const char *key, size_t *len); /* the value, or NULL */
+bool api_query_has(const api *a, const char *key); /* whether the query contains KEY=1 */
+/* Sets *v if the key is given; 400 if the value is not a number of at most `most`. */
+bool api_query_number(api *a, const char *key, uint64_t most, uint64_t *v);
 bool api_body(api *a, gg_buf *body); /* reads the whole body, at most API_BODY bytes */
 
 void api_answer(const api *a, int status, const char *type, const char *extra, const gg_buf *body);
@@ -82,8 +91,10 @@ bool api_files(api *a);
 
 typedef enum api_kind {
     API_FLAG,
-    API_IN,  /* an existing input: NAME, or a file in it */
-    API_OUT, /* an output: a new NAME */
+    API_IN,     /* an existing input: NAME, or a file in it */
+    API_PARAMS, /* an existing input with parameters: NAME,weight=0.5 */
+    API_OUT,    /* an output: a new NAME */
+    API_INTO,   /* a folder that may exist, into which files are written: NAME */
     API_U64,
     API_SIZE, /* 2G, 500M */
     API_F64,
@@ -102,11 +113,15 @@ typedef struct api_option {
 typedef struct api_tool {
     const char *name;
     const api_option *options; /* ends with a NULL name */
-    unsigned max_args;         /* positional arguments; all are API_IN */
+    unsigned max_args;         /* largest number of positional arguments */
+    const char *args;          /* their kinds: v a verb, i API_IN, t API_TEXT, b API_RANGES. The
+                                * last one is repeated, or all if a * follows. */
+    const char *verbs;         /* of v: " a b c " */
     bool selects;              /* has the options of api_selection */
     bool force, strict;        /* has --force, has --strict */
     const char *json;          /* "" adds --json always, "list" with --list only, "-" without
                                 * --output and --in-place only, NULL never */
+    bool script;               /* a shell script, with none of the options of api_common */
 } api_tool;
 
 extern const api_tool api_tools[]; /* ends with a NULL name */
@@ -123,12 +138,21 @@ void api_vector_free(api_vector *v);
  * allowed, every value is of its kind, and every path is inside the data folder. */
 bool api_arguments(api *a, const gg_json_node *request, api_vector *v);
 
+/* Check the paths of such a vector again: symbolic links may have been added since. */
+gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err);
+
+/* ---- api_paths.c ---- */
+
+bool api_is_path(api_kind kind);
+
 /* Checks that the path exists inside the data folder, together with everything a tool would open
  * with it (files of an organ directory, other shards). */
 gg_status api_check_input(const api *a, const char *path, gg_error *err);
 
-/* Check the paths of such a vector again: symbolic links may have been added since. */
-gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err);
+/* Checks the path in a value of one of these kinds. */
+gg_status api_check_path(const api *a, api_kind kind, const char *value, gg_error *err);
+/* Checks the form of the path first, then the path itself. */
+bool api_path_ok(api *a, api_kind kind, const char *value);
 
 /* ---- api_spool.c ---- */
 

@@ -7,25 +7,18 @@
  */
 #include "api.h"
 
-#include "base/confine_path.h" /* paths that must stay below a folder */
-#include "base/error.h"        /* a second error that replaces none */
-#include "base/io.h"           /* whole reads and writes */
-#include "base/utf8.h"         /* what JSON can hold */
-#include "gguf/gguf.h"         /* names of shards */
-#include "organ/gg_gguf.h"
+#include "base/io.h"   /* whole reads and writes */
+#include "base/utf8.h" /* what JSON can hold */
 #include "json/json.h" /* the one JSON reader and writer */
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define TEXT_MAX 4096 /* longest value in bytes */
 #define ITEMS_MAX 1100
-#define IN_PARTS 3 /* DIR/organs/FILE.bin */
 
 void api_vector_free(api_vector *v)
 {
@@ -54,7 +47,8 @@ static const api_option *find_option(const api_tool *tool, const char *name)
 {
     static const api_option force = { "force", API_FLAG, NULL };
     static const api_option strict = { "strict", API_FLAG, NULL };
-    const api_option *lists[] = { tool->options, api_common, tool->selects ? api_selection : NULL };
+    const api_option *lists[] = { tool->options, tool->script ? NULL : api_common,
+                                  tool->selects ? api_selection : NULL };
     if (tool->force && strcmp(name, "force") == 0) return &force;
     if (tool->strict && strcmp(name, "strict") == 0) return &strict;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
@@ -70,93 +64,17 @@ static const api_tool *find_tool(const char *name)
     return t->name ? t : NULL;
 }
 
-/* ---- paths --------------------------------------------------------------------- */
-
-/* Whether two names are names of shards of one set. */
-static bool same_set(const char *a, const char *b)
+/* What the nth positional argument must be; see api_tool. */
+static api_option positional(const api_tool *tool, size_t n)
 {
-    size_t a_len, b_len;
-    uint32_t no, a_count, b_count;
-    return gg_shard_parse(a, &a_len, &no, &a_count) && gg_shard_parse(b, &b_len, &no, &b_count) &&
-           a_count == b_count && a_len == b_len && memcmp(a, b, a_len) == 0;
-}
-
-/* A tool that is given one shard opens the others of the set too: PREFIX-00001-of-00003.gguf.
- * The folder is read once instead of looking up every possible name, because a name can claim
- * 99999 shards. A missing shard is reported by the tool. */
-static gg_status check_shards(const api *a, const char *path, gg_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    int folder_len = (int)(name - path);
-    char *folder = NULL, other[4 * API_NAME];
-    if (!same_set(name, name)) return GG_OK;
-    snprintf(other, sizeof other, "%.*s.", folder_len, path);
-    gg_status st = gg_confine_path(a->data, other, &folder, err);
-    DIR *d = st == GG_OK ? opendir(folder) : NULL;
-    if (st == GG_OK && !d) st = gg_fail_errno(err, "cannot read the folder of the shards");
-    for (struct dirent *e; st == GG_OK && d && (e = readdir(d));) {
-        char *real = NULL;
-        gg_error why = GG_ERROR_INIT;
-        if (!same_set(name, e->d_name)) continue;
-        snprintf(other, sizeof other, "%.*s%s", folder_len, path, e->d_name);
-        gg_status found = gg_confine_path(a->data, other, &real, &why);
-        free(real);
-        if (found == GG_NO || found == GG_ENOMEM) gg_error_merge(err, &why), st = found;
+    size_t len = strcspn(tool->args, "*");
+    size_t at = n < len ? n : tool->args[len] ? n % len : len - 1;
+    switch (tool->args[at]) {
+    case 'v': return (api_option){ "", API_WORD, tool->verbs };
+    case 'b': return (api_option){ "", API_RANGES, NULL };
+    case 't': return (api_option){ "", API_TEXT, NULL };
+    default: return (api_option){ "", API_IN, NULL };
     }
-    if (d) closedir(d);
-    free(folder);
-    return st;
-}
-
-gg_status api_check_input(const api *a, const char *path, gg_error *err)
-{
-    char *real = NULL;
-    struct stat s;
-    gg_status st = gg_confine_path(a->data, path, &real, err);
-    if (st == GG_OK && stat(real, &s) != 0) {
-        gg_fail_errno(err, "cannot find this file");
-        st = gg_at_file(err, path);
-    }
-    if (st == GG_OK && S_ISDIR(s.st_mode)) st = gg_confine_tree(a->data, real, err);
-    else if (st == GG_OK && S_ISREG(s.st_mode)) st = check_shards(a, path, err);
-    else if (st == GG_OK) {
-        gg_fail(err, GG_EUSAGE, "this is neither a file nor a folder");
-        st = gg_at_file(err, path);
-    }
-    free(real);
-    return st;
-}
-
-static gg_status check_path(const api *a, api_kind kind, const char *path, gg_error *err)
-{
-    return kind == API_OUT ? gg_confine_new(a->data, path, err) : api_check_input(a, path, err);
-}
-
-/* Checks the names before any file is looked up. ".." and absolute paths give 403 instead
- * of 400, because the client tried to leave the data folder. */
-static bool path_ok(api *a, api_kind kind, const char *path)
-{
-    size_t parts = 0, most = kind == API_OUT ? 1 : IN_PARTS;
-    if (path[0] == '/')
-        return api_fail(a, 403, "'%s' is an absolute path: use a name inside the data folder",
-                        path);
-    if (strcmp(path, "-") == 0)
-        return api_fail(a, 400, "'-' (stdin or stdout) is not available here: name a file");
-    for (const char *p = path;; p++) {
-        size_t n = strcspn(p, "/");
-        if (n == 2 && p[0] == '.' && p[1] == '.')
-            return api_fail(a, 403, "'%s' is outside the data folder", path);
-        if (!api_name_ok(p, n) || ++parts > most)
-            return api_fail(
-                a, 400,
-                "'%s' is not a valid name: use letters, digits, '.', '_', '-', at most %zu part%s",
-                path, most, most == 1 ? "" : "s");
-        p += n;
-        if (!*p) break;
-    }
-    gg_error err = GG_ERROR_INIT;
-    return check_path(a, kind, path, &err) == GG_OK || api_fail_error(a, &err);
 }
 
 /* ---- values --------------------------------------------------------------------- */
@@ -198,14 +116,20 @@ static bool is_text(const char *text)
     return len > 0 && len <= TEXT_MAX && gg_utf8_valid(text, len);
 }
 
-static bool value_ok(api *a, const api_option *o, const char *value)
+/* `what` names the value in the error: "--layers". */
+static bool value_ok(api *a, const char *what, const api_option *o, const char *value)
 {
     bool ok = false;
     const char *want = "";
     switch (o->kind) {
-    case API_FLAG: return api_fail(a, 400, "--%s takes no value", o->name);
+    case API_FLAG: return api_fail(a, 400, "%s takes no value", what);
     case API_IN:
-    case API_OUT: return path_ok(a, o->kind, value);
+    case API_OUT:
+    case API_INTO: return api_path_ok(a, o->kind, value);
+    case API_PARAMS:
+        ok = is_text(value), want = "text without control bytes";
+        if (ok) return api_path_ok(a, o->kind, value);
+        break;
     case API_U64:
         ok = only(value, "0123456789") && strlen(value) < 20, want = "a whole number";
         break;
@@ -220,7 +144,7 @@ static bool value_ok(api *a, const api_option *o, const char *value)
         break;
     case API_TEXT: ok = is_text(value), want = "text without control bytes"; break;
     }
-    return ok || api_fail(a, 400, "--%s: the value must be %s", o->name, want);
+    return ok || api_fail(a, 400, "%s: the value must be %s", what, want);
 }
 
 /* ---- from JSON -------------------------------------------------------------------- */
@@ -264,7 +188,9 @@ static bool add_option(builder *b, const char *name, const char *value)
     if (b->tool->json && strcmp(name, "json") == 0 && !value) return true; /* it is added anyway */
     if (!o) return unknown(b, name);
     if (!value && o->kind != API_FLAG) return api_fail(b->a, 400, "--%s needs a value", name);
-    if (value && !value_ok(b->a, o, value)) return false;
+    char what[80];
+    snprintf(what, sizeof what, "--%s", name);
+    if (value && !value_ok(b->a, what, o, value)) return false;
     size_t size = strlen(name) + (value ? strlen(value) : 0) + 4;
     char *item = malloc(size);
     if (item) snprintf(item, size, "--%s%s%s", name, value ? "=" : "", value ? value : "");
@@ -276,7 +202,8 @@ static bool add_rest(builder *b, const char *text)
     if (b->rest.n >= b->tool->max_args)
         return api_fail(b->a, 400, "%s takes at most %u positional arguments: unexpected '%.100s'",
                         b->tool->name, b->tool->max_args, text);
-    return path_ok(b->a, API_IN, text) && push(b->a, &b->rest, strdup(text));
+    const api_option o = positional(b->tool, b->rest.n);
+    return value_ok(b->a, "an argument", &o, text) && push(b->a, &b->rest, strdup(text));
 }
 
 /* Handles one item of the array, with the next as its value; sets *took to the number used. */
@@ -287,10 +214,11 @@ static bool add_item(builder *b, char *item, const char *next, bool *ended, int 
     if (strcmp(item, "--") == 0) return *ended = true;
     if (strcmp(item, "-q") == 0) return add_option(b, "quiet", NULL);
     if (strcmp(item, "-v") == 0) return add_option(b, "verbose", NULL);
+    if (item[1] == 'j' && b->tool->script) return unknown(b, item); /* means models at a time */
     if (item[1] == 'j' && item[2]) return add_option(b, "threads", item + 2);
     bool threads = strcmp(item, "-j") == 0;
     if (!threads && item[1] != '-')
-        return strcmp(item, "-") == 0 ? path_ok(b->a, API_IN, item) : unknown(b, item);
+        return strcmp(item, "-") == 0 ? api_path_ok(b->a, API_IN, item) : unknown(b, item);
     const char *name = threads ? "threads" : item + 2;
     char *eq = strchr(item, '=');
     if (eq) {
@@ -390,11 +318,11 @@ static const api_tool *named_tool(api *a, const gg_json_node *request)
     if (gg_json_string(gg_json_get(request, "tool"), &p, &len, &err) == GG_OK && len < sizeof name)
         memcpy(name, p, len);
     const api_tool *tool = find_tool(name);
-    if (!tool)
-        api_fail(a, 400,
-                 "\"tool\" must be one of organ-extract, organ-measure, organ-purify, organ-graft, "
-                 "organ-assemble, "
-                 "organ-transplant, organ-compare, organ-keys, organ-check");
+    char names[400] = "";
+    for (const api_tool *t = api_tools; !tool && t->name; t++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
+                 t->name);
+    if (!tool) api_fail(a, 400, "\"tool\" must be one of %s", names);
     return tool;
 }
 
@@ -411,16 +339,19 @@ static bool only_known(api *a, const gg_json_node *request)
     return true;
 }
 
+/* Scripts are beside the tools if installed, but not in a source tree. */
 static bool start_vector(builder *b)
 {
-    size_t size = strlen(b->a->bin) + strlen(b->tool->name) + 2;
-    char *path = malloc(size);
-    if (path) snprintf(path, size, "%s/%s", b->a->bin, b->tool->name);
-    if (path && access(path, X_OK) != 0) {
+    const char *folders[] = { b->a->bin, b->tool->script ? b->a->scripts : NULL };
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = folders[i] ? strlen(folders[i]) + strlen(b->tool->name) + 2 : 0;
+        char *path = size ? malloc(size) : NULL;
+        if (size && !path) return api_fail(b->a, 500, "out of memory for the arguments");
+        if (path) snprintf(path, size, "%s/%s", folders[i], b->tool->name);
+        if (path && access(path, X_OK) == 0) return push(b->a, b->v, path);
         free(path);
-        return api_fail(b->a, 500, "%s is not installed in ORGAN_API_BIN", b->tool->name);
     }
-    return push(b->a, b->v, path);
+    return api_fail(b->a, 500, "%s is not installed on this server", b->tool->name);
 }
 
 static bool has_option(const api_vector *v, const char *name)
@@ -446,6 +377,23 @@ static bool add_json(builder *b)
     return !prints || push(b->a, b->v, strdup("--json"));
 }
 
+/* Adds the positional arguments after "--". A verb comes before all options. */
+static bool add_positional(builder *b)
+{
+    api_vector *v = b->v;
+    size_t first = b->tool->args[0] == 'v';
+    bool ok = b->rest.n >= first || api_fail(b->a, 400, "%s: the first argument must be one of%s",
+                                             b->tool->name, b->tool->verbs);
+    if (ok && first && (ok = push(b->a, v, strdup(b->rest.items[0])))) {
+        char *verb = v->items[v->n - 1];
+        memmove(v->items + 2, v->items + 1, (v->n - 2) * sizeof *v->items);
+        v->items[1] = verb;
+    }
+    if (ok && b->rest.n > first) ok = push(b->a, v, strdup("--"));
+    for (size_t i = first; ok && i < b->rest.n; i++) ok = push(b->a, v, strdup(b->rest.items[i]));
+    return ok;
+}
+
 bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
 {
     builder b = { .a = a, .v = v };
@@ -458,9 +406,7 @@ bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
     default:
         ok = api_fail(a, 400, "\"arguments\" must be an array of strings or an object of options");
     }
-    ok = ok && add_json(&b);
-    if (ok && b.rest.n) ok = push(a, v, strdup("--"));
-    for (size_t i = 0; ok && i < b.rest.n; i++) ok = push(a, v, strdup(b.rest.items[i]));
+    ok = ok && add_json(&b) && add_positional(&b);
     api_vector_free(&b.rest);
     return ok;
 }
@@ -469,19 +415,24 @@ gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err)
 {
     const char *slash = strrchr(v->items[0], '/');
     const api_tool *tool = find_tool(slash ? slash + 1 : v->items[0]);
+    if (!tool) return gg_fail(err, GG_EUSAGE, "no such tool");
     bool rest = false;
-    gg_status st = tool ? GG_OK : gg_fail(err, GG_EUSAGE, "no such tool");
+    gg_status st = GG_OK;
+    size_t n = tool->args[0] == 'v'; /* the next positional argument */
     for (size_t i = 1; st == GG_OK && i < v->n; i++) {
         const char *item = v->items[i], *eq = strchr(item, '=');
-        if (rest) st = check_path(a, API_IN, item, err);
-        else if (strcmp(item, "--") == 0) rest = true;
-        else if (eq) {
+        api_option found = { NULL, API_FLAG, NULL };
+        if (rest) {
+            found = positional(tool, n++);
+        } else if (strcmp(item, "--") == 0) {
+            rest = true;
+        } else if (eq) {
             char name[64];
             snprintf(name, sizeof name, "%.*s", (int)(eq - item - 2), item + 2);
             const api_option *o = find_option(tool, name);
-            if (o && (o->kind == API_IN || o->kind == API_OUT))
-                st = check_path(a, o->kind, eq + 1, err);
+            if (o) found = *o;
         }
+        if (api_is_path(found.kind)) st = api_check_path(a, found.kind, rest ? item : eq + 1, err);
     }
     return st;
 }

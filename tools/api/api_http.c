@@ -25,6 +25,16 @@ uint64_t api_now(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+void api_time(uint64_t ms, char out[API_TIME])
+{
+    char stamp[24];
+    time_t t = (time_t)(ms / 1000);
+    struct tm tm;
+    if (ms && gmtime_r(&t, &tm) && strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm))
+        snprintf(out, API_TIME, "\"%s.%03uZ\"", stamp, (unsigned)(ms % 1000));
+    else snprintf(out, API_TIME, "null");
+}
+
 bool api_fail(api *a, int status, const char *fmt, ...)
 {
     if (a->status) return false;
@@ -159,15 +169,36 @@ bool api_allow(api *a, const char *methods)
     return api_fail(a, 405, "use one of: %s", methods);
 }
 
-bool api_query_has(const api *a, const char *pair)
+const char *api_query(const api *a, const char *key, size_t *len)
 {
-    size_t n = strlen(pair);
+    size_t n = strlen(key);
     for (const char *p = a->query; *p; p += *p == '&') {
         size_t m = strcspn(p, "&");
-        if (m == n && memcmp(p, pair, n) == 0) return true;
+        if (m > n && memcmp(p, key, n) == 0 && p[n] == '=') {
+            *len = m - n - 1;
+            return p + n + 1;
+        }
         p += m;
     }
-    return false;
+    return NULL;
+}
+
+bool api_query_has(const api *a, const char *key)
+{
+    size_t len;
+    const char *value = api_query(a, key, &len);
+    return value && len == 1 && *value == '1';
+}
+
+bool api_query_number(api *a, const char *key, uint64_t most, uint64_t *v)
+{
+    size_t len;
+    const char *value = api_query(a, key, &len);
+    if (!value) return true;
+    bool ok = len > 0 && len < 10 && strspn(value, "0123456789") == len;
+    *v = ok ? strtoull(value, NULL, 10) : most + 1;
+    return *v <= most || api_fail(a, 400, "%s must be a whole number of at most %llu", key,
+                                  (unsigned long long)most);
 }
 
 bool api_body(api *a, gg_buf *body)

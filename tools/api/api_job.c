@@ -77,6 +77,8 @@ static api_state state_of(const record *r)
     return member(r->exit, "exit") && number(r->exit, "exit") <= 1 ? API_DONE : API_FAILED;
 }
 
+static const char *const states[] = { "queued", "running", "done", "failed", "stopped", "lost" };
+
 /* Leaves r->request NULL if there is no such job. The caller calls unload in every case. */
 static gg_status load(const api *a, const char *id, int dir, record *r, gg_error *err)
 {
@@ -128,11 +130,8 @@ static int find_job(api *a, const char *id)
 
 static void put_time(const gg_json_out *out, const char *key, uint64_t ms, gg_error *err)
 {
-    char text[80] = "null", stamp[40];
-    time_t t = (time_t)(ms / 1000);
-    struct tm tm;
-    if (ms && gmtime_r(&t, &tm) && strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm))
-        snprintf(text, sizeof text, "\"%s.%03uZ\"", stamp, (unsigned)(ms % 1000));
+    char text[API_TIME];
+    api_time(ms, text);
     gg_json_put_text(out, ", \"", err);
     gg_json_put_text(out, key, err);
     gg_json_put_text(out, "\": ", err);
@@ -155,8 +154,10 @@ static void put_number(const gg_json_out *out, const char *key, uint64_t v, gg_e
     gg_json_put_u64(out, v, err);
 }
 
-/* Adds the progress that the tool reports (cli.c): bytes done and total bytes; the total is
- * 0 while it is unknown. */
+#define PROGRESS_LINE 42
+/* Adds the progress that the tool reports (progress.c): bytes done and total bytes; the total
+ * is 0 while it is unknown. All lines have the same length. The last one counts, because a
+ * script cannot write at the start of the file again. */
 static void put_share(const gg_json_out *out, int dir, api_state state, gg_error *err)
 {
     char line[64];
@@ -165,7 +166,11 @@ static void put_share(const gg_json_out *out, int dir, api_state state, gg_error
     gg_error quiet = GG_ERROR_INIT;
     int fd = openat(dir, "progress", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return;
-    bool ok = gg_read_some(fd, line, sizeof line - 1, &got, &quiet) == GG_OK;
+    off_t end = lseek(fd, 0, SEEK_END);
+    if (end > PROGRESS_LINE) end -= end % PROGRESS_LINE + PROGRESS_LINE;
+    else end = 0;
+    bool ok = lseek(fd, end, SEEK_SET) == end &&
+              gg_read_some(fd, line, PROGRESS_LINE, &got, &quiet) == GG_OK;
     close(fd);
     line[got] = '\0';
     if (!ok || sscanf(line, "%llu %llu", &done, &total) != 2) return;
@@ -230,9 +235,6 @@ static void put_stderr(const gg_json_out *out, int dir, gg_error *err)
 static void put_job(const gg_json_out *out, const char *id, int dir, const record *r, bool whole,
                     gg_error *err)
 {
-    static const char *const states[] = {
-        "queued", "running", "done", "failed", "stopped", "lost"
-    };
     gg_json_put_text(out, "{\"id\": \"", err);
     gg_json_put_text(out, id, err);
     gg_json_put_text(out, "\"", err);
@@ -265,6 +267,37 @@ static bool answer_job(api *a, const char *id, int dir, int status, const char *
     if (ok) api_answer(a, status, "application/json", extra, &body);
     gg_buf_free(&body);
     return ok;
+}
+
+/* ---- waiting for a change ------------------------------------------------------------------ */
+
+#define WAIT_MAX 60
+#define LOOK_MS 20
+
+/* Long polling: with the query wait=SECONDS the answer is delayed until the job's state differs
+ * from since=STATE (without it: until the job has ended), or the time is over. */
+static bool wait_for_change(api *a, const char *id, int dir)
+{
+    uint64_t seconds = 0, end;
+    size_t len = 0, since = 0, n_states = sizeof states / sizeof states[0];
+    const char *text = api_query(a, "since", &len);
+    if (!api_query_number(a, "wait", WAIT_MAX, &seconds)) return false;
+    while (text && since < n_states &&
+           (strlen(states[since]) != len || memcmp(states[since], text, len) != 0))
+        since++;
+    if (since == n_states) return api_fail(a, 400, "since must be a state of jobs");
+    end = api_now() + seconds * 1000;
+    for (uint64_t ms = LOOK_MS, now = api_now(); now < end; now = api_now()) {
+        record r;
+        struct timespec t = { 0, (long)ms * 1000000 };
+        bool ok = need(a, id, dir, &r);
+        unload(&r);
+        if (!ok) return false;
+        if (text ? r.state != (api_state)since : r.state > API_RUNNING) break;
+        nanosleep(&t, NULL);
+        if (ms < 8 * LOOK_MS) ms *= 2;
+    }
+    return true;
 }
 
 /* ---- routes ------------------------------------------------------------------------------ */
@@ -317,6 +350,8 @@ static bool list_jobs(api *a)
     gg_error err = GG_ERROR_INIT;
     gg_buf ids = GG_BUF_INIT, body = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&body);
+    uint64_t last = UINT32_MAX; /* so many of the latest jobs */
+    if (!api_query_number(a, "last", UINT32_MAX, &last)) return false;
     int fd = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d && fd >= 0) close(fd);
@@ -327,7 +362,7 @@ static bool list_jobs(api *a)
     size_t n = ids.len / (API_ID + 1), shown = 0;
     if (n) qsort(ids.data, n, API_ID + 1, by_name);
     gg_json_put_text(&out, "{\"jobs\": [", &err);
-    for (size_t i = 0; i < n && err.status == GG_OK; i++) {
+    for (size_t i = n > last ? n - (size_t)last : 0; i < n && err.status == GG_OK; i++) {
         const char *id = ids.data + i * (API_ID + 1);
         record r = { 0 };
         int dir = api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY);
@@ -388,7 +423,7 @@ static bool delete_job(api *a, const char *id)
     int dir = find_job(a, id);
     if (dir < 0) return false;
     bool ok;
-    if (api_query_has(a, "remove=1")) {
+    if (api_query_has(a, "remove")) {
         ok = api_job_alive(a, id) ? api_fail(a, 409, "the job has not ended: stop it first")
                                   : remove_job(a, id);
     } else {
@@ -414,7 +449,8 @@ bool api_jobs(api *a)
     if (!api_allow(a, "GET, HEAD, DELETE")) return false;
     if (api_is(a, "DELETE")) return delete_job(a, a->part[2]);
     int dir = find_job(a, a->part[2]);
-    bool ok = dir >= 0 && answer_job(a, a->part[2], dir, 200, NULL);
+    bool ok = dir >= 0 && wait_for_change(a, a->part[2], dir) &&
+              answer_job(a, a->part[2], dir, 200, NULL);
     if (dir >= 0) close(dir);
     return ok;
 }

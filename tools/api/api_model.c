@@ -57,9 +57,12 @@ static bool show_model(const api *a, const char *name, const gg_json_out *out, c
     free(real);
     if (!ok) keep_lack(&missing, err);
     if (!ok) return false;
-    char line[API_NAME + 100];
-    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"bytes\": %llu, \"modified\": %lld}",
-             before, name, (unsigned long long)s.st_size, (long long)s.st_mtime);
+    char line[API_NAME + 140], modified[API_TIME];
+    uint64_t ms = (uint64_t)s.st_mtim.tv_nsec / 1000000;
+    if (s.st_mtim.tv_sec > 0) ms += (uint64_t)s.st_mtim.tv_sec * 1000;
+    api_time(ms ? ms : 1, modified);
+    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"bytes\": %llu, \"modified\": %s}", before,
+             name, (unsigned long long)s.st_size, modified);
     gg_json_put_text(out, line, err);
     return true;
 }
@@ -236,7 +239,7 @@ static bool put_model(api *a, const char *name)
     struct stat s;
     char path[4400];
     size_t tensors = 0;
-    bool force = api_query_has(a, "force=1");
+    bool force = api_query_has(a, "force");
     if (!is_gguf_name(name)) return api_fail(a, 400, "the name of a model must end in .gguf");
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
     if (getenv("HTTP_CONTENT_RANGE"))
@@ -319,7 +322,13 @@ bool api_organs(api *a)
 
 bool api_files(api *a)
 {
-    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
-    return name_ok(a, a->part[2]) && api_allow(a, "GET, HEAD") &&
-           send_file(a, a->part[2], type_of(a->part[2]));
+    char path[4 * API_NAME];
+    size_t n = 0;
+    if (a->parts < 3) return api_fail(a, 404, "there is nothing at this path");
+    if (!api_allow(a, "GET, HEAD")) return false;
+    for (size_t i = 2; i < a->parts; i++) {
+        if (!name_ok(a, a->part[i])) return false;
+        n += (size_t)snprintf(path + n, sizeof path - n, "%s%s", i > 2 ? "/" : "", a->part[i]);
+    }
+    return send_file(a, path, type_of(path));
 }

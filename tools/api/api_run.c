@@ -117,7 +117,9 @@ static _Noreturn void become_tool(const run *r, int out, int errors, int progres
 {
     static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C",
                 tell[] = "ORGAN_PROGRESS=3";
-    char *const environment[] = { path, locale, progress >= 0 ? tell : NULL, NULL };
+    static char bin[4300]; /* where the scripts find the tools */
+    snprintf(bin, sizeof bin, "ORGAN_BIN=%s", r->a->bin);
+    char *const environment[] = { path, locale, bin, progress >= 0 ? tell : NULL, NULL };
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

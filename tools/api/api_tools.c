@@ -2,7 +2,8 @@
  *
  * --heat and "-" for stdin or stdout are missing because they need a terminal or a pipe.
  * --set-kv-file and --set-file are missing because their values contain a path that is not
- * confined to the data folder. For the same reason --keep-experts takes numbers, not a file. */
+ * confined to the data folder, and --config because the file does. For the same reason
+ * --keep-experts takes numbers, not a file. --sshlogin would start programs on other hosts. */
 #include "api.h"
 
 const api_option api_common[] = { { "quiet", API_FLAG, NULL },
@@ -118,14 +119,71 @@ static const api_option check[] = { { "data", API_FLAG, NULL },  { "hash", API_F
                                     { "verify", API_IN, NULL },  { "strict", API_FLAG, NULL },
                                     { "rules", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
 
-/*    name                options     args  selects force strict json */
-const api_tool api_tools[] = { { "organ-extract", extract, 1, true, true, false, "list" },
-                               { "organ-measure", measure, 1000, true, true, false, "" },
-                               { "organ-purify", purify, 1, true, true, true, "" },
-                               { "organ-graft", graft, 0, true, true, true, "check" },
-                               { "organ-assemble", assemble, 1, false, true, true, NULL },
-                               { "organ-transplant", transplant, 0, true, true, true, "check" },
-                               { "organ-compare", compare, 2, true, true, false, "" },
-                               { "organ-keys", keys, 1, false, true, true, "-" },
-                               { "organ-check", check, 1000, false, false, false, "" },
-                               { NULL, NULL, 0, false, false, false, NULL } };
+static const api_option stack[] = { { "output", API_OUT, NULL },
+                                    { "drop", API_RANGES, NULL },
+                                    { "drop-mtp", API_FLAG, NULL },
+                                    { "check", API_FLAG, NULL },
+                                    { NULL, API_FLAG, NULL } };
+
+static const api_option merge[] = { { "method", API_TEXT, NULL },
+                                    { "base", API_PARAMS, NULL },
+                                    { "model", API_PARAMS, NULL },
+                                    { "output", API_OUT, NULL },
+                                    { "check", API_FLAG, NULL },
+                                    { "seed", API_U64, NULL },
+                                    { "embed-from", API_WORD, " base " },
+                                    { "no-hash", API_FLAG, NULL },
+                                    { "card", API_OUT, NULL },
+                                    { "set-kv", API_TEXT, NULL },
+                                    { "shards", API_U64, NULL },
+                                    { "shard-size", API_SIZE, NULL },
+                                    { "dtype", API_TEXT, NULL },
+                                    { "fallback", API_TEXT, NULL },
+                                    { NULL, API_FLAG, NULL } };
+
+static const api_option lora[] = { { "base", API_IN, NULL },    { "tuned", API_IN, NULL },
+                                   { "output", API_OUT, NULL }, { "rank", API_U64, NULL },
+                                   { "energy", API_F64, NULL }, { NULL, API_FLAG, NULL } };
+
+static const api_option fleet[] = {
+    { "output", API_INTO, NULL }, { "threads", API_U64, NULL },
+    { "sample", API_U64, NULL },  { "by", API_WORD, " theta calibrated signal row_theta edge " },
+    { "quiet", API_FLAG, NULL },  { NULL, API_FLAG, NULL }
+};
+
+static const char fleet_verbs[] = " dissect measure pipeline ";
+
+static const api_option report[] = {
+    { "output", API_INTO, NULL }, { "title", API_TEXT, NULL },         { "wells", API_U64, NULL },
+    { "sample", API_U64, NULL },  { "format", API_WORD, " md html " }, { "quiet", API_FLAG, NULL },
+    { NULL, API_FLAG, NULL }
+};
+
+static const api_option validate[] = {
+    { "text", API_IN, NULL },       { "reference", API_IN, NULL },
+    { "max-ratio", API_F64, NULL }, { "engine", API_WORD, " llama-perplexity node llama-cli " },
+    { "context", API_U64, NULL },   { "threads", API_U64, NULL },
+    { "quiet", API_FLAG, NULL },    { NULL, API_FLAG, NULL }
+};
+
+/* clang-format off */
+/*    name                options     args             selects force  strict json    script */
+const api_tool api_tools[] = {
+    { "organ-extract",    extract,    1, "i",    NULL, true,   true,  false, "list",  false },
+    { "organ-measure",    measure, 1000, "i",    NULL, true,   true,  false, "",      false },
+    { "organ-purify",     purify,     1, "i",    NULL, true,   true,  true,  "",      false },
+    { "organ-graft",      graft,      0, "i",    NULL, true,   true,  true,  "check", false },
+    { "organ-assemble",   assemble,   1, "i",    NULL, false,  true,  true,  NULL,    false },
+    { "organ-transplant", transplant, 0, "i",    NULL, true,   true,  true,  "check", false },
+    { "organ-compare",    compare,    2, "i",    NULL, true,   true,  false, "",      false },
+    { "organ-keys",       keys,    1000, "it",   NULL, false,  true,  true,  "-",     false },
+    { "organ-check",      check,   1000, "i",    NULL, false,  false, false, "",      false },
+    { "organ-stack",      stack,   1000, "ib*",  NULL, false,  true,  true,  "check", false },
+    { "organ-merge",      merge,      0, "i",    NULL, false,  true,  true,  "check", false },
+    { "organ-lora",       lora,       0, "i",    NULL, true,   true,  false, "",      false },
+    { "organ-fleet",      fleet,   1000, "vi", fleet_verbs, false, true, false, "", true },
+    { "organ-report",     report,  1000, "i",    NULL, false,  true,  false, NULL,    true },
+    { "organ-validate",   validate,   1, "i",    NULL, false,  false, false, "",      true },
+    { NULL, NULL, 0, "i", NULL, false, false, false, NULL, false }
+};
+/* clang-format on */

@@ -28,6 +28,7 @@ static const char help[] =
     "  ORGAN_API_SPOOL       folder of jobs (mode 700)\n"
     "  ORGAN_API_TOKEN_FILE  file with the bearer token that every request must send\n"
     "  ORGAN_API_BIN         folder of the tools\n"
+    "  ORGAN_API_SCRIPTS     folder of organ-fleet and the other scripts, if different\n"
     "  ORGAN_API_JOBS        how many jobs may run at once (2)\n"
     "  ORGAN_API_MAX_BODY    largest upload in bytes (68719476736)\n"
     "  ORGAN_API_HOST        a host name to accept besides localhost and 127.0.0.1\n"
@@ -69,12 +70,16 @@ static bool configure(api *a)
     const char *data = getenv("ORGAN_API_DATA"), *spool = getenv("ORGAN_API_SPOOL");
     uint64_t jobs;
     a->bin = getenv("ORGAN_API_BIN");
+    a->scripts = getenv("ORGAN_API_SCRIPTS");
     if (!data || !(a->data = realpath(data, NULL)))
         return misconfigured(a, "ORGAN_API_DATA must name an existing folder");
     if (!spool || !(a->spool = realpath(spool, NULL)))
         return misconfigured(a, "ORGAN_API_SPOOL must name an existing folder");
     if (!a->bin || a->bin[0] != '/')
         return misconfigured(a, "ORGAN_API_BIN must be an absolute path");
+    if (a->scripts && !*a->scripts) a->scripts = NULL;
+    if (a->scripts && a->scripts[0] != '/')
+        return misconfigured(a, "ORGAN_API_SCRIPTS must be an absolute path");
     if (!number_from("ORGAN_API_JOBS", 2, 1000, &jobs))
         return misconfigured(a, "ORGAN_API_JOBS must be a number from 1 to 1000");
     if (!number_from("ORGAN_API_MAX_BODY", (uint64_t)64 << 30, INT64_MAX, &a->max_body))
