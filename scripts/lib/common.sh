@@ -58,6 +58,18 @@ find_tools() { # FOLDER-OF-SCRIPT
     die 4 "organ-measure and organ-extract were not found; run make, or set ORGAN_BIN to their folder"
 }
 
+# The folder of this suite's own engine: $ORGAN_ENGINE_DIR, the source tree or the installation.
+find_harness() {
+    harness=''
+    for dir in "${ORGAN_ENGINE_DIR:-}" "$here/../tests/engine" "$here/../share/organ-suite/tests/engine" "$here/../share/organ-suite/engine"; do
+        if [ -n "$dir" ] && [ -f "$dir/engine.mjs" ]; then
+            harness=$(cd "$dir" && pwd)
+            return
+        fi
+    done
+}
+have_harness() { [ -n "$harness" ] && [ -d "$harness/node_modules" ] && command -v node >/dev/null 2>&1; }
+
 print_version() { "$bin/organ-measure" --version | sed "s/^organ-measure/$tool/"; }
 
 # A shell handles signals only after its foreground command has ended. So tools that may

@@ -21,7 +21,7 @@ same() { check_same "$T/$where/$1.gguf" "$2" "$1"; }
 # ---- unchanged -----------------------------------------------------------------------------------
 where=default from=$TOP/scripts/recipes
 mkdir "$T/$where"
-check_text "$(names | wc -l | tr -d ' ')" 11 "recipes"
+check_text "$(names | wc -l | tr -d ' ')" 12 "recipes"
 for r in $(names); do
     check "$r" recipe $r BIN="$BIN"
     check "$r: loads" organ-extract --list "$T/$where/$r.gguf"
