@@ -6,15 +6,13 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "base/parallel.h"
 #include "numeric/mix.h"
 #include "quant/quant.h"
-#include "verbs/shared/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define STEP_BYTES (COMPUTE_STEP * 8) /* for the widest dtype */
 
 /* ---- contexts -------------------------------------------------------------------- */
 
@@ -101,12 +99,16 @@ gg_status gg_compute_check_output(const gg_tensor *out, const gg_imatrix *imatri
 
 /* ---- feeds ----------------------------------------------------------------------- */
 
-gg_status gg_feed_open(feed *f, const operand *op, bool verify, gg_error *err)
+void gg_feed_open(feed *f, const operand *op, bool verify)
 {
-    const gg_dtype_info *info = gg_dtype_get(op->dtype);
-    uint64_t bytes = 0, most = COMPUTE_STEP / info->block_elems * info->block_bytes;
     *f = (feed){ .op = op, .verify = verify };
-    for (size_t i = 0; i < op->n_parts && bytes < most; i++) bytes += op->parts[i].bytes;
+}
+
+static gg_status allocate(feed *f, gg_error *err)
+{
+    const gg_dtype_info *info = gg_dtype_get(f->op->dtype);
+    uint64_t bytes = 0, most = COMPUTE_STEP / info->block_elems * info->block_bytes;
+    for (size_t i = 0; i < f->op->n_parts && bytes < most; i++) bytes += f->op->parts[i].bytes;
     size_t blocks = (size_t)((bytes < most ? bytes : most) / info->block_bytes);
     f->raw = malloc(blocks * info->block_bytes + 1);
     f->x = malloc((blocks * info->block_elems + 1) * sizeof *f->x);
@@ -183,7 +185,9 @@ uint64_t gg_count_bad(const float *x, size_t n)
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(f->op->dtype);
-    gg_status st = gg_feed_raw(f, f->raw, elems / info->block_elems * info->block_bytes, err);
+    gg_status st = f->x ? GG_OK : allocate(f, err);
+    if (st == GG_OK)
+        st = gg_feed_raw(f, f->raw, elems / info->block_elems * info->block_bytes, err);
     if (st == GG_OK) st = gg_decode(f->op->dtype, f->raw, f->x, elems, err);
     if (st == GG_OK) f->bad += gg_count_bad(f->x, elems);
     return st;
@@ -198,92 +202,111 @@ gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
 
 /* ---- the loop -------------------------------------------------------------------- */
 
-typedef struct loop {
+/* The inputs of a tensor, and their values. */
+typedef struct values {
     const gg_computation *t;
     compute_mix mix;
     void *state;
-    const compute_target *to;
     feed in[COMPUTE_INPUTS];
-    float *x[COMPUTE_INPUTS];
-    uint8_t *out;
-    gg_weights weights;
-    float *room;   /* for the weights of a step */
-    uint64_t lost; /* number of results that the dtype cannot represent */
-} loop;
+    size_t step; /* values of each array below */
+    size_t slots;
+    uint8_t *raw[COMPUTE_INPUTS];          /* per slot */
+    uint64_t (*bad_of)[COMPUTE_INPUTS];    /* per slot: values that are not finite */
+    uint64_t bad[COMPUTE_INPUTS], all_bad; /* of all steps so far */
+    float *x;                              /* per worker: a step of values per input */
+} values;
 
-/* Counts values that would become infinite: half a unit or more above the largest number. */
-uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n)
+static size_t raw_bytes(const values *v, size_t k, size_t n)
 {
-    float limit = dtype == GG_F16 ? 65520.0f : dtype == GG_BF16 ? 0x1.ffp127f : INFINITY;
-    return GG_PICK(gg_mix_beyond)(x, n, limit);
+    const gg_dtype_info *info = gg_dtype_get(v->t->in[k].dtype);
+    return n / info->block_elems * info->block_bytes;
 }
 
-static gg_status step(loop *l, uint64_t first, size_t n, gg_error *err)
+static gg_status read_step(void *ctx, const gg_step *s, gg_error *err)
 {
-    const compute_target *to = l->to;
+    values *v = ctx;
     gg_status st = GG_OK;
-    bool bad = l->lost > 0;
-    for (size_t i = 0; i < l->t->n_in && st == GG_OK; i++) {
-        st = gg_feed_next(&l->in[i], n, err);
-        bad = bad || l->in[i].bad;
-    }
-    if (st == GG_OK && !bad && l->mix) st = l->mix(l->state, first, n, l->x, err);
-    if (st != GG_OK) return st;
-    if (to->fd < 0) return gg_cancelled(err);
-    if (!bad || l->lost) l->lost += gg_count_beyond(to->t->dtype, l->x[0], n);
-    if (bad || l->lost) return gg_cancelled(err); /* from here on values are only counted */
-    const gg_dtype_info *info = gg_dtype_get(to->t->dtype);
-    size_t bytes = n / info->block_elems * info->block_bytes;
-    uint64_t at = gg_offset_after(to->at, first / info->block_elems * info->block_bytes);
-    const float *weights = gg_weights_of(&l->weights, first, n, l->room);
-    st = gg_encode(to->t->dtype, l->x[0], l->out, n, n, weights, err);
-    if (st == GG_OK) st = gg_put_all(to->fd, l->out, bytes, at, err);
-    if (st == GG_OK) gg_progress_add(to->run, bytes);
+    for (size_t k = 0; k < v->t->n_in && st == GG_OK; k++)
+        st = gg_feed_raw(&v->in[k], v->raw[k] + s->slot * raw_bytes(v, k, v->step),
+                         raw_bytes(v, k, s->n), err);
     return st;
 }
 
-gg_status gg_compute_fail_lost(const gg_tensor *t, uint64_t lost, gg_error *err)
+static gg_status make_step(void *ctx, const gg_step *s, float **out, gg_error *err)
 {
-    gg_fail(err, GG_EFORMAT, "%llu of its values are too large for %s", (unsigned long long)lost,
-            gg_dtype_name(t->dtype));
-    gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
-    return gg_at_tensor(err, t->name, t->name_len);
+    values *v = ctx;
+    float *x[COMPUTE_INPUTS];
+    uint64_t bad = v->all_bad; /* from then on values are only counted */
+    gg_status st = GG_OK;
+    for (size_t k = 0; k < v->t->n_in && st == GG_OK; k++) {
+        const uint8_t *raw = v->raw[k] + s->slot * raw_bytes(v, k, v->step);
+        x[k] = v->x + (s->worker * v->t->n_in + k) * v->step;
+        st = gg_decode(v->t->in[k].dtype, raw, x[k], s->n, err);
+        if (st == GG_OK) bad += v->bad_of[s->slot][k] = gg_count_bad(x[k], s->n);
+    }
+    if (st != GG_OK || bad) return st;
+    *out = x[0];
+    return v->mix ? v->mix(v->state, s->first, s->n, x, err) : GG_OK;
 }
 
-static gg_status refuse_lost(const loop *l, const gg_tensor *t, gg_error *err)
+static void after_step(void *ctx, const gg_step *s)
 {
-    for (size_t i = 0; i < l->t->n_in; i++)
-        if (l->in[i].bad) return gg_feed_fail_bad(&l->in[i], err);
-    return l->lost ? gg_compute_fail_lost(t, l->lost, err) : GG_OK;
+    values *v = ctx;
+    for (size_t k = 0; k < v->t->n_in; k++) {
+        v->bad[k] += v->bad_of[s->slot][k];
+        v->all_bad += v->bad_of[s->slot][k];
+    }
+}
+
+static gg_status open_values(values *v, const gg_steps *s, gg_error *err)
+{
+    uint64_t elements = s->to.t->elements;
+    v->step = elements < COMPUTE_STEP ? (size_t)elements : COMPUTE_STEP;
+    v->bad_of = calloc(s->n_slots, sizeof *v->bad_of);
+    v->x = malloc((s->threads * v->t->n_in * v->step + 1) * sizeof *v->x);
+    bool ok = v->bad_of && v->x;
+    for (size_t k = 0; k < v->t->n_in && ok; k++) {
+        ok = (v->raw[k] = malloc(s->n_slots * raw_bytes(v, k, v->step) + 1)) != NULL;
+        gg_feed_open(&v->in[k], &v->t->in[k], s->to.fd >= 0);
+    }
+    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+}
+
+static void close_values(values *v)
+{
+    for (size_t k = 0; k < v->t->n_in; k++) {
+        gg_feed_close(&v->in[k]);
+        free(v->raw[k]);
+    }
+    free(v->bad_of);
+    free(v->x);
+}
+
+static gg_status refuse_bad(values *v, gg_error *err)
+{
+    for (size_t k = 0; k < v->t->n_in; k++) {
+        v->in[k].bad = v->bad[k];
+        if (v->bad[k]) return gg_feed_fail_bad(&v->in[k], err);
+    }
+    return GG_OK;
 }
 
 gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
                          const compute_target *to, gg_error *err)
 {
-    loop l = { .t = t, .mix = mix, .state = state, .to = to };
-    gg_status st = GG_OK;
+    values v = { .t = t, .mix = mix, .state = state };
+    gg_steps s = { .to = *to, .size = COMPUTE_STEP, .threads = 1, .ctx = &v };
+    s.read = read_step;
+    s.make = make_step;
+    s.after = after_step;
     if (to->at == GG_AT_POS && !t->in_order)
-        return gg_compute_in_sequence(t, mix, state, to, err) == GG_OK
-                   ? GG_OK
-                   : gg_at_tensor(err, to->t->name, to->t->name_len);
-    for (size_t i = 0; i < t->n_in && st == GG_OK; i++) {
-        st = gg_feed_open(&l.in[i], &t->in[i], to->fd >= 0, err);
-        l.x[i] = l.in[i].x;
-    }
-    l.out = malloc(to->t->elements < COMPUTE_STEP ? (size_t)to->t->elements * 8 + 1 : STEP_BYTES);
-    if (st == GG_OK)
-        st = gg_weights_open(&l.weights, t->imatrix, to->t, t->stack_first, t->stack_size, err);
-    if (l.weights.of.mean2) l.room = malloc(COMPUTE_STEP * sizeof *l.room);
-    if (st == GG_OK && (!l.out || (l.weights.of.mean2 && !l.room)))
-        st = gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    for (uint64_t first = 0; first < to->t->elements && st == GG_OK; first += COMPUTE_STEP) {
-        uint64_t left = to->t->elements - first;
-        st = step(&l, first, left < COMPUTE_STEP ? (size_t)left : COMPUTE_STEP, err);
-    }
-    if (st == GG_OK && to->fd >= 0) st = refuse_lost(&l, to->t, err);
-    for (size_t i = 0; i < t->n_in; i++) gg_feed_close(&l.in[i]);
-    gg_weights_close(&l.weights);
-    free(l.room);
-    free(l.out);
+        s.threads = to->run->threads ? to->run->threads : gg_thread_count();
+    gg_status st = gg_steps_open(&s, t->imatrix, t->stack_first, t->stack_size, err);
+    if (st == GG_OK) st = open_values(&v, &s, err);
+    if (st == GG_OK) st = gg_steps_run(&s, 0, to->t->elements, s.threads, true, err);
+    if (st == GG_OK && to->fd >= 0) st = refuse_bad(&v, err);
+    if (st == GG_OK) st = gg_steps_fail_lost(&s, err);
+    close_values(&v);
+    gg_steps_close(&s);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
 }

@@ -6,11 +6,8 @@
 
 #include "base/sha256.h"
 #include "compute.h"
-#include "compute_weights.h"
+#include "compute_steps.h"
 
-/* Values per step. It is a multiple of every block size, so a step ends at a block boundary in
- * all dtypes. Rows consist of whole blocks, so a tensor can be cut there whatever its rows. */
-#define COMPUTE_STEP ((size_t)16384)
 #define COMPUTE_INPUTS 3
 
 typedef struct operand {
@@ -61,7 +58,7 @@ typedef struct feed {
 } feed;
 
 /* With `verify`, the hashes that the parts have are compared. */
-gg_status gg_feed_open(feed *f, const operand *op, bool verify, gg_error *err);
+void gg_feed_open(feed *f, const operand *op, bool verify);
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err);         /* at most COMPUTE_STEP */
 gg_status gg_feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err); /* n bytes, not decoded */
 void gg_feed_close(feed *f);
@@ -71,26 +68,12 @@ gg_status gg_feed_fail_bad(const feed *f, gg_error *err); /* the error for bad >
 typedef gg_status (*compute_mix)(void *state, uint64_t first, size_t n, float *const *x,
                                  gg_error *err);
 
-typedef struct compute_target {
-    const gg_tensor *t;
-    int fd; /* -1: the values are only mixed. Neither they nor hashes are checked */
-    uint64_t at;
-    const gg_run *run;
-} compute_target;
-
-/* The number of values that are not finite, and of those that would be infinite in dtype. */
+/* The number of values that are not finite. */
 uint64_t gg_count_bad(const float *x, size_t n);
-uint64_t gg_count_beyond(uint32_t dtype, const float *x, size_t n);
 
-/* The error for `lost` values that t's dtype cannot represent. */
-gg_status gg_compute_fail_lost(const gg_tensor *t, uint64_t lost, gg_error *err);
-
-/* gg_compute_all with to->run->threads threads, if to->at is GG_AT_POS and `mix` can be called
- * with the steps in any order. */
-gg_status gg_compute_in_sequence(const gg_computation *t, compute_mix mix, void *state,
-                                 const compute_target *to, gg_error *err);
-
-/* Compute a whole tensor: read the operands, mix (NULL: use x[0]), encode, write. */
+/* Compute a whole tensor: read the operands, mix (NULL: use x[0]), encode, write. If to->at is
+ * GG_AT_POS and `mix` can be called with the steps in any order, to->run->threads threads work on
+ * it. */
 gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
                          const compute_target *to, gg_error *err);
 

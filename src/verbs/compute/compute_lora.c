@@ -98,14 +98,13 @@ static gg_status mix_lora(void *state, uint64_t first, size_t n, float *const *x
 
 /* ---- the producer ----------------------------------------------------------------- */
 
-static gg_status open_half(const lora_ctx *c, size_t index, operand *op, gg_plan_part *part,
-                           feed *f, gg_error *err)
+static void open_half(const lora_ctx *c, size_t index, operand *op, gg_plan_part *part, feed *f)
 {
     const gg_tensor *t = gg_source_tensor(c->adapter, index);
     uint64_t share = t->bytes / c->pair.of;
     *part = (gg_plan_part){ c->adapter, index, c->pair.at * share, share, NULL };
     *op = (operand){ t->dtype, part, 1 };
-    return gg_feed_open(f, op, true, err);
+    gg_feed_open(f, op, true);
 }
 
 static gg_status make_lora(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
@@ -123,8 +122,8 @@ static gg_status make_lora(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
     gg_status st = s.w && s.rows ? GG_OK
                                  : gg_fail(err, GG_ENOMEM, "no memory for a LoRA of rank %llu",
                                            (unsigned long long)p->r);
-    if (st == GG_OK) st = open_half(c, p->wide, &wide, &wide_part, &s.wide, err);
-    if (st == GG_OK) st = open_half(c, p->tall, &tall, &tall_part, &s.tall, err);
+    open_half(c, p->wide, &wide, &wide_part, &s.wide);
+    open_half(c, p->tall, &tall, &tall_part, &s.tall);
     compute_target to = { t, fd, at, run };
     if (st == GG_OK) st = gg_compute_all(&c->base, mix_lora, &s, &to, err);
     gg_feed_close(&s.wide);

@@ -1,5 +1,5 @@
 /* merge_tensor.c - merges one tensor: reads all inputs in chunks, in several passes if the method
- * needs them, and writes the result. */
+ * needs them, and writes the result. The loop over the chunks is that of compute_steps.h. */
 #include "merge_core.h"
 
 #include "base/error.h"
@@ -9,13 +9,11 @@
 #include "merge_whole.h"
 #include "numeric/merge.h"
 #include "verbs/compute/compute_core.h"
-#include "verbs/shared/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNKS_PER_THREAD 4          /* in flight, where several threads work on one tensor */
 #define ROW_MOST ((uint64_t)1 << 24) /* values of a row that a method can hold */
 
 typedef struct merge_ctx {
@@ -25,25 +23,15 @@ typedef struct merge_ctx {
     size_t at[]; /* index of the tensor in each model, and last in the base */
 } merge_ctx;
 
-/* A chunk in flight. */
-typedef struct slot {
-    uint64_t first;
-    size_t n;
-    double *sums;
-    uint8_t *bytes;
-} slot;
-
 typedef struct work {
     gg_merge_job *job;
-    const gg_tensor *out;
+    gg_steps steps;
     gg_merge_reader *readers; /* one per thread */
-    unsigned threads;
-    slot *slots;
-    size_t n_slots, chunk;
-    gg_merge_pass pass; /* the current one; without scan: the result is computed */
+    gg_merge_pass pass;       /* the current one; without scan: the result is computed */
     unsigned pass_no;
-    uint64_t **counters; /* per thread, for a pass */
-    bool checked;        /* all inputs are known to be finite */
+    double *sums, *slot_sums; /* of a pass: all so far, and those of each slot */
+    uint64_t **counters;      /* per thread, for a pass */
+    bool checked;             /* all inputs are known to be finite */
 } work;
 
 /* ---- jobs ------------------------------------------------------------------------ */
@@ -102,85 +90,65 @@ static size_t chunk_size(const gg_merge_job *j)
     return row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK / (row ? row : 1) * row : row;
 }
 
-static gg_status encode(const work *w, slot *s, const float *x, gg_error *err)
-{
-    uint64_t lost = gg_count_beyond(w->out->dtype, x, s->n);
-    if (lost) return gg_compute_fail_lost(w->out, lost, err);
-    return gg_encode(w->out->dtype, x, s->bytes, s->n, s->n, NULL, err);
-}
-
-static gg_status do_chunk(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status do_chunk(void *ctx, const gg_step *s, float **x, gg_error *err)
 {
     work *w = ctx;
-    slot *s = &w->slots[i];
-    gg_merge_reader *r = &w->readers[worker];
     gg_merge_chunk c;
-    gg_status st = gg_merge_read(r, s->first, s->n, !w->checked, &c, err);
+    gg_status st = gg_merge_read(&w->readers[s->worker], s->first, s->n, !w->checked, &c, err);
     if (st != GG_OK) return st;
     if (w->pass.scan) {
-        w->pass.scan(w->job, w->pass_no, &c, s->sums, w->counters[worker]);
-        return gg_cancelled(err);
+        double *sums = w->slot_sums + s->slot * w->pass.sums;
+        memset(sums, 0, w->pass.sums * sizeof *sums);
+        w->pass.scan(w->job, w->pass_no, &c, sums, w->counters[s->worker]);
+        return GG_OK;
     }
     w->job->method->make(w->job, &c);
-    return encode(w, s, c.out, err);
+    *x = c.out;
+    return GG_OK;
 }
 
-/* Sets the slots to the next chunks of [first, to); returns how many. */
-static size_t fill_slots(work *w, uint64_t first, uint64_t to)
+static void add_sums(void *ctx, const gg_step *s)
 {
-    size_t used = 0;
-    for (; used < w->n_slots && first < to; used++) {
-        slot *s = &w->slots[used];
-        s->first = first;
-        s->n = to - first < w->chunk ? (size_t)(to - first) : w->chunk;
-        if (w->pass.sums) memset(s->sums, 0, w->pass.sums * sizeof *s->sums);
-        first += s->n;
-    }
-    return used;
+    work *w = ctx;
+    for (size_t k = 0; k < w->pass.sums; k++)
+        w->sums[k] += w->slot_sums[s->slot * w->pass.sums + k];
 }
 
 /* ---- passes ---------------------------------------------------------------------- */
 
-static bool start_pass(work *w)
+static gg_status start_pass(work *w, gg_error *err)
 {
-    bool ok = true;
-    for (size_t i = 0; i < w->n_slots && ok && w->pass.sums; i++) {
-        free(w->slots[i].sums);
-        ok = (w->slots[i].sums = malloc(w->pass.sums * sizeof(double))) != NULL;
-    }
-    for (unsigned k = 0; k < w->threads && ok; k++)
+    w->sums = calloc(w->pass.sums + 1, sizeof *w->sums);
+    w->slot_sums = malloc((w->pass.sums * w->steps.n_slots + 1) * sizeof *w->slot_sums);
+    bool ok = w->sums && w->slot_sums;
+    for (unsigned k = 0; k < w->steps.threads && ok; k++)
         ok = (w->counters[k] = calloc(w->pass.counters + 1, sizeof(uint64_t))) != NULL;
-    return ok;
+    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for sums");
 }
 
 static void end_pass(work *w)
 {
-    for (unsigned k = 0; k < w->threads; k++) {
+    for (unsigned k = 0; k < w->steps.threads; k++) {
         free(w->counters[k]);
         w->counters[k] = NULL;
     }
+    free(w->sums);
+    free(w->slot_sums);
+    w->sums = w->slot_sums = NULL;
 }
 
 static gg_status run_pass(work *w, gg_error *err)
 {
-    uint64_t to = w->pass.to && w->pass.to < w->out->elements ? w->pass.to : w->out->elements;
-    unsigned threads = w->pass.in_order ? 1 : w->threads;
-    double *sums = calloc(w->pass.sums + 1, sizeof *sums);
-    gg_status st = sums && start_pass(w) ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for sums");
-    for (uint64_t first = w->pass.from; first < to && st == GG_OK;) {
-        size_t used = fill_slots(w, first, to);
-        st = gg_parallel(used, threads, do_chunk, w, err);
-        for (size_t i = 0; i < used; i++) {
-            for (size_t k = 0; k < w->pass.sums; k++) sums[k] += w->slots[i].sums[k];
-            first += w->slots[i].n;
-        }
-    }
+    uint64_t all = w->job->t.elements, to = w->pass.to && w->pass.to < all ? w->pass.to : all;
+    unsigned threads = w->pass.in_order ? 1 : w->steps.threads;
+    gg_status st = start_pass(w, err);
+    if (st == GG_OK) st = gg_steps_run(&w->steps, w->pass.from, to, threads, false, err);
     for (unsigned k = 1; k < threads && st == GG_OK; k++)
         for (size_t i = 0; i < w->pass.counters; i++) w->counters[0][i] += w->counters[k][i];
-    if (st == GG_OK && w->pass.end) st = w->pass.end(w->job, w->pass_no, sums, w->counters[0], err);
+    if (st == GG_OK && w->pass.end)
+        st = w->pass.end(w->job, w->pass_no, w->sums, w->counters[0], err);
     end_pass(w);
-    free(sums);
-    if (w->pass.from == 0 && to == w->out->elements) w->checked = true;
+    if (w->pass.from == 0 && to == all) w->checked = true;
     return st;
 }
 
@@ -196,29 +164,9 @@ static gg_status all_passes(work *w, gg_error *err)
     return st;
 }
 
-/* Where the result is written. */
-typedef struct place {
-    int fd;
-    uint64_t at;
-    const gg_run *run;
-} place;
-
-static gg_status write_values(work *w, uint64_t first, uint64_t to, place *p, gg_error *err)
+static gg_status write_values(work *w, uint64_t first, uint64_t to, gg_error *err)
 {
-    const gg_dtype_info *info = gg_dtype_get(w->out->dtype);
-    gg_status st = GG_OK;
-    while (first < to && st == GG_OK) {
-        size_t used = fill_slots(w, first, to);
-        st = gg_parallel(used, w->threads, do_chunk, w, err);
-        for (size_t i = 0; i < used && st == GG_OK; i++) {
-            size_t bytes = w->slots[i].n / info->block_elems * info->block_bytes;
-            st = gg_put_all(p->fd, w->slots[i].bytes, bytes, p->at, err);
-            p->at = gg_offset_after(p->at, bytes);
-            first += w->slots[i].n;
-            gg_progress_add(p->run, bytes);
-        }
-    }
-    return st;
+    return gg_steps_run(&w->steps, first, to, w->steps.threads, true, err);
 }
 
 /* ---- whole matrices -------------------------------------------------------------- */
@@ -241,11 +189,11 @@ void gg_merge_add_whole(const gg_merge_job *j, const gg_merge_chunk *c)
     GG_PICK(gg_mk_combine)(c->out, c->base, &d, &one, 1, c->n);
 }
 
-static gg_status make_whole(work *w, place *p, gg_error *err)
+static gg_status make_whole(work *w, gg_error *err)
 {
-    const uint64_t *dims = w->out->dims;
-    uint64_t size = dims[0] * dims[1], n = w->out->elements;
     gg_merge_job *j = w->job;
+    const uint64_t *dims = j->t.dims;
+    uint64_t size = dims[0] * dims[1], n = j->t.elements;
     gg_status st = GG_OK;
     if (n == 0) return GG_OK;
     if (size <= SIZE_MAX / sizeof(float)) j->whole = malloc((size_t)size * sizeof(float));
@@ -254,7 +202,7 @@ static gg_status make_whole(work *w, place *p, gg_error *err)
                        (unsigned long long)size);
     for (uint64_t at = 0; at < n && st == GG_OK; at += size) {
         gg_whole_matrix m = { j->whole, (size_t)dims[1], (size_t)dims[0],
-                              j->n,     j->p[j->n],      w->threads };
+                              j->n,     j->p[j->n],      w->steps.threads };
         j->whole_at = at;
         w->checked = false;
         w->pass = (gg_merge_pass){ .from = at, .to = at + size, .scan = add_up };
@@ -262,7 +210,7 @@ static gg_status make_whole(work *w, place *p, gg_error *err)
         if (st == GG_OK) st = j->method->whole(&m, err);
         w->pass = (gg_merge_pass){ 0 };
         w->checked = true;
-        if (st == GG_OK) st = write_values(w, at, at + size, p, err);
+        if (st == GG_OK) st = write_values(w, at, at + size, err);
     }
     free(j->whole);
     return st;
@@ -271,37 +219,32 @@ static gg_status make_whole(work *w, place *p, gg_error *err)
 /* ---- the producer ---------------------------------------------------------------- */
 
 /* `alone`: no other tensor is computed at the same time. */
-static gg_status open_work(work *w, const merge_ctx *ctx, const gg_run *run, bool alone,
+static gg_status open_work(work *w, const merge_ctx *ctx, const compute_target *to, bool alone,
                            gg_error *err)
 {
-    w->chunk = chunk_size(w->job);
-    w->threads = !alone ? 1 : run->threads ? run->threads : gg_thread_count();
-    size_t chunks = (size_t)(w->out->elements / (w->chunk ? w->chunk : 1)) + 1;
-    if (w->threads > chunks) w->threads = (unsigned)chunks;
-    w->n_slots = w->threads == 1 ? 1 : (size_t)w->threads * CHUNKS_PER_THREAD;
-    w->slots = calloc(w->n_slots, sizeof *w->slots);
-    w->readers = calloc(w->threads, sizeof *w->readers);
-    w->counters = calloc(w->threads, sizeof *w->counters);
-    bool ok = w->slots && w->readers && w->counters;
-    for (size_t i = 0; i < w->n_slots && ok; i++)
-        ok = (w->slots[i].bytes = malloc(w->chunk * 8 + 1)) != NULL;
-    if (!ok) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    gg_status st = GG_OK;
-    for (unsigned k = 0; k < w->threads && st == GG_OK; k++)
-        st = gg_merge_reader_open(&w->readers[k], ctx->m, w->job, ctx->at, w->chunk, err);
+    unsigned threads = to->run->threads ? to->run->threads : gg_thread_count();
+    w->steps = (gg_steps){ .to = *to, .size = chunk_size(w->job), .threads = alone ? threads : 1 };
+    w->steps.ctx = w;
+    w->steps.make = do_chunk;
+    w->steps.after = add_sums;
+    gg_status st = gg_steps_open(&w->steps, ctx->base.imatrix, 0, 0, err);
+    if (st != GG_OK) return st;
+    w->readers = calloc(w->steps.threads, sizeof *w->readers);
+    w->counters = calloc(w->steps.threads, sizeof *w->counters);
+    if (!w->readers || !w->counters)
+        return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    for (unsigned k = 0; k < w->steps.threads && st == GG_OK; k++)
+        st = gg_merge_reader_open(&w->readers[k], ctx->m, w->job, ctx->at, w->steps.size, err);
     return st;
 }
 
 static void close_work(work *w)
 {
-    for (size_t i = 0; w->slots && i < w->n_slots; i++) {
-        free(w->slots[i].sums);
-        free(w->slots[i].bytes);
-    }
-    for (unsigned k = 0; w->readers && k < w->threads; k++) gg_merge_reader_close(&w->readers[k]);
-    free(w->slots);
+    for (unsigned k = 0; w->readers && k < w->steps.threads; k++)
+        gg_merge_reader_close(&w->readers[k]);
     free(w->readers);
     free(w->counters);
+    gg_steps_close(&w->steps);
 }
 
 static gg_status verify(const merge_ctx *ctx, gg_error *err)
@@ -317,17 +260,17 @@ static gg_status make_merge(void *context, const gg_tensor *t, int fd, uint64_t 
                             const gg_run *run, gg_error *err)
 {
     const merge_ctx *ctx = context;
+    const compute_target to = { t, fd, at, run };
     gg_merge_job job;
-    work w = { .job = &job, .out = t };
-    place p = { fd, at, run };
+    work w = { .job = &job };
     bool whole = ctx->m->method->whole != NULL;
     if (whole) pthread_mutex_lock(ctx->whole);
     gg_status st = gg_merge_job_start(ctx->m, t, &job, err);
     if (st == GG_OK) st = verify(ctx, err);
-    if (st == GG_OK) st = open_work(&w, ctx, run, whole || at == GG_AT_POS, err);
+    if (st == GG_OK) st = open_work(&w, ctx, &to, whole || at == GG_AT_POS, err);
     if (st == GG_OK && !whole) st = all_passes(&w, err);
-    if (st == GG_OK)
-        st = whole ? make_whole(&w, &p, err) : write_values(&w, 0, t->elements, &p, err);
+    if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, t->elements, err);
+    if (st == GG_OK) st = gg_steps_fail_lost(&w.steps, err);
     close_work(&w);
     gg_merge_job_free(&job);
     if (whole) pthread_mutex_unlock(ctx->whole);

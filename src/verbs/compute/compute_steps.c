@@ -1,0 +1,161 @@
+/* compute_steps.c - computes the values of a tensor step by step, and encodes and writes them. */
+#include "compute_steps.h"
+
+#include "base/error.h"
+#include "base/io.h"
+#include "base/parallel.h"
+#include "numeric/mix.h"
+#include "quant/quant.h"
+#include "verbs/shared/verb_run.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define SLOT_BYTES ((size_t)1 << 20) /* of encoded values in flight, per thread */
+#define SLOTS_LEAST 2
+#define SLOTS_MOST 16
+
+typedef struct gg_slot {
+    gg_step step;
+    uint8_t *bytes;
+    uint64_t lost;
+    bool stopped;
+} gg_slot;
+
+static uint64_t encoded_bytes(const gg_steps *s, uint64_t n)
+{
+    const gg_dtype_info *info = gg_dtype_get(s->to.t->dtype);
+    return n / info->block_elems * info->block_bytes;
+}
+
+static size_t slots_per_thread(const gg_steps *s, size_t bytes)
+{
+    size_t n = bytes ? SLOT_BYTES / bytes : SLOTS_MOST;
+    if (s->threads == 1) return 1;
+    return n < SLOTS_LEAST ? SLOTS_LEAST : n > SLOTS_MOST ? SLOTS_MOST : n;
+}
+
+gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_first,
+                        uint64_t stack_size, gg_error *err)
+{
+    uint64_t elements = s->to.t->elements;
+    size_t most = elements < s->size ? (size_t)elements : s->size;
+    size_t steps = most ? (size_t)((elements + s->size - 1) / s->size) : 1;
+    size_t bytes = (size_t)encoded_bytes(s, most);
+    if (s->threads > steps) s->threads = (unsigned)steps;
+    if (s->threads == 0) s->threads = 1;
+    s->n_slots = s->threads * slots_per_thread(s, bytes);
+    if (s->n_slots > steps) s->n_slots = steps;
+    s->slots = calloc(s->n_slots, sizeof *s->slots);
+    bool ok = s->slots != NULL;
+    for (size_t i = 0; ok && i < s->n_slots && s->to.fd >= 0; i++)
+        ok = (s->slots[i].bytes = malloc(bytes + 1)) != NULL;
+    gg_status st = GG_OK;
+    if (ok && s->to.fd >= 0)
+        st = gg_weights_open(&s->weights, imatrix, s->to.t, stack_first, stack_size, err);
+    if (ok && s->weights.of.mean2)
+        ok = (s->room = malloc(s->threads * COMPUTE_STEP * sizeof *s->room)) != NULL;
+    return ok ? st : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+}
+
+void gg_steps_close(gg_steps *s)
+{
+    for (size_t i = 0; s->slots && i < s->n_slots; i++) free(s->slots[i].bytes);
+    gg_weights_close(&s->weights);
+    free(s->slots);
+    free(s->room);
+    s->slots = NULL;
+    s->room = NULL;
+}
+
+/* Values that would become infinite: half a unit or more above the largest number. */
+static uint64_t count_beyond(uint32_t dtype, const float *x, size_t n)
+{
+    float limit = dtype == GG_F16 ? 65520.0f : dtype == GG_BF16 ? 0x1.ffp127f : INFINITY;
+    return GG_PICK(gg_mix_beyond)(x, n, limit);
+}
+
+static gg_status encode(const gg_steps *s, gg_slot *slot, const float *x, gg_error *err)
+{
+    uint32_t dtype = s->to.t->dtype;
+    float *room = s->room ? s->room + slot->step.worker * COMPUTE_STEP : NULL;
+    gg_status st = GG_OK;
+    for (size_t done = 0; done < slot->step.n && st == GG_OK; done += COMPUTE_STEP) {
+        size_t n = slot->step.n - done < COMPUTE_STEP ? slot->step.n - done : COMPUTE_STEP;
+        const float *w = gg_weights_of(&s->weights, slot->step.first + done, n, room);
+        st = gg_encode(dtype, x + done, slot->bytes + encoded_bytes(s, done), n, n, w, err);
+    }
+    return st;
+}
+
+static gg_status do_step(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    const gg_steps *s = ctx;
+    gg_slot *slot = &s->slots[i];
+    float *x = NULL;
+    slot->step.worker = worker;
+    gg_status st = gg_cancelled(err);
+    if (st == GG_OK) st = s->make(s->ctx, &slot->step, &x, err);
+    slot->stopped = x == NULL;
+    if (st != GG_OK || !x || !s->write) return st;
+    slot->lost = count_beyond(s->to.t->dtype, x, slot->step.n);
+    return slot->lost || s->lost ? GG_OK : encode(s, slot, x, err);
+}
+
+/* Sets the slots to the next steps of [first, end), and reads what they need. */
+static gg_status read_steps(gg_steps *s, uint64_t first, uint64_t end, size_t *used, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (*used = 0; *used < s->n_slots && first < end && st == GG_OK; ++*used) {
+        gg_slot *slot = &s->slots[*used];
+        size_t n = end - first < s->size ? (size_t)(end - first) : s->size;
+        slot->step = (gg_step){ .first = first, .n = n, .slot = *used };
+        slot->lost = 0;
+        if (s->read) st = s->read(s->ctx, &slot->step, err);
+        first += n;
+    }
+    return st;
+}
+
+static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
+{
+    const compute_target *to = &s->to;
+    if (s->after) s->after(s->ctx, &slot->step);
+    if (!s->write) return GG_OK;
+    s->lost += slot->lost;
+    s->stopped = s->stopped || slot->stopped;
+    if (s->stopped || s->lost) return GG_OK;
+    size_t bytes = (size_t)encoded_bytes(s, slot->step.n);
+    uint64_t at = gg_offset_after(to->at, encoded_bytes(s, slot->step.first));
+    gg_status st = gg_put_all(to->fd, slot->bytes, bytes, at, err);
+    if (st == GG_OK) gg_progress_add(to->run, bytes);
+    return st;
+}
+
+gg_status gg_steps_run(gg_steps *s, uint64_t first, uint64_t end, unsigned threads, bool write,
+                       gg_error *err)
+{
+    gg_status st = GG_OK;
+    s->write = write && s->to.fd >= 0;
+    while (first < end && st == GG_OK) {
+        size_t used;
+        st = read_steps(s, first, end, &used, err);
+        if (st == GG_OK)
+            st = gg_parallel(used, threads < s->threads ? threads : s->threads, do_step, s, err);
+        for (size_t i = 0; i < used && st == GG_OK; i++) {
+            st = end_step(s, &s->slots[i], err);
+            first += s->slots[i].step.n;
+        }
+    }
+    return st;
+}
+
+gg_status gg_steps_fail_lost(const gg_steps *s, gg_error *err)
+{
+    const gg_tensor *t = s->to.t;
+    if (s->lost == 0) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "%llu of its values are too large for %s", (unsigned long long)s->lost,
+            gg_dtype_name(t->dtype));
+    gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
+    return gg_at_tensor(err, t->name, t->name_len);
+}
