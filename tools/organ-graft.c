@@ -30,6 +30,7 @@ static const char help[] =
     "  --experts 3,2=5    only these experts of stacks: 3 from 3, 2 from 5;\n"
     "                     --router also takes their rows of the router\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
+    "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
     "  --link             hard-link unchanged files (both directories share them)\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing organ directory\n"
@@ -88,7 +89,7 @@ static void check_usage(const cli *c, const arguments *a)
     bool matches = match_options_given(c, &a->match) || a->match.match.router ||
                    a->o.skip_mismatched;
     if (a->adapter && (a->check || matches))
-        cli_usage(c, "--adapter takes only --target, --output, --scale and --link");
+        cli_usage(c, "--adapter takes only --target, --output, --scale, --imatrix and --link");
     if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
     if (!isnan(a->scale) && !a->adapter)
         cli_usage(c, "--scale needs --adapter; to scale a blend, use its T: --blend linear:%g",
@@ -115,6 +116,7 @@ int main(int argc, char **argv)
                                    MATCH_OPTIONS(a.match),
                                    { "adapter", CLI_LIST, &a.adapters },
                                    { "scale", CLI_F64, &a.scale },
+                                   { "imatrix", CLI_TEXT, &a.o.imatrix },
                                    { "check", CLI_FLAG, &a.check },
                                    { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
                                    { "router", CLI_FLAG, &a.match.match.router },
@@ -133,6 +135,7 @@ int main(int argc, char **argv)
     a.o.scale = isnan(a.scale) ? 1 : a.scale;
     gg_status st = match_options_open(&c, &a.match);
     a.o.match = a.match.match;
+    a.o.match.weighed = a.o.imatrix != NULL;
     if (st == GG_OK) st = graft(&c, &a);
     match_options_close(&a.match);
     free(a.adapters.items);

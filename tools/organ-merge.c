@@ -39,6 +39,7 @@ static const char help[] =
     "  --check            print what would be done to each tensor; write nothing\n"
     "  --card FILE        write a model card in Markdown; --no-hash leaves out sha256\n"
     "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble; --fallback TYPE\n"
+    "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
     "  --set-kv K=T:V     set a key (may be repeated); --set-kv-file K=FILE\n"
     "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
     "  --strict           write nothing if the models share no lineage, or an engine\n"
@@ -156,10 +157,7 @@ int main(int argc, char **argv)
                                    { "card", CLI_TEXT, &a.o.card },
                                    { "set-kv", CLI_LIST, &a.set_kv },
                                    { "set-kv-file", CLI_LIST, &a.set_kv_files },
-                                   { "shards", CLI_U64, &a.out.shards },
-                                   { "shard-size", CLI_SIZE, &a.out.shard_size },
-                                   { "dtype", CLI_TEXT, &a.out.dtype },
-                                   { "fallback", CLI_TEXT, &a.out.fallback },
+                                   OUTPUT_OPTIONS(a.out),
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     output_options_check(&c, &a.out);
@@ -169,7 +167,7 @@ int main(int argc, char **argv)
     a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
     a.o.set_kv_files = a.set_kv_files.items, a.o.n_set_kv_files = a.set_kv_files.n;
     a.o.embeddings_from_base = a.embeddings != NULL;
-    a.o.dtype = a.out.dtype, a.o.fallback = a.out.fallback;
+    a.o.dtype = a.out.dtype, a.o.fallback = a.out.fallback, a.o.imatrix = a.out.imatrix;
     a.o.shards = (uint32_t)a.out.shards, a.o.shard_size = a.out.shard_size;
     char *text = NULL;
     gg_status st = a.config ? read_config(&c, a.config, &text, &a.o.config_len) : GG_OK;

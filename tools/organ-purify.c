@@ -26,6 +26,7 @@ static const char help[] =
     "  --method fft       damp the low-energy tail of each row's spectrum\n"
     "  --strength X       0 (no change) to 1; default: 0.125 for haar, 0.04 for fft\n"
     "  --dtype TYPE       write purified tensors as F32, F16, BF16, Q8_0, Q4_K, ...\n"
+    "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
     "  --dry-run          print what would be removed and write nothing\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
@@ -169,10 +170,10 @@ int main(int argc, char **argv)
               .has_strict = true };
     arguments a = { .strength = NAN };
     const cli_option options[] = {
-        { "dir", CLI_TEXT, &a.dir },       { "output", CLI_TEXT, &a.output },
-        { "method", CLI_TEXT, &a.method }, { "strength", CLI_F64, &a.strength },
-        { "dtype", CLI_TEXT, &a.dtype },   { "dry-run", CLI_FLAG, &a.dry_run },
-        { NULL, CLI_FLAG, NULL }
+        { "dir", CLI_TEXT, &a.dir },         { "output", CLI_TEXT, &a.output },
+        { "method", CLI_TEXT, &a.method },   { "strength", CLI_F64, &a.strength },
+        { "dtype", CLI_TEXT, &a.dtype },     { "imatrix", CLI_TEXT, &a.o.imatrix },
+        { "dry-run", CLI_FLAG, &a.dry_run }, { NULL, CLI_FLAG, NULL }
     };
     cli_start(&c, argc, argv, options);
     const char *spec = cli_one(&c, a.dir, "source");

@@ -46,7 +46,7 @@ typedef struct gg_merge_options {
     size_t n_set_kv;
     const char *const *set_kv_files;
     size_t n_set_kv_files;
-    const char *dtype, *fallback;
+    const char *dtype, *fallback, *imatrix; /* as in gg_assemble_options */
     uint32_t shards;
     uint64_t shard_size;
     gg_merge_fn row; /* may be NULL */

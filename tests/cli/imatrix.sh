@@ -58,6 +58,63 @@ check_same "$T/iq2_xs.gguf" "$T/back.gguf" "the same values in the same type"
 check_exit 1 "convert without" organ-transplant -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert -o "$T/none.gguf"
 check_exit 2 "in place" organ-transplant -q --base "$T/m.gguf" --donor "$Q8" --match convert --imatrix "$IM" --in-place --no-undo
 
+# all_same A B WHAT: the tensors of both models are equal.
+all_same() {
+    other=$(organ-compare -q "$1" "$2" | awk -F '\t' 'NR > 1 && $1 != "(keys)" && $4 != "identical" { print $1, $4; exit }')
+    check_text "$other" "" "$3"
+}
+
+# A merge of two equal models has their values, so it must give what organ-assemble gives: with
+# chunks of any length, in any order, and into a pipe.
+cp "$Q8" "$T/again.gguf"
+enc w.gguf -q --dtype 'blk.*=q2_k' --imatrix "$IM"
+both() { organ-merge --model "$Q8" --model "$T/again.gguf" --dtype 'blk.*=q2_k' --imatrix "$@"; }
+both "$IM" --method linear -o "$T/l.gguf" 2> "$T/note"
+noted "lacks 1 of the 30 tensors that are encoded: token_embd.weight" "merge: lacking tensors"
+all_same "$T/w.gguf" "$T/l.gguf" "merge"
+check_text "$(organ-keys "$T/l.gguf" --get quantize.imatrix.file)" "$IM" "merge: file"
+both "$IM" -q --method nuslerp,flatten=0 -j 2 -o - > "$T/n.gguf"
+all_same "$T/w.gguf" "$T/n.gguf" "merge row by row, into a pipe"
+check "merge in the types of the model" organ-merge -q --method linear --model "$T/w.gguf" --model "$Q8" --imatrix "$IM" -o "$T/l.gguf" --force
+check_text "$(organ-keys "$T/l.gguf" --get quantize.imatrix.chunks_count)" 36 "keys without --dtype"
+check_exit 3 "merge: a model" both "$Q8" -q --method linear -o "$T/none.gguf"
+check_exit 3 "merge without" organ-merge -q --method linear --model "$Q8" --model "$T/again.gguf" --dtype 'blk.*=iq1_s' -o "$T/none.gguf"
+
+# In a graft.
+check "graft" organ-graft -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" --output "$T/g"
+organ-assemble -q "$T/g" -o "$T/g.gguf"
+all_same "$T/iq2_xs.gguf" "$T/g.gguf" "graft"
+check_text "$(organ-keys "$T/g.gguf" --get quantize.imatrix.entries_count)" 29 "graft: keys"
+check_exit 1 "graft without" organ-graft -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --output "$T/g2"
+check "graft --check" organ-graft -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" --check > "$T/o"
+organ-graft -q --base "$T/w.gguf" --adapter "$LAB/lab-lora-code.gguf" --imatrix "$IM" --output "$T/f"
+organ-transplant -q --base "$T/w.gguf" --adapter "$LAB/lab-lora-code.gguf" --imatrix "$IM" -o "$T/f.gguf"
+organ-assemble -q "$T/f" -o "$T/f2.gguf"
+all_same "$T/f.gguf" "$T/f2.gguf" "an adapter: as organ-transplant"
+
+# organ-purify of strength 0 only encodes. Each expert of a stack has its own weights: the first has
+# large ones for the first half of the columns, the second for the second half.
+repeat() { i=0; while [ $i -lt "$1" ]; do printf "$2"; i=$((i + 1)); done; }
+{
+    printf '\001\000\000\000\032\000\000\000blk.0.ffn_gate_exps.weight\001\000\000\000\000\002\000\000'
+    for half in large small small large; do
+        if [ $half = large ]; then repeat 128 '\000\000\310\102'; else repeat 128 '\000\000\200\077'; fi
+    done
+} > "$T/stack.dat"
+mkmodel "$T/s.gguf" token_embd.weight:F32:256x4 blk.0.ffn_gate_exps.weight:F32:256x8x2
+organ-assemble -q "$T/s.gguf" -o "$T/s2.gguf" --dtype 'blk.*=q2_k' --imatrix "$T/stack.dat"
+organ-assemble -q "$T/s.gguf" -o "$T/s1.gguf" --dtype 'blk.*=q2_k'
+if cmp -s "$T/s1.gguf" "$T/s2.gguf"; then bad "the weights of the stack had no effect"; else ok; fi
+check "purify" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --strength 0 --dtype q2_k --imatrix "$T/stack.dat" --output "$T/p.gguf" > "$T/o"
+all_same "$T/s2.gguf" "$T/p.gguf" "purify a stack"
+check_text "$(organ-keys "$T/p.gguf" --get quantize.imatrix.entries_count)" 1 "purify: keys"
+organ-purify -q - --tensors 'blk.*' --strength 0 --dtype q2_k --imatrix "$T/stack.dat" --output "$T/p" < "$T/s.gguf" > "$T/o"
+all_same "$T/s2.gguf" "$T/p" "purify to a directory"
+check "purify to iq2_xs" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --dtype iq2_xs --imatrix "$T/stack.dat" --dry-run > "$T/o"
+check_error 3 "lacks it" "purify what the file lacks" organ-purify -q "$T/s.gguf" --dtype iq2_xs --imatrix "$T/stack.dat" --dry-run
+organ-purify "$T/s.gguf" --dtype q2_k --imatrix "$T/stack.dat" --dry-run 2> "$T/note" > "$T/o"
+noted "lacks 1 of the 2 tensors that are encoded: token_embd.weight" "purify: lacking tensors"
+
 # Files that do not match or are none.
 head -c 20000 "$OLD" > "$T/cut.dat"
 check_exit 3 "cut short" enc none.gguf -q --dtype q4_k --imatrix "$T/cut.dat"

@@ -41,6 +41,7 @@ static const api_option purify[] = { { "dir", API_IN, NULL },
                                      { "method", API_WORD, " haar fft " },
                                      { "strength", API_F64, NULL },
                                      { "dtype", API_TEXT, NULL },
+                                     { "imatrix", API_IN, NULL },
                                      { "dry-run", API_FLAG, NULL },
                                      { NULL, API_FLAG, NULL } };
 
@@ -59,6 +60,7 @@ static const api_option graft[] = { { "source", API_IN, NULL },
                                     { "scale", API_F64, NULL },
                                     { "blend", API_TEXT, NULL },
                                     { "ancestor", API_IN, NULL },
+                                    { "imatrix", API_IN, NULL },
                                     { "link", API_FLAG, NULL },
                                     { NULL, API_FLAG, NULL } };
 

@@ -11,6 +11,7 @@
 #include "prune.h"
 #include "stacks.h"
 #include "verbs/compute/dtype_rules.h"
+#include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
 #include "verbs/plan/plan_shards.h"
 #include "verbs/shared/set_keys.h"
@@ -74,7 +75,7 @@ static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output
     gg_status st = GG_OK;
     if (a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, meta, &a->made, &changed, a->run, err);
-    if (st == GG_OK) st = gg_imatrix_review(a->imatrix, &a->plan, a->run, err);
+    if (st == GG_OK) st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
     if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, meta, a->o, output, err);
     if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
     if (st != GG_OK || a->plan.n_files == 0) return st;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "gguf/gguf.h"
+#include "imatrix_use.h"
 #include "organ/select.h"
 #include "presets.h"
 #include "quant/quant.h"
@@ -325,55 +326,12 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
     return st;
 }
 
-/* The keys that llama-quantize writes. */
-static gg_status set_imatrix_keys(const gg_imatrix *imatrix, gg_meta *meta, gg_error *err)
-{
-    if (!imatrix) return GG_OK;
-    gg_imatrix_info i = gg_imatrix_info_of(imatrix);
-    uint32_t entries = i.entries > UINT32_MAX ? UINT32_MAX : (uint32_t)i.entries;
-    uint32_t chunks = i.chunks > UINT32_MAX ? UINT32_MAX : (uint32_t)i.chunks;
-    gg_meta_delete_imatrix(meta);
-    gg_status st = gg_meta_set_str(meta, "quantize.imatrix.file", i.file, strlen(i.file), err);
-    if (st == GG_OK && *i.dataset)
-        st = gg_meta_set_str(meta, "quantize.imatrix.dataset", i.dataset, strlen(i.dataset), err);
-    if (st == GG_OK) st = gg_meta_set_u32(meta, "quantize.imatrix.entries_count", entries, err);
-    if (st == GG_OK && chunks)
-        st = gg_meta_set_u32(meta, "quantize.imatrix.chunks_count", chunks, err);
-    return st;
-}
-
-gg_status gg_imatrix_review(const gg_imatrix *imatrix, const gg_plan *p, const gg_run *run,
-                            gg_error *err)
-{
-    size_t used = 0, lacking = 0;
-    char names[256] = "", shown[160];
-    if (!imatrix) return GG_OK;
-    for (size_t i = 0; i < p->n; i++) {
-        const gg_tensor *t = &p->tensors[i].t;
-        bool has = false;
-        if (!p->tensors[i].make || !gg_is_quantized(t->dtype)) continue;
-        gg_status st = gg_imatrix_check(imatrix, t, false, &has, err);
-        if (st != GG_OK) return st;
-        used += has;
-        if (has || lacking++ >= 4) continue;
-        size_t at = strlen(names);
-        gg_escape(t->name, t->name_len, shown, sizeof shown);
-        snprintf(names + at, sizeof names - at, "%s%.60s", at ? ", " : "", shown);
-    }
-    if (used + lacking == 0)
-        gg_note(run, "no tensor is encoded, so the importance matrix has no effect");
-    if (lacking)
-        gg_note(run, "the importance matrix lacks %zu of the %zu tensors that are encoded: %s%s",
-                lacking, used + lacking, names, lacking > 4 ? ", ..." : "");
-    return GG_OK;
-}
-
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err)
 {
     if (r->preset) {
         gg_status st = gg_preset_keys(r->preset, meta, err);
-        return st == GG_OK ? set_imatrix_keys(r->imatrix, meta, err) : st;
+        return st == GG_OK ? gg_imatrix_keys(r->imatrix, meta, err) : st;
     }
     gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
@@ -385,5 +343,5 @@ gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta
     gg_status st = gg_type_keys_update(meta, list, p->n, err);
     if (!kept) gg_meta_delete_imatrix(meta);
     free(list);
-    return st == GG_OK ? set_imatrix_keys(r->imatrix, meta, err) : st;
+    return st == GG_OK ? gg_imatrix_keys(r->imatrix, meta, err) : st;
 }

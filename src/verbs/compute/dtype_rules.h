@@ -44,10 +44,4 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err);
 
-/* Call it when all tensors are planned: checks that the importance matrix matches the tensors that
- * are encoded with it, and notes those that it lacks. imatrix may be NULL. GG_EFORMAT names a
- * tensor whose columns or matrices do not match. */
-gg_status gg_imatrix_review(const gg_imatrix *imatrix, const gg_plan *p, const gg_run *run,
-                            gg_error *err);
-
 #endif

@@ -14,6 +14,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "plan_moves.h"
+#include "verbs/compute/imatrix_use.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
@@ -27,6 +28,8 @@ typedef struct graft {
     gg_source *base, *donor;
     gg_organ_dir dir;
     gg_meta meta;
+    gg_imatrix *imatrix; /* NULL = none */
+    const gg_run *run;
     gg_transplant_report *report;
     gg_error *err;
 } graft;
@@ -121,6 +124,17 @@ static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move)
     return tell(g, item, move, maker);
 }
 
+/* Notes what the importance matrix lacks, and names it in the metadata if it is used. */
+static gg_status review_imatrix(graft *g)
+{
+    gg_imatrix_use u = { .imatrix = g->imatrix };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < g->dir.n && st == GG_OK; i++)
+        if (g->dir.items[i].make) st = gg_imatrix_use_add(&u, &g->dir.items[i].t, g->err);
+    if (st == GG_OK) gg_imatrix_use_note(&u, g->run);
+    return st == GG_OK && u.used ? gg_imatrix_keys(g->imatrix, &g->meta, g->err) : st;
+}
+
 /* Updates the metadata for the new tensors, then writes records and manifest. */
 static gg_status finish(graft *g, gg_status st)
 {
@@ -132,6 +146,7 @@ static gg_status finish(graft *g, gg_status st)
     const gg_meta *meta = gg_source_meta(g->base);
     if (st == GG_OK && meta && !g->meta.n) st = gg_meta_copy(&g->meta, meta, g->err);
     if (st == GG_OK) st = gg_type_keys_change(&g->meta, g->base, list, g->dir.n, g->err);
+    if (st == GG_OK) st = review_imatrix(g);
     free(list);
     g->dir.meta = &g->meta;
     if (st == GG_OK) st = gg_organ_dir_check(&g->dir, g->err);
@@ -162,14 +177,17 @@ static gg_status graft_donor(graft *g, const gg_graft_options *o, const char *ou
 {
     gg_moves moves = { 0 };
     gg_mover maker = { 0 };
+    gg_match_options match = o->match;
     gg_error *err = g->err;
+    match.weighed = match.weighed || g->imatrix;
     gg_status st = gg_guard_output(output, g->donor, err); /* gg_organ_dir_open guards the base */
     if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, err);
-    if (st == GG_OK) st = gg_match_tensors(g->base, g->donor, &o->match, &moves, err);
+    if (st == GG_OK) st = gg_match_tensors(g->base, g->donor, &match, &moves, err);
     if (st == GG_OK)
         st = gg_moves_drop_mismatched(&moves, g->base, g->donor, o->skip_mismatched, g->report,
                                       err);
     gg_mover_open(&maker, g->base, g->donor, &o->match);
+    maker.list.imatrix = g->imatrix;
     if (st == GG_OK && gg_source_meta(g->base))
         st = gg_added_blocks_meta(g->base, g->donor, &moves, &g->meta, err);
     if (st == GG_OK) st = gg_organ_dir_open(&g->dir, g->base, output, run, err);
@@ -227,6 +245,7 @@ static gg_status graft_adapter(graft *g, const gg_graft_options *o, const char *
     gg_fold f;
     gg_status st = gg_fold_open(&f, g->base, g->donor, o->scale, g->err);
     if (st != GG_OK) return st;
+    f.list.imatrix = g->imatrix;
     st = gg_organ_dir_open(&g->dir, g->base, output, run, g->err);
     if (st == GG_OK) {
         g->dir.whole = true;
@@ -248,12 +267,15 @@ gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o,
     o = GG_OPTIONS(gg_graft_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_transplant_report, report);
-    graft g = { .base = base, .donor = donor, .report = report, .err = err };
+    graft g = { .base = base, .donor = donor, .run = run, .report = report, .err = err };
     *report = (gg_transplant_report){ 0 };
     if (!o->adapter && o->match.mtp)
         return gg_fail(err, GG_EUSAGE,
                        "multi-token-prediction blocks can only be moved into a GGUF file");
-    gg_status st = o->adapter ? graft_adapter(&g, o, output, run) : graft_donor(&g, o, output, run);
+    gg_status st = o->imatrix ? gg_imatrix_open(o->imatrix, &g.imatrix, err) : GG_OK;
+    if (st == GG_OK)
+        st = o->adapter ? graft_adapter(&g, o, output, run) : graft_donor(&g, o, output, run);
+    gg_imatrix_close(g.imatrix);
     return st == GG_OK ? GG_OK
                        : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(base)), st);
 }

@@ -13,6 +13,7 @@
 #include "organ/source_layout.h"
 #include "plan_moves.h"
 #include "verbs/compute/dtype_rules.h"
+#include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
 #include "verbs/plan/plan_shards.h"
 #include "verbs/shared/verb_run.h"
@@ -110,7 +111,7 @@ static gg_status write_chimera(transplant *t, const char *output)
     gg_status st = make_keys(t, &meta);
     if (st == GG_OK && t->rules)
         st = gg_dtype_rules_apply(t->rules, &t->plan, &meta, &t->retype, &changed, t->run, t->err);
-    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &t->plan, t->run, t->err);
+    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &t->plan, NULL, t->run, t->err);
     gg_split split = { t->o->shards, t->o->shard_size };
     if (st == GG_OK) st = gg_plan_output(&t->plan, &split, output, &meta, t->base, t->run, t->err);
     gg_meta *first = st == GG_OK ? &t->plan.files[0].meta : NULL;

@@ -15,6 +15,7 @@
 #include "organ/tensor_names.h"
 #include "verbs/compute/compute_core.h"
 #include "verbs/compute/dtype_rules.h"
+#include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
 #include "verbs/plan/plan_shards.h"
 #include "verbs/shared/set_keys.h"
@@ -36,6 +37,7 @@ typedef struct merge {
     gg_source *first; /* gives keys, order and dtypes */
     gg_plan plan;
     gg_computations made;
+    gg_imatrix *imatrix; /* NULL = none */
     gg_dtype_rules *rules;
     gg_merge_report *report;
     gg_error *err;
@@ -286,7 +288,7 @@ static gg_status check_dtypes(const merge *g)
     gg_status st = GG_OK;
     for (size_t i = 0; i < g->plan.n && st == GG_OK; i++)
         if (g->plan.tensors[i].make)
-            st = gg_compute_check_output(&g->plan.tensors[i].t, NULL, g->err);
+            st = gg_compute_check_output(&g->plan.tensors[i].t, g->imatrix, g->err);
     return st;
 }
 
@@ -294,14 +296,16 @@ static gg_status plan_keys_and_files(merge *g, const char *output)
 {
     gg_meta meta = GG_META_INIT;
     gg_split split = { g->o->shards, g->o->shard_size };
-    size_t changed = 0;
+    size_t changed = 0, weighed = 0;
     gg_status st = make_keys(g, &meta);
     if (st == GG_OK && g->rules)
         st = gg_dtype_rules_apply(g->rules, &g->plan, &meta, &g->made, &changed, g->run, g->err);
     if (st == GG_OK) st = check_dtypes(g);
+    if (st == GG_OK) st = gg_imatrix_review(g->imatrix, &g->plan, &weighed, g->run, g->err);
     if (st == GG_OK) st = gg_plan_output(&g->plan, &split, output, &meta, g->first, g->run, g->err);
     gg_meta *keys = st == GG_OK ? &g->plan.files[0].meta : NULL;
     if (keys && changed) st = gg_dtype_rules_keys(g->rules, &g->plan, keys, g->err);
+    if (keys && weighed && st == GG_OK) st = gg_imatrix_keys(g->imatrix, keys, g->err);
     if (keys && st == GG_OK)
         st = gg_set_keys(keys, g->o->set_kv, g->o->n_set_kv, g->o->set_kv_files,
                          g->o->n_set_kv_files, g->err);
@@ -354,6 +358,7 @@ static void close_all(merge *g)
     gg_plan_free(&g->plan);
     gg_computations_free(&g->made);
     gg_dtype_rules_free(g->rules);
+    gg_imatrix_close(g->imatrix);
     gg_merge_settings_free(&g->m.global);
     gg_merge_config_free(&g->config);
     gg_merge_models_free(&g->models);
@@ -373,8 +378,8 @@ static gg_status stack(merge *g, const char *output)
         return gg_fail(g->err, GG_EUNSUPPORTED,
                        "base_model must be the model of the first slice, "
                        "which gives the keys and the embeddings");
-    if (g->config.dtype || g->o->dtype)
-        gg_note(g->run, "slices are copied in their types; the dtype is not used");
+    if (g->config.dtype || g->o->dtype || g->o->imatrix)
+        gg_note(g->run, "slices are copied in their types, so nothing is encoded");
     for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++)
         st = gg_merge_models_add_once(&g->models, list[i].path, g->err);
     if (st == GG_OK) st = gg_merge_models_open(&g->models, GG_MERGE_BASE_KEYS, g->run, g->err);
@@ -398,7 +403,9 @@ static gg_status merge_tensors(merge *g, const char *output)
     gg_check_notes notes = { 0 };
     const gg_merge_options *o = g->o;
     const char *dtype = o->dtype ? o->dtype : g->config.dtype;
-    gg_status st = gg_dtype_rules_parse(dtype, o->fallback, NULL, &g->rules, g->err);
+    gg_status st = o->imatrix ? gg_imatrix_open(o->imatrix, &g->imatrix, g->err) : GG_OK;
+    g->made.imatrix = g->imatrix;
+    if (st == GG_OK) st = gg_dtype_rules_parse(dtype, o->fallback, g->imatrix, &g->rules, g->err);
     if (st == GG_OK) st = gg_merge_models_open(&g->models, g->m.method->base, g->run, g->err);
     if (st == GG_OK) st = arrange(g);
     if (st == GG_OK) st = guard(g, output);

@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "numeric/numeric.h"
 #include "organ/gg_purify.h"
+#include "verbs/compute/imatrix_use.h"
 
 #include <pthread.h>
 
@@ -38,7 +39,9 @@ typedef struct purify_job {
     size_t n_units, cap_units;
     purify_row *rows;
     size_t n_rows, cap_rows;
-    bool sole; /* the source is one bare record; purify it even if it is a vector */
+    gg_imatrix *imatrix;    /* owned; NULL = none */
+    gg_imatrix_use weighed; /* the importance matrix, and the tensors planned so far */
+    bool sole;              /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
     pthread_mutex_t big; /* held while a signal above PURIFY_SHARED is in memory */
 } purify_job;

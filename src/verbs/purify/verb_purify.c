@@ -19,17 +19,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void job_start(purify_job *j, gg_source *s, const gg_purify_options *o, const gg_run *run)
+/* job_end must follow, also after an error. */
+static gg_status job_start(purify_job *j, gg_source *s, const gg_purify_options *o,
+                           const gg_run *run, gg_error *err)
 {
+    gg_imatrix *imatrix = NULL;
     *j = (purify_job){
         .source = s, .o = o, .run = run, .threads = run->threads ? run->threads : gg_thread_count()
     };
     pthread_mutex_init(&j->big, NULL);
+    gg_status st = o->imatrix ? gg_imatrix_open(o->imatrix, &imatrix, err) : GG_OK;
+    j->weighed.imatrix = j->imatrix = imatrix;
+    return st;
 }
 
 static gg_status job_end(purify_job *j, gg_status st, gg_error *err)
 {
     pthread_mutex_destroy(&j->big);
+    gg_imatrix_close(j->imatrix);
     free(j->units);
     free(j->rows);
     gg_names_free(&j->names);
@@ -122,9 +129,9 @@ gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, con
     sum = GG_REPORT(gg_purify_summary, sum);
     purify_job j;
     *sum = (gg_purify_summary){ 0 };
-    job_start(&j, s, o, run);
+    gg_status st = job_start(&j, s, o, run, err);
     bool any_order = fd < 0 && gg_source_seekable(s);
-    gg_status st = any_order ? check_all(&j, sum, err) : in_order(&j, fd, sum, err);
+    if (st == GG_OK) st = any_order ? check_all(&j, sum, err) : in_order(&j, fd, sum, err);
     if (st == GG_OK) st = gg_source_unchanged(s, err);
     return job_end(&j, st, err);
 }
@@ -133,6 +140,7 @@ gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, con
 static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(j->source), err);
+    if (st == GG_OK && j->weighed.used) st = gg_imatrix_keys(j->imatrix, meta, err);
     if (st != GG_OK || !j->o->dtype) return st;
     gg_tensor *list = calloc(j->n_units ? j->n_units : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
@@ -223,7 +231,7 @@ static gg_status fill_dir(purify_job *j, gg_organ_dir *d, gg_meta *meta, gg_erro
     dir_record *records = calloc(j->n_units ? j->n_units : 1, sizeof *records);
     if (!records) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", j->n_units);
     gg_status st = add_items(j, d, records, err);
-    if (st == GG_OK && gg_source_meta(j->source) && j->o->dtype) {
+    if (st == GG_OK && gg_source_meta(j->source) && (j->o->dtype || j->weighed.used)) {
         st = retyped_meta(j, meta, err);
         d->meta = meta;
     }
@@ -243,8 +251,8 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
     gg_organ_dir d;
     gg_meta meta = GG_META_INIT;
     *sum = (gg_purify_summary){ 0 };
-    job_start(&j, s, o, run);
-    gg_status st = gg_purify_plan_all(&j, err);
+    gg_status st = job_start(&j, s, o, run, err);
+    if (st == GG_OK) st = gg_purify_plan_all(&j, err);
     if (st == GG_OK) st = gg_purify_plan_check(&j, err);
     if (st == GG_OK) st = gg_organ_dir_open(&d, s, dir, run, err);
     if (st != GG_OK) return job_end(&j, st, err);
@@ -316,8 +324,8 @@ gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *
         gg_fix(err, "purify into a directory, then assemble it with organ-assemble");
         return gg_at_file(err, gg_source_name(s));
     }
-    job_start(&j, s, o, run);
-    gg_status st = gg_purify_plan_all(&j, err);
+    gg_status st = job_start(&j, s, o, run, err);
+    if (st == GG_OK) st = gg_purify_plan_all(&j, err);
     if (st == GG_OK) st = gg_purify_plan_check(&j, err);
     if (st == GG_OK) st = write_model(&j, path, err);
     if (st == GG_OK) st = tell(&j, 0, sum, err);

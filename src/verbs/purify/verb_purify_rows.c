@@ -66,12 +66,17 @@ static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t 
 {
     uint64_t bytes;
     gg_error why = GG_ERROR_INIT;
+    bool needs = gg_encode_needs_imatrix(dtype), has = false;
     if (stays(j->o, t->dtype)) return GG_OK;
-    if (!gg_can_encode(dtype)) {
-        if (gg_encode_needs_imatrix(dtype))
-            gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
-                    gg_dtype_name(dtype));
-        else gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", gg_dtype_name(dtype));
+    if (needs && j->imatrix && gg_imatrix_check(j->imatrix, t, true, &has, err) != GG_OK)
+        return err->status;
+    if (needs && !has) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                j->imatrix ? "the importance matrix lacks it, and %s needs one"
+                           : "%s cannot be encoded without an importance matrix",
+                gg_dtype_name(dtype));
+    } else if (!needs && !gg_can_encode(dtype)) {
+        gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", gg_dtype_name(dtype));
     } else if (gg_row_bytes(dtype, t->n_dims ? t->dims[0] : 1, &bytes, &why) != GG_OK) {
         gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values cannot be %s",
                 (unsigned long long)t->dims[0], gg_dtype_name(dtype));
@@ -159,6 +164,7 @@ gg_status gg_purify_plan(purify_job *j, size_t i, gg_error *err)
     gg_visit visit = { j->o->select, false, add_row, &c };
     gg_status st = gg_selected_of(j->source, i, &visit, err);
     if (st == GG_OK) st = set_dtype(j, u, err);
+    if (st == GG_OK && u->touched) st = gg_imatrix_use_add(&j->weighed, &u->t, err);
     j->n_units += st == GG_OK;
     return st;
 }
@@ -176,7 +182,7 @@ gg_status gg_purify_plan_all(purify_job *j, gg_error *err)
     return st;
 }
 
-gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
+static gg_status check_rows(const purify_job *j, gg_error *err)
 {
     const gg_select_when end = { .end = true };
     gg_status st = gg_select_check(j->o->select, j->source, NULL, &end, err);
@@ -190,4 +196,11 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
     }
     gg_fail(err, GG_NO, "no selected tensor is a matrix of floating-point or quantized values");
     return gg_fix_hint(err, GG_HINT_TENSORS, "to purify a vector, select it by its exact name");
+}
+
+gg_status gg_purify_plan_check(const purify_job *j, gg_error *err)
+{
+    gg_status st = check_rows(j, err);
+    if (st == GG_OK) gg_imatrix_use_note(&j->weighed, j->run);
+    return st;
 }

@@ -14,6 +14,7 @@
 #include "numeric/nkernel.h"
 #include "numeric/numeric.h"
 #include "organ/tensor_names.h"
+#include "verbs/compute/compute_weights.h"
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -40,6 +41,9 @@ typedef struct work {
     float *x;
     uint8_t *kept; /* the signal's bytes from a pipe, which cannot be read again */
     uint8_t *raw;  /* a batch of encoded chunks */
+    gg_weights weights;
+    float *room; /* per thread: the weights of a chunk */
+    uint64_t no; /* number of the signal */
     size_t batch, chunk_bytes;
     void *scratch;
     size_t scratch_size;
@@ -181,16 +185,17 @@ static gg_status filter(work *w, bool *changed, gg_error *err)
 /* ---- the encoder ------------------------------------------------------------------- */
 
 /* Encodes a chunk and replaces its values in x with the values that a reader will decode. Chunks
- * are whole blocks but not whole rows, which makes no difference without an importance matrix. */
+ * are whole blocks but not whole rows, so each value has its own weight. */
 static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     work *w = ctx;
-    (void)worker;
     const gg_tensor *t = &w->u->t;
     uint64_t at = w->at + i * PURIFY_CHUNK;
     size_t n = w->values - at < PURIFY_CHUNK ? (size_t)(w->values - at) : PURIFY_CHUNK;
     uint8_t *to = w->raw + i * w->chunk_bytes;
-    gg_status st = gg_encode(t->dtype, w->x + at, to, n, n, NULL, err);
+    float *room = w->room ? w->room + worker * PURIFY_CHUNK : NULL;
+    const float *weights = gg_weights_of(&w->weights, w->no * w->values + at, n, room);
+    gg_status st = gg_encode(t->dtype, w->x + at, to, n, n, weights, err);
     if (st == GG_OK) st = gg_decode(t->dtype, to, w->x + at, n, err);
     if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(w->x + at, n)) {
         st = gg_fail(err, GG_EFORMAT, "its values are too large for %s",
@@ -228,6 +233,7 @@ static gg_status one_signal(work *w, uint64_t from, uint64_t no, gg_error *err)
     if (st != GG_OK) return st;
     if (changed || retyped) {
         w->same = false;
+        w->no = w->bytes ? from / w->bytes : 0;
         st = store(w, err);
     } else {
         st = pass(w, from, true, err);
@@ -289,6 +295,14 @@ static void prefer_large_pages(void *bytes, size_t n)
 #endif
 }
 
+static gg_status open_weights(work *w, gg_error *err)
+{
+    gg_status st = gg_weights_open(&w->weights, w->u->job->imatrix, &w->u->t, 0, 0, err);
+    if (st != GG_OK || !w->weights.of.mean2) return st;
+    w->room = malloc(w->threads * PURIFY_CHUNK * sizeof *w->room);
+    return w->room ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the weights of a tensor");
+}
+
 static gg_status make_room(work *w, gg_error *err)
 {
     uint64_t samples = GG_SAMPLE_DEFAULT;
@@ -302,7 +316,7 @@ static gg_status make_room(work *w, gg_error *err)
     w->before.values = malloc((size_t)samples * sizeof(float));
     w->after.values = malloc((size_t)samples * sizeof(float));
     bool kept = w->kept || gg_source_seekable(w->u->job->source);
-    if (w->x && w->raw && kept && w->before.values && w->after.values) return GG_OK;
+    if (w->x && w->raw && kept && w->before.values && w->after.values) return open_weights(w, err);
     return gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor",
                    (unsigned long long)w->values);
 }
@@ -313,6 +327,8 @@ static void free_room(work *w)
     free(w->raw);
     free(w->kept);
     free(w->scratch);
+    free(w->room);
+    gg_weights_close(&w->weights);
     free(w->before.values);
     free(w->after.values);
 }
