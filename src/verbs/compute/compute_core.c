@@ -158,7 +158,7 @@ static gg_status end_part(feed *f, const gg_plan_part *p, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
+static gg_status feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n > 0 && st == GG_OK) {
@@ -186,8 +186,7 @@ gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(f->op->dtype);
     gg_status st = f->x ? GG_OK : allocate(f, err);
-    if (st == GG_OK)
-        st = gg_feed_raw(f, f->raw, elems / info->block_elems * info->block_bytes, err);
+    if (st == GG_OK) st = feed_raw(f, f->raw, elems / info->block_elems * info->block_bytes, err);
     if (st == GG_OK) st = gg_decode(f->op->dtype, f->raw, f->x, elems, err);
     if (st == GG_OK) f->bad += gg_count_bad(f->x, elems);
     return st;
@@ -227,8 +226,8 @@ static gg_status read_step(void *ctx, const gg_step *s, gg_error *err)
     values *v = ctx;
     gg_status st = GG_OK;
     for (size_t k = 0; k < v->t->n_in && st == GG_OK; k++)
-        st = gg_feed_raw(&v->in[k], v->raw[k] + s->slot * raw_bytes(v, k, v->step),
-                         raw_bytes(v, k, s->n), err);
+        st = feed_raw(&v->in[k], v->raw[k] + s->slot * raw_bytes(v, k, v->step),
+                      raw_bytes(v, k, s->n), err);
     return st;
 }
 
