@@ -36,7 +36,7 @@ BEGIN {
     owner["gg_quant.h"] = "quant"
     owner["gg_gguf.h"] = "gguf"
     owner["gg_organ.h"] = "organ"
-    n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_graft gg_write gg_stack gg_check gg_lora gg_merge", v, " ")
+    n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_graft gg_write gg_stack gg_check gg_lora gg_merge gg_picture", v, " ")
     for (i = 1; i <= n; i++) owner[v[i] ".h"] = "verbs"
     owner["organ.h"] = "verbs"
     owner["gg_keys.h"] = owner["gg_patch.h"] = "verbs"

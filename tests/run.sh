@@ -29,7 +29,7 @@ for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/
     case $f in */lib.sh | *.d | *.o | *'*'*) continue ;; esac
     case " $all " in *" $f "*) continue ;; esac
     all="$all $f"
-    case $f in *"${ONLY:-}"*) ;; *) continue ;; esac
+    case ${f#"$B"/} in *"${ONLY:-}"*) ;; *) continue ;; esac
     n=$((n + 1))
     echo "$f" > "$T/$n.name"
 done

@@ -3,9 +3,11 @@
 #include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
 #include "organ/gg_patch.h"
+#include "pictures.h"
 #include "table.h"
 #include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +25,8 @@ static const char help[] =
     "  --patch FILE       write a patch that turns A into B, byte for byte, instead\n"
     "                     of a table; organ-transplant --base A --donor FILE\n"
     "                     applies it; --force replaces an existing FILE\n"
+    "  --svg FILE         draw a map of A's blocks and roles, and the lineage in words;\n"
+    "                     --heat draws it on the terminal; --color cosine or rel_l2\n"
     "  --lineage          one row: whether they share a lineage, so grafts can work\n"
     "  --map 0-3=4-7      compare only A's blocks 0-3 with B's blocks 4-7\n"
     "  --split-experts    one row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
@@ -316,6 +320,58 @@ static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_comp
     return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
 }
 
+/* ---- pictures --------------------------------------------------------------------- */
+
+typedef struct drawing {
+    const char *svg, *color; /* a file, and the column to show */
+    bool heat;
+} drawing;
+
+typedef struct drawn_rows {
+    gg_picture picture;
+    gg_compare_summary summary;
+    bool distance; /* relative L2 rather than the cosine */
+} drawn_rows;
+
+static gg_status draw_row(void *ctx, const gg_compare_row *r, gg_error *err)
+{
+    drawn_rows *d = ctx;
+    double v = !r->measured ? NAN : d->distance ? r->rel_l2 : r->cosine;
+    gg_status st = gg_picture_add(&d->picture, r->a ? r->a : r->b, &r->anatomy, v, err);
+    return st == GG_OK ? gg_compare_summary_add(&d->summary, r, err) : st;
+}
+
+static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o,
+                      const drawing *how)
+{
+    gg_lineage l;
+    char names[2][128], title[300], text[800], verdict[200];
+    drawn_rows d = { .distance = strcmp(how->color, "rel_l2") == 0 };
+    gg_compare_options each = *o;
+    each.row = draw_row;
+    each.row_ctx = &d;
+    gg_status st = gg_compare_models(a, b, &each, &c->run, NULL, &c->err);
+    if (st == GG_OK) {
+        gg_compare_group *model = &d.summary.of[GG_CLASS_COUNT];
+        picture_title(a, names[0]);
+        picture_title(b, names[1]);
+        snprintf(title, sizeof title, "%s and %s", names[0], names[1]);
+        gg_lineage_of_rows(&model->rows, &l);
+        gg_lineage_text(&l, verdict, sizeof verdict);
+        snprintf(text, sizeof text, "%.256s\n%.256s\n%s", gg_source_name(a), gg_source_name(b),
+                 verdict);
+        d.picture.title = title;
+        d.picture.text = text;
+        d.picture.column = how->color;
+        if (how->heat) st = picture_show(c, &d.picture);
+        if (st == GG_OK && how->svg) st = picture_save(c, &d.picture, how->svg);
+        if (st == GG_OK && model->by[GG_SAME_IDENTICAL] != model->tensors) st = GG_NO;
+    }
+    gg_picture_free(&d.picture);
+    gg_compare_summary_free(&d.summary);
+    return st;
+}
+
 /* ---- a patch ---------------------------------------------------------------------- */
 
 static gg_status write_patch(cli *c, gg_source *a, gg_source *b, const char *output)
@@ -329,6 +385,22 @@ static gg_status write_patch(cli *c, gg_source *a, gg_source *b, const char *out
     return st;
 }
 
+static void check_picture(const cli *c, drawing *d, bool other)
+{
+    if (!d->svg && !d->heat) {
+        if (d->color) cli_usage(c, "--color needs --svg or --heat");
+        return;
+    }
+    if (other || c->json || c->where)
+        cli_usage(c, "--svg and --heat draw a picture and print no table: leave out --summary, "
+                     "--lineage, --keys, --patch, --where and --json");
+    if (d->heat && d->svg && strcmp(d->svg, "-") == 0)
+        cli_usage(c, "--svg - and --heat both write to stdout: name a file");
+    if (!d->color) d->color = "cosine";
+    if (strcmp(d->color, "cosine") != 0 && strcmp(d->color, "rel_l2") != 0)
+        cli_usage(c, "--color %s: use cosine or rel_l2", d->color);
+}
+
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-compare",
@@ -340,12 +412,16 @@ int main(int argc, char **argv)
     const char *map = NULL, *patch = NULL;
     bool summary = false, lineage = false, keys = false;
     uint64_t sample = UINT64_MAX;
+    drawing picture = { 0 };
     gg_compare_options o = { 0 };
     gg_map *parsed = NULL;
     const cli_option options[] = { { "summary", CLI_FLAG, &summary },
                                    { "lineage", CLI_FLAG, &lineage },
                                    { "keys", CLI_FLAG, &keys },
                                    { "patch", CLI_TEXT, &patch },
+                                   { "svg", CLI_TEXT, &picture.svg },
+                                   { "heat", CLI_FLAG, &picture.heat },
+                                   { "color", CLI_TEXT, &picture.color },
                                    { "map", CLI_TEXT, &map },
                                    { "sample", CLI_COUNT, &sample },
                                    { "split-experts", CLI_FLAG, &o.split_experts },
@@ -361,12 +437,15 @@ int main(int argc, char **argv)
         cli_usage(&c,
                   "--patch writes everything that differs to a file and prints no table: leave out "
                   "options that select, measure or print");
-    if (c.run.force && !patch) cli_usage(&c, "--force needs --patch: nothing else is written");
+    if (c.run.force && !patch && !picture.svg)
+        cli_usage(&c, "--force needs --patch or --svg: nothing else is written");
+    check_picture(&c, &picture, summary || lineage || keys || patch);
     if (keys && (summary || lineage))
         cli_usage(&c, "give --keys, --summary or --lineage, only one of them");
     if (keys && tensors)
         cli_usage(
             &c, "--keys compares keys only: leave out the options that select or measure tensors");
+    bool draws = picture.svg || picture.heat;
     o.select = c.select;
     o.sample = sample != UINT64_MAX ? sample : lineage ? GG_LINEAGE_SAMPLE : 0;
     gg_source *a = NULL, *b = NULL;
@@ -374,8 +453,11 @@ int main(int argc, char **argv)
     o.map = parsed;
     if (st == GG_OK) st = cli_open(&c, c.args.items[0], CLI_DATA, &a);
     if (st == GG_OK) st = cli_open(&c, c.args.items[1], CLI_DATA, &b);
+    if (st == GG_OK) st = picture_allowed(&c, picture.svg, a);
+    if (st == GG_OK) st = picture_allowed(&c, picture.svg, b);
     if (st == GG_OK)
-        st = patch     ? write_patch(&c, a, b, patch)
+        st = draws     ? draw(&c, a, b, &o, &picture)
+             : patch   ? write_patch(&c, a, b, patch)
              : keys    ? print_keys(&c, a, b)
              : lineage ? print_lineage(&c, a, b, &o)
              : summary ? print_summary(&c, a, b, &o)

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "match_options.h"
 #include "moves_table.h"
+#include "pictures.h"
 
 #include "organ/gg_graft.h"
 
@@ -13,6 +14,7 @@ static const char help[] =
     "usage: organ-graft --source DONOR --target BASE --output DIR [selection]\n"
     "       organ-graft --source DONOR --target BASE --check [selection]\n"
     "       organ-graft --adapter LORA --target BASE --output DIR [--scale S]\n"
+    "       organ-graft --svg FILE DIR\n"
     "Write a new organ directory: BASE with the selected organs of DONOR. Both are\n"
     "organ directories or models; - is stdin. --donor means --source, and --base\n"
     "means --target.\n"
@@ -31,6 +33,7 @@ static const char help[] =
     "                     --router also takes their rows of the router\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
     "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
+    "  --svg FILE         draw where each tensor of the output, or of DIR, comes from\n"
     "  --link             hard-link unchanged files (both directories share them)\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing organ directory\n"
@@ -47,7 +50,7 @@ static const char help[] =
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
-    const char *source, *target, *output, *adapter;
+    const char *source, *target, *output, *adapter, *svg;
     match_options match;
     cli_list adapters;
     bool check;
@@ -64,12 +67,32 @@ static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *d
     return st;
 }
 
+/* The picture of a finished organ directory, by its history. */
+static gg_status draw(cli *c, const char *dir, const char *svg)
+{
+    gg_source *s;
+    char title[128];
+    gg_status st = cli_open(c, dir, CLI_HEADER_ONLY, &s);
+    if (st != GG_OK) return st;
+    picture_title(s, title);
+    gg_picture p = { .title = title, .text = "Where each tensor comes from:" };
+    st = gg_picture_origins(&p, s, &c->err);
+    gg_at_file(&c->err, dir);
+    if (st == GG_OK) st = picture_allowed(c, svg, s);
+    if (st == GG_OK) st = picture_save(c, &p, svg);
+    gg_picture_free(&p);
+    gg_source_close(s);
+    return st;
+}
+
 static gg_status graft(cli *c, const arguments *a)
 {
     gg_source *base = NULL, *donor = NULL;
     gg_transplant_report r = { 0 };
     gg_status st = cli_open(c, a->adapter ? a->adapter : a->source, CLI_SPOOLED, &donor);
     if (st == GG_OK) st = cli_open(c, a->target, CLI_SPOOLED, &base);
+    if (st == GG_OK) st = picture_allowed(c, a->svg, base);
+    if (st == GG_OK) st = picture_allowed(c, a->svg, donor);
     if (st == GG_OK && a->check) st = check(c, a, base, donor);
     else if (st == GG_OK) st = gg_graft(base, donor, &a->o, a->output, &c->run, &r, &c->err);
     gg_source_close(base);
@@ -77,12 +100,14 @@ static gg_status graft(cli *c, const arguments *a)
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
         cli_note(c, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved,
                  cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
+    if (st == GG_OK && a->svg) st = draw(c, a->output, a->svg);
     return st;
 }
 
 static void check_usage(const cli *c, const arguments *a)
 {
     if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
+    if (a->svg && a->check) cli_usage(c, "--svg draws what was written: leave out --check");
     if (!a->target) cli_usage(c, "give --target");
     if ((a->source != NULL) + (a->adapter != NULL) != 1) cli_usage(c, "give --source or --adapter");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
@@ -121,6 +146,7 @@ int main(int argc, char **argv)
                                    { "skip-mismatched", CLI_FLAG, &a.o.skip_mismatched },
                                    { "router", CLI_FLAG, &a.match.match.router },
                                    { "link", CLI_FLAG, &a.o.link },
+                                   { "svg", CLI_TEXT, &a.svg },
                                    { NULL, CLI_FLAG, NULL } };
     /* Accept `organ-graft graft ...`, as the original tool did. */
     if (argc > 1 && strcmp(argv[1], "graft") == 0) argv++, argc--;
@@ -129,6 +155,8 @@ int main(int argc, char **argv)
         cli_usage(&c,
                   "only one --adapter at a time: apply the next one to the output of the first");
     if (a.adapters.n) a.adapter = a.adapters.items[0];
+    if (a.svg && c.args.n == 1 && !a.target && !a.source && !a.adapter && !a.output)
+        return cli_end(&c, draw(&c, c.args.items[0], a.svg));
     match_options_check(&c, &a.match);
     check_usage(&c, &a);
     a.o.adapter = a.adapter != NULL;

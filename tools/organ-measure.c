@@ -1,21 +1,16 @@
 /* organ-measure - measure how much structure the tensors of a model show. */
 #include "cli.h"
+#include "pictures.h"
 #include "table.h"
 
 #include "organ/gg_measure_model.h"
 
-#include "base/io.h"             /* whole reads and writes */
-#include "base/output.h"         /* outputs that appear only when whole */
-#include "base/tempname.h"       /* clean-up on a signal */
-#include "organ/output_guard.h"  /* an output must not replace an input */
 #include "organ/source_layout.h" /* is the source an organ directory? */
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 static const char help[] =
     "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
@@ -161,62 +156,22 @@ static gg_status print_summary(cli *c, const gg_measures *list)
 
 /* ---- pictures ------------------------------------------------------------------ */
 
-/* The value of general.name, or else the file's name without its folders. */
-static const char *title_of(const gg_source *s, char title[128])
+static gg_status draw(cli *c, const gg_measures *list, const gg_source *s, const options *o)
 {
-    const gg_meta *meta = gg_source_meta(s);
-    const char *text;
-    size_t len;
-    if (meta && gg_kv_str(gg_meta_find(meta, "general.name"), &text, &len) && len > 0) {
-        snprintf(title, 128, "%.*s", (int)(len < 127 ? len : 127), text);
-        return title;
+    char title[128];
+    picture_title(s, title);
+    bool angle = strcmp(o->color, "calibrated") == 0 || strstr(o->color, "theta");
+    gg_picture p = { .title = title, .column = o->color, .unit = angle ? "degrees" : NULL };
+    gg_measure_get get = gg_measure_by_name(o->color);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < list->n && st == GG_OK; i++) {
+        const gg_tensor_measure *r = &list->rows[i];
+        st = gg_picture_add(&p, &r->t, &r->a, r->decoded ? get(r) : NAN, &c->err);
     }
-    const char *name = gg_source_name(s), *slash = strrchr(name, '/');
-    if (slash && slash[1]) name = slash + 1;
-    snprintf(title, 128, "%s", strcmp(name, "-") == 0 ? "model" : name);
-    return title;
-}
-
-static gg_status write_svg(cli *c, const gg_measures *list, const gg_source *s, const options *o)
-{
-    char title[128], *text;
-    size_t len;
-    gg_status st = gg_anatomy_svg(list, o->color, title_of(s, title), &text, &len, &c->err);
-    if (st != GG_OK) return st;
-    gg_output *out;
-    if (strcmp(o->svg, "-") == 0) {
-        fwrite(text, 1, len, stdout);
-    } else if ((st = gg_output_open(o->svg, c->run.force, &out, &c->err)) == GG_OK) {
-        st = gg_write_all(gg_output_fd(out), text, len, &c->err);
-        if (st == GG_OK) st = gg_output_commit(out, &c->err);
-        else gg_output_abort(out);
-        gg_at_file(&c->err, o->svg);
-    }
-    free(text);
+    if (st == GG_OK && o->heat) st = picture_show(c, &p);
+    if (st == GG_OK && o->svg) st = picture_save(c, &p, o->svg);
+    gg_picture_free(&p);
     return st;
-}
-
-static gg_heat_colors terminal_colors(void)
-{
-    const char *depth = getenv("COLORTERM"), *term = getenv("TERM"), *no = getenv("NO_COLOR");
-    if (!isatty(STDOUT_FILENO) || (no && *no) || !term || strcmp(term, "dumb") == 0)
-        return GG_HEAT_PLAIN;
-    return depth && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0) ? GG_HEAT_TRUE
-                                                                                     : GG_HEAT_256;
-}
-
-static gg_status print_heat(cli *c, const gg_measures *list, const gg_source *s, const options *o)
-{
-    struct winsize size = { 0 };
-    char title[128], *text;
-    size_t len;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
-    gg_heat_options heat = { o->color, title_of(s, title), size.ws_col, terminal_colors() };
-    gg_status st = gg_anatomy_heat(list, &heat, &text, &len, &c->err);
-    if (st != GG_OK) return st;
-    fwrite(text, 1, len, stdout);
-    free(text);
-    return GG_OK;
 }
 
 /* ---- the run ------------------------------------------------------------------- */
@@ -226,8 +181,7 @@ static gg_status after(cli *c, gg_source *s, const options *o, const gg_measures
     gg_status st = GG_OK;
     if (o->summary) st = print_summary(c, list);
     else if (o->wells != NO_WELLS) st = print_wells(c, list, o->wells);
-    else if (o->heat) st = print_heat(c, list, s, o);
-    if (st == GG_OK && o->svg) st = write_svg(c, list, s, o);
+    if (st == GG_OK && (o->heat || o->svg)) st = draw(c, list, s, o);
     if (st == GG_OK && o->update) st = gg_measures_update(list, gg_source_name(s), &c->err);
     return st;
 }
@@ -314,9 +268,7 @@ int main(int argc, char **argv)
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
-        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0) st = gg_guard_output(o.svg, s, &c.err);
-        if (st == GG_OK && o.svg && strcmp(o.svg, "-") != 0)
-            st = gg_refuse_existing(o.svg, c.run.force, &c.err);
+        if (st == GG_OK) st = picture_allowed(&c, o.svg, s);
         if (st == GG_OK) st = measure(&c, s, &o);
         gg_source_close(s);
     }

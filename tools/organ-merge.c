@@ -3,6 +3,7 @@
 #include "key_options.h"
 #include "organ/gg_merge.h"
 #include "output_options.h"
+#include "pictures.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -36,7 +37,8 @@ static const char help[] =
     "  --embed-from base  keep the embeddings of the base (or the first model)\n"
     "  --seed N           for methods that drop values at random (0)\n"
     "  --output FILE      the model to write; - is stdout\n"
-    "  --check            print what would be done to each tensor; write nothing\n"
+    "  --check            print what would be done to each tensor; write nothing;\n"
+    "                     --svg FILE draws it\n"
     "  --card FILE        write a model card in Markdown; --no-hash leaves out sha256\n"
     "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble; --fallback TYPE\n"
     "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
@@ -58,6 +60,7 @@ static const char help[] =
 
 typedef struct arguments {
     const char *output, *embeddings, *config;
+    const char *svg;
     bool check;
     cli_list models, set_kv, set_kv_files;
     output_options out;
@@ -88,6 +91,17 @@ static gg_status print_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a
     return GG_OK;
 }
 
+/* Tensors with the same parameters have the same colour. */
+static gg_status draw_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
+                             const char *parameters, gg_error *err)
+{
+    char source[300];
+    double index;
+    snprintf(source, sizeof source, "%s %s", how, parameters);
+    gg_status st = gg_picture_source(ctx, source, &index, err);
+    return st == GG_OK ? gg_picture_add(ctx, t, a, index, err) : st;
+}
+
 /* Reads all of a file, or of stdin. */
 static gg_status read_config(cli *c, const char *path, char **text, size_t *len)
 {
@@ -113,11 +127,19 @@ static gg_status merge(cli *c, arguments *a)
 {
     gg_merge_report r = { 0 };
     printer p = { .t = { .json = c->json } };
-    if (a->check) {
+    gg_picture picture = { .title = a->output ? a->output : "merge",
+                           .text = "How each tensor is merged, and with which parameters:" };
+    if (a->svg) {
+        a->o.row = draw_tensor;
+        a->o.row_ctx = &picture;
+    } else if (a->check) {
         a->o.row = print_tensor;
         a->o.row_ctx = &p;
     }
-    gg_status st = gg_merge(&a->o, a->check ? NULL : a->output, &c->run, &r, &c->err);
+    gg_status st = picture_allowed(c, a->svg, NULL);
+    if (st == GG_OK) st = gg_merge(&a->o, a->check ? NULL : a->output, &c->run, &r, &c->err);
+    if (st == GG_OK && a->svg) st = picture_save(c, &picture, a->svg);
+    gg_picture_free(&picture);
     if (st == GG_OK && !a->check && c->verbose)
         cli_note(c, "%zu tensor%s merged, %zu copied; %llu bytes", r.merged, cli_s(r.merged),
                  r.copied, (unsigned long long)r.bytes);
@@ -133,6 +155,10 @@ static void check_usage(const cli *c, const arguments *a)
     if (!a->config && !a->o.method) cli_usage(c, "give --method or --config");
     if (!a->config && a->models.n == 0) cli_usage(c, "give --model, once for each model to merge");
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
+    if (a->svg && a->output && strcmp(a->svg, "-") == 0 && strcmp(a->output, "-") == 0)
+        cli_usage(c, "--svg - and --output - both write to stdout: name a file");
+    if (c->json && a->svg)
+        cli_usage(c, "--svg draws a picture and prints no table: leave out --json");
     if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
     if (a->embeddings && strcmp(a->embeddings, "base") != 0)
         cli_usage(c, "--embed-from %s: only base is possible", a->embeddings);
@@ -151,6 +177,7 @@ int main(int argc, char **argv)
                                    { "config", CLI_TEXT, &a.config },
                                    { "output", CLI_TEXT, &a.output },
                                    { "check", CLI_FLAG, &a.check },
+                                   { "svg", CLI_TEXT, &a.svg },
                                    { "seed", CLI_U64, &a.o.seed },
                                    { "embed-from", CLI_TEXT, &a.embeddings },
                                    { "no-hash", CLI_FLAG, &a.o.no_hash },

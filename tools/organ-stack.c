@@ -1,5 +1,6 @@
 /* organ-stack - write the blocks of one or several models in a new order. */
 #include "cli.h"
+#include "pictures.h"
 #include "table.h"
 
 #include "organ/gg_stack.h"
@@ -25,6 +26,7 @@ static const char help[] =
     "  --output FILE      the model to write; - is stdout\n"
     "  --drop BLOCKS      write all blocks of M except these\n"
     "  --drop-mtp         leave out the multi-token-prediction blocks of M\n"
+    "  --svg FILE         draw which model each tensor comes from\n"
     "  --check            print the new order and write nothing\n"
     "  --strict           write nothing if an engine would refuse the result\n"
     "  --force            replace an existing output\n"
@@ -41,7 +43,7 @@ static const char help[] =
     "4 I/O failure\n";
 
 typedef struct arguments {
-    const char *output, *drop;
+    const char *output, *drop, *svg;
     bool drop_mtp, check;
 } arguments;
 
@@ -82,7 +84,24 @@ static gg_status read_order(cli *c, const arguments *a, models *m, gg_block_orde
 typedef struct printer {
     table t;
     const gg_block_order *order;
+    gg_picture *picture; /* NULL = none */
 } printer;
+
+/* Adds the tensors of a block, or with `from` NULL those of the first model outside its blocks. */
+static gg_status draw_block(gg_picture *p, const gg_block_order *order, const gg_block_ref *from,
+                            int64_t block, gg_error *err)
+{
+    size_t model = from ? from->model : 0;
+    const gg_source *s = order->models[model];
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++) {
+        gg_anatomy a = gg_source_anatomy(s, i);
+        if (from ? a.block != (int64_t)from->block : a.block >= 0) continue;
+        a.block = block;
+        st = gg_picture_add(p, gg_source_tensor(s, i), &a, (double)model, err);
+    }
+    return st;
+}
 
 /* The header line is printed with the first row, so a refusal prints nothing on stdout. */
 static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size_t tensors,
@@ -90,7 +109,7 @@ static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size
 {
     printer *p = ctx;
     const char *name = gg_source_name(p->order->models[from->model]);
-    (void)err;
+    if (p->picture) return draw_block(p->picture, p->order, from, (int64_t)i, err);
     if (i == 0) p->t = table_start(p->t.json, "block\tmodel\tsource_block\ttensors\tbytes");
     cell_u64(&p->t, i);
     cell_bytes(&p->t, name, strlen(name));
@@ -101,6 +120,27 @@ static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size
     return GG_OK;
 }
 
+static gg_status write_model(cli *c, const arguments *a, const gg_block_order *order,
+                             gg_stack_report *r)
+{
+    gg_picture picture = { .title = a->output ? a->output : "stack",
+                           .text = "Which model each tensor comes from:" };
+    printer p = { { .json = c->json }, order, a->svg ? &picture : NULL };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < order->n_models && st == GG_OK; i++) {
+        double index;
+        st = gg_picture_source(&picture, gg_source_name(order->models[i]), &index, &c->err);
+        if (st == GG_OK) st = picture_allowed(c, a->svg, order->models[i]);
+    }
+    if (st == GG_OK)
+        st = gg_stack_blocks(order, a->check ? NULL : a->output,
+                             a->check || a->svg ? print_block : NULL, &p, &c->run, r, &c->err);
+    if (st == GG_OK && a->svg) st = draw_block(&picture, order, NULL, -1, &c->err);
+    if (st == GG_OK && a->svg) st = picture_save(c, &picture, a->svg);
+    gg_picture_free(&picture);
+    return st;
+}
+
 static gg_status stack(cli *c, const arguments *a)
 {
     gg_block_order order = { 0 };
@@ -108,10 +148,7 @@ static gg_status stack(cli *c, const arguments *a)
     models m = { calloc(c->args.n, sizeof *m.names), calloc(c->args.n, sizeof *m.sources), 0 };
     gg_status st = m.names && m.sources ? read_order(c, a, &m, &order)
                                         : gg_fail(&c->err, GG_ENOMEM, "out of memory");
-    printer p = { { .json = c->json }, &order };
-    if (st == GG_OK)
-        st = gg_stack_blocks(&order, a->check ? NULL : a->output, a->check ? print_block : NULL, &p,
-                             &c->run, &r, &c->err);
+    if (st == GG_OK) st = write_model(c, a, &order, &r);
     if (st == GG_OK && !a->check && c->verbose)
         cli_note(c, "%zu block%s, %zu tensors, %llu bytes", r.blocks, cli_s(r.blocks), r.tensors,
                  (unsigned long long)r.bytes);
@@ -133,6 +170,10 @@ static void check_usage(const cli *c, const arguments *a)
         cli_usage(c, "no blocks given after '%s'; for example %s 0-3", c->args.items[c->args.n - 1],
                   c->args.items[c->args.n - 1]);
     if (!a->output && !a->check) cli_usage(c, "give --output or --check");
+    if (c->json && a->svg)
+        cli_usage(c, "--svg draws a picture and prints no table: leave out --json");
+    if (a->svg && a->output && strcmp(a->svg, "-") == 0 && strcmp(a->output, "-") == 0)
+        cli_usage(c, "--svg - and --output - both write to stdout: name a file");
     if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
     if (a->output && !a->check && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
 }
@@ -143,11 +184,11 @@ int main(int argc, char **argv)
         .tool = "organ-stack", .help = help, .has_json = true, .has_force = true, .has_strict = true
     };
     arguments a = { 0 };
-    const cli_option options[] = { { "output", CLI_TEXT, &a.output },
-                                   { "drop", CLI_TEXT, &a.drop },
-                                   { "drop-mtp", CLI_FLAG, &a.drop_mtp },
-                                   { "check", CLI_FLAG, &a.check },
-                                   { NULL, CLI_FLAG, NULL } };
+    const cli_option options[] = {
+        { "output", CLI_TEXT, &a.output },     { "drop", CLI_TEXT, &a.drop },
+        { "drop-mtp", CLI_FLAG, &a.drop_mtp }, { "check", CLI_FLAG, &a.check },
+        { "svg", CLI_TEXT, &a.svg },           { NULL, CLI_FLAG, NULL }
+    };
     cli_start(&c, argc, argv, options);
     check_usage(&c, &a);
     return cli_end(&c, stack(&c, &a));

@@ -132,26 +132,6 @@ gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t 
  * as a whole. Errors: GG_EUSAGE if a row has no entry; GG_EIO; GG_EFORMAT. */
 gg_status gg_measures_update(const gg_measures *list, const char *dir, gg_error *err);
 
-/* ---- pictures ----------------------------------------------------------------- */
-
-/* Draw the model as a grid, with blocks across and roles down, coloured by a column of
- * gg_measure_by_name. *out gets the text, *len bytes, to be freed with free(). `title` may be NULL.
- * gg_anatomy_svg makes a self-contained SVG file without scripts, which follows the reader's light
- * or dark scheme. gg_anatomy_heat makes lines for a terminal of `width` columns.
- * Errors: GG_EUSAGE for an unknown column; GG_ENOMEM. */
-typedef enum gg_heat_colors { GG_HEAT_PLAIN, GG_HEAT_256, GG_HEAT_TRUE } gg_heat_colors;
-
-gg_status gg_anatomy_svg(const gg_measures *list, const char *column, const char *title, char **out,
-                         size_t *len, gg_error *err);
-typedef struct gg_heat_options {
-    const char *column, *title;
-    unsigned width;
-    gg_heat_colors colors;
-} gg_heat_options;
-
-gg_status gg_anatomy_heat(const gg_measures *list, const gg_heat_options *o, char **out,
-                          size_t *len, gg_error *err);
-
 #ifdef __cplusplus
 }
 #endif

@@ -47,6 +47,7 @@
 #include "gg_patch.h"
 #include "gg_measure_model.h"
 #include "gg_compare_model.h"
+#include "gg_picture.h"
 #include "gg_purify.h"
 #include "gg_write.h"
 #include "gg_check.h"

@@ -227,26 +227,6 @@ check "still whole" organ-assemble "$T/d" --output "$T/again.gguf"
 check_same "$T/again.gguf" "$VERSE" "an updated directory makes the same model"
 check_error 2 "organ directory" "update of a file" organ-measure --update "$VERSE"
 
-# ---- pictures ----
-check "svg" organ-measure "$VERSE" --svg "$T/m.svg"
-check_same "$T/out" "$T/verse.tsv" "the table beside the picture"
-check_text "$(grep -c '<rect.*<title>' "$T/m.svg")" "$(($(wc -l < "$T/verse.tsv") - 1))" "a square a tensor"
-check_text "$(grep -c '<script' "$T/m.svg")" 0 "no scripts"
-check_text "$(grep -c 'prefers-color-scheme: dark' "$T/m.svg")" 1 "light and dark"
-check_error 2 "m.svg" "an existing picture" organ-measure "$VERSE" --svg "$T/m.svg"
-check "an existing picture, forced" organ-measure "$VERSE" --svg "$T/m.svg" --force
-check "svg of odd names" organ-measure "$D/gguf/names-odd.gguf" --svg - --color calibrated
-cp "$T/out" "$T/odd.svg"
-if have python3; then check "svg is XML" python3 -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
-check "heat" organ-measure --heat "$VERSE"
-check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours unless stdout is a terminal"
-check_text "$(grep -c ' attn_q ' "$T/out")" 1 "heat has one line per role"
-# Two values of 3e38: a scale from there to one more has no width.
-printf '\1\0\0\0x\1\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\232\263\141\177\232\263\141\177' > "$T/huge.bin"
-check "heat of one huge value" organ-measure --heat --color max "$T/huge.bin"
-check_text "$(tail -n 1 "$T/out" | tr -d ' ')" "x▁3e+38" "heat of one huge value"
-check "svg of one huge value" organ-measure --svg - --color min "$T/huge.bin"
-
 # ---- when it cannot ----
 check_error 4 "$T/none.gguf" "no such model" organ-measure "$T/none.gguf"
 check_error 2 "theta" "unknown colour" organ-measure --color blue "$VERSE"

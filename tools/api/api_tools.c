@@ -62,6 +62,7 @@ static const api_option graft[] = { { "source", API_IN, NULL },
                                     { "ancestor", API_IN, NULL },
                                     { "imatrix", API_IN, NULL },
                                     { "link", API_FLAG, NULL },
+                                    { "svg", API_OUT, NULL },
                                     { NULL, API_FLAG, NULL } };
 
 static const api_option assemble[] = { { "dir", API_IN, NULL },
@@ -108,7 +109,8 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
 static const api_option compare[] = {
     { "summary", API_FLAG, NULL },       { "lineage", API_FLAG, NULL }, { "keys", API_FLAG, NULL },
     { "patch", API_OUT, NULL },          { "map", API_LIST, NULL },     { "sample", API_U64, NULL },
-    { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL },   { NULL, API_FLAG, NULL }
+    { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL },   { "svg", API_OUT, NULL },
+    { "color", API_TEXT, NULL }, { NULL, API_FLAG, NULL }
 };
 
 static const api_option keys[] = { { "output", API_OUT, NULL },    { "get", API_TEXT, NULL },

@@ -1,10 +1,11 @@
-/* heat.c - draws a model's anatomy on a terminal, with one character per block and role. The
- * height of the character shows the same as its colour, so the map also works without colours.
+/* picture_text.c - draws the grid of a model on a terminal, with one character per block and role.
+ * The height of the character shows the same as its colour, so the map also works without colours.
  * If there are more blocks than columns, adjacent blocks are averaged. */
-#include "anatomy_grid.h"
+#include "picture_grid.h"
 
 #include "base/buf.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NAME 24 /* columns for the role names */
@@ -13,7 +14,7 @@ typedef struct heat {
     gg_buf text;
     gg_error *err;
     const gg_grid *g;
-    gg_heat_colors colors;
+    gg_picture_colors colors;
     size_t per; /* blocks per character */
 } heat;
 
@@ -25,17 +26,39 @@ static unsigned cube_color(const unsigned rgb[3])
     return 16 + 36 * at[0] + 6 * at[1] + at[2];
 }
 
-static void put_mark(heat *h, double t)
+static void put_mark(heat *h, const char *mark, const unsigned c[3])
+{
+    if (h->colors == GG_PICTURE_TRUE)
+        gg_buf_printf(&h->text, h->err, "\033[38;2;%u;%u;%um", c[0], c[1], c[2]);
+    if (h->colors == GG_PICTURE_256)
+        gg_buf_printf(&h->text, h->err, "\033[38;5;%um", cube_color(c));
+    gg_buf_text(&h->text, mark, h->err);
+    if (h->colors != GG_PICTURE_PLAIN) gg_buf_text(&h->text, "\033[0m", h->err);
+}
+
+static void put_height(heat *h, double t)
 {
     static const char *const marks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-    const char *mark = marks[t >= 1 ? 7 : (int)(t * 8)];
     unsigned c[3];
     gg_grid_color(t, c);
-    if (h->colors == GG_HEAT_TRUE)
-        gg_buf_printf(&h->text, h->err, "\033[38;2;%u;%u;%um", c[0], c[1], c[2]);
-    if (h->colors == GG_HEAT_256) gg_buf_printf(&h->text, h->err, "\033[38;5;%um", cube_color(c));
-    gg_buf_text(&h->text, mark, h->err);
-    if (h->colors != GG_HEAT_PLAIN) gg_buf_text(&h->text, "\033[0m", h->err);
+    put_mark(h, marks[t >= 1 ? 7 : (int)(t * 8)], c);
+}
+
+/* A source has a letter as well as a colour. */
+static char letter(double source)
+{
+    return source < 26 ? (char)('A' + (int)source) : '+';
+}
+
+static void put_value(heat *h, double v)
+{
+    if (h->g->p->sources) {
+        unsigned c[3];
+        gg_grid_value_color(h->g, v, c);
+        put_mark(h, (char[2]){ letter(v), 0 }, c);
+    } else {
+        put_height(h, gg_grid_place(h->g, v));
+    }
 }
 
 /* Returns how many bytes of the escaped `text` fit into `room` columns; *columns receives the
@@ -78,28 +101,47 @@ static void put_role(heat *h, size_t role)
         grid_cell c = { 0, 0, 0 };
         for (size_t i = b; i < b + h->per && i < g->n_blocks; i++) {
             const grid_cell *one = &g->cells[role * g->n_blocks + i];
+            c.tensors += one->tensors;
+            if (g->p->sources && c.measured) continue; /* the first block of the mark */
             c.sum += one->sum;
             c.measured += one->measured;
-            c.tensors += one->tensors;
         }
-        if (c.measured) put_mark(h, gg_grid_place(g, c.sum / (double)c.measured));
+        if (c.measured) put_value(h, c.sum / (double)c.measured);
         else gg_buf_text(&h->text, c.tensors ? "?" : " ", h->err);
         sum += c.sum;
         n += c.measured;
     }
-    if (n) gg_buf_printf(&h->text, h->err, " %.4g", sum / (double)n);
+    if (n && !g->p->sources) gg_buf_printf(&h->text, h->err, " %.4g", sum / (double)n);
     gg_buf_text(&h->text, "\n", h->err);
 }
 
-static void put_scale(heat *h, const char *title, const char *column)
+static void put_escaped(heat *h, const char *text)
 {
-    char safe[1024];
-    gg_escape(title, strlen(title), safe, sizeof safe);
-    gg_buf_printf(&h->text, h->err, "%s\n", safe);
-    put_name(h, "", 0, column, strlen(column), NAME - 7);
+    while (*text) {
+        char safe[1024];
+        size_t n = strcspn(text, "\n");
+        gg_escape(text, n, safe, sizeof safe);
+        gg_buf_printf(&h->text, h->err, "%s\n", safe);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void put_scale(heat *h)
+{
+    const gg_picture *p = h->g->p;
+    put_name(h, "", 0, p->column, strlen(p->column), NAME - 7);
     gg_buf_printf(&h->text, h->err, " %6.3g ", h->g->low);
-    for (int i = 0; i < 16; i++) put_mark(h, i / 15.0);
+    for (int i = 0; i < 16; i++) put_height(h, i / 15.0);
     gg_buf_printf(&h->text, h->err, " %.4g\n", h->g->high);
+}
+
+static void put_sources(heat *h)
+{
+    for (size_t i = 0; i < h->g->p->n_sources; i++) {
+        put_value(h, (double)i);
+        gg_buf_text(&h->text, " ", h->err);
+        put_escaped(h, h->g->p->sources[i]);
+    }
 }
 
 static void put_blocks(heat *h)
@@ -109,30 +151,38 @@ static void put_blocks(heat *h)
     gg_buf_printf(&h->text, h->err, "%*s blocks %lld to %lld", NAME, "", (long long)g->blocks[0],
                   (long long)g->blocks[g->n_blocks - 1]);
     if (h->per > 1) gg_buf_printf(&h->text, h->err, ", %zu per mark", h->per);
-    gg_buf_text(&h->text, "; right: the mean\n", h->err);
+    gg_buf_text(&h->text, g->p->sources ? "\n" : "; right: the mean\n", h->err);
 }
 
-gg_status gg_anatomy_heat(const gg_measures *list, const gg_heat_options *o, char **out,
+static void put_side(heat *h, const gg_picture_cell *c)
+{
+    put_name(h, "", 0, c->name, c->name_len, NAME);
+    gg_buf_text(&h->text, " ", h->err);
+    if (isnan(c->value)) {
+        gg_buf_text(&h->text, "?", h->err);
+    } else {
+        put_value(h, c->value);
+        if (!h->g->p->sources) gg_buf_printf(&h->text, h->err, " %.4g", c->value);
+    }
+    gg_buf_text(&h->text, "\n", h->err);
+}
+
+gg_status gg_picture_text(const gg_picture *p, unsigned width, gg_picture_colors colors, char **out,
                           size_t *len, gg_error *err)
 {
     gg_grid g;
-    gg_status st = gg_grid_make(list, o->column, &g, err);
+    gg_status st = gg_grid_make(p, &g, err);
     if (st != GG_OK) return st;
-    heat h = { GG_BUF_INIT, err, &g, o->colors, 1 };
-    size_t room = o->width > NAME + 20 ? o->width - NAME - 9 : 11;
+    heat h = { GG_BUF_INIT, err, &g, colors, 1 };
+    size_t room = width > NAME + 20 ? width - NAME - 9 : 11;
     h.per = g.n_blocks ? (g.n_blocks + room - 1) / room : 1;
-    put_scale(&h, o->title ? o->title : "model", o->column);
+    put_escaped(&h, p->title ? p->title : "model");
+    if (p->text) put_escaped(&h, p->text);
+    if (p->sources) put_sources(&h);
+    else put_scale(&h);
     put_blocks(&h);
     for (size_t r = 0; r < g.n_roles; r++) put_role(&h, r);
-    for (size_t i = 0; i < g.n_sides; i++) {
-        const gg_tensor_measure *r = &list->rows[g.sides[i]];
-        put_name(&h, "", 0, r->t.name, r->t.name_len, NAME);
-        gg_buf_text(&h.text, " ", err);
-        if (gg_grid_has(&g, r)) put_mark(&h, gg_grid_place(&g, g.get(r)));
-        else gg_buf_text(&h.text, "?", err);
-        if (gg_grid_has(&g, r)) gg_buf_printf(&h.text, err, " %.4g", g.get(r));
-        gg_buf_text(&h.text, "\n", err);
-    }
+    for (size_t i = 0; i < g.n_sides; i++) put_side(&h, &p->cells[g.sides[i]]);
     gg_grid_free(&g);
     if (err->status != GG_OK) {
         gg_buf_free(&h.text);

@@ -1,0 +1,72 @@
+#!/bin/sh
+# pictures.sh - the maps of organ-measure, organ-compare, organ-graft, organ-stack and organ-merge:
+# a square for each tensor, the right source for each, well-formed XML, a scale that outliers do
+# not stretch, nothing replaced by accident.
+. "$(dirname "$0")/lib.sh"
+VERSE=$LAB/lab-verse-q4_k_m.gguf
+CODE=$LAB/lab-code-q4_k_m.gguf
+STRANGER=$LAB/lab-stranger-q4_k_m.gguf
+D=tests/data
+organ-measure "$VERSE" > "$T/verse.tsv"
+N=$(($(wc -l < "$T/verse.tsv") - 1))
+
+# ---- organ-measure ----
+check "svg" organ-measure "$VERSE" --svg "$T/m.svg"
+check_same "$T/out" "$T/verse.tsv" "the table beside the picture"
+check_text "$(grep -c '<rect.*<title>' "$T/m.svg")" "$(($(wc -l < "$T/verse.tsv") - 1))" "a square a tensor"
+check_text "$(grep -c '<script' "$T/m.svg")" 0 "no scripts"
+check_text "$(grep -c 'prefers-color-scheme: dark' "$T/m.svg")" 1 "light and dark"
+check_error 2 "m.svg" "an existing picture" organ-measure "$VERSE" --svg "$T/m.svg"
+check "an existing picture, forced" organ-measure "$VERSE" --svg "$T/m.svg" --force
+check "svg of odd names" organ-measure "$D/gguf/names-odd.gguf" --svg - --color calibrated
+cp "$T/out" "$T/odd.svg"
+if have python3; then check "svg is XML" python3 -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
+check "heat" organ-measure --heat "$VERSE"
+check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours unless stdout is a terminal"
+check_text "$(grep -c ' attn_q ' "$T/out")" 1 "heat has one line per role"
+# Two values of 3e38: a scale from there to one more has no width.
+printf '\1\0\0\0x\1\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\232\263\141\177\232\263\141\177' > "$T/huge.bin"
+check "heat of one huge value" organ-measure --heat --color max "$T/huge.bin"
+check_text "$(tail -n 1 "$T/out" | tr -d ' ')" "x▁3e+38" "heat of one huge value"
+check "svg of one huge value" organ-measure --svg - --color min "$T/huge.bin"
+
+
+# The tensors around one outlier keep their colours: the scale ends at the 95 % quantile.
+organ-measure --heat --color max "$VERSE" > "$T/plain"
+check_text "$(sed -n 2p "$T/plain" | awk '{print ($NF < 1.3)}')" 1 "an outlier does not stretch the scale"
+check_text "$(sed 's/<[^>]*>/ /g' "$T/m.svg" | grep -c '5 % to the 95 % quantile')" 1 "the scale is stated"
+check_text "$(sed -n 's/.*viewBox="0 0 \([0-9]*\) .*/\1/p' "$T/m.svg")" 400 "readable at 400 pixels"
+check_error 2 "does not replace a model" "a model as the picture" organ-measure "$VERSE" --svg "$CODE" --force
+
+# ---- organ-compare ----
+check_exit 1 "compare, svg" organ-compare "$VERSE" "$CODE" --svg "$T/c.svg"
+check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "no table beside it"
+check_text "$(grep -c '<rect.*<title>' "$T/c.svg")" "$N" "a square a tensor"
+check_text "$(grep -c 'same lineage: median cosine' "$T/c.svg")" 1 "the verdict in words"
+cosine=$(organ-compare "$VERSE" "$CODE" --tensors output.weight --where 'cosine>0' | awk -F '\t' 'NR == 2 { printf "%.4g", $8 }')
+check_text "$(grep -c "<title>output.weight: $cosine<" "$T/c.svg")" 1 "the cosine of a tensor"
+check_exit 1 "compare, heat" organ-compare "$VERSE" "$STRANGER" --heat --color rel_l2
+check_text "$(grep -c 'strangers: ' "$T/out")" 1 "strangers in words"
+check_exit 0 "compare, itself" organ-compare "$VERSE" "$VERSE" --svg -
+check_text "$(grep -c 'fill="#fde725"' "$T/out")" 1 "all the same: one colour, the scale's own last"
+check_error 2 "use cosine or rel_l2" "another column" organ-compare "$VERSE" "$CODE" --svg - --color theta
+check_error 2 "print no table" "a picture and a table" organ-compare "$VERSE" "$CODE" --svg - --lineage
+check_error 2 "c.svg" "an existing picture" organ-compare "$VERSE" "$CODE" --svg "$T/c.svg"
+
+# ---- where tensors come from ----
+check "graft" organ-graft --base "$VERSE" --donor "$CODE" --type organ --layers 1 --output "$T/g" --svg "$T/g.svg"
+check_text "$(grep -c '<title>blk.1.ffn.*: lab-code-q4_k_m.gguf, replace<' "$T/g.svg")" 3 "three tensors of the donor"
+check_text "$(grep -c '<title>.*: as in the base<' "$T/g.svg")" $((N - 3)) "the rest of the base"
+check "graft of a graft" organ-graft --base "$T/g" --donor "$STRANGER" --tensors 'blk.1.ffn_up.weight' --blend linear:0.5 --output "$T/g2" -q
+check "picture of a finished directory" organ-graft --svg "$T/g2.svg" "$T/g2"
+check_text "$(grep -c '<title>blk.1.ffn_up: lab-code-q4_k_m.gguf, replace; lab-stranger-q4_k_m.gguf, linear:0.5<' "$T/g2.svg")" 1 "a history of two"
+check_error 1 "not an organ directory" "a model without a history" organ-graft --svg "$T/no.svg" "$VERSE"
+check "stack" organ-stack --output "$T/s.gguf" --svg "$T/s.svg" "$VERSE" 0-1 "$CODE" 1-3
+check_text "$(grep -c "<title>blk.[234].*: $CODE<" "$T/s.svg")" 27 "three blocks of the second model"
+check_text "$(grep -c "<title>.*: $VERSE<" "$T/s.svg")" 21 "two of the first, and what is outside"
+check "stack, only checked" organ-stack --check --svg "$T/s2.svg" "$VERSE" 0-1 "$CODE" 1-3
+check_text "$(grep '<rect' "$T/s.svg" | cksum)" "$(grep '<rect' "$T/s2.svg" | cksum)" "the same picture"
+check "merge" organ-merge --check --method linear --model "$VERSE,weight:ffn=0.2" --model "$CODE" --svg "$T/f.svg"
+check_text "$(grep -c '<title>blk.*.ffn_[a-z]*: merge .*0.2' "$T/f.svg")" 12 "parameters of the FFN"
+if have python3; then check "XML" python3 -c "import sys, xml.dom.minidom as m; [m.parse(f) for f in sys.argv[1:]]" "$T/c.svg" "$T/g2.svg" "$T/s.svg" "$T/f.svg"; fi
+finish

@@ -1,0 +1,84 @@
+/* pictures.c - pictures of models in files and on terminals. */
+#include "pictures.h"
+
+#include "base/io.h"            /* whole writes */
+#include "base/output.h"        /* outputs that appear only when whole */
+#include "base/tempname.h"      /* the refusal of existing files */
+#include "organ/output_guard.h" /* an output must not replace an input */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+void picture_title(const gg_source *s, char title[128])
+{
+    const gg_meta *meta = gg_source_meta(s);
+    const char *text;
+    size_t len;
+    if (meta && gg_kv_str(gg_meta_find(meta, "general.name"), &text, &len) && len > 0) {
+        snprintf(title, 128, "%.*s", (int)(len < 127 ? len : 127), text);
+        return;
+    }
+    const char *name = gg_source_name(s), *slash = strrchr(name, '/');
+    if (slash && slash[1]) name = slash + 1;
+    snprintf(title, 128, "%s", strcmp(name, "-") == 0 ? "model" : name);
+}
+
+gg_status picture_allowed(cli *c, const char *path, const gg_source *s)
+{
+    if (!path || strcmp(path, "-") == 0) return GG_OK;
+    char magic[4] = "";
+    FILE *f = fopen(path, "rb");
+    if (f && fread(magic, 1, 4, f) == 4 && memcmp(magic, "GGUF", 4) == 0) {
+        fclose(f);
+        gg_fail(&c->err, GG_EUSAGE, "a picture does not replace a model");
+        gg_fix(&c->err, "give the picture another name");
+        return gg_at_file(&c->err, path);
+    }
+    if (f) fclose(f);
+    gg_status st = s ? gg_guard_output(path, s, &c->err) : GG_OK;
+    return st == GG_OK ? gg_refuse_existing(path, c->run.force, &c->err) : st;
+}
+
+gg_status picture_save(cli *c, const gg_picture *p, const char *path)
+{
+    char *text;
+    size_t len;
+    gg_output *out;
+    gg_status st = gg_picture_svg(p, &text, &len, &c->err);
+    if (st != GG_OK) return st;
+    if (strcmp(path, "-") == 0) {
+        fwrite(text, 1, len, stdout);
+    } else if ((st = gg_output_open(path, c->run.force, &out, &c->err)) == GG_OK) {
+        st = gg_write_all(gg_output_fd(out), text, len, &c->err);
+        if (st == GG_OK) st = gg_output_commit(out, &c->err);
+        else gg_output_abort(out);
+        gg_at_file(&c->err, path);
+    }
+    free(text);
+    return st;
+}
+
+static gg_picture_colors terminal_colors(void)
+{
+    const char *depth = getenv("COLORTERM"), *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    if (!isatty(STDOUT_FILENO) || (no && *no) || !term || strcmp(term, "dumb") == 0)
+        return GG_PICTURE_PLAIN;
+    bool deep = depth && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0);
+    return deep ? GG_PICTURE_TRUE : GG_PICTURE_256;
+}
+
+gg_status picture_show(cli *c, const gg_picture *p)
+{
+    struct winsize size = { 0 };
+    char *text;
+    size_t len;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+    gg_status st = gg_picture_text(p, size.ws_col, terminal_colors(), &text, &len, &c->err);
+    if (st != GG_OK) return st;
+    fwrite(text, 1, len, stdout);
+    free(text);
+    return GG_OK;
+}

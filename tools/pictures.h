@@ -1,0 +1,23 @@
+/* pictures.h - the options --svg FILE and --heat, shared by the tools that draw a model. */
+#ifndef PICTURES_H
+#define PICTURES_H
+
+#include "cli.h"
+
+#include "organ/gg_picture.h"
+
+/* The name of a model for a title: the value of general.name, or else its file's name without
+ * folders. */
+void picture_title(const gg_source *s, char title[128]);
+
+/* Refuse an existing file without --force, and one that is a model or belongs to `s` (NULL =
+ * none). The paths "-" and NULL are always allowed. */
+gg_status picture_allowed(cli *c, const char *path, const gg_source *s);
+
+/* Write the picture to a file; "-" is stdout. */
+gg_status picture_save(cli *c, const gg_picture *p, const char *path);
+
+/* Print the picture with characters, as wide as the terminal. */
+gg_status picture_show(cli *c, const gg_picture *p);
+
+#endif
