@@ -10,8 +10,8 @@
  * folders. */
 void picture_title(const gg_source *s, char title[128]);
 
-/* Refuse an existing file without --force, and one that is a model or belongs to `s` (NULL =
- * none). The paths "-" and NULL are always allowed. */
+/* Refuse an existing file without --force, a model, and a file of `s` (may be NULL). The paths "-"
+ * and NULL are always allowed. */
 gg_status picture_allowed(cli *c, const char *path, const gg_source *s);
 
 /* Write the picture to a file; "-" is stdout. */

@@ -63,7 +63,7 @@ check_text "$(grep -c '<title>blk.1.ffn_up: lab-code-q4_k_m.gguf, replace; lab-s
 check_error 1 "not an organ directory" "a model without a history" organ-graft --svg "$T/no.svg" "$VERSE"
 check "stack" organ-stack --output "$T/s.gguf" --svg "$T/s.svg" "$VERSE" 0-1 "$CODE" 1-3
 check_text "$(grep -c "<title>blk.[234].*: $CODE<" "$T/s.svg")" 27 "three blocks of the second model"
-check_text "$(grep -c "<title>.*: $VERSE<" "$T/s.svg")" 21 "two of the first, and what is outside"
+check_text "$(grep -c "<title>.*: $VERSE<" "$T/s.svg")" 21 "two of the first, and the tensors outside the blocks"
 check "stack, only checked" organ-stack --check --svg "$T/s2.svg" "$VERSE" 0-1 "$CODE" 1-3
 check_text "$(grep '<rect' "$T/s.svg" | cksum)" "$(grep '<rect' "$T/s2.svg" | cksum)" "the same picture"
 check "merge" organ-merge --check --method linear --model "$VERSE,weight:ffn=0.2" --model "$CODE" --svg "$T/f.svg"

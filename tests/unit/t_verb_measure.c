@@ -3,7 +3,6 @@
 #include "files.h"
 
 #include "organ/gg_measure_model.h"
-#include "organ/gg_picture.h"
 #include "quant/quant.h"
 
 #include "base/isa.h"
@@ -516,85 +515,6 @@ static void test_wells_and_groups(void)
     gg_measures_free(&list);
 }
 
-static void add_cells(gg_picture *p, const gg_measures *list, const char *column, gg_error *err)
-{
-    gg_measure_get get = gg_measure_by_name(column);
-    for (size_t i = 0; i < list->n; i++) {
-        const gg_tensor_measure *r = &list->rows[i];
-        T_CHECK(gg_picture_add(p, &r->t, &r->a, r->decoded ? get(r) : NAN, err) == GG_OK);
-    }
-}
-
-static void test_pictures(void)
-{
-    gg_measures list = sample_list();
-    gg_error err = GG_ERROR_INIT;
-    gg_picture p = { .title = "a & b", .column = "theta", .unit = "degrees" };
-    char *text;
-    size_t len;
-    add_cells(&p, &list, "theta", &err);
-    T_CHECK(gg_picture_svg(&p, &text, &len, &err) == GG_OK && strlen(text) == len);
-    T_CHECK(strstr(text, "a &amp; b") && strstr(text, "a&lt;&amp;&gt;&quot;\\x01\\xff") &&
-            strstr(text, "(2 tensors)"));
-    T_CHECK(strstr(text, "class=\"none\"") && !strstr(text, "<script"));
-    free(text);
-    T_CHECK(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err) == GG_OK);
-    T_CHECK(!strchr(text, '\033') && strstr(text, "attn_q") && strchr(text, '?'));
-    free(text);
-    T_CHECK(gg_picture_text(&p, 1, GG_PICTURE_TRUE, &text, &len, &err) == GG_OK &&
-            strstr(text, "\033[38;2;"));
-    free(text);
-    gg_picture_free(&p);
-    p.title = NULL;
-    T_CHECK(gg_picture_svg(&p, &text, &len, &err) == GG_OK && strstr(text, "model"));
-    free(text);
-    gg_measures_free(&list);
-}
-
-/* One of 40 values is far away: it must not squeeze the others into one colour. */
-static void test_picture_outlier(void)
-{
-    gg_error err = GG_ERROR_INIT;
-    gg_picture p = { .column = "x" };
-    char *text, name[32];
-    size_t len;
-    for (int i = 0; i < 40; i++) {
-        int n = snprintf(name, sizeof name, "blk.%d.attn_q.weight", i);
-        gg_tensor t = { .name = name, .name_len = (size_t)n };
-        gg_anatomy a = { .block = i, .expert = -1, .role_at = (size_t)n - 13, .role_len = 6 };
-        T_EQ(gg_picture_add(&p, &t, &a, i == 7 ? 1e30 : i, &err), GG_OK);
-    }
-    T_EQ(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err), GG_OK);
-    T_CHECK(strstr(text, "▁▁▁▁▁▁▁█▂▂▂")); /* the outlier has the colour of the limit */
-    free(text);
-    gg_picture_free(&p);
-}
-
-static void test_picture_sources(void)
-{
-    gg_measures list = sample_list();
-    gg_error err = GG_ERROR_INIT;
-    gg_picture p = { 0 };
-    char *text, name[16];
-    size_t len;
-    double index;
-    for (int i = 0; i < 12; i++) {
-        snprintf(name, sizeof name, "model <%d>", i % 11);
-        T_EQ(gg_picture_source(&p, name, &index, &err), GG_OK);
-        T_EQ((int)index, i % 11);
-        T_EQ(gg_picture_add(&p, &list.rows[0].t, &list.rows[0].a, index, &err), GG_OK);
-    }
-    T_EQ(gg_picture_svg(&p, &text, &len, &err), GG_OK);
-    T_CHECK(strstr(text, "model &lt;7&gt;</text>") && strstr(text, "3 others</text>"));
-    T_CHECK(!strstr(text, "quantile"));
-    free(text);
-    T_EQ(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err), GG_OK);
-    T_CHECK(strstr(text, "K model <10>"));
-    free(text);
-    gg_picture_free(&p);
-    gg_measures_free(&list);
-}
-
 static void test_clean_up(void)
 {
     for (int i = 0; i < TENSORS; i++) free(data[i]);
@@ -608,21 +528,12 @@ static void test_make(void)
 }
 
 static const t_case cases[] = {
-    { "single values", test_picks },
-    { "blocks", test_blocks_are_powers_of_two },
-    { "many values", test_big },
-    { "in parts", test_parts },
-    { "codes", test_codes },
-    { "make records", test_make },
-    { "rows", test_rows },
-    { "experts", test_experts },
-    { "blocks", test_blocks },
-    { "holes", test_holes },
-    { "null model", test_null },
-    { "wells and groups", test_wells_and_groups },
-    { "pictures", test_pictures },
-    { "outliers in pictures", test_picture_outlier },
-    { "sources in pictures", test_picture_sources },
+    { "single values", test_picks }, { "blocks", test_blocks_are_powers_of_two },
+    { "many values", test_big },     { "in parts", test_parts },
+    { "codes", test_codes },         { "make records", test_make },
+    { "rows", test_rows },           { "experts", test_experts },
+    { "blocks", test_blocks },       { "holes", test_holes },
+    { "null model", test_null },     { "wells and groups", test_wells_and_groups },
     { "clean up", test_clean_up },
 };
 

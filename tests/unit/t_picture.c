@@ -1,0 +1,92 @@
+/* t_picture.c - pictures of models: escapes, the colour scale, sources. */
+#include "organ/gg_picture.h"
+#include "organ/tensor_names.h"
+#include "t.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add(gg_picture *p, const char *name, double value)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_tensor t = { .name = (char *)(uintptr_t)name, .name_len = strlen(name) };
+    gg_anatomy a = gg_anatomy_of(name, t.name_len);
+    T_EQ(gg_picture_add(p, &t, &a, value, &err), GG_OK);
+}
+
+static void test_svg(void)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_picture p = { .title = "a & b", .column = "theta", .unit = "degrees" };
+    char *text;
+    size_t len;
+    add(&p, "blk.0.attn_q.weight", 41);
+    add(&p, "blk.1.attn_q.weight", NAN);
+    add(&p, "blk.0.ffn_up.0.weight", 52);
+    add(&p, "blk.0.ffn_up.1.weight", 58);
+    add(&p, "a<&>\"\x01\xff", 44);
+    T_CHECK(gg_picture_svg(&p, &text, &len, &err) == GG_OK && strlen(text) == len);
+    T_CHECK(strstr(text, "a &amp; b") && strstr(text, "a&lt;&amp;&gt;&quot;\\x01\\xff"));
+    T_CHECK(strstr(text, "ffn_up (2 tensors): 55<") && strstr(text, ">40</text>"));
+    T_CHECK(strstr(text, "class=\"none\"") && !strstr(text, "<script"));
+    free(text);
+    T_CHECK(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err) == GG_OK);
+    T_CHECK(!strchr(text, '\033') && strstr(text, "attn_q") && strchr(text, '?'));
+    free(text);
+    T_CHECK(gg_picture_text(&p, 1, GG_PICTURE_TRUE, &text, &len, &err) == GG_OK &&
+            strstr(text, "\033[38;2;"));
+    free(text);
+    gg_picture_free(&p);
+    p.title = NULL;
+    T_CHECK(gg_picture_svg(&p, &text, &len, &err) == GG_OK && strstr(text, "model"));
+    free(text);
+}
+
+/* One of 40 values is far away: it must not squeeze the others into one colour. */
+static void test_outlier(void)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_picture p = { .column = "x" };
+    char *text, name[32];
+    size_t len;
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "blk.%d.attn_q.weight", i);
+        add(&p, name, i == 7 ? 1e30 : i);
+    }
+    T_EQ(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err), GG_OK);
+    /* seven marks of the lowest height, the outlier as high as the limit */
+    T_CHECK(strstr(text, "\u2581\u2581\u2581\u2581\u2581\u2581\u2581\u2588\u2582"));
+    free(text);
+    gg_picture_free(&p);
+}
+
+static void test_sources(void)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_picture p = { 0 };
+    char *text, name[16];
+    size_t len;
+    double index;
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "model <%d>", i % 11);
+        T_EQ(gg_picture_source(&p, name, &index, &err), GG_OK);
+        T_EQ((int)index, i % 11);
+        add(&p, "output.weight", index);
+    }
+    T_EQ(gg_picture_svg(&p, &text, &len, &err), GG_OK);
+    T_CHECK(strstr(text, "model &lt;7&gt;</text>") && strstr(text, "3 others</text>"));
+    T_CHECK(!strstr(text, "quantile"));
+    free(text);
+    T_EQ(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err), GG_OK);
+    T_CHECK(strstr(text, "K model <10>"));
+    free(text);
+    gg_picture_free(&p);
+}
+
+static const t_case cases[] = { { "escapes", test_svg },
+                                { "outliers", test_outlier },
+                                { "sources", test_sources } };
+
+T_MAIN(cases)
