@@ -246,11 +246,12 @@ gg_status gg_picture_add(gg_picture *p, const gg_tensor *t, const gg_anatomy *a,
     gg_picture_cell *cells = gg_grow(p->cells, p->n, &p->cap, sizeof *cells, err);
     if (!cells) return err->status;
     p->cells = cells;
-    char *name = malloc(t->name_len + 1);
-    if (!name) return gg_fail(err, GG_ENOMEM, "no memory for a picture of %zu tensors", p->n + 1);
-    memcpy(name, t->name, t->name_len);
-    name[t->name_len] = 0;
-    p->cells[p->n++] = (gg_picture_cell){ name, t->name_len, *a, value };
+    gg_picture_cell *c = &cells[p->n];
+    *c = (gg_picture_cell){ malloc(t->name_len + 1), t->name_len, *a, value };
+    if (!c->name) return gg_fail(err, GG_ENOMEM, "no memory for a picture of %zu tensors", p->n);
+    memcpy(c->name, t->name, t->name_len);
+    c->name[t->name_len] = 0;
+    p->n++;
     return GG_OK;
 }
 
