@@ -47,7 +47,7 @@ SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 # Code shared by the tools; organ-api also has its own folder.
 SHARED := cli progress help hints where table moves_table match_options key_options \
-          output_options pictures
+          output_options pictures text_output
 API := $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(sort $(wildcard tools/api/*.c)))
 TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
 OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \

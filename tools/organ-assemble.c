@@ -2,7 +2,10 @@
 #include "cli.h"
 #include "key_options.h"
 #include "output_options.h"
+#include "table.h"
+#include "text_output.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +14,7 @@ static const char help[] =
     "usage: organ-assemble [--model|--dir] MODEL --output FILE\n"
     "Write a model from any source: an organ directory, a GGUF file, any shard of a\n"
     "split model, or - for stdin. Merge or split shards, re-encode, set keys.\n"
-    "You may edit the manifest of a directory first; everything that you did not\n"
-    "change is restored byte for byte.\n"
+    "What you did not change in a directory is restored byte for byte.\n"
     "\n"
     "  -o, --output FILE  the model to write; - is stdout, written front to back\n"
     "  --shards N         split it into FILE-00001-of-0000N.gguf and so on; with the\n"
@@ -23,9 +25,10 @@ static const char help[] =
     "  --dtype RULES      GLOB=TYPE[,GLOB=TYPE...]: the first match is used (a stack\n"
     "                     of experts is one tensor); TYPE is q8_0 f16 ... or keep.\n"
     "                     Norms, biases, routers and the like keep their type unless\n"
-    "                     the glob names them. RULES,PRESET combines both\n"
+    "                     the glob names them. @FILE reads rules. RULES,PRESET\n"
     "  --fallback TYPE    type for tensors whose rows do not fit TYPE (else an error)\n"
     "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
+    "  --report FILE      a table of the error of each tensor (- is stdout); --json\n"
     "  --keep-experts L   keep only these experts: a list such as 0-63 for every\n"
     "                     block, or a file with lines of block, tab, experts\n"
     "  --set-kv K=T:V     set a key (may be repeated); K= deletes it\n"
@@ -44,17 +47,53 @@ static const char help[] =
     "    --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'\n"
     "exit: 0 done, 1 nothing matches --dtype, 2 usage, 3 malformed input, 4 I/O\n";
 
+/* ---- --report -------------------------------------------------------------------------- */
+
+typedef struct report {
+    text_output out;
+    table rows;
+} report;
+
+static gg_status add_row(void *ctx, const gg_encode_row *r, gg_error *err)
+{
+    table *rows = &((report *)ctx)->rows;
+    (void)err;
+    cell_bytes(rows, r->tensor->name, r->tensor->name_len);
+    cell_text(rows, gg_dtype_get(r->from)->name);
+    cell_text(rows, gg_dtype_get(r->tensor->dtype)->name);
+    cell_u64(rows, r->tensor->bytes);
+    cell_f64(rows, r->rmse);
+    cell_f64(rows, r->rel_l2);
+    if (isnan(r->weighted)) cell_null(rows);
+    else cell_f64(rows, r->weighted);
+    table_row(rows);
+    return GG_OK;
+}
+
+static void start_report(cli *c, report *r, gg_assemble_options *o)
+{
+    r->rows = table_into(&r->out.text, c->json, "name\tfrom\tdtype\tbytes\trmse\trel_l2\tweighted");
+    o->encoded = add_row;
+    o->encoded_ctx = r;
+}
+
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-assemble", .help = help, .has_force = true, .has_strict = true };
+    cli c = { .tool = "organ-assemble",
+              .help = help,
+              .has_json = true,
+              .has_force = true,
+              .has_strict = true };
     const char *dir = NULL, *model = NULL, *output = NULL;
     output_options out = OUTPUT_OPTIONS_INIT;
     cli_list set_kv = { 0 }, set_kv_files = { 0 };
     gg_assemble_options o = { 0 };
+    report rep = { 0 };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir },
                                    { "model", CLI_TEXT, &model },
                                    { "output", CLI_TEXT, &output },
                                    OUTPUT_OPTIONS(out),
+                                   { "report", CLI_TEXT, &rep.out.path },
                                    { "no-verify", CLI_FLAG, &o.no_verify },
                                    { "keep-experts", CLI_TEXT, &o.keep_experts },
                                    { "set-kv", CLI_LIST, &set_kv },
@@ -65,6 +104,9 @@ int main(int argc, char **argv)
     model = cli_one(&c, dir ? dir : model, "model");
     if (!output) cli_usage(&c, "give --output");
     if (output && strcmp(output, "-") == 0) cli_no_terminal(&c, STDOUT_FILENO);
+    if (rep.out.path && strcmp(rep.out.path, output) == 0)
+        cli_usage(&c, "--report and --output name the same file");
+    if (c.json && !rep.out.path) cli_usage(&c, "--json needs --report");
     output_options_check(&c, &out);
     o.shards = (uint32_t)out.shards;
     o.shard_size = out.shard_size;
@@ -76,8 +118,11 @@ int main(int argc, char **argv)
     o.set_kv_files = set_kv_files.items;
     o.n_set_kv_files = set_kv_files.n;
     key_options_note(&c, &set_kv, "--set-kv-file");
+    if (rep.out.path) start_report(&c, &rep, &o);
     gg_assemble_report r;
-    gg_status st = gg_assemble(model, &o, output, &c.run, &r, &c.err);
+    gg_status st = text_output_open(&c, &rep.out, model);
+    if (st == GG_OK) st = gg_assemble(model, &o, output, &c.run, &r, &c.err);
+    st = text_output_end(&c, &rep.out, st);
     if (st == GG_OK && c.verbose)
         cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));

@@ -170,6 +170,18 @@ table table_start(bool json, const char *columns)
     return t;
 }
 
+table table_into(gg_buf *into, bool json, const char *columns)
+{
+    gg_error err = GG_ERROR_INIT;
+    table_end();
+    row_start = 0;
+    table t = { .json = json, .columns = columns, .next = columns, .into = into };
+    if (!json && (gg_buf_append(into, columns, strlen(columns), &err) != GG_OK ||
+                  gg_buf_append(into, "\n", 1, &err) != GG_OK))
+        lose(ENOMEM);
+    return t;
+}
+
 table table_silent(const char *columns)
 {
     table t = { .silent = true, .columns = columns, .next = columns };
@@ -361,7 +373,9 @@ bool table_row(table *t)
         print_held();
         row_start = 0;
     } else {
-        if (row.len) fwrite(row.data, 1, row.len, stdout);
+        gg_error err = GG_ERROR_INIT;
+        if (t->into && gg_buf_append(t->into, row.data, row.len, &err) != GG_OK) lose(ENOMEM);
+        if (!t->into && row.len) fwrite(row.data, 1, row.len, stdout);
         gg_buf_clear(&row);
         if (ferror(stdout)) lose(errno);
     }

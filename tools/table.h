@@ -28,6 +28,7 @@ typedef struct table {
     const char *columns; /* tab-separated names */
     const char *next;    /* name of the next cell's column */
     size_t column;       /* its number */
+    struct gg_buf *into; /* rows are appended to it instead of printed; NULL = stdout */
 } table;
 
 /* Conditions that rows of tables with exactly these columns must satisfy. `list` is not copied;
@@ -35,6 +36,9 @@ typedef struct table {
 void table_where(const char *columns, where *list, size_t n);
 
 table table_start(bool json, const char *columns); /* prints the header line of a TSV */
+
+/* A table whose header line and rows are appended to a buffer, not printed. */
+table table_into(struct gg_buf *into, bool json, const char *columns);
 
 /* A table that prints nothing. Its rows only serve for the answer of table_row. */
 table table_silent(const char *columns);

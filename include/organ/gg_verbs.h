@@ -81,6 +81,16 @@ gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extr
 
 /* ---- assemble --------------------------------------------------------------- */
 
+/* One tensor of a result, compared with its source: over the values that were encoded. */
+typedef struct gg_encode_row {
+    const gg_tensor *tensor; /* as written; valid during the call */
+    uint32_t from;           /* its dtype in the source */
+    double rmse, rel_l2;     /* root mean square error; |y - x| / |x|. 0 if it was copied */
+    double weighted;         /* rel_l2 with each column weighed by its importance. NaN if the
+                                tensor was encoded without an importance matrix */
+} gg_encode_row;
+typedef gg_status (*gg_encode_fn)(void *ctx, const gg_encode_row *row, gg_error *err);
+
 typedef struct gg_assemble_options {
     uint32_t shards;           /* 0 = one file (or by shard_size) */
     uint64_t shard_size;       /* most bytes of tensor data per shard; 0 = no limit */
@@ -89,8 +99,10 @@ typedef struct gg_assemble_options {
     const char *const *set_kv_files; /* KEY=FILE texts: the key becomes a string, the
                                         bytes of FILE; done after set_kv */
     size_t n_set_kv_files;
-    bool no_verify;       /* do not compare the data with the hashes in the manifest */
-    const char *dtype;    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; NULL = none */
+    bool no_verify; /* do not compare the data with the hashes in the manifest */
+    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; "@FILE" reads rules from a file, see
+     * organ-assemble(1). NULL = none. */
+    const char *dtype;
     const char *fallback; /* type for rows that do not fit the blocks of TYPE; NULL = refuse them */
     /* An importance matrix (imatrix), as llama.cpp writes it, in GGUF or in its older binary
      * format: weights for the encoders. Some types can be encoded only with one. NULL = none. */
@@ -99,6 +111,9 @@ typedef struct gg_assemble_options {
      * block: number, tab, experts. Stacks, routers, their biases and <arch>.expert_count
      * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
     const char *keep_experts;
+    /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
+    gg_encode_fn encoded;
+    void *encoded_ctx;
 } gg_assemble_options;
 
 typedef struct gg_assemble_report {

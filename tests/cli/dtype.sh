@@ -79,6 +79,21 @@ fi
 make 'blk.0.*=keep,blk.[12].ffn_up.weight=q8_0,*=keep'
 check_text "$(types "$T/m.gguf" '$5 == "Q8_0"')" "Q8_0:2" "two of them"
 check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { print $1 }' | tr '\n' ' ')" "blk.1.ffn_up.weight blk.2.ffn_up.weight " "which"
+cp "$T/m.gguf" "$T/a"
+printf '# two blocks\r\nblk.0.*=keep\n\n  blk.[12].ffn_up.weight=q8_0,\n' > "$T/rules"
+make "@$T/rules,*=keep"
+check_same "$T/a" "$T/m.gguf" "rules from a file"
+printf 'tensor\ttype\tbytes\nblk.2.ffn_up.weight\tQ8_0\t1\nblk.1.ffn_up.weight\tq8_0\n' > "$T/rules"
+make "@$T/rules"
+check_same "$T/a" "$T/m.gguf" "rules from a table"
+make "blk.2.ffn_up.weight=keep,blk.2.*=q8_0,@$T/rules,blk.1.ffn_up.weight=keep"
+check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { n++ } END { print n }')" 7 "the first match counts, with and without wildcards"
+rm -f "$T/m.gguf"
+for t in '@no-such' 'tensor\ttype\nx*\tq8_0' '# nothing' '@rules' '*=q8_0\n@other' 'tensor\ttype\nalone'; do
+    printf "%b\n" "$t" > "$T/rules"
+    check_error 2 "$T/rules" "in a file: $t" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "@$T/rules"
+done
+check_error 4 "no-such" "rules that are missing" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "@$T/no-such"
 make 'output_norm.weight=f16,*norm*=f16'
 check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" { print $1 }')" "output_norm.weight" "a norm by its name only"
 make '*=keep'

@@ -26,6 +26,25 @@ organ-extract "$Q8" --output "$T/d" -q
 organ-assemble "$T/d" -o "$T/dir.gguf" -q --dtype q2_k --imatrix "$IM"
 check_same "$T/m.gguf" "$T/dir.gguf" "from an organ directory"
 
+# The report of what was encoded: the same with any number of threads and in sequence, and as
+# organ-compare measures it. Copied tensors have no error.
+check "report" enc m.gguf -q --dtype 'blk.*=q2_k' --imatrix "$IM" --report "$T/report.tsv"
+enc m.gguf -q --dtype 'blk.*=q2_k' --imatrix "$IM" --report - -j 1 > "$T/report1"
+check_same "$T/report.tsv" "$T/report1" "report with -j 1"
+organ-assemble - -q -o - --dtype 'blk.*=q2_k' --imatrix "$IM" --report "$T/report.tsv" --force < "$Q8" > /dev/null
+check_same "$T/report.tsv" "$T/report1" "report of a pipe"
+check_text "$(head -n 1 "$T/report1" | tr '\t' ' ')" "name from dtype bytes rmse rel_l2 weighted" "columns of the report"
+check_text "$(grep -c . "$T/report1")" 40 "a row per tensor"
+check_text "$(sed -n 2p "$T/report1" | tr '\t' ' ')" "token_embd.weight Q8_0 Q8_0 278528 0 0 -" "a tensor that is copied"
+organ-compare "$Q8" "$T/m.gguf" --sample 0 > "$T/compared"
+awk -F '\t' 'NR == FNR { l2[$1] = $9; next } FNR > 1 && $3 == "Q2_K" { n++; d = $6 / l2[$1] - 1; if (d < -1e-5 || d > 1e-5) bad = 1
+    r = $7 / $6; if (r > 1.05 || r < 0.5 || r == 1) bad = 1 } END { exit n != 28 || bad }' "$T/compared" "$T/report1"
+check_text $? 0 "errors as organ-compare has them, and weighed ones near them"
+check_exit 2 "the report as the model" enc m.gguf -q --dtype q2_k --report "$T/m.gguf"
+check_exit 2 "a report that exists" organ-assemble "$Q8" -o "$T/new.gguf" --report "$T/report1"
+check_exit 3 "a run that fails" enc none.gguf -q --dtype 'blk.*=iq1_s' --report "$T/none.tsv"
+check_absent "$T/none.tsv" "no report of a run that failed"
+
 # noted TEXT WHAT: the note has the text.
 noted() {
     if grep -qF -e "$1" "$T/note"; then ok; else bad "$2: $(cat "$T/note")"; fi

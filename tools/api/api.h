@@ -102,6 +102,7 @@ typedef enum api_kind {
     API_LIST,   /* numbers and ranges: 0-3,17 or 10-15=20-25 */
     API_RANGES, /* the same without =, so that it cannot be the name of a file of lines */
     API_TEXT,   /* globs and the like: UTF-8 without control bytes */
+    API_RULES,  /* the same without @FILE, which would read any file */
 } api_kind;
 
 typedef struct api_option {

@@ -143,6 +143,10 @@ static bool value_ok(api *a, const char *what, const api_option *o, const char *
         ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-"), want = "numbers and ranges";
         break;
     case API_TEXT: ok = is_text(value), want = "text without control bytes"; break;
+    case API_RULES:
+        ok = is_text(value) && value[0] != '@' && !strstr(value, ",@");
+        want = "rules without @FILE";
+        break;
     }
     return ok || api_fail(a, 400, "%s: the value must be %s", what, want);
 }

@@ -3,7 +3,8 @@
  * --heat and "-" for stdin or stdout are missing because they need a terminal or a pipe.
  * --set-kv-file and --set-file are missing because their values contain a path that is not
  * confined to the data folder, and --config because the file does. For the same reason
- * --keep-experts takes numbers, not a file. --sshlogin would start programs on other hosts. */
+ * --keep-experts takes numbers, not a file, and --dtype takes no @FILE. --sshlogin would start
+ * programs on other hosts. */
 #include "api.h"
 
 const api_option api_common[] = { { "quiet", API_FLAG, NULL },
@@ -40,7 +41,7 @@ static const api_option purify[] = { { "dir", API_IN, NULL },
                                      { "output", API_OUT, NULL },
                                      { "method", API_WORD, " haar fft " },
                                      { "strength", API_F64, NULL },
-                                     { "dtype", API_TEXT, NULL },
+                                     { "dtype", API_RULES, NULL },
                                      { "imatrix", API_IN, NULL },
                                      { "dry-run", API_FLAG, NULL },
                                      { NULL, API_FLAG, NULL } };
@@ -71,9 +72,10 @@ static const api_option assemble[] = { { "dir", API_IN, NULL },
                                        { "output", API_OUT, NULL },
                                        { "shards", API_U64, NULL },
                                        { "shard-size", API_SIZE, NULL },
-                                       { "dtype", API_TEXT, NULL },
+                                       { "dtype", API_RULES, NULL },
                                        { "fallback", API_TEXT, NULL },
                                        { "imatrix", API_IN, NULL },
+                                       { "report", API_OUT, NULL },
                                        { "no-verify", API_FLAG, NULL },
                                        { "set-kv", API_TEXT, NULL },
                                        { NULL, API_FLAG, NULL } };
@@ -101,7 +103,7 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "scale", API_F64, NULL },
                                          { "shards", API_U64, NULL },
                                          { "shard-size", API_SIZE, NULL },
-                                         { "dtype", API_TEXT, NULL },
+                                         { "dtype", API_RULES, NULL },
                                          { "fallback", API_TEXT, NULL },
                                          { "imatrix", API_IN, NULL },
                                          { NULL, API_FLAG, NULL } };
@@ -141,7 +143,7 @@ static const api_option merge[] = { { "method", API_TEXT, NULL },
                                     { "set-kv", API_TEXT, NULL },
                                     { "shards", API_U64, NULL },
                                     { "shard-size", API_SIZE, NULL },
-                                    { "dtype", API_TEXT, NULL },
+                                    { "dtype", API_RULES, NULL },
                                     { "fallback", API_TEXT, NULL },
                                     { NULL, API_FLAG, NULL } };
 

@@ -17,6 +17,7 @@
 #include "verbs/shared/set_keys.h"
 #include "verbs/shared/verb_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ typedef struct assembly {
     gg_dtype_rules *rules; /* NULL = keep all dtypes */
     gg_computations made;
     gg_plan plan;
+    uint32_t *from; /* the dtypes of the plan's tensors in the source */
 } assembly;
 
 /* ---- tensors ---------------------------------------------------------------------- */
@@ -68,6 +70,14 @@ static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
     return st == GG_OK && a->keep ? gg_keep_experts_keys(a->keep, meta, a->run, err) : st;
 }
 
+static gg_status note_types(assembly *a, gg_error *err)
+{
+    a->from = calloc(a->plan.n + 1, sizeof *a->from);
+    if (!a->from) return gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
+    for (size_t i = 0; i < a->plan.n; i++) a->from[i] = a->plan.tensors[i].t.dtype;
+    return GG_OK;
+}
+
 /* Plans dtypes and files. A preset uses the final keys. */
 static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output, gg_error *err)
 {
@@ -94,6 +104,7 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
     bool fewer = a->prune || a->keep;
     if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
     if (st == GG_OK && fewer) st = edit_keys(a, &meta, err);
+    if (st == GG_OK) st = note_types(a, err);
     if (st == GG_OK) st = plan_files(a, fewer ? &meta : gg_source_meta(a->source), output, err);
     gg_meta_free(&meta);
     return st;
@@ -105,6 +116,7 @@ static gg_status open_model(assembly *a, gg_error *err)
 {
     gg_status st = a->o->imatrix ? gg_imatrix_open(a->o->imatrix, &a->imatrix, err) : GG_OK;
     a->made.imatrix = a->imatrix;
+    a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK)
         st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, a->imatrix, &a->rules, err);
     if (st == GG_OK && a->o->keep_experts)
@@ -124,8 +136,26 @@ static gg_status open_model(assembly *a, gg_error *err)
     return st;
 }
 
+/* Reports how far each tensor is from its source. */
+static gg_status report_errors(const assembly *a, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < a->plan.n && a->o->encoded && st == GG_OK; i++) {
+        const gg_plan_tensor *t = &a->plan.tensors[i];
+        const gg_producer p = { t->make, t->ctx };
+        gg_encode_error e = gg_compute_error(&p);
+        gg_encode_row row = { .tensor = &t->t, .from = a->from[i] };
+        row.rmse = gg_encode_rmse(&e);
+        row.rel_l2 = sqrt(gg_encode_relative2(&e, false));
+        row.weighted = e.weighed ? sqrt(gg_encode_relative2(&e, true)) : NAN;
+        st = a->o->encoded(a->o->encoded_ctx, &row, err);
+    }
+    return st;
+}
+
 static void close_all(assembly *a)
 {
+    free(a->from);
     gg_plan_free(&a->plan);
     gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
@@ -150,6 +180,7 @@ gg_status gg_assemble(const char *model, const gg_assemble_options *o, const cha
     if (st == GG_OK) st = plan(&a, output, err);
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
     if (st == GG_OK) st = gg_plan_write(&a.plan, run, &report->bytes, err);
+    if (st == GG_OK) st = report_errors(&a, err);
     if (st == GG_OK) {
         report->files = a.plan.n_files;
         report->tensors = a.plan.n;

@@ -16,6 +16,7 @@
 
 #include "organ/gg_transplant.h"
 #include "organ/imatrix.h"
+#include "verbs/compute/encode_error.h"
 #include "verbs/plan/plan.h"
 
 typedef struct gg_computation gg_computation;
@@ -24,6 +25,9 @@ typedef struct gg_computations {
     gg_computation *first;
     /* Weights for the encoders, or NULL; not owned. Set it before the first producer is made. */
     const gg_imatrix *imatrix;
+    /* Compare encoded values with their source; see gg_compute_error. Set it before the first
+     * producer is made. */
+    bool compare;
 } gg_computations; /* zero-initialised: empty */
 
 void gg_computations_free(gg_computations *list);
@@ -55,6 +59,11 @@ gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const 
  * Without `verify` the sha256 of its parts is ignored. Errors as above. */
 gg_status gg_compute_retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_computations *list,
                             gg_error *err);
+
+/* The error of a tensor that a producer of a list with `compare` has written: over all values that
+ * were encoded, not those copied. It does not depend on the number of threads or on the way the
+ * tensor was written. */
+gg_encode_error gg_compute_error(const gg_producer *p);
 
 /* A part of a tensor along its last dimension with its own producer, for stacks of which some
  * experts are converted and others copied. */

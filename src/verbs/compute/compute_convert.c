@@ -58,6 +58,12 @@ static gg_status retype_parts(gg_plan_tensor *pt, const gg_tensor *out, bool ver
     return GG_OK;
 }
 
+gg_encode_error gg_compute_error(const gg_producer *p)
+{
+    const gg_computation *t = p->make ? p->ctx : NULL;
+    return t && t->error ? *t->error : (gg_encode_error){ 0 };
+}
+
 gg_status gg_compute_retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_computations *list,
                             gg_error *err)
 {

@@ -24,6 +24,12 @@ void *gg_compute_new(gg_computations *list, size_t size, gg_error *err)
         return NULL;
     }
     t->imatrix = list->imatrix;
+    t->error = list->compare ? calloc(1, sizeof *t->error) : NULL;
+    if (list->compare && !t->error) {
+        free(t);
+        gg_fail(err, GG_ENOMEM, "no memory for a plan");
+        return NULL;
+    }
     t->next = list->first;
     list->first = t;
     return t;
@@ -46,6 +52,7 @@ void gg_computations_free(gg_computations *list)
     for (gg_computation *t = list->first; t;) {
         gg_computation *next = t->next;
         for (size_t i = 0; i < t->n_in; i++) free(t->in[i].parts);
+        free(t->error);
         free(t);
         t = next;
     }
@@ -298,6 +305,7 @@ gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
     s.read = read_step;
     s.make = make_step;
     s.after = after_step;
+    s.error = to->fd >= 0 ? t->error : NULL;
     if (to->at == GG_AT_POS && !t->in_order)
         s.threads = to->run->threads ? to->run->threads : gg_thread_count();
     gg_status st = gg_steps_open(&s, t->imatrix, t->stack_first, t->stack_size, err);

@@ -23,6 +23,7 @@ struct gg_computation {
     size_t n_in;
     bool in_order;             /* its mix must be called with the steps in order */
     const gg_imatrix *imatrix; /* the list's */
+    gg_encode_error *error;    /* what was encoded, compared with its values; owned, or NULL */
     /* If the output is part of a stack: the number of its first matrix, and of all of them. */
     uint64_t stack_first, stack_size;
     /* Adapt the context to encode in out->dtype; NULL if it needs no change. */

@@ -25,6 +25,10 @@ static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
         st = j->list[i].p.make(j->list[i].p.ctx, &j->list[i].t, fd, at, run, err);
         at = gg_offset_after(at, j->list[i].t.bytes);
     }
+    for (size_t i = 0; i < j->n && j->base.error; i++) {
+        gg_encode_error part = gg_compute_error(&j->list[i].p);
+        gg_encode_error_merge(j->base.error, &part);
+    }
     return st;
 }
 

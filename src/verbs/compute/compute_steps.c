@@ -20,6 +20,7 @@ typedef struct gg_slot {
     uint8_t *bytes;
     uint64_t lost;
     bool stopped;
+    gg_encode_error error;
 } gg_slot;
 
 static uint64_t encoded_bytes(const gg_steps *s, uint64_t n)
@@ -53,8 +54,8 @@ gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_f
     gg_status st = GG_OK;
     if (ok && s->to.fd >= 0)
         st = gg_weights_open(&s->weights, imatrix, s->to.t, stack_first, stack_size, err);
-    if (ok && s->weights.of.mean2)
-        ok = (s->room = malloc(s->threads * COMPUTE_STEP * sizeof *s->room)) != NULL;
+    if (ok && (s->weights.of.mean2 || s->error))
+        ok = (s->room = malloc(s->threads * 2 * COMPUTE_STEP * sizeof *s->room)) != NULL;
     return ok ? st : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
 }
 
@@ -78,12 +79,16 @@ static uint64_t count_beyond(uint32_t dtype, const float *x, size_t n)
 static gg_status encode(const gg_steps *s, gg_slot *slot, const float *x, gg_error *err)
 {
     uint32_t dtype = s->to.t->dtype;
-    float *room = s->room ? s->room + slot->step.worker * COMPUTE_STEP : NULL;
+    float *room = s->room ? s->room + slot->step.worker * 2 * COMPUTE_STEP : NULL;
     gg_status st = GG_OK;
     for (size_t done = 0; done < slot->step.n && st == GG_OK; done += COMPUTE_STEP) {
         size_t n = slot->step.n - done < COMPUTE_STEP ? slot->step.n - done : COMPUTE_STEP;
         const float *w = gg_weights_of(&s->weights, slot->step.first + done, n, room);
-        st = gg_encode(dtype, x + done, slot->bytes + encoded_bytes(s, done), n, n, w, err);
+        uint8_t *to = slot->bytes + encoded_bytes(s, done);
+        st = gg_encode(dtype, x + done, to, n, n, w, err);
+        if (st != GG_OK || !s->error) continue;
+        const gg_encoded made = { dtype, x + done, to, n, w, room + COMPUTE_STEP };
+        st = gg_encode_error_add(&slot->error, &made, err);
     }
     return st;
 }
@@ -111,6 +116,7 @@ static gg_status read_steps(gg_steps *s, uint64_t first, uint64_t end, size_t *u
         size_t n = end - first < s->size ? (size_t)(end - first) : s->size;
         slot->step = (gg_step){ .first = first, .n = n, .slot = *used };
         slot->lost = 0;
+        slot->error = (gg_encode_error){ 0 };
         if (s->read) st = s->read(s->ctx, &slot->step, err);
         first += n;
     }
@@ -125,6 +131,7 @@ static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
     s->lost += slot->lost;
     s->stopped = s->stopped || slot->stopped;
     if (s->stopped || s->lost) return GG_OK;
+    if (s->error) gg_encode_error_merge(s->error, &slot->error);
     size_t bytes = (size_t)encoded_bytes(s, slot->step.n);
     uint64_t at = gg_offset_after(to->at, encoded_bytes(s, slot->step.first));
     gg_status st = gg_put_all(to->fd, slot->bytes, bytes, at, err);

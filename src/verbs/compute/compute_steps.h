@@ -5,6 +5,7 @@
 #define GG_COMPUTE_STEPS_H
 
 #include "compute_weights.h"
+#include "encode_error.h"
 #include "organ/gg_verbs.h"
 
 /* Values per step. It is a multiple of every block size, so a step ends at a block boundary in
@@ -40,11 +41,12 @@ typedef struct gg_steps {
     gg_status (*make)(void *ctx, const gg_step *s, float **x, gg_error *err);
     /* Called by one thread, in the order of the steps, when a step was made. May be NULL. */
     void (*after)(void *ctx, const gg_step *s);
+    gg_encode_error *error; /* what is written is compared with its values; NULL = it is not */
 
     size_t n_slots; /* set by gg_steps_open */
     struct gg_slot *slots;
     gg_weights weights;
-    float *room; /* per worker: the weights of COMPUTE_STEP values */
+    float *room; /* per worker: the weights of COMPUTE_STEP values, and the values decoded again */
     bool write, stopped;
     uint64_t lost; /* values that the dtype cannot represent */
 } gg_steps;

@@ -2,6 +2,7 @@
 #include "dtype_rules.h"
 
 #include "base/error.h"
+#include "dtype_text.h"
 #include "gguf/gguf.h"
 #include "imatrix_use.h"
 #include "organ/select.h"
@@ -26,6 +27,8 @@ struct gg_dtype_rules {
     char *text;
     rule *list;
     size_t n;
+    size_t *order; /* rules without wildcards sorted by name, then those with, each in order */
+    size_t n_exact;
     const gg_preset *preset; /* for tensors that no glob matches; NULL = none */
     uint32_t fallback;       /* KEEP = none */
     const gg_imatrix *imatrix;
@@ -82,6 +85,13 @@ static gg_status parse_preset(const char *name, gg_dtype_rules *r, gg_error *err
     return gg_fix(err, "give a preset such as q4_k_m, or rules such as 'blk.*.ffn_*=q4_k,*=f16'");
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const rule *x = *(const rule *const *)a, *y = *(const rule *const *)b;
+    int c = strcmp(x->glob, y->glob);
+    return c ? c : x < y ? -1 : x > y;
+}
+
 /* GLOB=TYPE, or the name of a preset. */
 static gg_status parse_item(char *item, gg_dtype_rules *r, gg_error *err)
 {
@@ -99,6 +109,26 @@ static gg_status parse_item(char *item, gg_dtype_rules *r, gg_error *err)
     return parse_type(eq + 1, GG_HINT_DTYPE, r, &by->dtype, err);
 }
 
+/* Sorts the rules, so that a model with a rule for every tensor needs no quadratic search. */
+static gg_status sort_rules(gg_dtype_rules *r, gg_error *err)
+{
+    const rule **by = calloc(r->n + 1, sizeof *by);
+    r->order = calloc(r->n + 1, sizeof *r->order);
+    if (!by || !r->order) {
+        free(by);
+        return gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    }
+    size_t n = 0;
+    for (size_t k = 0; k < r->n; k++)
+        if (!r->list[k].wild) by[r->n_exact++] = &r->list[k];
+    qsort(by, r->n_exact, sizeof *by, by_name);
+    for (; n < r->n_exact; n++) r->order[n] = (size_t)(by[n] - r->list);
+    for (size_t k = 0; k < r->n; k++)
+        if (r->list[k].wild) r->order[n++] = k;
+    free(by);
+    return GG_OK;
+}
+
 gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_imatrix *imatrix,
                                gg_dtype_rules **out, gg_error *err)
 {
@@ -110,23 +140,21 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_
     }
     if (!text) return GG_OK;
     gg_dtype_rules *r = calloc(1, sizeof *r);
+    if (!r) return gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
     size_t items = 1;
-    for (const char *s = text; *s; s++) items += *s == ',';
-    if (r) {
-        r->fallback = KEEP;
-        r->imatrix = imatrix;
-        r->text = strdup(text);
-        r->list = calloc(items, sizeof *r->list);
-    }
-    gg_status st = r && r->text && r->list
-                       ? GG_OK
-                       : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
-    for (char *item = r ? r->text : NULL; item && st == GG_OK;) {
+    r->fallback = KEEP;
+    r->imatrix = imatrix;
+    gg_status st = gg_dtype_text(text, &r->text, err);
+    for (const char *s = r->text; s && *s; s++) items += *s == ',';
+    if (st == GG_OK && !(r->list = calloc(items, sizeof *r->list)))
+        st = gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    for (char *item = r->text; item && st == GG_OK;) {
         char *comma = strchr(item, ',');
         if (comma) *comma = '\0';
         st = parse_item(item, r, err);
         item = comma ? comma + 1 : NULL;
     }
+    if (st == GG_OK) st = sort_rules(r, err);
     if (st == GG_OK && fallback) st = parse_type(fallback, GG_HINT_FALLBACK, r, &r->fallback, err);
     if (st != GG_OK) {
         gg_dtype_rules_free(r);
@@ -141,6 +169,7 @@ void gg_dtype_rules_free(gg_dtype_rules *r)
     if (!r) return;
     free(r->text);
     free(r->list);
+    free(r->order);
     free(r);
 }
 
@@ -277,6 +306,21 @@ static gg_status nothing_matches(const gg_dtype_rules *r, gg_error *err)
                        shown);
 }
 
+/* The first rule that matches; r->n if none does. */
+static size_t find_rule(const gg_dtype_rules *r, const char *name)
+{
+    size_t lo = 0, hi = r->n_exact, found = r->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(r->list[r->order[mid]].glob, name) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    if (lo < r->n_exact && strcmp(r->list[r->order[lo]].glob, name) == 0) found = r->order[lo];
+    for (size_t i = r->n_exact; i < r->n && r->order[i] < found; i++)
+        if (gg_glob(r->list[r->order[i]].glob, name)) return r->order[i];
+    return found;
+}
+
 /* Chooses the dtypes of n tensors of a model with keys `meta`. */
 static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
                             const gg_meta *meta, const gg_run *run, uint32_t *dtypes, gg_error *err)
@@ -289,8 +333,7 @@ static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size
     gg_preset_model model = { list, n, meta, r->imatrix != NULL };
     if (st == GG_OK && r->preset) st = gg_preset_choose(r->preset, &model, dtypes, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
-        size_t k = 0;
-        while (k < r->n && !gg_glob(r->list[k].glob, list[i].name)) k++;
+        size_t k = find_rule(r, list[i].name);
         any = any || k < r->n || (r->preset && !gg_is_delicate(&list[i], &part));
         if (k < r->n) {
             used[k] = true;
