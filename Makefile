@@ -108,7 +108,7 @@ $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
 FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/fuzz/room.c
-FUZZ_API := $(patsubst %,$(B)/obj/tools/%.o,api/api_http api/api_model api/api_args api/api_tools \
+FUZZ_API := $(patsubst %,$(B)/obj/tools/%.o,api/api_http api/api_model api/api_args api/api_paths api/api_tools \
 	api/api_spool api/api_job $(SHARED))
 $(B)/fuzz/fuzz_api: $(FUZZ_API)
 $(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
