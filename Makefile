@@ -237,7 +237,7 @@ $(foreach f,$(EXAMPLES),$(f):pkgdatadir:examples/$(notdir $(f)):644 )\
 $(foreach f,$(ENGINE),$(f):pkgdatadir:engine/$(notdir $(f)):$(if $(filter %.sh,$(f)),755,644) )\
 $(foreach f,$(DATA),$(f):pkgdatadir:$(f):644 )
 endef
-DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/*))
+DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/* scripts/web/*))
 ENGINE := $(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
 # Files named by the examples of --help and of the manual pages.
 EXAMPLES := $(wildcard tests/data/lab/lab-*-q4_k_m.gguf tests/data/lab/text-*.txt)

@@ -11,7 +11,7 @@ exempt='src/quant/iq_data.c'
 
 status=0 files=0 longest=0 which=
 for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/api/*.[ch] tests/unit/*.[ch] tests/bench/*.c \
-    tests/fuzz/*.c scripts/* scripts/lib/* tests/*.sh tests/cli/*.sh; do
+    tests/fuzz/*.c scripts/* scripts/lib/* scripts/web/* tests/*.sh tests/cli/*.sh; do
     [ -f "$f" ] || continue
     case " $exempt " in *" $f "*) continue ;; esac
     files=$((files + 1))

@@ -182,26 +182,18 @@ bytes_of_an_organ() {
     done
 }
 
-# The other tools, as far as they are built.
+# The other tools.
 surgery() {
-    if [ -x "$BIN/organ-measure" ]; then
-        run_job done 0 organ-measure '["--dir", "verse.organs", "--summary", "--sample", "1000"]'
-        expect 200 GET "/v1/jobs/$job/result"
-        has '"theta": ' "organ-measure"
-        run_job done 0 organ-measure '["verse.organs/embed/token_embd.bin"]'
-    fi
-    if [ -x "$BIN/organ-transplant" ]; then
-        run_job done 0 organ-transplant '{"base": "verse.gguf", "donor": "code.gguf", "output": "chimera.gguf", "type": "organ", "layers": "1-2"}'
-        expect 200 GET /v1/models/chimera.gguf
-    fi
-    if [ -x "$BIN/organ-graft" ]; then
-        run_job done 0 organ-graft '["graft", "--source", "code.organs", "--target", "verse.organs", "--output", "graft.organs", "--type", "organ"]'
-        run_job done 0 organ-assemble '["graft.organs", "--output", "graft.gguf"]'
-    fi
-    if [ -x "$BIN/organ-compare" ]; then
-        run_job done 0 organ-compare '{"args": ["verse.gguf", "again.gguf"], "summary": true}'
-        run_job done 1 organ-compare '["verse.gguf", "code.gguf"]'
-    fi
+    run_job done 0 organ-measure '["--dir", "verse.organs", "--summary", "--sample", "1000"]'
+    expect 200 GET "/v1/jobs/$job/result"
+    has '"theta": ' "organ-measure"
+    run_job done 0 organ-measure '["verse.organs/embed/token_embd.bin"]'
+    run_job done 0 organ-transplant '{"base": "verse.gguf", "donor": "code.gguf", "output": "chimera.gguf", "type": "organ", "layers": "1-2"}'
+    expect 200 GET /v1/models/chimera.gguf
+    run_job done 0 organ-graft '["graft", "--source", "code.organs", "--target", "verse.organs", "--output", "graft.organs", "--type", "organ"]'
+    run_job done 0 organ-assemble '["graft.organs", "--output", "graft.gguf"]'
+    run_job done 0 organ-compare '{"args": ["verse.gguf", "again.gguf"], "summary": true}'
+    run_job done 1 organ-compare '["verse.gguf", "code.gguf"]'
     run_job done 0 organ-keys '["verse.gguf", "--get", "general.architecture"]'
     expect 200 GET "/v1/jobs/$job/result"
     has '"value": "llama"' "organ-keys --get"
@@ -233,6 +225,18 @@ refuse_tokens() {
     has '"code": "unauthorized"' "no token"
 }
 
+# The page for people: files without secrets, which need no token; nothing else is served so.
+page() {
+    for f in "" index.html web/page.js web/page.css web/icon.svg; do
+        code=$(curl -s -m 300 -D "$T/head" -o "$T/body" -w '%{http_code}' "${ORGAN_URL%/cgi-bin/*}/$f")
+        check_text "$code" 200 "the page: /$f"
+        check_same "$T/body" "scripts/web/$(basename "${f:-index.html}")" "the page: /$f"
+        [ "$1" != lighttpd ] || check_text "$(grep -c "^Content-Security-Policy: default-src 'none';.*frame-ancestors 'none'" "$T/head")" 1 "the policy of /$f"
+    done
+    check_text "$(grep -c "content=\"default-src 'none'; script-src 'self'; style-src 'self';" scripts/web/index.html)" 1 "the policy in the page"
+    if grep -qE 'https?://|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(' scripts/web/*.js scripts/web/*.css scripts/web/index.html; then bad "the page loads or parses something"; else ok; fi
+}
+
 # A page that makes its own name resolve to 127.0.0.1 sends that name (DNS rebinding).
 refuse_hosts() {
     for h in attacker.example "attacker.example:$port" 127.0.0.1.attacker.example localhost.attacker.example \
@@ -255,7 +259,7 @@ refuse_traversal() {
         /v1/organs/verse.organs/organs/link.bin /v1/organs/linked /v1/organs/linked/manifest.json /v1/files/loop /v1/files/pipe \
         /v1/files/verse.organs /v1/organs/verse.organs/embed /v1/files/%00 /v1/files/a%00b '/v1/files/a%0d%0aX:%20y' /v1/files/%ff \
         /v1/jobs/../../secret /v1/jobs/..%2f..%2fsecret/result /v1/jobs/0000 /v1/jobs/0000000000000000000000 \
-        /v1/jobs/0000000000000000000000/result /v1 / /v2/health /v1/health/x /v1/models/verse.gguf/x/y/z /v1/nothing; do
+        /v1/jobs/0000000000000000000000/result /v1 /web /web/ /web/../token /web/%2e%2e/token /webs/page.js /token /v2/health /v1/health/x /v1/models/verse.gguf/x/y/z /v1/nothing; do
         request GET "$p"
         case $code in
         400 | 403 | 404) if grep -q 'top secret' "$T/body"; then bad "GET $p tells the secret"; else ok; fi ;;
@@ -566,6 +570,7 @@ for server in lighttpd busybox; do
     upload=PUT
     [ $server = lighttpd ] || upload=POST
     serve "$BIN" --server $server --max-body 4M --host models.example
+    page $server
     pipeline $upload
     refuse_hosts
     [ -n "$first" ] || surgery

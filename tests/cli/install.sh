@@ -97,7 +97,7 @@ every_file() { # DESTDIR+PREFIX
         if [ -s "$1/share/man/man1/$t.1" ]; then ok; else bad "$t has no page"; fi
         if cmp -s scripts/completion/organ "$1/share/bash-completion/completions/$t"; then ok; else bad "$t has no completion"; fi
     done
-    for f in scripts/chimera.mk scripts/recipes/*.mk scripts/lib/*; do
+    for f in scripts/chimera.mk scripts/recipes/*.mk scripts/lib/* scripts/web/*; do
         if cmp -s "$f" "$1/share/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
     done
     for f in README.md LICENSE docs/*.md docs/openapi.yaml; do

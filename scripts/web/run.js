@@ -1,0 +1,104 @@
+// run.js - starts a job and shows how it goes: state, progress, messages, and a way to stop it.
+import * as api from "./api.js";
+import { h, fill, bytes, seconds, number, note, table, lines, command, commandText, time } from "./dom.js";
+
+const stateText = { queued: "waiting", running: "running", done: "done", failed: "failed", stopped: "stopped", lost: "lost" };
+
+export function badge(j) {
+  const no = j.state === "done" && j.exit === 1;
+  return h("span", { class: "badge " + (no ? "no" : j.state) }, no ? "done, exit 1" : stateText[j.state]);
+}
+
+export function progress(j) {
+  const p = j.progress, parts = [seconds(p.seconds)];
+  if (p.total_bytes) parts.push(bytes(p.done_bytes) + " of " + bytes(p.total_bytes));
+  const bar = h("progress", { max: 100, "aria-label": "progress" });
+  if (p.percent !== undefined) bar.value = p.percent;
+  return h("div", { class: "progress" }, api.active(j) ? bar : null, h("span", { class: "faint" }, parts.join(" · ")));
+}
+
+export const lineOf = (j) => commandText([j.tool, ...j.arguments.filter((a) => a !== "--json")]);
+
+function messages(j) {
+  const text = (j.stderr || "").trimEnd();
+  return text ? lines("pre", text, { class: "messages", tabindex: "0", "aria-label": "messages" }) : null;
+}
+
+// Fills `box`; returns the job once it has ended.
+export async function run(box, tool, args, { signal, quietResult } = {}) {
+  let j;
+  try {
+    j = await api.start(tool, args);
+  } catch (e) {
+    if (e.name !== "AbortError") fill(box, h("p", { class: "error", role: "alert" }, e.message));
+    return null;
+  }
+  return watch(box, j, { signal, quietResult });
+}
+
+export async function watch(box, j, { signal } = {}) {
+  box.setAttribute("data-job", j.id);
+  const stop = h("button", { type: "button", class: "quiet", onclick: () => api.stop(j.id).catch((e) => note(e.message, "bad")) }, "Stop");
+  const show = (now) => {
+    box.setAttribute("data-state", now.state);
+    fill(box, h("div", { class: "jobline" }, badge(now), progress(now), api.active(now) ? stop : null,
+      h("a", { class: "quiet", href: "#/jobs/" + now.id }, "Job")), messages(now));
+  };
+  try {
+    return await api.follow(j, show, signal);
+  } catch (e) {
+    if (e.name !== "AbortError") fill(box, h("p", { class: "error", role: "alert" }, e.message));
+    return null;
+  }
+}
+
+export const ended = (j) => j && j.state === "done";
+
+// Columns of any table that a tool prints.
+export function resultTable(rows) {
+  const keys = [...new Set(rows.slice(0, 50).flatMap((r) => Object.keys(r)))];
+  const cell = (v) => (Array.isArray(v) ? v.slice(0, 8).join(", ") + (v.length > 8 ? ", …" : "") : number(v));
+  return table(rows, keys.map((k) => [k, k.replaceAll("_", " "), cell]), 100);
+}
+
+// ---- the list of jobs ----
+
+export async function jobsView(main, signal, id) {
+  const list = h("div", { class: "jobs" });
+  fill(main, h("h1", null, "Jobs"), h("p", { class: "lead" }, "The latest 50 jobs. They continue if you close this page."), list);
+  const open = new Map(); // id -> element of details
+  async function details(j) {
+    const box = h("div", { class: "details" });
+    const now = await api.job(j.id, signal);
+    fill(box, command(lineOf(now)), messages(now));
+    if (!api.active(now)) {
+      const rows = await api.rows(j.id).catch(() => []);
+      if (rows.length) box.append(resultTable(rows));
+      box.append(h("div", { class: "actions" },
+        h("button", { type: "button", onclick: () => api.download("/v1/jobs/" + j.id + "/result", j.id + ".jsonl").catch((e) => note(e.message, "bad")) }, "Download the result"),
+        h("button", { type: "button", class: "quiet", onclick: async () => { await api.remove(j.id).catch((e) => note(e.message, "bad")); open.delete(j.id); show(); } }, "Remove")));
+    }
+    return box;
+  }
+  async function show() {
+    const jobs = (await api.jobs(50)).reverse();
+    fill(list, jobs.length ? null : h("p", { class: "empty" }, "No jobs yet."), jobs.map((j) => {
+      const button = h("button", { type: "button", class: "jobhead", "aria-expanded": String(open.has(j.id)), onclick: async () => {
+        if (open.has(j.id)) open.delete(j.id);
+        else open.set(j.id, await details(j));
+        show();
+      } }, h("span", { class: "tool" }, j.tool), h("span", { class: "line name" }, lineOf(j).slice(j.tool.length + 1)));
+      return h("article", { class: "job", "data-job": j.id, "data-state": j.state }, h("div", { class: "jobtop" }, button,
+        h("div", { class: "jobline" }, badge(j), progress(j), h("span", { class: "faint" }, time(j.created)),
+          api.active(j) ? h("button", { type: "button", class: "quiet", onclick: () => api.stop(j.id).then(show, (e) => note(e.message, "bad")) }, "Stop") : null)),
+        open.get(j.id));
+    }));
+    return jobs;
+  }
+  if (id) open.set(id, await details({ id }).catch(() => h("p", { class: "error" }, "This job was removed.")));
+  for (;;) {
+    const busy = (await show()).some(api.active);
+    await new Promise((r) => setTimeout(r, busy ? 1000 : 5000));
+    if (signal.aborted) return;
+  }
+}

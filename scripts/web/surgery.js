@@ -1,0 +1,195 @@
+// surgery.js - the pages that write models: graft and merge, with tensors chosen on the map.
+import * as api from "./api.js";
+import { h, fill, field, check, select, command, commandText } from "./dom.js";
+import { refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
+import { nameOf, selectOptions, mergeFilters } from "./selection.js";
+import { anatomyMap } from "./map.js";
+import { run, ended, resultTable } from "./run.js";
+import { created } from "./models.js";
+import { empty } from "./study.js";
+
+const nameField = (value) => h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*", spellcheck: "false", autocomplete: "off", value });
+
+// What a preview or a run shows below its form.
+function outcome(panel, out, signal) {
+  return {
+    async preview(tool, args) {
+      fill(out);
+      const j = await run(panel, tool, args, { signal });
+      if (!ended(j)) return;
+      const rows = await api.rows(j.id);
+      fill(out, h("section", null, h("h2", null, "Preview: nothing was written"), rows.length ? resultTable(rows) : null));
+    },
+    async write(tool, args, name) {
+      fill(out);
+      const j = await run(panel, tool, args, { signal });
+      if (!ended(j) || j.exit !== 0) return;
+      await refresh();
+      fill(out, created(name));
+    },
+  };
+}
+
+export async function graftView(main, signal, query) {
+  await refresh();
+  if (names().length < 2) return empty(main, "Graft");
+  let tensors = [], chosen = new Set(), loads = 0;
+  const base = modelSelect(query.get("base") || undefined, () => load());
+  const donor = modelSelect(query.get("donor") || names().find((n) => n !== base.value), () => load());
+  const kind = select([["organ-transplant", "a model file"], ["organ-graft", "an organ directory"]], undefined, () => { rename(); draw(); });
+  const match = select([["exact", "equal shape and type"], ["convert", "equal shape; convert the type"], ["retype", "equal shape; keep the donor's type"]], undefined, () => draw());
+  const blend = select([["", "replace"], ["linear", "blend, linear"], ["slerp", "blend, along the arc"]], undefined, () => draw());
+  const share = h("input", { type: "text", value: "0.5", size: 10, oninput: () => draw() });
+  const shareBox = field("Donor's share", share, "0 to 1, or 0.2..0.8 over the blocks"), matchBox = field("Must match", match);
+  const output = nameField("");
+  const line = h("div"), map = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output" });
+  const buttons = [h("button", { type: "button", onclick: () => what.preview(kind.value, args(true)) }, "Preview"), h("button", { class: "primary" }, "Graft")];
+  const what = outcome(panel, out, signal);
+  output.addEventListener("input", () => draw());
+
+  function args(preview) {
+    const words = kind.value === "organ-graft" ? ["--target", base.value, "--source", donor.value] : ["--base", base.value, "--donor", donor.value];
+    words.push(...(selectOptions(tensors, chosen).args || []));
+    if (blend.value) words.push("--blend", blend.value + ":" + share.value);
+    else if (match.value !== "exact") words.push("--match", match.value);
+    return words.concat(preview ? ["--check"] : ["--output", output.value]);
+  }
+  function rename() {
+    output.value = freshName(stemOf(base.value) + "-" + stemOf(donor.value), kind.value === "organ-graft" ? ".organs" : ".gguf");
+  }
+  function draw() {
+    const s = selectOptions(tensors, chosen);
+    shareBox.hidden = !blend.value;
+    matchBox.hidden = !!blend.value;
+    for (const b of buttons) b.disabled = !!s.error;
+    fill(line, s.error ? h("p", { class: "faint" }, s.error) : command(commandText([kind.value, ...args(false)])));
+  }
+  async function load() {
+    const mine = ++loads;
+    fill(map, h("p", { class: "faint" }, "Reading the anatomy…"));
+    fill(out);
+    fill(panel);
+    try {
+      const [b, d] = await Promise.all([anatomy(base.value), anatomy(donor.value)]);
+      if (mine !== loads) return;
+      tensors = d.tensors;
+      const there = new Set(b.tensors.map(nameOf));
+      chosen = new Set(tensors.filter((t) => t.class === "organ" && there.has(nameOf(t))).map(nameOf));
+      fill(map, anatomyMap(tensors, { chosen, possible: there, onchange: draw }).el);
+    } catch (e) {
+      tensors = [];
+      chosen = new Set();
+      fill(map, h("p", { class: "error", role: "alert" }, e.message));
+    }
+    rename();
+    draw();
+  }
+  fill(main, h("h1", null, "Graft"), h("p", { class: "lead" }, "Put organs of one model into another. Choose them on the map of the donor."),
+    h("form", { onsubmit: (e) => { e.preventDefault(); what.write(kind.value, args(false), output.value); } },
+      h("div", { class: "card" }, h("div", { class: "row" }, field("Base", base, "It gives everything that is not chosen."), field("Donor", donor, "It gives the chosen tensors."))),
+      h("div", { class: "card" }, h("h2", null, "Tensors from the donor"), map),
+      h("div", { class: "card" }, h("div", { class: "row" }, field("Write", kind), field("Named", output), field("How", blend), shareBox, matchBox),
+        h("div", { class: "actions" }, buttons), line, panel)), out);
+  await load();
+}
+
+// value: what the chosen tensors get, rest: the others; each: given per model
+const methods = {
+  slerp: { text: "slerp: two models, along the arc", base: true, models: 1, key: "t", value: "0.5", rest: "0" },
+  linear: { text: "linear: weighted mean", models: 2, key: "weight", value: "1", rest: "0", each: true },
+  nuslerp: { text: "nuslerp: arc with weights", models: 2, key: "weight", value: "1", rest: "0", each: true },
+  task: { text: "task: base plus weighted differences", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true },
+  ties: { text: "ties: largest differences, one sign", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
+  "dare-ties": { text: "dare-ties: random differences, one sign", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
+  "dare-linear": { text: "dare-linear: random differences", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
+  della: { text: "della: differences by rank", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
+  breadcrumbs: { text: "breadcrumbs: without outliers", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.9,gamma=0.01" },
+  nearswap: { text: "nearswap: only nearly equal values", base: true, models: 1, key: "t", value: "0.001", rest: "0" },
+  karcher: { text: "karcher: mean of the directions", models: 2 },
+  "model-stock": { text: "model-stock: weights from the angles", base: true, models: 2 },
+};
+
+export async function mergeView(main, signal, query) {
+  await refresh();
+  if (names().length < 2) return empty(main, "Merge");
+  let tensors = [], chosen = new Set(), loads = 0, rows = [];
+  const first = query.get("model") || names()[0];
+  const method = select(Object.entries(methods).map(([k, m]) => [k, m.text]), "slerp", () => reset());
+  const base = modelSelect(first, () => load());
+  const value = h("input", { type: "text", value: "0.5", size: 8, oninput: () => draw() });
+  const more = h("input", { type: "text", value: "", spellcheck: "false", oninput: () => draw() });
+  const output = nameField(freshName("merged", ".gguf"));
+  output.addEventListener("input", () => draw());
+  const list = h("div"), baseBox = field("Base", base, "It gives keys and types."), valueBox = field("Value", value), line = h("div"), map = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output" });
+  const mapCard = h("div", { class: "card" }, h("h2", null, "Where to merge"), h("p", { class: "hint" }, "Tensors that are not chosen stay as in the base, or in the first model."), map);
+  const what = outcome(panel, out, signal);
+  const buttons = [h("button", { type: "button", onclick: () => what.preview("organ-merge", args(true)) }, "Preview"), h("button", { class: "primary" }, "Merge")];
+  const m = () => methods[method.value];
+
+  // The filters of one model, or of the method. The first model of a plain mean keeps its weight.
+  function filters(v, keep) {
+    if (!m().key) return {};
+    if (keep) return tensors.every((t) => chosen.has(nameOf(t))) ? { text: m().key + "=" + v } : mergeFilters(tensors, chosen, m().key, v, "1");
+    return mergeFilters(tensors, chosen, m().key, v, m().rest);
+  }
+  function parts() {
+    const common = [method.value, m().each ? null : filters(value.value).text, more.value.trim() || null].filter(Boolean).join(",");
+    const words = ["--method", common];
+    if (m().base) words.push("--base", base.value);
+    rows.forEach((r, i) => {
+      const f = m().each ? filters(r.weight.value, !m().base && i === 0).text : null;
+      words.push("--model", [r.model.value, f].filter(Boolean).join(","));
+    });
+    return words;
+  }
+  const args = (preview) => parts().concat(preview ? ["--check"] : ["--output", output.value]);
+  function draw() {
+    const s = filters(m().each ? rows[0].weight.value : value.value);
+    for (const b of buttons) b.disabled = !!s.error;
+    fill(line, s.error ? h("p", { class: "faint" }, s.error) : command(commandText(["organ-merge", ...args(false)])));
+  }
+  function addRow(name) {
+    const model = modelSelect(name, () => draw()), weight = h("input", { type: "text", value: "1", size: 8, oninput: () => draw() });
+    const row = { model, weight, el: null };
+    row.el = h("div", { class: "row" }, field("Model", model), m().each ? field("Weight", weight) : null,
+      rows.length >= m().models ? h("div", { class: "field end" }, h("button", { type: "button", class: "quiet", onclick: () => { rows = rows.filter((r) => r !== row); row.el.remove(); draw(); } }, "Remove")) : null);
+    rows.push(row);
+    list.append(row.el);
+  }
+  function reset() {
+    rows = [];
+    fill(list);
+    baseBox.hidden = !m().base;
+    valueBox.hidden = !m().key || !!m().each;
+    mapCard.hidden = !m().key;
+    valueBox.querySelector("label").textContent = m().key === "t" ? "t for the chosen tensors" : "Value";
+    if (m().value) value.value = m().value;
+    more.value = m().more || "";
+    const others = names().filter((n) => n !== base.value);
+    const start = m().base ? others : [base.value, ...others];
+    for (let i = 0; i < m().models; i++) addRow(start[i % start.length]);
+    another.hidden = ["slerp", "nuslerp", "nearswap"].includes(method.value);
+    load();
+  }
+  async function load() {
+    const mine = ++loads, name = m().base ? base.value : rows[0].model.value;
+    try {
+      const a = await anatomy(name);
+      if (mine !== loads) return;
+      tensors = a.tensors;
+      chosen = new Set(tensors.map(nameOf));
+      fill(map, anatomyMap(tensors, { chosen, onchange: draw }).el);
+    } catch (e) {
+      tensors = [];
+      fill(map, h("p", { class: "error", role: "alert" }, e.message));
+    }
+    draw();
+  }
+  const another = h("button", { type: "button", class: "quiet", onclick: () => { addRow(names()[0]); draw(); } }, "Add a model");
+  fill(main, h("h1", null, "Merge"), h("p", { class: "lead" }, "Combine models that share a lineage, tensor by tensor."),
+    h("form", { onsubmit: (e) => { e.preventDefault(); what.write("organ-merge", args(false), output.value); } },
+      h("div", { class: "card" }, h("div", { class: "row" }, field("Method", method), baseBox), list, another), mapCard,
+      h("div", { class: "card" }, h("div", { class: "row" }, valueBox, field("More parameters", more, "For example normalize=true"), field("Write a model named", output)),
+        h("div", { class: "actions" }, buttons), line, panel)), out);
+  reset();
+}
