@@ -96,7 +96,7 @@ typedef enum api_kind {
     API_OUT,    /* an output: a new NAME */
     API_INTO,   /* a folder that may exist, into which files are written: NAME */
     API_U64,
-    API_SIZE, /* 2G, 500M */
+    API_SIZE, /* 2G, 500M, 5000 */
     API_F64,
     API_WORD,   /* one of the words listed by the option */
     API_LIST,   /* numbers and ranges: 0-3,17 or 10-15=20-25 */

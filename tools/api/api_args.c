@@ -133,7 +133,7 @@ static bool value_ok(api *a, const char *what, const api_option *o, const char *
     case API_U64:
         ok = only(value, "0123456789") && strlen(value) < 20, want = "a whole number";
         break;
-    case API_SIZE: ok = is_size(value), want = "a size such as 500M"; break;
+    case API_SIZE: ok = is_size(value), want = "a number such as 5000 or 500M"; break;
     case API_F64: ok = strlen(value) < 60 && is_number(value), want = "a number"; break;
     case API_WORD: ok = is_word(o->words, value), want = o->words; break;
     case API_LIST:

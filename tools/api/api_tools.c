@@ -27,7 +27,7 @@ static const api_option extract[] = {
 static const api_option measure[] = { { "dir", API_IN, NULL },
                                       { "summary", API_FLAG, NULL },
                                       { "wells", API_U64, NULL },
-                                      { "sample", API_U64, NULL },
+                                      { "sample", API_SIZE, NULL },
                                       { "split-experts", API_FLAG, NULL },
                                       { "update", API_FLAG, NULL },
                                       { "svg", API_OUT, NULL },
@@ -108,12 +108,17 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "imatrix", API_IN, NULL },
                                          { NULL, API_FLAG, NULL } };
 
-static const api_option compare[] = {
-    { "summary", API_FLAG, NULL },       { "lineage", API_FLAG, NULL }, { "keys", API_FLAG, NULL },
-    { "patch", API_OUT, NULL },          { "map", API_LIST, NULL },     { "sample", API_U64, NULL },
-    { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL },   { "svg", API_OUT, NULL },
-    { "color", API_TEXT, NULL },         { NULL, API_FLAG, NULL }
-};
+static const api_option compare[] = { { "summary", API_FLAG, NULL },
+                                      { "lineage", API_FLAG, NULL },
+                                      { "keys", API_FLAG, NULL },
+                                      { "patch", API_OUT, NULL },
+                                      { "map", API_LIST, NULL },
+                                      { "sample", API_SIZE, NULL },
+                                      { "split-experts", API_FLAG, NULL },
+                                      { "where", API_TEXT, NULL },
+                                      { "svg", API_OUT, NULL },
+                                      { "color", API_TEXT, NULL },
+                                      { NULL, API_FLAG, NULL } };
 
 static const api_option keys[] = { { "output", API_OUT, NULL },    { "get", API_TEXT, NULL },
                                    { "set", API_TEXT, NULL },      { "delete", API_TEXT, NULL },
@@ -125,27 +130,21 @@ static const api_option check[] = { { "data", API_FLAG, NULL },  { "hash", API_F
                                     { "verify", API_IN, NULL },  { "strict", API_FLAG, NULL },
                                     { "rules", API_FLAG, NULL }, { NULL, API_FLAG, NULL } };
 
-static const api_option stack[] = { { "output", API_OUT, NULL },
-                                    { "drop", API_RANGES, NULL },
-                                    { "drop-mtp", API_FLAG, NULL },
-                                    { "check", API_FLAG, NULL },
-                                    { NULL, API_FLAG, NULL } };
+static const api_option stack[] = { { "output", API_OUT, NULL },    { "drop", API_RANGES, NULL },
+                                    { "drop-mtp", API_FLAG, NULL }, { "check", API_FLAG, NULL },
+                                    { "svg", API_OUT, NULL },       { NULL, API_FLAG, NULL } };
 
-static const api_option merge[] = { { "method", API_TEXT, NULL },
-                                    { "base", API_PARAMS, NULL },
-                                    { "model", API_PARAMS, NULL },
-                                    { "output", API_OUT, NULL },
-                                    { "check", API_FLAG, NULL },
-                                    { "seed", API_U64, NULL },
-                                    { "embed-from", API_WORD, " base " },
-                                    { "no-hash", API_FLAG, NULL },
-                                    { "card", API_OUT, NULL },
-                                    { "set-kv", API_TEXT, NULL },
-                                    { "shards", API_U64, NULL },
-                                    { "shard-size", API_SIZE, NULL },
-                                    { "dtype", API_RULES, NULL },
-                                    { "fallback", API_TEXT, NULL },
-                                    { NULL, API_FLAG, NULL } };
+static const api_option merge[] = {
+    { "method", API_TEXT, NULL },     { "base", API_PARAMS, NULL },
+    { "model", API_PARAMS, NULL },    { "output", API_OUT, NULL },
+    { "check", API_FLAG, NULL },      { "svg", API_OUT, NULL },
+    { "seed", API_U64, NULL },        { "embed-from", API_WORD, " base " },
+    { "no-hash", API_FLAG, NULL },    { "card", API_OUT, NULL },
+    { "set-kv", API_TEXT, NULL },     { "shards", API_U64, NULL },
+    { "shard-size", API_SIZE, NULL }, { "dtype", API_RULES, NULL },
+    { "fallback", API_TEXT, NULL },   { "imatrix", API_IN, NULL },
+    { NULL, API_FLAG, NULL }
+};
 
 static const api_option lora[] = { { "base", API_IN, NULL },    { "tuned", API_IN, NULL },
                                    { "output", API_OUT, NULL }, { "rank", API_U64, NULL },
@@ -153,7 +152,7 @@ static const api_option lora[] = { { "base", API_IN, NULL },    { "tuned", API_I
 
 static const api_option fleet[] = {
     { "output", API_INTO, NULL }, { "threads", API_U64, NULL },
-    { "sample", API_U64, NULL },  { "by", API_WORD, " theta calibrated signal row_theta edge " },
+    { "sample", API_SIZE, NULL }, { "by", API_WORD, " theta calibrated signal row_theta edge " },
     { "quiet", API_FLAG, NULL },  { NULL, API_FLAG, NULL }
 };
 
@@ -161,7 +160,7 @@ static const char fleet_verbs[] = " dissect measure pipeline ";
 
 static const api_option report[] = {
     { "output", API_INTO, NULL }, { "title", API_TEXT, NULL },         { "wells", API_U64, NULL },
-    { "sample", API_U64, NULL },  { "format", API_WORD, " md html " }, { "quiet", API_FLAG, NULL },
+    { "sample", API_SIZE, NULL }, { "format", API_WORD, " md html " }, { "quiet", API_FLAG, NULL },
     { NULL, API_FLAG, NULL }
 };
 
