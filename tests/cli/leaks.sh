@@ -35,11 +35,13 @@ fi
 
 mkdir "$T/bin"
 shared=
-for o in "$B"/obj/tools/*.o; do
+for c in tools/*.c; do # not all objects: a folder of an earlier build may hold others too
+    o=$B/obj/tools/$(basename "$c" .c).o
     case $o in */organ-*) ;; *) shared="$shared $o" ;; esac
 done
-for main in "$B"/obj/tools/organ-*.o; do
-    tool=$(basename "$main" .o)
+for c in tools/organ-*.c; do
+    tool=$(basename "$c" .c)
+    main=$B/obj/tools/$tool.o
     "$CC" -fsanitize=leak -pthread -o "$T/bin/$tool" "$main" $shared \
         "$B/lib/libgguf.a" -lm 2> "$T/err" || bad "link $tool: $(head -n 1 "$T/err")"
 done
