@@ -47,7 +47,7 @@ SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 # Code shared by the tools; organ-api also has its own folder.
 SHARED := cli progress help hints where table moves_table match_options key_options \
-          output_options pictures text_output
+          output_options pictures text_output align_table
 API := $(patsubst tools/%.c,$(B)/obj/tools/%.o,$(sort $(wildcard tools/api/*.c)))
 TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
 OBJ := $(SRC:src/%.c=$(B)/obj/%.o) $(KERNEL:src/%.c=$(B)/obj/%.l0.o) \
@@ -97,7 +97,8 @@ $(B)/bin/organ-api: $(API) $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 # ---- tests ---------------------------------------------------------------------
 
 UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.c)) \
-	tests/unit/mkmodel.c tests/unit/unpack.c tests/unit/cost.c) # the last three are used by tests/cli
+	tests/unit/mkmodel.c tests/unit/unpack.c tests/unit/cost.c \
+	tests/unit/permute.c) # the last four are used by tests/cli
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
 

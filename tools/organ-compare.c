@@ -1,4 +1,5 @@
 /* organ-compare - compare two models tensor by tensor; tell whether they share a lineage. */
+#include "align_table.h"
 #include "cli.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
@@ -15,7 +16,7 @@
 static const char help[] =
     "usage: organ-compare A B\n"
     "       organ-compare A B --summary\n"
-    "       organ-compare A B --lineage | --keys | --patch FILE\n"
+    "       organ-compare A B --lineage | --keys | --align | --patch FILE\n"
     "Compare the decoded values of two models: one row per tensor. A and B are GGUF\n"
     "files, shards of split models, organ directories or .bin records; one of them\n"
     "may be - for stdin.\n"
@@ -28,6 +29,8 @@ static const char help[] =
     "  --svg FILE         draw a map of A's blocks and roles, and the lineage in words;\n"
     "                     --heat draws it on the terminal; --color cosine or rel_l2\n"
     "  --lineage          one row: whether they share a lineage, so grafts can work\n"
+    "  --align            one row per hidden unit (or, with --summary, per group of\n"
+    "                     them): which unit of B it is\n"
     "  --map 0-3=4-7      compare only A's blocks 0-3 with B's blocks 4-7\n"
     "  --split-experts    one row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
     "  --sample N         measure at most N rows per tensor, evenly spread; 0 is all\n"
@@ -410,7 +413,7 @@ int main(int argc, char **argv)
               .has_force = true,
               .where_columns = columns };
     const char *map = NULL, *patch = NULL;
-    bool summary = false, lineage = false, keys = false;
+    bool summary = false, lineage = false, keys = false, align = false;
     uint64_t sample = UINT64_MAX;
     drawing picture = { 0 };
     gg_compare_options o = { 0 };
@@ -418,6 +421,7 @@ int main(int argc, char **argv)
     const cli_option options[] = { { "summary", CLI_FLAG, &summary },
                                    { "lineage", CLI_FLAG, &lineage },
                                    { "keys", CLI_FLAG, &keys },
+                                   { "align", CLI_FLAG, &align },
                                    { "patch", CLI_TEXT, &patch },
                                    { "svg", CLI_TEXT, &picture.svg },
                                    { "heat", CLI_FLAG, &picture.heat },
@@ -428,9 +432,11 @@ int main(int argc, char **argv)
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
-    if (c.where && (summary || lineage || keys || patch))
+    if (c.where && (summary || lineage || keys || patch || align))
         cli_usage(&c, "--where selects rows of the table of tensors: leave out --summary, --keys, "
-                      "--lineage and --patch");
+                      "--lineage, --align and --patch");
+    if (align && (lineage || keys || patch || sample != UINT64_MAX || o.split_experts))
+        cli_usage(&c, "--align can only be combined with --summary, --map and a selection");
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
     bool tensors = c.select || map || sample != UINT64_MAX || o.split_experts;
     if (patch && (keys || summary || lineage || tensors || c.json))
@@ -439,7 +445,7 @@ int main(int argc, char **argv)
                   "options that select, measure or print");
     if (c.run.force && !patch && !picture.svg)
         cli_usage(&c, "--force needs --patch or --svg: nothing else is written");
-    check_picture(&c, &picture, summary || lineage || keys || patch);
+    check_picture(&c, &picture, summary || lineage || keys || patch || align);
     if (keys && (summary || lineage))
         cli_usage(&c, "give --keys, --summary or --lineage, only one of them");
     if (keys && tensors)
@@ -451,6 +457,7 @@ int main(int argc, char **argv)
     gg_source *a = NULL, *b = NULL;
     gg_status st = map ? gg_map_parse(map, &parsed, &c.err) : GG_OK;
     o.map = parsed;
+    gg_align_options unit_options = { .select = c.select, .map = parsed };
     if (st == GG_OK) st = cli_open(&c, c.args.items[0], CLI_DATA, &a);
     if (st == GG_OK) st = cli_open(&c, c.args.items[1], CLI_DATA, &b);
     if (st == GG_OK) st = picture_allowed(&c, picture.svg, a);
@@ -458,6 +465,7 @@ int main(int argc, char **argv)
     if (st == GG_OK)
         st = draws     ? draw(&c, a, b, &o, &picture)
              : patch   ? write_patch(&c, a, b, patch)
+             : align   ? align_table(&c, a, b, &unit_options, summary)
              : keys    ? print_keys(&c, a, b)
              : lineage ? print_lineage(&c, a, b, &o)
              : summary ? print_summary(&c, a, b, &o)

@@ -25,6 +25,7 @@ static const char help[] =
     "  --blend MODE:T     linear, slerp or task (with --ancestor MODEL); T is a\n"
     "                     number or a ramp over the blocks, 0.2..0.8; the result\n"
     "                     has the base's dtype\n"
+    "  --align            bring the donor's hidden units into the base's order first\n"
     "  --check            print what would move, what does not match, and the\n"
     "                     lineage; exit 1 if something does not match\n"
     "  --skip-mismatched  leave out tensors that do not match\n"
@@ -85,7 +86,7 @@ static gg_status draw(cli *c, const char *dir, const char *svg)
     return st;
 }
 
-static gg_status graft(cli *c, const arguments *a)
+static gg_status graft(cli *c, arguments *a)
 {
     gg_source *base = NULL, *donor = NULL;
     gg_transplant_report r = { 0 };
@@ -93,8 +94,13 @@ static gg_status graft(cli *c, const arguments *a)
     if (st == GG_OK) st = cli_open(c, a->target, CLI_SPOOLED, &base);
     if (st == GG_OK) st = picture_allowed(c, a->svg, base);
     if (st == GG_OK) st = picture_allowed(c, a->svg, donor);
-    if (st == GG_OK && a->check) st = check(c, a, base, donor);
-    else if (st == GG_OK) st = gg_graft(base, donor, &a->o, a->output, &c->run, &r, &c->err);
+    gg_source *used = donor;
+    if (st == GG_OK) st = match_options_align(c, &a->match, base, &used);
+    a->o.match = a->match.match;
+    a->o.match.weighed = a->o.imatrix != NULL;
+    if (st == GG_OK && a->check) st = check(c, a, base, used);
+    else if (st == GG_OK) st = gg_graft(base, used, &a->o, a->output, &c->run, &r, &c->err);
+    match_options_unalign(&a->match);
     gg_source_close(base);
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
@@ -162,8 +168,6 @@ int main(int argc, char **argv)
     a.o.adapter = a.adapter != NULL;
     a.o.scale = isnan(a.scale) ? 1 : a.scale;
     gg_status st = match_options_open(&c, &a.match);
-    a.o.match = a.match.match;
-    a.o.match.weighed = a.o.imatrix != NULL;
     if (st == GG_OK) st = graft(&c, &a);
     match_options_close(&a.match);
     free(a.adapters.items);

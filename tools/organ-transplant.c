@@ -34,6 +34,7 @@ static const char help[] =
     "  --copy-kv K        copy the donor's key; K* copies all keys that start with K\n"
     "  --blend MODE:T     linear, slerp or task (base + T (donor-ancestor), with\n"
     "                     --ancestor MODEL); T is a number or a ramp: 0.2..0.8\n"
+    "  --align            bring the donor's hidden units into BASE's order first\n"
     "  --adapter LORA     fold W + S (alpha/r) B A into the weights; --scale S (1)\n"
     "  --dtype PRESET|RULES  re-encode as organ-assemble; --fallback, --imatrix F\n"
     "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
@@ -116,16 +117,19 @@ static gg_status transplant(cli *c, arguments *a)
         gg_source_close(donor);
         return st;
     }
-    if (st == GG_OK && a->in_place && !a->check) {
-        if (gg_source_meta(donor)) check_in_place(c, a);
-        st = gg_transplant_in_place(a->base, donor, &a->o, a->undo, &c->run, &r, &c->err);
-    } else if (st == GG_OK) {
-        st = cli_open(c, a->base, CLI_SPOOLED, &base);
-        if (st == GG_OK)
-            st = a->check ? check(c, a, base, donor)
-                          : gg_transplant(base, donor, &a->o, a->output, &c->run, &r, &c->err);
-        gg_source_close(base);
-    }
+    bool in_place = a->in_place && !a->check;
+    if (st == GG_OK && in_place && gg_source_meta(donor)) check_in_place(c, a);
+    if (st == GG_OK && (!in_place || a->match.align)) st = cli_open(c, a->base, CLI_SPOOLED, &base);
+    gg_source *used = donor;
+    if (st == GG_OK) st = match_options_align(c, &a->match, base, &used);
+    a->o.match = a->match.match;
+    a->o.match.weighed = a->out.imatrix != NULL;
+    if (st == GG_OK)
+        st = in_place ? gg_transplant_in_place(a->base, used, &a->o, a->undo, &c->run, &r, &c->err)
+             : a->check ? check(c, a, base, used)
+                        : gg_transplant(base, used, &a->o, a->output, &c->run, &r, &c->err);
+    match_options_unalign(&a->match);
+    gg_source_close(base);
     gg_source_close(donor);
     if (st == GG_OK && !a->check && (c->verbose || r.skipped))
         cli_note(c, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved", r.moved,
@@ -140,9 +144,9 @@ static void check_new_model(const cli *c, const arguments *a)
     bool pairs = match_options_given(c, &a->match) || a->match.match.mtp || o->skip_mismatched ||
                  a->copy_kv.n || a->check;
     if (a->adapter && pairs)
-        cli_usage(c,
-                  "--adapter cannot be combined with a selection, --map, --match, --blend, --add, "
-                  "--mtp, --skip-mismatched, --copy-kv or --check");
+        cli_usage(
+            c, "--adapter cannot be combined with a selection, --map, --match, --blend, --align, "
+               "--add, --mtp, --skip-mismatched, --copy-kv or --check");
     if (!isnan(o->scale) && !a->adapter)
         cli_usage(c, "--scale needs --adapter; to scale a blend, use its T: --blend linear:%g",
                   o->scale);
@@ -161,9 +165,8 @@ static void check_usage(const cli *c, const arguments *a)
         cli_usage(c, "give --output, --check or --in-place");
     bool matches = match_options_given(c, &a->match) || a->o.skip_mismatched;
     if (a->match.match.mtp && (a->in_place || matches))
-        cli_usage(
-            c, "--mtp moves whole blocks: leave out the selection, --map, --match, --blend, --add, "
-               "--skip-mismatched and --in-place");
+        cli_usage(c, "--mtp moves whole blocks: leave out the selection, --map, --match, --blend, "
+                     "--align, --add, --skip-mismatched and --in-place");
     if (c->json && !a->check) cli_usage(c, "--json needs --check: nothing else prints a table");
     if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
     if (a->undo && !a->in_place) cli_usage(c, "--undo needs --in-place");
@@ -183,7 +186,6 @@ static void set_new_model(arguments *a)
     o->dtype = a->out.dtype;
     o->fallback = a->out.fallback;
     o->imatrix = a->out.imatrix;
-    o->match.weighed = a->out.imatrix != NULL;
     o->shards = (uint32_t)a->out.shards;
     o->shard_size = a->out.shard_size;
 }
@@ -225,7 +227,6 @@ int main(int argc, char **argv)
     check_new_model(&c, &a);
     set_new_model(&a);
     gg_status st = match_options_open(&c, &a.match);
-    a.o.match = a.match.match;
     a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
     a.o.set_kv_files = a.set_kv_files.items, a.o.n_set_kv_files = a.set_kv_files.n;
     key_options_note(&c, &a.set_kv, "--set-kv-file");

@@ -224,6 +224,7 @@ typedef struct gg_data {
     uint64_t at;    /* offset of the data in fd */
     uint64_t bytes; /* size of the data */
     bool close_fd;  /* private */
+    int hidden;     /* private: descriptor of an aligned source; -1 = none */
 } gg_data;
 
 /* Opens the data of tensor i. *d is the caller's to close, before the source is closed. From a

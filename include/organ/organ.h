@@ -48,6 +48,7 @@
 #include "gg_measure_model.h"
 #include "gg_compare_model.h"
 #include "gg_picture.h"
+#include "gg_align.h"
 #include "gg_purify.h"
 #include "gg_write.h"
 #include "gg_check.h"

@@ -263,7 +263,8 @@ void gg_source_close(gg_source *s)
     if (s->own_fd) close(s->own_fd - 1);
     free(s->names);
     free(s->places);
-    if (s->kind == SOURCE_DIR || s->names) free(s->tensors);
+    if (s->kind == SOURCE_DIR || s->kind == SOURCE_VIEW || s->names) free(s->tensors);
+    gg_view_free(s->view, s->n);
     for (size_t i = 0; i < s->n_paths; i++) free(s->paths[i]);
     free(s->paths);
     free(s->stamps);
@@ -302,6 +303,7 @@ bool gg_source_seekable(const gg_source *s)
 
 const gg_meta *gg_source_meta(const gg_source *s)
 {
+    if (s->view) return gg_source_meta(gg_view_source(s->view));
     if (s->manifest) return &s->manifest->meta;
     const gg_gguf *header = gg_source_header(s);
     return header ? &header->meta : NULL;
@@ -351,6 +353,7 @@ const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
 gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
+    if (s->view) return gg_source_anatomy(gg_view_source(s->view), i);
     return s->manifest ? s->manifest->entries[i].a : gg_anatomy_of(t->name, t->name_len);
 }
 
@@ -406,9 +409,31 @@ static gg_status open_entry(gg_source *s, size_t i, gg_data *d, gg_error *err)
     return err->status;
 }
 
+/* A view must be read with gg_data_read, so its descriptor is hidden. */
+static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
+{
+    gg_data in;
+    gg_status st = gg_data_open(gg_view_source(s->view), i, &in, err);
+    if (st != GG_OK) return st;
+    d->at = in.at;
+    d->close_fd = in.close_fd;
+    d->hidden = in.fd;
+    return GG_OK;
+}
+
+static gg_status read_view(const gg_data *d, gg_span span, gg_error *err)
+{
+    gg_source *of = gg_view_source(d->source->view);
+    gg_data in = { .source = of, .index = d->index, .fd = d->hidden, .at = d->at, .hidden = -1 };
+    in.bytes = gg_source_tensor(of, d->index)->bytes;
+    return gg_view_read(&in, d->source->view, d->index, span, err);
+}
+
 gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
-    *d = (gg_data){ .source = s, .index = i, .fd = -1, .bytes = gg_source_tensor(s, i)->bytes };
+    *d = (gg_data){
+        .source = s, .index = i, .fd = -1, .bytes = gg_source_tensor(s, i)->bytes, .hidden = -1
+    };
     switch (s->kind) {
     case SOURCE_MODEL:
         d->fd = s->model->fds[s->tensors[i].file];
@@ -423,19 +448,35 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
         return gg_at_file(err, s->paths[s->places[i].path]);
     case SOURCE_PIPE_MODEL:
     case SOURCE_PIPE_RECORDS: break;
+    case SOURCE_VIEW: return open_view(s, i, d, err);
     }
     return GG_OK;
 }
 
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
 {
+    if (d->source->view) return read_view(d, (gg_span){ offset, buf, n }, err);
     gg_status st = d->fd < 0 ? gg_pipe_read(d->source, d->index, offset, buf, n, err)
                              : gg_pread_all(d->fd, buf, n, d->at + offset, err);
     return st == GG_OK ? GG_OK : data_error(d, err);
 }
 
+static gg_status copy_view(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
+{
+    uint8_t buf[16384];
+    gg_status st = GG_OK;
+    for (uint64_t done = 0; done < n && st == GG_OK;) {
+        size_t step = n - done < sizeof buf ? (size_t)(n - done) : sizeof buf;
+        st = gg_data_read(d, offset + done, buf, step, err);
+        if (st == GG_OK) st = gg_put_all(out.fd, buf, step, gg_offset_after(out.at, done), err);
+        done += step;
+    }
+    return st;
+}
+
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
 {
+    if (d->source->view) return copy_view(d, offset, n, out, err);
     if (d->fd < 0) gg_pipe_copy(d->source, d->index, offset, n, out, err);
     else gg_copy_from(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
     bool writing = err->status == GG_EIO && !err->file[0]; /* the caller adds the output's name */
@@ -444,6 +485,7 @@ gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg
 
 void gg_data_close(gg_data *d)
 {
-    if (d->close_fd && d->fd >= 0) close(d->fd);
-    d->fd = -1;
+    int fd = d->hidden >= 0 ? d->hidden : d->fd;
+    if (d->close_fd && fd >= 0) close(fd);
+    d->fd = d->hidden = -1;
 }

@@ -15,6 +15,7 @@ typedef enum source_kind {
     SOURCE_RECORDS,      /* .bin files */
     SOURCE_PIPE_MODEL,   /* GGUF on a pipe */
     SOURCE_PIPE_RECORDS, /* organ stream on a pipe */
+    SOURCE_VIEW,         /* another source in a different order */
 } source_kind;
 
 /* Position of a record's data, for SOURCE_RECORDS. */
@@ -50,6 +51,8 @@ typedef struct source_pipe {
     bool cut;       /* the data ended early (header_only) */
 } source_pipe;
 
+typedef struct gg_view gg_view;
+
 struct gg_source {
     source_kind kind;
     gg_source_options o;
@@ -67,6 +70,7 @@ struct gg_source {
     gg_tensor **streamed; /* cap entries, used instead of `tensors` for a pipe that finds tensors
                              while reading, so that their addresses stay valid. Tensors of records
                              are allocated one by one; those of shards are in the headers */
+    gg_view *view;
     source_pipe pipe;
     int own_fd;         /* descriptor to close with the source, plus 1; 0 = none */
     uint64_t pad_bytes; /* unusual padding noted so far, of all files */
@@ -75,6 +79,19 @@ struct gg_source {
 /* Store a pipe in an unnamed temporary file and open that. */
 gg_status gg_source_open_pipe_spooled(const char *spec, const gg_source_options *o, gg_source **out,
                                       gg_error *err);
+
+/* Bytes of a tensor to read: n from `at` on, into `to`. */
+typedef struct gg_span {
+    uint64_t at;
+    void *to;
+    size_t n;
+} gg_span;
+
+/* Frees a view of n tensors; v may be NULL. */
+void gg_view_free(gg_view *v, size_t n);
+gg_source *gg_view_source(const gg_view *v);
+/* Reads a span of tensor `index` as the view shows it; `in` is the same tensor of its source. */
+gg_status gg_view_read(gg_data *in, const gg_view *v, size_t index, gg_span span, gg_error *err);
 
 /* Appends a tensor of a record; copies its name. */
 gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err);

@@ -34,6 +34,7 @@ static gg_status check_dir(const gg_source *s, gg_error *err)
 
 gg_status gg_source_unchanged(const gg_source *s, gg_error *err)
 {
+    if (s && s->view) s = gg_view_source(s->view);
     if (!s) return GG_OK;
     if (s->manifest) return check_dir(s, err);
     for (size_t i = 0; s->model && i < s->model->n_files; i++)

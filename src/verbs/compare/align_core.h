@@ -1,0 +1,103 @@
+/* align_core.h - internals of gg_align: groups of units, tables of their values, and the best
+ * order. Internal.
+ */
+#ifndef GG_ALIGN_CORE_H
+#define GG_ALIGN_CORE_H
+
+#include "organ/gg_align.h"
+#include "organ/source_view.h"
+
+#define GG_ALIGN_HEADS 1024 /* maximum number of heads in a block */
+
+/* The same part of a tensor in both models. */
+typedef struct align_part {
+    gg_slice a, b;
+    bool counts; /* a weight by which units are recognized */
+    bool stays;  /* only for that; another part moves it */
+} align_part;
+
+typedef struct align_group {
+    gg_align_kind kind;
+    int64_t block, donor_block, expert;
+    size_t n;
+    align_part *parts;
+    size_t n_parts, cap_parts;
+} align_group;
+
+void gg_align_group_free(align_group *g);
+
+/* ---- groups --------------------------------------------------------------------------- */
+
+typedef struct align_models {
+    gg_source *a, *b;
+    int64_t *strange[2]; /* blocks with unknown attention tensors, of each model; ascending */
+    size_t n_strange[2];
+} align_models;
+
+gg_status gg_align_models_open(align_models *m, gg_error *err); /* a and b are set */
+void gg_align_models_close(align_models *m);
+
+/* The block numbers of "blk.N." names of a model, ascending, each once. The list is malloc'd. */
+gg_status gg_align_blocks(const gg_source *s, int64_t **list, size_t *n, gg_error *err);
+
+/* Fills `g`, which is all zero, with one kind of units. g->n is 0 if the block has no such units,
+ * or if they cannot be aligned. `stack` is NULL, or gets the number of experts if the units are
+ * those of a stack, of which g is `expert`. */
+gg_status gg_align_embedding(const align_models *m, align_group *g, gg_error *err);
+
+typedef struct align_place {
+    int64_t block, donor_block;
+    const char *suffix; /* of an FFN: "", "_exps" or "_shexp" */
+    uint64_t expert;    /* of "_exps" */
+} align_place;
+
+gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group *g,
+                       uint64_t *experts, gg_error *err);
+gg_status gg_align_heads(const align_models *m, const align_place *p, align_group *kv,
+                         align_group *q, gg_error *err);
+
+/* ---- tables of units ---------------------------------------------------------- */
+
+/* One column per unit. The rows of a part make vectors of length 1, so that the product of two
+ * columns is the sum of the cosines of their parts. Vectors longer than `most` are shortened by
+ * adding up elements with random signs, which keeps cosines up to noise of 1 / sqrt(most). */
+typedef struct unit_table {
+    size_t n, dims, parts;
+    float *x; /* dims x n, row-major */
+} unit_table;
+
+/* Which units of which model: all, or n of them. */
+typedef struct unit_choice {
+    gg_source *source;
+    bool donor;
+    const uint32_t *units; /* NULL = all */
+    size_t n;
+} unit_choice;
+
+gg_status gg_unit_table(const align_group *g, const unit_choice *c, const gg_run *run,
+                        unit_table *out, gg_error *err);
+void gg_unit_table_free(unit_table *t);
+
+/* ---- the best order ----------------------------------------------------------------------- */
+
+typedef struct unit_order {
+    size_t n;
+    uint32_t *from;
+    float *cosine;
+    double mean, before;
+    bool found;
+    size_t moved;
+} unit_order;
+
+/* The cosine that the best partner of a unit has by chance, for tables with these dims. */
+double gg_align_chance(const unit_table *t, size_t n);
+
+gg_status gg_align_order(const unit_table *a, const unit_table *b, unsigned threads,
+                         unit_order *out, gg_error *err);
+void gg_unit_order_free(unit_order *o);
+
+/* The order of key and value heads, and that of the query heads within it. */
+gg_status gg_align_head_order(const unit_table kv[2], const unit_table q[2], unsigned threads,
+                              unit_order out[2], gg_error *err);
+
+#endif

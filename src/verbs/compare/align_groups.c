@@ -1,0 +1,375 @@
+/* align_groups.c - finds the tensors in which the units of a block are rows or columns. */
+#include "align_core.h"
+
+#include "base/grow.h"
+#include "gguf/gguf.h"
+#include "organ/record.h"
+#include "organ/select.h"
+#include "organ/tensor_names.h"
+#include "quant/quant.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gg_align_group_free(align_group *g)
+{
+    free(g->parts);
+    *g = (align_group){ 0 };
+}
+
+/* ---- tensors of both models ------------------------------------------------------------ */
+
+/* One tensor in both models. */
+typedef struct twins {
+    size_t a, b;
+    const gg_tensor *t; /* that of A; B's has the same dims */
+    uint64_t rows;      /* of all dimensions after the first */
+} twins;
+
+static size_t find_in(const gg_source *s, int64_t block, const char *role)
+{
+    char name[GG_RECORD_NAME + 1];
+    int n = snprintf(name, sizeof name, "blk.%lld.%s", (long long)block, role);
+    return n > 0 && (size_t)n < sizeof name ? gg_source_find(s, name, (size_t)n) : SIZE_MAX;
+}
+
+typedef enum presence { ABSENT, UNUSABLE, PRESENT } presence;
+
+/* A tensor that only one model has, or that differs in shape, must not be left where it is while
+ * others move. */
+static presence look_up(const align_models *m, const align_place *p, const char *role, twins *out)
+{
+    out->a = find_in(m->a, p->block, role);
+    out->b = find_in(m->b, p->donor_block, role);
+    if (out->a == SIZE_MAX && out->b == SIZE_MAX) return ABSENT;
+    if (out->a == SIZE_MAX || out->b == SIZE_MAX) return UNUSABLE;
+    out->t = gg_source_tensor(m->a, out->a);
+    const gg_tensor *d = gg_source_tensor(m->b, out->b);
+    if (memcmp(out->t->dims, d->dims, sizeof d->dims) != 0 || out->t->elements == 0)
+        return UNUSABLE;
+    out->rows = out->t->elements / out->t->dims[0];
+    return gg_can_decode(out->t->dtype) && gg_can_decode(d->dtype) ? PRESENT : UNUSABLE;
+}
+
+static gg_status add_part(align_group *g, const twins *w, gg_slice s, bool counts, gg_error *err)
+{
+    align_part *grown = gg_grow(g->parts, g->n_parts, &g->cap_parts, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    g->parts = grown;
+    align_part *p = &g->parts[g->n_parts++];
+    *p = (align_part){ .a = s, .b = s, .counts = counts };
+    p->a.index = w->a;
+    p->b.index = w->b;
+    return GG_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+gg_status gg_align_blocks(const gg_source *s, int64_t **list, size_t *n, gg_error *err)
+{
+    size_t all = gg_source_count(s), k = 0;
+    *n = 0;
+    *list = calloc(all ? all : 1, sizeof **list);
+    if (!*list) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", all);
+    for (size_t i = 0; i < all; i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        if (t->name_len > 4 && memcmp(t->name, "blk.", 4) == 0)
+            (*list)[k] = gg_anatomy_of(t->name, t->name_len).block, k += (*list)[k] >= 0;
+    }
+    if (k) qsort(*list, k, sizeof **list, ascending);
+    for (size_t i = 0; i < k; i++)
+        if (i == 0 || (*list)[i] != (*list)[i - 1]) (*list)[(*n)++] = (*list)[i];
+    return GG_OK;
+}
+
+/* ---- FFN units -------------------------------------------------------------------------- */
+
+/* Whether the block has an FFN tensor with this suffix that is not known here and may have one
+ * value per unit. */
+static bool strange_ffn(const gg_source *s, int64_t block, const char *suffix)
+{
+    static const char *const roles[] = { "ffn_act%s.scales", "ffn_gate_up%s.weight",
+                                         "ffn_act%s.weight", "ffn_gate%s.lora_a",
+                                         "ffn_down%s.lora_a" };
+    char role[64];
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        const char *at = strchr(roles[i], '%');
+        snprintf(role, sizeof role, "%.*s%s%s", (int)(at - roles[i]), roles[i], suffix, at + 2);
+        if (find_in(s, block, role) != SIZE_MAX) return true;
+    }
+    return false;
+}
+
+typedef struct ffn {
+    const align_models *m;
+    const align_place *p;
+    align_group *g;
+    uint64_t experts; /* 0 = no stack */
+    bool usable;
+    gg_error *err;
+} ffn;
+
+static presence look_up_ffn(ffn *f, const char *role, const char *end, twins *w)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%s%s", role, f->p->suffix, end);
+    presence p = look_up(f->m, f->p, name, w);
+    uint64_t last = p == PRESENT ? w->t->dims[w->t->n_dims ? w->t->n_dims - 1 : 0] : 0;
+    if (p == PRESENT && f->experts && last != f->experts) p = UNUSABLE;
+    return p;
+}
+
+/* Rows of one expert. A matrix with twice as many holds gate and up one after the other. */
+static gg_status add_unit_rows(ffn *f, const char *role)
+{
+    twins w;
+    presence p = look_up_ffn(f, role, ".weight", &w);
+    if (p == ABSENT) return GG_OK;
+    uint64_t rows = p == PRESENT ? w.rows / (f->experts ? f->experts : 1) : 0;
+    f->usable = f->usable && rows && (rows == f->g->n || rows == 2 * f->g->n);
+    gg_status st = GG_OK;
+    for (uint64_t at = 0; f->usable && at < rows && st == GG_OK; at += f->g->n) {
+        gg_slice s = { .first = f->p->expert * rows + at, .per = 1 };
+        st = add_part(f->g, &w, s, true, f->err);
+    }
+    return st;
+}
+
+/* One value per unit: a bias, or a norm. */
+static gg_status add_unit_values(ffn *f, const char *role, const char *end)
+{
+    twins w;
+    presence p = look_up_ffn(f, role, end, &w);
+    if (p == ABSENT) return GG_OK;
+    f->usable = f->usable && p == PRESENT && w.t->dims[0] % f->g->n == 0 &&
+                w.t->dims[0] <= 2 * f->g->n && w.rows == (f->experts ? f->experts : 1);
+    gg_status st = GG_OK;
+    for (uint64_t at = 0; f->usable && at < w.t->dims[0] && st == GG_OK; at += f->g->n) {
+        gg_slice s = { .columns = true, .first = at, .per = 1, .row = f->p->expert, .rows = 1 };
+        st = add_part(f->g, &w, s, false, f->err);
+    }
+    return st;
+}
+
+gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group *g,
+                       uint64_t *experts, gg_error *err)
+{
+    ffn f = { .m = m, .p = p, .g = g, .usable = true, .err = err };
+    twins down, up;
+    bool stack = strcmp(p->suffix, "_exps") == 0;
+    *g = (align_group){
+        GG_ALIGN_FFN, p->block, p->donor_block, stack ? (int64_t)p->expert : -1, 0, NULL, 0, 0
+    };
+    *experts = 0;
+    if (look_up_ffn(&f, "ffn_down", ".weight", &down) != PRESENT || down.t->n_dims < 2 ||
+        look_up_ffn(&f, "ffn_up", ".weight", &up) != PRESENT)
+        return GG_OK;
+    if (strange_ffn(m->a, p->block, p->suffix) || strange_ffn(m->b, p->donor_block, p->suffix))
+        return GG_OK;
+    uint64_t n = down.t->dims[0];
+    if (stack && (!gg_is_expert_stack(down.t, experts) || p->expert >= *experts)) return GG_OK;
+    f.experts = *experts;
+    if (n < 2 || n > GG_ALIGN_UNITS) return GG_OK;
+    g->n = (size_t)n;
+    uint64_t rows = down.rows / (f.experts ? f.experts : 1);
+    gg_slice s = { .columns = true, .per = 1, .row = p->expert * rows, .rows = rows };
+    gg_status st = add_unit_rows(&f, "ffn_gate");
+    if (st == GG_OK) st = add_unit_rows(&f, "ffn_up");
+    if (st == GG_OK) st = add_part(g, &down, s, true, err);
+    if (st == GG_OK) st = add_unit_values(&f, "ffn_gate", ".bias");
+    if (st == GG_OK) st = add_unit_values(&f, "ffn_up", ".bias");
+    if (st == GG_OK) st = add_unit_values(&f, "ffn_sub_norm", ".weight");
+    if (!f.usable) g->n = 0;
+    return st;
+}
+
+/* ---- attention tensors that are not known here ------------------------------------------------
+ */
+
+static bool is_strange(const gg_tensor *t, const gg_anatomy *a)
+{
+    static const char known[] =
+        " attn_q attn_k attn_v attn_output attn_qkv attn_q.bias attn_k.bias attn_v.bias "
+        "attn_output.bias attn_qkv.bias attn_q_norm attn_k_norm attn_sinks attn_norm "
+        "attn_norm.bias attn_norm_2 attn_norm_2.bias attn_post_norm attn_rot_embd ";
+    const char *role = t->name + a->role_at;
+    char text[40];
+    if (a->block < 0 || a->role_len < 4 ||
+        (memcmp(role, "attn", 4) != 0 && memcmp(role, "ssm_", 4) != 0))
+        return false;
+    snprintf(text, sizeof text, " %.*s ", (int)(a->role_len < 36 ? a->role_len : 36), role);
+    return !strstr(known, text);
+}
+
+static bool strange_attention(const align_models *m, int k, int64_t block)
+{
+    return m->n_strange[k] &&
+           bsearch(&block, m->strange[k], m->n_strange[k], sizeof block, ascending);
+}
+
+gg_status gg_align_models_open(align_models *m, gg_error *err)
+{
+    for (int k = 0; k < 2; k++) {
+        const gg_source *s = k ? m->b : m->a;
+        size_t n = gg_source_count(s);
+        m->strange[k] = calloc(n ? n : 1, sizeof *m->strange[k]);
+        if (!m->strange[k]) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
+        for (size_t i = 0; i < n; i++) {
+            const gg_tensor *t = gg_source_tensor(s, i);
+            gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+            if (is_strange(t, &a)) m->strange[k][m->n_strange[k]++] = a.block;
+        }
+        if (m->n_strange[k])
+            qsort(m->strange[k], m->n_strange[k], sizeof *m->strange[k], ascending);
+    }
+    return GG_OK;
+}
+
+void gg_align_models_close(align_models *m)
+{
+    free(m->strange[0]);
+    free(m->strange[1]);
+}
+
+/* ---- attention heads ---------------------------------------------------------------------- */
+
+/* The value of a key that may have one value per block. */
+static uint64_t head_number(const gg_meta *meta, const char *name, int64_t block)
+{
+    char key[128];
+    uint64_t v = 0;
+    if (!gg_arch_key(meta, name, key, sizeof key)) return 0;
+    const gg_kv *kv = gg_meta_find(meta, key);
+    if (!kv || kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, &v) ? v : 0;
+    size_t size = gg_type_size(kv->elem_type);
+    if (!size || (uint64_t)block >= kv->count) return 0;
+    gg_kv one = *kv;
+    one.type = kv->elem_type;
+    one.count = 1;
+    one.data = kv->data + (size_t)block * size;
+    one.size = size;
+    return gg_kv_u64(&one, &v) ? v : 0;
+}
+
+typedef struct heads {
+    const align_models *m;
+    const align_place *p;
+    align_group *kv, *q;
+    bool usable;
+    gg_error *err;
+} heads;
+
+/* Adds n units of a matrix: those of its rows (or columns) from `first` on, `lines` of them. */
+typedef struct share {
+    align_group *g;
+    bool columns, counts;
+    uint64_t first, lines;
+} share;
+
+static gg_status add_heads(heads *h, const twins *w, share s)
+{
+    uint64_t of = s.columns ? w->t->dims[0] : w->rows;
+    h->usable = h->usable && s.lines && s.lines % s.g->n == 0 && s.first + s.lines <= of;
+    if (!h->usable) return GG_OK;
+    gg_slice slice = { .columns = s.columns, .first = s.first, .per = s.lines / s.g->n };
+    if (s.columns) slice.rows = w->rows;
+    return add_part(s.g, w, slice, s.counts, h->err);
+}
+
+/* A whole matrix or vector; `rows`: one unit after the other along its rows. */
+static gg_status add_whole(heads *h, const char *role, align_group *g, bool columns, bool counts)
+{
+    twins w;
+    presence p = look_up(h->m, h->p, role, &w);
+    if (p == ABSENT && !counts) return GG_OK;
+    h->usable = h->usable && p == PRESENT;
+    if (!h->usable) return GG_OK;
+    return add_heads(h, &w, (share){ g, columns, counts, 0, columns ? w.t->dims[0] : w.rows });
+}
+
+/* Query, key and value rows, one after the other in one tensor. */
+static gg_status add_fused(heads *h, const char *role, bool columns)
+{
+    twins w;
+    presence p = look_up(h->m, h->p, role, &w);
+    if (p == ABSENT) return GG_OK;
+    uint64_t lines = p != PRESENT ? 0
+                     : columns    ? w.t->dims[0]
+                                  : w.rows,
+             all = h->q->n + 2 * h->kv->n, size = lines / all;
+    h->usable = h->usable && size && lines % all == 0;
+    uint64_t q = h->q->n * size, kv = h->kv->n * size;
+    gg_status st = add_heads(h, &w, (share){ h->q, columns, !columns, 0, q });
+    if (st == GG_OK) st = add_heads(h, &w, (share){ h->kv, columns, !columns, q, kv });
+    if (st == GG_OK) st = add_heads(h, &w, (share){ h->kv, columns, !columns, q + kv, kv });
+    return st;
+}
+
+/* A norm of queries or keys has one weight per head dimension, which all heads share, or one per
+ * head and dimension. */
+static gg_status add_norm(heads *h, const char *role, align_group *g, uint64_t size)
+{
+    twins w;
+    presence p = look_up(h->m, h->p, role, &w);
+    if (p == ABSENT || (p == PRESENT && w.t->elements == size)) return GG_OK;
+    h->usable = h->usable && p == PRESENT && w.t->elements == size * g->n;
+    if (!h->usable) return GG_OK;
+    bool columns = w.rows == 1;
+    return add_heads(h, &w, (share){ g, columns, false, 0, columns ? w.t->dims[0] : w.rows });
+}
+
+static gg_status add_attention(heads *h)
+{
+    twins w;
+    gg_status st;
+    if (look_up(h->m, h->p, "attn_qkv.weight", &w) != ABSENT) {
+        st = add_fused(h, "attn_qkv.weight", false);
+        if (st == GG_OK) st = add_fused(h, "attn_qkv.bias", true);
+    } else {
+        st = add_whole(h, "attn_q.weight", h->q, false, true);
+        if (st == GG_OK) st = add_whole(h, "attn_k.weight", h->kv, false, true);
+        if (st == GG_OK) st = add_whole(h, "attn_v.weight", h->kv, false, true);
+        if (st == GG_OK) st = add_whole(h, "attn_q.bias", h->q, true, false);
+        if (st == GG_OK) st = add_whole(h, "attn_k.bias", h->kv, true, false);
+        if (st == GG_OK) st = add_whole(h, "attn_v.bias", h->kv, true, false);
+    }
+    if (st == GG_OK) st = add_whole(h, "attn_output.weight", h->q, true, true);
+    if (st == GG_OK) st = add_whole(h, "attn_sinks.weight", h->q, true, false);
+    if (st != GG_OK || !h->usable) return st;
+    uint64_t size = h->kv->parts[0].a.per; /* of keys and queries */
+    st = add_norm(h, "attn_q_norm.weight", h->q, size);
+    return st == GG_OK ? add_norm(h, "attn_k_norm.weight", h->kv, size) : st;
+}
+
+gg_status gg_align_heads(const align_models *m, const align_place *p, align_group *kv,
+                         align_group *q, gg_error *err)
+{
+    const gg_meta *a = gg_source_meta(m->a), *b = gg_source_meta(m->b);
+    *kv = (align_group){ GG_ALIGN_KV, p->block, p->donor_block, -1, 0, NULL, 0, 0 };
+    *q = *kv;
+    q->kind = GG_ALIGN_HEAD;
+    if (!a || !b) return GG_OK;
+    uint64_t n = head_number(a, "attention.head_count", p->block),
+             groups = head_number(a, "attention.head_count_kv", p->block);
+    uint64_t theirs = head_number(b, "attention.head_count", p->donor_block),
+             their_groups = head_number(b, "attention.head_count_kv", p->donor_block);
+    if (!groups) groups = n;
+    if (!their_groups) their_groups = theirs;
+    if (n < 2 || n > GG_ALIGN_HEADS || groups == 0 || n % groups || n != theirs ||
+        groups != their_groups || strange_attention(m, 0, p->block) ||
+        strange_attention(m, 1, p->donor_block))
+        return GG_OK;
+    kv->n = (size_t)groups;
+    q->n = (size_t)n;
+    heads h = { .m = m, .p = p, .kv = kv, .q = q, .usable = true, .err = err };
+    gg_status st = add_attention(&h);
+    if (!h.usable) kv->n = q->n = 0;
+    return st;
+}

@@ -1,0 +1,301 @@
+/* align_order.c - finds the order of units in which two tables of them fit best. */
+#include "align_core.h"
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "numeric/assign.h"
+#include "numeric/matmul.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CANDIDATES 32 /* per unit, and the unit of the same number */
+#define TILE 64       /* units of A whose products are held */
+
+/* Added to the weight of staying in place, so that equal units do not change places. */
+#define STAY 1e-4f
+
+/* A common order is accepted if the mean cosine is at least this, and this many times what chance
+ * gives. Values are explained in docs/lineage.md. */
+#define LEAST_COSINE 0.25
+#define LEAST_RATIO 1.5
+
+/* ---- candidates --------------------------------------------------------------------------- */
+
+typedef struct candidates {
+    size_t n, most;
+    uint32_t *count, *column;
+    float *weight;
+    const float *products; /* of the tile */
+    size_t first;          /* unit of A that the tile starts with */
+} candidates;
+
+static void candidates_free(candidates *c)
+{
+    free(c->count);
+    free(c->column);
+    free(c->weight);
+}
+
+static gg_status candidates_new(size_t n, candidates *c, gg_error *err)
+{
+    *c = (candidates){ .n = n, .most = n < CANDIDATES + 1 ? n : CANDIDATES + 1 };
+    c->count = calloc(n, sizeof *c->count);
+    c->column = calloc(n, c->most * sizeof *c->column);
+    c->weight = calloc(n, c->most * sizeof *c->weight);
+    if (c->count && c->column && c->weight) return GG_OK;
+    return gg_fail(err, GG_ENOMEM, "no memory to match %zu units", n);
+}
+
+/* Keeps the unit of the same number at place 0, and the largest others in descending order. */
+static gg_status choose(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    candidates *c = ctx;
+    (void)worker;
+    (void)err;
+    size_t unit = c->first + i;
+    const float *w = c->products + i * c->n;
+    uint32_t *column = c->column + unit * c->most, n = 1;
+    float *weight = c->weight + unit * c->most;
+    column[0] = (uint32_t)unit;
+    weight[0] = w[unit] + STAY;
+    for (uint32_t j = 0; j < c->n; j++) {
+        if (j == unit || (n == c->most && !(w[j] > weight[n - 1])) || c->most == 1) continue;
+        uint32_t at = n < c->most ? n++ : n - 1;
+        for (; at > 1 && weight[at - 1] < w[j]; at--) {
+            weight[at] = weight[at - 1];
+            column[at] = column[at - 1];
+        }
+        weight[at] = w[j];
+        column[at] = j;
+    }
+    c->count[unit] = n;
+    return GG_OK;
+}
+
+/* Multiplies units of A, from `first` on, with all units of B. `products` has one row per unit. */
+static gg_status multiply(const unit_table *a, size_t first, const unit_table *b,
+                          const gg_matrix *products, unsigned threads, gg_error *err)
+{
+    gg_matrix x = { a->x + first, products->rows, a->dims, 1, a->n },
+              y = gg_matrix_of(b->x, b->dims, b->n);
+    return gg_matmul(products, &x, &y, threads, err);
+}
+
+static gg_status gather(candidates *c, const unit_table *a, const unit_table *b, unsigned threads,
+                        gg_error *err)
+{
+    float *products = malloc(TILE * c->n * sizeof *products);
+    gg_status st = products ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory to match %zu units", c->n);
+    c->products = products;
+    for (c->first = 0; c->first < c->n && st == GG_OK; c->first += TILE) {
+        size_t rows = c->n - c->first < TILE ? c->n - c->first : TILE;
+        st = gg_cancelled(err);
+        gg_matrix tile = gg_matrix_of(products, rows, c->n);
+        if (st == GG_OK) st = multiply(a, c->first, b, &tile, threads, err);
+        if (st == GG_OK) st = gg_parallel(rows, threads, choose, c, err);
+    }
+    free(products);
+    return st;
+}
+
+/* ---- the order ---------------------------------------------------------------------------- */
+
+double gg_align_chance(const unit_table *t, size_t n)
+{
+    double per_part = t->parts ? (double)t->dims / (double)t->parts : 1;
+    double deviation = 1 / sqrt(per_part * (double)(t->parts ? t->parts : 1));
+    return deviation * sqrt(2 * log((double)(n > 1 ? n : 2)));
+}
+
+static gg_status order_new(size_t n, unit_order *o, gg_error *err)
+{
+    *o = (unit_order){ .n = n };
+    o->from = malloc(n * sizeof *o->from);
+    o->cosine = calloc(n, sizeof *o->cosine);
+    if (o->from && o->cosine) return GG_OK;
+    return gg_fail(err, GG_ENOMEM, "no memory for an order of %zu units", n);
+}
+
+void gg_unit_order_free(unit_order *o)
+{
+    free(o->from);
+    free(o->cosine);
+    *o = (unit_order){ 0 };
+}
+
+/* The means of the cosines in the new order and of those in place. */
+static void add_up(unit_order *o, const unit_table *t, float *stay)
+{
+    double parts = (double)(t->parts ? t->parts : 1), sum = 0, before = 0;
+    for (size_t i = 0; i < o->n; i++) {
+        stay[i] = (float)((double)stay[i] / parts);
+        sum += (double)o->cosine[i];
+        before += (double)stay[i];
+    }
+    o->mean = sum / (double)o->n;
+    o->before = before / (double)o->n;
+}
+
+static bool common(const unit_table *t, double mean, size_t n)
+{
+    return mean >= LEAST_COSINE && mean >= LEAST_RATIO * gg_align_chance(t, n);
+}
+
+/* Without units in common, nothing moves. */
+static void decide(unit_order *o, bool found, const float *stay)
+{
+    o->found = found;
+    for (uint32_t i = 0; i < o->n; i++) {
+        if (!found) {
+            o->from[i] = i;
+            o->cosine[i] = stay[i];
+        }
+        o->moved += o->from[i] != i;
+    }
+    if (!found) o->mean = o->before;
+}
+
+gg_status gg_align_order(const unit_table *a, const unit_table *b, unsigned threads,
+                         unit_order *out, gg_error *err)
+{
+    candidates c;
+    float *stay = calloc(a->n, sizeof *stay);
+    gg_status st = order_new(a->n, out, err);
+    if (st == GG_OK && !stay) st = gg_fail(err, GG_ENOMEM, "no memory to match %zu units", a->n);
+    gg_status made = candidates_new(a->n, &c, err);
+    if (st == GG_OK) st = made;
+    if (st == GG_OK) st = gather(&c, a, b, threads, err);
+    gg_candidates list = { c.n, c.most, c.count, c.column, c.weight };
+    if (st == GG_OK) st = gg_assign(&list, out->from, err);
+    double parts = (double)(a->parts ? a->parts : 1);
+    for (size_t i = 0; i < a->n && st == GG_OK; i++) {
+        const float *weight = c.weight + i * c.most;
+        stay[i] = weight[0] - STAY;
+        for (uint32_t k = 0; k < c.count[i]; k++)
+            if (c.column[i * c.most + k] == out->from[i])
+                out->cosine[i] = (float)((double)(weight[k] - (k ? 0 : STAY)) / parts);
+    }
+    if (st == GG_OK) {
+        add_up(out, a, stay);
+        decide(out, common(a, out->mean, a->n), stay);
+    }
+    candidates_free(&c);
+    free(stay);
+    if (st != GG_OK) gg_unit_order_free(out);
+    return st;
+}
+
+/* ---- heads -------------------------------------------------------------------------------- */
+
+typedef struct head_match {
+    size_t groups, per; /* key and value heads, and query heads of each */
+    float *kv, *q;      /* products */
+    float *score;       /* of each pair of groups, with their query heads in the best order */
+    uint32_t *within;   /* that order: per entries for each pair */
+    uint32_t *count, *column;
+} head_match;
+
+/* The best order of the whole square matrix `weight` of n x n. */
+static gg_status solve(const head_match *h, size_t n, const float *weight, uint32_t *match,
+                       gg_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        h->count[i] = (uint32_t)n;
+        for (uint32_t j = 0; j < n; j++) h->column[i * n + j] = j;
+    }
+    return gg_assign(&(gg_candidates){ n, n, h->count, h->column, weight }, match, err);
+}
+
+static gg_status match_pair(const head_match *h, size_t g, size_t theirs, float *room,
+                            gg_error *err)
+{
+    size_t n = h->groups * h->per, at = g * h->groups + theirs;
+    for (size_t i = 0; i < h->per; i++)
+        for (size_t j = 0; j < h->per; j++)
+            room[i * h->per + j] = h->q[(g * h->per + i) * n + theirs * h->per + j] +
+                                   (i == j ? STAY : 0);
+    uint32_t *match = h->within + at * h->per;
+    gg_status st = solve(h, h->per, room, match, err);
+    h->score[at] = h->kv[at] + (g == theirs ? STAY : 0);
+    for (size_t i = 0; i < h->per && st == GG_OK; i++) h->score[at] += room[i * h->per + match[i]];
+    return st;
+}
+
+static gg_status head_match_new(head_match *h, size_t groups, size_t n, gg_error *err)
+{
+    *h = (head_match){ .groups = groups, .per = n / groups };
+    h->kv = calloc(groups, groups * sizeof *h->kv);
+    h->q = calloc(n, n * sizeof *h->q);
+    h->score = calloc(groups, groups * sizeof *h->score);
+    h->within = calloc(groups, n * sizeof *h->within);
+    h->count = calloc(n, sizeof *h->count);
+    h->column = calloc(n, n * sizeof *h->column);
+    if (h->kv && h->q && h->score && h->within && h->count && h->column) return GG_OK;
+    return gg_fail(err, GG_ENOMEM, "no memory to match %zu heads", n);
+}
+
+static void head_match_free(head_match *h)
+{
+    free(h->kv);
+    free(h->q);
+    free(h->score);
+    free(h->within);
+    free(h->count);
+    free(h->column);
+}
+
+/* Both orders from the matched groups. `stay` has room for all heads. */
+static void read_orders(const head_match *h, const unit_table *kv, const unit_table *q, float *stay,
+                        unit_order out[2])
+{
+    size_t n = h->groups * h->per;
+    float kv_parts = (float)(kv->parts ? kv->parts : 1), q_parts = (float)(q->parts ? q->parts : 1);
+    for (size_t g = 0; g < h->groups; g++) {
+        size_t theirs = out[0].from[g];
+        const uint32_t *within = h->within + (g * h->groups + theirs) * h->per;
+        out[0].cosine[g] = h->kv[g * h->groups + theirs] / kv_parts;
+        for (size_t i = 0; i < h->per; i++) {
+            size_t head = g * h->per + i;
+            out[1].from[head] = (uint32_t)(theirs * h->per) + within[i];
+            out[1].cosine[head] = h->q[head * n + out[1].from[head]] / q_parts;
+        }
+    }
+    float *stay_q = stay + h->groups;
+    for (size_t g = 0; g < h->groups; g++) stay[g] = h->kv[g * h->groups + g];
+    for (size_t i = 0; i < n; i++) stay_q[i] = h->q[i * n + i];
+    add_up(&out[0], kv, stay);
+    add_up(&out[1], q, stay_q);
+    bool found = common(q, (out[0].mean + out[1].mean) / 2, n);
+    decide(&out[0], found, stay);
+    decide(&out[1], found, stay_q);
+}
+
+gg_status gg_align_head_order(const unit_table kv[2], const unit_table q[2], unsigned threads,
+                              unit_order out[2], gg_error *err)
+{
+    head_match h;
+    size_t groups = kv[0].n, n = q[0].n;
+    float *room = malloc((n * n + groups) * sizeof *room);
+    gg_status st = head_match_new(&h, groups, n, err);
+    if (st == GG_OK && !room) st = gg_fail(err, GG_ENOMEM, "no memory to match %zu heads", n);
+    gg_matrix kv_products = gg_matrix_of(h.kv, groups, groups),
+              q_products = gg_matrix_of(h.q, n, n);
+    if (st == GG_OK) st = multiply(&kv[0], 0, &kv[1], &kv_products, threads, err);
+    if (st == GG_OK) st = multiply(&q[0], 0, &q[1], &q_products, threads, err);
+    for (size_t g = 0; g < groups && st == GG_OK; g++)
+        for (size_t k = 0; k < groups && st == GG_OK; k++) st = match_pair(&h, g, k, room, err);
+    out[0] = out[1] = (unit_order){ 0 };
+    if (st == GG_OK) st = order_new(groups, &out[0], err);
+    if (st == GG_OK) st = order_new(n, &out[1], err);
+    if (st == GG_OK) st = solve(&h, groups, h.score, out[0].from, err);
+    if (st == GG_OK) read_orders(&h, &kv[0], &q[0], room, out);
+    free(room);
+    head_match_free(&h);
+    if (st != GG_OK) {
+        gg_unit_order_free(&out[0]);
+        gg_unit_order_free(&out[1]);
+    }
+    return st;
+}

@@ -1,0 +1,191 @@
+/* verb_align.c - brings the units of a donor into the order of a base. */
+#include "align_core.h"
+
+#include "base/error.h"
+#include "organ/select.h"
+#include "organ/tensor_names.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdlib.h>
+
+const char *gg_align_name(gg_align_kind kind)
+{
+    static const char *const names[] = { "embedding", "ffn", "kv", "head" };
+    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
+}
+
+typedef struct aligner {
+    align_models m; /* b is the view */
+    const gg_align_options *o;
+    const gg_run *run;
+    gg_align_report *report;
+    gg_error *err;
+} aligner;
+
+static bool selected(const aligner *x, const align_group *g)
+{
+    for (size_t i = 0; i < g->n_parts; i++) {
+        const gg_tensor *t = gg_source_tensor(x->m.a, g->parts[i].a.index);
+        gg_anatomy a = gg_source_anatomy(x->m.a, g->parts[i].a.index);
+        if (gg_select_match(x->o->select, t->name, t->name_len, &a)) return true;
+    }
+    return false;
+}
+
+/* ---- one group ---------------------------------------------------------------------------- */
+
+static gg_status move(aligner *x, const align_group *g, const unit_order *o)
+{
+    size_t n = 0;
+    gg_slice *slices = malloc(g->n_parts * sizeof *slices);
+    if (!slices) return gg_fail(x->err, GG_ENOMEM, "no memory for an order of %zu units", o->n);
+    for (size_t i = 0; i < g->n_parts; i++)
+        if (!g->parts[i].stays) slices[n++] = g->parts[i].b;
+    gg_status st = gg_source_view_move(x->m.b, slices, n, o->from, o->n, x->err);
+    free(slices);
+    return st;
+}
+
+/* Applies an order and tells the caller. */
+static gg_status finish(aligner *x, const align_group *g, const unit_order *o)
+{
+    gg_align_report *r = x->report;
+    gg_align_group told = { .kind = g->kind,
+                            .block = g->block,
+                            .donor_block = g->donor_block,
+                            .expert = g->expert,
+                            .found = o->found,
+                            .n = o->n,
+                            .moved = o->moved,
+                            .from = o->from,
+                            .cosine = o->cosine,
+                            .mean = o->mean,
+                            .before = o->before };
+    gg_status st = o->moved ? move(x, g, o) : GG_OK;
+    r->groups++;
+    r->found += o->found;
+    r->units += o->n;
+    r->moved += o->moved;
+    r->of[g->kind] = r->of[g->kind] || o->moved > 0;
+    return st == GG_OK && x->o->group ? x->o->group(x->o->ctx, &told, x->err) : st;
+}
+
+/* Reads the tables of a group in both models. */
+static gg_status tables(const aligner *x, const align_group *g, unit_table t[2])
+{
+    t[0] = t[1] = (unit_table){ 0 };
+    unit_choice a = { .source = x->m.a }, b = { .source = x->m.b, .donor = true };
+    gg_status st = gg_unit_table(g, &a, x->run, &t[0], x->err);
+    return st == GG_OK ? gg_unit_table(g, &b, x->run, &t[1], x->err) : st;
+}
+
+static gg_status align_group_of(aligner *x, const align_group *g)
+{
+    unit_table t[2];
+    unit_order o = { 0 };
+    if (g->n == 0 || !selected(x, g)) return GG_OK;
+    gg_status st = tables(x, g, t);
+    if (st == GG_OK) st = gg_align_order(&t[0], &t[1], x->run->threads, &o, x->err);
+    gg_unit_table_free(&t[0]);
+    gg_unit_table_free(&t[1]);
+    if (st == GG_OK) st = finish(x, g, &o);
+    gg_unit_order_free(&o);
+    return st;
+}
+
+static gg_status align_heads(aligner *x, const align_group *kv, const align_group *q)
+{
+    unit_table t[2], u[2] = { { 0 }, { 0 } };
+    unit_order o[2] = { { 0 }, { 0 } };
+    if (q->n == 0 || (!selected(x, kv) && !selected(x, q))) return GG_OK;
+    gg_status st = tables(x, kv, t);
+    if (st == GG_OK) st = tables(x, q, u);
+    if (st == GG_OK) st = gg_align_head_order(t, u, x->run->threads, o, x->err);
+    for (int i = 0; i < 2; i++) {
+        gg_unit_table_free(&t[i]);
+        gg_unit_table_free(&u[i]);
+    }
+    if (st == GG_OK) st = finish(x, kv, &o[0]);
+    if (st == GG_OK) st = finish(x, q, &o[1]);
+    gg_unit_order_free(&o[0]);
+    gg_unit_order_free(&o[1]);
+    return st;
+}
+
+/* ---- the model ---------------------------------------------------------------------------- */
+
+static gg_status align_ffns(aligner *x, align_place p)
+{
+    static const char *const suffixes[] = { "", "_exps", "_shexp" };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        uint64_t experts = 0;
+        p.suffix = suffixes[i];
+        for (p.expert = 0; st == GG_OK && (p.expert == 0 || p.expert < experts); p.expert++) {
+            align_group g = { 0 };
+            st = gg_align_ffn(&x->m, &p, &g, &experts, x->err);
+            if (st == GG_OK) st = align_group_of(x, &g);
+            gg_align_group_free(&g);
+        }
+    }
+    return st;
+}
+
+static gg_status align_block(aligner *x, int64_t block)
+{
+    align_place p = { .block = block, .donor_block = gg_map_donor(x->o->map, block) };
+    if (p.donor_block < 0) return GG_OK;
+    if (x->o->map && gg_map_base(x->o->map, p.donor_block) != block) {
+        gg_fail(x->err, GG_EUSAGE,
+                "the map uses donor block %lld twice, so that it would have "
+                "to have two orders",
+                (long long)p.donor_block);
+        return gg_fix(x->err, "align one block at a time");
+    }
+    align_group kv = { 0 }, q = { 0 };
+    gg_status st = gg_align_heads(&x->m, &p, &kv, &q, x->err);
+    if (st == GG_OK) st = align_heads(x, &kv, &q);
+    gg_align_group_free(&kv);
+    gg_align_group_free(&q);
+    return st == GG_OK ? align_ffns(x, p) : st;
+}
+
+static gg_status align_all(aligner *x)
+{
+    int64_t *blocks = NULL;
+    size_t n = 0;
+    align_group g = { 0 };
+    gg_status st = x->o->map ? GG_OK : gg_align_embedding(&x->m, &g, x->err);
+    if (st == GG_OK) st = align_group_of(x, &g);
+    gg_align_group_free(&g);
+    if (st == GG_OK) st = gg_align_blocks(x->m.a, &blocks, &n, x->err);
+    for (size_t i = 0; i < n && st == GG_OK; i++) st = align_block(x, blocks[i]);
+    free(blocks);
+    return st;
+}
+
+gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o, const gg_run *run,
+                   gg_source **aligned, gg_align_report *report, gg_error *err)
+{
+    aligner x = { .o = GG_OPTIONS(gg_align_options, o),
+                  .run = GG_OPTIONS(gg_run, run),
+                  .err = err };
+    x.report = GG_REPORT(gg_align_report, report);
+    *x.report = (gg_align_report){ 0 };
+    if (!gg_source_seekable(base) || !gg_source_seekable(donor)) {
+        gg_fail(err, GG_EUSAGE, "models are read several times to align them, but this is a pipe");
+        gg_fix(err, "store the model in a file");
+        return gg_at_file(err, gg_source_name(gg_source_seekable(base) ? donor : base));
+    }
+    x.m.a = base;
+    gg_status st = gg_source_view_open(donor, &x.m.b, err);
+    if (st != GG_OK) return st;
+    st = gg_align_models_open(&x.m, err);
+    if (st == GG_OK) st = align_all(&x);
+    gg_align_models_close(&x.m);
+    for (size_t i = 0; i < gg_source_count(x.m.b); i++)
+        x.report->decoded += gg_source_view_decoded(x.m.b, i);
+    if (st == GG_OK && aligned) *aligned = x.m.b;
+    else gg_source_close(x.m.b);
+    return st;
+}

@@ -1,0 +1,109 @@
+#!/bin/sh
+# align.sh - units in another order: finding it (organ-compare --align), and undoing it before
+# tensors move (--align of organ-transplant, organ-graft and organ-merge).
+. "$(dirname "$0")/lib.sh"
+have permute || { bad "permute is not built"; finish; }
+BASE=$T/base.gguf VERSE=$T/verse.gguf
+organ-assemble -q $LAB/lab-base-q4_k_m.gguf --dtype f16 --output $BASE || bad "base"
+organ-assemble -q $LAB/lab-verse-q4_k_m.gguf --dtype f16 --output $VERSE || bad "verse"
+STRANGER=$LAB/lab-stranger-q4_k_m.gguf
+
+# recovered WANT: does the table in $T/out tell the order that permute applied?
+recovered() {
+    awk -F '\t' 'NR > 1 { print $1 "\t" ($2 == "-" ? -1 : $2) "\t" ($4 == "-" ? -1 : $4) "\t" $6 "\t" $5 }' "$T/out" | sort > "$T/got"
+    sort "$1" > "$T/want"
+    check_same "$T/got" "$T/want" "$2"
+}
+
+# ---- a model and itself: nothing moves, not even between equal units
+check "a model and itself" organ-compare $BASE $BASE --align --summary
+check_text "$(awk -F '\t' 'NR > 1 { n += $5; m += $6; if ($7 != "yes" || $8 < 0.9999) bad++ } END { print n, m, bad + 0 }' "$T/out")" "2328 0 0" "nothing moves"
+check "aligned with itself" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $LAB/lab-base-q4_k_m.gguf --align --output "$T/x.gguf"
+check_same "$T/x.gguf" $LAB/lab-base-q4_k_m.gguf "the identity, byte for byte"
+check_text "$(cat "$T/err")" "" "no notes"
+mkmodel "$T/zero.gguf" blk.0.ffn_gate.weight:F32:32x64 blk.0.ffn_up.weight:F32:32x64 blk.0.ffn_down.weight:F32:64x32
+size=$(wc -c < "$T/zero.gguf")
+{ head -c $((size - 8192)) "$T/zero.gguf"; head -c 8192 /dev/zero; } > "$T/equal.gguf"
+check_exit 0 "units without a down column" organ-compare "$T/equal.gguf" "$T/equal.gguf" --align --summary
+check_text "$(sed 1d "$T/out" | cut -f 6)" "0" "equal units stay in place"
+
+# ---- all kinds at once
+permute $VERSE "$T/p.gguf" ffn,heads,embedding > "$T/p.tsv" || bad "permute"
+check "a permuted relative" organ-compare $BASE "$T/p.gguf" --align -j 1
+recovered "$T/p.tsv" "every unit is recovered"
+cp "$T/out" "$T/one"
+check "with three threads" organ-compare $BASE "$T/p.gguf" --align -j 3
+check_same "$T/out" "$T/one" "the same table for any -j"
+organ-transplant -q --base $BASE --donor $VERSE --output "$T/plain.gguf"
+check "all of it" organ-transplant --base $BASE --donor "$T/p.gguf" --align --output "$T/x.gguf" --force
+check_same "$T/x.gguf" "$T/plain.gguf" "a graft of the permuted donor"
+if one_line "$T/err" && grep -q "of 2328 units change places" "$T/err"; then ok; else bad "the note: $(cat "$T/err")"; fi
+organ-transplant -q --base $BASE --donor $VERSE --blend slerp:0.3..0.6 --type organ,skeleton --output "$T/plain.gguf" --force
+check "a blend" organ-transplant -q --base $BASE --donor "$T/p.gguf" --blend slerp:0.3..0.6 --type organ,skeleton --align --output "$T/x.gguf" --force
+check_same "$T/x.gguf" "$T/plain.gguf" "a blend with the permuted donor"
+check "one matrix of three" organ-transplant -q --base $BASE --donor "$T/p.gguf" --tensors 'blk.1.ffn_down.weight' --align --output "$T/x.gguf" --force
+organ-transplant -q --base $BASE --donor $VERSE --tensors 'blk.1.ffn_down.weight' --output "$T/plain.gguf" --force
+check_same "$T/x.gguf" "$T/plain.gguf" "a part of a layer"
+cp $BASE "$T/in.gguf"
+check "in place" organ-transplant -q --base "$T/in.gguf" --donor "$T/p.gguf" --tensors 'blk.1.ffn_down.weight' --align --in-place --no-undo
+check_same "$T/in.gguf" "$T/plain.gguf" "in place"
+check "to a pipe" sh -c "organ-transplant -q --base $BASE --donor '$T/p.gguf' --tensors blk.1.ffn_down.weight --align --output - > '$T/x.gguf'"
+check_same "$T/x.gguf" "$T/plain.gguf" "to a pipe"
+check "a task blend: the ancestor is aligned too" organ-transplant -q --base $BASE --donor $VERSE --ancestor "$T/p.gguf" --blend task:0.5 --type organ --align --output "$T/x.gguf" --force
+check "base + (donor - donor) / 2" sh -c "organ-compare '$T/x.gguf' $BASE; :"
+check_text "$(cut -f 10 "$T/out" | sort -u | tr '\n' ' ')" "0 max_abs " "the base's values"
+check "a graft" organ-graft -q --base $BASE --donor "$T/p.gguf" --layers 2 --align --output "$T/g"
+organ-graft -q --base $BASE --donor $VERSE --layers 2 --output "$T/h"
+check "the same organs" organ-compare "$T/g" "$T/h"
+organ-extract -q "$T/p.gguf" --output "$T/dir"
+check "a directory" organ-compare $BASE "$T/dir" --align --layers 3
+check_text "$(sed 1d "$T/out" | cut -f 2 | sort -u | tr '\n' ' ')" "- 3 " "only the selected block"
+
+# ---- noise and Q2_K
+permute $VERSE "$T/n.gguf" ffn,heads 0.5 3 > "$T/n.tsv"
+check "half as much noise" organ-compare $BASE "$T/n.gguf" --align
+recovered "$T/n.tsv" "every unit under noise"
+check "it was noise" sh -c "organ-compare $VERSE '$T/n.gguf' --type organ | grep -q 'differs.*0\.0'"
+permute $VERSE "$T/f.gguf" ffn > "$T/f.tsv"
+organ-assemble -q "$T/f.gguf" --dtype 'blk.*=q2_k' --output "$T/q2.gguf"
+check "Q2_K" organ-compare $BASE "$T/q2.gguf" --align
+recovered "$T/f.tsv" "every unit in Q2_K"
+
+# ---- quantized donors: rows move as bytes, columns are encoded again
+check "from Q2_K" organ-transplant --base $BASE --donor "$T/q2.gguf" --match retype --align --type organ --output "$T/x.gguf" --force
+if grep -q "4 quantized tensors are encoded again" "$T/err"; then ok; else bad "no note on encoding: $(cat "$T/err")"; fi
+organ-assemble -q $VERSE --dtype 'blk.*=q2_k' --output "$T/v2.gguf"
+check_exit 1 "compared with what was not permuted" organ-compare "$T/x.gguf" "$T/v2.gguf" --type organ
+check_text "$(awk -F '\t' 'NR > 1 { n[$4]++; if ($8 != 1 && $1 ~ /gate|up/) n["moved"]++ } END { print n["identical"], n["dtype"], n["moved"] + 0 }' "$T/out")" "8 4 0" "gate and up are moved, down is decoded"
+check_error 1 "dtypes differ: base Q2_K, donor F32" "exact" organ-transplant --base "$T/v2.gguf" --donor "$T/q2.gguf" --match exact --align -q --type organ --output "$T/y.gguf"
+
+# ---- strangers
+check_exit 1 "a stranger" organ-compare $BASE $STRANGER --align --summary
+check_text "$(awk -F '\t' 'NR > 1 { m += $6; if ($7 != "no") bad++ } END { print m, bad + 0 }' "$T/out")" "0 0" "nothing moves"
+check "its graft" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --align --type organ --output "$T/x.gguf" --force
+if grep -q "5 of 5 groups of units have no counterpart" "$T/err"; then ok; else bad "no note on strangers: $(cat "$T/err")"; fi
+organ-transplant -q --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --type organ --output "$T/plain.gguf" --force
+check_same "$T/x.gguf" "$T/plain.gguf" "as without --align"
+
+# ---- stacks of experts: each expert has an order of its own
+KEYS='{"key": "llama.attention.head_count", "type": "u32", "value": 4},
+{"key": "llama.attention.head_count_kv", "type": "u32", "value": 2},
+{"key": "llama.embedding_length", "type": "u32", "value": 64},'
+made "$T/moe.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x3 blk.0.ffn_gate_exps.weight:F16:64x96x3 \
+    blk.0.ffn_up_exps.weight:F16:64x96x3 blk.0.ffn_down_exps.weight:F16:96x64x3 \
+    blk.1.attn_qkv.weight:F32:64x128 blk.1.attn_output.weight:F32:64x64 2> /dev/null
+permute "$T/moe.gguf" "$T/pm.gguf" ffn > "$T/pm.tsv"
+check "experts" organ-compare "$T/moe.gguf" "$T/pm.gguf" --align --type organ
+grep '^ffn' "$T/pm.tsv" > "$T/pm.ffn"
+recovered "$T/pm.ffn" "the units of each expert"
+check "a graft of experts" organ-transplant -q --base "$T/moe.gguf" --donor "$T/pm.gguf" --align --output "$T/x.gguf" --force
+check_same "$T/x.gguf" "$T/moe.gguf" "the experts are those of the base again"
+
+# ---- what cannot be aligned
+check_error 2 "this is a pipe" "a pipe" sh -c "organ-compare $BASE - --align < $BASE"
+check_error 2 "donor block 0 twice" "a block with two orders" organ-transplant --base $BASE --donor "$T/p.gguf" --map 1=0,2=0 --align --output "$T/y.gguf"
+check_error 2 "--align can only be combined" "--lineage" organ-compare $BASE $VERSE --align --lineage
+check_error 2 "--adapter cannot be combined" "an adapter" organ-transplant --base $BASE --adapter $LAB/lab-lora-code.gguf --align --output "$T/y.gguf"
+check_absent "$T/y.gguf" "nothing is written"
+
+finish
