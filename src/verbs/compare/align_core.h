@@ -89,9 +89,6 @@ typedef struct unit_order {
     size_t moved;
 } unit_order;
 
-/* The cosine that the best partner of a unit has by chance, for tables with these dims. */
-double gg_align_chance(const unit_table *t, size_t n);
-
 gg_status gg_align_order(const unit_table *a, const unit_table *b, unsigned threads,
                          unit_order *out, gg_error *err);
 void gg_unit_order_free(unit_order *o);

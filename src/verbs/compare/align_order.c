@@ -102,7 +102,8 @@ static gg_status gather(candidates *c, const unit_table *a, const unit_table *b,
 
 /* ---- the order ---------------------------------------------------------------------------- */
 
-double gg_align_chance(const unit_table *t, size_t n)
+/* The cosine that the best of n partners of a unit has by chance. */
+static double by_chance(const unit_table *t, size_t n)
 {
     double per_part = t->parts ? (double)t->dims / (double)t->parts : 1;
     double deviation = 1 / sqrt(per_part * (double)(t->parts ? t->parts : 1));
@@ -140,7 +141,7 @@ static void add_up(unit_order *o, const unit_table *t, float *stay)
 
 static bool common(const unit_table *t, double mean, size_t n)
 {
-    return mean >= LEAST_COSINE && mean >= LEAST_RATIO * gg_align_chance(t, n);
+    return mean >= LEAST_COSINE && mean >= LEAST_RATIO * by_chance(t, n);
 }
 
 /* Without units in common, nothing moves. */
