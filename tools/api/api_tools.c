@@ -110,18 +110,12 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "imatrix", API_IN, NULL },
                                          { NULL, API_FLAG, NULL } };
 
-static const api_option compare[] = { { "summary", API_FLAG, NULL },
-                                      { "lineage", API_FLAG, NULL },
-                                      { "keys", API_FLAG, NULL },
-                                      { "align", API_FLAG, NULL },
-                                      { "patch", API_OUT, NULL },
-                                      { "map", API_LIST, NULL },
-                                      { "sample", API_SIZE, NULL },
-                                      { "split-experts", API_FLAG, NULL },
-                                      { "where", API_TEXT, NULL },
-                                      { "svg", API_OUT, NULL },
-                                      { "color", API_TEXT, NULL },
-                                      { NULL, API_FLAG, NULL } };
+static const api_option compare[] = {
+    { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL },       { "keys", API_FLAG, NULL },
+    { "align", API_FLAG, NULL },   { "patch", API_OUT, NULL },          { "map", API_LIST, NULL },
+    { "sample", API_SIZE, NULL },  { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL },
+    { "svg", API_OUT, NULL },      { "color", API_TEXT, NULL },         { NULL, API_FLAG, NULL }
+};
 
 static const api_option keys[] = { { "output", API_OUT, NULL },    { "get", API_TEXT, NULL },
                                    { "set", API_TEXT, NULL },      { "delete", API_TEXT, NULL },
