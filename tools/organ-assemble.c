@@ -31,6 +31,8 @@ static const char help[] =
     "  --report FILE      a table of the error of each tensor (- is stdout); --json\n"
     "  --keep-experts L   keep only these experts: a list such as 0-63 for every\n"
     "                     block, or a file with lines of block, tab, experts\n"
+    "  --keep-experts N --by importance  with --imatrix: keep the N experts of each\n"
+    "                     block that contribute most on the calibration text\n"
     "  --set-kv K=T:V     set a key (may be repeated); K= deletes it\n"
     "  --set-kv-file K=F  set a key to the content of file F, as a string\n"
     "  --no-verify        do not compare the data with the manifest's sha256\n"
@@ -96,6 +98,7 @@ int main(int argc, char **argv)
                                    { "report", CLI_TEXT, &rep.out.path },
                                    { "no-verify", CLI_FLAG, &o.no_verify },
                                    { "keep-experts", CLI_TEXT, &o.keep_experts },
+                                   { "by", CLI_TEXT, &o.keep_by },
                                    { "set-kv", CLI_LIST, &set_kv },
                                    { "set-kv-file", CLI_LIST, &set_kv_files },
                                    { NULL, CLI_FLAG, NULL } };
@@ -108,6 +111,10 @@ int main(int argc, char **argv)
         cli_usage(&c, "--report and --output name the same file");
     if (c.json && !rep.out.path) cli_usage(&c, "--json needs --report");
     output_options_check(&c, &out);
+    if (o.keep_by && strcmp(o.keep_by, "importance") != 0)
+        cli_usage(&c, "--by %s: use importance", o.keep_by);
+    if (o.keep_by && !o.keep_experts) cli_usage(&c, "--by needs --keep-experts N");
+    if (o.keep_by && !out.imatrix) cli_usage(&c, "--by importance needs --imatrix FILE");
     o.shards = (uint32_t)out.shards;
     o.shard_size = out.shard_size;
     o.dtype = out.dtype;

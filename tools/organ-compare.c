@@ -35,6 +35,7 @@ static const char help[] =
     "  --split-experts    one row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
     "  --sample N         measure at most N rows per tensor, evenly spread; 0 is all\n"
     "                     (default: 128 with --lineage, else 0)\n"
+    "  --imatrix FILE     predict the damage to the output with A's importance matrix\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
@@ -55,7 +56,7 @@ static const char help[] =
 /* ---- one row per tensor ---------------------------------------------------------- */
 
 static const char columns[] = "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
-                              "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b\tpart";
+                              "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b\tpart\tdamage";
 
 static void cell_dims(table *rows, const gg_tensor *t)
 {
@@ -119,6 +120,7 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     if (r->b) cell_bytes(rows, r->b->name, r->b->name_len);
     else cell_null(rows);
     cell_text(rows, gg_part_name(r->anatomy.part));
+    cell_measure(rows, !isnan(r->damage), r->damage);
     table_row(rows);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return GG_OK;
@@ -145,7 +147,7 @@ static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
     cell_text(rows, gg_sameness_name(GG_SAME_DIFFERS));
     for (int i = 0; i < 2; i++) cell_null(rows);
     cell_u64(rows, differ);
-    for (int i = 0; i < 7; i++) cell_null(rows);
+    for (int i = 0; i < 8; i++) cell_null(rows);
     table_row(rows);
     if (c->verbose)
         cli_note(c, "metadata keys that differ: %zu of %zu; --keys lists them", differ, r.tensors);
@@ -177,7 +179,7 @@ static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *
     cell_text(rows, "keys");
     cell_u64(rows, r.tensors);
     for (int s = 0; s < GG_SAMENESS_COUNT; s++) cell_u64(rows, r.by[s]);
-    for (int i = 0; i < 5; i++) cell_null(rows);
+    for (int i = 0; i < 6; i++) cell_null(rows);
     table_row(rows);
     return GG_NO;
 }
@@ -269,6 +271,7 @@ static void print_group(table *rows, const char *name, gg_compare_group *g)
     cell_measure(rows, g->measured, g->max_abs);
     if (l.n || l.verdict == GG_LINEAGE_IDENTICAL) cell_text(rows, gg_lineage_name(l.verdict));
     else cell_null(rows);
+    cell_measure(rows, g->predicted, g->damage);
     table_row(rows);
 }
 
@@ -282,7 +285,7 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
     if (st == GG_OK) {
         table rows = table_start(
             c->json, "class\ttensors\tidentical\tdiffers\tdtype\tshape\tonly_a\tonly_b\t"
-                     "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage");
+                     "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage\tdamage");
         for (int k = 0; k < GG_CLASS_COUNT; k++)
             if (s.of[k].tensors) print_group(&rows, gg_class_name((gg_class)k), &s.of[k]);
         if (compares_keys(o)) st = print_keys_group(c, &rows, a, b);
@@ -429,6 +432,7 @@ int main(int argc, char **argv)
                                    { "map", CLI_TEXT, &map },
                                    { "sample", CLI_COUNT, &sample },
                                    { "split-experts", CLI_FLAG, &o.split_experts },
+                                   { "imatrix", CLI_TEXT, &o.imatrix },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
@@ -437,6 +441,9 @@ int main(int argc, char **argv)
                       "--lineage, --align and --patch");
     if (align && (lineage || keys || patch || sample != UINT64_MAX || o.split_experts))
         cli_usage(&c, "--align can only be combined with --summary, --map and a selection");
+    if (o.imatrix && (lineage || align || keys || patch))
+        cli_usage(&c, "--imatrix adds a column to the table of tensors and to --summary: leave out "
+                      "--keys, --lineage, --align and --patch");
     if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
     bool tensors = c.select || map || sample != UINT64_MAX || o.split_experts;
     if (patch && (keys || summary || lineage || tensors || c.json))

@@ -22,6 +22,8 @@ static const char help[] =
     "  --summary          one row per class and role, one for the model; 1-3 stars\n"
     "  --wells K          print only the K tensors with the lowest theta\n"
     "  --spectral         compute the column edge: 1 for noise, above 1 for structure\n"
+    "  --imatrix FILE     compute the column importance from an importance matrix\n"
+    "  --rank blocks      rank blocks by importance; or experts, within each block\n"
     "  --split-experts    one row per expert of stacked tensors\n"
     "  --update           also write the measures into DIR's manifest\n"
     "  --svg FILE         draw a map, blocks across, roles down (- is stdout)\n"
@@ -42,14 +44,15 @@ static const char help[] =
     "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --where 'theta<40'\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
-static const char columns[] = "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
-                              "min\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
-                              "dimension\tnull_theta\tcalibrated\trow_theta\tpart\tedge";
+static const char columns[] =
+    "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
+    "min\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
+    "dimension\tnull_theta\tcalibrated\trow_theta\tpart\tedge\timportance";
 
 #define NO_WELLS UINT64_MAX
 
 typedef struct options {
-    const char *dir, *svg, *color;
+    const char *dir, *svg, *color, *rank;
     bool summary, update, heat;
     uint64_t wells;
     gg_measure_options m;
@@ -94,6 +97,7 @@ static bool print_row(table *t, const gg_tensor_measure *r)
         for (int i = 0; i < 15; i++) cell_null(t);
     cell_text(t, gg_part_name(r->a.part));
     cell_optional(t, r->edge);
+    cell_optional(t, r->importance);
     /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
     if (!r->decoded) cell_member(t, "error", "no codec decodes this dtype");
     return table_row(t);
@@ -119,6 +123,34 @@ static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
     return GG_OK;
 }
 
+/* One row per block or expert, the most important first. */
+static gg_status print_ranks(cli *c, const gg_measures *list, bool experts)
+{
+    gg_rank *ranks;
+    size_t n;
+    gg_status st = gg_measures_rank(list, experts, &ranks, &n, &c->err);
+    if (st == GG_OK && n == 0)
+        st = gg_fail(&c->err, GG_NO, "the importance matrix has no tensor of %s",
+                     experts ? "an expert of this model" : "a block of this model");
+    if (st == GG_OK) {
+        table t = table_start(c->json, experts
+                                           ? "rank\tblock\texpert\ttensors\timportance\tshare\tpart"
+                                           : "rank\tblock\ttensors\timportance\tshare\tpart");
+        for (size_t i = 0; i < n; i++) {
+            cell_u64(&t, i + 1);
+            cell_i64(&t, ranks[i].block);
+            if (experts) cell_i64(&t, ranks[i].expert);
+            cell_u64(&t, ranks[i].tensors);
+            cell_f64(&t, ranks[i].importance);
+            cell_f64(&t, ranks[i].share);
+            cell_text(&t, gg_part_name(ranks[i].part));
+            table_row(&t);
+        }
+    }
+    free(ranks);
+    return st;
+}
+
 static void print_group(table *t, const gg_group *g)
 {
     static const char *const kinds[] = { "class", "role", "model" };
@@ -138,6 +170,7 @@ static void print_group(table *t, const gg_group *g)
     if (g->kind == GG_GROUP_ROLE) cell_text(t, gg_part_name(g->part));
     else cell_null(t);
     cell_optional(t, g->edge);
+    cell_optional(t, g->importance);
     table_row(t);
 }
 
@@ -147,8 +180,9 @@ static gg_status print_summary(cli *c, const gg_measures *list)
     size_t n;
     gg_status st = gg_measures_groups(list, &groups, &n, &c->err);
     if (st != GG_OK) return st;
-    table t = table_start(c->json, "group\tname\ttensors\tmeasured\ttheta\ttheta_min\ttheta_"
-                                   "max\tsignal\tcalibrated\trow_theta\trating\tpart\tedge");
+    table t = table_start(c->json,
+                          "group\tname\ttensors\tmeasured\ttheta\ttheta_min\ttheta_"
+                          "max\tsignal\tcalibrated\trow_theta\trating\tpart\tedge\timportance");
     for (size_t i = 0; i < n; i++) print_group(&t, &groups[i]);
     free(groups);
     return GG_OK;
@@ -181,6 +215,7 @@ static gg_status after(cli *c, gg_source *s, const options *o, const gg_measures
     gg_status st = GG_OK;
     if (o->summary) st = print_summary(c, list);
     else if (o->wells != NO_WELLS) st = print_wells(c, list, o->wells);
+    else if (o->rank) st = print_ranks(c, list, strcmp(o->rank, "experts") == 0);
     if (st == GG_OK && (o->heat || o->svg)) st = draw(c, list, s, o);
     if (st == GG_OK && o->update) st = gg_measures_update(list, gg_source_name(s), &c->err);
     return st;
@@ -191,8 +226,8 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     gg_measures list = { 0 };
     gg_measure_report r;
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0,
-         keep = o->summary || o->wells != NO_WELLS || o->heat || o->svg || o->update;
-    bool print = !o->summary && o->wells == NO_WELLS && !o->heat && !svg_out;
+         instead = o->summary || o->wells != NO_WELLS || o->heat || o->rank,
+         keep = instead || o->svg || o->update, print = !instead && !svg_out;
     printer p = { print ? table_start(c->json, columns) : table_silent(columns),
                   keep ? &list : NULL };
     gg_measure_options m = o->m;
@@ -215,12 +250,19 @@ static gg_status open_source(cli *c, const options *o, gg_source **s)
 
 static void check(const cli *c, const options *o)
 {
-    if (o->summary + (o->wells != NO_WELLS) + o->heat > 1)
-        cli_usage(c, "give only one of --summary, --wells and --heat");
+    bool summary = o->summary || o->wells != NO_WELLS || o->rank;
+    if (o->summary + (o->wells != NO_WELLS) + o->heat + (o->rank != NULL) > 1)
+        cli_usage(c, "give only one of --summary, --wells, --rank and --heat");
+    if (o->rank && strcmp(o->rank, "experts") != 0 && strcmp(o->rank, "blocks") != 0)
+        cli_usage(c, "--rank %s: use blocks or experts", o->rank);
+    if (!o->m.imatrix && (o->rank || (o->color && strcmp(o->color, "importance") == 0)))
+        cli_usage(c, "%s needs an importance matrix: add --imatrix FILE",
+                  o->rank ? "--rank" : "--color importance");
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
-    if (svg_out && (o->summary || o->wells != NO_WELLS || o->heat))
-        cli_usage(
-            c, "--svg - writes to stdout: leave out --summary, --wells and --heat, or name a file");
+    if (svg_out && (summary || o->heat))
+        cli_usage(c,
+                  "--svg - writes to stdout: leave out --summary, --wells, --rank and --heat, or "
+                  "name a file");
     if (c->json && (svg_out || o->heat))
         cli_usage(c, "%s draws a picture: leave out --json", svg_out ? "--svg -" : "--heat");
     if (o->color && !gg_measure_by_name(o->color))
@@ -254,8 +296,11 @@ int main(int argc, char **argv)
                                 { "heat", CLI_FLAG, &o.heat },
                                 { "color", CLI_TEXT, &o.color },
                                 { "spectral", CLI_FLAG, &o.m.spectral },
+                                { "imatrix", CLI_TEXT, &o.m.imatrix },
+                                { "rank", CLI_TEXT, &o.rank },
                                 { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, list);
+    if (o.rank && strcmp(o.rank, "experts") == 0) o.m.split_experts = true;
     check(&c, &o);
     if (!o.color) o.color = "theta";
     if (strcmp(o.color, "edge") == 0) o.m.spectral = true;

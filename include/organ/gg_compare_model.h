@@ -41,6 +41,13 @@ typedef struct gg_compare_row {
     double cosine;     /* of the two tensors as vectors; 1 if all values have the same bits */
     double rel_l2;     /* |b - a| / |a| */
     double max_abs;    /* largest |b - a| */
+    /* With an importance matrix that has this tensor, otherwise NaN and 0: the damage that the
+     * difference is predicted to do, error2 / energy2. error2 is the sum over columns j of
+     * in2_j |b_:j - a_:j|^2, where in2_j is the mean squared input of the column on the calibration
+     * text: the mean squared error of the tensor's output. energy2 is the same of a, so 0.01 means
+     * an error of a tenth of the output. The experts of a stack are weighted with the share of the
+     * tokens that were routed to each. */
+    double damage, error2, energy2;
 } gg_compare_row;
 
 /* Called for each row, one at a time, from the thread that called the verb. Row and tensors are
@@ -57,6 +64,9 @@ typedef struct gg_compare_options {
     const gg_map *map;  /* NULL = same names; otherwise only the blocks that it maps are compared */
     bool split_experts; /* one row per expert of a stack; also if `select` has experts */
     uint64_t sample;    /* rows of a tensor to measure, evenly spread; 0 = all */
+    /* An importance matrix of model A, in GGUF or in llama.cpp's older binary format, to predict
+     * the damage with. NULL = none. */
+    const char *imatrix;
     /* If not NULL, exactly these n_pairs pairs are compared, in this order, whatever their names
      * are. The first three members are then ignored. */
     const gg_tensor_pair *pairs;
@@ -73,12 +83,13 @@ typedef struct gg_compare_report {
 /* Compares two models. Rows come in the order of A, then the tensors that only B has in the order
  * of B. One of the two may be a pipe; if that is B, rows come in the order of B, then the tensors
  * that only A has. With `sample`, only that many rows of a tensor are decoded; "identical" still
- * means that every byte was compared.
+ * means that every byte was compared. With `imatrix`, all data are decoded.
  *
- * Memory: 2 MiB per thread, up to 5 MiB for a large tensor, 1 KiB for each of up to 1024 tensors.
- * Errors: GG_NO if a selection or map leaves no tensor; GG_EUSAGE for two pipes, for a pipe as B
- * with a map, and for any pipe with pairs; GG_EIO or GG_EFORMAT if a source cannot be read; any
- * status of the callback. */
+ * Memory: 2 MiB per thread, up to 5 MiB for a large tensor, 1 KiB for each of up to 1024 tensors;
+ * with `imatrix` 16 MiB more, or the importance of one tensor if that is more. Errors: GG_NO if a
+ * selection or map leaves no tensor; GG_EUSAGE for two pipes, for a pipe as B with a map, and for
+ * any pipe with pairs; GG_EIO or GG_EFORMAT if a source cannot be read; any status of the callback.
+ * GG_EFORMAT if the importance matrix is malformed or does not fit A. */
 gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o,
                             const gg_run *run, gg_compare_report *report, gg_error *err);
 
@@ -156,6 +167,8 @@ typedef struct gg_compare_group {
     size_t tensors, by[GG_SAMENESS_COUNT];
     size_t measured;
     double cosine_min, cosine_sum, rel_l2_sum, max_abs; /* of measured rows */
+    size_t predicted;                                   /* rows with a damage */
+    double damage, error2, energy2; /* of all these rows: sum of error2 / sum of energy2 */
     gg_lineage_rows rows;
 } gg_compare_group;
 

@@ -36,6 +36,7 @@ typedef struct gg_tensor_measure {
     double calibrated; /* m.theta relative to null_theta, in degrees */
     double row_theta;  /* degrees, 0..90 */
     double edge;       /* see gg_measure_options.spectral; NaN if it was not computed */
+    double importance; /* see gg_measure_options.imatrix; NaN if it was not computed */
 } gg_tensor_measure;
 
 typedef struct gg_measure_report {
@@ -60,6 +61,13 @@ typedef struct gg_measure_options {
      * held, and the edge is an estimate. Matrices of more than 16 MiB are held one at a time. The
      * error is at most 1 % unless it is an estimate. */
     bool spectral;
+    /* An importance matrix, in GGUF or in llama.cpp's older binary format, for `importance`: the
+     * sum over columns j of in2_j |W_:j|^2, where in2_j is the mean squared input of the column on
+     * the calibration text. It is the mean squared output of the tensor. The experts of a stack are
+     * weighted with the share of the tokens that were routed to each, also as rows of their own;
+     * the older format does not state these shares, which are then 1. Tensors that the file lacks
+     * have none. All data are read once, whatever `sample` is. NULL = none. */
+    const char *imatrix;
     gg_measure_fn row; /* called for each row with row_ctx; may be NULL */
     void *row_ctx;
 } gg_measure_options;
@@ -72,8 +80,8 @@ typedef struct gg_measure_options {
  * of the tensor, nothing is needed per value. Such tensors are measured one at a time, by all
  * threads. If all values of a tensor on a pipe are needed, the tensor is copied to a temporary
  * file. For a pipe, 8 bytes per value of one row longer than GG_ROW_RUN are added. Errors: GG_NO if
- * nothing is selected; GG_EIO or GG_EFORMAT if the source cannot be read to its end; any status of
- * the callback. */
+ * nothing is selected; GG_EIO or GG_EFORMAT if the source or the importance matrix cannot be read
+ * to its end, or the matrix does not fit the model; any status of the callback. */
 gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_run *run,
                            gg_measure_report *report, gg_error *err);
 
@@ -98,6 +106,22 @@ void gg_measures_free(gg_measures *list);
 gg_status gg_measures_wells(const gg_measures *list, size_t k, size_t **wells, size_t *n,
                             gg_error *err);
 
+/* The importance of a block, or of an expert of a block. */
+typedef struct gg_rank {
+    gg_part part;
+    int64_t block, expert; /* expert is -1 for a block */
+    size_t tensors;
+    double importance; /* sum over its tensors */
+    double share;      /* of the sum over all blocks, or over all experts of its block */
+} gg_rank;
+
+/* Ranks blocks, or with `experts` the experts of all blocks, by importance, the highest first;
+ * equal ones keep their order in the model. Rows without an importance do not count, and experts
+ * must be rows of their own (split_experts). *ranks is to be freed with free(). Fails only with
+ * GG_ENOMEM. */
+gg_status gg_measures_rank(const gg_measures *list, bool experts, gg_rank **ranks, size_t *n,
+                           gg_error *err);
+
 /* Returns a function that reads a measure from a row, given the name of its column ("theta",
  * "entropy", ...), or NULL if there is no such column. */
 typedef double (*gg_measure_get)(const gg_tensor_measure *row);
@@ -114,9 +138,11 @@ typedef struct gg_group {
     size_t name_len;
     size_t tensors, measured; /* all tensors, and the decoded ones */
     double theta, theta_min, theta_max, signal, calibrated, row_theta;
-    double edge;    /* mean over the tensors that have one; NaN if there is none */
-    size_t edges;   /* number of these tensors */
-    gg_part part;   /* of a role; each part has its own groups of roles */
+    double edge;        /* mean over the tensors that have one; NaN if there is none */
+    size_t edges;       /* number of these tensors */
+    double importance;  /* mean over the tensors that have one; NaN if there is none */
+    size_t importances; /* number of these tensors */
+    gg_part part;       /* of a role; each part has its own groups of roles */
     unsigned stars; /* 1..3 by mean theta: 2 from 80 degrees, 3 from 89; 0 if nothing was decoded */
 } gg_group;
 

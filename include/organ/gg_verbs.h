@@ -111,6 +111,12 @@ typedef struct gg_assemble_options {
      * block: number, tab, experts. Stacks, routers, their biases and <arch>.expert_count
      * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
     const char *keep_experts;
+    /* NULL: keep_experts is a list. "importance": it is the number N of experts to keep in every
+     * block, and the N with the largest importance are kept; needs `imatrix`. The importance is
+     * that of gg_measure_options.imatrix, summed over the matrices of the expert. In a block that
+     * the file lacks, such as a prediction block, those with the largest weights are kept. `model`
+     * is read once more and cannot be a pipe; no `dtype` can be given. */
+    const char *keep_by;
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_encode_fn encoded;
     void *encoded_ctx;

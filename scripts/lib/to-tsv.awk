@@ -2,7 +2,7 @@
 # rows.awk before it.
 BEGIN {
     json_tables()
-    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge", column, " ")
+    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge importance", column, " ")
     for (i = 1; i <= n_columns; i++) printf "%s%s", column[i], (i < n_columns ? "\t" : "\n")
 }
 row_json($0) {

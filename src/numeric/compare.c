@@ -10,6 +10,11 @@ void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n)
     GG_PICK(gg_nk_compare)(acc, a, b, n);
 }
 
+void gg_weighted_add(const float *w, const float *a, const float *b, size_t n, double sums[2])
+{
+    GG_PICK(gg_nk_weighted)(w, a, b, n, sums);
+}
+
 void gg_compare_merge(gg_compare *acc, const gg_compare *next)
 {
     acc->n += next->n;

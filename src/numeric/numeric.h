@@ -126,6 +126,10 @@ typedef struct gg_compare {
 void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n);
 void gg_compare_merge(gg_compare *acc, const gg_compare *next);
 
+/* Adds the sums of w a^2 and of w (b - a)^2 over n values to sums[0] and sums[1]. Pairs with a
+ * value that is not finite are left out; weights must be finite. */
+void gg_weighted_add(const float *w, const float *a, const float *b, size_t n, double sums[2]);
+
 /* cosine is a.b / (|a| |b|), clamped to -1..1; 1 if both are zero vectors, 0 if only one is.
  * rel_l2 is |a - b| / |a|. If a is the zero vector, it is |a - b| / |b| = 1, or 0 if both are.
  * Without any pairs, cosine is 1, rel_l2 is 0, and identical is true. */

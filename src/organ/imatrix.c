@@ -32,6 +32,7 @@ struct gg_imatrix {
     gg_names names;
     const char *path, *dataset;
     uint64_t chunks;
+    double tokens;  /* the largest count; 0 for the older format */
     entry *entries; /* sorted by name */
     size_t n, cap;
 };
@@ -89,6 +90,17 @@ static size_t stem(const gg_tensor *t, const char *suffix)
     return has ? t->name_len - n : 0;
 }
 
+static gg_status read_floats(const gg_imatrix *im, size_t tensor, uint64_t first, float *to,
+                             uint64_t n, gg_error *err)
+{
+    gg_data d;
+    gg_status st = gg_data_open(im->source, tensor, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_data_read(&d, 4 * first, to, 4 * n, err);
+    gg_data_close(&d);
+    return st;
+}
+
 static gg_status check_pair(const gg_imatrix *im, const entry *e, gg_error *err)
 {
     const gg_tensor *s = gg_source_tensor(im->source, e->sums);
@@ -102,6 +114,21 @@ static gg_status check_pair(const gg_imatrix *im, const entry *e, gg_error *err)
         return GG_OK;
     gg_fail(err, GG_EFORMAT, "the sums and counts of the importance matrix do not match");
     return gg_at_tensor(err, e->name, e->name_len);
+}
+
+/* A tensor that is not an expert gets every token, so the largest count is the number of tokens. */
+static gg_status count_tokens(gg_imatrix *im, const entry *e, gg_error *err)
+{
+    uint64_t n = gg_source_tensor(im->source, e->counts)->elements;
+    float count[256];
+    gg_status st = GG_OK;
+    for (uint64_t i = 0; i < n && st == GG_OK; i += 256) {
+        uint64_t got = n - i < 256 ? n - i : 256;
+        st = read_floats(im, e->counts, i, count, got, err);
+        for (uint64_t k = 0; k < got && st == GG_OK; k++)
+            if (isfinite(count[k]) && count[k] > im->tokens) im->tokens = count[k];
+    }
+    return st;
 }
 
 static gg_status read_keys(gg_imatrix *im, gg_error *err)
@@ -139,6 +166,7 @@ static gg_status read_gguf(gg_imatrix *im, gg_error *err)
         if (e) im->entries[e - im->entries].counts = i;
     }
     for (size_t i = 0; st == GG_OK && i < im->n; i++) st = check_pair(im, &im->entries[i], err);
+    for (size_t i = 0; st == GG_OK && i < im->n; i++) st = count_tokens(im, &im->entries[i], err);
     return st;
 }
 
@@ -269,17 +297,6 @@ gg_imatrix_info gg_imatrix_info_of(const gg_imatrix *im)
     return info;
 }
 
-static gg_status read_floats(const gg_imatrix *im, size_t tensor, uint64_t first, float *to,
-                             uint64_t n, gg_error *err)
-{
-    gg_data d;
-    gg_status st = gg_data_open(im->source, tensor, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_data_read(&d, 4 * first, to, 4 * n, err);
-    gg_data_close(&d);
-    return st;
-}
-
 /* How the matrices of a tensor and of its entry must compare. */
 typedef enum matrices_rule { MATRICES_EQUAL, MATRICES_WITHIN, MATRICES_ONE } matrices_rule;
 
@@ -389,6 +406,18 @@ gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importanc
     if (st == GG_OK) return st;
     gg_importance_free(out);
     return gg_at_file(err, im->path);
+}
+
+gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
+                                    gg_error *err)
+{
+    gg_status st = gg_imatrix_read(im, t, out, err);
+    if (st != GG_OK || !out->counts) return st;
+    for (uint64_t m = 0; m < out->matrices; m++) {
+        float share = im->tokens > 0 ? (float)(out->counts[m] / im->tokens) : 0.0f;
+        for (uint64_t j = 0; j < out->columns; j++) out->mean2[m * out->columns + j] *= share;
+    }
+    return st;
 }
 
 void gg_importance_free(gg_importance *importance)

@@ -51,6 +51,13 @@ typedef struct gg_importance {
 gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
                           gg_error *err);
 
+/* The same with mean squares over all tokens of the text instead of over those that reached the
+ * matrix: the means of an expert are multiplied by the share of the tokens that were routed to it,
+ * which is 0 for an expert without tokens. The older format does not state these shares; they are
+ * then 1. */
+gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
+                                    gg_error *err);
+
 /* Only looks whether the file has the importance of t, and whether its columns and matrices match.
  * With `part`, t may have fewer matrices than the file. Errors: GG_EFORMAT, naming t. */
 gg_status gg_imatrix_check(const gg_imatrix *im, const gg_tensor *t, bool part, bool *has,

@@ -85,7 +85,7 @@ for c in $(tab organ-extract --type ""); do
     if organ-extract "$V" --list --type "$c" > "$T/out" 2>&1 || [ $? = 1 ]; then ok; else bad "class $c: $(cat "$T/out")"; fi
 done
 for c in $(tab organ-measure --color ""); do
-    check "column $c" organ-measure "$V" --layers 0 --sample 100 --svg "$T/p.svg" --color "$c" --force
+    check "column $c" organ-measure "$V" --imatrix "$LAB/lab-verse.imatrix.gguf" --layers 0 --sample 100 --svg "$T/p.svg" --color "$c" --force
 done
 for m in $(tab organ-graft --match ""); do
     check "match $m" organ-graft --source "$V" --target "$V" --layers 0 --match "$m" --check

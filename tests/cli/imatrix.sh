@@ -71,6 +71,67 @@ enc n.gguf --imatrix "$IM" 2> "$T/note"
 noted "no effect" "nothing is encoded"
 check_same "$Q8" "$T/n.gguf" "nothing is encoded: the same bytes"
 
+# ---- importance and damage: the sums themselves are in tests/unit/t_importance.c ---------------
+column() { # NAME FILE: that column, of rows that are not "-"
+    awk -F '\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next } $c != "-" { print $c }' "$2"
+}
+check "importance" organ-measure -q "$Q8" --imatrix "$IM" -j 1
+cp "$T/out" "$T/importance.tsv"
+check_text "$(head -n 1 "$T/importance.tsv" | awk -F '\t' '{ print $NF }')" importance "the last column"
+check_text "$(awk -F '\t' '$NF == "-" { print $1 }' "$T/importance.tsv" | sed 's/blk.[0-9]/blk.N/' | sort -u | tr '\n' ' ')" \
+    "blk.N.attn_norm.weight blk.N.ffn_norm.weight output_norm.weight token_embd.weight " "tensors without importance"
+check "with three threads" organ-measure -q "$Q8" --imatrix "$IM" -j 3
+check_same "$T/out" "$T/importance.tsv" "importance with three threads"
+check "of a pipe" sh -c "organ-measure -q - --imatrix '$IM' --sample 7 < '$Q8'"
+check_text "$(column importance "$T/out")" "$(column importance "$T/importance.tsv")" "importance of a pipe, with any sample"
+GG_ISA=0 organ-measure -q "$Q8" --imatrix "$IM" > "$T/out"
+check_same "$T/out" "$T/importance.tsv" "importance with plain C"
+check "the older format" organ-measure -q "$Q8" --imatrix "$OLD" --tensors output.weight
+check_text "$(printf '%.3f' "$(column importance "$T/out")")" "$(printf '%.3f' "$(column importance "$T/importance.tsv" | tail -n 1)")" "importance by the older format"
+check "without" organ-measure -q "$Q8" --json --tensors output.weight
+if grep -q '"importance": null}$' "$T/out"; then ok; else bad "importance without a file: $(cat "$T/out")"; fi
+check "of blocks" organ-measure -q "$Q8" --imatrix "$IM" --rank blocks
+check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "rank block tensors importance share part" "columns of blocks"
+check_text "$(awk -F '\t' 'NR > 1 { s += $4; p += $5; if (NR > 2 && $4 > last) print "not sorted"; last = $4; n += $3 } END { printf "%.3f %.6f %d", s, p, n }' "$T/out")" \
+    "$(awk -F '\t' '$NF != "-" && $3 ~ /^[0-9]/ { s += $NF; n++ } END { printf "%.3f 1.000000 %d", s, n }' "$T/importance.tsv")" "blocks add up their tensors"
+check_error 1 "no tensor of an expert" "a model without experts" organ-measure -q "$Q8" --imatrix "$IM" --rank experts
+check_exit 2 "another unit" organ-measure "$Q8" --imatrix "$IM" --rank heads
+check_exit 2 "--rank without a file" organ-measure "$Q8" --rank blocks
+check_exit 2 "--rank and --wells" organ-measure "$Q8" --imatrix "$IM" --rank blocks --wells 2
+check_exit 2 "the color without a file" organ-measure "$Q8" --heat --color importance
+check "the color" organ-measure -q "$Q8" --imatrix "$IM" --heat --color importance
+if grep -q nan "$T/out"; then bad "a map of importance shows nan"; else ok; fi
+check_exit 4 "a file that is not there" organ-measure "$Q8" --imatrix "$T/none.dat"
+mkmodel "$T/wide.gguf" blk.0.attn_q.weight:F16:512x8
+check_exit 3 "of another shape" organ-measure -q "$T/wide.gguf" --imatrix "$IM"
+if grep -q "blk.0.attn_q.weight.*its rows have 512 columns" "$T/err"; then ok; else bad "of another shape: $(cat "$T/err")"; fi
+
+compare() { organ-compare -q "$Q8" "$T/m.gguf" "$@"; }
+check_exit 1 "damage" compare --imatrix "$IM" -j 1
+cp "$T/out" "$T/damage.tsv"
+check_text "$(head -n 1 "$T/damage.tsv" | awk -F '\t' '{ print $NF }')" damage "the last column"
+check_text "$(column damage "$T/damage.tsv" | wc -l | tr -d ' ')" 29 "tensors with a damage"
+check_text "$(awk -F '\t' 'NR > 1 && $NF != "-" && ($NF < 0.5 * $9 * $9 || $NF > 1.1 * $9 * $9) { print $1, $NF, $9 }' "$T/damage.tsv")" "" \
+    "damage is near the squared relative L2, and less where the encoder had the weights"
+check_exit 1 "damage with three threads" compare --imatrix "$IM" -j 3
+check_same "$T/out" "$T/damage.tsv" "damage with three threads"
+check_exit 1 "damage, a pipe" sh -c "organ-compare -q - '$T/m.gguf' --imatrix '$IM' < '$Q8'"
+check_same "$T/out" "$T/damage.tsv" "damage of a pipe"
+GG_ISA=0 compare --imatrix "$IM" > "$T/out"
+check_same "$T/out" "$T/damage.tsv" "damage with plain C"
+check_exit 1 "without" compare
+check_text "$(cut -f 1-14 "$T/out")" "$(cut -f 1-14 "$T/damage.tsv")" "the other columns stay"
+check_text "$(column damage "$T/out")" "" "no damage without a file"
+organ-compare -q "$Q8" "$T/plain.gguf" --imatrix "$IM" --type organ > "$T/out"
+check_text "$(column damage "$T/out" | awk '{ s += $1 } END { print (s > 1.05 * '"$(grep -w organ "$T/damage.tsv" | awk -F '\t' '{ s += $NF } END { print s }')"') }')" 1 "encoding without the matrix does more damage"
+check_exit 1 "summary" compare --imatrix "$IM" --summary
+check_text "$(column damage "$T/out" | wc -l | tr -d ' ')" 4 "groups with a damage: no norms"
+check "no difference" organ-compare -q "$Q8" "$Q8" --imatrix "$IM" --summary
+check_text "$(column damage "$T/out" | sort -u)" 0 "no damage"
+check_exit 2 "with --lineage" compare --imatrix "$IM" --lineage
+check_exit 2 "with --keys" compare --imatrix "$IM" --keys
+check_exit 3 "no importance matrix" compare --imatrix "$Q8"
+
 # In a transplant: tensors that are converted get the same weights.
 check "convert" organ-transplant -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" -o "$T/back.gguf"
 check_same "$T/iq2_xs.gguf" "$T/back.gguf" "the same values in the same type"

@@ -4,7 +4,7 @@
 # pictures, and what it says when it cannot.
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
-COLUMNS="name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge"
+COLUMNS="name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge importance"
 
 # ---- the table ----
 check "table" organ-measure -j 1 "$VERSE"
@@ -12,7 +12,7 @@ cp "$T/out" "$T/verse.tsv"
 check_text "$(head -n 1 "$T/verse.tsv" | tr '\t' ' ')" "$COLUMNS" "columns"
 check "list" organ-extract --list "$VERSE"
 check_text "$(cut -f 1 "$T/verse.tsv")" "$(cut -f 1 "$T/out")" "one row per tensor, in order"
-check_text "$(awk -F '\t' 'NF != 22 || NR > 1 && $22 != "-"' "$T/verse.tsv")" "" "22 cells in each row"
+check_text "$(awk -F '\t' 'NF != 23 || NR > 1 && ($22 != "-" || $23 != "-")' "$T/verse.tsv")" "" "23 cells in each row"
 check_text "$(awk -F '\t' 'NR > 1 && ($15 < 0 || $15 > 90 || $19 < 0 || $19 > 90 || $20 < 0 || $20 > 90)' "$T/verse.tsv")" "" "angles"
 
 same() {
@@ -82,7 +82,7 @@ check_text "$(awk -F '\t' '$2 == "norm" { print $13 } $2 == "attn_q" { printf "%
     "-
 $(awk -F '\t' '$1 ~ /attn_q/ { s += $22; n++ } END { printf "%.6f", s / n }' "$T/edges.tsv")" "means of the edges"
 check "edges, JSON" organ-measure --spectral --json --tensors "blk.0.*_norm.weight" "$VERSE"
-check_text "$(grep -c '"edge": null}$' "$T/out")" 2 "no edge in JSON"
+check_text "$(grep -c '"edge": null, "importance": null}$' "$T/out")" 2 "no edge in JSON"
 check "edges, picture" organ-measure --spectral --svg - --color edge "$VERSE"
 if grep -q edge "$T/out"; then ok; else bad "the picture does not name the edge"; fi
 if grep -q nan "$T/out"; then bad "a picture of the edges shows nan"; else ok; fi
@@ -199,7 +199,7 @@ check_same "$T/out" "$T/before.json" "and only by their z"
 if have jq; then
     check_text "$(jq -r '.tensors[] | select(.name == "output_norm.weight") | .z | [.elements, .sampled, .theta, .row_theta] | @tsv' "$T/d/manifest.json" 2>&1 | wc -w | tr -d ' ')" 4 "z in the manifest"
     check_text "$(jq -c '.tensors[] | select(.name == "output_norm.weight") | .z | keys_unsorted' "$T/d/manifest.json" | tr -d '[]"' | tr , ' ')" \
-        "$(echo "${COLUMNS#name class block dtype }" | sed 's/ part edge$//')" "the keys of z are the columns"
+        "$(echo "${COLUMNS#name class block dtype }" | sed 's/ part edge importance$//')" "the keys of z are the columns"
     check "json" organ-measure --json "$VERSE"
     jq -r '[.name, .block // "-", .theta] | @tsv' "$T/out" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $2, $3 }' > "$T/got"
     tail -n +2 "$T/verse.tsv" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $3, $15 }' > "$T/want"

@@ -193,6 +193,35 @@ check "a list for every block" keep "$T/w" 0-1,4-5
 cp "$T/c.gguf" "$T/p.gguf"
 same_slices blk.1.ffn_up_exps.weight 1152 0 1 4 5
 same_slices blk.2.ffn_gate_inp.weight 68 0 1 4 5
+check_exit 2 "--by without a number" organ-assemble "$T/w" --by importance --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
+check_exit 2 "--by without a matrix" organ-assemble "$T/w" --keep-experts 2 --by importance --output "$T/c.gguf" --force
+check_exit 2 "--by norm" organ-assemble "$T/w" --keep-experts 2 --by norm --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
+check_error 1 "has none of the model's experts" "a matrix of another model" organ-assemble -q "$T/w" --keep-experts 2 --by importance --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/x.gguf"
+check_absent "$T/x.gguf" "a matrix of another model"
+# An older file with block 1's ffn_up alone, whose experts 3, 0, 5 and 1 have large inputs: block 2 is
+# ranked by its weights.
+{
+    printf '\001\0\0\0\030\0\0\0blk.1.ffn_up_exps.weight\001\0\0\0\200\001\0\0'
+    for e in 0 1 2 3 4 5; do
+        for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+            case $e in 0 | 1 | 3 | 5) printf '\0\0\200\102\0\0\200\102\0\0\200\102\0\0\200\102' ;; *) printf '\0\0\200\077\0\0\200\077\0\0\200\077\0\0\200\077' ;; esac
+        done
+    done
+} > "$T/im.dat"
+by() { # FROM
+    rm -f "$T/c.gguf"
+    organ-assemble "$1" --keep-experts 4 --by importance --imatrix "$T/im.dat" --output "$T/c.gguf"
+}
+for from in m.gguf w d; do
+    check "by importance, $from" by "$T/$from"
+    if grep -q "lacks the experts of 1 of 2 blocks" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
+    [ $from = m.gguf ] && mv "$T/p.gguf" "$T/was.gguf" && cp "$T/c.gguf" "$T/p.gguf"
+    check_same "$T/c.gguf" "$T/p.gguf" "by importance, $from"
+done
+same_slices blk.1.ffn_gate_exps.weight 2176 0 1 3 5
+same_slices blk.1.ffn_gate_inp.weight 256 0 1 3 5
+mv "$T/was.gguf" "$T/p.gguf"
+check_error 2 "a pipe can be read only once" "by importance, a pipe" sh -c "organ-assemble -q - --keep-experts 4 --by importance --imatrix '$T/im.dat' --output - < '$T/m.gguf'"
 check "in shards" organ-assemble -q "$T/w" --keep-experts 0-1,4-5 --shards 2 --output "$T/s.gguf" --force
 organ-extract "$T/s-00001-of-00002.gguf" --output "$T/s" --force -q
 organ-assemble -q "$T/s" --output "$T/c.gguf" --force

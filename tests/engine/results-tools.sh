@@ -224,14 +224,14 @@ purification_limits() {
 
 status=0
 put() { # NAME COMMAND...: the table that COMMAND prints
-    name=$1
+    table=$1
     shift
-    { "$@" > "$M/$name.tsv" && $TABLE put "$name" < "$M/$name.tsv"; } || status=1
+    { "$@" > "$M/$table.tsv" && $TABLE put "$table" < "$M/$table.tsv"; } || status=1
 }
 text() { # NAME MODEL...: the commands that make the models
-    name=$1
+    table=$1
     shift
-    commands "$@" | $TABLE text "$name"
+    commands "$@" | $TABLE text "$table"
 }
 decodes || status=1
 put originals originals

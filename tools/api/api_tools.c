@@ -35,6 +35,8 @@ static const api_option measure[] = { { "dir", API_IN, NULL },
                                       { "where", API_TEXT, NULL },
                                       { "spectral", API_FLAG, NULL },
                                       { "blocks", API_FLAG, NULL },
+                                      { "imatrix", API_IN, NULL },
+                                      { "rank", API_WORD, " blocks experts " },
                                       { NULL, API_FLAG, NULL } };
 
 static const api_option purify[] = { { "dir", API_IN, NULL },
@@ -70,6 +72,7 @@ static const api_option graft[] = { { "source", API_IN, NULL },
 static const api_option assemble[] = { { "dir", API_IN, NULL },
                                        { "model", API_IN, NULL },
                                        { "keep-experts", API_RANGES, NULL },
+                                       { "by", API_WORD, " importance " },
                                        { "output", API_OUT, NULL },
                                        { "shards", API_U64, NULL },
                                        { "shard-size", API_SIZE, NULL },
@@ -110,12 +113,19 @@ static const api_option transplant[] = { { "base", API_IN, NULL },
                                          { "imatrix", API_IN, NULL },
                                          { NULL, API_FLAG, NULL } };
 
-static const api_option compare[] = {
-    { "summary", API_FLAG, NULL }, { "lineage", API_FLAG, NULL },       { "keys", API_FLAG, NULL },
-    { "align", API_FLAG, NULL },   { "patch", API_OUT, NULL },          { "map", API_LIST, NULL },
-    { "sample", API_SIZE, NULL },  { "split-experts", API_FLAG, NULL }, { "where", API_TEXT, NULL },
-    { "svg", API_OUT, NULL },      { "color", API_TEXT, NULL },         { NULL, API_FLAG, NULL }
-};
+static const api_option compare[] = { { "summary", API_FLAG, NULL },
+                                      { "lineage", API_FLAG, NULL },
+                                      { "keys", API_FLAG, NULL },
+                                      { "align", API_FLAG, NULL },
+                                      { "imatrix", API_IN, NULL },
+                                      { "patch", API_OUT, NULL },
+                                      { "map", API_LIST, NULL },
+                                      { "sample", API_SIZE, NULL },
+                                      { "split-experts", API_FLAG, NULL },
+                                      { "where", API_TEXT, NULL },
+                                      { "svg", API_OUT, NULL },
+                                      { "color", API_TEXT, NULL },
+                                      { NULL, API_FLAG, NULL } };
 
 static const api_option keys[] = { { "output", API_OUT, NULL },    { "get", API_TEXT, NULL },
                                    { "set", API_TEXT, NULL },      { "delete", API_TEXT, NULL },

@@ -229,3 +229,29 @@ void GG_K(gg_nk_compare)(gg_compare *acc, const float *a, const float *b, size_t
     acc->diff2 += gg_nk_fold(&s.diff2);
     acc->maxabs = s.top > acc->maxabs ? s.top : acc->maxabs;
 }
+
+/* ---- weighted sums ---------------------------------------------------------------- */
+
+void GG_K(gg_nk_weighted)(const float *w, const float *a, const float *b, size_t n, double sums[2])
+{
+    gg_nk_acc energy = { { { 0 }, { 0 } } }, error = energy;
+    float weight[RUN];
+    run r;
+    for (size_t i = 0; i < n; i += RUN) {
+        size_t m = n - i < RUN ? n - i : RUN, end = (m + NK_LANES - 1) / NK_LANES * NK_LANES;
+        load_run(&r, a + i, b + i, m);
+        memcpy(weight, w + i, m * sizeof *weight);
+        for (size_t j = m; j < end; j++) weight[j] = 0.0f;
+        for (size_t j = 0; j < end; j += 4) {
+            gg_nk_f32x4 vw, va, vb;
+            NK_LOAD4(vw, weight + j);
+            NK_LOAD4(va, r.a + j);
+            NK_LOAD4(vb, r.b + j);
+            gg_nk_f64x4 x = NK_WIDE(va), d = NK_WIDE(vb) - x, by = NK_WIDE(vw);
+            energy.half[j / 4 % 2] += by * (x * x);
+            error.half[j / 4 % 2] += by * (d * d);
+        }
+    }
+    sums[0] += gg_nk_fold(&energy);
+    sums[1] += gg_nk_fold(&error);
+}

@@ -29,7 +29,15 @@ struct gg_keep_experts {
 
 /* ---- parsing ------------------------------------------------------------------------ */
 
-static gg_status add_line(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err)
+gg_status gg_keep_experts_new(const char *text, gg_keep_experts **out, gg_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    (*out)->text = text;
+    return GG_OK;
+}
+
+gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err)
 {
     line *grown = gg_grow_pow2(k->lines, k->n, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
@@ -51,7 +59,7 @@ static gg_status read_line(gg_keep_experts *k, char *text, size_t number, gg_err
                        "line %zu: expected a block number, a tab and experts such as "
                        "0-3,7",
                        number);
-    return add_line(k, block, tab + 1, err);
+    return gg_keep_experts_add(k, block, tab + 1, err);
 }
 
 static gg_status read_file(gg_keep_experts *k, const char *path, gg_error *err)
@@ -80,11 +88,11 @@ static int order_lines(const void *a, const void *b)
 
 gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err)
 {
-    gg_keep_experts *k = calloc(1, sizeof *k);
-    if (!k) return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    k->text = text;
+    gg_keep_experts *k;
+    gg_status st = gg_keep_experts_new(text, &k, err);
+    if (st != GG_OK) return st;
     bool list = text[strspn(text, "0123456789,-")] == '\0';
-    gg_status st = list ? add_line(k, UINT64_MAX, text, err) : read_file(k, text, err);
+    st = list ? gg_keep_experts_add(k, UINT64_MAX, text, err) : read_file(k, text, err);
     if (st == GG_OK) qsort(k->lines, k->n, sizeof *k->lines, order_lines);
     for (size_t i = 1; i < k->n && st == GG_OK; i++)
         if (k->lines[i].block == k->lines[i - 1].block) {

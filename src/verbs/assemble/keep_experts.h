@@ -13,6 +13,10 @@ typedef struct gg_keep_experts gg_keep_experts;
  * with one line per block: block number, tab, list of experts. GG_EUSAGE for a mistake in
  * either, GG_EIO for a file that cannot be read. */
 gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err);
+/* An empty list, to which blocks are added in ascending order, each with a list of experts. `text`
+ * must outlive it. */
+gg_status gg_keep_experts_new(const char *text, gg_keep_experts **out, gg_error *err);
+gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err);
 void gg_keep_experts_free(gg_keep_experts *k);
 
 /* Cut the tensors of the plan, which must not have producers yet. The kept experts stay in

@@ -242,8 +242,7 @@ static bool largest(const gg_kv *kv, uint64_t *value)
     return size > 0;
 }
 
-/* The number at a key, or the largest if each block has its own; 0 if there is none. */
-static gg_status arch_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
+gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
 {
     char key[160];
     *value = 0;
@@ -256,9 +255,9 @@ gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left,
                                gg_error *err)
 {
     uint64_t count, used, groups;
-    gg_status st = arch_number(meta, "expert_count", &count, err);
-    if (st == GG_OK) st = arch_number(meta, "expert_used_count", &used, err);
-    if (st == GG_OK) st = arch_number(meta, "expert_group_count", &groups, err);
+    gg_status st = gg_expert_number(meta, "expert_count", &count, err);
+    if (st == GG_OK) st = gg_expert_number(meta, "expert_used_count", &used, err);
+    if (st == GG_OK) st = gg_expert_number(meta, "expert_group_count", &groups, err);
     if (st != GG_OK) return st;
     if (count && count != was && count != left)
         return gg_fail(err, GG_EFORMAT,

@@ -46,6 +46,10 @@ bool gg_counts_experts(const gg_tensor *t, const gg_anatomy *a);
 /* GG_EUNSUPPORTED for a tensor with which a model cannot lose experts. */
 gg_status gg_refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_error *err);
 
+/* The number in <arch>.TAIL, or the largest if each block has its own; 0 if there is none.
+ * GG_EFORMAT if the value is not a number. */
+gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err);
+
 /* Do expert_count, expert_used_count and expert_group_count allow `left` of `was` experts
  * per block? GG_EFORMAT if not. */
 gg_status gg_check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left, const gg_run *run,

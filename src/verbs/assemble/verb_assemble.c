@@ -9,6 +9,7 @@
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "prune.h"
+#include "rank_experts.h"
 #include "stacks.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
@@ -17,6 +18,7 @@
 #include "verbs/shared/set_keys.h"
 #include "verbs/shared/verb_run.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +87,8 @@ static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output
     gg_status st = GG_OK;
     if (a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, meta, &a->made, &changed, a->run, err);
-    if (st == GG_OK) st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
+    if (st == GG_OK && !a->o->keep_by)
+        st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
     if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, meta, a->o, output, err);
     if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
     if (st != GG_OK || a->plan.n_files == 0) return st;
@@ -96,11 +99,37 @@ static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output
                        a->o->n_set_kv_files, err);
 }
 
+/* Ranks the experts of the planned model and lists those to keep. */
+static gg_status rank(assembly *a, gg_error *err)
+{
+    const gg_assemble_options *o = a->o;
+    uint64_t groups;
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(o->keep_experts, &end, 10);
+    bool digits = o->keep_experts[strspn(o->keep_experts, "0123456789")] == '\0';
+    if (!digits || n == 0 || errno)
+        return gg_fail(err, GG_EUSAGE,
+                       "'%s' is not a number of experts to keep by importance, such as 32",
+                       o->keep_experts);
+    if (a->plan.pipe) {
+        gg_fail(err, GG_EUSAGE, "a pipe can be read only once, but experts are ranked first");
+        return gg_fix(err, "store the model in a file");
+    }
+    gg_status st = gg_expert_number(gg_source_meta(a->source), "expert_group_count", &groups, err);
+    if (st == GG_OK) st = gg_keep_experts_new(o->keep_experts, &a->keep, err);
+    if (st == GG_OK)
+        st = gg_rank_experts(&a->plan, &(gg_expert_choice){ a->imatrix, n, groups }, a->keep,
+                             a->run, err);
+    return st;
+}
+
 /* Plans tensors, files and keys. Nothing is written yet. */
 static gg_status plan(assembly *a, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
+    if (st == GG_OK && a->o->keep_by) st = rank(a, err);
     bool fewer = a->prune || a->keep;
     if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
     if (st == GG_OK && fewer) st = edit_keys(a, &meta, err);
@@ -112,14 +141,33 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
 
 /* ---- assembling ----------------------------------------------------------------------- */
 
+static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
+{
+    if (!o->keep_by) return GG_OK;
+    if (strcmp(o->keep_by, "importance") != 0)
+        return gg_fail(err, GG_EUSAGE, "experts cannot be kept by '%s', only by importance",
+                       o->keep_by);
+    if (!o->keep_experts)
+        return gg_fail(err, GG_EUSAGE, "the number of experts to keep is not given");
+    if (!o->imatrix) {
+        gg_fail(err, GG_EUSAGE, "the importance of experts is unknown");
+        return gg_fix(err, "give an importance matrix");
+    }
+    if (!o->dtype) return GG_OK;
+    gg_fail(err, GG_EUSAGE,
+            "an importance matrix of the whole model does not fit one with fewer experts");
+    return gg_fix(err, "re-encode the whole model first, then remove experts");
+}
+
 static gg_status open_model(assembly *a, gg_error *err)
 {
-    gg_status st = a->o->imatrix ? gg_imatrix_open(a->o->imatrix, &a->imatrix, err) : GG_OK;
+    gg_status st = check_keep_by(a->o, err);
+    if (st == GG_OK && a->o->imatrix) st = gg_imatrix_open(a->o->imatrix, &a->imatrix, err);
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK)
         st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, a->imatrix, &a->rules, err);
-    if (st == GG_OK && a->o->keep_experts)
+    if (st == GG_OK && a->o->keep_experts && !a->o->keep_by)
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     gg_source_options o = { .note = a->run->note, .ctx = a->run->ctx };
     if (st == GG_OK) st = gg_source_open_with(a->model, &o, &a->source, err);

@@ -7,6 +7,7 @@
 #include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_numeric.h"
+#include "verbs/shared/column_weights.h"
 #include "verbs/shared/selected_tensors.h"
 
 #include <stdatomic.h>
@@ -16,6 +17,7 @@
 #define COMPARE_TASKS ((uint64_t)65536)         /* maximum tasks per tensor */
 #define COMPARE_PAIRS 1024                      /* maximum pairs per batch */
 #define COMPARE_BATCH ((uint64_t)4096)          /* tasks that fill a batch */
+#define COMPARE_WEIGHTS ((uint64_t)16 << 20)    /* bytes of weights that fill a batch */
 
 /* How the values of a pair are divided. `taken` of the `rows` rows are measured. If these are all
  * rows, a chunk is COMPARE_CHUNK consecutive values. Otherwise a chunk is `per` whole rows, or one
@@ -35,6 +37,7 @@ typedef struct compare_pair {
     uint64_t first_task; /* index in the batch */
     uint64_t passed;     /* on a pipe: bytes of the piece already read */
     atomic_bool differs; /* same dtype, but different bytes */
+    gg_column_weights weights;
 } compare_pair;
 
 compare_cut gg_compare_cut(const gg_tensor *a, const gg_tensor *b, uint64_t sample);
@@ -43,6 +46,14 @@ bool gg_compare_same_dims(const gg_tensor *a, const gg_tensor *b);
 /* Gets the i-th run of chunk k: *n values starting at *first. Returns false if the chunk has no
  * more runs. */
 bool gg_compare_run(const compare_cut *c, uint64_t k, uint64_t i, uint64_t *first, uint64_t *n);
+
+/* Adds the values of chunk k, which a and b hold, to the sums that the weights weigh. */
+void gg_damage_add(const compare_pair *p, uint64_t k, const float *a, const float *b,
+                   double sums[2]);
+/* Fills the members for the damage of a row. */
+void gg_damage_of(const compare_pair *p, const double sums[2], gg_compare_row *row);
+/* error2 / energy2; 1 if a tensor without energy got some. */
+double gg_damage_ratio(double error2, double energy2);
 
 /* ---- pairing ---- */
 

@@ -3,10 +3,12 @@
 #include "organ/gg_compare_model.h"
 
 #include "base/grow.h"
+#include "verbs/compare/compare_core.h"
 #include "verbs/compare/lineage.h"
 
 #include "verbs/shared/verb_run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -143,6 +145,12 @@ static gg_status group_add(gg_compare_group *g, const gg_compare_row *row, gg_er
         g->cosine_sum += row->cosine;
         g->rel_l2_sum += row->rel_l2;
         g->measured++;
+    }
+    if (!isnan(row->damage)) {
+        g->predicted++;
+        g->error2 += row->error2;
+        g->energy2 += row->energy2;
+        g->damage = gg_damage_ratio(g->error2, g->energy2);
     }
     return rows_add(&g->rows, row, err);
 }

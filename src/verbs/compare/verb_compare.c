@@ -15,6 +15,7 @@
 #include "organ/select.h"
 #include "verbs/shared/verb_run.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ typedef struct task {
     uint32_t pair;
     bool equal; /* all its bytes are equal, and it was not summed */
     gg_compare sum;
+    double weighted[2];
 } task;
 
 typedef struct space { /* buffers of one thread */
@@ -46,6 +48,8 @@ typedef struct job {
     pthread_mutex_t draw; /* held so that tasks of a pipe are drawn and read in order */
     size_t drawn;
     const gg_compare_options *o;
+    gg_imatrix *imatrix; /* NULL: no damage is predicted */
+    uint64_t weights;    /* bytes of weights in the batch */
     gg_compare_report *report;
 } job;
 
@@ -135,13 +139,15 @@ static gg_status load(reader *r, uint64_t k, size_t *n, gg_error *err)
 
 /* ---- one task ------------------------------------------------------------------- */
 
-static gg_status add_chunk(reader *r, bool same, size_t n, gg_compare *sum, gg_error *err)
+static gg_status add_chunk(reader *r, bool same, uint64_t k, size_t n, task *t, gg_error *err)
 {
-    float *const *v = r->w->values;
+    float *const *v = r->w->values, *second = same ? v[0] : v[1];
     gg_status st = gg_decode(r->p->a.t.dtype, r->w->raw[0], v[0], n, err);
     if (st == GG_OK && !same) st = gg_decode(r->p->b.t.dtype, r->w->raw[1], v[1], n, err);
-    if (st == GG_OK) gg_compare_add(sum, v[0], same ? v[0] : v[1], n);
-    return st;
+    if (st != GG_OK) return st;
+    gg_compare_add(&t->sum, v[0], second, n);
+    gg_damage_add(r->p, k, v[0], second, t->weighted);
+    return GG_OK;
 }
 
 /* Compares the chunks of a task. Sums them as soon as one differs, or from the start. If `lock` is
@@ -153,6 +159,7 @@ static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthre
     uint64_t lo = no * c->group, hi = lo + c->group < c->chunks ? lo + c->group : c->chunks;
     gg_status st = GG_OK;
     t->sum = (gg_compare)GG_COMPARE_INIT;
+    t->weighted[0] = t->weighted[1] = 0;
     for (uint64_t k = lo; k < hi && st == GG_OK; k++) {
         size_t n;
         st = load(r, k, &n, err);
@@ -172,7 +179,7 @@ static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthre
                 continue;
             }
         }
-        if (summing) st = add_chunk(r, same, n, &t->sum, err);
+        if (summing) st = add_chunk(r, same, k, n, t, err);
     }
     t->equal = !summing;
     if (lock) pthread_mutex_unlock(lock);
@@ -190,7 +197,8 @@ static gg_status run_task(job *j, size_t i, unsigned worker, pthread_mutex_t *lo
         if (lock) pthread_mutex_unlock(lock);
         return st;
     }
-    st = run_chunks(&r, t, i - p->first_task, known || lock || !p->cut.same_type, lock, err);
+    bool summing = known || lock || !p->cut.same_type || gg_column_weights_any(&p->weights);
+    st = run_chunks(&r, t, i - p->first_task, summing, lock, err);
     reader_close(&r);
     return st;
 }
@@ -241,11 +249,16 @@ static gg_sameness sameness(const compare_pair *p)
 static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
 {
     gg_compare sum = GG_COMPARE_INIT;
-    for (uint64_t i = 0; i < p->cut.tasks; i++)
-        gg_compare_merge(&sum, &j->tasks[p->first_task + i].sum);
+    double weighted[2] = { 0, 0 };
+    for (uint64_t i = 0; i < p->cut.tasks; i++) {
+        const task *t = &j->tasks[p->first_task + i];
+        gg_compare_merge(&sum, &t->sum);
+        for (int k = 0; k < 2; k++) weighted[k] += t->weighted[k];
+    }
     gg_compare_result m = gg_compare_finish(&sum);
     uint64_t out = m.identical ? 0 : sum.nonfinite, n = p->cut.taken * p->cut.row;
     row->measured = out < n || n == 0;
+    gg_damage_of(p, weighted, row);
     if (!row->measured) return;
     row->compared = n - out;
     row->cosine = m.identical ? 1.0 : m.cosine;
@@ -256,6 +269,7 @@ static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
 static gg_status emit(job *j, const compare_pair *p, gg_error *err)
 {
     gg_compare_row row = { .status = sameness(p),
+                           .damage = NAN,
                            .a = p->has_a ? &p->a.t : NULL,
                            .b = p->has_b ? &p->b.t : NULL };
     row.anatomy = p->has_a ? p->a.a : p->b.a;
@@ -283,6 +297,14 @@ static gg_status make_tasks(job *j, gg_error *err)
     return GG_OK;
 }
 
+static void end_batch(job *j)
+{
+    for (size_t i = 0; i < j->n_pairs; i++) gg_column_weights_close(&j->pairs[i].weights);
+    j->n_pairs = 0;
+    j->n_tasks = 0;
+    j->weights = 0;
+}
+
 static gg_status run_batch(job *j, gg_error *err)
 {
     size_t n = 0;
@@ -302,8 +324,7 @@ static gg_status run_batch(job *j, gg_error *err)
     }
     if (st == GG_OK && n) st = gg_parallel(n, j->threads, verify, j, err);
     for (size_t i = 0; i < j->n_pairs && st == GG_OK; i++) st = emit(j, &j->pairs[i], err);
-    j->n_pairs = 0;
-    j->n_tasks = 0;
+    end_batch(j);
     return st;
 }
 
@@ -321,7 +342,15 @@ static gg_status add_pair(void *ctx, const compare_pair *p, gg_error *err)
     to->passed = 0;
     atomic_init(&to->differs, false);
     j->n_tasks += to->cut.tasks;
-    return j->n_pairs == COMPARE_PAIRS || j->n_tasks >= COMPARE_BATCH ? run_batch(j, err) : GG_OK;
+    to->weights = (gg_column_weights){ 0 };
+    if (to->cut.decodes) {
+        gg_status st = gg_column_weights_open(&to->weights, j->imatrix, &p->a.t, err);
+        if (st != GG_OK) return st;
+    }
+    j->weights += gg_column_weights_bytes(&to->weights);
+    bool full = j->n_pairs == COMPARE_PAIRS || j->n_tasks >= COMPARE_BATCH ||
+                j->weights >= COMPARE_WEIGHTS;
+    return full ? run_batch(j, err) : GG_OK;
 }
 
 /* ---- the verb ------------------------------------------------------------------- */
@@ -333,6 +362,8 @@ static gg_status job_start(job *j, const gg_run *run, gg_error *err)
     j->pairs = calloc(COMPARE_PAIRS, sizeof *j->pairs);
     j->spaces = calloc(j->threads, sizeof *j->spaces);
     bool ok = j->pairs && j->spaces;
+    if (ok && j->o->imatrix && gg_imatrix_open(j->o->imatrix, &j->imatrix, err) != GG_OK)
+        return err->status;
     for (unsigned i = 0; ok && i < j->threads; i++)
         for (int k = 0; k < 2; k++) {
             j->spaces[i].raw[k] = malloc(COMPARE_RAW);
@@ -345,6 +376,8 @@ static gg_status job_start(job *j, const gg_run *run, gg_error *err)
 
 static void job_end(job *j)
 {
+    if (j->pairs) end_batch(j);
+    gg_imatrix_close(j->imatrix);
     for (unsigned i = 0; j->spaces && i < j->threads; i++)
         for (int k = 0; k < 2; k++) {
             free(j->spaces[i].raw[k]);

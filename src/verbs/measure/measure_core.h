@@ -5,6 +5,7 @@
 #define GG_MEASURE_CORE_H
 
 #include "measure_edge.h"
+#include "measure_importance.h"
 #include "numeric/measure_big.h"
 #include "numeric/numeric.h"
 #include "organ/gg_measure_model.h"
@@ -37,7 +38,8 @@ typedef struct measure_take {
     float *values;
     uint64_t count;
     gg_row_theta rows;
-    edge_taker *edge; /* gets all rows of matrices; NULL if they are not wanted */
+    edge_taker *edge;             /* gets all rows of matrices; NULL if they are not wanted */
+    importance_taker *importance; /* gets all values; NULL if they are not wanted */
 } measure_take;
 
 /* Number of values to sample of a tensor. */

@@ -27,6 +27,7 @@ typedef struct done_row { /* measured, but an earlier row is not finished yet */
 typedef struct job {
     gg_source *source;
     const gg_measure_options *o;
+    gg_imatrix *imatrix; /* NULL: no importance is computed */
     const gg_run *run;
     unsigned threads;
     measure_space *spaces; /* one per worker */
@@ -150,6 +151,7 @@ typedef struct work {
     drawn d;
     measure_take take;
     edge_taker edge;
+    importance_taker importance;
     gg_data data;
     bool open; /* `data` is open */
     bool held; /* many.lock is held */
@@ -210,6 +212,9 @@ static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
         take->values = large ? large_buffer(j, take->count, err) : w->values;
         st = err->status;
     }
+    bool weighed = false;
+    if (st == GG_OK) st = gg_importance_start(&k->importance, j->imatrix, t, &weighed, err);
+    if (weighed) take->importance = &k->importance;
     if (st != GG_OK || matrix == 0) return st;
     take->edge = &k->edge;
     return gg_edge_start(&k->edge, t, GG_EDGE_MOST, k->held ? j->threads : 1, err);
@@ -256,6 +261,7 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
         else gg_progress_add(j->run, p->t.bytes);
     }
     row.edge = gg_edge_end(&k.edge);
+    row.importance = gg_importance_end(&k.importance);
     if (k.open) gg_data_close(&k.data);
     if (k.held) pthread_mutex_unlock(&j->many.lock);
     if (st == GG_OK && *more) st = leave(j, k.d.no, &row, err);
@@ -316,7 +322,9 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     gg_status st = gg_select_check(o->select, s, NULL, &when, err);
     gg_progress_total(run, gg_selected_bytes(s, o->select));
     when.end = true;
+    if (st == GG_OK && o->imatrix) st = gg_imatrix_open(o->imatrix, &j.imatrix, err);
     if (st == GG_OK) st = run_job(&j, err);
+    gg_imatrix_close(j.imatrix);
     if (st == GG_OK) st = gg_select_check(o->select, s, NULL, &when, err);
     if (st == GG_OK) st = gg_source_unchanged(s, err);
     if (st != GG_OK) return st;

@@ -36,7 +36,8 @@ void gg_measures_free(gg_measures *list)
     X(std, m.std) \
     X(min, m.min) X(max, m.max) X(entropy, m.entropy) X(kurtosis, m.kurtosis) X(cv, m.cv) \
     X(theta, m.theta) X(signal, m.signal) X(dimension, m.dimension) X(null_theta, null_theta) \
-    X(calibrated, calibrated) X(row_theta, row_theta) X(edge, edge)
+    X(calibrated, calibrated) X(row_theta, row_theta) X(edge, edge) \
+    X(importance, importance)
 /* clang-format on */
 
 #define GETTER(name, member) \
@@ -104,6 +105,10 @@ static void group_add(gg_group *g, const gg_tensor_measure *r)
     g->signal += r->m.signal;
     g->calibrated += r->calibrated;
     g->row_theta += r->row_theta;
+    if (!isnan(r->importance)) {
+        g->importance += r->importance;
+        g->importances++;
+    }
     if (isnan(r->edge)) return;
     g->edge += r->edge;
     g->edges++;
@@ -112,6 +117,7 @@ static void group_add(gg_group *g, const gg_tensor_measure *r)
 static void group_finish(gg_group *g)
 {
     g->edge = g->edges ? g->edge / (double)g->edges : NAN;
+    g->importance = g->importances ? g->importance / (double)g->importances : NAN;
     if (g->measured == 0) return;
     double n = (double)g->measured;
     g->theta /= n;

@@ -344,6 +344,8 @@ static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take
         if (st == GG_OK && !take->later) st = take_samples(&s, r, in->w, take->values, err);
         if (st == GG_OK && k) st = take_rows(k, p->t.dtype, r, err);
         if (st == GG_OK && take->edge) st = gg_edge_add(take->edge, r.bytes, r.first, r.n, err);
+        if (st == GG_OK && take->importance)
+            st = gg_importance_add(take->importance, r.bytes, r.first, r.n, err);
         if (st != GG_OK) break;
         at += r.n;
         if (!take->later) gg_progress_add(run, bytes_to(gg_dtype_get(p->t.dtype), r.n));
@@ -439,7 +441,8 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
     if (p->t.elements == 0) return GG_OK;
     const uint64_t at = d->at + p->at;
     const reader in = { d, p, w, d->fd < 0 ? 0 : gg_hole_end(d->fd, at) - at };
-    if (take->edge || (!take->later && (d->fd < 0 || take->count == p->t.elements)))
+    if (take->edge || take->importance ||
+        (!take->later && (d->fd < 0 || take->count == p->t.elements)))
         return collect_in_order(&in, run, take, err);
     row_taker k = rows_of(&p->t, w, take);
     gg_status st = gg_cancelled(err);
