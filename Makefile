@@ -123,7 +123,7 @@ $(B)/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
 
-.PHONY: demo test mutants units fuzz check asan lint bench test-engine results
+.PHONY: demo test mutants units fuzz check asan lint bench test-engine test-web results
 demo: all ## take a bundled model apart, assemble it, graft, verify
 	BIN=$(B)/bin sh scripts/demo.sh
 
@@ -136,6 +136,7 @@ check: ## static checks, then tests and fuzzers under sanitizers
 	$(MAKE) lint
 	$(MAKE) asan
 	$(MAKE) fuzz-replay
+	$(MAKE) test-web
 
 FORMATTED = $(filter-out src/quant/iq_data.c,$(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
 	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch]))
@@ -153,7 +154,7 @@ lint: $(LIB)
 	@clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
-	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh
+	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/web/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -199,6 +200,9 @@ bench: all $(BENCHES) $(B)/test/cost ## print goals and figures (SAVE=FILE, AGAI
 
 test-engine: all ## load written models in a real engine (needs node and npm)
 	BIN=$(B)/bin sh tests/engine/run.sh
+
+test-web: all units ## use the page of organ-serve in a browser (needs chromium, node and lighttpd)
+	B=$(B) BIN=$(B)/bin sh tests/web/run.sh
 
 mutants: all units ## check that tests notice deliberate faults (half an hour)
 	sh tests/mutants/run.sh

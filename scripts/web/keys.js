@@ -84,7 +84,7 @@ export async function keysView(main, signal, query) {
     if (!ended(j) || name !== model.value) return;
     const rows = (await api.rows(j.id)).filter((r) => typeof r.key === "string");
     fill(reading);
-    const box = table(rows, [["key", "Key", (v) => h("span", { class: "name" }, v), "n"], ["type", "Type"], ["count", "Count"],
+    const box = table(rows, [["key", "Key", (v) => h("span", { class: "name" }, v), "n"], ["type", "Type"], ["count", "Count", undefined, "num wide"],
       ["value", "Value", (v, row) => h("div", { class: "value" }, show(row)), "v"],
       ["key", "", (v, row) => h("span", { class: "rowacts" },
         row.type.endsWith("[]") ? null : h("button", { type: "button", class: "quiet", "aria-label": "Edit " + visible(v),

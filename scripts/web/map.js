@@ -100,8 +100,14 @@ export function anatomyMap(tensors, options = {}) {
   const extra = h("div", { class: "outside" }, outside.map((t, i) =>
     h("span", { class: "single" }, cell(t, rows.length + i + ",0"), h("span", { class: "name", title: nameOf(t) }, nameOf(t)))));
 
-  // One cell is in the tab order; the arrow keys move that role.
-  const box = h("div", { class: "mapbox", onkeydown: (e) => {
+  // One cell is in the tab order: the one that had the focus last.
+  let stop = null;
+  const box = h("div", { class: "mapbox", onfocusin: (e) => {
+    if (!e.target.dataset.at) return;
+    if (stop) stop.tabIndex = -1;
+    stop = e.target;
+    stop.tabIndex = 0;
+  }, onkeydown: (e) => {
     const d = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
     const here = e.target.dataset && e.target.dataset.at;
     if (!d || !here) return;
@@ -111,11 +117,11 @@ export function anatomyMap(tensors, options = {}) {
       y += d[0];
       x += d[1];
       const to = box.querySelector('[data-at="' + y + "," + x + '"]') || (y >= rows.length && box.querySelector('[data-at="' + y + ',0"]'));
-      if (to && !to.disabled) { e.target.tabIndex = -1; to.tabIndex = 0; to.focus(); return; }
+      if (to && !to.disabled) return to.focus();
     }
   } }, h("div", { class: "scroll plain" }, grid), outside.length ? extra : null, readout);
-  const first = box.querySelector("[data-at]:not([disabled])");
-  if (first) first.tabIndex = 0;
+  stop = box.querySelector("[data-at]:not([disabled])");
+  if (stop) stop.tabIndex = 0;
 
   let update = () => {};
   const parts = [box];

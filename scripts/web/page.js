@@ -77,5 +77,5 @@ async function show() {
 const kept = localStorage.getItem("organ-theme");
 if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;
 api.onLogout((why) => { if (running) running.abort(); loginView(why); });
-addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
+addEventListener("hashchange", () => { document.getElementById("notes").replaceChildren(); show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
 show();

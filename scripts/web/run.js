@@ -11,13 +11,13 @@ export function badge(j) {
 
 export function progress(j) {
   const p = j.progress, parts = [seconds(p.seconds)];
-  if (p.total_bytes) parts.push(bytes(p.done_bytes) + " of " + bytes(p.total_bytes));
+  if (p.total_bytes && api.active(j)) parts.push(bytes(p.done_bytes) + " of " + bytes(p.total_bytes));
   const bar = h("progress", { max: 100, "aria-label": "progress" });
   if (p.percent !== undefined) bar.value = p.percent;
   return h("div", { class: "progress" }, api.active(j) ? bar : null, h("span", { class: "faint" }, parts.join(" · ")));
 }
 
-export const lineOf = (j) => commandText([j.tool, ...j.arguments.filter((a) => a !== "--json")]);
+export const lineOf = (j) => commandText([j.tool, ...j.arguments.filter((a) => a !== "--json" && a !== "--")]);
 
 function messages(j) {
   const text = (j.stderr || "").trimEnd();

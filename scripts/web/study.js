@@ -42,7 +42,7 @@ export async function measureView(main, signal, query) {
         downloadButton("/v1/files/" + name + "/Z_MEASURE_REPORT.html", name + ".html", "Download as HTML"), " ",
         downloadButton("/v1/files/" + name + "/Z_MEASURE_REPORT.md", name + ".md", "as Markdown")));
   } }, "Write a report");
-  fill(main, h("h1", null, "Measure"), h("p", { class: "lead" }, "How much structure does each tensor have? A low theta means much."),
+  fill(main, h("h1", null, "Measure"), h("p", { class: "lead" }, "Statistics of the values of each tensor. They describe a model; they do not tell how good it is."),
     h("form", { class: "card", onsubmit: async (e) => {
       e.preventDefault();
       fill(out);

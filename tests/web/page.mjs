@@ -1,0 +1,303 @@
+// page.mjs - what people do on the page of organ-serve, in a real browser: log in, upload, choose
+// on the map, graft, watch, download. The downloaded bytes must be those of the command line that
+// the page shows. Hostile names must stay text. Nothing may leave the window or overlap.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Browser, Page } from "./cdp.mjs";
+
+const { T, BIN, URL: url, TOKEN, CHROMIUM, PICTURES, SERVER } = process.env;
+let passed = 0, failed = 0;
+const good = (ok, what) => {
+  if (ok) passed++;
+  else { failed++; console.log("FAIL page.mjs (" + SERVER + "): " + what); }
+};
+const same = (got, want, what) => good(got === want, what + ": " + JSON.stringify(got) + ", " + JSON.stringify(want) + " wanted");
+const browser = new Browser(CHROMIUM, join(T, "profile-" + SERVER));
+const downloads = join(T, "downloads");
+const p = await Page.open(browser, downloads);
+const q = JSON.stringify;
+const text = (selector) => p.eval(`document.querySelector(${q(selector)})?.innerText ?? null`);
+const count = (selector) => p.eval(`document.querySelectorAll(${q(selector)}).length`);
+const shown = (selector, what) => p.until(`document.querySelector(${q(selector)})`, what ?? selector);
+const quiet = (allowed) => { // no exception, nothing refused by the policy, no dialog
+  const bad = p.problems.splice(0).filter((x) => !allowed || !allowed.test(x));
+  same(bad.join(" | "), "", "errors in the console");
+};
+const view = async (hash, selector) => {
+  await p.eval(`location.hash = ${q(hash)}`);
+  await p.until(`location.hash === ${q(hash)}`);
+  await shown(selector, hash);
+};
+const press = (label, within = "main") => p.eval(`(() => { const b = [...document.querySelectorAll(${q(within + " button")})].find((x) => x.textContent === ${q(label)}); if (!b) throw new Error("no button " + ${q(label)}); b.click(); })()`);
+const set = (selector, value) => p.eval(`(() => { const e = document.querySelector(${q(selector)}); e.value = ${q(value)}; for (const t of ["input", "change"]) e.dispatchEvent(new Event(t, { bubbles: true })); })()`);
+const labelled = (label) => p.eval(`(() => { const l = [...document.querySelectorAll("main label")].find((x) => x.textContent === ${q(label)}); return "#" + l.htmlFor; })()`);
+const command = () => p.eval(`document.querySelector("main .command code").textContent`);
+const wait = async (path) => {
+  for (let i = 0; i < 1200 && !existsSync(path); i++) await new Promise((r) => setTimeout(r, 50));
+  return readFileSync(path);
+};
+
+// The file that the page saves, and the one that its command line writes.
+async function check(name, line, what) {
+  rmSync(join(downloads, name), { force: true });
+  await p.click(`.created [data-download=${q(name)}]`);
+  const got = await wait(join(downloads, name));
+  execFileSync("sh", ["-c", line.replaceAll("organ-", BIN + "/organ-") + " 2> log"], { cwd: join(T, "here") });
+  good(got.equals(readFileSync(join(T, "here", name))), what + ": the download is not what the command line writes");
+}
+
+async function login() {
+  await p.size(1100, 900);
+  await p.goto(url);
+  await shown(".login input");
+  await p.type("a wrong token of enough length");
+  await p.key("Enter", 13, "\r");
+  await p.until(`document.querySelector(".login .error").textContent`, "a wrong token");
+  same(await text(".login .error"), "This token is wrong.", "a wrong token");
+  same(await count("nav a"), 0, "no pages without a token");
+  same(await p.eval("sessionStorage.getItem('organ-token')"), null, "a wrong token is not kept");
+  quiet(/401|404/);
+  await p.eval("document.querySelector('.login input').focus()");
+  await set(".login input", "");
+  await p.type(TOKEN);
+  await p.key("Enter", 13, "\r");
+  await shown("form.upload", "logged in");
+  same(await p.eval("localStorage.getItem('organ-token') || document.cookie || location.search + location.hash"), "", "the token is in sessionStorage only");
+  quiet(/404/);
+}
+
+async function policy() {
+  same(await p.eval("(() => { try { document.querySelector('main').innerHTML = '<b>x</b>'; return 'parsed'; } catch (e) { return e.name; } })()"), "TypeError", "HTML is never parsed");
+  same(await p.eval("(() => { const s = document.createElement('style'); s.textContent = 'body { color: red }'; document.head.append(s); return getComputedStyle(document.body).color; })()") === "rgb(255, 0, 0)", false, "no inline styles");
+  p.problems.length = 0;
+}
+
+async function upload(name) {
+  await view("#/models", "form.upload");
+  await p.files("input[type=file]", [join(T, "here", name)]);
+  await p.until(`document.querySelector(${q("form.upload input[type=text]")}).value === ${q(name)}`);
+  await press("Upload");
+}
+
+async function uploads() {
+  for (const name of ["verse.gguf", "code.gguf"]) {
+    await upload(name);
+    await p.until(`[...document.querySelectorAll("td a")].some((a) => a.textContent === ${q(name)})`, "the upload of " + name);
+    good(readFileSync(join(T, "data", name)).equals(readFileSync(join(T, "here", name))), name + " is stored unchanged");
+  }
+  await upload("code.gguf");
+  await shown("form.upload .error");
+  good((await text("form.upload .error")).includes("exists"), "an existing name is refused");
+  good((await p.eval(`document.querySelector("form.upload .command code").textContent`)).startsWith("curl -H @header -T code.gguf " + url), "curl's command line");
+  quiet(/409/);
+}
+
+async function graft() {
+  await view("#/graft?base=verse.gguf&donor=code.gguf", ".map .cell");
+  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --type organ --output verse-code.gguf", "the first choice");
+  await press("None");
+  good(await p.eval(`document.querySelector("button.primary").disabled`), "nothing to graft");
+  await p.click('[aria-label="Row ffn_up"]');
+  await p.click('[aria-label="Block 3"]');
+  await p.click('[aria-label="Block 3"]'); // on, then off with all its rows
+  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --tensors 'blk.*.ffn_up.weight' --layers 0-2 --output verse-code.gguf", "rows and blocks");
+  // By keyboard: from one cell to the one below, and toggle it.
+  await p.eval(`document.querySelector('.map [aria-label^="blk.1.ffn_up.weight"]').focus()`);
+  await p.key("ArrowDown", 40);
+  good((await p.eval("document.activeElement.getAttribute('aria-label')")).startsWith("blk.1.ffn_down.weight"), "the arrow key moves");
+  await p.key(" ", 32, " ");
+  await p.key("ArrowLeft", 37);
+  await p.key("ArrowLeft", 37);
+  same(await p.eval("document.activeElement.getAttribute('aria-label')"), "Row ffn_down", "the arrow keys reach the heading");
+  same(await count(".map [tabindex='0']"), 1, "one cell is in the tab order");
+  const line = await command();
+  same(line, "organ-transplant --base verse.gguf --donor code.gguf --tensors blk.0.ffn_up.weight,blk.1.ffn_up.weight,blk.1.ffn_down.weight,blk.2.ffn_up.weight --output verse-code.gguf", "single tensors");
+  await press("Preview");
+  await shown(".output table", "the preview");
+  same(await count(".output tbody tr"), 4, "rows of the preview");
+  same(existsSync(join(T, "data", "verse-code.gguf")), false, "a preview writes nothing");
+  await press("Graft");
+  await shown(".created", "the graft");
+  same(await p.eval(`document.querySelector(".panel").dataset.state`), "done", "the state of the job");
+  await check("verse-code.gguf", line, "graft");
+  quiet();
+}
+
+async function merge() {
+  await view("#/merge?model=verse.gguf", ".map .cell");
+  await set(await labelled("Model"), "code.gguf");
+  await press("None");
+  await p.click('.chip[data-class="skeleton"]');
+  await set('.chooser input', "1-2");
+  await set(await labelled("t for the chosen tensors"), "0.25");
+  const line = await command();
+  same(line.replace(/attn_(q|k|v|output)/g, "attn"), "organ-merge --method 'slerp," + Array(4).fill("t:blk.*.attn.weight=[0,0.25,0.25,0]").join(",") + ",t=0' --base verse.gguf --model code.gguf --output merged.gguf", "the filters of a merge");
+  await press("Preview");
+  await shown(".output table", "the preview of a merge");
+  await press("Merge");
+  await shown(".created", "the merge");
+  await check("merged.gguf", line, "merge");
+  // Outside of the choice the base is unchanged.
+  const rows = execFileSync(BIN + "/organ-compare", [join(T, "here", "merged.gguf"), join(T, "here", "verse.gguf"), "--type", "organ,embed"], { encoding: "utf8" });
+  same(/differs/.test(rows), false, "tensors that were not chosen");
+  await set(await labelled("Method"), "linear");
+  await p.until(`document.querySelector("main .command code").textContent.includes("linear")`);
+  good((await command()).startsWith("organ-merge --method linear --model verse.gguf,weight=1 --model "), "weights of a linear merge");
+  quiet();
+}
+
+async function keys() {
+  await view("#/keys?model=verse.gguf", "table");
+  await p.click('[aria-label="Edit general.name"]');
+  await shown(".inline-edit input");
+  await set(".inline-edit input", "It's <b>mine</b>");
+  await press("Keep");
+  await p.click('[aria-label="Delete general.description"]');
+  const line = await command();
+  same(line, `organ-keys verse.gguf --set 'general.name=str:It'\\''s <b>mine</b>' --delete general.description --output verse-keys.gguf`, "the edits");
+  await press("Apply");
+  await shown(".created", "the edited model");
+  await check("verse-keys.gguf", line, "keys");
+  await p.until(`[...document.querySelectorAll("td")].some((x) => x.textContent === "It's <b>mine</b>")`, "the new value is shown");
+  quiet();
+}
+
+async function study() {
+  await view("#/compare?a=verse.gguf&b=code.gguf", "form");
+  await press("Compare");
+  await shown(".map .v9", "a map of differences");
+  same(await text(".verdict .big"), "same lineage", "the verdict");
+  await view("#/measure?model=code.gguf", "form");
+  await set(await labelled("Values per tensor"), "1000");
+  await press("Measure");
+  await shown(".map .v0", "a map of measures");
+  await press("Write a report");
+  await shown(".created button", "the report");
+  rmSync(join(downloads, "code.report.html"), { force: true });
+  await press("Download as HTML");
+  const got = await wait(join(downloads, "code.report.html"));
+  good(got.equals(readFileSync(join(T, "data", "code.report", "Z_MEASURE_REPORT.html"))), "the report is downloaded");
+  quiet();
+}
+
+async function watching() {
+  rmSync(join(T, "data", "enough"), { force: true });
+  await view("#/model/verse.gguf", ".map");
+  await press("Check");
+  await p.until(`document.querySelector(".panel progress")?.value === 25`, "live progress");
+  await p.until(`document.querySelector(".panel .messages")?.textContent === "organ-check: a <b>message</b>"`, "messages while it runs");
+  await press("Stop");
+  await p.until(`document.querySelector(".panel").dataset.state === "stopped"`, "a stopped job");
+  await press("Check");
+  await p.until(`document.querySelector(".panel").dataset.state === "running"`, "a running job");
+  writeFileSync(join(T, "data", "enough"), "");
+  await p.until(`document.querySelector(".panel").dataset.state === "done"`, "the end is noticed");
+  await p.until(`document.querySelector(".output table")`, "findings");
+  await view("#/jobs", ".job");
+  await p.click(".job .jobhead");
+  await shown(".job .details code");
+  same(await p.eval(`document.querySelector(".job .details code").textContent`), "organ-check verse.gguf", "a job's command line");
+  quiet();
+}
+
+async function hostile() {
+  const pages = { "#/model/evil.gguf": ".map", "#/keys?model=evil.gguf": "table", "#/graft?base=evil.gguf&donor=evil.gguf": ".map", "#/merge?model=evil.gguf": ".map", "#/jobs": ".job" };
+  for (const [hash, selector] of Object.entries(pages)) {
+    await view(hash, selector);
+    same(await count("main img, main script, main svg, main b:not(.fact b), main i:not(.dot):not(.ramp i), body > script"), 0, "markup in " + hash);
+  }
+  await view("#/model/evil.gguf", "table");
+  const all = await p.eval("document.body.innerText");
+  good(all.includes("<img src=x onerror=alert(1)>") && all.includes("<script>alert(2)</script>") && all.includes("<b>x"), "hostile names are shown as text");
+  good(all.includes("x\\u{202e}.weight") && !all.includes("\u202e"), "a name does not reverse the line");
+  await view("#/graft?base=evil.gguf&donor=evil.gguf", ".map .cell");
+  await press("None");
+  await p.eval(`document.querySelector('.outside [aria-label^="a,b"]').click()`);
+  good(await p.eval(`document.querySelector("button.primary").disabled`), "a name that no option can hold is refused");
+  await view("#/keys?model=evil.gguf", "table");
+  await p.click('[aria-label^="Edit k"]');
+  await set(".inline-edit input", "$(touch hacked)'`touch hacked`");
+  await press("Keep");
+  const line = await command();
+  await press("Apply");
+  await shown(".created", "hostile keys");
+  writeFileSync(join(T, "here", "evil.gguf"), readFileSync(join(T, "data", "evil.gguf")));
+  await check("evil-keys.gguf", line, "hostile keys");
+  for (const name of ["%3Cimg%20src=x%20onerror=alert(1)%3E", "..%2F..%2Fetc", "%00", "%ff"]) {
+    await view("#/model/" + name, ".error");
+    quiet(/40[0-9]/);
+  }
+  quiet();
+}
+
+// Elements that leave the window, and pairs of texts or controls that overlap.
+const layout = `(() => {
+  const out = [], width = innerWidth;
+  if (document.scrollingElement.scrollWidth > width) out.push("the page is " + document.scrollingElement.scrollWidth + " wide");
+  const inside = (e) => e.closest(".scroll, nav, .messages");
+  const leaves = [...document.querySelectorAll("body *")].filter((e) => {
+    const s = getComputedStyle(e), r = e.getBoundingClientRect();
+    if (!r.width || !r.height || s.visibility === "hidden" || e.closest("#top, option, .skip, #notes")) return false;
+    if (!inside(e) && (r.right > width + 0.5 || r.left < -0.5)) out.push(e.tagName + "." + e.className + " leaves the window: " + r.left + " to " + r.right);
+    return /^(BUTTON|INPUT|SELECT|PROGRESS|TD|TH)$/.test(e.tagName) || [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  }).slice(0, 700);
+  const boxes = leaves.map((e) => e.getBoundingClientRect());
+  for (let i = 0; i < leaves.length; i++) for (let j = i + 1; j < leaves.length; j++) {
+    const a = boxes[i], b = boxes[j];
+    if (a.right - b.left < 1.5 || b.right - a.left < 1.5 || a.bottom - b.top < 1.5 || b.bottom - a.top < 1.5) continue;
+    if (leaves[i].contains(leaves[j]) || leaves[j].contains(leaves[i])) continue;
+    const one = leaves[i].closest(".scroll"), two = leaves[j].closest(".scroll");
+    if (one !== two) continue; // a table is cut off where its frame ends
+    out.push(leaves[i].tagName + " '" + leaves[i].textContent.slice(0, 30) + "' overlaps " + leaves[j].tagName + " '" + leaves[j].textContent.slice(0, 30) + "'");
+  }
+  return [...new Set(out)].slice(0, 5).join(" | ");
+})()`;
+
+async function windows() {
+  const pages = { models: ["#/models", "form"], model: ["#/model/verse.gguf", ".map"], evil: ["#/model/evil.gguf", ".map"], wide: ["#/graft?base=wide.gguf&donor=wide.gguf", ".map"], measure: ["#/measure?model=verse.gguf", "form", "Measure", ".map"],
+    compare: ["#/compare?a=verse.gguf&b=code.gguf", "form", "Compare", ".map"], graft: ["#/graft?base=verse.gguf&donor=code.gguf", ".map", "Preview", ".output table"],
+    merge: ["#/merge?model=verse.gguf", ".map", "Preview", ".output table"], keys: ["#/keys?model=evil.gguf", "table"], jobs: ["#/jobs", ".job"] };
+  for (const [name, [hash, selector, button, after]] of Object.entries(pages)) {
+    await view(hash, selector);
+    if (button) { await press(button); await shown(after, name); }
+    for (const [width, scheme] of [[400, "light"], [800, "dark"], [1600, "light"], [400, "dark"], [1600, "dark"]]) {
+      await p.size(width, 900);
+      await p.scheme(scheme);
+      await p.eval("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))");
+      same(await p.eval(layout), "", name + " at " + width + ", " + scheme);
+      if (PICTURES) await p.picture(join(PICTURES, name + "-" + width + "-" + scheme + ".png"));
+    }
+  }
+  await p.size(1100, 900);
+  same(await p.eval("getComputedStyle(document.body).backgroundColor"), "rgb(15, 21, 28)", "dark, as the system");
+  await p.click("#theme");
+  same(await p.eval("getComputedStyle(document.body).backgroundColor"), "rgb(247, 248, 250)", "light, by the button");
+  quiet();
+}
+
+async function leave() {
+  await press("Log out", "header");
+  await shown(".login input", "logged out");
+  same(await p.eval("sessionStorage.getItem('organ-token')"), null, "the token is forgotten");
+  await p.eval("location.hash = '#/jobs'");
+  await shown(".login input", "no page without a token");
+  same(await count(".job"), 0, "no jobs without a token");
+  quiet();
+}
+
+if (PICTURES) mkdirSync(PICTURES, { recursive: true });
+const steps = SERVER === "lighttpd" ? [login, policy, uploads, graft, merge, keys, study, watching, hostile, windows, leave] : [login, watching, leave];
+try {
+  for (const step of steps) {
+    await step();
+    if (process.env.VERBOSE) console.log(step.name, passed, failed);
+  }
+} catch (e) {
+  failed++;
+  console.log("FAIL page.mjs (" + SERVER + "): " + e.stack + "\n" + p.problems.join("\n"));
+  if (PICTURES) await p.picture(join(PICTURES, "failed.png"));
+}
+await browser.close();
+console.log("page.mjs (" + SERVER + "): " + passed + " passed, " + failed + " failed");
+process.exit(failed ? 1 : 0);
