@@ -162,6 +162,18 @@ asan:
 	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" all units
 	SANITIZED=1 SECONDS_MAX=5 B=build/asan BIN=build/asan/bin sh tests/run.sh
 
+# Races between threads. ONLY=PATTERN selects tests.
+tsan: ## run the tests under ThreadSanitizer
+	$(MAKE) B=build/tsan CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread all units
+	SANITIZED=1 SECONDS_MAX=60 B=build/tsan BIN=build/tsan/bin sh tests/run.sh
+
+valgrind: all units ## run command-line tests with every tool under valgrind (an hour)
+	B=$(B) BIN=$(B)/bin sh tests/valgrind.sh
+
+analyze: ## run the static analyzers of gcc and clang-tidy (minutes)
+	sh tests/analyze.sh
+
+.PHONY: tsan valgrind analyze
 FUZZ_SAN := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 # Neither syncs nor threads (see engine.c), which would take most of the time.
 FUZZ_QUICK := -Dfsync=fuzz_fsync -Dpthread_create=fuzz_pthread_create

@@ -84,7 +84,7 @@ gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor 
                     tensors[i].name_len, GG_LIMIT_NAME);
             return gg_at_tensor(err, tensors[i].name, tensors[i].name_len);
         }
-        size += GG_MIN_TENSOR + tensors[i].name_len + 8u * tensors[i].n_dims;
+        size += GG_MIN_TENSOR + tensors[i].name_len + (size_t)8 * tensors[i].n_dims;
     }
     if (size > GG_LIMIT_HEADER)
         return gg_fail(err, GG_EUNSUPPORTED, "the header would have %zu bytes; the maximum is 2^31",

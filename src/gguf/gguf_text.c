@@ -133,7 +133,9 @@ static gg_status set_value(gg_meta *meta, gg_kv *kv, char *value, const char *te
         kv->data = le;
         kv->size = gg_type_size(kv->type);
     }
-    return gg_meta_set(meta, kv, err);
+    gg_status st = gg_meta_set(meta, kv, err);
+    kv->data = NULL; /* it pointed to a variable of this function */
+    return st;
 }
 
 /* If *value starts with "TYPE:" or "TYPE[]:", sets the type, moves *value past it and returns

@@ -182,7 +182,7 @@ static bool with_digits(const digits *full, int p, double x, bool f32, digits *g
  * digits first and then bisects. */
 static void slow(double x, bool f32, digits *g)
 {
-    digits full, best;
+    digits full = { 0 }, best;
     int most = f32 ? 9 : 17;
     exact_digits(x, &full);
     with_digits(&full, most, x, f32, &best);

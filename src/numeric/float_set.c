@@ -124,7 +124,7 @@ static void find_edges(const gg_float_set *s, uint32_t u, bin_edges *e)
 static void lay_buffers(gg_float_set *s, size_t used, uint64_t total)
 {
     size_t room = (KEPT_WORDS + s->buffer_words - used) / s->threads * 2,
-           share = room - (GG_FLOAT_BUCKETS + 1) * GRAIN;
+           share = room - (size_t)(GG_FLOAT_BUCKETS + 1) * GRAIN;
     for (unsigned t = 0; t < s->threads; t++) {
         adder *a = &s->adders[t];
         uint32_t at = GRAIN;

@@ -45,7 +45,7 @@ gg_status gg_measure_room_new(unsigned threads, gg_measure_room **out, gg_error 
     if (threads == 0) threads = gg_thread_count();
     room->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
     room->parts = malloc(room->threads * sizeof *room->parts);
-    room->sums = malloc(room->threads * AHEAD * sizeof *room->sums);
+    room->sums = malloc((size_t)room->threads * AHEAD * sizeof *room->sums);
     if (!room->parts || !room->sums)
         gg_fail(err, GG_ENOMEM, "no memory to measure with %u threads", threads);
     else if (gg_float_set_new(room->threads, &room->set, err) == GG_OK) return GG_OK;

@@ -39,6 +39,13 @@ fresh
 held "a base" "$T/m.gguf" "$touched" organ-transplant -q --base "$T/m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" --type norm -o -
 fresh
 held "organ-stack -o -" "$T/m.gguf" "$touched" organ-stack -q -o - "$T/m.gguf" 0-2
+CODE=$LAB/lab-code-q4_k_m.gguf
+fresh
+held "a merged model" "$T/m.gguf" "$touched" organ-merge -q --no-hash --method linear --model "$CODE" --model "$T/m.gguf" -o -
+fresh
+held "the base of a merge" "$T/m.gguf" "$touched" organ-merge -q --no-hash --method task --base "$T/m.gguf" --model "$CODE" -o -
+fresh
+held "a fine-tuned model" "$T/m.gguf" "$touched" organ-lora -q --base "$CODE" --tuned "$T/m.gguf" --type embed --rank 48 -o -
 fresh
 held "an organ stream" "$T/m.gguf" "$touched" organ-extract -q "$T/m.gguf" --output -
 fresh

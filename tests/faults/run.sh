@@ -21,6 +21,10 @@ organ-stack -q "$LAB/lab-code-q4_k_m.gguf" 0-1 --output "$I/c.gguf" || exit 1
 organ-extract -q "$I/v.gguf" --output "$I/v" && organ-extract -q "$I/c.gguf" --output "$I/c" || exit 1
 organ-compare -q "$I/v.gguf" "$I/c.gguf" --patch "$I/patch" > /dev/null
 [ -s "$I/patch" ] || exit 1
+cat > "$I/merge.json" << END
+{"merge_method": "slerp", "base_model": "$I/v.gguf", "models": [{"model": "$I/c.gguf"}],
+ "parameters": {"t": [0, 1]}}
+END
 
 # ---- the commands: name, kind, exit status, command line ---------------------------------------
 # Kinds: table (stdout), output (files in $O), place (a change of $O/base.gguf), keys (the same, in
@@ -38,6 +42,7 @@ purify output 0 organ-purify $I/v --output $O/d --method haar --strength 0.1
 graft output 0 organ-graft --source $I/c --target $I/v --type organ --output $O/d
 assemble output 0 organ-assemble $I/v --output $O/m.gguf
 assemble-dtype output 0 organ-assemble -q $I/v.gguf --dtype *=q8_0 --output $O/m.gguf
+assemble-imatrix output 0 organ-assemble -q $I/v.gguf --imatrix $LAB/lab-verse.imatrix.gguf --dtype *attn_k*=q4_0 --output $O/m.gguf
 assemble-shards output 0 organ-assemble $I/v.gguf --shards 2 --output $O/m.gguf
 transplant output 0 organ-transplant --base $I/v.gguf --donor $I/c.gguf --type organ --output $O/m.gguf
 apply-patch output 0 organ-transplant --base $I/v.gguf --donor $I/patch --output $O/m.gguf
@@ -46,6 +51,9 @@ undo undo 0 organ-transplant --base $O/base.gguf --donor $O/undo --in-place
 keys output 0 organ-keys $I/v.gguf --set general.name=str:Other --output $O/m.gguf
 keys-in-place keys 0 organ-keys $O/base.gguf --set general.name=str:lab-versa --in-place
 stack output 0 organ-stack $I/v.gguf 0,1,0 --output $O/m.gguf
+merge output 0 organ-merge --method ties,density=0.5 --base $I/v.gguf --model $I/c.gguf --output $O/m.gguf
+merge-config output 0 organ-merge --config $I/merge.json --shards 2 --card $O/card.md --output $O/m.gguf
+lora output 0 organ-lora --base $I/v.gguf --tuned $I/c.gguf --tensors *.attn_k.* --output $O/a.gguf
 check table 0 organ-check $I/v.gguf --data
 END
 }

@@ -1,0 +1,44 @@
+#!/bin/sh
+# analyze.sh - the static analyzers of gcc and clang over src and tools (make analyze), one file at
+# a time. Prints what they find; exit 1 if there is anything. .clang-tidy says which checks of
+# clang-tidy are left out, and GCC_OFF here which of gcc.
+#
+#   ANALYZERS='gcc clang-tidy'   ONLY=PATTERN   files whose path contains it
+set -u
+cd "$(dirname "$0")/.." || exit 1
+: "${ANALYZERS:=gcc clang-tidy}" "${ONLY:=}"
+FLAGS='-std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -DGG_HAVE_L1 -O1'
+GCC_OFF=''
+T=$(mktemp -d "${TMPDIR:-/tmp}/analyze.XXXXXX") || exit 2
+trap 'rm -rf "$T"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# analyze TOOL FILE FLAG...
+analyze() {
+    tool=$1 file=$2
+    shift 2
+    case $file in src/base/status.c | src/base/cursor.c) ;; *) set -- "$@" -include tests/analyze.h ;; esac
+    # shellcheck disable=SC2086 # one word per flag
+    case $tool in
+    gcc) gcc $FLAGS "$@" -fanalyzer $GCC_OFF -c -o /dev/null "$file" ;;
+    *) clang-tidy --quiet --warnings-as-errors='*' "$file" -- $FLAGS "$@" ;;
+    esac > "$T/out" 2> "$T/err" && ! grep -q 'warning:' "$T/err" && return
+    echo "---- $tool $file $*"
+    cat "$T/out" "$T/err"
+    found=$((found + 1))
+}
+
+found=0
+for tool in $ANALYZERS; do
+    command -v "$tool" > /dev/null || { echo "analyze.sh: $tool is not installed"; exit 2; }
+    for file in src/*/*.c src/*/kernel/*.c src/verbs/*/*.c tools/*.c tools/api/*.c; do
+        case $file in *"$ONLY"*) ;; *) continue ;; esac
+        case $file in
+        */iq_data.c) ;; # tables
+        */kernel/*) analyze "$tool" "$file" -DGG_LEVEL=0 ;;
+        *) analyze "$tool" "$file" ;;
+        esac
+    done
+done
+echo "analyze: findings in $found files"
+[ $found -eq 0 ]
