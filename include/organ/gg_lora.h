@@ -53,7 +53,7 @@ typedef struct gg_lora_report {
  * Errors: GG_NO if nothing is selected, if no selected matrix differs, if a selected tensor is
  * missing in one model or has other dims there; GG_EUNSUPPORTED for a dtype that cannot be decoded;
  * GG_EFORMAT for values that are not finite and for models without keys; GG_EUSAGE for a wrong
- * option. */
+ * option and for an output that is one of the models. */
 gg_status gg_lora_extract(gg_source *base, gg_source *tuned, const gg_lora_options *o,
                           const char *output, const gg_run *run, gg_lora_report *report,
                           gg_error *err);

@@ -60,7 +60,7 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
 gg_status gg_guard_input(const char *path, const gg_source *s, gg_error *err)
 {
     struct stat out, in;
-    if (!s || stat(path, &out) != 0) return GG_OK;
+    if (!s || strcmp(path, "-") == 0 || stat(path, &out) != 0) return GG_OK;
     bool used = stat(gg_source_name(s), &in) == 0 && in.st_dev == out.st_dev &&
                 in.st_ino == out.st_ino;
     const gg_model *m = gg_source_model(s);

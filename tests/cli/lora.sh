@@ -91,12 +91,12 @@ blk.0.ffn_up_exps.weight.lora_b 8x12x3" "shapes of a stack"
 check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack.gguf" --output "$T/stacked.gguf"
 organ-compare -q "$T/stacked.gguf" "$T/small-b.gguf" > "$T/out" 2> "$T/err"
 check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /attn_q|exps/ { print ($c["rel_l2"] == "-" || $c["rel_l2"] < 1e-5) }' "$T/out" | sort -u)" 1 "every expert becomes the tuned one"
-# One expert without a difference: its factors are 0.
-check "a graft of two experts" organ-transplant -q --base "$T/small-a.gguf" --donor "$T/small-b.gguf" --experts 0,2 --output "$T/two-experts.gguf"
-check "two of three experts" organ-lora --base "$T/small-a.gguf" --tuned "$T/two-experts.gguf" --rank 8 --output "$T/stack2.gguf"
+# Experts without a difference, the first and the last of them: their factors are 0.
+check "a graft of an expert" organ-transplant -q --base "$T/small-a.gguf" --donor "$T/small-b.gguf" --experts 1 --output "$T/one-expert.gguf"
+check "one of three experts" organ-lora --base "$T/small-a.gguf" --tuned "$T/one-expert.gguf" --rank 8 --output "$T/stack2.gguf"
 check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack2.gguf" --output "$T/stacked.gguf" --force
-organ-compare -q --split-experts "$T/stacked.gguf" "$T/two-experts.gguf" > "$T/out" 2> "$T/err"
-check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /ffn_up[.][0-2]/ { n++; if ($c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5) print } END { print n }' "$T/out")" 3 "the other expert stays"
+organ-compare -q --split-experts "$T/stacked.gguf" "$T/one-expert.gguf" > "$T/out" 2> "$T/err"
+check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /ffn_up[.][0-2]/ { n++; if ($c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5) print } END { print n }' "$T/out")" 3 "the other experts stay"
 
 # ---- refusals ----
 none() { if [ -e "$T/none.gguf" ]; then bad "$1: something was written"; rm -f "$T/none.gguf"; else ok; fi; }
@@ -110,6 +110,21 @@ check "one block" organ-stack -q "$T/c.gguf" 0 --output "$T/one.gguf"
 check_exit 1 "a tensor is missing" organ-lora --base "$T/b.gguf" --tuned "$T/one.gguf" --output "$T/none.gguf"
 if grep -q "blk.1.*does not have" "$T/err"; then ok; else bad "a tensor is missing: $(cat "$T/err")"; fi
 none "a tensor is missing"
+mkmodel "$T/wide.keyless" token_embd.weight:F32:8x10 blk.0.attn_q.weight:F32:8x16 blk.0.ffn_up_exps.weight:F32:8x12x3 blk.0.ffn_up.bias:F32:12 &&
+    organ-keys -q "$T/wide.keyless" --set general.architecture=str:llama --output "$T/wide.gguf" 2> "$T/err" || bad "wide: $(cat "$T/err")"
+check_error 1 "blk.0.attn_q.weight': the tuned model has this tensor with other dimensions" "other dimensions" organ-lora -q --base "$T/small-a.gguf" --tuned "$T/wide.gguf" --output "$T/none.gguf" --json
+none "other dimensions"
+# The last value of the stack, which is followed by 64 bytes of the bias.
+cp "$T/small-b.gguf" "$T/nan.gguf"
+printf '\000\000\300\177' | dd of="$T/nan.gguf" bs=1 seek=$(($(wc -c < "$T/nan.gguf") - 68)) conv=notrunc 2> /dev/null
+for pair in "small-a nan" "nan small-a"; do
+    check_exit 3 "a value that is not a number: $pair" organ-lora --base "$T/${pair% *}.gguf" --tuned "$T/${pair#* }.gguf" --output "$T/none.gguf"
+    if grep -q "ffn_up_exps.*1 values of the difference are not finite" "$T/err"; then ok; else bad "$pair: $(cat "$T/err")"; fi
+    none "a value that is not a number"
+done
+for model in small-a small-b; do
+    check_error 2 "this output is also an input" "$model as output" organ-lora -q --json --base "$T/small-a.gguf" --tuned "$T/small-b.gguf" --output "$T/$model.gguf" --force
+done
 check_exit 2 "an output that exists" pair --output "$T/l16.gguf"
 check_same "$T/l16.gguf" "$T/l16-3.gguf" "the old file stays"
 check_error 2 "only one of" "rank and energy" pair --rank 3 --energy 0.5 --output "$T/none.gguf"
