@@ -1,5 +1,5 @@
-/* analyze.h - tells the static analyzers of gcc and clang what the functions that record an error do
- * (make analyze). They look at one file at a time, and would otherwise assume that a failure may
+/* analyze.h - tells the static analyzers of gcc and clang what the functions that record an error
+ * do (make analyze). They look at one file at a time, and would otherwise assume that a failure may
  * be reported as success. It is included before every file except those that define them. */
 #include "base/cursor.h"
 #include "base/error.h"
