@@ -4,6 +4,7 @@
 
 # Reads a table with the header line of organ-measure; columns are found by name.
 function read_rows(m, file,   line, n, i, part, col, at) {
+    split("", F)
     while ((getline line < file) > 0) {
         n = split(line, part, "\t")
         if (!at) {
@@ -22,6 +23,7 @@ function take_row(m,   role, t, d) {
     scope_add(m)
     scope_add("all")
     role = role_of(F["name"])
+    edge_seen(m, role)
     D_elements[m, F["dtype"]] += F["elements"]
     d = D_top[m]
     if (d == "" || D_elements[m, F["dtype"]] > D_elements[m, d]) D_top[m] = F["dtype"]
@@ -29,9 +31,7 @@ function take_row(m,   role, t, d) {
     t = F["theta"] + 0
     if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # not an angle: the table is not from organ-measure
     Seen_at[int(2 * t)]++
-    Null[m] += F["null_theta"]
-    Null["all"] += F["null_theta"]
-    if (F["calibrated"] + 0 == 0) { Noise[m]++; Noise["all"]++ }
+    if (F["calibrated"] + 0 == 0) Noise["all"]++
     well(m, m)
     well("all", m)
     if (!((m, role, F["block"]) in Cell)) {
@@ -44,6 +44,19 @@ function take_row(m,   role, t, d) {
     Cell[m, role, F["block"]] += t
     Cell_n[m, role, F["block"]]++
 }
+
+# Tables that were measured with --spectral have an edge per matrix.
+function edge_seen(m, role,   e) {
+    e = F["edge"]
+    if (e !~ /^[0-9.]+(e[-+]?[0-9]+)?$/) return
+    By_edge = 1
+    edge_add(m, e)
+    edge_add("all", e)
+    edge_add(class_group(m, F["class"]), e)
+    edge_add(class_group("all", F["class"]), e)
+    edge_add(role_group(role), e)
+}
+function edge_text(g,   e) { e = edge_mean(g); return e < 0 ? "-" : fixed(e, 2) }
 
 # The numbers of a model's blocks, ascending. A name may contain any number, so the numbers
 # are kept as a list, and a map shows at most 400 of them.
@@ -69,11 +82,14 @@ function well(list, m,   k, t) {
     W_row[list, k] = m "\t" F["name"] "\t" F["class"] "\t" F["dtype"] "\t" F["elements"] "\t" F["calibrated"] "\t" F["row_theta"]
 }
 
-# Rank[1..n]: models by mean theta, highest first. By_role[1..]: roles of "all", likewise.
+# The mean by which models are ranked: that of the edge where any table has one, else of theta.
+function score(m) { return By_edge ? edge_mean(m) : avg(G_theta, m) }
+
+# Rank[1..n]: models by their score, highest first. By_role[1..]: roles of "all" by theta.
 function rank_all(   i, k, m, t) {
     for (m = 1; m <= N; m++) if (G_measured[m]) Rank[++N_ranked] = m
     for (i = 2; i <= N_ranked; i++)
-        for (k = i; k > 1 && avg(G_theta, Rank[k]) > avg(G_theta, Rank[k - 1]); k--) {
+        for (k = i; k > 1 && score(Rank[k]) > score(Rank[k - 1]); k--) {
             t = Rank[k]; Rank[k] = Rank[k - 1]; Rank[k - 1] = t
         }
     for (i = 1; i <= ROLES["all"]; i++) By_role[i] = ROLE["all", i]
@@ -148,7 +164,7 @@ function fit(   i, k, m, x, y, sizes, seen, sx, sy, sxx, syy, sxy, vx, vy) {
 
 BEGIN {
     K = ENVIRON["REPORT_WELLS"] + 0
-    G_count["all"] = G_measured["all"] = G_parameters["all"] = Noise["all"] = Null["all"] = 0
+    G_count["all"] = G_measured["all"] = G_parameters["all"] = Noise["all"] = By_edge = 0
     n_classes = split("skeleton organ embed norm adapter other", Class, " ")
     Says["skeleton"] = "attention and its projections"
     Says["organ"] = "feed-forward layers, experts, routers"

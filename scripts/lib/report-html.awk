@@ -31,24 +31,24 @@ function commas(v,   s, out) {
     for (; length(s) > 3; s = substr(s, 1, length(s) - 3)) out = "," substr(s, length(s) - 2) out
     return s out
 }
+function edge_cell(g,   e) { e = edge_mean(g); return e < 0 ? "<td data-v=\"\">-</td>" : num_cell(e, 2) }
 function px(v) { return sprintf("%.1f", v) }
 
 # ---- the parts of a table ---------------------------------------------------------
 
-# A bar from the lowest to the highest theta, with a mark at the mean and a hairline at noise.
+# A bar from the lowest to the highest theta, with a mark at the mean.
 function range_bar(g,   lo, hi) {
     lo = 100 * (G_min[g] - R_lo) / (R_hi - R_lo)
     hi = 100 * (G_max[g] - R_lo) / (R_hi - R_lo)
     return "<span class=\"range\" title=\"" fixed(G_min[g], 2) " to " fixed(G_max[g], 2) "\"><i style=\"left:" px(lo) "%;width:" px(hi - lo) "%\"></i>" \
-        "<u style=\"left:" px(100 * (avg(Null, "all") - R_lo) / (R_hi - R_lo)) "%\"></u>" \
         "<b style=\"left:" px(100 * (avg(G_theta, g) - R_lo) / (R_hi - R_lo)) "%\"></b></span>"
 }
 function group_cells(g, class) {
-    if (!G_measured[g]) return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) "<td data-v=\"\">-</td><td data-v=\"\"></td><td data-v=\"\">-</td><td data-v=\"\">-</td><td data-v=\"\">-</td>"
+    if (!G_measured[g]) return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) "<td data-v=\"\">-</td><td data-v=\"\"></td><td data-v=\"\">-</td><td data-v=\"\">-</td><td data-v=\"\">-</td>" (By_edge ? edge_cell(g) : "")
     return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) \
         "<td class=\"strong\" data-v=\"" number(avg(G_theta, g)) "\">" fixed(avg(G_theta, g), 2) "</td>" \
         "<td class=\"c " h(class) "\" data-v=\"" number(G_max[g] - G_min[g]) "\">" range_bar(g) "</td>" \
-        num_cell(avg(G_calibrated, g), 2) num_cell(avg(G_signal, g), 3) num_cell(avg(G_row, g), 2)
+        num_cell(avg(G_calibrated, g), 2) num_cell(avg(G_signal, g), 3) num_cell(avg(G_row, g), 2) (By_edge ? edge_cell(g) : "")
 }
 function wells_rows(list, with_model,   i, w) {
     for (i = 1; i <= N_wells[list]; i++) {
@@ -82,47 +82,51 @@ function head() {
         (N_failed ? "<a href=\"#failed\">Not measured</a>" : "") "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main>"
 }
 function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><span>" label "</span></div>" }
-function summary(   top, low, g, gap) {
+function summary(   top, low, g) {
     print "<div class=\"tiles\">"
     tile(N, N == 1 ? "model" : "models")
     tile(G_count["all"] < 1e6 ? commas(G_count["all"]) : short(G_count["all"]), "tensors")
     tile(short(G_parameters["all"]), "parameters")
-    tile(fixed(avg(G_theta, "all"), 1) "\302\260", "mean \316\270 (noise " fixed(avg(Null, "all"), 1) "\302\260)")
-    tile(fixed(avg(G_calibrated, "all"), 1) "\302\260", "calibrated (noise 0\302\260)")
+    tile(fixed(avg(G_theta, "all"), 1) "\302\260", "mean \316\270")
+    tile(fixed(avg(G_calibrated, "all"), 1) "\302\260", "calibrated (Gaussian noise: 0\302\260)")
+    if (By_edge) tile(edge_text("all"), "mean edge (random values: 1)")
     print "</div>"
     if (!N_ranked) return
     top = Rank[1]
     low = Rank[N_ranked]
-    gap = avg(G_theta, top) - avg(Null, top)
     print "<ul class=\"card findings\">"
     if (N_ranked > 1)
-        print "<li><b>" h(Name[top]) "</b> ranks first at " fixed(avg(G_theta, top), 2) "\302\260, " fixed(gap < 0 ? -gap : gap, 2) \
-            "\302\260 " (gap < 0 ? "below" : "above") " noise of its own types and sizes; <b>" h(Name[low]) "</b> is last at " fixed(avg(G_theta, low), 2) "\302\260.</li>"
+        print "<li><b>" h(Name[top]) "</b> has the highest mean " (By_edge ? "edge, " edge_text(top) : "\316\270, " fixed(avg(G_theta, top), 2) "\302\260") "; <b>" h(Name[low]) \
+            "</b> has the lowest, " (By_edge ? edge_text(low) : fixed(avg(G_theta, low), 2) "\302\260") ". This does not tell which model is better.</li>"
     g = class_group("all", Best_class)
-    print "<li>The class farthest above noise: <b>" Best_class "</b> tensors (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
-    print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors " (Noise["all"] == 1 ? "does" : "do") " not score above noise.</li>"
+    print "<li>The class whose values are least Gaussian: <b>" Best_class "</b> (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
+    print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors have calibrated 0: their values are distributed like Gaussian noise, as in many trained matrices.</li>"
     if (Fitted)
         print "<li>A model with ten times the parameters scores " fixed(Slope < 0 ? -Slope : Slope, 2) "\302\260 " (Slope < 0 ? "lower" : "higher") \
             " (correlation " fixed(Corr, 2) " over " Fit_n " models).</li>"
     print "</ul>"
 }
-function ranking(   i, m, lo, hi) {
-    print "<section id=\"ranking\"><h2>Ranking</h2><p class=\"lead\">Models by the mean \316\270 of their tensors, each of which counts once.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
-        "<th class=\"l\">Rank</th><th class=\"l\">Model</th><th>\316\270</th><th>Above noise</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
-    if (N_ranked) { lo = avg(G_theta, Rank[N_ranked]); hi = avg(G_theta, Rank[1]) }
+function ranking(   i, m, lo, hi, v) {
+    print "<section id=\"ranking\"><h2>Ranking</h2><p class=\"lead\">" (By_edge ? \
+        "Models by the mean edge of their matrices: about 1 for random or shuffled values, higher for structure that rows share. It is not a measure of quality: a model put together from parts that do not fit keeps its edge." : \
+        "Models by the mean \316\270 of their tensors, each of which counts once. \316\270 depends on the distribution of values alone: random numbers can rank first, and shuffling all values changes nothing. With --spectral, models are ranked by edge.") \
+        "</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+        "<th class=\"l\">Rank</th><th class=\"l\">Model</th>" (By_edge ? "<th>Edge</th>" : "") "<th>\316\270</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
+    if (N_ranked) { lo = score(Rank[N_ranked]); hi = score(Rank[1]) }
     if (hi - lo < 1e-9) lo = hi - 1
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
+        v = score(m)
         print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a></td>" \
-            "<td class=\"strong\" data-v=\"" number(avg(G_theta, m)) "\">" "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (avg(G_theta, m) - lo) / (hi - lo)) "%\"></i></span>" fixed(avg(G_theta, m), 2) "</td>" \
-            num_cell(avg(G_theta, m) - avg(Null, m), 2) num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
+            "<td class=\"strong\" data-v=\"" number(v) "\">" "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (v - lo) / (hi - lo)) "%\"></i></span>" (By_edge ? edge_text(m) : fixed(v, 2)) "</td>" \
+            (By_edge ? num_cell(avg(G_theta, m), 2) : "") num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
             int_cell(G_parameters[m], short(G_parameters[m])) (Bytes[m] ~ /^[0-9]+$/ ? int_cell(Bytes[m], size(Bytes[m])) : "<td data-v=\"\">-</td>") "<td class=\"l\">" h(D_top[m]) "</td></tr>"
     }
     print "</tbody></table></div></section>"
 }
 function types(   i, g) {
-    print "<section id=\"types\"><h2>Organ types</h2><p class=\"lead\">The same measures by class of tensor. The bar runs from the lowest to the highest tensor; the mark shows the mean, and the hairline shows noise.</p>" \
-        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
+    print "<section id=\"types\"><h2>Organ types</h2><p class=\"lead\">The same measures by class of tensor. The bar runs from the lowest to the highest tensor; the mark shows the mean.</p>" \
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= n_classes; i++) {
         g = class_group("all", Class[i])
         if (G_count[g]) print "<tr><td class=\"l n " Class[i] "\"><span class=\"dot\"></span><span class=\"strong\">" Class[i] "</span> <span class=\"dim\">" Says[Class[i]] "</span></td>" group_cells(g, Class[i]) "</tr>"
@@ -132,7 +136,7 @@ function types(   i, g) {
 function kinds(   i, c, n) {
     n = ROLES["all"] > 60 ? 60 : ROLES["all"]
     print "<section id=\"kinds\"><h2>Tensor kinds</h2><p class=\"lead\">The same tensors by their role within a block, highest mean \316\270 first" (n < ROLES["all"] ? "; the first " n " of " ROLES["all"] : "") ".</p>" \
-        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th></tr></thead><tbody>"
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= n; i++) {
         c = ROLE_CLASS["all", By_role[i]]
         print "<tr><td class=\"l n " h(c) "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" broken(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
@@ -140,7 +144,7 @@ function kinds(   i, c, n) {
     print "</tbody></table></div></section>"
 }
 function wells() {
-    print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors with the lowest \316\270 of all models.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+    print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors with the lowest \316\270 of all models. Their values are closest to Gaussian, which is no defect.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
         "<th class=\"l\">Tensor</th><th class=\"l\">Model</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows("all", 1)
     print "</tbody></table></div></section>"
@@ -153,9 +157,9 @@ function failures(   i) {
 }
 function reading() {
     print "<section id=\"reading\"><h2>Reading the numbers</h2><p class=\"lead\">All are computed from the dequantized values; angles are in degrees.</p><dl class=\"card\">"
-    print "<dt>\316\270</dt><dd>A score of how a tensor\342\200\231s values are distributed: 90 if entropy, kurtosis and the spacing of the values all reach their thresholds; pure noise scores about 42, not 0. It can show that a tensor differs from others of the same role, type and size, but it cannot tell signal from noise and says nothing about how good a model is.</dd>"
-    print "<dt>Null \316\270</dt><dd>The \316\270 of Gaussian noise with as many values, stored in the same type. Compare \316\270 with it; it is the hairline in the ranges and the tick in the plot.</dd>"
-    print "<dt>Calibrated</dt><dd>The part of \316\270 above noise, rescaled: 0 for noise, 90 if all three thresholds are reached.</dd>"
+    print "<dt>\316\270</dt><dd>A score of how a tensor\342\200\231s values are distributed: 90 if entropy, kurtosis and the spacing of the values all reach their thresholds. Noise does not score 0, and some noise scores 90. It can show that a tensor differs from others of the same role, type and size, but it cannot tell signal from noise and says nothing about how good a model is.</dd>"
+    print "<dt>Calibrated</dt><dd>The part of \316\270 above Gaussian noise with as many values in the same type, rescaled: 0 for Gaussian noise, 90 if all three thresholds are reached. Noise with heavy tails reaches 90 too.</dd>"
+    if (By_edge) print "<dt>Edge</dt><dd>The largest singular value of a matrix, squared, relative to that of a random matrix: about 1 for random or shuffled values, higher for structure that rows share. The more noise is added, the lower it is.</dd>"
     print "<dt>Signal</dt><dd>The mean of sin \316\270 over the tensors.</dd>"
     print "<dt>Row \316\270</dt><dd>The angle between neighbouring rows: 90 if they are uncorrelated. It is not comparable with \316\270 and never ranked together with it.</dd>"
     print "<dt>Wells</dt><dd>The tensors with the lowest \316\270, whose values are closest to Gaussian. They may be untrained, but many trained matrices look like this too.</dd></dl></section>"
@@ -174,7 +178,6 @@ function plot_bounds(   i, m, x, t, lo, hi) {
         if (i == 1 || x < X_lo) X_lo = x
         if (i == 1 || x > X_hi) X_hi = x
         t = avg(G_theta, m); if (i == 1 || t > hi) hi = t; if (i == 1 || t < lo) lo = t
-        t = avg(Null, m); if (t > hi) hi = t; if (t < lo) lo = t
     }
     t = X_hi - X_lo
     X_lo -= t < 0.6 ? (1 - t) / 2 : 0.1 * t
@@ -261,22 +264,18 @@ function plot_column(from, to,   i, k, m, t, left, right, wide, w, side, x, y, n
 function scale(   i, m, x, y) {
     if (N_ranked < 2) return
     plot_bounds()
-    print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters. The tick above or below a point shows the score of noise of the same types and sizes.</p>"
+    print "<section id=\"scale\"><h2>Scale</h2><p class=\"lead\">Mean \316\270 against the number of parameters.</p>"
     print "<div class=\"card plot scroll\"><svg viewBox=\"0 0 " P_w " " P_h "\" role=\"img\" aria-label=\"Mean theta of each model against its parameters\">"
     plot_grid()
     if (Fitted) {
         x = Intercept + Slope * X_lo; y = Intercept + Slope * X_hi
         if (x > Y_lo && x < Y_hi && y > Y_lo && y < Y_hi) print "<path class=\"fit\" d=\"M" P_l " " px(y_at(x)) "L" P_w - P_r " " px(y_at(y)) "\"/>"
     }
-    for (i = 1; i <= N_ranked; i++) {
-        m = Rank[i]
-        print "<line class=\"null\" x1=\"" px(x_at(G_parameters[m]) - 6) "\" x2=\"" px(x_at(G_parameters[m]) + 6) "\" y1=\"" px(y_at(avg(Null, m))) "\" y2=\"" px(y_at(avg(Null, m))) "\"/>"
-    }
     plot_labels()
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
         print "<a href=\"#m" m "\"><circle class=\"point\" cx=\"" px(x_at(G_parameters[m])) "\" cy=\"" px(y_at(avg(G_theta, m))) "\" r=\"5.5\"><title>" h(Name[m]) ": " \
-            fixed(avg(G_theta, m), 2) "\302\260, noise " fixed(avg(Null, m), 2) "\302\260, " short(G_parameters[m]) " parameters</title></circle></a>"
+            fixed(avg(G_theta, m), 2) "\302\260, " short(G_parameters[m]) " parameters</title></circle></a>"
     }
     print "</svg></div></section>"
 }
@@ -351,7 +350,7 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
 function model_card(m) {
     print "<article class=\"card model" (is_wide(m) ? " wide" : "") "\" id=\"m" m "\"><div class=\"head\"><h3>" h(Name[m]) "</h3><b title=\"mean theta\">" fixed(avg(G_theta, m), 2) "\302\260</b></div>"
     print "<p class=\"facts\">" short(G_parameters[m]) " parameters, " plural(G_count[m], "tensor") ", " h(D_top[m]) (Bytes[m] ~ /^[0-9]+$/ ? ", " size(Bytes[m]) : "") \
-        "; noise " fixed(avg(Null, m), 2) "\302\260, calibrated " fixed(avg(G_calibrated, m), 2) "\302\260</p>"
+        "; calibrated " fixed(avg(G_calibrated, m), 2) "\302\260" (By_edge ? ", edge " edge_text(m) : "") "</p>"
     anatomy(m)
     print "<details><summary>" N_wells[m] " wells</summary><div class=\"scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Tensor</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows(m, 0)

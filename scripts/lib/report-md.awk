@@ -9,9 +9,9 @@ function code(s,   fence) {
     return fence (s ~ /^`|`$/ ? " " s " " : s) fence
 }
 function group_row(label, g) {
-    if (!G_measured[g]) return label " | " whole(G_count[g]) " | " short(G_parameters[g]) " | - | - | - | - | - |"
+    if (!G_measured[g]) return label " | " whole(G_count[g]) " | " short(G_parameters[g]) " | - | - | - | - | - |" (By_edge ? " - |" : "")
     return label " | " whole(G_count[g]) " | " short(G_parameters[g]) " | " fixed(avg(G_theta, g), 2) " | " fixed(G_min[g], 2) " to " fixed(G_max[g], 2) \
-        " | " fixed(avg(G_calibrated, g), 2) " | " fixed(avg(G_signal, g), 3) " | " fixed(avg(G_row, g), 2) " |"
+        " | " fixed(avg(G_calibrated, g), 2) " | " fixed(avg(G_signal, g), 3) " | " fixed(avg(G_row, g), 2) " |" (By_edge ? " " edge_text(g) " |" : "")
 }
 function escaped(s) { gsub(/[\\`*_<>#|&\[\]]/, "\\\\&", s); return s }
 
@@ -19,31 +19,39 @@ BEGIN {
     a = "all"
     print "# " escaped(ENVIRON["REPORT_TITLE"]) "\n"
     print N " model" (N == 1 ? "" : "s") ", " whole(G_count[a]) " tensors, " short(G_parameters[a]) " parameters. Made " ENVIRON["REPORT_TIME"] ".\n"
-    print "Angles are in degrees. theta is a score of how a tensor's values are distributed; for pure noise it is"
-    print "about " fixed(avg(Null, a), 1) " here, not 0 (noise of the same types and sizes). calibrated is the part of theta above noise:"
-    print "0 for noise, at most 90. row theta compares neighbouring rows and is never ranked with theta. theta can show"
-    print "that a tensor differs from others of the same role, type and size, but it cannot tell signal from noise and"
-    print "says nothing about how good a model is.\n"
-
-    print "## Ranking\n"
-    print "| rank | model | theta | above noise | calibrated | signal | row theta | tensors | parameters | size | type |"
-    print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|"
+    print "Angles are in degrees. theta is a score of how a tensor's values are distributed. Noise does not score 0:"
+    print "calibrated is the part of theta above Gaussian noise of the same type and size, 0 to 90. row theta compares"
+    print "neighbouring rows and is never ranked with theta. theta can show that a tensor differs from others of the same"
+    print "role, type and size. It cannot tell signal from noise and says nothing about how good a model is."
+    if (By_edge) print "edge is about 1 for random values and higher for structure that rows share."
+    print "\n## Ranking\n"
+    if (By_edge) {
+        print "Models by mean edge. Noise lowers it, and shuffled values have 1, but it is not a measure of quality: a model"
+        print "that was put together from parts that do not fit keeps its edge.\n"
+        print "| rank | model | edge | theta | calibrated | signal | row theta | tensors | parameters | size | type |"
+        print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|"
+    } else {
+        print "Models by mean theta, which depends on the distribution of values alone: random numbers can rank first, and"
+        print "shuffling all values of a model changes nothing. With --spectral, models are ranked by edge.\n"
+        print "| rank | model | theta | calibrated | signal | row theta | tensors | parameters | size | type |"
+        print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|:---|"
+    }
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
-        print "| " i " | " code(Name[m]) " | " fixed(avg(G_theta, m), 2) " | " fixed(avg(G_theta, m) - avg(Null, m), 2) " | " fixed(avg(G_calibrated, m), 2) " | " fixed(avg(G_signal, m), 3) \
+        print "| " i " | " code(Name[m]) " | " (By_edge ? edge_text(m) " | " : "") fixed(avg(G_theta, m), 2) " | " fixed(avg(G_calibrated, m), 2) " | " fixed(avg(G_signal, m), 3) \
             " | " fixed(avg(G_row, m), 2) " | " whole(G_count[m]) " | " short(G_parameters[m]) " | " size(Bytes[m]) " | " escaped(D_top[m]) " |"
     }
 
     print "\n## Scale\n\nMean theta against the number of parameters, smallest model first.\n"
-    print "| model | parameters | log10 | theta | null theta | calibrated |"
-    print "|:---|---:|---:|---:|---:|---:|"
+    print "| model | parameters | log10 | theta | calibrated |"
+    print "|:---|---:|---:|---:|---:|"
     for (i = 1; i <= N_ranked; i++) S[i] = Rank[i]
     for (i = 2; i <= N_ranked; i++)
         for (k = i; k > 1 && G_parameters[S[k]] < G_parameters[S[k - 1]]; k--) { t = S[k]; S[k] = S[k - 1]; S[k - 1] = t }
     for (i = 1; i <= N_ranked; i++) {
         m = S[i]
         print "| " code(Name[m]) " | " short(G_parameters[m]) " | " (G_parameters[m] > 0 ? fixed(log10(G_parameters[m]), 3) : "-") " | " fixed(avg(G_theta, m), 2) \
-            " | " fixed(avg(Null, m), 2) " | " fixed(avg(G_calibrated, m), 2) " |"
+            " | " fixed(avg(G_calibrated, m), 2) " |"
     }
     if (Fitted)
         print "\nA model ten times as large scores " (Slope < 0 ? "lower" : "higher") " by " fixed(Slope < 0 ? -Slope : Slope, 2) \
@@ -51,18 +59,18 @@ BEGIN {
     else print "\nNo trend is fitted, because that needs models of three different sizes, not counting adapters."
 
     print "\n## Organ types\n"
-    print "| class | tensors | parameters | theta | range | calibrated | signal | row theta |"
-    print "|:---|---:|---:|---:|:---:|---:|---:|---:|"
+    print "| class | tensors | parameters | theta | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
+    print "|:---|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
     for (i = 1; i <= n_classes; i++) if (G_count[class_group(a, Class[i])]) print "| " group_row(Class[i], class_group(a, Class[i]))
     if (Best_class != "")
-        print "\nThe class farthest above noise: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors " (Noise[a] == 1 ? "does" : "do") " not score above noise."
+        print "\nThe class whose values are least Gaussian: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors have calibrated 0: their values are distributed like Gaussian noise, as in many trained matrices."
 
     print "\n## Profile by tensor kind\n"
-    print "| kind | class | tensors | parameters | theta | range | calibrated | signal | row theta |"
-    print "|:---|:---|---:|---:|---:|:---:|---:|---:|---:|"
+    print "| kind | class | tensors | parameters | theta | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
+    print "|:---|:---|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
     for (i = 1; i <= ROLES[a]; i++) print "| " code(By_role[i]) " | " group_row(ROLE_CLASS[a, By_role[i]], role_group(By_role[i]))
 
-    print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian.\n"
+    print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian. They may be untrained, or trained\nmatrices that look like this, and no defects.\n"
     print "| tensor | model | class | type | values | theta | calibrated |"
     print "|:---|:---|:---|:---|---:|---:|---:|"
     for (i = 1; i <= N_wells[a]; i++) {

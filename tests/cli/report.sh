@@ -28,7 +28,7 @@ check_text "$(grep -c '<article class="card model' "$html")" 5 "five models, sha
 # The numbers.
 organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary > "$T/summary"
 theta=$(awk -F '\t' '$1 == "model" { printf "%.2f | ", $5 }' "$T/summary")
-calibrated=$(awk -F '\t' '$1 == "model" { printf "%.2f | %.3f | %.2f |", $9, $8, $10 }' "$T/summary")
+calibrated=$(awk -F '\t' '$1 == "model" { printf "| %.2f | %.3f | %.2f |", $9, $8, $10 }' "$T/summary")
 check "mean theta is organ-measure's" grep -q "\`table\` | $theta" "$md"
 check "calibrated, signal and row theta too" grep -qF "$calibrated" "$md"
 report --output "$T/one" "$T/in/table.tsv"
@@ -40,6 +40,36 @@ sed -n '/^## Wells/,$p' "$T/one/Z_MEASURE_REPORT.md" | awk -F '`' '/^[|] `/ { pr
 check_same "$T/wells.have" "$T/wells.want" "the wells are organ-measure's"
 check "a map cell has its tensor's theta" grep -q "block 2 attn_k: $(awk -F '\t' '$1 == "blk.2.attn_k.weight" { printf "%.2f", $15 }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
 check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] [0-9]/ { if (seen++ && $3 > last) bad = 1; last = $3 } END { print bad + 0 }')" 0 "ranked by theta, highest first"
+check "the limits of theta are beside its ranking" grep -q 'random numbers can rank first' "$md"
+check "in the page too" grep -q 'random numbers can rank first' "$html"
+# Noise is 0 in one column, and in no other.
+check_text "$(grep -i -c 'above noise\|null theta\|noise scores about' "$md")" 0 "one null value in the Markdown"
+check_text "$(grep -i -c 'above noise\|null \|(noise ' "$html")" 0 "one null value in the page"
+
+# With the edge: ranked by it, whatever theta says, and those without one come last.
+organ-measure --spectral "$LAB/lab-code-q4_k_m.gguf" > "$T/in/edge.csv"
+mkdir "$T/edges"
+awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 80 } { print }' "$T/in/edge.csv" > "$T/edges/shaky.tsv"
+awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 20; if ($22 != "-") $22 *= 2 } { print }' "$T/in/edge.csv" > "$T/edges/steady.tsv"
+awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 85; $22 = "-" } { print }' "$T/in/edge.csv" > "$T/edges/unknown.tsv"
+cp "$T/in/table.tsv" "$T/edges/z-old.tsv"
+cut -f 1-21 "$T/in/table.tsv" > "$T/edges/z-older.tsv"
+rm "$T/in/edge.csv"
+report --output "$T/edges/out" "$T/edges"
+edge=$(awk -F '\t' 'NR > 1 && $22 != "-" { s += $22; n++ } END { printf "%.2f %.2f", 2 * s / n, s / n }' "$T/edges/shaky.tsv")
+check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] [0-9]/ { print $2, $3 }')" \
+    "\`steady\` ${edge% *}
+\`shaky\` ${edge#* }
+\`unknown\` -
+\`z-old\` -
+\`z-older\` -" "ranked by edge"
+check "what the edge cannot tell" grep -q 'not a measure of quality' "$T/edges/out/Z_MEASURE_REPORT.md"
+check "in the page" grep -q '<b>steady</b> has the highest mean edge' "$T/edges/out/Z_MEASURE_REPORT.html"
+roles=$(organ-measure --spectral --summary "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' '$2 == "attn_q" { printf "%.2f", 1.5 * $13 }')
+check_text "$(awk -F ' [|] ' '/^[|] `attn_q`/ { printf "%.2f", $10 }' "$T/edges/out/Z_MEASURE_REPORT.md")" "$roles" "the mean edge of a kind"
+check "measured with --spectral" "$scripts/organ-report" -q --spectral --format md --output "$T/edges/made" "$LAB/lab-code-q4_k_m.gguf"
+check_text "$(awk -F ' [|] ' '/^[|] 1 / { print $3 }' "$T/edges/made/Z_MEASURE_REPORT.md")" "${edge#* }" "its edge"
+
 check "no trend is drawn through one size" grep -q 'No trend is fitted' "$T/one/Z_MEASURE_REPORT.md"
 
 # Three sizes on a line: theta = 30 + 2 log10(parameters).

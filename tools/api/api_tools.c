@@ -166,9 +166,10 @@ static const api_option fleet[] = {
 static const char fleet_verbs[] = " dissect measure pipeline ";
 
 static const api_option report[] = {
-    { "output", API_INTO, NULL }, { "title", API_TEXT, NULL },         { "wells", API_U64, NULL },
-    { "sample", API_SIZE, NULL }, { "format", API_WORD, " md html " }, { "quiet", API_FLAG, NULL },
-    { NULL, API_FLAG, NULL }
+    { "output", API_INTO, NULL },        { "title", API_TEXT, NULL },
+    { "wells", API_U64, NULL },          { "sample", API_SIZE, NULL },
+    { "format", API_WORD, " md html " }, { "quiet", API_FLAG, NULL },
+    { "spectral", API_FLAG, NULL },      { NULL, API_FLAG, NULL }
 };
 
 static const api_option validate[] = {
