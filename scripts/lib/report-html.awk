@@ -144,7 +144,7 @@ function kinds(   i, c, n) {
     print "</tbody></table></div></section>"
 }
 function wells() {
-    print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors with the lowest \316\270 of all models. Their values are closest to Gaussian, which is no defect.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+    print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors with the lowest \316\270 of all models. Their values are closest to Gaussian, which is not a defect.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
         "<th class=\"l\">Tensor</th><th class=\"l\">Model</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows("all", 1)
     print "</tbody></table></div></section>"

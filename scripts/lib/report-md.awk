@@ -70,7 +70,7 @@ BEGIN {
     print "|:---|:---|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
     for (i = 1; i <= ROLES[a]; i++) print "| " code(By_role[i]) " | " group_row(ROLE_CLASS[a, By_role[i]], role_group(By_role[i]))
 
-    print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian. They may be untrained, or trained\nmatrices that look like this, and no defects.\n"
+    print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian. They may be untrained, or trained\nmatrices that look like this. That is not a defect.\n"
     print "| tensor | model | class | type | values | theta | calibrated |"
     print "|:---|:---|:---|:---|---:|---:|---:|"
     for (i = 1; i <= N_wells[a]; i++) {
