@@ -126,12 +126,12 @@ export const remove = (id) => request("DELETE", "/v1/jobs/" + id + "?remove=1");
 
 export const active = (j) => j.state === "queued" || j.state === "running";
 
-// Calls show(job) at each change, and about once a second while the tool works.
+// Calls show(job) at each change, and every two seconds while the tool works.
 export async function follow(j, show, signal) {
   show(j);
   while (active(j)) {
-    const wait = j.state === "queued" ? 20 : 1;
-    j = await (await request("GET", "/v1/jobs/" + j.id + "?wait=" + wait + "&since=" + j.state, undefined, signal)).json();
+    const wait = j.state === "queued" ? 20 : 2, percent = j.progress.percent === undefined ? "" : "&percent=" + j.progress.percent;
+    j = await (await request("GET", "/v1/jobs/" + j.id + "?wait=" + wait + "&since=" + j.state + percent, undefined, signal)).json();
     show(j);
   }
   return j;

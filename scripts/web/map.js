@@ -22,6 +22,28 @@ function arrange(tensors) {
   return { rows: list, outside, blocks };
 }
 
+// The same map as a small picture without text.
+export function smallMap(tensors) {
+  const { rows, blocks } = arrange(tensors), ns = "http://www.w3.org/2000/svg"; // a name, never loaded
+  const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("class", "small");
+  svg.setAttribute("viewBox", "0 0 " + Math.max(1, blocks.length) + " " + Math.max(1, rows.length));
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true");
+  svg.style.width = Math.min(104, 9 * blocks.length) + "px";
+  const paths = new Map();
+  rows.forEach((row, y) => blocks.forEach((b, x) => {
+    if (row.cells.has(b)) paths.set(row.class, (paths.get(row.class) || "") + "M" + x + " " + y + "h.84v.8h-.84z");
+  }));
+  for (const [c, d] of paths) {
+    const path = document.createElementNS(ns, "path");
+    path.setAttribute("d", d);
+    path.setAttribute("class", "f-" + c);
+    svg.append(path);
+  }
+  return svg;
+}
+
 // The limits of the colours leave out the lowest and highest 2 % of the values.
 function limits(values) {
   const v = [...values].filter((x) => typeof x === "number" && Number.isFinite(x)).sort((a, b) => a - b);

@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { h, fill, field, check, bytes, number, time, table, note, command, commandText, quote } from "./dom.js";
 import { store, refresh, anatomy, freshName, stemOf } from "./store.js";
 import { nameOf } from "./selection.js";
-import { anatomyMap } from "./map.js";
+import { anatomyMap, smallMap } from "./map.js";
 import { run, ended, resultTable } from "./run.js";
 
 const curl = (rest) => "curl -H @header " + rest;
@@ -19,6 +19,26 @@ const downloadButton = (path, name, text = "Download") => {
   return b;
 };
 export { downloadButton };
+
+// A place for the small map of a model. The anatomies are read one after the other, and only
+// those of the rows that are seen.
+let queue = Promise.resolve();
+const seen = new IntersectionObserver((entries) => {
+  for (const e of entries) {
+    if (!e.isIntersecting) continue;
+    seen.unobserve(e.target);
+    const name = e.target.dataset.model;
+    queue = queue.then(async () => {
+      if (!e.target.isConnected) return;
+      try { fill(e.target, smallMap((await anatomy(name)).tensors)); } catch { fill(e.target, h("span", { class: "faint" }, "not readable")); }
+    });
+  }
+});
+function mapPlace(name) {
+  const el = h("a", { class: "small", href: "#/model/" + encodeURIComponent(name), tabindex: "-1", "aria-hidden": "true", "data-model": name });
+  seen.observe(el);
+  return el;
+}
 
 function uploadForm(done) {
   const file = h("input", { type: "file", accept: ".gguf", required: true });
@@ -59,10 +79,10 @@ export async function modelsView(main) {
   function show() {
     fill(lists,
       h("section", { class: "first" }, store.models.length ? table(store.models, [
-        ["name", "Name", model, "n"], ["bytes", "Size", (v) => bytes(v), "num"], ["modified", "Changed", time, "num"],
+        ["name", "Name", model, "n"], ["name", "Map", mapPlace, "m wide"], ["bytes", "Size", (v) => bytes(v), "num"], ["modified", "Changed", time, "num"],
         ["name", "", (v) => downloadButton("/v1/files/" + v, v), "act"]]) : h("p", { class: "empty" }, "There are no models yet. Upload one below.")),
       store.organs.length ? h("section", null, h("h2", null, "Organ directories"),
-        table(store.organs.map((name) => ({ name })), [["name", "Name", model, "n"]])) : null);
+        table(store.folders, [["name", "Name", model, "n"], ["name", "Map", mapPlace, "m wide"], ["modified", "Changed", time, "num"]])) : null);
   }
   show();
   fill(main, h("h1", null, "Models"), lists, uploadForm(async () => { await refresh(); show(); }));

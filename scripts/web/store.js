@@ -3,19 +3,20 @@ import * as api from "./api.js";
 import { select } from "./dom.js";
 
 const cache = new Map();
-export const store = { models: [], organs: [], health: null };
+export const store = { models: [], organs: [], folders: [], health: null };
 
 export async function refresh() {
   Object.assign(store, await api.list());
+  store.folders = store.organs;
   store.organs = store.organs.map((o) => o.name);
   for (const key of cache.keys()) if (!current(key)) cache.delete(key);
 }
 
 const stamp = (name) => {
-  const m = store.models.find((x) => x.name === name);
+  const m = store.models.find((x) => x.name === name) || store.folders.find((x) => x.name === name);
   return m ? name + "\n" + m.modified + "\n" + m.bytes : null;
 };
-const current = (key) => store.models.some((m) => stamp(m.name) === key);
+const current = (key) => [...store.models, ...store.folders].some((m) => stamp(m.name) === key);
 
 export async function anatomy(name) {
   const key = stamp(name);

@@ -50,13 +50,14 @@ post '{"tool": "organ-extract", "arguments": ["verse.gguf", "--list"]}'
 # ---- times, long polling, the latest jobs -----------------------------------------------------------
 cgi GET /v1/models < /dev/null
 if grep -q '"modified": "20[0-9-]*T[0-9:]*\.[0-9]*Z"' "$T/got"; then ok; else bad "no ISO 8601 time: $(cat "$T/got")"; fi
-for q in wait=61 wait=x wait= wait=-1 'wait=1&since=ended' since= since=QUEUED since=queuedd; do
+for q in wait=61 'wait=1&since=done&percent=101' 'wait=1&since=done&percent=x' wait=x wait= wait=-1 'wait=1&since=ended' since= since=QUEUED since=queuedd; do
     expect "400 Bad Request" GET "/v1/jobs/$job" QUERY_STRING="$q"
 done
 before=$(date +%s)
 expect "200 OK" GET "/v1/jobs/$job" QUERY_STRING="wait=60"
 expect "200 OK" GET "/v1/jobs/$job" QUERY_STRING="wait=60&since=running"
 expect "200 OK" GET "/v1/jobs/$job" QUERY_STRING="wait=1&since=done"
+expect "200 OK" GET "/v1/jobs/$job" QUERY_STRING="wait=60&since=done&percent=99"
 expect "404 Not Found" GET /v1/jobs/0000000000000000000000 QUERY_STRING="wait=60"
 if [ $(($(date +%s) - before)) -lt 60 ]; then ok; else bad "a job that has ended is waited for"; fi
 if [ $(($(date +%s) - before)) -ge 1 ]; then ok; else bad "wait=1 does not wait"; fi

@@ -86,6 +86,7 @@ async function uploads() {
     await p.until(`[...document.querySelectorAll("td a")].some((a) => a.textContent === ${q(name)})`, "the upload of " + name);
     good(readFileSync(join(T, "data", name)).equals(readFileSync(join(T, "here", name))), name + " is stored unchanged");
   }
+  await p.until(`document.querySelectorAll("svg.small").length >= 3`, "small maps");
   await upload("code.gguf");
   await shown("form.upload .error");
   good((await text("form.upload .error")).includes("exists"), "an existing name is refused");
@@ -205,7 +206,7 @@ async function hostile() {
   const pages = { "#/model/evil.gguf": ".map", "#/keys?model=evil.gguf": "table", "#/graft?base=evil.gguf&donor=evil.gguf": ".map", "#/merge?model=evil.gguf": ".map", "#/jobs": ".job" };
   for (const [hash, selector] of Object.entries(pages)) {
     await view(hash, selector);
-    same(await count("main img, main script, main svg, main b:not(.fact b), main i:not(.dot):not(.ramp i), body > script"), 0, "markup in " + hash);
+    same(await count("main img, main script, main svg:not(.small), main b:not(.fact b), main i:not(.dot):not(.ramp i), body > script"), 0, "markup in " + hash);
   }
   await view("#/model/evil.gguf", "table");
   const all = await p.eval("document.body.innerText");

@@ -155,31 +155,41 @@ static void put_number(const gg_json_out *out, const char *key, uint64_t v, gg_e
 }
 
 #define PROGRESS_LINE 42
-/* Adds the progress that the tool reports (progress.c): bytes done and total bytes; the total
- * is 0 while it is unknown. All lines have the same length. The last one counts, because a
- * script cannot write at the start of the file again. */
-static void put_share(const gg_json_out *out, int dir, api_state state, gg_error *err)
+/* Reads the progress that the tool reports (progress.c): bytes done and total bytes; the total is
+ * 0 while it is unknown. All lines have the same length. The last one counts, because a script
+ * cannot write at the start of the file again. */
+static bool read_share(int dir, unsigned long long *done, unsigned long long *total)
 {
     char line[64];
     size_t got = 0;
-    unsigned long long done, total;
     gg_error quiet = GG_ERROR_INIT;
     int fd = openat(dir, "progress", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return;
-    off_t end = lseek(fd, 0, SEEK_END);
-    if (end > PROGRESS_LINE) end -= end % PROGRESS_LINE + PROGRESS_LINE;
-    else end = 0;
-    bool ok = lseek(fd, end, SEEK_SET) == end &&
+    if (fd < 0) return false;
+    off_t at = lseek(fd, 0, SEEK_END);
+    at = at > PROGRESS_LINE ? at - at % PROGRESS_LINE - PROGRESS_LINE : 0;
+    bool ok = lseek(fd, at, SEEK_SET) == at &&
               gg_read_some(fd, line, PROGRESS_LINE, &got, &quiet) == GG_OK;
     close(fd);
     line[got] = '\0';
-    if (!ok || sscanf(line, "%llu %llu", &done, &total) != 2) return;
+    return ok && sscanf(line, "%llu %llu", done, total) == 2;
+}
+
+/* A percentage, or 101 if it is unknown. */
+static uint64_t percent_of(api_state state, unsigned long long done, unsigned long long total)
+{
+    if (state == API_DONE) return 100;
+    if (!total) return 101;
+    return done < total ? (uint64_t)(100.0 * (double)done / (double)total) : 100;
+}
+
+static void put_share(const gg_json_out *out, int dir, api_state state, gg_error *err)
+{
+    unsigned long long done, total;
+    if (!read_share(dir, &done, &total)) return;
+    uint64_t percent = percent_of(state, done, total);
     put_number(out, ", \"done_bytes\": ", done, err);
     if (total) put_number(out, ", \"total_bytes\": ", total, err);
-    uint64_t percent = state != API_DONE && done < total
-                           ? (uint64_t)(100.0 * (double)done / (double)total)
-                           : 100;
-    if (total || state == API_DONE) put_number(out, ", \"percent\": ", percent, err);
+    if (percent <= 100) put_number(out, ", \"percent\": ", percent, err);
 }
 
 /* Adds the bytes a running tool has read and written so far, if the system tells (Linux). */
@@ -274,26 +284,48 @@ static bool answer_job(api *a, const char *id, int dir, int status, const char *
 #define WAIT_MAX 60
 #define LOOK_MS 20
 
-/* Long polling: with the query wait=SECONDS the answer is delayed until the job's state differs
- * from since=STATE (without it: until the job has ended), or the time is over. */
+typedef struct known { /* what the client knows: since=STATE and percent=N */
+    bool any;
+    api_state state;
+    uint64_t percent; /* UINT64_MAX: not given */
+} known;
+
+static bool parse_known(api *a, known *k)
+{
+    size_t len = 0, i = 0, n = sizeof states / sizeof states[0];
+    const char *since = api_query(a, "since", &len);
+    *k = (known){ .any = since, .percent = UINT64_MAX };
+    while (since && i < n && (strlen(states[i]) != len || memcmp(states[i], since, len) != 0)) i++;
+    if (i == n) return api_fail(a, 400, "since must be a state of jobs");
+    k->state = (api_state)i;
+    return api_query_number(a, "percent", 100, &k->percent);
+}
+
+static bool is_news(const known *k, int dir, api_state state)
+{
+    unsigned long long done, total;
+    if (!k->any) return state > API_RUNNING;
+    if (state != k->state) return true;
+    return k->percent != UINT64_MAX && read_share(dir, &done, &total) &&
+           percent_of(state, done, total) != k->percent;
+}
+
+/* Long polling: with the query wait=SECONDS the answer is delayed until the job's state or its
+ * percentage differs from what the client knows, or the time is over. If the client names no
+ * state, it waits until the job has ended. */
 static bool wait_for_change(api *a, const char *id, int dir)
 {
-    uint64_t seconds = 0, end;
-    size_t len = 0, since = 0, n_states = sizeof states / sizeof states[0];
-    const char *text = api_query(a, "since", &len);
-    if (!api_query_number(a, "wait", WAIT_MAX, &seconds)) return false;
-    while (text && since < n_states &&
-           (strlen(states[since]) != len || memcmp(states[since], text, len) != 0))
-        since++;
-    if (since == n_states) return api_fail(a, 400, "since must be a state of jobs");
-    end = api_now() + seconds * 1000;
+    uint64_t seconds = 0;
+    known k;
+    if (!api_query_number(a, "wait", WAIT_MAX, &seconds) || !parse_known(a, &k)) return false;
+    uint64_t end = api_now() + seconds * 1000;
     for (uint64_t ms = LOOK_MS, now = api_now(); now < end; now = api_now()) {
         record r;
         struct timespec t = { 0, (long)ms * 1000000 };
         bool ok = need(a, id, dir, &r);
         unload(&r);
         if (!ok) return false;
-        if (text ? r.state != (api_state)since : r.state > API_RUNNING) break;
+        if (is_news(&k, dir, r.state)) break;
         nanosleep(&t, NULL);
         if (ms < 8 * LOOK_MS) ms *= 2;
     }

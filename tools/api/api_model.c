@@ -46,6 +46,13 @@ static void keep_lack(const gg_error *why, gg_error *err)
         gg_error_merge(err, why);
 }
 
+static void changed(const struct stat *s, char out[API_TIME])
+{
+    uint64_t ms = (uint64_t)s->st_mtim.tv_nsec / 1000000;
+    if (s->st_mtim.tv_sec > 0) ms += (uint64_t)s->st_mtim.tv_sec * 1000;
+    api_time(ms ? ms : 1, out);
+}
+
 static bool show_model(const api *a, const char *name, const gg_json_out *out, const char *before,
                        gg_error *err)
 {
@@ -58,9 +65,7 @@ static bool show_model(const api *a, const char *name, const gg_json_out *out, c
     if (!ok) keep_lack(&missing, err);
     if (!ok) return false;
     char line[API_NAME + 140], modified[API_TIME];
-    uint64_t ms = (uint64_t)s.st_mtim.tv_nsec / 1000000;
-    if (s.st_mtim.tv_sec > 0) ms += (uint64_t)s.st_mtim.tv_sec * 1000;
-    api_time(ms ? ms : 1, modified);
+    changed(&s, modified);
     snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"bytes\": %llu, \"modified\": %s}", before,
              name, (unsigned long long)s.st_size, modified);
     gg_json_put_text(out, line, err);
@@ -71,14 +76,21 @@ static bool show_organs(const api *a, const char *name, const gg_json_out *out, 
                         gg_error *err)
 {
     gg_error missing = GG_ERROR_INIT;
-    char *real = NULL, line[API_NAME + 40];
+    char *real = NULL, line[API_NAME + 140], modified[API_TIME], manifest[2 * API_NAME];
+    struct stat s;
+    snprintf(manifest, sizeof manifest, "%.*s/%s", API_NAME, name, GG_MANIFEST);
     bool ok = api_name_ok(name, strlen(name)) &&
               gg_confine_path(a->data, name, &real, &missing) == GG_OK;
     if (!ok) keep_lack(&missing, err);
     ok = ok && gg_is_organ_dir(real);
     free(real);
+    real = NULL;
+    ok = ok && gg_confine_path(a->data, manifest, &real, &missing) == GG_OK && stat(real, &s) == 0;
+    free(real);
+    if (!ok) keep_lack(&missing, err);
     if (!ok) return false;
-    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\"}", before, name);
+    changed(&s, modified);
+    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"modified\": %s}", before, name, modified);
     gg_json_put_text(out, line, err);
     return true;
 }
