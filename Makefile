@@ -43,6 +43,16 @@ hardening_ld = $(if $(filter -static,$(LDFLAGS)),,$(call takes,-pie)) $(call tak
 HARDEN = $(eval HARDEN := $$(hardening))$(HARDEN)
 HARDEN_LD = $(eval HARDEN_LD := $$(hardening_ld))$(HARDEN_LD)
 
+# Small programs that start quickly: a tool gets only the functions that it can reach, and neither
+# libm if it needs nothing from it, nor tables for C++ exceptions (debuggers use those of -g).
+# Sanitizers and coverage keep all of it.
+whole = $(findstring -fsanitize,$(CFLAGS))$(findstring -fprofile,$(CFLAGS))
+lean = $(if $(whole),,$(call takes,-ffunction-sections -fdata-sections) \
+	$(call takes,-fno-asynchronous-unwind-tables -fno-unwind-tables))
+lean_ld = $(if $(whole),,$(call takes,-Wl$(comma)--gc-sections)) $(call takes,-Wl$(comma)--as-needed)
+LEAN = $(eval LEAN := $$(lean))$(LEAN)
+LEAN_LD = $(eval LEAN_LD := $$(lean_ld))$(LEAN_LD)
+
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 # Code shared by the tools; organ-api also has its own folder.
@@ -61,22 +71,27 @@ say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 .PHONY: all
 all: $(LIB) $(BINS) ## build the library and the tools (default)
 
+# The verbs and the tools decide what others compute, so they are built for size.
+SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
+
 $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(if $(filter verbs/% organ/%,$*),$(SMALL)) -MMD -MP -c -o $@ $<
 
-# Kernels: one object per instruction-set level. -O3 for the vectorizer.
+# Kernels: one object per instruction-set level. -O3 would add half to their size and gain
+# nothing: the loops that must be unrolled are marked in the code.
+VECTOR = $(eval VECTOR := $$(call takes,-ftree-vectorize) $$(call takes,-fvect-cost-model=dynamic))$(VECTOR)
 $(B)/obj/%.l0.o: src/%.c
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -DGG_LEVEL=0 -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(VECTOR) -DGG_LEVEL=0 -MMD -MP -c -o $@ $<
 
 $(B)/obj/%.l1.o: src/%.c
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -O3 -mavx2 -mf16c -DGG_LEVEL=1 -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1 -MMD -MP -c -o $@ $<
 
 $(B)/obj/tools/%.o: tools/%.c
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(SMALL) -MMD -MP -c -o $@ $<
 
 $(LIB): $(OBJ)
 	@mkdir -p $(@D)
@@ -88,11 +103,11 @@ $(LIB): $(OBJ)
 
 $(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
+	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
 $(B)/bin/organ-api: $(API) $(SHARED:%=$(B)/obj/tools/%.o) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
+	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $(filter-out $(LIB),$^) $(LIB) -lm
 
 # ---- tests ---------------------------------------------------------------------
 
@@ -104,7 +119,7 @@ BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench
 
 $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
 
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
@@ -116,12 +131,12 @@ $(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c \
 		$(wildcard tests/fuzz/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
 		$(filter %.o,$^) $(LIB) -lm
 
 $(B)/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
 
 .PHONY: demo test mutants units fuzz check asan lint bench test-engine test-web results
 demo: all ## take a bundled model apart, assemble it, graft, verify

@@ -1,4 +1,4 @@
-/* float_bits.h - the bit pattern of a float, and the float of a bit pattern. Internal. */
+/* float_bits.h - floats and their bit patterns, and powers of two. Internal. */
 #ifndef GG_FLOAT_BITS_H
 #define GG_FLOAT_BITS_H
 
@@ -17,6 +17,21 @@ static inline float gg_bits_float(uint32_t u)
     float f;
     memcpy(&f, &u, sizeof f);
     return f;
+}
+
+/* The e of f = m 2^e with 1 <= |m| < 2, or -127 if f is subnormal or zero. */
+static inline int gg_float_exponent(float f)
+{
+    return (int)(gg_float_bits(f) >> 23 & 255) - 127;
+}
+
+/* 2^e for -1022 <= e <= 1023. */
+static inline double gg_power_of_two(int e)
+{
+    uint64_t u = (uint64_t)(e + 1023) << 52;
+    double d;
+    memcpy(&d, &u, sizeof d);
+    return d;
 }
 
 #endif

@@ -11,6 +11,8 @@
  */
 #include "json/json.h"
 
+#include "base/float_bits.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -104,8 +106,9 @@ static bool quick_f32(float f, digits *g)
         from_integer((uint64_t)x, 0, g);
         return true;
     }
-    double low = (x + (double)nextafterf(f, 0)) / 2,
-           high = (x + (double)nextafterf(f, FLT_MAX)) / 2;
+    uint32_t bits = gg_float_bits(f);
+    double low = (x + (double)gg_bits_float(bits - 1)) / 2,
+           high = (x + (double)gg_bits_float(bits + 1)) / 2;
     int exp = -12;
     while (exp < 22 && (exp + 1 < 0 ? x * power[-(exp + 1)] >= 1 : x >= power[exp + 1])) exp++;
     for (int p = 1; p <= 9; p++) {

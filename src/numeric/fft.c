@@ -7,6 +7,7 @@
 #include "fft_core.h"
 
 #include "numeric/numeric.h"
+#include "owntrig.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,8 +28,8 @@ struct gg_fft_plan {
 static void root_of_unity(float *out, uint64_t k, uint64_t n)
 {
     double angle = 2.0 * PI * (double)k / (double)n;
-    out[0] = (float)cos(angle);
-    out[1] = (float)-sin(angle);
+    out[0] = (float)gg_own_cos(angle);
+    out[1] = (float)-gg_own_sin(angle);
 }
 
 static size_t largest_factor(size_t n)

@@ -3,6 +3,7 @@
 
 #include "measure_parts.h"
 #include "nkernel.h"
+#include "owntrig.h"
 #include "profile.h"
 #include "sort.h"
 
@@ -46,7 +47,7 @@ void gg_measure_set_gaps(gg_measure *out, uint64_t n, double squares)
     double gaps = (double)(n - 1), mean = (out->max - out->min) / gaps;
     out->cv = sqrt(squares / gaps) / mean;
     out->theta = gg_theta(out->entropy, out->kurtosis, out->cv);
-    out->signal = sin(out->theta * (3.14159265358979323846 / 180.0));
+    out->signal = gg_own_sin(out->theta * (3.14159265358979323846 / 180.0));
 }
 
 static void measure_finite(const float *x, size_t n, gg_nk_key *keys, gg_nk_key *tmp,

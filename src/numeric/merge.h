@@ -9,6 +9,12 @@
 #include "base/float_bits.h"
 #include "base/isa.h"
 
+/* The nearest number to c in -1..1; -1 if c is NaN. */
+static inline double gg_within_one(double c)
+{
+    return c < 1 ? (c > -1 ? c : -1) : c >= 1 ? 1 : -1;
+}
+
 /* ---- combinations ------------------------------------------------------------------ */
 
 /* out = base + sum of c[k] x[k] over the n_in arrays of x, computed in double. base may be NULL.

@@ -2,6 +2,7 @@
 #include "merge.h"
 
 #include "base/float_bits.h"
+#include "owntrig.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,10 +15,10 @@ double gg_cosine(const double gram[3])
 
 bool gg_arc_weights(double cosine, double t, double w[2])
 {
-    double angle = acos(fmin(1, fmax(-1, cosine))), whole = sin(angle);
+    double angle = gg_own_acos(gg_within_one(cosine)), whole = gg_own_sin(angle);
     if (!(whole >= 1e-8)) return false;
-    w[0] = sin((1 - t) * angle) / whole;
-    w[1] = sin(t * angle) / whole;
+    w[0] = gg_own_sin((1 - t) * angle) / whole;
+    w[1] = gg_own_sin(t * angle) / whole;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "polar.h"
 
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "numeric.h"
 
 #include <math.h>
@@ -30,11 +31,10 @@ enum { STEPS = sizeof step_of / sizeof step_of[0] };
 static bool scale_to_one(float *x, size_t n)
 {
     float top = 0;
-    int power;
     for (size_t i = 0; i < n; i++) top = fabsf(x[i]) > top ? fabsf(x[i]) : top;
     if (!(top > 0)) return false;
-    (void)frexpf(top, &power);
-    float factor = ldexpf(1, power < -120 ? 121 : 1 - power); /* 2^127 is the largest power */
+    int power = gg_float_exponent(top);
+    float factor = (float)gg_power_of_two(power < -121 ? 121 : -power);
     for (size_t i = 0; i < n; i++) x[i] *= factor;
     return true;
 }

@@ -2,6 +2,7 @@
 #include "numeric/numeric.h"
 
 #include "nkernel.h"
+#include "owntrig.h"
 
 #include <math.h>
 
@@ -75,5 +76,5 @@ double gg_row_theta_degrees(const gg_row_theta *acc)
 {
     if (acc->pairs == 0) return 90.0;
     double mean = acc->sum_abs / (double)acc->pairs;
-    return mean >= 1.0 ? 0.0 : acos(mean) * (180.0 / 3.14159265358979323846);
+    return mean >= 1.0 ? 0.0 : gg_own_acos(mean) * (180.0 / 3.14159265358979323846);
 }

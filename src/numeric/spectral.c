@@ -7,6 +7,7 @@
 #include "spectral.h"
 
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "base/parallel.h"
 #include "nkernel.h"
 #include "spectral_kernel.h"
@@ -148,14 +149,12 @@ static gg_status iterate(lanczos *l, unsigned threads, double *top, gg_error *er
 static double prepare(float *x, size_t n)
 {
     float top = 0;
-    int power;
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(x[i])) x[i] = 0;
         top = fabsf(x[i]) > top ? fabsf(x[i]) : top;
     }
     if (!(top > 0)) return 0;
-    (void)frexpf(top, &power);
-    float factor = ldexpf(1, power < -126 ? 126 : -power);
+    float factor = (float)gg_power_of_two(-1 - gg_float_exponent(top));
     for (size_t i = 0; i < n; i++) x[i] *= factor;
     double sum = GG_PICK(gg_nk_range)(x, n).sum, mean = sum / (double)n;
     return GG_PICK(gg_nk_central)(x, n, mean).m2 / (double)n;

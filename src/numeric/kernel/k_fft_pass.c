@@ -143,6 +143,7 @@ static void run_odd(const fft_step *s, const point *a, point *b)
     for (size_t k = 0; k < s->l1; k++) {
         for (size_t i = 0; i < s->ido; i++) {
             const float *w = i ? s->twiddle + 2 * (s->radix - 1) * i : NULL;
+#pragma GCC unroll 2
             for (size_t h = 0; h < HALVES; h++)
                 fly_odd(a + k * s->radix * s->ido + i, b + k * s->ido + i, s, w, h);
         }
@@ -174,6 +175,7 @@ void GG_K(gg_nk_fft_multiply)(fft_point *out, const fft_point *in, const float *
     const point *from = (const point *)(const void *)in;
     point *to = (point *)(void *)out;
     for (size_t k = 0; k < n; k++) {
+#pragma GCC unroll 2
         for (size_t h = 0; h < HALVES; h++) {
             vec re = from[k].re[h], im = from[k].im[h];
             put(to + k, h, &re, &im, w + 2 * k);

@@ -8,6 +8,7 @@ double GG_K(gg_nk_dot)(const float *a, const float *b, size_t n)
     gg_nk_acc sum = { { { 0 }, { 0 } } };
     size_t i = 0;
     for (; i + NK_LANES <= n; i += NK_LANES) {
+#pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
             gg_nk_f32x4 va, vb;
             NK_LOAD4(va, a + i + 4 * h);

@@ -61,15 +61,22 @@ static inline void pack(float *to, const strip *s, size_t across)
 static inline void tile(floats *sum, const float *a, const float *b, size_t depth)
 {
     floats s[TALL][VECTORS];
+#pragma GCC unroll 6
     for (int i = 0; i < TALL; i++)
+#pragma GCC unroll 2
         for (int v = 0; v < VECTORS; v++) s[i][v] = (floats){ 0 };
     for (size_t p = 0; p < depth; p++, a += TALL, b += WIDE) {
         floats y[VECTORS];
+#pragma GCC unroll 2
         for (int v = 0; v < VECTORS; v++) y[v] = *(const floats_at *)(b + v * LANES);
+#pragma GCC unroll 6
         for (int i = 0; i < TALL; i++)
+#pragma GCC unroll 2
             for (int v = 0; v < VECTORS; v++) s[i][v] += y[v] * a[i];
     }
+#pragma GCC unroll 6
     for (int i = 0; i < TALL; i++)
+#pragma GCC unroll 2
         for (int v = 0; v < VECTORS; v++) sum[i * VECTORS + v] = s[i][v];
 }
 
@@ -82,6 +89,7 @@ static inline void store(float *c, const floats *sum, size_t n, bool add)
         for (size_t j = 0; j < n; j++) c[j] = add ? c[j] + row[j] : row[j];
         return;
     }
+#pragma GCC unroll 2
     for (size_t v = 0; v < VECTORS; v++) {
         floats_at *to = (floats_at *)(c + v * LANES);
         if (add) *to += sum[v];

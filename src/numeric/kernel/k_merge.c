@@ -31,6 +31,7 @@ static double dot(const float *a, const float *b, size_t n)
     memset(&s, 0, sizeof s);
     size_t i = 0;
     for (; i + NK_LANES <= n; i += NK_LANES) {
+#pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
             gg_nk_f32x4 va, vb;
             NK_LOAD4(va, a + i + 4 * h);
@@ -42,6 +43,7 @@ static double dot(const float *a, const float *b, size_t n)
         rest_a[l] = a[i + l];
         rest_b[l] = b[i + l];
     }
+#pragma GCC unroll 2
     for (size_t h = 0; h < 2; h++) {
         gg_nk_f32x4 va, vb;
         NK_LOAD4(va, rest_a + 4 * h);
@@ -81,6 +83,7 @@ gg_mk_norms GG_K(gg_mk_norms)(const float *x, size_t n)
         float part[NK_LANES] = { 0 };
         size_t m = n - i < NK_LANES ? n - i : NK_LANES;
         for (size_t l = 0; l < m; l++) part[l] = gg_bits_float(gg_magnitude(x[i + l]));
+#pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
             gg_nk_f32x4 v;
             NK_LOAD4(v, part + 4 * h);

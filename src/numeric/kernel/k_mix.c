@@ -13,6 +13,7 @@ void GG_K(gg_mix_difference)(float *a, const float *b, const float *c, double w,
     size_t i = 0;
     for (; i + 8 <= n; i += 8) { /* all of c is read before a is written */
         gg_nk_f32x4 va[2], vb[2], vc[2];
+#pragma GCC unroll 2
         for (int h = 0; h < 2; h++) {
             NK_LOAD4(va[h], a + i + 4 * h);
             NK_LOAD4(vb[h], b + i + 4 * h);

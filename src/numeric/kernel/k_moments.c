@@ -30,8 +30,10 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
     gg_nk_acc sum = { { { 0 }, { 0 } } };
     float rest[NK_LANES], lane[2][NK_LANES];
     gg_nk_f32x4 lo[2], hi[2], v;
+#pragma GCC unroll 2
     for (int h = 0; h < 2; h++) lo[h] = hi[h] = (gg_nk_f32x4){ x[0], x[0], x[0], x[0] };
     for (size_t i = 0; i + NK_LANES <= n; i += NK_LANES) {
+#pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
             NK_LOAD4(v, x + i + 4 * h);
             sum.half[h] += NK_WIDE(v);
@@ -40,6 +42,7 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
         }
     }
     load_rest(rest, x + n / NK_LANES * NK_LANES, n % NK_LANES, 0.0f);
+#pragma GCC unroll 2
     for (size_t h = 0; h < 2; h++) {
         NK_LOAD4(v, rest + 4 * h);
         sum.half[h] += NK_WIDE(v);
@@ -62,6 +65,7 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
 static inline void add_central(gg_nk_acc *s2, gg_nk_acc *s4, const float *x, double mean,
                                size_t used)
 {
+#pragma GCC unroll 2
     for (size_t h = 0; h < 2; h++) {
         gg_nk_f32x4 v;
         NK_LOAD4(v, x + 4 * h);
@@ -171,6 +175,7 @@ double GG_K(gg_nk_gaps)(const gg_nk_key *keys, size_t n, double mean_gap)
         for (size_t j = 0; j <= gaps; j++) run[j] = unkey(keys[i + j]);
         size_t j = 0;
         for (; j + NK_LANES <= gaps; j += NK_LANES) {
+#pragma GCC unroll 2
             for (size_t h = 0; h < 2; h++) {
                 gg_nk_f32x4 a, b;
                 NK_LOAD4(a, run + j + 4 * h);

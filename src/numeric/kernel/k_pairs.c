@@ -47,6 +47,7 @@ gg_nk_pair_means GG_K(gg_nk_pair_means)(const float *a, const float *b, size_t n
         load_run(&r, a + i, b + i, n - i < RUN ? n - i : RUN);
         finite += r.finite;
         for (size_t j = 0; j < RUN; j += NK_LANES) {
+#pragma GCC unroll 2
             for (size_t h = 0; h < 2; h++) {
                 gg_nk_f32x4 va, vb;
                 NK_LOAD4(va, r.a + j + 4 * h);
@@ -114,6 +115,7 @@ static void add_exact(pair_sums *s, const float *a, const float *b, size_t n)
     run r;
     gg_nk_f64x4 top = { 0 }; /* squares, which cannot overflow and whose roots are |a - b| */
     load_run(&r, a, b, n);
+#pragma GCC unroll 2
     for (size_t h = 0; h < 2; h++) {
         gg_nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h],
                     diff2 = s->diff2.half[h];
@@ -201,6 +203,7 @@ static bool add_fast(pair_sums *s, const float *a, const float *b)
     if (!is_safe(gg_nk_fold(&f.aa)) || !is_safe(gg_nk_fold(&f.bb)) ||
         (differing && !is_safe(gg_nk_fold(&f.diff2))))
         return false;
+#pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
         s->dot.half[h] += f.dot.half[h];
         s->aa.half[h] += f.aa.half[h];

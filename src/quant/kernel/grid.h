@@ -41,6 +41,7 @@ GG_INLINE gg_i32x8 gg_bytes8(uint64_t v)
     return r.v;
 #else
     gg_i32x8 r;
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++) r[i] = (int8_t)(v >> 8 * i);
     return r;
 #endif
@@ -99,6 +100,7 @@ GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float
     gg_store8(out + 24,
               gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8))) * scale);
 #else
+#pragma GCC unroll 16
     for (int j = 0; j < 16; j++) {
         out[j] = s * (float)lut[qs[j] & 15];
         out[j + 16] = s * (float)lut[qs[j] >> 4];
@@ -118,6 +120,7 @@ GG_INLINE void gg_nibbles16(const uint8_t *qs, const int8_t *lut, float s, float
     gg_store8(out, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(a)) * scale);
     gg_store8(out + 8, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(b)) * scale);
 #else
+#pragma GCC unroll 8
     for (int j = 0; j < 8; j++) {
         out[j] = s * (float)lut[qs[j] & 15];
         out[j + 8] = s * (float)lut[qs[j] >> 4];
@@ -138,6 +141,7 @@ GG_INLINE gg_f32x8 gg_sqrt8(gg_f32x8 v)
 #else
     float lane[8];
     gg_store8(lane, v);
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++) lane[i] = sqrtf(lane[i]);
     return gg_load8(lane);
 #endif
@@ -147,6 +151,7 @@ GG_INLINE gg_f32x8 gg_sqrt8(gg_f32x8 v)
 GG_INLINE float gg_largest(const float *x, int n)
 {
     gg_f32x8 top = gg_abs8(gg_load8(x));
+#pragma GCC unroll 8
     for (int j = 8; j < n; j += 8) top = gg_max8(top, gg_abs8(gg_load8(x + j)));
     return gg_top8(top);
 }

@@ -38,6 +38,7 @@ static void decode_q2_k(const uint8_t *b, float *restrict out, size_t nblocks)
 
 static void q3_unpack_scales(const uint8_t *p, int8_t scale[16])
 {
+#pragma GCC unroll 16
     for (int k = 0; k < 16; k++) {
         int low = k < 8 ? p[k] & 15 : p[k - 8] >> 4;
         int high = p[8 + k % 4] >> 2 * (k / 4) & 3;

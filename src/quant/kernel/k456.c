@@ -32,6 +32,7 @@
 /* Unpacks the six-bit scales and minima of Q4_K and Q5_K. */
 static inline void k4_unpack_scales(const uint8_t *p, uint8_t scale[8], uint8_t min[8])
 {
+#pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         scale[k] = p[k] & 63;
         min[k] = p[k + 4] & 63;
@@ -98,6 +99,7 @@ static void decode_q8_k(const uint8_t *b, float *restrict out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += 292, out += 256) {
         float d = gg_bits_float(gg_load_u32(b));
         if (d > 0x1p-100f || d < -0x1p-100f) /* d is an f32 here: see gg_scaled16 */
+#pragma GCC unroll 4
             for (int j = 0; j < 256; j += 16) gg_scaled16(out + j, gg_load_u8x16(b + 4 + j), d);
         else
             for (int j = 0; j < 256; j++) out[j] = d * (float)(int8_t)b[4 + j];
@@ -129,6 +131,7 @@ static void k4_search(const float *x, const float *imatrix, const gg_affine_plan
 
 static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
 {
+#pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         p[k] = (uint8_t)(s[k] | s[k + 4] >> 4 << 6);
         p[k + 4] = (uint8_t)(t[k] | t[k + 4] >> 4 << 6);

@@ -259,6 +259,7 @@ GG_INLINE unsigned gg_mask8(gg_i32x8 m)
                                                            << 4;
 #else
     unsigned bits = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++) bits |= (m[i] != 0 ? 1u : 0u) << i;
     return bits;
 #endif

@@ -239,9 +239,11 @@ static inline gg_i32x8 q8_levels8(const float *x, float id)
 static inline float encode_q8(const float *x, uint8_t *q, int32_t *sum)
 {
     gg_f32x8 top = gg_abs8(gg_load8(x));
+#pragma GCC unroll 3
     for (int j = 8; j < N; j += 8) top = gg_max8(top, gg_abs8(gg_load8(x + j)));
     float d = gg_saturate(gg_top8(top) / 127.0f), id = reciprocal(d);
     gg_i32x8 total = { 0 };
+#pragma GCC unroll 2
     for (int j = 0; j < N; j += 16) {
         gg_i32x8 a = q8_levels8(x + j, id), b = q8_levels8(x + j + 8, id);
         total += a + b;

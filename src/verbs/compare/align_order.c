@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "numeric/assign.h"
 #include "numeric/matmul.h"
+#include "numeric/ownlog.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -107,7 +108,7 @@ static double by_chance(const unit_table *t, size_t n)
 {
     double per_part = t->parts ? (double)t->dims / (double)t->parts : 1;
     double deviation = 1 / sqrt(per_part * (double)(t->parts ? t->parts : 1));
-    return deviation * sqrt(2 * log((double)(n > 1 ? n : 2)));
+    return deviation * sqrt(2 * own_log((double)(n > 1 ? n : 2)));
 }
 
 static gg_status order_new(size_t n, unit_order *o, gg_error *err)

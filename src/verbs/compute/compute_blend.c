@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "numeric/mix.h"
+#include "numeric/owntrig.h"
 #include "organ/tensor_names.h"
 
 #include <math.h>
@@ -164,8 +165,8 @@ static bool arc(const gg_products *s, double t, weights *w)
     double norms = sqrt(sum4(s->aa)) * sqrt(sum4(s->bb));
     double c = norms > 0 ? sum4(s->ab) / norms : 1;
     if (!(fabs(c) <= PARALLEL)) return false;
-    double angle = acos(c), whole = sin(angle);
-    *w = (weights){ .a = sin((1 - t) * angle) / whole, .b = sin(t * angle) / whole };
+    double angle = gg_own_acos(c), whole = gg_own_sin(angle);
+    *w = (weights){ .a = gg_own_sin((1 - t) * angle) / whole, .b = gg_own_sin(t * angle) / whole };
     return true;
 }
 

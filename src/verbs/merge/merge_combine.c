@@ -6,6 +6,7 @@
 #include "merge_kinds.h"
 
 #include "numeric/merge.h"
+#include "numeric/owntrig.h"
 
 #include <math.h>
 #include <string.h>
@@ -176,9 +177,9 @@ static void tangent(const karcher *s, double *out)
     for (size_t i = 0; i < s->n; i++) {
         double cosine = 0;
         for (size_t k = 0; k < s->n; k++) cosine += s->point[k] * unit_product(s, i, k);
-        double angle = acos(fmin(1, fmax(-1, cosine)));
+        double angle = gg_own_acos(gg_within_one(cosine));
         if (s->share[i] == 0 || angle < s->tol) continue;
-        double by = s->share[i] * angle / sin(angle);
+        double by = s->share[i] * angle / gg_own_sin(angle);
         out[i] += by;
         for (size_t k = 0; k < s->n; k++) out[k] -= by * cosine * s->point[k];
     }
@@ -192,7 +193,7 @@ static bool karcher_step(karcher *s)
     double far = length(s->units, way, s->n);
     if (!(far >= s->tol) || far == 0) return false;
     for (size_t k = 0; k < s->n; k++)
-        s->point[k] = cos(far) * s->point[k] + sin(far) / far * way[k];
+        s->point[k] = gg_own_cos(far) * s->point[k] + gg_own_sin(far) / far * way[k];
     double norm = length(s->units, s->point, s->n);
     for (size_t k = 0; k < s->n && norm > s->tol; k++) s->point[k] /= norm;
     return true;
@@ -235,8 +236,8 @@ static gg_status solve_model_stock(const gg_merge_job *j, const double *gram, do
     for (size_t i = 0; i < j->n; i++)
         for (size_t k = i + 1; k < j->n; k++) {
             double norms = sqrt(gram[gg_gram_at(i, i, j->n)] * gram[gg_gram_at(k, k, j->n)]);
-            double cosine = gram[gg_gram_at(i, k, j->n)] / fmax(norms, 1e-6);
-            sum += fmin(1, fmax(-1, cosine));
+            double cosine = gram[gg_gram_at(i, k, j->n)] / (norms > 1e-6 ? norms : 1e-6);
+            sum += gg_within_one(cosine);
         }
     double mean = sum / (n * (n - 1) / 2), below = 1 + (n - 1) * mean;
     for (size_t k = 0; k < j->n; k++) c[k] = below == 0 ? 0 : mean / below;

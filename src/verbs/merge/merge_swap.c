@@ -3,6 +3,7 @@
 #include "merge_kinds.h"
 
 #include "numeric/merge.h"
+#include "numeric/ownlog.h"
 
 #include <math.h>
 #include <string.h>
@@ -79,8 +80,8 @@ static gg_status end_ram(gg_merge_job *j, unsigned pass, const double *sums,
     (void)err;
     for (size_t k = 0; k < j->n; k++) {
         double shared = (double)counters[2 * k], own = (double)counters[2 * k + 1];
-        double ratio = shared == 0 ? 0 : shared / fmax(own, epsilon);
-        s->gain[k] = (float)(1 + gg_merge_global(j, GG_MP_R) * fmin(ratio, alpha));
+        double ratio = shared == 0 ? 0 : shared / (own > epsilon ? own : epsilon);
+        s->gain[k] = (float)(1 + gg_merge_global(j, GG_MP_R) * (ratio < alpha ? ratio : alpha));
     }
     return GG_OK;
 }
@@ -152,7 +153,7 @@ static float exponential(float x)
     x += q * -0.693145751953125f;
     x += q * -1.428606765330187045e-06f;
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) u = u * x + c[i];
-    return ldexpf(1 + (x * x * u + x), (int)q);
+    return (float)((double)(1 + (x * x * u + x)) * gg_power_of_two((int)q));
 }
 
 /* exp(x - max), divided by their sum. */
@@ -177,7 +178,8 @@ static float divergence(const float *base, const float *x, size_t n, float *scra
     softmax(base, n, q);
     for (size_t i = 0; i < n; i++) {
         float a = p[i] + 1e-8f, b = q[i] + 1e-8f;
-        sum += a * (float)log((double)(a / b));
+        double ratio = (double)(a / b);
+        sum += a * (float)(ratio > 0 ? own_log(ratio) : NAN);
     }
     return sum;
 }

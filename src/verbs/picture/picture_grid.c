@@ -158,6 +158,16 @@ static int order_values(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The nearest multiple of 5 that is at least v, or at most. */
+static double multiple_of_five(double v, bool up)
+{
+    if (!(fabs(v) < 1e15)) return v;
+    int64_t n = (int64_t)(v / 5);
+    if (up && 5 * (double)n < v) n++;
+    if (!up && 5 * (double)n > v) n--;
+    return 5 * (double)n;
+}
+
 /* Limits that a few outliers do not move: the 5 % and 95 % quantiles. If these are equal, because
  * few tensors differ, the smallest and the largest value. */
 static bool set_scale(gg_grid *g, const gg_picture *p)
@@ -176,10 +186,10 @@ static bool set_scale(gg_grid *g, const gg_picture *p)
     }
     free(v);
     if (p->unit && strcmp(p->unit, "degrees") == 0) {
-        g->low = 5 * floor(g->low / 5);
-        g->high = 5 * ceil(g->high / 5);
+        g->low = multiple_of_five(g->low, false);
+        g->high = multiple_of_five(g->high, true);
     }
-    if (!(g->high > g->low)) g->high = g->low + fmax(1, fabs(g->low) / 100);
+    if (!(g->high > g->low)) g->high = g->low + (fabs(g->low) > 100 ? fabs(g->low) / 100 : 1);
     return true;
 }
 
@@ -198,7 +208,7 @@ static void fill(gg_grid *g, const gg_picture *p)
         if (isnan(r->value)) continue;
         if (p->sources) { /* one name only: the last of the list */
             c->measured = 1;
-            c->sum = fmax(c->sum, r->value);
+            c->sum = c->sum > r->value ? c->sum : r->value;
             continue;
         }
         c->measured++;
