@@ -7,6 +7,7 @@
 mkdir "$T/tables"
 table() { TABLES=$T/tables PAGES=$T/page.md sh tests/engine/tables.sh "$@"; }
 printf '# tolerance\tb\t10%%\n# tolerance\tc\texact\na\tb\tc\nx\t20.0 (1.00)\t7\ny\t-3\t8.26\n' > "$T/tables/one.tsv"
+printf 'a\tc\nhalf\t20.05\nmore\t19.94\n' > "$T/tables/half.tsv"
 printf '    a command\n' > "$T/tables/two.txt"
 printf 'Before.\n<!-- table one -->\nold\n<!-- end -->\nIt costs\n20.0 there, 8.3 here.\n<!-- table two -->\n<!-- end -->\n' > "$T/page.md"
 check_exit 1 "an unfilled page" table check
@@ -44,13 +45,15 @@ check_exit 1 "a table that is not there" table fill
 cp "$T/want" "$T/page.md"
 
 # Sentences: rounded to the digits of the page, over the ends of lines.
-claim() { # EXIT WHAT TEXT ROW COLUMN
-    printf '# comment\n%s\t%s\tone\t%s\t%s\n' "$T/page.md" "$3" "$4" "$5" > "$T/tables/claims"
+claim() { # EXIT WHAT TEXT ROW COLUMN [TABLE]
+    printf '# comment\n%s\t%s\t%s\t%s\t%s\n' "$T/page.md" "$3" "${6:-one}" "$4" "$5" > "$T/tables/claims"
     check_exit "$1" "$2" table check
 }
 claim 0 "a figure that is rounded" ', {} here.' y c
 claim 1 "another figure" 'costs {} there' y c
 claim 0 "the first number of a cell" 'costs {} there' x b
+claim 0 "half a unit, down" 'costs {} there' half c half
+claim 1 "more than half" 'costs {} there' more c half
 claim 1 "a sentence that is not there" 'costs {} here' y c
 claim 1 "a text without a figure" 'costs 20.0 there' y c
 claim 1 "a row that is not there" ', {} here.' z c

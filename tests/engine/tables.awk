@@ -100,6 +100,14 @@ function page_text(page,    line, text) {
 # Digits after the point.
 function digits(x) { return index(x, ".") ? length(x) - index(x, ".") : 0 }
 
+# Is `shown` the value, rounded to its digits? Half a unit may be rounded either way.
+function rounds_to(value, shown,    d, unit, i) {
+    d = value - shown
+    unit = 1
+    for (i = digits(shown); i > 0; i--) unit /= 10
+    return (d < 0 ? -d : d) <= unit / 2 + 1e-9 * (value < 0 ? -value : value) + 1e-12
+}
+
 # The number that stands in the page where the claim has {}; "" if the sentence is not there.
 function figure_in(page, claim,    text, before, after, at, rest) {
     text = page_text(page)
@@ -126,7 +134,7 @@ job == "claims" && !/^#/ && NF {
     value = cell[r, c]
     if (shown == "") fail(where f[1] " has no sentence with: " f[2])
     # A figure is the value of the table, rounded to the digits that it has.
-    else if (value != shown && sprintf("%." digits(shown) "f", value) != shown)
+    else if (!rounds_to(value + 0, shown))
         fail(f[1] ": '" f[2] "' has " shown ", but the table " f[3] " has " value)
 }
 
