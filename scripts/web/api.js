@@ -126,16 +126,28 @@ export const remove = (id) => request("DELETE", "/v1/jobs/" + id + "?remove=1");
 
 export const active = (j) => j.state === "queued" || j.state === "running";
 
-// Calls show(job) at each change, and every two seconds while the tool works.
+const pause = (ms) => new Promise((r) => setTimeout(r, ms));
+
+// Calls show(job) at each change, and every two seconds while the tool works. Jobs outlive the
+// server, so a lost connection is tried again for a minute.
 export async function follow(j, show, signal) {
   show(j);
-  while (active(j)) {
+  for (let lost = 0; active(j);) {
     const wait = j.state === "queued" ? 20 : 2, percent = j.progress.percent === undefined ? "" : "&percent=" + j.progress.percent;
-    j = await (await request("GET", "/v1/jobs/" + j.id + "?wait=" + wait + "&since=" + j.state + percent, undefined, signal)).json();
+    try {
+      j = await (await request("GET", "/v1/jobs/" + j.id + "?wait=" + wait + "&since=" + j.state + percent, undefined, signal)).json();
+      lost = 0;
+    } catch (e) {
+      if (!(e instanceof TypeError) || ++lost > 30) throw e;
+      await pause(2000);
+    }
     show(j);
   }
   return j;
 }
+
+// Whole numbers that JavaScript cannot hold stay text, where the browser gives access to it.
+const exact = (key, v, context) => (Number.isInteger(v) && !Number.isSafeInteger(v) && context ? context.source : v);
 
 // The rows that the tool printed.
 export async function rows(id) {
@@ -143,7 +155,7 @@ export async function rows(id) {
   const out = [];
   for (const line of text.split("\n")) {
     if (!line.startsWith("{")) continue;
-    try { out.push(JSON.parse(line)); } catch { /* a line that was cut off when the tool was stopped */ }
+    try { out.push(JSON.parse(line, exact)); } catch { /* a line that was cut off when the tool was stopped */ }
   }
   return out;
 }

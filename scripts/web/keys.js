@@ -7,6 +7,7 @@ import { created } from "./models.js";
 import { empty } from "./study.js";
 
 const long = (v) => {
+  if (v && typeof v === "object" && !Array.isArray(v)) return v.base64 !== undefined ? v : JSON.stringify(v);
   const s = Array.isArray(v) ? "[" + v.slice(0, 6).map((x) => (typeof x === "string" ? JSON.stringify(x) : number(x))).join(", ") + (v.length > 6 ? ", …" : "") + "]" : String(v);
   return s.length > 200 ? s.slice(0, 200) + "…" : s;
 };
@@ -82,12 +83,13 @@ export async function keysView(main, signal, query) {
     fill(out);
     const name = model.value, j = await run(reading, "organ-keys", [name], { signal });
     if (!ended(j) || name !== model.value) return;
-    const rows = (await api.rows(j.id)).filter((r) => typeof r.key === "string");
+    const rows = await api.rows(j.id);
+    api.remove(j.id).catch(() => {}); // the list of jobs is about work, not about reading
     fill(reading);
     const box = table(rows, [["key", "Key", (v) => h("span", { class: "name" }, v), "n"], ["type", "Type"], ["count", "Count", undefined, "num wide"],
       ["value", "Value", (v, row) => h("div", { class: "value" }, show(row)), "v"],
-      ["key", "", (v, row) => h("span", { class: "rowacts" },
-        row.type.endsWith("[]") ? null : h("button", { type: "button", class: "quiet", "aria-label": "Edit " + visible(v),
+      ["key", "", (v, row) => typeof v !== "string" ? "" : h("span", { class: "rowacts" },
+        typeof row.value === "object" || row.type.endsWith("[]") ? null : h("button", { type: "button", class: "quiet", "aria-label": "Edit " + visible(v),
           onclick: (e) => editor(row, e.target.closest("tr").querySelector(".value")) }, "Edit"),
         h("button", { type: "button", class: "quiet", "aria-label": "Delete " + visible(v), onclick: () => { edits.set(v, { remove: true }); draw(); note(visible(v) + " will be deleted."); } }, "Delete")), "act"]], 400);
     fill(out, h("section", null, h("h2", null, number(rows.length) + " keys"), box), adder());

@@ -6,6 +6,7 @@ import { nameOf, parseRanges, ranges, rowOf } from "./selection.js";
 const classNames = { skeleton: "attention", organ: "FFN", embed: "embedding", norm: "norm", adapter: "adapter", other: "other" };
 const order = ["embed", "skeleton", "organ", "norm", "adapter", "other"];
 const STEPS = 10;
+const LARGEST = 30000; // cells; a model of strange names could ask for millions
 
 function arrange(tensors) {
   const rows = new Map(), outside = [];
@@ -19,14 +20,15 @@ function arrange(tensors) {
   const roles = list.map((r) => String(r.role));
   list.forEach((r) => { r.label = roles.indexOf(String(r.role)) === roles.lastIndexOf(String(r.role)) ? r.role : r.key; });
   const blocks = [...new Set(tensors.filter((t) => t.block !== null).map((t) => t.block))].sort((a, b) => a - b);
-  return { rows: list, outside, blocks };
+  return { rows: list, outside, blocks, large: list.length * blocks.length + outside.length > LARGEST };
 }
 
 // The same map as a small picture without text.
 export function smallMap(tensors) {
-  const { rows, blocks } = arrange(tensors), ns = "http://www.w3.org/2000/svg"; // a name, never loaded
+  const { rows, blocks, large } = arrange(tensors), ns = "http://www.w3.org/2000/svg"; // a name, never loaded
   const svg = document.createElementNS(ns, "svg");
   svg.setAttribute("class", "small");
+  if (large) return svg;
   svg.setAttribute("viewBox", "0 0 " + Math.max(1, blocks.length) + " " + Math.max(1, rows.length));
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("aria-hidden", "true");
@@ -54,7 +56,7 @@ function limits(values) {
 
 // options: values (Map of name to number), label, reverse; or chosen (Set), possible (Set), onchange
 export function anatomyMap(tensors, options = {}) {
-  const { rows, outside, blocks } = arrange(tensors);
+  const { rows, outside, blocks, large } = arrange(tensors);
   const { values, chosen, possible } = options;
   const scale = values && limits(values.values());
   const cells = new Map(); // name -> button
@@ -82,7 +84,7 @@ export function anatomyMap(tensors, options = {}) {
     el.className = cls;
   }
   function repaint() {
-    for (const t of tensors) paint(cells.get(nameOf(t)), t);
+    for (const t of large ? [] : tensors) paint(cells.get(nameOf(t)), t);
     update();
     if (options.onchange) options.onchange(chosen);
   }
@@ -110,8 +112,8 @@ export function anatomyMap(tensors, options = {}) {
     : h("span", { class: "colhead" }, b % every ? "" : b));
   const grid = h("div", { class: "map", role: "group", "aria-label": "Anatomy map: blocks across, roles down. The arrow keys move." });
   grid.style.setProperty("--n", String(Math.max(1, blocks.length)));
-  if (blocks.length) grid.append(h("span", { class: "corner" }, "block"), ...blocks.map(head));
-  rows.forEach((row, y) => {
+  if (blocks.length && !large) grid.append(h("span", { class: "corner" }, "block"), ...blocks.map(head));
+  if (!large) rows.forEach((row, y) => {
     const label = [h("i", { class: "dot c-" + row.class }), h("span", { class: "name" }, row.label)];
     grid.append(chosen
       ? h("button", { type: "button", class: "rowhead", tabindex: "-1", "data-at": y + ",-1", title: visible(row.key),
@@ -119,7 +121,7 @@ export function anatomyMap(tensors, options = {}) {
       : h("span", { class: "rowhead", title: visible(row.key) }, label));
     blocks.forEach((b, x) => grid.append(row.cells.has(b) ? cell(row.cells.get(b), y + "," + x) : h("span", { class: "cell gap" })));
   });
-  const extra = h("div", { class: "outside" }, outside.map((t, i) =>
+  const extra = h("div", { class: "outside" }, large ? "This model has too many tensors for a map." : outside.map((t, i) =>
     h("span", { class: "single" }, cell(t, rows.length + i + ",0"), h("span", { class: "name", title: nameOf(t) }, nameOf(t)))));
 
   // One cell is in the tab order: the one that had the focus last.
@@ -141,7 +143,7 @@ export function anatomyMap(tensors, options = {}) {
       const to = box.querySelector('[data-at="' + y + "," + x + '"]') || (y >= rows.length && box.querySelector('[data-at="' + y + ',0"]'));
       if (to && !to.disabled) return to.focus();
     }
-  } }, h("div", { class: "scroll plain" }, grid), outside.length ? extra : null, readout);
+  } }, h("div", { class: "scroll plain" }, grid), outside.length || large ? extra : null, large ? null : readout);
   stop = box.querySelector("[data-at]:not([disabled])");
   if (stop) stop.tabIndex = 0;
 

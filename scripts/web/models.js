@@ -46,7 +46,7 @@ function uploadForm(done) {
   const replace = check("Replace a model of this name");
   const out = h("div", { "aria-live": "polite" }), line = h("div");
   const show = () => fill(line, name.value ? command(curl("-T " + quote(file.files[0] ? file.files[0].name : name.value) + " " +
-    quote(api.curlUrl("/v1/models/" + name.value + (replace.box.checked ? "?force=1" : "")))), "With curl") : null);
+    quote(api.curlUrl("/v1/models/" + name.value + (replace.box.checked ? "?force=1" : "")))), "With curl, where the file header contains: Authorization: Bearer TOKEN") : null);
   file.addEventListener("change", () => {
     if (file.files[0]) name.value = file.files[0].name.replace(/\.gguf$/i, "").replace(/[^A-Za-z0-9._-]/g, "_").replace(/^[.-]+/, "").slice(0, 190) + ".gguf";
     show();
@@ -125,9 +125,10 @@ export async function modelView(main, signal, name) {
     line, out,
     h("section", { class: "card" }, h("h2", null, "Anatomy"), t.length ? anatomyMap(t).el : h("p", { class: "empty" }, "This model has no tensors.")),
     h("section", null, h("h2", null, "Tensors"), table(t.map((x) => ({ ...x, name: nameOf(x) })), [
-      ["name", "Name", (v) => h("span", { class: "name" }, v), "n"], ["class", "Class"], ["block", "Block", undefined, "num"], ["dtype", "Type"],
+      ["name", "Name", (v) => h("span", { class: "name" }, v), "n"], ["class", "Class", undefined, "wide"], ["block", "Block", undefined, "num"], ["dtype", "Type"],
       ["dims", "Shape", (v) => v.join(" × "), "num"], ["bytes", "Size", (v) => bytes(v), "num"]], 60)),
-    command(commandText(["organ-extract", name, "--list"])));
+    command(commandText(["organ-extract", name, "--list"])),
+    isDir ? null : command(curl("-O " + quote(api.curlUrl("/v1/files/" + name))), "Download with curl, where the file header contains: Authorization: Bearer TOKEN"));
 }
 
 export function created(name) {

@@ -38,12 +38,17 @@ export async function run(box, tool, args, { signal, quietResult } = {}) {
 
 export async function watch(box, j, { signal } = {}) {
   box.setAttribute("data-job", j.id);
+  const state = h("span", { role: "status" }), bar = h("span"), log = h("div");
   const stop = h("button", { type: "button", class: "quiet", onclick: () => api.stop(j.id).catch((e) => note(e.message, "bad")) }, "Stop");
   const show = (now) => {
     box.setAttribute("data-state", now.state);
-    fill(box, h("div", { class: "jobline" }, badge(now), progress(now), api.active(now) ? stop : null,
-      h("a", { class: "quiet", href: "#/jobs/" + now.id }, "Job")), messages(now));
+    if (state.dataset.state !== now.state) fill(state, badge(now));
+    state.dataset.state = now.state;
+    fill(bar, progress(now));
+    fill(log, messages(now));
+    stop.hidden = !api.active(now);
   };
+  fill(box, h("div", { class: "jobline" }, state, bar, stop, h("a", { class: "quiet", href: "#/jobs/" + j.id }, "Job")), log);
   try {
     return await api.follow(j, show, signal);
   } catch (e) {
@@ -66,6 +71,7 @@ export function resultTable(rows) {
 export async function jobsView(main, signal, id) {
   const list = h("div", { class: "jobs" });
   fill(main, h("h1", null, "Jobs"), h("p", { class: "lead" }, "The latest 50 jobs. They continue if you close this page."), list);
+  let drawn = "";
   const open = new Map(); // id -> element of details
   async function details(j) {
     const box = h("div", { class: "details" });
@@ -82,6 +88,9 @@ export async function jobsView(main, signal, id) {
   }
   async function show() {
     const jobs = (await api.jobs(50)).reverse();
+    const now = JSON.stringify([jobs, [...open.keys()]]), focus = document.activeElement, job = focus && focus.closest(".job");
+    if (now === drawn) return jobs;
+    drawn = now;
     fill(list, jobs.length ? null : h("p", { class: "empty" }, "No jobs yet."), jobs.map((j) => {
       const button = h("button", { type: "button", class: "jobhead", "aria-expanded": String(open.has(j.id)), onclick: async () => {
         if (open.has(j.id)) open.delete(j.id);
@@ -93,6 +102,12 @@ export async function jobsView(main, signal, id) {
           api.active(j) ? h("button", { type: "button", class: "quiet", onclick: () => api.stop(j.id).then(show, (e) => note(e.message, "bad")) }, "Stop") : null)),
         open.get(j.id));
     }));
+    // The elements are new, but the focus stays where it was.
+    if (job && !focus.isConnected) {
+      const again = list.querySelector('[data-job="' + job.dataset.job + '"]');
+      const button = again && [...again.querySelectorAll("button")].find((b) => b.className === focus.className && b.textContent === focus.textContent);
+      if (button) button.focus({ preventScroll: true });
+    }
     return jobs;
   }
   if (id) open.set(id, await details({ id }).catch(() => h("p", { class: "error" }, "This job was removed.")));

@@ -29,7 +29,7 @@ export async function measureView(main, signal, query) {
     draw("theta");
     const low = rows.filter((r) => typeof r.theta === "number").sort((x, y) => x.theta - y.theta);
     fill(out, h("section", { class: "card" }, h("div", { class: "title" }, h("h2", null, "Measures"), field("Colour", select(columns, "theta", draw))), box),
-      h("section", null, h("h2", null, "All tensors, the lowest theta first"), table(low, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["class", "Class"], ["dtype", "Type"],
+      h("section", null, h("h2", null, "All tensors, the lowest theta first"), table(low, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["class", "Class", undefined, "wide"], ["dtype", "Type", undefined, "wide"],
         ["theta", "theta"], ["calibrated", "calibrated"], ["row_theta", "row theta"], ["entropy", "entropy"], ["kurtosis", "kurtosis"], ["std", "std"]], 40)));
   }
   const report = h("button", { type: "button", onclick: async () => {
@@ -78,8 +78,8 @@ export async function compareView(main, signal, query) {
     const by = [...rows].sort((x, y) => (y.rel_l2 ?? Infinity) - (x.rel_l2 ?? Infinity));
     out.append(h("section", { class: "card" }, h("div", { class: "title" }, h("h2", null, "Differences"), field("Colour", select(columns, "rel_l2", draw))), box,
       h("p", { class: "faint" }, "The cells of the strongest colour differ most.")),
-    h("section", null, h("h2", null, "All tensors, the most different first"), table(by, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["status", "Status"], ["dtype_a", "Type of A"],
-      ["dtype_b", "Type of B"], ["cosine", "cosine"], ["rel_l2", "relative L2"], ["max_abs", "largest"]], 40)));
+    h("section", null, h("h2", null, "All tensors, the most different first"), table(by, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["status", "Status"], ["dtype_a", "Type of A", undefined, "wide"],
+      ["dtype_b", "Type of B", undefined, "wide"], ["cosine", "cosine"], ["rel_l2", "relative L2"], ["max_abs", "largest"]], 40)));
   }
   fill(main, h("h1", null, "Compare"), h("p", { class: "lead" }, "Do two models share a lineage, and where do they differ?"),
     h("form", { class: "card", onsubmit: async (e) => {

@@ -122,6 +122,17 @@ async function graft() {
   await shown(".created", "the graft");
   same(await p.eval(`document.querySelector(".panel").dataset.state`), "done", "the state of the job");
   await check("verse-code.gguf", line, "graft");
+  // The same as an organ directory, which is then assembled.
+  await set(await labelled("Write"), "organ-graft");
+  const second = await command();
+  await press("Graft");
+  await p.until(`document.querySelector(".created a")?.textContent === "verse-code.organs"`, "an organ directory");
+  await p.click(".created a");
+  await shown(".facts", "the page of the organ directory");
+  await press("Assemble");
+  await shown(".created", "the assembled model");
+  execFileSync("sh", ["-c", second.replaceAll("organ-", BIN + "/organ-") + " 2> log"], { cwd: join(T, "here") });
+  await check("verse-code-2.gguf", await command(), "the organ directory");
   quiet();
 }
 
@@ -188,7 +199,10 @@ async function watching() {
   await press("Check");
   await p.until(`document.querySelector(".panel progress")?.value === 25`, "live progress");
   await p.until(`document.querySelector(".panel .messages")?.textContent === "organ-check: a <b>message</b>"`, "messages while it runs");
-  await press("Stop");
+  await p.eval(`[...document.querySelectorAll(".panel button")].find((b) => b.textContent === "Stop").focus()`);
+  await new Promise((r) => setTimeout(r, 2500));
+  same(await p.eval("document.activeElement.textContent"), "Stop", "the focus stays while the job is watched");
+  await p.key("Enter", 13, "\r");
   await p.until(`document.querySelector(".panel").dataset.state === "stopped"`, "a stopped job");
   await press("Check");
   await p.until(`document.querySelector(".panel").dataset.state === "running"`, "a running job");
@@ -225,6 +239,11 @@ async function hostile() {
   await shown(".created", "hostile keys");
   writeFileSync(join(T, "here", "evil.gguf"), readFileSync(join(T, "data", "evil.gguf")));
   await check("evil-keys.gguf", line, "hostile keys");
+  await view("#/graft?base=odd.gguf&donor=odd.gguf", ".chooser");
+  good((await text(".outside")).includes("too many tensors"), "a map of too many cells is not drawn");
+  await p.click('.chip[data-class="other"]');
+  await set(".chooser input", "7-9");
+  good((await command()).includes("--layers 7-9 "), "blocks can be chosen without a map");
   for (const name of ["%3Cimg%20src=x%20onerror=alert(1)%3E", "..%2F..%2Fetc", "%00", "%ff"]) {
     await view("#/model/" + name, ".error");
     quiet(/40[0-9]/);
