@@ -76,6 +76,10 @@ static uint64_t parse_size(const cli *c, const char *name, const char *text)
     errno = 0;
     unsigned long long v = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9') errno = EINVAL; /* strtoull takes signs and blanks */
+    uint64_t part = 0, of = 1;                          /* of a number such as 4.5 */
+    if (*end == '.')
+        for (end++; *end >= '0' && *end <= '9' && of <= 1000; end++, of *= 10)
+            part = 10 * part + (uint64_t)(*end - '0');
     static const char units[] = "KMGT";
     const char *u = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
     uint64_t factor = 1;
@@ -84,9 +88,10 @@ static uint64_t parse_size(const cli *c, const char *name, const char *text)
         for (long i = 0; i <= u - units; i++) factor *= decimal ? 1000 : 1024;
         end += decimal ? 2 : 1;
     }
-    if (errno || *end || v == 0 || v > (uint64_t)INT64_MAX / factor)
-        cli_usage(c, "--%s %s: use a size such as 500M or 2G", name, text);
-    return v * factor;
+    if (errno || *end || v > (uint64_t)INT64_MAX / factor - 1 || (of > 1 && factor == 1) ||
+        v * factor + part * factor / of == 0)
+        cli_usage(c, "--%s %s: use a size such as 500M or 2.5G", name, text);
+    return v * factor + part * factor / of;
 }
 
 static uint64_t parse_u64(const cli *c, const char *name, const char *text)

@@ -41,6 +41,8 @@ const char *hint_option(gg_hint hint)
         [GG_HINT_BASE] = "--base",
         [GG_HINT_EMBEDDINGS] = "--embed-from base",
         [GG_HINT_HASHES] = "organ-check --hash MODEL > LIST",
+        [GG_HINT_SIZE] = "--size, --bpw",
+        [GG_HINT_TYPES] = "--types",
         [GG_HINT_IMATRIX] = "--imatrix",
     };
     return (unsigned)hint < GG_HINT_COUNT ? options[hint] : NULL;

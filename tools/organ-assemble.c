@@ -28,6 +28,12 @@ static const char help[] =
     "                     the glob names them. @FILE reads rules. RULES,PRESET\n"
     "  --fallback TYPE    type for tensors whose rows do not fit TYPE (else an error)\n"
     "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
+    "  --size SIZE        choose a type per matrix for the least loss in a file of at\n"
+    "  --bpw X            most SIZE (4.5G), or X bits per weight; --dtype fixes types\n"
+    "  --types LIST       the types to choose from, such as q3_k,q4_k,q6_k,keep\n"
+    "  --sensitivity F    measured losses (organ-sensitivity); else they are guessed\n"
+    "  --dry-run          print the plan and write nothing; --json\n"
+    "  --rules FILE       write the plan as rules for --dtype @FILE\n"
     "  --report FILE      a table of the error of each tensor (- is stdout); --json\n"
     "  --keep-experts L   keep only these experts: a list such as 0-63 for every\n"
     "                     block, or a file with lines of block, tab, experts\n"
@@ -79,6 +85,86 @@ static void start_report(cli *c, report *r, gg_assemble_options *o)
     o->encoded_ctx = r;
 }
 
+/* ---- --size and --bpw ------------------------------------------------------------------ */
+
+typedef struct sizes {
+    uint64_t size; /* UINT64_MAX = not given */
+    double bpw;    /* NAN = not given */
+    bool dry_run, json;
+    text_output rules;
+    table rows;
+    bool started; /* the table: a run that fails before the first row prints nothing */
+} sizes;
+
+static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
+{
+    sizes *s = ctx;
+    const char *type = gg_dtype_get(r->tensor->dtype)->name;
+    bool chosen = strcmp(r->basis, "-") != 0;
+    gg_status st = GG_OK;
+    if (s->rules.path && chosen)
+        st = gg_buf_printf(&s->rules.text, err, "%s=%s\n", r->tensor->name, type);
+    if (!s->dry_run) return st;
+    if (!s->started)
+        s->rows = table_start(s->json, "tensor\ttype\tbytes\terror\tloss\tshare\tbasis");
+    s->started = true;
+    cell_bytes(&s->rows, r->tensor->name, r->tensor->name_len);
+    cell_text(&s->rows, type);
+    cell_u64(&s->rows, r->tensor->bytes);
+    cell_f64(&s->rows, r->error);
+    cell_f64(&s->rows, r->loss);
+    cell_f64(&s->rows, r->share);
+    if (chosen) cell_text(&s->rows, r->basis);
+    else cell_null(&s->rows);
+    table_row(&s->rows);
+    return st;
+}
+
+static void check_sizes(const cli *c, const sizes *s, const report *rep,
+                        const gg_assemble_options *o)
+{
+    bool sized = s->size != UINT64_MAX, bits = !isnan(s->bpw);
+    if (sized && bits) cli_usage(c, "give --size or --bpw, not both");
+    if (sized && s->size == 0) cli_usage(c, "--size 0: give a size such as 4.5G");
+    if (bits && !(s->bpw > 0 && s->bpw <= 1000)) cli_usage(c, "--bpw must be between 0 and 1000");
+    if (sized || bits) {
+        if (s->dry_run && rep->out.path)
+            cli_usage(c, "--report needs a model that is written: leave out --dry-run");
+        return;
+    }
+    const char *alone = s->dry_run       ? "--dry-run"
+                        : s->rules.path  ? "--rules"
+                        : o->types       ? "--types"
+                        : o->sensitivity ? "--sensitivity"
+                                         : NULL;
+    if (alone) cli_usage(c, "%s needs --size or --bpw", alone);
+}
+
+static void start_sizes(const cli *c, sizes *s, gg_assemble_options *o)
+{
+    if (s->size != UINT64_MAX) o->size = s->size;
+    if (!isnan(s->bpw)) o->bpw = s->bpw;
+    o->dry_run = s->dry_run;
+    if (!s->dry_run && !s->rules.path) return;
+    o->planned = add_size_row;
+    o->planned_ctx = s;
+    s->json = c->json;
+}
+
+static void check_outputs(const cli *c, const char *output, const report *rep, const sizes *s)
+{
+    if (!output && !s->dry_run) cli_usage(c, "give --output");
+    if (output && strcmp(output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
+    if (output && rep->out.path && strcmp(rep->out.path, output) == 0)
+        cli_usage(c, "--report and --output name the same file");
+    if (output && s->rules.path && strcmp(s->rules.path, output) == 0)
+        cli_usage(c, "--rules and --output name the same file");
+    if (s->rules.path && (s->dry_run || rep->out.path) && strcmp(s->rules.path, "-") == 0)
+        cli_usage(c, "--rules - would mix with a table: name a file");
+    if (c->json && !rep->out.path && !s->dry_run)
+        cli_usage(c, "--json needs --report or --dry-run");
+}
+
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-assemble",
@@ -91,10 +177,17 @@ int main(int argc, char **argv)
     cli_list set_kv = { 0 }, set_kv_files = { 0 };
     gg_assemble_options o = { 0 };
     report rep = { 0 };
+    sizes size = { .size = UINT64_MAX, .bpw = NAN };
     const cli_option options[] = { { "dir", CLI_TEXT, &dir },
                                    { "model", CLI_TEXT, &model },
                                    { "output", CLI_TEXT, &output },
                                    OUTPUT_OPTIONS(out),
+                                   { "size", CLI_SIZE, &size.size },
+                                   { "bpw", CLI_F64, &size.bpw },
+                                   { "types", CLI_TEXT, &o.types },
+                                   { "sensitivity", CLI_TEXT, &o.sensitivity },
+                                   { "dry-run", CLI_FLAG, &size.dry_run },
+                                   { "rules", CLI_TEXT, &size.rules.path },
                                    { "report", CLI_TEXT, &rep.out.path },
                                    { "no-verify", CLI_FLAG, &o.no_verify },
                                    { "keep-experts", CLI_TEXT, &o.keep_experts },
@@ -105,11 +198,8 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     if (dir && model) cli_usage(&c, "give --dir or --model, not both");
     model = cli_one(&c, dir ? dir : model, "model");
-    if (!output) cli_usage(&c, "give --output");
-    if (output && strcmp(output, "-") == 0) cli_no_terminal(&c, STDOUT_FILENO);
-    if (rep.out.path && strcmp(rep.out.path, output) == 0)
-        cli_usage(&c, "--report and --output name the same file");
-    if (c.json && !rep.out.path) cli_usage(&c, "--json needs --report");
+    check_outputs(&c, output, &rep, &size);
+    check_sizes(&c, &size, &rep, &o);
     output_options_check(&c, &out);
     if (o.keep_by && strcmp(o.keep_by, "importance") != 0)
         cli_usage(&c, "--by %s: use importance", o.keep_by);
@@ -126,11 +216,14 @@ int main(int argc, char **argv)
     o.n_set_kv_files = set_kv_files.n;
     key_options_note(&c, &set_kv, "--set-kv-file");
     if (rep.out.path) start_report(&c, &rep, &o);
+    start_sizes(&c, &size, &o);
     gg_assemble_report r;
     gg_status st = text_output_open(&c, &rep.out, model);
+    if (st == GG_OK) st = text_output_open(&c, &size.rules, model);
     if (st == GG_OK) st = gg_assemble(model, &o, output, &c.run, &r, &c.err);
     st = text_output_end(&c, &rep.out, st);
-    if (st == GG_OK && c.verbose)
+    st = text_output_end(&c, &size.rules, st);
+    if (st == GG_OK && c.verbose && !size.dry_run)
         cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));
     free(set_kv.items);

@@ -97,6 +97,8 @@ typedef enum gg_hint {
     GG_HINT_SAMPLE,        /* gg_measure_options.sample */
     GG_HINT_HASHES,        /* gg_check_hash */
     GG_HINT_IMATRIX,       /* the imatrix of gg_assemble_options and others */
+    GG_HINT_SIZE,          /* the size or bpw of gg_assemble_options */
+    GG_HINT_TYPES,         /* gg_assemble_options.types */
     GG_HINT_BASE,          /* gg_merge_options.base */
     GG_HINT_EMBEDDINGS,    /* gg_merge_options.embeddings_from_base */
     GG_HINT_COUNT

@@ -91,6 +91,17 @@ typedef struct gg_encode_row {
 } gg_encode_row;
 typedef gg_status (*gg_encode_fn)(void *ctx, const gg_encode_row *row, gg_error *err);
 
+/* One tensor of a model whose types were chosen for a size, before it is written. */
+typedef struct gg_size_row {
+    const gg_tensor *tensor; /* as planned; valid during the call */
+    double error;            /* relative L2 of sampled values in that type, weighed by importance
+                                with an importance matrix; 0 if the tensor keeps its type */
+    double loss, share;      /* predicted loss, and its share of the sum */
+    const char *basis;       /* of the loss: "table", "guess", "scaled guess" (with the scale of a
+                                table that lacks the tensor), "-" (unchanged); static */
+} gg_size_row;
+typedef gg_status (*gg_size_fn)(void *ctx, const gg_size_row *row, gg_error *err);
+
 typedef struct gg_assemble_options {
     uint32_t shards;           /* 0 = one file (or by shard_size) */
     uint64_t shard_size;       /* most bytes of tensor data per shard; 0 = no limit */
@@ -120,11 +131,22 @@ typedef struct gg_assemble_options {
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_encode_fn encoded;
     void *encoded_ctx;
+    /* Choose the types of the matrices that `dtype`, which must not name a preset, does not match,
+     * so that all files together have at most this size and little loss. Needs a seekable source.
+     * size is in bytes, bpw in bits per weight of the model; 0 = no limit. Give one of them. */
+    uint64_t size;
+    double bpw;
+    const char *types;       /* to choose from: "q3_k,q4_k,keep"; NULL = organ-assemble(1) */
+    const char *sensitivity; /* a table of losses, see organ-sensitivity(1); NULL = guess them */
+    bool dry_run;            /* with size or bpw: write nothing. `output` may be NULL */
+    gg_size_fn planned;      /* called for each tensor in order before writing; may be NULL */
+    void *planned_ctx;
 } gg_assemble_options;
 
 typedef struct gg_assemble_report {
     size_t files, tensors;
-    uint64_t bytes; /* written */
+    uint64_t bytes; /* written, or planned by a dry run */
+    double loss;    /* predicted, with size or bpw */
 } gg_assemble_report;
 
 /* Writes `model`, any source that has keys (gg_source_open_with), as the GGUF file `output`; "-" is

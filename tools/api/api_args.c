@@ -88,6 +88,7 @@ static bool is_size(const char *text)
 {
     size_t n = strspn(text, "0123456789");
     if (n == 0 || n > 18) return false;
+    if (text[n] == '.') n += 1 + strspn(text + n + 1, "0123456789");
     if (text[n] && strchr("kKmMgGtT", text[n]) && ++n && (text[n] == 'B' || text[n] == 'b')) n++;
     return text[n] == '\0';
 }

@@ -10,6 +10,7 @@
 #include "organ/source_layout.h"
 #include "prune.h"
 #include "rank_experts.h"
+#include "size_plan.h"
 #include "stacks.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
@@ -36,7 +37,10 @@ typedef struct assembly {
     gg_dtype_rules *rules; /* NULL = keep all dtypes */
     gg_computations made;
     gg_plan plan;
-    uint32_t *from; /* the dtypes of the plan's tensors in the source */
+    const gg_meta *meta; /* keys before those that depend on types */
+    const char *output;
+    gg_size_plan sizes; /* with a size */
+    uint32_t *from;     /* the dtypes of the plan's tensors in the source */
 } assembly;
 
 /* ---- tensors ---------------------------------------------------------------------- */
@@ -80,20 +84,13 @@ static gg_status note_types(assembly *a, gg_error *err)
     return GG_OK;
 }
 
-/* Plans dtypes and files. A preset uses the final keys. */
-static gg_status plan_files(assembly *a, const gg_meta *meta, const char *output, gg_error *err)
+/* Plans the files of a plan with all tensors, of which `changed` are re-encoded. */
+static gg_status name_files(assembly *a, gg_plan *p, bool changed, gg_error *err)
 {
-    size_t changed = 0;
-    gg_status st = GG_OK;
-    if (a->rules)
-        st = gg_dtype_rules_apply(a->rules, &a->plan, meta, &a->made, &changed, a->run, err);
-    if (st == GG_OK && !a->o->keep_by)
-        st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
-    if (st == GG_OK) st = gg_assemble_files(&a->plan, a->source, meta, a->o, output, err);
-    if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
-    if (st != GG_OK || a->plan.n_files == 0) return st;
-    gg_meta *first = &a->plan.files[0].meta;
-    if (changed) st = gg_dtype_rules_keys(a->rules, &a->plan, first, err);
+    gg_status st = gg_assemble_files(p, a->source, a->meta, a->o, a->output, err);
+    if (st != GG_OK || p->n_files == 0) return st;
+    gg_meta *first = &p->files[0].meta;
+    if (changed) st = gg_dtype_rules_keys(a->rules, p, first, err);
     if (st != GG_OK) return st;
     return gg_set_keys(first, a->o->set_kv, a->o->n_set_kv, a->o->set_kv_files,
                        a->o->n_set_kv_files, err);
@@ -124,6 +121,87 @@ static gg_status rank(assembly *a, gg_error *err)
     return st;
 }
 
+/* ---- a size --------------------------------------------------------------------------- */
+
+static gg_status make_nothing(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
+                              gg_error *err)
+{
+    (void)ctx, (void)t, (void)fd, (void)at, (void)run;
+    return gg_fail(err, GG_EUSAGE, "this tensor is only measured");
+}
+
+/* The size of the files if the tensors had these types: plans them for that. */
+static gg_status measure_files(void *ctx, const uint32_t *dtypes, uint64_t *bytes, gg_error *err)
+{
+    assembly *a = ctx;
+    gg_plan p = { .pipe = a->plan.pipe };
+    bool changed = false;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < a->plan.n && st == GG_OK; i++) {
+        gg_tensor t = a->plan.tensors[i].t;
+        gg_plan_tensor *pt;
+        bool change = t.dtype != dtypes[i];
+        t.dtype = dtypes[i];
+        changed = changed || change;
+        st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
+        if (st == GG_OK) st = gg_plan_add(&p, &t, &pt, err);
+        if (st == GG_OK && (change || a->plan.tensors[i].make)) pt->make = make_nothing;
+    }
+    if (st == GG_OK) st = name_files(a, &p, changed, err);
+    if (st == GG_OK) st = gg_plan_size(&p, bytes, err);
+    gg_plan_free(&p);
+    return st;
+}
+
+static bool has_size(const gg_assemble_options *o)
+{
+    return o->size || o->bpw > 0;
+}
+
+/* Replaces the rules by those that give the chosen types. */
+static gg_status choose_size(assembly *a, gg_error *err)
+{
+    gg_size_job job = { &a->plan, a->o, a->rules, a->imatrix, a->run, measure_files, a };
+    char *text = NULL;
+    gg_status st = gg_size_choose(&job, &a->sizes, err);
+    if (st == GG_OK) st = gg_size_rules(&a->sizes, &a->plan, a->o->dtype, &text, err);
+    if (st == GG_OK) {
+        gg_dtype_rules_free(a->rules);
+        a->rules = NULL;
+        st = gg_dtype_rules_parse(text, a->o->fallback, a->imatrix, &a->rules, err);
+    }
+    free(text);
+    return st;
+}
+
+static gg_status tell_sizes(const assembly *a, gg_error *err)
+{
+    const gg_size_plan *s = &a->sizes;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < s->n && a->o->planned && st == GG_OK; i++) {
+        gg_size_row row = { .tensor = &a->plan.tensors[i].t, .basis = s->basis[i] };
+        row.error = s->errors[i];
+        row.loss = s->losses[i];
+        row.share = s->loss > 0 ? s->losses[i] / s->loss : 0;
+        st = a->o->planned(a->o->planned_ctx, &row, err);
+    }
+    return st;
+}
+
+/* Plans dtypes and files. A preset uses the final keys. */
+static gg_status plan_files(assembly *a, gg_error *err)
+{
+    size_t changed = 0;
+    gg_status st = has_size(a->o) ? choose_size(a, err) : GG_OK;
+    if (st == GG_OK && a->rules)
+        st = gg_dtype_rules_apply(a->rules, &a->plan, a->meta, &a->made, &changed, a->run, err);
+    if (st == GG_OK && !a->o->keep_by)
+        st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
+    if (st == GG_OK) st = name_files(a, &a->plan, changed > 0, err);
+    if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
+    return st == GG_OK ? tell_sizes(a, err) : st;
+}
+
 /* Plans tensors, files and keys. Nothing is written yet. */
 static gg_status plan(assembly *a, const char *output, gg_error *err)
 {
@@ -134,7 +212,10 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
     if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
     if (st == GG_OK && fewer) st = edit_keys(a, &meta, err);
     if (st == GG_OK) st = note_types(a, err);
-    if (st == GG_OK) st = plan_files(a, fewer ? &meta : gg_source_meta(a->source), output, err);
+    a->meta = fewer ? &meta : gg_source_meta(a->source);
+    a->output = output ? output : "model.gguf"; /* only planned */
+    if (st == GG_OK) st = plan_files(a, err);
+    a->meta = NULL;
     gg_meta_free(&meta);
     return st;
 }
@@ -153,10 +234,42 @@ static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
         gg_fail(err, GG_EUSAGE, "the importance of experts is unknown");
         return gg_fix(err, "give an importance matrix");
     }
-    if (!o->dtype) return GG_OK;
+    if (!o->dtype && !has_size(o)) return GG_OK;
     gg_fail(err, GG_EUSAGE,
             "an importance matrix of the whole model does not fit one with fewer experts");
     return gg_fix(err, "re-encode the whole model first, then remove experts");
+}
+
+static gg_status check_size(const assembly *a, gg_error *err)
+{
+    const gg_assemble_options *o = a->o;
+    bool sized = has_size(o);
+    if (!sized && (o->types || o->sensitivity || o->dry_run || o->planned)) {
+        gg_fail(err, GG_EUSAGE, "%s only for a size",
+                o->types         ? "a list of types serves"
+                : o->sensitivity ? "a table of losses serves"
+                                 : "types are planned");
+        return gg_fix_hint(err, GG_HINT_SIZE, "add it");
+    }
+    if (o->size && o->bpw > 0)
+        return gg_fail(err, GG_EUSAGE, "there are two sizes, in bytes and in bits per weight");
+    if (sized && gg_dtype_rules_preset(a->rules)) {
+        gg_fail(err, GG_EUSAGE, "a preset leaves no types to choose for a size");
+        gg_about(err, GG_HINT_DTYPE);
+        return gg_fix(err, "give rules for single tensors only");
+    }
+    return GG_OK;
+}
+
+/* A size needs two passes: one to measure errors, one to write. */
+static gg_status check_passes(const assembly *a, gg_error *err)
+{
+    if (!has_size(a->o) || gg_source_seekable(a->source)) return GG_OK;
+    gg_fail(err, GG_EUSAGE,
+            "choosing types for a size reads the model twice, and a pipe can be "
+            "read only once");
+    gg_fix(err, "store the model in a file first");
+    return gg_at_file(err, a->model);
 }
 
 static gg_status open_model(assembly *a, gg_error *err)
@@ -167,6 +280,9 @@ static gg_status open_model(assembly *a, gg_error *err)
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK)
         st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, a->imatrix, &a->rules, err);
+    if (st == GG_OK) st = check_size(a, err);
+    if (st == GG_OK && has_size(a->o) && !a->rules)
+        st = gg_dtype_rules_none(a->imatrix, &a->rules, err);
     if (st == GG_OK && a->o->keep_experts && !a->o->keep_by)
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     gg_source_options o = { .note = a->run->note, .ctx = a->run->ctx };
@@ -179,6 +295,7 @@ static gg_status open_model(assembly *a, gg_error *err)
     }
     /* Every shard must be known before the header of one file can be written. */
     if (gg_source_grows(a->source)) st = gg_source_spool(&a->source, err);
+    if (st == GG_OK) st = check_passes(a, err);
     a->m = gg_source_manifest(a->source);
     if (!gg_source_seekable(a->source)) a->plan.pipe = a->source;
     return st;
@@ -204,6 +321,7 @@ static gg_status report_errors(const assembly *a, gg_error *err)
 static void close_all(assembly *a)
 {
     free(a->from);
+    gg_size_plan_free(&a->sizes);
     gg_plan_free(&a->plan);
     gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
@@ -224,11 +342,13 @@ gg_status gg_assemble(const char *model, const gg_assemble_options *o, const cha
     *report = (gg_assemble_report){ 0 };
     gg_status st = open_model(&a, err);
     bool opened = st == GG_OK;
-    if (st == GG_OK) st = gg_guard_output(output, a.source, err);
+    if (st == GG_OK && output) st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan(&a, output, err);
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
-    if (st == GG_OK) st = gg_plan_write(&a.plan, run, &report->bytes, err);
-    if (st == GG_OK) st = report_errors(&a, err);
+    report->loss = a.sizes.loss;
+    report->bytes = a.sizes.bytes;
+    if (st == GG_OK && !o->dry_run) st = gg_plan_write(&a.plan, run, &report->bytes, err);
+    if (st == GG_OK && !o->dry_run) st = report_errors(&a, err);
     if (st == GG_OK) {
         report->files = a.plan.n_files;
         report->tensors = a.plan.n;

@@ -65,6 +65,20 @@ gg_status gg_compute_retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_
  * tensor was written. */
 gg_encode_error gg_compute_error(const gg_producer *p);
 
+/* Encode values of `in`, which has the dims of t, in n dtypes, and compare them. About `most`
+ * values are taken, in runs of 16384 that are evenly spread over the tensor; 0 takes all. imatrix
+ * may be NULL; every dtype must be one that can be encoded with it. out has n entries. Errors:
+ * GG_EFORMAT, naming the tensor, if a value is not finite; GG_EIO; GG_ENOMEM. */
+typedef struct gg_trial {
+    const gg_tensor *t;
+    const gg_input *in;
+    const gg_imatrix *imatrix;
+    const uint32_t *dtypes;
+    size_t n;
+    uint64_t most;
+} gg_trial;
+gg_status gg_compute_trial(const gg_trial *trial, gg_encode_error *out, gg_error *err);
+
 /* A part of a tensor along its last dimension with its own producer, for stacks of which some
  * experts are converted and others copied. */
 typedef struct gg_joint {

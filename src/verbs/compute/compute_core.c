@@ -184,6 +184,21 @@ static gg_status feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
     return st;
 }
 
+gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err)
+{
+    gg_status st = GG_OK;
+    while (n > 0 && st == GG_OK) {
+        if (f->part >= f->op->n_parts) return gg_fail(err, GG_EFORMAT, "its data ends early");
+        const gg_plan_part *p = &f->op->parts[f->part];
+        if (!f->open && (st = open_part(f, p, err)) != GG_OK) break;
+        uint64_t step = p->bytes - f->at < n ? p->bytes - f->at : n;
+        n -= step;
+        f->at += step;
+        if (f->at == p->bytes) st = end_part(f, p, err);
+    }
+    return st;
+}
+
 uint64_t gg_count_bad(const float *x, size_t n)
 {
     return GG_PICK(gg_mix_beyond)(x, n, INFINITY);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP UINT32_MAX
+#define KEEP GG_DTYPE_KEEP
 
 typedef struct rule {
     char *glob; /* in gg_dtype_rules.text */
@@ -36,9 +36,8 @@ struct gg_dtype_rules {
 
 /* ---- parsing ----------------------------------------------------------------------- */
 
-/* Parses a type that can be encoded. A rule, but not the fallback, may also be "keep". */
-static gg_status parse_type(const char *name, gg_hint about, const gg_dtype_rules *r,
-                            uint32_t *dtype, gg_error *err)
+gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix *imatrix,
+                              uint32_t *dtype, gg_error *err)
 {
     bool keep = about == GG_HINT_DTYPE;
     char shown[64];
@@ -56,7 +55,7 @@ static gg_status parse_type(const char *name, gg_hint about, const gg_dtype_rule
     }
     *dtype = info->id;
     bool needs = gg_encode_needs_imatrix(info->id);
-    if (needs && !r->imatrix) {
+    if (needs && !imatrix) {
         gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
                 info->name);
         gg_about(err, about);
@@ -106,7 +105,7 @@ static gg_status parse_item(char *item, gg_dtype_rules *r, gg_error *err)
     rule *by = &r->list[r->n++];
     by->glob = item;
     by->wild = strpbrk(item, "*?[") != NULL;
-    return parse_type(eq + 1, GG_HINT_DTYPE, r, &by->dtype, err);
+    return gg_dtype_rules_type(eq + 1, GG_HINT_DTYPE, r->imatrix, &by->dtype, err);
 }
 
 /* Sorts the rules, so that a model with a rule for every tensor needs no quadratic search. */
@@ -155,12 +154,22 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_
         item = comma ? comma + 1 : NULL;
     }
     if (st == GG_OK) st = sort_rules(r, err);
-    if (st == GG_OK && fallback) st = parse_type(fallback, GG_HINT_FALLBACK, r, &r->fallback, err);
+    if (st == GG_OK && fallback)
+        st = gg_dtype_rules_type(fallback, GG_HINT_FALLBACK, imatrix, &r->fallback, err);
     if (st != GG_OK) {
         gg_dtype_rules_free(r);
         return st;
     }
     *out = r;
+    return GG_OK;
+}
+
+gg_status gg_dtype_rules_none(const gg_imatrix *imatrix, gg_dtype_rules **out, gg_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    (*out)->fallback = KEEP;
+    (*out)->imatrix = imatrix;
     return GG_OK;
 }
 
@@ -319,6 +328,20 @@ static size_t find_rule(const gg_dtype_rules *r, const char *name)
     for (size_t i = r->n_exact; i < r->n && r->order[i] < found; i++)
         if (gg_glob(r->list[r->order[i]].glob, name)) return r->order[i];
     return found;
+}
+
+gg_status gg_dtype_rules_fixed(const gg_dtype_rules *r, const gg_tensor *t, bool *fixed,
+                               uint32_t *dtype, gg_error *err)
+{
+    size_t k = r ? find_rule(r, t->name) : 0;
+    *fixed = r && k < r->n;
+    *dtype = t->dtype;
+    return *fixed ? choose(r, &r->list[k], t, dtype, err) : GG_OK;
+}
+
+bool gg_dtype_rules_preset(const gg_dtype_rules *r)
+{
+    return r && r->preset;
 }
 
 /* Chooses the dtypes of n tensors of a model with keys `meta`. */

@@ -27,6 +27,23 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_
                                gg_dtype_rules **out, gg_error *err);
 void gg_dtype_rules_free(gg_dtype_rules *r);
 
+/* Rules that match nothing, for gg_dtype_rules_keys. */
+gg_status gg_dtype_rules_none(const gg_imatrix *imatrix, gg_dtype_rules **out, gg_error *err);
+
+/* Parses the name of a type that can be encoded, with `imatrix` if it needs one. If `about` is
+ * GG_HINT_DTYPE, the name may also be "keep": GG_DTYPE_KEEP. Errors as above, with that hint. */
+#define GG_DTYPE_KEEP UINT32_MAX
+gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix *imatrix,
+                              uint32_t *dtype, gg_error *err);
+
+/* Whether a glob of r, which may be NULL, matches tensor t, and the type it then gets. A preset
+ * does not count. GG_EFORMAT as below. */
+gg_status gg_dtype_rules_fixed(const gg_dtype_rules *r, const gg_tensor *t, bool *fixed,
+                               uint32_t *dtype, gg_error *err);
+
+/* Whether the rules have a preset. */
+bool gg_dtype_rules_preset(const gg_dtype_rules *r);
+
 /* Choose the dtypes of the tensors of a plan for a model with keys `meta` (NULL = none). Those
  * that change are computed by producers of `list`, whose imatrix must be that of the rules;
  * *changed is their number. Notes name the

@@ -360,8 +360,7 @@ static uint32_t by_rules(const chooser *c, unsigned kind, unsigned when)
     return dtype;
 }
 
-/* Returns dtype, or its replacement if rows are not whole blocks of it. */
-static uint32_t fit_row(uint32_t dtype, uint64_t row)
+uint32_t gg_preset_fit_row(uint32_t dtype, uint64_t row)
 {
     if (row % gg_dtype_get(dtype)->block_elems == 0) return dtype;
     for (size_t i = 0; i < sizeof shorter / sizeof shorter[0]; i++)
@@ -427,7 +426,7 @@ static gg_status choose(const chooser *c, const gg_tensor *t, int64_t block, uin
     if (ffn && c->experts > 1 && block >= 0) i = (uint64_t)block;
     unsigned when = conditions(c, t, i, n);
     if (kind == EMBD && c->tied && strcmp(t->name, "token_embd.weight") == 0) kind = OUTPUT;
-    *dtype = fit_row(by_rules(c, kind, when), t->dims[0]);
+    *dtype = gg_preset_fit_row(by_rules(c, kind, when), t->dims[0]);
     return check_imatrix(c, t, kind, *dtype, err);
 }
 

@@ -30,6 +30,10 @@ typedef struct gg_preset_model {
 gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
                            gg_error *err);
 
+/* dtype, or the type that llama-quantize uses instead if rows of `row` values are not whole blocks
+ * of it; F16 if no other fits. */
+uint32_t gg_preset_fit_row(uint32_t dtype, uint64_t row);
+
 /* True if llama-quantize never changes this tensor: it has one dimension, is not a .weight, or
  * has a small and delicate role (routers, convolutions, norms, ...). *part is the part of the
  * name that shows this role, or NULL. */

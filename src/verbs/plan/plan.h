@@ -100,6 +100,9 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
  * does not depend on the size of the model. */
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err);
 
+/* The sum of the sizes of all files. */
+gg_status gg_plan_size(gg_plan *p, uint64_t *bytes, gg_error *err);
+
 /* GG_EIO if a source of the plan was changed since it was opened. Part of gg_plan_write. */
 gg_status gg_plan_sources_unchanged(gg_plan *p, gg_error *err);
 

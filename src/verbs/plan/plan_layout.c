@@ -94,3 +94,16 @@ gg_status gg_plan_layout(gg_plan *p, size_t f, gg_file_plan *fp, gg_error *err)
     fp->size += pf->trailing_bytes;
     return st;
 }
+
+gg_status gg_plan_size(gg_plan *p, uint64_t *bytes, gg_error *err)
+{
+    gg_status st = GG_OK;
+    *bytes = 0;
+    for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
+        gg_file_plan fp;
+        st = gg_plan_layout(p, f, &fp, err);
+        *bytes += fp.size;
+        gg_file_plan_free(&fp);
+    }
+    return st;
+}
