@@ -246,8 +246,7 @@ static bool stated(const entry *rows, size_t n, uint32_t dtype, double *loss)
 }
 
 /* The losses of a tensor that is in the table. False: none of its rows is of a type asked for. */
-static bool from_table(const gg_loss_query *q, const entry *rows, size_t n_rows, known *room,
-                       double *losses)
+static bool from_table(const gg_loss_query *q, const entry *rows, size_t n_rows, known *room)
 {
     size_t n = 0;
     double loss;
@@ -255,8 +254,8 @@ static bool from_table(const gg_loss_query *q, const entry *rows, size_t n_rows,
         if (stated(rows, n_rows, q->dtypes[k], &loss)) room[n++] = (known){ q->errors[k], loss };
     qsort(room, n, sizeof *room, by_error);
     for (size_t k = 0; k < q->n; k++)
-        if (!stated(rows, n_rows, q->dtypes[k], &losses[k]))
-            losses[k] = interpolate(room, n, q->errors[k]);
+        if (!stated(rows, n_rows, q->dtypes[k], &q->losses[k]))
+            q->losses[k] = interpolate(room, n, q->errors[k]);
     return n > 0;
 }
 
@@ -284,8 +283,8 @@ static double median_ratio(const gg_losses *l, const gg_loss_query *queries, siz
     return count && ratios[count / 2] > 0 ? ratios[count / 2] : 1;
 }
 
-gg_status gg_losses_of(const gg_losses *l, const gg_loss_query *queries, size_t n, double **losses,
-                       const char **basis, size_t *unused, gg_error *err)
+gg_status gg_losses_of(const gg_losses *l, gg_loss_query *queries, size_t n, size_t *unused,
+                       gg_error *err)
 {
     size_t all = 0, used = 0;
     for (size_t i = 0; i < n; i++) all += queries[i].n;
@@ -294,15 +293,15 @@ gg_status gg_losses_of(const gg_losses *l, const gg_loss_query *queries, size_t 
     gg_status st = room && ratios ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for losses");
     double scale = st == GG_OK && l ? median_ratio(l, queries, n, ratios) : 1;
     for (size_t i = 0; i < n && st == GG_OK; i++) {
-        const gg_loss_query *q = &queries[i];
+        gg_loss_query *q = &queries[i];
         size_t n_rows;
         const entry *rows = rows_of(l, q->t->name, &n_rows);
         used += n_rows;
-        basis[i] = "table";
-        if (n_rows && from_table(q, rows, n_rows, room, losses[i])) continue;
-        basis[i] = l ? "scaled guess" : "guess";
+        q->basis = "table";
+        if (n_rows && from_table(q, rows, n_rows, room)) continue;
+        q->basis = l ? "scaled guess" : "guess";
         for (size_t k = 0; k < q->n; k++)
-            losses[i][k] = scale * guess(q->t, q->tied) * q->errors[k];
+            q->losses[k] = scale * guess(q->t, q->tied) * q->errors[k];
     }
     *unused = l ? l->n - used : 0;
     free(room);

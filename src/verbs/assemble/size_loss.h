@@ -37,12 +37,13 @@ typedef struct gg_loss_query {
     const uint32_t *dtypes;
     const double *errors;
     size_t n;
+    double *losses;    /* the result: n losses */
+    const char *basis; /* the result: how they were found; static */
 } gg_loss_query;
 
-/* Computes the losses of n tensors; losses[i] has queries[i].n entries. basis[i] tells how those of
- * tensor i were found: a static text. l may be NULL. *unused is the number of rows of the table
- * whose tensor is not among the queries. */
-gg_status gg_losses_of(const gg_losses *l, const gg_loss_query *queries, size_t n, double **losses,
-                       const char **basis, size_t *unused, gg_error *err);
+/* Computes the losses of n tensors. l may be NULL. *unused is the number of rows of the table whose
+ * tensor is not among the queries. */
+gg_status gg_losses_of(const gg_losses *l, gg_loss_query *queries, size_t n, size_t *unused,
+                       gg_error *err);
 
 #endif

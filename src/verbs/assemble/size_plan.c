@@ -29,6 +29,7 @@ typedef struct item {
     size_t n_options, n;
     uint32_t *dtypes;
     double *errors, *losses; /* squared relative errors; per type */
+    const char *basis;       /* of the losses */
 } item;
 
 typedef struct chooser {
@@ -187,25 +188,23 @@ static gg_status try_item(void *ctx, size_t i, unsigned worker, gg_error *err)
     return st;
 }
 
-/* Sets the losses of all items. basis has one text per item. */
-static gg_status find_losses(chooser *c, const char **basis, gg_error *err)
+/* Sets the losses of all items, and their basis. */
+static gg_status find_losses(chooser *c, gg_error *err)
 {
     gg_loss_query *queries = calloc(c->n + 1, sizeof *queries);
-    double **losses = calloc(c->n + 1, sizeof *losses);
     size_t unused = 0;
-    gg_status st = queries && losses ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for losses");
-    for (size_t i = 0; i < c->n && st == GG_OK; i++) {
+    if (!queries) return gg_fail(err, GG_ENOMEM, "no memory for losses");
+    for (size_t i = 0; i < c->n; i++) {
         const item *it = &c->items[i];
         const gg_tensor *t = &c->job->plan->tensors[it->index].t;
-        bool embeds = strcmp(t->name, "token_embd.weight") == 0;
-        queries[i] = (gg_loss_query){ t, c->tied && embeds, it->dtypes, it->errors, it->n };
-        losses[i] = it->losses;
+        bool tied = c->tied && strcmp(t->name, "token_embd.weight") == 0;
+        queries[i] = (gg_loss_query){ t, tied, it->dtypes, it->errors, it->n, it->losses, "" };
     }
-    if (st == GG_OK) st = gg_losses_of(c->table, queries, c->n, losses, basis, &unused, err);
+    gg_status st = gg_losses_of(c->table, queries, c->n, &unused, err);
+    for (size_t i = 0; i < c->n; i++) c->items[i].basis = queries[i].basis;
     if (st == GG_OK && unused)
         gg_note(c->job->run, "%zu losses in the table are of tensors that are not chosen", unused);
     free(queries);
-    free(losses);
     return st;
 }
 
@@ -271,7 +270,7 @@ static gg_status search(chooser *c, gg_size_plan *out, gg_error *err)
     return st == GG_OK ? gg_fail(err, GG_NO, "no choice of types is small enough") : st;
 }
 
-static void tell(const chooser *c, const char *const *basis, gg_size_plan *out)
+static void tell(const chooser *c, gg_size_plan *out)
 {
     for (size_t i = 0; i < out->n; i++) out->basis[i] = "-";
     for (size_t i = 0; i < c->n; i++) {
@@ -279,9 +278,9 @@ static void tell(const chooser *c, const char *const *basis, gg_size_plan *out)
         size_t k = c->search[i].chosen;
         out->errors[it->index] = sqrt(it->errors[k]);
         out->losses[it->index] = it->losses[k];
-        out->basis[it->index] = basis[i];
+        out->basis[it->index] = it->basis;
         out->loss += it->losses[k];
-        out->guess = out->guess || strcmp(basis[i], "table") != 0;
+        out->guess = out->guess || strcmp(it->basis, "table") != 0;
     }
     gg_note(c->job->run, "%llu bytes of at most %llu, predicted loss %.4g%s",
             (unsigned long long)out->bytes, (unsigned long long)out->limit, out->loss,
@@ -318,19 +317,16 @@ static gg_status open_plan(const gg_size_job *job, gg_size_plan *out, gg_error *
 gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *err)
 {
     chooser c = { .job = job };
-    const char **basis = calloc(job->plan->n + 1, sizeof *basis);
     gg_status st = open_plan(job, out, err);
-    if (!basis && st == GG_OK) st = gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
     if (st == GG_OK && job->o->sensitivity) st = gg_losses_read(job->o->sensitivity, &c.table, err);
     if (st == GG_OK) st = parse_types(&c, err);
     if (st == GG_OK) st = find_items(&c, err);
     if (st == GG_OK) st = gg_parallel(c.n, job->run->threads, try_item, &c, err);
-    if (st == GG_OK) st = find_losses(&c, basis, err);
+    if (st == GG_OK) st = find_losses(&c, err);
     if (st == GG_OK) st = set_options(&c, err);
     if (st == GG_OK) st = search(&c, out, err);
-    if (st == GG_OK) tell(&c, basis, out);
+    if (st == GG_OK) tell(&c, out);
     gg_losses_free(c.table);
-    free(basis);
     free(c.items);
     free(c.dtypes);
     free(c.errors);
