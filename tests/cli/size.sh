@@ -90,7 +90,7 @@ sed '/^token/d; s/	9$/	0.001/' "$T/losses" > "$T/some"
 organ-assemble "$Q8" --size 1300000 --types $TYPES --dry-run --sensitivity "$T/some" > "$T/p" 2> "$T/err"
 check_text "$(awk -F '\t' '$1 == "token_embd.weight" { print $7 }' "$T/p")" "scaled guess" "a tensor that the table lacks"
 
-# Rows that fit only some types, tensors that are no matrices, and one that nothing can encode.
+# Rows that fit only some types, and tensors that are not matrices.
 mkmodel "$T/o.gguf" blk.0.attn_q.weight:F32:256x64 blk.0.ffn_down.weight:F32:96x64 blk.0.ffn_up.weight:F32:40x64 \
     blk.0.ffn_gate_inp.weight:F32:256x64 output_norm.weight:F32:256 blk.0.i.weight:I32:256x64
 check "odd rows" organ-assemble "$T/o.gguf" -q --bpw 25 --dry-run

@@ -30,8 +30,8 @@ static uint64_t bytes_of(const gg_size_item *items, double *loss)
     return bytes;
 }
 
-/* The least loss of all combinations within the limit; the worst one that can result from a search
- * over hulls is that plus the largest single step. */
+/* The least loss of all combinations within the limit. A search over hulls may exceed it
+ * by at most the largest single step. */
 static void try_all(gg_size_item *items, uint64_t limit, double *best)
 {
     size_t combinations = 1;

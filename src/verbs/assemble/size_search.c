@@ -80,7 +80,7 @@ static uint64_t take_steps(gg_size_item *items, const step *steps, size_t n, uin
     return room;
 }
 
-/* Uses what is left for options that are not on a hull. */
+/* Uses the remaining room for options that are not on a hull. */
 static void fill(gg_size_item *items, size_t n, uint64_t room)
 {
     for (size_t i = 0; i < n && room; i++) {

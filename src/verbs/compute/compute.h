@@ -67,7 +67,7 @@ gg_encode_error gg_compute_error(const gg_producer *p);
 
 /* Encode values of `in`, which has the dims of t, in n dtypes, and compare them. About `most`
  * values are taken, in runs of 16384 that are evenly spread over the tensor; 0 takes all. imatrix
- * may be NULL; every dtype must be one that can be encoded with it. out has n entries. Errors:
+ * may be NULL; it must be possible to encode every dtype with it. out has n entries. Errors:
  * GG_EFORMAT, naming the tensor, if a value is not finite; GG_EIO; GG_ENOMEM. */
 typedef struct gg_trial {
     const gg_tensor *t;
