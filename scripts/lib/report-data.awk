@@ -1,6 +1,6 @@
 # report-data.awk - reads the measurements of all models of a report. Needs rows.awk before
-# it. Columns of the index: name, path of the TSV, bytes ("-" if unknown); or name, "failed",
-# the error. The groups of the whole report have the scope "all", those of a model its number.
+# it. Columns of the index: name, path of the TSV, bytes ("-" if unknown), progress ("-" if
+# complete), what a chimera was made of (a JSON array); or name, "failed", the error. The groups of the whole report have the scope "all", those of a model its number.
 
 # Reads a table with the header line of organ-measure; columns are found by name.
 function read_rows(m, file,   line, n, i, part, col, at) {
@@ -28,6 +28,7 @@ function take_row(m,   role, t, d) {
     d = D_top[m]
     if (d == "" || D_elements[m, F["dtype"]] > D_elements[m, d]) D_top[m] = F["dtype"]
     if (F["theta"] == "-" || F["theta"] == "") return
+    component_add(role)
     t = F["theta"] + 0
     if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # not an angle: the table is not from organ-measure
     Seen_at[int(2 * t)]++
@@ -40,6 +41,12 @@ function take_row(m,   role, t, d) {
             block_seen(m, F["block"] + 0)
             if (!((m, role) in Row_seen)) { Row_seen[m, role] = 1; Row[m, ++N_rows[m]] = role }
         }
+    }
+    if (F["block"] != "-" && F["class"] != "norm") {
+        B_theta[m, F["block"]] += t
+        B_row[m, F["block"]] += F["row_theta"]
+        B_n[m, F["block"]]++
+        if (F["edge"] != "" && F["edge"] != "-") { B_edge[m, F["block"]] += F["edge"]; B_edges[m, F["block"]]++ }
     }
     Cell[m, role, F["block"]] += t
     Cell_n[m, role, F["block"]]++
@@ -57,6 +64,19 @@ function edge_seen(m, role,   e) {
     edge_add(role_group(role), e)
 }
 function edge_text(g,   e) { e = edge_mean(g); return e < 0 ? "-" : fixed(e, 2) }
+
+# Components divide the classes further for models with experts or latent attention.
+function component_add(role,   c, g) {
+    c = role ~ /shexp/ ? "shared expert" : \
+        role ~ /_exps?$|^ffn_gate_inp$|^exp_probs/ || F["name"] ~ /ffn_(gate|up|down)\.[0-9]+\./ ? "experts and router" : \
+        role ~ /^attn_(kv|q)_[ab]/ || role ~ /^attn_[kv]_b$/ ? "latent attention" : F["class"] == "skeleton" ? "attention" : \
+        F["class"] == "organ" ? "dense FFN" : F["class"] == "norm" ? "norms" : F["class"] == "embed" ? "embedding" : "other"
+    if (c == "experts and router" || c == "shared expert" || c == "latent attention") Has_components = 1
+    g = "all" SUBSEP "component" SUBSEP c
+    if (!(g in G_count)) Component[++N_components] = c
+    group_add(g, F["elements"], F["theta"], F["signal"], F["calibrated"], F["row_theta"])
+    edge_add(g, F["edge"])
+}
 
 # The numbers of a model's blocks, ascending. A name may contain any number, so the numbers
 # are kept as a list, and a map shows at most 400 of them.
@@ -178,6 +198,8 @@ BEGIN {
         if (part[2] == "failed") { Failed[++N_failed] = part[1]; Why[N_failed] = part[3]; continue }
         Name[++N] = part[1]
         Bytes[N] = part[3]
+        Progress[N] = part[4] == "" ? "-" : part[4]
+        Origins[N] = part[5] == "" ? "[]" : part[5]
         read_rows(N, part[2])
     }
     rank_all()

@@ -117,7 +117,7 @@ function ranking(   i, m, lo, hi, v) {
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
         v = score(m)
-        print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a></td>" \
+        print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a>" (Origins[m] == "[]" ? "" : " <span class=\"dim\">chimera</span>") (Progress[m] == "-" ? "" : " <span class=\"dim\">" h(Progress[m]) "</span>") "</td>" \
             "<td class=\"strong\" data-v=\"" number(v) "\">" "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (v - lo) / (hi - lo)) "%\"></i></span>" (By_edge ? edge_text(m) : fixed(v, 2)) "</td>" \
             (By_edge ? num_cell(avg(G_theta, m), 2) : "") num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
             int_cell(G_parameters[m], short(G_parameters[m])) (Bytes[m] ~ /^[0-9]+$/ ? int_cell(Bytes[m], size(Bytes[m])) : "<td data-v=\"\">-</td>") "<td class=\"l\">" h(D_top[m]) "</td></tr>"
@@ -282,15 +282,15 @@ function scale(   i, m, x, y) {
 
 # ---- anatomy maps -----------------------------------------------------------------
 
-# The colours span the middle 96 % of all tensors, so that an outlier does not make the
-# others indistinguishable.
+# The colours run from the 5 % to the 95 % quantile of all tensors, as in the pictures of
+# organ-measure, so that an outlier does not make the others indistinguishable.
 function color_bounds(   i, n, all) {
     for (i = 0; i <= 180; i++) all += Seen_at[i]
     Q_lo = -1
     for (i = 0; i <= 180; i++) {
         n += Seen_at[i]
-        if (Q_lo < 0 && n >= 0.02 * all) Q_lo = i / 2
-        if (n >= 0.98 * all) { Q_hi = (i + 1) / 2; break }
+        if (Q_lo < 0 && n >= 0.05 * all) Q_lo = i / 2
+        if (n >= 0.95 * all) { Q_hi = (i + 1) / 2; break }
     }
     if (Q_hi - Q_lo < 2) Q_hi = Q_lo + 2
 }
@@ -350,8 +350,9 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
 function model_card(m) {
     print "<article class=\"card model" (is_wide(m) ? " wide" : "") "\" id=\"m" m "\"><div class=\"head\"><h3>" h(Name[m]) "</h3><b title=\"mean theta\">" fixed(avg(G_theta, m), 2) "\302\260</b></div>"
     print "<p class=\"facts\">" short(G_parameters[m]) " parameters, " plural(G_count[m], "tensor") ", " h(D_top[m]) (Bytes[m] ~ /^[0-9]+$/ ? ", " size(Bytes[m]) : "") \
-        "; calibrated " fixed(avg(G_calibrated, m), 2) "\302\260" (By_edge ? ", edge " edge_text(m) : "") "</p>"
+        "; calibrated " fixed(avg(G_calibrated, m), 2) "\302\260" (By_edge ? ", edge " edge_text(m) : "") (Progress[m] == "-" ? "" : "; <b>" h(Progress[m]) "</b>") "</p>"
     anatomy(m)
+    block_lines(m)
     print "<details><summary>" N_wells[m] " wells</summary><div class=\"scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Tensor</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows(m, 0)
     print "</tbody></table></div></details></article>"
@@ -380,6 +381,7 @@ BEGIN {
     ranking()
     scale()
     types()
+    components()
     kinds()
     maps()
     wells()

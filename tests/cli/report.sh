@@ -25,6 +25,33 @@ for name in table lines "odd names" lab-base-q4_k_m x; do
 done
 check_text "$(grep -c '<article class="card model' "$html")" 5 "five models, shards being one"
 
+# The ranking as data; chimeras say what they were made of, parts of streams how far they are.
+mkdir "$T/kin"
+organ-graft -q --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" --type organ --output "$T/kin/graft"
+organ-merge -q --method linear --model "$LAB/lab-base-q4_k_m.gguf" --model "$LAB/lab-code-q4_k_m.gguf" --output "$T/kin/merged.gguf"
+mkdir "$T/kin/part"
+organ-measure --json --layers 0 "$LAB/lab-code-q4_k_m.gguf" > "$T/kin/part/measures.jsonl"
+organ-measure --layers 0 "$LAB/lab-code-q4_k_m.gguf" > "$T/kin/part/measures.tsv"
+printf '{\n  "complete": false,\n  "progress": "9 of 39 tensors",\n}\n' > "$T/kin/part/z_report_part.json"
+report --output "$T/data" "$T/kin" "$T/kin/part" "$LAB/lab-base-q4_k_m.gguf"
+data=$T/data/z_measure_report.json
+if have jq; then
+    check_text "$(jq -r '.format + " " + .ranking.by + " " + (.ranking.models | length | tostring)' "$data")" "organ-measure-report theta 4" "the ranking as data"
+    check_text "$(jq -c '.ranking.models[] | select(.model == "graft").made_of' "$data")" "[\"$LAB/lab-code-q4_k_m.gguf\"]" "what a graft was made of"
+    check_text "$(jq -c '.ranking.models[] | select(.model == "merged").made_of' "$data")" '["lab-base","lab-code"]' "what a merge was made of"
+    check_text "$(jq -c '.ranking.models[] | select(.model == "lab-base-q4_k_m") | [.made_of, .progress]' "$data")" '[[],null]' "a model that is complete and no chimera"
+    check_text "$(jq -r '.ranking.models[] | select(.model == "part").progress' "$data")" "9 of 39 tensors, in progress" "a model that is not complete"
+    check_text "$(jq '[.ranking.models[].theta] | . == (sort | reverse)' "$data")" true "highest first"
+fi
+check_text "$(grep -c '<span class="dim">chimera</span>' "$T/data/Z_MEASURE_REPORT.html")" 2 "two chimeras in the page"
+check "the part in the page" grep -q '<b>9 of 39 tensors, in progress</b>' "$T/data/Z_MEASURE_REPORT.html"
+check_text "$(grep -c 'class="series a"' "$T/data/Z_MEASURE_REPORT.html")" 3 "lines for the three models of several blocks"
+check_text "$(grep -c 'id="components"' "$T/data/Z_MEASURE_REPORT.html")" 0 "no components without experts"
+sed "s/blk.1.ffn_up.weight/blk.1.ffn_up_exps.weight/; s/blk.2.ffn_up.weight/blk.2.ffn_up_shexp.weight/" "$T/in/table.tsv" > "$T/moe.tsv"
+report --output "$T/moe" "$T/moe.tsv"
+check_text "$(sed -n '/id="components"/,/<\/section>/s/.*<td class="l n strong">\([a-z A-Z]*\)<.*/\1/p' "$T/moe/Z_MEASURE_REPORT.html" | sort | tr '\n' ',')" \
+    "attention,dense FFN,embedding,experts and router,norms,shared expert," "the components of a model with experts"
+
 # The numbers.
 organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary > "$T/summary"
 theta=$(awk -F '\t' '$1 == "model" { printf "%.2f | ", $5 }' "$T/summary")

@@ -1,0 +1,18 @@
+# report-json.awk - writes z_measure_report.json: the ranking as data. Needs json.awk, rows.awk and
+# report-data.awk before it.
+
+function entry(i, m) {
+    printf "    {\"rank\": %d, \"model\": %s, \"edge\": %s, \"theta\": %s, \"calibrated\": %s, \"signal\": %s, \"row_theta\": %s,\n", i, json_str(Name[m]), \
+        edge_mean(m) < 0 ? "null" : number(edge_mean(m)), number(avg(G_theta, m)), number(avg(G_calibrated, m)), number(avg(G_signal, m)), number(avg(G_row, m))
+    printf "     \"tensors\": %s, \"measured\": %s, \"parameters\": %s, \"bytes\": %s, \"dtype\": %s, \"progress\": %s, \"made_of\": %s}%s\n", whole(G_count[m]), whole(G_measured[m]), \
+        whole(G_parameters[m]), Bytes[m] ~ /^[0-9]+$/ ? Bytes[m] : "null", json_str(D_top[m]), Progress[m] == "-" ? "null" : json_str(Progress[m]), Origins[m], i < N_ranked ? "," : ""
+}
+BEGIN {
+    json_tables()
+    print "{\n  \"format\": \"organ-measure-report\", \"version\": 1, \"created\": " json_str(ENVIRON["REPORT_TIME"]) ", \"title\": " json_str(ENVIRON["REPORT_TITLE"]) ","
+    print "  \"ranking\": {\"by\": \"" (By_edge ? "edge" : "theta") "\", \"models\": ["
+    for (i = 1; i <= N_ranked; i++) entry(i, Rank[i])
+    print "  ]},\n  \"failed\": ["
+    for (i = 1; i <= N_failed; i++) print "    {\"model\": " json_str(Failed[i]) ", \"error\": " json_str(Why[i]) "}" (i < N_failed ? "," : "")
+    print "  ]\n}"
+}
