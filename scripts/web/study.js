@@ -1,7 +1,7 @@
 // study.js - the pages that only read models: measure, compare.
 import * as api from "./api.js";
-import { h, fill, field, number, select, table, command, commandText } from "./dom.js";
-import { refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
+import { h, fill, field, bytes, number, select, table, command, commandText } from "./dom.js";
+import { store, refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
 import { nameOf } from "./selection.js";
 import { anatomyMap } from "./map.js";
 import { run, ended } from "./run.js";
@@ -10,6 +10,26 @@ import { downloadButton } from "./models.js";
 const text = (v) => h("span", { class: "name" }, v ?? "–");
 const valuesOf = (rows, key) => new Map(rows.filter((r) => typeof r[key] === "number").map((r) => [nameOf(r), r[key]]));
 export const empty = (main, title) => fill(main, h("h1", null, title), h("p", { class: "empty" }, "There are no models yet. ", h("a", { href: "#/models" }, "Upload one.")));
+
+// All models in one run. Results are kept in the folder "fleet", so the next run continues there.
+function fleet(signal) {
+  const panel = h("div", { class: "panel" }), out = h("div");
+  const models = names().filter((n) => !store.organs.includes(n));
+  const first = ["measure", "--output", "fleet", ...models], second = ["--output", "fleet.report", "--force", "fleet"];
+  const button = h("button", { type: "button", onclick: async () => {
+    fill(out);
+    const j = await run(panel, "organ-fleet", first, { signal });
+    if (!j) return;
+    const rows = await api.rows(j.id);
+    if (rows.length) fill(out, table(rows, [["model", "Model", text, "n"], ["status", "Status"], ["bytes", "Size", (v) => bytes(v), "num"], ["tensors", "Tensors"], ["theta", "mean theta"], ["calibrated", "calibrated"]]));
+    if (!ended(j) || !ended(await run(panel, "organ-report", second, { signal }))) return;
+    out.append(h("p", { class: "created" }, "The report is in the folder ", text("fleet.report"), ". ",
+      downloadButton("/v1/files/fleet.report/Z_MEASURE_REPORT.html", "fleet.html", "Download as HTML")));
+  } }, "Measure all models");
+  return models.length < 2 ? null : h("section", { class: "card fleet" }, h("h2", null, "All models"),
+    h("p", { class: "hint" }, "Measures every model in the list and ranks them in one report. Results of unchanged models are kept."),
+    h("div", { class: "actions" }, button), command(commandText(["organ-fleet", ...first]) + "\n" + commandText(["organ-report", ...second])), panel, out);
+}
 
 export async function measureView(main, signal, query) {
   await refresh();
@@ -50,7 +70,7 @@ export async function measureView(main, signal, query) {
       const j = await run(panel, "organ-measure", args(), { signal });
       if (ended(j)) result(await anatomy(name), await api.rows(j.id));
     } }, h("div", { class: "row" }, field("Model", model), field("Values per tensor", sample, "0 reads all of them.")),
-    h("div", { class: "actions" }, h("button", { class: "primary" }, "Measure"), report), line, panel), out);
+    h("div", { class: "actions" }, h("button", { class: "primary" }, "Measure"), report), line, panel), out, fleet(signal));
   show();
 }
 

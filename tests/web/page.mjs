@@ -190,6 +190,10 @@ async function study() {
   await press("Download as HTML");
   const got = await wait(join(downloads, "code.report.html"));
   good(got.equals(readFileSync(join(T, "data", "code.report", "Z_MEASURE_REPORT.html"))), "the report is downloaded");
+  await press("Measure all models");
+  await shown(".fleet .created", "the report on all models");
+  same(await count(".fleet tbody tr"), (await p.eval("import('./web/store.js').then((m) => m.store.models.length)")), "one row per model");
+  same(existsSync(join(T, "data", "fleet.report", "Z_MEASURE_REPORT.md")), true, "a report of a fleet");
   quiet();
 }
 
