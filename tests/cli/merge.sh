@@ -60,6 +60,13 @@ sha=$(sha256sum < $C | cut -d' ' -f1)
 if organ-keys "$T/m.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "no sha256"; fi
 if grep -q "$sha" "$T/card.md" && grep -q 'weight=0.6' "$T/card.md"; then ok; else bad "card: $(cat "$T/card.md")"; fi
 check_error 2 "exists" "an existing card" organ-merge -q --no-hash --method linear --model $V --card "$T/card.md" -o "$T/new.gguf"
+check_absent "$T/new.gguf" "nothing is written before an existing card is refused"
+check_error 2 "same name" "a card instead of the model" merge --method linear --model $V --card "$T/new.gguf" -o "$T/new.gguf"
+cp $C "$T/input.gguf"
+check_error 2 "this output is also an input" "a card instead of an input" merge --method linear --model $V --model "$T/input.gguf" --card "$T/input.gguf" -o "$T/new.gguf"
+check_same $C "$T/input.gguf" "the input stays"
+check_exit 4 "a card in a folder that does not exist" merge --method linear --model $V --card "$T/nowhere/card.md" -o "$T/new.gguf"
+check_absent "$T/new.gguf" "nothing is written without a card"
 
 # Types, shards, keys, other forms of models.
 check "types" merge --method linear --model $V --model $C --dtype f16 --shards 2 -o "$T/f16.gguf"
@@ -114,6 +121,7 @@ END
 check "slices" merge --config - -o "$T/slices.gguf" < "$T/slices.json"
 check "stack" organ-stack -q --force $V 0-1 $C 1-3 --output "$T/stack.gguf"
 check_same "$T/slices.gguf" "$T/stack.gguf" "slices are a stack"
+check_error 3 "not for slices" "a card of slices" merge --config "$T/slices.json" --card "$T/slices.md" -o "$T/no.gguf"
 refused() { # TEXT JSON
     printf '%s' "$2" > "$T/config.json"
     check_error "${3:-3}" "$1" "refuse $1" organ-merge -q --config "$T/config.json" -o "$T/no.gguf"
@@ -174,6 +182,15 @@ organ-stack -q $V 0-2 --output "$T/short.gguf" || bad stack
 no 1 "it does not have this tensor" --method linear --model $V --model "$T/short.gguf"
 organ-keys -q $C --set general.architecture=str:qwen2 --output "$T/arch.gguf" || bad keys
 no 1 "its architecture is not that of" --method linear --model $V --model "$T/arch.gguf"
+small() { # NAME TOKENS DIMS
+    mkmodel "$T/$1.keyless" "blk.0.ffn_up.weight:F32:$3" &&
+        organ-keys -q "$T/$1.keyless" --set general.architecture=str:llama --set "tokenizer.ggml.tokens=str[]:$2" --output "$T/$1.gguf" || bad "$1"
+}
+small ab a,b 8x4
+small ac a,c 8x4
+small wide a,b 8x6
+no 1 "vocabulary (2 tokens) differs" --method linear --model "$T/ab.gguf" --model "$T/ac.gguf"
+no 1 "its dims are 8x6, but those of the first model are 8x4" --method linear --model "$T/ab.gguf" --model "$T/wide.gguf"
 # Values with a scale of their own; shards in a check, which has no file to name.
 for k in 1 2; do mkmodel "$T/scaled$k.gguf" -s $k blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32:1; done
 check_error 3 "scaled by blk.0.ffn_up.scale" "a scaled weight" merge --method linear --model "$T/scaled1.gguf" --model "$T/scaled2.gguf" -o "$T/new.gguf"

@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "base/io.h"
-#include "base/output.h"
 #include "base/parallel.h"
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"
@@ -227,19 +226,11 @@ static gg_status card_text(const gg_merge_models *models, const gg_merging *m,
 }
 
 gg_status gg_merge_card(const gg_merge_models *models, const gg_merging *m,
-                        const gg_merge_options *o, const gg_merge_report *report, const gg_run *run,
-                        gg_error *err)
+                        const gg_merge_report *report, int fd, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
-    gg_output *out = NULL;
     gg_status st = card_text(models, m, report, &b, err);
-    if (st == GG_OK) st = gg_output_open(o->card, run->force, &out, err);
-    if (st == GG_OK) st = gg_pwrite_all(gg_output_fd(out), b.data, b.len, 0, err);
-    if (st == GG_OK) {
-        st = gg_output_commit(out, err);
-        out = NULL;
-    }
-    gg_output_abort(out);
+    if (st == GG_OK) st = gg_pwrite_all(fd, b.data, b.len, 0, err);
     gg_buf_free(&b);
-    return st == GG_OK ? GG_OK : gg_at_file(err, o->card);
+    return st;
 }

@@ -11,10 +11,9 @@ gg_status gg_merge_hash(gg_merge_models *models, const gg_run *run, gg_error *er
 gg_status gg_merge_history_keys(const gg_merge_models *models, const gg_merging *m,
                                 const gg_merge_options *o, gg_meta *meta, gg_error *err);
 
-/* Writes o->card. */
+/* Writes the card to the open file `fd`. */
 gg_status gg_merge_card(const gg_merge_models *models, const gg_merging *m,
-                        const gg_merge_options *o, const gg_merge_report *report, const gg_run *run,
-                        gg_error *err);
+                        const gg_merge_report *report, int fd, gg_error *err);
 
 /* The parameters of a tensor as text: "weight=0.6,0.4 lambda=1". Cut to `size`. */
 void gg_merge_job_text(const gg_merge_job *j, char *out, size_t size);

@@ -2,6 +2,7 @@
 #include "organ/gg_merge.h"
 
 #include "base/error.h"
+#include "base/output.h"
 #include "base/parallel.h"
 #include "gguf/gguf.h"
 #include "merge_config.h"
@@ -315,11 +316,25 @@ static gg_status plan_keys_and_files(merge *g, const char *output)
 
 /* ---- merging --------------------------------------------------------------------------- */
 
+/* The card replaces neither the result nor a model. */
+static gg_status guard_card(const merge *g, const char *output)
+{
+    const char *card = g->o->card;
+    gg_status st = gg_guard_input(card, g->models.base.source, g->err);
+    for (size_t i = 0; i < g->models.n && st == GG_OK; i++)
+        st = gg_guard_input(card, g->models.list[i].source, g->err);
+    if (st != GG_OK || strcmp(card, output) != 0) return st;
+    gg_fail(g->err, GG_EUSAGE, "the model and its card have the same name");
+    return gg_at_file(g->err, card);
+}
+
 static gg_status guard(const merge *g, const char *output)
 {
     gg_status st = GG_OK;
     if (!output) return GG_OK;
-    if (g->models.base.source) st = gg_guard_output(output, g->models.base.source, g->err);
+    if (g->o->card) st = guard_card(g, output);
+    if (st == GG_OK && g->models.base.source)
+        st = gg_guard_output(output, g->models.base.source, g->err);
     for (size_t i = 0; i < g->models.n && st == GG_OK; i++)
         st = gg_guard_output(output, g->models.list[i].source, g->err);
     return st;
@@ -338,6 +353,26 @@ static gg_run bounded(const merge *g)
     return run;
 }
 
+/* The card is on the disk before the model gets its name, so that only its renaming can fail then.
+ */
+static gg_status write_files(merge *g)
+{
+    gg_run run = bounded(g);
+    gg_output *card = NULL;
+    gg_status st = GG_OK;
+    if (g->o->card) {
+        st = gg_output_open(g->o->card, g->run->force, &card, g->err);
+        if (st == GG_OK)
+            st = gg_merge_card(&g->models, &g->m, g->report, gg_output_fd(card), g->err);
+        if (st == GG_OK) st = gg_output_sync(card, g->err);
+        gg_at_file(g->err, g->o->card);
+    }
+    if (st == GG_OK) st = gg_plan_write(&g->plan, &run, &g->report->bytes, g->err);
+    if (st == GG_OK && card) return gg_output_commit(card, g->err);
+    gg_output_abort(card);
+    return st;
+}
+
 static gg_status write_output(merge *g, const char *output)
 {
     /* The names of shards need a file. */
@@ -346,11 +381,7 @@ static gg_status write_output(merge *g, const char *output)
         st = gg_watch_add(&g->plan.watch, g->models.base.source, g->err);
     for (size_t i = 0; i < g->models.n && st == GG_OK; i++)
         st = gg_watch_add(&g->plan.watch, g->models.list[i].source, g->err);
-    gg_run run = bounded(g);
-    if (st == GG_OK && output) st = gg_plan_write(&g->plan, &run, &g->report->bytes, g->err);
-    if (st == GG_OK && output && g->o->card)
-        st = gg_merge_card(&g->models, &g->m, g->o, g->report, g->run, g->err);
-    return st;
+    return st == GG_OK && output ? write_files(g) : st;
 }
 
 static void close_all(merge *g)
@@ -378,6 +409,8 @@ static gg_status stack(merge *g, const char *output)
         return gg_fail(g->err, GG_EUNSUPPORTED,
                        "base_model must be the model of the first slice, "
                        "which gives the keys and the embeddings");
+    if (g->o->card)
+        return gg_fail(g->err, GG_EUNSUPPORTED, "a card is written for merges, not for slices");
     if (g->config.dtype || g->o->dtype || g->o->imatrix)
         gg_note(g->run, "slices are copied in their types, so nothing is encoded");
     for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++)
