@@ -10,6 +10,8 @@ void gg_said(const char *fmt, ...);
 #define gg_fail_errno(err, ...) (gg_said(__VA_ARGS__), (err)->status = GG_EIO)
 #define gg_fail_at(at, err, ...) (gg_said(__VA_ARGS__), (void)(at), (err)->status = GG_EFORMAT)
 #define gg_fix(err, ...) (gg_said(__VA_ARGS__), (err)->status)
+#define gg_fix_hint(err, hint, ...) (gg_said(__VA_ARGS__), (err)->fix_hint = (hint), (err)->status)
+#define gg_about(err, hint) ((err)->what_hint = (hint), (err)->status)
 #define gg_at_file(err, path) ((void)(path), (err)->status)
 #define gg_at_tensor(err, name, len) ((void)(name), (void)(len), (err)->status)
 #define gg_at_offset(err, at) ((void)(at), (err)->status)

@@ -1,14 +1,19 @@
 #!/bin/sh
 # analyze.sh - the static analyzers of gcc and clang over src and tools (make analyze), one file at
 # a time. Prints what they find; exit 1 if there is anything. .clang-tidy says which checks of
-# clang-tidy are left out, and GCC_OFF here which of gcc.
+# clang-tidy are left out. gcc skips the kernels and sha256_many.c, since version 12 takes the number
+# of lanes of a vector for its width, and what it reports wrongly elsewhere:
+#
+#   malloc-leak              it loses pointers that are stored in a list at a variable index;
+#                            clang, LeakSanitizer and valgrind look for leaks as well
+#   use-of-uninitialized-value   it loses what a callee writes through a pointer, here to an array
 #
 #   ANALYZERS='gcc clang-tidy'   ONLY=PATTERN   files whose path contains it
 set -u
 cd "$(dirname "$0")/.." || exit 1
 : "${ANALYZERS:=gcc clang-tidy}" "${ONLY:=}"
 FLAGS='-std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -DGG_HAVE_L1 -O1'
-GCC_OFF=''
+GCC_OFF='-Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value'
 T=$(mktemp -d "${TMPDIR:-/tmp}/analyze.XXXXXX") || exit 2
 trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -35,7 +40,7 @@ for tool in $ANALYZERS; do
         case $file in *"$ONLY"*) ;; *) continue ;; esac
         case $file in
         */iq_data.c) ;; # tables
-        */kernel/*) analyze "$tool" "$file" -DGG_LEVEL=0 ;;
+        */kernel/* | */sha256_many.c) [ "$tool" = gcc ] || analyze "$tool" "$file" -DGG_LEVEL=0 ;;
         *) analyze "$tool" "$file" ;;
         esac
     done

@@ -155,7 +155,7 @@ void gg_purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
 {
     size_t n = (size_t)p->row, bins = n / 2 + 1;
     float *rows = scratch, *spectra = rows + GG_FFT_BATCH * n,
-          *energy = spectra + GG_FFT_BATCH * 2 * bins;
+          *energy = spectra + 2 * bins * GG_FFT_BATCH;
     gg_nk_key *keys = (gg_nk_key *)(energy + bins);
     void *fft = scratch + own_floats(p);
     uint64_t first, left = gg_purify_extent(p, part, &first);

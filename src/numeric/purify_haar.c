@@ -27,7 +27,7 @@
 /* The details of a level, with room for (4096 >> level) + 8; the finest level comes first. */
 static float *details_of(float *scratch, unsigned level)
 {
-    return scratch + DETAILS + HAAR_TILE - (2 * HAAR_TILE >> level) + 8 * (level - 1);
+    return scratch + DETAILS + HAAR_TILE - (2 * HAAR_TILE >> level) + (size_t)8 * (level - 1);
 }
 
 size_t gg_purify_haar_scratch(void)
@@ -147,7 +147,7 @@ void gg_purify_haar_scan(gg_purify *p, size_t part, const float *x, float *scrat
     for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
         const float *values = x + (uint64_t)tile * HAAR_TILE;
         size_t n = tile_length(p, tile);
-        double energy[HAAR_TILE_LEVELS + 1], m2 = INFINITY;
+        double energy[HAAR_TILE_LEVELS + 1] = { 0 }, m2 = INFINITY;
         float top = 0;
         if (n == HAAR_TILE)
             m2 = scan_full(values, scratch, energy, &top, next_tile(p, tile, values));

@@ -137,7 +137,7 @@ static gg_status iterate(lanczos *l, unsigned threads, double *top, gg_error *er
         *top = values[k] = largest(l, k + 1);
         /* Nothing is left: the vectors span all that G reaches. */
         if (l->beside[k] <= 1e-6 * *top) break;
-        if (k >= 2 * CHECK && *top - values[k - CHECK] < CHANGE * *top) break;
+        if (k >= (size_t)2 * CHECK && *top - values[k - CHECK] < CHANGE * *top) break;
         next_vector(l, k + 1, l->beside[k]);
     }
     return GG_OK;

@@ -36,10 +36,10 @@ gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place,
     if (!make_room(s)) return no_memory(err);
     bool pipe = s->kind == SOURCE_PIPE_RECORDS;
     char *name = malloc(t->name_len + 1);
+    if (!name) return no_memory(err);
     gg_tensor *to = pipe ? malloc(sizeof *to) : &s->tensors[s->n];
-    if (!name || !to) {
+    if (!to) {
         free(name);
-        if (pipe) free(to);
         return no_memory(err);
     }
     memcpy(name, t->name, t->name_len);
