@@ -41,8 +41,8 @@ typedef struct gg_merge_options {
     bool embeddings_from_base; /* copy the tensors of class GG_EMBED from the base (or the first
                                   model), whatever the vocabularies of the others are */
     bool no_hash;              /* do not store the sha256 of the models */
-    const char *card;          /* also write a model card in Markdown to this file, which gets its
-                                  name after the model; NULL = none */
+    const char *card;          /* also write a model card in Markdown to this file; NULL = none. It
+                                  gets its name after the model, which stays if that fails */
     const char *const *set_kv; /* as in gg_assemble_options */
     size_t n_set_kv;
     const char *const *set_kv_files;

@@ -48,6 +48,8 @@ two="--model $V --model $C"
     parameter blk.2.ffn_down.weight "t=0.7" --method slerp,t:ffn_down=0.7,t:ffn=0.9,t=0.1 $two
     parameter blk.2.attn_v.weight "t=0.6" --method "slerp,t:blk.2.*=0.6,t=0.1" $two
 }
+parameter blk.0.attn_v.weight "rescale=1" --method dare-linear,density=0.5 --base $BASE --model $V
+parameter blk.0.attn_v.weight "rescale=0" --method ties,density=0.5 --base $BASE --model $V
 parameter blk.0.attn_v.weight "weight=0.3,1 " --method linear --model $V,weight=0.3 --model $C
 parameter blk.0.attn_v.weight "weight=0.3,0.6 " --method linear,weight=0.6 --model $V,weight=0.3 --model $C
 
@@ -122,6 +124,10 @@ check "slices" merge --config - -o "$T/slices.gguf" < "$T/slices.json"
 check "stack" organ-stack -q --force $V 0-1 $C 1-3 --output "$T/stack.gguf"
 check_same "$T/slices.gguf" "$T/stack.gguf" "slices are a stack"
 check_error 3 "not for slices" "a card of slices" merge --config "$T/slices.json" --card "$T/slices.md" -o "$T/no.gguf"
+for besides in "--model $V" "--base $V"; do
+    # shellcheck disable=SC2086 # two words
+    check_error 2 "leave out --method" "a configuration and $besides" merge --config "$T/slices.json" $besides -o "$T/no.gguf"
+done
 refused() { # TEXT JSON
     printf '%s' "$2" > "$T/config.json"
     check_error "${3:-3}" "$1" "refuse $1" organ-merge -q --config "$T/config.json" -o "$T/no.gguf"
