@@ -93,7 +93,7 @@ gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_erro
     if (st != GG_OK) return st;
     bool list = text[strspn(text, "0123456789,-")] == '\0';
     st = list ? gg_keep_experts_add(k, UINT64_MAX, text, err) : read_file(k, text, err);
-    if (st == GG_OK) qsort(k->lines, k->n, sizeof *k->lines, order_lines);
+    if (st == GG_OK && k->n) qsort(k->lines, k->n, sizeof *k->lines, order_lines);
     for (size_t i = 1; i < k->n && st == GG_OK; i++)
         if (k->lines[i].block == k->lines[i - 1].block) {
             gg_fail(err, GG_EUSAGE, "block %llu is listed twice",

@@ -147,11 +147,11 @@ static void odd_one_out(body *b, const group *one, const group *many)
 {
     const part *first;
     size_t missing = lacking(b, one, many, &first);
-    if (missing != SIZE_MAX && missing <= 2) {
+    if (first && missing != SIZE_MAX && missing <= 2) {
         gg_check_say_block(b->c, GG_CHECK_ERROR, "block-roles", one->block,
                            "it lacks %.*s, which %zu other blocks of its kind have",
                            (int)(first->len < 100 ? first->len : 100), first->rest, many->alike);
-    } else if (one->block > 0 && (missing = lacking(b, many, one, &first)) != SIZE_MAX &&
+    } else if (one->block > 0 && (missing = lacking(b, many, one, &first)) != SIZE_MAX && first &&
                missing <= 2) {
         bool known = gg_anatomy_of(first->t->name, first->t->name_len).known;
         gg_check_say_block(b->c, known ? GG_CHECK_WARNING : GG_CHECK_ERROR, "block-roles",

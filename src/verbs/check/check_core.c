@@ -24,6 +24,7 @@ static void report(check *c, gg_finding *f, const char *fmt, va_list args)
     f->message = escaped;
     c->found[f->level]++;
     if (c->fn) c->status = c->fn(c->ctx, f, c->err);
+    f->message = NULL; /* it pointed to a variable of this function */
 }
 
 void gg_check_say(check *c, gg_check_level level, const char *rule, const char *where,

@@ -61,7 +61,7 @@ static gg_status read_values(job *j, reader *r, size_t i, gg_error *err)
     seen *s = &j->of[i];
     gg_sha256 h;
     size_t step = info && info->block_bytes ? PIECE / info->block_elems * info->block_bytes : PIECE;
-    s->decoded = info && gg_can_decode(t->dtype);
+    s->decoded = info && info->block_bytes && gg_can_decode(t->dtype);
     s->zeros = s->constant = r->row_zero = true;
     gg_sha256_init(&h);
     gg_status st = gg_data_open(j->source, i, &r->data, err);

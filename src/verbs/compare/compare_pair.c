@@ -183,7 +183,7 @@ compare_cut gg_compare_cut(const gg_tensor *a, const gg_tensor *b, uint64_t samp
     c.rows = c.row ? c.elements / c.row : 0;
     c.taken = gg_sample_count(c.rows, c.decodes ? sample : 0);
     c.reads = c.elements > 0;
-    if (c.taken == c.rows) {
+    if (c.taken == c.rows || c.row == 0) {
         c.chunks = parts(c.elements, COMPARE_CHUNK);
     } else if (c.row > COMPARE_CHUNK) {
         c.segments = parts(c.row, COMPARE_CHUNK);

@@ -147,7 +147,7 @@ static gg_status check_tensor(const gg_source *adapter, const gg_source *base, s
     size_t n;
     bool a = ends_with(t, ".lora_a", &n), b = !a && ends_with(t, ".lora_b", &n);
     targets of = { 0 };
-    gg_status st = GG_OK;
+    gg_status st;
     if (!a && !b && ends_with(t, "_norm.weight", &n)) return out->ignored++, GG_OK;
     if (!a && !b) {
         st = gg_fail(

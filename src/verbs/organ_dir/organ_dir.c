@@ -361,7 +361,7 @@ static uint64_t missing_at_end(const gg_gguf *g, const gg_file_layout *f)
 {
     const gg_pad *last = f->n_pads ? &f->pads[f->n_pads - 1] : NULL;
     const gg_tensor *t = g->n_tensors ? &g->tensors[g->n_tensors - 1] : NULL;
-    if (!last || !last->after || last->after_len != t->name_len ||
+    if (!last || !last->after || !t || last->after_len != t->name_len ||
         memcmp(last->after, t->name, t->name_len) != 0)
         return 0;
     return g->data_bytes - t->offset - t->bytes - last->n;
