@@ -230,9 +230,11 @@ typedef struct fitted {
     uint8_t scale[16];
 } fitted;
 
-/* Fits one block: fills *f and stores d at p. */
-GG_INLINE void fit_block(const fit_spec *s, const gg_iq_map *map, const float *x,
-                         const float *imatrix, fitted *f, uint8_t *p)
+/* Fits one block: fills *f and stores d at p. One instance per file: copies for each type would be
+ * three times as large and hardly faster. */
+__attribute__((noinline, unused)) static void fit_block(const fit_spec *s, const gg_iq_map *map,
+                                                        const float *x, const float *imatrix,
+                                                        fitted *f, uint8_t *p)
 {
     octet *o = f->o;
     const int runs = 32 / s->octets;
