@@ -414,7 +414,7 @@ static void test_blocks(void)
         }
 }
 
-/* A sparse file: a tensor of 16 MiB that is a hole, and another that begins with a hole. */
+/* A sparse file: a tensor of 16 MiB that is a hole, and another with two holes. */
 static void test_holes(void)
 {
     gg_tensor t[2] = { { "hole", 4, 2, { 4096, 2048, 1, 1 }, GG_F16, 8388608, 16777216, 0, 0 },
@@ -422,11 +422,14 @@ static void test_holes(void)
     uint8_t head[GG_RECORD_HEADER], *half = calloc(1, t[1].bytes);
     FILE *f = fopen(records, "wb");
     if (!f || !half) exit(1);
-    for (uint64_t i = 800000; i < t[1].bytes; i++) half[i] = (uint8_t)(random_u64() >> 40) & 0x3b;
+    for (uint64_t i = 300000; i < t[1].bytes; i++)
+        if (i < 400000 || i >= 800000) half[i] = (uint8_t)(random_u64() >> 40) & 0x3b;
     fwrite(head, 1, gg_record_header(&t[0], head), f);
     fseek(f, (long)t[0].bytes, SEEK_CUR);
     fwrite(head, 1, gg_record_header(&t[1], head), f);
-    fseek(f, 800000, SEEK_CUR);
+    fseek(f, 300000, SEEK_CUR);
+    fwrite(half + 300000, 1, 100000, f);
+    fseek(f, 400000, SEEK_CUR);
     fwrite(half + 800000, 1, t[1].bytes - 800000, f);
     if (fclose(f) != 0) exit(1);
     for (int k = 0; k < 3; k++) {

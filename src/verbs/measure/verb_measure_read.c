@@ -312,11 +312,26 @@ typedef struct reader {
     gg_data *d;
     const gg_selected *p;
     measure_space *w;
-    uint64_t hole; /* the first bytes of the data, which are a hole of a sparse file */
+    /* Of the data's bytes, [from, hole) are a hole of a sparse file, and [hole, end) are not. */
+    uint64_t from, hole, end;
 } reader;
 
+/* True if all the bytes are in a hole, which need not be read. */
+static bool in_hole(reader *in, uint64_t at, uint64_t bytes)
+{
+    uint64_t base = in->d->at + in->p->at;
+    if (in->d->fd < 0) return false;
+    if (at < in->from || at >= in->end) {
+        in->from = at;
+        in->hole = gg_hole_end(in->d->fd, base + at) - base;
+        in->end = gg_hole_start(in->d->fd, base + in->hole) - base;
+        if (in->end <= at) in->end = at + 1;
+    }
+    return at + bytes <= in->hole;
+}
+
 /* Reads the elements [first, first + n), or as many of them as fit in the buffer. */
-static gg_status read_run(const reader *in, uint64_t first, uint64_t n, run_of *r, gg_error *err)
+static gg_status read_run(reader *in, uint64_t first, uint64_t n, run_of *r, gg_error *err)
 {
     const gg_selected *p = in->p;
     measure_space *w = in->w;
@@ -325,14 +340,14 @@ static gg_status read_run(const reader *in, uint64_t first, uint64_t n, run_of *
     *r = (run_of){ w->raw, first, n < most ? n : most };
     uint64_t at = bytes_to(info, first);
     size_t bytes = (size_t)bytes_to(info, r->n);
-    if (at + bytes > in->hole) return gg_data_read(in->d, p->at + at, w->raw, bytes, err);
+    if (!in_hole(in, at, bytes)) return gg_data_read(in->d, p->at + at, w->raw, bytes, err);
     memset(w->raw, 0, bytes);
     return GG_OK;
 }
 
 /* Reads all the data once. If `k` is NULL, only the samples are taken. */
-static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take *take,
-                               row_taker *k, gg_error *err)
+static gg_status pass_in_order(reader *in, const gg_run *run, measure_take *take, row_taker *k,
+                               gg_error *err)
 {
     const gg_selected *p = in->p;
     sampler s = sampler_of(&p->t, take);
@@ -355,13 +370,14 @@ static gg_status pass_in_order(const reader *in, const gg_run *run, measure_take
 
 /* If the samples are close together, reads runs that begin with a sample and fill the buffer.
  * Otherwise reads only the blocks that contain samples. */
-static gg_status collect_samples(const reader *in, measure_take *take, gg_error *err)
+static gg_status collect_samples(reader *in, measure_take *take, gg_error *err)
 {
     const gg_selected *p = in->p;
     sampler s = sampler_of(&p->t, take);
     bool dense = s.length == 1 && p->t.bytes / take->count < DENSE;
     gg_status st = GG_OK;
-    if (dense) gg_read_hint(in->d->fd, in->d->at + p->at, p->t.bytes < AHEAD ? p->t.bytes : AHEAD);
+    uint64_t ahead = p->t.bytes < AHEAD ? p->t.bytes : AHEAD;
+    if (dense && !in_hole(in, 0, ahead)) gg_read_hint(in->d->fd, in->d->at + p->at, ahead);
     while (st == GG_OK && s.i < s.count) {
         uint64_t first = s.at >> s.shift << s.shift;
         run_of r;
@@ -374,7 +390,7 @@ static gg_status collect_samples(const reader *in, measure_take *take, gg_error 
 }
 
 /* Reads n values starting at `first`. */
-static gg_status fetch(const reader *in, uint64_t first, uint64_t n, float *to, gg_error *err)
+static gg_status fetch(reader *in, uint64_t first, uint64_t n, float *to, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n && st == GG_OK) {
@@ -389,7 +405,7 @@ static gg_status fetch(const reader *in, uint64_t first, uint64_t n, float *to, 
 }
 
 /* Reads the wide rows of a file, both rows of a pair run by run. */
-static gg_status collect_wide(const reader *in, row_taker *k, gg_error *err)
+static gg_status collect_wide(reader *in, row_taker *k, gg_error *err)
 {
     measure_space *w = in->w;
     gg_status st = GG_OK;
@@ -407,7 +423,7 @@ static gg_status collect_wide(const reader *in, row_taker *k, gg_error *err)
     return st;
 }
 
-static gg_status collect_rows(const reader *in, row_taker *k, gg_error *err)
+static gg_status collect_rows(reader *in, row_taker *k, gg_error *err)
 {
     uint64_t first, n;
     gg_status st = GG_OK;
@@ -421,8 +437,7 @@ static gg_status collect_rows(const reader *in, row_taker *k, gg_error *err)
     return st;
 }
 
-static gg_status collect_in_order(const reader *in, const gg_run *run, measure_take *take,
-                                  gg_error *err)
+static gg_status collect_in_order(reader *in, const gg_run *run, measure_take *take, gg_error *err)
 {
     row_taker k = rows_of(&in->p->t, in->w, take);
     bool later = in->d->fd >= 0 && rows_wide(&k);
@@ -439,8 +454,7 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
 {
     take->rows = (gg_row_theta){ 0 };
     if (p->t.elements == 0) return GG_OK;
-    const uint64_t at = d->at + p->at;
-    const reader in = { d, p, w, d->fd < 0 ? 0 : gg_hole_end(d->fd, at) - at };
+    reader in = { .d = d, .p = p, .w = w };
     if (take->edge || take->importance ||
         (!take->later && (d->fd < 0 || take->count == p->t.elements)))
         return collect_in_order(&in, run, take, err);
