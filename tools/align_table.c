@@ -1,9 +1,11 @@
-/* align_table.c - the tables of organ-compare --align. */
+/* align_table.c - the tables of organ-compare --align and --lineage. */
 #include "align_table.h"
 
 #include "table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The header line is printed with the first row, so a run that fails earlier prints nothing. */
 typedef struct align_rows {
@@ -60,18 +62,6 @@ static gg_status print_group(void *ctx, const gg_align_group *g, gg_error *err)
     return ferror(stdout) ? cli_stdout_lost(err, table_errno()) : GG_OK;
 }
 
-void align_note(const cli *c, const char *name, const gg_align_report *r)
-{
-    if (r->found < r->groups)
-        cli_note(c, "%s: %zu of %zu groups of units have no counterpart and stay in place", name,
-                 r->groups - r->found, r->groups);
-    if (r->moved || c->verbose)
-        cli_note(c, "%s: %zu of %zu units change places", name, r->moved, r->units);
-    if (r->decoded)
-        cli_note(c, "%s: %zu quantized tensor%s encoded again, because columns move", name,
-                 r->decoded, r->decoded == 1 ? " is" : "s are");
-}
-
 gg_status align_table(cli *c, gg_source *a, gg_source *b, const gg_align_options *o, bool groups)
 {
     gg_align_report r;
@@ -85,3 +75,96 @@ gg_status align_table(cli *c, gg_source *a, gg_source *b, const gg_align_options
     if (c->verbose) cli_note(c, "%zu of %zu units are in another place", r.moved, r.units);
     return r.found < r.groups || r.groups == 0 ? GG_NO : GG_OK;
 }
+
+/* ---- lineage ---------------------------------------------------------------------- */
+
+static void cell_cosine(table *rows, size_t n, double v)
+{
+    if (n) cell_f64(rows, v);
+    else cell_null(rows);
+}
+
+/* One side of a map in words: "0=0,1-3=2-4" is "0-3" on the left and "0, 2-4" on the right. */
+static void blocks_of(const char *map, bool right, char *out, size_t size)
+{
+    unsigned long long first = 0, last = 0;
+    bool any = false;
+    out[0] = '\0';
+    for (const char *at = map; *at;) {
+        unsigned long long n[2][2];
+        char *end = NULL;
+        for (int k = 0; k < 2; k++) {
+            n[k][0] = n[k][1] = strtoull(at, &end, 10);
+            if (*end == '-') n[k][1] = strtoull(end + 1, &end, 10);
+            at = *end ? end + 1 : end;
+        }
+        bool joins = any && n[right][0] == last + 1;
+        last = n[right][1];
+        if (!joins) first = n[right][0];
+        char *comma = strrchr(out, ',');
+        if (joins && comma) comma[0] = '\0';
+        else if (joins) out[0] = '\0';
+        size_t used = strlen(out);
+        snprintf(out + used, size - used, first == last ? "%s%llu" : "%s%llu-%llu",
+                 used ? ", " : "", first, last);
+        any = true;
+    }
+}
+
+static void note_blocks(const cli *c, const char *map)
+{
+    char sides[2][1100];
+    for (int k = 0; k < 2; k++) blocks_of(map, k, sides[k], sizeof sides[k]);
+    cli_note(c, "blocks %s of A match %s of B: --map %s", sides[0], sides[1], map);
+}
+
+gg_status lineage_row(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
+{
+    gg_lineage l;
+    gg_status st = gg_lineage_of(a, b, o, &c->run, &l, &c->err);
+    if (st != GG_OK) return st;
+    table rows = table_start(
+        c->json, "verdict\tmatrices\tcosine_min\tcosine_median\tcosine_max\tsame\tstrange\t"
+                 "tensors\tidentical\tmap");
+    char verdict[80];
+    snprintf(verdict, sizeof verdict, l.permuted[0] ? "%s (%s)" : "%s", gg_lineage_name(l.verdict),
+             l.permuted);
+    cell_text(&rows, verdict);
+    cell_u64(&rows, l.n);
+    cell_cosine(&rows, l.n, l.min);
+    cell_cosine(&rows, l.n, l.median);
+    cell_cosine(&rows, l.n, l.max);
+    cell_u64(&rows, l.same);
+    cell_u64(&rows, l.strange);
+    cell_u64(&rows, l.tensors);
+    cell_u64(&rows, l.identical);
+    if (l.map[0]) cell_text(&rows, l.map);
+    else cell_null(&rows);
+    table_row(&rows);
+    char text[200];
+    gg_lineage_text(&l, text, sizeof text);
+    if (c->verbose) cli_note(c, "%s", text);
+    if (o->map && l.verdict == GG_LINEAGE_STRANGERS)
+        cli_note(c, "with --map, blocks at other depths are compared; even within one "
+                    "model they look like strangers");
+    if (l.map[0]) note_blocks(c, l.map);
+    if (l.verdict == GG_LINEAGE_PERMUTED)
+        cli_note(c, "whole layers can be grafted as they are; anything else needs --align");
+    return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ||
+                   l.verdict == GG_LINEAGE_PERMUTED
+               ? GG_OK
+               : GG_NO;
+}
+
+/* ---- pictures --------------------------------------------------------------------- */
+
+typedef struct drawing {
+    const char *svg, *color; /* a file, and the column to show */
+    bool heat;
+} drawing;
+
+typedef struct drawn_rows {
+    gg_picture picture;
+    gg_compare_summary summary;
+    bool distance; /* relative L2 rather than the cosine */
+} drawn_rows;

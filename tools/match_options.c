@@ -1,7 +1,7 @@
 /* match_options.c - --match, --map, --blend, --ancestor, --align and --add. */
 #include "match_options.h"
 
-#include "align_table.h"
+#include "organ/gg_align.h"
 
 #include <string.h>
 
@@ -43,11 +43,9 @@ gg_status match_options_open(cli *c, match_options *o)
 
 static gg_status align(cli *c, match_options *o, gg_source *base, gg_source **model, int slot)
 {
-    gg_align_report r;
     gg_align_options how = { .select = c->select, .map = o->parsed };
-    gg_status st = gg_align(base, *model, &how, &c->run, &o->aligned[slot], &r, &c->err);
+    gg_status st = gg_align(base, *model, &how, &c->run, &o->aligned[slot], NULL, &c->err);
     if (st != GG_OK) return st;
-    align_note(c, gg_source_name(*model), &r);
     *model = o->aligned[slot];
     return GG_OK;
 }

@@ -26,7 +26,7 @@ static const char help[] =
     "  --patch FILE       write a patch that turns A into B, byte for byte, instead\n"
     "                     of a table; organ-transplant --base A --donor FILE\n"
     "                     applies it; --force replaces an existing FILE\n"
-    "  --svg FILE         draw a map of A's blocks and roles, and the lineage in words;\n"
+    "  --svg FILE         draw a map of A's blocks and roles, and the lineage;\n"
     "                     --heat draws it on the terminal; --color cosine or rel_l2\n"
     "  --lineage          one row: whether they share a lineage, so grafts can work\n"
     "  --align            one row per hidden unit (or, with --summary, per group of\n"
@@ -297,48 +297,6 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
     return st;
 }
 
-/* ---- one row ---------------------------------------------------------------------- */
-
-static gg_status print_lineage(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
-{
-    gg_lineage l;
-    gg_status st = gg_lineage_of(a, b, o, &c->run, &l, &c->err);
-    if (st != GG_OK) return st;
-    table rows = table_start(
-        c->json, "verdict\tmatrices\tcosine_min\tcosine_median\tcosine_max\tsame\tstrange\t"
-                 "tensors\tidentical");
-    cell_text(&rows, gg_lineage_name(l.verdict));
-    cell_u64(&rows, l.n);
-    cell_measure(&rows, l.n, l.min);
-    cell_measure(&rows, l.n, l.median);
-    cell_measure(&rows, l.n, l.max);
-    cell_u64(&rows, l.same);
-    cell_u64(&rows, l.strange);
-    cell_u64(&rows, l.tensors);
-    cell_u64(&rows, l.identical);
-    table_row(&rows);
-    char text[200];
-    gg_lineage_text(&l, text, sizeof text);
-    if (c->verbose) cli_note(c, "%s", text);
-    if (o->map && l.verdict == GG_LINEAGE_STRANGERS)
-        cli_note(c, "with --map, blocks at other depths are compared; even within one "
-                    "model they look like strangers");
-    return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ? GG_OK : GG_NO;
-}
-
-/* ---- pictures --------------------------------------------------------------------- */
-
-typedef struct drawing {
-    const char *svg, *color; /* a file, and the column to show */
-    bool heat;
-} drawing;
-
-typedef struct drawn_rows {
-    gg_picture picture;
-    gg_compare_summary summary;
-    bool distance; /* relative L2 rather than the cosine */
-} drawn_rows;
-
 static gg_status draw_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
     drawn_rows *d = ctx;
@@ -474,7 +432,7 @@ int main(int argc, char **argv)
              : patch   ? write_patch(&c, a, b, patch)
              : align   ? align_table(&c, a, b, &unit_options, summary)
              : keys    ? print_keys(&c, a, b)
-             : lineage ? print_lineage(&c, a, b, &o)
+             : lineage ? lineage_row(&c, a, b, &o)
              : summary ? print_summary(&c, a, b, &o)
                        : print_rows(&c, a, b, &o);
     gg_source_close(a);

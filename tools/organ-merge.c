@@ -35,6 +35,7 @@ static const char help[] =
     "  --config FILE      a mergekit configuration as JSON; - is stdin. From YAML:\n"
     "                     yq -o json config.yml | organ-merge --config - -o OUT.gguf\n"
     "  --embed-from base  keep the embeddings of the base (or the first model)\n"
+    "  --align            bring the models into the order of the base's hidden units\n"
     "  --seed N           for methods that drop values at random (0)\n"
     "  --output FILE      the model to write; - is stdout\n"
     "  --check            print what would be done to each tensor; write nothing;\n"
@@ -44,8 +45,7 @@ static const char help[] =
     "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
     "  --set-kv K=T:V     set a key (may be repeated); --set-kv-file K=FILE\n"
     "  --shards N         split the output; --shard-size SIZE, such as 2G\n"
-    "  --strict           write nothing if the models share no lineage, or an engine\n"
-    "                     would refuse the result\n"
+    "  --strict           write nothing if models are strangers, or it would not load\n"
     "  --force            replace an existing output\n"
     "common: -j N, -q, -v, --json (with --check), --help, --version\n"
     "\n"
@@ -55,8 +55,7 @@ static const char help[] =
     "    --model tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/both.gguf --force\n"
     "  organ-merge --method task --base tests/data/lab/lab-base-q4_k_m.gguf \\\n"
     "    --model tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
-    "exit: 0 done, 1 the models do not fit together, 2 usage, 3 malformed input,\n"
-    "4 I/O failure\n";
+    "exit: 0 done, 1 models do not fit, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct arguments {
     const char *output, *embeddings, *config;
@@ -180,6 +179,7 @@ int main(int argc, char **argv)
                                    { "svg", CLI_TEXT, &a.svg },
                                    { "seed", CLI_U64, &a.o.seed },
                                    { "embed-from", CLI_TEXT, &a.embeddings },
+                                   { "align", CLI_FLAG, &a.o.align },
                                    { "no-hash", CLI_FLAG, &a.o.no_hash },
                                    { "card", CLI_TEXT, &a.o.card },
                                    { "set-kv", CLI_LIST, &a.set_kv },

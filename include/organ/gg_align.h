@@ -45,7 +45,7 @@ typedef struct gg_align_group {
     size_t n, moved;
     const uint32_t *from; /* n entries: unit u of the base is unit from[u] of the donor */
     const float *cosine;  /* n entries: of the two, the mean over their matrices */
-    double mean, before;  /* of these cosines, and of those without moving */
+    double mean, before;  /* cosine in the best order, even if not found, and without moving */
 } gg_align_group;
 
 /* Called for each group, one at a time, in order. The group is valid during the call. Another
@@ -70,7 +70,7 @@ typedef struct gg_align_report {
  * receives the donor in this order: a source that can be used and closed like any other, and that
  * reads `donor`, which must stay open as long. Its rows are those of the donor, byte for byte. A
  * tensor whose columns move is F32 there if its blocks would have to be taken apart. If no unit
- * moves, the source has the same bytes as the donor.
+ * moves, the source has the same bytes as the donor. Notes tell what moves.
  *
  * Base and donor must be seekable. Blocks are paired by number or by the map. Groups whose tensors
  * differ in shape, are missing or cannot be decoded are left out, and so are the heads of records

@@ -117,10 +117,11 @@ gg_status gg_compare_keys(const gg_source *a, const gg_source *b, gg_key_diff_fn
 /* ---- lineage ------------------------------------------------------------------ */
 
 typedef enum gg_lineage_verdict {
-    GG_LINEAGE_IDENTICAL,  /* every tensor has a byte-for-byte equal one */
-    GG_LINEAGE_SAME,       /* trained from the same weights: a graft can work */
-    GG_LINEAGE_STRANGERS,  /* no trace of common weights: a graft would be noise */
-    GG_LINEAGE_UNDECIDABLE /* no matrices to judge, values in between, or a mixture */
+    GG_LINEAGE_IDENTICAL,   /* every tensor has a byte-for-byte equal one */
+    GG_LINEAGE_SAME,        /* trained from the same weights: a graft can work */
+    GG_LINEAGE_STRANGERS,   /* no trace of common weights: a graft would be noise */
+    GG_LINEAGE_UNDECIDABLE, /* no matrices to judge, values in between, or a mixture */
+    GG_LINEAGE_PERMUTED     /* the same, but hidden units have changed places: see gg_align */
 } gg_lineage_verdict;
 
 /* Thresholds on the median cosine of matching matrices, see docs/lineage.md. */
@@ -136,9 +137,17 @@ typedef struct gg_lineage {
     double min, median, max;   /* of their cosines; 0 when n is 0 */
     size_t same, strange;      /* number at or above SAME_FROM, and below STRANGE_BELOW */
     size_t tensors, identical; /* number of rows, and of identical ones */
+    /* What has changed places: "FFN units", "heads", "embedding" or several of them, separated by
+     * ", "; "" if the verdict is another one. */
+    char permuted[40];
+    /* Which blocks of A are which blocks of B, as gg_map_parse reads it, if they have other
+     * numbers or if only one model has some of them; otherwise "". If it is not empty, matrices are
+     * those of these pairs of blocks. */
+    char map[1024];
 } gg_lineage;
 
-/* Returns "identical", "same lineage", "strangers" or "undecidable"; a static string. */
+/* Returns "identical", "same lineage", "strangers", "undecidable" or "same lineage, permuted"; a
+ * static string. */
 const char *gg_lineage_name(gg_lineage_verdict v);
 
 /* Writes the verdict in words into out, cut to `size` bytes with its NUL, for example
@@ -151,12 +160,15 @@ typedef struct gg_lineage_rows {
     size_t n, cap, tensors, identical;
 } gg_lineage_rows;
 
-/* Judges the rows collected so far. Cannot fail, and may reorder them. */
+/* Judges the rows collected so far, without looking for units or blocks in another place. Cannot
+ * fail, and may reorder them. */
 void gg_lineage_of_rows(gg_lineage_rows *rows, gg_lineage *out);
 
 /* Judges two models or, with o->pairs, these pairs. `o` is that of gg_compare_models, but o->row is
- * not called. o->sample = GG_LINEAGE_SAMPLE makes it quick for models of any size. Errors are those
- * of gg_compare_models; *out is set in any case. */
+ * not called. o->sample = GG_LINEAGE_SAMPLE makes it quick for models of any size. If matrices at
+ * the same place differ and no model is a pipe, it looks for blocks with other numbers, unless `o`
+ * has a map, a selection or pairs, and for hidden units in another order, in at most 8 blocks. That
+ * takes up to 200 MiB. Errors are those of gg_compare_models; *out is set in any case. */
 gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
                         gg_lineage *out, gg_error *err);
 

@@ -40,6 +40,8 @@ typedef struct gg_merge_options {
     uint64_t seed;             /* of methods that drop values at random */
     bool embeddings_from_base; /* copy the tensors of class GG_EMBED from the base (or the first
                                   model), whatever the vocabularies of the others are */
+    bool align;                /* bring all models into the order of the base (or the first model)
+                                  before they are merged, see gg_align.h */
     bool no_hash;              /* do not store the sha256 of the models */
     const char *card;          /* also write a model card in Markdown to this file; NULL = none. It
                                   gets its name after the model, which stays if that fails */

@@ -417,14 +417,15 @@ static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
     if (st != GG_OK) return st;
     d->at = in.at;
     d->close_fd = in.close_fd;
-    d->hidden = in.fd;
+    d->hidden = in.fd >= 0 ? in.fd : in.hidden; /* a view of a view */
     return GG_OK;
 }
 
 static gg_status read_view(const gg_data *d, gg_span span, gg_error *err)
 {
     gg_source *of = gg_view_source(d->source->view);
-    gg_data in = { .source = of, .index = d->index, .fd = d->hidden, .at = d->at, .hidden = -1 };
+    gg_data in = { .source = of, .index = d->index, .fd = -1, .at = d->at, .hidden = -1 };
+    *(of->view ? &in.hidden : &in.fd) = d->hidden;
     in.bytes = gg_source_tensor(of, d->index)->bytes;
     return gg_view_read(&in, d->source->view, d->index, span, err);
 }

@@ -99,6 +99,53 @@ recovered "$T/pm.ffn" "the units of each expert"
 check "a graft of experts" organ-transplant -q --base "$T/moe.gguf" --donor "$T/pm.gguf" --align --output "$T/x.gguf" --force
 check_same "$T/x.gguf" "$T/moe.gguf" "the experts are those of the base again"
 
+# ---- merges
+permute $LAB/lab-base-q4_k_m.gguf /dev/null none > /dev/null 2>&1 && bad "permute took Q4_K"
+organ-merge -q --method slerp,t=0.4 --base $BASE --model $VERSE --no-hash --output "$T/plain.gguf" --force
+check "a merge" organ-merge --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --no-hash --align --output "$T/x.gguf" --force
+if grep -q "units change places" "$T/err" && [ "$(wc -l < "$T/err")" = 1 ]; then ok; else bad "notes of a merge: $(cat "$T/err")"; fi
+check "the same tensors" sh -c "organ-compare '$T/x.gguf' '$T/plain.gguf' --type organ,skeleton,embed,norm"
+check "a key records it" organ-keys "$T/x.gguf" --get organ.merge.aligned
+check_text "$(cat "$T/out")" "true" "organ.merge.aligned"
+check "without --align" organ-merge --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --no-hash --check
+if grep -q "hidden units in another order" "$T/err"; then ok; else bad "no note on the order: $(cat "$T/err")"; fi
+check_error 1 "(--align)" "with --strict" organ-merge -q --strict --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --output "$T/y.gguf"
+check "a graft of some layers" organ-transplant --base $BASE --donor "$T/p.gguf" --type organ --output "$T/x.gguf" --force
+if grep -q "changed places (FFN units, heads, embedding)" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
+
+# ---- lineage: permuted relatives, and blocks with other numbers
+lineage() { # WANT EXIT A B: the verdict and the map
+    organ-compare "$3" "$4" --lineage > "$T/out" 2> "$T/err"
+    check_text "$? $(sed 1d "$T/out" | cut -f 1,10 | tr '\t' '|')" "$2 $1" "lineage of $3 and $4"
+}
+permute $VERSE "$T/h.gguf" heads 0 9 > /dev/null
+permute $VERSE "$T/e.gguf" embedding > /dev/null
+lineage "same lineage, permuted (FFN units, heads, embedding)|-" 0 $BASE "$T/p.gguf"
+if grep -q "needs --align" "$T/err"; then ok; else bad "no advice: $(cat "$T/err")"; fi
+lineage "same lineage, permuted (FFN units)|-" 0 $BASE "$T/q2.gguf"
+lineage "same lineage, permuted (heads)|-" 0 "$T/h.gguf" $BASE
+lineage "same lineage, permuted (embedding)|-" 0 $BASE "$T/e.gguf"
+lineage "same lineage, permuted (FFN units, heads)|-" 0 "$T/n.gguf" $LAB/lab-code-q4_k_m.gguf
+lineage "strangers|-" 1 $STRANGER "$T/p.gguf"
+lineage "strangers|-" 1 $STRANGER $BASE
+lineage "same lineage|-" 0 $BASE $LAB/lab-code-q4_k_m.gguf
+organ-stack -q --output "$T/short.gguf" --drop 1 $VERSE 2> /dev/null
+organ-stack -q --output "$T/deep.gguf" $VERSE 0-2,2-3 2> /dev/null
+organ-stack -q --output "$T/other.gguf" $STRANGER 0-2 2> /dev/null
+lineage "same lineage|0=0,2-3=1-2" 0 $BASE "$T/short.gguf"
+if grep -qF "blocks 0, 2-3 of A match 0-2 of B: --map 0=0,2-3=1-2" "$T/err"; then ok; else bad "the map in words: $(cat "$T/err")"; fi
+lineage "same lineage|0=0,1-2=2-3" 0 "$T/short.gguf" $BASE
+if grep -qF "blocks 0-2 of A match 0, 2-3 of B:" "$T/err"; then ok; else bad "the map in words: $(cat "$T/err")"; fi
+lineage "same lineage|0-2=0-2,3=4" 0 $BASE "$T/deep.gguf"
+lineage "strangers|-" 1 $BASE "$T/other.gguf"
+check "the map is that of --map" organ-transplant -q --base $BASE --donor "$T/short.gguf" --map 0=0,2-3=1-2 --type organ --output "$T/x.gguf" --force
+organ-transplant -q --base $BASE --donor $VERSE --layers 0,2-3 --type organ --output "$T/plain.gguf" --force
+check_same "$T/x.gguf" "$T/plain.gguf" "a graft by the map"
+check_exit 1 "with one thread" organ-compare $STRANGER "$T/p.gguf" --lineage -j 1
+cp "$T/out" "$T/one"
+check_exit 1 "with three" organ-compare $STRANGER "$T/p.gguf" --lineage -j 3
+check_same "$T/out" "$T/one" "the same verdict for any -j"
+
 # ---- what cannot be aligned
 check_error 2 "this is a pipe" "a pipe" sh -c "organ-compare $BASE - --align < $BASE"
 check_error 2 "donor block 0 twice" "a block with two orders" organ-transplant --base $BASE --donor "$T/p.gguf" --map 1=0,2=0 --align --output "$T/y.gguf"

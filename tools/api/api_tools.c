@@ -156,7 +156,7 @@ static const api_option merge[] = {
     { "set-kv", API_TEXT, NULL },     { "shards", API_U64, NULL },
     { "shard-size", API_SIZE, NULL }, { "dtype", API_RULES, NULL },
     { "fallback", API_TEXT, NULL },   { "imatrix", API_IN, NULL },
-    { NULL, API_FLAG, NULL }
+    { "align", API_FLAG, NULL },      { NULL, API_FLAG, NULL }
 };
 
 static const api_option lora[] = { { "base", API_IN, NULL },    { "tuned", API_IN, NULL },

@@ -62,6 +62,7 @@ gg_status gg_align_heads(const align_models *m, const align_place *p, align_grou
  * columns is the sum of the cosines of their parts. Vectors longer than `most` are shortened by
  * adding up elements with random signs, which keeps cosines up to noise of 1 / sqrt(most). */
 typedef struct unit_table {
+    gg_align_kind kind;
     size_t n, dims, parts;
     float *x; /* dims x n, row-major */
 } unit_table;
@@ -93,8 +94,26 @@ gg_status gg_align_order(const unit_table *a, const unit_table *b, unsigned thre
                          unit_order *out, gg_error *err);
 void gg_unit_order_free(unit_order *o);
 
+/* Some units of A and their best partners among all units of B, without an assignment. Only found
+ * and moved are set in `out`; two units of A that have the same partner make found false unless
+ * they are few. */
+gg_status gg_align_partners(const unit_table *a, const uint32_t *units, const unit_table *b,
+                            unsigned threads, unit_order *out, gg_error *err);
+
 /* The order of key and value heads, and that of the query heads within it. */
 gg_status gg_align_head_order(const unit_table kv[2], const unit_table q[2], unsigned threads,
                               unit_order out[2], gg_error *err);
+
+/* ---- a sample of the model ---------------------------------------------------------------- */
+
+/* Number of groups by kind, of those that both models have, and of those that are permuted. */
+typedef struct align_sample {
+    size_t groups[GG_ALIGN_KINDS], found[GG_ALIGN_KINDS], permuted[GG_ALIGN_KINDS];
+} align_sample;
+
+/* Looks for common units in a few blocks, and at some of the units if there are many. Base and
+ * donor must be seekable. Errors as in gg_align. */
+gg_status gg_align_sampled(gg_source *base, gg_source *donor, const gg_align_options *o,
+                           const gg_run *run, align_sample *out, gg_error *err);
 
 #endif

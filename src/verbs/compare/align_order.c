@@ -20,6 +20,7 @@
 /* A common order is accepted if the mean cosine is at least this, and this many times what chance
  * gives. Values are explained in docs/lineage.md. */
 #define LEAST_COSINE 0.25
+#define LEAST_EMBEDDING 0.5 /* columns of embeddings have something in common in any two models */
 #define LEAST_RATIO 1.5
 
 /* ---- candidates --------------------------------------------------------------------------- */
@@ -142,7 +143,8 @@ static void add_up(unit_order *o, const unit_table *t, float *stay)
 
 static bool common(const unit_table *t, double mean, size_t n)
 {
-    return mean >= LEAST_COSINE && mean >= LEAST_RATIO * by_chance(t, n);
+    double least = t->kind == GG_ALIGN_EMBEDDING ? LEAST_EMBEDDING : LEAST_COSINE;
+    return mean >= least && mean >= LEAST_RATIO * by_chance(t, n);
 }
 
 /* Without units in common, nothing moves. */
@@ -156,7 +158,6 @@ static void decide(unit_order *o, bool found, const float *stay)
         }
         o->moved += o->from[i] != i;
     }
-    if (!found) o->mean = o->before;
 }
 
 gg_status gg_align_order(const unit_table *a, const unit_table *b, unsigned threads,
@@ -187,6 +188,41 @@ gg_status gg_align_order(const unit_table *a, const unit_table *b, unsigned thre
     free(stay);
     if (st != GG_OK) gg_unit_order_free(out);
     return st;
+}
+
+/* ---- a sample ---------------------------------------------------------------------------------
+ */
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+gg_status gg_align_partners(const unit_table *a, const uint32_t *units, const unit_table *b,
+                            unsigned threads, unit_order *out, gg_error *err)
+{
+    float *products = malloc(a->n * b->n * sizeof *products);
+    gg_status st = order_new(a->n, out, err);
+    if (st == GG_OK && !products) st = gg_fail(err, GG_ENOMEM, "no memory for %zu units", b->n);
+    gg_matrix all = gg_matrix_of(products, a->n, b->n);
+    if (st == GG_OK) st = multiply(a, 0, b, &all, threads, err);
+    for (size_t i = 0; i < a->n && st == GG_OK; i++) {
+        const float *w = products + i * b->n;
+        uint32_t best = units[i];
+        for (uint32_t j = 0; j < b->n; j++)
+            if (w[j] > w[best] + (best == units[i] ? STAY : 0)) best = j;
+        out->from[i] = best;
+        out->mean += (double)w[best] / (double)(a->parts ? a->parts : 1) / (double)a->n;
+        out->moved += best != units[i];
+    }
+    free(products);
+    if (st != GG_OK) return gg_unit_order_free(out), st;
+    qsort(out->from, a->n, sizeof *out->from, ascending);
+    size_t twice = 0;
+    for (size_t i = 1; i < a->n; i++) twice += out->from[i] == out->from[i - 1];
+    out->found = common(a, out->mean, b->n) && twice <= a->n / 10;
+    return GG_OK;
 }
 
 /* ---- heads -------------------------------------------------------------------------------- */

@@ -230,7 +230,7 @@ gg_status gg_unit_table(const align_group *g, const unit_choice *c, const gg_run
                         unit_table *out, gg_error *err)
 {
     builder b = { .g = g, .c = c, .run = run, .t = out };
-    *out = (unit_table){ .n = c->units ? c->n : g->n };
+    *out = (unit_table){ .kind = g->kind, .n = c->units ? c->n : g->n };
     for (size_t i = 0; i < g->n_parts; i++) out->parts += g->parts[i].counts;
     bool heads = g->kind == GG_ALIGN_KV || g->kind == GG_ALIGN_HEAD;
     size_t most = heads ? MOST_HEADS : MOST;

@@ -21,7 +21,8 @@ const char *gg_sameness_name(gg_sameness s)
 
 const char *gg_lineage_name(gg_lineage_verdict v)
 {
-    static const char *const names[] = { "identical", "same lineage", "strangers", "undecidable" };
+    static const char *const names[] = { "identical", "same lineage", "strangers", "undecidable",
+                                         "same lineage, permuted" };
     return (size_t)v < sizeof names / sizeof names[0] ? names[v] : "?";
 }
 
@@ -69,7 +70,10 @@ void gg_lineage_judge(double *cosines, size_t n, gg_lineage *l)
 
 void gg_lineage_text(const gg_lineage *l, char *out, size_t size)
 {
-    const char *name = gg_lineage_name(l->verdict);
+    char name[80];
+    const char *kind = gg_lineage_name(l->verdict), *open = l->permuted[0] ? " (" : "",
+               *shut = l->permuted[0] ? ")" : "";
+    snprintf(name, sizeof name, "%s%s%s%s", kind, open, l->permuted, shut);
     if (l->verdict == GG_LINEAGE_IDENTICAL)
         snprintf(out, size,
                  l->tensors == 1 ? "%s: the only tensor, byte for byte"
@@ -130,7 +134,11 @@ gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o,
     gg_status st = gg_compare_models(a, b, &own, run, NULL, err);
     gg_lineage_of_rows(&rows, out);
     rows_free(&rows);
-    return st;
+    if (st != GG_OK || out->verdict == GG_LINEAGE_IDENTICAL || !gg_source_seekable(a) ||
+        !gg_source_seekable(b))
+        return st;
+    gg_lineage_search s = { a, b, &own, GG_OPTIONS(gg_run, run) };
+    return gg_lineage_look_closer(&s, out, err);
 }
 
 /* ---- summary -------------------------------------------------------------------- */

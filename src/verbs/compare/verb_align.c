@@ -14,11 +14,17 @@ const char *gg_align_name(gg_align_kind kind)
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
+/* Of a sample: */
+#define SAMPLED 256u          /* units of a group */
+#define BLOCKS ((size_t)8)    /* blocks */
+#define EXPERTS ((uint64_t)2) /* experts of a stack */
+
 typedef struct aligner {
     align_models m; /* b is the view */
     const gg_align_options *o;
     const gg_run *run;
     gg_align_report *report;
+    align_sample *sample; /* NULL = align the whole model */
     gg_error *err;
 } aligner;
 
@@ -46,10 +52,21 @@ static gg_status move(aligner *x, const align_group *g, const unit_order *o)
     return st;
 }
 
+/* Counts a group of a sample. Only the order of the embeddings is applied, because the rest is
+ * recognized in it. */
+static gg_status count(aligner *x, const align_group *g, const unit_order *o)
+{
+    x->sample->groups[g->kind]++;
+    x->sample->found[g->kind] += o->found;
+    x->sample->permuted[g->kind] += o->found && o->moved > 0 && o->moved >= o->n / 10;
+    return g->kind == GG_ALIGN_EMBEDDING && o->moved ? move(x, g, o) : GG_OK;
+}
+
 /* Applies an order and tells the caller. */
 static gg_status finish(aligner *x, const align_group *g, const unit_order *o)
 {
     gg_align_report *r = x->report;
+    if (x->sample) return count(x, g, o);
     gg_align_group told = { .kind = g->kind,
                             .block = g->block,
                             .donor_block = g->donor_block,
@@ -79,11 +96,31 @@ static gg_status tables(const aligner *x, const align_group *g, unit_table t[2])
     return st == GG_OK ? gg_unit_table(g, &b, x->run, &t[1], x->err) : st;
 }
 
+/* Looks for the partners of some units. */
+static gg_status sample_group(aligner *x, const align_group *g)
+{
+    uint32_t units[SAMPLED];
+    for (uint64_t i = 0; i < SAMPLED; i++) units[i] = (uint32_t)(i * g->n / SAMPLED);
+    unit_choice a = { .source = x->m.a, .units = units, .n = SAMPLED },
+                b = { .source = x->m.b, .donor = true };
+    unit_table t[2] = { { 0 }, { 0 } };
+    unit_order o = { 0 };
+    gg_status st = gg_unit_table(g, &a, x->run, &t[0], x->err);
+    if (st == GG_OK) st = gg_unit_table(g, &b, x->run, &t[1], x->err);
+    if (st == GG_OK) st = gg_align_partners(&t[0], units, &t[1], x->run->threads, &o, x->err);
+    gg_unit_table_free(&t[0]);
+    gg_unit_table_free(&t[1]);
+    if (st == GG_OK) st = finish(x, g, &o);
+    gg_unit_order_free(&o);
+    return st;
+}
+
 static gg_status align_group_of(aligner *x, const align_group *g)
 {
     unit_table t[2];
     unit_order o = { 0 };
     if (g->n == 0 || !selected(x, g)) return GG_OK;
+    if (x->sample && g->kind == GG_ALIGN_FFN && g->n > SAMPLED) return sample_group(x, g);
     gg_status st = tables(x, g, t);
     if (st == GG_OK) st = gg_align_order(&t[0], &t[1], x->run->threads, &o, x->err);
     gg_unit_table_free(&t[0]);
@@ -126,6 +163,7 @@ static gg_status align_ffns(aligner *x, align_place p)
             st = gg_align_ffn(&x->m, &p, &g, &experts, x->err);
             if (st == GG_OK) st = align_group_of(x, &g);
             gg_align_group_free(&g);
+            if (x->sample && experts > EXPERTS) experts = EXPERTS;
         }
     }
     return st;
@@ -159,33 +197,70 @@ static gg_status align_all(aligner *x)
     if (st == GG_OK) st = align_group_of(x, &g);
     gg_align_group_free(&g);
     if (st == GG_OK) st = gg_align_blocks(x->m.a, &blocks, &n, x->err);
-    for (size_t i = 0; i < n && st == GG_OK; i++) st = align_block(x, blocks[i]);
+    size_t taken = x->sample && n > BLOCKS ? BLOCKS : n;
+    for (size_t i = 0; i < taken && st == GG_OK; i++) st = align_block(x, blocks[i * n / taken]);
     free(blocks);
     return st;
 }
 
-gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o, const gg_run *run,
+/* Aligns the models of x->m, of which b is the donor at first and then its view. */
+static gg_status run(aligner *x)
+{
+    gg_source *donor = x->m.b;
+    if (!gg_source_seekable(x->m.a) || !gg_source_seekable(donor)) {
+        gg_fail(x->err, GG_EUSAGE,
+                "models are read several times to align them, but this is a pipe");
+        gg_fix(x->err, "store the model in a file");
+        return gg_at_file(x->err, gg_source_name(gg_source_seekable(x->m.a) ? donor : x->m.a));
+    }
+    x->m.b = NULL;
+    gg_status st = gg_source_view_open(donor, &x->m.b, x->err);
+    if (st == GG_OK) st = gg_align_models_open(&x->m, x->err);
+    if (st == GG_OK) st = align_all(x);
+    gg_align_models_close(&x->m);
+    return st;
+}
+
+gg_status gg_align_sampled(gg_source *base, gg_source *donor, const gg_align_options *o,
+                           const gg_run *how, align_sample *out, gg_error *err)
+{
+    *out = (align_sample){ 0 };
+    aligner x = { .m = { .a = base, .b = donor },
+                  .o = GG_OPTIONS(gg_align_options, o),
+                  .run = GG_OPTIONS(gg_run, how),
+                  .sample = out,
+                  .err = err };
+    gg_status st = run(&x);
+    if (x.m.b != donor) gg_source_close(x.m.b);
+    return st;
+}
+
+static void tell(const gg_run *run, const char *name, const gg_align_report *r)
+{
+    if (r->found < r->groups)
+        gg_note(run, "%s: %zu of %zu groups of units have no counterpart and stay in place", name,
+                r->groups - r->found, r->groups);
+    if (r->moved) gg_note(run, "%s: %zu of %zu units change places", name, r->moved, r->units);
+    if (r->decoded)
+        gg_note(run, "%s: %zu quantized tensor%s encoded again, because columns move", name,
+                r->decoded, r->decoded == 1 ? " is" : "s are");
+}
+
+gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o, const gg_run *how,
                    gg_source **aligned, gg_align_report *report, gg_error *err)
 {
-    aligner x = { .o = GG_OPTIONS(gg_align_options, o),
-                  .run = GG_OPTIONS(gg_run, run),
+    aligner x = { .m = { .a = base, .b = donor },
+                  .o = GG_OPTIONS(gg_align_options, o),
+                  .run = GG_OPTIONS(gg_run, how),
+                  .report = GG_REPORT(gg_align_report, report),
                   .err = err };
-    x.report = GG_REPORT(gg_align_report, report);
     *x.report = (gg_align_report){ 0 };
-    if (!gg_source_seekable(base) || !gg_source_seekable(donor)) {
-        gg_fail(err, GG_EUSAGE, "models are read several times to align them, but this is a pipe");
-        gg_fix(err, "store the model in a file");
-        return gg_at_file(err, gg_source_name(gg_source_seekable(base) ? donor : base));
-    }
-    x.m.a = base;
-    gg_status st = gg_source_view_open(donor, &x.m.b, err);
-    if (st != GG_OK) return st;
-    st = gg_align_models_open(&x.m, err);
-    if (st == GG_OK) st = align_all(&x);
-    gg_align_models_close(&x.m);
-    for (size_t i = 0; i < gg_source_count(x.m.b); i++)
+    gg_status st = run(&x);
+    if (x.m.b == donor) return st;
+    for (size_t i = 0; x.m.b && i < gg_source_count(x.m.b); i++)
         x.report->decoded += gg_source_view_decoded(x.m.b, i);
-    if (st == GG_OK && aligned) *aligned = x.m.b;
-    else gg_source_close(x.m.b);
-    return st;
+    if (st != GG_OK || !aligned) return gg_source_close(x.m.b), st;
+    *aligned = x.m.b;
+    tell(x.run, gg_source_name(donor), x.report);
+    return GG_OK;
 }

@@ -52,6 +52,11 @@ static gg_status strangers(kinship *k, gg_source *base, gg_source *donor, const 
         st = gg_check_notes_add(k->notes, k->err,
                                 "the models share no lineage: the moved tensors will not fit the "
                                 "others");
+    if (st == GG_OK && l.verdict == GG_LINEAGE_PERMUTED)
+        st = gg_check_notes_add(k->notes, k->err,
+                                "hidden units of the donor have changed places (%s): blends and "
+                                "parts of layers will not fit unless the donor is aligned",
+                                l.permuted);
     return st;
 }
 

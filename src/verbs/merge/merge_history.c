@@ -149,6 +149,7 @@ gg_status gg_merge_history_keys(const gg_merge_models *models, const gg_merging 
     if (st == GG_OK) st = set_text(meta, "organ.merge.parameters", models->parameters, err);
     snprintf(seed, sizeof seed, "organ.merge.seed=u64:%llu", (unsigned long long)m->seed);
     if (st == GG_OK && m->method->random) st = gg_meta_set_text(meta, seed, err);
+    if (st == GG_OK && o->align) st = gg_meta_set_text(meta, "organ.merge.aligned=bool:true", err);
     if (st == GG_OK) st = set_base(models, meta, err);
     if (st == GG_OK) st = set_column(meta, "organ.merge.models", models, COLUMN_NAME, err);
     if (st == GG_OK)

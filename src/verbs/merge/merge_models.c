@@ -24,6 +24,7 @@ static void free_model(gg_merge_model *m)
 {
     free(m->path);
     free(m->text);
+    gg_source_close(m->aligned);
     gg_source_close(m->source);
     gg_merge_settings_free(&m->settings);
 }
@@ -214,7 +215,7 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
 }
 
 /* Compares some matrices that are spread over the model. */
-static gg_status strangers(gg_source *first, gg_source *s, bool *yes, gg_error *err)
+static gg_status judge(gg_source *first, gg_source *s, gg_lineage *l, gg_error *err)
 {
     gg_tensor_pair pairs[JUDGED];
     size_t count = gg_source_count(first), n = 0, step = count / JUDGED + 1;
@@ -225,28 +226,38 @@ static gg_status strangers(gg_source *first, gg_source *s, bool *yes, gg_error *
         if (memcmp(t->dims, gg_source_tensor(s, twin)->dims, sizeof t->dims) != 0) continue;
         pairs[n++] = (gg_tensor_pair){ i, twin };
     }
-    gg_lineage l = { 0 };
+    *l = (gg_lineage){ .verdict = GG_LINEAGE_UNDECIDABLE };
     gg_run quiet = { .threads = 1 };
     gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
-    gg_status st = n ? gg_lineage_of(first, s, &o, &quiet, &l, err) : GG_OK;
-    *yes = n && l.verdict == GG_LINEAGE_STRANGERS;
-    return st;
+    return n ? gg_lineage_of(first, s, &o, &quiet, l, err) : GG_OK;
 }
 
 static gg_status check_model(kinship *k, gg_source *first, gg_source *s, const gg_run *run)
 {
-    bool apart = false;
+    gg_lineage l = { 0 };
     k->name = gg_source_name(s);
     k->n = 0;
     gg_status st = must_agree(first, s, k->embeddings, k->err);
     if (st != GG_OK || !(run->note || run->strict)) return st;
     gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, conflict, k);
-    st = k->err->status != GG_OK ? k->err->status : strangers(first, s, &apart, k->err);
-    if (st != GG_OK || !apart) return st;
+    st = k->err->status != GG_OK ? k->err->status : judge(first, s, &l, k->err);
+    bool permuted = l.verdict == GG_LINEAGE_PERMUTED;
+    if (st != GG_OK || (l.verdict != GG_LINEAGE_STRANGERS && !permuted)) return st;
     if (!run->strict)
         return gg_check_notes_add(k->notes, k->err,
-                                  "%.100s shares no lineage with %.100s: the result will be noise",
+                                  permuted ? "%.100s has its hidden units in another order than "
+                                             "%.100s: the result will be noise unless it is aligned"
+                                           : "%.100s shares no lineage with %.100s: the result "
+                                             "will be noise",
                                   k->name, gg_source_name(first));
+    if (permuted) {
+        gg_fail(k->err, GG_NO,
+                "its hidden units are in another order than those of %.200s: the result would be "
+                "noise",
+                gg_source_name(first));
+        gg_fix_hint(k->err, GG_HINT_ALIGN, "align it");
+        return gg_at_file(k->err, k->name);
+    }
     gg_fail(k->err, GG_NO, "it shares no lineage with %.200s: the result would be noise",
             gg_source_name(first));
     gg_fix_hint(k->err, GG_HINT_STRICT,

@@ -11,8 +11,9 @@ typedef struct gg_merge_model {
     char *path; /* owned */
     char *text; /* its parameters as given, owned; "" if there are none */
     gg_source *source;
-    char sha256[65]; /* "" = not computed */
-    uint64_t blocks; /* how many blocks it must have; 0 = any number */
+    gg_source *aligned; /* NULL = used as it is */
+    char sha256[65];    /* "" = not computed */
+    uint64_t blocks;    /* how many blocks it must have; 0 = any number */
     gg_merge_settings settings;
 } gg_merge_model;
 
@@ -37,6 +38,10 @@ gg_status gg_merge_models_add_once(gg_merge_models *m, const char *path, gg_erro
  * be one of the models. */
 gg_status gg_merge_models_open(gg_merge_models *m, gg_merge_base use, const gg_run *run,
                                gg_error *err);
+
+/* Replaces every model of m->models but `first` by its aligned version, as gg_align makes it. */
+gg_status gg_merge_align(gg_merge_models *models, const gg_merging *m, gg_source *first,
+                         const gg_run *run, gg_error *err);
 
 /* Checks that all models have the architecture and the tokens of the first. `embeddings`: tokens
  * may differ. Differences of other keys, and models without a common lineage, become notes, or

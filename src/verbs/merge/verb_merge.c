@@ -413,6 +413,7 @@ static gg_status stack(merge *g, const char *output)
         return gg_fail(g->err, GG_EUNSUPPORTED, "a card is written for merges, not for slices");
     if (g->config.dtype || g->o->dtype || g->o->imatrix)
         gg_note(g->run, "slices are copied in their types, so nothing is encoded");
+    if (g->o->align) gg_note(g->run, "slices are copied, so nothing is aligned");
     for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++)
         st = gg_merge_models_add_once(&g->models, list[i].path, g->err);
     if (st == GG_OK) st = gg_merge_models_open(&g->models, GG_MERGE_BASE_KEYS, g->run, g->err);
@@ -442,6 +443,7 @@ static gg_status merge_tensors(merge *g, const char *output)
     if (st == GG_OK) st = gg_merge_models_open(&g->models, g->m.method->base, g->run, g->err);
     if (st == GG_OK) st = arrange(g);
     if (st == GG_OK) st = guard(g, output);
+    if (st == GG_OK && o->align) st = gg_merge_align(&g->models, &g->m, g->first, g->run, g->err);
     if (st == GG_OK)
         st = gg_merge_kinship(&g->m, g->first, o->embeddings_from_base, g->run, &notes, g->err);
     if (st == GG_OK) st = plan_tensors(g);
