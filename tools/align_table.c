@@ -155,16 +155,3 @@ gg_status lineage_row(cli *c, gg_source *a, gg_source *b, const gg_compare_optio
                ? GG_OK
                : GG_NO;
 }
-
-/* ---- pictures --------------------------------------------------------------------- */
-
-typedef struct drawing {
-    const char *svg, *color; /* a file, and the column to show */
-    bool heat;
-} drawing;
-
-typedef struct drawn_rows {
-    gg_picture picture;
-    gg_compare_summary summary;
-    bool distance; /* relative L2 rather than the cosine */
-} drawn_rows;

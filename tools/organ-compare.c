@@ -297,6 +297,19 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
     return st;
 }
 
+/* ---- pictures --------------------------------------------------------------------- */
+
+typedef struct drawing {
+    const char *svg, *color; /* a file, and the column to show */
+    bool heat;
+} drawing;
+
+typedef struct drawn_rows {
+    gg_picture picture;
+    gg_compare_summary summary;
+    bool distance; /* relative L2 rather than the cosine */
+} drawn_rows;
+
 static gg_status draw_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
     drawn_rows *d = ctx;
