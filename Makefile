@@ -242,8 +242,8 @@ $(B)/faults/inject.so: tests/faults/inject.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -o $@ $< -ldl
 
-results: all $(B)/bench/bench_model $(B)/test/cost ## measure the figures of the pages again (LAB=DIR, PARTS=...)
-	BIN=$(B)/bin BENCH=$(B)/bench COST=$(B)/test/cost sh tests/engine/results.sh
+results: all $(B)/bench/bench_model $(B)/test/cost $(B)/test/permute ## measure the figures of the pages again (LAB=DIR, PARTS=...)
+	BIN=$(B)/bin BENCH=$(B)/bench COST=$(B)/test/cost PERMUTE=$(B)/test/permute sh tests/engine/results.sh
 
 # ---- install -------------------------------------------------------------------
 

@@ -125,6 +125,8 @@ if grep -q "needs --align" "$T/err"; then ok; else bad "no advice: $(cat "$T/err
 lineage "same lineage, permuted (FFN units)|-" 0 $BASE "$T/q2.gguf"
 lineage "same lineage, permuted (heads)|-" 0 "$T/h.gguf" $BASE
 lineage "same lineage, permuted (embedding)|-" 0 $BASE "$T/e.gguf"
+permute $VERSE "$T/h7.gguf" heads 0 7 > /dev/null # all heads of a block
+lineage "same lineage, permuted (heads)|-" 0 $BASE "$T/h7.gguf"
 lineage "same lineage, permuted (FFN units, heads)|-" 0 "$T/n.gguf" $LAB/lab-code-q4_k_m.gguf
 lineage "strangers|-" 1 $STRANGER "$T/p.gguf"
 lineage "strangers|-" 1 $STRANGER $BASE

@@ -194,7 +194,7 @@ static void write_map(const finder *f, const int64_t *to, block_map *m)
     m->trivial = f->s[0].n == f->s[1].n;
     for (size_t i = 0; i < a->n; i++) {
         m->matched += to[i] >= 0;
-        m->trivial = m->trivial && to[i] == a->blocks[i];
+        m->trivial = m->trivial && (to[i] < 0 || to[i] == a->blocks[i]);
     }
     m->trivial = m->trivial || m->matched == 0;
     for (size_t i = 0, k; i < a->n && !m->trivial; i = k) {

@@ -7,7 +7,7 @@
 #define GG_BLOCK_MAP_BLOCKS 512 /* models with more blocks get no map */
 
 typedef struct block_map {
-    bool trivial;    /* each block has its own number in both models, or no block has a partner */
+    bool trivial;    /* as many blocks in both models, and no partner has another number */
     size_t blocks;   /* of the model that has fewer */
     size_t matched;  /* blocks of A that have a partner */
     char text[1024]; /* as gg_map_parse reads it: "0=0,1-3=2-4"; "" if it is trivial or too long */
