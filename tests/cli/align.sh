@@ -77,6 +77,14 @@ check_exit 1 "compared with what was not permuted" organ-compare "$T/x.gguf" "$T
 check_text "$(awk -F '\t' 'NR > 1 { n[$4]++; if ($8 != 1 && $1 ~ /gate|up/) n["moved"]++ } END { print n["identical"], n["dtype"], n["moved"] + 0 }' "$T/out")" "8 4 0" "gate and up are moved, down is decoded"
 check_error 1 "dtypes differ: base Q2_K, donor F32" "exact" organ-transplant --base "$T/v2.gguf" --donor "$T/q2.gguf" --match exact --align -q --type organ --output "$T/y.gguf"
 
+# Heads of 64 columns are two blocks of Q8_0, so nothing is encoded.
+permute $VERSE "$T/h.gguf" heads 0 9 > /dev/null
+for m in verse h base; do organ-assemble -q "$T/$m.gguf" --dtype 'blk.*=q8_0' --output "$T/$m-q8.gguf"; done
+check "heads in Q8_0" organ-transplant --base "$T/base-q8.gguf" --donor "$T/h-q8.gguf" --match exact --align --type skeleton --output "$T/x.gguf" --force
+if grep -q "encoded again" "$T/err"; then bad "heads in Q8_0 were encoded"; else ok; fi
+organ-transplant -q --base "$T/base-q8.gguf" --donor "$T/verse-q8.gguf" --type skeleton --output "$T/plain.gguf" --force
+check_same "$T/x.gguf" "$T/plain.gguf" "whole blocks move as bytes"
+
 # ---- strangers
 check_exit 1 "a stranger" organ-compare $BASE $STRANGER --align --summary
 check_text "$(awk -F '\t' 'NR > 1 { m += $6; if ($7 != "no") bad++ } END { print m, bad + 0 }' "$T/out")" "0 0" "nothing moves"
@@ -118,7 +126,6 @@ lineage() { # WANT EXIT A B: the verdict and the map
     organ-compare "$3" "$4" --lineage > "$T/out" 2> "$T/err"
     check_text "$? $(sed 1d "$T/out" | cut -f 1,10 | tr '\t' '|')" "$2 $1" "lineage of $3 and $4"
 }
-permute $VERSE "$T/h.gguf" heads 0 9 > /dev/null
 permute $VERSE "$T/e.gguf" embedding > /dev/null
 lineage "same lineage, permuted (FFN units, heads, embedding)|-" 0 $BASE "$T/p.gguf"
 if grep -q "needs --align" "$T/err"; then ok; else bad "no advice: $(cat "$T/err")"; fi

@@ -111,7 +111,7 @@ found() { # WHAT DONOR ORDER
     found "in q2_k" code-q2_k code-permuted
 } | put align-units
 
-# ---- what it is good for
+# ---- perplexities
 figures() { # WHAT NAME
     echo "$1$TAB$(perplexity "$M/$2.gguf" verse)$TAB$(perplexity "$M/$2.gguf" code)"
 }
