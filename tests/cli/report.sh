@@ -80,16 +80,16 @@ awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 80 } { print }' "$T/in/edge.csv" > "$T/e
 awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 20; if ($22 != "-") $22 *= 2 } { print }' "$T/in/edge.csv" > "$T/edges/steady.tsv"
 awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 85; $22 = "-" } { print }' "$T/in/edge.csv" > "$T/edges/unknown.tsv"
 cp "$T/in/table.tsv" "$T/edges/z-old.tsv"
-cut -f 1-21 "$T/in/table.tsv" > "$T/edges/z-older.tsv"
+cut -f 1-21 "$T/in/table.tsv" > "$T/edges/shaky2.tsv"
 rm "$T/in/edge.csv"
 report --output "$T/edges/out" "$T/edges"
 edge=$(awk -F '\t' 'NR > 1 && $22 != "-" { s += $22; n++ } END { printf "%.2f %.2f", 2 * s / n, s / n }' "$T/edges/shaky.tsv")
 check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] [0-9]/ { print $2, $3 }')" \
     "\`steady\` ${edge% *}
 \`shaky\` ${edge#* }
+\`shaky2\` -
 \`unknown\` -
-\`z-old\` -
-\`z-older\` -" "ranked by edge"
+\`z-old\` -" "ranked by edge"
 check "what the edge cannot tell" grep -q 'not a measure of quality' "$T/edges/out/Z_MEASURE_REPORT.md"
 check "in the page" grep -q '<b>steady</b> has the highest mean edge' "$T/edges/out/Z_MEASURE_REPORT.html"
 roles=$(organ-measure --spectral --summary "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' '$2 == "attn_q" { printf "%.2f", 1.5 * $13 }')

@@ -14,7 +14,7 @@
 static const char *const stacks[] = { "blk.1.ffn_gate_exps.weight", "blk.1.ffn_down_exps.weight" };
 static const float tokens = 10, counts[EXPERTS] = { 6, 3, 0, 8 };
 static float dense2[COLUMNS], stack2[2][COLUMNS * EXPERTS]; /* sums of squared inputs */
-static float *dense, *stack[2], *router;
+static float *dense, *stack[2], *router, *other;
 static char imatrix[64];
 
 static gg_source *model_of(float *q, float *gate)
@@ -30,8 +30,9 @@ static gg_source *model_of(float *q, float *gate)
         { "blk.1.ffn_gate_inp.weight", GG_F32, 2, { COLUMNS, EXPERTS }, router },
         { stacks[0], GG_F32, 3, { COLUMNS, ROWS, EXPERTS }, gate },
         { stacks[1], GG_F32, 3, { COLUMNS, ROWS, EXPERTS }, stack[1] },
+        { "blk.1.ffn_up_exps.weight", GG_F32, 3, { COLUMNS, ROWS, EXPERTS }, other },
     };
-    return model(specs, 5, &meta);
+    return model(specs, 6, &meta);
 }
 
 /* The path of the file that model() wrote last. */
@@ -46,6 +47,9 @@ static void make(void)
     dense = random_values(VALUES);
     router = random_values(COLUMNS * EXPERTS);
     for (int k = 0; k < 2; k++) stack[k] = random_values(STACK);
+    /* A stack that the matrix lacks: expert 2, which was never chosen, has the largest weights. */
+    other = random_values(STACK);
+    for (int i = 0; i < VALUES; i++) other[2 * VALUES + i] *= 100;
     for (int j = 0; j < COLUMNS; j++) dense2[j] = 1 + noise();
     for (int k = 0; k < 2; k++)
         for (int j = 0; j < COLUMNS * EXPERTS; j++)
@@ -101,8 +105,9 @@ static void importance(void)
     gg_source *s = model_of(dense, stack[0]);
     gg_measures list = measured(s, false, 1), split = measured(s, true, 3);
     double want[2] = { 0, 0 };
-    T_EQ(list.n, 5);
-    T_EQ(split.n, 3 + 2 * EXPERTS);
+    T_EQ(list.n, 6);
+    T_EQ(split.n, 3 + 3 * EXPERTS);
+    T_CHECK(isnan(list.rows[5].importance));
     T_CHECK(near(list.rows[0].importance, weighted(dense2, dense)));
     T_CHECK(isnan(list.rows[1].importance) && isnan(list.rows[2].importance));
     for (int k = 0; k < 2; k++)
@@ -153,6 +158,35 @@ static void ranks(void)
     free(r);
     gg_measures_free(&split);
     gg_source_close(s);
+}
+
+/* Experts of several blocks share the sum of their own block. */
+static void shares(void)
+{
+    static const struct {
+        int64_t block, expert;
+        double importance, share;
+    } want[] = { { 7, 1, 6, 0.75 }, { 3, 1, 3, 0.75 }, { 7, 0, 2, 0.25 }, { 3, 0, 1, 0.25 } };
+    gg_error e = GG_ERROR_INIT;
+    gg_measures list = { 0 };
+    gg_rank *r;
+    size_t n;
+    for (int i = 3; i >= 0; i--) {
+        gg_tensor_measure row = { .importance = want[i].importance,
+                                  .a = { .block = want[i].block, .expert = want[i].expert } };
+        row.t.name = "x";
+        T_EQ(gg_measures_add(&list, &row, &e), GG_OK);
+    }
+    T_EQ(gg_measures_rank(&list, true, &r, &n, &e), GG_OK);
+    T_EQ(n, 4);
+    for (size_t i = 0; i < n; i++)
+        T_CHECK(r[i].block == want[i].block && r[i].expert == want[i].expert &&
+                near(r[i].share, want[i].share));
+    free(r);
+    T_EQ(gg_measures_rank(&list, false, &r, &n, &e), GG_OK);
+    T_CHECK(n == 2 && r[0].block == 7 && near(r[0].importance, 8) && near(r[0].share, 8.0 / 12));
+    free(r);
+    gg_measures_free(&list);
 }
 
 /* ---- damage ----------------------------------------------------------------------- */
@@ -264,7 +298,7 @@ static void kept(void)
     T_CHECKF(gg_assemble(path, &o, out, &run, NULL, &e) == GG_OK, "%s", e.what);
     gg_source *k = NULL;
     T_EQ(gg_source_open(out, &k, &e), GG_OK);
-    for (size_t i = 2; i < 5 && k; i++) {
+    for (size_t i = 2; i < 6 && k; i++) {
         size_t step = (i == 2 ? COLUMNS : VALUES) * sizeof(float);
         uint8_t *was = raw(s, i), *now = raw(k, i);
         T_EQ(gg_source_tensor(k, i)->bytes, 2 * step);
@@ -293,6 +327,7 @@ static void end(void)
     char command[80];
     free(dense);
     free(router);
+    free(other);
     for (int k = 0; k < 2; k++) free(stack[k]);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     T_EQ(system(command), 0);
@@ -305,9 +340,9 @@ static void begin(void)
 }
 
 static const t_case cases[] = {
-    { "make", begin },  { "importance", importance },
-    { "ranks", ranks }, { "damage", damage },
-    { "kept", kept },   { "end", end },
+    { "make", begin },    { "importance", importance }, { "ranks", ranks },
+    { "shares", shares }, { "damage", damage },         { "kept", kept },
+    { "end", end },
 };
 
 T_MAIN(cases)
