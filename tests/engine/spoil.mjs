@@ -1,4 +1,4 @@
-/* spoil.mjs KIND AMOUNT - organ records in F16 on stdin come back spoiled on stdout:
+/* spoil.mjs KIND AMOUNT [OTHER] - organ records in F16 on stdin come back spoiled on stdout:
  *
  *   noise X     Gaussian noise of X standard deviations of the tensor is added
  *   zero P      a share P of the values, drawn at random, becomes 0
@@ -7,9 +7,13 @@
  *   scale X     every value is multiplied by X
  *   shuffle P   a share P of the values trade places at random
  *   rows 1      the rows are put into another order
+ *   mix C       the tensor is turned towards that of OTHER, a file with the same records, until it
+ *               has the cosine C to what it was; its length stays
  *
  * The random numbers are the same in every run. Bounded by the largest tensor. */
-const [kind, text] = process.argv.slice(2);
+import { readFileSync } from "node:fs";
+
+const [kind, text, otherFile] = process.argv.slice(2);
 const amount = Number(text);
 
 let state = 0x9e3779b97f4a7c15n;
@@ -63,6 +67,12 @@ const kinds = {
         at.forEach((to, i) => { y[to] = x[from[i]]; });
         return y;
     },
+    mix(x, columns, other) {
+        const dot = (a, b) => a.reduce((s, v, i) => s + v * b[i], 0);
+        const along = dot(other, x) / dot(x, x), across = other.map((v, i) => v - along * x[i]);
+        const scale = Math.sqrt((1 - amount ** 2) * dot(x, x) / dot(across, across));
+        return x.map((v, i) => amount * v + scale * across[i]);
+    },
     rows(x, columns) {
         const order = shuffle([...Array(x.length / columns).keys()]);
         const y = new Float64Array(x.length);
@@ -74,7 +84,7 @@ if (!kinds[kind] || !(amount >= 0)) throw new Error("usage: spoil.mjs KIND AMOUN
 
 const input = [];
 for await (const part of process.stdin) input.push(part);
-const all = Buffer.concat(input), out = Buffer.from(all);
+const all = Buffer.concat(input), out = Buffer.from(all), beside = otherFile ? readFileSync(otherFile) : all;
 for (let at = 0; at < all.length;) {
     at += 4 + all.readUInt32LE(at);
     const dims = all.readUInt32LE(at);
@@ -84,8 +94,8 @@ for (let at = 0; at < all.length;) {
     at += 4 + 8 * dims;
     if (all.readUInt32LE(at) !== 1) throw new Error("a tensor is not F16");
     at += 4;
-    const x = Float64Array.from({ length: n }, (_, i) => toFloat(all.readUInt16LE(at + 2 * i)));
-    kinds[kind](x, columns).forEach((v, i) => out.writeUInt16LE(toHalf(v), at + 2 * i));
+    const read = (bytes) => Float64Array.from({ length: n }, (_, i) => toFloat(bytes.readUInt16LE(at + 2 * i)));
+    kinds[kind](read(all), columns, read(beside)).forEach((v, i) => out.writeUInt16LE(toHalf(v), at + 2 * i));
     at += 2 * n;
 }
 process.stdout.write(out);
