@@ -79,10 +79,10 @@ export async function modelsView(main) {
   function show() {
     fill(lists,
       h("section", { class: "first" }, store.models.length ? table(store.models, [
-        ["name", "Name", model, "n"], ["name", "Map", mapPlace, "m wide"], ["bytes", "Size", (v) => bytes(v), "num"], ["modified", "Changed", time, "num"],
+        ["name", "Name", model, "n short"], ["name", "Map", mapPlace, "m wide"], ["bytes", "Size", (v) => bytes(v), "num"], ["modified", "Changed", time, "num wide"],
         ["name", "", (v) => downloadButton("/v1/files/" + v, v), "act"]]) : h("p", { class: "empty" }, "There are no models yet. Upload one below.")),
       store.organs.length ? h("section", null, h("h2", null, "Organ directories"),
-        table(store.folders, [["name", "Name", model, "n"], ["name", "Map", mapPlace, "m wide"], ["modified", "Changed", time, "num"]])) : null);
+        table(store.folders, [["name", "Name", model, "n short"], ["name", "Map", mapPlace, "m wide"], ["modified", "Changed", time, "num"]])) : null);
   }
   show();
   fill(main, h("h1", null, "Models"), lists, uploadForm(async () => { await refresh(); show(); }));

@@ -67,6 +67,16 @@ cgi GET /v1/jobs QUERY_STRING=last=0 < /dev/null
 check_text "$(grep -c '"id"' "$T/got")" 0 "no jobs"
 expect "400 Bad Request" GET /v1/jobs QUERY_STRING=last=all
 
+# A job can be removed as soon as its end is known, although its supervisor may still be there.
+for i in 1 2 3 4 5; do
+    printf '%s' '{"tool": "organ-keys", "arguments": ["verse.gguf", "general.name"]}' > "$T/body"
+    cgi POST /v1/jobs CONTENT_LENGTH=$(($(wc -c < "$T/body"))) < "$T/body"
+    id=$(sed -n 's/^{"id": "\([0-9a-f]*\)".*/\1/p' "$T/got")
+    n=0
+    while [ ! -e "$T/spool/jobs/$id/exit" ] && [ $n -lt 10000000 ]; do n=$((n + 1)); done
+    expect "200 OK" DELETE "/v1/jobs/$id" QUERY_STRING=remove=1
+done
+
 # ---- the tools that were added last: what they may name, and one run of each ------------------------
 cp "$LAB/lab-code-q4_k_m.gguf" "$DATA/code.gguf"
 echo 'top secret' > "$T/secret"

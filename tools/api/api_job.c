@@ -455,11 +455,15 @@ static bool delete_job(api *a, const char *id)
     int dir = find_job(a, id);
     if (dir < 0) return false;
     bool ok;
+    struct timespec tick = { 0, 20000000 };
     if (api_query_has(a, "remove")) {
+        /* The supervisor lives for a moment after it has recorded the end. */
+        for (int i = 0; i < STOP_WAIT && api_job_alive(a, id); i++)
+            if (faccessat(dir, "exit", F_OK, 0) != 0) break;
+            else nanosleep(&tick, NULL);
         ok = api_job_alive(a, id) ? api_fail(a, 409, "the job has not ended: stop it first")
                                   : remove_job(a, id);
     } else {
-        struct timespec tick = { 0, 20000000 };
         api_job_poke(a, id, 's');
         for (int i = 0; i < STOP_WAIT && api_job_alive(a, id); i++) nanosleep(&tick, NULL);
         ok = answer_job(a, id, dir, api_job_alive(a, id) ? 202 : 200, NULL);
