@@ -88,7 +88,7 @@ untouched() {
 
 # The card of a merge gets its name after the model, so the model may be complete without it.
 without_card() {
-    [ ! -e "$O/card.md" ] && cp "$R/card.md" "$O/card.md" && same_dir "$O" "$R"
+    rm -rf "$T/alone" && cp -r "$R" "$T/alone" && rm "$T/alone/card.md" && same_dir "$O" "$T/alone"
 }
 
 # A change in place that failed: the model is the old or the new one, or the undo file restores it.

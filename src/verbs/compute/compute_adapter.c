@@ -147,15 +147,13 @@ static gg_status check_tensor(const gg_source *adapter, const gg_source *base, s
     size_t n;
     bool a = ends_with(t, ".lora_a", &n), b = !a && ends_with(t, ".lora_b", &n);
     targets of = { 0 };
-    gg_status st;
     if (!a && !b && ends_with(t, "_norm.weight", &n)) return out->ignored++, GG_OK;
     if (!a && !b) {
-        st = gg_fail(
-            err, GG_EFORMAT,
-            "its name ends in neither .lora_a nor .lora_b, so it is not part of a LoRA pair");
+        gg_fail(err, GG_EFORMAT,
+                "its name ends in neither .lora_a nor .lora_b, so it is not part of a LoRA pair");
         return gg_at_tensor(err, t->name, t->name_len);
     }
-    st = check_targets(adapter, base, t, n, &of, err);
+    gg_status st = check_targets(adapter, base, t, n, &of, err);
     if (st == GG_OK && !of.found) {
         st = gg_fail(err, GG_EFORMAT, "the base does not have the tensor that it changes");
         gg_fix(err, "use the model that the adapter was made for");
