@@ -256,7 +256,7 @@ static gg_status read_step(void *ctx, const gg_step *s, gg_error *err)
 static gg_status make_step(void *ctx, const gg_step *s, float **out, gg_error *err)
 {
     values *v = ctx;
-    float *x[COMPUTE_INPUTS];
+    float *x[COMPUTE_INPUTS] = { NULL };
     uint64_t bad = v->all_bad; /* from then on values are only counted */
     gg_status st = GG_OK;
     for (size_t k = 0; k < v->t->n_in && st == GG_OK; k++) {
