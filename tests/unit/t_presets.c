@@ -1,5 +1,6 @@
-/* Presets against llama-quantize's choices on nine models (tests/data/presets.tsv): the
- * type of every tensor, general.file_type, and which presets are refused. */
+/* Presets against llama-quantize's choices on nine models, and on one with an importance matrix
+ * (tests/data/presets.tsv): the type of every tensor, general.file_type, and which presets are
+ * refused. */
 #include "files.h"
 
 #include "organ/gg_quant.h"
@@ -14,6 +15,7 @@ typedef struct model {
     char names[TENSORS][64];
     size_t n_patterns, n;
     uint64_t blocks;
+    bool imatrix;
 } model;
 
 static size_t models, presets, refused, checked;
@@ -93,7 +95,7 @@ static void check_preset(model *m, char *field[], size_t n)
     T_CHECKF(p, "%s", field[1]);
     if (!p) return;
     list_tensors(m);
-    gg_preset_model whole = { m->list, m->n, &m->meta, false };
+    gg_preset_model whole = { m->list, m->n, &m->meta, m->imatrix };
     gg_status st = gg_preset_choose(p, &whole, dtypes, &e);
     presets++;
     if (strcmp(field[2], "refused") == 0) {
@@ -127,6 +129,7 @@ static void line(model *m, char *field[], size_t n)
     if (strcmp(field[0], "model") == 0) {
         end_model(m);
         snprintf(m->name, sizeof m->name, "%s", field[1]);
+        m->imatrix = n > 2 && strcmp(field[2], "imatrix") == 0;
         models++;
     } else if (strcmp(field[0], "key") == 0) {
         const char *count = strstr(field[1], ".block_count=u32:");
@@ -158,8 +161,8 @@ static void choices(void)
     }
     end_model(&m);
     free(text);
-    T_EQ(models, (size_t)9);
-    T_EQ(presets, (size_t)9 * 27);
+    T_EQ(models, (size_t)10);
+    T_EQ(presets, (size_t)9 * 27 + 30);
     T_CHECKF(refused == 36 && checked > 40000, "%zu refused, %zu tensors", refused, checked);
 }
 

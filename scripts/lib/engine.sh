@@ -1,0 +1,40 @@
+# engine.sh - perplexities by an engine, for the scripts that tune on texts. They have sourced
+# common.sh, and have set $engine (--engine) or $batch (--engine-batch), or else $harness, and the
+# scratch folder $T.
+# shellcheck shell=sh disable=SC2034,SC2154
+
+engine_pid=''
+start_engine() {
+    mkfifo "$T/jobs.pipe" "$T/answers.pipe" || die 4 "cannot make a pipe in $T"
+    if [ -n "$batch" ]; then sh -c "$batch" < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
+    else node "$harness/engine.mjs" batch < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
+    fi
+    engine_pid=$!
+    exec 3> "$T/jobs.pipe" 4< "$T/answers.pipe"
+}
+stop_engine() { [ -z "$engine_pid" ] || kill "$engine_pid" 2> /dev/null; }
+
+# Writes the perplexity of each text to $T/numbers, one per line.
+perplexities() { # TEXTS-FILE, whose third column names the texts; MODEL
+    : > "$T/numbers"
+    if [ -n "$engine" ]; then
+        set -- "$1" "$2"
+        while IFS=$tab read -r use weight file; do set -- "$@" "$file"; done < "$1"
+        shift
+        run_tool sh -c "$engine \"\$@\"" sh "$@" > "$T/numbers" 2> "$T/log" < /dev/null
+        return
+    fi
+    [ -n "$engine_pid" ] || start_engine
+    while IFS=$tab read -r use weight file; do
+        (printf 'ppl\t%s\t%s\n' "$2" "$file" >&3) || return 1 # an engine that ended must not end this shell
+        answer=''
+        IFS= read -r answer <&4 || return 1
+        printf '%s\n' "$answer" | awk -F '\t' '{ print $3 == "error" ? $4 : $3 }' >> "$T/numbers"
+    done < "$1" 2>> "$T/engine.log"
+}
+
+# Why the last command failed, in one line.
+engine_reason() {
+    why=$(grep -v '^make.*: \*\*\*\|^$' "$T/log" "$T/engine.log" 2> /dev/null | tail -n 1 | sed 's/^[^:]*://')
+    printf '%s\n' "${why:-it gave no reason}"
+}
