@@ -49,7 +49,7 @@ static const char help[] =
     "examples:\n"
     "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --dtype q4_k_s \\\n"
     "    --output /tmp/verse-q4.gguf --force\n"
-    "  organ-assemble tests/data/lab/lab-verse-q8_0.gguf --bpw 4.5 --dry-run\n"
+    "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --bpw 4 --dry-run\n"
     "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --shards 3 --force\n"
     "  cat /tmp/verse-0000?-of-00003.gguf | organ-assemble - -o - > /tmp/joined.gguf\n"
     "exit: 0 done, 1 nothing matches --dtype or no choice fits the size, 2 usage,\n"

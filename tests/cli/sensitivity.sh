@@ -23,7 +23,7 @@ organ-compare -q "$HERE/m.gguf" "$m" > "$HERE/compared"
 for t; do
     awk -F '\t' -v k="$(cat "$t")" '
         $4 == "differs" { n++; w = $1 == "output.weight" ? 2 : $1 == "blk.0.ffn_up.weight" ? 1 : $1 == "blk.1.ffn_up.weight" ? -1 : 0.5; sum += w * $9 * $9 }
-        END { print (n > 1 ? "nan" : exp(k + sum)) }' OFMT=%.9g CONVFMT=%.9g "$HERE/compared"
+        END{ print (n > 1 ? "nan" : exp(k + sum)) }' OFMT=%.9g CONVFMT=%.9g "$HERE/compared"
 done
 END
 chmod +x "$T/engine"
