@@ -260,18 +260,6 @@ uint64_t gg_hole_end(int fd, uint64_t offset)
 #endif
 }
 
-uint64_t gg_hole_start(int fd, uint64_t offset)
-{
-#ifdef SEEK_HOLE
-    off_t hole = offset > INT64_MAX ? -1 : lseek(fd, (off_t)offset, SEEK_HOLE);
-    return hole >= 0 ? (uint64_t)hole : UINT64_MAX;
-#else
-    (void)fd;
-    (void)offset;
-    return UINT64_MAX;
-#endif
-}
-
 void gg_read_hint(int fd, uint64_t offset, uint64_t n)
 {
 #ifdef POSIX_FADV_WILLNEED

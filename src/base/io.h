@@ -52,10 +52,6 @@ static inline uint64_t gg_offset_after(uint64_t at, uint64_t n)
  * All bytes of a hole are 0. */
 uint64_t gg_hole_end(int fd, uint64_t offset);
 
-/* The start of the next hole at or after `offset`; the end of a file counts as a hole. UINT64_MAX
- * if this cannot be found. */
-uint64_t gg_hole_start(int fd, uint64_t offset);
-
 /* Starts writing [offset, offset+n) back to disk without waiting, if the system supports it. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 

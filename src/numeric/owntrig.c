@@ -9,6 +9,7 @@
 #define HALF_PI_2 6.07710050630396597660e-11
 #define HALF_PI_3 2.02226624879595063154e-21
 #define HALF_PI 1.57079632679489661923
+#define HALF_PI_REST 6.12323399573676603587e-17 /* pi/2 - HALF_PI */
 
 /* |x| <= pi/4, where the first omitted term is below 1e-19 */
 static double near_sin(double x)
@@ -68,6 +69,6 @@ double gg_own_acos(double x)
 {
     if (!(x >= -1 && x <= 1)) return NAN;
     if (x > 0.5) return 2 * near_asin(sqrt((1 - x) / 2));
-    if (x < -0.5) return 2 * (HALF_PI - near_asin(sqrt((1 + x) / 2)));
-    return HALF_PI - near_asin(x);
+    if (x < -0.5) return 2 * (HALF_PI - (near_asin(sqrt((1 + x) / 2)) - HALF_PI_REST));
+    return HALF_PI - (near_asin(x) - HALF_PI_REST);
 }

@@ -26,16 +26,26 @@ static bool places(uint32_t *count, size_t n)
     return true;
 }
 
+/* Values that were F16 or BF16 end with zeros, and the keys of negative ones with ones. The sign is
+ * in a later digit, so the first need not be sorted. */
+static int first_digit(const gg_nk_key *keys, size_t n)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < n; i++) bits |= keys[i] ^ ((keys[i] >> 31) - 1);
+    return (bits & (RADIX - 1)) == 0;
+}
+
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
 {
     uint32_t count[DIGITS][RADIX] = { { 0 } };
+    int first = first_digit(keys, n);
     for (size_t i = 0; i < n; i++) {
         uint32_t k = keys[i];
-        count[0][k & (RADIX - 1)]++;
+        if (first == 0) count[0][k & (RADIX - 1)]++;
         count[1][k >> BITS & (RADIX - 1)]++;
         count[2][k >> 2 * BITS]++;
     }
-    for (int pass = 0; pass < DIGITS; pass++) {
+    for (int pass = first; pass < DIGITS; pass++) {
         uint32_t *at = count[pass];
         unsigned shift = BITS * (unsigned)pass;
         if (!places(at, n)) continue;

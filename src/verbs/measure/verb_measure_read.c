@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD ((uint64_t)32 << 20) /* bytes of a tensor to read ahead */
+#define AHEAD ((uint64_t)32 << 20)      /* bytes of a tensor to read ahead */
+#define HOLES_APART ((uint64_t)1 << 20) /* SEEK_HOLE may look at each page up to the next hole */
 #define DENSE 6144 /* if samples are at least this many bytes apart, only their blocks are read */
 
 gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
@@ -89,7 +90,7 @@ static void sampler_next(sampler *s)
 {
     s->i++;
     s->at++;
-    if (s->i % s->length != 0) return;
+    if (s->length > 1 && s->i % s->length != 0) return;
     s->at += (s->step - 1) * s->length;
     s->rest += s->part;
     if (s->rest >= s->units) {
@@ -312,7 +313,8 @@ typedef struct reader {
     gg_data *d;
     const gg_selected *p;
     measure_space *w;
-    /* Of the data's bytes, [from, hole) are a hole of a sparse file, and [hole, end) are not. */
+    /* Of the data's bytes, [from, hole) are a hole of a sparse file. Before `end` no other hole is
+     * looked for. */
     uint64_t from, hole, end;
 } reader;
 
@@ -324,8 +326,7 @@ static bool in_hole(reader *in, uint64_t at, uint64_t bytes)
     if (at < in->from || at >= in->end) {
         in->from = at;
         in->hole = gg_hole_end(in->d->fd, base + at) - base;
-        in->end = gg_hole_start(in->d->fd, base + in->hole) - base;
-        if (in->end <= at) in->end = at + 1;
+        in->end = in->hole + HOLES_APART;
     }
     return at + bytes <= in->hole;
 }
