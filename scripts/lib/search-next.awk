@@ -142,6 +142,7 @@ END {
             else { if (d[i] > least[i]) finest = 0; try_number(i) }
         }
         go_on()
-        if (begin - fx < 2 * tolerance && finest) exit 0
+        idle = begin - fx < 2 * tolerance ? idle + 1 : 0
+        if (idle && (finest || idle == 2)) exit 0
     }
 }

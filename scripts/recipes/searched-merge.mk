@@ -25,12 +25,12 @@ embed := 0.4
 head := 0.4
 # knob norm: 0..4
 norm := 2
+# knob share: 0.3..0.7
+share := 0.5
 # knob low: 0.5..1.5
 low := 1
 # knob high: 0.5..1.5
 high := 1
-# knob share: 0.3..0.7
-share := 0.5
 
 times = $(shell echo $(1) $(2) | awk '{ printf "%.4g", $$1 * $$2 }')
 # The strength of a part in the first block and in the last, and evenly between them.

@@ -272,6 +272,87 @@ else
     echo "skipped: no GNU parallel"
 fi
 
+# ---- a cluster: its tasks are processes of their own, which no signal of the fleet reaches
+mkdir "$T/slurm"
+cat > "$T/slurm/sbatch" << 'END'
+#!/bin/sh
+# stands for sbatch: prints the number of the job and runs its tasks
+for last; do case $last in --array=1-*) n=${last##*-}; n=${n%%[%]*} ;; esac; done
+printf '%s\n' "$@" > "$SLURM_LOG"
+echo "42;cluster"
+detach=$(command -v setsid)
+while [ "$n" -ge 1 ]; do SLURM_ARRAY_TASK_ID=$n $detach sh "$last" > /dev/null 2>&1 & n=$((n - 1)); done
+wait
+END
+printf '#!/bin/sh\necho "$1" > "$SLURM_LOG.cancelled"\n' > "$T/slurm/scancel"
+chmod +x "$T/slurm/sbatch" "$T/slurm/scancel"
+SLURM_LOG=$T/slurm.log
+export SLURM_LOG
+PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm='--partition=a b --mem=2G' --output "$T/it's slurm" "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" 2>"$T/fleet.err"
+check_text "$? $(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" "1 failed done done" "Slurm: the same work"
+check "Slurm: why a model failed" grep -q 'broken: organ-measure: .*GGUF' "$T/fleet.err"
+check_text "$(grep -x -e '--array.*' -e '--partition.*' -e '--mem.*' -e '--wait' "$T/slurm.log" | tr '\n' ' ')" "--wait --array=1-3%2 --partition=a --mem=2G " "Slurm: what sbatch is given"
+check "Slurm: to the bit" cmp "$T/it's slurm/models/lab-verse-q4_k_m/measures.jsonl" "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
+check_text "$(find "$T/it's slurm" -name '.run-*')" "" "Slurm: nothing stays"
+rm "$T/it's slurm/models/lab-verse-q4_k_m/measures.tsv"
+ORGAN_SLURM_TASKS=2 PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm --output "$T/it's slurm" "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" 2>"$T/fleet.err"
+check_text "$(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" "failed done kept" "Slurm: resumed, with several models per task"
+check_text "$(grep -e '--array' "$T/slurm.log")" "--array=1-2%2" "Slurm: fewer tasks"
+check_error 2 "sbatch of Slurm is not installed" "no Slurm" "$scripts/organ-fleet" measure --slurm --output "$T/u" "$models"
+PATH=$T/slurm:$PATH check_error 2 "cannot be combined" "Slurm and GNU parallel" "$scripts/organ-fleet" measure --slurm --parallel --output "$T/u" "$models"
+
+# stopped WHAT OPTION...: a fleet on other hosts, with a tool that does not end, is stopped
+stopped() {
+    stopped_what=$1
+    shift
+    begun forever far-stopped "$T" measure "$@"
+    kill -TERM "$pid"
+    wait "$pid" 2> "$T/wait.err"
+    check_text "$?" 143 "$stopped_what stopped"
+    check "$stopped_what: how to go on" grep -q '^organ-fleet: stopped: [0-9]* of [0-9]* models are finished; run the same command' "$T/fleet1.err"
+    n=0
+    while processes | grep -q "[t]ail -f $T" && [ $n -lt 100 ]; do sleep 0.2; n=$((n + 1)); done
+    check_text "$(processes | grep "[t]ail -f $T")$(find "$T/far-stopped" -maxdepth 1 -name '.run-*')" "" "$stopped_what: its tools stop"
+    rm -rf "$T/far-stopped"
+}
+if have setsid; then
+    OLD_PATH=$PATH PATH=$T/slurm:$PATH
+    stopped Slurm --slurm -j 9
+    check_text "$(cat "$T/slurm.log.cancelled")" 42 "Slurm: the job is cancelled"
+    if [ -x "$T/hosts/ssh" ]; then
+        sed -i.old 's/^exec sh/exec setsid sh/' "$T/hosts/ssh"
+        PATH=$T/hosts:$PATH
+        SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh
+        export SSH_LOG PARALLEL_SSH
+        stopped hosts --sshlogin one -j 9
+    fi
+    PATH=$OLD_PATH
+fi
+
+# ---- on a terminal: the progress, reports before the end, and how to go on after Ctrl-C
+if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
+    mkfifo "$T/keys"
+    echo forever > "$T/seconds"
+    # The fleet runs in the foreground, because a background process ignores Ctrl-C.
+    {
+        exec 7> "$T/keys"
+        n=0
+        until { grep -q '1 of 2 models done, 1 running' "$T/terminal" && grep -q verse "$T/shown/ranking.tsv"; } 2> /dev/null || [ $n -gt 300 ]; do sleep 0.2; n=$((n + 1)); done
+        echo $n > "$T/polls"
+        printf '\003' >&7
+        sleep 2
+    } &
+    ORGAN_BIN=$T script -qec "'$scripts/organ-fleet' measure -j 2 --output '$T/shown' '$LAB/lab-verse-q4_k_m.gguf' '$models/lab-code-q4_k_m.gguf'" /dev/null \
+        < "$T/keys" > "$T/terminal" 2>&1
+    check_text "$?" 130 "Ctrl-C"
+    if [ "$(cat "$T/polls")" -le 300 ]; then ok; else bad "no progress on a terminal, or no reports before the end: $(cat "$T/terminal")"; fi
+    check "the time left" grep -q '1 running, [0-9]*:[0-9][0-9] left' "$T/terminal"
+    check "Ctrl-C: how to go on" grep -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
+    check_text "$(processes | grep "[t]ail -f $T")" "" "Ctrl-C: the tools stop"
+else
+    echo "skipped: no script(1) to make a terminal"
+fi
+
 # ---- usage
 check "--help is for stdout" sh -c '"$1/organ-fleet" --help | grep -q "^usage: organ-fleet"' - "$scripts"
 check "--version" sh -c '"$1/organ-fleet" --version | grep -q "^organ-fleet [0-9]"' - "$scripts"
