@@ -19,6 +19,8 @@ docdir = $(datarootdir)/doc/organ-suite
 pkgdatadir = $(datadir)/organ-suite
 pkgconfigdir = $(libdir)/pkgconfig
 bashcompdir = $(datarootdir)/bash-completion/completions
+zshcompdir = $(datarootdir)/zsh/site-functions
+fishcompdir = $(datarootdir)/fish/vendor_completions.d
 
 # The version is defined only in include/organ/gg_version.h.
 version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$3; dot = "." } END { print v }' include/organ/gg_version.h)
@@ -169,7 +171,7 @@ lint: $(LIB)
 	@clang-format --dry-run -Werror $(FORMATTED)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
-	shellcheck -S warning -s sh scripts/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/web/*.sh
+	shellcheck -S warning -s sh scripts/*.sh scripts/completion/*.sh scripts/packaging/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/web/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -264,7 +266,8 @@ $(foreach f,$(MAN1),$(f):mandir:man1/$(notdir $(f)):644 )\
 $(foreach f,$(MAN5),$(f):mandir:man5/$(notdir $(f)):644 )\
 README.md:docdir:README.md:644 LICENSE:docdir:LICENSE:644 docs/NEWS.md:docdir:NEWS.md:644 \
 $(foreach f,$(DOCS),$(f):docdir:$(f):644 )\
-$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:bashcompdir:$(f):644 )\
+$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:bashcompdir:$(f):644 $(B)/completion/organ.fish:fishcompdir:$(f).fish:644 )\
+$(B)/completion/_organ:zshcompdir:_organ:644 \
 $(foreach f,$(EXAMPLES),$(f):pkgdatadir:examples/$(notdir $(f)):644 )\
 $(foreach f,$(ENGINE),$(f):pkgdatadir:engine/$(notdir $(f)):$(if $(filter %.sh,$(f)),755,644) )\
 $(foreach f,$(DATA),$(f):pkgdatadir:$(f):644 )
@@ -274,14 +277,21 @@ ENGINE := $(addprefix tests/engine/,engine.mjs install.sh package.json package-l
 # Files named by the examples of --help and of the manual pages.
 EXAMPLES := $(wildcard tests/data/lab/lab-*-q4_k_m.gguf tests/data/lab/text-*.txt)
 INSTALL_VARS := DESTDIR prefix exec_prefix bindir libdir includedir mandir docdir pkgdatadir \
-	pkgconfigdir bashcompdir version
+	pkgconfigdir bashcompdir zshcompdir fishcompdir version
 INSTALL_DIRS = $(foreach v,$(INSTALL_VARS),export $(v)='$(subst ','\'',$($(v)))';)
 INSTALL_ITEM = from=$${x%%:*}; x=$${x\#*:}; mode=$${x\#\#*:}; x=$${x%:*}; eval "to=\$$DESTDIR\$$$${x%%:*}/$${x\#*:}"
 # Paths in installed texts are replaced by the installed paths.
 INSTALL_COPY = case $$from in docs/man/* | *.pc.in | scripts/organ-*) awk -f scripts/install.awk "$$from" > "$$to" ;; *) cp "$$from" "$$to" ;; esac
 
+# Completion for zsh and fish is made from the tables of that for bash.
+completion/_organ := zsh
+completion/organ.fish := fish
+$(B)/completion/_organ $(B)/completion/organ.fish: $(B)/%: scripts/completion/organ scripts/completion/generate.sh
+	@mkdir -p $(@D)
+	@sh scripts/completion/generate.sh $($*) > $@.tmp && mv $@.tmp $@
+
 .PHONY: install uninstall
-install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
+install: all $(B)/completion/_organ $(B)/completion/organ.fish ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
 	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
 		$(INSTALL_ITEM); \
 		[ -d "$${to%/*}" ] || mkdir -p "$${to%/*}" && $(INSTALL_COPY) && chmod "$$mode" "$$to" || exit 1; \
@@ -295,6 +305,14 @@ uninstall: ## remove the installed files, and folders that become empty
 		$(INSTALL_ITEM); d=$${to%/*}; [ "$$d" != "$$last" ] || continue; \
 		last=$$d; while [ "$$d" != "$$DESTDIR" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \
 	done
+
+.PHONY: dist dist-static deb
+dist: ## write a reproducible source archive to build/dist
+	@sh scripts/packaging/dist.sh source $(version) $(B)/dist
+dist-static: ## the same with static tools, built by musl-gcc
+	@sh scripts/packaging/dist.sh static $(version) $(B)/dist
+deb: ## build a Debian package in build/dist (needs dpkg-dev)
+	@sh scripts/packaging/dist.sh deb $(version) $(B)/dist
 
 .PHONY: clean
 clean: ## remove everything built

@@ -3,8 +3,8 @@
 #
 #   libgguf.pc.in   @prefix@ and similar. Paths below prefix start with ${prefix}, so
 #                   that pkg-config --define-prefix can move them.
-#   manual pages    docs/ tests/data/lab tests/engine build/bin
-#   scripts         tests/data/lab
+#   manual pages    docs/ tests/data/lab scripts/recipes tests/engine build/bin
+#   scripts         tests/data/lab scripts/recipes
 function swap(text, from, to,    out, at) {
     while ((at = index(text, from)) > 0) {
         out = out substr(text, 1, at - 1) to
@@ -33,5 +33,8 @@ man {
     $0 = swap($0, "build/bin", ENVIRON["bindir"])
     $0 = swap($0, "docs/", ENVIRON["docdir"] "/docs/")
 }
-!pc { $0 = swap($0, "tests/data/lab", data "/examples") }
+!pc {
+    $0 = swap($0, "tests/data/lab", data "/examples")
+    $0 = swap($0, "scripts/recipes", data "/scripts/recipes")
+}
 { print }

@@ -1,6 +1,7 @@
 /* match_options.c - --match, --map, --blend, --ancestor, --align and --add. */
 #include "match_options.h"
 
+#include "base/nearest.h" /* the mode that was meant */
 #include "organ/gg_align.h"
 
 #include <string.h>
@@ -15,7 +16,9 @@ static gg_match_mode mode_of(const cli *c, const char *name)
     static const char *const names[] = { "exact", "retype", "convert" };
     for (int i = 0; i < 3; i++)
         if (strcmp(names[i], name) == 0) return (gg_match_mode)i;
-    cli_usage(c, "--match %s: use exact, retype or convert", name);
+    const char *near = gg_nearest(name, strlen(name), names, 3);
+    cli_usage(c, "--match %s: use exact, retype or convert%s%s%s", name,
+              near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
 void match_options_check(const cli *c, match_options *o)

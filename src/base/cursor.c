@@ -21,7 +21,10 @@ gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *e
     else
         gg_fail(err, GG_EFORMAT, "the file ends within %s: %llu bytes needed, %llu left", what,
                 (unsigned long long)n, (unsigned long long)left);
-    gg_fix(err, "fetch the file again: it is truncated or damaged");
+    if (n <= UINT64_MAX - c->pos)
+        gg_fix(err, "fetch the file again: it has %llu of at least %llu bytes, or is damaged",
+               (unsigned long long)(c->pos + left), (unsigned long long)(c->pos + n));
+    else gg_fix(err, "fetch the file again: it is damaged");
     return gg_at_offset(err, c->pos);
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086
+# shellcheck disable=SC1091,SC2086,SC2015
 # completion.sh - scripts/completion/organ offers every option that --help lists, the
 # values that are accepted, and files where a file is wanted.
 . "$(dirname "$0")/lib.sh"
@@ -90,4 +90,20 @@ done
 for m in $(tab organ-graft --match ""); do
     check "match $m" organ-graft --source "$V" --target "$V" --layers 0 --match "$m" --check
 done
+
+# ---- zsh and fish: made from the same tables ---------------------------------------------------------
+check "for zsh" sh scripts/completion/generate.sh zsh
+cp "$T/out" "$T/_organ"
+check "for fish" sh scripts/completion/generate.sh fish
+cp "$T/out" "$T/organ.fish"
+check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(sed -n '/^complete /,$p' scripts/completion/organ | tr ' ' '\n' | grep -c '^organ-')" "zsh: all tools"
+grep -q "^organ-graft) .* '--match=:match:(exact retype convert)' .* '--link' .* '\*:model:_files -g " "$T/_organ" && ok || bad "zsh: organ-graft"
+grep -q "^organ-measure) .* '--type=:class:_values -s , class skeleton .* '-j+:value: ' " "$T/_organ" && ok || bad "zsh: organ-measure"
+grep -qx "complete -c organ-graft -l match -x -a 'exact retype convert'" "$T/organ.fish" && ok || bad "fish: organ-graft"
+grep -qx "complete -c organ-graft -l link" "$T/organ.fish" && ok || bad "fish: a flag"
+if have zsh; then check "zsh reads it" zsh -n "$T/_organ"; fi
+if have fish; then
+    check_text "$(HOME=$T fish -c "source '$T/organ.fish'; complete -C 'organ-measure --samp'; complete -C 'organ-graft --match re'" | cut -f 1 | tr '\n' ' ')" \
+        "--sample retype " "fish completes"
+fi
 finish

@@ -329,26 +329,22 @@ if have setsid; then
     PATH=$OLD_PATH
 fi
 
-# ---- on a terminal: the progress, reports before the end, and how to go on after Ctrl-C
+# ---- on a terminal: the progress, and reports before the end
 if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
-    mkfifo "$T/keys"
     echo forever > "$T/seconds"
-    # The fleet runs in the foreground, because a background process ignores Ctrl-C.
     {
-        exec 7> "$T/keys"
         n=0
         until { grep -q '1 of 2 models done, 1 running' "$T/terminal" && grep -q verse "$T/shown/ranking.tsv"; } 2> /dev/null || [ $n -gt 300 ]; do sleep 0.2; n=$((n + 1)); done
         echo $n > "$T/polls"
-        printf '\003' >&7
-        sleep 2
+        kill -TERM "$(cat "$T/shown.pid")"
     } &
-    ORGAN_BIN=$T script -qec "'$scripts/organ-fleet' measure -j 2 --output '$T/shown' '$LAB/lab-verse-q4_k_m.gguf' '$models/lab-code-q4_k_m.gguf'" /dev/null \
-        < "$T/keys" > "$T/terminal" 2>&1
-    check_text "$?" 130 "Ctrl-C"
+    ORGAN_BIN=$T script -qec "echo \$\$ > '$T/shown.pid'; exec '$scripts/organ-fleet' measure -j 2 --output '$T/shown' '$LAB/lab-verse-q4_k_m.gguf' '$models/lab-code-q4_k_m.gguf'" \
+        /dev/null < /dev/null > "$T/terminal" 2>&1
+    check_text "$?" 143 "stopped on a terminal"
     if [ "$(cat "$T/polls")" -le 300 ]; then ok; else bad "no progress on a terminal, or no reports before the end: $(cat "$T/terminal")"; fi
     check "the time left" grep -q '1 running, [0-9]*:[0-9][0-9] left' "$T/terminal"
-    check "Ctrl-C: how to go on" grep -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
-    check_text "$(processes | grep "[t]ail -f $T")" "" "Ctrl-C: the tools stop"
+    check "stopped on a terminal: how to go on" grep -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
+    check_text "$(processes | grep "[t]ail -f $T")" "" "stopped on a terminal: its tools"
 else
     echo "skipped: no script(1) to make a terminal"
 fi

@@ -128,6 +128,9 @@ if dd if=/dev/null of="$T/4g.gguf" bs=1048576 seek=4097 2> /dev/null; then
     check_error 3 "the maximum is 2^22" "tensors that are a hole" in_1g organ-extract "$T/hole.gguf" --list
 fi
 check_error 3 "4294967296 bytes needed, 0 left" "a claim of 4 GiB" organ-extract "$T/cut.gguf" --list
+head -c 20000 "$LAB/lab-verse-q4_k_m.gguf" > "$T/part.gguf"
+check_error 3 "it has 20000 of at least 22254 bytes" "a download cut within the header" organ-extract "$T/part.gguf" --list
+check_error 3 "it has 20000 of at least 22254 bytes" "a pipe cut within the header" sh -c 'organ-extract - --list < "$1"' sh "$T/part.gguf"
 i=0
 while [ $i -lt 2000 ]; do
     printf '\006\0\0\0\0\0\0\0%06d\004\0\0\0\007\0\0\0' $i

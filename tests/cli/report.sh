@@ -287,4 +287,8 @@ check_error 2 "--output" "no output" "$scripts/organ-report" "$T/in"
 check_error 2 "no input" "no input" "$scripts/organ-report" --output "$T/u"
 check_error 2 "--format" "another format" "$scripts/organ-report" --format pdf --output "$T/u" "$T/in"
 check_error 2 "--what" "unknown option" "$scripts/organ-report" --what --output "$T/u" "$T/in"
+check "a model on stdin" sh -c '"$1" -q --format md --output "$2" - < "$3"' sh "$scripts/organ-report" "$T/model" "$LAB/lab-verse-q4_k_m.gguf"
+check "its tensors are in the report" grep -q 'ffn_down' "$T/model/Z_MEASURE_REPORT.md"
+check_exit 1 "half a model on stdin" sh -c 'head -c 100000 "$3" | "$1" -q --format md --output "$2" -' sh "$scripts/organ-report" "$T/half" "$LAB/lab-verse-q4_k_m.gguf"
+check_absent "$T/half/Z_MEASURE_REPORT.md" "half a model on stdin"
 finish

@@ -84,6 +84,7 @@ static void more_is_fetched(void)
     gg_error e3 = GG_ERROR_INIT;
     T_CHECK(gg_cursor_u32(&known, &v, "v", &e3) == GG_EFORMAT &&
             strstr(e3.what, "4 bytes needed, 3 left"));
+    T_CHECK(strstr(e3.fix, "it has 3 of at least 4 bytes"));
 }
 
 static const t_case cases[] = {
