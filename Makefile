@@ -71,7 +71,7 @@ BINS := $(TOOLS:%=$(B)/bin/%)
 say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 
 .PHONY: all
-all: $(LIB) $(BINS) ## build the library and the tools (default)
+all: $(LIB) $(BINS) $(B)/completion/_organ $(B)/completion/organ.fish ## build the library and the tools (default)
 
 # The verbs and the tools decide what others compute, so they are built for size.
 SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
@@ -291,7 +291,7 @@ $(B)/completion/_organ $(B)/completion/organ.fish: $(B)/%: scripts/completion/or
 	@sh scripts/completion/generate.sh $($*) > $@.tmp && mv $@.tmp $@
 
 .PHONY: install uninstall
-install: all $(B)/completion/_organ $(B)/completion/organ.fish ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
+install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX
 	@$(INSTALL_DIRS) for x in $(INSTALL_LIST); do \
 		$(INSTALL_ITEM); \
 		[ -d "$${to%/*}" ] || mkdir -p "$${to%/*}" && $(INSTALL_COPY) && chmod "$$mode" "$$to" || exit 1; \

@@ -311,7 +311,7 @@ stopped() {
     check_text "$?" 143 "$stopped_what stopped"
     check "$stopped_what: how to go on" grep -q '^organ-fleet: stopped: [0-9]* of [0-9]* models are finished; run the same command' "$T/fleet1.err"
     n=0
-    while processes | grep -q "[t]ail -f $T" && [ $n -lt 100 ]; do sleep 0.2; n=$((n + 1)); done
+    while processes | grep -q "[t]ail -f $T" && [ $n -lt 300 ]; do sleep 0.2; n=$((n + 1)); done
     check_text "$(processes | grep "[t]ail -f $T")$(find "$T/far-stopped" -maxdepth 1 -name '.run-*')" "" "$stopped_what: its tools stop"
     rm -rf "$T/far-stopped"
 }
@@ -334,14 +334,14 @@ if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
     echo forever > "$T/seconds"
     {
         n=0
-        until { grep -q '1 of 2 models done, 1 running' "$T/terminal" && grep -q verse "$T/shown/ranking.tsv"; } 2> /dev/null || [ $n -gt 300 ]; do sleep 0.2; n=$((n + 1)); done
+        until { grep -q '1 of 2 models done, 1 running' "$T/terminal" && grep -q verse "$T/shown/ranking.tsv"; } 2> /dev/null || [ $n -gt 1500 ]; do sleep 0.2; n=$((n + 1)); done
         echo $n > "$T/polls"
         kill -TERM "$(cat "$T/shown.pid")"
     } &
     ORGAN_BIN=$T script -qec "echo \$\$ > '$T/shown.pid'; exec '$scripts/organ-fleet' measure -j 2 --output '$T/shown' '$LAB/lab-verse-q4_k_m.gguf' '$models/lab-code-q4_k_m.gguf'" \
         /dev/null < /dev/null > "$T/terminal" 2>&1
     check_text "$?" 143 "stopped on a terminal"
-    if [ "$(cat "$T/polls")" -le 300 ]; then ok; else bad "no progress on a terminal, or no reports before the end: $(cat "$T/terminal")"; fi
+    if [ "$(cat "$T/polls")" -le 1500 ]; then ok; else bad "no progress on a terminal, or no reports before the end: $(cat "$T/terminal")"; fi
     check "the time left" grep -q '1 running, [0-9]*:[0-9][0-9] left' "$T/terminal"
     check "stopped on a terminal: how to go on" grep -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
     check_text "$(processes | grep "[t]ail -f $T")" "" "stopped on a terminal: its tools"
