@@ -508,7 +508,6 @@ options() {
         # shellcheck disable=SC2086
         check_error 2 "organ-serve: " "organ-serve $a" env ORGAN_BIN="$BIN" sh scripts/organ-serve $a
     done
-    check_error 2 "did you mean '--port'?" "organ-serve --prot" env ORGAN_BIN="$BIN" sh scripts/organ-serve --prot 1
     check "organ-serve --help" sh scripts/organ-serve --help
     check "organ-serve --version" env ORGAN_BIN="$BIN" sh scripts/organ-serve --version
     check "organ-api --help" "$BIN/organ-api" --help

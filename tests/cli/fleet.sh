@@ -352,6 +352,7 @@ fi
 # ---- usage
 check "--help is for stdout" sh -c '"$1/organ-fleet" --help | grep -q "^usage: organ-fleet"' - "$scripts"
 check "--version" sh -c '"$1/organ-fleet" --version | grep -q "^organ-fleet [0-9]"' - "$scripts"
+check_error 2 "did you mean '--port'?" "organ-serve --prot" env ORGAN_BIN="$BIN" sh "$scripts/organ-serve" --prot 1
 check_exit 2 "no verb" "$scripts/organ-fleet" --output "$T/u" "$models"
 check_exit 2 "no output" "$scripts/organ-fleet" measure "$models"
 check_exit 2 "unknown option" "$scripts/organ-fleet" measure --what --output "$T/u" "$models"
