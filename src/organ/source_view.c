@@ -81,6 +81,13 @@ gg_source *gg_view_source(const gg_view *v)
     return v->of;
 }
 
+bool gg_source_view_moved(const gg_source *view, size_t index)
+{
+    if (view->kind != SOURCE_VIEW) return false;
+    const tensor_view *t = &view->view->tensors[index];
+    return t->n_rows + t->n_cols > 0;
+}
+
 bool gg_source_view_decoded(const gg_source *view, size_t index)
 {
     return view->kind == SOURCE_VIEW && view->view->tensors[index].decoded;

@@ -31,7 +31,9 @@ gg_status gg_source_view_open(gg_source *of, gg_source **out, gg_error *err);
 gg_status gg_source_view_move(gg_source *view, const gg_slice *slices, size_t n,
                               const uint32_t *from, size_t n_units, gg_error *err);
 
-/* Whether the tensor is F32 in the view only. */
+/* Whether some of the tensor's rows or columns have moved, and whether it is F32 in the view only.
+ * False for a source that is not a view. */
+bool gg_source_view_moved(const gg_source *view, size_t index);
 bool gg_source_view_decoded(const gg_source *view, size_t index);
 
 #endif

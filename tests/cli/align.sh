@@ -55,6 +55,7 @@ check_text "$(cut -f 10 "$T/out" | sort -u | tr '\n' ' ')" "0 max_abs " "the bas
 check "a graft" organ-graft -q --base $BASE --donor "$T/p.gguf" --layers 2 --align --output "$T/g"
 organ-graft -q --base $BASE --donor $VERSE --layers 2 --output "$T/h"
 check "the same organs" organ-compare "$T/g" "$T/h"
+check_text "$(grep -c '"op": "graft".*"aligned": true' "$T/g/manifest.json") $(grep -c '"aligned"' "$T/h/manifest.json")" "9 0" "the history"
 organ-extract -q "$T/p.gguf" --output "$T/dir"
 check "a directory" organ-compare $BASE "$T/dir" --align --layers 3
 check_text "$(sed 1d "$T/out" | cut -f 2 | sort -u | tr '\n' ' ')" "- 3 " "only the selected block"

@@ -12,6 +12,7 @@
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
+#include "organ/source_view.h"
 #include "organ/tensor_names.h"
 #include "plan_moves.h"
 #include "verbs/compute/imatrix_use.h"
@@ -89,6 +90,8 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
     gg_json_put_string(&o, how, strlen(how), g->err);
     if (move->experts)
         tell_experts(gg_source_tensor(g->base, move->base), maker->select, &o, g->err);
+    if (gg_source_view_moved(g->donor, move->donor))
+        gg_json_put_text(&o, ", \"aligned\": true", g->err);
     gg_json_put_text(&o, "}", g->err);
     if (g->err->status != GG_OK) {
         gg_buf_free(&b);
