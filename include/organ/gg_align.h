@@ -76,7 +76,7 @@ typedef struct gg_align_report {
  * differ in shape, are missing or cannot be decoded are left out, and so are the heads of records
  * without keys.
  *
- * Memory: 160 MiB and 4 bytes per unit. Time: about n^2 * 800 multiplications per group of n units,
+ * Memory: 180 MiB and 4 bytes per unit. Time: about n^2 * 800 multiplications per group of n units,
  * at most n^2 * 1600.
  * Errors: GG_EUSAGE for a pipe, and for a map that uses a donor block twice; GG_EIO; GG_EFORMAT;
  * any status of the callback. */
