@@ -14,7 +14,10 @@ static void show_progress(const cli *c, double seconds)
     double done = (double)atomic_load(&c->progress.done),
            total = (double)atomic_load(&c->progress.total);
     double rate = seconds > 0 ? done / seconds : 0;
-    if (total > 0 && rate > 0)
+    if (total > 0 && done < total / 50) /* too early for an estimate of the time left */
+        fprintf(stderr, "\r%s: %3.0f%%  %.0f of %.0f MB \033[K", c->tool, 100 * done / total,
+                done / 1e6, total / 1e6);
+    else if (total > 0 && rate > 0)
         fprintf(stderr, "\r%s: %3.0f%%  %.0f of %.0f MB  %.0f MB/s  %.0f s left \033[K", c->tool,
                 100 * done / total, done / 1e6, total / 1e6, rate / 1e6, (total - done) / rate);
     else fprintf(stderr, "\r%s: %.0f MB  %.0f MB/s \033[K", c->tool, done / 1e6, rate / 1e6);
