@@ -36,6 +36,10 @@ static inline size_t gg_gram_at(size_t i, size_t j, size_t n_in)
 /* x = x - base, in float32. */
 GG_DECLARE_KF(void, gg_mk_subtract, (float *x, const float *base, size_t n));
 
+/* out = w b + (1 - w) a, where w is t / |a - b|, but at most 1; t > 0. */
+GG_DECLARE_KF(void, gg_mk_nearswap,
+              (float *out, const float *a, const float *b, float t, size_t n));
+
 /* The cosine of two arrays from their products AA, AB, BB; NAN if one of them is 0. */
 double gg_cosine(const double gram[3]);
 
@@ -53,6 +57,19 @@ static inline uint32_t gg_magnitude(float x)
 
 /* Sets values to 0 whose magnitude is below `from`, or is `to` or above. */
 GG_DECLARE_KF(void, gg_mk_band, (float *x, size_t n, uint32_t from, uint32_t to));
+
+/* The variance over the n_in arrays of x, for each value, computed in double. */
+GG_DECLARE_KF(void, gg_mk_variances, (float *out, float *const *x, size_t n_in, size_t n));
+
+/* Sets values of x to 0 where `where` is 0. */
+GG_DECLARE_KF(void, gg_mk_keep_where, (float *x, const float *where, size_t n));
+
+/* One bit per value that is not 0, and the values whose bit is 0 set to 0. */
+GG_DECLARE_KF(void, gg_mk_pack_mask, (uint8_t * mask, const float *x, size_t n));
+GG_DECLARE_KF(void, gg_mk_apply_mask, (float *x, const uint8_t *mask, size_t n));
+
+/* x = x * by */
+GG_DECLARE_KF(void, gg_mk_scale, (float *x, float by, size_t n));
 
 /* Sums of |x| and of x^2. */
 typedef struct gg_mk_norms {
@@ -75,6 +92,21 @@ GG_DECLARE_KF(void, gg_mk_consensus,
               (float *out, const float *base, float *const *d, size_t n_in, size_t n,
                const gg_consensus *how));
 
+/* ---- Arcee fusion --------------------------------------------------------------------- */
+
+/* The divergence (Kullback-Leibler) of the softmax of a row x from that of base; n >= 1. `scratch`
+ * has 2 n entries. */
+GG_DECLARE_KF(float, gg_mk_divergence,
+              (const float *base, const float *x, size_t n, float *scratch));
+
+/* out = |x - base| * by */
+GG_DECLARE_KF(void, gg_mk_importances,
+              (float *out, const float *base, const float *x, float by, size_t n));
+
+/* out = base + (x - base) where out is at least `border`, else base. */
+GG_DECLARE_KF(void, gg_mk_take_from,
+              (float *out, const float *base, const float *x, float border, size_t n));
+
 /* ---- random numbers -------------------------------------------------------------------- */
 
 /* The random numbers of merges: number i of a stream is a function of the stream's key and i
@@ -90,6 +122,10 @@ static inline uint64_t gg_random_bits(uint64_t key, uint64_t i)
 
 /* The key of a stream: of a seed, a text such as a tensor's name, and a number. */
 uint64_t gg_random_key(uint64_t seed, const char *text, size_t len, uint64_t number);
+
+/* Sets value i to 0 unless random number first + i, divided by 2^11, is below `limit`. */
+GG_DECLARE_KF(void, gg_mk_random_keep,
+              (float *x, size_t n, uint64_t key, uint64_t first, uint64_t limit));
 
 /* Sets value i to 0 unless random number first + i is below `density` (0..1). */
 void gg_random_keep(float *x, size_t n, uint64_t key, uint64_t first, double density);

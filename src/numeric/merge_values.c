@@ -39,9 +39,15 @@ static uint64_t below(double p)
 
 void gg_random_keep(float *x, size_t n, uint64_t key, uint64_t first, double density)
 {
-    uint64_t limit = below(density);
-    for (size_t i = 0; i < n; i++) x[i] = gg_random_bits(key, first + i) >> 11 < limit ? x[i] : 0;
+    GG_PICK(gg_mk_random_keep)(x, n, key, first, below(density));
 }
+
+/* ---- ranks ------------------------------------------------------------------------- */
+
+#define BUCKETS_LEAST ((size_t)1 << 8)
+#define BUCKETS_MOST ((size_t)1 << 12)
+#define OCTAVES 16         /* magnitudes further below the largest share the first bucket */
+#define SHORT ((size_t)24) /* entries that are sorted by insertion */
 
 /* Sorts entries by their upper 32 bits, keeping the order of equal ones. The result is in a. */
 static void sort_entries(uint64_t *a, uint64_t *b, size_t n)
@@ -57,16 +63,77 @@ static void sort_entries(uint64_t *a, uint64_t *b, size_t n)
     }
 }
 
+/* The same for few entries. All differ, as each has its index in the lower half. */
+static void sort_short(uint64_t *a, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        uint64_t one = a[i];
+        size_t k = i;
+        for (; k > 0 && a[k - 1] > one; k--) a[k] = a[k - 1];
+        a[k] = one;
+    }
+}
+
+/* How magnitudes are put into buckets: steps of equal size in their bits, which are about equal
+ * ratios, down from the largest. */
+typedef struct buckets {
+    size_t n;
+    uint32_t low;
+    unsigned shift;
+} buckets;
+
+static buckets buckets_for(const float *row, size_t n)
+{
+    buckets k = { .n = BUCKETS_LEAST, .shift = 23 };
+    uint32_t most = 0;
+    while (k.n < n && k.n < BUCKETS_MOST) k.n *= 2;
+    for (size_t each = OCTAVES; each < k.n; each *= 2) k.shift--;
+    for (size_t i = 0; i < n; i++) most = gg_magnitude(row[i]) > most ? gg_magnitude(row[i]) : most;
+    uint32_t top = most >> k.shift;
+    k.low = top >= k.n ? top - (uint32_t)k.n + 1 : 0;
+    return k;
+}
+
+static inline size_t bucket_of(const buckets *k, uint32_t magnitude)
+{
+    uint32_t at = magnitude >> k->shift;
+    return at > k->low ? at - k->low : 0;
+}
+
+/* Entries of a row in ascending order, each with its index in the lower half: in scratch + n. */
+static const uint64_t *sort_row(const float *row, size_t n, uint64_t *scratch)
+{
+    uint32_t end[BUCKETS_MOST] = { 0 }, sum = 0;
+    const buckets k = buckets_for(row, n);
+    uint64_t *sorted = scratch + n;
+    for (size_t i = 0; i < n; i++) end[bucket_of(&k, gg_magnitude(row[i]))]++;
+    for (size_t b = 0; b < k.n; b++) {
+        uint32_t here = end[b];
+        end[b] = sum;
+        sum += here;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t m = gg_magnitude(row[i]);
+        sorted[end[bucket_of(&k, m)]++] = (uint64_t)m << 32 | i;
+    }
+    for (size_t b = 0, first = 0; b < k.n; first = end[b++]) {
+        size_t here = end[b] - first;
+        if (here <= SHORT) sort_short(sorted + first, here);
+        else sort_entries(sorted + first, scratch, here);
+    }
+    return sorted;
+}
+
 void gg_random_keep_ranked(float *row, size_t n, uint64_t key, uint64_t first,
                            const double density[2], uint64_t *scratch)
 {
     double least = density[0] - density[1], step = n > 1 ? 2 * density[1] / (double)(n - 1) : 0;
     if (n == 1) least = density[0];
-    for (size_t i = 0; i < n; i++) scratch[i] = (uint64_t)gg_magnitude(row[i]) << 32 | i;
-    sort_entries(scratch, scratch + n, n);
+    const uint64_t *sorted = sort_row(row, n, scratch);
     for (size_t rank = 0; rank < n; rank++) {
-        size_t i = scratch[rank] & 0xffffffffu;
-        double p = least + (double)rank * step;
-        if (gg_random_bits(key, first + i) >> 11 >= below(p)) row[i] = 0;
+        size_t i = sorted[rank] & 0xffffffffu;
+        uint64_t limit = below(least + (double)rank * step);
+        uint32_t keep = (uint32_t) - (gg_random_bits(key, first + i) >> 11 < limit);
+        row[i] = gg_bits_float(gg_float_bits(row[i]) & keep);
     }
 }

@@ -148,4 +148,5 @@ def main():
         globals()[job](base, rest[0], float(rest[1]))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -184,6 +184,88 @@ static void random_ranks(void)
     }
 }
 
+/* Ranks against a sort: of few and of many values, with equal ones, and with so many far below the
+ * largest that they share a bucket. */
+static void row_ranks(void)
+{
+    enum { MOST = 3000 };
+    static const size_t sizes[] = { 1, 2, 31, 700, MOST };
+    static float x[MOST], y[MOST];
+    static ranked r[MOST];
+    static uint64_t scratch[2 * MOST];
+    const double density[2] = { 0.5, 0.4 };
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        size_t n = sizes[k], wrong = 0;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = ldexpf((float)(any() % 50 + 1), -(int)(any() % 3 * 40));
+            y[i] = x[i] = any() & 1 ? x[i] : -x[i];
+            r[i] = (ranked){ gg_magnitude(x[i]), i };
+        }
+        qsort(r, n, sizeof *r, order);
+        gg_random_keep_ranked(y, n, 5, 1000, density, scratch);
+        for (size_t i = 0; i < n;
+             i++) { /* order() puts the largest first, and of equals the first */
+            size_t same = 0, above = i;
+            while (above > 0 && r[above - 1].m == r[i].m) above--;
+            while (above + same < n && r[above + same].m == r[i].m) same++;
+            size_t rank = n - above - same + (i - above);
+            double p = n > 1 ? 0.1 + (double)rank * (0.8 / (double)(n - 1)) : 0.5;
+            bool keep = (double)(gg_random_bits(5, 1000 + r[i].i) >> 11) < p * 0x1p53;
+            wrong += y[r[i].i] != (keep ? x[r[i].i] : 0);
+        }
+        T_EQ(wrong, (size_t)0);
+    }
+}
+
+/* A mask gives the values back that were not 0, for any length. */
+static void kept_masks(void)
+{
+    float x[40], y[40];
+    uint8_t mask[6];
+    for (int level = 0; level < 2; level++)
+        for (size_t n = 0; n <= 33; n++) {
+            gg_isa_set(level);
+            memset(mask, 0xa5, sizeof mask);
+            for (size_t i = 0; i < 40; i++) x[i] = any() & 1 ? (float)i + 1 : 0;
+            ones(y, 40);
+            GG_PICK(gg_mk_pack_mask)(mask, x, n);
+            GG_PICK(gg_mk_apply_mask)(y, mask, n);
+            size_t wrong = 0;
+            for (size_t i = 0; i < 40; i++) wrong += y[i] != (i >= n || x[i] != 0 ? 1 : 0);
+            T_EQ(wrong, (size_t)0);
+            T_EQ(mask[(n + 7) / 8], 0xa5);
+        }
+}
+
+/* ---- fusion ------------------------------------------------------------------------------ */
+
+/* The divergence against its formula in double, and the same bits at both levels. Rows of any
+ * length, with a value so far below the others that its share is 0. */
+static void divergences(void)
+{
+    enum { MOST = 50 };
+    float a[MOST], b[MOST], scratch[2 * MOST];
+    for (size_t n = 1; n <= MOST; n++) {
+        double p = 0, q = 0, want = 0;
+        for (size_t i = 0; i < n; i++) {
+            a[i] = (float)(int64_t)any() * 0x1p-62f;
+            b[i] = (float)(int64_t)any() * 0x1p-62f;
+        }
+        if (n > 3) a[n / 2] = -300, b[1] = -90;
+        for (size_t i = 0; i < n; i++) p += exp((double)b[i]), q += exp((double)a[i]);
+        for (size_t i = 0; i < n; i++) {
+            double u = exp((double)b[i]) / p + 1e-8, v = exp((double)a[i]) / q + 1e-8;
+            want += u * log(u / v);
+        }
+        gg_isa_set(0);
+        float plain = GG_PICK(gg_mk_divergence)(a, b, n, scratch);
+        gg_isa_set(1);
+        T_EQ(GG_PICK(gg_mk_divergence)(a, b, n, scratch), plain);
+        T_CHECKF(fabs((double)plain - want) < 1e-5 * (1 + fabs(want)), "%zu: %g, %g wanted", n,
+                 (double)plain, want);
+    }
+}
+
 /* ---- sums -------------------------------------------------------------------------------- */
 
 /* Both instruction-set levels against plain formulas. */
@@ -240,6 +322,9 @@ static const t_case cases[] = {
     { "random_shares", random_shares },
     { "random_keys", random_keys },
     { "random_ranks", random_ranks },
+    { "row_ranks", row_ranks },
+    { "kept_masks", kept_masks },
+    { "divergences", divergences },
     { "combinations", combinations },
     { "signs", signs },
 };

@@ -197,9 +197,41 @@ static void isotropic(void)
     free(x), free(base), free(b), free(c);
 }
 
+/* ---- random masks ------------------------------------------------------------------------ */
+
+/* Scaling the values that are kept needs a second pass, which must keep the same values. */
+static void same_masks(void)
+{
+    enum { N = 64 * 64 };
+    static const char q[] = "blk.1.attn_q.weight", *const how[] = {
+        "dare-linear,density=0.4,rescale=0", "dare-linear,density=0.4,rescale=1",
+        "della-linear,density=0.5,rescale=0", "della-linear,density=0.5,rescale=1"
+    };
+    float *base = values(DATA "base.gguf", q, N), *x[2];
+    for (size_t k = 0; k < 4; k += 2) {
+        size_t other = 0, changed = 0;
+        for (size_t i = 0; i < 2; i++) {
+            const vector v = { "masks", how[k + i], { "b,weight=0", "c,weight=1" }, true };
+            gg_error err = GG_ERROR_INIT;
+            const char *out = scratch("masks.gguf");
+            T_EQ(merge(&v, out, &err), GG_OK);
+            x[i] = values(out, q, N);
+        }
+        for (size_t i = 0; i < N; i++) {
+            changed += x[0][i] != base[i];
+            other += (x[0][i] != base[i]) != (x[1][i] != base[i]);
+        }
+        T_EQ(other, (size_t)0);
+        T_CHECKF(changed > N / 3 && changed < N * 2 / 3, "%zu changed", changed);
+        free(x[0]), free(x[1]);
+    }
+    free(base);
+}
+
 static const t_case cases[] = {
     { "agreement", agreement },
     { "isotropic", isotropic },
+    { "same_masks", same_masks },
 };
 
 T_MAIN(cases)

@@ -64,6 +64,15 @@ void GG_K(gg_mk_subtract)(float *x, const float *base, size_t n)
     for (size_t i = 0; i < n; i++) x[i] -= base[i];
 }
 
+void GG_K(gg_mk_nearswap)(float *out, const float *a, const float *b, float t, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float apart = gg_bits_float(gg_magnitude(a[i] - b[i]));
+        float w = t / (apart > t ? apart : t);
+        out[i] = w * b[i] + (1 - w) * a[i];
+    }
+}
+
 void GG_K(gg_mk_band)(float *x, size_t n, uint32_t from, uint32_t to)
 {
     for (size_t i = 0; i < n; i++) {
@@ -112,11 +121,12 @@ static void count_votes(votes *v, float *const *d, size_t n_in, size_t at, size_
     for (size_t k = 0; k < n_in; k++) {
         const float *x = d[k] + at;
         float w = how->w[k], by = how->unweighted ? 1 : w;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) { /* masks of bits, because branches do not vectorise */
             float s = by * x[i];
-            int agrees = (v->all[i] >= 0) ? s > 0 : s < 0;
-            v->sum[i] += agrees ? w * x[i] : 0;
-            v->share[i] += agrees ? w : 0;
+            int32_t up = -(v->all[i] >= 0), more = -(s > 0), less = -(s < 0);
+            uint32_t agrees = (uint32_t)((up & more) | (~up & less));
+            v->sum[i] += gg_bits_float(gg_float_bits(w * x[i]) & agrees);
+            v->share[i] += gg_bits_float(gg_float_bits(w) & agrees);
         }
     }
 }
@@ -128,9 +138,87 @@ void GG_K(gg_mk_consensus)(float *out, const float *base, float *const *d, size_
     for (size_t at = 0; at < n; at += RUN) {
         size_t m = n - at < RUN ? n - at : RUN;
         count_votes(&v, d, n_in, at, m, how);
-        for (size_t i = 0; i < m; i++) {
-            float by = how->normalize && v.share[i] != 0 ? v.share[i] : 1;
-            out[at + i] = base[at + i] + v.sum[i] / by * how->scale;
-        }
+        for (size_t i = 0; i < m && how->normalize; i++)
+            v.sum[i] /= v.share[i] != 0 ? v.share[i] : 1;
+        for (size_t i = 0; i < m; i++) out[at + i] = base[at + i] + v.sum[i] * how->scale;
     }
+}
+
+void GG_K(gg_mk_variances)(float *out, float *const *x, size_t n_in, size_t n)
+{
+    const double models = (double)n_in;
+    for (size_t at = 0; at < n; at += RUN) {
+        size_t m = n - at < RUN ? n - at : RUN;
+        double mean[RUN] = { 0 }, sum[RUN] = { 0 };
+        for (size_t k = 0; k < n_in; k++)
+            for (size_t i = 0; i < m; i++) mean[i] += (double)x[k][at + i];
+        for (size_t i = 0; i < m; i++) mean[i] /= models;
+        for (size_t k = 0; k < n_in; k++)
+            for (size_t i = 0; i < m; i++) {
+                double d = (double)x[k][at + i] - mean[i];
+                sum[i] += d * d;
+            }
+        for (size_t i = 0; i < m; i++) out[at + i] = (float)(sum[i] / models);
+    }
+}
+
+void GG_K(gg_mk_keep_where)(float *x, const float *where, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t keep = (uint32_t) - (where[i] != 0);
+        x[i] = gg_bits_float(gg_float_bits(x[i]) & keep);
+    }
+}
+
+/* ---- random masks ------------------------------------------------------------------ */
+
+void GG_K(gg_mk_random_keep)(float *x, size_t n, uint64_t key, uint64_t first, uint64_t limit)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t keep = (uint32_t) - (gg_random_bits(key, first + i) >> 11 < limit);
+        x[i] = gg_bits_float(gg_float_bits(x[i]) & keep);
+    }
+}
+
+/* ---- kept masks -------------------------------------------------------------------- */
+
+static const gg_i32x8 bits = { 1, 2, 4, 8, 16, 32, 64, 128 };
+
+static inline uint8_t pack_eight(const float *x)
+{
+    gg_f32x8 v;
+    memcpy(&v, x, sizeof v);
+    gg_i32x8 b = (v != 0) & bits;
+    return (uint8_t)((b[0] | b[1]) | (b[2] | b[3]) | (b[4] | b[5]) | (b[6] | b[7]));
+}
+
+static inline void mask_eight(float *x, uint8_t mask)
+{
+    gg_i32x8 v;
+    memcpy(&v, x, sizeof v);
+    v &= (bits & mask) != 0;
+    memcpy(x, &v, sizeof v);
+}
+
+void GG_K(gg_mk_pack_mask)(uint8_t *mask, const float *x, size_t n)
+{
+    float rest[8] = { 0 };
+    size_t whole = n / 8;
+    for (size_t i = 0; i < whole; i++) mask[i] = pack_eight(x + 8 * i);
+    if (n % 8 == 0) return;
+    memcpy(rest, x + 8 * whole, n % 8 * sizeof *x);
+    mask[whole] = pack_eight(rest);
+}
+
+void GG_K(gg_mk_apply_mask)(float *x, const uint8_t *mask, size_t n)
+{
+    size_t whole = n / 8;
+    for (size_t i = 0; i < whole; i++) mask_eight(x + 8 * i, mask[i]);
+    for (size_t i = 8 * whole; i < n; i++)
+        if (!(mask[whole] >> i % 8 & 1)) x[i] = 0;
+}
+
+void GG_K(gg_mk_scale)(float *x, float by, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] *= by;
 }

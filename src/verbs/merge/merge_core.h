@@ -16,8 +16,9 @@
 
 #include <pthread.h>
 
-#define GG_MERGE_CHUNK ((size_t)16384) /* values; a multiple of every block of a dtype */
-#define GG_MERGE_MODELS 64             /* most models of a merge */
+#define GG_MERGE_CHUNK ((size_t)16384)  /* values; a multiple of every block of a dtype */
+#define GG_MERGE_MODELS 64              /* most models of a merge */
+#define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
 
 /* The part that the base plays. */
 typedef enum gg_merge_base {
@@ -64,6 +65,8 @@ typedef struct gg_merge_job {
     double (*p)[GG_MP_COUNT];
     uint64_t seed;
     void *state;       /* the method's */
+    uint64_t keep;     /* bytes that the method could keep from pass to pass; set by its start */
+    void *kept;        /* these bytes, or NULL if they are too many: compute the values anew */
     float *whole;      /* of a method with `whole`: the matrix in memory, */
     uint64_t whole_at; /* and the index of its first value */
 } gg_merge_job;

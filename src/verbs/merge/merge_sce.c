@@ -34,31 +34,14 @@ gg_status gg_sce_start(gg_merge_job *j, gg_error *err)
     return GG_OK;
 }
 
-/* The variance of each value over the models, in `out`. */
-static void variances(const gg_merge_job *j, const gg_merge_chunk *c)
-{
-    double n = (double)j->n;
-    for (size_t i = 0; i < c->n; i++) {
-        double mean = 0, sum = 0;
-        for (size_t k = 0; k < j->n; k++) mean += (double)c->x[k][i];
-        mean /= n;
-        for (size_t k = 0; k < j->n; k++) {
-            double d = (double)c->x[k][i] - mean;
-            sum += d * d;
-        }
-        c->out[i] = (float)(sum / n);
-    }
-}
-
 static void select_places(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     const sce *s = j->state;
     const gg_cut none = GG_CUT_NONE;
     if (s->all) return;
-    variances(j, c);
+    GG_PICK(gg_mk_variances)(c->out, c->x, j->n, c->n);
     gg_keep_between(c->out, c->n, c->first, &s->border.cut, &none);
-    for (size_t k = 0; k < j->n; k++)
-        for (size_t i = 0; i < c->n; i++) c->x[k][i] = c->out[i] != 0 ? c->x[k][i] : 0;
+    for (size_t k = 0; k < j->n; k++) GG_PICK(gg_mk_keep_where)(c->x[k], c->out, c->n);
 }
 
 /* ---- passes ---------------------------------------------------------------------------------- */
@@ -67,7 +50,7 @@ static void count(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c,
                   uint64_t *counters)
 {
     const sce *s = j->state;
-    variances(j, c);
+    GG_PICK(gg_mk_variances)(c->out, c->x, j->n, c->n);
     gg_key_run keys = { 0, c->out, c->n, c->first };
     gg_quantiles_count(&s->q, pass, &keys, counters);
     for (size_t i = 0; pass == 0 && i < c->n; i++) sums[0] += c->out[i] != 0;

@@ -4,7 +4,7 @@
  * Which values a model keeps is decided by their magnitudes in the whole tensor (TIES,
  * breadcrumbs), at random (DARE), or at random by the rank in their row (DELLA). Nothing is
  * sorted or stored for that: borders of magnitudes are found by counting (numeric/merge.h), and
- * random numbers are computed anew in each pass.
+ * random masks are kept for a second pass only if they are small enough.
  */
 #include "merge_kinds.h"
 
@@ -26,6 +26,7 @@ typedef struct sparse {
     gg_quantiles q;
     gg_quantile list[2 * GG_MERGE_MODELS]; /* low of all models, then high */
     sparse_model of[GG_MERGE_MODELS];
+    bool masked; /* the random masks are in job->kept, a bit per value */
 } sparse;
 
 size_t gg_sparse_size(size_t n)
@@ -78,6 +79,11 @@ static gg_status check_epsilon(const double *p, gg_error *err)
     return gg_fix(err, "choose a smaller epsilon");
 }
 
+static uint64_t mask_size(const gg_merge_job *j)
+{
+    return (j->t.elements + 7) / 8;
+}
+
 gg_status gg_sparse_start(gg_merge_job *j, gg_error *err)
 {
     sparse *s = j->state;
@@ -99,6 +105,8 @@ gg_status gg_sparse_start(gg_merge_job *j, gg_error *err)
         if (drop) s->list[s->q.n++] = (gg_quantile){ .stream = k, .wanted = drop };
     }
     j->rows = by_rank(j);
+    bool bytes = !j->rows || j->t.dims[0] % 8 == 0; /* chunks begin at whole bytes of a mask */
+    if (!by_magnitude(j) && bytes) j->keep = j->n * mask_size(j);
     return GG_OK;
 }
 
@@ -113,14 +121,21 @@ static void thin_rows(const gg_merge_job *j, const sparse_model *m, const gg_mer
         gg_random_keep_ranked(x + at, row, m->key, c->first + at, density, c->scratch);
 }
 
-/* Sets the values of model k that are dropped to 0. */
-static void thin(const gg_merge_job *j, size_t k, const gg_merge_chunk *c)
+/* Sets the values of model k that are dropped to 0. `first`: its mask is not known yet. */
+static void thin(const gg_merge_job *j, size_t k, const gg_merge_chunk *c, bool first)
 {
-    const sparse_model *m = &((const sparse *)j->state)->of[k];
+    const sparse *s = j->state;
+    const sparse_model *m = &s->of[k];
+    uint8_t *mask = s->masked ? (uint8_t *)j->kept + k * mask_size(j) + c->first / 8 : NULL;
     if (m->density >= 1) return;
+    if (mask && !first) {
+        GG_PICK(gg_mk_apply_mask)(c->x[k], mask, c->n);
+        return;
+    }
     if (by_magnitude(j)) gg_keep_between(c->x[k], c->n, c->first, &m->low, &m->high);
     else if (by_rank(j)) thin_rows(j, m, c, c->x[k]);
     else gg_random_keep(c->x[k], c->n, m->key, c->first, m->density);
+    if (mask) GG_PICK(gg_mk_pack_mask)(mask, c->x[k], c->n);
 }
 
 /* ---- passes -----------------------------------------------------------------------------------
@@ -159,7 +174,7 @@ static void add_norms(const gg_merge_job *j, unsigned pass, const gg_merge_chunk
     (void)counters;
     for (size_t k = 0; k < j->n; k++) {
         gg_mk_norms all = GG_PICK(gg_mk_norms)(c->x[k], c->n);
-        thin(j, k, c);
+        thin(j, k, c, true);
         gg_mk_norms kept = GG_PICK(gg_mk_norms)(c->x[k], c->n);
         sums[4 * k] += all.l1;
         sums[4 * k + 1] += all.l2;
@@ -203,6 +218,7 @@ bool gg_sparse_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
         pass->sums = 4 * j->n;
         pass->scan = add_norms;
         pass->end = end_norms;
+        s->masked = j->kept != NULL;
     }
     return true;
 }
@@ -217,10 +233,10 @@ void gg_sparse_make(const gg_merge_job *j, const gg_merge_chunk *c)
     float w[GG_MERGE_MODELS];
     bool normalize = gg_merge_flag(j, GG_MP_NORMALIZE);
     for (size_t k = 0; k < j->n; k++) {
-        thin(j, k, c);
+        thin(j, k, c, false);
         w[k] = (float)j->p[k][GG_MP_WEIGHT];
         sum += j->p[k][GG_MP_WEIGHT];
-        for (size_t i = 0; s->of[k].scale != 1 && i < c->n; i++) c->x[k][i] *= s->of[k].scale;
+        if (s->of[k].scale != 1) GG_PICK(gg_mk_scale)(c->x[k], s->of[k].scale, c->n);
     }
     if (agrees_on_signs(j)) {
         gg_consensus how = { .w = w, .normalize = normalize, .scale = (float)lambda };

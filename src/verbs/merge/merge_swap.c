@@ -3,7 +3,6 @@
 #include "merge_kinds.h"
 
 #include "numeric/merge.h"
-#include "numeric/ownlog.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,12 +20,7 @@ gg_status gg_nearswap_start(gg_merge_job *j, gg_error *err)
 /* The closer two values are, the more is taken of the second. */
 void gg_nearswap_make(const gg_merge_job *j, const gg_merge_chunk *c)
 {
-    float t = (float)gg_merge_global(j, GG_MP_T);
-    const float *a = c->x[0], *b = c->x[1];
-    for (size_t i = 0; i < c->n; i++) {
-        float apart = fabsf(a[i] - b[i]), w = apart > t ? t / apart : 1;
-        c->out[i] = w * b[i] + (1 - w) * a[i];
-    }
+    GG_PICK(gg_mk_nearswap)(c->out, c->x[0], c->x[1], (float)gg_merge_global(j, GG_MP_T), c->n);
 }
 
 /* ---- RAM ----------------------------------------------------------------------------------- */
@@ -112,6 +106,8 @@ void gg_ram_make(const gg_merge_job *j, const gg_merge_chunk *c)
 
 /* ---- Arcee fusion --------------------------------------------------------------------------- */
 
+#define LAST_PASS 2 /* the one that makes the result */
+
 /* The importance of a change is its size times the divergence (Kullback-Leibler) of the softmax of
  * its row from that of the base's row. Changes at or above median + 1.5 (q3 - q1) of all
  * importances are taken. Quartiles are exact, where the reference samples large tensors. */
@@ -135,6 +131,7 @@ gg_status gg_fusion_start(gg_merge_job *j, gg_error *err)
     j->rows = true;
     s->q = (gg_quantiles){ .list = s->list, .n = 3, .streams = 1, .values_only = true };
     s->q.segment_size = j->t.elements / GG_QUANTILE_SEGMENTS + 1;
+    j->keep = j->t.dims[0] ? j->t.elements / j->t.dims[0] * sizeof(float) : 0;
     for (size_t i = 0; i < 3 && j->t.elements; i++) {
         uint64_t at = (uint64_t)(share[i] * (double)(j->t.elements - 1));
         s->list[i].wanted = j->t.elements - at; /* value `at` of the ascending order */
@@ -142,56 +139,16 @@ gg_status gg_fusion_start(gg_merge_job *j, gg_error *err)
     return GG_OK;
 }
 
-/* exp(x) in float32, for x <= 0: a polynomial after reduction by ln 2 in two parts, with the
- * coefficients of the library SLEEF, which the reference uses. */
-static float exponential(float x)
+/* The importances of all values, in `out`. Divergences are kept for the other passes. */
+static void importances(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c)
 {
-    static const float c[] = { 0.00139304355252534151f, 0.00833336077630519867f,
-                               0.0416664853692054749f, 0.166666671633720398f, 0.5f };
-    if (x < -100) return 0;
-    float q = rintf(x * 1.44269504088896341f), u = 0.000198527617612853646f;
-    x += q * -0.693145751953125f;
-    x += q * -1.428606765330187045e-06f;
-    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) u = u * x + c[i];
-    return (float)((double)(1 + (x * x * u + x)) * gg_power_of_two((int)q));
-}
-
-/* exp(x - max), divided by their sum. */
-static void softmax(const float *x, size_t n, float *out)
-{
-    float most = x[0], lane[8] = { 0 };
-    for (size_t i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
-    for (size_t i = 0; i < n; i++) lane[i % 8] += out[i] = exponential(x[i] - most);
-    for (size_t half = 4; half > 0; half /= 2)
-        for (size_t i = 0; i < half; i++) lane[i] += lane[i + half];
-    float share = 1 / lane[0];
-    for (size_t i = 0; i < n; i++) out[i] *= share;
-}
-
-/* The arithmetic follows that of the reference (float32, sums in eight lanes): of rows that differ
- * little, the divergence is hardly larger than the rounding of its terms, so another order of
- * the same sums would choose other values. */
-static float divergence(const float *base, const float *x, size_t n, float *scratch)
-{
-    float *p = scratch, *q = scratch + n, sum = 0;
-    softmax(x, n, p);
-    softmax(base, n, q);
-    for (size_t i = 0; i < n; i++) {
-        float a = p[i] + 1e-8f, b = q[i] + 1e-8f;
-        double ratio = (double)(a / b);
-        sum += a * (float)(ratio > 0 ? own_log(ratio) : NAN);
-    }
-    return sum;
-}
-
-/* The importances of all values, in `out`. */
-static void importances(const gg_merge_job *j, const gg_merge_chunk *c)
-{
-    size_t row = (size_t)j->t.dims[0];
-    for (size_t at = 0; at < c->n; at += row) {
+    size_t n = (size_t)j->t.dims[0];
+    for (size_t at = 0; at < c->n; at += n) {
         const float *base = c->x[0] + at, *x = c->x[1] + at;
-        float kl = divergence(base, x, row, c->scratch);
-        for (size_t i = 0; i < row; i++) c->out[at + i] = fabsf(x[i] - base[i]) * kl;
+        float *kept = j->kept ? (float *)j->kept + (c->first + at) / n : NULL;
+        float by = kept && pass > 0 ? *kept : GG_PICK(gg_mk_divergence)(base, x, n, c->scratch);
+        if (kept && pass == 0) *kept = by;
+        GG_PICK(gg_mk_importances)(c->out + at, base, x, by, n);
     }
 }
 
@@ -200,7 +157,7 @@ static void count_fusion(const gg_merge_job *j, unsigned pass, const gg_merge_ch
 {
     const fusion *s = j->state;
     (void)sums;
-    importances(j, c);
+    importances(j, pass, c);
     gg_key_run keys = { 0, c->out, c->n, c->first };
     gg_quantiles_count(&s->q, pass, &keys, counters);
 }
@@ -221,7 +178,7 @@ static gg_status end_fusion(gg_merge_job *j, unsigned pass, const double *sums,
 bool gg_fusion_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
 {
     const fusion *s = j->state;
-    if (k > 1) return false;
+    if (k >= LAST_PASS) return false;
     *pass = (gg_merge_pass){ .scan = count_fusion, .end = end_fusion };
     pass->counters = gg_quantiles_counters(&s->q, k);
     return true;
@@ -230,8 +187,6 @@ bool gg_fusion_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
 void gg_fusion_make(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     const fusion *s = j->state;
-    const float *a = c->x[0], *b = c->x[1];
-    importances(j, c);
-    for (size_t i = 0; i < c->n; i++)
-        c->out[i] = c->out[i] >= s->border ? a[i] + (b[i] - a[i]) : a[i];
+    importances(j, LAST_PASS, c);
+    GG_PICK(gg_mk_take_from)(c->out, c->x[0], c->x[1], s->border, c->n);
 }

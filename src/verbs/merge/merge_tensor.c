@@ -79,6 +79,7 @@ void gg_merge_job_free(gg_merge_job *j)
 {
     free(j->p);
     free(j->state);
+    free(j->kept);
 }
 
 /* ---- chunks ---------------------------------------------------------------------- */
@@ -231,6 +232,7 @@ static gg_status open_work(work *w, const merge_ctx *ctx, const compute_target *
     if (st != GG_OK) return st;
     w->readers = calloc(w->steps.threads, sizeof *w->readers);
     w->counters = calloc(w->steps.threads, sizeof *w->counters);
+    if (w->job->keep && w->job->keep <= GG_MERGE_KEPT) w->job->kept = malloc((size_t)w->job->keep);
     if (!w->readers || !w->counters)
         return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     for (unsigned k = 0; k < w->steps.threads && st == GG_OK; k++)
@@ -292,6 +294,6 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 uint64_t gg_merge_thread_bytes(const gg_merging *m, uint64_t row)
 {
     uint64_t chunk = row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK : row < ROW_MOST ? row : ROW_MOST;
-    uint64_t counted = m->method->counters * m->n * sizeof(uint64_t);
+    uint64_t counted = m->method->counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
     return chunk * (m->n + 2) * sizeof(float) + chunk * 16 + chunk * m->method->scratch + counted;
 }
