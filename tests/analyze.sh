@@ -5,18 +5,17 @@
 # of lanes of a vector for its width, and what it reports wrongly elsewhere:
 #
 #   malloc-leak              it loses pointers that are stored in a list at a variable index;
-#                            clang, LeakSanitizer and valgrind look for leaks as well
+#                            LeakSanitizer and valgrind look for leaks
 #   use-of-uninitialized-value   it loses what a callee writes through a pointer, here to an array
 #
 #   ANALYZERS='gcc clang-tidy'   ONLY=PATTERN   files whose path contains it
-# In kernels clang-tidy does not look at products of ints that are offsets, because they stay within a
-# block of 256 values, nor at integer divisions, which select a part of a block.
+# In kernels clang-tidy does not look at integer divisions, which select a part of a block.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 : "${ANALYZERS:=gcc clang-tidy}" "${ONLY:=}"
 FLAGS='-std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -DGG_HAVE_L1 -O1'
 GCC_OFF='-Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value'
-KERNELS_OFF=-bugprone-implicit-widening-of-multiplication-result,-bugprone-integer-division
+KERNELS_OFF=-bugprone-integer-division
 T=$(mktemp -d "${TMPDIR:-/tmp}/analyze.XXXXXX") || exit 2
 trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
