@@ -214,7 +214,7 @@ static gg_status settle(int fd, const char *journal, const gg_header_change *c, 
                         gg_error *err)
 {
     struct stat s;
-    uint8_t rest[32] = { 0 };
+    uint8_t rest[32];
     if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot stat");
     if ((uint64_t)s.st_size != c->file_size) return other_model(journal, err);
     gg_status st = gg_header_rest(fd, c, rest, err);
@@ -241,7 +241,7 @@ static gg_status recover(const char *path, gg_recovery *what, gg_error *err)
 {
     int fd;
     uint8_t *bytes = NULL;
-    gg_header_change c;
+    gg_header_change c = { 0 };
     gg_status st = gg_open_locked(path, &fd, err);
     if (st != GG_OK) return st;
     char *journal = gg_journal_path(path);

@@ -79,9 +79,9 @@ static gg_status read_arguments(merge *g)
     if (!g->m.method) return unknown_method(text, n, g->err);
     g->models.parameters = strdup(text[n] ? text + n + 1 : "");
     g->models.base.path = o->base ? strdup(o->base) : NULL;
-    /* Both belong to g->models. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     if (!g->models.parameters || (o->base && !g->models.base.path))
         return gg_fail(g->err, GG_ENOMEM, "no memory for the models");
+    /* Both belong to g->models. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     gg_status st = gg_merge_settings_add(&g->m.global, g->models.parameters, g->err);
     for (size_t i = 0; i < o->n_models && st == GG_OK; i++) {
         const char *model = o->models[i];
