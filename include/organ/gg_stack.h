@@ -32,6 +32,9 @@ typedef struct gg_block_order {
     size_t n_models, models_cap;
     gg_block_ref *blocks;
     size_t n, cap;
+    /* Changes the keys of the new model before it is written; may be NULL. */
+    gg_status (*keys)(void *keys_ctx, gg_meta *meta, gg_error *err);
+    void *keys_ctx;
 } gg_block_order;
 
 /* Appends blocks of a seekable model in the order of the text: numbers and ranges such as

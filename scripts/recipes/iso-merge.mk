@@ -4,10 +4,6 @@
 # Lesson: the sum of two differences is dominated by a few directions. With equal singular values
 # the others count too.
 MERGE  ?= iso,t=0.6
-BASE   ?= $(LAB)/lab-base-q4_k_m.gguf
-verse.model ?= $(LAB)/lab-verse-q4_k_m.gguf
-MODELS ?= $(if $(filter-out file undefined default,$(origin DONOR)),,verse) donor
-DONORS :=
 me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
 include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

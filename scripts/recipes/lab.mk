@@ -17,6 +17,13 @@ OUTPUT ?= $(recipe).gguf
 
 RECIPE_VARIABLES += LAB DONOR
 
+# Of a merge, the base is the model that the others come from.
+ifdef MERGE
+BASE   ?= $(LAB)/lab-base-q4_k_m.gguf
+verse.model ?= $(LAB)/lab-verse-q4_k_m.gguf
+MODELS ?= $(if $(filter-out file undefined default,$(origin DONOR)),,verse) donor
+DONORS :=
+endif
 BASE   ?= $(LAB)/lab-verse-q4_k_m.gguf
 DONOR  ?= $(LAB)/lab-code-q4_k_m.gguf
 ifneq ($(filter $(LAB)/%,$(BASE) $(DONOR)),)

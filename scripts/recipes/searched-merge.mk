@@ -40,12 +40,8 @@ some  := ,
 none  :=
 items := $(foreach p,$(parts),t:$(firstword $(subst =, ,$(p)))=$(call ramp,$(lastword $(subst =, ,$(p)))))
 MERGE ?= iso,$(subst $(none) $(none),$(some),$(strip $(items))),t:norm=$(norm),t:output.weight=$(head),t:embed=$(embed)
-BASE  ?= $(LAB)/lab-base-q4_k_m.gguf
-verse.model ?= $(LAB)/lab-verse-q4_k_m.gguf
 verse.parameters = $(if $(filter verse,$(MODELS)),weight=$(call times,2,$(share)))
 donor.parameters = weight=$(shell echo $(share) | awk '{ print 2 - 2 * $$1 }')
-MODELS ?= $(if $(filter-out file undefined default,$(origin DONOR)),,verse) donor
-DONORS :=
 me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
 include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

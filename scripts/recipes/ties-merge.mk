@@ -5,10 +5,6 @@
 # Lesson: a merge changes all tensors of the base a little, where a graft replaces some of
 # them. The models must come from the same base.
 MERGE  ?= ties,density=0.5,weight=1
-BASE   ?= $(LAB)/lab-base-q4_k_m.gguf
-verse.model ?= $(LAB)/lab-verse-q4_k_m.gguf
-MODELS ?= $(if $(filter-out file undefined default,$(origin DONOR)),,verse) donor
-DONORS :=
 me := $(or $(wildcard $(lastword $(MAKEFILE_LIST))),$(error $(MAKEFILE_LIST): make cannot include from a path with spaces))
 include $(dir $(me))lab.mk
 include $(here)/../chimera.mk

@@ -47,6 +47,10 @@ double gg_cosine(const double gram[3]);
  * use the straight line. */
 bool gg_arc_weights(double cosine, double t, double w[2]);
 
+/* The weights of slerp at t: on the arc, unless the arrays are nearly parallel (|cos| above 0.9995)
+ * or one of them is 0. Then false is returned, and the straight line must be used. */
+bool gg_slerp_weights(const double gram[3], double t, double w[2]);
+
 /* ---- masks --------------------------------------------------------------------------- */
 
 /* The magnitude of a float as an integer: the order of these keys is that of the magnitudes. */

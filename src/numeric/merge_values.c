@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#define PARALLEL 0.9995 /* |cos| above which arc and chord are practically equal */
+
 double gg_cosine(const double gram[3])
 {
     double norms = sqrt(gram[0]) * sqrt(gram[2]);
@@ -20,6 +22,12 @@ bool gg_arc_weights(double cosine, double t, double w[2])
     w[0] = gg_own_sin((1 - t) * angle) / whole;
     w[1] = gg_own_sin(t * angle) / whole;
     return true;
+}
+
+bool gg_slerp_weights(const double gram[3], double t, double w[2])
+{
+    double cosine = gg_cosine(gram);
+    return fabs(cosine) <= PARALLEL && gg_arc_weights(cosine, t, w);
 }
 
 /* ---- random numbers ---------------------------------------------------------------- */

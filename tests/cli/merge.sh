@@ -122,7 +122,12 @@ cat > "$T/slices.json" << END
 END
 check "slices" merge --config - -o "$T/slices.gguf" < "$T/slices.json"
 check "stack" organ-stack -q --force $V 0-1 $C 1-3 --output "$T/stack.gguf"
-check_same "$T/slices.gguf" "$T/stack.gguf" "slices are a stack"
+check_text "$(organ-compare "$T/slices.gguf" "$T/stack.gguf" | awk -F"$TAB" 'NR > 1 && $1 != "(keys)" && $4 != "identical"')" "" "slices are a stack"
+check_text "$(organ-keys "$T/slices.gguf" --get organ.merge.parameters)" "slices=1:0-1,2:1-3" "history of slices"
+check_text "$(organ-keys "$T/slices.gguf" --get llama.block_count)" 5 "blocks of slices"
+organ-merge -q --config "$T/slices.json" --set-kv general.name=str:Stack -o "$T/named.gguf" || bad "slices with hashes"
+if organ-keys "$T/named.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "slices: no sha256"; fi
+check_text "$(organ-keys "$T/named.gguf" --get general.name)" Stack "slices with --set-kv"
 check_error 3 "not for slices" "a card of slices" merge --config "$T/slices.json" --card "$T/slices.md" -o "$T/no.gguf"
 for besides in "--model $V" "--base $V"; do
     # shellcheck disable=SC2086 # two words
@@ -161,6 +166,9 @@ no 2 "malformed value" --method linear,weight=0.5x --model $V
 no 2 "probabilities from" --method della,density=0.1,epsilon=0.2 --base $BASE --model $V
 no 2 "given twice" --method linear --model $V --model $V
 no 2 "same file" --method linear --model $V --model ./$V
+no 2 "only one model can be read from stdin" --method linear --model - --model - < $V
+no 2 "task_arithmetic needs the base" --method task --model $V
+no 2 "iso needs the base" --method iso --model $V
 no 2 "add up to 0" --method linear --model $V,weight=1 --model $C,weight=-1
 no 1 "matches the filter 'ffm'" --method linear,weight:ffm=0.5 --model $V --model $C
 no 1 "shares no lineage" --method linear --model $V --model $S --strict
@@ -197,6 +205,18 @@ small ac a,c 8x4
 small wide a,b 8x6
 no 1 "vocabulary (2 tokens) differs" --method linear --model "$T/ab.gguf" --model "$T/ac.gguf"
 no 1 "its dims are 8x6, but those of the first model are 8x4" --method linear --model "$T/ab.gguf" --model "$T/wide.gguf"
+
+# Each expert of a stack is made isotropic on its own, so it does not matter what else the stack has.
+for k in 1 2 3; do
+    mkmodel "$T/moe$k.gguf" -s $k -k llama.expert_count=3 -k llama.expert_used_count=1 token_embd.weight:F32:32x4 \
+        blk.0.ffn_gate_inp.weight:F32:32x3 blk.0.ffn_gate_exps.weight:F32:32x32x3
+    organ-assemble -q "$T/moe$k.gguf" --keep-experts 1 -o "$T/one$k.gguf" || bad "keep an expert"
+done
+check "iso of stacks" merge --method iso,t=1 --base "$T/moe1.gguf" --model "$T/moe2.gguf" --model "$T/moe3.gguf" -o "$T/isomoe.gguf"
+check "iso of one expert" merge --method iso,t=1 --base "$T/one1.gguf" --model "$T/one2.gguf" --model "$T/one3.gguf" -o "$T/isoone.gguf"
+organ-assemble -q "$T/isomoe.gguf" --keep-experts 1 -o "$T/kept.gguf" || bad "keep the merged expert"
+check_text "$(organ-compare "$T/kept.gguf" "$T/isoone.gguf" --tensors blk.0.ffn_gate_exps.weight | awk -F"$TAB" 'NR > 1 { print $4 }')" identical "iso of stacks: per expert"
+
 # Values with a scale of their own; shards in a check, which has no file to name.
 for k in 1 2; do mkmodel "$T/scaled$k.gguf" -s $k blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32:1; done
 check_error 3 "scaled by blk.0.ffn_up.scale" "a scaled weight" merge --method linear --model "$T/scaled1.gguf" --model "$T/scaled2.gguf" -o "$T/new.gguf"

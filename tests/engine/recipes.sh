@@ -89,11 +89,13 @@ recipes_blends() {
         name=blend-$(printf %s "$text" | tr ':.' '--')
         more=
         case $text in task*) more=" --ancestor $A" ;; esac
-        make_model "$name" "organ-transplant --base $V --donor $C --type organ,skeleton --blend $text$more --output \$OUT"
+        make_model "$name" "organ-transplant --base $V --donor $C --blend $text$more --output \$OUT"
         ppl_made "$name"
     done
-    make_model task-stranger "organ-transplant --base $V --donor $S --type organ,skeleton --blend linear:0.5 --output \$OUT"
-    ppl_made task-stranger
+    make_model blend-blocks "organ-transplant --base $V --donor $C --type organ,skeleton --blend linear:0.5 --output \$OUT"
+    make_model task-stranger "organ-transplant --base $V --donor $S --blend linear:0.5 --output \$OUT"
+    make_model merge-iso "organ-merge --method iso --base $A --model $V --model $C --output \$OUT"
+    for name in blend-blocks task-stranger merge-iso; do ppl_made $name; done
 }
 
 # Adapters from the difference of base and code. The norms, which no adapter holds, are moved first.

@@ -137,7 +137,9 @@ blends() {
     for text in linear:0.25 linear:0.5 slerp:0.5 linear:0.75 linear:0..1 linear:1..0 task:0.5 task:1; do
         row "blend-$(printf %s "$text" | tr ':.' '--')" "\`$text\`"
     done
+    row blend-blocks '`linear:0.5` of attention and FFN only'
     row task-stranger '`linear:0.5` with stranger instead of code'
+    row merge-iso '`iso` of both onto base (organ-merge)'
 }
 adapters() {
     head2 model
@@ -250,7 +252,7 @@ put purification-limits purification_limits
 text made-round-trips round-trip pipe split-experts shards-00001-of-00003 merged undone
 text made-types type-q4_k mixed
 text made-grafts chimera chimera-12 chimera-skeleton mapped stranger-1 stranger graft-dir donor8 retype convert base8 convert-back
-text made-blends blend-linear-0-5 blend-task-1 task-stranger
+text made-blends blend-linear-0-5 blend-task-1 blend-blocks task-stranger merge-iso
 text made-adapters folded folded-half
 text made-experts pruned one-expert verse-in-base expert
 text made-experts-2 pruned8 grafted unrouted

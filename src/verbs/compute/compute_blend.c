@@ -2,15 +2,13 @@
 #include "compute_core.h"
 
 #include "base/error.h"
+#include "numeric/merge.h"
 #include "numeric/mix.h"
-#include "numeric/owntrig.h"
 #include "organ/tensor_names.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PARALLEL 0.9995 /* |cos| above which arc and chord are practically equal */
 
 typedef struct blend_ctx {
     gg_computation base;
@@ -162,11 +160,10 @@ static double sum4(const double s[4])
 /* False if the straight line must be used instead of the arc. */
 static bool arc(const gg_products *s, double t, weights *w)
 {
-    double norms = sqrt(sum4(s->aa)) * sqrt(sum4(s->bb));
-    double c = norms > 0 ? sum4(s->ab) / norms : 1;
-    if (!(fabs(c) <= PARALLEL)) return false;
-    double angle = gg_own_acos(c), whole = gg_own_sin(angle);
-    *w = (weights){ .a = gg_own_sin((1 - t) * angle) / whole, .b = gg_own_sin(t * angle) / whole };
+    const double gram[3] = { sum4(s->aa), sum4(s->ab), sum4(s->bb) };
+    double two[2];
+    if (!gg_slerp_weights(gram, t, two)) return false;
+    *w = (weights){ .a = two[0], .b = two[1] };
     return true;
 }
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define MODELS GG_MERGE_MODELS
-#define PARALLEL 0.9995 /* slerp: |cos| above which arc and chord are practically equal */
 
 typedef struct combination {
     double c[MODELS]; /* weight of each array */
@@ -85,9 +84,9 @@ static void line(double t, double *c)
 
 static gg_status solve_slerp(const gg_merge_job *j, const double *gram, double *c, gg_error *err)
 {
-    double t = gg_merge_global(j, GG_MP_T), cosine = gg_cosine(gram);
+    double t = gg_merge_global(j, GG_MP_T);
     (void)err;
-    if (!(fabs(cosine) <= PARALLEL) || !gg_arc_weights(cosine, t, c)) line(t, c);
+    if (!gg_slerp_weights(gram, t, c)) line(t, c);
     return GG_OK;
 }
 

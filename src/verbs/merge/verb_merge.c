@@ -1,6 +1,7 @@
 /* verb_merge.c - plans and writes a merged model. */
 #include "organ/gg_merge.h"
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/parallel.h"
@@ -399,10 +400,35 @@ static void close_all(merge *g)
     pthread_mutex_destroy(&g->m.whole);
 }
 
+/* The slices as the parameters of the merge: "slices=1:0-7,2:4-11", with the numbers of models. */
+static gg_status name_slices(merge *g)
+{
+    gg_buf b = GG_BUF_INIT;
+    gg_status st = gg_buf_text(&b, "slices=", g->err);
+    for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++) {
+        const gg_merge_slice *s = &g->config.slices[i];
+        size_t model = (size_t)(gg_merge_models_find(&g->models, s->path) - g->models.list);
+        st = gg_buf_printf(&b, g->err, "%s%zu:%llu-%llu", i ? "," : "", model + 1,
+                           (unsigned long long)s->from, (unsigned long long)s->to - 1);
+    }
+    free(g->models.parameters);
+    g->models.parameters = gg_buf_take(&b, NULL);
+    return st;
+}
+
+static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
+{
+    const merge *g = ctx;
+    gg_status st = gg_merge_history_keys(&g->models, &g->m, g->o, meta, err);
+    if (st != GG_OK) return st;
+    return gg_set_keys(meta, g->o->set_kv, g->o->n_set_kv, g->o->set_kv_files, g->o->n_set_kv_files,
+                       err);
+}
+
 /* Copies ranges of blocks. */
 static gg_status stack(merge *g, const char *output)
 {
-    gg_block_order order = { 0 };
+    gg_block_order order = { .keys = slice_keys, .keys_ctx = g };
     gg_stack_report report;
     const gg_merge_slice *list = g->config.slices;
     gg_status st = GG_OK;
@@ -426,6 +452,8 @@ static gg_status stack(merge *g, const char *output)
         st = gg_block_order_add(&order, s, blocks, g->err);
         if (st != GG_OK) gg_at_file(g->err, list[i].path);
     }
+    if (st == GG_OK) st = name_slices(g);
+    if (st == GG_OK && output && !g->o->no_hash) st = gg_merge_hash(&g->models, g->run, g->err);
     if (st == GG_OK) st = gg_stack_blocks(&order, output, NULL, NULL, g->run, &report, g->err);
     if (st == GG_OK) g->report->copied = report.tensors;
     if (st == GG_OK) g->report->bytes = report.bytes;

@@ -204,6 +204,7 @@ static gg_status make_plan(stacker *s, const char *output)
     if (st == GG_OK)
         st = gg_layer_keys(s->models, s->o->n_models, s->layers, s->o->n, &meta, s->err);
     if (st == GG_OK && !s->same) st = follow_types(s, &meta);
+    if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->keys_ctx, &meta, s->err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,
                                   first, s->err);
