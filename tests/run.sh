@@ -4,7 +4,7 @@
 #
 #   B=build        the build folder            BIN=build/bin  the tools
 #   JOBS=N         how many run at a time      ONLY=PATTERN   names that contain it
-#                  (all processors)            TIMES=1        print the seconds of each
+#                  (processors + 1)            TIMES=1        print the seconds of each
 #
 # A program that ends without its own "NAME: P passed, F failed" line, or with a status
 # that this line does not explain, counts as one more failure. The failed checks are printed
@@ -16,14 +16,14 @@ BIN=${BIN:-$B/bin}
 case $BIN in /*) ;; *) BIN=$PWD/$BIN ;; esac
 case $B in /*) ;; *) B=$PWD/$B ;; esac
 export B BIN
-JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)}
+JOBS=${JOBS:-$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2) + 1))}
 all=
 T=$(mktemp -d "${TMPDIR:-/tmp}/tests.XXXXXX") || exit 1
 trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # The longest come first, so that none of them is left over at the end.
-long='fleet hostile stream chimera api report malformed install bigmodel leaks measure recipes faults memory schema graft'
+long='fleet hostile api stream chimera recipes align report malformed install bigmodel leaks measure recipes faults memory schema graft'
 n=0
 for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/test/t_*; do
     case $f in */lib.sh | *.d | *.o | *'*'*) continue ;; esac

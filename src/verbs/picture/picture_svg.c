@@ -14,7 +14,7 @@
 #define CELL_W 26  /* at most */
 #define LINE 13    /* height of a line of text */
 #define COLUMNS 68 /* characters that fit into a line */
-#define ROLE 22    /* and beside the grid */
+#define ROLE 32    /* and beside the grid */
 
 typedef struct svg {
     gg_buf text;
@@ -229,6 +229,22 @@ static void put_cell(svg *s, size_t role, size_t block)
     gg_buf_text(&s->text, "</title></rect>\n", s->err);
 }
 
+/* The name beside a row. A long one is squeezed, and a very long one cut. */
+static void put_role(svg *s, const char *prefix, size_t prefix_len, const char *name, size_t len)
+{
+    size_t room = prefix_len + 4 < ROLE ? ROLE - prefix_len : ROLE;
+    bool squeeze = (room < ROLE ? prefix_len : 0) + (len < room ? len : room) > 20;
+    gg_buf_printf(&s->text, s->err, "<text x=\"%d\" y=\"%zu\" class=\"right\"", LEFT - 6,
+                  s->y + 11);
+    if (squeeze)
+        gg_buf_printf(&s->text, s->err, " textLength=\"%d\" lengthAdjust=\"spacingAndGlyphs\"",
+                      LEFT - 12);
+    gg_buf_text(&s->text, ">", s->err);
+    if (room < ROLE) put_text(s, prefix, prefix_len);
+    put_cut(s, name, len, room);
+    close_text(s);
+}
+
 /* The roles by class, with a gap between two classes. */
 static void put_roles(svg *s)
 {
@@ -236,11 +252,7 @@ static void put_roles(svg *s)
     for (size_t r = 0; r < g->n_roles; r++) {
         const grid_role *k = &g->roles[r];
         if (r > 0 && k->cls != g->roles[r - 1].cls) s->y += CELL_H / 2;
-        open_text(s, LEFT - 6, s->y + 11, "right");
-        size_t room = k->prefix_len + 4 < ROLE ? ROLE - k->prefix_len : ROLE;
-        if (room < ROLE) put_text(s, k->prefix, k->prefix_len);
-        put_cut(s, k->name, k->name_len, room);
-        close_text(s);
+        put_role(s, k->prefix, k->prefix_len, k->name, k->name_len);
         for (size_t b = 0; b < g->n_blocks; b++) put_cell(s, r, b);
         s->y += CELL_H;
     }
@@ -252,9 +264,7 @@ static void put_sides(svg *s)
     if (g->n_sides) s->y += CELL_H / 2;
     for (size_t i = 0; i < g->n_sides; i++) {
         const gg_picture_cell *c = &g->p->cells[g->sides[i]];
-        open_text(s, LEFT - 6, s->y + 11, "right");
-        put_cut(s, c->name + c->a.role_at, c->a.role_len, ROLE);
-        close_text(s);
+        put_role(s, "", 0, c->name + c->a.role_at, c->a.role_len);
         put_square(s, LEFT, s->y, CELL_W, c->value);
         put_text(s, c->name, c->name_len);
         gg_buf_text(&s->text, ": ", s->err);
