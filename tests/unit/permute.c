@@ -101,8 +101,17 @@ static const gg_tensor *find(const model *m, const char *role)
     return i == SIZE_MAX ? NULL : gg_source_tensor(m->s, i);
 }
 
+static void end_block(model *m)
+{
+    for (size_t e = 0; m->units && e < m->n_experts; e++) free(m->units[e].from);
+    free(m->units);
+    free(m->kv.from);
+    free(m->q.from);
+}
+
 static void start_block(model *m, int64_t block)
 {
+    end_block(m);
     m->block = block;
     m->kv = shuffled(m->n_kv, m->heads);
     m->q = query_heads(m);
@@ -231,6 +240,8 @@ int main(int argc, char **argv)
     show(&m.dims, "embedding", -1, -1);
     int out = copy(argv[1], argv[2]);
     for (size_t i = 0; i < gg_source_count(m.s); i++) write_tensor(&m, i, out);
+    end_block(&m);
+    free(m.dims.from);
     gg_source_close(m.s);
     return close(out) != 0;
 }
