@@ -61,6 +61,20 @@ unsigned gg_thread_count(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
+/* musl gives threads 128 KiB, which is too little for sorting and encoding: they keep their tables
+ * on the stack. Only the pages that are touched take memory. */
+#define STACK ((size_t)4 << 20)
+
+static bool start(worker *w)
+{
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr) != 0) return false;
+    bool ok = pthread_attr_setstacksize(&attr, STACK) == 0 &&
+              pthread_create(&w->thread, &attr, work, w) == 0;
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
 gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_error *err)
 {
     if (threads == 0) threads = gg_thread_count();
@@ -73,7 +87,7 @@ gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_er
     for (unsigned t = 0; t < threads; t++) w[t] = (worker){ .j = &j, .id = t };
     /* The caller is worker 0. If a thread cannot start, the others do its work. */
     for (unsigned t = 1; t < threads; t++, started++)
-        if (pthread_create(&w[t].thread, NULL, work, &w[t]) != 0) break;
+        if (!start(&w[t])) break;
     work(&w[0]);
     for (unsigned t = 1; t <= started; t++) pthread_join(w[t].thread, NULL);
     pthread_mutex_destroy(&j.lock);

@@ -100,7 +100,27 @@ static void nothing_to_do(void)
     T_CHECK(gg_parallel(0, 4, mute, NULL, &e) == GG_OK && gg_thread_count() >= 1);
 }
 
+/* Tables of sorting and encoding lie on the stack; musl's own default would be 128 KiB. */
+static gg_status deep(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    volatile char table[1 << 20];
+    (void)worker;
+    for (size_t k = 0; k < sizeof table; k += 1024) table[k] = (char)i;
+    atomic_fetch_add((atomic_int *)ctx, table[(i & 255) * 1024] == (char)i);
+    usleep(200); /* so that the other thread gets some */
+    return err->status;
+}
+
+static void stacks_are_large(void)
+{
+    atomic_int n = 0;
+    gg_error e = GG_ERROR_INIT;
+    T_EQ(gg_parallel(64, 4, deep, &n, &e), GG_OK);
+    T_EQ(atomic_load(&n), 64);
+}
+
 static const t_case cases[] = {
+    { "threads have room for tables", stacks_are_large },
     { "each task runs once", each_runs_once },
     { "the lowest failure is kept", lowest_failure_is_kept },
     { "a later failure replaces none", later_failure_replaces_none },
