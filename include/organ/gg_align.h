@@ -60,7 +60,7 @@ typedef struct gg_align_options {
 } gg_align_options;
 
 typedef struct gg_align_report {
-    size_t groups, found;    /* number of groups, and of those that have units in common */
+    size_t groups, found;    /* all groups, and the groups with units in common */
     size_t units, moved;     /* of all groups */
     size_t decoded;          /* quantized tensors whose columns have to be encoded again */
     bool of[GG_ALIGN_KINDS]; /* whether units of this kind moved */

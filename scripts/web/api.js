@@ -53,7 +53,7 @@ export async function login(given) {
     sessionStorage.setItem(BASE, base);
     return response.json();
   }
-  throw new Error("There is no organ-api at this address.");
+  throw new Error("This address does not answer as organ-api.");
 }
 
 export const health = async () => (await request("GET", "/v1/health")).json();

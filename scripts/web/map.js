@@ -124,7 +124,7 @@ export function anatomyMap(tensors, options = {}) {
   const extra = h("div", { class: "outside" }, large ? "This model has too many tensors for a map." : outside.map((t, i) =>
     h("span", { class: "single" }, cell(t, rows.length + i + ",0"), h("span", { class: "name", title: nameOf(t) }, nameOf(t)))));
 
-  // One cell is in the tab order: the one that had the focus last.
+  // The Tab key reaches only the cell that last had the focus.
   let stop = null;
   const box = h("div", { class: "mapbox", onfocusin: (e) => {
     if (!e.target.dataset.at) return;

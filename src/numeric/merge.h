@@ -155,7 +155,7 @@ typedef struct gg_cut {
 /* clang-format on */
 
 /* Finds such borders exactly, without sorting, by counting keys of 31 bits: pass 0 counts their
- * upper 16 bits, pass 1 the lower 15 bits of those that can be the border, in 4 segments of the
+ * upper 16 bits, pass 1 the lower 15 bits of keys that can be the border, in 4 segments of the
  * indices, and pass 2 (only where equal keys lie on the border) reads one such segment in
  * order. */
 #define GG_QUANTILE_SEGMENTS 4
@@ -176,7 +176,7 @@ typedef struct gg_quantiles {
     gg_quantile *list; /* the caller's */
     size_t n, streams;
     uint64_t segment_size; /* number of indices per segment */
-    bool values_only;      /* cut.index is not needed: there is no pass 2 */
+    bool values_only;      /* the caller does not need cut.index, so pass 2 is left out */
 } gg_quantiles;
 
 /* The number of counters (all zero at the start) that a pass needs. 0: the pass is not needed. */

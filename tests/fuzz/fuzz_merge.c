@@ -1,6 +1,7 @@
 /* fuzz_merge.c - any text as a merge: a configuration of mergekit, if it begins with a brace, or
  * lines with the method, the base and the models, each with parameters. Sound models are merged, so
  * that an output is readable, and the check before it agrees with the merge. */
+#include "merge_rows.h"
 #include "room.h"
 
 #include "organ/gg_merge.h"
@@ -13,16 +14,6 @@ const char *const fuzz_seeds[] = { "tests/fuzz/seeds/merge", NULL };
 
 #define MODELS 6
 #define FOLDER "tests/fuzz/seeds/model/"
-
-static gg_status row(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
-                     const char *parameters, gg_error *e)
-{
-    (void)t, (void)a, (void)e;
-    FUZZ_MUST(strcmp(how, "merge") == 0 || strcmp(how, "copy") == 0);
-    for (const char *p = parameters; *p; p++) FUZZ_MUST((unsigned char)*p >= ' ');
-    ++*(size_t *)ctx;
-    return GG_OK;
-}
 
 /* A line about a model: a letter for its file, and parameters. */
 static const char *model_of(const char *line, char *text, size_t size)

@@ -1,6 +1,7 @@
 /* fuzz_merge_model.c - a mutated model merged with sound ones, as the base or as one of the models,
  * with each method: it is refused with a reason, or the result can be read, and the check before
  * it agrees with the merge. */
+#include "merge_rows.h"
 #include "room.h"
 
 #include "organ/gg_merge.h"
@@ -36,16 +37,6 @@ static const struct kind {
               { "model_stock", 2, true },
               { "iso", 2, true },
               { "passthrough,scale=2", 1, false } };
-
-static gg_status row(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
-                     const char *parameters, gg_error *e)
-{
-    (void)t, (void)a, (void)e;
-    FUZZ_MUST(strcmp(how, "merge") == 0 || strcmp(how, "copy") == 0);
-    for (const char *p = parameters; *p; p++) FUZZ_MUST((unsigned char)*p >= ' ');
-    ++*(size_t *)ctx;
-    return GG_OK;
-}
 
 static void merge(const uint8_t *c)
 {

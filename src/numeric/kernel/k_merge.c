@@ -104,7 +104,7 @@ gg_mk_norms GG_K(gg_mk_norms)(const float *x, size_t n)
     return (gg_mk_norms){ gg_nk_fold(&l1), gg_nk_fold(&l2) };
 }
 
-/* Sums of a run: of all weighted values, of those that agree, and of the weights of these. */
+/* Sums over a run: all weighted values, the weighted values that agree, and their weights. */
 typedef struct votes {
     float all[RUN], sum[RUN], share[RUN];
 } votes;
