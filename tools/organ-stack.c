@@ -84,22 +84,56 @@ static gg_status read_order(cli *c, const arguments *a, models *m, gg_block_orde
 typedef struct printer {
     table t;
     const gg_block_order *order;
-    gg_picture *picture; /* NULL = none */
 } printer;
 
-/* Adds the tensors of a block, or with `from` NULL those of the first model outside its blocks. */
-static gg_status draw_block(gg_picture *p, const gg_block_order *order, const gg_block_ref *from,
-                            int64_t block, gg_error *err)
+typedef struct place { /* where a block of the new model comes from */
+    gg_block_ref from;
+    size_t at;
+} place;
+
+static int order_places(const void *a, const void *b)
 {
-    size_t model = from ? from->model : 0;
-    const gg_source *s = order->models[model];
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++) {
-        gg_anatomy a = gg_source_anatomy(s, i);
-        if (from ? a.block != (int64_t)from->block : a.block >= 0) continue;
-        a.block = block;
-        st = gg_picture_add(p, gg_source_tensor(s, i), &a, (double)model, err);
+    const place *x = a, *y = b;
+    if (x->from.model != y->from.model) return x->from.model < y->from.model ? -1 : 1;
+    if (x->from.block != y->from.block) return x->from.block < y->from.block ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Adds a tensor once for each new block that its own block becomes. */
+static gg_status draw_tensor(gg_picture *p, const gg_block_order *order, const place *places,
+                             size_t model, size_t i, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(order->models[model], i);
+    gg_anatomy a = gg_source_anatomy(order->models[model], i);
+    if (a.block < 0) return model == 0 ? gg_picture_add(p, t, &a, 0, err) : GG_OK;
+    const gg_block_ref from = { model, (uint64_t)a.block };
+    size_t low = 0, high = order->n;
+    while (low < high) { /* the first place that is not before the block */
+        size_t mid = low + (high - low) / 2;
+        if (order_places(&places[mid], &(place){ from, 0 }) < 0) low = mid + 1;
+        else high = mid;
     }
+    gg_status st = GG_OK;
+    for (; st == GG_OK && low < order->n && places[low].from.model == model &&
+           places[low].from.block == from.block;
+         low++) {
+        a.block = (int64_t)places[low].at;
+        st = gg_picture_add(p, t, &a, (double)model, err);
+    }
+    return st;
+}
+
+/* Sorted places keep this fast for models of very many blocks. */
+static gg_status draw(gg_picture *p, const gg_block_order *order, gg_error *err)
+{
+    place *places = calloc(order->n + 1, sizeof *places);
+    gg_status st = places ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory");
+    for (size_t i = 0; i < order->n && places; i++) places[i] = (place){ order->blocks[i], i };
+    if (places) qsort(places, order->n, sizeof *places, order_places);
+    for (size_t m = 0; m < order->n_models; m++)
+        for (size_t i = 0; i < gg_source_count(order->models[m]) && st == GG_OK; i++)
+            st = draw_tensor(p, order, places, m, i, err);
+    free(places);
     return st;
 }
 
@@ -109,7 +143,7 @@ static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size
 {
     printer *p = ctx;
     const char *name = gg_source_name(p->order->models[from->model]);
-    if (p->picture) return draw_block(p->picture, p->order, from, (int64_t)i, err);
+    (void)err;
     if (i == 0) p->t = table_start(p->t.json, "block\tmodel\tsource_block\ttensors\tbytes");
     cell_u64(&p->t, i);
     cell_bytes(&p->t, name, strlen(name));
@@ -125,7 +159,7 @@ static gg_status write_model(cli *c, const arguments *a, const gg_block_order *o
 {
     gg_picture picture = { .title = a->output ? a->output : "stack",
                            .text = "Which model each tensor comes from:" };
-    printer p = { { .json = c->json }, order, a->svg ? &picture : NULL };
+    printer p = { { .json = c->json }, order };
     gg_status st = GG_OK;
     for (size_t i = 0; i < order->n_models && st == GG_OK; i++) {
         double index;
@@ -134,8 +168,8 @@ static gg_status write_model(cli *c, const arguments *a, const gg_block_order *o
     }
     if (st == GG_OK)
         st = gg_stack_blocks(order, a->check ? NULL : a->output,
-                             a->check || a->svg ? print_block : NULL, &p, &c->run, r, &c->err);
-    if (st == GG_OK && a->svg) st = draw_block(&picture, order, NULL, -1, &c->err);
+                             a->check && !a->svg ? print_block : NULL, &p, &c->run, r, &c->err);
+    if (st == GG_OK && a->svg) st = draw(&picture, order, &c->err);
     if (st == GG_OK && a->svg) st = picture_save(c, &picture, a->svg);
     gg_picture_free(&picture);
     return st;
