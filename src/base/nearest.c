@@ -40,7 +40,7 @@ const char *gg_nearest(const char *word, size_t len, const char *const *list, si
 {
     const char *found = NULL;
     size_t best = len < 4 ? 1 : len < 8 ? 2 : 3;
-    if (len < 2 || len > LONGEST) return NULL;
+    if (len == 0 || len > LONGEST) return NULL;
     for (size_t i = 0; i < n; i++) {
         size_t m = list[i] ? strlen(list[i]) : 0;
         if (m == 0 || m > LONGEST) continue;

@@ -154,14 +154,15 @@ no() { # STATUS TEXT OPTIONS...
     check_error "$status" "$text" "refuse: $text" organ-merge -q "$@" -o "$T/no.gguf"
     check_absent "$T/no.gguf" "$text"
 }
-no 2 "unknown method 'tie'" --method tie --model $V
+no 2 "unknown method 'tie' (did you mean 'ties'?)" --method tie --model $V
 no 2 "ties needs the base" --method ties --model $V
+no 2 "unknown parameter 'T' (did you mean 't'?)" --method iso,T=0.6 --model $V
 no 2 "exactly 2 models" --method slerp,t=0.5 --model $V
 no 2 "slerp needs a value for t" --method slerp --model $V --model $C
 no 2 "density is 0, but must be above 0" --method ties,density=0 --base $BASE --model $V
 no 2 "density is 1.5" --method ties,density=1.5 --base $BASE --model $V
 no 2 "linear has no parameter density" --method linear --model $V,density=0.5
-no 2 "unknown parameter 'wieght'" --method linear --model $V,weight=1,wieght=0.5
+no 2 "unknown parameter 'wieght' (did you mean 'weight'?)" --method linear --model $V,weight=1,wieght=0.5
 no 2 "malformed value" --method linear,weight=0.5x --model $V
 no 2 "probabilities from" --method della,density=0.1,epsilon=0.2 --base $BASE --model $V
 no 2 "given twice" --method linear --model $V --model $V

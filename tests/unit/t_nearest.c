@@ -35,7 +35,8 @@ static void all(void)
     finds("outpu", "output"); /* the first of equals */
     finds("kep", "kept");
     finds("zzzz", "(none)");
-    finds("x", "(none)");
+    finds("X", "x"); /* one letter only when its case alone differs */
+    finds("y", "(none)");
     finds("", "(none)");
     finds("a very long word that exceeds every known word and the table's row too", "(none)");
     T_CHECK(gg_nearest("theta", 5, words, 0) == NULL);

@@ -126,8 +126,8 @@ typedef struct gg_merge_method {
 
 /* The method with this name; _ and - are the same. NULL if there is none. */
 const gg_merge_method *gg_merge_method_by_name(const char *name, size_t len);
-/* The names of all methods, separated by ", ". */
-void gg_merge_method_names(char *out, size_t size);
+/* The method that a misspelt name probably means; NULL if none is near. */
+const char *gg_merge_method_near(const char *name, size_t len);
 
 /* The value of a parameter of the whole merge. */
 static inline double gg_merge_global(const gg_merge_job *j, gg_merge_param p)

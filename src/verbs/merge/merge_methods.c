@@ -4,10 +4,10 @@
  * .whole (see merge_whole.h), .make = gg_merge_add_whole, and GG_MERGE_BASE_MUST. */
 #include "merge_kinds.h"
 
+#include "base/nearest.h"
 #include "numeric/merge.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TAKES(...) \
@@ -97,9 +97,13 @@ const gg_merge_method *gg_merge_method_by_name(const char *name, size_t len)
     return NULL;
 }
 
-void gg_merge_method_names(char *out, size_t size)
+const char *gg_merge_method_near(const char *name, size_t len)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0] && at < size; i++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "", methods[i].name);
+    enum { COUNT = sizeof methods / sizeof methods[0] };
+    const char *known[2 * COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        known[2 * i] = methods[i].alias;
+        known[2 * i + 1] = methods[i].name;
+    }
+    return gg_nearest(name, len, known, 2 * COUNT);
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/nearest.h"
 #include "merge_names.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
@@ -175,6 +176,17 @@ static gg_status fail_item(const char *what, const char *s, size_t n, gg_error *
                        "weight:ffn=0.2..0.8 or density=[0.2,0.5,1]");
 }
 
+static gg_status unknown_name(const char *s, size_t n, gg_error *err)
+{
+    const char *known[GG_MP_COUNT];
+    for (unsigned p = 0; p < GG_MP_COUNT; p++) known[p] = params[p].name;
+    const char *near = gg_nearest(s, n, known, GG_MP_COUNT);
+    if (!near) return fail_item("unknown parameter", s, n, err);
+    char shown[120];
+    gg_escape(s, n < 60 ? n : 60, shown, sizeof shown);
+    return gg_fail(err, GG_EUSAGE, "unknown parameter '%s' (did you mean '%s'?)", shown, near);
+}
+
 static gg_status add_item(gg_merge_settings *s, const char *text, size_t n, gg_error *err)
 {
     const char *equals = memchr(text, '=', n), *colon = equals ? memchr(text, ':', n) : NULL;
@@ -182,7 +194,7 @@ static gg_status add_item(gg_merge_settings *s, const char *text, size_t n, gg_e
     if (colon > equals) colon = NULL;
     size_t name = (size_t)((colon ? colon : equals) - text);
     gg_merge_setting one = { .param = gg_merge_param_by_name(text, name) };
-    if (one.param == GG_MP_COUNT) return fail_item("unknown parameter", text, name, err);
+    if (one.param == GG_MP_COUNT) return unknown_name(text, name, err);
     if (colon && colon + 1 == equals) return fail_item("empty filter in", text, n, err);
     one.values = calloc(VALUES_MAX, sizeof *one.values);
     if (colon) one.filter = strndup(colon + 1, (size_t)(equals - colon - 1));

@@ -49,12 +49,13 @@ typedef struct merge {
 
 static gg_status unknown_method(const char *text, size_t n, gg_error *err)
 {
-    char names[400], shown[100];
-    gg_merge_method_names(names, sizeof names);
+    const char *near = gg_merge_method_near(text, n);
+    char shown[100];
     gg_escape(text, n < 40 ? n : 40, shown, sizeof shown);
-    if (n == 0) gg_fail(err, GG_EUSAGE, "no method given");
-    else gg_fail(err, GG_EUSAGE, "unknown method '%s'", shown);
-    return gg_fix(err, "use one of %s", names);
+    gg_fail(err, GG_EUSAGE, "unknown method '%s'%s%s%s", shown, near ? " (did you mean '" : "",
+            near ? near : "", near ? "'?)" : "");
+    return gg_fix(err, "use a method such as linear, slerp, task, ties, dare_ties, della, "
+                       "model_stock or iso; the manual page lists them all");
 }
 
 static gg_status read_config(merge *g)
