@@ -155,13 +155,6 @@ static const rule rules[] = {
 };
 /* clang-format on */
 
-static bool rule_fits(const rule *r, gg_span stem)
-{
-    size_t n = strlen(r->stem);
-    if (r->stem[n - 1] != '*') return gg_span_is(stem, r->stem);
-    return stem.n >= n - 1 && memcmp(stem.s, r->stem, n - 1) == 0;
-}
-
 /* The expert of ffn_gate.E, ffn_up.E and ffn_down.E, which have one tensor per expert. */
 static int64_t expert_of(gg_span stem)
 {
@@ -255,7 +248,7 @@ static void classify(gg_anatomy *a, gg_span name, gg_span stem)
         a->cls = GG_OTHER;
     } else {
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-            if (rule_fits(&rules[i], stem)) {
+            if (gg_span_fits(stem, rules[i].stem)) {
                 a->cls = rules[i].cls;
                 return;
             }

@@ -72,10 +72,10 @@ bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size
     return true;
 }
 
-bool gg_expert_tensor(const gg_tensor *stack, uint64_t expert, gg_tensor *out, char *name)
+bool gg_expert_tensor(const gg_tensor *stack, uint64_t experts, uint64_t expert, gg_tensor *out,
+                      char *name)
 {
-    uint64_t experts;
-    if (!gg_is_expert_stack(stack, &experts) || expert >= experts) return false;
+    if (expert >= experts) return false;
     *out = *stack;
     if (!gg_expert_name(stack->name, stack->name_len, expert, name, GG_RECORD_NAME + 1,
                         &out->name_len))

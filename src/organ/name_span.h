@@ -11,29 +11,45 @@ typedef struct gg_span {
     size_t n;
 } gg_span;
 
-static inline bool gg_span_is(gg_span x, const char *text)
+/* How many bytes at the beginning of x are those of text. Nearly all of the many comparisons of
+ * the rules end at the first byte, which calls of strlen and memcmp would make slow. */
+static inline size_t gg_span_common(gg_span x, const char *text)
 {
-    return x.n == strlen(text) && memcmp(x.s, text, x.n) == 0;
+    size_t n = 0;
+    while (n < x.n && text[n] != '\0' && x.s[n] == text[n]) n++;
+    return n;
 }
 
 static inline bool gg_span_starts(gg_span x, const char *text)
 {
-    size_t n = strlen(text);
-    return x.n >= n && memcmp(x.s, text, n) == 0;
+    return text[gg_span_common(x, text)] == '\0';
+}
+
+static inline bool gg_span_is(gg_span x, const char *text)
+{
+    size_t n = gg_span_common(x, text);
+    return n == x.n && text[n] == '\0';
 }
 
 static inline bool gg_span_ends(gg_span x, const char *text)
 {
     size_t n = strlen(text);
-    return x.n >= n && memcmp(x.s + x.n - n, text, n) == 0;
+    return x.n >= n && gg_span_starts((gg_span){ x.s + x.n - n, n }, text);
 }
 
 static inline bool gg_span_has(gg_span x, const char *text)
 {
-    size_t n = strlen(text);
-    for (size_t i = 0; i + n <= x.n; i++)
-        if (memcmp(x.s + i, text, n) == 0) return true;
+    for (; x.n > 0; x.s++, x.n--)
+        if (gg_span_starts(x, text)) return true;
     return false;
+}
+
+/* As gg_span_is, but a text that ends with '*' matches any rest. */
+static inline bool gg_span_fits(gg_span x, const char *text)
+{
+    size_t n = gg_span_common(x, text);
+    if (text[n] == '*') return true;
+    return text[n] == '\0' && (n == x.n || (n > 0 && text[n - 1] == '*'));
 }
 
 static inline gg_span gg_span_drop(gg_span x, size_t n)
@@ -60,12 +76,8 @@ static inline bool gg_span_segment(gg_span *rest, gg_span *segment)
 /* A list that ends with NULL; entries that end with '*' match any rest. */
 static inline bool gg_span_in(gg_span x, const char *const *list)
 {
-    for (; *list; list++) {
-        size_t n = strlen(*list);
-        if ((*list)[n - 1] == '*' ? x.n >= n - 1 && memcmp(x.s, *list, n - 1) == 0
-                                  : gg_span_is(x, *list))
-            return true;
-    }
+    for (; *list; list++)
+        if (gg_span_fits(x, *list)) return true;
     return false;
 }
 

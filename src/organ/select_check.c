@@ -66,8 +66,8 @@ static void mark_stack(found *f, const gg_tensor *t, bool split)
     char name[GG_RECORD_NAME + 1];
     if (!gg_is_expert_stack(t, &n)) return;
     mark_experts(f, 0, n - 1);
-    for (uint64_t e = 0; split && e < n && gg_expert_tensor(t, e, &one, name); e++)
-        mark_name(f, name);
+    if (!split || (f->s->globs.n == 0 && f->s->names.n == 0)) return;
+    for (uint64_t e = 0; e < n && gg_expert_tensor(t, n, e, &one, name); e++) mark_name(f, name);
 }
 
 static void mark_source(found *f, const gg_source *s, bool split)

@@ -37,6 +37,7 @@ static const struct row {
     { "blk.3.attn_rot_embd.weight", X, 3, "attn_rot_embd", -1 },
     { "rope_factors_long.weight", X, -1, "rope_factors_long", -1 },
     { "rope_factors_short.weight", X, -1, "rope_factors_short", -1 },
+    { "rope_factors_*long.weight", X, -1, "rope_factors_*long", -1 },
     /* biases and scales follow their weight */
     { "blk.2.attn_q.bias", S, 2, "attn_q.bias", -1 },
     { "blk.2.attn_k.bias", S, 2, "attn_k.bias", -1 },
@@ -545,16 +546,16 @@ static void stacks(void)
     for (uint64_t i = 0; i < 8; i++) {
         char want[64];
         snprintf(want, sizeof want, "blk.2.ffn_up.%d.weight", (int)i);
-        T_CHECK(gg_expert_tensor(&t, i, &e, name) && strcmp(name, want) == 0 &&
+        T_CHECK(gg_expert_tensor(&t, n, i, &e, name) && strcmp(name, want) == 0 &&
                 e.name_len == strlen(want));
         T_CHECK(e.n_dims == 2 && e.dims[0] == 64 && e.dims[1] == 5 && e.dims[2] == 1 &&
                 e.bytes == 340 && e.elements == 320);
         T_CHECK(e.offset == next && gg_anatomy_of(e.name, e.name_len).expert == (int64_t)i);
         next += e.bytes;
     }
-    T_CHECK(next == t.offset + t.bytes && !gg_expert_tensor(&t, 8, &e, name));
+    T_CHECK(next == t.offset + t.bytes && !gg_expert_tensor(&t, n, 8, &e, name));
     gg_tensor bias = tensor("blk.2.ffn_up_exps.bias", GG_F32, 2, 5, 8, 1);
-    T_CHECK(gg_is_expert_stack(&bias, &n) && n == 8 && gg_expert_tensor(&bias, 3, &e, name) &&
+    T_CHECK(gg_is_expert_stack(&bias, &n) && n == 8 && gg_expert_tensor(&bias, n, 3, &e, name) &&
             strcmp(name, "blk.2.ffn_up.3.bias") == 0);
     gg_tensor no[] = { tensor("blk.2.ffn_up.weight", GG_F32, 2, 4, 8, 1),
                        tensor("ffn_up_exps.weight", GG_F32, 3, 4, 4, 2),

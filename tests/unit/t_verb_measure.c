@@ -372,7 +372,7 @@ static void test_experts(void)
             gg_tensor t;
             char name[GG_RECORD_NAME + 1];
             gg_tensor_measure want = { 0 };
-            T_CHECK(gg_expert_tensor(&made[1], e, &t, name));
+            T_CHECK(gg_expert_tensor(&made[1], 3, e, &t, name));
             expect(&t, data[1] + e * t.bytes, 100, &want);
             T_CHECK(strcmp(list.rows[1 + e].t.name, name) == 0 &&
                     list.rows[1 + e].a.expert == (int64_t)e);

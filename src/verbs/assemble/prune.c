@@ -12,38 +12,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A stack, or another tensor, and the length of the beginning of its name that identifies its
+ * block: "blk.N." with its prefix; 0 = it is in no block. */
+typedef struct in_block {
+    const gg_tensor *t;
+    size_t prefix, stack; /* index of the stack */
+} in_block;
+
 struct gg_prune {
     const gg_manifest *m;
     const gg_stacks *stacks;
-    uint64_t was, left;        /* experts per block */
-    size_t *stack_of;          /* per entry: a stack of its block; SIZE_MAX = not cut */
-    const gg_stack **by_block; /* stacks, sorted by block, otherwise in their order */
-    size_t *first;             /* per stack: the first stack of its block */
-    bool *alive;               /* per first stack: some experts of the block are left */
+    uint64_t was, left; /* experts per block */
+    size_t *stack_of;   /* per entry: a stack of its block; SIZE_MAX = not cut */
+    in_block *by_block; /* stacks, sorted by block, otherwise in their order */
+    size_t *first;      /* per stack: the first stack of its block */
+    bool *alive;        /* per first stack: some experts of the block are left */
 };
 
 /* ---- which experts are left ----------------------------------------------------------- */
 
-/* "blk.N." with its prefix. Names with the same beginning belong to one block. */
-static size_t block_prefix(const gg_tensor *t)
+static in_block block_of(const gg_tensor *t, size_t stack)
 {
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    return a.block < 0 ? 0 : a.role_at;
+    return (in_block){ t, a.block < 0 ? 0 : a.role_at, stack };
 }
 
-/* Compares by block. Names without a block are compared as a whole. */
-static int order_block(const gg_tensor *a, const gg_tensor *b)
+static int order_block(const in_block *a, const in_block *b)
 {
-    size_t x = block_prefix(a), y = block_prefix(b), n = x < y ? x : y;
-    int c = n ? memcmp(a->name, b->name, n) : 0;
+    size_t x = a->prefix, y = b->prefix, n = x < y ? x : y;
+    int c = n ? memcmp(a->t->name, b->t->name, n) : 0;
     return c ? c : x < y ? -1 : x > y;
 }
 
 static int order_stacks(const void *a, const void *b)
 {
-    const gg_stack *x = *(const gg_stack *const *)a, *y = *(const gg_stack *const *)b;
-    int c = order_block(&x->t, &y->t);
-    return c ? c : x < y ? -1 : x > y;
+    const in_block *x = a, *y = b;
+    int c = order_block(x, y);
+    return c ? c : x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
 static uint64_t experts_of(const gg_stack *k)
@@ -87,13 +92,13 @@ static gg_status group(gg_prune *p, gg_error *err)
     p->alive = calloc(n, sizeof *p->alive);
     if (!p->by_block || !p->first || !p->alive)
         return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    for (size_t k = 0; k < n; k++) p->by_block[k] = &p->m->stacks[k];
+    for (size_t k = 0; k < n; k++) p->by_block[k] = block_of(&p->m->stacks[k].t, k);
     qsort(p->by_block, n, sizeof *p->by_block, order_stacks);
     for (size_t i = 0; i < n; i++) {
-        size_t k = (size_t)(p->by_block[i] - p->m->stacks), left;
-        bool same = i > 0 && block_prefix(&p->by_block[i]->t) > 0 &&
-                    order_block(&p->by_block[i - 1]->t, &p->by_block[i]->t) == 0;
-        p->first[k] = same ? p->first[(size_t)(p->by_block[i - 1] - p->m->stacks)] : k;
+        const in_block *b = &p->by_block[i];
+        size_t k = b->stack, left;
+        bool same = i > 0 && b->prefix > 0 && order_block(b - 1, b) == 0;
+        p->first[k] = same ? p->first[b[-1].stack] : k;
         gg_stacks_experts(p->stacks, k, &left);
         if (left > 0) p->alive[p->first[k]] = true;
     }
@@ -176,15 +181,16 @@ gg_status gg_refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_er
 
 static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
 {
+    in_block wanted = block_of(t, 0);
     size_t lo = 0, hi = p->m->n_stacks;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (order_block(&p->by_block[mid]->t, t) < 0) lo = mid + 1;
+        if (order_block(&p->by_block[mid], &wanted) < 0) lo = mid + 1;
         else hi = mid;
     }
-    bool found = lo < p->m->n_stacks && block_prefix(t) > 0 &&
-                 order_block(&p->by_block[lo]->t, t) == 0;
-    return found ? (size_t)(p->by_block[lo] - p->m->stacks) : SIZE_MAX;
+    bool found = lo < p->m->n_stacks && wanted.prefix > 0 &&
+                 order_block(&p->by_block[lo], &wanted) == 0;
+    return found ? p->by_block[lo].stack : SIZE_MAX;
 }
 
 /* The dimension with one entry per expert, which is the last. */

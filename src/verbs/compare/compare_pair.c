@@ -41,8 +41,8 @@ static bool find_piece(const compare_pairer *pr, const gg_selected *like, const 
         if (out->source == SIZE_MAX) return false;
         const gg_tensor *t = gg_source_tensor(pr->other, out->source);
         uint64_t experts;
-        if (!gg_is_expert_stack(t, &experts) || (uint64_t)like->a.expert >= experts ||
-            !gg_expert_tensor(t, (uint64_t)like->a.expert, &out->t, out->name))
+        if (!gg_is_expert_stack(t, &experts) ||
+            !gg_expert_tensor(t, experts, (uint64_t)like->a.expert, &out->t, out->name))
             return false;
         out->expert = true;
         out->at = (uint64_t)like->a.expert * out->t.bytes;

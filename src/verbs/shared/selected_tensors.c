@@ -18,11 +18,10 @@ static gg_status whole(const gg_source *s, size_t i, const gg_visit *v, gg_error
 
 /* An expert is selected by its own name or by that of its stack. */
 static bool expert_selected(const gg_select *select, const gg_tensor *stack,
-                            const gg_anatomy *of_stack, const gg_selected *p, uint64_t expert)
+                            const gg_anatomy *of_stack, const gg_selected *p)
 {
-    return gg_select_expert(select, expert) &&
-           (gg_select_match(select, p->t.name, p->t.name_len, &p->a) ||
-            gg_select_match(select, stack->name, stack->name_len, of_stack));
+    return gg_select_match(select, p->t.name, p->t.name_len, &p->a) ||
+           gg_select_match(select, stack->name, stack->name_len, of_stack);
 }
 
 gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
@@ -33,17 +32,20 @@ gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_err
                  gg_is_expert_stack(t, &experts);
     gg_selected last;
     /* The last expert has the longest name; if it fits a record, all names fit. */
-    if (!split || !gg_expert_tensor(t, experts - 1, &last.t, last.name)) return whole(s, i, v, err);
+    if (!split || !gg_expert_tensor(t, experts, experts - 1, &last.t, last.name))
+        return whole(s, i, v, err);
     gg_anatomy of_stack = gg_source_anatomy(s, i);
     gg_status st = GG_OK;
     for (uint64_t e = 0; e < experts && st == GG_OK; e++) {
         gg_selected p = { .source = i, .expert = true };
-        if (!gg_expert_tensor(t, e, &p.t, p.name)) continue;
+        /* The number is compared first, because it costs less than the name. */
+        if (!gg_select_expert(v->select, e)) continue;
+        if (!gg_expert_tensor(t, experts, e, &p.t, p.name)) continue;
         p.t.name = p.name;
         p.a = gg_anatomy_of(p.name, p.t.name_len);
         p.a.cls = of_stack.cls;
         p.at = e * p.t.bytes;
-        if (expert_selected(v->select, t, &of_stack, &p, e)) st = v->fn(v->ctx, &p, err);
+        if (expert_selected(v->select, t, &of_stack, &p)) st = v->fn(v->ctx, &p, err);
     }
     return st;
 }
