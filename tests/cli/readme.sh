@@ -27,7 +27,7 @@ while IFS= read -r command <&3; do
     ran=$((ran + 1))
 done 3< "$T/commands"
 if [ $ran -ge 25 ]; then ok; else bad "only $ran commands were run"; fi
-for m in chimera direct half ${gnu:+v2 quick mine}; do
+for m in chimera direct half merged small ${gnu:+v2 quick mine}; do
     check "$m.gguf of the tour" organ-extract --list "$T/tour/$m.gguf"
 done
 
