@@ -34,6 +34,7 @@
 # docs/chimera.md.
 
 spelling := $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))lib/nearest.awk)
+stepper  := $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))lib/step.sh)
 alone    := $(filter 1-0,$(words $(MAKEFILE_LIST))-$(MAKELEVEL))
 OUTPUT   ?= chimera.gguf
 WORK     ?= $(OUTPUT).work
@@ -116,6 +117,18 @@ $(WORK)/$(1).recipe: $(if $(call same,$(WORK)/$(1).recipe,$(2)),,FORCE)
 	@printf '%s\n' $(subst $$,$$$$,$(call q,$(2))) > $$(call q,$$@)
 endef
 
+# count TARGET,WHAT: counts a step of the recipe. `say`, the first line of its commands, prints which
+# of how many it is and what it makes, on stderr. lib/step.sh says how to go on if it is interrupted.
+silent   := $(findstring s,$(filter-out -%,$(firstword $(MAKEFLAGS))))
+counted  :=
+place     = step $(firstword $(subst :, ,$(filter %:$@,$(counted)))) of $(words $(counted))
+say       = @$(if $(silent),:,echo $(call q,chimera.mk: $(place): $(doing) -> $(@:/manifest.json=)) >&2)
+define count
+counted += $$(words $$(counted) next):$(1)
+$(1): private doing := $(2)
+$(if $(stepper),$(1): private .SHELLFLAGS = $(call q,$(stepper)) $$(call q,$$(place)))
+endef
+
 steps :=
 
 # ---- merged ----------------------------------------------------------------------
@@ -129,7 +142,9 @@ merge := --method $(call q,$(MERGE)) --base $(call q,$(BASE)) \
          $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) \
          $(named) $(if $(call on,STRICT),--strict)
 $(eval $(call stamp,merge,$(merge)))
+$(eval $(call count,$(OUTPUT),merge $(MODELS) into $(BASE)))
 $(OUTPUT): $(call files_of,$(BASE)) $(foreach m,$(MODELS),$(call files_of,$($(m).model))) $(WORK)/merge.recipe
+	$(say)
 	$(call tool,organ-merge) -q $(merge) --output $(call q,$@) --force
 
 check:
@@ -142,7 +157,9 @@ else ifeq ($(call on,DIRECT),)
 step = $(WORK)/$(1).organs/manifest.json: $(2) $(WORK)/$(1).recipe
 
 $(eval $(call stamp,base,$(BASE)))
+$(eval $(call count,$(WORK)/base.organs/manifest.json,take the base apart))
 $(call step,base,$(call files_of,$(BASE)))
+	$(say)
 	$(call tool,organ-extract) -q $(call q,$(BASE)) --output $(call q,$(@D)) --force
 last  := $(WORK)/base.organs
 steps += $(last)
@@ -150,10 +167,14 @@ steps += $(last)
 # pure_step DONOR: WORK/pure-DONOR.organs
 define pure_step
 $(call stamp,donor-$(1),$($(1).model))
+$(call count,$(WORK)/donor-$(1).organs/manifest.json,take $(1) apart)
 $(call step,donor-$(1),$(call files_of,$($(1).model)))
+	$$(say)
 	$(call tool,organ-extract) -q $(call q,$($(1).model)) --output $$(call q,$$(@D)) --force
 $(call stamp,pure-$(1),$(call purify,$(1)))
+$(call count,$(WORK)/pure-$(1).organs/manifest.json,purify $(1))
 $(call step,pure-$(1),$(WORK)/donor-$(1).organs/manifest.json)
+	$$(say)
 	$(call tool,organ-purify) -q --dir $(call q,$(WORK)/donor-$(1).organs) --output $$(call q,$$(@D)) $(call purify,$(1)) --force > $(call q,$(WORK)/purify-$(1).tsv)
 steps += $(WORK)/donor-$(1).organs $(WORK)/pure-$(1).organs
 endef
@@ -161,7 +182,9 @@ endef
 # graft_step DONOR,PREVIOUS,SOURCE,FILES: WORK/graft-DONOR.organs
 define graft_step
 $(call stamp,graft-$(1),$(call graft,$(1),$(3)) to $(2) $(if $(call on,STRICT),strict))
+$(call count,$(WORK)/graft-$(1).organs/manifest.json,graft $(1))
 $(call step,graft-$(1),$(2)/manifest.json $(4))
+	$$(say)
 	$(call strict,$(1),organ-graft,--source $(call q,$(3)) --target $(call q,$(2)))
 	$(call tool,organ-graft) -q $(call graft,$(1),$(3)) --target $(call q,$(2)) --output $$(call q,$$(@D)) --link --force
 last := $(WORK)/graft-$(1).organs
@@ -177,7 +200,9 @@ ifneq ($(strip $(PURIFY)),)
 unpurified := $(last)
 how_pure := --method $(call q,$(PURIFY)) $(if $(strip $(STRENGTH)),--strength $(call q,$(STRENGTH))) --type $(call q,$(PURIFY_TYPE))
 $(eval $(call stamp,pure,$(how_pure) of $(last)))
+$(eval $(call count,$(WORK)/pure.organs/manifest.json,purify))
 $(call step,pure,$(last)/manifest.json)
+	$(say)
 	$(call tool,organ-purify) -q --dir $(call q,$(unpurified)) --output $(call q,$(@D)) $(how_pure) --force > $(call q,$(WORK)/purify.tsv)
 last  := $(WORK)/pure.organs
 steps += $(last)
@@ -186,7 +211,9 @@ endif
 assembled := $(last)
 assemble := $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) $(named)
 $(eval $(call stamp,assemble,$(assembled) $(assemble)))
+$(eval $(call count,$(OUTPUT),assemble))
 $(OUTPUT): $(assembled)/manifest.json $(WORK)/assemble.recipe
+	$(say)
 	$(call tool,organ-assemble) -q $(call q,$(assembled)) --output $(call q,$@) $(assemble) --force
 	$(if $(call on,KEEP),,$(if $(steps),rm -rf $(foreach s,$(steps),$(call q,$(s)))))
 
@@ -204,7 +231,9 @@ $(foreach v,PURIFY DTYPE $(foreach d,$(DONORS),$(addprefix $(d).,purify adapter 
 # direct_step DONOR,PREVIOUS,RESULT
 define direct_step
 $(call stamp,direct-$(1),$(2) $($(1).model) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) $(if $(call on,STRICT),strict))
+$(call count,$(3),transplant $(1))
 $(3): $(call files_of,$(2)) $(call inputs,$(1)) $(WORK)/direct-$(1).recipe
+	$$(say)
 	$(call strict,$(1),organ-transplant,--base $(call q,$(2)) --donor $(call q,$($(1).model)))
 	$(call tool,organ-transplant) -q --base $(call q,$(2)) --donor $(call q,$($(1).model)) $(call select,$(1)) $(call match,$(1)) $(if $(filter $(OUTPUT),$(3)),$(named)) --output $$(call q,$$@) --force
 	$(if $(filter $(OUTPUT),$(3)),$(if $(call on,KEEP),,$(if $(steps),rm -f $(foreach s,$(steps),$(call q,$(s))))))

@@ -26,8 +26,14 @@ BEGIN {
         v = substr(word[w], 2)
         if (v in is) continue
         best = 0
-        for (i = 1; i <= n_known; i++) { d = distance(v, name[i]); if (!best || d < least) { best = i; least = d } }
-        if (substr(word[w], 1, 1) == "f" && least > most) continue
+        least = substr(word[w], 1, 1) == "f" ? most + 1 : 1e9
+        for (i = 1; i <= n_known; i++) {
+            apart = length(v) - length(name[i]) # the distance is at least that
+            if (apart >= least || -apart >= least) continue
+            d = distance(v, name[i])
+            if (d < least) { best = i; least = d }
+        }
+        if (!best) continue
         if (bare) { print name[best]; exit }
         printf "unknown variable %s; did you mean %s?", v, name[best]
         exit

@@ -58,6 +58,10 @@ organ-transplant -q --base "$W/verse.gguf" --donor "$W/code.gguf" --type organ -
     organ-transplant -q --base "$T/1.gguf" --donor "$W/base.gguf" --type norm --output "$T/2.gguf"
 check_same "$W/c.gguf" "$T/2.gguf" "as two transplants make it"
 check_text "$(find "$W/c.gguf.work" -type d | wc -l | tr -d ' ')" 1 "no organs are left"
+check_text "$(cat "$T/err")" "chimera.mk: step 1 of 4: take the base apart -> c.gguf.work/base.organs
+chimera.mk: step 2 of 4: graft code -> c.gguf.work/graft-code.organs
+chimera.mk: step 3 of 4: graft norms -> c.gguf.work/graft-norms.organs
+chimera.mk: step 4 of 4: assemble -> c.gguf" "each step says which it is"
 made "second make" ""
 check_text "$(grep -v 'Nothing to be done' "$T/out")" "" "second make says"
 check "make -q: nothing to do" mk -q
@@ -93,6 +97,7 @@ done
 made "KEEP=1 again" "" OUTPUT=k.gguf KEEP=1
 changed base.gguf
 made "last donor touched" "graft assemble" OUTPUT=k.gguf KEEP=1
+check_text "$(cut -d ' ' -f 2-5 "$T/err" | tr '\n' ' ')" "step 3 of 4: step 4 of 4: " "steps that are not repeated count"
 changed code.gguf
 made "first donor touched" "graft graft assemble" OUTPUT=k.gguf KEEP=1
 changed verse.gguf
@@ -120,6 +125,7 @@ made "-j1" "extract extract purify graft extract purify graft purify assemble" O
 check "-j4" mk OUTPUT=j4.gguf -j4 $RICH
 check_same "$W/j1.gguf" "$W/j4.gguf" "-j1 and -j4"
 if cmp -s "$W/j1.gguf" "$T/2.gguf"; then bad "purify and blend change nothing"; else ok; fi
+check_text "$(sed 's/.*: step \([1-9]\) of 9: .*/\1/' "$T/err" | sort | tr -d '\n')" 123456789 "-j4: the steps"
 check "-j4 again" mk OUTPUT=j4.gguf -j4 $RICH
 check_text "$(ran)" "" "-j4 again"
 organ-extract -q "$W/code.gguf" --output "$T/code.d" && organ-purify -q "$T/code.d" --output "$T/code.p" --method haar --type organ > /dev/null
@@ -134,6 +140,7 @@ check_absent "$W/d.gguf.work/direct-code.gguf" "DIRECT=1 without KEEP"
 made "DIRECT=1 again" "" OUTPUT=d.gguf DIRECT=1
 changed base.gguf
 made "DIRECT=1, last donor" "transplant transplant" OUTPUT=d.gguf DIRECT=1
+check_text "$(cut -d ' ' -f 2-5 "$T/err" | tr '\n' ' ')" "step 1 of 2: step 2 of 2: " "DIRECT=1: the steps"
 made "DIRECT=1 KEEP=1" "" OUTPUT=d.gguf DIRECT=1 KEEP=1
 changed code.gguf
 made "DIRECT=1 KEEP=1, first donor" "transplant transplant" OUTPUT=d.gguf DIRECT=1 KEEP=1
@@ -192,7 +199,8 @@ for direct in '' DIRECT=1; do
     refused "README" "a base that is not a model $direct" BASE=README $direct
     refused "Error" "a wrong option $direct" code.match=perhaps $direct
 done
-check "a stranger, not STRICT" mk OUTPUT=x.gguf code.model=stranger.gguf
+check "a stranger, not STRICT, make -s" mk -s OUTPUT=x.gguf code.model=stranger.gguf
+check_text "$(cat "$T/out" "$T/err")" "" "make -s is silent"
 check "STRICT=1 among relatives" mk OUTPUT=x.gguf STRICT=1
 refused "Error" "no such method" PURIFY=wash
 refused "Error" "no such dtype" DTYPE='*=q99'
@@ -249,15 +257,18 @@ cat > "$T/bin/organ-graft" << END
 #!/bin/sh
 "$BIN/organ-graft" "\$@" || exit
 while [ ! -s "$T/pid" ]; do sleep 0.1; done
+trap 'exit 143' TERM
 kill -TERM "\$(cat "$T/pid")"
-sleep 1
+n=0
+while [ \$n -lt 600 ]; do sleep 0.1; n=\$((n + 1)); done
 END
 chmod +x "$T/bin/organ-graft"
 $MAKE -C "$W" BIN="$T/bin" OUTPUT=i.gguf > "$T/out" 2>&1 &
 echo $! > "$T/pid"
 wait $! 2> /dev/null
 check_absent "$W/i.gguf" "make was killed"
-check "after make was killed" mk OUTPUT=i.gguf
+if grep -q '^chimera.mk: stopped in step 2 of 4; run the same command to go on' "$T/out"; then ok; else bad "no line on how to go on: $(cat "$T/out")"; fi
+made "after make was killed" "graft assemble" OUTPUT=i.gguf
 check_same "$W/i.gguf" "$T/2.gguf" "after make was killed"
 
 # ---- check, clean --------------------------------------------------------------------------------

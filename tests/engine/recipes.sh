@@ -3,16 +3,44 @@
 # command that makes it. Source it with LAB (a folder of lab models) and M (the folder of
 # the results) set and BIN on the PATH. `kind` is f16 or q4_k_m: which of LAB's files.
 #
+# progress TEXT: prints TEXT and the time so far on stderr, as a line that is rewritten on a terminal
+# and as one of its own elsewhere.
+engine_start=$(date +%s)
+progress() {
+    seconds=$(($(date +%s) - engine_start))
+    text=$(printf 'engine: %s, %d:%02d so far' "$1" $((seconds / 60)) $((seconds % 60)))
+    if [ -t 2 ]; then printf '\r%s\033[K' "$text" >&2; else printf '%s\n' "$text" >&2; fi
+}
+# watch WHAT TOTAL FILE...: on a terminal, counts the names in the first column of the files until
+# it is killed; elsewhere tells only how many there will be.
+watch() {
+    watched=$1 watched_total=$2
+    shift 2
+    [ -t 2 ] || { progress "$watched, $watched_total in all"; return; }
+    while [ -d "$M" ]; do
+        progress "$watched, $(cat "$@" 2> /dev/null | cut -f 1 | sort -u | wc -l | tr -d ' ') of $watched_total done"
+        sleep 1
+    done
+}
+watched() { # ends the watch
+    kill "$1" 2> /dev/null
+    wait "$1" 2> /dev/null
+    clear_progress
+}
+clear_progress() { [ ! -t 2 ] || printf '\r\033[K' >&2; }
+
 # make_model NAME COMMAND: COMMAND, in which $OUT is the model to write, is run and
 # noted in $M/commands; $M/NAME.gguf is there or NAME is noted in $M/failed.
 make_model() {
     OUT=$M/$1.gguf
+    [ ! -t 2 ] || progress "making $1.gguf"
     rm -rf "$OUT" "$OUT.d"
     printf '%s\t%s\n' "$1" "$2" >> "$M/commands"
     if (eval "$2") > "$M/$1.log" 2>&1 && [ -s "$OUT" ]; then
         rm -rf "$OUT.d"
     else
         echo "$1" >> "$M/failed"
+        clear_progress
         sed "s/^/  $1: /" "$M/$1.log" | head -n 3
     fi
 }
@@ -271,12 +299,19 @@ start_recipes() { # sets kind and the model that types are made from
 # Two engines of one thread each: faster than one of two, above all on a busy machine;
 # the digits are the same. Jobs on one model stay together.
 run_engine() {
+    clear_progress
+    workers=
     awk '!seen[$0]++' "$M/jobs" | sort -s -t "$(printf '\t')" -k 2,2 -k 5,5 |
         awk -F '\t' -v half="$M/half" '$2 != last { last = $2; k = 1 - k } { print > (half k) }'
     for k in 0 1; do
         ENGINE_THREADS=1 node tests/engine/engine.mjs batch < "$M/half$k" > "$M/answers$k" &
+        workers="$workers $!"
     done
-    wait
+    watch "trying models" "$(cut -f 2 "$M/jobs" | sort -u | wc -l | tr -d ' ')" "$M/answers0" "$M/answers1" &
+    watcher=$!
+    # shellcheck disable=SC2086 # several
+    wait $workers
+    watched $watcher
     cat "$M/answers0" "$M/answers1" > "$M/answers"
 }
 
@@ -301,13 +336,19 @@ build_engine_program() {
 run_predict() {
     : > "$M/predictions"
     build_engine_program predict > "$M/predict.log" 2>&1 || return 1
+    workers=
     for k in 0 1; do
         awk -v k=$k 'NR % 2 == k' "$M/predict" | while read -r name; do
             "$M/predict.run" $engine "$M/$name.gguf" "$LAB/text-verse.txt" > "$M/$name.said" 2> "$M/$name.err" || echo error > "$M/$name.said"
             sed "s/^/$name$(printf '\t')/" "$M/$name.said"
         done > "$M/predictions$k" &
+        workers="$workers $!"
     done
-    wait
+    watch "trying prediction blocks" "$(wc -l < "$M/predict" | tr -d ' ')" "$M/predictions0" "$M/predictions1" &
+    watcher=$!
+    # shellcheck disable=SC2086 # several
+    wait $workers
+    watched $watcher
     cat "$M/predictions0" "$M/predictions1" > "$M/predictions"
 }
 prediction() { # NAME trunk|0|1..., [4: drafts that the trunk would take, of 5]

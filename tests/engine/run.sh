@@ -48,6 +48,7 @@ lab() { perplexity "$LAB/lab-$1-$kind.gguf" "$2"; }
 made() { perplexity "$M/$1.gguf" "$2"; }
 tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }' "$M/answers"; }
 
+progress "making models"
 start_recipes
 for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack; do
     "recipes_$part"
@@ -239,7 +240,9 @@ awk -F '\t' '{ name = $1; sub(/\+.*/, "", name) } $3 == "error" { bad[name] = 1;
 while read -r model; do
     if organ-check -q "$model" > "$M/check"; then ok; else bad "organ-check on $model: $(awk -F '\t' '$2 == "error" { print $3 ": " $5; exit }' "$M/check")"; fi
 done < "$M/loaded"
+progress "loading damaged models, to compare organ-check with the engine"
 if sh tests/engine/checks.sh > "$M/checks" 2>&1; then
+    clear_progress
     cat "$M/checks"
     # shellcheck disable=SC2046 # three numbers
     set -- $(sed -n 's/^checks: //p' "$M/checks")
@@ -247,6 +250,7 @@ if sh tests/engine/checks.sh > "$M/checks" 2>&1; then
     hold "at least 95 % of the refused models are called an error" 'x <= 0.05 * y' "$2" "$3"
     hold "enough models are refused to tell" 'x >= y' "$3" 100
 else
+    clear_progress
     echo "engine: organ-check was not compared with the engine; that needs git and a C compiler"
 fi
 
