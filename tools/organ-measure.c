@@ -5,6 +5,7 @@
 
 #include "organ/gg_measure_model.h"
 
+#include "base/buf.h"            /* histograms on their way to a file */
 #include "organ/source_layout.h" /* is the source an organ directory? */
 
 #include <math.h>
@@ -28,8 +29,9 @@ static const char help[] =
     "  --update           also write the measures into DIR's manifest\n"
     "  --svg FILE         draw a map, blocks across, roles down (- is stdout)\n"
     "  --heat             draw the same map on the terminal\n"
+    "  --histogram FILE   count the values of each class (- is stdout)\n"
     "  --color COLUMN     measure to show: theta (default), calibrated, ...\n"
-    "  --force            replace an existing picture\n"
+    "  --force            replace an existing picture or histogram\n"
     "select:\n"
     "  --type CLASS,...   skeleton organ embed norm adapter other\n"
     "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
@@ -52,7 +54,7 @@ static const char columns[] =
 #define NO_WELLS UINT64_MAX
 
 typedef struct options {
-    const char *dir, *svg, *color, *rank;
+    const char *dir, *svg, *color, *rank, *histogram;
     bool summary, update, heat;
     uint64_t wells;
     gg_measure_options m;
@@ -208,6 +210,43 @@ static gg_status draw(cli *c, const gg_measures *list, const gg_source *s, const
     return st;
 }
 
+/* ---- histograms ---------------------------------------------------------------- */
+
+static void print_bin(table *t, size_t cls, double low, double high, double values)
+{
+    cell_text(t, gg_class_name((gg_class)cls));
+    cell_optional(t, low);
+    cell_optional(t, high);
+    cell_f64(t, values);
+    table_row(t);
+}
+
+static void print_bins(table *t, const gg_histogram *list)
+{
+    for (size_t c = 0; c < GG_CLASS_COUNT; c++) {
+        const gg_histogram *h = &list[c];
+        if (h->below > 0) print_bin(t, c, NAN, h->first * h->width, h->below);
+        for (size_t i = 0; i < h->n; i++) {
+            double first = h->first + (double)i;
+            print_bin(t, c, first * h->width, (first + 1) * h->width, h->bins[i]);
+        }
+        double end = (h->first + (double)h->n) * h->width;
+        if (h->above > 0) print_bin(t, c, end, NAN, h->above);
+    }
+}
+
+static gg_status save_histograms(cli *c, const options *o)
+{
+    const char *names = "class\tlow\thigh\tvalues";
+    gg_buf text = GG_BUF_INIT;
+    bool print = strcmp(o->histogram, "-") == 0;
+    table t = print ? table_start(c->json, names) : table_into(&text, c->json, names);
+    print_bins(&t, o->m.histograms);
+    gg_status st = print ? GG_OK : picture_write(c, o->histogram, text.data, text.len);
+    gg_buf_free(&text);
+    return st;
+}
+
 /* ---- the run ------------------------------------------------------------------- */
 
 static gg_status after(cli *c, gg_source *s, const options *o, const gg_measures *list)
@@ -217,6 +256,7 @@ static gg_status after(cli *c, gg_source *s, const options *o, const gg_measures
     else if (o->wells != NO_WELLS) st = print_wells(c, list, o->wells);
     else if (o->rank) st = print_ranks(c, list, strcmp(o->rank, "experts") == 0);
     if (st == GG_OK && (o->heat || o->svg)) st = draw(c, list, s, o);
+    if (st == GG_OK && o->histogram) st = save_histograms(c, o);
     if (st == GG_OK && o->update) st = gg_measures_update(list, gg_source_name(s), &c->err);
     return st;
 }
@@ -226,8 +266,9 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     gg_measures list = { 0 };
     gg_measure_report r;
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0,
+         counts_out = o->histogram && strcmp(o->histogram, "-") == 0,
          instead = o->summary || o->wells != NO_WELLS || o->heat || o->rank,
-         keep = instead || o->svg || o->update, print = !instead && !svg_out;
+         keep = instead || o->svg || o->update, print = !instead && !svg_out && !counts_out;
     printer p = { print ? table_start(c->json, columns) : table_silent(columns),
                   keep ? &list : NULL };
     gg_measure_options m = o->m;
@@ -259,6 +300,10 @@ static void check(const cli *c, const options *o)
         cli_usage(c, "%s needs an importance matrix: add --imatrix FILE",
                   o->rank ? "--rank" : "--color importance");
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
+    if (o->histogram && strcmp(o->histogram, "-") == 0 && (summary || o->heat || svg_out))
+        cli_usage(c, "--histogram - writes to stdout, like another option: name a file");
+    if (o->histogram && c->wheres.n)
+        cli_usage(c, "--histogram counts all selected tensors: leave out --where");
     if (svg_out && (summary || o->heat))
         cli_usage(c,
                   "--svg - writes to stdout: leave out --summary, --wells, --rank and --heat, or "
@@ -294,6 +339,7 @@ int main(int argc, char **argv)
                                 { "split-experts", CLI_FLAG, &o.m.split_experts },
                                 { "svg", CLI_TEXT, &o.svg },
                                 { "heat", CLI_FLAG, &o.heat },
+                                { "histogram", CLI_TEXT, &o.histogram },
                                 { "color", CLI_TEXT, &o.color },
                                 { "spectral", CLI_FLAG, &o.m.spectral },
                                 { "imatrix", CLI_TEXT, &o.m.imatrix },
@@ -305,6 +351,8 @@ int main(int argc, char **argv)
     if (!o.color) o.color = "theta";
     if (strcmp(o.color, "edge") == 0) o.m.spectral = true;
     o.m.select = c.select;
+    gg_histogram histograms[GG_CLASS_COUNT] = { 0 };
+    if (o.histogram) o.m.histograms = histograms;
     gg_source *s;
     gg_status st = open_source(&c, &o, &s);
     if (st == GG_OK) {
@@ -314,6 +362,7 @@ int main(int argc, char **argv)
             gg_at_file(&c.err, gg_source_name(s));
         }
         if (st == GG_OK) st = picture_allowed(&c, o.svg, s);
+        if (st == GG_OK) st = picture_allowed(&c, o.histogram, s);
         if (st == GG_OK) st = measure(&c, s, &o);
         gg_source_close(s);
     }

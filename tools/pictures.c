@@ -42,21 +42,25 @@ gg_status picture_allowed(cli *c, const char *path, const gg_source *s)
     return st == GG_OK ? gg_refuse_existing(path, c->run.force, &c->err) : st;
 }
 
+gg_status picture_write(cli *c, const char *path, const char *text, size_t len)
+{
+    gg_output *out;
+    gg_status st = gg_output_open(path, c->run.force, &out, &c->err);
+    if (st != GG_OK) return st;
+    st = gg_write_all(gg_output_fd(out), text, len, &c->err);
+    if (st == GG_OK) st = gg_output_commit(out, &c->err);
+    else gg_output_abort(out);
+    return st == GG_OK ? GG_OK : gg_at_file(&c->err, path);
+}
+
 gg_status picture_save(cli *c, const gg_picture *p, const char *path)
 {
     char *text;
     size_t len;
-    gg_output *out;
     gg_status st = gg_picture_svg(p, &text, &len, &c->err);
     if (st != GG_OK) return st;
-    if (strcmp(path, "-") == 0) {
-        fwrite(text, 1, len, stdout);
-    } else if ((st = gg_output_open(path, c->run.force, &out, &c->err)) == GG_OK) {
-        st = gg_write_all(gg_output_fd(out), text, len, &c->err);
-        if (st == GG_OK) st = gg_output_commit(out, &c->err);
-        else gg_output_abort(out);
-        gg_at_file(&c->err, path);
-    }
+    if (strcmp(path, "-") == 0) fwrite(text, 1, len, stdout);
+    else st = picture_write(c, path, text, len);
     free(text);
     return st;
 }

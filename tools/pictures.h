@@ -17,6 +17,9 @@ gg_status picture_allowed(cli *c, const char *path, const gg_source *s);
 /* Write the picture to a file; "-" is stdout. */
 gg_status picture_save(cli *c, const gg_picture *p, const char *path);
 
+/* Write a text to a file beside the results, as picture_save does. */
+gg_status picture_write(cli *c, const char *path, const char *text, size_t len);
+
 /* Print the picture with characters, as wide as the terminal. */
 gg_status picture_show(cli *c, const gg_picture *p);
 

@@ -44,6 +44,18 @@ typedef struct gg_measure_report {
     uint64_t elements, sampled;
 } gg_measure_report;
 
+/* How the values of a class are distributed. Bin i counts the values between (first + i) * width
+ * and (first + i + 1) * width; the edge that is nearer to 0 belongs to it. The width is a power of
+ * two, chosen such that at most 0.1 % of the values lie below the bins, and as many above. A value
+ * that was sampled counts for elements / sampled values of its tensor. Those that are not finite
+ * are left out. n = 0: the class has no values. */
+#define GG_HISTOGRAM_BINS 64
+typedef struct gg_histogram {
+    double first, width;
+    size_t n;
+    double bins[GG_HISTOGRAM_BINS], below, above;
+} gg_histogram;
+
 /* Called for each row in the order of the tensors, one at a time, from any thread. The row and its
  * t.name (NUL-terminated) are valid during the call. Another status than GG_OK ends the run. */
 typedef gg_status (*gg_measure_fn)(void *ctx, const gg_tensor_measure *row, gg_error *err);
@@ -68,7 +80,11 @@ typedef struct gg_measure_options {
      * the older format does not state these shares, which are then 1. Tensors that the file lacks
      * have none. All data are read once, whatever `sample` is. NULL = none. */
     const char *imatrix;
-    gg_measure_fn row; /* called for each row with row_ctx; may be NULL */
+    /* Receives the histograms of all classes if the run succeeds; they do not depend on the number
+     * of threads. With all values of a tensor of 2^17 or more, it is read once more, by one thread.
+     * 3 MiB are needed. NULL = none. */
+    gg_histogram *histograms; /* GG_CLASS_COUNT of them */
+    gg_measure_fn row;        /* called for each row with row_ctx; may be NULL */
     void *row_ctx;
 } gg_measure_options;
 

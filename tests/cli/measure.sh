@@ -56,6 +56,29 @@ check_same "$T/out" "$T/big.tsv" "a big tensor, three threads"
 check "a big tensor, pipe" sh -c "cat $T/big.bin | organ-measure --sample 0 -j 2 -"
 check_same "$T/out" "$T/big.tsv" "a big tensor, pipe"
 
+# ---- histograms ----
+# -1 -0.5 -0.5 0 -0 0.25 NaN and infinity: a bin has the edge that is nearer to 0.
+printf '\1\0\0\0x\1\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0\0\0\200\277\0\0\0\277\0\0\0\277\0\0\0\0\0\0\0\200\0\0\200\076\0\0\300\177\0\0\200\177' > "$T/eight.bin"
+check "a histogram" organ-measure --histogram - "$T/eight.bin"
+check_text "$(awk '$4' "$T/out" | tr '\t\n' ' ;')" "class low high values;other -1.03125 -1 1;other -0.53125 -0.5 2;other 0 0.03125 2;other 0.25 0.28125 1;" "bins of eight values"
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 43 "bins without values are listed too"
+sums() { awk -F '\t' 'NR > 1 { n[$1] += $4; k[$1]++ } END { for (c in n) print c, n[c] + 0, (k[c] <= 66) }' "$1" | sort; }
+check "a file besides the table" organ-measure --histogram "$T/h.tsv" -j 1 --sample 1000 "$VERSE"
+check_same "$T/out" "$T/few.tsv" "the table with a histogram"
+check_text "$(awk -F '\t' 'NR > 1 { n += $4 } END { print (n > 2885888 * 0.9999 && n < 2885888 * 1.0001) }' "$T/h.tsv")" 1 "samples count for all values"
+check "three threads, a pipe" sh -c "organ-measure --histogram $T/h2.tsv -j 3 --sample 1000 - < $VERSE"
+check_same "$T/h2.tsv" "$T/h.tsv" "a histogram by three threads"
+organ-measure --histogram - --sample 0 "$VERSE" > "$T/h0.tsv"
+check_text "$(sums "$T/h0.tsv" | tr '\n' ';')" "embed 524288 1;norm 2304 1;organ 1572864 1;skeleton 786432 1;" "all values are counted"
+check_text "$(awk -F '\t' '{ n += $4 } ($2 == "-" || $3 == "-") && $4 > 0.001 * (/^norm/ ? 2304 : /^embed/ ? 524288 : /^organ/ ? 1572864 : 786432) { print }' "$T/h0.tsv")" "" "small tails"
+organ-measure --histogram - --json --sample 0 "$T/big.bin" -j 3 > "$T/h1"
+organ-measure --histogram - --sample 0 "$T/big.bin" -j 1 | awk -F '\t' 'NR > 1 { n += $4 } END { print n }' > "$T/h2"
+check_text "$(sed 's/.*"values": //; s/}//' "$T/h1" | awk '{ n += $1 } END { print n }') $(cat "$T/h2")" "$(awk -F '\t' 'NR == 2 { print $6 - $7, $6 - $7 }' "$T/big.tsv")" "a big tensor"
+check_error 2 "h.tsv" "an existing histogram" organ-measure --histogram "$T/h.tsv" "$VERSE"
+check_error 2 "leave out --where" "a histogram of some rows" organ-measure --histogram "$T/no.tsv" --where 'theta<40' "$VERSE"
+check_error 2 "name a file" "two things on stdout" organ-measure --histogram - --summary "$VERSE"
+check_error 2 "does not replace a model" "a model as the histogram" organ-measure "$VERSE" --histogram "$LAB/lab-code-q4_k_m.gguf" --force
+
 # ---- the edge ----
 check "runs of values" organ-measure --blocks --sample 1000 -j 1 "$VERSE"
 cp "$T/out" "$T/blocks.tsv"

@@ -5,6 +5,7 @@
 #define GG_MEASURE_CORE_H
 
 #include "measure_edge.h"
+#include "measure_histogram.h"
 #include "measure_importance.h"
 #include "numeric/measure_big.h"
 #include "numeric/numeric.h"
@@ -71,6 +72,9 @@ gg_status gg_measure_array(measure_many *m, const float *values, uint64_t n, gg_
                            gg_error *err);
 gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, const gg_run *run,
                           gg_measure *out, gg_error *err);
+
+/* Counts all values of the piece, in one pass by one thread; nothing if h was not started. */
+gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h, gg_error *err);
 
 /* ---- null model ---- */
 

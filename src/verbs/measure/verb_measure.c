@@ -39,6 +39,7 @@ typedef struct job {
     uint64_t drawn;
     bool stop;
     measure_many many;
+    measure_histogram histogram;
     float *large; /* for more than MEASURE_SHARED samples; many.lock is held */
     uint64_t large_cap;
     pthread_mutex_t leave; /* guards the remaining members */
@@ -169,7 +170,11 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
     const measure_take *take = &k->take;
     const gg_selected *p = &k->d.p;
     gg_status st = GG_OK;
+    double weight = take->count ? (double)p->t.elements / (double)take->count : 0;
     if (take->count >= GG_MEASURE_BIG) hold(j, k);
+    if (take->later) st = gg_measure_each(&k->data, p, &j->histogram, err);
+    else gg_histogram_add(&j->histogram, p->a.cls, take->values, (size_t)take->count, weight);
+    if (st != GG_OK) return st;
     if (take->later) st = gg_measure_data(&j->many, &k->data, p, j->run, &row->m, err);
     else if (take->count >= GG_MEASURE_BIG)
         st = gg_measure_array(&j->many, take->values, take->count, &row->m, err);
@@ -289,6 +294,10 @@ static gg_status run_job(job *j, gg_error *err)
 {
     j->spaces = calloc(j->threads, sizeof *j->spaces);
     if (!j->spaces) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", j->threads);
+    if (j->o->histograms && gg_histogram_start(&j->histogram, err) != GG_OK) {
+        free(j->spaces);
+        return err->status;
+    }
     gg_measure_null_init(&j->null);
     pthread_mutex_init(&j->draw, NULL);
     gg_measure_many_init(&j->many, j->threads);
@@ -299,6 +308,7 @@ static gg_status run_job(job *j, gg_error *err)
         free(j->waiting);
         j->waiting = next;
     }
+    gg_histogram_end(&j->histogram, st == GG_OK ? j->o->histograms : NULL);
     pthread_mutex_destroy(&j->leave);
     gg_measure_many_free(&j->many);
     pthread_mutex_destroy(&j->draw);

@@ -143,3 +143,20 @@ gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, con
     progress(&r, r.passes * p->t.bytes);
     return st;
 }
+
+gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h, gg_error *err)
+{
+    float values[4096];
+    reader r = { .d = d,
+                 .p = p,
+                 .info = gg_dtype_get(p->t.dtype),
+                 .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
+                 .passes = 1 };
+    gg_status st = GG_OK;
+    for (uint64_t at = 0; h->counts && at < p->t.elements && st == GG_OK; at += 4096) {
+        size_t n = p->t.elements - at < 4096 ? (size_t)(p->t.elements - at) : 4096;
+        st = read_floats(&r, at, n, values, err);
+        if (st == GG_OK) gg_histogram_add(h, p->a.cls, values, n, 1);
+    }
+    return st;
+}
