@@ -74,10 +74,10 @@ measure() { # MODEL [--update]
     begin measure || return 1
     rm -f "$model_dir/measures.jsonl" "$model_dir/measures.tsv"
     status='done'
-    run_step "$bin/organ-measure" -q --json --sample "$sample" -j "$threads" --force --svg "$scratch/anatomy.svg" ${spectral:+--spectral} ${2:+"$2"} -- "$1" \
+    run_step "$bin/organ-measure" -q --json --sample "$sample" -j "$threads" --force --svg "$scratch/anatomy.svg" --histogram "$scratch/histogram.jsonl" ${spectral:+--spectral} ${2:+"$2"} -- "$1" \
         >"$scratch/measures.jsonl" 2>"$scratch/errors" &&
         to_tsv "$scratch/measures.jsonl" >"$scratch/measures.tsv" &&
-        finish measure anatomy.svg measures.tsv measures.jsonl && return 0
+        finish measure anatomy.svg histogram.jsonl measures.tsv measures.jsonl && return 0
     failed organ-measure
 }
 

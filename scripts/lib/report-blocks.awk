@@ -45,7 +45,7 @@ function block_lines(m,   k, b, top) {
 function components(   i, g) {
     if (!Has_components) return
     print "<section id=\"components\"><h2>Components</h2><p class=\"lead\">Experts, shared experts and latent attention apart from the rest.</p>" \
-        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Component</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Component</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"l\">Stars</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= N_components; i++) {
         g = "all" SUBSEP "component" SUBSEP Component[i]
         print "<tr><td class=\"l n strong\">" Component[i] "</td>" group_cells(g, "other") "</tr>"

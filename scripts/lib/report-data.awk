@@ -1,6 +1,7 @@
 # report-data.awk - reads the measurements of all models of a report. Needs rows.awk before
 # it. Columns of the index: name, path of the TSV, bytes ("-" if unknown), progress ("-" if
-# complete), what a chimera was made of (a JSON array); or name, "failed", the error. The groups of the whole report have the scope "all", those of a model its number.
+# complete), what a chimera was made of (a JSON array), seconds of its dissection; or name,
+# "failed", the error. Columns of the pairs: numbers of two models, verdict, median cosine, map. The groups of the whole report have the scope "all", those of a model its number.
 
 # Reads a table with the header line of organ-measure; columns are found by name.
 function read_rows(m, file,   line, n, i, part, col, at) {
@@ -119,6 +120,72 @@ function rank_all(   i, k, m, t) {
         }
 }
 
+# The values of each class, as organ-measure --histogram counts them, TSV or JSON Lines. H_low and
+# H_high: the range of the bins; H_sum: all values; H_out: those beyond the bins.
+function is_number(s) { return s ~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/ && s + 0 < 1e300 && s + 0 > -1e300 }
+function read_values(m, file,   line, p, k) {
+    while ((getline line < file) > 0) {
+        if (line ~ /^\{/) {
+            gsub(/[{}"]/, "", line); gsub(/, (low|high|values): /, "\t", line); gsub(/null/, "-", line)
+            sub(/^class: /, "", line)
+        }
+        if (split(line, p, "\t") != 4 || !(p[1] in Says) || !is_number(p[4]) || p[4] < 0) continue
+        k = m SUBSEP p[1]
+        H_sum[k] += p[4]
+        if (!is_number(p[2]) || !is_number(p[3]) || H_n[k] == 200) { H_out[k] += p[4]; continue }
+        if (!H_n[k]) H_low[k] = p[2] + 0
+        H_high[k] = p[3] + 0
+        H_bin[k, ++H_n[k]] = p[4] + 0
+        if (p[4] + 0 > H_top[k]) H_top[k] = p[4] + 0
+        Has_values[m] = 1
+    }
+    close(file)
+}
+
+# The organs of a model, as `organ-extract --list --json` lists them.
+function member(line, key, pattern,   at) {
+    at = index(line, "\"" key "\": ")
+    if (!at) return ""
+    line = substr(line, at + length(key) + 4)
+    return match(line, pattern) ? substr(line, 1, RLENGTH) : ""
+}
+function read_organs(m, file, seconds,   line, c, b) {
+    while ((getline line < file) > 0) {
+        c = member(line, "class", "^\"[a-z]*\"")
+        gsub(/"/, "", c)
+        if (!(c in Says)) continue
+        b = member(line, "bytes", "^[0-9]*") + 0
+        if (!O_files[m]++) Dissected[++N_dissected] = m
+        O_bytes[m] += b; O_class[m, c] += b
+        O_files["all"]++; O_bytes["all"] += b; O_class["all", c] += b
+    }
+    close(file)
+    if (!O_files[m] || seconds !~ /^[0-9.]+$/) return
+    O_seconds[m] = seconds; O_seconds["all"] += seconds; O_timed += O_bytes[m]
+}
+
+# The verdicts of organ-compare --lineage. P_word[a, b]: a word for a table; P_kind: a name for a colour.
+function read_pairs(file,   line, p, a, b) {
+    while ((getline line < file) > 0) {
+        if (split(line, p, "\t") < 5 || p[1] !~ /^[0-9]+$/ || p[2] !~ /^[0-9]+$/) continue
+        a = p[1] + 0; b = p[2] + 0
+        if (a == b || a < 1 || b < 1 || a > N || b > N || (a, b) in P_word) continue
+        P_kind[a, b] = p[3] == "identical" ? "same" : p[3] ~ /^same lineage/ ? (p[3] == "same lineage" ? "kin" : "moved") : p[3] == "strangers" ? "far" : "unknown"
+        P_word[a, b] = p[3] == "same lineage" ? "same" : p[3] ~ /permuted/ ? "permuted" : p[3] ~ /^same lineage/ ? "moved" : p[3] ~ /^(identical|strangers|undecidable)$/ ? p[3] : "not compared"
+        P_text[a, b] = p[3]; P_cosine[a, b] = is_number(p[4]) ? p[4] : "-"; P_map[a, b] = p[5]
+        P_kind[b, a] = P_kind[a, b]; P_word[b, a] = P_word[a, b]; P_text[b, a] = p[3]; P_cosine[b, a] = P_cosine[a, b]
+        Pair_a[++N_pairs] = a; Pair_b[N_pairs] = b
+        Paired[a] = Paired[b] = 1
+    }
+    close(file)
+}
+
+# The stars of the original project, by mean theta.
+function stars(g,   t) {
+    if (!G_measured[g]) return 0
+    t = G_theta[g] / G_measured[g]
+    return t >= 89 ? 3 : t >= 80 ? 2 : 1
+}
 function role_group(role) { return "all" SUBSEP "role" SUBSEP role }
 function class_group(m, c) { return m SUBSEP "class" SUBSEP c }
 function role_mean(role,   g) { g = role_group(role); return G_measured[g] ? G_theta[g] / G_measured[g] : -1 }
@@ -201,7 +268,11 @@ BEGIN {
         Progress[N] = part[4] == "" ? "-" : part[4]
         Origins[N] = part[5] == "" ? "[]" : part[5]
         read_rows(N, part[2])
+        Base[N] = substr(part[2], 1, length(part[2]) - 4)
+        read_values(N, Base[N] ".values")
+        read_organs(N, Base[N] ".organs", part[6])
     }
+    read_pairs(ENVIRON["REPORT_PAIRS"])
     rank_all()
     Fitted = fit()
     for (i = 1; i <= n_classes; i++)

@@ -32,6 +32,11 @@ function commas(v,   s, out) {
     return s out
 }
 function edge_cell(g,   e) { e = edge_mean(g); return e < 0 ? "<td data-v=\"\">-</td>" : num_cell(e, 2) }
+function star_cell(g,   n, s) {
+    n = stars(g)
+    s = substr("\342\230\205\342\230\205\342\230\205", 1, 3 * n)
+    return n ? "<td class=\"l stars\" data-v=\"" n "\"><span role=\"img\" aria-label=\"" plural(n, "star") "\">" s "</span></td>" : "<td class=\"l\" data-v=\"\">-</td>"
+}
 function px(v) { return sprintf("%.1f", v) }
 
 # ---- the parts of a table ---------------------------------------------------------
@@ -44,9 +49,9 @@ function range_bar(g,   lo, hi) {
         "<b style=\"left:" px(100 * (avg(G_theta, g) - R_lo) / (R_hi - R_lo)) "%\"></b></span>"
 }
 function group_cells(g, class) {
-    if (!G_measured[g]) return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) "<td data-v=\"\">-</td><td data-v=\"\"></td><td data-v=\"\">-</td><td data-v=\"\">-</td><td data-v=\"\">-</td>" (By_edge ? edge_cell(g) : "")
+    if (!G_measured[g]) return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) "<td data-v=\"\">-</td>" star_cell(g) "<td data-v=\"\"></td><td data-v=\"\">-</td><td data-v=\"\">-</td><td data-v=\"\">-</td>" (By_edge ? edge_cell(g) : "")
     return int_cell(G_count[g], whole(G_count[g])) int_cell(G_parameters[g], short(G_parameters[g])) \
-        "<td class=\"strong\" data-v=\"" number(avg(G_theta, g)) "\">" fixed(avg(G_theta, g), 2) "</td>" \
+        "<td class=\"strong\" data-v=\"" number(avg(G_theta, g)) "\">" fixed(avg(G_theta, g), 2) "</td>" star_cell(g) \
         "<td class=\"c " h(class) "\" data-v=\"" number(G_max[g] - G_min[g]) "\">" range_bar(g) "</td>" \
         num_cell(avg(G_calibrated, g), 2) num_cell(avg(G_signal, g), 3) num_cell(avg(G_row, g), 2) (By_edge ? edge_cell(g) : "")
 }
@@ -78,7 +83,7 @@ function head() {
     print "</style>\n</head>\n<body>\n<div class=\"page\">\n<header>\n<h1>" h(ENVIRON["REPORT_TITLE"]) "</h1>"
     print "<p class=\"sub\">How much structure the tensors of " (N == 1 ? "this model" : "these models") " show. Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
     print "<nav aria-label=\"Sections\"><a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
-        "<a href=\"#types\">Organ types</a><a href=\"#kinds\">Tensor kinds</a><a href=\"#models\">Anatomy</a><a href=\"#wells\">Wells</a>" \
+        "<a href=\"#types\">Organ types</a><a href=\"#kinds\">Tensor kinds</a><a href=\"#models\">Anatomy</a>" (N_pairs ? "<a href=\"#lineage\">Lineage</a>" : "") (N_dissected ? "<a href=\"#dissection\">Dissection</a>" : "") "<a href=\"#wells\">Wells</a>" \
         (N_failed ? "<a href=\"#failed\">Not measured</a>" : "") "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main>"
 }
 function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><span>" label "</span></div>" }
@@ -111,7 +116,7 @@ function ranking(   i, m, lo, hi, v) {
         "Models by the mean edge of their matrices: about 1 for random or shuffled values, higher for structure that rows share. It is not a measure of quality: a model put together from parts that do not fit keeps its edge." : \
         "Models by the mean \316\270 of their tensors, each of which counts once. \316\270 depends on the distribution of values alone: random numbers can rank first, and shuffling all values changes nothing. With --spectral, models are ranked by edge.") \
         "</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
-        "<th class=\"l\">Rank</th><th class=\"l\">Model</th>" (By_edge ? "<th>Edge</th>" : "") "<th>\316\270</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
+        "<th class=\"l\">Rank</th><th class=\"l\">Model</th>" (By_edge ? "<th>Edge</th>" : "") "<th>\316\270</th><th class=\"l\">Stars</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
     if (N_ranked) { lo = score(Rank[N_ranked]); hi = score(Rank[1]) }
     if (hi - lo < 1e-9) lo = hi - 1
     for (i = 1; i <= N_ranked; i++) {
@@ -119,14 +124,14 @@ function ranking(   i, m, lo, hi, v) {
         v = score(m)
         print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a>" (Origins[m] == "[]" ? "" : " <span class=\"dim\">chimera</span>") (Progress[m] == "-" ? "" : " <span class=\"dim\">" h(Progress[m]) "</span>") "</td>" \
             "<td class=\"strong\" data-v=\"" number(v) "\">" "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (v - lo) / (hi - lo)) "%\"></i></span>" (By_edge ? edge_text(m) : fixed(v, 2)) "</td>" \
-            (By_edge ? num_cell(avg(G_theta, m), 2) : "") num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
+            (By_edge ? num_cell(avg(G_theta, m), 2) : "") star_cell(m) num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
             int_cell(G_parameters[m], short(G_parameters[m])) (Bytes[m] ~ /^[0-9]+$/ ? int_cell(Bytes[m], size(Bytes[m])) : "<td data-v=\"\">-</td>") "<td class=\"l\">" h(D_top[m]) "</td></tr>"
     }
     print "</tbody></table></div></section>"
 }
 function types(   i, g) {
     print "<section id=\"types\"><h2>Organ types</h2><p class=\"lead\">The same measures by class of tensor. The bar runs from the lowest to the highest tensor; the mark shows the mean.</p>" \
-        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"l\">Stars</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= n_classes; i++) {
         g = class_group("all", Class[i])
         if (G_count[g]) print "<tr><td class=\"l n " Class[i] "\"><span class=\"dot\"></span><span class=\"strong\">" Class[i] "</span> <span class=\"dim\">" Says[Class[i]] "</span></td>" group_cells(g, Class[i]) "</tr>"
@@ -136,7 +141,7 @@ function types(   i, g) {
 function kinds(   i, c, n) {
     n = ROLES["all"] > 60 ? 60 : ROLES["all"]
     print "<section id=\"kinds\"><h2>Tensor kinds</h2><p class=\"lead\">The same tensors by their role within a block, highest mean \316\270 first" (n < ROLES["all"] ? "; the first " n " of " ROLES["all"] : "") ".</p>" \
-        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"l\">Stars</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= n; i++) {
         c = ROLE_CLASS["all", By_role[i]]
         print "<tr><td class=\"l n " h(c) "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" broken(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
@@ -158,6 +163,7 @@ function failures(   i) {
 function reading() {
     print "<section id=\"reading\"><h2>Reading the numbers</h2><p class=\"lead\">All are computed from the dequantized values; angles are in degrees.</p><dl class=\"card\">"
     print "<dt>\316\270</dt><dd>A score of how a tensor\342\200\231s values are distributed: 90 if entropy, kurtosis and the spacing of the values all reach their thresholds. Noise does not score 0, and some noise scores 90. It can show that a tensor differs from others of the same role, type and size, but it cannot tell signal from noise and says nothing about how good a model is.</dd>"
+    print "<dt>Stars</dt><dd>Those of the original project: two from a mean \316\270 of 80, three from 89, otherwise one. Noise with heavy tails has three.</dd>"
     print "<dt>Calibrated</dt><dd>The part of \316\270 above Gaussian noise with as many values in the same type, rescaled: 0 for Gaussian noise, 90 if all three thresholds are reached. Noise with heavy tails reaches 90 too.</dd>"
     if (By_edge) print "<dt>Edge</dt><dd>The largest singular value of a matrix, squared, relative to that of a random matrix: about 1 for random or shuffled values, higher for structure that rows share. The more noise is added, the lower it is.</dd>"
     print "<dt>Signal</dt><dd>The mean of sin \316\270 over the tensors.</dd>"
@@ -353,6 +359,8 @@ function model_card(m) {
         "; calibrated " fixed(avg(G_calibrated, m), 2) "\302\260" (By_edge ? ", edge " edge_text(m) : "") (Progress[m] == "-" ? "" : "; <b>" h(Progress[m]) "</b>") "</p>"
     anatomy(m)
     block_lines(m)
+    values_of(m)
+    origins_map(m)
     print "<details><summary>" N_wells[m] " wells</summary><div class=\"scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Tensor</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows(m, 0)
     print "</tbody></table></div></details></article>"
@@ -384,6 +392,8 @@ BEGIN {
     components()
     kinds()
     maps()
+    lineage()
+    dissection()
     wells()
     failures()
     reading()

@@ -9,11 +9,31 @@ function code(s,   fence) {
     return fence (s ~ /^`|`$/ ? " " s " " : s) fence
 }
 function group_row(label, g) {
-    if (!G_measured[g]) return label " | " whole(G_count[g]) " | " short(G_parameters[g]) " | - | - | - | - | - |" (By_edge ? " - |" : "")
-    return label " | " whole(G_count[g]) " | " short(G_parameters[g]) " | " fixed(avg(G_theta, g), 2) " | " fixed(G_min[g], 2) " to " fixed(G_max[g], 2) \
+    if (!G_measured[g]) return label " | " whole(G_count[g]) " | " short(G_parameters[g]) " | - | - | - | - | - | - |" (By_edge ? " - |" : "")
+    return label " | " whole(G_count[g]) " | " short(G_parameters[g]) " | " fixed(avg(G_theta, g), 2) " | " stars(g) " | " fixed(G_min[g], 2) " to " fixed(G_max[g], 2) \
         " | " fixed(avg(G_calibrated, g), 2) " | " fixed(avg(G_signal, g), 3) " | " fixed(avg(G_row, g), 2) " |" (By_edge ? " " edge_text(g) " |" : "")
 }
-function escaped(s) { gsub(/[\\`*_<>#|&\[\]]/, "\\\\&", s); return s }
+function escaped(s) { gsub(/[]\\`*_<>#|&[]/, "\\\\&", s); return s }
+
+# The lineage of every pair of a fleet.
+function pairs(   i, a, b) {
+    if (!N_pairs) return
+    print "\n## Lineage\n\nThe verdicts of organ-compare --lineage, and the median cosine of matrices.\n"
+    print "| model | model | verdict | cosine |\n|:---|:---|:---|---:|"
+    for (i = 1; i <= N_pairs && i <= 500; i++) {
+        a = Pair_a[i]; b = Pair_b[i]
+        print "| " code(Name[a]) " | " code(Name[b]) " | " escaped(P_text[a, b]) " | " (P_cosine[a, b] == "-" ? "-" : fixed(P_cosine[a, b], 3)) " |"
+    }
+    if (N_pairs > 500) print "\nThe first 500 of " N_pairs " pairs; lineage.tsv has all."
+}
+function dissection(   i, m) {
+    if (!N_dissected) return
+    print "\n## Dissection\n\n| model | organs | size | seconds | MB/s |\n|:---|---:|---:|---:|---:|"
+    for (i = 1; i <= N_dissected; i++) {
+        m = Dissected[i]
+        print "| " code(Name[m]) " | " O_files[m] " | " size(O_bytes[m]) " | " (O_seconds[m] == "" ? "-" : fixed(O_seconds[m], 2)) " | " (O_seconds[m] > 0 ? fixed(O_bytes[m] / O_seconds[m] / 1e6, 1) : "-") " |"
+    }
+}
 
 BEGIN {
     a = "all"
@@ -28,17 +48,17 @@ BEGIN {
     if (By_edge) {
         print "Models by mean edge. Noise lowers it, and shuffled values have 1, but it is not a measure of quality: a model"
         print "that was put together from parts that do not fit keeps its edge.\n"
-        print "| rank | model | edge | theta | calibrated | signal | row theta | tensors | parameters | size | type |"
-        print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|"
+        print "| rank | model | edge | theta | stars | calibrated | signal | row theta | tensors | parameters | size | type |"
+        print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|"
     } else {
         print "Models by mean theta, which depends on the distribution of values alone: random numbers can rank first, and"
         print "shuffling all values of a model changes nothing. With --spectral, models are ranked by edge.\n"
-        print "| rank | model | theta | calibrated | signal | row theta | tensors | parameters | size | type |"
-        print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|:---|"
+        print "| rank | model | theta | stars | calibrated | signal | row theta | tensors | parameters | size | type |"
+        print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|"
     }
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
-        print "| " i " | " code(Name[m]) " | " (By_edge ? edge_text(m) " | " : "") fixed(avg(G_theta, m), 2) " | " fixed(avg(G_calibrated, m), 2) " | " fixed(avg(G_signal, m), 3) \
+        print "| " i " | " code(Name[m]) " | " (By_edge ? edge_text(m) " | " : "") fixed(avg(G_theta, m), 2) " | " stars(m) " | " fixed(avg(G_calibrated, m), 2) " | " fixed(avg(G_signal, m), 3) \
             " | " fixed(avg(G_row, m), 2) " | " whole(G_count[m]) " | " short(G_parameters[m]) " | " size(Bytes[m]) " | " escaped(D_top[m]) " |"
     }
 
@@ -59,17 +79,19 @@ BEGIN {
     else print "\nNo trend is fitted, because that needs models of three different sizes, not counting adapters."
 
     print "\n## Organ types\n"
-    print "| class | tensors | parameters | theta | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
-    print "|:---|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
+    print "| class | tensors | parameters | theta | stars | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
+    print "|:---|---:|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
     for (i = 1; i <= n_classes; i++) if (G_count[class_group(a, Class[i])]) print "| " group_row(Class[i], class_group(a, Class[i]))
     if (Best_class != "")
         print "\nThe class whose values are least Gaussian: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors have calibrated 0: their values are distributed like Gaussian noise, as in many trained matrices."
 
     print "\n## Profile by tensor kind\n"
-    print "| kind | class | tensors | parameters | theta | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
-    print "|:---|:---|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
+    print "| kind | class | tensors | parameters | theta | stars | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
+    print "|:---|:---|---:|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
     for (i = 1; i <= ROLES[a]; i++) print "| " code(By_role[i]) " | " group_row(ROLE_CLASS[a, By_role[i]], role_group(By_role[i]))
 
+    pairs()
+    dissection()
     print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian. They may be untrained, or trained\nmatrices that look like this. That is not a defect.\n"
     print "| tensor | model | class | type | values | theta | calibrated |"
     print "|:---|:---|:---|:---|---:|---:|---:|"

@@ -46,6 +46,12 @@ fi
 check_text "$(grep -c '<span class="dim">chimera</span>' "$T/data/Z_MEASURE_REPORT.html")" 2 "two chimeras in the page"
 check "the part in the page" grep -q '<b>9 of 39 tensors, in progress</b>' "$T/data/Z_MEASURE_REPORT.html"
 check_text "$(grep -c 'class="series a"' "$T/data/Z_MEASURE_REPORT.html")" 3 "lines for the three models of several blocks"
+check_text "$(grep -c '<figure class="[a-z]*"><figcaption>' "$T/data/Z_MEASURE_REPORT.html")" 12 "histograms of three models, none of a table"
+organ-measure --histogram - "$LAB/lab-base-q4_k_m.gguf" > "$T/values"
+check "the bars of a class" grep -qF "$(awk -F '\t' '$1 == "norm" && $2 != "-" && $3 != "-" { v[++n] = $4; if ($4 > most) most = $4 }
+    END { for (i = 1; i <= n; i++) printf "V%.1fH%.1f", 66 - 62 * v[i] / most, 2 + i * 156 / n; print "V66Z" }' "$T/values")" "$T/data/Z_MEASURE_REPORT.html"
+check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") $(grep -c '<title>blk.*.ffn_[a-z]*: lab-code-q4_k_m.gguf, replace</title>' "$T/data/Z_MEASURE_REPORT.html")" "1 12" "the map of a graft"
+check_text "$(grep -c '<style>' "$T/data/Z_MEASURE_REPORT.html")" 1 "without a style of its own"
 check_text "$(grep -c 'id="components"' "$T/data/Z_MEASURE_REPORT.html")" 0 "no components without experts"
 sed "s/blk.1.ffn_up.weight/blk.1.ffn_up_exps.weight/; s/blk.2.ffn_up.weight/blk.2.ffn_up_shexp.weight/" "$T/in/table.tsv" > "$T/moe.tsv"
 report --output "$T/moe" "$T/moe.tsv"
@@ -60,7 +66,7 @@ check "mean theta is organ-measure's" grep -q "\`table\` | $theta" "$md"
 check "calibrated, signal and row theta too" grep -qF "$calibrated" "$md"
 report --output "$T/one" "$T/in/table.tsv"
 awk -F '\t' '$1 == "role" { printf "| `%s` | ", $2; printf "%s %.2f %.2f %.2f\n", $3, $5, $6, $7 }' "$T/summary" | sort > "$T/roles.want"
-sed -n '/^## Profile/,/^## Wells/p' "$T/one/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] `/ { split($6, r, " to "); sub(/^[|] /, "", $1); print "| " $1 " | " $3 " " $5 " " r[1] " " r[2] }' | sort > "$T/roles.have"
+sed -n '/^## Profile/,/^## Wells/p' "$T/one/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] `/ { split($7, r, " to "); sub(/^[|] /, "", $1); print "| " $1 " | " $3 " " $5 " " r[1] " " r[2] }' | sort > "$T/roles.have"
 check_same "$T/roles.have" "$T/roles.want" "means and ranges of tensor kinds are organ-measure's"
 organ-measure "$LAB/lab-verse-q4_k_m.gguf" --wells 10 | awk -F '\t' 'NR > 1 { print $1 }' > "$T/wells.want"
 sed -n '/^## Wells/,$p' "$T/one/Z_MEASURE_REPORT.md" | awk -F '`' '/^[|] `/ { print $2 }' > "$T/wells.have"
@@ -78,7 +84,7 @@ organ-measure --spectral "$LAB/lab-code-q4_k_m.gguf" > "$T/in/edge.csv"
 mkdir "$T/edges"
 awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 80 } { print }' "$T/in/edge.csv" > "$T/edges/shaky.tsv"
 awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 20; if ($22 != "-") $22 *= 2 } { print }' "$T/in/edge.csv" > "$T/edges/steady.tsv"
-awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 85; $22 = "-" } { print }' "$T/in/edge.csv" > "$T/edges/unknown.tsv"
+awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 89; $22 = "-" } { print }' "$T/in/edge.csv" > "$T/edges/unknown.tsv"
 cp "$T/in/table.tsv" "$T/edges/z-old.tsv"
 cut -f 1-21 "$T/in/table.tsv" > "$T/edges/shaky2.tsv"
 rm "$T/in/edge.csv"
@@ -90,10 +96,14 @@ check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT
 \`shaky2\` -
 \`unknown\` -
 \`z-old\` -" "ranked by edge"
+check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] [0-9]/ { print $2, $5 }' | tr '\n' ' ')" \
+    '`steady` 1 `shaky` 2 `shaky2` 1 `unknown` 3 `z-old` 1 ' "stars from 80 and 89 degrees"
+star=$(printf '\342\230\205')
+check_text "$(grep -c "aria-label=\"3 stars\">$star$star$star<" "$T/edges/out/Z_MEASURE_REPORT.html")" 1 "in the page too"
 check "what the edge cannot tell" grep -q 'not a measure of quality' "$T/edges/out/Z_MEASURE_REPORT.md"
 check "in the page" grep -q '<b>steady</b> has the highest mean edge' "$T/edges/out/Z_MEASURE_REPORT.html"
 roles=$(organ-measure --spectral --summary "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' '$2 == "attn_q" { printf "%.2f", 1.5 * $13 }')
-check_text "$(awk -F ' [|] ' '/^[|] `attn_q`/ { printf "%.2f", $10 }' "$T/edges/out/Z_MEASURE_REPORT.md")" "$roles" "the mean edge of a kind"
+check_text "$(awk -F ' [|] ' '/^[|] `attn_q`/ { printf "%.2f", $11 }' "$T/edges/out/Z_MEASURE_REPORT.md")" "$roles" "the mean edge of a kind"
 check "measured with --spectral" "$scripts/organ-report" -q --spectral --format md --output "$T/edges/made" "$LAB/lab-code-q4_k_m.gguf"
 check_text "$(awk -F ' [|] ' '/^[|] 1 / { print $3 }' "$T/edges/made/Z_MEASURE_REPORT.md")" "${edge#* }" "its edge"
 
@@ -109,26 +119,49 @@ done
 report --output "$T/trend" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv"
 check "a trend over sizes" grep -q 'higher by 2.00 degrees (least squares over 3 models, correlation 1.00)' "$T/trend/Z_MEASURE_REPORT.md"
 
+# The folders of organ-fleet and organ-stream.
+cp "$LAB/lab-stranger-q4_k_m.gguf" "$T/"
+for verb in dissect measure; do
+    : > "$T/mark"
+    [ $verb = dissect ] || touch "$T/lab-stranger-q4_k_m.gguf"
+    "$scripts/organ-fleet" $verb -q --lineage --output "$T/fleet" "$LAB/lab-base-q4_k_m.gguf" "$T/lab-stranger-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" "$D/malformed.tsv" > "$T/table" 2> "$T/report.err"
+    check_text "$?" 1 "a fleet with a broken model"
+done
+check_text "$(cd "$T/fleet/pairs" && find . -type f -newer "$T/mark" | sort | tr '\n' ' ')" "./lab-base-q4_k_m/lab-stranger-q4_k_m ./lab-code-q4_k_m/lab-stranger-q4_k_m " "only pairs of a changed model are compared again"
+"$scripts/organ-stream" -q --output "$T/streamed" "$D/gguf/x-00001-of-00003.gguf" > "$T/table"
+report --output "$T/folders" "$T/fleet" "$T/streamed" "$T/kin/graft"
+both=$T/folders/Z_MEASURE_REPORT
+check "a fleet's model" grep -q '^| [0-9] | `lab-base-q4_k_m` | .* | 1.89 MB |' "$both.md"
+check "its failure" grep -q '^- `malformed.tsv`: `organ-measure: ' "$both.md"
+check "a streamed model by its name" grep -q '^| [0-9] | `x` | ' "$both.md"
+organ-compare --lineage "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" > "$T/verdict"
+check_text "$(awk -F '\t' '$2 == "lab-code-q4_k_m" { sub(/^[^\t]*\t[^\t]*\t/, ""); print }' "$T/fleet/lineage.tsv")" "$(tail -n 1 "$T/verdict")" "the lineage of a pair is organ-compare's"
+check_text "$(cut -f 1-3 "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" "model_a model_b verdict;lab-base-q4_k_m lab-code-q4_k_m same lineage;lab-base-q4_k_m lab-stranger-q4_k_m strangers;lab-code-q4_k_m lab-stranger-q4_k_m strangers;" "every pair once"
+cosine=$(awk -F '\t' 'NR == 2 { printf "%.2f", $4 }' "$T/verdict")
+check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage\"><span>same</span><b>$cosine</b></td>")" 2 "a pair in two cells, in words"
+check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep -c '<td class="pair far".*<span>strangers</span>')" 4 "strangers"
+check "in Markdown" grep -q '^| `lab-base-q4_k_m` | `lab-code-q4_k_m` | same lineage | 0.98' "$both.md"
+if have jq; then check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' "$T/folders/z_measure_report.json")" "lab-base-q4_k_m lab-code-q4_k_m" "as data"; fi
+bytes=$(organ-extract --list "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' 'NR > 1 && $2 == "organ" { n += $8 } END { printf "%d", n }')
+check_text "$(sed -n '/id="dissection"/,/<\/table>/s/.*>lab-code-q4_k_m<.*data-v="39">39<.*/row/p' "$both.html") $(sed -n '/id="dissection"/,/<\/table>/p' "$both.html" | grep -c "lab-code.*")" "row 1" "what was dissected"
+check "seconds of the dissection" grep -q "^| .lab-code-q4_k_m. | 39 | 1.87 MB | $(awk '{ printf "%.2f", $1 }' "$T/fleet/models/lab-code-q4_k_m/dissect.seconds") | [0-9]" "$both.md"
+check_text "$(sed -n '/id="dissection"/,/<\/table>/p' "$both.html" | grep -c "<td data-v=\"$bytes\">")" 3 "the size of a class"
+
 # Whatever awk there is, the same report: busybox's may have no mathematics.
-sed '/ Made 2/d' "$T/trend/Z_MEASURE_REPORT.md" > "$T/awk.want"
+report --format html --output "$T/awk.html" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv" "$T/fleet"
+report --format md --output "$T/awk.html" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv" "$T/fleet"
+made() { cat "$1"/*.html "$1"/*.md | sed '/Made 2/d'; }
+made "$T/awk.html" > "$T/awk.want"
 for awk in "busybox awk" gawk mawk original-awk; do
     have "${awk%% *}" || continue
     rm -rf "$T/awk.d"
     mkdir "$T/awk.d"
     printf '#!/bin/sh\nexec %s "$@"\n' "$awk" > "$T/awk.d/awk"
     chmod +x "$T/awk.d/awk"
-    check "a report by $awk" env PATH="$T/awk.d:$PATH" "$scripts/organ-report" -q --force --output "$T/by-awk" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv"
-    sed '/ Made 2/d' "$T/by-awk/Z_MEASURE_REPORT.md" > "$T/awk.have"
+    check "a report by $awk" env PATH="$T/awk.d:$PATH" "$scripts/organ-report" -q --force --output "$T/by-awk" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv" "$T/fleet"
+    made "$T/by-awk" > "$T/awk.have"
     check_same "$T/awk.have" "$T/awk.want" "the report by $awk"
 done
-
-# The folders of organ-fleet and organ-stream.
-"$scripts/organ-fleet" measure -q --output "$T/fleet" "$LAB/lab-base-q4_k_m.gguf" "$D/malformed.tsv" > "$T/table" 2> "$T/report.err"
-"$scripts/organ-stream" -q --output "$T/streamed" "$D/gguf/x-00001-of-00003.gguf" > "$T/table"
-report --output "$T/folders" "$T/fleet" "$T/streamed"
-check "a fleet's model" grep -q '^| [0-9] | `lab-base-q4_k_m` | .* | 1.89 MB |' "$T/folders/Z_MEASURE_REPORT.md"
-check "its failure" grep -q '^- `malformed.tsv`: `organ-measure: ' "$T/folders/Z_MEASURE_REPORT.md"
-check "a streamed model by its name" grep -q '^| [0-9] | `x` | ' "$T/folders/Z_MEASURE_REPORT.md"
 
 # A block number without bounds, no tensors, tensors that no codec decodes.
 sed 's/blk\.0/blk.4000000000/; s/\t0\t/\t4000000000\t/' "$T/in/e3.tsv" > "$T/huge.tsv"
@@ -157,22 +190,46 @@ check_text "$(awk '/^[|] .*onerror/ && !/^[|] ``/ { bad = 1 } END { print bad + 
 
 # Every column of a row in turn, and the header: no value becomes markup, from TSV or JSON Lines.
 markup='"><script>alert(1)</script><img src=x onerror=alert(1)>'
-organ-measure --json "$LAB/lab-verse-q4_k_m.gguf" > "$T/rows.jsonl"
-columns=$(head -n 1 "$T/in/table.tsv" | awk -F '\t' '{ print NF }')
+{ head -n 9 "$T/in/table.tsv" && tail -n 1 "$T/in/table.tsv"; } > "$T/rows.tsv"
+organ-measure --json --layers 0 "$LAB/lab-verse-q4_k_m.gguf" > "$T/rows.jsonl"
+columns=$(head -n 1 "$T/rows.tsv" | awk -F '\t' '{ print NF }')
+mkdir "$T/mutants"
 k=0
 while [ $k -le "$columns" ]; do
-    rm -rf "$T/mutant" && mkdir "$T/mutant"
     M=$markup awk -F '\t' -v OFS='\t' -v k=$k 'k == 0 && NR == 1 { $5 = $5 ENVIRON["M"] } k > 0 && NR > 1 { $k = NR % 2 ? ENVIRON["M"] : $k ENVIRON["M"] } { print }' \
-        "$T/in/table.tsv" > "$T/mutant/a.tsv"
-    J=$(printf '%s' "$markup" | sed 's/"/\\\\"/g') awk -v k=$k '{ n = split($0, part, ", \""); line = part[1]
+        "$T/rows.tsv" > "$T/mutants/a$k.tsv"
+    J=$(printf '%s' "$markup" | sed 's/"/\\"/g') awk -v k=$k '{ n = split($0, part, ", \""); line = part[1]
         for (i = 2; i <= n; i++) { if (i == k) sub(/: .*/, ": \"" ENVIRON["J"] "\"", part[i]); line = line ", \"" part[i] }
-        print line (k == n ? "}" : "") }' "$T/rows.jsonl" > "$T/mutant/b.jsonl"
-    "$scripts/organ-report" -q --output "$T/mutant/out" "$T/mutant" > "$T/mutant/said" 2>&1
-    made=$T/mutant/out/Z_MEASURE_REPORT
-    if grep -v '^<script>$' "$made.html" | grep -q '<script\|<img'; then bad "column $k becomes markup in the page"; else ok; fi
-    if grep -v '^| *`' "$made.md" | grep -q '[^\\]<script\|[^\\]<img'; then bad "column $k becomes markup in the Markdown"; else ok; fi
+        print line (k == n ? "}" : "") }' "$T/rows.jsonl" > "$T/mutants/b$k.jsonl"
     k=$((k + 1))
 done
+"$scripts/organ-report" -q --output "$T/mutants/out" "$T/mutants" > "$T/mutants/said" 2>&1
+made=$T/mutants/out/Z_MEASURE_REPORT
+check_text "$(grep -c '<article' "$made.html")" $((2 * columns + 2)) "a model for each changed column"
+check_text "$(grep -v '^<script>$' "$made.html" | grep '<script\|<img' | head -n 3)" "" "no column becomes markup in the page"
+check_text "$(grep -v '^| *[0-9|]* *`' "$made.md" | grep '[^\]<script\|[^\]<img' | head -n 3)" "" "no column becomes markup in the Markdown"
+
+# Nor do the other files of a fleet, or the names in the map of a chimera.
+bad='<img src=x onerror=alert(1)>'
+fleet=$T/badfleet
+for name in "$bad" b; do
+    mkdir -p "$fleet/models/$name"
+    echo "done" > "$fleet/models/$name/status"
+    cp "$T/in/e3.tsv" "$fleet/models/$name/measures.tsv"
+    sed "s/\"values\": 561/\"values\": \"$bad\"/; s/\"low\": -0/\"low\": $bad/; 9s/skeleton/$bad/" "$T/fleet/models/lab-code-q4_k_m/histogram.jsonl" > "$fleet/models/$name/histogram.jsonl"
+    sed "2s/\"class\": \"[a-z]*\"/\"class\": \"$bad\"/; 3s/\"bytes\": [0-9]*/\"bytes\": $bad/; 4s/blk/$bad/" "$T/fleet/models/lab-code-q4_k_m/organs.jsonl" > "$fleet/models/$name/organs.jsonl"
+    echo "1$bad" > "$fleet/models/$name/dissect.seconds"
+done
+{ head -n 1 "$T/fleet/lineage.tsv"; printf '%s\tb\tsame lineage %s\t1\t2\t3%s\t4\t5\t6\t7\t8\t%s\n' "$bad" "$bad" "$bad" "$bad"; } > "$fleet/lineage.tsv"
+mkmodel "$T/$bad.gguf" "blk.0.$bad.weight:F32:4" "blk.1.ffn_up.weight:F32:4" "$bad\"'&.weight:F32:4"
+organ-graft -q --base "$T/$bad.gguf" --donor "$T/$bad.gguf" --layers 0 --output "$T/chimera" 2> "$T/err"
+report --title "$bad" --output "$T/hostile" "$fleet" "$T/chimera"
+check_text "$?" 0 "a hostile fleet"
+html3=$T/hostile/Z_MEASURE_REPORT.html
+for part in lineage dissection 'm1' 'm3'; do check "it has $part" grep -q "id=\"$part\"" "$html3"; done
+check "the map of a hostile chimera" grep -q '<title>blk.0.&lt;img.*: &lt;img.*.gguf, replace</title>' "$html3"
+check_text "$(grep -c '<img\|<script>a' "$html3")" 0 "no markup from a fleet"
+check_text "$(grep '[^\`]<img' "$T/hostile/Z_MEASURE_REPORT.md" | grep -v '`[^`]*<img[^`]*`')" "" "none in the Markdown"
 if have openssl; then
     check_text "$(sed -n "s/.*script-src 'sha256-\([^']*\)'.*/\1/p" "$html")" \
         "$(awk '/^<\/script>/ { on = 0 } on { print } /^<script>/ { on = 1; print "" }' "$html" | openssl dgst -sha256 -binary | openssl base64)" \
@@ -198,63 +255,26 @@ class Balance(html.parser.HTMLParser):
     def handle_startendtag(self, tag, attrs): pass
     def handle_endtag(self, tag):
         if not self.stack or self.stack.pop() != tag: sys.exit("unbalanced </%s> at %s" % (tag, self.getpos()))
-b = Balance()
-b.feed(open(sys.argv[1], encoding="utf-8").read())
-sys.exit("left open: %s" % b.stack if b.stack else 0)
+for page in sys.argv[1:]:
+    b = Balance()
+    b.feed(open(page, encoding="utf-8").read())
+    if b.stack: sys.exit("left open in %s: %s" % (page, b.stack))
 EOF
-    check "tags are balanced" python3 "$T/balance.py" "$html"
-    check "with hostile names too" python3 "$T/balance.py" "$html2"
-    check "and with no tensors" python3 "$T/balance.py" "$T/none/Z_MEASURE_REPORT.html"
+    check "tags are balanced" python3 "$T/balance.py" "$html" "$html2" "$html3" "$both.html" "$T/none/Z_MEASURE_REPORT.html"
 else
     echo "skipped: no python3, tags are not balanced"
 fi
 
-# What a browser makes of it: the DOM after the script, and a picture.
+# What a browser makes of it.
 chromium=
 for c in chromium chromium-browser google-chrome chrome; do
     if have $c; then chromium=$c; break; fi
 done
-if [ -n "$chromium" ]; then
-    browse() { # OPTION... URL
-        "$chromium" --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
-            --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$T/profile" --window-size=1280,2400 "$@" 2> "$T/chromium.err"
-    }
-    # A page around ours that presses a heading and looks at what came of it.
-    {
-        # the copy allows the script that presses; the page itself allows its own only
-        sed "s/script-src 'sha256-[^']*'/script-src 'unsafe-inline'/" "$html2"
-        cat << 'EOF'
-<script>
-(function () {
-  var t = document.querySelector("#wells table"), col = 5, say = [];
-  function order() { return Array.from(t.tBodies[0].rows).map(function (r) { return parseFloat(r.cells[col].dataset.v); }); }
-  function sorted(a, s) { return a.every(function (v, i) { return !i || s * a[i - 1] <= s * v; }); }
-  t.tHead.rows[0].cells[col].querySelector("button").click();
-  say.push(sorted(order(), -1) ? "descending" : "unsorted");
-  t.tHead.rows[0].cells[col].querySelector("button").click();
-  say.push(sorted(order(), 1) ? "ascending" : "unsorted");
-  var before = getComputedStyle(document.body).backgroundColor;
-  document.getElementById("theme").click();
-  say.push(getComputedStyle(document.body).backgroundColor !== before ? "themed" : "same");
-  say.push(document.documentElement.scrollWidth <= innerWidth ? "fits" : "overflows");
-  document.title = "checked " + say.join(" ");
-})();
-</script>
-EOF
-    } > "$T/pressed.html"
-    browse --dump-dom "file://$T/pressed.html" > "$T/dom"
-    check_text "$(sed -n 's/.*<title>\(checked [a-z ]*\)<\/title>.*/\1/p' "$T/dom")" "checked descending ascending themed fits" "sorting, the theme, no overflow"
-    browse --window-size=500,900 --dump-dom "file://$T/pressed.html" > "$T/dom"
-    check_text "$(sed -n 's/.*<title>checked .* \([a-z]*\)<\/title>.*/\1/p' "$T/dom")" "fits" "on a telephone nothing overflows"
-    browse --screenshot="$T/light.png" "file://$html?theme=light" > "$T/browse.out"
-    browse --screenshot="$T/dark.png" "file://$html?theme=dark" > "$T/browse.out"
-    check_text "$(dd if="$T/light.png" bs=1 skip=1 count=3 2> "$T/dd.err")" PNG "a screenshot, light"
-    check_text "$(dd if="$T/dark.png" bs=1 skip=1 count=3 2> "$T/dd.err")" PNG "a screenshot, dark"
-    check "it shows something" test "$(wc -c < "$T/light.png")" -gt 60000
-    check_exit 1 "and the dark one differs" cmp -s "$T/light.png" "$T/dark.png"
-    if [ -n "${KEEP_SCREENSHOTS:-}" ]; then cp "$T/light.png" "$T/dark.png" "$KEEP_SCREENSHOTS/"; fi
+if [ -n "$chromium" ] && have node; then
+    check "the page in a browser" node tests/web/report.mjs "$chromium" "$T/profile" "$T/folders/Z_MEASURE_REPORT.html" "$html3"
+    grep FAIL "$T/out"
 else
-    echo "skipped: no chromium, the page is not rendered"
+    echo "skipped: no chromium or no node, the page is not rendered"
 fi
 
 # A signal to the script alone ends it with what it measures.

@@ -167,7 +167,8 @@ static const api_option lora[] = { { "base", API_IN, NULL },    { "tuned", API_I
 static const api_option fleet[] = {
     { "output", API_INTO, NULL }, { "threads", API_U64, NULL },
     { "sample", API_SIZE, NULL }, { "by", API_WORD, " theta calibrated signal row_theta edge " },
-    { "quiet", API_FLAG, NULL },  { NULL, API_FLAG, NULL }
+    { "quiet", API_FLAG, NULL },  { "lineage", API_FLAG, NULL },
+    { NULL, API_FLAG, NULL }
 };
 
 static const char fleet_verbs[] = " dissect measure pipeline ";

@@ -51,7 +51,7 @@ static double near_edge(size_t cell)
     return cell & NEGATIVE ? -(double)v : (double)v;
 }
 
-/* The other edge. The last cell ends at 2^128, which is no float. */
+/* The other edge. The last cell ends at 2^128, which no float can hold. */
 static double far_edge(size_t cell)
 {
     double end = (cell & ~NEGATIVE) + 1 == FINITE ? 0x1p128 : near_edge((cell & ~NEGATIVE) + 1);

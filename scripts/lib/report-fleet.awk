@@ -1,0 +1,47 @@
+# report-fleet.awk - the parts of the page on a fleet: what was dissected, and the lineage of every pair.
+# Needs report-data.awk, and the functions of report-html.awk.
+
+function dissected_row(m, label,   i, rate, seconds) {
+    seconds = m == "all" ? O_seconds["all"] : O_seconds[m]
+    rate = seconds > 0 ? (m == "all" ? O_timed : O_bytes[m]) / seconds / 1e6 : 0
+    print "<tr><td class=\"l n\">" label "</td>" int_cell(O_files[m], whole(O_files[m])) int_cell(O_bytes[m], size(O_bytes[m])) \
+        (seconds == "" ? "<td data-v=\"\">-</td>" : "<td data-v=\"" number(seconds) "\">" fixed(seconds, 2) "</td>") \
+        (rate > 0 ? "<td class=\"strong\" data-v=\"" number(rate) "\">" sprintf(rate < 10 ? "%.1f" : "%.0f", rate) "</td>" : "<td data-v=\"\">-</td>")
+    for (i = 1; i <= n_classes; i++)
+        if (O_class["all", Class[i]]) print "<td data-v=\"" whole(O_class[m, Class[i]]) "\">" (O_class[m, Class[i]] ? size(O_class[m, Class[i]]) : "-") "</td>"
+    print "</tr>"
+}
+function dissection(   i, m) {
+    if (!N_dissected) return
+    print "<section id=\"dissection\"><h2>Dissection</h2><p class=\"lead\">What was extracted from each model: its organs, one file per tensor, their size and how long that took; then the size of each class.</p>" \
+        "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Model</th><th>Organs</th><th>Size</th><th>Seconds</th><th>MB/s</th>"
+    for (i = 1; i <= n_classes; i++) if (O_class["all", Class[i]]) print "<th class=\"" Class[i] "\"><span class=\"dot\"></span>" Class[i] "</th>"
+    print "</tr></thead><tbody>"
+    for (i = 1; i <= N_dissected; i++) dissected_row(Dissected[i], (G_measured[Dissected[i]] ? "<a href=\"#m" Dissected[i] "\">" h(Name[Dissected[i]]) "</a>" : h(Name[Dissected[i]])))
+    print "</tbody>"
+    if (N_dissected > 1) { print "<tfoot>"; dissected_row("all", "<span class=\"strong\">all</span>"); print "</tfoot>" }
+    print "</table></div></section>"
+}
+
+# A cell has a word and the median cosine besides its colour.
+function pair_cell(a, b) {
+    if (a == b) return "<td class=\"pair self\">\302\267</td>"
+    if (!((a, b) in P_word)) return "<td class=\"pair\"><span>-</span></td>"
+    return "<td class=\"pair " P_kind[a, b] "\" title=\"" h(Name[a]) " and " h(Name[b]) ": " h(P_text[a, b]) "\"><span>" P_word[a, b] "</span>" \
+        (P_cosine[a, b] == "-" ? "" : "<b>" fixed(P_cosine[a, b], 2) "</b>") "</td>"
+}
+function lineage(   i, k, n, list) {
+    if (!N_pairs) return
+    for (i = 1; i <= N_ranked; i++) if (Paired[Rank[i]] && n < 30) list[++n] = Rank[i]
+    print "<section id=\"lineage\"><h2>Lineage</h2><p class=\"lead\">Every pair of models: the verdict of organ-compare --lineage, and the median cosine of their matrices. Grafts and merges work within a lineage; strangers share nothing." \
+        (n == 30 ? " The first 30 models; lineage.tsv has all." : "") "</p>"
+    print "<div class=\"card scroll\"><table class=\"pairs\"><thead><tr><th class=\"l\" scope=\"col\">Model</th>"
+    for (i = 1; i <= n; i++) print "<th class=\"c\" scope=\"col\" title=\"" h(Name[list[i]]) "\">" i "</th>"
+    print "</tr></thead><tbody>"
+    for (i = 1; i <= n; i++) {
+        print "<tr><th class=\"l n\" scope=\"row\"><span class=\"dim\">" i "</span> <a href=\"#m" list[i] "\">" h(Name[list[i]]) "</a></th>"
+        for (k = 1; k <= n; k++) print pair_cell(list[i], list[k])
+        print "</tr>"
+    }
+    print "</tbody></table></div></section>"
+}
