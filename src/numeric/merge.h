@@ -65,21 +65,23 @@ GG_DECLARE_KF(void, gg_mk_band, (float *x, size_t n, uint32_t from, uint32_t to)
 /* The variance over the n_in arrays of x, for each value, computed in double. */
 GG_DECLARE_KF(void, gg_mk_variances, (float *out, float *const *x, size_t n_in, size_t n));
 
-/* Sets values of x to 0 where `where` is 0. */
-GG_DECLARE_KF(void, gg_mk_keep_where, (float *x, const float *where, size_t n));
-
-/* One bit per value that is not 0, and the values whose bit is 0 set to 0. */
-GG_DECLARE_KF(void, gg_mk_pack_mask, (uint8_t * mask, const float *x, size_t n));
+/* Sets values of x to 0 whose bit in the mask is 0. Masks have one bit per value, the lowest of a
+ * byte first. */
 GG_DECLARE_KF(void, gg_mk_apply_mask, (float *x, const uint8_t *mask, size_t n));
+
+/* Sets the mask of the values that are not 0. */
+GG_DECLARE_KF(void, gg_mk_pack_mask, (uint8_t * mask, const float *x, size_t n));
+
+/* Returns the number of values that are not 0. */
+GG_DECLARE_KF(size_t, gg_mk_count_nonzero, (const float *x, size_t n));
 
 /* x = x * by */
 GG_DECLARE_KF(void, gg_mk_scale, (float *x, float by, size_t n));
 
-/* Sums of |x| and of x^2. */
-typedef struct gg_mk_norms {
-    double l1, l2;
-} gg_mk_norms;
-GG_DECLARE_KF(gg_mk_norms, gg_mk_norms, (const float *x, size_t n));
+/* Adds the magnitudes, or the squares, of all values to sums[0], and of the values in the mask to
+ * sums[1]. The mask may be NULL. */
+GG_DECLARE_KF(void, gg_mk_norms,
+              (const float *x, const uint8_t *mask, size_t n, bool squares, double sums[2]));
 
 /* How differences are mixed where their signs agree. */
 typedef struct gg_consensus {
@@ -95,6 +97,24 @@ typedef struct gg_consensus {
 GG_DECLARE_KF(void, gg_mk_consensus,
               (float *out, const float *base, float *const *d, size_t n_in, size_t n,
                const gg_consensus *how));
+
+/* ---- RAM ------------------------------------------------------------------------------- */
+
+/* Counts the values with a magnitude above epsilon: those of array k that another array has too in
+ * counts[2 k], and those that only array k has in counts[2 k + 1]. */
+GG_DECLARE_KF(void, gg_mk_count_changes,
+              (float *const *x, size_t n_in, size_t n, float epsilon, uint64_t *counts));
+
+typedef struct gg_changes {
+    float epsilon;
+    const float *gain; /* of each array */
+} gg_changes;
+
+/* out = base + the mean of the values with a magnitude above epsilon. A value that only array k has
+ * is multiplied by gain[k]. The arithmetic is that of float32. */
+GG_DECLARE_KF(void, gg_mk_add_changes,
+              (float *out, const float *base, float *const *x, size_t n_in, size_t n,
+               const gg_changes *how));
 
 /* ---- Arcee fusion --------------------------------------------------------------------- */
 
@@ -113,26 +133,30 @@ GG_DECLARE_KF(void, gg_mk_take_from,
 
 /* ---- random numbers -------------------------------------------------------------------- */
 
+#define GG_RANDOM_STEP 0x9e3779b97f4a7c15u
+#define GG_RANDOM_MIX 0xbf58476d1ce4e5b9u
+#define GG_RANDOM_MIX2 0x94d049bb133111ebu
+
 /* The random numbers of merges: number i of a stream is a function of the stream's key and i
  * alone, so it does not depend on the order of the work. It is output i of the generator
  * SplitMix64 (Steele, Lea and Flood, 2014) seeded with the key. */
 static inline uint64_t gg_random_bits(uint64_t key, uint64_t i)
 {
-    uint64_t z = key + (i + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    uint64_t z = key + (i + 1) * GG_RANDOM_STEP;
+    z = (z ^ (z >> 30)) * GG_RANDOM_MIX;
+    z = (z ^ (z >> 27)) * GG_RANDOM_MIX2;
     return z ^ (z >> 31);
 }
 
 /* The key of a stream: of a seed, a text such as a tensor's name, and a number. */
 uint64_t gg_random_key(uint64_t seed, const char *text, size_t len, uint64_t number);
 
-/* Sets value i to 0 unless random number first + i, divided by 2^11, is below `limit`. */
-GG_DECLARE_KF(void, gg_mk_random_keep,
-              (float *x, size_t n, uint64_t key, uint64_t first, uint64_t limit));
+/* Sets bit i of the mask if random number first + i, divided by 2^11, is below `limit`. */
+GG_DECLARE_KF(void, gg_mk_random_mask,
+              (uint8_t * mask, size_t n, uint64_t key, uint64_t first, uint64_t limit));
 
-/* Sets value i to 0 unless random number first + i is below `density` (0..1). */
-void gg_random_keep(float *x, size_t n, uint64_t key, uint64_t first, double density);
+/* Sets bit i of the mask if random number first + i is below `density` (0..1). */
+void gg_random_mask(uint8_t *mask, size_t n, uint64_t key, uint64_t first, double density);
 
 /* Keeps each value of a row with a probability that rises with the rank of its magnitude: from
  * density - epsilon for the smallest to density + epsilon for the largest. Of equal magnitudes
@@ -160,7 +184,8 @@ typedef struct gg_cut {
  * order. */
 #define GG_QUANTILE_SEGMENTS 4
 #define GG_QUANTILE_HIGH ((size_t)1 << 16)
-#define GG_QUANTILE_LOW ((size_t)1 << 15)
+#define GG_QUANTILE_LOW_BITS 15
+#define GG_QUANTILE_LOW ((size_t)1 << GG_QUANTILE_LOW_BITS)
 
 typedef struct gg_quantile {
     size_t stream;    /* which keys */
@@ -178,6 +203,11 @@ typedef struct gg_quantiles {
     uint64_t segment_size; /* number of indices per segment */
     bool values_only;      /* the caller does not need cut.index, so pass 2 is left out */
 } gg_quantiles;
+
+/* Count values by the upper bits of their keys, and those with the upper bits `high` by the lower
+ * bits. */
+GG_DECLARE_KF(void, gg_mk_count_high, (const float *x, size_t n, uint64_t *counts));
+GG_DECLARE_KF(void, gg_mk_count_low, (const float *x, size_t n, uint32_t high, uint64_t *counts));
 
 /* The number of counters (all zero at the start) that a pass needs. 0: the pass is not needed. */
 size_t gg_quantiles_counters(const gg_quantiles *q, unsigned pass);

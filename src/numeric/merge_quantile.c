@@ -3,7 +3,6 @@
 
 #include "base/float_bits.h"
 
-#define LOW_BITS 15
 #define LOW_MASK (GG_QUANTILE_LOW - 1)
 
 static bool decided(const gg_quantile *q)
@@ -27,14 +26,6 @@ size_t gg_quantiles_counters(const gg_quantiles *q, unsigned pass)
                        : 0;
 }
 
-static void count_low(const gg_key_run *keys, uint32_t high, uint64_t *counters)
-{
-    for (size_t i = 0; i < keys->n; i++) {
-        uint32_t m = gg_magnitude(keys->x[i]);
-        if (m >> LOW_BITS == high) counters[m & LOW_MASK]++;
-    }
-}
-
 /* Counts the equal keys until the wanted one, which gives the index. */
 static void count_equal(gg_quantile *q, const gg_key_run *keys, uint64_t *seen)
 {
@@ -47,8 +38,7 @@ void gg_quantiles_count(const gg_quantiles *q, unsigned pass, const gg_key_run *
                         uint64_t *counters)
 {
     if (pass == 0) {
-        uint64_t *mine = counters + keys->stream * GG_QUANTILE_HIGH;
-        for (size_t i = 0; i < keys->n; i++) mine[gg_magnitude(keys->x[i]) >> LOW_BITS]++;
+        GG_PICK(gg_mk_count_high)(keys->x, keys->n, counters + keys->stream * GG_QUANTILE_HIGH);
         return;
     }
     uint64_t segment = keys->first / q->segment_size;
@@ -56,7 +46,7 @@ void gg_quantiles_count(const gg_quantiles *q, unsigned pass, const gg_key_run *
         gg_quantile *one = &q->list[k];
         size_t at = (k * GG_QUANTILE_SEGMENTS + (size_t)segment) * GG_QUANTILE_LOW;
         if (one->stream != keys->stream || decided(one)) continue;
-        if (pass == 1) count_low(keys, one->high, counters + at);
+        if (pass == 1) GG_PICK(gg_mk_count_low)(keys->x, keys->n, one->high, counters + at);
         else if (one->open && segment == one->segment) count_equal(one, keys, &counters[k]);
     }
 }
@@ -81,7 +71,7 @@ static void end_low(gg_quantile *q, const uint64_t *counters, bool values_only)
         for (size_t s = 0; s < GG_QUANTILE_SEGMENTS; s++)
             equal += counters[s * GG_QUANTILE_LOW + low];
         if (low == 0 || q->left <= equal) {
-            q->cut = (gg_cut){ q->high << LOW_BITS | low, UINT64_MAX };
+            q->cut = (gg_cut){ q->high << GG_QUANTILE_LOW_BITS | low, UINT64_MAX };
             q->open = q->left < equal && q->cut.bits && !values_only;
             break;
         }

@@ -45,9 +45,9 @@ static uint64_t below(double p)
     return p <= 0 ? 0 : p >= 1 ? (uint64_t)1 << 53 : (uint64_t)(p * 0x1p53);
 }
 
-void gg_random_keep(float *x, size_t n, uint64_t key, uint64_t first, double density)
+void gg_random_mask(uint8_t *mask, size_t n, uint64_t key, uint64_t first, double density)
 {
-    GG_PICK(gg_mk_random_keep)(x, n, key, first, below(density));
+    GG_PICK(gg_mk_random_mask)(mask, n, key, first, below(density));
 }
 
 /* ---- ranks ------------------------------------------------------------------------- */

@@ -10,6 +10,9 @@
 #include "base/float_bits.h"
 #include "nkernel.h"
 
+#if GG_LEVEL == 1
+#include <immintrin.h>
+#endif
 #include <string.h>
 
 typedef float gg_nk_f32x4 __attribute__((vector_size(16)));
@@ -35,8 +38,13 @@ typedef struct gg_nk_acc {
 
 /* four floats, of any alignment, as floats or as doubles */
 #define NK_LOAD4(to, from) memcpy(&(to), (from), 16)
+#if GG_LEVEL == 1 /* gcc converts two lanes at a time */
+#define NK_WIDE(v) ((gg_nk_f64x4)_mm256_cvtps_pd((__m128)(v)))
+#define NK_NARROW(v) ((gg_nk_f32x4)_mm256_cvtpd_ps((__m256d)(v)))
+#else
 #define NK_WIDE(v) __builtin_convertvector(v, gg_nk_f64x4)
 #define NK_NARROW(v) __builtin_convertvector(v, gg_nk_f32x4)
+#endif
 
 /* All bits set in each lane whose float is finite. */
 #define NK_FINITE4(v) (((gg_nk_i32x4)(v)&NK_EXPONENT) != NK_EXPONENT)

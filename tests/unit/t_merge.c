@@ -121,10 +121,11 @@ static void ones(float *x, size_t n)
     for (size_t i = 0; i < n; i++) x[i] = 1;
 }
 
-static double kept(const float *x, size_t n)
+/* The number of bits of a mask of n values, a multiple of 8, that are set. */
+static double kept(const uint8_t *mask, size_t n)
 {
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += x[i] != 0;
+    for (size_t i = 0; i < n; i++) sum += mask[i / 8] >> i % 8 & 1;
     return sum;
 }
 
@@ -133,21 +134,38 @@ static double kept(const float *x, size_t n)
 static void random_shares(void)
 {
     static const double shares[] = { 0, 0.01, 0.3, 0.5, 0.97, 1 };
-    static float x[MANY], y[MANY];
+    static uint8_t x[MANY / 8], y[MANY / 8];
     for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
         double p = shares[k];
         uint64_t key = gg_random_key(7, "blk.0.attn_q.weight", 19, k);
-        ones(x, MANY);
-        ones(y, MANY);
-        gg_random_keep(x, MANY, key, 0, p);
+        gg_isa_set(1);
+        gg_random_mask(x, MANY, key, 0, p);
+        gg_isa_set(0);
         for (size_t at = MANY - 1000;; at -= 1000) {
-            gg_random_keep(y + at, 1000, key, at, p);
+            gg_random_mask(y + at / 8, 1000, key, at, p);
             if (at == 0) break;
         }
         T_CHECKF(memcmp(x, y, sizeof x) == 0, "share %g depends on the pieces", p);
         double n = kept(x, MANY), sigma = sqrt(MANY * p * (1 - p));
         T_CHECKF(fabs(n - MANY * p) <= 6 * sigma, "share %g: %g of %d", p, n, MANY);
     }
+}
+
+/* Each bit of a mask follows from its own number, and bits after the last value are 0. */
+static void random_masks(void)
+{
+    uint8_t mask[4] = { 0 };
+    for (int level = 0; level < 2; level++)
+        for (size_t n = 1; n <= 29; n++) {
+            size_t wrong = 0;
+            gg_isa_set(level);
+            gg_random_mask(mask, n, 11, 5, 0.5);
+            for (size_t i = 0; i < (n + 7) / 8 * 8; i++) {
+                bool want = i < n && gg_random_bits(11, 5 + i) >> 63 == 0;
+                wrong += (mask[i / 8] >> i % 8 & 1) != want;
+            }
+            T_EQ(wrong, (size_t)0);
+        }
 }
 
 static void random_keys(void)
@@ -297,6 +315,58 @@ static void combinations(void)
     }
 }
 
+/* Norms with and without a mask, and variances, for lengths around those of a tile. */
+static void norms(void)
+{
+    enum { N = 37 };
+    float a[N], b[N], out[N], *x[2] = { a, b };
+    uint8_t mask[N / 8 + 1];
+    for (size_t i = 0; i < N; i++) {
+        a[i] = (float)(int64_t)any() * 0x1p-63f;
+        b[i] = i % 5 ? (float)(int64_t)any() * 0x1p-63f : a[i];
+    }
+    for (size_t i = 0; i < sizeof mask; i++) mask[i] = (uint8_t)any();
+    for (int level = 0; level < 2; level++)
+        for (size_t n = 0; n <= N; n++) {
+            double want[4] = { 0 }, got[4] = { 0 };
+            size_t wrong = 0, same = 0;
+            gg_isa_set(level);
+            GG_PICK(gg_mk_variances)(out, x, 2, n);
+            for (size_t i = 0; i < n; i++) {
+                bool in = mask[i / 8] >> i % 8 & 1;
+                double m = fabs((double)a[i]), d = ((double)a[i] - b[i]) / 2;
+                want[0] += m, want[1] += in ? m : 0, want[2] += m * m, want[3] += in ? m * m : 0;
+                wrong += fabs((double)out[i] - d * d) > 1e-7 * d * d;
+                same += d == 0;
+            }
+            GG_PICK(gg_mk_norms)(a, mask, n, false, got);
+            GG_PICK(gg_mk_norms)(a, mask, n, true, got + 2);
+            for (size_t k = 0; k < 4; k++) T_CHECK(fabs(got[k] - want[k]) < 1e-12);
+            T_EQ(wrong, (size_t)0);
+            T_EQ(GG_PICK(gg_mk_count_nonzero)(out, n), n - same);
+        }
+}
+
+/* Changes of one array, of both, and of none. */
+static void changes(void)
+{
+    float a[3] = { 0.5f, -3, 0.1f }, b[3] = { -4, 0.25f, -0.1f }, base[3] = { 1, 1, 1 };
+    float out[3], *x[2] = { a, b };
+    const float gain[2] = { 2, 3 };
+    const gg_changes how = { 0.3f, gain };
+    for (int level = 0; level < 2; level++) {
+        uint64_t counts[4] = { 0 };
+        gg_isa_set(level);
+        GG_PICK(gg_mk_count_changes)(x, 2, 3, 0.3f, counts);
+        T_EQ(counts[0], 1u), T_EQ(counts[1], 1u);
+        T_EQ(counts[2], 1u), T_EQ(counts[3], 0u);
+        GG_PICK(gg_mk_add_changes)(out, base, x, 2, 3, &how);
+        T_EQ(out[0], 1 + (0.25f - 2));
+        T_EQ(out[1], 1 - 6.0f);
+        T_EQ(out[2], 1.0f);
+    }
+}
+
 /* One place: signs that agree, weights that took part, and sums of 0. */
 static void signs(void)
 {
@@ -320,12 +390,15 @@ static const t_case cases[] = {
     { "borders", borders },
     { "values", values },
     { "random_shares", random_shares },
+    { "random_masks", random_masks },
     { "random_keys", random_keys },
     { "random_ranks", random_ranks },
     { "row_ranks", row_ranks },
     { "kept_masks", kept_masks },
     { "divergences", divergences },
     { "combinations", combinations },
+    { "norms", norms },
+    { "changes", changes },
     { "signs", signs },
 };
 

@@ -1,67 +1,153 @@
-/* k_merge.c - the hot loops of merging.
+/* k_merge.c - the hot loops of merging: sums over the models, value by value.
  *
- * Loops over runs of fixed length keep their sums in registers and are vectorised. */
+ * The functions for a tile are inlined twice: for whole tiles, whose sums stay in registers, and
+ * for what remains. */
+#include "numeric/lowrank_kernel.h"
 #include "numeric/merge.h"
 #include "numeric/nlanes.h"
 
 #include <string.h>
 
-#define RUN 128
+#define INLINE static inline __attribute__((always_inline))
+#define TILE ((size_t)16)
+#define WIDES (TILE / 4)
+#define LANES ((size_t)8)
+
+/* ---- in double ------------------------------------------------------------------------ */
+
+/* n values as doubles, four at a time; the rest of the tile is 0. */
+INLINE void load_tile(gg_nk_f64x4 *to, const float *x, size_t n)
+{
+    float rest[TILE] = { 0 };
+    if (n < TILE) x = memcpy(rest, x, n * sizeof *x);
+#pragma GCC unroll 4
+    for (size_t v = 0; v < WIDES; v++) {
+        gg_nk_f32x4 four;
+        NK_LOAD4(four, x + 4 * v);
+        to[v] = NK_WIDE(four);
+    }
+}
+
+INLINE void store_tile(float *out, const gg_nk_f64x4 *from, size_t n)
+{
+    float rest[TILE], *to = n < TILE ? rest : out;
+#pragma GCC unroll 4
+    for (size_t v = 0; v < WIDES; v++) {
+        gg_nk_f32x4 four = NK_NARROW(from[v]);
+        memcpy(to + 4 * v, &four, sizeof four);
+    }
+    if (n < TILE) memcpy(out, rest, n * sizeof *out);
+}
+
+typedef struct combination {
+    const float *base;
+    float *const *x;
+    const double *c;
+    size_t n_in;
+} combination;
+
+INLINE void combine_tile(float *out, const combination *s, size_t at, size_t n)
+{
+    gg_nk_f64x4 sum[WIDES] = { { 0 } }, value[WIDES];
+    if (s->base) load_tile(sum, s->base + at, n);
+    for (size_t k = 0; k < s->n_in; k++) {
+        load_tile(value, s->x[k] + at, n);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < WIDES; v++) sum[v] += s->c[k] * value[v];
+    }
+    store_tile(out + at, sum, n);
+}
 
 void GG_K(gg_mk_combine)(float *out, const float *base, float *const *x, const double *c,
                          size_t n_in, size_t n)
 {
-    for (size_t at = 0; at < n; at += RUN) {
-        size_t m = n - at < RUN ? n - at : RUN;
-        double sum[RUN] = { 0 };
-        for (size_t i = 0; base && i < m; i++) sum[i] = (double)base[at + i];
-        for (size_t k = 0; k < n_in; k++) {
-            const float *v = x[k] + at;
-            double w = c[k];
-            for (size_t i = 0; i < m; i++) sum[i] += w * (double)v[i];
-        }
-        for (size_t i = 0; i < m; i++) out[at + i] = (float)sum[i];
-    }
+    const combination s = { base, x, c, n_in };
+    size_t at = 0;
+    for (; at + TILE <= n; at += TILE) combine_tile(out, &s, at, TILE);
+    if (at < n) combine_tile(out, &s, at, n - at);
 }
 
-static double dot(const float *a, const float *b, size_t n)
+/* Adds the products of up to eight values of two arrays: a a, a b and b b. */
+INLINE void add_products(gg_nk_acc s[3], const float *a, const float *b, size_t n)
 {
-    gg_nk_acc s;
     float rest_a[NK_LANES] = { 0 }, rest_b[NK_LANES] = { 0 };
-    memset(&s, 0, sizeof s);
-    size_t i = 0;
-    for (; i + NK_LANES <= n; i += NK_LANES) {
-#pragma GCC unroll 2
-        for (size_t h = 0; h < 2; h++) {
-            gg_nk_f32x4 va, vb;
-            NK_LOAD4(va, a + i + 4 * h);
-            NK_LOAD4(vb, b + i + 4 * h);
-            s.half[h] += NK_WIDE(va) * NK_WIDE(vb);
-        }
-    }
-    for (size_t l = 0; i + l < n; l++) {
-        rest_a[l] = a[i + l];
-        rest_b[l] = b[i + l];
+    if (n < NK_LANES) {
+        a = memcpy(rest_a, a, n * sizeof *a);
+        b = memcpy(rest_b, b, n * sizeof *b);
     }
 #pragma GCC unroll 2
     for (size_t h = 0; h < 2; h++) {
-        gg_nk_f32x4 va, vb;
-        NK_LOAD4(va, rest_a + 4 * h);
-        NK_LOAD4(vb, rest_b + 4 * h);
-        s.half[h] += NK_WIDE(va) * NK_WIDE(vb);
+        gg_nk_f32x4 four_a, four_b;
+        NK_LOAD4(four_a, a + 4 * h);
+        NK_LOAD4(four_b, b + 4 * h);
+        gg_nk_f64x4 va = NK_WIDE(four_a), vb = NK_WIDE(four_b);
+        s[0].half[h] += va * va;
+        s[1].half[h] += va * vb;
+        s[2].half[h] += vb * vb;
     }
-    return gg_nk_fold(&s);
 }
 
+static void products(const float *a, const float *b, size_t n, double *aa_ab, double *bb)
+{
+    gg_nk_acc s[3] = { 0 };
+    size_t i = 0;
+    for (; i + NK_LANES <= n; i += NK_LANES) add_products(s, a + i, b + i, NK_LANES);
+    if (i < n) add_products(s, a + i, b + i, n - i);
+    aa_ab[0] += gg_nk_fold(&s[0]);
+    aa_ab[1] += gg_nk_fold(&s[1]);
+    *bb += gg_nk_fold(&s[2]);
+}
+
+/* Two arrays at a time, because their three products need them only once. */
 void GG_K(gg_mk_gram)(float *const *x, size_t n_in, size_t n, double *sums)
 {
-    for (size_t i = 0; i < n_in; i++)
-        for (size_t j = i; j < n_in; j++) *sums++ += dot(x[i], x[j], n);
+    for (size_t i = 0; i < n_in; i++) {
+        double *row = sums + gg_gram_at(i, i, n_in);
+        size_t j = i + 1;
+        if (i % 2 == 0 && j < n_in) products(x[i], x[j++], n, row, row + (n_in - i));
+        else if (i % 2 == 0) *row += GG_K(gg_nk_dot)(x[i], x[i], n);
+        for (; j < n_in; j++) row[j - i] += GG_K(gg_nk_dot)(x[i], x[j], n);
+    }
 }
+
+INLINE void variance_tile(float *out, float *const *x, size_t n_in, size_t at, size_t n)
+{
+    const double part = 1 / (double)n_in;
+    gg_nk_f64x4 mean[WIDES] = { { 0 } }, sum[WIDES] = { { 0 } }, value[WIDES];
+    for (size_t k = 0; k < n_in; k++) {
+        load_tile(value, x[k] + at, n);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < WIDES; v++) mean[v] += value[v];
+    }
+#pragma GCC unroll 4
+    for (size_t v = 0; v < WIDES; v++) mean[v] *= part;
+    for (size_t k = 0; k < n_in; k++) {
+        load_tile(value, x[k] + at, n);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < WIDES; v++) sum[v] += (value[v] - mean[v]) * (value[v] - mean[v]);
+    }
+#pragma GCC unroll 4
+    for (size_t v = 0; v < WIDES; v++) sum[v] *= part;
+    store_tile(out + at, sum, n);
+}
+
+void GG_K(gg_mk_variances)(float *out, float *const *x, size_t n_in, size_t n)
+{
+    size_t at = 0;
+    for (; at + TILE <= n; at += TILE) variance_tile(out, x, n_in, at, TILE);
+    if (at < n) variance_tile(out, x, n_in, at, n - at);
+}
+
+/* ---- in float32 ------------------------------------------------------------------------- */
 
 void GG_K(gg_mk_subtract)(float *x, const float *base, size_t n)
 {
     for (size_t i = 0; i < n; i++) x[i] -= base[i];
+}
+
+void GG_K(gg_mk_scale)(float *x, float by, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] *= by;
 }
 
 void GG_K(gg_mk_nearswap)(float *out, const float *a, const float *b, float t, size_t n)
@@ -73,152 +159,101 @@ void GG_K(gg_mk_nearswap)(float *out, const float *a, const float *b, float t, s
     }
 }
 
-void GG_K(gg_mk_band)(float *x, size_t n, uint32_t from, uint32_t to)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = gg_float_bits(x[i]), m = bits & 0x7fffffffu;
-        /* magnitudes are below 2^31, so signed comparisons, which vectorise, are right */
-        bool keep = (int32_t)m >= (int32_t)from && (int32_t)m < (int32_t)to;
-        x[i] = gg_bits_float(keep ? bits : 0);
-    }
-}
+typedef struct differences {
+    const float *base;
+    float *const *d;
+    size_t n_in;
+    const gg_consensus *how;
+} differences;
 
-gg_mk_norms GG_K(gg_mk_norms)(const float *x, size_t n)
+/* Masks of bits choose values, because branches do not vectorise. */
+INLINE void agree(float *out, const differences *s, size_t at, size_t n)
 {
-    gg_nk_acc l1, l2;
-    memset(&l1, 0, sizeof l1);
-    memset(&l2, 0, sizeof l2);
-    for (size_t i = 0; i < n; i += NK_LANES) {
-        float part[NK_LANES] = { 0 };
-        size_t m = n - i < NK_LANES ? n - i : NK_LANES;
-        for (size_t l = 0; l < m; l++) part[l] = gg_bits_float(gg_magnitude(x[i + l]));
-#pragma GCC unroll 2
-        for (size_t h = 0; h < 2; h++) {
-            gg_nk_f32x4 v;
-            NK_LOAD4(v, part + 4 * h);
-            gg_nk_f64x4 w = NK_WIDE(v);
-            l1.half[h] += w;
-            l2.half[h] += w * w;
-        }
+    const gg_consensus *how = s->how;
+    const gg_f32x8 zero = { 0 };
+    gg_f32x8 all = zero, sum = zero, share = zero, x = zero;
+    for (size_t k = 0; k < s->n_in; k++) {
+        memcpy(&x, s->d[k] + at, n * sizeof *out);
+        all += (how->unweighted ? 1 : how->w[k]) * x;
     }
-    return (gg_mk_norms){ gg_nk_fold(&l1), gg_nk_fold(&l2) };
-}
-
-/* Sums over a run: all weighted values, the weighted values that agree, and their weights. */
-typedef struct votes {
-    float all[RUN], sum[RUN], share[RUN];
-} votes;
-
-static void count_votes(votes *v, float *const *d, size_t n_in, size_t at, size_t n,
-                        const gg_consensus *how)
-{
-    memset(v, 0, sizeof *v);
-    for (size_t k = 0; k < n_in; k++) {
-        const float *x = d[k] + at;
-        float by = how->unweighted ? 1 : how->w[k];
-        for (size_t i = 0; i < n; i++) v->all[i] += by * x[i];
+    gg_i32x8 up = all >= zero;
+    for (size_t k = 0; k < s->n_in; k++) {
+        memcpy(&x, s->d[k] + at, n * sizeof *out);
+        gg_f32x8 part = how->w[k] * x, vote = (how->unweighted ? 1 : how->w[k]) * x;
+        gg_i32x8 agrees = (up & (vote > zero)) | (~up & (vote < zero));
+        sum += (gg_f32x8)((gg_i32x8)part & agrees);
+        share += (gg_f32x8)((gg_i32x8)(zero + how->w[k]) & agrees);
     }
-    for (size_t k = 0; k < n_in; k++) {
-        const float *x = d[k] + at;
-        float w = how->w[k], by = how->unweighted ? 1 : w;
-        for (size_t i = 0; i < n; i++) { /* masks of bits, because branches do not vectorise */
-            float s = by * x[i];
-            int32_t up = -(v->all[i] >= 0), more = -(s > 0), less = -(s < 0);
-            uint32_t agrees = (uint32_t)((up & more) | (~up & less));
-            v->sum[i] += gg_bits_float(gg_float_bits(w * x[i]) & agrees);
-            v->share[i] += gg_bits_float(gg_float_bits(w) & agrees);
-        }
-    }
+    const gg_f32x8 one = zero + 1;
+    gg_i32x8 none = share == zero;
+    share = (gg_f32x8)(((gg_i32x8)one & none) | ((gg_i32x8)share & ~none));
+    memcpy(&x, s->base + at, n * sizeof *out);
+    x += (how->normalize ? sum / share : sum) * how->scale;
+    memcpy(out + at, &x, n * sizeof *out);
 }
 
 void GG_K(gg_mk_consensus)(float *out, const float *base, float *const *d, size_t n_in, size_t n,
                            const gg_consensus *how)
 {
-    votes v;
-    for (size_t at = 0; at < n; at += RUN) {
-        size_t m = n - at < RUN ? n - at : RUN;
-        count_votes(&v, d, n_in, at, m, how);
-        for (size_t i = 0; i < m && how->normalize; i++)
-            v.sum[i] /= v.share[i] != 0 ? v.share[i] : 1;
-        for (size_t i = 0; i < m; i++) out[at + i] = base[at + i] + v.sum[i] * how->scale;
-    }
+    const differences s = { base, d, n_in, how };
+    size_t at = 0;
+    for (; at + LANES <= n; at += LANES) agree(out, &s, at, LANES);
+    if (at < n) agree(out, &s, at, n - at);
 }
 
-void GG_K(gg_mk_variances)(float *out, float *const *x, size_t n_in, size_t n)
+/* ---- RAM ------------------------------------------------------------------------------------ */
+
+#define RUN 128
+
+/* How many arrays have a magnitude above epsilon, for up to RUN values. */
+static void count_changes(int32_t *count, float *const *x, size_t n_in, size_t at, size_t n,
+                          float epsilon)
 {
-    const double models = (double)n_in;
+    memset(count, 0, n * sizeof *count);
+    for (size_t k = 0; k < n_in; k++)
+        for (size_t i = 0; i < n; i++)
+            count[i] += gg_bits_float(gg_magnitude(x[k][at + i])) > epsilon;
+}
+
+void GG_K(gg_mk_count_changes)(float *const *x, size_t n_in, size_t n, float epsilon,
+                               uint64_t *counts)
+{
+    int32_t count[RUN];
     for (size_t at = 0; at < n; at += RUN) {
         size_t m = n - at < RUN ? n - at : RUN;
-        double mean[RUN] = { 0 }, sum[RUN] = { 0 };
-        for (size_t k = 0; k < n_in; k++)
-            for (size_t i = 0; i < m; i++) mean[i] += (double)x[k][at + i];
-        for (size_t i = 0; i < m; i++) mean[i] /= models;
-        for (size_t k = 0; k < n_in; k++)
+        count_changes(count, x, n_in, at, m, epsilon);
+        for (size_t k = 0; k < n_in; k++) {
+            int32_t all = 0, own = 0;
             for (size_t i = 0; i < m; i++) {
-                double d = (double)x[k][at + i] - mean[i];
-                sum[i] += d * d;
+                int32_t mine = gg_bits_float(gg_magnitude(x[k][at + i])) > epsilon;
+                all += mine;
+                own += mine & (count[i] == 1);
             }
-        for (size_t i = 0; i < m; i++) out[at + i] = (float)(sum[i] / models);
+            counts[2 * k] += (uint64_t)(all - own);
+            counts[2 * k + 1] += (uint64_t)own;
+        }
     }
 }
 
-void GG_K(gg_mk_keep_where)(float *x, const float *where, size_t n)
+void GG_K(gg_mk_add_changes)(float *out, const float *base, float *const *x, size_t n_in, size_t n,
+                             const gg_changes *how)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t keep = (uint32_t) - (where[i] != 0);
-        x[i] = gg_bits_float(gg_float_bits(x[i]) & keep);
+    int32_t count[RUN];
+    float sum[RUN];
+    for (size_t at = 0; at < n; at += RUN) {
+        size_t m = n - at < RUN ? n - at : RUN;
+        count_changes(count, x, n_in, at, m, how->epsilon);
+        memset(sum, 0, m * sizeof *sum);
+        for (size_t k = 0; k < n_in; k++) {
+            const float *d = x[k] + at, gain = how->gain[k];
+            for (size_t i = 0; i < m; i++) {
+                uint32_t mine = (uint32_t) - (gg_bits_float(gg_magnitude(d[i])) > how->epsilon);
+                uint32_t alone = (uint32_t) - (count[i] == 1);
+                float own = d[i] * gain, shared = d[i] / (float)count[i];
+                sum[i] += gg_bits_float(
+                    ((gg_float_bits(own) & alone) | (gg_float_bits(shared) & ~alone)) & mine);
+            }
+        }
+        for (size_t i = 0; i < m; i++) out[at + i] = base[at + i] + sum[i];
     }
-}
-
-/* ---- random masks ------------------------------------------------------------------ */
-
-void GG_K(gg_mk_random_keep)(float *x, size_t n, uint64_t key, uint64_t first, uint64_t limit)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t keep = (uint32_t) - (gg_random_bits(key, first + i) >> 11 < limit);
-        x[i] = gg_bits_float(gg_float_bits(x[i]) & keep);
-    }
-}
-
-/* ---- kept masks -------------------------------------------------------------------- */
-
-static const gg_i32x8 bits = { 1, 2, 4, 8, 16, 32, 64, 128 };
-
-static inline uint8_t pack_eight(const float *x)
-{
-    gg_f32x8 v;
-    memcpy(&v, x, sizeof v);
-    gg_i32x8 b = (v != 0) & bits;
-    return (uint8_t)((b[0] | b[1]) | (b[2] | b[3]) | (b[4] | b[5]) | (b[6] | b[7]));
-}
-
-static inline void mask_eight(float *x, uint8_t mask)
-{
-    gg_i32x8 v;
-    memcpy(&v, x, sizeof v);
-    v &= (bits & mask) != 0;
-    memcpy(x, &v, sizeof v);
-}
-
-void GG_K(gg_mk_pack_mask)(uint8_t *mask, const float *x, size_t n)
-{
-    float rest[8] = { 0 };
-    size_t whole = n / 8;
-    for (size_t i = 0; i < whole; i++) mask[i] = pack_eight(x + 8 * i);
-    if (n % 8 == 0) return;
-    memcpy(rest, x + 8 * whole, n % 8 * sizeof *x);
-    mask[whole] = pack_eight(rest);
-}
-
-void GG_K(gg_mk_apply_mask)(float *x, const uint8_t *mask, size_t n)
-{
-    size_t whole = n / 8;
-    for (size_t i = 0; i < whole; i++) mask_eight(x + 8 * i, mask[i]);
-    for (size_t i = 8 * whole; i < n; i++)
-        if (!(mask[whole] >> i % 8 & 1)) x[i] = 0;
-}
-
-void GG_K(gg_mk_scale)(float *x, float by, size_t n)
-{
-    for (size_t i = 0; i < n; i++) x[i] *= by;
 }

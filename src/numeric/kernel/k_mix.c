@@ -156,18 +156,26 @@ void GG_K(gg_mix_low_rank)(const gg_low_rank *l, float *x, const float *tall, si
 
 /* ---- counts ------------------------------------------------------------------------- */
 
+#define GROUPS 4
+
+/* The bits of magnitudes sort like the magnitudes. */
 size_t GG_K(gg_mix_beyond)(const float *x, size_t n, float limit)
 {
-    const int32_t least = (int32_t)gg_float_bits(limit); /* bits of magnitudes sort like them */
-    size_t total = 0;
-    while (n) {
-        size_t run = n < 1u << 20 ? n : 1u << 20;
-        uint32_t count = 0;
-        for (size_t i = 0; i < run; i++)
-            count += (int32_t)(gg_float_bits(x[i]) & 0x7fffffff) >= least;
-        total += count;
-        x += run;
-        n -= run;
+    const int32_t most = (int32_t)gg_float_bits(limit) - 1;
+    size_t total = 0, i = 0;
+    while (n - i >= 8 * GROUPS) {
+        gg_i32x8 beyond[GROUPS] = { { 0 } };
+        size_t end = n - i < 1u << 20 ? n : i + (1u << 20);
+        for (; i + 8 * GROUPS <= end; i += 8 * GROUPS)
+#pragma GCC unroll 4
+            for (size_t g = 0; g < GROUPS; g++) {
+                gg_i32x8 v;
+                memcpy(&v, x + i + 8 * g, sizeof v);
+                beyond[g] -= (v & 0x7fffffff) > most;
+            }
+        for (size_t g = 0; g < GROUPS; g++)
+            for (size_t l = 0; l < 8; l++) total += (size_t)beyond[g][l];
     }
+    for (; i < n; i++) total += (int32_t)(gg_float_bits(x[i]) & 0x7fffffff) > most;
     return total;
 }

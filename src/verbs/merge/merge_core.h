@@ -1,7 +1,7 @@
 /* merge_core.h - how organ-merge is built. Internal.
  *
  * A method (merge_methods.c) turns the values of several models into those of one, tensor by
- * tensor. It reads a tensor in chunks, any number of times: each pass collects sums or counts,
+ * tensor. It reads a tensor in pieces, any number of times: each pass collects sums or counts,
  * and a last pass computes the result. Memory therefore does not depend on the tensor. The
  * engine (merge_tensor.c) reads, decodes, encodes and writes, and runs chunks in parallel.
  *
@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #define GG_MERGE_CHUNK ((size_t)16384)  /* values; a multiple of every block of a dtype */
+#define GG_MERGE_PIECE ((size_t)2048)   /* values; the same, and a divisor of the chunk */
 #define GG_MERGE_MODELS 64              /* most models of a merge */
 #define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
 
@@ -60,7 +61,7 @@ typedef struct gg_merge_job {
     gg_tensor t;
     size_t n;      /* number of models, without a base that is subtracted */
     bool has_base; /* x[k] of a chunk are differences from the base */
-    bool rows;     /* chunks are whole rows; set by the method's start */
+    bool rows;     /* pieces are whole rows; set by the method's start */
     /* Parameters of model k in p[k]. Those of the whole merge are in p[n]. */
     double (*p)[GG_MP_COUNT];
     uint64_t seed;
@@ -71,7 +72,8 @@ typedef struct gg_merge_job {
     uint64_t whole_at; /* and the index of its first value */
 } gg_merge_job;
 
-/* A piece of all inputs. The method may change the values of x. */
+/* A piece of all inputs, with whole rows if the job has `rows`. The method may change the values of
+ * x. */
 typedef struct gg_merge_chunk {
     uint64_t first; /* index of the first value in the tensor */
     size_t n;       /* number of values */
@@ -117,7 +119,7 @@ typedef struct gg_merge_method {
     gg_status (*start)(gg_merge_job *j, gg_error *err);
     /* Describes pass number k; false when there are no more. NULL: none. */
     bool (*pass)(gg_merge_job *j, unsigned k, gg_merge_pass *pass);
-    /* Computes c->out. Called for chunks in any order by several threads. */
+    /* Computes c->out. Called for pieces in any order by several threads. */
     void (*make)(const gg_merge_job *j, const gg_merge_chunk *c);
     /* The model whose tensor is the result unchanged, n for the base, or SIZE_MAX. May be NULL. */
     size_t (*unchanged)(const gg_merge_job *j);

@@ -31,17 +31,23 @@ gg_status gg_sce_start(gg_merge_job *j, gg_error *err)
     s->q.segment_size = (chunks / GG_QUANTILE_SEGMENTS + 1) * GG_MERGE_CHUNK;
     s->border.wanted = 1; /* set after the first pass */
     s->all = gg_merge_global(j, GG_MP_SELECT_TOPK) >= 1;
+    if (!s->all) j->keep = (j->t.elements + 7) / 8; /* the mask of the places */
     return GG_OK;
 }
 
-static void select_places(const gg_merge_job *j, const gg_merge_chunk *c)
+/* The mask of the places that are kept, in `mask`. Changes c->out. */
+static void select_places(const gg_merge_job *j, const gg_merge_chunk *c, uint8_t *mask)
 {
     const sce *s = j->state;
     const gg_cut none = GG_CUT_NONE;
-    if (s->all) return;
     GG_PICK(gg_mk_variances)(c->out, c->x, j->n, c->n);
     gg_keep_between(c->out, c->n, c->first, &s->border.cut, &none);
-    for (size_t k = 0; k < j->n; k++) GG_PICK(gg_mk_keep_where)(c->x[k], c->out, c->n);
+    GG_PICK(gg_mk_pack_mask)(mask, c->out, c->n);
+}
+
+static uint8_t *kept_mask(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    return j->kept ? (uint8_t *)j->kept + c->first / 8 : NULL;
 }
 
 /* ---- passes ---------------------------------------------------------------------------------- */
@@ -53,7 +59,7 @@ static void count(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c,
     GG_PICK(gg_mk_variances)(c->out, c->x, j->n, c->n);
     gg_key_run keys = { 0, c->out, c->n, c->first };
     gg_quantiles_count(&s->q, pass, &keys, counters);
-    for (size_t i = 0; pass == 0 && i < c->n; i++) sums[0] += c->out[i] != 0;
+    if (pass == 0) sums[0] += (double)GG_PICK(gg_mk_count_nonzero)(c->out, c->n);
 }
 
 static gg_status end_count(gg_merge_job *j, unsigned pass, const double *sums,
@@ -69,10 +75,17 @@ static gg_status end_count(gg_merge_job *j, unsigned pass, const double *sums,
 static void add_energy(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
                        uint64_t *counters)
 {
+    const sce *s = j->state;
+    uint8_t made[GG_MERGE_PIECE / 8], *mask = kept_mask(j, c);
     (void)pass;
     (void)counters;
-    select_places(j, c);
-    for (size_t k = 0; k < j->n; k++) sums[k] += GG_PICK(gg_mk_norms)(c->x[k], c->n).l2;
+    if (!mask) mask = made;
+    if (!s->all) select_places(j, c, mask);
+    for (size_t k = 0; k < j->n; k++) {
+        double part[2] = { 0 }; /* all values, and those of the places */
+        GG_PICK(gg_mk_norms)(c->x[k], s->all ? NULL : mask, c->n, true, part);
+        sums[k] += part[!s->all];
+    }
 }
 
 static gg_status end_energy(gg_merge_job *j, unsigned pass, const double *sums,
@@ -108,6 +121,8 @@ void gg_sce_make(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     const sce *s = j->state;
     gg_consensus how = { .w = s->w, .unweighted = true, .normalize = true, .scale = 1 };
-    select_places(j, c);
+    uint8_t made[GG_MERGE_PIECE / 8], *mask = kept_mask(j, c);
+    if (!s->all && !mask) select_places(j, c, mask = made);
+    for (size_t k = 0; k < j->n && !s->all; k++) GG_PICK(gg_mk_apply_mask)(c->x[k], mask, c->n);
     GG_PICK(gg_mk_consensus)(c->out, c->base, c->x, j->n, c->n, &how);
 }

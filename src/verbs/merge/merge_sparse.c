@@ -121,21 +121,28 @@ static void thin_rows(const gg_merge_job *j, const sparse_model *m, const gg_mer
         gg_random_keep_ranked(x + at, row, m->key, c->first + at, density, c->scratch);
 }
 
-/* Sets the values of model k that are dropped to 0. `first`: its mask is not known yet. */
-static void thin(const gg_merge_job *j, size_t k, const gg_merge_chunk *c, bool first)
+/* The place of the mask of model k in job->kept, or NULL if masks are not kept. */
+static uint8_t *kept_mask(const gg_merge_job *j, size_t k, const gg_merge_chunk *c)
 {
     const sparse *s = j->state;
-    const sparse_model *m = &s->of[k];
-    uint8_t *mask = s->masked ? (uint8_t *)j->kept + k * mask_size(j) + c->first / 8 : NULL;
+    return s->masked ? (uint8_t *)j->kept + k * mask_size(j) + c->first / 8 : NULL;
+}
+
+/* Sets the values of model k that are dropped to 0. */
+static void thin(const gg_merge_job *j, size_t k, const gg_merge_chunk *c)
+{
+    const sparse_model *m = &((const sparse *)j->state)->of[k];
+    uint8_t made[GG_MERGE_PIECE / 8];
+    const uint8_t *mask = kept_mask(j, k, c);
     if (m->density >= 1) return;
-    if (mask && !first) {
-        GG_PICK(gg_mk_apply_mask)(c->x[k], mask, c->n);
-        return;
+    if (by_magnitude(j)) {
+        gg_keep_between(c->x[k], c->n, c->first, &m->low, &m->high);
+    } else if (by_rank(j) && !mask) {
+        thin_rows(j, m, c, c->x[k]);
+    } else {
+        if (!mask) gg_random_mask(made, c->n, m->key, c->first, m->density);
+        GG_PICK(gg_mk_apply_mask)(c->x[k], mask ? mask : made, c->n);
     }
-    if (by_magnitude(j)) gg_keep_between(c->x[k], c->n, c->first, &m->low, &m->high);
-    else if (by_rank(j)) thin_rows(j, m, c, c->x[k]);
-    else gg_random_keep(c->x[k], c->n, m->key, c->first, m->density);
-    if (mask) GG_PICK(gg_mk_pack_mask)(mask, c->x[k], c->n);
 }
 
 /* ---- passes -----------------------------------------------------------------------------------
@@ -167,20 +174,35 @@ static gg_status end_count(gg_merge_job *j, unsigned pass, const double *sums,
     return GG_OK;
 }
 
+/* Of model k: the sums over all values, and over those that are kept. */
+static void add_norms_of(const gg_merge_job *j, size_t k, const gg_merge_chunk *c, double sums[2])
+{
+    const sparse_model *m = &((const sparse *)j->state)->of[k];
+    uint8_t made[GG_MERGE_PIECE / 8], *mask = kept_mask(j, k, c);
+    bool squares = gg_merge_global(j, GG_MP_RESCALE_NORM) == 2;
+    if (by_rank(j) || by_magnitude(j)) {
+        double kept[2] = { 0 };
+        GG_PICK(gg_mk_norms)(c->x[k], NULL, c->n, squares, sums);
+        if (by_rank(j)) thin_rows(j, m, c, c->x[k]);
+        else thin(j, k, c);
+        GG_PICK(gg_mk_norms)(c->x[k], NULL, c->n, squares, kept);
+        sums[1] += kept[0];
+        if (mask) GG_PICK(gg_mk_pack_mask)(mask, c->x[k], c->n);
+        return;
+    }
+    if (!mask) mask = made;
+    gg_random_mask(mask, c->n, m->key, c->first, m->density);
+    GG_PICK(gg_mk_norms)(c->x[k], mask, c->n, squares, sums);
+}
+
 static void add_norms(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
                       uint64_t *counters)
 {
+    const sparse *s = j->state;
     (void)pass;
     (void)counters;
-    for (size_t k = 0; k < j->n; k++) {
-        gg_mk_norms all = GG_PICK(gg_mk_norms)(c->x[k], c->n);
-        thin(j, k, c, true);
-        gg_mk_norms kept = GG_PICK(gg_mk_norms)(c->x[k], c->n);
-        sums[4 * k] += all.l1;
-        sums[4 * k + 1] += all.l2;
-        sums[4 * k + 2] += kept.l1;
-        sums[4 * k + 3] += kept.l2;
-    }
+    for (size_t k = 0; k < j->n; k++)
+        if (s->of[k].density < 1) add_norms_of(j, k, c, sums + 2 * k);
 }
 
 /* Scales the values that are kept, so that the norm stays. */
@@ -193,10 +215,9 @@ static gg_status end_norms(gg_merge_job *j, unsigned pass, const double *sums,
     (void)counters;
     (void)err;
     for (size_t k = 0; k < j->n; k++) {
-        double all = l2 ? sqrt(sums[4 * k + 1]) : sums[4 * k];
-        double kept = l2 ? sqrt(sums[4 * k + 3]) : sums[4 * k + 2];
-        if (all >= 1e-7 && kept >= 1e-7 && s->of[k].density < 1)
-            s->of[k].scale = (float)(all / kept);
+        double all = l2 ? sqrt(sums[2 * k]) : sums[2 * k];
+        double kept = l2 ? sqrt(sums[2 * k + 1]) : sums[2 * k + 1];
+        if (all >= 1e-7 && kept >= 1e-7) s->of[k].scale = (float)(all / kept);
     }
     return GG_OK;
 }
@@ -215,7 +236,7 @@ bool gg_sparse_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
         pass->in_order = k == 2;
         if (k == 2) gg_quantiles_range(&s->q, &pass->from, &pass->to);
     } else if (thinned && gg_merge_flag(j, GG_MP_RESCALE)) {
-        pass->sums = 4 * j->n;
+        pass->sums = 2 * j->n;
         pass->scan = add_norms;
         pass->end = end_norms;
         s->masked = j->kept != NULL;
@@ -233,7 +254,7 @@ void gg_sparse_make(const gg_merge_job *j, const gg_merge_chunk *c)
     float w[GG_MERGE_MODELS];
     bool normalize = gg_merge_flag(j, GG_MP_NORMALIZE);
     for (size_t k = 0; k < j->n; k++) {
-        thin(j, k, c, false);
+        thin(j, k, c);
         w[k] = (float)j->p[k][GG_MP_WEIGHT];
         sum += j->p[k][GG_MP_WEIGHT];
         if (s->of[k].scale != 1) GG_PICK(gg_mk_scale)(c->x[k], s->of[k].scale, c->n);

@@ -37,31 +37,13 @@ size_t gg_ram_size(size_t n)
     return sizeof(ram);
 }
 
-static bool changes(const float *x, size_t i, float epsilon)
-{
-    return fabsf(x[i]) > epsilon;
-}
-
-static unsigned count_changes(const gg_merge_job *j, const gg_merge_chunk *c, size_t i,
-                              float epsilon)
-{
-    unsigned n = 0;
-    for (size_t k = 0; k < j->n; k++) n += changes(c->x[k], i, epsilon);
-    return n;
-}
-
 static void count_ram(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
                       uint64_t *counters)
 {
     float epsilon = (float)gg_merge_global(j, GG_MP_EPSILON);
     (void)pass;
     (void)sums;
-    for (size_t i = 0; i < c->n; i++) {
-        unsigned n = count_changes(j, c, i, epsilon);
-        if (n == 0) continue;
-        for (size_t k = 0; k < j->n; k++)
-            counters[2 * k + (n == 1)] += changes(c->x[k], i, epsilon);
-    }
+    GG_PICK(gg_mk_count_changes)(c->x, j->n, c->n, epsilon, counters);
 }
 
 static gg_status end_ram(gg_merge_job *j, unsigned pass, const double *sums,
@@ -92,16 +74,8 @@ bool gg_ram_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
 void gg_ram_make(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     const ram *s = j->state;
-    float epsilon = (float)gg_merge_global(j, GG_MP_EPSILON);
-    for (size_t i = 0; i < c->n; i++) {
-        unsigned n = count_changes(j, c, i, epsilon);
-        float sum = 0;
-        for (size_t k = 0; k < j->n; k++) {
-            if (!changes(c->x[k], i, epsilon)) continue;
-            sum += n == 1 ? c->x[k][i] * s->gain[k] : c->x[k][i] / (float)n;
-        }
-        c->out[i] = c->base[i] + sum;
-    }
+    const gg_changes how = { (float)gg_merge_global(j, GG_MP_EPSILON), s->gain };
+    GG_PICK(gg_mk_add_changes)(c->out, c->base, c->x, j->n, c->n, &how);
 }
 
 /* ---- Arcee fusion --------------------------------------------------------------------------- */

@@ -84,28 +84,32 @@ void gg_merge_job_free(gg_merge_job *j)
 
 /* ---- chunks ---------------------------------------------------------------------- */
 
-static size_t chunk_size(const gg_merge_job *j)
+/* At most `most` values, or one row. */
+static size_t whole_rows(const gg_merge_job *j, size_t most)
 {
     size_t row = (size_t)j->t.dims[0];
-    if (!j->rows) return GG_MERGE_CHUNK;
-    return row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK / (row ? row : 1) * row : row;
+    if (!j->rows) return most;
+    return row < most ? most / (row ? row : 1) * row : row;
 }
 
 static gg_status do_chunk(void *ctx, const gg_step *s, float **x, gg_error *err)
 {
     work *w = ctx;
+    gg_merge_reader *r = &w->readers[s->worker];
     gg_merge_chunk c;
-    gg_status st = gg_merge_read(&w->readers[s->worker], s->first, s->n, !w->checked, &c, err);
-    if (st != GG_OK) return st;
-    if (w->pass.scan) {
-        double *sums = w->slot_sums + s->slot * w->pass.sums;
-        memset(sums, 0, w->pass.sums * sizeof *sums);
-        w->pass.scan(w->job, w->pass_no, &c, sums, w->counters[s->worker]);
-        return GG_OK;
+    size_t piece = whole_rows(w->job, GG_MERGE_PIECE);
+    double *sums = w->pass.scan ? w->slot_sums + s->slot * w->pass.sums : NULL;
+    gg_status st = gg_merge_read(r, s->first, s->n, err);
+    if (sums) memset(sums, 0, w->pass.sums * sizeof *sums);
+    for (size_t at = 0; at < s->n && st == GG_OK; at += piece) {
+        size_t n = s->n - at < piece ? s->n - at : piece;
+        st = gg_merge_decode(r, at, n, !w->checked, &c, err);
+        if (st != GG_OK) break;
+        if (w->pass.scan) w->pass.scan(w->job, w->pass_no, &c, sums, w->counters[s->worker]);
+        else w->job->method->make(w->job, &c);
     }
-    w->job->method->make(w->job, &c);
-    *x = c.out;
-    return GG_OK;
+    if (st == GG_OK && !w->pass.scan) *x = r->out;
+    return st;
 }
 
 static void add_sums(void *ctx, const gg_step *s)
@@ -224,7 +228,9 @@ static gg_status open_work(work *w, const merge_ctx *ctx, const compute_target *
                            gg_error *err)
 {
     unsigned threads = to->run->threads ? to->run->threads : gg_thread_count();
-    w->steps = (gg_steps){ .to = *to, .size = chunk_size(w->job), .threads = alone ? threads : 1 };
+    w->steps = (gg_steps){ .to = *to,
+                           .size = whole_rows(w->job, GG_MERGE_CHUNK),
+                           .threads = alone ? threads : 1 };
     w->steps.ctx = w;
     w->steps.make = do_chunk;
     w->steps.after = add_sums;
@@ -235,8 +241,9 @@ static gg_status open_work(work *w, const merge_ctx *ctx, const compute_target *
     if (w->job->keep && w->job->keep <= GG_MERGE_KEPT) w->job->kept = malloc((size_t)w->job->keep);
     if (!w->readers || !w->counters)
         return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    gg_merge_cut cut = { w->steps.size, whole_rows(w->job, GG_MERGE_PIECE) };
     for (unsigned k = 0; k < w->steps.threads && st == GG_OK; k++)
-        st = gg_merge_reader_open(&w->readers[k], ctx->m, w->job, ctx->at, w->steps.size, err);
+        st = gg_merge_reader_open(&w->readers[k], ctx->m, w->job, ctx->at, cut, err);
     return st;
 }
 
@@ -295,5 +302,6 @@ uint64_t gg_merge_thread_bytes(const gg_merging *m, uint64_t row)
 {
     uint64_t chunk = row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK : row < ROW_MOST ? row : ROW_MOST;
     uint64_t counted = m->method->counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
-    return chunk * (m->n + 2) * sizeof(float) + chunk * 16 + chunk * m->method->scratch + counted;
+    return chunk * (m->n + 2) * 2 * sizeof(float) + chunk * 16 + chunk * m->method->scratch +
+           counted;
 }
