@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/lines.h"
 #include "base/nearest.h"
 #include "organ/select.h"
 #include "organ/select_items.h"
@@ -14,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NAMES_MAX ((size_t)64 << 20) /* bytes of a list of names */
 
 gg_status gg_select_new(gg_select **out, gg_error *err)
 {
@@ -118,9 +121,12 @@ static gg_status add_tensors(gg_select *s, const char *globs, gg_error *err)
 }
 
 /* Adds the first column of a line, unescaped. */
-static gg_status add_line(gg_select *s, char *line, size_t len, bool first, gg_error *err)
+static gg_status add_line(void *ctx, char *line, size_t number, gg_error *err)
 {
     static const char keys[] = "(keys)\tkeys"; /* a row of organ-compare, not a tensor */
+    gg_select *s = ctx;
+    size_t len = strlen(line);
+    bool first = number == 1;
     if (len >= sizeof keys - 1 && memcmp(line, keys, sizeof keys - 1) == 0) return GG_OK;
     char *tab = memchr(line, '\t', len);
     if (tab) len = (size_t)(tab - line);
@@ -150,28 +156,11 @@ static void sort_names(text_list *l)
 
 static gg_status add_names(gg_select *s, const char *path, gg_error *err)
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-    if (!f) {
-        gg_fail_errno(err, "cannot open the list of names");
-        return gg_at_file(err, path);
-    }
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n;
-    bool first = true;
-    gg_status st = GG_OK;
+    gg_lines from = { strcmp(path, "-") == 0 ? NULL : path, "the list of names", NAMES_MAX };
     s->by_name = true;
-    while (st == GG_OK && (n = getline(&line, &cap, f)) >= 0) {
-        size_t len = (size_t)n;
-        if (len > 0 && line[len - 1] == '\n') len--;
-        st = add_line(s, line, len, first, err);
-        first = false;
-    }
-    if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read the list of names");
+    gg_status st = gg_each_line(&from, add_line, s, err);
     sort_names(&s->names);
-    free(line);
-    if (f != stdin) fclose(f);
-    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+    return st;
 }
 
 gg_status gg_select_add(gg_select *s, gg_select_kind kind, const char *text, gg_error *err)

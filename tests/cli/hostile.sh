@@ -264,6 +264,18 @@ done
 check_error 3 "probably not an organ stream" "an endless organ stream, listed" sh -c "organ-extract - --list < '$T/endless' > /dev/null"
 check_error 3 "probably not an organ stream" "an endless organ stream, measured" sh -c "organ-measure - < '$T/endless' > /dev/null"
 
+# ---- lists without end, in place of a file that an option names ---------------------------------------
+for option in --dtype=@/dev/zero --keep-experts=/dev/zero '--size=1M --sensitivity=/dev/zero'; do
+    check_error 2 "line 1 has more than 1 MiB" "${option%=*}: zeros" organ-assemble $VERSE --output "$T/never.gguf" $option
+done
+check_error 2 "line 1 has more than 1 MiB" "names: zeros" organ-extract $VERSE --list --names-from /dev/zero
+check_error 2 "line 1 has more than 1 MiB" "hashes: zeros" organ-check $VERSE --verify /dev/zero
+printf 'token_embd.weight\nblk.0\0\n' > "$T/nul"
+check_error 2 "line 2 contains a NUL" "names: a NUL" organ-extract $VERSE --list --names-from "$T/nul"
+long=$(printf '#%01000d' 0)
+check_error 2 "has more than 64 MiB" "rules without end" sh -c "yes '$long' | organ-assemble $VERSE --output '$T/never.gguf' --dtype @/dev/stdin"
+check_absent "$T/never.gguf" "lists without end"
+
 # ---- zeros: a download that did not finish --------------------------------------------------------------
 head -c 100000 /dev/zero > "$T/zeros.gguf"
 cp "$T/zeros.gguf" "$T/zeros.bin"

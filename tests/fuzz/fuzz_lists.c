@@ -1,10 +1,12 @@
 /* fuzz_lists.c - any text as a file that an option names: hashes to verify, names of tensors,
- * experts to keep, the content of a key; and as rules that choose types. */
+ * experts to keep, the content of a key, rules that choose types, measured losses; and as rules on
+ * the command line. */
 #include "room.h"
 
 #include "organ/gg_check.h"
 #include "organ/gg_keys.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +63,43 @@ static void dtype(const uint8_t *data, size_t n)
     room_settle(st, &e, "out.gguf", count);
 }
 
+/* The text as a table of losses, by which the types for a size are chosen. */
+static gg_status planned(void *ctx, const gg_size_row *row, gg_error *e)
+{
+    (void)e;
+    FUZZ_MUST(isfinite(row->loss) && row->loss >= 0 && row->share >= 0 && row->share <= 1);
+    ++*(size_t *)ctx;
+    return GG_OK;
+}
+
+static void sensitivity(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    size_t rows = 0, count = room_count();
+    gg_assemble_options o = { .sensitivity = room("list"),
+                              .types = "q4_0,q8_0,keep",
+                              .size = 2600,
+                              .dry_run = true,
+                              .planned = planned,
+                              .planned_ctx = &rows };
+    gg_assemble_report r = { 0 };
+    gg_status st = gg_assemble(room("base.gguf"), &o, NULL, &room_run, &r, &e);
+    FUZZ_MUST(room_count() == count);
+    FUZZ_MUST(st == GG_OK ? rows > 0 && isfinite(r.loss) : e.status != GG_OK && e.what[0]);
+}
+
+static void rules_file(void)
+{
+    char text[320];
+    gg_error e = GG_ERROR_INIT;
+    snprintf(text, sizeof text, "@%s", room("list"));
+    gg_assemble_options o = { .dtype = text, .fallback = "f16" };
+    gg_assemble_report r = { 0 };
+    size_t count = room_count();
+    gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    room_settle(st, &e, "out.gguf", count);
+}
+
 static void set_file(const uint8_t *data, size_t n)
 {
     char text[320];
@@ -93,6 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (c % 8 == 2) keep_experts();
     else if (c % 8 == 3) set_file(data, n);
     else if (c % 8 == 4) dtype(data, n);
+    else if (c % 8 == 5) rules_file();
+    else if (c % 8 == 6) sensitivity();
     else verify();
     room_remove("list");
     FUZZ_MUST(room_count() == 1);

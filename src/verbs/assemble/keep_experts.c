@@ -3,15 +3,17 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/lines.h"
 #include "gguf/gguf.h"
 #include "organ/ranges.h"
 #include "organ/tensor_names.h"
 #include "prune.h"
 #include "verbs/shared/hashcopy.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LIST_MAX ((size_t)16 << 20) /* bytes of a list of experts */
 
 /* The experts of one block; block UINT64_MAX means every block. */
 typedef struct line {
@@ -48,9 +50,9 @@ gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, const char *li
 }
 
 /* "3<TAB>0-3,7" */
-static gg_status read_line(gg_keep_experts *k, char *text, size_t number, gg_error *err)
+static gg_status read_line(void *ctx, char *text, size_t number, gg_error *err)
 {
-    text[strcspn(text, "\r\n")] = '\0';
+    text[strcspn(text, "\r")] = '\0';
     char *tab = strchr(text, '\t'), *end;
     if (text[0] == '\0' || (number == 1 && strncmp(text, "block\t", 6) == 0)) return GG_OK;
     unsigned long long block = strtoull(text, &end, 10);
@@ -59,25 +61,16 @@ static gg_status read_line(gg_keep_experts *k, char *text, size_t number, gg_err
                        "line %zu: expected a block number, a tab and experts such as "
                        "0-3,7",
                        number);
-    return gg_keep_experts_add(k, block, tab + 1, err);
+    return gg_keep_experts_add(ctx, block, tab + 1, err);
 }
 
 static gg_status read_file(gg_keep_experts *k, const char *path, gg_error *err)
 {
-    FILE *f = fopen(path, "r");
-    if (!f) {
-        gg_fail_errno(err, "cannot open the list of experts");
-        return gg_at_file(err, path);
-    }
-    char *text = NULL;
-    size_t cap = 0, number = 0;
-    gg_status st = GG_OK;
-    while (st == GG_OK && getline(&text, &cap, f) >= 0) st = read_line(k, text, ++number, err);
-    if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read the list of experts");
-    if (st == GG_OK && k->n == 0) st = gg_fail(err, GG_EUSAGE, "the file lists no experts");
-    free(text);
-    fclose(f);
-    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+    gg_lines from = { path, "the list of experts", LIST_MAX };
+    gg_status st = gg_each_line(&from, read_line, k, err);
+    if (st != GG_OK || k->n > 0) return st;
+    gg_fail(err, GG_EUSAGE, "the file lists no experts");
+    return gg_at_file(err, path);
 }
 
 static int order_lines(const void *a, const void *b)

@@ -3,12 +3,12 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/lines.h"
 #include "base/names.h"
 #include "organ/tensor_names.h"
 #include "verbs/compute/compute.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +80,7 @@ static size_t cut(char *line, char **fields, size_t most)
 }
 
 #define MOST_FIELDS 32
+#define MOST_BYTES ((size_t)64 << 20) /* of a table */
 
 static gg_status read_header(char *line, size_t at[COLUMNS], gg_error *err)
 {
@@ -119,24 +120,19 @@ static gg_status read_row(gg_losses *l, char *line, const size_t at[COLUMNS], gg
     return GG_OK;
 }
 
-static gg_status read_lines(gg_losses *l, FILE *f, gg_error *err)
+typedef struct table {
+    gg_losses *l;
+    size_t at[COLUMNS]; /* the column of each value */
+    bool has_header;
+} table;
+
+static gg_status read_line(void *ctx, char *line, size_t number, gg_error *err)
 {
-    char *line = NULL;
-    size_t cap = 0, number = 0, at[COLUMNS];
-    bool header = true;
-    gg_status st = GG_OK;
-    for (ssize_t n; st == GG_OK && (n = getline(&line, &cap, f)) >= 0;) {
-        number++;
-        if (line[0] == '#' || line[strspn(line, " \t\r\n")] == '\0') continue;
-        if (strlen(line) != (size_t)n) st = gg_fail(err, GG_EUSAGE, "it contains a NUL");
-        else st = header ? read_header(line, at, err) : read_row(l, line, at, err);
-        header = false;
-        if (st != GG_OK) gg_fix(err, "correct line %zu", number);
-    }
-    free(line);
-    if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read the table of losses");
-    if (st == GG_OK && l->n == 0) st = gg_fail(err, GG_EUSAGE, "it has no losses");
-    return st;
+    table *t = ctx;
+    if (line[0] == '#' || line[strspn(line, " \t\r")] == '\0') return GG_OK;
+    gg_status st = t->has_header ? read_row(t->l, line, t->at, err) : read_header(line, t->at, err);
+    t->has_header = true;
+    return st == GG_OK ? GG_OK : gg_fix(err, "correct line %zu", number);
 }
 
 static gg_status check_twice(const gg_losses *l, gg_error *err)
@@ -152,12 +148,11 @@ static gg_status check_twice(const gg_losses *l, gg_error *err)
 gg_status gg_losses_read(const char *path, gg_losses **out, gg_error *err)
 {
     gg_losses *l = calloc(1, sizeof *l);
-    FILE *f = l ? fopen(path, "r") : NULL;
-    gg_status st = GG_OK;
-    if (!l) st = gg_fail(err, GG_ENOMEM, "no memory for a table of losses");
-    else if (!f) st = gg_fail_errno(err, "cannot open the table of losses");
-    else st = read_lines(l, f, err);
-    if (f) fclose(f);
+    if (!l) return gg_fail(err, GG_ENOMEM, "no memory for a table of losses");
+    gg_lines from = { path, "the table of losses", MOST_BYTES };
+    table t = { .l = l };
+    gg_status st = gg_each_line(&from, read_line, &t, err);
+    if (st == GG_OK && l->n == 0) st = gg_fail(err, GG_EUSAGE, "it has no losses");
     if (st == GG_OK) {
         qsort(l->list, l->n, sizeof *l->list, by_name);
         st = check_twice(l, err);

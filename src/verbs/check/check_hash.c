@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
+#include "base/lines.h"
 #include "base/names.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
@@ -20,6 +21,7 @@
 
 #define STEP ((size_t)1 << 20)
 #define MOST_LINES ((size_t)1 << 23) /* maximum length of a list */
+#define MOST_BYTES ((size_t)1 << 30)
 
 /* One row. The list owns the texts. */
 typedef struct row {
@@ -239,11 +241,10 @@ gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void
 
 /* ---- a list ------------------------------------------------------------------------------ */
 
-static gg_status bad_line(const char *path, size_t line, gg_error *err)
+static gg_status bad_line(size_t line, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "line %zu: expected sha256, kind, name and detail", line);
-    gg_fix_hint(err, GG_HINT_HASHES, "make the list from the original model");
-    return gg_at_file(err, path);
+    return gg_fix_hint(err, GG_HINT_HASHES, "make the list from the original model");
 }
 
 /* Whether the text is escaped, as it must be in a list. Findings contain it and are printed
@@ -256,15 +257,16 @@ static bool is_escaped(const char *text)
     return gg_escape(text, len, none, sizeof none) == len + backslashes;
 }
 
-static gg_status parse_line(char *line, const char *path, size_t number, rows *r, gg_error *err)
+static gg_status parse_line(void *ctx, char *line, size_t number, gg_error *err)
 {
+    rows *r = ctx;
     static const char *const kinds[] = { "file", "metadata", "key", "tensor" };
     char *cell[4] = { line, NULL, NULL, NULL };
-    line[strcspn(line, "\r\n")] = 0;
+    line[strcspn(line, "\r")] = 0;
     if (line[0] == 0 || line[0] == '#' || strncmp(line, "sha256\t", 7) == 0) return GG_OK;
     for (int i = 1; i < 4; i++) {
         char *tab = strchr(cell[i - 1], '\t');
-        if (!tab) return bad_line(path, number, err);
+        if (!tab) return bad_line(number, err);
         *tab = 0;
         cell[i] = tab + 1;
     }
@@ -272,7 +274,7 @@ static gg_status parse_line(char *line, const char *path, size_t number, rows *r
     while (k < 4 && strcmp(kinds[k], cell[1]) != 0) k++;
     if (k == 4 || strlen(cell[0]) != 64 || strspn(cell[0], "0123456789abcdef") != 64 ||
         !is_escaped(cell[2]) || !is_escaped(cell[3]))
-        return bad_line(path, number, err);
+        return bad_line(number, err);
     row *grown = gg_grow(r->list, r->n, &r->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     r->list = grown;
@@ -287,21 +289,11 @@ static gg_status parse_line(char *line, const char *path, size_t number, rows *r
 
 static gg_status read_list(const char *path, rows *r, gg_error *err)
 {
-    FILE *f = fopen(path, "r");
-    char *line = NULL;
-    size_t room = 0, number = 0;
-    gg_status st = GG_OK;
-    if (!f) {
-        gg_fail_errno(err, "cannot open");
-        return gg_at_file(err, path);
-    }
-    while (st == GG_OK && getline(&line, &room, f) > 0)
-        st = parse_line(line, path, ++number, r, err);
-    if (st == GG_OK && ferror(f)) st = gg_fail_errno(err, "cannot read");
-    if (st == GG_OK && r->n == 0) st = bad_line(path, 1, err);
-    free(line);
-    fclose(f);
-    return st == GG_OK ? st : gg_at_file(err, path);
+    gg_lines from = { path, "the list of hashes", MOST_BYTES };
+    gg_status st = gg_each_line(&from, parse_line, r, err);
+    if (st != GG_OK || r->n > 0) return st;
+    bad_line(1, err);
+    return gg_at_file(err, path);
 }
 
 /* ---- comparison --------------------------------------------------------------------------- */

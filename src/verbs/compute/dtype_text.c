@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/lines.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,37 +42,33 @@ static gg_status add_table_row(gg_buf *to, char *line, size_t number, gg_error *
     return st == GG_OK ? gg_buf_text(to, type, err) : st;
 }
 
-static gg_status add_lines(gg_buf *to, FILE *f, gg_error *err)
+typedef struct rules_file {
+    gg_buf *to;
+    bool table;
+} rules_file;
+
+static gg_status add_line(void *ctx, char *line, size_t number, gg_error *err)
 {
-    char *line = NULL;
-    size_t cap = 0, number = 0;
-    bool table = false;
-    gg_status st = GG_OK;
-    for (ssize_t n; st == GG_OK && (n = getline(&line, &cap, f)) >= 0;) {
-        if (strlen(line) != (size_t)n)
-            st = gg_fail(err, GG_EUSAGE, "line %zu contains a NUL; it is not a text", number + 1);
-        bool header = ++number == 1 && strncmp(line, "tensor\ttype", 11) == 0;
-        table = table || header;
-        if (st != GG_OK || header || line[0] == '#') continue;
-        char *item = table ? line : trim(line);
-        if (item[0] == '@')
-            st = gg_fail(err, GG_EUSAGE, "line %zu: a file of rules cannot name another", number);
-        else if (table) st = add_table_row(to, item, number, err);
-        else if (item[0]) st = add_item(to, item, err);
-    }
-    free(line);
-    return st == GG_OK && ferror(f) ? gg_fail_errno(err, "cannot read the rules") : st;
+    rules_file *f = ctx;
+    bool header = number == 1 && strncmp(line, "tensor\ttype", 11) == 0;
+    f->table = f->table || header;
+    if (header || line[0] == '#') return GG_OK;
+    char *item = f->table ? line : trim(line);
+    if (item[0] == '@')
+        return gg_fail(err, GG_EUSAGE, "line %zu: a file of rules cannot name another", number);
+    if (f->table) return add_table_row(f->to, item, number, err);
+    return item[0] ? add_item(f->to, item, err) : GG_OK;
 }
 
 static gg_status add_file(gg_buf *to, const char *path, gg_error *err)
 {
     size_t before = to->len;
-    FILE *f = fopen(path, "r");
-    if (!f) gg_fail_errno(err, "cannot open the rules");
-    gg_status st = f ? add_lines(to, f, err) : err->status;
-    if (f) fclose(f);
-    if (st == GG_OK && to->len == before) st = gg_fail(err, GG_EUSAGE, "the file has no rules");
-    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+    rules_file f = { .to = to };
+    gg_lines from = { path, "the file of rules", MAX_TEXT };
+    gg_status st = gg_each_line(&from, add_line, &f, err);
+    if (st != GG_OK || to->len > before) return st;
+    gg_fail(err, GG_EUSAGE, "the file has no rules");
+    return gg_at_file(err, path);
 }
 
 gg_status gg_dtype_text(const char *text, char **out, gg_error *err)
