@@ -16,7 +16,7 @@
 static const char help[] =
     "usage: organ-merge --method NAME [--base M] --model M... --output OUT.gguf\n"
     "       organ-merge --config FILE --output OUT.gguf\n"
-    "       organ-merge ... --check\n"
+    "       organ-merge --svg FILE MODEL\n"
     "Merge models of one architecture, tensor by tensor, in bounded memory. They may\n"
     "have any types. The base, or else the first model, gives keys and types.\n"
     "\n"
@@ -38,8 +38,8 @@ static const char help[] =
     "  --align            bring the models into the order of the base's hidden units\n"
     "  --seed N           for methods that drop values at random (0)\n"
     "  --output FILE      the model to write; - is stdout\n"
-    "  --check            print what would be done to each tensor; write nothing;\n"
-    "                     --svg FILE draws it\n"
+    "  --check            print what would be done to each tensor; write nothing\n"
+    "  --svg FILE         draw how each tensor is merged, or was merged into MODEL\n"
     "  --card FILE        write a model card in Markdown; --no-hash leaves out sha256\n"
     "  --dtype PRESET|GLOB=TYPE,...  re-encode as organ-assemble; --fallback TYPE\n"
     "  --imatrix F        encode with the importance matrix F (GGUF or older format)\n"
@@ -145,6 +145,25 @@ static gg_status merge(cli *c, arguments *a)
     return st;
 }
 
+/* The picture of a finished model, by its keys. */
+static gg_status draw_finished(cli *c, const char *model, const char *svg)
+{
+    gg_source *s;
+    char title[128];
+    gg_status st = cli_open(c, model, CLI_HEADER_ONLY, &s);
+    if (st != GG_OK) return st;
+    picture_title(s, title);
+    gg_picture p = { .title = title,
+                     .text = "How each tensor was merged, and with which "
+                             "parameters:" };
+    st = picture_allowed(c, svg, s);
+    if (st == GG_OK) st = gg_merge_recall(s, draw_tensor, &p, &c->err);
+    if (st == GG_OK) st = picture_save(c, &p, svg);
+    gg_picture_free(&p);
+    gg_source_close(s);
+    return st;
+}
+
 static void check_usage(const cli *c, const arguments *a)
 {
     if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
@@ -187,6 +206,9 @@ int main(int argc, char **argv)
                                    OUTPUT_OPTIONS(a.out),
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
+    if (a.svg && c.args.n == 1 && !a.output && !a.check && !a.config && !a.models.n && !a.o.base &&
+        !a.o.method)
+        return cli_end(&c, draw_finished(&c, c.args.items[0], a.svg));
     output_options_check(&c, &a.out);
     check_usage(&c, &a);
     key_options_note(&c, &a.set_kv, "--set-kv-file");

@@ -79,6 +79,12 @@ typedef struct gg_merge_report {
 gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *run,
                    gg_merge_report *report, gg_error *err);
 
+/* Calls `row` for each tensor of a model that gg_merge wrote, by the keys that it left, with the
+ * texts that gg_merge gave it. Tensors of slices are copies whose `parameters` are the name of a
+ * model. Errors: GG_NO if the model has no such keys; GG_EFORMAT if they do not describe a merge;
+ * GG_ENOMEM; any status of `row`. */
+gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -68,5 +68,28 @@ check "stack, only checked" organ-stack --check --svg "$T/s2.svg" "$VERSE" 0-1 "
 check_text "$(grep '<rect' "$T/s.svg" | cksum)" "$(grep '<rect' "$T/s2.svg" | cksum)" "the same picture"
 check "merge" organ-merge --check --method linear --model "$VERSE,weight:ffn=0.2" --model "$CODE" --svg "$T/f.svg"
 check_text "$(grep -c '<title>blk.*.ffn_[a-z]*: merge .*0.2' "$T/f.svg")" 12 "parameters of the FFN"
-if have python3; then check "XML" python3 -c "import sys, xml.dom.minidom as m; [m.parse(f) for f in sys.argv[1:]]" "$T/c.svg" "$T/g2.svg" "$T/s.svg" "$T/f.svg"; fi
+# Finished models: the same squares by their keys alone, whatever the parameters were given as.
+squares() { grep '<rect' "$1" | cksum; }
+check "merged" organ-merge -q --method task,lambda:attn_q=0.4 --base "$LAB/lab-base-q4_k_m.gguf" --model "$VERSE,weight:ffn=0.2..0.8" --model "$CODE" --embed-from base --output "$T/f.gguf" --svg "$T/f0.svg"
+check "a finished merge" organ-merge --svg "$T/f1.svg" "$T/f.gguf"
+check_text "$(squares "$T/f1.svg")" "$(squares "$T/f0.svg")" "the picture of a finished merge"
+check_text "$(grep -c '<rect.*<title>' "$T/f1.svg") $(grep -c '<title>token_embd.*: copy' "$T/f1.svg")" "$((N + $(grep -c '<rect.*<title>[^:]*</title>' "$T/f1.svg"))) 1" "all of its tensors"
+printf '{"merge_method": "slerp", "base_model": "%s", "models": [{"model": "%s"}], "parameters": {"t": [{"filter": "self_attn", "value": [0, 0.5, 1]}, {"filter": "mlp", "value": 0.3}, {"value": 0.5}]}, "dtype": "float16"}\n' "$VERSE" "$CODE" > "$T/c.json"
+check "merged by a configuration" organ-merge -q --config "$T/c.json" --output "$T/c.gguf" --svg "$T/c0.svg"
+organ-extract -q "$T/c.gguf" --output "$T/c.organs"
+check "a finished merge in an organ directory" organ-merge --svg "$T/c1.svg" "$T/c.organs"
+check_text "$(squares "$T/c1.svg")" "$(squares "$T/c0.svg")" "the picture of a merge by a configuration"
+printf '{"merge_method": "passthrough", "slices": [{"sources": [{"model": "%s", "layer_range": [0, 2]}]}, {"sources": [{"model": "%s", "layer_range": [1, 4]}]}]}\n' "$CODE" "$VERSE" > "$T/d.json"
+check "slices" organ-merge -q --config "$T/d.json" --output "$T/d.gguf"
+check "finished slices" organ-merge --svg "$T/d.svg" "$T/d.gguf"
+check_text "$(grep -c '<title>blk.[01].*: copy lab-code<' "$T/d.svg") $(grep -c '<title>blk.[234].*: copy lab-verse<' "$T/d.svg") $(grep -c '<title>[^b].*: copy lab-code<' "$T/d.svg")" "18 27 3" "where blocks of slices come from"
+check_error 1 "no history" "a model without a history" organ-merge --svg "$T/no.svg" "$CODE"
+for set in 'method=nope' 'parameters=weight=x' 'parameters={"weight":[[]]}' 'parameters={' 'parameters=lambda=0x,' 'parameters=slices=1:2-1' 'parameters=slices=4:0-1' 'parameters=slices=1:0-1,,'; do
+    organ-keys -q "$T/f.gguf" --set "organ.merge.${set%%=*}=str:${set#*=}" --output "$T/wrong.gguf" --force
+    check_error 3 "organ.merge.${set%%=*} does not describe a merge" "$set" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
+done
+organ-keys -q "$T/f.gguf" --set 'organ.merge.models=u32:1' --output "$T/wrong.gguf" --force
+check_error 3 "organ.merge.models does not" "models that are a number" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
+check_error 2 "f1.svg" "an existing picture of a merge" organ-merge --svg "$T/f1.svg" "$T/f.gguf"
+if have python3; then check "XML" python3 -c "import sys, xml.dom.minidom as m; [m.parse(f) for f in sys.argv[1:]]" "$T/c.svg" "$T/g2.svg" "$T/s.svg" "$T/f.svg" "$T/f1.svg" "$T/d.svg"; fi
 finish

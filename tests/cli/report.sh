@@ -50,7 +50,8 @@ check_text "$(grep -c '<figure class="[a-z]*"><figcaption>' "$T/data/Z_MEASURE_R
 organ-measure --histogram - "$LAB/lab-base-q4_k_m.gguf" > "$T/values"
 check "the bars of a class" grep -qF "$(awk -F '\t' '$1 == "norm" && $2 != "-" && $3 != "-" { v[++n] = $4; if ($4 > most) most = $4 }
     END { for (i = 1; i <= n; i++) printf "V%.1fH%.1f", 66 - 62 * v[i] / most, 2 + i * 156 / n; print "V66Z" }' "$T/values")" "$T/data/Z_MEASURE_REPORT.html"
-check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") $(grep -c '<title>blk.*.ffn_[a-z]*: lab-code-q4_k_m.gguf, replace</title>' "$T/data/Z_MEASURE_REPORT.html")" "1 12" "the map of a graft"
+check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") $(grep -c '<title>blk.*.ffn_[a-z]*: lab-code-q4_k_m.gguf, replace</title>' "$T/data/Z_MEASURE_REPORT.html")" "2 12" "the maps of a graft and a merge"
+check_text "$(grep -c '<title>blk.*: merge weight=1 ' "$T/data/Z_MEASURE_REPORT.html")" 36 "how a merge was made"
 check_text "$(grep -c '<style>' "$T/data/Z_MEASURE_REPORT.html")" 1 "without a style of its own"
 check_text "$(grep -c 'id="components"' "$T/data/Z_MEASURE_REPORT.html")" 0 "no components without experts"
 sed "s/blk.1.ffn_up.weight/blk.1.ffn_up_exps.weight/; s/blk.2.ffn_up.weight/blk.2.ffn_up_shexp.weight/" "$T/in/table.tsv" > "$T/moe.tsv"

@@ -345,6 +345,17 @@ gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c,
     return st;
 }
 
+gg_status gg_merge_config_parameters(const char *text, size_t len, gg_merge_settings *to,
+                                     gg_error *err)
+{
+    gg_json *json = NULL;
+    reader r = { NULL, NULL, err };
+    gg_status st = gg_json_parse(text, len, &json, err);
+    if (st == GG_OK) st = read_parameters(&r, to, gg_json_root(json));
+    gg_json_free(json);
+    return st;
+}
+
 void gg_merge_config_free(gg_merge_config *c)
 {
     for (size_t i = 0; i < c->n_slices; i++) free(c->slices[i].path);

@@ -24,6 +24,9 @@ typedef struct gg_merge_config {
  * other mistakes. gg_merge_config_free must follow in any case. */
 gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c, gg_merge_models *m,
                                gg_error *err);
+/* Adds the parameters of an object of a configuration to the settings. Errors as above. */
+gg_status gg_merge_config_parameters(const char *text, size_t len, gg_merge_settings *to,
+                                     gg_error *err);
 void gg_merge_config_free(gg_merge_config *c);
 
 #endif

@@ -118,9 +118,11 @@ static gg_status set_text(gg_meta *meta, const char *key, const char *text, gg_e
 static void delete_old(gg_meta *meta)
 {
     static const char *const keys[] = {
-        "organ.merge.method",        "organ.merge.parameters",        "organ.merge.seed",
-        "organ.merge.base",          "organ.merge.base.sha256",       "organ.merge.models",
+        "organ.merge.method",        "organ.merge.parameters",
+        "organ.merge.seed",          "organ.merge.base",
+        "organ.merge.base.sha256",   "organ.merge.models",
         "organ.merge.models.sha256", "organ.merge.models.parameters",
+        "organ.merge.aligned",       "organ.merge.embeddings_from_base",
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) gg_meta_delete(meta, keys[i]);
 }
@@ -150,6 +152,8 @@ gg_status gg_merge_history_keys(const gg_merge_models *models, const gg_merging 
     snprintf(seed, sizeof seed, "organ.merge.seed=u64:%llu", (unsigned long long)m->seed);
     if (st == GG_OK && m->method->random) st = gg_meta_set_text(meta, seed, err);
     if (st == GG_OK && o->align) st = gg_meta_set_text(meta, "organ.merge.aligned=bool:true", err);
+    if (st == GG_OK && o->embeddings_from_base)
+        st = gg_meta_set_text(meta, "organ.merge.embeddings_from_base=bool:true", err);
     if (st == GG_OK) st = set_base(models, meta, err);
     if (st == GG_OK) st = set_column(meta, "organ.merge.models", models, COLUMN_NAME, err);
     if (st == GG_OK)
