@@ -192,7 +192,8 @@ analyze: ## run the static analyzers of gcc and clang-tidy (minutes)
 	sh tests/analyze.sh
 
 .PHONY: tsan valgrind analyze
-FUZZ_SAN := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FUZZ_SAN := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+	-fsanitize-coverage-ignorelist=$(CURDIR)/tests/fuzz/uncovered.txt
 # Neither syncs nor threads (see engine.c), which would take most of the time.
 FUZZ_QUICK := -Dfsync=fuzz_fsync -Dpthread_create=fuzz_pthread_create
 HAS_LIBFUZZER = echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return !d && n; }' | \

@@ -43,6 +43,7 @@ typedef struct job {
     size_t tall, wide; /* of the part of c that one task computes */
     bool symmetric, right;
     float **scratch; /* one per thread */
+    size_t packed;   /* floats of scratch for a product */
     size_t room;     /* of bands: floats per copy */
     const double *k;
     double *sums;
@@ -101,7 +102,9 @@ static gg_status multiply(job *j, unsigned threads, gg_error *err)
 {
     choose_parts(j, threads);
     size_t tasks = steps(j->c->rows, j->tall) * steps(j->c->cols, j->wide);
-    return run(j, tasks, GG_MATMUL_SCRATCH, multiply_part, threads, err);
+    j->packed = gg_matmul_scratch(least(j->tall, j->c->rows), least(j->wide, j->c->cols),
+                                  j->a->cols);
+    return run(j, tasks, j->packed, multiply_part, threads, err);
 }
 
 gg_status gg_matmul(const gg_matrix *c, const gg_matrix *a, const gg_matrix *b, unsigned threads,
@@ -151,10 +154,12 @@ static gg_status run_bands(job *j, size_t copies, gg_task task, unsigned threads
     j->tall = j->right ? GG_MATMUL_ROWS : 256;
     if (threads == 0) threads = gg_thread_count();
     while (threads > 1 && j->tall > 48 && steps(lines, j->tall) < 2 * (size_t)threads) j->tall /= 2;
-    if (length > (SIZE_MAX / sizeof(float) - GG_MATMUL_SCRATCH) / j->tall / copies)
+    size_t side = least(j->tall, lines ? lines : 1);
+    j->packed = gg_matmul_scratch(j->right ? side : length, j->right ? length : side, length);
+    if (length > (SIZE_MAX / sizeof(float) - j->packed) / side / copies)
         return gg_fail(err, GG_ENOMEM, "no memory to multiply matrices");
-    j->room = j->tall * length;
-    return run(j, steps(lines, j->tall), GG_MATMUL_SCRATCH + copies * j->room, task, threads, err);
+    j->room = side * length;
+    return run(j, steps(lines, j->tall), j->packed + copies * j->room, task, threads, err);
 }
 
 static gg_status multiply_band(void *ctx, size_t i, unsigned worker, gg_error *err)
@@ -162,7 +167,7 @@ static gg_status multiply_band(void *ctx, size_t i, unsigned worker, gg_error *e
     (void)err;
     job *j = ctx;
     float *scratch = j->scratch[worker];
-    gg_matrix band = band_of(j, i), old = copy_of(&band, scratch + GG_MATMUL_SCRATCH);
+    gg_matrix band = band_of(j, i), old = copy_of(&band, scratch + j->packed);
     times(j, &band, &old, scratch);
     return GG_OK;
 }
@@ -178,7 +183,7 @@ static gg_status polynomial_band(void *ctx, size_t i, unsigned worker, gg_error 
 {
     (void)err;
     job *j = ctx;
-    float *scratch = j->scratch[worker], *x0 = scratch + GG_MATMUL_SCRATCH, *x1 = x0 + j->room;
+    float *scratch = j->scratch[worker], *x0 = scratch + j->packed, *x1 = x0 + j->room;
     gg_matrix band = band_of(j, i), old = copy_of(&band, x0),
               once = gg_matrix_of(x1, band.rows, band.cols);
     times(j, &once, &old, scratch);
@@ -208,7 +213,7 @@ static gg_status square_band(void *ctx, size_t i, unsigned worker, gg_error *err
     job *j = ctx;
     float *scratch = j->scratch[worker];
     gg_matrix band = band_of(j, i),
-              square = gg_matrix_of(scratch + GG_MATMUL_SCRATCH, band.rows, band.cols);
+              square = gg_matrix_of(scratch + j->packed, band.rows, band.cols);
     times(j, &square, &band, scratch);
     for (size_t r = 0; r < band.rows; r++) {
         double sum = 0;

@@ -10,11 +10,22 @@
 #define GG_MATMUL_ROWS 192
 #define GG_MATMUL_COLS 512
 
-/* Floats of scratch, including room to align them. */
-#define GG_MATMUL_SCRATCH \
-    ((size_t)GG_MATMUL_DEPTH * (GG_MATMUL_ROWS + GG_MATMUL_COLS) + 64 / sizeof(float))
+/* Floats of a packed block of rows (`most` is GG_MATMUL_ROWS) or columns (GG_MATMUL_COLS): a
+ * multiple of 64 bytes. 48 is a multiple of the sides of every tile. */
+static inline size_t gg_matmul_packed(size_t lines, size_t most, size_t terms)
+{
+    lines = lines < most ? (lines + 47) / 48 * 48 : most;
+    return lines * (terms < GG_MATMUL_DEPTH ? terms : GG_MATMUL_DEPTH);
+}
 
-/* As gg_matmul, for a part of c of any size. */
+/* Floats of scratch for one product, including room to align them. */
+static inline size_t gg_matmul_scratch(size_t rows, size_t cols, size_t terms)
+{
+    return gg_matmul_packed(rows, GG_MATMUL_ROWS, terms) +
+           gg_matmul_packed(cols, GG_MATMUL_COLS, terms) + 64 / sizeof(float);
+}
+
+/* As gg_matmul, for a part of c of any size. Needs gg_matmul_scratch floats. */
 GG_DECLARE_KF(void, gg_nk_matmul,
               (const gg_matrix *c, const gg_matrix *a, const gg_matrix *b, float *scratch));
 

@@ -200,9 +200,14 @@ typedef struct gg_quantile {
 typedef struct gg_quantiles {
     gg_quantile *list; /* the caller's */
     size_t n, streams;
-    uint64_t segment_size; /* number of indices per segment */
     bool values_only;      /* the caller does not need cut.index, so pass 2 is left out */
+    size_t segments;       /* see gg_quantiles_split */
+    uint64_t segment_size; /* number of indices per segment */
 } gg_quantiles;
+
+/* Sets segments and segment_size for streams of `keys` keys: a small stream, and one whose indices
+ * are not needed, needs only one segment. A run of keys must not cross a multiple of `unit`. */
+void gg_quantiles_split(gg_quantiles *q, uint64_t keys, size_t unit);
 
 /* Count values by the upper bits of their keys, and those with the upper bits `high` by the lower
  * bits. */

@@ -12,7 +12,15 @@ static bool decided(const gg_quantile *q)
 
 static size_t low_counters(const gg_quantiles *q)
 {
-    return q->n * GG_QUANTILE_SEGMENTS * GG_QUANTILE_LOW;
+    return q->n * q->segments * GG_QUANTILE_LOW;
+}
+
+void gg_quantiles_split(gg_quantiles *q, uint64_t keys, size_t unit)
+{
+    uint64_t units = keys / unit + 1;
+    size_t most = q->values_only ? 1 : GG_QUANTILE_SEGMENTS;
+    q->segment_size = (units / most + 1) * unit;
+    q->segments = (size_t)(keys / q->segment_size) + 1;
 }
 
 size_t gg_quantiles_counters(const gg_quantiles *q, unsigned pass)
@@ -41,10 +49,10 @@ void gg_quantiles_count(const gg_quantiles *q, unsigned pass, const gg_key_run *
         GG_PICK(gg_mk_count_high)(keys->x, keys->n, counters + keys->stream * GG_QUANTILE_HIGH);
         return;
     }
-    uint64_t segment = keys->first / q->segment_size;
+    size_t segment = (size_t)(keys->first / q->segment_size);
     for (size_t k = 0; k < q->n; k++) {
         gg_quantile *one = &q->list[k];
-        size_t at = (k * GG_QUANTILE_SEGMENTS + (size_t)segment) * GG_QUANTILE_LOW;
+        size_t at = (k * q->segments + segment) * GG_QUANTILE_LOW;
         if (one->stream != keys->stream || decided(one)) continue;
         if (pass == 1) GG_PICK(gg_mk_count_low)(keys->x, keys->n, one->high, counters + at);
         else if (one->open && segment == one->segment) count_equal(one, keys, &counters[k]);
@@ -62,23 +70,22 @@ static void end_high(gg_quantile *q, const uint64_t *counters)
     q->left = q->wanted - above;
 }
 
-static void end_low(gg_quantile *q, const uint64_t *counters, bool values_only)
+static void end_low(const gg_quantiles *all, gg_quantile *q, const uint64_t *counters)
 {
     uint32_t low = LOW_MASK;
     if (decided(q)) return;
     for (;; low--) {
         uint64_t equal = 0;
-        for (size_t s = 0; s < GG_QUANTILE_SEGMENTS; s++)
-            equal += counters[s * GG_QUANTILE_LOW + low];
+        for (size_t s = 0; s < all->segments; s++) equal += counters[s * GG_QUANTILE_LOW + low];
         if (low == 0 || q->left <= equal) {
             q->cut = (gg_cut){ q->high << GG_QUANTILE_LOW_BITS | low, UINT64_MAX };
-            q->open = q->left < equal && q->cut.bits && !values_only;
+            q->open = q->left < equal && q->cut.bits && !all->values_only;
             break;
         }
         q->left -= equal;
     }
     if (!q->open) return; /* all equal keys are wanted, or they are 0 and do not matter */
-    for (q->segment = 0; q->segment < GG_QUANTILE_SEGMENTS - 1; q->segment++) {
+    for (q->segment = 0; q->segment + 1 < all->segments; q->segment++) {
         uint64_t here = counters[q->segment * GG_QUANTILE_LOW + low];
         if (q->left <= here) break;
         q->left -= here;
@@ -90,8 +97,7 @@ void gg_quantiles_end(gg_quantiles *q, unsigned pass, const uint64_t *counters)
     for (size_t i = 0; i < q->n; i++) {
         gg_quantile *one = &q->list[i];
         if (pass == 0) end_high(one, counters + one->stream * GG_QUANTILE_HIGH);
-        if (pass == 1)
-            end_low(one, counters + i * GG_QUANTILE_SEGMENTS * GG_QUANTILE_LOW, q->values_only);
+        if (pass == 1) end_low(q, one, counters + i * q->segments * GG_QUANTILE_LOW);
     }
 }
 

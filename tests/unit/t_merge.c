@@ -68,7 +68,7 @@ static void check_borders(size_t n, uint64_t kinds, size_t keep, size_t drop)
     qsort(list, n, sizeof *list, order);
     gg_quantile two[2] = { { .wanted = keep + drop }, { .wanted = drop } };
     gg_quantiles q = { .list = two, .n = 2, .streams = 1 };
-    q.segment_size = (n / piece / GG_QUANTILE_SEGMENTS + 1) * piece;
+    gg_quantiles_split(&q, n, piece);
     find(&q, x, n, piece);
     memcpy(y, x, n * sizeof *y);
     for (size_t at = 0; at < n; at += piece)
@@ -105,9 +105,8 @@ static void values(void)
     float x[256];
     for (size_t i = 0; i < 256; i++) x[i] = (float)(i / 4);
     gg_quantile one = { .wanted = 256 - 101 }; /* the value 101 of the ascending order */
-    gg_quantiles q = {
-        .list = &one, .n = 1, .streams = 1, .segment_size = 256, .values_only = true
-    };
+    gg_quantiles q = { .list = &one, .n = 1, .streams = 1, .values_only = true };
+    gg_quantiles_split(&q, 256, 256);
     T_EQ(find(&q, x, 256, 256), 2u);
     T_EQ(gg_bits_float(one.cut.bits), 25.0f);
 }

@@ -121,7 +121,7 @@ static void multiply(const block *k)
 void GG_K(gg_nk_matmul)(const gg_matrix *c, const gg_matrix *a, const gg_matrix *b, float *scratch)
 {
     float *packed_a = (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-    float *packed_b = packed_a + (size_t)GG_MATMUL_ROWS * GG_MATMUL_DEPTH;
+    float *packed_b = packed_a + gg_matmul_packed(c->rows, GG_MATMUL_ROWS, a->cols);
     for (size_t i = 0; i < c->rows && a->cols == 0; i++)
         memset(c->x + i * c->row_step, 0, c->cols * sizeof *c->x);
     for (size_t p = 0; p < a->cols; p += GG_MATMUL_DEPTH) {

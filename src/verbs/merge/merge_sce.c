@@ -25,10 +25,9 @@ size_t gg_sce_size(size_t n)
 gg_status gg_sce_start(gg_merge_job *j, gg_error *err)
 {
     sce *s = j->state;
-    uint64_t chunks = j->t.elements / GG_MERGE_CHUNK + 1;
     (void)err;
     s->q = (gg_quantiles){ .list = &s->border, .n = 1, .streams = 1 };
-    s->q.segment_size = (chunks / GG_QUANTILE_SEGMENTS + 1) * GG_MERGE_CHUNK;
+    gg_quantiles_split(&s->q, j->t.elements, GG_MERGE_CHUNK);
     s->border.wanted = 1; /* set after the first pass */
     s->all = gg_merge_global(j, GG_MP_SELECT_TOPK) >= 1;
     if (!s->all) j->keep = (j->t.elements + 7) / 8; /* the mask of the places */

@@ -87,9 +87,8 @@ static uint64_t mask_size(const gg_merge_job *j)
 gg_status gg_sparse_start(gg_merge_job *j, gg_error *err)
 {
     sparse *s = j->state;
-    uint64_t chunks = j->t.elements / GG_MERGE_CHUNK + 1;
     s->q = (gg_quantiles){ .list = s->list, .streams = j->n };
-    s->q.segment_size = (chunks / GG_QUANTILE_SEGMENTS + 1) * GG_MERGE_CHUNK;
+    gg_quantiles_split(&s->q, j->t.elements, GG_MERGE_CHUNK);
     for (size_t k = 0; k < j->n; k++) {
         sparse_model *m = &s->of[k];
         *m = (sparse_model){ .density = j->p[k][GG_MP_DENSITY], .scale = 1 };

@@ -104,7 +104,7 @@ gg_status gg_fusion_start(gg_merge_job *j, gg_error *err)
     (void)err;
     j->rows = true;
     s->q = (gg_quantiles){ .list = s->list, .n = 3, .streams = 1, .values_only = true };
-    s->q.segment_size = j->t.elements / GG_QUANTILE_SEGMENTS + 1;
+    gg_quantiles_split(&s->q, j->t.elements, 1);
     j->keep = j->t.dims[0] ? j->t.elements / j->t.dims[0] * sizeof(float) : 0;
     for (size_t i = 0; i < 3 && j->t.elements; i++) {
         uint64_t at = (uint64_t)(share[i] * (double)(j->t.elements - 1));
