@@ -335,8 +335,9 @@ static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_optio
         snprintf(title, sizeof title, "%s and %s", names[0], names[1]);
         gg_lineage_of_rows(&model->rows, &l);
         gg_lineage_text(&l, verdict, sizeof verdict);
-        snprintf(text, sizeof text, "%.256s\n%.256s\n%s", gg_source_name(a), gg_source_name(b),
-                 verdict);
+        snprintf(text, sizeof text,
+                 "%.256s\n%.256s\n%s\nEach square compares a tensor with its counterpart.",
+                 gg_source_name(a), gg_source_name(b), verdict);
         d.picture.title = title;
         d.picture.text = text;
         d.picture.column = how->color;

@@ -90,13 +90,32 @@ static gg_status print_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a
     return GG_OK;
 }
 
+/* Copies parameters, and rounds their numbers to four digits, which are enough for a picture. */
+static void shorten(const char *text, char *to, size_t size)
+{
+    size_t n = 0;
+    for (char before = 0; *text && n + 1 < size; before = text[-1]) {
+        char *end = NULL;
+        double v = before == '=' || before == ',' ? strtod(text, &end) : 0;
+        if (!end || end == text) {
+            to[n++] = *text++;
+            continue;
+        }
+        int wrote = snprintf(to + n, size - n, "%.4g", v);
+        n = (size_t)wrote < size - n ? n + (size_t)wrote : size - 1;
+        text = end;
+    }
+    to[n] = 0;
+}
+
 /* Tensors with the same parameters have the same colour. */
 static gg_status draw_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
                              const char *parameters, gg_error *err)
 {
-    char source[300];
+    char source[300], shown[256];
     double index;
-    snprintf(source, sizeof source, "%s %s", how, parameters);
+    shorten(parameters, shown, sizeof shown);
+    snprintf(source, sizeof source, "%s %s", how, strchr(parameters, '=') ? shown : parameters);
     gg_status st = gg_picture_source(ctx, source, &index, err);
     return st == GG_OK ? gg_picture_add(ctx, t, a, index, err) : st;
 }

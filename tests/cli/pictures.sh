@@ -42,7 +42,7 @@ check_error 2 "does not replace a model" "a model as the picture" organ-measure 
 check_exit 1 "compare, svg" organ-compare "$VERSE" "$CODE" --svg "$T/c.svg"
 check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "no table beside it"
 check_text "$(grep -c '<rect.*<title>' "$T/c.svg")" "$N" "a square a tensor"
-check_text "$(grep -c 'same lineage: median cosine' "$T/c.svg")" 1 "the verdict in words"
+check_text "$(grep -c 'same lineage: median cosine\|Each square compares' "$T/c.svg")" 2 "the verdict in words, and what a square is"
 cosine=$(organ-compare "$VERSE" "$CODE" --tensors output.weight --where 'cosine>0' | awk -F '\t' 'NR == 2 { printf "%.4g", $8 }')
 check_text "$(grep -c "<title>output.weight: $cosine<" "$T/c.svg")" 1 "the cosine of a tensor"
 check_exit 1 "compare, heat" organ-compare "$VERSE" "$STRANGER" --heat --color rel_l2
@@ -80,6 +80,8 @@ organ-extract -q "$T/c.gguf" --output "$T/c.organs"
 check "a finished merge in an organ directory" organ-merge --svg "$T/c1.svg" "$T/c.organs"
 check_text "$(squares "$T/c1.svg")" "$(squares "$T/c0.svg")" "the picture of a merge by a configuration"
 printf '{"merge_method": "passthrough", "slices": [{"sources": [{"model": "%s", "layer_range": [0, 2]}]}, {"sources": [{"model": "%s", "layer_range": [1, 4]}]}]}\n' "$CODE" "$VERSE" > "$T/d.json"
+check_text "$(sed -n 's/.*>\(merge t=0.6667\)<.*/\1/p' "$T/c1.svg" | sort -u)" "merge t=0.6667" "numbers are rounded"
+check_text "$(grep -c ': copy t=0</title></rect><text [^>]*class="mid on-[a-z]*">B</text>' "$T/c1.svg")" "$(grep -c ': copy t=0</title>' "$T/c1.svg")" "letters for readers without colours"
 check "slices" organ-merge -q --config "$T/d.json" --output "$T/d.gguf"
 check "finished slices" organ-merge --svg "$T/d.svg" "$T/d.gguf"
 check_text "$(grep -c '<title>blk.[01].*: copy lab-code<' "$T/d.svg") $(grep -c '<title>blk.[234].*: copy lab-verse<' "$T/d.svg") $(grep -c '<title>[^b].*: copy lab-code<' "$T/d.svg")" "18 27 3" "where blocks of slices come from"

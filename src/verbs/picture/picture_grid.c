@@ -50,6 +50,11 @@ const char *gg_grid_source(const gg_grid *g, double value)
     return g->p->n_sources ? g->p->sources[i] : "";
 }
 
+char gg_grid_letter(double source)
+{
+    return source < 26 ? (char)('A' + (int)source) : '+';
+}
+
 double gg_grid_place(const gg_grid *g, double value)
 {
     double t = (value - g->low) / (g->high - g->low);

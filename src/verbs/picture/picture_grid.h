@@ -53,4 +53,7 @@ void gg_grid_color(double t, unsigned rgb[3]);
 /* The name of the source that a value stands for. */
 const char *gg_grid_source(const gg_grid *g, double value);
 
+/* A source has a letter as well as a colour. */
+char gg_grid_letter(double source);
+
 #endif

@@ -12,6 +12,7 @@
 #define LEFT 130 /* width of the role names */
 #define CELL_H 15
 #define CELL_W 26  /* at most */
+#define LETTER_W 9 /* at least, for a letter in a square */
 #define LINE 13    /* height of a line of text */
 #define COLUMNS 68 /* characters that fit into a line */
 #define ROLE 32    /* and beside the grid */
@@ -99,6 +100,21 @@ static void put_square(svg *s, double x, size_t y, double w, double value)
     gg_buf_text(&s->text, "><title>", s->err);
 }
 
+/* Ends a square. The letter of its source makes it readable without colours. */
+static void close_square(svg *s, double x, size_t y, double w, double value)
+{
+    unsigned c[3];
+    gg_buf_text(&s->text, "</title></rect>", s->err);
+    if (s->g->p->sources && !isnan(value) && w >= LETTER_W) {
+        gg_grid_value_color(s->g, value, c);
+        bool light = 2 * c[0] + 5 * c[1] + c[2] > 8 * 140;
+        gg_buf_printf(&s->text, s->err, "<text x=\"%.2f\" y=\"%zu\" class=\"mid %s\">%c</text>",
+                      x + (w - 1) / 2, y + 11, light ? "on-light" : "on-dark",
+                      gg_grid_letter(value));
+    }
+    gg_buf_text(&s->text, "\n", s->err);
+}
+
 /* Opens a text element of a CSS class. */
 static void open_text(svg *s, double x, size_t y, const char *class)
 {
@@ -132,19 +148,21 @@ static void put_head(svg *s, const char *title)
 {
     gg_buf_text(&s->text, "<title>", s->err);
     put_text(s, title, strlen(title));
-    gg_buf_text(&s->text,
-                "</title>\n<style>\n"
-                "svg { max-width: 100%; height: auto } :root { color-scheme: light dark }\n"
-                ".ground { fill: #ffffff } text { fill: #1c1c1e; font: 10px sans-serif }\n"
-                ".big { font-size: 13px; font-weight: bold } .dim { fill: #63636b } .right { "
-                "text-anchor: end }\n"
-                ".mid { text-anchor: middle } .none { fill: none; stroke: #9a9aa2; "
-                "stroke-dasharray: 2 2 }\n"
-                "@media (prefers-color-scheme: dark) {\n"
-                ".ground { fill: #17171a } text { fill: #ececf0 } .dim { fill: #a4a4ae } .none { "
-                "stroke: #77777f }\n"
-                "}\n</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
-                s->err);
+    gg_buf_text(
+        &s->text,
+        "</title>\n<style>\n"
+        "svg { max-width: 100%; height: auto } :root { color-scheme: light dark }\n"
+        ".ground { fill: #ffffff } text { fill: #1c1c1e; font: 10px sans-serif }\n"
+        ".big { font-size: 13px; font-weight: bold } .dim { fill: #63636b } .right { "
+        "text-anchor: end }\n"
+        ".mid { text-anchor: middle } .on-light { fill: #1c1c1e } .on-dark { fill: #ffffff }\n"
+        ".none { fill: none; stroke: #9a9aa2; "
+        "stroke-dasharray: 2 2 }\n"
+        "@media (prefers-color-scheme: dark) {\n"
+        ".ground { fill: #17171a } text { fill: #ececf0 } .dim { fill: #a4a4ae } .none { "
+        "stroke: #77777f }\n"
+        "}\n</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
+        s->err);
     open_text(s, 10, 20, "big");
     put_cut(s, title, strlen(title), 48);
     close_text(s);
@@ -186,7 +204,7 @@ static void put_sources(svg *s)
     for (size_t i = 0; i < shown; i++) {
         put_square(s, 10, s->y, CELL_H, (double)i);
         put_text(s, p->sources[i], strlen(p->sources[i]));
-        gg_buf_text(&s->text, "</title></rect>\n", s->err);
+        close_square(s, 10, s->y, CELL_H, (double)i);
         open_text(s, 10 + CELL_H + 5, s->y + 11, "");
         if (i == 8 && p->n_sources > 9)
             gg_buf_printf(&s->text, s->err, "%zu others", p->n_sources - 8);
@@ -226,7 +244,7 @@ static void put_cell(svg *s, size_t role, size_t block)
     if (c->tensors > 1) gg_buf_printf(&s->text, s->err, " (%zu tensors)", c->tensors);
     gg_buf_text(&s->text, ": ", s->err);
     put_value(s, mean);
-    gg_buf_text(&s->text, "</title></rect>\n", s->err);
+    close_square(s, LEFT + (double)block * s->cell_w, s->y, s->cell_w, mean);
 }
 
 /* The name beside a row. A long one is squeezed, and a very long one cut. */
@@ -269,7 +287,7 @@ static void put_sides(svg *s)
         put_text(s, c->name, c->name_len);
         gg_buf_text(&s->text, ": ", s->err);
         put_value(s, c->value);
-        gg_buf_text(&s->text, "</title></rect>\n", s->err);
+        close_square(s, LEFT, s->y, CELL_W, c->value);
         s->y += CELL_H;
     }
 }

@@ -44,18 +44,12 @@ static void put_height(heat *h, double t)
     put_mark(h, marks[t >= 1 ? 7 : (int)(t * 8)], c);
 }
 
-/* A source has a letter as well as a colour. */
-static char letter(double source)
-{
-    return source < 26 ? (char)('A' + (int)source) : '+';
-}
-
 static void put_value(heat *h, double v)
 {
     if (h->g->p->sources) {
         unsigned c[3];
         gg_grid_value_color(h->g, v, c);
-        put_mark(h, (char[2]){ letter(v), 0 }, c);
+        put_mark(h, (char[2]){ gg_grid_letter(v), 0 }, c);
     } else {
         put_height(h, gg_grid_place(h->g, v));
     }
