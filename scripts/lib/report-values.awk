@@ -26,7 +26,7 @@ function histogram(m, c,   k, i, d, w, y, zero) {
 }
 function values_of(m,   i) {
     if (!Has_values[m]) return
-    print "<h4>Values of each class, without the outermost 0.1 %</h4><div class=\"values\">"
+    print "<h4>Values of each class, without the outermost 0.1\302\240%</h4><div class=\"values\">"
     for (i = 1; i <= n_classes; i++) histogram(m, Class[i])
     print "</div>"
 }

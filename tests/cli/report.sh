@@ -280,16 +280,16 @@ fi
 
 # A signal to the script alone ends it with what it measures.
 mkdir "$T/slow"
-printf '#!/bin/sh\nexec tail -f "%s"\n' "$T/in/table.tsv" > "$T/slow/organ-measure"
+printf '#!/bin/sh\necho $$ > "%s/slow.new" && mv "%s/slow.new" "%s/slow.pid"\nexec tail -f "%s"\n' "$T" "$T" "$T" "$T/in/table.tsv" > "$T/slow/organ-measure"
 chmod +x "$T/slow/organ-measure"
 ln -s "$BIN/organ-extract" "$T/slow/"
 ORGAN_BIN=$T/slow "$scripts/organ-report" --output "$T/stopped" "$LAB/lab-verse-q4_k_m.gguf" 2> "$T/report.err" &
 pid=$!
 n=0
-while [ $n -lt 500 ] && ! processes | grep -q "[t]ail -f $T"; do sleep 0.1; n=$((n + 1)); done
+while [ $n -lt 500 ] && [ ! -s "$T/slow.pid" ]; do sleep 0.1; n=$((n + 1)); done
 kill -TERM $pid
 wait $pid 2> "$T/wait.err"
-check_text "$? $(processes | grep -c "[t]ail -f $T")" "143 0" "stopped while it measures"
+check_text "$? $(kill -0 "$(cat "$T/slow.pid")" 2> "$T/wait.err" && echo alive)" "143 " "stopped while it measures"
 
 # Failures and usage.
 printf 'no model' > "$T/in/broken.gguf"
