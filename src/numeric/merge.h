@@ -23,9 +23,15 @@ GG_DECLARE_KF(void, gg_mk_combine,
               (float *out, const float *base, float *const *x, const double *c, size_t n_in,
                size_t n));
 
-/* Adds the dot products of all pairs of arrays to `sums`: row i of the upper triangle follows row
- * i - 1. Sums of n_in (n_in + 1) / 2 doubles. */
-GG_DECLARE_KF(void, gg_mk_gram, (float *const *x, size_t n_in, size_t n, double *sums));
+/* out = base + sum of c[k] (x[k] - base), where the differences are rounded to float32. */
+GG_DECLARE_KF(void, gg_mk_combine_from,
+              (float *out, const float *base, float *const *x, const double *c, size_t n_in,
+               size_t n));
+
+/* Adds the dot products of all pairs of arrays x[k] to `sums`, or of x[k] - base if base is not
+ * NULL: row i of the upper triangle follows row i - 1. Sums of n_in (n_in + 1) / 2 doubles. */
+GG_DECLARE_KF(void, gg_mk_gram,
+              (float *const *x, const float *base, size_t n_in, size_t n, double *sums));
 
 /* The place of the product of arrays i <= j in those sums. */
 static inline size_t gg_gram_at(size_t i, size_t j, size_t n_in)

@@ -285,33 +285,41 @@ static void divergences(void)
 
 /* ---- sums -------------------------------------------------------------------------------- */
 
-/* Both instruction-set levels against plain formulas. */
+/* Both instruction-set levels against plain formulas, with an even and an odd number of arrays. */
 static void combinations(void)
 {
     enum { N = 301 };
-    float a[N], b[N], c[N], out[N];
-    float *x[2] = { a, b };
-    const double w[2] = { 0.3, -1.7 };
-    for (size_t i = 0; i < N; i++) {
-        a[i] = (float)(int64_t)any() * 0x1p-63f;
-        b[i] = (float)(int64_t)any() * 0x1p-63f;
-        c[i] = (float)(int64_t)any() * 0x1p-63f;
-    }
-    for (int level = 0; level < 2; level++) {
-        double gram[3] = { 0 }, want[3] = { 0 };
-        size_t wrong = 0;
-        gg_isa_set(level);
-        GG_PICK(gg_mk_gram)(x, 2, N, gram);
-        GG_PICK(gg_mk_combine)(out, c, x, w, 2, N);
-        for (size_t i = 0; i < N; i++) {
-            wrong += out[i] != (float)((double)c[i] + 0.3 * (double)a[i] + -1.7 * (double)b[i]);
-            want[0] += (double)a[i] * a[i];
-            want[1] += (double)a[i] * b[i];
-            want[2] += (double)b[i] * b[i];
+    float a[N], b[N], c[N], base[N], out[2][N];
+    float *x[3] = { a, b, c };
+    const double w[3] = { 0.3, -1.7, 0.9 };
+    for (size_t i = 0; i < N; i++)
+        for (size_t k = 0; k < 4; k++) (k < 3 ? x[k] : base)[i] = (float)(int64_t)any() * 0x1p-63f;
+    for (int level = 0; level < 2; level++)
+        for (size_t n = 1; n <= 3; n++) {
+            double gram[2][6] = { { 0 } }, want[2][6] = { { 0 } };
+            size_t wrong = 0;
+            gg_isa_set(level);
+            GG_PICK(gg_mk_gram)(x, NULL, n, N, gram[0]);
+            GG_PICK(gg_mk_gram)(x, base, n, N, gram[1]);
+            GG_PICK(gg_mk_combine)(out[0], base, x, w, n, N);
+            GG_PICK(gg_mk_combine_from)(out[1], base, x, w, n, N);
+            for (size_t i = 0; i < N; i++) {
+                double sum[2] = { base[i], base[i] };
+                for (size_t k = 0; k < n; k++) {
+                    double v[2] = { x[k][i], x[k][i] - base[i] };
+                    for (size_t h = 0; h < 2; h++) {
+                        sum[h] += w[k] * v[h];
+                        for (size_t l = k; l < n; l++)
+                            want[h][gg_gram_at(k, l, n)] += v[h] * (h ? (double)(x[l][i] - base[i])
+                                                                      : (double)x[l][i]);
+                    }
+                }
+                wrong += (out[0][i] != (float)sum[0]) + (out[1][i] != (float)sum[1]);
+            }
+            T_EQ(wrong, (size_t)0);
+            for (size_t k = 0; k < 12; k++)
+                T_CHECK(fabs(gram[k / 6][k % 6] - want[k / 6][k % 6]) < 1e-9);
         }
-        T_EQ(wrong, (size_t)0);
-        for (size_t k = 0; k < 3; k++) T_CHECK(fabs(gram[k] - want[k]) < 1e-9);
-    }
 }
 
 /* Norms with and without a mask, and variances, for lengths around those of a tile. */

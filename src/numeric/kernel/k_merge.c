@@ -2,7 +2,6 @@
  *
  * The functions for a tile are inlined twice: for whole tiles, whose sums stay in registers, and
  * for what remains. */
-#include "numeric/lowrank_kernel.h"
 #include "numeric/merge.h"
 #include "numeric/nlanes.h"
 
@@ -15,15 +14,23 @@
 
 /* ---- in double ------------------------------------------------------------------------ */
 
-/* n values as doubles, four at a time; the rest of the tile is 0. */
-INLINE void load_tile(gg_nk_f64x4 *to, const float *x, size_t n)
+/* n values as doubles, four at a time; the rest of the tile is 0. With `less`, that is subtracted
+ * first, in float32. */
+INLINE void load_tile(gg_nk_f64x4 *to, const float *x, const float *less, size_t n)
 {
-    float rest[TILE] = { 0 };
-    if (n < TILE) x = memcpy(rest, x, n * sizeof *x);
+    float rest[2][TILE] = { { 0 } };
+    if (n < TILE) {
+        x = memcpy(rest[0], x, n * sizeof *x);
+        if (less) less = memcpy(rest[1], less, n * sizeof *x);
+    }
 #pragma GCC unroll 4
     for (size_t v = 0; v < WIDES; v++) {
-        gg_nk_f32x4 four;
+        gg_nk_f32x4 four, from;
         NK_LOAD4(four, x + 4 * v);
+        if (less) {
+            NK_LOAD4(from, less + 4 * v);
+            four -= from;
+        }
         to[v] = NK_WIDE(four);
     }
 }
@@ -44,70 +51,82 @@ typedef struct combination {
     float *const *x;
     const double *c;
     size_t n_in;
+    bool from; /* the base is subtracted from x */
 } combination;
 
 INLINE void combine_tile(float *out, const combination *s, size_t at, size_t n)
 {
     gg_nk_f64x4 sum[WIDES] = { { 0 } }, value[WIDES];
-    if (s->base) load_tile(sum, s->base + at, n);
+    if (s->base) load_tile(sum, s->base + at, NULL, n);
     for (size_t k = 0; k < s->n_in; k++) {
-        load_tile(value, s->x[k] + at, n);
+        load_tile(value, s->x[k] + at, s->from ? s->base + at : NULL, n);
 #pragma GCC unroll 4
         for (size_t v = 0; v < WIDES; v++) sum[v] += s->c[k] * value[v];
     }
     store_tile(out + at, sum, n);
 }
 
+INLINE void combine(float *out, const combination *s, size_t n)
+{
+    size_t at = 0;
+    for (; at + TILE <= n; at += TILE) combine_tile(out, s, at, TILE);
+    if (at < n) combine_tile(out, s, at, n - at);
+}
+
 void GG_K(gg_mk_combine)(float *out, const float *base, float *const *x, const double *c,
                          size_t n_in, size_t n)
 {
-    const combination s = { base, x, c, n_in };
-    size_t at = 0;
-    for (; at + TILE <= n; at += TILE) combine_tile(out, &s, at, TILE);
-    if (at < n) combine_tile(out, &s, at, n - at);
+    combine(out, &(combination){ base, x, c, n_in, false }, n);
 }
 
-/* Adds the products of up to eight values of two arrays: a a, a b and b b. */
-INLINE void add_products(gg_nk_acc s[3], const float *a, const float *b, size_t n)
+void GG_K(gg_mk_combine_from)(float *out, const float *base, float *const *x, const double *c,
+                              size_t n_in, size_t n)
 {
-    float rest_a[NK_LANES] = { 0 }, rest_b[NK_LANES] = { 0 };
-    if (n < NK_LANES) {
-        a = memcpy(rest_a, a, n * sizeof *a);
-        b = memcpy(rest_b, b, n * sizeof *b);
-    }
-#pragma GCC unroll 2
-    for (size_t h = 0; h < 2; h++) {
-        gg_nk_f32x4 four_a, four_b;
-        NK_LOAD4(four_a, a + 4 * h);
-        NK_LOAD4(four_b, b + 4 * h);
-        gg_nk_f64x4 va = NK_WIDE(four_a), vb = NK_WIDE(four_b);
-        s[0].half[h] += va * va;
-        s[1].half[h] += va * vb;
-        s[2].half[h] += vb * vb;
+    combine(out, &(combination){ base, x, c, n_in, true }, n);
+}
+
+/* Two arrays, from which base is subtracted unless it is NULL. */
+typedef struct pair {
+    const float *a, *b, *base;
+} pair;
+
+/* Adds a a, a b and b b of a tile. */
+INLINE void add_products(gg_nk_acc s[3], const pair *p, size_t at, size_t n)
+{
+    gg_nk_f64x4 a[WIDES], b[WIDES];
+    const float *base = p->base ? p->base + at : NULL;
+    load_tile(a, p->a + at, base, n);
+    load_tile(b, p->b + at, base, n);
+#pragma GCC unroll 4
+    for (size_t v = 0; v < WIDES; v++) {
+        s[0].half[v % 2] += a[v] * a[v];
+        s[1].half[v % 2] += a[v] * b[v];
+        s[2].half[v % 2] += b[v] * b[v];
     }
 }
 
-static void products(const float *a, const float *b, size_t n, double *aa_ab, double *bb)
+INLINE void products(const pair *p, size_t n, double sums[3])
 {
     gg_nk_acc s[3] = { 0 };
-    size_t i = 0;
-    for (; i + NK_LANES <= n; i += NK_LANES) add_products(s, a + i, b + i, NK_LANES);
-    if (i < n) add_products(s, a + i, b + i, n - i);
-    aa_ab[0] += gg_nk_fold(&s[0]);
-    aa_ab[1] += gg_nk_fold(&s[1]);
-    *bb += gg_nk_fold(&s[2]);
+    size_t at = 0;
+    for (; at + TILE <= n; at += TILE) add_products(s, p, at, TILE);
+    if (at < n) add_products(s, p, at, n - at);
+    for (size_t k = 0; k < 3; k++) sums[k] = gg_nk_fold(&s[k]);
 }
 
-/* Two arrays at a time, because their three products need them only once. */
-void GG_K(gg_mk_gram)(float *const *x, size_t n_in, size_t n, double *sums)
+/* Two arrays give three products at a time: each square is taken from one pair. The last array may
+ * have none, and is its own pair. */
+void GG_K(gg_mk_gram)(float *const *x, const float *base, size_t n_in, size_t n, double *sums)
 {
-    for (size_t i = 0; i < n_in; i++) {
-        double *row = sums + gg_gram_at(i, i, n_in);
-        size_t j = i + 1;
-        if (i % 2 == 0 && j < n_in) products(x[i], x[j++], n, row, row + (n_in - i));
-        else if (i % 2 == 0) *row += GG_K(gg_nk_dot)(x[i], x[i], n);
-        for (; j < n_in; j++) row[j - i] += GG_K(gg_nk_dot)(x[i], x[j], n);
-    }
+    double of[3];
+    for (size_t i = 0; i < n_in; i++)
+        for (size_t j = i % 2 || i + 1 < n_in ? i + 1 : i; j < n_in; j++) {
+            if (base) products(&(pair){ x[i], x[j], base }, n, of);
+            else products(&(pair){ x[i], x[j], NULL }, n, of);
+            if (j > i) sums[gg_gram_at(i, j, n_in)] += of[1];
+            if (i % 2 == 0 && j <= i + 1) sums[gg_gram_at(i, i, n_in)] += of[0];
+            if (i % 2 == 0 && j == i + 1) sums[gg_gram_at(j, j, n_in)] += of[2];
+        }
 }
 
 INLINE void variance_tile(float *out, float *const *x, size_t n_in, size_t at, size_t n)
@@ -115,14 +134,14 @@ INLINE void variance_tile(float *out, float *const *x, size_t n_in, size_t at, s
     const double part = 1 / (double)n_in;
     gg_nk_f64x4 mean[WIDES] = { { 0 } }, sum[WIDES] = { { 0 } }, value[WIDES];
     for (size_t k = 0; k < n_in; k++) {
-        load_tile(value, x[k] + at, n);
+        load_tile(value, x[k] + at, NULL, n);
 #pragma GCC unroll 4
         for (size_t v = 0; v < WIDES; v++) mean[v] += value[v];
     }
 #pragma GCC unroll 4
     for (size_t v = 0; v < WIDES; v++) mean[v] *= part;
     for (size_t k = 0; k < n_in; k++) {
-        load_tile(value, x[k] + at, n);
+        load_tile(value, x[k] + at, NULL, n);
 #pragma GCC unroll 4
         for (size_t v = 0; v < WIDES; v++) sum[v] += (value[v] - mean[v]) * (value[v] - mean[v]);
     }

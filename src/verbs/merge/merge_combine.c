@@ -272,7 +272,7 @@ static void scan_gram(const gg_merge_job *j, unsigned pass, const gg_merge_chunk
 {
     (void)pass;
     (void)counters;
-    GG_PICK(gg_mk_gram)(c->x, j->n, c->n, sums);
+    GG_PICK(gg_mk_gram)(c->x, c->base, j->n, c->n, sums);
 }
 
 static gg_status end_gram(gg_merge_job *j, unsigned pass, const double *sums,
@@ -292,6 +292,12 @@ bool gg_angles_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
     return true;
 }
 
+static void combine(const gg_merge_job *j, const gg_merge_chunk *c, const double *weights)
+{
+    if (c->base) GG_PICK(gg_mk_combine_from)(c->out, c->base, c->x, weights, j->n, c->n);
+    else GG_PICK(gg_mk_combine)(c->out, NULL, c->x, weights, j->n, c->n);
+}
+
 static void combine_rows(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     size_t row = (size_t)j->t.dims[0];
@@ -299,11 +305,14 @@ static void combine_rows(const gg_merge_job *j, const gg_merge_chunk *c)
     gg_error ignored = GG_ERROR_INIT; /* the methods with rows cannot fail */
     for (size_t at = 0; at < c->n; at += row) {
         float *x[MODELS];
+        gg_merge_chunk one = { .n = row, .base = c->base ? c->base + at : NULL };
         for (size_t k = 0; k < j->n; k++) x[k] = c->x[k] + at;
+        one.x = x;
+        one.out = c->out + at;
         memset(gram, 0, sizeof gram);
-        GG_PICK(gg_mk_gram)(x, j->n, row, gram);
+        GG_PICK(gg_mk_gram)(x, one.base, j->n, row, gram);
         solver_of(j)(j, gram, weights, &ignored);
-        GG_PICK(gg_mk_combine)(c->out + at, c->base ? c->base + at : NULL, x, weights, j->n, row);
+        combine(j, &one, weights);
     }
 }
 
@@ -311,7 +320,7 @@ void gg_combine(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     const combination *s = j->state;
     if (j->rows) combine_rows(j, c);
-    else GG_PICK(gg_mk_combine)(c->out, c->base, c->x, s->c, j->n, c->n);
+    else combine(j, c, s->c);
 }
 
 /* ---- results that are one of the inputs ---------------------------------------------------- */

@@ -10,6 +10,7 @@
 #ifndef GG_MERGE_INTERNAL_H
 #define GG_MERGE_INTERNAL_H
 
+#include "merge_cache.h"
 #include "merge_settings.h"
 #include "organ/gg_merge.h"
 #include "verbs/compute/compute.h"
@@ -60,7 +61,7 @@ typedef struct gg_merge_job {
     const struct gg_merge_method *method;
     gg_tensor t;
     size_t n;      /* number of models, without a base that is subtracted */
-    bool has_base; /* x[k] of a chunk are differences from the base */
+    bool has_base; /* x[k] of a chunk are differences from the base, see method->subtracts */
     bool rows;     /* pieces are whole rows; set by the method's start */
     /* Parameters of model k in p[k]. Those of the whole merge are in p[n]. */
     double (*p)[GG_MP_COUNT];
@@ -108,6 +109,7 @@ typedef struct gg_merge_method {
     gg_merge_base base;
     size_t least, most; /* number of models, counted as in gg_merge_job.n */
     bool random;        /* uses the seed */
+    bool subtracts;     /* subtracts the base itself, so the values of a chunk are the models' */
     /* The parameters that it takes, with their defaults (NAN: must be given). */
     gg_merge_default takes[8];
     size_t n_takes;
@@ -153,6 +155,7 @@ typedef struct gg_merging {
     uint64_t seed;
     uint64_t blocks;       /* block_count of the first model */
     pthread_mutex_t whole; /* held while a whole matrix is in memory */
+    gg_merge_cache cache;
 } gg_merging;
 
 /* Fill in the job for a tensor: its parameters, and the state. gg_merge_job_free ends it, also

@@ -14,7 +14,8 @@
     .takes = { __VA_ARGS__ }, \
     .n_takes = sizeof((gg_merge_default[]){ __VA_ARGS__ }) / sizeof(gg_merge_default)
 #define COMBINES \
-    .state_size = gg_combination_size, .make = gg_combine, .unchanged = gg_combination_unchanged
+    .state_size = gg_combination_size, .subtracts = true, .make = gg_combine, \
+    .unchanged = gg_combination_unchanged
 #define SPARSE \
     .state_size = gg_sparse_size, .start = gg_sparse_start, .pass = gg_sparse_pass, \
     .make = gg_sparse_make, .unchanged = gg_sparse_unchanged

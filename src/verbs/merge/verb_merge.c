@@ -343,16 +343,18 @@ static gg_status guard(const merge *g, const char *output)
     return st;
 }
 
-/* Fewer threads than asked for, if their buffers would need too much memory. */
-static gg_run bounded(const merge *g)
+/* Fewer threads than asked for, if their buffers would need too much memory. What is left is for
+ * tensors that are read only once, one per thread. */
+static gg_run bounded(merge *g)
 {
     gg_run run = *g->run;
     uint64_t row = 0;
     for (size_t i = 0; i < g->plan.n; i++)
         if (g->plan.tensors[i].t.dims[0] > row) row = g->plan.tensors[i].t.dims[0];
-    uint64_t most = THREADS_BYTES / gg_merge_thread_bytes(&g->m, row);
+    uint64_t each = gg_merge_thread_bytes(&g->m, row), most = THREADS_BYTES / each;
     unsigned threads = run.threads ? run.threads : gg_thread_count();
     run.threads = threads < most ? threads : most ? (unsigned)most : 1;
+    if (most) g->m.cache.most = THREADS_BYTES / run.threads - each;
     return run;
 }
 
@@ -399,6 +401,7 @@ static void close_all(merge *g)
     free(g->m.models);
     free(g->m.of_model);
     pthread_mutex_destroy(&g->m.whole);
+    gg_merge_cache_free(&g->m.cache);
 }
 
 /* The slices as the parameters of the merge: "slices=1:0-7,2:4-11", with the numbers of models. */
@@ -493,6 +496,7 @@ gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *
     *report = (gg_merge_report){ 0 };
     merge g = { .o = o, .run = run, .plan = { .verify = true }, .report = report, .err = err };
     pthread_mutex_init(&g.m.whole, NULL);
+    gg_merge_cache_init(&g.m.cache);
     gg_status st = o->config ? read_config(&g) : read_arguments(&g);
     if (st == GG_OK) st = g.config.n_slices ? stack(&g, output) : merge_tensors(&g, output);
     close_all(&g);
