@@ -8,11 +8,16 @@
 #
 # cpu_s is the user and system time of one thread, the least of RUNS (2), in which both sides take
 # turns; MB/s are the bytes of all models per second of it. one_s and two_s are clock times with
-# one and two threads. MIB (32) is the size of an F16 model; 1024 needs an idle machine and time.
-# METHODS chooses methods; iso is left out by default, as its SVD in numpy takes a minute.
+# one and two threads. Results are deleted between the runs, so that no side pays for that.
+#
+#   MIB=32      size of an F16 model; 1024 takes 5 GiB of /dev/shm and half an hour
+#   TENSORS     number of tensors of equal size (default: one per 32 MiB, at least 4)
+#   METHODS     the methods; iso is left out by default, as its SVD in numpy takes a minute
+#   TYPES       of the lines above (default: "f16 q4_k q4_k>")
 set -eu
 BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
 COST=${COST:-$BENCH/../test/cost} RUNS=${RUNS:-2} MIB=${MIB:-32}
+TYPES=${TYPES:-f16 q4_k q4_k>} TENSORS=${TENSORS:-$((MIB < 160 ? 4 : MIB / 32))}
 here=$(dirname "$0")
 . "$here/goal.sh"
 for PYTHON in "${PYTHON:-python3}" /usr/bin/python3; do
@@ -26,7 +31,7 @@ trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP PIPE
 
 for seed in 1 2 3; do
-	"$BENCH/bench_model" "$dir/f16-$seed.gguf" "$MIB" $seed 4
+	"$BENCH/bench_model" "$dir/f16-$seed.gguf" "$MIB" $seed "$TENSORS"
 	"$BIN/organ-assemble" -q "$dir/f16-$seed.gguf" --dtype '*=q4_k' --output "$dir/q4_k-$seed.gguf"
 done
 
@@ -50,13 +55,14 @@ arguments() {
 	esac
 }
 
-# ours METHOD TYPE THREADS [OPTION...]: adds "CLOCK CPU" to the file of this case
+# ours METHOD LINE THREADS: adds "CLOCK CPU" to the file of this case
 ours() {
-	method=$1 type=$2 threads=$3
-	shift 3
+	method=$1 line=$2 type=${2%>} threads=$3
+	case $line in q4_k) set -- --dtype '*=f16' ;; *) set -- ;; esac
+	rm -f "$dir/out.gguf"
 	# shellcheck disable=SC2046 # several words
-	"$COST" "$BIN/organ-merge" -q --no-hash --force -j "$threads" $(arguments "$method" "$type") \
-		-o "$dir/out.gguf" "$@" >>"$dir/times-$type-$threads-$#"
+	"$COST" "$BIN/organ-merge" -q --no-hash -j "$threads" $(arguments "$method" "$type") \
+		-o "$dir/out.gguf" "$@" >>"$dir/times-$line-$threads"
 }
 
 least() { cut -d ' ' -f "$2" "$1" | sort -n | head -n 1; }
@@ -68,23 +74,20 @@ for method in ${METHODS:-linear slerp nuslerp multislerp karcher task ties dare_
 	i=0
 	while [ "$i" -lt "$RUNS" ]; do
 		for j in 1 2; do
-			ours "$method" f16 $j
-			ours "$method" q4_k $j --dtype '*=f16'
-			ours "$method" q4_k $j
+			for line in $TYPES; do ours "$method" "$line" $j; done
 		done
+		rm -f "$dir/out.gguf"
 		"$PYTHON" "$here/merge.py" "$method" "$dir/out.gguf" "$dir/f16-1.gguf" "$dir/f16-2.gguf" \
 			"$dir/f16-3.gguf" >>"$dir/times-numpy"
 		i=$((i + 1))
 	done
 	numpy=$(least "$dir/times-numpy" 1)
 	models=$(arguments "$method" f16 | grep -o 'gguf' | wc -l)
-	for case in f16-0 q4_k-2 q4_k-0; do
-		type=${case%-*} n=${case#*-}
-		bytes=$(($(wc -c <"$dir/$type-1.gguf") * models))
-		case $case in q4_k-0) types='q4_k>' ;; *) types=$type ;; esac
-		cpu=$(least "$dir/times-$type-1-$n" 2)
-		awk -v m="$method" -v t="$types" -v py="$numpy" -v cpu="$cpu" -v b="$bytes" \
-			-v one="$(least "$dir/times-$type-1-$n" 1)" -v two="$(least "$dir/times-$type-2-$n" 1)" 'BEGIN {
+	for line in $TYPES; do
+		bytes=$(($(wc -c <"$dir/${line%>}-1.gguf") * models))
+		cpu=$(least "$dir/times-$line-1" 2)
+		awk -v m="$method" -v t="$line" -v py="$numpy" -v cpu="$cpu" -v b="$bytes" \
+			-v one="$(least "$dir/times-$line-1" 1)" -v two="$(least "$dir/times-$line-2" 1)" 'BEGIN {
 			if (cpu < 0.001) cpu = 0.001
 			printf "%s\t%s\t%.2f\t%.3f\t%.1f\t%.0f\t%.2f\t%.2f\n", m, t, py, cpu, py / cpu, b / 1e6 / cpu, one, two
 		}' | tee -a "$dir/table"

@@ -314,7 +314,7 @@ static void combinations(void)
                                                                       : (double)x[l][i]);
                     }
                 }
-                wrong += (out[0][i] != (float)sum[0]) + (out[1][i] != (float)sum[1]);
+                wrong += out[0][i] != (float)sum[0] || out[1][i] != (float)sum[1];
             }
             T_EQ(wrong, (size_t)0);
             for (size_t k = 0; k < 12; k++)
