@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROW_MOST ((uint64_t)1 << 24) /* values of a row that a method can hold */
+#define THREADS_BYTES ((uint64_t)192 << 20) /* for the buffers of all threads */
+#define ROW_MOST ((uint64_t)1 << 24)        /* values of a row that a method can hold */
 
 typedef struct merge_ctx {
     gg_computation base; /* first: see compute_core.h */
@@ -310,10 +311,21 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
     return GG_OK;
 }
 
-uint64_t gg_merge_thread_bytes(const gg_merging *m, uint64_t row)
+/* Most bytes that one thread needs to merge a tensor with rows of so many values. */
+static uint64_t thread_bytes(const gg_merging *m, uint64_t row)
 {
     uint64_t chunk = row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK : row < ROW_MOST ? row : ROW_MOST;
     uint64_t counted = m->method->counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
     return chunk * (m->n + 2) * 2 * sizeof(float) + chunk * 16 + chunk * m->method->scratch +
            counted;
+}
+
+gg_run gg_merge_bounded(gg_merging *m, uint64_t row, const gg_run *run)
+{
+    gg_run less = *run;
+    uint64_t each = thread_bytes(m, row), most = THREADS_BYTES / each;
+    unsigned threads = run->threads ? run->threads : gg_thread_count();
+    less.threads = threads < most ? threads : most ? (unsigned)most : 1;
+    if (most) m->cache.most = THREADS_BYTES / less.threads - each;
+    return less;
 }

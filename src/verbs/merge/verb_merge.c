@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/output.h"
-#include "base/parallel.h"
 #include "gguf/gguf.h"
 #include "merge_config.h"
 #include "merge_core.h"
@@ -27,8 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define THREADS_BYTES ((uint64_t)192 << 20) /* for the buffers of all threads */
 
 typedef struct merge {
     const gg_merge_options *o;
@@ -343,19 +340,12 @@ static gg_status guard(const merge *g, const char *output)
     return st;
 }
 
-/* Fewer threads than asked for, if their buffers would need too much memory. What is left is for
- * tensors that are read only once, one per thread. */
 static gg_run bounded(merge *g)
 {
-    gg_run run = *g->run;
     uint64_t row = 0;
     for (size_t i = 0; i < g->plan.n; i++)
         if (g->plan.tensors[i].t.dims[0] > row) row = g->plan.tensors[i].t.dims[0];
-    uint64_t each = gg_merge_thread_bytes(&g->m, row), most = THREADS_BYTES / each;
-    unsigned threads = run.threads ? run.threads : gg_thread_count();
-    run.threads = threads < most ? threads : most ? (unsigned)most : 1;
-    if (most) g->m.cache.most = THREADS_BYTES / run.threads - each;
-    return run;
+    return gg_merge_bounded(&g->m, row, g->run);
 }
 
 /* The card is on the disk before the model gets its name, so that only its renaming can fail then.
