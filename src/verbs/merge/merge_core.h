@@ -172,8 +172,8 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 /* `make` of all methods with `whole`: base + the matrix in memory. */
 void gg_merge_add_whole(const gg_merge_job *j, const gg_merge_chunk *c);
 
-/* The run with fewer threads if their buffers would need too much memory. `row` is the length of
- * the longest row. What is left is for tensors that are read only once, one per thread. */
+/* The run with fewer threads if their buffers would need too much memory; `row` is the length of
+ * the longest row. The remaining memory is for tensors that are read only once, one per thread. */
 gg_run gg_merge_bounded(gg_merging *m, uint64_t row, const gg_run *run);
 
 #endif
