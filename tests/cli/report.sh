@@ -130,6 +130,12 @@ for verb in dissect measure; do
 done
 check_text "$(cd "$T/fleet/pairs" && find . -type f -newer "$T/mark" | sort | tr '\n' ' ')" "./lab-base-q4_k_m/lab-stranger-q4_k_m ./lab-code-q4_k_m/lab-stranger-q4_k_m " "only pairs of a changed model are compared again"
 "$scripts/organ-stream" -q --output "$T/streamed" "$D/gguf/x-00001-of-00003.gguf" > "$T/table"
+counts='{ gsub(/[{}"]/, ""); split($0, p, ", "); sub(/.*: /, "", p[1]); sub(/.*: /, "", p[4]); n[p[1]] += p[4] } END { for (c in n) print c, n[c] }'
+organ-measure --sample 0 --json --histogram - "$D/gguf/x-00001-of-00003.gguf" | awk "$counts" | sort > "$T/want"
+awk "$counts" "$T/streamed/histogram.jsonl" | sort > "$T/have"
+check_same "$T/have" "$T/want" "the values of a stream, added up over its shards"
+printf '{"class": "norm", "low": %s, "high": %s, "values": %s}\n' null -1 2 -1 -0.5 3 -0.5 0 4 0.5 1 5 1 null 6 null -2 1 -2 -1 7 0 1 8 1 2 9 > "$T/shards"
+check_text "$(awk -f "$scripts/lib/stream-values.awk" "$T/shards" | sed 's/.*"low": //; s/"[a-z]*": //g; s/[},]//g' | tr '\n' ';')" "null -2 3;-2 -1 7;-1 0 7;0 1 13;1 2 9;2 null 6;" "bins of two widths"
 report --output "$T/folders" "$T/fleet" "$T/streamed" "$T/kin/graft"
 both=$T/folders/Z_MEASURE_REPORT
 check "a fleet's model" grep -q '^| [0-9] | `lab-base-q4_k_m` | .* | 1.89 MB |' "$both.md"

@@ -238,7 +238,7 @@ EOF
         stream --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf"
         check_text "$? $(column 2)" "0 done done done" "killed alone, the next run does all $how"
         check_same "$T/slow/measures.tsv" "$T/whole.tsv" "with the same rows $how"
-        check_text "$(ls -A "$T/slow" | tr '\n' ' ')" "measures.jsonl measures.tsv shards z_report_verse.json " "and nothing else $how"
+        check_text "$(ls -A "$T/slow" | tr '\n' ' ')" "histogram.jsonl measures.jsonl measures.tsv shards z_report_verse.json " "and nothing else $how"
         rm -f "$T/port.sent" # ends the curl of the run that was killed
         n=0
         while [ $n -lt 1000 ] && processes | grep -q "[c]url.*:${url##*:}/slow/"; do sleep 0.1; n=$((n + 1)); done
