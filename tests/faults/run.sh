@@ -21,6 +21,9 @@ organ-stack -q "$LAB/lab-code-q4_k_m.gguf" 0-1 --output "$I/c.gguf" || exit 1
 organ-extract -q "$I/v.gguf" --output "$I/v" && organ-extract -q "$I/c.gguf" --output "$I/c" || exit 1
 organ-compare -q "$I/v.gguf" "$I/c.gguf" --patch "$I/patch" > /dev/null
 [ -s "$I/patch" ] || exit 1
+printf 'blk.0.attn_q.weight\nblk.1.attn_q.weight\n' > "$I/names"
+printf 'tensor\ttype\tloss\nblk.0.attn_q.weight\tq3_k\t0.02\nblk.0.attn_q.weight\tq4_0\t0.01\n' > "$I/losses"
+printf '# keys\n*.attn_k.*=q8_0\n' > "$I/rules"
 cat > "$I/merge.json" << END
 {"merge_method": "slerp", "base_model": "$I/v.gguf", "models": [{"model": "$I/c.gguf"}],
  "parameters": {"t": [0, 1]}}
@@ -32,26 +35,35 @@ END
 commands() {
     cat << END
 list table 0 organ-extract $I/v.gguf --list
+list-names table 0 organ-extract $I/v.gguf --list --names-from $I/names
 extract output 0 organ-extract $I/v.gguf --output $O/d
 extract-replace output 0 organ-extract $I/v.gguf --output $O/d --force
 measure table 0 organ-measure $I/v.gguf --tensors *.attn_k.* --sample 100
 measure-svg output 0 organ-measure $I/v.gguf --tensors *.attn_k.* --sample 100 --svg $O/x.svg
 compare table 1 organ-compare $I/v.gguf $I/c.gguf --tensors *.attn_k.* --sample 100
+compare-svg output 1 organ-compare $I/v.gguf $I/c.gguf --tensors *.attn_k.* --sample 100 --svg $O/x.svg
+compare-align table 0 organ-compare $I/v.gguf $I/c.gguf --align --tensors *.attn_k.*
 compare-patch output 0 organ-compare $I/v.gguf $I/c.gguf --patch $O/p
 purify output 0 organ-purify $I/v --output $O/d --method haar --strength 0.1
 graft output 0 organ-graft --source $I/c --target $I/v --type organ --output $O/d
+graft-svg output 0 organ-graft -q --source $I/c --target $I/v --type organ --layers 1 --output $O/d --svg $O/x.svg
 assemble output 0 organ-assemble $I/v --output $O/m.gguf
 assemble-dtype output 0 organ-assemble -q $I/v.gguf --dtype *=q8_0 --output $O/m.gguf
+assemble-rules output 0 organ-assemble -q $I/v.gguf --dtype @$I/rules --output $O/m.gguf
+assemble-size output 0 organ-assemble -q $I/v.gguf --bpw 4 --types q3_k,q4_0,keep --sensitivity $I/losses --output $O/m.gguf
 assemble-imatrix output 0 organ-assemble -q $I/v.gguf --imatrix $LAB/lab-verse.imatrix.gguf --dtype *attn_k*=q4_0 --output $O/m.gguf
 assemble-shards output 0 organ-assemble $I/v.gguf --shards 2 --output $O/m.gguf
 transplant output 0 organ-transplant --base $I/v.gguf --donor $I/c.gguf --type organ --output $O/m.gguf
+transplant-align output 0 organ-transplant -q --align --base $I/v.gguf --donor $I/c.gguf --type organ --output $O/m.gguf
 apply-patch output 0 organ-transplant --base $I/v.gguf --donor $I/patch --output $O/m.gguf
 in-place place 0 organ-transplant --base $O/base.gguf --donor $I/c.gguf --type organ --in-place --undo $O/undo
 undo undo 0 organ-transplant --base $O/base.gguf --donor $O/undo --in-place
 keys output 0 organ-keys $I/v.gguf --set general.name=str:Other --output $O/m.gguf
 keys-in-place keys 0 organ-keys $O/base.gguf --set general.name=str:lab-versa --in-place
 stack output 0 organ-stack $I/v.gguf 0,1,0 --output $O/m.gguf
+stack-svg output 0 organ-stack -q $I/v.gguf 0,1,0 --output $O/m.gguf --svg $O/x.svg
 merge output 0 organ-merge --method ties,density=0.5 --base $I/v.gguf --model $I/c.gguf --output $O/m.gguf
+merge-align output 0 organ-merge -q --method linear --align --model $I/v.gguf --model $I/c.gguf --output $O/m.gguf
 merge-config output 0 organ-merge --config $I/merge.json --shards 2 --card $O/card.md --output $O/m.gguf
 lora output 0 organ-lora --base $I/v.gguf --tuned $I/c.gguf --tensors *.attn_k.* --output $O/a.gguf
 check table 0 organ-check $I/v.gguf --data
@@ -86,9 +98,17 @@ untouched() {
     esac
 }
 
-# The card of a merge gets its name after the model, so the model may be complete without it.
-without_card() {
-    rm -rf "$T/alone" && cp -r "$R" "$T/alone" && rm "$T/alone/card.md" && same_dir "$O" "$T/alone"
+# The card of a merge gets its name after the model, and a picture is drawn when the output is
+# complete, so the output may be complete without them.
+without() { # FILE
+    rm -rf "$T/alone" && cp -r "$R" "$T/alone" && rm "$T/alone/$1" && same_dir "$O" "$T/alone"
+}
+extra() { # the file of this command that comes last
+    case $name in
+    merge-config) without card.md ;;
+    graft-svg | stack-svg) without x.svg ;;
+    *) return 1 ;;
+    esac
 }
 
 # A change in place that failed: the model is the old or the new one, or the undo file restores it.
@@ -126,9 +146,9 @@ judge() { # OP NTH
             case $name in
             extract-replace) same_dir "$O/d" "$I/c" || same_dir "$O" "$R" || [ -z "$(ls "$O")" ] || bad "$what: half an output" ;;
             assemble-shards | merge-config) for f in "$O"/*; do [ ! -e "$f" ] || cmp -s "$f" "$R/${f##*/}" || bad "$what: half a shard"; done ;;
-            *) untouched || same_dir "$O" "$R" || bad "$what: half an output" ;;
+            *) untouched || same_dir "$O" "$R" || extra || bad "$what: half an output" ;;
             esac
-        elif [ $name = merge-config ] && without_card; then :
+        elif extra; then :
         else untouched || bad "$what: exit $got leaves $(ls -A "$O" | tr '\n' ' ')"
         fi ;;
     *)
