@@ -60,6 +60,106 @@ named_files() { # ROOT PREFIX
     done < "$T/paths"
 }
 
+# ---- the examples of the manual pages and of --help, as they are pasted -------------------------
+
+# What is left out, as patterns of commands, each with the reason.
+left_out() {
+    cat << 'END'
+https://|ORGAN_URL|(^|&& )organ-serve	a network or a web server: see stream.sh and api.sh
+--sshlogin|--slurm	other hosts: see fleet.sh
+^llama-cli |^organ-(search|sensitivity|validate) |losses.tsv|^make -f best.mk	an engine: see search.sh, sensitivity.sh and validate.sh
+END
+}
+
+# The commands of the section EXAMPLES, each with a line "%" after it. A command goes on after a
+# line that ends in a backslash, a pipe or an operator.
+commands() { # PAGE
+    case $1 in
+    *.1) awk '/^\.S[Hh] EXAMPLES/ { on = 1; next } /^\.S[Hh]/ { on = 0 } /^\.Bd/ { block = 1; next } /^\.Ed/ { block = 0 }
+        on && (block || sub(/^\.Dl /, "")) { gsub(/\\e/, "\\"); gsub(/\\&/, ""); print }' "$1" ;;
+    *) awk '/^examples:/ { on = 1; next } /^[^ ]/ { on = 0 } on { sub(/^  /, ""); print }' "$1" ;;
+    esac | awk '{ print } !/(\\|[|]|&&)$/ { print "%" }'
+}
+
+# The models that a page names, in the folder where its examples run.
+page_models() { # PAGE
+    case $1 in
+    organ-assemble.1) set -- model.organs model-f16.gguf moe.gguf model.gguf ;;
+    organ-extract.1) set -- deep/model.gguf ;;
+    organ-validate.1) set -- m.organs ;;
+    organ-compare.1) set -- base.gguf donor.gguf tuned.gguf model.gguf ;;
+    organ-graft.1) set -- code.organs chat.organs good.gguf code.gguf chat.gguf base.gguf ;;
+    organ-lora.1) set -- base.gguf tuned.gguf other.gguf ;;
+    organ-measure.1) set -- model.gguf d donor.gguf ;;
+    organ-merge.1) set -- a.gguf b.gguf base.gguf config.yml ;;
+    organ-keys.1) set -- m.gguf model.gguf ;;
+    organ-stack.1) set -- deep/m.gguf deep/a.gguf deep/b.gguf ;;
+    organ-transplant.1) set -- b.gguf d.gguf ;;
+    organ-fleet.1 | organ-report.1) set -- models/one.gguf model.gguf ;;
+    *.1) set -- model.gguf ;;
+    *) return ;;
+    esac
+    from=$T/small
+    [ "$1" != b.gguf ] || from=$T/lab # whose example names layers
+    for name; do
+        case $name in
+        deep/*) cp "$T/deep.gguf" "${name#deep/}" ;;
+        moe.gguf) mkmodel moe.gguf blk.0.ffn_gate_exps.weight:F16:64x96x4 blk.0.ffn_gate_inp.weight:F32:64x4 ;;
+        model-f16.gguf) organ-assemble -q "$from/verse.gguf" --dtype f16 --output $name ;;
+        m.gguf) organ-keys "$from/verse.gguf" --set tokenizer.chat_template=str:x --output $name ;;
+        config.yml) # JSON is YAML
+            echo '{"merge_method": "linear", "models": [{"model": "a.gguf"}, {"model": "b.gguf"}], "parameters": {"weight": 0.5}}' > $name ;;
+        *.organs | d) organ-extract -q "$from/verse.gguf" --output "$name" ;;
+        models/*) mkdir models && cp "$from/verse.gguf" "$name" ;;
+        base*) cp "$from/base.gguf" "$name" ;;
+        code* | b* | d* | tuned*) cp "$from/code.gguf" "$name" ;;
+        *) cp "$from/verse.gguf" "$name" ;;
+        esac
+    done
+}
+
+# Every page in a folder of its own, which is also its /tmp and its home; URL is a file, and the
+# programs that are not the suite's are stand-ins.
+examples() { # PREFIX
+    mkdir "$T/stubs"
+    # shellcheck disable=SC2016 # for the stand-ins
+    {
+        printf '#!/bin/sh\nshift; exec sh -c "$*"\n' > "$T/stubs/ssh"
+        printf '#!/bin/sh\n: edited\n' > "$T/stubs/vi"
+        printf '#!/bin/sh\nexec cat "$3"\n' > "$T/stubs/yq" # JSON is YAML
+        printf '#!/bin/sh\nfor url; do :; done\nexec cat "$url"\n' > "$T/stubs/curl"
+    }
+    chmod +x "$T/stubs"/*
+    made "$T/deep.gguf" '{"key": "llama.block_count", "type": "u32", "value": 32},' \
+        $(i=0; while [ $i -lt 32 ]; do echo "blk.$i.attn_q.weight:F32:8x8 blk.$i.ffn_up.weight:F32:8x8"; i=$((i + 1)); done)
+    mkdir "$T/lab" "$T/small"
+    for name in base code verse; do
+        cp "$LAB/lab-$name-q4_k_m.gguf" "$T/lab/$name.gguf"
+        organ-stack -q --drop 1-3 "$T/lab/$name.gguf" --output "$T/small/$name.gguf" || bad "a small model"
+    done
+    for page in "$1"/share/man/man1/*.1 "$T"/help.organ-*; do
+        case $page in *help.organ-fleet | *help.organ-report) find "$1/share/organ-suite/examples" -name 'lab-*' ! -name 'lab-verse*' -exec mv {} "$T/lab" \; ;; esac
+        commands "$page" > "$T/commands"
+        if [ -s "$T/commands" ]; then ok; else bad "$page has no examples"; fi
+        left_out | cut -f 1 | awk '
+            NR == FNR { left[++n] = $0; next }
+            $0 != "%" { text = text $0 "\n"; next }
+            {
+                for (i = 1; i <= n; i++) if (text ~ left[i]) text = ""
+                most = text ~ /^organ-(check|compare) / # the answer may be no
+                if (text != "") printf "%sx=$?; [ $x -le %d ] || exit $x\n", text, most
+                text = ""
+            }' - "$T/commands" | sed "s|$1|PREFIX|g; s|/tmp/|./|g; s|~/|./|g; s|URL|model.gguf|g; s|PREFIX|$1|g" > "$T/commands.sh"
+        name=$(basename "$page")
+        mkdir "$T/page"
+        (cd "$T/page" && page_models "$name" && PATH=$T/stubs:$1/bin:$PATH exec sh -x "$T/commands.sh") > "$T/out" 2> "$T/err" < /dev/null
+        status=$?
+        if [ $status = 0 ]; then ok; else bad "the examples of $name: exit $status: $(tail -n 4 "$T/err")"; fi
+        rm -rf "$T/page"
+        mv "$T"/lab/lab-* "$1/share/organ-suite/examples/" 2> /dev/null # all of them would take a second
+    done
+}
+
 try() { # DESTDIR PREFIX
     check "install PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" install
     (cd "$1$2" && find . -type f | sort) > "$T/files"
@@ -72,10 +172,16 @@ try() { # DESTDIR PREFIX
         check "the installed $(basename "$t")" "$1$2/bin/$(basename "$t")" --version
     done
     check "the installed tool" "$1$2/bin/organ-extract" --version
+    # An installation can be moved: libgguf.pc names its folders by its prefix.
+    if have pkg-config && [ -n "$1" ]; then
+        check_text "$(PKG_CONFIG_PATH=$1$2/lib/pkgconfig pkg-config --define-variable=prefix=/elsewhere --cflags libgguf | sed 's/ *$//')" \
+            "-I/elsewhere/include" "libgguf.pc with another prefix"
+    fi
     case $1$2 in *[[:space:]]*) ;; *)
         named_files "$1" "$2"
-        if [ -z "${SANITIZED:-}" ] && [ -z "$1" ]; then # whose library wants the sanitizer's own
-            outside "$2"
+        if [ -z "$1" ]; then
+            examples "$2"
+            [ -n "${SANITIZED:-}" ] || outside "$2" # whose library wants the sanitizer's own
         fi
         ;;
     esac
@@ -118,18 +224,11 @@ if grep -q 'organ-extract' "$T/out"; then ok; else bad "make -n all says nothing
 try "$T/root" /usr/local
 try "" "$T/opt/suite"
 
-# A header of ggml with the name that ours once had is another project's.
-mkdir -p "$T/ggml/include" "$T/ggml/lib"
-echo '/* the header of ggml */' > "$T/ggml/include/gguf.h"
-cp "$T/ggml/include/gguf.h" "$T/gguf.h"
-check "install beside ggml" $MAKE B="$B" prefix="$T/ggml" install
-check_same "$T/ggml/include/gguf.h" "$T/gguf.h" "ggml's gguf.h after install"
-check "uninstall beside ggml" $MAKE B="$B" prefix="$T/ggml" uninstall
-check_same "$T/ggml/include/gguf.h" "$T/gguf.h" "ggml's gguf.h after uninstall"
-check_text "$(find "$T/ggml" -type f)" "$T/ggml/include/gguf.h" "nothing else is left beside ggml"
-
 # The variables of the GNU standards, each for itself.
+# Beside them lies a header of ggml, with the name that ours once had.
 V=$T/vars
+mkdir -p "$V/i" "$V/i/organ"
+echo '/* the header of ggml */' | tee "$V/i/gguf.h" > "$T/gguf.h"
 check "install with every folder set" $MAKE B="$B" prefix="$V/p" exec_prefix="$V/e" bindir="$V/b" libdir="$V/e/lib64" \
     includedir="$V/i" datarootdir="$V/dr" datadir="$V/da" mandir="$V/m" docdir="$V/do" install
 for f in b/organ-extract e/lib64/libgguf.a e/lib64/pkgconfig/libgguf.pc i/organ/organ.h m/man1/organ-extract.1 do/LICENSE \
@@ -139,14 +238,8 @@ done
 check_text "$(sed -n 's/^libdir=//p; s/^includedir=//p' "$V/e/lib64/pkgconfig/libgguf.pc" | tr '\n' ' ')" "$V/e/lib64 $V/i " "libgguf.pc has these folders"
 check "uninstall with every folder set" $MAKE B="$B" prefix="$V/p" exec_prefix="$V/e" bindir="$V/b" libdir="$V/e/lib64" \
     includedir="$V/i" datarootdir="$V/dr" datadir="$V/da" mandir="$V/m" docdir="$V/do" uninstall
-check_text "$(find "$V" -type f 2> /dev/null)" "" "that is uninstalled too"
-# An installation can be moved: libgguf.pc names its folders by its prefix.
-check "install to be moved" $MAKE B="$B" prefix=/opt/suite DESTDIR="$T/moved" install
-if have pkg-config; then
-    check_text "$(PKG_CONFIG_PATH=$T/moved/opt/suite/lib/pkgconfig pkg-config --define-variable=prefix=/elsewhere --cflags libgguf | sed 's/ *$//')" \
-        "-I/elsewhere/include" "libgguf.pc with another prefix"
-fi
+check_text "$(find "$V" -type f 2> /dev/null)" "$V/i/gguf.h" "that is uninstalled too"
+check_same "$V/i/gguf.h" "$T/gguf.h" "ggml's gguf.h after install and uninstall"
 check_text "$(sed -n 's/^  version: //p' docs/openapi.yaml)" "$VERSION" "docs/openapi.yaml has the version"
-try "$T/it's a root" "/opt/a b"
-try "" "$T/opt/a  \"b\" suite"
+try "$T/it's a root" '/opt/a  "b" suite'
 finish
