@@ -1,7 +1,11 @@
 # fleet-job.sh - what organ-fleet does with one model: job RUN-FOLDER NUMBER. Sourced by organ-fleet.
 # shellcheck shell=sh disable=SC2034,SC2154 # names shared with organ-fleet and common.sh
 
-setting() { awk -F '\t' -v key="$1" '$1 == key { print substr($0, length(key) + 2) }' "$run/settings" 2>/dev/null; }
+read_settings() {
+    while IFS=$tab read -r key value; do
+        case $key in verb | out | bin | sample | spectral | threads | force | json | quiet | far | total) eval "$key=\$value" ;; esac
+    done
+}
 
 # Is there a result of STEP for the present model and options?
 fresh() { # STEP RESULT
@@ -11,7 +15,7 @@ fresh() { # STEP RESULT
 }
 
 begin() { # STEP: discard the old result and record the start of the new one
-    rm -f "$model_dir/$1.done"
+    [ ! -e "$model_dir/$1.done" ] || rm -f "$model_dir/$1.done"
     printf '%s\n' "$made_from" >"$scratch/$1.done" || return 1
     started=$(now)
 }
@@ -134,16 +138,14 @@ sweep_model() {
 tell_progress() {
     [ -n "$tell" ] || return 0
     echo "$bytes" >>"$run/bytes-done"
-    awk -v total="$(setting total)" '{ n += $1 } END { printf "%020.0f %020.0f\n", n, total }' "$run/bytes-done" >&"$tell"
+    awk -v total="$total" '{ n += $1 } END { printf "%020.0f %020.0f\n", n, total }' "$run/bytes-done" >&"$tell"
 }
 
 job() { # RUN-FOLDER NUMBER
     run=$1
     line=$(sed -n "$2p" "$run/jobs" 2>/dev/null)
     if [ -z "$line" ] || [ -e "$run/stop" ]; then exit 0; fi
-    verb=$(setting verb) out=$(setting out) bin=$(setting bin) sample=$(setting sample) spectral=$(setting spectral) far=$(setting far)
-    threads=$(setting threads) force=$(setting force) json=$(setting json) quiet=$(setting quiet)
-    [ -e "$run/settings" ] || exit 0 # removed while we read it
+    { read_settings <"$run/settings"; } 2>/dev/null || exit 0 # removed in the meantime
     case ${ORGAN_PROGRESS-} in [3-9]) tell=$ORGAN_PROGRESS ;; *) tell='' ;; esac
     unset ORGAN_PROGRESS
     name=${line%%"$tab"*} source=${line#*"$tab"}
@@ -154,12 +156,12 @@ job() { # RUN-FOLDER NUMBER
     [ -n "$far" ] || { echo >"$run/pid-$$"; } 2>/dev/null || exit 0
     if [ -e "$run/stop" ]; then exit 0; fi
     { echo >"$run/begun-$2"; } 2>/dev/null || exit 0
-    mkdir -p "$model_dir" || exit 4
-    rm -rf "$scratch"
+    [ -d "$model_dir" ] || mkdir -p "$model_dir" || exit 4
+    [ ! -e "$scratch" ] || rm -rf "$scratch"
     sweep_model
     mkdir "$scratch" || exit 4
     status=kept job_start=$(now) bytes=$(model_bytes "$source")
-    rm -f "$model_dir/error"
+    [ ! -e "$model_dir/error" ] || rm -f "$model_dir/error"
     if ! steps; then
         status=failed
         clear_progress

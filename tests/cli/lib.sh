@@ -117,12 +117,10 @@ made() {
     organ-assemble "$T/made" --output "$out" || bad "assemble $out"
 }
 
-# The command lines of all processes; a small system may have no ps.
+# The command lines of all processes, on one line or several; a small system may have no ps.
 processes() {
     if [ -r /proc/self/cmdline ]; then
-        for process in /proc/[0-9]*/cmdline; do
-            tr '\0' ' ' < "$process" && echo
-        done 2> /dev/null
+        cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\0' ' '
     else ps -ef
     fi
 }

@@ -230,7 +230,7 @@ EOF
             kill -$signal "$pid"
             wait "$pid" 2> "$T/wait.err"
             got=$?
-            [ $signal = KILL ] || check_text "$got $(processes | grep -c "[c]url.*:${url##*:}/slow/")" "143 0" "stopped alone, it ends with curl $how"
+            [ $signal = KILL ] || check_text "$got $(processes | grep -o "[c]url.*:${url##*:}/slow/")" "143 " "stopped alone, it ends with curl $how"
             [ $signal = KILL ] || rm -f "$T/port.sent"
         done
         rm "$T/port.stop"
