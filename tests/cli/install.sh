@@ -130,6 +130,7 @@ examples() { # PREFIX
         printf '#!/bin/sh\nfor url; do :; done\nexec cat "$url"\n' > "$T/stubs/curl"
     }
     chmod +x "$T/stubs"/*
+    # shellcheck disable=SC2046 # words
     made "$T/deep.gguf" '{"key": "llama.block_count", "type": "u32", "value": 32},' \
         $(i=0; while [ $i -lt 32 ]; do echo "blk.$i.attn_q.weight:F32:8x8 blk.$i.ffn_up.weight:F32:8x8"; i=$((i + 1)); done)
     mkdir "$T/lab" "$T/small"
