@@ -40,24 +40,33 @@ static inline void exponential(gg_f32x8 *out)
     *out = (gg_f32x8)((gg_i32x8)x & in_range);
 }
 
+#define GROUPS 4
+
+static inline void raise(gg_f32x8 *most, const float *x)
+{
+    gg_f32x8 v;
+    memcpy(&v, x, sizeof v);
+    gg_i32x8 more = v > *most;
+    *most = (gg_f32x8)(((gg_i32x8)v & more) | ((gg_i32x8)*most & ~more));
+}
+
 static float largest(const float *x, size_t n)
 {
     float most = x[0];
-    gg_f32x8 lanes = splat(most);
+    gg_f32x8 lanes[GROUPS];
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        gg_f32x8 v;
-        memcpy(&v, x + i, sizeof v);
-        gg_i32x8 more = v > lanes;
-        lanes = (gg_f32x8)(((gg_i32x8)v & more) | ((gg_i32x8)lanes & ~more));
-    }
-    for (size_t l = 0; l < LANES; l++) most = lanes[l] > most ? lanes[l] : most;
+    for (size_t g = 0; g < GROUPS; g++) lanes[g] = splat(most);
+    for (; i + GROUPS * LANES <= n; i += GROUPS * LANES)
+#pragma GCC unroll 4
+        for (size_t g = 0; g < GROUPS; g++) raise(&lanes[g], x + i + g * LANES);
+    for (size_t g = 0; g < GROUPS; g++)
+        for (size_t l = 0; l < LANES; l++) most = lanes[g][l] > most ? lanes[g][l] : most;
     for (; i < n; i++) most = x[i] > most ? x[i] : most;
     return most;
 }
 
-/* exp(x - max), divided by their sum. */
-static void softmax(const float *x, size_t n, float *out)
+/* exp(x - max). Returns 1 / their sum. */
+static float exponentials(const float *x, size_t n, float *out)
 {
     const float most = largest(x, n);
     gg_f32x8 sum = splat(0);
@@ -79,31 +88,29 @@ static void softmax(const float *x, size_t n, float *out)
     }
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) sum[l] += sum[l + half];
-    const float share = 1 / sum[0];
-    for (i = 0; i < n; i++) out[i] *= share;
+    return 1 / sum[0];
 }
 
-/* The natural logarithm of a positive normal number, computed in double and rounded to float32: see
- * numeric/ownlog.h. */
+/* The natural logarithm of a positive normal number, computed in double with an error below 1e-13
+ * and rounded to float32: see numeric/ownlog.h, which needs more terms. */
 static inline float logarithm(float x)
 {
     uint32_t u = gg_float_bits(x), octaves = (u - 0x3f3504f3u) & 0xff800000u; /* above 0.7071 */
     double e = (double)((int32_t)octaves / (1 << 23)), m = (double)gg_bits_float(u - octaves);
     double t = (m - 1) / (m + 1), z = t * t, w = z * z;
-    double even = 1.0 / 3 + w * (1.0 / 7 + w * (1.0 / 11 + w * (1.0 / 15 + w * (1.0 / 19))));
-    double odd = 1.0 / 5 + w * (1.0 / 9 + w * (1.0 / 13 + w * (1.0 / 17 + w * (1.0 / 21))));
+    double even = 1.0 / 3 + w * (1.0 / 7 + w * (1.0 / 11 + w * (1.0 / 15)));
+    double odd = 1.0 / 5 + w * (1.0 / 9 + w * (1.0 / 13));
     return (float)(e * 0.69314718055994530942 + 2 * (t + t * z * (even + z * odd)));
 }
 
 float GG_K(gg_mk_divergence)(const float *base, const float *x, size_t n, float *scratch)
 {
     float *p = scratch, *q = scratch + n, sum = 0, term[RUN];
-    softmax(x, n, p);
-    softmax(base, n, q);
+    const float part_p = exponentials(x, n, p), part_q = exponentials(base, n, q);
     for (size_t at = 0; at < n; at += RUN) {
         size_t m = n - at < RUN ? n - at : RUN;
         for (size_t i = 0; i < m; i++) {
-            float a = p[at + i] + 1e-8f, b = q[at + i] + 1e-8f;
+            float a = p[at + i] * part_p + 1e-8f, b = q[at + i] * part_q + 1e-8f;
             term[i] = a * logarithm(a / b);
         }
         for (size_t i = 0; i < m; i++) sum += term[i];
