@@ -3,6 +3,7 @@
 
 #include "base/float_bits.h"
 #include "owntrig.h"
+#include "sort.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,33 +55,7 @@ void gg_random_mask(uint8_t *mask, size_t n, uint64_t key, uint64_t first, doubl
 
 #define BUCKETS_LEAST ((size_t)1 << 8)
 #define BUCKETS_MOST ((size_t)1 << 12)
-#define OCTAVES 16         /* magnitudes further below the largest share the first bucket */
-#define SHORT ((size_t)24) /* entries that are sorted by insertion */
-
-/* Sorts entries by their upper 32 bits, keeping the order of equal ones. The result is in a. */
-static void sort_entries(uint64_t *a, uint64_t *b, size_t n)
-{
-    for (unsigned shift = 32; shift < 64; shift += 8) {
-        size_t start[257] = { 0 };
-        for (size_t i = 0; i < n; i++) start[(a[i] >> shift & 255) + 1]++;
-        for (size_t k = 1; k < 257; k++) start[k] += start[k - 1];
-        for (size_t i = 0; i < n; i++) b[start[a[i] >> shift & 255]++] = a[i];
-        uint64_t *t = a;
-        a = b;
-        b = t;
-    }
-}
-
-/* The same for few entries. All differ, as each has its index in the lower half. */
-static void sort_short(uint64_t *a, size_t n)
-{
-    for (size_t i = 1; i < n; i++) {
-        uint64_t one = a[i];
-        size_t k = i;
-        for (; k > 0 && a[k - 1] > one; k--) a[k] = a[k - 1];
-        a[k] = one;
-    }
-}
+#define OCTAVES 16 /* magnitudes further below the largest share the first bucket */
 
 /* How magnitudes are put into buckets: steps of equal size in their bits, which are about equal
  * ratios, down from the largest. */
@@ -126,8 +101,8 @@ static const uint64_t *sort_row(const float *row, size_t n, uint64_t *scratch)
     }
     for (size_t b = 0, first = 0; b < k.n; first = end[b++]) {
         size_t here = end[b] - first;
-        if (here <= SHORT) sort_short(sorted + first, here);
-        else sort_entries(sorted + first, scratch, here);
+        const uint64_t *done = gg_sort_entries(sorted + first, here, scratch);
+        if (done == scratch) memcpy(sorted + first, scratch, here * sizeof *sorted);
     }
     return sorted;
 }

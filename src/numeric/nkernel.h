@@ -29,7 +29,7 @@ GG_DECLARE_KF(size_t, gg_nk_nonfinite, (const float *x, size_t n));
 GG_DECLARE_KF(gg_nk_range, gg_nk_range, (const float *x, size_t n));
 /* Sums of (x - mean)^2 and (x - mean)^4. */
 GG_DECLARE_KF(gg_nk_central, gg_nk_central, (const float *x, size_t n, double mean));
-/* Add n values to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
+/* Adds n values to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
 GG_DECLARE_KF(void, gg_nk_histogram,
               (const float *x, size_t n, double min, double range, uint64_t *counts));
 /* Converts floats to keys that sort in the same order, and back. May work in place. */

@@ -1,16 +1,30 @@
-/* sort.c - radix sort of floats by their bits. */
+/* sort.c - radix sort of floats and entries by their bits. */
 #include "sort.h"
 
 #include "numeric/numeric.h"
 
 #include <string.h>
 
-/* Three digits of 11, 11 and 10 bits, the least significant first. */
+/* The sorts are inlined once for keys of 32 bits, and once for entries of 64 bits with the key in
+ * the upper half. Three digits of 11, 11 and 10 bits, the least significant first. */
 #define DIGITS 3
 #define BITS 11
 #define RADIX (1u << BITS)
 
 #define SMALL 96 /* up to this number of keys insertion sort is faster */
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE uint64_t get(const void *keys, size_t i, bool wide)
+{
+    return wide ? ((const uint64_t *)keys)[i] : ((const gg_nk_key *)keys)[i];
+}
+
+INLINE void set(void *keys, size_t i, uint64_t key, bool wide)
+{
+    if (wide) ((uint64_t *)keys)[i] = key;
+    else ((gg_nk_key *)keys)[i] = (gg_nk_key)key;
+}
 
 /* Converts counts to start positions. Returns false if all keys have the same digit, so that the
  * pass can be skipped. */
@@ -35,43 +49,59 @@ static int first_digit(const gg_nk_key *keys, size_t n)
     return (bits & (RADIX - 1)) == 0;
 }
 
-gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
+/* Sorts by the digits from `first` on. Returns the array with the result. */
+INLINE void *radix(void *keys, size_t n, void *tmp, int first, bool wide)
 {
     uint32_t count[DIGITS][RADIX] = { { 0 } };
-    int first = first_digit(keys, n);
     for (size_t i = 0; i < n; i++) {
-        uint32_t k = keys[i];
+        uint32_t k = (uint32_t)(get(keys, i, wide) >> (wide ? 32 : 0));
         if (first == 0) count[0][k & (RADIX - 1)]++;
         count[1][k >> BITS & (RADIX - 1)]++;
         count[2][k >> 2 * BITS]++;
     }
     for (int pass = first; pass < DIGITS; pass++) {
         uint32_t *at = count[pass];
-        unsigned shift = BITS * (unsigned)pass;
+        unsigned shift = BITS * (unsigned)pass + (wide ? 32 : 0);
         if (!places(at, n)) continue;
-        for (size_t i = 0; i < n; i++) tmp[at[keys[i] >> shift & (RADIX - 1)]++] = keys[i];
-        gg_nk_key *swap = keys;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t key = get(keys, i, wide);
+            set(tmp, at[key >> shift & (RADIX - 1)]++, key, wide);
+        }
+        void *swap = keys;
         keys = tmp;
         tmp = swap;
     }
     return keys;
 }
 
-static void insertion(gg_nk_key *keys, size_t n)
+INLINE void insertion(void *keys, size_t n, bool wide)
 {
     for (size_t i = 1; i < n; i++) {
-        uint32_t key = keys[i];
+        uint64_t key = get(keys, i, wide);
         size_t j = i;
-        for (; j > 0 && keys[j - 1] > key; j--) keys[j] = keys[j - 1];
-        keys[j] = key;
+        for (; j > 0 && get(keys, j - 1, wide) > key; j--)
+            set(keys, j, get(keys, j - 1, wide), wide);
+        set(keys, j, key, wide);
     }
+}
+
+gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
+{
+    return radix(keys, n, tmp, first_digit(keys, n), false);
 }
 
 gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
 {
     if (n > SMALL) return gg_sort_keys(keys, n, tmp);
-    insertion(keys, n);
+    insertion(keys, n, false);
     return keys;
+}
+
+uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp)
+{
+    if (n > SMALL) return radix(entries, n, tmp, 0, true);
+    insertion(entries, n, true);
+    return entries;
 }
 
 void gg_sort_floats(float *values, size_t n, float *tmp)

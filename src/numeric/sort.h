@@ -1,4 +1,4 @@
-/* sort.h - sort 32-bit keys. Internal to the numeric layer. */
+/* sort.h - sorts keys and entries. Internal to the numeric layer. */
 #ifndef GG_SORT_H
 #define GG_SORT_H
 
@@ -10,5 +10,9 @@ gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 
 /* Like gg_sort_keys, but uses insertion sort for short arrays. */
 gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
+
+/* Like gg_sort_few, for entries that have a key in the upper 32 bits and their index in `entries`
+ * in the lower ones. */
+uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp);
 
 #endif

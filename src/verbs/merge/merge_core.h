@@ -113,10 +113,9 @@ typedef struct gg_merge_method {
     /* The parameters that it takes, with their defaults (NAN: must be given). */
     gg_merge_default takes[8];
     size_t n_takes;
-    size_t scratch;  /* bytes per value of a row */
-    size_t counters; /* most counters of a pass, per model */
-    /* Bytes of state that it needs for n models. */
-    size_t (*state_size)(size_t n);
+    size_t scratch;           /* bytes per value of a row */
+    size_t counters;          /* most counters of a pass, per model */
+    const size_t *state_size; /* bytes of state that it needs; NULL: none */
     /* Checks the parameters (GG_EUSAGE) and fills in the state. May be NULL. */
     gg_status (*start)(gg_merge_job *j, gg_error *err);
     /* Describes pass number k; false when there are no more. NULL: none. */

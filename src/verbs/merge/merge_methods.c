@@ -14,10 +14,10 @@
     .takes = { __VA_ARGS__ }, \
     .n_takes = sizeof((gg_merge_default[]){ __VA_ARGS__ }) / sizeof(gg_merge_default)
 #define COMBINES \
-    .state_size = gg_combination_size, .subtracts = true, .make = gg_combine, \
+    .state_size = &gg_combination_size, .subtracts = true, .make = gg_combine, \
     .unchanged = gg_combination_unchanged
 #define SPARSE \
-    .state_size = gg_sparse_size, .start = gg_sparse_start, .pass = gg_sparse_pass, \
+    .state_size = &gg_sparse_size, .start = gg_sparse_start, .pass = gg_sparse_pass, \
     .make = gg_sparse_make, .unchanged = gg_sparse_unchanged
 /* Parameters of all sparse methods, with their defaults. */
 #define THINNED(normalize, rescale) \
@@ -60,19 +60,19 @@ static const gg_merge_method methods[] = {
     { GG_MERGE_BREADCRUMBS_TIES, "breadcrumbs_ties", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
       TAKES(THINNED(0, 0), { GG_MP_GAMMA, 0.01 }), SPARSE, BY_MAGNITUDE(2) },
     { GG_MERGE_SCE, "sce", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
-      TAKES({ GG_MP_SELECT_TOPK, 1 }), BY_MAGNITUDE(1), .state_size = gg_sce_size,
+      TAKES({ GG_MP_SELECT_TOPK, 1 }), BY_MAGNITUDE(1), .state_size = &gg_sce_size,
       .start = gg_sce_start, .pass = gg_sce_pass, .make = gg_sce_make },
     { GG_MERGE_NEARSWAP, "nearswap", NULL, GG_MERGE_BASE_FIRST, 2, 2, TAKES({ GG_MP_T, NAN }),
       .start = gg_nearswap_start, .make = gg_nearswap_make },
     { GG_MERGE_ARCEE_FUSION, "arcee_fusion", NULL, GG_MERGE_BASE_FIRST, 2, 2, BY_MAGNITUDE(3),
-      .scratch = 2 * sizeof(float), .state_size = gg_fusion_size, .start = gg_fusion_start,
+      .scratch = 2 * sizeof(float), .state_size = &gg_fusion_size, .start = gg_fusion_start,
       .pass = gg_fusion_pass, .make = gg_fusion_make },
     { GG_MERGE_RAM, "ram", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
-      TAKES({ GG_MP_EPSILON, 1e-5 }), .state_size = gg_ram_size, .pass = gg_ram_pass,
+      TAKES({ GG_MP_EPSILON, 1e-5 }), .state_size = &gg_ram_size, .pass = gg_ram_pass,
       .make = gg_ram_make },
     { GG_MERGE_RAMPLUS, "ramplus_tl", "ramplus", GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,
       TAKES({ GG_MP_EPSILON, 1e-5 }, { GG_MP_R, 0.1 }, { GG_MP_ALPHA, 0.2 }),
-      .state_size = gg_ram_size, .pass = gg_ram_pass, .make = gg_ram_make },
+      .state_size = &gg_ram_size, .pass = gg_ram_pass, .make = gg_ram_make },
     { GG_MERGE_MODEL_STOCK, "model_stock", NULL, GG_MERGE_BASE_MUST, 2, GG_MERGE_MODELS,
       TAKES({ GG_MP_FILTER_WISE, 0 }), ANGLES },
     { GG_MERGE_ISO, "iso", NULL, GG_MERGE_BASE_MUST, 1, GG_MERGE_MODELS,

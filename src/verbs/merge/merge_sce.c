@@ -16,11 +16,7 @@ typedef struct sce {
     float w[GG_MERGE_MODELS];
 } sce;
 
-size_t gg_sce_size(size_t n)
-{
-    (void)n;
-    return sizeof(sce);
-}
+const size_t gg_sce_size = sizeof(sce);
 
 gg_status gg_sce_start(gg_merge_job *j, gg_error *err)
 {

@@ -67,7 +67,7 @@ gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, gg_merge_j
 {
     *j = (gg_merge_job){ .method = m->method, .t = *t, .n = m->n, .has_base = m->has_base };
     j->seed = m->seed;
-    size_t size = m->method->state_size ? m->method->state_size(m->n) : 0;
+    size_t size = m->method->state_size ? *m->method->state_size : 0;
     j->p = calloc(m->n + 1, sizeof *j->p);
     j->state = calloc(1, size + 1);
     if (!j->p || !j->state) return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
