@@ -101,6 +101,7 @@ static const uint64_t *sort_row(const float *row, size_t n, uint64_t *scratch)
     }
     for (size_t b = 0, first = 0; b < k.n; first = end[b++]) {
         size_t here = end[b] - first;
+        if (here < 2) continue;
         const uint64_t *done = gg_sort_entries(sorted + first, here, scratch);
         if (done == scratch) memcpy(sorted + first, scratch, here * sizeof *sorted);
     }

@@ -97,9 +97,15 @@ gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
     return keys;
 }
 
+/* Not inlined, because its counts would cost even short arrays their place on the stack. */
+__attribute__((noinline)) static uint64_t *sort_many(uint64_t *entries, size_t n, uint64_t *tmp)
+{
+    return radix(entries, n, tmp, 0, true);
+}
+
 uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp)
 {
-    if (n > SMALL) return radix(entries, n, tmp, 0, true);
+    if (n > SMALL) return sort_many(entries, n, tmp);
     insertion(entries, n, true);
     return entries;
 }
