@@ -15,9 +15,15 @@
  *           several scales, compute the least squares scale for the points of each, and keep
  *           the best.
  *   d, s    d follows from the run with the largest scale. The points are then chosen again
- *           with the rounded scale d (2s + 1), and d is fitted again to all points.
+ *           with the rounded scale d (2s + 1), and d is set again for all points.
  *           Rounding s to 4 bits changes the scale by up to a few percent, and this recovers
  *           most of the loss.
+ *
+ * The last d does not minimize the squared error. A fit that does makes the values smaller, by 1 %
+ * in IQ3_S and by 13 % in IQ1_M. Such an error has the direction of the matrix itself, so it adds
+ * up in products, and costs the model more than a larger error without a direction. Therefore the
+ * stored d keeps the weighted norm of the block: sum w y^2 = sum w x^2. The squared error is then
+ * larger by 1 % (IQ3_S) to 9 % (IQ1_S), and still below that of ggml.
  *
  * x and the weights are divided by the largest of the block, rounded to a power of two, so that
  * sums neither overflow nor underflow.
@@ -189,6 +195,12 @@ GG_INLINE void add_octet(fit_sums *t, const octet *o, gg_f32x8 q)
     t->qq += wq * q;
 }
 
+/* sum w x^2 of an octet, in lanes. */
+GG_INLINE gg_f32x8 octet_norm(const octet *o)
+{
+    return gg_load8(o->w) * gg_load8(o->x) * gg_load8(o->x);
+}
+
 /* Finds the scale of a run; 0 if all values are zero. */
 GG_INLINE float fit_run(const fit_spec *s, const gg_iq_map *map, octet *o)
 {
@@ -240,26 +252,31 @@ __attribute__((noinline, unused)) static void fit_block(const fit_spec *s, const
     const int runs = 32 / s->octets;
     const fit_block_norms n = block_norms(x, imatrix);
     float scale[16], top = 0.0f;
-    for (int k = 0; k < 32; k++)
+    gg_f32x8 xx = { 0 };
+    for (int k = 0; k < 32; k++) {
         load_octet(&o[k], x + 8 * k, imatrix ? imatrix + 8 * k : NULL, &n, s->parity);
+        xx += octet_norm(&o[k]);
+    }
     for (int r = 0; r < runs; r++) {
         scale[r] = fit_run(s, map, o + r * s->octets);
         top = scale[r] > top ? scale[r] : top;
     }
     const float d = first_d(p, top > 0.0f ? top / n.x : 0.0f, 31.0f) * n.x,
                 id = d > 0.0f ? 1.0f / d : 0.0f;
-    fit_sums sum = { { 0 }, { 0 } };
+    gg_f32x8 yy = { 0 };
     for (int r = 0; r < runs; r++) {
         float l = 0.5f * (id * scale[r] - 1.0f);
         l = l < 0.0f ? 0.0f : l > 15.0f ? 15.0f : l;
         f->scale[r] = (uint8_t)gg_round1(l);
         const float m = (float)(2 * f->scale[r] + 1), full = d * m;
-        for (int k = r * s->octets; k < (r + 1) * s->octets; k++)
-            add_octet(&sum, &o[k],
-                      choose(s, map, &o[k], full, full > 0.0f ? 1.0f / full : 0.0f) * gg_splat8(m));
+        for (int k = r * s->octets; k < (r + 1) * s->octets; k++) {
+            const gg_f32x8 y = choose(s, map, &o[k], full, full > 0.0f ? 1.0f / full : 0.0f) *
+                               gg_splat8(m);
+            yy += gg_load8(o[k].w) * y * y;
+        }
     }
-    const float xq = gg_sum8(sum.xq), qq = gg_sum8(sum.qq);
-    if (d > 0.0f && xq > 0.0f && qq > 0.0f) gg_store_scale(p, xq / qq / n.x);
+    const float square = gg_sum8(xx) / gg_sum8(yy);
+    if (d > 0.0f && square > 0.0f) gg_store_scale(p, __builtin_sqrtf(square) / n.x);
 }
 
 #endif

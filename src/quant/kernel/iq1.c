@@ -170,9 +170,12 @@ static float fit_ternary_block(const float *x, const float *imatrix, octet *o, u
     const gg_iq_map map = gg_iq_map_get(GG_GRID_1S);
     const int runs = 32 / p->octets;
     const fit_block_norms n = block_norms(x, imatrix);
-    float scale[16], top = 0.0f, xq = 0.0f, qq = 0.0f;
-    for (int k = 0; k < 32; k++)
+    float scale[16], top = 0.0f, yy = 0.0f;
+    gg_f32x8 xx = { 0 };
+    for (int k = 0; k < 32; k++) {
         load_signed(&o[k], x + 8 * k, imatrix ? imatrix + 8 * k : NULL, &n);
+        xx += octet_norm(&o[k]);
+    }
     for (int r = 0; r < runs; r++) {
         scale[r] = fit_ternary(&map, o + r * p->octets, p);
         top = scale[r] > top ? scale[r] : top;
@@ -185,12 +188,9 @@ static float fit_ternary_block(const float *x, const float *imatrix, octet *o, u
         l = l < 0.0f ? 0.0f : l > 7.0f ? 7.0f : l;
         scale3[r] = (uint8_t)gg_round1(l);
         const float m = (float)(2 * scale3[r] + 1);
-        const scalar_sums sum = run_points(&map, o + r * p->octets, p, d * m);
-        xq += m * sum.xq;
-        qq += m * m * sum.qq;
+        yy += m * m * run_points(&map, o + r * p->octets, p, d * m).qq;
     }
-    if (!(d > 0.0f)) return 0.0f;
-    return (xq > 0.0f && qq > 0.0f ? xq / qq : d) / n.x;
+    return d > 0.0f ? __builtin_sqrtf(gg_sum8(xx) / yy) / n.x : 0.0f;
 }
 
 static void encode_iq1_s(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)

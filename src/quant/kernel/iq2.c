@@ -80,16 +80,18 @@ static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
 }
 
 /* Levels 1, 3.125, 5.375; a v + b maps the midpoints between them to 0.5 and 1.5. The scales put
- * the largest value of a run on 3.6 .. 6.0. Finer steps gain nothing, because the descent that
- * follows finds the same results. */
+ * the largest value of a run above the largest level, which then saturates to the benefit of the
+ * others; farther above in longer runs, whose largest value is larger. Finer steps gain nothing,
+ * because the descent that follows finds the same results. */
 /* clang-format off */
 #define LEVELS \
     { 1.0f, 3.125f, 5.375f }, 0.125f, 0.0f, 1.0f / 2.1875f, 0.5f - 2.0625f / 2.1875f, 2.0f
 /* clang-format on */
-#define SCALES 3.6f, 0.6f, 6.0f
-static const fit_spec xxs_spec = { GG_GRID_2XXS, gg_iq2xxs_grid, NULL, LEVELS, 4, true, SCALES };
-static const fit_spec xs_spec = { GG_GRID_2XS, gg_iq2xs_grid, NULL, LEVELS, 2, true, SCALES };
-static const fit_spec s_spec = { GG_GRID_2S, gg_iq2s_grid, NULL, LEVELS, 2, false, SCALES };
+#define SCALES_32 4.6f, 0.8f, 7.8f
+#define SCALES_16 4.2f, 0.8f, 7.4f
+static const fit_spec xxs_spec = { GG_GRID_2XXS, gg_iq2xxs_grid, NULL, LEVELS, 4, true, SCALES_32 };
+static const fit_spec xs_spec = { GG_GRID_2XS, gg_iq2xs_grid, NULL, LEVELS, 2, true, SCALES_16 };
+static const fit_spec s_spec = { GG_GRID_2S, gg_iq2s_grid, NULL, LEVELS, 2, false, SCALES_16 };
 
 static void encode_iq2_xxs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
