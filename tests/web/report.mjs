@@ -1,7 +1,8 @@
 // report.mjs - the pages of organ-report in headless Chromium: node report.mjs CHROMIUM PROFILE PAGE...
-// At several widths, light and dark, printed and without scripts, nothing may leave the window, no text
-// may overlap another, and no picture may cut off its text. On the first page tables are sorted and
-// the theme is switched. PICTURES=DIR keeps screenshots.
+// At several widths, light and dark, nothing may leave the window, no text may overlap another, and no
+// picture may cut off its text. The first page is also printed, where no table may be cut off, and
+// shown without scripts; its tables are sorted, and the theme is switched. PICTURES=DIR keeps
+// screenshots.
 import { mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -91,9 +92,12 @@ try {
       same(p.problems.splice(0).join(" | "), "", name + ": errors in the console");
       continue;
     }
-    await p.size(760, 1000);
-    await p.send("Emulation.setEmulatedMedia", { media: "print", features: [{ name: "prefers-color-scheme", value: "light" }] });
+    await p.size(720, 1000);
+    await p.send("Emulation.setEmulatedMedia", { media: "print", features: [{ name: "prefers-color-scheme", value: "dark" }] });
+    await p.eval("document.documentElement.dataset.theme = 'dark'");
+    same(await p.eval("getComputedStyle(document.body).color"), "rgb(23, 32, 43)", name + ": dark text on paper");
     await look("printed");
+    same(await p.eval("[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60)).join(' | ')"), "", name + ": cut off on paper");
     await p.send("Emulation.setEmulatedMedia", { media: "", features: [] });
     same(p.problems.splice(0).join(" | "), "", name + ": errors in the console");
     await p.send("Emulation.setScriptExecutionDisabled", { value: true });
