@@ -8,15 +8,15 @@ static _Atomic int level = -1;
 
 #ifdef GG_HAVE_L1
 #include <cpuid.h>
-#include <immintrin.h>
 
 /* Programs that use __builtin_cpu_supports ask the processor many questions each time they start,
  * and in a virtual machine each of them costs microseconds. This asks two, when first needed. */
-__attribute__((target("xsave"))) static int machine_level(void)
+static int machine_level(void)
 {
     unsigned a, b, c, d, need = bit_OSXSAVE | bit_AVX | bit_F16C, registers = 6; /* SSE and AVX */
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need) != need) return 0;
-    if ((_xgetbv(0) & registers) != registers) return 0; /* the system does not save them */
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    if ((a & registers) != registers) return 0; /* the system does not save them */
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2) ? 1 : 0;
 }
 #else

@@ -7,7 +7,7 @@
 
 #include "sha256_many.h"
 
-#include <immintrin.h>
+#include "x86.h"
 
 #define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
 

@@ -29,13 +29,13 @@ typedef struct qrow {
     const gg_codec *codec[2];
 } qrow;
 
-/* The id is the row's index, so each row is at its own id. */
+/* The rows are in the order of the ids. Those of ggml have no gaps, so that the id is the index. */
 /* clang-format off */
 #define LIVE(id, name, elems, bytes, ftype, x) \
-    [id] = { { id, name, elems, bytes, 0, GG_DTYPE_LIVE, ftype }, x }
-#define GONE(id, name) [id] = { { id, name, 0, 0, 0, GG_DTYPE_REMOVED, -1 }, { NULL } }
+    { { id, name, elems, bytes, 0, GG_DTYPE_LIVE, ftype }, x }
+#define GONE(id, name) { { id, name, 0, 0, 0, GG_DTYPE_REMOVED, -1 }, { NULL } }
 #define FORK(id, name, elems, bytes, extra) \
-    [id] = { { id, name, elems, bytes, extra, GG_DTYPE_FORK, -1 }, { NULL } }
+    { { id, name, elems, bytes, extra, GG_DTYPE_FORK, -1 }, { NULL } }
 /* clang-format on */
 
 /* clang-format off */
@@ -142,14 +142,20 @@ static const qrow table[] = {
 
 enum { TABLE_ROWS = sizeof table / sizeof table[0] };
 
-_Static_assert((int)TABLE_ROWS > (int)GG_DTYPE_COUNT, "the ids of the fork come after ggml's");
-
 /* Returns NULL if the table has no row for the id. */
 static const qrow *find_row(uint32_t id)
 {
-    const qrow *row = id < TABLE_ROWS ? &table[id] : NULL;
-    assert(!row || !row->info.name || row->info.id == id);
-    return row && row->info.name ? row : NULL;
+    if (id < GG_DTYPE_COUNT) {
+        assert(table[id].info.id == id);
+        return &table[id];
+    }
+    size_t low = GG_DTYPE_COUNT, high = TABLE_ROWS;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table[middle].info.id < id) low = middle + 1;
+        else high = middle;
+    }
+    return low < TABLE_ROWS && table[low].info.id == id ? &table[low] : NULL;
 }
 
 const gg_dtype_info *gg_dtype_get(uint32_t id)
@@ -166,9 +172,7 @@ const char *gg_dtype_name(uint32_t id)
 
 const gg_dtype_info *gg_dtype_at(size_t i)
 {
-    for (uint32_t id = 0; id < TABLE_ROWS; id++)
-        if (table[id].info.name && i-- == 0) return &table[id].info;
-    return NULL;
+    return i < TABLE_ROWS ? &table[i].info : NULL;
 }
 
 static bool same_name(const char *a, const char *b)
@@ -179,10 +183,9 @@ static bool same_name(const char *a, const char *b)
 
 const gg_dtype_info *gg_dtype_by_name(const char *name)
 {
-    for (uint32_t id = 0; id < TABLE_ROWS; id++) {
-        const gg_dtype_info *info = &table[id].info;
-        if (info->name && info->kind != GG_DTYPE_REMOVED && same_name(info->name, name))
-            return info;
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        const gg_dtype_info *info = &table[i].info;
+        if (info->kind != GG_DTYPE_REMOVED && same_name(info->name, name)) return info;
     }
     return NULL;
 }
@@ -190,8 +193,8 @@ const gg_dtype_info *gg_dtype_by_name(const char *name)
 const char *gg_dtype_near(const char *name)
 {
     const char *names[TABLE_ROWS];
-    for (uint32_t id = 0; id < TABLE_ROWS; id++)
-        names[id] = table[id].info.kind != GG_DTYPE_REMOVED ? table[id].info.name : NULL;
+    for (size_t i = 0; i < TABLE_ROWS; i++)
+        names[i] = table[i].info.kind != GG_DTYPE_REMOVED ? table[i].info.name : NULL;
     return gg_nearest(name, strlen(name), names, TABLE_ROWS);
 }
 

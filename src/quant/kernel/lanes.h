@@ -14,7 +14,7 @@
 #include <string.h>
 
 #if GG_LEVEL == 1
-#include <immintrin.h>
+#include "base/x86.h"
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif

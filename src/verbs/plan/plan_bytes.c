@@ -20,7 +20,7 @@ gg_status gg_plan_copy_part(const gg_plan *p, const gg_tensor *t, const gg_plan_
 
 gg_status gg_plan_write_pad(int fd, uint64_t at, uint64_t want, const gg_pad *pad, gg_error *err)
 {
-    static const uint8_t zeros[4096];
+    static uint8_t zeros[4096]; /* if it were const, each program would contain it */
     if (pad) return gg_put_all(fd, pad->bytes, pad->n, at, err);
     gg_status st = GG_OK;
     for (uint64_t done = 0; done < want && st == GG_OK; done += sizeof zeros)

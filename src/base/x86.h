@@ -1,0 +1,27 @@
+/* x86.h - the intrinsics of SSE4.1, AVX2, F16C and SHA. Internal.
+ *
+ * <immintrin.h> declares thousands of functions for AVX-512 as well, which takes gcc longer than
+ * most of the sources here. The headers that it consists of can be included one by one if they find
+ * its guard. Other compilers get all of it.
+ */
+#ifndef GG_X86_H
+#define GG_X86_H
+
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 14 && \
+    !defined(_IMMINTRIN_H_INCLUDED)
+#define _IMMINTRIN_H_INCLUDED
+#include <smmintrin.h>
+
+#include <avxintrin.h>
+
+#include <avx2intrin.h>
+
+#include <f16cintrin.h>
+
+#include <shaintrin.h>
+#undef _IMMINTRIN_H_INCLUDED
+#else
+#include <immintrin.h>
+#endif
+
+#endif
