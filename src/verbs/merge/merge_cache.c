@@ -29,13 +29,14 @@ void gg_merge_cache_free(gg_merge_cache *c)
     pthread_mutex_destroy(&c->lock);
 }
 
-/* Huge pages need fewer page faults. */
+/* Large memory is in huge pages, which need fewer page faults. */
 static gg_cache_memory *new_memory(size_t size)
 {
-    size_t all = (size + HEAD + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    gg_cache_memory *m = aligned_alloc(HUGE_PAGE, all);
+    size_t unit = size < HUGE_PAGE ? HEAD : HUGE_PAGE;
+    size_t all = (size + HEAD + unit - 1) / unit * unit;
+    gg_cache_memory *m = aligned_alloc(unit, all);
 #ifdef MADV_HUGEPAGE
-    if (m) (void)madvise(m, all, MADV_HUGEPAGE);
+    if (m && unit == HUGE_PAGE) (void)madvise(m, all, MADV_HUGEPAGE);
 #endif
     if (m) *m = (gg_cache_memory){ NULL, all - HEAD };
     return m;
