@@ -79,6 +79,16 @@ function component_add(role,   c, g) {
     edge_add(g, F["edge"])
 }
 
+# The rows of a map by class, as in the pictures of the tools, and else in their order in the model.
+function sort_map(m,   c, i, n, role) {
+    for (c = 1; c <= n_classes; c++)
+        for (i = 1; i <= N_rows[m]; i++) {
+            role = Row[m, i]
+            if (ROLE_CLASS[m, role] == Class[c]) Sorted[++n] = role
+        }
+    for (i = 1; i <= n; i++) Row[m, i] = Sorted[i]
+}
+
 # The numbers of a model's blocks, ascending. A name may contain any number, so the numbers
 # are kept as a list, and a map shows at most 400 of them.
 function block_seen(m, b,   k) {
@@ -268,6 +278,7 @@ BEGIN {
         Progress[N] = part[4] == "" ? "-" : part[4]
         Origins[N] = part[5] == "" ? "[]" : part[5]
         read_rows(N, part[2])
+        sort_map(N)
         Base[N] = substr(part[2], 1, length(part[2]) - 4)
         read_values(N, Base[N] ".values")
         read_organs(N, Base[N] ".organs", part[6])

@@ -31,6 +31,12 @@ function commas(v,   s, out) {
     for (; length(s) > 3; s = substr(s, 1, length(s) - 3)) out = "," substr(s, length(s) - 2) out
     return s out
 }
+# "181 of 1096 tensors" with commas in its numbers.
+function grouped(text,   n, i, word, out) {
+    n = split(text, word, " ")
+    for (i = 1; i <= n; i++) out = out (i > 1 ? " " : "") (word[i] ~ /^[0-9]+$/ ? commas(word[i]) : word[i])
+    return out
+}
 function edge_cell(g,   e) { e = edge_mean(g); return e < 0 ? "<td data-v=\"\">-</td>" : num_cell(e, 2) }
 function star_cell(g,   n, s) {
     n = stars(g)
@@ -122,7 +128,7 @@ function ranking(   i, m, lo, hi, v) {
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
         v = score(m)
-        print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a>" (Origins[m] == "[]" ? "" : " <span class=\"dim\">chimera</span>") (Progress[m] == "-" ? "" : " <span class=\"dim\">" h(Progress[m]) "</span>") "</td>" \
+        print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a>" (Origins[m] == "[]" ? "" : " <span class=\"dim\">chimera</span>") (Progress[m] == "-" ? "" : " <span class=\"dim\">" h(grouped(Progress[m])) "</span>") "</td>" \
             "<td class=\"strong\" data-v=\"" number(v) "\">" "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (v - lo) / (hi - lo)) "%\"></i></span>" (By_edge ? edge_text(m) : fixed(v, 2)) "</td>" \
             (By_edge ? num_cell(avg(G_theta, m), 2) : "") star_cell(m) num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
             int_cell(G_parameters[m], short(G_parameters[m])) (Bytes[m] ~ /^[0-9]+$/ ? int_cell(Bytes[m], size(Bytes[m])) : "<td data-v=\"\">-</td>") "<td class=\"l\">" h(D_top[m]) "</td></tr>"
@@ -356,7 +362,7 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
 function model_card(m) {
     print "<article class=\"card model" (is_wide(m) ? " wide" : "") "\" id=\"m" m "\"><div class=\"head\"><h3>" h(Name[m]) "</h3><b title=\"mean theta\">" fixed(avg(G_theta, m), 2) "\302\260</b></div>"
     print "<p class=\"facts\">" short(G_parameters[m]) " parameters, " plural(G_count[m], "tensor") ", " h(D_top[m]) (Bytes[m] ~ /^[0-9]+$/ ? ", " size(Bytes[m]) : "") \
-        "; calibrated " fixed(avg(G_calibrated, m), 2) "\302\260" (By_edge ? ", edge " edge_text(m) : "") (Progress[m] == "-" ? "" : "; <b>" h(Progress[m]) "</b>") "</p>"
+        "; calibrated " fixed(avg(G_calibrated, m), 2) "\302\260" (By_edge ? ", edge " edge_text(m) : "") (Progress[m] == "-" ? "" : "; <b>" h(grouped(Progress[m])) "</b>") "</p>"
     anatomy(m)
     block_lines(m)
     values_of(m)

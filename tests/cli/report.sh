@@ -32,7 +32,7 @@ organ-merge -q --method linear --model "$LAB/lab-base-q4_k_m.gguf" --model "$LAB
 mkdir "$T/kin/part"
 organ-measure --json --layers 0 "$LAB/lab-code-q4_k_m.gguf" > "$T/kin/part/measures.jsonl"
 organ-measure --layers 0 "$LAB/lab-code-q4_k_m.gguf" > "$T/kin/part/measures.tsv"
-printf '{\n  "complete": false,\n  "progress": "9 of 39 tensors",\n}\n' > "$T/kin/part/z_report_part.json"
+printf '{\n  "complete": false,\n  "progress": "9 of 1039 tensors",\n}\n' > "$T/kin/part/z_report_part.json"
 report --output "$T/data" "$T/kin" "$T/kin/part" "$LAB/lab-base-q4_k_m.gguf"
 data=$T/data/z_measure_report.json
 if have jq; then
@@ -40,11 +40,11 @@ if have jq; then
     check_text "$(jq -c '.ranking.models[] | select(.model == "graft").made_of' "$data")" "[\"$LAB/lab-code-q4_k_m.gguf\"]" "what a graft was made of"
     check_text "$(jq -c '.ranking.models[] | select(.model == "merged").made_of' "$data")" '["lab-base","lab-code"]' "what a merge was made of"
     check_text "$(jq -c '.ranking.models[] | select(.model == "lab-base-q4_k_m") | [.made_of, .progress]' "$data")" '[[],null]' "a model that is complete and no chimera"
-    check_text "$(jq -r '.ranking.models[] | select(.model == "part").progress' "$data")" "9 of 39 tensors, in progress" "a model that is not complete"
+    check_text "$(jq -r '.ranking.models[] | select(.model == "part").progress' "$data")" "9 of 1039 tensors, in progress" "a model that is not complete"
     check_text "$(jq '[.ranking.models[].theta] | . == (sort | reverse)' "$data")" true "highest first"
 fi
 check_text "$(grep -c '<span class="dim">chimera</span>' "$T/data/Z_MEASURE_REPORT.html")" 2 "two chimeras in the page"
-check "the part in the page" grep -q '<b>9 of 39 tensors, in progress</b>' "$T/data/Z_MEASURE_REPORT.html"
+check "the part in the page" grep -q '<b>9 of 1,039 tensors, in progress</b>' "$T/data/Z_MEASURE_REPORT.html"
 check_text "$(grep -c 'class="series a"' "$T/data/Z_MEASURE_REPORT.html")" 3 "lines for the three models of several blocks"
 check_text "$(grep -c '<figure class="[a-z]*"><figcaption>' "$T/data/Z_MEASURE_REPORT.html")" 12 "histograms of three models, none of a table"
 organ-measure --histogram - "$LAB/lab-base-q4_k_m.gguf" > "$T/values"
@@ -58,6 +58,12 @@ sed "s/blk.1.ffn_up.weight/blk.1.ffn_up_exps.weight/; s/blk.2.ffn_up.weight/blk.
 report --output "$T/moe" "$T/moe.tsv"
 check_text "$(sed -n '/id="components"/,/<\/section>/s/.*<td class="l n strong">\([a-z A-Z]*\)<.*/\1/p' "$T/moe/Z_MEASURE_REPORT.html" | sort | tr '\n' ',')" \
     "attention,dense FFN,embedding,experts and router,norms,shared expert," "the components of a model with experts"
+
+# The rows of a map are those of the picture, whatever the order of the tensors is.
+{ head -n 1 "$T/in/table.tsv"; tail -n +2 "$T/in/table.tsv" | sort; } > "$T/sorted.tsv"
+report --format html --output "$T/sorted" "$T/sorted.tsv"
+check_text "$(sed -n 's/.*text-anchor="end"><title>\([a-z_]*\)<.*/\1/p' "$T/sorted/Z_MEASURE_REPORT.html" | head -n 9 | tr '\n' ' ')" \
+    "attn_k attn_output attn_q attn_v ffn_down ffn_gate ffn_up attn_norm ffn_norm " "rows by class"
 
 # The numbers.
 organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary > "$T/summary"
