@@ -32,18 +32,18 @@ function values_of(m,   i) {
 }
 
 # The picture of organ-graft or organ-merge, which escape the names in it, with this page's own style.
-function origins_map(m,   line, skip, n) {
-    while ((getline line < (Base[m] ".svg")) > 0) {
+function origins_map(m,   line, n, i, skip) {
+    while (n <= 20000 && (getline line < (Base[m] ".svg")) > 0) {
         if (line ~ /^<style>/) skip = 1
-        if (!skip && line !~ /class="ground"/) {
-            if (++n == 1) {
-                print "<h4>Where its tensors come from</h4><div class=\"origins scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Origins\">"
-                sub(/ width="[0-9]*" height="[0-9]*"/, "", line)
-            }
-            print line
-        }
+        if (!skip && line !~ /class="ground"/) Line[++n] = line
         if (line ~ /<\/style>/) skip = 0
     }
     close(Base[m] ".svg")
-    if (n) print "</div>"
+    if (!n) return
+    print "<h4>Where its tensors come from</h4>"
+    if (n > 20000) { print "<p class=\"dim\">The map has too many tensors for this page; organ-graft --svg and organ-merge --svg draw it.</p>"; return }
+    sub(/ width="[0-9]*" height="[0-9]*"/, "", Line[1])
+    print "<div class=\"origins scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Origins\">"
+    for (i = 1; i <= n; i++) print Line[i]
+    print "</div>"
 }
