@@ -42,7 +42,7 @@ static gg_status read_step(void *ctx, size_t i, unsigned worker, gg_error *err)
     const lora_piece *p = r->p;
     uint64_t at = i * STEP;
     size_t n = (size_t)(p->n - at < STEP ? p->n - at : STEP);
-    float *d = r->d + at, *base = malloc(n * sizeof *base);
+    float *d = r->d + at, *base = calloc(n, sizeof *base);
     gg_status st = base ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "no memory for values");
     if (st == GG_OK) st = read_values(p->tuned, p->of->tuned, p->first + at, n, d, err);
     if (st == GG_OK) st = read_values(p->base, p->of->base, p->first + at, n, base, err);

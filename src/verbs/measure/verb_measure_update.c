@@ -130,8 +130,7 @@ static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_me
     if (was || last) {
         size_t at = was ? (size_t)gg_json_offset(was)
                         : value_end(s->text, (size_t)gg_json_offset(last));
-        st = copy_up_to(s, at, err);
-        if (!was) gg_buf_text(&s->out, ", \"z\": ", err);
+        if (copy_up_to(s, at, err) == GG_OK && !was) gg_buf_text(&s->out, ", \"z\": ", err);
         put_z(&s->out, row, err);
         s->from = was ? value_end(s->text, at) : at;
     }
