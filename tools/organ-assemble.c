@@ -216,7 +216,7 @@ int main(int argc, char **argv)
     key_options_note(&c, &set_kv, "--set-kv-file");
     if (rep.out.path) start_report(&c, &rep, &o);
     start_sizes(&c, &size, &o);
-    gg_assemble_report r;
+    gg_assemble_report r = { 0 };
     gg_status st = text_output_open(&c, &rep.out, model);
     if (st == GG_OK) st = text_output_open(&c, &size.rules, model);
     if (st == GG_OK) st = gg_assemble(model, &o, output, &c.run, &r, &c.err);

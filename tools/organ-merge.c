@@ -141,21 +141,22 @@ static gg_status read_config(cli *c, const char *path, char **text, size_t *len)
     return c->err.status == GG_OK ? GG_OK : gg_at_file(&c->err, path);
 }
 
-static gg_status merge(cli *c, arguments *a)
+static gg_status merge(cli *c, const arguments *a)
 {
     gg_merge_report r = { 0 };
     printer p = { .t = { .json = c->json } };
     gg_picture picture = { .title = a->output ? a->output : "merge",
                            .text = "How each tensor is merged, and with which parameters:" };
+    gg_merge_options o = a->o;
     if (a->svg) {
-        a->o.row = draw_tensor;
-        a->o.row_ctx = &picture;
+        o.row = draw_tensor;
+        o.row_ctx = &picture;
     } else if (a->check) {
-        a->o.row = print_tensor;
-        a->o.row_ctx = &p;
+        o.row = print_tensor;
+        o.row_ctx = &p;
     }
     gg_status st = picture_allowed(c, a->svg, NULL);
-    if (st == GG_OK) st = gg_merge(&a->o, a->check ? NULL : a->output, &c->run, &r, &c->err);
+    if (st == GG_OK) st = gg_merge(&o, a->check ? NULL : a->output, &c->run, &r, &c->err);
     if (st == GG_OK && a->svg) st = picture_save(c, &picture, a->svg);
     gg_picture_free(&picture);
     if (st == GG_OK && !a->check && c->verbose)
