@@ -307,6 +307,19 @@ kill -TERM $pid
 wait $pid 2> "$T/wait.err"
 check_text "$? $(kill -0 "$(cat "$T/slow.pid")" 2> "$T/wait.err" && echo alive)" "143 " "stopped while it measures"
 
+# A fleet that is stopped while it compares has its reports, and says how far it is.
+ln -s "$BIN/organ-measure" "$T/slow/measure" && rm "$T/slow/organ-measure" && mv "$T/slow/measure" "$T/slow/organ-measure"
+printf '#!/bin/sh\necho $$ > "%s/compare.new" && mv "%s/compare.new" "%s/compare.pid"\nexec tail -f "%s"\n' "$T" "$T" "$T" "$T/in/table.tsv" > "$T/slow/organ-compare"
+chmod +x "$T/slow/organ-compare"
+ORGAN_BIN=$T/slow "$scripts/organ-fleet" measure --lineage --output "$T/halted" "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/report.err" &
+pid=$!
+n=0
+while [ $n -lt 500 ] && [ ! -s "$T/compare.pid" ]; do sleep 0.1; n=$((n + 1)); done
+kill -TERM $pid
+wait $pid 2> "$T/wait.err"
+check_text "$? $(kill -0 "$(cat "$T/compare.pid")" 2> "$T/wait.err" && echo alive) $(($(wc -l < "$T/halted/ranking.tsv")))" "143  3" "stopped while it compares"
+check "how far it is" grep -q 'stopped: 0 of 1 pairs are compared' "$T/report.err"
+
 # Failures and usage.
 printf 'no model' > "$T/in/broken.gguf"
 report --output "$T/broken" "$T/in"
