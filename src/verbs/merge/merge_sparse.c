@@ -252,15 +252,17 @@ void gg_sparse_make(const gg_merge_job *j, const gg_merge_chunk *c)
         thin(j, k, c);
         w[k] = (float)j->p[k][GG_MP_WEIGHT];
         sum += j->p[k][GG_MP_WEIGHT];
-        if (s->of[k].scale != 1) GG_PICK(gg_mk_scale)(c->x[k], s->of[k].scale, c->n);
     }
     if (agrees_on_signs(j)) {
+        for (size_t k = 0; k < j->n; k++)
+            if (s->of[k].scale != 1) GG_PICK(gg_mk_scale)(c->x[k], s->of[k].scale, c->n);
         gg_consensus how = { .w = w, .normalize = normalize, .scale = (float)lambda };
         GG_PICK(gg_mk_consensus)(c->out, c->base, c->x, j->n, c->n, &how);
         return;
     }
     double by = normalize && fabs(sum) >= 1e-8 ? lambda / sum : lambda;
-    for (size_t k = 0; k < j->n; k++) weights[k] = j->p[k][GG_MP_WEIGHT] * by;
+    for (size_t k = 0; k < j->n; k++)
+        weights[k] = j->p[k][GG_MP_WEIGHT] * by * (double)s->of[k].scale;
     GG_PICK(gg_mk_combine)(c->out, c->base, c->x, weights, j->n, c->n);
 }
 
