@@ -32,7 +32,9 @@ trap 'exit 130' INT TERM HUP PIPE
 
 for seed in 1 2 3; do
 	"$BENCH/bench_model" "$dir/f16-$seed.gguf" "$MIB" $seed "$TENSORS"
-	"$BIN/organ-assemble" -q "$dir/f16-$seed.gguf" --dtype '*=q4_k' --output "$dir/q4_k-$seed.gguf"
+	case $TYPES in
+	*q4_k*) "$BIN/organ-assemble" -q "$dir/f16-$seed.gguf" --dtype '*=q4_k' --output "$dir/q4_k-$seed.gguf" ;;
+	esac
 done
 
 # arguments METHOD TYPE: prints those of organ-merge; the same parameters are in merge.py.
