@@ -145,6 +145,21 @@ model_newer() {
     done | grep -q .
 }
 
+# Prints lines of a table from stdin: in columns of these widths, the negative ones to the left, if
+# $aligned is not empty, else unchanged. Scripts set it if stdout is a terminal.
+columns() { # WIDTH...
+    [ -n "${aligned-}" ] || { cat; return; }
+    awk -F '\t' -v widths="$*" '
+        BEGIN { split(widths, width, " ") }
+        {
+            for (i = 1; i <= NF; i++) {
+                text = $i ~ /^-?[0-9]+[.][0-9][0-9][0-9][0-9]/ ? sprintf("%.4g", $i) : $i
+                line = (i > 1 ? line "  " : "") sprintf("%" width[i] "s", text)
+            }
+            print line
+        }'
+}
+
 to_tsv() { awk -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"; }
 
 # Removes scratch folders (.run-PID) in $1 whose run was killed.

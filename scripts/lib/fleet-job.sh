@@ -3,7 +3,7 @@
 
 read_settings() {
     while IFS=$tab read -r key value; do
-        case $key in verb | out | bin | sample | spectral | threads | force | json | quiet | far | total) eval "$key=\$value" ;; esac
+        case $key in verb | out | bin | sample | spectral | threads | force | json | quiet | far | total | aligned) eval "$key=\$value" ;; esac
     done
 }
 
@@ -118,10 +118,11 @@ steps() {
     esac
 }
 
+model_columns() { columns "-$aligned" -6 12 8 8 7 6 10; }
 # One line about the model in this run.
 job_line() {
     awk -F '\t' -v status="$status" -v bytes="$bytes" -v seconds="$took" -v json="$json" \
-        -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/fleet-line.awk" "$1"
+        -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/fleet-line.awk" "$1" | model_columns
 }
 
 # Removes what runs that have ended left unfinished, but nothing of a running one.

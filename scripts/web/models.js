@@ -114,7 +114,7 @@ export async function modelView(main, signal, name) {
     h("p", { class: "lead" }, [a.title, a.architecture].filter(Boolean).map((x) => h("span", { class: "name" }, x)).flatMap((x, i) => (i ? [" · ", x] : [x]))),
     h("div", { class: "facts" }, fact("parameters", short(sum((x) => x.elements))), fact("tensors", number(t.length)), fact("blocks", number(blocks)),
       fact("of tensor data", bytes(sum((x) => x.bytes))), fact("types by size", mix.join(", ") || "–")),
-    h("div", { class: "actions" }, to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("keys", "model"),
+    h("div", { class: "actions" }, to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("stack", "model"), to("validate", "model"), to("keys", "model"),
       act("Check", "organ-check", [name], async (j) => {
         const rows = await api.rows(j.id);
         out.append(rows.length ? resultTable(rows) : h("p", { class: "good" }, "No findings: an engine should load this model."));

@@ -5,12 +5,13 @@ import { store } from "./store.js";
 import { modelsView, modelView } from "./models.js";
 import { measureView, compareView } from "./study.js";
 import { graftView, mergeView } from "./surgery.js";
+import { stackView, loraView, validateView } from "./build.js";
 import { keysView } from "./keys.js";
 import { jobsView } from "./run.js";
 
 const main = document.getElementById("main"), top = document.getElementById("top");
 const tabs = [["models", "Models", modelsView], ["measure", "Measure", measureView], ["compare", "Compare", compareView], ["graft", "Graft", graftView],
-  ["merge", "Merge", mergeView], ["keys", "Keys", keysView], ["jobs", "Jobs", jobsView]];
+  ["merge", "Merge", mergeView], ["stack", "Stack", stackView], ["adapter", "Adapter", loraView], ["validate", "Validate", validateView], ["keys", "Keys", keysView], ["jobs", "Jobs", jobsView]];
 let running = null; // aborts what the last view still waits for
 
 function theme() {

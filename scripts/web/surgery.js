@@ -8,10 +8,10 @@ import { run, ended, resultTable } from "./run.js";
 import { created } from "./models.js";
 import { empty } from "./study.js";
 
-const nameField = (value) => h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*", spellcheck: "false", autocomplete: "off", value });
+export const nameField = (value) => h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*", spellcheck: "false", autocomplete: "off", value });
 
 // What a preview or a run shows below its form.
-function outcome(panel, out, signal) {
+export function outcome(panel, out, signal) {
   return {
     async preview(tool, args) {
       fill(out);

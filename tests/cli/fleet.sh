@@ -349,6 +349,7 @@ if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
     check_text "$?" 143 "stopped on a terminal"
     if [ "$(cat "$T/polls")" -le 1500 ]; then ok; else bad "no progress on a terminal, or no reports before the end: $(cat "$T/terminal")"; fi
     check "the time left" grep -q '1 running, [0-9]*:[0-9][0-9] left' "$T/terminal"
+    check "columns on a terminal" grep -q '^.*lab-verse-q4_k_m  done         1139360  ' "$T/terminal"
     check "stopped on a terminal: how to go on" grep -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
     check_text "$(processes | grep "[t]ail -f $T")" "" "stopped on a terminal: its tools"
 else

@@ -159,6 +159,42 @@ async function merge() {
   quiet();
 }
 
+async function build() {
+  await view("#/stack?model=verse.gguf", "form.card");
+  await p.until(`document.querySelector("main .command code")?.textContent.includes(" 0-3")`, "the blocks of the model");
+  await set(await labelled("Blocks, in this order"), "0-1; 3");
+  good(await p.eval(`document.querySelector("button.primary").disabled`), "what is not a list of blocks is refused");
+  await set(await labelled("Blocks, in this order"), "0-1,1-3");
+  const line = await command();
+  same(line, "organ-stack --output verse-stack.gguf verse.gguf 0-1,1-3", "a block twice");
+  await press("Preview");
+  await shown(".output table", "the preview of a stack");
+  same(existsSync(join(T, "data", "verse-stack.gguf")), false, "the preview of a stack writes nothing");
+  await press("Stack");
+  await shown(".created", "the stack");
+  await check("verse-stack.gguf", line, "stack");
+  await press("Add blocks of a model");
+  await p.until(`document.querySelectorAll("main form .row").length === 3 && !document.querySelector("button.primary").disabled`, "a second model");
+  await view("#/adapter?base=verse.gguf&tuned=code.gguf", "form.card");
+  same(await command(), "organ-lora --base verse.gguf --tuned code.gguf --energy 0.9 --output code-lora.gguf", "an adapter by its share");
+  await set(await labelled("Keep per matrix"), "rank");
+  await set(await labelled("Rank"), "2");
+  await set(await labelled("Write an adapter named"), "z-lora.gguf");
+  const lora = await command();
+  await press("Make the adapter");
+  await shown(".created", "the adapter");
+  await check("z-lora.gguf", lora, "adapter");
+  await view("#/validate?model=verse.gguf", "form.card");
+  await set(await labelled("Text file on the server"), "text.txt");
+  await set(await labelled("Compare with"), "code.gguf");
+  same(await command(), "organ-validate verse.gguf --text text.txt --reference code.gguf", "a validation with a text");
+  await set(await labelled("Text file on the server"), "");
+  await press("Validate");
+  await shown(".output table", "the result of an engine");
+  same(await text(".output tbody td"), "verse.gguf", "the model that was tried");
+  quiet();
+}
+
 async function keys() {
   await view("#/keys?model=verse.gguf", "table");
   await p.click('[aria-label="Edit general.name"]');
@@ -281,7 +317,8 @@ const layout = `(() => {
 async function windows() {
   const pages = { models: ["#/models", "form"], model: ["#/model/verse.gguf", ".map"], evil: ["#/model/evil.gguf", ".map"], wide: ["#/graft?base=wide.gguf&donor=wide.gguf", ".map"], measure: ["#/measure?model=verse.gguf", "form", "Measure", ".map"],
     compare: ["#/compare?a=verse.gguf&b=code.gguf", "form", "Compare", ".map"], graft: ["#/graft?base=verse.gguf&donor=code.gguf", ".map", "Preview", ".output table"],
-    merge: ["#/merge?model=verse.gguf", ".map", "Preview", ".output table"], keys: ["#/keys?model=evil.gguf", "table"], jobs: ["#/jobs", ".job"] };
+    merge: ["#/merge?model=verse.gguf", ".map", "Preview", ".output table"], stack: ["#/stack?model=verse.gguf", "form.card", "Preview", ".output table"], adapter: ["#/adapter?base=verse.gguf&tuned=code.gguf", "form.card"],
+    validate: ["#/validate?model=verse.gguf", "form.card"], keys: ["#/keys?model=evil.gguf", "table"], jobs: ["#/jobs", ".job"] };
   for (const [name, [hash, selector, button, after]] of Object.entries(pages)) {
     await view(hash, selector);
     if (button) { await press(button); await shown(after, name); }
@@ -311,7 +348,7 @@ async function leave() {
 }
 
 if (PICTURES) mkdirSync(PICTURES, { recursive: true });
-const steps = SERVER === "lighttpd" ? [login, policy, uploads, graft, merge, keys, study, watching, hostile, windows, leave] : [login, watching, leave];
+const steps = SERVER === "lighttpd" ? [login, policy, uploads, graft, merge, build, keys, study, watching, hostile, windows, leave] : [login, watching, leave];
 try {
   for (const step of steps) {
     await step();

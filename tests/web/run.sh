@@ -65,7 +65,8 @@ n=0
 while [ ! -e enough ] && [ $n -lt 3000 ]; do sleep 0.1; n=$((n + 1)); done
 echo '{"model": "m", "level": "warning", "rule": "r", "where": "<i>", "message": "<script>alert(6)</script>"}'
 END
-chmod +x "$T/bin/organ-check"
+printf '#!/bin/sh\necho "{\\"model\\": \\"verse.gguf\\", \\"engine\\": \\"none\\", \\"load\\": \\"ok\\", \\"perplexity\\": null, \\"ratio\\": null}"\n' > "$T/bin/organ-validate" # no engine here
+chmod +x "$T/bin/organ-check" "$T/bin/organ-validate"
 
 serve() { # SERVER: sets $url
     port=$((21000 + $$ % 20000))

@@ -76,10 +76,13 @@ static gg_status parse_preset(const char *name, gg_dtype_rules *r, gg_error *err
 {
     const gg_preset *p = gg_preset_by_name(name);
     if (p && !r->preset) return r->preset = p, GG_OK;
+    const char *near = p ? NULL : gg_preset_near(name);
     char shown[80];
     gg_escape(name, strlen(name), shown, sizeof shown);
     if (p) gg_fail(err, GG_EUSAGE, "'%s' is a second preset; give one", shown);
-    else gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE", shown);
+    else
+        gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE%s%s%s", shown,
+                near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     gg_about(err, GG_HINT_DTYPE);
     return gg_fix(err, "give a preset such as q4_k_m, or rules such as 'blk.*.ffn_*=q4_k,*=f16'");
 }

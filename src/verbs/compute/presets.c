@@ -2,6 +2,7 @@
 #include "presets.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 #include "verbs/shared/type_keys.h"
@@ -79,6 +80,14 @@ const gg_preset *gg_preset_by_name(const char *name)
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
         if (strcasecmp(presets[i].name, name) == 0) return &presets[i];
     return NULL;
+}
+
+const char *gg_preset_near(const char *name)
+{
+    const char *names[sizeof presets / sizeof presets[0]];
+    size_t n = sizeof names / sizeof names[0];
+    for (size_t i = 0; i < n; i++) names[i] = presets[i].name;
+    return gg_nearest(name, strlen(name), names, n);
 }
 
 const char *gg_preset_name(const gg_preset *p)

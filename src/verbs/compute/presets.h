@@ -16,6 +16,9 @@ typedef struct gg_preset gg_preset;
 const gg_preset *gg_preset_by_name(const char *name);
 const char *gg_preset_name(const gg_preset *p);
 
+/* The name of the preset that a misspelt one probably means, or NULL. */
+const char *gg_preset_near(const char *name);
+
 /* What a preset looks at. */
 typedef struct gg_preset_model {
     const gg_tensor *tensors;
