@@ -86,7 +86,7 @@ $(error OUTPUT must not be $(OUTPUT), which is an input or a target of chimera.m
 endif
 
 # The files of a model, as prerequisites: its file, all its shards, or those of a directory.
-shards    = $(wildcard $(shell printf '%s' $(call q,$(1)) | sed -n 's/-[0-9]\{5\}\(-of-[0-9]\{5\}\.gguf\)$$/-?????\1/p'))
+shards    = $(if $(findstring -of-,$(1)),$(wildcard $(shell printf '%s' $(call q,$(1)) | sed -n 's/-[0-9]\{5\}\(-of-[0-9]\{5\}\.gguf\)$$/-?????\1/p')))
 files_of  = $(if $(wildcard $(1)/manifest.json),$(1)/manifest.json $(wildcard $(1)/*/*.bin),$(or $(call shards,$(1)),$(1)))
 
 # Options for the selection of a donor and for its graft.
@@ -110,7 +110,12 @@ chimera: $(OUTPUT)
 # stamp NAME,TEXT: WORK/NAME.recipe is rewritten only when the text of a step changes, so
 # that a changed recipe repeats the step like a changed input. It is compared while make
 # reads this file, so that make -q and make -n are correct.
+ifeq ($(filter 3.% 4.0% 4.1%,$(MAKE_VERSION)),)
+equal     = $(and $(findstring <$(1)>,<$(2)>),$(findstring <$(2)>,<$(1)>))
+same      = $(if $(wildcard $(1)),$(call equal,$(strip $(2)),$(file < $(1))))
+else # these cannot read files
 same      = $(shell printf '%s\n' $(call q,$(2)) | cmp -s - $(call q,$(1)) 2> /dev/null && echo same)
+endif
 define stamp
 $(WORK)/$(1).recipe: $(if $(call same,$(WORK)/$(1).recipe,$(2)),,FORCE)
 	@mkdir -p $(call q,$(WORK))

@@ -103,8 +103,7 @@ post() { # TOOL ARGUMENTS: sets $job
 wait_job() { # ID STATE...: until it has one of them
     id=$1
     shift
-    n=0
-    [ "$1" = running ] && since='&since=queued' || since=''
+    n=0 since=''; [ "$1" != running ] || since='&since=queued'
     while [ $n -lt 2000 ]; do
         request GET "/v1/jobs/$id?wait=1$since"
         state=$(member state)
@@ -391,8 +390,7 @@ many() { # HOW-MANY-AT-ONCE
         "$ORGAN_URL/v1/models/verse.gguf?[1-200]" > "$T/codes" 2> /dev/null
     check_text "$(sort "$T/codes" | uniq -c | tr -s ' ')" " 200 200" "200 requests, $1 at once"
         request GET /v1/models/verse.gguf
-    # shellcheck disable=SC2046 # 200 names
-    check_text "$(cat "$T"/many.* | cksum)" "$(cat $(yes "$T/body" | head -n 200) | cksum)" "200 answers, $1 at once"
+    check_text "$(cat "$T"/many.* | cksum)" "$(yes "$T/body" | head -n 200 | xargs cat | cksum)" "200 answers, $1 at once"
     rm -f "$T"/many.*
     curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
         -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" 2> /dev/null
