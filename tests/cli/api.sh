@@ -101,9 +101,9 @@ post() { # TOOL ARGUMENTS: sets $job
 }
 
 wait_job() { # ID STATE...: until it has one of them
-    id=$1
+    id=$1 n=0 since=''
     shift
-    n=0 since=''; [ "$1" != running ] || since='&since=queued'
+    [ "$1" != running ] || since='&since=queued'
     while [ $n -lt 2000 ]; do
         request GET "/v1/jobs/$id?wait=1$since"
         state=$(member state)
@@ -389,8 +389,7 @@ many() { # HOW-MANY-AT-ONCE
     curl -s -m 300 $again -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
         "$ORGAN_URL/v1/models/verse.gguf?[1-200]" > "$T/codes" 2> /dev/null
     check_text "$(sort "$T/codes" | uniq -c | tr -s ' ')" " 200 200" "200 requests, $1 at once"
-        request GET /v1/models/verse.gguf
-    check_text "$(cat "$T"/many.* | cksum)" "$(yes "$T/body" | head -n 200 | xargs cat | cksum)" "200 answers, $1 at once"
+    check_text "$(cat "$T"/many.* | cksum)" "$(request GET /v1/models/verse.gguf; yes "$T/body" | head -n 200 | xargs cat | cksum)" "200 answers, $1 at once"
     rm -f "$T"/many.*
     curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
         -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" 2> /dev/null
