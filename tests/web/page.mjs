@@ -163,7 +163,7 @@ async function build() {
   await view("#/stack?model=verse.gguf", "form.card");
   await p.until(`document.querySelector("main .command code")?.textContent.includes(" 0-3")`, "the blocks of the model");
   await set(await labelled("Blocks, in this order"), "0-1; 3");
-  good(await p.eval(`document.querySelector("button.primary").disabled`), "what is not a list of blocks is refused");
+  good(await p.eval(`document.querySelector("button.primary").disabled`), "other text than a list of blocks is refused");
   await set(await labelled("Blocks, in this order"), "0-1,1-3");
   const line = await command();
   same(line, "organ-stack --output verse-stack.gguf verse.gguf 0-1,1-3", "a block twice");
