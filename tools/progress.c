@@ -74,10 +74,12 @@ static void *watch(void *arg)
 {
     const cli *c = arg;
     bool terminal = !c->quiet && isatty(STDERR_FILENO), shown = false;
+    int began = 0; /* the rate does not count the time before the first bytes */
     for (int ticks = 1; next_tick(); ticks++) {
         if (progress_file >= 0) write_progress(c);
-        if (!terminal || ticks < 5 || atomic_load(&c->progress.done) == 0) continue;
-        show_progress(c, 0.2 * ticks);
+        if (atomic_load(&c->progress.done) == 0) began = ticks;
+        if (!terminal || ticks - began < 5) continue;
+        show_progress(c, 0.2 * (ticks - began));
         shown = true;
     }
     if (shown) fputs("\r\033[K", stderr);

@@ -53,7 +53,7 @@ check_error 3 "" "a file that is not a model" organ-extract README.md --list
 check_error 2 "did you mean '--summary'?" "a misspelt option" organ-measure $V --sumary
 check_error 2 "did you mean '--skip-mismatched'?" "a misspelt option" organ-graft --skip_mismatched
 check_error 2 "did you mean '--tensors'?" "a misspelt option of the selection" organ-extract $V --tensor x
-check_error 2 "did you mean 'Q4_K_M'?" "a misspelt preset" organ-assemble $V --dtype q4km --output "$T/x"
+check_error 2 "did you mean 'Q4_K_M'?" "a misspelt preset" organ-assemble $V --dtype q4_km --output "$T/x"
 check_error 2 "did you mean 'convert'?" "a misspelt mode" organ-graft --source $V --target $V --output "$T/x" --match convrt
 check_error 2 "unknown option '--frobnicate'; see" "an option that resembles none" organ-stack --frobnicate
 check_error 2 "unknown option '--tensors'; see" "options of other tools are not suggested" organ-stack --tensors

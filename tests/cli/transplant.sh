@@ -207,8 +207,13 @@ check "in place" inplace --donor $DONOR $S --undo "$T/undo.bin"
 check_same "$T/in.gguf" "$T/want.gguf" "in place is as by --output"
 check_error 2 "first restore the base from $T/undo.bin (--in-place --donor" "an undo file is not overwritten" inplace --donor $DONOR --type norm --undo "$T/undo.bin"
 check_same "$T/in.gguf" "$T/want.gguf" "nothing changes then"
-check "undo" inplace --donor "$T/undo.bin"
+env ORGAN_PROGRESS=3 organ-transplant --base "$T/in.gguf" --in-place --donor "$T/undo.bin" 3> "$T/progress"
 check_same "$T/in.gguf" $BASE "undone to the byte"
+# The undo file counts like the model, or the time left would be wrong.
+env ORGAN_PROGRESS=3 organ-transplant --base "$T/in.gguf" --in-place --donor $DONOR $S --undo "$T/back.bin" 3> "$T/progress2"
+check_text "$(cat "$T/progress" "$T/progress2" | awk '{ printf "%d ", ($1 == $2 && $2 > 0); last[NR] = $2 } END { print last[2] == 2 * last[1] }')" "1 1 1" "the progress in place"
+inplace -q --donor "$T/back.bin"
+check_same "$T/in.gguf" $BASE "undone again"
 check_error 2 "same file" "a model in place into itself" inplace --donor "$T/in.gguf" --no-undo --all
 check_error 2 "keys" "keys in place" inplace --donor $DONOR $S --no-undo --set-kv a=u32:1
 cp "$T/b.gguf" "$T/in.gguf"

@@ -162,7 +162,7 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
         gg_place to = { gg_output_fd(out), GG_AT_POS };
         st = gg_record_check_name(t, err);
         if (st == GG_OK) st = gg_write_all(to.fd, head, gg_record_header(t, head), err);
-        if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, NULL, err);
+        if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, j->run, err);
     }
     if (st == GG_OK) return gg_output_commit(out, err);
     gg_output_abort(out);
@@ -200,7 +200,7 @@ static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err
 static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at,
                                 gg_error *err)
 {
-    if (part->source == j->base) return GG_OK;
+    if (part->source == j->base) return gg_progress_add(j->run, part->bytes), GG_OK;
     return gg_copy_part(part, (gg_place){ fd, at }, NULL, j->run, err);
 }
 
@@ -277,7 +277,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = sources_unchanged(j, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++)
         r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
-    gg_progress_total(j->run, r->bytes_moved);
+    gg_progress_total(j->run, undo ? 2 * r->bytes_moved : r->bytes_moved);
     if (st == GG_OK && undo) st = write_undo(j, undo, err);
     if (st == GG_OK) st = write_base(j, undo, err);
     r->moved = j->n;
