@@ -10,7 +10,6 @@
 #ifndef GG_MERGE_INTERNAL_H
 #define GG_MERGE_INTERNAL_H
 
-#include "merge_cache.h"
 #include "merge_settings.h"
 #include "organ/gg_merge.h"
 #include "verbs/compute/compute.h"
@@ -154,7 +153,6 @@ typedef struct gg_merging {
     uint64_t seed;
     uint64_t blocks;       /* block_count of the first model */
     pthread_mutex_t whole; /* held while a whole matrix is in memory */
-    gg_merge_cache cache;
 } gg_merging;
 
 /* Fill in the job for a tensor: its parameters, and the state. gg_merge_job_free ends it, also
@@ -172,7 +170,7 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 void gg_merge_add_whole(const gg_merge_job *j, const gg_merge_chunk *c);
 
 /* The run with fewer threads if their buffers would need too much memory; `row` is the length of
- * the longest row. The remaining memory is for tensors that are read only once, one per thread. */
-gg_run gg_merge_bounded(gg_merging *m, uint64_t row, const gg_run *run);
+ * the longest row. */
+gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run);
 
 #endif

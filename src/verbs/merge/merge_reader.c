@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNED 64 /* bytes of a cache line */
-
 /* Bytes of n values. */
 static size_t encoded(const gg_merge_input *in, size_t n)
 {
@@ -45,10 +43,7 @@ gg_status gg_merge_reader_open(gg_merge_reader *r, const gg_merging *m, const gg
     gg_status st = GG_OK;
     for (size_t k = 0; k < r->n_in && st == GG_OK; k++) {
         st = open_input(&r->in[k], k < m->n ? m->models[k] : m->base, at[k], cut, err);
-        uint64_t bytes = gg_source_tensor(r->in[k].source, at[k])->bytes;
         r->x[k] = r->in[k].x;
-        r->in[k].cached_at = r->bytes;
-        r->bytes += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
     }
     return st;
 }
@@ -78,7 +73,7 @@ static gg_status bad_values(const gg_merge_input *in, uint64_t first, size_t n, 
     return gg_at_file(err, gg_source_name(in->source));
 }
 
-gg_status gg_merge_read(gg_merge_reader *r, uint64_t first, size_t n, bool again, gg_error *err)
+gg_status gg_merge_read(gg_merge_reader *r, uint64_t first, size_t n, gg_error *err)
 {
     gg_status st = GG_OK;
     r->first = first;
@@ -86,10 +81,7 @@ gg_status gg_merge_read(gg_merge_reader *r, uint64_t first, size_t n, bool again
         gg_merge_input *in = &r->in[k];
         const gg_dtype_info *info = gg_dtype_get(in->dtype);
         uint64_t offset = first / info->block_elems * info->block_bytes;
-        uint8_t *to = r->cache ? r->cache + (in->cached_at + offset) : in->raw;
-        in->from = to;
-        if (r->cache && again) continue;
-        st = gg_data_read(&in->data, offset, to, encoded(in, n), err);
+        st = gg_data_read(&in->data, offset, in->raw, encoded(in, n), err);
         if (st != GG_OK) gg_at_file(err, gg_source_name(in->source));
     }
     return st;
@@ -101,7 +93,7 @@ gg_status gg_merge_decode(gg_merge_reader *r, size_t at, size_t n, bool check, g
     uint64_t first = r->first + at;
     for (size_t k = 0; k < r->n_in; k++) {
         gg_merge_input *in = &r->in[k];
-        gg_status st = gg_decode(in->dtype, in->from + encoded(in, at), in->x, n, err);
+        gg_status st = gg_decode(in->dtype, in->raw + encoded(in, at), in->x, n, err);
         if (st == GG_OK && check && gg_count_bad(in->x, n)) st = bad_values(in, first, n, err);
         if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
     }

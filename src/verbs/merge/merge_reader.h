@@ -11,10 +11,8 @@ typedef struct gg_merge_input {
     uint32_t dtype;
     gg_data data;
     bool open;
-    uint64_t cached_at;  /* the place of its bytes in the reader's cache */
-    const uint8_t *from; /* the encoded values of the chunk: in the cache or in raw */
-    uint8_t *raw;
-    float *x; /* the values of a piece */
+    uint8_t *raw; /* the encoded values of a chunk */
+    float *x;     /* the values of a piece */
 } gg_merge_input;
 
 /* For one thread. Start from all zero. */
@@ -23,8 +21,6 @@ typedef struct gg_merge_reader {
     gg_merge_input *in; /* the models, and then the base if there is one */
     size_t n_in;
     uint64_t first; /* index of the first value of the chunk */
-    uint64_t bytes; /* of all inputs, each aligned for the cache */
-    uint8_t *cache; /* room for so many bytes, or NULL; the caller's, shared by all readers */
     float **x, *out;
     void *scratch;
 } gg_merge_reader;
@@ -40,9 +36,8 @@ gg_status gg_merge_reader_open(gg_merge_reader *r, const gg_merging *m, const gg
                                const size_t *at, gg_merge_cut cut, gg_error *err);
 void gg_merge_reader_close(gg_merge_reader *r);
 
-/* Reads a chunk of n values from `first` on, without decoding it. `again`: all values have been
- * read before, so nothing is read if there is a cache. */
-gg_status gg_merge_read(gg_merge_reader *r, uint64_t first, size_t n, bool again, gg_error *err);
+/* Reads a chunk of n values from `first` on, without decoding it. */
+gg_status gg_merge_read(gg_merge_reader *r, uint64_t first, size_t n, gg_error *err);
 
 /* Decodes n values of that chunk, from its value `at` on. If the job has a base, c->x are the
  * differences from it. With `check`, GG_EFORMAT if a value is not finite. */

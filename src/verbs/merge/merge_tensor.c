@@ -21,7 +21,6 @@ typedef struct merge_ctx {
     gg_computation base; /* first: see compute_core.h */
     const gg_merging *m;
     pthread_mutex_t *whole;
-    gg_merge_cache *cache;
     size_t at[]; /* index of the tensor in each model, and last in the base */
 } merge_ctx;
 
@@ -29,12 +28,11 @@ typedef struct work {
     gg_merge_job *job;
     gg_steps steps;
     gg_merge_reader *readers; /* one per thread */
-    gg_merge_cache *cache;
-    gg_merge_pass pass; /* the current one; without scan: the result is computed */
+    gg_merge_pass pass;       /* the current one; without scan: the result is computed */
     unsigned pass_no;
     double *sums, *slot_sums; /* of a pass: all so far, and those of each slot */
     uint64_t **counters;      /* per thread, for a pass */
-    bool checked;             /* all inputs have been read, and are finite */
+    bool checked;             /* all inputs are known to be finite */
 } work;
 
 /* ---- jobs ------------------------------------------------------------------------ */
@@ -102,7 +100,7 @@ static gg_status do_chunk(void *ctx, const gg_step *s, float **x, gg_error *err)
     gg_merge_chunk c;
     size_t piece = whole_rows(w->job, GG_MERGE_PIECE);
     double *sums = w->pass.scan ? w->slot_sums + s->slot * w->pass.sums : NULL;
-    gg_status st = gg_merge_read(r, s->first, s->n, w->checked, err);
+    gg_status st = gg_merge_read(r, s->first, s->n, err);
     if (sums) memset(sums, 0, w->pass.sums * sizeof *sums);
     for (size_t at = 0; at < s->n && st == GG_OK; at += piece) {
         size_t n = s->n - at < piece ? s->n - at : piece;
@@ -160,21 +158,13 @@ static gg_status run_pass(work *w, gg_error *err)
     return st;
 }
 
-static void use_cache(work *w)
-{
-    uint8_t *memory = gg_merge_cache_take(w->cache, w->readers[0].bytes);
-    for (unsigned k = 0; k < w->steps.threads; k++) w->readers[k].cache = memory;
-}
-
 static gg_status all_passes(work *w, gg_error *err)
 {
     gg_status st = GG_OK;
     for (w->pass_no = 0; st == GG_OK && w->job->method->pass; w->pass_no++) {
         w->pass = (gg_merge_pass){ 0 };
         if (!w->job->method->pass(w->job, w->pass_no, &w->pass)) break;
-        if (!w->pass.scan) continue; /* a pass may turn out to be unnecessary */
-        if (!w->readers[0].cache && !w->checked) use_cache(w);
-        st = run_pass(w, err);
+        if (w->pass.scan) st = run_pass(w, err); /* a pass may turn out to be unnecessary */
     }
     w->pass = (gg_merge_pass){ 0 };
     return st;
@@ -260,7 +250,6 @@ static gg_status open_work(work *w, const merge_ctx *ctx, const compute_target *
 
 static void close_work(work *w)
 {
-    if (w->readers) gg_merge_cache_give(w->cache, w->readers[0].cache);
     for (unsigned k = 0; w->readers && k < w->steps.threads; k++)
         gg_merge_reader_close(&w->readers[k]);
     free(w->readers);
@@ -283,7 +272,7 @@ static gg_status make_merge(void *context, const gg_tensor *t, int fd, uint64_t 
     const merge_ctx *ctx = context;
     const compute_target to = { t, fd, at, run };
     gg_merge_job job;
-    work w = { .job = &job, .cache = ctx->cache };
+    work w = { .job = &job };
     bool whole = ctx->m->method->whole != NULL;
     if (whole) pthread_mutex_lock(ctx->whole);
     gg_status st = gg_merge_job_start(ctx->m, t, &job, err);
@@ -305,7 +294,6 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
     if (!ctx) return err->status;
     ctx->m = m;
     ctx->whole = &m->whole;
-    ctx->cache = &m->cache;
     memcpy(ctx->at, at, (m->n + 1) * sizeof *at);
     *p = (gg_producer){ make_merge, ctx };
     return GG_OK;
@@ -320,12 +308,11 @@ static uint64_t thread_bytes(const gg_merging *m, uint64_t row)
            counted;
 }
 
-gg_run gg_merge_bounded(gg_merging *m, uint64_t row, const gg_run *run)
+gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run)
 {
     gg_run less = *run;
-    uint64_t each = thread_bytes(m, row), most = THREADS_BYTES / each;
+    uint64_t most = THREADS_BYTES / thread_bytes(m, row);
     unsigned threads = run->threads ? run->threads : gg_thread_count();
     less.threads = threads < most ? threads : most ? (unsigned)most : 1;
-    if (most) m->cache.most = THREADS_BYTES / less.threads - each;
     return less;
 }

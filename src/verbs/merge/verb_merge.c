@@ -340,7 +340,7 @@ static gg_status guard(const merge *g, const char *output)
     return st;
 }
 
-static gg_run bounded(merge *g)
+static gg_run bounded(const merge *g)
 {
     uint64_t row = 0;
     for (size_t i = 0; i < g->plan.n; i++)
@@ -391,7 +391,6 @@ static void close_all(merge *g)
     free(g->m.models);
     free(g->m.of_model);
     pthread_mutex_destroy(&g->m.whole);
-    gg_merge_cache_free(&g->m.cache);
 }
 
 /* The slices as the parameters of the merge: "slices=1:0-7,2:4-11", with the numbers of models. */
@@ -486,7 +485,6 @@ gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *
     *report = (gg_merge_report){ 0 };
     merge g = { .o = o, .run = run, .plan = { .verify = true }, .report = report, .err = err };
     pthread_mutex_init(&g.m.whole, NULL);
-    gg_merge_cache_init(&g.m.cache);
     gg_status st = o->config ? read_config(&g) : read_arguments(&g);
     if (st == GG_OK) st = g.config.n_slices ? stack(&g, output) : merge_tensors(&g, output);
     close_all(&g);
