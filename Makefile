@@ -80,11 +80,11 @@ all: $(LIB) $(BINS) $(B)/completion/_organ $(B)/completion/organ.fish ## build t
 
 # Code that decides what others compute is built for size. The rules of names are an exception: a
 # model may have very many tensors, and -O2 makes them three times faster. json_format.c would need
-# libm. Small is also plain C of kernels that are not much slower then: newer machines use AVX2.
+# libm, and verb_measure_read.c gathers samples. Small is also plain C of kernels that are not much slower then: newer machines use AVX2.
 SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
-SMALL_C = $(filter-out organ/anatomy% json/json_format,$(filter verbs/% organ/% gguf/% json/% \
+SMALL_C = $(filter-out organ/anatomy% json/json_format %/verb_measure_read,$(filter verbs/% organ/% gguf/% json/% \
 	$(addprefix base/,io out% escape status tempname nearest confine% stamp),$*))
-SMALL_L0 := $(if $(L1),$(addprefix %/,iq1 iq2 iq3 iq4 k23 k456 ksearch pick k_merge k_mix k_choose \
+SMALL_L0 := $(if $(L1),$(addprefix %/,iq1 iq2 iq3 iq4 legacy k23 k456 ksearch pick k_merge k_mix k_choose \
 	k_fusion k_pairs k_moments))
 
 $(B)/obj/%.o: src/%.c

@@ -35,6 +35,12 @@ GG_DECLARE_KF(void, gg_nk_histogram,
 /* Converts floats to keys that sort in the same order, and back. May work in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
 GG_DECLARE_KF(void, gg_nk_unkeys, (const gg_nk_key *keys, size_t n, float *x));
+/* The magnitudes of n keys, which are the bits of the values without their signs: all their bits,
+ * the least above 0 minus 1, and the largest. */
+typedef struct gg_nk_bounds {
+    uint32_t bits, low, high;
+} gg_nk_bounds;
+GG_DECLARE_KF(gg_nk_bounds, gg_nk_magnitudes, (const gg_nk_key *keys, size_t n));
 /* Count the buckets of n values (float_set.h), or n codes of 16 bits, in counts[65536]. */
 GG_DECLARE_KF(void, gg_nk_count_buckets, (const float *x, size_t n, uint32_t *counts));
 GG_DECLARE_KF(void, gg_nk_count_codes, (const uint16_t *codes, size_t n, uint32_t *counts));

@@ -85,8 +85,67 @@ INLINE void insertion(void *keys, size_t n, bool wide)
     }
 }
 
+/* ---- counting ---------------------------------------------------------------- */
+
+/* How the keys of short floats are counted. A magnitude has a slot: 0 has the first, and others
+ * follow from above `low` on. */
+typedef struct slots {
+    unsigned shift; /* bits that are 0 in all values */
+    uint32_t low, n;
+} slots;
+
+/* Returns false if the counters would need more room than the keys. */
+static bool few_slots(const gg_nk_key *keys, size_t n, slots *s)
+{
+    gg_nk_bounds b = GG_PICK(gg_nk_magnitudes)(keys, n);
+    if (b.bits == 0 || b.bits & 0x1fffu) return false;
+    s->shift = b.bits & 0xffffu ? 13 : 16;
+    s->low = b.low >> s->shift;
+    s->n = (b.high >> s->shift) - s->low + 1;
+    return s->n <= n / 2;
+}
+
+/* Writes the keys of slots in order: from the last to the first for negative values. Most values
+ * occur a few times, so that eight keys are written in any case. */
+static size_t put_keys(const slots *s, const uint32_t *count, bool negative, gg_nk_key *keys,
+                       size_t at, size_t n)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t slot = negative ? s->n - 1 - i : i, m = slot ? slot + s->low : 0;
+        gg_nk_key key = (m << s->shift | 0x80000000u) ^ (negative ? UINT32_MAX : 0);
+        size_t end = at + count[i];
+        if (end + 8 <= n) {
+            for (size_t j = 0; j < 8; j++) keys[at + j] = key;
+            at += 8;
+        }
+        for (; at < end; at++) keys[at] = key;
+        at = end;
+    }
+    return at;
+}
+
+/* Sorts values that were F16 or BF16 by counting them. Returns false if they are others. */
+static bool count_keys(gg_nk_key *keys, size_t n, uint32_t *count)
+{
+    slots s;
+    if (n < 16 * SMALL || !few_slots(keys, n, &s)) return false;
+    memset(count, 0, 2 * (size_t)s.n * sizeof *count);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (keys[i] >> 31) - 1; /* all bits or none: no branch can foresee it */
+        uint32_t m = ((keys[i] ^ negative) & 0x7fffffffu) >> s.shift;
+        uint32_t slot = m > s.low ? m - s.low : 0;
+        count[s.n + (slot ^ negative)]++; /* before the middle: s.n - 1 - slot */
+    }
+    size_t at = put_keys(&s, count, true, keys, 0, n);
+    put_keys(&s, count + s.n, false, keys, at, n);
+    return true;
+}
+
+/* ---- all ---------------------------------------------------------------------- */
+
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
 {
+    if (count_keys(keys, n, tmp)) return keys;
     return radix(keys, n, tmp, first_digit(keys, n), false);
 }
 

@@ -231,6 +231,43 @@ static void sorting(void)
     free(x), free(y), free(tmp);
 }
 
+static uint32_t key_of(const void *p)
+{
+    uint32_t u;
+    memcpy(&u, p, sizeof u);
+    return u >> 31 ? ~u : u | 0x80000000u;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    uint32_t x = key_of(a), y = key_of(b);
+    return (x > y) - (x < y);
+}
+
+/* Values that were F16 or BF16 are counted, but only if that takes no more room than the values. */
+static void short_floats(void)
+{
+    enum { N = 60011 };
+    const uint32_t masks[] = { 0xffffe000u, 0xffff0000u, 0xfffff000u };
+    float *tmp = malloc(N * sizeof *tmp);
+    for (size_t c = 0; c < 9; c++) {
+        float *x = gaussian(N, c), *y = malloc(N * sizeof *y);
+        for (size_t i = 0; i < N; i++) {
+            uint32_t u = key_of(&x[i]);
+            u = (u >> 31 ? u & 0x7fffffffu : ~u) & masks[c % 3];
+            memcpy(&x[i], &u, sizeof u);
+        }
+        for (size_t i = 0; c >= 3 && i < N; i += 97) x[i] = i % 2 ? 0.0f : -0.0f;
+        x[N / 2] = c < 6 ? -0x1p-24f : 0x1p-126f; /* far from the others */
+        memcpy(y, x, N * sizeof *x);
+        gg_sort_floats(x, N, tmp);
+        qsort(y, N, sizeof *y, by_key);
+        T_CHECKF(memcmp(x, y, N * sizeof *x) == 0, "case %zu", c);
+        free(x), free(y);
+    }
+    free(tmp);
+}
+
 /* Kolmogorov's distance to the normal distribution, and no memory of the last value. */
 static void null_model(void)
 {
@@ -422,6 +459,7 @@ static const t_case cases[] = {
     { "scores and theta", scores },
     { "sample indices", sampling },
     { "radix sort against qsort", sorting },
+    { "values of 16 bits against qsort", short_floats },
     { "null model", null_model },
     { "row angle", row_angle },
     { "comparison", comparison },

@@ -151,6 +151,19 @@ void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
     }
 }
 
+gg_nk_bounds GG_K(gg_nk_magnitudes)(const gg_nk_key *keys, size_t n)
+{
+    gg_nk_bounds b = { 0, UINT32_MAX, 0 };
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
+        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
+        b.bits |= m;
+        b.low = m - 1 < b.low ? m - 1 : b.low;
+        b.high = m > b.high ? m : b.high;
+    }
+    return b;
+}
+
 static float unkey(uint32_t k)
 {
     uint32_t u = k ^ (~(uint32_t)((int32_t)k >> 31) | 0x80000000u);

@@ -125,8 +125,27 @@ static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w,
 
 #define GATHER 1024
 
-/* Takes the samples of types of 16 bits that lie in the run: gathers them and decodes many at once.
- */
+/* Gathers at most GATHER samples of 16 bits that lie in the run. Whether the remainder overflows is
+ * hard to predict, so that there is no branch for it. */
+static size_t gather_halves(sampler *s, run_of r, uint16_t *code)
+{
+    const uint64_t left = s->count - s->i, step = s->step, part = s->part, units = s->units;
+    uint64_t at = s->at - r.first, rest = s->rest;
+    size_t n = 0, most = left < GATHER ? (size_t)left : GATHER;
+    for (; n < most && at < r.n; n++) {
+        memcpy(&code[n], r.bytes + at * 2, 2);
+        rest += part;
+        uint64_t over = rest >= units;
+        at += step + over;
+        rest -= units & (0 - over);
+    }
+    s->i += n;
+    s->at = r.first + at;
+    s->rest = rest;
+    return n;
+}
+
+/* Takes the samples of types of 16 bits that lie in the run, and decodes many at once. */
 static gg_status take_halves(sampler *s, run_of r, float *values, gg_error *err)
 {
     uint16_t code[GATHER];
@@ -135,8 +154,10 @@ static gg_status take_halves(sampler *s, run_of r, float *values, gg_error *err)
     while (st == GG_OK && s->i < s->count && s->at < end) {
         size_t n = 0;
         float *to = values + s->i;
-        for (; n < GATHER && s->i < s->count && s->at < end; n++, sampler_next(s))
-            memcpy(&code[n], r.bytes + (s->at - r.first) * 2, 2);
+        if (s->length == 1) n = gather_halves(s, r, code);
+        else
+            for (; n < GATHER && s->i < s->count && s->at < end; n++, sampler_next(s))
+                memcpy(&code[n], r.bytes + (s->at - r.first) * 2, 2);
         st = gg_decode(s->info->id, code, to, n, err);
     }
     return st;
