@@ -9,7 +9,21 @@ MK=$PWD/scripts/chimera.mk
 $MAKE --version 2> /dev/null | grep -q GNU || { check_text "no GNU make" "no GNU make" ""; finish; }
 W=$T/w
 mkdir "$W"
-for m in base code stranger verse; do cp "$LAB/lab-$m-q4_k_m.gguf" "$W/$m.gguf"; done
+# Three small relatives and a stranger.
+for seed in 1 2 3 4; do
+    set -- token_embd.weight:F16:64x128 output.weight:F16:64x128 output_norm.weight:F32:64
+    for i in 0 1 2 3; do
+        set -- "$@" blk.$i.attn_norm.weight:F32:64 blk.$i.attn_q.weight:F16:64x64 blk.$i.attn_output.weight:F16:64x64 blk.$i.ffn_norm.weight:F32:64 \
+            blk.$i.ffn_gate.weight:F16:64x96 blk.$i.ffn_up.weight:F16:64x96 blk.$i.ffn_down.weight:F16:96x64
+    done
+    mkmodel "$W/$seed.gguf" -s $seed "$@" || bad "mkmodel"
+done
+mv "$W/1.gguf" "$W/verse.gguf"
+mv "$W/2.gguf" "$W/stranger.gguf"
+for m in base:3 code:4; do
+    organ-transplant -q --base "$W/verse.gguf" --donor "$W/${m#*:}.gguf" --blend linear:0.3 --output "$W/${m%:*}.gguf" || bad "a relative"
+    rm "$W/${m#*:}.gguf"
+done
 cat > "$W/Makefile" << END
 BASE       := verse.gguf
 OUTPUT     := c.gguf
@@ -160,7 +174,7 @@ changed base.gguf
 made "its ancestor touched" "extract graft assemble" OUTPUT=t.gguf DONORS=code code.blend=task:0.5 code.ancestor=base.gguf
 check "the same directly" mk OUTPUT=t2.gguf DIRECT=1 DONORS=code code.blend=task:0.5 code.ancestor=base.gguf
 check_same "$W/t.gguf" "$W/t2.gguf" "a task vector, directly"
-mkmodel "$T/ab.gguf" -s 3 blk.1.ffn_gate.weight.lora_a:F32:256x2 blk.1.ffn_gate.weight.lora_b:F32:2x512 &&
+mkmodel "$T/ab.gguf" -s 3 blk.1.ffn_gate.weight.lora_a:F32:64x2 blk.1.ffn_gate.weight.lora_b:F32:2x96 &&
     organ-extract "$T/ab.gguf" --output "$T/ab" && sed -e 's/^  "metadata": \[/&\
     {"key": "general.type", "type": "str", "value": "adapter"},\
     {"key": "adapter.type", "type": "str", "value": "lora"},\
@@ -289,6 +303,7 @@ check "make clean with a missing donor" mk OUTPUT=k.gguf code.model=none.gguf cl
 # ---- the page's own recipe, as it is pasted: blanks before a comment belong to make's values --------
 rm -rf "$W/c.gguf" "$W/c.gguf.work"
 cp "$LAB/lab-lora-code.gguf" "$W/polish-lora.gguf"
+for m in code verse; do cp "$LAB/lab-$m-q4_k_m.gguf" "$W/$m.gguf"; done
 sed -n '/^    BASE   :=/,/^    include /p' docs/chimera.md | sed "s/^    //; s|^include .*|include $MK|" > "$W/Makefile"
 made "the recipe of docs/chimera.md" "extract graft graft assemble"
 check "its chimera" organ-extract --list "$W/chimera.gguf"
