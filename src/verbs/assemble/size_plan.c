@@ -66,7 +66,8 @@ static gg_status add_types(chooser *c, const char *list, gg_error *err)
         bool twice = keep;
         for (size_t i = 0; i < c->n_types; i++) twice = twice || c->types[i] == dtype;
         if (!twice) c->types[c->n_types++] = dtype;
-        p += n + (p[n] == ',');
+        p += n;
+        p += strspn(p, ",") > 0;
     }
     return GG_OK;
 }
