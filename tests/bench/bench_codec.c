@@ -3,7 +3,8 @@
  *   bench_codec [all|check|decode|encode|rmse] [TYPE...]
  *
  * check   decodes random bytes with both, at each instruction-set level: same bits?
- * decode, encode   time of ggml / time of ours, one thread: 1 and more is good
+ * decode, encode   time of ggml / time of ours, one thread: 1 and more is good; encode-im is with
+ *         an importance matrix
  * rmse    error of what we encode against the table of ggml's errors
  *
  * ggml is libggml-base.so as the engine tests install it, or at $GGML_BASE: the
@@ -275,15 +276,15 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One figure a type for each of decode/encode x in cache/in memory. */
+/* One figure per type for each of decode, encode, encode-im in cache and in memory. */
 static struct tally {
     double ratio[MAX_RATIOS];
     const char *name[MAX_RATIOS];
     size_t n;
-} tallies[2][2];
+} tallies[3][2];
 
 static const char *const PLACE[2] = { "cache", "memory" };
-static const char *const WAY[2] = { "decode", "encode" };
+static const char *const WAY[3] = { "decode", "encode", "encode-im" };
 
 /* Prints a row and returns the reference's seconds a value. */
 static double compare_speed(const job *j, int place)
@@ -299,11 +300,12 @@ static double compare_speed(const job *j, int place)
     }
     qsort(ours, (size_t)pairs, sizeof *ours, by_value);
     qsort(theirs, (size_t)pairs, sizeof *theirs, by_value);
-    double o = ours[pairs / 2], r = theirs[pairs / 2], v = (double)j->values;
-    printf("%s\t%s\t%s\t%zu\t%.1f\t%.1f\t%.2f\n", WAY[j->encode], j->type->name, PLACE[place],
-           j->values, v / o * 1e-6, v / r * 1e-6, r / o);
+    double o = ours[0], r = theirs[0], v = (double)j->values; /* the least */
+    const int way = j->encode + (j->imatrix != NULL);
+    printf("%s\t%s\t%s\t%zu\t%.1f\t%.1f\t%.2f\n", WAY[way], j->type->name, PLACE[place], j->values,
+           v / o * 1e-6, v / r * 1e-6, r / o);
     fflush(stdout);
-    struct tally *t = &tallies[j->encode][place];
+    struct tally *t = &tallies[way][place];
     if (t->n < MAX_RATIOS) {
         t->name[t->n] = j->type->name;
         t->ratio[t->n++] = r / o;
@@ -340,30 +342,52 @@ static void bench_decode(const gg_dtype_info *t, const float *x, const float *im
     free(j.floats);
 }
 
+/* Whether the reference's encoder uses an importance matrix. */
+static bool uses_imatrix(const gg_dtype_info *t, const float *x, const float *imatrix)
+{
+    if (needs_imatrix(t->id)) return true;
+    const size_t bytes = bytes_of(t, COLS);
+    uint8_t *plain = need(bytes), *weighed = need(bytes);
+    memset(plain, 0, bytes);
+    memset(weighed, 0, bytes);
+    ref_encode(t->id, x, plain, COLS, NULL);
+    ref_encode(t->id, x, weighed, COLS, imatrix);
+    const bool differ = memcmp(plain, weighed, bytes) != 0;
+    free(plain);
+    free(weighed);
+    return differ;
+}
+
 static void bench_encode(const gg_dtype_info *t, const float *x, const float *imatrix)
 {
     if ((!gg_can_encode(t->id) && !gg_encode_needs_imatrix(t->id)) || !ref_can_encode(t->id))
         return;
     job j = { .type = t, .encode = true, .values = IN_CACHE };
-    j.imatrix = needs_imatrix(t->id) ? imatrix : NULL;
     j.blocks = need(bytes_of(t, IN_MEMORY));
     memset(j.blocks, 0, bytes_of(t, IN_MEMORY));
     j.floats = need(sizeof *j.floats * IN_MEMORY);
     fill(j.floats, sizeof *j.floats * IN_MEMORY, x, sizeof *x * RMSE_ROWS * COLS);
     ref.quantize_init((int)t->id);
-    double a_value = compare_speed(&j, 0);
-    /* A slow encoder gets what takes 0.15 s, but no less than 1M values (4 MiB)... */
-    double affordable = 0.15 / a_value;
-    j.values = affordable >= IN_MEMORY ? (size_t)IN_MEMORY : (size_t)affordable / COLS * COLS;
-    /* ...and one below that is not held up by memory: the row would say the same again. */
-    if (j.values >= RMSE_ROWS * COLS) compare_speed(&j, 1);
+    if (!needs_imatrix(t->id)) {
+        double a_value = compare_speed(&j, 0);
+        /* A slow encoder gets what takes 0.15 s, but no less than 1M values (4 MiB)... */
+        double affordable = 0.15 / a_value;
+        j.values = affordable >= IN_MEMORY ? (size_t)IN_MEMORY : (size_t)affordable / COLS * COLS;
+        /* ...and one below that is not held up by memory: the row would say the same again. */
+        if (j.values >= RMSE_ROWS * COLS) compare_speed(&j, 1);
+    }
+    if (uses_imatrix(t, x, imatrix)) {
+        j.values = IN_CACHE;
+        j.imatrix = imatrix;
+        compare_speed(&j, 0);
+    }
     free(j.blocks);
     free(j.floats);
 }
 
 static void print_tallies(void)
 {
-    for (int e = 0; e < 2; e++)
+    for (int e = 0; e < 3; e++)
         for (int p = 0; p < 2; p++) {
             struct tally *t = &tallies[e][p];
             if (t->n == 0) continue;

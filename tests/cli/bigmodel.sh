@@ -96,6 +96,11 @@ if [ -z "${SANITIZED:-}" ]; then
     done
     LIMIT=16384 within "merge, arcee-fusion" organ-merge -q --no-hash -j 2 --method arcee-fusion --base "$T/flat1.gguf" \
         --model "$T/flat2.gguf" --output -
+    # Encoding by importance: the weights of 65536 columns, and pieces of the tensor.
+    { le 4 1; le 4 19; printf blk.0.ffn_up.weight; le 4 1; le 4 65536; head -c 262144 /dev/zero; } > "$T/im.dat"
+    LIMIT=16384 within "encode with an importance matrix" organ-assemble -q -j 2 "$T/flat1.gguf" --dtype q4_k --imatrix "$T/im.dat" \
+        --output "$T/encoded.gguf"
+    LIMIT=16384 within "the same through pipes" organ-assemble -q -j 2 - --dtype iq2_xxs --imatrix "$T/im.dat" --output - < "$T/flat1.gguf"
     for k in 1 2 3; do mkmodel "$T/i$k.gguf" -s $k blk.0.ffn_up.weight:F16:16384x128; done
     LIMIT=30720 within "merge, iso" organ-merge -q --no-hash -j 2 --method iso --base "$T/i1.gguf" --model "$T/i2.gguf" \
         --model "$T/i3.gguf" --output -
