@@ -8,17 +8,11 @@
 # shellcheck disable=SC2016 # $LAB, $M and $OUT are expanded by make_model
 set -eu
 cd "$(dirname "$0")/../.."
-M=${KEEP:-$M}
-mkdir -p "$M"
-rm -f "$M/changed"
-# shellcheck source=tests/engine/recipes.sh disable=SC1091
-. tests/engine/recipes.sh
+# shellcheck source=tests/engine/part.sh disable=SC1091
+. tests/engine/part.sh
 PERMUTE=${PERMUTE:-build/test/permute}
 everything=ffn,heads,embedding
 
-put() { # NAME: the table on stdin
-    $TABLE put "$1" || : > "$M/changed"
-}
 permuted() { # MODEL WHAT [NOISE]: the command
     echo "$PERMUTE \$LAB/lab-$1-f16.gguf \$OUT $2 ${3:-0} 7 > \$OUT.order"
 }

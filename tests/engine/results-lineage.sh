@@ -4,14 +4,9 @@
 # shellcheck disable=SC2016 # $LAB, $M and $OUT are expanded by make_model
 set -eu
 cd "$(dirname "$0")/../.."
-# shellcheck source=tests/engine/recipes.sh disable=SC1091
-. tests/engine/recipes.sh
+# shellcheck source=tests/engine/part.sh disable=SC1091
+. tests/engine/part.sh
 
-# A pipe runs it in a process of its own, so it leaves a file if a figure changed.
-put() { # NAME: the table on stdin
-    cat > "$M/$1.tsv"
-    $TABLE put "$1" < "$M/$1.tsv" || : > "$M/changed"
-}
 lineage() { # A B OPTION...: min, median and max
     organ-compare -q "$@" --lineage > "$M/verdict" || :
     awk -F '\t' 'NR == 2 { printf "%.3f\t%.3f\t%.3f\n", $3, $4, $5 }' "$M/verdict"

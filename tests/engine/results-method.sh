@@ -3,14 +3,9 @@
 # docs/method.md. results.sh runs it; some minutes. Needs python3 for the script of that page.
 set -eu
 cd "$(dirname "$0")/../.."
-# shellcheck source=tests/engine/recipes.sh disable=SC1091
-. tests/engine/recipes.sh # record_head
+# shellcheck source=tests/engine/part.sh disable=SC1091
+. tests/engine/part.sh
 
-# A pipe runs it in a process of its own, so it leaves a file if a figure changed.
-put() { # NAME: the table on stdin
-    cat > "$M/$1.tsv"
-    $TABLE put "$1" < "$M/$1.tsv" || : > "$M/changed"
-}
 
 # Its random numbers differ between versions of Python.
 if command -v python3 > /dev/null 2>&1; then

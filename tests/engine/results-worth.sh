@@ -7,11 +7,8 @@
 # shellcheck disable=SC2016 # $LAB and $OUT are expanded by make_model
 set -eu
 cd "$(dirname "$0")/../.."
-M=${KEEP:-$M}
-mkdir -p "$M"
-rm -f "$M/changed"
-# shellcheck source=tests/engine/recipes.sh disable=SC1091
-. tests/engine/recipes.sh
+# shellcheck source=tests/engine/part.sh disable=SC1091
+. tests/engine/part.sh
 base=$LAB/lab-base-f16.gguf
 
 # NAME<TAB>COMMAND that makes it. spoiled KIND AMOUNT SELECTION...: see spoil.mjs.
@@ -103,11 +100,6 @@ row() { # NAME MODEL
 awk -F '\t' -v OFS='\t' 'NR == 2 { for (i = 6; i <= 13; i++) whole[i] = $i }
     NR > 1 { for (i = 6; i <= 13; i++) $i = $i < whole[i] ? whole[i] - $i : $i - whole[i] } { print }' "$M/all.tsv" > "$M/distances.tsv"
 
-# A pipe runs it in a process of its own, so it leaves a file if a figure changed.
-put() { # NAME: the table on stdin
-    cat > "$M/$1.tsv"
-    $TABLE put "$1" < "$M/$1.tsv" || : > "$M/changed"
-}
 awk -F '\t' -v OFS='\t' '
     function four(x) { return sprintf(x >= 1000 ? "%.0f" : x >= 100 ? "%.1f" : x >= 10 ? "%.2f" : "%.3f", x) }
     BEGIN { print "# tolerance", "damage", "2%" }
