@@ -80,7 +80,8 @@ all: $(LIB) $(BINS) $(B)/completion/_organ $(B)/completion/organ.fish ## build t
 
 # Code that decides what others compute is built for size. The rules of names are an exception: a
 # model may have very many tensors, and -O2 makes them three times faster. json_format.c would need
-# libm, and verb_measure_read.c gathers samples. Small is also plain C of kernels that are not much slower then: newer machines use AVX2.
+# libm, and verb_measure_read.c gathers samples. Small is also plain C of kernels that are not much
+# slower then: newer machines use AVX2.
 SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
 SMALL_C = $(filter-out organ/anatomy% json/json_format %/verb_measure_read,$(filter verbs/% organ/% gguf/% json/% \
 	$(addprefix base/,io out% escape status tempname nearest confine% stamp),$*))
