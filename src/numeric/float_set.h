@@ -20,6 +20,7 @@ typedef struct gg_float_set gg_float_set;
 
 #define GG_FLOAT_BUCKETS 8192
 #define GG_FLOAT_BUCKET(bits) ((bits) >> 19) /* the bucket of a float's bits */
+#define GG_BUCKET_TABLES 4 /* of counters, so that equal values do not wait for each other */
 
 /* Allocates a set for a number of threads: 28 MiB for bitmaps and lists, and for the buffers
  * 12 MiB, or 0.6 MiB per thread if that is more. Fails only with GG_ENOMEM. */

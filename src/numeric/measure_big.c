@@ -267,6 +267,8 @@ static gg_status measure_floats(pass *p, gg_measure *out, gg_error *err)
     clear_counts(p);
     gg_status st = run_rounds(p, scan_span, join_range, &all, err);
     fold_counts(p);
+    for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
+        p->room->count[u % GG_FLOAT_BUCKETS] += p->room->count[u];
     if (st != GG_OK) return st;
     out->nonfinite = p->v->n - all.n;
     if (all.n == 0) return GG_OK;

@@ -41,7 +41,8 @@ typedef struct gg_nk_bounds {
     uint32_t bits, low, high;
 } gg_nk_bounds;
 GG_DECLARE_KF(gg_nk_bounds, gg_nk_magnitudes, (const gg_nk_key *keys, size_t n));
-/* Count the buckets of n values (float_set.h), or n codes of 16 bits, in counts[65536]. */
+/* Count the buckets of n values in GG_BUCKET_TABLES tables of GG_FLOAT_BUCKETS counters
+ * (float_set.h), or n codes of 16 bits in counts[65536]. */
 GG_DECLARE_KF(void, gg_nk_count_buckets, (const float *x, size_t n, uint32_t *counts));
 GG_DECLARE_KF(void, gg_nk_count_codes, (const uint16_t *codes, size_t n, uint32_t *counts));
 /* Number of floats of the same sign whose bits are at least `from`. */

@@ -125,7 +125,13 @@ void GG_K(gg_nk_histogram)(const float *x, size_t n, double min, double range, u
 
 void GG_K(gg_nk_count_buckets)(const float *x, size_t n, uint32_t *counts)
 {
-    for (size_t i = 0; i < n; i++) counts[GG_FLOAT_BUCKET(gg_float_bits(x[i]))]++;
+    size_t i = 0;
+    for (; i + GG_BUCKET_TABLES <= n; i += GG_BUCKET_TABLES) {
+#pragma GCC unroll 4
+        for (size_t t = 0; t < GG_BUCKET_TABLES; t++)
+            counts[t * GG_FLOAT_BUCKETS + GG_FLOAT_BUCKET(gg_float_bits(x[i + t]))]++;
+    }
+    for (; i < n; i++) counts[GG_FLOAT_BUCKET(gg_float_bits(x[i]))]++;
 }
 
 void GG_K(gg_nk_count_codes)(const uint16_t *codes, size_t n, uint32_t *counts)
