@@ -23,8 +23,8 @@ watch() {
     done
 }
 watched() { # ends the watch
-    kill "$1" 2> /dev/null
-    wait "$1" 2> /dev/null
+    kill "$1" 2> /dev/null || : # it may have ended
+    wait "$1" 2> /dev/null || :
     clear_progress
 }
 clear_progress() { [ ! -t 2 ] || printf '\r\033[K' >&2; }
