@@ -196,7 +196,7 @@ tsan: ## run the tests under ThreadSanitizer
 	$(MAKE) B=build/tsan CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread all units
 	SANITIZED=1 SECONDS_MAX=60 B=build/tsan BIN=build/tsan/bin sh tests/run.sh
 
-valgrind: all units ## run command-line tests with every tool under valgrind (an hour)
+valgrind: all units ## run command-line tests with every tool under valgrind (about an hour on two processors)
 	B=$(B) BIN=$(B)/bin sh tests/valgrind.sh
 
 analyze: ## run the static analyzers of gcc and clang-tidy (minutes)

@@ -7,7 +7,7 @@
 #                  (processors)
 #
 # Each command takes half a second or more here. Without ONLY the tests below run, which use each
-# tool in each way: about 6000 commands. The others are left out:
+# tool in each way: about 8000 commands. The others are left out:
 #
 #   large data or many commands  bigmodel chimera fleet hostile leaks malformed recipes report search
 #                                sensitivity stream
