@@ -16,7 +16,7 @@
 
 #include <pthread.h>
 
-#define GG_MERGE_CHUNK ((size_t)16384)  /* values; a multiple of every block of a dtype */
+#define GG_MERGE_CHUNK ((size_t)32768)  /* values; a multiple of every block of a dtype */
 #define GG_MERGE_PIECE ((size_t)2048)   /* values; the same, and a divisor of the chunk */
 #define GG_MERGE_MODELS 64              /* most models of a merge */
 #define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
