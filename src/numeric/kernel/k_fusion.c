@@ -91,15 +91,14 @@ static float exponentials(const float *x, size_t n, float *out)
     return 1 / sum[0];
 }
 
-/* The natural logarithm of a positive normal number, computed in double with an error below 1e-13
- * and rounded to float32: see numeric/ownlog.h, which needs more terms. */
+/* The natural logarithm of a positive normal number, computed in double with a relative error below
+ * 1e-10 and rounded to float32: see numeric/ownlog.h, which needs more terms. */
 static inline float logarithm(float x)
 {
     uint32_t u = gg_float_bits(x), octaves = (u - 0x3f3504f3u) & 0xff800000u; /* above 0.7071 */
     double e = (double)((int32_t)octaves / (1 << 23)), m = (double)gg_bits_float(u - octaves);
     double t = (m - 1) / (m + 1), z = t * t, w = z * z;
-    double even = 1.0 / 3 + w * (1.0 / 7 + w * (1.0 / 11 + w * (1.0 / 15)));
-    double odd = 1.0 / 5 + w * (1.0 / 9 + w * (1.0 / 13));
+    double even = 1.0 / 3 + w * (1.0 / 7 + w * (1.0 / 11)), odd = 1.0 / 5 + w * (1.0 / 9);
     return (float)(e * 0.69314718055994530942 + 2 * (t + t * z * (even + z * odd)));
 }
 
