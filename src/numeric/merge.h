@@ -85,7 +85,7 @@ GG_DECLARE_KF(size_t, gg_mk_count_nonzero, (const float *x, size_t n));
 GG_DECLARE_KF(void, gg_mk_scale, (float *x, float by, size_t n));
 
 /* Adds the magnitudes, or the squares, of all values to sums[0], and of the values in the mask to
- * sums[1]. The mask may be NULL. */
+ * sums[1]. The mask may be NULL. Magnitudes are added with a relative error of at most 2^-19. */
 GG_DECLARE_KF(void, gg_mk_norms,
               (const float *x, const uint8_t *mask, size_t n, bool squares, double sums[2]));
 

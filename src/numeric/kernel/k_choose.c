@@ -88,16 +88,22 @@ void GG_K(gg_mk_random_mask)(uint8_t *mask, size_t n, uint64_t key, uint64_t fir
 
 /* ---- sums ------------------------------------------------------------------------------- */
 
-/* Adds the magnitudes, or squares, of up to eight values. */
-INLINE void add_norms(gg_nk_acc s[2], const float *x, uint8_t mask, size_t n, bool squares)
+#define RUN ((size_t)128) /* values whose sums are in float32 */
+
+/* The magnitudes of up to eight values: of all, and of those in the mask. */
+INLINE void magnitudes(gg_f32x8 to[2], const float *x, uint8_t mask, size_t n)
 {
     gg_i32x8 v = { 0 };
-    gg_nk_f32x4 four[4];
     memcpy(&v, x, n * sizeof *x);
     v &= 0x7fffffff;
-    memcpy(four, &v, sizeof v);
-    v &= (bits & mask) != 0;
-    memcpy(four + 2, &v, sizeof v);
+    to[0] = (gg_f32x8)v;
+    to[1] = (gg_f32x8)(v & ((bits & mask) != 0));
+}
+
+INLINE void add_wide(gg_nk_acc s[2], const gg_f32x8 from[2], bool squares)
+{
+    gg_nk_f32x4 four[4];
+    memcpy(four, from, sizeof four);
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; k++) {
         gg_nk_f64x4 w = NK_WIDE(four[k]);
@@ -105,12 +111,23 @@ INLINE void add_norms(gg_nk_acc s[2], const float *x, uint8_t mask, size_t n, bo
     }
 }
 
+/* Squares may overflow float32, so they are added in double. */
 INLINE void norms(const float *x, const uint8_t *mask, size_t n, bool squares, double sums[2])
 {
     gg_nk_acc s[2] = { 0 };
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) add_norms(s, x + i, mask ? mask[i / 8] : 0, 8, squares);
-    if (i < n) add_norms(s, x + i, mask ? mask[i / 8] : 0, n - i, squares);
+    for (size_t at = 0; at < n; at += RUN) {
+        gg_f32x8 sum[2] = { { 0 }, { 0 } }, part[2];
+        size_t end = n - at < RUN ? n : at + RUN;
+        for (size_t i = at; i < end; i += 8) {
+            uint8_t kept = mask ? mask[i / 8] : 0;
+            if (end - i >= 8) magnitudes(part, x + i, kept, 8);
+            else magnitudes(part, x + i, kept, end - i);
+            if (squares) add_wide(s, part, true);
+            sum[0] += part[0];
+            sum[1] += part[1];
+        }
+        if (!squares) add_wide(s, sum, false);
+    }
     sums[0] += gg_nk_fold(&s[0]);
     sums[1] += gg_nk_fold(&s[1]);
 }
