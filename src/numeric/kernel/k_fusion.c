@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define LANES 8
-#define RUN 128
+#define RUN 64
 #define ROUND 12582912.0f /* 1.5 * 2^23: adding and subtracting it rounds to an integer */
 
 static inline gg_f32x8 splat(float x)
