@@ -53,10 +53,11 @@ lean = $(if $(whole),,$(call takes,-ffunction-sections -fdata-sections) \
 	$(call takes,-fno-asynchronous-unwind-tables -fno-unwind-tables))
 lean_ld = $(if $(whole),,$(call takes,-Wl$(comma)--gc-sections)) $(call takes,-Wl$(comma)--as-needed) $(packed)
 # Packed relocations save 30 KB per program. Libraries before glibc 2.36 do not know them although
-# their linker may, so that a program must prove it by running.
-pack := -Wl,-z,pack-relative-relocs
-packed = $(if $(shell t=$$(mktemp) && echo 'int main(void){return 0;}' | \
-	$(CC) -Werror $(HARDEN) $(HARDEN_LD) $(pack) $(LDFLAGS) -x c -o $$t - 2> /dev/null && $$t && echo y; rm -f $$t),$(pack))
+# their linker may, so that a program must prove it by running. `make PACK=` leaves them out, for
+# programs that will run on older systems than this one.
+PACK := -Wl,-z,pack-relative-relocs
+packed = $(if $(PACK),$(if $(shell exec 2> /dev/null; ulimit -c 0; t=$$(mktemp) && echo 'int main(void){return 0;}' | \
+	$(CC) -Werror $(CFLAGS) $(HARDEN) $(HARDEN_LD) $(PACK) $(LDFLAGS) -x c -o $$t - && $$t && echo y; rm -f $$t),$(PACK)))
 LEAN = $(eval LEAN := $$(lean))$(LEAN)
 LEAN_LD = $(eval LEAN_LD := $$(lean_ld))$(LEAN_LD)
 

@@ -161,7 +161,7 @@ bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len)
 
 bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len)
 {
-    if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR || *pos + 8 > kv->size)
+    if (!kv || kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR || *pos + 8 > kv->size)
         return false;
     uint64_t n = gg_le64(kv->data + *pos);
     if (n > kv->size - *pos - 8) return false;

@@ -92,6 +92,13 @@ for set in 'method=nope' 'parameters=weight=x' 'parameters={"weight":[[]]}' 'par
 done
 organ-keys -q "$T/f.gguf" --set 'organ.merge.models=u32:1' --output "$T/wrong.gguf" --force
 check_error 3 "organ.merge.models does not" "models that are a number" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
+organ-keys -q "$VERSE" --set 'organ.merge.method=str:linear' --set 'organ.merge.parameters=str:' --output "$T/few.gguf" --force
+check_error 3 "organ.merge.models does not" "no models" organ-merge --svg "$T/no.svg" "$T/few.gguf"
+organ-keys -q "$T/few.gguf" --set 'organ.merge.models=str[]:a,b' --output "$T/wrong.gguf" --force
+check_error 3 "organ.merge.models.parameters does not" "models without parameters" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
+awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%s", i < 100000 ? "weight=1," : "weight:a=1," }' > "$T/many"
+organ-keys -q "$T/f.gguf" --set-file "organ.merge.parameters=$T/many" --output "$T/wrong.gguf" --force
+check_error 3 "organ.merge.parameters does not" "100,000 parameters" timeout 20 organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
 check_error 2 "f1.svg" "an existing picture of a merge" organ-merge --svg "$T/f1.svg" "$T/f.gguf"
 if have python3; then check "XML" python3 -c "import sys, xml.dom.minidom as m; [m.parse(f) for f in sys.argv[1:]]" "$T/c.svg" "$T/g2.svg" "$T/s.svg" "$T/f.svg" "$T/f1.svg" "$T/d.svg"; fi
 finish

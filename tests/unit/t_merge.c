@@ -354,6 +354,31 @@ static void norms(void)
         }
 }
 
+/* Magnitudes whose sum exceeds float32, and values that 49 models agree on. */
+static void extremes(void)
+{
+    enum { N = 600 };
+    static float a[N], b[N], out[N];
+    uint8_t mask[N / 8];
+    float *equal[49];
+    for (size_t k = 0; k < 49; k++) equal[k] = b;
+    for (size_t i = 0; i < N; i++) {
+        a[i] = i % 2 ? 3e37f : -3e37f;
+        b[i] = (float)(int64_t)any() * 0x1p-63f;
+    }
+    memset(mask, 0xff, sizeof mask);
+    for (int level = 0; level < 2; level++) {
+        double sums[4] = { 0 };
+        gg_isa_set(level);
+        GG_PICK(gg_mk_norms)(a, mask, N, false, sums);
+        GG_PICK(gg_mk_norms)(a, mask, N, true, sums + 2);
+        T_CHECK(fabs(sums[0] / (N * 3e37) - 1) < 1e-6 && sums[1] == sums[0]);
+        T_CHECK(fabs(sums[2] / (N * 9e74) - 1) < 1e-6 && sums[3] == sums[2]);
+        GG_PICK(gg_mk_variances)(out, equal, 49, N);
+        T_EQ(GG_PICK(gg_mk_count_nonzero)(out, N), (size_t)0);
+    }
+}
+
 /* Changes of one array, of both, and of none. */
 static void changes(void)
 {
@@ -405,6 +430,7 @@ static const t_case cases[] = {
     { "divergences", divergences },
     { "combinations", combinations },
     { "norms", norms },
+    { "extreme and equal values", extremes },
     { "changes", changes },
     { "signs", signs },
 };

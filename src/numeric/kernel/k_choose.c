@@ -3,6 +3,7 @@
 #include "numeric/merge.h"
 #include "numeric/nlanes.h"
 
+#include <float.h>
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -100,7 +101,8 @@ INLINE void magnitudes(gg_f32x8 to[2], const float *x, uint8_t mask, size_t n)
     to[1] = (gg_f32x8)(v & ((bits & mask) != 0));
 }
 
-INLINE void add_wide(gg_nk_acc s[2], const gg_f32x8 from[2], bool squares)
+/* Adds two vectors. */
+INLINE void add_wide(gg_nk_acc s[2], const gg_f32x8 *from, bool squares)
 {
     gg_nk_f32x4 four[4];
     memcpy(four, from, sizeof four);
@@ -111,8 +113,9 @@ INLINE void add_wide(gg_nk_acc s[2], const gg_f32x8 from[2], bool squares)
     }
 }
 
-/* Squares may overflow float32, so they are added in double. */
-INLINE void norms(const float *x, const uint8_t *mask, size_t n, bool squares, double sums[2])
+/* Short runs are added in float32, or with `wide` in double, which squares always need. */
+INLINE void norms(const float *x, const uint8_t *mask, size_t n, bool squares, bool wide,
+                  double sums[2])
 {
     gg_nk_acc s[2] = { 0 };
     for (size_t at = 0; at < n; at += RUN) {
@@ -122,20 +125,25 @@ INLINE void norms(const float *x, const uint8_t *mask, size_t n, bool squares, d
             uint8_t kept = mask ? mask[i / 8] : 0;
             if (end - i >= 8) magnitudes(part, x + i, kept, 8);
             else magnitudes(part, x + i, kept, end - i);
-            if (squares) add_wide(s, part, true);
+            if (wide) add_wide(s, part, squares);
             sum[0] += part[0];
             sum[1] += part[1];
         }
-        if (!squares) add_wide(s, sum, false);
+        if (!wide) add_wide(s, sum, false);
     }
-    sums[0] += gg_nk_fold(&s[0]);
-    sums[1] += gg_nk_fold(&s[1]);
+    sums[0] = gg_nk_fold(&s[0]);
+    sums[1] = gg_nk_fold(&s[1]);
 }
 
 void GG_K(gg_mk_norms)(const float *x, const uint8_t *mask, size_t n, bool squares, double sums[2])
 {
-    if (squares) norms(x, mask, n, true, sums);
-    else norms(x, mask, n, false, sums);
+    double of[2];
+    if (squares) norms(x, mask, n, true, true, of);
+    else norms(x, mask, n, false, false, of);
+    /* Sixteen magnitudes above 2e37 overflow float32. */
+    if (!squares && of[0] > DBL_MAX) norms(x, mask, n, false, true, of);
+    sums[0] += of[0];
+    sums[1] += of[1];
 }
 
 /* ---- counts ------------------------------------------------------------------------------- */
@@ -178,7 +186,6 @@ void GG_K(gg_mk_count_low)(const float *x, size_t n, uint32_t high, uint64_t *co
     count_low(x + i, n - i, high, counts);
 }
 
-/* Counts of a call are below 2^31 per lane. */
 size_t GG_K(gg_mk_count_nonzero)(const float *x, size_t n)
 {
     size_t count = 0;

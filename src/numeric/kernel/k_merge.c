@@ -139,7 +139,7 @@ INLINE void variance_tile(float *out, float *const *x, size_t n_in, size_t at, s
         for (size_t v = 0; v < WIDES; v++) mean[v] += value[v];
     }
 #pragma GCC unroll 4
-    for (size_t v = 0; v < WIDES; v++) mean[v] *= part;
+    for (size_t v = 0; v < WIDES; v++) mean[v] /= (double)n_in; /* exact if all are equal */
     for (size_t k = 0; k < n_in; k++) {
         load_tile(value, x[k] + at, NULL, n);
 #pragma GCC unroll 4

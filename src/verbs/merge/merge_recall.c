@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTINGS \
-    1000 /* a key may hold any number of them, and each is compared with each tensor \
-          */
+/* A key may be of any length, but its settings are compared with each other and with each tensor.
+ */
+#define SETTINGS 1000
+#define SETTINGS_BYTES 65536
 #define SLICES 4096
 
 typedef struct slice {
@@ -57,6 +58,7 @@ static char *copy_text(const recall *r, const char *key, const char *text, size_
 static gg_status read_settings(const recall *r, const char *key, const char *text, size_t len,
                                gg_merge_settings *to)
 {
+    if (len > SETTINGS_BYTES) return malformed(r, key);
     char *copy = copy_text(r, key, text, len);
     if (!copy) return r->err->status;
     gg_error wrong = GG_ERROR_INIT;

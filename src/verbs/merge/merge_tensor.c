@@ -304,8 +304,8 @@ static uint64_t thread_bytes(const gg_merging *m, uint64_t row)
 {
     uint64_t chunk = row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK : row < ROW_MOST ? row : ROW_MOST;
     uint64_t counted = m->method->counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
-    return chunk * (m->n + 2) * 2 * sizeof(float) + chunk * 16 + chunk * m->method->scratch +
-           counted;
+    return chunk * (m->n + 2) * (sizeof(float) + sizeof(double)) + chunk * 16 +
+           chunk * m->method->scratch + counted;
 }
 
 gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run)
