@@ -300,6 +300,8 @@ static void check(const cli *c, const options *o)
         cli_usage(c, "%s needs an importance matrix: add --imatrix FILE",
                   o->rank ? "--rank" : "--color importance");
     bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
+    if (o->histogram && o->svg && strcmp(o->histogram, o->svg) == 0)
+        cli_usage(c, "--svg and --histogram need different files");
     if (o->histogram && strcmp(o->histogram, "-") == 0 && (summary || o->heat || svg_out))
         cli_usage(c, "--histogram - writes to stdout, like another option: name a file");
     if (o->histogram && c->wheres.n)

@@ -66,6 +66,15 @@ typedef struct arguments {
     gg_merge_options o;
 } arguments;
 
+/* True if nothing was asked for but a picture. */
+static bool only_picture(const arguments *a)
+{
+    return a->svg && !a->output && !a->embeddings && !a->config && !a->check && !a->models.n &&
+           !a->set_kv.n && !a->set_kv_files.n && !a->out.dtype && !a->out.fallback &&
+           !a->out.imatrix && a->out.shards == UINT64_MAX && !a->out.shard_size && !a->o.base &&
+           !a->o.method && !a->o.card && !a->o.align && !a->o.no_hash;
+}
+
 typedef struct printer {
     table t;
     bool started;
@@ -226,8 +235,7 @@ int main(int argc, char **argv)
                                    OUTPUT_OPTIONS(a.out),
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
-    if (a.svg && c.args.n == 1 && !a.output && !a.check && !a.config && !a.models.n && !a.o.base &&
-        !a.o.method)
+    if (c.args.n == 1 && only_picture(&a))
         return cli_end(&c, draw_finished(&c, c.args.items[0], a.svg));
     output_options_check(&c, &a.out);
     check_usage(&c, &a);

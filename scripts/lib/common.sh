@@ -153,7 +153,7 @@ columns() { # WIDTH...
         BEGIN { split(widths, width, " ") }
         {
             for (i = 1; i <= NF; i++) {
-                text = $i ~ /^-?[0-9]+[.][0-9][0-9][0-9][0-9]/ ? sprintf("%.4g", $i) : $i
+                text = width[i] > 0 && $i ~ /^-?[0-9]+[.][0-9][0-9][0-9][0-9]+(e[-+]?[0-9]+)?$/ ? sprintf("%.4g", $i) : $i
                 line = (i > 1 ? line "  " : "") sprintf("%" width[i] "s", text)
             }
             print line

@@ -142,7 +142,7 @@ function read_values(m, file,   line, p, k) {
         if (split(line, p, "\t") != 4 || !(p[1] in Says) || !is_number(p[4]) || p[4] < 0) continue
         k = m SUBSEP p[1]
         H_sum[k] += p[4]
-        if (!is_number(p[2]) || !is_number(p[3]) || H_n[k] == 200) { H_out[k] += p[4]; continue }
+        if (!is_number(p[2]) || !is_number(p[3]) || H_n[k] == 600) { H_out[k] += p[4]; continue }
         if (!H_n[k]) H_low[k] = p[2] + 0
         H_high[k] = p[3] + 0
         H_bin[k, ++H_n[k]] = p[4] + 0

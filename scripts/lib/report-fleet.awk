@@ -8,7 +8,7 @@ function dissected_row(m, label,   i, rate, seconds) {
         (seconds == "" ? "<td data-v=\"\">-</td>" : "<td data-v=\"" number(seconds) "\">" fixed(seconds, 2) "</td>") \
         (rate > 0 ? "<td class=\"strong\" data-v=\"" number(rate) "\">" sprintf(rate < 10 ? "%.1f" : "%.0f", rate) "</td>" : "<td data-v=\"\">-</td>")
     for (i = 1; i <= n_classes; i++)
-        if (O_class["all", Class[i]]) print "<td data-v=\"" whole(O_class[m, Class[i]]) "\">" (O_class[m, Class[i]] ? size(O_class[m, Class[i]]) : "-") "</td>"
+        if (O_class["all", Class[i]]) print "<td data-v=\"" whole(O_class[m, Class[i]] + 0) "\">" (O_class[m, Class[i]] ? size(O_class[m, Class[i]]) : "-") "</td>"
     print "</tr>"
 }
 function dissection(   i, m) {
@@ -30,11 +30,11 @@ function pair_cell(a, b) {
     return "<td class=\"pair " P_kind[a, b] "\" title=\"" h(Name[a]) " and " h(Name[b]) ": " h(P_text[a, b]) "\"><span>" P_word[a, b] "</span>" \
         (P_cosine[a, b] == "-" ? "" : "<b>" fixed(P_cosine[a, b], 2) "</b>") "</td>"
 }
-function lineage(   i, k, n, list) {
+function lineage(   i, k, n, all, list) {
     if (!N_pairs) return
-    for (i = 1; i <= N_ranked; i++) if (Paired[Rank[i]] && n < 30) list[++n] = Rank[i]
+    for (i = 1; i <= N_ranked; i++) if (Paired[Rank[i]] && ++all <= 30) list[++n] = Rank[i]
     print "<section id=\"lineage\"><h2>Lineage</h2><p class=\"lead\">Every pair of models: the verdict of organ-compare --lineage, and the median cosine of their matrices. Grafts and merges work within a lineage; strangers share nothing." \
-        (n == 30 ? " The first 30 models; lineage.tsv has all." : "") "</p>"
+        (all > 30 ? " The first 30 models; lineage.tsv has all." : "") "</p>"
     print "<div class=\"card scroll\"><table class=\"pairs\"><thead><tr><th class=\"l\" scope=\"col\">Model</th>"
     for (i = 1; i <= n; i++) print "<th class=\"c\" scope=\"col\" title=\"" h(Name[list[i]]) "\">" i "</th>"
     print "</tr></thead><tbody>"

@@ -1,17 +1,25 @@
 # step.sh - runs a command of chimera.mk: sh step.sh PLACE COMMAND. If it is interrupted, the last
-# line says how to go on. A signal may reach only this shell, so it is passed on to the command.
+# line says how to go on. A signal may reach only this shell, so it is passed on to the command,
+# which is one program with arguments and redirections, or a message.
 # shellcheck shell=sh
 place=$1
+command=
 stop() { # EXIT-STATUS
     trap '' HUP INT TERM
-    kill "$command" 2>/dev/null
-    wait "$command"
+    kill "${command:-$!}" 2>/dev/null
+    wait
     echo "chimera.mk: stopped in $place; run the same command to go on from there" >&2
     exit "$1"
 }
+case $2 in
+: | "echo "*)
+    eval "$2"
+    exit
+    ;;
+esac
 trap 'stop 129' HUP
 trap 'stop 130' INT
 trap 'stop 143' TERM
-sh -c "$2" &
+sh -c "exec $2" & # exec, so that the signal reaches the program
 command=$!
 wait "$command"

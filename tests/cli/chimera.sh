@@ -270,6 +270,7 @@ for t in extract assemble; do ln -s "$BIN/organ-$t" "$T/bin/organ-$t"; done
 cat > "$T/bin/organ-graft" << END
 #!/bin/sh
 "$BIN/organ-graft" "\$@" || exit
+echo \$\$ > "$T/child"
 while [ ! -s "$T/pid" ]; do sleep 0.1; done
 trap 'exit 143' TERM
 kill -TERM "\$(cat "$T/pid")"
@@ -281,6 +282,7 @@ $MAKE -C "$W" BIN="$T/bin" OUTPUT=i.gguf > "$T/out" 2>&1 &
 echo $! > "$T/pid"
 wait $! 2> /dev/null
 check_absent "$W/i.gguf" "make was killed"
+if kill -0 "$(cat "$T/child")" 2> /dev/null; then bad "the tool of the step still runs"; else ok; fi
 if grep -q '^chimera.mk: stopped in step 2 of 4; run the same command to go on' "$T/out"; then ok; else bad "no line on how to go on: $(cat "$T/out")"; fi
 made "after make was killed" "graft assemble" OUTPUT=i.gguf
 check_same "$W/i.gguf" "$T/2.gguf" "after make was killed"
