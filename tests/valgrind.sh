@@ -39,7 +39,7 @@ END
 done
 
 one() { # NAME: its tests; failures and the last line of each file
-    SANITIZED=1 B=$B BIN=$V/bin JOBS=1 ONLY=cli/$1 sh tests/run.sh > "$V/$1.log" 2>&1 || : > "$V/failed"
+    VALGRIND=1 SANITIZED=1 B=$B BIN=$V/bin JOBS=1 ONLY=cli/$1 sh tests/run.sh > "$V/$1.log" 2>&1 || : > "$V/failed"
     grep -E '^FAIL|passed,' "$V/$1.log" | grep -v '^tests:' | sort -u
 }
 # Each worker goes down the list and takes what no other has: mkdir is the lock.
