@@ -71,19 +71,7 @@ static gg_status check(cli *c, const arguments *a, gg_source *base, gg_source *d
 /* The picture of a finished organ directory, by its history. */
 static gg_status draw(cli *c, const char *dir, const char *svg)
 {
-    gg_source *s;
-    char title[128];
-    gg_status st = cli_open(c, dir, CLI_HEADER_ONLY, &s);
-    if (st != GG_OK) return st;
-    picture_title(s, title);
-    gg_picture p = { .title = title, .text = "Where each tensor comes from:" };
-    st = gg_picture_origins(&p, s, &c->err);
-    gg_at_file(&c->err, dir);
-    if (st == GG_OK) st = picture_allowed(c, svg, s);
-    if (st == GG_OK) st = picture_save(c, &p, svg);
-    gg_picture_free(&p);
-    gg_source_close(s);
-    return st;
+    return picture_finished(c, dir, svg, "Where each tensor comes from:", gg_picture_origins);
 }
 
 static gg_status graft(cli *c, arguments *a)

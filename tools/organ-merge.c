@@ -57,6 +57,8 @@ static const char help[] =
     "    --model tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
     "exit: 0 done, 1 models do not fit, 2 usage, 3 malformed input, 4 I/O failure\n";
 
+#define HOW_MERGED "How each tensor is merged, and with which parameters:"
+
 typedef struct arguments {
     const char *output, *embeddings, *config;
     const char *svg;
@@ -154,8 +156,7 @@ static gg_status merge(cli *c, const arguments *a)
 {
     gg_merge_report r = { 0 };
     printer p = { .t = { .json = c->json } };
-    gg_picture picture = { .title = a->output ? a->output : "merge",
-                           .text = "How each tensor is merged, and with which parameters:" };
+    gg_picture picture = { .title = a->output ? a->output : "merge", .text = HOW_MERGED };
     gg_merge_options o = a->o;
     if (a->svg) {
         o.row = draw_tensor;
@@ -174,23 +175,9 @@ static gg_status merge(cli *c, const arguments *a)
     return st;
 }
 
-/* The picture of a finished model, by its keys. */
-static gg_status draw_finished(cli *c, const char *model, const char *svg)
+static gg_status draw_recalled(gg_picture *p, const gg_source *s, gg_error *err)
 {
-    gg_source *s;
-    char title[128];
-    gg_status st = cli_open(c, model, CLI_HEADER_ONLY, &s);
-    if (st != GG_OK) return st;
-    picture_title(s, title);
-    gg_picture p = { .title = title,
-                     .text = "How each tensor was merged, and with which "
-                             "parameters:" };
-    st = picture_allowed(c, svg, s);
-    if (st == GG_OK) st = gg_merge_recall(s, draw_tensor, &p, &c->err);
-    if (st == GG_OK) st = picture_save(c, &p, svg);
-    gg_picture_free(&p);
-    gg_source_close(s);
-    return st;
+    return gg_merge_recall(s, draw_tensor, p, err);
 }
 
 static void check_usage(const cli *c, const arguments *a)
@@ -236,7 +223,7 @@ int main(int argc, char **argv)
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (c.args.n == 1 && only_picture(&a))
-        return cli_end(&c, draw_finished(&c, c.args.items[0], a.svg));
+        return cli_end(&c, picture_finished(&c, c.args.items[0], a.svg, HOW_MERGED, draw_recalled));
     output_options_check(&c, &a.out);
     check_usage(&c, &a);
     key_options_note(&c, &a.set_kv, "--set-kv-file");

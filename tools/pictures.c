@@ -86,3 +86,20 @@ gg_status picture_show(cli *c, const gg_picture *p)
     free(text);
     return GG_OK;
 }
+
+gg_status picture_finished(cli *c, const char *model, const char *svg, const char *text,
+                           gg_status (*fill)(gg_picture *p, const gg_source *s, gg_error *err))
+{
+    gg_source *s;
+    char title[128];
+    gg_status st = cli_open(c, model, CLI_HEADER_ONLY, &s);
+    if (st != GG_OK) return st;
+    picture_title(s, title);
+    gg_picture p = { .title = title, .text = text };
+    st = picture_allowed(c, svg, s);
+    if (st == GG_OK && fill(&p, s, &c->err) != GG_OK) st = gg_at_file(&c->err, model);
+    if (st == GG_OK) st = picture_save(c, &p, svg);
+    gg_picture_free(&p);
+    gg_source_close(s);
+    return st;
+}

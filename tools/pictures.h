@@ -14,6 +14,11 @@ void picture_title(const gg_source *s, char title[128]);
  * and NULL are always allowed. */
 gg_status picture_allowed(cli *c, const char *path, const gg_source *s);
 
+/* Writes the picture of a finished model, which `fill` makes from its history. `text` goes below
+ * the title. */
+gg_status picture_finished(cli *c, const char *model, const char *svg, const char *text,
+                           gg_status (*fill)(gg_picture *p, const gg_source *s, gg_error *err));
+
 /* Write the picture to a file; "-" is stdout. */
 gg_status picture_save(cli *c, const gg_picture *p, const char *path);
 

@@ -37,7 +37,7 @@ bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size
 /* Describes one expert of a stack, which gg_is_expert_stack found to have `experts`, as a tensor
  * of its own: *out has one dimension less and bytes / experts, and its offset is that of the
  * expert. Its name is written to `name`, which needs GG_RECORD_NAME + 1 bytes. Returns false if
- * there is no such expert, and if the name does not fit. */
+ * the stack has no such expert, or if the name is too long. */
 bool gg_expert_tensor(const gg_tensor *stack, uint64_t experts, uint64_t expert, gg_tensor *out,
                       char *name);
 

@@ -125,8 +125,8 @@ static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w,
 
 #define GATHER 1024
 
-/* Gathers at most GATHER samples of 16 bits that lie in the run. Whether the remainder overflows is
- * hard to predict, so that there is no branch for it. */
+/* Gathers at most GATHER samples of 16 bits that lie in the run. A branch on the overflow of the
+ * remainder would often be mispredicted, so the overflow is computed instead. */
 static size_t gather_halves(sampler *s, run_of r, uint16_t *code)
 {
     const uint64_t left = s->count - s->i, step = s->step, part = s->part, units = s->units;
