@@ -24,8 +24,8 @@ typedef struct slice {
 } slice;
 
 typedef struct recall {
-    const gg_source *source;
     const gg_meta *meta;
+    const gg_kv *names; /* of the models */
     gg_merging m;
     bool embeddings; /* copied from the base */
     slice *slices;
@@ -72,13 +72,13 @@ static gg_status read_settings(const recall *r, const char *key, const char *tex
 /* The number of models, and the parameters of each. `lead`: the base is the first of them. */
 static gg_status read_models(recall *r, bool lead)
 {
-    const gg_kv *names = gg_meta_find(r->meta, "organ.merge.models"),
-                *parameters = gg_meta_find(r->meta, "organ.merge.models.parameters");
+    const gg_kv *parameters = gg_meta_find(r->meta, "organ.merge.models.parameters");
     const char *key = "organ.merge.models", *text;
     gg_merging *m = &r->m;
     uint64_t at = 0;
     size_t len, n = 0;
-    while (n <= GG_MERGE_MODELS && gg_kv_next_str(names, &at, &text, &len)) n++;
+    r->names = gg_meta_find(r->meta, key);
+    while (n <= GG_MERGE_MODELS && gg_kv_next_str(r->names, &at, &text, &len)) n++;
     if (n == 0 || n > GG_MERGE_MODELS) return malformed(r, key);
     m->n = n + lead;
     m->of_model = calloc(m->n, sizeof *m->of_model);
@@ -150,8 +150,7 @@ static void model_name(const recall *r, uint64_t model, char name[300])
     uint64_t at = 0;
     const char *text = "";
     size_t len = 0;
-    for (uint64_t k = 0; k <= model; k++)
-        gg_kv_next_str(gg_meta_find(r->meta, "organ.merge.models"), &at, &text, &len);
+    for (uint64_t k = 0; k <= model; k++) gg_kv_next_str(r->names, &at, &text, &len);
     snprintf(name, 300, "%.*s", (int)(len < 256 ? len : 256), text);
 }
 
@@ -187,9 +186,7 @@ static gg_status tell(const recall *r, const gg_tensor *t, const gg_anatomy *a)
 
 gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg_error *err)
 {
-    recall r = {
-        .source = model, .meta = gg_source_meta(model), .row = row, .ctx = ctx, .err = err
-    };
+    recall r = { .meta = gg_source_meta(model), .row = row, .ctx = ctx, .err = err };
     gg_status st = r.meta ? read_keys(&r)
                           : gg_fail(err, GG_NO, "no history: not a model that organ-merge wrote");
     for (size_t i = 0; i < gg_source_count(model) && st == GG_OK; i++) {
