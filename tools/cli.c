@@ -241,8 +241,9 @@ static _Noreturn void unknown_option(const cli *c, const cli_option *options, co
     if (c->has_force) names[n++] = "force";
     if (c->has_strict) names[n++] = "strict";
     const char *near = gg_nearest(name, strlen(name), names, n);
-    if (near) cli_usage(c, "unknown option '--%s' (did you mean '--%s'?)", name, near);
-    cli_usage(c, "unknown option '--%s'", name);
+    char dashed[GG_MEANT], meant[GG_MEANT];
+    if (near) snprintf(dashed, sizeof dashed, "--%s", near);
+    cli_usage(c, "unknown option '--%s'%s", name, gg_meant(near ? dashed : NULL, meant));
 }
 
 /* Handles --name, --name=value or --name value; returns the number of arguments used. */

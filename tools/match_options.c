@@ -16,9 +16,9 @@ static gg_match_mode mode_of(const cli *c, const char *name)
     static const char *const names[] = { "exact", "retype", "convert" };
     for (int i = 0; i < 3; i++)
         if (strcmp(names[i], name) == 0) return (gg_match_mode)i;
-    const char *near = gg_nearest(name, strlen(name), names, 3);
-    cli_usage(c, "--match %s: use exact, retype or convert%s%s%s", name,
-              near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    char meant[GG_MEANT];
+    cli_usage(c, "--match %s: use exact, retype or convert%s", name,
+              gg_meant(gg_nearest(name, strlen(name), names, 3), meant));
 }
 
 void match_options_check(const cli *c, match_options *o)

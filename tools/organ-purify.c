@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"       /* the text that suggests a type */
 #include "base/output.h"        /* outputs that appear only when whole */
 #include "organ/output_guard.h" /* an output must not replace an input */
 #include "quant/quant.h"        /* the type that was meant */
@@ -147,13 +148,12 @@ static void set_options(const cli *c, arguments *a)
                                                    : GG_PURIFY_HAAR_STRENGTH;
     if (a->dtype) {
         const gg_dtype_info *d = gg_dtype_by_name(a->dtype);
-        const char *near = d ? NULL : gg_dtype_near(a->dtype);
+        char meant[GG_MEANT];
         if (!d)
-            cli_usage(
-                c,
-                "--dtype %s: unknown type%s%s%s; use f16, q8_0, q4_k or another type that can "
-                "be written",
-                a->dtype, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+            cli_usage(c,
+                      "--dtype %s: unknown type%s; use f16, q8_0, q4_k or another type that can "
+                      "be written",
+                      a->dtype, gg_meant(gg_dtype_near(a->dtype), meant));
         a->o.dtype = d;
     }
     a->o.select = c->select;

@@ -66,13 +66,13 @@ static size_t find_column(const cli *c, span name, const char *columns)
     }
     for (size_t i = 0; i < n; i++)
         if (strlen(words[i]) == name.n && memcmp(words[i], name.s, name.n) == 0) return i;
-    const char *near = gg_nearest(name.s, name.n, words, n);
-    char all[sizeof copy];
+    char all[sizeof copy], meant[GG_MEANT];
+    gg_meant(gg_nearest(name.s, name.n, words, n), meant);
     strcpy(all, columns);
     for (char *p = all; *p; p++)
         if (*p == '\t') *p = ' ';
-    cli_usage(c, "--where: unknown column '%.*s'%s%s%s; the columns are: %s", (int)name.n, name.s,
-              near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", all);
+    cli_usage(c, "--where: unknown column '%.*s'%s; the columns are: %s", (int)name.n, name.s,
+              meant, all);
 }
 
 /* Reads a decimal number; NaN is none. */

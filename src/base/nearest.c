@@ -1,6 +1,7 @@
 /* nearest.c - the edit distance between short words. */
 #include "base/nearest.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -51,4 +52,11 @@ const char *gg_nearest(const char *word, size_t len, const char *const *list, si
         best = d;
     }
     return found;
+}
+
+const char *gg_meant(const char *near, char text[GG_MEANT])
+{
+    text[0] = '\0';
+    if (near) snprintf(text, GG_MEANT, " (did you mean '%s'?)", near);
+    return text;
 }

@@ -58,15 +58,14 @@ static gg_status list_add(text_list *l, const char *text, size_t len, gg_error *
 static void fail_word(const char *word, size_t len, const char *const *known, size_t n,
                       gg_error *err)
 {
-    char all[160] = "", meant[64] = "";
+    char all[160] = "", meant[GG_MEANT];
     for (size_t i = 0, used = 0; i < n && used < sizeof all; i++)
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
                                  i == 0       ? ""
                                  : i + 1 == n ? " or "
                                               : ", ",
                                  known[i]);
-    const char *near = gg_nearest(word, len, known, n);
-    if (near) snprintf(meant, sizeof meant, " (did you mean '%s'?)", near);
+    gg_meant(gg_nearest(word, len, known, n), meant);
     gg_fail(err, GG_EUSAGE, "unknown word '%.*s'%s: expected %s, separated by commas",
             (int)(len < 64 ? len : 64), word, meant, all);
 }

@@ -53,7 +53,7 @@ check_error 2 "did you mean 'organ'?" "the second class" organ-extract "$VERSE" 
 check_error 2 "'zzz': expected skeleton, organ, embed, norm, adapter or other" "a word that resembles none" organ-extract "$VERSE" --list --type zzz
 check_error 2 "did you mean 'vision'?" "a part" organ-extract "$VERSE" --list --part vison
 check_error 2 "did you mean 'Q4_K'?" "a type" organ-assemble "$VERSE" --dtype '*=q4k' --output "$T/x.gguf"
-check_error 2 "did you mean Q8_0?" "a type of organ-purify" organ-purify "$VERSE" --dtype q80 --dry-run
+check_error 2 "did you mean 'Q8_0'?" "a type of organ-purify" organ-purify "$VERSE" --dtype q80 --dry-run
 for script in fleet stream report validate; do
     check_exit 2 "organ-$script: a misspelt option" sh "scripts/organ-$script" --hepl
     check_text "$(grep -c "unknown option '--hepl' (did you mean '--help'?)" "$T/err")" 1 "organ-$script: the option that was meant"

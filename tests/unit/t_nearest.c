@@ -43,7 +43,18 @@ static void all(void)
     T_CHECK(strcmp(gg_nearest("thetaXXXX", 5, words, 1), "theta") == 0); /* len counts */
 }
 
+static void texts(void)
+{
+    char text[GG_MEANT], longest[65];
+    memset(longest, 'a', 64);
+    longest[64] = '\0';
+    T_CHECK(strcmp(gg_meant("theta", text), " (did you mean 'theta'?)") == 0);
+    T_CHECK(strlen(gg_meant(longest, text)) == strlen(" (did you mean ''?)") + 64);
+    T_CHECK(strcmp(gg_meant(NULL, text), "") == 0);
+}
+
 static const t_case cases[] = {
     { "misspelt words", all },
+    { "error texts", texts },
 };
 T_MAIN(cases)

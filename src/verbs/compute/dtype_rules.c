@@ -2,6 +2,7 @@
 #include "dtype_rules.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "dtype_text.h"
 #include "gguf/gguf.h"
 #include "imatrix_use.h"
@@ -40,15 +41,14 @@ gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix 
                               uint32_t *dtype, gg_error *err)
 {
     bool keep = about == GG_HINT_DTYPE;
-    char shown[64];
+    char shown[64], meant[GG_MEANT];
     gg_escape(name, strlen(name), shown, sizeof shown);
     const gg_dtype_info *info = gg_dtype_by_name(name);
     *dtype = KEEP;
     if (keep && strcmp(name, "keep") == 0) return GG_OK;
     if (!info) {
-        const char *near = gg_dtype_near(name);
-        gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type%s%s%s", shown,
-                near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+        gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type%s", shown,
+                gg_meant(gg_dtype_near(name), meant));
         gg_about(err, about);
         return gg_fix(
             err, "use a type such as f32 f16 bf16 q8_0 q6_k q5_k q4_k q3_k q2_k iq4_nl iq4_xs");
@@ -76,13 +76,12 @@ static gg_status parse_preset(const char *name, gg_dtype_rules *r, gg_error *err
 {
     const gg_preset *p = gg_preset_by_name(name);
     if (p && !r->preset) return r->preset = p, GG_OK;
-    const char *near = p ? NULL : gg_preset_near(name);
-    char shown[80];
+    char shown[80], meant[GG_MEANT];
     gg_escape(name, strlen(name), shown, sizeof shown);
     if (p) gg_fail(err, GG_EUSAGE, "'%s' is a second preset; give one", shown);
     else
-        gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE%s%s%s", shown,
-                near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+        gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE%s", shown,
+                gg_meant(gg_preset_near(name), meant));
     gg_about(err, GG_HINT_DTYPE);
     return gg_fix(err, "give a preset such as q4_k_m, or rules such as 'blk.*.ffn_*=q4_k,*=f16'");
 }

@@ -182,9 +182,9 @@ static gg_status unknown_name(const char *s, size_t n, gg_error *err)
     for (unsigned p = 0; p < GG_MP_COUNT; p++) known[p] = params[p].name;
     const char *near = gg_nearest(s, n, known, GG_MP_COUNT);
     if (!near) return fail_item("unknown parameter", s, n, err);
-    char shown[120];
+    char shown[120], meant[GG_MEANT];
     gg_escape(s, n < 60 ? n : 60, shown, sizeof shown);
-    return gg_fail(err, GG_EUSAGE, "unknown parameter '%s' (did you mean '%s'?)", shown, near);
+    return gg_fail(err, GG_EUSAGE, "unknown parameter '%s'%s", shown, gg_meant(near, meant));
 }
 
 static gg_status add_item(gg_merge_settings *s, const char *text, size_t n, gg_error *err)

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/output.h"
 #include "gguf/gguf.h"
 #include "merge_config.h"
@@ -46,11 +47,10 @@ typedef struct merge {
 
 static gg_status unknown_method(const char *text, size_t n, gg_error *err)
 {
-    const char *near = gg_merge_method_near(text, n);
-    char shown[100];
+    char shown[100], meant[GG_MEANT];
     gg_escape(text, n < 40 ? n : 40, shown, sizeof shown);
-    gg_fail(err, GG_EUSAGE, "unknown method '%s'%s%s%s", shown, near ? " (did you mean '" : "",
-            near ? near : "", near ? "'?)" : "");
+    gg_fail(err, GG_EUSAGE, "unknown method '%s'%s", shown,
+            gg_meant(gg_merge_method_near(text, n), meant));
     return gg_fix(err, "use a method such as linear, slerp, task, ties, dare_ties, della, "
                        "model_stock or iso; the manual page lists them all");
 }
