@@ -1,24 +1,16 @@
-/* verb_merge.c - plans and writes a merged model. */
+/* verb_merge.c - plans and writes a model that is merged tensor by tensor. */
 #include "organ/gg_merge.h"
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/output.h"
 #include "gguf/gguf.h"
-#include "merge_config.h"
-#include "merge_core.h"
 #include "merge_history.h"
-#include "merge_models.h"
-#include "organ/gg_stack.h"
+#include "merge_run.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "verbs/compute/compute_core.h"
-#include "verbs/compute/dtype_rules.h"
-#include "verbs/compute/imatrix_use.h"
-#include "verbs/plan/plan.h"
 #include "verbs/plan/plan_shards.h"
 #include "verbs/shared/set_keys.h"
 #include "verbs/shared/type_keys.h"
@@ -27,21 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct merge {
-    const gg_merge_options *o;
-    const gg_run *run;
-    gg_merge_config config;
-    gg_merge_models models;
-    gg_merging m;
-    gg_source *first; /* gives keys, order and dtypes */
-    gg_plan plan;
-    gg_computations made;
-    gg_imatrix *imatrix; /* NULL = none */
-    gg_dtype_rules *rules;
-    gg_merge_report *report;
-    gg_error *err;
-} merge;
 
 /* ---- the method and its models -------------------------------------------------------- */
 
@@ -55,7 +32,7 @@ static gg_status unknown_method(const char *text, size_t n, gg_error *err)
                        "model_stock or iso; the manual page lists them all");
 }
 
-static gg_status read_config(merge *g)
+static gg_status read_config(gg_merge_run *g)
 {
     const gg_merge_options *o = g->o;
     if (o->method || o->base || o->n_models)
@@ -69,7 +46,7 @@ static gg_status read_config(merge *g)
     return st;
 }
 
-static gg_status read_arguments(merge *g)
+static gg_status read_arguments(gg_merge_run *g)
 {
     const gg_merge_options *o = g->o;
     const char *text = o->method ? o->method : "";
@@ -91,7 +68,7 @@ static gg_status read_arguments(merge *g)
 }
 
 /* Does a setting name a parameter that the method does not take? */
-static gg_status check_settings(const merge *g, const gg_merge_settings *s)
+static gg_status check_settings(const gg_merge_run *g, const gg_merge_settings *s)
 {
     const gg_merge_method *method = g->m.method;
     for (size_t i = 0; i < s->n; i++) {
@@ -111,7 +88,7 @@ static gg_status check_settings(const merge *g, const gg_merge_settings *s)
     return GG_OK;
 }
 
-static gg_status check_number(const merge *g, size_t n)
+static gg_status check_number(const gg_merge_run *g, size_t n)
 {
     const gg_merge_method *method = g->m.method;
     if (method->base == GG_MERGE_BASE_MUST && !g->models.base.path) {
@@ -131,7 +108,7 @@ static gg_status check_number(const merge *g, size_t n)
 }
 
 /* Lists the models in the order in which the method gets them. */
-static gg_status arrange(merge *g)
+static gg_status arrange(gg_merge_run *g)
 {
     gg_merging *m = &g->m;
     gg_merge_base use = m->method->base;
@@ -159,7 +136,8 @@ static gg_status arrange(merge *g)
 
 /* ---- tensors --------------------------------------------------------------------------- */
 
-static gg_status tell(const merge *g, const gg_tensor *t, const char *how, const gg_merge_job *j)
+static gg_status tell(const gg_merge_run *g, const gg_tensor *t, const char *how,
+                      const gg_merge_job *j)
 {
     char text[600] = "";
     if (!g->o->row) return GG_OK;
@@ -169,7 +147,7 @@ static gg_status tell(const merge *g, const gg_tensor *t, const char *how, const
 }
 
 /* Plans tensor t as that of a source, in t's dtype. */
-static gg_status plan_copy(merge *g, const gg_tensor *t, gg_source *s, size_t at)
+static gg_status plan_copy(gg_merge_run *g, const gg_tensor *t, gg_source *s, size_t at)
 {
     gg_plan_tensor *pt;
     const gg_tensor *from = gg_source_tensor(s, at);
@@ -188,7 +166,7 @@ static gg_status plan_copy(merge *g, const gg_tensor *t, gg_source *s, size_t at
 }
 
 /* Values that a separate tensor scales (in NVFP4) are not those of the weight alone. */
-static gg_status refuse_scaled(const merge *g, const gg_tensor *t)
+static gg_status refuse_scaled(const gg_merge_run *g, const gg_tensor *t)
 {
     char scale[GG_RECORD_NAME + 1];
     for (size_t k = 0; k <= g->m.n; k++) {
@@ -203,7 +181,7 @@ static gg_status refuse_scaled(const merge *g, const gg_tensor *t)
     return GG_OK;
 }
 
-static gg_status plan_merged(merge *g, const gg_tensor *t, const size_t *at)
+static gg_status plan_merged(gg_merge_run *g, const gg_tensor *t, const size_t *at)
 {
     gg_merge_job j;
     gg_plan_tensor *pt;
@@ -224,7 +202,7 @@ static gg_status plan_merged(merge *g, const gg_tensor *t, const size_t *at)
     return GG_OK;
 }
 
-static gg_status plan_tensors(merge *g)
+static gg_status plan_tensors(gg_merge_run *g)
 {
     gg_status st = GG_OK;
     size_t *at = calloc(g->m.n + 1, sizeof *at);
@@ -251,7 +229,7 @@ static gg_status plan_tensors(merge *g)
 }
 
 /* Notes tensors that only other models have. */
-static void note_left_out(const merge *g)
+static void note_left_out(const gg_merge_run *g)
 {
     for (size_t k = 0; k < g->m.n; k++) {
         const gg_tensor *example = NULL;
@@ -272,7 +250,7 @@ static void note_left_out(const merge *g)
 
 /* ---- keys and files ---------------------------------------------------------------------- */
 
-static gg_status make_keys(merge *g, gg_meta *meta)
+static gg_status make_keys(gg_merge_run *g, gg_meta *meta)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(g->first), g->err);
     gg_tensor *list = calloc(g->plan.n ? g->plan.n : 1, sizeof *list);
@@ -284,7 +262,7 @@ static gg_status make_keys(merge *g, gg_meta *meta)
 }
 
 /* The dtypes of computed tensors, now that they are final. */
-static gg_status check_dtypes(const merge *g)
+static gg_status check_dtypes(const gg_merge_run *g)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < g->plan.n && st == GG_OK; i++)
@@ -293,7 +271,7 @@ static gg_status check_dtypes(const merge *g)
     return st;
 }
 
-static gg_status plan_keys_and_files(merge *g, const char *output)
+static gg_status plan_keys_and_files(gg_merge_run *g, const char *output)
 {
     gg_meta meta = GG_META_INIT;
     gg_split split = { g->o->shards, g->o->shard_size };
@@ -317,7 +295,7 @@ static gg_status plan_keys_and_files(merge *g, const char *output)
 /* ---- merging --------------------------------------------------------------------------- */
 
 /* The card replaces neither the result nor a model. */
-static gg_status guard_card(const merge *g, const char *output)
+static gg_status guard_card(const gg_merge_run *g, const char *output)
 {
     const char *card = g->o->card;
     gg_status st = gg_guard_input(card, g->models.base.source, g->err);
@@ -328,7 +306,7 @@ static gg_status guard_card(const merge *g, const char *output)
     return gg_at_file(g->err, card);
 }
 
-static gg_status guard(const merge *g, const char *output)
+static gg_status guard(const gg_merge_run *g, const char *output)
 {
     gg_status st = GG_OK;
     if (!output) return GG_OK;
@@ -340,7 +318,7 @@ static gg_status guard(const merge *g, const char *output)
     return st;
 }
 
-static gg_run bounded(const merge *g)
+static gg_run bounded(const gg_merge_run *g)
 {
     uint64_t row = 0;
     for (size_t i = 0; i < g->plan.n; i++)
@@ -350,7 +328,7 @@ static gg_run bounded(const merge *g)
 
 /* The card is on the disk before the model gets its name, so that only its renaming can fail then.
  */
-static gg_status write_files(merge *g)
+static gg_status write_files(gg_merge_run *g)
 {
     gg_run run = bounded(g);
     gg_output *card = NULL;
@@ -368,7 +346,7 @@ static gg_status write_files(merge *g)
     return st;
 }
 
-static gg_status write_output(merge *g, const char *output)
+static gg_status write_output(gg_merge_run *g, const char *output)
 {
     /* The names of shards need a file. */
     gg_status st = plan_keys_and_files(g, output ? output : "merged.gguf");
@@ -379,7 +357,7 @@ static gg_status write_output(merge *g, const char *output)
     return st == GG_OK && output ? write_files(g) : st;
 }
 
-static void close_all(merge *g)
+static void close_all(gg_merge_run *g)
 {
     gg_plan_free(&g->plan);
     gg_computations_free(&g->made);
@@ -393,68 +371,7 @@ static void close_all(merge *g)
     pthread_mutex_destroy(&g->m.whole);
 }
 
-/* The slices as the parameters of the merge: "slices=1:0-7,2:4-11", with the numbers of models. */
-static gg_status name_slices(merge *g)
-{
-    gg_buf b = GG_BUF_INIT;
-    gg_status st = gg_buf_text(&b, "slices=", g->err);
-    for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++) {
-        const gg_merge_slice *s = &g->config.slices[i];
-        size_t model = (size_t)(gg_merge_models_find(&g->models, s->path) - g->models.list);
-        st = gg_buf_printf(&b, g->err, "%s%zu:%llu-%llu", i ? "," : "", model + 1,
-                           (unsigned long long)s->from, (unsigned long long)s->to - 1);
-    }
-    free(g->models.parameters);
-    g->models.parameters = gg_buf_take(&b, NULL);
-    return st;
-}
-
-static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
-{
-    const merge *g = ctx;
-    gg_status st = gg_merge_history_keys(&g->models, &g->m, g->o, meta, err);
-    if (st != GG_OK) return st;
-    return gg_set_keys(meta, g->o->set_kv, g->o->n_set_kv, g->o->set_kv_files, g->o->n_set_kv_files,
-                       err);
-}
-
-/* Copies ranges of blocks. */
-static gg_status stack(merge *g, const char *output)
-{
-    gg_block_order order = { .keys = slice_keys, .keys_ctx = g };
-    gg_stack_report report;
-    const gg_merge_slice *list = g->config.slices;
-    gg_status st = GG_OK;
-    if (g->models.base.path && strcmp(g->models.base.path, list[0].path) != 0)
-        return gg_fail(g->err, GG_EUNSUPPORTED,
-                       "base_model must be the model of the first slice, "
-                       "which gives the keys and the embeddings");
-    if (g->o->card)
-        return gg_fail(g->err, GG_EUNSUPPORTED, "a card is written for merges, not for slices");
-    if (g->config.dtype || g->o->dtype || g->o->imatrix)
-        gg_note(g->run, "slices are copied in their types, so nothing is encoded");
-    if (g->o->align) gg_note(g->run, "slices are copied, so nothing is aligned");
-    for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++)
-        st = gg_merge_models_add_once(&g->models, list[i].path, g->err);
-    if (st == GG_OK) st = gg_merge_models_open(&g->models, GG_MERGE_BASE_KEYS, g->run, g->err);
-    for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++) {
-        char blocks[64];
-        gg_source *s = gg_merge_models_find(&g->models, list[i].path)->source;
-        snprintf(blocks, sizeof blocks, "%llu-%llu", (unsigned long long)list[i].from,
-                 (unsigned long long)list[i].to - 1);
-        st = gg_block_order_add(&order, s, blocks, g->err);
-        if (st != GG_OK) gg_at_file(g->err, list[i].path);
-    }
-    if (st == GG_OK) st = name_slices(g);
-    if (st == GG_OK && output && !g->o->no_hash) st = gg_merge_hash(&g->models, g->run, g->err);
-    if (st == GG_OK) st = gg_stack_blocks(&order, output, NULL, NULL, g->run, &report, g->err);
-    if (st == GG_OK) g->report->copied = report.tensors;
-    if (st == GG_OK) g->report->bytes = report.bytes;
-    gg_block_order_free(&order);
-    return st;
-}
-
-static gg_status merge_tensors(merge *g, const char *output)
+static gg_status merge_tensors(gg_merge_run *g, const char *output)
 {
     gg_check_notes notes = { 0 };
     const gg_merge_options *o = g->o;
@@ -483,10 +400,13 @@ gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_merge_report, report);
     *report = (gg_merge_report){ 0 };
-    merge g = { .o = o, .run = run, .plan = { .verify = true }, .report = report, .err = err };
+    gg_merge_run g = {
+        .o = o, .run = run, .plan = { .verify = true }, .report = report, .err = err
+    };
     pthread_mutex_init(&g.m.whole, NULL);
     gg_status st = o->config ? read_config(&g) : read_arguments(&g);
-    if (st == GG_OK) st = g.config.n_slices ? stack(&g, output) : merge_tensors(&g, output);
+    if (st == GG_OK)
+        st = g.config.n_slices ? gg_merge_slices(&g, output) : merge_tensors(&g, output);
     close_all(&g);
     return st;
 }
