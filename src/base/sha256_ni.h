@@ -11,13 +11,22 @@
 
 #define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
 
+/* Two rounds, and the next two: wk is set by the first. */
+#define FIRST_ROUNDS(abef, cdgh, wk, m, t) \
+    do { \
+        wk = _mm_add_epi32(m, \
+                           _mm_load_si128((const __m128i *)(const void *)(gg_sha256_key + (t)))); \
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk); \
+    } while (0)
+#define LAST_ROUNDS(abef, cdgh, wk) \
+    (abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e)))
+
 /* Four rounds. */
 #define ROUNDS(abef, cdgh, m, t) \
     do { \
-        __m128i wk_ = _mm_add_epi32( \
-            m, _mm_load_si128((const __m128i *)(const void *)(gg_sha256_key + (t)))); \
-        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk_); \
-        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk_, 0x0e)); \
+        __m128i wk_; \
+        FIRST_ROUNDS(abef, cdgh, wk_, m, t); \
+        LAST_ROUNDS(abef, cdgh, wk_); \
     } while (0)
 
 /* a, b, c, d hold the last 16 words of the schedule, the oldest in a. Replaces a by the next
