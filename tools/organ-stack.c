@@ -86,55 +86,11 @@ typedef struct printer {
     const gg_block_order *order;
 } printer;
 
-typedef struct place { /* where a block of the new model comes from */
-    gg_block_ref from;
-    size_t at;
-} place;
-
-static int order_places(const void *a, const void *b)
+/* The sources of the picture are the models, in their order. */
+static gg_status draw_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
+                             gg_error *err)
 {
-    const place *x = a, *y = b;
-    if (x->from.model != y->from.model) return x->from.model < y->from.model ? -1 : 1;
-    if (x->from.block != y->from.block) return x->from.block < y->from.block ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Adds a tensor once for each new block that its own block becomes. */
-static gg_status draw_tensor(gg_picture *p, const gg_block_order *order, const place *places,
-                             size_t model, size_t i, gg_error *err)
-{
-    const gg_tensor *t = gg_source_tensor(order->models[model], i);
-    gg_anatomy a = gg_source_anatomy(order->models[model], i);
-    if (a.block < 0) return model == 0 ? gg_picture_add(p, t, &a, 0, err) : GG_OK;
-    const gg_block_ref from = { model, (uint64_t)a.block };
-    size_t low = 0, high = order->n;
-    while (low < high) { /* the first place that is not before the block */
-        size_t mid = low + (high - low) / 2;
-        if (order_places(&places[mid], &(place){ from, 0 }) < 0) low = mid + 1;
-        else high = mid;
-    }
-    gg_status st = GG_OK;
-    for (; st == GG_OK && low < order->n && places[low].from.model == model &&
-           places[low].from.block == from.block;
-         low++) {
-        a.block = (int64_t)places[low].at;
-        st = gg_picture_add(p, t, &a, (double)model, err);
-    }
-    return st;
-}
-
-/* Sorted places keep this fast for models of very many blocks. */
-static gg_status draw(gg_picture *p, const gg_block_order *order, gg_error *err)
-{
-    place *places = calloc(order->n + 1, sizeof *places);
-    gg_status st = places ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory");
-    for (size_t i = 0; i < order->n && places; i++) places[i] = (place){ order->blocks[i], i };
-    if (places) qsort(places, order->n, sizeof *places, order_places);
-    for (size_t m = 0; m < order->n_models; m++)
-        for (size_t i = 0; i < gg_source_count(order->models[m]) && st == GG_OK; i++)
-            st = draw_tensor(p, order, places, m, i, err);
-    free(places);
-    return st;
+    return gg_picture_add(ctx, t, a, (double)model, err);
 }
 
 /* The header line is printed with the first row, so a refusal prints nothing on stdout. */
@@ -154,13 +110,13 @@ static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size
     return GG_OK;
 }
 
-static gg_status write_model(cli *c, const arguments *a, const gg_block_order *order,
-                             gg_stack_report *r)
+static gg_status write_model(cli *c, const arguments *a, gg_block_order *order, gg_stack_report *r)
 {
     gg_picture picture = { .title = a->output ? a->output : "stack",
                            .text = "Which model each tensor comes from:" };
     printer p = { { .json = c->json }, order };
     gg_status st = GG_OK;
+    if (a->svg) order->tensor = draw_tensor, order->ctx = &picture;
     for (size_t i = 0; i < order->n_models && st == GG_OK; i++) {
         double index;
         st = gg_picture_source(&picture, gg_source_name(order->models[i]), &index, &c->err);
@@ -169,7 +125,6 @@ static gg_status write_model(cli *c, const arguments *a, const gg_block_order *o
     if (st == GG_OK)
         st = gg_stack_blocks(order, a->check ? NULL : a->output,
                              a->check && !a->svg ? print_block : NULL, &p, &c->run, r, &c->err);
-    if (st == GG_OK && a->svg) st = draw(&picture, order, &c->err);
     if (st == GG_OK && a->svg) st = picture_save(c, &picture, a->svg);
     gg_picture_free(&picture);
     return st;
@@ -197,6 +152,9 @@ static void check_usage(const cli *c, const arguments *a)
 {
     bool drops = a->drop || a->drop_mtp;
     if (c->args.n == 0) cli_usage(c, "no model given");
+    if (a->svg && c->args.n == 1 && !a->output && !a->check && !drops)
+        cli_usage(c, "a finished stack has no history to draw; give its models and blocks, with "
+                     "--svg and --check");
     if (drops && c->args.n != 1)
         cli_usage(c, "--%s takes exactly one model and no list of blocks after it",
                   a->drop ? "drop" : "drop-mtp");

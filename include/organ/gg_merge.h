@@ -21,7 +21,8 @@ extern "C" {
 
 /* Called for each tensor of the result in order, before anything is written. `how` is "merge",
  * or "copy" if the tensor is copied or converted from one model. `parameters` are those of this
- * tensor, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they differ.
+ * tensor, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they differ. For
+ * slices, which are copied, it is the name of the model.
  * Another status than GG_OK ends the run. */
 typedef gg_status (*gg_merge_fn)(void *ctx, const gg_tensor *t, const gg_anatomy *a,
                                  const char *how, const char *parameters, gg_error *err);
@@ -80,9 +81,8 @@ gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *
                    gg_merge_report *report, gg_error *err);
 
 /* Calls `row` for each tensor of a model that gg_merge wrote, by the keys that it left, with the
- * texts that gg_merge gave it. Tensors of slices are copies whose `parameters` are the name of a
- * model. Errors: GG_NO if the model has no such keys; GG_EFORMAT if they do not describe a merge;
- * GG_ENOMEM; any status of `row`. */
+ * texts that gg_merge gave it. Errors: GG_NO if the model has no such keys; GG_EFORMAT if they do
+ * not describe a merge; GG_ENOMEM; any status of `row`. */
 gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg_error *err);
 
 #ifdef __cplusplus

@@ -39,7 +39,8 @@ gg_status gg_picture_source(gg_picture *p, const char *name, double *index, gg_e
 
 /* Adds all tensors of an organ directory and their sources: a tensor with a history, as grafts
  * and purifications leave it, comes from "code.gguf, linear:0.5"; all others share the first
- * source. Errors: GG_NO if it is not an organ directory; GG_EFORMAT for a malformed history;
+ * source. If none has a history, p->text says so instead. Errors: GG_NO if it is not an organ
+ * directory; GG_EFORMAT for a malformed history;
  * GG_ENOMEM.
  */
 gg_status gg_picture_origins(gg_picture *p, const gg_source *dir, gg_error *err);

@@ -33,8 +33,13 @@ typedef struct gg_block_order {
     gg_block_ref *blocks;
     size_t n, cap;
     /* Changes the keys of the new model before it is written; may be NULL. */
-    gg_status (*keys)(void *keys_ctx, gg_meta *meta, gg_error *err);
-    void *keys_ctx;
+    gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);
+    /* Called for each tensor of the new model in order, with the index of its model in `models`,
+     * after all checks and before anything is written; may be NULL. Another status than GG_OK
+     * ends the run. */
+    gg_status (*tensor)(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
+                        gg_error *err);
+    void *ctx; /* of both */
 } gg_block_order;
 
 /* Appends blocks of a seekable model in the order of the text: numbers and ranges such as

@@ -40,11 +40,14 @@ thousands() { # OPTION VALUE
     esac
 }
 
+# Suggests the word of stdin that was probably meant: " (did you mean 'WORD'?)", or nothing.
+meant() { # WORD
+    tr '\n' ' ' | awk -v known_from=stdin -v given="f$1" -v most=3 -f "$lib/nearest.awk" | sed "s/.*/ (did you mean '&'?)/"
+}
+
 # A usage error that names the option of the help text that was probably meant.
 unknown_option() { # OPTION
-    meant=$(help | tr -cs 'a-z-' '\n' | grep -e '^--[a-z]' | tr '\n' ' ' |
-        awk -v known_from=stdin -v given="f${1%%=*}" -v most=3 -f "$lib/nearest.awk")
-    usage "unknown option '$1'${meant:+ (did you mean '$meant'?)}"
+    usage "unknown option '$1'$(help | tr -cs 'a-z-' '\n' | grep -e '^--[a-z]' | meant "${1%%=*}")"
 }
 
 # The folder of the binaries: $ORGAN_BIN, beside the script, a build tree, PATH.

@@ -126,6 +126,10 @@ run 0 '' organ-stack '["verse.gguf", "0-1", "code.gguf", "2-3", "--output", "sta
 organ-stack -q "$DATA/verse.gguf" 0-1 "$DATA/code.gguf" 2-3 --output "$T/stack.gguf" 2> "$T/err"
 check_same "$DATA/stack.gguf" "$T/stack.gguf" "organ-stack over HTTP"
 run 0 '"name": "blk.0.attn_q.weight"' organ-merge '{"method": "linear", "model": ["verse.gguf,weight=0.5", "code.gguf,weight:ffn=0.5,weight=1"], "check": true}'
+run 0 '' organ-merge '["--method", "passthrough", "--model", "verse.gguf", "--output", "merged.gguf"]'
+run 0 '' organ-merge '["--svg", "merged.svg", "merged.gguf"]'
+expect "200 OK" GET /v1/files/merged.svg
+refuse 400 organ-merge '["--svg", "two.svg", "merged.gguf", "verse.gguf"]'
 run 0 '"rank": ' organ-lora '["--base", "verse.gguf", "--tuned", "code.gguf", "--rank", "2", "--tensors", "blk.0.attn_q.weight", "--output", "lora.gguf"]'
 run 0 '"status": "done"' organ-fleet '["pipeline", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf", "code.gguf"]'
 cgi GET "/v1/jobs/$job" < /dev/null

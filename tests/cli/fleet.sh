@@ -372,6 +372,8 @@ check "--help is for stdout" sh -c '"$1/organ-fleet" --help | grep -q "^usage: o
 check "--version" sh -c '"$1/organ-fleet" --version | grep -q "^organ-fleet [0-9]"' - "$scripts"
 check_error 2 "did you mean '--port'?" "organ-serve --prot" env ORGAN_BIN="$BIN" sh "$scripts/organ-serve" --prot 1
 check_exit 2 "no verb" "$scripts/organ-fleet" --output "$T/u" "$models"
+check_error 2 "pipeline (did you mean 'measure'?)" "a misspelt verb" "$scripts/organ-fleet" mesure --output "$T/u" "$models"
+check_error 2 "or pipeline; see" "a model instead of a verb" "$scripts/organ-fleet" m.gguf --output "$T/u"
 check_exit 2 "no output" "$scripts/organ-fleet" measure "$models"
 check_exit 2 "unknown option" "$scripts/organ-fleet" measure --what --output "$T/u" "$models"
 check_exit 2 "a value missing" "$scripts/organ-fleet" measure "$models" --output

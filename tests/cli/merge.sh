@@ -126,6 +126,11 @@ check "stack" organ-stack -q --force $V 0-1 $C 1-3 --output "$T/stack.gguf"
 check_text "$(organ-compare "$T/slices.gguf" "$T/stack.gguf" | awk -F"$TAB" 'NR > 1 && $1 != "(keys)" && $4 != "identical"')" "" "slices are a stack"
 check_text "$(organ-keys "$T/slices.gguf" --get organ.merge.parameters)" "slices=1:0-1,2:1-3" "history of slices"
 check_text "$(organ-keys "$T/slices.gguf" --get llama.block_count)" 5 "blocks of slices"
+organ-merge --config "$T/slices.json" --check --shards 2 2> "$T/err" | awk -F"$TAB" 'NR > 1 { print $1, $5, $6 }' > "$T/rows"
+check_text "$(sed -n '/^blk.[12].attn_q.weight/p; /^output.weight/p' "$T/rows")" "blk.1.attn_q.weight copy lab-verse
+blk.2.attn_q.weight copy lab-code
+output.weight copy lab-verse" "--check of slices"
+if grep -q "slices are written as one file" "$T/err"; then ok; else bad "slices in shards: $(cat "$T/err")"; fi
 organ-merge -q --config "$T/slices.json" --set-kv general.name=str:Stack -o "$T/named.gguf" || bad "slices with hashes"
 if organ-keys "$T/named.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "slices: no sha256"; fi
 check_text "$(organ-keys "$T/named.gguf" --get general.name)" Stack "slices with --set-kv"
@@ -155,6 +160,7 @@ no() { # STATUS TEXT OPTIONS...
     check_error "$status" "$text" "refuse: $text" organ-merge -q "$@" -o "$T/no.gguf"
     check_absent "$T/no.gguf" "$text"
 }
+no 2 "the name of the method is empty" --method "" --model $V
 no 2 "unknown method 'tie' (did you mean 'ties'?)" --method tie --model $V
 no 2 "ties needs the base" --method ties --model $V
 no 2 "unknown parameter 'T' (did you mean 't'?)" --method iso,T=0.6 --model $V

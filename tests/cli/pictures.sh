@@ -60,12 +60,18 @@ check_text "$(grep -c '<title>.*: as in the base<' "$T/g.svg")" $((N - 3)) "the 
 check "graft of a graft" organ-graft --base "$T/g" --donor "$STRANGER" --tensors 'blk.1.ffn_up.weight' --blend linear:0.5 --output "$T/g2" -q
 check "picture of a finished directory" organ-graft --svg "$T/g2.svg" "$T/g2"
 check_text "$(grep -c '<title>blk.1.ffn_up: lab-code-q4_k_m.gguf, replace; lab-stranger-q4_k_m.gguf, linear:0.5<' "$T/g2.svg")" 1 "a history of two"
-check_error 1 "not an organ directory" "a model without a history" organ-graft --svg "$T/no.svg" "$VERSE"
+check_error 1 "only organ directories have a history of grafts" "a model without a history" organ-graft --svg "$T/no.svg" "$VERSE"
+organ-extract -q "$VERSE" --output "$T/unchanged"
+check "a directory without a history" organ-graft --svg "$T/p.svg" "$T/unchanged"
+check_text "$(grep -c 'no history' "$T/p.svg" "$T/g2.svg" | sed 's/.*://')" "1
+0" "a picture without a history says so"
 check "stack" organ-stack --output "$T/s.gguf" --svg "$T/s.svg" "$VERSE" 0-1 "$CODE" 1-3
 check_text "$(grep -c "<title>blk.[234].*: $CODE<" "$T/s.svg")" 27 "three blocks of the second model"
 check_text "$(grep -c "<title>.*: $VERSE<" "$T/s.svg")" 21 "two of the first, and the tensors outside the blocks"
 check "stack, only checked" organ-stack --check --svg "$T/s2.svg" "$VERSE" 0-1 "$CODE" 1-3
 check_text "$(grep '<rect' "$T/s.svg" | cksum)" "$(grep '<rect' "$T/s2.svg" | cksum)" "the same picture"
+check_error 2 "a finished stack has no history to draw" "a finished stack" organ-stack --svg "$T/no.svg" "$T/s.gguf"
+check_error 1 "no history of a merge" "a finished stack is not a merge" organ-merge --svg "$T/no.svg" "$T/s.gguf"
 check "merge" organ-merge --check --method linear --model "$VERSE,weight:ffn=0.2" --model "$CODE" --svg "$T/f.svg"
 check_text "$(grep -c '<title>blk.*.ffn_[a-z]*: merge .*0.2' "$T/f.svg")" 12 "parameters of the FFN"
 # Finished models: the same squares by their keys alone, whatever the parameters were given as.
@@ -82,10 +88,11 @@ check_text "$(squares "$T/c1.svg")" "$(squares "$T/c0.svg")" "the picture of a m
 printf '{"merge_method": "passthrough", "slices": [{"sources": [{"model": "%s", "layer_range": [0, 2]}]}, {"sources": [{"model": "%s", "layer_range": [1, 4]}]}]}\n' "$CODE" "$VERSE" > "$T/d.json"
 check_text "$(sed -n 's/.*>\(merge t=0.6667\)<.*/\1/p' "$T/c1.svg" | sort -u)" "merge t=0.6667" "numbers are rounded"
 check_text "$(grep -c ': copy t=0</title></rect><text [^>]*class="mid on-[a-z]*">B</text>' "$T/c1.svg")" "$(grep -c ': copy t=0</title>' "$T/c1.svg")" "letters for readers without colours"
-check "slices" organ-merge -q --config "$T/d.json" --output "$T/d.gguf"
+check "slices" organ-merge -q --config "$T/d.json" --output "$T/d.gguf" --svg "$T/d0.svg"
 check "finished slices" organ-merge --svg "$T/d.svg" "$T/d.gguf"
+check_text "$(squares "$T/d.svg")" "$(squares "$T/d0.svg")" "the picture of slices while they are joined"
 check_text "$(grep -c '<title>blk.[01].*: copy lab-code<' "$T/d.svg") $(grep -c '<title>blk.[234].*: copy lab-verse<' "$T/d.svg") $(grep -c '<title>[^b].*: copy lab-code<' "$T/d.svg")" "18 27 3" "where blocks of slices come from"
-check_error 1 "no history" "a model without a history" organ-merge --svg "$T/no.svg" "$CODE"
+check_error 1 "it has no history of a merge" "a model without a history" organ-merge --svg "$T/no.svg" "$CODE"
 for set in 'method=nope' 'parameters=weight=x' 'parameters={"weight":[[]]}' 'parameters={' 'parameters=lambda=0x,' 'parameters=slices=1:2-1' 'parameters=slices=4:0-1' 'parameters=slices=1:0-1,,'; do
     organ-keys -q "$T/f.gguf" --set "organ.merge.${set%%=*}=str:${set#*=}" --output "$T/wrong.gguf" --force
     check_error 3 "organ.merge.${set%%=*} does not describe a merge" "$set" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"

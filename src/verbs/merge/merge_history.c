@@ -54,6 +54,15 @@ static void name_of(const gg_merge_model *m, const char **name, size_t *len)
     *len = strlen(*name);
 }
 
+void gg_merge_model_name(const gg_merge_model *m, char out[GG_MERGE_NAME + 1])
+{
+    const char *name;
+    size_t len;
+    name_of(m, &name, &len);
+    snprintf(out, GG_MERGE_NAME + 1, "%.*s", (int)(len < GG_MERGE_NAME ? len : GG_MERGE_NAME),
+             name);
+}
+
 static gg_status append_name(gg_buf *b, const gg_merge_model *m, gg_error *err)
 {
     const char *name;

@@ -7,6 +7,12 @@
 /* Computes the sha256 of all models that are single files. */
 gg_status gg_merge_hash(gg_merge_models *models, const gg_run *run, gg_error *err);
 
+/* Bytes of a model's name that are shown. */
+#define GG_MERGE_NAME 256
+
+/* The general.name of a model, or else the last part of its path. */
+void gg_merge_model_name(const gg_merge_model *m, char out[GG_MERGE_NAME + 1]);
+
 /* Sets general.name and the keys organ.merge.*. */
 gg_status gg_merge_history_keys(const gg_merge_models *models, const gg_merging *m,
                                 const gg_merge_options *o, gg_meta *meta, gg_error *err);

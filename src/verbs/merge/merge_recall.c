@@ -122,8 +122,10 @@ static gg_status read_keys(recall *r)
     size_t len, size;
     uint64_t aside = 0;
     gg_merging *m = &r->m;
-    if (!gg_kv_str(gg_meta_find(r->meta, "organ.merge.method"), &text, &len))
-        return gg_fail(r->err, GG_NO, "no history: not a model that organ-merge wrote");
+    if (!r->meta || !gg_kv_str(gg_meta_find(r->meta, "organ.merge.method"), &text, &len))
+        return gg_fail(r->err, GG_NO,
+                       "it has no history of a merge: organ-merge did not write it (organ-stack "
+                       "stores no history)");
     m->method = gg_merge_method_by_name(text, len);
     if (!m->method) return malformed(r, "organ.merge.method");
     if (!gg_kv_str(gg_meta_find(r->meta, "organ.merge.parameters"), &parameters, &size))
@@ -145,19 +147,20 @@ static gg_status read_keys(recall *r)
 /* ---- tensors ---------------------------------------------------------------------- */
 
 /* The name of a model, of which tensors of slices are copies. */
-static void model_name(const recall *r, uint64_t model, char name[300])
+static void model_name(const recall *r, uint64_t model, char name[GG_MERGE_NAME + 1])
 {
     uint64_t at = 0;
     const char *text = "";
     size_t len = 0;
     for (uint64_t k = 0; k <= model; k++) gg_kv_next_str(r->names, &at, &text, &len);
-    snprintf(name, 300, "%.*s", (int)(len < 256 ? len : 256), text);
+    snprintf(name, GG_MERGE_NAME + 1, "%.*s", (int)(len < GG_MERGE_NAME ? len : GG_MERGE_NAME),
+             text);
 }
 
 /* Tensors outside the blocks come from the model of the first slice. */
 static gg_status tell_slice(const recall *r, const gg_tensor *t, const gg_anatomy *a)
 {
-    char name[300];
+    char name[GG_MERGE_NAME + 1];
     uint64_t first = 0, model = r->slices[0].model;
     for (size_t i = 0; i < r->n_slices && a->block >= 0; i++) {
         if ((uint64_t)a->block >= first) model = r->slices[i].model;
@@ -187,8 +190,7 @@ static gg_status tell(const recall *r, const gg_tensor *t, const gg_anatomy *a)
 gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg_error *err)
 {
     recall r = { .meta = gg_source_meta(model), .row = row, .ctx = ctx, .err = err };
-    gg_status st = r.meta ? read_keys(&r)
-                          : gg_fail(err, GG_NO, "no history: not a model that organ-merge wrote");
+    gg_status st = read_keys(&r);
     for (size_t i = 0; i < gg_source_count(model) && st == GG_OK; i++) {
         gg_anatomy a = gg_source_anatomy(model, i);
         st = tell(&r, gg_source_tensor(model, i), &a);

@@ -37,6 +37,17 @@ static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
                        err);
 }
 
+/* A tensor of a slice is a copy of one model, which is named as in the keys. */
+static gg_status tell_slice(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
+                            gg_error *err)
+{
+    const gg_merge_run *g = ctx;
+    char name[GG_MERGE_NAME + 1];
+    if (!g->o->row) return GG_OK;
+    gg_merge_model_name(&g->models.list[model], name);
+    return g->o->row(g->o->row_ctx, t, a, "copy", name, err);
+}
+
 static gg_status add_slices(gg_merge_run *g, gg_block_order *order)
 {
     gg_status st = GG_OK;
@@ -54,7 +65,7 @@ static gg_status add_slices(gg_merge_run *g, gg_block_order *order)
 
 gg_status gg_merge_slices(gg_merge_run *g, const char *output)
 {
-    gg_block_order order = { .keys = slice_keys, .keys_ctx = g };
+    gg_block_order order = { .keys = slice_keys, .tensor = tell_slice, .ctx = g };
     gg_stack_report report;
     const gg_merge_slice *list = g->config.slices;
     gg_status st = GG_OK;
@@ -66,6 +77,7 @@ gg_status gg_merge_slices(gg_merge_run *g, const char *output)
         return gg_fail(g->err, GG_EUNSUPPORTED, "a card is written for merges, not for slices");
     if (g->config.dtype || g->o->dtype || g->o->imatrix)
         gg_note(g->run, "slices are copied in their types, so nothing is encoded");
+    if (g->o->shards || g->o->shard_size) gg_note(g->run, "slices are written as one file");
     if (g->o->align) gg_note(g->run, "slices are copied, so nothing is aligned");
     for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++)
         st = gg_merge_models_add_once(&g->models, list[i].path, g->err);

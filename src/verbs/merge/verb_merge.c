@@ -26,8 +26,10 @@ static gg_status unknown_method(const char *text, size_t n, gg_error *err)
 {
     char shown[100], meant[GG_MEANT];
     gg_escape(text, n < 40 ? n : 40, shown, sizeof shown);
-    gg_fail(err, GG_EUSAGE, "unknown method '%s'%s", shown,
-            gg_meant(gg_merge_method_near(text, n), meant));
+    if (n == 0) gg_fail(err, GG_EUSAGE, "the name of the method is empty");
+    else
+        gg_fail(err, GG_EUSAGE, "unknown method '%s'%s", shown,
+                gg_meant(gg_merge_method_near(text, n), meant));
     return gg_fix(err, "use a method such as linear, slerp, task, ties, dare_ties, della, "
                        "model_stock or iso; the manual page lists them all");
 }

@@ -56,17 +56,23 @@ static gg_status describe(const gg_entry *e, gg_buf *b, gg_error *err)
 gg_status gg_picture_origins(gg_picture *p, const gg_source *dir, gg_error *err)
 {
     const gg_manifest *m = gg_source_manifest(dir);
-    if (!m) return gg_fail(err, GG_NO, "no history: not an organ directory");
+    if (!m)
+        return gg_fail(err, GG_NO,
+                       "only organ directories have a history of grafts: give the one that "
+                       "organ-graft wrote");
     gg_buf b = GG_BUF_INIT;
+    bool any = false;
     double index;
     gg_status st = gg_picture_source(p, "as in the base", &index, err);
     for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
         const gg_entry *e = &m->entries[i];
         st = describe(e, &b, err);
         index = 0;
+        any = any || b.len;
         if (st == GG_OK && b.len) st = gg_picture_source(p, b.data, &index, err);
         if (st == GG_OK) st = gg_picture_add(p, &e->t, &e->a, index, err);
     }
     gg_buf_free(&b);
+    if (!any) p->text = "This organ directory has no history: no tensor was replaced or changed.";
     return st;
 }

@@ -204,7 +204,7 @@ static gg_status make_plan(stacker *s, const char *output)
     if (st == GG_OK)
         st = gg_layer_keys(s->models, s->o->n_models, s->layers, s->o->n, &meta, s->err);
     if (st == GG_OK && !s->same) st = follow_types(s, &meta);
-    if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->keys_ctx, &meta, s->err);
+    if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,
                                   first, s->err);
@@ -228,6 +228,18 @@ static gg_status tell(const stacker *s, gg_stack_fn fn, void *ctx)
     return st;
 }
 
+static gg_status tell_tensors(const stacker *s)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < s->plan.n && st == GG_OK && s->o->tensor; i++) {
+        const gg_tensor *t = &s->plan.tensors[i].t;
+        int64_t block = s->same ? -1 : gg_stack_block_of(t);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        st = s->o->tensor(s->o->ctx, t, &a, block < 0 ? 0 : s->o->blocks[block].model, s->err);
+    }
+    return st;
+}
+
 gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_fn fn, void *ctx,
                           const gg_run *run, gg_stack_report *report, gg_error *err)
 {
@@ -240,6 +252,7 @@ gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_
         st = gg_guard_output(output, o->models[k], err);
     if (st == GG_OK) st = make_plan(&s, output);
     if (st == GG_OK) st = tell(&s, fn, ctx);
+    if (st == GG_OK) st = tell_tensors(&s);
     for (size_t k = 0; k < o->n_models && st == GG_OK && output; k++)
         st = gg_watch_add(&s.plan.watch, o->models[k], err);
     if (st == GG_OK && output) st = gg_plan_write(&s.plan, run, &report->bytes, err);
