@@ -11,7 +11,7 @@
 #include "nkernel.h"
 
 #if GG_LEVEL == 1
-#include <immintrin.h>
+#include "base/x86.h"
 #endif
 #include <string.h>
 
