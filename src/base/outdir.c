@@ -97,8 +97,8 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-static gg_status check_target(const char *path, bool force, gg_outdir_check may_replace,
-                              bool *replace, bool *empty, gg_error *err)
+static gg_status check_dir_target(const char *path, bool force, gg_outdir_check may_replace,
+                                  bool *replace, bool *empty, gg_error *err)
 {
     struct stat s;
     *replace = *empty = false;
@@ -169,7 +169,7 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
                          gg_error *err)
 {
     bool replace, empty;
-    gg_status st = check_target(path, force, may_replace, &replace, &empty, err);
+    gg_status st = check_dir_target(path, force, may_replace, &replace, &empty, err);
     if (st != GG_OK) return st;
     gg_outdir *d = calloc(1, sizeof *d);
     if (!d) return gg_fail(err, GG_ENOMEM, "no memory for an output folder");

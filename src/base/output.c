@@ -27,7 +27,7 @@ static void output_free(gg_output *o)
 
 /* Only regular files are replaced. With a folder the rename would fail, but only after all the
  * work. A device, or a link to one such as /dev/stdout, would be removed by the rename. */
-static gg_status check_target(const char *path, bool force, gg_error *err)
+static gg_status check_file_target(const char *path, bool force, gg_error *err)
 {
     struct stat s;
     gg_status st = gg_refuse_existing(path, force, err);
@@ -45,7 +45,7 @@ static int make_file(const char *temp)
 
 gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error *err)
 {
-    gg_status st = check_target(path, force, err);
+    gg_status st = check_file_target(path, force, err);
     if (st != GG_OK) return st;
     gg_output *o = calloc(1, sizeof *o);
     if (!o) return gg_fail(err, GG_ENOMEM, "no memory for an output");

@@ -127,7 +127,7 @@ WITH_AVX2 static void transpose(vec *out, const unsigned char *const *p)
 }
 
 #define ROR(x, n) ((x) >> (n) | (x) << (32 - (n)))
-#define ROUND(a, b, c, d, e, f, g, h, i) \
+#define LANES_ROUND(a, b, c, d, e, f, g, h, i) \
     do { \
         vec t1_ = h + gg_sha256_key[t + (i)] + w[i] + (ROR(e, 6) ^ ROR(e, 11) ^ ROR(e, 25)) + \
                   (g ^ (e & (f ^ g))); \
@@ -136,14 +136,14 @@ WITH_AVX2 static void transpose(vec *out, const unsigned char *const *p)
     } while (0)
 #define EIGHT_ROUNDS(i) \
     do { \
-        ROUND(a, b, c, d, e, f, g, h, i); \
-        ROUND(h, a, b, c, d, e, f, g, i + 1); \
-        ROUND(g, h, a, b, c, d, e, f, i + 2); \
-        ROUND(f, g, h, a, b, c, d, e, i + 3); \
-        ROUND(e, f, g, h, a, b, c, d, i + 4); \
-        ROUND(d, e, f, g, h, a, b, c, i + 5); \
-        ROUND(c, d, e, f, g, h, a, b, i + 6); \
-        ROUND(b, c, d, e, f, g, h, a, i + 7); \
+        LANES_ROUND(a, b, c, d, e, f, g, h, i); \
+        LANES_ROUND(h, a, b, c, d, e, f, g, i + 1); \
+        LANES_ROUND(g, h, a, b, c, d, e, f, i + 2); \
+        LANES_ROUND(f, g, h, a, b, c, d, e, i + 3); \
+        LANES_ROUND(e, f, g, h, a, b, c, d, i + 4); \
+        LANES_ROUND(d, e, f, g, h, a, b, c, i + 5); \
+        LANES_ROUND(c, d, e, f, g, h, a, b, i + 6); \
+        LANES_ROUND(b, c, d, e, f, g, h, a, i + 7); \
     } while (0)
 
 /* One block of each message: w holds its words, and s the states. */

@@ -82,7 +82,7 @@ static void from_integer(uint64_t m, int decimals, digits *g)
 /* A decimal of up to 15 digits identifies a double uniquely, so the smallest number of decimals
  * that gives x back is the shortest. m and 10^j are exact, so m / 10^j is rounded once, as it is
  * when the decimal is read. */
-static bool quick_f64(double x, digits *g)
+static bool quick_digits(double x, digits *g)
 {
     if (FLT_EVAL_METHOD != 0 || x < 1e-22 || x >= 1e15) return false;
     for (int j = 0; j <= 22; j++) {
@@ -218,7 +218,7 @@ size_t gg_format_f64(double value, char out[32])
     digits g;
     double x = fabs(value);
     if (!isfinite(value) || x == 0) return special(value, out);
-    if (!quick_f64(x, &g)) slow(x, false, &g);
+    if (!quick_digits(x, &g)) slow(x, false, &g);
     return spell(value < 0, &g, out);
 }
 

@@ -130,7 +130,7 @@ gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
 }
 
 /* If digits and power of ten are both exact in a double, one operation rounds once. */
-static bool quick_f64(const decimal *d, double *value)
+static bool exact_f64(const decimal *d, double *value)
 {
 #if FLT_EVAL_METHOD == 0
     static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -161,7 +161,7 @@ static double to_f64(const decimal *d)
     double v;
     char text[DIGITS + 16];
     if (d->n == 0) return 0;
-    if (quick_f64(d, &v)) return v;
+    if (exact_f64(d, &v)) return v;
     join_decimal(d, text);
     return strtod(text, NULL);
 }
@@ -173,7 +173,7 @@ static float to_f32(const decimal *d)
     double v;
     char text[DIGITS + 16];
     if (d->n == 0) return 0;
-    if (quick_f64(d, &v) && v >= (double)FLT_MIN) {
+    if (exact_f64(d, &v) && v >= (double)FLT_MIN) {
         uint64_t bits;
         memcpy(&bits, &v, sizeof bits);
         if ((bits & 0x1fffffff) != 0x10000000) return (float)v;

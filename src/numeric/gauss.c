@@ -23,20 +23,20 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static uint64_t rotate(uint64_t x, int k)
+static uint64_t rotate_left(uint64_t x, int k)
 {
     return x << k | x >> (64 - k);
 }
 
 static uint64_t next(xoshiro *g)
 {
-    uint64_t *s = g->s, result = rotate(s[0] + s[3], 23) + s[0], t = s[1] << 17;
+    uint64_t *s = g->s, result = rotate_left(s[0] + s[3], 23) + s[0], t = s[1] << 17;
     s[2] ^= s[0];
     s[3] ^= s[1];
     s[1] ^= s[2];
     s[0] ^= s[3];
     s[2] ^= t;
-    s[3] = rotate(s[3], 45);
+    s[3] = rotate_left(s[3], 45);
     return result;
 }
 

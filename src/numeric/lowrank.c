@@ -85,7 +85,7 @@ static void orthonormalise(float *x, size_t l, size_t n, double *lower)
 }
 
 /* to (l x cols) = from (l x rows) D, or with `back` to (l x rows) = from (l x cols) D'. */
-static gg_status multiply(truncation *t, float *to, float *from, bool back, gg_error *err)
+static gg_status apply_delta(truncation *t, float *to, float *from, bool back, gg_error *err)
 {
     size_t in = back ? t->d.cols : t->d.rows, out = back ? t->d.rows : t->d.cols;
     gg_matrix d = back ? gg_matrix_transposed(&t->d) : t->d, a = gg_matrix_of(from, t->l, in),
@@ -94,23 +94,23 @@ static gg_status multiply(truncation *t, float *to, float *from, bool back, gg_e
 }
 
 /* Q' and B of the leading singular vectors. */
-static gg_status iterate(truncation *t, gg_error *err)
+static gg_status find_subspace(truncation *t, gg_error *err)
 {
     gg_status st = GG_OK;
     gg_gauss_fill(t->p, t->l * t->d.cols, t->o->seed);
     for (int round = 0; round < ROUNDS && st == GG_OK; round++) {
         if (round > 0) orthonormalise(t->p, t->l, t->d.cols, NULL);
-        st = multiply(t, t->q, t->p, true, err);
+        st = apply_delta(t, t->q, t->p, true, err);
         if (st != GG_OK) break;
         orthonormalise(t->q, t->l, t->d.rows, NULL);
-        st = multiply(t, t->p, t->q, false, err);
+        st = apply_delta(t, t->p, t->q, false, err);
     }
     return st;
 }
 
 /* ---- the small decomposition ------------------------------------------------------------ */
 
-static void rotate(double *a, double *b, size_t n, double c, double s)
+static void rotate_rows(double *a, double *b, size_t n, double c, double s)
 {
     for (size_t i = 0; i < n; i++) {
         double x = a[i], y = b[i];
@@ -132,8 +132,8 @@ static bool rotate_pair(truncation *t, size_t i, size_t k)
     if (aa == 0 || bb == 0 || fabs(ab) <= 1e-11 * sqrt(aa) * sqrt(bb)) return false;
     double z = (bb - aa) / (2 * ab), x = (z < 0 ? -1 : 1) / (fabs(z) + sqrt(1 + z * z));
     double c = 1 / sqrt(1 + x * x);
-    rotate(a, b, l, c, c * x);
-    rotate(t->turn + i * l, t->turn + k * l, l, c, c * x);
+    rotate_rows(a, b, l, c, c * x);
+    rotate_rows(t->turn + i * l, t->turn + k * l, l, c, c * x);
     return true;
 }
 
@@ -210,7 +210,7 @@ static size_t enough(const truncation *t, double total, double *kept)
 static gg_status attempt(truncation *t, double total, gg_factors *out, gg_error *err)
 {
     gg_status st = make_room(t, err);
-    if (st == GG_OK) st = iterate(t, err);
+    if (st == GG_OK) st = find_subspace(t, err);
     if (st != GG_OK) return st;
     orthonormalise(t->p, t->l, t->d.cols, t->small);
     decompose(t);

@@ -247,7 +247,7 @@ void gg_room_set_gaps(gg_measure *out, uint64_t n, const gg_gap_sum gaps[2])
 }
 
 /* Adds the values of all parts of the set. gaps: of the positive and of the negative values. */
-static gg_status collect(pass *p, gg_nk_central *central, gg_gap_sum gaps[2], gg_error *err)
+static gg_status collect_sets(pass *p, gg_nk_central *central, gg_gap_sum gaps[2], gg_error *err)
 {
     gg_status st = GG_OK;
     for (p->again = false; st == GG_OK && gg_float_set_next(p->room->set); p->again = true) {
@@ -279,7 +279,7 @@ static gg_status measure_floats(pass *p, gg_measure *out, gg_error *err)
     gg_float_set_begin(p->room->set, p->room->count, out->min, range);
     gg_nk_central central = { 0, 0 };
     gg_gap_sum gaps[2] = { { .mean_gap = mean_gap }, { .mean_gap = mean_gap } };
-    st = collect(p, &central, gaps, err);
+    st = collect_sets(p, &central, gaps, err);
     if (st != GG_OK) return st;
     uint64_t bins[GG_DIM_BINS_MAX] = { 0 };
     gg_float_set_bins(p->room->set, bins);

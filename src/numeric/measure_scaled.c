@@ -101,7 +101,7 @@ typedef struct sums {
     size_t held; /* values in room->parts[0].x */
 } sums;
 
-static void add_range(void *ctx, float x, uint32_t times)
+static void add_to_range(void *ctx, float x, uint32_t times)
 {
     sums *s = ctx;
     gg_nk_range *r = &s->all.range;
@@ -120,7 +120,7 @@ static void add_central(void *ctx, float x, uint32_t times)
     s->bins[gg_measure_bin((double)x, s->out->min, s->out->max - s->out->min)] += times;
 }
 
-static void collect(void *ctx, float x, uint32_t times)
+static void collect_value(void *ctx, float x, uint32_t times)
 {
     (void)times;
     sums *s = ctx;
@@ -134,7 +134,7 @@ static gg_status measure_rows(const scaled *k, sums *s, gg_error *err)
 {
     gg_measure *out = s->out;
     memset(k->room->count, 0, sizeof k->room->count);
-    each_value(k, add_range, s);
+    each_value(k, add_to_range, s);
     out->nonfinite = k->v->n - s->all.n;
     if (s->all.n == 0) return GG_OK;
     double range = gg_measure_set_range(out, &s->all.range, s->all.n);
@@ -145,7 +145,7 @@ static gg_status measure_rows(const scaled *k, sums *s, gg_error *err)
     gg_gap_sum gaps[2] = { { .mean_gap = mean_gap }, { .mean_gap = mean_gap } };
     gg_status st = GG_OK;
     while (st == GG_OK && gg_float_set_next(k->room->set)) {
-        each_value(k, collect, s);
+        each_value(k, collect_value, s);
         gg_float_set_add(k->room->set, 0, k->room->parts[0].x, s->held);
         s->held = 0;
         gg_float_set_flush(k->room->set, 0);

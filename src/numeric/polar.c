@@ -25,7 +25,7 @@ static const double step_of[][3] = {
     { 1.8750014808534479, -1.2500016453999487, 0.3750001645474248 },
     { 1.875, -1.25, 0.375 },
 };
-enum { STEPS = sizeof step_of / sizeof step_of[0] };
+enum { POLAR_STEPS = sizeof step_of / sizeof step_of[0] };
 
 /* Scales x by a power of two so that its largest value is between 1 and 2. False if x is 0. */
 static bool scale_to_one(float *x, size_t n)
@@ -94,7 +94,7 @@ gg_status gg_polar(float *x, size_t rows, size_t cols, unsigned threads, gg_erro
     float *g = malloc(n * n * sizeof *g), *h = keep ? malloc(n * n * sizeof *h) : NULL;
     gg_matrix m = gg_matrix_of(x, rows, cols);
     gg_status st = g && (h || !keep) ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a matrix");
-    for (int i = 0; i < STEPS && st == GG_OK; i++) st = step(&m, g, h, i, threads, err);
+    for (int i = 0; i < POLAR_STEPS && st == GG_OK; i++) st = step(&m, g, h, i, threads, err);
     free(g);
     free(h);
     return st;

@@ -57,8 +57,8 @@ typedef struct cut {
     size_t ties;  /* number of bins equal to it that are dropped, highest frequencies first */
 } cut;
 
-static size_t collect(const float *energy, size_t bins, uint32_t least, uint32_t end,
-                      gg_nk_key *keys)
+static size_t collect_energies(const float *energy, size_t bins, uint32_t least, uint32_t end,
+                               gg_nk_key *keys)
 {
     size_t members = 0;
     for (size_t k = 1; k < bins; k++) {
@@ -89,7 +89,7 @@ static cut cut_sorted(const gg_nk_key *sorted, size_t n, double sum, double budg
 static cut find_cut_few(const float *energy, size_t bins, double share, gg_nk_key *keys)
 {
     double total = 0;
-    size_t members = collect(energy, bins, 0, UINT32_MAX, keys);
+    size_t members = collect_energies(energy, bins, 0, UINT32_MAX, keys);
     const gg_nk_key *sorted = gg_sort_few(keys, members, keys + bins);
     for (size_t i = 0; i < members; i++) total += (double)gg_bits_float(sorted[i]);
     return cut_sorted(sorted, members, 0, share * total);
@@ -112,7 +112,7 @@ static cut find_cut(const float *energy, size_t bins, uint32_t top, double share
     double budget = share * ((part[0] + part[1]) + (part[2] + part[3]));
     while (c < CLASSES - 1 && sum + in_class[c] <= budget) sum += in_class[c++];
     uint32_t least = c ? (base + c) << CLASS_SHIFT : 0, end = (base + c + 1) << CLASS_SHIFT;
-    size_t members = collect(energy, bins, least, end, keys);
+    size_t members = collect_energies(energy, bins, least, end, keys);
     return cut_sorted(gg_sort_few(keys, members, keys + bins), members, sum, budget);
 }
 

@@ -60,7 +60,7 @@ static gg_status times_part(void *ctx, size_t i, unsigned worker, gg_error *err)
 }
 
 /* z = G v. The sums of the parts are added in their order. */
-static gg_status times(lanczos *l, unsigned threads, gg_error *err)
+static gg_status apply_gram(lanczos *l, unsigned threads, gg_error *err)
 {
     size_t n = l->m->cols;
     gg_status st = gg_parallel(l->parts, threads, times_part, l, err);
@@ -129,7 +129,7 @@ static gg_status iterate(lanczos *l, unsigned threads, double *top, gg_error *er
     next_vector(l, 0, norm(l->z, n));
     *top = 0;
     for (size_t k = 0; k < most; k++) {
-        gg_status st = times(l, threads, err);
+        gg_status st = apply_gram(l, threads, err);
         if (st != GG_OK) return st;
         l->diagonal[k] = dot(l->v, l->z, n);
         reorthogonalise(l, k + 1);

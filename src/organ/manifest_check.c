@@ -98,18 +98,18 @@ static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *
     return gg_at_file(err, path);
 }
 
-static int order(const void *a, const void *b)
+static int order_entries(const void *a, const void *b)
 {
     const gg_entry *x = *(const gg_entry *const *)a, *y = *(const gg_entry *const *)b;
     return strcmp(x->t.name, y->t.name);
 }
 
-static gg_status check_unique(const gg_manifest *m, gg_error *err)
+static gg_status check_unique_files(const gg_manifest *m, gg_error *err)
 {
     const gg_entry **list = calloc(m->n_entries ? m->n_entries : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the tensors");
     for (size_t i = 0; i < m->n_entries; i++) list[i] = &m->entries[i];
-    qsort(list, m->n_entries, sizeof *list, order);
+    qsort(list, m->n_entries, sizeof *list, order_entries);
     for (size_t i = 1; i < m->n_entries && err->status == GG_OK; i++)
         if (strcmp(list[i - 1]->t.name, list[i]->t.name) == 0) {
             gg_fail(err, GG_EFORMAT, "this tensor appears twice in " GG_MANIFEST);
@@ -164,7 +164,7 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
         free(path);
         return GG_EFORMAT;
     }
-    if (st == GG_OK) st = check_unique(m, err);
+    if (st == GG_OK) st = check_unique_files(m, err);
     if (st == GG_OK) st = apply_name(m, err);
     if (st != GG_OK) gg_at_file(err, path);
     for (size_t i = 0; st == GG_OK && i < m->n_entries; i++)

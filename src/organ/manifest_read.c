@@ -228,7 +228,7 @@ static gg_status read_pad(const gg_json_node *node, gg_pad *p, gg_error *err)
     return GG_OK;
 }
 
-static gg_status read_file(const gg_json_node *node, gg_file_layout *f, gg_error *err)
+static gg_status read_file_layout(const gg_json_node *node, gg_file_layout *f, gg_error *err)
 {
     uint64_t tensors = 0, version = 3;
     size_t n;
@@ -270,7 +270,7 @@ static gg_status read_layout(const gg_json_node *layout, gg_manifest *m, gg_erro
     if (!m->files || !m->stacks) return gg_fail(err, GG_ENOMEM, "no memory for the layout");
     size_t i = 0;
     for (const gg_json_node *f = gg_json_first(files); f && st == GG_OK; f = gg_json_next(f))
-        st = read_file(f, &m->files[i++], err);
+        st = read_file_layout(f, &m->files[i++], err);
     i = 0;
     for (const gg_json_node *s = gg_json_first(stacks); s && st == GG_OK; s = gg_json_next(s))
         st = read_tensor(s, &m->stacks[i++].t, err);

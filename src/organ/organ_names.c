@@ -75,7 +75,7 @@ typedef struct key {
     size_t index;
 } key;
 
-static int order(const void *a, const void *b)
+static int order_keys(const void *a, const void *b)
 {
     const key *x = a, *y = b;
     const unsigned char *p = (const unsigned char *)x->name, *q = (const unsigned char *)y->name;
@@ -98,7 +98,7 @@ static bool name_all(const gg_tensor *tensors, size_t n, char **names, key *keys
         if (!set_name(&names[i], &tensors[i], stem, !plain)) return false;
         keys[i] = (key){ names[i], i };
     }
-    qsort(keys, n, sizeof *keys, order);
+    qsort(keys, n, sizeof *keys, order_keys);
     /* Of equal names the first tensor keeps the plain one. First mark, then rename, because the
      * list must remain sorted by the original names. */
     for (size_t i = n; i-- > 1;)

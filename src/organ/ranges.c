@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static bool number(const char **p, uint64_t *v)
+static bool read_number(const char **p, uint64_t *v)
 {
     const char *s = *p;
     *v = 0;
@@ -21,11 +21,11 @@ static bool number(const char **p, uint64_t *v)
 /* Parses "N" or "N-M" at *p and moves *p past it. Returns false if it is malformed. */
 static bool parse_range(const char **p, uint64_t *first, uint64_t *last)
 {
-    if (!number(p, first)) return false;
+    if (!read_number(p, first)) return false;
     *last = *first;
     if (**p != '-') return true;
     ++*p;
-    return number(p, last) && *last >= *first;
+    return read_number(p, last) && *last >= *first;
 }
 
 gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_error *err)

@@ -136,16 +136,16 @@ static gg_status add_line(void *ctx, char *line, size_t number, gg_error *err)
     return list_add(&s->names, line, len, err);
 }
 
-static int order(const void *a, const void *b)
+static int order_texts(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Sorts the names and drops repetitions. */
-static void sort_names(text_list *l)
+static void sort_texts(text_list *l)
 {
     size_t n = 0;
-    if (l->n) qsort(l->items, l->n, sizeof *l->items, order);
+    if (l->n) qsort(l->items, l->n, sizeof *l->items, order_texts);
     for (size_t i = 0; i < l->n; i++) {
         if (n > 0 && strcmp(l->items[n - 1], l->items[i]) == 0) free(l->items[i]);
         else l->items[n++] = l->items[i];
@@ -158,7 +158,7 @@ static gg_status add_names(gg_select *s, const char *path, gg_error *err)
     gg_lines from = { strcmp(path, "-") == 0 ? NULL : path, "the list of names", NAMES_MAX };
     s->by_name = true;
     gg_status st = gg_each_line(&from, add_line, s, err);
-    sort_names(&s->names);
+    sort_texts(&s->names);
     return st;
 }
 
@@ -216,7 +216,7 @@ int64_t gg_select_base_expert(const gg_select *s, uint64_t donor_expert)
 size_t gg_select_listed(const gg_select *s, const char *name)
 {
     char *const *at = s->names.n ? bsearch(&name, s->names.items, s->names.n,
-                                           sizeof *s->names.items, order)
+                                           sizeof *s->names.items, order_texts)
                                  : NULL;
     return at ? (size_t)(at - s->names.items) : SIZE_MAX;
 }

@@ -421,7 +421,7 @@ static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
     return GG_OK;
 }
 
-static gg_status read_view(const gg_data *d, gg_span span, gg_error *err)
+static gg_status read_view(const gg_data *d, gg_view_span span, gg_error *err)
 {
     gg_source *of = gg_view_source(d->source->view);
     gg_data in = { .source = of, .index = d->index, .fd = -1, .at = d->at, .hidden = -1 };
@@ -456,7 +456,7 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
 
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
 {
-    if (d->source->view) return read_view(d, (gg_span){ offset, buf, n }, err);
+    if (d->source->view) return read_view(d, (gg_view_span){ offset, buf, n }, err);
     gg_status st = d->fd < 0 ? gg_pipe_read(d->source, d->index, offset, buf, n, err)
                              : gg_pread_all(d->fd, buf, n, d->at + offset, err);
     return st == GG_OK ? GG_OK : data_error(d, err);

@@ -81,17 +81,18 @@ gg_status gg_source_open_pipe_spooled(const char *spec, const gg_source_options 
                                       gg_error *err);
 
 /* Bytes of a tensor to read: n from `at` on, into `to`. */
-typedef struct gg_span {
+typedef struct gg_view_span {
     uint64_t at;
     void *to;
     size_t n;
-} gg_span;
+} gg_view_span;
 
 /* Frees a view of n tensors; v may be NULL. */
 void gg_view_free(gg_view *v, size_t n);
 gg_source *gg_view_source(const gg_view *v);
 /* Reads a span of tensor `index` as the view shows it; `in` is the same tensor of its source. */
-gg_status gg_view_read(gg_data *in, const gg_view *v, size_t index, gg_span span, gg_error *err);
+gg_status gg_view_read(gg_data *in, const gg_view *v, size_t index, gg_view_span span,
+                       gg_error *err);
 
 /* Appends a tensor of a record; copies its name. */
 gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gg_status no_memory(gg_error *err)
+static gg_status no_memory_to_append(gg_error *err)
 {
     return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
 }
@@ -33,14 +33,14 @@ static bool make_room(gg_source *s)
 
 gg_status gg_source_append(gg_source *s, const gg_tensor *t, record_place place, gg_error *err)
 {
-    if (!make_room(s)) return no_memory(err);
+    if (!make_room(s)) return no_memory_to_append(err);
     bool pipe = s->kind == SOURCE_PIPE_RECORDS;
     char *name = malloc(t->name_len + 1);
-    if (!name) return no_memory(err);
+    if (!name) return no_memory_to_append(err);
     gg_tensor *to = pipe ? malloc(sizeof *to) : &s->tensors[s->n];
     if (!to) {
         free(name);
-        return no_memory(err);
+        return no_memory_to_append(err);
     }
     memcpy(name, t->name, t->name_len);
     name[t->name_len] = '\0';

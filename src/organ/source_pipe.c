@@ -44,7 +44,7 @@ gg_status gg_pipe_fill(source_pipe *p, size_t want, gg_error *err)
 }
 
 /* Reads up to n bytes: first from the buffer, then from the descriptor. */
-static gg_status take(source_pipe *p, void *buf, size_t n, size_t *got, gg_error *err)
+static gg_status take_from_pipe(source_pipe *p, void *buf, size_t n, size_t *got, gg_error *err)
 {
     size_t have = buffered(p) < n ? buffered(p) : n, more = 0;
     if (have) memcpy(buf, p->buf + p->pos, have);
@@ -105,7 +105,7 @@ static gg_status skip(source_pipe *p, uint64_t n, gg_error *err)
     uint8_t scratch[16384];
     while (n > 0) {
         size_t want = n < sizeof scratch ? (size_t)n : sizeof scratch, got = 0;
-        gg_status st = take(p, scratch, want, &got, err);
+        gg_status st = take_from_pipe(p, scratch, want, &got, err);
         if (st != GG_OK) return st;
         if (got < want) return cut(n - got, err);
         n -= want;
@@ -150,7 +150,7 @@ static gg_status take_padding(gg_source *s, size_t i, gg_error *err)
     uint8_t *bytes = malloc((size_t)want); /* below the alignment, which is capped */
     if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for padding");
     size_t got = 0;
-    gg_status st = take(p, bytes, (size_t)want, &got, err);
+    gg_status st = take_from_pipe(p, bytes, (size_t)want, &got, err);
     /* As in a file, only the padding after the last tensor may be cut off. */
     if (st == GG_OK && got < want && k < g->n_tensors) {
         uint64_t missing = want - got;
@@ -237,7 +237,7 @@ gg_status gg_pipe_read(gg_source *s, size_t i, uint64_t offset, void *buf, size_
 {
     gg_status st = go_to(s, i, offset, err);
     size_t got = 0;
-    if (st == GG_OK) st = take(&s->pipe, buf, n, &got, err);
+    if (st == GG_OK) st = take_from_pipe(&s->pipe, buf, n, &got, err);
     if (st != GG_OK) return st;
     s->pipe.taken += got;
     return got == n ? GG_OK : cut(gg_source_tensor(s, i)->bytes - s->pipe.taken, err);
@@ -266,7 +266,7 @@ gg_status gg_pipe_drain(gg_source *s, int out, uint64_t *bytes, gg_error *err)
     *bytes = 0;
     for (;;) {
         size_t got = 0;
-        gg_status st = take(&s->pipe, scratch, sizeof scratch, &got, err);
+        gg_status st = take_from_pipe(&s->pipe, scratch, sizeof scratch, &got, err);
         if (st != GG_OK) return gg_at_file(err, s->name);
         if (out >= 0) st = gg_write_all(out, scratch, got, err);
         *bytes += got;

@@ -102,19 +102,19 @@ gg_status gg_pipe_read_header(gg_source *s, gg_error *err)
     return append_tensors(s, g, err);
 }
 
-static int by_name(const void *a, const void *b)
+static int order_tensors(const void *a, const void *b)
 {
     const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
     return strcmp(x->name, y->name);
 }
 
 /* Checks once, over all shards, that no tensor is in two of them. */
-static gg_status check_unique(const gg_source *s, gg_error *err)
+static gg_status check_unique_tensors(const gg_source *s, gg_error *err)
 {
     const gg_tensor **list = calloc(s->n + 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
     for (size_t i = 0; i < s->n; i++) list[i] = s->streamed[i];
-    qsort(list, s->n, sizeof *list, by_name);
+    qsort(list, s->n, sizeof *list, order_tensors);
     for (size_t i = 1; i < s->n && err->status == GG_OK; i++) {
         if (strcmp(list[i - 1]->name, list[i]->name) != 0) continue;
         gg_fail(err, GG_EFORMAT, "two shards contain a tensor with this name");
@@ -134,7 +134,7 @@ static gg_status end_of_set(gg_source *s, gg_error *err)
     gg_kv_u64(gg_meta_find(&p->shards[0].header->meta, "split.tensors.count"), &set.of);
     bool whole = set.shards == set.count;
     p->count = 1; /* so that this runs only once */
-    if (p->n_shards > 1 && check_unique(s, err) != GG_OK) return err->status;
+    if (p->n_shards > 1 && check_unique_tensors(s, err) != GG_OK) return err->status;
     if (whole && set.of && set.of != s->n)
         return gg_fail(err, GG_EFORMAT,
                        "split.tensors.count is %llu, but the shards have %zu tensors",

@@ -13,15 +13,15 @@
 
 #define BATCH ((size_t)256 << 10) /* bytes of consecutive rows that are read at once */
 
-typedef struct order {
-    struct order *next;
+typedef struct unit_order {
+    struct unit_order *next;
     size_t n;
     uint32_t from[];
-} order;
+} unit_order;
 
 typedef struct moved {
     gg_slice s;
-    const order *order;
+    const unit_order *order;
 } moved;
 
 typedef struct tensor_view {
@@ -32,7 +32,7 @@ typedef struct tensor_view {
 
 struct gg_view {
     gg_source *of;
-    order *orders;
+    unit_order *orders;
     tensor_view *tensors;
 };
 
@@ -64,7 +64,7 @@ gg_status gg_source_view_open(gg_source *of, gg_source **out, gg_error *err)
 void gg_view_free(gg_view *v, size_t n)
 {
     if (!v) return;
-    for (order *o = v->orders, *next; o; o = next) {
+    for (unit_order *o = v->orders, *next; o; o = next) {
         next = o->next;
         free(o);
     }
@@ -136,9 +136,9 @@ static gg_status move_slice(gg_source *view, moved m, gg_error *err)
 gg_status gg_source_view_move(gg_source *view, const gg_slice *slices, size_t n,
                               const uint32_t *from, size_t n_units, gg_error *err)
 {
-    order *o = malloc(sizeof *o + n_units * sizeof o->from[0]);
+    unit_order *o = malloc(sizeof *o + n_units * sizeof o->from[0]);
     if (!o) return gg_fail(err, GG_ENOMEM, "no memory for an order of %zu units", n_units);
-    *o = (order){ .next = view->view->orders, .n = n_units };
+    *o = (unit_order){ .next = view->view->orders, .n = n_units };
     memcpy(o->from, from, n_units * sizeof *from);
     view->view->orders = o;
     gg_status st = GG_OK;
@@ -231,7 +231,7 @@ static gg_status make_row(view_reader *r, uint64_t row, const uint8_t *raw, gg_e
 }
 
 /* Reads a span that lies in `rows` rows that are stored one after another. */
-static gg_status read_run(view_reader *r, uint64_t rows, gg_span span, gg_error *err)
+static gg_status read_run(view_reader *r, uint64_t rows, gg_view_span span, gg_error *err)
 {
     uint64_t row = span.at / r->row_out, skip = span.at % r->row_out;
     uint64_t from = stored_row(r->v, row) * r->row_in;
@@ -285,7 +285,8 @@ static uint64_t run_length(const view_reader *r, uint64_t row, uint64_t most)
     return n;
 }
 
-gg_status gg_view_read(gg_data *in, const gg_view *v, size_t index, gg_span span, gg_error *err)
+gg_status gg_view_read(gg_data *in, const gg_view *v, size_t index, gg_view_span span,
+                       gg_error *err)
 {
     view_reader r = { .v = &v->tensors[index], .stored = gg_source_tensor(v->of, index), .in = in };
     if ((!r.v->n_rows && !r.v->n_cols) || span.n == 0)
@@ -296,9 +297,9 @@ gg_status gg_view_read(gg_data *in, const gg_view *v, size_t index, gg_span span
         uint64_t most = (skip + span.n + r.row_out - 1) / r.row_out;
         if (r.v->n_cols && most > BATCH / r.row_in) most = BATCH / r.row_in ? BATCH / r.row_in : 1;
         uint64_t rows = run_length(&r, row, most), bytes = rows * r.row_out - skip;
-        gg_span part = { span.at, span.to, bytes < span.n ? (size_t)bytes : span.n };
+        gg_view_span part = { span.at, span.to, bytes < span.n ? (size_t)bytes : span.n };
         st = read_run(&r, rows, part, err);
-        span = (gg_span){ span.at + part.n, (uint8_t *)span.to + part.n, span.n - part.n };
+        span = (gg_view_span){ span.at + part.n, (uint8_t *)span.to + part.n, span.n - part.n };
     }
     reader_close(&r);
     return st;

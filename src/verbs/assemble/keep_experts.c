@@ -50,7 +50,7 @@ gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, const char *li
 }
 
 /* "3<TAB>0-3,7" */
-static gg_status read_line(void *ctx, char *text, size_t number, gg_error *err)
+static gg_status read_kept(void *ctx, char *text, size_t number, gg_error *err)
 {
     text[strcspn(text, "\r")] = '\0';
     char *tab = strchr(text, '\t'), *end;
@@ -67,7 +67,7 @@ static gg_status read_line(void *ctx, char *text, size_t number, gg_error *err)
 static gg_status read_file(gg_keep_experts *k, const char *path, gg_error *err)
 {
     gg_lines from = { path, "the list of experts", LIST_MAX };
-    gg_status st = gg_each_line(&from, read_line, k, err);
+    gg_status st = gg_each_line(&from, read_kept, k, err);
     if (st != GG_OK || k->n > 0) return st;
     gg_fail(err, GG_EUSAGE, "the file lists no experts");
     return gg_at_file(err, path);

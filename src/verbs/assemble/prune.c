@@ -194,7 +194,7 @@ static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
 }
 
 /* The dimension with one entry per expert, which is the last. */
-static uint32_t last_dim(const gg_tensor *t)
+static uint32_t experts_dim(const gg_tensor *t)
 {
     return t->n_dims ? t->n_dims - 1 : 0;
 }
@@ -208,7 +208,7 @@ static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
     if (st != GG_OK) return st;
     if (!gg_counts_experts(&e->t, &e->a)) return GG_OK;
     size_t k = stack_of_block(p, &e->t);
-    uint64_t n = e->t.dims[last_dim(&e->t)];
+    uint64_t n = e->t.dims[experts_dim(&e->t)];
     if (k == SIZE_MAX) {
         gg_fail(
             err, GG_EFORMAT,
@@ -401,7 +401,7 @@ gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan 
     const uint64_t *experts = gg_stacks_experts(p->stacks, p->stack_of[entry], &n);
     gg_tensor t = e->t;
     uint64_t step = t.bytes / p->was; /* an expert's share: a row, an element, a matrix */
-    t.dims[last_dim(&t)] = p->left;
+    t.dims[experts_dim(&t)] = p->left;
     gg_plan_tensor *pt;
     gg_status st = plan->verify ? gg_verify_data(dir, entry, err) : GG_OK;
     if (st == GG_OK) st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);

@@ -14,16 +14,16 @@
 #define PIECE 65536 /* values read and decoded at once; a multiple of every block length */
 
 /* A stack of matrices, one per expert. */
-typedef struct stack {
+typedef struct expert_stack {
     const gg_plan_tensor *pt;
     uint64_t block, experts;
     bool weighed;   /* the importance matrix has it */
     double *scores; /* one per expert */
-} stack;
+} expert_stack;
 
 typedef struct ranking {
     const gg_imatrix *imatrix;
-    stack *stacks; /* sorted by block when they have been found */
+    expert_stack *stacks; /* sorted by block when they have been found */
     size_t n;
     uint64_t keep, groups;
 } ranking;
@@ -31,7 +31,7 @@ typedef struct ranking {
 /* ---- the scores of a stack ---------------------------------------------------------------- */
 
 /* Adds n values from value `first` of the stack on. They belong to one expert. */
-static void add_values(stack *s, const gg_column_weights *w, uint64_t first, const float *x,
+static void add_values(expert_stack *s, const gg_column_weights *w, uint64_t first, const float *x,
                        size_t n)
 {
     double sums[2] = { 0, 0 };
@@ -42,7 +42,7 @@ static void add_values(stack *s, const gg_column_weights *w, uint64_t first, con
 }
 
 /* Reads a part of the stack, which begins with value `first`, expert by expert. */
-static gg_status read_part(stack *s, const gg_column_weights *w, const gg_plan_part *part,
+static gg_status read_part(expert_stack *s, const gg_column_weights *w, const gg_plan_part *part,
                            uint64_t first, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(s->pt->t.dtype);
@@ -75,7 +75,7 @@ static gg_status score(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     (void)worker;
     ranking *r = ctx;
-    stack *s = &r->stacks[i];
+    expert_stack *s = &r->stacks[i];
     const gg_tensor *t = &s->pt->t;
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
     gg_column_weights w = { 0 };
@@ -98,7 +98,7 @@ static gg_status score(void *ctx, size_t i, unsigned worker, gg_error *err)
 
 static int by_block(const void *a, const void *b)
 {
-    const stack *x = a, *y = b;
+    const expert_stack *x = a, *y = b;
     return x->block < y->block ? -1 : x->block > y->block;
 }
 
@@ -115,7 +115,7 @@ static gg_status find_stacks(ranking *r, const gg_plan *p, gg_error *err)
     if (!r->stacks) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", p->n);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         const gg_tensor *t = &p->tensors[i].t;
-        stack s = { .pt = &p->tensors[i] };
+        expert_stack s = { .pt = &p->tensors[i] };
         if (!is_stack(t, &s.experts)) continue;
         s.block = (uint64_t)gg_anatomy_of(t->name, t->name_len).block;
         s.scores = calloc(s.experts, sizeof *s.scores);
@@ -165,12 +165,12 @@ static gg_status check_coverage(ranking *r, const gg_run *run, gg_error *err)
 /* Sums up the scores of a block's stacks into those of its first one. */
 static gg_status sum_up(const ranking *r, size_t first, size_t end, gg_error *err)
 {
-    stack *s = &r->stacks[first];
+    expert_stack *s = &r->stacks[first];
     bool any = false;
     for (size_t i = first; i < end; i++) any = any || r->stacks[i].weighed;
     if (any && !s->weighed) memset(s->scores, 0, s->experts * sizeof *s->scores);
     for (size_t i = first + 1; i < end; i++) {
-        const stack *o = &r->stacks[i];
+        const expert_stack *o = &r->stacks[i];
         if (o->experts != s->experts) {
             gg_fail(err, GG_EFORMAT, "it is for %llu experts, but other tensors are for %llu",
                     (unsigned long long)o->experts, (unsigned long long)s->experts);
@@ -198,8 +198,8 @@ static int by_score(const void *a, const void *b)
 }
 
 /* Appends the `keep` best of the experts [from, to) to the list. */
-static gg_status choose(const stack *s, uint64_t from, uint64_t to, uint64_t keep, gg_buf *list,
-                        gg_error *err)
+static gg_status choose(const expert_stack *s, uint64_t from, uint64_t to, uint64_t keep,
+                        gg_buf *list, gg_error *err)
 {
     candidate *c = calloc(to - from, sizeof *c);
     if (!c) return gg_fail(err, GG_ENOMEM, "no memory for experts");
@@ -217,7 +217,7 @@ static gg_status choose_all(const ranking *r, gg_keep_experts *keep, gg_error *e
 {
     gg_status st = GG_OK;
     for (size_t first = 0, end; first < r->n && st == GG_OK; first = end) {
-        const stack *s = &r->stacks[first];
+        const expert_stack *s = &r->stacks[first];
         gg_buf list = GG_BUF_INIT;
         end = block_end(r, first);
         st = sum_up(r, first, end, err);

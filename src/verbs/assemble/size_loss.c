@@ -126,7 +126,7 @@ typedef struct table {
     bool has_header;
 } table;
 
-static gg_status read_line(void *ctx, char *line, size_t number, gg_error *err)
+static gg_status read_losses(void *ctx, char *line, size_t number, gg_error *err)
 {
     table *t = ctx;
     if (line[0] == '#' || line[strspn(line, " \t\r")] == '\0') return GG_OK;
@@ -151,7 +151,7 @@ gg_status gg_losses_read(const char *path, gg_losses **out, gg_error *err)
     if (!l) return gg_fail(err, GG_ENOMEM, "no memory for a table of losses");
     gg_lines from = { path, "the table of losses", MOST_BYTES };
     table t = { .l = l };
-    gg_status st = gg_each_line(&from, read_line, &t, err);
+    gg_status st = gg_each_line(&from, read_losses, &t, err);
     if (st == GG_OK && l->n == 0) st = gg_fail(err, GG_EUSAGE, "it has no losses");
     if (st == GG_OK) {
         qsort(l->list, l->n, sizeof *l->list, by_name);

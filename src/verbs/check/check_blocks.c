@@ -40,7 +40,7 @@ static int order_rest(const part *a, const part *b)
     return d ? d : (a->len > b->len) - (a->len < b->len);
 }
 
-static int by_block(const void *a, const void *b)
+static int by_part_block(const void *a, const void *b)
 {
     const part *x = a, *y = b;
     int d = (x->block > y->block) - (x->block < y->block);
@@ -61,7 +61,7 @@ static int by_signature(const void *a, const void *b)
     return d ? d : (x->block > y->block) - (x->block < y->block);
 }
 
-static bool gather(body *b)
+static bool gather_parts(body *b)
 {
     const check *c = b->c;
     b->parts = calloc(c->in->n + 1, sizeof *b->parts);
@@ -74,7 +74,7 @@ static bool gather(body *b)
         b->parts[b->n_parts++] = (part){ a->block, t->name + a->role_at, t->name_len - a->role_at,
                                          t };
     }
-    qsort(b->parts, b->n_parts, sizeof *b->parts, by_block);
+    qsort(b->parts, b->n_parts, sizeof *b->parts, by_part_block);
     for (size_t i = 0; i < b->n_parts; i++) {
         const part *p = &b->parts[i];
         if (i == 0 || p->block != p[-1].block)
@@ -223,7 +223,7 @@ static void odd_shape(check *c, const part *p, size_t n)
                  "its shape is %s; in all other blocks it is %s", have, want);
 }
 
-static void shapes(body *b)
+static void check_shapes(body *b)
 {
     if (sized_per_block(b->c)) return;
     size_t n = 0;
@@ -342,13 +342,13 @@ void gg_check_block_rules(check *c)
 {
     body b = { .c = c };
     if (c->blocks == 0) return;
-    if (!gather(&b)) {
+    if (!gather_parts(&b)) {
         c->status = gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", c->in->n);
     } else if (b.n_groups > 0 || !gg_check_word("t5 t5encoder", c->arch_name, c->arch_len)) {
         count_blocks(&b);
         if (!c->arch) {
             roles(&b);
-            shapes(&b);
+            check_shapes(&b);
             common_shapes(c);
             stacks(c);
             norms(c);

@@ -180,7 +180,7 @@ typedef struct whole {
     unsigned char digest[32];
 } whole;
 
-static int by_block(const void *a, const void *b)
+static int by_piece_block(const void *a, const void *b)
 {
     const piece *x = a, *y = b;
     int d = strcmp(x->part, y->part);
@@ -199,7 +199,7 @@ static int by_digest(const void *a, const void *b)
     return d ? d : (x->block > y->block) - (x->block < y->block);
 }
 
-static size_t gather(const gg_source *s, const seen *of, size_t n, piece *pieces)
+static size_t gather_pieces(const gg_source *s, const seen *of, size_t n, piece *pieces)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
@@ -215,7 +215,7 @@ static size_t gather(const gg_source *s, const seen *of, size_t n, piece *pieces
         memcpy(p.part, t->name, before < sizeof p.part - 1 ? before : sizeof p.part - 1);
         pieces[k++] = p;
     }
-    qsort(pieces, k, sizeof *pieces, by_block);
+    qsort(pieces, k, sizeof *pieces, by_piece_block);
     return k;
 }
 
@@ -250,7 +250,7 @@ static gg_status repeated(const gg_source *s, const seen *of, const teller *to)
     whole *blocks = calloc(n + 1, sizeof *blocks);
     gg_status st = GG_OK;
     if (!pieces || !blocks) st = gg_fail(to->err, GG_ENOMEM, "no memory to compare blocks");
-    size_t count = st == GG_OK ? digest_blocks(pieces, gather(s, of, n, pieces), blocks) : 0;
+    size_t count = st == GG_OK ? digest_blocks(pieces, gather_pieces(s, of, n, pieces), blocks) : 0;
     for (size_t i = 1; i < count && st == GG_OK; i++) {
         char where[80], part[100];
         if (memcmp(blocks[i].digest, blocks[i - 1].digest, 32) != 0) continue;

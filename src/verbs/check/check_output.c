@@ -32,7 +32,7 @@ static uint64_t identity(const gg_finding *f)
     return hash(hash(14695981039346656037u, f->rule), f->where);
 }
 
-static int order(const void *a, const void *b)
+static int order_ids(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -68,7 +68,8 @@ static gg_status show(void *ctx, const gg_finding *f, gg_error *err)
         snprintf(all->first, sizeof all->first, "%s%s%s (%s)", f->where, f->where[0] ? ": " : "",
                  f->message, f->rule);
     uint64_t id = identity(f);
-    if (f->level == GG_CHECK_NOTE || (all->n && bsearch(&id, all->known, all->n, sizeof id, order)))
+    if (f->level == GG_CHECK_NOTE ||
+        (all->n && bsearch(&id, all->known, all->n, sizeof id, order_ids)))
         return GG_OK;
     if (all->fresh++ >= SHOWN) return GG_OK;
     return gg_check_notes_add(all->notes, err, "check: %s%s%s (%s)", f->where,
@@ -81,7 +82,7 @@ static gg_status learn_base(findings *all, gg_source *base, gg_error *err)
     if (n == 0 || !gg_source_meta(base)) return GG_OK;
     gg_check_input in = { gg_source_meta(base), gg_source_tensor(base, 0), n, 1 };
     gg_status st = gg_check_rules(&in, remember, all, NULL, err);
-    if (all->n) qsort(all->known, all->n, sizeof *all->known, order);
+    if (all->n) qsort(all->known, all->n, sizeof *all->known, order_ids);
     return st;
 }
 

@@ -12,7 +12,7 @@ typedef struct text {
     size_t len;
 } text;
 
-static int order(const void *a, const void *b)
+static int order_tokens(const void *a, const void *b)
 {
     const text *x = a, *y = b;
     size_t n = x->len < y->len ? x->len : y->len;
@@ -20,7 +20,8 @@ static int order(const void *a, const void *b)
     return d ? d : (x->len > y->len) - (x->len < y->len);
 }
 
-static void say(check *c, gg_check_level level, const char *rule, const char *key, const char *what)
+static void report_key(check *c, gg_check_level level, const char *rule, const char *key,
+                       const char *what)
 {
     gg_check_say(c, level, rule, key, strlen(key), "%s", what);
 }
@@ -34,7 +35,7 @@ static text *sorted_tokens(const gg_kv *tokens, size_t *n)
     uint64_t pos = 0;
     for (*n = 0; list && *n < tokens->count; ++*n)
         if (!gg_kv_next_str(tokens, &pos, &list[*n].bytes, &list[*n].len)) break;
-    if (list && *n) qsort(list, *n, sizeof *list, order);
+    if (list && *n) qsort(list, *n, sizeof *list, order_tokens);
     return list;
 }
 
@@ -43,7 +44,7 @@ static void duplicates(check *c, const text *list, size_t n)
 {
     size_t twice = 0, first = 0;
     for (size_t i = 1; i < n; i++)
-        if (list[i].len && order(&list[i - 1], &list[i]) == 0 && twice++ == 0) first = i;
+        if (list[i].len && order_tokens(&list[i - 1], &list[i]) == 0 && twice++ == 0) first = i;
     if (twice == 0) return;
     char shown[200];
     gg_escape(list[first].bytes, list[first].len < 40 ? list[first].len : 40, shown, sizeof shown);
@@ -60,7 +61,7 @@ static void merges(check *c, const gg_kv *kv, const text *list, size_t n)
     const char *s;
     size_t len;
     if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR) {
-        say(c, GG_CHECK_ERROR, "vocabulary", key, "it must be an array of strings");
+        report_key(c, GG_CHECK_ERROR, "vocabulary", key, "it must be an array of strings");
         return;
     }
     while (gg_kv_next_str(kv, &pos, &s, &len)) {
@@ -75,7 +76,7 @@ static void merges(check *c, const gg_kv *kv, const text *list, size_t n)
         memcpy(joined, s, left);
         memcpy(joined + left, space + 1, right);
         text want = { joined, left + right };
-        if (n && !bsearch(&want, list, n, sizeof *list, order)) unknown++;
+        if (n && !bsearch(&want, list, n, sizeof *list, order_tokens)) unknown++;
     }
     if (broken)
         gg_check_say(c, GG_CHECK_WARNING, "merges", key, sizeof key - 1,
@@ -95,9 +96,9 @@ static void same_length(check *c, const char *key, uint64_t tokens, bool integer
     bool typed = kv->type == GG_TYPE_ARR &&
                  (kv->elem_type == GG_TYPE_I32 || (!integers && kv->elem_type == GG_TYPE_F32));
     if (!typed)
-        say(c, GG_CHECK_ERROR, "vocabulary", key,
-            integers ? "engines read it only as an array of i32"
-                     : "engines read it only as an array of f32 or i32");
+        report_key(c, GG_CHECK_ERROR, "vocabulary", key,
+                   integers ? "engines read it only as an array of i32"
+                            : "engines read it only as an array of f32 or i32");
     else if (kv->count != tokens)
         gg_check_say(c, kv->count < tokens ? GG_CHECK_ERROR : GG_CHECK_WARNING, "vocabulary", key,
                      strlen(key), "it has %llu values for %llu tokens",
@@ -135,34 +136,35 @@ static void tokenizer(check *c, const char *model, size_t len)
     const char *name = "";
     size_t n = 0;
     if (!gg_check_word(known, model, len)) {
-        say(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.model",
-            "llama.cpp v0.5.0 does not know this tokenizer");
+        report_key(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.model",
+                   "llama.cpp v0.5.0 does not know this tokenizer");
         return;
     }
     if (!gg_check_word("gpt2 hybriddna whitespace gemma4", model, len)) return;
     gg_kv_str(pre, &name, &n);
     if (!gg_check_key(c, "tokenizer.ggml.merges") && !gg_check_word("kimi-k2", name, n))
-        say(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.merges",
-            "this key is missing; the tokenizer needs it");
+        report_key(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.merges",
+                   "this key is missing; the tokenizer needs it");
     if (!gg_check_word(bpe, model, len)) return;
     if (n == 0)
-        say(c, GG_CHECK_WARNING, "tokenizer", "tokenizer.ggml.pre",
+        report_key(
+            c, GG_CHECK_WARNING, "tokenizer", "tokenizer.ggml.pre",
             "without a pre-tokenizer engines split text by a default, which degrades the output");
     else if (!gg_check_pre_known(name, n))
-        say(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.pre",
-            "llama.cpp v0.5.0 does not know this pre-tokenizer");
+        report_key(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.pre",
+                   "llama.cpp v0.5.0 does not know this pre-tokenizer");
 }
 
 /* Checks the rows of the embedding and the output. For architectures with a table, the rule for
  * shapes does this. */
-static void rows(check *c, uint64_t tokens)
+static void check_rows(check *c, uint64_t tokens)
 {
     static const char *const names[] = { "token_embd.weight", "output.weight" };
     for (int k = 0; k < 2 && !c->arch; k++) {
         size_t i = gg_check_find(c, names[k], strlen(names[k]));
         if (i == SIZE_MAX || c->in->tensors[i].dims[1] == tokens) continue;
-        say(c, GG_CHECK_ERROR, "vocabulary", names[k],
-            "its number of rows differs from the number of tokens in the vocabulary");
+        report_key(c, GG_CHECK_ERROR, "vocabulary", names[k],
+                   "its number of rows differs from the number of tokens in the vocabulary");
     }
 }
 
@@ -173,21 +175,22 @@ void gg_check_vocabulary_rules(check *c)
     size_t len = 0;
     bool named = gg_kv_str(gg_check_key(c, "tokenizer.ggml.model"), &model, &len);
     if (!named) {
-        say(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.model",
-            "this key is missing; an engine requires it");
+        report_key(c, GG_CHECK_ERROR, "tokenizer", "tokenizer.ggml.model",
+                   "this key is missing; an engine requires it");
     } else {
         tokenizer(c, model, len);
     }
     if (named && gg_check_word("no_vocab none", model, len)) return;
     if (!kv || kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR) {
-        say(c, GG_CHECK_ERROR, "vocabulary", TOKENS,
-            kv ? "it must be an array of strings" : "this key is missing; an engine requires it");
+        report_key(c, GG_CHECK_ERROR, "vocabulary", TOKENS,
+                   kv ? "it must be an array of strings"
+                      : "this key is missing; an engine requires it");
         return;
     }
     same_length(c, "tokenizer.ggml.scores", kv->count, false);
     same_length(c, "tokenizer.ggml.token_type", kv->count, true);
     special(c, kv->count);
-    rows(c, kv->count);
+    check_rows(c, kv->count);
     uint64_t stated = gg_check_number_or(c, "vocab_size", kv->count);
     if (stated != kv->count)
         gg_check_say(c, GG_CHECK_NOTE, "vocabulary", TOKENS, strlen(TOKENS),

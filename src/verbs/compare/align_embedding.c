@@ -55,7 +55,7 @@ typedef struct embedding {
     gg_error *err;
 } embedding;
 
-static gg_status add(const embedding *e, gg_slice s, bool counts, bool stays)
+static gg_status add_slice(const embedding *e, gg_slice s, bool counts, bool stays)
 {
     align_group *g = e->g;
     align_part *grown = gg_grow(g->parts, g->n_parts, &g->cap_parts, sizeof *grown, e->err);
@@ -75,11 +75,11 @@ static gg_status add_tensor(const embedding *e, axis way, bool *usable)
     gg_status st = GG_OK;
     if (way == COLUMNS) {
         *usable = e->t->dims[0] == n;
-        return add(e, (gg_slice){ .columns = true, .per = 1, .rows = rows }, false, false);
+        return add_slice(e, (gg_slice){ .columns = true, .per = 1, .rows = rows }, false, false);
     }
     *usable = e->t->n_dims >= 2 && e->t->dims[1] == n;
     for (uint64_t at = 0; *usable && at < rows && st == GG_OK; at += n)
-        st = add(e, (gg_slice){ .first = at, .per = 1 }, false, false);
+        st = add_slice(e, (gg_slice){ .first = at, .per = 1 }, false, false);
     return st;
 }
 
@@ -117,7 +117,7 @@ gg_status gg_align_embedding(const align_models *m, align_group *g, gg_error *er
     gg_slice s = { .columns = true, .per = 1 };
     s.rows = e.t->dims[1] < TOKENS ? e.t->dims[1] : TOKENS;
     bool usable = true;
-    gg_status st = add(&e, s, true, true);
+    gg_status st = add_slice(&e, s, true, true);
     if (st == GG_OK) st = add_all(m, &e, &usable);
     if (!usable) g->n = 0;
     return st;

@@ -193,7 +193,7 @@ gg_status gg_align_order(const unit_table *a, const unit_table *b, unsigned thre
 /* ---- a sample ---------------------------------------------------------------------------------
  */
 
-static int ascending(const void *a, const void *b)
+static int ascending_units(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return x < y ? -1 : x > y;
@@ -218,7 +218,7 @@ gg_status gg_align_partners(const unit_table *a, const uint32_t *units, const un
     }
     free(products);
     if (st != GG_OK) return gg_unit_order_free(out), st;
-    qsort(out->from, a->n, sizeof *out->from, ascending);
+    qsort(out->from, a->n, sizeof *out->from, ascending_units);
     size_t twice = 0;
     for (size_t i = 1; i < a->n; i++) twice += out->from[i] == out->from[i - 1];
     out->found = common(a, out->mean, b->n) && twice <= a->n / 10;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define TABLE_FLOATS ((size_t)16 << 20) /* 64 MiB per table */
-#define LEAST 32                        /* elements of a shortened vector */
+#define SHORTEST 32                     /* elements of a shortened vector */
 #define MOST 512                        /* for FFN units and embeddings */
 #define MOST_HEADS 8192                 /* of the heads, which are few */
 #define READ ((size_t)128 << 10)        /* bytes read at a time */
@@ -54,7 +54,7 @@ typedef struct row_reader {
     uint64_t per_read;
 } row_reader;
 
-static gg_status reader_open(row_reader *r, const builder *b, gg_error *err)
+static gg_status row_reader_open(row_reader *r, const builder *b, gg_error *err)
 {
     *r = (row_reader){ .b = b };
     r->per_read = b->row_bytes < READ ? READ / b->row_bytes : 1;
@@ -69,7 +69,7 @@ static gg_status reader_open(row_reader *r, const builder *b, gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for a row of a tensor");
 }
 
-static void reader_close(row_reader *r)
+static void row_reader_close(row_reader *r)
 {
     gg_data_close(&r->data);
     free(r->raw);
@@ -125,7 +125,7 @@ static gg_status row_task(void *ctx, size_t task, unsigned worker, gg_error *err
     (void)worker;
     size_t from = task * b->batch, to = from + b->batch < b->t->n ? from + b->batch : b->t->n;
     float *sum = malloc(b->dims * sizeof *sum);
-    gg_status st = sum ? reader_open(&r, b, err)
+    gg_status st = sum ? row_reader_open(&r, b, err)
                        : gg_fail(err, GG_ENOMEM, "no memory for a row of a tensor");
     if (st == GG_OK) {
         for (size_t i = from; i < to && st == GG_OK; i++) {
@@ -133,7 +133,7 @@ static gg_status row_task(void *ctx, size_t task, unsigned worker, gg_error *err
             st = add_unit(&r, i, b->c->units ? first + b->s.per : b->s.first + to * b->s.per, sum,
                           err);
         }
-        reader_close(&r);
+        row_reader_close(&r);
     }
     free(sum);
     return st;
@@ -159,7 +159,7 @@ static gg_status column_task(void *ctx, size_t task, unsigned worker, gg_error *
     const builder *b = ctx;
     row_reader r;
     (void)worker;
-    gg_status st = reader_open(&r, b, err);
+    gg_status st = row_reader_open(&r, b, err);
     if (st != GG_OK) return st;
     for (uint64_t base = task * b->batch; base < b->s.rows && st == GG_OK; base += b->turn) {
         uint64_t end = base / b->turn * b->turn + b->turn;
@@ -170,7 +170,7 @@ static gg_status column_task(void *ctx, size_t task, unsigned worker, gg_error *
             if (st == GG_OK) add_row(b, r.x, row);
         }
     }
-    reader_close(&r);
+    row_reader_close(&r);
     return st;
 }
 
@@ -188,7 +188,7 @@ static size_t part_dims(const builder *b, const gg_slice *s, const gg_tensor *t)
 }
 
 /* Gives each unit's vector the length 1, unless it is 0. */
-static void normalize(const builder *b, double *norms)
+static void normalize_units(const builder *b, double *norms)
 {
     size_t n = b->t->n;
     memset(norms, 0, n * sizeof *norms);
@@ -205,7 +205,7 @@ static void normalize(const builder *b, double *norms)
         }
 }
 
-static gg_status add_part(builder *b, const gg_slice *s, double *norms, gg_error *err)
+static gg_status add_part_vectors(builder *b, const gg_slice *s, double *norms, gg_error *err)
 {
     b->s = *s;
     b->tensor = gg_source_tensor(b->c->source, s->index);
@@ -216,7 +216,7 @@ static gg_status add_part(builder *b, const gg_slice *s, double *norms, gg_error
     unsigned threads = b->run ? b->run->threads : 0;
     size_t tasks = ((s->columns ? b->turn : b->t->n) + b->batch - 1) / b->batch;
     if (st == GG_OK) st = gg_parallel(tasks, threads, s->columns ? column_task : row_task, b, err);
-    if (st == GG_OK) normalize(b, norms);
+    if (st == GG_OK) normalize_units(b, norms);
     b->at += b->dims;
     return st;
 }
@@ -235,7 +235,7 @@ gg_status gg_unit_table(const align_group *g, const unit_choice *c, const gg_run
     bool heads = g->kind == GG_ALIGN_KV || g->kind == GG_ALIGN_HEAD;
     size_t most = heads ? MOST_HEADS : MOST;
     b.most = TABLE_FLOATS / (g->n * (out->parts ? out->parts : 1));
-    b.most = b.most < LEAST ? LEAST : b.most > most ? most : b.most;
+    b.most = b.most < SHORTEST ? SHORTEST : b.most > most ? most : b.most;
     for (size_t i = 0; i < g->n_parts; i++) {
         const gg_slice *s = slice_of(&b, i);
         if (g->parts[i].counts)
@@ -246,7 +246,7 @@ gg_status gg_unit_table(const align_group *g, const unit_choice *c, const gg_run
     gg_status st = out->x && norms ? GG_OK
                                    : gg_fail(err, GG_ENOMEM, "no memory for %zu units", g->n);
     for (size_t i = 0; i < g->n_parts && st == GG_OK; i++)
-        if (g->parts[i].counts) st = add_part(&b, slice_of(&b, i), norms, err);
+        if (g->parts[i].counts) st = add_part_vectors(&b, slice_of(&b, i), norms, err);
     free(norms);
     if (st != GG_OK) gg_unit_table_free(out);
     return st;

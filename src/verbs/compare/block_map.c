@@ -18,7 +18,7 @@
 #define DIMS 1024 /* to which they are shortened, as in align_table.c */
 #define ROLES 16  /* matrices of a block that are compared */
 #define SIDE 32   /* rows and columns of the smallest matrix */
-#define LEAST 0.5
+#define LEAST_SIMILARITY 0.5
 
 typedef struct matrix {
     size_t tensor; /* SIZE_MAX = none */
@@ -135,7 +135,7 @@ static gg_status read_matrix(void *ctx, size_t i, unsigned worker, gg_error *err
 
 /* ---- partners ----------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
+static int ascending_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -154,7 +154,7 @@ static double similarity(const finder *f, size_t i, size_t j)
         n++;
     }
     if (n == 0) return -1;
-    qsort(cosines, n, sizeof cosines[0], ascending);
+    qsort(cosines, n, sizeof cosines[0], ascending_doubles);
     return (cosines[(n - 1) / 2] + cosines[n / 2]) / 2;
 }
 
@@ -164,7 +164,7 @@ static int64_t partner(const finder *f, size_t i)
 {
     const side *b = &f->s[1];
     int64_t best = -1;
-    double most = LEAST;
+    double most = LEAST_SIMILARITY;
     for (size_t j = 0; j < b->n; j++) {
         double s = similarity(f, i, j);
         bool own = b->blocks[j] == f->s[0].blocks[i];

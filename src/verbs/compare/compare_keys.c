@@ -40,7 +40,7 @@ typedef struct comparison {
     gg_compare_report *report;
 } comparison;
 
-static gg_status add(comparison *c, const gg_key_diff *d, gg_error *err)
+static gg_status add_key(comparison *c, const gg_key_diff *d, gg_error *err)
 {
     c->report->tensors++;
     c->report->by[d->status]++;
@@ -50,7 +50,7 @@ static gg_status add(comparison *c, const gg_key_diff *d, gg_error *err)
 
 /* Compares all keys of one model. For the second model, only keys that the first one lacks are
  * reported. */
-static gg_status side(comparison *c, const gg_meta *meta, bool second, gg_error *err)
+static gg_status compare_side(comparison *c, const gg_meta *meta, bool second, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
@@ -62,7 +62,7 @@ static gg_status side(comparison *c, const gg_meta *meta, bool second, gg_error 
         else if (other) d.status = compare(kv, other);
         if (d.status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR)
             d.index = first_difference(kv, other);
-        st = add(c, &d, err);
+        st = add_key(c, &d, err);
     }
     return st;
 }
@@ -78,7 +78,7 @@ gg_status gg_compare_keys(const gg_source *a, const gg_source *b, gg_key_diff_fn
     if (!metas[0] || !metas[1]) return GG_OK;
     for (int k = 0; k < 2 && st == GG_OK; k++) {
         st = gg_meta_order_make(metas[1 - k], &c.other, err);
-        if (st == GG_OK) st = side(&c, metas[k], k == 1, err);
+        if (st == GG_OK) st = compare_side(&c, metas[k], k == 1, err);
         free(c.other.list);
     }
     return st;

@@ -35,7 +35,7 @@ bool gg_lineage_counts(const gg_compare_row *row)
            row->compared >= GG_LINEAGE_VALUES;
 }
 
-static int ascending(const void *a, const void *b)
+static int ascending_cosines(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -56,7 +56,7 @@ void gg_lineage_judge(double *cosines, size_t n, gg_lineage *l)
     l->min = l->median = l->max = 0;
     l->same = l->strange = 0;
     if (n) {
-        qsort(cosines, n, sizeof *cosines, ascending);
+        qsort(cosines, n, sizeof *cosines, ascending_cosines);
         l->min = cosines[0];
         l->median = (cosines[(n - 1) / 2] + cosines[n / 2]) / 2;
         l->max = cosines[n - 1];
@@ -119,7 +119,7 @@ static void rows_free(gg_lineage_rows *rows)
     *rows = (gg_lineage_rows){ 0 };
 }
 
-static gg_status add(void *ctx, const gg_compare_row *row, gg_error *err)
+static gg_status keep_row(void *ctx, const gg_compare_row *row, gg_error *err)
 {
     return rows_add(ctx, row, err);
 }
@@ -129,7 +129,7 @@ gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o,
 {
     gg_lineage_rows rows = { 0 };
     gg_compare_options own = *GG_OPTIONS(gg_compare_options, o);
-    own.row = add;
+    own.row = keep_row;
     own.row_ctx = &rows;
     gg_status st = gg_compare_models(a, b, &own, run, NULL, err);
     gg_lineage_of_rows(&rows, out);

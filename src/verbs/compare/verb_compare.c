@@ -62,7 +62,7 @@ typedef struct reader { /* one pair, one thread */
     gg_data d[2];
 } reader;
 
-static const gg_selected *side(const compare_pair *p, int k)
+static const gg_selected *selected_of(const compare_pair *p, int k)
 {
     return k ? &p->b : &p->a;
 }
@@ -100,7 +100,7 @@ static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *cons
         size_t n = to - from < most ? (size_t)(to - from) : most;
         st = gg_cancelled(err);
         for (int k = 0; k < 2 && st == GG_OK; k++)
-            st = gg_data_read(&r->d[k], side(r->p, k)->at + from, buf[k], n, err);
+            st = gg_data_read(&r->d[k], selected_of(r->p, k)->at + from, buf[k], n, err);
         if (st == GG_OK && memcmp(buf[0], buf[1], n) != 0) atomic_store(&r->p->differs, true);
         from += n;
     }
@@ -125,7 +125,7 @@ static gg_status load(reader *r, uint64_t k, size_t *n, gg_error *err)
     for (uint64_t i = 0; st == GG_OK && gg_compare_run(c, k, i, &first, &count); i++) {
         st = pass_gap(r, bytes_of(c, &r->p->a.t, first), err);
         for (int s = 0; s < 2 && st == GG_OK; s++) {
-            const gg_selected *p = side(r->p, s);
+            const gg_selected *p = selected_of(r->p, s);
             st = gg_data_read(&r->d[s], p->at + bytes_of(c, &p->t, first),
                               r->w->raw[s] + bytes_of(c, &p->t, *n),
                               (size_t)bytes_of(c, &p->t, count), err);

@@ -211,8 +211,8 @@ static bool row_fits(uint32_t dtype, uint64_t row)
 }
 
 /* The type to write, which is the tensor's own if it is left unchanged. */
-static gg_status choose(const gg_dtype_rules *r, const rule *by, const gg_tensor *t,
-                        uint32_t *dtype, gg_error *err)
+static gg_status choose_by_rule(const gg_dtype_rules *r, const rule *by, const gg_tensor *t,
+                                uint32_t *dtype, gg_error *err)
 {
     *dtype = t->dtype;
     if (leave_alone(t, by)) return GG_OK;
@@ -338,7 +338,7 @@ gg_status gg_dtype_rules_fixed(const gg_dtype_rules *r, const gg_tensor *t, bool
     size_t k = r ? find_rule(r, t->name) : 0;
     *fixed = r && k < r->n;
     *dtype = t->dtype;
-    return *fixed ? choose(r, &r->list[k], t, dtype, err) : GG_OK;
+    return *fixed ? choose_by_rule(r, &r->list[k], t, dtype, err) : GG_OK;
 }
 
 bool gg_dtype_rules_preset(const gg_dtype_rules *r)
@@ -362,7 +362,7 @@ static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size
         any = any || k < r->n || (r->preset && !gg_is_delicate(&list[i], &part));
         if (k < r->n) {
             used[k] = true;
-            st = choose(r, &r->list[k], &list[i], &dtypes[i], err);
+            st = choose_by_rule(r, &r->list[k], &list[i], &dtypes[i], err);
         }
         if (st == GG_OK) count(&s, &list[i], dtypes[i]);
     }

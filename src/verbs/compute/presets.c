@@ -141,15 +141,15 @@ enum {
 #define IQ2_SM (P(IQ2_S) | P(IQ2_M))
 #define LOW (IQ1 | IQ2_XX | IQ2_SM)
 
-typedef struct rule {
+typedef struct preset_rule {
     unsigned kinds, when;
     uint64_t presets;
     uint32_t dtype;
-} rule;
+} preset_rule;
 
 /* The first matching rule is used, or else the preset's own type. */
 /* clang-format off */
-static const rule rules[] = {
+static const preset_rule rules[] = {
     { OUTPUT, 0, P(MXFP4_MOE), GG_Q8_0 },
     { OUTPUT, FALCON, ALL, GG_Q8_0 },
     { OUTPUT, ODD_ROWS, ALL, GG_Q8_0 },
@@ -357,7 +357,7 @@ static uint32_t by_rules(const chooser *c, unsigned kind, unsigned when)
 {
     uint32_t dtype = c->p->dtype;
     for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
-        const rule *r = &rules[k];
+        const preset_rule *r = &rules[k];
         if (!(r->kinds & kind) || (r->when & when) != r->when || !(r->presets & P(c->p->file_type)))
             continue;
         dtype = r->dtype;
@@ -425,8 +425,8 @@ static place *order_blocks(const gg_tensor *tensors, size_t n)
 }
 
 /* The type of tensor t. `seen` counts the earlier tensors of its kind. */
-static gg_status choose(const chooser *c, const gg_tensor *t, int64_t block, uint64_t seen,
-                        uint32_t *dtype, gg_error *err)
+static gg_status choose_by_preset(const chooser *c, const gg_tensor *t, int64_t block,
+                                  uint64_t seen, uint32_t *dtype, gg_error *err)
 {
     unsigned kind = kind_of(t);
     if (is_plain(c->p->dtype)) return *dtype = c->p->dtype, GG_OK;
@@ -456,7 +456,7 @@ gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_
         uint32_t *dtype = &dtypes[order[k].i];
         *dtype = t->dtype;
         if (gg_is_delicate(t, &part) || gg_is_integer(t->dtype)) continue;
-        st = choose(&c, t, order[k].block, seen[kind_of(t)]++, dtype, err);
+        st = choose_by_preset(&c, t, order[k].block, seen[kind_of(t)]++, dtype, err);
     }
     free(order);
     return st;

@@ -52,7 +52,7 @@ static void number_name(gg_class c, size_t i, char name[64])
     snprintf(name, 64, "%s/=%zu", gg_class_folder(c), i);
 }
 
-static gg_status stream_selected(void *ctx, const gg_selected *p, gg_error *err)
+static gg_status store_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     gg_organ_dir *d = ctx;
     gg_dir_item *item;
@@ -65,7 +65,7 @@ static gg_status stream_selected(void *ctx, const gg_selected *p, gg_error *err)
 static gg_status write_stream(job *j, gg_error *err)
 {
     gg_organ_dir *d = &j->dir;
-    gg_visit visit = { j->o->select, j->o->split_experts, stream_selected, d };
+    gg_visit visit = { j->o->select, j->o->split_experts, store_selected, d };
     gg_status st = gg_selected_each(d->base, &visit, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     for (size_t i = 0; i < d->n && st == GG_OK; i++) {

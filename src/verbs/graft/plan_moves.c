@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gg_status refuse(const gg_move *move, size_t mismatches, const gg_source *base,
-                        const gg_source *donor, gg_error *err)
+static gg_status refuse_mismatches(const gg_move *move, size_t mismatches, const gg_source *base,
+                                   const gg_source *donor, gg_error *err)
 {
     gg_fail(err, GG_NO, "%s", move->reason);
     gg_about(err, move->hint);
@@ -34,7 +34,7 @@ gg_status gg_moves_drop_mismatched(gg_moves *moves, const gg_source *base, const
             if (!first) first = &list[i];
             mismatches++;
         }
-    if (first && !skip_mismatched) return refuse(first, mismatches, base, donor, err);
+    if (first && !skip_mismatched) return refuse_mismatches(first, mismatches, base, donor, err);
     for (size_t i = 0; i < moves->n; i++)
         if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
     report->skipped = mismatches;

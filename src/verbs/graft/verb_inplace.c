@@ -170,7 +170,7 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 }
 
 /* Decides how each tensor is made, before the first byte changes. */
-static gg_status plan_moves(inplace *j, const gg_transplant_options *o, gg_error *err)
+static gg_status make_changes(inplace *j, const gg_transplant_options *o, gg_error *err)
 {
     gg_status st = GG_OK;
     gg_mover_open(&j->maker, j->base, j->donor, &o->match);
@@ -270,7 +270,7 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     j->n = moves.n;
     if (st == GG_OK) st = only_bytes(j, o, err);
     if (st == GG_OK) st = check_result(j, &moves, &notes, err);
-    if (st == GG_OK) st = plan_moves(j, o, err);
+    if (st == GG_OK) st = make_changes(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = refuse_links(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);

@@ -58,7 +58,7 @@ static gg_status plan_moved(transplant *t, const gg_move *move)
 }
 
 /* Moves are in the base's order, added tensors at the end. */
-static gg_status plan_moves(transplant *t)
+static gg_status plan_tensors(transplant *t)
 {
     size_t k = 0;
     const gg_moves *m = &t->moves;
@@ -128,7 +128,7 @@ static gg_status write_chimera(transplant *t, const char *output)
 
 /* ---- transplant ---------------------------------------------------------------------------- */
 
-static gg_status refuse(const transplant *t, const char *output)
+static gg_status refuse_output(const transplant *t, const char *output)
 {
     const gg_transplant_options *o = t->o;
     if (!gg_source_meta(t->base)) {
@@ -185,7 +185,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                      .err = err };
     gg_check_notes notes = { 0 };
     *report = (gg_transplant_report){ 0 };
-    gg_status st = refuse(&t, output);
+    gg_status st = refuse_output(&t, output);
     if (st != GG_OK) return st;
     if (o->imatrix) st = gg_imatrix_open(o->imatrix, &t.imatrix, err);
     if (st == GG_OK) st = gg_dtype_rules_parse(o->dtype, o->fallback, t.imatrix, &t.rules, err);
@@ -193,7 +193,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     gg_mover_open(&t.maker, base, donor, &o->match);
     t.retype.imatrix = t.maker.list.imatrix = t.imatrix;
     if (st == GG_OK && !o->adapter) st = gg_kinship_notes(base, donor, &t.moves, run, &notes, err);
-    if (st == GG_OK) st = o->adapter ? plan_folded(&t) : plan_moves(&t);
+    if (st == GG_OK) st = o->adapter ? plan_folded(&t) : plan_tensors(&t);
     if (st == GG_OK) st = write_chimera(&t, output);
     gg_check_notes_end(&notes, run, st == GG_OK);
     close_all(&t);

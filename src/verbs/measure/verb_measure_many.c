@@ -54,7 +54,7 @@ gg_status gg_measure_array(measure_many *m, const float *values, uint64_t n, gg_
 
 /* ---- tensors -------------------------------------------------------------------- */
 
-typedef struct reader {
+typedef struct run_reader {
     gg_data *d;
     const gg_selected *p;
     const gg_dtype_info *info;
@@ -62,10 +62,10 @@ typedef struct reader {
     uint64_t hole;      /* the first bytes of the data, which are a hole of a sparse file */
     uint64_t passes;    /* over the values, at least */
     atomic_ullong seen; /* bytes read, in all passes */
-} reader;
+} run_reader;
 
 /* Passes after the first ones are not shown as progress. */
-static void progress(reader *r, uint64_t bytes)
+static void progress(run_reader *r, uint64_t bytes)
 {
     uint64_t most = r->p->t.bytes * r->passes, from = atomic_fetch_add(&r->seen, bytes),
              to = from + bytes;
@@ -73,7 +73,7 @@ static void progress(reader *r, uint64_t bytes)
         gg_progress_add(r->run, (to < most ? to : most) / r->passes - from / r->passes);
 }
 
-static gg_status read_bytes(reader *r, uint64_t first, size_t count, void *to, gg_error *err)
+static gg_status read_bytes(run_reader *r, uint64_t first, size_t count, void *to, gg_error *err)
 {
     const gg_dtype_info *info = r->info;
     uint64_t at = first / info->block_elems * info->block_bytes;
@@ -91,7 +91,7 @@ static gg_status read_raw(void *ctx, uint64_t first, size_t count, void *to, gg_
 
 static gg_status read_floats(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
 {
-    reader *r = ctx;
+    run_reader *r = ctx;
     uint8_t raw[16384];
     size_t most = sizeof raw / r->info->block_bytes * r->info->block_elems;
     gg_status st = GG_OK;
@@ -128,12 +128,12 @@ gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, con
     gg_value_form form = p->t.dtype == GG_F16 || p->t.dtype == GG_BF16 ? GG_FORM_CODES
                          : p->t.dtype == GG_Q8_0                       ? GG_FORM_SCALED
                                                                        : GG_FORM_FLOATS;
-    reader r = { .d = d,
-                 .p = p,
-                 .info = gg_dtype_get(p->t.dtype),
-                 .run = run,
-                 .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
-                 .passes = form == GG_FORM_FLOATS ? 2 : 1 };
+    run_reader r = { .d = d,
+                     .p = p,
+                     .info = gg_dtype_get(p->t.dtype),
+                     .run = run,
+                     .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
+                     .passes = form == GG_FORM_FLOATS ? 2 : 1 };
     gg_values v = { p->t.elements, read_floats, &r, form, read_raw, NULL };
     gg_status st = GG_OK;
     if (form != GG_FORM_FLOATS)
@@ -147,11 +147,11 @@ gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, con
 gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h, gg_error *err)
 {
     float values[4096];
-    reader r = { .d = d,
-                 .p = p,
-                 .info = gg_dtype_get(p->t.dtype),
-                 .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
-                 .passes = 1 };
+    run_reader r = { .d = d,
+                     .p = p,
+                     .info = gg_dtype_get(p->t.dtype),
+                     .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
+                     .passes = 1 };
     gg_status st = GG_OK;
     for (uint64_t at = 0; h->counts && at < p->t.elements && st == GG_OK; at += 4096) {
         size_t n = p->t.elements - at < 4096 ? (size_t)(p->t.elements - at) : 4096;

@@ -36,7 +36,7 @@ void gg_measure_null_free(measure_null *m)
     pthread_mutex_destroy(&m->lock);
 }
 
-#define PIECE 65536 /* values encoded at once; whole blocks of every dtype */
+#define NULL_PIECE 65536 /* values encoded at once; whole blocks of every dtype */
 
 /* Encodes noise in the dtype and decodes it again. Types that require an importance matrix get a
  * uniform one, in which all columns have the same weight. */
@@ -45,13 +45,13 @@ static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
     const gg_dtype_info *info = gg_dtype_get(dtype);
     bool blind = gg_encode_needs_imatrix(dtype);
     if (!blind && !gg_can_encode(dtype)) return GG_OK;
-    uint8_t *blocks = malloc(PIECE / info->block_elems * info->block_bytes);
+    uint8_t *blocks = malloc(NULL_PIECE / info->block_elems * info->block_bytes);
     if (!blocks) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
     float ones[256];
     for (size_t i = 0; i < 256; i++) ones[i] = 1;
     gg_status st = GG_OK;
-    for (size_t at = 0; at < n && st == GG_OK; at += PIECE) {
-        size_t m = n - at < PIECE ? n - at : PIECE;
+    for (size_t at = 0; at < n && st == GG_OK; at += NULL_PIECE) {
+        size_t m = n - at < NULL_PIECE ? n - at : NULL_PIECE;
         st = gg_encode(dtype, x + at, blocks, m, info->block_elems, blind ? ones : NULL, err);
         if (st == GG_OK) st = gg_decode(dtype, blocks, x + at, m, err);
     }

@@ -70,7 +70,7 @@ static gg_status read_settings(const recall *r, const char *key, const char *tex
 }
 
 /* The number of models, and the parameters of each. `lead`: the base is the first of them. */
-static gg_status read_models(recall *r, bool lead)
+static gg_status recall_models(recall *r, bool lead)
 {
     const gg_kv *parameters = gg_meta_find(r->meta, "organ.merge.models.parameters");
     const char *key = "organ.merge.models", *text;
@@ -94,7 +94,7 @@ static gg_status read_models(recall *r, bool lead)
 }
 
 /* "slices=1:0-7,2:4-11" */
-static gg_status read_slices(recall *r, const char *text, size_t len)
+static gg_status recall_slices(recall *r, const char *text, size_t len)
 {
     const char *key = "organ.merge.parameters";
     char *copy = copy_text(r, key, text, len);
@@ -131,9 +131,10 @@ static gg_status read_keys(recall *r)
     if (!gg_kv_str(gg_meta_find(r->meta, "organ.merge.parameters"), &parameters, &size))
         return malformed(r, "organ.merge.parameters");
     bool based = gg_meta_find(r->meta, "organ.merge.base") != NULL;
-    gg_status st = read_models(r, based && m->method->base == GG_MERGE_BASE_FIRST);
+    gg_status st = recall_models(r, based && m->method->base == GG_MERGE_BASE_FIRST);
     if (st != GG_OK) return st;
-    if (size > 7 && memcmp(parameters, "slices=", 7) == 0) return read_slices(r, parameters, size);
+    if (size > 7 && memcmp(parameters, "slices=", 7) == 0)
+        return recall_slices(r, parameters, size);
     if (m->n < m->method->least || m->n > m->method->most)
         return malformed(r, "organ.merge.models");
     m->has_base = based &&
@@ -170,7 +171,7 @@ static gg_status tell_slice(const recall *r, const gg_tensor *t, const gg_anatom
     return r->row(r->ctx, t, a, "copy", name, r->err);
 }
 
-static gg_status tell(const recall *r, const gg_tensor *t, const gg_anatomy *a)
+static gg_status tell_tensor(const recall *r, const gg_tensor *t, const gg_anatomy *a)
 {
     char text[600] = "";
     gg_merge_job j;
@@ -193,7 +194,7 @@ gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg
     gg_status st = read_keys(&r);
     for (size_t i = 0; i < gg_source_count(model) && st == GG_OK; i++) {
         gg_anatomy a = gg_source_anatomy(model, i);
-        st = tell(&r, gg_source_tensor(model, i), &a);
+        st = tell_tensor(&r, gg_source_tensor(model, i), &a);
     }
     for (size_t k = 0; k < r.m.n && r.m.of_model; k++) gg_merge_settings_free(&r.m.of_model[k]);
     free(r.m.of_model);

@@ -40,15 +40,15 @@ static void select_places(const gg_merge_job *j, const gg_merge_chunk *c, uint8_
     GG_PICK(gg_mk_pack_mask)(mask, c->out, c->n);
 }
 
-static uint8_t *kept_mask(const gg_merge_job *j, const gg_merge_chunk *c)
+static uint8_t *sce_mask(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     return j->kept ? (uint8_t *)j->kept + c->first / 8 : NULL;
 }
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-static void count(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
-                  uint64_t *counters)
+static void count_elements(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c,
+                           double *sums, uint64_t *counters)
 {
     const sce *s = j->state;
     GG_PICK(gg_mk_variances)(c->out, c->x, j->n, c->n);
@@ -57,8 +57,8 @@ static void count(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c,
     if (pass == 0) sums[0] += (double)GG_PICK(gg_mk_count_nonzero)(c->out, c->n);
 }
 
-static gg_status end_count(gg_merge_job *j, unsigned pass, const double *sums,
-                           const uint64_t *counters, gg_error *err)
+static gg_status end_elements(gg_merge_job *j, unsigned pass, const double *sums,
+                              const uint64_t *counters, gg_error *err)
 {
     sce *s = j->state;
     (void)err;
@@ -71,7 +71,7 @@ static void add_energy(const gg_merge_job *j, unsigned pass, const gg_merge_chun
                        uint64_t *counters)
 {
     const sce *s = j->state;
-    uint8_t made[GG_MERGE_PIECE / 8], *mask = kept_mask(j, c);
+    uint8_t made[GG_MERGE_PIECE / 8], *mask = sce_mask(j, c);
     (void)pass;
     (void)counters;
     if (!mask) mask = made;
@@ -106,7 +106,9 @@ bool gg_sce_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
     }
     size_t counters = s->all ? 0 : gg_quantiles_counters(&s->q, k);
     if (counters == 0) return true;
-    *pass = (gg_merge_pass){ .sums = 1, .counters = counters, .scan = count, .end = end_count };
+    *pass = (gg_merge_pass){
+        .sums = 1, .counters = counters, .scan = count_elements, .end = end_elements
+    };
     pass->in_order = k == 2;
     if (k == 2) gg_quantiles_range(&s->q, &pass->from, &pass->to);
     return true;
@@ -116,7 +118,7 @@ void gg_sce_make(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     const sce *s = j->state;
     gg_consensus how = { .w = s->w, .unweighted = true, .normalize = true, .scale = 1 };
-    uint8_t made[GG_MERGE_PIECE / 8], *mask = kept_mask(j, c);
+    uint8_t made[GG_MERGE_PIECE / 8], *mask = sce_mask(j, c);
     if (!s->all && !mask) select_places(j, c, mask = made);
     for (size_t k = 0; k < j->n && !s->all; k++) GG_PICK(gg_mk_apply_mask)(c->x[k], mask, c->n);
     GG_PICK(gg_mk_consensus)(c->out, c->base, c->x, j->n, c->n, &how);

@@ -71,7 +71,7 @@ static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
     return st;
 }
 
-static gg_status list_tensors(diff *d, gg_error *err)
+static gg_status compare_tensors(diff *d, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(d->a) && st == GG_OK; i++) {
@@ -276,7 +276,7 @@ static gg_status find_differences(diff *d, gg_error *err)
     for (size_t i = 0; i < n; i++) total += gg_source_tensor(d->b, i)->bytes;
     gg_progress_total(d->run, total);
     gg_status st = gg_parallel(n + 2, d->run->threads, task, d, err);
-    if (st == GG_OK) st = list_tensors(d, err);
+    if (st == GG_OK) st = compare_tensors(d, err);
     if (st == GG_OK) st = list_keys(d, err);
     if (st == GG_OK) st = needs_order(&d->tensors, &d->order_tensors, err);
     if (st == GG_OK) st = needs_order(&d->keys, &d->order_keys, err);

@@ -44,7 +44,7 @@ static void put_height(heat *h, double t)
     put_mark(h, marks[t >= 1 ? 7 : (int)(t * 8)], c);
 }
 
-static void put_value(heat *h, double v)
+static void put_mean(heat *h, double v)
 {
     if (h->g->p->sources) {
         unsigned c[3];
@@ -83,7 +83,7 @@ static void put_name(heat *h, const char *prefix, size_t prefix_len, const char 
     gg_buf_append(&h->text, safe, n, h->err);
 }
 
-static void put_role(heat *h, size_t role)
+static void put_role_row(heat *h, size_t role)
 {
     const gg_grid *g = h->g;
     const grid_role *k = &g->roles[role];
@@ -100,7 +100,7 @@ static void put_role(heat *h, size_t role)
             c.sum += one->sum;
             c.measured += one->measured;
         }
-        if (c.measured) put_value(h, c.sum / (double)c.measured);
+        if (c.measured) put_mean(h, c.sum / (double)c.measured);
         else gg_buf_text(&h->text, c.tensors ? "?" : " ", h->err);
         sum += c.sum;
         n += c.measured;
@@ -120,7 +120,7 @@ static void put_escaped(heat *h, const char *text)
     }
 }
 
-static void put_scale(heat *h)
+static void put_legend(heat *h)
 {
     const gg_picture *p = h->g->p;
     put_name(h, "", 0, p->column, strlen(p->column), NAME - 7);
@@ -129,10 +129,10 @@ static void put_scale(heat *h)
     gg_buf_printf(&h->text, h->err, " %.4g\n", h->g->high);
 }
 
-static void put_sources(heat *h)
+static void put_origins(heat *h)
 {
     for (size_t i = 0; i < h->g->p->n_sources; i++) {
-        put_value(h, (double)i);
+        put_mean(h, (double)i);
         gg_buf_text(&h->text, " ", h->err);
         put_escaped(h, h->g->p->sources[i]);
     }
@@ -155,7 +155,7 @@ static void put_side(heat *h, const gg_picture_cell *c)
     if (isnan(c->value)) {
         gg_buf_text(&h->text, "?", h->err);
     } else {
-        put_value(h, c->value);
+        put_mean(h, c->value);
         if (!h->g->p->sources) gg_buf_printf(&h->text, h->err, " %.4g", c->value);
     }
     gg_buf_text(&h->text, "\n", h->err);
@@ -172,10 +172,10 @@ gg_status gg_picture_text(const gg_picture *p, unsigned width, gg_picture_colors
     h.per = g.n_blocks ? (g.n_blocks + room - 1) / room : 1;
     put_escaped(&h, p->title ? p->title : "model");
     if (p->text) put_escaped(&h, p->text);
-    if (p->sources) put_sources(&h);
-    else put_scale(&h);
+    if (p->sources) put_origins(&h);
+    else put_legend(&h);
     put_blocks(&h);
-    for (size_t r = 0; r < g.n_roles; r++) put_role(&h, r);
+    for (size_t r = 0; r < g.n_roles; r++) put_role_row(&h, r);
     for (size_t i = 0; i < g.n_sides; i++) put_side(&h, &p->cells[g.sides[i]]);
     gg_grid_free(&g);
     if (err->status != GG_OK) {

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gg_status set_number(gg_meta *meta, const char *key, uint32_t type, uint32_t value,
-                            gg_error *err)
+static gg_status set_split_number(gg_meta *meta, const char *key, uint32_t type, uint32_t value,
+                                  gg_error *err)
 {
     uint8_t le[4];
     gg_put_le32(le, value);
@@ -27,13 +27,13 @@ static gg_status set_number(gg_meta *meta, const char *key, uint32_t type, uint3
 static gg_status set_split_keys(gg_meta *meta, uint32_t no, uint32_t count, size_t tensors,
                                 gg_error *err)
 {
-    gg_status st = set_number(meta, "split.no", GG_TYPE_U16, no, err);
+    gg_status st = set_split_number(meta, "split.no", GG_TYPE_U16, no, err);
     if (st == GG_OK)
-        st = set_number(meta, "split.tensors.count", GG_TYPE_I32, (uint32_t)tensors, err);
-    return st == GG_OK ? set_number(meta, "split.count", GG_TYPE_U16, count, err) : st;
+        st = set_split_number(meta, "split.tensors.count", GG_TYPE_I32, (uint32_t)tensors, err);
+    return st == GG_OK ? set_split_number(meta, "split.count", GG_TYPE_U16, count, err) : st;
 }
 
-static gg_status no_memory(gg_error *err)
+static gg_status no_memory_for_shards(gg_error *err)
 {
     return gg_fail(err, GG_ENOMEM, "no memory for a plan of shards");
 }
@@ -51,14 +51,14 @@ static char *prefix_of(const char *output)
 gg_status gg_plan_name_shards(gg_plan *p, const char *output, gg_error *err)
 {
     char *prefix = prefix_of(output);
-    if (!prefix) return no_memory(err);
+    if (!prefix) return no_memory_for_shards(err);
     for (size_t i = 0; i < p->n_files; i++) {
         free(p->files[i].path);
         p->files[i].path = gg_shard_name(prefix, (uint32_t)i, (uint32_t)p->n_files);
         if (!p->files[i].path) break;
     }
     free(prefix);
-    return p->n_files && p->files[p->n_files - 1].path ? GG_OK : no_memory(err);
+    return p->n_files && p->files[p->n_files - 1].path ? GG_OK : no_memory_for_shards(err);
 }
 
 /* Cut the list where the next shard is due. With `shards` the cuts lie as near to

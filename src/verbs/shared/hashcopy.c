@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP ((size_t)256 << 10)
+#define COPY_STEP ((size_t)256 << 10)
 
 /* Copies a part in sequence. */
 static gg_status plain_copy(gg_data *d, const gg_plan_part *part, gg_place out, const gg_run *run,
@@ -43,11 +43,11 @@ void gg_turn_leave(const gg_run *run)
 static gg_status buffer_copy(gg_data *d, const gg_plan_part *part, gg_place out, gg_sha256 *h,
                              const gg_run *run, gg_error *err)
 {
-    uint8_t *buf = malloc(part->bytes < STEP ? (size_t)part->bytes + 1 : STEP);
+    uint8_t *buf = malloc(part->bytes < COPY_STEP ? (size_t)part->bytes + 1 : COPY_STEP);
     if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
     gg_status st = GG_OK;
     for (uint64_t done = 0; done < part->bytes && st == GG_OK;) {
-        size_t step = part->bytes - done < STEP ? (size_t)(part->bytes - done) : STEP;
+        size_t step = part->bytes - done < COPY_STEP ? (size_t)(part->bytes - done) : COPY_STEP;
         st = gg_data_read(d, part->at + done, buf, step, err);
         if (st != GG_OK) break;
         gg_sha256_update(h, buf, step);

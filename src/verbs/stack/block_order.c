@@ -32,8 +32,8 @@ static gg_status append(gg_block_order *o, size_t model, uint64_t block, gg_erro
 }
 
 /* Finds the index of the model in the order and counts its blocks. */
-static gg_status start(gg_block_order *o, gg_source *model, size_t *index, gg_layer_model *m,
-                       gg_error *err)
+static gg_status start_order(gg_block_order *o, gg_source *model, size_t *index, gg_layer_model *m,
+                             gg_error *err)
 {
     gg_status st = gg_stack_model(model, m, err);
     return st == GG_OK ? join_model(o, model, index, err) : st;
@@ -59,7 +59,7 @@ gg_status gg_block_order_add(gg_block_order *o, gg_source *model, const char *bl
     gg_layer_model m;
     gg_ranges ranges = { 0 };
     size_t index;
-    gg_status st = start(o, model, &index, &m, err);
+    gg_status st = start_order(o, model, &index, &m, err);
     if (st == GG_OK) st = parse(&m, blocks, &ranges, err);
     for (size_t i = 0; st == GG_OK && i < ranges.n; i++)
         for (uint64_t b = ranges.items[i].first; b <= ranges.items[i].last && st == GG_OK; b++)
@@ -74,7 +74,7 @@ gg_status gg_block_order_drop(gg_block_order *o, gg_source *model, const char *b
     gg_layer_model m;
     gg_ranges ranges = { 0 };
     size_t index, before = o->n;
-    gg_status st = start(o, model, &index, &m, err);
+    gg_status st = start_order(o, model, &index, &m, err);
     if (st == GG_OK && blocks) st = parse(&m, blocks, &ranges, err);
     uint64_t end = st == GG_OK && mtp ? gg_layer_trunk(&m) : st == GG_OK ? m.blocks : 0;
     if (st == GG_OK && mtp && end == m.blocks)

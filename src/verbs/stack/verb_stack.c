@@ -83,7 +83,7 @@ static bool is_same(const gg_block_order *o, uint64_t blocks)
     return true;
 }
 
-static gg_status start(stacker *s, const gg_run *run)
+static gg_status read_models(stacker *s, const gg_run *run)
 {
     const gg_block_order *o = s->o;
     if (o->n == 0) return gg_fail(s->err, GG_NO, "no block is selected");
@@ -246,7 +246,7 @@ gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_stack_report, report);
     stacker s = { .o = o, .plan = { .verify = true }, .err = err };
-    gg_status st = start(&s, run);
+    gg_status st = read_models(&s, run);
     *report = (gg_stack_report){ .blocks = o->n };
     for (size_t k = 0; k < o->n_models && st == GG_OK && output; k++)
         st = gg_guard_output(output, o->models[k], err);
