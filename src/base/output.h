@@ -17,7 +17,8 @@ gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error
 int gg_output_fd(const gg_output *o);
 
 /* Reserves disk space for the final size, so that a full disk is noticed before the work is
- * done. Does nothing if the file system does not support it. */
+ * done. Does nothing if the file system does not support it. In tmpfs the size is only compared
+ * with the free space. */
 gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err);
 
 /* Syncs the file to disk. When there are several files, sync all of them before the first

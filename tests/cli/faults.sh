@@ -37,6 +37,7 @@ check_text "$(find "$T/spool" | wc -l | tr -d ' ')" 4 "file size limit, a job: o
 mkdir "$T/small"
 if mount -t tmpfs -o size=1m none "$T/small" 2> /dev/null; then
     check_error 4 "$T/small/m.gguf" "full disk, assemble" organ-assemble "$T/d" --output "$T/small/m.gguf"
+    if grep -q 'cannot reserve' "$T/err"; then ok; else bad "full disk, assemble: noticed late: $(cat "$T/err")"; fi
     check_text "$(ls -A "$T/small")" "" "full disk, assemble: nothing is left"
     check_error 4 "$T/small/d" "full disk, extract" organ-extract $VERSE --output "$T/small/d"
     check_text "$(ls -A "$T/small")" "" "full disk, extract: nothing is left"

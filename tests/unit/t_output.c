@@ -6,6 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 
 static void put(int fd, const char *text)
 {
@@ -223,6 +226,27 @@ static void room_is_made(void)
     free(bytes);
 }
 
+/* In tmpfs, space is compared and not allocated. */
+static void memory_is_not_allocated(void)
+{
+#ifdef __linux__
+    struct statfs s;
+    struct stat file;
+    char name[64];
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    snprintf(name, sizeof name, "/dev/shm/t_output.%ld", (long)getpid());
+    if (statfs("/dev/shm", &s) != 0 || s.f_type != 0x01021994 || s.f_blocks == 0) return;
+    if (gg_output_open(name, false, &o, &e) != GG_OK) return;
+    uint64_t free_bytes = (uint64_t)s.f_bsize * (uint64_t)s.f_bavail;
+    T_EQ(gg_output_reserve(o, free_bytes / 2, &e), GG_OK);
+    T_CHECK(fstat(gg_output_fd(o), &file) == 0 && file.st_blocks == 0);
+    T_EQ(gg_output_reserve(o, (uint64_t)s.f_bsize * s.f_blocks + 1, &e), GG_EIO);
+    T_CHECKF(strstr(e.what, "cannot reserve") != NULL, "%s", e.what);
+    gg_output_abort(o);
+#endif
+}
+
 static bool no(const char *path)
 {
     (void)path;
@@ -368,6 +392,7 @@ static const t_case cases[] = {
     { "no folder, no file", no_folder_no_file },
     { "long names fit", long_names_fit },
     { "room is made", room_is_made },
+    { "memory is not allocated in tmpfs", memory_is_not_allocated },
     { "a folder appears whole", folder_appears_whole },
     { "an aborted folder leaves nothing", folder_abort_leaves_nothing },
     { "names in a folder are safe", folder_names_are_safe },
