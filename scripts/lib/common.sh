@@ -165,11 +165,14 @@ columns() { # WIDTH...
 
 to_tsv() { awk -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"; }
 
-# Removes scratch folders (.run-PID) in $1 whose run was killed.
+# Removes scratch folders (.run-PID) in $1 whose run was killed. They are renamed first, so that a
+# worker that outlives its run adds no file while its folder is removed.
 sweep_runs() {
     for old_run in "$1"/.run-*; do
         [ -d "$old_run" ] || continue
-        kill -0 "${old_run##*-}" 2>/dev/null || rm -rf "$old_run"
+        kill -0 "${old_run##*-}" 2>/dev/null && continue
+        mv "$old_run" "$1/.run-gone-${old_run##*-}" 2>/dev/null
+        rm -rf "$1/.run-gone-${old_run##*-}"
     done
 }
 
