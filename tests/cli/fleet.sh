@@ -336,14 +336,20 @@ if have setsid; then
 fi
 
 # ---- names that are numbers; a model that is gone keeps its verdicts
-for name in 01 1 1e0; do cp "$models/lab-code-q4_k_m.gguf" "$T/$name.gguf"; done
-check "names that are equal as numbers" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/01.gguf" "$T/1.gguf"
-check_text "$(cut -f 1-3 "$T/numbers/lineage.tsv" | tail -n +2)" "$(printf '01\t1\tidentical')" "one pair of 01 and 1"
+for name in 01 1 1e0 2; do cp "$models/lab-code-q4_k_m.gguf" "$T/$name.gguf"; done
+verdicts() { cut -f 1-3 "$T/numbers/lineage.tsv" | tail -n +2 | tr '\t\n' ' ;'; }
+check "names that are equal as numbers" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/01.gguf" "$T/1.gguf" "$T/1e0.gguf"
+check_text "$(verdicts)" "01 1 identical;01 1e0 identical;1 1e0 identical;" "pairs of 01, 1 and 1e0"
 rm "$T/01.gguf"
-check "a model is gone" "$scripts/organ-fleet" measure --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf"
+printf '01\t1e0\tkept\n' > "$T/numbers/pairs/01/1e0"
+printf '1\t1e0\tkept\n' > "$T/numbers/pairs/1/1e0"
+check "a model is gone" "$scripts/organ-fleet" measure --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf" "$T/2.gguf"
 cp "$T/err" "$T/gone.err"
 check "a note that it is gone" grep -q 'models that are gone: 1;' "$T/gone.err"
-check_text "$(cut -f 1-3 "$T/numbers/lineage.tsv" | tail -n +2 | tr '\t\n' ' ;')" "01 1 identical;1 1e0 identical;" "its verdict is kept"
+check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 kept;1 2 identical;1e0 2 identical;" "its verdicts are kept, and those of models that did not change"
+touch -t 200001010000 "$T/numbers/pairs/1/1e0"
+check "a model changed" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/1e0.gguf"
+check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 identical;1 2 identical;1e0 2 identical;" "its pairs are compared again"
 check_text "$(export aligned=1 && . "$scripts/lib/common.sh" && printf '1.00001-x\t2.123456\t3.14159.gguf\n' | columns -12 8 1)" "1.00001-x        2.123  3.14159.gguf" "names that begin like numbers in columns"
 
 # ---- on a terminal: the progress, and reports before the end
