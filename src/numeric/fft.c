@@ -6,6 +6,7 @@
  */
 #include "fft_core.h"
 
+#include "base/float_bits.h"
 #include "numeric/numeric.h"
 #include "owntrig.h"
 
@@ -165,57 +166,120 @@ size_t gg_fft_bins(const gg_fft_plan *plan)
 
 size_t gg_fft_scratch(const gg_fft_plan *plan)
 {
-    return 2 * plan->core.n * sizeof(fft_point) + 64;
+    return 2 * gg_fft_room(plan) * sizeof(fft_point) + 64;
 }
 
-static fft_point *align(void *scratch)
+size_t gg_fft_room(const gg_fft_plan *plan)
+{
+    return plan->core.n + 2;
+}
+
+fft_buffers gg_fft_buffers(const gg_fft_plan *plan, void *scratch)
 {
     uintptr_t skew = (uintptr_t)scratch & 63;
-    return (fft_point *)(void *)((char *)scratch + (skew ? 64 - skew : 0));
+    fft_point *a = (fft_point *)(void *)((char *)scratch + (skew ? 64 - skew : 0));
+    return (fft_buffers){ a, a + gg_fft_room(plan) };
 }
 
-/* Forward transform of n points at a, with the second buffer directly after it. Returns the buffer
- * that has the result. */
-static fft_point *transform(const gg_fft_plan *p, fft_point *a)
+static void swap(fft_buffers *z)
+{
+    *z = (fft_buffers){ z->other, z->now };
+}
+
+static void run(const gg_fft_plan *p, fft_buffers *z)
+{
+    if (GG_PICK(gg_nk_fft_run)(&p->core, z->now, z->other)) swap(z);
+}
+
+void gg_fft_transform(const gg_fft_plan *p, fft_buffers *z)
 {
     size_t n = p->n, m = p->core.n;
-    fft_point *b = a + m;
-    if (!p->bluestein) return GG_PICK(gg_nk_fft_run)(&p->core, a, b) ? b : a;
-    GG_PICK(gg_nk_fft_multiply)(a, a, p->chirp, n);
-    memset(a + n, 0, (m - n) * sizeof *a);
-    fft_point *f = GG_PICK(gg_nk_fft_run)(&p->core, a, b) ? b : a, *other = f == a ? b : a;
+    if (!p->bluestein) {
+        run(p, z);
+        return;
+    }
+    GG_PICK(gg_nk_fft_multiply)(z->now, z->now, p->chirp, n);
+    memset(z->now + n, 0, (m - n) * sizeof *z->now);
+    run(p, z);
     /* The inverse transform is the conjugate of the forward transform of the conjugate. */
-    GG_PICK(gg_nk_fft_multiply_conj)(f, f, p->kernel, m);
-    fft_point *y = GG_PICK(gg_nk_fft_run)(&p->core, f, other) ? other : f;
-    for (size_t k = 0; k < n; k++) y[k].im = -y[k].im;
-    GG_PICK(gg_nk_fft_multiply)(y, y, p->chirp, n);
-    return y;
+    GG_PICK(gg_nk_fft_multiply_conj)(z->now, z->now, p->kernel, m);
+    run(p, z);
+    for (size_t k = 0; k < n; k++) z->now[k].im = -z->now[k].im;
+    GG_PICK(gg_nk_fft_multiply)(z->now, z->now, p->chirp, n);
+}
+
+static float power_of_two(uint32_t exponent)
+{
+    return gg_bits_float(exponent << 23);
+}
+
+bool gg_fft_condition(fft_lanes *lanes, fft_bits largest, size_t count)
+{
+    bool all = true;
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+        uint32_t top = (uint32_t)largest[l / 8][l % 8], exponent = top >> 23;
+        bool sound = l < count && exponent < 255;
+        uint32_t scale = exponent == 0 ? 253 : exponent >= 254 ? 1 : 254 - exponent;
+        lanes->mask[l / 8][l % 8] = sound ? -1 : 0;
+        lanes->scale[l / 8][l % 8] = power_of_two(scale);
+        /* A row of zeros must not pick up rounding errors of the row that it is paired with. */
+        lanes->unscale[l / 8][l % 8] = top ? power_of_two(254 - scale) : 0.0f;
+        all = all && (sound || l >= count);
+    }
+    return all;
+}
+
+/* Fills the rows that are not sound with NaN. */
+static void spoil(const fft_lanes *lanes, float *rows, size_t n, size_t count)
+{
+    for (size_t l = 0; l < count; l++)
+        for (size_t k = 0; k < n && !lanes->mask[l / 8][l % 8]; k++) rows[l * n + k] = NAN;
 }
 
 void gg_rfft(const gg_fft_plan *plan, const float *rows, size_t n_rows, float *spectra,
              void *scratch)
 {
     size_t n = plan->n, bins = n / 2 + 1;
-    fft_point *a = align(scratch);
     for (size_t r = 0; r < n_rows; r += GG_FFT_BATCH) {
         size_t count = n_rows - r < GG_FFT_BATCH ? n_rows - r : GG_FFT_BATCH;
+        fft_buffers z = gg_fft_buffers(plan, scratch);
         fft_lanes lanes;
-        GG_PICK(gg_nk_fft_lanes)(&lanes, rows + r * n, n, count);
-        GG_PICK(gg_nk_fft_load)(&lanes, rows + r * n, n, count, a);
-        GG_PICK(gg_nk_fft_spectra)(&lanes, transform(plan, a), n, count, spectra + r * 2 * bins);
+        fft_bits largest;
+        GG_PICK(gg_nk_fft_largest)(rows + r * n, n, count, largest);
+        gg_fft_condition(&lanes, largest, count);
+        GG_PICK(gg_nk_fft_load)(&lanes, rows + r * n, n, count, z.now);
+        gg_fft_transform(plan, &z);
+        fft_spectra s = { z.other, z.other + bins, NULL };
+        GG_PICK(gg_nk_fft_split)(&lanes, z.now, n, &s, largest);
+        GG_PICK(gg_nk_fft_put_spectra)(&s, bins, count, spectra + r * 2 * bins);
+        spoil(&lanes, spectra + r * 2 * bins, 2 * bins, count);
     }
+}
+
+void gg_fft_inverse(const gg_fft_plan *plan, const fft_lanes *lanes, size_t count, fft_buffers *z,
+                    float *rows)
+{
+    size_t n = plan->n;
+    fft_spectra s = { z->other, z->other + n / 2 + 1, NULL };
+    GG_PICK(gg_nk_fft_join)(lanes, &s, n, z->now);
+    gg_fft_transform(plan, z);
+    GG_PICK(gg_nk_fft_store)(lanes, z->now, n, count, rows ? rows : (float *)z->other);
+    spoil(lanes, rows, n, rows ? count : 0);
 }
 
 void gg_irfft(const gg_fft_plan *plan, const float *spectra, size_t n_rows, float *rows,
               void *scratch)
 {
     size_t n = plan->n, bins = n / 2 + 1;
-    fft_point *a = align(scratch);
     for (size_t r = 0; r < n_rows; r += GG_FFT_BATCH) {
         size_t count = n_rows - r < GG_FFT_BATCH ? n_rows - r : GG_FFT_BATCH;
+        fft_buffers z = gg_fft_buffers(plan, scratch);
+        fft_spectra s = { z.other, z.other + bins, NULL };
         fft_lanes lanes;
-        GG_PICK(gg_nk_fft_lanes)(&lanes, spectra + r * 2 * bins, 2 * bins, count);
-        GG_PICK(gg_nk_fft_load_spectra)(&lanes, spectra + r * 2 * bins, n, count, a);
-        GG_PICK(gg_nk_fft_store)(&lanes, transform(plan, a), n, count, rows + r * n);
+        fft_bits largest;
+        GG_PICK(gg_nk_fft_largest)(spectra + r * 2 * bins, 2 * bins, count, largest);
+        gg_fft_condition(&lanes, largest, count);
+        GG_PICK(gg_nk_fft_get_spectra)(&s, bins, count, spectra + r * 2 * bins);
+        gg_fft_inverse(plan, &lanes, count, &z, rows + r * n);
     }
 }

@@ -46,12 +46,4 @@ GG_DECLARE_KF(void, gg_nk_remove, (float *x, const float *r, size_t n, double me
 /* x = scale x + shift where x is finite. */
 GG_DECLARE_KF(void, gg_nk_affine, (float *x, size_t n, double scale, double shift));
 
-GG_DECLARE_KF(uint32_t, gg_nk_largest, (const float *x, size_t n));
-/* gg_nk_bin_energies sets energy[k] = 2 |scale X[k]|^2. gg_nk_keep_below zeroes every bin whose
- * energy is not below cut. */
-GG_DECLARE_KF(void, gg_nk_bin_energies,
-              (const float *spectrum, size_t bins, float scale, float *energy));
-GG_DECLARE_KF(void, gg_nk_keep_below,
-              (float *spectrum, const float *energy, size_t bins, float cut));
-
 #endif

@@ -231,9 +231,9 @@ gg_purify *gg_purify_new(gg_purify_method method, uint64_t elements, uint64_t ro
 void gg_purify_free(gg_purify *p);
 unsigned gg_purify_phases(const gg_purify *p);
 size_t gg_purify_parts(const gg_purify *p, unsigned phase);
-/* Bytes of scratch per thread. haar: 65 KiB for any tensor. fft: 262 bytes per value of a row, or
- * 390 to 404 if the length of the row has a prime factor above 31. This includes a batch of
- * GG_FFT_BATCH rows, their spectra and the scratch of the FFT. */
+/* Bytes of scratch per thread. haar: 65 KiB for any tensor. fft: 2 KB and 169 bytes per value of a
+ * row, or 297 to 311 if the length of the row has a prime factor above 31. This includes the
+ * points, spectra and energies of GG_FFT_BATCH rows. */
 size_t gg_purify_scratch(const gg_purify *p);
 void gg_purify_part(gg_purify *p, unsigned phase, size_t part, float *x, void *scratch);
 void gg_purify_join(gg_purify *p, unsigned phase);

@@ -3,6 +3,7 @@
  * As in the Haar filter, the part to remove is transformed back and subtracted. Bins that are kept
  * are set to zero for that, so they lose no accuracy.
  */
+#include "fft_core.h"
 #include "purify_core.h"
 
 #include "base/float_bits.h"
@@ -28,17 +29,22 @@ gg_status gg_purify_fft_init(gg_purify *p, gg_error *err)
     return GG_OK;
 }
 
-/* Number of floats of our own scratch: rows to remove, spectra, energies, keys and their copy. The
- * scratch of the FFT follows. */
-static size_t own_floats(const gg_purify *p)
+/* Up to this number of bins, sorting all is faster than using classes. */
+#define FEW 24
+
+/* Number of energies of a row that may be listed near its cut. */
+static size_t list_room(size_t bins)
 {
-    size_t n = (size_t)p->row, bins = n / 2 + 1;
-    return GG_FFT_BATCH * (n + 2 * bins) + 3 * bins + 16;
+    return bins / 4 + 16;
 }
 
+/* The scratch of the FFT, the energies of a batch, and the lists of energies with room to sort one
+ * of them. The lists are also the room for the energies and the keys of a single row. */
 size_t gg_purify_fft_scratch(const gg_purify *p)
 {
-    return own_floats(p) * sizeof(float) + gg_fft_scratch(p->plan);
+    size_t bins = gg_fft_bins(p->plan);
+    return gg_fft_scratch(p->plan) + bins * sizeof(fft_point) +
+           (GG_FFT_BATCH + 1) * list_room(bins) * sizeof(float);
 }
 
 /* Energies are grouped into classes of a sixteenth of an octave, taken from the bits of the float.
@@ -83,9 +89,6 @@ static cut cut_sorted(const gg_nk_key *sorted, size_t n, double sum, double budg
     return at;
 }
 
-/* Up to this number of bins, sorting all is faster than using classes. */
-#define FEW 24
-
 static cut find_cut_few(const float *energy, size_t bins, double share, gg_nk_key *keys)
 {
     double total = 0;
@@ -116,34 +119,168 @@ static cut find_cut(const float *energy, size_t bins, uint32_t top, double share
     return cut_sorted(gg_sort_few(keys, members, keys + bins), members, sum, budget);
 }
 
-/* Leaves only the bins to remove in the spectrum. The mean and the strongest bin get an energy
- * above every cut, and ties that are dropped get one below. */
-static void keep_tail(float *spectrum, size_t n, double share, float *energy, gg_nk_key *keys)
+/* A batch of rows while its bins are selected. */
+typedef struct batch {
+    const gg_purify *p;
+    size_t bins, count;
+    fft_spectra s;
+    fft_totals totals;
+    fft_values limit; /* near the cut, later the end of the list */
+    fft_values from;  /* start of the list */
+    fft_values cut;   /* what selects the bins in the end; 0 in rows that remain unchanged */
+    fft_sums below;   /* sum of the energies below the limit */
+    gg_nk_key *keys;
+    size_t listed[GG_FFT_BATCH];
+    bool open[GG_FFT_BATCH]; /* rows whose cut is not known yet */
+} batch;
+
+#define ROW(values, l) (values)[(l) / FFT_LANES][(l) % FFT_LANES]
+
+/* Never removes the strongest bin. If only some of the bins with the energy of the cut are to be
+ * removed, these are the ones of the highest frequencies. */
+static void settle(batch *b, size_t l, cut at)
 {
-    size_t bins = n / 2 + 1, strongest = 1;
-    uint32_t most = bins > 1 ? GG_PICK(gg_nk_largest)(spectrum + 2, 2 * bins - 2) : 0;
-    float scale = 1.0f / gg_bits_float(most);
-    if (most == 0 || most >= 0x7f800000 || !isfinite(scale)) {
-        memset(spectrum, 0, 2 * bins * sizeof *spectrum);
-        return;
+    size_t strongest = 1;
+    b->open[l] = false;
+    ROW(b->cut, l) = at.energy;
+    if (at.ties == 0) return;
+    float top = gg_bits_float((uint32_t)ROW(b->totals.top, l));
+    float *energy = &ROW(*(fft_values *)(void *)b->s.energy, l);
+    const size_t step = sizeof(fft_point) / sizeof(float);
+    while (energy[strongest * step] < top) strongest++;
+    energy[strongest * step] = INFINITY;
+    for (size_t k = b->bins - 1; at.ties && k > 0; k--) {
+        float *e = energy + k * step;
+        if (*e <= at.energy && *e >= at.energy) *e = -1.0f, at.ties--;
     }
-    GG_PICK(gg_nk_bin_energies)(spectrum, bins, scale, energy);
-    if (n % 2 == 0) energy[n / 2] *= 0.5f; /* this bin has no mirror image, the others have one */
-    uint32_t top = GG_PICK(gg_nk_largest)(energy + 1, bins - 1);
-    cut at = bins <= FEW ? find_cut_few(energy, bins, share, keys)
-                         : find_cut(energy, bins, top, share, keys);
-    while (gg_float_bits(energy[strongest]) != top) strongest++;
-    energy[0] = energy[strongest] = INFINITY;
-    for (size_t k = bins; at.ties && k-- > 0;)
-        if (energy[k] <= at.energy && energy[k] >= at.energy) energy[k] = -1.0f, at.ties--;
-    GG_PICK(gg_nk_keep_below)(spectrum, energy, bins, at.energy);
 }
 
+/* Whether sums of any of the row's energies are exact in double, and so do not depend on the order:
+ * they are multiples of the unit of the least and below 2^53 of these. */
+static bool exact(const fft_totals *t, size_t l)
+{
+    uint32_t least = ((uint32_t)ROW(t->least, l) + 1) >> 23;
+    return gg_float_exponent((float)ROW(t->sum, l)) + 127 - (int)(least ? least : 1) < 29;
+}
+
+/* Selects by sorting, for rows for which the fast way fails. */
+static void settle_alone(batch *b, size_t l)
+{
+    float *energy = (float *)b->keys;
+    for (size_t k = 0; k < b->bins; k++)
+        energy[k] = ROW(*(fft_values *)(void *)(b->s.energy + k), l);
+    double s = b->p->strength * b->p->strength;
+    gg_nk_key *keys = b->keys + b->bins;
+    settle(b, l,
+           b->bins <= FEW ? find_cut_few(energy, b->bins, s, keys)
+                          : find_cut(energy, b->bins, (uint32_t)ROW(b->totals.top, l), s, keys));
+}
+
+static double budget_of(const batch *b, size_t l)
+{
+    return b->p->strength * b->p->strength * ROW(b->totals.sum, l);
+}
+
+#define TRIES 5
+
+/* Moves the limit of each row until the energies below it sum to about the budget. In noise, and
+ * near the cut, this sum grows with the square of the limit. Rows that do not get there have no
+ * limit. */
+static void approach(batch *b)
+{
+    double share = b->p->strength * b->p->strength, start = sqrt(2 * share);
+    bool far[GG_FFT_BATCH], any = true;
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+        double mean = ROW(b->totals.sum, l) / (double)b->bins;
+        far[l] = b->open[l] && b->bins > FEW && exact(&b->totals, l);
+        ROW(b->limit, l) = far[l] ? (float)(start * (1 + start / 3) * mean) : 0;
+    }
+    for (int i = 0; i < TRIES && any; i++) {
+        GG_PICK(gg_nk_fft_sum_below)(&b->s, b->bins, b->limit, b->below);
+        any = false;
+        for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+            double ratio = budget_of(b, l) / ROW(b->below, l);
+            if (!far[l] || (ratio > 0.6 && ratio < 1.6)) {
+                far[l] = false;
+                continue;
+            }
+            any = true;
+            ROW(b->limit, l) *= (float)(ratio < 64 ? ratio > 1.0 / 64 ? sqrt(ratio) : 0.125 : 8);
+        }
+    }
+    for (size_t l = 0; l < GG_FFT_BATCH; l++)
+        if (far[l]) ROW(b->limit, l) = 0;
+}
+
+/* Turns limits into ranges of energies that contain the cut, unless few energies are unusual. */
+static void bracket(batch *b)
+{
+    double share = b->p->strength * b->p->strength, start = sqrt(2 * share);
+    double margin = 0.02 + 2 * (1 + start) / (start * (double)b->bins);
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+        double limit = (double)ROW(b->limit, l);
+        if (limit <= 0) {
+            ROW(b->from, l) = 0;
+            continue;
+        }
+        double ratio = budget_of(b, l) / ROW(b->below, l), move = (sqrt(ratio) - 1) * limit;
+        if (ratio >= 1) {
+            ROW(b->from, l) = ROW(b->limit, l);
+            ROW(b->limit, l) = (float)(limit + 1.5 * move + margin * limit);
+        } else {
+            double from = limit + 1.5 * move - margin * limit;
+            ROW(b->from, l) = from > 0 ? (float)from : 0;
+        }
+    }
+}
+
+/* Finds the cut of row l in its list. It is between two energies of the list, or at its start. */
+static void settle_listed(batch *b, size_t l, const fft_lists *lists, bool upward)
+{
+    size_t n = lists->n[l];
+    gg_nk_key *keys = lists->keys + l * lists->room;
+    if (n == 0 || n > lists->room) return;
+    double sum = ROW(b->below, l), listed = 0, budget = budget_of(b, l);
+    for (size_t i = 0; i < n; i++) listed += (double)gg_bits_float(keys[i]);
+    if (!upward) sum -= listed;
+    if (sum > budget || sum + listed <= budget) return;
+    keys = gg_sort_few(keys, n, lists->keys + GG_FFT_BATCH * lists->room);
+    settle(b, l, cut_sorted(keys, n, sum, budget));
+}
+
+static void find_cuts(batch *b)
+{
+    fft_lists lists = { b->keys, list_room(b->bins), b->listed };
+    bool upward[GG_FFT_BATCH];
+    approach(b);
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) upward[l] = ROW(b->below, l) <= budget_of(b, l);
+    bracket(b);
+    GG_PICK(gg_nk_fft_collect)(&b->s, b->bins, b->from, b->limit, &lists);
+    for (size_t l = 0; l < b->count; l++)
+        if (b->open[l]) settle_listed(b, l, &lists, upward[l]);
+    for (size_t l = 0; l < b->count; l++)
+        if (b->open[l]) settle_alone(b, l);
+}
+
+/* Leaves only the bins to remove in the spectra, whose largest parts are given. */
+static void keep_tails(batch *b, size_t n, fft_bits largest)
+{
+    fft_values scale;
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+        uint32_t most = (uint32_t)ROW(largest, l);
+        float s = 1.0f / gg_bits_float(most);
+        b->open[l] = most != 0 && most < 0x7f800000 && isfinite(s);
+        ROW(scale, l) = b->open[l] ? s : 0;
+        ROW(b->cut, l) = 0;
+    }
+    GG_PICK(gg_nk_fft_energies)(&b->s, n, scale, &b->totals);
+    find_cuts(b);
+    GG_PICK(gg_nk_fft_keep_below)(&b->s, b->bins, b->cut, largest);
+}
+
+/* Copies the rows to buf if a value is not finite, and replaces it. */
 static const float *sound_rows(const float *x, size_t n, size_t rows, float *buf)
 {
-    bool sound = true;
-    for (size_t r = 0; r < rows && sound; r++) sound = gg_purify_sound(x + r * n, n, buf) != buf;
-    if (sound) return x;
     for (size_t r = 0; r < rows; r++) {
         float *copy = buf + r * n;
         if (gg_purify_sound(x + r * n, n, copy) != copy) memcpy(copy, x + r * n, n * sizeof *copy);
@@ -151,21 +288,38 @@ static const float *sound_rows(const float *x, size_t n, size_t rows, float *buf
     return buf;
 }
 
-void gg_purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
+/* Returns the part of a batch of rows that the filter removes; it is in the scratch. */
+static const float *removed_part(const gg_purify *p, const float *x, size_t count, void *scratch)
 {
     size_t n = (size_t)p->row, bins = n / 2 + 1;
-    float *rows = scratch, *spectra = rows + GG_FFT_BATCH * n,
-          *energy = spectra + 2 * bins * GG_FFT_BATCH;
-    gg_nk_key *keys = (gg_nk_key *)(energy + bins);
-    void *fft = scratch + own_floats(p);
+    fft_buffers z = gg_fft_buffers(p->plan, scratch);
+    fft_lanes lanes;
+    fft_bits largest;
+    GG_PICK(gg_nk_fft_largest)(x, n, count, largest);
+    if (!gg_fft_condition(&lanes, largest, count)) {
+        x = sound_rows(x, n, count, (float *)z.other);
+        GG_PICK(gg_nk_fft_largest)(x, n, count, largest);
+        gg_fft_condition(&lanes, largest, count);
+    }
+    GG_PICK(gg_nk_fft_load)(&lanes, x, n, count, z.now);
+    gg_fft_transform(p->plan, &z);
+    fft_point *energy = gg_fft_buffers(p->plan, scratch).other + gg_fft_room(p->plan);
+    batch b = { .p = p, .bins = bins, .count = count, .keys = (gg_nk_key *)(energy + bins) };
+    b.s = (fft_spectra){ z.other, z.other + bins, energy };
+    GG_PICK(gg_nk_fft_split)(&lanes, z.now, n, &b.s, largest);
+    keep_tails(&b, n, largest);
+    gg_fft_condition(&lanes, largest, count);
+    gg_fft_inverse(p->plan, &lanes, count, &z, NULL);
+    return (const float *)z.other;
+}
+
+void gg_purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
+{
+    size_t n = (size_t)p->row;
     uint64_t first, left = gg_purify_extent(p, part, &first);
-    x += first;
-    while (left) {
+    for (x += first; left;) {
         size_t count = left / n < GG_FFT_BATCH ? (size_t)(left / n) : GG_FFT_BATCH;
-        gg_rfft(p->plan, sound_rows(x, n, count, rows), count, spectra, fft);
-        for (size_t r = 0; r < count; r++)
-            keep_tail(spectra + r * 2 * bins, n, p->strength * p->strength, energy, keys);
-        gg_irfft(p->plan, spectra, count, rows, fft);
+        const float *rows = removed_part(p, x, count, scratch);
         GG_PICK(gg_nk_remove)(x, rows, count * n, p->before.mean, &p->slot[part].removed);
         x += count * n;
         left -= count * n;

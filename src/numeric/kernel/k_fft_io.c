@@ -3,11 +3,18 @@
 
 #include "numeric/nlanes.h"
 
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* Eight floats at any address. gcc would copy 32 bytes as two halves, and the load of the whole
+ * that follows would wait for both stores. */
+typedef float floats_at __attribute__((vector_size(32), aligned(4), __may_alias__));
+
 /* t[i][j] = t[j][i] */
-static inline void transpose(gg_f32x8 *t)
+ALWAYS void transpose(gg_f32x8 *t)
 {
 #if NK_SHUFFLE
     gg_f32x8 u[8];
+#pragma GCC unroll 2
     for (int h = 0; h < 8; h += 4) {
         gg_f32x8 a = __builtin_shufflevector(t[h], t[h + 1], 0, 8, 1, 9, 4, 12, 5, 13);
         gg_f32x8 b = __builtin_shufflevector(t[h], t[h + 1], 2, 10, 3, 11, 6, 14, 7, 15);
@@ -18,6 +25,7 @@ static inline void transpose(gg_f32x8 *t)
         u[h + 2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13);
         u[h + 3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         t[i] = __builtin_shufflevector(u[i], u[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
         t[i + 4] = __builtin_shufflevector(u[i], u[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
@@ -31,50 +39,41 @@ static inline void transpose(gg_f32x8 *t)
 #endif
 }
 
-/* Loads the values [at, at + 8) of eight rows from `first` on, one row per lane. Rows beyond
- * `count` and values beyond n are 0. */
-static inline void gather(gg_f32x8 *t, const float *rows, size_t n, size_t first, size_t count,
-                          size_t at)
+/* Eight values of eight rows of a batch: the values [at, at + 8) of the rows from `first` on. */
+typedef struct block {
+    size_t n, count; /* values of a row, rows of the batch */
+    size_t first, at;
+} block;
+
+/* Loads a block, one row per lane. Rows beyond `count` and values beyond n are 0. */
+ALWAYS void gather(gg_f32x8 *t, const float *rows, block b)
 {
-    size_t left = n - at < 8 ? n - at : 8;
-    for (size_t l = 0; l < 8; l++) {
-        t[l] = (gg_f32x8){ 0 };
-        if (first + l >= count) continue;
-        const float *from = rows + (first + l) * n + at;
-        if (left == 8) memcpy(&t[l], from, 32);
-        else memcpy(&t[l], from, left * sizeof *from);
+    const float *from = rows + b.first * b.n + b.at;
+    if (b.n - b.at >= 8 && b.count >= b.first + 8) {
+#pragma GCC unroll 8
+        for (size_t l = 0; l < 8; l++) t[l] = *(const floats_at *)(from + l * b.n);
+    } else {
+        size_t left = b.n - b.at < 8 ? b.n - b.at : 8;
+        for (size_t l = 0; l < 8; l++) {
+            t[l] = (gg_f32x8){ 0 };
+            if (b.first + l < b.count) memcpy(&t[l], from + l * b.n, left * sizeof *from);
+        }
     }
     transpose(t);
 }
 
-static inline void scatter(gg_f32x8 *t, float *rows, size_t n, size_t first, size_t count,
-                           size_t at)
+ALWAYS void scatter(gg_f32x8 *t, float *rows, block b)
 {
-    size_t left = n - at < 8 ? n - at : 8;
+    float *to = rows + b.first * b.n + b.at;
     transpose(t);
-    for (size_t l = 0; l < 8 && first + l < count; l++) {
-        float *to = rows + (first + l) * n + at;
-        if (left == 8) memcpy(to, &t[l], 32);
-        else memcpy(to, &t[l], left * sizeof *to);
+    if (b.n - b.at >= 8 && b.count >= b.first + 8) {
+#pragma GCC unroll 8
+        for (size_t l = 0; l < 8; l++) *(floats_at *)(to + l * b.n) = t[l];
+    } else {
+        size_t left = b.n - b.at < 8 ? b.n - b.at : 8;
+        for (size_t l = 0; l < 8 && b.first + l < b.count; l++)
+            memcpy(to + l * b.n, &t[l], left * sizeof *to);
     }
-}
-
-/* Applies mask and scale to each lane. */
-static inline void condition(gg_f32x8 *v, const fft_lanes *lanes, int half)
-{
-    gg_i32x8 mask, bits;
-    gg_f32x8 scale;
-    memcpy(&mask, lanes->mask[half], 32);
-    memcpy(&scale, lanes->scale[half], 32);
-    memcpy(&bits, v, 32);
-    bits &= mask;
-    memcpy(v, &bits, 32);
-    *v *= scale;
-}
-
-static float power_of_two(uint32_t exponent)
-{
-    return gg_bits_float(exponent << 23);
 }
 
 static uint32_t largest(const float *x, size_t n)
@@ -89,99 +88,87 @@ static uint32_t largest(const float *x, size_t n)
     return (uint32_t)top;
 }
 
-void GG_K(gg_nk_fft_lanes)(fft_lanes *lanes, const float *rows, size_t n, size_t count)
+void GG_K(gg_nk_fft_largest)(const float *rows, size_t n, size_t count, fft_bits top)
 {
-    for (size_t l = 0; l < 2 * FFT_LANES; l++) {
-        uint32_t top = l < count ? largest(rows + l * n, n) : 0, exponent = top >> 23;
-        bool sound = l < count && exponent < 255;
-        uint32_t scale = exponent == 0 ? 253 : exponent >= 254 ? 1 : 254 - exponent;
-        lanes->mask[l / 8][l % 8] = sound ? -1 : 0;
-        lanes->scale[l / 8][l % 8] = power_of_two(scale);
-        /* A row of zeros must not pick up rounding errors of the row that it is paired with. */
-        lanes->unscale[l / 8][l % 8] = top ? power_of_two(254 - scale) : 0.0f;
+    for (size_t l = 0; l < 2 * FFT_LANES; l++)
+        top[l / 8][l % 8] = l < count ? (int32_t)largest(rows + l * n, n) : 0;
+}
+
+/* Loads 16 values of the rows of one half, which become the real or the imaginary parts. */
+ALWAYS void load_half(const fft_lanes *lanes, int half, const float *rows, block b, fft_point *z)
+{
+    gg_i32x8 mask = *(const gg_i32x8 *)(const void *)lanes->mask[half];
+    gg_f32x8 scale = *(const gg_f32x8 *)(const void *)lanes->scale[half];
+    b.first = 8 * (size_t)half;
+    for (size_t end = b.at + 16; b.at < end && b.at < b.n; b.at += 8) {
+        gg_f32x8 t[8];
+        gather(t, rows, b);
+#pragma GCC unroll 8
+        for (size_t j = 0; j < 8; j++) {
+            if (b.at + j >= b.n) break;
+            t[j] = (gg_f32x8)((gg_i32x8)t[j] & mask) * scale;
+            if (half) z[b.at + j].im = t[j];
+            else z[b.at + j].re = t[j];
+        }
     }
 }
 
 void GG_K(gg_nk_fft_load)(const fft_lanes *lanes, const float *rows, size_t n, size_t count,
                           fft_point *z)
 {
-    for (size_t at = 0; at < n; at += 8) {
-        gg_f32x8 re[8], im[8];
-        gather(re, rows, n, 0, count, at);
-        gather(im, rows, n, 8, count, at);
-        for (size_t j = 0; j < 8 && at + j < n; j++) {
-            condition(&re[j], lanes, 0);
-            condition(&im[j], lanes, 1);
-            z[at + j] = (fft_point){ re[j], im[j] };
-        }
+    for (size_t at = 0; at < n; at += 16) { /* a line of the cache */
+        load_half(lanes, 0, rows, (block){ n, count, 0, at }, z);
+        load_half(lanes, 1, rows, (block){ n, count, 0, at }, z);
     }
 }
 
-void GG_K(gg_nk_fft_spectra)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count,
-                             float *spectra)
+/* The spectra are arrays of vectors, as the points are, so that moving them is a matter of
+ * transposing. */
+void GG_K(gg_nk_fft_put_spectra)(const fft_spectra *s, size_t bins, size_t count, float *spectra)
 {
-    size_t bins = n / 2 + 1;
-    gg_f32x8 ua, ub;
-    memcpy(&ua, lanes->unscale[0], 32);
-    memcpy(&ub, lanes->unscale[1], 32);
-    for (size_t at = 0; at < bins; at += 4) {
-        gg_f32x8 a[8] = { { 0 } }, b[8] = { { 0 } };
-        for (size_t j = 0; j < 4 && at + j < bins; j++) {
-            const fft_point *p = z + at + j, *q = z + (at + j ? n - at - j : 0);
-            a[2 * j] = (p->re + q->re) * 0.5f * ua;
-            a[2 * j + 1] = (p->im - q->im) * 0.5f * ua;
-            b[2 * j] = (p->im + q->im) * 0.5f * ub;
-            b[2 * j + 1] = (q->re - p->re) * 0.5f * ub;
-        }
-        scatter(a, spectra, 2 * bins, 0, count, 2 * at);
-        scatter(b, spectra, 2 * bins, 8, count, 2 * at);
-    }
-    for (size_t l = 0; l < count; l++) {
-        float *row = spectra + 2 * bins * l;
-        if (!lanes->mask[l / 8][l % 8])
-            for (size_t k = 0; k < 2 * bins; k++) row[k] = __builtin_nanf("");
+    for (size_t at = 0; at < 2 * bins; at += 8) {
+        size_t left = 2 * bins - at < 8 ? 2 * bins - at : 8;
+        gg_f32x8 t[8] = { { 0 } };
+        memcpy(t, (const gg_f32x8 *)s->a + at, left * sizeof *t);
+        scatter(t, spectra, (block){ 2 * bins, count, 0, at });
+        memcpy(t, (const gg_f32x8 *)s->b + at, left * sizeof *t);
+        scatter(t, spectra, (block){ 2 * bins, count, 8, at });
     }
 }
 
-void GG_K(gg_nk_fft_load_spectra)(const fft_lanes *lanes, const float *spectra, size_t n,
-                                  size_t count, fft_point *z)
+void GG_K(gg_nk_fft_get_spectra)(const fft_spectra *s, size_t bins, size_t count,
+                                 const float *spectra)
 {
-    size_t bins = n / 2 + 1;
-    for (size_t at = 0; at < bins; at += 4) {
-        gg_f32x8 a[8], b[8];
-        gather(a, spectra, 2 * bins, 0, count, 2 * at);
-        gather(b, spectra, 2 * bins, 8, count, 2 * at);
-        for (size_t j = 0; j < 8; j++) {
-            condition(&a[j], lanes, 0);
-            condition(&b[j], lanes, 1);
-        }
-        for (size_t j = 0; j < 4 && at + j < bins; j++) {
-            size_t k = at + j;
-            gg_f32x8 ar = a[2 * j], ai = a[2 * j + 1], br = b[2 * j], bi = b[2 * j + 1];
-            if (k == 0 || 2 * k == n) ai = bi = (gg_f32x8){ 0 };
-            if (k) z[n - k] = (fft_point){ br - ai, ar + bi };
-            z[k] = (fft_point){ ai + br, ar - bi };
-        }
+    for (size_t at = 0; at < 2 * bins; at += 8) {
+        size_t left = 2 * bins - at < 8 ? 2 * bins - at : 8;
+        gg_f32x8 t[8];
+        gather(t, spectra, (block){ 2 * bins, count, 0, at });
+        memcpy((gg_f32x8 *)s->a + at, t, left * sizeof *t);
+        gather(t, spectra, (block){ 2 * bins, count, 8, at });
+        memcpy((gg_f32x8 *)s->b + at, t, left * sizeof *t);
+    }
+}
+
+/* Stores 16 values of the rows of one half, which are the imaginary or the real parts. */
+ALWAYS void store_half(const fft_lanes *lanes, int half, const fft_point *z, block b, float *rows)
+{
+    float inverse = (float)(1.0 / (double)b.n);
+    gg_f32x8 unscale = *(const gg_f32x8 *)(const void *)lanes->unscale[half];
+    b.first = 8 * (size_t)half;
+    for (size_t end = b.at + 16; b.at < end && b.at < b.n; b.at += 8) {
+        gg_f32x8 t[8] = { { 0 } };
+#pragma GCC unroll 8
+        for (size_t j = 0; j < 8; j++)
+            if (b.at + j < b.n) t[j] = (half ? z[b.at + j].re : z[b.at + j].im) * inverse * unscale;
+        scatter(t, rows, b);
     }
 }
 
 void GG_K(gg_nk_fft_store)(const fft_lanes *lanes, const fft_point *z, size_t n, size_t count,
                            float *rows)
 {
-    float inverse = (float)(1.0 / (double)n);
-    gg_f32x8 ua, ub;
-    memcpy(&ua, lanes->unscale[0], 32);
-    memcpy(&ub, lanes->unscale[1], 32);
-    for (size_t at = 0; at < n; at += 8) {
-        gg_f32x8 a[8] = { { 0 } }, b[8] = { { 0 } };
-        for (size_t j = 0; j < 8 && at + j < n; j++) {
-            a[j] = z[at + j].im * inverse * ua;
-            b[j] = z[at + j].re * inverse * ub;
-        }
-        scatter(a, rows, n, 0, count, at);
-        scatter(b, rows, n, 8, count, at);
+    for (size_t at = 0; at < n; at += 16) { /* a line of the cache */
+        store_half(lanes, 0, z, (block){ n, count, 0, at }, rows);
+        store_half(lanes, 1, z, (block){ n, count, 0, at }, rows);
     }
-    for (size_t l = 0; l < count; l++)
-        if (!lanes->mask[l / 8][l % 8])
-            for (size_t k = 0; k < n; k++) rows[l * n + k] = __builtin_nanf("");
 }

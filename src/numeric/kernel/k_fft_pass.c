@@ -6,23 +6,9 @@
  * w(i, j) = e^(-2 pi i i j l1 / n). After the last step the points are in order.
  */
 #include "numeric/fft_core.h"
+#include "numeric/fft_vec.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
-
-/* The lanes of one machine register. Without AVX this is half of a point, and every loop runs
- * twice, because gcc makes poor code for vectors larger than a register. Lanes are independent, so
- * the bits are the same. */
-#if GG_LEVEL == 0
-#define HALVES 2
-typedef float vec __attribute__((vector_size(16), __may_alias__));
-#else
-#define HALVES 1
-typedef float vec __attribute__((vector_size(32), __may_alias__));
-#endif
-
-typedef struct point {
-    vec re[HALVES], im[HALVES];
-} point;
 
 /* o = (re + i im) w */
 ALWAYS void put(point *o, size_t h, const vec *re, const vec *im, const float *w)
