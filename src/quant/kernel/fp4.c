@@ -13,37 +13,22 @@
  *   NVFP4  y = T[q] * u(d[s]); u = M * 2^-10 if E = 0, else (1 + M/8) * 2^(E - 8);
  *          0x7F means 0; otherwise bit 7 is ignored
  */
+#include "fields.h"
 #include "grid.h"
 
 enum { MX_BYTES = 17, NV_BYTES = 36 };
 
-static const int8_t doubled[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
-
-/* 2^(e - 128); for e below 2 the result is subnormal. */
-static float mx_scale(unsigned e)
-{
-    return gg_bits_float(e < 2 ? 0x00200000u << e : (e - 1) << 23);
-}
-
-/* Exact, because both branches multiply an integer by a power of two. */
-static float nv_scale(unsigned d)
-{
-    const unsigned e = d >> 3 & 15, m = d & 7;
-    if (d == 0x7f) return 0.0f;
-    return e == 0 ? (float)m * 0x1p-10f : gg_bits_float((e + 119) << 23 | m << 20);
-}
-
 static void decode_mxfp4(const uint8_t *b, float *out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += MX_BYTES, out += 32)
-        gg_nibbles32(b + 1, doubled, mx_scale(b[0]), out);
+        gg_nibbles32(b + 1, gg_fp4_levels, gg_mx_scale(b[0]), out);
 }
 
 static void decode_nvfp4(const uint8_t *b, float *out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += NV_BYTES)
         for (int s = 0; s < 4; s++, out += 16)
-            gg_nibbles16(b + 4 + 8 * s, doubled, nv_scale(b[s]), out);
+            gg_nibbles16(b + 4 + 8 * s, gg_fp4_levels, gg_nv_scale(b[s]), out);
 }
 
 /* The E2M1 code nearest to each of eight values; a tie goes to the smaller magnitude. `mid` has
@@ -87,11 +72,11 @@ static void encode_mxfp4(const float *x, uint8_t *b, size_t nblocks, const float
     for (; nblocks > 0; nblocks--, x += 32, b += MX_BYTES) {
         const uint32_t exponent = gg_float_bits(gg_largest(x, 32)) >> 23;
         b[0] = (uint8_t)(exponent > 2 ? exponent - 2 : 0);
-        encode_codes(x, mx_scale(b[0]), b + 1, 32);
+        encode_codes(x, gg_mx_scale(b[0]), b + 1, 32);
     }
 }
 
-/* Rounds to the nearest UE4M3 (twice the value of nv_scale), half up, at most 448 (0x7E). */
+/* Rounds to the nearest UE4M3 (twice the value of gg_nv_scale), half up, at most 448 (0x7E). */
 static uint8_t nv_scale_code(float v)
 {
     if (!(v > 0.0f)) return 0;
@@ -114,7 +99,7 @@ static void encode_nvfp4(const float *x, uint8_t *b, size_t nblocks, const float
             uint8_t *qs = b + 4 + 8 * s;
             b[s] = nv_scale_code(gg_largest(x, 16) / 6.0f);
             if (b[s] == 0) memset(qs, 0, 8);
-            else encode_codes(x, nv_scale(b[s]), qs, 16);
+            else encode_codes(x, gg_nv_scale(b[s]), qs, 16);
         }
 }
 

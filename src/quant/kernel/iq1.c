@@ -19,11 +19,10 @@
  *
  *   y = (d * (2s + 1)) * (grid[index][e] + (sgn ? -0.125 : 0.125))
  */
+#include "fields.h"
 #include "gridfit.h"
 
 enum { RUNS = 8, S_BYTES = 50, M_BYTES = 56 };
-
-static const float shift[2] = { 0.125f, -0.125f };
 
 static void decode_iq1_s(const uint8_t *b, float *out, size_t nblocks)
 {
@@ -32,7 +31,7 @@ static void decode_iq1_s(const uint8_t *b, float *out, size_t nblocks)
         for (int k = 0; k < RUNS; k++) {
             const unsigned hi = gg_load_u16(b + 34 + 2 * k);
             const gg_f32x8 dl = gg_splat8(d * (float)(int)(2 * (hi >> 12 & 7) + 1));
-            const gg_f32x8 delta = gg_splat8(shift[hi >> 15]);
+            const gg_f32x8 delta = gg_splat8(gg_iq1_shift[hi >> 15]);
             const uint8_t *q = b + 2 + 4 * k;
 #pragma GCC unroll 4
             for (int l = 0; l < 4; l++, out += 8)
@@ -42,23 +41,16 @@ static void decode_iq1_s(const uint8_t *b, float *out, size_t nblocks)
     }
 }
 
-static float iq1_m_scale(const uint8_t *sc)
-{
-    unsigned d = 0;
-    for (int i = 0; i < 4; i++) d |= (unsigned)(sc[2 * i + 1] >> 4) << 4 * i;
-    return gg_half_decode((uint16_t)d);
-}
-
 static void decode_iq1_m(const uint8_t *b, float *out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += M_BYTES) {
-        const float d = iq1_m_scale(b + 48);
+        const float d = gg_iq1_m_scale(b + 48);
         for (int h = 0; h < 2 * RUNS; h++, out += 16) {
             const unsigned s = (unsigned)gg_load_u16(b + 48 + 2 * (h / 4)) >> 3 * (h % 4) & 7u,
                            hi = b[32 + h];
             const gg_f32x8 dl = gg_splat8(d * (float)(int)(2 * s + 1));
-            const gg_f32x8 delta0 = gg_splat8(shift[hi >> 3 & 1]),
-                           delta1 = gg_splat8(shift[hi >> 7]);
+            const gg_f32x8 delta0 = gg_splat8(gg_iq1_shift[hi >> 3 & 1]),
+                           delta1 = gg_splat8(gg_iq1_shift[hi >> 7]);
             gg_store8(out, dl * (gg_grid8(gg_iq1s_grid[b[2 * h] | (hi & 7) << 8]) + delta0));
             gg_store8(out + 8,
                       dl * (gg_grid8(gg_iq1s_grid[b[2 * h + 1] | (hi & 0x70) << 4]) + delta1));

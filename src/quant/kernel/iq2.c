@@ -18,14 +18,10 @@
  *
  *   y = (d * (0.5 + scale)) * 0.25 * grid[index][e] * (sign bit e ? -1 : 1)
  */
+#include "fields.h"
 #include "gridfit.h"
 
 enum { RUNS = 8, XXS_BYTES = 66, XS_BYTES = 74, S_BYTES = 82 };
-
-static float run_scale(float d, uint32_t scale)
-{
-    return d * (0.5f + (float)scale) * 0.25f;
-}
 
 static void decode_iq2_xxs(const uint8_t *b, float *out, size_t nblocks)
 {
@@ -34,7 +30,7 @@ static void decode_iq2_xxs(const uint8_t *b, float *out, size_t nblocks)
         for (int k = 0; k < RUNS; k++) {
             const uint8_t *run = b + 2 + 8 * k;
             const uint32_t w = gg_load_u32(run + 4);
-            const gg_f32x8 db = gg_splat8(run_scale(d, w >> 28));
+            const gg_f32x8 db = gg_splat8(gg_iq2_scale(d, w >> 28));
 #pragma GCC unroll 4
             for (int l = 0; l < 4; l++, out += 8) {
                 const uint8_t signs = gg_iq_sign7[w >> 7 * l & 127];
@@ -51,7 +47,7 @@ static void decode_iq2_xs(const uint8_t *b, float *out, size_t nblocks)
         const uint8_t *q = b + 2;
         for (int h = 0; h < 2 * RUNS; h++) {
             const gg_f32x8 db = gg_splat8(
-                run_scale(d, (unsigned)b[66 + h / 2] >> 4 * (h & 1) & 15u));
+                gg_iq2_scale(d, (unsigned)b[66 + h / 2] >> 4 * (h & 1) & 15u));
 #pragma GCC unroll 2
             for (int l = 0; l < 2; l++, out += 8, q += 2) {
                 const uint16_t w = gg_load_u16(q);
@@ -68,7 +64,7 @@ static void decode_iq2_s(const uint8_t *b, float *out, size_t nblocks)
         const float d = gg_load_f16(b);
         for (int h = 0; h < 2 * RUNS; h++) {
             const gg_f32x8 db = gg_splat8(
-                run_scale(d, (unsigned)b[74 + h / 2] >> 4 * (h & 1) & 15u));
+                gg_iq2_scale(d, (unsigned)b[74 + h / 2] >> 4 * (h & 1) & 15u));
             const unsigned hi = (unsigned)b[66 + h / 2] >> 4 * (h & 1);
             const uint8_t *q = b + 2 + 2 * h;
             gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2s_grid[q[0] | (hi & 3) << 8], q[32])));

@@ -10,17 +10,15 @@
  *
  *   IQ4_NL  y = d * K[q]            IQ4_XS  y = (d * (s - 32)) * K[q]
  */
+#include "fields.h"
 #include "grid.h"
 
 enum { RUNS = 8, NL_BYTES = 18, XS_BYTES = 136 };
 
-static const int8_t levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
-                                   1,    13,   25,  38,  53,  69,  89,  113 };
-
 static void decode_iq4_nl(const uint8_t *b, float *out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += NL_BYTES, out += 32)
-        gg_nibbles32(b + 2, levels, gg_load_f16(b), out);
+        gg_nibbles32(b + 2, gg_iq4_levels, gg_load_f16(b), out);
 }
 
 static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
@@ -31,7 +29,7 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
         for (int k = 0; k < RUNS; k++, out += 32) {
             const unsigned s = ((unsigned)b[4 + k / 2] >> 4 * (k & 1) & 15u) | (h >> 2 * k & 3)
                                                                                    << 4;
-            gg_nibbles32(b + 8 + 16 * k, levels, d * (float)((int)s - 32), out);
+            gg_nibbles32(b + 8 + 16 * k, gg_iq4_levels, d * (float)((int)s - 32), out);
         }
     }
 }

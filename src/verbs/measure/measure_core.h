@@ -24,8 +24,7 @@ typedef struct measure_space {
     float *row[2]; /* GG_ROW_RUN + 1 values each */
     float *values; /* room for `cap` values */
     uint64_t cap;
-    void *scratch;    /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
-    float block[256]; /* a decoded block */
+    void *scratch; /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
 } measure_space;
 
 /* Makes room for that many values. */

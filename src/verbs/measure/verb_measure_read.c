@@ -69,14 +69,13 @@ typedef struct sampler {
     uint64_t length, units;    /* values per run, and number N of runs */
     const gg_dtype_info *info;
     unsigned shift;  /* log2 of the block length, which is always a power of two */
-    gg_pick_fn pick; /* NULL: decode the block, keep it in space->block */
-    uint64_t cached; /* the block that space->block holds */
+    gg_pick_fn pick; /* NULL: a block is one value */
 } sampler;
 
 static sampler sampler_of(const gg_tensor *t, const measure_take *take)
 {
     bool blocks = take->blocks && take->count < t->elements;
-    sampler s = { .count = take->count, .length = blocks ? BLOCK_RUN : 1, .cached = UINT64_MAX };
+    sampler s = { .count = take->count, .length = blocks ? BLOCK_RUN : 1 };
     s.units = s.count / s.length;
     s.step = t->elements / s.length / s.units;
     s.part = t->elements / s.length % s.units;
@@ -105,35 +104,19 @@ typedef struct run_of {
     uint64_t first, n;
 } run_of;
 
-/* Decodes the sample at s->at from its block. */
-static gg_status take_sample(sampler *s, const uint8_t *block, measure_space *w, float *value,
-                             gg_error *err)
-{
-    uint64_t no = s->at >> s->shift;
-    unsigned j = (unsigned)(s->at - (no << s->shift));
-    if (s->pick) {
-        *value = s->pick(block, j);
-        return GG_OK;
-    }
-    gg_status st = no == s->cached
-                       ? GG_OK
-                       : gg_decode(s->info->id, block, w->block, s->info->block_elems, err);
-    s->cached = no;
-    *value = w->block[j];
-    return st;
-}
+#define GATHER 1024 /* samples gathered at once */
+#define PIECE 2048  /* values decoded at once */
+#define CLOSE 64    /* samples that are closer have all their blocks decoded, which is vectorized */
 
-#define GATHER 1024
-
-/* Gathers at most GATHER samples of 16 bits that lie in the run. A branch on the overflow of the
- * remainder would often be mispredicted, so the overflow is computed instead. */
-static size_t gather_halves(sampler *s, run_of r, uint16_t *code)
+/* Gathers at most GATHER samples of values of `size` bytes that lie in the run. A branch on the
+ * overflow of the remainder would often be mispredicted, so the overflow is computed instead. */
+static inline size_t gather(sampler *s, run_of r, void *to, size_t size)
 {
     const uint64_t left = s->count - s->i, step = s->step, part = s->part, units = s->units;
     uint64_t at = s->at - r.first, rest = s->rest;
     size_t n = 0, most = left < GATHER ? (size_t)left : GATHER;
     for (; n < most && at < r.n; n++) {
-        memcpy(&code[n], r.bytes + at * 2, 2);
+        memcpy((char *)to + n * size, r.bytes + at * size, size);
         rest += part;
         uint64_t over = rest >= units;
         at += step + over;
@@ -145,40 +128,66 @@ static size_t gather_halves(sampler *s, run_of r, uint16_t *code)
     return n;
 }
 
-/* Takes the samples of types of 16 bits that lie in the run, and decodes many at once. */
-static gg_status take_halves(sampler *s, run_of r, float *values, gg_error *err)
+/* The same for samples that are runs. */
+static size_t gather_runs(sampler *s, run_of r, void *to, size_t size)
 {
-    uint16_t code[GATHER];
-    uint64_t end = r.first + r.n;
+    size_t n = 0;
+    for (; n < GATHER && s->i < s->count && s->at < r.first + r.n; n++, sampler_next(s))
+        memcpy((char *)to + n * size, r.bytes + (s->at - r.first) * size, size);
+    return n;
+}
+
+/* Takes the samples that lie in a run of F16, BF16 or F32, and decodes many at once. */
+static gg_status take_plain(sampler *s, uint32_t dtype, run_of r, float *values, gg_error *err)
+{
+    uint32_t code[GATHER];
     gg_status st = GG_OK;
-    while (st == GG_OK && s->i < s->count && s->at < end) {
-        size_t n = 0;
+    while (st == GG_OK && s->i < s->count && s->at < r.first + r.n) {
         float *to = values + s->i;
-        if (s->length == 1) n = gather_halves(s, r, code);
-        else
-            for (; n < GATHER && s->i < s->count && s->at < end; n++, sampler_next(s))
-                memcpy(&code[n], r.bytes + (s->at - r.first) * 2, 2);
-        st = gg_decode(s->info->id, code, to, n, err);
+        size_t n;
+        if (s->length > 1) n = gather_runs(s, r, code, dtype == GG_F32 ? 4 : 2);
+        else if (dtype == GG_F32) n = gather(s, r, code, 4);
+        else n = gather(s, r, code, 2);
+        st = gg_decode(dtype, code, to, n, err);
+    }
+    return st;
+}
+
+/* Takes the samples that lie in the run, and decodes all blocks from the first of them on. */
+static gg_status take_decoded(sampler *s, run_of r, float *values, gg_error *err)
+{
+    float piece[PIECE];
+    gg_status st = GG_OK;
+    while (st == GG_OK && s->i < s->count && s->at < r.first + r.n) {
+        run_of p = { (const uint8_t *)piece, s->at >> s->shift << s->shift, PIECE };
+        if (p.n > r.first + r.n - p.first) p.n = r.first + r.n - p.first;
+        const uint8_t *blocks = r.bytes + ((p.first - r.first) >> s->shift) * s->info->block_bytes;
+        st = gg_decode(s->info->id, blocks, piece, (size_t)p.n, err);
+        if (st == GG_OK) st = take_plain(s, GG_F32, p, values, err);
     }
     return st;
 }
 
 /* Takes the samples that lie in the run. */
-static gg_status take_samples(sampler *s, run_of r, measure_space *w, float *values, gg_error *err)
+static gg_status take_samples(sampler *s, run_of r, float *values, gg_error *err)
 {
+    const uint32_t dtype = s->info->id;
     uint64_t end = r.first + r.n, first = r.first >> s->shift;
+    gg_status st = GG_OK;
     if (s->count == s->units && s->step == 1 && s->part == 0) {
         s->i = s->at = end;
-        return gg_decode(s->info->id, r.bytes, values + r.first, (size_t)r.n, err);
+        return gg_decode(dtype, r.bytes, values + r.first, (size_t)r.n, err);
     }
-    if (s->info->id == GG_F16 || s->info->id == GG_BF16) return take_halves(s, r, values, err);
-    while (s->i < s->count && s->at < end) {
-        const uint8_t *block = r.bytes + ((s->at >> s->shift) - first) * s->info->block_bytes;
-        gg_status st = take_sample(s, block, w, &values[s->i], err);
-        if (st != GG_OK) return st;
-        sampler_next(s);
+    if (dtype == GG_F16 || dtype == GG_BF16 || dtype == GG_F32)
+        return take_plain(s, dtype, r, values, err);
+    if (s->length > 1 || s->step < CLOSE) return take_decoded(s, r, values, err);
+    for (; st == GG_OK && s->i < s->count && s->at < end; sampler_next(s)) {
+        uint64_t no = s->at >> s->shift;
+        const uint8_t *block = r.bytes + (no - first) * s->info->block_bytes;
+        if (s->pick) values[s->i] = s->pick(block, (unsigned)(s->at - (no << s->shift)));
+        else st = gg_decode(dtype, block, &values[s->i], 1, err);
     }
-    return GG_OK;
+    return st;
 }
 
 /* ---- rows --------------------------------------------------------------------- */
@@ -378,7 +387,7 @@ static gg_status pass_in_order(reader *in, const gg_run *run, measure_take *take
         run_of r = { 0 };
         st = gg_cancelled(err);
         if (st == GG_OK) st = read_run(in, at, p->t.elements - at, &r, err);
-        if (st == GG_OK && !take->later) st = take_samples(&s, r, in->w, take->values, err);
+        if (st == GG_OK && !take->later) st = take_samples(&s, r, take->values, err);
         if (st == GG_OK && k) st = take_rows(k, p->t.dtype, r, err);
         if (st == GG_OK && take->edge) st = gg_edge_add(take->edge, r.bytes, r.first, r.n, err);
         if (st == GG_OK && take->importance)
@@ -406,7 +415,7 @@ static gg_status collect_samples(reader *in, measure_take *take, gg_error *err)
         uint64_t n = dense ? p->t.elements - first : s.length;
         if (n < s.info->block_elems) n = s.info->block_elems;
         st = read_run(in, first, n, &r, err);
-        if (st == GG_OK) st = take_samples(&s, r, in->w, take->values, err);
+        if (st == GG_OK) st = take_samples(&s, r, take->values, err);
     }
     return st;
 }
