@@ -50,18 +50,17 @@ void gg_measure_set_gaps(gg_measure *out, uint64_t n, double squares)
     out->signal = gg_own_sin(out->theta * (3.14159265358979323846 / 180.0));
 }
 
-static void measure_finite(const float *x, size_t n, gg_nk_key *keys, gg_nk_key *tmp,
-                           gg_measure *out)
+static void measure_finite(const float *x, size_t n, const gg_nk_range *r, gg_nk_key *keys,
+                           gg_nk_key *tmp, gg_measure *out)
 {
     uint64_t count[GG_DIM_BINS_MAX] = { 0 };
-    gg_nk_range r = GG_PICK(gg_nk_range)(x, n);
-    double range = gg_measure_set_range(out, &r, n);
+    double range = gg_measure_set_range(out, r, n);
     if (!(range > 0)) return;
     gg_nk_central c = GG_PICK(gg_nk_central)(x, n, out->mean);
-    GG_PICK(gg_nk_histogram)(x, n, out->min, range, count);
-    gg_measure_set_moments(out, n, c, count);
     GG_PICK(gg_nk_keys)(x, n, keys);
     gg_nk_key *sorted = gg_sort_keys(keys, n, tmp);
+    GG_PICK(gg_nk_histogram_sorted)(sorted, n, out->min, range, count);
+    gg_measure_set_moments(out, n, c, count);
     gg_measure_set_gaps(out, n, GG_PICK(gg_nk_gaps)(sorted, n, range / (double)(n - 1)));
 }
 
@@ -72,14 +71,16 @@ void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure 
     uintptr_t skew = (uintptr_t)scratch & 63;
     char *base = (char *)scratch + (skew ? 64 - skew : 0);
     gg_nk_key *keys = (gg_nk_key *)(void *)base, *tmp = keys + n;
-    size_t bad = GG_PICK(gg_nk_nonfinite)(values, n);
-    out->nonfinite = bad;
-    if (n == bad) return;
-    if (bad) {
+    if (n == 0) return;
+    gg_nk_range r = GG_PICK(gg_nk_range)(values, n);
+    if (!isfinite(r.sum)) { /* not all values are finite; finite floats do not overflow a double */
         /* The keys replace the copy in place; see gg_sort_floats. */
         float *kept = (float *)(void *)base;
         n = gg_copy_finite(values, n, kept);
+        out->nonfinite = out->sampled - n;
+        if (n == 0) return;
         values = kept;
+        r = GG_PICK(gg_nk_range)(values, n);
     }
-    measure_finite(values, n, keys, tmp, out);
+    measure_finite(values, n, &r, keys, tmp, out);
 }

@@ -235,14 +235,15 @@ gg_pick_fn GG_K(gg_pick_of)(uint32_t dtype)
 {
     /* clang-format off */
     static const gg_pick_fn table[GG_DTYPE_COUNT] = {
-        [GG_Q4_0] = pick_q4_0, [GG_Q4_1] = pick_q4_1, [GG_Q5_0] = pick_q5_0, [GG_Q5_1] = pick_q5_1,
-        [GG_Q8_0] = pick_q8_0, [GG_Q8_1] = pick_q8_1, [GG_Q8_K] = pick_q8_k, [GG_Q2_K] = pick_q2_k,
-        [GG_Q3_K] = pick_q3_k, [GG_Q4_K] = pick_q4_k, [GG_Q5_K] = pick_q5_k, [GG_Q6_K] = pick_q6_k,
-        [GG_TQ1_0] = pick_tq1_0, [GG_TQ2_0] = pick_tq2_0, [GG_Q1_0] = pick_q1_0, [GG_Q2_0] = pick_q2_0,
-        [GG_MXFP4] = pick_mxfp4, [GG_NVFP4] = pick_nvfp4, [GG_IQ4_NL] = pick_iq4_nl,
-        [GG_IQ4_XS] = pick_iq4_xs, [GG_IQ2_XXS] = pick_iq2_xxs, [GG_IQ2_XS] = pick_iq2_xs,
-        [GG_IQ2_S] = pick_iq2_s, [GG_IQ3_XXS] = pick_iq3_xxs, [GG_IQ3_S] = pick_iq3_s,
-        [GG_IQ1_S] = pick_iq1_s, [GG_IQ1_M] = pick_iq1_m,
+        [GG_Q4_0] = pick_q4_0, [GG_Q4_1] = pick_q4_1, [GG_Q5_0] = pick_q5_0,
+        [GG_Q5_1] = pick_q5_1, [GG_Q8_0] = pick_q8_0, [GG_Q8_1] = pick_q8_1,
+        [GG_Q8_K] = pick_q8_k, [GG_Q2_K] = pick_q2_k, [GG_Q3_K] = pick_q3_k,
+        [GG_Q4_K] = pick_q4_k, [GG_Q5_K] = pick_q5_k, [GG_Q6_K] = pick_q6_k,
+        [GG_TQ1_0] = pick_tq1_0, [GG_TQ2_0] = pick_tq2_0, [GG_Q1_0] = pick_q1_0,
+        [GG_Q2_0] = pick_q2_0, [GG_MXFP4] = pick_mxfp4, [GG_NVFP4] = pick_nvfp4,
+        [GG_IQ4_NL] = pick_iq4_nl, [GG_IQ4_XS] = pick_iq4_xs, [GG_IQ2_XXS] = pick_iq2_xxs,
+        [GG_IQ2_XS] = pick_iq2_xs, [GG_IQ2_S] = pick_iq2_s, [GG_IQ3_XXS] = pick_iq3_xxs,
+        [GG_IQ3_S] = pick_iq3_s, [GG_IQ1_S] = pick_iq1_s, [GG_IQ1_M] = pick_iq1_m,
     };
     /* clang-format on */
     return dtype < GG_DTYPE_COUNT ? table[dtype] : NULL;
