@@ -77,6 +77,38 @@ static void convert_parts(void)
     gg_source_close(s);
 }
 
+/* Parts with hashes, of which the ends are within steps and at the end: all are compared. */
+static void convert_verified(void)
+{
+    float *x = random_values(ROW * ROWS);
+    gg_source *s = one(GG_F32, ROW, ROWS, x);
+    gg_tensor out = retyped(gg_source_tensor(s, 0), GG_Q8_0);
+    const uint64_t ends[] = { 0, 4 * 65536, 4 * 65540, 4 * ROW * 200, 4 * ROW * ROWS };
+    for (size_t bad = 0; bad <= 4; bad++) {
+        gg_error e = GG_ERROR_INIT;
+        gg_computations list = { 0 };
+        gg_producer p;
+        gg_plan_part parts[4];
+        char sha[4][65];
+        for (size_t k = 0; k < 4; k++) {
+            parts[k] = (gg_plan_part){ s, 0, ends[k], ends[k + 1] - ends[k], sha[k] };
+            sha_of((const uint8_t *)x + ends[k], parts[k].bytes, sha[k]);
+            if (k == bad) sha[k][63] ^= 1;
+        }
+        gg_input in = { GG_F32, parts, 4 };
+        T_EQ(gg_compute_convert(&list, &out, &in, &p, &e), GG_OK);
+        uint8_t *bytes = produce(p, &out, &e);
+        T_CHECKF(bad < 4 ? e.status == GG_EFORMAT && strstr(e.what, "does not match")
+                         : bytes != NULL,
+                 "part %zu: %s", bad, e.what);
+        T_CHECK(hashed);
+        free(bytes);
+        gg_computations_free(&list);
+    }
+    gg_source_close(s);
+    free(x);
+}
+
 static void refuses(uint32_t from, uint32_t to, const float *x, uint64_t row, gg_status plan,
                     gg_status made, const char *say)
 {
@@ -375,6 +407,7 @@ static const t_case cases[] = {
     { "set up", set_up },
     { "convert", convert },
     { "convert of parts", convert_parts },
+    { "convert of verified parts", convert_verified },
     { "what convert refuses", convert_refusals },
     { "blend options", blend_parse },
     { "no blend, and a task without ancestor", blend_defaults },

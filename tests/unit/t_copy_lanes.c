@@ -63,16 +63,6 @@ static void fail(void *ctx, gg_lane *l, gg_error *err)
     j->held[l->item] = false;
 }
 
-static void hash_of(const uint8_t *bytes, size_t n, char sha[65])
-{
-    gg_sha256 h;
-    unsigned char digest[32];
-    gg_sha256_init(&h);
-    gg_sha256_update(&h, bytes, n);
-    gg_sha256_final(&h, digest);
-    gg_sha256_hex(digest, sha);
-}
-
 static void check_item(job *j, const uint8_t *data, size_t i)
 {
     uint64_t at = i * ROOM;
@@ -84,7 +74,7 @@ static void check_item(job *j, const uint8_t *data, size_t i)
         char sha[65];
         T_EQ(pread(j->fd, got, p.bytes, (off_t)at), (ssize_t)p.bytes);
         T_CHECKF(memcmp(got, data + p.at, p.bytes) == 0, "item %zu part %zu", i, k);
-        hash_of(data + p.at, p.bytes, sha);
+        sha_of(data + p.at, p.bytes, sha);
         T_CHECKF(strcmp(sha, j->sha[i][k]) == 0, "item %zu part %zu: %s", i, k, j->sha[i][k]);
         at += p.bytes;
         free(got);

@@ -58,6 +58,7 @@ static void lora_one(const shape *h)
     T_CHECK(gg_compute_lora(&list, &lora, gg_source_tensor(base, 0), &in, &p, &e) == GG_OK &&
             p.make);
     uint8_t *bytes = p.make ? produce(p, gg_source_tensor(base, 0), &e) : NULL;
+    T_CHECK(hashed);
     double scale = h->alpha != 0 ? (double)h->strength * h->alpha / (double)h->r : h->strength,
            worst = 0;
     for (size_t i = 0; bytes && i < n; i++) {

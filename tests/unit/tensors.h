@@ -109,17 +109,38 @@ T_MAYBE static gg_tensor retyped(const gg_tensor *t, uint32_t dtype)
     return out;
 }
 
-/* Run a producer at an odd place of a file; the bytes, malloc'd, NULL on failure. */
+T_MAYBE static void sha_of(const uint8_t *bytes, size_t n, char sha[65])
+{
+    gg_sha256 h;
+    unsigned char digest[32];
+    gg_sha256_init(&h);
+    gg_sha256_update(&h, bytes, n);
+    gg_sha256_final(&h, digest);
+    gg_sha256_hex(digest, sha);
+}
+
+/* Run a producer at an odd place of a file; the bytes, malloc'd, NULL on failure. It must hash all
+ * that it writes, or nothing. */
+static bool hashed;
 T_MAYBE static uint8_t *produce(gg_producer p, const gg_tensor *t, gg_error *e)
 {
     gg_run run = { 0 };
+    gg_sha256 h;
+    char sha[65], want[65];
+    unsigned char digest[32];
+    gg_sha256_init(&h);
     char path[64];
     snprintf(path, sizeof path, "%s/out", dir);
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     uint8_t *bytes = malloc(t->bytes + 1);
-    gg_status st = p.make(p.ctx, t, fd, 13, &run, e);
+    gg_status st = p.make(p.ctx, &(gg_target){ t, fd, 13, &run, &h }, e);
     bool whole = st == GG_OK && pread(fd, bytes, t->bytes + 1, 13) == (ssize_t)t->bytes;
     close(fd);
+    gg_sha256_final(&h, digest);
+    gg_sha256_hex(digest, sha);
+    sha_of(bytes, whole ? t->bytes : 0, want);
+    hashed = h.total > 0;
+    T_CHECKF(!whole || !hashed || strcmp(sha, want) == 0, "hash of %s", t->name);
     if (whole) return bytes;
     free(bytes);
     return NULL;

@@ -123,10 +123,9 @@ static gg_status rank(assembly *a, gg_error *err)
 
 /* ---- a size --------------------------------------------------------------------------- */
 
-static gg_status make_nothing(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                              gg_error *err)
+static gg_status make_nothing(void *ctx, const gg_target *to, gg_error *err)
 {
-    (void)ctx, (void)t, (void)fd, (void)at, (void)run;
+    (void)ctx, (void)to;
     return gg_fail(err, GG_EUSAGE, "this tensor is only measured");
 }
 

@@ -167,11 +167,9 @@ static bool arc(const gg_products *s, double t, weights *w)
     return true;
 }
 
-static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                            gg_error *err)
+static gg_status make_blend(void *ctx, const gg_target *to, gg_error *err)
 {
     const blend_ctx *b = ctx;
-    compute_target to = { t, fd, at, run };
     weights w = { .b = b->t };
     compute_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
     if (b->mode == GG_BLEND_SLERP) {
@@ -179,12 +177,12 @@ static gg_status make_blend(void *ctx, const gg_tensor *t, int fd, uint64_t at, 
          * them would need memory for a whole tensor. What is wrong with them is found when they
          * are read again to be written. */
         gg_products s = { 0 };
-        compute_target nowhere = { .t = t, .fd = -1 };
+        gg_target nowhere = { .t = to->t, .fd = -1 };
         gg_status st = gg_compute_all(&b->base, add_products, &s, &nowhere, err);
         if (st != GG_OK) return st;
         if (arc(&s, b->t, &w)) mix = mix_two;
     }
-    return gg_compute_all(&b->base, mix, &w, &to, err);
+    return gg_compute_all(&b->base, mix, &w, to, err);
 }
 
 gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg_mixture *m,

@@ -8,23 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gg_status make_convert(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                              gg_error *err)
+static gg_status make_convert(void *ctx, const gg_target *to, gg_error *err)
 {
-    compute_target to = { t, fd, at, run };
-    return gg_compute_all(ctx, NULL, NULL, &to, err);
+    return gg_compute_all(ctx, NULL, NULL, to, err);
 }
 
-static gg_status make_copy(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                           gg_error *err)
+static gg_status make_copy(void *ctx, const gg_target *to, gg_error *err)
 {
     const gg_computation *c = ctx;
+    gg_place at = { to->fd, to->at };
     gg_status st = GG_OK;
     for (size_t i = 0; i < c->in[0].n_parts && st == GG_OK; i++) {
-        st = gg_copy_verified(&c->in[0].parts[i], t, (gg_place){ fd, at }, run, err);
-        at = gg_offset_after(at, c->in[0].parts[i].bytes);
+        st = gg_copy_verified(&c->in[0].parts[i], to->t, at, to->run, err);
+        at.at = gg_offset_after(at.at, c->in[0].parts[i].bytes);
     }
-    return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
 }
 
 static gg_status retype_copy(gg_computation *t, gg_producer *p, const gg_tensor *out, gg_error *err)

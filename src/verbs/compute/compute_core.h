@@ -4,7 +4,7 @@
 #ifndef GG_COMPUTE_CORE_H
 #define GG_COMPUTE_CORE_H
 
-#include "base/sha256.h"
+#include "base/sha256_many.h"
 #include "compute.h"
 #include "compute_steps.h"
 
@@ -53,6 +53,8 @@ typedef struct feed {
     gg_data data;
     bool verify, open, hashed;
     gg_sha256 hash;
+    gg_sha256_piece unhashed; /* bytes read last, which the hash lacks; n = 0: none */
+    bool ended;               /* the part before the current one is not yet compared */
     uint8_t *raw;
     float *x;     /* the step's values */
     uint64_t bad; /* number of values so far that are not finite */
@@ -75,7 +77,7 @@ uint64_t gg_count_bad(const float *x, size_t n);
 /* Compute a whole tensor: read the operands, mix (NULL: use x[0]), encode, write. If to->at is
  * GG_AT_POS and `mix` can be called with the steps in any order, to->run->threads threads work on
  * it. */
-gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state,
-                         const compute_target *to, gg_error *err);
+gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state, const gg_target *to,
+                         gg_error *err);
 
 #endif

@@ -13,21 +13,21 @@ typedef struct join_ctx {
     gg_joint list[];
 } join_ctx;
 
-static gg_status make_join(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                           gg_error *err)
+static gg_status make_join(void *ctx, const gg_target *to, gg_error *err)
 {
     const join_ctx *j = ctx;
+    gg_target part = *to;
     gg_status st = GG_OK;
     for (size_t i = 0; i < 3 && st == GG_OK; i++)
         if (j->of[i].source) st = gg_verify_data(j->of[i].source, j->of[i].index, err);
-    (void)t;
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
-        st = j->list[i].p.make(j->list[i].p.ctx, &j->list[i].t, fd, at, run, err);
-        at = gg_offset_after(at, j->list[i].t.bytes);
+        part.t = &j->list[i].t;
+        st = j->list[i].p.make(j->list[i].p.ctx, &part, err);
+        part.at = gg_offset_after(part.at, part.t->bytes);
     }
     for (size_t i = 0; i < j->n && j->base.error; i++) {
-        gg_encode_error part = gg_compute_error(&j->list[i].p);
-        gg_encode_error_merge(j->base.error, &part);
+        gg_encode_error error = gg_compute_error(&j->list[i].p);
+        gg_encode_error_merge(j->base.error, &error);
     }
     return st;
 }

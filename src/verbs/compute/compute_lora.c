@@ -107,8 +107,7 @@ static void open_half(const lora_ctx *c, size_t index, operand *op, gg_plan_part
     gg_feed_open(f, op, true);
 }
 
-static gg_status make_lora(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                           gg_error *err)
+static gg_status make_lora(void *ctx, const gg_target *to, gg_error *err)
 {
     const lora_ctx *c = ctx;
     const lora_pair *p = &c->pair;
@@ -124,8 +123,7 @@ static gg_status make_lora(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
                                            (unsigned long long)p->r);
     open_half(c, p->wide, &wide, &wide_part, &s.wide);
     open_half(c, p->tall, &tall, &tall_part, &s.tall);
-    compute_target to = { t, fd, at, run };
-    if (st == GG_OK) st = gg_compute_all(&c->base, mix_lora, &s, &to, err);
+    if (st == GG_OK) st = gg_compute_all(&c->base, mix_lora, &s, to, err);
     gg_feed_close(&s.wide);
     gg_feed_close(&s.tall);
     free(s.w);

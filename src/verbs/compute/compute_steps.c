@@ -17,7 +17,7 @@
 
 typedef struct gg_slot {
     gg_step step;
-    uint8_t *bytes;
+    uint8_t *room, *bytes; /* what was allocated, and the encoded values in it */
     uint64_t lost;
     bool stopped;
     gg_encode_error error;
@@ -36,6 +36,18 @@ static size_t slots_per_thread(const gg_steps *s, size_t bytes)
     return n < SLOTS_LEAST ? SLOTS_LEAST : n > SLOTS_MOST ? SLOTS_MOST : n;
 }
 
+/* Copies to the page cache are up to a tenth faster if the bytes have the same place in a cache
+ * line as in the file. */
+static bool make_room(gg_slot *slot, size_t bytes, uint64_t at)
+{
+    const size_t line = 64;
+    slot->room = malloc(bytes + 2 * line);
+    if (!slot->room) return false;
+    size_t place = at == GG_AT_POS ? 0 : (size_t)(at % line);
+    slot->bytes = slot->room + (line - (uintptr_t)slot->room % line) % line + place;
+    return true;
+}
+
 gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_first,
                         uint64_t stack_size, gg_error *err)
 {
@@ -50,7 +62,7 @@ gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_f
     s->slots = calloc(s->n_slots, sizeof *s->slots);
     bool ok = s->slots != NULL;
     for (size_t i = 0; ok && i < s->n_slots && s->to.fd >= 0; i++)
-        ok = (s->slots[i].bytes = malloc(bytes + 1)) != NULL;
+        ok = make_room(&s->slots[i], bytes, s->to.at);
     gg_status st = GG_OK;
     if (ok && s->to.fd >= 0)
         st = gg_weights_open(&s->weights, imatrix, s->to.t, stack_first, stack_size, err);
@@ -61,7 +73,7 @@ gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_f
 
 void gg_steps_close(gg_steps *s)
 {
-    for (size_t i = 0; s->slots && i < s->n_slots; i++) free(s->slots[i].bytes);
+    for (size_t i = 0; s->slots && i < s->n_slots; i++) free(s->slots[i].room);
     gg_weights_close(&s->weights);
     free(s->slots);
     free(s->room);
@@ -123,9 +135,19 @@ static gg_status read_steps(gg_steps *s, uint64_t first, uint64_t end, size_t *u
     return st;
 }
 
+/* Hashes a step while it is in the cache: its output together with its input, because several
+ * messages at once take less time than one after another. */
+static void hash(const gg_steps *s, const gg_slot *slot, size_t bytes)
+{
+    gg_sha256_piece pieces[STEPS_UNHASHED + 1];
+    size_t n = s->unhashed ? s->unhashed(s->ctx, pieces) : 0;
+    if (s->to.hash) pieces[n++] = (gg_sha256_piece){ s->to.hash, slot->bytes, bytes };
+    gg_sha256_update_many(pieces, n);
+}
+
 static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
 {
-    const compute_target *to = &s->to;
+    const gg_target *to = &s->to;
     if (s->after) s->after(s->ctx, &slot->step);
     if (!s->write) return GG_OK;
     s->lost += slot->lost;
@@ -134,6 +156,7 @@ static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
     if (s->error) gg_encode_error_merge(s->error, &slot->error);
     size_t bytes = (size_t)encoded_bytes(s, slot->step.n);
     uint64_t at = gg_offset_after(to->at, encoded_bytes(s, slot->step.first));
+    hash(s, slot, bytes);
     gg_status st = gg_put_all(to->fd, slot->bytes, bytes, at, err);
     if (st == GG_OK) gg_progress_add(to->run, bytes);
     return st;

@@ -4,20 +4,15 @@
 #ifndef GG_COMPUTE_STEPS_H
 #define GG_COMPUTE_STEPS_H
 
+#include "base/sha256_many.h"
 #include "compute_weights.h"
 #include "encode_error.h"
 #include "organ/gg_verbs.h"
+#include "verbs/plan/plan.h"
 
 /* Values per step. It is a multiple of every block size, so a step ends at a block boundary in
  * all dtypes. Rows consist of whole blocks, so a tensor can be cut there whatever its rows. */
 #define COMPUTE_STEP ((size_t)16384)
-
-typedef struct compute_target {
-    const gg_tensor *t;
-    int fd; /* -1: values are only computed. They are neither checked, encoded nor written */
-    uint64_t at;
-    const gg_run *run;
-} compute_target;
 
 /* One step: n values from value `first` on. Steps in flight at the same time have different slots,
  * and those of different threads different workers. */
@@ -29,8 +24,9 @@ typedef struct gg_step {
 
 /* Fill in the members up to `after`, then gg_steps_open, any number of gg_steps_run, and
  * gg_steps_close, also after an error. */
+#define STEPS_UNHASHED 3
 typedef struct gg_steps {
-    compute_target to;
+    gg_target to;     /* if fd is -1, values are only computed: not checked, encoded or written */
     size_t size;      /* values per step: whole blocks of to.t's dtype */
     unsigned threads; /* most threads; gg_steps_open may lower it */
     void *ctx;
@@ -41,6 +37,9 @@ typedef struct gg_steps {
     gg_status (*make)(void *ctx, const gg_step *s, float **x, gg_error *err);
     /* Called by one thread, in the order of the steps, when a step was made. May be NULL. */
     void (*after)(void *ctx, const gg_step *s);
+    /* Sets pieces to what was read and is not hashed yet, and returns their number: at most
+     * STEPS_UNHASHED. They are hashed together with the output of a step. May be NULL. */
+    size_t (*unhashed)(void *ctx, gg_sha256_piece *pieces);
     gg_encode_error *error; /* what is written is compared with its values; NULL = it is not */
 
     size_t n_slots; /* set by gg_steps_open */

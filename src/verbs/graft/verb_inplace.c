@@ -212,7 +212,8 @@ static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
     const gg_moved_bytes *made = &j->makes[i];
     int fd = j->fds[t->file];
     uint64_t at = gg_model_at(j->model, t);
-    gg_status st = made->p.make ? made->p.make(made->p.ctx, t, fd, at, j->run, err) : GG_OK;
+    gg_target to = { t, fd, at, j->run, NULL };
+    gg_status st = made->p.make ? made->p.make(made->p.ctx, &to, err) : GG_OK;
     for (size_t k = 0; k < made->n_parts && st == GG_OK; k++) {
         st = overwrite_part(j, &made->parts[k], fd, at, err);
         at += made->parts[k].bytes;

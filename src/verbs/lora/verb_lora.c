@@ -132,12 +132,12 @@ static gg_status take_tensors(lora_job *x, gg_error *err)
     return GG_OK;
 }
 
-static gg_status make_half(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                           gg_error *err)
+static gg_status make_half(void *ctx, const gg_target *to, gg_error *err)
 {
     const lora_half *h = ctx;
-    gg_status st = gg_copy((gg_place){ h->fd, h->at }, (gg_place){ fd, at }, t->bytes, err);
-    gg_progress_add(run, t->bytes);
+    gg_place from = { h->fd, h->at };
+    gg_status st = gg_copy(from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
+    gg_progress_add(to->run, to->t->bytes);
     return st;
 }
 

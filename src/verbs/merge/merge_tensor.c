@@ -225,7 +225,7 @@ static gg_status make_whole(work *w, gg_error *err)
 /* ---- the producer ---------------------------------------------------------------- */
 
 /* `alone`: no other tensor is computed at the same time. */
-static gg_status open_work(work *w, const merge_ctx *ctx, const compute_target *to, bool alone,
+static gg_status open_work(work *w, const merge_ctx *ctx, const gg_target *to, bool alone,
                            gg_error *err)
 {
     unsigned threads = to->run->threads ? to->run->threads : gg_thread_count();
@@ -266,18 +266,17 @@ static gg_status verify(const merge_ctx *ctx, gg_error *err)
     return st;
 }
 
-static gg_status make_merge(void *context, const gg_tensor *t, int fd, uint64_t at,
-                            const gg_run *run, gg_error *err)
+static gg_status make_merge(void *context, const gg_target *to, gg_error *err)
 {
     const merge_ctx *ctx = context;
-    const compute_target to = { t, fd, at, run };
+    const gg_tensor *t = to->t;
     gg_merge_job job;
     work w = { .job = &job };
     bool whole = ctx->m->method->whole != NULL;
     if (whole) pthread_mutex_lock(ctx->whole);
     gg_status st = gg_merge_job_start(ctx->m, t, &job, err);
     if (st == GG_OK) st = verify(ctx, err);
-    if (st == GG_OK) st = open_work(&w, ctx, &to, whole || at == GG_AT_POS, err);
+    if (st == GG_OK) st = open_work(&w, ctx, to, whole || to->at == GG_AT_POS, err);
     if (st == GG_OK && !whole) st = all_passes(&w, err);
     if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, t->elements, err);
     if (st == GG_OK) st = gg_steps_fail_lost(&w.steps, err);

@@ -142,11 +142,17 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
 
 /* ---- records ----------------------------------------------------------------- */
 
+static void digest_hex(gg_sha256 *h, char sha[65])
+{
+    unsigned char digest[32];
+    gg_sha256_final(h, digest);
+    gg_sha256_hex(digest, sha);
+}
+
 /* SHA-256 of [at, at + n) of a file just written, which is still cached. */
 static gg_status hash_back(int fd, uint64_t at, uint64_t n, char sha[65], gg_error *err)
 {
     uint8_t buf[65536];
-    unsigned char digest[32];
     gg_sha256 h;
     gg_status st = GG_OK;
     gg_sha256_init(&h);
@@ -156,8 +162,7 @@ static gg_status hash_back(int fd, uint64_t at, uint64_t n, char sha[65], gg_err
         if (st == GG_OK) gg_sha256_update(&h, buf, step);
         done += step;
     }
-    gg_sha256_final(&h, digest);
-    gg_sha256_hex(digest, sha);
+    digest_hex(&h, sha);
     return st;
 }
 
@@ -173,13 +178,17 @@ static gg_plan_part own_part(const gg_organ_dir *d, const gg_dir_item *it)
                      : (gg_plan_part){ d->base, it->source, it->at, it->t.bytes, NULL };
 }
 
-/* Writes computed data, or several parts. The result is hashed later. */
-static gg_status write_unhashed(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at,
-                                gg_error *err)
+/* Writes computed data, or several parts. Sets it->sha if the producer hashes what it writes;
+ * else it->sha remains empty and the result must be read again. */
+static gg_status write_parts(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at, gg_error *err)
 {
-    gg_status st = it->make ? it->make(it->ctx, &it->t, fd, at, d->run, err) : GG_OK;
+    gg_sha256 h;
+    gg_target to = { &it->t, fd, at, d->run, &h };
+    gg_sha256_init(&h);
+    gg_status st = it->make ? it->make(it->ctx, &to, err) : GG_OK;
     for (size_t i = 0; !it->make && i < it->n_parts && st == GG_OK; i++)
         st = gg_copy_part(&it->parts[i], (gg_place){ fd, GG_AT_POS }, NULL, d->run, err);
+    if (st == GG_OK && h.total == it->t.bytes) digest_hex(&h, it->sha);
     return st;
 }
 
@@ -187,8 +196,8 @@ static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t a
 {
     gg_status st;
     if (!is_one_part(it)) {
-        st = write_unhashed(d, it, fd, at, err);
-        return st == GG_OK ? hash_back(fd, at, it->t.bytes, it->sha, err) : st;
+        st = write_parts(d, it, fd, at, err);
+        return st == GG_OK && !it->sha[0] ? hash_back(fd, at, it->t.bytes, it->sha, err) : st;
     }
     gg_plan_part part = own_part(d, it);
     st = gg_copy_part(&part, (gg_place){ fd, GG_AT_POS }, it->sha, d->run, err);
@@ -270,8 +279,8 @@ static gg_status copy_same(gg_organ_dir *d, gg_dir_item *it, const gg_entry *sam
     return st;
 }
 
-/* Begins a record. Its data is copied in the lane if it is one part. Other data is written here,
- * and the lane reads it again for its hash. */
+/* Begins a record. Its data is copied in the lane if it is one part. Other data is written here.
+ * Unless that sets its hash, the lane reads it again. */
 static gg_status start_record(gg_organ_dir *d, gg_dir_item *it, gg_lane *l, gg_error *err)
 {
     uint64_t at;
@@ -284,7 +293,7 @@ static gg_status start_record(gg_organ_dir *d, gg_dir_item *it, gg_lane *l, gg_e
     }
     l->part = (gg_plan_part){ .bytes = it->t.bytes };
     l->out = (gg_place){ l->fd, at };
-    return write_unhashed(d, it, l->fd, at, err);
+    return write_parts(d, it, l->fd, at, err);
 }
 
 /* See gg_lane_work. */
@@ -293,16 +302,14 @@ static gg_status next_record(void *ctx, gg_lane *l, const char *sha, bool *more,
     gg_organ_dir *d = ctx;
     gg_dir_item *it = &d->items[l->item];
     const gg_entry *same = same_entry(d, it);
-    gg_status st;
-    *more = !sha && !same;
+    gg_status st = GG_OK;
+    *more = false;
     if (same) return copy_same(d, it, same, err);
-    if (*more) {
-        st = start_record(d, it, l, err);
-    } else {
-        memcpy(it->sha, sha, sizeof it->sha);
-        st = gg_check_sha256(sha, l->part.sha256, err);
-        if (st == GG_OK) st = end_record(it->file, l->fd, st, err), l->fd = -1;
-    }
+    if (sha) memcpy(it->sha, sha, sizeof it->sha);
+    else st = start_record(d, it, l, err);
+    if (st == GG_OK && sha) st = gg_check_sha256(sha, l->part.sha256, err);
+    *more = st == GG_OK && !it->sha[0];
+    if (st == GG_OK && !*more) st = end_record(it->file, l->fd, st, err), l->fd = -1;
     if (st != GG_OK) gg_at_tensor(err, it->t.name, it->t.name_len);
     return st;
 }

@@ -210,14 +210,12 @@ static gg_status make_meta(const diff *d, gg_meta *meta, gg_error *err)
 }
 
 /* Stores the bytes after the last tensor of B as a tensor of the patch. */
-static gg_status copy_trailing(void *ctx, const gg_tensor *t, int fd, uint64_t at,
-                               const gg_run *run, gg_error *err)
+static gg_status copy_trailing(void *ctx, const gg_target *to, gg_error *err)
 {
     const diff *d = ctx;
     const gg_model *m = d->model;
-    gg_place from = { m->fds[0], m->file_sizes[0] - t->bytes }, to = { fd, at };
-    (void)run;
-    return gg_copy_from(m->paths[0], from, to, t->bytes, err);
+    gg_place from = { m->fds[0], m->file_sizes[0] - to->t->bytes };
+    return gg_copy_from(m->paths[0], from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
 }
 
 static gg_status add_trailing(diff *d, gg_plan *p, gg_error *err)

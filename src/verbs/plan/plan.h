@@ -6,6 +6,7 @@
 #define GG_PLAN_H
 
 #include "base/names.h"
+#include "base/sha256.h"
 #include "base/stamp.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
@@ -13,11 +14,21 @@
 #include "verbs/shared/hashcopy.h"
 #include "verbs/shared/watch.h"
 
+/* The place of a computed tensor. */
+typedef struct gg_target {
+    const gg_tensor *t;
+    int fd;
+    uint64_t at;
+    const gg_run *run;
+    /* The hash of what is written, or NULL. A producer that adds bytes to it must add all, in
+     * order; one that adds none costs its caller another pass. */
+    gg_sha256 *hash;
+} gg_target;
+
 /* Computes a tensor instead of copying it: writes t->bytes bytes at offset `at` of fd, or in
  * sequence if `at` is GG_AT_POS (base/io.h). It is called once per tensor, from any thread. In
  * sequence it is called only from the calling thread and may then use run->threads itself. */
-typedef gg_status (*gg_plan_make)(void *ctx, const gg_tensor *t, int fd, uint64_t at,
-                                  const gg_run *run, gg_error *err);
+typedef gg_status (*gg_plan_make)(void *ctx, const gg_target *to, gg_error *err);
 
 typedef struct gg_plan_tensor {
     gg_tensor t;         /* as written; the plan owns t.name */

@@ -81,7 +81,7 @@ static gg_status write_tensor(stream *s, const gg_plan_tensor *pt, gg_error *err
 {
     gg_status st = GG_OK;
     if (pt->make) {
-        st = pt->make(pt->ctx, &pt->t, s->fd, GG_AT_POS, s->run, err);
+        st = pt->make(pt->ctx, &(gg_target){ &pt->t, s->fd, GG_AT_POS, s->run, NULL }, err);
         if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
     }
     for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++)

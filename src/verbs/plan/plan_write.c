@@ -38,7 +38,7 @@ typedef struct writer {
 static gg_status start_tensor(writer *w, const gg_plan_tensor *pt, gg_place to, gg_error *err)
 {
     if (!pt->make) return GG_OK;
-    gg_status st = pt->make(pt->ctx, &pt->t, to.fd, to.at, w->run, err);
+    gg_status st = pt->make(pt->ctx, &(gg_target){ &pt->t, to.fd, to.at, w->run, NULL }, err);
     if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
     return st;
 }

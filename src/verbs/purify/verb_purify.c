@@ -198,13 +198,10 @@ static gg_status note_history(const purify_unit *u, gg_dir_item *item, gg_error 
     return err->status;
 }
 
-static gg_status make_record(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                             gg_error *err)
+static gg_status make_record(void *ctx, const gg_target *to, gg_error *err)
 {
     dir_record *r = ctx;
-    (void)t;
-    (void)run;
-    gg_status st = gg_purify_unit_run(r->u, (gg_place){ fd, at }, err);
+    gg_status st = gg_purify_unit_run(r->u, (gg_place){ to->fd, to->at }, err);
     return st == GG_OK ? note_history(r->u, r->item, err) : st;
 }
 
@@ -267,12 +264,9 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
 
 /* ---- GGUF ---------------------------------------------------------------------------- */
 
-static gg_status make(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                      gg_error *err)
+static gg_status make(void *ctx, const gg_target *to, gg_error *err)
 {
-    (void)t;
-    (void)run;
-    return gg_purify_unit_run(ctx, (gg_place){ fd, at }, err);
+    return gg_purify_unit_run(ctx, (gg_place){ to->fd, to->at }, err);
 }
 
 static gg_status plan_units(purify_job *j, gg_plan *p, gg_error *err)

@@ -71,32 +71,33 @@ static gg_status from_callback(gg_status st, gg_error *err)
     return gg_fail(err, st, "the callback failed to provide its values");
 }
 
-static gg_status make_bytes(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                            gg_error *err)
+static gg_status make_bytes(void *ctx, const gg_target *to, gg_error *err)
 {
     const gg_override *v = ctx;
+    uint64_t bytes = to->t->bytes, at = to->at;
     void *buf = v->bytes ? NULL : malloc(PIECE);
     if (!v->bytes && !buf) return gg_fail(err, GG_ENOMEM, "no memory for a piece of a tensor");
     gg_status st = GG_OK;
-    for (uint64_t done = 0; done < t->bytes && st == GG_OK;) {
-        size_t n = t->bytes - done < PIECE ? (size_t)(t->bytes - done) : PIECE;
+    for (uint64_t done = 0; done < bytes && st == GG_OK;) {
+        size_t n = bytes - done < PIECE ? (size_t)(bytes - done) : PIECE;
         st = gg_cancelled(err);
         if (st == GG_OK && buf) st = from_callback(v->read_bytes(v->ctx, done, buf, n, err), err);
-        if (st == GG_OK) st = gg_put_all(fd, buf ? buf : (const char *)v->bytes + done, n, at, err);
+        const void *from = buf ? buf : (const char *)v->bytes + done;
+        if (st == GG_OK) st = gg_put_all(to->fd, from, n, at, err);
         at = gg_offset_after(at, n);
         done += n;
-        gg_progress_add(run, n);
+        gg_progress_add(to->run, n);
     }
     free(buf);
     return st;
 }
 
-static gg_status make_rows(void *ctx, const gg_tensor *t, int fd, uint64_t at, const gg_run *run,
-                           gg_error *err)
+static gg_status make_rows(void *ctx, const gg_target *to, gg_error *err)
 {
     const gg_override *v = ctx;
+    const gg_tensor *t = to->t;
     if (t->bytes == 0) return GG_OK;
-    uint64_t row = t->dims[0], rows = t->elements / row, row_bytes = t->bytes / rows;
+    uint64_t row = t->dims[0], rows = t->elements / row, row_bytes = t->bytes / rows, at = to->at;
     uint64_t step = row < PIECE / sizeof(float) ? PIECE / sizeof(float) / row : 1;
     if (step > rows) step = rows;
     if (row > SIZE_MAX / 8 / step) return gg_fail(err, GG_ENOMEM, "its rows are too long");
@@ -110,10 +111,10 @@ static gg_status make_rows(void *ctx, const gg_tensor *t, int fd, uint64_t at, c
         bool plain = t->dtype == GG_F32; /* any value is allowed, even NaN */
         if (st == GG_OK && !plain)
             st = gg_encode(t->dtype, x, out, n * (size_t)row, (size_t)row, NULL, err);
-        if (st == GG_OK) st = gg_put_all(fd, plain ? (const void *)x : out, bytes, at, err);
+        if (st == GG_OK) st = gg_put_all(to->fd, plain ? (const void *)x : out, bytes, at, err);
         at = gg_offset_after(at, bytes);
         r += n;
-        gg_progress_add(run, bytes);
+        gg_progress_add(to->run, bytes);
     }
     free(x);
     free(out);
