@@ -29,7 +29,7 @@ static size_t parts(size_t i)
 static gg_plan_part part_of(const job *j, size_t i, size_t k)
 {
     uint64_t at = (i * 7919 + k * 13) % 4096;
-    uint64_t bytes = i == 5 ? 0 : (i * i * 4001 + k * 64 + i % 3) % (3 << 19);
+    uint64_t bytes = i == 5 ? 0 : (i * i * 4001 + k * 64 + i % 3) % (3 << 17);
     gg_source *s = j->again ? NULL : j->s;
     return (gg_plan_part){ s, 0, s ? at : 7, i == j->worse ? VALUES * 4 : bytes, NULL };
 }
@@ -85,7 +85,7 @@ static gg_status run_job(job *j, unsigned threads, gg_error *e)
 {
     struct gg_turn turn;
     gg_run run = { .threads = threads, .turn = &turn };
-    gg_lane_work work = { next, fail, j };
+    gg_lane_work work = { next, fail, NULL, j };
     pthread_mutex_init(&turn.lock, NULL);
     gg_status st = gg_copy_lanes(ITEMS, &work, &run, e);
     pthread_mutex_destroy(&turn.lock);
@@ -154,11 +154,41 @@ static void errors(void)
     each_code(errors_of);
 }
 
+/* ---- order ------------------------------------------------------------------------ */
+
+static size_t started[ITEMS], n_started;
+
+static gg_status note_start(void *ctx, gg_lane *l, const char *sha, bool *more, gg_error *err)
+{
+    (void)ctx, (void)sha, (void)err;
+    started[n_started++] = l->item;
+    *more = false;
+    return GG_OK;
+}
+
+/* Every third item is computed. */
+static uint64_t cost(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i % 3 ? 0 : 1 + i % 2;
+}
+
+/* Computed items come first, the largest before others, and all others in order. */
+static void order(void)
+{
+    static const size_t want[ITEMS] = { 3, 9, 15, 21, 0,  6,  12, 18, 1,  2,  4, 5,
+                                        7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22 };
+    gg_error e = GG_ERROR_INIT;
+    gg_run run = { .threads = 1 };
+    gg_lane_work work = { note_start, fail, cost, NULL };
+    T_EQ(gg_copy_lanes(ITEMS, &work, &run, &e), GG_OK);
+    T_EQ(n_started, ITEMS);
+    for (size_t i = 0; i < ITEMS; i++) T_EQ(started[i], want[i]);
+}
+
 static const t_case cases[] = {
-    { "set up", set_up },
-    { "copies", copies },
-    { "errors", errors },
-    { "clean up", clean_up },
+    { "set up", set_up }, { "copies", copies },     { "errors", errors },
+    { "order", order },   { "clean up", clean_up },
 };
 
 T_MAIN(cases)

@@ -323,12 +323,18 @@ static void fail_record(void *ctx, gg_lane *l, gg_error *err)
     gg_at_tensor(err, t->name, t->name_len);
 }
 
+static uint64_t cost_of(const void *ctx, size_t i)
+{
+    const gg_dir_item *it = &((const gg_organ_dir *)ctx)->items[i];
+    return it->make ? it->t.elements : 0;
+}
+
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < d->n; i++) total += d->items[i].t.bytes;
     gg_progress_total(d->run, total);
-    gg_lane_work work = { next_record, fail_record, d };
+    gg_lane_work work = { next_record, fail_record, cost_of, d };
     return gg_copy_lanes(d->n, &work, d->run, err);
 }
 

@@ -29,7 +29,6 @@ typedef struct writer {
     const gg_run *run;
     out_file *files;
     uint32_t *file_of; /* per tensor */
-    size_t *order;     /* order in which tensors are started */
 } writer;
 
 /* ---- bytes ----------------------------------------------------------------------- */
@@ -47,7 +46,7 @@ static gg_status start_tensor(writer *w, const gg_plan_tensor *pt, gg_place to, 
 static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, gg_error *err)
 {
     writer *w = ctx;
-    size_t i = w->order[l->item];
+    size_t i = l->item;
     const gg_plan_tensor *pt = &w->p->tensors[i];
     const out_file *of = &w->files[w->file_of[i]];
     int fd = gg_output_fd(of->out);
@@ -76,8 +75,14 @@ static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, g
 static void fail_tensor(void *ctx, gg_lane *l, gg_error *err)
 {
     const writer *w = ctx;
-    const char *path = w->p->files[w->file_of[w->order[l->item]]].path;
+    const char *path = w->p->files[w->file_of[l->item]].path;
     if (err->status == GG_EIO) gg_at_file(err, path); /* errors of reading already name a file */
+}
+
+static uint64_t cost_of(const void *ctx, size_t i)
+{
+    const gg_plan_tensor *pt = &((const writer *)ctx)->p->tensors[i];
+    return pt->make ? pt->t.elements : 0;
 }
 
 /* Writes everything of a file except tensor data. */
@@ -141,7 +146,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
         st = write_frame(w, f, err);
         if (st == GG_EIO) gg_at_file(err, w->p->files[f].path);
     }
-    gg_lane_work work = { next_part, fail_tensor, w };
+    gg_lane_work work = { next_part, fail_tensor, cost_of, w };
     if (st == GG_OK) st = gg_copy_lanes(w->p->n, &work, w->run, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++)
         st = gg_output_sync(w->files[f].out, err);
@@ -156,34 +161,6 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
         w->files[f].out = NULL;
     }
     return st;
-}
-
-typedef struct cost {
-    uint64_t values; /* number of computed values; 0 = a copy */
-    size_t i;
-} cost;
-
-static int dearer(const void *a, const void *b)
-{
-    const cost *x = a, *y = b;
-    if (x->values != y->values) return x->values > y->values ? -1 : 1;
-    return x->i < y->i ? -1 : x->i > y->i;
-}
-
-/* Computed tensors come first, the largest at the start, so that no thread has to finish a
- * large one alone at the end. Copies follow in the order of the file. */
-static bool make_order(writer *w)
-{
-    size_t n = w->p->n;
-    cost *list = calloc(n ? n : 1, sizeof *list);
-    w->order = calloc(n ? n : 1, sizeof *w->order);
-    for (size_t i = 0; list && i < n; i++)
-        list[i] = (cost){ w->p->tensors[i].make ? w->p->tensors[i].t.elements : 0, i };
-    if (list) qsort(list, n, sizeof *list, dearer);
-    for (size_t i = 0; list && w->order && i < n; i++) w->order[i] = list[i].i;
-    bool ok = list && w->order;
-    free(list);
-    return ok;
 }
 
 static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_check_notes *notes,
@@ -209,16 +186,14 @@ static gg_status write_at_once(gg_plan *p, const gg_run *run, uint64_t *bytes, g
     pthread_mutex_init(&turn.lock, NULL);
     w.files = calloc(p->n_files ? p->n_files : 1, sizeof *w.files);
     w.file_of = calloc(p->n ? p->n : 1, sizeof *w.file_of);
-    gg_status st = w.files && w.file_of && make_order(&w)
-                       ? write_all(&w, bytes, err)
-                       : gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    gg_status st = w.files && w.file_of ? write_all(&w, bytes, err)
+                                        : gg_fail(err, GG_ENOMEM, "no memory for a plan");
     for (size_t f = 0; w.files && f < p->n_files; f++) {
         gg_output_abort(w.files[f].out);
         gg_file_plan_free(&w.files[f].at);
     }
     free(w.files);
     free(w.file_of);
-    free(w.order);
     pthread_mutex_destroy(&turn.lock);
     return st;
 }

@@ -19,8 +19,9 @@ typedef struct crew {
     const gg_lane_work *work;
     const gg_run *run;
     unsigned threads;
+    size_t *order; /* in which items are started */
     atomic_size_t next;
-    atomic_size_t failed_at; /* the first item that failed; SIZE_MAX = none */
+    atomic_size_t failed_at; /* the first place in the order that failed; SIZE_MAX = none */
     pthread_mutex_t lock;    /* guards failure, and changes of failed_at */
     gg_error failure;
 } crew;
@@ -28,6 +29,7 @@ typedef struct crew {
 /* One lane of a thread. */
 typedef struct slot {
     gg_lane l;
+    size_t place; /* of the item in the order */
     bool busy;
     gg_data data;
     uint64_t done; /* bytes of the part */
@@ -48,8 +50,8 @@ static void fail_item(crew *c, slot *s, gg_status st, gg_error *err)
     if (err->status == GG_OK) gg_fail(err, st, "%s", gg_status_text(st));
     c->work->fail(c->work->ctx, &s->l, err);
     pthread_mutex_lock(&c->lock);
-    if (s->l.item < atomic_load(&c->failed_at)) {
-        atomic_store(&c->failed_at, s->l.item);
+    if (s->place < atomic_load(&c->failed_at)) {
+        atomic_store(&c->failed_at, s->place);
         c->failure = *err;
     }
     pthread_mutex_unlock(&c->lock);
@@ -80,7 +82,8 @@ static bool start(crew *c, slot *s, bool first)
     if (!first && (i >= c->n || c->n - i < c->threads)) return false;
     i = atomic_fetch_add(&c->next, 1);
     if (i >= c->n || i > atomic_load(&c->failed_at)) return false;
-    s->l = (gg_lane){ .item = i, .fd = -1 };
+    s->l = (gg_lane){ .item = c->order[i], .fd = -1 };
+    s->place = i;
     advance(c, s, NULL);
     return true;
 }
@@ -131,7 +134,7 @@ static void step(crew *c, slot *slots, size_t n)
         gg_error err = GG_ERROR_INIT;
         slot *s = &slots[i];
         if (!s->busy) continue;
-        gg_status st = s->l.item > atomic_load(&c->failed_at) ? GG_ECANCELLED : read_step(s, &err);
+        gg_status st = s->place > atomic_load(&c->failed_at) ? GG_ECANCELLED : read_step(s, &err);
         if (st != GG_OK) {
             fail_item(c, s, st, &err);
             continue;
@@ -174,6 +177,31 @@ static gg_status work(void *ctx, size_t task, unsigned worker, gg_error *err)
     return GG_OK;
 }
 
+typedef struct cost {
+    uint64_t values;
+    size_t item;
+} cost;
+
+static int dearer(const void *a, const void *b)
+{
+    const cost *x = a, *y = b;
+    if (x->values != y->values) return x->values > y->values ? -1 : 1;
+    return x->item < y->item ? -1 : x->item > y->item;
+}
+
+static bool make_order(crew *c)
+{
+    cost *list = calloc(c->n + 1, sizeof *list);
+    c->order = calloc(c->n + 1, sizeof *c->order);
+    bool ok = list && c->order;
+    for (size_t i = 0; ok && i < c->n; i++)
+        list[i] = (cost){ c->work->cost ? c->work->cost(c->work->ctx, i) : 0, i };
+    if (ok && c->work->cost) qsort(list, c->n, sizeof *list, dearer);
+    for (size_t i = 0; ok && i < c->n; i++) c->order[i] = list[i].item;
+    free(list);
+    return ok;
+}
+
 gg_status gg_copy_lanes(size_t n, const gg_lane_work *w, const gg_run *run, gg_error *err)
 {
     crew c = { .n = n,
@@ -183,9 +211,12 @@ gg_status gg_copy_lanes(size_t n, const gg_lane_work *w, const gg_run *run, gg_e
                .failed_at = SIZE_MAX,
                .failure = GG_ERROR_INIT };
     if (c.threads > n) c.threads = n ? (unsigned)n : 1;
+    if (!make_order(&c))
+        return free(c.order), gg_fail(err, GG_ENOMEM, "no memory for %zu items", n);
     pthread_mutex_init(&c.lock, NULL);
     gg_status st = gg_parallel(c.threads, c.threads, work, &c, err);
     pthread_mutex_destroy(&c.lock);
+    free(c.order);
     if (st != GG_OK || c.failed_at == SIZE_MAX) return st;
     gg_error_merge(err, &c.failure);
     return c.failure.status;

@@ -25,11 +25,14 @@ typedef struct gg_lane_work {
     /* The item failed, in next or while its data was copied. Releases what the lane holds, and
      * adds names to err. */
     void (*fail)(void *ctx, gg_lane *l, gg_error *err);
+    /* Number of values that are computed for an item; 0 = it is copied. NULL: all are copied. */
+    uint64_t (*cost)(const void *ctx, size_t item);
     void *ctx;
 } gg_lane_work;
 
-/* Works on items 0 to n - 1, which are started in this order, with run->threads threads. If
- * items fail, the error of the first of them is kept. */
+/* Works on items 0 to n - 1 with run->threads threads. Computed items are started first, those with
+ * the highest cost before others, so that no thread has to finish a large one alone at the end.
+ * Copies follow in order. If items fail, the error of the one that was started first is kept. */
 gg_status gg_copy_lanes(size_t n, const gg_lane_work *work, const gg_run *run, gg_error *err);
 
 #endif
