@@ -236,6 +236,15 @@ gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err)
     return gg_copy_from(NULL, in, out, n, err);
 }
 
+void gg_reserve_hint(int fd, uint64_t offset, uint64_t n)
+{
+#ifdef FALLOC_FL_KEEP_SIZE
+    if (n > 0) (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n);
+#else
+    (void)fd, (void)offset, (void)n;
+#endif
+}
+
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)
 {
 #ifdef __linux__

@@ -52,6 +52,10 @@ static inline uint64_t gg_offset_after(uint64_t at, uint64_t n)
  * All bytes of a hole are 0. */
 uint64_t gg_hole_end(int fd, uint64_t offset);
 
+/* Allocates the space of [offset, offset+n) if the system supports it. The size of the file does
+ * not change, and an error will show when writing. */
+void gg_reserve_hint(int fd, uint64_t offset, uint64_t n);
+
 /* Starts writing [offset, offset+n) back to disk without waiting, if the system supports it. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 

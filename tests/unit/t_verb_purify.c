@@ -198,6 +198,26 @@ static void not_finite(void)
     free(x);
 }
 
+/* The record of an organ directory, whose chunks several threads write at their places. */
+static char *in_directory(const char *in, gg_purify_options o, size_t *n, seen *s)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_run run = { .threads = 3 };
+    gg_source *src = NULL;
+    gg_purify_summary sum;
+    char dir[4096], path[5000];
+    snprintf(dir, sizeof dir, "%s", scratch("dir"));
+    snprintf(path, sizeof path, "%s/other/big.bin", dir);
+    s->n = 0;
+    o.row = see;
+    o.row_ctx = s;
+    gg_status st = gg_source_open(in, &src, &err);
+    if (st == GG_OK) st = gg_purify_dir(src, &o, dir, &run, &sum, &err);
+    T_CHECKF(st == GG_OK && there(path), "%s: %s", path, err.what);
+    gg_source_close(src);
+    return there(path) ? slurp(path, n) : NULL;
+}
+
 /* The same bytes for any number of threads, with what they share and what they do not. */
 static void threads(void)
 {
@@ -206,11 +226,16 @@ static void threads(void)
     const char *in = one_record("big.bin", "big.weight", GG_Q8_0, ROW, ROWS, x);
     for (int method = 0; method < 2; method++) {
         gg_error err = GG_ERROR_INIT;
-        size_t n1 = 0, n4 = 0;
-        char *one = purified(in, options((gg_purify_method)method, 0.3), 1, &n1, NULL, &err);
-        char *four = purified(in, options((gg_purify_method)method, 0.3), 4, &n4, NULL, &err);
+        size_t n1 = 0, n4 = 0, n3 = 0;
+        gg_purify_options o = options((gg_purify_method)method, 0.3);
+        seen a, b;
+        char *one = purified(in, o, 1, &n1, &a, &err), *four = purified(in, o, 4, &n4, NULL, &err);
         T_CHECK(one && four && n1 == n4 && memcmp(one, four, n1) == 0);
-        free(one), free(four);
+        char *three = method ? NULL : in_directory(in, o, &n3, &b);
+        T_CHECK(method || (one && three && n1 == n3 && memcmp(one, three, n1) == 0));
+        T_CHECK(method || (b.n == 1 && b.row[0].theta_before == a.row[0].theta_before &&
+                           b.row[0].theta_after == a.row[0].theta_after));
+        free(one), free(four), free(three);
     }
     free(x);
 }

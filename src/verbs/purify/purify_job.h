@@ -30,6 +30,12 @@ typedef struct purify_unit {
     const char *sha256; /* expected hash of the data; NULL or "" if unknown */
 } purify_unit;
 
+/* Memory for the values of a signal. */
+typedef struct purify_memory {
+    float *x;
+    size_t bytes;
+} purify_memory;
+
 typedef struct purify_job {
     gg_source *source;
     const gg_purify_options *o;
@@ -43,7 +49,9 @@ typedef struct purify_job {
     gg_imatrix_use weighed; /* the importance matrix, and the tensors planned so far */
     bool sole;              /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
-    pthread_mutex_t big; /* held while a signal above PURIFY_SHARED is in memory */
+    pthread_mutex_t big;  /* held while a signal above PURIFY_SHARED is in memory */
+    pthread_mutex_t lock; /* guards `spare` */
+    purify_memory *spare; /* of finished tensors: at most one per thread; x is NULL where none is */
 } purify_job;
 
 /* ---- verb_purify_rows.c: planning ---- */
@@ -59,6 +67,6 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err);
 
 /* Purifies unit u, writes it to the sink unless the sink's fd is -1, and fills its rows. Any
  * thread may call this. */
-gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, gg_error *err);
+gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, const gg_run *run, gg_error *err);
 
 #endif

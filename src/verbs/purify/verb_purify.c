@@ -3,6 +3,7 @@
 #include "purify_job.h"
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
 #include "organ/record.h"
@@ -28,7 +29,11 @@ static gg_status job_start(purify_job *j, gg_source *s, const gg_purify_options 
         .source = s, .o = o, .run = run, .threads = run->threads ? run->threads : gg_thread_count()
     };
     pthread_mutex_init(&j->big, NULL);
+    pthread_mutex_init(&j->lock, NULL);
     gg_status st = o->imatrix ? gg_imatrix_open(o->imatrix, &imatrix, err) : GG_OK;
+    j->spare = calloc(j->threads, sizeof *j->spare);
+    if (!j->spare && st == GG_OK)
+        st = gg_fail(err, GG_ENOMEM, "no memory for %u threads", j->threads);
     j->weighed.imatrix = j->imatrix = imatrix;
     return st;
 }
@@ -36,6 +41,9 @@ static gg_status job_start(purify_job *j, gg_source *s, const gg_purify_options 
 static gg_status job_end(purify_job *j, gg_status st, gg_error *err)
 {
     pthread_mutex_destroy(&j->big);
+    pthread_mutex_destroy(&j->lock);
+    for (unsigned i = 0; j->spare && i < j->threads; i++) free(j->spare[i].x);
+    free(j->spare);
     gg_imatrix_close(j->imatrix);
     free(j->units);
     free(j->rows);
@@ -63,7 +71,7 @@ static gg_status tell(const purify_job *j, size_t first, gg_purify_summary *sum,
 /* Copies the data of tensor u->t to fd in sequence. */
 static gg_status write_data(purify_unit *u, int fd, gg_error *err)
 {
-    if (u->touched) return gg_purify_unit_run(u, (gg_place){ fd, GG_AT_POS }, err);
+    if (u->touched) return gg_purify_unit_run(u, (gg_place){ fd, GG_AT_POS }, u->job->run, err);
     gg_plan_part whole = { u->job->source, u->source, 0, u->t.bytes, NULL };
     return gg_copy_part(&whole, (gg_place){ fd, GG_AT_POS }, NULL, u->job->run, err);
 }
@@ -75,7 +83,7 @@ static gg_status check_task(void *ctx, size_t i, unsigned worker, gg_error *err)
     purify_job *j = ctx;
     purify_unit *u = &j->units[i];
     (void)worker;
-    if (u->touched) return gg_purify_unit_run(u, (gg_place){ -1, GG_AT_POS }, err);
+    if (u->touched) return gg_purify_unit_run(u, (gg_place){ -1, GG_AT_POS }, j->run, err);
     gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
     return GG_OK;
 }
@@ -201,7 +209,7 @@ static gg_status note_history(const purify_unit *u, gg_dir_item *item, gg_error 
 static gg_status make_record(void *ctx, const gg_target *to, gg_error *err)
 {
     dir_record *r = ctx;
-    gg_status st = gg_purify_unit_run(r->u, (gg_place){ to->fd, to->at }, err);
+    gg_status st = gg_purify_unit_run(r->u, (gg_place){ to->fd, to->at }, to->run, err);
     return st == GG_OK ? note_history(r->u, r->item, err) : st;
 }
 
@@ -266,7 +274,7 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
 
 static gg_status make(void *ctx, const gg_target *to, gg_error *err)
 {
-    return gg_purify_unit_run(ctx, (gg_place){ to->fd, to->at }, err);
+    return gg_purify_unit_run(ctx, (gg_place){ to->fd, to->at }, to->run, err);
 }
 
 static gg_status plan_units(purify_job *j, gg_plan *p, gg_error *err)
