@@ -76,22 +76,25 @@ within "assemble, pipe to pipe, re-encoded" organ-assemble -q -j 2 - --output - 
 # A merge needs the memory of its counters, not of a tensor, which has 32 MiB in F16 here. iso needs
 # at most three matrices in F32, here of 8 MiB each.
 if [ -z "${SANITIZED:-}" ]; then
-    {
-        printf GGUF; le 4 3; le 8 1; le 8 1
-        le 8 20; printf general.architecture; le 4 8; le 8 5; printf llama
-        le 8 19; printf blk.0.ffn_up.weight; le 4 2; le 8 65536; le 8 256; le 4 1; le 8 0
-    } > "$T/flat1.gguf"
-    dd if=/dev/null of="$T/flat1.gguf" bs=1024 seek=32769 2> "$T/err"
-    for k in 2 3; do
-        head -c 1024 "$T/flat1.gguf" > "$T/flat$k.gguf"
-        dd if=/dev/null of="$T/flat$k.gguf" bs=1024 seek=32769 2> "$T/err"
+    flat() { # FILE ROW ROWS
+        {
+            printf GGUF; le 4 3; le 8 1; le 8 1
+            le 8 20; printf general.architecture; le 4 8; le 8 5; printf llama
+            le 8 19; printf blk.0.ffn_up.weight; le 4 2; le 8 "$2"; le 8 "$3"; le 4 1; le 8 0
+        } > "$1"
+        dd if=/dev/null of="$1" bs=1024 seek=32769 2> "$T/err"
+    }
+    for copy in 1 2 3; do
+        flat "$T/flat$copy.gguf" 65536 256
+        flat "$T/long$copy.gguf" 16777216 1
     done
-    for method in linear ties,density=0.3 sce,select_topk=0.3 dare-ties,density=0.5; do
-        base="--base $T/flat1.gguf"
+    # A row may be as long as a tensor.
+    for method in linear ties,density=0.3 sce,select_topk=0.3 dare-ties,density=0.5 model-stock; do
+        base="--base $T/long1.gguf"
         [ $method = linear ] && base=
         # shellcheck disable=SC2086 # two words
-        LIMIT=16384 within "merge, $method" organ-merge -q --no-hash -j 2 --method $method $base --model "$T/flat2.gguf" \
-            --model "$T/flat3.gguf" --output "$T/merged.gguf"
+        LIMIT=16384 within "merge, $method" organ-merge -q --no-hash -j 2 --method $method $base --model "$T/long2.gguf" \
+            --model "$T/long3.gguf" --output "$T/merged.gguf"
         rm -f "$T/merged.gguf"
     done
     LIMIT=16384 within "merge, arcee-fusion" organ-merge -q --no-hash -j 2 --method arcee-fusion --base "$T/flat1.gguf" \
@@ -104,7 +107,7 @@ if [ -z "${SANITIZED:-}" ]; then
     for k in 1 2 3; do mkmodel "$T/i$k.gguf" -s $k blk.0.ffn_up.weight:F16:16384x128; done
     LIMIT=30720 within "merge, iso" organ-merge -q --no-hash -j 2 --method iso --base "$T/i1.gguf" --model "$T/i2.gguf" \
         --model "$T/i3.gguf" --output -
-    rm -f "$T"/flat?.gguf "$T"/i?.gguf
+    rm -f "$T"/flat?.gguf "$T"/long?.gguf "$T"/i?.gguf
 fi
 
 # A small tensor behind one of 4 GiB.
