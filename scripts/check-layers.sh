@@ -9,8 +9,8 @@
 # The tools include public headers (include/organ/). A private header of src/ is allowed
 # where a comment on the same line justifies it. Public headers include only each other.
 #
-# It also checks that file names are unique in src/ (objects with the same name overwrite
-# each other in an archive) and that no source includes a .c file.
+# It also checks that file names are unique in src/ (objects of kernels with the same name
+# overwrite each other in an archive) and that no source includes a .c file.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 

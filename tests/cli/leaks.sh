@@ -34,11 +34,7 @@ if ! works; then # gcc without liblsan, a kernel without ptrace
 fi
 
 mkdir "$T/bin"
-shared=
-for c in tools/*.c; do # not all objects: a folder of an earlier build may hold others too
-    o=$B/obj/tools/$(basename "$c" .c).o
-    case $o in */organ-*) ;; *) shared="$shared $o" ;; esac
-done
+shared="$B/obj/tools/shared.o $B/obj/tools/where.o"
 for c in tools/organ-*.c; do
     tool=$(basename "$c" .c)
     main=$B/obj/tools/$tool.o

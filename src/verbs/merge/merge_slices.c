@@ -38,7 +38,7 @@ static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
 }
 
 /* A tensor of a slice is a copy of one model, which is named as in the keys. */
-static gg_status tell_slice(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
+static gg_status tell_slice_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
                             gg_error *err)
 {
     const gg_merge_run *g = ctx;
@@ -65,7 +65,7 @@ static gg_status add_slices(gg_merge_run *g, gg_block_order *order)
 
 gg_status gg_merge_slices(gg_merge_run *g, const char *output)
 {
-    gg_block_order order = { .keys = slice_keys, .tensor = tell_slice, .ctx = g };
+    gg_block_order order = { .keys = slice_keys, .tensor = tell_slice_row, .ctx = g };
     gg_stack_report report;
     const gg_merge_slice *list = g->config.slices;
     gg_status st = GG_OK;
