@@ -186,7 +186,7 @@ static void swap(fft_buffers *z)
     *z = (fft_buffers){ z->other, z->now };
 }
 
-static void run(const gg_fft_plan *p, fft_buffers *z)
+static void transform(const gg_fft_plan *p, fft_buffers *z)
 {
     if (GG_PICK(gg_nk_fft_run)(&p->core, z->now, z->other)) swap(z);
 }
@@ -195,15 +195,15 @@ void gg_fft_transform(const gg_fft_plan *p, fft_buffers *z)
 {
     size_t n = p->n, m = p->core.n;
     if (!p->bluestein) {
-        run(p, z);
+        transform(p, z);
         return;
     }
     GG_PICK(gg_nk_fft_multiply)(z->now, z->now, p->chirp, n);
     memset(z->now + n, 0, (m - n) * sizeof *z->now);
-    run(p, z);
+    transform(p, z);
     /* The inverse transform is the conjugate of the forward transform of the conjugate. */
     GG_PICK(gg_nk_fft_multiply_conj)(z->now, z->now, p->kernel, m);
-    run(p, z);
+    transform(p, z);
     for (size_t k = 0; k < n; k++) z->now[k].im = -z->now[k].im;
     GG_PICK(gg_nk_fft_multiply)(z->now, z->now, p->chirp, n);
 }
