@@ -39,7 +39,7 @@ static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
 
 /* A tensor of a slice is a copy of one model, which is named as in the keys. */
 static gg_status tell_slice_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
-                            gg_error *err)
+                                gg_error *err)
 {
     const gg_merge_run *g = ctx;
     char name[GG_MERGE_NAME + 1];
