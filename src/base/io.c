@@ -245,10 +245,14 @@ void gg_reserve_hint(int fd, uint64_t offset, uint64_t n)
 #endif
 }
 
+#define WINDOW ((uint64_t)4 << 20)
+
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)
 {
 #ifdef __linux__
-    (void)sync_file_range(fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
+    uint64_t from = offset / WINDOW * WINDOW, end = offset + n;
+    if (n == 0 || end - from >= WINDOW)
+        (void)sync_file_range(fd, (off_t)from, (off_t)(end - from), SYNC_FILE_RANGE_WRITE);
 #else
     (void)fd, (void)offset, (void)n;
 #endif

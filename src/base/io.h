@@ -56,7 +56,9 @@ uint64_t gg_hole_end(int fd, uint64_t offset);
  * not change, and an error will show when writing. */
 void gg_reserve_hint(int fd, uint64_t offset, uint64_t n);
 
-/* Starts writing [offset, offset+n) back to disk without waiting, if the system supports it. */
+/* Tells that [offset, offset+n) was written. Starts writing it back to disk without waiting, if the
+ * system supports it: at most one call for each 4 MiB of the file, with all before it in the same 4
+ * MiB. If n is 0, starts writing all of the file back. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 
 /* Starts reading [offset, offset+n) into the page cache without waiting, if the system supports
