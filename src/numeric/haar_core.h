@@ -41,9 +41,18 @@ GG_DECLARE_KF(void, gg_nk_haar_damp,
               (float *detail, const float *parent, size_t n, haar_damping how, removal *sums,
                const float *soon));
 
-/* x -= r where x is finite; adds to *sums. */
-GG_DECLARE_KF(void, gg_nk_remove, (float *x, const float *r, size_t n, double mean, removal *sums));
-/* x = scale x + shift where x is finite. */
-GG_DECLARE_KF(void, gg_nk_affine, (float *x, size_t n, double scale, double shift));
+/* Sum of n values, and whether all are finite; and the sum of (x - mean)^2. */
+GG_DECLARE_KF(double, gg_nk_sum, (const float *x, size_t n, bool *finite));
+GG_DECLARE_KF(double, gg_nk_variance, (const float *x, size_t n, double mean));
+/* x -= r where x is finite; adds to *sums. `finite` says that all values of x are. */
+typedef struct removal_of {
+    double mean;
+    bool finite;
+} removal_of;
+GG_DECLARE_KF(void, gg_nk_remove,
+              (float *x, const float *r, size_t n, const removal_of *of, removal *sums));
+/* out = scale x + shift where x is finite, else x. out may be x. */
+GG_DECLARE_KF(void, gg_nk_affine,
+              (const float *x, float *out, size_t n, double scale, double shift));
 
 #endif

@@ -215,6 +215,7 @@ typedef struct gg_purify_report {
  *             gg_purify_part(p, phase, part, x, scratch);
  *         gg_purify_join(p, phase);
  *     }
+ *     gg_purify_finish(p, x, x, elements);
  *     gg_purify_result(p, &report); gg_purify_free(p);
  *
  * x has the tensor's `elements` values, is the same array in every phase, and is changed in place.
@@ -237,6 +238,12 @@ size_t gg_purify_parts(const gg_purify *p, unsigned phase);
 size_t gg_purify_scratch(const gg_purify *p);
 void gg_purify_part(gg_purify *p, unsigned phase, size_t part, float *x, void *scratch);
 void gg_purify_join(gg_purify *p, unsigned phase);
+/* Returns the number of elements of a part and sets *first to its first element. Parts are whole
+ * rows for fft, and 262144 values for haar. Phase 0 of a part uses its own values only, so it can
+ * run as soon as these are known. */
+uint64_t gg_purify_extent(const gg_purify *p, size_t part, uint64_t *first);
+/* Restores mean and std in any n of the filtered values. out may be x. */
+void gg_purify_finish(const gg_purify *p, const float *x, float *out, size_t n);
 void gg_purify_result(const gg_purify *p, gg_purify_report *out);
 
 /* Runs all phases on one thread. */

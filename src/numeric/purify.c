@@ -97,16 +97,20 @@ void gg_purify_part(gg_purify *p, unsigned phase, size_t part, float *x, void *s
 {
     uintptr_t skew = (uintptr_t)scratch & 63;
     float *own = (float *)(void *)((char *)scratch + (skew ? 64 - skew : 0));
-    uint64_t first, n = gg_purify_extent(p, part, &first);
     if (phase == 0) {
         if (p->method == GG_PURIFY_HAAR && p->active) gg_purify_haar_scan(p, part, x, own);
         else scan(p, part, x, own);
-    } else if (phase == 1) {
-        if (p->method == GG_PURIFY_HAAR) gg_purify_haar_filter(p, part, x, own);
-        else gg_purify_fft_filter(p, part, x, own);
+    } else if (p->method == GG_PURIFY_HAAR) {
+        gg_purify_haar_filter(p, part, x, own);
     } else {
-        GG_PICK(gg_nk_affine)(x + first, (size_t)n, p->scale, p->shift);
+        gg_purify_fft_filter(p, part, x, own);
     }
+}
+
+void gg_purify_finish(const gg_purify *p, const float *x, float *out, size_t n)
+{
+    if (p->active) GG_PICK(gg_nk_affine)(x, out, n, p->scale, p->shift);
+    else if (out != x) memcpy(out, x, n * sizeof *x);
 }
 
 /* Sum of squares after the filter, around the new mean. */
@@ -185,6 +189,7 @@ gg_status gg_purify_values(gg_purify_method method, float *x, uint64_t elements,
             gg_purify_part(p, phase, part, x, scratch);
         gg_purify_join(p, phase);
     }
+    gg_purify_finish(p, x, x, (size_t)elements);
     gg_purify_result(p, out);
     free(scratch);
     gg_purify_free(p);

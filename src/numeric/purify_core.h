@@ -1,8 +1,8 @@
 /* purify_core.h - the state of a purification, shared by both methods. Internal.
  *
  * Phase 0 scans the values (moments, and for haar the energy of each scale). Phase 1 subtracts
- * what the filter removes. Phase 2 restores mean and std. Every part writes only to its own slot,
- * and the joins add the slots in order.
+ * what the filter removes. The affine map at the end restores mean and std. Every part writes only
+ * to its own slot, and the joins add the slots in order.
  */
 #ifndef GG_PURIFY_CORE_H
 #define GG_PURIFY_CORE_H
@@ -11,7 +11,7 @@
 
 #include "numeric/numeric.h"
 
-#define PURIFY_PHASES 3
+#define PURIFY_PHASES 2
 #define HAAR_LEVELS 64 /* enough for 2^64 values */
 
 typedef struct moments {
@@ -58,9 +58,6 @@ struct gg_purify {
  * moments of two runs into *a. */
 moments gg_purify_moments(const float *x, size_t n, float *buf);
 void gg_purify_merge(moments *a, const moments *b);
-
-/* Returns the number of elements of a part and sets *first to its first element. */
-uint64_t gg_purify_extent(const gg_purify *p, size_t part, uint64_t *first);
 
 /* Returns the values for the filter: x itself if all n are finite, otherwise a copy in buf in which
  * the mean of the finite values replaces the others. */

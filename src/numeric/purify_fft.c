@@ -316,11 +316,12 @@ static const float *removed_part(const gg_purify *p, const float *x, size_t coun
 void gg_purify_fft_filter(gg_purify *p, size_t part, float *x, float *scratch)
 {
     size_t n = (size_t)p->row;
+    removal_of of = { p->before.mean, p->before.n == p->elements };
     uint64_t first, left = gg_purify_extent(p, part, &first);
     for (x += first; left;) {
         size_t count = left / n < GG_FFT_BATCH ? (size_t)(left / n) : GG_FFT_BATCH;
         const float *rows = removed_part(p, x, count, scratch);
-        GG_PICK(gg_nk_remove)(x, rows, count * n, p->before.mean, &p->slot[part].removed);
+        GG_PICK(gg_nk_remove)(x, rows, count * n, &of, &p->slot[part].removed);
         x += count * n;
         left -= count * n;
     }

@@ -291,6 +291,7 @@ void gg_purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
 {
     haar_tree *t = &p->tree;
     removal *total = &p->slot[part].removed;
+    removal_of of = { p->before.mean, p->before.n == p->elements };
     for (size_t tile = part * PART_TILES; tile < last_tile(p, part); tile++) {
         float *values = x + (uint64_t)tile * HAAR_TILE, *d1 = details_of(scratch, 1),
               *leaves = scratch + LEAVES;
@@ -308,7 +309,7 @@ void gg_purify_haar_filter(gg_purify *p, size_t part, float *x, float *scratch)
             total->xr += sums.xr;
         } else {
             GG_PICK(gg_nk_haar_merge)(nodes, d1, (n + 1) / 2, leaves);
-            GG_PICK(gg_nk_remove)(values, leaves, n, p->before.mean, total);
+            GG_PICK(gg_nk_remove)(values, leaves, n, &of, total);
         }
     }
 }

@@ -44,12 +44,15 @@ void gg_purify_merge(moments *a, const moments *b)
 moments gg_purify_moments(const float *x, size_t n, float *buf)
 {
     moments m = { n, 0, 0 };
-    if (GG_PICK(gg_nk_nonfinite)(x, n)) {
+    bool finite = true;
+    double sum = GG_PICK(gg_nk_sum)(x, n, &finite);
+    if (!finite) {
         m.n = compact(x, n, buf);
         x = buf;
+        sum = GG_PICK(gg_nk_sum)(x, (size_t)m.n, &finite);
     }
     if (m.n == 0) return m;
-    m.mean = GG_PICK(gg_nk_range)(x, (size_t)m.n).sum / (double)m.n;
-    m.m2 = GG_PICK(gg_nk_central)(x, (size_t)m.n, m.mean).m2;
+    m.mean = sum / (double)m.n;
+    m.m2 = GG_PICK(gg_nk_variance)(x, (size_t)m.n, m.mean);
     return m;
 }

@@ -128,6 +128,30 @@ if have mkmodel; then
     check_absent "$T/x" "another dtype for some experts"
 fi
 
+# A tensor that all threads work on, in parts, chunks and steps of which the last are shorter: read
+# and written in any order, in order to check its hash, and to a pipe.
+if have mkmodel; then
+    mkmodel "$T/big.gguf" blk.0.ffn_up.weight:Q8_0:1056x4001
+    organ-extract -q "$T/big.gguf" --output "$T/big"
+    for m in haar fft; do
+        check "$m, one thread" organ-purify -j 1 "$T/big.gguf" --output "$T/big1.gguf" --force --method $m
+        cp "$T/out" "$T/table"
+        check "$m, three threads" organ-purify -j 3 "$T/big.gguf" --output "$T/big3.gguf" --force --method $m
+        check_same "$T/big1.gguf" "$T/big3.gguf" "$m of a large tensor, any number of threads"
+        check_same "$T/out" "$T/table" "$m of a large tensor, table"
+        organ-measure "$T/big3.gguf" > "$T/m"
+        tab "$T/m" theta > "$T/a"
+        tab "$T/table" theta_after > "$T/b"
+        check_same "$T/a" "$T/b" "$m of a large tensor, theta"
+        check "$m, directory" organ-purify -j 3 "$T/big" --output "$T/bigd" --force --method $m
+        organ-extract -q "$T/bigd" --output - > "$T/want"
+        organ-purify -j 3 "$T/big.gguf" --output - --method $m > "$T/have" 2> "$T/err"
+        check_same "$T/want" "$T/have" "$m of a large tensor, directory and stream"
+        organ-extract -q "$T/big1.gguf" --output - > "$T/want"
+        check_same "$T/want" "$T/have" "$m of a large tensor, file and stream"
+    done
+fi
+
 # NaN: refused by name and count, nothing is left behind.
 printf '\001\000\000\000n\002\000\000\000\004\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\000\000\000\000' > "$T/nan.bin"
 printf '\000\000\200\077\000\000\300\177\000\000\000\100\000\000\200\177\000\000\200\077\000\000\000\100\000\000\200\077\000\000\000\100' >> "$T/nan.bin"

@@ -320,6 +320,8 @@ static void order(void)
                 gg_purify_part(p, phase, part, y, scratch + 3);
             gg_purify_join(p, phase);
         }
+        gg_purify_finish(p, y + 1001, y + 1001, N - 1001);
+        gg_purify_finish(p, y, y, 1001);
         T_CHECK(memcmp(x, y, N * sizeof *x) == 0);
         gg_purify_free(p);
         free(x), free(y), free(scratch);

@@ -206,59 +206,125 @@ void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, haar_da
     }
 }
 
-static inline void remove4(float *x, const float *r, double mean, gg_nk_f64x4 *s, gg_nk_f64x4 *ss,
-                           gg_nk_f64x4 *sx)
+/* The sums of four values of x that are kept if all are finite. */
+typedef struct removed {
+    gg_nk_acc r, rr, xr;
+} removed;
+
+static inline void add_removed(removed *sums, int half, gg_nk_f32x4 v, gg_nk_f32x4 t, double mean)
+{
+    gg_nk_f64x4 d = NK_WIDE(t), u = NK_WIDE(v) - mean;
+    sums->r.half[half] += d;
+    sums->rr.half[half] += d * d;
+    sums->xr.half[half] += u * d;
+}
+
+static inline void remove4(float *x, const float *r, double mean, removed *sums, int half)
 {
     gg_nk_f32x4 v, t;
     NK_LOAD4(v, x);
     NK_LOAD4(t, r);
     gg_nk_i32x4 keep = NK_FINITE4(v);
-    gg_nk_f64x4 d = NK_WIDE(NK_AND4(t, keep)), u = NK_WIDE(NK_AND4(v, keep)) - mean;
-    *s += d;
-    *ss += d * d;
-    *sx += u * d;
+    add_removed(sums, half, NK_AND4(v, keep), NK_AND4(t, keep), mean);
     v = NK_SELECT4(keep, v - t, v);
     memcpy(x, &v, sizeof v);
 }
 
-void GG_K(gg_nk_remove)(float *x, const float *r, size_t n, double mean, removal *sums)
+static inline void remove_finite4(float *x, const float *r, double mean, removed *sums, int half)
 {
-    gg_nk_acc s = { { { 0 }, { 0 } } }, ss = s, sx = s;
+    gg_nk_f32x4 v, t;
+    NK_LOAD4(v, x);
+    NK_LOAD4(t, r);
+    add_removed(sums, half, v, t, mean);
+    v -= t;
+    memcpy(x, &v, sizeof v);
+}
+
+void GG_K(gg_nk_remove)(float *x, const float *r, size_t n, const removal_of *of, removal *sums)
+{
+    removed s = { { { { 0 }, { 0 } } }, { { { 0 }, { 0 } } }, { { { 0 }, { 0 } } } };
     size_t i = 0;
+    for (; of->finite && i + NK_LANES <= n; i += NK_LANES) {
+        remove_finite4(x + i, r + i, of->mean, &s, 0);
+        remove_finite4(x + i + 4, r + i + 4, of->mean, &s, 1);
+    }
     for (; i + NK_LANES <= n; i += NK_LANES) {
-        remove4(x + i, r + i, mean, &s.half[0], &ss.half[0], &sx.half[0]);
-        remove4(x + i + 4, r + i + 4, mean, &s.half[1], &ss.half[1], &sx.half[1]);
+        remove4(x + i, r + i, of->mean, &s, 0);
+        remove4(x + i + 4, r + i + 4, of->mean, &s, 1);
     }
     for (; i < n; i += 4) {
         size_t left = n - i < 4 ? n - i : 4;
         float v[4] = { 0 }, t[4] = { 0 };
         memcpy(v, x + i, left * sizeof *v);
         memcpy(t, r + i, left * sizeof *t);
-        remove4(v, t, mean, &s.half[0], &ss.half[0], &sx.half[0]);
+        remove4(v, t, of->mean, &s, 0);
         memcpy(x + i, v, left * sizeof *v);
     }
-    sums->r += gg_nk_fold(&s);
-    sums->rr += gg_nk_fold(&ss);
-    sums->xr += gg_nk_fold(&sx);
+    sums->r += gg_nk_fold(&s.r);
+    sums->rr += gg_nk_fold(&s.rr);
+    sums->xr += gg_nk_fold(&s.xr);
+}
+
+/* The lanes of gg_nk_range and gg_nk_central. */
+double GG_K(gg_nk_sum)(const float *x, size_t n, bool *finite)
+{
+    gg_nk_acc sum = { { { 0 }, { 0 } } };
+    gg_nk_i32x4 good[2] = { ~(gg_nk_i32x4){ 0 }, ~(gg_nk_i32x4){ 0 } };
+    for (size_t i = 0; i < n; i += NK_LANES) {
+        float rest[NK_LANES] = { 0 };
+        const float *from = x + i;
+        if (n - i < NK_LANES) from = memcpy(rest, from, (n - i) * sizeof *x);
+#pragma GCC unroll 2
+        for (size_t h = 0; h < 2; h++) {
+            gg_nk_f32x4 v;
+            NK_LOAD4(v, from + 4 * h);
+            good[h] &= NK_FINITE4(v);
+            sum.half[h] += NK_WIDE(v);
+        }
+    }
+    good[0] &= good[1];
+    *finite = good[0][0] & good[0][1] & good[0][2] & good[0][3];
+    return gg_nk_fold(&sum);
+}
+
+double GG_K(gg_nk_variance)(const float *x, size_t n, double mean)
+{
+    gg_nk_acc sum = { { { 0 }, { 0 } } };
+    size_t i = 0;
+    for (; i + NK_LANES <= n; i += NK_LANES) {
+#pragma GCC unroll 2
+        for (size_t h = 0; h < 2; h++) {
+            gg_nk_f32x4 v;
+            NK_LOAD4(v, x + i + 4 * h);
+            gg_nk_f64x4 d = NK_WIDE(v) - mean;
+            sum.half[h] += d * d;
+        }
+    }
+    for (size_t l = 0; i < n; i++, l++)
+        sum.half[l / 4][l % 4] += ((double)x[i] - mean) * ((double)x[i] - mean);
+    return gg_nk_fold(&sum);
 }
 
 /* x + (x (scale - 1) + shift). The scale is near 1, so the correction is small and float is as
  * accurate as double here. */
-static inline void affine4(float *x, float gain, float shift)
+static inline vec affine(vec v, float gain, float shift)
 {
-    gg_nk_f32x4 v;
-    NK_LOAD4(v, x);
-    gg_nk_f32x4 y = v + (v * gain + shift);
-    v = NK_SELECT4(NK_FINITE4(v), y, v);
-    memcpy(x, &v, sizeof v);
+    vec y = v + (v * gain + shift);
+    ivec finite = ((ivec)v & NK_EXPONENT) != NK_EXPONENT;
+    return (vec)(((ivec)y & finite) | ((ivec)v & ~finite));
 }
 
-void GG_K(gg_nk_affine)(float *x, size_t n, double scale, double shift)
+void GG_K(gg_nk_affine)(const float *x, float *out, size_t n, double scale, double shift)
 {
-    float gain = (float)(scale - 1.0), offset = (float)shift, rest[4] = { 0 };
+    float gain = (float)(scale - 1.0), offset = (float)shift;
     size_t i = 0;
-    for (; i + 4 <= n; i += 4) affine4(x + i, gain, offset);
-    memcpy(rest, x + i, (n - i) * sizeof *rest);
-    affine4(rest, gain, offset);
-    memcpy(x + i, rest, (n - i) * sizeof *rest);
+    vec v = { 0 };
+    for (; i + WIDTH <= n; i += WIDTH) {
+        memcpy(&v, x + i, sizeof v);
+        v = affine(v, gain, offset);
+        memcpy(out + i, &v, sizeof v);
+    }
+    memcpy(&v, x + i, (n - i) * sizeof *x);
+    v = affine(v, gain, offset);
+    memcpy(out + i, &v, (n - i) * sizeof *x);
 }

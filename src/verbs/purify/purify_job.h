@@ -69,4 +69,11 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err);
  * thread may call this. */
 gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, const gg_run *run, gg_error *err);
 
+/* ---- purify_memory.c ---- */
+
+/* Takes the memory of an earlier tensor, which the system does not have to clear again, or
+ * allocates it. Memory that is too small is freed first. x is NULL if there is none. */
+purify_memory gg_purify_take(purify_job *j, size_t bytes);
+void gg_purify_leave(purify_job *j, purify_memory m);
+
 #endif

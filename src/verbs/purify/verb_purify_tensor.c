@@ -19,12 +19,12 @@
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define READ_BYTES ((size_t)256 << 10)
+/* What a thread reads and encodes at once. Both stay in its cache with their values. */
+#define READ_BYTES ((size_t)128 << 10)
+#define STEP ((size_t)8192)
 
 typedef struct taken { /* the samples of a row, for theta */
     float *values;
@@ -45,11 +45,11 @@ typedef struct work {
     uint8_t *kept; /* the signal's bytes from a pipe, which cannot be read again */
     uint8_t *raw;  /* a batch of encoded chunks */
     gg_weights weights;
-    float *room;     /* per thread: the weights of a chunk */
+    float *room;     /* per thread: the weights of a step */
+    float *step;     /* per thread: the values of a step */
     uint64_t no;     /* number of the signal */
     uint64_t in_row; /* its number in the row */
     size_t batch, chunk_bytes;
-    size_t run_values; /* values read at once */
     void *scratch;
     size_t scratch_size;
     gg_purify *filter;
@@ -60,8 +60,7 @@ typedef struct work {
     /* The row and its totals. */
     gg_purify_row *row;
     taken before, after;
-    uint64_t row_values;
-    atomic_ullong nonfinite;
+    uint64_t row_values, nonfinite;
     double left, energy, change, size; /* sums of squares */
     bool same;                         /* all bytes are unchanged */
 } work;
@@ -91,71 +90,41 @@ static size_t bytes_of(uint32_t dtype, uint64_t n)
     return (size_t)(n / info->block_elems * info->block_bytes);
 }
 
-/* The first of the row's samples that is not before value `at` of the row. */
-static uint64_t first_sample(const work *w, const taken *t, uint64_t at)
+/* Takes the row's samples among n values of the signal, which are at x. Several threads may take
+ * those of different values. */
+static void take(const work *w, const taken *t, uint64_t at, const float *x, size_t n)
 {
-    uint64_t lo = 0, hi = t->n;
-    while (lo < hi) {
-        uint64_t mid = lo + (hi - lo) / 2;
-        if (gg_sample_index(mid, w->row_values, t->n) < at) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
-/* Takes the row's samples among n values of the signal. Several threads may take those of different
- * values. */
-static void take(const work *w, const taken *t, uint64_t at, uint64_t n)
-{
-    uint64_t base = w->in_row * w->values, end = base + at + n, index;
-    for (uint64_t i = first_sample(w, t, base + at); i < t->n; i++) {
-        index = gg_sample_index(i, w->row_values, t->n);
-        if (index >= end) return;
-        t->values[i] = w->x[index - base];
+    if (t->n == 0) return;
+    uint64_t first = w->in_row * w->values + at, i = gg_sample_index(first, t->n, w->row_values);
+    uint64_t step = w->row_values / t->n, rest = w->row_values % t->n, index;
+    while ((index = gg_sample_index(i, w->row_values, t->n)) < first) i++;
+    /* index = floor(i row_values / t->n), and `over` is the remainder. */
+    for (uint64_t over = i * w->row_values - index * t->n; i < t->n && index < first + n; i++) {
+        t->values[i] = x[index - first];
+        index += step;
+        over += rest;
+        if (over >= t->n) index++, over -= t->n;
     }
 }
 
-/* Reads and decodes n values of the signal. `raw` has room for their bytes. */
-static gg_status load_run(work *w, uint64_t at, size_t n, uint8_t *raw, gg_error *err)
+/* Reads and decodes the values [at, at + n) of the signal. `raw` has room for READ_BYTES. */
+static gg_status load_values(work *w, uint64_t at, uint64_t n, uint8_t *raw, gg_error *err)
 {
-    size_t bytes = bytes_of(w->dtype, n);
+    const gg_dtype_info *info = gg_dtype_get(w->dtype);
+    uint64_t most = READ_BYTES / info->block_bytes * info->block_elems, end = at + n;
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK) st = gg_data_read(&w->data, w->from + bytes_of(w->dtype, at), raw, bytes, err);
-    if (st == GG_OK) st = gg_decode(w->dtype, raw, w->x + at, n, err);
-    if (st != GG_OK) return st;
-    if (w->hashed) gg_sha256_update(&w->in, raw, bytes);
-    atomic_fetch_add(&w->nonfinite, GG_PICK(gg_nk_nonfinite)(w->x + at, n));
-    take(w, &w->before, at, n);
-    gg_progress_add(w->u->job->run, bytes);
-    return GG_OK;
-}
-
-static gg_status load_task(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    work *w = ctx;
-    uint64_t at = i * w->run_values, left = w->values - at;
-    size_t n = (size_t)(left < w->run_values ? left : w->run_values);
-    uint8_t *raw = w->kept ? w->kept + bytes_of(w->dtype, at) : w->raw + worker * READ_BYTES;
-    return load_run(w, at, n, raw, err);
-}
-
-/* The first task: makes room in the output, because many file systems let only one thread allocate
- * at a time. Threads that write would wait for each other, but those that read need not. */
-static gg_status load_or_reserve(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    work *w = ctx;
-    if (i > 0) return load_task(w, i - 1, worker, err);
-    gg_reserve_hint(w->sink.fd, w->sink.at, bytes_of(w->u->t.dtype, w->values));
-    return GG_OK;
-}
-
-/* Decodes the signal's values into x. A pipe, and data to hash, is read in order. */
-static gg_status load(work *w, gg_error *err)
-{
-    size_t runs = (size_t)((w->values + w->run_values - 1) / w->run_values);
-    if (w->threads == 1 || w->hashed || w->kept) return gg_parallel(runs, 1, load_task, w, err);
-    if (w->sink.fd < 0 || in_batches(w)) return gg_parallel(runs, w->threads, load_task, w, err);
-    return gg_parallel(runs + 1, w->threads, load_or_reserve, w, err);
+    for (; at < end && st == GG_OK; at += n) {
+        n = end - at < most ? end - at : most;
+        size_t bytes = bytes_of(w->dtype, n), done = bytes_of(w->dtype, at);
+        uint8_t *to = w->kept ? w->kept + done : raw;
+        st = gg_data_read(&w->data, w->from + done, to, bytes, err);
+        if (st == GG_OK) st = gg_decode(w->dtype, to, w->x + at, (size_t)n, err);
+        if (st != GG_OK) break;
+        if (w->hashed) gg_sha256_update(&w->in, to, bytes);
+        take(w, &w->before, at, w->x + at, (size_t)n);
+        gg_progress_add(w->u->job->run, bytes);
+    }
+    return st;
 }
 
 /* Copies the signal's bytes unchanged. If `again` is false, they are read for the first time. */
@@ -176,51 +145,78 @@ static gg_status pass(work *w, bool again, gg_error *err)
 
 /* ---- the filter -------------------------------------------------------------------- */
 
+static gg_status open_filter(work *w, gg_error *err)
+{
+    const gg_purify_options *o = w->u->job->o;
+    const gg_tensor *t = &w->u->t;
+    w->filter = gg_purify_new(o->method, w->values, t->n_dims ? t->dims[0] : 1, o->strength, err);
+    if (!w->filter) return err->status;
+    size_t need = (gg_purify_scratch(w->filter) + 63) & ~(size_t)63;
+    if (need <= w->scratch_size) return GG_OK;
+    free(w->scratch);
+    w->scratch = malloc(need * w->threads);
+    w->scratch_size = w->scratch ? need : 0;
+    return w->scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a filter");
+}
+
 typedef struct filter_phase {
     work *w;
     unsigned phase;
+    bool load, run; /* read the values of the part, and run the phase */
 } filter_phase;
 
 static gg_status filter_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     filter_phase *f = ctx;
     work *w = f->w;
+    uint64_t first, n = gg_purify_extent(w->filter, i, &first);
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK)
+    if (st == GG_OK && f->load) st = load_values(w, first, n, w->raw + worker * READ_BYTES, err);
+    if (st == GG_OK && f->run)
         gg_purify_part(w->filter, f->phase, i, w->x, (char *)w->scratch + worker * w->scratch_size);
     return st;
 }
 
-static gg_status run_filter(work *w, gg_error *err)
+/* The first task: makes room in the output, because many file systems let only one thread allocate
+ * at a time. Threads that write would wait for each other, but those that read need not. */
+static gg_status load_or_reserve(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    gg_status st = GG_OK;
-    size_t need = (gg_purify_scratch(w->filter) + 63) & ~(size_t)63;
-    if (need > w->scratch_size) {
-        free(w->scratch);
-        w->scratch = malloc(need * w->threads);
-        w->scratch_size = need;
-        if (!w->scratch) return gg_fail(err, GG_ENOMEM, "no memory for a filter");
-    }
-    for (unsigned phase = 0; phase < gg_purify_phases(w->filter) && st == GG_OK; phase++) {
-        filter_phase f = { w, phase };
-        st = gg_parallel(gg_purify_parts(w->filter, phase), w->threads, filter_task, &f, err);
-        if (st == GG_OK) gg_purify_join(w->filter, phase);
-    }
+    work *w = ((filter_phase *)ctx)->w;
+    if (i > 0) return filter_task(ctx, i - 1, worker, err);
+    gg_reserve_hint(w->sink.fd, w->sink.at, bytes_of(w->u->t.dtype, w->values));
+    return GG_OK;
+}
+
+/* Decodes the signal's values into x and runs the first phase, part by part while they are in the
+ * cache. A pipe, and data to hash, is read in order before other threads can run the phase. */
+static gg_status load(work *w, gg_error *err)
+{
+    bool in_order = w->threads > 1 && (w->hashed || w->kept);
+    filter_phase only = { w, 0, true, false }, f = { w, 0, !in_order, true };
+    size_t parts = gg_purify_parts(w->filter, 0);
+    gg_purify_report r;
+    gg_status st = in_order ? gg_parallel(parts, 1, filter_task, &only, err) : GG_OK;
+    if (st != GG_OK) return st;
+    if (w->threads == 1 || in_order || w->sink.fd < 0 || in_batches(w))
+        st = gg_parallel(parts, w->threads, filter_task, &f, err);
+    else st = gg_parallel(parts + 1, w->threads, load_or_reserve, &f, err);
+    gg_purify_join(w->filter, 0);
+    gg_purify_result(w->filter, &r);
+    w->nonfinite += r.nonfinite;
     return st;
 }
 
-/* Purifies x. Sets *changed to false if its bits are the same as before. */
+/* Runs the other phases. Sets *changed to false if the values are the same as before. */
 static gg_status filter(work *w, bool *changed, gg_error *err)
 {
-    const gg_purify_options *o = w->u->job->o;
-    const gg_tensor *t = &w->u->t;
-    gg_purify_report r = { 0 };
-    if (w->values == 0) return GG_OK;
-    w->filter = gg_purify_new(o->method, w->values, t->n_dims ? t->dims[0] : 1, o->strength, err);
-    if (!w->filter) return err->status;
-    gg_status st = run_filter(w, err);
+    gg_purify_report r;
+    gg_status st = GG_OK;
+    for (unsigned phase = 1; phase < gg_purify_phases(w->filter) && st == GG_OK; phase++) {
+        filter_phase f = { w, phase, false, true };
+        st = gg_parallel(gg_purify_parts(w->filter, phase), w->threads, filter_task, &f, err);
+        if (st == GG_OK) gg_purify_join(w->filter, phase);
+    }
     gg_purify_result(w->filter, &r);
-    gg_purify_free(w->filter);
     double n = (double)w->values, energy = n * r.std * r.std,
            size = n * (r.std * r.std + r.mean * r.mean);
     w->energy += energy;
@@ -233,29 +229,39 @@ static gg_status filter(work *w, bool *changed, gg_error *err)
 
 /* ---- the encoder ------------------------------------------------------------------- */
 
-/* Encodes a chunk and replaces its values in x with the values that a reader will decode. Chunks
- * are whole blocks but not whole rows, so each value has its own weight. */
+/* Encodes n values from `at` on, and takes samples of what a reader will decode. Steps are whole
+ * blocks but not whole rows, so each value has its own weight. */
+static gg_status encode_step(work *w, uint64_t at, size_t n, uint8_t *to, unsigned worker,
+                             gg_error *err)
+{
+    uint32_t dtype = w->u->t.dtype;
+    float *x = w->step + worker * STEP, *room = w->room ? w->room + worker * STEP : NULL;
+    const float *weights = gg_weights_of(&w->weights, w->no * w->values + at, n, room);
+    gg_purify_finish(w->filter, w->x + at, x, n);
+    gg_status st = gg_encode(dtype, x, to, n, n, weights, err);
+    if (st == GG_OK) st = gg_decode(dtype, to, x, n, err);
+    if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(x, n)) {
+        st = gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_get(dtype)->name);
+        gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
+    }
+    if (st == GG_OK) take(w, &w->after, at, x, n);
+    return st;
+}
+
 static gg_status encode_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     work *w = ctx;
-    const gg_tensor *t = &w->u->t;
     uint64_t at = w->at + i * PURIFY_CHUNK;
     size_t n = w->values - at < PURIFY_CHUNK ? (size_t)(w->values - at) : PURIFY_CHUNK;
     uint8_t *to = w->raw + (in_batches(w) ? i : worker) * w->chunk_bytes;
-    float *room = w->room ? w->room + worker * PURIFY_CHUNK : NULL;
-    const float *weights = gg_weights_of(&w->weights, w->no * w->values + at, n, room);
-    gg_status st = gg_encode(t->dtype, w->x + at, to, n, n, weights, err);
-    if (st == GG_OK) st = gg_decode(t->dtype, to, w->x + at, n, err);
-    if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(w->x + at, n)) {
-        st = gg_fail(err, GG_EFORMAT, "its values are too large for %s",
-                     gg_dtype_get(t->dtype)->name);
-        gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
+    gg_status st = gg_cancelled(err);
+    for (size_t k = 0, step; k < n && st == GG_OK; k += step) {
+        step = n - k < STEP ? n - k : STEP;
+        st = encode_step(w, at + k, step, to + bytes_of(w->u->t.dtype, k), worker, err);
     }
-    if (st != GG_OK) return st;
-    take(w, &w->after, at, n);
-    if (w->sink.fd < 0 || in_batches(w)) return GG_OK;
-    return gg_pwrite_all(w->sink.fd, to, bytes_of(t->dtype, n), w->sink.at + bytes_of(t->dtype, at),
-                         err);
+    if (st != GG_OK || w->sink.fd < 0 || in_batches(w)) return st;
+    return gg_pwrite_all(w->sink.fd, to, bytes_of(w->u->t.dtype, n),
+                         w->sink.at + bytes_of(w->u->t.dtype, at), err);
 }
 
 static gg_status store(work *w, gg_error *err)
@@ -277,22 +283,35 @@ static gg_status store(work *w, gg_error *err)
 
 /* ---- a row ---------------------------------------------------------------------------- */
 
-static gg_status one_signal(work *w, uint64_t from, uint64_t in_row, gg_error *err)
+/* Writes what the filter left in x, or the signal as it was. */
+static gg_status put(work *w, bool changed, gg_error *err)
 {
-    bool changed = false, retyped = w->u->t.dtype != w->dtype;
-    w->from = from;
-    w->in_row = in_row;
-    gg_status st = load(w, err);
-    if (st != GG_OK || w->nonfinite) return st; /* non-finite values are only counted */
-    st = filter(w, &changed, err);
-    if (st != GG_OK) return st;
-    if (changed || retyped) {
+    if (changed || w->u->t.dtype != w->dtype) {
         w->same = false;
-        w->no = w->bytes ? from / w->bytes : 0;
         return store(w, err);
     }
-    take(w, &w->after, 0, w->values);
+    gg_purify_finish(w->filter, w->x, w->x, (size_t)w->values);
+    take(w, &w->after, 0, w->x, (size_t)w->values);
     return pass(w, true, err);
+}
+
+/* Purifies a signal of the row. Non-finite values are only counted. */
+static gg_status one_signal(work *w, uint64_t from, uint64_t in_row, gg_error *err)
+{
+    bool changed = false;
+    if (w->values == 0) return GG_OK;
+    w->from = from;
+    w->in_row = in_row;
+    w->no = w->bytes ? from / w->bytes : 0;
+    gg_status st = open_filter(w, err);
+    if (st == GG_OK) st = load(w, err);
+    if (st == GG_OK && w->nonfinite == 0) {
+        st = filter(w, &changed, err);
+        if (st == GG_OK) st = put(w, changed, err);
+    }
+    gg_purify_free(w->filter);
+    w->filter = NULL;
+    return st;
 }
 
 /* Measures the samples before (0) or after (1) the filter. */
@@ -323,7 +342,7 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
     for (uint64_t i = 0; i < n && st == GG_OK; i++) st = one_signal(w, from + i * w->bytes, i, err);
     if (st == GG_OK && w->nonfinite) {
         st = gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite",
-                     (unsigned long long)atomic_load(&w->nonfinite));
+                     (unsigned long long)w->nonfinite);
         gg_fix_hint(err, GG_HINT_DESELECT,
                     "leave it out; measure the model to see how many each tensor has");
     }
@@ -336,59 +355,11 @@ static gg_status one_row(work *w, purify_row *row, uint64_t from, uint64_t n, gg
 
 /* ---- a tensor ------------------------------------------------------------------------- */
 
-/* Pages of 2 MiB, where the system has them, save a fifth of the time of a Haar filter. */
-static void prefer_large_pages(void *bytes, size_t n)
-{
-#ifdef MADV_HUGEPAGE
-    const uintptr_t page = (uintptr_t)2 << 20;
-    uintptr_t from = ((uintptr_t)bytes + page - 1) / page * page;
-    uintptr_t to = ((uintptr_t)bytes + n) / page * page;
-    if (bytes && from < to)
-        (void)madvise((char *)bytes + (from - (uintptr_t)bytes), to - from, MADV_HUGEPAGE);
-#else
-    (void)bytes, (void)n;
-#endif
-}
-
-/* Takes the memory of an earlier tensor, which the system does not have to clear again, or
- * allocates it. Memory that is too small is freed first. */
-static purify_memory take_memory(purify_job *j, size_t bytes)
-{
-    purify_memory m = { NULL, bytes };
-    pthread_mutex_lock(&j->lock);
-    for (unsigned i = 0; i < j->threads && !m.x; i++) {
-        if (j->spare[i].bytes < bytes) continue;
-        m = j->spare[i];
-        j->spare[i] = (purify_memory){ 0 };
-    }
-    for (unsigned i = 0; i < j->threads && !m.x; i++) {
-        free(j->spare[i].x);
-        j->spare[i] = (purify_memory){ 0 };
-    }
-    pthread_mutex_unlock(&j->lock);
-    if (m.x) return m;
-    m.x = malloc(bytes);
-    prefer_large_pages(m.x, bytes);
-    return m;
-}
-
-static void leave_memory(purify_job *j, purify_memory m)
-{
-    pthread_mutex_lock(&j->lock);
-    for (unsigned i = 0; i < j->threads && m.x; i++) {
-        if (j->spare[i].x) continue;
-        j->spare[i] = m;
-        m.x = NULL;
-    }
-    pthread_mutex_unlock(&j->lock);
-    free(m.x);
-}
-
 static gg_status open_weights(work *w, gg_error *err)
 {
     gg_status st = gg_weights_open(&w->weights, w->u->job->imatrix, &w->u->t, 0, 0, err);
     if (st != GG_OK || !w->weights.of.mean2) return st;
-    w->room = malloc(w->threads * PURIFY_CHUNK * sizeof *w->room);
+    w->room = malloc(w->threads * STEP * sizeof *w->room);
     return w->room ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the weights of a tensor");
 }
 
@@ -397,29 +368,30 @@ static gg_status make_room(work *w, gg_error *err)
     uint64_t samples = GG_SAMPLE_DEFAULT;
     w->batch = !in_batches(w) ? w->threads : w->threads > 1 ? 8 * (size_t)w->threads : 2;
     w->chunk_bytes = bytes_of(w->u->t.dtype, PURIFY_CHUNK);
-    const gg_dtype_info *info = gg_dtype_get(w->dtype);
-    w->run_values = READ_BYTES / info->block_bytes * info->block_elems;
     size_t raw = w->batch * w->chunk_bytes, least = w->threads * READ_BYTES;
     if (raw < least) raw = least;
-    w->memory = take_memory(w->u->job, (size_t)w->values * sizeof *w->x + 1);
+    w->memory = gg_purify_take(w->u->job, (size_t)w->values * sizeof *w->x + 1);
     w->x = w->memory.x;
     w->raw = malloc(raw);
+    w->step = malloc(w->threads * STEP * sizeof *w->step);
     w->kept = gg_source_seekable(w->u->job->source) ? NULL : malloc((size_t)w->bytes + 1);
     w->before.values = malloc((size_t)samples * sizeof(float));
     w->after.values = malloc((size_t)samples * sizeof(float));
     bool kept = w->kept || gg_source_seekable(w->u->job->source);
-    if (w->x && w->raw && kept && w->before.values && w->after.values) return open_weights(w, err);
+    if (w->x && w->raw && w->step && kept && w->before.values && w->after.values)
+        return open_weights(w, err);
     return gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor",
                    (unsigned long long)w->values);
 }
 
 static void free_room(work *w)
 {
-    leave_memory(w->u->job, w->memory);
+    gg_purify_leave(w->u->job, w->memory);
     free(w->raw);
     free(w->kept);
     free(w->scratch);
     free(w->room);
+    free(w->step);
     gg_weights_close(&w->weights);
     free(w->before.values);
     free(w->after.values);
