@@ -8,6 +8,8 @@
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #endif
 
 /* Lock-free, so it is safe in a signal handler and across threads. */
@@ -242,6 +244,19 @@ void gg_reserve_hint(int fd, uint64_t offset, uint64_t n)
     if (n > 0) (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n);
 #else
     (void)fd, (void)offset, (void)n;
+#endif
+}
+
+bool gg_copy_by_kernel(int in, int out)
+{
+#ifdef __linux__
+    struct stat a, b;
+    struct statfs s;
+    if (fstat(in, &a) != 0 || fstat(out, &b) != 0 || fstatfs(out, &s) != 0) return true;
+    return a.st_dev == b.st_dev && s.f_type != GG_TMPFS && s.f_type != GG_EXT4;
+#else
+    (void)in, (void)out;
+    return false;
 #endif
 }
 

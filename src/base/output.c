@@ -66,15 +66,13 @@ int gg_output_fd(const gg_output *o)
     return o->fd;
 }
 
-#define TMPFS 0x01021994 /* its f_type, see statfs(2) */
-
 /* In tmpfs, allocating costs two thirds of the time of writing, and no other thread could write
  * meanwhile. Its free space is only compared: 0 or ENOSPC. -1 for other file systems. */
 static int fits_in_memory(int fd, uint64_t bytes)
 {
 #ifdef __linux__
     struct statfs s;
-    if (fstatfs(fd, &s) != 0 || s.f_type != TMPFS) return -1;
+    if (fstatfs(fd, &s) != 0 || s.f_type != GG_TMPFS) return -1;
     uint64_t size = (uint64_t)s.f_bsize, blocks = bytes / size + (bytes % size != 0);
     return s.f_blocks > 0 && blocks > (uint64_t)s.f_bavail ? ENOSPC : 0;
 #else

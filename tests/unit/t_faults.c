@@ -9,6 +9,8 @@
 #include "organ/gg_keys.h"
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
+#include "organ/record.h"
+#include "verbs/shared/hashcopy.h"
 
 #if defined __linux__ && defined __LP64__
 #include <errno.h>
@@ -17,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 /* Reads, writes and syncs fail with EIO for files whose path contains this text, or ends in
  * it if the text ends in "$". */
@@ -27,6 +30,8 @@ static bool no_fallocate, short_writes;
 /* When the first file is read, the second takes its name. */
 static char replaced[512], replacement[512];
 static atomic_uint writes; /* how many there were */
+static atomic_uint kernel_copies;
+static long file_system; /* what fstatfs tells; 0 = the truth */
 
 static bool is(int fd, const char *part)
 {
@@ -72,6 +77,7 @@ ssize_t write(int fd, const void *buf, size_t n)
 
 ssize_t copy_file_range(int in, off_t *from, int out, off_t *to, size_t n, unsigned flags)
 {
+    kernel_copies++;
     if (!broken(in, out)) return syscall(SYS_copy_file_range, in, from, out, to, n, flags);
     copied = true;
     return -1;
@@ -80,6 +86,13 @@ ssize_t copy_file_range(int in, off_t *from, int out, off_t *to, size_t n, unsig
 ssize_t sendfile(int out, int in, off_t *from, size_t n)
 {
     return broken(in, out) ? -1 : syscall(SYS_sendfile, out, in, from, n);
+}
+
+int fstatfs(int fd, struct statfs *s)
+{
+    int result = (int)syscall(SYS_fstatfs, fd, s);
+    if (file_system) s->f_type = file_system;
+    return result;
 }
 
 int fsync(int fd)
@@ -113,7 +126,7 @@ static void all_well(void)
     bad_read = bad_write = bad_sync = NULL;
     short_writes = false;
     copied = no_fallocate = false;
-    bad_from = 0;
+    bad_from = file_system = 0;
 }
 
 static const char *fresh(void)
@@ -150,6 +163,38 @@ static void copies_tell_sides(void)
     }
     close(in);
     close(out);
+}
+
+enum { BIG = 700 * 4096 }; /* bytes of a tensor, in several steps */
+
+/* The kernel is asked for a copy only where that may share extents. Both ways copy the same. */
+static void copies_by_file_system(void)
+{
+    static const long types[] = { 0x9123683e /* btrfs */, GG_TMPFS, GG_EXT4 };
+    gg_error e = GG_ERROR_INIT;
+    uint8_t *bytes = malloc(GG_RECORD_HEADER + BIG), *got = malloc(BIG + 8);
+    gg_tensor t = { .name = "t", .name_len = 1, .n_dims = 2, .dims = { 1024, 700, 1, 1 } };
+    size_t head = gg_record_header(&t, bytes);
+    for (size_t i = 0; i < BIG; i++) bytes[head + i] = (uint8_t)(i * 7 + i / 4096);
+    fresh();
+    spew(scratch("f/t.bin"), bytes, head + BIG);
+    gg_source *s;
+    gg_run run = { 0 };
+    T_EQ(gg_source_open(scratch("f/t.bin"), &s, &e), GG_OK);
+    gg_plan_part part = { s, 0, 4, BIG - 4, NULL };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        int fd = open(scratch("f/out"), O_RDWR | O_CREAT | O_TRUNC, 0666);
+        file_system = types[i];
+        kernel_copies = 0;
+        T_EQ(gg_copy_part(&part, (gg_place){ fd, 5 }, NULL, &run, &e), GG_OK);
+        T_EQ(kernel_copies > 0, i == 0);
+        T_EQ(pread(fd, got, BIG, 5), BIG - 4);
+        T_CHECK(memcmp(got, bytes + head + 4, BIG - 4) == 0);
+        close(fd);
+    }
+    all_well();
+    gg_source_close(s);
+    free(bytes), free(got);
 }
 
 static void extract_to(const char *model, const char *dir, gg_error *e)
@@ -439,6 +484,7 @@ static void writeback_has_steps(void)
 static const t_case cases[] = {
     { "writeback has steps", writeback_has_steps },
     { "copies tell reading from writing", copies_tell_sides },
+    { "copies depend on the file system", copies_by_file_system },
     { "shards are told apart", shards_are_told_apart },
     { "copies of a directory tell sides", clones_tell_sides },
     { "every sync counts", every_sync_counts },

@@ -38,19 +38,21 @@ void gg_turn_leave(const gg_run *run)
     if (run && run->turn) pthread_mutex_unlock(&run->turn->lock);
 }
 
-/* Reads, hashes and writes with a buffer that fits the second-level cache. One thread hashes while
- * others write. */
+/* Reads, hashes (unless h is NULL) and writes. One thread reads and hashes while another one
+ * writes. With a hash, the buffer fits the second-level cache. Without one, it is larger, so that
+ * threads wait for each other less often. */
 static gg_status buffer_copy(gg_data *d, const gg_plan_part *part, gg_place out, gg_sha256 *h,
                              const gg_run *run, gg_error *err)
 {
-    uint8_t *buf = malloc(part->bytes < COPY_STEP ? (size_t)part->bytes + 1 : COPY_STEP);
+    const size_t most = h ? COPY_STEP : 4 * COPY_STEP;
+    uint8_t *buf = malloc(part->bytes < most ? (size_t)part->bytes + 1 : most);
     if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
     gg_status st = GG_OK;
     for (uint64_t done = 0; done < part->bytes && st == GG_OK;) {
-        size_t step = part->bytes - done < COPY_STEP ? (size_t)(part->bytes - done) : COPY_STEP;
+        size_t step = part->bytes - done < most ? (size_t)(part->bytes - done) : most;
         st = gg_data_read(d, part->at + done, buf, step, err);
         if (st != GG_OK) break;
-        gg_sha256_update(h, buf, step);
+        if (h) gg_sha256_update(h, buf, step);
         if (out.fd >= 0) {
             if (out.at != GG_AT_POS) gg_turn_take(run);
             st = gg_put_all(out.fd, buf, step, gg_offset_after(out.at, done), err);
@@ -96,8 +98,9 @@ gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], con
     gg_sha256_init(&h);
     if (sha && in_parallel(&d, part, out, run)) st = gg_pipe_copy_part(&d, part, out, &h, run, err);
     else if (sha) st = buffer_copy(&d, part, out, &h, run, err);
-    else if (out.at != GG_AT_POS && d.fd >= 0) st = shared_copy(&d, part, out, run, err);
-    else st = plain_copy(&d, part, out, run, err);
+    else if (out.at == GG_AT_POS || d.fd < 0) st = plain_copy(&d, part, out, run, err);
+    else if (gg_copy_by_kernel(d.fd, out.fd)) st = shared_copy(&d, part, out, run, err);
+    else st = buffer_copy(&d, part, out, NULL, run, err);
     gg_data_close(&d);
     if (!sha) return st;
     unsigned char digest[32];
