@@ -17,7 +17,10 @@ static int machine_level(void)
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need) != need) return 0;
     __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
     if ((a & registers) != registers) return 0; /* the system does not save them */
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2) ? 1 : 0;
+    bool all = (a & 0xe0) == 0xe0;              /* those of AVX-512 too */
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return 0;
+    /* Processors without VBMI2 lower their clock while they use AVX-512. */
+    return all && (b & bit_AVX512F) && (c & bit_AVX512VBMI2) ? 2 : 1;
 }
 #else
 static int machine_level(void)

@@ -6,6 +6,8 @@
  * order of its sums: write reductions over an explicit number of lanes (gg_f32x8 below), and
  * never leave the order to the compiler.
  *
+ * Level 2, AVX-512, uses the kernels of level 1, except for the codecs in quant/wide.c.
+ *
  * A kernel defines its global symbols as GG_K(name). Callers write GG_PICK(name) to get the one
  * for this machine.
  */
@@ -14,10 +16,10 @@
 
 #include "organ/gg_status.h"
 
-/* The level of the kernels in use: 0 is plain C, 1 is AVX2 with F16C on x86-64. It is chosen
- * once at run time from the machine and the environment; GG_ISA=0 forces plain C. gg_isa_set is
- * for tests and must be called before other threads run. It returns the level now in use, which
- * is at most the level that the machine supports. */
+/* The level of the kernels in use: 0 is plain C, on x86-64 1 is AVX2 with F16C, and 2 is AVX-512.
+ * It is chosen once at run time from the machine and the environment; GG_ISA=0 or 1 lowers it.
+ * gg_isa_set is for tests and must be called before other threads run. It returns the level now in
+ * use, which is at most the level that the machine supports. */
 int gg_isa(void);
 int gg_isa_set(int level);
 

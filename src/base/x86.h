@@ -1,4 +1,5 @@
-/* x86.h - the intrinsics of SSE4.1, AVX2, F16C and SHA. Internal.
+/* x86.h - the intrinsics of SSE4.1, AVX2, F16C and SHA, and with GG_X86_AVX512 defined those of
+ * AVX-512F. Internal.
  *
  * <immintrin.h> declares thousands of functions for AVX-512 as well, which takes gcc longer than
  * most of the sources here. The headers that it consists of can be included one by one if they find
@@ -19,6 +20,9 @@
 #include <f16cintrin.h>
 
 #include <shaintrin.h>
+#ifdef GG_X86_AVX512
+#include <avx512fintrin.h>
+#endif
 #undef _IMMINTRIN_H_INCLUDED
 #else
 #include <immintrin.h>

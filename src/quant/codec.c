@@ -3,8 +3,15 @@
 #include "codec.h"
 #include "quant/kernel/finite.h"
 #include "quant/quant.h"
+#include "wide.h"
 
 #include <math.h>
+
+/* The functions of level 2 for n values, or NULL. */
+static const gg_wide *wide(uint32_t dtype, size_t n)
+{
+    return n >= GG_WIDE_LEAST && gg_isa() >= 2 ? gg_wide_get(dtype) : NULL;
+}
 
 bool gg_can_decode(uint32_t dtype)
 {
@@ -34,7 +41,8 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
     if (elems % block != 0)
         return gg_fail(err, GG_EUSAGE, "%zu values are not a whole number of %s blocks", elems,
                        gg_dtype_name(dtype));
-    c->decode(blocks, out, elems / block);
+    const gg_wide *w = wide(dtype, elems);
+    (w ? w->decode : c->decode)(blocks, out, elems / block);
     return GG_OK;
 }
 
@@ -67,8 +75,10 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
                        row_elems, info->name);
     size_t nblocks = row_elems / info->block_elems;
     uint8_t *out = blocks;
+    const gg_wide *w = wide(dtype, row_elems);
+    bool (*quick)(const float *, uint8_t *, size_t) = w && w->quick ? w->quick : c->quick;
     for (size_t done = 0; done < elems; done += row_elems, out += nblocks * info->block_bytes) {
-        if (!imatrix && c->quick && c->quick(x + done, out, nblocks)) continue;
+        if (!imatrix && quick && quick(x + done, out, nblocks)) continue;
         if (!GG_PICK(gg_all_finite)(x + done, row_elems)) return fail_not_finite(x, done, err);
         c->encode(x + done, out, nblocks, imatrix);
     }

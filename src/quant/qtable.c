@@ -251,5 +251,5 @@ gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims
 const gg_codec *gg_codec_get(uint32_t dtype)
 {
     const qrow *row = find_row(dtype);
-    return row ? row->codec[gg_isa()] : NULL;
+    return row ? row->codec[gg_isa() > 0] : NULL;
 }

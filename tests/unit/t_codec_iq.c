@@ -10,7 +10,7 @@
 
 #define DATA "tests/data/iq/"
 
-enum { ROWS = 42, COLS = 256, IM_ROWS = 16, LEVELS = 2, MAX_FILE = 1 << 17, GRID_GROUPS = 8 };
+enum { ROWS = 42, COLS = 256, IM_ROWS = 16, LEVELS = 3, MAX_FILE = 1 << 17, GRID_GROUPS = 8 };
 
 /* same: encoding gives the reference's very bytes (where it is well defined). */
 static const struct type {
@@ -204,7 +204,7 @@ static void encode_rows(const struct type *type, const char *stem, size_t n, con
     T_CHECKF(size == bytes, "%s%s: %zu bytes", stem, type->name, size);
     for (int k = 0; k < 3; k++) {
         gg_error err = GG_ERROR_INIT;
-        gg_isa_set(k % 2);
+        gg_isa_set(k % LEVELS);
         memset(got[k], k ? 0xff : 0, sizeof got[k]);
         T_EQ(gg_encode(t->id, rows, got[k], n * COLS, COLS, weights, &err), GG_OK);
     }

@@ -10,7 +10,7 @@
 
 #define DATA "tests/data/codec-k/"
 
-enum { ROWS = 16, COLS = 512, IM_ROWS = 3, IM_COLS = 1024, LEVELS = 2, MAX_BYTES = 1 << 17 };
+enum { ROWS = 16, COLS = 512, IM_ROWS = 3, IM_COLS = 1024, LEVELS = 3, MAX_BYTES = 1 << 17 };
 
 static const char *const types[] = {
     "F32",  "F16",  "BF16", "F64",  "Q4_0", "Q4_1", "Q5_0", "Q5_1",
@@ -251,8 +251,9 @@ static void encode_hostile(void)
                 T_CHECK(gg_encode(t->id, x, got[level], N, N, weights < 4 ? w : NULL, &err) ==
                         GG_OK);
             }
-            T_CHECKF(!memcmp(got[0], got[1], bytes_of(t, N)), "%s kind %d differs between levels",
-                     t->name, k);
+            for (int level = 1; level < LEVELS; level++)
+                T_CHECKF(!memcmp(got[0], got[level], bytes_of(t, N)),
+                         "%s kind %d, level %d differs", t->name, k, level);
             gg_decode(t->id, got[0], y, N, &err);
             size_t bad = 0;
             for (size_t j = 0; j < N; j++) bad += isfinite(y[j]) ? 0 : 1;
@@ -346,20 +347,46 @@ static void half_rows(void)
     T_EQ(err.status, GG_OK);
 }
 
-/* Encodes a row at both levels, which must agree in bytes and errors. */
+/* Short rows at any address, none of which may write past its end. */
+static void half_tails(void)
+{
+    static const uint32_t dtypes[] = { GG_F16, GG_BF16 };
+    gg_error err = GG_ERROR_INIT;
+    uint16_t in[80];
+    float f[100], *y = f + 2;
+    for (uint32_t i = 0; i < 80; i++) in[i] = (uint16_t)(i * 401u);
+    for (int level = 0; level < LEVELS; level++) {
+        gg_isa_set(level);
+        for (size_t n = 1; n < 70; n++) {
+            size_t at = n * 7 % 16, bad = 0;
+            memset(f, 0x55, sizeof f);
+            gg_decode(dtypes[n % 2], in + n % 9, y + at, n, &err);
+            for (size_t i = 0; i < n; i++)
+                bad += bits(y[at + i]) !=
+                       bits(n % 2 ? gg_bf16_to_f32(in[n % 9 + i]) : gg_f16_to_f32(in[n % 9 + i]));
+            bad += bits(y[at + n]) != 0x55555555 || (at && bits(y[at - 1]) != 0x55555555);
+            T_CHECKF(bad == 0, "level %d: %zu values at %zu", level, n, at);
+        }
+    }
+    T_EQ(err.status, GG_OK);
+}
+
+/* Encodes a row at all levels, which must agree in bytes and errors. */
 static void levels_agree(uint32_t dtype, const float *x, size_t n, const char *what)
 {
-    uint8_t out[2][4096];
-    gg_error err[2] = { GG_ERROR_INIT, GG_ERROR_INIT };
+    uint8_t out[LEVELS][4096];
+    gg_error err[LEVELS] = { GG_ERROR_INIT, GG_ERROR_INIT, GG_ERROR_INIT };
     memset(out, 0x55, sizeof out);
     for (int level = 0; level < LEVELS; level++) {
         gg_isa_set(level);
         gg_encode(dtype, x, out[level], n, n, NULL, &err[level]);
     }
-    bool same = err[0].status == err[1].status && strcmp(err[0].what, err[1].what) == 0;
-    if (err[0].status == GG_OK) same = same && memcmp(out[0], out[1], sizeof out[0]) == 0;
-    T_CHECKF(same, "%s, %zu values, %s: '%s' and '%s'", gg_dtype_name(dtype), n, what, err[0].what,
-             err[1].what);
+    for (int k = 1; k < LEVELS; k++) {
+        bool same = err[0].status == err[k].status && strcmp(err[0].what, err[k].what) == 0;
+        if (err[0].status == GG_OK) same = same && memcmp(out[0], out[k], sizeof out[0]) == 0;
+        T_CHECKF(same, "%s, %zu values, %s: '%s' and '%s'", gg_dtype_name(dtype), n, what,
+                 err[0].what, err[k].what);
+    }
 }
 
 /* Rows that the fast encoders must encode exactly, and rows that they must leave to the others:
@@ -400,6 +427,7 @@ static const t_case cases[] = {
     { "encode: refuses", encode_refuses },
     { "f16 and bf16 scalars", scalars },
     { "f16 and bf16 rows", half_rows },
+    { "f16 and bf16 rows at any address", half_tails },
     { "rows at the limits of the fast encoders", quick_rows },
 };
 

@@ -44,7 +44,7 @@ static void one_file(const char *path)
     if (!s) return;
     uint8_t *blocks = bytes_of(s, "q", &q), *want = bytes_of(s, "f", &f);
     T_CHECKF(blocks && want, "%s has no q or f", path);
-    for (int level = 0; level <= 1 && blocks && want; level++) {
+    for (int level = 0; level <= 2 && blocks && want; level++) {
         const gg_tensor *t = gg_source_tensor(s, q);
         float *got = malloc((size_t)t->elements * sizeof *got);
         gg_isa_set(level);

@@ -21,6 +21,14 @@
 
 #define GG_INLINE static inline __attribute__((always_inline, unused))
 
+/* A function that is built for size at level 0 of x86-64: newer machines use level 1. SMALL_L0 in
+ * the Makefile does so for whole files. */
+#if GG_LEVEL == 0 && defined(GG_HAVE_L1)
+#define GG_SMALL __attribute__((cold))
+#else
+#define GG_SMALL
+#endif
+
 /* Little-endian loads and stores with any alignment. They use memcpy, because compilers do not
  * vectorise bytes that are combined with shifts. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
