@@ -56,17 +56,23 @@ static size_t smooth_length(size_t least)
     return best;
 }
 
+/* The radix of the next step: 4 where possible, then the smallest prime. */
+static size_t next_radix(size_t n)
+{
+    if (n % 4 == 0) return 4;
+    for (size_t f = 2; f * f <= n; f++)
+        if (n % f == 0) return f;
+    return n;
+}
+
 static unsigned find_steps(fft_core *core, size_t n)
 {
-    static const size_t radices[] = { 4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31 };
     unsigned steps = 0;
-    size_t done = 1;
-    for (size_t r = 0; r < sizeof radices / sizeof *radices; r++) {
-        while (n > 1 && n % radices[r] == 0) {
-            n /= radices[r];
-            core->step[steps++] = (fft_step){ radices[r], n, done, NULL, NULL };
-            done *= radices[r];
-        }
+    for (size_t done = 1; n > 1; steps++) {
+        size_t radix = next_radix(n);
+        n /= radix;
+        core->step[steps] = (fft_step){ radix, n, done, NULL, NULL };
+        done *= radix;
     }
     return steps;
 }

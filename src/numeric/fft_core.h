@@ -15,7 +15,7 @@
 #include "organ/gg_numeric.h"
 
 #define FFT_LANES 8
-#define FFT_MAX_RADIX 31
+#define FFT_MAX_RADIX 127
 #define FFT_MAX_STEPS 32
 
 typedef struct fft_point {

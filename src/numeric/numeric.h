@@ -143,7 +143,7 @@ gg_compare_result gg_compare_finish(const gg_compare *acc);
 /* ---- FFT --------------------------------------------------------------- */
 
 /* Real FFT of rows of any length n >= 1, in float32. inverse(forward(x)) equals x to within 1e-6 of
- * the row's L2 norm. Lengths with prime factors up to 31 use a mixed radix, others Bluestein's
+ * the row's L2 norm. Lengths with prime factors up to 127 use a mixed radix, others Bluestein's
  * algorithm. A plan is read-only after its creation, so threads can share it. */
 typedef struct gg_fft_plan gg_fft_plan;
 
@@ -233,7 +233,7 @@ void gg_purify_free(gg_purify *p);
 unsigned gg_purify_phases(const gg_purify *p);
 size_t gg_purify_parts(const gg_purify *p, unsigned phase);
 /* Bytes of scratch per thread. haar: 65 KiB for any tensor. fft: 2 KB and 169 bytes per value of a
- * row, or 297 to 311 if the length of the row has a prime factor above 31. This includes the
+ * row, or 297 to 311 if the length of the row has a prime factor above 127. This includes the
  * points, spectra and energies of GG_FFT_BATCH rows. */
 size_t gg_purify_scratch(const gg_purify *p);
 void gg_purify_part(gg_purify *p, unsigned phase, size_t part, float *x, void *scratch);

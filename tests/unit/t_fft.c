@@ -160,7 +160,7 @@ static void neighbours(void)
 
 static void levels(void)
 {
-    static const size_t lengths[] = { 3, 7, 360, 1001, 1024, 1031 };
+    static const size_t lengths[] = { 3, 7, 258, 360, 1001, 1016, 1024, 1031 };
     gg_error err = GG_ERROR_INIT;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         size_t n = lengths[i], floats;

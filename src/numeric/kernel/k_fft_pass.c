@@ -78,36 +78,63 @@ ALWAYS void fly5(const point *in, point *out, size_t ido, size_t l1, const float
     STORE(4, ur - vi, ui + vr);
 }
 
+/* Input 0, and sums and differences of inputs j and r - j; and where the outputs go. */
+typedef struct odd {
+    vec first[2];
+    vec sum[FFT_MAX_RADIX / 2 + 1][2], dif[FFT_MAX_RADIX / 2 + 1][2];
+    point *out;
+    const float *w;
+    size_t h;
+} odd;
+
+/* Computes the outputs m to m + together - 1 and their mirror images. Two together load each pair
+ * only once. */
+ALWAYS void put_odd(const odd *p, const fft_step *s, size_t m, const size_t together)
+{
+    size_t r = s->radix, ido = s->ido, l1 = s->l1, h = p->h, at[2] = { m, m + 1 };
+    point *out = p->out;
+    const float *w = p->w;
+    vec cr[2], ci[2], dr[2] = { { 0 } }, di[2] = { { 0 } };
+    for (size_t t = 0; t < together; t++) cr[t] = p->first[0], ci[t] = p->first[1];
+    for (size_t j = 1; j <= r / 2; j++) {
+#pragma GCC unroll 2
+        for (size_t t = 0; t < together; t++) {
+            const float *root = s->root + 2 * at[t];
+            cr[t] += p->sum[j][0] * root[0];
+            ci[t] += p->sum[j][1] * root[0];
+            dr[t] += p->dif[j][0] * root[1];
+            di[t] += p->dif[j][1] * root[1];
+            at[t] += m + t;
+            if (at[t] >= r) at[t] -= r;
+        }
+    }
+#pragma GCC unroll 2
+    for (size_t t = 0; t < together; t++) {
+        STORE(m + t, cr[t] - di[t], ci[t] + dr[t]);
+        STORE(r - m - t, cr[t] + di[t], ci[t] - dr[t]);
+    }
+}
+
 /* Any odd radix: inputs j and r - j have the same cosine and opposite sines. */
 static void fly_odd(const point *in, point *out, const fft_step *s, const float *w, size_t h)
 {
-    size_t r = s->radix, half = r / 2, ido = s->ido, l1 = s->l1;
-    vec sum[FFT_MAX_RADIX / 2 + 1][2], dif[FFT_MAX_RADIX / 2 + 1][2];
-    vec all_re = in[0].re[h], all_im = in[0].im[h];
+    size_t r = s->radix, half = r / 2, ido = s->ido, l1 = s->l1, m = 1;
+    odd p;
+    p.out = out, p.w = w, p.h = h;
+    p.first[0] = in[0].re[h], p.first[1] = in[0].im[h];
+    vec all_re = p.first[0], all_im = p.first[1];
     for (size_t j = 1; j <= half; j++) {
         const point *a = in + j * ido, *b = in + (r - j) * ido;
-        sum[j][0] = a->re[h] + b->re[h];
-        sum[j][1] = a->im[h] + b->im[h];
-        dif[j][0] = a->re[h] - b->re[h];
-        dif[j][1] = a->im[h] - b->im[h];
-        all_re += sum[j][0];
-        all_im += sum[j][1];
+        p.sum[j][0] = a->re[h] + b->re[h];
+        p.sum[j][1] = a->im[h] + b->im[h];
+        p.dif[j][0] = a->re[h] - b->re[h];
+        p.dif[j][1] = a->im[h] - b->im[h];
+        all_re += p.sum[j][0];
+        all_im += p.sum[j][1];
     }
     STORE(0, all_re, all_im);
-    for (size_t m = 1; m <= half; m++) {
-        vec cr = in[0].re[h], ci = in[0].im[h], dr = { 0 }, di = { 0 };
-        for (size_t j = 1, at = m; j <= half; j++) {
-            const float *root = s->root + 2 * at;
-            cr += sum[j][0] * root[0];
-            ci += sum[j][1] * root[0];
-            dr += dif[j][0] * root[1];
-            di += dif[j][1] * root[1];
-            at += m;
-            if (at >= r) at -= r;
-        }
-        STORE(m, cr - di, ci + dr);
-        STORE(r - m, cr + di, ci - dr);
-    }
+    for (; m + 1 <= half; m += 2) put_odd(&p, s, m, 2);
+    if (m <= half) put_odd(&p, s, m, 1);
 }
 
 /* Runs all l1 x ido butterflies of a step; inlined once per radix. */
