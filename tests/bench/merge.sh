@@ -70,8 +70,9 @@ ours() {
 least() { cut -d ' ' -f "$2" "$1" | sort -n | head -n 1; }
 
 echo "method	types	numpy_s	cpu_s	numpy/cpu	MB/s	one_s	two_s"
-for method in ${METHODS:-linear slerp nuslerp multislerp karcher task ties dare_linear dare_ties della \
-	della_linear breadcrumbs breadcrumbs_ties sce model_stock nearswap arcee_fusion ram ramplus}; do
+METHODS=${METHODS:-linear slerp nuslerp multislerp karcher task ties dare_linear dare_ties della \
+	della_linear breadcrumbs breadcrumbs_ties sce model_stock nearswap arcee_fusion ram ramplus}
+for method in $(echo "$METHODS" | tr - _); do
 	rm -f "$dir"/times-*
 	i=0
 	while [ "$i" -lt "$RUNS" ]; do
