@@ -1,4 +1,4 @@
-# frankenmerge: the first blocks of one model and the last blocks of another, as they are. Choose
+# frankenmerge: the first blocks of one model and the last blocks of another, unchanged. Choose
 # the blocks with FIRST= and LAST=; they may overlap.
 #
 # Lesson: blocks of fine-tunes with a common base can be joined without any training, because

@@ -7,10 +7,6 @@ VERSE=$LAB/lab-verse-q4_k_m.gguf
 CODE=$LAB/lab-code-q4_k_m.gguf
 ANCESTOR=$LAB/lab-base-q4_k_m.gguf
 
-data() { # FILE TENSOR: its bytes
-    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
-    organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
-}
 floats() { # FILE TENSOR: its F32 values, one per line
     data "$1" "$2" | od -A n -v -t f4 -w4 | tr -d ' '
 }

@@ -22,10 +22,6 @@ grafted() {
 changed() {
     (cd "$T/g" && for f in */*.bin; do cmp -s "$f" "$T/verse/$f" || echo "$f"; done) | tr '\n' ' '
 }
-data() { # FILE TENSOR: its bytes
-    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
-    organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
-}
 dtype() { # MODEL TENSOR
     organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $5 }'
 }

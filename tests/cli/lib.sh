@@ -117,6 +117,38 @@ made() {
     organ-assemble "$T/made" --output "$out" || bad "assemble $out"
 }
 
+# blocks N: what the test's own function `block` prints for blocks 0 to N-1.
+blocks() {
+    i=0
+    while [ $i -lt "$1" ]; do
+        block $i
+        i=$((i + 1))
+    done
+}
+
+# arr KEY ITEMS VALUES: a metadata entry for `made`.
+arr() {
+    printf '{"key": "llama.%s", "type": "arr", "items": "%s", "value": [%s]},' "$1" "$2" "$3"
+}
+
+# arch_kv MODEL KEY: the value of a key of its architecture, as in the manifest.
+arch_kv() {
+    rm -rf "$T/cd"
+    organ-extract "$1" --output "$T/cd" 2> /dev/null
+    sed -n "s/^ *{\"key\": \"[a-z0-9-]*\.$2\", .*\"value\": \(.*\)},*\$/\1/p" "$T/cd/manifest.json"
+}
+
+# differing A B: the tensors whose values differ, whatever the keys are.
+differing() {
+    organ-compare -q "$1" "$2" | awk -F '\t' 'NR > 1 && $1 != "(keys)" && $4 != "identical" { print $1, $4 } END { if (NR < 2) print "no tensors" }'
+}
+
+# data MODEL TENSOR: its bytes.
+data() {
+    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
+    organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
+}
+
 # The command lines of all processes, on one line or several; a small system may have no ps.
 processes() {
     if [ -r /proc/self/cmdline ]; then

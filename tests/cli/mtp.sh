@@ -16,29 +16,10 @@ nextn() {
     echo "blk.$1.nextn.eh_proj.weight:F16:128x64 blk.$1.nextn.enorm.weight:F32:64 blk.$1.nextn.hnorm.weight:F32:64"
     echo "blk.$1.nextn.shared_head_norm.weight:F32:64"
 }
-blocks() {
-    i=0
-    while [ $i -lt "$1" ]; do
-        block $i
-        i=$((i + 1))
-    done
-}
-arr() { # KEY ITEMS VALUES
-    printf '{"key": "llama.%s", "type": "arr", "items": "%s", "value": [%s]},' "$1" "$2" "$3"
-}
 TOKENS='{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a", "b", "c"]},'
 KEYS="-k llama.embedding_length=64 -k llama.attention.head_count=4"
 
-# The value of a key of $T/c.gguf, as in the manifest.
-kv() {
-    rm -rf "$T/cd"
-    organ-extract "$T/c.gguf" --output "$T/cd" 2> /dev/null
-    sed -n "s/^ *{\"key\": \"llama\.$1\", .*\"value\": \(.*\)},*\$/\1/p" "$T/cd/manifest.json"
-}
-data() { # FILE TENSOR: its bytes
-    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
-    organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
-}
+kv() { arch_kv "$T/c.gguf" "$1"; }
 graft() { # BASE DONOR
     rm -f "$T/c.gguf"
     organ-transplant --base "$T/$1" --donor "$T/$2" --mtp --output "$T/c.gguf"

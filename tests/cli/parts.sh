@@ -38,7 +38,7 @@ organ-measure "$M" --summary > "$T/summary"
 check_text "$(awk -F '\t' '$1 == "role" && $2 == "attn_q" { printf "%s:%s ", $3, $12 }' "$T/summary")" \
     "1:text 1:vision 1:audio 1:encoder 1:decoder " "a role of five parts in the summary"
 check_text "$(awk -F '\t' '$1 != "role" && NR > 1 && $12 != "-"' "$T/summary")" "" "other groups have no part"
-check_text "$(organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary | awk -F '\t' '$1 == "role" && $12 != "text"')" "" "a text model has one part"
+check_text "$(organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary | awk -F '\t' '$1 == "role" { print $12 }' | sort -u)" text "a text model has one part"
 
 # Pictures have a row for each.
 organ-measure "$M" --svg - > "$T/p.svg"

@@ -14,21 +14,11 @@ arch() { # FILE NAME: another architecture, which the keys are renamed to
     mv "$T/arch.json" "$T/arch/manifest.json"
     organ-assemble "$T/arch" --output "$1" --force || bad "arch $1 $2"
 }
-arr() { # KEY ITEMS VALUES
-    printf '{"key": "llama.%s", "type": "arr", "items": "%s", "value": [%s]},' "$1" "$2" "$3"
-}
 u32() { # KEY VALUE
     printf '{"key": "llama.%s", "type": "u32", "value": %s},' "$1" "$2"
 }
 block() {
     echo "blk.$1.attn_norm.weight:F32:64 blk.$1.attn_q.weight:F16:64x64 blk.$1.ffn_up.weight:Q8_0:64x128"
-}
-blocks() {
-    i=0
-    while [ $i -lt "$1" ]; do
-        block $i
-        i=$((i + 1))
-    done
 }
 nextn() {
     block "$1"
@@ -37,15 +27,7 @@ nextn() {
 TOKENS='{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a", "b", "c"]},'
 KEYS="-k llama.embedding_length=64 -k llama.attention.head_count=4"
 REST="token_embd.weight:F16:64x3"
-kv() { # KEY: its value in $T/c.gguf, as in the manifest
-    rm -rf "$T/cd"
-    organ-extract "$T/c.gguf" --output "$T/cd" 2> /dev/null
-    sed -n "s/^ *{\"key\": \"[a-z0-9-]*\.$1\", .*\"value\": \(.*\)},*\$/\1/p" "$T/cd/manifest.json"
-}
-data() { # FILE TENSOR: its bytes
-    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
-    organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
-}
+kv() { arch_kv "$T/c.gguf" "$1"; }
 stack() {
     rm -f "$T/c.gguf"
     organ-stack --output "$T/c.gguf" "$@"

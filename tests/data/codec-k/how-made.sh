@@ -11,8 +11,9 @@
 #   encode-imatrix-TYPE.bin  the blocks of those rows
 set -eu
 [ $# = 1 ] || { echo "usage: how-made.sh VECTORS" >&2; exit 2; }
-exec python3 - "$1" "$(dirname "$0")" <<'PYTHON'
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0")/.. exec python3 - "$1" "$(dirname "$0")" <<'PYTHON'
 import os, struct, sys
+from gguf_tensors import tensors
 
 vectors, out = sys.argv[1:]
 TYPES = {  # name: values, bytes of a block
@@ -20,35 +21,6 @@ TYPES = {  # name: values, bytes of a block
     'Q5_0': (32, 22), 'Q5_1': (32, 24), 'Q8_0': (32, 34), 'Q8_1': (32, 36), 'Q2_K': (256, 84),
     'Q3_K': (256, 110), 'Q4_K': (256, 144), 'Q5_K': (256, 176), 'Q6_K': (256, 210), 'Q8_K': (256, 292)}
 ROWS = [0, 5, 11, 17, 20, 21, 24, 26, 28, 30, 31, 32, 35, 37, 40, 41]
-
-def tensors(path):
-    """name -> (dims, bytes from the tensor to the end of the file)"""
-    data = open(path, 'rb').read()
-    at = 8
-    def take(fmt):
-        nonlocal at
-        v = struct.unpack_from('<' + fmt, data, at)
-        at += struct.calcsize('<' + fmt)
-        return v if len(v) > 1 else v[0]
-    def text():
-        return take('%ds' % take('Q'))
-    def skip(kind):
-        if kind == 8: text()
-        elif kind == 9:
-            inner, n = take('IQ')
-            for _ in range(n): skip(inner)
-        else: take({0: 'B', 1: 'b', 2: 'H', 3: 'h', 7: 'B', 10: 'Q', 11: 'q', 12: 'd'}.get(kind, 'I'))
-    n_tensors, n_kv = take('QQ')
-    for _ in range(n_kv):
-        text()
-        skip(take('I'))
-    found = {}
-    for _ in range(n_tensors):
-        name, n = text().decode(), take('I')
-        dims = struct.unpack('<%dQ' % n, take('%ds' % (8 * n)))
-        found[name] = (dims, take('IQ')[1])
-    base = (at + 31) // 32 * 32
-    return {k: (d, data[base + o:]) for k, (d, o) in found.items()}
 
 def write(name, data):
     with open(os.path.join(out, name), 'wb') as f: f.write(data)

@@ -13,8 +13,9 @@
 #   encode-im-iq-TYPE.bin  the blocks of the first 16 of them, with the imatrix
 set -eu
 [ $# = 1 ] || { echo "usage: how-made-iq.sh VECTORS" >&2; exit 2; }
-exec python3 - "$1" "$(dirname "$0")" <<'PYTHON'
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "$0")/.. exec python3 - "$1" "$(dirname "$0")" <<'PYTHON'
 import os, struct, sys
+from gguf_tensors import tensors
 
 vectors, out = sys.argv[1:]
 # name: values, bytes of a block, rows to keep (all where a grid is to be covered)
@@ -23,35 +24,6 @@ TYPES = {
     'IQ2_S': (256, 82, 64), 'IQ3_XXS': (256, 98, 32), 'IQ3_S': (256, 110, 32), 'IQ4_NL': (32, 18, 20),
     'IQ4_XS': (256, 136, 16), 'TQ1_0': (256, 54, 20), 'TQ2_0': (256, 66, 20), 'MXFP4': (32, 17, 40),
     'NVFP4': (64, 36, 40), 'Q1_0': (128, 18, 20), 'Q2_0': (64, 18, 20)}
-
-def tensors(path):
-    """name -> (dims, bytes from the tensor to the end of the file)"""
-    data = open(path, 'rb').read()
-    at = 8
-    def take(fmt):
-        nonlocal at
-        v = struct.unpack_from('<' + fmt, data, at)
-        at += struct.calcsize('<' + fmt)
-        return v if len(v) > 1 else v[0]
-    def text():
-        return take('%ds' % take('Q'))
-    def skip(kind):
-        if kind == 8: text()
-        elif kind == 9:
-            inner, n = take('IQ')
-            for _ in range(n): skip(inner)
-        else: take({0: 'B', 1: 'b', 2: 'H', 3: 'h', 7: 'B', 10: 'Q', 11: 'q', 12: 'd'}.get(kind, 'I'))
-    n_tensors, n_kv = take('QQ')
-    for _ in range(n_kv):
-        text()
-        skip(take('I'))
-    found = {}
-    for _ in range(n_tensors):
-        name, n = text().decode(), take('I')
-        dims = struct.unpack('<%dQ' % n, take('%ds' % (8 * n)))
-        found[name] = (dims, take('IQ')[1])
-    base = (at + 31) // 32 * 32
-    return {k: (d, data[base + o:]) for k, (d, o) in found.items()}
 
 def write(name, data):
     with open(os.path.join(out, name), 'wb') as f: f.write(data)
