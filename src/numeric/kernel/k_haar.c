@@ -54,12 +54,14 @@ typedef struct lanes {
  * relative error is below 1e-6, at half the cost. */
 #define RUN 256
 
-static double fold_float(const void *v)
+/* ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) */
+static inline __attribute__((always_inline)) double fold_float(const void *v)
 {
-    float l[8];
-    memcpy(l, v, sizeof l);
-    return (((double)l[0] + (double)l[4]) + ((double)l[2] + (double)l[6])) +
-           (((double)l[1] + (double)l[5]) + ((double)l[3] + (double)l[7]));
+    gg_nk_f32x4 low, high;
+    NK_LOAD4(low, v);
+    memcpy(&high, (const float *)v + 4, sizeof high);
+    gg_nk_f64x4 s = NK_WIDE(low) + NK_WIDE(high);
+    return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
 double GG_K(gg_nk_energy)(const float *x, size_t n)
@@ -110,6 +112,19 @@ static inline void split8(const float *x, float *sum, lanes *squares)
     }
 }
 
+/* Fewer than eight pairs, as at the coarsest scales of each tile. */
+static inline void split_rest(const float *x, size_t pairs, float *sum, lanes *squares)
+{
+    float lane[8];
+    memcpy(lane, squares, sizeof lane);
+    for (size_t i = 0; i < pairs; i++) {
+        float d = (x[2 * i] - x[2 * i + 1]) * ROOT_HALF;
+        sum[i] = (x[2 * i] + x[2 * i + 1]) * ROOT_HALF;
+        lane[i] += d * d;
+    }
+    memcpy(squares, lane, sizeof lane);
+}
+
 double GG_K(gg_nk_haar_energy)(const float *x, size_t pairs, float *sum, const float *soon)
 {
     double energy = 0;
@@ -120,12 +135,7 @@ double GG_K(gg_nk_haar_energy)(const float *x, size_t pairs, float *sum, const f
             if (soon) __builtin_prefetch(soon + 2 * (i + j));
             split8(x + 2 * (i + j), sum + i + j, &squares);
         }
-        if (j < run) {
-            float rest[16] = { 0 }, sums[8];
-            memcpy(rest, x + 2 * (i + j), 2 * (run - j) * sizeof *rest);
-            split8(rest, sums, &squares);
-            memcpy(sum + i + j, sums, (run - j) * sizeof *sums);
-        }
+        if (j < run) split_rest(x + 2 * (i + j), run - j, sum + i + j, &squares);
         energy += fold_float(&squares);
     }
     return energy;
@@ -181,6 +191,26 @@ static inline void damp16(float *detail, const float *parent, const haar_damping
     }
 }
 
+/* Fewer than sixteen details. */
+static inline void damp_rest(float *detail, const float *parent, size_t n, const haar_damping *how,
+                             lanes *rr, lanes *dr)
+{
+    float lane_rr[8], lane_dr[8];
+    memcpy(lane_rr, rr, sizeof lane_rr);
+    memcpy(lane_dr, dr, sizeof lane_dr);
+    for (size_t i = 0; i < n; i++) {
+        float d = detail[i], a = d * how->inv, b = parent[i / 2] * how->inv_parent, e = a * a,
+              f = b * b;
+        float apart = gg_bits_float(gg_float_bits(e - f) & INT32_MAX);
+        float r = d * ((apart * (2.0f * how->gain)) / (((e + f) + apart) + 1e-37f));
+        lane_rr[i % 8] += r * r;
+        lane_dr[i % 8] += d * r;
+        detail[i] = r;
+    }
+    memcpy(rr, lane_rr, sizeof lane_rr);
+    memcpy(dr, lane_dr, sizeof lane_dr);
+}
+
 void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, haar_damping how,
                            removal *sums, const float *soon)
 {
@@ -194,13 +224,7 @@ void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, haar_da
             }
             damp16(detail + i + j, parent + (i + j) / 2, &how, &rr, &dr);
         }
-        if (j < run) {
-            float rest[16] = { 0 }, up[8] = { 0 };
-            memcpy(rest, detail + i + j, (run - j) * sizeof *rest);
-            memcpy(up, parent + (i + j) / 2, (run - j + 1) / 2 * sizeof *up);
-            damp16(rest, up, &how, &rr, &dr);
-            memcpy(detail + i + j, rest, (run - j) * sizeof *rest);
-        }
+        if (j < run) damp_rest(detail + i + j, parent + (i + j) / 2, run - j, &how, &rr, &dr);
         sums->rr += fold_float(&rr);
         sums->xr += fold_float(&dr);
     }
