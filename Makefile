@@ -79,6 +79,10 @@ all: $(LIB) $(BINS) $(B)/completion/_organ $(B)/completion/organ.fish ## build t
 # libm, and verb_measure_read.c gathers samples. Small is also plain C of kernels that are not much
 # slower then: newer machines use AVX2.
 SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
+# Passes of gcc that take a third of the time there, and make such code neither smaller nor faster.
+SPARED = $(eval SPARED := $$(call takes,$$(addprefix -fno-,gcse tree-pre tree-vrp thread-jumps tree-dominator-opts \
+	schedule-insns2 tree-pta expensive-optimizations ivopts tree-loop-optimize) -fira-algorithm=priority))$(SPARED)
+LOGIC = $(SMALL) $(if $(SMALL),$(SPARED))
 SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c src/verbs/measure/verb_measure_read.c,\
 	$(filter src/verbs/% src/organ/% src/gguf/% src/json/% $(patsubst %,src/base/%.c,io out% escape status \
 	tempname nearest confine% stamp),$(SRC)))
@@ -98,7 +102,7 @@ $(B)/obj/$(1).o: FLAGS = $(3)
 endef
 
 $(foreach d,$(patsubst %/,%,$(sort $(dir $(SRC)))),\
-	$(call object,lib/$(notdir $d),$(filter $d/%,$(SMALL_SRC)),$$(SMALL))\
+	$(call object,lib/$(notdir $d),$(filter $d/%,$(SMALL_SRC)),$$(LOGIC))\
 	$(call object,lib/$(notdir $d)_fast,$(filter-out $(SMALL_SRC),$(filter $d/%,$(SRC)))))
 
 # Kernels: one object per instruction-set level. -O3 would add half to their size and gain
@@ -111,10 +115,10 @@ $(foreach k,$(KERNEL),\
 # Code shared by the tools, and the parts of organ-api. Fuzz targets replace some files, which are
 # compiled alone.
 ALONE := tools/where.c tools/api/api_run.c
-$(call object,tools/shared,$(filter-out $(ALONE) tools/organ-%,$(sort $(wildcard tools/*.c))),$$(SMALL))
-$(call object,tools/api,$(filter-out $(ALONE) tools/api/organ-api.c,$(sort $(wildcard tools/api/*.c))),$$(SMALL))
+$(call object,tools/shared,$(filter-out $(ALONE) tools/organ-%,$(sort $(wildcard tools/*.c))),$$(LOGIC))
+$(call object,tools/api,$(filter-out $(ALONE) tools/api/organ-api.c,$(sort $(wildcard tools/api/*.c))),$$(LOGIC))
 $(foreach f,$(ALONE) tools/api/organ-api.c $(wildcard tools/organ-*.c),\
-	$(call object,tools/$(basename $(notdir $f)),$f,$$(SMALL)))
+	$(call object,tools/$(basename $(notdir $f)),$f,$$(LOGIC)))
 SHARED := $(B)/obj/tools/shared.o $(B)/obj/tools/where.o
 API := $(B)/obj/tools/api.o $(B)/obj/tools/api_run.o
 
