@@ -44,9 +44,11 @@ typedef struct arguments {
     gg_lora_options o;
 } arguments;
 
+/* The header line is printed with the first row, so a refusal prints nothing on stdout. */
 static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
 {
     table *t = ctx;
+    if (!t->columns) *t = table_start(t->json, "name\trows\tcols\texperts\trank\tkept");
     cell_bytes(t, row->name, row->name_len);
     cell_u64(t, row->rows);
     cell_u64(t, row->cols);
@@ -61,11 +63,10 @@ static gg_status extract(cli *c, arguments *a)
 {
     gg_source *base = NULL, *tuned = NULL;
     gg_lora_report r = { 0 };
-    table t = { 0 };
+    table t = { .json = c->json };
     gg_status st = cli_open(c, a->base, CLI_SPOOLED, &base);
     if (st == GG_OK) st = cli_open(c, a->tuned, CLI_SPOOLED, &tuned);
     if (st == GG_OK && strcmp(a->output, "-") != 0) {
-        t = table_start(c->json, "name\trows\tcols\texperts\trank\tkept");
         a->o.row = print_row;
         a->o.row_ctx = &t;
     }

@@ -101,7 +101,7 @@ check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 
 # ---- refusals ----
 none() { if [ -e "$T/none.gguf" ]; then bad "$1: something was written"; rm -f "$T/none.gguf"; else ok; fi; }
-check_error 1 "no selected matrix differs" "equal models" organ-lora --base "$T/b.gguf" --tuned "$T/b.gguf" --output "$T/none.gguf" --json
+check_error 1 "no selected matrix differs" "equal models" organ-lora --base "$T/b.gguf" --tuned "$T/b.gguf" --output "$T/none.gguf"
 none "equal models"
 check_exit 1 "only vectors" pair --type norm --output "$T/none.gguf"
 none "only vectors"
@@ -113,7 +113,7 @@ if grep -q "blk.1.*does not have" "$T/err"; then ok; else bad "a tensor is missi
 none "a tensor is missing"
 mkmodel "$T/wide.keyless" token_embd.weight:F32:8x10 blk.0.attn_q.weight:F32:8x16 blk.0.ffn_up_exps.weight:F32:8x12x3 blk.0.ffn_up.bias:F32:12 &&
     organ-keys -q "$T/wide.keyless" --set general.architecture=str:llama --output "$T/wide.gguf" 2> "$T/err" || bad "wide: $(cat "$T/err")"
-check_error 1 "blk.0.attn_q.weight': the tuned model has this tensor with other dimensions" "other dimensions" organ-lora -q --base "$T/small-a.gguf" --tuned "$T/wide.gguf" --output "$T/none.gguf" --json
+check_error 1 "blk.0.attn_q.weight': the tuned model has this tensor with other dimensions" "other dimensions" organ-lora -q --base "$T/small-a.gguf" --tuned "$T/wide.gguf" --output "$T/none.gguf"
 none "other dimensions"
 # The last value of the stack, which is followed by 64 bytes of the bias.
 cp "$T/small-b.gguf" "$T/nan.gguf"
