@@ -5,9 +5,22 @@
 
 #include <math.h>
 
+void gg_compare_read(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n)
+{
+    GG_PICK(gg_nk_compare)(acc, next, ctx, n);
+}
+
+static void next_of_arrays(void *ctx, size_t at, size_t n, const float *x[2])
+{
+    const float *const *arrays = ctx;
+    (void)n;
+    for (int k = 0; k < 2; k++) x[k] = arrays[k] + at;
+}
+
 void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n)
 {
-    GG_PICK(gg_nk_compare)(acc, a, b, n);
+    const float *arrays[2] = { a, b };
+    gg_compare_read(acc, next_of_arrays, arrays, n);
 }
 
 void gg_weighted_add(const float *w, const float *a, const float *b, size_t n, double sums[2])

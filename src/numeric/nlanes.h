@@ -56,10 +56,8 @@ typedef struct gg_nk_acc {
 
 static inline double gg_nk_fold(const gg_nk_acc *acc)
 {
-    double lane[NK_LANES];
-    memcpy(lane, acc, sizeof lane);
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
-           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    gg_nk_f64x4 sum = acc->half[0] + acc->half[1];
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 #endif

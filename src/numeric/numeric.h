@@ -124,6 +124,14 @@ typedef struct gg_compare {
  * float: the error of a sum is at most 2^-20 (1e-6) of the sum of the magnitudes of its terms, and
  * usually below 1e-8, and maxabs is then rounded to float. All others are exact to double. */
 void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n);
+
+/* Sets x[0] and x[1] to the values [at, at + n) of A and of B, which stay valid until the next
+ * call. n is GG_PAIR_BLOCK, or less at the end. */
+#define GG_PAIR_BLOCK ((size_t)4096)
+typedef void (*gg_pair_reader)(void *ctx, size_t at, size_t n, const float *x[2]);
+/* Adds n pairs with the same result. They can be decoded block by block, so that they are still in
+ * the first-level cache. */
+void gg_compare_read(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n);
 void gg_compare_merge(gg_compare *acc, const gg_compare *next);
 
 /* Adds the sums of w a^2 and of w (b - a)^2 over n values to sums[0] and sums[1]. Pairs with a

@@ -421,6 +421,33 @@ static void comparison_of(double scale, double apart, size_t odd)
     free(a), free(b);
 }
 
+typedef struct one_block { /* always the same memory, as while decoding */
+    const float *of[2];
+    float x[2][GG_PAIR_BLOCK];
+    size_t end;
+} one_block;
+
+static void next_block(void *ctx, size_t at, size_t n, const float *x[2])
+{
+    one_block *o = ctx;
+    T_CHECK(at == o->end && n > 0 && n <= GG_PAIR_BLOCK);
+    o->end = at + n;
+    for (int k = 0; k < 2; k++) x[k] = memcpy(o->x[k], o->of[k] + at, n * sizeof(float));
+}
+
+static void comparison_in_blocks(void)
+{
+    static one_block o;
+    enum { N = 2 * GG_PAIR_BLOCK + 300 };
+    float *a = gaussian(N, 3), *b = gaussian(N, 4);
+    gg_compare at_once = GG_COMPARE_INIT, blocks = GG_COMPARE_INIT;
+    o = (one_block){ .of = { a, b } };
+    gg_compare_add(&at_once, a, b, N);
+    gg_compare_read(&blocks, next_block, &o, N);
+    T_CHECK(o.end == N && memcmp(&at_once, &blocks, sizeof blocks) == 0);
+    free(a), free(b);
+}
+
 static void comparison_range(void)
 {
     for (int k = -44; k <= 36; k += 4)
@@ -463,6 +490,7 @@ static const t_case cases[] = {
     { "null model", null_model },
     { "row angle", row_angle },
     { "comparison", comparison },
+    { "comparison in blocks", comparison_in_blocks },
     { "comparison_range", comparison_range },
     { "same bits on every level", levels },
 };

@@ -105,7 +105,8 @@ gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size
 
 typedef struct pair_sums {
     gg_nk_acc dot, aa, bb, diff2;
-    double top; /* the largest |a - b| */
+    double top;    /* the largest |a - b| of the pairs added in double */
+    gg_f32x8 tops; /* and of those added in float, per lane */
     uint64_t finite, differing;
 } pair_sums;
 
@@ -148,7 +149,11 @@ typedef struct float_sums {
 } float_sums;
 
 #define MAGNITUDE8(v) ((gg_f32x8)((gg_i32x8)(v)&0x7fffffff))
+#if GG_LEVEL == 1 /* gcc compares and blends, which takes three times as long */
+#define GREATER8(x, y) ((gg_f32x8)_mm256_max_ps((__m256)(x), (__m256)(y)))
+#else
 #define GREATER8(x, y) ((gg_f32x8)(((gg_i32x8)(x) & ((x) > (y))) | ((gg_i32x8)(y) & ~((x) > (y)))))
+#endif
 
 static inline void widen8(gg_nk_acc *to, const gg_f32x8 *v)
 {
@@ -160,8 +165,8 @@ static inline void widen8(gg_nk_acc *to, const gg_f32x8 *v)
 
 static void add_floats(float_sums *s, const float *a, const float *b)
 {
-    gg_f32x8 top = s->top;
-    gg_i32x8 equal = s->equal;
+    gg_f32x8 top = { 0 };
+    gg_i32x8 equal = { 0 };
     for (size_t j = 0; j < RUN; j += 8 * TERMS) {
         gg_f32x8 dot = { 0 }, aa = dot, bb = dot, diff2 = dot;
         for (size_t i = j; i < j + 8 * TERMS; i += 8) {
@@ -195,8 +200,8 @@ static bool is_safe(double squares)
 /* Adds a whole run in float. Returns false, without adding it, if it must be added in double. */
 static bool add_fast(pair_sums *s, const float *a, const float *b)
 {
-    float_sums f;
-    memset(&f, 0, sizeof f);
+    const gg_nk_acc none = { { { 0 }, { 0 } } };
+    float_sums f = { .dot = none, .aa = none, .bb = none, .diff2 = none };
     add_floats(&f, a, b);
     uint32_t differing = RUN;
     for (int l = 0; l < 8; l++) differing += (uint32_t)f.equal[l];
@@ -210,19 +215,25 @@ static bool add_fast(pair_sums *s, const float *a, const float *b)
         s->bb.half[h] += f.bb.half[h];
         s->diff2.half[h] += f.diff2.half[h];
     }
-    for (int l = 0; l < 8; l++) s->top = f.top[l] > s->top ? f.top[l] : s->top;
+    s->tops = GREATER8(f.top, s->tops);
     s->finite += RUN;
     s->differing += differing;
     return true;
 }
 
-void GG_K(gg_nk_compare)(gg_compare *acc, const float *a, const float *b, size_t n)
+void GG_K(gg_nk_compare)(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n)
 {
     pair_sums s;
+    const float *x[2] = { NULL, NULL };
     memset(&s, 0, sizeof s);
-    for (size_t i = 0; i < n; i += RUN)
-        if (n - i < RUN || !add_fast(&s, a + i, b + i))
-            add_exact(&s, a + i, b + i, n - i < RUN ? n - i : RUN);
+    for (size_t at = 0, m; at < n; at += m) {
+        m = n - at < GG_PAIR_BLOCK ? n - at : GG_PAIR_BLOCK;
+        next(ctx, at, m, x);
+        for (size_t i = 0; i < m; i += RUN)
+            if (m - i < RUN || !add_fast(&s, x[0] + i, x[1] + i))
+                add_exact(&s, x[0] + i, x[1] + i, m - i < RUN ? m - i : RUN);
+    }
+    for (int l = 0; l < 8; l++) s.top = s.tops[l] > s.top ? s.tops[l] : s.top;
     acc->n += n;
     acc->nonfinite += n - s.finite;
     acc->differing += s.differing;

@@ -41,7 +41,7 @@ typedef struct compare_pair {
 } compare_pair;
 
 compare_cut gg_compare_cut(const gg_tensor *a, const gg_tensor *b, uint64_t sample);
-bool gg_compare_same_dims(const gg_tensor *a, const gg_tensor *b);
+gg_sameness gg_compare_sameness(const compare_pair *p);
 
 /* Gets the i-th run of chunk k: *n values starting at *first. Returns false if the chunk has no
  * more runs. */

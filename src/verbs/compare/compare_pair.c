@@ -163,9 +163,18 @@ void gg_pair_free(compare_pairer *pr)
 
 /* ---- division into chunks ----------------------------------------------------------- */
 
-bool gg_compare_same_dims(const gg_tensor *a, const gg_tensor *b)
+static bool same_dims(const gg_tensor *a, const gg_tensor *b)
 {
     return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+}
+
+gg_sameness gg_compare_sameness(const compare_pair *p)
+{
+    if (!p->has_b) return GG_SAME_ONLY_A;
+    if (!p->has_a) return GG_SAME_ONLY_B;
+    if (!same_dims(&p->a.t, &p->b.t)) return GG_SAME_SHAPE;
+    if (p->a.t.dtype != p->b.t.dtype) return GG_SAME_DTYPE;
+    return atomic_load(&p->differs) ? GG_SAME_DIFFERS : GG_SAME_IDENTICAL;
 }
 
 static uint64_t parts(uint64_t n, uint64_t size)
@@ -177,7 +186,7 @@ compare_cut gg_compare_cut(const gg_tensor *a, const gg_tensor *b, uint64_t samp
 {
     compare_cut c = { .same_type = a->dtype == b->dtype };
     c.decodes = gg_can_decode(a->dtype) && gg_can_decode(b->dtype);
-    if (!gg_compare_same_dims(a, b) || (!c.decodes && !c.same_type)) return (compare_cut){ 0 };
+    if (!same_dims(a, b) || (!c.decodes && !c.same_type)) return (compare_cut){ 0 };
     c.elements = c.decodes ? a->elements : a->bytes;
     c.row = c.decodes && a->n_dims ? a->dims[0] : c.elements;
     c.rows = c.row ? c.elements / c.row : 0;

@@ -85,8 +85,8 @@ static void reader_close(reader *r)
 
 static uint64_t bytes_of(const compare_cut *c, const gg_tensor *t, uint64_t values)
 {
-    const gg_dtype_info *info = gg_dtype_get(t->dtype);
-    return c->decodes ? values / info->block_elems * info->block_bytes : values;
+    const gg_dtype_info *i = gg_dtype_get(t->dtype);
+    return c->decodes ? values / i->block_elems * i->block_bytes : values;
 }
 
 /* Compares the bytes [from, to) of both tensors and sets p->differs if they are not equal. Each
@@ -139,15 +139,34 @@ static gg_status load(reader *r, uint64_t k, size_t *n, gg_error *err)
 
 /* ---- one task ------------------------------------------------------------------- */
 
+/* Decodes a chunk while it is compared. `same`: the bytes of both are equal; `keep`: all of its
+ * values are needed again. */
+typedef struct decoder {
+    const reader *r;
+    bool same, keep;
+    gg_status st;
+    gg_error *err;
+} decoder;
+
+static void decode_block(void *ctx, size_t at, size_t n, const float *x[2])
+{
+    decoder *d = ctx;
+    for (int k = 0; k < 2; k++) {
+        const gg_tensor *t = &selected_of(d->r->p, k)->t;
+        float *to = d->r->w->values[k] + (d->keep ? at : 0);
+        const uint8_t *raw = d->r->w->raw[k] + bytes_of(&d->r->p->cut, t, at);
+        x[k] = k && d->same ? x[0] : to;
+        if (x[k] == to && d->st == GG_OK) d->st = gg_decode(t->dtype, raw, to, n, d->err);
+    }
+}
+
 static gg_status add_chunk(reader *r, bool same, uint64_t k, size_t n, task *t, gg_error *err)
 {
-    float *const *v = r->w->values, *second = same ? v[0] : v[1];
-    gg_status st = gg_decode(r->p->a.t.dtype, r->w->raw[0], v[0], n, err);
-    if (st == GG_OK && !same) st = gg_decode(r->p->b.t.dtype, r->w->raw[1], v[1], n, err);
-    if (st != GG_OK) return st;
-    gg_compare_add(&t->sum, v[0], second, n);
-    gg_damage_add(r->p, k, v[0], second, t->weighted);
-    return GG_OK;
+    decoder d = { r, same, gg_column_weights_any(&r->p->weights), GG_OK, err };
+    gg_compare_read(&t->sum, decode_block, &d, n);
+    float *const *v = r->w->values;
+    if (d.keep && d.st == GG_OK) gg_damage_add(r->p, k, v[0], v[same ? 0 : 1], t->weighted);
+    return d.st;
 }
 
 /* Compares the chunks of a task. Sums them as soon as one differs, or from the start. If `lock` is
@@ -235,15 +254,6 @@ static gg_status verify(void *ctx, size_t i, unsigned worker, gg_error *err)
 
 /* ---- a batch -------------------------------------------------------------------- */
 
-static gg_sameness sameness(const compare_pair *p)
-{
-    if (!p->has_b) return GG_SAME_ONLY_A;
-    if (!p->has_a) return GG_SAME_ONLY_B;
-    if (!gg_compare_same_dims(&p->a.t, &p->b.t)) return GG_SAME_SHAPE;
-    if (p->a.t.dtype != p->b.t.dtype) return GG_SAME_DTYPE;
-    return atomic_load(&p->differs) ? GG_SAME_DIFFERS : GG_SAME_IDENTICAL;
-}
-
 /* Sums are complete unless all measured values have the same bits. In that case equal chunks may
  * have been skipped, and a pipe must not report more about them than a file. */
 static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
@@ -268,7 +278,7 @@ static void measure(const job *j, const compare_pair *p, gg_compare_row *row)
 
 static gg_status emit(job *j, const compare_pair *p, gg_error *err)
 {
-    gg_compare_row row = { .status = sameness(p),
+    gg_compare_row row = { .status = gg_compare_sameness(p),
                            .damage = NAN,
                            .a = p->has_a ? &p->a.t : NULL,
                            .b = p->has_b ? &p->b.t : NULL };
