@@ -100,7 +100,7 @@ found() { # WHAT DONOR ORDER
 }
 {
     printf 'code, permuted\tFFN units\tkey and value heads\tquery heads\tdimensions\tcosine of FFN units\n'
-    found "as it is" code-permuted code-permuted
+    found "unchanged" code-permuted code-permuted
     found "noise 0.5" code-noise code-noise
     found "in q2_k" code-q2_k code-permuted
 } | put align-units
