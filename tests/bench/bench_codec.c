@@ -1,14 +1,16 @@
 /* bench_codec.c - our codecs against ggml's, by speed, by bits and by error.
  *
- *   bench_codec [all|check|decode|encode|rmse] [TYPE...]
+ *   bench_codec [all|check|decode|encode|engine|rmse] [TYPE...]
  *
  * check   decodes random bytes with both, at each instruction-set level: same bits?
  * decode, encode   time of ggml / time of ours, one thread: 1 and more is good; encode-im is with
  *         an importance matrix
+ * engine  the encoders of F16, BF16 and Q8_0 against the engine's own for this machine, in cache
  * rmse    error of what we encode against the table of ggml's errors
  *
  * ggml is libggml-base.so as the engine tests install it, or at $GGML_BASE: the
- * plain C codecs, opened at run time. rmse does not need it. Run from the top of
+ * plain C codecs, opened at run time. The engine's encoders are in libggml-cpu-*.so in the same
+ * folder, or at $GGML_CPU. rmse needs neither. Run from the top of
  * the tree. Times are CPU times of this thread, so other load disturbs little.
  */
 #include "organ/gg_quant.h"
@@ -71,14 +73,15 @@ static bool symbol(void *lib, const char *name, void *fn, size_t size)
     return p != NULL;
 }
 
-static void *open_library(void)
+/* Opens the library at the path in the variable, or the first that matches. */
+static void *open_library(const char *variable, const char *pattern, int mode)
 {
-    const char *path = getenv("GGML_BASE");
-    if (path) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *path = getenv(variable);
+    if (path) return dlopen(path, mode);
     glob_t g;
     void *lib = NULL;
-    if (glob(LIB_GLOB, 0, NULL, &g) == 0) {
-        lib = dlopen(g.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
+    if (glob(pattern, 0, NULL, &g) == 0) {
+        lib = dlopen(g.gl_pathv[0], mode);
         globfree(&g);
     }
     return lib;
@@ -88,7 +91,7 @@ static void *open_library(void)
 
 static bool load_reference(void)
 {
-    void *lib = open_library();
+    void *lib = open_library("GGML_BASE", LIB_GLOB, RTLD_NOW | RTLD_LOCAL);
     if (!lib) {
         const char *why = dlerror();
         fprintf(
@@ -142,6 +145,40 @@ static void ref_encode(uint32_t t, const float *x, void *blocks, size_t n, const
     if (t == GG_Q8_K) ref.encode_q8_k(x, blocks, (int64_t)n);
     else if (t == GG_Q8_1) ref.encode_q8_1(x, blocks, (int64_t)n);
     else ref.quantize_chunk((int)t, x, blocks, 0, (int64_t)(n / COLS), COLS, imatrix);
+}
+
+/* ==== The engine's encoders ==== */
+
+/* struct ggml_type_traits_cpu, as in ggml-cpu.h of 2024 to 2026. */
+typedef struct engine_traits {
+    void (*from_float)(const float *x, void *y, int64_t k);
+    void *dot;
+    int dot_type;
+    int64_t rows;
+} engine_traits;
+
+static const engine_traits *(*engine)(int type);
+
+/* Opens the build of the engine for AVX-512 or AVX2, whichever level is in use here. It needs the
+ * symbols of libggml-base.so. */
+static bool load_engine(void)
+{
+    static const char *const builds[3] = { "x64", "haswell", "zen4" };
+    char pattern[200];
+    void (*start)(void);
+    snprintf(pattern, sizeof pattern,
+             "tests/engine/node_modules/@node-llama-cpp/linux-x64/*/*/libggml-cpu-%s.so",
+             builds[gg_isa()]);
+    void *base = open_library("GGML_BASE", LIB_GLOB, RTLD_NOW | RTLD_GLOBAL);
+    void *lib = base ? open_library("GGML_CPU", pattern, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!lib || !symbol(lib, "ggml_get_type_traits_cpu", &engine, sizeof engine) ||
+        !symbol(lib, "ggml_cpu_init", &start, sizeof start)) {
+        fprintf(stderr, "bench_codec: no %s: run tests/engine/install.sh or set GGML_CPU\n",
+                pattern);
+        return false;
+    }
+    start();
+    return true;
 }
 
 /* ==== Data ==== */
@@ -235,7 +272,7 @@ static int check(const gg_dtype_info *t)
 
 typedef struct job {
     const gg_dtype_info *type;
-    bool encode;
+    bool encode, engine;
     size_t values;
     float *floats;
     uint8_t *blocks;
@@ -255,7 +292,11 @@ static void run_ours(const job *j)
 
 static void run_ref(const job *j)
 {
-    if (j->encode) ref_encode(j->type->id, j->floats, j->blocks, j->values, j->imatrix);
+    size_t row = bytes_of(j->type, COLS);
+    if (j->engine)
+        for (size_t i = 0; i < j->values / COLS; i++)
+            engine((int)j->type->id)->from_float(j->floats + i * COLS, j->blocks + i * row, COLS);
+    else if (j->encode) ref_encode(j->type->id, j->floats, j->blocks, j->values, j->imatrix);
     else ref_decode(j->type->id, j->blocks, j->floats, j->values);
 }
 
@@ -276,15 +317,15 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One figure per type for each of decode, encode, encode-im in cache and in memory. */
+/* One figure per type for each of decode, encode, encode-im and engine, in cache and in memory. */
 static struct tally {
     double ratio[MAX_RATIOS];
     const char *name[MAX_RATIOS];
     size_t n;
-} tallies[3][2];
+} tallies[4][2];
 
 static const char *const PLACE[2] = { "cache", "memory" };
-static const char *const WAY[3] = { "decode", "encode", "encode-im" };
+static const char *const WAY[4] = { "decode", "encode", "encode-im", "engine" };
 
 /* Prints a row and returns the reference's seconds a value. */
 static double compare_speed(const job *j, int place)
@@ -301,7 +342,7 @@ static double compare_speed(const job *j, int place)
     qsort(ours, (size_t)pairs, sizeof *ours, by_value);
     qsort(theirs, (size_t)pairs, sizeof *theirs, by_value);
     double o = ours[0], r = theirs[0], v = (double)j->values; /* the least */
-    const int way = j->encode + (j->imatrix != NULL);
+    const int way = j->engine ? 3 : j->encode + (j->imatrix != NULL);
     printf("%s\t%s\t%s\t%zu\t%.1f\t%.1f\t%.2f\n", WAY[way], j->type->name, PLACE[place], j->values,
            v / o * 1e-6, v / r * 1e-6, r / o);
     fflush(stdout);
@@ -387,7 +428,7 @@ static void bench_encode(const gg_dtype_info *t, const float *x, const float *im
 
 static void print_tallies(void)
 {
-    for (int e = 0; e < 3; e++)
+    for (int e = 0; e < 4; e++)
         for (int p = 0; p < 2; p++) {
             struct tally *t = &tallies[e][p];
             if (t->n == 0) continue;
@@ -471,6 +512,40 @@ static int rmse(int argc, char **argv)
     return 0;
 }
 
+static int bench_engine(const gg_dtype_info *t, const float *x)
+{
+    const size_t bytes = bytes_of(t, IN_CACHE);
+    uint8_t *ours = need(bytes), *theirs = need(bytes);
+    float *floats = need(sizeof *floats * IN_CACHE);
+    memcpy(floats, x, sizeof *floats * IN_CACHE);
+    job j = { .type = t, .encode = true, .engine = true, .values = IN_CACHE, .floats = floats };
+    j.blocks = theirs;
+    run_ref(&j);
+    j.blocks = ours;
+    run_ours(&j);
+    bool same = memcmp(ours, theirs, bytes) == 0;
+    compare_speed(&j, 0);
+    if (!same) printf("engine\t%s\tother bytes\n", t->name);
+    free(ours);
+    free(theirs);
+    free(floats);
+    return !same;
+}
+
+static int against_engine(int argc, char **argv)
+{
+    static const uint32_t dtypes[3] = { GG_F16, GG_BF16, GG_Q8_0 };
+    int failed = 0;
+    if (!load_engine()) return 1;
+    float *x = source("gauss");
+    for (int i = 0; i < 3; i++)
+        if (listed(gg_dtype_name(dtypes[i]), argc, argv))
+            failed |= bench_engine(gg_dtype_get(dtypes[i]), x);
+    print_tallies();
+    free(x);
+    return failed;
+}
+
 /* ==== */
 
 static int against_library(bool all, const char *what, int argc, char **argv)
@@ -503,10 +578,11 @@ static int against_library(bool all, const char *what, int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "all";
-    bool all = strcmp(what, "all") == 0, only_rmse = strcmp(what, "rmse") == 0;
-    if (!all && !only_rmse && strcmp(what, "check") != 0 && strcmp(what, "decode") != 0 &&
-        strcmp(what, "encode") != 0) {
-        fprintf(stderr, "usage: bench_codec [all|check|decode|encode|rmse] [TYPE...]\n");
+    bool all = strcmp(what, "all") == 0, only_rmse = strcmp(what, "rmse") == 0,
+         only_engine = strcmp(what, "engine") == 0;
+    if (!all && !only_rmse && !only_engine && strcmp(what, "check") != 0 &&
+        strcmp(what, "decode") != 0 && strcmp(what, "encode") != 0) {
+        fprintf(stderr, "usage: bench_codec [all|check|decode|encode|engine|rmse] [TYPE...]\n");
         return 2;
     }
     for (int i = 2; i < argc; i++)
@@ -515,6 +591,7 @@ int main(int argc, char **argv)
             return 2;
         }
     printf("# instruction-set level %d\n", gg_isa());
+    if (only_engine) return against_engine(argc, argv);
     int failed = only_rmse ? 0 : against_library(all, what, argc, argv);
     if (all || only_rmse) failed |= rmse(argc, argv);
     return failed;

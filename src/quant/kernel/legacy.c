@@ -283,30 +283,45 @@ static inline void q8_store(const float *x, uint8_t *q, float id)
     _mm256_storeu_si256((__m256i *)(void *)q, bytes);
 }
 
-/* The bits of the largest magnitude of each block. Returns false if one is so large or so small
- * that its scale or its reciprocal is not an ordinary number; zero is small too. */
-static inline bool q8_tops(const float *x, uint32_t tops[GROUP])
+/* The largest of the magnitudes of each block, all blocks at once: neighbours are merged until lane
+ * k has that of block k. */
+static inline __m256i q8_tops(const float *x)
 {
-    bool plain = true;
+    __m256i v[GROUP];
+#pragma GCC unroll 8
     for (int k = 0; k < GROUP; k++, x += N) {
-        __m256i most = gg_larger_bits8(_mm256_setzero_si256(), x);
-        most = gg_larger_bits8(gg_larger_bits8(most, x + 8), x + 16);
-        tops[k] = gg_largest_bits(gg_larger_bits8(most, x + 24));
-        plain = plain && tops[k] - 0x20000000u < 0x4a000000u - 0x20000000u; /* 2^-63 to 2^21 */
+        v[k] = gg_larger_bits8(gg_larger_bits8(_mm256_setzero_si256(), x), x + 8);
+        v[k] = gg_larger_bits8(gg_larger_bits8(v[k], x + 16), x + 24);
     }
-    return plain;
+#pragma GCC unroll 4
+    for (int k = 0; k < GROUP; k += 2)
+        v[k / 2] = _mm256_max_epi32(_mm256_unpacklo_epi32(v[k], v[k + 1]),
+                                    _mm256_unpackhi_epi32(v[k], v[k + 1]));
+#pragma GCC unroll 2
+    for (int k = 0; k < GROUP / 2; k += 2)
+        v[k / 2] = _mm256_max_epi32(_mm256_unpacklo_epi64(v[k], v[k + 1]),
+                                    _mm256_unpackhi_epi64(v[k], v[k + 1]));
+    return _mm256_max_epi32(_mm256_permute2x128_si256(v[0], v[1], 0x20),
+                            _mm256_permute2x128_si256(v[0], v[1], 0x31));
+}
+
+/* False if one is so large or so small, from 2^21 on or below 2^-63, that its scale or its
+ * reciprocal is not an ordinary number; zero is small too. */
+static inline bool q8_plain(__m256i tops)
+{
+    __m256i large = _mm256_cmpgt_epi32(tops, _mm256_set1_epi32(0x49ffffff)),
+            small = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x20000000), tops);
+    return _mm256_testz_si256(large, large) && _mm256_testz_si256(small, small);
 }
 
 static bool quick_q8_0(const float *x, uint8_t *b, size_t nblocks)
 {
     for (; nblocks >= GROUP; nblocks -= GROUP, x += GROUP * N, b += GROUP * 34) {
-        uint32_t tops[GROUP];
+        const __m256i tops = q8_tops(x);
         float id[GROUP];
         uint16_t half[GROUP];
-        if (!q8_tops(x, tops)) return false;
-        __m256 top, d;
-        memcpy(&top, tops, sizeof top);
-        d = _mm256_div_ps(top, _mm256_set1_ps(127.0f));
+        if (!q8_plain(tops)) return false;
+        __m256 d = _mm256_div_ps((__m256)tops, _mm256_set1_ps(127.0f));
         _mm256_storeu_ps(id, _mm256_div_ps(_mm256_set1_ps(1.0f), d));
         _mm_storeu_si128((__m128i *)(void *)half, _mm256_cvtps_ph(d, 0));
         for (int k = 0; k < GROUP; k++) {
