@@ -87,7 +87,7 @@ static void decode_f16(const uint8_t *in, float *out, size_t n)
     for (; i < n; i++) out[i] = gg_load_f16(in + 2 * i);
 }
 
-static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imatrix)
+GG_SMALL static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imatrix)
 {
     (void)imatrix;
     size_t i = 0;
@@ -198,7 +198,7 @@ static void decode_f64(const uint8_t *in, float *out, size_t n)
     }
 }
 
-static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imatrix)
+GG_SMALL static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imatrix)
 {
     (void)imatrix;
     for (size_t i = 0; i < n; i++) {
@@ -207,12 +207,12 @@ static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imat
     }
 }
 
-static void decode_i8(const uint8_t *in, float *out, size_t n)
+GG_SMALL static void decode_i8(const uint8_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = (float)(int8_t)in[i];
 }
 
-static void decode_i16(const uint8_t *in, float *out, size_t n)
+GG_SMALL static void decode_i16(const uint8_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = (float)(int16_t)gg_load_u16(in + 2 * i);
 }
