@@ -330,7 +330,7 @@ static gg_measures measure(bool pipe, gg_measure_options o, unsigned threads)
 static void test_rows(void)
 {
     static const uint64_t samples[] = { 0, 1, 777, 5000, 100000, 140000 };
-    double first[TENSORS] = { 0 };
+    double first[TENSORS] = { 0 }, null[TENSORS] = { 0 };
     gg_measure all[TENSORS];
     for (size_t k = 0; k < sizeof samples / sizeof samples[0]; k++)
         for (int way = 0; way < 4; way++) {
@@ -357,6 +357,8 @@ static void test_rows(void)
                 T_CHECKF(got->row_theta == first[i], "%s: row_theta %.17g, not %.17g, way %d",
                          made[i].name, got->row_theta, first[i], way);
                 T_EQ(got->calibrated, gg_calibrated(got->m.theta, got->null_theta));
+                if (way == 0) null[i] = got->null_theta;
+                T_CHECKF(got->null_theta == null[i], "%s: null_theta, way %d", made[i].name, way);
             }
             gg_measures_free(&list);
         }
@@ -471,6 +473,29 @@ static void test_null(void)
     free(bytes);
 }
 
+/* One thread computes a null model. For the others it is not there until then. */
+static void test_null_is_computed_once(void)
+{
+    measure_null m;
+    measure_many many;
+    gg_error err = GG_ERROR_INIT;
+    double theta = -1;
+    gg_measure_null_init(&m);
+    gg_measure_many_init(&many, 1);
+    T_CHECK(!gg_measure_null_get(&m, GG_F16, 500, &theta));
+    T_CHECK(gg_measure_null_first(&m, GG_F16, 500, &err));
+    T_CHECK(!gg_measure_null_first(&m, GG_F16, 500, &err));
+    T_CHECK(gg_measure_null_first(&m, GG_BF16, 500, &err));
+    T_CHECK(!gg_measure_null_get(&m, GG_F16, 500, &theta));
+    T_EQ(gg_measure_null_compute(&m, &many, GG_F16, 500, &err), GG_OK);
+    T_CHECK(gg_measure_null_get(&m, GG_F16, 500, &theta) && theta > 0);
+    T_CHECK(!gg_measure_null_get(&m, GG_BF16, 500, &theta));
+    T_CHECK(!gg_measure_null_first(&m, GG_F16, 0, &err)); /* an empty tensor needs none */
+    T_CHECK(gg_measure_null_get(&m, GG_F16, 0, &theta) && theta == 0);
+    gg_measure_many_free(&many);
+    gg_measure_null_free(&m);
+}
+
 /* ---- rows kept ------------------------------------------------------------------------- */
 
 static void add(gg_measures *list, const char *name, double theta, bool decoded)
@@ -531,12 +556,19 @@ static void test_make(void)
 }
 
 static const t_case cases[] = {
-    { "single values", test_picks }, { "blocks", test_blocks_are_powers_of_two },
-    { "many values", test_big },     { "in parts", test_parts },
-    { "codes", test_codes },         { "make records", test_make },
-    { "rows", test_rows },           { "experts", test_experts },
-    { "blocks", test_blocks },       { "holes", test_holes },
-    { "null model", test_null },     { "wells and groups", test_wells_and_groups },
+    { "single values", test_picks },
+    { "blocks", test_blocks_are_powers_of_two },
+    { "many values", test_big },
+    { "in parts", test_parts },
+    { "codes", test_codes },
+    { "make records", test_make },
+    { "rows", test_rows },
+    { "experts", test_experts },
+    { "blocks", test_blocks },
+    { "holes", test_holes },
+    { "null model", test_null },
+    { "null model once", test_null_is_computed_once },
+    { "wells and groups", test_wells_and_groups },
     { "clean up", test_clean_up },
 };
 

@@ -18,13 +18,24 @@
 #define MEASURE_SHARED \
     (UINT64_C(4) << 20) /* more sampled values are held for one tensor at a time */
 
-/* Buffers of one thread. Start from { 0 }. */
+/* The memory for GG_MEASURE_BIG or more values. All its threads work on one such array or tensor at
+ * a time, which holds the lock. */
+typedef struct measure_many {
+    pthread_mutex_t lock;
+    gg_measure_room *room; /* NULL until it is needed */
+    unsigned threads;
+    float *of_code; /* values of the 65536 codes of type `coded` */
+    uint32_t coded;
+} measure_many;
+
+/* Buffers of one thread. Start from { 0 } and gg_measure_many_init. */
 typedef struct measure_space {
     uint8_t *raw;  /* MEASURE_RAW */
     float *row[2]; /* GG_ROW_RUN + 1 values each */
     float *values; /* room for `cap` values */
     uint64_t cap;
-    void *scratch; /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
+    void *scratch;      /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
+    measure_many alone; /* for tensors that this thread measures alone; needs no lock */
 } measure_space;
 
 /* Makes room for that many values. */
@@ -52,16 +63,6 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
 
 /* ---- many values ---- */
 
-/* The memory for GG_MEASURE_BIG or more values. All threads work on one such array or tensor at a
- * time, which holds the lock. */
-typedef struct measure_many {
-    pthread_mutex_t lock;
-    gg_measure_room *room; /* NULL until it is needed */
-    unsigned threads;
-    float *of_code; /* values of the 65536 codes of type `coded` */
-    uint32_t coded;
-} measure_many;
-
 void gg_measure_many_init(measure_many *m, unsigned threads);
 void gg_measure_many_free(measure_many *m);
 
@@ -79,14 +80,17 @@ gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h
 
 typedef struct measure_null {
     pthread_mutex_t lock;
-    pthread_cond_t ready;
     struct null_entry *list;
 } measure_null;
 
 void gg_measure_null_init(measure_null *m);
 void gg_measure_null_free(measure_null *m);
+/* Returns true for the first of the tensors of a dtype and count: the caller has to compute it. */
+bool gg_measure_null_first(measure_null *m, uint32_t dtype, uint64_t count, gg_error *err);
 /* If count is at least GG_MEASURE_BIG, the caller holds many->lock. */
-gg_status gg_measure_null_theta(measure_null *m, measure_many *many, const gg_tensor *t,
-                                uint64_t count, double *theta, gg_error *err);
+gg_status gg_measure_null_compute(measure_null *m, measure_many *many, uint32_t dtype,
+                                  uint64_t count, gg_error *err);
+/* Returns false if it is still being computed. */
+bool gg_measure_null_get(measure_null *m, uint32_t dtype, uint64_t count, double *theta);
 
 #endif

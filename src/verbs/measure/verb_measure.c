@@ -17,9 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct done_row { /* measured, but an earlier row is not finished yet */
+typedef struct done_row { /* measured, but an earlier row or its null model is not finished yet */
     struct done_row *next;
     uint64_t no;
+    uint64_t count; /* of its samples, for the null model */
     gg_tensor_measure row;
     char name[GG_RECORD_NAME + 1];
 } done_row;
@@ -118,12 +119,24 @@ static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
     return j->o->row ? j->o->row(j->o->row_ctx, row, err) : GG_OK;
 }
 
+/* Adds what depends on the null model. Returns false if another thread is still computing it: that
+ * thread leaves after it, so that the row will not be forgotten. */
+static bool calibrate(job *j, done_row *d)
+{
+    gg_tensor_measure *row = &d->row;
+    if (!row->decoded) return true;
+    if (!gg_measure_null_get(&j->null, row->t.dtype, d->count, &row->null_theta)) return false;
+    row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
+    return true;
+}
+
 /* Rows that are finished early wait in a list. */
-static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_error *err)
+static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, uint64_t count,
+                       gg_error *err)
 {
     done_row *d = malloc(sizeof *d);
     if (!d) return gg_fail(err, GG_ENOMEM, "no memory for a row");
-    *d = (done_row){ .no = no, .row = *row };
+    *d = (done_row){ .no = no, .count = count, .row = *row };
     memcpy(d->name, row->t.name, row->t.name_len + 1);
     d->row.t.name = d->name;
     gg_status st = GG_OK;
@@ -134,7 +147,7 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_err
     d->next = *at;
     *at = d;
     if (!d->next) j->last = d;
-    while (st == GG_OK && j->waiting && j->waiting->no == j->left) {
+    while (st == GG_OK && j->waiting && j->waiting->no == j->left && calibrate(j, j->waiting)) {
         done_row *first = j->waiting;
         st = hand_on(j, &first->row, err);
         j->waiting = first->next;
@@ -145,6 +158,10 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, gg_err
     return st;
 }
 
+/* Tensors of counted codes up to this size are measured by one thread each, which saves starting
+ * threads and waiting for them. */
+#define MEASURE_ALONE (UINT64_C(1) << 26)
+
 /* ---- measuring ------------------------------------------------------------------ */
 
 /* A piece that a thread is working on. */
@@ -154,8 +171,9 @@ typedef struct work {
     edge_taker edge;
     importance_taker importance;
     gg_data data;
-    bool open; /* `data` is open */
-    bool held; /* many.lock is held */
+    bool open;  /* `data` is open */
+    bool held;  /* many.lock is held */
+    bool alone; /* measured without many.lock, by this thread alone */
 } work;
 
 static void hold(job *j, work *k)
@@ -171,19 +189,20 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
     const gg_selected *p = &k->d.p;
     gg_status st = GG_OK;
     double weight = take->count ? (double)p->t.elements / (double)take->count : 0;
-    if (take->count >= GG_MEASURE_BIG) hold(j, k);
+    if (take->count >= GG_MEASURE_BIG && !k->alone) hold(j, k);
     if (take->later) st = gg_measure_each(&k->data, p, &j->histogram, err);
     else gg_histogram_add(&j->histogram, p->a.cls, take->values, (size_t)take->count, weight);
     if (st != GG_OK) return st;
-    if (take->later) st = gg_measure_data(&j->many, &k->data, p, j->run, &row->m, err);
+    measure_many *many = k->alone ? &w->alone : &j->many;
+    if (take->later) st = gg_measure_data(many, &k->data, p, j->run, &row->m, err);
     else if (take->count >= GG_MEASURE_BIG)
         st = gg_measure_array(&j->many, take->values, take->count, &row->m, err);
     else gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
-    if (st == GG_OK)
-        st = gg_measure_null_theta(&j->null, &j->many, &p->t, take->count, &row->null_theta, err);
-    row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
     row->row_theta = gg_row_theta_degrees(&take->rows);
-    return st;
+    if (st != GG_OK || !gg_measure_null_first(&j->null, p->t.dtype, take->count, err)) return st;
+    if (take->count >= GG_MEASURE_BIG) hold(j, k);
+    if (err->status != GG_OK) return err->status;
+    return gg_measure_null_compute(&j->null, &j->many, p->t.dtype, take->count, err);
 }
 
 /* The only buffer for tensors of more than MEASURE_SHARED samples. */
@@ -211,7 +230,9 @@ static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
     take->count = gg_measure_count(t, j->o);
     take->later = take->count == t->elements && take->count >= GG_MEASURE_BIG;
     bool large = !take->later && take->count > MEASURE_SHARED;
-    if (take->later || large || matrix > MEASURE_SHARED) hold(j, k);
+    bool coded = t->dtype == GG_F16 || t->dtype == GG_BF16;
+    k->alone = take->later && coded && take->count <= MEASURE_ALONE;
+    if ((take->later && !k->alone) || large || matrix > MEASURE_SHARED) hold(j, k);
     gg_status st = gg_measure_space(w, take->later || large ? 0 : take->count, err);
     if (st == GG_OK && !take->later) {
         take->values = large ? large_buffer(j, take->count, err) : w->values;
@@ -269,7 +290,7 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     row.importance = gg_importance_end(&k.importance);
     if (k.open) gg_data_close(&k.data);
     if (k.held) pthread_mutex_unlock(&j->many.lock);
-    if (st == GG_OK && *more) st = leave(j, k.d.no, &row, err);
+    if (st == GG_OK && *more) st = leave(j, k.d.no, &row, k.take.count, err);
     return st;
 }
 
@@ -301,6 +322,7 @@ static gg_status run_job(job *j, gg_error *err)
     gg_measure_null_init(&j->null);
     pthread_mutex_init(&j->draw, NULL);
     gg_measure_many_init(&j->many, j->threads);
+    for (unsigned i = 0; i < j->threads; i++) gg_measure_many_init(&j->spaces[i].alone, 1);
     pthread_mutex_init(&j->leave, NULL);
     gg_status st = gg_parallel(j->threads, j->threads, worker, j, err);
     while (j->waiting) {
@@ -313,7 +335,10 @@ static gg_status run_job(job *j, gg_error *err)
     gg_measure_many_free(&j->many);
     pthread_mutex_destroy(&j->draw);
     gg_measure_null_free(&j->null);
-    for (unsigned i = 0; i < j->threads; i++) gg_measure_space_free(&j->spaces[i]);
+    for (unsigned i = 0; i < j->threads; i++) {
+        gg_measure_many_free(&j->spaces[i].alone);
+        gg_measure_space_free(&j->spaces[i]);
+    }
     free(j->spaces);
     free(j->pieces);
     free(j->large);

@@ -1,5 +1,5 @@
 /* verb_measure_null.c - computes theta for Gaussian noise stored in a dtype, once for each dtype
- * and count. If another thread is already computing a value, the thread that needs it waits. */
+ * and count. The first thread that needs a value computes it, and the others go on meanwhile. */
 #include "measure_core.h"
 
 #include "base/error.h"
@@ -15,13 +15,11 @@ struct null_entry {
     uint32_t dtype;
     bool done;
     double theta;
-    gg_error err;
 };
 
 void gg_measure_null_init(measure_null *m)
 {
     pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->ready, NULL);
     m->list = NULL;
 }
 
@@ -32,7 +30,6 @@ void gg_measure_null_free(measure_null *m)
         free(m->list);
         m->list = next;
     }
-    pthread_cond_destroy(&m->ready);
     pthread_mutex_destroy(&m->lock);
 }
 
@@ -93,33 +90,45 @@ static struct null_entry *find(const measure_null *m, uint32_t dtype, uint64_t c
     return e;
 }
 
-gg_status gg_measure_null_theta(measure_null *m, measure_many *many, const gg_tensor *t,
-                                uint64_t count, double *theta, gg_error *err)
+bool gg_measure_null_first(measure_null *m, uint32_t dtype, uint64_t count, gg_error *err)
 {
-    uint32_t dtype = t->dtype;
     if (count > GG_NULL_MAX) count = GG_NULL_MAX;
-    *theta = 0;
-    if (count == 0) return GG_OK;
+    pthread_mutex_lock(&m->lock);
+    bool first = count > 0 && !find(m, dtype, count);
+    struct null_entry *e = first ? calloc(1, sizeof *e) : NULL;
+    if (e) {
+        *e = (struct null_entry){ .next = m->list, .count = count, .dtype = dtype };
+        m->list = e;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (first && !e) gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    return first;
+}
+
+gg_status gg_measure_null_compute(measure_null *m, measure_many *many, uint32_t dtype,
+                                  uint64_t count, gg_error *err)
+{
+    double theta;
+    if (count > GG_NULL_MAX) count = GG_NULL_MAX;
+    gg_status st = simulate(many, dtype, (size_t)count, &theta, err);
+    if (st != GG_OK) return st;
     pthread_mutex_lock(&m->lock);
     struct null_entry *e = find(m, dtype, count);
-    if (e) {
-        while (!e->done) pthread_cond_wait(&m->ready, &m->lock);
-    } else if ((e = calloc(1, sizeof *e)) != NULL) {
-        *e = (struct null_entry){
-            .next = m->list, .count = count, .dtype = dtype, .err = GG_ERROR_INIT
-        };
-        m->list = e;
-        pthread_mutex_unlock(&m->lock);
-        double value;
-        simulate(many, dtype, (size_t)count, &value, &e->err);
-        pthread_mutex_lock(&m->lock);
-        e->theta = value;
-        e->done = true;
-        pthread_cond_broadcast(&m->ready);
-    }
-    if (!e) gg_fail(err, GG_ENOMEM, "no memory for the null model");
-    else gg_error_merge(err, &e->err);
-    if (e) *theta = e->theta;
+    e->theta = theta;
+    e->done = true;
     pthread_mutex_unlock(&m->lock);
-    return err->status;
+    return GG_OK;
+}
+
+bool gg_measure_null_get(measure_null *m, uint32_t dtype, uint64_t count, double *theta)
+{
+    if (count > GG_NULL_MAX) count = GG_NULL_MAX;
+    *theta = 0;
+    if (count == 0) return true;
+    pthread_mutex_lock(&m->lock);
+    const struct null_entry *e = find(m, dtype, count);
+    bool done = e && e->done;
+    if (done) *theta = e->theta;
+    pthread_mutex_unlock(&m->lock);
+    return done;
 }
