@@ -9,6 +9,7 @@
 #include "organ/gg_verbs.h"
 #include "verbs/check/check_output.h"
 #include "verbs/plan/plan.h"
+#include "verbs/shared/hash_behind.h"
 #include "verbs/shared/selected_tensors.h"
 #include "json/json.h"
 
@@ -33,10 +34,11 @@ typedef struct gg_organ_dir {
     gg_outdir *out;
     gg_dir_item *items; /* owned */
     size_t n, cap;
-    gg_names names;       /* of the items */
-    const gg_meta *meta;  /* instead of the base's, or NULL */
-    gg_check_notes notes; /* of gg_organ_dir_check */
-    gg_watch watch;       /* sources besides the base */
+    gg_names names;         /* of the items */
+    const gg_meta *meta;    /* instead of the base's, or NULL */
+    gg_check_notes notes;   /* of gg_organ_dir_check */
+    gg_watch watch;         /* sources besides the base */
+    gg_hash_behind *behind; /* hashes records of a pipe; NULL until the first */
     bool whole; /* nothing of the base is left out: keep its unusual padding and trailing bytes */
     bool link;  /* unchanged files of a base directory are hard links */
 } gg_organ_dir;

@@ -6,7 +6,6 @@
 #include "base/sha256.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
-#include "pipe_copy.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
@@ -81,13 +80,6 @@ static gg_status shared_copy(gg_data *d, const gg_plan_part *part, gg_place out,
     return GG_OK;
 }
 
-/* Whether reading, hashing and writing should each have a thread. Files are read by several
- * threads anyway, and small data is not worth the threads. */
-static bool in_parallel(const gg_data *d, const gg_plan_part *part, gg_place out, const gg_run *run)
-{
-    return d->fd < 0 && out.fd >= 0 && part->bytes > 2 * GG_PIPE_STEP && run && run->threads != 1;
-}
-
 gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], const gg_run *run,
                        gg_error *err)
 {
@@ -96,10 +88,10 @@ gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], con
     gg_status st = gg_data_open(part->source, part->index, &d, err);
     if (st != GG_OK) return st;
     gg_sha256_init(&h);
-    if (sha && in_parallel(&d, part, out, run)) st = gg_pipe_copy_part(&d, part, out, &h, run, err);
-    else if (sha) st = buffer_copy(&d, part, out, &h, run, err);
-    else if (out.at == GG_AT_POS || d.fd < 0) st = plain_copy(&d, part, out, run, err);
-    else if (gg_copy_by_kernel(d.fd, out.fd)) st = shared_copy(&d, part, out, run, err);
+    if (sha) st = buffer_copy(&d, part, out, &h, run, err);
+    else if (out.at == GG_AT_POS) st = plain_copy(&d, part, out, run, err);
+    else if (d.fd >= 0 && gg_copy_by_kernel(d.fd, out.fd))
+        st = shared_copy(&d, part, out, run, err);
     else st = buffer_copy(&d, part, out, NULL, run, err);
     gg_data_close(&d);
     if (!sha) return st;
