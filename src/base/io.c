@@ -288,14 +288,11 @@ uint64_t gg_hole_end(int fd, uint64_t offset)
 #endif
 }
 
-void gg_read_hint(int fd, uint64_t offset, uint64_t n)
+void gg_read_in_order(int fd)
 {
-#ifdef POSIX_FADV_WILLNEED
-    if (offset <= INT64_MAX && n <= INT64_MAX)
-        posix_fadvise(fd, (off_t)offset, (off_t)n, POSIX_FADV_WILLNEED);
+#ifdef POSIX_FADV_SEQUENTIAL
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 #else
     (void)fd;
-    (void)offset;
-    (void)n;
 #endif
 }

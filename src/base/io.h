@@ -70,8 +70,7 @@ void gg_reserve_hint(int fd, uint64_t offset, uint64_t n);
  * MiB. If n is 0, starts writing all of the file back. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 
-/* Starts reading [offset, offset+n) into the page cache without waiting, if the system supports
- * it. */
-void gg_read_hint(int fd, uint64_t offset, uint64_t n);
+/* Tells the system that the file will be read from start to end, so that it reads farther ahead. */
+void gg_read_in_order(int fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* verb_measure_read.c - reads the values that the measures of a tensor need.
  *
- * A pipe, or a small tensor of which every value is needed, is read once from start to end in runs
- * of whole blocks; samples and rows are picked on the way. For other tensors in a file, only the
+ * A pipe, or a tensor with samples in most of its pages, is read once from start to end in runs of
+ * whole blocks; samples and rows are picked on the way. For other tensors in a file, only the
  * blocks that contain samples and the rows are read. Nothing is mapped into memory, because a
  * mapped file that another program truncates would raise a signal.
  */
@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD ((uint64_t)32 << 20)      /* bytes of a tensor to read ahead */
 #define HOLES_APART ((uint64_t)1 << 20) /* SEEK_HOLE may look at each page up to the next hole */
 #define DENSE 6144 /* if samples are at least this many bytes apart, only their blocks are read */
 
@@ -399,21 +398,22 @@ static gg_status pass_in_order(reader *in, const gg_run *run, measure_take *take
     return st;
 }
 
-/* If the samples are close together, reads runs that begin with a sample and fill the buffer.
- * Otherwise reads only the blocks that contain samples. */
+/* True if the samples are so close together that all the data is read. */
+static bool samples_dense(const gg_tensor *t, const measure_take *take)
+{
+    return take->count == t->elements || (!take->blocks && t->bytes / take->count < DENSE);
+}
+
+/* Reads only the blocks that contain samples. */
 static gg_status collect_samples(reader *in, measure_take *take, gg_error *err)
 {
     const gg_selected *p = in->p;
     sampler s = sampler_of(&p->t, take);
-    bool dense = s.length == 1 && p->t.bytes / take->count < DENSE;
     gg_status st = GG_OK;
-    uint64_t ahead = p->t.bytes < AHEAD ? p->t.bytes : AHEAD;
-    if (dense && !in_hole(in, 0, ahead)) gg_read_hint(in->d->fd, in->d->at + p->at, ahead);
     while (st == GG_OK && s.i < s.count) {
         uint64_t first = s.at >> s.shift << s.shift;
         run_of r;
-        uint64_t n = dense ? p->t.elements - first : s.length;
-        if (n < s.info->block_elems) n = s.info->block_elems;
+        uint64_t n = s.length > s.info->block_elems ? s.length : s.info->block_elems;
         st = read_run(in, first, n, &r, err);
         if (st == GG_OK) st = take_samples(&s, r, take->values, err);
     }
@@ -473,6 +473,7 @@ static gg_status collect_in_order(reader *in, const gg_run *run, measure_take *t
     row_taker k = rows_of(&in->p->t, in->w, take);
     bool later = in->d->fd >= 0 && rows_wide(&k);
     gg_status st = GG_OK;
+    if (in->d->fd >= 0) gg_read_in_order(in->d->fd);
     if (rows_wide(&k) && !later) st = rows_hold(&k, err);
     if (st == GG_OK) st = pass_in_order(in, run, take, later ? NULL : &k, err);
     if (st == GG_OK && later) st = collect_wide(in, &k, err);
@@ -487,7 +488,7 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
     if (p->t.elements == 0) return GG_OK;
     reader in = { .d = d, .p = p, .w = w };
     if (take->edge || take->importance ||
-        (!take->later && (d->fd < 0 || take->count == p->t.elements)))
+        (!take->later && (d->fd < 0 || samples_dense(&p->t, take))))
         return collect_in_order(&in, run, take, err);
     row_taker k = rows_of(&p->t, w, take);
     gg_status st = gg_cancelled(err);
