@@ -147,7 +147,7 @@ BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench
 
 $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(LOGIC) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
 
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.

@@ -6,7 +6,11 @@
 #include <float.h>
 #include <string.h>
 
+#ifdef __OPTIMIZE_SIZE__ /* plain C on x86-64 */
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 void GG_K(gg_mk_band)(float *x, size_t n, uint32_t from, uint32_t to)
 {

@@ -7,7 +7,11 @@
 
 #include <string.h>
 
+#ifdef __OPTIMIZE_SIZE__ /* plain C on x86-64 */
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 #define TILE ((size_t)16)
 #define WIDES (TILE / 4)
 #define LANES ((size_t)8)

@@ -27,6 +27,7 @@
  * with the block's d (and m); an importance matrix gives the groups weights for that. Finally the
  * values are rounded again, with the scales that a decoder will read.
  */
+#define GG_CALLS
 #include "ksearch.h"
 
 /* Unpacks the six-bit scales and minima of Q4_K and Q5_K. */

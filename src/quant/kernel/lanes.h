@@ -19,7 +19,13 @@
 #include <emmintrin.h>
 #endif
 
+/* Files that define GG_CALLS become smaller with calls, where they are built for size: as plain C
+ * on x86-64. */
+#if defined(GG_CALLS) && defined(__OPTIMIZE_SIZE__)
+#define GG_INLINE static inline __attribute__((unused))
+#else
 #define GG_INLINE static inline __attribute__((always_inline, unused))
+#endif
 
 /* A function that is built for size at level 0 of x86-64: newer machines use level 1. SMALL_L0 in
  * the Makefile does so for whole files. */
