@@ -348,8 +348,8 @@ cp "$T/err" "$T/gone.err"
 check "a note that it is gone" grep -q 'models that are gone: 1;' "$T/gone.err"
 check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 kept;1 2 identical;1e0 2 identical;" "its verdicts are kept, and those of models that did not change"
 touch -t 200001010000 "$T/numbers/pairs/1/1e0"
-check "a model changed" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/1e0.gguf"
-check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 identical;1 2 identical;1e0 2 identical;" "its pairs are compared again"
+check "two models changed" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf"
+check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 identical;1 2 identical;1e0 2 identical;" "their pair is compared again"
 check_text "$(export aligned=1 && . "$scripts/lib/common.sh" && printf '1.00001-x\t2.123456\t3.14159.gguf\n' | columns -12 8 1)" "1.00001-x        2.123  3.14159.gguf" "names that begin like numbers in columns"
 
 # ---- on a terminal: the progress, and reports before the end
