@@ -105,8 +105,8 @@ void GG_K(gg_nk_fft_energies)(const fft_spectra *s, size_t n, fft_values scale, 
         keep_bits(out->top, 1, h, b.top);
         keep_bits(out->least, 0, h, a.least);
         keep_bits(out->least, 1, h, b.least);
-        memcpy(out->sum[0] + h * (8 / HALVES), a.total, 64 / HALVES);
-        memcpy(out->sum[1] + h * (8 / HALVES), b.total, 64 / HALVES);
+        memcpy(out->sum[0] + h * (8 / HALVES), a.total, sizeof a.total / HALVES);
+        memcpy(out->sum[1] + h * (8 / HALVES), b.total, sizeof b.total / HALVES);
     }
 }
 
@@ -122,8 +122,8 @@ void GG_K(gg_nk_fft_sum_below)(const fft_spectra *s, size_t bins, fft_values lim
             add_wide(a, &ea);
             add_wide(b, &eb);
         }
-        memcpy(sum[0] + h * (8 / HALVES), a, 64 / HALVES);
-        memcpy(sum[1] + h * (8 / HALVES), b, 64 / HALVES);
+        memcpy(sum[0] + h * (8 / HALVES), a, sizeof a / HALVES);
+        memcpy(sum[1] + h * (8 / HALVES), b, sizeof b / HALVES);
     }
 }
 
