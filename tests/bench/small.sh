@@ -47,3 +47,19 @@ done
 "$BENCH/bench_model" "$dir/f16.gguf" 256 1 64
 s=$(least 5 "$BIN/organ-measure" -q -j 1 "$dir/f16.gguf")
 goal "measure of 100000 samples, F16 of 4 MiB (ms)" "$(awk -v s="$s" 'BEGIN { printf "%.2f\n", 1000 * s / 64 }')" "at most" 1.0
+
+# per_tensor WHAT MODEL COUNT WANTED: milliseconds for each further tensor of COUNT, without the
+# start and the null model, which a run for the first tensor alone has too.
+per_tensor() {
+	all=$(least 7 "$BIN/organ-measure" -q -j 1 "$2")
+	one=$(least 7 "$BIN/organ-measure" -q -j 1 --tensors blk.0.attn_q.weight "$2")
+	goal "measure of $1 (ms)" "$(awk -v a="$all" -v b="$one" -v n="$3" 'BEGIN { printf "%.3f\n", 1000 * (a - b) / (n - 1) }')" "at most" "$4"
+}
+"$BENCH/bench_model" "$dir/f16.gguf" 1 1 512
+per_tensor "a tensor of 1024 values, F16" "$dir/f16.gguf" 512 0.03
+"$BENCH/bench_model" "$dir/f16.gguf" 64 1 16
+for t in bf16 q4_k iq4_xs q5_1 iq3_s f32; do
+	"$BIN/organ-assemble" -q "$dir/f16.gguf" --dtype "*=$t" -o "$dir/$t.gguf"
+	per_tensor "100000 samples of 2 Mi values, $t" "$dir/$t.gguf" 16 1.0
+	rm "$dir/$t.gguf"
+done
