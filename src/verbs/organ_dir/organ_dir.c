@@ -329,7 +329,7 @@ static gg_status start_record(gg_organ_dir *d, gg_dir_item *it, gg_lane *l, gg_e
     if (st != GG_OK) return st;
     if (is_one_part(it)) {
         l->part = own_part(d, it);
-        l->out = (gg_place){ l->fd, GG_AT_POS };
+        l->out = (gg_place){ l->fd, at };
         return GG_OK;
     }
     l->part = (gg_plan_part){ .bytes = it->t.bytes };

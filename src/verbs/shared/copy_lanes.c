@@ -13,6 +13,7 @@
  * second-level cache. */
 #define STEP_ALL ((size_t)256 << 10)
 #define STEP_LEAST ((size_t)64 << 10)
+#define LANE_LINE ((size_t)64) /* bytes of a cache line */
 
 typedef struct crew {
     size_t n;
@@ -34,8 +35,8 @@ typedef struct slot {
     gg_data data;
     uint64_t done; /* bytes of the part */
     gg_sha256 hash;
-    uint8_t *buf;
-    size_t size, held; /* of buf */
+    uint8_t *room, *buf; /* what belongs to the lane, and the bytes of the step in it */
+    size_t size, held;   /* of buf */
 } slot;
 
 static void close_data(slot *s)
@@ -69,6 +70,9 @@ static void advance(crew *c, slot *s, const char *sha)
         fail_item(c, s, st, &err);
         return;
     }
+    /* Writes are up to a tenth faster if bytes have the same place in a cache line as in the file.
+     */
+    s->buf = s->room + (s->l.out.at == GG_AT_POS ? 0 : s->l.out.at % LANE_LINE);
     s->busy = more;
     s->done = 0;
     gg_sha256_init(&s->hash);
@@ -157,12 +161,12 @@ static gg_status work(void *ctx, size_t task, unsigned worker, gg_error *err)
     slot slots[GG_SHA256_LANES] = { 0 };
     size_t lanes = gg_sha256_lanes(), size = STEP_ALL / lanes;
     if (size < STEP_LEAST) size = STEP_LEAST;
-    uint8_t *bufs = malloc(lanes * size);
+    uint8_t *bufs = malloc(lanes * (size + LANE_LINE) + LANE_LINE);
     (void)task;
     (void)worker;
     if (!bufs) return gg_fail(err, GG_ENOMEM, "no memory for copy buffers");
     for (size_t i = 0; i < lanes; i++) {
-        slots[i].buf = bufs + i * size;
+        slots[i].room = bufs + (LANE_LINE - (uintptr_t)bufs % LANE_LINE) + i * (size + LANE_LINE);
         slots[i].size = size;
     }
     for (bool any = true; any;) {
