@@ -3,6 +3,7 @@
 #include "numeric/numeric.h"
 #include "organ/gg_purify.h"
 #include "organ/record.h"
+#include "verbs/purify/purify_job.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -240,6 +241,28 @@ static void threads(void)
     free(x);
 }
 
+/* Memory is used again for a tensor of about the same size, and freed otherwise. */
+static void memory_passes_on(void)
+{
+    purify_job j = { .threads = 2, .spare = (purify_memory[2]){ { 0 } } };
+    pthread_mutex_init(&j.lock, NULL);
+    purify_memory a = gg_purify_take(&j, 1000), b = gg_purify_take(&j, 1000);
+    float *first = a.x;
+    T_CHECK(a.x && b.x && a.x != b.x);
+    gg_purify_leave(&j, a);
+    a = gg_purify_take(&j, 600);
+    T_CHECK(a.x == first && a.bytes == 1000);
+    gg_purify_leave(&j, a);
+    a = gg_purify_take(&j, 400); /* not for a small one */
+    T_CHECK(a.x && a.bytes == 400 && !j.spare[0].x && !j.spare[1].x);
+    gg_purify_leave(&j, a);
+    gg_purify_leave(&j, b);
+    a = gg_purify_take(&j, 2000); /* and not for a larger one */
+    T_CHECK(a.bytes == 2000 && !j.spare[0].x && !j.spare[1].x);
+    free(a.x);
+    pthread_mutex_destroy(&j.lock);
+}
+
 /* Each expert of a stack is a signal of its own. */
 static void experts(void)
 {
@@ -333,6 +356,7 @@ static const t_case cases[] = {
     { "a signal in noise comes out", buried },
     { "NaN and infinities are refused", not_finite },
     { "any number of threads", threads },
+    { "memory passes on", memory_passes_on },
     { "experts one by one", experts },
     { "tensors left alone, and refusals", left_alone },
 };

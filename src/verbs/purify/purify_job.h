@@ -72,7 +72,8 @@ gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, const gg_run *run, g
 /* ---- purify_memory.c ---- */
 
 /* Takes the memory of an earlier tensor, which the system does not have to clear again, or
- * allocates it. Memory that is too small is freed first. x is NULL if there is none. */
+ * allocates it. Memory that is too small, or more than twice as large, is freed first, so that no
+ * small tensor keeps the memory of a large one. x is NULL if there is none. */
 purify_memory gg_purify_take(purify_job *j, size_t bytes);
 void gg_purify_leave(purify_job *j, purify_memory m);
 

@@ -23,7 +23,7 @@ purify_memory gg_purify_take(purify_job *j, size_t bytes)
     purify_memory m = { NULL, bytes };
     pthread_mutex_lock(&j->lock);
     for (unsigned i = 0; i < j->threads && !m.x; i++) {
-        if (j->spare[i].bytes < bytes) continue;
+        if (j->spare[i].bytes < bytes || j->spare[i].bytes / 2 > bytes) continue;
         m = j->spare[i];
         j->spare[i] = (purify_memory){ 0 };
     }
