@@ -7,20 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The header line is printed with the first row, so a run that fails earlier prints nothing. */
 typedef struct align_rows {
     table t;
-    bool json, groups, started;
+    bool groups;
 } align_rows;
 
 static table *started(align_rows *r)
 {
-    if (!r->started)
-        r->t = table_start(
-            r->json,
-            r->groups ? "kind\tblock\tblock_b\texpert\tunits\tmoved\tfound\tcosine\tcosine_before"
-                      : "kind\tblock\tblock_b\texpert\tunit\tunit_b\tcosine");
-    r->started = true;
+    table_begin(&r->t,
+                r->groups
+                    ? "kind\tblock\tblock_b\texpert\tunits\tmoved\tfound\tcosine\tcosine_before"
+                    : "kind\tblock\tblock_b\texpert\tunit\tunit_b\tcosine");
     return &r->t;
 }
 
@@ -65,7 +62,7 @@ static gg_status print_group(void *ctx, const gg_align_group *g, gg_error *err)
 gg_status align_table(cli *c, gg_source *a, gg_source *b, const gg_align_options *o, bool groups)
 {
     gg_align_report r;
-    align_rows rows = { .json = c->json, .groups = groups };
+    align_rows rows = { .t.json = c->json, .groups = groups };
     gg_align_options each = *o;
     each.group = print_group;
     each.ctx = &rows;

@@ -89,10 +89,9 @@ static void start_report(cli *c, report *r, gg_assemble_options *o)
 typedef struct sizes {
     uint64_t size; /* UINT64_MAX = not given */
     double bpw;    /* NAN = not given */
-    bool dry_run, json;
+    bool dry_run;
     text_output rules;
     table rows;
-    bool started; /* the table: a run that fails before the first row prints nothing */
 } sizes;
 
 static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
@@ -104,9 +103,7 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
     if (s->rules.path && chosen)
         st = gg_buf_printf(&s->rules.text, err, "%s=%s\n", r->tensor->name, type);
     if (!s->dry_run) return st;
-    if (!s->started)
-        s->rows = table_start(s->json, "tensor\ttype\tbytes\terror\tloss\tshare\tbasis");
-    s->started = true;
+    table_begin(&s->rows, "tensor\ttype\tbytes\terror\tloss\tshare\tbasis");
     cell_bytes(&s->rows, r->tensor->name, r->tensor->name_len);
     cell_text(&s->rows, type);
     cell_u64(&s->rows, r->tensor->bytes);
@@ -147,7 +144,7 @@ static void start_sizes(const cli *c, sizes *s, gg_assemble_options *o)
     if (!s->dry_run && !s->rules.path) return;
     o->planned = add_size_row;
     o->planned_ctx = s;
-    s->json = c->json;
+    s->rows.json = c->json;
 }
 
 static void check_outputs(const cli *c, const char *output, const report *rep, const sizes *s)

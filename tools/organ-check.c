@@ -32,25 +32,18 @@ static const char help[] =
     "  organ-check --verify /tmp/list tests/data/lab/lab-code-q4_k_m.gguf\n"
     "exit: 0 no errors found, 1 errors, 2 usage, 3 malformed input, 4 I/O failure\n";
 
-static const char columns[] = "model\tlevel\trule\twhere\tmessage";
+static const char columns[] = "model\tlevel\trule\twhere\tmessage",
+                  hash_columns[] = "sha256\tkind\tname\tdetail";
 
-/* The header line is printed with the first row, so a run that fails earlier prints nothing. */
 typedef struct rows {
-    bool json, started;
     table t;
     const char *model;
 } rows;
 
-static void start(rows *r)
-{
-    if (!r->started) r->t = table_start(r->json, columns);
-    r->started = true;
-}
-
 static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
 {
     rows *r = ctx;
-    start(r);
+    table_begin(&r->t, columns);
     cell_bytes(&r->t, r->model, strlen(r->model));
     cell_text(&r->t, gg_check_level_name(f->level));
     cell_text(&r->t, f->rule);
@@ -84,7 +77,7 @@ static void failed(const cli *c, const gg_error *err)
 
 static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
 {
-    rows r = { .json = c->json };
+    rows r = { .t.json = c->json };
     gg_status worst = GG_OK;
     for (size_t i = 0; i < c->args.n; i++) {
         gg_check_report report;
@@ -92,7 +85,7 @@ static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
         bool last = i + 1 == c->args.n;
         r.model = c->args.items[i];
         gg_status st = gg_check_model(r.model, o, &c->run, print_row, &r, &report, &err);
-        if (st == GG_OK) start(&r);
+        if (st == GG_OK) table_begin(&r.t, columns);
         if (st == GG_OK &&
             (report.found[GG_CHECK_ERROR] || (strict && report.found[GG_CHECK_WARNING])))
             st = GG_NO;
@@ -113,6 +106,7 @@ static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
 static gg_status print_hash(void *ctx, const gg_hash_row *r, gg_error *err)
 {
     table *t = ctx;
+    table_begin(t, hash_columns);
     cell_text(t, r->sha256);
     cell_text(t, r->kind);
     cell_text(t, r->name);
@@ -124,16 +118,18 @@ static gg_status print_hash(void *ctx, const gg_hash_row *r, gg_error *err)
 
 static gg_status hash(cli *c, const char *model)
 {
-    table t = table_start(c->json, "sha256\tkind\tname\tdetail");
-    return gg_check_hash(model, &c->run, print_hash, &t, &c->err);
+    table t = { .json = c->json };
+    gg_status st = gg_check_hash(model, &c->run, print_hash, &t, &c->err);
+    if (st == GG_OK) table_begin(&t, hash_columns);
+    return st;
 }
 
 static gg_status verify(cli *c, const char *list, const char *model)
 {
     size_t found[GG_CHECK_LEVELS] = { 0 };
-    rows r = { .json = c->json, .model = model };
+    rows r = { .t.json = c->json, .model = model };
     gg_status st = gg_check_verify(model, list, &c->run, print_row, &r, found, &c->err);
-    if (st == GG_OK) start(&r);
+    if (st == GG_OK) table_begin(&r.t, columns);
     return st == GG_OK && found[GG_CHECK_ERROR] ? GG_NO : st;
 }
 

@@ -87,22 +87,10 @@ static void cell_measure(table *rows, bool measured, double v)
     else cell_null(rows);
 }
 
-/* The header line is printed with the first row, so a run that fails earlier prints nothing. */
-typedef struct row_table {
-    bool json, started;
-    table t;
-} row_table;
-
-static table *started(row_table *r)
-{
-    if (!r->started) r->t = table_start(r->json, columns);
-    r->started = true;
-    return &r->t;
-}
-
 static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
-    table *rows = started(ctx);
+    table *rows = ctx;
+    table_begin(rows, columns);
     const gg_tensor *t = r->a ? r->a : r->b;
     cell_bytes(rows, t->name, t->name_len);
     cell_text(rows, gg_class_name(r->anatomy.cls));
@@ -157,16 +145,16 @@ static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
 static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
     gg_compare_report r;
-    row_table rows = { .json = c->json };
+    table rows = { .json = c->json };
     gg_compare_options each = *o;
     each.row = print_row;
     each.row_ctx = &rows;
     gg_status st = gg_compare_models(a, b, &each, &c->run, &r, &c->err);
     if (st != GG_OK) return st;
-    started(&rows);
+    table_begin(&rows, columns);
     if (c->verbose)
         cli_note(c, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
-    if (compares_keys(o)) st = print_keys_row(c, started(&rows), a, b);
+    if (compares_keys(o)) st = print_keys_row(c, &rows, a, b);
     return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.tensors ? GG_NO : st;
 }
 

@@ -40,6 +40,7 @@ static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg
 {
     (void)err;
     table *rows = ctx;
+    table_begin(rows, columns);
     char dims[100] = "", json[100] = "[";
     for (uint32_t i = 0; i < t->n_dims; i++) {
         size_t n = strlen(dims), m = strlen(json);
@@ -81,8 +82,9 @@ static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, cons
     gg_extract_report r;
     gg_status st;
     if (list) {
-        table rows = table_start(c->json, columns);
+        table rows = { .json = c->json };
         st = gg_extract_list(s, o, list_row, &rows, &r, &c->err);
+        if (st == GG_OK) table_begin(&rows, columns);
     } else if (strcmp(output, "-") == 0) {
         cli_no_terminal(c, STDOUT_FILENO);
         st = gg_extract_stream(s, o, STDOUT_FILENO, &c->run, &r, &c->err);

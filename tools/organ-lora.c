@@ -44,11 +44,10 @@ typedef struct arguments {
     gg_lora_options o;
 } arguments;
 
-/* The header line is printed with the first row, so a refusal prints nothing on stdout. */
 static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
 {
     table *t = ctx;
-    if (!t->columns) *t = table_start(t->json, "name\trows\tcols\texperts\trank\tkept");
+    table_begin(t, "name\trows\tcols\texperts\trank\tkept");
     cell_bytes(t, row->name, row->name_len);
     cell_u64(t, row->rows);
     cell_u64(t, row->cols);

@@ -108,6 +108,7 @@ static bool print_row(table *t, const gg_tensor_measure *r)
 static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
 {
     printer *p = ctx;
+    table_begin(&p->rows, columns);
     bool matches = print_row(&p->rows, r);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return p->keep && matches ? gg_measures_add(p->keep, r, err) : GG_OK;
@@ -269,12 +270,12 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
          counts_out = o->histogram && strcmp(o->histogram, "-") == 0,
          instead = o->summary || o->wells != NO_WELLS || o->heat || o->rank,
          keep = instead || o->svg || o->update, print = !instead && !svg_out && !counts_out;
-    printer p = { print ? table_start(c->json, columns) : table_silent(columns),
-                  keep ? &list : NULL };
+    printer p = { print ? (table){ .json = c->json } : table_silent(columns), keep ? &list : NULL };
     gg_measure_options m = o->m;
     m.row = take_row;
     m.row_ctx = &p;
     gg_status st = gg_measure_model(s, &m, &c->run, &r, &c->err);
+    if (st == GG_OK) table_begin(&p.rows, columns);
     if (st == GG_OK) st = after(c, s, o, &list);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%zu tensor%s, %llu of %llu values read", r.tensors, cli_s(r.tensors),

@@ -77,27 +77,20 @@ static bool only_picture(const arguments *a)
            !a->o.method && !a->o.card && !a->o.align && !a->o.no_hash;
 }
 
-typedef struct printer {
-    table t;
-    bool started;
-} printer;
-
-/* The header line is printed with the first row, so a refusal prints nothing on stdout. */
 static gg_status print_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
                               const char *parameters, gg_error *err)
 {
-    printer *p = ctx;
+    table *to = ctx;
     const gg_dtype_info *type = gg_dtype_get(t->dtype);
     (void)err;
-    if (!p->started) p->t = table_start(p->t.json, "name\tclass\tdtype\telements\thow\tparameters");
-    p->started = true;
-    cell_bytes(&p->t, t->name, t->name_len);
-    cell_text(&p->t, gg_class_name(a->cls));
-    cell_text(&p->t, type ? type->name : "?");
-    cell_u64(&p->t, t->elements);
-    cell_text(&p->t, how);
-    cell_text(&p->t, parameters[0] ? parameters : "-");
-    table_row(&p->t);
+    table_begin(to, "name\tclass\tdtype\telements\thow\tparameters");
+    cell_bytes(to, t->name, t->name_len);
+    cell_text(to, gg_class_name(a->cls));
+    cell_text(to, type ? type->name : "?");
+    cell_u64(to, t->elements);
+    cell_text(to, how);
+    cell_text(to, parameters[0] ? parameters : "-");
+    table_row(to);
     return GG_OK;
 }
 
@@ -155,7 +148,7 @@ static gg_status read_config(cli *c, const char *path, char **text, size_t *len)
 static gg_status merge(cli *c, const arguments *a)
 {
     gg_merge_report r = { 0 };
-    printer p = { .t = { .json = c->json } };
+    table rows = { .json = c->json };
     gg_picture picture = { .title = a->output ? a->output : "merge", .text = HOW_MERGED };
     gg_merge_options o = a->o;
     if (a->svg) {
@@ -163,7 +156,7 @@ static gg_status merge(cli *c, const arguments *a)
         o.row_ctx = &picture;
     } else if (a->check) {
         o.row = print_tensor;
-        o.row_ctx = &p;
+        o.row_ctx = &rows;
     }
     gg_status st = picture_allowed(c, a->svg, NULL);
     if (st == GG_OK) st = gg_merge(&o, a->check ? NULL : a->output, &c->run, &r, &c->err);

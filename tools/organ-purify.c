@@ -54,17 +54,13 @@ typedef struct arguments {
 
 typedef struct printer {
     table rows;
-    bool json, begun; /* the header is printed with the first row, not before an error */
     const gg_purify_options *o;
 } printer;
 
 static void begin(printer *p)
 {
-    if (!p->begun)
-        p->rows = table_start(p->json,
-                              "name\tclass\tblock\tdtype\tmethod\tstrength\tenergy_kept\trel_l2\t"
-                              "theta_before\ttheta_after\tstatus");
-    p->begun = true;
+    table_begin(&p->rows, "name\tclass\tblock\tdtype\tmethod\tstrength\tenergy_kept\trel_l2\t"
+                          "theta_before\ttheta_after\tstatus");
 }
 
 static gg_status print_row(void *ctx, const gg_purify_row *r, gg_error *err)
@@ -112,7 +108,7 @@ static gg_status to_record_file(cli *c, gg_source *s, const arguments *a,
 /* The table goes to stdout unless the stream does. */
 static gg_status purify(cli *c, gg_source *s, const arguments *a)
 {
-    printer p = { .json = c->json, .o = &a->o };
+    printer p = { .rows.json = c->json, .o = &a->o };
     gg_purify_summary sum = { 0 };
     gg_purify_options o = a->o;
     o.row = a->dry_run || strcmp(a->output, "-") != 0 ? print_row : NULL;

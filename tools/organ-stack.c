@@ -93,14 +93,13 @@ static gg_status draw_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a,
     return gg_picture_add(ctx, t, a, (double)model, err);
 }
 
-/* The header line is printed with the first row, so a refusal prints nothing on stdout. */
 static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size_t tensors,
                              uint64_t bytes, gg_error *err)
 {
     printer *p = ctx;
     const char *name = gg_source_name(p->order->models[from->model]);
     (void)err;
-    if (i == 0) p->t = table_start(p->t.json, "block\tmodel\tsource_block\ttensors\tbytes");
+    table_begin(&p->t, "block\tmodel\tsource_block\ttensors\tbytes");
     cell_u64(&p->t, i);
     cell_bytes(&p->t, name, strlen(name));
     cell_u64(&p->t, from->block);

@@ -170,6 +170,11 @@ table table_start(bool json, const char *columns)
     return t;
 }
 
+void table_begin(table *t, const char *columns)
+{
+    if (!t->columns) *t = table_start(t->json, columns);
+}
+
 table table_into(gg_buf *into, bool json, const char *columns)
 {
     gg_error err = GG_ERROR_INIT;

@@ -37,6 +37,10 @@ void table_where(const char *columns, where *list, size_t n);
 
 table table_start(bool json, const char *columns); /* prints the header line of a TSV */
 
+/* Starts the table if no earlier call did. Start from { .json = json } and call this before each
+ * row, and after success: then a run that fails before the first row prints no header line. */
+void table_begin(table *t, const char *columns);
+
 /* A table whose header line and rows are appended to a buffer, not printed. */
 table table_into(struct gg_buf *into, bool json, const char *columns);
 

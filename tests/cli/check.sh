@@ -194,6 +194,7 @@ echo nonsense > "$T/bad"
 check_error 3 "line 1" "not a list" organ-check --verify "$T/bad" "$V"
 awk '{ sub(/F32 /, "F32\033[31m "); print }' "$T/list" > "$T/bad"
 check_error 3 "line" "control bytes in a list" organ-check --verify "$T/bad" "$V"
+check_error 4 "not-there" "--hash of a missing file prints no header line" organ-check --hash "$T/not-there"
 check_error 2 "not both" "both" organ-check --hash --verify "$T/list" "$V"
 check_error 2 "one model" "two models" organ-check --hash "$V" "$V"
 check_error 2 "at least one model" "no model" organ-check

@@ -101,7 +101,7 @@ check_exit 2 "--rank and --wells" organ-measure "$Q8" --imatrix "$IM" --rank blo
 check_exit 2 "the color without a file" organ-measure "$Q8" --heat --color importance
 check "the color" organ-measure -q "$Q8" --imatrix "$IM" --heat --color importance
 if grep -q nan "$T/out"; then bad "a map of importance shows nan"; else ok; fi
-check_exit 4 "a file that is not there" organ-measure "$Q8" --imatrix "$T/none.dat"
+check_error 4 "none.dat" "a file that is not there" organ-measure "$Q8" --imatrix "$T/none.dat"
 mkmodel "$T/wide.gguf" blk.0.attn_q.weight:F16:512x8
 check_exit 3 "of another shape" organ-measure -q "$T/wide.gguf" --imatrix "$IM"
 if grep -q "blk.0.attn_q.weight.*its rows have 512 columns" "$T/err"; then ok; else bad "of another shape: $(cat "$T/err")"; fi

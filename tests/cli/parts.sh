@@ -22,7 +22,7 @@ check_text "$(names --part adapter)" "blk.1.attn_q.weight.lora_a " "--part adapt
 check_text "$(names --type Attention --part audio)" "a.blk.1.attn_q.weight " "--type with an alias"
 check_text "$(names --type normalization)" "mm.input_norm.weight " "--type normalization"
 check_error 2 "text, vision, audio" "an unknown part" organ-extract "$M" --list --part brain
-check_exit 1 "a part that the model has not" organ-extract "$LAB/lab-verse-q4_k_m.gguf" --list --part vision
+check_error 1 "part" "a part that the model lacks" organ-extract "$LAB/lab-verse-q4_k_m.gguf" --list --part vision
 
 # Every tool that selects takes it, with the same meaning.
 check_text "$(organ-measure "$M" --part audio | sed 1d | cut -f 1,21)" "a.blk.1.attn_q.weight${TAB}audio" "organ-measure --part, and its column"
