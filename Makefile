@@ -91,12 +91,15 @@ SMALL_L0 := $(if $(L1),$(filter $(patsubst %,src/%.c,$(addprefix quant/kernel/,i
 
 # The files of a folder are compiled as one source that includes them, which saves a third of the
 # time. `make lint` also compiles each file alone.
-# $(call object,NAME,FILES,FLAGS) describes one object, if there are such files.
+# $(call object,NAME,FILES,FLAGS) describes one object, if there are such files. It is compiled again
+# if the list of files differs from that of its last source, because a new file may be an old copy.
 OBJ :=
+listed = $(patsubst "%",%,$(filter "%",$(file < $(B)/obj/$(1).c)))
 object = $(if $(strip $(2)),$(eval $(object_rule)))
 define object_rule
 OBJ += $(B)/obj/$(1).o
 $(B)/obj/$(1).o: $(2)
+$(B)/obj/$(1).o: $(if $(call listed,$(1)),$(if $(filter-out $(strip $(2)),$(call listed,$(1)))$(filter-out $(call listed,$(1)),$(2)),FORCE))
 $(B)/obj/$(1).o: FILES := $(2)
 $(B)/obj/$(1).o: FLAGS = $(3)
 endef
@@ -122,6 +125,7 @@ $(foreach f,$(ALONE) tools/api/organ-api.c $(wildcard tools/organ-*.c),\
 SHARED := $(B)/obj/tools/shared.o $(B)/obj/tools/where.o
 API := $(B)/obj/tools/api.o $(B)/obj/tools/api_run.o
 
+.PHONY: FORCE
 $(OBJ):
 	@mkdir -p $(@D)
 	@printf '#include "%s"\n' $(FILES) > $(@:.o=.c)
