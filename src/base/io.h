@@ -67,7 +67,7 @@ void gg_reserve_hint(int fd, uint64_t offset, uint64_t n);
 
 /* Tells that [offset, offset+n) was written. Starts writing it back to disk without waiting, if the
  * system supports it: at most one call for each 4 MiB of the file, with all before it in the same 4
- * MiB. If n is 0, starts writing all of the file back. */
+ * MiB. If offset and n are 0, starts writing all of the file back. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 
 /* Tells the system that the file will be read from start to end, so that it reads farther ahead. */

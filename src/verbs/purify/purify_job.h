@@ -67,7 +67,7 @@ gg_status gg_purify_plan_check(const purify_job *j, gg_error *err);
 
 /* Purifies unit u, writes it to the sink unless the sink's fd is -1, and fills its rows. Any
  * thread may call this. */
-gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, const gg_run *run, gg_error *err);
+gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, gg_error *err);
 
 /* ---- purify_memory.c ---- */
 

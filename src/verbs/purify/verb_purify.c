@@ -71,7 +71,7 @@ static gg_status tell(const purify_job *j, size_t first, gg_purify_summary *sum,
 /* Copies the data of tensor u->t to fd in sequence. */
 static gg_status write_data(purify_unit *u, int fd, gg_error *err)
 {
-    if (u->touched) return gg_purify_unit_run(u, (gg_place){ fd, GG_AT_POS }, u->job->run, err);
+    if (u->touched) return gg_purify_unit_run(u, (gg_place){ fd, GG_AT_POS }, err);
     gg_plan_part whole = { u->job->source, u->source, 0, u->t.bytes, NULL };
     return gg_copy_part(&whole, (gg_place){ fd, GG_AT_POS }, NULL, u->job->run, err);
 }
@@ -83,7 +83,7 @@ static gg_status check_task(void *ctx, size_t i, unsigned worker, gg_error *err)
     purify_job *j = ctx;
     purify_unit *u = &j->units[i];
     (void)worker;
-    if (u->touched) return gg_purify_unit_run(u, (gg_place){ -1, GG_AT_POS }, j->run, err);
+    if (u->touched) return gg_purify_unit_run(u, (gg_place){ -1, GG_AT_POS }, err);
     gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
     return GG_OK;
 }
@@ -209,7 +209,7 @@ static gg_status note_history(const purify_unit *u, gg_dir_item *item, gg_error 
 static gg_status make_record(void *ctx, const gg_target *to, gg_error *err)
 {
     dir_record *r = ctx;
-    gg_status st = gg_purify_unit_run(r->u, (gg_place){ to->fd, to->at }, to->run, err);
+    gg_status st = gg_purify_unit_run(r->u, (gg_place){ to->fd, to->at }, err);
     return st == GG_OK ? note_history(r->u, r->item, err) : st;
 }
 
@@ -274,7 +274,7 @@ gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *di
 
 static gg_status make(void *ctx, const gg_target *to, gg_error *err)
 {
-    return gg_purify_unit_run(ctx, (gg_place){ to->fd, to->at }, to->run, err);
+    return gg_purify_unit_run(ctx, (gg_place){ to->fd, to->at }, err);
 }
 
 static gg_status plan_units(purify_job *j, gg_plan *p, gg_error *err)

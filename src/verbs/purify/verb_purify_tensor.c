@@ -35,7 +35,6 @@ typedef struct taken { /* the samples of a row, for theta */
 typedef struct work {
     purify_unit *u;
     gg_place sink;
-    const gg_run *run; /* has the turn of the sink's file */
     gg_data data;
     uint32_t dtype; /* dtype of the source */
     unsigned threads;
@@ -424,12 +423,12 @@ static gg_status all_rows(work *w, uint64_t signals, gg_error *err)
     return st;
 }
 
-gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, const gg_run *run, gg_error *err)
+gg_status gg_purify_unit_run(purify_unit *u, gg_place sink, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(u->job->source, u->source);
     uint64_t signals = 1;
     if (!gg_is_expert_stack(t, &signals) || signals == 0 || t->elements % signals) signals = 1;
-    work w = { .u = u, .sink = sink, .run = run, .dtype = t->dtype, .threads = 1 };
+    work w = { .u = u, .sink = sink, .dtype = t->dtype, .threads = 1 };
     w.values = t->elements / signals;
     w.bytes = t->bytes / signals;
     if (w.values > SIZE_MAX / 8)
