@@ -83,23 +83,23 @@ static int fits_in_memory(int fd, uint64_t bytes)
 
 /* Returns 0 or an errno value. posix_fallocate is not a substitute: on a file system without
  * support it writes to every block, so a large model would be written twice. */
-static int allocate(int fd, uint64_t bytes)
+static int allocate(int fd, uint64_t bytes, uint64_t before)
 {
 #ifdef __linux__
-    int e = fits_in_memory(fd, bytes);
+    int e = fits_in_memory(fd, bytes < UINT64_MAX - before ? bytes + before : UINT64_MAX);
     if (e >= 0) return e;
     return fallocate(fd, 0, 0, (off_t)bytes) == 0 ? 0 : errno;
 #else
-    (void)fd, (void)bytes;
+    (void)fd, (void)bytes, (void)before;
     return EOPNOTSUPP;
 #endif
 }
 
-gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err)
+gg_status gg_output_reserve(gg_output *o, uint64_t bytes, uint64_t before, gg_error *err)
 {
     if (bytes == 0) return GG_OK;
     int e;
-    do e = allocate(o->fd, bytes);
+    do e = allocate(o->fd, bytes, before);
     while (e == EINTR && gg_cancelled(err) == GG_OK);
     if (err->status != GG_OK) return err->status;
     if (e == ENOSPC || e == EFBIG || e == EDQUOT || e == EIO) {

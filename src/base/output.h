@@ -18,8 +18,8 @@ int gg_output_fd(const gg_output *o);
 
 /* Reserves disk space for the final size, so that a full disk is noticed before the work is
  * done. Does nothing if the file system does not support it. In tmpfs the size is only compared
- * with the free space. */
-gg_status gg_output_reserve(gg_output *o, uint64_t bytes, gg_error *err);
+ * with the free space: together with `before`, the bytes reserved so far for other files there. */
+gg_status gg_output_reserve(gg_output *o, uint64_t bytes, uint64_t before, gg_error *err);
 
 /* Syncs the file to disk. When there are several files, sync all of them before the first
  * commit: after that nothing slow happens, and commits ignore gg_cancel. */

@@ -39,6 +39,8 @@ if mount -t tmpfs -o size=1m none "$T/small" 2> /dev/null; then
     check_error 4 "$T/small/m.gguf" "full disk, assemble" organ-assemble "$T/d" --output "$T/small/m.gguf"
     if grep -q 'cannot reserve' "$T/err"; then ok; else bad "full disk, assemble: noticed late: $(cat "$T/err")"; fi
     check_text "$(ls -A "$T/small")" "" "full disk, assemble: nothing is left"
+    check_error 4 "cannot reserve" "full disk, shards that fit only one by one" organ-assemble "$T/d" --output "$T/small/m.gguf" --shards 4
+    check_text "$(ls -A "$T/small")" "" "full disk, shards: nothing is left"
     check_error 4 "$T/small/d" "full disk, extract" organ-extract $VERSE --output "$T/small/d"
     check_text "$(ls -A "$T/small")" "" "full disk, extract: nothing is left"
     check_error 4 "$T/small/d" "full disk, a pipe" organ-extract - --output "$T/small/d" < $VERSE

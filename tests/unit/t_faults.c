@@ -460,7 +460,7 @@ static void room_is_not_written(void)
     no_fallocate = true;
     writes = 0;
     struct stat s;
-    T_CHECK(gg_output_reserve(o, 1 << 20, &e) == GG_OK && writes == 0);
+    T_CHECK(gg_output_reserve(o, 1 << 20, 0, &e) == GG_OK && writes == 0);
     T_CHECK(fstat(gg_output_fd(o), &s) == 0 && s.st_blocks == 0);
     all_well();
     gg_output_abort(o);

@@ -217,7 +217,7 @@ static void room_is_made(void)
     gg_output *o;
     gg_error e = GG_ERROR_INIT;
     T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
-    T_CHECK(gg_output_reserve(o, 0, &e) == GG_OK && gg_output_reserve(o, 10000, &e) == GG_OK);
+    T_CHECK(gg_output_reserve(o, 0, 0, &e) == GG_OK && gg_output_reserve(o, 10000, 0, &e) == GG_OK);
     T_EQ(gg_pwrite_all(gg_output_fd(o), "end", 3, 9997, &e), GG_OK);
     T_EQ(gg_output_commit(o, &e), GG_OK);
     size_t n;
@@ -239,9 +239,14 @@ static void memory_is_not_allocated(void)
     if (statfs("/dev/shm", &s) != 0 || s.f_type != 0x01021994 || s.f_blocks == 0) return;
     if (gg_output_open(name, false, &o, &e) != GG_OK) return;
     uint64_t free_bytes = (uint64_t)s.f_bsize * (uint64_t)s.f_bavail;
-    T_EQ(gg_output_reserve(o, free_bytes / 2, &e), GG_OK);
+    T_EQ(gg_output_reserve(o, free_bytes / 2, 0, &e), GG_OK);
     T_CHECK(fstat(gg_output_fd(o), &file) == 0 && file.st_blocks == 0);
-    T_EQ(gg_output_reserve(o, (uint64_t)s.f_bsize * s.f_blocks + 1, &e), GG_EIO);
+    const uint64_t all = (uint64_t)s.f_bsize * s.f_blocks;
+    const uint64_t sizes[][2] = { { all + 1, 0 }, { 1, all }, { 2, UINT64_MAX } };
+    for (size_t i = 0; i < 3; i++) {
+        e = (gg_error)GG_ERROR_INIT;
+        T_EQ(gg_output_reserve(o, sizes[i][0], sizes[i][1], &e), GG_EIO);
+    }
     T_CHECKF(strstr(e.what, "cannot reserve") != NULL, "%s", e.what);
     gg_output_abort(o);
 #endif

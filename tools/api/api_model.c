@@ -220,7 +220,7 @@ static bool check_upload(api *a, int fd, size_t *tensors)
 static bool receive(api *a, gg_output *o, size_t *tensors)
 {
     gg_error err = GG_ERROR_INIT;
-    gg_status st = gg_output_reserve(o, a->length, &err);
+    gg_status st = gg_output_reserve(o, a->length, 0, &err);
     a->reading = st == GG_OK;
     if (st == GG_OK)
         st = gg_copy((gg_place){ STDIN_FILENO, GG_AT_POS }, (gg_place){ gg_output_fd(o), 0 },

@@ -136,7 +136,7 @@ static gg_status write_one(stream *s, gg_output **out, gg_error *err)
         return at_stdout(write_file(s, err), err);
     }
     gg_status st = gg_output_open(s->pf->path, s->run->force, out, err);
-    if (st == GG_OK) st = gg_output_reserve(*out, s->at.size, err);
+    if (st == GG_OK) st = gg_output_reserve(*out, s->at.size, 0, err);
     if (st != GG_OK) return st;
     s->fd = gg_output_fd(*out);
     st = write_file(s, err);

@@ -111,7 +111,7 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
 
 static gg_status open_files(writer *w, gg_error *err)
 {
-    uint64_t total = 0;
+    uint64_t total = 0, before = 0;
     for (size_t f = 0; f < w->p->n_files; f++) {
         gg_status st = gg_plan_layout(w->p, f, &w->files[f].at, err);
         if (st != GG_OK) return st;
@@ -122,8 +122,9 @@ static gg_status open_files(writer *w, gg_error *err)
     gg_progress_total(w->run, total);
     for (size_t f = 0; f < w->p->n_files; f++) {
         gg_status st = gg_output_open(w->p->files[f].path, w->run->force, &w->files[f].out, err);
-        if (st == GG_OK) st = gg_output_reserve(w->files[f].out, w->files[f].at.size, err);
+        if (st == GG_OK) st = gg_output_reserve(w->files[f].out, w->files[f].at.size, before, err);
         if (st != GG_OK) return st;
+        before += w->files[f].at.size;
     }
     return GG_OK;
 }
