@@ -270,7 +270,8 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
          counts_out = o->histogram && strcmp(o->histogram, "-") == 0,
          instead = o->summary || o->wells != NO_WELLS || o->heat || o->rank,
          keep = instead || o->svg || o->update, print = !instead && !svg_out && !counts_out;
-    printer p = { print ? (table){ .json = c->json } : table_silent(columns), keep ? &list : NULL };
+    printer p = { { .json = c->json }, keep ? &list : NULL };
+    if (!print) p.rows = table_silent(columns);
     gg_measure_options m = o->m;
     m.row = take_row;
     m.row_ctx = &p;
