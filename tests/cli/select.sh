@@ -27,8 +27,7 @@ refused() {
     check_error 1 "$text" "compare --lineage: $item" organ-compare "$VERSE" "$CODE" --lineage "$@"
     for tool in "organ-extract --list $VERSE" "organ-measure $VERSE" "organ-measure $T/verse"; do
         # shellcheck disable=SC2086
-        $tool "$@" > "$T/out" 2> "$T/err"
-        check_text "$? $(wc -l < "$T/out" | tr -d ' ') $(grep -cF -e "$text" "$T/err")" "1 1 1" "$tool: $item"
+        check_error 1 "$text" "$tool: $item" $tool "$@"
     done
     cp "$VERSE" "$T/base.gguf"
     check_error 1 "$text" "in place: $item" organ-transplant --base "$T/base.gguf" --donor "$CODE" --in-place --undo "$T/undo" "$@"
