@@ -129,7 +129,8 @@ WIDE static void decode_q8_k(const uint8_t *b, float *out, size_t nblocks)
 
 /* ---- tables of a group ------------------------------------------------------------ */
 
-/* Computes d * scale of the eight groups, followed by -(m * min). */
+/* Computes d * scale of the eight groups, followed by -(m * min). The sign is changed last, as at
+ * the other levels: inf * 0 is a NaN whose sign does not depend on that of its factors. */
 INLINE void k4_factors(const uint8_t *b, float factor[16])
 {
     uint32_t p[3], s[4];
@@ -138,10 +139,11 @@ INLINE void k4_factors(const uint8_t *b, float factor[16])
     s[1] = (p[2] & 0x0f0f0f0f) | (p[0] >> 2 & 0x30303030);
     s[2] = p[1] & 0x3f3f3f3f;
     s[3] = (p[2] >> 4 & 0x0f0f0f0f) | (p[1] >> 2 & 0x30303030);
-    float d[2] = { load_half(b), -load_half(b + 2) };
-    __m512 dm = _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(d[0]), _mm512_set1_ps(d[1]));
-    __m512i v = load_bytes((const uint8_t *)s);
-    _mm512_storeu_ps(factor, _mm512_mul_ps(_mm512_cvtepi32_ps(v), dm));
+    const __m512i minus = _mm512_maskz_set1_epi32(0xff00, INT32_MIN);
+    __m512 dm = _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(load_half(b)),
+                                     _mm512_set1_ps(load_half(b + 2)));
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(load_bytes((const uint8_t *)s)), dm);
+    _mm512_storeu_si512(factor, _mm512_xor_si512((__m512i)v, minus));
 }
 
 /* The values of the levels q: q * ds + ms. */

@@ -371,6 +371,28 @@ static void half_tails(void)
     T_EQ(err.status, GG_OK);
 }
 
+/* An infinite factor of minima that are 0 gives NaN, with the same bits at all levels. */
+static void infinite_minima(void)
+{
+    static const uint32_t dtypes[] = { GG_Q4_K, GG_Q5_K };
+    for (size_t i = 0; i < 4; i++) {
+        gg_error err = GG_ERROR_INIT;
+        const uint32_t dtype = dtypes[i / 2];
+        uint8_t block[176] = { 0x00, 0x3c, 0x00, i % 2 ? 0xfc : 0x7c, 1, 2, 3, 4 };
+        float want[256], got[256];
+        gg_isa_set(0);
+        gg_decode(dtype, block, want, 256, &err);
+        T_CHECK(isnan(want[0]) && isnan(want[255]));
+        for (int level = 1; level < LEVELS; level++) {
+            gg_isa_set(level);
+            gg_decode(dtype, block, got, 256, &err);
+            T_CHECKF(!memcmp(want, got, sizeof got), "%s, level %d: %08x and %08x",
+                     gg_dtype_name(dtype), level, bits(want[0]), bits(got[0]));
+        }
+        T_EQ(err.status, GG_OK);
+    }
+}
+
 /* Encodes a row at all levels, which must agree in bytes and errors. */
 static void levels_agree(uint32_t dtype, const float *x, size_t n, const char *what)
 {
@@ -428,6 +450,7 @@ static const t_case cases[] = {
     { "f16 and bf16 scalars", scalars },
     { "f16 and bf16 rows", half_rows },
     { "f16 and bf16 rows at any address", half_tails },
+    { "infinite minima at all levels", infinite_minima },
     { "rows at the limits of the fast encoders", quick_rows },
 };
 
