@@ -166,8 +166,8 @@ void gg_fft_plan_free(gg_fft_plan *plan);
 
 size_t gg_fft_size(const gg_fft_plan *plan); /* n */
 size_t gg_fft_bins(const gg_fft_plan *plan); /* n / 2 + 1 */
-size_t gg_fft_scratch(
-    const gg_fft_plan *plan); /* bytes: 128 n; by Bluestein's chirp 256 n to 270 n */
+/* Bytes of scratch: 320 + 128 n; by Bluestein's chirp 320 + 256 n to 320 + 283 n. */
+size_t gg_fft_scratch(const gg_fft_plan *plan);
 
 /* rows: n_rows x n floats. spectra: n_rows x bins x {re, im}, unscaled:
  * X[k] = sum x[j] e^(-2 pi i j k / n). rows and spectra must not overlap. The spectrum of a row
@@ -241,8 +241,8 @@ void gg_purify_free(gg_purify *p);
 unsigned gg_purify_phases(const gg_purify *p);
 size_t gg_purify_parts(const gg_purify *p, unsigned phase);
 /* Bytes of scratch per thread. haar: 65 KiB for any tensor. fft: 2 KB and 169 bytes per value of a
- * row, or 297 to 311 if the length of the row has a prime factor above 127. This includes the
- * points, spectra and energies of GG_FFT_BATCH rows. */
+ * row, or 297 to 320 if the length of the row has a prime factor above 127, but at least 16 KiB.
+ * This includes the points, spectra and energies of GG_FFT_BATCH rows. */
 size_t gg_purify_scratch(const gg_purify *p);
 void gg_purify_part(gg_purify *p, unsigned phase, size_t part, float *x, void *scratch);
 void gg_purify_join(gg_purify *p, unsigned phase);

@@ -317,14 +317,7 @@ GG_INLINE gg_f32x8 gg_max8(gg_f32x8 a, gg_f32x8 b)
 }
 #endif
 
-/* Nearest integer, ties to even, for |v| < 2^22. Adding 1.5 * 2^23 leaves the integer in the low
- * bits of the sum. */
-GG_INLINE gg_i32x8 gg_round8(gg_f32x8 v)
-{
-    return (gg_i32x8)(v + 12582912.0f) - 0x4b400000;
-}
-
-/* The same as a float, for use in sums. */
+/* Nearest integer, ties to even, for |v| < 2^22: floats near 1.5 * 2^23 are integers. */
 GG_INLINE gg_f32x8 gg_rint8(gg_f32x8 v)
 {
     return (v + 12582912.0f) - 12582912.0f;
