@@ -104,6 +104,7 @@ static inline void split8(const float *x, float *sum, lanes *squares)
         even = EVEN(a, b);
         odd = ODD(a, b);
 #else
+        even = odd = (vec){ 0 };
         for (size_t i = 0; i < WIDTH; i++) even[i] = x[2 * (k + i)], odd[i] = x[2 * (k + i) + 1];
 #endif
         vec s = (even + odd) * ROOT_HALF, d = (even - odd) * ROOT_HALF;
@@ -171,6 +172,7 @@ static inline void spread(const float *parent, vec *low, vec *high)
     *high = __builtin_shufflevector(p, p, 4, 4, 5, 5, 6, 6, 7, 7);
 #endif
 #else
+    *low = *high = (vec){ 0 };
     for (int i = 0; i < WIDTH / 2; i++) {
         (*low)[2 * i] = (*low)[2 * i + 1] = parent[i];
         (*high)[2 * i] = (*high)[2 * i + 1] = parent[WIDTH / 2 + i];
