@@ -44,6 +44,11 @@ typedef struct gg_nk_bounds {
     uint32_t bits, low, high;
 } gg_nk_bounds;
 GG_DECLARE_KF(gg_nk_bounds, gg_nk_magnitudes, (const gg_nk_key *keys, size_t n));
+/* Subtracts `low` from the magnitudes above 0, which are larger than it, and adds it again. */
+GG_DECLARE_KF(void, gg_nk_fold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
+GG_DECLARE_KF(void, gg_nk_unfold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
+/* The first i >= from >= 1 whose key is less than the one before, or n. */
+GG_DECLARE_KF(size_t, gg_nk_descent, (const gg_nk_key *keys, size_t from, size_t n));
 /* Count the buckets of n values in GG_BUCKET_TABLES tables of GG_FLOAT_BUCKETS counters
  * (float_set.h), or n codes of 16 bits in counts[65536]. */
 GG_DECLARE_KF(void, gg_nk_count_buckets, (const float *x, size_t n, uint32_t *counts));

@@ -268,6 +268,60 @@ static void short_floats(void)
     free(tmp);
 }
 
+/* Values of case c: those from 6 on cannot be sorted in two passes. */
+static void fill_case(float *x, size_t n, size_t c)
+{
+    for (size_t i = 0; i < n; i++) {
+        float even = (float)((i * 7919u) % n), sign = i * 31 % 3 ? 1.0f : -1.0f;
+        switch (c) {
+        case 0: break; /* Gaussian */
+        case 1: x[i] = (float)i; break;
+        case 2: x[i] = -even; break;
+        case 3: x[i] = x[i] < 0 ? -0.0f : 0.0f; break;
+        case 4: x[i] = x[i] < 0 ? x[i] - 1e6f : x[i] * 1e-6f; break;
+        case 5: x[i] = ldexpf(x[i], (int)(i * 37 % 270) - 145); break; /* from denormal to 1e38 */
+        case 6: x[i] = i == n / 3 ? 1e30f : 1 + x[i] * 1e-4f; break;
+        case 7:
+            x[i] = i % 20 ? sign * (1 + even * 0x1p-23f) : ldexpf(x[i], (int)(i % 250) - 125);
+            break;
+        case 8: /* one cell has a third of the values */
+            x[i] = i % 3 == 0 ? 1 + (float)(i * 7919 % 199) * 0x1p-23f
+                              : ldexpf(1 + even / (float)n, (int)(i * 37 % 250) - 125) * sign;
+            break;
+        default: x[i] = i % 7 ? x[i] : i % 2 ? NAN : -INFINITY;
+        }
+    }
+}
+
+/* The same order as that of qsort, at and around the limits of the sorts. */
+static void sorts(void)
+{
+    const size_t sizes[] = { 95, 97, 1535, 4095, 4096, 4097, 20011 };
+    float *x = malloc(200001 * sizeof *x), *y = malloc(20011 * sizeof *y),
+          *tmp = malloc(200001 * sizeof *tmp);
+    for (size_t c = 0; c < 10; c++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            size_t n = sizes[s];
+            gg_gauss_fill(x, n, c);
+            fill_case(x, n, c);
+            memcpy(y, x, n * sizeof *x);
+            gg_isa_set((int)((c + s) % 2));
+            gg_sort_floats(x, n, tmp);
+            qsort(y, n, sizeof *y, by_key);
+            T_CHECKF(memcmp(x, y, n * sizeof *x) == 0, "case %zu of %zu values", c, n);
+        }
+    }
+    for (size_t n = 199999; n <= 200001; n++) {
+        size_t wrong = 0;
+        for (size_t i = 0; i < n; i++) x[i] = (float)((i * 7919u) % n) - 100000.5f;
+        gg_sort_floats(x, n, tmp);
+        for (size_t i = 0; i < n; i++) wrong += x[i] != (float)i - 100000.5f;
+        T_CHECKF(wrong == 0, "%zu values of %zu", wrong, n);
+    }
+    gg_isa_set(2);
+    free(x), free(y), free(tmp);
+}
+
 /* Kolmogorov's distance to the normal distribution, and no memory of the last value. */
 static void null_model(void)
 {
@@ -487,6 +541,7 @@ static const t_case cases[] = {
     { "sample indices", sampling },
     { "radix sort against qsort", sorting },
     { "values of 16 bits against qsort", short_floats },
+    { "sorts of all lengths and distributions", sorts },
     { "null model", null_model },
     { "row angle", row_angle },
     { "comparison", comparison },

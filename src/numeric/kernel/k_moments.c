@@ -181,24 +181,67 @@ void GG_K(gg_nk_unkeys)(const gg_nk_key *keys, size_t n, float *x)
     for (size_t i = 0; i < n; i++) x[i] = unkey(keys[i]);
 }
 
-/* Most runs of eight sorted values lie in one bin. */
+void GG_K(gg_nk_fold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
+        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
+        keys[i] = (0x80000000u | (m ? m - low : 0)) ^ negative;
+    }
+}
+
+void GG_K(gg_nk_unfold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
+        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
+        keys[i] = (0x80000000u | (m ? m + low : 0)) ^ negative;
+    }
+}
+
+size_t GG_K(gg_nk_descent)(const gg_nk_key *keys, size_t from, size_t n)
+{
+    size_t i = from;
+    for (uint32_t any = 0; i + 16 <= n; i += 16) {
+        for (size_t j = i; j < i + 16; j++) any |= keys[j] < keys[j - 1];
+        if (any) break;
+    }
+    while (i < n && keys[i] >= keys[i - 1]) i++;
+    return i;
+}
+
+static inline int32_t bin_of(gg_nk_key key, double min, double range)
+{
+    const int32_t last = GG_DIM_BINS_MAX - 1;
+    int32_t bin = (int32_t)(((double)unkey(key) - min) / range * (double)GG_DIM_BINS_MAX);
+    return bin < last ? bin : last;
+}
+
+#define GROUP 8 /* sorted keys, which mostly lie in one bin: that of the first is enough */
+#define GROUPS 64
+
 void GG_K(gg_nk_histogram_sorted)(const gg_nk_key *keys, size_t n, double min, double range,
                                   uint64_t *counts)
 {
-    const int32_t last = GG_DIM_BINS_MAX - 1;
-    int32_t at[256];
-    for (size_t run; n; n -= run, keys += run) {
-        run = n < 256 ? n : 256;
-        for (size_t j = 0; j < run; j++) {
-            int32_t bin = (int32_t)(((double)unkey(keys[j]) - min) / range *
-                                    (double)GG_DIM_BINS_MAX);
-            at[j] = bin < last ? bin : last;
-        }
-        for (size_t j = 0, step; j < run; j += step) {
-            step = j + 8 <= run && at[j] == at[j + 7] ? 8 : 1;
-            counts[at[j]] += step;
+    gg_nk_key first[GROUPS + 1];
+    int32_t at[GROUPS + 1];
+    for (size_t groups; n >= GROUP; n -= GROUP * groups, keys += GROUP * groups) {
+        groups = n / GROUP < GROUPS ? n / GROUP : GROUPS;
+        for (size_t g = 0; g < groups; g++) first[g] = keys[GROUP * g];
+        first[groups] = keys[GROUP * groups < n ? GROUP * groups : n - 1];
+        for (size_t g = 0; g <= groups; g++) at[g] = bin_of(first[g], min, range);
+        for (size_t g = 0; g < groups; g++) {
+            const gg_nk_key *group = keys + GROUP * g;
+            if (at[g] == at[g + 1]) {
+                counts[at[g]] += GROUP;
+                continue;
+            }
+            int32_t bins[GROUP];
+            for (size_t j = 0; j < GROUP; j++) bins[j] = bin_of(group[j], min, range);
+            for (size_t j = 0; j < GROUP; j++) counts[bins[j]]++;
         }
     }
+    for (size_t j = 0; j < n; j++) counts[bin_of(keys[j], min, range)]++;
 }
 
 /* Keys per run when computing gaps: first the floats are restored, then neighbours subtracted. */
