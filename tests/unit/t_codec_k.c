@@ -443,6 +443,9 @@ static void quick_rows(void)
                     snprintf(what, sizeof what, "%g at %zu", (double)odd[k], at);
                     levels_agree(dtypes[d], x, len, what);
                 }
+    for (size_t i = 0; i < 64; i++) x[i] = (float)i;
+    for (size_t n = 1; n <= 48; n++) /* at any address */
+        for (size_t d = 0; d < 2; d++) levels_agree(dtypes[d], x + n * 5 % 16, n, "short");
 }
 
 static const t_case cases[] = {

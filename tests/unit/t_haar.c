@@ -276,8 +276,24 @@ static void naive_filter(float *x, size_t n, size_t rows, double strength)
     gg_fft_plan_free(plan);
 }
 
-/* Every row by itself, for full and partial batches of rows. The result is compared within its
- * rounding, which is far below the size of a bin. */
+/* Filters x and the same rows in `want`, by the definition. The result is compared within its
+ * rounding, which is far below the size of a bin. Frees both. */
+static void check_definition(float *x, float *want, size_t n, size_t rows, double strength)
+{
+    purify(GG_PURIFY_FFT, x, n * rows, n, strength);
+    naive_filter(want, n, rows, strength);
+    double std = mean_std(want, n * rows).std;
+    for (size_t r = 0; r < rows; r++) {
+        double error = 0;
+        for (size_t j = r * n; j < (r + 1) * n; j++)
+            error += ((double)x[j] - (double)want[j]) * ((double)x[j] - (double)want[j]);
+        error = sqrt(error / (double)n) / std;
+        T_CHECKF(error < 1e-6, "length %zu, row %zu of %zu: %g", n, r, rows, error);
+    }
+    free(x), free(want);
+}
+
+/* Every row by itself, for full and partial batches of rows. */
 static void fft_definition(void)
 {
     static const struct {
@@ -288,19 +304,36 @@ static void fft_definition(void)
                { 1024, 16, 0.7 }, { 1031, 3, 0.1 },  { 2048, 17, 0.04 } };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         size_t n = of[i].n, rows = of[i].rows;
-        float *x = mixed_rows(n, rows), *want = mixed_rows(n, rows);
-        purify(GG_PURIFY_FFT, x, n * rows, n, of[i].strength);
-        naive_filter(want, n, rows, of[i].strength);
-        double std = mean_std(want, n * rows).std;
-        for (size_t r = 0; r < rows; r++) {
-            double error = 0;
-            for (size_t j = r * n; j < (r + 1) * n; j++)
-                error += ((double)x[j] - (double)want[j]) * ((double)x[j] - (double)want[j]);
-            error = sqrt(error / (double)n) / std;
-            T_CHECKF(error < 1e-6, "length %zu, row %zu of %zu: %g", n, r, rows, error);
-        }
-        free(x), free(want);
+        check_definition(mixed_rows(n, rows), mixed_rows(n, rows), n, rows, of[i].strength);
     }
+}
+
+enum { CROWDED = 1024, CROWD = 16 };
+
+/* Noise, but in each third row two fifths of the bins have nearly the energy of the cut. */
+static float *crowded_rows(void)
+{
+    const size_t bins = CROWDED / 2 + 1;
+    gg_error err = GG_ERROR_INIT;
+    gg_fft_plan *plan = gg_fft_plan_new(CROWDED, &err);
+    float *s = gaussian(CROWD * 2 * bins, 3), *x = malloc(CROWD * CROWDED * sizeof *x);
+    void *scratch = malloc(gg_fft_scratch(plan));
+    for (size_t i = 0; i < CROWD * bins; i++) {
+        float *part = s + 2 * i, level = i % bins % 5 < 2 ? 1 : 1.063f;
+        if (i / bins % 3) continue;
+        float scale = (level + 0.01f * sinf((float)i)) / hypotf(part[0], part[1]);
+        part[0] *= scale, part[1] *= scale;
+    }
+    gg_irfft(plan, s, CROWD, x, scratch);
+    free(s), free(scratch);
+    gg_fft_plan_free(plan);
+    return x;
+}
+
+/* More energies near a cut than a list has room for must not spoil other rows. */
+static void fft_crowd(void)
+{
+    check_definition(crowded_rows(), crowded_rows(), CROWDED, CROWD, 0.556);
 }
 
 /* Parts in any order give the same bits; so does each ISA level. */
@@ -353,6 +386,7 @@ static const t_case cases[] = {
     { "mean, std and report", kept },
     { "default strengths are mild", mild },
     { "rows of the FFT filter against its definition", fft_definition },
+    { "many energies near the cut", fft_crowd },
     { "signal to noise", denoise },
     { "same bits in any order, on every level", order },
     { "refusals", refusals },

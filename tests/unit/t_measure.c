@@ -182,6 +182,11 @@ static void nonfinite(void)
     T_CHECK(m.sampled == N && m.nonfinite == N - kept);
     m.sampled = clean.sampled, m.nonfinite = clean.nonfinite;
     T_CHECK(memcmp(&m, &clean, sizeof m) == 0);
+    for (size_t i = 0; i < 3; i++) { /* a single one, so that the sum is not always NaN */
+        y[kept] = i == 0 ? NAN : i == 1 ? INFINITY : -INFINITY;
+        m = measure(y, kept + 1);
+        T_CHECK(m.nonfinite == 1 && NEAR(m.theta, clean.theta, 0));
+    }
     for (size_t i = 0; i < N; i++) x[i] = NAN;
     m = measure(x, N);
     T_CHECK(m.nonfinite == N && NEAR(m.mean, 0, 0) && all_zero(&m));
