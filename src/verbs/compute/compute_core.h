@@ -8,7 +8,7 @@
 #include "compute.h"
 #include "compute_steps.h"
 
-#define COMPUTE_INPUTS 3
+#define COMPUTE_INPUTS STEPS_UNHASHED
 
 typedef struct operand {
     uint32_t dtype;

@@ -10,8 +10,9 @@
 #include "organ/gg_verbs.h"
 #include "verbs/plan/plan.h"
 
-/* Values per step. It is a multiple of every block size, so a step ends at a block boundary in
- * all dtypes. Rows consist of whole blocks, so a tensor can be cut there whatever its rows. */
+/* A step has so many values, or a multiple of it. It is a multiple of every block size, so a step
+ * ends at a block boundary in all dtypes. Rows consist of whole blocks, so a tensor can be cut
+ * there whatever its rows. */
 #define COMPUTE_STEP ((size_t)16384)
 
 /* One step: n values from value `first` on. Steps in flight at the same time have different slots,
@@ -22,9 +23,10 @@ typedef struct gg_step {
     unsigned worker;
 } gg_step;
 
-/* Fill in the members up to `after`, then gg_steps_open, any number of gg_steps_run, and
- * gg_steps_close, also after an error. */
 #define STEPS_UNHASHED 3
+
+/* Fill in the members up to `error`, then gg_steps_open, any number of gg_steps_run, and
+ * gg_steps_close, also after an error. */
 typedef struct gg_steps {
     gg_target to;     /* if fd is -1, values are only computed: not checked, encoded or written */
     size_t size;      /* values per step: whole blocks of to.t's dtype */
