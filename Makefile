@@ -94,12 +94,14 @@ SMALL_L0 := $(if $(L1),$(filter $(patsubst %,src/%.c,$(addprefix quant/kernel/,i
 # $(call object,NAME,FILES,FLAGS) describes one object, if there are such files. It is compiled again
 # if the list of files differs from that of its last source, because a new file may be an old copy.
 OBJ :=
-listed = $(patsubst "%",%,$(filter "%",$(file < $(B)/obj/$(1).c)))
+LISTED := $(shell awk -F'"' '{ print FILENAME ":" $$2 }' $(wildcard $(B)/obj/*/*.c) /dev/null)
+listed = $(patsubst $(B)/obj/$(1).c:%,%,$(filter $(B)/obj/$(1).c:%,$(LISTED)))
+differ = $(filter-out $(1),$(2))$(filter-out $(2),$(1))
 object = $(if $(strip $(2)),$(eval $(object_rule)))
 define object_rule
 OBJ += $(B)/obj/$(1).o
 $(B)/obj/$(1).o: $(2)
-$(B)/obj/$(1).o: $(if $(call listed,$(1)),$(if $(filter-out $(strip $(2)),$(call listed,$(1)))$(filter-out $(call listed,$(1)),$(2)),FORCE))
+$(B)/obj/$(1).o: $(if $(call listed,$(1)),$(if $(call differ,$(2),$(call listed,$(1))),FORCE))
 $(B)/obj/$(1).o: FILES := $(2)
 $(B)/obj/$(1).o: FLAGS = $(3)
 endef
