@@ -6,7 +6,8 @@
  * order of its sums: write reductions over an explicit number of lanes (gg_f32x8 below), and
  * never leave the order to the compiler. Only the signs of NaNs may differ, which clang chooses.
  *
- * Level 2, AVX-512, uses the kernels of level 1, except for the codecs in quant/wide.c.
+ * Level 2, AVX-512, uses the kernels of level 1, except for the codecs in quant/wide.c and the sums
+ * of numeric/kernel/k_pairs.c.
  *
  * A kernel defines its global symbols as GG_K(name). Callers write GG_PICK(name) to get the one
  * for this machine.

@@ -71,7 +71,8 @@ typedef struct gg_nk_pair_central {
 GG_DECLARE_KF(gg_nk_pair_means, gg_nk_pair_means, (const float *a, const float *b, size_t n));
 GG_DECLARE_KF(gg_nk_pair_central, gg_nk_pair_central,
               (const float *a, const float *b, size_t n, double mean_a, double mean_b));
-GG_DECLARE_KF(void, gg_nk_compare, (gg_compare * acc, gg_pair_reader next, void *ctx, size_t n));
+GG_DECLARE_KF(void, gg_nk_compare,
+              (gg_compare * acc, gg_pair_reader next, void *ctx, size_t n, bool exact));
 GG_DECLARE_KF(void, gg_nk_weighted,
               (const float *w, const float *a, const float *b, size_t n, double sums[2]));
 

@@ -130,8 +130,9 @@ void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n);
 #define GG_PAIR_BLOCK ((size_t)4096)
 typedef void (*gg_pair_reader)(void *ctx, size_t at, size_t n, const float *x[2]);
 /* Adds n pairs with the same result. They can be decoded block by block, so that they are still in
- * the first-level cache. */
-void gg_compare_read(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n);
+ * the first-level cache. `exact` says that floats can hold the product of any two of the values, as
+ * those of F16 values; it saves time. */
+void gg_compare_read(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n, bool exact);
 void gg_compare_merge(gg_compare *acc, const gg_compare *next);
 
 /* Adds the sums of w a^2 and of w (b - a)^2 over n values to sums[0] and sums[1]. Pairs with a

@@ -111,7 +111,7 @@ for o in "" "--sample 7" "--lineage" "--summary" "--json"; do
     # shellcheck disable=SC2086
     organ-compare $BASE $VERSE $o -j 1 > "$T/want"
     status=$?
-    for how in "organ-compare $BASE $VERSE -j 7" "GG_ISA=0 organ-compare $BASE $VERSE" "organ-compare $BASE $T/verse" \
+    for how in "organ-compare $BASE $VERSE -j 7" "GG_ISA=0 organ-compare $BASE $VERSE" "GG_ISA=1 organ-compare $BASE $VERSE" "organ-compare $BASE $T/verse" \
         "organ-compare - $VERSE < $BASE" "organ-compare $BASE - < $VERSE" "organ-compare -j 7 $BASE - < $VERSE" \
         "organ-extract -q $T/verse --output - | organ-compare $BASE -" "organ-extract -q $BASE --output - | organ-compare - $T/verse"; do
         check_exit $status "$how $o" sh -c "$how $o"

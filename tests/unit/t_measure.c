@@ -2,6 +2,7 @@
 #include "base/isa.h"
 #include "numeric/numeric.h"
 #include "organ/gg_quant.h"
+#include "quant/quant.h"
 #include "t.h"
 
 #include <math.h>
@@ -462,8 +463,8 @@ static void comparison_of(double scale, double apart, size_t odd)
         dot += x * y, both += fabs(x * y), aa += x * x, bb += y * y, dd += (x - y) * (x - y);
         top = fmax(top, fabs(x - y));
     }
-    gg_compare sum[2] = { GG_COMPARE_INIT, GG_COMPARE_INIT };
-    for (int level = 0; level < 2; level++) {
+    gg_compare sum[3] = { GG_COMPARE_INIT, GG_COMPARE_INIT, GG_COMPARE_INIT };
+    for (int level = 0; level < 3; level++) {
         gg_compare *c = &sum[level];
         gg_isa_set(level);
         gg_compare_add(c, a, b, N);
@@ -476,7 +477,9 @@ static void comparison_of(double scale, double apart, size_t odd)
         T_EQ(c->nonfinite, nonfinite);
         T_EQ(c->n, N);
     }
-    T_CHECKF(memcmp(&sum[0], &sum[1], sizeof sum[0]) == 0, "%g %g: levels differ", scale, apart);
+    for (int level = 1; level < 3; level++)
+        T_CHECKF(memcmp(&sum[0], &sum[level], sizeof *sum) == 0, "%g %g: levels differ", scale,
+                 apart);
     free(a), free(b);
 }
 
@@ -502,8 +505,31 @@ static void comparison_in_blocks(void)
     gg_compare at_once = GG_COMPARE_INIT, blocks = GG_COMPARE_INIT;
     o = (one_block){ .of = { a, b } };
     gg_compare_add(&at_once, a, b, N);
-    gg_compare_read(&blocks, next_block, &o, N);
+    gg_compare_read(&blocks, next_block, &o, N, false);
     T_CHECK(o.end == N && memcmp(&at_once, &blocks, sizeof blocks) == 0);
+    free(a), free(b);
+}
+
+/* Exact products give the same sums, at each level. */
+static void comparison_of_halves(void)
+{
+    static one_block o;
+    enum { N = GG_PAIR_BLOCK };
+    float *a = gaussian(N, 5), *b = gaussian(N, 6);
+    for (size_t i = 0; i < N; i++) {
+        a[i] = gg_f16_to_f32(gg_f32_to_f16(a[i] * (float)pow(10, (double)(i % 9) - 6)));
+        b[i] = i % 5 ? gg_f16_to_f32(gg_f32_to_f16(b[i])) : a[i];
+    }
+    gg_compare plain = GG_COMPARE_INIT;
+    gg_isa_set(0);
+    gg_compare_add(&plain, a, b, N);
+    for (int level = 0; level < 3; level++) {
+        gg_compare exact = GG_COMPARE_INIT;
+        o = (one_block){ .of = { a, b } };
+        gg_isa_set(level);
+        gg_compare_read(&exact, next_block, &o, N, true);
+        T_CHECKF(memcmp(&plain, &exact, sizeof plain) == 0, "level %d differs", level);
+    }
     free(a), free(b);
 }
 
@@ -519,19 +545,21 @@ static void levels(void)
 {
     enum { N = 5003 };
     float *a = gaussian(N, 1), *b = gaussian(N, 2);
-    gg_measure m[2];
-    gg_compare c[2] = { GG_COMPARE_INIT, GG_COMPARE_INIT };
-    double r[2];
+    gg_measure m[3];
+    gg_compare c[3] = { GG_COMPARE_INIT, GG_COMPARE_INIT, GG_COMPARE_INIT };
+    double r[3];
     a[77] = NAN;
-    for (int level = 0; level < 2; level++) {
+    for (int level = 0; level < 3; level++) {
         gg_isa_set(level);
         m[level] = measure(a, N);
         gg_compare_add(&c[level], a, b, N);
         r[level] = gg_pearson(a, b, N);
     }
-    T_CHECK(memcmp(&m[0], &m[1], sizeof m[0]) == 0);
-    T_CHECK(memcmp(&c[0], &c[1], sizeof c[0]) == 0);
-    T_CHECK(memcmp(&r[0], &r[1], sizeof r[0]) == 0);
+    for (int level = 1; level < 3; level++) {
+        T_CHECK(memcmp(&m[0], &m[level], sizeof m[0]) == 0);
+        T_CHECK(memcmp(&c[0], &c[level], sizeof c[0]) == 0);
+        T_CHECK(memcmp(&r[0], &r[level], sizeof r[0]) == 0);
+    }
     free(a), free(b);
 }
 
@@ -551,6 +579,7 @@ static const t_case cases[] = {
     { "row angle", row_angle },
     { "comparison", comparison },
     { "comparison in blocks", comparison_in_blocks },
+    { "comparison of F16 values", comparison_of_halves },
     { "comparison_range", comparison_range },
     { "same bits on every level", levels },
 };

@@ -1,6 +1,7 @@
 /* k_pairs.c - sums over two arrays, for Pearson's r and the comparison of models.
  *
  * A pair with a non-finite value is replaced by two zeros, without a branch. */
+#define GG_X86_AVX512
 #include "numeric/nlanes.h"
 
 #include "numeric/numeric.h"
@@ -105,8 +106,9 @@ gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size
 
 typedef struct pair_sums {
     gg_nk_acc dot, aa, bb, diff2;
-    double top;    /* the largest |a - b| of the pairs added in double */
-    gg_f32x8 tops; /* and of those added in float, per lane */
+    double top;     /* the largest |a - b| of the pairs added in double */
+    gg_f32x8 tops;  /* the largest (a - b)^2 of those added in float, per lane */
+    gg_i32x8 equal; /* minus the number of equal pairs among these */
     uint64_t finite, differing;
 } pair_sums;
 
@@ -148,7 +150,6 @@ typedef struct float_sums {
     gg_i32x8 equal; /* minus the number of equal pairs */
 } float_sums;
 
-#define MAGNITUDE8(v) ((gg_f32x8)((gg_i32x8)(v)&0x7fffffff))
 #if GG_LEVEL == 1 /* gcc compares and blends, which takes three times as long */
 #define GREATER8(x, y) ((gg_f32x8)_mm256_max_ps((__m256)(x), (__m256)(y)))
 #else
@@ -163,6 +164,9 @@ static inline void widen8(gg_nk_acc *to, const gg_f32x8 *v)
     to->half[1] += NK_WIDE(half[1]);
 }
 
+/* The largest square stands for the largest |a - b|, which is its root: unless a square overflows
+ * or underflows, which is_safe excludes, the rounded root of the rounded square of a float is the
+ * float without its sign. */
 static void add_floats(float_sums *s, const float *a, const float *b)
 {
     gg_f32x8 top = { 0 };
@@ -173,12 +177,12 @@ static void add_floats(float_sums *s, const float *a, const float *b)
             gg_f32x8 x, y;
             memcpy(&x, a + i, sizeof x);
             memcpy(&y, b + i, sizeof y);
-            gg_f32x8 d = x - y, size = MAGNITUDE8(d);
+            gg_f32x8 d = x - y, d2 = d * d;
             dot += x * y;
             aa += x * x;
             bb += y * y;
-            diff2 += d * d;
-            top = GREATER8(size, top);
+            diff2 += d2;
+            top = GREATER8(d2, top);
             equal += (gg_i32x8)x == (gg_i32x8)y;
         }
         widen8(&s->dot, &dot);
@@ -197,16 +201,23 @@ static bool is_safe(double squares)
     return squares >= 0x1p-90 && squares < INFINITY;
 }
 
+typedef bool (*run_adder)(pair_sums *s, const float *a, const float *b);
+
+static uint32_t count_equal(const gg_i32x8 *equal)
+{
+    uint32_t n = 0;
+    for (int l = 0; l < 8; l++) n -= (uint32_t)(*equal)[l];
+    return n;
+}
+
 /* Adds a whole run in float. Returns false, without adding it, if it must be added in double. */
 static bool add_fast(pair_sums *s, const float *a, const float *b)
 {
     const gg_nk_acc none = { { { 0 }, { 0 } } };
     float_sums f = { .dot = none, .aa = none, .bb = none, .diff2 = none };
     add_floats(&f, a, b);
-    uint32_t differing = RUN;
-    for (int l = 0; l < 8; l++) differing += (uint32_t)f.equal[l];
     if (!is_safe(gg_nk_fold(&f.aa)) || !is_safe(gg_nk_fold(&f.bb)) ||
-        (differing && !is_safe(gg_nk_fold(&f.diff2))))
+        (!is_safe(gg_nk_fold(&f.diff2)) && count_equal(&f.equal) != RUN))
         return false;
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
@@ -216,24 +227,122 @@ static bool add_fast(pair_sums *s, const float *a, const float *b)
         s->diff2.half[h] += f.diff2.half[h];
     }
     s->tops = GREATER8(f.top, s->tops);
+    s->equal += f.equal;
     s->finite += RUN;
-    s->differing += differing;
+    s->differing += RUN;
     return true;
 }
 
-void GG_K(gg_nk_compare)(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n)
+#if GG_LEVEL == 1
+/* The same with AVX-512. Lanes 0 to 7 sum one group of 8 * TERMS pairs, lanes 8 to 15 the next. */
+#define WIDE __attribute__((target("avx512f")))
+#define INLINE WIDE __attribute__((always_inline)) static inline
+#define ZERO _mm512_setzero_ps()
+
+INLINE __m512 load_groups(const float *v)
+{
+    __m512d low = _mm512_castpd256_pd512((__m256d)_mm256_loadu_ps(v));
+    return (__m512)_mm512_insertf64x4(low, (__m256d)_mm256_loadu_ps(v + 8 * TERMS), 1);
+}
+
+INLINE __m512d widen_groups(__m512d to, __m512 v)
+{
+    to += _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+    return to + _mm512_cvtps_pd((__m256)_mm512_extractf64x4_pd((__m512d)v, 1));
+}
+
+/* If the product is exact, the sum is the same with one rounding as with two. */
+INLINE __m512 add_product(__m512 sum, __m512 x, __m512 y, bool exact)
+{
+    return exact ? _mm512_fmadd_ps(x, y, sum) : (__m512)(sum + x * y);
+}
+
+INLINE double fold_wide(__m512d v)
+{
+    gg_nk_acc acc;
+    memcpy(&acc, &v, sizeof acc);
+    return gg_nk_fold(&acc);
+}
+
+INLINE void add_acc(gg_nk_acc *to, __m512d v)
+{
+    _mm512_storeu_pd(to, _mm512_loadu_pd(to) + v);
+}
+
+INLINE bool add_groups(pair_sums *s, const float *a, const float *b, bool exact)
+{
+    __m512 top = ZERO;
+    __m512i equal = (__m512i)ZERO;
+    __m512d sum_dot = (__m512d)ZERO, sum_aa = sum_dot, sum_bb = sum_dot, sum_diff2 = sum_dot;
+    for (size_t j = 0; j < RUN; j += 16 * TERMS) {
+        __m512 dot = ZERO, aa = dot, bb = dot, diff2 = dot;
+#pragma GCC unroll 8
+        for (size_t i = j; i < j + 8 * TERMS; i += 8) {
+            __m512 x = load_groups(a + i), y = load_groups(b + i), d = x - y, d2 = d * d;
+            dot = add_product(dot, x, y, exact);
+            aa = add_product(aa, x, x, exact);
+            bb = add_product(bb, y, y, exact);
+            diff2 += d2;
+            top = _mm512_max_ps(d2, top);
+            __mmask16 same = _mm512_cmpeq_epi32_mask((__m512i)x, (__m512i)y);
+            equal = _mm512_mask_sub_epi32(equal, same, equal, _mm512_set1_epi32(1));
+        }
+        sum_dot = widen_groups(sum_dot, dot);
+        sum_aa = widen_groups(sum_aa, aa);
+        sum_bb = widen_groups(sum_bb, bb);
+        sum_diff2 = widen_groups(sum_diff2, diff2);
+    }
+    /* Without this gcc moves these sums behind the checks and stores what they need meanwhile. */
+    __asm__("" : "+v"(sum_dot), "+v"(top), "+v"(equal));
+    if (!is_safe(fold_wide(sum_aa)) || !is_safe(fold_wide(sum_bb)) ||
+        (!is_safe(fold_wide(sum_diff2)) && _mm512_reduce_add_epi32(equal) != -RUN))
+        return false;
+    add_acc(&s->dot, sum_dot);
+    add_acc(&s->aa, sum_aa);
+    add_acc(&s->bb, sum_bb);
+    add_acc(&s->diff2, sum_diff2);
+    __m512d halves = (__m512d)top;
+    top = _mm512_max_ps(top, (__m512)_mm512_shuffle_f64x2(halves, halves, 0x4e));
+    s->tops = GREATER8(_mm512_castps512_ps256(top), s->tops);
+    s->equal += (gg_i32x8)_mm512_castsi512_si256(equal);
+    s->equal += (gg_i32x8)_mm512_extracti64x4_epi64(equal, 1);
+    s->finite += RUN;
+    s->differing += RUN;
+    return true;
+}
+
+WIDE static bool add_wide(pair_sums *s, const float *a, const float *b)
+{
+    return add_groups(s, a, b, false);
+}
+
+WIDE static bool add_wide_exact(pair_sums *s, const float *a, const float *b)
+{
+    return add_groups(s, a, b, true);
+}
+#endif
+
+void GG_K(gg_nk_compare)(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n, bool exact)
 {
     pair_sums s;
     const float *x[2] = { NULL, NULL };
+    run_adder add = add_fast;
+#if GG_LEVEL == 1
+    if (gg_isa() >= 2) add = exact ? add_wide_exact : add_wide;
+#else
+    (void)exact;
+#endif
     memset(&s, 0, sizeof s);
     for (size_t at = 0, m; at < n; at += m) {
         m = n - at < GG_PAIR_BLOCK ? n - at : GG_PAIR_BLOCK;
         next(ctx, at, m, x);
         for (size_t i = 0; i < m; i += RUN)
-            if (m - i < RUN || !add_fast(&s, x[0] + i, x[1] + i))
+            if (m - i < RUN || !add(&s, x[0] + i, x[1] + i))
                 add_exact(&s, x[0] + i, x[1] + i, m - i < RUN ? m - i : RUN);
+        s.differing -= count_equal(&s.equal);
+        memset(&s.equal, 0, sizeof s.equal);
     }
-    for (int l = 0; l < 8; l++) s.top = s.tops[l] > s.top ? s.tops[l] : s.top;
+    for (int l = 0; l < 8; l++) s.top = sqrtf(s.tops[l]) > s.top ? sqrtf(s.tops[l]) : s.top;
     acc->n += n;
     acc->nonfinite += n - s.finite;
     acc->differing += s.differing;

@@ -163,7 +163,8 @@ static void decode_block(void *ctx, size_t at, size_t n, const float *x[2])
 static gg_status add_chunk(reader *r, bool same, uint64_t k, size_t n, task *t, gg_error *err)
 {
     decoder d = { r, same, gg_column_weights_any(&r->p->weights), GG_OK, err };
-    gg_compare_read(&t->sum, decode_block, &d, n);
+    bool exact = r->p->a.t.dtype == GG_F16 && r->p->b.t.dtype == GG_F16;
+    gg_compare_read(&t->sum, decode_block, &d, n, exact);
     float *const *v = r->w->values;
     if (d.keep && d.st == GG_OK) gg_damage_add(r->p, k, v[0], v[same ? 0 : 1], t->weighted);
     return d.st;
