@@ -503,10 +503,12 @@ static void comparison_in_blocks(void)
     enum { N = 2 * GG_PAIR_BLOCK + 300 };
     float *a = gaussian(N, 3), *b = gaussian(N, 4);
     gg_compare at_once = GG_COMPARE_INIT, blocks = GG_COMPARE_INIT;
+    for (size_t i = 0; i < N; i += 2) b[i] = a[i];
     o = (one_block){ .of = { a, b } };
     gg_compare_add(&at_once, a, b, N);
     gg_compare_read(&blocks, next_block, &o, N, false);
     T_CHECK(o.end == N && memcmp(&at_once, &blocks, sizeof blocks) == 0);
+    T_EQ(blocks.differing, N / 2);
     free(a), free(b);
 }
 
