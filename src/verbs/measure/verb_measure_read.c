@@ -18,35 +18,10 @@
 #define HOLES_APART ((uint64_t)1 << 20) /* SEEK_HOLE may look at each page up to the next hole */
 #define DENSE 6144 /* if samples are at least this many bytes apart, only their blocks are read */
 
-gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
-{
-    if (!w->raw) w->raw = malloc(MEASURE_RAW);
-    for (int k = 0; k < 2; k++)
-        if (!w->row[k]) w->row[k] = malloc((GG_ROW_RUN + 1) * sizeof(float));
-    if (!w->scratch) w->scratch = malloc(gg_measure_scratch(GG_MEASURE_BIG));
-    bool ok = w->raw && w->row[0] && w->row[1] && w->scratch;
-    if (ok && values > w->cap) {
-        free(w->values);
-        w->values = malloc((size_t)values * sizeof(float));
-        ok = w->values != NULL;
-        w->cap = ok ? values : 0;
-    }
-    return ok ? GG_OK
-              : gg_fail(err, GG_ENOMEM, "no memory for %llu values", (unsigned long long)values);
-}
-
-void gg_measure_space_free(measure_space *w)
-{
-    free(w->raw);
-    free(w->row[0]);
-    free(w->row[1]);
-    free(w->values);
-    free(w->scratch);
-}
-
 /* ---- samples ------------------------------------------------------------------ */
 
 #define BLOCK_RUN 256 /* values per run, if the samples are runs */
+#define GATHER 1024   /* samples gathered at once */
 
 uint64_t gg_measure_count(const gg_tensor *t, const gg_measure_options *o)
 {
@@ -66,6 +41,7 @@ typedef struct sampler {
     uint64_t i, count, at;     /* at: the element */
     uint64_t rest, step, part; /* E = step N + part; rest < N */
     uint64_t length, units;    /* values per run, and number N of runs */
+    uint64_t inverse, most;    /* 2^64 / N, rounded up; number of values gathered at once */
     const gg_dtype_info *info;
     unsigned shift;  /* log2 of the block length, which is always a power of two */
     gg_pick_fn pick; /* NULL: a block is one value */
@@ -76,6 +52,10 @@ static sampler sampler_of(const gg_tensor *t, const measure_take *take)
     bool blocks = take->blocks && take->count < t->elements;
     sampler s = { .count = take->count, .length = blocks ? BLOCK_RUN : 1 };
     s.units = s.count / s.length;
+    s.inverse = UINT64_MAX / s.units + 1;
+    s.most = UINT64_MAX / s.units / s.units;
+    if (s.most > GATHER) s.most = GATHER;
+    if (s.most == 0) s.most = 1;
     s.step = t->elements / s.length / s.units;
     s.part = t->elements / s.length % s.units;
     s.info = gg_dtype_get(t->dtype);
@@ -103,27 +83,27 @@ typedef struct run_of {
     uint64_t first, n;
 } run_of;
 
-#define GATHER 1024 /* samples gathered at once */
-#define PIECE 2048  /* values decoded at once */
-#define CLOSE 64    /* samples that are closer have all their blocks decoded, which is vectorized */
+#define PIECE 2048 /* values decoded at once */
+#define CLOSE 64   /* samples that are closer have all their blocks decoded, which is vectorized */
 
-/* Gathers at most GATHER samples of values of `size` bytes that lie in the run. A branch on the
- * overflow of the remainder would often be mispredicted, so the overflow is computed instead. */
+/* Gathers samples of values of `size` bytes that lie in the run, at most GATHER. The share rest / N
+ * is kept in 64 bits, so that its overflow is a carry. It is rounded up: after n values by less
+ * than n N / 2^64, which must be less than 1 / N. */
 static inline size_t gather(sampler *s, run_of r, void *to, size_t size)
 {
-    const uint64_t left = s->count - s->i, step = s->step, part = s->part, units = s->units;
-    uint64_t at = s->at - r.first, rest = s->rest;
-    size_t n = 0, most = left < GATHER ? (size_t)left : GATHER;
+    const uint64_t left = s->count - s->i, step = s->step, add = s->part * s->inverse;
+    const uint64_t most = left < s->most ? left : s->most;
+    uint64_t at = s->at - r.first, share = s->rest * s->inverse;
+    size_t n = 0;
     for (; n < most && at < r.n; n++) {
         memcpy((char *)to + n * size, r.bytes + at * size, size);
-        rest += part;
-        uint64_t over = rest >= units;
-        at += step + over;
-        rest -= units & (0 - over);
+        share += add;
+        at += step + (share < add);
     }
     s->i += n;
-    s->at = r.first + at;
-    s->rest = rest;
+    s->rest += n * s->part;
+    s->at += n * step + s->rest / s->units;
+    s->rest %= s->units;
     return n;
 }
 
