@@ -149,10 +149,11 @@ data() {
     organ-extract "$1" --tensors "$2" --output - | tail -c "$n"
 }
 
-# The command lines of all processes, on one line or several; a small system may have no ps.
+# The command lines of all processes, each on its own line, so that those of two tests are not taken
+# together; a small system may have no ps.
 processes() {
     if [ -r /proc/self/cmdline ]; then
-        cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\0' ' '
+        tail -n +1 /proc/[0-9]*/cmdline 2> /dev/null | tr '\0' ' '
     else ps -ef
     fi
 }
