@@ -85,6 +85,8 @@ cp "$T/out" "$T/blocks.tsv"
 check_text "$(awk -F '\t' 'NR > 1 && $6 != 1024 && $6 != $5' "$T/blocks.tsv" | head -n 3)" "" "four runs of 256 values"
 check "runs of values, a pipe" sh -c "cat $VERSE | organ-measure --blocks --sample 1000 -j 3 -"
 check_text "$(tail -n +2 "$T/out")" "$(tail -n +2 "$T/blocks.tsv")" "runs of values from a pipe"
+check "fewer values than a run" organ-measure --blocks --sample 7 --tensors a.weight tests/data/gguf/align-8.gguf
+check_text "$(cut -f 5,6 "$T/out" | tail -n 1)" "$(printf '24\t7')" "seven of 24 values"
 check_error 2 "leave out --blocks" "runs of all values" organ-measure --blocks --sample 0 "$VERSE"
 
 check "edges" organ-measure --spectral -j 1 "$VERSE"

@@ -49,7 +49,7 @@ typedef struct sampler {
 
 static sampler sampler_of(const gg_tensor *t, const measure_take *take)
 {
-    bool blocks = take->blocks && take->count < t->elements;
+    bool blocks = take->blocks && take->count < t->elements && t->elements >= BLOCK_RUN;
     sampler s = { .count = take->count, .length = blocks ? BLOCK_RUN : 1 };
     s.units = s.count / s.length;
     s.inverse = UINT64_MAX / s.units + 1;
