@@ -114,7 +114,7 @@ static void check_near(const gg_measure *got, const gg_measure *want, const char
     T_CHECKF(near(got->entropy, want->entropy, 1e-12) &&
                  near(got->dimension, want->dimension, 1e-12),
              "%s: entropy %.17g %.17g", what, got->entropy, want->entropy);
-    T_CHECKF(near(got->std, want->std, 1e-11) &&
+    T_CHECKF(near(got->std, want->std, 1e-10) &&
                  fabs(got->kurtosis - want->kurtosis) <= 1e-10 * (3 + fabs(want->kurtosis)),
              "%s: kurtosis %.17g %.17g", what, got->kurtosis, want->kurtosis);
     T_CHECKF(fabs(got->cv - want->cv) <= 1e-10 * (1e-3 + want->cv) &&
