@@ -57,6 +57,17 @@ static inline uint64_t gg_offset_after(uint64_t at, uint64_t n)
     return at == GG_AT_POS ? GG_AT_POS : at + n;
 }
 
+/* Returns the first address in `room` that has the place in a cache line which byte `at` of a file
+ * has: copies to the page cache are up to a tenth faster from there. The room must be GG_LINE_ROOM
+ * bytes larger than the data. GG_AT_POS stands for the start of a line. */
+#define GG_LINE_ROOM ((size_t)128)
+static inline uint8_t *gg_in_line(uint8_t *room, uint64_t at)
+{
+    const size_t line = 64;
+    size_t place = at == GG_AT_POS ? 0 : (size_t)(at % line);
+    return room + (line - (uintptr_t)room % line) % line + place;
+}
+
 /* If `offset` is in a hole of a sparse file, returns the end of the hole, and otherwise `offset`.
  * All bytes of a hole are 0. */
 uint64_t gg_hole_end(int fd, uint64_t offset);

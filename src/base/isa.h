@@ -2,9 +2,10 @@
  *
  * Every src/NAME/kernel/x.c is compiled once per level: as plain C (GG_LEVEL 0) and, on x86-64,
  * with -mavx2 -mf16c (GG_LEVEL 1). No level enables FMA, and all are built with
- * -ffp-contract=off. All levels therefore give the same bits, provided that the code fixes the
- * order of its sums: write reductions over an explicit number of lanes (gg_f32x8 below), and
- * never leave the order to the compiler. Only the signs of NaNs may differ, which clang chooses.
+ * -ffp-contract=off; code may ask for it where the product is exact. All levels therefore give the
+ * same bits, provided that the code fixes the order of its sums: write reductions over an explicit
+ * number of lanes (gg_f32x8 below), and never leave the order to the compiler. Only the signs of
+ * NaNs may differ, which clang chooses.
  *
  * Level 2, AVX-512, uses the kernels of level 1, except for the codecs in quant/wide.c and the sums
  * of numeric/kernel/k_pairs.c.

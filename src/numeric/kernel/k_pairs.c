@@ -164,9 +164,9 @@ static inline void widen8(gg_nk_acc *to, const gg_f32x8 *v)
     to->half[1] += NK_WIDE(half[1]);
 }
 
-/* The largest square stands for the largest |a - b|, which is its root: unless a square overflows
- * or underflows, which is_safe excludes, the rounded root of the rounded square of a float is the
- * float without its sign. */
+/* The largest |a - b| is computed as the root of the largest square. This is exact: the rounded
+ * root of the rounded square of a float is the float without its sign, unless the square overflows
+ * or underflows, which is_safe excludes. */
 static void add_floats(float_sums *s, const float *a, const float *b)
 {
     gg_f32x8 top = { 0 };

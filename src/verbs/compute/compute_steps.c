@@ -36,16 +36,11 @@ static size_t slots_per_thread(const gg_steps *s, size_t bytes)
     return n < SLOTS_LEAST ? SLOTS_LEAST : n > SLOTS_MOST ? SLOTS_MOST : n;
 }
 
-/* Copies to the page cache are up to a tenth faster if the bytes have the same place in a cache
- * line as in the file. */
 static bool make_room(gg_slot *slot, size_t bytes, uint64_t at)
 {
-    const size_t line = 64;
-    slot->room = malloc(bytes + 2 * line);
-    if (!slot->room) return false;
-    size_t place = at == GG_AT_POS ? 0 : (size_t)(at % line);
-    slot->bytes = slot->room + (line - (uintptr_t)slot->room % line) % line + place;
-    return true;
+    slot->room = malloc(bytes + GG_LINE_ROOM);
+    if (slot->room) slot->bytes = gg_in_line(slot->room, at);
+    return slot->room != NULL;
 }
 
 gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_first,

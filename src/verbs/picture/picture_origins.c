@@ -58,8 +58,8 @@ gg_status gg_picture_origins(gg_picture *p, const gg_source *dir, gg_error *err)
     const gg_manifest *m = gg_source_manifest(dir);
     if (!m)
         return gg_fail(err, GG_NO,
-                       "only organ directories have a history of grafts: give the one that "
-                       "organ-graft wrote");
+                       "only organ directories have a history of grafts: give the "
+                       "directory that organ-graft wrote");
     gg_buf b = GG_BUF_INIT;
     bool any = false;
     double index;

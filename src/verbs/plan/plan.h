@@ -20,8 +20,8 @@ typedef struct gg_target {
     int fd;
     uint64_t at;
     const gg_run *run;
-    /* The hash of what is written, or NULL. A producer adds all bytes to it, in order, or none.
-     * If it adds none, the caller has to read them again. */
+    /* Hash of what is written, or NULL. A producer adds either all bytes to it, in order, or none;
+     * after none, the caller has to read the bytes again. */
     gg_sha256 *hash;
 } gg_target;
 

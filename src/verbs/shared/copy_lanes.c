@@ -2,6 +2,7 @@
 #include "copy_lanes.h"
 
 #include "base/error.h"
+#include "base/io.h"
 #include "base/parallel.h"
 #include "base/sha256_many.h"
 #include "verbs/shared/verb_run.h"
@@ -13,7 +14,6 @@
  * second-level cache. */
 #define STEP_ALL ((size_t)256 << 10)
 #define STEP_LEAST ((size_t)64 << 10)
-#define LANE_LINE ((size_t)64) /* bytes of a cache line */
 
 typedef struct crew {
     size_t n;
@@ -70,9 +70,7 @@ static void advance(crew *c, slot *s, const char *sha)
         fail_item(c, s, st, &err);
         return;
     }
-    /* Writes are up to a tenth faster if bytes have the same place in a cache line as in the file.
-     */
-    s->buf = s->room + (s->l.out.at == GG_AT_POS ? 0 : s->l.out.at % LANE_LINE);
+    s->buf = gg_in_line(s->room, s->l.out.at);
     s->busy = more;
     s->done = 0;
     gg_sha256_init(&s->hash);
@@ -161,12 +159,12 @@ static gg_status work(void *ctx, size_t task, unsigned worker, gg_error *err)
     slot slots[GG_SHA256_LANES] = { 0 };
     size_t lanes = gg_sha256_lanes(), size = STEP_ALL / lanes;
     if (size < STEP_LEAST) size = STEP_LEAST;
-    uint8_t *bufs = malloc(lanes * (size + LANE_LINE) + LANE_LINE);
+    uint8_t *bufs = malloc(lanes * (size + GG_LINE_ROOM));
     (void)task;
     (void)worker;
     if (!bufs) return gg_fail(err, GG_ENOMEM, "no memory for copy buffers");
     for (size_t i = 0; i < lanes; i++) {
-        slots[i].room = bufs + (LANE_LINE - (uintptr_t)bufs % LANE_LINE) + i * (size + LANE_LINE);
+        slots[i].room = bufs + i * (size + GG_LINE_ROOM);
         slots[i].size = size;
     }
     for (bool any = true; any;) {

@@ -32,7 +32,8 @@ typedef struct gg_lane_work {
 
 /* Works on items 0 to n - 1 with run->threads threads. Computed items are started first, those with
  * the highest cost before others, so that no thread has to finish a large one alone at the end.
- * Copies follow in order. If items fail, the error of the one that was started first is kept. */
+ * Copies follow, in the order of their numbers. If several items fail, the error of the item that
+ * was started first is kept. */
 gg_status gg_copy_lanes(size_t n, const gg_lane_work *work, const gg_run *run, gg_error *err);
 
 #endif

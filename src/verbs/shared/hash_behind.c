@@ -2,14 +2,14 @@
 #include "hash_behind.h"
 
 #include "base/error.h"
+#include "base/io.h"
 #include "base/sha256.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #define BEHIND_SLOTS 8
-#define LINE ((size_t)64) /* bytes of a cache line */
-#define BEHIND_ROOM (GG_BEHIND_STEP + LINE)
+#define BEHIND_ROOM (GG_BEHIND_STEP + GG_LINE_ROOM)
 
 typedef struct behind_slot {
     uint8_t *bytes;
@@ -80,10 +80,19 @@ static void wait_until(gg_hash_behind *b, uint64_t done)
     }
 }
 
+static void release(gg_hash_behind *b)
+{
+    pthread_cond_destroy(&b->less);
+    pthread_cond_destroy(&b->more);
+    pthread_mutex_destroy(&b->lock);
+    free(b->room);
+    free(b);
+}
+
 gg_status gg_hash_behind_start(gg_hashed hashed, void *ctx, gg_hash_behind **out, gg_error *err)
 {
     gg_hash_behind *b = calloc(1, sizeof *b);
-    if (b) b->room = malloc(BEHIND_SLOTS * BEHIND_ROOM + LINE);
+    if (b) b->room = malloc(BEHIND_SLOTS * BEHIND_ROOM);
     if (!b || !b->room) return free(b), gg_fail(err, GG_ENOMEM, "no memory for copy buffers");
     b->hashed = hashed;
     b->ctx = ctx;
@@ -92,11 +101,7 @@ gg_status gg_hash_behind_start(gg_hashed hashed, void *ctx, gg_hash_behind **out
     pthread_cond_init(&b->less, NULL);
     *out = b;
     if (pthread_create(&b->thread, NULL, hash_steps, b) == 0) return GG_OK;
-    pthread_cond_destroy(&b->less);
-    pthread_cond_destroy(&b->more);
-    pthread_mutex_destroy(&b->lock);
-    free(b->room);
-    free(b);
+    release(b);
     *out = NULL;
     return gg_fail(err, GG_ENOMEM, "cannot start a thread");
 }
@@ -104,8 +109,8 @@ gg_status gg_hash_behind_start(gg_hashed hashed, void *ctx, gg_hash_behind **out
 uint8_t *gg_hash_behind_room(gg_hash_behind *b, uint64_t at)
 {
     if (b->put >= BEHIND_SLOTS) wait_until(b, b->put - BEHIND_SLOTS + 1);
-    uint8_t *first = b->room + (LINE - (uintptr_t)b->room % LINE) % LINE;
-    return slot_of(b, b->put)->bytes = first + b->put % BEHIND_SLOTS * BEHIND_ROOM + at % LINE;
+    uint8_t *room = b->room + b->put % BEHIND_SLOTS * BEHIND_ROOM;
+    return slot_of(b, b->put)->bytes = gg_in_line(room, at);
 }
 
 void gg_hash_behind_put(gg_hash_behind *b, size_t item, size_t n, bool last)
@@ -128,9 +133,5 @@ void gg_hash_behind_end(gg_hash_behind *b)
     pthread_cond_signal(&b->more);
     pthread_mutex_unlock(&b->lock);
     pthread_join(b->thread, NULL);
-    pthread_cond_destroy(&b->less);
-    pthread_cond_destroy(&b->more);
-    pthread_mutex_destroy(&b->lock);
-    free(b->room);
-    free(b);
+    release(b);
 }
