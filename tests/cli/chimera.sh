@@ -64,7 +64,12 @@ refused() {
     done
     rm -rf "$W/r.gguf.work"
 }
-changed() { touch "$W/$1"; }
+# Touches a file until it is newer than all that was written before, as clocks of files have steps of
+# milliseconds, and make rebuilds nothing for files of the same time.
+changed() {
+    touch "$T/tick"
+    while touch "$W/$1" && [ -z "$(find "$W/$1" -newer "$T/tick")" ]; do :; done
+}
 
 # ---- built once, by hand the same ----------------------------------------------------------------
 made "first make" "extract graft graft assemble"
