@@ -201,15 +201,7 @@ int main(int argc, char **argv)
         cli_usage(&c, "--by %s: use importance", o.keep_by);
     if (o.keep_by && !o.keep_experts) cli_usage(&c, "--by needs --keep-experts N");
     if (o.keep_by && !out.imatrix) cli_usage(&c, "--by importance needs --imatrix FILE");
-    o.shards = (uint32_t)out.shards;
-    o.shard_size = out.shard_size;
-    o.dtype = out.dtype;
-    o.fallback = out.fallback;
-    o.imatrix = out.imatrix;
-    o.set_kv = set_kv.items;
-    o.n_set_kv = set_kv.n;
-    o.set_kv_files = set_kv_files.items;
-    o.n_set_kv_files = set_kv_files.n;
+    output_options_set(&o.output, &out, &set_kv, &set_kv_files);
     key_options_note(&c, &set_kv, "--set-kv-file");
     if (rep.out.path) start_report(&c, &rep, &o);
     start_sizes(&c, &size, &o);

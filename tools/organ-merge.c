@@ -221,11 +221,8 @@ int main(int argc, char **argv)
     check_usage(&c, &a);
     key_options_note(&c, &a.set_kv, "--set-kv-file");
     a.o.models = a.models.items, a.o.n_models = a.models.n;
-    a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
-    a.o.set_kv_files = a.set_kv_files.items, a.o.n_set_kv_files = a.set_kv_files.n;
+    output_options_set(&a.o.output, &a.out, &a.set_kv, &a.set_kv_files);
     a.o.embeddings_from_base = a.embeddings != NULL;
-    a.o.dtype = a.out.dtype, a.o.fallback = a.out.fallback, a.o.imatrix = a.out.imatrix;
-    a.o.shards = (uint32_t)a.out.shards, a.o.shard_size = a.out.shard_size;
     char *text = NULL;
     gg_status st = a.config ? read_config(&c, a.config, &text, &a.o.config_len) : GG_OK;
     a.o.config = text;

@@ -183,11 +183,6 @@ static void set_new_model(arguments *a)
     gg_transplant_options *o = &a->o;
     o->adapter = a->adapter != NULL;
     if (isnan(o->scale)) o->scale = 1;
-    o->dtype = a->out.dtype;
-    o->fallback = a->out.fallback;
-    o->imatrix = a->out.imatrix;
-    o->shards = (uint32_t)a->out.shards;
-    o->shard_size = a->out.shard_size;
 }
 
 int main(int argc, char **argv)
@@ -227,8 +222,7 @@ int main(int argc, char **argv)
     check_new_model(&c, &a);
     set_new_model(&a);
     gg_status st = match_options_open(&c, &a.match);
-    a.o.set_kv = a.set_kv.items, a.o.n_set_kv = a.set_kv.n;
-    a.o.set_kv_files = a.set_kv_files.items, a.o.n_set_kv_files = a.set_kv_files.n;
+    output_options_set(&a.o.output, &a.out, &a.set_kv, &a.set_kv_files);
     key_options_note(&c, &a.set_kv, "--set-kv-file");
     a.o.copy_kv = a.copy_kv.items, a.o.n_copy_kv = a.copy_kv.n;
     if (st == GG_OK) st = transplant(&c, &a);

@@ -10,3 +10,17 @@ void output_options_check(const cli *c, output_options *o)
     if (o->fallback && !o->dtype) cli_usage(c, "--fallback needs --dtype");
     if (!counted) o->shards = 0;
 }
+
+void output_options_set(gg_output_options *to, const output_options *o, const cli_list *set_kv,
+                        const cli_list *set_kv_files)
+{
+    *to = (gg_output_options){ .set_kv = set_kv->items,
+                               .n_set_kv = set_kv->n,
+                               .set_kv_files = set_kv_files->items,
+                               .n_set_kv_files = set_kv_files->n,
+                               .dtype = o->dtype,
+                               .fallback = o->fallback,
+                               .imatrix = o->imatrix,
+                               .shards = (uint32_t)o->shards,
+                               .shard_size = o->shard_size };
+}

@@ -4,6 +4,7 @@
 #define OUTPUT_OPTIONS_H
 
 #include "cli.h"
+#include "organ/gg_verbs.h"
 
 typedef struct output_options {
     uint64_t shards, shard_size;
@@ -25,5 +26,9 @@ typedef struct output_options {
 
 /* Exits on mistakes. Afterwards shards is 0 if it was not given. */
 void output_options_check(const cli *c, output_options *o);
+
+/* Passes the options, and those of --set-kv and --set-kv-file, to a verb. The lists stay alive. */
+void output_options_set(gg_output_options *to, const output_options *o, const cli_list *set_kv,
+                        const cli_list *set_kv_files);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct gg_graft_options {
                              editing one directory then changes the other */
     bool adapter;         /* the donor is a LoRA adapter, see gg_transplant_options */
     double scale;         /* of the adapter */
-    const char *imatrix;  /* for tensors that are encoded, as in gg_assemble_options; NULL = none */
+    const char *imatrix;  /* for tensors that are encoded, as in gg_output_options; NULL = none */
 } gg_graft_options;
 
 /* Writes the base with the donor's tensors as the organ directory `output`. Base and donor must be

@@ -46,13 +46,7 @@ typedef struct gg_merge_options {
     bool no_hash;              /* do not store the sha256 of the models */
     const char *card;          /* also write a model card in Markdown to this file; NULL = none. It
                                   gets its name after the model, which stays if that fails */
-    const char *const *set_kv; /* as in gg_assemble_options */
-    size_t n_set_kv;
-    const char *const *set_kv_files;
-    size_t n_set_kv_files;
-    const char *dtype, *fallback, *imatrix; /* as in gg_assemble_options */
-    uint32_t shards;
-    uint64_t shard_size;
+    gg_output_options output;
     gg_merge_fn row; /* may be NULL */
     void *row_ctx;
 } gg_merge_options;
@@ -63,7 +57,7 @@ typedef struct gg_merge_report {
 } gg_merge_report;
 
 /* Merges models tensor by tensor. The first model is the base, if there is one: it gives the keys,
- * the order of the tensors and their dtypes, which o->dtype changes. Keys below "organ.merge."
+ * the order of the tensors and their dtypes, which output.dtype changes. Keys below "organ.merge."
  * store the method, the parameters and the models. A path is whatever gg_source_open takes; one of
  * them may be "-". `output` is "-" for stdout, or NULL to check only.
  *

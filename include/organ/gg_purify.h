@@ -60,7 +60,7 @@ typedef struct gg_purify_options {
     gg_purify_method method;
     double strength;            /* 0..1, see gg_numeric.h */
     const gg_dtype_info *dtype; /* of purified tensors, see gg_dtype_get; NULL = unchanged */
-    const char *imatrix;        /* for the encoders, as in gg_assemble_options; NULL = none */
+    const char *imatrix;        /* for the encoders, as in gg_output_options; NULL = none */
     gg_purify_fn row;           /* called for each row with row_ctx; may be NULL */
     void *row_ctx;
 } gg_purify_options;

@@ -123,11 +123,7 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
 
 typedef struct gg_transplant_options {
     gg_match_options match;
-    bool skip_mismatched;      /* leave mismatches out instead of failing */
-    const char *const *set_kv; /* KEY=TYPE:VALUE texts, as gg_meta_set_text */
-    size_t n_set_kv;
-    const char *const *set_kv_files; /* KEY=FILE texts, as in gg_assemble_options */
-    size_t n_set_kv_files;
+    bool skip_mismatched; /* leave mismatches out instead of failing */
     const char *const
         *copy_kv; /* keys to copy from the donor; a trailing * takes all that begin so */
     size_t n_copy_kv;
@@ -135,11 +131,9 @@ typedef struct gg_transplant_options {
      * has a pair A, B for, encoded in W's dtype. Nothing else moves; `match` is not used. */
     bool adapter;
     double scale;
-    /* As in gg_assemble_options, for the model with the moves done. Tensors that are converted,
-     * blended or folded are encoded once, in their new type. */
-    const char *dtype, *fallback, *imatrix;
-    uint32_t shards;
-    uint64_t shard_size;
+    /* The model with the moves done. Tensors that are converted, blended or folded are encoded
+     * once, in their new type. */
+    gg_output_options output;
 } gg_transplant_options;
 
 typedef struct gg_transplant_report {

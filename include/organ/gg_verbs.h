@@ -48,6 +48,24 @@ typedef struct gg_run {
     struct gg_turn *turn; /* private; leave it NULL */
 } gg_run;
 
+/* The model that a verb writes: its keys, types and files. All zero is the default. */
+typedef struct gg_output_options {
+    const char *const *set_kv; /* KEY=TYPE:VALUE texts of keys to set, see gg_meta_set_text */
+    size_t n_set_kv;
+    const char *const *set_kv_files; /* KEY=FILE texts: the key becomes a string, the
+                                        bytes of FILE; done after set_kv */
+    size_t n_set_kv_files;
+    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; "@FILE" reads rules from a file, see
+     * organ-assemble(1). NULL = none. */
+    const char *dtype;
+    const char *fallback; /* type for rows that do not fit the blocks of TYPE; NULL = refuse them */
+    /* An importance matrix (imatrix), as llama.cpp writes it, in GGUF or in its older binary
+     * format: weights for the encoders. Some types can be encoded only with one. NULL = none. */
+    const char *imatrix;
+    uint32_t shards;     /* 0 = one file (or by shard_size) */
+    uint64_t shard_size; /* most bytes of tensor data per shard; 0 = no limit */
+} gg_output_options;
+
 /* ---- extract ---------------------------------------------------------------- */
 
 typedef struct gg_extract_options {
@@ -103,37 +121,25 @@ typedef struct gg_size_row {
 typedef gg_status (*gg_size_fn)(void *ctx, const gg_size_row *row, gg_error *err);
 
 typedef struct gg_assemble_options {
-    uint32_t shards;           /* 0 = one file (or by shard_size) */
-    uint64_t shard_size;       /* most bytes of tensor data per shard; 0 = no limit */
-    const char *const *set_kv; /* keys to set, see gg_meta_set_text */
-    size_t n_set_kv;
-    const char *const *set_kv_files; /* KEY=FILE texts: the key becomes a string, the
-                                        bytes of FILE; done after set_kv */
-    size_t n_set_kv_files;
+    gg_output_options output;
     bool no_verify; /* do not compare the data with the hashes in the manifest */
-    /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; "@FILE" reads rules from a file, see
-     * organ-assemble(1). NULL = none. */
-    const char *dtype;
-    const char *fallback; /* type for rows that do not fit the blocks of TYPE; NULL = refuse them */
-    /* An importance matrix (imatrix), as llama.cpp writes it, in GGUF or in its older binary
-     * format: weights for the encoders. Some types can be encoded only with one. NULL = none. */
-    const char *imatrix;
     /* Experts to keep in every block, such as "0-3,7", or the name of a file with one line per
      * block: number, tab, experts. Stacks, routers, their biases and <arch>.expert_count
      * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
     const char *keep_experts;
     /* NULL: keep_experts is a list. "importance": it is the number N of experts to keep in every
-     * block, and the N with the largest importance are kept; needs `imatrix`. The importance is
-     * that of gg_measure_options.imatrix, summed over the matrices of the expert. In a block that
-     * the file lacks, such as a prediction block, those with the largest weights are kept. `model`
-     * is read once more and cannot be a pipe; no `dtype` can be given. */
+     * block, and the N with the largest importance are kept; needs output.imatrix. The importance
+     * is that of gg_measure_options.imatrix, summed over the matrices of the expert. In a block
+     * that the file lacks, such as a prediction block, those with the largest weights are kept.
+     * `model` is read once more and cannot be a pipe; no output.dtype can be given. */
     const char *keep_by;
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_encode_fn encoded;
     void *encoded_ctx;
-    /* Choose the types of the matrices that `dtype`, which must not name a preset, does not match,
-     * so that all files together have at most this size and little loss. Needs a seekable source.
-     * size is in bytes, bpw in bits per weight of the model; 0 = no limit. Give one of them. */
+    /* Choose the types of the matrices that output.dtype, which must not name a preset, does not
+     * match, so that all files together have at most this size and little loss. Needs a seekable
+     * source. size is in bytes, bpw in bits per weight of the model; 0 = no limit. Give one of
+     * them. */
     uint64_t size;
     double bpw;
     const char *types;       /* to choose from: "q3_k,q4_k,keep"; NULL = organ-assemble(1) */
@@ -156,13 +162,13 @@ typedef struct gg_assemble_report {
  * model on a pipe is written as it is read; only shards on a pipe that become one file are first
  * stored in a temporary file. Notes about the source go to run->note.
  *
- * o->dtype is the name of a llama-quantize preset, or rules, or both. A preset chooses the type of
- * each tensor as llama-quantize does, and sets general.file_type.
- * Rules use the names of the model, where a stack of experts is one tensor. The first matching
- * glob decides, and the TYPE "keep" changes nothing. What no rule matches is left to the preset.
- * A glob with wildcards leaves alone vectors, integers, and what llama-quantize never changes
- * (routers, biases, convolutions) unless it spells out that part of the name. With rules alone,
- * general.file_type becomes that of most matrices.
+ * output.dtype is the name of a llama-quantize preset, or rules, or both. A preset chooses the type
+ * of each tensor as llama-quantize does, and sets general.file_type. Rules use the names of the
+ * model, where a stack of experts is one tensor. The first matching glob decides, and the TYPE
+ * "keep" changes nothing. What no rule matches is left to the preset. A glob with wildcards leaves
+ * alone vectors, integers, and what llama-quantize never changes (routers, biases, convolutions)
+ * unless it spells out that part of the name. With rules alone, general.file_type becomes that of
+ * most matrices.
  *
  * Experts that are missing from a directory made with split_experts are removed from the model:
  * its routers and <arch>.expert_count follow (docs/grafting.md).

@@ -56,7 +56,7 @@ static void dtype(const uint8_t *data, size_t n)
     char text[200];
     gg_error e = GG_ERROR_INIT;
     snprintf(text, sizeof text, "%.*s", n < 190 ? (int)n : 190, (const char *)data);
-    gg_assemble_options o = { .dtype = text, .fallback = "f16" };
+    gg_assemble_options o = { .output = { .dtype = text, .fallback = "f16" } };
     gg_assemble_report r = { 0 };
     size_t count = room_count();
     gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
@@ -93,7 +93,7 @@ static void rules_file(void)
     char text[320];
     gg_error e = GG_ERROR_INIT;
     snprintf(text, sizeof text, "@%s", room("list"));
-    gg_assemble_options o = { .dtype = text, .fallback = "f16" };
+    gg_assemble_options o = { .output = { .dtype = text, .fallback = "f16" } };
     gg_assemble_report r = { 0 };
     size_t count = room_count();
     gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);

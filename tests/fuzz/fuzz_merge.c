@@ -61,8 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (text[0] == '{') o.config = text, o.config_len = n;
     else options_of(text, &o);
     o.embeddings_from_base = c[0] & 1;
-    if (c[0] & 2) o.dtype = "q8_0", o.fallback = "f16";
-    if (c[0] & 4) o.shards = 2;
+    if (c[0] & 2) o.output.dtype = "q8_0", o.output.fallback = "f16";
+    if (c[0] & 4) o.output.shards = 2;
     gg_status st = gg_merge(&o, room("out.gguf"), &room_run, &r, &e);
     if (st == GG_OK && !room_has("out.gguf")) { /* shards */
         FUZZ_MUST(room_count() == 2);

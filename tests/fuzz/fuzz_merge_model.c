@@ -58,7 +58,7 @@ static void merge(const uint8_t *c)
                            .no_hash = c[MORE] & 2,
                            .row = row,
                            .row_ctx = &checked };
-    if (c[MORE] & 4) o.dtype = c[MORE] & 8 ? "q8_0" : "*=f32", o.fallback = "f16";
+    if (c[MORE] & 4) o.output.dtype = c[MORE] & 8 ? "q8_0" : "*=f32", o.output.fallback = "f16";
     gg_status dry = gg_merge(&o, NULL, &room_run, &r, &e2);
     FUZZ_MUST(room_count() == 4 && (dry == GG_OK || e2.what[0]));
     o.row_ctx = &rows;

@@ -50,13 +50,13 @@ static void set_up(job *j, const uint8_t *c)
     j->o.match.router = c[FLAGS] & 2;
     j->o.skip_mismatched = c[FLAGS] & 4;
     static const char *const types[] = { "q8_0", "*=q4_0", "*attn*=f16,q4_k_m", "*=keep" };
-    if (c[MODES] & 0x20) j->o.dtype = types[c[SELECT] / 8 % 4];
-    if (c[MODES] & 0x20 && c[SELECT] & 0x80) j->o.fallback = "f16";
+    if (c[MODES] & 0x20) j->o.output.dtype = types[c[SELECT] / 8 % 4];
+    if (c[MODES] & 0x20 && c[SELECT] & 0x80) j->o.output.fallback = "f16";
     j->o.adapter = c[MAP] & 0x80;
     j->o.scale = 1.5;
     j->o.match.mtp = (c[FLAGS] & 0x18) == 0x18;
     if (c[FLAGS] & 0x20) j->o.copy_kv = copied, j->o.n_copy_kv = 2;
-    if (c[FLAGS] & 0x40) j->o.set_kv = set, j->o.n_set_kv = 2;
+    if (c[FLAGS] & 0x40) j->o.output.set_kv = set, j->o.output.n_set_kv = 2;
 }
 
 static void tear_down(job *j)

@@ -83,10 +83,10 @@ static void assemble_types(input *in)
                                          "*=q6_k,q3_k_m", "token_embd.weight=bf16",
                                          "mxfp4_moe",     "*=keep,q5_k_s" };
     gg_error e = GG_ERROR_INIT;
-    gg_assemble_options o = { .dtype = types[in->c[WAY] % 16] };
-    if (in->c[MORE] & 1) o.fallback = in->c[MORE] & 2 ? "f16" : "q8_0";
+    gg_assemble_options o = { .output.dtype = types[in->c[WAY] % 16] };
+    if (in->c[MORE] & 1) o.output.fallback = in->c[MORE] & 2 ? "f16" : "q8_0";
     if (in->c[MORE] & 4) o.keep_experts = in->c[MORE] & 8 ? "1" : "0-1";
-    if ((in->c[MORE] & 0x30) == 0x30) o.dtype = NULL;
+    if ((in->c[MORE] & 0x30) == 0x30) o.output.dtype = NULL;
     gg_assemble_report r = { 0 };
     size_t count = room_count();
     gg_run run = room_run;
@@ -99,8 +99,8 @@ static void assemble_types(input *in)
 static void assemble_shards(input *in)
 {
     gg_error e = GG_ERROR_INIT;
-    gg_assemble_options o = { .shards = 1 + in->c[WAY] % 4 };
-    if (in->c[MORE] & 1) o.shards = 0, o.shard_size = 1 + 16u * in->c[WAY];
+    gg_assemble_options o = { .output.shards = 1 + in->c[WAY] % 4 };
+    if (in->c[MORE] & 1) o.output.shards = 0, o.output.shard_size = 1 + 16u * in->c[WAY];
     gg_assemble_report r = { 0 };
     size_t count = room_count();
     gg_status st = gg_assemble(room("in.gguf"), &o, room("out.gguf"), &room_run, &r, &e);

@@ -59,9 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     room_put("in.bin", data, n);
     gg_error e = GG_ERROR_INIT;
     gg_assemble_report r = { 0 };
-    gg_assemble_options o = { .imatrix = room("in.bin"),
-                              .dtype = small ? narrow[c[TYPE] % 8] : wide[c[TYPE] % 16],
-                              .fallback = c[WAY] & 2 ? "q8_0" : NULL };
+    gg_assemble_options o = { .output.imatrix = room("in.bin"),
+                              .output.dtype = small ? narrow[c[TYPE] % 8] : wide[c[TYPE] % 16],
+                              .output.fallback = c[WAY] & 2 ? "q8_0" : NULL };
     if (c[WAY] & 8) o.keep_experts = "1";
     gg_run run = room_run;
     run.strict = c[WAY] & 16;

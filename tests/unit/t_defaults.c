@@ -341,11 +341,11 @@ static void limits_are_left_alone(void)
     low.rlim_cur = 40;
     T_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
     gg_source *s = open_source(SHARD);
-    gg_assemble_options o = { .shards = 4 };
+    gg_assemble_options o = { .output.shards = 4 };
     T_EQ(gg_assemble(scratch("dir"), &o, scratch("split.gguf"), NULL, NULL, &e), GG_OK);
     gg_source_close(s);
     /* More shards than descriptors: the advice is to raise the limit. */
-    o.shards = 30;
+    o.output.shards = 30;
     gg_error many = GG_ERROR_INIT;
     low.rlim_cur = 20;
     T_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);

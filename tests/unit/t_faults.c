@@ -222,7 +222,8 @@ static bool ends(const char *s, const char *tail)
 static void shards_are_told_apart(void)
 {
     gg_run run = { .threads = 2 };
-    gg_assemble_options o = { .shards = 3 }, quick = { .shards = 3, .no_verify = true };
+    gg_assemble_options o = { .output.shards = 3 };
+    gg_assemble_options quick = { .output.shards = 3, .no_verify = true };
     gg_assemble_report r;
     gg_error e0 = GG_ERROR_INIT;
     fresh();

@@ -293,7 +293,9 @@ static void kept(void)
     T_EQ(gg_measures_rank(&split, true, &r, &n, &e), GG_OK);
     int64_t first = r[0].expert < r[1].expert ? r[0].expert : r[1].expert,
             second = r[0].expert + r[1].expert - first;
-    gg_assemble_options o = { .keep_experts = "2", .keep_by = "importance", .imatrix = imatrix };
+    gg_assemble_options o = { .keep_experts = "2",
+                              .keep_by = "importance",
+                              .output.imatrix = imatrix };
     gg_run run = { .force = true, .threads = 2 };
     T_CHECKF(gg_assemble(path, &o, out, &run, NULL, &e) == GG_OK, "%s", e.what);
     gg_source *k = NULL;
@@ -315,7 +317,7 @@ static void kept(void)
     o.keep_experts = "0-1";
     T_EQ(gg_assemble(path, &o, out, &run, NULL, &e), GG_EUSAGE);
     e = (gg_error)GG_ERROR_INIT;
-    o.keep_experts = "2", o.dtype = "*=f16";
+    o.keep_experts = "2", o.output.dtype = "*=f16";
     T_EQ(gg_assemble(path, &o, out, &run, NULL, &e), GG_EUSAGE);
     free(r);
     gg_measures_free(&split);

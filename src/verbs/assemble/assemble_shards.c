@@ -101,7 +101,7 @@ gg_status gg_assemble_files(gg_plan *p, gg_source *source, const gg_meta *meta,
 {
     size_t prefix_len;
     uint32_t no, named = 0;
-    gg_split split = { o->shards, o->shard_size };
+    gg_split split = { o->output.shards, o->output.shard_size };
     const origin from = origin_of(source, meta);
     if (!gg_is_split(&split) && gg_shard_parse(output, &prefix_len, &no, &named) &&
         !is_that_shard(&from, no, named))

@@ -92,8 +92,7 @@ static gg_status name_files(assembly *a, gg_plan *p, bool changed, gg_error *err
     gg_meta *first = &p->files[0].meta;
     if (changed) st = gg_dtype_rules_keys(a->rules, p, first, err);
     if (st != GG_OK) return st;
-    return gg_set_keys(first, a->o->set_kv, a->o->n_set_kv, a->o->set_kv_files,
-                       a->o->n_set_kv_files, err);
+    return gg_set_keys(first, &a->o->output, err);
 }
 
 /* Ranks the experts of the planned model and lists those to keep. */
@@ -163,11 +162,11 @@ static gg_status choose_size(assembly *a, gg_error *err)
     gg_size_job job = { &a->plan, a->o, a->rules, a->imatrix, a->run, measure_files, a };
     char *text = NULL;
     gg_status st = gg_size_choose(&job, &a->sizes, err);
-    if (st == GG_OK) st = gg_size_rules(&a->sizes, &a->plan, a->o->dtype, &text, err);
+    if (st == GG_OK) st = gg_size_rules(&a->sizes, &a->plan, a->o->output.dtype, &text, err);
     if (st == GG_OK) {
         gg_dtype_rules_free(a->rules);
         a->rules = NULL;
-        st = gg_dtype_rules_parse(text, a->o->fallback, a->imatrix, &a->rules, err);
+        st = gg_dtype_rules_parse(text, a->o->output.fallback, a->imatrix, &a->rules, err);
     }
     free(text);
     return st;
@@ -197,7 +196,7 @@ static gg_status plan_files(assembly *a, gg_error *err)
     if (st == GG_OK && !a->o->keep_by)
         st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
     if (st == GG_OK) st = name_files(a, &a->plan, changed > 0, err);
-    if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->shard_size, a->run);
+    if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->output.shard_size, a->run);
     return st == GG_OK ? tell_sizes(a, err) : st;
 }
 
@@ -229,11 +228,11 @@ static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
                        o->keep_by);
     if (!o->keep_experts)
         return gg_fail(err, GG_EUSAGE, "the number of experts to keep is not given");
-    if (!o->imatrix) {
+    if (!o->output.imatrix) {
         gg_fail(err, GG_EUSAGE, "the importance of experts is unknown");
         return gg_fix(err, "give an importance matrix");
     }
-    if (!o->dtype && !has_size(o)) return GG_OK;
+    if (!o->output.dtype && !has_size(o)) return GG_OK;
     gg_fail(err, GG_EUSAGE,
             "an importance matrix of the whole model does not fit one with fewer experts");
     return gg_fix(err, "re-encode the whole model first, then remove experts");
@@ -274,11 +273,13 @@ static gg_status check_passes(const assembly *a, gg_error *err)
 static gg_status open_model(assembly *a, gg_error *err)
 {
     gg_status st = check_keep_by(a->o, err);
-    if (st == GG_OK && a->o->imatrix) st = gg_imatrix_open(a->o->imatrix, &a->imatrix, err);
+    if (st == GG_OK && a->o->output.imatrix)
+        st = gg_imatrix_open(a->o->output.imatrix, &a->imatrix, err);
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK)
-        st = gg_dtype_rules_parse(a->o->dtype, a->o->fallback, a->imatrix, &a->rules, err);
+        st = gg_dtype_rules_parse(a->o->output.dtype, a->o->output.fallback, a->imatrix, &a->rules,
+                                  err);
     if (st == GG_OK) st = check_size(a, err);
     if (st == GG_OK && has_size(a->o) && !a->rules)
         st = gg_dtype_rules_none(a->imatrix, &a->rules, err);

@@ -120,5 +120,5 @@ gg_status gg_moves_edit_keys(const gg_source *donor, const gg_transplant_options
     for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
         st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
     if (st != GG_OK) return st;
-    return gg_set_keys(meta, o->set_kv, o->n_set_kv, o->set_kv_files, o->n_set_kv_files, err);
+    return gg_set_keys(meta, &o->output, err);
 }

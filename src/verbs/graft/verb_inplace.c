@@ -44,7 +44,7 @@ typedef struct inplace {
 /* Refuses everything that would change a header. */
 static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    if (o->n_set_kv || o->n_set_kv_files || o->n_copy_kv) {
+    if (o->output.n_set_kv || o->output.n_set_kv_files || o->n_copy_kv) {
         gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
         return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
     }
@@ -303,7 +303,8 @@ gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_tr
     report = GG_REPORT(gg_transplant_report, report);
     inplace j = { .donor = donor, .run = run };
     *report = (gg_transplant_report){ 0 };
-    if (o->adapter || o->dtype || o->fallback || o->imatrix || o->shards || o->shard_size) {
+    const gg_output_options *w = &o->output;
+    if (o->adapter || w->dtype || w->fallback || w->imatrix || w->shards || w->shard_size) {
         gg_fail(err, GG_EUSAGE,
                 "an adapter, other dtypes, an importance matrix and shards make a new model");
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");

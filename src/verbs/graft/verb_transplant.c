@@ -112,7 +112,7 @@ static gg_status write_chimera(transplant *t, const char *output)
     if (st == GG_OK && t->rules)
         st = gg_dtype_rules_apply(t->rules, &t->plan, &meta, &t->retype, &changed, t->run, t->err);
     if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &t->plan, NULL, t->run, t->err);
-    gg_split split = { t->o->shards, t->o->shard_size };
+    gg_split split = { t->o->output.shards, t->o->output.shard_size };
     if (st == GG_OK) st = gg_plan_output(&t->plan, &split, output, &meta, t->base, t->run, t->err);
     gg_meta *first = st == GG_OK ? &t->plan.files[0].meta : NULL;
     if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
@@ -151,7 +151,7 @@ static gg_status find_moves(transplant *t)
 {
     const gg_transplant_options *o = t->o;
     gg_match_options match = o->match;
-    match.weighed = match.weighed || o->imatrix;
+    match.weighed = match.weighed || o->output.imatrix;
     gg_status st = gg_match_tensors(t->base, t->donor, &match, &t->moves, t->err);
     if (st != GG_OK) return st;
     return gg_moves_drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report,
@@ -187,8 +187,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     *report = (gg_transplant_report){ 0 };
     gg_status st = refuse_output(&t, output);
     if (st != GG_OK) return st;
-    if (o->imatrix) st = gg_imatrix_open(o->imatrix, &t.imatrix, err);
-    if (st == GG_OK) st = gg_dtype_rules_parse(o->dtype, o->fallback, t.imatrix, &t.rules, err);
+    if (o->output.imatrix) st = gg_imatrix_open(o->output.imatrix, &t.imatrix, err);
+    if (st == GG_OK)
+        st = gg_dtype_rules_parse(o->output.dtype, o->output.fallback, t.imatrix, &t.rules, err);
     if (st == GG_OK && !o->adapter) st = find_moves(&t);
     gg_mover_open(&t.maker, base, donor, &o->match);
     t.retype.imatrix = t.maker.list.imatrix = t.imatrix;

@@ -33,8 +33,7 @@ static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
     const gg_merge_run *g = ctx;
     gg_status st = gg_merge_history_keys(&g->models, &g->m, g->o, meta, err);
     if (st != GG_OK) return st;
-    return gg_set_keys(meta, g->o->set_kv, g->o->n_set_kv, g->o->set_kv_files, g->o->n_set_kv_files,
-                       err);
+    return gg_set_keys(meta, &g->o->output, err);
 }
 
 /* A tensor of a slice is a copy of one model, which is named as in the keys. */
@@ -75,9 +74,10 @@ gg_status gg_merge_slices(gg_merge_run *g, const char *output)
                        "which gives the keys and the embeddings");
     if (g->o->card)
         return gg_fail(g->err, GG_EUNSUPPORTED, "a card is written for merges, not for slices");
-    if (g->config.dtype || g->o->dtype || g->o->imatrix)
+    if (g->config.dtype || g->o->output.dtype || g->o->output.imatrix)
         gg_note(g->run, "slices are copied in their types, so nothing is encoded");
-    if (g->o->shards || g->o->shard_size) gg_note(g->run, "slices are written as one file");
+    if (g->o->output.shards || g->o->output.shard_size)
+        gg_note(g->run, "slices are written as one file");
     if (g->o->align) gg_note(g->run, "slices are copied, so nothing is aligned");
     for (size_t i = 0; i < g->config.n_slices && st == GG_OK; i++)
         st = gg_merge_models_add_once(&g->models, list[i].path, g->err);

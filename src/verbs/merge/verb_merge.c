@@ -276,7 +276,7 @@ static gg_status check_dtypes(const gg_merge_run *g)
 static gg_status plan_keys_and_files(gg_merge_run *g, const char *output)
 {
     gg_meta meta = GG_META_INIT;
-    gg_split split = { g->o->shards, g->o->shard_size };
+    gg_split split = { g->o->output.shards, g->o->output.shard_size };
     size_t changed = 0, weighed = 0;
     gg_status st = make_keys(g, &meta);
     if (st == GG_OK && g->rules)
@@ -287,9 +287,7 @@ static gg_status plan_keys_and_files(gg_merge_run *g, const char *output)
     gg_meta *keys = st == GG_OK ? &g->plan.files[0].meta : NULL;
     if (keys && changed) st = gg_dtype_rules_keys(g->rules, &g->plan, keys, g->err);
     if (keys && weighed && st == GG_OK) st = gg_imatrix_keys(g->imatrix, keys, g->err);
-    if (keys && st == GG_OK)
-        st = gg_set_keys(keys, g->o->set_kv, g->o->n_set_kv, g->o->set_kv_files,
-                         g->o->n_set_kv_files, g->err);
+    if (keys && st == GG_OK) st = gg_set_keys(keys, &g->o->output, g->err);
     gg_meta_free(&meta);
     return st;
 }
@@ -377,10 +375,11 @@ static gg_status merge_tensors(gg_merge_run *g, const char *output)
 {
     gg_check_notes notes = { 0 };
     const gg_merge_options *o = g->o;
-    const char *dtype = o->dtype ? o->dtype : g->config.dtype;
-    gg_status st = o->imatrix ? gg_imatrix_open(o->imatrix, &g->imatrix, g->err) : GG_OK;
+    const gg_output_options *out = &o->output;
+    const char *dtype = out->dtype ? out->dtype : g->config.dtype;
+    gg_status st = out->imatrix ? gg_imatrix_open(out->imatrix, &g->imatrix, g->err) : GG_OK;
     g->made.imatrix = g->imatrix;
-    if (st == GG_OK) st = gg_dtype_rules_parse(dtype, o->fallback, g->imatrix, &g->rules, g->err);
+    if (st == GG_OK) st = gg_dtype_rules_parse(dtype, out->fallback, g->imatrix, &g->rules, g->err);
     if (st == GG_OK) st = gg_merge_models_open(&g->models, g->m.method->base, g->run, g->err);
     if (st == GG_OK) st = arrange(g);
     if (st == GG_OK) st = guard(g, output);

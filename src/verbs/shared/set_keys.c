@@ -68,11 +68,12 @@ gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err)
     return st;
 }
 
-gg_status gg_set_keys(gg_meta *meta, const char *const *texts, size_t n, const char *const *files,
-                      size_t n_files, gg_error *err)
+gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < n && st == GG_OK; i++) st = gg_meta_set_text(meta, texts[i], err);
-    for (size_t i = 0; i < n_files && st == GG_OK; i++) st = gg_meta_set_file(meta, files[i], err);
+    for (size_t i = 0; i < o->n_set_kv && st == GG_OK; i++)
+        st = gg_meta_set_text(meta, o->set_kv[i], err);
+    for (size_t i = 0; i < o->n_set_kv_files && st == GG_OK; i++)
+        st = gg_meta_set_file(meta, o->set_kv_files[i], err);
     return st;
 }

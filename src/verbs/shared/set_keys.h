@@ -3,9 +3,9 @@
 #define GG_SET_KEYS_H
 
 #include "organ/gg_keys.h"
+#include "organ/gg_verbs.h"
 
-/* Applies n texts KEY=TYPE:VALUE, then n_files texts KEY=FILE. */
-gg_status gg_set_keys(gg_meta *meta, const char *const *texts, size_t n, const char *const *files,
-                      size_t n_files, gg_error *err);
+/* Applies o->set_kv, then o->set_kv_files. */
+gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err);
 
 #endif
