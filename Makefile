@@ -279,6 +279,10 @@ test-web: all units ## use the page of organ-serve in a browser (needs chromium,
 mutants: all units ## check that tests notice deliberate faults (half an hour)
 	sh tests/mutants/run.sh
 
+.PHONY: random-mutants
+random-mutants: ## make N random changes of one token and count those that tests notice (an hour)
+	sh tests/mutants/random.sh
+
 .PHONY: faults
 faults: all $(B)/faults/inject.so ## fail each allocation, call and signal of each command once (glibc; minutes)
 	B=$(B) BIN=$(B)/bin sh tests/faults/run.sh
