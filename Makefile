@@ -185,8 +185,8 @@ check: ## static checks, then tests and fuzzers under sanitizers
 	$(MAKE) fuzz-replay
 	$(MAKE) test-web
 
-FORMATTED = $(filter-out src/quant/iq_data.c,$(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
-	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch]))
+FORMATTED = $(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
+	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch])
 .PHONY: format
 format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)

@@ -1,9 +1,7 @@
 /* codec.c - decode and encode by dtype: checks the arguments, then calls the codec of the type
  * (codec.h). */
 #include "codec.h"
-#include "quant/kernel/finite.h"
 #include "quant/quant.h"
-#include "wide.h"
 
 #include <math.h>
 

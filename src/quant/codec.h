@@ -32,4 +32,20 @@ typedef struct gg_codec {
 /* Returns the codec of a type, or NULL if there is none. */
 const gg_codec *gg_codec_get(uint32_t dtype);
 
+/* Whether all n values are finite, as encoders require. */
+GG_DECLARE_KF(bool, gg_all_finite, (const float *x, size_t n));
+
+/* Level 2, AVX-512, uses the codecs of level 1, except those for which vectors of 64 bytes are at
+ * least 1.2 times as fast in the cache. The members are as in gg_codec, but for at least
+ * GG_WIDE_LEAST values; quick may be NULL. */
+typedef struct gg_wide {
+    void (*decode)(const uint8_t *blocks, float *out, size_t nblocks);
+    bool (*quick)(const float *x, uint8_t *blocks, size_t nblocks);
+} gg_wide;
+
+#define GG_WIDE_LEAST 16
+
+/* Returns the functions of level 2 for a type, or NULL if they are those of level 1. */
+const gg_wide *gg_wide_get(uint32_t dtype);
+
 #endif

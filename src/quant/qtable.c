@@ -7,9 +7,32 @@
  */
 #include "codec.h"
 
+#include "base/nearest.h"
+#include "iq_grid.h"
+#include "quant/quant.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
+
+/* All codecs, which are defined in kernel/. */
+/* clang-format off */
+#define GG_CODECS(X) \
+    X(f32) X(f16) X(bf16) X(f64) X(i8) X(i16) X(i32) X(i64) /* plain.c */ \
+    X(q4_0) X(q4_1) X(q5_0) X(q5_1) X(q8_0) X(q8_1)         /* legacy.c */ \
+    X(q2_k) X(q3_k)                                         /* k23.c */ \
+    X(q4_k) X(q5_k) X(q6_k) X(q8_k)                         /* k456.c */ \
+    X(tq1_0) X(tq2_0) X(q1_0) X(q2_0)                       /* lowbit.c */ \
+    X(mxfp4) X(nvfp4)                                       /* fp4.c */ \
+    X(iq1_s) X(iq1_m)                                       /* iq1.c */ \
+    X(iq2_xxs) X(iq2_xs) X(iq2_s)                           /* iq2.c */ \
+    X(iq3_xxs) X(iq3_s)                                     /* iq3.c */ \
+    X(iq4_nl) X(iq4_xs)                                     /* iq4.c */
+/* clang-format on */
+
+#define GG_CODEC_DECLARE(x) GG_DECLARE_K(const gg_codec, gg_codec_##x);
+GG_CODECS(GG_CODEC_DECLARE)
+#undef GG_CODEC_DECLARE
 
 /* clang-format off */
 #ifdef GG_HAVE_L1
@@ -18,11 +41,6 @@
 #define CODEC(x) { &GG_CAT(gg_codec_##x, _l0) }
 #endif
 /* clang-format on */
-
-#include "base/isa.h"
-#include "base/nearest.h"
-#include "codec_list.h"
-#include "quant/quant.h"
 
 typedef struct qrow {
     gg_dtype_info info;
@@ -251,5 +269,6 @@ gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims
 const gg_codec *gg_codec_get(uint32_t dtype)
 {
     const qrow *row = find_row(dtype);
+    if (dtype >= GG_IQ2_XXS && dtype <= GG_IQ1_M) gg_iq_grids_fill();
     return row ? row->codec[gg_isa() > 0] : NULL;
 }

@@ -4,7 +4,7 @@
  * operations of the other levels and so with the same bits, and then looked up: the permutations
  * of AVX-512 ignore all bits of an index that are not needed.
  */
-#include "wide.h"
+#include "codec.h"
 
 #ifdef GG_HAVE_L1
 #define GG_X86_AVX512

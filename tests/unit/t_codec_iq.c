@@ -1,7 +1,9 @@
 /* t_codec_iq.c - IQ, ternary, 1- and 2-bit and FP4 codecs against the reference's
  * vectors (tests/data/iq, see how-made-iq.sh there), at every instruction-set level. */
 #include "base/isa.h"
+#include "base/sha256.h"
 #include "organ/gg_quant.h"
+#include "quant/iq_grid.h"
 #include "quant/quant.h"
 #include "t.h"
 
@@ -96,6 +98,39 @@ static void decode_vectors(void)
             T_CHECKF(parts == 2, "%s: %d parts", t->name, parts);
         }
     }
+}
+
+/* Hashes a grid as text: lines such as "iq3s", the index and the values of its elements. */
+static void hash_grid(gg_sha256 *h, const char *name, const void *grid, int points, int elements)
+{
+    const int8_t *value = grid;
+    for (int j = 0; j < points; j++) {
+        char line[80];
+        int n = snprintf(line, sizeof line, "%s\t%d", name, j);
+        for (int e = 0; e < elements; e++)
+            n += snprintf(line + n, sizeof line - (size_t)n, "%c%d", e ? ' ' : '\t', *value++);
+        gg_sha256_update(h, line, (size_t)n);
+        gg_sha256_update(h, "\n", 1);
+    }
+}
+
+/* The sum of a table that was extracted from ggml: every element of every grid. */
+static void grid_points(void)
+{
+    gg_sha256 h;
+    unsigned char digest[32];
+    char hex[65];
+    gg_iq_grids_fill();
+    gg_sha256_init(&h);
+    hash_grid(&h, "iq2xxs", gg_iq2xxs_grid, 256, 8);
+    hash_grid(&h, "iq2xs", gg_iq2xs_grid, 512, 8);
+    hash_grid(&h, "iq2s", gg_iq2s_grid, 1024, 8);
+    hash_grid(&h, "iq3xxs", gg_iq3xxs_grid, 256, 4);
+    hash_grid(&h, "iq3s", gg_iq3s_grid, 512, 4);
+    hash_grid(&h, "iq1s", gg_iq1s_grid, 2048, 8);
+    gg_sha256_final(&h, digest);
+    gg_sha256_hex(digest, hex);
+    T_STR(hex, "63239d0ed7cd55041da54502834185a52b49427c102125ad1796b6f94fe8b043");
 }
 
 /* Blocks need no alignment. */
@@ -352,7 +387,7 @@ static const t_case cases[] = {
     { "decode vectors", decode_vectors }, { "decode unaligned", decode_unaligned },
     { "encode vectors", encode_vectors }, { "encode needs imatrix", encode_needs_imatrix },
     { "encode hostile", encode_hostile }, { "encode weights", encode_weights },
-    { "encode norm", encode_norm },
+    { "encode norm", encode_norm },       { "grid points", grid_points },
 };
 
 T_MAIN(cases)

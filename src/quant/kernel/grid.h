@@ -5,7 +5,7 @@
 #define GG_GRID_H
 
 #include "lanes.h"
-#include "quant/iq_data.h"
+#include "quant/iq_grid.h"
 
 #include <math.h>
 

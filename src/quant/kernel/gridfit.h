@@ -5,7 +5,7 @@
  * makes three nested choices, from the inside out:
  *
  *   point   With the scale of the run fixed, round |x| / scale to the lattice, and compare the
- *           grid points that iq_map.h lists for it by weighted squared error. The error is a
+ *           grid points that iq_grid.h lists for it by weighted squared error. The error is a
  *           sum over elements, so it is tabulated once per element (or pair of elements) and
  *           level. A candidate then takes four loads and three additions. The weights here are
  *           the square roots of the usual ones: an importance matrix may span a factor of 1000,
@@ -32,7 +32,6 @@
 #define GG_GRIDFIT_H
 
 #include "grid.h"
-#include "quant/iq_map.h"
 
 /* All members are compile-time constants after inlining. */
 typedef struct fit_spec {

@@ -17,7 +17,6 @@
  * with the scale before it is rounded to f16. With an importance matrix, the searches of ksearch.h
  * are used.
  */
-#include "finite.h"
 #include "ksearch.h"
 
 enum { N = 32, H = 16 };

@@ -7,7 +7,7 @@
 #include "pick.h"
 
 #include "fields.h"
-#include "quant/iq_data.h"
+#include "quant/iq_grid.h"
 
 /* Nibble j of a run of 32 values, of which value j and value j + 16 share a byte. */
 static inline unsigned nibble32(const uint8_t *p, unsigned j)
@@ -247,5 +247,6 @@ gg_pick_fn GG_K(gg_pick_of)(uint32_t dtype)
         [GG_IQ3_S] = pick_iq3_s, [GG_IQ1_S] = pick_iq1_s, [GG_IQ1_M] = pick_iq1_m,
     };
     /* clang-format on */
+    gg_iq_grids_fill();
     return dtype < GG_DTYPE_COUNT ? table[dtype] : NULL;
 }

@@ -239,3 +239,13 @@ const gg_codec GG_K(gg_codec_i8) = { decode_i8, NULL, false, NULL };
 const gg_codec GG_K(gg_codec_i16) = { decode_i16, NULL, false, NULL };
 const gg_codec GG_K(gg_codec_i32) = { decode_i32, NULL, false, NULL };
 const gg_codec GG_K(gg_codec_i64) = { decode_i64, NULL, false, NULL };
+
+/* The loop does not stop early: a test with an early exit would take longer than the simple
+ * encodings themselves. */
+bool GG_K(gg_all_finite)(const float *x, size_t n)
+{
+    const uint32_t exponent = 0x7f800000u;
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) bad |= (gg_float_bits(x[i]) & exponent) == exponent ? 1u : 0u;
+    return bad == 0;
+}
