@@ -6,13 +6,9 @@
  *
  *     gg_error err = GG_ERROR_INIT;
  *     gg_source *source = NULL;
- *     bool more = true;
  *     gg_status st = gg_source_open("model.gguf", &source, &err);
- *     for (size_t i = 0; st == GG_OK; i++) {
- *         st = gg_source_next(source, i, &more, &err);
- *         if (st != GG_OK || !more) break;
+ *     for (size_t i = 0; st == GG_OK && i < gg_source_count(source); i++)
  *         printf("%s\n", gg_source_tensor(source, i)->name);
- *     }
  *     gg_source_close(source);
  *
  * Errors are described in gg_status.h; `err` must not be NULL. No other pointer may be NULL
@@ -137,7 +133,8 @@ void gg_map_free(gg_map *m); /* m may be NULL */
  * for a pipe, while more tensors arrive. */
 typedef struct gg_source gg_source;
 
-/* How to open a source. All zero is the default. */
+/* How gg_source_open_with opens a source. All zero is the default: a pipe is read from front to
+ * back, without storing it. */
 typedef struct gg_source_options {
     /* Only the header is needed. A file or pipe whose data end too early is opened and noted,
      * instead of refused. Missing data cannot be read, but gg_source_next still visits all
@@ -154,7 +151,8 @@ typedef struct gg_source_options {
     void *ctx; /* first argument of note */
 } gg_source_options;
 
-/* Opens a source. `spec` is
+/* Opens a source of which all tensors are known, and can be read in any order. A pipe is stored
+ * first, as with gg_source_options.spooled. `spec` is
  * - a GGUF file; any shard of a split model opens the whole model,
  * - an organ directory, or a .bin file with one or more organ records,
  * - "-" for standard input, or the path of a FIFO. It may carry a GGUF or organ records, which
@@ -162,8 +160,8 @@ typedef struct gg_source_options {
  * Shards concatenated in one file or on a pipe are one model. A split model keeps one file
  * descriptor per shard open; any other source keeps at most one.
  *
- * `o` may be NULL, and o->ctx must stay valid until the source is closed. gg_source_open has no
- * options.
+ * gg_source_open_with does the same with options; all zero if `o` is NULL. o->ctx must stay valid
+ * until the source is closed. A pipe that is not stored must be read with gg_source_next.
  * Errors: GG_EIO if something cannot be opened or read; GG_EFORMAT for a malformed or incomplete
  * file, a missing shard, or shards that contradict each other; GG_EUNSUPPORTED for GGUF version
  * 1, big-endian files, unknown tensor types and headers over the limits of docs/formats.md;
@@ -195,7 +193,8 @@ bool gg_source_seekable(const gg_source *s);
  * organ records, which have no keys. */
 const gg_meta *gg_source_meta(const gg_source *s);
 
-/* The number of tensors. For records or shards on a pipe, the number of those seen so far. */
+/* The number of tensors. If the source reads records or shards from a pipe, only those that
+ * gg_source_next has reached so far. */
 size_t gg_source_count(const gg_source *s);
 
 /* Tensor i, which must be below gg_source_count. */

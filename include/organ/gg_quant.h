@@ -91,6 +91,12 @@ const gg_dtype_info *gg_dtype_by_name(const char *name);
 gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims,
                            uint64_t *elements, uint64_t *bytes, gg_error *err);
 
+/* Computes the size in bytes of a row of `row_elems` values; a row without values has 0 bytes. Use
+ * it rather than divide the bytes of a tensor by its rows, of which there may be none.
+ * Errors: GG_EUNSUPPORTED for an unknown or removed type; GG_EFORMAT if row_elems is not a multiple
+ * of the block, or if the size would not fit 63 bits. */
+gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_error *err);
+
 /* Whether gg_decode supports the type. */
 bool gg_can_decode(uint32_t dtype);
 

@@ -188,7 +188,8 @@ static gg_status sort_names(gg_source *s, gg_error *err)
 
 gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
 {
-    return gg_source_open_with(spec, NULL, out, err);
+    gg_source_options o = { .spooled = true };
+    return gg_source_open_with(spec, &o, out, err);
 }
 
 gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
@@ -225,7 +226,7 @@ gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_s
 
 gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err)
 {
-    if (n == 1) return gg_source_open(paths[0], out, err);
+    if (n == 1) return gg_source_open_with(paths[0], NULL, out, err);
     gg_source *s = calloc(1, sizeof *s);
     if (!s || !(s->name = strdup(n ? paths[0] : ""))) {
         free(s);

@@ -4,11 +4,6 @@
 
 #include "organ/gg_quant.h"
 
-/* Computes the size in bytes of a row of `row_elems` values. Fails with GG_EUNSUPPORTED for
- * unknown and removed types, and with GG_EFORMAT if row_elems is not a multiple of the block
- * size or if the size exceeds 63 bits. The caller adds the place to the error. */
-gg_status gg_row_bytes(uint32_t dtype, uint64_t row_elems, uint64_t *bytes, gg_error *err);
-
 /* Row i of the table of types, from 0; NULL past its end. */
 const gg_dtype_info *gg_dtype_at(size_t i);
 

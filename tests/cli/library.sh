@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091
+# shellcheck disable=SC1091,SC2002 # the tests read from pipes on purpose
 # library.sh - every program of docs/library.md compiles without a warning against the
 # umbrella header, and the commands under it print what the page says.
 . "$(dirname "$0")/lib.sh"
@@ -47,4 +47,75 @@ check_same "$T/out" "$T/want" "list and organ-extract --list"
 # What double writes: the one tensor twice as large, the name, and nothing else changed.
 organ-compare "$T/page/model.gguf" "$T/page/doubled.gguf" > "$T/out"
 check_text "$(sed 1d "$T/out" | awk '$1 ~ /^blk|^token|^output/ && $4 != "identical" { print $1 }')" blk.1.ffn_up.weight "only that tensor differs"
+
+# prog NAME ARGUMENT...: a program of the page.
+prog() {
+    name=$1
+    shift
+    "$T/page/$name" "$@"
+}
+
+# Tensors without elements, of which a program may neither divide by a dimension nor read anything.
+z=$T/zero.gguf
+mkmodel "$z" -k general.alignment=32 blk.0.ffn_up.weight:F32:0x4 blk.0.ffn_down.weight:Q4_K:256x0 \
+    blk.1.ffn_up.weight:F16:32x2 blk.1.ffn_down.weight:F32:32x0x3 blk.1.attn_norm.weight:F32:0
+for m in "$z" "$D/gguf/zero-element-tensors.gguf"; do
+    organ-extract -q --list "$m" | sed 1d | cut -f 1,2,5,8 > "$T/want"
+    check "list of $(basename "$m")" prog list "$m"
+    check_same "$T/out" "$T/want" "list and organ-extract --list of $(basename "$m")"
+    cut -f 1,3,4 "$T/want" > "$T/tensors"
+    while read -r t type bytes; do
+        rm -f "$T/d.gguf"
+        case $bytes in
+        0)
+            check_exit 1 "mean of $t" prog mean "$m" general.alignment "$t"
+            check_text "$(cat "$T/err")" "mean: tensor '$t' has no values" "message of mean for $t"
+            prog double "$m" "$t" "$T/d.gguf" 2> "$T/err"
+            case "$? $(cat "$T/err")" in
+            "0 ")
+                prog list "$T/d.gguf" > "$T/out"
+                sed "s/^\($t$TAB.*$TAB\)$type${TAB}0\$/\1Q8_0${TAB}0/" "$T/want" > "$T/want.double"
+                check_same "$T/out" "$T/want.double" "what double makes of $t"
+                ;;
+            "3 double: a row of "[34]" values is not a multiple of the 32-value block of Q8_0") ok ;;
+            *) bad "double of $t: $(cat "$T/err")" ;;
+            esac
+            ;;
+        *) check "mean of $t" prog mean "$m" general.alignment "$t" ;;
+        esac
+    done < "$T/tensors"
+    check "measure of $(basename "$m")" prog measure "$m"
+    check_text "$(wc -l < "$T/out" | tr -d ' ')" "$(wc -l < "$T/want" | tr -d ' ')" "tensors that measure shows"
+done
+check_text "$(prog select "$z" organ 0)" "2 tensors, 0 bytes" "a selection without bytes"
+check_text "$(prog select "$z" organ,norm 0-1)" "5 tensors, 128 bytes" "a selection with few bytes"
+
+# All of them also read pipes that carry a model, organ records or the shards of a model, whose
+# tensors are not all known when they are opened.
+m=$T/page/model.gguf
+organ-extract -q "$m" --output - > "$T/records.bin"
+organ-assemble -q "$m" --shards 3 --output "$T/shards.gguf"
+cat "$T"/shards-0000?-of-00003.gguf > "$T/shards"
+prog list "$m" > "$T/list"
+prog measure "$m" > "$T/measure"
+prog double "$m" blk.1.ffn_up.weight - > "$T/double"
+for pipe in "$m" "$T/records.bin" "$T/shards"; do
+    what="$(basename "$pipe") on a pipe"
+    cat "$pipe" | prog list - > "$T/out" 2>&1
+    check_same "$T/out" "$T/list" "list, $what"
+    cat "$pipe" | prog measure - > "$T/out" 2>&1
+    check_same "$T/out" "$T/measure" "measure, $what"
+    check_text "$(cat "$pipe" | prog select - organ,norm 1-2 2>&1)" "10 tensors, 514048 bytes" "select, $what"
+    mean=$(cat "$pipe" | prog mean - llama.block_count blk.0.attn_norm.weight 2>&1)
+    check_text "$(printf '%s' "$mean" | tail -n 1)" "mean of blk.0.attn_norm.weight: 0.9009" "mean, $what"
+    cat "$pipe" | prog double - blk.1.ffn_up.weight - > "$T/out" 2> "$T/err"
+    case $pipe in
+    *records.bin)
+        prog list - < "$T/out" > "$T/list.records"
+        prog list - < "$T/double" > "$T/list.double"
+        check_same "$T/list.records" "$T/list.double" "tensors of double, $what"
+        ;;
+    *) check_same "$T/out" "$T/double" "double, $what" ;;
+    esac
+done
 finish

@@ -104,7 +104,7 @@ static void on_pipe(const uint8_t *data, size_t size)
     gg_source *s = NULL;
     gg_error e = GG_ERROR_INIT;
     uint64_t total = 0;
-    bool more = gg_source_open("-", &s, &e) == GG_OK;
+    bool more = gg_source_open_with("-", NULL, &s, &e) == GG_OK;
     for (size_t i = 0; more; i++) {
         gg_data d;
         char buf[512];

@@ -19,7 +19,7 @@ static gg_source *source(const char *spec)
 {
     gg_source *s = NULL;
     gg_error e = GG_ERROR_INIT;
-    T_CHECKF(gg_source_open(spec, &s, &e) == GG_OK, "%s: %s", spec, e.what);
+    T_CHECKF(gg_source_open_with(spec, NULL, &s, &e) == GG_OK, "%s: %s", spec, e.what);
     if (!s) exit(1);
     return s;
 }

@@ -313,7 +313,7 @@ static gg_measures measure(bool pipe, gg_measure_options o, unsigned threads)
     pthread_t feeder;
     if (pipe && (mkfifo(fifo, 0600) != 0 || pthread_create(&feeder, NULL, feed, records) != 0))
         exit(1);
-    T_EQ(gg_source_open(pipe ? fifo : records, &s, &err), GG_OK);
+    T_EQ(gg_source_open_with(pipe ? fifo : records, NULL, &s, &err), GG_OK);
     o.row = keep;
     o.row_ctx = &list;
     T_CHECKF(gg_measure_model(s, &o, &run, NULL, &err) == GG_OK, "%s", err.what);

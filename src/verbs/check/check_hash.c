@@ -228,7 +228,7 @@ gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void
     rows r = { 0 };
     gg_source *s = NULL;
     run = GG_OPTIONS(gg_run, run);
-    gg_status st = gg_source_open(spec, &s, err);
+    gg_status st = gg_source_open_with(spec, NULL, &s, err);
     if (st == GG_OK) st = all_rows(s, run, &r, err);
     for (size_t i = 0; i < r.n && fn && st == GG_OK; i++) {
         gg_hash_row out = { r.list[i].sha, r.list[i].kind, r.list[i].name, r.list[i].detail };
@@ -454,7 +454,7 @@ gg_status gg_check_verify(const char *spec, const char *list, const gg_run *run,
     gg_source *s = NULL;
     run = GG_OPTIONS(gg_run, run);
     gg_status st = read_list(list, &want, err);
-    if (st == GG_OK) st = gg_source_open(spec, &s, err);
+    if (st == GG_OK) st = gg_source_open_with(spec, NULL, &s, err);
     if (st == GG_OK) st = all_rows(s, run, &have, err);
     if (st == GG_OK) st = compare_lists(&v, &want, &have);
     gg_source_close(s);

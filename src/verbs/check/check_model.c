@@ -106,7 +106,7 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
     gg_check_report r = { 0 };
     gg_error why = GG_ERROR_INIT;
     gg_source *s = NULL;
-    gg_status st = gg_source_open(spec, &s, &why);
+    gg_status st = gg_source_open_with(spec, NULL, &s, &why);
     if (st == GG_OK) st = check_source(s, o, run, fn, ctx, &r, err);
     else if (st == GG_EFORMAT || st == GG_EUNSUPPORTED)
         st = check_header(spec, &why, run, fn, ctx, &r, err);

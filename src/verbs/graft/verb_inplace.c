@@ -310,7 +310,7 @@ gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_tr
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
         return gg_at_file(err, path);
     }
-    gg_status st = gg_source_open(path, &j.base, err);
+    gg_status st = gg_source_open_with(path, NULL, &j.base, err);
     if (st != GG_OK) return st;
     j.model = gg_source_model(j.base);
     if (!j.model) {

@@ -170,7 +170,7 @@ gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_keys_report, report);
     *report = (gg_keys_report){ .files = 1 };
-    gg_status st = gg_source_open(path, &s, err);
+    gg_status st = gg_source_open_with(path, NULL, &s, err);
     if (st == GG_OK && !gg_source_meta(s)) {
         st = no_keys(path, err);
     } else if (st == GG_OK && !gg_source_model(s)) {
