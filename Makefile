@@ -28,7 +28,7 @@ version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$
 B := build
 comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
-	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi
+	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi -Wno-missing-field-initializers
 # No contraction and no fast-math, so that results are the same bits on every machine.
 BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)

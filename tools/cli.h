@@ -1,17 +1,23 @@
-/* cli.h - what every tool's main shares: options, errors, exit, progress.
+/* cli.h - what every tool's main shares: options, help, errors, exit, progress.
  *
- *     static const char help[] = "usage: ...";
+ *     static struct { const char *model, *output; bool list; } opt;
+ *     static const cli_option options[] = {
+ *         { "model", CLI_MODEL, &opt.model, .place = 1, .required = "" },
+ *         { "output", CLI_NEW_DIR, &opt.output, "DIR", "organ directory to make", .required =
+ * "list"
+ * }, { "list", CLI_FLAG, &opt.list, NULL, "print the tensors as a table", .excludes = "output" }, {
+ * .group = cli_common }, { 0 },
+ *     };
  *     int main(int argc, char **argv)
  *     {
- *         cli c = { .tool = "organ-x", .help = help };
- *         const cli_option options[] = { { "output", CLI_TEXT, &output }, { 0 } };
+ *         cli c = { .tool = "organ-x", .intro = "usage: ...", .examples = "..." };
  *         cli_start(&c, argc, argv, options);        exits on --help and mistakes
  *         gg_status st = ...(…, &c.run, &c.err);
  *         return cli_end(&c, st);
  *     }
  *
- * Common options, handled here: --help -h, --version -V, -q --quiet, -v --verbose,
- * -j --threads N; and, if the flags below are set, --json, --force and the selection.
+ * The table of options is the only list of them. cli_start parses and checks by it, and --help and
+ * --list-options print it; completion and organ-api are made from the latter.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -20,49 +26,116 @@
 
 #include "organ/gg_verbs.h"
 
+/* What a value is, and the type of its destination. */
 typedef enum cli_kind {
-    CLI_FLAG,  /* bool */
-    CLI_TEXT,  /* const char * */
-    CLI_LIST,  /* cli_list: may be given several times */
-    CLI_U64,   /* uint64_t */
-    CLI_COUNT, /* uint64_t with k M G (powers of 1000) */
-    CLI_SIZE,  /* uint64_t with K M G T (powers of 1024) or KB MB GB TB (of 1000) */
-    CLI_F64,   /* double */
+    CLI_FLAG,       /* no value; bool */
+    CLI_MORE,       /* no value; int, one more each time */
+    CLI_ACT,        /* no value; runs `act` instead of the tool, after all options are read */
+    CLI_ACT_NOW,    /* the same, at once */
+    CLI_TEXT,       /* any text; const char * like all others up to CLI_WHERE */
+    CLI_MODEL,      /* a model; - is stdin */
+    CLI_PARAMS,     /* a model and parameters: PATH,weight=0.5 */
+    CLI_DIR,        /* an organ directory */
+    CLI_FILE,       /* another file to read */
+    CLI_NEW_MODEL,  /* a model to write; - is stdout */
+    CLI_NEW_DIR,    /* an organ directory to write; - is stdout */
+    CLI_NEW_FILE,   /* a text to write; - is stdout */
+    CLI_RULES,      /* GLOB=TYPE,... or a preset */
+    CLI_RANGES,     /* 0-3,17 */
+    CLI_RANGE_FILE, /* the same, or a file of lines */
+    CLI_MAP,        /* 10-15=20-25 */
+    CLI_WORDS,      /* some of `values`, separated by commas */
+    CLI_WHERE,      /* a condition on one of the columns in `values` */
+    CLI_WORD,       /* one of `values`; int, its index */
+    CLI_U64,        /* uint64_t */
+    CLI_COUNT,      /* uint64_t with k M G (powers of 1000) */
+    CLI_SIZE,       /* uint64_t with K M G T (powers of 1024) or KB MB GB TB (of 1000) */
+    CLI_F64,        /* double */
+    CLI_LIST,       /* of tools without a complete table: CLI_TEXT with `many` */
 } cli_kind;
 
+struct cli;
+
+/* A row of a table of options, whose last row is all 0. Several rows with one destination are
+ * names of one option; the conditions are those of the first. In `needs`, `excludes` and
+ * `required`, names are separated by spaces. */
 typedef struct cli_option {
-    const char *name; /* without -- */
+    const char *name; /* without --; NULL = only a line of the help; "" = see `place` */
     cli_kind kind;
-    void *to;
+    void *to;         /* destination; NULL = `at` in the cli or, in a group, in the group's `to` */
+    const char *arg;  /* stands for the value in the help: "FILE" */
+    const char *help; /* wrapped to the screen; "" = the words of the value; NULL = another row
+                         explains it */
+    const char
+        *flow; /* not NULL: the help goes on in the line of the row before, after this text */
+    const char *needs, *needs_why; /* one of these must be given: "nothing else prints a table" */
+    const char *excludes, *excludes_why; /* none of these may be: "draws a picture" */
+    const char *required;                /* must be given unless one of these is; "" = always */
+    const char *values; /* the words for CLI_WORD, CLI_WORDS, CLI_WHERE and for completion */
+    const char *(*list)(size_t i);  /* the same as a function; NULL after the last word */
+    void (*act)(struct cli *c);     /* of CLI_ACT */
+    const struct cli_option *group; /* the rows of this table stand here */
+    double low, high;               /* the range of a number, if high > 0 */
+    size_t at;                      /* see `to` */
+    int place;   /* the value may be given without name, as the argument with this number */
+    char letter; /* -j; shown in the help if the row has `flow` and `help` */
+    bool many;   /* may be repeated; then the destination is a cli_list */
+    bool local;  /* not over HTTP, because it needs a terminal or reads any file */
 } cli_option;
+
+/* --type --part --names-from --layers --tensors, and --experts, which may follow. */
+extern const cli_option cli_selection[], cli_experts[];
+#define CLI_SELECTION "type part names-from layers tensors experts"
+/* -j -q -v --help --version, at the end of a table. --json may follow. */
+extern const cli_option cli_common[];
+/* The beginnings of rows. */
+#define CLI_FORCE "force", CLI_FLAG, .at = offsetof(cli, run.force)
+#define CLI_STRICT "strict", CLI_FLAG, .at = offsetof(cli, run.strict)
+#define CLI_JSON "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", "
+#define CLI_COLUMNS(columns) \
+    "where", CLI_WHERE, .at = offsetof(cli, wheres), .many = true, .arg = "COND", .values = columns
 
 typedef struct cli_list {
     const char **items;
     size_t n;
 } cli_list;
 
+typedef struct cli_row {
+    const cli_option *o;
+    void *to;
+    size_t first; /* the first row with the same destination */
+    bool given;   /* of the first row */
+} cli_row;
+
 typedef struct cli {
-    const char *tool, *help;
-    bool maps_experts;         /* --experts takes BASE=DONOR items too */
-    bool selects;              /* takes --type --layers --tensors --experts --names-from */
-    bool has_json;             /* takes --json */
-    bool has_force;            /* takes --force */
-    bool has_strict;           /* takes --strict: refuse to write a model with errors */
-    const char *where_columns; /* takes --where, for tables with these columns */
+    const char *tool;
+    const char *intro;    /* the help before the options */
+    const char *examples; /* and after them */
+    /* Of tools without a complete table: */
+    const char *help;
+    bool maps_experts, selects, has_json, has_force, has_strict;
     /* filled by cli_start: */
+    const char *where_columns;
     bool json, quiet;
-    cli_list names;  /* values of --names-from, read after all options */
-    cli_list wheres; /* values of --where */
-    where *where;    /* the same, parsed */
     int verbose;
-    gg_select *select; /* NULL when nothing was selected */
-    cli_list args;     /* positional arguments in order; "-" is one */
+    uint64_t threads;
+    cli_list selected[GG_SELECT_KINDS]; /* as given */
+    gg_select *select;                  /* the same, parsed; NULL when nothing was selected */
+    cli_list wheres;                    /* values of --where */
+    where *where;                       /* the same, parsed */
+    cli_list args;                      /* positional arguments in order; "-" is one */
     gg_run run;
     gg_progress progress;
     gg_error err;
+    cli_row *rows; /* all options */
+    size_t n_rows;
+    void (*act)(struct cli *c);
 } cli;
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options);
+
+/* Whether an option of this name, or of another name for it, was given. */
+bool cli_given(const cli *c, const char *name);
 
 /* Open a model. What the user should know about it (a lone shard, missing data) is printed
  * as a note. CLI_HEADER_ONLY accepts incomplete data; CLI_SPOOLED stores a pipe first. */
@@ -95,8 +168,15 @@ static inline const char *cli_s(uint64_t n)
 /* Refuse to write binary data to a terminal. */
 void cli_no_terminal(const cli *c, int fd);
 
-/* Print a help text to stdout. An installed tool replaces the paths of the source tree by
- * those of the installation. */
-void cli_print_help(const char *help);
+/* ---- between options.c, cli.c and help.c ---- */
+
+/* Read the arguments into their destinations, and check the conditions of the table. */
+void options_read(cli *c, int argc, char **argv, const cli_option *options);
+void options_free(cli *c);
+/* The i-th word of o->values or o->list in `word`, or NULL. */
+const char *options_value(const cli_option *o, size_t i, char word[64]);
+
+void help_print(cli *c);        /* --help */
+void help_list_options(cli *c); /* --list-options */
 
 #endif

@@ -6,35 +6,48 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
+static const char columns[] =
+    "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset\tpart";
+
+static struct {
+    const char *model, *output;
+    bool list;
+    gg_extract_options o;
+} opt;
+
+static const cli_option options[] = {
+    { "model", CLI_MODEL, &opt.model, "MODEL", .place = 1, .required = "" },
+    { "output", CLI_NEW_DIR, &opt.output, "DIR",
+      "organ directory to make; - writes an organ stream to stdout", .required = "list",
+      .excludes = "list" },
+    { "list", CLI_FLAG, &opt.list, NULL, "print the tensors as a table and write nothing" },
+    { "split-experts", CLI_FLAG, &opt.o.split_experts, NULL,
+      "one record per expert of stacked tensors (blk.N.ffn_gate.E)" },
+    { CLI_FORCE, .help = "replace an existing organ directory" },
+    { .group = cli_selection },
+    { .group = cli_experts },
+    { CLI_COLUMNS(columns), .needs = "list", .needs_why = "it selects rows of a table",
+      .help = "list only rows that satisfy it: 'bytes>1e6', 'dtype=q4_k', 'role=attn_*'; "
+              "operators < <= > >= = !=; may be repeated" },
+    { .group = cli_common },
+    { CLI_JSON, .help = "(with --list)", .needs = "list",
+      .needs_why = "nothing else prints a table" },
+    { 0 },
+};
+
+static const char intro[] =
     "usage: organ-extract [--model] MODEL --output DIR\n"
     "       organ-extract [--model] MODEL --output - > ORGANS\n"
     "       organ-extract [--model] MODEL --list\n"
     "Take a GGUF model apart into organs: one record (.bin) per tensor, in folders\n"
     "by class, with a manifest.json. MODEL is a GGUF file, any shard of a split\n"
-    "model, an organ directory, or - for stdin.\n"
-    "\n"
-    "  --output DIR       organ directory to make; - writes an organ stream to stdout\n"
-    "  --list             print the tensors as a table and write nothing\n"
-    "  --split-experts    one record per expert of stacked tensors (blk.N.ffn_gate.E)\n"
-    "  --force            replace an existing organ directory\n"
-    "select:\n"
-    "  --type CLASS,...   skeleton organ embed norm adapter other\n"
-    "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
-    "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
-    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
-    "  --where COND       list only rows that satisfy it: 'bytes>1e6', 'dtype=q4_k',\n"
-    "                     'role=attn_*'; operators < <= > >= = !=; may be repeated\n"
-    "common: -j N threads, -q, -v, --json (with --list), --help, --version\n"
-    "\n"
-    "examples:\n"
+    "model, an organ directory, or - for stdin.\n";
+
+static const char examples[] =
     "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --list | head\n"
     "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
     "    --output /tmp/verse.organs --force\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
-
-static const char columns[] =
-    "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset\tpart";
 
 static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg_error *err)
 {
@@ -76,58 +89,39 @@ static void name_unknown(const cli *c, const gg_source *s, const gg_select *sele
     }
 }
 
-static gg_status extract(cli *c, gg_source *s, const gg_extract_options *o, const char *output,
-                         bool list)
+static gg_status extract(cli *c, gg_source *s)
 {
     gg_extract_report r;
     gg_status st;
-    if (list) {
+    if (opt.list) {
         table rows = { .json = c->json };
-        st = gg_extract_list(s, o, list_row, &rows, &r, &c->err);
+        st = gg_extract_list(s, &opt.o, list_row, &rows, &r, &c->err);
         if (st == GG_OK) table_begin(&rows, columns);
-    } else if (strcmp(output, "-") == 0) {
-        cli_no_terminal(c, STDOUT_FILENO);
-        st = gg_extract_stream(s, o, STDOUT_FILENO, &c->run, &r, &c->err);
+    } else if (strcmp(opt.output, "-") == 0) {
+        st = gg_extract_stream(s, &opt.o, STDOUT_FILENO, &c->run, &r, &c->err);
     } else {
-        st = gg_extract_dir(s, o, output, &c->run, &r, &c->err);
+        st = gg_extract_dir(s, &opt.o, opt.output, &c->run, &r, &c->err);
         if (st == GG_OK && c->verbose)
             cli_note(c, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
-                     (unsigned long long)r.bytes, output);
+                     (unsigned long long)r.bytes, opt.output);
     }
     if (st == GG_OK && r.unknown)
         cli_note(c,
                  "tensors of class other, because no rule of the anatomy covers their names: %zu%s",
                  r.unknown, c->verbose ? "" : " (-v lists them)");
-    if (st == GG_OK && r.unknown && c->verbose) name_unknown(c, s, o->select);
+    if (st == GG_OK && r.unknown && c->verbose) name_unknown(c, s, c->select);
     return st;
 }
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-extract",
-              .help = help,
-              .selects = true,
-              .has_json = true,
-              .has_force = true,
-              .where_columns = columns };
-    const char *model = NULL, *output = NULL;
-    bool list = false;
-    gg_extract_options o = { 0 };
-    const cli_option options[] = { { "model", CLI_TEXT, &model },
-                                   { "output", CLI_TEXT, &output },
-                                   { "list", CLI_FLAG, &list },
-                                   { "split-experts", CLI_FLAG, &o.split_experts },
-                                   { NULL, CLI_FLAG, NULL } };
+    cli c = { .tool = "organ-extract", .intro = intro, .examples = examples };
     cli_start(&c, argc, argv, options);
-    model = cli_one(&c, model, "model");
-    if (list == (output != NULL)) cli_usage(&c, "give --output or --list");
-    if (c.json && !list) cli_usage(&c, "--json needs --list: nothing else prints a table");
-    if (c.where && !list) cli_usage(&c, "--where selects rows of a table: it needs --list");
-    o.select = c.select;
+    opt.o.select = c.select;
     gg_source *s;
-    gg_status st = cli_open(&c, model, list ? CLI_HEADER_ONLY : CLI_DATA, &s);
+    gg_status st = cli_open(&c, opt.model, opt.list ? CLI_HEADER_ONLY : CLI_DATA, &s);
     if (st == GG_OK) {
-        st = extract(&c, s, &o, output, list);
+        st = extract(&c, s);
         gg_source_close(s);
     }
     return cli_end(&c, st);

@@ -13,52 +13,74 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
-    "Measure each tensor and print one row: moments, entropy, the angles theta and\n"
-    "row_theta. MODEL is a GGUF file, a shard of a split model or an organ directory.\n"
-    "\n"
-    "  --sample N         values read per tensor, evenly spaced (100k; 0 is all)\n"
-    "  --blocks           sample runs of 256 values, less than 1 % of a large tensor\n"
-    "  --summary          one row per class and role, one for the model; 1-3 stars\n"
-    "  --wells K          print only the K tensors with the lowest theta\n"
-    "  --spectral         compute the column edge: 1 for noise, above 1 for structure\n"
-    "  --imatrix FILE     compute the column importance from an importance matrix\n"
-    "  --rank blocks      rank blocks by importance; or experts, within each block\n"
-    "  --split-experts    one row per expert of stacked tensors\n"
-    "  --update           also write the measures into DIR's manifest\n"
-    "  --svg FILE         draw a map, blocks across, roles down (- is stdout)\n"
-    "  --heat             draw the same map on the terminal\n"
-    "  --histogram FILE   count the values of each class (- is stdout)\n"
-    "  --color COLUMN     measure to show: theta (default), calibrated, ...\n"
-    "  --force            replace an existing picture or histogram\n"
-    "select:\n"
-    "  --type CLASS,...   skeleton organ embed norm adapter other\n"
-    "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
-    "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
-    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
-    "  --where COND       only rows that satisfy it: 'theta<40', 'class=organ',\n"
-    "                     'name!=*norm*'; operators < <= > >= = !=; may be repeated\n"
-    "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
-    "\n"
-    "examples:\n"
-    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --summary\n"
-    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --where 'theta<40'\n"
-    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 static const char columns[] =
     "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
     "min\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
     "dimension\tnull_theta\tcalibrated\trow_theta\tpart\tedge\timportance";
 
-#define NO_WELLS UINT64_MAX
+enum { RANK_BLOCKS, RANK_EXPERTS };
 
-typedef struct options {
-    const char *dir, *svg, *color, *rank, *histogram;
+static struct {
+    const char *dir, *svg, *color, *histogram;
     bool summary, update, heat;
+    int rank;
     uint64_t wells;
     gg_measure_options m;
-} options;
+} opt = { .color = "theta", .m.sample = GG_SAMPLE_DEFAULT };
+
+static const cli_option options[] = {
+    { "", CLI_MODEL, NULL, "MODEL", .place = 1, .many = true },
+    { "dir", CLI_DIR, &opt.dir, "DIR" },
+    { "sample", CLI_COUNT, &opt.m.sample, "N",
+      "values read per tensor, evenly spaced (100k; 0 is all)" },
+    { "blocks", CLI_FLAG, &opt.m.blocks, NULL,
+      "sample runs of 256 values, less than 1 % of a large tensor" },
+    { "summary", CLI_FLAG, &opt.summary, NULL,
+      "one row per class and role, one for the model; 1-3 stars", .excludes = "wells rank heat" },
+    { "wells", CLI_U64, &opt.wells, "K", "print only the K tensors with the lowest theta",
+      .excludes = "rank heat" },
+    { "spectral", CLI_FLAG, &opt.m.spectral, NULL,
+      "compute the column edge: 1 for noise, above 1 for structure" },
+    { "imatrix", CLI_FILE, &opt.m.imatrix, "FILE",
+      "compute the column importance from an importance matrix" },
+    { "rank", CLI_WORD, &opt.rank, "blocks", .values = "blocks experts",
+      .help = "rank blocks by importance; or experts, within each block", .excludes = "heat",
+      .needs = "imatrix", .needs_why = "blocks are ranked by their importance" },
+    { "split-experts", CLI_FLAG, &opt.m.split_experts, NULL,
+      "one row per expert of stacked tensors" },
+    { "update", CLI_FLAG, &opt.update, NULL, "also write the measures into DIR's manifest",
+      .excludes = "split-experts experts", .excludes_why = "measures whole tensors" },
+    { "svg", CLI_NEW_FILE, &opt.svg, "FILE",
+      "draw a map, blocks across, roles down (- is stdout)" },
+    { "heat", CLI_FLAG, &opt.heat, NULL, "draw the same map on the terminal", .local = true,
+      .excludes = "json", .excludes_why = "draws a picture" },
+    { "histogram", CLI_NEW_FILE, &opt.histogram, "FILE",
+      "count the values of each class (- is stdout)", .excludes = "where",
+      .excludes_why = "counts all selected tensors" },
+    { "color", CLI_TEXT, &opt.color, "COLUMN", "measure to show: theta (default), calibrated, ...",
+      .needs = "svg heat",
+      .values = "theta calibrated signal dimension row_theta entropy kurtosis cv mean std min max "
+                "null_theta edge importance" },
+    { CLI_FORCE, .help = "replace an existing picture or histogram" },
+    { .group = cli_selection },
+    { .group = cli_experts },
+    { CLI_COLUMNS(columns),
+      .help = "only rows that satisfy it: 'theta<40', 'class=organ', 'name!=*norm*'; operators "
+              "< <= > >= = !=; may be repeated" },
+    { .group = cli_common },
+    { CLI_JSON },
+    { 0 },
+};
+
+static const char intro[] =
+    "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
+    "Measure each tensor and print one row: moments, entropy, the angles theta and\n"
+    "row_theta. MODEL is a GGUF file, a shard of a split model or an organ directory.\n";
+
+static const char examples[] =
+    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --summary\n"
+    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --where 'theta<40'\n"
+    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 typedef struct printer {
     table rows;        /* silent if only a summary or a picture is wanted */
@@ -193,20 +215,20 @@ static gg_status print_summary(cli *c, const gg_measures *list)
 
 /* ---- pictures ------------------------------------------------------------------ */
 
-static gg_status draw(cli *c, const gg_measures *list, const gg_source *s, const options *o)
+static gg_status draw(cli *c, const gg_measures *list, const gg_source *s)
 {
     char title[128];
     picture_title(s, title);
-    bool angle = strcmp(o->color, "calibrated") == 0 || strstr(o->color, "theta");
-    gg_picture p = { .title = title, .column = o->color, .unit = angle ? "degrees" : NULL };
-    gg_measure_get get = gg_measure_by_name(o->color);
+    bool angle = strcmp(opt.color, "calibrated") == 0 || strstr(opt.color, "theta");
+    gg_picture p = { .title = title, .column = opt.color, .unit = angle ? "degrees" : NULL };
+    gg_measure_get get = gg_measure_by_name(opt.color);
     gg_status st = GG_OK;
     for (size_t i = 0; i < list->n && st == GG_OK; i++) {
         const gg_tensor_measure *r = &list->rows[i];
         st = gg_picture_add(&p, &r->t, &r->a, r->decoded ? get(r) : NAN, &c->err);
     }
-    if (st == GG_OK && o->heat) st = picture_show(c, &p);
-    if (st == GG_OK && o->svg) st = picture_save(c, &p, o->svg);
+    if (st == GG_OK && opt.heat) st = picture_show(c, &p);
+    if (st == GG_OK && opt.svg) st = picture_save(c, &p, opt.svg);
     gg_picture_free(&p);
     return st;
 }
@@ -236,48 +258,56 @@ static void print_bins(table *t, const gg_histogram *list)
     }
 }
 
-static gg_status save_histograms(cli *c, const options *o)
+static gg_status save_histograms(cli *c)
 {
     const char *names = "class\tlow\thigh\tvalues";
     gg_buf text = GG_BUF_INIT;
-    bool print = strcmp(o->histogram, "-") == 0;
+    bool print = strcmp(opt.histogram, "-") == 0;
     table t = print ? table_start(c->json, names) : table_into(&text, c->json, names);
-    print_bins(&t, o->m.histograms);
-    gg_status st = print ? GG_OK : picture_write(c, o->histogram, text.data, text.len);
+    print_bins(&t, opt.m.histograms);
+    gg_status st = print ? GG_OK : picture_write(c, opt.histogram, text.data, text.len);
     gg_buf_free(&text);
     return st;
 }
 
 /* ---- the run ------------------------------------------------------------------- */
 
-static gg_status after(cli *c, gg_source *s, const options *o, const gg_measures *list)
+static gg_status after(cli *c, gg_source *s, const gg_measures *list)
 {
     gg_status st = GG_OK;
-    if (o->summary) st = print_summary(c, list);
-    else if (o->wells != NO_WELLS) st = print_wells(c, list, o->wells);
-    else if (o->rank) st = print_ranks(c, list, strcmp(o->rank, "experts") == 0);
-    if (st == GG_OK && (o->heat || o->svg)) st = draw(c, list, s, o);
-    if (st == GG_OK && o->histogram) st = save_histograms(c, o);
-    if (st == GG_OK && o->update) st = gg_measures_update(list, gg_source_name(s), &c->err);
+    if (opt.summary) st = print_summary(c, list);
+    else if (cli_given(c, "wells")) st = print_wells(c, list, opt.wells);
+    else if (cli_given(c, "rank")) st = print_ranks(c, list, opt.rank == RANK_EXPERTS);
+    if (st == GG_OK && (opt.heat || opt.svg)) st = draw(c, list, s);
+    if (st == GG_OK && opt.histogram) st = save_histograms(c);
+    if (st == GG_OK && opt.update) st = gg_measures_update(list, gg_source_name(s), &c->err);
     return st;
 }
 
-static gg_status measure(cli *c, gg_source *s, const options *o)
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+/* Whether something else than one row per tensor goes to stdout. */
+static bool prints_instead(const cli *c)
+{
+    return opt.summary || cli_given(c, "wells") || opt.heat || cli_given(c, "rank");
+}
+
+static gg_status measure(cli *c, gg_source *s)
 {
     gg_measures list = { 0 };
     gg_measure_report r;
-    bool svg_out = o->svg && strcmp(o->svg, "-") == 0,
-         counts_out = o->histogram && strcmp(o->histogram, "-") == 0,
-         instead = o->summary || o->wells != NO_WELLS || o->heat || o->rank,
-         keep = instead || o->svg || o->update, print = !instead && !svg_out && !counts_out;
+    bool instead = prints_instead(c), keep = instead || opt.svg || opt.update,
+         print = !instead && !is_stdout(opt.svg) && !is_stdout(opt.histogram);
     printer p = { { .json = c->json }, keep ? &list : NULL };
     if (!print) p.rows = table_silent(columns);
-    gg_measure_options m = o->m;
-    m.row = take_row;
-    m.row_ctx = &p;
-    gg_status st = gg_measure_model(s, &m, &c->run, &r, &c->err);
+    opt.m.row = take_row;
+    opt.m.row_ctx = &p;
+    gg_status st = gg_measure_model(s, &opt.m, &c->run, &r, &c->err);
     if (st == GG_OK) table_begin(&p.rows, columns);
-    if (st == GG_OK) st = after(c, s, o, &list);
+    if (st == GG_OK) st = after(c, s, &list);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%zu tensor%s, %llu of %llu values read", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.sampled, (unsigned long long)r.elements);
@@ -285,89 +315,58 @@ static gg_status measure(cli *c, gg_source *s, const options *o)
     return st;
 }
 
-static gg_status open_source(cli *c, const options *o, gg_source **s)
+static gg_status open_source(cli *c, gg_source **s)
 {
-    if (o->dir || c->args.n <= 1) return cli_open(c, cli_one(c, o->dir, "model"), CLI_DATA, s);
+    if (opt.dir || c->args.n <= 1) return cli_open(c, cli_one(c, opt.dir, "model"), CLI_DATA, s);
     return gg_source_open_files((char *const *)(uintptr_t)c->args.items, c->args.n, s, &c->err);
 }
 
-static void check(const cli *c, const options *o)
+/* Checks what depends on the values of options. */
+static void check_values(const cli *c)
 {
-    bool summary = o->summary || o->wells != NO_WELLS || o->rank;
-    if (o->summary + (o->wells != NO_WELLS) + o->heat + (o->rank != NULL) > 1)
-        cli_usage(c, "give only one of --summary, --wells, --rank and --heat");
-    if (o->rank && strcmp(o->rank, "experts") != 0 && strcmp(o->rank, "blocks") != 0)
-        cli_usage(c, "--rank %s: use blocks or experts", o->rank);
-    if (!o->m.imatrix && (o->rank || (o->color && strcmp(o->color, "importance") == 0)))
-        cli_usage(c, "%s needs an importance matrix: add --imatrix FILE",
-                  o->rank ? "--rank" : "--color importance");
-    bool svg_out = o->svg && strcmp(o->svg, "-") == 0;
-    if (o->histogram && o->svg && strcmp(o->histogram, o->svg) == 0)
+    if (strcmp(opt.color, "importance") == 0 && !opt.m.imatrix)
+        cli_usage(c, "--color importance needs an importance matrix: add --imatrix FILE");
+    if (opt.histogram && opt.svg && strcmp(opt.histogram, opt.svg) == 0)
         cli_usage(c, "--svg and --histogram need different files");
-    if (o->histogram && strcmp(o->histogram, "-") == 0 && (summary || o->heat || svg_out))
+    if (is_stdout(opt.histogram) && prints_instead(c))
         cli_usage(c, "--histogram - writes to stdout, like another option: name a file");
-    if (o->histogram && c->wheres.n)
-        cli_usage(c, "--histogram counts all selected tensors: leave out --where");
-    if (svg_out && (summary || o->heat))
+    if (is_stdout(opt.svg) && prints_instead(c))
         cli_usage(c,
                   "--svg - writes to stdout: leave out --summary, --wells, --rank and --heat, or "
                   "name a file");
-    if (c->json && (svg_out || o->heat))
-        cli_usage(c, "%s draws a picture: leave out --json", svg_out ? "--svg -" : "--heat");
-    if (o->color && !gg_measure_by_name(o->color))
+    if (c->json && is_stdout(opt.svg)) cli_usage(c, "--svg - draws a picture: leave out --json");
+    if (!gg_measure_by_name(opt.color))
         cli_usage(c, "--color %s: use the column of a measure, such as theta or calibrated",
-                  o->color);
-    if (o->m.blocks && o->m.sample == 0)
+                  opt.color);
+    if (opt.m.blocks && opt.m.sample == 0)
         cli_usage(c, "--sample 0 uses all values: leave out --blocks, or give a number of values");
-    if (o->color && !o->svg && !o->heat) cli_usage(c, "--color needs --svg or --heat");
-    if (o->dir && c->args.n) cli_usage(c, "give --dir or '%s', not both", c->args.items[0]);
-    if (o->update && (o->m.split_experts || gg_select_has_experts(c->select)))
-        cli_usage(c, "--update measures whole tensors: leave out --split-experts and --experts");
+    if (opt.dir && c->args.n) cli_usage(c, "give --dir or '%s', not both", c->args.items[0]);
+    if (opt.update && opt.m.split_experts)
+        cli_usage(c, "--update measures whole tensors: leave out --rank experts");
 }
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-measure",
-              .help = help,
-              .selects = true,
-              .has_json = true,
-              .has_force = true,
-              .where_columns = columns };
-    options o = { .wells = NO_WELLS, .m.sample = GG_SAMPLE_DEFAULT };
-    const cli_option list[] = { { "dir", CLI_TEXT, &o.dir },
-                                { "sample", CLI_COUNT, &o.m.sample },
-                                { "blocks", CLI_FLAG, &o.m.blocks },
-                                { "summary", CLI_FLAG, &o.summary },
-                                { "wells", CLI_U64, &o.wells },
-                                { "update", CLI_FLAG, &o.update },
-                                { "split-experts", CLI_FLAG, &o.m.split_experts },
-                                { "svg", CLI_TEXT, &o.svg },
-                                { "heat", CLI_FLAG, &o.heat },
-                                { "histogram", CLI_TEXT, &o.histogram },
-                                { "color", CLI_TEXT, &o.color },
-                                { "spectral", CLI_FLAG, &o.m.spectral },
-                                { "imatrix", CLI_TEXT, &o.m.imatrix },
-                                { "rank", CLI_TEXT, &o.rank },
-                                { NULL, CLI_FLAG, NULL } };
-    cli_start(&c, argc, argv, list);
-    if (o.rank && strcmp(o.rank, "experts") == 0) o.m.split_experts = true;
-    check(&c, &o);
-    if (!o.color) o.color = "theta";
-    if (strcmp(o.color, "edge") == 0) o.m.spectral = true;
-    o.m.select = c.select;
+    cli c = { .tool = "organ-measure", .intro = intro, .examples = examples };
+    cli_start(&c, argc, argv, options);
+    opt.m.split_experts = opt.m.split_experts ||
+                          (cli_given(&c, "rank") && opt.rank == RANK_EXPERTS);
+    check_values(&c);
+    opt.m.spectral = opt.m.spectral || strcmp(opt.color, "edge") == 0;
+    opt.m.select = c.select;
     gg_histogram histograms[GG_CLASS_COUNT] = { 0 };
-    if (o.histogram) o.m.histograms = histograms;
+    if (opt.histogram) opt.m.histograms = histograms;
     gg_source *s;
-    gg_status st = open_source(&c, &o, &s);
+    gg_status st = open_source(&c, &s);
     if (st == GG_OK) {
-        if (o.update && !gg_source_manifest(s)) {
+        if (opt.update && !gg_source_manifest(s)) {
             st = gg_fail(&c.err, GG_EUSAGE, "--update needs an organ directory");
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
-        if (st == GG_OK) st = picture_allowed(&c, o.svg, s);
-        if (st == GG_OK) st = picture_allowed(&c, o.histogram, s);
-        if (st == GG_OK) st = measure(&c, s, &o);
+        if (st == GG_OK) st = picture_allowed(&c, opt.svg, s);
+        if (st == GG_OK) st = picture_allowed(&c, opt.histogram, s);
+        if (st == GG_OK) st = measure(&c, s);
         gg_source_close(s);
     }
     return cli_end(&c, st);

@@ -254,7 +254,7 @@ check_error 2 "organ directory" "update of a file" organ-measure --update "$VERS
 
 # ---- when it cannot ----
 check_error 4 "$T/none.gguf" "no such model" organ-measure "$T/none.gguf"
-check_error 2 "theta" "unknown colour" organ-measure --color blue "$VERSE"
+check_error 2 "theta" "unknown colour" organ-measure --heat --color blue "$VERSE"
 check_error 2 "no model" "no model" organ-measure
 head -c 1000000 "$VERSE" > "$T/cut.gguf"
 check_exit 3 "a cut pipe" sh -c "cat $T/cut.gguf | organ-measure -"
