@@ -4,8 +4,7 @@
 
 #include "base/sha256_many.h"
 #include "tensors.h"
-#include "verbs/shared/copy_lanes.h"
-#include "verbs/shared/hash_behind.h"
+#include "verbs/shared/copy.h"
 
 enum { ITEMS = 23, VALUES = 1 << 20 };
 

@@ -5,7 +5,7 @@
 #include "base/output.h"
 #include "organ/organ.h"
 #include "organ/record.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 
 #include <fcntl.h>
 #include <pthread.h>

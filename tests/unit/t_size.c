@@ -2,8 +2,7 @@
 #include "files.h"
 
 #include "organ/gg_quant.h"
-#include "verbs/assemble/size_loss.h"
-#include "verbs/assemble/size_search.h"
+#include "verbs/assemble/size.h"
 
 #include <math.h>
 

@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 
 #include <math.h>
 #include <string.h>

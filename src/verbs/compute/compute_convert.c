@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* compute_core.c - reads inputs as values, one step at a time. */
 #include "compute_core.h"
 
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/type_keys.h"
 
 #include "base/error.h"

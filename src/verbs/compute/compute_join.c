@@ -2,7 +2,7 @@
 #include "compute_core.h"
 
 #include "base/io.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "organ/tensor_names.h"
 #include "plan_moves.h"
 #include "quant/quant.h"
-#include "verbs/shared/dims_text.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
-#include "verbs/shared/set_keys.h"
+#include "verbs/shared/key_text.h"
 #include "verbs/shared/type_keys.h"
 
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
 #include "plan_moves.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
 #include <errno.h>

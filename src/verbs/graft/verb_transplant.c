@@ -15,7 +15,6 @@
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
-#include "verbs/plan/plan_shards.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"
-#include "verbs/shared/file_hash.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 

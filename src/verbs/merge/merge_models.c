@@ -9,7 +9,7 @@
 #include "organ/tensor_names.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/dims_text.h"
+#include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

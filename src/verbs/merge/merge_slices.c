@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "organ/gg_stack.h"
-#include "verbs/shared/set_keys.h"
+#include "verbs/shared/key_text.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "verbs/plan/plan_shards.h"
-#include "verbs/shared/set_keys.h"
+#include "verbs/plan/plan.h"
+#include "verbs/shared/key_text.h"
 #include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
 

@@ -9,7 +9,7 @@
 #include "organ/gg_verbs.h"
 #include "verbs/check/check_output.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/hash_behind.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/selected_tensors.h"
 #include "json/json.h"
 

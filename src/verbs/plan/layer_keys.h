@@ -41,19 +41,8 @@ uint64_t gg_layer_trunk(const gg_layer_model *m);
  * layers are all blocks of models[0] in their order, nothing changes.
  * GG_NO, with the key or the block, and the file, for: a key that one model has per block and
  * another does not have; a single value of the first model that differs for a block of
- * another; MTP blocks before other blocks; and everything that gg_layer_patterns refuses. */
+ * another; MTP blocks before other blocks; and everything that check_patterns refuses. */
 gg_status gg_layer_keys(const gg_layer_model *models, size_t n_models, const gg_layer *layers,
                         size_t n, gg_meta *out, gg_error *err);
-
-/* An engine derives the kind of a block from its number (full or linear attention, sliding
- * windows, rotary positions, dense or expert FFN, scales). Check that each layer keeps its
- * kind at its new place. GG_NO names the block and the key. MTP blocks are not checked. */
-gg_status gg_layer_patterns(const gg_layer_model *models, const gg_layer *layers, size_t n,
-                            gg_error *err);
-
-/* The part of gg_layer_patterns for leading_dense_block_count: the first blocks are dense, and
- * the others have experts. *dense is the value of the key for these layers. */
-gg_status gg_layer_dense(const gg_layer_model *models, const gg_layer *layers, size_t n,
-                         uint64_t *dense, gg_error *err);
 
 #endif

@@ -11,8 +11,8 @@
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"
-#include "verbs/shared/hashcopy.h"
-#include "verbs/shared/watch.h"
+#include "verbs/shared/copy.h"
+#include "verbs/shared/verb_run.h"
 
 /* The place of a computed tensor. */
 typedef struct gg_target {
@@ -118,5 +118,48 @@ gg_status gg_plan_size(gg_plan *p, uint64_t *bytes, gg_error *err);
 gg_status gg_plan_sources_unchanged(gg_plan *p, gg_error *err);
 
 void gg_plan_free(gg_plan *p);
+
+/* How to divide a model: into a number of shards, or by their size. Both 0 = one file. */
+typedef struct gg_split {
+    uint32_t shards;
+    uint64_t shard_size; /* bytes of tensor data per shard at most */
+} gg_split;
+
+static inline bool gg_is_split(const gg_split *s)
+{
+    return s->shards || s->shard_size;
+}
+
+/* Fill p->files with shards of the tensors planned, named after `output` (a shard's name, or
+ * PREFIX.gguf). meta is copied to the first shard. GG_EUSAGE for more shards than tensors,
+ * for too many, and for the output "-". */
+gg_status gg_plan_shards(gg_plan *p, const gg_split *split, const char *output, uint32_t version,
+                         const gg_meta *meta, gg_error *err);
+
+/* Puts a changed model into one file or several: gg_plan_changed_file, or gg_plan_shards without
+ * the split keys of the base in meta. */
+gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, gg_meta *meta,
+                         gg_source *base, const gg_run *run, gg_error *err);
+
+/* Gives the existing p->files the names of shards. */
+gg_status gg_plan_name_shards(gg_plan *p, const char *output, gg_error *err);
+
+/* Note the largest tensor if it alone exceeds `shard_size` (0 = no limit): a tensor is never
+ * split, so its shard becomes larger than that. */
+void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run);
+
+/* Data that a plan uses but does not own; free it after the plan. */
+typedef struct gg_plan_kept {
+    gg_pad **pads; /* one list per file */
+    size_t *n_pads, n_files;
+} gg_plan_kept;
+
+/* Plan all tensors of `source` in their order, in one file or, if `output` is named like one of
+ * the source's shards, in as many shards. Keys, padding and trailing bytes are those of the
+ * source; if several shards become one file, unusual padding and split keys are left out.
+ * GG_EUSAGE if `output` is named like a shard of another number of shards. */
+gg_status gg_plan_same(gg_plan *p, gg_source *source, const char *output, gg_plan_kept *kept,
+                       gg_error *err);
+void gg_plan_kept_free(gg_plan_kept *kept);
 
 #endif

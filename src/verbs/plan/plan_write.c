@@ -1,27 +1,396 @@
-/* plan_write.c - writes a plan into files: first the headers, then all tensors in parallel,
- * each at its offset. The files get their names last. */
+/* plan_write.c - writes a plan: into files with all tensors in parallel, or in sequence. */
 #include "plan.h"
 
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/sha256.h"
-#include "plan_bytes.h"
-#include "plan_layout.h"
-#include "plan_stream.h"
+#include "gguf/gguf.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+#include "organ/source_watch.h"
 #include "verbs/check/check_output.h"
-#include "verbs/shared/copy_lanes.h"
-#include "verbs/shared/file_hash.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+typedef struct file_plan {
+    uint8_t *header; /* owned */
+    size_t header_len;
+    uint64_t data_start, data_bytes;
+    uint64_t size; /* size of the file with the trailing bytes */
+    uint64_t alignment;
+    const gg_pad **pads; /* of the layout, sorted by the name they follow; owned */
+} file_plan;
+
+/* Finds the pad that follows `after` (NULL = the header, which is first). */
+static int order_name(const char *after, size_t len, const gg_pad *pad)
+{
+    if (!after || !pad->after) return (after != NULL) - (pad->after != NULL);
+    size_t n = len < pad->after_len ? len : pad->after_len;
+    int c = n ? memcmp(after, pad->after, n) : 0;
+    return c ? c : len < pad->after_len ? -1 : len > pad->after_len;
+}
+
+static int order_pad(const void *a, const void *b)
+{
+    const gg_pad *x = *(const gg_pad *const *)a, *y = *(const gg_pad *const *)b;
+    int c = order_name(x->after, x->after_len, y);
+    return c ? c : x < y ? -1 : x > y;
+}
+
+/* A layout may have as many pads as the model has tensors, so they are sorted. */
+static gg_status sort_pads(const gg_plan_file *f, file_plan *fp, gg_error *err)
+{
+    fp->pads = calloc(f->n_pads ? f->n_pads : 1, sizeof *fp->pads);
+    if (!fp->pads) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    for (size_t i = 0; i < f->n_pads; i++) fp->pads[i] = &f->pads[i];
+    qsort(fp->pads, f->n_pads, sizeof *fp->pads, order_pad);
+    return GG_OK;
+}
+
+/* Whether `pad` can replace `want` zeros. Only the padding after the last tensor (`last`) may be
+ * shorter. */
+static bool pad_fits(const gg_pad *pad, uint64_t want, bool last)
+{
+    return pad->n == want || (last && pad->n < want);
+}
+
+/* The unusual padding after `after` (NULL = the header) if it fits, else NULL. */
+static const gg_pad *find_pad(const gg_plan_file *f, const file_plan *fp, const gg_tensor *after,
+                              uint64_t want, bool last)
+{
+    size_t lo = 0, hi = f->n_pads;
+    const char *name = after ? after->name : NULL;
+    size_t len = after ? after->name_len : 0;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (order_name(name, len, fp->pads[mid]) > 0) lo = mid + 1;
+        else hi = mid;
+    }
+    const gg_pad *pad = lo < f->n_pads ? fp->pads[lo] : NULL;
+    if (!pad || order_name(name, len, pad) != 0) return NULL;
+    return pad_fits(pad, want, last) ? pad : NULL;
+}
+
+/* Number of padding bytes after tensor `t`. */
+static uint64_t padding_after(const gg_tensor *t, uint64_t alignment)
+{
+    uint64_t end = t->offset + t->bytes;
+    return gg_align_up(end, alignment) - end;
+}
+
+static void free_file_layout(file_plan *fp)
+{
+    free(fp->header);
+    free(fp->pads);
+    *fp = (file_plan){ 0 };
+}
+
+/* Compute the layout of file f: the header, and the offset of each of its tensors (stored in
+ * p->tensors). GG_EFORMAT if the keys state an invalid alignment. Free *out with
+ * free_file_layout even on error. */
+static gg_status lay_out_file(gg_plan *p, size_t f, file_plan *fp, gg_error *err)
+{
+    const gg_plan_file *pf = &p->files[f];
+    *fp = (file_plan){ 0 };
+    gg_status st = gg_meta_alignment(&pf->meta, &fp->alignment, err);
+    gg_fix(err, "make it a u32 that is a power of two, such as 32, or delete it");
+    if (st == GG_OK) st = sort_pads(pf, fp, err);
+    if (st != GG_OK) return st;
+    gg_tensor *list = calloc(pf->n ? pf->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    for (size_t i = 0; i < pf->n; i++) list[i] = p->tensors[pf->first + i].t;
+    st = gg_plan_offsets(list, pf->n, fp->alignment, &fp->data_bytes, err);
+    if (st == GG_OK)
+        st = gg_header_emit(pf->version, &pf->meta, list, pf->n, &fp->header, &fp->header_len, err);
+    for (size_t i = 0; i < pf->n; i++) p->tensors[pf->first + i].t.offset = list[i].offset;
+    fp->data_start = pf->n ? gg_align_up(fp->header_len, fp->alignment) : fp->header_len;
+    fp->size = fp->data_start + fp->data_bytes;
+    if (pf->n && st == GG_OK) {
+        const gg_tensor *t = &list[pf->n - 1];
+        uint64_t want = padding_after(t, fp->alignment);
+        const gg_pad *pad = find_pad(pf, fp, t, want, true);
+        if (pad) fp->size -= want - pad->n;
+    }
+    free(list);
+    fp->size += pf->trailing_bytes;
+    return st;
+}
+
+gg_status gg_plan_size(gg_plan *p, uint64_t *bytes, gg_error *err)
+{
+    gg_status st = GG_OK;
+    *bytes = 0;
+    for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
+        file_plan fp;
+        st = lay_out_file(p, f, &fp, err);
+        *bytes += fp.size;
+        free_file_layout(&fp);
+    }
+    return st;
+}
+
+/* Copies one part of tensor t. With p->verify its sha256 is checked. Errors of the output have no
+ * file name. */
+static gg_status copy_plan_part(const gg_plan *p, const gg_tensor *t, const gg_plan_part *part,
+                                gg_place out, const gg_run *run, gg_error *err)
+{
+    if (!p->verify) return gg_copy_part(part, out, NULL, run, err);
+    return gg_copy_verified(part, t, out, run, err);
+}
+
+/* Writes padding: the bytes of `pad`, or `want` zeros if it is NULL. */
+static gg_status write_pad_bytes(int fd, uint64_t at, uint64_t want, const gg_pad *pad,
+                                 gg_error *err)
+{
+    static uint8_t zeros[4096]; /* if it were const, each program would contain it */
+    if (pad) return gg_put_all(fd, pad->bytes, pad->n, at, err);
+    gg_status st = GG_OK;
+    for (uint64_t done = 0; done < want && st == GG_OK; done += sizeof zeros)
+        st = gg_put_all(fd, zeros,
+                        want - done < sizeof zeros ? (size_t)(want - done) : sizeof zeros,
+                        gg_offset_after(at, done), err);
+    return st;
+}
+
+/* Copies trailing bytes, and hashes them in the same pass if their hash is known. */
+static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t at, bool verify,
+                               gg_error *err)
+{
+    uint8_t buf[16384];
+    unsigned char digest[32];
+    char sha[65];
+    gg_sha256 h;
+    gg_status st = GG_OK;
+    if (!verify || !pf->trailing_sha256 || !pf->trailing_sha256[0])
+        return gg_copy_from(pf->trailing, (gg_place){ in, pf->trailing_at }, (gg_place){ out, at },
+                            pf->trailing_bytes, err);
+    gg_sha256_init(&h);
+    for (uint64_t done = 0; done < pf->trailing_bytes && st == GG_OK; done += sizeof buf) {
+        size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done)
+                                                          : sizeof buf;
+        st = gg_pread_all(in, buf, n, pf->trailing_at + done, err);
+        gg_at_file(err, pf->trailing);
+        gg_sha256_update(&h, buf, st == GG_OK ? n : 0);
+        if (st == GG_OK) st = gg_put_all(out, buf, n, gg_offset_after(at, done), err);
+    }
+    gg_sha256_final(&h, digest);
+    gg_sha256_hex(digest, sha);
+    if (st == GG_OK && strcmp(sha, pf->trailing_sha256) != 0)
+        st = gg_fail(err, GG_EFORMAT, "the file does not match the sha256 in the manifest");
+    return st == GG_EFORMAT ? gg_at_file(err, pf->trailing) : st;
+}
+
+/* Copies the bytes that follow the tensors of a file. With p->verify their sha256 is checked. */
+static gg_status copy_trailing_file(const gg_plan *p, const gg_plan_file *pf, int fd, uint64_t at,
+                                    gg_error *err)
+{
+    int in = open(pf->trailing, O_RDONLY | O_CLOEXEC);
+    if (in < 0) {
+        gg_fail_errno(err, "cannot open the file of the bytes after the tensors");
+        return gg_at_file(err, pf->trailing);
+    }
+    gg_status st = copy_trailing(pf, in, fd, at, p->verify, err);
+    if (st == GG_OK && !gg_stamp_holds_fd(&pf->trailing_stamp, in))
+        st = gg_fail_changed(pf->trailing, err);
+    close(in);
+    return st;
+}
+
+/* Writes a plan in sequence: header, then each tensor and its padding.
+ *
+ * Nothing is written twice and there are no seeks, so the output and a source may be pipes.
+ * Threads work on one tensor at a time (see gg_plan_make).
+ */
+
+typedef struct stream {
+    gg_plan *p;
+    const gg_run *run;
+    const gg_plan_file *pf;
+    file_plan at;
+    int fd;
+    size_t next;       /* next tensor of the pipe */
+    const char *after; /* name before the pipe's next padding; NULL = the header */
+    uint64_t bytes;
+} stream;
+
+static bool to_stdout(const gg_plan_file *f)
+{
+    return strcmp(f->path, "-") == 0;
+}
+
+/* Whether the plan must be written in sequence: to stdout, or from a pipe. */
+static bool is_in_sequence(const gg_plan *p)
+{
+    for (size_t f = 0; f < p->n_files; f++)
+        if (to_stdout(&p->files[f])) return true;
+    return p->pipe != NULL;
+}
+
+static gg_status write_padding(stream *s, const gg_pad *pad, uint64_t want, gg_error *err)
+{
+    s->bytes += pad ? pad->n : want;
+    return write_pad_bytes(s->fd, GG_AT_POS, want, pad, err);
+}
+
+/* Advance to the pipe's next tensor. Write the padding before it if it still fits there, that
+ * is, after the same tensor and with as many bytes. */
+static gg_status pipe_padding(stream *s, const gg_tensor *after, uint64_t want, bool last,
+                              gg_error *err)
+{
+    gg_pad *pads = NULL;
+    const gg_pad *pad = NULL;
+    size_t n = 0;
+    bool more;
+    gg_status st = gg_source_next(s->p->pipe, s->next++, &more, err);
+    if (st == GG_OK) st = gg_source_pads(s->p->pipe, 0, &pads, &n, err);
+    for (size_t i = 0; i < n; i++) {
+        bool here = after ? pads[i].after && pads[i].after_len == after->name_len &&
+                                memcmp(pads[i].after, after->name, after->name_len) == 0
+                          : !pads[i].after;
+        if (here && pad_fits(&pads[i], want, last)) pad = &pads[i];
+    }
+    if (st == GG_OK) st = write_padding(s, pad, want, err);
+    gg_pads_free(pads, n);
+    return st;
+}
+
+static gg_status pad_after(stream *s, const gg_tensor *after, uint64_t want, bool last,
+                           gg_error *err)
+{
+    if (s->p->pipe && s->p->keep_odd) return pipe_padding(s, after, want, last, err);
+    return write_padding(s, find_pad(s->pf, &s->at, after, want, last), want, err);
+}
+
+static gg_status write_tensor(stream *s, const gg_plan_tensor *pt, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (pt->make) {
+        st = pt->make(pt->ctx, &(gg_target){ &pt->t, s->fd, GG_AT_POS, s->run, NULL }, err);
+        if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
+    }
+    for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++)
+        st = copy_plan_part(s->p, &pt->t, &pt->parts[k], (gg_place){ s->fd, GG_AT_POS }, s->run,
+                            err);
+    s->bytes += pt->t.bytes;
+    return st;
+}
+
+static gg_status write_trailing(stream *s, gg_error *err)
+{
+    uint64_t n = 0;
+    gg_status st = GG_OK;
+    if (s->p->pipe && s->p->keep_odd) {
+        st = gg_source_copy_trailing(s->p->pipe, 0, s->fd, &n, err);
+    } else if (s->pf->trailing_bytes) {
+        n = s->pf->trailing_bytes;
+        st = copy_trailing_file(s->p, s->pf, s->fd, GG_AT_POS, err);
+    }
+    s->bytes += n;
+    return st;
+}
+
+static gg_status write_file(stream *s, gg_error *err)
+{
+    const file_plan *fp = &s->at;
+    size_t n = s->pf->n;
+    gg_status st = gg_write_all(s->fd, fp->header, fp->header_len, err);
+    s->bytes += fp->header_len;
+    if (st == GG_OK) st = pad_after(s, NULL, fp->data_start - fp->header_len, n == 0, err);
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        const gg_plan_tensor *pt = &s->p->tensors[s->pf->first + i];
+        st = write_tensor(s, pt, err);
+        if (st == GG_OK)
+            st = pad_after(s, &pt->t, padding_after(&pt->t, fp->alignment), i + 1 == n, err);
+    }
+    return st == GG_OK ? write_trailing(s, err) : st;
+}
+
+/* Errors of stdout get the name <stdout> and the remedy. */
+static gg_status at_stdout(gg_status st, gg_error *err)
+{
+    if (st != GG_EIO || err->file[0]) return st;
+    if (err->sys_errno == EPIPE) gg_fix(err, "the program that reads stdout ended early");
+    return gg_at_file(err, "stdout");
+}
+
+static gg_status write_one(stream *s, gg_output **out, gg_error *err)
+{
+    if (to_stdout(s->pf)) {
+        s->fd = STDOUT_FILENO;
+        return at_stdout(write_file(s, err), err);
+    }
+    gg_status st = gg_output_open(s->pf->path, s->run->force, out, err);
+    if (st == GG_OK) st = gg_output_reserve(*out, s->at.size, 0, err);
+    if (st != GG_OK) return st;
+    s->fd = gg_output_fd(*out);
+    st = write_file(s, err);
+    /* The reserved size may be too large, because a pipe may end within its last padding. */
+    if (st == GG_OK && ftruncate(s->fd, (off_t)s->bytes) != 0)
+        st = gg_fail_errno(err, "cannot set its size");
+    if (st == GG_EIO) gg_at_file(err, s->pf->path);
+    return st == GG_OK ? gg_output_sync(*out, err) : st;
+}
+
+static gg_status write_files(gg_plan *p, const gg_run *run, stream *list, gg_output **outs,
+                             gg_error *err)
+{
+    uint64_t total = 0;
+    gg_status st = GG_OK;
+    size_t pipe_next = 0;
+    for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
+        list[f] = (stream){ .p = p, .run = run, .pf = &p->files[f] };
+        st = lay_out_file(p, f, &list[f].at, err);
+        total += list[f].at.data_bytes;
+    }
+    gg_progress_total(run, total);
+    for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
+        list[f].next = pipe_next;
+        st = write_one(&list[f], &outs[f], err);
+        pipe_next = list[f].next;
+    }
+    if (st == GG_OK) st = gg_plan_sources_unchanged(p, err);
+    for (size_t f = 0; f < p->n_files && st == GG_OK; f++)
+        if (outs[f]) st = gg_output_place(outs[f], err);
+    for (size_t f = 0; f < p->n_files; f++) {
+        gg_output_end(outs[f], st == GG_OK || p->n_files == 1);
+        outs[f] = NULL;
+    }
+    return st;
+}
+
+static gg_status write_plan_in_sequence(gg_plan *p, const gg_run *run, uint64_t *bytes,
+                                        gg_error *err)
+{
+    for (size_t f = 0; f < p->n_files; f++) {
+        if (p->n_files == 1 || !to_stdout(&p->files[f])) continue;
+        gg_fail(err, GG_EUSAGE, "%zu shards cannot be written to stdout", p->n_files);
+        return gg_fix(err, "write one file, or give a file name for the shards");
+    }
+    stream *list = calloc(p->n_files + 1, sizeof *list);
+    gg_output **outs = calloc(p->n_files + 1, sizeof *outs);
+    gg_status st = list && outs ? write_files(p, run, list, outs, err)
+                                : gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    for (size_t f = 0; list && outs && f < p->n_files; f++) {
+        *bytes += list[f].bytes;
+        gg_output_abort(outs[f]);
+        free_file_layout(&list[f].at);
+    }
+    free(list);
+    free(outs);
+    return st;
+}
 
 typedef struct out_file {
     gg_output *out;
-    gg_file_plan at;
+    file_plan at;
 } out_file;
 
 typedef struct writer {
@@ -65,7 +434,7 @@ static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, g
         l->part = pt->parts[l->k];
         *more = w->p->verify && l->part.sha256 && l->part.sha256[0];
         if (*more) continue;
-        st = gg_plan_copy_part(w->p, &pt->t, &l->part, l->out, w->run, err);
+        st = copy_plan_part(w->p, &pt->t, &l->part, l->out, w->run, err);
         l->out.at += l->part.bytes;
     }
     if (st == GG_OK && !*more) gg_writeback_hint(fd, at, pt->t.bytes);
@@ -89,21 +458,21 @@ static uint64_t cost_of(const void *ctx, size_t i)
 static gg_status write_frame(writer *w, size_t f, gg_error *err)
 {
     const gg_plan_file *pf = &w->p->files[f];
-    const gg_file_plan *fp = &w->files[f].at;
+    const file_plan *fp = &w->files[f].at;
     int fd = gg_output_fd(w->files[f].out);
     gg_status st = gg_pwrite_all(fd, fp->header, fp->header_len, 0, err);
     uint64_t want = fp->data_start - fp->header_len;
     if (st == GG_OK)
-        st = gg_plan_write_pad(fd, fp->header_len, want,
-                               gg_plan_find_pad(pf, fp, NULL, want, pf->n == 0), err);
+        st = write_pad_bytes(fd, fp->header_len, want, find_pad(pf, fp, NULL, want, pf->n == 0),
+                             err);
     for (size_t i = 0; i < pf->n && st == GG_OK; i++) {
         const gg_tensor *t = &w->p->tensors[pf->first + i].t;
-        want = gg_plan_pad_after(t, fp->alignment);
-        st = gg_plan_write_pad(fd, fp->data_start + t->offset + t->bytes, want,
-                               gg_plan_find_pad(pf, fp, t, want, i + 1 == pf->n), err);
+        want = padding_after(t, fp->alignment);
+        st = write_pad_bytes(fd, fp->data_start + t->offset + t->bytes, want,
+                             find_pad(pf, fp, t, want, i + 1 == pf->n), err);
     }
     if (st == GG_OK && pf->trailing_bytes)
-        st = gg_plan_copy_trailing(w->p, pf, fd, fp->size - pf->trailing_bytes, err);
+        st = copy_trailing_file(w->p, pf, fd, fp->size - pf->trailing_bytes, err);
     return st;
 }
 
@@ -113,7 +482,7 @@ static gg_status open_files(writer *w, gg_error *err)
 {
     uint64_t total = 0, before = 0;
     for (size_t f = 0; f < w->p->n_files; f++) {
-        gg_status st = gg_plan_layout(w->p, f, &w->files[f].at, err);
+        gg_status st = lay_out_file(w->p, f, &w->files[f].at, err);
         if (st != GG_OK) return st;
         total += w->files[f].at.data_bytes;
         for (size_t i = 0; i < w->p->files[f].n; i++)
@@ -191,7 +560,7 @@ static gg_status write_at_once(gg_plan *p, const gg_run *run, uint64_t *bytes, g
                                         : gg_fail(err, GG_ENOMEM, "no memory for a plan");
     for (size_t f = 0; w.files && f < p->n_files; f++) {
         gg_output_abort(w.files[f].out);
-        gg_file_plan_free(&w.files[f].at);
+        free_file_layout(&w.files[f].at);
     }
     free(w.files);
     free(w.file_of);
@@ -205,8 +574,8 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
     *bytes = 0;
     gg_status st = check_plan(p, run, &notes, err);
     if (st == GG_OK)
-        st = gg_plan_in_sequence(p) ? gg_plan_write_in_sequence(p, run, bytes, err)
-                                    : write_at_once(p, run, bytes, err);
+        st = is_in_sequence(p) ? write_plan_in_sequence(p, run, bytes, err)
+                               : write_at_once(p, run, bytes, err);
     gg_check_notes_end(&notes, run, st == GG_OK);
     return st;
 }

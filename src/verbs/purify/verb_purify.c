@@ -12,7 +12,7 @@
 #include "organ/source_watch.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"

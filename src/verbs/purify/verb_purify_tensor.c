@@ -15,7 +15,7 @@
 #include "numeric/numeric.h"
 #include "organ/tensor_names.h"
 #include "verbs/compute/compute_weights.h"
-#include "verbs/shared/hashcopy.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>

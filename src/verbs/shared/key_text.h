@@ -3,6 +3,7 @@
 #define GG_KEY_TEXT_H
 
 #include "organ/gg_keys.h"
+#include "organ/gg_verbs.h"
 
 /* Output of a value. `write` writes all n bytes or fails. */
 typedef struct gg_key_out {
@@ -33,14 +34,11 @@ gg_status gg_key_put_bare(const gg_key_out *o, const gg_kv *kv, gg_error *err);
 gg_status gg_key_put_json(const gg_key_out *o, const gg_kv *kv, gg_error *err);
 gg_status gg_key_put_json_element(const gg_key_out *o, const gg_kv *kv, uint64_t i, gg_error *err);
 
-/* Edit `meta`. GG_NO when a key to delete or rename is absent; GG_EUSAGE for a text that
- * cannot be understood, a new name that is taken, a file for a key that is not a string, and
- * for split.no, split.count and split.tensors.count, which the other shards depend on. On
- * error `meta` may be partly edited. */
-gg_status gg_keys_edit(gg_meta *meta, const gg_key_edits *edits, gg_error *err);
-
 /* "KEY=FILE": set KEY to a string, the bytes of FILE ("-" is stdin). GG_EUSAGE if it has no
  * "=", if the file is over 2^30 bytes, or if KEY exists with a type other than str. */
 gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err);
+
+/* Applies o->set_kv, then o->set_kv_files. */
+gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err);
 
 #endif

@@ -1,10 +1,13 @@
-/* verb_run.c - progress and notes of the verbs. */
-#include "organ/gg_verbs.h"
+/* verb_run.c - notes, progress and the watched sources of a run. */
+#include "verb_run.h"
 
-#include "verbs/shared/verb_run.h"
+#include "base/grow.h"
+#include "organ/gg_verbs.h"
+#include "organ/source_watch.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void gg_note_list(const gg_run *run, const char *fmt, va_list ap)
@@ -34,4 +37,38 @@ void gg_progress_total(const gg_run *run, uint64_t bytes)
 {
     if (run && run->progress)
         atomic_store_explicit(&run->progress->total, bytes, memory_order_relaxed);
+}
+
+gg_status gg_watch_add(gg_watch *w, const gg_source *s, gg_error *err)
+{
+    for (size_t i = w->n; i > 0; i--) /* from the end: parts of one source follow one another */
+        if (w->list[i - 1] == s) return GG_OK;
+    if (!s) return GG_OK;
+    const gg_source **grown = gg_grow(w->list, w->n, &w->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    w->list = grown;
+    w->list[w->n++] = s;
+    return GG_OK;
+}
+
+gg_status gg_watch_check(const gg_watch *w, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < w->n && st == GG_OK; i++) st = gg_source_unchanged(w->list[i], err);
+    return st;
+}
+
+void gg_watch_free(gg_watch *w)
+{
+    free(w->list);
+    *w = (gg_watch){ 0 };
+}
+
+void gg_dims_text(const gg_tensor *t, char out[96])
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < t->n_dims && n < 70; i++)
+        n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? "x" : "",
+                              (unsigned long long)t->dims[i]);
 }

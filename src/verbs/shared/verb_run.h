@@ -1,7 +1,9 @@
-/* verb_run.h - notes and progress of a run. Internal. */
+/* verb_run.h - notes, progress and the watched sources of a run. Internal. */
 #ifndef GG_VERB_RUN_H
 #define GG_VERB_RUN_H
 
+#include "organ/gg_gguf.h"
+#include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
 #include <stdarg.h>
@@ -17,5 +19,21 @@ void gg_note(const gg_run *run, const char *fmt, ...) GG_PRINTF(2, 3);
 void gg_note_list(const gg_run *run, const char *fmt, va_list ap);
 void gg_progress_add(const gg_run *run, uint64_t bytes);
 void gg_progress_total(const gg_run *run, uint64_t bytes);
+
+/* Start from all zero. The sources must outlive it. */
+typedef struct gg_watch {
+    const gg_source **list;
+    size_t n, cap;
+} gg_watch;
+
+/* Adds a source. NULL and a source that the list holds already are ignored. */
+gg_status gg_watch_add(gg_watch *w, const gg_source *s, gg_error *err);
+
+/* GG_EIO for the first file of a source that changed, see gg_source_unchanged. */
+gg_status gg_watch_check(const gg_watch *w, gg_error *err);
+void gg_watch_free(gg_watch *w);
+
+/* "4096x14336x8"; "" for a tensor without dims. */
+void gg_dims_text(const gg_tensor *t, char out[96]);
 
 #endif

@@ -1,0 +1,779 @@
+/* size.c - predicts the losses of types, and chooses those with the least loss for a size. */
+#include "size.h"
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/grow.h"
+#include "base/lines.h"
+#include "base/names.h"
+#include "base/parallel.h"
+#include "organ/tensor_names.h"
+#include "quant/quant.h"
+#include "verbs/compute/compute.h"
+#include "verbs/compute/presets.h"
+#include "verbs/shared/type_keys.h"
+#include "verbs/shared/verb_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the guess ------------------------------------------------------------------------ */
+
+/* The factor by the beginning of the role, measured on lab-base: the loss of one tensor of block 0,
+ * or outside the blocks, divided by e, over types of 2 to 4 bits (docs/results.md). */
+static const struct {
+    const char *role;
+    double factor;
+} factors[] = {
+    { "output", 1.2 },    { "token_embd", 1.1 },   { "attn_v", 0.42 }, { "attn_kv", 0.42 },
+    { "attn_qkv", 0.42 }, { "attn_output", 0.12 }, { "attn_q", 0.06 }, { "attn_k", 0.06 },
+    { "ffn_down", 0.40 }, { "ffn_gate", 0.25 },    { "ffn_up", 0.25 },
+};
+
+#define OTHER_FACTOR 0.25
+#define LATER_BLOCKS 0.15 /* the factor of the other blocks, relative to that of block 0 */
+
+static double guess(const gg_tensor *t, bool tied)
+{
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    double factor = OTHER_FACTOR;
+    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
+        size_t n = strlen(factors[i].role);
+        if (a.role_len < n || memcmp(t->name + a.role_at, factors[i].role, n) != 0) continue;
+        factor = factors[i].factor;
+        break;
+    }
+    if (tied && a.block < 0) factor += factors[0].factor;
+    return a.block > 0 ? factor * LATER_BLOCKS : factor;
+}
+
+/* ---- the table ------------------------------------------------------------------------ */
+
+typedef struct entry {
+    const char *name;
+    uint32_t dtype;
+    double loss;
+    size_t line;
+} entry;
+
+struct gg_losses {
+    gg_names names;
+    entry *list; /* sorted by name and dtype */
+    size_t n, cap;
+};
+
+enum { TENSOR, TYPE, LOSS, COLUMNS };
+
+static int by_name(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int c = strcmp(x->name, y->name);
+    return c ? c : x->dtype < y->dtype ? -1 : x->dtype > y->dtype;
+}
+
+/* Cuts a line at its tabs. Returns the number of fields, at most `most`. */
+static size_t cut(char *line, char **fields, size_t most)
+{
+    size_t n = 0;
+    line[strcspn(line, "\r\n")] = '\0';
+    for (char *p = line; p && n < most; n++) {
+        fields[n] = p;
+        p = strchr(p, '\t');
+        if (p) *p++ = '\0';
+    }
+    return n;
+}
+
+#define MOST_FIELDS 32
+#define MOST_BYTES ((size_t)64 << 20) /* of a table */
+
+static gg_status read_header(char *line, size_t at[COLUMNS], gg_error *err)
+{
+    static const char *const names[] = { "tensor", "type", "loss" };
+    char *fields[MOST_FIELDS];
+    size_t n = cut(line, fields, MOST_FIELDS);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        at[c] = 0;
+        while (at[c] < n && strcmp(fields[at[c]], names[c]) != 0) at[c]++;
+        if (at[c] == n)
+            return gg_fail(err, GG_EUSAGE, "the first line has no column '%s'", names[c]);
+    }
+    return GG_OK;
+}
+
+static gg_status read_row(gg_losses *l, char *line, const size_t at[COLUMNS], gg_error *err)
+{
+    char *fields[MOST_FIELDS], shown[64];
+    size_t n = cut(line, fields, MOST_FIELDS);
+    for (size_t c = 0; c < COLUMNS; c++)
+        if (at[c] >= n) return gg_fail(err, GG_EUSAGE, "it has too few columns");
+    const gg_dtype_info *type = gg_dtype_by_name(fields[at[TYPE]]);
+    gg_escape(fields[at[TYPE]], strlen(fields[at[TYPE]]), shown, sizeof shown);
+    if (!type) return gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type", shown);
+    double loss;
+    const char *text = fields[at[LOSS]];
+    gg_escape(text, strlen(text), shown, sizeof shown);
+    if (!gg_parse_decimal(text, strlen(text), &loss) || !isfinite(loss))
+        return gg_fail(err, GG_EUSAGE, "'%s' is not a loss", shown);
+    entry *grown = gg_grow(l->list, l->n, &l->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    l->list = grown;
+    entry e = { .dtype = type->id, .loss = loss > 0 ? loss : 0 };
+    e.name = gg_names_add(&l->names, fields[at[TENSOR]], strlen(fields[at[TENSOR]]), err);
+    if (!e.name) return GG_ENOMEM;
+    l->list[l->n++] = e;
+    return GG_OK;
+}
+
+typedef struct table {
+    gg_losses *l;
+    size_t at[COLUMNS]; /* the column of each value */
+    bool has_header;
+} table;
+
+static gg_status read_losses(void *ctx, char *line, size_t number, gg_error *err)
+{
+    table *t = ctx;
+    if (line[0] == '#' || line[strspn(line, " \t\r")] == '\0') return GG_OK;
+    gg_status st = t->has_header ? read_row(t->l, line, t->at, err) : read_header(line, t->at, err);
+    t->has_header = true;
+    return st == GG_OK ? GG_OK : gg_fix(err, "correct line %zu", number);
+}
+
+static gg_status check_twice(const gg_losses *l, gg_error *err)
+{
+    for (size_t i = 1; i < l->n; i++) {
+        if (by_name(&l->list[i - 1], &l->list[i]) != 0) continue;
+        gg_fail(err, GG_EUSAGE, "it has two losses for %s", gg_dtype_get(l->list[i].dtype)->name);
+        return gg_at_tensor(err, l->list[i].name, strlen(l->list[i].name));
+    }
+    return GG_OK;
+}
+
+gg_status gg_losses_read(const char *path, gg_losses **out, gg_error *err)
+{
+    gg_losses *l = calloc(1, sizeof *l);
+    if (!l) return gg_fail(err, GG_ENOMEM, "no memory for a table of losses");
+    gg_lines from = { path, "the table of losses", MOST_BYTES };
+    table t = { .l = l };
+    gg_status st = gg_each_line(&from, read_losses, &t, err);
+    if (st == GG_OK && l->n == 0) st = gg_fail(err, GG_EUSAGE, "it has no losses");
+    if (st == GG_OK) {
+        qsort(l->list, l->n, sizeof *l->list, by_name);
+        st = check_twice(l, err);
+    }
+    if (st == GG_OK) *out = l;
+    else gg_losses_free(l);
+    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+}
+
+void gg_losses_free(gg_losses *l)
+{
+    if (!l) return;
+    gg_names_free(&l->names);
+    free(l->list);
+    free(l);
+}
+
+/* ---- losses --------------------------------------------------------------------------- */
+
+/* The rows of a tensor: *n of them from the result on. */
+static const entry *rows_of(const gg_losses *l, const char *name, size_t *n)
+{
+    size_t lo = 0, hi = l ? l->n : 0;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(l->list[mid].name, name) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    *n = 0;
+    while (l && lo + *n < l->n && strcmp(l->list[lo + *n].name, name) == 0) ++*n;
+    return l ? l->list + lo : NULL;
+}
+
+size_t gg_losses_types(const gg_losses *l, const char *name, uint32_t *dtypes, size_t most)
+{
+    size_t n;
+    const entry *rows = rows_of(l, name, &n);
+    if (n > most) n = most;
+    for (size_t i = 0; i < n; i++) dtypes[i] = rows[i].dtype;
+    return n;
+}
+
+size_t gg_losses_all_types(const gg_losses *l)
+{
+    bool seen[GG_DTYPE_COUNT] = { false };
+    size_t types = 0;
+    for (size_t i = 0; l && i < l->n; i++) {
+        if (l->list[i].dtype >= GG_DTYPE_COUNT || seen[l->list[i].dtype]) continue;
+        seen[l->list[i].dtype] = true;
+        types++;
+    }
+    return types;
+}
+
+/* A loss that the table states, at the error of its type. */
+typedef struct known {
+    double error, loss;
+} known;
+
+static int by_error(const void *a, const void *b)
+{
+    const known *x = a, *y = b;
+    if (x->error != y->error) return x->error < y->error ? -1 : 1;
+    return x->loss < y->loss ? -1 : x->loss > y->loss;
+}
+
+static double interpolate(const known *k, size_t n, double error)
+{
+    known a = { 0, 0 };
+    for (size_t i = 0; i < n; i++) {
+        if (k[i].error >= error && k[i].error > a.error)
+            return a.loss + (k[i].loss - a.loss) * (error - a.error) / (k[i].error - a.error);
+        a = k[i];
+    }
+    return a.error > 0 ? a.loss * error / a.error : a.loss;
+}
+
+static bool stated(const entry *rows, size_t n, uint32_t dtype, double *loss)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].dtype != dtype) continue;
+        *loss = rows[i].loss;
+        return true;
+    }
+    return false;
+}
+
+/* The losses of a tensor that is in the table. False: none of its rows is of a type asked for. */
+static bool from_table(const gg_loss_query *q, const entry *rows, size_t n_rows, known *room)
+{
+    size_t n = 0;
+    double loss;
+    for (size_t k = 0; k < q->n; k++)
+        if (stated(rows, n_rows, q->dtypes[k], &loss)) room[n++] = (known){ q->errors[k], loss };
+    qsort(room, n, sizeof *room, by_error);
+    for (size_t k = 0; k < q->n; k++)
+        if (!stated(rows, n_rows, q->dtypes[k], &q->losses[k]))
+            q->losses[k] = interpolate(room, n, q->errors[k]);
+    return n > 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* The median of stated losses divided by their guesses; 1 if there are none. */
+static double median_ratio(const gg_losses *l, const gg_loss_query *queries, size_t n,
+                           double *ratios)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const gg_loss_query *q = &queries[i];
+        size_t n_rows;
+        const entry *rows = rows_of(l, q->t->name, &n_rows);
+        double loss, factor = guess(q->t, q->tied);
+        for (size_t k = 0; k < q->n && n_rows; k++)
+            if (q->errors[k] > 0 && stated(rows, n_rows, q->dtypes[k], &loss))
+                ratios[count++] = loss / (factor * q->errors[k]);
+    }
+    qsort(ratios, count, sizeof *ratios, by_value);
+    return count && ratios[count / 2] > 0 ? ratios[count / 2] : 1;
+}
+
+gg_status gg_losses_of(const gg_losses *l, gg_loss_query *queries, size_t n, size_t *unused,
+                       gg_error *err)
+{
+    size_t all = 0, used = 0;
+    for (size_t i = 0; i < n; i++) all += queries[i].n;
+    known *room = calloc(all + 1, sizeof *room);
+    double *ratios = calloc(all + 1, sizeof *ratios);
+    gg_status st = room && ratios ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for losses");
+    double scale = st == GG_OK && l ? median_ratio(l, queries, n, ratios) : 1;
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        gg_loss_query *q = &queries[i];
+        size_t n_rows;
+        const entry *rows = rows_of(l, q->t->name, &n_rows);
+        used += n_rows;
+        q->basis = "table";
+        if (n_rows && from_table(q, rows, n_rows, room)) continue;
+        q->basis = l ? "scaled guess" : "guess";
+        for (size_t k = 0; k < q->n; k++)
+            q->losses[k] = scale * guess(q->t, q->tied) * q->errors[k];
+    }
+    *unused = l ? l->n - used : 0;
+    free(room);
+    free(ratios);
+    return st;
+}
+
+/* A Lagrangian search over convex hulls.
+ *
+ * As the factor L falls, an item moves along the lower convex hull of its options, from the
+ * smallest to that with the least loss. Each edge of a hull is a step with a gain per byte. Taking
+ * the steps of all items in the order of falling gain visits the optima of all factors L. */
+
+typedef struct step {
+    size_t item, from, to; /* options */
+    uint64_t bytes;        /* more than `from` has */
+    double gain;           /* loss saved per byte */
+} step;
+
+/* ---- hulls ---------------------------------------------------------------------------- */
+
+typedef struct point {
+    const gg_size_option *o;
+    size_t i;
+} point;
+
+static int by_bytes(const void *a, const void *b)
+{
+    const point *x = a, *y = b;
+    if (x->o->bytes != y->o->bytes) return x->o->bytes < y->o->bytes ? -1 : 1;
+    if (x->o->loss != y->o->loss) return x->o->loss < y->o->loss ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
+}
+
+static double gain(const point *a, const point *b)
+{
+    return (a->o->loss - b->o->loss) / (double)(b->o->bytes - a->o->bytes);
+}
+
+/* Reduces the sorted points to the lower convex hull, and returns their number. */
+static size_t hull(point *p, size_t n)
+{
+    size_t top = 1;
+    for (size_t i = 1; i < n; i++) {
+        if (p[i].o->loss >= p[top - 1].o->loss) continue; /* larger, and no better */
+        while (top > 1 && gain(&p[top - 2], &p[top - 1]) <= gain(&p[top - 1], &p[i])) top--;
+        p[top++] = p[i];
+    }
+    return top;
+}
+
+/* Chooses the smallest option, and appends the steps from there. Returns their number. */
+static size_t add_steps(gg_size_item *item, size_t index, point *room, step *to)
+{
+    for (size_t i = 0; i < item->n; i++) room[i] = (point){ &item->options[i], i };
+    qsort(room, item->n, sizeof *room, by_bytes);
+    size_t n = hull(room, item->n);
+    item->chosen = room[0].i;
+    for (size_t i = 1; i < n; i++)
+        to[i - 1] = (step){ index, room[i - 1].i, room[i].i,
+                            room[i].o->bytes - room[i - 1].o->bytes, gain(&room[i - 1], &room[i]) };
+    return n - 1;
+}
+
+/* ---- the search ----------------------------------------------------------------------- */
+
+static int by_gain(const void *a, const void *b)
+{
+    const step *x = a, *y = b;
+    if (x->gain != y->gain) return x->gain > y->gain ? -1 : 1;
+    if (x->item != y->item) return x->item < y->item ? -1 : 1;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/* Takes the steps that fit, in their order. A step can be taken after the one before it. */
+static uint64_t take_steps(gg_size_item *items, const step *steps, size_t n, uint64_t room)
+{
+    for (size_t i = 0; i < n; i++) {
+        const step *s = &steps[i];
+        if (items[s->item].chosen != s->from || s->bytes > room) continue;
+        items[s->item].chosen = s->to;
+        room -= s->bytes;
+    }
+    return room;
+}
+
+/* Uses the remaining room for options that are not on a hull. */
+static void fill(gg_size_item *items, size_t n, uint64_t room)
+{
+    for (size_t i = 0; i < n && room; i++) {
+        const gg_size_item *it = &items[i];
+        const gg_size_option *now = &it->options[it->chosen];
+        size_t best = it->chosen;
+        for (size_t k = 0; k < it->n; k++) {
+            const gg_size_option *o = &it->options[k];
+            bool fits = o->bytes <= now->bytes || o->bytes - now->bytes <= room;
+            if (fits && o->loss < it->options[best].loss) best = k;
+        }
+        room = room + now->bytes - it->options[best].bytes;
+        items[i].chosen = best;
+    }
+}
+
+gg_status gg_size_search(gg_size_item *items, size_t n, uint64_t limit, uint64_t *least,
+                         gg_error *err)
+{
+    size_t options = 0, most = 0, n_steps = 0;
+    *least = 0;
+    for (size_t i = 0; i < n; i++) {
+        options += items[i].n;
+        if (items[i].n > most) most = items[i].n;
+    }
+    step *steps = calloc(options + 1, sizeof *steps);
+    point *room = calloc(most + 1, sizeof *room);
+    gg_status st = steps && room ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the search");
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        n_steps += add_steps(&items[i], i, room, steps + n_steps);
+        *least += items[i].options[items[i].chosen].bytes;
+    }
+    if (st == GG_OK && *least <= limit) {
+        qsort(steps, n_steps, sizeof *steps, by_gain);
+        fill(items, n, take_steps(items, steps, n_steps, limit - *least));
+    }
+    free(steps);
+    free(room);
+    return st;
+}
+
+/* Values of a tensor that are encoded to compare types. */
+#define SAMPLE ((uint64_t)1 << 18)
+
+/* IQ2_XXS needs an importance matrix. A tensor that is quantized may also keep its type. */
+static const char default_types[] = "iq2_s,q2_k,iq3_xxs,iq3_s,q3_k,iq4_xs,q4_k,q5_k,q6_k,q8_0";
+static const char weighed_types[] = "iq2_xxs";
+
+/* A tensor of the plan, and the types it can have. The types after the first n_options serve only
+ * to interpolate the table. */
+typedef struct item {
+    size_t index;
+    size_t n_options, n;
+    uint32_t *dtypes;
+    double *errors, *losses; /* squared relative errors; per type */
+    const char *basis;       /* of the losses */
+} item;
+
+typedef struct chooser {
+    const gg_size_job *job;
+    gg_losses *table; /* NULL = none */
+    uint32_t types[GG_DTYPE_COUNT];
+    size_t n_types;
+    bool keep;  /* "keep" was among them */
+    bool given; /* the user gave them */
+    bool tied;
+    item *items;
+    size_t n, width; /* of all items; room for the types of each */
+    uint32_t *dtypes;
+    double *errors, *losses;
+    gg_size_item *search;
+    gg_size_option *options;
+} chooser;
+
+/* ---- candidates ----------------------------------------------------------------------- */
+
+static gg_status add_types(chooser *c, const char *list, gg_error *err)
+{
+    char name[32];
+    for (const char *p = list; *p;) {
+        size_t n = strcspn(p, ",");
+        bool keep = n == 4 && strncmp(p, "keep", 4) == 0;
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), p);
+        uint32_t dtype = 0;
+        gg_status st = keep
+                           ? GG_OK
+                           : gg_dtype_rules_type(name, GG_HINT_TYPES, c->job->imatrix, &dtype, err);
+        if (st != GG_OK) return st;
+        c->keep = c->keep || keep;
+        bool twice = keep;
+        for (size_t i = 0; i < c->n_types; i++) twice = twice || c->types[i] == dtype;
+        if (!twice) c->types[c->n_types++] = dtype;
+        p += n;
+        p += strspn(p, ",") > 0;
+    }
+    return GG_OK;
+}
+
+static gg_status parse_types(chooser *c, gg_error *err)
+{
+    const char *given = c->job->o->types;
+    c->given = given != NULL;
+    gg_status st = add_types(c, given ? given : default_types, err);
+    if (st == GG_OK && !given && c->job->imatrix) st = add_types(c, weighed_types, err);
+    if (st != GG_OK || c->n_types) return st;
+    gg_fail(err, GG_EUSAGE, "there is no type to choose from");
+    return gg_about(err, GG_HINT_TYPES);
+}
+
+/* Whether values of t can be encoded in the type with the importance matrix at hand. */
+static bool encodable(const chooser *c, const gg_tensor *t, uint32_t dtype)
+{
+    gg_error none = GG_ERROR_INIT;
+    bool has = false;
+    if (t->dims[0] % gg_dtype_get(dtype)->block_elems) return false;
+    if (!gg_encode_needs_imatrix(dtype)) return gg_can_encode(dtype);
+    if (c->job->imatrix) gg_imatrix_check(c->job->imatrix, t, true, &has, &none);
+    return has;
+}
+
+static void add_option(item *it, uint32_t dtype)
+{
+    for (size_t i = 0; i < it->n; i++)
+        if (it->dtypes[i] == dtype) return;
+    it->dtypes[it->n++] = dtype;
+}
+
+/* Names that a rule would read as something else. */
+static bool is_plain_name(const gg_tensor *t)
+{
+    return t->name[0] && t->name[0] != '@' && !strpbrk(t->name, ",*?[\n\r") &&
+           strlen(t->name) == t->name_len;
+}
+
+/* The types that a rule or the list gives to tensor i. Without types the tensor stays unchanged. */
+static gg_status find_options(const chooser *c, size_t i, item *it, gg_error *err)
+{
+    const gg_plan_tensor *pt = &c->job->plan->tensors[i];
+    const gg_tensor *t = &pt->t;
+    const char *part;
+    bool fixed = false;
+    uint32_t dtype;
+    it->index = i;
+    if (pt->make || !is_plain_name(t) || !gg_can_decode(t->dtype)) return GG_OK;
+    gg_status st = gg_dtype_rules_fixed(c->job->rules, t, &fixed, &dtype, err);
+    if (st == GG_OK && fixed && dtype != t->dtype) add_option(it, dtype);
+    it->n_options = it->n;
+    if (st != GG_OK || fixed || gg_is_delicate(t, &part) || gg_is_integer(t->dtype)) return st;
+    for (size_t k = 0; k < c->n_types; k++) {
+        dtype = gg_preset_fit_row(c->types[k], t->dims[0]);
+        if (encodable(c, t, dtype)) add_option(it, dtype);
+    }
+    if (c->keep || (!c->given && gg_is_quantized(t->dtype))) add_option(it, t->dtype);
+    it->n_options = it->n;
+    if (it->n == 0) return GG_OK;
+    uint32_t in_table[GG_DTYPE_COUNT];
+    size_t n = gg_losses_types(c->table, t->name, in_table, GG_DTYPE_COUNT);
+    for (size_t k = 0; k < n && it->n < c->width; k++)
+        if (encodable(c, t, in_table[k])) add_option(it, in_table[k]);
+    return GG_OK;
+}
+
+static gg_status find_items(chooser *c, gg_error *err)
+{
+    size_t all = c->job->plan->n;
+    c->width = c->n_types + 1 + gg_losses_all_types(c->table);
+    if (c->width > GG_DTYPE_COUNT) c->width = GG_DTYPE_COUNT;
+    c->items = calloc(all + 1, sizeof *c->items);
+    c->dtypes = calloc(all * c->width + 1, sizeof *c->dtypes);
+    c->errors = calloc(all * c->width + 1, sizeof *c->errors);
+    c->losses = calloc(all * c->width + 1, sizeof *c->losses);
+    c->search = calloc(all + 1, sizeof *c->search);
+    c->options = calloc(all * c->width + 1, sizeof *c->options);
+    if (!c->items || !c->dtypes || !c->errors || !c->losses || !c->search || !c->options)
+        return gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
+    gg_status st = GG_OK;
+    c->tied = true;
+    for (size_t i = 0; i < all && st == GG_OK; i++) {
+        item *it = &c->items[c->n];
+        size_t at = c->n * c->width;
+        *it =
+            (item){ .dtypes = c->dtypes + at, .errors = c->errors + at, .losses = c->losses + at };
+        st = find_options(c, i, it, err);
+        if (it->n) c->n++;
+        if (strcmp(c->job->plan->tensors[i].t.name, "output.weight") == 0) c->tied = false;
+    }
+    if (st == GG_OK && c->n == 0) st = gg_fail(err, GG_NO, "it has no tensor that can be encoded");
+    return st;
+}
+
+/* ---- errors and losses ---------------------------------------------------------------- */
+
+static gg_status try_item(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    const chooser *c = ctx;
+    const item *it = &c->items[i];
+    const gg_plan_tensor *pt = &c->job->plan->tensors[it->index];
+    gg_encode_error made[GG_DTYPE_COUNT];
+    uint32_t dtypes[GG_DTYPE_COUNT];
+    size_t n = 0;
+    (void)worker;
+    for (size_t k = 0; k < it->n; k++)
+        if (it->dtypes[k] != pt->t.dtype) dtypes[n++] = it->dtypes[k];
+    if (n == 0) return GG_OK;
+    const gg_input in = { pt->t.dtype, pt->parts, pt->n_parts };
+    const gg_trial trial = { &pt->t, &in, c->job->imatrix, dtypes, n, SAMPLE };
+    gg_status st = gg_compute_trial(&trial, made, err);
+    for (size_t k = 0, at = 0; k < it->n && st == GG_OK; k++)
+        if (it->dtypes[k] != pt->t.dtype) {
+            it->errors[k] = gg_encode_relative2(&made[at], made[at].weighed);
+            at++;
+        }
+    return st;
+}
+
+/* Sets the losses of all items, and their basis. */
+static gg_status find_losses(chooser *c, gg_error *err)
+{
+    gg_loss_query *queries = calloc(c->n + 1, sizeof *queries);
+    size_t unused = 0;
+    if (!queries) return gg_fail(err, GG_ENOMEM, "no memory for losses");
+    for (size_t i = 0; i < c->n; i++) {
+        const item *it = &c->items[i];
+        const gg_tensor *t = &c->job->plan->tensors[it->index].t;
+        bool tied = c->tied && strcmp(t->name, "token_embd.weight") == 0;
+        queries[i] = (gg_loss_query){ t, tied, it->dtypes, it->errors, it->n, it->losses, "" };
+    }
+    gg_status st = gg_losses_of(c->table, queries, c->n, &unused, err);
+    for (size_t i = 0; i < c->n; i++) c->items[i].basis = queries[i].basis;
+    if (st == GG_OK && unused)
+        gg_note(c->job->run, "%zu losses in the table are of tensors that are not chosen", unused);
+    free(queries);
+    return st;
+}
+
+/* ---- the choice ----------------------------------------------------------------------- */
+
+static gg_status tensor_bytes(const gg_tensor *t, uint32_t dtype, uint64_t *bytes, gg_error *err)
+{
+    gg_status st = gg_tensor_extent(dtype, t->n_dims, t->dims, NULL, bytes, err);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
+}
+
+static gg_status set_options(chooser *c, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < c->n && st == GG_OK; i++) {
+        const item *it = &c->items[i];
+        gg_size_option *o = c->options + i * c->width;
+        for (size_t k = 0; k < it->n_options && st == GG_OK; k++) {
+            st = tensor_bytes(&c->job->plan->tensors[it->index].t, it->dtypes[k], &o[k].bytes, err);
+            o[k].loss = it->losses[k];
+        }
+        c->search[i] = (gg_size_item){ o, it->n_options, 0 };
+    }
+    return st;
+}
+
+static gg_status measure(const chooser *c, gg_size_plan *out, gg_error *err)
+{
+    for (size_t i = 0; i < out->n; i++) out->dtypes[i] = c->job->plan->tensors[i].t.dtype;
+    for (size_t i = 0; i < c->n; i++)
+        out->dtypes[c->items[i].index] = c->items[i].dtypes[c->search[i].chosen];
+    return c->job->measure(c->job->ctx, out->dtypes, &out->bytes, err);
+}
+
+static uint64_t chosen_bytes(const chooser *c)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < c->n; i++) sum += c->search[i].options[c->search[i].chosen].bytes;
+    return sum;
+}
+
+#define ROUNDS 16
+
+/* The files also have headers, padding and other tensors, so the limit for the chosen tensors is
+ * lowered until the files fit. */
+static gg_status search(chooser *c, gg_size_plan *out, gg_error *err)
+{
+    uint64_t least, room = 0;
+    gg_status st = gg_size_search(c->search, c->n, 0, &least, err);
+    if (st == GG_OK) st = measure(c, out, err); /* with the smallest types */
+    if (st == GG_OK && out->bytes > out->limit)
+        return gg_fail(err, GG_NO,
+                       "with the smallest types the model has %llu bytes, more than %llu",
+                       (unsigned long long)out->bytes, (unsigned long long)out->limit);
+    if (st == GG_OK) room = least + (out->limit - out->bytes);
+    for (int i = 0; i < ROUNDS && st == GG_OK; i++) {
+        st = gg_size_search(c->search, c->n, room, &least, err);
+        if (st == GG_OK) st = measure(c, out, err);
+        if (st != GG_OK || out->bytes <= out->limit) return st;
+        uint64_t over = out->bytes - out->limit, used = chosen_bytes(c);
+        room = used - least > over ? used - over : least;
+    }
+    return st == GG_OK ? gg_fail(err, GG_NO, "no choice of types is small enough") : st;
+}
+
+static void tell(const chooser *c, gg_size_plan *out)
+{
+    for (size_t i = 0; i < out->n; i++) out->basis[i] = "-";
+    for (size_t i = 0; i < c->n; i++) {
+        const item *it = &c->items[i];
+        size_t k = c->search[i].chosen;
+        out->errors[it->index] = sqrt(it->errors[k]);
+        out->losses[it->index] = it->losses[k];
+        out->basis[it->index] = it->basis;
+        out->loss += it->losses[k];
+        out->guess = out->guess || strcmp(it->basis, "table") != 0;
+    }
+    gg_note(c->job->run, "%llu bytes of at most %llu, predicted loss %.4g%s",
+            (unsigned long long)out->bytes, (unsigned long long)out->limit, out->loss,
+            !out->guess ? ""
+            : c->table  ? " (partly guessed: the table lacks some tensors)"
+                        : " (a guess by the roles of the tensors, without a table of losses)");
+}
+
+static gg_status set_limit(const gg_size_job *job, gg_size_plan *out, gg_error *err)
+{
+    uint64_t weights = 0;
+    for (size_t i = 0; i < job->plan->n; i++) weights += job->plan->tensors[i].t.elements;
+    double bytes = job->o->bpw / 8 * (double)weights;
+    out->limit = job->o->size;
+    if (job->o->bpw > 0 && bytes < 0x1p62) out->limit = (uint64_t)bytes;
+    if (out->limit) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the size must be above 0");
+    return gg_about(err, GG_HINT_SIZE);
+}
+
+static gg_status open_plan(const gg_size_job *job, gg_size_plan *out, gg_error *err)
+{
+    size_t n = job->plan->n;
+    *out = (gg_size_plan){ .n = n };
+    out->dtypes = calloc(n + 1, sizeof *out->dtypes);
+    out->errors = calloc(n + 1, sizeof *out->errors);
+    out->losses = calloc(n + 1, sizeof *out->losses);
+    out->basis = calloc(n + 1, sizeof *out->basis);
+    if (!out->dtypes || !out->errors || !out->losses || !out->basis)
+        return gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
+    return set_limit(job, out, err);
+}
+
+gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *err)
+{
+    chooser c = { .job = job };
+    gg_status st = open_plan(job, out, err);
+    if (st == GG_OK && job->o->sensitivity) st = gg_losses_read(job->o->sensitivity, &c.table, err);
+    if (st == GG_OK) st = parse_types(&c, err);
+    if (st == GG_OK) st = find_items(&c, err);
+    if (st == GG_OK) st = gg_parallel(c.n, job->run->threads, try_item, &c, err);
+    if (st == GG_OK) st = find_losses(&c, err);
+    if (st == GG_OK) st = set_options(&c, err);
+    if (st == GG_OK) st = search(&c, out, err);
+    if (st == GG_OK) tell(&c, out);
+    gg_losses_free(c.table);
+    free(c.items);
+    free(c.dtypes);
+    free(c.errors);
+    free(c.losses);
+    free(c.search);
+    free(c.options);
+    return st;
+}
+
+void gg_size_plan_free(gg_size_plan *p)
+{
+    free(p->dtypes);
+    free(p->errors);
+    free(p->losses);
+    free(p->basis);
+    *p = (gg_size_plan){ 0 };
+}
+
+gg_status gg_size_rules(const gg_size_plan *p, const gg_plan *plan, const char *rest, char **out,
+                        gg_error *err)
+{
+    gg_buf text = GG_BUF_INIT;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < p->n && st == GG_OK; i++)
+        if (strcmp(p->basis[i], "-") != 0)
+            st = gg_buf_printf(&text, err, "%s%s=%s", text.len ? "," : "", plan->tensors[i].t.name,
+                               gg_dtype_get(p->dtypes[i])->name);
+    if (st == GG_OK && rest) st = gg_buf_printf(&text, err, ",%s", rest);
+    if (st == GG_OK) *out = gg_buf_take(&text, NULL);
+    else gg_buf_free(&text);
+    return st;
+}

@@ -1,0 +1,567 @@
+/* verb_keys.c - changes the keys of a model: in a new file, or in place with a journal. */
+#include "organ/gg_keys.h"
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "base/sha256.h"
+#include "base/tempname.h"
+#include "gguf/gguf.h"
+#include "gguf/gguf_journal.h"
+#include "gguf/gguf_limits.h"
+#include "organ/output_guard.h"
+#include "organ/source_layout.h"
+#include "organ/source_watch.h"
+#include "verbs/check/check_output.h"
+#include "verbs/plan/plan.h"
+#include "verbs/shared/key_text.h"
+#include "verbs/shared/verb_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The other shards contain the same numbers. A set in which they differ cannot be opened. */
+static gg_status refuse_split(const char *key, size_t n, gg_error *err)
+{
+    const gg_kv kv = { .key = key, .key_len = n };
+    if (!gg_is_split_key(&kv)) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "%.*s numbers the shards of a split model and cannot be changed",
+            (int)n, key);
+    return gg_fix(err, "use organ-assemble to split models and merge shards");
+}
+
+static gg_status find(gg_meta *meta, const char *key, gg_kv **out, gg_error *err)
+{
+    gg_status st = refuse_split(key, strlen(key), err);
+    if (st != GG_OK) return st;
+    const gg_kv *kv = gg_keys_find(meta, key);
+    *out = kv ? &meta->kv[kv - meta->kv] : NULL;
+    if (kv) return refuse_split(kv->key, kv->key_len, err);
+    gg_fail(err, GG_NO, "there is no key '%s'", key);
+    return gg_fix(err, "list the keys with organ-keys");
+}
+
+static gg_status delete (gg_meta *meta, const char *key, gg_error *err)
+{
+    gg_kv *kv;
+    gg_status st = find(meta, key, &kv, err);
+    if (st != GG_OK) return st;
+    meta->n--;
+    memmove(kv, kv + 1, (size_t)(meta->kv + meta->n - kv) * sizeof *kv);
+    return GG_OK;
+}
+
+/* Renames a key without moving it: a copy with the new name is appended and then replaces the
+ * old entry. */
+static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
+{
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1]) {
+        gg_fail(err, GG_EUSAGE, "%s: expected OLD=NEW", text);
+        return gg_fix(err, "for example llama.block_count=qwen2.block_count");
+    }
+    char *old = strndup(text, (size_t)(eq - text));
+    if (!old) return gg_fail(err, GG_ENOMEM, "no memory for a key");
+    gg_kv *kv;
+    gg_status st = find(meta, old, &kv, err);
+    free(old);
+    if (st == GG_OK) st = refuse_split(eq + 1, strlen(eq + 1), err);
+    if (st != GG_OK) return st;
+    if (gg_meta_find(meta, eq + 1)) {
+        gg_fail(err, GG_EUSAGE, "%s: the key '%s' already exists", text, eq + 1);
+        return gg_fix(err, "delete it in the same run");
+    }
+    size_t at = (size_t)(kv - meta->kv);
+    gg_kv named = *kv;
+    named.key = eq + 1;
+    named.key_len = strlen(eq + 1);
+    st = gg_meta_set(meta, &named, err);
+    if (st != GG_OK) return st;
+    meta->kv[at] = meta->kv[meta->n - 1];
+    meta->n--;
+    return GG_OK;
+}
+
+/* In gg_meta_set_text, "KEY=" deletes the key. A user is more likely to mean an empty text, so
+ * that it is refused here. */
+static gg_status set(gg_meta *meta, const char *text, gg_error *err)
+{
+    const char *eq = strchr(text, '=');
+    if (eq && eq > text && !eq[1]) {
+        gg_fail(err, GG_EUSAGE, "%s: no value is given", text);
+        return gg_fix_hint(err, GG_HINT_DELETE_KEY,
+                           "write %sstr: for an empty text, or delete the key", text);
+    }
+    gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
+    return st == GG_OK ? gg_meta_set_text(meta, text, err) : st;
+}
+
+static gg_status set_file(gg_meta *meta, const char *text, gg_error *err)
+{
+    const char *eq = strchr(text, '=');
+    gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
+    return st == GG_OK ? gg_meta_set_file(meta, text, err) : st;
+}
+
+/* Edit `meta`. GG_NO when a key to delete or rename is absent; GG_EUSAGE for a text that
+ * cannot be understood, a new name that is taken, a file for a key that is not a string, and
+ * for split.no, split.count and split.tensors.count, which the other shards depend on. On
+ * error `meta` may be partly edited. */
+static gg_status edit_keys_of(gg_meta *meta, const gg_key_edits *e, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < e->n_deletes && st == GG_OK; i++) st = delete (meta, e->deletes[i], err);
+    for (size_t i = 0; i < e->n_renames && st == GG_OK; i++)
+        st = rename_key(meta, e->renames[i], err);
+    for (size_t i = 0; i < e->n_sets && st == GG_OK; i++) st = set(meta, e->sets[i], err);
+    for (size_t i = 0; i < e->n_files && st == GG_OK; i++) st = set_file(meta, e->files[i], err);
+    return st;
+}
+
+/* Changes a header so that an interrupted change can be undone.
+ *
+ * First the journal is written and synced to disk. Then the new bytes replace the old ones and
+ * are synced, and the journal is removed. The journal contains the old and the new bytes, so
+ * that a half-changed header can be distinguished from the header of another model.
+ */
+
+/* The bytes [at, at + n) of a header of header_end bytes, before and after the change. */
+typedef struct gg_header_change {
+    uint64_t file_size, header_end, at;
+    size_t n;
+    const uint8_t *before, *after; /* n bytes each */
+    uint8_t rest[32];              /* sha256 of the header's other bytes */
+} gg_header_change;
+
+/* Replaces a header in place, and undoes a change that was interrupted.
+ *
+ * The journal contains "GGKEYS01", then four little-endian u64: the size of the model file, the
+ * end of its header, the start of the change and its length. Then follow the sha256 of the rest
+ * of the header, the old bytes, the new bytes, and the sha256 of everything before. The journal
+ * gets its name only after it is complete and on disk.
+ */
+
+#define MAGIC "GGKEYS01"
+#define HEAD ((size_t)8 + 4 * 8 + 32)
+
+/* Returns the name of the first shard if `path` is the name of a shard, else a copy of path;
+ * malloc'd. Returns NULL and sets GG_ENOMEM in err if memory is exhausted. */
+static char *first_shard(const char *path, gg_error *err)
+{
+    size_t prefix_len;
+    uint32_t no, count;
+    char *out;
+    if (gg_shard_parse(path, &prefix_len, &no, &count)) {
+        char *prefix = strndup(path, prefix_len);
+        out = prefix ? gg_shard_name(prefix, 0, count) : NULL;
+        free(prefix);
+    } else {
+        out = strdup(path);
+    }
+    if (!out) gg_fail(err, GG_ENOMEM, "no memory for a name");
+    return out;
+}
+
+/* Open a file for reading and writing, and take the lock that is used by all changes in place.
+ * GG_EIO if another process has the lock. The caller closes *fd. */
+static gg_status open_locked(const char *path, int *fd, gg_error *err)
+{
+    *fd = open(path, O_RDWR | O_CLOEXEC);
+    if (*fd < 0) {
+        gg_fail_errno(err, "cannot open for writing");
+        return gg_at_file(err, path);
+    }
+    if (flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return GG_OK;
+    close(*fd);
+    gg_fail(err, GG_EIO, "another program is changing it");
+    gg_fix(err, "wait for it to end");
+    return gg_at_file(err, path);
+}
+
+/* Compute the sha256 of the header of fd without the bytes of the change. */
+static gg_status hash_rest_of_header(int fd, const gg_header_change *c, uint8_t out[32],
+                                     gg_error *err)
+{
+    uint8_t buf[16384];
+    gg_sha256 h;
+    gg_status st = GG_OK;
+    gg_sha256_init(&h);
+    for (uint64_t at = 0; at < c->header_end && st == GG_OK;) {
+        uint64_t end = at < c->at ? c->at : c->header_end;
+        if (at == c->at) at += c->n;
+        size_t step = end - at < sizeof buf ? (size_t)(end - at) : sizeof buf;
+        st = gg_pread_all(fd, buf, step, at, err);
+        gg_sha256_update(&h, buf, st == GG_OK ? step : 0);
+        at += step;
+    }
+    gg_sha256_final(&h, out);
+    return st;
+}
+
+/* Writing continues after a signal, so that no header is left half written. */
+static gg_status write_through(int fd, const uint8_t *bytes, size_t n, uint64_t at, gg_error *err)
+{
+    while (n > 0) {
+        ssize_t w = pwrite(fd, bytes, n < GG_CHUNK ? n : GG_CHUNK, (off_t)at);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) return gg_fail_errno(err, "write failed");
+        bytes += w;
+        at += (uint64_t)w;
+        n -= (size_t)w;
+    }
+    return fsync(fd) == 0 ? GG_OK : gg_fail_errno(err, "fsync failed");
+}
+
+static gg_status remove_journal(const char *journal, gg_error *err)
+{
+    if (unlink(journal) == 0) return gg_sync_parent(journal, err);
+    gg_fail_errno(err, "cannot remove");
+    return gg_at_file(err, journal);
+}
+
+/* ---- writing ----------------------------------------------------------------------- */
+
+static gg_status write_hashed(int fd, gg_sha256 *h, const void *bytes, size_t n, gg_error *err)
+{
+    gg_sha256_update(h, bytes, n);
+    return gg_write_all(fd, bytes, n, err);
+}
+
+static gg_status write_journal(const char *journal, const gg_header_change *c, gg_error *err)
+{
+    uint8_t head[HEAD], digest[32];
+    gg_sha256 h;
+    gg_output *out;
+    gg_status st = gg_output_open(journal, false, &out, err);
+    if (st != GG_OK) {
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+        return st;
+    }
+    memcpy(head, MAGIC, 8);
+    gg_put_le64(head + 8, c->file_size);
+    gg_put_le64(head + 16, c->header_end);
+    gg_put_le64(head + 24, c->at);
+    gg_put_le64(head + 32, c->n);
+    memcpy(head + 40, c->rest, 32);
+    gg_sha256_init(&h);
+    st = write_hashed(gg_output_fd(out), &h, head, sizeof head, err);
+    if (st == GG_OK) st = write_hashed(gg_output_fd(out), &h, c->before, c->n, err);
+    if (st == GG_OK) st = write_hashed(gg_output_fd(out), &h, c->after, c->n, err);
+    gg_sha256_final(&h, digest);
+    if (st == GG_OK) st = gg_write_all(gg_output_fd(out), digest, sizeof digest, err);
+    if (st == GG_OK) return gg_output_commit(out, err);
+    gg_output_abort(out);
+    return gg_at_file(err, journal);
+}
+
+/* Write the change to fd, the locked file `path`. On failure the header is unchanged or, if the
+ * error mentions it, the journal is kept for gg_keys_recover. */
+static gg_status replace_header(const char *path, int fd, const gg_header_change *c, gg_error *err)
+{
+    gg_error undo = GG_ERROR_INIT;
+    char *journal = gg_journal_path(path);
+    if (!journal) return gg_fail(err, GG_ENOMEM, "no memory for a name"), gg_at_file(err, path);
+    gg_status st = write_journal(journal, c, err);
+    if (st == GG_OK && write_through(fd, c->after, c->n, c->at, err) != GG_OK) {
+        st = gg_at_file(err, path);
+        write_through(fd, c->before, c->n, c->at, &undo);
+        if (undo.status == GG_OK) remove_journal(journal, &undo);
+        err->fix[0] = '\0';
+        if (undo.status == GG_OK) gg_fix(err, "its keys are as before");
+        else gg_fix_hint(err, GG_HINT_RECOVER, "its keys may be half changed; recover the model");
+    } else if (st == GG_OK) {
+        st = remove_journal(journal, err);
+    }
+    free(journal);
+    return st;
+}
+
+/* ---- recovery ---------------------------------------------------------------------- */
+
+static gg_status bad_journal(gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "this file is not a journal of organ-keys");
+    return gg_fix(err, "if the model is intact, remove this file");
+}
+
+/* Reads the change from the journal. Its data are in *bytes. */
+static gg_status parse(const uint8_t *bytes, size_t size, gg_header_change *c, gg_error *err)
+{
+    uint8_t digest[32];
+    gg_sha256 h;
+    if (size < HEAD + 32 || memcmp(bytes, MAGIC, 8) != 0) return bad_journal(err);
+    c->file_size = gg_le64(bytes + 8);
+    c->header_end = gg_le64(bytes + 16);
+    c->at = gg_le64(bytes + 24);
+    uint64_t n = gg_le64(bytes + 32);
+    memcpy(c->rest, bytes + 40, 32);
+    gg_sha256_init(&h);
+    gg_sha256_update(&h, bytes, size - 32);
+    gg_sha256_final(&h, digest);
+    if (memcmp(digest, bytes + size - 32, 32) != 0 || (size - HEAD - 32) / 2 != n ||
+        (size - HEAD - 32) % 2 != 0 || c->header_end > c->file_size || c->at > c->header_end ||
+        n > c->header_end - c->at)
+        return bad_journal(err);
+    c->n = (size_t)n;
+    c->before = bytes + HEAD;
+    c->after = bytes + HEAD + c->n;
+    return GG_OK;
+}
+
+static gg_status load(const char *journal, uint8_t **bytes, gg_header_change *c, gg_error *err)
+{
+    struct stat s;
+    int fd = open(journal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &s) != 0) gg_fail_errno(err, "cannot open");
+    else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > 2 * GG_LIMIT_HEADER + HEAD + 32)
+        bad_journal(err);
+    else if (!(*bytes = malloc((size_t)s.st_size + 1)))
+        gg_fail(err, GG_ENOMEM, "no memory for a journal");
+    else if (gg_pread_all(fd, *bytes, (size_t)s.st_size, 0, err) == GG_OK)
+        parse(*bytes, (size_t)s.st_size, c, err);
+    if (fd >= 0) close(fd);
+    return gg_at_file(err, journal);
+}
+
+static gg_status other_model(const char *journal, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "this journal belongs to another model");
+    gg_fix(err, "if the model beside it is intact, remove this file");
+    return gg_at_file(err, journal);
+}
+
+/* Undo the change unless it was completed. */
+static gg_status settle(int fd, const char *journal, const gg_header_change *c, gg_recovery *what,
+                        gg_error *err)
+{
+    struct stat s;
+    uint8_t rest[32];
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot stat");
+    if ((uint64_t)s.st_size != c->file_size) return other_model(journal, err);
+    gg_status st = hash_rest_of_header(fd, c, rest, err);
+    if (st == GG_OK && memcmp(rest, c->rest, 32) != 0) st = other_model(journal, err);
+    uint8_t *now = malloc(c->n + 1);
+    if (!now) return gg_fail(err, GG_ENOMEM, "no memory for a header");
+    if (st == GG_OK) st = gg_pread_all(fd, now, c->n, c->at, err);
+    bool old = true, new = true, either = true;
+    for (size_t i = 0; i < c->n && st == GG_OK; i++) {
+        old = old && now[i] == c->before[i];
+        new = new &&now[i] == c->after[i];
+        either = either && (now[i] == c->before[i] || now[i] == c->after[i]);
+    }
+    free(now);
+    if (st == GG_OK && !either) st = other_model(journal, err);
+    *what = new ? GG_RECOVERY_FINISHED : GG_RECOVERY_UNDONE;
+    if (st == GG_OK) /* even if everything is written, it may not be on disk yet */
+        st = write_through(fd, new ? c->after : c->before, old ? 0 : c->n, c->at, err);
+    return st;
+}
+
+/* The lock is taken first, because the journal is in use until the other process ends. */
+static gg_status recover(const char *path, gg_recovery *what, gg_error *err)
+{
+    int fd;
+    uint8_t *bytes = NULL;
+    gg_header_change c = { 0 };
+    gg_status st = open_locked(path, &fd, err);
+    if (st != GG_OK) return st;
+    char *journal = gg_journal_path(path);
+    if (!journal) st = gg_fail(err, GG_ENOMEM, "no memory for a name");
+    if (st == GG_OK && gg_journal_exists(path)) {
+        st = load(journal, &bytes, &c, err);
+        if (st == GG_OK) st = settle(fd, journal, &c, what, err);
+        if (st == GG_OK) st = remove_journal(journal, err);
+    }
+    free(bytes);
+    free(journal);
+    close(fd);
+    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+}
+
+gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err)
+{
+    what = GG_REPORT(gg_recovery, what);
+    *what = GG_RECOVERY_NONE;
+    char *first = first_shard(path, err);
+    if (!first) return err->status;
+    gg_status st = GG_OK;
+    if (gg_journal_exists(path)) st = recover(path, what, err);
+    if (st == GG_OK && gg_journal_exists(first)) st = recover(first, what, err);
+    free(first);
+    return st;
+}
+
+static gg_status no_keys(const char *name, gg_error *err)
+{
+    gg_fail(err, GG_EUSAGE, "organ records have no keys");
+    gg_fix(err, "give a model or an organ directory");
+    return gg_at_file(err, name);
+}
+
+gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char *output,
+                        const gg_run *run, gg_keys_report *report, gg_error *err)
+{
+    edits = GG_OPTIONS(gg_key_edits, edits);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_keys_report, report);
+    bool pipe = !gg_source_seekable(model);
+    gg_plan p = { .verify = true, .base = model, .pipe = pipe ? model : NULL, .keep_odd = pipe };
+    gg_plan_kept kept = { 0 };
+    *report = (gg_keys_report){ 0 };
+    if (!gg_source_meta(model)) return no_keys(gg_source_name(model), err);
+    gg_status st = gg_guard_output(output, model, err);
+    if (st == GG_OK) st = gg_plan_same(&p, model, output, &kept, err);
+    if (st == GG_OK) st = edit_keys_of(&p.files[0].meta, edits, err);
+    if (st != GG_OK) gg_at_file(err, gg_source_name(model));
+    if (st == GG_OK) st = gg_plan_write(&p, run, &report->bytes, err);
+    report->files = p.n_files;
+    gg_plan_free(&p);
+    gg_plan_kept_free(&kept);
+    return st;
+}
+
+/* ---- in place ---------------------------------------------------------------------- */
+
+static gg_status refuse_to_move(const char *what, uint64_t is, uint64_t was, gg_error *err)
+{
+    gg_fail(err, GG_NO, "%s would be %llu instead of %llu, so the tensor data would move", what,
+            (unsigned long long)is, (unsigned long long)was);
+    return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+}
+
+typedef struct header_pair {
+    uint8_t *before, *after; /* data_start bytes each */
+    size_t end;              /* length of `after` without its padding */
+} header_pair;
+
+/* One change in place. */
+typedef struct change {
+    gg_source *source;
+    const gg_model *model;
+    const gg_key_edits *edits;
+    const gg_run *run;
+    gg_check_notes notes;
+    gg_keys_report *report;
+} change;
+
+/* Applies the rules of organ-check to the model with the changed keys. */
+static gg_status check_change(change *c, const gg_meta *meta, gg_error *err)
+{
+    size_t n = gg_source_count(c->source);
+    gg_check_input in = { meta, n ? gg_source_tensor(c->source, 0) : NULL, n,
+                          (uint32_t)c->model->n_files };
+    return gg_check_output(&in, c->source, c->run, &c->notes, err);
+}
+
+/* Makes the header of file 0 with the changed keys, up to the tensor data. */
+static gg_status new_header(change *c, header_pair *h, gg_error *err)
+{
+    const gg_gguf *g = c->model->files[0];
+    gg_meta meta = GG_META_INIT;
+    uint64_t alignment = 1;
+    gg_status st = gg_meta_copy(&meta, &g->meta, err);
+    if (st == GG_OK) st = edit_keys_of(&meta, c->edits, err);
+    if (st == GG_OK) st = check_change(c, &meta, err);
+    if (st == GG_OK) st = gg_meta_alignment(&meta, &alignment, err);
+    if (st == GG_OK && alignment != g->alignment)
+        st = refuse_to_move("general.alignment", alignment, g->alignment, err);
+    if (st == GG_OK)
+        st = gg_header_emit(g->version, &meta, g->tensors, g->n_tensors, &h->after, &h->end, err);
+    gg_meta_free(&meta);
+    if (st != GG_OK) return st;
+    uint64_t start = g->n_tensors ? gg_align_up(h->end, alignment) : h->end;
+    if (start != g->data_start)
+        return refuse_to_move("the start of the tensor data", start, g->data_start, err);
+    uint8_t *grown = realloc(h->after, (size_t)start + 1);
+    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a header");
+    memset(grown + h->end, 0, (size_t)start - h->end);
+    h->after = grown;
+    return GG_OK;
+}
+
+/* Padding that is not zero is kept if its length does not change, as in a new file. */
+static gg_status old_header(int fd, const gg_gguf *g, header_pair *h, gg_error *err)
+{
+    h->before = malloc((size_t)g->data_start + 1);
+    if (!h->before) return gg_fail(err, GG_ENOMEM, "no memory for a header");
+    gg_status st = gg_pread_all(fd, h->before, (size_t)g->data_start, 0, err);
+    if (st != GG_OK) return st;
+    if (memcmp(h->before, g->raw, (size_t)g->header_bytes) != 0)
+        return gg_fail(err, GG_EIO, "it changed while being read");
+    if (h->end == g->header_bytes)
+        memcpy(h->after + h->end, h->before + h->end, (size_t)g->data_start - h->end);
+    return GG_OK;
+}
+
+static gg_status replace(const char *path, int fd, const gg_gguf *g, uint64_t file_size,
+                         const header_pair *h, gg_keys_report *report, gg_error *err)
+{
+    size_t lo = 0, hi = (size_t)g->data_start;
+    while (lo < hi && h->before[lo] == h->after[lo]) lo++;
+    while (hi > lo && h->before[hi - 1] == h->after[hi - 1]) hi--;
+    gg_header_change c = { .file_size = file_size,
+                           .header_end = g->data_start,
+                           .at = lo,
+                           .n = hi - lo,
+                           .before = h->before + lo,
+                           .after = h->after + lo };
+    report->bytes = c.n;
+    report->same = c.n == 0;
+    if (c.n == 0) return GG_OK;
+    gg_status st = hash_rest_of_header(fd, &c, c.rest, err);
+    return st == GG_OK ? replace_header(path, fd, &c, err) : st;
+}
+
+static gg_status change_first(change *c, gg_error *err)
+{
+    const gg_model *m = c->model;
+    header_pair h = { 0 };
+    struct stat a, b;
+    int fd;
+    gg_status st = new_header(c, &h, err);
+    if (st == GG_OK && (st = open_locked(m->paths[0], &fd, err)) == GG_OK) {
+        if (fstat(fd, &a) != 0 || fstat(m->fds[0], &b) != 0) st = gg_fail_errno(err, "cannot stat");
+        else if (a.st_dev != b.st_dev || a.st_ino != b.st_ino || a.st_size != b.st_size)
+            st = gg_fail(err, GG_EIO, "it changed while being read");
+        if (st == GG_OK && !c->run->force) st = gg_refuse_links(fd, err);
+        if (st == GG_OK) st = gg_source_unchanged(c->source, err);
+        if (st == GG_OK) st = old_header(fd, m->files[0], &h, err);
+        if (st == GG_OK)
+            st = replace(m->paths[0], fd, m->files[0], (uint64_t)a.st_size, &h, c->report, err);
+        close(fd);
+    }
+    free(h.before);
+    free(h.after);
+    return st == GG_OK ? GG_OK : gg_at_file(err, m->paths[0]);
+}
+
+gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg_run *run,
+                           gg_keys_report *report, gg_error *err)
+{
+    gg_source *s = NULL;
+    edits = GG_OPTIONS(gg_key_edits, edits);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_keys_report, report);
+    *report = (gg_keys_report){ .files = 1 };
+    gg_status st = gg_source_open_with(path, NULL, &s, err);
+    if (st == GG_OK && !gg_source_meta(s)) {
+        st = no_keys(path, err);
+    } else if (st == GG_OK && !gg_source_model(s)) {
+        gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "%swrite a new model",
+                    gg_source_manifest(s) ? "edit its manifest.json, or " : "");
+        st = gg_at_file(err, path);
+    }
+    change c = { .source = s, .edits = edits, .run = run, .report = report };
+    if (st == GG_OK) c.model = gg_source_model(s);
+    if (st == GG_OK) st = change_first(&c, err);
+    gg_check_notes_end(&c.notes, run, st == GG_OK);
+    gg_source_close(s);
+    return st;
+}

@@ -1,0 +1,798 @@
+/* verb_patch.c - makes and applies patches. */
+#include "organ/gg_patch.h"
+
+#include "base/buf.h"
+#include "base/cursor.h"
+#include "base/grow.h"
+#include "base/io.h"
+#include "base/parallel.h"
+#include "gguf/gguf.h"
+#include "organ/output_guard.h"
+#include "organ/source_layout.h"
+#include "verbs/plan/plan.h"
+#include "verbs/shared/copy.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATCH_PREFIX "patch."
+#define PATCH_VERSION "patch.version"
+#define PATCH_BASE "patch.base.sha256"
+#define PATCH_RESULT "patch.result.sha256"
+#define PATCH_DELETE_KEYS "patch.delete.keys"
+#define PATCH_DELETE_TENSORS "patch.delete.tensors"
+#define PATCH_ORDER_KEYS "patch.order.keys"
+#define PATCH_ORDER_TENSORS "patch.order.tensors"
+#define PATCH_PAD_AFTER "patch.padding.after"
+#define PATCH_PAD_SIZES "patch.padding.sizes"
+#define PATCH_PAD_BYTES "patch.padding.bytes"
+#define PATCH_TRAILING "patch.trailing" /* a tensor */
+
+/* The name of a key or tensor. */
+typedef struct patch_name {
+    const char *name;
+    size_t len, index; /* index: set by the owner of the list */
+} patch_name;
+
+/* A list of names in the order in which they were added. */
+typedef struct patch_names {
+    patch_name *list;
+    size_t n, cap;
+} patch_names;
+
+/* An entry of the result: entry `index` of the list of the patch or of the base. */
+typedef struct patch_pick {
+    bool patch;
+    size_t index;
+} patch_pick;
+
+/* The inputs of a merge, for keys or for tensors. */
+typedef struct patch_lists {
+    patch_names base, patch, deleted;
+    patch_names order; /* all names of the result; used if has_order */
+    bool has_order;
+} patch_lists;
+
+static gg_status add_patch_name(patch_names *names, const char *name, size_t len, size_t index,
+                                gg_error *err)
+{
+    patch_name *grown = gg_grow(names->list, names->n, &names->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    names->list = grown;
+    names->list[names->n++] = (patch_name){ name, len, index };
+    return GG_OK;
+}
+
+static void names_free(patch_names *names)
+{
+    free(names->list);
+    *names = (patch_names){ 0 };
+}
+
+static void lists_free(patch_lists *l)
+{
+    names_free(&l->base);
+    names_free(&l->patch);
+    names_free(&l->deleted);
+    names_free(&l->order);
+}
+
+/* Counts the entries of a patch in the report, and frees both lists. */
+static void count_and_free_lists(patch_lists *tensors, patch_lists *keys, gg_patch_report *report)
+{
+    report->tensors = tensors->patch.n;
+    report->keys = keys->patch.n;
+    report->deleted_tensors = tensors->deleted.n;
+    report->deleted_keys = keys->deleted.n;
+    lists_free(tensors);
+    lists_free(keys);
+}
+
+/* Add all strings of an array. kv may be NULL. */
+static gg_status names_of_array(const gg_kv *kv, patch_names *out, gg_error *err)
+{
+    uint64_t pos = 0;
+    const char *text;
+    size_t n;
+    gg_status st = GG_OK;
+    while (kv && st == GG_OK && gg_kv_next_str(kv, &pos, &text, &n))
+        st = add_patch_name(out, text, n, out->n, err);
+    return st;
+}
+
+/* begins with "patch." */
+static bool is_patch_key(const char *name, size_t len)
+{
+    size_t n = strlen(PATCH_PREFIX);
+    return len >= n && memcmp(name, PATCH_PREFIX, n) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const patch_name *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int c = n ? memcmp(x->name, y->name, n) : 0;
+    return c ? c : x->len < y->len ? -1 : x->len > y->len;
+}
+
+/* A sorted copy whose indices are the positions in the list. */
+static patch_name *sorted(const patch_names *names)
+{
+    patch_name *list = malloc((names->n + 1) * sizeof *list);
+    if (!list) return NULL;
+    for (size_t i = 0; i < names->n; i++) {
+        list[i] = names->list[i];
+        list[i].index = i;
+    }
+    if (names->n) qsort(list, names->n, sizeof *list, by_name);
+    return list;
+}
+
+static const patch_name *find(const patch_name *list, size_t n, const patch_name *name)
+{
+    return n ? bsearch(name, list, n, sizeof *list, by_name) : NULL;
+}
+
+static gg_status bad(const patch_name *name, const char *what, gg_error *err)
+{
+    char shown[128];
+    gg_escape(name->name, name->len < 64 ? name->len : 64, shown, sizeof shown);
+    gg_fail(err, GG_EFORMAT, "the patch %s '%s'", what, shown);
+    return gg_fix(err, "make the patch again: it is damaged");
+}
+
+typedef struct merge {
+    const patch_lists *l;
+    patch_name *base, *patch, *deleted; /* sorted */
+    patch_pick *out;
+    size_t n;
+} merge;
+
+static gg_status check_deleted(const merge *m, gg_error *err)
+{
+    for (size_t i = 0; i < m->l->deleted.n; i++) {
+        const patch_name *d = &m->deleted[i];
+        if (i && by_name(d - 1, d) == 0) return bad(d, "deletes twice", err);
+        if (!find(m->base, m->l->base.n, d)) return bad(d, "deletes what the base lacks:", err);
+        if (find(m->patch, m->l->patch.n, d)) return bad(d, "deletes and contains", err);
+    }
+    return GG_OK;
+}
+
+static void default_order(merge *m)
+{
+    const patch_lists *l = m->l;
+    for (size_t i = 0; i < l->base.n; i++) {
+        const patch_name *name = &l->base.list[i], *with = find(m->patch, l->patch.n, name);
+        if (find(m->deleted, l->deleted.n, name)) continue;
+        m->out[m->n++] = with ? (patch_pick){ true, with->index } : (patch_pick){ false, i };
+    }
+    for (size_t i = 0; i < l->patch.n; i++)
+        if (!find(m->base, l->base.n, &l->patch.list[i])) m->out[m->n++] = (patch_pick){ true, i };
+}
+
+/* Checks that the order contains each name of the result exactly once: it has the same number
+ * of names, no duplicates, and only names of the result. */
+static gg_status given_order(merge *m, gg_error *err)
+{
+    const patch_lists *l = m->l;
+    patch_name *seen = sorted(&l->order);
+    gg_status st = seen ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for an order");
+    for (size_t i = 1; i < l->order.n && st == GG_OK; i++)
+        if (by_name(&seen[i - 1], &seen[i]) == 0) st = bad(&seen[i], "orders twice", err);
+    free(seen);
+    if (st == GG_OK && l->order.n != m->n) {
+        gg_fail(err, GG_EFORMAT, "the patch orders %zu names, but its result has %zu", l->order.n,
+                m->n);
+        st = gg_fix(err, "make the patch again: it is damaged");
+    }
+    for (size_t i = 0; i < l->order.n && st == GG_OK; i++) {
+        const patch_name *name = &l->order.list[i], *with = find(m->patch, l->patch.n, name),
+                         *old = find(m->base, l->base.n, name);
+        if ((!with && !old) || find(m->deleted, l->deleted.n, name))
+            st = bad(name, "orders what its result lacks:", err);
+        else
+            m->out[i] = with ? (patch_pick){ true, with->index }
+                             : (patch_pick){ false, old->index };
+    }
+    return st;
+}
+
+/* Returns the entries of the result, malloc'd. The default order is that of the base without
+ * the deleted entries, followed by the entries that only the patch has. An entry of the patch
+ * replaces the entry of the base with the same name. GG_EFORMAT if a deleted name is not in the
+ * base or is also in the patch, or if the order does not contain each name of the result exactly
+ * once. The lists are not changed. */
+static gg_status merge_patch_lists(const patch_lists *l, patch_pick **out, size_t *n, gg_error *err)
+{
+    merge m = { .l = l,
+                .base = sorted(&l->base),
+                .patch = sorted(&l->patch),
+                .deleted = sorted(&l->deleted),
+                .out = malloc((l->base.n + l->patch.n + 1) * sizeof *m.out) };
+    gg_status st = m.base && m.patch && m.deleted && m.out
+                       ? check_deleted(&m, err)
+                       : gg_fail(err, GG_ENOMEM, "no memory for an order");
+    if (st == GG_OK) default_order(&m);
+    if (st == GG_OK && l->has_order) st = given_order(&m, err);
+    free(m.base);
+    free(m.patch);
+    free(m.deleted);
+    if (st != GG_OK) return free(m.out), st;
+    *out = m.out;
+    *n = m.n;
+    return GG_OK;
+}
+
+/* Check that the model is exactly one GGUF file. GG_EUSAGE if not. */
+static gg_status require_one_file(gg_source *s, gg_error *err)
+{
+    const gg_model *m = gg_source_model(s);
+    uint64_t shards = 1;
+    if (m) gg_kv_u64(gg_meta_find(&m->files[0]->meta, "split.count"), &shards);
+    if (m && m->n_files == 1 && shards <= 1) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "patches are for models of one GGUF file");
+    gg_fix(err,
+           m ? "merge the shards with organ-assemble" : "make a GGUF file with organ-assemble");
+    return gg_at_file(err, gg_source_name(s));
+}
+
+/* The sha256 of the single file of a model. */
+static gg_status hash_model_file(const gg_source *s, char sha[65], const gg_run *run, gg_error *err)
+{
+    const gg_model *m = gg_source_model(s);
+    gg_status st = gg_file_sha256(m->fds[0], m->file_sizes[0], sha, run, err);
+    return st == GG_OK ? st : gg_at_file(err, m->paths[0]);
+}
+
+bool gg_is_patch(const gg_source *s)
+{
+    const gg_meta *meta = gg_source_meta(s);
+    return meta && gg_meta_find(meta, PATCH_BASE);
+}
+
+#define STEP ((size_t)256 << 10)
+
+typedef struct diff {
+    gg_source *a, *b;
+    const gg_model *model; /* the model of b */
+    const gg_run *run;
+    char sha[2][65];
+    bool *changed; /* per tensor of b */
+    patch_lists tensors, keys;
+    bool order_tensors, order_keys; /* the default order differs from the order in b */
+    gg_pad *pads;
+    size_t n_pads;
+    uint64_t trailing;
+} diff;
+
+/* ---- tensors ------------------------------------------------------------------------ */
+
+static gg_status same_bytes(const diff *d, size_t ia, size_t ib, bool *same, gg_error *err)
+{
+    gg_data x, y;
+    gg_status st = gg_data_open(d->a, ia, &x, err);
+    if (st == GG_OK && (st = gg_data_open(d->b, ib, &y, err)) != GG_OK) gg_data_close(&x);
+    if (st != GG_OK) return st;
+    size_t most = x.bytes < STEP ? (size_t)x.bytes : STEP;
+    uint8_t *buf = malloc(2 * most + 1);
+    if (!buf) st = gg_fail(err, GG_ENOMEM, "no memory for a buffer");
+    *same = true;
+    for (uint64_t at = 0; at < x.bytes && *same && st == GG_OK; at += most) {
+        size_t n = x.bytes - at < most ? (size_t)(x.bytes - at) : most;
+        st = gg_data_read(&x, at, buf, n, err);
+        if (st == GG_OK) st = gg_data_read(&y, at, buf + most, n, err);
+        if (st == GG_OK) *same = memcmp(buf, buf + most, n) == 0;
+    }
+    gg_data_close(&x);
+    gg_data_close(&y);
+    free(buf);
+    return st;
+}
+
+/* Tasks 0 and 1 hash the files. Each other task compares one tensor of B. */
+static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    diff *d = ctx;
+    (void)worker;
+    if (i < 2) return hash_model_file(i == 0 ? d->a : d->b, d->sha[i], d->run, err);
+    size_t ib = i - 2;
+    const gg_tensor *t = gg_source_tensor(d->b, ib);
+    size_t ia = gg_source_find(d->a, t->name, t->name_len);
+    const gg_tensor *was = ia == SIZE_MAX ? NULL : gg_source_tensor(d->a, ia);
+    bool same = was && was->n_dims == t->n_dims && was->dtype == t->dtype &&
+                memcmp(was->dims, t->dims, sizeof t->dims) == 0;
+    gg_status st = same ? same_bytes(d, ia, ib, &same, err) : GG_OK;
+    d->changed[ib] = !same;
+    gg_progress_add(d->run, t->bytes);
+    return st;
+}
+
+static gg_status compare_tensors(diff *d, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(d->a) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(d->a, i);
+        st = add_patch_name(&d->tensors.base, t->name, t->name_len, i, err);
+        if (st == GG_OK && gg_source_find(d->b, t->name, t->name_len) == SIZE_MAX)
+            st = add_patch_name(&d->tensors.deleted, t->name, t->name_len, i, err);
+    }
+    for (size_t i = 0; i < gg_source_count(d->b) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(d->b, i);
+        st = add_patch_name(&d->tensors.order, t->name, t->name_len, i, err);
+        if (st == GG_OK && d->changed[i])
+            st = add_patch_name(&d->tensors.patch, t->name, t->name_len, i, err);
+    }
+    return st;
+}
+
+/* ---- keys --------------------------------------------------------------------------- */
+
+static bool same_value(const gg_kv *a, const gg_kv *b)
+{
+    return a->type == b->type && a->elem_type == b->elem_type && a->count == b->count &&
+           a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+static gg_status list_keys(diff *d, gg_error *err)
+{
+    const gg_meta *a = gg_source_meta(d->a), *b = gg_source_meta(d->b);
+    gg_meta_order in_a = { 0 }, in_b = { 0 };
+    gg_status st = gg_meta_order_make(a, &in_a, err);
+    if (st == GG_OK) st = gg_meta_order_make(b, &in_b, err);
+    for (size_t i = 0; i < a->n && st == GG_OK; i++) {
+        const gg_kv *kv = &a->kv[i];
+        st = add_patch_name(&d->keys.base, kv->key, kv->key_len, i, err);
+        if (st == GG_OK && !gg_meta_order_find(&in_b, kv->key, kv->key_len))
+            st = add_patch_name(&d->keys.deleted, kv->key, kv->key_len, i, err);
+    }
+    for (size_t i = 0; i < b->n && st == GG_OK; i++) {
+        const gg_kv *kv = &b->kv[i], *was = gg_meta_order_find(&in_a, kv->key, kv->key_len);
+        st = add_patch_name(&d->keys.order, kv->key, kv->key_len, i, err);
+        if (st == GG_OK && !(was && same_value(was, kv)))
+            st = add_patch_name(&d->keys.patch, kv->key, kv->key_len, i, err);
+    }
+    free(in_a.list);
+    free(in_b.list);
+    return st;
+}
+
+/* Whether the default order differs from the order in B. */
+static gg_status needs_order(const patch_lists *l, bool *needed, gg_error *err)
+{
+    patch_pick *picks = NULL;
+    size_t n = 0;
+    gg_status st = merge_patch_lists(l, &picks, &n, err);
+    *needed = n != l->order.n;
+    for (size_t i = 0; i < n && !*needed; i++) {
+        const patch_name *x = picks[i].patch ? &l->patch.list[picks[i].index]
+                                             : &l->base.list[picks[i].index];
+        const patch_name *y = &l->order.list[i];
+        *needed = x->len != y->len || memcmp(x->name, y->name, x->len) != 0;
+    }
+    free(picks);
+    return st;
+}
+
+/* ---- the file ------------------------------------------------------------------------ */
+
+static gg_status put_names(gg_meta *meta, const char *key, const patch_names *names, gg_error *err)
+{
+    gg_buf data = GG_BUF_INIT;
+    gg_status st = gg_buf_reserve(&data, 1, err);
+    for (size_t i = 0; i < names->n && st == GG_OK; i++) {
+        uint8_t le[8];
+        gg_put_le64(le, names->list[i].len);
+        st = gg_buf_append(&data, le, 8, err);
+        if (st == GG_OK) st = gg_buf_append(&data, names->list[i].name, names->list[i].len, err);
+    }
+    gg_kv kv = { key,      strlen(key),          GG_TYPE_ARR, GG_TYPE_STR,
+                 names->n, (uint8_t *)data.data, data.len };
+    if (st == GG_OK) st = gg_meta_set(meta, &kv, err);
+    gg_buf_free(&data);
+    return st;
+}
+
+static gg_status put_array(gg_meta *meta, const char *key, uint32_t type, const gg_buf *data,
+                           gg_error *err)
+{
+    size_t size = gg_type_size(type);
+    gg_kv kv = { key,      strlen(key), GG_TYPE_ARR, type, data->len / size, (uint8_t *)data->data,
+                 data->len };
+    return gg_meta_set(meta, &kv, err);
+}
+
+/* Padding that differs from the usual zeros: the place (0 = after the header, i = after tensor
+ * i - 1 of the result), the number of bytes, and the bytes of all pads. */
+static gg_status put_padding(const diff *d, gg_meta *meta, gg_error *err)
+{
+    gg_buf lists[3] = { GG_BUF_INIT, GG_BUF_INIT, GG_BUF_INIT };
+    gg_status st = GG_OK;
+    for (int k = 0; k < 3 && st == GG_OK; k++) st = gg_buf_reserve(&lists[k], 1, err);
+    for (size_t i = 0; i < d->n_pads && st == GG_OK; i++) {
+        const gg_pad *pad = &d->pads[i];
+        uint8_t le[8];
+        gg_put_le64(le, pad->after ? gg_source_find(d->b, pad->after, pad->after_len) + 1 : 0);
+        st = gg_buf_append(&lists[0], le, 8, err);
+        gg_put_le64(le, pad->n);
+        if (st == GG_OK) st = gg_buf_append(&lists[1], le, 8, err);
+        if (st == GG_OK) st = gg_buf_append(&lists[2], pad->bytes, pad->n, err);
+    }
+    if (st == GG_OK) st = put_array(meta, PATCH_PAD_AFTER, GG_TYPE_U64, &lists[0], err);
+    if (st == GG_OK) st = put_array(meta, PATCH_PAD_SIZES, GG_TYPE_U64, &lists[1], err);
+    if (st == GG_OK) st = put_array(meta, PATCH_PAD_BYTES, GG_TYPE_U8, &lists[2], err);
+    for (int k = 0; k < 3; k++) gg_buf_free(&lists[k]);
+    return st;
+}
+
+static gg_status make_meta(const diff *d, gg_meta *meta, gg_error *err)
+{
+    const gg_meta *b = gg_source_meta(d->b);
+    gg_status st = gg_meta_set_u32(meta, PATCH_VERSION, 1, err);
+    if (st == GG_OK) st = gg_meta_set_str(meta, PATCH_BASE, d->sha[0], 64, err);
+    if (st == GG_OK) st = gg_meta_set_str(meta, PATCH_RESULT, d->sha[1], 64, err);
+    if (st == GG_OK) st = put_names(meta, PATCH_DELETE_KEYS, &d->keys.deleted, err);
+    if (st == GG_OK) st = put_names(meta, PATCH_DELETE_TENSORS, &d->tensors.deleted, err);
+    if (st == GG_OK && d->order_keys) st = put_names(meta, PATCH_ORDER_KEYS, &d->keys.order, err);
+    if (st == GG_OK && d->order_tensors)
+        st = put_names(meta, PATCH_ORDER_TENSORS, &d->tensors.order, err);
+    if (st == GG_OK && d->n_pads) st = put_padding(d, meta, err);
+    gg_meta own = { .kv = malloc((b->n + 1) * sizeof *own.kv) };
+    if (!own.kv) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; i < d->keys.patch.n; i++)
+        own.kv[own.n++] = b->kv[d->keys.patch.list[i].index];
+    if (st == GG_OK) st = gg_meta_copy(meta, &own, err);
+    free(own.kv);
+    return st;
+}
+
+/* Stores the bytes after the last tensor of B as a tensor of the patch. */
+static gg_status copy_trailing(void *ctx, const gg_target *to, gg_error *err)
+{
+    const diff *d = ctx;
+    const gg_model *m = d->model;
+    gg_place from = { m->fds[0], m->file_sizes[0] - to->t->bytes };
+    return gg_copy_from(m->paths[0], from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
+}
+
+static gg_status add_trailing(diff *d, gg_plan *p, gg_error *err)
+{
+    gg_plan_tensor *pt;
+    gg_tensor t = { .name = PATCH_TRAILING,
+                    .name_len = strlen(PATCH_TRAILING),
+                    .n_dims = 1,
+                    .dims = { d->trailing, 1, 1, 1 },
+                    .dtype = gg_dtype_by_name("I8")->id };
+    gg_status st = gg_tensor_extent(t.dtype, 1, t.dims, &t.elements, &t.bytes, err);
+    if (st == GG_OK) st = gg_plan_add(p, &t, &pt, err);
+    if (st != GG_OK) return st;
+    pt->make = copy_trailing;
+    pt->ctx = d;
+    return GG_OK;
+}
+
+static gg_status write_file(diff *d, const char *output, gg_patch_report *r, gg_error *err)
+{
+    gg_plan p = { 0 };
+    gg_meta meta = GG_META_INIT;
+    gg_run quiet = *d->run; /* the rules for models do not apply to a patch */
+    quiet.note = NULL;
+    quiet.strict = false;
+    gg_status st = make_meta(d, &meta, err);
+    for (size_t i = 0; i < d->tensors.patch.n && st == GG_OK; i++)
+        st = gg_plan_add_copy(&p, d->b, d->tensors.patch.list[i].index, err);
+    if (st == GG_OK && d->trailing) st = add_trailing(d, &p, err);
+    if (st == GG_OK) st = gg_plan_one_file(&p, output, d->model->files[0]->version, &meta, err);
+    if (st == GG_OK) st = gg_watch_add(&p.watch, d->a, err);
+    if (st == GG_OK) st = gg_watch_add(&p.watch, d->b, err);
+    if (st == GG_OK) st = gg_plan_write(&p, &quiet, &r->bytes, err);
+    gg_meta_free(&meta);
+    gg_plan_free(&p);
+    return st;
+}
+
+static gg_status refuse_patch(const diff *d, gg_error *err)
+{
+    const gg_meta *b = gg_source_meta(d->b);
+    bool own = gg_source_find(d->b, PATCH_TRAILING, strlen(PATCH_TRAILING)) != SIZE_MAX;
+    for (size_t i = 0; i < b->n && !own; i++) own = is_patch_key(b->kv[i].key, b->kv[i].key_len);
+    if (!own) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "it is already a patch, and a patch cannot be made from another patch");
+    gg_fix(err, "apply it to its base first, with organ-transplant");
+    return gg_at_file(err, gg_source_name(d->b));
+}
+
+static gg_status find_differences(diff *d, gg_error *err)
+{
+    size_t n = gg_source_count(d->b);
+    d->changed = calloc(n + 1, sizeof *d->changed);
+    if (!d->changed) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
+    uint64_t total = gg_source_model(d->a)->file_sizes[0] + d->model->file_sizes[0];
+    for (size_t i = 0; i < n; i++) total += gg_source_tensor(d->b, i)->bytes;
+    gg_progress_total(d->run, total);
+    gg_status st = gg_parallel(n + 2, d->run->threads, task, d, err);
+    if (st == GG_OK) st = compare_tensors(d, err);
+    if (st == GG_OK) st = list_keys(d, err);
+    if (st == GG_OK) st = needs_order(&d->tensors, &d->order_tensors, err);
+    if (st == GG_OK) st = needs_order(&d->keys, &d->order_keys, err);
+    if (st == GG_OK) st = gg_source_pads(d->b, 0, &d->pads, &d->n_pads, err);
+    d->trailing = gg_source_trailing(d->b, 0);
+    return st;
+}
+
+gg_status gg_patch_write(gg_source *a, gg_source *b, const char *output, const gg_run *run,
+                         gg_patch_report *report, gg_error *err)
+{
+    report = GG_REPORT(gg_patch_report, report);
+    run = GG_OPTIONS(gg_run, run);
+    *report = (gg_patch_report){ 0 };
+    diff d = { .a = a, .b = b, .model = gg_source_model(b), .run = run };
+    gg_status st = require_one_file(a, err);
+    if (st == GG_OK) st = require_one_file(b, err);
+    if (st == GG_OK) st = refuse_patch(&d, err);
+    if (st == GG_OK) st = find_differences(&d, err);
+    if (st == GG_OK) st = write_file(&d, output, report, err);
+    count_and_free_lists(&d.tensors, &d.keys, report);
+    gg_pads_free(d.pads, d.n_pads);
+    free(d.changed);
+    return st;
+}
+
+typedef struct application {
+    gg_source *base, *patch;
+    const char *base_sha, *result_sha; /* 64 digits each, not NUL-terminated */
+    patch_lists tensors, keys;
+    patch_pick *tensor_picks, *key_picks;
+    size_t n_tensors, n_keys;
+    const gg_kv *pads[3]; /* after, sizes, bytes: either all or none are present */
+    gg_pad *pad_list;     /* the sources own the names, the patch owns the bytes */
+    size_t trailing;      /* index of a tensor of the patch, or SIZE_MAX */
+} application;
+
+/* ---- the patch's own keys ------------------------------------------------------------ */
+
+static gg_status bad_key(const char *key, const char *want, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "its key %s must be %s", key, want);
+    return gg_fix(err, "make the patch again: it is damaged");
+}
+
+static gg_status get_sha(const gg_meta *meta, const char *key, const char **out, gg_error *err)
+{
+    size_t n;
+    bool ok = gg_kv_str(gg_meta_find(meta, key), out, &n) && n == 64;
+    for (size_t i = 0; ok && i < 64; i++)
+        ok = ((*out)[i] >= '0' && (*out)[i] <= '9') || ((*out)[i] >= 'a' && (*out)[i] <= 'f');
+    return ok ? GG_OK : bad_key(key, "a sha256", err);
+}
+
+static gg_status get_array(const gg_meta *meta, const char *key, uint32_t type, const gg_kv **out,
+                           gg_error *err)
+{
+    const gg_kv *kv = gg_meta_find(meta, key);
+    *out = kv;
+    if (!kv || (kv->type == GG_TYPE_ARR && kv->elem_type == type)) return GG_OK;
+    return bad_key(key, "an array of the right type", err);
+}
+
+static gg_status get_names(const gg_meta *meta, const char *key, patch_names *out, bool *found,
+                           gg_error *err)
+{
+    const gg_kv *kv;
+    gg_status st = get_array(meta, key, GG_TYPE_STR, &kv, err);
+    if (found) *found = kv != NULL;
+    return st == GG_OK ? names_of_array(kv, out, err) : st;
+}
+
+/* An unknown key is refused, because the result may depend on it. */
+static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
+{
+    static const char *const known[] = { PATCH_VERSION,        PATCH_BASE,
+                                         PATCH_RESULT,         PATCH_DELETE_KEYS,
+                                         PATCH_DELETE_TENSORS, PATCH_ORDER_KEYS,
+                                         PATCH_ORDER_TENSORS,  PATCH_PAD_AFTER,
+                                         PATCH_PAD_SIZES,      PATCH_PAD_BYTES };
+    uint64_t version = 0;
+    const gg_kv *v = gg_meta_find(meta, PATCH_VERSION);
+    if (!v || v->type != GG_TYPE_U32 || !gg_kv_u64(v, &version))
+        return bad_key(PATCH_VERSION, "a u32", err);
+    if (version != 1) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "this patch has version %llu, but only version 1 is supported",
+                (unsigned long long)version);
+        return gg_fix(err, "use a newer version of these tools");
+    }
+    for (size_t i = 0; i < meta->n; i++) {
+        const gg_kv *kv = &meta->kv[i];
+        bool ok = !is_patch_key(kv->key, kv->key_len);
+        for (size_t k = 0; k < sizeof known / sizeof known[0] && !ok; k++)
+            ok = kv->key_len == strlen(known[k]) && memcmp(kv->key, known[k], kv->key_len) == 0;
+        if (ok) continue;
+        char shown[128];
+        gg_escape(kv->key, kv->key_len < 64 ? kv->key_len : 64, shown, sizeof shown);
+        gg_fail(err, GG_EUNSUPPORTED, "this patch has the unknown key %s", shown);
+        return gg_fix(err, "use a newer version of these tools");
+    }
+    return GG_OK;
+}
+
+static gg_status read_keys(application *p, gg_error *err)
+{
+    const gg_meta *meta = gg_source_meta(p->patch);
+    gg_status st = refuse_unknown(meta, err);
+    if (st == GG_OK) st = get_sha(meta, PATCH_BASE, &p->base_sha, err);
+    if (st == GG_OK) st = get_sha(meta, PATCH_RESULT, &p->result_sha, err);
+    if (st == GG_OK) st = get_names(meta, PATCH_DELETE_KEYS, &p->keys.deleted, NULL, err);
+    if (st == GG_OK) st = get_names(meta, PATCH_DELETE_TENSORS, &p->tensors.deleted, NULL, err);
+    if (st == GG_OK)
+        st = get_names(meta, PATCH_ORDER_KEYS, &p->keys.order, &p->keys.has_order, err);
+    if (st == GG_OK)
+        st = get_names(meta, PATCH_ORDER_TENSORS, &p->tensors.order, &p->tensors.has_order, err);
+    if (st == GG_OK) st = get_array(meta, PATCH_PAD_AFTER, GG_TYPE_U64, &p->pads[0], err);
+    if (st == GG_OK) st = get_array(meta, PATCH_PAD_SIZES, GG_TYPE_U64, &p->pads[1], err);
+    if (st == GG_OK) st = get_array(meta, PATCH_PAD_BYTES, GG_TYPE_U8, &p->pads[2], err);
+    return st;
+}
+
+/* ---- the result ------------------------------------------------------------------------ */
+
+static gg_status list_meta(const gg_meta *meta, bool patch, patch_names *out, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++)
+        if (!patch || !is_patch_key(meta->kv[i].key, meta->kv[i].key_len))
+            st = add_patch_name(out, meta->kv[i].key, meta->kv[i].key_len, i, err);
+    return st;
+}
+
+static gg_status list_tensors(const gg_source *s, size_t without, patch_names *out, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        if (i != without) st = add_patch_name(out, t->name, t->name_len, i, err);
+    }
+    return st;
+}
+
+static gg_status merge_all(application *p, gg_error *err)
+{
+    p->trailing = gg_source_find(p->patch, PATCH_TRAILING, strlen(PATCH_TRAILING));
+    gg_status st = list_meta(gg_source_meta(p->base), false, &p->keys.base, err);
+    if (st == GG_OK) st = list_meta(gg_source_meta(p->patch), true, &p->keys.patch, err);
+    if (st == GG_OK) st = list_tensors(p->base, SIZE_MAX, &p->tensors.base, err);
+    if (st == GG_OK) st = list_tensors(p->patch, p->trailing, &p->tensors.patch, err);
+    if (st == GG_OK) st = merge_patch_lists(&p->keys, &p->key_picks, &p->n_keys, err);
+    if (st == GG_OK) st = merge_patch_lists(&p->tensors, &p->tensor_picks, &p->n_tensors, err);
+    return st;
+}
+
+static gg_status plan_tensors(const application *p, gg_plan *plan, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < p->n_tensors && st == GG_OK; i++) {
+        const patch_pick *pick = &p->tensor_picks[i];
+        const patch_names *from = pick->patch ? &p->tensors.patch : &p->tensors.base;
+        st = gg_plan_add_copy(plan, pick->patch ? p->patch : p->base, from->list[pick->index].index,
+                              err);
+    }
+    return st;
+}
+
+static gg_status plan_file(const application *p, gg_plan *plan, const char *output, gg_error *err)
+{
+    const gg_meta *base = gg_source_meta(p->base), *patch = gg_source_meta(p->patch);
+    gg_meta meta = { .kv = malloc((p->n_keys + 1) * sizeof *meta.kv), .n = p->n_keys };
+    if (!meta.kv) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; i < p->n_keys; i++) {
+        size_t k = p->key_picks[i].index;
+        meta.kv[i] = p->key_picks[i].patch ? patch->kv[p->keys.patch.list[k].index]
+                                           : base->kv[p->keys.base.list[k].index];
+    }
+    gg_status st = gg_plan_one_file(plan, output, gg_source_header(p->patch)->version, &meta, err);
+    free(meta.kv);
+    return st;
+}
+
+/* Checks that the three lists agree with each other and with the number of tensors. A pad in
+ * the wrong place is detected by the hash of the result. */
+static gg_status plan_padding(application *p, gg_plan *plan, gg_error *err)
+{
+    const gg_kv *after = p->pads[0], *sizes = p->pads[1], *bytes = p->pads[2];
+    if (!after && !sizes && !bytes) return GG_OK;
+    if (!after || !sizes || !bytes || after->count != sizes->count)
+        return bad_key(PATCH_PAD_SIZES, "as long as " PATCH_PAD_AFTER, err);
+    uint64_t left = bytes->count;
+    p->pad_list = calloc((size_t)after->count + 1, sizeof *p->pad_list);
+    if (!p->pad_list) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+    for (uint64_t i = 0; i < after->count; i++) {
+        uint64_t at = gg_le64(after->data + i * 8), n = gg_le64(sizes->data + i * 8);
+        if (at > plan->n)
+            return bad_key(PATCH_PAD_AFTER, "a list of tensor numbers of the result", err);
+        if (n > left) return bad_key(PATCH_PAD_BYTES, "as long as the sum of the sizes", err);
+        gg_pad *pad = &p->pad_list[i];
+        const gg_tensor *t = at ? &plan->tensors[at - 1].t : NULL;
+        pad->after = t ? (char *)(uintptr_t)t->name : NULL;
+        pad->after_len = t ? t->name_len : 0;
+        pad->bytes = (uint8_t *)(uintptr_t)(bytes->data + (bytes->count - left));
+        pad->n = (size_t)n;
+        left -= n;
+    }
+    if (left) return bad_key(PATCH_PAD_BYTES, "as long as the sum of the sizes", err);
+    plan->files[0].pads = p->pad_list;
+    plan->files[0].n_pads = (size_t)after->count;
+    return GG_OK;
+}
+
+static gg_status plan_trailing(const application *p, gg_plan *plan, gg_error *err)
+{
+    if (p->trailing == SIZE_MAX) return GG_OK;
+    const gg_model *m = gg_source_model(p->patch);
+    const gg_tensor *t = gg_source_tensor(p->patch, p->trailing);
+    gg_plan_file *f = &plan->files[0];
+    f->trailing = strdup(m->paths[0]);
+    if (!f->trailing) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    f->trailing_at = gg_model_at(m, t);
+    f->trailing_bytes = t->bytes;
+    return GG_OK;
+}
+
+static gg_status write_result(application *p, const char *output, const gg_run *run,
+                              gg_patch_report *r, gg_error *err)
+{
+    char sha[65] = "";
+    gg_plan plan = { .result_sha256 = sha };
+    gg_run quiet = *run; /* the result is fixed by the patch, so it is not checked */
+    quiet.note = NULL;
+    quiet.strict = false;
+    memcpy(sha, p->result_sha, 64);
+    gg_status st = plan_tensors(p, &plan, err);
+    if (st == GG_OK) st = plan_file(p, &plan, output, err);
+    if (st == GG_OK) st = plan_padding(p, &plan, err);
+    if (st == GG_OK) st = plan_trailing(p, &plan, err);
+    if (st == GG_OK) st = gg_plan_write(&plan, &quiet, &r->bytes, err);
+    gg_plan_free(&plan);
+    return st;
+}
+
+static gg_status check_base(const application *p, const gg_run *run, gg_error *err)
+{
+    char sha[65];
+    gg_progress_total(run, gg_source_model(p->base)->file_sizes[0]);
+    gg_status st = hash_model_file(p->base, sha, run, err);
+    if (st != GG_OK || memcmp(sha, p->base_sha, 64) == 0) return st;
+    gg_fail(err, GG_NO, "the patch is for another base, whose sha256 is %.64s", p->base_sha);
+    gg_fix(err, "this file has the sha256 %s", sha);
+    return gg_at_file(err, gg_source_name(p->base)), GG_NO;
+}
+
+gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, const gg_run *run,
+                         gg_patch_report *report, gg_error *err)
+{
+    report = GG_REPORT(gg_patch_report, report);
+    run = GG_OPTIONS(gg_run, run);
+    *report = (gg_patch_report){ 0 };
+    application p = { .base = base, .patch = patch };
+    gg_status st = GG_OK;
+    if (strcmp(output, "-") == 0) {
+        gg_fail(err, GG_EUSAGE,
+                "a patch cannot be applied to stdout, because the result is verified before it "
+                "gets its name");
+        return gg_fix(err, "give the name of a file as the output");
+    }
+    st = gg_guard_input(output, patch, err);
+    if (st == GG_OK) st = require_one_file(base, err);
+    if (st == GG_OK) st = require_one_file(patch, err);
+    if (st == GG_OK) st = read_keys(&p, err);
+    if (st == GG_OK) st = check_base(&p, run, err);
+    if (st == GG_OK) st = merge_all(&p, err);
+    if (st == GG_OK) st = write_result(&p, output, run, report, err);
+    if (st == GG_EFORMAT || st == GG_EUNSUPPORTED) gg_at_file(err, gg_source_name(patch));
+    count_and_free_lists(&p.tensors, &p.keys, report);
+    free(p.tensor_picks);
+    free(p.key_picks);
+    free(p.pad_list);
+    return st;
+}
