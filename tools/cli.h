@@ -176,6 +176,8 @@ void options_free(cli *c);
 /* The i-th word of o->values or o->list in `word`, or NULL. */
 const char *options_value(const cli_option *o, size_t i, char word[64]);
 
+const char *options_kind(cli_kind kind); /* as --list-options prints it */
+
 void help_print(cli *c);        /* --help */
 void help_list_options(cli *c); /* --list-options */
 

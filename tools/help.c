@@ -172,32 +172,6 @@ static void cell_or_null(table *t, const char *text)
 
 void help_list_options(cli *c)
 {
-    static const char *const kinds[] = {
-        [CLI_FLAG] = "flag",
-        [CLI_MORE] = "flag",
-        [CLI_ACT] = "flag",
-        [CLI_ACT_NOW] = "flag",
-        [CLI_TEXT] = "text",
-        [CLI_MODEL] = "model",
-        [CLI_PARAMS] = "params",
-        [CLI_DIR] = "dir",
-        [CLI_FILE] = "file",
-        [CLI_NEW_MODEL] = "new-model",
-        [CLI_NEW_DIR] = "new-dir",
-        [CLI_NEW_FILE] = "new-file",
-        [CLI_RULES] = "rules",
-        [CLI_RANGES] = "ranges",
-        [CLI_RANGE_FILE] = "range-file",
-        [CLI_MAP] = "map",
-        [CLI_WORDS] = "words",
-        [CLI_WHERE] = "where",
-        [CLI_WORD] = "word",
-        [CLI_U64] = "number",
-        [CLI_COUNT] = "count",
-        [CLI_SIZE] = "size",
-        [CLI_F64] = "float",
-        [CLI_LIST] = "text",
-    };
     table t = table_start(
         c->json, "option\tletter\targ\tkind\tmany\thttp\tplace\tneeds\texcludes\tvalues\thelp");
     for (size_t i = 0; i < c->n_rows; i++) {
@@ -212,7 +186,7 @@ void help_list_options(cli *c)
         cell_or_null(&t, o->name);
         cell_or_null(&t, letter);
         cell_or_null(&t, o->arg);
-        cell_text(&t, kinds[o->kind]);
+        cell_text(&t, options_kind(o->kind));
         cell_bool(&t, o->many);
         cell_bool(&t, !o->local && !acts);
         if (o->place) cell_i64(&t, o->place);

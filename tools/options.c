@@ -65,6 +65,37 @@ static void join_options(char text[256], const char *names)
     }
 }
 
+const char *options_kind(cli_kind kind)
+{
+    static const char *const kinds[] = {
+        [CLI_FLAG] = "flag",
+        [CLI_MORE] = "flag",
+        [CLI_ACT] = "flag",
+        [CLI_ACT_NOW] = "flag",
+        [CLI_TEXT] = "text",
+        [CLI_MODEL] = "model",
+        [CLI_PARAMS] = "params",
+        [CLI_DIR] = "dir",
+        [CLI_FILE] = "file",
+        [CLI_NEW_MODEL] = "new-model",
+        [CLI_NEW_DIR] = "new-dir",
+        [CLI_NEW_FILE] = "new-file",
+        [CLI_RULES] = "rules",
+        [CLI_RANGES] = "ranges",
+        [CLI_RANGE_FILE] = "range-file",
+        [CLI_MAP] = "map",
+        [CLI_WORDS] = "words",
+        [CLI_WHERE] = "where",
+        [CLI_WORD] = "word",
+        [CLI_U64] = "number",
+        [CLI_COUNT] = "count",
+        [CLI_SIZE] = "size",
+        [CLI_F64] = "float",
+        [CLI_LIST] = "text",
+    };
+    return kinds[kind];
+}
+
 /* ---- values ------------------------------------------------------------------------ */
 
 static uint64_t parse_u64(const cli *c, const char *option, const char *text)
@@ -458,7 +489,7 @@ static void check_conditions(const cli *c, const cli_row *row)
         cli_usage(c, "give --%s or --%s, not both", o->name, other);
     }
     if (row->given || !o->required || given_of(c, o->required, other)) return;
-    if (o->place) cli_usage(c, "no %s given", o->name);
+    if (o->place) cli_usage(c, "no %s given", *o->name ? o->name : options_kind(o->kind));
     snprintf(text, sizeof text, "%s %s", o->name, o->required);
     char all[256];
     join_options(all, text);

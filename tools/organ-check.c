@@ -7,33 +7,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
+static const char columns[] = "model\tlevel\trule\twhere\tmessage",
+                  hash_columns[] = "sha256\tkind\tname\tdetail";
+
+static struct {
+    bool strict, rules, hash;
+    const char *list;
+    gg_check_options o;
+} opt;
+
+static const cli_option options[] = {
+    { "", CLI_MODEL, NULL, "MODEL", .place = 1, .many = true },
+    { "data", CLI_FLAG, &opt.o.data, NULL,
+      "read the weights too: find NaN, infinite values, tensors of zeros, dead rows, repeated "
+      "blocks",
+      .excludes = "hash verify" },
+    { "hash", CLI_FLAG, &opt.hash, NULL, "print the SHA-256 of files, keys and tensors as a list",
+      .excludes = "verify" },
+    { "verify", CLI_FILE, &opt.list, "LIST", "compare a model with such a list" },
+    { "strict", CLI_FLAG, &opt.strict, NULL, "exit 1 for warnings too" },
+    { "rules", CLI_FLAG, &opt.rules, NULL, "list the rules and their reasons; no model is needed" },
+    { .group = cli_common },
+    { CLI_JSON },
+    { 0 },
+};
+
+static const char intro[] =
     "usage: organ-check MODEL...\n"
     "       organ-check --hash MODEL > LIST\n"
     "       organ-check --verify LIST MODEL\n"
     "Check whether an engine will load a model and whether it makes sense: one row\n"
     "per finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
     "split model, an organ directory, or - for stdin. Only the header is read, so\n"
-    "pipes and incomplete files can be checked too.\n"
-    "\n"
-    "  --data             read the weights too: find NaN, infinite values, tensors\n"
-    "                     of zeros, dead rows, repeated blocks\n"
-    "  --hash             print the SHA-256 of files, keys and tensors as a list\n"
-    "  --verify LIST      compare a model with such a list\n"
-    "  --strict           exit 1 for warnings too\n"
-    "  --rules            list the rules and their reasons; no model is needed\n"
-    "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
-    "\n"
-    "examples:\n"
+    "pipes and incomplete files can be checked too.\n";
+
+static const char examples[] =
     "  organ-check tests/data/lab/lab-verse-q4_k_m.gguf && echo sound\n"
     "  organ-check --data tests/data/lab/lab-code-q4_k_m.gguf\n"
     "  organ-check - < tests/data/lab/lab-base-q4_k_m.gguf\n"
     "  organ-check --hash tests/data/lab/lab-code-q4_k_m.gguf > /tmp/list\n"
     "  organ-check --verify /tmp/list tests/data/lab/lab-code-q4_k_m.gguf\n"
     "exit: 0 no errors found, 1 errors, 2 usage, 3 malformed input, 4 I/O failure\n";
-
-static const char columns[] = "model\tlevel\trule\twhere\tmessage",
-                  hash_columns[] = "sha256\tkind\tname\tdetail";
 
 typedef struct rows {
     table t;
@@ -75,7 +89,7 @@ static void failed(const cli *c, const gg_error *err)
     fprintf(stderr, "%s\n", line);
 }
 
-static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
+static gg_status check_all(cli *c)
 {
     rows r = { .t.json = c->json };
     gg_status worst = GG_OK;
@@ -84,10 +98,10 @@ static gg_status check_all(cli *c, const gg_check_options *o, bool strict)
         gg_error err = GG_ERROR_INIT;
         bool last = i + 1 == c->args.n;
         r.model = c->args.items[i];
-        gg_status st = gg_check_model(r.model, o, &c->run, print_row, &r, &report, &err);
+        gg_status st = gg_check_model(r.model, &opt.o, &c->run, print_row, &r, &report, &err);
         if (st == GG_OK) table_begin(&r.t, columns);
         if (st == GG_OK &&
-            (report.found[GG_CHECK_ERROR] || (strict && report.found[GG_CHECK_WARNING])))
+            (report.found[GG_CHECK_ERROR] || (opt.strict && report.found[GG_CHECK_WARNING])))
             st = GG_NO;
         if (st == GG_OK && c->verbose)
             cli_note(c, "%s: no errors, %zu warning%s, %zu note%s", r.model,
@@ -135,28 +149,18 @@ static gg_status verify(cli *c, const char *list, const char *model)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-check", .help = help, .has_json = true };
-    bool strict = false, list_rules = false, hashes = false;
-    const char *list = NULL;
-    gg_check_options o = { 0 };
-    const cli_option options[] = {
-        { "data", CLI_FLAG, &o.data },      { "strict", CLI_FLAG, &strict },
-        { "rules", CLI_FLAG, &list_rules }, { "hash", CLI_FLAG, &hashes },
-        { "verify", CLI_TEXT, &list },      { NULL, CLI_FLAG, NULL }
-    };
+    cli c = { .tool = "organ-check", .intro = intro, .examples = examples };
     cli_start(&c, argc, argv, options);
     gg_status st = GG_OK;
-    if (list_rules) {
+    if (opt.rules) {
         if (c.args.n) cli_usage(&c, "--rules takes no model");
         print_rules(c.json);
-    } else if (hashes || list) {
-        if (hashes && list) cli_usage(&c, "give --hash or --verify, not both");
-        if (o.data) cli_usage(&c, "--data cannot be combined with --hash or --verify");
+    } else if (opt.hash || opt.list) {
         if (c.args.n != 1) cli_usage(&c, "give one model");
-        st = hashes ? hash(&c, c.args.items[0]) : verify(&c, list, c.args.items[0]);
+        st = opt.hash ? hash(&c, c.args.items[0]) : verify(&c, opt.list, c.args.items[0]);
     } else {
         if (c.args.n == 0) cli_usage(&c, "give at least one model");
-        st = check_all(&c, &o, strict);
+        st = check_all(&c);
     }
     return cli_end(&c, st);
 }

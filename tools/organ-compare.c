@@ -13,39 +13,80 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
+static const char columns[] = "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
+                              "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b\tpart\tdamage";
+
+enum { COLOR_COSINE, COLOR_REL_L2 };
+
+static struct {
+    const char *map, *patch, *svg;
+    bool summary, lineage, keys, align, heat;
+    int color;
+    uint64_t sample;
+    gg_compare_options o;
+} opt;
+
+#define DRAWS \
+    .excludes = "summary lineage keys patch align where json", \
+    .excludes_why = "draws a picture and prints no table"
+#define TENSOR_OPTIONS CLI_SELECTION " map sample split-experts"
+
+static const cli_option options[] = {
+    { "", CLI_MODEL, NULL, "A", .place = 1 },
+    { "", CLI_MODEL, NULL, "B", .place = 2 },
+    { "summary", CLI_FLAG, &opt.summary, NULL, "one row per class, and one for the model",
+      .excludes = "lineage keys" },
+    { "keys", CLI_FLAG, &opt.keys, NULL, "one row per metadata key that differs; no tensors",
+      .excludes = "lineage " TENSOR_OPTIONS, .excludes_why = "compares keys only" },
+    { "patch", CLI_NEW_MODEL, &opt.patch, "FILE",
+      "write a patch that turns A into B, byte for byte, instead of a table; organ-transplant "
+      "--base A --donor FILE applies it",
+      .excludes = "keys summary lineage json " TENSOR_OPTIONS,
+      .excludes_why = "writes everything that differs to a file and prints no table" },
+    { "svg", CLI_NEW_FILE, &opt.svg, "FILE",
+      "draw a map of A's blocks and roles, and the lineage; --heat draws it on the terminal; "
+      "--color cosine or rel_l2",
+      DRAWS },
+    { "heat", CLI_FLAG, &opt.heat, .local = true, DRAWS },
+    { "color", CLI_WORD, &opt.color, "cosine", .values = "cosine rel_l2", .needs = "svg heat" },
+    { "lineage", CLI_FLAG, &opt.lineage, NULL,
+      "one row: whether they share a lineage, so grafts can work" },
+    { "align", CLI_FLAG, &opt.align, NULL,
+      "one row per hidden unit (or, with --summary, per group of them): which unit of B it is",
+      .excludes = "lineage keys patch sample split-experts",
+      .excludes_why = "can only be combined with --summary, --map and a selection" },
+    { "map", CLI_MAP, &opt.map, "0-3=4-7", "compare only A's blocks 0-3 with B's blocks 4-7" },
+    { "split-experts", CLI_FLAG, &opt.o.split_experts, NULL,
+      "one row per expert of stacked tensors (blk.N.ffn_gate.E)" },
+    { "sample", CLI_COUNT, &opt.sample, "N",
+      "measure at most N rows per tensor, evenly spread; 0 is all (default: 128 with --lineage, "
+      "else 0)" },
+    { "imatrix", CLI_FILE, &opt.o.imatrix, "FILE",
+      "predict the damage to the output with A's importance matrix",
+      .excludes = "lineage align keys patch",
+      .excludes_why = "adds a column to the table of tensors and to --summary" },
+    { CLI_FORCE, .help = "replace an existing patch or picture", .needs = "patch svg",
+      .needs_why = "nothing else is written" },
+    { .group = cli_selection },
+    { .group = cli_experts },
+    { CLI_COLUMNS(columns), .excludes = "summary lineage keys patch align",
+      .excludes_why = "selects rows of the table of tensors",
+      .help = "print only rows that satisfy it: 'cosine<0.9', 'block=3'; operators < <= > >= = "
+              "!=; may be repeated" },
+    { .group = cli_common },
+    { CLI_JSON },
+    { 0 },
+};
+
+static const char intro[] =
     "usage: organ-compare A B\n"
     "       organ-compare A B --summary\n"
     "       organ-compare A B --lineage | --keys | --align | --patch FILE\n"
     "Compare the decoded values of two models: one row per tensor. A and B are GGUF\n"
     "files, shards of split models, organ directories or .bin records; one of them\n"
-    "may be - for stdin.\n"
-    "\n"
-    "  --summary          one row per class, and one for the model\n"
-    "  --keys             one row per metadata key that differs; no tensors\n"
-    "  --patch FILE       write a patch that turns A into B, byte for byte, instead\n"
-    "                     of a table; organ-transplant --base A --donor FILE\n"
-    "                     applies it; --force replaces an existing FILE\n"
-    "  --svg FILE         draw a map of A's blocks and roles, and the lineage;\n"
-    "                     --heat draws it on the terminal; --color cosine or rel_l2\n"
-    "  --lineage          one row: whether they share a lineage, so grafts can work\n"
-    "  --align            one row per hidden unit (or, with --summary, per group of\n"
-    "                     them): which unit of B it is\n"
-    "  --map 0-3=4-7      compare only A's blocks 0-3 with B's blocks 4-7\n"
-    "  --split-experts    one row per expert of stacked tensors (blk.N.ffn_gate.E)\n"
-    "  --sample N         measure at most N rows per tensor, evenly spread; 0 is all\n"
-    "                     (default: 128 with --lineage, else 0)\n"
-    "  --imatrix FILE     predict the damage to the output with A's importance matrix\n"
-    "select:\n"
-    "  --type CLASS,...   skeleton organ embed norm adapter other\n"
-    "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
-    "  --layers 5-20,25   --tensors GLOB,...   --experts 0-3,17\n"
-    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
-    "  --where COND       print only rows that satisfy it: 'cosine<0.9', 'block=3';\n"
-    "                     operators < <= > >= = !=; may be repeated\n"
-    "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
-    "\n"
-    "examples:\n"
+    "may be - for stdin.\n";
+
+static const char examples[] =
     "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
     "    tests/data/lab/lab-verse-q4_k_m.gguf --where 'status!=identical'\n"
     "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
@@ -54,9 +95,6 @@ static const char help[] =
     "1 something differs, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 /* ---- one row per tensor ---------------------------------------------------------- */
-
-static const char columns[] = "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
-                              "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b\tpart\tdamage";
 
 static void cell_dims(table *rows, const gg_tensor *t)
 {
@@ -287,11 +325,6 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
 
 /* ---- pictures --------------------------------------------------------------------- */
 
-typedef struct drawing {
-    const char *svg, *color; /* a file, and the column to show */
-    bool heat;
-} drawing;
-
 typedef struct drawn_rows {
     gg_picture picture;
     gg_compare_summary summary;
@@ -306,12 +339,11 @@ static gg_status draw_row(void *ctx, const gg_compare_row *r, gg_error *err)
     return st == GG_OK ? gg_compare_summary_add(&d->summary, r, err) : st;
 }
 
-static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o,
-                      const drawing *how)
+static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
     gg_lineage l;
     char names[2][128], title[300], text[800], verdict[200];
-    drawn_rows d = { .distance = strcmp(how->color, "rel_l2") == 0 };
+    drawn_rows d = { .distance = opt.color == COLOR_REL_L2 };
     gg_compare_options each = *o;
     each.row = draw_row;
     each.row_ctx = &d;
@@ -328,9 +360,9 @@ static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_optio
                  gg_source_name(a), gg_source_name(b), verdict);
         d.picture.title = title;
         d.picture.text = text;
-        d.picture.column = how->color;
-        if (how->heat) st = picture_show(c, &d.picture);
-        if (st == GG_OK && how->svg) st = picture_save(c, &d.picture, how->svg);
+        d.picture.column = d.distance ? "rel_l2" : "cosine";
+        if (opt.heat) st = picture_show(c, &d.picture);
+        if (st == GG_OK && opt.svg) st = picture_save(c, &d.picture, opt.svg);
         if (st == GG_OK && model->by[GG_SAME_IDENTICAL] != model->tensors) st = GG_NO;
     }
     gg_picture_free(&d.picture);
@@ -351,94 +383,38 @@ static gg_status write_patch(cli *c, gg_source *a, gg_source *b, const char *out
     return st;
 }
 
-static void check_picture(const cli *c, drawing *d, bool other)
+static gg_status compare(cli *c, gg_source *a, gg_source *b)
 {
-    if (!d->svg && !d->heat) {
-        if (d->color) cli_usage(c, "--color needs --svg or --heat");
-        return;
-    }
-    if (other || c->json || c->where)
-        cli_usage(c, "--svg and --heat draw a picture and print no table: leave out --summary, "
-                     "--lineage, --keys, --patch, --where and --json");
-    if (d->heat && d->svg && strcmp(d->svg, "-") == 0)
-        cli_usage(c, "--svg - and --heat both write to stdout: name a file");
-    if (!d->color) d->color = "cosine";
-    if (strcmp(d->color, "cosine") != 0 && strcmp(d->color, "rel_l2") != 0)
-        cli_usage(c, "--color %s: use cosine or rel_l2", d->color);
+    gg_align_options units = { .select = c->select, .map = opt.o.map };
+    if (opt.svg || opt.heat) return draw(c, a, b, &opt.o);
+    if (opt.patch) return write_patch(c, a, b, opt.patch);
+    if (opt.align) return align_table(c, a, b, &units, opt.summary);
+    if (opt.keys) return print_keys(c, a, b);
+    if (opt.lineage) return lineage_row(c, a, b, &opt.o);
+    if (opt.summary) return print_summary(c, a, b, &opt.o);
+    return print_rows(c, a, b, &opt.o);
 }
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-compare",
-              .help = help,
-              .selects = true,
-              .has_json = true,
-              .has_force = true,
-              .where_columns = columns };
-    const char *map = NULL, *patch = NULL;
-    bool summary = false, lineage = false, keys = false, align = false;
-    uint64_t sample = UINT64_MAX;
-    drawing picture = { 0 };
-    gg_compare_options o = { 0 };
-    gg_map *parsed = NULL;
-    const cli_option options[] = { { "summary", CLI_FLAG, &summary },
-                                   { "lineage", CLI_FLAG, &lineage },
-                                   { "keys", CLI_FLAG, &keys },
-                                   { "align", CLI_FLAG, &align },
-                                   { "patch", CLI_TEXT, &patch },
-                                   { "svg", CLI_TEXT, &picture.svg },
-                                   { "heat", CLI_FLAG, &picture.heat },
-                                   { "color", CLI_TEXT, &picture.color },
-                                   { "map", CLI_TEXT, &map },
-                                   { "sample", CLI_COUNT, &sample },
-                                   { "split-experts", CLI_FLAG, &o.split_experts },
-                                   { "imatrix", CLI_TEXT, &o.imatrix },
-                                   { NULL, CLI_FLAG, NULL } };
+    cli c = { .tool = "organ-compare", .intro = intro, .examples = examples };
+    gg_map *map = NULL;
+    gg_source *a = NULL, *b = NULL;
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
-    if (c.where && (summary || lineage || keys || patch || align))
-        cli_usage(&c, "--where selects rows of the table of tensors: leave out --summary, --keys, "
-                      "--lineage, --align and --patch");
-    if (align && (lineage || keys || patch || sample != UINT64_MAX || o.split_experts))
-        cli_usage(&c, "--align can only be combined with --summary, --map and a selection");
-    if (o.imatrix && (lineage || align || keys || patch))
-        cli_usage(&c, "--imatrix adds a column to the table of tensors and to --summary: leave out "
-                      "--keys, --lineage, --align and --patch");
-    if (summary && lineage) cli_usage(&c, "give --summary or --lineage, not both");
-    bool tensors = c.select || map || sample != UINT64_MAX || o.split_experts;
-    if (patch && (keys || summary || lineage || tensors || c.json))
-        cli_usage(&c,
-                  "--patch writes everything that differs to a file and prints no table: leave out "
-                  "options that select, measure or print");
-    if (c.run.force && !patch && !picture.svg)
-        cli_usage(&c, "--force needs --patch or --svg: nothing else is written");
-    check_picture(&c, &picture, summary || lineage || keys || patch || align);
-    if (keys && (summary || lineage))
-        cli_usage(&c, "give --keys, --summary or --lineage, only one of them");
-    if (keys && tensors)
-        cli_usage(
-            &c, "--keys compares keys only: leave out the options that select or measure tensors");
-    bool draws = picture.svg || picture.heat;
-    o.select = c.select;
-    o.sample = sample != UINT64_MAX ? sample : lineage ? GG_LINEAGE_SAMPLE : 0;
-    gg_source *a = NULL, *b = NULL;
-    gg_status st = map ? gg_map_parse(map, &parsed, &c.err) : GG_OK;
-    o.map = parsed;
-    gg_align_options unit_options = { .select = c.select, .map = parsed };
+    if (opt.heat && opt.svg && strcmp(opt.svg, "-") == 0)
+        cli_usage(&c, "--svg - and --heat both write to stdout: name a file");
+    gg_status st = opt.map ? gg_map_parse(opt.map, &map, &c.err) : GG_OK;
+    opt.o.map = map;
+    opt.o.select = c.select;
+    opt.o.sample = opt.lineage && !cli_given(&c, "sample") ? GG_LINEAGE_SAMPLE : opt.sample;
     if (st == GG_OK) st = cli_open(&c, c.args.items[0], CLI_DATA, &a);
     if (st == GG_OK) st = cli_open(&c, c.args.items[1], CLI_DATA, &b);
-    if (st == GG_OK) st = picture_allowed(&c, picture.svg, a);
-    if (st == GG_OK) st = picture_allowed(&c, picture.svg, b);
-    if (st == GG_OK)
-        st = draws     ? draw(&c, a, b, &o, &picture)
-             : patch   ? write_patch(&c, a, b, patch)
-             : align   ? align_table(&c, a, b, &unit_options, summary)
-             : keys    ? print_keys(&c, a, b)
-             : lineage ? lineage_row(&c, a, b, &o)
-             : summary ? print_summary(&c, a, b, &o)
-                       : print_rows(&c, a, b, &o);
+    if (st == GG_OK) st = picture_allowed(&c, opt.svg, a);
+    if (st == GG_OK) st = picture_allowed(&c, opt.svg, b);
+    if (st == GG_OK) st = compare(&c, a, b);
     gg_source_close(a);
     gg_source_close(b);
-    gg_map_free(parsed);
+    gg_map_free(map);
     return cli_end(&c, st);
 }

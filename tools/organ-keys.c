@@ -12,49 +12,71 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
+#define SHOWN_ELEMENTS 8 /* of an array */
+#define SHOWN_BYTES 60   /* of a string, on a terminal */
+
+static struct {
+    const char *model, *get, *output;
+    bool full, in_place, recover;
+    cli_list deletes, renames, sets, files;
+} opt;
+
+#define EDITS "delete rename set set-file"
+#define EDIT_NEEDS .needs = "output in-place", .needs_why = "they say where the change goes"
+#define TARGET_NEEDS .needs = EDITS, .needs_why = "there is nothing to change"
+
+static const cli_option options[] = {
+    { "", CLI_MODEL, &opt.model, "MODEL", .place = 1, .required = "" },
+    { "", CLI_TEXT, NULL, "GLOB", .place = 2, .many = true },
+    { "full", CLI_FLAG, &opt.full, NULL, "do not shorten arrays, nor long strings on a terminal",
+      .excludes = EDITS, .excludes_why = "is for lists" },
+    { "get", CLI_TEXT, &opt.get, "KEY",
+      "print only the value: a string byte for byte, a number and a newline, an array one element "
+      "per line",
+      .excludes = EDITS " full", .excludes_why = "prints one value and takes no edits" },
+    { .help = "edits, done in this order:" },
+    { "delete", CLI_TEXT, &opt.deletes, "KEY", "remove a key", .many = true, EDIT_NEEDS },
+    { "rename", CLI_TEXT, &opt.renames, "OLD=NEW", "rename a key; it keeps its position",
+      .many = true, EDIT_NEEDS },
+    { "set", CLI_TEXT, &opt.sets, "KEY=T:VALUE",
+      "set a key; T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of these and [] with "
+      "VALUE a,b,c. Without T the key keeps its type",
+      .many = true, EDIT_NEEDS },
+    { "set-file", CLI_TEXT, &opt.files, "KEY=FILE",
+      "set a key to the content of a file, as a string", .many = true, .local = true, EDIT_NEEDS },
+    { .help = "each edit can be given several times. Where the result goes:" },
+    { "output", CLI_NEW_MODEL, &opt.output, "FILE",
+      "write a new model. A split model becomes one file, or as many shards again if FILE is named "
+      "like one of them",
+      .excludes = "in-place", TARGET_NEEDS },
+    { "in-place", CLI_FLAG, &opt.in_place, NULL,
+      "change the header of the file itself, if it fits; not of a file with several hard links, "
+      "unless --force is given",
+      TARGET_NEEDS },
+    { "recover", CLI_FLAG, &opt.recover, NULL,
+      "repair a model after an interrupted change in place; every run of organ-keys on the model "
+      "does this first",
+      .excludes = EDITS " get", .excludes_why = "takes a model and nothing else" },
+    { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
+    { CLI_FORCE, .help = "replace an existing output" },
+    { .group = cli_common },
+    { CLI_JSON, .help = "(tables)", .excludes = EDITS, .excludes_why = "is for tables" },
+    { 0 },
+};
+
+static const char intro[] =
     "usage: organ-keys MODEL [GLOB...]\n"
     "       organ-keys MODEL --get KEY\n"
     "       organ-keys MODEL EDIT... --output MODEL2.gguf | --in-place\n"
     "List, read and change the metadata keys of a model: a GGUF file, any shard of a\n"
-    "split model, an organ directory, or - for stdin. GLOBs select keys by name.\n"
-    "\n"
-    "  --full             do not shorten arrays, nor long strings on a terminal\n"
-    "  --get KEY          print only the value: a string byte for byte, a number\n"
-    "                     and a newline, an array one element per line\n"
-    "edits, done in this order:\n"
-    "  --delete KEY       remove a key\n"
-    "  --rename OLD=NEW   rename a key; it keeps its position\n"
-    "  --set KEY=T:VALUE  set a key; T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool\n"
-    "                     str, or one of these and [] with VALUE a,b,c. Without T\n"
-    "                     the key keeps its type\n"
-    "  --set-file KEY=FILE  set a key to the content of a file, as a string\n"
-    "each edit can be given several times. Where the result goes:\n"
-    "  --output FILE      write a new model. A split model becomes one file, or as\n"
-    "                     many shards again if FILE is named like one of them\n"
-    "  --in-place         change the header of the file itself, if it fits; not of a\n"
-    "                     file with several hard links, unless --force is given\n"
-    "  --recover          repair a model after an interrupted change in place; every\n"
-    "                     run of organ-keys on the model does this first\n"
-    "  --strict           write nothing if an engine would refuse the result\n"
-    "  --force            replace an existing output\n"
-    "common: -j N, -q quiet, -v verbose, --json (tables), --help, --version\n"
-    "\n"
-    "examples:\n"
+    "split model, an organ directory, or - for stdin. GLOBs select keys by name.\n";
+
+static const char examples[] =
     "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf 'general.*' '*.block_count'\n"
     "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf --get general.architecture\n"
     "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf --set general.name=str:Verse \\\n"
     "    --output /tmp/named.gguf --force\n"
     "exit: 0 done, 1 no such key or no room in place, 2 usage, 3 malformed, 4 I/O\n";
-
-#define SHOWN_ELEMENTS 8 /* of an array */
-#define SHOWN_BYTES 60   /* of a string, on a terminal */
-
-typedef struct arguments {
-    const char *model, *get, *output;
-    bool full, in_place, recover;
-    cli_list deletes, renames, sets, files;
-} arguments;
 
 /* ---- reading ----------------------------------------------------------------- */
 
@@ -78,14 +100,14 @@ static void print_row(cli *c, table *rows, const gg_kv *kv, const gg_key_limits 
     table_row(rows);
 }
 
-static gg_status get(cli *c, const arguments *a, const gg_meta *meta)
+static gg_status get(cli *c, const gg_meta *meta)
 {
-    const gg_kv *kv = gg_keys_find(meta, a->get);
+    const gg_kv *kv = gg_keys_find(meta, opt.get);
     gg_key_out o = { to_stdout, NULL };
     if (!kv) {
-        gg_fail(&c->err, GG_NO, "there is no key '%s'", a->get);
+        gg_fail(&c->err, GG_NO, "there is no key '%s'", opt.get);
         gg_fix(&c->err, "run organ-keys without --get to list the keys");
-        return gg_at_file(&c->err, a->model);
+        return gg_at_file(&c->err, opt.model);
     }
     if (!c->json) return gg_key_put_bare(&o, kv, &c->err);
     table rows = table_start(true, "key\ttype\tcount\tvalue");
@@ -128,11 +150,11 @@ static gg_status choose(cli *c, const gg_meta *meta, bool *shown)
     return st;
 }
 
-static gg_status list(cli *c, const arguments *a, const gg_meta *meta)
+static gg_status list(cli *c, const gg_meta *meta)
 {
     gg_key_limits limits = { 0 };
-    if (!a->full) limits.elements = SHOWN_ELEMENTS;
-    if (!a->full && isatty(STDOUT_FILENO)) limits.bytes = SHOWN_BYTES;
+    if (!opt.full) limits.elements = SHOWN_ELEMENTS;
+    if (!opt.full && isatty(STDOUT_FILENO)) limits.bytes = SHOWN_BYTES;
     bool *shown = calloc(meta->n ? meta->n : 1, sizeof *shown);
     if (!shown) return gg_fail(&c->err, GG_ENOMEM, "no memory for %zu keys", meta->n);
     if (choose(c, meta, shown) == GG_OK) {
@@ -144,17 +166,17 @@ static gg_status list(cli *c, const arguments *a, const gg_meta *meta)
     return c->err.status;
 }
 
-static gg_status read_keys(cli *c, const arguments *a)
+static gg_status read_keys(cli *c)
 {
     gg_source *s = NULL;
-    gg_status st = cli_open(c, a->model, CLI_HEADER_ONLY, &s);
+    gg_status st = cli_open(c, opt.model, CLI_HEADER_ONLY, &s);
     const gg_meta *meta = st == GG_OK ? gg_source_meta(s) : NULL;
     if (meta) {
-        st = a->get ? get(c, a, meta) : list(c, a, meta);
+        st = opt.get ? get(c, meta) : list(c, meta);
     } else if (st == GG_OK) {
         gg_fail(&c->err, GG_EUSAGE, "organ records have no keys");
         gg_fix(&c->err, "give a model or an organ directory");
-        st = gg_at_file(&c->err, a->model);
+        st = gg_at_file(&c->err, opt.model);
     }
     gg_source_close(s);
     return st;
@@ -162,30 +184,30 @@ static gg_status read_keys(cli *c, const arguments *a)
 
 /* ---- changing ---------------------------------------------------------------- */
 
-static gg_status recover(cli *c, const arguments *a)
+static gg_status recover(cli *c)
 {
     gg_recovery what;
-    gg_status st = gg_keys_recover(a->model, &what, &c->err);
+    gg_status st = gg_keys_recover(opt.model, &what, &c->err);
     if (st != GG_OK) return st;
     if (what == GG_RECOVERY_UNDONE)
-        cli_note(c, "%s: an interrupted change of its keys was undone", a->model);
+        cli_note(c, "%s: an interrupted change of its keys was undone", opt.model);
     else if (what == GG_RECOVERY_FINISHED)
-        cli_note(c, "%s: an interrupted change of its keys had been completed", a->model);
-    else if (a->recover) cli_note(c, "%s: nothing to recover", a->model);
+        cli_note(c, "%s: an interrupted change of its keys had been completed", opt.model);
+    else if (opt.recover) cli_note(c, "%s: nothing to recover", opt.model);
     return GG_OK;
 }
 
-static gg_status write_model(cli *c, const arguments *a, const gg_key_edits *edits)
+static gg_status write_model(cli *c, const gg_key_edits *edits)
 {
     gg_source *s = NULL;
     gg_keys_report r = { 0 };
     uint64_t shards = 0;
-    gg_status st = cli_open(c, a->model, CLI_DATA, &s);
+    gg_status st = cli_open(c, opt.model, CLI_DATA, &s);
     /* When shards follow one another on a pipe, only the first is known at first. */
     if (st == GG_OK && gg_source_meta(s))
         gg_kv_u64(gg_meta_find(gg_source_meta(s), "split.count"), &shards);
     if (st == GG_OK && shards > 1) st = gg_source_spool(&s, &c->err);
-    if (st == GG_OK) st = gg_keys_write(s, edits, a->output, &c->run, &r, &c->err);
+    if (st == GG_OK) st = gg_keys_write(s, edits, opt.output, &c->run, &r, &c->err);
     gg_source_close(s);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%llu bytes in %zu file%s", (unsigned long long)r.bytes, r.files,
@@ -193,87 +215,55 @@ static gg_status write_model(cli *c, const arguments *a, const gg_key_edits *edi
     return st;
 }
 
-static gg_status edit(cli *c, const arguments *a)
+static gg_status edit(cli *c)
 {
-    gg_key_edits e = { .deletes = a->deletes.items,
-                       .n_deletes = a->deletes.n,
-                       .renames = a->renames.items,
-                       .n_renames = a->renames.n,
-                       .sets = a->sets.items,
-                       .n_sets = a->sets.n,
-                       .files = a->files.items,
-                       .n_files = a->files.n };
+    gg_key_edits e = { .deletes = opt.deletes.items,
+                       .n_deletes = opt.deletes.n,
+                       .renames = opt.renames.items,
+                       .n_renames = opt.renames.n,
+                       .sets = opt.sets.items,
+                       .n_sets = opt.sets.n,
+                       .files = opt.files.items,
+                       .n_files = opt.files.n };
     gg_keys_report r = { 0 };
-    key_options_note(c, &a->sets, "--set-file");
-    if (a->output) return write_model(c, a, &e);
-    gg_status st = gg_keys_in_place(a->model, &e, &c->run, &r, &c->err);
+    key_options_note(c, &opt.sets, "--set-file");
+    if (opt.output) return write_model(c, &e);
+    gg_status st = gg_keys_in_place(opt.model, &e, &c->run, &r, &c->err);
     if (st == GG_OK && r.same) cli_note(c, "nothing changed: the keys already have these values");
     else if (st == GG_OK && c->verbose)
         cli_note(c, "%llu bytes of the header changed", (unsigned long long)r.bytes);
     return st;
 }
 
-static void check_stdin(const cli *c, const arguments *a)
+static bool edits(void)
 {
-    size_t readers = strcmp(a->model, "-") == 0;
-    for (size_t i = 0; i < a->files.n; i++) {
-        const char *eq = strchr(a->files.items[i], '=');
+    return opt.deletes.n + opt.renames.n + opt.sets.n + opt.files.n > 0;
+}
+
+/* Checks what depends on the values of options and on the other arguments. */
+static void check_values(const cli *c)
+{
+    size_t readers = strcmp(opt.model, "-") == 0;
+    if ((opt.get || edits()) && c->args.n > 1)
+        cli_usage(c, "unexpected argument '%s': patterns cannot be combined with --get or edits",
+                  c->args.items[1]);
+    if (opt.recover && c->args.n > 1) cli_usage(c, "--recover takes a model and nothing else");
+    if (opt.in_place && readers)
+        cli_usage(c, "stdin cannot be changed in place: give a file name, or use --output");
+    for (size_t i = 0; i < opt.files.n; i++) {
+        const char *eq = strchr(opt.files.items[i], '=');
         readers += eq && strcmp(eq, "=-") == 0;
     }
     if (readers > 1)
         cli_usage(c, "stdin can be read only once: put the model or the value in a file");
 }
 
-static size_t count_edits(const arguments *a)
-{
-    return a->deletes.n + a->renames.n + a->sets.n + a->files.n;
-}
-
-static void check_usage(const cli *c, const arguments *a)
-{
-    size_t edits = count_edits(a);
-    bool writes = a->output || a->in_place;
-    if (c->args.n == 0) cli_usage(c, "no model given");
-    if (a->output && a->in_place) cli_usage(c, "give --output or --in-place, not both");
-    if (edits && !writes)
-        cli_usage(c, "give --output FILE or --in-place to say where the change goes");
-    if (writes && !edits)
-        cli_usage(c, "nothing to change: give --set, --set-file, --delete or --rename");
-    if (a->get && (edits || a->full)) cli_usage(c, "--get prints one value and takes no edits");
-    if ((a->get || edits) && c->args.n > 1)
-        cli_usage(c, "unexpected argument '%s': patterns cannot be combined with --get or edits",
-                  c->args.items[1]);
-    if (a->recover && (edits || a->get || c->args.n > 1))
-        cli_usage(c, "--recover takes a model and nothing else");
-    if (a->full && edits) cli_usage(c, "--full cannot be combined with edits");
-    if (c->json && edits) cli_usage(c, "--json cannot be combined with edits");
-    if (a->in_place && strcmp(a->model, "-") == 0)
-        cli_usage(c, "stdin cannot be changed in place: give a file name, or use --output");
-    if (a->output && strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
-    check_stdin(c, a);
-}
-
 int main(int argc, char **argv)
 {
-    cli c = {
-        .tool = "organ-keys", .help = help, .has_json = true, .has_force = true, .has_strict = true
-    };
-    arguments a = { 0 };
-    const cli_option options[] = {
-        { "get", CLI_TEXT, &a.get },         { "full", CLI_FLAG, &a.full },
-        { "delete", CLI_LIST, &a.deletes },  { "rename", CLI_LIST, &a.renames },
-        { "set", CLI_LIST, &a.sets },        { "set-file", CLI_LIST, &a.files },
-        { "output", CLI_TEXT, &a.output },   { "in-place", CLI_FLAG, &a.in_place },
-        { "recover", CLI_FLAG, &a.recover }, { NULL, CLI_FLAG, NULL }
-    };
+    cli c = { .tool = "organ-keys", .intro = intro, .examples = examples };
     cli_start(&c, argc, argv, options);
-    a.model = c.args.n ? c.args.items[0] : "";
-    check_usage(&c, &a);
-    gg_status st = strcmp(a.model, "-") == 0 ? GG_OK : recover(&c, &a);
-    if (st == GG_OK && !a.recover) st = count_edits(&a) ? edit(&c, &a) : read_keys(&c, &a);
-    free(a.deletes.items);
-    free(a.renames.items);
-    free(a.sets.items);
-    free(a.files.items);
+    check_values(&c);
+    gg_status st = strcmp(opt.model, "-") == 0 ? GG_OK : recover(&c);
+    if (st == GG_OK && !opt.recover) st = edits() ? edit(&c) : read_keys(&c);
     return cli_end(&c, st);
 }

@@ -244,7 +244,7 @@ organ-assemble "$T/xs" --output "$T/x.gguf"
 check "shards and one file" organ-compare $S "$T/x.gguf"
 check "numbers of shards are no difference" organ-compare $S "$T/x.gguf" --keys
 check_error 2 "have no keys" "keys of records" organ-compare $VERSE "$T/verse/norm/output_norm.bin" --keys
-check_error 2 "only one of them" "keys and summary" organ-compare $VERSE $VERSE --keys --summary
+check_error 2 "not both" "keys and summary" organ-compare $VERSE $VERSE --keys --summary
 check_error 2 "compares keys only" "keys and a selection" organ-compare $VERSE $VERSE --keys --type norm
 for f in kv-odd-keys kv-strings-binary kv-all-scalars kv-arrays-all-types kv-empty-arrays-and-strings kv-many; do
     check "$f and itself" organ-compare $D/gguf/$f.gguf $D/gguf/$f.gguf --keys

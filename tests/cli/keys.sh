@@ -150,7 +150,7 @@ check_error 2 "expected OLD=NEW" "half a rename" edit "$T/none" --rename general
 check_error 2 "no value is given" "an empty value" edit "$T/none" --set general.name=
 check_error 2 "does not fit" "too large" edit "$T/none" --set llama.block_count=u8:256
 check_error 2 "KEY=" "no key" edit "$T/none" --set =u8:1
-check_error 2 "give --output FILE or --in-place" "nowhere to go" organ-keys $VERSE --delete general.name
+check_error 2 "--delete needs --output or --in-place" "nowhere to go" organ-keys $VERSE --delete general.name
 check_error 2 "not both" "two ways to go" organ-keys $VERSE --delete general.name --in-place --output "$T/none"
 check_error 2 "nothing to change" "nothing to do" organ-keys $VERSE --output "$T/none"
 check_error 2 "patterns cannot be combined" "an edit and a pattern" edit "$T/none" --delete general.name 'a*'

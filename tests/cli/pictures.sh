@@ -50,7 +50,7 @@ check_text "$(grep -c 'strangers: ' "$T/out")" 1 "strangers in words"
 check_exit 0 "compare, itself" organ-compare "$VERSE" "$VERSE" --svg -
 check_text "$(grep -c 'fill="#fde725"' "$T/out")" 1 "all the same: one colour, the scale's own last"
 check_error 2 "use cosine or rel_l2" "another column" organ-compare "$VERSE" "$CODE" --svg - --color theta
-check_error 2 "print no table" "a picture and a table" organ-compare "$VERSE" "$CODE" --svg - --lineage
+check_error 2 "prints no table" "a picture and a table" organ-compare "$VERSE" "$CODE" --svg - --lineage
 check_error 2 "c.svg" "an existing picture" organ-compare "$VERSE" "$CODE" --svg "$T/c.svg"
 
 # ---- where tensors come from ----
