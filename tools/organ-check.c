@@ -93,12 +93,14 @@ static gg_status check_all(cli *c)
 {
     rows r = { .t.json = c->json };
     gg_status worst = GG_OK;
+    opt.o.row = print_row;
+    opt.o.ctx = &r;
     for (size_t i = 0; i < c->args.n; i++) {
         gg_check_report report;
         gg_error err = GG_ERROR_INIT;
         bool last = i + 1 == c->args.n;
         r.model = c->args.items[i];
-        gg_status st = gg_check_model(r.model, &opt.o, &c->run, print_row, &r, &report, &err);
+        gg_status st = gg_check_model(r.model, &opt.o, &c->run, &report, &err);
         if (st == GG_OK) table_begin(&r.t, columns);
         if (st == GG_OK &&
             (report.found[GG_CHECK_ERROR] || (opt.strict && report.found[GG_CHECK_WARNING])))
@@ -130,21 +132,24 @@ static gg_status print_hash(void *ctx, const gg_hash_row *r, gg_error *err)
     return GG_OK;
 }
 
-static gg_status hash(cli *c, const char *model)
+/* Prints the hashes of a model or, with a list, the differences from it. */
+static gg_status hash(cli *c, const char *list, const char *model)
 {
-    table t = { .json = c->json };
-    gg_status st = gg_check_hash(model, &c->run, print_hash, &t, &c->err);
-    if (st == GG_OK) table_begin(&t, hash_columns);
-    return st;
-}
-
-static gg_status verify(cli *c, const char *list, const char *model)
-{
-    size_t found[GG_CHECK_LEVELS] = { 0 };
-    rows r = { .t.json = c->json, .model = model };
-    gg_status st = gg_check_verify(model, list, &c->run, print_row, &r, found, &c->err);
-    if (st == GG_OK) table_begin(&r.t, columns);
-    return st == GG_OK && found[GG_CHECK_ERROR] ? GG_NO : st;
+    gg_source *s = NULL;
+    table hashes = { .json = c->json };
+    rows differences = { .t.json = c->json, .model = model };
+    gg_hash_options o = { .list = list,
+                          .row = print_hash,
+                          .finding = print_row,
+                          .ctx = list ? (void *)&differences : (void *)&hashes };
+    gg_check_report report;
+    gg_status st = gg_source_open_with(model, NULL, &s, &c->err);
+    if (st == GG_OK) st = gg_check_hash(s, &o, &c->run, &report, &c->err);
+    gg_source_close(s);
+    if (st != GG_OK) return st;
+    if (list) table_begin(&differences.t, columns);
+    else table_begin(&hashes, hash_columns);
+    return report.found[GG_CHECK_ERROR] ? GG_NO : GG_OK;
 }
 
 int main(int argc, char **argv)
@@ -157,7 +162,7 @@ int main(int argc, char **argv)
         print_rules(c.json);
     } else if (opt.hash || opt.list) {
         if (c.args.n != 1) cli_usage(&c, "give one model");
-        st = opt.hash ? hash(&c, c.args.items[0]) : verify(&c, opt.list, c.args.items[0]);
+        st = hash(&c, opt.list, c.args.items[0]);
     } else {
         if (c.args.n == 0) cli_usage(&c, "give at least one model");
         st = check_all(&c);

@@ -1,14 +1,15 @@
 /* gg_check.h - check whether an engine will load a model and whether the model makes sense.
  *
  *     gg_check_report report;
- *     gg_status st = gg_check_model("model.gguf", NULL, NULL, print_finding, NULL, &report, &err);
+ *     gg_check_options o = { .row = print_finding };
+ *     gg_status st = gg_check_model("model.gguf", &o, NULL, &report, &err);
  *     if (st == GG_OK && report.found[GG_CHECK_ERROR] > 0) puts("the model is broken");
  *
  * The rules read only the keys and the list of tensors, so they also work on a pipe and on a file
  * whose data are incomplete. Each rule has a name and a reason (gg_check_rule_at and
  * docs/checks.md). What a model must have is derived from the model where possible; tables per
  * architecture supply the rest. The facts are those of llama.cpp v0.5.0. The general rules of
- * organ.h apply: options, run, callback and report may be NULL.
+ * organ.h apply: options, run, callbacks and report may be NULL.
  */
 #ifndef GG_CHECK_H
 #define GG_CHECK_H
@@ -39,9 +40,6 @@ typedef struct gg_finding {
     const char *message; /* what is wrong, without a trailing period */
 } gg_finding;
 
-/* Called for each finding, one at a time. Another status than GG_OK ends the check. */
-typedef gg_status (*gg_finding_fn)(void *ctx, const gg_finding *f, gg_error *err);
-
 /* A rule: its name, the highest level of its findings, and why it exists. */
 typedef struct gg_check_rule {
     const char *name;
@@ -54,6 +52,9 @@ const gg_check_rule *gg_check_rule_at(size_t i);
 
 typedef struct gg_check_options {
     bool data; /* read the weights too, to find NaN, infinities, zeros and repeated blocks */
+    /* Called for each finding, one at a time. Another status than GG_OK ends the check. */
+    gg_status (*row)(void *ctx, const gg_finding *row, gg_error *err);
+    void *ctx;
 } gg_check_options;
 
 typedef struct gg_check_report {
@@ -61,13 +62,14 @@ typedef struct gg_check_report {
     bool incomplete; /* the file is cut short, so only its header was checked */
 } gg_check_report;
 
-/* Checks any source that gg_source_open accepts. Findings do not make it fail: look at
+/* Checks a model. Unlike the other verbs it takes what gg_source_open_with accepts, and not a
+ * source, because it also judges files that cannot be opened. Findings do not make it fail: look at
  * report->found. Of a pipe only the header is read, unless o->data is set. A GGUF file that cannot
  * be opened but has a sound header is checked by its header, and a finding describes the rest. If
  * there is no usable header, a finding of the rule "format" is reported and the error returned.
  * Uses some hundred KiB per thread besides the header. */
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
-                         gg_finding_fn fn, void *ctx, gg_check_report *report, gg_error *err);
+                         gg_check_report *report, gg_error *err);
 
 /* ---- SHA-256 lists -------------------------------------------------------------------- */
 
@@ -80,19 +82,23 @@ typedef struct gg_hash_row {
     const char *detail; /* bytes of a file; type of a key; type and shape of a tensor */
 } gg_hash_row;
 
-typedef gg_status (*gg_hash_fn)(void *ctx, const gg_hash_row *row, gg_error *err);
+typedef struct gg_hash_options {
+    /* A file with such rows, as TSV with the columns of gg_hash_row, to compare the model with.
+     * NULL = none. */
+    const char *list;
+    /* Called for each row of the model, if there is no list. */
+    gg_status (*row)(void *ctx, const gg_hash_row *row, gg_error *err);
+    /* Called for each difference from the list: a finding of the rule "hash". Renamed tensors and
+     * keys are recognised by their hash. */
+    gg_status (*finding)(void *ctx, const gg_finding *row, gg_error *err);
+    void *ctx; /* first argument of both */
+} gg_hash_options;
 
-/* Computes the rows of any source that gg_source_open accepts. Pipes and directories have no file
- * rows. Keys that number shards (split.*) are left out. */
-gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void *ctx,
-                        gg_error *err);
-
-/* Compares a model with the rows in the file `list`, a TSV with the columns of gg_hash_row. Each
- * difference is a finding of the rule "hash"; renamed tensors and keys are recognised by their
- * hash. `found` (may be NULL) is increased by the number of findings per level. Errors: GG_EFORMAT
- * for a malformed list, and those of gg_source_open. */
-gg_status gg_check_verify(const char *spec, const char *list, const gg_run *run, gg_finding_fn fn,
-                          void *ctx, size_t found[GG_CHECK_LEVELS], gg_error *err);
+/* Computes the SHA-256 of the parts of a model. Pipes and directories have no file rows. Keys that
+ * number shards (split.*) are left out. report->found counts the differences from o->list. Errors:
+ * GG_EFORMAT for a malformed list, and those of reading the source. */
+gg_status gg_check_hash(gg_source *model, const gg_hash_options *o, const gg_run *run,
+                        gg_check_report *report, gg_error *err);
 
 #ifdef __cplusplus
 }

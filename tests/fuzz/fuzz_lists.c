@@ -25,10 +25,13 @@ static gg_status finding(void *ctx, const gg_finding *f, gg_error *e)
 static void verify(void)
 {
     gg_error e = GG_ERROR_INIT;
-    size_t n = 0, found[GG_CHECK_LEVELS] = { 0 };
-    gg_status st = gg_check_verify(room("base.gguf"), room("list"), &room_run, finding, &n, found,
-                                   &e);
-    FUZZ_MUST(st == GG_OK ? n == found[0] + found[1] + found[2] : e.what[0]);
+    size_t n = 0;
+    gg_check_report r = { 0 };
+    gg_source *base = room_open("base.gguf");
+    gg_hash_options o = { .list = room("list"), .finding = finding, .ctx = &n };
+    gg_status st = gg_check_hash(base, &o, &room_run, &r, &e);
+    FUZZ_MUST(st == GG_OK ? n == r.found[0] + r.found[1] + r.found[2] : e.what[0]);
+    gg_source_close(base);
 }
 
 static void names(void)

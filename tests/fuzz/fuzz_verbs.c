@@ -226,20 +226,21 @@ static gg_status put_row(void *ctx, const gg_hash_row *row, gg_error *e)
 static void check(input *in)
 {
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
-    size_t n = 0, findings = 0, found[GG_CHECK_LEVELS] = { 0 };
-    gg_check_options o = { .data = in->c[MORE] & 1 };
+    size_t n = 0, findings = 0;
+    gg_check_options o = { .data = in->c[MORE] & 1, .row = finding, .ctx = &n };
     gg_check_report r = { 0 };
-    gg_status st = gg_check_model(room("in.gguf"), &o, &room_run, finding, &n, &r, &e);
+    gg_status st = gg_check_model(room("in.gguf"), &o, &room_run, &r, &e);
     FUZZ_MUST(st != GG_OK || n == r.found[0] + r.found[1] + r.found[2]);
     if (!in->s) return;
     FILE *f = fopen(room("hashes.tsv"), "wb");
     FUZZ_MUST(f);
     fprintf(f, "sha256\tkind\tname\tdetail\n");
-    st = gg_check_hash(room("in.gguf"), &room_run, put_row, f, &e2);
+    gg_hash_options hash = { .row = put_row, .ctx = f };
+    st = gg_check_hash(in->s, &hash, &room_run, NULL, &e2);
     FUZZ_MUST(fclose(f) == 0);
     if (st == GG_OK) {
-        st = gg_check_verify(room("in.gguf"), room("hashes.tsv"), &room_run, finding, &findings,
-                             found, &e3);
+        gg_hash_options same = { .list = room("hashes.tsv"), .finding = finding, .ctx = &findings };
+        st = gg_check_hash(in->s, &same, &room_run, &r, &e3);
         if (st != GG_OK || findings) fprintf(stderr, "%s (%zu)\n", e3.what, findings);
         FUZZ_MUST(st == GG_OK && findings == 0);
     }

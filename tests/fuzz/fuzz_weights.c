@@ -22,9 +22,9 @@ static gg_status finding(void *ctx, const gg_finding *f, gg_error *e)
 static void check(void)
 {
     gg_error e = GG_ERROR_INIT;
-    gg_check_options o = { .data = true };
+    gg_check_options o = { .data = true, .row = finding };
     gg_check_report r = { 0 };
-    gg_status st = gg_check_model(room("out.gguf"), &o, &room_run, finding, NULL, &r, &e);
+    gg_status st = gg_check_model(room("out.gguf"), &o, &room_run, &r, &e);
     FUZZ_MUST(st == GG_OK);
 }
 

@@ -1,7 +1,7 @@
 /* check_data.c - checks the weights: values that are not numbers, tensors and rows of zeros,
  * blocks with the same bytes. Each tensor is read once, in pieces, and hashed at the same
  * time. */
-#include "check_data.h"
+#include "check_context.h"
 
 #include "base/parallel.h"
 #include "base/sha256.h"
@@ -22,11 +22,11 @@ typedef struct seen {
     unsigned char digest[32];
 } seen;
 
-typedef struct job {
+typedef struct reading {
     gg_source *source;
     const gg_run *run;
     seen *of; /* one entry per tensor */
-} job;
+} reading;
 
 typedef struct reader {
     gg_data data;
@@ -37,7 +37,7 @@ typedef struct reader {
     uint64_t in_row;
 } reader;
 
-static void look_at(reader *r, seen *s, uint64_t row_length, size_t n)
+static void look_at_values(reader *r, seen *s, uint64_t row_length, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float v = r->values[i];
@@ -54,7 +54,7 @@ static void look_at(reader *r, seen *s, uint64_t row_length, size_t n)
     }
 }
 
-static gg_status read_values(job *j, reader *r, size_t i, gg_error *err)
+static gg_status read_values(reading *j, reader *r, size_t i, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(j->source, i);
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
@@ -76,16 +76,16 @@ static gg_status read_values(job *j, reader *r, size_t i, gg_error *err)
         size_t elems = n / info->block_bytes * info->block_elems;
         st = gg_decode(t->dtype, r->bytes, r->values, elems, err);
         if (at == 0 && elems) r->first = r->values[0];
-        if (st == GG_OK) look_at(r, s, t->dims[0], elems);
+        if (st == GG_OK) look_at_values(r, s, t->dims[0], elems);
     }
     gg_sha256_final(&h, s->digest);
     gg_data_close(&r->data);
     return st;
 }
 
-static gg_status read_tensor(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status read_weights(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    job *j = ctx;
+    reading *j = ctx;
     reader r = { .data.fd = -1 };
     (void)worker;
     /* the widest block has 292 bytes for 256 values, the widest value 8 bytes */
@@ -98,7 +98,7 @@ static gg_status read_tensor(void *ctx, size_t i, unsigned worker, gg_error *err
     return st;
 }
 
-static gg_status read_all(job *j, gg_error *err)
+static gg_status read_all_weights(reading *j, gg_error *err)
 {
     bool more = true;
     uint64_t total = 0;
@@ -106,7 +106,7 @@ static gg_status read_all(job *j, gg_error *err)
     for (size_t i = 0; i < n; i++) total += gg_source_tensor(j->source, i)->bytes;
     gg_progress_total(j->run, total);
     if (gg_source_seekable(j->source))
-        return gg_parallel(n, j->run ? j->run->threads : 0, read_tensor, j, err);
+        return gg_parallel(n, j->run ? j->run->threads : 0, read_weights, j, err);
     for (size_t i = 0;; i++) {
         gg_status st = gg_source_next(j->source, i, &more, err);
         if (st != GG_OK || !more) return st;
@@ -116,56 +116,37 @@ static gg_status read_all(job *j, gg_error *err)
             j->of = grown;
             j->of[i] = (seen){ 0 };
         }
-        st = read_tensor(j, i, 0, err);
+        st = read_weights(j, i, 0, err);
         if (st != GG_OK) return st;
     }
 }
 
 /* ---- findings ----------------------------------------------------------------------- */
 
-typedef struct teller {
-    gg_finding_fn fn;
-    void *ctx;
-    size_t *found;
-    gg_error *err;
-} teller;
-
-static gg_status tell(const teller *to, gg_check_level level, const char *rule, const char *where,
-                      const char *fmt, uint64_t a, uint64_t b)
+static void report_tensor(check *c, const gg_tensor *t, const seen *s)
 {
-    char text[200];
-    snprintf(text, sizeof text, fmt, (unsigned long long)a, (unsigned long long)b);
-    gg_finding f = { level, rule, where, text };
-    return gg_check_report_one(&f, to->fn, to->ctx, to->found, to->err);
-}
-
-static gg_status tell_tensor(const teller *to, const gg_tensor *t, const seen *s)
-{
-    char name[1100];
-    gg_escape(t->name, t->name_len < 255 ? t->name_len : 255, name, sizeof name);
     bool matrix = t->dims[1] > 1;
-    gg_status st = GG_OK;
-    if (!s->decoded || t->elements == 0) return GG_OK;
+    check_place where = gg_check_at_tensor(t);
+    if (!s->decoded || t->elements == 0) return;
     if (s->nans)
-        st = tell(to, GG_CHECK_ERROR, "nan", name, "%llu of %llu values are not numbers", s->nans,
-                  t->elements);
-    if (st == GG_OK && s->infinite)
-        st = tell(to, GG_CHECK_ERROR, "infinite", name, "%llu of %llu values are infinite",
-                  s->infinite, t->elements);
-    if (st != GG_OK) return st;
+        gg_check_say(c, GG_CHECK_ERROR, "nan", where,
+                     "%" PRIu64 " of %" PRIu64 " values are not numbers", s->nans, t->elements);
+    if (s->infinite)
+        gg_check_say(c, GG_CHECK_ERROR, "infinite", where,
+                     "%" PRIu64 " of %" PRIu64 " values are infinite", s->infinite, t->elements);
     if (s->zeros)
-        return tell(to, matrix ? GG_CHECK_WARNING : GG_CHECK_NOTE, "zeros", name,
-                    "all its values are zero", 0, 0);
-    if (s->constant && matrix)
-        return tell(to, GG_CHECK_WARNING, "constant", name, "all its values are the same", 0, 0);
-    if (s->dead_rows && matrix)
-        return tell(to, GG_CHECK_NOTE, "dead-rows", name, "%llu of %llu rows are zero",
-                    s->dead_rows, s->rows);
-    return GG_OK;
+        gg_check_say(c, matrix ? GG_CHECK_WARNING : GG_CHECK_NOTE, "zeros", where,
+                     "all its values are zero");
+    else if (s->constant && matrix)
+        gg_check_say(c, GG_CHECK_WARNING, "constant", where, "all its values are the same");
+    else if (s->dead_rows && matrix)
+        gg_check_say(c, GG_CHECK_NOTE, "dead-rows", where,
+                     "%" PRIu64 " of %" PRIu64 " rows are zero", s->dead_rows, s->rows);
 }
 
 /* ---- blocks with the same bytes ------------------------------------------------------- */
 
+/* A tensor of a block. */
 typedef struct piece {
     char part[32]; /* prefix before "blk." */
     int64_t block;
@@ -174,13 +155,13 @@ typedef struct piece {
     const unsigned char *digest;
 } piece;
 
-typedef struct whole {
+typedef struct whole_block {
     char part[32];
     int64_t block;
     unsigned char digest[32];
-} whole;
+} whole_block;
 
-static int by_piece_block(const void *a, const void *b)
+static int by_piece(const void *a, const void *b)
 {
     const piece *x = a, *y = b;
     int d = strcmp(x->part, y->part);
@@ -191,9 +172,9 @@ static int by_piece_block(const void *a, const void *b)
     return d ? d : (x->len > y->len) - (x->len < y->len);
 }
 
-static int by_digest(const void *a, const void *b)
+static int by_block_digest(const void *a, const void *b)
 {
-    const whole *x = a, *y = b;
+    const whole_block *x = a, *y = b;
     int d = memcmp(x->digest, y->digest, sizeof x->digest);
     if (d == 0) d = strcmp(x->part, y->part);
     return d ? d : (x->block > y->block) - (x->block < y->block);
@@ -215,16 +196,16 @@ static size_t gather_pieces(const gg_source *s, const seen *of, size_t n, piece 
         memcpy(p.part, t->name, before < sizeof p.part - 1 ? before : sizeof p.part - 1);
         pieces[k++] = p;
     }
-    qsort(pieces, k, sizeof *pieces, by_piece_block);
+    qsort(pieces, k, sizeof *pieces, by_piece);
     return k;
 }
 
-static size_t digest_blocks(const piece *pieces, size_t n, whole *blocks)
+static size_t digest_blocks(const piece *pieces, size_t n, whole_block *blocks)
 {
     size_t count = 0;
     for (size_t i = 0; i < n;) {
         gg_sha256 h;
-        whole *w = &blocks[count++];
+        whole_block *w = &blocks[count++];
         size_t k = i;
         gg_sha256_init(&h);
         for (; k < n && pieces[k].block == pieces[i].block &&
@@ -239,44 +220,42 @@ static size_t digest_blocks(const piece *pieces, size_t n, whole *blocks)
         gg_sha256_final(&h, w->digest);
         i = k;
     }
-    qsort(blocks, count, sizeof *blocks, by_digest);
+    qsort(blocks, count, sizeof *blocks, by_block_digest);
     return count;
 }
 
-static gg_status repeated(const gg_source *s, const seen *of, const teller *to)
+static gg_status check_repeated_blocks(check *c, const gg_source *s, const seen *of)
 {
     size_t n = gg_source_count(s);
     piece *pieces = calloc(n + 1, sizeof *pieces);
-    whole *blocks = calloc(n + 1, sizeof *blocks);
-    gg_status st = GG_OK;
-    if (!pieces || !blocks) st = gg_fail(to->err, GG_ENOMEM, "no memory to compare blocks");
-    size_t count = st == GG_OK ? digest_blocks(pieces, gather_pieces(s, of, n, pieces), blocks) : 0;
-    for (size_t i = 1; i < count && st == GG_OK; i++) {
-        char where[80], part[100];
+    whole_block *blocks = calloc(n + 1, sizeof *blocks);
+    bool ok = pieces && blocks;
+    size_t count = ok ? digest_blocks(pieces, gather_pieces(s, of, n, pieces), blocks) : 0;
+    for (size_t i = 1; i < count; i++) {
+        char where[80];
         if (memcmp(blocks[i].digest, blocks[i - 1].digest, 32) != 0) continue;
-        gg_escape(blocks[i].part, strlen(blocks[i].part), part, sizeof part);
-        snprintf(where, sizeof where, "block %.30s%lld", part, (long long)blocks[i].block);
-        st = tell(to, GG_CHECK_NOTE, "repeated-block", where,
-                  "its tensors have the same bytes as those of block %llu",
-                  (uint64_t)blocks[i - 1].block, 0);
+        snprintf(where, sizeof where, "block %.30s%" PRId64, blocks[i].part, blocks[i].block);
+        gg_check_say(c, GG_CHECK_NOTE, "repeated-block", gg_check_at(where),
+                     "its tensors have the same bytes as those of block %" PRIu64,
+                     (uint64_t)blocks[i - 1].block);
     }
     free(pieces);
     free(blocks);
-    return st;
+    return ok ? c->status : gg_fail(c->err, GG_ENOMEM, "no memory to compare blocks");
 }
 
-gg_status gg_check_data(gg_source *s, const gg_run *run, gg_finding_fn fn, void *ctx,
-                        size_t found[GG_CHECK_LEVELS], gg_error *err)
+gg_status gg_check_data(check *c, gg_source *s, const gg_run *run)
 {
     size_t n = gg_source_count(s);
-    job j = { s, run, calloc(n ? n : 1, sizeof(seen)) };
-    teller to = { fn, ctx, found, err };
-    gg_status st = j.of ? read_all(&j, err)
-                        : gg_fail(err, GG_ENOMEM, "no memory to read %zu tensors", n);
+    reading j = { s, run, calloc(n ? n : 1, sizeof(seen)) };
+    gg_status st = j.of ? read_all_weights(&j, c->err)
+                        : gg_fail(c->err, GG_ENOMEM, "no memory to read %zu tensors", n);
     n = gg_source_count(s);
-    for (size_t i = 0; i < n && st == GG_OK; i++)
-        st = tell_tensor(&to, gg_source_tensor(s, i), &j.of[i]);
-    if (st == GG_OK) st = repeated(s, j.of, &to);
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        report_tensor(c, gg_source_tensor(s, i), &j.of[i]);
+        st = c->status;
+    }
+    if (st == GG_OK) st = check_repeated_blocks(c, s, j.of);
     free(j.of);
     return st;
 }

@@ -1,6 +1,6 @@
 /* check_hash.c - lists the SHA-256 of files, keys and tensors, and compares a model with
  * such a list. */
-#include "organ/gg_check.h"
+#include "check_context.h"
 
 #include "base/cursor.h"
 #include "base/error.h"
@@ -10,11 +10,11 @@
 #include "base/names.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
-#include "gguf/gguf.h"
 #include "organ/source_layout.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,31 +43,33 @@ static void rows_free(rows *r)
     gg_names_free(&r->names);
 }
 
-static const char *keep(rows *r, const char *bytes, size_t len, gg_error *err)
-{
-    char stack[512], *text = stack;
-    size_t n = gg_escape(bytes, len, stack, sizeof stack);
-    if (n >= sizeof stack) {
-        if (!(text = malloc(n + 1))) return gg_fail(err, GG_ENOMEM, "no memory for a name"), NULL;
-        gg_escape(bytes, len, text, n + 1);
-    }
-    const char *kept = gg_names_add(&r->names, text, n, err);
-    if (text != stack) free(text);
-    return kept;
-}
-
-static row *add(rows *r, const char *kind, const char *name, size_t len, const char *detail,
-                gg_error *err)
+/* Adds a row; the texts are copied, and are escaped already. */
+static row *add_row(rows *r, const char *kind, const char *name, const char *detail, gg_error *err)
 {
     row *grown = gg_grow(r->list, r->n, &r->cap, sizeof *grown, err);
     if (!grown) return NULL;
     r->list = grown;
     row *x = &r->list[r->n];
     *x = (row){ .kind = kind, .place = r->n };
-    x->name = keep(r, name, len, err);
-    x->detail = x->name ? keep(r, detail, strlen(detail), err) : NULL;
-    if (!x->detail) return NULL;
+    x->name = gg_names_add(&r->names, name, strlen(name), err);
+    x->detail = gg_names_add(&r->names, detail, strlen(detail), err);
+    if (!x->name || !x->detail) return NULL;
     r->n++;
+    return x;
+}
+
+/* The same for a name of `len` bytes that is not escaped. */
+static row *add_part(rows *r, const char *kind, const char *name, size_t len, const char *detail,
+                     gg_error *err)
+{
+    char stack[512], *text = stack;
+    size_t n = gg_escape(name, len, stack, sizeof stack);
+    if (n >= sizeof stack) {
+        if (!(text = malloc(n + 1))) return gg_fail(err, GG_ENOMEM, "no memory for a name"), NULL;
+        gg_escape(name, len, text, n + 1);
+    }
+    row *x = add_row(r, kind, text, detail, err);
+    if (text != stack) free(text);
     return x;
 }
 
@@ -83,7 +85,7 @@ static void hash_key(gg_sha256 *h, const gg_kv *kv)
     gg_sha256_update(h, kv->data, kv->size);
 }
 
-static void finish(gg_sha256 *h, char sha[65])
+static void finish_sha(gg_sha256 *h, char sha[65])
 {
     unsigned char digest[32];
     gg_sha256_final(h, digest);
@@ -103,7 +105,7 @@ static gg_status key_rows(const gg_meta *meta, rows *r, gg_error *err)
     char detail[64];
     size_t at = r->n;
     gg_sha256_init(&all);
-    if (!add(r, "metadata", "-", 1, "-", err)) return err->status;
+    if (!add_row(r, "metadata", "-", "-", err)) return err->status;
     for (size_t i = 0; i < meta->n; i++) {
         const gg_kv *kv = &meta->kv[i];
         gg_sha256 h;
@@ -116,14 +118,14 @@ static gg_status key_rows(const gg_meta *meta, rows *r, gg_error *err)
         gg_sha256_update(&all, kv->key, kv->key_len);
         hash_key(&all, kv);
         if (kv->type == GG_TYPE_ARR)
-            snprintf(detail, sizeof detail, "%s[%llu]", gg_type_name(kv->elem_type),
-                     (unsigned long long)kv->count);
+            snprintf(detail, sizeof detail, "%s[%" PRIu64 "]", gg_type_name(kv->elem_type),
+                     kv->count);
         else snprintf(detail, sizeof detail, "%s", gg_type_name(kv->type));
-        row *x = add(r, "key", kv->key, kv->key_len, detail, err);
+        row *x = add_part(r, "key", kv->key, kv->key_len, detail, err);
         if (!x) return err->status;
-        finish(&h, x->sha);
+        finish_sha(&h, x->sha);
     }
-    finish(&all, r->list[at].sha);
+    finish_sha(&all, r->list[at].sha);
     return GG_OK;
 }
 
@@ -133,7 +135,7 @@ typedef struct hashing {
     row *rows; /* one row per task */
 } hashing;
 
-static gg_status hash_file(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status hash_model_file(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     hashing *j = ctx;
     const gg_model *m = gg_source_model(j->source);
@@ -150,12 +152,12 @@ static gg_status hash_file(void *ctx, size_t i, unsigned worker, gg_error *err)
         if (st == GG_OK) gg_sha256_update(&h, buf, n);
         gg_progress_add(j->run, n);
     }
-    finish(&h, j->rows[i].sha);
+    finish_sha(&h, j->rows[i].sha);
     free(buf);
     return st == GG_OK ? st : gg_at_file(err, m->paths[i]);
 }
 
-static gg_status hash_tensor(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status hash_tensor_row(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     hashing *j = ctx;
     gg_plan_part part = { j->source, i, 0, gg_source_tensor(j->source, i)->bytes, NULL };
@@ -164,15 +166,13 @@ static gg_status hash_tensor(void *ctx, size_t i, unsigned worker, gg_error *err
     return gg_copy_part(&part, nowhere, j->rows[i].sha, j->run, err);
 }
 
-static gg_status add_tensor(const gg_tensor *t, rows *r, gg_error *err)
+static gg_status add_tensor_row(const gg_tensor *t, rows *r, gg_error *err)
 {
-    char detail[160];
+    char detail[160], shape[100];
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
-    size_t n = (size_t)snprintf(detail, sizeof detail, "%s ", info ? info->name : "?");
-    for (uint32_t k = 0; k < t->n_dims; k++)
-        n += (size_t)snprintf(detail + n, sizeof detail - n, "%s%llu", k ? "x" : "",
-                              (unsigned long long)t->dims[k]);
-    return add(r, "tensor", t->name, t->name_len, detail, err) ? GG_OK : err->status;
+    gg_check_shape_text(t->n_dims, t->dims, shape, sizeof shape);
+    snprintf(detail, sizeof detail, "%s %s", info ? info->name : "?", t->n_dims ? shape : "");
+    return add_part(r, "tensor", t->name, t->name_len, detail, err) ? GG_OK : err->status;
 }
 
 static gg_status tensor_rows(gg_source *s, const gg_run *run, rows *r, gg_error *err)
@@ -181,17 +181,17 @@ static gg_status tensor_rows(gg_source *s, const gg_run *run, rows *r, gg_error 
     gg_status st = GG_OK;
     if (gg_source_seekable(s)) {
         for (size_t i = 0; i < n && st == GG_OK; i++)
-            st = add_tensor(gg_source_tensor(s, i), r, err);
+            st = add_tensor_row(gg_source_tensor(s, i), r, err);
         hashing j = { s, run, r->list + first };
-        return st == GG_OK ? gg_parallel(n, run ? run->threads : 0, hash_tensor, &j, err) : st;
+        return st == GG_OK ? gg_parallel(n, run ? run->threads : 0, hash_tensor_row, &j, err) : st;
     }
     for (size_t i = 0; st == GG_OK; i++) {
         bool more;
         st = gg_source_next(s, i, &more, err);
         if (st != GG_OK || !more) break;
-        st = add_tensor(gg_source_tensor(s, i), r, err);
+        st = add_tensor_row(gg_source_tensor(s, i), r, err);
         hashing j = { s, run, r->list + first };
-        if (st == GG_OK) st = hash_tensor(&j, i, 0, err);
+        if (st == GG_OK) st = hash_tensor_row(&j, i, 0, err);
     }
     return st;
 }
@@ -203,14 +203,14 @@ static gg_status file_rows(gg_source *s, const gg_run *run, rows *r, gg_error *e
     for (size_t i = 0; i < m->n_files; i++) {
         char detail[32];
         const char *slash = strrchr(m->paths[i], '/'), *name = slash ? slash + 1 : m->paths[i];
-        snprintf(detail, sizeof detail, "%llu", (unsigned long long)m->file_sizes[i]);
-        if (!add(r, "file", name, strlen(name), detail, err)) return err->status;
+        snprintf(detail, sizeof detail, "%" PRIu64, m->file_sizes[i]);
+        if (!add_part(r, "file", name, strlen(name), detail, err)) return err->status;
     }
     hashing j = { s, run, r->list };
-    return gg_parallel(m->n_files, run ? run->threads : 0, hash_file, &j, err);
+    return gg_parallel(m->n_files, run ? run->threads : 0, hash_model_file, &j, err);
 }
 
-static gg_status all_rows(gg_source *s, const gg_run *run, rows *r, gg_error *err)
+static gg_status model_rows(gg_source *s, const gg_run *run, rows *r, gg_error *err)
 {
     const gg_model *m = gg_source_model(s);
     uint64_t total = 0;
@@ -222,26 +222,9 @@ static gg_status all_rows(gg_source *s, const gg_run *run, rows *r, gg_error *er
     return st == GG_OK ? tensor_rows(s, run, r, err) : st;
 }
 
-gg_status gg_check_hash(const char *spec, const gg_run *run, gg_hash_fn fn, void *ctx,
-                        gg_error *err)
-{
-    rows r = { 0 };
-    gg_source *s = NULL;
-    run = GG_OPTIONS(gg_run, run);
-    gg_status st = gg_source_open_with(spec, NULL, &s, err);
-    if (st == GG_OK) st = all_rows(s, run, &r, err);
-    for (size_t i = 0; i < r.n && fn && st == GG_OK; i++) {
-        gg_hash_row out = { r.list[i].sha, r.list[i].kind, r.list[i].name, r.list[i].detail };
-        st = fn(ctx, &out, err);
-    }
-    gg_source_close(s);
-    rows_free(&r);
-    return st;
-}
-
 /* ---- a list ------------------------------------------------------------------------------ */
 
-static gg_status bad_line(size_t line, gg_error *err)
+static gg_status bad_list_line(size_t line, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "line %zu: expected sha256, kind, name and detail", line);
     return gg_fix_hint(err, GG_HINT_HASHES, "make the list from the original model");
@@ -257,7 +240,7 @@ static bool is_escaped(const char *text)
     return gg_escape(text, len, none, sizeof none) == len + backslashes;
 }
 
-static gg_status parse_line(void *ctx, char *line, size_t number, gg_error *err)
+static gg_status parse_list_line(void *ctx, char *line, size_t number, gg_error *err)
 {
     rows *r = ctx;
     static const char *const kinds[] = { "file", "metadata", "key", "tensor" };
@@ -266,7 +249,7 @@ static gg_status parse_line(void *ctx, char *line, size_t number, gg_error *err)
     if (line[0] == 0 || line[0] == '#' || strncmp(line, "sha256\t", 7) == 0) return GG_OK;
     for (int i = 1; i < 4; i++) {
         char *tab = strchr(cell[i - 1], '\t');
-        if (!tab) return bad_line(number, err);
+        if (!tab) return bad_list_line(number, err);
         *tab = 0;
         cell[i] = tab + 1;
     }
@@ -274,35 +257,40 @@ static gg_status parse_line(void *ctx, char *line, size_t number, gg_error *err)
     while (k < 4 && strcmp(kinds[k], cell[1]) != 0) k++;
     if (k == 4 || strlen(cell[0]) != 64 || strspn(cell[0], "0123456789abcdef") != 64 ||
         !is_escaped(cell[2]) || !is_escaped(cell[3]))
-        return bad_line(number, err);
-    row *grown = gg_grow(r->list, r->n, &r->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    r->list = grown;
-    row x = { .kind = kinds[k], .place = r->n };
-    memcpy(x.sha, cell[0], 65);
-    x.name = gg_names_add(&r->names, cell[2], strlen(cell[2]), err);
-    x.detail = gg_names_add(&r->names, cell[3], strlen(cell[3]), err);
-    if (!x.name || !x.detail) return GG_ENOMEM;
-    r->list[r->n++] = x;
+        return bad_list_line(number, err);
+    row *x = add_row(r, kinds[k], cell[2], cell[3], err);
+    if (!x) return GG_ENOMEM;
+    memcpy(x->sha, cell[0], 65);
     return r->n <= MOST_LINES ? GG_OK : gg_fail(err, GG_EUNSUPPORTED, "the list is too long");
 }
 
-static gg_status read_list(const char *path, rows *r, gg_error *err)
+static gg_status read_hash_list(const char *path, rows *r, gg_error *err)
 {
     gg_lines from = { path, "the list of hashes", MOST_BYTES };
-    gg_status st = gg_each_line(&from, parse_line, r, err);
+    gg_status st = gg_each_line(&from, parse_list_line, r, err);
     if (st != GG_OK || r->n > 0) return st;
-    bad_line(1, err);
+    bad_list_line(1, err);
     return gg_at_file(err, path);
 }
 
 /* ---- comparison --------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+static bool is_kind(const row *r, const char *kind)
+{
+    return strcmp(r->kind, kind) == 0;
+}
+
+/* Rows with the same kind and name; files are compared by their position. */
+static int compare_names(const row *x, const row *y)
+{
+    int d = strcmp(x->kind, y->kind);
+    return d || is_kind(x, "file") ? d : strcmp(x->name, y->name);
+}
+
+static int by_row_name(const void *a, const void *b)
 {
     const row *x = a, *y = b;
-    int d = strcmp(x->kind, y->kind);
-    if (d == 0 && strcmp(x->kind, "file") != 0) d = strcmp(x->name, y->name);
+    int d = compare_names(x, y);
     return d ? d : (x->place > y->place) - (x->place < y->place);
 }
 
@@ -313,152 +301,149 @@ static int by_sha(const void *a, const void *b)
     return d ? d : (x > y) - (x < y);
 }
 
-typedef struct verdict {
-    gg_finding_fn fn;
-    void *ctx;
-    size_t *found;
+typedef struct comparison {
+    check c; /* only to report findings */
+    rows want, have;
     size_t differ; /* number of keys and tensors that differ */
-    gg_error *err;
-} verdict;
+} comparison;
 
-static gg_status say(verdict *v, const row *r, const char *fmt, const char *a, const char *b)
+static void report_row(comparison *v, const row *r, const char *fmt, ...) GG_PRINTF(3, 4);
+static void report_row(comparison *v, const row *r, const char *fmt, ...)
 {
     char text[400];
-    snprintf(text, sizeof text, fmt, a, b);
-    gg_finding f = { GG_CHECK_ERROR, "hash", r->name, text };
-    v->found[GG_CHECK_ERROR]++;
-    return v->fn ? v->fn(v->ctx, &f, v->err) : GG_OK;
-}
-
-static bool is(const row *r, const char *kind)
-{
-    return strcmp(r->kind, kind) == 0;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    gg_check_report_finding(&v->c, &(gg_finding){ GG_CHECK_ERROR, "hash", r->name, text });
 }
 
 /* Compares two rows with the same name. Files and the order of the keys are compared last, in
- * others(). */
-static gg_status compare(verdict *v, row *want, row *have)
+ * compare_kind(). */
+static void compare_rows(comparison *v, row *want, row *have)
 {
-    want->matched = have->matched = true;
-    if (is(want, "file") || is(want, "metadata")) return GG_OK;
     bool same = strcmp(want->sha, have->sha) == 0;
-    if (same && strcmp(want->detail, have->detail) == 0) return GG_OK;
+    want->matched = have->matched = true;
+    if (is_kind(want, "file") || is_kind(want, "metadata")) return;
+    if (same && strcmp(want->detail, have->detail) == 0) return;
     v->differ++;
     if (strcmp(want->detail, have->detail) != 0)
-        return say(v, have,
-                   is(want, "key") ? "this key is %.100s, but %.100s in the list"
-                                   : "this tensor is %.100s, but %.100s in the list",
-                   have->detail, want->detail);
-    return say(v, have,
-               is(want, "key") ? "the value of this key differs from the list%s%s"
-                               : "the data of this tensor differ from the list%s%s",
-               "", "");
+        report_row(v, have, "this %s is %.100s, but %.100s in the list", have->kind, have->detail,
+                   want->detail);
+    else if (is_kind(want, "key"))
+        report_row(v, have, "the value of this key differs from the list");
+    else report_row(v, have, "the data of this tensor differ from the list");
+}
+
+/* The first row of this kind and hash in the sorted list that has no counterpart yet. */
+static row *find_renamed(row **list, size_t n, const row *like)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(list[mid]->sha, like->sha) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    for (; lo < n && strcmp(list[lo]->sha, like->sha) == 0; lo++)
+        if (!list[lo]->matched && is_kind(list[lo], like->kind)) return list[lo];
+    return NULL;
 }
 
 /* Reports rows that only one side has. Two such rows with the same hash are a renamed entry. */
-static gg_status unmatched(verdict *v, rows *want, rows *have)
+static gg_status report_unmatched(comparison *v)
 {
     size_t n = 0;
-    gg_status st = GG_OK;
-    row **gone = calloc(want->n + 1, sizeof *gone);
-    if (!gone) return gg_fail(v->err, GG_ENOMEM, "no memory to compare a list");
-    for (size_t i = 0; i < want->n; i++)
-        if (!want->list[i].matched && !is(&want->list[i], "file")) gone[n++] = &want->list[i];
+    row **gone = calloc(v->want.n + 1, sizeof *gone);
+    if (!gone) return gg_fail(v->c.err, GG_ENOMEM, "no memory to compare a list");
+    for (size_t i = 0; i < v->want.n; i++) {
+        row *w = &v->want.list[i];
+        if (!w->matched && !is_kind(w, "file")) gone[n++] = w;
+    }
     v->differ += n;
     qsort(gone, n, sizeof *gone, by_sha);
-    for (size_t i = 0; i < have->n && st == GG_OK; i++) {
-        row *h = &have->list[i];
-        row **old = NULL;
-        if (h->matched || is(h, "file")) continue;
+    for (size_t i = 0; i < v->have.n; i++) {
+        row *h = &v->have.list[i];
+        if (h->matched || is_kind(h, "file")) continue;
         v->differ++;
-        size_t lo = 0, hi = n;
-        while (lo < hi) {
-            size_t mid = lo + (hi - lo) / 2;
-            if (strcmp(gone[mid]->sha, h->sha) < 0) lo = mid + 1;
-            else hi = mid;
-        }
-        for (; lo < n && !old && strcmp(gone[lo]->sha, h->sha) == 0; lo++)
-            if (!gone[lo]->matched && strcmp(gone[lo]->kind, h->kind) == 0) old = &gone[lo];
-        if (old) (*old)->matched = true;
-        st = old ? say(v, h, "it has this name now; in the list it is %.200s%s", (*old)->name, "")
-                 : say(v, h, "the model has this %s, but the list does not%s", h->kind, "");
+        row *old = find_renamed(gone, n, h);
+        if (old) report_row(v, h, "it has this name now; in the list it is %.200s", old->name);
+        else report_row(v, h, "the model has this %s, but the list does not", h->kind);
+        if (old) old->matched = true;
     }
-    for (size_t i = 0; i < want->n && st == GG_OK; i++)
-        if (!want->list[i].matched && !is(&want->list[i], "file"))
-            st = say(v, &want->list[i], "the list has this %s, but the model does not%s",
-                     want->list[i].kind, "");
     free(gone);
-    return st;
+    for (size_t i = 0; i < v->want.n; i++) {
+        const row *w = &v->want.list[i];
+        if (!w->matched && !is_kind(w, "file"))
+            report_row(v, w, "the list has this %s, but the model does not", w->kind);
+    }
+    return v->c.status;
+}
+
+/* The first row of a kind in a sorted list, and the number of them. */
+static const row *rows_of_kind(const rows *r, const char *kind, size_t *n)
+{
+    size_t first = 0;
+    while (first < r->n && !is_kind(&r->list[first], kind)) first++;
+    for (*n = 0; first + *n < r->n && is_kind(&r->list[first + *n], kind); ++*n) {}
+    return r->list + first;
 }
 
 /* Reports differences of files and of the order of keys that keys and tensors do not explain. */
-static gg_status others(verdict *v, const rows *want, const rows *have, const char *kind)
+static void compare_kind(comparison *v, const char *kind)
 {
-    const row *w = NULL, *h = NULL;
-    size_t i = 0, k = 0, nw = 0, nh = 0;
-    gg_status st = GG_OK;
-    for (size_t x = 0; x < want->n; x++) nw += is(&want->list[x], kind);
-    for (size_t x = 0; x < have->n; x++) nh += is(&have->list[x], kind);
-    if (nw == 0 || nh == 0) return GG_OK; /* a pipe and a directory have no files */
-    bool file = strcmp(kind, "file") == 0;
+    size_t nw, nh;
+    const row *w = rows_of_kind(&v->want, kind, &nw), *h = rows_of_kind(&v->have, kind, &nh);
+    if (nw == 0 || nh == 0) return; /* a pipe and a directory have no files */
     if (nw != nh) {
-        char a[24], b[24];
-        snprintf(a, sizeof a, "%zu", nh);
-        snprintf(b, sizeof b, "%zu", nw);
-        for (k = 0; !is(&have->list[k], kind); k++) {}
-        return say(v, &have->list[k], "the model has %s files, but %s in the list", a, b);
+        report_row(v, h, "the model has %zu files, but %zu in the list", nh, nw);
+        return;
     }
-    for (size_t x = 0; x < nw && st == GG_OK; x++, i++, k++) {
-        for (; !is(&want->list[i], kind); i++) {}
-        for (; !is(&have->list[k], kind); k++) {}
-        w = &want->list[i];
-        h = &have->list[k];
-        if (strcmp(w->sha, h->sha) == 0) continue;
-        if (file)
-            st = say(v, h,
-                     v->differ ? "the file differs from the list%s%s"
-                               : "the file differs from the list, outside of keys and "
-                                 "tensor data%s%s",
-                     "", "");
-        else if (v->differ == 0)
-            st = say(v, h, "the keys are in a different order than in the list%s%s", "", ""),
-            v->differ++;
+    for (size_t i = 0; i < nw; i++) {
+        if (strcmp(w[i].sha, h[i].sha) == 0) continue;
+        if (is_kind(h, "file"))
+            report_row(v, &h[i], "the file differs from the list%s",
+                       v->differ ? "" : ", outside of keys and tensor data");
+        else if (v->differ++ == 0)
+            report_row(v, &h[i], "the keys are in a different order than in the list");
     }
-    return st;
 }
 
-static gg_status compare_lists(verdict *v, rows *want, rows *have)
+static gg_status compare_lists(comparison *v)
 {
-    gg_status st = GG_OK;
-    if (want->n) qsort(want->list, want->n, sizeof *want->list, by_name);
-    if (have->n) qsort(have->list, have->n, sizeof *have->list, by_name);
-    for (size_t i = 0, k = 0; i < want->n && k < have->n && st == GG_OK;) {
+    rows *want = &v->want, *have = &v->have;
+    qsort(want->list, want->n, sizeof *want->list, by_row_name);
+    if (have->n) qsort(have->list, have->n, sizeof *have->list, by_row_name);
+    for (size_t i = 0, k = 0; i < want->n && k < have->n;) {
         row *w = &want->list[i], *h = &have->list[k];
-        int d = strcmp(w->kind, h->kind);
-        if (d == 0 && !is(w, "file")) d = strcmp(w->name, h->name);
-        if (d == 0) st = compare(v, w, h);
+        int d = compare_names(w, h);
+        if (d == 0) compare_rows(v, w, h);
         i += d <= 0;
         k += d >= 0;
     }
-    if (st == GG_OK) st = unmatched(v, want, have);
-    if (st == GG_OK) st = others(v, want, have, "metadata");
-    return st == GG_OK ? others(v, want, have, "file") : st;
+    gg_status st = report_unmatched(v);
+    if (st != GG_OK) return st;
+    compare_kind(v, "metadata");
+    compare_kind(v, "file");
+    return v->c.status;
 }
 
-gg_status gg_check_verify(const char *spec, const char *list, const gg_run *run, gg_finding_fn fn,
-                          void *ctx, size_t found[GG_CHECK_LEVELS], gg_error *err)
+gg_status gg_check_hash(gg_source *model, const gg_hash_options *o, const gg_run *run,
+                        gg_check_report *report, gg_error *err)
 {
-    rows want = { 0 }, have = { 0 };
-    size_t unused[GG_CHECK_LEVELS] = { 0 };
-    verdict v = { fn, ctx, found ? found : unused, 0, err };
-    gg_source *s = NULL;
+    o = GG_OPTIONS(gg_hash_options, o);
     run = GG_OPTIONS(gg_run, run);
-    gg_status st = read_list(list, &want, err);
-    if (st == GG_OK) st = gg_source_open_with(spec, NULL, &s, err);
-    if (st == GG_OK) st = all_rows(s, run, &have, err);
-    if (st == GG_OK) st = compare_lists(&v, &want, &have);
-    gg_source_close(s);
-    rows_free(&want);
-    rows_free(&have);
+    comparison v = { .c = { .o = &(gg_check_options){ .row = o->finding, .ctx = o->ctx },
+                            .err = err } };
+    gg_status st = o->list ? read_hash_list(o->list, &v.want, err) : GG_OK;
+    if (st == GG_OK) st = model_rows(model, run, &v.have, err);
+    if (st == GG_OK && o->list) st = compare_lists(&v);
+    for (size_t i = 0; i < v.have.n && !o->list && o->row && st == GG_OK; i++) {
+        const row *r = &v.have.list[i];
+        st = o->row(o->ctx, &(gg_hash_row){ r->sha, r->kind, r->name, r->detail }, err);
+    }
+    rows_free(&v.want);
+    rows_free(&v.have);
+    if (report) *report = (gg_check_report){ 0 };
+    if (report) memcpy(report->found, v.c.found, sizeof v.c.found);
     return st;
 }

@@ -1,8 +1,18 @@
-/* check_output.h - checks a model that is about to be written. Internal. */
+/* check_output.h - checks a model that need not be in a file, such as the planned output of a run.
+ * Internal. */
 #ifndef GG_CHECK_OUTPUT_H
 #define GG_CHECK_OUTPUT_H
 
-#include "check_rules.h"
+#include "organ/gg_check.h"
+
+/* The keys and tensors to check. They are not changed. Only name, name_len, n_dims, dims and
+ * dtype of the tensors are read. */
+typedef struct gg_check_input {
+    const gg_meta *meta; /* NULL for bare records, where only the tensor rules are run */
+    const gg_tensor *tensors;
+    size_t n;
+    uint32_t files; /* number of files of the model; 0 counts as 1 */
+} gg_check_input;
 
 /* The notes of a check. They are given once the output is complete, so that a run that fails
  * prints only its error. Initialize with zeros. */

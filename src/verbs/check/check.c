@@ -1,0 +1,298 @@
+/* check.c - runs the rules: on a source, on the header of a file whose data are incomplete, and on
+ * a model that is about to be written. */
+#include "check_context.h"
+
+#include "base/error.h"
+#include "base/grow.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+#include "verbs/shared/verb_run.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *gg_check_level_name(gg_check_level level)
+{
+    static const char *const names[] = { "note", "warning", "error" };
+    return level < GG_CHECK_LEVELS ? names[level] : "?";
+}
+
+static const gg_check_rule rules[] = {
+    { "format", GG_CHECK_ERROR, "no program can read a malformed file" },
+    { "incomplete", GG_CHECK_ERROR, "engines refuse a file that ends before its data" },
+    { "architecture", GG_CHECK_ERROR,
+      "general.architecture decides which keys and tensors an engine looks for" },
+    { "key-missing", GG_CHECK_ERROR, "engines refuse a model without a required key" },
+    { "key-type", GG_CHECK_ERROR, "engines read a key with one type and refuse any other" },
+    { "key-value", GG_CHECK_ERROR, "engines refuse values outside of these limits" },
+    { "layer-array", GG_CHECK_ERROR,
+      "an array of one value per block must have as many values as there are blocks" },
+    { "heads", GG_CHECK_ERROR, "query heads are shared evenly among key-value heads" },
+    { "rope", GG_CHECK_ERROR, "RoPE rotates pairs of dimensions within a head" },
+    { "experts", GG_CHECK_ERROR, "routers, stacks and expert keys must agree on their number" },
+    { "tokenizer", GG_CHECK_ERROR, "an engine must know the tokenizer and the lists it needs" },
+    { "vocabulary", GG_CHECK_ERROR,
+      "tokens, scores, types and the rows of the embedding describe the same tokens" },
+    { "vocabulary-duplicate", GG_CHECK_ERROR, "engines refuse a vocabulary with duplicate tokens" },
+    { "merges", GG_CHECK_WARNING, "a merge that does not consist of two tokens is never applied" },
+    { "special-token", GG_CHECK_WARNING,
+      "engines ignore the number of a token that does not exist" },
+    { "tensor-missing", GG_CHECK_ERROR, "engines refuse a model that lacks a tensor they need" },
+    { "tensor-unexpected", GG_CHECK_ERROR,
+      "engines refuse a model with tensors that they do not use" },
+    { "tensor-shape", GG_CHECK_ERROR, "engines compute shapes from keys and refuse any other" },
+    { "tensor-type", GG_CHECK_ERROR, "not every type can be used by every engine" },
+    { "block-missing", GG_CHECK_ERROR, "blocks are numbered from 0 to block_count - 1" },
+    { "block-count", GG_CHECK_ERROR, "engines refuse tensors of blocks past block_count" },
+    { "block-roles", GG_CHECK_ERROR, "all blocks of a kind have the same tensors" },
+    { "file-type", GG_CHECK_NOTE, "general.file_type is shown to users as the model's type" },
+    { "alignment", GG_CHECK_ERROR, "data start at multiples of the alignment" },
+    { "split", GG_CHECK_ERROR, "split keys make engines look for other files" },
+    { "name", GG_CHECK_ERROR, "llama.cpp takes tensor names of at most 63 bytes" },
+    { "adapter", GG_CHECK_ERROR, "a LoRA adapter needs pairs of matrices of one rank" },
+    { "nan", GG_CHECK_ERROR, "one NaN makes all results that depend on it NaN" },
+    { "infinite", GG_CHECK_ERROR, "an infinite value leads to NaN in the results" },
+    { "zeros", GG_CHECK_WARNING, "a tensor of zeros contributes nothing" },
+    { "constant", GG_CHECK_WARNING, "a matrix of one value contributes next to nothing" },
+    { "dead-rows", GG_CHECK_NOTE, "a row of zeros is an output that is always zero" },
+    { "hash", GG_CHECK_ERROR, "the model differs from the one that the list describes" },
+    { "repeated-block", GG_CHECK_NOTE,
+      "two blocks with the same bytes are one block, stored twice" },
+};
+
+const gg_check_rule *gg_check_rule_at(size_t i)
+{
+    return i < sizeof rules / sizeof rules[0] ? &rules[i] : NULL;
+}
+
+/* ---- keys and tensors --------------------------------------------------------------------- */
+
+static void find_architecture(check *c)
+{
+    const char *type = "";
+    size_t type_len = 0;
+    if (gg_kv_str(gg_check_key(c, "general.architecture"), &c->arch_name, &c->arch_len) &&
+        c->arch_len > 0)
+        c->arch = gg_check_arch_of(c->arch_name, c->arch_len);
+    gg_kv_str(gg_check_key(c, "general.type"), &type, &type_len);
+    bool other = c->arch_name && gg_check_arch_other(c->arch_name, c->arch_len);
+    c->text_model = !other &&
+                    !gg_check_word("adapter imatrix mmproj controlvector", type, type_len);
+    c->blocks = gg_check_number_or(c, "block_count", 0);
+    uint64_t nextn = gg_check_number_or(c, "nextn_predict_layers", 0);
+    c->trunk = nextn < c->blocks ? c->blocks - nextn : c->blocks;
+}
+
+/* Runs all rules on c->in. Findings are reported in a fixed order. */
+static gg_status run_rules(check *c)
+{
+    gg_status st = gg_check_open(c);
+    if (st == GG_OK && c->in->meta) find_architecture(c);
+    if (st == GG_OK) {
+        gg_check_file_rules(c);
+        if (c->text_model) {
+            gg_check_key_rules(c);
+            gg_check_vocabulary_rules(c);
+            gg_check_table_rules(c);
+            gg_check_block_rules(c);
+        }
+        st = c->status;
+    }
+    gg_check_close(c);
+    return st;
+}
+
+/* ---- a model ---------------------------------------------------------------------------- */
+
+/* Reads the header of a GGUF file whose data are damaged or incomplete. Returns NULL if it
+ * cannot be read. */
+static gg_gguf *header_alone(const char *path, uint64_t *size)
+{
+    gg_error ignored = GG_ERROR_INIT;
+    gg_gguf *g = NULL;
+    uint8_t *surplus = NULL;
+    size_t surplus_len;
+    struct stat s;
+    int fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return NULL;
+    if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
+        gg_gguf_read_pipe(fd, NULL, 0, &g, &surplus, &surplus_len, &ignored) != GG_OK)
+        g = NULL;
+    free(surplus);
+    close(fd);
+    *size = (uint64_t)s.st_size;
+    return g;
+}
+
+/* Checks the header of a file that cannot be opened, and reports why it cannot. Returns that error
+ * if there is no usable header. */
+static gg_status check_header(check *c, const char *spec, const gg_error *why, const gg_run *run,
+                              bool *incomplete)
+{
+    uint64_t size = 0, count = 0;
+    gg_gguf *g = header_alone(spec, &size);
+    *incomplete = g && size < g->data_start + g->data_bytes;
+    bool shards = g && gg_kv_u64(gg_meta_find(&g->meta, "split.count"), &count) && count > 1;
+    const char *rule = shards ? "split" : *incomplete ? "incomplete" : "format";
+    gg_check_report_finding(c, &(gg_finding){ GG_CHECK_ERROR, rule, why->tensor, why->what });
+    gg_status st = c->status;
+    if (!g) {
+        gg_error_merge(c->err, why);
+        return st == GG_OK ? why->status : st;
+    }
+    if (st == GG_OK && !shards) {
+        gg_note(run, "%s: only the header was checked", spec);
+        c->in = &(gg_check_input){ &g->meta, g->tensors, g->n_tensors, 1 };
+        st = run_rules(c);
+    }
+    gg_gguf_free(g);
+    return st;
+}
+
+static uint32_t files_of(const gg_source *s)
+{
+    const gg_model *m = gg_source_model(s);
+    const gg_manifest *d = gg_source_manifest(s);
+    size_t n = m ? m->n_files : d ? d->n_files : 1;
+    return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
+                         gg_check_report *report, gg_error *err)
+{
+    check c = { .o = GG_OPTIONS(gg_check_options, o), .err = err };
+    bool incomplete = false;
+    gg_error why = GG_ERROR_INIT;
+    gg_source *s = NULL;
+    run = GG_OPTIONS(gg_run, run);
+    gg_status st = gg_source_open_with(spec, NULL, &s, &why);
+    if (st == GG_OK) {
+        size_t n = gg_source_count(s);
+        c.in = &(gg_check_input){ gg_source_meta(s), n ? gg_source_tensor(s, 0) : NULL, n,
+                                  files_of(s) };
+        st = run_rules(&c);
+        if (st == GG_OK && c.o->data) st = gg_check_data(&c, s, run);
+    } else if (st == GG_EFORMAT || st == GG_EUNSUPPORTED) {
+        st = check_header(&c, spec, &why, run, &incomplete);
+    } else {
+        gg_error_merge(err, &why);
+    }
+    gg_source_close(s);
+    if (report) memcpy(report->found, c.found, sizeof c.found);
+    if (report) report->incomplete = incomplete;
+    return st;
+}
+
+/* ---- a model that is about to be written ---------------------------------------------- */
+
+#define SHOWN 8 /* number of findings with their own note */
+
+typedef struct output_findings {
+    gg_check_notes *notes;
+    uint64_t *known; /* hashes of the findings in the base */
+    size_t n, cap;
+    size_t fresh;    /* errors and warnings that the base does not have */
+    char first[400]; /* first error, for the message of a refusal */
+} output_findings;
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+    for (; *text; text++) h = (h ^ (uint8_t)*text) * 1099511628211u;
+    return (h ^ 0xff) * 1099511628211u;
+}
+
+/* Findings in two models are the same if their rule and place are the same. */
+static uint64_t identity(const gg_finding *f)
+{
+    return hash_text(hash_text(14695981039346656037u, f->rule), f->where);
+}
+
+static int by_identity(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static gg_status remember_finding(void *ctx, const gg_finding *f, gg_error *err)
+{
+    output_findings *all = ctx;
+    uint64_t *grown = gg_grow(all->known, all->n, &all->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    all->known = grown;
+    all->known[all->n++] = identity(f);
+    return GG_OK;
+}
+
+static gg_status note_finding(void *ctx, const gg_finding *f, gg_error *err)
+{
+    output_findings *all = ctx;
+    if (f->level == GG_CHECK_ERROR && !all->first[0])
+        snprintf(all->first, sizeof all->first, "%s%s%s (%s)", f->where, f->where[0] ? ": " : "",
+                 f->message, f->rule);
+    uint64_t id = identity(f);
+    if (f->level == GG_CHECK_NOTE ||
+        (all->n && bsearch(&id, all->known, all->n, sizeof id, by_identity)))
+        return GG_OK;
+    if (all->fresh++ >= SHOWN) return GG_OK;
+    return gg_check_notes_add(all->notes, err, "check: %s%s%s (%s)", f->where,
+                              f->where[0] ? ": " : "", f->message, f->rule);
+}
+
+static gg_status learn_base(output_findings *all, gg_source *base, gg_error *err)
+{
+    size_t n = base ? gg_source_count(base) : 0;
+    if (n == 0 || !gg_source_meta(base)) return GG_OK;
+    check c = { .o = &(gg_check_options){ .row = remember_finding, .ctx = all },
+                .in = &(gg_check_input){ gg_source_meta(base), gg_source_tensor(base, 0), n, 1 },
+                .err = err };
+    gg_status st = run_rules(&c);
+    if (all->n) qsort(all->known, all->n, sizeof *all->known, by_identity);
+    return st;
+}
+
+gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_run *run,
+                          gg_check_notes *notes, gg_error *err)
+{
+    output_findings all = { .notes = notes };
+    check c = { .o = &(gg_check_options){ .row = note_finding, .ctx = &all },
+                .in = in,
+                .err = err };
+    if (!run || !(run->note || run->strict)) return GG_OK;
+    gg_status st = learn_base(&all, base, err);
+    if (st == GG_OK) st = run_rules(&c);
+    if (st == GG_OK && all.fresh > SHOWN)
+        st = gg_check_notes_add(notes, err,
+                                "check: %zu more findings; organ-check lists all of them",
+                                all.fresh - SHOWN);
+    free(all.known);
+    if (st != GG_OK || !run->strict || c.found[GG_CHECK_ERROR] == 0) return st;
+    gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
+    return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
+}
+
+gg_status gg_check_notes_add(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
+{
+    if (notes->n >= sizeof notes->lines / sizeof notes->lines[0]) return GG_OK;
+    char line[500];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (!(notes->lines[notes->n] = strdup(line))) return gg_fail(err, GG_ENOMEM, "no memory");
+    notes->n++;
+    return GG_OK;
+}
+
+void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done)
+{
+    for (size_t i = 0; i < notes->n; i++) {
+        if (done) gg_note(run, "%s", notes->lines[i]);
+        free(notes->lines[i]);
+    }
+    *notes = (gg_check_notes){ 0 };
+}

@@ -1,0 +1,129 @@
+/* check_context.h - what all rules of a check share: the model's keys and tensors with indices,
+ * the tables of architectures, formulas of shapes, and the functions that report findings.
+ * Internal.
+ */
+#ifndef GG_CHECK_CONTEXT_H
+#define GG_CHECK_CONTEXT_H
+
+#include "check_output.h"
+#include "gguf/gguf.h"
+
+#include <inttypes.h>
+
+/* The requirements of an architecture as text. The format is described in check_arch.c. */
+typedef struct check_arch {
+    const char *names;   /* architectures that share the table, separated by spaces */
+    const char *keys;    /* keys an engine requires, without "ARCH." */
+    const char *globals; /* tensors outside the blocks */
+    const char *block;   /* tensors of a block */
+} check_arch;
+
+typedef struct check {
+    const gg_check_options *o;     /* who gets the findings */
+    size_t found[GG_CHECK_LEVELS]; /* number of findings */
+    gg_status status;              /* first failure of o->row or of a rule, or GG_OK */
+    gg_error *err;
+    /* The rest is for the rules on keys and tensors. */
+    const gg_check_input *in;
+    gg_meta_order keys;
+    gg_anatomy *anatomy;   /* per tensor */
+    size_t *by_name;       /* tensor indices, sorted by name */
+    bool *expected;        /* per tensor: it is in the architecture's table */
+    const char *arch_name; /* not NUL-terminated; NULL if unknown */
+    size_t arch_len;
+    const check_arch *arch; /* NULL if it has no table */
+    bool text_model;        /* false for adapters, projectors, imatrix and diffusion files */
+    uint64_t blocks;        /* block_count; 0 when absent */
+    uint64_t trunk;         /* number of blocks before the prediction (MTP) blocks */
+} check;
+
+/* ---- findings: check_context.c ------------------------------------------------------------ */
+
+/* The place of a finding. */
+typedef struct check_place {
+    const char *name; /* NULL = own */
+    size_t len;
+    char own[200];
+} check_place;
+
+check_place gg_check_at(const char *name); /* a key or a tensor; "" = the whole model */
+check_place gg_check_at_key(const gg_kv *kv);
+check_place gg_check_at_tensor(const gg_tensor *t);
+check_place gg_check_at_block(int64_t block);
+check_place gg_check_at_arch_key(const check *c, const char *name); /* "ARCH.NAME" */
+
+/* Reports a finding, escaped. Does nothing if c->status is set. */
+void gg_check_say(check *c, gg_check_level level, const char *rule, check_place where,
+                  const char *fmt, ...) GG_PRINTF(5, 6);
+/* The same with a finding whose texts are escaped already. */
+void gg_check_report_finding(check *c, const gg_finding *f);
+
+/* ---- look-ups: check_context.c ------------------------------------------------------------ */
+
+/* Makes the indices. They end with gg_check_close, also after an error. */
+gg_status gg_check_open(check *c);
+void gg_check_close(check *c);
+
+const gg_kv *gg_check_key(const check *c, const char *key); /* by its full name */
+/* The key "ARCH.NAME", or NULL if it is absent. */
+const gg_kv *gg_check_arch_key(const check *c, const char *name);
+
+/* The integer value of ARCH.NAME for a block: a scalar, or element `block` of an array. */
+bool gg_check_number(const check *c, const char *name, uint64_t block, uint64_t *value);
+/* The value of a scalar, or `otherwise` if it is absent. */
+uint64_t gg_check_number_or(const check *c, const char *name, uint64_t otherwise);
+/* Whether ARCH.NAME, or its first element, is above 0. */
+bool gg_check_positive(const check *c, const char *name);
+
+/* The index of a tensor, or SIZE_MAX if it is absent. */
+size_t gg_check_find(const check *c, const char *name, size_t name_len);
+
+/* Whether `word` is one of the words in `list`, which are separated by spaces. */
+bool gg_check_word(const char *list, const char *word, size_t len);
+/* Whether the model's architecture is one of them. */
+bool gg_check_arch_in(const check *c, const char *list);
+/* Get the next word of such a list at *at. Returns false at the end. */
+bool gg_check_next_word(const char **at, const char **word, size_t *len);
+
+/* The number of tokens in the vocabulary, or else vocab_size; 0 if unknown. */
+uint64_t gg_check_vocabulary(const check *c);
+
+/* ---- formulas of shapes: check_context.c ------------------------------------------------- */
+
+/* An expected shape. */
+typedef struct check_shape {
+    uint32_t n;
+    uint64_t dims[GG_MAX_DIMS];
+} check_shape;
+
+/* Computes a formula over the model's keys, such as "embd,heads*key". Returns false if a key that
+ * it depends on is absent. */
+bool gg_check_shape_eval(const check *c, const char *text, size_t len, uint64_t block,
+                         check_shape *out);
+/* The same for a formula of one value. */
+bool gg_check_value(const check *c, const char *text, uint64_t *out);
+bool gg_check_shape_fits(const check_shape *s, const gg_tensor *t);
+void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t size);
+
+/* ---- tables: check_arch.c ------------------------------------------------------------------ */
+
+const check_arch *gg_check_arch_of(const char *name, size_t len);
+bool gg_check_arch_known(const char *name, size_t len); /* supported by llama.cpp */
+bool gg_check_arch_other(const char *name, size_t len); /* known, but not a language model */
+bool gg_check_pre_known(const char *name, size_t len);  /* a pre-tokenizer of llama.cpp */
+/* Usual shape of a tensor ("attn_q.weight"), or NULL. */
+const char *gg_check_shape_of(const char *rest, size_t len);
+
+/* ---- rules: each function checks the whole model ------------------------------------------- */
+
+void gg_check_file_rules(check *c);       /* check_header.c: for every kind of file */
+void gg_check_key_rules(check *c);        /* check_header.c */
+void gg_check_vocabulary_rules(check *c); /* check_header.c */
+void gg_check_table_rules(check *c);      /* check_tensors.c: compares with the table */
+void gg_check_block_rules(check *c);      /* check_tensors.c: compares the blocks */
+
+/* check_data.c: reads all tensors and reports problems with their values. Of `c` only the part for
+ * findings is used. */
+gg_status gg_check_data(check *c, gg_source *s, const gg_run *run);
+
+#endif

@@ -1,0 +1,635 @@
+/* check_header.c - rules on the header: names and types of tensors, keys that an engine requires,
+ * their types, values that contradict each other, the tokenizer's lists, shards, adapters. */
+#include "check_context.h"
+
+#include "organ/record.h"
+#include "quant/quant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BLOCKS 512   /* LLAMA_MAX_LAYERS */
+#define MOST_EXPERTS 1024 /* LLAMA_MAX_EXPERTS */
+
+#define MISSING_KEY "this key is missing; an engine requires it"
+
+/* ---- every file: names and types -------------------------------------------------------- */
+
+static void check_names(check *c)
+{
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        if (t->name_len > GG_MAX_NAME)
+            gg_check_say(c, GG_CHECK_ERROR, "name", gg_check_at_tensor(t),
+                         "its name has %zu bytes; llama.cpp takes at most %d", t->name_len,
+                         GG_MAX_NAME);
+        else if (t->name_len == 0)
+            gg_check_say(c, GG_CHECK_WARNING, "name", gg_check_at(""),
+                         "tensor %zu has an empty name", i);
+        else if (memchr(t->name, 0, t->name_len))
+            gg_check_say(c, GG_CHECK_WARNING, "name", gg_check_at_tensor(t),
+                         "its name contains a zero byte, where engines cut it off");
+    }
+}
+
+static void check_tensor_types(check *c)
+{
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        const gg_dtype_info *info = gg_dtype_get(t->dtype);
+        gg_check_level level = GG_CHECK_ERROR;
+        const char *text = NULL;
+        if (!info) continue;
+        if (info->kind == GG_DTYPE_FORK) {
+            text = "only ik_llama.cpp can read its type %s";
+        } else if (t->dtype == GG_Q8_1 || t->dtype == GG_Q8_K) {
+            text = "engines use %s for intermediate results, and cannot load it";
+        } else if (c->text_model && c->anatomy[i].cls == GG_NORM && t->dtype != GG_F32) {
+            level = GG_CHECK_WARNING;
+            text = "norms are stored as F32; engines may fail to run one in %s";
+        }
+        if (text) gg_check_say(c, level, "tensor-type", gg_check_at_tensor(t), text, info->name);
+    }
+}
+
+/* ---- every file: general keys -------------------------------------------------------------- */
+
+/* The tensor type that a file type is named after. */
+static uint32_t named_type(uint64_t file_type)
+{
+    static const struct {
+        uint16_t file_type, dtype;
+    } mixed[] = { { 11, GG_Q3_K },  { 12, GG_Q3_K },  { 13, GG_Q3_K },  { 14, GG_Q4_K },
+                  { 15, GG_Q4_K },  { 16, GG_Q5_K },  { 17, GG_Q5_K },  { 21, GG_Q2_K },
+                  { 22, GG_IQ3_S }, { 27, GG_IQ3_S }, { 29, GG_IQ2_S }, { 20, GG_IQ2_XS } };
+    for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++)
+        if (mixed[i].file_type == file_type) return mixed[i].dtype;
+    for (size_t i = 0; gg_dtype_at(i); i++)
+        if (gg_dtype_at(i)->file_type >= 0 && (uint64_t)gg_dtype_at(i)->file_type == file_type)
+            return gg_dtype_at(i)->id;
+    return UINT32_MAX;
+}
+
+static void check_file_type(check *c)
+{
+    check_place where = gg_check_at("general.file_type");
+    uint64_t stated;
+    if (!gg_kv_u64(gg_check_key(c, where.name), &stated) || c->in->n == 0) return;
+    uint32_t dtype = named_type(stated & ~(uint64_t)1024); /* the bit marks a guess */
+    const gg_dtype_info *info = dtype == UINT32_MAX ? NULL : gg_dtype_get(dtype);
+    for (size_t i = 0; i < c->in->n && info; i++)
+        if (c->in->tensors[i].dtype == dtype) return;
+    if (info)
+        gg_check_say(c, GG_CHECK_NOTE, "file-type", where,
+                     "it is %" PRIu64 ", a mix with %s, but no tensor has that type", stated,
+                     info->name);
+    else
+        gg_check_say(c, GG_CHECK_NOTE, "file-type", where,
+                     "%" PRIu64 " is not the number of a file type", stated);
+}
+
+static void check_alignment(check *c)
+{
+    const gg_kv *kv = gg_check_key(c, "general.alignment");
+    uint64_t v;
+    if (!kv) return;
+    if (kv->type != GG_TYPE_U32 || !gg_kv_u64(kv, &v) || v == 0 || (v & (v - 1)) != 0)
+        gg_check_say(c, GG_CHECK_ERROR, "alignment", gg_check_at_key(kv),
+                     "it must be a u32 and a power of two");
+    else if (v % 8)
+        gg_check_say(c, GG_CHECK_WARNING, "alignment", gg_check_at_key(kv),
+                     "it is %" PRIu64 "; the format requires a multiple of 8", v);
+}
+
+static void check_split(check *c)
+{
+    static const struct {
+        const char *key;
+        uint32_t type;
+    } of[] = { { "split.no", GG_TYPE_U16 },
+               { "split.count", GG_TYPE_U16 },
+               { "split.tensors.count", GG_TYPE_I32 } };
+    uint64_t count = 0, no = 0, total = 0;
+    uint32_t files = c->in->files ? c->in->files : 1;
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        const gg_kv *kv = gg_check_key(c, of[i].key);
+        if (kv && kv->type != of[i].type)
+            gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at_key(kv),
+                         "its type is %s, but engines read it only as %s", gg_type_name(kv->type),
+                         gg_type_name(of[i].type));
+    }
+    gg_kv_u64(gg_check_key(c, "split.no"), &no);
+    if (!gg_kv_u64(gg_check_key(c, "split.count"), &count)) return;
+    if (count > 1 && count != files)
+        gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at("split.count"),
+                     "it is %" PRIu64 ", but the model has %u file%s", count, files,
+                     files == 1 ? "" : "s");
+    if (count > 1 && no != 0)
+        gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at("split.no"),
+                     "it is %" PRIu64 " in the first file, where engines require 0", no);
+    const gg_kv *n = gg_check_key(c, "split.tensors.count");
+    if (count > 1 && n && gg_kv_u64(n, &total) && total != c->in->n)
+        gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at_key(n),
+                     "it is %" PRIu64 ", but the files have %zu tensors", total, c->in->n);
+}
+
+/* ---- adapters -------------------------------------------------------------------------------- */
+
+/* token_embd.weight.lora_a has one row of the rank per token, and lora_b one per column. */
+static uint64_t rank_of_a(const gg_tensor *a)
+{
+    return a->dims[gg_check_word("token_embd.weight.lora_a", a->name, a->name_len) ? 0 : 1];
+}
+
+static void check_lora_pair(check *c, const gg_tensor *a)
+{
+    char name[GG_RECORD_NAME + 1];
+    if (a->name_len > GG_RECORD_NAME) return;
+    memcpy(name, a->name, a->name_len);
+    bool is_a = name[a->name_len - 1] == 'a';
+    name[a->name_len - 1] = is_a ? 'b' : 'a';
+    size_t i = gg_check_find(c, name, a->name_len);
+    if (i == SIZE_MAX)
+        gg_check_say(c, GG_CHECK_ERROR, "adapter", gg_check_at_tensor(a),
+                     "its partner .lora_%c is missing", is_a ? 'b' : 'a');
+    else if (is_a && rank_of_a(a) != c->in->tensors[i].dims[0])
+        gg_check_say(c, GG_CHECK_ERROR, "adapter", gg_check_at_tensor(a),
+                     "its rank is %" PRIu64 ", but the rank of its partner is %" PRIu64,
+                     rank_of_a(a), c->in->tensors[i].dims[0]);
+}
+
+static bool ends_with(const char *name, size_t len, const char *end)
+{
+    size_t n = strlen(end);
+    return len > n && memcmp(name + len - n, end, n) == 0;
+}
+
+static void check_adapter(check *c)
+{
+    const char *type = "";
+    size_t len = 0;
+    if (!gg_kv_str(gg_check_key(c, "general.type"), &type, &len) ||
+        !gg_check_word("adapter", type, len))
+        return;
+    if (!gg_check_key(c, "adapter.type"))
+        gg_check_say(c, GG_CHECK_ERROR, "adapter", gg_check_at("adapter.type"), MISSING_KEY);
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        if (ends_with(t->name, t->name_len, ".lora_a") ||
+            ends_with(t->name, t->name_len, ".lora_b"))
+            check_lora_pair(c, t);
+    }
+}
+
+void gg_check_file_rules(check *c)
+{
+    check_names(c);
+    check_tensor_types(c);
+    if (!c->in->meta) return;
+    check_alignment(c);
+    check_split(c);
+    if (c->text_model) check_file_type(c);
+    check_adapter(c);
+}
+
+/* ---- language models: required keys ----------------------------------------------------- */
+
+static void require_keys(check *c, const char *names)
+{
+    const char *name;
+    size_t len;
+    while (gg_check_next_word(&names, &name, &len)) {
+        char word[100];
+        snprintf(word, sizeof word, "%.*s", (int)len, name);
+        if (!gg_check_arch_key(c, word))
+            gg_check_say(c, GG_CHECK_ERROR, "key-missing", gg_check_at_arch_key(c, word),
+                         MISSING_KEY);
+    }
+}
+
+static void check_required_keys(check *c)
+{
+    require_keys(c, "context_length embedding_length block_count");
+    if (c->arch) require_keys(c, c->arch->keys);
+    bool lite = c->trunk == 26 || c->trunk == 27 || c->trunk == 48;
+    if (gg_check_arch_in(c, "deepseek2") && !lite) require_keys(c, "attention.q_lora_rank");
+}
+
+/* Reports an architecture that is missing or unknown. Returns false if it is missing. */
+static bool check_architecture(check *c)
+{
+    check_place where = gg_check_at("general.architecture");
+    if (!c->arch_name || c->arch_len == 0) {
+        gg_check_say(c, GG_CHECK_ERROR, "architecture", where,
+                     "%s: an engine cannot tell what kind of model this is",
+                     gg_check_key(c, where.name) ? "this is not a name" : "this key is missing");
+        return false;
+    }
+    if (!gg_check_arch_known(c->arch_name, c->arch_len))
+        gg_check_say(c, GG_CHECK_ERROR, "architecture", where,
+                     "llama.cpp v0.5.0 does not know architecture '%.*s'",
+                     (int)(c->arch_len < 64 ? c->arch_len : 64), c->arch_name);
+    return true;
+}
+
+/* ---- language models: types of keys ------------------------------------------------------ */
+
+/* Keys of the architecture that an engine reads with one type only. */
+static const struct {
+    uint32_t type;
+    bool per_block; /* or as an array with one value per block */
+    const char *keys;
+} typed_keys[] = {
+    { GG_TYPE_U32, false,
+      "context_length embedding_length block_count expert_count expert_group_count "
+      "expert_group_used_count nextn_predict_layers attention.key_length attention.value_length "
+      "rope.dimension_count rope.scaling.original_context_length leading_dense_block_count "
+      "expert_shared_count attention.q_lora_rank attention.kv_lora_rank "
+      "attention.key_length_mla attention.value_length_mla attention.sliding_window "
+      "ssm.conv_kernel ssm.inner_size ssm.state_size ssm.time_step_rank ssm.group_count "
+      "decoder_block_count attention.relative_buckets_count" },
+    { GG_TYPE_U32, true,
+      "feed_forward_length attention.head_count attention.head_count_kv expert_used_count "
+      "expert_feed_forward_length" },
+    { GG_TYPE_F32, false,
+      "rope.freq_base rope.freq_base_swa rope.scaling.factor rope.scaling.attn_factor "
+      "attention.layer_norm_rms_epsilon attention.layer_norm_epsilon logit_scale residual_scale "
+      "embedding_scale attention.scale attn_logit_softcapping final_logit_softcapping "
+      "expert_weights_scale" },
+    { GG_TYPE_BOOL, false, "attention.causal expert_weights_norm rope.scaling.finetuned" },
+    { GG_TYPE_STR, false, "rope.scaling.type" },
+};
+
+/* The part of a key after "ARCH.", or NULL if it begins with something else. */
+static const char *own_name(const check *c, const gg_kv *kv, size_t *len)
+{
+    if (!c->arch_name || kv->key_len <= c->arch_len + 1 ||
+        memcmp(kv->key, c->arch_name, c->arch_len) != 0)
+        return NULL;
+    *len = kv->key_len - c->arch_len - 1;
+    return kv->key + c->arch_len + 1;
+}
+
+static void expect_type(check *c, const gg_kv *kv, uint32_t type, const char *more)
+{
+    if (kv->type != type)
+        gg_check_say(c, GG_CHECK_ERROR, "key-type", gg_check_at_key(kv),
+                     "its type is %s, but an engine reads it only as %s%s", gg_type_name(kv->type),
+                     gg_type_name(type), more);
+}
+
+static void check_own_type(check *c, const gg_kv *kv, const char *name, size_t len)
+{
+    bool whole = kv->type == GG_TYPE_ARR &&
+                 (kv->elem_type == GG_TYPE_U32 || kv->elem_type == GG_TYPE_I32 ||
+                  kv->elem_type == GG_TYPE_BOOL);
+    for (size_t i = 0; i < sizeof typed_keys / sizeof typed_keys[0]; i++) {
+        bool array = typed_keys[i].per_block;
+        if (gg_check_word(typed_keys[i].keys, name, len) && !(array && whole))
+            expect_type(c, kv, typed_keys[i].type, array ? ", or as an array of u32 or i32" : "");
+    }
+}
+
+static bool tokenizer_key(const gg_kv *kv, const char *start, const char *end)
+{
+    size_t n = strlen(start);
+    return kv->key_len > n && memcmp(kv->key, start, n) == 0 &&
+           ends_with(kv->key, kv->key_len, end);
+}
+
+static void check_key_types(check *c)
+{
+    static const char strings[] =
+        "general.architecture general.name tokenizer.ggml.model tokenizer.ggml.pre";
+    for (size_t i = 0; i < c->in->meta->n; i++) {
+        const gg_kv *kv = &c->in->meta->kv[i];
+        size_t len;
+        const char *name = own_name(c, kv, &len);
+        if (name && name[-1] == '.') check_own_type(c, kv, name, len);
+        if (gg_check_word(strings, kv->key, kv->key_len)) expect_type(c, kv, GG_TYPE_STR, "");
+        if (tokenizer_key(kv, "tokenizer.ggml.", "_token_id")) expect_type(c, kv, GG_TYPE_U32, "");
+        if (tokenizer_key(kv, "tokenizer.ggml.add_", "_token"))
+            expect_type(c, kv, GG_TYPE_BOOL, "");
+        if (gg_check_word("general.file_type", kv->key, kv->key_len))
+            expect_type(c, kv, GG_TYPE_U32, "");
+    }
+}
+
+/* ---- language models: arrays of one value per block -------------------------------------- */
+
+/* Read by engines with exactly block_count values. */
+static const char strict_arrays[] =
+    "feed_forward_length attention.head_count attention.head_count_kv expert_used_count "
+    "expert_feed_forward_length attention.recurrent_layers attention.indexer.types "
+    "swiglu_clamp_exp swiglu_clamp_shexp xielu.alpha_n xielu.alpha_p xielu.beta xielu.eps";
+/* Also one value per block, but engines accept any number of values. */
+static const char loose_arrays[] =
+    "attention.sliding_window_pattern attention.compress_ratios activation_sparsity_scale "
+    "attention.rope_pattern";
+
+static void check_layer_arrays(check *c)
+{
+    if (c->blocks == 0) return;
+    for (size_t i = 0; i < c->in->meta->n; i++) {
+        const gg_kv *kv = &c->in->meta->kv[i];
+        size_t len = 0;
+        const char *name = own_name(c, kv, &len);
+        if (!name || kv->type != GG_TYPE_ARR || kv->count == c->blocks) continue;
+        bool strict = gg_check_word(strict_arrays, name, len);
+        if (!strict && (!gg_check_word(loose_arrays, name, len) || kv->count == c->trunk)) continue;
+        gg_check_say(c, strict ? GG_CHECK_ERROR : GG_CHECK_WARNING, "layer-array",
+                     gg_check_at_key(kv),
+                     "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count,
+                     c->blocks);
+    }
+}
+
+/* ---- language models: values --------------------------------------------------------------- */
+
+static void check_experts(check *c)
+{
+    uint64_t count = gg_check_number_or(c, "expert_count", 0), most = 0, used;
+    uint64_t groups = gg_check_number_or(c, "expert_group_count", 0);
+    uint64_t of_them = gg_check_number_or(c, "expert_group_used_count", 0);
+    for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < MOST_BLOCKS; b++)
+        if (gg_check_number(c, "expert_used_count", b, &used) && used > most) most = used;
+    if (count > MOST_EXPERTS)
+        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_arch_key(c, "expert_count"),
+                     "it is larger than %d", MOST_EXPERTS);
+    if (most > count || (count > 0 && most == 0))
+        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_arch_key(c, "expert_used_count"),
+                     "%" PRIu64 " experts are used per token, but the model has %" PRIu64, most,
+                     count);
+    if (groups > 0 && (groups >= count || (groups > 1 && count % groups)))
+        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_arch_key(c, "expert_group_count"),
+                     "%" PRIu64 " experts cannot be divided into %" PRIu64 " groups", count,
+                     groups);
+    if (groups > 1 && count > 0 && (of_them == 0 || of_them >= groups))
+        gg_check_say(c, GG_CHECK_ERROR, "experts",
+                     gg_check_at_arch_key(c, "expert_group_used_count"),
+                     "it must be at least 1 and less than expert_group_count");
+}
+
+static void check_heads(check *c)
+{
+    check_place where = gg_check_at_arch_key(c, "attention.head_count_kv");
+    uint64_t blocks = c->blocks < MOST_BLOCKS ? c->blocks : MOST_BLOCKS, q, kv;
+    for (uint64_t b = 0; b < (blocks ? blocks : 1); b++) {
+        if (!gg_check_number(c, "attention.head_count", b, &q) || q == 0) continue;
+        if (!gg_check_number(c, "attention.head_count_kv", b, &kv) || kv == 0) continue;
+        if (q % kv == 0) continue;
+        gg_check_say(c, GG_CHECK_ERROR, "heads", where,
+                     "%" PRIu64 " key-value heads do not divide %" PRIu64 " heads (block %" PRIu64
+                     ")",
+                     kv, q, b);
+        break;
+    }
+    /* latent attention has one key-value head for all query heads */
+    if (gg_check_arch_in(c, "deepseek2") && gg_check_positive(c, "attention.key_length_mla") &&
+        gg_check_number(c, "attention.head_count_kv", 0, &kv) && kv != 1)
+        gg_check_say(c, GG_CHECK_ERROR, "heads", where,
+                     "it must be 1 in a model with attention.key_length_mla");
+}
+
+static void check_rope(check *c)
+{
+    check_place where = gg_check_at_arch_key(c, "rope.dimension_count");
+    uint64_t key, rot;
+    const char *type;
+    size_t len;
+    if (gg_kv_str(gg_check_arch_key(c, "rope.scaling.type"), &type, &len) &&
+        !gg_check_word("none linear yarn longrope", type, len))
+        gg_check_say(
+            c, GG_CHECK_ERROR, "rope", gg_check_at_arch_key(c, "rope.scaling.type"),
+            "no engine supports this kind of scaling; expected none, linear, yarn or longrope");
+    if (!gg_check_arch_key(c, "rope.dimension_count") || !gg_check_value(c, "key", &key) ||
+        !gg_check_value(c, "rot", &rot))
+        return;
+    bool whole = gg_check_arch_in(c, "llama deci falcon llama-embed");
+    if (whole ? rot != key : rot > key)
+        gg_check_say(c, GG_CHECK_ERROR, "rope", where,
+                     "RoPE rotates %" PRIu64 " dimensions, but a head has %" PRIu64, rot, key);
+    else if (rot % 2) gg_check_say(c, GG_CHECK_ERROR, "rope", where, "it must be even");
+}
+
+static void check_values(check *c)
+{
+    uint64_t v, w;
+    if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > MOST_BLOCKS))
+        gg_check_say(c, GG_CHECK_ERROR, "key-value", gg_check_at_arch_key(c, "block_count"),
+                     "engines accept 1 to %d blocks", MOST_BLOCKS);
+    if (gg_check_number(c, "nextn_predict_layers", 0, &w) && c->blocks && w > c->blocks)
+        gg_check_say(c, GG_CHECK_ERROR, "key-value",
+                     gg_check_at_arch_key(c, "nextn_predict_layers"),
+                     "there are more prediction blocks than blocks");
+    if (gg_check_arch_in(c, "mamba") && gg_check_number(c, "ssm.inner_size", 0, &v) &&
+        gg_check_number(c, "embedding_length", 0, &w) && v / 2 != w)
+        gg_check_say(c, GG_CHECK_ERROR, "key-value", gg_check_at_arch_key(c, "ssm.inner_size"),
+                     "engines support only twice the embedding length");
+    if (gg_check_arch_in(c, "bert") &&
+        !(gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), &v) && v > 0))
+        gg_check_say(c, GG_CHECK_ERROR, "key-missing",
+                     gg_check_at("tokenizer.ggml.token_type_count"),
+                     "this key is missing or 0; an engine requires it");
+    if (gg_check_number(c, "context_length", 0, &v) && v == 0)
+        gg_check_say(c, GG_CHECK_WARNING, "key-value", gg_check_at_arch_key(c, "context_length"),
+                     "it is 0");
+}
+
+void gg_check_key_rules(check *c)
+{
+    if (!check_architecture(c)) return;
+    check_required_keys(c);
+    check_key_types(c);
+    check_values(c);
+    check_layer_arrays(c);
+    check_heads(c);
+    check_rope(c);
+    check_experts(c);
+}
+
+/* ---- the vocabulary: lists --------------------------------------------------------------- */
+
+typedef struct token {
+    const char *bytes;
+    size_t len;
+} token;
+
+static int by_token(const void *a, const void *b)
+{
+    const token *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int d = n ? memcmp(x->bytes, y->bytes, n) : 0;
+    return d ? d : (x->len > y->len) - (x->len < y->len);
+}
+
+/* The sorted tokens, or NULL if there are none or memory is exhausted. */
+static token *sorted_tokens(const gg_kv *tokens, size_t *n)
+{
+    token *list = calloc((size_t)tokens->count + 1, sizeof *list);
+    uint64_t pos = 0;
+    for (*n = 0; list && *n < tokens->count; ++*n)
+        if (!gg_kv_next_str(tokens, &pos, &list[*n].bytes, &list[*n].len)) break;
+    if (list && *n) qsort(list, *n, sizeof *list, by_token);
+    return list;
+}
+
+/* Engines refuse duplicate tokens. Empty tokens are ignored, because engines rename them. */
+static void check_duplicate_tokens(check *c, const gg_kv *tokens, const token *list, size_t n)
+{
+    size_t twice = 0, first = 0;
+    for (size_t i = 1; i < n; i++)
+        if (list[i].len && by_token(&list[i - 1], &list[i]) == 0 && twice++ == 0) first = i;
+    if (twice == 0) return;
+    char shown[200];
+    gg_escape(list[first].bytes, list[first].len < 40 ? list[first].len : 40, shown, sizeof shown);
+    gg_check_say(c, GG_CHECK_ERROR, "vocabulary-duplicate", gg_check_at_key(tokens),
+                 "%zu token%s in it more than once, for example '%s'", twice,
+                 twice == 1 ? " is" : "s are", shown);
+}
+
+/* Merges name pairs of tokens that become one: "a b" makes "ab". */
+static void check_merges(check *c, const gg_kv *kv, const token *list, size_t n)
+{
+    uint64_t pos = 0, broken = 0, unknown = 0;
+    const char *s;
+    size_t len;
+    if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR) {
+        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", gg_check_at_key(kv),
+                     "it must be an array of strings");
+        return;
+    }
+    while (gg_kv_next_str(kv, &pos, &s, &len)) {
+        const char *space = len > 1 ? memchr(s + 1, ' ', len - 1) : NULL;
+        char joined[512];
+        if (!space) {
+            broken++;
+            continue;
+        }
+        size_t left = (size_t)(space - s), right = len - left - 1;
+        if (left + right > sizeof joined) continue;
+        memcpy(joined, s, left);
+        memcpy(joined + left, space + 1, right);
+        token want = { joined, left + right };
+        if (n && !bsearch(&want, list, n, sizeof *list, by_token)) unknown++;
+    }
+    if (broken)
+        gg_check_say(c, GG_CHECK_WARNING, "merges", gg_check_at_key(kv),
+                     "%" PRIu64 " of %" PRIu64
+                     " merges are not two tokens with a space between them",
+                     broken, kv->count);
+    if (unknown)
+        gg_check_say(c, unknown * 2 > kv->count ? GG_CHECK_WARNING : GG_CHECK_NOTE, "merges",
+                     gg_check_at_key(kv),
+                     "%" PRIu64 " of %" PRIu64 " merges produce a token that the vocabulary lacks",
+                     unknown, kv->count);
+}
+
+static void check_list_length(check *c, const char *key, uint64_t tokens, bool integers)
+{
+    const gg_kv *kv = gg_check_key(c, key);
+    if (!kv) return;
+    bool typed = kv->type == GG_TYPE_ARR &&
+                 (kv->elem_type == GG_TYPE_I32 || (!integers && kv->elem_type == GG_TYPE_F32));
+    if (!typed)
+        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", gg_check_at_key(kv),
+                     "engines read it only as an array of %s", integers ? "i32" : "f32 or i32");
+    else if (kv->count != tokens)
+        gg_check_say(c, kv->count < tokens ? GG_CHECK_ERROR : GG_CHECK_WARNING, "vocabulary",
+                     gg_check_at_key(kv), "it has %" PRIu64 " values for %" PRIu64 " tokens",
+                     kv->count, tokens);
+}
+
+static void check_special_tokens(check *c, uint64_t tokens)
+{
+    for (size_t i = 0; i < c->in->meta->n; i++) {
+        const gg_kv *kv = &c->in->meta->kv[i];
+        uint64_t id;
+        if (kv->key_len < sizeof "tokenizer.ggml." + sizeof "_token_id" ||
+            !tokenizer_key(kv, "tokenizer.ggml.", "_token_id"))
+            continue;
+        if (!gg_kv_u64(kv, &id) || id < tokens) continue;
+        bool none = id == UINT32_MAX; /* this value means "no such token" */
+        gg_check_say(c, none ? GG_CHECK_NOTE : GG_CHECK_WARNING, "special-token",
+                     gg_check_at_key(kv),
+                     "token %" PRIu64 " does not exist; the vocabulary has %" PRIu64, id, tokens);
+    }
+}
+
+/* ---- the vocabulary: the kind of tokenizer -------------------------------------------------- */
+
+static void check_tokenizer(check *c, const char *model, size_t len)
+{
+    static const char known[] =
+        "llama bert gpt2 hybriddna whitespace t5 rwkv test plamo2 gemma4 no_vocab none";
+    static const char bpe[] = "gpt2 hybriddna whitespace";
+    check_place pre = gg_check_at("tokenizer.ggml.pre");
+    const char *name = "";
+    size_t n = 0;
+    if (!gg_check_word(known, model, len)) {
+        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", gg_check_at("tokenizer.ggml.model"),
+                     "llama.cpp v0.5.0 does not know this tokenizer");
+        return;
+    }
+    if (!gg_check_word(bpe, model, len) && !gg_check_word("gemma4", model, len)) return;
+    gg_kv_str(gg_check_key(c, pre.name), &name, &n);
+    if (!gg_check_key(c, "tokenizer.ggml.merges") && !gg_check_word("kimi-k2", name, n))
+        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", gg_check_at("tokenizer.ggml.merges"),
+                     "this key is missing; the tokenizer needs it");
+    if (!gg_check_word(bpe, model, len)) return;
+    if (n == 0)
+        gg_check_say(c, GG_CHECK_WARNING, "tokenizer", pre,
+                     "without a pre-tokenizer engines split text by a default, which degrades the "
+                     "output");
+    else if (!gg_check_pre_known(name, n))
+        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", pre,
+                     "llama.cpp v0.5.0 does not know this pre-tokenizer");
+}
+
+/* Checks the rows of the embedding and the output. For architectures with a table, the rule for
+ * shapes does this. */
+static void check_embedding_rows(check *c, uint64_t tokens)
+{
+    static const char *const names[] = { "token_embd.weight", "output.weight" };
+    for (int k = 0; k < 2 && !c->arch; k++) {
+        size_t i = gg_check_find(c, names[k], strlen(names[k]));
+        if (i == SIZE_MAX || c->in->tensors[i].dims[1] == tokens) continue;
+        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", gg_check_at(names[k]),
+                     "its number of rows differs from the number of tokens in the vocabulary");
+    }
+}
+
+void gg_check_vocabulary_rules(check *c)
+{
+    check_place where = gg_check_at("tokenizer.ggml.tokens");
+    const gg_kv *tokens = gg_check_key(c, where.name);
+    const char *model = "";
+    size_t len = 0, n = 0;
+    if (gg_kv_str(gg_check_key(c, "tokenizer.ggml.model"), &model, &len)) {
+        check_tokenizer(c, model, len);
+        if (gg_check_word("no_vocab none", model, len)) return;
+    } else {
+        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", gg_check_at("tokenizer.ggml.model"),
+                     MISSING_KEY);
+    }
+    if (!tokens || tokens->type != GG_TYPE_ARR || tokens->elem_type != GG_TYPE_STR) {
+        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", where, "%s",
+                     tokens ? "it must be an array of strings" : MISSING_KEY);
+        return;
+    }
+    check_list_length(c, "tokenizer.ggml.scores", tokens->count, false);
+    check_list_length(c, "tokenizer.ggml.token_type", tokens->count, true);
+    check_special_tokens(c, tokens->count);
+    check_embedding_rows(c, tokens->count);
+    uint64_t stated = gg_check_number_or(c, "vocab_size", tokens->count);
+    if (stated != tokens->count)
+        gg_check_say(c, GG_CHECK_NOTE, "vocabulary", where,
+                     "it has %" PRIu64 " tokens, but vocab_size is %" PRIu64, tokens->count,
+                     stated);
+    token *list = sorted_tokens(tokens, &n);
+    const gg_kv *pairs = gg_check_key(c, "tokenizer.ggml.merges");
+    if (list) check_duplicate_tokens(c, tokens, list, n);
+    if (list && pairs) check_merges(c, pairs, list, n);
+    free(list);
+}

@@ -1,0 +1,591 @@
+/* check_tensors.c - rules on the list of tensors. With a table of the architecture: tensors that
+ * are missing, have a wrong shape for the keys, or are not used by any engine. Without one: blocks
+ * that differ from the others, and rules that hold for all architectures. */
+#include "check_context.h"
+
+#include "organ/record.h"
+#include "organ/tensor_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct shape_texts {
+    char want[100], have[100];
+} shape_texts;
+
+/* Compares a tensor with the formula of its shape. `block` is -1 outside of the blocks. Writes
+ * both shapes and returns true if they differ. */
+static bool wrong_shape(const check *c, const gg_tensor *t, int64_t block, const char *formula,
+                        size_t len, shape_texts *out)
+{
+    check_shape s;
+    if (!gg_check_shape_eval(c, formula, len, block < 0 ? 0 : (uint64_t)block, &s) ||
+        gg_check_shape_fits(&s, t))
+        return false;
+    gg_check_shape_text(s.n, s.dims, out->want, sizeof out->want);
+    gg_check_shape_text(t->n_dims, t->dims, out->have, sizeof out->have);
+    return true;
+}
+
+static bool has_tensor(const check *c, const char *name)
+{
+    return gg_check_find(c, name, strlen(name)) != SIZE_MAX;
+}
+
+/* ---- one word of a table ---------------------------------------------------------------- */
+
+/* The part of the model to which a list of words applies. */
+typedef struct place {
+    check *c;
+    const char *prefix; /* "", "enc." or "dec." */
+    int64_t block;      /* -1: outside the blocks */
+    uint64_t present;   /* number of tensors that are there */
+    bool report;        /* false: only count */
+} place;
+
+/* One word of a table, parsed. */
+typedef struct wanted {
+    char rest[64]; /* "attn_q.weight" */
+    bool optional;
+    const char *shape; /* NULL = any */
+    size_t shape_len;
+} wanted;
+
+static void full_name(const place *p, const char *rest, char name[160])
+{
+    if (p->block < 0) snprintf(name, 160, "%s", rest);
+    else snprintf(name, 160, "%sblk.%" PRId64 ".%s", p->prefix, p->block, rest);
+}
+
+static size_t find_in_place(const place *p, const char *rest)
+{
+    char name[160];
+    full_name(p, rest, name);
+    return gg_check_find(p->c, name, strlen(name));
+}
+
+static bool parse_wanted(const char *word, size_t len, wanted *w)
+{
+    size_t n = 0;
+    while (n < len && word[n] != '?' && word[n] != '=') n++;
+    w->optional = n < len && word[n] == '?';
+    const char *equal = memchr(word, '=', len);
+    w->shape = equal ? equal + 1 : NULL;
+    w->shape_len = equal ? (size_t)(word + len - w->shape) : 0;
+    if (n == 0 || n + 8 > sizeof w->rest) return false;
+    memcpy(w->rest, word, n);
+    w->rest[n] = 0;
+    if (word[n - 1] == '.') w->rest[n - 1] = 0;
+    else if (!strstr(w->rest, ".bias") && !strstr(w->rest, ".weight"))
+        memcpy(w->rest + n, ".weight", 8);
+    if (!w->shape) {
+        /* encoder and decoder share their shapes with models that have one trunk */
+        w->shape = gg_check_shape_of(w->rest, strlen(w->rest));
+        w->shape_len = w->shape ? strlen(w->shape) : 0;
+    }
+    return true;
+}
+
+static void want_tensor(place *p, const char *word, size_t len)
+{
+    check *c = p->c;
+    wanted w;
+    char name[160];
+    shape_texts shape;
+    if (!parse_wanted(word, len, &w)) return;
+    size_t i = find_in_place(p, w.rest);
+    p->present += i != SIZE_MAX;
+    if (!p->report) return;
+    if (i != SIZE_MAX) {
+        const gg_tensor *t = &c->in->tensors[i];
+        c->expected[i] = true;
+        if (w.shape && wrong_shape(c, t, p->block, w.shape, w.shape_len, &shape))
+            gg_check_say(c, GG_CHECK_ERROR, "tensor-shape", gg_check_at_tensor(t),
+                         "its shape is %s, but the keys require %s (%.*s)", shape.have, shape.want,
+                         (int)w.shape_len, w.shape);
+    } else if (!w.optional) {
+        full_name(p, w.rest, name);
+        gg_check_say(c, GG_CHECK_ERROR, "tensor-missing", gg_check_at(name),
+                     "this tensor is missing; architecture %.*s requires it", (int)c->arch_len,
+                     c->arch_name);
+    }
+}
+
+static void want_tensors(place *p, const char *words)
+{
+    const char *word;
+    size_t len;
+    while (gg_check_next_word(&words, &word, &len)) want_tensor(p, word, len);
+}
+
+/* Checks query, key and value, which are in one tensor or in three. */
+static void want_qkv(place *p, char kind)
+{
+    static const struct {
+        char kind;
+        const char *fused, *apart, *biases;
+    } of[] = {
+        { 0,
+          "attn_qkv=embd,heads*key+kvheads*key+kvheads*value "
+          "attn_qkv.bias?=heads*key+kvheads*key+kvheads*value",
+          "attn_q attn_k attn_v",
+          "attn_q.bias?=heads*key attn_k.bias?=kvheads*key attn_v.bias?=kvheads*value" },
+        { 'e', "attn_qkv=embd,embd+2*kvheads*value attn_qkv.bias?=embd+2*kvheads*value",
+          "attn_q=embd,embd attn_k=embd,kvheads*value attn_v",
+          "attn_q.bias?=embd attn_k.bias?=kvheads*value attn_v.bias?=kvheads*value" },
+        { 'v', "attn_qkv=embd,heads*key+2*kvheads*value attn_qkv.bias?=heads*key+2*kvheads*value",
+          "attn_q attn_k=embd,kvheads*value attn_v",
+          "attn_q.bias?=heads*key attn_k.bias?=kvheads*value attn_v.bias?=kvheads*value" },
+        { 'r', "attn_qkv=embd,heads*rot+2*kvheads*rot attn_qkv.bias?=heads*rot+2*kvheads*rot",
+          "attn_q=embd,heads*rot attn_k=embd,kvheads*rot attn_v=embd,kvheads*rot",
+          "attn_q.bias?=heads*rot attn_k.bias?=kvheads*rot attn_v.bias?=kvheads*rot" },
+    };
+    size_t k = 0;
+    while (k + 1 < sizeof of / sizeof of[0] && of[k].kind != kind) k++;
+    bool fused = find_in_place(p, "attn_qkv.weight") != SIZE_MAX;
+    want_tensors(p, fused ? of[k].fused : of[k].apart);
+    if (!fused || find_in_place(p, "attn_qkv.bias") == SIZE_MAX) want_tensors(p, of[k].biases);
+}
+
+/* Engines also accept gate and up in one stack. */
+static void want_gate_up(place *p)
+{
+    bool fused = find_in_place(p, "ffn_gate_up_exps.weight") != SIZE_MAX;
+    want_tensors(p, fused ? "ffn_gate_up_exps" : "ffn_gate_exps ffn_up_exps");
+}
+
+/* ---- a whole table ------------------------------------------------------------------------ */
+
+/* Whether the words after "name:" apply to this block. */
+static bool in_section(const place *p, const char *name, size_t len)
+{
+    const check *c = p->c;
+    uint64_t block = (uint64_t)p->block;
+    bool moe = gg_check_positive(c, "expert_count") &&
+               block >= gg_check_number_or(c, "leading_dense_block_count", 0);
+    bool shared = gg_check_positive(c, "expert_shared_count") ||
+                  gg_check_positive(c, "expert_shared_feed_forward_length");
+    bool mla = gg_check_positive(c, "attention.key_length_mla"),
+         qlora = gg_check_positive(c, "attention.q_lora_rank");
+    const struct {
+        const char *name;
+        bool applies;
+    } sections[] = {
+        { "dense", !moe },
+        { "moe", moe },
+        { "shared", moe && shared },
+        { "mtp", block >= c->trunk },
+        { "mla", mla },
+        { "nomla", !mla },
+        { "qlora", qlora },
+        { "noqlora", !qlora },
+        { "enc", strcmp(p->prefix, "enc.") == 0 },
+        { "dec", strcmp(p->prefix, "dec.") == 0 },
+        { "first", block == 0 },
+        { "later", block != 0 },
+    };
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        if (gg_check_word(sections[i].name, name, len)) return sections[i].applies;
+    return true; /* "all" */
+}
+
+static void apply_table(place *p, const char *words)
+{
+    const char *word;
+    size_t len;
+    bool active = true;
+    while (gg_check_next_word(&words, &word, &len)) {
+        if (word[len - 1] == ':') active = in_section(p, word, len - 1);
+        else if (!active) continue;
+        else if (len >= 3 && memcmp(word, "qkv", 3) == 0) want_qkv(p, len > 4 ? word[4] : 0);
+        else if (gg_check_word("gate_up_exps", word, len)) want_gate_up(p);
+        else want_tensor(p, word, len);
+    }
+}
+
+/* Engines accept scales for any weight. */
+static bool is_scale(const check *c, const gg_tensor *t)
+{
+    static const char *const suffixes[] = { ".input_scale", ".scale" };
+    char name[GG_RECORD_NAME + 16];
+    for (int k = 0; k < 2; k++) {
+        size_t n = strlen(suffixes[k]);
+        if (t->name_len <= n || t->name_len - n > GG_RECORD_NAME ||
+            memcmp(t->name + t->name_len - n, suffixes[k], n) != 0)
+            continue;
+        int len = snprintf(name, sizeof name, "%.*s.weight", (int)(t->name_len - n), t->name);
+        size_t i = gg_check_find(c, name, (size_t)len);
+        return i != SIZE_MAX && c->expected[i];
+    }
+    return false;
+}
+
+static void check_unexpected(check *c)
+{
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        if (c->expected[i] || is_scale(c, t)) continue;
+        bool beyond = c->anatomy[i].block >= 0 && memcmp(t->name, "blk.", 4) == 0 &&
+                      (uint64_t)c->anatomy[i].block >= c->blocks;
+        if (beyond && c->blocks > 0) continue; /* block-count reports these */
+        gg_check_say(c, GG_CHECK_ERROR, "tensor-unexpected", gg_check_at_tensor(t),
+                     "architecture %.*s has no such tensor here, and an engine refuses the model",
+                     (int)c->arch_len, c->arch_name);
+    }
+}
+
+/* Checks all tensors of one block. Prediction blocks may be missing. */
+static void apply_block(check *c, const char *prefix, int64_t block)
+{
+    place p = { .c = c, .prefix = prefix, .block = block };
+    apply_table(&p, c->arch->block);
+    /* a block without any tensors is reported by block-missing */
+    if (p.present == 0 && prefix[0] == 0) return;
+    p.report = true;
+    apply_table(&p, c->arch->block);
+}
+
+void gg_check_table_rules(check *c)
+{
+    static const char *const none[] = { "", NULL }, *const coder[] = { "enc.", "dec.", NULL };
+    if (!c->arch) return;
+    place p = { .c = c, .prefix = "", .block = -1, .report = true };
+    apply_table(&p, c->arch->globals);
+    const char *const *prefix = strstr(c->arch->block, "enc:") ? coder : none;
+    for (; *prefix; prefix++) {
+        uint64_t n = c->blocks;
+        bool decoder = strcmp(*prefix, "dec.") == 0;
+        if (decoder && !strstr(c->arch->block, "dec:")) continue;
+        if (decoder) n = gg_check_number_or(c, "decoder_block_count", n);
+        for (uint64_t b = 0; b < n && b < 512 && c->status == GG_OK; b++)
+            apply_block(c, *prefix, (int64_t)b);
+    }
+    check_unexpected(c);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+#define FEW 8 /* findings of one kind that are listed; the rest are counted */
+
+/* A tensor of a block of the text model ("blk.N."). */
+typedef struct part {
+    int64_t block;
+    const char *rest; /* name after "blk.N." */
+    size_t len;
+    const gg_tensor *t;
+} part;
+
+/* The tensors of one block: parts [first, first + n). */
+typedef struct group {
+    int64_t block;
+    size_t first, n;
+    uint64_t signature; /* hash of their names */
+    size_t alike;       /* blocks with the same names */
+} group;
+
+typedef struct body {
+    check *c;
+    part *parts;
+    size_t n_parts;
+    group *groups;
+    size_t n_groups;
+} body;
+
+static int order_rests(const part *a, const part *b)
+{
+    size_t n = a->len < b->len ? a->len : b->len;
+    int d = n ? memcmp(a->rest, b->rest, n) : 0;
+    return d ? d : (a->len > b->len) - (a->len < b->len);
+}
+
+static int by_part_block(const void *a, const void *b)
+{
+    const part *x = a, *y = b;
+    int d = (x->block > y->block) - (x->block < y->block);
+    return d ? d : order_rests(x, y);
+}
+
+static int by_rest(const void *a, const void *b)
+{
+    const part *x = a, *y = b;
+    int d = order_rests(x, y);
+    return d ? d : (x->block > y->block) - (x->block < y->block);
+}
+
+static int by_signature(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    int d = (x->signature > y->signature) - (x->signature < y->signature);
+    return d ? d : (x->block > y->block) - (x->block < y->block);
+}
+
+static bool gather_parts(body *b)
+{
+    const check *c = b->c;
+    b->parts = calloc(c->in->n + 1, sizeof *b->parts);
+    b->groups = calloc(c->in->n + 1, sizeof *b->groups);
+    if (!b->parts || !b->groups) return false;
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        const gg_anatomy *a = &c->anatomy[i];
+        if (a->block < 0 || t->name_len < 5 || memcmp(t->name, "blk.", 4) != 0) continue;
+        b->parts[b->n_parts++] = (part){ a->block, t->name + a->role_at, t->name_len - a->role_at,
+                                         t };
+    }
+    qsort(b->parts, b->n_parts, sizeof *b->parts, by_part_block);
+    for (size_t i = 0; i < b->n_parts; i++) {
+        const part *p = &b->parts[i];
+        if (i == 0 || p->block != p[-1].block)
+            b->groups[b->n_groups++] = (group){ p->block, i, 0, 14695981039346656037u, 0 };
+        group *g = &b->groups[b->n_groups - 1];
+        g->n++;
+        for (size_t k = 0; k <= p->len; k++) /* the byte after a name is a NUL */
+            g->signature = (g->signature ^ (k < p->len ? (uint8_t)p->rest[k] : 0)) * 1099511628211u;
+    }
+    return true;
+}
+
+/* Compares the numbers of the blocks with block_count. */
+static void check_block_numbers(body *b)
+{
+    check *c = b->c;
+    uint64_t missing = 0, next = 0, trunk = 0;
+    for (size_t i = 0; i < b->n_groups; i++) trunk += (uint64_t)b->groups[i].block < c->trunk;
+    if (trunk == 0 && c->trunk < c->blocks && b->n_groups > 0) {
+        gg_check_say(
+            c, GG_CHECK_NOTE, "block-count", gg_check_at(""),
+            "it has only prediction blocks and can be used only with the model they belong to");
+        return;
+    }
+    for (size_t i = 0; i <= b->n_groups; i++) {
+        uint64_t at = i < b->n_groups ? (uint64_t)b->groups[i].block : c->trunk,
+                 end = at < c->trunk ? at : c->trunk;
+        for (; next < end && missing < FEW; next++, missing++)
+            gg_check_say(c, GG_CHECK_ERROR, "block-missing", gg_check_at_block((int64_t)next),
+                         "the model has no tensor of this block; block_count is %" PRIu64,
+                         c->blocks);
+        if (next < end) missing += end - next; /* there may be billions */
+        next = at + 1;
+    }
+    if (missing > FEW)
+        gg_check_say(c, GG_CHECK_ERROR, "block-missing", gg_check_at(""),
+                     "%" PRIu64 " blocks are missing in total", missing);
+    if (b->n_groups == 0) return;
+    uint64_t last = (uint64_t)b->groups[b->n_groups - 1].block;
+    if (last >= c->blocks)
+        gg_check_say(c, GG_CHECK_ERROR, "block-count", gg_check_at(""),
+                     "there are tensors of block %" PRIu64 ", but block_count is %" PRIu64, last,
+                     c->blocks);
+}
+
+/* Counts the names that `many` has and `one` lacks, and finds the first. Returns SIZE_MAX if
+ * `one` has a name that `many` lacks. */
+static size_t count_lacking(const body *b, const group *one, const group *many, const part **first)
+{
+    size_t i = 0, missing = 0;
+    *first = NULL;
+    for (size_t k = 0; k < many->n; k++) {
+        const part *p = &b->parts[many->first + k];
+        int d = i < one->n ? order_rests(&b->parts[one->first + i], p) : 1;
+        if (d < 0) return SIZE_MAX;
+        if (d == 0) {
+            i++;
+        } else {
+            if (!*first) *first = p;
+            missing++;
+        }
+    }
+    return i == one->n ? missing : SIZE_MAX;
+}
+
+static void check_odd_block(body *b, const group *one, const group *many)
+{
+    const part *first;
+    gg_check_level level = GG_CHECK_ERROR;
+    bool lacks = true;
+    size_t missing = count_lacking(b, one, many, &first);
+    if (!first || missing > 2) {
+        lacks = false;
+        if (one->block == 0 || count_lacking(b, many, one, &first) > 2 || !first) return;
+        if (gg_anatomy_of(first->t->name, first->t->name_len).known) level = GG_CHECK_WARNING;
+    }
+    gg_check_say(b->c, level, "block-roles", gg_check_at_block(one->block),
+                 "it %s %.*s, which %zu other blocks of its kind %s", lacks ? "lacks" : "has",
+                 (int)(first->len < 100 ? first->len : 100), first->rest, many->alike,
+                 lacks ? "have" : "lack");
+}
+
+/* Compares each block whose set of names is unique with the sets that several blocks share. */
+static void check_block_roles(body *b)
+{
+    const group *kinds[FEW];
+    size_t n_kinds = 0, n = 0;
+    group *list = calloc(b->n_groups + 1, sizeof *list);
+    if (!list) return;
+    for (size_t i = 0; i < b->n_groups; i++)
+        if ((uint64_t)b->groups[i].block < b->c->trunk) list[n++] = b->groups[i];
+    qsort(list, n, sizeof *list, by_signature);
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        while (end < n && list[end].signature == list[i].signature) end++;
+        for (size_t k = i; k < end; k++) list[k].alike = end - i;
+        if (end - i >= 2 && n_kinds < FEW) kinds[n_kinds++] = &list[i];
+        i = end;
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n_kinds && list[i].alike == 1; k++)
+            check_odd_block(b, &list[i], kinds[k]);
+    free(list);
+}
+
+static bool same_shape(const gg_tensor *a, const gg_tensor *b)
+{
+    return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+}
+
+/* Whether there are keys that give each block its own sizes. */
+static bool sized_per_block(const check *c)
+{
+    for (size_t i = 0; i < c->in->meta->n; i++) {
+        const gg_kv *kv = &c->in->meta->kv[i];
+        if (kv->type == GG_TYPE_ARR && c->arch_name && kv->key_len > c->arch_len &&
+            memcmp(kv->key, c->arch_name, c->arch_len) == 0 && kv->count == c->blocks)
+            return true;
+    }
+    return false;
+}
+
+/* Finds the single tensor of a role whose shape differs from all others, which must be at least
+ * two and equal. */
+static void check_odd_shape(check *c, const part *p, size_t n)
+{
+    if (n < 3) return;
+    const gg_tensor *usual = same_shape(p[0].t, p[1].t) ? p[0].t : p[2].t;
+    size_t odd = 0, at = 0;
+    char have[100], want[100];
+    for (size_t i = 0; i < n; i++)
+        if (!same_shape(p[i].t, usual)) {
+            odd++;
+            at = i;
+        }
+    if (odd != 1) return;
+    gg_check_shape_text(p[at].t->n_dims, p[at].t->dims, have, sizeof have);
+    gg_check_shape_text(usual->n_dims, usual->dims, want, sizeof want);
+    gg_check_say(c, GG_CHECK_ERROR, "tensor-shape", gg_check_at_tensor(p[at].t),
+                 "its shape is %s; in all other blocks it is %s", have, want);
+}
+
+static void check_block_shapes(body *b)
+{
+    if (sized_per_block(b->c)) return;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_parts; i++)
+        if ((uint64_t)b->parts[i].block < b->c->trunk) b->parts[n++] = b->parts[i];
+    qsort(b->parts, n, sizeof *b->parts, by_rest);
+    for (size_t i = 0; i < n;) {
+        size_t end = i + 1;
+        while (end < n && order_rests(&b->parts[i], &b->parts[end]) == 0) end++;
+        check_odd_shape(b->c, &b->parts[i], end - i);
+        i = end;
+    }
+}
+
+/* ---- rules for all architectures --------------------------------------------------------- */
+
+/* Architectures for which some of the rules below do not apply. */
+static const char odd[] = "eagle3 dflash wavtokenizer-dec qwen3tts pockettts openelm";
+static const char odd_ffn[] = "arctic gemma4 gemma4-assistant qwen plamo3";
+static const char odd_keys[] =
+    "bailingmoe bailingmoe3 deepseek2-ocr dots1 kimi-linear kimi-k3 maple gemma4 gemma4-assistant "
+    "gemma3n laguna mimo2 minimax-m3 minimax-01 spark2_5 hy_v4 falcon-h1 deepseek4 dots3note "
+    "mistral4 minicpm3 deepseek32 glm-dsa plm chameleon qwen4exp";
+static const char no_final_norm[] = "olmo talkie hrm_text nomic-bert nomic-bert-moe neo-bert "
+                                    "jina-bert-v2 jina-bert-v3 rwkv6qwen2 arwkv7";
+
+/* Whether every engine computes the shape of this tensor from the keys in the same way. */
+static bool is_certain_shape(const check *c, const char *rest, size_t len)
+{
+    static const char always[] = "token_embd.weight output_norm.weight attn_norm.weight "
+                                 "ffn_norm.weight ffn_gate_inp.weight";
+    if (gg_check_word(always, rest, len)) return true;
+    if (gg_check_word("ffn_down.weight", rest, len)) return !gg_check_arch_in(c, odd_ffn);
+    if (!gg_check_word("attn_k.weight", rest, len) || gg_check_arch_in(c, odd_keys)) return false;
+    uint64_t k, v;
+    return !gg_check_arch_key(c, "attention.key_length_swa") && gg_check_value(c, "key", &k) &&
+           gg_check_value(c, "value", &v) && k == v;
+}
+
+/* Shapes that are the same in all architectures. */
+static void check_common_shapes(check *c)
+{
+    if (gg_check_arch_in(c, odd)) return;
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        const gg_anatomy *a = &c->anatomy[i];
+        if (a->block >= 0 && memcmp(t->name, "blk.", 4) != 0) continue;
+        size_t at = a->block >= 0 ? a->role_at : 0, len = t->name_len - at;
+        bool sure = is_certain_shape(c, t->name + at, len);
+        shape_texts shape;
+        if (!sure && !gg_check_word("ffn_gate.weight ffn_up.weight", t->name + at, len)) continue;
+        const char *formula = gg_check_shape_of(t->name + at, len);
+        if (formula && wrong_shape(c, t, a->block, formula, strlen(formula), &shape))
+            gg_check_say(c, sure ? GG_CHECK_ERROR : GG_CHECK_WARNING, "tensor-shape",
+                         gg_check_at_tensor(t), "its shape is %s, but the keys require %s",
+                         shape.have, shape.want);
+    }
+}
+
+/* Models whose blocks begin with a norm have another norm after the last block, and every norm
+ * needs an epsilon. */
+static void check_norms(check *c)
+{
+    if (!gg_check_arch_known(c->arch_name, c->arch_len) || gg_check_arch_in(c, odd) ||
+        gg_check_arch_in(c, no_final_norm))
+        return;
+    bool last = has_tensor(c, "output_norm.weight") || has_tensor(c, "enc.output_norm.weight") ||
+                has_tensor(c, "dec.output_norm.weight");
+    bool epsilon = gg_check_arch_key(c, "attention.layer_norm_rms_epsilon") ||
+                   gg_check_arch_key(c, "attention.layer_norm_epsilon") ||
+                   gg_check_arch_key(c, "attention.group_norm_epsilon");
+    if (!last && has_tensor(c, "blk.0.attn_norm.weight"))
+        gg_check_say(c, GG_CHECK_ERROR, "tensor-missing", gg_check_at("output_norm.weight"),
+                     "the norm after the last block is missing");
+    if (!epsilon && last)
+        gg_check_say(c, GG_CHECK_ERROR, "key-missing",
+                     gg_check_at("attention.layer_norm_rms_epsilon"),
+                     "the epsilon of the norms is missing, under this key and under "
+                     "attention.layer_norm_epsilon");
+}
+
+/* Compares the stacks of experts with expert_count. */
+static void check_stacks(check *c)
+{
+    uint64_t count = gg_check_number_or(c, "expert_count", 0), n;
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        if (!gg_is_expert_stack(t, &n) || n == count) continue;
+        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_tensor(t),
+                     "it has %" PRIu64 " experts, but expert_count is %" PRIu64, n, count);
+    }
+}
+
+void gg_check_block_rules(check *c)
+{
+    body b = { .c = c };
+    if (c->blocks == 0) return;
+    if (!gather_parts(&b)) {
+        c->status = gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", c->in->n);
+    } else if (b.n_groups > 0 || !gg_check_arch_in(c, "t5 t5encoder")) {
+        check_block_numbers(&b);
+        if (!c->arch) {
+            check_block_roles(&b);
+            check_block_shapes(&b);
+            check_common_shapes(c);
+            check_stacks(c);
+            check_norms(c);
+        }
+    }
+    free(b.parts);
+    free(b.groups);
+}
