@@ -194,7 +194,10 @@ static void set_value(cli *c, cli_row *row, const char *option, const char *valu
     switch (o->kind) {
     case CLI_FLAG: *(bool *)to = true; return;
     case CLI_MORE: ++*(int *)to; return;
-    case CLI_ACT: c->act = o->act; return;
+    case CLI_ACT:
+        if (c->act && c->act != o->act) cli_usage(c, "%s: only one list can be printed", option);
+        c->act = o->act;
+        return;
     case CLI_ACT_NOW: o->act(c); exit(cli_end(c, GG_OK));
     case CLI_WORD: *(int *)to = parse_word(c, o, option, value); return;
     case CLI_F64:

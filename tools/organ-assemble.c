@@ -1,8 +1,8 @@
 /* organ-assemble - write a model from an organ directory or another model. */
 #include "cli.h"
 #include "key_options.h"
+#include "lists.h"
 #include "output_options.h"
-#include "table.h"
 #include "text_output.h"
 
 #include <math.h>
@@ -20,10 +20,10 @@ static const char help[] =
     "  --shards N         split it into FILE-00001-of-0000N.gguf and so on; with the\n"
     "                     source's number of shards, its shards are restored\n"
     "  --shard-size SIZE  split it into shards of at most SIZE of data, such as 2G\n"
-    "  --dtype PRESET     re-encode as llama-quantize does: q4_0 q8_0 q2_k q3_k_m\n"
-    "                     q4_k_s q4_k_m q5_k_m q6_k iq4_xs mxfp4_moe f16 bf16 ...\n"
+    "  --dtype PRESET     as llama-quantize does (--list-presets): q4_0 q8_0 q2_k\n"
+    "                     q3_k_m q4_k_m q5_k_m q6_k iq4_xs mxfp4_moe f16 bf16 ...\n"
     "  --dtype RULES      GLOB=TYPE[,GLOB=TYPE...]: the first match is used (a stack\n"
-    "                     of experts is one tensor); TYPE is q8_0 f16 ... or keep.\n"
+    "                     of experts is one tensor). TYPE: --list-types, or keep.\n"
     "                     Norms, biases, routers and the like keep their type unless\n"
     "                     the glob names them. @FILE reads rules. RULES,PRESET\n"
     "  --fallback TYPE    type for tensors whose rows do not fit TYPE (else an error)\n"
@@ -147,6 +147,49 @@ static void start_sizes(const cli *c, sizes *s, gg_assemble_options *o)
     s->rows.json = c->json;
 }
 
+/* ---- --list-types and --list-presets --------------------------------------------------- */
+
+static bool encodes_with_weights(const gg_dtype_info *type)
+{
+    static const float zeros[256], weights[256] = { 1 };
+    uint8_t blocks[512];
+    gg_error err = GG_ERROR_INIT;
+    size_t n = type->block_elems;
+    return n <= 256 && type->block_bytes <= sizeof blocks &&
+           gg_encode(type->id, zeros, blocks, n, n, weights, &err) == GG_OK;
+}
+
+static void print_types(cli *c)
+{
+    table to = list_start(c, "name\tid\tblock\tblock_bytes\tbits\tdecode\tencode");
+    const gg_dtype_info *type;
+    for (size_t i = 0; (type = gg_dtype_at(i)) != NULL; i++) {
+        if (type->kind == GG_DTYPE_REMOVED) continue;
+        cell_text(&to, type->name);
+        cell_u64(&to, type->id);
+        cell_u64(&to, type->block_elems);
+        cell_u64(&to, type->block_bytes);
+        cell_f64(&to, 8.0 * type->block_bytes / type->block_elems);
+        cell_text(&to, gg_can_decode(type->id) ? "yes" : "no");
+        cell_text(&to, gg_can_encode(type->id)      ? "yes"
+                       : encodes_with_weights(type) ? "imatrix"
+                                                    : "no");
+        table_row(&to);
+    }
+}
+
+static void print_presets(cli *c)
+{
+    table to = list_start(c, "name\tfile_type\tdtype");
+    const gg_preset *preset;
+    for (size_t i = 0; (preset = gg_preset_at(i)) != NULL; i++) {
+        cell_text(&to, preset->name);
+        cell_u64(&to, preset->file_type);
+        cell_text(&to, gg_dtype_get(preset->dtype)->name);
+        table_row(&to);
+    }
+}
+
 static void check_outputs(const cli *c, const char *output, const report *rep, const sizes *s)
 {
     if (!output && !s->dry_run) cli_usage(c, "give --output");
@@ -190,6 +233,8 @@ int main(int argc, char **argv)
                                    { "by", CLI_TEXT, &o.keep_by },
                                    { "set-kv", CLI_LIST, &set_kv },
                                    { "set-kv-file", CLI_LIST, &set_kv_files },
+                                   { "list-types", CLI_ACT, .act = print_types },
+                                   { "list-presets", CLI_ACT, .act = print_presets },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (dir && model) cli_usage(&c, "give --dir or --model, not both");

@@ -1,7 +1,7 @@
 /* organ-check - check whether an engine will load a model and whether it makes sense. */
 #include "cli.h"
+#include "lists.h"
 #include "organ/gg_check.h"
-#include "table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,20 @@
 static const char columns[] = "model\tlevel\trule\twhere\tmessage",
                   hash_columns[] = "sha256\tkind\tname\tdetail";
 
+static void print_rules(cli *c)
+{
+    table t = list_start(c, "rule\tlevel\treason");
+    for (size_t i = 0; gg_check_rule_at(i); i++) {
+        const gg_check_rule *r = gg_check_rule_at(i);
+        cell_text(&t, r->name);
+        cell_text(&t, gg_check_level_name(r->level));
+        cell_text(&t, r->reason);
+        table_row(&t);
+    }
+}
+
 static struct {
-    bool strict, rules, hash;
+    bool strict, hash;
     const char *list;
     gg_check_options o;
 } opt;
@@ -26,7 +38,9 @@ static const cli_option options[] = {
       .excludes = "verify" },
     { "verify", CLI_FILE, &opt.list, "LIST", "compare a model with such a list" },
     { "strict", CLI_FLAG, &opt.strict, NULL, "exit 1 for warnings too" },
-    { "rules", CLI_FLAG, &opt.rules, NULL, "list the rules and their reasons; no model is needed" },
+    { "list-rules", CLI_ACT, .act = print_rules,
+      .help = "list the rules and their reasons (--rules means the same)" },
+    { "rules", CLI_ACT, .act = print_rules },
     { .group = cli_common },
     { CLI_JSON },
     { 0 },
@@ -67,18 +81,6 @@ static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
     table_row(&r->t);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno());
     return GG_OK;
-}
-
-static void print_rules(bool json)
-{
-    table t = table_start(json, "rule\tlevel\treason");
-    for (size_t i = 0; gg_check_rule_at(i); i++) {
-        const gg_check_rule *r = gg_check_rule_at(i);
-        cell_text(&t, r->name);
-        cell_text(&t, gg_check_level_name(r->level));
-        cell_text(&t, r->reason);
-        table_row(&t);
-    }
 }
 
 /* Reports a model that cannot be read; the others are still checked. */
@@ -157,10 +159,7 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-check", .intro = intro, .examples = examples };
     cli_start(&c, argc, argv, options);
     gg_status st = GG_OK;
-    if (opt.rules) {
-        if (c.args.n) cli_usage(&c, "--rules takes no model");
-        print_rules(c.json);
-    } else if (opt.hash || opt.list) {
+    if (opt.hash || opt.list) {
         if (c.args.n != 1) cli_usage(&c, "give one model");
         st = hash(&c, opt.list, c.args.items[0]);
     } else {

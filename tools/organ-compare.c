@@ -1,11 +1,11 @@
 /* organ-compare - compare two models tensor by tensor; tell whether they share a lineage. */
 #include "align_table.h"
 #include "cli.h"
+#include "lists.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
 #include "organ/gg_patch.h"
 #include "pictures.h"
-#include "table.h"
 #include "verbs/shared/key_text.h" /* values as the manual page shows them */
 
 #include <math.h>
@@ -13,8 +13,30 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char columns[] = "name\tclass\tblock\tstatus\tdtype_a\tdtype_b\telements\tcosine\t"
-                              "rel_l2\tmax_abs\tdims_a\tdims_b\tname_b\tpart\tdamage";
+static const table_column compared[] = {
+    { "name", "", "name of the tensor in A, or in B if A lacks it" },
+    { "class", "", "class of the tensor" },
+    { "block", "", "number of the block; - outside the blocks" },
+    { "status", "", "identical, or how the tensors differ" },
+    { "dtype_a", "", "tensor type in A" },
+    { "dtype_b", "", "tensor type in B" },
+    { "elements", "values", "number of values in the tensor" },
+    { "cosine", "", "cosine of the angle between the two tensors" },
+    { "rel_l2", "", "length of the difference, divided by that of A's tensor" },
+    { "max_abs", "", "largest difference of two values" },
+    { "dims_a", "", "dimensions in A, the length of a row first" },
+    { "dims_b", "", "dimensions in B" },
+    { "name_b", "", "name of the tensor in B" },
+    { "part", "", "sub-model that the tensor belongs to" },
+    { "damage", "", "predicted squared error of the tensor's output, relative to it" },
+    { NULL, NULL, NULL },
+};
+static char columns[200]; /* their names, tab-separated */
+
+static void print_columns(cli *c)
+{
+    list_columns(c, compared);
+}
 
 enum { COLOR_COSINE, COLOR_REL_L2 };
 
@@ -67,6 +89,7 @@ static const cli_option options[] = {
       .excludes_why = "adds a column to the table of tensors and to --summary" },
     { CLI_FORCE, .help = "replace an existing patch or picture", .needs = "patch svg",
       .needs_why = "nothing else is written" },
+    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of the table" },
     { .group = cli_selection },
     { .group = cli_experts },
     { CLI_COLUMNS(columns), .excludes = "summary lineage keys patch align",
@@ -400,6 +423,7 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-compare", .intro = intro, .examples = examples };
     gg_map *map = NULL;
     gg_source *a = NULL, *b = NULL;
+    list_names(compared, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (opt.heat && opt.svg && strcmp(opt.svg, "-") == 0)

@@ -1,13 +1,69 @@
 /* organ-extract - split a model into organ records, or list its tensors. */
 #include "cli.h"
-#include "table.h"
+#include "lists.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char columns[] =
-    "name\tclass\tblock\trole\tdtype\tdims\telements\tbytes\toffset\tpart";
+/* The columns of --list. */
+static const table_column listed[] = {
+    { "name", "", "name of the tensor" },
+    { "class", "", "class of the tensor" },
+    { "block", "", "number of the block; - outside the blocks" },
+    { "role", "", "the name without block and suffix" },
+    { "dtype", "", "tensor type" },
+    { "dims", "", "dimensions, the length of a row first" },
+    { "elements", "values", "number of values in the tensor" },
+    { "bytes", "bytes", "size of its data" },
+    { "offset", "bytes", "where its data begins in the data of the model" },
+    { "part", "", "sub-model that the tensor belongs to" },
+    { NULL, NULL, NULL },
+};
+static char columns[200]; /* their names, tab-separated */
+
+static void print_columns(cli *c)
+{
+    list_columns(c, listed);
+}
+
+static void print_classes(cli *c)
+{
+    table to = list_start(c, "name\tmeaning");
+    static const char *const meanings[GG_CLASS_COUNT] = {
+        [GG_SKELETON] = "attention and state-space layers",
+        [GG_ORGAN] = "feed-forward layers: their weights, experts and routers",
+        [GG_EMBED] = "token and position embeddings, the output matrix",
+        [GG_NORM] = "norms",
+        [GG_ADAPTER] = "LoRA pairs and control vectors",
+        [GG_OTHER] = "everything else",
+    };
+    for (size_t i = 0; i < GG_CLASS_COUNT; i++) {
+        cell_text(&to, gg_class_name((gg_class)i));
+        cell_text(&to, meanings[i]);
+        table_row(&to);
+    }
+}
+
+static void print_parts(cli *c)
+{
+    table to = list_start(c, "name\tmeaning");
+    static const char *const meanings[GG_PART_COUNT] = {
+        [GG_PART_TEXT] = "language models",
+        [GG_PART_VISION] = "image encoders: names with v., mm., resampler. or adapter.",
+        [GG_PART_AUDIO] = "audio encoders: names with a. or mm.a.",
+        [GG_PART_ENCODER] = "encoders (enc.), and text encoders in image models",
+        [GG_PART_DECODER] = "decoders (dec.)",
+        [GG_PART_DIFFUSION] = "image and video models",
+        [GG_PART_ADAPTER] = "LoRA, control vectors",
+        [GG_PART_IMATRIX] = "importance matrices",
+    };
+    for (size_t i = 0; i < GG_PART_COUNT; i++) {
+        cell_text(&to, gg_part_name((gg_part)i));
+        cell_text(&to, meanings[i]);
+        table_row(&to);
+    }
+}
 
 static struct {
     const char *model, *output;
@@ -24,6 +80,9 @@ static const cli_option options[] = {
     { "split-experts", CLI_FLAG, &opt.o.split_experts, NULL,
       "one record per expert of stacked tensors (blk.N.ffn_gate.E)" },
     { CLI_FORCE, .help = "replace an existing organ directory" },
+    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of --list" },
+    { "list-classes", CLI_ACT, .act = print_classes, .help = "list the classes of tensors" },
+    { "list-parts", CLI_ACT, .act = print_parts, .help = "list the parts of models" },
     { .group = cli_selection },
     { .group = cli_experts },
     { CLI_COLUMNS(columns), .needs = "list", .needs_why = "it selects rows of a table",
@@ -116,6 +175,7 @@ static gg_status extract(cli *c, gg_source *s)
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-extract", .intro = intro, .examples = examples };
+    list_names(listed, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     opt.o.select = c.select;
     gg_source *s;

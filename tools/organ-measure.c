@@ -1,7 +1,7 @@
 /* organ-measure - measure how much structure the tensors of a model show. */
 #include "cli.h"
+#include "lists.h"
 #include "pictures.h"
-#include "table.h"
 
 #include "organ/gg_measure_model.h"
 
@@ -13,10 +13,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char columns[] =
-    "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\t"
-    "min\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\t"
-    "dimension\tnull_theta\tcalibrated\trow_theta\tpart\tedge\timportance";
+static table_column columns_about[40]; /* those of the library, and an empty one */
+static char columns[400];              /* their names, tab-separated */
+
+static void copy_columns(void)
+{
+    const gg_measure_column *column;
+    size_t n = sizeof columns_about / sizeof columns_about[0] - 1;
+    for (size_t i = 0; i < n && (column = gg_measure_column_at(i)) != NULL; i++)
+        columns_about[i] = (table_column){ column->name, column->unit, column->meaning };
+    list_names(columns_about, columns, sizeof columns);
+}
+
+static void print_columns(cli *c)
+{
+    list_columns(c, columns_about);
+}
+
+/* The i-th column that has numbers to draw, or NULL. */
+static const char *column_to_draw(size_t i)
+{
+    const gg_measure_column *column;
+    for (size_t k = 0; (column = gg_measure_column_at(k)) != NULL; k++)
+        if (column->value && i-- == 0) return column->name;
+    return NULL;
+}
 
 enum { RANK_BLOCKS, RANK_EXPERTS };
 
@@ -58,10 +79,9 @@ static const cli_option options[] = {
       "count the values of each class (- is stdout)", .excludes = "where",
       .excludes_why = "counts all selected tensors" },
     { "color", CLI_TEXT, &opt.color, "COLUMN", "measure to show: theta (default), calibrated, ...",
-      .needs = "svg heat",
-      .values = "theta calibrated signal dimension row_theta entropy kurtosis cv mean std min max "
-                "null_theta edge importance" },
+      .needs = "svg heat", .list = column_to_draw },
     { CLI_FORCE, .help = "replace an existing picture or histogram" },
+    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of the table" },
     { .group = cli_selection },
     { .group = cli_experts },
     { CLI_COLUMNS(columns),
@@ -89,16 +109,6 @@ typedef struct printer {
 
 /* ---- tables -------------------------------------------------------------------- */
 
-static void print_numbers(table *t, const gg_tensor_measure *r)
-{
-    cell_u64(t, r->m.sampled);
-    cell_u64(t, r->m.nonfinite);
-    const double v[] = { r->m.mean,     r->m.std,      r->m.min,    r->m.max,    r->m.entropy,
-                         r->m.kurtosis, r->m.cv,       r->m.theta,  r->m.signal, r->m.dimension,
-                         r->null_theta, r->calibrated, r->row_theta };
-    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) cell_f64(t, v[i]);
-}
-
 /* A number, or nothing for NaN. */
 static void cell_optional(table *t, double v)
 {
@@ -106,22 +116,28 @@ static void cell_optional(table *t, double v)
     else cell_f64(t, v);
 }
 
+static void cell_of_tensor(table *t, const char *column, const gg_tensor_measure *r)
+{
+    const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
+    if (strcmp(column, "name") == 0) cell_bytes(t, r->t.name, r->t.name_len);
+    else if (strcmp(column, "class") == 0) cell_text(t, gg_class_name(r->a.cls));
+    else if (strcmp(column, "dtype") == 0) cell_text(t, info ? info->name : "unknown");
+    else if (strcmp(column, "part") == 0) cell_text(t, gg_part_name(r->a.part));
+    else if (r->a.block >= 0) cell_i64(t, r->a.block);
+    else cell_null(t);
+}
+
 /* Returns whether the row satisfies all conditions. */
 static bool print_row(table *t, const gg_tensor_measure *r)
 {
-    const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
-    cell_bytes(t, r->t.name, r->t.name_len);
-    cell_text(t, gg_class_name(r->a.cls));
-    if (r->a.block >= 0) cell_i64(t, r->a.block);
-    else cell_null(t);
-    cell_text(t, info ? info->name : "unknown");
-    cell_u64(t, r->t.elements);
-    if (r->decoded) print_numbers(t, r);
-    else
-        for (int i = 0; i < 15; i++) cell_null(t);
-    cell_text(t, gg_part_name(r->a.part));
-    cell_optional(t, r->edge);
-    cell_optional(t, r->importance);
+    const gg_measure_column *column;
+    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++) {
+        if (!r->decoded && column->kind == GG_COLUMN_MEASURE) cell_null(t);
+        else if (column->count) cell_u64(t, column->count(r));
+        else if (!column->value) cell_of_tensor(t, column->name, r);
+        else if (column->kind == GG_COLUMN_OPTION) cell_optional(t, column->value(r));
+        else cell_f64(t, column->value(r));
+    }
     /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
     if (!r->decoded) cell_member(t, "error", "no codec decodes this dtype");
     return table_row(t);
@@ -215,17 +231,27 @@ static gg_status print_summary(cli *c, const gg_measures *list)
 
 /* ---- pictures ------------------------------------------------------------------ */
 
+/* The column with this name that has numbers to draw, or NULL. */
+static const gg_measure_column *column_of(const char *name)
+{
+    const gg_measure_column *column;
+    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++)
+        if (column->value && strcmp(column->name, name) == 0) return column;
+    return NULL;
+}
+
 static gg_status draw(cli *c, const gg_measures *list, const gg_source *s)
 {
     char title[128];
     picture_title(s, title);
-    bool angle = strcmp(opt.color, "calibrated") == 0 || strstr(opt.color, "theta");
-    gg_picture p = { .title = title, .column = opt.color, .unit = angle ? "degrees" : NULL };
-    gg_measure_get get = gg_measure_by_name(opt.color);
+    const gg_measure_column *column = column_of(opt.color);
+    gg_picture p = { .title = title,
+                     .column = opt.color,
+                     .unit = column->unit[0] ? column->unit : NULL };
     gg_status st = GG_OK;
     for (size_t i = 0; i < list->n && st == GG_OK; i++) {
         const gg_tensor_measure *r = &list->rows[i];
-        st = gg_picture_add(&p, &r->t, &r->a, r->decoded ? get(r) : NAN, &c->err);
+        st = gg_picture_add(&p, &r->t, &r->a, r->decoded ? column->value(r) : NAN, &c->err);
     }
     if (st == GG_OK && opt.heat) st = picture_show(c, &p);
     if (st == GG_OK && opt.svg) st = picture_save(c, &p, opt.svg);
@@ -335,7 +361,7 @@ static void check_values(const cli *c)
                   "--svg - writes to stdout: leave out --summary, --wells, --rank and --heat, or "
                   "name a file");
     if (c->json && is_stdout(opt.svg)) cli_usage(c, "--svg - draws a picture: leave out --json");
-    if (!gg_measure_by_name(opt.color))
+    if (!column_of(opt.color))
         cli_usage(c, "--color %s: use the column of a measure, such as theta or calibrated",
                   opt.color);
     if (opt.m.blocks && opt.m.sample == 0)
@@ -348,6 +374,7 @@ static void check_values(const cli *c)
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-measure", .intro = intro, .examples = examples };
+    copy_columns();
     cli_start(&c, argc, argv, options);
     opt.m.split_experts = opt.m.split_experts ||
                           (cli_given(&c, "rank") && opt.rank == RANK_EXPERTS);

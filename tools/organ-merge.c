@@ -1,11 +1,12 @@
 /* organ-merge - merge several models into one. */
 #include "cli.h"
 #include "key_options.h"
+#include "lists.h"
 #include "organ/gg_merge.h"
 #include "output_options.h"
 #include "pictures.h"
-#include "table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,14 @@ static const char help[] =
     "have any types. The base, or else the first model, gives keys and types.\n"
     "\n"
     "  --method NAME      linear, slerp, nuslerp, multislerp, karcher, passthrough;\n"
-    "                     of differences from the base: task, ties, dare-linear,\n"
+    "                     of differences (--list-methods): task, ties, dare-linear,\n"
     "                     dare-ties, della, della-linear, breadcrumbs, sce, ram,\n"
     "                     breadcrumbs-ties, ramplus, model-stock, iso; of the base\n"
     "                     and one model: nearswap, arcee-fusion\n"
     "  --base M           the model that the others were trained from\n"
     "  --model M          a model to merge (may be repeated): a GGUF file, any shard\n"
     "                     of a split model, an organ directory, or - for stdin\n"
-    "  NAME,P=V  M,P=V    parameters of all models, or of one model. V is a number, a\n"
+    "  NAME,P=V  M,P=V    of all models, or one (--list-parameters). V is a number, a\n"
     "                     ramp over the blocks 0.2..0.8, or a list [0,0.5,1].\n"
     "                     P:FILTER=V is for a class, a role or a glob of tensors:\n"
     "                     weight:ffn=0.3, t:attn_q=0.5\n"
@@ -173,6 +174,71 @@ static gg_status draw_recalled(gg_picture *p, const gg_source *s, gg_error *err)
     return gg_merge_recall(s, draw_tensor, p, err);
 }
 
+/* NAME=DEFAULT, or NAME if it must be given; in JSON a list of objects. */
+static void cell_parameters(table *to, const gg_merge_method_info *m)
+{
+    char text[400] = "", json[1600] = "[";
+    for (size_t i = 0; i < m->n_parameters; i++) {
+        size_t n = strlen(text), k = strlen(json);
+        double v = m->parameters[i].value;
+        char value[32] = "null";
+        if (!isnan(v)) snprintf(value, sizeof value, "%.9g", v);
+        snprintf(text + n, sizeof text - n, "%s%s%s%s", i ? "," : "", m->parameters[i].name,
+                 isnan(v) ? "" : "=", isnan(v) ? "" : value);
+        snprintf(json + k, sizeof json - k,
+                 "%s{\"name\": \"%s\", \"default\": %s, \"meaning\": \"%s\"}", i ? ", " : "",
+                 m->parameters[i].name, value, m->parameters[i].meaning);
+    }
+    snprintf(json + strlen(json), sizeof json - strlen(json), "]");
+    cell_json(to, m->n_parameters ? text : "-", json);
+}
+
+static void print_methods(cli *c)
+{
+    table to = list_start(c, "name\talias\tbase\tleast\tmost\tparameters\tmeaning");
+    static const char *const bases[] = { [GG_MERGE_BASE_KEYS] = "keys",
+                                         [GG_MERGE_BASE_FIRST] = "first",
+                                         [GG_MERGE_BASE_MAY] = "optional",
+                                         [GG_MERGE_BASE_MUST] = "required" };
+    gg_merge_method_info m;
+    for (size_t i = 0; gg_merge_method_at(i, &m); i++) {
+        cell_text(&to, m.name);
+        if (m.alias) cell_text(&to, m.alias);
+        else cell_null(&to);
+        cell_text(&to, bases[m.base]);
+        cell_u64(&to, m.least);
+        cell_u64(&to, m.most);
+        cell_parameters(&to, &m);
+        cell_text(&to, m.meaning);
+        table_row(&to);
+    }
+}
+
+/* Each parameter once, with the methods that take it. */
+static void print_parameters(cli *c)
+{
+    table to = list_start(c, "name\tmethods\tmeaning");
+    gg_merge_method_info m, other;
+    for (size_t i = 0; gg_merge_method_at(i, &m); i++)
+        for (size_t k = 0; k < m.n_parameters; k++) {
+            const char *name = m.parameters[k].name;
+            char methods[400] = "";
+            bool first = true;
+            for (size_t j = 0; gg_merge_method_at(j, &other); j++)
+                for (size_t l = 0; l < other.n_parameters; l++) {
+                    if (strcmp(other.parameters[l].name, name) != 0) continue;
+                    if (j < i) first = false;
+                    size_t n = strlen(methods);
+                    snprintf(methods + n, sizeof methods - n, "%s%s", n ? "," : "", other.name);
+                }
+            if (!first) continue;
+            cell_text(&to, name);
+            cell_text(&to, methods);
+            cell_text(&to, m.parameters[k].meaning);
+            table_row(&to);
+        }
+}
+
 static void check_usage(const cli *c, const arguments *a)
 {
     if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
@@ -213,6 +279,8 @@ int main(int argc, char **argv)
                                    { "set-kv", CLI_LIST, &a.set_kv },
                                    { "set-kv-file", CLI_LIST, &a.set_kv_files },
                                    OUTPUT_OPTIONS(a.out),
+                                   { "list-methods", CLI_ACT, .act = print_methods },
+                                   { "list-parameters", CLI_ACT, .act = print_parameters },
                                    { NULL, CLI_FLAG, NULL } };
     cli_start(&c, argc, argv, options);
     if (c.args.n == 1 && only_picture(&a))

@@ -138,10 +138,25 @@ typedef struct gg_rank {
 gg_status gg_measures_rank(const gg_measures *list, bool experts, gg_rank **ranks, size_t *n,
                            gg_error *err);
 
-/* Returns a function that reads a measure from a row, given the name of its column ("theta",
- * "entropy", ...), or NULL if there is no such column. */
-typedef double (*gg_measure_get)(const gg_tensor_measure *row);
-gg_measure_get gg_measure_by_name(const char *column);
+typedef enum gg_column_kind {
+    GG_COLUMN_TENSOR,  /* describes the tensor: its name, its class, ... */
+    GG_COLUMN_MEASURE, /* measured in every row that is decoded; gg_measures_update writes it */
+    GG_COLUMN_OPTION   /* measured only with an option; NaN without it */
+} gg_column_kind;
+
+/* A column of the table of measures. All strings are static. */
+typedef struct gg_measure_column {
+    const char *name;
+    const char *unit; /* "degrees"; "" if the column has none */
+    const char *meaning;
+    gg_column_kind kind;
+    /* Read the column from a row. At most one is not NULL; both are for text. */
+    double (*value)(const gg_tensor_measure *row);
+    uint64_t (*count)(const gg_tensor_measure *row);
+} gg_measure_column;
+
+/* Returns column i in the order of the table, from 0, or NULL past the last. */
+const gg_measure_column *gg_measure_column_at(size_t i);
 
 /* ---- groups ------------------------------------------------------------------- */
 

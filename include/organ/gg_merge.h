@@ -19,6 +19,32 @@
 extern "C" {
 #endif
 
+/* The part that the base plays in a method. */
+typedef enum gg_merge_base {
+    GG_MERGE_BASE_KEYS,  /* none: it only gives keys, types and, if asked for, embeddings */
+    GG_MERGE_BASE_FIRST, /* it is the first of the models */
+    GG_MERGE_BASE_MAY,   /* if there is one, the differences of the models from it are merged */
+    GG_MERGE_BASE_MUST   /* there must be one, for the same purpose */
+} gg_merge_base;
+
+#define GG_MERGE_PARAMETERS 8 /* most parameters of a method */
+
+/* A method of merging. All strings are static. */
+typedef struct gg_merge_method_info {
+    const char *name, *alias; /* alias may be NULL. In both, _ and - are the same */
+    const char *meaning;
+    gg_merge_base base;
+    size_t least, most; /* number of models, without a base from which differences are taken */
+    struct {
+        const char *name, *meaning;
+        double value; /* the default; NaN if it must be given */
+    } parameters[GG_MERGE_PARAMETERS];
+    size_t n_parameters;
+} gg_merge_method_info;
+
+/* Describes method i, from 0. Returns false past the last. */
+bool gg_merge_method_at(size_t i, gg_merge_method_info *info);
+
 /* Called for each tensor of the result in order, before anything is written. `how` is "merge",
  * or "copy" if the tensor is copied or converted from one model. `parameters` are those of this
  * tensor, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they differ. For

@@ -79,6 +79,9 @@ typedef struct gg_dtype_info {
 /* Returns the description of a type, or NULL if the id is unknown. It is static. */
 const gg_dtype_info *gg_dtype_get(uint32_t id);
 
+/* Returns type i of all known ones by ascending id, from 0, or NULL past the last. It is static. */
+const gg_dtype_info *gg_dtype_at(size_t i);
+
 /* Returns the type with this name, in upper or lower case ("q4_k" or "Q4_K"), or NULL if there
  * is none. Removed types are not found. `name` must not be NULL. The result is static. */
 const gg_dtype_info *gg_dtype_by_name(const char *name);

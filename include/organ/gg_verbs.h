@@ -99,6 +99,17 @@ gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extr
 
 /* ---- assemble --------------------------------------------------------------- */
 
+/* A mixture of types by the name that llama-quantize gives it. */
+typedef struct gg_preset {
+    const char *name;   /* "Q4_K_M" */
+    uint32_t file_type; /* the value of general.file_type */
+    uint32_t dtype;     /* type of most tensors */
+} gg_preset;
+
+/* Returns preset i, from 0, or NULL past the last. Several may be names of one mixture. The presets
+ * are static. */
+const gg_preset *gg_preset_at(size_t i);
+
 /* One tensor of a result, compared with its source: over the values that were encoded. */
 typedef struct gg_encode_row {
     const gg_tensor *tensor; /* as written; valid during the call */

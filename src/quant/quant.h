@@ -4,9 +4,6 @@
 
 #include "organ/gg_quant.h"
 
-/* Row i of the table of types, from 0; NULL past its end. */
-const gg_dtype_info *gg_dtype_at(size_t i);
-
 /* Returns the name of a type for messages, also for unknown types. */
 const char *gg_dtype_name(uint32_t dtype);
 

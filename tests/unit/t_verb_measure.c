@@ -539,7 +539,10 @@ static void test_wells_and_groups(void)
             model->theta == 52.5);
     T_CHECK(model->theta_min == 20 && model->theta_max == 90 && model->stars == 1);
     free(g);
-    T_CHECK(gg_measure_by_name("theta")(&list.rows[0]) == 80 && !gg_measure_by_name("name"));
+    const gg_measure_column *column = NULL;
+    for (size_t i = 0; (column = gg_measure_column_at(i)) && strcmp(column->name, "theta"); i++) {}
+    T_CHECK(column && column->value && column->value(&list.rows[0]) == 80 && !column->count);
+    T_CHECK(!gg_measure_column_at(0)->value && !gg_measure_column_at(SIZE_MAX));
     gg_measures_free(&list);
 }
 

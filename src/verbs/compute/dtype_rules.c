@@ -309,7 +309,7 @@ static void note_summary(const summary *s, const gg_run *run)
 static gg_status nothing_matches(const gg_dtype_rules *r, gg_error *err)
 {
     char shown[80];
-    const char *what = r->n ? r->list[0].glob : gg_preset_name(r->preset);
+    const char *what = r->n ? r->list[0].glob : r->preset->name;
     gg_escape(what, strlen(what), shown, sizeof shown);
     gg_fail(err, GG_NO, "no tensor matches '%s'%s", shown, r->n > 1 ? " or another pattern" : "");
     gg_about(err, GG_HINT_DTYPE);

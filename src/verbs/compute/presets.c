@@ -12,12 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-struct gg_preset {
-    const char *name;
-    uint32_t file_type; /* llama_ftype; under 64, a bit in a rule's `presets` */
-    uint32_t dtype;     /* for tensors that no rule matches */
-};
-
+/* Values of llama_ftype; under 64, as they are bits in a rule's `presets`. */
 enum {
     F32 = 0,
     F16 = 1,
@@ -90,9 +85,9 @@ const char *gg_preset_near(const char *name)
     return gg_nearest(name, strlen(name), names, n);
 }
 
-const char *gg_preset_name(const gg_preset *p)
+const gg_preset *gg_preset_at(size_t i)
 {
-    return p->name;
+    return i < sizeof presets / sizeof presets[0] ? &presets[i] : NULL;
 }
 
 /* ---- conditions of a rule ----------------------------------------------------------- */

@@ -9,12 +9,10 @@
 #define GG_PRESETS_H
 
 #include "organ/gg_gguf.h"
-
-typedef struct gg_preset gg_preset;
+#include "organ/gg_verbs.h"
 
 /* Find a preset by name or alias (Q4_K is Q4_K_M), in upper or lower case; NULL if unknown. */
 const gg_preset *gg_preset_by_name(const char *name);
-const char *gg_preset_name(const gg_preset *p);
 
 /* The name of the preset that a misspelt one probably means, or NULL. */
 const char *gg_preset_near(const char *name);

@@ -30,35 +30,73 @@ void gg_measures_free(gg_measures *list)
 
 /* ---- columns -------------------------------------------------------------------- */
 
-/* clang-format off */
-#define GETTERS(X) \
-    X(mean, m.mean) \
-    X(std, m.std) \
-    X(min, m.min) X(max, m.max) X(entropy, m.entropy) X(kurtosis, m.kurtosis) X(cv, m.cv) \
-    X(theta, m.theta) X(signal, m.signal) X(dimension, m.dimension) X(null_theta, null_theta) \
-    X(calibrated, calibrated) X(row_theta, row_theta) X(edge, edge) \
-    X(importance, importance)
-/* clang-format on */
-
-#define GETTER(name, member) \
-    static double get_##name(const gg_tensor_measure *row) \
+#define GETS_VALUE(column, member) \
+    static double get_##column(const gg_tensor_measure *row) \
     { \
         return row->member; \
     }
-GETTERS(GETTER)
+#define GETS_COUNT(column, member) \
+    static uint64_t count_##column(const gg_tensor_measure *row) \
+    { \
+        return row->member; \
+    }
 
-gg_measure_get gg_measure_by_name(const char *column)
-{
+GETS_COUNT(elements, t.elements)
+GETS_COUNT(sampled, m.sampled)
+GETS_COUNT(nonfinite, m.nonfinite)
+GETS_VALUE(mean, m.mean)
+GETS_VALUE(std, m.std)
+GETS_VALUE(min, m.min)
+GETS_VALUE(max, m.max)
+GETS_VALUE(entropy, m.entropy)
+GETS_VALUE(kurtosis, m.kurtosis)
+GETS_VALUE(cv, m.cv)
+GETS_VALUE(theta, m.theta)
+GETS_VALUE(signal, m.signal)
+GETS_VALUE(dimension, m.dimension)
+GETS_VALUE(null_theta, null_theta)
+GETS_VALUE(calibrated, calibrated)
+GETS_VALUE(row_theta, row_theta)
+GETS_VALUE(edge, edge)
+GETS_VALUE(importance, importance)
+
 /* clang-format off */
-#define ENTRY(name, member) { #name, get_##name },
-    /* clang-format on */
-    static const struct {
-        const char *name;
-        gg_measure_get get;
-    } table[] = { GETTERS(ENTRY) };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strcmp(table[i].name, column) == 0) return table[i].get;
-    return NULL;
+#define TEXT_COLUMN(name, meaning) { #name, "", meaning, GG_COLUMN_TENSOR, NULL, NULL }
+#define COUNT_COLUMN(kind, name, meaning) \
+    { #name, "values", meaning, GG_COLUMN_##kind, NULL, count_##name }
+#define VALUE_COLUMN(kind, name, unit, meaning) \
+    { #name, unit, meaning, GG_COLUMN_##kind, get_##name, NULL }
+
+static const gg_measure_column measure_columns[] = {
+    TEXT_COLUMN(name, "name of the tensor"),
+    TEXT_COLUMN(class, "class of the tensor"),
+    TEXT_COLUMN(block, "number of the block; - outside the blocks"),
+    TEXT_COLUMN(dtype, "tensor type"),
+    COUNT_COLUMN(TENSOR, elements, "number of values in the tensor"),
+    COUNT_COLUMN(MEASURE, sampled, "number of values that were sampled"),
+    COUNT_COLUMN(MEASURE, nonfinite, "how many of these are NaN or infinite"),
+    VALUE_COLUMN(MEASURE, mean, "", "mean of the sampled values"),
+    VALUE_COLUMN(MEASURE, std, "", "their standard deviation, that of a population"),
+    VALUE_COLUMN(MEASURE, min, "", "the smallest value"),
+    VALUE_COLUMN(MEASURE, max, "", "the largest value"),
+    VALUE_COLUMN(MEASURE, entropy, "", "entropy of a histogram with 256 equal bins, 0 to 1"),
+    VALUE_COLUMN(MEASURE, kurtosis, "", "excess kurtosis; 0 for a normal distribution"),
+    VALUE_COLUMN(MEASURE, cv, "", "std divided by mean, of the gaps between sorted values"),
+    VALUE_COLUMN(MEASURE, theta, "degrees", "structure, from entropy, kurtosis and cv"),
+    VALUE_COLUMN(MEASURE, signal, "", "sin(theta)"),
+    VALUE_COLUMN(MEASURE, dimension, "", "slope of the entropy against the logarithm of the bins"),
+    VALUE_COLUMN(MEASURE, null_theta, "degrees", "theta of noise of the same dtype and count"),
+    VALUE_COLUMN(MEASURE, calibrated, "degrees", "theta relative to null_theta; 0 for noise"),
+    VALUE_COLUMN(MEASURE, row_theta, "degrees", "angle between adjacent rows, on average"),
+    TEXT_COLUMN(part, "sub-model that the tensor belongs to"),
+    VALUE_COLUMN(OPTION, edge, "", "largest singular value, squared; 1 for random values"),
+    VALUE_COLUMN(OPTION, importance, "", "mean squared output of the tensor on a calibration text"),
+};
+/* clang-format on */
+
+const gg_measure_column *gg_measure_column_at(size_t i)
+{
+    return i < sizeof measure_columns / sizeof measure_columns[0] ? &measure_columns[i] : NULL;
 }
 
 /* ---- wells ---------------------------------------------------------------------- */

@@ -11,28 +11,22 @@
 #include "organ/source_watch.h"
 #include "json/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void number(gg_buf *b, const char *name, double v, gg_error *err)
-{
-    char text[32];
-    gg_format_f64(v, text);
-    gg_buf_printf(b, err, ", \"%s\": %s", name, text);
-}
-
-/* The columns from elements to row_theta. */
+/* The number of elements, and all that was measured without an option. */
 static void put_z(gg_buf *b, const gg_tensor_measure *r, gg_error *err)
 {
-    gg_buf_printf(b, err, "{\"elements\": %llu, \"sampled\": %llu, \"nonfinite\": %llu",
-                  (unsigned long long)r->t.elements, (unsigned long long)r->m.sampled,
-                  (unsigned long long)r->m.nonfinite);
-    static const char *const columns[] = { "mean",     "std",       "min",        "max",
-                                           "entropy",  "kurtosis",  "cv",         "theta",
-                                           "signal",   "dimension", "null_theta", "calibrated",
-                                           "row_theta" };
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-        number(b, columns[i], gg_measure_by_name(columns[i])(r), err);
+    gg_buf_printf(b, err, "{\"elements\": %llu", (unsigned long long)r->t.elements);
+    const gg_measure_column *column;
+    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++) {
+        char text[32];
+        if (column->kind != GG_COLUMN_MEASURE) continue;
+        if (column->value) gg_format_f64(column->value(r), text);
+        else snprintf(text, sizeof text, "%llu", (unsigned long long)column->count(r));
+        gg_buf_printf(b, err, ", \"%s\": %s", column->name, text);
+    }
     gg_buf_text(b, "}", err);
 }
 

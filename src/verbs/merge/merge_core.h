@@ -21,14 +21,6 @@
 #define GG_MERGE_MODELS 64              /* most models of a merge */
 #define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
 
-/* The part that the base plays. */
-typedef enum gg_merge_base {
-    GG_MERGE_BASE_KEYS,  /* none: it only gives keys, types and, if asked for, embeddings */
-    GG_MERGE_BASE_FIRST, /* it is the first of the models */
-    GG_MERGE_BASE_MAY,   /* if there is one, the differences of the models from it are merged */
-    GG_MERGE_BASE_MUST,  /* there must be one, for the same purpose */
-} gg_merge_base;
-
 typedef enum gg_merge_kind {
     GG_MERGE_LINEAR,
     GG_MERGE_SLERP,
@@ -105,12 +97,13 @@ typedef struct gg_merge_default {
 typedef struct gg_merge_method {
     gg_merge_kind kind;
     const char *name, *alias; /* alias may be NULL */
+    const char *meaning;
     gg_merge_base base;
     size_t least, most; /* number of models, counted as in gg_merge_job.n */
     bool random;        /* uses the seed */
     bool subtracts;     /* subtracts the base itself, so the values of a chunk are the models' */
     /* The parameters that it takes, with their defaults (NAN: must be given). */
-    gg_merge_default takes[8];
+    gg_merge_default takes[GG_MERGE_PARAMETERS];
     size_t n_takes;
     size_t scratch;           /* bytes per value of a row */
     size_t counters;          /* most counters of a pass, per model */

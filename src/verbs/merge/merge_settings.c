@@ -21,30 +21,48 @@ static const struct {
     const char *name, *alias;
     double least, most;
     bool open;
+    const char *meaning;
 } params[GG_MP_COUNT] = {
-    [GG_MP_WEIGHT] = { "weight", NULL, -1000, 1000, false },
-    [GG_MP_DENSITY] = { "density", NULL, 0, 1, true },
-    [GG_MP_GAMMA] = { "gamma", NULL, 0, 1, false },
-    [GG_MP_EPSILON] = { "epsilon", NULL, 0, 1, false },
-    [GG_MP_LAMBDA] = { "lambda", NULL, -1000, 1000, false },
-    [GG_MP_NORMALIZE] = { "normalize", "normalize_weights", 0, 1, false },
-    [GG_MP_RESCALE] = { "rescale", NULL, 0, 1, false },
-    [GG_MP_RESCALE_NORM] = { "rescale_norm", NULL, 1, 2, false },
-    [GG_MP_T] = { "t", NULL, -10, 10, false },
-    [GG_MP_SELECT_TOPK] = { "select_topk", NULL, 0, 1, true },
-    [GG_MP_FILTER_WISE] = { "filter_wise", NULL, 0, 1, false },
-    [GG_MP_MAX_ITER] = { "max_iter", NULL, 0, 10000, false },
-    [GG_MP_TOL] = { "tol", NULL, 0, 1, false },
-    [GG_MP_R] = { "r", NULL, -1000, 1000, false },
-    [GG_MP_ALPHA] = { "alpha", NULL, 0, 1000, false },
-    [GG_MP_EPS] = { "eps", NULL, 0, 1, false },
-    [GG_MP_FLATTEN] = { "flatten", "nuslerp_flatten", 0, 1, false },
-    [GG_MP_SCALE] = { "scale", NULL, -1000, 1000, false },
+    [GG_MP_WEIGHT] = { "weight", NULL, -1000, 1000, false, "share of the model" },
+    [GG_MP_DENSITY] = { "density", NULL, 0, 1, true,
+                        "share of the values of a difference that is kept" },
+    [GG_MP_GAMMA] = { "gamma", NULL, 0, 1, false,
+                      "share of the largest values of a difference that is dropped" },
+    [GG_MP_EPSILON] = { "epsilon", NULL, 0, 1, false,
+                        "how far the probability follows the rank, or the smallest change that "
+                        "counts" },
+    [GG_MP_LAMBDA] = { "lambda", NULL, -1000, 1000, false, "factor of the sum of the differences" },
+    [GG_MP_NORMALIZE] = { "normalize", "normalize_weights", 0, 1, false,
+                          "divide by the sum of the weights" },
+    [GG_MP_RESCALE] = { "rescale", NULL, 0, 1, false,
+                        "scale the values that are kept, so that the norm of the difference "
+                        "stays" },
+    [GG_MP_RESCALE_NORM] = { "rescale_norm", NULL, 1, 2, false,
+                             "the norm that rescale keeps: l1 or l2" },
+    [GG_MP_T] = { "t", NULL, -10, 10, false,
+                  "place between two models, the distance within which values are taken, or a "
+                  "factor" },
+    [GG_MP_SELECT_TOPK] = { "select_topk", NULL, 0, 1, true,
+                            "share of the places where the differences vary most that is kept" },
+    [GG_MP_FILTER_WISE] = { "filter_wise", NULL, 0, 1, false, "treat each row by itself" },
+    [GG_MP_MAX_ITER] = { "max_iter", NULL, 0, 10000, false, "most iterations" },
+    [GG_MP_TOL] = { "tol", NULL, 0, 1, false, "change at which the iterations end" },
+    [GG_MP_R] = { "r", NULL, -1000, 1000, false, "how much changes of one model are amplified" },
+    [GG_MP_ALPHA] = { "alpha", NULL, 0, 1000, false, "limit of the amplification" },
+    [GG_MP_EPS] = { "eps", NULL, 0, 1, false, "smallest length that counts" },
+    [GG_MP_FLATTEN] = { "flatten", "nuslerp_flatten", 0, 1, false,
+                        "treat a tensor as one vector; 0: each row by itself" },
+    [GG_MP_SCALE] = { "scale", NULL, -1000, 1000, false, "factor of all values" },
 };
 
 const char *gg_merge_param_name(gg_merge_param p)
 {
     return params[p].name;
+}
+
+const char *gg_merge_param_meaning(gg_merge_param p)
+{
+    return params[p].meaning;
 }
 
 static bool same(const char *name, const char *text, size_t len)

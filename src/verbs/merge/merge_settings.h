@@ -33,6 +33,7 @@ typedef enum gg_merge_param {
 } gg_merge_param;
 
 const char *gg_merge_param_name(gg_merge_param p);
+const char *gg_merge_param_meaning(gg_merge_param p);
 /* The parameter with this name, which may be one of mergekit's longer names; GG_MP_COUNT if there
  * is none. */
 gg_merge_param gg_merge_param_by_name(const char *name, size_t len);

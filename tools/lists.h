@@ -1,0 +1,26 @@
+/* lists.h - lists of names that a tool prints instead of working: --list-columns, --list-types, ...
+ *
+ * Each list exists once, in the library or in the tool. Whatever else needs its names, such as the
+ * completion of a shell, asks the tool for them.
+ */
+#ifndef LISTS_H
+#define LISTS_H
+
+#include "cli.h"
+#include "table.h"
+
+/* Starts the table of a list, whose first column holds the names. Exits if a model was given. */
+table list_start(const cli *c, const char *columns);
+
+/* A column of a table that a tool prints. */
+typedef struct table_column {
+    const char *name, *unit, *meaning; /* unit "" = none */
+} table_column;
+
+/* Prints columns; the last one has no name. */
+void list_columns(const cli *c, const table_column *columns);
+
+/* Joins the names of columns, separated by tabs. */
+void list_names(const table_column *columns, char *names, size_t size);
+
+#endif
