@@ -89,59 +89,60 @@ SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c src/verbs/me
 SMALL_L0 := $(if $(L1),$(filter $(patsubst %,src/%.c,$(addprefix quant/kernel/,iq1 iq2 iq3 iq4 legacy k23 k456 \
 	ksearch pick) $(addprefix numeric/kernel/k_,merge mix choose fusion pairs moments)),$(KERNEL)))
 
-# The files of a folder are compiled as one source that includes them, which saves a third of the
-# time. `make lint` also compiles each file alone.
-# $(call object,NAME,FILES,FLAGS) describes one object, if there are such files. It is compiled again
-# if the list of files differs from that of its last source, because a new file may be an old copy.
-OBJ :=
-LISTED := $(shell awk -F'"' '{ print FILENAME ":" $$2 }' $(wildcard $(B)/obj/*/*.c) /dev/null)
-listed = $(patsubst $(B)/obj/$(1).c:%,%,$(filter $(B)/obj/$(1).c:%,$(LISTED)))
-differ = $(filter-out $(1),$(2))$(filter-out $(2),$(1))
-object = $(if $(strip $(2)),$(eval $(object_rule)))
-define object_rule
-OBJ += $(B)/obj/$(1).o
-$(B)/obj/$(1).o: $(2)
-$(B)/obj/$(1).o: $(if $(call listed,$(1)),$(if $(call differ,$(2),$(call listed,$(1))),FORCE))
-$(B)/obj/$(1).o: FILES := $(2)
-$(B)/obj/$(1).o: FLAGS = $(3)
-endef
-
-$(foreach d,$(patsubst %/,%,$(sort $(dir $(SRC)))),\
-	$(call object,lib/$(notdir $d),$(filter $d/%,$(SMALL_SRC)),$$(LOGIC))\
-	$(call object,lib/$(notdir $d)_fast,$(filter-out $(SMALL_SRC),$(filter $d/%,$(SRC)))))
-
-# Kernels: one object per instruction-set level. -O3 would add half to their size and gain
-# nothing: the loops that must be unrolled are marked in the code.
+# Objects have the paths of their sources. Kernels are compiled once per instruction-set level: -O3
+# would add half to their size and gain nothing, because the loops that must be unrolled are marked.
 VECTOR = $(eval VECTOR := $$(call takes,-ftree-vectorize -fvect-cost-model=dynamic))$(VECTOR)
-$(foreach k,$(KERNEL),\
-	$(call object,lib/$(basename $(notdir $k))_l0,$k,$(if $(filter $k,$(SMALL_L0)),$$(SMALL)) $$(VECTOR) -DGG_LEVEL=0)\
-	$(if $(L1),$(call object,lib/$(basename $(notdir $k))_l1,$k,$$(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1)))
+objects = $(1:%.c=$(B)/obj/%$(2).o)
+L0 := $(call objects,$(KERNEL),_l0)
+L1_OBJ := $(if $(L1),$(call objects,$(KERNEL),_l1))
+LIB_OBJ := $(call objects,$(SRC)) $(L0) $(L1_OBJ)
+SHARED := $(call objects,$(sort $(filter-out tools/organ-%,$(wildcard tools/*.c))))
+API := $(call objects,$(sort $(filter-out tools/api/organ-api.c,$(wildcard tools/api/*.c))))
+OBJ := $(LIB_OBJ) $(SHARED) $(API) $(call objects,$(sort $(wildcard tools/organ-*.c)) tools/api/organ-api.c)
+$(call objects,$(SMALL_SRC)) $(filter $(B)/obj/tools/%,$(OBJ)): FLAGS = $(LOGIC)
+$(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
+$(call objects,$(SMALL_L0),_l0): FLAGS = $(SMALL) $(VECTOR) -DGG_LEVEL=0
+$(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
 
-# Code shared by the tools, and the parts of organ-api. Fuzz targets replace some files, which are
-# compiled alone.
-ALONE := tools/where.c tools/api/api_run.c
-$(call object,tools/shared,$(filter-out $(ALONE) tools/organ-%,$(sort $(wildcard tools/*.c))),$$(LOGIC))
-$(call object,tools/api,$(filter-out $(ALONE) tools/api/organ-api.c,$(sort $(wildcard tools/api/*.c))),$$(LOGIC))
-$(foreach f,$(ALONE) tools/api/organ-api.c $(wildcard tools/organ-*.c),\
-	$(call object,tools/$(basename $(notdir $f)),$f,$$(LOGIC)))
-SHARED := $(B)/obj/tools/shared.o $(B)/obj/tools/where.o
-API := $(B)/obj/tools/api.o $(B)/obj/tools/api_run.o
+compile = $(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(FLAGS)
+define compile_rule
+@mkdir -p $(@D)
+$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
+endef
+$(filter-out $(L0) $(L1_OBJ),$(OBJ)): $(B)/obj/%.o: %.c
+	$(compile_rule)
+$(L0): $(B)/obj/%_l0.o: %.c
+	$(compile_rule)
+$(L1_OBJ): $(B)/obj/%_l1.o: %.c
+	$(compile_rule)
 
+# The library is made again if a source was removed.
 .PHONY: FORCE
-$(OBJ):
+$(B)/obj/list: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(FILES) > $(@:.o=.c)
-	$(call say,CC)$(CC) $(BASE) -Wno-shadow -iquote . $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(FLAGS) -MMD -MP -c -o $@ $(@:.o=.c)
+	@echo '$(LIB_OBJ)' | cmp -s - $@ || echo '$(LIB_OBJ)' > $@
 
-$(LIB): $(filter $(B)/obj/lib/%,$(OBJ))
+$(LIB): $(LIB_OBJ) $(B)/obj/list
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $^
+	$(call say,AR)$(AR) rcs $@ $(LIB_OBJ)
 
-$(B)/bin/organ-api: $(API)
-$(B)/bin/organ-%: $(B)/obj/tools/organ-%.o $(SHARED) $(LIB)
+# organ-NAME has its main file in tools/ or in tools/NAME/.
+$(BINS): $(SHARED) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) -lm
+$(B)/bin/organ-api: $(API) $(B)/obj/tools/api/organ-api.o
+$(filter-out %/organ-api,$(BINS)): $(B)/bin/%: $(B)/obj/tools/%.o
+
+# Every source once, for editors: kernels with the highest level that is compiled from them.
+COMMANDS = $(SRC) $(KERNEL) $(sort $(wildcard tools/*.c tools/api/*.c tests/*/*.c))
+.PHONY: compile_commands.json
+compile_commands.json: ## list how each source is compiled, for clangd
+	@for f in $(COMMANDS); do \
+		case $$f in src/*/kernel/*) flags='$(if $(L1),-mavx2 -mf16c -DGG_LEVEL=1,-DGG_LEVEL=0)' ;; tests/fuzz/*) flags=-Itools ;; *) flags= ;; esac; \
+		printf '{"directory": "%s", "file": "%s", "command": "$(CC) $(strip $(BASE) $(CPPFLAGS) $(CFLAGS)) %s -c %s"}\n' \
+			'$(CURDIR)' $$f "$$flags" $$f; \
+	done | sed '1s/^/[/; $$!s/$$/,/; $$s/$$/]/' > $@
 
 # ---- tests ---------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
 FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/fuzz/room.c
-$(B)/fuzz/fuzz_api: $(B)/obj/tools/api.o $(SHARED)
+$(B)/fuzz/fuzz_api: $(filter-out %/api_run.o,$(API)) $(SHARED)
 $(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c \
 		$(wildcard tests/fuzz/*.h) $(LIB)
@@ -192,9 +193,6 @@ format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
 
 lint: $(LIB)
-	@for f in $(SRC) $(KERNEL) $(wildcard tools/*.c tools/api/*.c); do \
-		$(CC) $(BASE) -O1 -Werror -fsyntax-only $$f || exit 1; \
-	done
 	sh scripts/check-layers.sh
 	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-size.sh
@@ -202,6 +200,7 @@ lint: $(LIB)
 	sh scripts/check-options.sh
 	sh scripts/check-language.sh
 	@clang-format --dry-run -Werror $(FORMATTED)
+	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
 	shellcheck -S warning -s sh scripts/*.sh scripts/completion/*.sh scripts/packaging/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/web/*.sh

@@ -32,9 +32,8 @@ typedef enum gg_align_kind {
 /* Returns "embedding", "ffn", "kv" or "head"; a static string. */
 const char *gg_align_name(gg_align_kind kind);
 
-#define GG_ALIGN_UNITS \
-    65536 /* maximum number of units in a group; larger groups are left alone \
-           */
+/* Maximum number of units in a group; larger groups are left alone. */
+#define GG_ALIGN_UNITS 65536
 
 /* Units that can change places with each other. */
 typedef struct gg_align_group {

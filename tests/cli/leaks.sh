@@ -34,7 +34,10 @@ if ! works; then # gcc without liblsan, a kernel without ptrace
 fi
 
 mkdir "$T/bin"
-shared="$B/obj/tools/shared.o $B/obj/tools/where.o"
+shared=
+for c in tools/*.c; do
+    case $c in */organ-*) ;; *) shared="$shared $B/obj/${c%.c}.o" ;; esac
+done
 for c in tools/organ-*.c; do
     tool=$(basename "$c" .c)
     main=$B/obj/tools/$tool.o

@@ -349,17 +349,17 @@ static gg_status settle(int fd, const char *journal, const gg_header_change *c, 
     uint8_t *now = malloc(c->n + 1);
     if (!now) return gg_fail(err, GG_ENOMEM, "no memory for a header");
     if (st == GG_OK) st = gg_pread_all(fd, now, c->n, c->at, err);
-    bool old = true, new = true, either = true;
+    bool before = true, after = true, either = true;
     for (size_t i = 0; i < c->n && st == GG_OK; i++) {
-        old = old && now[i] == c->before[i];
-        new = new &&now[i] == c->after[i];
+        before = before && now[i] == c->before[i];
+        after = after && now[i] == c->after[i];
         either = either && (now[i] == c->before[i] || now[i] == c->after[i]);
     }
     free(now);
     if (st == GG_OK && !either) st = other_model(journal, err);
-    *what = new ? GG_RECOVERY_FINISHED : GG_RECOVERY_UNDONE;
+    *what = after ? GG_RECOVERY_FINISHED : GG_RECOVERY_UNDONE;
     if (st == GG_OK) /* even if everything is written, it may not be on disk yet */
-        st = write_through(fd, new ? c->after : c->before, old ? 0 : c->n, c->at, err);
+        st = write_through(fd, after ? c->after : c->before, before ? 0 : c->n, c->at, err);
     return st;
 }
 
