@@ -9,10 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/nearest.h"       /* the text that suggests a type */
-#include "base/output.h"        /* outputs that appear only when whole */
-#include "organ/output_guard.h" /* an output must not replace an input */
-#include "quant/quant.h"        /* the type that was meant */
+#include "base/nearest.h" /* the text that suggests a type */
+#include "quant/quant.h"  /* the type that was meant */
 
 static const char help[] =
     "usage: organ-purify [--dir] SOURCE --output OUTPUT [--method haar|fft]\n"
@@ -92,34 +90,18 @@ static bool ends_with(const char *s, const char *end)
     return n > k && strcmp(s + n - k, end) == 0;
 }
 
-static gg_status to_record_file(cli *c, gg_source *s, const arguments *a,
-                                const gg_purify_options *o, gg_purify_summary *sum)
-{
-    gg_output *out;
-    gg_status st = gg_guard_output(a->output, s, &c->err);
-    if (st == GG_OK) st = gg_output_open(a->output, c->run.force, &out, &c->err);
-    if (st != GG_OK) return st;
-    st = gg_purify_stream(s, o, gg_output_fd(out), &c->run, sum, &c->err);
-    if (st == GG_OK) return gg_output_commit(out, &c->err);
-    gg_output_abort(out);
-    return st == GG_EIO ? gg_at_file(&c->err, a->output) : st;
-}
-
 /* The table goes to stdout unless the stream does. */
 static gg_status purify(cli *c, gg_source *s, const arguments *a)
 {
     printer p = { .rows.json = c->json, .o = &a->o };
-    gg_purify_summary sum = { 0 };
+    gg_purify_report sum = { 0 };
     gg_purify_options o = a->o;
-    o.row = a->dry_run || strcmp(a->output, "-") != 0 ? print_row : NULL;
-    o.row_ctx = &p;
-    gg_status st;
-    if (a->dry_run) st = gg_purify_stream(s, &o, -1, &c->run, &sum, &c->err);
-    else if (!o.row) st = gg_purify_stream(s, &o, STDOUT_FILENO, &c->run, &sum, &c->err);
-    else if (ends_with(a->output, ".bin")) st = to_record_file(c, s, a, &o, &sum);
-    else if (ends_with(a->output, ".gguf"))
-        st = gg_purify_model(s, &o, a->output, &c->run, &sum, &c->err);
-    else st = gg_purify_dir(s, &o, a->output, &c->run, &sum, &c->err);
+    bool to_stdout = a->output && strcmp(a->output, "-") == 0;
+    o.row = to_stdout ? NULL : print_row;
+    o.ctx = &p;
+    if (to_stdout || (a->output && ends_with(a->output, ".bin"))) o.form = GG_PURIFY_STREAM;
+    else if (a->output && ends_with(a->output, ".gguf")) o.form = GG_PURIFY_MODEL;
+    gg_status st = gg_purify(s, &o, a->output, &c->run, &sum, &c->err);
     if (st == GG_OK && o.row) begin(&p);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%zu tensor%s purified (%llu bytes), %zu identical, %zu left alone",

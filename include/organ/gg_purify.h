@@ -7,10 +7,10 @@
  * stays, the bytes stay. NaN and infinities are refused.
  *
  * Memory: 4 bytes per value of one tensor (or expert) for each thread. Tensors of more than 4 Mi
- * values are processed one at a time, by all threads. GG_PURIFY_FFT needs another 262 to 404 bytes
- * per value of a row for each thread: 1 MiB for rows of 4096 values, 275 MB for rows of 2^20.
+ * values are processed one at a time, by all threads. GG_PURIFY_FFT needs another 140 to 320 bytes
+ * per value of a row for each thread: 0.6 MiB for rows of 4096 values, 150 MB for rows of 2^20.
  *
- * The general rules of organ.h apply: options, run and summary may be NULL.
+ * The general rules of organ.h apply: options, run and report may be NULL.
  */
 #ifndef GG_PURIFY_H
 #define GG_PURIFY_H
@@ -50,46 +50,45 @@ typedef struct gg_purify_row {
     double theta_before, theta_after;
 } gg_purify_row;
 
-/* Called for each row in order, one at a time: when everything is written, or, for a pipe, after
- * each tensor. t.name is NUL-terminated and valid during the call. Another status than GG_OK ends
- * the run. */
-typedef gg_status (*gg_purify_fn)(void *ctx, const gg_purify_row *row, gg_error *err);
+typedef enum gg_purify_form {
+    GG_PURIFY_DIR,    /* an organ directory */
+    GG_PURIFY_STREAM, /* organ records one after another: a .bin file or a pipe */
+    GG_PURIFY_MODEL,  /* a GGUF file, from a source that is one too */
+} gg_purify_form;
 
 typedef struct gg_purify_options {
     const gg_select *select; /* NULL = all; other tensors are copied */
     gg_purify_method method;
-    double strength;            /* 0..1, see gg_numeric.h */
+    double strength;            /* 0..1; 0 changes nothing */
     const gg_dtype_info *dtype; /* of purified tensors, see gg_dtype_get; NULL = unchanged */
     const char *imatrix;        /* for the encoders, as in gg_output_options; NULL = none */
-    gg_purify_fn row;           /* called for each row with row_ctx; may be NULL */
-    void *row_ctx;
+    gg_purify_form form;        /* of the output */
+    /* Called for each row in order, one at a time: when everything is written, or, for a source
+     * that is a pipe, after each tensor. t.name is NUL-terminated and valid during the call. A
+     * status other than GG_OK ends the run. May be NULL. */
+    gg_status (*row)(void *ctx, const gg_purify_row *row, gg_error *err);
+    void *ctx;
 } gg_purify_options;
 
-typedef struct gg_purify_summary {
+typedef struct gg_purify_report {
     size_t tensors, purified, identical, left_alone; /* rows, and how they ended */
     uint64_t bytes;                                  /* of the purified tensors, before */
-} gg_purify_summary;
+} gg_purify_report;
 
-/* Errors of all three: GG_NO if nothing is selected or nothing can be purified; GG_EUSAGE if the
- * strength is not in 0..1 or the output exists; GG_EUNSUPPORTED for a dtype that cannot be encoded
- * (before anything is written, except on a pipe); GG_EFORMAT for NaN or infinities, with their
- * number, and for data that do not match their hash in a manifest. */
-
-/* Writes the organ directory `dir`. The manifest of a source directory is kept: order, keys, layout
- * and history, to which {"op": "purify", ...} is added. The "z" of changed tensors is removed. The
- * source must be seekable, and may be the directory that run->force replaces. */
-gg_status gg_purify_dir(gg_source *s, const gg_purify_options *o, const char *dir,
-                        const gg_run *run, gg_purify_summary *sum, gg_error *err);
-
-/* Writes every tensor of the source as an organ stream to the descriptor fd, which stays open. If
- * fd is -1, does the same work and writes nothing. */
-gg_status gg_purify_stream(gg_source *s, const gg_purify_options *o, int fd, const gg_run *run,
-                           gg_purify_summary *sum, gg_error *err);
-
-/* Writes a GGUF source as one GGUF file; "-" is stdout. Odd padding and trailing bytes of a single
- * file are kept. */
-gg_status gg_purify_model(gg_source *s, const gg_purify_options *o, const char *path,
-                          const gg_run *run, gg_purify_summary *sum, gg_error *err);
+/* Purifies a model and writes it to the path `output`. "-" is stdout, for streams and GGUF files.
+ * If output is NULL, does the same work and writes nothing.
+ *
+ * A directory keeps the manifest of a source directory: order, keys, layout and history, to which
+ * {"op": "purify", ...} is added. The "z" of changed tensors is removed. The source may be the
+ * directory that run->force replaces. A GGUF file keeps odd padding and trailing bytes of a single
+ * file. The source of a directory or a GGUF file must be seekable.
+ *
+ * Errors: GG_NO if nothing is selected or nothing can be purified; GG_EUSAGE if the strength is not
+ * in 0..1 or the output exists; GG_EUNSUPPORTED for a dtype that cannot be encoded (before anything
+ * is written, unless the source is a pipe); GG_EFORMAT for NaN or infinities, with their number,
+ * and for data that do not match their hash in a manifest. */
+gg_status gg_purify(gg_source *s, const gg_purify_options *o, const char *output, const gg_run *run,
+                    gg_purify_report *report, gg_error *err);
 
 #ifdef __cplusplus
 }

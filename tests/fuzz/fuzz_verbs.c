@@ -192,15 +192,15 @@ static void compare(input *in)
 static void purify(input *in)
 {
     gg_error e = GG_ERROR_INIT;
-    gg_purify_summary sum = { 0 };
+    gg_purify_report sum = { 0 };
     gg_purify_options o = { .method = in->c[MORE] & 1 ? GG_PURIFY_FFT : GG_PURIFY_HAAR,
                             .strength = in->c[WAY] / 255.0 };
     if (in->c[MORE] & 2) o.dtype = gg_dtype_get(in->c[MORE] & 4 ? GG_F16 : GG_Q8_0);
     size_t count = room_count();
     bool dir = in->c[MORE] & 8;
     const char *out = dir ? "organs" : "out.gguf";
-    gg_status st = dir ? gg_purify_dir(in->s, &o, room(out), &room_run, &sum, &e)
-                       : gg_purify_model(in->s, &o, room(out), &room_run, &sum, &e);
+    o.form = dir ? GG_PURIFY_DIR : GG_PURIFY_MODEL;
+    gg_status st = gg_purify(in->s, &o, room(out), &room_run, &sum, &e);
     FUZZ_MUST(sum.purified + sum.identical + sum.left_alone == sum.tensors || st != GG_OK);
     room_settle(st, &e, out, count);
 }

@@ -3,7 +3,6 @@
 #include "numeric/numeric.h"
 #include "organ/gg_purify.h"
 #include "organ/record.h"
-#include "verbs/purify/purify_job.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -71,16 +70,15 @@ static char *purified(const char *in, gg_purify_options o, unsigned threads, siz
     if (!s) s = &unused;
     s->n = 0;
     const char *out = scratch("out.bin");
-    int fd = open(out, O_RDWR | O_CREAT | O_TRUNC, 0666);
-    gg_run run = { .threads = threads };
+    gg_run run = { .threads = threads, .force = true };
     gg_source *src = NULL;
-    gg_purify_summary sum;
+    gg_purify_report sum;
     gg_status st = gg_source_open(in, &src, err);
     o.row = see;
-    o.row_ctx = s;
-    if (st == GG_OK) st = gg_purify_stream(src, &o, fd, &run, &sum, err);
+    o.ctx = s;
+    o.form = GG_PURIFY_STREAM;
+    if (st == GG_OK) st = gg_purify(src, &o, out, &run, &sum, err);
     gg_source_close(src);
-    close(fd);
     return st == GG_OK ? slurp(out, n) : NULL;
 }
 
@@ -205,15 +203,15 @@ static char *in_directory(const char *in, gg_purify_options o, size_t *n, seen *
     gg_error err = GG_ERROR_INIT;
     gg_run run = { .threads = 3 };
     gg_source *src = NULL;
-    gg_purify_summary sum;
+    gg_purify_report sum;
     char dir[4096], path[5000];
     snprintf(dir, sizeof dir, "%s", scratch("dir"));
     snprintf(path, sizeof path, "%s/other/big.bin", dir);
     s->n = 0;
     o.row = see;
-    o.row_ctx = s;
+    o.ctx = s;
     gg_status st = gg_source_open(in, &src, &err);
-    if (st == GG_OK) st = gg_purify_dir(src, &o, dir, &run, &sum, &err);
+    if (st == GG_OK) st = gg_purify(src, &o, dir, &run, &sum, &err);
     T_CHECKF(st == GG_OK && there(path), "%s: %s", path, err.what);
     gg_source_close(src);
     return there(path) ? slurp(path, n) : NULL;
@@ -239,28 +237,6 @@ static void threads(void)
         free(one), free(four), free(three);
     }
     free(x);
-}
-
-/* Memory is used again for a tensor of about the same size, and freed otherwise. */
-static void memory_passes_on(void)
-{
-    purify_job j = { .threads = 2, .spare = (purify_memory[2]){ { 0 } } };
-    pthread_mutex_init(&j.lock, NULL);
-    purify_memory a = gg_purify_take(&j, 1000), b = gg_purify_take(&j, 1000);
-    float *first = a.x;
-    T_CHECK(a.x && b.x && a.x != b.x);
-    gg_purify_leave(&j, a);
-    a = gg_purify_take(&j, 600);
-    T_CHECK(a.x == first && a.bytes == 1000);
-    gg_purify_leave(&j, a);
-    a = gg_purify_take(&j, 400); /* not for a small one */
-    T_CHECK(a.x && a.bytes == 400 && !j.spare[0].x && !j.spare[1].x);
-    gg_purify_leave(&j, a);
-    gg_purify_leave(&j, b);
-    a = gg_purify_take(&j, 2000); /* and not for a larger one */
-    T_CHECK(a.bytes == 2000 && !j.spare[0].x && !j.spare[1].x);
-    free(a.x);
-    pthread_mutex_destroy(&j.lock);
 }
 
 /* Each expert of a stack is a signal of its own. */
@@ -356,7 +332,6 @@ static const t_case cases[] = {
     { "a signal in noise comes out", buried },
     { "NaN and infinities are refused", not_finite },
     { "any number of threads", threads },
-    { "memory passes on", memory_passes_on },
     { "experts one by one", experts },
     { "tensors left alone, and refusals", left_alone },
 };
