@@ -253,7 +253,10 @@ int main(int argc, char **argv)
     gg_assemble_report r = { 0 };
     gg_status st = text_output_open(&c, &rep.out, model);
     if (st == GG_OK) st = text_output_open(&c, &size.rules, model);
-    if (st == GG_OK) st = gg_assemble(model, &o, output, &c.run, &r, &c.err);
+    gg_source *source = NULL;
+    if (st == GG_OK) st = cli_open(&c, model, CLI_DATA, &source);
+    if (st == GG_OK) st = gg_assemble(source, &o, output, &c.run, &r, &c.err);
+    gg_source_close(source);
     st = text_output_end(&c, &rep.out, st);
     st = text_output_end(&c, &size.rules, st);
     if (st == GG_OK && c.verbose && !size.dry_run)

@@ -108,9 +108,11 @@ static const char examples[] =
     "    --output /tmp/verse.organs --force\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
-static gg_status list_row(void *ctx, const gg_tensor *t, const gg_anatomy *a, gg_error *err)
+static gg_status list_row(void *ctx, const gg_extract_row *r, gg_error *err)
 {
     (void)err;
+    const gg_tensor *t = r->tensor;
+    const gg_anatomy *a = r->anatomy;
     table *rows = ctx;
     table_begin(rows, columns);
     char dims[100] = "", json[100] = "[";
@@ -151,19 +153,13 @@ static void name_unknown(const cli *c, const gg_source *s, const gg_select *sele
 static gg_status extract(cli *c, gg_source *s)
 {
     gg_extract_report r;
-    gg_status st;
-    if (opt.list) {
-        table rows = { .json = c->json };
-        st = gg_extract_list(s, &opt.o, list_row, &rows, &r, &c->err);
-        if (st == GG_OK) table_begin(&rows, columns);
-    } else if (strcmp(opt.output, "-") == 0) {
-        st = gg_extract_stream(s, &opt.o, STDOUT_FILENO, &c->run, &r, &c->err);
-    } else {
-        st = gg_extract_dir(s, &opt.o, opt.output, &c->run, &r, &c->err);
-        if (st == GG_OK && c->verbose)
-            cli_note(c, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
-                     (unsigned long long)r.bytes, opt.output);
-    }
+    table rows = { .json = c->json };
+    if (opt.list) opt.o.row = list_row, opt.o.ctx = &rows;
+    gg_status st = gg_extract(s, &opt.o, opt.output, &c->run, &r, &c->err);
+    if (st == GG_OK && opt.list) table_begin(&rows, columns);
+    else if (st == GG_OK && c->verbose && strcmp(opt.output, "-") != 0)
+        cli_note(c, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
+                 (unsigned long long)r.bytes, opt.output);
     if (st == GG_OK && r.unknown)
         cli_note(c,
                  "tensors of class other, because no rule of the anatomy covers their names: %zu%s",

@@ -228,7 +228,11 @@ static gg_status edit(cli *c)
     gg_keys_report r = { 0 };
     key_options_note(c, &opt.sets, "--set-file");
     if (opt.output) return write_model(c, &e);
-    gg_status st = gg_keys_in_place(opt.model, &e, &c->run, &r, &c->err);
+    gg_source *s = NULL;
+    e.in_place = true;
+    gg_status st = gg_source_open_with(opt.model, NULL, &s, &c->err);
+    if (st == GG_OK) st = gg_keys_write(s, &e, NULL, &c->run, &r, &c->err);
+    gg_source_close(s);
     if (st == GG_OK && r.same) cli_note(c, "nothing changed: the keys already have these values");
     else if (st == GG_OK && c->verbose)
         cli_note(c, "%llu bytes of the header changed", (unsigned long long)r.bytes);

@@ -35,6 +35,7 @@ typedef struct gg_key_edits {
     size_t n_sets;
     const char *const *files; /* KEY=FILE: a string, the bytes of FILE ("-" is stdin) */
     size_t n_files;
+    bool in_place; /* change the model's own file; see gg_keys_write */
 } gg_key_edits;
 
 typedef struct gg_keys_report {
@@ -46,17 +47,17 @@ typedef struct gg_keys_report {
 /* Writes the model with the edited keys to `output`; "-" is stdout. Tensor data are copied. A
  * split model becomes one file, or a set if `output` is the name of one of as many shards. Odd
  * padding and bytes after the tensors are kept as far as they fit.
- * Errors: GG_NO if a key to delete or rename is absent; GG_EUSAGE for a wrong text, a new name
- * that is taken, and keys that number shards; GG_EFORMAT. */
+ *
+ * With edits->in_place, and `output` NULL, the keys are edited in the model's own (first) file.
+ * Before a byte is changed, the old bytes are saved beside it in FILE.keys-undo. While that file
+ * exists, no function of the library opens the model, and gg_keys_recover repairs it. Afterwards
+ * `model` can only be closed.
+ *
+ * Errors: GG_NO if a key to delete or rename is absent, and in place if the tensor data would have
+ * to move; GG_EUSAGE for a wrong text, a new name that is taken, keys that number shards, and in
+ * place for other sources than GGUF files; GG_EFORMAT. */
 gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char *output,
                         const gg_run *run, gg_keys_report *report, gg_error *err);
-
-/* Edits the keys in the model's own (first) file. Before a byte is changed, the old bytes are
- * saved beside it in FILE.keys-undo. While that file exists, no function of the library opens the
- * model, and gg_keys_recover repairs it. Errors: GG_NO, and nothing is changed, if the tensor
- * data would have to move; others as above. */
-gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg_run *run,
-                           gg_keys_report *report, gg_error *err);
 
 typedef enum gg_recovery {
     GG_RECOVERY_NONE,     /* no change was interrupted */

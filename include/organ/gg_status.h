@@ -72,8 +72,8 @@ typedef enum gg_hint {
     GG_HINT_DESELECT,      /* a selection that leaves the tensor out */
     GG_HINT_BLOCK_TENSORS, /* GG_SELECT_TENSORS with the names of a block */
     GG_HINT_EVERY_TENSOR,  /* GG_SELECT_TENSORS with "*" */
-    GG_HINT_LIST_TENSORS,  /* gg_extract_list */
-    GG_HINT_LIST_PAIRS,    /* gg_extract_list, gg_match_tensors */
+    GG_HINT_LIST_TENSORS,  /* gg_extract without an output */
+    GG_HINT_LIST_PAIRS,    /* gg_extract without an output, gg_match_tensors */
     GG_HINT_REPLACE,       /* gg_run.force */
     GG_HINT_SPLIT_EXPERTS, /* gg_extract_options.split_experts */
     GG_HINT_MAP,           /* gg_map_parse */

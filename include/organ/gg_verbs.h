@@ -4,7 +4,7 @@
  * nothing, and leaves either a whole output or none:
  *
  *     gg_run run = { .threads = 4, .force = true };
- *     gg_status st = gg_assemble("organs/", NULL, "model.gguf", &run, NULL, &err);
+ *     gg_status st = gg_assemble(source, NULL, "model.gguf", &run, NULL, &err);
  *
  * The other verbs are in the headers that include this one.
  * The general rules of organ.h apply: run, options and report may be NULL.
@@ -68,9 +68,19 @@ typedef struct gg_output_options {
 
 /* ---- extract ---------------------------------------------------------------- */
 
+/* One selected tensor; with split_experts, one expert of a stack. Valid during the call. */
+typedef struct gg_extract_row {
+    const gg_tensor *tensor;
+    const gg_anatomy *anatomy;
+} gg_extract_row;
+
 typedef struct gg_extract_options {
     const gg_select *select; /* NULL = all */
     bool split_experts;      /* write one record per expert of a stack */
+    /* Called for each selected tensor in order, before its data are read. Another status than GG_OK
+     * ends the run. */
+    gg_status (*row)(void *ctx, const gg_extract_row *row, gg_error *err);
+    void *ctx; /* first argument of row */
 } gg_extract_options;
 
 typedef struct gg_extract_report {
@@ -79,23 +89,13 @@ typedef struct gg_extract_report {
     uint64_t bytes; /* of tensor data */
 } gg_extract_report;
 
-/* Writes the selected tensors into the organ directory `dir`. Errors: GG_NO if nothing is selected;
- * GG_EUSAGE if `dir` exists (without run->force) or contains the source; GG_EIO; GG_EFORMAT. */
-gg_status gg_extract_dir(gg_source *model, const gg_extract_options *o, const char *dir,
-                         const gg_run *run, gg_extract_report *report, gg_error *err);
-
-/* Writes the selected tensors as an organ stream to the descriptor fd, which stays open. Errors as
- * above. After an error part of the stream may have been written. */
-gg_status gg_extract_stream(gg_source *model, const gg_extract_options *o, int fd,
-                            const gg_run *run, gg_extract_report *report, gg_error *err);
-
-/* Calls fn (may be NULL) for each selected tensor in order; with split_experts, for each expert of
- * a stack. No data are read. If fn returns another status than GG_OK, that ends the call. The
- * tensor and its name are valid during the call of fn. GG_NO if nothing is selected. */
-typedef gg_status (*gg_extract_fn)(void *ctx, const gg_tensor *t, const gg_anatomy *a,
-                                   gg_error *err);
-gg_status gg_extract_list(gg_source *model, const gg_extract_options *o, gg_extract_fn fn,
-                          void *ctx, gg_extract_report *report, gg_error *err);
+/* Writes the selected tensors into the organ directory `output`; "-" writes them to stdout as an
+ * organ stream, of which part may have been written after an error. With NULL the tensors are only
+ * counted and passed to o->row, and no data are read. Errors: GG_NO if nothing is selected;
+ * GG_EUSAGE if the directory exists (without run->force) or contains the source; GG_EIO;
+ * GG_EFORMAT; any status of o->row. */
+gg_status gg_extract(gg_source *model, const gg_extract_options *o, const char *output,
+                     const gg_run *run, gg_extract_report *report, gg_error *err);
 
 /* ---- assemble --------------------------------------------------------------- */
 
@@ -118,7 +118,6 @@ typedef struct gg_encode_row {
     double weighted;         /* rel_l2 with each column weighed by its importance. NaN if the
                                 tensor was encoded without an importance matrix */
 } gg_encode_row;
-typedef gg_status (*gg_encode_fn)(void *ctx, const gg_encode_row *row, gg_error *err);
 
 /* One tensor of a model whose types were chosen for a size, before it is written. */
 typedef struct gg_size_row {
@@ -129,7 +128,6 @@ typedef struct gg_size_row {
     const char *basis;       /* of the loss: "table", "guess", "scaled guess" (with the scale of a
                                 table that lacks the tensor), "-" (unchanged); static */
 } gg_size_row;
-typedef gg_status (*gg_size_fn)(void *ctx, const gg_size_row *row, gg_error *err);
 
 typedef struct gg_assemble_options {
     gg_output_options output;
@@ -145,7 +143,7 @@ typedef struct gg_assemble_options {
      * `model` is read once more and cannot be a pipe; no output.dtype can be given. */
     const char *keep_by;
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
-    gg_encode_fn encoded;
+    gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);
     void *encoded_ctx;
     /* Choose the types of the matrices that output.dtype, which must not name a preset, does not
      * match, so that all files together have at most this size and little loss. Needs a seekable
@@ -156,7 +154,8 @@ typedef struct gg_assemble_options {
     const char *types;       /* to choose from: "q3_k,q4_k,keep"; NULL = organ-assemble(1) */
     const char *sensitivity; /* a table of losses, see organ-sensitivity(1); NULL = guess them */
     bool dry_run;            /* with size or bpw: write nothing. `output` may be NULL */
-    gg_size_fn planned;      /* called for each tensor in order before writing; may be NULL */
+    /* Called for each tensor in order before writing, with size or bpw. May be NULL. */
+    gg_status (*planned)(void *ctx, const gg_size_row *row, gg_error *err);
     void *planned_ctx;
 } gg_assemble_options;
 
@@ -171,7 +170,7 @@ typedef struct gg_assemble_report {
  * without ".gguf"; an output that is itself the name of a shard asks for as many shards. A source
  * whose tensors are all present comes back byte for byte if the number of shards is the same. A
  * model on a pipe is written as it is read; only shards on a pipe that become one file are first
- * stored in a temporary file. Notes about the source go to run->note.
+ * stored in a temporary file. A pipe must not have been read yet.
  *
  * output.dtype is the name of a llama-quantize preset, or rules, or both. A preset chooses the type
  * of each tensor as llama-quantize does, and sets general.file_type. Rules use the names of the
@@ -187,7 +186,7 @@ typedef struct gg_assemble_report {
  * Errors: GG_NO if no tensor matches the rules; GG_EUSAGE for a wrong option or an existing output;
  * GG_EUNSUPPORTED for a dtype that cannot be encoded; GG_EFORMAT for a source without keys, for
  * data that do not match their hash, and for rows that do not fit their type. */
-gg_status gg_assemble(const char *model, const gg_assemble_options *o, const char *output,
+gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);
 
 #ifdef __cplusplus

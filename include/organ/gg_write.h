@@ -44,30 +44,34 @@ typedef struct gg_override {
 } gg_override;
 
 typedef struct gg_write_options {
+    const gg_override *overrides; /* n_overrides of them */
+    size_t n_overrides;
     /* All keys of the new model in their order. Make the list with gg_meta_copy from
      * gg_source_meta and change the copy. It is written unchanged, except that the split.* keys
      * of a split base are left out. NULL = the keys of the base; if dtypes change,
      * general.file_type and general.quantization_version follow. */
     const gg_meta *meta;
-    const gg_run *run;       /* NULL = all processors, no progress, no notes */
-    uint64_t *bytes_written; /* may be NULL */
 } gg_write_options;
 
-/* Writes `base` with the overrides as one GGUF file `path`; "-" is stdout. Tensors keep the base's
- * order. Without overrides and options, the result has the base's bytes if the base is one GGUF
- * file or the organ directory of one; shards become one file.
+typedef struct gg_write_report {
+    uint64_t bytes; /* written */
+} gg_write_report;
+
+/* Writes `base` with the overrides as one GGUF file `output`; "-" is stdout. Tensors keep the
+ * base's order. Without overrides and options, the result has the base's bytes if the base is one
+ * GGUF file or the organ directory of one; shards become one file.
  *
  * `base` is a model, an organ directory, or a pipe of which nothing was read; it must not be used
  * at the same time. NULL writes a model of the added tensors alone, and requires o->meta.
- * `overrides` may be NULL if n is 0.
  *
  * Errors before anything is written name the tensor. GG_EUSAGE: the base lacks the tensor, or
  * already has a tensor to be added, two overrides have the same name, or the data have the wrong
  * size. GG_EUNSUPPORTED: the dtype is unknown or cannot be encoded. GG_EFORMAT: the dims do not
  * fit the dtype. While writing: GG_EFORMAT for values that are not finite (F32 accepts them), and
- * any status of a callback. After an error `path` does not exist or still has its old contents. */
-gg_status gg_write_model(gg_source *base, const gg_override *overrides, size_t n, const char *path,
-                         const gg_write_options *o, gg_error *err);
+ * any status of a callback. After an error `output` does not exist or still has its old contents.
+ */
+gg_status gg_write_model(gg_source *base, const gg_write_options *o, const char *output,
+                         const gg_run *run, gg_write_report *report, gg_error *err);
 
 #ifdef __cplusplus
 }

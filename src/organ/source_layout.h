@@ -42,6 +42,10 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
 /* Opens a temporary file without a name in $TMPDIR or /tmp. Returns its descriptor, or -1. */
 int gg_unnamed_file(gg_error *err);
 
+/* Stores the rest of a pipe, of which no tensor was read yet, in a temporary file and opens that.
+ * The caller closes both sources. See gg_source_spool. */
+gg_status gg_source_store(gg_source *pipe, gg_source **out, gg_error *err);
+
 /* Whether gg_source_next may find tensors that are not known yet: records or shards on a pipe. */
 bool gg_source_grows(const gg_source *s);
 

@@ -114,10 +114,8 @@ gg_status gg_source_open_pipe_spooled(const char *spec, const gg_source_options 
     return st == GG_OK ? GG_OK : gg_at_file(err, spec);
 }
 
-gg_status gg_source_spool(gg_source **s, gg_error *err)
+gg_status gg_source_store(gg_source *pipe, gg_source **out, gg_error *err)
 {
-    gg_source *pipe = *s, *stored;
-    if (gg_source_seekable(pipe)) return GG_OK;
     const gg_gguf *g = gg_source_header(pipe);
     uint64_t rest;
     int fd = gg_unnamed_file(err);
@@ -130,10 +128,18 @@ gg_status gg_source_spool(gg_source **s, gg_error *err)
         gg_at_file(err, temp_folder());
     }
     if (st == GG_OK) st = gg_source_unchanged(pipe, err);
-    if (st == GG_OK) st = open_spooled(fd, gg_source_name(pipe), &pipe->o, &stored, err);
+    if (st == GG_OK) st = open_spooled(fd, gg_source_name(pipe), &pipe->o, out, err);
     else if (fd >= 0) close(fd);
-    if (st != GG_OK) return gg_at_file(err, gg_source_name(pipe));
-    gg_source_close(pipe);
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(pipe));
+}
+
+gg_status gg_source_spool(gg_source **s, gg_error *err)
+{
+    gg_source *stored;
+    if (gg_source_seekable(*s)) return GG_OK;
+    gg_status st = gg_source_store(*s, &stored, err);
+    if (st != GG_OK) return st;
+    gg_source_close(*s);
     *s = stored;
     return GG_OK;
 }

@@ -49,7 +49,7 @@ static void set_up(void)
     gg_error e = GG_ERROR_INIT;
     gg_source *s = room_open("data/base.gguf");
     gg_extract_report r = { 0 };
-    FUZZ_MUST(s && gg_extract_dir(s, NULL, room("data/organs"), &room_run, &r, &e) == GG_OK);
+    FUZZ_MUST(s && gg_extract(s, NULL, room("data/organs"), &room_run, &r, &e) == GG_OK);
     gg_source_close(s);
     setenv("ORGAN_API_DATA", room("data"), 1);
     setenv("ORGAN_API_SPOOL", room("spool"), 1);
@@ -123,7 +123,7 @@ static void clean_up(void)
     room_copy("tests/fuzz/seeds/model/base.gguf", "data/base.gguf");
     room_copy("tests/fuzz/seeds/model/donor.gguf", "data/donor.gguf");
     gg_source *s = room_open("data/base.gguf");
-    FUZZ_MUST(s && gg_extract_dir(s, NULL, room("data/organs"), &room_run, &r, &e) == GG_OK);
+    FUZZ_MUST(s && gg_extract(s, NULL, room("data/organs"), &room_run, &r, &e) == GG_OK);
     gg_source_close(s);
 }
 

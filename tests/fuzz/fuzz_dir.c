@@ -32,7 +32,7 @@ static void extract(void)
     gg_extract_report r = { 0 };
     gg_source *s = NULL;
     FUZZ_MUST(gg_source_open("tests/fuzz/seeds/model/base.gguf", &s, &e) == GG_OK);
-    FUZZ_MUST(gg_extract_dir(s, NULL, room("organs"), &room_run, &r, &e) == GG_OK);
+    FUZZ_MUST(gg_extract(s, NULL, room("organs"), &room_run, &r, &e) == GG_OK);
     gg_source_close(s);
     for (size_t i = 0; i < N_FILES; i++) sound[i] = room_get(files[i], &sizes[i]);
     atexit(forget);
@@ -68,7 +68,7 @@ static void assemble(bool no_verify)
     gg_assemble_report r = { 0 };
     gg_assemble_options o = { .no_verify = no_verify };
     size_t count = room_count();
-    gg_status st = gg_assemble(room("organs"), &o, room("out.gguf"), &room_run, &r, &e);
+    gg_status st = room_assemble(room("organs"), &o, room("out.gguf"), &room_run, &r, &e);
     if (st != GG_OK) {
         room_settle(st, &e, "out.gguf", count);
         return;

@@ -49,7 +49,7 @@ static void keep_experts(void)
     gg_assemble_options o = { .keep_experts = room("list") };
     gg_assemble_report r = { 0 };
     size_t count = room_count();
-    gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    gg_status st = room_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
     room_settle(st, &e, "out.gguf", count);
 }
 
@@ -62,7 +62,7 @@ static void dtype(const uint8_t *data, size_t n)
     gg_assemble_options o = { .output = { .dtype = text, .fallback = "f16" } };
     gg_assemble_report r = { 0 };
     size_t count = room_count();
-    gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    gg_status st = room_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
     room_settle(st, &e, "out.gguf", count);
 }
 
@@ -86,7 +86,7 @@ static void sensitivity(void)
                               .planned = planned,
                               .planned_ctx = &rows };
     gg_assemble_report r = { 0 };
-    gg_status st = gg_assemble(room("base.gguf"), &o, NULL, &room_run, &r, &e);
+    gg_status st = room_assemble(room("base.gguf"), &o, NULL, &room_run, &r, &e);
     FUZZ_MUST(room_count() == count);
     FUZZ_MUST(st == GG_OK ? rows > 0 && isfinite(r.loss) : e.status != GG_OK && e.what[0]);
 }
@@ -99,7 +99,7 @@ static void rules_file(void)
     gg_assemble_options o = { .output = { .dtype = text, .fallback = "f16" } };
     gg_assemble_report r = { 0 };
     size_t count = room_count();
-    gg_status st = gg_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    gg_status st = room_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
     room_settle(st, &e, "out.gguf", count);
 }
 

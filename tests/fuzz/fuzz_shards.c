@@ -49,7 +49,7 @@ static void join(const char *name)
     gg_source *s = room_open(name);
     read_all(s);
     gg_source_close(s);
-    gg_status st = gg_assemble(room(name), NULL, room("out.gguf"), &room_run, &r, &e);
+    gg_status st = room_assemble(room(name), NULL, room("out.gguf"), &room_run, &r, &e);
     if (st == GG_OK) FUZZ_MUST(s);
     room_settle(st, &e, "out.gguf", count);
 }

@@ -43,12 +43,12 @@ static void extract_and_assemble(input *in)
     gg_assemble_options o = { .no_verify = in->c[WAY] & 2 };
     gg_assemble_report r = { 0 };
     size_t count = room_count();
-    gg_status st = gg_extract_dir(in->s, &x, room("organs"), &room_run, &xr, &e);
+    gg_status st = gg_extract(in->s, &x, room("organs"), &room_run, &xr, &e);
     if (st != GG_OK) {
         room_settle(st, &e, "organs", count);
         return;
     }
-    st = gg_assemble(room("organs"), &o, room("out.gguf"), &room_run, &r, &e);
+    st = room_assemble(room("organs"), &o, room("out.gguf"), &room_run, &r, &e);
     if (st != GG_OK) fprintf(stderr, "%s %s: %s\n", e.file, e.tensor, e.what);
     FUZZ_MUST(st == GG_OK && room_is("out.gguf", in->bytes, in->n));
     room_remove("organs");
@@ -62,7 +62,12 @@ static void stream(input *in)
     gg_extract_report xr = { 0 };
     int fd = open(room("stream.bin"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     FUZZ_MUST(fd >= 0);
-    gg_status st = gg_extract_stream(in->s, &x, fd, &room_run, &xr, &e);
+    fflush(stdout);
+    int keep = dup(STDOUT_FILENO);
+    FUZZ_MUST(keep >= 0 && dup2(fd, STDOUT_FILENO) >= 0);
+    gg_status st = gg_extract(in->s, &x, "-", &room_run, &xr, &e);
+    FUZZ_MUST(dup2(keep, STDOUT_FILENO) >= 0);
+    close(keep);
     close(fd);
     if (st == GG_OK && xr.tensors > 0) {
         gg_source *s = room_open("stream.bin");
@@ -91,7 +96,7 @@ static void assemble_types(input *in)
     size_t count = room_count();
     gg_run run = room_run;
     run.strict = in->c[MORE] & 0x40;
-    gg_status st = gg_assemble(room("in.gguf"), &o, room("out.gguf"), &run, &r, &e);
+    gg_status st = room_assemble(room("in.gguf"), &o, room("out.gguf"), &run, &r, &e);
     room_settle(st, &e, "out.gguf", count);
 }
 
@@ -103,7 +108,7 @@ static void assemble_shards(input *in)
     if (in->c[MORE] & 1) o.output.shards = 0, o.output.shard_size = 1 + 16u * in->c[WAY];
     gg_assemble_report r = { 0 };
     size_t count = room_count();
-    gg_status st = gg_assemble(room("in.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    gg_status st = room_assemble(room("in.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
     FUZZ_MUST(room_count() == count + (st == GG_OK ? r.files : 0));
     if (st != GG_OK) return;
     char first[64];
@@ -261,7 +266,11 @@ static void keys(input *in)
     gg_keys_report r = { 0 };
     size_t count = room_count();
     if (in->c[MORE] & 1) {
-        gg_status st = gg_keys_in_place(room("in.gguf"), &edits, &room_run, &r, &e);
+        gg_source *own = room_open("in.gguf");
+        FUZZ_MUST(own);
+        edits.in_place = true;
+        gg_status st = gg_keys_write(own, &edits, NULL, &room_run, &r, &e);
+        gg_source_close(own);
         FUZZ_MUST(room_count() == count && (st == GG_OK || e.what[0]));
         if (st != GG_OK || r.same) FUZZ_MUST(room_is("in.gguf", in->bytes, in->n));
         gg_source *again = room_open("in.gguf");
@@ -291,10 +300,9 @@ static void write_model(input *in)
                               .dims = { 64 },
                               .bytes = values,
                               .size = sizeof values } };
-    uint64_t written = 0;
-    gg_write_options o = { .run = &room_run, .bytes_written = &written };
     size_t count = room_count(), n = in->c[WAY] % 3;
-    gg_status st = gg_write_model(in->s, list, n, room("out.gguf"), &o, &e);
+    gg_write_options o = { .overrides = list, .n_overrides = n };
+    gg_status st = gg_write_model(in->s, &o, room("out.gguf"), &room_run, NULL, &e);
     if (st == GG_OK && n == 0 && !(in->c[MORE] & 1))
         FUZZ_MUST(room_is("out.gguf", in->bytes, in->n));
     room_settle(st, &e, "out.gguf", count);

@@ -65,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (c[WAY] & 8) o.keep_experts = "1";
     gg_run run = room_run;
     run.strict = c[WAY] & 16;
-    gg_status st = gg_assemble(room(small ? "narrow.gguf" : "wide.gguf"), &o, room("out.gguf"),
-                               &run, &r, &e);
+    gg_status st = room_assemble(room(small ? "narrow.gguf" : "wide.gguf"), &o, room("out.gguf"),
+                                 &run, &r, &e);
     if (st == GG_OK && room_has("out.gguf")) check();
     room_settle(st, &e, "out.gguf", 3);
     room_remove("in.bin");

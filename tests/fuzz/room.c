@@ -132,3 +132,13 @@ gg_source *room_open(const char *name)
     FUZZ_MUST(!s && e.what[0]);
     return NULL;
 }
+
+gg_status room_assemble(const char *path, const gg_assemble_options *o, const char *output,
+                        const gg_run *run, gg_assemble_report *report, gg_error *e)
+{
+    gg_source *s = NULL;
+    gg_status st = gg_source_open_with(path, NULL, &s, e);
+    if (st == GG_OK) st = gg_assemble(s, o, output, run, report, e);
+    gg_source_close(s);
+    return st;
+}

@@ -42,4 +42,8 @@ bool room_settle(gg_status st, const gg_error *e, const char *output, size_t cou
 /* Open a file of the folder. NULL if it is refused, which must have a reason. */
 gg_source *room_open(const char *name);
 
+/* gg_assemble for the model at a path. */
+gg_status room_assemble(const char *path, const gg_assemble_options *o, const char *output,
+                        const gg_run *run, gg_assemble_report *report, gg_error *e);
+
 #endif

@@ -25,7 +25,7 @@ static gg_status extract(const char *dir)
     gg_extract_report r;
     gg_run run = { .threads = 2 };
     gg_status st = gg_source_open(MODEL, &s, &err);
-    if (st == GG_OK) st = gg_extract_dir(s, &o, dir, &run, &r, &err);
+    if (st == GG_OK) st = gg_extract(s, &o, dir, &run, &r, &err);
     gg_source_close(s);
     return st;
 }

@@ -65,7 +65,7 @@ static gg_status to_dir(gg_source *s, gg_source *other, gg_error *e)
     gg_run run = { .threads = 2 };
     gg_extract_report r;
     (void)other;
-    return gg_extract_dir(s, &o, scratch("c/out"), &run, &r, e);
+    return gg_extract(s, &o, scratch("c/out"), &run, &r, e);
 }
 
 static gg_status to_model(gg_source *s, gg_source *other, gg_error *e)

@@ -1,5 +1,6 @@
 /* t_defaults.c - what the library promises to a program that links it: NULL and zeroed
  * arguments, pointers that stay, descriptors that are closed, limits that are left alone. */
+#include "assemble.h"
 #include "files.h"
 
 #include "base/output.h"
@@ -168,10 +169,16 @@ static void null_extract_and_assemble(void)
     const char *dir = scratch("dir"), *model = scratch("model.gguf");
     int null = open("/dev/null", O_WRONLY);
     size_t a, b;
-    T_EQ(gg_extract_dir(s, NULL, dir, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_extract_stream(s, NULL, null, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_extract_list(s, NULL, NULL, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_assemble(dir, NULL, model, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_extract(s, NULL, dir, NULL, NULL, &e), GG_OK);
+    fflush(stdout);
+    int keep = dup(STDOUT_FILENO);
+    dup2(null, STDOUT_FILENO);
+    gg_status streamed = gg_extract(s, NULL, "-", NULL, NULL, &e);
+    dup2(keep, STDOUT_FILENO);
+    close(keep);
+    T_EQ(streamed, GG_OK);
+    T_EQ(gg_extract(s, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(assemble_path(dir, NULL, model, NULL, &e), GG_OK);
     char *x = slurp(VERSE, &a), *y = slurp(model, &b);
     T_CHECK(a == b && memcmp(x, y, a) == 0);
     free(x), free(y);
@@ -254,7 +261,9 @@ static void null_keys(void)
     const char *copy = copy_of(VERSE, "keys.gguf"), *out = scratch("keys-out.gguf");
     T_EQ(gg_keys_write(s, NULL, out, NULL, NULL, &e), GG_OK);
     same_file(VERSE, out);
-    T_EQ(gg_keys_in_place(copy, NULL, NULL, NULL, &e), GG_OK);
+    gg_source *own = open_source(copy);
+    T_EQ(gg_keys_write(own, &(gg_key_edits){ .in_place = true }, NULL, NULL, NULL, &e), GG_OK);
+    gg_source_close(own);
     same_file(VERSE, copy);
     T_EQ(gg_keys_recover(copy, NULL, &e), GG_OK);
     T_EQ(gg_compare_keys(s, s, NULL, NULL, NULL, &e), GG_OK);
@@ -293,7 +302,7 @@ static void null_stack_patch_write(void)
     gg_source *p = open_source(patch);
     T_EQ(gg_patch_apply(a, p, patched, NULL, NULL, &e), GG_OK);
     same_file(VERSE, patched);
-    T_EQ(gg_write_model(b, NULL, 0, written, NULL, &e), GG_OK);
+    T_EQ(gg_write_model(b, NULL, written, NULL, NULL, &e), GG_OK);
     same_file(VERSE, written);
     T_CHECKF(e.status == GG_OK, "%s", e.what);
     gg_source_close(p);
@@ -324,7 +333,7 @@ static void runs_do_not_wait_for_each_other(void)
     T_CHECK(pthread_mutex_trylock(&other.lock) == 0); /* it was left again */
     pthread_mutex_unlock(&other.lock);
     gg_turn_leave(&held);
-    T_EQ(gg_assemble(scratch("dir"), NULL, scratch("again.gguf"), &(gg_run){ 0 }, NULL, &e), GG_OK);
+    T_EQ(assemble_path(scratch("dir"), NULL, scratch("again.gguf"), &(gg_run){ 0 }, &e), GG_OK);
     close(fd);
     gg_source_close(s);
 }
@@ -339,14 +348,14 @@ static void limits_are_left_alone(void)
     T_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
     gg_source *s = open_source(SHARD);
     gg_assemble_options o = { .output.shards = 4 };
-    T_EQ(gg_assemble(scratch("dir"), &o, scratch("split.gguf"), NULL, NULL, &e), GG_OK);
+    T_EQ(assemble_path(scratch("dir"), &o, scratch("split.gguf"), NULL, &e), GG_OK);
     gg_source_close(s);
     /* More shards than descriptors: the advice is to raise the limit. */
     o.output.shards = 30;
     gg_error many = GG_ERROR_INIT;
     low.rlim_cur = 20;
     T_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
-    T_EQ(gg_assemble(scratch("dir"), &o, scratch("many.gguf"), NULL, NULL, &many), GG_EIO);
+    T_EQ(assemble_path(scratch("dir"), &o, scratch("many.gguf"), NULL, &many), GG_EIO);
     char line[1024];
     gg_error_line(&many, "t", line, sizeof line);
     T_CHECKF(strstr(line, "ulimit -n"), "%s", line);

@@ -3,6 +3,7 @@
 #include "organ/gg_compare_model.h"
 #include "organ/gg_measure_model.h"
 
+#include "assemble.h"
 #include "tensors.h"
 
 #define COLUMNS 37 /* not a multiple of any lane */
@@ -297,7 +298,7 @@ static void kept(void)
                               .keep_by = "importance",
                               .output.imatrix = imatrix };
     gg_run run = { .force = true, .threads = 2 };
-    T_CHECKF(gg_assemble(path, &o, out, &run, NULL, &e) == GG_OK, "%s", e.what);
+    T_CHECKF(assemble_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
     gg_source *k = NULL;
     T_EQ(gg_source_open(out, &k, &e), GG_OK);
     for (size_t i = 2; i < 6 && k; i++) {
@@ -311,14 +312,14 @@ static void kept(void)
     }
     gg_source_close(k);
     o.keep_experts = "5";
-    T_EQ(gg_assemble(path, &o, out, &run, NULL, &e), GG_NO);
+    T_EQ(assemble_path(path, &o, out, &run, &e), GG_NO);
     T_CHECKF(strstr(e.what, "5 experts cannot be kept: block 1 has 4"), "%s", e.what);
     e = (gg_error)GG_ERROR_INIT;
     o.keep_experts = "0-1";
-    T_EQ(gg_assemble(path, &o, out, &run, NULL, &e), GG_EUSAGE);
+    T_EQ(assemble_path(path, &o, out, &run, &e), GG_EUSAGE);
     e = (gg_error)GG_ERROR_INIT;
     o.keep_experts = "2", o.output.dtype = "*=f16";
-    T_EQ(gg_assemble(path, &o, out, &run, NULL, &e), GG_EUSAGE);
+    T_EQ(assemble_path(path, &o, out, &run, &e), GG_EUSAGE);
     free(r);
     gg_measures_free(&split);
     gg_source_close(s);

@@ -108,13 +108,17 @@ static const char *path, *journal;
  * other. */
 static char set_a[300], set_b[300];
 static const char *const sets[] = { set_a, set_b };
-static const gg_key_edits edits = { .sets = sets, .n_sets = 2 };
+static const gg_key_edits edits = { .sets = sets, .n_sets = 2, .in_place = true };
 
 static gg_status change(gg_error *e)
 {
     gg_keys_report r;
     gg_run run = { .threads = 1 };
-    return gg_keys_in_place(path, &edits, &run, &r, e);
+    gg_source *s = NULL;
+    gg_status st = gg_source_open_with(path, NULL, &s, e);
+    if (st == GG_OK) st = gg_keys_write(s, &edits, NULL, &run, &r, e);
+    gg_source_close(s);
+    return st;
 }
 
 static bool is(const char *bytes)

@@ -20,8 +20,7 @@ static const char *extract(const char *model)
     gg_error e = GG_ERROR_INIT;
     T_CHECKF(gg_source_open(model, &s, &e) == GG_OK, "%s: %s", model, e.what);
     if (s)
-        T_CHECKF(gg_extract_dir(s, &o, scratch("d"), &run, &r, &e) == GG_OK, "%s: %s", model,
-                 e.what);
+        T_CHECKF(gg_extract(s, &o, scratch("d"), &run, &r, &e) == GG_OK, "%s: %s", model, e.what);
     gg_source_close(s);
     return scratch("d");
 }

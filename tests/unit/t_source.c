@@ -32,7 +32,7 @@ static void make_dir(const char *model, const char *dir)
     gg_extract_report r;
     gg_error e = GG_ERROR_INIT;
     gg_remove_tree(dir);
-    T_CHECKF(gg_extract_dir(s, &o, dir, &run, &r, &e) == GG_OK, "%s", e.what);
+    T_CHECKF(gg_extract(s, &o, dir, &run, &r, &e) == GG_OK, "%s", e.what);
     gg_source_close(s);
 }
 
@@ -44,8 +44,14 @@ static void make_stream(const char *model, const char *path)
     gg_extract_report r;
     gg_error e = GG_ERROR_INIT;
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    T_CHECKF(gg_extract_stream(s, &o, fd, &run, &r, &e) == GG_OK, "%s", e.what);
+    fflush(stdout);
+    int keep = dup(STDOUT_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    gg_status st = gg_extract(s, &o, "-", &run, &r, &e);
+    dup2(keep, STDOUT_FILENO);
+    close(keep);
     close(fd);
+    T_CHECKF(st == GG_OK, "%s", e.what);
     gg_source_close(s);
 }
 

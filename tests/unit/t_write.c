@@ -61,6 +61,13 @@ static void same_but(gg_source *a, gg_source *b, const char *name)
     }
 }
 
+static gg_status write_with(gg_source *base, const gg_override *v, size_t n, const char *path,
+                            const gg_run *run, gg_error *e)
+{
+    gg_write_options o = { .overrides = v, .n_overrides = n };
+    return gg_write_model(base, &o, path, run, NULL, e);
+}
+
 /* ---- copies ------------------------------------------------------------------------ */
 
 static void copy_of(const char *stem)
@@ -70,13 +77,13 @@ static void copy_of(const char *stem)
     gg_error e = GG_ERROR_INIT;
     gg_source *s = open_source(path);
     const char *out = scratch("copy.gguf");
-    uint64_t bytes = 0;
-    gg_write_options o = { .run = &(gg_run){ .force = true }, .bytes_written = &bytes };
+    gg_write_report r;
+    gg_run run = { .force = true };
     bool one = gg_source_model(s)->n_files == 1;
-    T_CHECKF(gg_write_model(s, NULL, 0, out, &o, &e) == GG_OK, "%s: %s", stem, e.what);
+    T_CHECKF(gg_write_model(s, NULL, out, &run, &r, &e) == GG_OK, "%s: %s", stem, e.what);
     if (one) T_CHECKF(same_file(path, out), "%s is another after a plain copy", stem);
     struct stat st;
-    T_CHECK(stat(out, &st) == 0 && (uint64_t)st.st_size == bytes);
+    T_CHECK(stat(out, &st) == 0 && (uint64_t)st.st_size == r.bytes);
     gg_source_close(s);
 }
 
@@ -105,7 +112,7 @@ static void from_a_pipe(void)
     gg_override v = { .name = t->name, .bytes = ones, .size = t->bytes };
     char name[128];
     snprintf(name, sizeof name, "%s", t->name);
-    T_CHECKF(gg_write_model(s, &v, 1, scratch("piped.gguf"), NULL, &e) == GG_OK, "%s", e.what);
+    T_CHECKF(write_with(s, &v, 1, scratch("piped.gguf"), NULL, &e) == GG_OK, "%s", e.what);
     gg_source_close(s);
     dup2(keep, 0);
     close(keep);
@@ -151,8 +158,8 @@ static void values_are_encoded(void)
         rows r = { .row = was->dims[0], .add = 1 };
         gg_override v = { .name = GATE, .read_rows = give_rows, .ctx = &r };
         v.dtype = gg_dtype_get(dtypes[k]);
-        gg_write_options o = { .run = &(gg_run){ .force = true, .threads = 1 + (unsigned)k } };
-        T_CHECKF(gg_write_model(a, &v, 1, scratch("values.gguf"), &o, &e) == GG_OK, "%s", e.what);
+        gg_run run = { .force = true, .threads = 1 + (unsigned)k };
+        T_CHECKF(write_with(a, &v, 1, scratch("values.gguf"), &run, &e) == GG_OK, "%s", e.what);
         T_EQ(r.next, was->elements / was->dims[0]);
         gg_source *b = open_source(scratch("values.gguf"));
         same_but(a, b, GATE);
@@ -222,8 +229,8 @@ static void from_nothing(void)
     };
     v[0].dtype = v[1].dtype = v[2].dtype = gg_dtype_get(GG_F32);
     v[3].dtype = gg_dtype_get(GG_Q8_0);
-    gg_write_options o = { .meta = &meta };
-    T_CHECKF(gg_write_model(NULL, v, 4, scratch("new.gguf"), &o, &e) == GG_OK, "%s", e.what);
+    gg_write_options o = { .overrides = v, .n_overrides = 4, .meta = &meta };
+    T_CHECKF(gg_write_model(NULL, &o, scratch("new.gguf"), NULL, NULL, &e) == GG_OK, "%s", e.what);
     T_EQ(next, (uint64_t)301 * 2000 * 4);
     T_EQ(r.next, 2001);
     T_CHECK(r.most > 1);
@@ -279,19 +286,20 @@ static void keys(void)
     }
     (void)r;
     T_EQ(number(a, "general.file_type"), 15);
-    T_EQ(gg_write_model(a, all, k, scratch("follow.gguf"), NULL, &e), GG_OK);
+    T_EQ(write_with(a, all, k, scratch("follow.gguf"), NULL, &e), GG_OK);
     b = open_source(scratch("follow.gguf"));
     T_EQ(number(b, "general.file_type"), 1);
     T_CHECK(!gg_meta_find(gg_source_meta(b), "general.quantization_version"));
     gg_source_close(b);
     for (size_t i = 0; i < k; i++) rs[i].next = 0;
-    gg_write_options o = { .meta = &meta };
-    T_EQ(gg_write_model(a, all, k, scratch("given.gguf"), &o, &e), GG_OK);
+    gg_write_options o = { .overrides = all, .n_overrides = k, .meta = &meta };
+    T_EQ(gg_write_model(a, &o, scratch("given.gguf"), NULL, NULL, &e), GG_OK);
     b = open_source(scratch("given.gguf"));
     T_EQ(number(b, "general.file_type"), 99); /* the program's list is the last word */
     T_EQ(gg_source_meta(b)->n, meta.n);
     gg_source_close(b);
-    T_EQ(gg_write_model(a, NULL, 0, scratch("name.gguf"), &o, &e), GG_OK);
+    o.n_overrides = 0;
+    T_EQ(gg_write_model(a, &o, scratch("name.gguf"), NULL, NULL, &e), GG_OK);
     b = open_source(scratch("name.gguf"));
     same_but(a, b, "");
     const char *text;
@@ -326,7 +334,7 @@ static void refused(gg_source *base, const gg_override *v, size_t n, gg_status w
 {
     gg_error e = GG_ERROR_INIT;
     size_t names = count_names(scratch_folder);
-    T_EQ(gg_write_model(base, v, n, scratch("refused.gguf"), NULL, &e), want);
+    T_EQ(write_with(base, v, n, scratch("refused.gguf"), NULL, &e), want);
     T_CHECKF(strstr(e.what, what), "no '%s' in: %s", what, e.what);
     T_STR(e.tensor, tensor);
     T_EQ(count_names(scratch_folder), names);

@@ -121,8 +121,10 @@ typedef struct anatomy {
     size_t rows;
 } anatomy;
 
-static gg_status put_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *n, gg_error *err)
+static gg_status put_tensor(void *ctx, const gg_extract_row *row, gg_error *err)
 {
+    const gg_tensor *t = row->tensor;
+    const gg_anatomy *n = row->anatomy;
     anatomy *x = ctx;
     const gg_json_out *out = x->out;
     gg_json_put_text(out, x->rows++ ? ",\n{\"name\": " : "\n{\"name\": ", err);
@@ -163,8 +165,7 @@ static void put_text(const gg_json_out *out, const char *key, const gg_meta *met
 static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *out, gg_error *err)
 {
     anatomy x = { out, 0 };
-    gg_extract_options o = { 0 };
-    gg_extract_report r = { 0 };
+    gg_extract_options o = { .row = put_tensor, .ctx = &x };
     const gg_meta *meta = gg_source_meta(s);
     gg_json_put_text(out, "{\"name\": \"", err);
     gg_json_put_text(out, name, err);
@@ -173,7 +174,7 @@ static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *
     gg_json_put_text(out, ", \"tensors\": [", err);
     /* A model may have no tensors. */
     gg_error none = GG_ERROR_INIT;
-    gg_status st = gg_source_count(s) ? gg_extract_list(s, &o, put_tensor, &x, &r, &none) : GG_OK;
+    gg_status st = gg_source_count(s) ? gg_extract(s, &o, NULL, NULL, NULL, &none) : GG_OK;
     if (st != GG_OK) {
         gg_error_merge(err, &none);
         return st;

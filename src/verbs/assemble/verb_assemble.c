@@ -127,10 +127,11 @@ static gg_status plan_output_files(gg_plan *p, gg_source *source, const gg_meta 
 }
 
 typedef struct assembly {
-    const char *model;
+    const char *model; /* its name */
     const gg_assemble_options *o;
     const gg_run *run;
     gg_source *source;
+    gg_source *stored;    /* the source of a pipe whose shards are not known from the start */
     const gg_manifest *m; /* NULL unless the source is a directory */
     gg_stacks *stacks;
     gg_prune *prune;       /* NULL = no expert is missing */
@@ -387,8 +388,6 @@ static gg_status open_model(assembly *a, gg_error *err)
         st = gg_dtype_rules_none(a->imatrix, &a->rules, err);
     if (st == GG_OK && a->o->keep_experts && !a->o->keep_by)
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
-    gg_source_options o = { .note = a->run->note, .ctx = a->run->ctx };
-    if (st == GG_OK) st = gg_source_open_with(a->model, &o, &a->source, err);
     if (st != GG_OK) return st;
     if (!gg_source_meta(a->source)) {
         gg_fail(err, GG_EUSAGE, "it consists of organ records, which have no keys");
@@ -396,7 +395,8 @@ static gg_status open_model(assembly *a, gg_error *err)
         return gg_at_file(err, a->model);
     }
     /* Every shard must be known before the header of one file can be written. */
-    if (gg_source_grows(a->source)) st = gg_source_spool(&a->source, err);
+    if (gg_source_grows(a->source)) st = gg_source_store(a->source, &a->stored, err);
+    if (a->stored) a->source = a->stored;
     if (st == GG_OK) st = check_passes(a, err);
     a->m = gg_source_manifest(a->source);
     if (!gg_source_seekable(a->source)) a->plan.pipe = a->source;
@@ -431,16 +431,20 @@ static void close_all(assembly *a)
     gg_prune_free(a->prune);
     gg_keep_experts_free(a->keep);
     gg_stacks_free(a->stacks);
-    gg_source_close(a->source);
+    gg_source_close(a->stored);
 }
 
-gg_status gg_assemble(const char *model, const gg_assemble_options *o, const char *output,
+gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err)
 {
     o = GG_OPTIONS(gg_assemble_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_assemble_report, report);
-    assembly a = { .model = model, .o = o, .run = run, .plan = { .verify = !o->no_verify } };
+    assembly a = { .model = gg_source_name(model),
+                   .o = o,
+                   .run = run,
+                   .source = model,
+                   .plan = { .verify = !o->no_verify } };
     *report = (gg_assemble_report){ 0 };
     gg_status st = open_model(&a, err);
     bool opened = st == GG_OK;
@@ -455,7 +459,7 @@ gg_status gg_assemble(const char *model, const gg_assemble_options *o, const cha
         report->files = a.plan.n_files;
         report->tensors = a.plan.n;
     } else if (opened) {
-        gg_at_file(err, model);
+        gg_at_file(err, a.model);
     }
     close_all(&a);
     return st;

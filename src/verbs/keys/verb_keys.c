@@ -404,17 +404,12 @@ static gg_status no_keys(const char *name, gg_error *err)
     return gg_at_file(err, name);
 }
 
-gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char *output,
-                        const gg_run *run, gg_keys_report *report, gg_error *err)
+static gg_status write_with_keys(gg_source *model, const gg_key_edits *edits, const char *output,
+                                 const gg_run *run, gg_keys_report *report, gg_error *err)
 {
-    edits = GG_OPTIONS(gg_key_edits, edits);
-    run = GG_OPTIONS(gg_run, run);
-    report = GG_REPORT(gg_keys_report, report);
     bool pipe = !gg_source_seekable(model);
     gg_plan p = { .verify = true, .base = model, .pipe = pipe ? model : NULL, .keep_odd = pipe };
     gg_plan_kept kept = { 0 };
-    *report = (gg_keys_report){ 0 };
-    if (!gg_source_meta(model)) return no_keys(gg_source_name(model), err);
     gg_status st = gg_guard_output(output, model, err);
     if (st == GG_OK) st = gg_plan_same(&p, model, output, &kept, err);
     if (st == GG_OK) st = edit_keys_of(&p.files[0].meta, edits, err);
@@ -541,27 +536,31 @@ static gg_status change_first(change *c, gg_error *err)
     return st == GG_OK ? GG_OK : gg_at_file(err, m->paths[0]);
 }
 
-gg_status gg_keys_in_place(const char *path, const gg_key_edits *edits, const gg_run *run,
-                           gg_keys_report *report, gg_error *err)
+static gg_status change_in_place(gg_source *model, const gg_key_edits *edits, const gg_run *run,
+                                 gg_keys_report *report, gg_error *err)
 {
-    gg_source *s = NULL;
+    change c = { .source = model, .edits = edits, .run = run, .report = report };
+    c.model = gg_source_model(model);
+    if (!c.model) {
+        gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "%swrite a new model",
+                    gg_source_manifest(model) ? "edit its manifest.json, or " : "");
+        return gg_at_file(err, gg_source_name(model));
+    }
+    report->files = 1;
+    gg_status st = change_first(&c, err);
+    gg_check_notes_end(&c.notes, run, st == GG_OK);
+    return st;
+}
+
+gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char *output,
+                        const gg_run *run, gg_keys_report *report, gg_error *err)
+{
     edits = GG_OPTIONS(gg_key_edits, edits);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_keys_report, report);
-    *report = (gg_keys_report){ .files = 1 };
-    gg_status st = gg_source_open_with(path, NULL, &s, err);
-    if (st == GG_OK && !gg_source_meta(s)) {
-        st = no_keys(path, err);
-    } else if (st == GG_OK && !gg_source_model(s)) {
-        gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
-        gg_fix_hint(err, GG_HINT_NEW_MODEL, "%swrite a new model",
-                    gg_source_manifest(s) ? "edit its manifest.json, or " : "");
-        st = gg_at_file(err, path);
-    }
-    change c = { .source = s, .edits = edits, .run = run, .report = report };
-    if (st == GG_OK) c.model = gg_source_model(s);
-    if (st == GG_OK) st = change_first(&c, err);
-    gg_check_notes_end(&c.notes, run, st == GG_OK);
-    gg_source_close(s);
-    return st;
+    *report = (gg_keys_report){ 0 };
+    if (!gg_source_meta(model)) return no_keys(gg_source_name(model), err);
+    return edits->in_place ? change_in_place(model, edits, run, report, err)
+                           : write_with_keys(model, edits, output, run, report, err);
 }

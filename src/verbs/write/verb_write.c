@@ -217,22 +217,25 @@ static gg_status check_base(const gg_source *base, const gg_meta *meta, const ch
     return gg_at_file(err, gg_source_name(base));
 }
 
-gg_status gg_write_model(gg_source *base, const gg_override *overrides, size_t n, const char *path,
-                         const gg_write_options *o, gg_error *err)
+gg_status gg_write_model(gg_source *base, const gg_write_options *o, const char *output,
+                         const gg_run *run, gg_write_report *report, gg_error *err)
 {
-    static const gg_write_options nothing;
-    static const gg_run plainly;
-    if (!o) o = &nothing;
-    writing w = { .base = base, .list = overrides, .n = n, .plan = { .verify = true } };
+    o = GG_OPTIONS(gg_write_options, o);
+    run = GG_OPTIONS(gg_run, run);
+    report = GG_REPORT(gg_write_report, report);
+    *report = (gg_write_report){ 0 };
+    writing w = {
+        .base = base, .list = o->overrides, .n = o->n_overrides, .plan = { .verify = true }
+    };
     uint64_t bytes = 0;
-    gg_status st = check_base(base, o->meta, path, err);
+    gg_status st = check_base(base, o->meta, output, err);
     if (st == GG_OK) st = sort_overrides(&w, err);
     if (st == GG_OK) st = plan_tensors(&w, err);
-    if (st == GG_OK) st = plan_file(&w, o->meta, path, err);
+    if (st == GG_OK) st = plan_file(&w, o->meta, output, err);
     if (st == GG_OK && base && !gg_source_seekable(base)) w.plan.pipe = base;
     w.plan.keep_odd = w.plan.pipe != NULL;
-    if (st == GG_OK) st = gg_plan_write(&w.plan, o->run ? o->run : &plainly, &bytes, err);
-    if (o->bytes_written) *o->bytes_written = st == GG_OK ? bytes : 0;
+    if (st == GG_OK) st = gg_plan_write(&w.plan, run, &bytes, err);
+    report->bytes = st == GG_OK ? bytes : 0;
     gg_plan_free(&w.plan);
     free(w.by_name);
     return st;
