@@ -64,9 +64,9 @@ gg_status align_table(cli *c, gg_source *a, gg_source *b, const gg_align_options
     gg_align_report r;
     align_rows rows = { .t.json = c->json, .groups = groups };
     gg_align_options each = *o;
-    each.group = print_group;
+    each.row = print_group;
     each.ctx = &rows;
-    gg_status st = gg_align(a, b, &each, &c->run, NULL, &r, &c->err);
+    gg_status st = gg_align(a, b, &each, NULL, &c->run, &r, &c->err);
     if (st != GG_OK) return st;
     started(&rows);
     if (c->verbose) cli_note(c, "%zu of %zu units are in another place", r.moved, r.units);

@@ -47,7 +47,7 @@ gg_status match_options_open(cli *c, match_options *o)
 static gg_status align(cli *c, match_options *o, gg_source *base, gg_source **model, int slot)
 {
     gg_align_options how = { .select = c->select, .map = o->parsed };
-    gg_status st = gg_align(base, *model, &how, &c->run, &o->aligned[slot], NULL, &c->err);
+    gg_status st = gg_align(base, *model, &how, &o->aligned[slot], &c->run, NULL, &c->err);
     if (st != GG_OK) return st;
     *model = o->aligned[slot];
     return GG_OK;

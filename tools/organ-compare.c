@@ -186,9 +186,9 @@ static bool compares_keys(const gg_compare_options *o)
 /* Adds one row to the table of tensors for all keys that differ. */
 static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
 {
-    gg_compare_report r;
-    gg_status st = gg_compare_keys(a, b, NULL, NULL, &r, &c->err);
-    size_t differ = r.tensors - r.by[GG_SAME_IDENTICAL];
+    gg_compare_keys_report r;
+    gg_status st = gg_compare_keys(a, b, NULL, &c->run, &r, &c->err);
+    size_t differ = r.keys - r.by[GG_SAME_IDENTICAL];
     if (st != GG_OK || !differ) return st;
     cell_text(rows, "(keys)");
     cell_text(rows, "keys");
@@ -199,7 +199,7 @@ static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
     for (int i = 0; i < 8; i++) cell_null(rows);
     table_row(rows);
     if (c->verbose)
-        cli_note(c, "metadata keys that differ: %zu of %zu; --keys lists them", differ, r.tensors);
+        cli_note(c, "metadata keys that differ: %zu of %zu; --keys lists them", differ, r.keys);
     return GG_NO;
 }
 
@@ -209,24 +209,25 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
     table rows = { .json = c->json };
     gg_compare_options each = *o;
     each.row = print_row;
-    each.row_ctx = &rows;
+    each.ctx = &rows;
     gg_status st = gg_compare_models(a, b, &each, &c->run, &r, &c->err);
+    size_t identical = r.model.by[GG_SAME_IDENTICAL];
     if (st != GG_OK) return st;
     table_begin(&rows, columns);
     if (c->verbose)
-        cli_note(c, "tensors that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
+        cli_note(c, "tensors that are identical: %zu of %zu", identical, r.model.tensors);
     if (compares_keys(o)) st = print_keys_row(c, &rows, a, b);
-    return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.tensors ? GG_NO : st;
+    return st == GG_OK && identical != r.model.tensors ? GG_NO : st;
 }
 
 /* Adds one row for the keys to the summary, in the same columns. */
 static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *b)
 {
-    gg_compare_report r;
-    gg_status st = gg_compare_keys(a, b, NULL, NULL, &r, &c->err);
-    if (st != GG_OK || r.tensors == r.by[GG_SAME_IDENTICAL]) return st;
+    gg_compare_keys_report r;
+    gg_status st = gg_compare_keys(a, b, NULL, &c->run, &r, &c->err);
+    if (st != GG_OK || r.keys == r.by[GG_SAME_IDENTICAL]) return st;
     cell_text(rows, "keys");
-    cell_u64(rows, r.tensors);
+    cell_u64(rows, r.keys);
     for (int s = 0; s < GG_SAMENESS_COUNT; s++) cell_u64(rows, r.by[s]);
     for (int i = 0; i < 6; i++) cell_null(rows);
     table_row(rows);
@@ -283,7 +284,7 @@ static gg_status print_key(void *ctx, const gg_key_diff *d, gg_error *err)
 
 static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
 {
-    gg_compare_report r;
+    gg_compare_keys_report r;
     gg_source *const both[] = { a, b };
     for (int i = 0; i < 2; i++) {
         if (gg_source_meta(both[i])) continue;
@@ -293,23 +294,18 @@ static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
     }
     key_table k = { c,
                     table_start(c->json, "key\tstatus\tvalue_a\tvalue_b\ttype_a\ttype_b\tindex") };
-    gg_status st = gg_compare_keys(a, b, print_key, &k, &r, &c->err);
+    gg_compare_keys_options o = { .row = print_key, .ctx = &k };
+    gg_status st = gg_compare_keys(a, b, &o, &c->run, &r, &c->err);
     if (st == GG_OK && c->verbose)
-        cli_note(c, "keys that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.tensors);
-    return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.tensors ? GG_NO : st;
+        cli_note(c, "keys that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.keys);
+    return st == GG_OK && r.by[GG_SAME_IDENTICAL] != r.keys ? GG_NO : st;
 }
 
 /* ---- one row per class ------------------------------------------------------------ */
 
-static gg_status gather(void *ctx, const gg_compare_row *r, gg_error *err)
+static void print_group(table *rows, const char *name, const gg_compare_group *g)
 {
-    return gg_compare_summary_add(ctx, r, err);
-}
-
-static void print_group(table *rows, const char *name, gg_compare_group *g)
-{
-    gg_lineage l;
-    gg_lineage_of_rows(&g->rows, &l);
+    const gg_lineage *l = &g->lineage;
     cell_text(rows, name);
     cell_u64(rows, g->tensors);
     for (int s = 0; s < GG_SAMENESS_COUNT; s++) cell_u64(rows, g->by[s]);
@@ -318,7 +314,7 @@ static void print_group(table *rows, const char *name, gg_compare_group *g)
     cell_measure(rows, g->measured, g->cosine_sum / n);
     cell_measure(rows, g->measured, g->rel_l2_sum / n);
     cell_measure(rows, g->measured, g->max_abs);
-    if (l.n || l.verdict == GG_LINEAGE_IDENTICAL) cell_text(rows, gg_lineage_name(l.verdict));
+    if (l->n || l->verdict == GG_LINEAGE_IDENTICAL) cell_text(rows, gg_lineage_name(l->verdict));
     else cell_null(rows);
     cell_measure(rows, g->predicted, g->damage);
     table_row(rows);
@@ -326,23 +322,17 @@ static void print_group(table *rows, const char *name, gg_compare_group *g)
 
 static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
-    gg_compare_summary s = { 0 };
-    gg_compare_options each = *o;
-    each.row = gather;
-    each.row_ctx = &s;
-    gg_status st = gg_compare_models(a, b, &each, &c->run, NULL, &c->err);
-    if (st == GG_OK) {
-        table rows = table_start(
-            c->json, "class\ttensors\tidentical\tdiffers\tdtype\tshape\tonly_a\tonly_b\t"
-                     "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage\tdamage");
-        for (int k = 0; k < GG_CLASS_COUNT; k++)
-            if (s.of[k].tensors) print_group(&rows, gg_class_name((gg_class)k), &s.of[k]);
-        if (compares_keys(o)) st = print_keys_group(c, &rows, a, b);
-        gg_compare_group *model = &s.of[GG_CLASS_COUNT];
-        print_group(&rows, "model", model);
-        if (st == GG_OK && model->by[GG_SAME_IDENTICAL] != model->tensors) st = GG_NO;
-    }
-    gg_compare_summary_free(&s);
+    gg_compare_report r;
+    gg_status st = gg_compare_models(a, b, o, &c->run, &r, &c->err);
+    if (st != GG_OK) return st;
+    table rows = table_start(c->json,
+                             "class\ttensors\tidentical\tdiffers\tdtype\tshape\tonly_a\tonly_b\t"
+                             "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage\tdamage");
+    for (int k = 0; k < GG_CLASS_COUNT; k++)
+        if (r.of[k].tensors) print_group(&rows, gg_class_name((gg_class)k), &r.of[k]);
+    if (compares_keys(o)) st = print_keys_group(c, &rows, a, b);
+    print_group(&rows, "model", &r.model);
+    if (st == GG_OK && r.model.by[GG_SAME_IDENTICAL] != r.model.tensors) st = GG_NO;
     return st;
 }
 
@@ -350,7 +340,6 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
 
 typedef struct drawn_rows {
     gg_picture picture;
-    gg_compare_summary summary;
     bool distance; /* relative L2 rather than the cosine */
 } drawn_rows;
 
@@ -358,26 +347,23 @@ static gg_status draw_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
     drawn_rows *d = ctx;
     double v = !r->measured ? NAN : d->distance ? r->rel_l2 : r->cosine;
-    gg_status st = gg_picture_add(&d->picture, r->a ? r->a : r->b, &r->anatomy, v, err);
-    return st == GG_OK ? gg_compare_summary_add(&d->summary, r, err) : st;
+    return gg_picture_add(&d->picture, r->a ? r->a : r->b, &r->anatomy, v, err);
 }
 
 static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
-    gg_lineage l;
+    gg_compare_report r;
     char names[2][128], title[300], text[800], verdict[200];
     drawn_rows d = { .distance = opt.color == COLOR_REL_L2 };
     gg_compare_options each = *o;
     each.row = draw_row;
-    each.row_ctx = &d;
-    gg_status st = gg_compare_models(a, b, &each, &c->run, NULL, &c->err);
+    each.ctx = &d;
+    gg_status st = gg_compare_models(a, b, &each, &c->run, &r, &c->err);
     if (st == GG_OK) {
-        gg_compare_group *model = &d.summary.of[GG_CLASS_COUNT];
         picture_title(a, names[0]);
         picture_title(b, names[1]);
         snprintf(title, sizeof title, "%s and %s", names[0], names[1]);
-        gg_lineage_of_rows(&model->rows, &l);
-        gg_lineage_text(&l, verdict, sizeof verdict);
+        gg_lineage_text(&r.model.lineage, verdict, sizeof verdict);
         snprintf(text, sizeof text,
                  "%.256s\n%.256s\n%s\nEach square compares a tensor with its counterpart.",
                  gg_source_name(a), gg_source_name(b), verdict);
@@ -386,10 +372,9 @@ static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_optio
         d.picture.column = d.distance ? "rel_l2" : "cosine";
         if (opt.heat) st = picture_show(c, &d.picture);
         if (st == GG_OK && opt.svg) st = picture_save(c, &d.picture, opt.svg);
-        if (st == GG_OK && model->by[GG_SAME_IDENTICAL] != model->tensors) st = GG_NO;
+        if (st == GG_OK && r.model.by[GG_SAME_IDENTICAL] != r.model.tensors) st = GG_NO;
     }
     gg_picture_free(&d.picture);
-    gg_compare_summary_free(&d.summary);
     return st;
 }
 

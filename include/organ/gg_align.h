@@ -5,7 +5,7 @@
  * before they are aligned. docs/lineage.md explains the method.
  *
  *     gg_source *aligned = NULL;
- *     gg_status st = gg_align(base, donor, NULL, NULL, &aligned, NULL, &err);
+ *     gg_status st = gg_align(base, donor, NULL, &aligned, NULL, NULL, &err);
  *     if (st == GG_OK) st = gg_transplant(base, aligned, &o, "out.gguf", NULL, NULL, &err);
  *     gg_source_close(aligned);
  *
@@ -47,15 +47,13 @@ typedef struct gg_align_group {
     double mean, before;  /* cosine in the best order, even if not found, and without moving */
 } gg_align_group;
 
-/* Called for each group, one at a time, in order. The group is valid during the call. Another
- * status than GG_OK ends the run. */
-typedef gg_status (*gg_align_fn)(void *ctx, const gg_align_group *g, gg_error *err);
-
 typedef struct gg_align_options {
     const gg_select *select; /* only groups of which a tensor is selected; NULL = all */
     const gg_map *map;       /* which donor block goes into which base block; NULL = the same */
-    gg_align_fn group;       /* may be NULL */
-    void *ctx;               /* first argument of group */
+    /* Called for each group, one at a time, in order. The group is valid during the call. Another
+     * status than GG_OK ends the run. */
+    gg_status (*row)(void *ctx, const gg_align_group *row, gg_error *err);
+    void *ctx;
 } gg_align_options;
 
 typedef struct gg_align_report {
@@ -79,8 +77,8 @@ typedef struct gg_align_report {
  * at most n^2 * 1600.
  * Errors: GG_EUSAGE for a pipe, and for a map that uses a donor block twice; GG_EIO; GG_EFORMAT;
  * any status of the callback. */
-gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o, const gg_run *run,
-                   gg_source **aligned, gg_align_report *report, gg_error *err);
+gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
+                   gg_source **aligned, const gg_run *run, gg_align_report *report, gg_error *err);
 
 #ifdef __cplusplus
 }

@@ -50,10 +50,6 @@ typedef struct gg_compare_row {
     double damage, error2, energy2;
 } gg_compare_row;
 
-/* Called for each row, one at a time, from the thread that called the verb. Row and tensors are
- * valid during the call. Another status than GG_OK ends the run. */
-typedef gg_status (*gg_compare_fn)(void *ctx, const gg_compare_row *row, gg_error *err);
-
 /* Tensor `a` of source A and tensor `b` of source B, by index. */
 typedef struct gg_tensor_pair {
     size_t a, b;
@@ -71,50 +67,13 @@ typedef struct gg_compare_options {
      * are. The first three members are then ignored. */
     const gg_tensor_pair *pairs;
     size_t n_pairs;
-    gg_compare_fn row; /* called for each row with row_ctx; may be NULL */
-    void *row_ctx;
+    /* Called for each row, one at a time, from the thread that called the verb. Row and tensors are
+     * valid during the call. Another status than GG_OK ends the run. */
+    gg_status (*row)(void *ctx, const gg_compare_row *row, gg_error *err);
+    void *ctx;
 } gg_compare_options;
 
-typedef struct gg_compare_report {
-    size_t tensors;
-    size_t by[GG_SAMENESS_COUNT];
-} gg_compare_report;
-
-/* Compares two models. Rows come in the order of A, then the tensors that only B has in the order
- * of B. One of the two may be a pipe; if that is B, rows come in the order of B, then the tensors
- * that only A has. With `sample`, only that many rows of a tensor are decoded; "identical" still
- * means that every byte was compared. With `imatrix`, all data are decoded.
- *
- * Memory: 2 MiB per thread, up to 5 MiB for a large tensor, 1 KiB for each of up to 1024 tensors;
- * with `imatrix` 16 MiB more, or the importance of one tensor if that is more. Errors: GG_NO if a
- * selection or map leaves no tensor; GG_EUSAGE for two pipes, for a pipe as B with a map, and for
- * any pipe with pairs; GG_EIO or GG_EFORMAT if a source cannot be read; any status of the callback.
- * GG_EFORMAT if the importance matrix is malformed or does not fit A. */
-gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o,
-                            const gg_run *run, gg_compare_report *report, gg_error *err);
-
-/* ---- keys --------------------------------------------------------------------- */
-
-/* One metadata key in which two models differ. */
-typedef struct gg_key_diff {
-    gg_sameness status; /* GG_SAME_DTYPE: another type; never identical or shape */
-    const gg_kv *a, *b; /* NULL if that model lacks the key */
-    /* For two arrays of one type, the index of the first element that differs. It is the length of
-     * the shorter array if that is the beginning of the longer. */
-    uint64_t index;
-} gg_key_diff;
-
-typedef gg_status (*gg_key_diff_fn)(void *ctx, const gg_key_diff *diff, gg_error *err);
-
-/* Compares the keys of two models and calls fn (may be NULL) for each key that differs: in the
- * order of A, then the keys that only B has in the order of B. Values are equal if their type and
- * bytes are. Keys that number shards (split.*) are left out. report->tensors counts the keys of
- * both models; it is 0 if one of them is bare records, which have no keys. Another status than
- * GG_OK from fn ends the call. */
-gg_status gg_compare_keys(const gg_source *a, const gg_source *b, gg_key_diff_fn fn, void *ctx,
-                          gg_compare_report *report, gg_error *err);
-
-/* ---- lineage ------------------------------------------------------------------ */
+/* ---- lineage: whether two models have been trained from the same weights ----------- */
 
 typedef enum gg_lineage_verdict {
     GG_LINEAGE_IDENTICAL,   /* every tensor has a byte-for-byte equal one */
@@ -154,15 +113,34 @@ const char *gg_lineage_name(gg_lineage_verdict v);
  * "same lineage: median cosine 0.987 (0.962 to 0.994) of 28 matrices". */
 void gg_lineage_text(const gg_lineage *l, char *out, size_t size);
 
-/* Rows collected for a verdict. A member of gg_compare_group; gg_compare_summary_add fills it. */
-typedef struct gg_lineage_rows {
-    double *cosines;
-    size_t n, cap, tensors, identical;
-} gg_lineage_rows;
+/* ---- tensors ------------------------------------------------------------------ */
 
-/* Judges the rows collected so far, without looking for units or blocks in another place. Cannot
- * fail, and may reorder them. */
-void gg_lineage_of_rows(gg_lineage_rows *rows, gg_lineage *out);
+/* Sums over the rows of one class, or of the model. */
+typedef struct gg_compare_group {
+    size_t tensors, by[GG_SAMENESS_COUNT];
+    size_t measured;
+    double cosine_min, cosine_sum, rel_l2_sum, max_abs; /* of measured rows */
+    size_t predicted;                                   /* rows with a damage */
+    double damage, error2, energy2; /* of all these rows: sum of error2 / sum of energy2 */
+    gg_lineage lineage;             /* of these rows: nothing is looked for in another place */
+} gg_compare_group;
+
+typedef struct gg_compare_report {
+    gg_compare_group model, of[GG_CLASS_COUNT]; /* all rows, and those of each gg_class */
+} gg_compare_report;
+
+/* Compares two models. Rows come in the order of A, then the tensors that only B has in the order
+ * of B. One of the two may be a pipe; if that is B, rows come in the order of B, then the tensors
+ * that only A has. With `sample`, only that many rows of a tensor are decoded; "identical" still
+ * means that every byte was compared. With `imatrix`, all data are decoded.
+ *
+ * Memory: 2 MiB per thread, up to 5 MiB for a large tensor, 1 KiB for each of up to 1024 tensors;
+ * with `imatrix` 16 MiB more, or the importance of one tensor if that is more. Errors: GG_NO if a
+ * selection or map leaves no tensor; GG_EUSAGE for two pipes, for a pipe as B with a map, and for
+ * any pipe with pairs; GG_EIO or GG_EFORMAT if a source cannot be read; any status of the callback.
+ * GG_EFORMAT if the importance matrix is malformed or does not fit A. */
+gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o,
+                            const gg_run *run, gg_compare_report *report, gg_error *err);
 
 /* Judges two models or, with o->pairs, these pairs. `o` is that of gg_compare_models, but o->row is
  * not called. o->sample = GG_LINEAGE_SAMPLE makes it quick for models of any size. If matrices at
@@ -172,27 +150,33 @@ void gg_lineage_of_rows(gg_lineage_rows *rows, gg_lineage *out);
 gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
                         gg_lineage *out, gg_error *err);
 
-/* ---- summary ------------------------------------------------------------------ */
+/* ---- keys --------------------------------------------------------------------- */
 
-/* Sums over the rows of one class, or of the model. */
-typedef struct gg_compare_group {
-    size_t tensors, by[GG_SAMENESS_COUNT];
-    size_t measured;
-    double cosine_min, cosine_sum, rel_l2_sum, max_abs; /* of measured rows */
-    size_t predicted;                                   /* rows with a damage */
-    double damage, error2, energy2; /* of all these rows: sum of error2 / sum of energy2 */
-    gg_lineage_rows rows;
-} gg_compare_group;
+/* One metadata key in which two models differ. */
+typedef struct gg_key_diff {
+    gg_sameness status; /* GG_SAME_DTYPE: another type; never identical or shape */
+    const gg_kv *a, *b; /* NULL if that model lacks the key */
+    /* For two arrays of one type, the index of the first element that differs. It is the length of
+     * the shorter array if that is the beginning of the longer. */
+    uint64_t index;
+} gg_key_diff;
 
-/* Rows by class and over all. Initialise it with { 0 }; end it with gg_compare_summary_free. */
-typedef struct gg_compare_summary {
-    gg_compare_group of[GG_CLASS_COUNT + 1]; /* by gg_class; the last is the whole model */
-} gg_compare_summary;
+typedef struct gg_compare_keys_options {
+    /* Called for each key that differs: in the order of A, then the keys that only B has in the
+     * order of B. Another status than GG_OK ends the call. */
+    gg_status (*row)(void *ctx, const gg_key_diff *row, gg_error *err);
+    void *ctx;
+} gg_compare_keys_options;
 
-/* Adds a row. Fails only with GG_ENOMEM. */
-gg_status gg_compare_summary_add(gg_compare_summary *s, const gg_compare_row *row, gg_error *err);
-/* Frees the collected rows. */
-void gg_compare_summary_free(gg_compare_summary *s);
+typedef struct gg_compare_keys_report {
+    size_t keys; /* of both models; 0 if one of them is bare records, which have no keys */
+    size_t by[GG_SAMENESS_COUNT];
+} gg_compare_keys_report;
+
+/* Compares the keys of two models. Values are equal if their type and bytes are. Keys that number
+ * shards (split.*) are left out. */
+gg_status gg_compare_keys(gg_source *a, gg_source *b, const gg_compare_keys_options *o,
+                          const gg_run *run, gg_compare_keys_report *report, gg_error *err);
 
 #ifdef __cplusplus
 }

@@ -180,16 +180,15 @@ static void compare(input *in)
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
     size_t rows = 0;
     gg_source *other = room_open(in->c[MORE] & 4 ? "in.gguf" : "fixed.gguf");
-    gg_compare_options o = { .sample = in->c[MORE] & 1,
-                             .split_experts = in->c[MORE] & 2,
-                             .row = one_row,
-                             .row_ctx = &rows };
+    gg_compare_options o = {
+        .sample = in->c[MORE] & 1, .split_experts = in->c[MORE] & 2, .row = one_row, .ctx = &rows
+    };
     gg_compare_report r = { 0 };
     gg_lineage l;
     gg_status st = gg_compare_models(in->s, other, &o, &room_run, &r, &e);
-    FUZZ_MUST(st != GG_OK || rows == r.tensors);
-    if (st == GG_OK && in->c[MORE] & 4) FUZZ_MUST(r.by[GG_SAME_IDENTICAL] == r.tensors);
-    gg_compare_keys(other, in->s, NULL, NULL, &r, &e2);
+    FUZZ_MUST(st != GG_OK || rows == r.model.tensors);
+    if (st == GG_OK && in->c[MORE] & 4) FUZZ_MUST(r.model.by[GG_SAME_IDENTICAL] == rows);
+    gg_compare_keys(other, in->s, NULL, NULL, NULL, &e2);
     gg_lineage_of(other, in->s, &o, &room_run, &l, &e3);
     gg_source_close(other);
 }

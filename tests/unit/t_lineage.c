@@ -186,13 +186,14 @@ static void pairs_by_index(void)
                                         gg_source_find(b, name, strlen(name)) };
         }
         double cosines[4], *at = cosines;
-        gg_compare_options o = { .pairs = list, .n_pairs = 4, .row = keep, .row_ctx = &at };
+        gg_compare_options o = { .pairs = list, .n_pairs = 4, .row = keep, .ctx = &at };
         gg_lineage l;
         T_EQ(gg_lineage_of(a, b, &o, &run, &l, &err), GG_OK);
         T_CHECK(l.verdict == GG_LINEAGE_SAME && l.n == 4 && l.min > 0.95);
         gg_compare_report report;
         T_EQ(gg_compare_models(a, b, &o, &run, &report, &err), GG_OK);
-        T_CHECK(at == cosines + 4 && report.tensors == 4 && report.by[GG_SAME_DIFFERS] == 4);
+        T_CHECK(at == cosines + 4 && report.model.tensors == 4 &&
+                report.model.by[GG_SAME_DIFFERS] == 4);
         /* Blocks at other depths are strangers. */
         for (unsigned i = 0; i < 4; i++) list[i].b = gg_source_find(b, "blk.0.ffn_up.weight", 19);
         at = cosines;

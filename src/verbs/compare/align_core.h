@@ -11,9 +11,10 @@
 
 /* The same part of a tensor in both models. */
 typedef struct align_part {
-    gg_slice a, b;
-    bool counts; /* a weight by which units are recognized */
-    bool stays;  /* only for that; another part moves it */
+    gg_slice slice; /* its index is not used */
+    size_t a, b;    /* the tensor, in each model */
+    bool counts;    /* a weight by which units are recognized */
+    bool stays;     /* only for that; another part moves it */
 } align_part;
 
 typedef struct align_group {

@@ -1,14 +1,14 @@
-/* align_groups.c - finds the tensors in which the units of a block are rows or columns. */
+/* align_groups.c - finds the tensors in which units are rows or columns: those of a block, and the
+ * dimensions of the embeddings. */
 #include "align_core.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-
-#include "base/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ typedef struct twins {
     uint64_t rows;      /* of all dimensions after the first */
 } twins;
 
-static size_t find_in(const gg_source *s, int64_t block, const char *role)
+static size_t find_role(const gg_source *s, int64_t block, const char *role)
 {
     char name[GG_RECORD_NAME + 1];
     int n = snprintf(name, sizeof name, "blk.%lld.%s", (long long)block, role);
@@ -38,20 +38,24 @@ static size_t find_in(const gg_source *s, int64_t block, const char *role)
 
 typedef enum presence { ABSENT, UNUSABLE, PRESENT } presence;
 
-/* A tensor that only one model has, or that differs in shape, must not be left where it is while
- * others move. */
+/* Compares the two tensors of which the indices are set. A tensor that only one model has, or that
+ * differs in shape, must not be left where it is while others move. */
+static presence look_at_twins(const align_models *m, twins *w)
+{
+    if (w->a == SIZE_MAX && w->b == SIZE_MAX) return ABSENT;
+    if (w->a == SIZE_MAX || w->b == SIZE_MAX) return UNUSABLE;
+    w->t = gg_source_tensor(m->a, w->a);
+    const gg_tensor *d = gg_source_tensor(m->b, w->b);
+    if (memcmp(w->t->dims, d->dims, sizeof d->dims) != 0 || w->t->elements == 0) return UNUSABLE;
+    w->rows = w->t->elements / w->t->dims[0];
+    return gg_can_decode(w->t->dtype) && gg_can_decode(d->dtype) ? PRESENT : UNUSABLE;
+}
+
 static presence look_up(const align_models *m, const align_place *p, const char *role, twins *out)
 {
-    out->a = find_in(m->a, p->block, role);
-    out->b = find_in(m->b, p->donor_block, role);
-    if (out->a == SIZE_MAX && out->b == SIZE_MAX) return ABSENT;
-    if (out->a == SIZE_MAX || out->b == SIZE_MAX) return UNUSABLE;
-    out->t = gg_source_tensor(m->a, out->a);
-    const gg_tensor *d = gg_source_tensor(m->b, out->b);
-    if (memcmp(out->t->dims, d->dims, sizeof d->dims) != 0 || out->t->elements == 0)
-        return UNUSABLE;
-    out->rows = out->t->elements / out->t->dims[0];
-    return gg_can_decode(out->t->dtype) && gg_can_decode(d->dtype) ? PRESENT : UNUSABLE;
+    out->a = find_role(m->a, p->block, role);
+    out->b = find_role(m->b, p->donor_block, role);
+    return look_at_twins(m, out);
 }
 
 static gg_status add_part(align_group *g, const twins *w, gg_slice s, bool counts, gg_error *err)
@@ -59,10 +63,7 @@ static gg_status add_part(align_group *g, const twins *w, gg_slice s, bool count
     align_part *grown = gg_grow(g->parts, g->n_parts, &g->cap_parts, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     g->parts = grown;
-    align_part *p = &g->parts[g->n_parts++];
-    *p = (align_part){ .a = s, .b = s, .counts = counts };
-    p->a.index = w->a;
-    p->b.index = w->b;
+    g->parts[g->n_parts++] = (align_part){ .slice = s, .a = w->a, .b = w->b, .counts = counts };
     return GG_OK;
 }
 
@@ -102,7 +103,7 @@ static bool strange_ffn(const gg_source *s, int64_t block, const char *suffix)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *at = strchr(roles[i], '%');
         snprintf(role, sizeof role, "%.*s%s%s", (int)(at - roles[i]), roles[i], suffix, at + 2);
-        if (find_in(s, block, role) != SIZE_MAX) return true;
+        if (find_role(s, block, role) != SIZE_MAX) return true;
     }
     return false;
 }
@@ -343,7 +344,7 @@ static gg_status add_attention(heads *h)
     if (st == GG_OK) st = add_whole(h, "attn_output.weight", h->q, true, true);
     if (st == GG_OK) st = add_whole(h, "attn_sinks.weight", h->q, true, false);
     if (st != GG_OK || !h->usable) return st;
-    uint64_t size = h->kv->parts[0].a.per; /* of keys and queries */
+    uint64_t size = h->kv->parts[0].slice.per; /* of keys and queries */
     st = add_norm(h, "attn_q_norm.weight", h->q, size);
     return st == GG_OK ? add_norm(h, "attn_k_norm.weight", h->kv, size) : st;
 }
@@ -371,5 +372,91 @@ gg_status gg_align_heads(const align_models *m, const align_place *p, align_grou
     heads h = { .m = m, .p = p, .kv = kv, .q = q, .usable = true, .err = err };
     gg_status st = add_attention(&h);
     if (!h.usable) kv->n = q->n = 0;
+    return st;
+}
+
+/* ---- the dimensions of the embeddings ------------------------------------------------------ */
+
+#define TOKENS 8192 /* rows of the embedding matrix by which its columns are recognized */
+
+/* What a tensor has along the dimensions of the embeddings. */
+typedef enum axis { NOTHING, COLUMNS, ROWS, UNKNOWN } axis;
+
+/* Names without "blk.N.", with a space on both sides. */
+static const char as_columns[] =
+    " token_embd.weight position_embd.weight token_types.weight token_embd_norm.weight "
+    "token_embd_norm.bias output.weight output_norm.weight output_norm.bias attn_norm.weight "
+    "attn_norm.bias attn_norm_2.weight attn_norm_2.bias attn_q.weight attn_k.weight attn_v.weight "
+    "attn_qkv.weight attn_output.bias attn_post_norm.weight post_attention_norm.weight "
+    "ffn_norm.weight ffn_norm.bias ffn_post_norm.weight post_ffw_norm.weight ffn_gate.weight "
+    "ffn_up.weight ffn_down.bias ffn_gate_inp.weight ffn_gate_inp_shexp.weight "
+    "ffn_gate_exps.weight ffn_up_exps.weight ffn_down_exps.bias ffn_gate_shexp.weight "
+    "ffn_up_shexp.weight ";
+static const char as_rows[] =
+    " attn_output.weight ffn_down.weight ffn_down_exps.weight ffn_down_shexp.weight ";
+static const char as_neither[] =
+    " attn_q.bias attn_k.bias attn_v.bias attn_qkv.bias attn_q_norm.weight attn_k_norm.weight "
+    "attn_sinks.weight ffn_gate.bias ffn_up.bias ffn_gate_exps.bias ffn_up_exps.bias "
+    "ffn_sub_norm.weight ffn_gate_inp.bias exp_probs_b.bias rope_freqs.weight output.bias ";
+
+static axis axis_of(const gg_tensor *t)
+{
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    const char *name = a.block >= 0 && t->name_len > 4 && memcmp(t->name, "blk.", 4) == 0
+                           ? t->name + a.role_at
+                           : t->name;
+    size_t n = (size_t)(t->name + t->name_len - name);
+    char text[48];
+    if (n + 3 > sizeof text) return UNKNOWN;
+    text[0] = ' ';
+    memcpy(text + 1, name, n);
+    memcpy(text + 1 + n, " ", 2);
+    return strstr(as_columns, text)   ? COLUMNS
+           : strstr(as_rows, text)    ? ROWS
+           : strstr(as_neither, text) ? NOTHING
+                                      : UNKNOWN;
+}
+
+/* Adds the parts of one tensor. Sets *usable to false if it does not have the dimensions. */
+static gg_status add_dimensions(align_group *g, const twins *w, axis way, bool *usable,
+                                gg_error *err)
+{
+    uint64_t n = g->n;
+    gg_status st = GG_OK;
+    if (way == COLUMNS) {
+        *usable = w->t->dims[0] == n;
+        gg_slice s = { .columns = true, .per = 1, .rows = w->rows };
+        return add_part(g, w, s, false, err);
+    }
+    *usable = w->t->n_dims >= 2 && w->t->dims[1] == n;
+    for (uint64_t at = 0; *usable && at < w->rows && st == GG_OK; at += n)
+        st = add_part(g, w, (gg_slice){ .first = at, .per = 1 }, false, err);
+    return st;
+}
+
+gg_status gg_align_embedding(const align_models *m, align_group *g, gg_error *err)
+{
+    static const char name[] = "token_embd.weight";
+    twins w = { gg_source_find(m->a, name, sizeof name - 1),
+                gg_source_find(m->b, name, sizeof name - 1), NULL, 0 };
+    *g = (align_group){ GG_ALIGN_EMBEDDING, -1, -1, -1, 0, NULL, 0, 0 };
+    if (look_at_twins(m, &w) != PRESENT || gg_source_count(m->a) != gg_source_count(m->b) ||
+        w.t->n_dims < 2 || w.t->dims[0] < 2 || w.t->dims[0] > GG_ALIGN_UNITS)
+        return GG_OK;
+    g->n = (size_t)w.t->dims[0];
+    gg_slice s = { .columns = true, .per = 1 };
+    s.rows = w.t->dims[1] < TOKENS ? w.t->dims[1] : TOKENS;
+    bool usable = true;
+    gg_status st = add_part(g, &w, s, true, err);
+    if (st == GG_OK) g->parts[0].stays = true;
+    for (w.a = 0; w.a < gg_source_count(m->a) && usable && st == GG_OK; w.a++) {
+        const gg_tensor *t = gg_source_tensor(m->a, w.a);
+        axis way = axis_of(t);
+        if (way == NOTHING) continue;
+        w.b = gg_source_find(m->b, t->name, t->name_len);
+        usable = way != UNKNOWN && look_at_twins(m, &w) == PRESENT;
+        if (usable) st = add_dimensions(g, &w, way, &usable, err);
+    }
+    if (!usable) g->n = 0;
     return st;
 }

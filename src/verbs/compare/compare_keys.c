@@ -25,7 +25,7 @@ static uint64_t first_difference(const gg_kv *a, const gg_kv *b)
     return n;
 }
 
-static gg_sameness compare(const gg_kv *a, const gg_kv *b)
+static gg_sameness compare_values(const gg_kv *a, const gg_kv *b)
 {
     if (a->type != b->type || a->elem_type != b->elem_type) return GG_SAME_DTYPE;
     bool same = a->count == b->count && a->size == b->size &&
@@ -33,53 +33,32 @@ static gg_sameness compare(const gg_kv *a, const gg_kv *b)
     return same ? GG_SAME_IDENTICAL : GG_SAME_DIFFERS;
 }
 
-typedef struct comparison {
-    gg_meta_order other;
-    gg_key_diff_fn fn;
-    void *ctx;
-    gg_compare_report *report;
-} comparison;
-
-static gg_status add_key(comparison *c, const gg_key_diff *d, gg_error *err)
+gg_status gg_compare_keys(gg_source *a, gg_source *b, const gg_compare_keys_options *o,
+                          const gg_run *run, gg_compare_keys_report *report, gg_error *err)
 {
-    c->report->tensors++;
-    c->report->by[d->status]++;
-    bool told = d->status != GG_SAME_IDENTICAL && c->fn;
-    return told ? c->fn(c->ctx, d, err) : GG_OK;
-}
-
-/* Compares all keys of one model. For the second model, only keys that the first one lacks are
- * reported. */
-static gg_status compare_side(comparison *c, const gg_meta *meta, bool second, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
-        const gg_kv *kv = &meta->kv[i],
-                    *other = gg_meta_order_find(&c->other, kv->key, kv->key_len);
-        gg_key_diff d = { .status = GG_SAME_ONLY_A, .a = kv, .b = other };
-        if (gg_is_split_key(kv) || (second && other)) continue;
-        if (second) d = (gg_key_diff){ .status = GG_SAME_ONLY_B, .b = kv };
-        else if (other) d.status = compare(kv, other);
-        if (d.status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR)
-            d.index = first_difference(kv, other);
-        st = add_key(c, &d, err);
-    }
-    return st;
-}
-
-gg_status gg_compare_keys(const gg_source *a, const gg_source *b, gg_key_diff_fn fn, void *ctx,
-                          gg_compare_report *report, gg_error *err)
-{
-    report = GG_REPORT(gg_compare_report, report);
     const gg_meta *metas[2] = { gg_source_meta(a), gg_source_meta(b) };
-    comparison c = { .fn = fn, .ctx = ctx, .report = report };
     gg_status st = GG_OK;
-    *report = (gg_compare_report){ 0 };
-    if (!metas[0] || !metas[1]) return GG_OK;
-    for (int k = 0; k < 2 && st == GG_OK; k++) {
-        st = gg_meta_order_make(metas[1 - k], &c.other, err);
-        if (st == GG_OK) st = compare_side(&c, metas[k], k == 1, err);
-        free(c.other.list);
+    (void)run;
+    o = GG_OPTIONS(gg_compare_keys_options, o);
+    report = GG_REPORT(gg_compare_keys_report, report);
+    *report = (gg_compare_keys_report){ 0 };
+    for (int second = 0; second < 2 && metas[0] && metas[1] && st == GG_OK; second++) {
+        gg_meta_order others;
+        st = gg_meta_order_make(metas[!second], &others, err);
+        for (size_t i = 0; i < metas[second]->n && st == GG_OK; i++) {
+            const gg_kv *kv = &metas[second]->kv[i],
+                        *other = gg_meta_order_find(&others, kv->key, kv->key_len);
+            gg_key_diff d = { .status = GG_SAME_ONLY_A, .a = kv, .b = other };
+            if (gg_is_split_key(kv) || (second && other)) continue;
+            if (second) d = (gg_key_diff){ .status = GG_SAME_ONLY_B, .b = kv };
+            else if (other) d.status = compare_values(kv, other);
+            if (d.status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR)
+                d.index = first_difference(kv, other);
+            report->keys++;
+            report->by[d.status]++;
+            if (d.status != GG_SAME_IDENTICAL && o->row) st = o->row(o->ctx, &d, err);
+        }
+        free(others.list);
     }
     return st;
 }

@@ -19,16 +19,20 @@ bool gg_lineage_counts(const gg_compare_row *row);
  *   undecidable  in all other cases, and if n = 0 */
 void gg_lineage_judge(double *cosines, size_t n, gg_lineage *l);
 
-/* Two seekable models, options and run as in gg_lineage_of. */
-typedef struct gg_lineage_search {
-    gg_source *a, *b;
-    const gg_compare_options *o;
-    const gg_run *run;
-} gg_lineage_search;
+/* The cosines of the rows that count. Initialize with zeros. */
+typedef struct gg_lineage_cosine {
+    gg_class cls;
+    double cosine;
+} gg_lineage_cosine;
 
-/* Changes a verdict if the models have something in common in other places: first blocks, unless
- * the options choose blocks, tensors or pairs, and then hidden units. Errors are those of
- * gg_compare_models. */
-gg_status gg_lineage_look_closer(const gg_lineage_search *s, gg_lineage *out, gg_error *err);
+typedef struct gg_lineage_rows {
+    gg_lineage_cosine *list;
+    size_t n, cap;
+} gg_lineage_rows;
+
+gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_error *err);
+/* Fills the lineage of all groups of the report. */
+gg_status gg_lineage_judge_groups(const gg_lineage_rows *rows, gg_compare_report *r, gg_error *err);
+void gg_lineage_rows_free(gg_lineage_rows *rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* verb_align.c - brings the units of a donor into the order of a base. */
+/* align.c - brings the units of a donor into the order of a base. */
 #include "align_core.h"
 
 #include "base/error.h"
@@ -28,11 +28,11 @@ typedef struct aligner {
     gg_error *err;
 } aligner;
 
-static bool selected(const aligner *x, const align_group *g)
+static bool group_is_selected(const aligner *x, const align_group *g)
 {
     for (size_t i = 0; i < g->n_parts; i++) {
-        const gg_tensor *t = gg_source_tensor(x->m.a, g->parts[i].a.index);
-        gg_anatomy a = gg_source_anatomy(x->m.a, g->parts[i].a.index);
+        const gg_tensor *t = gg_source_tensor(x->m.a, g->parts[i].a);
+        gg_anatomy a = gg_source_anatomy(x->m.a, g->parts[i].a);
         if (gg_select_match(x->o->select, t->name, t->name_len, &a)) return true;
     }
     return false;
@@ -40,13 +40,16 @@ static bool selected(const aligner *x, const align_group *g)
 
 /* ---- one group ---------------------------------------------------------------------------- */
 
-static gg_status move(aligner *x, const align_group *g, const unit_order *o)
+static gg_status move_units(aligner *x, const align_group *g, const unit_order *o)
 {
     size_t n = 0;
     gg_slice *slices = malloc(g->n_parts * sizeof *slices);
     if (!slices) return gg_fail(x->err, GG_ENOMEM, "no memory for an order of %zu units", o->n);
     for (size_t i = 0; i < g->n_parts; i++)
-        if (!g->parts[i].stays) slices[n++] = g->parts[i].b;
+        if (!g->parts[i].stays) {
+            slices[n] = g->parts[i].slice;
+            slices[n++].index = g->parts[i].b;
+        }
     gg_status st = gg_source_view_move(x->m.b, slices, n, o->from, o->n, x->err);
     free(slices);
     return st;
@@ -54,19 +57,19 @@ static gg_status move(aligner *x, const align_group *g, const unit_order *o)
 
 /* Counts a group of a sample. Only the order of the embeddings is applied, because the rest is
  * recognized in it. */
-static gg_status count(aligner *x, const align_group *g, const unit_order *o)
+static gg_status count_sampled(aligner *x, const align_group *g, const unit_order *o)
 {
     x->sample->groups[g->kind]++;
     x->sample->found[g->kind] += o->found;
     x->sample->permuted[g->kind] += o->found && o->moved > 0 && o->moved >= o->n / 10;
-    return g->kind == GG_ALIGN_EMBEDDING && o->moved ? move(x, g, o) : GG_OK;
+    return g->kind == GG_ALIGN_EMBEDDING && o->moved ? move_units(x, g, o) : GG_OK;
 }
 
 /* Applies an order and tells the caller. */
-static gg_status finish(aligner *x, const align_group *g, const unit_order *o)
+static gg_status apply_order(aligner *x, const align_group *g, const unit_order *o)
 {
     gg_align_report *r = x->report;
-    if (x->sample) return count(x, g, o);
+    if (x->sample) return count_sampled(x, g, o);
     gg_align_group told = { .kind = g->kind,
                             .block = g->block,
                             .donor_block = g->donor_block,
@@ -78,54 +81,41 @@ static gg_status finish(aligner *x, const align_group *g, const unit_order *o)
                             .cosine = o->cosine,
                             .mean = o->mean,
                             .before = o->before };
-    gg_status st = o->moved ? move(x, g, o) : GG_OK;
+    gg_status st = o->moved ? move_units(x, g, o) : GG_OK;
     r->groups++;
     r->found += o->found;
     r->units += o->n;
     r->moved += o->moved;
     r->of[g->kind] = r->of[g->kind] || o->moved > 0;
-    return st == GG_OK && x->o->group ? x->o->group(x->o->ctx, &told, x->err) : st;
+    return st == GG_OK && x->o->row ? x->o->row(x->o->ctx, &told, x->err) : st;
 }
 
-/* Reads the tables of a group in both models. */
-static gg_status tables(const aligner *x, const align_group *g, unit_table t[2])
+/* Reads the tables of a group in both models: of A all units, or those of the sample. */
+static gg_status read_tables(const aligner *x, const align_group *g, const uint32_t *sampled,
+                             unit_table t[2])
 {
     t[0] = t[1] = (unit_table){ 0 };
-    unit_choice a = { .source = x->m.a }, b = { .source = x->m.b, .donor = true };
+    unit_choice a = { .source = x->m.a, .units = sampled, .n = SAMPLED },
+                b = { .source = x->m.b, .donor = true };
     gg_status st = gg_unit_table(g, &a, x->run, &t[0], x->err);
     return st == GG_OK ? gg_unit_table(g, &b, x->run, &t[1], x->err) : st;
-}
-
-/* Looks for the partners of some units. */
-static gg_status sample_group(aligner *x, const align_group *g)
-{
-    uint32_t units[SAMPLED];
-    for (uint64_t i = 0; i < SAMPLED; i++) units[i] = (uint32_t)(i * g->n / SAMPLED);
-    unit_choice a = { .source = x->m.a, .units = units, .n = SAMPLED },
-                b = { .source = x->m.b, .donor = true };
-    unit_table t[2] = { { 0 }, { 0 } };
-    unit_order o = { 0 };
-    gg_status st = gg_unit_table(g, &a, x->run, &t[0], x->err);
-    if (st == GG_OK) st = gg_unit_table(g, &b, x->run, &t[1], x->err);
-    if (st == GG_OK) st = gg_align_partners(&t[0], units, &t[1], x->run->threads, &o, x->err);
-    gg_unit_table_free(&t[0]);
-    gg_unit_table_free(&t[1]);
-    if (st == GG_OK) st = finish(x, g, &o);
-    gg_unit_order_free(&o);
-    return st;
 }
 
 static gg_status align_group_of(aligner *x, const align_group *g)
 {
     unit_table t[2];
     unit_order o = { 0 };
-    if (g->n == 0 || !selected(x, g)) return GG_OK;
-    if (x->sample && g->kind == GG_ALIGN_FFN && g->n > SAMPLED) return sample_group(x, g);
-    gg_status st = tables(x, g, t);
-    if (st == GG_OK) st = gg_align_order(&t[0], &t[1], x->run->threads, &o, x->err);
+    uint32_t units[SAMPLED];
+    if (g->n == 0 || !group_is_selected(x, g)) return GG_OK;
+    bool few = x->sample && g->kind == GG_ALIGN_FFN && g->n > SAMPLED;
+    for (uint64_t i = 0; i < SAMPLED; i++) units[i] = (uint32_t)(i * g->n / SAMPLED);
+    gg_status st = read_tables(x, g, few ? units : NULL, t);
+    if (st == GG_OK)
+        st = few ? gg_align_partners(&t[0], units, &t[1], x->run->threads, &o, x->err)
+                 : gg_align_order(&t[0], &t[1], x->run->threads, &o, x->err);
     gg_unit_table_free(&t[0]);
     gg_unit_table_free(&t[1]);
-    if (st == GG_OK) st = finish(x, g, &o);
+    if (st == GG_OK) st = apply_order(x, g, &o);
     gg_unit_order_free(&o);
     return st;
 }
@@ -134,16 +124,16 @@ static gg_status align_heads(aligner *x, const align_group *kv, const align_grou
 {
     unit_table t[2], u[2] = { { 0 }, { 0 } };
     unit_order o[2] = { { 0 }, { 0 } };
-    if (q->n == 0 || (!selected(x, kv) && !selected(x, q))) return GG_OK;
-    gg_status st = tables(x, kv, t);
-    if (st == GG_OK) st = tables(x, q, u);
+    if (q->n == 0 || (!group_is_selected(x, kv) && !group_is_selected(x, q))) return GG_OK;
+    gg_status st = read_tables(x, kv, NULL, t);
+    if (st == GG_OK) st = read_tables(x, q, NULL, u);
     if (st == GG_OK) st = gg_align_head_order(t, u, x->run->threads, o, x->err);
     for (int i = 0; i < 2; i++) {
         gg_unit_table_free(&t[i]);
         gg_unit_table_free(&u[i]);
     }
-    if (st == GG_OK) st = finish(x, kv, &o[0]);
-    if (st == GG_OK) st = finish(x, q, &o[1]);
+    if (st == GG_OK) st = apply_order(x, kv, &o[0]);
+    if (st == GG_OK) st = apply_order(x, q, &o[1]);
     gg_unit_order_free(&o[0]);
     gg_unit_order_free(&o[1]);
     return st;
@@ -204,7 +194,7 @@ static gg_status align_all(aligner *x)
 }
 
 /* Aligns the models of x->m, of which b is the donor at first and then its view. */
-static gg_status run(aligner *x)
+static gg_status align_models_of(aligner *x)
 {
     gg_source *donor = x->m.b;
     if (!gg_source_seekable(x->m.a) || !gg_source_seekable(donor)) {
@@ -230,12 +220,12 @@ gg_status gg_align_sampled(gg_source *base, gg_source *donor, const gg_align_opt
                   .run = GG_OPTIONS(gg_run, how),
                   .sample = out,
                   .err = err };
-    gg_status st = run(&x);
+    gg_status st = align_models_of(&x);
     if (x.m.b != donor) gg_source_close(x.m.b);
     return st;
 }
 
-static void tell(const gg_run *run, const char *name, const gg_align_report *r)
+static void note_moves(const gg_run *run, const char *name, const gg_align_report *r)
 {
     if (r->found < r->groups)
         gg_note(run, "%s: %zu of %zu groups of units have no counterpart and stay in place", name,
@@ -246,8 +236,8 @@ static void tell(const gg_run *run, const char *name, const gg_align_report *r)
                 r->decoded, r->decoded == 1 ? " is" : "s are");
 }
 
-gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o, const gg_run *how,
-                   gg_source **aligned, gg_align_report *report, gg_error *err)
+gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
+                   gg_source **aligned, const gg_run *how, gg_align_report *report, gg_error *err)
 {
     aligner x = { .m = { .a = base, .b = donor },
                   .o = GG_OPTIONS(gg_align_options, o),
@@ -255,12 +245,12 @@ gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
                   .report = GG_REPORT(gg_align_report, report),
                   .err = err };
     *x.report = (gg_align_report){ 0 };
-    gg_status st = run(&x);
+    gg_status st = align_models_of(&x);
     if (x.m.b == donor) return st;
     for (size_t i = 0; x.m.b && i < gg_source_count(x.m.b); i++)
         x.report->decoded += gg_source_view_decoded(x.m.b, i);
     if (st != GG_OK || !aligned) return gg_source_close(x.m.b), st;
     *aligned = x.m.b;
-    tell(x.run, gg_source_name(donor), x.report);
+    note_moves(x.run, gg_source_name(donor), x.report);
     return GG_OK;
 }
