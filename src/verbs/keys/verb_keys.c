@@ -409,15 +409,13 @@ static gg_status write_with_keys(gg_source *model, const gg_key_edits *edits, co
 {
     bool pipe = !gg_source_seekable(model);
     gg_plan p = { .verify = true, .base = model, .pipe = pipe ? model : NULL, .keep_odd = pipe };
-    gg_plan_kept kept = { 0 };
     gg_status st = gg_guard_output(output, model, err);
-    if (st == GG_OK) st = gg_plan_same(&p, model, output, &kept, err);
+    if (st == GG_OK) st = gg_plan_same(&p, model, output, err);
     if (st == GG_OK) st = edit_keys_of(&p.files[0].meta, edits, err);
     if (st != GG_OK) gg_at_file(err, gg_source_name(model));
     if (st == GG_OK) st = gg_plan_write(&p, run, &report->bytes, err);
     report->files = p.n_files;
     gg_plan_free(&p);
-    gg_plan_kept_free(&kept);
     return st;
 }
 

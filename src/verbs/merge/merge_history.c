@@ -32,7 +32,7 @@ static gg_status hash_model(void *ctx, size_t i, unsigned worker, gg_error *err)
     if (!files || files->n_files != 1 || strcmp(m->path, "-") == 0) return GG_OK;
     int fd = open(files->paths[0], O_RDONLY | O_CLOEXEC);
     if (fd < 0) return gg_at_file((gg_fail_errno(err, "cannot open it"), err), m->path);
-    gg_status st = gg_file_sha256(fd, files->file_sizes[0], m->sha256, NULL, err);
+    gg_status st = gg_file_sha256(fd, 0, files->file_sizes[0], m->sha256, NULL, err);
     close(fd);
     return st == GG_OK ? GG_OK : gg_at_file(err, m->path);
 }

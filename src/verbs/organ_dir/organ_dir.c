@@ -305,30 +305,6 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
 
 /* ---- records ----------------------------------------------------------------- */
 
-static void digest_hex(gg_sha256 *h, char sha[65])
-{
-    unsigned char digest[32];
-    gg_sha256_final(h, digest);
-    gg_sha256_hex(digest, sha);
-}
-
-/* SHA-256 of [at, at + n) of a file just written, which is still cached. */
-static gg_status hash_back(int fd, uint64_t at, uint64_t n, char sha[65], gg_error *err)
-{
-    uint8_t buf[65536];
-    gg_sha256 h;
-    gg_status st = GG_OK;
-    gg_sha256_init(&h);
-    for (uint64_t done = 0; done < n && st == GG_OK;) {
-        size_t step = n - done < sizeof buf ? (size_t)(n - done) : sizeof buf;
-        st = gg_pread_all(fd, buf, step, at + done, err);
-        if (st == GG_OK) gg_sha256_update(&h, buf, step);
-        done += step;
-    }
-    digest_hex(&h, sha);
-    return st;
-}
-
 /* A record whose data is one part, which can be hashed while it is copied. */
 static bool is_one_part(const gg_dir_item *it)
 {
@@ -351,7 +327,7 @@ static gg_status write_parts(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t 
     gg_status st = it->make ? it->make(it->ctx, &to, err) : GG_OK;
     for (size_t i = 0; !it->make && i < it->n_parts && st == GG_OK; i++)
         st = gg_copy_part(&it->parts[i], (gg_place){ fd, GG_AT_POS }, NULL, d->run, err);
-    if (st == GG_OK && h.total == it->t.bytes) digest_hex(&h, it->sha);
+    if (st == GG_OK && h.total == it->t.bytes) gg_hash_text(&h, it->sha);
     return st;
 }
 
@@ -360,7 +336,8 @@ static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t a
     gg_status st;
     if (!is_one_part(it)) {
         st = write_parts(d, it, fd, at, err);
-        return st == GG_OK && !it->sha[0] ? hash_back(fd, at, it->t.bytes, it->sha, err) : st;
+        return st == GG_OK && !it->sha[0] ? gg_file_sha256(fd, at, it->t.bytes, it->sha, NULL, err)
+                                          : st;
     }
     gg_plan_part part = own_part(d, it);
     st = gg_copy_part(&part, (gg_place){ fd, GG_AT_POS }, it->sha, d->run, err);
@@ -552,7 +529,7 @@ static gg_status note_trailing(gg_manifest *m, size_t file, const char *name, in
     f->trailing_bytes = bytes;
     f->trailing = strdup(name);
     if (!f->trailing) return gg_fail(err, GG_ENOMEM, "no memory for the manifest");
-    return hash_back(fd, 0, bytes, f->trailing_sha256, err);
+    return gg_file_sha256(fd, 0, bytes, f->trailing_sha256, NULL, err);
 }
 
 static gg_status write_trailing(gg_organ_dir *d, gg_manifest *m, size_t file, gg_error *err)

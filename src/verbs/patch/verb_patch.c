@@ -243,7 +243,7 @@ static gg_status require_one_file(gg_source *s, gg_error *err)
 static gg_status hash_model_file(const gg_source *s, char sha[65], const gg_run *run, gg_error *err)
 {
     const gg_model *m = gg_source_model(s);
-    gg_status st = gg_file_sha256(m->fds[0], m->file_sizes[0], sha, run, err);
+    gg_status st = gg_file_sha256(m->fds[0], 0, m->file_sizes[0], sha, run, err);
     return st == GG_OK ? st : gg_at_file(err, m->paths[0]);
 }
 

@@ -81,8 +81,9 @@ gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const
     return gg_meta_copy(&p->files->meta, meta, err);
 }
 
-gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir,
-                            gg_error *err)
+/* Restores the padding and trailing bytes that the layout of an organ directory has kept. */
+static gg_status odd_bytes_of_dir(gg_plan_file *f, const gg_file_layout *layout, const char *dir,
+                                  gg_error *err)
 {
     f->pads = layout->pads;
     f->n_pads = layout->n_pads;
@@ -100,7 +101,8 @@ gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const
     return GG_OK;
 }
 
-gg_status gg_plan_source_bytes(gg_plan_file *f, gg_source *source, size_t file, gg_error *err)
+/* The same for GGUF file `file` of a seekable model. */
+static gg_status odd_bytes_of_model(gg_plan_file *f, gg_source *source, size_t file, gg_error *err)
 {
     const gg_model *m = gg_source_model(source);
     gg_status st = gg_source_pads(source, file, &f->own_pads, &f->n_pads, err);
@@ -124,8 +126,7 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
     if (st != GG_OK || !(m || dir)) return st;
     gg_plan_file *f = &p->files[0];
     if ((m ? m->n_files : dir->n_files) > 1) return gg_meta_delete_split(&f->meta), GG_OK;
-    if (dir) return gg_plan_odd_bytes(f, &dir->files[0], gg_source_name(base), err);
-    return gg_plan_source_bytes(f, base, 0, err);
+    return gg_plan_odd_bytes(f, base, 0, err);
 }
 
 gg_status gg_plan_sources_unchanged(gg_plan *p, gg_error *err)
@@ -195,7 +196,8 @@ static char *prefix_of(const char *output)
     return strndup(output, n);
 }
 
-gg_status gg_plan_name_shards(gg_plan *p, const char *output, gg_error *err)
+/* Gives the existing p->files the names of shards. */
+static gg_status name_shards(gg_plan *p, const char *output, gg_error *err)
 {
     char *prefix = prefix_of(output);
     if (!prefix) return no_memory_for_shards(err);
@@ -291,7 +293,7 @@ gg_status gg_plan_shards(gg_plan *p, const gg_split *split, const char *output, 
 {
     gg_status st = check_count(p, split, output, err);
     if (st == GG_OK) st = cut_files(p, split, version, meta, err);
-    return st == GG_OK ? gg_plan_name_shards(p, output, err) : st;
+    return st == GG_OK ? name_shards(p, output, err) : st;
 }
 
 gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, gg_meta *meta,
@@ -302,7 +304,7 @@ gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, 
                  strcmp(output, "-") != 0; /* a set of one shard has no split keys */
     if (!gg_is_split(split) || alone) {
         gg_status st = gg_plan_changed_file(p, output, version, meta, base, err);
-        return st == GG_OK && alone ? gg_plan_name_shards(p, output, err) : st;
+        return st == GG_OK && alone ? name_shards(p, output, err) : st;
     }
     p->base = base;
     gg_meta_delete_split(meta);
@@ -310,108 +312,82 @@ gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, 
     return gg_plan_shards(p, split, output, version, meta, err);
 }
 
-static gg_status no_memory(gg_error *err)
+/* ---- the files of the source again ---------------------------------------------- */
+
+static size_t tensors_in_file(const gg_source *s, size_t file)
 {
-    return gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    const gg_manifest *m = gg_source_manifest(s);
+    return m ? m->files[file].n_tensors : gg_source_file(s, file)->n_tensors;
 }
 
-static gg_status add_tensors(gg_plan *p, gg_source *s, gg_error *err)
+size_t gg_plan_file_count(const gg_source *s)
 {
+    const gg_manifest *m = gg_source_manifest(s);
+    return m ? m->n_files : gg_source_files(s);
+}
+
+int gg_plan_compare_files(const gg_plan *p, const gg_source *s)
+{
+    size_t left = p->n; /* counted down, because a sum of hostile counts could wrap */
+    for (size_t i = 0; i < gg_plan_file_count(s); i++) {
+        if (tensors_in_file(s, i) > left) return -1;
+        left -= tensors_in_file(s, i);
+    }
+    return left > 0;
+}
+
+gg_status gg_plan_odd_bytes(gg_plan_file *f, gg_source *s, size_t file, gg_error *err)
+{
+    const gg_manifest *m = gg_source_manifest(s);
+    if (m) return odd_bytes_of_dir(f, &m->files[file], gg_source_name(s), err);
+    return gg_source_model(s) ? odd_bytes_of_model(f, s, file, err) : GG_OK;
+}
+
+gg_status gg_plan_restore_files(gg_plan *p, gg_source *s, const gg_meta *meta, const char *output,
+                                gg_error *err)
+{
+    const gg_manifest *m = gg_source_manifest(s);
+    size_t first = 0, n = gg_plan_file_count(s);
+    gg_status st = GG_OK;
+    p->files = calloc(n, sizeof *p->files);
+    if (!p->files) return no_memory_for_shards(err);
+    p->n_files = n;
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        gg_plan_file *f = &p->files[i];
+        const gg_meta *own = m ? &m->files[i].meta : &gg_source_file(s, i)->meta;
+        f->version = m ? m->files[i].version : gg_source_file(s, i)->version;
+        f->first = first;
+        f->n = tensors_in_file(s, i);
+        first += f->n;
+        st = gg_plan_odd_bytes(f, s, i, err);
+        if (st == GG_OK) st = gg_meta_copy(&f->meta, i == 0 ? meta : own, err);
+    }
+    return st == GG_OK ? name_shards(p, output, err) : st;
+}
+
+gg_status gg_plan_same(gg_plan *p, gg_source *s, const char *output, gg_error *err)
+{
+    size_t prefix_len, n = gg_plan_file_count(s);
+    uint32_t no, named;
+    bool shard = gg_shard_parse(output, &prefix_len, &no, &named);
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++)
         st = gg_plan_add_copy(p, s, i, err);
-    return st;
-}
-
-static size_t files_of(const gg_source *s)
-{
-    const gg_model *m = gg_source_model(s);
-    const gg_manifest *dir = gg_source_manifest(s);
-    return m ? m->n_files : dir ? dir->n_files : 1;
-}
-
-/* File i of a GGUF set: everything but its tensors and its name. */
-static gg_status same_shard(gg_plan_file *f, gg_source *s, size_t i, gg_plan_kept *kept,
-                            gg_error *err)
-{
-    const gg_model *m = gg_source_model(s);
-    f->version = m->files[i]->version;
-    f->n = m->files[i]->n_tensors;
-    gg_status st = gg_meta_copy(&f->meta, &m->files[i]->meta, err);
-    if (st == GG_OK) st = gg_source_pads(s, i, &kept->pads[i], &kept->n_pads[i], err);
     if (st != GG_OK) return st;
-    f->pads = kept->pads[i];
-    f->n_pads = kept->n_pads[i];
-    f->trailing_bytes = gg_source_trailing(s, i);
-    f->trailing_at = m->file_sizes[i] - f->trailing_bytes;
-    if (f->trailing_bytes && !(f->trailing = strdup(m->paths[i]))) return no_memory(err);
-    return GG_OK;
-}
-
-static gg_status same_file_of_dir(gg_plan_file *f, gg_source *s, size_t i, gg_error *err)
-{
-    const gg_manifest *m = gg_source_manifest(s);
-    f->version = m->files[i].version;
-    f->n = m->files[i].n_tensors;
-    gg_status st = gg_meta_copy(&f->meta, i == 0 ? &m->meta : &m->files[i].meta, err);
-    return st == GG_OK ? gg_plan_odd_bytes(f, &m->files[i], gg_source_name(s), err) : st;
-}
-
-static gg_status same_set(gg_plan *p, gg_source *s, const char *output, size_t prefix_len, size_t n,
-                          gg_plan_kept *kept, gg_error *err)
-{
-    size_t first = 0;
-    char *prefix = strndup(output, prefix_len);
-    p->files = calloc(n, sizeof *p->files);
-    kept->pads = calloc(n, sizeof *kept->pads);
-    kept->n_pads = calloc(n, sizeof *kept->n_pads);
-    gg_status st = prefix && p->files && kept->pads && kept->n_pads ? GG_OK : no_memory(err);
-    kept->n_files = st == GG_OK ? n : 0;
-    for (size_t i = 0; i < n && st == GG_OK; i++) {
-        gg_plan_file *f = &p->files[i];
-        p->n_files++;
-        st = gg_source_model(s) ? same_shard(f, s, i, kept, err) : same_file_of_dir(f, s, i, err);
-        if (st == GG_OK && f->n > p->n - first)
-            st = gg_fail(err, GG_EFORMAT,
-                         "the layout of its shards has more tensors than the manifest lists");
-        f->first = first;
-        first += f->n;
-        if (st == GG_OK && !(f->path = gg_shard_name(prefix, (uint32_t)i, (uint32_t)n)))
-            st = no_memory(err);
+    if (n <= 1 || !shard)
+        return gg_plan_changed_file(p, output, gg_plan_version(s), gg_source_meta(s), s, err);
+    if (named != n) {
+        gg_fail(err, GG_EUSAGE, "this is the name of one of %u shards, but the model has %zu",
+                named, n);
+        gg_fix(err, "use a name for %zu shards or for one file", n);
+        return gg_at_file(err, output);
     }
-    if (st == GG_OK && first != p->n) {
-        gg_fail(
-            err, GG_EUSAGE,
+    int differ = gg_plan_compare_files(p, s);
+    if (differ < 0)
+        return gg_fail(err, GG_EFORMAT,
+                       "the layout of its shards has more tensors than the manifest lists");
+    if (differ == 0) return gg_plan_restore_files(p, s, gg_source_meta(s), output, err);
+    gg_fail(err, GG_EUSAGE,
             "tensors were added to or removed from its manifest, so its shards cannot be restored");
-        st = gg_fix(err, "give the name of one file, or split it with organ-assemble");
-    }
-    free(prefix);
-    return st;
-}
-
-gg_status gg_plan_same(gg_plan *p, gg_source *s, const char *output, gg_plan_kept *kept,
-                       gg_error *err)
-{
-    size_t prefix_len, n = files_of(s);
-    uint32_t no, named;
-    const gg_manifest *m = gg_source_manifest(s);
-    bool shard = gg_shard_parse(output, &prefix_len, &no, &named);
-    gg_status st = add_tensors(p, s, err);
-    if (st != GG_OK) return st;
-    if (n == 1 || !shard)
-        return gg_plan_changed_file(p, output, m ? m->version : gg_source_header(s)->version,
-                                    gg_source_meta(s), s, err);
-    if (named == n) return same_set(p, s, output, prefix_len, n, kept, err);
-    gg_fail(err, GG_EUSAGE, "this is the name of one of %u shards, but the model has %zu", named,
-            n);
-    gg_fix(err, "use a name for %zu shards or for one file", n);
-    return gg_at_file(err, output);
-}
-
-void gg_plan_kept_free(gg_plan_kept *kept)
-{
-    for (size_t i = 0; i < kept->n_files; i++) gg_pads_free(kept->pads[i], kept->n_pads[i]);
-    free(kept->pads);
-    free(kept->n_pads);
-    *kept = (gg_plan_kept){ 0 };
+    return gg_fix(err, "give the name of one file, or split it with organ-assemble");
 }

@@ -88,13 +88,9 @@ uint32_t gg_plan_version(const gg_source *s);
 gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                            gg_error *err);
 
-/* Restore the padding and trailing bytes that the layout of an organ directory has kept. The
- * layout must outlive the plan. */
-gg_status gg_plan_odd_bytes(gg_plan_file *f, const gg_file_layout *layout, const char *dir,
-                            gg_error *err);
-
-/* The same for GGUF file `file` of a seekable model, which must outlive the plan. */
-gg_status gg_plan_source_bytes(gg_plan_file *f, gg_source *source, size_t file, gg_error *err);
+/* Restore the unusual padding and trailing bytes of file `file` of the source, which must outlive
+ * the plan. Does nothing for a pipe. */
+gg_status gg_plan_odd_bytes(gg_plan_file *f, gg_source *s, size_t file, gg_error *err);
 
 /* Put a changed model into one file, like gg_plan_one_file. If the base is a single GGUF file,
  * or was extracted from one, its unusual padding and trailing bytes are kept. If the base has
@@ -141,25 +137,26 @@ gg_status gg_plan_shards(gg_plan *p, const gg_split *split, const char *output, 
 gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, gg_meta *meta,
                          gg_source *base, const gg_run *run, gg_error *err);
 
-/* Gives the existing p->files the names of shards. */
-gg_status gg_plan_name_shards(gg_plan *p, const char *output, gg_error *err);
-
 /* Note the largest tensor if it alone exceeds `shard_size` (0 = no limit): a tensor is never
  * split, so its shard becomes larger than that. */
 void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run);
-
-/* Data that a plan uses but does not own; free it after the plan. */
-typedef struct gg_plan_kept {
-    gg_pad **pads; /* one list per file */
-    size_t *n_pads, n_files;
-} gg_plan_kept;
 
 /* Plan all tensors of `source` in their order, in one file or, if `output` is named like one of
  * the source's shards, in as many shards. Keys, padding and trailing bytes are those of the
  * source; if several shards become one file, unusual padding and split keys are left out.
  * GG_EUSAGE if `output` is named like a shard of another number of shards. */
-gg_status gg_plan_same(gg_plan *p, gg_source *source, const char *output, gg_plan_kept *kept,
-                       gg_error *err);
-void gg_plan_kept_free(gg_plan_kept *kept);
+gg_status gg_plan_same(gg_plan *p, gg_source *source, const char *output, gg_error *err);
+
+/* The number of GGUF files of a source, or of those that an organ directory came from. */
+size_t gg_plan_file_count(const gg_source *s);
+
+/* Whether these files have fewer tensors than the plan (> 0), more (< 0) or as many (0). */
+int gg_plan_compare_files(const gg_plan *p, const gg_source *s);
+
+/* Plan the files of the source again: the same number of tensors, keys and unusual bytes in each,
+ * which gg_plan_compare_files must allow. `meta` replaces the keys of the first. They are named
+ * after `output`. */
+gg_status gg_plan_restore_files(gg_plan *p, gg_source *s, const gg_meta *meta, const char *output,
+                                gg_error *err);
 
 #endif

@@ -160,32 +160,19 @@ static gg_status write_pad_bytes(int fd, uint64_t at, uint64_t want, const gg_pa
     return st;
 }
 
-/* Copies trailing bytes, and hashes them in the same pass if their hash is known. */
+/* Copies trailing bytes, after a look at their hash if it is known. */
 static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t at, bool verify,
                                gg_error *err)
 {
-    uint8_t buf[16384];
-    unsigned char digest[32];
+    const gg_place from = { in, pf->trailing_at }, to = { out, at };
     char sha[65];
-    gg_sha256 h;
-    gg_status st = GG_OK;
-    if (!verify || !pf->trailing_sha256 || !pf->trailing_sha256[0])
-        return gg_copy_from(pf->trailing, (gg_place){ in, pf->trailing_at }, (gg_place){ out, at },
-                            pf->trailing_bytes, err);
-    gg_sha256_init(&h);
-    for (uint64_t done = 0; done < pf->trailing_bytes && st == GG_OK; done += sizeof buf) {
-        size_t n = pf->trailing_bytes - done < sizeof buf ? (size_t)(pf->trailing_bytes - done)
-                                                          : sizeof buf;
-        st = gg_pread_all(in, buf, n, pf->trailing_at + done, err);
-        gg_at_file(err, pf->trailing);
-        gg_sha256_update(&h, buf, st == GG_OK ? n : 0);
-        if (st == GG_OK) st = gg_put_all(out, buf, n, gg_offset_after(at, done), err);
+    if (verify && pf->trailing_sha256 && pf->trailing_sha256[0]) {
+        gg_status st = gg_file_sha256(in, from.at, pf->trailing_bytes, sha, NULL, err);
+        if (st == GG_OK && strcmp(sha, pf->trailing_sha256) != 0)
+            st = gg_fail(err, GG_EFORMAT, "the file does not match the sha256 in the manifest");
+        if (st != GG_OK) return gg_at_file(err, pf->trailing);
     }
-    gg_sha256_final(&h, digest);
-    gg_sha256_hex(digest, sha);
-    if (st == GG_OK && strcmp(sha, pf->trailing_sha256) != 0)
-        st = gg_fail(err, GG_EFORMAT, "the file does not match the sha256 in the manifest");
-    return st == GG_EFORMAT ? gg_at_file(err, pf->trailing) : st;
+    return gg_copy_from(pf->trailing, from, to, pf->trailing_bytes, err);
 }
 
 /* Copies the bytes that follow the tensors of a file. With p->verify their sha256 is checked. */
@@ -501,7 +488,7 @@ static gg_status open_files(writer *w, gg_error *err)
 static gg_status verify_result(const writer *w, gg_error *err)
 {
     char sha[65];
-    gg_status st = gg_file_sha256(gg_output_fd(w->files[0].out), w->files[0].at.size, sha, NULL,
+    gg_status st = gg_file_sha256(gg_output_fd(w->files[0].out), 0, w->files[0].at.size, sha, NULL,
                                   err);
     if (st != GG_OK) return gg_at_file(err, w->p->files[0].path);
     if (strcmp(sha, w->p->result_sha256) == 0) return GG_OK;

@@ -1,4 +1,4 @@
-/* copy.c - copies data and, if wanted, computes its hash. */
+/* copy.c - copies data and, if wanted, computes its hash in the same pass. */
 #include "copy.h"
 
 #include "base/error.h"
@@ -10,26 +10,15 @@
 #include "organ/source_layout.h"
 #include "verbs/shared/verb_run.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COPY_STEP ((size_t)256 << 10)
-
-/* Copies a part in sequence. */
-static gg_status plain_copy(gg_data *d, const gg_plan_part *part, gg_place out, const gg_run *run,
-                            gg_error *err)
-{
-    for (uint64_t done = 0; done < part->bytes;) {
-        uint64_t step = part->bytes - done < GG_CHUNK ? part->bytes - done : GG_CHUNK;
-        gg_status st = gg_data_copy(d, part->at + done, step, out, err);
-        if (st != GG_OK) return st;
-        gg_progress_add(run, step);
-        done += step;
-    }
-    return GG_OK;
-}
+/* Bytes read at a time: with a hash, they fit the second-level cache. Without one there are more,
+ * so that threads wait for each other less often. Lanes share the smaller number. */
+#define STEP_HASHED ((size_t)256 << 10)
+#define STEP_PLAIN (4 * STEP_HASHED)
+#define STEP_OF_LANE ((size_t)64 << 10) /* at least */
 
 void gg_turn_take(const gg_run *run)
 {
@@ -41,68 +30,117 @@ void gg_turn_leave(const gg_run *run)
     if (run && run->turn) pthread_mutex_unlock(&run->turn->lock);
 }
 
-/* Reads, hashes (unless h is NULL) and writes. One thread reads and hashes while another one
- * writes. With a hash, the buffer fits the second-level cache. Without one, it is larger, so that
- * threads wait for each other less often. */
-static gg_status buffer_copy(gg_data *d, const gg_plan_part *part, gg_place out, gg_sha256 *h,
-                             const gg_run *run, gg_error *err)
+void gg_hash_text(gg_sha256 *h, char sha[65])
 {
-    const size_t most = h ? COPY_STEP : 4 * COPY_STEP;
-    uint8_t *buf = malloc(part->bytes < most ? (size_t)part->bytes + 1 : most);
-    if (!buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
+    unsigned char digest[32];
+    gg_sha256_final(h, digest);
+    gg_sha256_hex(digest, sha);
+}
+
+/* ---- a part, step by step -------------------------------------------------------- */
+
+/* A part that is read into a buffer, and from there hashed and written. */
+typedef struct copier {
+    gg_plan_part part;
+    gg_place out;
+    gg_data data; /* of part.source, if that is not NULL */
+    gg_sha256 hash;
+    uint8_t *buf;
+    size_t size, held; /* of buf, and of the step in it */
+    uint64_t done;
+} copier;
+
+static gg_status copier_open(copier *c, const gg_plan_part *part, gg_place out, gg_error *err)
+{
+    c->part = *part;
+    c->out = out;
+    c->done = 0;
+    gg_sha256_init(&c->hash);
+    return part->source ? gg_data_open(part->source, part->index, &c->data, err) : GG_OK;
+}
+
+static void copier_close(copier *c)
+{
+    if (c->part.source) gg_data_close(&c->data);
+}
+
+static gg_status copier_read(copier *c, gg_error *err)
+{
+    uint64_t left = c->part.bytes - c->done;
+    c->held = left < c->size ? (size_t)left : c->size;
+    if (c->held == 0) return GG_OK;
+    if (!c->part.source) return gg_pread_all(c->out.fd, c->buf, c->held, c->out.at + c->done, err);
+    return gg_data_read(&c->data, c->part.at + c->done, c->buf, c->held, err);
+}
+
+static gg_status copier_write(copier *c, const gg_run *run, gg_error *err)
+{
+    bool shared = c->out.at != GG_AT_POS;
     gg_status st = GG_OK;
-    for (uint64_t done = 0; done < part->bytes && st == GG_OK;) {
-        size_t step = part->bytes - done < most ? (size_t)(part->bytes - done) : most;
-        st = gg_data_read(d, part->at + done, buf, step, err);
-        if (st != GG_OK) break;
-        if (h) gg_sha256_update(h, buf, step);
-        if (out.fd >= 0) {
-            if (out.at != GG_AT_POS) gg_turn_take(run);
-            st = gg_put_all(out.fd, buf, step, gg_offset_after(out.at, done), err);
-            if (out.at != GG_AT_POS) gg_turn_leave(run);
-        }
-        gg_progress_add(run, step);
-        done += step;
+    if (c->part.source && c->out.fd >= 0) {
+        if (shared) gg_turn_take(run);
+        st = gg_put_all(c->out.fd, c->buf, c->held, gg_offset_after(c->out.at, c->done), err);
+        if (shared) gg_turn_leave(run);
     }
-    free(buf);
+    c->done += c->held;
+    gg_progress_add(run, c->held);
     return st;
 }
 
-static gg_status shared_copy(gg_data *d, const gg_plan_part *part, gg_place out, const gg_run *run,
-                             gg_error *err)
+/* Inside the kernel, without a hash. */
+static gg_status kernel_copy(copier *c, const gg_run *run, gg_error *err)
 {
-    for (uint64_t done = 0; done < part->bytes;) {
+    const gg_plan_part *part = &c->part;
+    bool shared = c->out.at != GG_AT_POS;
+    gg_status st = GG_OK;
+    for (uint64_t done = 0; done < part->bytes && st == GG_OK;) {
         uint64_t step = part->bytes - done < GG_CHUNK ? part->bytes - done : GG_CHUNK;
-        gg_turn_take(run);
-        gg_status st = gg_data_copy(d, part->at + done, step, (gg_place){ out.fd, out.at + done },
-                                    err);
-        gg_turn_leave(run);
-        if (st != GG_OK) return st;
-        gg_progress_add(run, step);
+        gg_place to = { c->out.fd, gg_offset_after(c->out.at, done) };
+        if (shared) gg_turn_take(run);
+        st = gg_data_copy(&c->data, part->at + done, step, to, err);
+        if (shared) gg_turn_leave(run);
+        if (st == GG_OK) gg_progress_add(run, step);
         done += step;
     }
-    return GG_OK;
+    return st;
+}
+
+/* One thread reads and hashes while another one writes. */
+static gg_status buffer_copy(copier *c, bool hashed, const gg_run *run, gg_error *err)
+{
+    gg_status st = GG_OK;
+    c->size = hashed ? STEP_HASHED : STEP_PLAIN;
+    if (c->part.bytes < c->size) c->size = (size_t)c->part.bytes;
+    c->buf = malloc(c->size + 1);
+    if (!c->buf) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
+    while (c->done < c->part.bytes && st == GG_OK) {
+        st = copier_read(c, err);
+        if (st == GG_OK && hashed) gg_sha256_update(&c->hash, c->buf, c->held);
+        if (st == GG_OK) st = copier_write(c, run, err);
+    }
+    free(c->buf);
+    return st;
 }
 
 gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], const gg_run *run,
                        gg_error *err)
 {
-    gg_data d;
-    gg_sha256 h;
-    gg_status st = gg_data_open(part->source, part->index, &d, err);
+    copier c;
+    gg_status st = copier_open(&c, part, out, err);
     if (st != GG_OK) return st;
-    gg_sha256_init(&h);
-    if (sha) st = buffer_copy(&d, part, out, &h, run, err);
-    else if (out.at == GG_AT_POS) st = plain_copy(&d, part, out, run, err);
-    else if (d.fd >= 0 && gg_copy_by_kernel(d.fd, out.fd))
-        st = shared_copy(&d, part, out, run, err);
-    else st = buffer_copy(&d, part, out, NULL, run, err);
-    gg_data_close(&d);
-    if (!sha) return st;
-    unsigned char digest[32];
-    gg_sha256_final(&h, digest);
-    gg_sha256_hex(digest, sha);
+    bool in_kernel = !sha && (out.at == GG_AT_POS ||
+                              (c.data.fd >= 0 && gg_copy_by_kernel(c.data.fd, out.fd)));
+    st = in_kernel ? kernel_copy(&c, run, err) : buffer_copy(&c, sha != NULL, run, err);
+    copier_close(&c);
+    if (sha) gg_hash_text(&c.hash, sha);
     return st;
+}
+
+gg_status gg_file_sha256(int fd, uint64_t at, uint64_t n, char sha[65], const gg_run *run,
+                         gg_error *err)
+{
+    const gg_plan_part bytes = { .bytes = n };
+    return gg_copy_part(&bytes, (gg_place){ fd, at }, sha, run, err);
 }
 
 gg_status gg_copy_verified(const gg_plan_part *part, const gg_tensor *t, gg_place out,
@@ -134,22 +172,16 @@ gg_status gg_check_sha256(const char *got, const char *stated, gg_error *err)
 gg_status gg_verify_data(gg_source *s, size_t index, gg_error *err)
 {
     const gg_manifest *m = s ? gg_source_manifest(s) : NULL;
-    if (!m || index == SIZE_MAX) return GG_OK;
+    if (!m || index == SIZE_MAX || !m->entries[index].sha256[0]) return GG_OK;
     const gg_entry *e = &m->entries[index];
-    gg_plan_part whole = { s, index, 0, e->t.bytes, NULL };
-    char sha[65];
-    if (!e->sha256[0]) return GG_OK;
-    gg_status st = gg_copy_part(&whole, (gg_place){ -1, GG_AT_POS }, sha, NULL, err);
-    if (st == GG_OK) st = gg_check_sha256(sha, e->sha256, err);
+    gg_plan_part whole = { s, index, 0, e->t.bytes, e->sha256 };
+    gg_status st = gg_copy_verified(&whole, &e->t, (gg_place){ -1, GG_AT_POS }, NULL, err);
     if (st == GG_OK) return GG_OK;
     gg_at_tensor(err, e->t.name, e->t.name_len);
     return gg_at_file(err, gg_source_name(s)), st;
 }
 
-/* Bytes read at a time, by all lanes of a thread together and by one of them at least. All fit the
- * second-level cache. */
-#define STEP_ALL ((size_t)256 << 10)
-#define STEP_LEAST ((size_t)64 << 10)
+/* ---- many items: lanes ------------------------------------------------------------ */
 
 typedef struct crew {
     size_t n;
@@ -164,201 +196,165 @@ typedef struct crew {
 } crew;
 
 /* One lane of a thread. */
-typedef struct slot {
+typedef struct lane_slot {
     gg_lane l;
     size_t place; /* of the item in the order */
-    bool busy;
-    gg_data data;
-    uint64_t done; /* bytes of the part */
-    gg_sha256 hash;
-    uint8_t *room, *buf; /* what belongs to the lane, and the bytes of the step in it */
-    size_t size, held;   /* of buf */
-} slot;
+    bool busy;    /* c is open */
+    copier c;
+    uint8_t *room; /* for c.buf */
+} lane_slot;
 
-static void close_data(slot *s)
+static void fail_item(crew *w, lane_slot *s, gg_status st, gg_error *err)
 {
-    if (s->busy && s->l.part.source) gg_data_close(&s->data);
+    if (s->busy) copier_close(&s->c);
     s->busy = false;
-}
-
-static void fail_item(crew *c, slot *s, gg_status st, gg_error *err)
-{
-    close_data(s);
     if (err->status == GG_OK) gg_fail(err, st, "%s", gg_status_text(st));
-    c->work->fail(c->work->ctx, &s->l, err);
-    pthread_mutex_lock(&c->lock);
-    if (s->place < atomic_load(&c->failed_at)) {
-        atomic_store(&c->failed_at, s->place);
-        c->failure = *err;
+    w->work->fail(w->work->ctx, &s->l, err);
+    pthread_mutex_lock(&w->lock);
+    if (s->place < atomic_load(&w->failed_at)) {
+        atomic_store(&w->failed_at, s->place);
+        w->failure = *err;
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* Goes on with the item until there is data to copy. */
-static void advance(crew *c, slot *s, const char *sha)
+static void advance_item(crew *w, lane_slot *s, const char *sha)
 {
     gg_error err = GG_ERROR_INIT;
     bool more = false;
-    gg_status st = c->work->next(c->work->ctx, &s->l, sha, &more, &err);
-    if (st == GG_OK && more && s->l.part.source)
-        st = gg_data_open(s->l.part.source, s->l.part.index, &s->data, &err);
-    if (st != GG_OK) {
-        fail_item(c, s, st, &err);
-        return;
-    }
-    s->buf = gg_in_line(s->room, s->l.out.at);
-    s->busy = more;
-    s->done = 0;
-    gg_sha256_init(&s->hash);
+    gg_status st = w->work->next(w->work->ctx, &s->l, sha, &more, &err);
+    if (st == GG_OK && more) st = copier_open(&s->c, &s->l.part, s->l.out, &err);
+    s->busy = st == GG_OK && more;
+    if (s->busy) s->c.buf = gg_in_line(s->room, s->l.out.at);
+    if (st != GG_OK) fail_item(w, s, st, &err);
 }
 
 /* Starts the next item in a free lane. The last items go to one lane per thread, so that all
  * threads have work until the end. Returns false if none is left. */
-static bool start(crew *c, slot *s, bool first)
+static bool start_item(crew *w, lane_slot *s, bool first)
 {
-    size_t i = atomic_load(&c->next);
-    if (!first && (i >= c->n || c->n - i < c->threads)) return false;
-    i = atomic_fetch_add(&c->next, 1);
-    if (i >= c->n || i > atomic_load(&c->failed_at)) return false;
-    s->l = (gg_lane){ .item = c->order[i], .fd = -1 };
+    size_t i = atomic_load(&w->next);
+    if (!first && (i >= w->n || w->n - i < w->threads)) return false;
+    i = atomic_fetch_add(&w->next, 1);
+    if (i >= w->n || i > atomic_load(&w->failed_at)) return false;
+    s->l = (gg_lane){ .item = w->order[i], .fd = -1 };
     s->place = i;
-    advance(c, s, NULL);
+    advance_item(w, s, NULL);
     return true;
 }
 
-static gg_status read_step(slot *s, gg_error *err)
+static void end_part(crew *w, lane_slot *s)
 {
-    uint64_t left = s->l.part.bytes - s->done;
-    s->held = left < s->size ? (size_t)left : s->size;
-    if (s->held == 0) return GG_OK;
-    if (!s->l.part.source)
-        return gg_pread_all(s->l.out.fd, s->buf, s->held, s->l.out.at + s->done, err);
-    return gg_data_read(&s->data, s->l.part.at + s->done, s->buf, s->held, err);
-}
-
-static gg_status write_step(const crew *c, slot *s, gg_error *err)
-{
-    gg_place out = s->l.out;
-    bool shared = out.at != GG_AT_POS;
-    if (!s->l.part.source) {
-        s->done += s->held;
-        return GG_OK;
-    }
-    if (shared) gg_turn_take(c->run);
-    gg_status st = gg_put_all(out.fd, s->buf, s->held, gg_offset_after(out.at, s->done), err);
-    if (shared) gg_turn_leave(c->run);
-    s->done += s->held;
-    gg_progress_add(c->run, s->held);
-    return st;
-}
-
-static void end_part(crew *c, slot *s)
-{
-    unsigned char digest[32];
     char sha[65];
-    gg_sha256_final(&s->hash, digest);
-    gg_sha256_hex(digest, sha);
-    close_data(s);
-    advance(c, s, sha);
+    gg_hash_text(&s->c.hash, sha);
+    copier_close(&s->c);
+    s->busy = false;
+    advance_item(w, s, sha);
 }
 
 /* Reads, hashes and writes one step of every lane. */
-static void step(crew *c, slot *slots, size_t n)
+static void step_lanes(crew *w, lane_slot *slots, size_t n)
 {
     gg_sha256_piece pieces[GG_SHA256_LANES];
-    slot *of[GG_SHA256_LANES];
+    lane_slot *of[GG_SHA256_LANES];
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         gg_error err = GG_ERROR_INIT;
-        slot *s = &slots[i];
+        lane_slot *s = &slots[i];
         if (!s->busy) continue;
-        gg_status st = s->place > atomic_load(&c->failed_at) ? GG_ECANCELLED : read_step(s, &err);
+        bool cancelled = s->place > atomic_load(&w->failed_at);
+        gg_status st = cancelled ? GG_ECANCELLED : copier_read(&s->c, &err);
         if (st != GG_OK) {
-            fail_item(c, s, st, &err);
+            fail_item(w, s, st, &err);
             continue;
         }
-        pieces[k] = (gg_sha256_piece){ &s->hash, s->buf, s->held };
+        pieces[k] = (gg_sha256_piece){ &s->c.hash, s->c.buf, s->c.held };
         of[k++] = s;
     }
     gg_sha256_update_many(pieces, k);
     for (size_t i = 0; i < k; i++) {
         gg_error err = GG_ERROR_INIT;
-        gg_status st = write_step(c, of[i], &err);
-        if (st != GG_OK) fail_item(c, of[i], st, &err);
-        else if (of[i]->done == of[i]->l.part.bytes) end_part(c, of[i]);
+        copier *c = &of[i]->c;
+        /* Bytes that are only hashed were counted when they were written. */
+        gg_status st = copier_write(c, c->part.source ? w->run : NULL, &err);
+        if (st != GG_OK) fail_item(w, of[i], st, &err);
+        else if (c->done == c->part.bytes) end_part(w, of[i]);
     }
 }
 
-static gg_status work(void *ctx, size_t task, unsigned worker, gg_error *err)
+static gg_status run_lanes(void *ctx, size_t task, unsigned worker, gg_error *err)
 {
-    crew *c = ctx;
-    slot slots[GG_SHA256_LANES] = { 0 };
-    size_t lanes = gg_sha256_lanes(), size = STEP_ALL / lanes;
-    if (size < STEP_LEAST) size = STEP_LEAST;
+    crew *w = ctx;
+    lane_slot slots[GG_SHA256_LANES] = { 0 };
+    size_t lanes = gg_sha256_lanes(), size = STEP_HASHED / lanes;
+    if (size < STEP_OF_LANE) size = STEP_OF_LANE;
     uint8_t *bufs = malloc(lanes * (size + GG_LINE_ROOM));
     (void)task;
     (void)worker;
     if (!bufs) return gg_fail(err, GG_ENOMEM, "no memory for copy buffers");
     for (size_t i = 0; i < lanes; i++) {
         slots[i].room = bufs + i * (size + GG_LINE_ROOM);
-        slots[i].size = size;
+        slots[i].c.size = size;
     }
     for (bool any = true; any;) {
         size_t busy = 0;
         for (size_t i = 0; i < lanes; i++) busy += slots[i].busy;
         for (size_t i = 0; i < lanes; i++)
-            while (!slots[i].busy && start(c, &slots[i], busy == 0)) busy += slots[i].busy;
+            while (!slots[i].busy && start_item(w, &slots[i], busy == 0)) busy += slots[i].busy;
         any = busy > 0;
-        step(c, slots, lanes);
+        step_lanes(w, slots, lanes);
     }
     free(bufs);
     return GG_OK;
 }
 
-typedef struct cost {
+typedef struct item_cost {
     uint64_t values;
     size_t item;
-} cost;
+} item_cost;
 
-static int dearer(const void *a, const void *b)
+static int by_cost(const void *a, const void *b)
 {
-    const cost *x = a, *y = b;
+    const item_cost *x = a, *y = b;
     if (x->values != y->values) return x->values > y->values ? -1 : 1;
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
-static bool make_order(crew *c)
+static bool order_items(crew *w)
 {
-    cost *list = calloc(c->n + 1, sizeof *list);
-    c->order = calloc(c->n + 1, sizeof *c->order);
-    bool ok = list && c->order;
-    for (size_t i = 0; ok && i < c->n; i++)
-        list[i] = (cost){ c->work->cost ? c->work->cost(c->work->ctx, i) : 0, i };
-    if (ok && c->work->cost) qsort(list, c->n, sizeof *list, dearer);
-    for (size_t i = 0; ok && i < c->n; i++) c->order[i] = list[i].item;
+    item_cost *list = calloc(w->n + 1, sizeof *list);
+    w->order = calloc(w->n + 1, sizeof *w->order);
+    bool ok = list && w->order;
+    for (size_t i = 0; ok && i < w->n; i++)
+        list[i] = (item_cost){ w->work->cost ? w->work->cost(w->work->ctx, i) : 0, i };
+    if (ok && w->work->cost) qsort(list, w->n, sizeof *list, by_cost);
+    for (size_t i = 0; ok && i < w->n; i++) w->order[i] = list[i].item;
     free(list);
     return ok;
 }
 
-gg_status gg_copy_lanes(size_t n, const gg_lane_work *w, const gg_run *run, gg_error *err)
+gg_status gg_copy_lanes(size_t n, const gg_lane_work *work, const gg_run *run, gg_error *err)
 {
-    crew c = { .n = n,
-               .work = w,
+    crew w = { .n = n,
+               .work = work,
                .run = run,
                .threads = run->threads ? run->threads : gg_thread_count(),
                .failed_at = SIZE_MAX,
                .failure = GG_ERROR_INIT };
-    if (c.threads > n) c.threads = n ? (unsigned)n : 1;
-    if (!make_order(&c))
-        return free(c.order), gg_fail(err, GG_ENOMEM, "no memory for %zu items", n);
-    pthread_mutex_init(&c.lock, NULL);
-    gg_status st = gg_parallel(c.threads, c.threads, work, &c, err);
-    pthread_mutex_destroy(&c.lock);
-    free(c.order);
-    if (st != GG_OK || c.failed_at == SIZE_MAX) return st;
-    gg_error_merge(err, &c.failure);
-    return c.failure.status;
+    if (w.threads > n) w.threads = n ? (unsigned)n : 1;
+    if (!order_items(&w))
+        return free(w.order), gg_fail(err, GG_ENOMEM, "no memory for %zu items", n);
+    pthread_mutex_init(&w.lock, NULL);
+    gg_status st = gg_parallel(w.threads, w.threads, run_lanes, &w, err);
+    pthread_mutex_destroy(&w.lock);
+    free(w.order);
+    if (st != GG_OK || w.failed_at == SIZE_MAX) return st;
+    gg_error_merge(err, &w.failure);
+    return w.failure.status;
 }
+
+/* ---- in order: a thread that hashes behind ------------------------------------------- */
 
 #define BEHIND_SLOTS 8
 #define BEHIND_ROOM (GG_BEHIND_STEP + GG_LINE_ROOM)
@@ -373,69 +369,55 @@ typedef struct behind_slot {
 struct gg_hash_behind {
     gg_hashed hashed;
     void *ctx;
-    uint8_t *room; /* of all slots */
-    behind_slot slots[BEHIND_SLOTS];
+    uint8_t *room;                   /* of all slots */
+    behind_slot slots[BEHIND_SLOTS]; /* step i is in slot i % BEHIND_SLOTS */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t more, less; /* `put` or `end` changed; `done` changed */
-    uint64_t put, done;        /* number of steps; step i is in slot i % BEHIND_SLOTS */
-    uint64_t told;             /* steps whose sha was given to the caller, if they have one */
+    pthread_cond_t changed; /* `put`, `done` or `end`; at most one thread waits */
+    uint64_t put, done;     /* numbers of steps */
+    uint64_t told;          /* steps whose sha was given to the caller, if they have one */
     bool end;
 };
-
-static behind_slot *slot_of(gg_hash_behind *b, uint64_t i)
-{
-    return &b->slots[i % BEHIND_SLOTS];
-}
-
-/* Waits for step i. Returns false if there will be none. */
-static bool wait_for_step(gg_hash_behind *b, uint64_t i)
-{
-    pthread_mutex_lock(&b->lock);
-    while (b->put <= i && !b->end) pthread_cond_wait(&b->more, &b->lock);
-    bool there = b->put > i;
-    pthread_mutex_unlock(&b->lock);
-    return there;
-}
 
 static void *hash_steps(void *arg)
 {
     gg_hash_behind *b = arg;
     gg_sha256 h;
     gg_sha256_init(&h);
-    for (uint64_t i = 0; wait_for_step(b, i); i++) {
-        behind_slot *s = slot_of(b, i);
+    pthread_mutex_lock(&b->lock);
+    for (;;) {
+        while (b->done == b->put && !b->end) pthread_cond_wait(&b->changed, &b->lock);
+        if (b->done == b->put) break;
+        behind_slot *s = &b->slots[b->done % BEHIND_SLOTS];
+        pthread_mutex_unlock(&b->lock);
         gg_sha256_update(&h, s->bytes, s->n);
         if (s->last) {
-            unsigned char digest[32];
-            gg_sha256_final(&h, digest);
-            gg_sha256_hex(digest, s->sha);
+            gg_hash_text(&h, s->sha);
             gg_sha256_init(&h);
         }
         pthread_mutex_lock(&b->lock);
         b->done++;
-        pthread_cond_signal(&b->less);
-        pthread_mutex_unlock(&b->lock);
+        pthread_cond_signal(&b->changed);
     }
+    pthread_mutex_unlock(&b->lock);
     return NULL;
 }
 
 /* Waits until `done` steps are hashed, and tells the hashes of their items. */
-static void wait_until(gg_hash_behind *b, uint64_t done)
+static void wait_for_hashes(gg_hash_behind *b, uint64_t done)
 {
     pthread_mutex_lock(&b->lock);
-    while (b->done < done) pthread_cond_wait(&b->less, &b->lock);
+    while (b->done < done) pthread_cond_wait(&b->changed, &b->lock);
     pthread_mutex_unlock(&b->lock);
     for (; b->told < done; b->told++) {
-        const behind_slot *s = slot_of(b, b->told);
+        const behind_slot *s = &b->slots[b->told % BEHIND_SLOTS];
         if (s->last) b->hashed(b->ctx, s->item, s->sha);
     }
 }
 
-static void release(gg_hash_behind *b)
+static void free_behind(gg_hash_behind *b)
 {
-    pthread_cond_destroy(&b->less);
-    pthread_cond_destroy(&b->more);
+    pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     free(b->room);
     free(b);
@@ -449,62 +431,40 @@ gg_status gg_hash_behind_start(gg_hashed hashed, void *ctx, gg_hash_behind **out
     b->hashed = hashed;
     b->ctx = ctx;
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->more, NULL);
-    pthread_cond_init(&b->less, NULL);
+    pthread_cond_init(&b->changed, NULL);
     *out = b;
     if (pthread_create(&b->thread, NULL, hash_steps, b) == 0) return GG_OK;
-    release(b);
+    free_behind(b);
     *out = NULL;
     return gg_fail(err, GG_ENOMEM, "cannot start a thread");
 }
 
 uint8_t *gg_hash_behind_room(gg_hash_behind *b, uint64_t at)
 {
-    if (b->put >= BEHIND_SLOTS) wait_until(b, b->put - BEHIND_SLOTS + 1);
-    uint8_t *room = b->room + b->put % BEHIND_SLOTS * BEHIND_ROOM;
-    return slot_of(b, b->put)->bytes = gg_in_line(room, at);
+    if (b->put >= BEHIND_SLOTS) wait_for_hashes(b, b->put - BEHIND_SLOTS + 1);
+    size_t k = b->put % BEHIND_SLOTS;
+    return b->slots[k].bytes = gg_in_line(b->room + k * BEHIND_ROOM, at);
 }
 
 void gg_hash_behind_put(gg_hash_behind *b, size_t item, size_t n, bool last)
 {
     pthread_mutex_lock(&b->lock);
-    behind_slot *s = slot_of(b, b->put++);
+    behind_slot *s = &b->slots[b->put++ % BEHIND_SLOTS];
     s->item = item;
     s->n = n;
     s->last = last;
-    pthread_cond_signal(&b->more);
+    pthread_cond_signal(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }
 
 void gg_hash_behind_end(gg_hash_behind *b)
 {
     if (!b) return;
-    wait_until(b, b->put);
+    wait_for_hashes(b, b->put);
     pthread_mutex_lock(&b->lock);
     b->end = true;
-    pthread_cond_signal(&b->more);
+    pthread_cond_signal(&b->changed);
     pthread_mutex_unlock(&b->lock);
     pthread_join(b->thread, NULL);
-    release(b);
-}
-
-#define READ_STEP ((size_t)1 << 20)
-
-gg_status gg_file_sha256(int fd, uint64_t size, char sha[65], const gg_run *run, gg_error *err)
-{
-    unsigned char digest[32];
-    gg_sha256 h;
-    uint8_t *buf = malloc(size < READ_STEP ? (size_t)size + 1 : READ_STEP);
-    gg_status st = buf ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a buffer");
-    gg_sha256_init(&h);
-    for (uint64_t at = 0; at < size && st == GG_OK; at += READ_STEP) {
-        size_t n = size - at < READ_STEP ? (size_t)(size - at) : READ_STEP;
-        st = gg_pread_all(fd, buf, n, at, err);
-        if (st == GG_OK) gg_sha256_update(&h, buf, n);
-        gg_progress_add(run, n);
-    }
-    gg_sha256_final(&h, digest);
-    gg_sha256_hex(digest, sha);
-    free(buf);
-    return st;
+    free_behind(b);
 }

@@ -3,6 +3,7 @@
 #define GG_COPY_H
 
 #include "base/io.h"
+#include "base/sha256.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_status.h"
 #include "organ/gg_verbs.h"
@@ -26,6 +27,9 @@ typedef struct gg_plan_part {
     uint64_t at, bytes;
     const char *sha256; /* hash of exactly these bytes; NULL = unknown */
 } gg_plan_part;
+
+/* Ends a hash and writes it as hex. */
+void gg_hash_text(gg_sha256 *h, char sha[65]);
 
 /* Copy a part to `out`, and write its SHA-256 in hex to sha unless that is NULL. If out.fd
  * is -1, only the hash is computed. Data of pipes is copied in sequence. */
@@ -111,7 +115,8 @@ void gg_hash_behind_put(gg_hash_behind *b, size_t item, size_t n, bool last);
 /* Waits for all hashes, and frees b, which may be NULL. */
 void gg_hash_behind_end(gg_hash_behind *b);
 
-/* Hashes the first `size` bytes of fd, without moving its position; adds to the progress. */
-gg_status gg_file_sha256(int fd, uint64_t size, char sha[65], const gg_run *run, gg_error *err);
+/* Hashes bytes [at, at + n) of fd, without moving its position; adds to the progress. */
+gg_status gg_file_sha256(int fd, uint64_t at, uint64_t n, char sha[65], const gg_run *run,
+                         gg_error *err);
 
 #endif
