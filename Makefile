@@ -99,6 +99,7 @@ LIB_OBJ := $(call objects,$(SRC)) $(L0) $(L1_OBJ)
 SHARED := $(call objects,$(sort $(filter-out tools/organ-%,$(wildcard tools/*.c))))
 API := $(call objects,$(sort $(filter-out tools/api/organ-api.c,$(wildcard tools/api/*.c))))
 OBJ := $(LIB_OBJ) $(SHARED) $(API) $(call objects,$(sort $(wildcard tools/organ-*.c)) tools/api/organ-api.c)
+API += $(B)/obj/tools/api/options.o
 $(call objects,$(SMALL_SRC)) $(filter $(B)/obj/tools/%,$(OBJ)): FLAGS = $(LOGIC)
 $(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
 $(call objects,$(SMALL_L0),_l0): FLAGS = $(SMALL) $(VECTOR) -DGG_LEVEL=0
@@ -133,6 +134,16 @@ $(BINS): $(SHARED) $(LIB)
 	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) -lm
 $(B)/bin/organ-api: $(API) $(B)/obj/tools/api/organ-api.o
 $(filter-out %/organ-api,$(BINS)): $(B)/bin/%: $(B)/obj/tools/%.o
+
+# The options of all tools and scripts. Tools built for another machine run with RUN, an emulator.
+$(B)/options.tsv: $(filter-out %/organ-api,$(BINS)) $(wildcard scripts/options*)
+	$(call say,GEN)RUN='$(RUN)' sh scripts/options.sh $(B)/bin > $@.tmp && mv $@.tmp $@
+$(B)/obj/tools/api/options.c: $(B)/options.tsv tools/api/options.awk
+	@mkdir -p $(@D)
+	$(call say,GEN)awk -f tools/api/options.awk $< > $@.tmp && mv $@.tmp $@
+$(B)/obj/tools/api/options.o: FLAGS = $(LOGIC) -iquote tools/api
+$(B)/obj/tools/api/options.o: $(B)/obj/tools/api/options.c
+	$(compile_rule)
 
 # Every source once, for editors: kernels with the highest level that is compiled from them.
 COMMANDS = $(SRC) $(KERNEL) $(sort $(wildcard tools/*.c tools/api/*.c tests/*/*.c))

@@ -40,6 +40,7 @@ typedef enum cli_kind {
     CLI_NEW_MODEL,  /* a model to write; - is stdout */
     CLI_NEW_DIR,    /* an organ directory to write; - is stdout */
     CLI_NEW_FILE,   /* a text to write; - is stdout */
+    CLI_INTO,       /* a folder that may exist, to write files into */
     CLI_RULES,      /* GLOB=TYPE,... or a preset */
     CLI_RANGES,     /* 0-3,17 */
     CLI_RANGE_FILE, /* the same, or a file of lines */

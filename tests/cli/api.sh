@@ -554,20 +554,14 @@ chmod +x "$T/fake/organ-compare" "$T/fake/organ-purify"
 echo 'a token of a test, long enough' | tr ' ' - > "$T/token"
 : > "$T/empty"
 
-# Every option of every tool is on the list, but the one for terminals, and the one whose
-# value has a path in it that is not confined.
-for t in extract measure purify graft assemble transplant compare keys check stack merge lora; do
-    if grep -q 'intro\[\]' "tools/organ-$t.c"; then
-        "organ-$t" --list-options | awk -F '\t' 'NR > 1 && $1 != "-" && $6 == "true" { print $1 }' |
-            grep -vxE 'force|strict|json|type|part|layers|tensors|experts|names-from|threads|quiet|verbose' | sort > "$T/wanted"
-    else
-    { cat "tools/organ-$t.c"; grep -q 'OUTPUT_OPTIONS(' "tools/organ-$t.c" && cat tools/output_options.h
-        grep -q 'MATCH_OPTIONS(' "tools/organ-$t.c" && cat tools/match_options.h; } | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", CLI_.*/\1/p' | grep -vx -e heat -e set-kv-file -e set-file -e config > "$T/options"
-    { cat "$T/options"; if grep -q where_columns "tools/organ-$t.c"; then echo where; fi; } | grep -vx strict | sort > "$T/wanted"
-    fi
-    sed -n "/api_option $t\[\]/,/};/p" tools/api/api_tools.c | tr '{' '\n' | sed -n 's/^ "\([a-z-]*\)", API.*/\1/p' | grep -vx strict | sort > "$T/listed"
-    check_same "$T/wanted" "$T/listed" "options of organ-$t over HTTP"
-done
+sh scripts/options.sh "$BIN" > "$T/options.tsv"
+# What names a file over HTTP is of a kind whose path is checked.
+awk -F '\t' 'NR > 1 && $7 == "true" && $5 ~ /^(text|words|rules|where)$/ && $4 ~ /FILE|DIR|MODEL|LORA|BASE|DONOR/' \
+    "$T/options.tsv" > "$T/unconfined"
+check_same /dev/null "$T/unconfined" "no option over HTTP takes a path that is not checked"
+awk -F '\t' 'NR > 1 && $7 == "true" { print $1 }' "$T/options.tsv" | sort -u > "$T/allowed"
+sed -n '/^    Tool:/,/^    State:/p' docs/openapi.yaml | grep -o 'organ-[a-z]*' | sort > "$T/documented"
+check_same "$T/allowed" "$T/documented" "openapi.yaml has all tools that are allowed"
 
 options
 first=''

@@ -5,7 +5,6 @@
  *     api_model.c    models and organ directories
  *     api_args.c     checks a job's arguments and builds the argument vector
  *     api_paths.c    keeps the paths among them inside the data folder
- *     api_tools.c    the allowed tools and options
  *     api_spool.c    stores jobs as folders of the spool, and their queue
  *     api_run.c      the supervisor of one job
  *     api_job.c      the routes of jobs
@@ -15,6 +14,8 @@
  */
 #ifndef API_H
 #define API_H
+
+#include "../cli.h" /* kinds of values */
 
 #include "base/buf.h"  /* text that grows */
 #include "json/json.h" /* the one JSON reader and writer */
@@ -89,44 +90,19 @@ bool api_files(api *a);
 
 /* ---- api_args.c ---- */
 
-typedef enum api_kind {
-    API_FLAG,
-    API_IN,     /* an existing input: NAME, or a file in it */
-    API_PARAMS, /* an existing input with parameters: NAME,weight=0.5 */
-    API_OUT,    /* an output: a new NAME */
-    API_INTO,   /* a folder that may exist, into which files are written: NAME */
-    API_U64,
-    API_SIZE, /* 2G, 500M, 5000 */
-    API_F64,
-    API_WORD,   /* one of the words listed by the option */
-    API_LIST,   /* numbers and ranges: 0-3,17 or 10-15=20-25 */
-    API_RANGES, /* the same without =, so that it cannot be the name of a file of lines */
-    API_TEXT,   /* globs and the like: UTF-8 without control bytes */
-    API_RULES,  /* the same without @FILE, which would read any file */
-} api_kind;
-
+/* An option, or an argument without a name, that is allowed over HTTP. */
 typedef struct api_option {
-    const char *name; /* without -- */
-    api_kind kind;
-    const char *words; /* of API_WORD: " a b c " */
+    const char *tool;
+    const char *name; /* without --; "" = an argument */
+    char letter;
+    cli_kind kind;
+    int place;                             /* of an argument, from 1; 0 = only an option */
+    bool many;                             /* an argument that is repeated */
+    const char *needs, *excludes, *values; /* words, or NULL */
 } api_option;
 
-typedef struct api_tool {
-    const char *name;
-    const api_option *options; /* ends with a NULL name */
-    unsigned max_args;         /* largest number of positional arguments */
-    const char *args;          /* their kinds: v a verb, i API_IN, t API_TEXT, b API_RANGES. The
-                                * last one is repeated, or all if a * follows. */
-    const char *verbs;         /* of v: " a b c " */
-    bool selects;              /* has the options of api_selection */
-    bool force, strict;        /* has --force, has --strict */
-    const char *json;          /* "" adds --json always, "list" with --list only, "-" without
-                                * --output and --in-place only, NULL never */
-    bool script;               /* a shell script, with none of the options of api_common */
-} api_tool;
-
-extern const api_tool api_tools[]; /* ends with a NULL name */
-extern const api_option api_common[], api_selection[];
+/* Made from the tables of the tools and from scripts/options.tsv; ends with a NULL tool. */
+extern const api_option api_options[];
 
 typedef struct api_vector { /* an argument vector; items and strings owned */
     char **items;
@@ -144,16 +120,16 @@ gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err);
 
 /* ---- api_paths.c ---- */
 
-bool api_is_path(api_kind kind);
+bool api_is_path(cli_kind kind);
 
 /* Checks that the path exists inside the data folder, together with everything a tool would open
  * with it (files of an organ directory, other shards). */
 gg_status api_check_input(const api *a, const char *path, gg_error *err);
 
 /* Checks the path in a value of one of these kinds. */
-gg_status api_check_path(const api *a, api_kind kind, const char *value, gg_error *err);
+gg_status api_check_path(const api *a, cli_kind kind, const char *value, gg_error *err);
 /* Checks the form of the path first, then the path itself. */
-bool api_path_ok(api *a, api_kind kind, const char *value);
+bool api_path_ok(api *a, cli_kind kind, const char *value);
 
 /* ---- api_spool.c ---- */
 

@@ -19,6 +19,7 @@
 
 #define TEXT_MAX 4096 /* longest value in bytes */
 #define ITEMS_MAX 1100
+#define ARGS_MAX 1000 /* positional arguments */
 
 void api_vector_free(api_vector *v)
 {
@@ -43,39 +44,36 @@ static bool push(api *a, api_vector *v, char *item)
                 : api_fail(a, 500, "out of memory for the arguments");
 }
 
-static const api_option *find_option(const api_tool *tool, const char *name)
+static const api_option *find_option(const char *tool, const char *name, char letter)
 {
-    static const api_option force = { "force", API_FLAG, NULL };
-    static const api_option strict = { "strict", API_FLAG, NULL };
-    const api_option *lists[] = { tool->options, tool->script ? NULL : api_common,
-                                  tool->selects ? api_selection : NULL };
-    if (tool->force && strcmp(name, "force") == 0) return &force;
-    if (tool->strict && strcmp(name, "strict") == 0) return &strict;
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        for (const api_option *o = lists[i]; o && o->name; o++)
-            if (strcmp(o->name, name) == 0) return o;
+    for (const api_option *o = api_options; o->tool; o++)
+        if (strcmp(o->tool, tool) == 0 &&
+            (letter ? o->letter == letter : strcmp(o->name, name) == 0))
+            return *o->name ? o : NULL;
     return NULL;
 }
 
-static const api_tool *find_tool(const char *name)
+/* What the nth argument without a name must be, from 0; NULL if there are fewer. The last of them
+ * are repeated if they may be. */
+static const api_option *positional(const char *tool, size_t n)
 {
-    const api_tool *t = api_tools;
-    while (t->name && strcmp(t->name, name) != 0) t++;
-    return t->name ? t : NULL;
+    size_t places = 0, many = 0;
+    for (const api_option *o = api_options; o->tool; o++) {
+        if (strcmp(o->tool, tool) != 0 || !o->place) continue;
+        places++;
+        many += o->many;
+    }
+    if (n >= places && many) n = places - many + (n - places) % many;
+    for (const api_option *o = api_options; o->tool; o++)
+        if (strcmp(o->tool, tool) == 0 && o->place == (int)n + 1) return o;
+    return NULL;
 }
 
-/* What the nth positional argument must be; see api_tool. */
-static api_option positional(const api_tool *tool, size_t n)
+/* The words of the first argument, if it says what to do: it then comes before all options. */
+static const char *verbs(const char *tool)
 {
-    size_t len = strcspn(tool->args, "*");
-    /* At least one letter comes before the '*'. NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
-    size_t at = n < len ? n : tool->args[len] ? n % len : len - 1;
-    switch (tool->args[at]) {
-    case 'v': return (api_option){ "", API_WORD, tool->verbs };
-    case 'b': return (api_option){ "", API_RANGES, NULL };
-    case 't': return (api_option){ "", API_TEXT, NULL };
-    default: return (api_option){ "", API_IN, NULL };
-    }
+    const api_option *first = positional(tool, 0);
+    return first && first->kind == CLI_WORD ? first->values : NULL;
 }
 
 /* ---- values --------------------------------------------------------------------- */
@@ -102,12 +100,14 @@ static bool is_number(const char *text)
     return *end == '\0';
 }
 
+/* Whether the list of words has this one. */
 static bool is_word(const char *words, const char *text)
 {
-    char padded[40];
-    int n = snprintf(padded, sizeof padded, " %s ", text);
-    return n > 2 && (size_t)n < sizeof padded && strchr(text, ' ') == NULL &&
-           strstr(words, padded) != NULL;
+    size_t n = strlen(text);
+    for (const char *p = words; n && p && (p = strstr(p, text)); p += n)
+        if ((p == words || p[-1] == ' ') && (p[n] == ' ' || !p[n]) && !strchr(text, ' '))
+            return true;
+    return false;
 }
 
 static bool is_text(const char *text)
@@ -118,46 +118,50 @@ static bool is_text(const char *text)
     return len > 0 && len <= TEXT_MAX && gg_utf8_valid(text, len);
 }
 
-/* `what` names the value in the error: "--layers". */
-static bool value_ok(api *a, const char *what, const api_option *o, const char *value)
+/* What a value of a kind must be, or NULL if it is that. */
+static const char *unfit(const api_option *o, const char *value)
 {
     bool ok = false;
-    const char *want = "";
+    const char *want = "text without control bytes";
     switch (o->kind) {
-    case API_FLAG: return api_fail(a, 400, "%s takes no value", what);
-    case API_IN:
-    case API_OUT:
-    case API_INTO: return api_path_ok(a, o->kind, value);
-    case API_PARAMS:
-        ok = is_text(value), want = "text without control bytes";
-        if (ok) return api_path_ok(a, o->kind, value);
-        break;
-    case API_U64:
+    case CLI_U64:
         ok = only(value, "0123456789") && strlen(value) < 20, want = "a whole number";
         break;
-    case API_SIZE: ok = is_size(value), want = "a number such as 5000 or 500M"; break;
-    case API_F64: ok = strlen(value) < 60 && is_number(value), want = "a number"; break;
-    case API_WORD: ok = is_word(o->words, value), want = o->words; break;
-    case API_LIST:
+    case CLI_COUNT:
+    case CLI_SIZE: ok = is_size(value), want = "a number such as 5000 or 500M"; break;
+    case CLI_F64: ok = strlen(value) < 60 && is_number(value), want = "a number"; break;
+    case CLI_WORD: ok = is_word(o->values, value), want = o->values; break;
+    case CLI_MAP:
         ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-="), want = "numbers and ranges";
         break;
-    case API_RANGES:
+    case CLI_RANGES:
+    case CLI_RANGE_FILE: /* so that it cannot be the name of a file of lines */
         ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-"), want = "numbers and ranges";
         break;
-    case API_TEXT: ok = is_text(value), want = "text without control bytes"; break;
-    case API_RULES:
+    case CLI_RULES: /* @FILE would read any file */
         ok = is_text(value) && value[0] != '@' && !strstr(value, ",@");
         want = "rules without @FILE";
         break;
+    default: ok = is_text(value); break;
     }
-    return ok || api_fail(a, 400, "%s: the value must be %s", what, want);
+    return ok ? NULL : want;
+}
+
+/* `what` names the value in the error: "--layers". */
+static bool value_ok(api *a, const char *what, const api_option *o, const char *value)
+{
+    if (o->kind <= CLI_ACT_NOW) return api_fail(a, 400, "%s takes no value", what);
+    if (api_is_path(o->kind) && (o->kind != CLI_PARAMS || is_text(value)))
+        return api_path_ok(a, o->kind, value);
+    const char *want = unfit(o, value);
+    return !want || api_fail(a, 400, "%s: the value must be %s", what, want);
 }
 
 /* ---- from JSON -------------------------------------------------------------------- */
 
 typedef struct builder {
     api *a;
-    const api_tool *tool;
+    char tool[64];
     api_vector *v; /* options */
     api_vector rest;
 } builder;
@@ -184,16 +188,17 @@ static char *copy_string(builder *b, const gg_json_node *node)
 
 static bool unknown(builder *b, const char *name)
 {
-    return api_fail(b->a, 400, "unknown option for %s over HTTP: %.60s", b->tool->name, name);
+    return api_fail(b->a, 400, "unknown option for %s over HTTP: %.60s", b->tool, name);
 }
 
 /* Adds an option; value is NULL if none was given. */
 static bool add_option(builder *b, const char *name, const char *value)
 {
-    const api_option *o = find_option(b->tool, name);
-    if (b->tool->json && strcmp(name, "json") == 0 && !value) return true; /* it is added anyway */
+    const api_option *o = find_option(b->tool, name, 0);
     if (!o) return unknown(b, name);
-    if (!value && o->kind != API_FLAG) return api_fail(b->a, 400, "--%s needs a value", name);
+    bool flag = o->kind <= CLI_ACT_NOW;
+    if (flag && strcmp(name, "json") == 0 && !value) return true; /* it is added anyway */
+    if (!value && !flag) return api_fail(b->a, 400, "--%s needs a value", name);
     char what[80];
     snprintf(what, sizeof what, "--%s", name);
     if (value && !value_ok(b->a, what, o, value)) return false;
@@ -205,11 +210,22 @@ static bool add_option(builder *b, const char *name, const char *value)
 
 static bool add_rest(builder *b, const char *text)
 {
-    if (b->rest.n >= b->tool->max_args)
-        return api_fail(b->a, 400, "%s takes at most %u positional arguments: unexpected '%.100s'",
-                        b->tool->name, b->tool->max_args, text);
-    const api_option o = positional(b->tool, b->rest.n);
-    return value_ok(b->a, "an argument", &o, text) && push(b->a, &b->rest, strdup(text));
+    const api_option *o = b->rest.n < ARGS_MAX ? positional(b->tool, b->rest.n) : NULL;
+    if (!o)
+        return api_fail(b->a, 400, "%s takes at most %zu positional arguments: unexpected '%.100s'",
+                        b->tool, b->rest.n, text);
+    return value_ok(b->a, "an argument", o, text) && push(b->a, &b->rest, strdup(text));
+}
+
+/* Handles -q, -j N and -jN; sets *took to the number of items used. */
+static bool add_short(builder *b, const char *item, const char *next, int *took)
+{
+    if (!item[1]) return api_path_ok(b->a, CLI_MODEL, item);
+    const api_option *o = find_option(b->tool, "", item[1]);
+    bool takes = o && o->kind > CLI_ACT_NOW;
+    if (!o || (!takes && item[2])) return unknown(b, item);
+    if (takes && !item[2] && next) *took = 2;
+    return add_option(b, o->name, !takes ? NULL : item[2] ? item + 2 : next);
 }
 
 /* Handles one item of the array, with the next as its value; sets *took to the number used. */
@@ -218,23 +234,16 @@ static bool add_item(builder *b, char *item, const char *next, bool *ended, int 
     *took = 1;
     if (*ended || item[0] != '-') return add_rest(b, item);
     if (strcmp(item, "--") == 0) return *ended = true;
-    if (strcmp(item, "-q") == 0) return add_option(b, "quiet", NULL);
-    if (strcmp(item, "-v") == 0) return add_option(b, "verbose", NULL);
-    if (item[1] == 'j' && b->tool->script) return unknown(b, item); /* means models at a time */
-    if (item[1] == 'j' && item[2]) return add_option(b, "threads", item + 2);
-    bool threads = strcmp(item, "-j") == 0;
-    if (!threads && item[1] != '-')
-        return strcmp(item, "-") == 0 ? api_path_ok(b->a, API_IN, item) : unknown(b, item);
-    const char *name = threads ? "threads" : item + 2;
+    if (item[1] != '-') return add_short(b, item, next, took);
     char *eq = strchr(item, '=');
     if (eq) {
         *eq = '\0';
-        return add_option(b, name, eq + 1);
+        return add_option(b, item + 2, eq + 1);
     }
-    const api_option *o = find_option(b->tool, name);
-    bool takes = o && o->kind != API_FLAG;
+    const api_option *o = find_option(b->tool, item + 2, 0);
+    bool takes = o && o->kind > CLI_ACT_NOW;
     if (takes && next) *took = 2;
-    return add_option(b, name, takes ? next : NULL);
+    return add_option(b, item + 2, takes ? next : NULL);
 }
 
 static bool is_string(const gg_json_node *node, const char *text)
@@ -251,8 +260,7 @@ static bool from_array(builder *b, const gg_json_node *array)
     bool ok = true, ended = false;
     const gg_json_node *n = gg_json_first(array);
     /* Ignored, as organ-graft itself does. */
-    if (n && strcmp(b->tool->name, "organ-graft") == 0 && is_string(n, "graft"))
-        n = gg_json_next(n);
+    if (n && strcmp(b->tool, "organ-graft") == 0 && is_string(n, "graft")) n = gg_json_next(n);
     while (ok && n) {
         const gg_json_node *after = gg_json_next(n);
         char *item = copy_string(b, n), *next = item && after ? copy_string(b, after) : NULL;
@@ -276,7 +284,7 @@ static bool add_member(builder *b, const char *name, const gg_json_node *value)
     switch (gg_json_type_of(value)) {
     case GG_JSON_BOOL:
         (void)gg_json_bool(value, &yes, &err);
-        if (!yes && !find_option(b->tool, name)) return unknown(b, name);
+        if (!yes && !find_option(b->tool, name, 0)) return unknown(b, name);
         return !yes || add_option(b, name, NULL);
     case GG_JSON_NUMBER: text = strndup(number, len); break;
     case GG_JSON_STRING: text = copy_string(b, value); break;
@@ -315,21 +323,23 @@ static bool from_object(builder *b, const gg_json_node *object)
 
 /* ---- all of it --------------------------------------------------------------------- */
 
-static const api_tool *named_tool(api *a, const gg_json_node *request)
+/* Reads the name of the tool; a tool without a row of the table is not allowed. */
+static bool named_tool(api *a, const gg_json_node *request, char name[64])
 {
-    char name[64] = "";
-    const char *p;
-    size_t len;
-    gg_error err = GG_ERROR_INIT;
-    if (gg_json_string(gg_json_get(request, "tool"), &p, &len, &err) == GG_OK && len < sizeof name)
-        memcpy(name, p, len);
-    const api_tool *tool = find_tool(name);
+    const char *p, *before = "";
+    size_t len, n = 0;
     char names[400] = "";
-    for (const api_tool *t = api_tools; !tool && t->name; t++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
-                 t->name);
-    if (!tool) api_fail(a, 400, "\"tool\" must be one of %s", names);
-    return tool;
+    gg_error err = GG_ERROR_INIT;
+    name[0] = '\0';
+    if (gg_json_string(gg_json_get(request, "tool"), &p, &len, &err) == GG_OK && len < 64)
+        snprintf(name, 64, "%.*s", (int)len, p);
+    for (const api_option *o = api_options; o->tool && n < sizeof names; o++) {
+        if (strcmp(o->tool, name) == 0) return true;
+        if (strcmp(o->tool, before) == 0) continue;
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", o->tool);
+        before = o->tool;
+    }
+    return api_fail(a, 400, "\"tool\" must be one of %s", names);
 }
 
 static bool only_known(api *a, const gg_json_node *request)
@@ -348,16 +358,16 @@ static bool only_known(api *a, const gg_json_node *request)
 /* Scripts are beside the tools if installed, but not in a source tree. */
 static bool start_vector(builder *b)
 {
-    const char *folders[] = { b->a->bin, b->tool->script ? b->a->scripts : NULL };
+    const char *folders[] = { b->a->bin, b->a->scripts };
     for (size_t i = 0; i < 2; i++) {
-        size_t size = folders[i] ? strlen(folders[i]) + strlen(b->tool->name) + 2 : 0;
+        size_t size = folders[i] ? strlen(folders[i]) + strlen(b->tool) + 2 : 0;
         char *path = size ? malloc(size) : NULL;
         if (size && !path) return api_fail(b->a, 500, "out of memory for the arguments");
-        if (path) snprintf(path, size, "%s/%s", folders[i], b->tool->name);
+        if (path) snprintf(path, size, "%s/%s", folders[i], b->tool);
         if (path && access(path, X_OK) == 0) return push(b->a, b->v, path);
         free(path);
     }
-    return api_fail(b->a, 500, "%s is not installed on this server", b->tool->name);
+    return api_fail(b->a, 500, "%s is not installed on this server", b->tool);
 }
 
 static bool has_option(const api_vector *v, const char *name)
@@ -372,14 +382,28 @@ static bool has_option(const api_vector *v, const char *name)
     return false;
 }
 
-/* Adds --json, so that every table is printed as JSON Lines. */
+/* Whether one of the options in the list was given. */
+static bool has_any(const api_vector *v, const char *names)
+{
+    char name[64];
+    for (const char *p = names; p && *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        if (has_option(v, name)) return true;
+        p += n;
+    }
+    return false;
+}
+
+/* Adds --json where a table is printed, so that every table is printed as JSON Lines. */
 static bool add_json(builder *b)
 {
-    const char *with = b->tool->json;
-    bool prints = with && (!*with || has_option(b->v, with));
-    if (with && strcmp(with, "-") == 0)
-        prints = !has_option(b->v, "output") && !has_option(b->v, "in-place") &&
-                 !has_option(b->v, "recover");
+    const api_option *json = find_option(b->tool, "json", 0);
+    bool prints = json && (!json->needs || has_any(b->v, json->needs)) &&
+                  !has_any(b->v, json->excludes);
+    for (const api_option *o = api_options; prints && o->tool; o++)
+        if (strcmp(o->tool, b->tool) == 0 && o->excludes && is_word(o->excludes, "json"))
+            prints = !has_option(b->v, o->name);
     return !prints || push(b->a, b->v, strdup("--json"));
 }
 
@@ -387,9 +411,10 @@ static bool add_json(builder *b)
 static bool add_positional(builder *b)
 {
     api_vector *v = b->v;
-    size_t first = b->tool->args[0] == 'v';
-    bool ok = b->rest.n >= first || api_fail(b->a, 400, "%s: the first argument must be one of%s",
-                                             b->tool->name, b->tool->verbs);
+    const char *words = verbs(b->tool);
+    size_t first = words != NULL;
+    bool ok = b->rest.n >= first ||
+              api_fail(b->a, 400, "%s: the first argument must be one of %s", b->tool, words);
     /* rest.n is not 0 here. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (ok && first && (ok = push(b->a, v, strdup(b->rest.items[0])))) {
         char *verb = v->items[v->n - 1];
@@ -404,7 +429,7 @@ static bool add_positional(builder *b)
 bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
 {
     builder b = { .a = a, .v = v };
-    if (!only_known(a, request) || !(b.tool = named_tool(a, request))) return false;
+    if (!only_known(a, request) || !named_tool(a, request, b.tool)) return false;
     const gg_json_node *args = gg_json_get(request, "arguments");
     bool ok = start_vector(&b);
     switch (gg_json_type_of(args)) {
@@ -418,28 +443,28 @@ bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
     return ok;
 }
 
+/* The option of an item "--name=value". */
+static const api_option *option_of(const char *tool, const char *item, const char *eq)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(eq - item - 2), item + 2);
+    return find_option(tool, name, 0);
+}
+
 gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err)
 {
     const char *slash = strrchr(v->items[0], '/');
-    const api_tool *tool = find_tool(slash ? slash + 1 : v->items[0]);
-    if (!tool) return gg_fail(err, GG_EUSAGE, "no such tool");
+    const char *tool = slash ? slash + 1 : v->items[0];
     bool rest = false;
     gg_status st = GG_OK;
-    size_t n = tool->args[0] == 'v'; /* the next positional argument */
-    for (size_t i = 1; st == GG_OK && i < v->n; i++) {
+    size_t n = verbs(tool) != NULL; /* the next positional argument */
+    for (size_t i = 1 + n; st == GG_OK && i < v->n; i++) {
         const char *item = v->items[i], *eq = strchr(item, '=');
-        api_option found = { NULL, API_FLAG, NULL };
-        if (rest) {
-            found = positional(tool, n++);
-        } else if (strcmp(item, "--") == 0) {
-            rest = true;
-        } else if (eq) {
-            char name[64];
-            snprintf(name, sizeof name, "%.*s", (int)(eq - item - 2), item + 2);
-            const api_option *o = find_option(tool, name);
-            if (o) found = *o;
-        }
-        if (api_is_path(found.kind)) st = api_check_path(a, found.kind, rest ? item : eq + 1, err);
+        const api_option *o = rest ? positional(tool, n++) : eq ? option_of(tool, item, eq) : NULL;
+        if (!rest && strcmp(item, "--") == 0) rest = true;
+        else if (!o && (rest || eq)) st = gg_fail(err, GG_EUSAGE, "an unknown option or argument");
+        else if (o && api_is_path(o->kind))
+            st = api_check_path(a, o->kind, rest ? item : eq + 1, err);
     }
     return st;
 }

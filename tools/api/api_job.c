@@ -338,7 +338,7 @@ static bool start_job(api *a, api_vector *v)
 {
     gg_error err = GG_ERROR_INIT;
     api_job j = { .dir = -1, .lock = -1, .control = -1 };
-    char where[300], name[64], first[API_ID + 1];
+    char location[300], name[64], first[API_ID + 1];
     size_t waiting;
     (void)api_queue_first(a, first, &waiting);
     if (waiting >= QUEUE_MAX)
@@ -350,8 +350,8 @@ static bool start_job(api *a, api_vector *v)
     if (entry >= 0) close(entry);
     ok = ok && api_supervise(a, &j, v);
     if (!ok) api_job_discard(a, j.id);
-    api_location(where, sizeof where, "jobs", j.id);
-    if (ok) ok = answer_job(a, j.id, j.dir, 202, where);
+    api_location(location, sizeof location, "jobs", j.id);
+    if (ok) ok = answer_job(a, j.id, j.dir, 202, location);
     api_job_close(&j);
     return ok;
 }
@@ -377,35 +377,48 @@ static int by_name(const void *x, const void *y)
     return strcmp(x, y);
 }
 
+/* The ids of all jobs in the order of their making, API_ID + 1 bytes each. */
+static void read_ids(const api *a, gg_buf *ids, gg_error *err)
+{
+    int fd = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) close(fd);
+    if (!d) gg_fail_errno(err, "cannot read the spool");
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (api_id_ok(e->d_name)) gg_buf_append(ids, e->d_name, API_ID + 1, err);
+    if (d) closedir(d);
+    if (ids->len) qsort(ids->data, ids->len / (API_ID + 1), API_ID + 1, by_name);
+}
+
+/* Adds a job to the list unless it was just removed; returns whether it did. */
+static bool put_listed(const api *a, gg_json_out *out, const char *id, bool first, gg_error *err)
+{
+    record r = { 0 };
+    int dir = api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY);
+    if (dir < 0 && errno != ENOENT) gg_fail_errno(err, "cannot read a job");
+    bool found = dir >= 0 && load(a, id, dir, &r, err) == GG_OK && r.request;
+    if (found) {
+        gg_json_put_text(out, first ? "\n" : ",\n", err);
+        put_job(out, id, dir, &r, false, err);
+    }
+    unload(&r);
+    if (dir >= 0) close(dir);
+    return found;
+}
+
 static bool list_jobs(api *a)
 {
     gg_error err = GG_ERROR_INIT;
     gg_buf ids = GG_BUF_INIT, body = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&body);
     uint64_t last = UINT32_MAX; /* so many of the latest jobs */
+    bool first = true;
     if (!api_query_number(a, "last", UINT32_MAX, &last)) return false;
-    int fd = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0) close(fd);
-    if (!d) gg_fail_errno(&err, "cannot read the spool");
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (api_id_ok(e->d_name)) gg_buf_append(&ids, e->d_name, API_ID + 1, &err);
-    if (d) closedir(d);
-    size_t n = ids.len / (API_ID + 1), shown = 0;
-    if (n) qsort(ids.data, n, API_ID + 1, by_name);
+    read_ids(a, &ids, &err);
+    size_t n = ids.len / (API_ID + 1);
     gg_json_put_text(&out, "{\"jobs\": [", &err);
-    for (size_t i = n > last ? n - (size_t)last : 0; i < n && err.status == GG_OK; i++) {
-        const char *id = ids.data + i * (API_ID + 1);
-        record r = { 0 };
-        int dir = api_job_open(a, id, NULL, O_RDONLY | O_DIRECTORY);
-        if (dir < 0 && errno != ENOENT) gg_fail_errno(&err, "cannot read a job");
-        if (dir >= 0 && load(a, id, dir, &r, &err) == GG_OK && r.request) {
-            gg_json_put_text(&out, shown++ ? ",\n" : "\n", &err);
-            put_job(&out, id, dir, &r, false, &err);
-        }
-        unload(&r);
-        if (dir >= 0) close(dir);
-    }
+    for (size_t i = n > last ? n - (size_t)last : 0; i < n && err.status == GG_OK; i++)
+        if (put_listed(a, &out, ids.data + i * (API_ID + 1), first, &err)) first = false;
     gg_json_put_text(&out, "\n]}\n", &err);
     bool ok = err.status == GG_OK || api_fail_error(a, &err);
     if (ok) api_answer(a, 200, "application/json", NULL, &body);

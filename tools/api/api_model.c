@@ -235,12 +235,12 @@ static bool answer_upload(api *a, const char *name, size_t tensors)
 {
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
-    char where[API_NAME + 200];
-    api_location(where, sizeof where, "models", name);
+    char location[API_NAME + 200];
+    api_location(location, sizeof location, "models", name);
     bool ok = gg_buf_printf(&body, &err, "{\"name\": \"%s\", \"bytes\": %llu, \"tensors\": %zu}\n",
                             name, (unsigned long long)a->length, tensors) == GG_OK ||
               api_fail_error(a, &err);
-    if (ok) api_answer(a, 201, "application/json", where, &body);
+    if (ok) api_answer(a, 201, "application/json", location, &body);
     gg_buf_free(&body);
     return ok;
 }

@@ -74,17 +74,22 @@ gg_status api_check_input(const api *a, const char *path, gg_error *err)
     return st;
 }
 
-bool api_is_path(api_kind kind)
+static bool is_output(cli_kind kind)
 {
-    return kind == API_IN || kind == API_PARAMS || kind == API_OUT || kind == API_INTO;
+    return kind >= CLI_NEW_MODEL && kind <= CLI_INTO;
 }
 
-/* The length of the path in a value. What follows the first comma of API_PARAMS must look like a
+bool api_is_path(cli_kind kind)
+{
+    return kind >= CLI_MODEL && kind <= CLI_INTO;
+}
+
+/* The length of the path in a value. What follows the first comma of CLI_PARAMS must look like a
  * parameter, so that organ-merge ends the path at the same comma. */
-static size_t path_length(api_kind kind, const char *value)
+static size_t path_length(cli_kind kind, const char *value)
 {
     size_t n = strlen(value), path = strcspn(value, ",");
-    if (kind != API_PARAMS || path == n) return n;
+    if (kind != CLI_PARAMS || path == n) return n;
     size_t key = strspn(value + path + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
     char end = value[path + 1 + key];
     return key > 0 && (end == '=' || end == ':') ? path : n;
@@ -107,22 +112,22 @@ static gg_status check_into(const api *a, const char *path, gg_error *err)
     return st;
 }
 
-gg_status api_check_path(const api *a, api_kind kind, const char *value, gg_error *err)
+gg_status api_check_path(const api *a, cli_kind kind, const char *value, gg_error *err)
 {
     char path[4 * API_NAME];
     size_t n = path_length(kind, value);
     if (n >= sizeof path) return gg_fail(err, GG_EUSAGE, "the path is too long");
     memcpy(path, value, n);
     path[n] = '\0';
-    if (kind == API_INTO) return check_into(a, path, err);
-    return kind == API_OUT ? gg_confine_new(a->data, path, err) : api_check_input(a, path, err);
+    if (kind == CLI_INTO) return check_into(a, path, err);
+    return is_output(kind) ? gg_confine_new(a->data, path, err) : api_check_input(a, path, err);
 }
 
 /* Checks the names before any file is looked up. ".." and absolute paths give 403 instead
  * of 400, because the client tried to leave the data folder. */
-bool api_path_ok(api *a, api_kind kind, const char *value)
+bool api_path_ok(api *a, cli_kind kind, const char *value)
 {
-    size_t parts = 0, most = kind == API_OUT || kind == API_INTO ? 1 : IN_PARTS;
+    size_t parts = 0, most = is_output(kind) ? 1 : IN_PARTS;
     const char *end = value + path_length(kind, value);
     if (value[0] == '/')
         return api_fail(a, 403, "'%s' is an absolute path: use a name inside the data folder",
