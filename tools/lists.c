@@ -31,3 +31,31 @@ void list_names(const table_column *columns, char *names, size_t size)
         n += (size_t)snprintf(names + n, size - n, "%s%s", n ? "\t" : "", column->name);
     }
 }
+
+/* ---- types ------------------------------------------------------------------------- */
+
+const char *list_encoding(const gg_dtype_info *type)
+{
+    static const float zeros[256], weights[256] = { 1 };
+    uint8_t blocks[512];
+    gg_error err = GG_ERROR_INIT;
+    size_t n = type->block_elems;
+    if (gg_can_encode(type->id)) return "yes";
+    if (n > 256 || type->block_bytes > sizeof blocks) return "no";
+    return gg_encode(type->id, zeros, blocks, n, n, weights, &err) == GG_OK ? "imatrix" : "no";
+}
+
+const char *list_encodable(size_t i)
+{
+    const gg_dtype_info *type;
+    for (size_t k = 0; (type = gg_dtype_at(k)) != NULL; k++)
+        if (type->kind == GG_DTYPE_LIVE && *list_encoding(type) != 'n' && i-- == 0)
+            return type->name;
+    return NULL;
+}
+
+const char *list_preset(size_t i)
+{
+    const gg_preset *preset = gg_preset_at(i);
+    return preset ? preset->name : NULL;
+}

@@ -23,4 +23,11 @@ void list_columns(const cli *c, const table_column *columns);
 /* Joins the names of columns, separated by tabs. */
 void list_names(const table_column *columns, char *names, size_t size);
 
+/* Whether a type can be encoded: "yes", "no", or "imatrix" if only with an importance matrix. */
+const char *list_encoding(const gg_dtype_info *type);
+
+/* The i-th type that can be encoded, and the i-th preset, or NULL: for tables of options. */
+const char *list_encodable(size_t i);
+const char *list_preset(size_t i);
+
 #endif

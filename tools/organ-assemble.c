@@ -149,16 +149,6 @@ static void start_sizes(const cli *c, sizes *s, gg_assemble_options *o)
 
 /* ---- --list-types and --list-presets --------------------------------------------------- */
 
-static bool encodes_with_weights(const gg_dtype_info *type)
-{
-    static const float zeros[256], weights[256] = { 1 };
-    uint8_t blocks[512];
-    gg_error err = GG_ERROR_INIT;
-    size_t n = type->block_elems;
-    return n <= 256 && type->block_bytes <= sizeof blocks &&
-           gg_encode(type->id, zeros, blocks, n, n, weights, &err) == GG_OK;
-}
-
 static void print_types(cli *c)
 {
     table to = list_start(c, "name\tid\tblock\tblock_bytes\tbits\tdecode\tencode");
@@ -171,9 +161,7 @@ static void print_types(cli *c)
         cell_u64(&to, type->block_bytes);
         cell_f64(&to, 8.0 * type->block_bytes / type->block_elems);
         cell_text(&to, gg_can_decode(type->id) ? "yes" : "no");
-        cell_text(&to, gg_can_encode(type->id)      ? "yes"
-                       : encodes_with_weights(type) ? "imatrix"
-                                                    : "no");
+        cell_text(&to, list_encoding(type));
         table_row(&to);
     }
 }

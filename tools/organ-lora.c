@@ -6,43 +6,44 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-static const char help[] =
+static struct {
+    const char *base, *tuned, *output;
+    uint64_t rank;
+    gg_lora_options o;
+} opt;
+
+static const cli_option options[] = {
+    { "base", CLI_MODEL, &opt.base, "M", "the model that the adapter will be applied to",
+      .required = "" },
+    { "tuned", CLI_MODEL, &opt.tuned, "M2", "the fine-tuned model", .required = "" },
+    { "output", CLI_NEW_MODEL, &opt.output, "FILE",
+      "the adapter; - is stdout, and then no rows are printed", .required = "" },
+    { "rank", CLI_U64, &opt.rank, "R", "singular values to keep per matrix (16, 64, ...)",
+      .excludes = "energy" },
+    { "energy", CLI_F64, &opt.o.energy, "E",
+      "keep as many as hold this share, 0 to 1 (default: 0.9)" },
+    { CLI_FORCE, .help = "replace an existing output" },
+    { .group = cli_selection },
+    { .group = cli_common },
+    { CLI_JSON },
+    { 0 },
+};
+
+static const char intro[] =
     "usage: organ-lora --base M --tuned M2 --output ADAPTER.gguf [option...]\n"
     "Write a LoRA adapter that turns M nearly into M2, for llama.cpp's --lora and for\n"
     "organ-transplant --adapter. Each matrix of the difference is cut after its\n"
     "leading singular values. One row per matrix is printed: its rank, and the share\n"
-    "of the squared difference that is kept.\n"
-    "\n"
-    "  --base M           the model that the adapter will be applied to\n"
-    "  --tuned M2         the fine-tuned model\n"
-    "  --output FILE      the adapter; - is stdout, and then no rows are printed\n"
-    "  --rank R           singular values to keep per matrix (16, 64, ...)\n"
-    "  --energy E         keep as many as hold this share, 0 to 1 (default: 0.9)\n"
-    "  --force            replace an existing output\n"
-    "A model is a GGUF file, any shard of a split model, an organ directory, or - for\n"
-    "stdin.\n"
-    "select:\n"
-    "  --type CLASS,...   skeleton organ embed norm adapter other\n"
-    "  --part PART,...    text vision audio encoder decoder diffusion adapter imatrix\n"
-    "  --layers 5-20,25   --tensors GLOB,...\n"
-    "  --names-from FILE  one tensor name per line (first TSV column); - is stdin\n"
-    "common: -j N threads, -q quiet, -v verbose, --json, --help, --version\n"
-    "\n"
-    "examples:\n"
+    "of the squared difference that is kept. A model is a GGUF file, any shard of a\n"
+    "split model, an organ directory, or - for stdin.\n";
+
+static const char examples[] =
     "  organ-lora --base tests/data/lab/lab-base-q4_k_m.gguf \\\n"
     "    --tuned tests/data/lab/lab-code-q4_k_m.gguf --rank 16 \\\n"
     "    --output /tmp/code-lora.gguf --force\n"
     "exit: 0 done, 1 no difference or models that do not match, 2 usage,\n"
     "3 malformed input, 4 I/O failure\n";
-
-typedef struct arguments {
-    const char *base, *tuned, *output;
-    uint64_t rank;
-    double energy; /* -1: not given */
-    gg_lora_options o;
-} arguments;
 
 static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
 {
@@ -58,18 +59,18 @@ static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
     return ferror(stdout) ? cli_stdout_lost(err, table_errno()) : GG_OK;
 }
 
-static gg_status extract(cli *c, arguments *a)
+static gg_status make_adapter(cli *c)
 {
     gg_source *base = NULL, *tuned = NULL;
     gg_lora_report r = { 0 };
     table t = { .json = c->json };
-    gg_status st = cli_open(c, a->base, CLI_SPOOLED, &base);
-    if (st == GG_OK) st = cli_open(c, a->tuned, CLI_SPOOLED, &tuned);
-    if (st == GG_OK && strcmp(a->output, "-") != 0) {
-        a->o.row = print_row;
-        a->o.row_ctx = &t;
+    gg_status st = cli_open(c, opt.base, CLI_SPOOLED, &base);
+    if (st == GG_OK) st = cli_open(c, opt.tuned, CLI_SPOOLED, &tuned);
+    if (st == GG_OK && strcmp(opt.output, "-") != 0) {
+        opt.o.row = print_row;
+        opt.o.row_ctx = &t;
     }
-    if (st == GG_OK) st = gg_lora_extract(base, tuned, &a->o, a->output, &c->run, &r, &c->err);
+    if (st == GG_OK) st = gg_lora_extract(base, tuned, &opt.o, opt.output, &c->run, &r, &c->err);
     if (st == GG_OK && c->verbose)
         cli_note(c,
                  "%zu pair%s, %.4g %% of the squared difference, %zu tensor%s left out, %llu bytes",
@@ -80,34 +81,14 @@ static gg_status extract(cli *c, arguments *a)
     return st;
 }
 
-static void check(cli *c, arguments *a)
-{
-    if (!a->base) cli_usage(c, "--base is missing");
-    if (!a->tuned) cli_usage(c, "--tuned is missing");
-    if (!a->output) cli_usage(c, "--output is missing");
-    if (c->args.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
-    if (a->energy != -1 && !(a->energy > 0 && a->energy <= 1))
-        cli_usage(c, "--energy %g: use more than 0, at most 1", a->energy);
-    if (a->rank && a->energy > 0) cli_usage(c, "give only one of --rank and --energy");
-    if (a->rank > UINT32_MAX) cli_usage(c, "--rank is too large");
-    a->o.rank = (uint32_t)a->rank;
-    a->o.energy = a->energy > 0 ? a->energy : 0;
-    a->o.select = c->select;
-    if (strcmp(a->output, "-") == 0) cli_no_terminal(c, STDOUT_FILENO);
-}
-
 int main(int argc, char **argv)
 {
-    cli c = {
-        .tool = "organ-lora", .help = help, .selects = true, .has_json = true, .has_force = true
-    };
-    arguments a = { .energy = -1 };
-    const cli_option options[] = {
-        { "base", CLI_TEXT, &a.base },     { "tuned", CLI_TEXT, &a.tuned },
-        { "output", CLI_TEXT, &a.output }, { "rank", CLI_U64, &a.rank },
-        { "energy", CLI_F64, &a.energy },  { NULL, CLI_FLAG, NULL }
-    };
+    cli c = { .tool = "organ-lora", .intro = intro, .examples = examples };
     cli_start(&c, argc, argv, options);
-    check(&c, &a);
-    return cli_end(&c, extract(&c, &a));
+    if (cli_given(&c, "energy") && !(opt.o.energy > 0 && opt.o.energy <= 1))
+        cli_usage(&c, "--energy %g: use more than 0, at most 1", opt.o.energy);
+    if (opt.rank > UINT32_MAX) cli_usage(&c, "--rank is too large");
+    opt.o.rank = (uint32_t)opt.rank;
+    opt.o.select = c.select;
+    return cli_end(&c, make_adapter(&c));
 }
