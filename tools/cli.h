@@ -84,8 +84,9 @@ typedef struct cli_option {
     bool local;  /* not over HTTP, because it needs a terminal or reads any file */
 } cli_option;
 
-/* --type --part --names-from --layers --tensors, and --experts, which may follow. */
-extern const cli_option cli_selection[], cli_experts[];
+/* --type --part --names-from --layers --tensors, and --experts, which may follow, also as a map
+ * from the base's experts to the donor's. */
+extern const cli_option cli_selection[], cli_experts[], cli_expert_map[];
 #define CLI_SELECTION "type part names-from layers tensors experts"
 /* -j -q -v --help --version, at the end of a table. --json may follow. */
 extern const cli_option cli_common[];
@@ -137,6 +138,8 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options);
 
 /* Whether an option of this name, or of another name for it, was given. */
 bool cli_given(const cli *c, const char *name);
+/* The same for one of several names, separated by spaces. */
+bool cli_given_any(const cli *c, const char *names);
 
 /* Open a model. What the user should know about it (a lone shard, missing data) is printed
  * as a note. CLI_HEADER_ONLY accepts incomplete data; CLI_SPOOLED stores a pipe first. */

@@ -1,41 +1,40 @@
 /* match_options.c - --match, --map, --blend, --ancestor, --align and --add. */
 #include "match_options.h"
 
-#include "base/nearest.h" /* the mode that was meant */
 #include "organ/gg_align.h"
 
-#include <string.h>
+#include <stddef.h>
 
-bool match_options_given(const cli *c, const match_options *o)
-{
-    return c->select || o->map || o->mode || o->blend || o->align || o->match.add;
-}
+#define MATCH(member) .at = offsetof(match_options, member)
 
-static gg_match_mode mode_of(const cli *c, const char *name)
-{
-    static const char *const names[] = { "exact", "retype", "convert" };
-    for (int i = 0; i < 3; i++)
-        if (strcmp(names[i], name) == 0) return (gg_match_mode)i;
-    char meant[GG_MEANT];
-    cli_usage(c, "--match %s: use exact, retype or convert%s", name,
-              gg_meant(gg_nearest(name, strlen(name), names, 3), meant));
-}
-
-void match_options_check(const cli *c, match_options *o)
-{
-    if (o->align) o->match.mode = GG_MATCH_CONVERT; /* columns that move may have to be encoded */
-    if (o->mode) o->match.mode = mode_of(c, o->mode);
-    if (o->mode && o->blend && o->match.mode != GG_MATCH_CONVERT)
-        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
-                  o->mode);
-    if (o->ancestor && !o->blend)
-        cli_usage(c, "--ancestor needs --blend, for example --blend task:1");
-}
+const cli_option match_group[] = {
+    { "match", CLI_WORD, MATCH(mode), .arg = "MODE", .values = "exact retype convert",
+      .help = "exact: equal dims and dtype (default); retype: keep the donor's dtype; convert: "
+              "re-encode in the base's dtype" },
+    { "map", CLI_MAP, MATCH(map), .arg = "10-15=20-25",
+      .help = "donor blocks 20-25 into base blocks 10-15, nothing else" },
+    { "blend", CLI_TEXT, MATCH(blend), .arg = "MODE:T", .values = "linear: slerp: task:",
+      .help = "linear, slerp or task (base + T (donor-ancestor), with --ancestor MODEL); T is a "
+              "number or a ramp: 0.2..0.8" },
+    { "ancestor", CLI_MODEL, MATCH(ancestor), .needs = "blend",
+      .needs_why = "for example --blend task:1" },
+    { "align", CLI_FLAG, MATCH(align),
+      .help = "bring the donor's hidden units into the base's order first" },
+    { "add", CLI_FLAG, MATCH(match.add), .help = "also take tensors that the base does not have" },
+    { 0 },
+};
 
 gg_status match_options_open(cli *c, match_options *o)
 {
+    static const char *const modes[] = { "exact", "retype", "convert" };
     gg_map *map = NULL;
     gg_source *ancestor = NULL;
+    o->match.mode = (gg_match_mode)o->mode;
+    if (cli_given(c, "match") && o->blend && o->match.mode != GG_MATCH_CONVERT)
+        cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
+                  modes[o->mode]);
+    /* Columns that move may have to be encoded. */
+    if (o->align && !cli_given(c, "match")) o->match.mode = GG_MATCH_CONVERT;
     gg_status st = o->map ? gg_map_parse(o->map, &map, &c->err) : GG_OK;
     if (st == GG_OK && o->ancestor) st = cli_open(c, o->ancestor, CLI_SPOOLED, &ancestor);
     o->match.map = o->parsed = map;

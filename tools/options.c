@@ -240,8 +240,9 @@ const cli_option cli_experts[] = {
     { 0 },
 };
 
-static const cli_option legacy_map[] = {
-    { "experts", CLI_MAP, SELECTS(GG_SELECT_EXPERT_MAP) },
+const cli_option cli_expert_map[] = {
+    { "experts", CLI_MAP, SELECTS(GG_SELECT_EXPERT_MAP), .arg = "3,2=5",
+      .help = "of stacks only these: 3 from the donor's 3, 2 from its 5" },
     { 0 },
 };
 
@@ -296,7 +297,7 @@ static void add_legacy_rows(cli *c)
     if (c->has_force) add_row(c, &legacy[1], c);
     if (c->has_strict) add_row(c, &legacy[2], c);
     if (c->selects) add_rows(c, cli_selection, c);
-    if (c->selects) add_rows(c, c->maps_experts ? legacy_map : cli_experts, c);
+    if (c->selects) add_rows(c, c->maps_experts ? cli_expert_map : cli_experts, c);
     if (c->where_columns) add_row(c, &legacy_where, c);
 }
 
@@ -464,6 +465,12 @@ static bool given_of(const cli *c, const char *names, char name[NAME_MAX_LEN])
     while (next_word(&names, name))
         if (cli_given(c, name)) return true;
     return false;
+}
+
+bool cli_given_any(const cli *c, const char *names)
+{
+    char name[NAME_MAX_LEN];
+    return given_of(c, names, name);
 }
 
 static void check_conditions(const cli *c, const cli_row *row)

@@ -1,26 +1,38 @@
-/* output_options.c - --shards, --shard-size, --dtype, --fallback and --imatrix. */
+/* output_options.c - the options of a written model: types, keys and shards. */
 #include "output_options.h"
+#include "key_options.h"
+#include "lists.h"
 
-void output_options_check(const cli *c, output_options *o)
-{
-    bool counted = o->shards != UINT64_MAX;
-    if (counted && (o->shards < 1 || o->shards > 65535))
-        cli_usage(c, "--shards %llu: use 1 to 65535", (unsigned long long)o->shards);
-    if (counted && o->shard_size) cli_usage(c, "give --shards or --shard-size, not both");
-    if (o->fallback && !o->dtype) cli_usage(c, "--fallback needs --dtype");
-    if (!counted) o->shards = 0;
-}
+#include <stddef.h>
 
-void output_options_set(gg_output_options *to, const output_options *o, const cli_list *set_kv,
-                        const cli_list *set_kv_files)
+#define OUTPUT(member) .at = offsetof(output_options, member)
+
+const cli_option output_group[] = {
+    { "dtype", CLI_RULES, OUTPUT(dtype), .arg = "RULES", .list = list_preset, .help = "re-encode" },
+    { "fallback", CLI_TEXT, OUTPUT(fallback), .arg = "TYPE", .list = list_encodable,
+      .needs = "dtype", .flow = "; " },
+    { "imatrix", CLI_FILE, OUTPUT(imatrix), .arg = "F", .flow = "; " },
+    { "set-kv", CLI_TEXT, OUTPUT(set_kv), .arg = "K=T:V", .many = true,
+      .help = "set a key; K= deletes it" },
+    { "set-kv-file", CLI_TEXT, OUTPUT(set_kv_files), .arg = "K=F", .many = true, .local = true,
+      .flow = "; " },
+    { "shards", CLI_U64, OUTPUT(shards), .arg = "N", .low = 1, .high = 65535,
+      .excludes = "shard-size", .help = "split the output" },
+    { "shard-size", CLI_SIZE, OUTPUT(shard_size), .arg = "2G", .flow = "; " },
+    { 0 },
+};
+
+const gg_output_options *output_options_make(const cli *c, output_options *o)
 {
-    *to = (gg_output_options){ .set_kv = set_kv->items,
-                               .n_set_kv = set_kv->n,
-                               .set_kv_files = set_kv_files->items,
-                               .n_set_kv_files = set_kv_files->n,
-                               .dtype = o->dtype,
-                               .fallback = o->fallback,
-                               .imatrix = o->imatrix,
-                               .shards = (uint32_t)o->shards,
-                               .shard_size = o->shard_size };
+    key_options_note(c, &o->set_kv, "--set-kv-file");
+    o->made = (gg_output_options){ .set_kv = o->set_kv.items,
+                                   .n_set_kv = o->set_kv.n,
+                                   .set_kv_files = o->set_kv_files.items,
+                                   .n_set_kv_files = o->set_kv_files.n,
+                                   .dtype = o->dtype,
+                                   .fallback = o->fallback,
+                                   .imatrix = o->imatrix,
+                                   .shards = (uint32_t)o->shards,
+                                   .shard_size = o->shard_size };
+    return &o->made;
 }

@@ -135,7 +135,7 @@ check_text "$(organ-keys "$T/named.gguf" --get general.name)" Stack "slices with
 check_error 3 "not for slices" "a card of slices" merge --config "$T/slices.json" --card "$T/slices.md" -o "$T/no.gguf"
 for besides in "--model $V" "--base $V"; do
     # shellcheck disable=SC2086 # two words
-    check_error 2 "leave out --method" "a configuration and $besides" merge --config "$T/slices.json" $besides -o "$T/no.gguf"
+    check_error 2 "names the method and the models" "a configuration and $besides" merge --config "$T/slices.json" $besides -o "$T/no.gguf"
 done
 refused() { # TEXT JSON
     printf '%s' "$2" > "$T/config.json"

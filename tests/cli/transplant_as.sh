@@ -146,9 +146,9 @@ no 3 "this is not a LoRA adapter" --base $V --adapter $C -o "$N"
 no 2 "only one model can" --base - --adapter - -o "$N"
 cp $V "$T/base.gguf"
 for o in "--dtype q4_0" "--shards 2" "--shard-size 1M"; do
-    no 2 "make a new model" --base "$T/base.gguf" --donor $C --in-place $o
+    no 2 "makes no new model" --base "$T/base.gguf" --donor $C --in-place $o
 done
-no 2 "make a new model" --base "$T/base.gguf" --adapter $LORA --in-place
+no 2 "makes no new model" --base "$T/base.gguf" --adapter $LORA --in-place
 check_same "$T/base.gguf" $V "after refusals in place"
 organ-compare -q $V $C --patch "$T/p.gguf" --force > /dev/null
 no 2 "applied as a whole" --base $V --donor "$T/p.gguf" -o "$N" --dtype q4_0
