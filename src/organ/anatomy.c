@@ -7,11 +7,12 @@
  */
 #include "organ/gg_organ.h"
 
-#include "anatomy_rules.h"
 #include "organ/tensor_names.h"
 
 #include <string.h>
 #include <strings.h>
+
+/* ---- classes and parts -------------------------------------------------------------- */
 
 static const struct {
     const char *name, *folder;
@@ -74,9 +75,94 @@ bool gg_part_by_name(const char *name, size_t len, gg_part *p)
     return false;
 }
 
+/* ---- spans of a name ---------------------------------------------------------------- */
+
+typedef struct span {
+    const char *s;
+    size_t n;
+} span;
+
+/* How many bytes at the beginning of x are those of text. Nearly all of the many comparisons of
+ * the rules end at the first byte, which calls of strlen and memcmp would make slow. */
+static inline size_t span_common(span x, const char *text)
+{
+    size_t n = 0;
+    while (n < x.n && text[n] != '\0' && x.s[n] == text[n]) n++;
+    return n;
+}
+
+static inline bool span_starts(span x, const char *text)
+{
+    return text[span_common(x, text)] == '\0';
+}
+
+static inline bool span_is(span x, const char *text)
+{
+    size_t n = span_common(x, text);
+    return n == x.n && text[n] == '\0';
+}
+
+static inline bool span_ends(span x, const char *text)
+{
+    size_t n = strlen(text);
+    return x.n >= n && span_starts((span){ x.s + x.n - n, n }, text);
+}
+
+static inline bool span_has(span x, const char *text)
+{
+    for (; x.n > 0; x.s++, x.n--)
+        if (span_starts(x, text)) return true;
+    return false;
+}
+
+/* As span_is, but a text that ends with '*' matches any rest. */
+static inline bool span_fits(span x, const char *text)
+{
+    size_t n = span_common(x, text);
+    if (text[n] == '*') return true;
+    return text[n] == '\0' && (n == x.n || (n > 0 && text[n - 1] == '*'));
+}
+
+static inline span span_drop(span x, size_t n)
+{
+    return (span){ x.s + n, x.n - n };
+}
+
+static inline span span_cut(span x, size_t n)
+{
+    return (span){ x.s, x.n - n };
+}
+
+/* The next segment of a dotted name; *rest is what follows. False at the end. */
+static inline bool span_segment(span *rest, span *segment)
+{
+    if (rest->n == 0) return false;
+    const char *dot = memchr(rest->s, '.', rest->n);
+    size_t n = dot ? (size_t)(dot - rest->s) : rest->n;
+    *segment = (span){ rest->s, n };
+    *rest = span_drop(*rest, dot ? n + 1 : n);
+    return true;
+}
+
+/* A list that ends with NULL; entries that end with '*' match any rest. */
+static inline bool span_in(span x, const char *const *list)
+{
+    for (; *list; list++)
+        if (span_fits(x, *list)) return true;
+    return false;
+}
+
+/* Cuts off the first of the endings that x has, unless nothing would be left. */
+static span strip_ending(span x, const char *const *endings)
+{
+    for (; *endings; endings++)
+        if (span_ends(x, *endings) && x.n > strlen(*endings)) return span_cut(x, strlen(*endings));
+    return x;
+}
+
 /* Parses digits up to the next dot: at most nine, without a leading zero (so "blk.00" does not
  * have a block number). */
-size_t gg_block_number(gg_span x, int64_t *v)
+static size_t block_number(span x, int64_t *v)
 {
     size_t n = 0;
     *v = 0;
@@ -84,45 +170,253 @@ size_t gg_block_number(gg_span x, int64_t *v)
     return n == 0 || n > 9 || n >= x.n || x.s[n] != '.' || (n > 1 && x.s[0] == '0') ? 0 : n;
 }
 
-/* Strips "blk.N." and sets *block to N, or to -1 if there is no block. */
-static gg_span strip_block(gg_span x, int64_t *block)
-{
-    *block = -1;
-    if (!gg_span_starts(x, "blk.")) return x;
-    int64_t n;
-    size_t digits = gg_block_number(gg_span_drop(x, 4), &n);
-    if (digits == 0) return x;
-    *block = n;
-    return gg_span_drop(x, 4 + digits + 1);
-}
-
-static gg_span strip_suffix(gg_span x)
-{
-    static const char *const suffixes[] = { ".input_scale", ".scale", ".weight", ".weight.1",
-                                            ".bias" };
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (gg_span_ends(x, suffixes[i]) && x.n > strlen(suffixes[i]))
-            return gg_span_cut(x, strlen(suffixes[i]));
-    return x;
-}
-
 /* Rule 2 of docs/formats.md:
  * (^|[._])(norm|norm_?[0-9]+|norm_exps|ln1|ln2|ls1|ls2|pre_ln|post_ln|time_mix_ln)$ */
-bool gg_is_norm_stem(gg_span stem)
+static bool is_norm_stem(span stem)
 {
     static const char *const tails[] = { "norm_exps", "ln1",     "ln2",         "ls1", "ls2",
                                          "pre_ln",    "post_ln", "time_mix_ln", "norm" };
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         size_t n = strlen(tails[i]);
-        if (!gg_span_ends(stem, tails[i])) continue;
+        if (!span_ends(stem, tails[i])) continue;
         if (stem.n == n || stem.s[stem.n - n - 1] == '.' || stem.s[stem.n - n - 1] == '_')
             return true;
     }
-    gg_span x = stem;
+    span x = stem;
     while (x.n > 0 && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
     if (x.n == stem.n) return false;
     if (x.n > 0 && x.s[x.n - 1] == '_') x.n--;
-    return gg_span_ends(x, "norm") && (x.n == 4 || x.s[x.n - 5] == '.' || x.s[x.n - 5] == '_');
+    return span_ends(x, "norm") && (x.n == 4 || x.s[x.n - 5] == '.' || x.s[x.n - 5] == '_');
+}
+
+/* ---- image and video models --------------------------------------------------------- */
+
+/* Names of image and video models. docs/formats.md states where each list comes from.
+ *
+ * Converters keep the names of the original checkpoints, so there are as many layouts as models.
+ * They have in common that blocks are numbered lists, and that a segment of the name contains
+ * attention, MLP, norm or modulation. */
+
+/* Prefixes of the parts in whole checkpoints. */
+static const struct {
+    const char *text;
+    bool encoder; /* of text */
+} prefixes[] = { { "model.diffusion_model.", false }, { "diffusion_model.", false },
+                 { "first_stage_model.", false },     { "vae.", false },
+                 { "cond_stage_model.", true },       { "conditioner.embedders.", true },
+                 { "text_encoders.", true } };
+
+/* clang-format off */
+/* Lists of blocks. The refiners come first, as they contain other lists. */
+static const char *const lists[] = {
+    "txt_in.individual_token_refiner.blocks.", "distilled_guidance_layer.layers.", "double_blocks.",
+    "single_blocks.", "joint_blocks.", "single_transformer_blocks.", "transformer_blocks.",
+    "noise_refiner.", "context_refiner.", "input_blocks.", "middle_block.", "output_blocks.",
+    "down_blocks.", "up_blocks.", "blocks.", "layers.",
+};
+
+/* Embeddings of the input, of time and text, and the output, outside the blocks. */
+static const char *const embeds[] = {
+    "img_in", "img_in.*", "txt_in", "txt_in.*", "time_in.*", "vector_in.*", "guidance_in.*",
+    "x_embedder", "x_embedder.*", "t_embedder.*", "y_embedder.*", "context_embedder",
+    "context_embedder.*", "cap_embedder.*", "pos_embed", "pos_embed.*", "patch_embedding",
+    "text_embedding.*", "time_embedding.*", "add_embedding.*", "time_projection.*",
+    "time_text_embed.*", "time_embed.*", "label_emb.*", "img_emb.*", "final_layer.*", "head.*",
+    "proj_out", "conv_in", "conv_out", "out.*", "x_pad_token", "cap_pad_token", "register_tokens",
+    NULL,
+};
+
+static const char *const others[] = {
+    "double_stream_modulation_*", "single_stream_modulation*", "distilled_guidance_layer.*",
+    "norm_out.*", "__index_timestep_zero__", "scaled_fp8", NULL,
+};
+/* clang-format on */
+
+static const char *const norms[] = { "txt_norm", "norm_final", "conv_norm_out", NULL };
+
+static span without_prefix(span name, bool *found, bool *text)
+{
+    *found = *text = false;
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        if (!span_starts(name, prefixes[i].text)) continue;
+        *found = true;
+        *text = prefixes[i].encoder;
+        return span_drop(name, strlen(prefixes[i].text));
+    }
+    return name;
+}
+
+/* Encoders of text keep the names of the library they come from. */
+static bool find_block_list(span name, bool anywhere, span *rest, int64_t *block)
+{
+    for (size_t at = 0; at < (anywhere ? name.n : 1); at++) {
+        if (at > 0 && name.s[at - 1] != '.') continue;
+        span here = span_drop(name, at);
+        for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+            if (!span_starts(here, lists[i])) continue;
+            span after = span_drop(here, strlen(lists[i]));
+            size_t digits = block_number(after, block);
+            if (digits == 0) continue;
+            *rest = span_drop(after, digits + 1);
+            return true;
+        }
+    }
+    *block = -1;
+    return false;
+}
+
+/* Whether this is a name of a diffusion model. If so, *rest is the part after the prefix of the
+ * checkpoint and the block, *block is the number of the block or -1, and *text is set if the tensor
+ * belongs to a text encoder in the same file. */
+static bool diffusion_name(span name, span *rest, int64_t *block, bool *text)
+{
+    bool prefixed;
+    span inner = without_prefix(name, &prefixed, text);
+    *rest = inner;
+    if (find_block_list(inner, prefixed, rest, block)) return true;
+    static const char *const endings[] = { ".weight", ".bias", ".scale", NULL };
+    span stem = strip_ending(inner, endings);
+    return prefixed || span_starts(inner, "mid_block.") || span_in(stem, embeds) ||
+           span_in(stem, others) || span_in(stem, norms);
+}
+
+/* The first and last layer of a UNet, and norms that have only a number. */
+static bool class_by_number(span prefix, span stem, gg_class *cls)
+{
+    static const char *const numbered[] = { "in_layers.0", "out_layers.0", NULL };
+    static const char *const outside[] = { "out.0", "cap_embedder.0", "img_emb.proj.0",
+                                           "img_emb.proj.4", NULL };
+    if (span_ends(prefix, "input_blocks.0.") && span_is(stem, "0")) return *cls = GG_EMBED, true;
+    for (size_t i = 0; numbered[i]; i++)
+        if (span_ends(stem, numbered[i])) return *cls = GG_NORM, true;
+    if (span_in(stem, outside)) return *cls = GG_NORM, true;
+    return false;
+}
+
+static bool is_modulation(span stem)
+{
+    static const char *const parts[] = { "modulation",  "adaLN",         "_mod.",
+                                         "emb_layers.", "time_emb_proj", "scale_shift_table",
+                                         NULL };
+    for (size_t i = 0; parts[i]; i++)
+        if (span_has(stem, parts[i])) return true;
+    return span_has(stem, "norm") && span_ends(stem, ".linear");
+}
+
+/* A norm by its last segment with letters: norm1, norm_q, ln_k, query_norm, norms.0. */
+static bool is_diffusion_norm(span stem)
+{
+    span rest = stem, segment, last = stem;
+    while (span_segment(&rest, &segment))
+        if (segment.n && (segment.s[0] < '0' || segment.s[0] > '9')) last = segment;
+    return is_norm_stem(last) || span_starts(last, "norm") || span_starts(last, "ln_") ||
+           span_starts(last, "layer_norm") || span_has(last, "layernorm") ||
+           span_ends(last, "_norm1") || span_ends(last, "_norm2") || span_is(last, "gamma");
+}
+
+/* Decides by the last segment that names attention or MLP: attn.mlp is an MLP. */
+static bool class_by_segment(span stem, gg_class *cls)
+{
+    span rest = stem, s;
+    bool found = false;
+    while (span_segment(&rest, &s)) {
+        if (span_has(s, "attn") || span_has(s, "attention") || span_starts(s, "to_") ||
+            span_is(s, "SelfAttention"))
+            found = true, *cls = GG_SKELETON;
+        if (span_has(s, "mlp") || span_is(s, "ffn") || span_is(s, "ff") ||
+            span_is(s, "ff_context") || span_is(s, "feed_forward") || span_is(s, "DenseReluDense"))
+            found = true, *cls = GG_ORGAN;
+    }
+    return found;
+}
+
+/* Layers of UNets and fused layers, which are neither. */
+static bool is_diffusion_other(span stem)
+{
+    static const char *const parts[] = { "linear1",    "linear2",     "proj_in",         "proj_out",
+                                         "in_layers.", "out_layers.", "skip_connection", "conv",
+                                         "op",         "proj",        "resnets.",        NULL };
+    for (size_t i = 0; parts[i]; i++)
+        if (span_starts(stem, parts[i]) || span_has(stem, ".conv")) return true;
+    /* UNet blocks have a list inside: 0.in_layers.2 */
+    const char *dot = memchr(stem.s, '.', stem.n);
+    if (!dot || stem.s[0] < '0' || stem.s[0] > '9') return false;
+    return is_diffusion_other(span_drop(stem, (size_t)(dot - stem.s) + 1));
+}
+
+/* The class of a stem that diffusion_name has found. *known is false if no rule
+ * matches. `prefix` is the part of the name before the stem. */
+static gg_class diffusion_class(span prefix, span stem, bool *known)
+{
+    gg_class cls = GG_OTHER;
+    bool block = prefix.n >= 2 && prefix.s[prefix.n - 2] >= '0' && prefix.s[prefix.n - 2] <= '9';
+    *known = true;
+    if (class_by_number(prefix, stem, &cls)) return cls;
+    if (is_modulation(stem)) return GG_OTHER;
+    if (!block && span_in(stem, norms)) return GG_NORM;
+    if (!block && span_in(stem, embeds)) return GG_EMBED;
+    if (is_diffusion_norm(stem)) return GG_NORM;
+    if (!block && span_in(stem, others)) return GG_OTHER;
+    if (class_by_segment(stem, &cls)) return cls;
+    if (span_has(stem, "embedding") || span_has(stem, "embed_tokens") || span_is(stem, "shared"))
+        return GG_EMBED;
+    *known = is_diffusion_other(stem) || span_starts(prefix, "first_stage_model.") ||
+             span_starts(prefix, "vae.") || span_starts(prefix, "distilled_guidance_layer.");
+    return GG_OTHER;
+}
+
+/* ---- images and sound of language models -------------------------------------------- */
+
+/* Projectors, stems and towers have norms under many names: norm_embd, norm_conv, ln_q,
+ * patch_ln, bn1, layer_scale. */
+static bool is_tower_norm(span stem)
+{
+    span rest = stem, s;
+    while (span_segment(&rest, &s)) {
+        span x = s;
+        while (x.n && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
+        if (span_has(s, "norm") || span_starts(s, "ln_") || span_ends(x, "_ln") ||
+            span_is(x, "ln") || span_is(x, "ls") || span_is(x, "bn") || span_is(s, "layer_scale"))
+            return true;
+    }
+    return false;
+}
+
+/* The class of a name in a vision or audio tower that the general rules do not cover. */
+static gg_class tower_class(span stem)
+{
+    static const char *const embeds[] = {
+        "token_embd.*",     "image_newline", "view_seperator", "boi", "eoi",
+        "vision_pos_embed", "sam.pos_embd",  "sam.patch_embd", NULL
+    };
+    static const char *const attention[] = { "attn.*", "linear_pos", "pos_bias_*", "per_dim_*",
+                                             NULL };
+    if (span_in(stem, embeds)) return GG_EMBED;
+    while (stem.n && stem.s[0] >= '0' && stem.s[0] <= '9') stem = span_drop(stem, 1);
+    if (span_starts(stem, ".")) stem = span_drop(stem, 1); /* a block within a stage */
+    if (span_in(stem, attention)) return GG_SKELETON;
+    return span_starts(stem, "mlp.") ? GG_ORGAN : GG_OTHER;
+}
+
+/* ---- language models ---------------------------------------------------------------- */
+
+/* Strips "blk.N." and sets *block to N, or to -1 if there is no block. */
+static span strip_block(span x, int64_t *block)
+{
+    *block = -1;
+    if (!span_starts(x, "blk.")) return x;
+    int64_t n;
+    size_t digits = block_number(span_drop(x, 4), &n);
+    if (digits == 0) return x;
+    *block = n;
+    return span_drop(x, 4 + digits + 1);
+}
+
+static span strip_suffix(span x)
+{
+    static const char *const suffixes[] = { ".input_scale", ".scale", ".weight",
+                                            ".weight.1",    ".bias",  NULL };
+    return strip_ending(x, suffixes);
 }
 
 typedef struct rule {
@@ -156,12 +450,12 @@ static const rule rules[] = {
 /* clang-format on */
 
 /* The expert of ffn_gate.E, ffn_up.E and ffn_down.E, which have one tensor per expert. */
-static int64_t expert_of(gg_span stem)
+static int64_t expert_of(span stem)
 {
     static const char *const heads[] = { "ffn_gate.", "ffn_up.", "ffn_down.", "ffn_gate_up." };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-        if (!gg_span_starts(stem, heads[i])) continue;
-        gg_span d = gg_span_drop(stem, strlen(heads[i]));
+        if (!span_starts(stem, heads[i])) continue;
+        span d = span_drop(stem, strlen(heads[i]));
         int64_t v = 0;
         size_t n = 0;
         while (n < d.n && n < 9 && d.s[n] >= '0' && d.s[n] <= '9') v = v * 10 + (d.s[n++] - '0');
@@ -170,45 +464,11 @@ static int64_t expert_of(gg_span stem)
     return -1;
 }
 
-/* ---- images and sound ------------------------------------------------------------- */
-
-/* Projectors, stems and towers have norms under many names: norm_embd, norm_conv, ln_q,
- * patch_ln, bn1, layer_scale. */
-static bool is_tower_norm(gg_span stem)
-{
-    gg_span rest = stem, s;
-    while (gg_span_segment(&rest, &s)) {
-        gg_span x = s;
-        while (x.n && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
-        if (gg_span_has(s, "norm") || gg_span_starts(s, "ln_") || gg_span_ends(x, "_ln") ||
-            gg_span_is(x, "ln") || gg_span_is(x, "ls") || gg_span_is(x, "bn") ||
-            gg_span_is(s, "layer_scale"))
-            return true;
-    }
-    return false;
-}
-
-/* The class of a name in a vision or audio tower that the general rules do not cover. */
-static gg_class tower_class(gg_span stem)
-{
-    static const char *const embeds[] = {
-        "token_embd.*",     "image_newline", "view_seperator", "boi", "eoi",
-        "vision_pos_embed", "sam.pos_embd",  "sam.patch_embd", NULL
-    };
-    static const char *const attention[] = { "attn.*", "linear_pos", "pos_bias_*", "per_dim_*",
-                                             NULL };
-    if (gg_span_in(stem, embeds)) return GG_EMBED;
-    while (stem.n && stem.s[0] >= '0' && stem.s[0] <= '9') stem = gg_span_drop(stem, 1);
-    if (gg_span_starts(stem, ".")) stem = gg_span_drop(stem, 1); /* a block within a stage */
-    if (gg_span_in(stem, attention)) return GG_SKELETON;
-    return gg_span_starts(stem, "mlp.") ? GG_ORGAN : GG_OTHER;
-}
-
 /* ---- all of them -------------------------------------------------------------------- */
 
 /* The part (sub-model) of a tensor, from the prefix or suffix of its name. *rest is the name
  * without the prefix. */
-static gg_part part_of(gg_span name, gg_span *rest)
+static gg_part part_of(span name, span *rest)
 {
     static const struct {
         const char *text;
@@ -222,33 +482,32 @@ static gg_part part_of(gg_span name, gg_span *rest)
     *rest = name;
     gg_part part = GG_PART_TEXT;
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (gg_span_starts(name, begins[i].text)) {
-            *rest = gg_span_drop(name, begins[i].strip);
+        if (span_starts(name, begins[i].text)) {
+            *rest = span_drop(name, begins[i].strip);
             part = begins[i].part;
             break;
         }
-    bool adapter = gg_span_ends(name, ".lora_a") || gg_span_ends(name, ".lora_b");
+    bool adapter = span_ends(name, ".lora_a") || span_ends(name, ".lora_b");
     return adapter ? GG_PART_ADAPTER : part;
 }
 
 /* Sets the class from the stem, the part and the whole name. */
-static void classify(gg_anatomy *a, gg_span name, gg_span stem)
+static void classify(gg_anatomy *a, span name, span stem)
 {
     bool tower = a->part == GG_PART_VISION || a->part == GG_PART_AUDIO;
     a->known = true;
-    a->mtp = gg_span_has(name, ".nextn.") || gg_span_starts(name, "nextn.") ||
-             gg_span_starts(name, "mtp.");
+    a->mtp = span_has(name, ".nextn.") || span_starts(name, "nextn.") || span_starts(name, "mtp.");
     if (a->part == GG_PART_ADAPTER) {
         a->cls = GG_ADAPTER;
-    } else if (gg_is_norm_stem(stem) || (a->mtp && gg_span_ends(stem, "norm")) ||
+    } else if (is_norm_stem(stem) || (a->mtp && span_ends(stem, "norm")) ||
                (tower && is_tower_norm(stem))) {
         a->cls = GG_NORM;
-    } else if (a->mtp || gg_span_starts(stem, "mm.") || gg_span_starts(stem, "resampler.") ||
-               gg_span_starts(stem, "adapter.")) {
+    } else if (a->mtp || span_starts(stem, "mm.") || span_starts(stem, "resampler.") ||
+               span_starts(stem, "adapter.")) {
         a->cls = GG_OTHER;
     } else {
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-            if (gg_span_fits(stem, rules[i].stem)) {
+            if (span_fits(stem, rules[i].stem)) {
                 a->cls = rules[i].cls;
                 return;
             }
@@ -259,67 +518,44 @@ static void classify(gg_anatomy *a, gg_span name, gg_span stem)
 
 /* Strips the suffix of an entry of an importance matrix, which has the name of a tensor before
  * it. */
-static gg_span strip_imatrix(gg_span name)
+static span strip_imatrix(span name)
 {
-    static const char *const ends[] = { ".in_sum2", ".counts", ".in_sum" };
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (gg_span_ends(name, ends[i]) && name.n > strlen(ends[i]))
-            return gg_span_cut(name, strlen(ends[i]));
-    return name;
+    static const char *const ends[] = { ".in_sum2", ".counts", ".in_sum", NULL };
+    return strip_ending(name, ends);
 }
 
-static gg_anatomy anatomy_of(gg_span whole, gg_span *rest)
+static gg_anatomy anatomy_of(span whole, span *rest)
 {
     gg_anatomy a = { .block = -1, .expert = -1 };
     bool text = false;
     a.part = part_of(whole, rest);
-    if (a.part == GG_PART_TEXT && gg_diffusion_name(whole, rest, &a.block, &text)) {
-        gg_span prefix = gg_span_cut(whole, rest->n);
+    if (a.part == GG_PART_TEXT && diffusion_name(whole, rest, &a.block, &text)) {
+        span prefix = span_cut(whole, rest->n);
         a.part = text ? GG_PART_ENCODER : GG_PART_DIFFUSION;
-        a.cls = gg_diffusion_class(prefix, strip_suffix(*rest), &a.known);
+        a.cls = diffusion_class(prefix, strip_suffix(*rest), &a.known);
         return a;
     }
     *rest = strip_block(*rest, &a.block);
-    gg_span stem = strip_suffix(*rest);
+    span stem = strip_suffix(*rest);
     classify(&a, whole, stem);
     a.expert = expert_of(stem);
-    a.stack = a.cls == GG_ORGAN && a.block >= 0 && gg_span_starts(stem, "ffn_") &&
-              gg_span_ends(stem, "_exps");
+    a.stack = a.cls == GG_ORGAN && a.block >= 0 && span_starts(stem, "ffn_") &&
+              span_ends(stem, "_exps");
     return a;
 }
 
 gg_anatomy gg_anatomy_of(const char *name, size_t name_len)
 {
-    gg_span whole = { name, name_len }, described = strip_imatrix(whole), rest;
+    span whole = { name, name_len }, described = strip_imatrix(whole), rest;
     gg_anatomy a = anatomy_of(described, &rest);
     rest.n += name_len - described.n;
     if (described.n < name_len) {
         a.part = GG_PART_IMATRIX;
         a.stack = false;
     }
-    gg_span role = a.block >= 0 ? rest : whole;
-    if (gg_span_ends(role, ".weight") && role.n > 7) role.n -= 7;
+    span role = a.block >= 0 ? rest : whole;
+    if (span_ends(role, ".weight") && role.n > 7) role.n -= 7;
     a.role_at = (size_t)(role.s - name);
     a.role_len = role.n;
     return a;
-}
-
-bool gg_name_with_block(const char *name, size_t name_len, int64_t block, char *out, size_t size,
-                        size_t *out_len)
-{
-    gg_anatomy a = gg_anatomy_of(name, name_len);
-    if (a.block < 0) return false;
-    /* role_at is the position after "blk.N."; walk back over the digits. */
-    size_t digits_end = a.role_at - 1, digits = digits_end;
-    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') digits--;
-    char number_text[24];
-    size_t n = 0;
-    for (int64_t v = block; v > 0 || n == 0; v /= 10) number_text[n++] = (char)('0' + v % 10);
-    *out_len = digits + n + (name_len - digits_end);
-    if (*out_len + 1 > size) return false;
-    memcpy(out, name, digits);
-    for (size_t i = 0; i < n; i++) out[digits + i] = number_text[n - 1 - i];
-    memcpy(out + digits + n, name + digits_end, name_len - digits_end);
-    out[*out_len] = '\0';
-    return true;
 }

@@ -62,11 +62,23 @@ typedef struct gg_manifest {
  * the metadata key general.name is changed accordingly. */
 gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err);
 
+/* Parses the manifest at `path` without opening the record files. */
+gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err);
+
+/* Maximum size of a manifest in bytes. A larger one is neither read nor written. */
+#define GG_MANIFEST_MOST ((uint64_t)1 << 30)
+
+/* Reads the whole file and takes its stamp; *text is malloc'd, or NULL on failure. The file must be
+ * a regular file. */
+gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_stamp *stamp,
+                            gg_error *err);
+
 /* Writes the text of the manifest to fd at the current position, in pieces. */
 gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err);
 /* Returns the text of the manifest in *out, malloc'd, *len bytes. */
 gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err);
 void gg_manifest_free(gg_manifest *m);
+void gg_pads_free(gg_pad *pads, size_t n);
 
 /* Whether the folder contains a manifest.json with the organ-manifest format, complete or not.
  * Used to decide whether an output folder may be replaced. */

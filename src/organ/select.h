@@ -38,10 +38,20 @@ int64_t gg_map_base(const gg_map *m, int64_t donor_block);
  * error. */
 gg_status gg_map_add_experts(gg_map **map, const char *text, gg_error *err);
 
-/* The number of pairs in a map, and the base numbers of pair i; false if there is no such pair.
- * m may be NULL. */
-size_t gg_map_count(const gg_map *m);
-bool gg_map_pair(const gg_map *m, size_t i, uint64_t *first, uint64_t *last);
+/* ---- lists of numbers ---------------------------------------------------------------- */
+
+typedef struct gg_ranges {
+    struct gg_range {
+        uint64_t first, last;
+    } * items;
+    size_t n;
+} gg_ranges;
+
+/* Appends the ranges of `text`. Fails with GG_EUSAGE if it is malformed; the hint of the error is
+ * then `about`. */
+gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_error *err);
+bool gg_ranges_have(const gg_ranges *r, uint64_t v);
+void gg_ranges_free(gg_ranges *r);
 
 /* Shell-style match (* ? [a-z]) of the whole name; bytes may have any value except NUL. */
 bool gg_glob(const char *pattern, const char *name);

@@ -1,4 +1,4 @@
-/* source_layout.h - details of a source that a byte-exact rebuild needs. Internal. */
+/* source_layout.h - details of sources that a byte-exact rebuild needs, and views. Internal. */
 #ifndef GG_SOURCE_LAYOUT_H
 #define GG_SOURCE_LAYOUT_H
 
@@ -6,10 +6,6 @@
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 
-/* Sets the name of a source that messages and manifests show. The files are not renamed. */
-gg_status gg_source_rename(gg_source *s, const char *name, gg_error *err);
-/* Makes the source close this descriptor when it is closed. At most one per source. */
-void gg_source_own_fd(gg_source *s, int fd);
 /* The files of a model; NULL unless the source is GGUF files. */
 const gg_model *gg_source_model(const gg_source *s);
 /* The header of a GGUF file or pipe; NULL for other sources. */
@@ -30,7 +26,6 @@ gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg
  * a pipe only after the last gg_source_next. Fails with GG_EUNSUPPORTED if the files have more
  * than 64 MiB of it together. */
 gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg_error *err);
-void gg_pads_free(gg_pad *pads, size_t n);
 
 /* Trailing bytes are those after the padded data of GGUF file `file`. gg_source_trailing returns
  * their number, or 0 for a pipe. gg_source_copy_trailing writes them to out at its current
@@ -46,7 +41,44 @@ int gg_unnamed_file(gg_error *err);
  * The caller closes both sources. See gg_source_spool. */
 gg_status gg_source_store(gg_source *pipe, gg_source **out, gg_error *err);
 
+/* If d reads a pipe, copies n bytes from `offset` on to a temporary file without a name, and d
+ * then reads the copy at the same offsets. Otherwise does nothing. Fails like gg_data_copy. */
+gg_status gg_data_spool(gg_data *d, uint64_t offset, uint64_t n, gg_error *err);
+
 /* Whether gg_source_next may find tensors that are not known yet: records or shards on a pipe. */
 bool gg_source_grows(const gg_source *s);
+
+/* ---- views --------------------------------------------------------------------------------
+ *
+ * A view is a gg_source that reads another one, so that every verb can take it in place of that
+ * one. Nothing is stored except the orders: bytes are moved when they are read. Rows move as they
+ * are stored. Columns move as they are stored too if units consist of whole blocks of the dtype.
+ * Otherwise the tensor becomes F32 in the view, and whoever writes it chooses how to encode it. */
+
+/* Units of a tensor that move: unit u is the rows (or columns) from first + u * per on. Rows are
+ * counted over all dimensions after the first. Columns move in the rows [row, row + rows) only. */
+typedef struct gg_slice {
+    size_t index; /* of the tensor */
+    bool columns;
+    uint64_t first, per;
+    uint64_t row, rows; /* if `columns` */
+} gg_slice;
+
+/* Opens a view of a seekable source, in which nothing has moved yet. `of` must stay open until the
+ * view is closed with gg_source_close. The view has no manifest and no files of its own; its name,
+ * keys and anatomy are those of `of`. */
+gg_status gg_source_view_open(gg_source *of, gg_source **out, gg_error *err);
+
+/* Moves units in all n slices: unit u of the view is unit from[u] of the source. `from` is a
+ * permutation of n_units numbers and is copied. No part of a tensor may move twice along the same
+ * axis. Must not be called while another thread uses the view. Errors: GG_EUNSUPPORTED, with the
+ * tensor, if its columns have to be decoded and cannot be; GG_ENOMEM. */
+gg_status gg_source_view_move(gg_source *view, const gg_slice *slices, size_t n,
+                              const uint32_t *from, size_t n_units, gg_error *err);
+
+/* Whether some of the tensor's rows or columns have moved, and whether it is F32 in the view only.
+ * False for a source that is not a view. */
+bool gg_source_view_moved(const gg_source *view, size_t index);
+bool gg_source_view_decoded(const gg_source *view, size_t index);
 
 #endif

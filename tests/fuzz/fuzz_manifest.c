@@ -4,7 +4,6 @@
 
 #include "organ/gg_organ.h"
 #include "organ/manifest.h"
-#include "organ/manifest_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "organ/gg_keys.h"
 #include "organ/gg_stack.h"
 #include "organ/gg_transplant.h"
-#include "organ/ranges.h"
 #include "organ/select.h"
 #include "verbs/compute/dtype_rules.h"
 

@@ -5,7 +5,7 @@
 #define GG_ALIGN_CORE_H
 
 #include "organ/gg_align.h"
-#include "organ/source_view.h"
+#include "organ/source_layout.h"
 
 #define GG_ALIGN_HEADS 1024 /* maximum number of heads in a block */
 

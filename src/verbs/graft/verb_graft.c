@@ -12,7 +12,6 @@
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
-#include "organ/source_view.h"
 #include "organ/tensor_names.h"
 #include "plan_moves.h"
 #include "verbs/compute/imatrix_use.h"

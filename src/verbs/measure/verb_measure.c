@@ -10,7 +10,7 @@
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/select.h"
-#include "organ/source_spool.h"
+#include "organ/source_layout.h"
 #include "organ/source_watch.h"
 #include "verbs/shared/verb_run.h"
 

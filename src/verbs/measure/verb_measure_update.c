@@ -7,7 +7,6 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "organ/manifest.h"
-#include "organ/manifest_read.h"
 #include "organ/source_watch.h"
 #include "json/json.h"
 

@@ -2,7 +2,7 @@
 #include "organ/gg_stack.h"
 
 #include "base/grow.h"
-#include "organ/ranges.h"
+#include "organ/select.h"
 #include "stack_models.h"
 
 #include <stdlib.h>

@@ -1,7 +1,5 @@
-/* experts.c - stacks of experts and their names.
- *
- * In a stack such as blk.N.ffn_gate_exps.weight the last dimension counts the experts. The data of
- * each expert is contiguous. */
+/* tensor_names.c - names of tensors that are made from other names: of the same tensor in another
+ * block, of a stack of experts and each of its experts, of the scale of a weight. */
 #include "organ/gg_organ.h"
 
 #include "organ/record.h"
@@ -9,6 +7,9 @@
 
 #include <stdio.h>
 #include <string.h>
+
+/* In a stack such as blk.N.ffn_gate_exps.weight the last dimension counts the experts. The data of
+ * each expert is contiguous. */
 
 bool gg_is_router(const char *name, const gg_anatomy *a)
 {
@@ -86,5 +87,36 @@ bool gg_expert_tensor(const gg_tensor *stack, uint64_t experts, uint64_t expert,
     out->bytes = stack->bytes / experts;
     out->elements = stack->elements / experts;
     out->offset = stack->offset + expert * out->bytes;
+    return true;
+}
+
+size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
+                     char name[GG_RECORD_NAME + 1])
+{
+    static const char tail[] = ".weight";
+    size_t n = sizeof tail - 1;
+    if (len <= n || len > GG_RECORD_NAME || memcmp(weight + len - n, tail, n) != 0) return SIZE_MAX;
+    memcpy(name, weight, len - n);
+    memcpy(name + len - n, ".scale", 7);
+    return gg_source_find(s, name, len - 1);
+}
+
+bool gg_name_with_block(const char *name, size_t name_len, int64_t block, char *out, size_t size,
+                        size_t *out_len)
+{
+    gg_anatomy a = gg_anatomy_of(name, name_len);
+    if (a.block < 0) return false;
+    /* role_at is the position after "blk.N."; walk back over the digits. */
+    size_t digits_end = a.role_at - 1, digits = digits_end;
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') digits--;
+    char number_text[24];
+    size_t n = 0;
+    for (int64_t v = block; v > 0 || n == 0; v /= 10) number_text[n++] = (char)('0' + v % 10);
+    *out_len = digits + n + (name_len - digits_end);
+    if (*out_len + 1 > size) return false;
+    memcpy(out, name, digits);
+    for (size_t i = 0; i < n; i++) out[digits + i] = number_text[n - 1 - i];
+    memcpy(out + digits + n, name + digits_end, name_len - digits_end);
+    out[*out_len] = '\0';
     return true;
 }

@@ -1,4 +1,4 @@
-/* manifest_meta.c - convert metadata values to JSON and back, exactly.
+/* manifest_json.c - convert metadata values to JSON and back, exactly.
  *
  * Integers are JSON integers of any size. Floats are the shortest decimal that reads back to the
  * same bits, or {"bits": "7fc00001"} for NaN and infinities. A bool is true or false; any other
