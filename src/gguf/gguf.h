@@ -7,6 +7,24 @@
 
 #include <assert.h>
 
+/* ---- limits of the reader --------------------------------------------------
+ *
+ * GG_LIMIT_STRING, GG_LIMIT_ARRAY and GG_MAX_NAME are limits of ggml, the others are ours. ggml
+ * accepts any power of two as alignment, but then padding could reach 4 GiB per tensor; no known
+ * model uses more than 4096. GG_LIMIT_ENTRIES and GG_LIMIT_HEADER bound the memory that a header
+ * can use. The size of the input cannot bound it: a pipe has no known size, and a huge sparse file
+ * costs nothing to make. */
+
+#define GG_LIMIT_STRING ((uint64_t)1 << 30)    /* bytes of a key, name or text */
+#define GG_LIMIT_ARRAY ((uint64_t)1 << 30)     /* elements of an array */
+#define GG_LIMIT_ALIGNMENT ((uint64_t)1 << 20) /* if the file has tensors */
+#define GG_LIMIT_ENTRIES ((uint64_t)1 << 22)   /* tensors, and also keys; 100 bytes each or so */
+#define GG_LIMIT_HEADER ((uint64_t)1 << 31)    /* bytes up to the last tensor info */
+#define GG_LIMIT_SHARDS 99999                  /* shard names have five digits */
+
+#define GG_MIN_KV 14     /* key length (8), key (1), type (4), value (1) */
+#define GG_MIN_TENSOR 24 /* name length (8), n_dims (4), dtype (4), offset (8) */
+
 /* ---- one file's header --------------------------------------------------- */
 
 typedef struct gg_gguf {
@@ -78,9 +96,6 @@ static inline uint64_t gg_align_up(uint64_t n, uint64_t alignment)
 gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,
                             uint8_t **surplus, size_t *surplus_len, gg_error *err);
 
-/* Returns the index of the tensor with that name, or SIZE_MAX. */
-size_t gg_gguf_find(const gg_gguf *g, const char *name, size_t name_len);
-
 /* Sets the offset of each tensor, in order: the end of the previous one rounded up to the
  * alignment. Sets *data_bytes to the padded total. Fails with GG_EFORMAT on overflow, and with
  * GG_EUNSUPPORTED if the alignment is too large. */
@@ -130,10 +145,33 @@ gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_e
  * byte offset. *out is freed with gg_gguf_free. */
 gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
 
-/* Read the header of a regular file. The position of `fd` does not change. GG_EUNSUPPORTED for a
- * header of over 2 GiB, as from gg_gguf_parse for one with more than 2^22 tensors or keys;
- * GG_EFORMAT when a file turns out shorter than its size. */
-gg_status gg_gguf_open_fd(int fd, gg_gguf **out, uint64_t *file_size, gg_error *err);
+/* Reads the header of a regular file. The position of `fd` does not change. With `cut`, tensor data
+ * may lie beyond the end of the file. GG_EUNSUPPORTED for a header of over 2 GiB, as from
+ * gg_gguf_parse for one with more than 2^22 tensors or keys; GG_EFORMAT if a file turns out to be
+ * shorter than its size. */
+gg_status gg_gguf_open_fd(int fd, bool cut, gg_gguf **out, uint64_t *file_size, gg_error *err);
+
+/* The same for a GGUF that begins at byte `from` of a file of `size` bytes in total. header_bytes
+ * and data_start are offsets from the start of the file. Reads may go a little beyond the header.
+ */
+gg_status gg_gguf_read_part(int fd, uint64_t from, uint64_t size, bool cut, gg_gguf **out,
+                            gg_error *err);
+
+/* Whether the first `size` bytes are those of another known format, as gg_fail_kind names it. */
+bool gg_is_other_kind(const uint8_t *m, uint64_t size);
+
+/* Sets *by_name to a malloc'd list of the indices of n tensors, sorted by name. Tensors with the
+ * same name keep their order. */
+gg_status gg_name_index(const gg_tensor *tensors, size_t n, size_t **by_name, gg_error *err);
+
+/* Returns the index of the tensor with that name, or SIZE_MAX. */
+size_t gg_name_index_find(const gg_tensor *tensors, const size_t *by_name, size_t n,
+                          const char *name, size_t name_len);
+
+/* Returns a tensor that has the same name as an earlier one, or NULL. Names are compared as C
+ * strings, because ggml stores them so: "a" and "a\0b" are duplicates. */
+const gg_tensor *gg_name_index_twice(const gg_tensor *tensors, const size_t *by_name, size_t n);
+
 void gg_gguf_free(gg_gguf *g);
 
 typedef struct gg_model_options {
@@ -149,5 +187,21 @@ typedef struct gg_model_options {
  * may be NULL, which means all false. */
 gg_status gg_model_open(const char *path, const gg_model_options *o, gg_model **out, gg_error *err);
 void gg_model_free(gg_model *m); /* accepts NULL */
+
+/* ---- journals ------------------------------------------------------------
+ *
+ * Before a header is changed in place, the bytes that will change are saved in a journal file
+ * next to the model. The journal is removed when the change is on disk. If a journal exists, the
+ * header may be half changed, and the model is not opened until the change has been finished or
+ * undone.
+ */
+
+/* Returns "FILE.keys-undo", malloc'd. Symbolic links in `path` are resolved, so that every name
+ * of a model gives the same journal. Returns NULL without memory or if the file does not
+ * exist. */
+char *gg_journal_path(const char *path);
+
+/* Whether a journal exists for that model file. */
+bool gg_journal_exists(const char *path);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "gguf/gguf.h"
-#include "gguf_limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,9 +78,9 @@ gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor 
     size_t size = 24;
     for (size_t i = 0; i < meta->n; i++) size += kv_size(&meta->kv[i]);
     for (size_t i = 0; i < n; i++) {
-        if (tensors[i].name_len > GG_LIMIT_NAME) {
+        if (tensors[i].name_len > GG_MAX_NAME) {
             gg_fail(err, GG_EFORMAT, "the tensor name has %zu bytes; the maximum in GGUF is %d",
-                    tensors[i].name_len, GG_LIMIT_NAME);
+                    tensors[i].name_len, GG_MAX_NAME);
             return gg_at_tensor(err, tensors[i].name, tensors[i].name_len);
         }
         size += GG_MIN_TENSOR + tensors[i].name_len + (size_t)8 * tensors[i].n_dims;

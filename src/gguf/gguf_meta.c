@@ -1,4 +1,5 @@
-/* gguf_meta.c - the ordered list of metadata keys: find, set, delete, typed reads. */
+/* gguf_meta.c - the types of metadata, and the ordered list of keys: find, set, delete, typed
+ * reads. */
 #include "organ/gg_gguf.h"
 
 #include "base/cursor.h"
@@ -8,6 +9,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+} types[GG_TYPE_COUNT] = {
+    [GG_TYPE_U8] = { "u8", 1 },   [GG_TYPE_I8] = { "i8", 1 },     [GG_TYPE_U16] = { "u16", 2 },
+    [GG_TYPE_I16] = { "i16", 2 }, [GG_TYPE_U32] = { "u32", 4 },   [GG_TYPE_I32] = { "i32", 4 },
+    [GG_TYPE_F32] = { "f32", 4 }, [GG_TYPE_BOOL] = { "bool", 1 }, [GG_TYPE_STR] = { "str", 0 },
+    [GG_TYPE_ARR] = { "arr", 0 }, [GG_TYPE_U64] = { "u64", 8 },   [GG_TYPE_I64] = { "i64", 8 },
+    [GG_TYPE_F64] = { "f64", 8 },
+};
+
+const char *gg_type_name(uint32_t type)
+{
+    return type < GG_TYPE_COUNT ? types[type].name : NULL;
+}
+
+size_t gg_type_size(uint32_t type)
+{
+    return type < GG_TYPE_COUNT ? types[type].size : 0;
+}
+
+bool gg_type_by_name(const char *name, size_t len, uint32_t *type)
+{
+    for (uint32_t i = 0; i < GG_TYPE_COUNT; i++)
+        if (strlen(types[i].name) == len && memcmp(types[i].name, name, len) == 0)
+            return *type = i, true;
+    return false;
+}
 
 /* A copied key together with its data. The blocks of a gg_meta form a linked list. */
 typedef struct block {
@@ -26,7 +56,7 @@ void gg_meta_free(gg_meta *meta)
     *meta = (gg_meta)GG_META_INIT;
 }
 
-static gg_kv *find(const gg_meta *meta, const char *key, size_t key_len)
+static gg_kv *find_key(const gg_meta *meta, const char *key, size_t key_len)
 {
     for (size_t i = 0; i < meta->n; i++)
         if (meta->kv[i].key_len == key_len && memcmp(meta->kv[i].key, key, key_len) == 0)
@@ -36,15 +66,31 @@ static gg_kv *find(const gg_meta *meta, const char *key, size_t key_len)
 
 const gg_kv *gg_meta_find(const gg_meta *meta, const char *key)
 {
-    return find(meta, key, strlen(key));
+    return find_key(meta, key, strlen(key));
 }
 
-static gg_status append(gg_meta *meta, gg_kv **slot, gg_error *err)
+/* Copies an entry, with its key and data, into *slot; NULL appends it. */
+static gg_status store_copy(gg_meta *meta, const gg_kv *kv, gg_kv *slot, gg_error *err)
 {
-    gg_kv *grown = gg_grow(meta->kv, meta->n, &meta->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    meta->kv = grown;
-    *slot = &meta->kv[meta->n++];
+    block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
+    if (!b) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
+    gg_kv copy = *kv;
+    memcpy(b->bytes, kv->key, kv->key_len);
+    if (kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
+    copy.key = (const char *)b->bytes;
+    copy.data = b->bytes + kv->key_len;
+    if (!slot) {
+        gg_kv *grown = gg_grow(meta->kv, meta->n, &meta->cap, sizeof *grown, err);
+        if (!grown) {
+            free(b);
+            return GG_ENOMEM;
+        }
+        meta->kv = grown;
+        slot = &meta->kv[meta->n++];
+    }
+    b->next = meta->owned;
+    meta->owned = b;
+    *slot = copy;
     return GG_OK;
 }
 
@@ -54,22 +100,7 @@ gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err)
     if (kv->key_len == 0 || kv->type >= GG_TYPE_COUNT ||
         (arr && (kv->elem_type >= GG_TYPE_COUNT || kv->elem_type == GG_TYPE_ARR)))
         return gg_fail(err, GG_EUSAGE, "a metadata key needs a name and a type that GGUF supports");
-    block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
-    if (!b) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
-    gg_kv copy = *kv;
-    memcpy(b->bytes, kv->key, kv->key_len);
-    if (kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
-    copy.key = (const char *)b->bytes;
-    copy.data = b->bytes + kv->key_len;
-    gg_kv *slot = find(meta, kv->key, kv->key_len);
-    if (!slot && append(meta, &slot, err) != GG_OK) {
-        free(b);
-        return err->status;
-    }
-    b->next = meta->owned;
-    meta->owned = b;
-    *slot = copy;
-    return GG_OK;
+    return store_copy(meta, kv, find_key(meta, kv->key, kv->key_len), err);
 }
 
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err)
@@ -89,7 +120,7 @@ gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size
 
 bool gg_meta_delete(gg_meta *meta, const char *key)
 {
-    gg_kv *kv = find(meta, key, strlen(key));
+    gg_kv *kv = find_key(meta, key, strlen(key));
     if (!kv) return false;
     size_t at = (size_t)(kv - meta->kv);
     memmove(kv, kv + 1, (meta->n - at - 1) * sizeof *kv);
@@ -99,25 +130,10 @@ bool gg_meta_delete(gg_meta *meta, const char *key)
 
 gg_status gg_meta_copy(gg_meta *to, const gg_meta *from, gg_error *err)
 {
-    for (size_t i = 0; i < from->n; i++) {
-        gg_kv *slot;
-        const gg_kv *kv = &from->kv[i];
-        gg_status st = append(to, &slot, err);
-        if (st != GG_OK) return st;
-        block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
-        if (!b) {
-            to->n--;
-            return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
-        }
-        memcpy(b->bytes, kv->key, kv->key_len);
-        if (kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
-        *slot = *kv;
-        slot->key = (const char *)b->bytes;
-        slot->data = b->bytes + kv->key_len;
-        b->next = to->owned;
-        to->owned = b;
-    }
-    return GG_OK;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < from->n && st == GG_OK; i++)
+        st = store_copy(to, &from->kv[i], NULL, err);
+    return st;
 }
 
 static bool nonnegative(int64_t v, uint64_t *out)

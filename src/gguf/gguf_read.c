@@ -1,20 +1,251 @@
-/* gguf_read.c - the header parser: magic, counts, metadata, tensor infos.
+/* gguf_read.c - read the header of a GGUF file: magic, counts, metadata, tensor infos.
  *
  * The buffer moves as it grows, so the parser stores positions and converts them to pointers at
  * the end, when the buffer has its final size.
  * A count in the file alone never causes an allocation. Lists grow as entries are read, so the
  * memory is proportional to the bytes that the file really has.
+ *
+ * A file is read, not mapped. If the file is truncated meanwhile or the disk fails, a read
+ * returns an error, while a mapping would kill the process. Only the header has to fit into the
+ * address space.
  */
 #include "organ/gg_gguf.h"
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/io.h"
 #include "gguf/gguf.h"
-#include "gguf_limits.h"
-#include "gguf_read.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define STEP ((size_t)64 << 10)
+
+/* ---- other formats ----------------------------------------------------------------------- */
+
+#define AGAIN "the download probably failed: fetch the model again"
+#define OLD "convert the original model again, or use a GGUF version of it"
+#define UNPACK "unpack it first"
+
+/* Beginnings of other formats, and what to do. */
+static const struct {
+    const char *magic;
+    size_t len;
+    const char *what, *fix;
+} known[] = {
+    { "<!DOCTYPE", 9, "this is an HTML page", AGAIN },
+    { "<!doctype", 9, "this is an HTML page", AGAIN },
+    { "<html", 5, "this is an HTML page", AGAIN },
+    { "<HTML", 5, "this is an HTML page", AGAIN },
+    { "<?xml", 5, "this is an XML document, perhaps a server's error message", AGAIN },
+    { "version https://git-lfs", 23, "this is a Git LFS pointer",
+      "fetch the model itself with git lfs pull" },
+    { "PK\3\4", 4, "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF" },
+    { "\x1f\x8b", 2, "this is a gzip file", "unpack it first: gunzip -c FILE > MODEL.gguf" },
+    { "\x28\xb5\x2f\xfd", 4, "this is a zstd file", "unpack it first: zstd -d FILE -o MODEL.gguf" },
+    { "\xfd"
+      "7zXZ",
+      5, "this is an xz file", "unpack it first: xz -dc FILE > MODEL.gguf" },
+    { "BZh", 3, "this is a bzip2 file", "unpack it first: bzip2 -dc FILE > MODEL.gguf" },
+    { "7z\xbc\xaf", 4, "this is a 7z archive", UNPACK },
+    { "Rar!", 4, "this is a RAR archive", UNPACK },
+    { "lmgg", 4, "this is a GGML file, older than GGUF", OLD },
+    { "fmgg", 4, "this is a GGMF file, older than GGUF", OLD },
+    { "tjgg", 4, "this is a GGJT file, older than GGUF", OLD },
+    { "algg", 4, "this is a GGLA adapter, older than GGUF", OLD },
+    { "FUGG", 4, "this looks like a big-endian file", "convert it to little-endian" },
+    { "\x80\x02", 2, "this is a Python pickle", "convert the PyTorch model to GGUF" },
+};
+
+/* safetensors: the length of a header in JSON, and the header. */
+static bool is_safetensors(const uint8_t *m, uint64_t size)
+{
+    return size > 8 && m[8] == '{' && m[4] == 0 && m[5] == 0 && m[6] == 0 && m[7] == 0;
+}
+
+/* The length of a text at the beginning, up to the first line break; 0 if there is none. */
+static int text_length(const uint8_t *m, uint64_t size)
+{
+    int n = 0;
+    while ((uint64_t)n < size && n < 80 && m[n] >= ' ' && m[n] < 127) n++;
+    bool ends = (uint64_t)n == size || n == 80 || m[n] == '\n' || m[n] == '\r';
+    return n >= 4 && ends ? n : 0;
+}
+
+/* The row of the table for these bytes; -1 = none. */
+static int known_kind(const uint8_t *m, uint64_t size)
+{
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (size >= known[i].len && memcmp(m, known[i].magic, known[i].len) == 0) return (int)i;
+    return -1;
+}
+
+bool gg_is_other_kind(const uint8_t *m, uint64_t size)
+{
+    return known_kind(m, size) >= 0;
+}
+
+static gg_status fail_not_gguf(gg_error *err, const char *what, const char *fix)
+{
+    gg_fail_at(0, err, "%s, not a GGUF model", what);
+    return gg_fix(err, "%s", fix);
+}
+
+/* Fails with GG_EFORMAT for a file that is not GGUF, and names its real format if the first bytes
+ * tell. There are `size` of them at m, at least four. */
+static gg_status fail_other_kind(const uint8_t *m, uint64_t size, gg_error *err)
+{
+    uint64_t zeros = 0;
+    while (zeros < size && m[zeros] == 0) zeros++;
+    if (zeros == size) {
+        gg_fail_at(0, err, "all zeros: the download did not finish");
+        return gg_fix(err, "fetch the file again");
+    }
+    int row = known_kind(m, size);
+    if (row >= 0) return fail_not_gguf(err, known[row].what, known[row].fix);
+    if (is_safetensors(m, size))
+        return fail_not_gguf(err, "this is a safetensors file",
+                             "convert it to GGUF with convert_hf_to_gguf.py of llama.cpp");
+    int n = text_length(m, size);
+    if (n && (m[0] == '{' || m[0] == '['))
+        gg_fail_at(0, err, "this is JSON, perhaps a server's error message: %.*s", n,
+                   (const char *)m);
+    else if (n)
+        gg_fail_at(0, err, "this is a text file, not a GGUF model: %.*s", n, (const char *)m);
+    if (n) return gg_fix(err, "check the address, and fetch the model again");
+    gg_fail_at(0, err, "this is not a GGUF model (first bytes %02x %02x %02x %02x)", m[0], m[1],
+               m[2], m[3]);
+    return gg_fix(err, "give a GGUF model");
+}
+
+/* ---- sorted indices of keys and tensor names --------------------------------------------- */
+
+/* Hostile input cannot make look-ups in a sorted list quadratic, as it can with a hash table. */
+
+static int order_bytes(const void *a, size_t a_len, const void *b, size_t b_len)
+{
+    size_t n = a_len < b_len ? a_len : b_len;
+    int c = n ? memcmp(a, b, n) : 0;
+    return c ? c : a_len < b_len ? -1 : a_len > b_len;
+}
+
+static int order_kv(const void *a, const void *b)
+{
+    const gg_kv *x = *(const gg_kv *const *)a, *y = *(const gg_kv *const *)b;
+    return order_bytes(x->key, x->key_len, y->key, y->key_len);
+}
+
+/* Tensors with the same name keep their order. */
+static int order_tensor(const void *a, const void *b)
+{
+    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
+    int c = order_bytes(x->name, x->name_len, y->name, y->name_len);
+    return c ? c : x < y ? -1 : x > y;
+}
+
+void gg_meta_order_sort(gg_meta_order *o)
+{
+    if (o->n) qsort(o->list, o->n, sizeof *o->list, order_kv);
+}
+
+gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err)
+{
+    *out = (gg_meta_order){ .list = calloc(meta->n ? meta->n : 1, sizeof *out->list),
+                            .n = meta->n };
+    if (!out->list) return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu keys", meta->n);
+    for (size_t i = 0; i < meta->n; i++) out->list[i] = &meta->kv[i];
+    gg_meta_order_sort(out);
+    return GG_OK;
+}
+
+const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len)
+{
+    gg_kv wanted = { .key = (char *)(uintptr_t)key, .key_len = key_len };
+    const gg_kv *k = &wanted, *const *found = o->n ? bsearch(&k, o->list, o->n, sizeof *o->list,
+                                                             order_kv)
+                                                   : NULL;
+    return found ? *found : NULL;
+}
+
+const gg_kv *gg_meta_order_twice(const gg_meta_order *o)
+{
+    for (size_t i = 1; i < o->n; i++)
+        if (order_kv(&o->list[i - 1], &o->list[i]) == 0)
+            return o->list[i - 1] > o->list[i] ? o->list[i - 1] : o->list[i];
+    return NULL;
+}
+
+static gg_status unique_keys(const gg_gguf *g, gg_error *err)
+{
+    gg_meta_order o;
+    gg_status st = gg_meta_order_make(&g->meta, &o, err);
+    const gg_kv *twice = st == GG_OK ? gg_meta_order_twice(&o) : NULL;
+    if (twice) {
+        char key[80];
+        gg_escape(twice->key, twice->key_len < 64 ? twice->key_len : 64, key, sizeof key);
+        gg_fail(err, GG_EFORMAT, "metadata key %s appears twice", key);
+        st = gg_at_offset(err, (uint64_t)(twice->key - (const char *)g->raw));
+    }
+    free(o.list);
+    return st;
+}
+
+gg_status gg_name_index(const gg_tensor *tensors, size_t n, size_t **by_name, gg_error *err)
+{
+    const gg_tensor **list = calloc(n ? n : 1, sizeof *list);
+    *by_name = calloc(n ? n : 1, sizeof **by_name);
+    if (!list || !*by_name) {
+        free(list);
+        return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu tensors", n);
+    }
+    for (size_t i = 0; i < n; i++) list[i] = &tensors[i];
+    qsort(list, n, sizeof *list, order_tensor);
+    for (size_t i = 0; i < n; i++) (*by_name)[i] = (size_t)(list[i] - tensors);
+    free(list);
+    return GG_OK;
+}
+
+size_t gg_name_index_find(const gg_tensor *tensors, const size_t *by_name, size_t n,
+                          const char *name, size_t name_len)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const gg_tensor *t = &tensors[by_name[mid]];
+        int c = order_bytes(t->name, t->name_len, name, name_len);
+        if (c == 0) return by_name[mid];
+        if (c < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return SIZE_MAX;
+}
+
+const gg_tensor *gg_name_index_twice(const gg_tensor *tensors, const size_t *by_name, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(tensors[by_name[i - 1]].name, tensors[by_name[i]].name) == 0)
+            return &tensors[by_name[i]];
+    return NULL;
+}
+
+/* Fills g->by_name. Fails with GG_EFORMAT if a key or a tensor name appears twice. */
+static gg_status build_index(gg_gguf *g, gg_error *err)
+{
+    gg_status st = unique_keys(g, err);
+    if (st == GG_OK) st = gg_name_index(g->tensors, g->n_tensors, &g->by_name, err);
+    const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(g->tensors, g->by_name, g->n_tensors)
+                                         : NULL;
+    if (!twice) return st;
+    gg_fail(err, GG_EFORMAT, "two tensors have this name");
+    return gg_at_tensor(err, twice->name, twice->name_len);
+}
+
+/* ---- the parser -------------------------------------------------------------------------- */
+
+/* Returns the buffer that becomes gg_gguf.raw: `room` bytes, malloc'd, which begin with all bytes
+ * that the cursor has passed. Returns NULL without memory. The cursor is not used after it. */
+typedef uint8_t *keep_header(gg_cursor *c, size_t room);
 
 typedef struct kv_place {
     uint64_t key, data;
@@ -22,7 +253,7 @@ typedef struct kv_place {
 
 typedef struct parser {
     gg_cursor *c;
-    gg_gguf_keep *keep;
+    keep_header *keep;
     gg_gguf *g;
     kv_place *kv_at;
     uint64_t *name_at;
@@ -38,7 +269,7 @@ static gg_status no_memory(parser *p)
 }
 
 /* Makes room for one more item in two parallel lists. */
-static bool grow(void **a, size_t a_size, void **b, size_t b_size, size_t n, size_t *cap)
+static bool grow_two(void **a, size_t a_size, void **b, size_t b_size, size_t n, size_t *cap)
 {
     if (n < *cap) return true;
     size_t want = *cap ? *cap * 2 : 64;
@@ -58,7 +289,7 @@ static gg_status read_version(parser *p)
     gg_cursor *c = p->c;
     gg_status st = gg_cursor_need(c, 4, "the magic number", p->err);
     if (st != GG_OK) return st;
-    if (memcmp(c->base, "GGUF", 4) != 0) return gg_fail_kind(c->base, c->size, p->err);
+    if (memcmp(c->base, "GGUF", 4) != 0) return fail_other_kind(c->base, c->size, p->err);
     c->pos = 4;
     uint32_t version = 0;
     if ((st = gg_cursor_u32(c, &version, "the version", p->err)) != GG_OK) return st;
@@ -162,7 +393,7 @@ static gg_status read_kv(parser *p)
     gg_cursor *c = p->c;
     gg_meta *m = &p->g->meta;
     void *kv_list = m->kv, *place_list = p->kv_at;
-    bool ok = grow(&kv_list, sizeof *m->kv, &place_list, sizeof *p->kv_at, m->n, &p->kv_cap);
+    bool ok = grow_two(&kv_list, sizeof *m->kv, &place_list, sizeof *p->kv_at, m->n, &p->kv_cap);
     m->kv = kv_list, p->kv_at = place_list;
     if (!ok) return no_memory(p);
     gg_kv *kv = &m->kv[m->n];
@@ -198,14 +429,14 @@ static gg_status read_tensor(parser *p)
     gg_cursor *c = p->c;
     gg_gguf *g = p->g;
     void *tensors = g->tensors, *names = p->name_at;
-    bool ok = grow(&tensors, sizeof *g->tensors, &names, sizeof *p->name_at, g->n_tensors,
-                   &p->tensor_cap);
+    bool ok = grow_two(&tensors, sizeof *g->tensors, &names, sizeof *p->name_at, g->n_tensors,
+                       &p->tensor_cap);
     g->tensors = tensors, p->name_at = names;
     if (!ok) return no_memory(p);
     gg_tensor *t = &g->tensors[g->n_tensors];
     *t = (gg_tensor){ .dims = { 1, 1, 1, 1 } };
     uint64_t len, *name = &p->name_at[g->n_tensors];
-    gg_status st = read_string(p, "a tensor name", GG_LIMIT_NAME, name, &len);
+    gg_status st = read_string(p, "a tensor name", GG_MAX_NAME, name, &len);
     if (st != GG_OK) return st;
     t->name_len = (size_t)len;
     p->names_size += len + 1;
@@ -322,13 +553,15 @@ static gg_status parse_all(parser *p)
     for (uint64_t i = 0; i < n_kv && st == GG_OK; i++) st = read_kv(p);
     for (uint64_t i = 0; i < n_tensors && st == GG_OK; i++) st = read_tensor(p);
     if (st == GG_OK) st = make_pointers(p);
-    if (st == GG_OK) st = gg_index_build(p->g, p->err);
+    if (st == GG_OK) st = build_index(p->g, p->err);
     if (st == GG_OK) st = check_data(p);
     return st;
 }
 
-gg_status gg_gguf_parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf_keep *keep, gg_gguf **out,
-                               gg_error *err)
+/* Parses a header from the start of the cursor. Tensor data must end before `data_end`, which is
+ * UINT64_MAX if the size is unknown or the data may be incomplete. */
+static gg_status parse_cursor(gg_cursor *c, uint64_t data_end, keep_header *keep, gg_gguf **out,
+                              gg_error *err)
 {
     parser p = { .c = c, .keep = keep, .file_size = data_end, .err = err };
     p.g = calloc(1, sizeof *p.g);
@@ -355,4 +588,131 @@ void gg_gguf_free(gg_gguf *g)
     free(g->raw);
     free(g->by_name);
     free(g);
+}
+
+/* ---- headers in memory, in files and on pipes -------------------------------------------- */
+
+static uint8_t *keep_copy(gg_cursor *c, size_t room)
+{
+    uint8_t *raw = malloc(room);
+    if (raw) memcpy(raw, c->base, (size_t)c->pos);
+    return raw;
+}
+
+gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err)
+{
+    gg_cursor c = { .base = bytes, .size = size, .end = whole ? size : UINT64_MAX };
+    return parse_cursor(&c, c.end, keep_copy, out, err);
+}
+
+/* Reads a header into a buffer that then becomes gg_gguf.raw. */
+typedef struct intake {
+    int fd;
+    uint64_t from; /* first byte of the header in the file */
+    bool pipe, cut;
+    uint8_t *buf;
+    size_t cap;
+    uint8_t *surplus; /* pipe only: bytes read beyond the header */
+    size_t surplus_len;
+} intake;
+
+/* Fills the buffer. The buffer grows with the bytes that really arrive, so a claimed length
+ * alone allocates nothing. Reads at most one step beyond the bytes needed. */
+static gg_status fill_header(gg_cursor *c, uint64_t need, gg_error *err)
+{
+    intake *in = c->ctx;
+    if (c->pos + need > GG_LIMIT_HEADER) {
+        gg_fail(err, GG_EUNSUPPORTED, "the header exceeds the maximum of %llu bytes",
+                (unsigned long long)GG_LIMIT_HEADER);
+        return gg_at_offset(err, c->pos);
+    }
+    while (c->size - c->pos < need && c->size < c->end) {
+        if (c->size == in->cap) {
+            uint8_t *grown = realloc(in->buf, in->cap * 2);
+            if (!grown)
+                return gg_fail(err, GG_ENOMEM, "no memory for a header of more than %zu bytes",
+                               in->cap);
+            c->base = in->buf = grown;
+            in->cap *= 2;
+        }
+        uint64_t want = need - (c->size - c->pos);
+        if (want < STEP) want = STEP;
+        if (want > in->cap - c->size) want = in->cap - c->size;
+        if (want > c->end - c->size) want = c->end - c->size;
+        size_t got = (size_t)want;
+        gg_status st = in->pipe ? gg_read_some(in->fd, in->buf + c->size, (size_t)want, &got, err)
+                                : gg_pread_all(in->fd, in->buf + c->size, (size_t)want,
+                                               in->from + c->size, err);
+        if (st != GG_OK) return st;
+        c->size += got;
+        if (got < want) c->end = c->size;
+    }
+    return GG_OK;
+}
+
+/* Hands over the buffer itself, resized to `room`. */
+static uint8_t *keep_buffer(gg_cursor *c, size_t room)
+{
+    intake *in = c->ctx;
+    if (in->pipe) {
+        in->surplus_len = (size_t)(c->size - c->pos);
+        in->surplus = malloc(in->surplus_len + 1);
+        if (!in->surplus) return NULL;
+        memcpy(in->surplus, in->buf + c->pos, in->surplus_len);
+    }
+    uint8_t *raw = realloc(in->buf, room);
+    if (raw) in->buf = NULL;
+    return raw;
+}
+
+static gg_status take_in(intake *in, const void *prefix, size_t prefix_len, uint64_t size,
+                         gg_gguf **out, gg_error *err)
+{
+    in->cap = prefix_len > STEP ? prefix_len : STEP;
+    in->buf = malloc(in->cap);
+    if (!in->buf) return gg_fail(err, GG_ENOMEM, "no memory for a header");
+    if (prefix_len) memcpy(in->buf, prefix, prefix_len);
+    gg_cursor c = {
+        .base = in->buf, .size = prefix_len, .end = size, .more = fill_header, .ctx = in
+    };
+    gg_status st = parse_cursor(&c, in->cut ? UINT64_MAX : size, keep_buffer, out, err);
+    free(in->buf);
+    return st;
+}
+
+gg_status gg_gguf_read_part(int fd, uint64_t from, uint64_t size, bool cut, gg_gguf **out,
+                            gg_error *err)
+{
+    intake in = { .fd = fd, .from = from, .cut = cut };
+    gg_status st = take_in(&in, NULL, 0, size - from, out, err);
+    if (st != GG_OK) {
+        if (from && err->offset != GG_ERROR_NO_OFFSET) err->offset += from;
+        return st;
+    }
+    (*out)->header_bytes += from;
+    (*out)->data_start += from;
+    return GG_OK;
+}
+
+gg_status gg_gguf_open_fd(int fd, bool cut, gg_gguf **out, uint64_t *file_size, gg_error *err)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot get the file's size");
+    if (!S_ISREG(s.st_mode)) {
+        gg_fail(err, GG_EUSAGE, "not a regular file");
+        return gg_fix(err, "pass it on standard input and give - as the model");
+    }
+    *file_size = (uint64_t)s.st_size;
+    return gg_gguf_read_part(fd, 0, *file_size, cut, out, err);
+}
+
+gg_status gg_gguf_read_pipe(int fd, const void *prefix, size_t prefix_len, gg_gguf **out,
+                            uint8_t **surplus, size_t *surplus_len, gg_error *err)
+{
+    intake in = { .fd = fd, .pipe = true };
+    gg_status st = take_in(&in, prefix, prefix_len, UINT64_MAX, out, err);
+    if (st != GG_OK) free(in.surplus);
+    *surplus = st == GG_OK ? in.surplus : NULL;
+    *surplus_len = st == GG_OK ? in.surplus_len : 0;
+    return st;
 }

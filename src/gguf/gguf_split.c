@@ -10,18 +10,36 @@
 #include "base/io.h"
 #include "base/stamp.h"
 #include "gguf/gguf.h"
-#include "gguf_journal.h"
-#include "gguf_limits.h"
-#include "gguf_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#define JOURNAL ".keys-undo"
 #define SUFFIX_LEN 20 /* "-00001-of-00003.gguf" */
+
+char *gg_journal_path(const char *path)
+{
+    char *real = realpath(path, NULL);
+    size_t size = real ? strlen(real) + sizeof JOURNAL : 0;
+    char *out = real ? malloc(size) : NULL;
+    if (out) snprintf(out, size, "%s%s", real, JOURNAL);
+    free(real);
+    return out;
+}
+
+bool gg_journal_exists(const char *path)
+{
+    struct stat s;
+    char *journal = gg_journal_path(path);
+    bool exists = journal && lstat(journal, &s) == 0;
+    free(journal);
+    return exists;
+}
 
 static const char *const split_keys[] = { "split.no", "split.count", "split.tensors.count" };
 enum { SPLIT_KEYS = sizeof split_keys / sizeof split_keys[0] };
@@ -72,7 +90,7 @@ bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t
     return true;
 }
 
-static void clear(gg_model *m)
+static void clear_model(gg_model *m)
 {
     for (size_t i = 0; i < m->n_files; i++) {
         if (m->fds && m->fds[i] >= 0) close(m->fds[i]);
@@ -91,11 +109,11 @@ static void clear(gg_model *m)
 void gg_model_free(gg_model *m)
 {
     if (!m) return;
-    clear(m);
+    clear_model(m);
     free(m);
 }
 
-static gg_status open_file(gg_model *m, size_t i, bool cut, gg_error *err)
+static gg_status open_shard_file(gg_model *m, size_t i, bool cut, gg_error *err)
 {
     m->fds[i] = open(m->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (m->fds[i] >= 0) m->stamps[i] = gg_stamp_fd(m->fds[i]);
@@ -106,7 +124,7 @@ static gg_status open_file(gg_model *m, size_t i, bool cut, gg_error *err)
         gg_fail(err, GG_EFORMAT, "a change of the metadata was interrupted or is still running");
         gg_fix_hint(err, GG_HINT_RECOVER, "finish or undo the change");
     } else {
-        gg_gguf_open_cut(m->fds[i], cut, &m->files[i], &m->file_sizes[i], err);
+        gg_gguf_open_fd(m->fds[i], cut, &m->files[i], &m->file_sizes[i], err);
     }
     return gg_at_file(err, m->paths[i]);
 }
@@ -129,7 +147,7 @@ gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_e
     return gg_fix(err, "fetch all shards of one model again");
 }
 
-static gg_status allocate(gg_model *m, size_t n, gg_error *err)
+static gg_status allocate_files(gg_model *m, size_t n, gg_error *err)
 {
     m->paths = calloc(n, sizeof *m->paths);
     m->fds = malloc(n * sizeof *m->fds);
@@ -158,7 +176,7 @@ static gg_status name_set(const gg_model *m, uint64_t no, uint32_t count, gg_mod
                (unsigned long long)no + 1, count);
         return gg_at_file(err, path);
     }
-    gg_status st = allocate(set, count, err);
+    gg_status st = allocate_files(set, count, err);
     char *prefix = st == GG_OK ? strndup(path, prefix_len) : NULL;
     for (uint32_t i = 0; prefix && i < count && st == GG_OK; i++)
         if (!(set->paths[i] = gg_shard_name(prefix, i, count)))
@@ -176,10 +194,10 @@ static uint32_t first_missing(const gg_model *set, uint32_t count)
     return i;
 }
 
-static gg_status open_all(gg_model *set, uint32_t count, bool cut, gg_error *err)
+static gg_status open_all_shards(gg_model *set, uint32_t count, bool cut, gg_error *err)
 {
     gg_status st = GG_OK;
-    for (uint32_t i = 0; i < count && st == GG_OK; i++) st = open_file(set, i, cut, err);
+    for (uint32_t i = 0; i < count && st == GG_OK; i++) st = open_shard_file(set, i, cut, err);
     return st;
 }
 
@@ -203,7 +221,7 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_mod
     if (o->lone_shards && (unnamed || (st == GG_OK && lost < count))) {
         set_partial(m, no, count);
         if (!unnamed) m->missing = set.paths[lost], set.paths[lost] = NULL;
-        clear(&set);
+        clear_model(&set);
         return GG_OK;
     }
     gg_error_merge(err, &why);
@@ -212,13 +230,13 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_mod
         gg_fix(err, "put it into the folder of the other shards");
         gg_at_file(err, set.paths[lost]);
     }
-    if (st == GG_OK) st = open_all(&set, count, o->cut_data, err);
-    clear(m);
+    if (st == GG_OK) st = open_all_shards(&set, count, o->cut_data, err);
+    clear_model(m);
     *m = set;
     return st;
 }
 
-static gg_status check_set(gg_model *m, gg_error *err)
+static gg_status check_shard_set(gg_model *m, gg_error *err)
 {
     uint64_t total = 0, claimed = 0;
     for (size_t i = 0; i < m->n_files; i++) {
@@ -260,7 +278,7 @@ static gg_status unique_over_shards(const gg_model *m, gg_error *err)
     return err->status;
 }
 
-static gg_status gather(gg_model *m, gg_error *err)
+static gg_status gather_tensors(gg_model *m, gg_error *err)
 {
     for (size_t f = 0; f < m->n_files; f++) m->n_tensors += m->files[f]->n_tensors;
     m->tensors = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *m->tensors);
@@ -310,14 +328,14 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
                              gg_error *err)
 {
     gg_model set = { 0 };
-    gg_status st = allocate(&set, count - no, err);
-    if (st != GG_OK) return clear(&set), st;
+    gg_status st = allocate_files(&set, count - no, err);
+    if (st != GG_OK) return clear_model(&set), st;
     set.n_files = 1;
     set.paths[0] = m->paths[0], set.fds[0] = m->fds[0];
     set.files[0] = m->files[0], set.file_sizes[0] = m->file_sizes[0];
     set.stamps[0] = m->stamps[0];
     m->n_files = 0;
-    clear(m);
+    clear_model(m);
     *m = set;
     while (st == GG_OK && m->n_files < count - no && another_follows(m))
         st = add_joined(m, o->cut_data, err);
@@ -339,7 +357,7 @@ static gg_status open_shards(gg_model *m, const gg_model_options *o, gg_error *e
     if (count < 2) return GG_OK;
     st = another_follows(m) ? open_joined(m, no, (uint32_t)count, o, err)
                             : open_set(m, no, (uint32_t)count, o, err);
-    return st == GG_OK ? check_set(m, err) : st;
+    return st == GG_OK ? check_shard_set(m, err) : st;
 }
 
 gg_status gg_model_open(const char *path, const gg_model_options *o, gg_model **out, gg_error *err)
@@ -348,12 +366,12 @@ gg_status gg_model_open(const char *path, const gg_model_options *o, gg_model **
     gg_model *m = calloc(1, sizeof *m);
     if (!o) o = &strict;
     if (!m) return gg_fail(err, GG_ENOMEM, "no memory for a model");
-    gg_status st = allocate(m, 1, err);
+    gg_status st = allocate_files(m, 1, err);
     if (st == GG_OK && !(m->paths[0] = strdup(path)))
         st = gg_fail(err, GG_ENOMEM, "no memory for a name");
-    if (st == GG_OK) st = open_file(m, 0, o->cut_data, err);
+    if (st == GG_OK) st = open_shard_file(m, 0, o->cut_data, err);
     if (st == GG_OK) st = open_shards(m, o, err);
-    if (st == GG_OK) st = gather(m, err);
+    if (st == GG_OK) st = gather_tensors(m, err);
     if (st != GG_OK) {
         if (st == GG_EFORMAT) gg_fix(err, "fetch all shards of one model again");
         gg_model_free(m);

@@ -10,7 +10,6 @@
 #include "base/names.h"
 #include "base/stamp.h"
 #include "gguf/gguf.h"
-#include "gguf/gguf_read.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
@@ -1119,11 +1118,25 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
 static gg_status open_pipe_spooled(const char *spec, const gg_source_options *o, gg_source **out,
                                    gg_error *err);
 
+/* Makes the index for gg_source_find, unless more tensors may be found. The header of a single file
+ * has made it already. */
+static gg_status index_names(gg_source *s, gg_error *err)
+{
+    gg_gguf *header = s->model           ? s->model->files[0]
+                      : s->pipe.n_shards ? s->pipe.shards[0].header
+                                         : NULL;
+    if (gg_source_grows(s)) return GG_OK;
+    if (!header || gg_source_files(s) != 1)
+        return gg_name_index(s->tensors, s->n, &s->by_name, err);
+    s->by_name = header->by_name;
+    header->by_name = NULL;
+    return GG_OK;
+}
+
 /* Ends the opening of a source: returns it in *out, or closes it if st is an error. */
 static gg_status opened(gg_source *s, gg_status st, gg_source **out, gg_error *err)
 {
-    if (st == GG_OK && !gg_source_grows(s))
-        st = gg_name_index(s->tensors, s->n, &s->by_name, err); /* for gg_source_find */
+    if (st == GG_OK) st = index_names(s, err);
     if (st == GG_OK) *out = s;
     else gg_source_close(s);
     return st;

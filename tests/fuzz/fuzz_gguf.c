@@ -61,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const gg_tensor *t = &g->tensors[i];
         FUZZ_MUST(t->bytes <= size && t->offset <= size &&
                   g->data_start + t->offset + t->bytes <= size);
-        FUZZ_MUST(gg_gguf_find(g, t->name, t->name_len) == i);
+        FUZZ_MUST(gg_name_index_find(g->tensors, g->by_name, g->n_tensors, t->name, t->name_len) ==
+                  i);
     }
     uint8_t *header = NULL;
     size_t n = 0;

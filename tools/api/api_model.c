@@ -207,7 +207,7 @@ static bool check_upload(api *a, int fd, size_t *tensors)
     gg_error err = GG_ERROR_INIT;
     gg_gguf *g = NULL;
     uint64_t size;
-    if (gg_gguf_open_fd(fd, &g, &size, &err) != GG_OK) {
+    if (gg_gguf_open_fd(fd, false, &g, &size, &err) != GG_OK) {
         if (err.status == GG_EIO || err.status == GG_ENOMEM) return api_fail_error(a, &err);
         char line[500];
         gg_error_line(&err, "upload", line, sizeof line);

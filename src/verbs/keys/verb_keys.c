@@ -8,8 +8,6 @@
 #include "base/sha256.h"
 #include "base/tempname.h"
 #include "gguf/gguf.h"
-#include "gguf/gguf_journal.h"
-#include "gguf/gguf_limits.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"

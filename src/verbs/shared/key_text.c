@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
-#include "gguf/gguf_limits.h"
 #include "organ/gg_keys.h"
 #include "organ/manifest_json.h"
 #include "json/json.h"
