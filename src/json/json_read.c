@@ -1,11 +1,33 @@
-/* json_read.c - a strict JSON parser (RFC 8259) without recursion. */
+/* json_read.c - a strict JSON parser (RFC 8259) without recursion, and its tree of values. */
 #include "base/error.h"
 #include "base/utf8.h"
-#include "json_node.h"
 #include "json/json.h"
 
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* All nodes are in one array, in the order of the text. A member of an object takes two nodes, the
+ * key and then the value. {"a": [1, 2], "b": 3} is
+ *
+ *     0 object   1 key "a"   2 array   3 "1"   4 "2"   5 key "b"   6 "3"
+ *       len 2                  len 2     next 1             `- has_key
+ *                              next 4 ----------------------> 6
+ *
+ * The first child directly follows its container, and `next` leads to the other children.
+ */
+struct gg_json_node {
+    const char *text; /* string, key: decoded bytes; number, GG_JSON_TEXT: original text */
+    uint32_t len;     /* length of text; container: number of children; bool: its value */
+    uint32_t next;    /* distance to the next sibling value in nodes, 0 = last */
+    uint32_t offset;  /* where it begins in the parsed text */
+    uint16_t type;    /* gg_json_type; a key is a GG_JSON_STRING */
+    uint16_t has_key; /* the node before is this value's key */
+};
+
+/* ---- parsing ----------------------------------------------------------------------------- */
 
 struct gg_json {
     gg_json_node *nodes;
@@ -31,7 +53,7 @@ typedef struct parser {
     gg_error *err;
 } parser;
 
-static gg_status refuse(parser *p, size_t offset, const char *what)
+static gg_status refuse_at(parser *p, size_t offset, const char *what)
 {
     gg_fail(p->err, GG_EFORMAT, "JSON: %s", what);
     gg_at_offset(p->err, offset);
@@ -67,7 +89,7 @@ static void skip_space(parser *p)
     while (p->pos < p->len && is_space(p->s[p->pos])) p->pos++;
 }
 
-static bool at(const parser *p, char c)
+static bool is_at(const parser *p, char c)
 {
     return p->pos < p->len && p->s[p->pos] == c;
 }
@@ -133,17 +155,17 @@ static gg_status unicode_escape(parser *p)
 {
     size_t start = p->pos - 1;
     int32_t unit = hex4(p, p->pos + 1);
-    if (unit < 0) return refuse(p, start, "\\u needs four hexadecimal digits");
+    if (unit < 0) return refuse_at(p, start, "\\u needs four hexadecimal digits");
     p->pos += 5;
     uint32_t cp = (uint32_t)unit;
     if (cp >= 0xdc00 && cp <= 0xdfff)
-        return refuse(p, start, "low surrogate without a high surrogate before it");
+        return refuse_at(p, start, "low surrogate without a high surrogate before it");
     if (cp >= 0xd800 && cp <= 0xdbff) {
-        int32_t low = at(p, '\\') && p->pos + 1 < p->len && p->s[p->pos + 1] == 'u'
+        int32_t low = is_at(p, '\\') && p->pos + 1 < p->len && p->s[p->pos + 1] == 'u'
                           ? hex4(p, p->pos + 2)
                           : -1;
         if (low < 0xdc00 || low > 0xdfff)
-            return refuse(p, start, "high surrogate without a low surrogate after it");
+            return refuse_at(p, start, "high surrogate without a low surrogate after it");
         cp = 0x10000 + ((cp - 0xd800) << 10) + ((uint32_t)low - 0xdc00);
         p->pos += 6;
     }
@@ -152,12 +174,12 @@ static gg_status unicode_escape(parser *p)
 }
 
 /* pos is after the backslash. */
-static gg_status escape(parser *p)
+static gg_status read_escape(parser *p)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    if (at(p, 'u')) return unicode_escape(p);
+    if (is_at(p, 'u')) return unicode_escape(p);
     const char *hit = p->pos < p->len ? memchr(from, p->s[p->pos], sizeof from - 1) : NULL;
-    if (!hit) return refuse(p, p->pos - 1, "unknown escape in a string");
+    if (!hit) return refuse_at(p, p->pos - 1, "unknown escape in a string");
     p->text[p->text_used++] = to[hit - from];
     p->pos++;
     return GG_OK;
@@ -168,21 +190,22 @@ static gg_status read_string(parser *p, gg_json_node *n)
 {
     size_t start = p->pos++, from = p->text_used;
     for (;;) {
-        if (p->pos >= p->len) return refuse(p, start, "the closing quote of a string is missing");
+        if (p->pos >= p->len)
+            return refuse_at(p, start, "the closing quote of a string is missing");
         unsigned char c = (unsigned char)p->s[p->pos];
         if (c == '"') break;
         if (c == '\\') {
             p->pos++;
-            gg_status st = escape(p);
+            gg_status st = read_escape(p);
             if (st) return st;
         } else if (c < 0x20) {
-            return refuse(p, p->pos, "a control character in a string must be escaped");
+            return refuse_at(p, p->pos, "a control character in a string must be escaped");
         } else if (c < 0x80) {
             p->text[p->text_used++] = p->s[p->pos++];
         } else {
             uint32_t cp;
             size_t k = gg_utf8_next(p->s + p->pos, p->len - p->pos, &cp);
-            if (k == 0) return refuse(p, p->pos, "a string is not valid UTF-8");
+            if (k == 0) return refuse_at(p, p->pos, "a string is not valid UTF-8");
             memcpy(p->text + p->text_used, p->s + p->pos, k);
             p->text_used += k;
             p->pos += k;
@@ -204,18 +227,18 @@ static bool skip_digits(parser *p)
 static gg_status read_number(parser *p, gg_json_node *n)
 {
     size_t start = p->pos;
-    if (at(p, '-')) p->pos++;
-    bool zero = at(p, '0');
+    if (is_at(p, '-')) p->pos++;
+    bool zero = is_at(p, '0');
     if (!skip_digits(p)) return refuse_byte(p, "a digit");
     if (zero && p->pos - start > 1 + (size_t)(p->s[start] == '-'))
-        return refuse(p, start, "a number has a leading zero");
-    if (at(p, '.')) {
+        return refuse_at(p, start, "a number has a leading zero");
+    if (is_at(p, '.')) {
         p->pos++;
         if (!skip_digits(p)) return refuse_byte(p, "a digit");
     }
-    if (at(p, 'e') || at(p, 'E')) {
+    if (is_at(p, 'e') || is_at(p, 'E')) {
         p->pos++;
-        if (at(p, '+') || at(p, '-')) p->pos++;
+        if (is_at(p, '+') || is_at(p, '-')) p->pos++;
         if (!skip_digits(p)) return refuse_byte(p, "a digit");
     }
     n->text = p->text + p->text_used;
@@ -280,13 +303,13 @@ static gg_status read_value(parser *p)
 
 static gg_status read_key(parser *p)
 {
-    if (!at(p, '"')) return refuse_byte(p, "a key");
+    if (!is_at(p, '"')) return refuse_byte(p, "a key");
     gg_json_node *n = add_node(p, GG_JSON_STRING, true);
     if (!n) return GG_ENOMEM;
     gg_status st = read_string(p, n);
     if (st) return st;
     skip_space(p);
-    if (!at(p, ':')) return refuse_byte(p, "':'");
+    if (!is_at(p, ':')) return refuse_byte(p, "':'");
     p->pos++;
     return GG_OK;
 }
@@ -347,14 +370,14 @@ static gg_status after_value(parser *p, bool *done)
         const gg_json_node *open = &p->nodes[p->stack[p->depth - 1].node];
         bool object = open->type == GG_JSON_OBJECT;
         skip_space(p);
-        if (at(p, object ? '}' : ']')) {
+        if (is_at(p, object ? '}' : ']')) {
             gg_status st = object ? check_keys(p, open) : GG_OK;
             if (st) return st;
             close_container(p);
             continue;
         }
         if (open->len > 0) {
-            if (!at(p, ',')) return refuse_byte(p, object ? "',' or '}'" : "',' or ']'");
+            if (!is_at(p, ',')) return refuse_byte(p, object ? "',' or '}'" : "',' or ']'");
             p->pos++;
             skip_space(p);
         }
@@ -373,12 +396,13 @@ static gg_status read_all(parser *p)
         if (st) return st;
     }
     skip_space(p);
-    return p->pos == p->len ? GG_OK : refuse(p, p->pos, "there is text after the end of the value");
+    return p->pos == p->len ? GG_OK
+                            : refuse_at(p, p->pos, "there is text after the end of the value");
 }
 
 /* Parses text[from..len); offsets count from the start of text. */
-static gg_status parse(const char *text, size_t from, size_t len, bool outline, gg_json **out,
-                       gg_error *err)
+static gg_status parse_text(const char *text, size_t from, size_t len, bool outline, gg_json **out,
+                            gg_error *err)
 {
     parser p = { .s = text, .pos = from, .len = len, .outline = outline, .err = err };
     gg_json *json = calloc(1, sizeof *json);
@@ -410,7 +434,7 @@ static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json
         gg_at_offset(err, 0);
         return GG_EFORMAT;
     }
-    return parse(text, 0, len, outline, out, err);
+    return parse_text(text, 0, len, outline, out, err);
 }
 
 gg_status gg_json_parse(const char *text, size_t len, gg_json **out, gg_error *err)
@@ -428,8 +452,8 @@ gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err)
     *out = NULL;
     if (gg_json_type_of(node) != GG_JSON_TEXT)
         return gg_fail(err, GG_EUSAGE, "JSON: this value is already parsed");
-    return parse(node->text - node->offset, node->offset, (size_t)node->offset + node->len, false,
-                 out, err);
+    return parse_text(node->text - node->offset, node->offset, (size_t)node->offset + node->len,
+                      false, out, err);
 }
 
 void gg_json_free(gg_json *json)
@@ -443,4 +467,359 @@ void gg_json_free(gg_json *json)
 const gg_json_node *gg_json_root(const gg_json *json)
 {
     return json->nodes;
+}
+
+/* ---- the tree ---------------------------------------------------------------------------- */
+
+gg_json_type gg_json_type_of(const gg_json_node *node)
+{
+    return node ? (gg_json_type)node->type : GG_JSON_NONE;
+}
+
+const char *gg_json_type_name(gg_json_type type)
+{
+    switch (type) {
+    case GG_JSON_NONE: return "nothing";
+    case GG_JSON_NULL: return "null";
+    case GG_JSON_BOOL: return "bool";
+    case GG_JSON_NUMBER: return "number";
+    case GG_JSON_STRING: return "string";
+    case GG_JSON_ARRAY: return "array";
+    case GG_JSON_OBJECT: return "object";
+    case GG_JSON_TEXT: return "array or object";
+    }
+    return "unknown";
+}
+
+uint64_t gg_json_offset(const gg_json_node *node)
+{
+    return node ? node->offset : GG_ERROR_NO_OFFSET;
+}
+
+size_t gg_json_count(const gg_json_node *node)
+{
+    gg_json_type type = gg_json_type_of(node);
+    return type == GG_JSON_ARRAY || type == GG_JSON_OBJECT ? node->len : 0;
+}
+
+const gg_json_node *gg_json_first(const gg_json_node *node)
+{
+    if (gg_json_count(node) == 0) return NULL;
+    return node->type == GG_JSON_OBJECT ? node + 2 : node + 1;
+}
+
+const gg_json_node *gg_json_next(const gg_json_node *node)
+{
+    return node && node->next ? node + node->next : NULL;
+}
+
+const char *gg_json_key(const gg_json_node *member, size_t *len)
+{
+    if (!member || !member->has_key) {
+        *len = 0;
+        return NULL;
+    }
+    *len = member[-1].len;
+    return member[-1].text;
+}
+
+bool gg_json_key_is(const gg_json_node *member, const char *key)
+{
+    size_t len;
+    const char *have = gg_json_key(member, &len);
+    return have && strlen(key) == len && memcmp(have, key, len) == 0;
+}
+
+const gg_json_node *gg_json_get(const gg_json_node *object, const char *key)
+{
+    if (gg_json_type_of(object) != GG_JSON_OBJECT) return NULL;
+    size_t len = strlen(key);
+    for (const gg_json_node *m = gg_json_first(object); m; m = gg_json_next(m))
+        if (m[-1].len == len && memcmp(m[-1].text, key, len) == 0) return m;
+    return NULL;
+}
+
+static gg_status expect_type(const gg_json_node *node, gg_json_type type, gg_error *err)
+{
+    if (gg_json_type_of(node) == type) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "JSON: expected a %s, found %s", gg_json_type_name(type),
+            gg_json_type_name(gg_json_type_of(node)));
+    gg_at_offset(err, gg_json_offset(node));
+    return GG_EFORMAT;
+}
+
+gg_status gg_json_string(const gg_json_node *node, const char **ptr, size_t *len, gg_error *err)
+{
+    gg_status st = expect_type(node, GG_JSON_STRING, err);
+    if (st) return st;
+    *ptr = node->text;
+    *len = node->len;
+    return GG_OK;
+}
+
+gg_status gg_json_bool(const gg_json_node *node, bool *value, gg_error *err)
+{
+    gg_status st = expect_type(node, GG_JSON_BOOL, err);
+    if (st) return st;
+    *value = node->len != 0;
+    return GG_OK;
+}
+
+const char *gg_json_number_text(const gg_json_node *node, size_t *len)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) {
+        *len = 0;
+        return NULL;
+    }
+    *len = node->len;
+    return node->text;
+}
+
+/* Writes the key and the start of a value: everything, unless it has children. */
+static gg_status put_head(const gg_json_out *out, const gg_json_node *n, bool with_key,
+                          gg_error *err)
+{
+    size_t len;
+    const char *key = with_key ? gg_json_key(n, &len) : NULL;
+    if (key) {
+        gg_json_put_string(out, key, len, err);
+        gg_json_put_raw(out, ": ", 2, err);
+    }
+    switch (gg_json_type_of(n)) {
+    case GG_JSON_BOOL: return gg_json_put_bool(out, n->len != 0, err);
+    case GG_JSON_TEXT:
+    case GG_JSON_NUMBER: return gg_json_put_raw(out, n->text, n->len, err);
+    case GG_JSON_STRING: return gg_json_put_string(out, n->text, n->len, err);
+    case GG_JSON_ARRAY: return gg_json_put_raw(out, n->len ? "[" : "[]", n->len ? 1 : 2, err);
+    case GG_JSON_OBJECT: return gg_json_put_raw(out, n->len ? "{" : "{}", n->len ? 1 : 2, err);
+    case GG_JSON_NONE:
+    case GG_JSON_NULL: break;
+    }
+    return gg_json_put_text(out, "null", err);
+}
+
+gg_status gg_json_put_node(const gg_json_out *out, const gg_json_node *node, gg_error *err)
+{
+    const gg_json_node *open[GG_JSON_DEPTH], *n = node;
+    size_t depth = 0;
+    put_head(out, n, false, err);
+    while (err->status == GG_OK) {
+        const gg_json_node *child = gg_json_first(n);
+        if (child) {
+            open[depth++] = n;
+            n = child;
+        } else {
+            while (depth > 0 && !n->next) {
+                n = open[--depth];
+                gg_json_put_raw(out, n->type == GG_JSON_OBJECT ? "}" : "]", 1, err);
+            }
+            if (depth == 0) break;
+            n = gg_json_next(n);
+            gg_json_put_raw(out, ", ", 2, err);
+        }
+        put_head(out, n, true, err);
+    }
+    return err->status;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+/* strtod expects the decimal point of the current locale. So the text is first split into digits
+ * and an exponent: "1.25e-3" is passed to strtod as "125e-5", which is the same in every locale. */
+
+/* The midpoint of two doubles has at most 767 digits. If a number agrees with a midpoint so far,
+ * rounding depends on whether any nonzero digit follows, and one more digit can record that. */
+enum { DIGITS = 800 };
+
+/* value = -1^negative x digits x 10^exp; no leading zeros; n = 0 for zero. */
+typedef struct decimal {
+    char digits[DIGITS + 1];
+    size_t n;
+    int64_t exp;
+    bool negative;
+} decimal;
+
+/* Splits the text of a number, which the parser has already checked. */
+static void split_decimal(const char *s, size_t len, decimal *d)
+{
+    bool fraction = false, more = false;
+    size_t i = 0;
+    d->n = 0;
+    d->exp = 0;
+    d->negative = s[0] == '-';
+    for (i = d->negative; i < len && s[i] != 'e' && s[i] != 'E'; i++) {
+        if (s[i] == '.') {
+            fraction = true;
+        } else if (d->n == 0 && s[i] == '0') {
+            d->exp -= fraction;
+        } else if (d->n < DIGITS) {
+            d->digits[d->n++] = s[i];
+            d->exp -= fraction;
+        } else {
+            more = more || s[i] != '0';
+            d->exp += !fraction;
+        }
+    }
+    if (more) {
+        d->digits[d->n++] = '1';
+        d->exp--;
+    }
+    if (i >= len) return;
+    bool minus = s[++i] == '-';
+    if (minus || s[i] == '+') i++;
+    /* Clamped to a limit from which no text of less than 4 GiB could bring it back into range. */
+    int64_t e = 0;
+    for (; i < len; i++)
+        if (e < INT64_C(1000000000000)) e = e * 10 + (s[i] - '0');
+    d->exp += minus ? -e : e;
+}
+
+static gg_status wrong_type(const gg_json_node *node, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "JSON: expected a number, found %s",
+            gg_json_type_name(gg_json_type_of(node)));
+    gg_at_offset(err, gg_json_offset(node));
+    return GG_EFORMAT;
+}
+
+static gg_status bad_value(const gg_json_node *node, const char *what, gg_error *err)
+{
+    bool cut = node->len > 40;
+    gg_fail(err, GG_EFORMAT, "JSON: %.*s%s is %s", cut ? 40 : (int)node->len, node->text,
+            cut ? "..." : "", what);
+    gg_at_offset(err, node->offset);
+    return GG_EFORMAT;
+}
+
+/* Computes the magnitude of a whole number. Returns false if it exceeds 64 bits or, with *whole
+ * false, if the number is not whole. */
+static bool magnitude(decimal *d, uint64_t *value, bool *whole)
+{
+    *value = 0;
+    while (d->n > 0 && d->digits[d->n - 1] == '0') {
+        d->n--;
+        d->exp++;
+    }
+    *whole = d->n == 0 || d->exp >= 0;
+    if (d->n == 0) return true;
+    if (!*whole || d->n > 20 || d->exp > 20) return false;
+    size_t places = d->n + (size_t)d->exp;
+    for (size_t i = 0; i < places; i++) {
+        uint64_t digit = i < d->n ? (uint64_t)(d->digits[i] - '0') : 0;
+        if (*value > (UINT64_MAX - digit) / 10) return false;
+        *value = *value * 10 + digit;
+    }
+    return true;
+}
+
+/* The sign and magnitude of a whole number; *fits is false if the magnitude exceeds 64 bits. */
+static gg_status whole_number(const gg_json_node *node, uint64_t *value, bool *negative, bool *fits,
+                              gg_error *err)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
+    decimal d;
+    bool whole;
+    split_decimal(node->text, node->len, &d);
+    *fits = magnitude(&d, value, &whole);
+    *negative = d.negative;
+    return whole ? GG_OK : bad_value(node, "not a whole number", err);
+}
+
+gg_status gg_json_u64(const gg_json_node *node, uint64_t *value, gg_error *err)
+{
+    uint64_t v;
+    bool negative, fits;
+    gg_status st = whole_number(node, &v, &negative, &fits, err);
+    if (st != GG_OK) return st;
+    if (!fits || (negative && v)) return bad_value(node, "outside 0 to 2^64-1", err);
+    *value = v;
+    return GG_OK;
+}
+
+gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
+{
+    uint64_t v;
+    bool negative, fits;
+    gg_status st = whole_number(node, &v, &negative, &fits, err);
+    if (st != GG_OK) return st;
+    if (!fits || v > (uint64_t)INT64_MAX + negative)
+        return bad_value(node, "outside -2^63 to 2^63-1", err);
+    /* -2^63 has no positive counterpart to negate. */
+    *value = !negative ? (int64_t)v : v == 0 ? 0 : -(int64_t)(v - 1) - 1;
+    return GG_OK;
+}
+
+/* If digits and power of ten are both exact in a double, one operation rounds once. */
+static bool exact_f64(const decimal *d, double *value)
+{
+#if FLT_EVAL_METHOD == 0
+    static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+    if (d->n > 15 || d->exp < -22 || d->exp > 22) return false;
+    uint64_t m = 0;
+    for (size_t i = 0; i < d->n; i++) m = m * 10 + (uint64_t)(d->digits[i] - '0');
+    *value = d->exp < 0 ? (double)m / power[-d->exp] : (double)m * power[d->exp];
+    return true;
+#else
+    (void)d, (void)value;
+    return false;
+#endif
+}
+
+/* Makes the text for strtod and strtof. Beyond an exponent of +-9999 every result is zero or
+ * infinity. */
+static void join_decimal(const decimal *d, char text[DIGITS + 16])
+{
+    int e = d->exp > 9999 ? 9999 : d->exp < -9999 ? -9999 : (int)d->exp;
+    memcpy(text, d->digits, d->n);
+    snprintf(text + d->n, 16, "e%d", e);
+}
+
+static double to_f64(const decimal *d)
+{
+    double v;
+    char text[DIGITS + 16];
+    if (d->n == 0) return 0;
+    if (exact_f64(d, &v)) return v;
+    join_decimal(d, text);
+    return strtod(text, NULL);
+}
+
+/* A quick double may be rounded again to float, unless it is exactly the midpoint of two floats:
+ * there the first rounding may have hidden a remainder. */
+static float to_f32(const decimal *d)
+{
+    double v;
+    char text[DIGITS + 16];
+    if (d->n == 0) return 0;
+    if (exact_f64(d, &v) && v >= (double)FLT_MIN) {
+        uint64_t bits;
+        memcpy(&bits, &v, sizeof bits);
+        if ((bits & 0x1fffffff) != 0x10000000) return (float)v;
+    }
+    join_decimal(d, text);
+    return strtof(text, NULL);
+}
+
+gg_status gg_json_f64(const gg_json_node *node, double *value, gg_error *err)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
+    decimal d;
+    split_decimal(node->text, node->len, &d);
+    double v = to_f64(&d);
+    if (isinf(v)) return bad_value(node, "too large for an f64", err);
+    *value = d.negative ? -v : v;
+    return GG_OK;
+}
+
+gg_status gg_json_f32(const gg_json_node *node, float *value, gg_error *err)
+{
+    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
+    decimal d;
+    split_decimal(node->text, node->len, &d);
+    float v = to_f32(&d);
+    if (isinf(v)) return bad_value(node, "too large for an f32", err);
+    *value = d.negative ? -v : v;
+    return GG_OK;
 }

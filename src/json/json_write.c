@@ -1,7 +1,6 @@
 /* json_write.c - write values as JSON text to a buffer or to a function of the caller. */
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "json_node.h"
 #include "json/json.h"
 
 #include <inttypes.h>
@@ -103,51 +102,4 @@ gg_status gg_json_put_f32(const gg_json_out *out, float value, gg_error *err)
     if (err->status == GG_OK && !isfinite(value)) return not_finite(err);
     if (negative_zero((double)value)) return gg_json_put_text(out, "-0.0", err);
     return gg_json_put_raw(out, text, gg_format_f32(value, text), err);
-}
-
-/* Writes the key and the start of a value: everything, unless it has children. */
-static gg_status put_head(const gg_json_out *out, const gg_json_node *n, bool with_key,
-                          gg_error *err)
-{
-    size_t len;
-    const char *key = with_key ? gg_json_key(n, &len) : NULL;
-    if (key) {
-        gg_json_put_string(out, key, len, err);
-        gg_json_put_raw(out, ": ", 2, err);
-    }
-    switch (gg_json_type_of(n)) {
-    case GG_JSON_BOOL: return gg_json_put_bool(out, n->len != 0, err);
-    case GG_JSON_TEXT:
-    case GG_JSON_NUMBER: return gg_json_put_raw(out, n->text, n->len, err);
-    case GG_JSON_STRING: return gg_json_put_string(out, n->text, n->len, err);
-    case GG_JSON_ARRAY: return gg_json_put_raw(out, n->len ? "[" : "[]", n->len ? 1 : 2, err);
-    case GG_JSON_OBJECT: return gg_json_put_raw(out, n->len ? "{" : "{}", n->len ? 1 : 2, err);
-    case GG_JSON_NONE:
-    case GG_JSON_NULL: break;
-    }
-    return gg_json_put_text(out, "null", err);
-}
-
-gg_status gg_json_put_node(const gg_json_out *out, const gg_json_node *node, gg_error *err)
-{
-    const gg_json_node *open[GG_JSON_DEPTH], *n = node;
-    size_t depth = 0;
-    put_head(out, n, false, err);
-    while (err->status == GG_OK) {
-        const gg_json_node *child = gg_json_first(n);
-        if (child) {
-            open[depth++] = n;
-            n = child;
-        } else {
-            while (depth > 0 && !n->next) {
-                n = open[--depth];
-                gg_json_put_raw(out, n->type == GG_JSON_OBJECT ? "}" : "]", 1, err);
-            }
-            if (depth == 0) break;
-            n = gg_json_next(n);
-            gg_json_put_raw(out, ", ", 2, err);
-        }
-        put_head(out, n, true, err);
-    }
-    return err->status;
 }
