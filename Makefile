@@ -85,7 +85,7 @@ SPARED = $(eval SPARED := $$(call takes,$$(addprefix -fno-,gcse tree-pre tree-vr
 LOGIC = $(SMALL) $(if $(SMALL),$(SPARED))
 SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c src/verbs/measure/verb_measure_read.c,\
 	$(filter src/verbs/% src/organ/% src/gguf/% src/json/% $(patsubst %,src/base/%.c,io out% escape status \
-	tempname nearest confine% stamp),$(SRC)))
+	nearest confine%),$(SRC)))
 SMALL_L0 := $(if $(L1),$(filter $(patsubst %,src/%.c,$(addprefix quant/kernel/,iq1 iq2 iq3 iq4 legacy k23 k456 \
 	ksearch pick) $(addprefix numeric/kernel/k_,merge mix choose fusion pairs moments)),$(KERNEL)))
 

@@ -3,7 +3,6 @@
 
 #include "base/io.h"            /* whole writes */
 #include "base/output.h"        /* outputs that appear only when whole */
-#include "base/tempname.h"      /* the refusal of existing files */
 #include "organ/output_guard.h" /* an output must not replace an input */
 
 #include <stdio.h>

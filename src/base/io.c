@@ -1,14 +1,14 @@
-/* io.c - checked reads and writes, and copies inside the kernel. */
+/* io.c - checked reads and writes, copies inside the kernel, and stamps of files. */
 #include "io.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #endif
 
@@ -44,45 +44,33 @@ static bool try_again(gg_status *st, const char *verb, gg_error *err)
     return false;
 }
 
-gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err)
+gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err)
 {
     const uint8_t *p = buf;
     while (n > 0) {
         gg_status st = gg_cancelled(err);
         if (st != GG_OK) return st;
-        ssize_t w = write(fd, p, n < GG_CHUNK ? n : GG_CHUNK);
+        size_t step = n < GG_CHUNK ? n : GG_CHUNK;
+        ssize_t w = offset == GG_AT_POS ? write(fd, p, step) : pwrite(fd, p, step, (off_t)offset);
         if (w < 0) {
             if (!try_again(&st, "write", err)) return st;
             continue;
         }
         p += w;
         n -= (size_t)w;
+        offset = gg_offset_after(offset, (uint64_t)w);
     }
     return GG_OK;
+}
+
+gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err)
+{
+    return gg_put_all(fd, buf, n, GG_AT_POS, err);
 }
 
 gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err)
 {
-    const uint8_t *p = buf;
-    while (n > 0) {
-        gg_status st = gg_cancelled(err);
-        if (st != GG_OK) return st;
-        ssize_t w = pwrite(fd, p, n < GG_CHUNK ? n : GG_CHUNK, (off_t)offset);
-        if (w < 0) {
-            if (!try_again(&st, "write", err)) return st;
-            continue;
-        }
-        p += w;
-        n -= (size_t)w;
-        offset += (uint64_t)w;
-    }
-    return GG_OK;
-}
-
-gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err)
-{
-    return offset == GG_AT_POS ? gg_write_all(fd, buf, n, err)
-                               : gg_pwrite_all(fd, buf, n, offset, err);
+    return gg_put_all(fd, buf, n, offset, err);
 }
 
 static gg_status ended_early(gg_error *err, uint64_t missing)
@@ -295,4 +283,54 @@ void gg_read_in_order(int fd)
 #else
     (void)fd;
 #endif
+}
+
+/* ---- stamps ------------------------------------------------------------------------------ */
+
+static gg_stamp stamp_of(const struct stat *s)
+{
+    return (gg_stamp){ .device = (uint64_t)s->st_dev,
+                       .inode = (uint64_t)s->st_ino,
+                       .size = (uint64_t)s->st_size,
+                       .links = (uint64_t)s->st_nlink,
+                       .modified = { s->st_mtim.tv_sec, s->st_mtim.tv_nsec },
+                       .changed = { s->st_ctim.tv_sec, s->st_ctim.tv_nsec } };
+}
+
+gg_stamp gg_stamp_fd(int fd)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) return (gg_stamp){ 0 };
+    return stamp_of(&s);
+}
+
+static bool same_stamp(const gg_stamp *a, const gg_stamp *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified[0] == b->modified[0] && a->modified[1] == b->modified[1] &&
+           (a->links != b->links ||
+            (a->changed[0] == b->changed[0] && a->changed[1] == b->changed[1]));
+}
+
+static bool is_watched(const gg_stamp *was)
+{
+    return was->inode || was->modified[0] || was->size;
+}
+
+bool gg_stamp_holds_fd(const gg_stamp *was, int fd)
+{
+    struct stat s;
+    if (!is_watched(was)) return true;
+    if (fstat(fd, &s) != 0) return false;
+    gg_stamp now = stamp_of(&s);
+    return same_stamp(was, &now);
+}
+
+bool gg_stamp_holds_name(const gg_stamp *was, const char *path)
+{
+    struct stat s;
+    if (!is_watched(was)) return true;
+    if (stat(path, &s) != 0) return false;
+    gg_stamp now = stamp_of(&s);
+    return same_stamp(was, &now);
 }

@@ -1,4 +1,4 @@
-/* io.h - checked reads, writes and copies on file descriptors. Internal.
+/* io.h - checked reads, writes and copies on file descriptors, and stamps of files. Internal.
  *
  * Each call continues after short transfers and EINTR, and checks gg_cancelled at least once
  * per GG_CHUNK bytes. It fails with GG_EIO (a system call failed), GG_EFORMAT (the input ended
@@ -83,5 +83,23 @@ void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 
 /* Tells the system that the file will be read from start to end, so that it reads farther ahead. */
 void gg_read_in_order(int fd);
+
+/* ---- files that someone else may change -------------------------------------------------- */
+
+/* The properties of a file that are compared. All zero: the file is not watched (it is a pipe or a
+ * device). */
+typedef struct gg_stamp {
+    uint64_t device, inode, size, links;
+    int64_t modified[2], changed[2]; /* seconds and nanoseconds of mtime and ctime */
+} gg_stamp;
+
+/* The stamp of an open file; all zero unless it is a regular file. */
+gg_stamp gg_stamp_fd(int fd);
+
+/* Whether the open file, or the file of that name, is unchanged. It counts as changed if the name
+ * no longer exists or belongs to another file. ctime is not compared if links to the file
+ * were made or removed meanwhile, which changes it too. */
+bool gg_stamp_holds_fd(const gg_stamp *was, int fd);
+bool gg_stamp_holds_name(const gg_stamp *was, const char *path);
 
 #endif

@@ -1,19 +1,156 @@
-/* output.c - an output file that appears under its name only when complete. */
+/* output.c - output files and folders that appear under their name only when complete. */
 #include "output.h"
 
+#include "base/error.h"
 #include "io.h"
-#include "tempname.h"
+#include "parallel.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #endif
+
+#if defined __linux__ && !defined RENAME_NOREPLACE
+
+/* musl 1.2.3 declares neither renameat2 nor its flags, but the kernel has both. */
+#define RENAME_NOREPLACE 1u
+#define RENAME_EXCHANGE 2u
+
+static inline int renameat2(int from_dir, const char *from, int to_dir, const char *to,
+                            unsigned flags)
+{
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+#endif
+
+/* ---- temporary names and renames --------------------------------------------------------- */
+
+/* Creates a file or folder under a new name. Returns a descriptor or 0, or -1 with errno;
+ * EEXIST means that the name is taken. */
+typedef int (*temp_maker)(const char *temp);
+
+#define TRIES 100 /* number of temporary names to try */
+
+/* Length of the folder part with its slash. Trailing slashes are ignored: "a/b/" is "b" in
+ * "a/". *end is the length without them. */
+static size_t folder_len(const char *path, size_t *end)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    *end = n;
+    while (n > 0 && path[n - 1] != '/') n--;
+    return n;
+}
+
+/* Returns ".NAME.PID-N.tmp" in the folder of path, malloc'd. */
+static char *temp_name(const char *path)
+{
+    static atomic_uint counter;
+    size_t end, dir = folder_len(path, &end);
+    size_t base = end - dir > 180 ? 180 : end - dir; /* keep within NAME_MAX */
+    size_t size = dir + base + 48;
+    char *temp = malloc(size);
+    if (temp)
+        snprintf(temp, size, "%.*s.%.*s.%ld-%u.tmp", (int)dir, path, (int)base, path + dir,
+                 (long)getpid(), atomic_fetch_add(&counter, 1));
+    return temp;
+}
+
+static gg_status cannot_create(const char *what, const char *path, gg_error *err)
+{
+    int why = errno;
+    gg_fail_errno(err, "cannot create %s in the folder of this output", what);
+    if (why == ENOENT) gg_fix(err, "create the folder first, or choose another name");
+    else if (why == EEXIST)
+        gg_fix(err, "remove the files that killed runs left there: they are named .NAME.*.tmp");
+    else if (why == EACCES || why == EPERM) gg_fix(err, "choose a folder that you can write to");
+    gg_at_file(err, path);
+    return GG_EIO;
+}
+
+/* Calls `make` with names ".NAME.PID-N.tmp" in the folder of `path` until one is free. Sets
+ * *temp to the malloc'd name and *made to the result of `make`. `what` is for messages, such as
+ * "a folder". Fails with GG_ENOMEM, or with GG_EIO and advice.
+ * In containers every run may have the same PID, and killed runs leave their temporary files. They
+ * are not ours to remove. */
+static gg_status temp_make(const char *path, const char *what, temp_maker make, char **temp,
+                           int *made, gg_error *err)
+{
+    char *name = NULL;
+    for (int i = 0; i < TRIES; i++) {
+        free(name);
+        name = temp_name(path);
+        if (!name) return gg_fail(err, GG_ENOMEM, "no memory for an output name");
+        *made = make(name);
+        if (*made >= 0) {
+            *temp = name;
+            return GG_OK;
+        }
+        if (errno != EEXIST) break;
+    }
+    gg_status st = cannot_create(what, path, err);
+    free(name);
+    return st;
+}
+
+gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
+{
+    struct stat s;
+    if (path[0] == '\0') return gg_fail(err, GG_EUSAGE, "the name of the output is empty");
+    if (strcmp(path, "-") == 0) {
+        gg_fail(err, GG_EUSAGE, "this output cannot be written to a pipe");
+        return gg_fix(err, "give the name of a file; for a file named -, write ./-");
+    }
+    if (force || lstat(path, &s) != 0) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "already exists");
+    gg_fix_hint(err, GG_HINT_REPLACE, "choose another name, or allow it to be replaced");
+    return gg_at_file(err, path);
+}
+
+gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_error *err)
+{
+#ifdef RENAME_NOREPLACE
+    if (!force) {
+        if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return GG_OK;
+        if (errno == EEXIST && gg_refuse_existing(path, false, err) != GG_OK) return err->status;
+        if (errno != EINVAL && errno != ENOSYS) return gg_fail_errno(err, "rename failed");
+    }
+#else
+    (void)force;
+#endif
+    return rename(temp, path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
+}
+
+gg_status gg_sync_parent(const char *path, gg_error *err)
+{
+    char parent[PATH_MAX] = "."; /* no allocation: the output is complete already */
+    size_t end, dir = folder_len(path, &end);
+    if (dir >= sizeof parent) return GG_OK;
+    if (dir > 0) {
+        memcpy(parent, path, dir);
+        parent[dir] = '\0';
+    }
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return GG_OK; /* a folder may be writable but not readable; it cannot be synced */
+    gg_status st = GG_OK;
+    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+        st = gg_fail_errno(err, "fsync of the folder failed");
+    close(fd);
+    return st;
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
 
 struct gg_output {
     char *path, *temp;
@@ -55,7 +192,7 @@ gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error
     o->path = strdup(path);
     o->force = force;
     if (!o->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
-    else st = gg_temp_make(path, "a temporary file", make_file, &o->temp, &o->fd, err);
+    else st = temp_make(path, "a temporary file", make_file, &o->temp, &o->fd, err);
     if (st == GG_OK) *out = o;
     else output_free(o);
     return st;
@@ -83,7 +220,7 @@ static int fits_in_memory(int fd, uint64_t bytes)
 
 /* Returns 0 or an errno value. posix_fallocate is not a substitute: on a file system without
  * support it writes to every block, so a large model would be written twice. */
-static int allocate(int fd, uint64_t bytes, uint64_t before)
+static int reserve_space(int fd, uint64_t bytes, uint64_t before)
 {
 #ifdef __linux__
     int e = fits_in_memory(fd, bytes < UINT64_MAX - before ? bytes + before : UINT64_MAX);
@@ -99,7 +236,7 @@ gg_status gg_output_reserve(gg_output *o, uint64_t bytes, uint64_t before, gg_er
 {
     if (bytes == 0) return GG_OK;
     int e;
-    do e = allocate(o->fd, bytes, before);
+    do e = reserve_space(o->fd, bytes, before);
     while (e == EINTR && gg_cancelled(err) == GG_OK);
     if (err->status != GG_OK) return err->status;
     if (e == ENOSPC || e == EFBIG || e == EDQUOT || e == EIO) {
@@ -150,4 +287,361 @@ gg_status gg_output_commit(gg_output *o, gg_error *err)
 void gg_output_abort(gg_output *o)
 {
     gg_output_end(o, false);
+}
+
+/* ---- folders ----------------------------------------------------------------------------- */
+
+struct gg_outdir {
+    char *path, *temp;
+    int fd;
+    bool replace; /* an existing folder is replaced on commit */
+    bool empty;   /* an existing folder is empty; rename() can replace it */
+    size_t made;  /* length of the first parent folder in path that was created; 0 = none */
+};
+
+static void outdir_free(gg_outdir *d)
+{
+    if (d->fd >= 0) close(d->fd);
+    free(d->path);
+    free(d->temp);
+    free(d);
+}
+
+static void remove_at(int dirfd, const char *name, int depth);
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+#ifdef __linux__
+/* Removes everything in the folder fd and closes it. This avoids opendir, which allocates memory:
+ * a folder must be removable even if no memory is left. */
+static void remove_names(int fd, int depth)
+{
+    struct entry { /* as the kernel writes it */
+        uint64_t inode, next;
+        unsigned short size;
+        unsigned char type;
+        char name[];
+    };
+    _Alignas(struct entry) char buf[4096];
+    for (long n; (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0;)
+        for (long at = 0; at < n;) {
+            const struct entry *e = (const void *)(buf + at);
+            if (!is_dots(e->name)) remove_at(fd, e->name, depth);
+            at += e->size;
+        }
+    close(fd);
+}
+#else
+static void remove_names(int fd, int depth)
+{
+    DIR *dir = fdopendir(fd);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (!is_dots(e->d_name)) remove_at(fd, e->d_name, depth);
+    if (dir) closedir(dir);
+    else close(fd);
+}
+#endif
+
+/* Organ directories have two levels of folders. More than 16 levels are left in place. */
+static void remove_at(int dirfd, const char *name, int depth)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || depth > 16) return;
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) remove_names(fd, depth + 1);
+    unlinkat(dirfd, name, AT_REMOVEDIR);
+}
+
+void gg_remove_tree(const char *path)
+{
+    remove_at(AT_FDCWD, path, 0);
+    remove_at(AT_FDCWD, path, 0); /* once more, if a call failed for the moment only */
+}
+
+static bool is_empty(const char *path)
+{
+    DIR *dir = opendir(path);
+    bool empty = dir != NULL;
+    for (struct dirent *e; dir && empty && (e = readdir(dir));) empty = is_dots(e->d_name);
+    if (dir) closedir(dir);
+    return empty;
+}
+
+static gg_status check_dir_target(const char *path, bool force, gg_outdir_check may_replace,
+                                  bool *replace, bool *empty, gg_error *err)
+{
+    struct stat s;
+    *replace = *empty = false;
+    if (lstat(path, &s) != 0) return gg_refuse_existing(path, force, err);
+    if (S_ISDIR(s.st_mode) && is_empty(path)) return *empty = true, GG_OK;
+    gg_status st = gg_refuse_existing(path, force, err);
+    if (st != GG_OK) return st;
+    errno = 0;
+    bool may = S_ISDIR(s.st_mode) && (!may_replace || may_replace(path));
+    if (!may && gg_cancelled(err) != GG_OK) return gg_at_file(err, path);
+    /* Not an answer, but a failure to look. */
+    if (!may && (errno == EIO || errno == ENOMEM || errno == EMFILE || errno == ENFILE)) {
+        gg_fail_errno(err, "cannot read the folder that would be replaced");
+        return gg_at_file(err, path);
+    }
+    if (!may) {
+        gg_fail(err, GG_EUSAGE,
+                "this is not an organ directory, or it contains other files too; it is not "
+                "replaced");
+        gg_fix(err, "choose another name or remove it yourself");
+        return gg_at_file(err, path);
+    }
+    *replace = true;
+    return GG_OK;
+}
+
+static int make_folder(const char *temp)
+{
+    return mkdir(temp, 0777);
+}
+
+/* Removes the parent folders that were created, if they are empty. */
+static void remove_parents(gg_outdir *d)
+{
+    for (size_t n = strlen(d->path); d->made && n-- > d->made;) {
+        if (d->path[n] != '/') continue;
+        d->path[n] = '\0';
+        int failed = rmdir(d->path);
+        d->path[n] = '/';
+        if (failed) return;
+    }
+    if (!d->made) return;
+    char was = d->path[d->made];
+    d->path[d->made] = '\0';
+    (void)rmdir(d->path);
+    d->path[d->made] = was;
+}
+
+/* Creates missing parent folders of d->path and sets d->made. */
+static gg_status make_parents(gg_outdir *d, gg_error *err)
+{
+    for (size_t n = 1; d->path[n]; n++) {
+        if (d->path[n] != '/' || d->path[n - 1] == '/') continue;
+        d->path[n] = '\0';
+        int failed = mkdir(d->path, 0777), why = errno;
+        d->path[n] = '/';
+        if (!failed && !d->made) d->made = n;
+        if (!failed || why == EEXIST || why == EROFS || why == EISDIR) continue;
+        errno = why;
+        gg_fail_errno(err, "cannot create the folder that it lies in");
+        remove_parents(d);
+        return gg_at_file(err, d->path);
+    }
+    return GG_OK;
+}
+
+gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace, gg_outdir **out,
+                         gg_error *err)
+{
+    bool replace, empty;
+    gg_status st = check_dir_target(path, force, may_replace, &replace, &empty, err);
+    if (st != GG_OK) return st;
+    gg_outdir *d = calloc(1, sizeof *d);
+    if (!d) return gg_fail(err, GG_ENOMEM, "no memory for an output folder");
+    d->fd = -1;
+    d->replace = replace;
+    d->empty = empty;
+    d->path = strdup(path);
+    for (size_t n = d->path ? strlen(d->path) : 0; n > 1 && d->path[n - 1] == '/';)
+        d->path[--n] = '\0';
+    int made;
+    if (!d->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
+    else st = make_parents(d, err);
+    if (st == GG_OK) st = temp_make(path, "a folder", make_folder, &d->temp, &made, err);
+    if (st == GG_OK &&
+        (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+        st = gg_fail_errno(err, "cannot open the temporary folder of this output");
+        gg_at_file(err, path);
+        rmdir(d->temp);
+    }
+    if (st == GG_OK) {
+        *out = d;
+        return GG_OK;
+    }
+    if (d->path) remove_parents(d);
+    outdir_free(d);
+    return st;
+}
+
+int gg_outdir_fd(const gg_outdir *d)
+{
+    return d->fd;
+}
+
+/* Creates the folder SUB of "SUB/NAME". */
+static gg_status make_subfolder(gg_outdir *d, const char *name, gg_error *err)
+{
+    const char *slash = strchr(name, '/');
+    if (!slash) return GG_OK;
+    char sub[64];
+    size_t n = (size_t)(slash - name);
+    if (n == 0 || n >= sizeof sub || strchr(slash + 1, '/'))
+        return gg_fail(err, GG_EUSAGE, "'%s' is not a valid file name in an organ directory", name);
+    memcpy(sub, name, n);
+    sub[n] = '\0';
+    if (mkdirat(d->fd, sub, 0777) != 0 && errno != EEXIST)
+        return gg_fail_errno(err, "cannot create folder %s", sub);
+    return GG_OK;
+}
+
+gg_status gg_outdir_create(gg_outdir *d, const char *name, int *fd, gg_error *err)
+{
+    gg_status st = make_subfolder(d, name, err);
+    if (st != GG_OK) return st;
+    *fd = openat(d->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return *fd >= 0 ? GG_OK : gg_fail_errno(err, "cannot create %s", name);
+}
+
+gg_status gg_outdir_link(gg_outdir *d, const char *source, const char *name, gg_error *err)
+{
+    gg_status st = make_subfolder(d, name, err);
+    if (st != GG_OK) return st;
+    return linkat(AT_FDCWD, source, d->fd, name, AT_SYMLINK_FOLLOW) == 0
+               ? GG_OK
+               : gg_fail_errno(err, "cannot link %s", name);
+}
+
+/* ---- sync --------------------------------------------------------------------- */
+
+/* Number of threads that call fsync at the same time, even on few processors. One commit of
+ * the file system's journal serves every fsync that waits for it, so waiting together is
+ * faster than one after another. syncfs is not an alternative: it waits for the data of every
+ * process, and it does not report every write error (none before Linux 5.8, none on
+ * overlays). */
+#define SYNC_THREADS 8u
+
+typedef struct walk {
+    DIR *dir;
+    int fd, depth;
+    bool failed;          /* tells the other threads to stop */
+    pthread_mutex_t lock; /* guards dir and failed */
+} walk;
+
+/* Gets the next name in the folder. Returns false at the end or after a failure. */
+static bool next_name(walk *w, char *name, size_t size)
+{
+    struct dirent *e = NULL;
+    pthread_mutex_lock(&w->lock);
+    while (!w->failed && (e = readdir(w->dir)) && is_dots(e->d_name)) continue;
+    if (e) snprintf(name, size, "%s", e->d_name);
+    pthread_mutex_unlock(&w->lock);
+    return e != NULL;
+}
+
+static gg_status sync_tree(int dirfd, int depth, gg_error *err);
+
+static gg_status sync_name(const walk *w, const char *name, gg_error *err)
+{
+    struct stat s;
+    int fd = openat(w->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    gg_status st = GG_OK;
+    if (fd < 0 || fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot sync %s", name);
+    else if (S_ISDIR(s.st_mode) && w->depth == 0) st = sync_tree(fd, 1, err);
+    else if (fsync(fd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync of %s failed", name);
+    if (fd >= 0) close(fd);
+    return st;
+}
+
+/* The task of one thread: syncs one name after another until none is left. */
+static gg_status sync_names(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    walk *w = ctx;
+    char name[NAME_MAX + 1];
+    gg_status st = GG_OK;
+    (void)i, (void)worker;
+    while (st == GG_OK && next_name(w, name, sizeof name)) {
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = sync_name(w, name, err);
+    }
+    if (st == GG_OK) return GG_OK;
+    pthread_mutex_lock(&w->lock);
+    w->failed = true;
+    pthread_mutex_unlock(&w->lock);
+    return st;
+}
+
+/* Organ directories have two levels. The many files are in the lower one, so only that level
+ * uses several threads. */
+static gg_status sync_tree(int dirfd, int depth, gg_error *err)
+{
+    int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+    if (!dir) {
+        gg_fail_errno(err, "cannot read the new folder");
+        if (copy >= 0) close(copy);
+        return GG_EIO;
+    }
+    rewinddir(dir);
+    walk w = { .dir = dir, .fd = dirfd, .depth = depth };
+    unsigned threads = depth == 0 ? 1 : SYNC_THREADS;
+    pthread_mutex_init(&w.lock, NULL);
+    gg_status st = gg_parallel(threads, threads, sync_names, &w, err);
+    pthread_mutex_destroy(&w.lock);
+    closedir(dir);
+    if (st == GG_OK && fsync(dirfd) != 0 && errno != EINVAL)
+        st = gg_fail_errno(err, "fsync failed");
+    return st;
+}
+
+/* ---- commit ------------------------------------------------------------------- */
+
+/* Replaces an existing folder. If the system can exchange two names in one step, a complete
+ * folder exists under the name at every moment. Otherwise the old folder is renamed first. */
+static gg_status swap_folders(gg_outdir *d, gg_error *err)
+{
+#ifdef RENAME_EXCHANGE
+    if (renameat2(AT_FDCWD, d->temp, AT_FDCWD, d->path, RENAME_EXCHANGE) == 0) {
+        gg_remove_tree(d->temp);
+        return GG_OK;
+    }
+#endif
+    char *aside;
+    int made;
+    /* The new empty folder reserves a name; rename() then replaces it with the old folder. */
+    gg_status st = temp_make(d->path, "a folder", make_folder, &aside, &made, err);
+    if (st != GG_OK) return st;
+    if (rename(d->path, aside) != 0) {
+        st = gg_fail_errno(err, "cannot move the old folder aside");
+        rmdir(aside);
+    } else if (rename(d->temp, d->path) != 0) {
+        st = gg_fail_errno(err, "rename failed");
+        rename(aside, d->path);
+    } else {
+        gg_remove_tree(aside);
+    }
+    free(aside);
+    return st;
+}
+
+gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
+{
+    gg_status st = sync_tree(d->fd, 0, err);
+    /* rename() replaces an empty folder, and fails if files have been added to it meanwhile. */
+    if (st == GG_OK && d->empty)
+        st = rename(d->temp, d->path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
+    else if (st == GG_OK)
+        st = d->replace ? swap_folders(d, err) : gg_put_in_place(d->temp, d->path, false, err);
+    if (st == GG_OK) st = gg_sync_parent(d->path, err);
+    gg_at_file(err, d->path);
+    if (st != GG_OK) {
+        gg_outdir_abort(d);
+        return st;
+    }
+    outdir_free(d);
+    return GG_OK;
+}
+
+void gg_outdir_abort(gg_outdir *d)
+{
+    if (!d) return;
+    gg_remove_tree(d->temp);
+    remove_parents(d);
+    outdir_free(d);
 }

@@ -66,4 +66,13 @@ void gg_outdir_abort(gg_outdir *d);
 /* Removes a folder with everything in it. Does not follow links; errors are ignored. */
 void gg_remove_tree(const char *path);
 
+/* Fails with GG_EUSAGE if path is empty, "-", or exists and force is false. */
+gg_status gg_refuse_existing(const char *path, bool force, gg_error *err);
+
+/* Renames temp to path. Without force an existing path is never replaced. */
+gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_error *err);
+
+/* Calls fsync on the folder of path, so that the rename itself is on disk. */
+gg_status gg_sync_parent(const char *path, gg_error *err);
+
 #endif

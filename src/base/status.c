@@ -1,5 +1,7 @@
-/* status.c - the error record: keeps the first error, callers add the place. */
+/* status.c - the error record: keeps the first error, callers add the place; and the version of
+ * the compiled library. */
 #include "organ/gg_status.h"
+#include "organ/gg_version.h"
 
 #include "base/error.h"
 
@@ -177,4 +179,9 @@ int gg_status_exit(gg_status status)
 #undef EXIT_CODE
     }
     return 4;
+}
+
+const char *gg_version(void)
+{
+    return GG_VERSION_STRING;
 }

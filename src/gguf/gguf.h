@@ -2,7 +2,7 @@
 #ifndef GG_GGUF_INTERNAL_H
 #define GG_GGUF_INTERNAL_H
 
-#include "base/stamp.h"
+#include "base/io.h"
 #include "organ/gg_gguf.h"
 
 #include <assert.h>

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "base/stamp.h"
 #include "gguf/gguf.h"
 
 #include <errno.h>

@@ -57,7 +57,7 @@ bool gg_class_by_name(const char *name, size_t len, gg_class *c)
     return false;
 }
 
-static const char *const parts[GG_PART_COUNT] = {
+static const char *const part_names[GG_PART_COUNT] = {
     [GG_PART_TEXT] = "text",       [GG_PART_VISION] = "vision",   [GG_PART_AUDIO] = "audio",
     [GG_PART_ENCODER] = "encoder", [GG_PART_DECODER] = "decoder", [GG_PART_DIFFUSION] = "diffusion",
     [GG_PART_ADAPTER] = "adapter", [GG_PART_IMATRIX] = "imatrix",
@@ -65,13 +65,13 @@ static const char *const parts[GG_PART_COUNT] = {
 
 const char *gg_part_name(gg_part p)
 {
-    return parts[p];
+    return part_names[p];
 }
 
 bool gg_part_by_name(const char *name, size_t len, gg_part *p)
 {
     for (int i = 0; i < GG_PART_COUNT; i++)
-        if (same_word(name, len, parts[i])) return *p = (gg_part)i, true;
+        if (same_word(name, len, part_names[i])) return *p = (gg_part)i, true;
     return false;
 }
 

@@ -2,7 +2,7 @@
 #ifndef GG_MANIFEST_H
 #define GG_MANIFEST_H
 
-#include "base/stamp.h"
+#include "base/io.h"
 #include "organ/gg_organ.h"
 
 #define GG_MANIFEST "manifest.json"

@@ -8,7 +8,6 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/names.h"
-#include "base/stamp.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/record.h"

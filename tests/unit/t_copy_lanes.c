@@ -2,7 +2,7 @@
  * every size, and which error is kept. */
 #include "t.h"
 
-#include "base/sha256_many.h"
+#include "base/sha256.h"
 #include "tensors.h"
 #include "verbs/shared/copy.h"
 

@@ -3,7 +3,7 @@
 #include "t.h"
 
 #include "base/isa.h"
-#include "base/sha256_many.h"
+#include "base/sha256.h"
 
 static void hex_of(const void *bytes, size_t n, char out[65])
 {

@@ -4,7 +4,7 @@
 #ifndef GG_COMPUTE_CORE_H
 #define GG_COMPUTE_CORE_H
 
-#include "base/sha256_many.h"
+#include "base/sha256.h"
 #include "compute.h"
 #include "compute_steps.h"
 

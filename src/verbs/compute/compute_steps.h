@@ -4,7 +4,7 @@
 #ifndef GG_COMPUTE_STEPS_H
 #define GG_COMPUTE_STEPS_H
 
-#include "base/sha256_many.h"
+#include "base/sha256.h"
 #include "compute_weights.h"
 #include "encode_error.h"
 #include "organ/gg_verbs.h"

@@ -6,7 +6,6 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "base/sha256.h"
-#include "base/tempname.h"
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"

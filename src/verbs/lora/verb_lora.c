@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
-#include "base/tempname.h"
+#include "base/output.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"
 #include "organ/select.h"

@@ -7,7 +7,7 @@
 
 #include "base/names.h"
 #include "base/sha256.h"
-#include "base/stamp.h"
+#include "base/io.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"

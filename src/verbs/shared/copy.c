@@ -5,7 +5,6 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
-#include "base/sha256_many.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "verbs/shared/verb_run.h"

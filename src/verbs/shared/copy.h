@@ -57,7 +57,7 @@ gg_status gg_verify_data(gg_source *s, size_t index, gg_error *err);
 /* Copy the data of many items and hash it in the same pass.
  *
  * Each thread works on as many items at once as it can hash faster together than one after
- * another (base/sha256_many.h). The result does not depend on the number of threads.
+ * another (base/sha256.h). The result does not depend on the number of threads.
  */
 
 /* The item that a lane works on. */
