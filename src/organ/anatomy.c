@@ -201,14 +201,14 @@ static bool is_norm_stem(span stem)
 static const struct {
     const char *text;
     bool encoder; /* of text */
-} prefixes[] = { { "model.diffusion_model.", false }, { "diffusion_model.", false },
-                 { "first_stage_model.", false },     { "vae.", false },
-                 { "cond_stage_model.", true },       { "conditioner.embedders.", true },
-                 { "text_encoders.", true } };
+} checkpoint_prefixes[] = { { "model.diffusion_model.", false }, { "diffusion_model.", false },
+                            { "first_stage_model.", false },     { "vae.", false },
+                            { "cond_stage_model.", true },       { "conditioner.embedders.", true },
+                            { "text_encoders.", true } };
 
 /* clang-format off */
 /* Lists of blocks. The refiners come first, as they contain other lists. */
-static const char *const lists[] = {
+static const char *const block_lists[] = {
     "txt_in.individual_token_refiner.blocks.", "distilled_guidance_layer.layers.", "double_blocks.",
     "single_blocks.", "joint_blocks.", "single_transformer_blocks.", "transformer_blocks.",
     "noise_refiner.", "context_refiner.", "input_blocks.", "middle_block.", "output_blocks.",
@@ -216,7 +216,7 @@ static const char *const lists[] = {
 };
 
 /* Embeddings of the input, of time and text, and the output, outside the blocks. */
-static const char *const embeds[] = {
+static const char *const diffusion_embeds[] = {
     "img_in", "img_in.*", "txt_in", "txt_in.*", "time_in.*", "vector_in.*", "guidance_in.*",
     "x_embedder", "x_embedder.*", "t_embedder.*", "y_embedder.*", "context_embedder",
     "context_embedder.*", "cap_embedder.*", "pos_embed", "pos_embed.*", "patch_embedding",
@@ -226,22 +226,22 @@ static const char *const embeds[] = {
     NULL,
 };
 
-static const char *const others[] = {
+static const char *const diffusion_others[] = {
     "double_stream_modulation_*", "single_stream_modulation*", "distilled_guidance_layer.*",
     "norm_out.*", "__index_timestep_zero__", "scaled_fp8", NULL,
 };
 /* clang-format on */
 
-static const char *const norms[] = { "txt_norm", "norm_final", "conv_norm_out", NULL };
+static const char *const diffusion_norms[] = { "txt_norm", "norm_final", "conv_norm_out", NULL };
 
 static span without_prefix(span name, bool *found, bool *text)
 {
     *found = *text = false;
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-        if (!span_starts(name, prefixes[i].text)) continue;
+    for (size_t i = 0; i < sizeof checkpoint_prefixes / sizeof checkpoint_prefixes[0]; i++) {
+        if (!span_starts(name, checkpoint_prefixes[i].text)) continue;
         *found = true;
-        *text = prefixes[i].encoder;
-        return span_drop(name, strlen(prefixes[i].text));
+        *text = checkpoint_prefixes[i].encoder;
+        return span_drop(name, strlen(checkpoint_prefixes[i].text));
     }
     return name;
 }
@@ -252,9 +252,9 @@ static bool find_block_list(span name, bool anywhere, span *rest, int64_t *block
     for (size_t at = 0; at < (anywhere ? name.n : 1); at++) {
         if (at > 0 && name.s[at - 1] != '.') continue;
         span here = span_drop(name, at);
-        for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-            if (!span_starts(here, lists[i])) continue;
-            span after = span_drop(here, strlen(lists[i]));
+        for (size_t i = 0; i < sizeof block_lists / sizeof block_lists[0]; i++) {
+            if (!span_starts(here, block_lists[i])) continue;
+            span after = span_drop(here, strlen(block_lists[i]));
             size_t digits = block_number(after, block);
             if (digits == 0) continue;
             *rest = span_drop(after, digits + 1);
@@ -276,8 +276,8 @@ static bool diffusion_name(span name, span *rest, int64_t *block, bool *text)
     if (find_block_list(inner, prefixed, rest, block)) return true;
     static const char *const endings[] = { ".weight", ".bias", ".scale", NULL };
     span stem = strip_ending(inner, endings);
-    return prefixed || span_starts(inner, "mid_block.") || span_in(stem, embeds) ||
-           span_in(stem, others) || span_in(stem, norms);
+    return prefixed || span_starts(inner, "mid_block.") || span_in(stem, diffusion_embeds) ||
+           span_in(stem, diffusion_others) || span_in(stem, diffusion_norms);
 }
 
 /* The first and last layer of a UNet, and norms that have only a number. */
@@ -353,10 +353,10 @@ static gg_class diffusion_class(span prefix, span stem, bool *known)
     *known = true;
     if (class_by_number(prefix, stem, &cls)) return cls;
     if (is_modulation(stem)) return GG_OTHER;
-    if (!block && span_in(stem, norms)) return GG_NORM;
-    if (!block && span_in(stem, embeds)) return GG_EMBED;
+    if (!block && span_in(stem, diffusion_norms)) return GG_NORM;
+    if (!block && span_in(stem, diffusion_embeds)) return GG_EMBED;
     if (is_diffusion_norm(stem)) return GG_NORM;
-    if (!block && span_in(stem, others)) return GG_OTHER;
+    if (!block && span_in(stem, diffusion_others)) return GG_OTHER;
     if (class_by_segment(stem, &cls)) return cls;
     if (span_has(stem, "embedding") || span_has(stem, "embed_tokens") || span_is(stem, "shared"))
         return GG_EMBED;

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "base/parallel.h"
 #include "base/output.h"
+#include "base/parallel.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"
 #include "organ/select.h"

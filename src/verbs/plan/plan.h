@@ -5,9 +5,9 @@
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 
+#include "base/io.h"
 #include "base/names.h"
 #include "base/sha256.h"
-#include "base/io.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"
