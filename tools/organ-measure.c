@@ -330,7 +330,7 @@ static gg_status measure(cli *c, gg_source *s)
     printer p = { { .json = c->json }, keep ? &list : NULL };
     if (!print) p.rows = table_silent(columns);
     opt.m.row = take_row;
-    opt.m.row_ctx = &p;
+    opt.m.ctx = &p;
     gg_status st = gg_measure_model(s, &opt.m, &c->run, &r, &c->err);
     if (st == GG_OK) table_begin(&p.rows, columns);
     if (st == GG_OK) st = after(c, s, &list);

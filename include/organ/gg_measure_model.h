@@ -2,7 +2,7 @@
  *
  * docs/method.md explains the measures. A row depends only on the tensor's bytes, dims and dtype
  * and on `sample`, not on the number of threads or the kind of source. The general rules of
- * organ.h apply: options, run, row callback and report may be NULL. A gg_measures list must not
+ * organ.h apply: options, run and report may be NULL. A gg_measures list must not
  * be used by several threads while it is changed.
  */
 #ifndef GG_MEASURE_MODEL_H
@@ -56,10 +56,6 @@ typedef struct gg_histogram {
     double bins[GG_HISTOGRAM_BINS], below, above;
 } gg_histogram;
 
-/* Called for each row in the order of the tensors, one at a time, from any thread. The row and its
- * t.name (NUL-terminated) are valid during the call. Another status than GG_OK ends the run. */
-typedef gg_status (*gg_measure_fn)(void *ctx, const gg_tensor_measure *row, gg_error *err);
-
 typedef struct gg_measure_options {
     const gg_select *select; /* NULL = all */
     uint64_t sample;         /* values per tensor to measure; 0 = all; see GG_SAMPLE_DEFAULT */
@@ -80,24 +76,29 @@ typedef struct gg_measure_options {
      * the older format does not state these shares, which are then 1. Tensors that the file lacks
      * have none. All data are read once, whatever `sample` is. NULL = none. */
     const char *imatrix;
-    /* Receives the histograms of all classes if the run succeeds; they do not depend on the number
-     * of threads. With all values of a tensor of 2^17 or more, it is read once more, by one thread.
-     * 3 MiB are needed. NULL = none. */
-    gg_histogram *histograms; /* GG_CLASS_COUNT of them */
-    gg_measure_fn row;        /* called for each row with row_ctx; may be NULL */
-    void *row_ctx;
+    /* Receives the histograms of all classes, GG_CLASS_COUNT of them, if the run succeeds. They do
+     * not depend on the number of threads. This needs 3 MiB of memory, and one more pass by one
+     * thread over each tensor of 2^17 or more values that is measured as a whole. NULL = none. */
+    gg_histogram *histograms;
+    /* Called for each row in the order of the tensors, one at a time, from any thread. The row and
+     * its t.name (NUL-terminated) are valid during the call. A status other than GG_OK ends the
+     * run. May be NULL. */
+    gg_status (*row)(void *ctx, const gg_tensor_measure *row, gg_error *err);
+    void *ctx;
 } gg_measure_options;
 
 /* Measures the selected tensors of a source. A dtype that cannot be decoded is not an error: its
  * rows are not `decoded`, and run->note gets one note per such dtype.
  *
- * Memory per thread: about 3 MiB, and 4 bytes per sampled value. If 2^17 or more values of a tensor
- * are measured, 44 MiB and 0.9 MiB per thread are needed in addition, but if these are all values
- * of the tensor, nothing is needed per value. Such tensors are measured one at a time, by all
- * threads. If all values of a tensor on a pipe are needed, the tensor is copied to a temporary
- * file. For a pipe, 8 bytes per value of one row longer than GG_ROW_RUN are added. Errors: GG_NO if
- * nothing is selected; GG_EIO or GG_EFORMAT if the source or the importance matrix cannot be read
- * to its end, or the matrix does not fit the model; any status of the callback. */
+ * Each thread needs about 3 MiB of memory and 4 bytes per sampled value. From 2^17 sampled values
+ * of a tensor on, all threads work on one such tensor at a time. They then need another 29 MiB
+ * together and 0.3 MiB each, and 16 MiB for Q8_0. If these are all values of the tensor, they are
+ * not kept, so that the 4 bytes per value are not needed. Such a tensor is read several times; on
+ * a pipe it is copied to a temporary file first. A row of a pipe that is longer than GG_ROW_RUN
+ * needs 8 bytes per value.
+ *
+ * Errors: GG_NO if nothing is selected; GG_EIO or GG_EFORMAT if the source or the importance matrix
+ * cannot be read to its end, or the matrix does not fit the model; any status of the callback. */
 gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_run *run,
                            gg_measure_report *report, gg_error *err);
 

@@ -49,12 +49,14 @@ GG_DECLARE_KF(void, gg_nk_fold_keys, (gg_nk_key * keys, size_t n, uint32_t low))
 GG_DECLARE_KF(void, gg_nk_unfold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
 /* The first i >= from >= 1 whose key is less than the one before, or n. */
 GG_DECLARE_KF(size_t, gg_nk_descent, (const gg_nk_key *keys, size_t from, size_t n));
-/* Count the buckets of n values in GG_BUCKET_TABLES tables of GG_FLOAT_BUCKETS counters
- * (float_set.h), or n codes of 16 bits in counts[65536]. */
+/* All floats with the same sign, exponent and next 4 bits are a bucket. */
+#define GG_FLOAT_BUCKETS 8192
+#define GG_FLOAT_BUCKET(bits) ((bits) >> 19)
+#define GG_BUCKET_TABLES 4 /* of counters, so that equal values do not wait for each other */
+/* Count the buckets of n values in GG_BUCKET_TABLES tables of GG_FLOAT_BUCKETS counters, or n codes
+ * of 16 bits in counts[65536]. */
 GG_DECLARE_KF(void, gg_nk_count_buckets, (const float *x, size_t n, uint32_t *counts));
 GG_DECLARE_KF(void, gg_nk_count_codes, (const uint16_t *codes, size_t n, uint32_t *counts));
-/* Number of floats of the same sign whose bits are at least `from`. */
-GG_DECLARE_KF(size_t, gg_nk_count_from, (const float *x, size_t n, uint32_t from));
 /* Sum of (gap - mean_gap)^2 over the n - 1 gaps of n sorted keys. */
 GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_gap));
 

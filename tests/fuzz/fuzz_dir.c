@@ -48,7 +48,7 @@ static void measure(void)
     gg_error e = GG_ERROR_INIT;
     gg_measures list = { 0 };
     gg_measure_report r = { 0 };
-    gg_measure_options o = { .sample = 16, .row = keep_row, .row_ctx = &list };
+    gg_measure_options o = { .sample = 16, .row = keep_row, .ctx = &list };
     gg_source *s = room_open("organs");
     size_t count = room_count();
     if (s && gg_measure_model(s, &o, &room_run, &r, &e) == GG_OK &&

@@ -95,7 +95,7 @@ static gg_measures measured(gg_source *s, bool split, unsigned threads)
     gg_measures list = { 0 };
     gg_run run = { .threads = threads };
     gg_measure_options o = {
-        .sample = 3, .imatrix = imatrix, .split_experts = split, .row = keep_row, .row_ctx = &list
+        .sample = 3, .imatrix = imatrix, .split_experts = split, .row = keep_row, .ctx = &list
     };
     T_CHECKF(gg_measure_model(s, &o, &run, NULL, &e) == GG_OK, "%s", e.what);
     return list;

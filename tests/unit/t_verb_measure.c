@@ -315,7 +315,7 @@ static gg_measures measure(bool pipe, gg_measure_options o, unsigned threads)
         exit(1);
     T_EQ(gg_source_open_with(pipe ? fifo : records, NULL, &s, &err), GG_OK);
     o.row = keep;
-    o.row_ctx = &list;
+    o.ctx = &list;
     T_CHECKF(gg_measure_model(s, &o, &run, NULL, &err) == GG_OK, "%s", err.what);
     gg_source_close(s);
     if (pipe) {

@@ -1,7 +1,6 @@
 /* k_moments.c - sums, range, histogram and gaps, each in one pass over the values. */
 #include "numeric/nlanes.h"
 
-#include "numeric/float_set.h"
 #include "numeric/numeric.h"
 
 size_t GG_K(gg_nk_nonfinite)(const float *x, size_t n)
@@ -140,13 +139,6 @@ void GG_K(gg_nk_count_codes)(const uint16_t *codes, size_t n, uint32_t *counts)
 }
 
 /* The signs are equal, so that the bits compare like signed integers too. */
-size_t GG_K(gg_nk_count_from)(const float *x, size_t n, uint32_t from)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < n; i++) count += (int32_t)gg_float_bits(x[i]) >= (int32_t)from;
-    return count;
-}
-
 /* The bits of negative floats sort backwards, so all bits are flipped. For others only the sign bit
  * is flipped. */
 void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)

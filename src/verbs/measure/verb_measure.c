@@ -116,7 +116,7 @@ static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
     j->report->elements += row->t.elements;
     j->report->sampled += row->m.sampled;
     if (!row->decoded) note_undecoded(j, &row->t);
-    return j->o->row ? j->o->row(j->o->row_ctx, row, err) : GG_OK;
+    return j->o->row ? j->o->row(j->o->ctx, row, err) : GG_OK;
 }
 
 /* Adds what depends on the null model. Returns false if another thread is still computing it: that
