@@ -72,7 +72,7 @@ BINS := $(TOOLS:%=$(B)/bin/%)
 say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 
 .PHONY: all
-all: $(LIB) $(BINS) $(B)/completion/_organ $(B)/completion/organ.fish ## build the library and the tools (default)
+all: $(LIB) $(BINS) $(patsubst %,$(B)/completion/%,organ _organ organ.fish) ## build the library and the tools (default)
 
 # Code that decides what others compute is built for size. The rules of names are an exception: a
 # model may have very many tensors, and -O2 makes them three times faster. json_format.c would need
@@ -214,7 +214,7 @@ lint: $(LIB)
 	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
-	shellcheck -S warning -s sh scripts/*.sh scripts/completion/*.sh scripts/packaging/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/web/*.sh
+	shellcheck -S warning -s sh scripts/*.sh scripts/packaging/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/web/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -323,7 +323,7 @@ $(foreach f,$(MAN1),$(f):mandir:man1/$(notdir $(f)):644 )\
 $(foreach f,$(MAN5),$(f):mandir:man5/$(notdir $(f)):644 )\
 README.md:docdir:README.md:644 LICENSE:docdir:LICENSE:644 docs/NEWS.md:docdir:NEWS.md:644 \
 $(foreach f,$(DOCS),$(f):docdir:$(f):644 )\
-$(foreach f,$(notdir $(BINS) $(SCRIPTS)),scripts/completion/organ:bashcompdir:$(f):644 $(B)/completion/organ.fish:fishcompdir:$(f).fish:644 )\
+$(foreach f,$(notdir $(BINS) $(SCRIPTS)),$(B)/completion/organ:bashcompdir:$(f):644 $(B)/completion/organ.fish:fishcompdir:$(f).fish:644 )\
 $(B)/completion/_organ:zshcompdir:_organ:644 \
 $(foreach f,$(EXAMPLES),$(f):pkgdatadir:examples/$(notdir $(f)):644 )\
 $(foreach f,$(ENGINE),$(f):pkgdatadir:engine/$(notdir $(f)):$(if $(filter %.sh,$(f)),755,644) )\
@@ -340,12 +340,14 @@ INSTALL_ITEM = from=$${x%%:*}; x=$${x\#*:}; mode=$${x\#\#*:}; x=$${x%:*}; eval "
 # Paths in installed texts are replaced by the installed paths.
 INSTALL_COPY = case $$from in docs/man/* | *.pc.in | scripts/organ-*) awk -f scripts/install.awk "$$from" > "$$to" ;; *) cp "$$from" "$$to" ;; esac
 
-# Completion for zsh and fish is made from the tables of that for bash.
+# Completion is made from the table of all options.
+completion/organ := bash
 completion/_organ := zsh
 completion/organ.fish := fish
-$(B)/completion/_organ $(B)/completion/organ.fish: $(B)/%: scripts/completion/organ scripts/completion/generate.sh
+$(patsubst %,$(B)/completion/%,organ _organ organ.fish): $(B)/%: $(B)/options.tsv $(wildcard scripts/completion/*)
 	@mkdir -p $(@D)
-	@sh scripts/completion/generate.sh $($*) > $@.tmp && mv $@.tmp $@
+	@{ awk -v shell=$($*) -f scripts/completion/generate.awk $< && \
+		case $($*) in bash) cat scripts/completion/organ ;; esac; } > $@.tmp && mv $@.tmp $@
 
 .PHONY: install uninstall
 install: all ## copy tools, library, headers, scripts and pages below DESTDIR/PREFIX

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2086,SC2015
-# completion.sh - scripts/completion/organ offers every option that --help lists, the
+# completion.sh - the completion of bash offers every option that --help lists, the
 # values that are accepted, and files where a file is wanted.
 . "$(dirname "$0")/lib.sh"
 if ! have bash; then
@@ -9,9 +9,13 @@ if ! have bash; then
 fi
 mkdir "$T/here" && mkdir "$T/here/some.organs" && touch "$T/here/a.gguf" "$T/here/a b.gguf" "$T/here/notes.txt"
 
+sh scripts/options.sh "$BIN" > "$T/options.tsv"
+made() { awk -v "shell=$1" -f scripts/completion/generate.awk "$T/options.tsv"; }
+{ made bash && cat scripts/completion/organ; } > "$T/organ"
+
 # tab WORD...: what bash offers for the last WORD, a line each.
 cat > "$T/drive.bash" << END
-. "$PWD/scripts/completion/organ"
+. "$T/organ"
 cd "$T/here" || exit 1
 COMP_WORDS=("\$@") COMP_CWORD=\$((\$# - 1))
 _organ
@@ -44,7 +48,7 @@ for f in "$BIN"/organ-* scripts/organ-*; do
         case $option in --help | --version | -[a-z] | --quiet | --verbose | --threads) continue ;; esac
         if grep -qxFe "$option" "$T/listed"; then ok; else bad "$t: $option is offered, --help does not have it"; fi
     done < "$T/offered"
-    if bash -c ". scripts/completion/organ && complete -p $t" > /dev/null 2>&1; then ok; else bad "$t has no completion"; fi
+    if bash -c ". $T/organ && complete -p $t" > /dev/null 2>&1; then ok; else bad "$t has no completion"; fi
     n=$((n + 1))
 done
 if [ $n -ge 12 ]; then ok; else bad "$n tools only"; fi
@@ -92,13 +96,11 @@ for m in $(tab organ-graft --match ""); do
 done
 
 # ---- zsh and fish: made from the same tables ---------------------------------------------------------
-check "for zsh" sh scripts/completion/generate.sh zsh
-cp "$T/out" "$T/_organ"
-check "for fish" sh scripts/completion/generate.sh fish
-cp "$T/out" "$T/organ.fish"
-check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(sed -n '/^complete /,$p' scripts/completion/organ | tr ' ' '\n' | grep -c '^organ-')" "zsh: all tools"
+made zsh > "$T/_organ"
+made fish > "$T/organ.fish"
+check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(sed 1d "$T/options.tsv" | cut -f 1 | sort -u | wc -l | tr -d ' ')" "zsh: all tools"
 grep -q "^organ-graft) .* '--match=:match:(exact retype convert)' .* '--link' .* '\*:model:_files -g " "$T/_organ" && ok || bad "zsh: organ-graft"
-grep -q "^organ-measure) .* '--type=:class:_values -s , class skeleton .* '-j+:value: ' " "$T/_organ" && ok || bad "zsh: organ-measure"
+grep -q "^organ-measure) .* '--type=:type:_values -s , value skeleton .* '-j+:j: ' " "$T/_organ" && ok || bad "zsh: organ-measure"
 grep -qx "complete -c organ-graft -l match -x -a 'exact retype convert'" "$T/organ.fish" && ok || bad "fish: organ-graft"
 grep -qx "complete -c organ-graft -l link" "$T/organ.fish" && ok || bad "fish: a flag"
 if have zsh; then check "zsh reads it" zsh -n "$T/_organ"; fi

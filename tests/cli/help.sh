@@ -32,6 +32,18 @@ for f in "$BIN"/organ-*; do
     done
 done
 
+# Every option of the tables is in the help and in the manual page of its tool.
+sh scripts/options.sh "$BIN" | awk -F '\t' 'NR > 1 && $2 != "-" { print $1, $2, $3 }' > "$T/table"
+if [ "$(wc -l < "$T/table")" -ge 300 ]; then ok; else bad "only $(wc -l < "$T/table") options"; fi
+while read -r t option letter; do
+    case $t in organ-api) continue ;; esac
+    [ -s "$T/$t.help" ] || { if [ -x "$BIN/$t" ]; then "$t" --help; else sh "scripts/$t" --help; fi > "$T/$t.help"; }
+    [ "$letter" = - ] && letter=-$option
+    if grep -qE -e "(--$option|(^|[ [])-$letter)([^a-z-]|\$)" "$T/$t.help"; then ok; else bad "$t --help has no --$option"; fi
+    case $option in help | version) continue ;; esac
+    if grep -qE -e "^\.(It|Op|Fl|Pq).* (-$option|[a-z]?$letter[a-z]?)([ ,.]|\$)" "docs/man/$t.1"; then ok; else bad "$t(1) has no --$option"; fi
+done < "$T/table"
+
 # What a shell user may get wrong.
 V=$LAB/lab-verse-q4_k_m.gguf
 check_error 2 "no model given" "no model" organ-extract --list

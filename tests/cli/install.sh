@@ -202,7 +202,7 @@ every_file() { # DESTDIR+PREFIX
         case $t in *.*) continue ;; esac
         if [ -x "$1/bin/$t" ]; then ok; else bad "$t is not installed"; fi
         if [ -s "$1/share/man/man1/$t.1" ]; then ok; else bad "$t has no page"; fi
-        if cmp -s scripts/completion/organ "$1/share/bash-completion/completions/$t"; then ok; else bad "$t has no completion"; fi
+        if cmp -s "$BIN/../completion/organ" "$1/share/bash-completion/completions/$t"; then ok; else bad "$t has no completion"; fi
         if grep -q "^complete -c $t " "$1/share/fish/vendor_completions.d/$t.fish"; then ok; else bad "$t has no completion for fish"; fi
         if grep -q "^$t) _arguments" "$1/share/zsh/site-functions/_organ"; then ok; else bad "$t has no completion for zsh"; fi
     done
