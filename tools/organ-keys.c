@@ -201,12 +201,7 @@ static gg_status write_model(cli *c, const gg_key_edits *edits)
 {
     gg_source *s = NULL;
     gg_keys_report r = { 0 };
-    uint64_t shards = 0;
     gg_status st = cli_open(c, opt.model, CLI_DATA, &s);
-    /* When shards follow one another on a pipe, only the first is known at first. */
-    if (st == GG_OK && gg_source_meta(s))
-        gg_kv_u64(gg_meta_find(gg_source_meta(s), "split.count"), &shards);
-    if (st == GG_OK && shards > 1) st = gg_source_spool(&s, &c->err);
     if (st == GG_OK) st = gg_keys_write(s, edits, opt.output, &c->run, &r, &c->err);
     gg_source_close(s);
     if (st == GG_OK && c->verbose)

@@ -344,7 +344,9 @@ static gg_status measure(cli *c, gg_source *s)
 static gg_status open_source(cli *c, gg_source **s)
 {
     if (opt.dir || c->args.n <= 1) return cli_open(c, cli_one(c, opt.dir, "model"), CLI_DATA, s);
-    return gg_source_open_files((char *const *)(uintptr_t)c->args.items, c->args.n, s, &c->err);
+    gg_source_options records = { .more = (char *const *)(uintptr_t)(c->args.items + 1),
+                                  .n_more = c->args.n - 1 };
+    return gg_source_open_with(c->args.items[0], &records, s, &c->err);
 }
 
 /* Checks what depends on the values of options. */

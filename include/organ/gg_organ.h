@@ -149,6 +149,10 @@ typedef struct gg_source_options {
      * happen as late as its end. Without one, such a shard is refused with GG_EFORMAT. */
     void (*note)(void *ctx, const char *line);
     void *ctx; /* first argument of note */
+    /* Paths of further .bin files, whose records follow those of the first. They are copied.
+     * GG_EUSAGE if one of the files has no organ records. */
+    char *const *more;
+    size_t n_more;
 } gg_source_options;
 
 /* Opens a source of which all tensors are known, and can be read in any order. A pipe is stored
@@ -169,16 +173,6 @@ typedef struct gg_source_options {
 gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err);
 gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err);
-
-/* Opens n paths as one source. If n is not 1, all of them must be .bin files with organ records;
- * GG_EUSAGE otherwise. The paths are copied. Other errors are those of gg_source_open. */
-gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err);
-
-/* Replaces a source that reads a pipe, and of which no tensor was read yet, by a seekable
- * source, as gg_source_options.spooled does. A seekable source is not changed. On success the
- * old *s and its pointers are no longer valid; on an error *s is unchanged and must be closed.
- * Errors: GG_EIO (for example if the temporary folder is full), and those of gg_source_open. */
-gg_status gg_source_spool(gg_source **s, gg_error *err);
 
 /* Closes the source and all descriptors that it opened. `s` may be NULL. */
 void gg_source_close(gg_source *s);

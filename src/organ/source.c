@@ -1152,11 +1152,34 @@ static gg_source *new_source(source_kind kind, const char *name)
     return NULL;
 }
 
+/* Opens `spec` and o->more as one source. */
+static gg_status open_record_files(const char *spec, const gg_source_options *o, gg_source **out,
+                                   gg_error *err)
+{
+    gg_source *s = new_source(SOURCE_RECORDS, spec);
+    if (!s) return no_memory(err);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i <= o->n_more && st == GG_OK; i++) {
+        const char *path = i ? o->more[i - 1] : spec;
+        spec_kind kind = kind_of_spec(path, err);
+        if (kind == SPEC_BAD) st = err->status;
+        else if (kind == SPEC_RECORDS) st = add_record_file(s, path, err);
+        else {
+            st = gg_fail(err, GG_EUSAGE,
+                         "this is not an organ record file; several inputs must all be record "
+                         "files");
+            gg_at_file(err, path);
+        }
+    }
+    return opened(s, st, out, err);
+}
+
 gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err)
 {
     spec_kind kind = kind_of_spec(spec, err);
     if (kind == SPEC_BAD) return err->status;
+    if (o && o->n_more) return open_record_files(spec, o, out, err);
     if (kind == SPEC_PIPE && o && o->spooled) return open_pipe_spooled(spec, o, out, err);
     gg_source *s = new_source(SOURCE_RECORDS, spec);
     if (!s) return no_memory(err);
@@ -1172,26 +1195,6 @@ gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
 {
     gg_source_options o = { .spooled = true };
     return gg_source_open_with(spec, &o, out, err);
-}
-
-gg_status gg_source_open_files(char *const *paths, size_t n, gg_source **out, gg_error *err)
-{
-    if (n == 1) return gg_source_open_with(paths[0], NULL, out, err);
-    gg_source *s = new_source(SOURCE_RECORDS, n ? paths[0] : "");
-    if (!s) return no_memory(err);
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < n && st == GG_OK; i++) {
-        spec_kind kind = kind_of_spec(paths[i], err);
-        if (kind == SPEC_BAD) st = err->status;
-        else if (kind == SPEC_RECORDS) st = add_record_file(s, paths[i], err);
-        else {
-            st = gg_fail(err, GG_EUSAGE,
-                         "this is not an organ record file; several inputs must all be record "
-                         "files");
-            gg_at_file(err, paths[i]);
-        }
-    }
-    return opened(s, st, out, err);
 }
 
 /* ---- contents ---------------------------------------------------------------------------- */
@@ -1582,17 +1585,6 @@ gg_status gg_source_store(gg_source *pipe, gg_source **out, gg_error *err)
     if (st == GG_OK) st = open_spooled(fd, gg_source_name(pipe), &pipe->o, out, err);
     else if (fd >= 0) close(fd);
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(pipe));
-}
-
-gg_status gg_source_spool(gg_source **s, gg_error *err)
-{
-    gg_source *stored;
-    if (gg_source_seekable(*s)) return GG_OK;
-    gg_status st = gg_source_store(*s, &stored, err);
-    if (st != GG_OK) return st;
-    gg_source_close(*s);
-    *s = stored;
-    return GG_OK;
 }
 
 gg_status gg_data_spool(gg_data *d, uint64_t offset, uint64_t n, gg_error *err)

@@ -38,7 +38,8 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
 int gg_unnamed_file(gg_error *err);
 
 /* Stores the rest of a pipe, of which no tensor was read yet, in a temporary file and opens that.
- * The caller closes both sources. See gg_source_spool. */
+ * The caller closes both sources. Errors: GG_EIO (for example if the temporary folder is full), and
+ * those of gg_source_open. */
 gg_status gg_source_store(gg_source *pipe, gg_source **out, gg_error *err);
 
 /* If d reads a pipe, copies n bytes from `offset` on to a temporary file without a name, and d

@@ -160,18 +160,21 @@ static void several_files(void)
     char a[300], b[300];
     snprintf(a, sizeof a, "%s", scratch("a.bin"));
     snprintf(b, sizeof b, "%s", scratch("b.bin"));
-    char *const both[] = { a, b };
-    char *const wrong[] = { a, (char[]){ "tests/data/gguf/v3-basic.gguf" } };
+    char *const second[] = { b }, *const wrong[] = { (char[]){ "tests/data/gguf/v3-basic.gguf" } };
+    gg_source_options both = { .more = second, .n_more = 1 }, bad = { .more = wrong, .n_more = 1 };
     gg_source *s = NULL;
-    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
-    T_CHECK(gg_source_open_files(both, 2, &s, &e) == GG_OK && gg_source_count(s) == 12 &&
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+    T_CHECK(gg_source_open_with(a, &both, &s, &e) == GG_OK && gg_source_count(s) == 12 &&
             gg_source_meta(s) == NULL);
     size_t n, x, y;
     char *got = drink(s, 100, &n), *p = slurp(a, &x), *q = slurp(b, &y);
     T_CHECK(n == x + y && memcmp(got, p, x) == 0 && memcmp(got + x, q, y) == 0);
     free(got), free(p), free(q);
     gg_source_close(s);
-    T_EQ(gg_source_open_files(wrong, 2, &s, &e2), GG_EUSAGE);
+    T_EQ(gg_source_open_with(a, &bad, &s, &e2), GG_EUSAGE);
+    T_CHECK(strcmp(e2.file, wrong[0]) == 0);
+    T_EQ(gg_source_open_with(wrong[0], &both, &s, &e3), GG_EUSAGE);
+    T_CHECK(strcmp(e3.file, wrong[0]) == 0);
 }
 
 static void found_by_name(void)

@@ -556,6 +556,14 @@ gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char 
     report = GG_REPORT(gg_keys_report, report);
     *report = (gg_keys_report){ 0 };
     if (!gg_source_meta(model)) return no_keys(gg_source_name(model), err);
-    return edits->in_place ? change_in_place(model, edits, run, report, err)
-                           : write_with_keys(model, edits, output, run, report, err);
+    if (edits->in_place) return change_in_place(model, edits, run, report, err);
+    gg_source *stored = NULL;
+    uint64_t shards = 0;
+    gg_status st = GG_OK;
+    /* When shards follow one another on a pipe, only the first is known at first. */
+    gg_kv_u64(gg_meta_find(gg_source_meta(model), "split.count"), &shards);
+    if (shards > 1 && !gg_source_seekable(model)) st = gg_source_store(model, &stored, err);
+    if (st == GG_OK) st = write_with_keys(stored ? stored : model, edits, output, run, report, err);
+    gg_source_close(stored);
+    return st;
 }
