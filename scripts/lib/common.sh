@@ -163,7 +163,11 @@ columns() { # WIDTH...
         }'
 }
 
-to_tsv() { awk -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"; }
+# Converts JSON Lines of organ-measure to its table. Needs find_tools before.
+to_tsv() {
+    measure_columns=$("$bin/organ-measure" --list-columns | sed 1d | cut -f 1 | tr '\n' ' ') && [ "$measure_columns" ] &&
+        awk -v columns="$measure_columns" -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"
+}
 
 # Removes scratch folders (.run-PID) in $1 whose run was killed. They are renamed first, so that a
 # worker that outlives its run adds no file while its folder is removed.

@@ -1,8 +1,8 @@
 # to-tsv.awk - converts JSON Lines of organ-measure to its TSV table. Needs json.awk and
-# rows.awk before it.
+# rows.awk before it, and the names of the columns, separated by spaces, in `columns`.
 BEGIN {
     json_tables()
-    n_columns = split("name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge importance", column, " ")
+    n_columns = split(columns, column, " ")
     for (i = 1; i <= n_columns; i++) printf "%s%s", column[i], (i < n_columns ? "\t" : "\n")
 }
 row_json($0) {

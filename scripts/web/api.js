@@ -149,9 +149,7 @@ export async function follow(j, show, signal) {
 // Whole numbers that JavaScript cannot hold stay text, where the browser gives access to it.
 const exact = (key, v, context) => (Number.isInteger(v) && !Number.isSafeInteger(v) && context ? context.source : v);
 
-// The rows that the tool printed.
-export async function rows(id) {
-  const text = await (await request("GET", "/v1/jobs/" + id + "/result")).text();
+function parseRows(text) {
   const out = [];
   for (const line of text.split("\n")) {
     if (!line.startsWith("{")) continue;
@@ -159,3 +157,9 @@ export async function rows(id) {
   }
   return out;
 }
+
+// The rows that the tool printed.
+export const rows = async (id) => parseRows(await (await request("GET", "/v1/jobs/" + id + "/result")).text());
+
+// A list of the names that the tools know, such as "methods".
+export const names = async (list) => parseRows(await (await request("GET", "/v1/lists/" + list)).text());

@@ -93,28 +93,25 @@ export async function graftView(main, signal, query) {
   await load();
 }
 
-// value: what the chosen tensors get, rest: the others; each: given per model
-const methods = {
-  slerp: { text: "slerp: two models, along the arc", base: true, models: 1, key: "t", value: "0.5", rest: "0" },
-  linear: { text: "linear: weighted mean", models: 2, key: "weight", value: "1", rest: "0", each: true },
-  nuslerp: { text: "nuslerp: arc with weights", models: 2, key: "weight", value: "1", rest: "0", each: true },
-  task: { text: "task: base plus weighted differences", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true },
-  ties: { text: "ties: largest differences, one sign", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
-  "dare-ties": { text: "dare-ties: random differences, one sign", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
-  "dare-linear": { text: "dare-linear: random differences", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
-  della: { text: "della: differences by rank", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.5" },
-  breadcrumbs: { text: "breadcrumbs: without outliers", base: true, models: 1, key: "weight", value: "1", rest: "0", each: true, more: "density=0.9,gamma=0.01" },
-  nearswap: { text: "nearswap: only nearly equal values", base: true, models: 1, key: "t", value: "0.001", rest: "0" },
-  karcher: { text: "karcher: mean of the directions", models: 2 },
-  "model-stock": { text: "model-stock: weights from the angles", base: true, models: 2 },
-};
+// How a method of organ-merge is shown. base, models: what is asked for; key, value: the parameter of
+// the chosen tensors, per model if `each`; rest: its value for the other tensors.
+function methodOf(m) {
+  const takes = (name) => m.parameters && m.parameters.find((p) => p.name === name);
+  const base = m.base === "required" || m.base === "first", first = m.base === "first" ? 1 : 0;
+  const key = ["weight", "t", "scale"].find(takes);
+  const value = key && (takes(key).default ?? (m.name === "nearswap" ? 0.001 : 0.5));
+  const more = !takes("density") ? "" : takes("gamma") ? "density=0.9,gamma=" + takes("gamma").default : "density=0.5";
+  return { text: m.name + ": " + m.meaning, base, models: Math.min(m.most - first, Math.max(m.least - first, base ? 1 : 2)), most: m.most - first, key, value: String(value),
+    rest: key === "scale" ? "1" : "0", each: key === "weight", more };
+}
 
 export async function mergeView(main, signal, query) {
   await refresh();
   if (names().length < 2) return empty(main, "Merge");
   let tensors = [], chosen = new Set(), loads = 0, rows = [];
   const first = query.get("model") || names()[0];
-  const method = select(Object.entries(methods).map(([k, m]) => [k, m.text]), "slerp", () => reset());
+  const methods = new Map((await api.names("methods")).map((m) => [(m.alias || m.name).replaceAll("_", "-"), methodOf(m)]));
+  const method = select([...methods].map(([k, m]) => [k, m.text]), "slerp", () => reset());
   const base = modelSelect(first, () => load());
   const value = h("input", { type: "text", value: "0.5", size: 8, oninput: () => draw() });
   const more = h("input", { type: "text", value: "", spellcheck: "false", oninput: () => draw() });
@@ -124,7 +121,7 @@ export async function mergeView(main, signal, query) {
   const mapCard = h("div", { class: "card" }, h("h2", null, "Where to merge"), h("p", { class: "hint" }, "Tensors that are not chosen stay as in the base, or in the first model."), map);
   const what = outcome(panel, out, signal);
   const buttons = [h("button", { type: "button", onclick: () => what.preview("organ-merge", args(true)) }, "Preview"), h("button", { class: "primary" }, "Merge")];
-  const m = () => methods[method.value];
+  const m = () => methods.get(method.value);
 
   // The filters of one model, or of the method. The first model of a plain mean keeps its weight.
   function filters(v, keep) {
@@ -163,12 +160,12 @@ export async function mergeView(main, signal, query) {
     valueBox.hidden = !m().key || !!m().each;
     mapCard.hidden = !m().key;
     valueBox.querySelector("label").textContent = m().key === "t" ? "t for the chosen tensors" : "Value";
-    if (m().value) value.value = m().value;
-    more.value = m().more || "";
+    if (m().key) value.value = m().value;
+    more.value = m().more;
     const others = names().filter((n) => n !== base.value);
     const start = m().base ? others : [base.value, ...others];
     for (let i = 0; i < m().models; i++) addRow(start[i % start.length]);
-    another.hidden = ["slerp", "nuslerp", "nearswap"].includes(method.value);
+    another.hidden = m().models >= m().most;
     load();
   }
   async function load() {

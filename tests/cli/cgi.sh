@@ -47,6 +47,18 @@ post() { # BODY
 organ-extract "$DATA/verse.gguf" --output "$DATA/verse.organs"
 post '{"tool": "organ-extract", "arguments": ["verse.gguf", "--list"]}'
 
+# ---- lists of names -------------------------------------------------------------------------------
+for list in assemble:types assemble:presets merge:methods merge:parameters measure:columns check:rules extract:classes extract:parts; do
+    expect "200 OK" GET "/v1/lists/${list#*:}"
+    tr -d '\r' < "$T/got" | sed '1,/^$/d' > "$T/names"
+    "organ-${list%:*}" "--list-${list#*:}" --json > "$T/listed"
+    check_same "$T/names" "$T/listed" "names over HTTP: $list"
+done
+expect "404 Not Found" GET /v1/lists/none
+expect "404 Not Found" GET /v1/lists
+expect "405 Method Not Allowed" DELETE /v1/lists/methods
+expect "500 Internal Server Error" GET /v1/lists/methods ORGAN_API_BIN=/nonexistent
+
 # ---- times, long polling, the latest jobs -----------------------------------------------------------
 cgi GET /v1/models < /dev/null
 if grep -q '"modified": "20[0-9-]*T[0-9:]*\.[0-9]*Z"' "$T/got"; then ok; else bad "no ISO 8601 time: $(cat "$T/got")"; fi

@@ -153,6 +153,8 @@ async function merge() {
   // Outside of the choice the base is unchanged.
   const rows = execFileSync(BIN + "/organ-compare", [join(T, "here", "merged.gguf"), join(T, "here", "verse.gguf"), "--type", "organ,embed"], { encoding: "utf8" });
   same(/differs/.test(rows), false, "tensors that were not chosen");
+  const methods = execFileSync(BIN + "/organ-merge", ["--list-methods"], { encoding: "utf8" }).trim().split("\n").length - 1;
+  same(await count((await labelled("Method")) + " option"), methods, "all methods are offered");
   await set(await labelled("Method"), "linear");
   await p.until(`document.querySelector("main .command code").textContent.includes("linear")`);
   good((await command()).startsWith("organ-merge --method linear --model verse.gguf,weight=1 --model "), "weights of a linear merge");

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -175,16 +176,64 @@ static bool health(api *a)
     return true;
 }
 
+/* Reads all that a program prints. */
+static bool read_program(api *a, char *const *argv, gg_buf *body)
+{
+    gg_error err = GG_ERROR_INIT;
+    int fds[2], status = -1;
+    size_t n = 1;
+    if (pipe(fds) != 0) return api_fail(a, 500, "no program can be started");
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(fds[1], 1);
+        close(fds[0]);
+        close(fds[1]);
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    close(fds[1]);
+    while (child > 0 && n > 0 && err.status == GG_OK) {
+        char piece[4096];
+        if (gg_read_some(fds[0], piece, sizeof piece, &n, &err) == GG_OK)
+            gg_buf_append(body, piece, n, &err);
+    }
+    close(fds[0]);
+    if (child > 0 && waitpid(child, &status, 0) != child) status = -1;
+    return (err.status == GG_OK && status == 0) || api_fail(a, 500, "the list cannot be made");
+}
+
+/* The names that the tools know. */
+static bool name_lists(api *a)
+{
+    static const char *const lists[][2] = {
+        { "organ-assemble", "types" },  { "organ-assemble", "presets" },
+        { "organ-merge", "methods" },   { "organ-merge", "parameters" },
+        { "organ-measure", "columns" }, { "organ-check", "rules" },
+        { "organ-extract", "classes" }, { "organ-extract", "parts" },
+    };
+    char tool[4096], option[64], json[] = "--json";
+    char *const argv[] = { tool, option, json, NULL };
+    if (!api_allow(a, "GET, HEAD")) return false;
+    for (size_t i = 0; a->parts == 3 && i < sizeof lists / sizeof lists[0]; i++) {
+        if (strcmp(lists[i][1], a->part[2]) != 0) continue;
+        gg_buf body = GG_BUF_INIT;
+        snprintf(tool, sizeof tool, "%s/%s", a->bin, lists[i][0]);
+        snprintf(option, sizeof option, "--list-%s", lists[i][1]);
+        bool ok = read_program(a, argv, &body);
+        if (ok) api_answer(a, 200, "application/jsonl", NULL, &body);
+        gg_buf_free(&body);
+        return ok;
+    }
+    return api_fail(a, 404, "there is nothing at this path");
+}
+
 static bool route(api *a)
 {
     static const struct {
         const char *name;
         bool (*fn)(api *a);
-    } routes[] = { { "health", health },
-                   { "models", api_models },
-                   { "organs", api_organs },
-                   { "files", api_files },
-                   { "jobs", api_jobs } };
+    } routes[] = { { "health", health },   { "models", api_models }, { "organs", api_organs },
+                   { "files", api_files }, { "lists", name_lists },  { "jobs", api_jobs } };
     if (a->parts >= 2 && a->parts <= API_PARTS && strcmp(a->part[0], "v1") == 0)
         for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
             if (strcmp(routes[i].name, a->part[1]) == 0 && (i > 0 || a->parts == 2))
