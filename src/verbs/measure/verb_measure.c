@@ -219,26 +219,33 @@ static float *large_buffer(job *j, uint64_t n, gg_error *err)
     return NULL;
 }
 
-/* Finds a place for the samples and the rows of the piece. If all of many values are needed, they
- * have no place, because they are read while they are measured. */
+/* Decides how many values are sampled and when. If all of many values are needed, they have no
+ * place in memory, because they are read while they are measured. */
+static void plan_take(const job *j, work *k)
+{
+    const gg_tensor *t = &k->d.p.t;
+    measure_take *take = &k->take;
+    bool coded = t->dtype == GG_F16 || t->dtype == GG_BF16;
+    take->blocks = j->o->blocks;
+    take->count = gg_measure_count(t, j->o);
+    take->later = take->count == t->elements && take->count >= GG_MEASURE_BIG;
+    k->alone = take->later && coded && take->count <= MEASURE_ALONE;
+}
+
+/* Finds a place for the samples, and starts with the columns that are wanted. */
 static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
 {
     const gg_tensor *t = &k->d.p.t;
     measure_take *take = &k->take;
     uint64_t matrix = j->o->spectral ? gg_edge_values(t, GG_EDGE_MOST) : 0;
-    take->blocks = j->o->blocks;
-    take->count = gg_measure_count(t, j->o);
-    take->later = take->count == t->elements && take->count >= GG_MEASURE_BIG;
-    bool large = !take->later && take->count > MEASURE_SHARED;
-    bool coded = t->dtype == GG_F16 || t->dtype == GG_BF16;
-    k->alone = take->later && coded && take->count <= MEASURE_ALONE;
+    plan_take(j, k);
+    bool large = !take->later && take->count > MEASURE_SHARED, weighed = false;
     if ((take->later && !k->alone) || large || matrix > MEASURE_SHARED) hold(j, k);
     gg_status st = gg_measure_space(w, take->later || large ? 0 : take->count, err);
     if (st == GG_OK && !take->later) {
         take->values = large ? large_buffer(j, take->count, err) : w->values;
         st = err->status;
     }
-    bool weighed = false;
     if (st == GG_OK) st = gg_importance_start(&k->importance, j->imatrix, t, &weighed, err);
     if (weighed) take->importance = &k->importance;
     if (st != GG_OK || matrix == 0) return st;
