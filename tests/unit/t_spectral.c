@@ -4,7 +4,7 @@
 #include "numeric/spectral.h"
 #include "svd.h"
 #include "t.h"
-#include "verbs/measure/measure_edge.h"
+#include "verbs/measure/measure_core.h"
 
 #include <math.h>
 

@@ -4,15 +4,92 @@
 #ifndef GG_MEASURE_CORE_H
 #define GG_MEASURE_CORE_H
 
-#include "measure_edge.h"
-#include "measure_histogram.h"
-#include "measure_importance.h"
 #include "numeric/measure_big.h"
 #include "numeric/numeric.h"
+#include "organ/gg_gguf.h"
 #include "organ/gg_measure_model.h"
+#include "organ/gg_status.h"
+#include "verbs/shared/column_weights.h"
 #include "verbs/shared/selected_tensors.h"
 
 #include <pthread.h>
+
+/* ---- the column edge ---- */
+
+/* The column `edge`: collects the rows of a tensor's matrices while they are
+ * read, and computes the edge of each. */
+/* The most values of a matrix that are held, 512 MiB. Of a larger one evenly spread rows are used,
+ * and the edge is an estimate (see numeric/spectral.h). */
+#define GG_EDGE_MOST (UINT64_C(1) << 27)
+
+typedef struct edge_taker {
+    uint32_t dtype;
+    uint64_t cols, of_rows, matrices; /* of the tensor */
+    uint64_t rows;                    /* that are held; 0 if the tensor has no edge */
+    uint64_t matrix, row;             /* the next row to hold */
+    unsigned threads;
+    float *x;
+    double *edges; /* one per matrix */
+} edge_taker;
+
+/* Number of values that a tensor's largest matrix needs in memory; 0 if it has no edge: a vector,
+ * a single row, or a dtype that cannot be decoded. At most `most`, unless one row is longer: such
+ * a tensor has no edge either. */
+uint64_t gg_edge_values(const gg_tensor *t, uint64_t most);
+
+/* Starts with a tensor. gg_edge_end must be called, also after an error. */
+gg_status gg_edge_start(edge_taker *k, const gg_tensor *t, uint64_t most, unsigned threads,
+                        gg_error *err);
+
+/* Adds the elements [first, first + n) in whole blocks. They follow each other from 0 on. */
+gg_status gg_edge_add(edge_taker *k, const uint8_t *bytes, uint64_t first, uint64_t n,
+                      gg_error *err);
+
+/* Frees the memory. Returns the edge, for several matrices the median, or NaN if there is none. */
+double gg_edge_end(edge_taker *k);
+
+/* ---- histograms ---- */
+
+/* Counts the values of each class while tensors are measured.
+ *
+ * Values are counted by the upper 16 bits of their float, so that no range has to be known before.
+ * Such a cell is at most 1/128 as wide as its distance from 0, and its edges are multiples of its
+ * width. It therefore lies within one bin of a histogram whose bins are wider. */
+typedef struct measure_histogram {
+    pthread_mutex_t lock;
+    uint64_t *counts; /* for each class and cell, in units of 1/65536; NULL = not counted */
+} measure_histogram;
+
+gg_status gg_histogram_start(measure_histogram *h, gg_error *err);
+
+/* Counts values that are finite, each as `weight` values. Does nothing if h was not started. */
+void gg_histogram_add(measure_histogram *h, gg_class cls, const float *values, size_t n,
+                      double weight);
+
+/* Fills in the histograms of all classes, and frees the counts. `out` may be NULL. */
+void gg_histogram_end(measure_histogram *h, gg_histogram out[GG_CLASS_COUNT]);
+
+/* ---- the column importance ---- */
+
+/* The column `importance`: the mean squared output of a tensor on the
+ * calibration text of an importance matrix, summed while the tensor is read. */
+typedef struct importance_taker {
+    uint32_t dtype;
+    gg_column_weights weights;
+    double sums[2];
+} importance_taker;
+
+/* Starts with a tensor. gg_importance_end must be called, also after an error. *any is true if the
+ * tensor has an importance, and its values must be added. Errors as gg_imatrix_read. */
+gg_status gg_importance_start(importance_taker *k, const gg_imatrix *imatrix, const gg_tensor *t,
+                              bool *any, gg_error *err);
+
+/* Adds the elements [first, first + n) in whole blocks. */
+gg_status gg_importance_add(importance_taker *k, const uint8_t *bytes, uint64_t first, uint64_t n,
+                            gg_error *err);
+
+/* Frees the memory. Returns the importance, or NaN if there is none. */
+double gg_importance_end(importance_taker *k);
 
 #define MEASURE_RAW ((size_t)256 << 10) /* bytes read at once */
 #define MEASURE_SHARED \
