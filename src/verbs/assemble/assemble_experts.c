@@ -1,7 +1,6 @@
 /* assemble_experts.c - puts single experts back into stacks, and removes experts from a model. */
 #include "assemble_experts.h"
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/lines.h"
@@ -10,321 +9,28 @@
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/select.h"
+#include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "verbs/shared/column_weights.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Puts single experts back into stacks. The name of an expert determines its
- * stack:
- * blk.N.ffn_gate.E.weight to blk.N.ffn_gate_exps.weight of the manifest's layout. */
-
-typedef struct stack {
-    size_t first, *entries; /* entries, sorted by expert number */
-    uint64_t *experts;
-    size_t n;
-} stack;
-
-struct gg_stacks {
-    const gg_manifest *m;
-    stack *list;
-    size_t *of; /* per entry */
-};
-
-void gg_stacks_free(gg_stacks *s)
-{
-    if (!s) return;
-    for (size_t k = 0; s->list && k < s->m->n_stacks; k++) {
-        free(s->list[k].entries);
-        free(s->list[k].experts);
-    }
-    free(s->list);
-    free(s->of);
-    free(s);
-}
-
-/* Whether `name` is the name of expert E of the stack. */
-static bool is_expert(const gg_tensor *of, const gg_entry *e)
-{
-    char name[GG_RECORD_NAME + 1];
-    size_t len;
-    return e->a.expert >= 0 &&
-           gg_expert_name(of->name, of->name_len, (uint64_t)e->a.expert, name, sizeof name, &len) &&
-           len == e->t.name_len && memcmp(name, e->t.name, len) == 0;
-}
-
-/* Compares stacks by name, then by position. */
-static int order(const void *a, const void *b)
-{
-    const gg_stack *x = *(const gg_stack *const *)a, *y = *(const gg_stack *const *)b;
-    int c = strcmp(x->t.name, y->t.name);
-    return c ? c : x < y ? -1 : x > y;
-}
-
-/* The stack to which an expert belongs, or SIZE_MAX. Uses a binary search, because a manifest
- * may have any number of stacks. */
-static size_t stack_of(const gg_manifest *m, const gg_stack *const *sorted, const gg_entry *e)
-{
-    char name[GG_RECORD_NAME + 8];
-    size_t lo = 0, hi = m->n_stacks, len;
-    if (!gg_stack_name(e->t.name, e->t.name_len, name, sizeof name, &len)) return SIZE_MAX;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (strcmp(sorted[mid]->t.name, name) < 0) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < m->n_stacks && is_expert(&sorted[lo]->t, e) ? (size_t)(sorted[lo] - m->stacks)
-                                                            : SIZE_MAX;
-}
-
-/* The dtype is that of the present experts, which may have been re-encoded. */
-static gg_status fits(const gg_stacks *s, size_t k, const gg_entry *e, gg_error *err)
-{
-    const gg_tensor *of = &s->m->stacks[k].t;
-    uint32_t dtype = s->list[k].n ? s->m->entries[s->list[k].first].t.dtype : e->t.dtype;
-    bool ok = of->n_dims >= 2 && e->t.n_dims == of->n_dims - 1 && e->t.dtype == dtype;
-    for (uint32_t d = 0; ok && d < e->t.n_dims; d++) ok = e->t.dims[d] == of->dims[d];
-    if (ok) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "its dims or dtype differ from those of the other experts");
-    return gg_at_tensor(err, e->t.name, e->t.name_len);
-}
-
-static gg_status put(gg_stacks *s, size_t k, size_t entry, gg_error *err)
-{
-    stack *st = &s->list[k];
-    size_t *entries = gg_grow_pow2(st->entries, st->n, sizeof *entries, err);
-    if (!entries) return GG_ENOMEM;
-    st->entries = entries;
-    if (st->n == 0) st->first = entry;
-    st->entries[st->n++] = entry;
-    return GG_OK;
-}
-
-typedef struct numbered {
-    uint64_t expert;
-    size_t entry;
-} numbered;
-
-static int by_number(const void *a, const void *b)
-{
-    const numbered *x = a, *y = b;
-    return x->expert < y->expert ? -1 : x->expert > y->expert;
-}
-
-/* The entries of a stack, sorted by expert number. */
-static gg_status sort_experts(const gg_manifest *m, stack *st, gg_error *err)
-{
-    numbered *list = calloc(st->n ? st->n : 1, sizeof *list);
-    st->experts = calloc(st->n ? st->n : 1, sizeof *st->experts);
-    if (!list || !st->experts) {
-        free(list);
-        return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    }
-    for (size_t i = 0; i < st->n; i++)
-        list[i] = (numbered){ (uint64_t)m->entries[st->entries[i]].a.expert, st->entries[i] };
-    qsort(list, st->n, sizeof *list, by_number);
-    for (size_t i = 0; i < st->n; i++) {
-        st->entries[i] = list[i].entry;
-        st->experts[i] = list[i].expert;
-    }
-    free(list);
-    return GG_OK;
-}
-
-gg_status gg_stacks_new(const gg_manifest *m, gg_stacks **out, gg_error *err)
-{
-    gg_stacks *s = calloc(1, sizeof *s);
-    if (!s) return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    s->m = m;
-    s->list = calloc(m->n_stacks ? m->n_stacks : 1, sizeof *s->list);
-    s->of = malloc((m->n_entries ? m->n_entries : 1) * sizeof *s->of);
-    const gg_stack **sorted = calloc(m->n_stacks ? m->n_stacks : 1, sizeof *sorted);
-    gg_status st = s->list && s->of && sorted ? GG_OK
-                                              : gg_fail(err, GG_ENOMEM, "no memory for experts");
-    for (size_t k = 0; sorted && k < m->n_stacks; k++) sorted[k] = &m->stacks[k];
-    if (sorted) qsort(sorted, m->n_stacks, sizeof *sorted, order);
-    for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
-        s->of[i] = stack_of(m, sorted, &m->entries[i]);
-        if (s->of[i] == SIZE_MAX) continue;
-        st = fits(s, s->of[i], &m->entries[i], err);
-        if (st == GG_OK) st = put(s, s->of[i], i, err);
-    }
-    free(sorted);
-    for (size_t k = 0; k < m->n_stacks && st == GG_OK; k++)
-        st = s->list[k].n ? sort_experts(m, &s->list[k], err) : GG_OK;
-    if (st != GG_OK) {
-        gg_stacks_free(s);
-        return st;
-    }
-    *out = s;
-    return GG_OK;
-}
-
-size_t gg_stacks_of(const gg_stacks *s, size_t entry)
-{
-    return s->of[entry];
-}
-
-size_t gg_stacks_first(const gg_stacks *s, size_t k)
-{
-    return s->list[k].first;
-}
-
-const uint64_t *gg_stacks_experts(const gg_stacks *s, size_t k, size_t *n)
-{
-    *n = s->list[k].n;
-    return s->list[k].experts;
-}
-
-gg_status gg_stacks_add(const gg_stacks *s, size_t k, gg_source *dir, gg_plan *p, gg_error *err)
-{
-    const stack *st = &s->list[k];
-    gg_tensor t = s->m->stacks[k].t;
-    t.dims[t.n_dims - 1] = st->n;
-    t.dtype = s->m->entries[st->first].t.dtype;
-    gg_plan_tensor *pt;
-    gg_status status = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
-    if (status == GG_OK) status = gg_plan_add(p, &t, &pt, err);
-    for (size_t i = 0; i < st->n && status == GG_OK; i++) {
-        const gg_entry *e = &s->m->entries[st->entries[i]];
-        gg_plan_part part = { dir, st->entries[i], 0, e->t.bytes, e->sha256 };
-        status = gg_plan_add_part(pt, &part, err);
-    }
-    return status;
-}
-
-/* A stack, or another tensor, and the length of the beginning of its name that identifies its
- * block: "blk.N." with its prefix; 0 = it is in no block. */
-typedef struct in_block {
-    const gg_tensor *t;
-    size_t prefix, stack; /* index of the stack */
-} in_block;
-
-struct gg_prune {
-    const gg_manifest *m;
-    const gg_stacks *stacks;
-    uint64_t was, left; /* experts per block */
-    size_t *stack_of;   /* per entry: a stack of its block; SIZE_MAX = not cut */
-    in_block *by_block; /* stacks, sorted by block, otherwise in their order */
-    size_t *first;      /* per stack: the first stack of its block */
-    bool *alive;        /* per first stack: some experts of the block are left */
-};
-
-/* ---- which experts are left ----------------------------------------------------------- */
-
-static in_block block_of(const gg_tensor *t, size_t index)
-{
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    return (in_block){ t, a.block < 0 ? 0 : a.role_at, index };
-}
-
-static int order_block(const in_block *a, const in_block *b)
-{
-    size_t x = a->prefix, y = b->prefix, n = x < y ? x : y;
-    int c = n ? memcmp(a->t->name, b->t->name, n) : 0;
-    return c ? c : x < y ? -1 : x > y;
-}
-
-static int order_stacks(const void *a, const void *b)
-{
-    const in_block *x = a, *y = b;
-    int c = order_block(x, y);
-    return c ? c : x->stack < y->stack ? -1 : x->stack > y->stack;
-}
-
-static uint64_t experts_of(const gg_stack *k)
-{
-    return k->t.dims[k->t.n_dims ? k->t.n_dims - 1 : 0];
-}
-
-static bool whole(const gg_manifest *m, const gg_stacks *s, size_t k)
-{
-    size_t n;
-    const uint64_t *e = gg_stacks_experts(s, k, &n);
-    return n == experts_of(&m->stacks[k]) && (n == 0 || e[n - 1] == n - 1);
-}
 
 static gg_status fail_at(const gg_tensor *t, gg_error *err)
 {
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
-/* The first expert that only one of two ascending lists has. */
-static uint64_t odd_one(const uint64_t *a, size_t an, const uint64_t *b, size_t bn)
+static int by_u64(const void *a, const void *b)
 {
-    size_t i = 0;
-    while (i < an && i < bn && a[i] == b[i]) i++;
-    if (i == an || i == bn) return i < an ? a[i] : b[i];
-    return a[i] < b[i] ? a[i] : b[i];
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
 }
 
-/* No expert of any stack of the block is left, so the block was removed completely. */
-static bool block_is_gone(const gg_prune *p, size_t k)
-{
-    return !p->alive[p->first[k]];
-}
-
-/* Groups the stacks by block. They are sorted once, because a manifest may have any number. */
-static gg_status group(gg_prune *p, gg_error *err)
-{
-    size_t n = p->m->n_stacks;
-    p->by_block = calloc(n, sizeof *p->by_block);
-    p->first = calloc(n, sizeof *p->first);
-    p->alive = calloc(n, sizeof *p->alive);
-    if (!p->by_block || !p->first || !p->alive)
-        return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    for (size_t k = 0; k < n; k++) p->by_block[k] = block_of(&p->m->stacks[k].t, k);
-    qsort(p->by_block, n, sizeof *p->by_block, order_stacks);
-    for (size_t i = 0; i < n; i++) {
-        const in_block *b = &p->by_block[i];
-        size_t k = b->stack, left;
-        bool same = i > 0 && b->prefix > 0 && order_block(b - 1, b) == 0;
-        p->first[k] = same ? p->first[b[-1].stack] : k;
-        gg_stacks_experts(p->stacks, k, &left);
-        if (left > 0) p->alive[p->first[k]] = true;
-    }
-    return GG_OK;
-}
-
-/* Compares stack k with the count and with the first stack of its block. */
-static gg_status check_stack(gg_prune *p, size_t k, gg_error *err)
-{
-    const gg_tensor *t = &p->m->stacks[k].t;
-    size_t n, fn;
-    const uint64_t *e = gg_stacks_experts(p->stacks, k, &n), *fe;
-    if (n == 0 && block_is_gone(p, k)) return GG_OK;
-    if (experts_of(&p->m->stacks[k]) != p->was) {
-        gg_fail(err, GG_EFORMAT, "its stack had %llu experts, but those of other blocks had %llu",
-                (unsigned long long)experts_of(&p->m->stacks[k]), (unsigned long long)p->was);
-        return fail_at(t, err);
-    }
-    if (n > 0 && e[n - 1] >= p->was) {
-        gg_fail(err, GG_EFORMAT, "its stack never had an expert %llu",
-                (unsigned long long)e[n - 1]);
-        return fail_at(t, err);
-    }
-    size_t f = p->first[k];
-    fe = gg_stacks_experts(p->stacks, f, &fn);
-    if (fn != n || (n > 0 && memcmp(fe, e, n * sizeof *e) != 0)) {
-        gg_fail(err, GG_EFORMAT,
-                "it and %.*s do not keep the same experts: only one has expert %llu",
-                (int)p->m->stacks[f].t.name_len, p->m->stacks[f].t.name,
-                (unsigned long long)odd_one(e, n, fe, fn));
-        gg_fix(err, "remove each expert from gate, up and down");
-        return fail_at(t, err);
-    }
-    if (n == p->left) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "it has %zu experts left, but other blocks have %llu", n,
-            (unsigned long long)p->left);
-    gg_fix(err, "leave the same number of experts in every block: a model has one expert_count");
-    return fail_at(t, err);
-}
-
-/* ---- tensors per expert ----------------------------------------------------------------- */
+/* ---- tensors with one entry per expert ---------------------------------------------- */
 
 /* Whether the role contains this stem, at its end or before a dot. */
 static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
@@ -343,8 +49,8 @@ static bool role_begins(const gg_tensor *t, const gg_anatomy *a, const char *tex
     return a->role_len >= n && memcmp(t->name + a->role_at, text, n) == 0;
 }
 
-/* Does the tensor have one row, value or matrix per expert along its last dimension? True of
- * stacks, their biases, and the router with its biases. */
+/* Whether the tensor has one row, value or matrix per expert along its last dimension: stacks,
+ * their biases, and the router with its biases. */
 static bool counts_experts(const gg_tensor *t, const gg_anatomy *a)
 {
     if (a->block < 0) return false;
@@ -367,59 +73,66 @@ static gg_status refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, g
     return fail_at(t, err);
 }
 
-static size_t stack_of_block(const gg_prune *p, const gg_tensor *t)
-{
-    in_block wanted = block_of(t, 0);
-    size_t lo = 0, hi = p->m->n_stacks;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (order_block(&p->by_block[mid], &wanted) < 0) lo = mid + 1;
-        else hi = mid;
-    }
-    bool found = lo < p->m->n_stacks && wanted.prefix > 0 &&
-                 order_block(&p->by_block[lo], &wanted) == 0;
-    return found ? p->by_block[lo].stack : SIZE_MAX;
-}
-
 /* The dimension with one entry per expert, which is the last. */
 static uint32_t experts_dim(const gg_tensor *t)
 {
     return t->n_dims ? t->n_dims - 1 : 0;
 }
 
-static gg_status check_entry(gg_prune *p, size_t i, gg_error *err)
+/* Adds bytes [at, at + n) of the concatenated old parts. */
+static gg_status add_slice(gg_plan_tensor *pt, const gg_plan_tensor *old, uint64_t at, uint64_t n,
+                           gg_error *err)
 {
-    const gg_entry *e = &p->m->entries[i];
-    p->stack_of[i] = SIZE_MAX;
-    if (gg_stacks_of(p->stacks, i) != SIZE_MAX) return GG_OK;
-    gg_status st = refuse_fixed_experts(&e->t, &e->a, err);
-    if (st != GG_OK) return st;
-    if (!counts_experts(&e->t, &e->a)) return GG_OK;
-    size_t k = stack_of_block(p, &e->t);
-    uint64_t n = e->t.dims[experts_dim(&e->t)];
-    if (k == SIZE_MAX) {
-        gg_fail(
-            err, GG_EFORMAT,
-            "the experts of its block were not split, but experts of other blocks were removed");
-        gg_fix_hint(err, GG_HINT_SPLIT_EXPERTS, "extract the whole model with single experts");
-        return fail_at(&e->t, err);
+    gg_status st = GG_OK;
+    uint64_t start = 0;
+    for (size_t i = 0; i < old->n_parts && n > 0 && st == GG_OK; i++) {
+        gg_plan_part part = old->parts[i];
+        uint64_t end = start + part.bytes;
+        if (at < end) {
+            uint64_t skip = at - start, take = end - at < n ? end - at : n;
+            if (take < part.bytes) part.sha256 = NULL;
+            part.at += skip;
+            part.bytes = take;
+            st = gg_plan_add_part(pt, &part, err);
+            at += take;
+            n -= take;
+        }
+        start = end;
     }
-    if (block_is_gone(p, k)) {
-        gg_fail(err, GG_EFORMAT, "all experts of its block were removed");
-        gg_fix(err,
-               "leave the same number of experts in every block: a model has one expert_count");
-        return fail_at(&e->t, err);
-    }
-    if (n != p->was || e->t.bytes % n != 0) {
-        gg_fail(err, GG_EFORMAT, "it is for %llu experts, but the stacks of its block are for %llu",
-                (unsigned long long)n, (unsigned long long)p->was);
-        return fail_at(&e->t, err);
-    }
-    p->stack_of[i] = k;
-    return GG_OK;
+    return st;
 }
 
-/* ---- keys --------------------------------------------------------------------------------- */
+/* Keeps n of the `was` experts of a planned tensor: those in the ascending list. With `verify`,
+ * data with a known sha256 are read and compared first. */
+static gg_status cut_experts(gg_plan_tensor *pt, uint64_t was, const uint64_t *kept, size_t n,
+                             bool verify, gg_error *err)
+{
+    gg_plan_tensor old = *pt;
+    gg_tensor *t = &pt->t;
+    uint64_t step = t->bytes / was; /* an expert's share: a row, an element, a matrix */
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < pt->n_parts && verify && st == GG_OK; i++)
+        if (pt->parts[i].sha256 && pt->parts[i].sha256[0])
+            st = gg_verify_data(pt->parts[i].source, pt->parts[i].index, err);
+    t->dims[experts_dim(t)] = n;
+    if (st == GG_OK)
+        st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+    if (st == GG_OK && t->bytes != step * n)
+        st = gg_fail(err, GG_EFORMAT, "single elements of its dtype cannot be removed");
+    if (st != GG_OK) return fail_at(t, err);
+    pt->parts = NULL;
+    pt->n_parts = 0;
+    for (size_t i = 0; i < n && st == GG_OK;) {
+        size_t end = i + 1; /* consecutive experts form one part */
+        while (end < n && kept[end] == kept[end - 1] + 1) end++;
+        st = add_slice(pt, &old, kept[i] * step, (end - i) * step, err);
+        i = end;
+    }
+    free(old.parts);
+    return st;
+}
+
+/* ---- keys ------------------------------------------------------------------------------ */
 
 /* The largest number in an array with one number per block. */
 static bool largest(const gg_kv *kv, uint64_t *value)
@@ -436,7 +149,10 @@ static bool largest(const gg_kv *kv, uint64_t *value)
     return size > 0;
 }
 
-gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
+/* The number in <arch>.TAIL, or the largest if each block has its own; 0 if there is none.
+ * GG_EFORMAT if the value is not a number. */
+static gg_status expert_number(const gg_meta *meta, const char *tail, uint64_t *value,
+                               gg_error *err)
 {
     char key[160];
     *value = 0;
@@ -445,15 +161,15 @@ gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *valu
     return gg_fail(err, GG_EFORMAT, "its %s is not a number, so no experts can be removed", tail);
 }
 
-/* Do expert_count, expert_used_count and expert_group_count allow `left` of `was` experts
- * per block? GG_EFORMAT if not. */
+/* Checks that expert_count, expert_used_count and expert_group_count allow `left` of `was` experts
+ * per block. GG_EFORMAT if not. */
 static gg_status check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left,
                                    const gg_run *run, gg_error *err)
 {
     uint64_t count, used, groups;
-    gg_status st = gg_expert_number(meta, "expert_count", &count, err);
-    if (st == GG_OK) st = gg_expert_number(meta, "expert_used_count", &used, err);
-    if (st == GG_OK) st = gg_expert_number(meta, "expert_group_count", &groups, err);
+    gg_status st = expert_number(meta, "expert_count", &count, err);
+    if (st == GG_OK) st = expert_number(meta, "expert_used_count", &used, err);
+    if (st == GG_OK) st = expert_number(meta, "expert_group_count", &groups, err);
     if (st != GG_OK) return st;
     if (count && count != was && count != left)
         return gg_fail(err, GG_EFORMAT,
@@ -482,48 +198,348 @@ static gg_status check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t l
     return GG_OK;
 }
 
-gg_status gg_prune_keys(const gg_prune *p, gg_meta *meta, gg_error *err)
+gg_status gg_set_expert_count(gg_meta *meta, uint64_t count, gg_error *err)
 {
     char key[160];
-    if (!p || !gg_arch_key(meta, "expert_count", key, sizeof key)) return GG_OK;
-    return gg_meta_set_u32(meta, key, (uint32_t)p->left, err);
+    if (!count || !gg_arch_key(meta, "expert_count", key, sizeof key)) return GG_OK;
+    return gg_meta_set_u32(meta, key, (uint32_t)count, err);
 }
 
-/* ---- pruning -------------------------------------------------------------------------------- */
+/* ---- single experts of a directory ---------------------------------------------------- */
 
-static gg_status check(gg_prune *p, size_t first, const gg_run *run, gg_error *err)
-{
+/* The present experts of a stack, ascending. */
+typedef struct expert_list {
+    size_t first;    /* the first entry, which gives the stack its place */
+    size_t *entries; /* of the manifest */
+    uint64_t *experts;
     size_t n;
-    gg_stacks_experts(p->stacks, first, &n);
-    p->left = n;
-    p->was = experts_of(&p->m->stacks[first]);
-    gg_status st = group(p, err);
-    for (size_t k = 0; k < p->m->n_stacks && st == GG_OK; k++) st = check_stack(p, k, err);
-    for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) st = check_entry(p, i, err);
-    return st == GG_OK ? check_expert_keys(&p->m->meta, p->was, p->left, run, err) : st;
+} expert_list;
+
+/* A stack, or another tensor, and the length of the beginning of its name that identifies its
+ * block: "blk.N." with its prefix; 0 = it is in no block. */
+typedef struct in_block {
+    const gg_tensor *t;
+    size_t prefix, stack; /* index of the stack */
+} in_block;
+
+typedef struct directory {
+    gg_source *source;
+    const gg_manifest *m;
+    expert_list *stacks; /* as the manifest lists them */
+    size_t *stack_of;    /* per entry: its stack; SIZE_MAX = it is not a single expert */
+    uint64_t was, left;  /* experts per block, if some are missing */
+    size_t *cut_like;    /* per entry: a stack of its block; SIZE_MAX = not cut */
+    in_block *by_block;  /* stacks, sorted by block, otherwise in their order */
+    size_t *first;       /* per stack: the first stack of its block */
+    bool *alive;         /* per first stack: some experts of the block are left */
+} directory;
+
+static void close_directory(directory *d)
+{
+    for (size_t k = 0; d->stacks && k < d->m->n_stacks; k++) {
+        free(d->stacks[k].entries);
+        free(d->stacks[k].experts);
+    }
+    free(d->stacks);
+    free(d->stack_of);
+    free(d->cut_like);
+    free(d->by_block);
+    free(d->first);
+    free(d->alive);
+}
+
+/* Whether `name` is the name of expert E of the stack. */
+static bool is_expert(const gg_tensor *of, const gg_entry *e)
+{
+    char name[GG_RECORD_NAME + 1];
+    size_t len;
+    return e->a.expert >= 0 &&
+           gg_expert_name(of->name, of->name_len, (uint64_t)e->a.expert, name, sizeof name, &len) &&
+           len == e->t.name_len && memcmp(name, e->t.name, len) == 0;
+}
+
+/* Compares stacks by name, then by position. */
+static int by_stack_name(const void *a, const void *b)
+{
+    const gg_stack *x = *(const gg_stack *const *)a, *y = *(const gg_stack *const *)b;
+    int c = strcmp(x->t.name, y->t.name);
+    return c ? c : x < y ? -1 : x > y;
+}
+
+/* The stack to which an expert belongs, or SIZE_MAX. Uses a binary search, because a manifest
+ * may have any number of stacks. */
+static size_t find_stack(const gg_manifest *m, const gg_stack *const *sorted, const gg_entry *e)
+{
+    char name[GG_RECORD_NAME + 8];
+    size_t lo = 0, hi = m->n_stacks, len;
+    if (!gg_stack_name(e->t.name, e->t.name_len, name, sizeof name, &len)) return SIZE_MAX;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(sorted[mid]->t.name, name) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < m->n_stacks && is_expert(&sorted[lo]->t, e) ? (size_t)(sorted[lo] - m->stacks)
+                                                            : SIZE_MAX;
+}
+
+/* The dtype is that of the present experts, which may have been re-encoded. */
+static gg_status check_expert_shape(const directory *d, size_t k, const gg_entry *e, gg_error *err)
+{
+    const gg_tensor *of = &d->m->stacks[k].t;
+    const expert_list *l = &d->stacks[k];
+    uint32_t dtype = l->n ? d->m->entries[l->first].t.dtype : e->t.dtype;
+    bool ok = of->n_dims >= 2 && e->t.n_dims == of->n_dims - 1 && e->t.dtype == dtype;
+    for (uint32_t i = 0; ok && i < e->t.n_dims; i++) ok = e->t.dims[i] == of->dims[i];
+    if (ok) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "its dims or dtype differ from those of the other experts");
+    return fail_at(&e->t, err);
+}
+
+static gg_status list_expert(expert_list *l, size_t entry, gg_error *err)
+{
+    size_t *entries = gg_grow_pow2(l->entries, l->n, sizeof *entries, err);
+    if (!entries) return GG_ENOMEM;
+    l->entries = entries;
+    if (l->n == 0) l->first = entry;
+    l->entries[l->n++] = entry;
+    return GG_OK;
+}
+
+typedef struct numbered {
+    uint64_t expert;
+    size_t entry;
+} numbered;
+
+static int by_number(const void *a, const void *b)
+{
+    const numbered *x = a, *y = b;
+    return x->expert < y->expert ? -1 : x->expert > y->expert;
+}
+
+/* The entries of a stack, sorted by expert number. */
+static gg_status sort_experts(const gg_manifest *m, expert_list *l, gg_error *err)
+{
+    numbered *list = calloc(l->n ? l->n : 1, sizeof *list);
+    l->experts = calloc(l->n ? l->n : 1, sizeof *l->experts);
+    if (!list || !l->experts) {
+        free(list);
+        return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    }
+    for (size_t i = 0; i < l->n; i++)
+        list[i] = (numbered){ (uint64_t)m->entries[l->entries[i]].a.expert, l->entries[i] };
+    qsort(list, l->n, sizeof *list, by_number);
+    for (size_t i = 0; i < l->n; i++) {
+        l->entries[i] = list[i].entry;
+        l->experts[i] = list[i].expert;
+    }
+    free(list);
+    return GG_OK;
+}
+
+/* Finds the experts of each stack. */
+static gg_status open_directory(directory *d, gg_error *err)
+{
+    const gg_manifest *m = d->m;
+    d->stacks = calloc(m->n_stacks + 1, sizeof *d->stacks);
+    d->stack_of = calloc(m->n_entries + 1, sizeof *d->stack_of);
+    d->cut_like = calloc(m->n_entries + 1, sizeof *d->cut_like);
+    const gg_stack **sorted = calloc(m->n_stacks + 1, sizeof *sorted);
+    gg_status st = d->stacks && d->stack_of && d->cut_like && sorted
+                       ? GG_OK
+                       : gg_fail(err, GG_ENOMEM, "no memory for experts");
+    for (size_t k = 0; sorted && k < m->n_stacks; k++) sorted[k] = &m->stacks[k];
+    if (sorted) qsort(sorted, m->n_stacks, sizeof *sorted, by_stack_name);
+    for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
+        size_t k = d->stack_of[i] = find_stack(m, sorted, &m->entries[i]);
+        d->cut_like[i] = SIZE_MAX;
+        if (k == SIZE_MAX) continue;
+        st = check_expert_shape(d, k, &m->entries[i], err);
+        if (st == GG_OK) st = list_expert(&d->stacks[k], i, err);
+    }
+    free(sorted);
+    for (size_t k = 0; k < m->n_stacks && st == GG_OK; k++)
+        if (d->stacks[k].n) st = sort_experts(m, &d->stacks[k], err);
+    return st;
+}
+
+/* ---- which experts are left ----------------------------------------------------------- */
+
+static in_block block_of(const gg_tensor *t, size_t index)
+{
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    return (in_block){ t, a.block < 0 ? 0 : a.role_at, index };
+}
+
+static int order_block(const in_block *a, const in_block *b)
+{
+    size_t x = a->prefix, y = b->prefix, n = x < y ? x : y;
+    int c = n ? memcmp(a->t->name, b->t->name, n) : 0;
+    return c ? c : x < y ? -1 : x > y;
+}
+
+static int order_stacks(const void *a, const void *b)
+{
+    const in_block *x = a, *y = b;
+    int c = order_block(x, y);
+    return c ? c : x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+static uint64_t experts_of(const gg_stack *k)
+{
+    return k->t.dims[k->t.n_dims ? k->t.n_dims - 1 : 0];
+}
+
+static bool is_whole(const directory *d, size_t k)
+{
+    const expert_list *l = &d->stacks[k];
+    return l->n == experts_of(&d->m->stacks[k]) && (l->n == 0 || l->experts[l->n - 1] == l->n - 1);
+}
+
+/* The first expert that only one of two ascending lists has. */
+static uint64_t odd_one(const uint64_t *a, size_t an, const uint64_t *b, size_t bn)
+{
+    size_t i = 0;
+    while (i < an && i < bn && a[i] == b[i]) i++;
+    if (i == an || i == bn) return i < an ? a[i] : b[i];
+    return a[i] < b[i] ? a[i] : b[i];
+}
+
+/* No expert of any stack of the block is left, so the block was removed completely. */
+static bool block_is_gone(const directory *d, size_t k)
+{
+    return !d->alive[d->first[k]];
+}
+
+/* Groups the stacks by block. They are sorted once, because a manifest may have any number. */
+static gg_status group_stacks(directory *d, gg_error *err)
+{
+    size_t n = d->m->n_stacks;
+    d->by_block = calloc(n, sizeof *d->by_block);
+    d->first = calloc(n, sizeof *d->first);
+    d->alive = calloc(n, sizeof *d->alive);
+    if (!d->by_block || !d->first || !d->alive)
+        return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    for (size_t k = 0; k < n; k++) d->by_block[k] = block_of(&d->m->stacks[k].t, k);
+    qsort(d->by_block, n, sizeof *d->by_block, order_stacks);
+    for (size_t i = 0; i < n; i++) {
+        const in_block *b = &d->by_block[i];
+        size_t k = b->stack;
+        bool same = i > 0 && b->prefix > 0 && order_block(b - 1, b) == 0;
+        d->first[k] = same ? d->first[b[-1].stack] : k;
+        if (d->stacks[k].n > 0) d->alive[d->first[k]] = true;
+    }
+    return GG_OK;
+}
+
+/* Compares stack k with the count and with the first stack of its block. */
+static gg_status check_stack(directory *d, size_t k, gg_error *err)
+{
+    const gg_tensor *t = &d->m->stacks[k].t;
+    const uint64_t *e = d->stacks[k].experts;
+    size_t n = d->stacks[k].n;
+    if (n == 0 && block_is_gone(d, k)) return GG_OK;
+    if (experts_of(&d->m->stacks[k]) != d->was) {
+        gg_fail(err, GG_EFORMAT, "its stack had %llu experts, but those of other blocks had %llu",
+                (unsigned long long)experts_of(&d->m->stacks[k]), (unsigned long long)d->was);
+        return fail_at(t, err);
+    }
+    if (n > 0 && e[n - 1] >= d->was) {
+        gg_fail(err, GG_EFORMAT, "its stack never had an expert %llu",
+                (unsigned long long)e[n - 1]);
+        return fail_at(t, err);
+    }
+    size_t f = d->first[k];
+    const uint64_t *fe = d->stacks[f].experts;
+    size_t fn = d->stacks[f].n;
+    if (fn != n || (n > 0 && memcmp(fe, e, n * sizeof *e) != 0)) {
+        gg_fail(err, GG_EFORMAT,
+                "it and %.*s do not keep the same experts: only one has expert %llu",
+                (int)d->m->stacks[f].t.name_len, d->m->stacks[f].t.name,
+                (unsigned long long)odd_one(e, n, fe, fn));
+        gg_fix(err, "remove each expert from gate, up and down");
+        return fail_at(t, err);
+    }
+    if (n == d->left) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "it has %zu experts left, but other blocks have %llu", n,
+            (unsigned long long)d->left);
+    gg_fix(err, "leave the same number of experts in every block: a model has one expert_count");
+    return fail_at(t, err);
+}
+
+static size_t stack_of_block(const directory *d, const gg_tensor *t)
+{
+    in_block wanted = block_of(t, 0);
+    size_t lo = 0, hi = d->m->n_stacks;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (order_block(&d->by_block[mid], &wanted) < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    bool found = lo < d->m->n_stacks && wanted.prefix > 0 &&
+                 order_block(&d->by_block[lo], &wanted) == 0;
+    return found ? d->by_block[lo].stack : SIZE_MAX;
+}
+
+static gg_status check_entry(directory *d, size_t i, gg_error *err)
+{
+    const gg_entry *e = &d->m->entries[i];
+    if (d->stack_of[i] != SIZE_MAX) return GG_OK;
+    gg_status st = refuse_fixed_experts(&e->t, &e->a, err);
+    if (st != GG_OK) return st;
+    if (!counts_experts(&e->t, &e->a)) return GG_OK;
+    size_t k = stack_of_block(d, &e->t);
+    uint64_t n = e->t.dims[experts_dim(&e->t)];
+    if (k == SIZE_MAX) {
+        gg_fail(
+            err, GG_EFORMAT,
+            "the experts of its block were not split, but experts of other blocks were removed");
+        gg_fix_hint(err, GG_HINT_SPLIT_EXPERTS, "extract the whole model with single experts");
+        return fail_at(&e->t, err);
+    }
+    if (block_is_gone(d, k)) {
+        gg_fail(err, GG_EFORMAT, "all experts of its block were removed");
+        gg_fix(err,
+               "leave the same number of experts in every block: a model has one expert_count");
+        return fail_at(&e->t, err);
+    }
+    if (n != d->was || e->t.bytes % n != 0) {
+        gg_fail(err, GG_EFORMAT, "it is for %llu experts, but the stacks of its block are for %llu",
+                (unsigned long long)n, (unsigned long long)d->was);
+        return fail_at(&e->t, err);
+    }
+    d->cut_like[i] = k;
+    return GG_OK;
+}
+
+static gg_status check_missing(directory *d, size_t first, const gg_run *run, gg_error *err)
+{
+    d->left = d->stacks[first].n;
+    d->was = experts_of(&d->m->stacks[first]);
+    gg_status st = group_stacks(d, err);
+    for (size_t k = 0; k < d->m->n_stacks && st == GG_OK; k++) st = check_stack(d, k, err);
+    for (size_t i = 0; i < d->m->n_entries && st == GG_OK; i++) st = check_entry(d, i, err);
+    return st == GG_OK ? check_expert_keys(&d->m->meta, d->was, d->left, run, err) : st;
 }
 
 /* If every block has lost all its experts or none, nothing is cut. But then a router, or a
  * stack without the others of its block, must not be left. */
-static gg_status check_gone(gg_prune *p, gg_error *err)
+static gg_status check_gone(directory *d, gg_error *err)
 {
-    size_t n;
-    gg_status st = group(p, err);
-    for (size_t k = 0; k < p->m->n_stacks && st == GG_OK; k++) {
-        const gg_tensor *t = &p->m->stacks[k].t;
-        gg_stacks_experts(p->stacks, k, &n);
-        if (n > 0 || block_is_gone(p, k)) continue;
+    gg_status st = group_stacks(d, err);
+    for (size_t k = 0; k < d->m->n_stacks && st == GG_OK; k++) {
+        const gg_tensor *t = &d->m->stacks[k].t;
+        if (d->stacks[k].n > 0 || block_is_gone(d, k)) continue;
         gg_fail(err, GG_EFORMAT,
                 "all its experts were removed, but other stacks of its block have theirs");
         gg_fix(err, "remove each expert from gate, up and down");
         st = fail_at(t, err);
     }
-    for (size_t i = 0; i < p->m->n_entries && st == GG_OK; i++) {
-        const gg_entry *e = &p->m->entries[i];
-        size_t k = gg_stacks_of(p->stacks, i) == SIZE_MAX && counts_experts(&e->t, &e->a)
-                       ? stack_of_block(p, &e->t)
+    for (size_t i = 0; i < d->m->n_entries && st == GG_OK; i++) {
+        const gg_entry *e = &d->m->entries[i];
+        size_t k = d->stack_of[i] == SIZE_MAX && counts_experts(&e->t, &e->a)
+                       ? stack_of_block(d, &e->t)
                        : SIZE_MAX;
-        if (k == SIZE_MAX || !block_is_gone(p, k)) continue;
+        if (k == SIZE_MAX || !block_is_gone(d, k)) continue;
         gg_fail(err, GG_EFORMAT, "all experts of its block were removed");
         gg_fix(err, "remove its entry too, or keep experts");
         st = fail_at(&e->t, err);
@@ -531,118 +547,91 @@ static gg_status check_gone(gg_prune *p, gg_error *err)
     return st;
 }
 
-/* Finds the first stack that lost some but not all experts; n_stacks if none did. *gone is
- * true if a stack lost all of them. */
-static size_t first_cut(const gg_manifest *m, const gg_stacks *stacks, bool *gone)
+/* Finds the experts that are missing, and refuses a directory of which no model can be made. */
+static gg_status find_missing(directory *d, const gg_run *run, gg_error *err)
 {
-    size_t first = 0, n = 0;
-    *gone = false;
-    for (; first < m->n_stacks; first++) {
-        gg_stacks_experts(stacks, first, &n);
-        if (n > 0 && !whole(m, stacks, first)) break;
-        *gone = *gone || n == 0;
+    size_t first = 0;
+    bool gone = false; /* a stack lost all its experts */
+    for (; first < d->m->n_stacks; first++) {
+        if (d->stacks[first].n > 0 && !is_whole(d, first)) break;
+        gone = gone || d->stacks[first].n == 0;
     }
-    return first;
+    if (first < d->m->n_stacks) return check_missing(d, first, run, err);
+    return gone ? check_gone(d, err) : GG_OK;
 }
 
-gg_status gg_prune_new(const gg_manifest *m, const gg_stacks *stacks, gg_prune **out,
-                       const gg_run *run, gg_error *err)
+/* Plans stack k, with one part per expert. */
+static gg_status plan_stack(const directory *d, size_t k, gg_plan *p, gg_error *err)
 {
-    *out = NULL;
-    bool gone;
-    size_t first = first_cut(m, stacks, &gone);
-    if (first == m->n_stacks && !gone) return GG_OK;
-    gg_prune *p = calloc(1, sizeof *p);
-    if (p) p->stack_of = calloc(m->n_entries ? m->n_entries : 1, sizeof *p->stack_of);
-    gg_status st = p && p->stack_of ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for experts");
-    if (st == GG_OK) {
-        p->m = m;
-        p->stacks = stacks;
-        st = first < m->n_stacks ? check(p, first, run, err) : check_gone(p, err);
-    }
-    if (st != GG_OK || first == m->n_stacks) {
-        gg_prune_free(p);
-        return st;
-    }
-    *out = p;
-    return GG_OK;
-}
-
-void gg_prune_free(gg_prune *p)
-{
-    if (!p) return;
-    free(p->stack_of);
-    free(p->by_block);
-    free(p->first);
-    free(p->alive);
-    free(p);
-}
-
-bool gg_prune_cuts(const gg_prune *p, size_t entry)
-{
-    return p && p->stack_of[entry] != SIZE_MAX;
-}
-
-gg_status gg_prune_add(const gg_prune *p, size_t entry, gg_source *dir, gg_plan *plan,
-                       gg_error *err)
-{
-    const gg_entry *e = &p->m->entries[entry];
-    size_t n;
-    const uint64_t *experts = gg_stacks_experts(p->stacks, p->stack_of[entry], &n);
-    gg_tensor t = e->t;
-    uint64_t step = t.bytes / p->was; /* an expert's share: a row, an element, a matrix */
-    t.dims[experts_dim(&t)] = p->left;
+    const expert_list *l = &d->stacks[k];
+    gg_tensor t = d->m->stacks[k].t;
     gg_plan_tensor *pt;
-    gg_status st = plan->verify ? gg_verify_data(dir, entry, err) : GG_OK;
-    if (st == GG_OK) st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
-    if (st == GG_OK && t.bytes != step * p->left)
-        st = gg_fail(err, GG_EFORMAT, "single elements of its dtype cannot be removed");
-    if (st != GG_OK) return fail_at(&e->t, err);
-    st = gg_plan_add(plan, &t, &pt, err);
-    for (size_t i = 0; i < n && st == GG_OK;) {
-        size_t end = i + 1; /* consecutive experts form one part */
-        while (end < n && experts[end] == experts[end - 1] + 1) end++;
-        gg_plan_part part = { dir, entry, experts[i] * step, (end - i) * step, NULL };
+    t.dims[t.n_dims - 1] = l->n;
+    t.dtype = d->m->entries[l->first].t.dtype;
+    gg_status st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
+    if (st == GG_OK) st = gg_plan_add(p, &t, &pt, err);
+    for (size_t i = 0; i < l->n && st == GG_OK; i++) {
+        const gg_entry *e = &d->m->entries[l->entries[i]];
+        gg_plan_part part = { d->source, l->entries[i], 0, e->t.bytes, e->sha256 };
         st = gg_plan_add_part(pt, &part, err);
-        i = end;
     }
     return st;
 }
 
+gg_status gg_plan_directory(gg_source *dir, gg_plan *p, uint64_t *left, const gg_run *run,
+                            gg_error *err)
+{
+    directory d = { .source = dir, .m = gg_source_manifest(dir) };
+    gg_status st = open_directory(&d, err);
+    if (st == GG_OK) st = find_missing(&d, run, err);
+    for (size_t i = 0; i < d.m->n_entries && st == GG_OK; i++) {
+        size_t k = d.stack_of[i], like = d.cut_like[i];
+        if (k == SIZE_MAX) st = gg_plan_add_copy(p, dir, i, err);
+        else if (d.stacks[k].first == i) st = plan_stack(&d, k, p, err);
+        if (st == GG_OK && like != SIZE_MAX)
+            st = cut_experts(&p->tensors[p->n - 1], d.was, d.stacks[like].experts, d.stacks[like].n,
+                             p->verify, err);
+    }
+    *left = d.left;
+    close_directory(&d);
+    return st;
+}
+
+/* ---- lists of experts to keep ------------------------------------------------------------ */
+
 #define LIST_MAX ((size_t)16 << 20) /* bytes of a list of experts */
 
 /* The experts of one block; block UINT64_MAX means every block. */
-typedef struct line {
+typedef struct kept_line {
     uint64_t block;
-    gg_ranges experts;
+    gg_ranges listed; /* as the user wrote them */
+    uint64_t *kept;   /* ascending, `n` of them */
+    size_t n;
     bool used;
-} line;
+} kept_line;
 
 struct gg_keep_experts {
-    line *lines; /* sorted by block */
+    kept_line *lines; /* sorted by block */
     size_t n;
     const char *text;   /* as the user wrote it; owned by the caller */
     uint64_t was, left; /* experts per block, known after the cut */
 };
 
-/* ---- parsing ------------------------------------------------------------------------ */
-
-gg_status gg_keep_experts_new(const char *text, gg_keep_experts **out, gg_error *err)
+static gg_status add_line(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err)
 {
-    *out = calloc(1, sizeof **out);
-    if (!*out) return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    (*out)->text = text;
+    kept_line *grown = gg_grow_pow2(k->lines, k->n, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    k->lines = grown;
+    *out = &k->lines[k->n++];
+    **out = (kept_line){ .block = block };
     return GG_OK;
 }
 
-gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err)
+static gg_status add_listed(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err)
 {
-    line *grown = gg_grow_pow2(k->lines, k->n, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    k->lines = grown;
-    line *l = &k->lines[k->n++];
-    *l = (line){ .block = block };
-    return gg_ranges_parse(&l->experts, GG_HINT_NONE, list, err);
+    kept_line *l;
+    gg_status st = add_line(k, block, &l, err);
+    return st == GG_OK ? gg_ranges_parse(&l->listed, GG_HINT_NONE, list, err) : st;
 }
 
 /* "3<TAB>0-3,7" */
@@ -657,10 +646,10 @@ static gg_status read_kept(void *ctx, char *text, size_t number, gg_error *err)
                        "line %zu: expected a block number, a tab and experts such as "
                        "0-3,7",
                        number);
-    return gg_keep_experts_add(ctx, block, tab + 1, err);
+    return add_listed(ctx, block, tab + 1, err);
 }
 
-static gg_status read_file(gg_keep_experts *k, const char *path, gg_error *err)
+static gg_status read_kept_file(gg_keep_experts *k, const char *path, gg_error *err)
 {
     gg_lines from = { path, "the list of experts", LIST_MAX };
     gg_status st = gg_each_line(&from, read_kept, k, err);
@@ -671,17 +660,25 @@ static gg_status read_file(gg_keep_experts *k, const char *path, gg_error *err)
 
 static int order_lines(const void *a, const void *b)
 {
-    const line *x = a, *y = b;
+    const kept_line *x = a, *y = b;
     return x->block < y->block ? -1 : x->block > y->block;
+}
+
+static gg_status new_list(const char *text, gg_keep_experts **out, gg_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    (*out)->text = text;
+    return GG_OK;
 }
 
 gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err)
 {
     gg_keep_experts *k;
-    gg_status st = gg_keep_experts_new(text, &k, err);
+    gg_status st = new_list(text, &k, err);
     if (st != GG_OK) return st;
     bool list = text[strspn(text, "0123456789,-")] == '\0';
-    st = list ? gg_keep_experts_add(k, UINT64_MAX, text, err) : read_file(k, text, err);
+    st = list ? add_listed(k, UINT64_MAX, text, err) : read_kept_file(k, text, err);
     if (st == GG_OK && k->n) qsort(k->lines, k->n, sizeof *k->lines, order_lines);
     for (size_t i = 1; i < k->n && st == GG_OK; i++)
         if (k->lines[i].block == k->lines[i - 1].block) {
@@ -697,44 +694,43 @@ gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_erro
 void gg_keep_experts_free(gg_keep_experts *k)
 {
     if (!k) return;
-    for (size_t i = 0; i < k->n; i++) gg_ranges_free(&k->lines[i].experts);
+    for (size_t i = 0; i < k->n; i++) {
+        gg_ranges_free(&k->lines[i].listed);
+        free(k->lines[i].kept);
+    }
     free(k->lines);
     free(k);
 }
 
-/* ---- the plan ------------------------------------------------------------------------- */
-
-static uint32_t last_dim(const gg_tensor *t)
-{
-    return t->n_dims ? t->n_dims - 1 : 0;
-}
-
 /* The list for a block; NULL if there is none. */
-static line *line_of(const gg_keep_experts *k, uint64_t block)
+static kept_line *line_of(const gg_keep_experts *k, uint64_t block)
 {
-    line key = { .block = block };
+    kept_line key = { .block = block };
     if (k->n == 1 && k->lines[0].block == UINT64_MAX) return &k->lines[0];
     return bsearch(&key, k->lines, k->n, sizeof key, order_lines);
 }
 
-/* Counts how many of `was` experts the list keeps. All listed experts must exist. */
-static gg_status count_kept(const line *l, uint64_t was, uint64_t *left, gg_error *err)
+/* Lists which of `was` experts are kept. All listed experts must exist. */
+static gg_status list_kept(kept_line *l, uint64_t was, gg_error *err)
 {
-    *left = 0;
-    for (size_t i = 0; i < l->experts.n; i++)
-        if (l->experts.items[i].last >= was)
+    if (l->kept) return GG_OK;
+    for (size_t i = 0; i < l->listed.n; i++)
+        if (l->listed.items[i].last >= was)
             return gg_fail(err, GG_NO, "its block has no expert %llu, only 0 to %llu",
-                           (unsigned long long)l->experts.items[i].last,
+                           (unsigned long long)l->listed.items[i].last,
                            (unsigned long long)(was - 1));
-    for (uint64_t e = 0; e < was; e++) *left += gg_ranges_have(&l->experts, e);
+    l->kept = calloc(was + 1, sizeof *l->kept);
+    if (!l->kept) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    for (uint64_t e = 0; e < was; e++)
+        if (gg_ranges_have(&l->listed, e)) l->kept[l->n++] = e;
     return GG_OK;
 }
 
 /* Checks one tensor that counts experts against the earlier ones and against its list. */
-static gg_status check_tensor(gg_keep_experts *k, const gg_tensor *t, uint64_t block, gg_error *err)
+static gg_status check_kept(gg_keep_experts *k, const gg_tensor *t, uint64_t block, gg_error *err)
 {
-    uint64_t n = t->dims[last_dim(t)], left;
-    line *l = line_of(k, block);
+    uint64_t n = t->dims[experts_dim(t)];
+    kept_line *l = line_of(k, block);
     if (k->was == 0) k->was = n;
     if (n != k->was || n == 0 || n > GG_EXPERTS_MAX || t->bytes % n != 0)
         return gg_fail(err, GG_EFORMAT, "it is for %llu experts, but other tensors are for %llu",
@@ -742,24 +738,24 @@ static gg_status check_tensor(gg_keep_experts *k, const gg_tensor *t, uint64_t b
     if (!l)
         return gg_fail(err, GG_NO, "%s has no line for block %llu", k->text,
                        (unsigned long long)block);
-    gg_status st = count_kept(l, n, &left, err);
+    gg_status st = list_kept(l, n, err);
     if (st != GG_OK) return st;
     l->used = true;
-    if (k->left == 0) k->left = left;
-    if (left == k->left) return GG_OK;
-    gg_fail(err, GG_NO, "its block would keep %llu experts, others %llu", (unsigned long long)left,
+    if (k->left == 0) k->left = l->n;
+    if (l->n == k->left) return GG_OK;
+    gg_fail(err, GG_NO, "its block would keep %llu experts, others %llu", (unsigned long long)l->n,
             (unsigned long long)k->left);
     return gg_fix(err, "keep the same number in every block: a model has one expert_count");
 }
 
-static gg_status check_plan(gg_keep_experts *k, const gg_plan *p, gg_error *err)
+static gg_status check_kept_all(gg_keep_experts *k, const gg_plan *p, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         const gg_tensor *t = &p->tensors[i].t;
         gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
         st = refuse_fixed_experts(t, &a, err);
-        if (st == GG_OK && counts_experts(t, &a)) st = check_tensor(k, t, (uint64_t)a.block, err);
+        if (st == GG_OK && counts_experts(t, &a)) st = check_kept(k, t, (uint64_t)a.block, err);
         if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
     }
     if (k->was == 0) return gg_fail(err, GG_NO, "the model has no stacks of experts");
@@ -770,72 +766,16 @@ static gg_status check_plan(gg_keep_experts *k, const gg_plan *p, gg_error *err)
     return GG_OK;
 }
 
-/* Adds bytes [at, at + n) of the concatenated old parts. */
-static gg_status add_slice(gg_plan_tensor *pt, const gg_plan_tensor *old, uint64_t at, uint64_t n,
-                           gg_error *err)
-{
-    gg_status st = GG_OK;
-    uint64_t start = 0;
-    for (size_t i = 0; i < old->n_parts && n > 0 && st == GG_OK; i++) {
-        gg_plan_part part = old->parts[i];
-        uint64_t end = start + part.bytes;
-        if (at < end) {
-            uint64_t skip = at - start, take = end - at < n ? end - at : n;
-            if (take < part.bytes) part.sha256 = NULL;
-            part.at += skip;
-            part.bytes = take;
-            st = gg_plan_add_part(pt, &part, err);
-            at += take;
-            n -= take;
-        }
-        start = end;
-    }
-    return st;
-}
-
-static gg_status verify(const gg_plan_tensor *pt, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < pt->n_parts && st == GG_OK; i++)
-        if (pt->parts[i].sha256 && pt->parts[i].sha256[0])
-            st = gg_verify_data(pt->parts[i].source, pt->parts[i].index, err);
-    return st;
-}
-
-static gg_status cut_tensor(const gg_keep_experts *k, gg_plan_tensor *pt, const line *l, bool check,
-                            gg_error *err)
-{
-    gg_plan_tensor old = *pt;
-    uint64_t step = old.t.bytes / k->was;
-    gg_tensor *t = &pt->t;
-    gg_status st = check ? verify(pt, err) : GG_OK;
-    t->dims[last_dim(t)] = k->left;
-    if (st == GG_OK)
-        st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
-    if (st == GG_OK && t->bytes != step * k->left)
-        st = gg_fail(err, GG_EFORMAT, "single elements of its dtype cannot be removed");
-    if (st != GG_OK) return st;
-    pt->parts = NULL;
-    pt->n_parts = 0;
-    for (uint64_t e = 0; e < k->was && st == GG_OK;) {
-        uint64_t end = e; /* consecutive experts form one part */
-        while (end < k->was && gg_ranges_have(&l->experts, end)) end++;
-        if (end > e) st = add_slice(pt, &old, e * step, (end - e) * step, err);
-        e = end + 1;
-    }
-    free(old.parts);
-    return st;
-}
-
 gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err)
 {
-    gg_status st = check_plan(k, p, err);
-    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
+    gg_status st = check_kept_all(k, p, err);
+    for (size_t i = 0; i < p->n && st == GG_OK && k->left != k->was; i++) {
         gg_plan_tensor *pt = &p->tensors[i];
         gg_anatomy a = gg_anatomy_of(pt->t.name, pt->t.name_len);
-        if (!counts_experts(&pt->t, &a) || k->left == k->was) continue;
-        st = cut_tensor(k, pt, line_of(k, (uint64_t)a.block), p->verify, err);
-        if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
+        if (!counts_experts(&pt->t, &a)) continue;
+        const kept_line *l = line_of(k, (uint64_t)a.block);
+        st = cut_experts(pt, k->was, l->kept, l->n, p->verify, err);
+        if (st != GG_OK) fail_at(&pt->t, err);
     }
     return st;
 }
@@ -843,12 +783,12 @@ gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err)
 gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
                                gg_error *err)
 {
-    char key[160];
     if (k->left == k->was) return GG_OK;
     gg_status st = check_expert_keys(meta, k->was, k->left, run, err);
-    if (st != GG_OK || !gg_arch_key(meta, "expert_count", key, sizeof key)) return st;
-    return gg_meta_set_u32(meta, key, (uint32_t)k->left, err);
+    return st == GG_OK ? gg_set_expert_count(meta, k->left, err) : st;
 }
+
+/* ---- ranking ----------------------------------------------------------------------------- */
 
 #define PIECE 65536 /* values read and decoded at once; a multiple of every block length */
 
@@ -867,8 +807,6 @@ typedef struct ranking {
     uint64_t keep, groups;
 } ranking;
 
-/* ---- the scores of a stack ---------------------------------------------------------------- */
-
 /* Adds n values from value `first` of the stack on. They belong to one expert. */
 static void add_values(expert_stack *s, const gg_column_weights *w, uint64_t first, const float *x,
                        size_t n)
@@ -881,8 +819,8 @@ static void add_values(expert_stack *s, const gg_column_weights *w, uint64_t fir
 }
 
 /* Reads a part of the stack, which begins with value `first`, expert by expert. */
-static gg_status read_part(expert_stack *s, const gg_column_weights *w, const gg_plan_part *part,
-                           uint64_t first, gg_error *err)
+static gg_status read_experts(expert_stack *s, const gg_column_weights *w, const gg_plan_part *part,
+                              uint64_t first, gg_error *err)
 {
     const gg_dtype_info *info = gg_dtype_get(s->pt->t.dtype);
     uint64_t expert = s->pt->t.elements / s->experts,
@@ -910,7 +848,7 @@ static gg_status read_part(expert_stack *s, const gg_column_weights *w, const gg
     return st;
 }
 
-static gg_status score(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status score_stack(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     (void)worker;
     ranking *r = ctx;
@@ -926,14 +864,12 @@ static gg_status score(void *ctx, size_t i, unsigned worker, gg_error *err)
     if (st == GG_OK && s->weighed) st = gg_column_weights_open(&w, r->imatrix, t, err);
     uint64_t first = 0;
     for (size_t k = 0; k < s->pt->n_parts && st == GG_OK; k++) {
-        st = read_part(s, &w, &s->pt->parts[k], first, err);
+        st = read_experts(s, &w, &s->pt->parts[k], first, err);
         first += s->pt->parts[k].bytes / info->block_bytes * info->block_elems;
     }
     gg_column_weights_close(&w);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }
-
-/* ---- finding the stacks --------------------------------------------------------------------- */
 
 static int by_block(const void *a, const void *b)
 {
@@ -942,7 +878,7 @@ static int by_block(const void *a, const void *b)
 }
 
 /* A stack of weight matrices, not of biases or scales. */
-static bool is_stack(const gg_tensor *t, uint64_t *experts)
+static bool is_weight_stack(const gg_tensor *t, uint64_t *experts)
 {
     return t->n_dims == 3 && t->elements > 0 && gg_is_expert_stack(t, experts);
 }
@@ -955,7 +891,7 @@ static gg_status find_stacks(ranking *r, const gg_plan *p, gg_error *err)
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         const gg_tensor *t = &p->tensors[i].t;
         expert_stack s = { .pt = &p->tensors[i] };
-        if (!is_stack(t, &s.experts)) continue;
+        if (!is_weight_stack(t, &s.experts)) continue;
         s.block = (uint64_t)gg_anatomy_of(t->name, t->name_len).block;
         s.scores = calloc(s.experts, sizeof *s.scores);
         if (!s.scores) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", p->n);
@@ -999,8 +935,6 @@ static gg_status check_coverage(ranking *r, const gg_run *run, gg_error *err)
     return GG_OK;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------- */
-
 /* Sums up the scores of a block's stacks into those of its first one. */
 static gg_status sum_up(const ranking *r, size_t first, size_t end, gg_error *err)
 {
@@ -1036,48 +970,61 @@ static int by_score(const void *a, const void *b)
     return x->expert < y->expert ? -1 : x->expert > y->expert;
 }
 
-/* Appends the `keep` best of the experts [from, to) to the list. */
-static gg_status choose(const expert_stack *s, uint64_t from, uint64_t to, uint64_t keep,
-                        gg_buf *list, gg_error *err)
+/* Appends the `keep` best of the experts [from, to) to the line. */
+static gg_status keep_best(const expert_stack *s, uint64_t from, uint64_t to, uint64_t keep,
+                           kept_line *l, gg_error *err)
 {
     candidate *c = calloc(to - from, sizeof *c);
     if (!c) return gg_fail(err, GG_ENOMEM, "no memory for experts");
     for (uint64_t e = from; e < to; e++) c[e - from] = (candidate){ s->scores[e], e };
     qsort(c, to - from, sizeof *c, by_score);
-    gg_status st = GG_OK;
-    for (uint64_t k = 0; k < keep && st == GG_OK; k++)
-        st = gg_buf_printf(list, err, "%s%llu", list->len ? "," : "",
-                           (unsigned long long)c[k].expert);
+    for (uint64_t k = 0; k < keep; k++) l->kept[l->n++] = c[k].expert;
     free(c);
-    return st;
+    return GG_OK;
 }
 
-static gg_status choose_all(const ranking *r, gg_keep_experts *keep, gg_error *err)
+static gg_status keep_best_of_all(const ranking *r, gg_keep_experts *keep, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t first = 0, end; first < r->n && st == GG_OK; first = end) {
         const expert_stack *s = &r->stacks[first];
-        gg_buf list = GG_BUF_INIT;
+        kept_line *l = NULL;
         end = block_end(r, first);
         st = sum_up(r, first, end, err);
+        if (st == GG_OK) st = add_line(keep, s->block, &l, err);
+        if (st != GG_OK) return st;
+        l->kept = calloc(s->experts + 1, sizeof *l->kept);
+        if (!l->kept) return gg_fail(err, GG_ENOMEM, "no memory for experts");
         bool even = r->groups > 1 && r->keep % r->groups == 0 && s->experts % r->groups == 0;
         uint64_t groups = even ? r->groups : 1, size = s->experts / groups;
         for (uint64_t g = 0; g < groups && st == GG_OK; g++)
-            st = choose(s, g * size, (g + 1) * size, r->keep / groups, &list, err);
-        if (st == GG_OK) st = gg_keep_experts_add(keep, s->block, list.data, err);
-        gg_buf_free(&list);
+            st = keep_best(s, g * size, (g + 1) * size, r->keep / groups, l, err);
+        qsort(l->kept, l->n, sizeof *l->kept, by_u64);
     }
     return st;
 }
 
-gg_status gg_rank_experts(const gg_plan *p, const gg_expert_choice *o, gg_keep_experts *keep,
-                          const gg_run *run, gg_error *err)
+gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const char *number,
+                          const gg_imatrix *imatrix, gg_keep_experts **keep, const gg_run *run,
+                          gg_error *err)
 {
-    ranking r = { .imatrix = o->imatrix, .keep = o->keep, .groups = o->groups };
-    gg_status st = find_stacks(&r, p, err);
+    ranking r = { .imatrix = imatrix };
+    char *end;
+    errno = 0;
+    r.keep = strtoull(number, &end, 10);
+    if (number[strspn(number, "0123456789")] != '\0' || r.keep == 0 || errno)
+        return gg_fail(err, GG_EUSAGE,
+                       "'%s' is not a number of experts to keep by importance, such as 32", number);
+    if (p->pipe) {
+        gg_fail(err, GG_EUSAGE, "a pipe can be read only once, but experts are ranked first");
+        return gg_fix(err, "store the model in a file");
+    }
+    gg_status st = expert_number(meta, "expert_group_count", &r.groups, err);
+    if (st == GG_OK) st = new_list(number, keep, err);
+    if (st == GG_OK) st = find_stacks(&r, p, err);
     if (st == GG_OK) st = check_coverage(&r, run, err);
-    if (st == GG_OK) st = gg_parallel(r.n, run->threads, score, &r, err);
-    if (st == GG_OK) st = choose_all(&r, keep, err);
+    if (st == GG_OK) st = gg_parallel(r.n, run->threads, score_stack, &r, err);
+    if (st == GG_OK) st = keep_best_of_all(&r, *keep, err);
     for (size_t i = 0; i < r.n; i++) free(r.stacks[i].scores);
     free(r.stacks);
     return st;

@@ -15,7 +15,6 @@
 #include "verbs/shared/key_text.h"
 #include "verbs/shared/verb_run.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,10 +68,9 @@ typedef struct assembly {
     const gg_assemble_options *o;
     const gg_run *run;
     gg_source *source;
-    gg_source *stored;    /* the source of a pipe whose shards are not known from the start */
-    const gg_manifest *m; /* NULL unless the source is a directory */
-    gg_stacks *stacks;
-    gg_prune *prune;       /* NULL = no expert is missing */
+    gg_source *stored;     /* the source of a pipe whose shards are not known from the start */
+    const gg_manifest *m;  /* NULL unless the source is a directory */
+    uint64_t left;         /* experts per block if some are missing, else 0 */
     gg_keep_experts *keep; /* NULL = keep all experts */
     gg_imatrix *imatrix;   /* NULL = none */
     gg_dtype_rules *rules; /* NULL = keep all dtypes */
@@ -86,24 +84,10 @@ typedef struct assembly {
 
 /* ---- tensors ---------------------------------------------------------------------- */
 
-static gg_status add_entries(assembly *a, gg_error *err)
-{
-    gg_status st = gg_stacks_new(a->m, &a->stacks, err);
-    if (st == GG_OK) st = gg_prune_new(a->m, a->stacks, &a->prune, a->run, err);
-    for (size_t i = 0; i < a->m->n_entries && st == GG_OK; i++) {
-        size_t k = gg_stacks_of(a->stacks, i);
-        if (gg_prune_cuts(a->prune, i)) st = gg_prune_add(a->prune, i, a->source, &a->plan, err);
-        else if (k == SIZE_MAX) st = gg_plan_add_copy(&a->plan, a->source, i, err);
-        else if (gg_stacks_first(a->stacks, k) == i)
-            st = gg_stacks_add(a->stacks, k, a->source, &a->plan, err);
-    }
-    return st;
-}
-
 static gg_status add_tensors(assembly *a, gg_error *err)
 {
     gg_status st = GG_OK;
-    if (a->m) return add_entries(a, err);
+    if (a->m) return gg_plan_directory(a->source, &a->plan, &a->left, a->run, err);
     for (size_t i = 0; i < gg_source_count(a->source) && st == GG_OK; i++)
         st = gg_plan_add_copy(&a->plan, a->source, i, err);
     return st;
@@ -113,7 +97,7 @@ static gg_status add_tensors(assembly *a, gg_error *err)
 static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(a->source), err);
-    if (st == GG_OK) st = gg_prune_keys(a->prune, meta, err);
+    if (st == GG_OK) st = gg_set_expert_count(meta, a->left, err);
     return st == GG_OK && a->keep ? gg_keep_experts_keys(a->keep, meta, a->run, err) : st;
 }
 
@@ -134,31 +118,6 @@ static gg_status name_files(assembly *a, gg_plan *p, bool changed, gg_error *err
     if (changed) st = gg_dtype_rules_keys(a->rules, p, first, err);
     if (st != GG_OK) return st;
     return gg_set_keys(first, &a->o->output, err);
-}
-
-/* Ranks the experts of the planned model and lists those to keep. */
-static gg_status rank(assembly *a, gg_error *err)
-{
-    const gg_assemble_options *o = a->o;
-    uint64_t groups;
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(o->keep_experts, &end, 10);
-    bool digits = o->keep_experts[strspn(o->keep_experts, "0123456789")] == '\0';
-    if (!digits || n == 0 || errno)
-        return gg_fail(err, GG_EUSAGE,
-                       "'%s' is not a number of experts to keep by importance, such as 32",
-                       o->keep_experts);
-    if (a->plan.pipe) {
-        gg_fail(err, GG_EUSAGE, "a pipe can be read only once, but experts are ranked first");
-        return gg_fix(err, "store the model in a file");
-    }
-    gg_status st = gg_expert_number(gg_source_meta(a->source), "expert_group_count", &groups, err);
-    if (st == GG_OK) st = gg_keep_experts_new(o->keep_experts, &a->keep, err);
-    if (st == GG_OK)
-        st = gg_rank_experts(&a->plan, &(gg_expert_choice){ a->imatrix, n, groups }, a->keep,
-                             a->run, err);
-    return st;
 }
 
 /* ---- a size --------------------------------------------------------------------------- */
@@ -246,8 +205,10 @@ static gg_status plan(assembly *a, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
-    if (st == GG_OK && a->o->keep_by) st = rank(a, err);
-    bool fewer = a->prune || a->keep;
+    if (st == GG_OK && a->o->keep_by)
+        st = gg_rank_experts(&a->plan, gg_source_meta(a->source), a->o->keep_experts, a->imatrix,
+                             &a->keep, a->run, err);
+    bool fewer = a->left || a->keep;
     if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
     if (st == GG_OK && fewer) st = edit_keys(a, &meta, err);
     if (st == GG_OK) st = note_types(a, err);
@@ -366,9 +327,7 @@ static void close_all(assembly *a)
     gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
     gg_imatrix_close(a->imatrix);
-    gg_prune_free(a->prune);
     gg_keep_experts_free(a->keep);
-    gg_stacks_free(a->stacks);
     gg_source_close(a->stored);
 }
 
