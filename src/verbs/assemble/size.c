@@ -35,7 +35,7 @@ static const struct {
 #define OTHER_FACTOR 0.25
 #define LATER_BLOCKS 0.15 /* the factor of the other blocks, relative to that of block 0 */
 
-static double guess(const gg_tensor *t, bool tied)
+static double guess_factor(const gg_tensor *t, bool tied)
 {
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     double factor = OTHER_FACTOR;
@@ -74,7 +74,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Cuts a line at its tabs. Returns the number of fields, at most `most`. */
-static size_t cut(char *line, char **fields, size_t most)
+static size_t cut_at_tabs(char *line, char **fields, size_t most)
 {
     size_t n = 0;
     line[strcspn(line, "\r\n")] = '\0';
@@ -93,7 +93,7 @@ static gg_status read_header(char *line, size_t at[COLUMNS], gg_error *err)
 {
     static const char *const names[] = { "tensor", "type", "loss" };
     char *fields[MOST_FIELDS];
-    size_t n = cut(line, fields, MOST_FIELDS);
+    size_t n = cut_at_tabs(line, fields, MOST_FIELDS);
     for (size_t c = 0; c < COLUMNS; c++) {
         at[c] = 0;
         while (at[c] < n && strcmp(fields[at[c]], names[c]) != 0) at[c]++;
@@ -106,7 +106,7 @@ static gg_status read_header(char *line, size_t at[COLUMNS], gg_error *err)
 static gg_status read_row(gg_losses *l, char *line, const size_t at[COLUMNS], gg_error *err)
 {
     char *fields[MOST_FIELDS], shown[64];
-    size_t n = cut(line, fields, MOST_FIELDS);
+    size_t n = cut_at_tabs(line, fields, MOST_FIELDS);
     for (size_t c = 0; c < COLUMNS; c++)
         if (at[c] >= n) return gg_fail(err, GG_EUSAGE, "it has too few columns");
     const gg_dtype_info *type = gg_dtype_by_name(fields[at[TYPE]]);
@@ -237,7 +237,7 @@ static double interpolate(const known *k, size_t n, double error)
     return a.error > 0 ? a.loss * error / a.error : a.loss;
 }
 
-static bool stated(const entry *rows, size_t n, uint32_t dtype, double *loss)
+static bool loss_in_table(const entry *rows, size_t n, uint32_t dtype, double *loss)
 {
     for (size_t i = 0; i < n; i++) {
         if (rows[i].dtype != dtype) continue;
@@ -253,10 +253,11 @@ static bool from_table(const gg_loss_query *q, const entry *rows, size_t n_rows,
     size_t n = 0;
     double loss;
     for (size_t k = 0; k < q->n; k++)
-        if (stated(rows, n_rows, q->dtypes[k], &loss)) room[n++] = (known){ q->errors[k], loss };
+        if (loss_in_table(rows, n_rows, q->dtypes[k], &loss))
+            room[n++] = (known){ q->errors[k], loss };
     qsort(room, n, sizeof *room, by_error);
     for (size_t k = 0; k < q->n; k++)
-        if (!stated(rows, n_rows, q->dtypes[k], &q->losses[k]))
+        if (!loss_in_table(rows, n_rows, q->dtypes[k], &q->losses[k]))
             q->losses[k] = interpolate(room, n, q->errors[k]);
     return n > 0;
 }
@@ -276,9 +277,9 @@ static double median_ratio(const gg_losses *l, const gg_loss_query *queries, siz
         const gg_loss_query *q = &queries[i];
         size_t n_rows;
         const entry *rows = rows_of(l, q->t->name, &n_rows);
-        double loss, factor = guess(q->t, q->tied);
+        double loss, factor = guess_factor(q->t, q->tied);
         for (size_t k = 0; k < q->n && n_rows; k++)
-            if (q->errors[k] > 0 && stated(rows, n_rows, q->dtypes[k], &loss))
+            if (q->errors[k] > 0 && loss_in_table(rows, n_rows, q->dtypes[k], &loss))
                 ratios[count++] = loss / (factor * q->errors[k]);
     }
     qsort(ratios, count, sizeof *ratios, by_value);
@@ -303,7 +304,7 @@ gg_status gg_losses_of(const gg_losses *l, gg_loss_query *queries, size_t n, siz
         if (n_rows && from_table(q, rows, n_rows, room)) continue;
         q->basis = l ? "scaled guess" : "guess";
         for (size_t k = 0; k < q->n; k++)
-            q->losses[k] = scale * guess(q->t, q->tied) * q->errors[k];
+            q->losses[k] = scale * guess_factor(q->t, q->tied) * q->errors[k];
     }
     *unused = l ? l->n - used : 0;
     free(room);
@@ -338,18 +339,20 @@ static int by_bytes(const void *a, const void *b)
     return x->i < y->i ? -1 : x->i > y->i;
 }
 
-static double gain(const point *a, const point *b)
+static double gain_per_byte(const point *a, const point *b)
 {
     return (a->o->loss - b->o->loss) / (double)(b->o->bytes - a->o->bytes);
 }
 
 /* Reduces the sorted points to the lower convex hull, and returns their number. */
-static size_t hull(point *p, size_t n)
+static size_t lower_hull(point *p, size_t n)
 {
     size_t top = 1;
     for (size_t i = 1; i < n; i++) {
         if (p[i].o->loss >= p[top - 1].o->loss) continue; /* larger, and no better */
-        while (top > 1 && gain(&p[top - 2], &p[top - 1]) <= gain(&p[top - 1], &p[i])) top--;
+        while (top > 1 &&
+               gain_per_byte(&p[top - 2], &p[top - 1]) <= gain_per_byte(&p[top - 1], &p[i]))
+            top--;
         p[top++] = p[i];
     }
     return top;
@@ -360,11 +363,12 @@ static size_t add_steps(gg_size_item *item, size_t index, point *room, step *to)
 {
     for (size_t i = 0; i < item->n; i++) room[i] = (point){ &item->options[i], i };
     qsort(room, item->n, sizeof *room, by_bytes);
-    size_t n = hull(room, item->n);
+    size_t n = lower_hull(room, item->n);
     item->chosen = room[0].i;
     for (size_t i = 1; i < n; i++)
         to[i - 1] = (step){ index, room[i - 1].i, room[i].i,
-                            room[i].o->bytes - room[i - 1].o->bytes, gain(&room[i - 1], &room[i]) };
+                            room[i].o->bytes - room[i - 1].o->bytes,
+                            gain_per_byte(&room[i - 1], &room[i]) };
     return n - 1;
 }
 
@@ -391,7 +395,7 @@ static uint64_t take_steps(gg_size_item *items, const step *steps, size_t n, uin
 }
 
 /* Uses the remaining room for options that are not on a hull. */
-static void fill(gg_size_item *items, size_t n, uint64_t room)
+static void fill_room(gg_size_item *items, size_t n, uint64_t room)
 {
     for (size_t i = 0; i < n && room; i++) {
         const gg_size_item *it = &items[i];
@@ -425,7 +429,7 @@ gg_status gg_size_search(gg_size_item *items, size_t n, uint64_t limit, uint64_t
     }
     if (st == GG_OK && *least <= limit) {
         qsort(steps, n_steps, sizeof *steps, by_gain);
-        fill(items, n, take_steps(items, steps, n_steps, limit - *least));
+        fill_room(items, n, take_steps(items, steps, n_steps, limit - *least));
     }
     free(steps);
     free(room);
@@ -649,7 +653,7 @@ static gg_status set_options(chooser *c, gg_error *err)
     return st;
 }
 
-static gg_status measure(const chooser *c, gg_size_plan *out, gg_error *err)
+static gg_status measure_choice(const chooser *c, gg_size_plan *out, gg_error *err)
 {
     for (size_t i = 0; i < out->n; i++) out->dtypes[i] = c->job->plan->tensors[i].t.dtype;
     for (size_t i = 0; i < c->n; i++)
@@ -668,11 +672,11 @@ static uint64_t chosen_bytes(const chooser *c)
 
 /* The files also have headers, padding and other tensors, so the limit for the chosen tensors is
  * lowered until the files fit. */
-static gg_status search(chooser *c, gg_size_plan *out, gg_error *err)
+static gg_status search_types(chooser *c, gg_size_plan *out, gg_error *err)
 {
     uint64_t least, room = 0;
     gg_status st = gg_size_search(c->search, c->n, 0, &least, err);
-    if (st == GG_OK) st = measure(c, out, err); /* with the smallest types */
+    if (st == GG_OK) st = measure_choice(c, out, err); /* with the smallest types */
     if (st == GG_OK && out->bytes > out->limit)
         return gg_fail(err, GG_NO,
                        "with the smallest types the model has %llu bytes, more than %llu",
@@ -680,7 +684,7 @@ static gg_status search(chooser *c, gg_size_plan *out, gg_error *err)
     if (st == GG_OK) room = least + (out->limit - out->bytes);
     for (int i = 0; i < ROUNDS && st == GG_OK; i++) {
         st = gg_size_search(c->search, c->n, room, &least, err);
-        if (st == GG_OK) st = measure(c, out, err);
+        if (st == GG_OK) st = measure_choice(c, out, err);
         if (st != GG_OK || out->bytes <= out->limit) return st;
         uint64_t over = out->bytes - out->limit, used = chosen_bytes(c);
         room = used - least > over ? used - over : least;
@@ -688,7 +692,7 @@ static gg_status search(chooser *c, gg_size_plan *out, gg_error *err)
     return st == GG_OK ? gg_fail(err, GG_NO, "no choice of types is small enough") : st;
 }
 
-static void tell(const chooser *c, gg_size_plan *out)
+static void report_choice(const chooser *c, gg_size_plan *out)
 {
     for (size_t i = 0; i < out->n; i++) out->basis[i] = "-";
     for (size_t i = 0; i < c->n; i++) {
@@ -742,8 +746,8 @@ gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *er
     if (st == GG_OK) st = gg_parallel(c.n, job->run->threads, try_item, &c, err);
     if (st == GG_OK) st = find_losses(&c, err);
     if (st == GG_OK) st = set_options(&c, err);
-    if (st == GG_OK) st = search(&c, out, err);
-    if (st == GG_OK) tell(&c, out);
+    if (st == GG_OK) st = search_types(&c, out, err);
+    if (st == GG_OK) report_choice(&c, out);
     gg_losses_free(c.table);
     free(c.items);
     free(c.dtypes);

@@ -201,7 +201,7 @@ static gg_status plan_files(assembly *a, gg_error *err)
 }
 
 /* Plans tensors, files and keys. Nothing is written yet. */
-static gg_status plan(assembly *a, const char *output, gg_error *err)
+static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
@@ -346,7 +346,7 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
     gg_status st = open_model(&a, err);
     bool opened = st == GG_OK;
     if (st == GG_OK && output) st = gg_guard_output(output, a.source, err);
-    if (st == GG_OK) st = plan(&a, output, err);
+    if (st == GG_OK) st = plan_assembly(&a, output, err);
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
     report->loss = a.sizes.loss;
     report->bytes = a.sizes.bytes;

@@ -33,7 +33,7 @@ static gg_status refuse_split(const char *key, size_t n, gg_error *err)
     return gg_fix(err, "use organ-assemble to split models and merge shards");
 }
 
-static gg_status find(gg_meta *meta, const char *key, gg_kv **out, gg_error *err)
+static gg_status find_editable_key(gg_meta *meta, const char *key, gg_kv **out, gg_error *err)
 {
     gg_status st = refuse_split(key, strlen(key), err);
     if (st != GG_OK) return st;
@@ -44,10 +44,10 @@ static gg_status find(gg_meta *meta, const char *key, gg_kv **out, gg_error *err
     return gg_fix(err, "list the keys with organ-keys");
 }
 
-static gg_status delete (gg_meta *meta, const char *key, gg_error *err)
+static gg_status delete_key(gg_meta *meta, const char *key, gg_error *err)
 {
     gg_kv *kv;
-    gg_status st = find(meta, key, &kv, err);
+    gg_status st = find_editable_key(meta, key, &kv, err);
     if (st != GG_OK) return st;
     meta->n--;
     memmove(kv, kv + 1, (size_t)(meta->kv + meta->n - kv) * sizeof *kv);
@@ -66,7 +66,7 @@ static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
     char *old = strndup(text, (size_t)(eq - text));
     if (!old) return gg_fail(err, GG_ENOMEM, "no memory for a key");
     gg_kv *kv;
-    gg_status st = find(meta, old, &kv, err);
+    gg_status st = find_editable_key(meta, old, &kv, err);
     free(old);
     if (st == GG_OK) st = refuse_split(eq + 1, strlen(eq + 1), err);
     if (st != GG_OK) return st;
@@ -87,7 +87,7 @@ static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
 
 /* In gg_meta_set_text, "KEY=" deletes the key. A user is more likely to mean an empty text, so
  * that it is refused here. */
-static gg_status set(gg_meta *meta, const char *text, gg_error *err)
+static gg_status set_key(gg_meta *meta, const char *text, gg_error *err)
 {
     const char *eq = strchr(text, '=');
     if (eq && eq > text && !eq[1]) {
@@ -99,7 +99,7 @@ static gg_status set(gg_meta *meta, const char *text, gg_error *err)
     return st == GG_OK ? gg_meta_set_text(meta, text, err) : st;
 }
 
-static gg_status set_file(gg_meta *meta, const char *text, gg_error *err)
+static gg_status set_key_from_file(gg_meta *meta, const char *text, gg_error *err)
 {
     const char *eq = strchr(text, '=');
     gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
@@ -113,11 +113,13 @@ static gg_status set_file(gg_meta *meta, const char *text, gg_error *err)
 static gg_status edit_keys_of(gg_meta *meta, const gg_key_edits *e, gg_error *err)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < e->n_deletes && st == GG_OK; i++) st = delete (meta, e->deletes[i], err);
+    for (size_t i = 0; i < e->n_deletes && st == GG_OK; i++)
+        st = delete_key(meta, e->deletes[i], err);
     for (size_t i = 0; i < e->n_renames && st == GG_OK; i++)
         st = rename_key(meta, e->renames[i], err);
-    for (size_t i = 0; i < e->n_sets && st == GG_OK; i++) st = set(meta, e->sets[i], err);
-    for (size_t i = 0; i < e->n_files && st == GG_OK; i++) st = set_file(meta, e->files[i], err);
+    for (size_t i = 0; i < e->n_sets && st == GG_OK; i++) st = set_key(meta, e->sets[i], err);
+    for (size_t i = 0; i < e->n_files && st == GG_OK; i++)
+        st = set_key_from_file(meta, e->files[i], err);
     return st;
 }
 
@@ -288,7 +290,8 @@ static gg_status bad_journal(gg_error *err)
 }
 
 /* Reads the change from the journal. Its data are in *bytes. */
-static gg_status parse(const uint8_t *bytes, size_t size, gg_header_change *c, gg_error *err)
+static gg_status parse_journal(const uint8_t *bytes, size_t size, gg_header_change *c,
+                               gg_error *err)
 {
     uint8_t digest[32];
     gg_sha256 h;
@@ -311,7 +314,8 @@ static gg_status parse(const uint8_t *bytes, size_t size, gg_header_change *c, g
     return GG_OK;
 }
 
-static gg_status load(const char *journal, uint8_t **bytes, gg_header_change *c, gg_error *err)
+static gg_status load_journal(const char *journal, uint8_t **bytes, gg_header_change *c,
+                              gg_error *err)
 {
     struct stat s;
     int fd = open(journal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -321,7 +325,7 @@ static gg_status load(const char *journal, uint8_t **bytes, gg_header_change *c,
     else if (!(*bytes = malloc((size_t)s.st_size + 1)))
         gg_fail(err, GG_ENOMEM, "no memory for a journal");
     else if (gg_pread_all(fd, *bytes, (size_t)s.st_size, 0, err) == GG_OK)
-        parse(*bytes, (size_t)s.st_size, c, err);
+        parse_journal(*bytes, (size_t)s.st_size, c, err);
     if (fd >= 0) close(fd);
     return gg_at_file(err, journal);
 }
@@ -334,8 +338,8 @@ static gg_status other_model(const char *journal, gg_error *err)
 }
 
 /* Undo the change unless it was completed. */
-static gg_status settle(int fd, const char *journal, const gg_header_change *c, gg_recovery *what,
-                        gg_error *err)
+static gg_status settle_change(int fd, const char *journal, const gg_header_change *c,
+                               gg_recovery *what, gg_error *err)
 {
     struct stat s;
     uint8_t rest[32];
@@ -361,7 +365,7 @@ static gg_status settle(int fd, const char *journal, const gg_header_change *c, 
 }
 
 /* The lock is taken first, because the journal is in use until the other process ends. */
-static gg_status recover(const char *path, gg_recovery *what, gg_error *err)
+static gg_status recover_file(const char *path, gg_recovery *what, gg_error *err)
 {
     int fd;
     uint8_t *bytes = NULL;
@@ -371,8 +375,8 @@ static gg_status recover(const char *path, gg_recovery *what, gg_error *err)
     char *journal = gg_journal_path(path);
     if (!journal) st = gg_fail(err, GG_ENOMEM, "no memory for a name");
     if (st == GG_OK && gg_journal_exists(path)) {
-        st = load(journal, &bytes, &c, err);
-        if (st == GG_OK) st = settle(fd, journal, &c, what, err);
+        st = load_journal(journal, &bytes, &c, err);
+        if (st == GG_OK) st = settle_change(fd, journal, &c, what, err);
         if (st == GG_OK) st = remove_journal(journal, err);
     }
     free(bytes);
@@ -388,8 +392,8 @@ gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err)
     char *first = first_shard(path, err);
     if (!first) return err->status;
     gg_status st = GG_OK;
-    if (gg_journal_exists(path)) st = recover(path, what, err);
-    if (st == GG_OK && gg_journal_exists(first)) st = recover(first, what, err);
+    if (gg_journal_exists(path)) st = recover_file(path, what, err);
+    if (st == GG_OK && gg_journal_exists(first)) st = recover_file(first, what, err);
     free(first);
     return st;
 }
@@ -489,8 +493,9 @@ static gg_status old_header(int fd, const gg_gguf *g, header_pair *h, gg_error *
     return GG_OK;
 }
 
-static gg_status replace(const char *path, int fd, const gg_gguf *g, uint64_t file_size,
-                         const header_pair *h, gg_keys_report *report, gg_error *err)
+static gg_status replace_changed_bytes(const char *path, int fd, const gg_gguf *g,
+                                       uint64_t file_size, const header_pair *h,
+                                       gg_keys_report *report, gg_error *err)
 {
     size_t lo = 0, hi = (size_t)g->data_start;
     while (lo < hi && h->before[lo] == h->after[lo]) lo++;
@@ -523,7 +528,8 @@ static gg_status change_first(change *c, gg_error *err)
         if (st == GG_OK) st = gg_source_unchanged(c->source, err);
         if (st == GG_OK) st = old_header(fd, m->files[0], &h, err);
         if (st == GG_OK)
-            st = replace(m->paths[0], fd, m->files[0], (uint64_t)a.st_size, &h, c->report, err);
+            st = replace_changed_bytes(m->paths[0], fd, m->files[0], (uint64_t)a.st_size, &h,
+                                       c->report, err);
         close(fd);
     }
     free(h.before);

@@ -254,7 +254,7 @@ gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **
     return GG_OK;
 }
 
-static int order(const void *a, const void *b)
+static int by_tensor_name(const void *a, const void *b)
 {
     return strcmp(((const gg_tensor *)a)->name, ((const gg_tensor *)b)->name);
 }
@@ -263,9 +263,9 @@ static int order(const void *a, const void *b)
  * single experts beside tensors with their names. Sorts the list. */
 static gg_status check_unique(gg_tensor *list, size_t n, gg_error *err)
 {
-    if (n) qsort(list, n, sizeof *list, order);
+    if (n) qsort(list, n, sizeof *list, by_tensor_name);
     for (size_t i = 1; i < n; i++)
-        if (order(&list[i - 1], &list[i]) == 0) {
+        if (by_tensor_name(&list[i - 1], &list[i]) == 0) {
             gg_fail(err, GG_EFORMAT, "two tensors have this name");
             return gg_at_tensor(err, list[i].name, list[i].name_len);
         }

@@ -109,7 +109,7 @@ static bool is_patch_key(const char *name, size_t len)
     return len >= n && memcmp(name, PATCH_PREFIX, n) == 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int by_patch_name(const void *a, const void *b)
 {
     const patch_name *x = a, *y = b;
     size_t n = x->len < y->len ? x->len : y->len;
@@ -118,7 +118,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* A sorted copy whose indices are the positions in the list. */
-static patch_name *sorted(const patch_names *names)
+static patch_name *sort_names(const patch_names *names)
 {
     patch_name *list = malloc((names->n + 1) * sizeof *list);
     if (!list) return NULL;
@@ -126,16 +126,16 @@ static patch_name *sorted(const patch_names *names)
         list[i] = names->list[i];
         list[i].index = i;
     }
-    if (names->n) qsort(list, names->n, sizeof *list, by_name);
+    if (names->n) qsort(list, names->n, sizeof *list, by_patch_name);
     return list;
 }
 
-static const patch_name *find(const patch_name *list, size_t n, const patch_name *name)
+static const patch_name *find_patch_name(const patch_name *list, size_t n, const patch_name *name)
 {
-    return n ? bsearch(name, list, n, sizeof *list, by_name) : NULL;
+    return n ? bsearch(name, list, n, sizeof *list, by_patch_name) : NULL;
 }
 
-static gg_status bad(const patch_name *name, const char *what, gg_error *err)
+static gg_status bad_patch(const patch_name *name, const char *what, gg_error *err)
 {
     char shown[128];
     gg_escape(name->name, name->len < 64 ? name->len : 64, shown, sizeof shown);
@@ -154,9 +154,11 @@ static gg_status check_deleted(const merge *m, gg_error *err)
 {
     for (size_t i = 0; i < m->l->deleted.n; i++) {
         const patch_name *d = &m->deleted[i];
-        if (i && by_name(d - 1, d) == 0) return bad(d, "deletes twice", err);
-        if (!find(m->base, m->l->base.n, d)) return bad(d, "deletes what the base lacks:", err);
-        if (find(m->patch, m->l->patch.n, d)) return bad(d, "deletes and contains", err);
+        if (i && by_patch_name(d - 1, d) == 0) return bad_patch(d, "deletes twice", err);
+        if (!find_patch_name(m->base, m->l->base.n, d))
+            return bad_patch(d, "deletes what the base lacks:", err);
+        if (find_patch_name(m->patch, m->l->patch.n, d))
+            return bad_patch(d, "deletes and contains", err);
     }
     return GG_OK;
 }
@@ -165,12 +167,14 @@ static void default_order(merge *m)
 {
     const patch_lists *l = m->l;
     for (size_t i = 0; i < l->base.n; i++) {
-        const patch_name *name = &l->base.list[i], *with = find(m->patch, l->patch.n, name);
-        if (find(m->deleted, l->deleted.n, name)) continue;
+        const patch_name *name = &l->base.list[i],
+                         *with = find_patch_name(m->patch, l->patch.n, name);
+        if (find_patch_name(m->deleted, l->deleted.n, name)) continue;
         m->out[m->n++] = with ? (patch_pick){ true, with->index } : (patch_pick){ false, i };
     }
     for (size_t i = 0; i < l->patch.n; i++)
-        if (!find(m->base, l->base.n, &l->patch.list[i])) m->out[m->n++] = (patch_pick){ true, i };
+        if (!find_patch_name(m->base, l->base.n, &l->patch.list[i]))
+            m->out[m->n++] = (patch_pick){ true, i };
 }
 
 /* Checks that the order contains each name of the result exactly once: it has the same number
@@ -178,10 +182,11 @@ static void default_order(merge *m)
 static gg_status given_order(merge *m, gg_error *err)
 {
     const patch_lists *l = m->l;
-    patch_name *seen = sorted(&l->order);
+    patch_name *seen = sort_names(&l->order);
     gg_status st = seen ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for an order");
     for (size_t i = 1; i < l->order.n && st == GG_OK; i++)
-        if (by_name(&seen[i - 1], &seen[i]) == 0) st = bad(&seen[i], "orders twice", err);
+        if (by_patch_name(&seen[i - 1], &seen[i]) == 0)
+            st = bad_patch(&seen[i], "orders twice", err);
     free(seen);
     if (st == GG_OK && l->order.n != m->n) {
         gg_fail(err, GG_EFORMAT, "the patch orders %zu names, but its result has %zu", l->order.n,
@@ -189,10 +194,11 @@ static gg_status given_order(merge *m, gg_error *err)
         st = gg_fix(err, "make the patch again: it is damaged");
     }
     for (size_t i = 0; i < l->order.n && st == GG_OK; i++) {
-        const patch_name *name = &l->order.list[i], *with = find(m->patch, l->patch.n, name),
-                         *old = find(m->base, l->base.n, name);
-        if ((!with && !old) || find(m->deleted, l->deleted.n, name))
-            st = bad(name, "orders what its result lacks:", err);
+        const patch_name *name = &l->order.list[i],
+                         *with = find_patch_name(m->patch, l->patch.n, name),
+                         *old = find_patch_name(m->base, l->base.n, name);
+        if ((!with && !old) || find_patch_name(m->deleted, l->deleted.n, name))
+            st = bad_patch(name, "orders what its result lacks:", err);
         else
             m->out[i] = with ? (patch_pick){ true, with->index }
                              : (patch_pick){ false, old->index };
@@ -208,9 +214,9 @@ static gg_status given_order(merge *m, gg_error *err)
 static gg_status merge_patch_lists(const patch_lists *l, patch_pick **out, size_t *n, gg_error *err)
 {
     merge m = { .l = l,
-                .base = sorted(&l->base),
-                .patch = sorted(&l->patch),
-                .deleted = sorted(&l->deleted),
+                .base = sort_names(&l->base),
+                .patch = sort_names(&l->patch),
+                .deleted = sort_names(&l->deleted),
                 .out = malloc((l->base.n + l->patch.n + 1) * sizeof *m.out) };
     gg_status st = m.base && m.patch && m.deleted && m.out
                        ? check_deleted(&m, err)
@@ -293,7 +299,7 @@ static gg_status same_bytes(const diff *d, size_t ia, size_t ib, bool *same, gg_
 }
 
 /* Tasks 0 and 1 hash the files. Each other task compares one tensor of B. */
-static gg_status task(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status compare_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     diff *d = ctx;
     (void)worker;
@@ -512,7 +518,7 @@ static gg_status find_differences(diff *d, gg_error *err)
     uint64_t total = gg_source_model(d->a)->file_sizes[0] + d->model->file_sizes[0];
     for (size_t i = 0; i < n; i++) total += gg_source_tensor(d->b, i)->bytes;
     gg_progress_total(d->run, total);
-    gg_status st = gg_parallel(n + 2, d->run->threads, task, d, err);
+    gg_status st = gg_parallel(n + 2, d->run->threads, compare_task, d, err);
     if (st == GG_OK) st = compare_tensors(d, err);
     if (st == GG_OK) st = list_keys(d, err);
     if (st == GG_OK) st = needs_order(&d->tensors, &d->order_tensors, err);

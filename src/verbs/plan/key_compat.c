@@ -18,7 +18,7 @@ typedef struct checker {
     unsigned flags;
 } checker;
 
-static void report(checker *c, const char *line)
+static void report_conflict(checker *c, const char *line)
 {
     c->n++;
     if (c->fn) c->fn(c->ctx, line);
@@ -95,7 +95,7 @@ static bool same_layers(const checker *c, const gg_kv *a, const gg_kv *b)
     return (c->flags & GG_COMPAT_LAYERS_GO) || same_elements(a, b, c->trunk);
 }
 
-static void compare(checker *c, const char *name)
+static void compare_key(checker *c, const char *name)
 {
     char key[128], a[64], b[64], line[320];
     if (!gg_arch_key(c->base, name, key, sizeof key)) return;
@@ -104,10 +104,10 @@ static void compare(checker *c, const char *name)
     value_text(x, a, sizeof a);
     value_text(y, b, sizeof b);
     snprintf(line, sizeof line, "%s differs: base %s, donor %s", key, a, b);
-    report(c, line);
+    report_conflict(c, line);
 }
 
-static bool says(const gg_meta *meta, const char *name)
+static bool has_key(const gg_meta *meta, const char *name)
 {
     char key[128];
     return gg_arch_key(meta, name, key, sizeof key) && gg_meta_find(meta, key) != NULL;
@@ -125,7 +125,7 @@ static void compare_vocabulary(checker *c)
     else
         snprintf(line, sizeof line, "vocabulary differs: %s",
                  a && b ? "the same number of tokens, but different ones" : "one model has none");
-    report(c, line);
+    report_conflict(c, line);
 }
 
 static uint64_t trunk_of(const gg_meta *meta)
@@ -170,14 +170,15 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flag
         value_text(a, x, sizeof x);
         value_text(b, y, sizeof y);
         snprintf(line, sizeof line, "architecture differs: base %s, donor %s", x, y);
-        report(&c, line);
+        report_conflict(&c, line);
         return c.n;
     }
-    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) compare(&c, always[i]);
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) compare_key(&c, always[i]);
     for (size_t i = 0; blocks && i < sizeof whole_blocks / sizeof whole_blocks[0]; i++)
-        compare(&c, whole_blocks[i]);
+        compare_key(&c, whole_blocks[i]);
     for (size_t i = 0; blocks && i < sizeof where_said / sizeof where_said[0]; i++)
-        if (says(base, where_said[i]) && says(donor, where_said[i])) compare(&c, where_said[i]);
+        if (has_key(base, where_said[i]) && has_key(donor, where_said[i]))
+            compare_key(&c, where_said[i]);
     compare_vocabulary(&c);
     return c.n;
 }

@@ -212,8 +212,8 @@ static gg_status name_shards(gg_plan *p, const char *output, gg_error *err)
 
 /* Cut the list where the next shard is due. With `shards` the cuts lie as near to
  * equal bytes as whole tensors allow, and every shard has at least one tensor. */
-static size_t cut(const gg_plan *p, const gg_split *o, size_t first, size_t shard, uint64_t *done,
-                  uint64_t total)
+static size_t tensors_of_shard(const gg_plan *p, const gg_split *o, size_t first, size_t shard,
+                               uint64_t *done, uint64_t total)
 {
     uint64_t bytes = 0;
     size_t i = first;
@@ -243,7 +243,7 @@ static gg_status cut_files(gg_plan *p, const gg_split *o, uint32_t version, cons
         p->files = grown;
         gg_plan_file *f = &p->files[p->n_files];
         *f = (gg_plan_file){ .version = version, .first = first };
-        f->n = cut(p, o, first, p->n_files, &done, total);
+        f->n = tensors_of_shard(p, o, first, p->n_files, &done, total);
         first += f->n;
         p->n_files++;
     }

@@ -57,7 +57,7 @@ static bool number_element(const gg_kv *kv, uint64_t i, gg_kv *out)
 
 /* Sets *out to element i of an array, or to the value itself for i = 0; it points into kv.
  * False if there is none. Takes linear time in arrays of strings. */
-static bool element(const gg_kv *kv, uint64_t i, gg_kv *out)
+static bool element_of(const gg_kv *kv, uint64_t i, gg_kv *out)
 {
     uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
     return type == GG_TYPE_STR ? string_element(kv, i, out) : number_element(kv, i, out);
@@ -94,7 +94,7 @@ static void scalar_text(const gg_kv *kv, char out[40])
 }
 
 /* Whether this byte is the start of a UTF-8 character. */
-static bool starts(char c)
+static bool starts_character(char c)
 {
     return ((unsigned char)c & 0xc0) != 0x80;
 }
@@ -106,8 +106,8 @@ static gg_status put_escaped(const gg_json_out *o, const char *text, size_t n, g
     char out[4096]; /* a byte becomes at most four */
     while (n > 0 && err->status == GG_OK) {
         size_t step = n < 1000 ? n : 1000;
-        while (step < n && step > 996 && !starts(text[step])) step--;
-        if (step < n && !starts(text[step])) step = 1000; /* not UTF-8 anyway */
+        while (step < n && step > 996 && !starts_character(text[step])) step--;
+        if (step < n && !starts_character(text[step])) step = 1000; /* not UTF-8 anyway */
         gg_json_put_raw(o, out, gg_escape(text, step, out, sizeof out), err);
         text += step;
         n -= step;
@@ -119,7 +119,7 @@ static gg_status put_string(const gg_json_out *o, const char *text, size_t n, si
                             gg_error *err)
 {
     size_t shown = most && n > most ? most : n;
-    while (shown < n && shown > 0 && most - shown < 4 && !starts(text[shown])) shown--;
+    while (shown < n && shown > 0 && most - shown < 4 && !starts_character(text[shown])) shown--;
     put_escaped(o, text, shown, err);
     return shown < n ? gg_json_put_text(o, "...", err) : err->status;
 }
@@ -171,7 +171,7 @@ gg_status gg_key_put_element(const gg_key_out *out, const gg_kv *kv, uint64_t i,
     char text[64];
     snprintf(text, sizeof text, "[%llu] ", (unsigned long long)i);
     gg_json_put_text(o, text, err);
-    bool found = element(kv, i, &one), quoted = found && one.type == GG_TYPE_STR;
+    bool found = element_of(kv, i, &one), quoted = found && one.type == GG_TYPE_STR;
     if (!found) gg_json_put_text(o, "none", err);
     if (quoted) gg_json_put_text(o, "\"", err);
     if (found) gg_key_put_text(out, &one, limits, err);
@@ -206,8 +206,8 @@ gg_status gg_key_put_json_element(const gg_key_out *out, const gg_kv *kv, uint64
 {
     const gg_json_out to = { out->write, out->ctx };
     gg_kv one;
-    return element(kv, i, &one) ? gg_mj_put_value(&to, &one, err)
-                                : gg_json_put_text(&to, "null", err);
+    return element_of(kv, i, &one) ? gg_mj_put_value(&to, &one, err)
+                                   : gg_json_put_text(&to, "null", err);
 }
 
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key)
@@ -225,7 +225,7 @@ const gg_kv *gg_keys_find(const gg_meta *meta, const char *key)
 }
 
 /* Reads a whole file of any kind; the size of a pipe is not known. */
-static gg_status read_all(int fd, gg_buf *out, gg_error *err)
+static gg_status read_whole_file(int fd, gg_buf *out, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t step = 65536, got = step; st == GG_OK && got == step;) {
@@ -241,7 +241,7 @@ static gg_status read_all(int fd, gg_buf *out, gg_error *err)
     return st;
 }
 
-static gg_status read_file(const char *path, gg_buf *out, gg_error *err)
+static gg_status read_value_file(const char *path, gg_buf *out, gg_error *err)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -250,7 +250,7 @@ static gg_status read_file(const char *path, gg_buf *out, gg_error *err)
         if (err->sys_errno == ENOENT) gg_fix(err, "check the path");
         return gg_at_file(err, path);
     }
-    read_all(fd, out, err);
+    read_whole_file(fd, out, err);
     if (!is_stdin) close(fd);
     return gg_at_file(err, path);
 }
@@ -273,7 +273,7 @@ gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err)
         st = gg_fail(err, GG_EUSAGE, "%s is of type %s; a file can only replace a string", key,
                      type);
     }
-    if (st == GG_OK) st = read_file(eq + 1, &value, err);
+    if (st == GG_OK) st = read_value_file(eq + 1, &value, err);
     if (st == GG_OK) st = gg_meta_set_str(meta, key, value.len ? value.data : "", value.len, err);
     gg_buf_free(&value);
     free(key);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static gg_status whole(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
+static gg_status visit_whole(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
     gg_selected p = { .t = *t, .a = gg_source_anatomy(s, i), .source = i };
@@ -33,7 +33,7 @@ gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_err
     gg_selected last;
     /* The last expert has the longest name; if it fits a record, all names fit. */
     if (!split || !gg_expert_tensor(t, experts, experts - 1, &last.t, last.name))
-        return whole(s, i, v, err);
+        return visit_whole(s, i, v, err);
     gg_anatomy of_stack = gg_source_anatomy(s, i);
     gg_status st = GG_OK;
     for (uint64_t e = 0; e < experts && st == GG_OK; e++) {

@@ -30,7 +30,7 @@ static bool is_matrix(const gg_tensor *t)
 }
 
 /* Returns the dtype of most tensors; UINT32_MAX without tensors. Linear search, few types. */
-static uint32_t most(const gg_tensor *tensors, size_t n, bool matrices)
+static uint32_t most_common_type(const gg_tensor *tensors, size_t n, bool matrices)
 {
     struct {
         uint32_t dtype;
@@ -68,8 +68,8 @@ void gg_meta_delete_imatrix(gg_meta *meta)
 
 gg_status gg_type_keys_update(gg_meta *meta, const gg_tensor *tensors, size_t n, gg_error *err)
 {
-    uint32_t dtype = most(tensors, n, true);
-    if (dtype == UINT32_MAX) dtype = most(tensors, n, false);
+    uint32_t dtype = most_common_type(tensors, n, true);
+    if (dtype == UINT32_MAX) dtype = most_common_type(tensors, n, false);
     const gg_dtype_info *info = dtype == UINT32_MAX ? NULL : gg_dtype_get(dtype);
     gg_status st = GG_OK;
     if (info && info->file_type >= 0)

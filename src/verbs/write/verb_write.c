@@ -25,21 +25,23 @@ typedef struct writing {
 
 /* ---- overrides -------------------------------------------------------------------- */
 
-static gg_status fail_at(const gg_override *v, gg_status st, const char *why, gg_error *err)
+static gg_status fail_at_override(const gg_override *v, gg_status st, const char *why,
+                                  gg_error *err)
 {
     gg_fail(err, st, "%s", why);
     return gg_at_tensor(err, v->name, strlen(v->name));
 }
 
-static int order(const void *a, const void *b)
+static int by_override_name(const void *a, const void *b)
 {
     return strcmp((*(const gg_override *const *)a)->name, (*(const gg_override *const *)b)->name);
 }
 
-static const gg_override *find(const writing *w, const char *name)
+static const gg_override *find_override(const writing *w, const char *name)
 {
     const gg_override key = { .name = name }, *k = &key;
-    const gg_override **hit = w->n ? bsearch(&k, w->by_name, w->n, sizeof *w->by_name, order)
+    const gg_override **hit = w->n ? bsearch(&k, w->by_name, w->n, sizeof *w->by_name,
+                                             by_override_name)
                                    : NULL;
     return hit ? *hit : NULL;
 }
@@ -53,12 +55,13 @@ static gg_status sort_overrides(writing *w, gg_error *err)
         const gg_override *v = w->by_name[i] = &w->list[i];
         if (!v->name || !v->name[0]) return gg_fail(err, GG_EUSAGE, "override %zu has no name", i);
         if ((v->bytes != NULL) + (v->read_bytes != NULL) + (v->read_rows != NULL) != 1)
-            return fail_at(v, GG_EUSAGE, "its data must come from one buffer or one callback", err);
+            return fail_at_override(v, GG_EUSAGE,
+                                    "its data must come from one buffer or one callback", err);
     }
-    qsort(w->by_name, w->n, sizeof *w->by_name, order);
+    qsort(w->by_name, w->n, sizeof *w->by_name, by_override_name);
     for (size_t i = 1; i < w->n; i++)
         if (strcmp(w->by_name[i - 1]->name, w->by_name[i]->name) == 0)
-            return fail_at(w->by_name[i], GG_EUSAGE, "this tensor is given twice", err);
+            return fail_at_override(w->by_name[i], GG_EUSAGE, "this tensor is given twice", err);
     return GG_OK;
 }
 
@@ -128,9 +131,9 @@ static gg_status shape_of(const gg_override *v, const gg_tensor *was, gg_tensor 
 {
     *t = was ? *was : (gg_tensor){ .name = v->name, .name_len = strlen(v->name) };
     if (!was && (!v->dtype || v->n_dims == 0))
-        return fail_at(v, GG_EUSAGE, "a tensor that is added needs a dtype and dims", err);
+        return fail_at_override(v, GG_EUSAGE, "a tensor that is added needs a dtype and dims", err);
     if (v->n_dims > GG_MAX_DIMS)
-        return fail_at(v, GG_EUSAGE, "a tensor has at most 4 dimensions", err);
+        return fail_at_override(v, GG_EUSAGE, "a tensor has at most 4 dimensions", err);
     if (v->dtype) t->dtype = v->dtype->id;
     if (v->n_dims) t->n_dims = v->n_dims;
     for (uint32_t d = 0; v->n_dims && d < GG_MAX_DIMS; d++)
@@ -165,8 +168,9 @@ static gg_status plan_tensors(writing *w, gg_error *err)
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(w->base, i);
         /* An override cannot have a name that contains a NUL. */
-        const gg_override *v = strlen(t->name) == t->name_len ? find(w, t->name) : NULL;
-        if (v && v->add) return fail_at(v, GG_EUSAGE, "the base has a tensor of this name", err);
+        const gg_override *v = strlen(t->name) == t->name_len ? find_override(w, t->name) : NULL;
+        if (v && v->add)
+            return fail_at_override(v, GG_EUSAGE, "the base has a tensor of this name", err);
         replaced += v != NULL;
         st = v ? add_override(w, v, t, err) : gg_plan_add_copy(&w->plan, w->base, i, err);
     }
@@ -179,7 +183,7 @@ static gg_status plan_tensors(writing *w, gg_error *err)
     for (size_t i = 0; i < w->n; i++) { /* find the override whose tensor is missing */
         const gg_override *v = &w->list[i];
         if (!v->add && (!w->base || gg_source_find(w->base, v->name, strlen(v->name)) == SIZE_MAX))
-            return fail_at(v, GG_EUSAGE, "the base has no tensor of this name", err);
+            return fail_at_override(v, GG_EUSAGE, "the base has no tensor of this name", err);
     }
     return gg_fail(err, GG_EUSAGE, "the base has two tensors with the same name");
 }
