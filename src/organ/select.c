@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/lines.h"
+#include "base/names.h"
 #include "base/nearest.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
@@ -247,7 +248,7 @@ int64_t gg_map_donor(const gg_map *m, int64_t base_block)
 /* ---- selections ------------------------------------------------------------------------------ */
 
 typedef struct text_list {
-    char **items;
+    const char **items;
     size_t n, cap;
 } text_list;
 
@@ -258,6 +259,7 @@ struct gg_select {
     gg_map *expert_map;     /* NULL: each expert is replaced by that with the same number */
     text_list globs, names; /* names are sorted, without repetitions */
     bool by_name;           /* names were given */
+    gg_names texts;         /* of both lists */
 };
 
 gg_status gg_select_new(gg_select **out, gg_error *err)
@@ -266,33 +268,26 @@ gg_status gg_select_new(gg_select **out, gg_error *err)
     return *out ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a selection");
 }
 
-static void text_list_free(text_list *l)
-{
-    for (size_t i = 0; i < l->n; i++) free(l->items[i]);
-    free(l->items);
-}
-
 void gg_select_free(gg_select *s)
 {
     if (!s) return;
-    text_list_free(&s->globs);
-    text_list_free(&s->names);
+    free(s->globs.items);
+    free(s->names.items);
+    gg_names_free(&s->texts);
     gg_ranges_free(&s->layers);
     gg_ranges_free(&s->experts);
     gg_map_free(s->expert_map);
     free(s);
 }
 
-static gg_status text_list_add(text_list *l, const char *text, size_t len, gg_error *err)
+static gg_status add_text(gg_select *s, text_list *l, const char *text, size_t len, gg_error *err)
 {
-    char **grown = gg_grow(l->items, l->n, &l->cap, sizeof *grown, err);
+    const char **grown = gg_grow(l->items, l->n, &l->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     l->items = grown;
-    char *copy = malloc(len + 1);
-    if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for a selection");
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    l->items[l->n++] = copy;
+    l->items[l->n] = gg_names_add(&s->texts, text, len, err);
+    if (!l->items[l->n]) return err->status;
+    l->n++;
     return GG_OK;
 }
 
@@ -340,7 +335,7 @@ static gg_status add_tensors(gg_select *s, const char *globs, gg_error *err)
             gg_fail(err, GG_EUSAGE, "'%s' contains an empty pattern", globs);
             return gg_about(err, GG_HINT_TENSORS);
         }
-        gg_status st = text_list_add(&s->globs, p, n, err);
+        gg_status st = add_text(s, &s->globs, p, n, err);
         if (st != GG_OK) return st;
         p += n;
         if (*p == '\0') return GG_OK;
@@ -361,7 +356,7 @@ static gg_status add_name_line(void *ctx, char *line, size_t number, gg_error *e
     if (len == 0 || (first && len == 4 && memcmp(line, "name", 4) == 0)) return GG_OK;
     if (!gg_unescape(line, &len))
         return gg_fail(err, GG_EUSAGE, "the list of names contains a malformed escape");
-    return text_list_add(&s->names, line, len, err);
+    return add_text(s, &s->names, line, len, err);
 }
 
 static int order_texts(const void *a, const void *b)
@@ -374,10 +369,8 @@ static void sort_texts(text_list *l)
 {
     size_t n = 0;
     if (l->n) qsort(l->items, l->n, sizeof *l->items, order_texts);
-    for (size_t i = 0; i < l->n; i++) {
-        if (n > 0 && strcmp(l->items[n - 1], l->items[i]) == 0) free(l->items[i]);
-        else l->items[n++] = l->items[i];
-    }
+    for (size_t i = 0; i < l->n; i++)
+        if (n == 0 || strcmp(l->items[n - 1], l->items[i]) != 0) l->items[n++] = l->items[i];
     l->n = n;
 }
 
@@ -444,9 +437,9 @@ int64_t gg_select_base_expert(const gg_select *s, uint64_t donor_expert)
 /* The index of a name in the list of names, or SIZE_MAX. */
 static size_t listed_name(const gg_select *s, const char *name)
 {
-    char *const *at = s->names.n ? bsearch(&name, s->names.items, s->names.n,
-                                           sizeof *s->names.items, order_texts)
-                                 : NULL;
+    const char *const *at = s->names.n ? bsearch(&name, s->names.items, s->names.n,
+                                                 sizeof *s->names.items, order_texts)
+                                       : NULL;
     return at ? (size_t)(at - s->names.items) : SIZE_MAX;
 }
 

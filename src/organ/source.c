@@ -1,7 +1,7 @@
 /* source.c - read tensors from model files, organ directories, record files and pipes.
  *
- * A source is one of these, or a view of another source. The sections of this file go from the list
- * of tensors over pipes, views and files to the functions that work on all of them. */
+ * A source is one of these, or a view of another source. First come what only pipes and only views
+ * do, then how files are opened, and at the end the functions that work on all sources. */
 #include "organ/gg_organ.h"
 
 #include "base/error.h"
@@ -74,8 +74,7 @@ typedef struct source_pipe {
     bool cut;       /* the data ended early (header_only) */
 } source_pipe;
 
-/* ---- of a view: */
-
+/* An order of the units that a call of gg_source_view_move has moved. */
 typedef struct unit_order {
     struct unit_order *next;
     size_t n;
@@ -307,7 +306,7 @@ static void widen_pipe(int fd)
 #endif
 }
 
-/* ---- shards on a pipe */
+/* ---- shards on a pipe ------------------------------------------------------------------- */
 
 static gg_status append_tensors(gg_source *s, gg_gguf *g, gg_error *err)
 {
