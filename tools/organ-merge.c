@@ -5,6 +5,7 @@
 #include "output_options.h"
 #include "pictures.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ static const char *method_name(size_t i)
 }
 
 static struct {
-    const char *output, *config, *svg, *finished;
+    const char *method, *base, *output, *config, *svg, *finished;
     int embeddings;
     bool check;
     cli_list models;
@@ -101,8 +102,8 @@ static struct {
 
 static const cli_option options[] = {
     { "", CLI_MODEL, &opt.finished, "MODEL", .place = 1 },
-    { "method", CLI_TEXT, &opt.o.method, "NAME", "", .list = method_name },
-    { "base", CLI_PARAMS, &opt.o.base, "M", "the model that the others were trained from" },
+    { "method", CLI_TEXT, &opt.method, "NAME", "", .list = method_name },
+    { "base", CLI_PARAMS, &opt.base, "M", "the model that the others were trained from" },
     { "model", CLI_PARAMS, &opt.models, "M",
       "a model to merge (may be repeated): a GGUF file, any shard of a split model, an organ "
       "directory, or - for stdin",
@@ -156,19 +157,19 @@ static const char examples[] =
     "    --model tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
     "exit: 0 done, 1 models do not fit, 2 usage, 3 malformed input, 4 I/O failure\n";
 
-static gg_status print_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
-                              const char *parameters, gg_error *err)
+static gg_status print_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
 {
     table *to = ctx;
+    const gg_tensor *t = row->t;
     const gg_dtype_info *type = gg_dtype_get(t->dtype);
     (void)err;
     table_begin(to, "name\tclass\tdtype\telements\thow\tparameters");
     cell_bytes(to, t->name, t->name_len);
-    cell_text(to, gg_class_name(a->cls));
+    cell_text(to, gg_class_name(row->a.cls));
     cell_text(to, type ? type->name : "?");
     cell_u64(to, t->elements);
-    cell_text(to, how);
-    cell_text(to, parameters[0] ? parameters : "-");
+    cell_text(to, row->how);
+    cell_text(to, row->parameters[0] ? row->parameters : "-");
     table_row(to);
     return GG_OK;
 }
@@ -192,15 +193,15 @@ static void shorten(const char *text, char *to, size_t size)
 }
 
 /* Tensors with the same parameters have the same colour. */
-static gg_status draw_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
-                             const char *parameters, gg_error *err)
+static gg_status draw_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
 {
     char source[300], shown[256];
     double index;
-    shorten(parameters, shown, sizeof shown);
-    snprintf(source, sizeof source, "%s %s", how, strchr(parameters, '=') ? shown : parameters);
+    shorten(row->parameters, shown, sizeof shown);
+    snprintf(source, sizeof source, "%s %s", row->how,
+             strchr(row->parameters, '=') ? shown : row->parameters);
     gg_status st = gg_picture_source(ctx, source, &index, err);
-    return st == GG_OK ? gg_picture_add(ctx, t, a, index, err) : st;
+    return st == GG_OK ? gg_picture_add(ctx, row->t, &row->a, index, err) : st;
 }
 
 /* Reads all of a file, or of stdin. */
@@ -224,25 +225,114 @@ static gg_status read_config(cli *c, const char *path, char **text, size_t *len)
     return c->err.status == GG_OK ? GG_OK : gg_at_file(&c->err, path);
 }
 
-static gg_status merge(cli *c)
+/* Where the text after the path of "PATH,NAME=VALUE,..." begins: its first comma that a parameter
+ * follows, or the end. */
+static size_t path_length(const char *text)
+{
+    for (const char *comma = strchr(text, ','); comma; comma = strchr(comma + 1, ',')) {
+        size_t n = 1;
+        while (islower((unsigned char)comma[n]) || isdigit((unsigned char)comma[n]) ||
+               comma[n] == '_')
+            n++;
+        if (n > 1 && (comma[n] == '=' || comma[n] == ':')) return (size_t)(comma - text);
+    }
+    return strlen(text);
+}
+
+/* Puts the arguments into the form of a configuration. */
+static gg_status read_arguments(cli *c, gg_merge_config *to)
+{
+    size_t n = strcspn(opt.method, ",");
+    to->models = calloc(opt.models.n + 1, sizeof *to->models);
+    to->method = strndup(opt.method, n);
+    to->parameters = strdup(opt.method[n] ? opt.method + n + 1 : "");
+    to->base = opt.base ? strdup(opt.base) : NULL;
+    bool ok = to->models && to->method && to->parameters && (to->base || !opt.base);
+    for (size_t i = 0; ok && i < opt.models.n; i++, to->n_models++) {
+        const char *text = opt.models.items[i];
+        n = path_length(text);
+        if (n == 0) return gg_fail(&c->err, GG_EUSAGE, "the path of a model is empty");
+        to->models[i].path = strndup(text, n);
+        to->models[i].parameters = strdup(text[n] ? text + n + 1 : "");
+        ok = to->models[i].path && to->models[i].parameters;
+    }
+    return ok ? GG_OK : gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
+}
+
+static gg_status read_models(cli *c, gg_merge_config *to)
+{
+    char *text = NULL;
+    size_t len = 0;
+    if (!opt.config) return read_arguments(c, to);
+    gg_status st = read_config(c, opt.config, &text, &len);
+    if (st == GG_OK) st = gg_merge_config_read(text, len, to, &c->err);
+    free(text);
+    return st;
+}
+
+/* Opens the models. Standard input can be only one of them. */
+static gg_status open_models(cli *c, const gg_merge_config *from, gg_merge_models *to,
+                             gg_merge_model *list)
+{
+    bool piped = from->base && strcmp(from->base, "-") == 0;
+    gg_status st = from->base ? cli_open(c, from->base, CLI_SPOOLED, &to->base) : GG_OK;
+    for (size_t i = 0; i < from->n_models && st == GG_OK; i++) {
+        const char *path = from->models[i].path;
+        bool pipe = strcmp(path, "-") == 0;
+        if (pipe && piped) {
+            gg_fail(&c->err, GG_EUSAGE, "this model is given twice");
+            gg_fix(&c->err, "give each model once; use its weight to count it more");
+            return gg_at_file(&c->err, path);
+        }
+        piped = piped || pipe;
+        list[i].parameters = from->models[i].parameters;
+        list[i].blocks = from->models[i].blocks;
+        st = cli_open(c, path, CLI_SPOOLED, &list[i].source);
+        to->n++;
+    }
+    return st;
+}
+
+static gg_status merge_models(cli *c, const gg_merge_models *models)
 {
     gg_merge_report r = { 0 };
     table rows = { .json = c->json };
     gg_picture picture = { .title = opt.output ? opt.output : "merge", .text = HOW_MERGED };
     if (opt.svg) {
         opt.o.row = draw_tensor;
-        opt.o.row_ctx = &picture;
+        opt.o.ctx = &picture;
     } else if (opt.check) {
         opt.o.row = print_tensor;
-        opt.o.row_ctx = &rows;
+        opt.o.ctx = &rows;
     }
-    gg_status st = picture_allowed(c, opt.svg, NULL);
-    if (st == GG_OK) st = gg_merge(&opt.o, opt.check ? NULL : opt.output, &c->run, &r, &c->err);
+    gg_status st = gg_merge(models, &opt.o, opt.check ? NULL : opt.output, &c->run, &r, &c->err);
     if (st == GG_OK && opt.svg) st = picture_save(c, &picture, opt.svg);
     gg_picture_free(&picture);
     if (st == GG_OK && !opt.check && c->verbose)
         cli_note(c, "%zu tensor%s merged, %zu copied; %llu bytes", r.merged, cli_s(r.merged),
                  r.copied, (unsigned long long)r.bytes);
+    return st;
+}
+
+static gg_status merge(cli *c)
+{
+    gg_merge_config config = { 0 };
+    gg_merge_model *list = NULL;
+    gg_status st = picture_allowed(c, opt.svg, NULL);
+    if (st == GG_OK) st = read_models(c, &config);
+    gg_merge_models models = { .slices = config.slices, .n_slices = config.n_slices };
+    if (st == GG_OK && !(list = calloc(config.n_models + 1, sizeof *list)))
+        st = gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
+    models.list = list;
+    opt.o.method = config.method;
+    opt.o.parameters = config.parameters;
+    if (!opt.o.output.dtype) opt.o.output.dtype = config.dtype;
+    if (st == GG_OK) st = open_models(c, &config, &models, list);
+    if (st == GG_OK) st = merge_models(c, &models);
+    gg_source_close(models.base);
+    for (size_t i = 0; i < models.n; i++) gg_source_close(list[i].source);
+    free(list);
+    gg_merge_config_free(&config);
     return st;
 }
 
@@ -261,7 +351,7 @@ static void check_inputs(const cli *c)
             cli_usage(c, "unexpected argument '%s'", opt.finished);
         return;
     }
-    if (!opt.config && !opt.o.method) cli_usage(c, "give --method or --config");
+    if (!opt.config && !opt.method) cli_usage(c, "give --method or --config");
     if (!opt.config && opt.models.n == 0)
         cli_usage(c, "give --model, once for each model to merge");
     if (!opt.output && !opt.check) cli_usage(c, "give --output or --check");
@@ -274,14 +364,9 @@ int main(int argc, char **argv)
     check_inputs(&c);
     if (opt.finished)
         return cli_end(&c, picture_finished(&c, opt.finished, opt.svg, HOW_MERGED, draw_recalled));
-    opt.o.models = opt.models.items, opt.o.n_models = opt.models.n;
     opt.o.output = *output_options_make(&c, &opt.out);
     opt.o.embeddings_from_base = cli_given(&c, "embed-from");
-    char *text = NULL;
-    gg_status st = opt.config ? read_config(&c, opt.config, &text, &opt.o.config_len) : GG_OK;
-    opt.o.config = text;
-    if (st == GG_OK) st = merge(&c);
+    gg_status st = merge(&c);
     if (st != GG_OK && opt.config) gg_at_file(&c.err, opt.config);
-    free(text);
     return cli_end(&c, st);
 }

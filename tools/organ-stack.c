@@ -96,24 +96,22 @@ typedef struct printer {
 } printer;
 
 /* The sources of the picture are the models, in their order. */
-static gg_status draw_tensor(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
-                             gg_error *err)
+static gg_status draw_tensor(void *ctx, const gg_stack_tensor *t, gg_error *err)
 {
-    return gg_picture_add(ctx, t, a, (double)model, err);
+    return gg_picture_add(ctx, t->t, &t->a, (double)t->model, err);
 }
 
-static gg_status print_block(void *ctx, size_t i, const gg_block_ref *from, size_t tensors,
-                             uint64_t bytes, gg_error *err)
+static gg_status print_block(void *ctx, const gg_stack_row *row, gg_error *err)
 {
     printer *p = ctx;
-    const char *name = gg_source_name(p->order->models[from->model]);
+    const char *name = gg_source_name(p->order->models[row->from.model]);
     (void)err;
     table_begin(&p->t, "block\tmodel\tsource_block\ttensors\tbytes");
-    cell_u64(&p->t, i);
+    cell_u64(&p->t, row->block);
     cell_bytes(&p->t, name, strlen(name));
-    cell_u64(&p->t, from->block);
-    cell_u64(&p->t, tensors);
-    cell_u64(&p->t, bytes);
+    cell_u64(&p->t, row->from.block);
+    cell_u64(&p->t, row->tensors);
+    cell_u64(&p->t, row->bytes);
     table_row(&p->t);
     return GG_OK;
 }
@@ -124,15 +122,16 @@ static gg_status write_model(cli *c, gg_block_order *order, gg_stack_report *r)
                            .text = "Which model each tensor comes from:" };
     printer p = { { .json = c->json }, order };
     gg_status st = GG_OK;
-    if (opt.svg) order->tensor = draw_tensor, order->ctx = &picture;
+    gg_stack_options o = { .ctx = &p };
+    if (opt.svg) o = (gg_stack_options){ .tensor = draw_tensor, .ctx = &picture };
+    else if (opt.check) o.row = print_block;
     for (size_t i = 0; i < order->n_models && st == GG_OK; i++) {
         double index;
         st = gg_picture_source(&picture, gg_source_name(order->models[i]), &index, &c->err);
         if (st == GG_OK) st = picture_allowed(c, opt.svg, order->models[i]);
     }
     if (st == GG_OK)
-        st = gg_stack_blocks(order, opt.check ? NULL : opt.output,
-                             opt.check && !opt.svg ? print_block : NULL, &p, &c->run, r, &c->err);
+        st = gg_stack_blocks(order, &o, opt.check ? NULL : opt.output, &c->run, r, &c->err);
     if (st == GG_OK && opt.svg) st = picture_save(c, &picture, opt.svg);
     gg_picture_free(&picture);
     return st;

@@ -1,12 +1,10 @@
 /* gg_merge.h - merge several models into one.
  *
- *     const char *models[] = { "verse.gguf,weight=0.6", "code.gguf,weight=0.4,density=0.3" };
- *     gg_merge_options o = {
- *         .method = "ties,lambda=0.7", .base = "base.gguf", .models = models, .n_models = 2
- *     };
- *     gg_status st = gg_merge(&o, "merged.gguf", NULL, NULL, &err);
+ *     gg_merge_model list[] = { { verse, "weight=0.6" }, { code, "weight=0.4,density=0.3" } };
+ *     gg_merge_models models = { .base = base, .list = list, .n = 2 };
+ *     gg_merge_options o = { .method = "ties", .parameters = "lambda=0.7" };
+ *     gg_status st = gg_merge(&models, &o, "merged.gguf", NULL, NULL, &err);
  *
- * docs/man/organ-merge.1 describes the methods and their parameters.
  * The general rules of organ.h apply: run and report may be NULL.
  */
 #ifndef GG_MERGE_H
@@ -19,51 +17,85 @@
 extern "C" {
 #endif
 
+/* ---- methods ------------------------------------------------------------------ */
+
 /* The part that the base plays in a method. */
 typedef enum gg_merge_base {
     GG_MERGE_BASE_KEYS,  /* none: it only gives keys, types and, if asked for, embeddings */
     GG_MERGE_BASE_FIRST, /* it is the first of the models */
     GG_MERGE_BASE_MAY,   /* if there is one, the differences of the models from it are merged */
-    GG_MERGE_BASE_MUST   /* there must be one, for the same purpose */
+    GG_MERGE_BASE_MUST,  /* there must be one, for the same purpose */
 } gg_merge_base;
 
 #define GG_MERGE_PARAMETERS 8 /* most parameters of a method */
 
-/* A method of merging. All strings are static. */
+typedef struct gg_merge_parameter {
+    const char *name, *alias; /* alias: NULL = none */
+    const char *meaning;      /* a line without a period */
+    double least, most;
+    bool above;   /* `least` itself is not allowed */
+    double value; /* the default; NaN = it must be given */
+} gg_merge_parameter;
+
 typedef struct gg_merge_method_info {
-    const char *name, *alias; /* alias may be NULL. In both, _ and - are the same */
-    const char *meaning;
+    const char *name, *alias; /* alias: NULL = none. In both, - and _ are the same. */
+    const char *meaning;      /* a line without a period */
     gg_merge_base base;
-    size_t least, most; /* number of models, without a base from which differences are taken */
-    struct {
-        const char *name, *meaning;
-        double value; /* the default; NaN if it must be given */
-    } parameters[GG_MERGE_PARAMETERS];
+    size_t least, most; /* number of models; a base counts only with GG_MERGE_BASE_FIRST */
+    bool random;        /* drops values at random, so the seed counts */
+    gg_merge_parameter parameters[GG_MERGE_PARAMETERS];
     size_t n_parameters;
 } gg_merge_method_info;
 
-/* Describes method i, from 0. Returns false past the last. */
-bool gg_merge_method_at(size_t i, gg_merge_method_info *info);
+/* Describes method i of all. Returns false if there are not so many. The texts are static. */
+bool gg_merge_method_at(size_t i, gg_merge_method_info *out);
 
-/* Called for each tensor of the result in order, before anything is written. `how` is "merge",
- * or "copy" if the tensor is copied or converted from one model. `parameters` are those of this
- * tensor, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they differ. For
- * slices, which are copied, it is the name of the model.
- * Another status than GG_OK ends the run. */
-typedef gg_status (*gg_merge_fn)(void *ctx, const gg_tensor *t, const gg_anatomy *a,
-                                 const char *how, const char *parameters, gg_error *err);
+/* ---- merging ------------------------------------------------------------------ */
+
+/* Parameters are a text such as "weight=0.6,density:ffn=0.3", or NULL for none. Each is NAME=VALUE
+ * or NAME:FILTER=VALUE. VALUE is a number, true or false, a ramp over the blocks such as 0.2..0.8,
+ * or a list such as [0,0.5,1] that is interpolated over the blocks. FILTER is a class (ffn), a role
+ * (ffn_down) or a pattern for whole names. A text that begins with { is the JSON object
+ * "parameters" of a mergekit configuration. */
+
+typedef struct gg_merge_model {
+    gg_source *source;      /* seekable (gg_source_options.spooled) */
+    const char *parameters; /* of this model */
+    uint64_t blocks;        /* how many blocks it must have; 0 = any number */
+} gg_merge_model;
+
+/* Blocks from <= N < to of models.list[model]. */
+typedef struct gg_merge_slice {
+    size_t model;
+    uint64_t from, to;
+} gg_merge_slice;
+
+typedef struct gg_merge_models {
+    gg_source *base; /* NULL = none */
+    const gg_merge_model *list;
+    size_t n;
+    /* If there are any, the result consists of these slices, one after another, and nothing is
+     * computed. NULL = none. */
+    const gg_merge_slice *slices;
+    size_t n_slices;
+} gg_merge_models;
+
+/* One tensor of the result. */
+typedef struct gg_merge_row {
+    const gg_tensor *t;
+    gg_anatomy a;
+    const char *how; /* "merge", or "copy" if it is copied or converted from one model */
+    /* Its parameters, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they
+     * differ. For slices, which are copied, it is the name of the model. */
+    const char *parameters;
+} gg_merge_row;
+
+/* Another status than GG_OK ends the run. */
+typedef gg_status (*gg_merge_fn)(void *ctx, const gg_merge_row *row, gg_error *err);
 
 typedef struct gg_merge_options {
-    /* A configuration of mergekit as JSON, config_len bytes. It replaces `method`, `base` and
-     * `models`, which must then be NULL. NULL = none. */
-    const char *config;
-    size_t config_len;
-    /* NAME[,PARAMETER=VALUE]...: the method, and parameters of the whole merge. */
-    const char *method;
-    const char *base; /* path of the base model; NULL = none */
-    /* PATH[,PARAMETER=VALUE]...: the models, and their own parameters. */
-    const char *const *models;
-    size_t n_models;
+    const char *method;        /* name, see gg_merge_method_at */
+    const char *parameters;    /* of the whole merge */
     uint64_t seed;             /* of methods that drop values at random */
     bool embeddings_from_base; /* copy the tensors of class GG_EMBED from the base (or the first
                                   model), whatever the vocabularies of the others are */
@@ -73,8 +105,8 @@ typedef struct gg_merge_options {
     const char *card;          /* also write a model card in Markdown to this file; NULL = none. It
                                   gets its name after the model, which stays if that fails */
     gg_output_options output;
-    gg_merge_fn row; /* may be NULL */
-    void *row_ctx;
+    gg_merge_fn row; /* called for each tensor in order, before anything is written; may be NULL */
+    void *ctx;
 } gg_merge_options;
 
 typedef struct gg_merge_report {
@@ -84,26 +116,45 @@ typedef struct gg_merge_report {
 
 /* Merges models tensor by tensor. The first model is the base, if there is one: it gives the keys,
  * the order of the tensors and their dtypes, which output.dtype changes. Keys below "organ.merge."
- * store the method, the parameters and the models. A path is whatever gg_source_open takes; one of
- * them may be "-". `output` is "-" for stdout, or NULL to check only.
- *
- * A parameter is NAME=VALUE or NAME:FILTER=VALUE. VALUE is a number, true or false, a ramp over the
- * blocks such as 0.2..0.8, or a list such as [0,0.5,1] that is interpolated over the blocks. FILTER
- * is a class (ffn), a role (ffn_down) or a pattern for whole names.
+ * store the method, the parameters and the models. `output` is "-" for stdout, or NULL to check
+ * only.
  *
  * Memory does not depend on the models, except for methods that need whole matrices.
- * Errors: GG_EUSAGE for a wrong option, parameter or configuration, a missing base, a wrong number
- * of models, and a file that is given under two names; GG_NO for models whose architecture, tensors
- * or vocabularies differ, and with run->strict for models that share no lineage; GG_EFORMAT for
- * values that are NaN or infinite; GG_EUNSUPPORTED for what a configuration asks for and this
- * library does not do, and for a dtype that cannot be decoded or encoded. */
-gg_status gg_merge(const gg_merge_options *o, const char *output, const gg_run *run,
-                   gg_merge_report *report, gg_error *err);
+ * Errors: GG_EUSAGE for a wrong option or parameter, a missing base, a wrong number of models, a
+ * model of bare records, and a file that is given under two names; GG_NO for models whose
+ * architecture, tensors or vocabularies differ, and with run->strict for models that share no
+ * lineage; GG_EFORMAT for values that are NaN or infinite; GG_EUNSUPPORTED for a dtype that cannot
+ * be decoded or encoded. */
+gg_status gg_merge(const gg_merge_models *models, const gg_merge_options *o, const char *output,
+                   const gg_run *run, gg_merge_report *report, gg_error *err);
 
 /* Calls `row` for each tensor of a model that gg_merge wrote, by the keys that it left, with the
  * texts that gg_merge gave it. Errors: GG_NO if the model has no such keys; GG_EFORMAT if they do
  * not describe a merge; GG_ENOMEM; any status of `row`. */
 gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg_error *err);
+
+/* ---- configurations ------------------------------------------------------------- */
+
+/* A configuration of mergekit. The members are those of gg_merge_options and gg_merge_models; open
+ * the models by their paths. */
+typedef struct gg_merge_config {
+    char *method, *parameters;
+    char *base;        /* path; NULL = none */
+    const char *dtype; /* for gg_output_options; static; NULL = none */
+    struct gg_merge_config_model {
+        char *path, *parameters;
+        uint64_t blocks;
+    } * models;
+    size_t n_models;
+    gg_merge_slice *slices;
+    size_t n_slices;
+} gg_merge_config;
+
+/* Reads a configuration as JSON, len bytes. gg_merge_config_free must follow in any case. Errors:
+ * GG_EFORMAT for malformed text; GG_EUSAGE for a parameter out of its range; GG_EUNSUPPORTED for
+ * what a configuration asks for and this library does not do. */
+gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c, gg_error *err);
+void gg_merge_config_free(gg_merge_config *c);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
  *
  *     gg_block_order order = { 0 };
  *     gg_status st = gg_block_order_add(&order, model, "0-7,4-11", &err);
- *     if (st == GG_OK) st = gg_stack_blocks(&order, "taller.gguf", NULL, NULL, NULL, NULL, &err);
+ *     if (st == GG_OK) st = gg_stack_blocks(&order, NULL, "taller.gguf", NULL, NULL, &err);
  *     gg_block_order_free(&order);
  *
  * The general rules of organ.h apply: run, options and report may be NULL.
@@ -32,14 +32,6 @@ typedef struct gg_block_order {
     size_t n_models, models_cap;
     gg_block_ref *blocks;
     size_t n, cap;
-    /* Changes the keys of the new model before it is written; may be NULL. */
-    gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);
-    /* Called for each tensor of the new model in order, with the index of its model in `models`,
-     * after all checks and before anything is written; may be NULL. Another status than GG_OK
-     * ends the run. */
-    gg_status (*tensor)(void *ctx, const gg_tensor *t, const gg_anatomy *a, size_t model,
-                        gg_error *err);
-    void *ctx; /* of both */
 } gg_block_order;
 
 /* Appends blocks of a seekable model in the order of the text: numbers and ranges such as
@@ -57,18 +49,38 @@ gg_status gg_block_order_drop(gg_block_order *o, gg_source *model, const char *b
 
 void gg_block_order_free(gg_block_order *o); /* all zero again; models stay open */
 
-/* Called for each block i in order, with its number of tensors and their bytes. Another status
- * than GG_OK ends the run. */
-typedef gg_status (*gg_stack_fn)(void *ctx, size_t i, const gg_block_ref *from, size_t tensors,
-                                 uint64_t bytes, gg_error *err);
+/* A block of the new model, with its number of tensors and their bytes. */
+typedef struct gg_stack_row {
+    size_t block;
+    gg_block_ref from;
+    size_t tensors;
+    uint64_t bytes;
+} gg_stack_row;
+
+/* A tensor of the new model, with the index of its model in the order. */
+typedef struct gg_stack_tensor {
+    const gg_tensor *t;
+    gg_anatomy a;
+    size_t model;
+} gg_stack_tensor;
+
+/* All may be NULL. Another status than GG_OK ends the run. */
+typedef struct gg_stack_options {
+    /* Changes the keys of the new model before it is written. */
+    gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);
+    /* Called for each block, and then for each tensor, in order, after all checks and before
+     * anything is written. */
+    gg_status (*row)(void *ctx, const gg_stack_row *row, gg_error *err);
+    gg_status (*tensor)(void *ctx, const gg_stack_tensor *row, gg_error *err);
+    void *ctx;
+} gg_stack_options;
 
 typedef struct gg_stack_report {
     size_t blocks, tensors;
     uint64_t bytes; /* written */
 } gg_stack_report;
 
-/* Writes the new model as one file; "-" is stdout, and NULL only checks. `fn` (may be NULL) is
- * called after all checks and before anything is written.
+/* Writes the new model as one file; "-" is stdout, and NULL only checks.
  *
  * Tensors are copied byte for byte. The numbers in their names, block_count,
  * nextn_predict_layers, leading_dense_block_count, keys with one value per block, and
@@ -78,8 +90,9 @@ typedef struct gg_stack_report {
  * heads, vocabulary, rope, feed-forward length or experts differ; for tensors with other dims;
  * for multi-token-prediction blocks before others; and for a block that would change its kind,
  * because an engine derives the kind from the number (sliding windows, leading dense blocks). */
-gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_fn fn, void *ctx,
-                          const gg_run *run, gg_stack_report *report, gg_error *err);
+gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o,
+                          const char *output, const gg_run *run, gg_stack_report *report,
+                          gg_error *err);
 
 #ifdef __cplusplus
 }

@@ -15,36 +15,37 @@ const char *const fuzz_seeds[] = { "tests/fuzz/seeds/merge", NULL };
 #define MODELS 6
 #define FOLDER "tests/fuzz/seeds/model/"
 
-/* A line about a model: a letter for its file, and parameters. */
-static const char *model_of(const char *line, char *text, size_t size)
+/* The file of a line about a model: its first character is a letter for it. */
+static char *path_of(const char *line)
 {
-    const char *file = line[0] == 'd'   ? "donor.gguf"
-                       : line[0] == 'r' ? "retyped.gguf"
-                       : line[0] == 'k' ? "k-quants.gguf"
-                                        : "base.gguf";
-    snprintf(text, size, FOLDER "%s%s", file, line[0] ? line + 1 : "");
-    return text;
+    static char base[] = FOLDER "base.gguf", donor[] = FOLDER "donor.gguf",
+                retyped[] = FOLDER "retyped.gguf", quants[] = FOLDER "k-quants.gguf";
+    return line[0] == 'd' ? donor : line[0] == 'r' ? retyped : line[0] == 'k' ? quants : base;
 }
 
-/* Cuts the text into lines; they stay valid while the text does. */
-static void options_of(char *text, gg_merge_options *o)
+/* The parameters after the first comma. */
+static char *parameters_of(char *line)
 {
-    static char models[MODELS][400], base[400];
-    static const char *list[MODELS];
-    char *lines[MODELS + 2];
+    char *comma = strchr(line, ',');
+    if (comma) *comma++ = '\0';
+    return comma;
+}
+
+/* Cuts the text into lines, which are the members. */
+static void lines_of(char *text, gg_merge_config *c)
+{
+    static struct gg_merge_config_model models[MODELS];
     size_t n = 0;
-    for (char *p = text, *end; p && n < MODELS + 2; p = end) {
+    *c = (gg_merge_config){ .method = text, .models = models };
+    for (char *p = text, *end; p && n < MODELS + 2; p = end, n++) {
         end = strchr(p, '\n');
         if (end) *end++ = '\0';
-        lines[n++] = p;
+        if (n == 0) c->parameters = parameters_of(p);
+        else if (n == 1 && p[0]) c->base = path_of(p);
+        else if (n > 1)
+            models[c->n_models++] = (struct gg_merge_config_model){ path_of(p), parameters_of(p),
+                                                                    0 };
     }
-    o->method = lines[0];
-    if (n > 1 && lines[1][0]) o->base = model_of(lines[1], base, sizeof base);
-    for (size_t i = 2; i < n; i++) {
-        list[o->n_models] = model_of(lines[i], models[i - 2], sizeof models[0]);
-        o->n_models++;
-    }
-    o->models = list;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -52,18 +53,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t c[2];
     size_t n = room_choices(data, size, c, sizeof c), rows = 0, checked = 0;
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
-    gg_merge_options o = { .seed = c[1], .no_hash = true, .row = row, .row_ctx = &rows };
+    gg_merge_options o = { .seed = c[1], .no_hash = true, .row = row, .ctx = &rows };
     gg_merge_report r = { 0 };
     char *text = malloc(n + 1);
     FUZZ_MUST(text && freopen("/dev/null", "r", stdin)); /* "-" is an empty model */
     if (n) memcpy(text, data, n);
     text[n] = '\0';
-    if (text[0] == '{') o.config = text, o.config_len = n;
-    else options_of(text, &o);
+    gg_merge_config config = { 0 };
+    gg_status st = GG_OK;
+    if (text[0] == '{') st = gg_merge_config_read(text, n, &config, &e);
+    else lines_of(text, &config);
     o.embeddings_from_base = c[0] & 1;
     if (c[0] & 2) o.output.dtype = "q8_0", o.output.fallback = "f16";
     if (c[0] & 4) o.output.shards = 2;
-    gg_status st = gg_merge(&o, room("out.gguf"), &room_run, &r, &e);
+    if (st == GG_OK) st = merge_config(&config, &o, room("out.gguf"), &r, &e);
     if (st == GG_OK && !room_has("out.gguf")) { /* shards */
         FUZZ_MUST(room_count() == 2);
         room_remove("out-00001-of-00002.gguf");
@@ -71,12 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         room_settle(st, &e, "out.gguf", 0);
     }
-    o.row_ctx = &checked;
-    gg_status dry = gg_merge(&o, NULL, &room_run, &r, &e2);
+    o.ctx = &checked;
+    gg_status dry = st == GG_OK ? merge_config(&config, &o, NULL, &r, &e2) : st;
     if (st == GG_OK && (dry != GG_OK || checked != rows))
         fprintf(stderr, "%s: %zu %zu\n", e2.what, rows, checked);
     FUZZ_MUST(st != GG_OK || (dry == GG_OK && checked == rows));
     FUZZ_MUST(room_count() == 0);
+    if (text[0] == '{') gg_merge_config_free(&config);
     free(text);
     return 0;
 }

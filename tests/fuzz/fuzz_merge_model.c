@@ -42,27 +42,30 @@ static void merge(const uint8_t *c)
 {
     const struct kind *k = &kinds[c[METHOD] % (sizeof kinds / sizeof kinds[0])];
     size_t rows = 0, checked = 0, role = c[ROLE] % (k->models + (size_t)k->base);
-    char paths[2][320], base[320];
-    const char *models[] = { paths[0], paths[1] };
+    char paths[2][320], base[320], method[64];
+    struct gg_merge_config_model models[] = { { .path = paths[0] }, { .path = paths[1] } };
     static const char *const sound[] = { "base.gguf", "donor.gguf" };
     for (size_t i = 0; i < 2; i++)
         snprintf(paths[i], sizeof paths[i], "%s", room(role == i ? "in.gguf" : sound[i]));
     snprintf(base, sizeof base, "%s", room(role == k->models ? "in.gguf" : "third.gguf"));
+    snprintf(method, sizeof method, "%s", k->method);
+    char *comma = strchr(method, ',');
+    if (comma) *comma++ = '\0';
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
     gg_merge_report r = { 0 };
-    gg_merge_options o = { .method = k->method,
-                           .base = k->base ? base : NULL,
-                           .models = models,
-                           .n_models = k->models,
-                           .embeddings_from_base = c[MORE] & 1,
-                           .no_hash = c[MORE] & 2,
-                           .row = row,
-                           .row_ctx = &checked };
+    gg_merge_config config = { .method = method,
+                               .parameters = comma,
+                               .base = k->base ? base : NULL,
+                               .models = models,
+                               .n_models = k->models };
+    gg_merge_options o = {
+        .embeddings_from_base = c[MORE] & 1, .no_hash = c[MORE] & 2, .row = row, .ctx = &checked
+    };
     if (c[MORE] & 4) o.output.dtype = c[MORE] & 8 ? "q8_0" : "*=f32", o.output.fallback = "f16";
-    gg_status dry = gg_merge(&o, NULL, &room_run, &r, &e2);
+    gg_status dry = merge_config(&config, &o, NULL, &r, &e2);
     FUZZ_MUST(room_count() == 4 && (dry == GG_OK || e2.what[0]));
-    o.row_ctx = &rows;
-    gg_status st = gg_merge(&o, room("out.gguf"), &room_run, &r, &e);
+    o.ctx = &rows;
+    gg_status st = merge_config(&config, &o, room("out.gguf"), &r, &e);
     if (st == GG_OK && dry != GG_OK) fprintf(stderr, "%s: %s\n", e2.tensor, e2.what);
     FUZZ_MUST(st != GG_OK || (dry == GG_OK && checked == rows && r.merged + r.copied == rows));
     room_settle(st, &e, "out.gguf", 4);

@@ -95,8 +95,7 @@ static void blocks(const char *text)
     gg_block_order o = { 0 };
     gg_stack_report r = { 0 };
     if (gg_block_order_add(&o, model, text, &e) != GG_OK) refused(&e);
-    else if (o.n < 64 && gg_stack_blocks(&o, NULL, NULL, NULL, &room_run, &r, &e2) != GG_OK)
-        refused(&e2);
+    else if (o.n < 64 && gg_stack_blocks(&o, NULL, NULL, &room_run, &r, &e2) != GG_OK) refused(&e2);
     gg_block_order_free(&o);
     if (gg_block_order_drop(&o, model, text, false, &e3) != GG_OK) refused(&e3);
     gg_block_order_free(&o);

@@ -142,8 +142,8 @@ static void stack(input *in)
     if (st == GG_OK && other)
         st = gg_block_order_add(&order, other, orders[in->c[WAY] / 8 % 8], &e);
     if (st == GG_OK) {
-        gg_status dry = gg_stack_blocks(&order, NULL, NULL, NULL, &room_run, &r, &e2);
-        st = gg_stack_blocks(&order, room("out.gguf"), NULL, NULL, &room_run, &r, &e);
+        gg_status dry = gg_stack_blocks(&order, NULL, NULL, &room_run, &r, &e2);
+        st = gg_stack_blocks(&order, NULL, room("out.gguf"), &room_run, &r, &e);
         FUZZ_MUST(dry == st);
     }
     room_settle(st, &e, "out.gguf", count);

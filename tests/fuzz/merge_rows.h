@@ -11,14 +11,36 @@
 #include <string.h>
 
 /* A gg_merge_fn. ctx is a size_t, the number of rows so far. */
-static gg_status row(void *ctx, const gg_tensor *t, const gg_anatomy *a, const char *how,
-                     const char *parameters, gg_error *e)
+static gg_status row(void *ctx, const gg_merge_row *r, gg_error *e)
 {
-    (void)t, (void)a, (void)e;
-    FUZZ_MUST(strcmp(how, "merge") == 0 || strcmp(how, "copy") == 0);
-    for (const char *p = parameters; *p; p++) FUZZ_MUST((unsigned char)*p >= ' ');
+    (void)e;
+    FUZZ_MUST(strcmp(r->how, "merge") == 0 || strcmp(r->how, "copy") == 0);
+    for (const char *p = r->parameters; *p; p++) FUZZ_MUST((unsigned char)*p >= ' ');
     ++*(size_t *)ctx;
     return GG_OK;
+}
+
+/* Merges the models of a configuration, which it opens. */
+static gg_status merge_config(const gg_merge_config *c, gg_merge_options *o, const char *output,
+                              gg_merge_report *r, gg_error *e)
+{
+    const gg_source_options spooled = { .spooled = true };
+    gg_merge_model *list = calloc(c->n_models + 1, sizeof *list);
+    gg_merge_models m = { .list = list, .slices = c->slices, .n_slices = c->n_slices };
+    FUZZ_MUST(list);
+    o->method = c->method;
+    o->parameters = c->parameters;
+    gg_status st = c->base ? gg_source_open_with(c->base, &spooled, &m.base, e) : GG_OK;
+    for (; m.n < c->n_models && st == GG_OK; m.n++) {
+        list[m.n].parameters = c->models[m.n].parameters;
+        list[m.n].blocks = c->models[m.n].blocks;
+        st = gg_source_open_with(c->models[m.n].path, &spooled, &list[m.n].source, e);
+    }
+    if (st == GG_OK) st = gg_merge(&m, o, output, &room_run, r, e);
+    gg_source_close(m.base);
+    for (size_t i = 0; i < m.n; i++) gg_source_close(list[i].source);
+    free(list);
+    return st;
 }
 
 #endif

@@ -294,8 +294,8 @@ static void null_stack_patch_write(void)
     const char *stacked = scratch("stacked.gguf"), *patch = scratch("patch.gguf"),
                *patched = scratch("patched.gguf"), *written = scratch("written.gguf");
     T_EQ(gg_block_order_drop(&order, b, NULL, false, &e), GG_OK);
-    T_EQ(gg_stack_blocks(&order, stacked, NULL, NULL, NULL, NULL, &e), GG_OK);
-    T_EQ(gg_stack_blocks(&order, NULL, NULL, NULL, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_stack_blocks(&order, NULL, stacked, NULL, NULL, &e), GG_OK);
+    T_EQ(gg_stack_blocks(&order, NULL, NULL, NULL, NULL, &e), GG_OK);
     same_file(VERSE, stacked);
     gg_block_order_free(&order);
     T_EQ(gg_patch_write(a, b, patch, NULL, NULL, &e), GG_OK);

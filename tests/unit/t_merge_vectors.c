@@ -64,17 +64,26 @@ static const vector vectors[] = {
 
 static gg_status merge(const vector *v, const char *output, gg_error *err)
 {
-    char texts[3][100];
-    const char *models[3];
-    gg_merge_options o = { .method = v->method, .models = models, .no_hash = true };
+    gg_merge_model list[3] = { { 0 } };
+    gg_merge_models models = { .list = list };
+    char method[32] = { 0 };
+    size_t n = strcspn(v->method, ",");
+    memcpy(method, v->method, n);
+    gg_merge_options o = { .method = method, .no_hash = true };
+    if (v->method[n]) o.parameters = v->method + n + 1;
     gg_run run = { .force = true, .threads = 2 };
-    if (v->base) o.base = DATA "base.gguf";
-    for (; o.n_models < 3 && v->models[o.n_models]; o.n_models++) {
-        const char *m = v->models[o.n_models];
-        snprintf(texts[o.n_models], sizeof texts[0], DATA "%c.gguf%s", m[0], m + 1);
-        models[o.n_models] = texts[o.n_models];
+    gg_status st = v->base ? gg_source_open(DATA "base.gguf", &models.base, err) : GG_OK;
+    for (; st == GG_OK && models.n < 3 && v->models[models.n]; models.n++) {
+        const char *m = v->models[models.n];
+        char path[100];
+        snprintf(path, sizeof path, DATA "%c.gguf", m[0]);
+        if (m[1]) list[models.n].parameters = m + 2;
+        st = gg_source_open(path, &list[models.n].source, err);
     }
-    return gg_merge(&o, output, &run, NULL, err);
+    if (st == GG_OK) st = gg_merge(&models, &o, output, &run, NULL, err);
+    gg_source_close(models.base);
+    for (size_t i = 0; i < models.n; i++) gg_source_close(list[i].source);
+    return st;
 }
 
 /* The norm and the sums of a tensor; sums[0] is the norm. */
@@ -228,10 +237,31 @@ static void same_masks(void)
     free(base);
 }
 
+/* Every method and parameter has a meaning, and its default is in the range. */
+static void list(void)
+{
+    gg_merge_method_info m;
+    size_t n = 0;
+    for (; gg_merge_method_at(n, &m); n++) {
+        T_CHECK(m.name[0] && m.meaning[0] && m.least >= 1 && m.least <= m.most);
+        for (size_t k = 0; k < m.n_parameters; k++) {
+            const gg_merge_parameter *p = &m.parameters[k];
+            T_CHECKF(p->name[0] && p->meaning[0] && (isnan(p->value) || p->value <= p->most) &&
+                         !(p->value < p->least) && !(p->above && p->value == p->least),
+                     "%s of %s", p->name, m.name);
+        }
+    }
+    T_CHECKF(n >= 21, "%zu methods", n);
+    T_CHECK(!gg_merge_method_at(SIZE_MAX, &m));
+    T_CHECK(gg_merge_method_at(2, &m) && strcmp(m.name, "nuslerp") == 0 && m.n_parameters == 2 &&
+            m.parameters[1].value == 1 && strcmp(m.parameters[1].alias, "nuslerp_flatten") == 0);
+}
+
 static const t_case cases[] = {
     { "agreement", agreement },
     { "isotropic", isotropic },
     { "same_masks", same_masks },
+    { "list", list },
 };
 
 T_MAIN(cases)

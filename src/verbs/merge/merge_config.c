@@ -1,65 +1,282 @@
-/* merge_config.c - reads configurations of mergekit. */
-#include "merge_config.h"
+/* merge_config.c - the parameters of a merge, as texts and in JSON, their values for a tensor, and
+ * configurations of mergekit. */
+#include "merging.h"
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/nearest.h"
+#include "organ/select.h"
+#include "organ/tensor_names.h"
 #include "json/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct reader {
-    gg_merge_config *c;
-    gg_merge_models *m;
-    gg_error *err;
-} reader;
+#define VALUES_MAX 1000 /* in a list */
+
+/* The defaults are those of the methods. */
+static const gg_merge_parameter params[GG_MP_COUNT] = {
+    [GG_MP_WEIGHT] = { "weight", NULL, "share of the model", -1000, 1000, false, 0 },
+    [GG_MP_DENSITY] = { "density", NULL, "the share of the values of a difference that is kept", 0,
+                        1, true, 0 },
+    [GG_MP_GAMMA] = { "gamma", NULL, "share of the largest values of a difference that is dropped",
+                      0, 1, false, 0 },
+    [GG_MP_EPSILON] = { "epsilon", NULL,
+                        "how far the probability follows the rank, or the smallest change that "
+                        "counts",
+                        0, 1, false, 0 },
+    [GG_MP_LAMBDA] = { "lambda", NULL, "factor of the sum of the differences", -1000, 1000, false,
+                       0 },
+    [GG_MP_NORMALIZE] = { "normalize", "normalize_weights", "divide by the sum of the weights", 0,
+                          1, false, 0 },
+    [GG_MP_RESCALE] = { "rescale", NULL,
+                        "scale the values that are kept, so that the norm of the difference stays",
+                        0, 1, false, 0 },
+    [GG_MP_RESCALE_NORM] = { "rescale_norm", NULL, "the norm that stays: l1 (1) or l2 (2)", 1, 2,
+                             false, 0 },
+    [GG_MP_T] = { "t", NULL,
+                  "place between two models, the distance within which values are taken, or a "
+                  "factor",
+                  -10, 10, false, 0 },
+    [GG_MP_SELECT_TOPK] = { "select_topk", NULL,
+                            "share of the places where the differences vary most that is kept", 0,
+                            1, true, 0 },
+    [GG_MP_FILTER_WISE] = { "filter_wise", NULL, "treat each row by itself", 0, 1, false, 0 },
+    [GG_MP_MAX_ITER] = { "max_iter", NULL, "most iterations", 0, 10000, false, 0 },
+    [GG_MP_TOL] = { "tol", NULL, "change at which the iterations end", 0, 1, false, 0 },
+    [GG_MP_R] = { "r", NULL, "how much changes of one model are amplified", -1000, 1000, false, 0 },
+    [GG_MP_ALPHA] = { "alpha", NULL, "the largest ratio of shared to own changes that counts", 0,
+                      1000, false, 0 },
+    [GG_MP_EPS] = { "eps", NULL, "smallest length that counts", 0, 1, false, 0 },
+    [GG_MP_FLATTEN] = { "flatten", "nuslerp_flatten",
+                        "treat a tensor as one vector; 0: each row by itself", 0, 1, false, 0 },
+    [GG_MP_SCALE] = { "scale", NULL, "factor of all values", -1000, 1000, false, 0 },
+};
+
+const char *gg_merge_param_name(gg_merge_param p)
+{
+    return params[p].name;
+}
+
+static bool text_is(const char *name, const char *text, size_t len)
+{
+    return name && strlen(name) == len && memcmp(name, text, len) == 0;
+}
+
+static gg_merge_param param_by_name(const char *name, size_t len)
+{
+    for (unsigned p = 0; p < GG_MP_COUNT; p++)
+        if (text_is(params[p].name, name, len) || text_is(params[p].alias, name, len))
+            return (gg_merge_param)p;
+    return GG_MP_COUNT;
+}
+
+void gg_merge_settings_free(gg_merge_settings *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->list[i].filter);
+        free(s->list[i].values);
+    }
+    free(s->list);
+    *s = (gg_merge_settings){ 0 };
+}
+
+/* ---- adding ---------------------------------------------------------------------- */
+
+static gg_status check_range(gg_merge_param p, double v, gg_error *err)
+{
+    double least = params[p].least, most = params[p].most;
+    if (v >= least && v <= most && !(params[p].above && v == least)) return GG_OK;
+    return gg_fail(err, GG_EUSAGE, "%s is %g, but must be %s %g and at most %g", params[p].name, v,
+                   params[p].above ? "above" : "at least", least, most);
+}
+
+static gg_status append_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < one->n && st == GG_OK; i++)
+        st = check_range(one->param, one->values[i], err);
+    gg_merge_setting *grown = st == GG_OK ? gg_grow(s->list, s->n, &s->cap, sizeof *grown, err)
+                                          : NULL;
+    if (!grown) return err->status;
+    s->list = grown;
+    gg_merge_setting copy = *one;
+    copy.filter = one->filter ? strdup(one->filter) : NULL;
+    copy.values = malloc((one->n ? one->n : 1) * sizeof *copy.values);
+    if (!copy.values || (one->filter && !copy.filter)) {
+        free(copy.values);
+        free(copy.filter);
+        return gg_fail(err, GG_ENOMEM, "no memory for the parameters");
+    }
+    if (one->n) memcpy(copy.values, one->values, one->n * sizeof *copy.values);
+    grown[s->n++] = copy;
+    return GG_OK;
+}
+
+/* Settings with a filter are moved before those without, and keep their order. */
+static gg_status insert_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
+{
+    size_t at = s->n;
+    gg_status st = append_setting(s, one, err);
+    if (st != GG_OK || !one->filter) return st;
+    while (at > 0 && !s->list[at - 1].filter) at--;
+    gg_merge_setting last = s->list[s->n - 1];
+    memmove(&s->list[at + 1], &s->list[at], (s->n - 1 - at) * sizeof last);
+    s->list[at] = last;
+    return GG_OK;
+}
+
+/* ---- parsing --------------------------------------------------------------------- */
+
+/* A decimal number; or true, false, l1, l2. */
+static bool parse_value(const char *s, size_t n, double *value)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = { { "true", 1 }, { "false", 0 }, { "l1", 1 }, { "l2", 2 } };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (text_is(words[i].word, s, n)) return *value = words[i].value, true;
+    return gg_parse_decimal(s, n, value);
+}
+
+/* "[a,b,c]": n is the length of the text. */
+static bool parse_list(const char *s, size_t n, gg_merge_setting *one)
+{
+    if (n < 3 || s[n - 1] != ']') return false;
+    for (size_t at = 1; at < n;) {
+        size_t end = at;
+        while (end < n - 1 && s[end] != ',') end++;
+        if (one->n == VALUES_MAX || !parse_value(s + at, end - at, &one->values[one->n++]))
+            return false;
+        at = end + 1;
+    }
+    return true;
+}
+
+static bool parse_values(const char *s, size_t n, gg_merge_setting *one)
+{
+    if (n > 0 && s[0] == '[') return parse_list(s, n, one);
+    for (size_t i = 1; i + 2 < n; i++) {
+        if (s[i] != '.' || s[i + 1] != '.') continue;
+        one->n = 2;
+        return s[i + 2] != '.' && parse_value(s, i, &one->values[0]) &&
+               parse_value(s + i + 2, n - i - 2, &one->values[1]);
+    }
+    one->n = 1;
+    return parse_value(s, n, &one->values[0]);
+}
+
+/* The length of the item at s: up to the next comma outside brackets. */
+static size_t item_length(const char *s)
+{
+    size_t n = 0;
+    for (bool inside = false; s[n] && (inside || s[n] != ','); n++) {
+        if (s[n] == '[') inside = strchr(s + n, ']') != NULL;
+        if (s[n] == ']') inside = false;
+    }
+    return n;
+}
+
+static gg_status fail_item(const char *what, const char *s, size_t n, gg_error *err)
+{
+    char shown[120];
+    gg_escape(s, n < 60 ? n : 60, shown, sizeof shown);
+    gg_fail(err, GG_EUSAGE, "%s '%s'", what, shown);
+    return gg_fix(err, "use NAME=VALUE or NAME:FILTER=VALUE, for example weight=0.5, "
+                       "weight:ffn=0.2..0.8 or density=[0.2,0.5,1]");
+}
+
+static gg_status unknown_name(const char *s, size_t n, gg_error *err)
+{
+    const char *known[GG_MP_COUNT];
+    for (unsigned p = 0; p < GG_MP_COUNT; p++) known[p] = params[p].name;
+    const char *near = gg_nearest(s, n, known, GG_MP_COUNT);
+    if (!near) return fail_item("unknown parameter", s, n, err);
+    char shown[120], meant[GG_MEANT];
+    gg_escape(s, n < 60 ? n : 60, shown, sizeof shown);
+    return gg_fail(err, GG_EUSAGE, "unknown parameter '%s'%s", shown, gg_meant(near, meant));
+}
+
+static gg_status add_setting(gg_merge_settings *s, const char *text, size_t n, gg_error *err)
+{
+    const char *equals = memchr(text, '=', n), *colon = equals ? memchr(text, ':', n) : NULL;
+    if (!equals) return fail_item("expected NAME=VALUE instead of", text, n, err);
+    if (colon > equals) colon = NULL;
+    size_t name = (size_t)((colon ? colon : equals) - text);
+    gg_merge_setting one = { .param = param_by_name(text, name) };
+    if (one.param == GG_MP_COUNT) return unknown_name(text, name, err);
+    if (colon && colon + 1 == equals) return fail_item("empty filter in", text, n, err);
+    one.values = calloc(VALUES_MAX, sizeof *one.values);
+    if (colon) one.filter = strndup(colon + 1, (size_t)(equals - colon - 1));
+    gg_status st = one.values && (one.filter || !colon)
+                       ? GG_OK
+                       : gg_fail(err, GG_ENOMEM, "no memory for the parameters");
+    if (st == GG_OK && !parse_values(equals + 1, n - (size_t)(equals + 1 - text), &one))
+        st = fail_item("malformed value in", text, n, err);
+    if (st == GG_OK) st = insert_setting(s, &one, err);
+    free(one.values);
+    free(one.filter);
+    return st;
+}
+
+static gg_status add_items(gg_merge_settings *s, const char *text, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t at = 0; text[at] && st == GG_OK;) {
+        size_t n = item_length(text + at);
+        st = add_setting(s, text + at, n, err);
+        at += n + (text[at + n] == ',');
+    }
+    return st;
+}
 
 /* ---- members ----------------------------------------------------------------------------- */
 
-static gg_status refuse_member(const reader *r, const gg_json_node *n, const char *of)
+static gg_status refuse_member(const gg_json_node *n, const char *of, gg_error *err)
 {
     size_t len;
     char shown[100];
     const char *key = gg_json_key(n, &len);
     gg_escape(key, len < 40 ? len : 40, shown, sizeof shown);
-    return gg_fail(r->err, GG_EUNSUPPORTED,
+    return gg_fail(err, GG_EUNSUPPORTED,
                    "the configuration has '%s' in %s, which is not "
                    "supported",
                    shown, of);
 }
 
 /* Refuses members that are not in the NULL-terminated list. */
-static gg_status only(const reader *r, const gg_json_node *object, const char *const *names,
-                      const char *of)
+static gg_status only_members(const gg_json_node *object, const char *const *names, const char *of,
+                              gg_error *err)
 {
     if (gg_json_type_of(object) != GG_JSON_OBJECT)
-        return gg_fail(r->err, GG_EFORMAT, "%s of the configuration must be an object", of);
+        return gg_fail(err, GG_EFORMAT, "%s of the configuration must be an object", of);
     for (const gg_json_node *n = gg_json_first(object); n; n = gg_json_next(n)) {
         bool known = false;
         for (size_t i = 0; names[i] && !known; i++) known = gg_json_key_is(n, names[i]);
-        if (!known) return refuse_member(r, n, of);
+        if (!known) return refuse_member(n, of, err);
     }
     return GG_OK;
 }
 
 /* A string without NULs; owned by the caller. NULL, with the error, for anything else. */
-static char *copy_string(const reader *r, const gg_json_node *n, const char *what)
+static char *copy_string(const gg_json_node *n, const char *what, gg_error *err)
 {
     const char *s;
     size_t len;
-    if (gg_json_type_of(n) != GG_JSON_STRING || gg_json_string(n, &s, &len, r->err) != GG_OK ||
+    if (gg_json_type_of(n) != GG_JSON_STRING || gg_json_string(n, &s, &len, err) != GG_OK ||
         len == 0 || memchr(s, 0, len)) {
-        gg_fail(r->err, GG_EFORMAT, "%s of the configuration must be a text", what);
+        gg_fail(err, GG_EFORMAT, "%s of the configuration must be a text", what);
         return NULL;
     }
     char *copy = strndup(s, len);
-    if (!copy) gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+    if (!copy) gg_fail(err, GG_ENOMEM, "no memory for the configuration");
     return copy;
 }
 
-static bool string_is(const gg_json_node *n, const char *text)
+static bool json_is(const gg_json_node *n, const char *text)
 {
     const char *s;
     size_t len;
@@ -70,32 +287,32 @@ static bool string_is(const gg_json_node *n, const char *text)
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-static bool value_of(const gg_json_node *n, double *v)
+static bool json_value(const gg_json_node *n, double *v)
 {
     gg_error ignored = GG_ERROR_INIT;
     bool b;
     if (gg_json_type_of(n) == GG_JSON_BOOL && gg_json_bool(n, &b, &ignored) == GG_OK)
         return *v = b, true;
-    if (string_is(n, "l1")) return *v = 1, true;
-    if (string_is(n, "l2")) return *v = 2, true;
+    if (json_is(n, "l1")) return *v = 1, true;
+    if (json_is(n, "l2")) return *v = 2, true;
     return gg_json_type_of(n) == GG_JSON_NUMBER && gg_json_f64(n, v, &ignored) == GG_OK;
 }
 
 /* Appends a number, or a list of numbers, as a setting. */
-static gg_status append(const reader *r, gg_merge_settings *to, gg_merge_param p, char *filter,
-                        const gg_json_node *n)
+static gg_status append_values(gg_merge_settings *to, gg_merge_param p, char *filter,
+                               const gg_json_node *n, gg_error *err)
 {
     bool list = gg_json_type_of(n) == GG_JSON_ARRAY, ok = true;
     size_t count = list ? gg_json_count(n) : 1;
     gg_merge_setting one = { .param = p, .filter = filter, .by_substring = true, .n = count };
     one.values = calloc(count + 1, sizeof *one.values);
-    if (!one.values) return gg_fail(r->err, GG_ENOMEM, "no memory for the parameters");
-    if (!list) ok = value_of(n, &one.values[0]);
+    if (!one.values) return gg_fail(err, GG_ENOMEM, "no memory for the parameters");
+    if (!list) ok = json_value(n, &one.values[0]);
     size_t i = 0;
     for (const gg_json_node *v = gg_json_first(n); list && ok && v; v = gg_json_next(v))
-        ok = value_of(v, &one.values[i++]);
-    gg_status st = ok && count ? gg_merge_setting_append(to, &one, r->err)
-                               : gg_fail(r->err, GG_EFORMAT,
+        ok = json_value(v, &one.values[i++]);
+    gg_status st = ok && count ? append_setting(to, &one, err)
+                               : gg_fail(err, GG_EFORMAT,
                                          "%s of the configuration must be a number, a "
                                          "list of numbers or a list of filters",
                                          gg_merge_param_name(p));
@@ -104,199 +321,353 @@ static gg_status append(const reader *r, gg_merge_settings *to, gg_merge_param p
 }
 
 /* [{"filter": "mlp", "value": 0.5}, {"value": 1}] */
-static gg_status append_filtered(const reader *r, gg_merge_settings *to, gg_merge_param p,
-                                 const gg_json_node *list)
+static gg_status append_filters(gg_merge_settings *to, gg_merge_param p, const gg_json_node *list,
+                                gg_error *err)
 {
     static const char *const names[] = { "filter", "value", NULL };
     gg_status st = GG_OK;
     for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n)) {
         const gg_json_node *filter = gg_json_get(n, "filter");
         char *text = NULL;
-        st = only(r, n, names, "a filter");
-        bool every = !filter || gg_json_type_of(filter) == GG_JSON_NULL || string_is(filter, "*");
-        if (st == GG_OK && !every && !(text = copy_string(r, filter, "a filter")))
-            st = r->err->status;
-        if (st == GG_OK) st = append(r, to, p, text, gg_json_get(n, "value"));
+        st = only_members(n, names, "a filter", err);
+        bool every = !filter || gg_json_type_of(filter) == GG_JSON_NULL || json_is(filter, "*");
+        if (st == GG_OK && !every && !(text = copy_string(filter, "a filter", err)))
+            st = err->status;
+        if (st == GG_OK) st = append_values(to, p, text, gg_json_get(n, "value"), err);
         free(text);
     }
     return st;
 }
 
-static gg_status read_parameter(const reader *r, gg_merge_settings *to, const gg_json_node *n)
+static gg_status read_json_setting(gg_merge_settings *to, const gg_json_node *n, gg_error *err)
 {
     size_t len;
     double v;
     const char *key = gg_json_key(n, &len);
     /* It only saves memory in mergekit. */
     if (gg_json_key_is(n, "int8_mask")) return GG_OK;
-    if (gg_json_key_is(n, "nuslerp_row_wise") && value_of(n, &v) && v == 0) return GG_OK;
-    gg_merge_param p = gg_merge_param_by_name(key, len);
-    if (p == GG_MP_COUNT) return refuse_member(r, n, "parameters");
+    if (gg_json_key_is(n, "nuslerp_row_wise") && json_value(n, &v) && v == 0) return GG_OK;
+    gg_merge_param p = param_by_name(key, len);
+    if (p == GG_MP_COUNT) return refuse_member(n, "parameters", err);
     gg_json_type first = gg_json_type_of(gg_json_first(n));
     if (gg_json_type_of(n) == GG_JSON_ARRAY && first == GG_JSON_OBJECT)
-        return append_filtered(r, to, p, n);
-    return append(r, to, p, NULL, n);
+        return append_filters(to, p, n, err);
+    return append_values(to, p, NULL, n, err);
 }
 
-static gg_status read_parameters(const reader *r, gg_merge_settings *to, const gg_json_node *object)
+static gg_status read_json_settings(gg_merge_settings *to, const gg_json_node *object,
+                                    gg_error *err)
 {
     gg_status st = GG_OK;
     if (!object || gg_json_type_of(object) == GG_JSON_NULL) return GG_OK;
     if (gg_json_type_of(object) != GG_JSON_OBJECT)
-        return gg_fail(r->err, GG_EFORMAT, "parameters of the configuration must be an object");
+        return gg_fail(err, GG_EFORMAT, "parameters of the configuration must be an object");
     for (const gg_json_node *n = gg_json_first(object); n && st == GG_OK; n = gg_json_next(n))
-        st = read_parameter(r, to, n);
+        st = read_json_setting(to, n, err);
     return st;
 }
 
-/* The text of a node, owned by the caller; "" for none. */
-static char *node_text(const reader *r, const gg_json_node *n)
+/* The text of a node, owned by the caller; "" for none. NULL, with the error, without memory. */
+static char *node_text(const gg_json_node *n, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&b);
-    gg_status st = n ? gg_json_put_node(&out, n, r->err) : gg_buf_text(&b, "", r->err);
+    gg_status st = n ? gg_json_put_node(&out, n, err) : gg_buf_text(&b, "", err);
     if (st == GG_OK) return gg_buf_take(&b, NULL);
     gg_buf_free(&b);
     return NULL;
 }
 
-/* ---- models ------------------------------------------------------------------------------ */
+/* Parameters as a text, or as an object of a configuration. */
+gg_status gg_merge_settings_add(gg_merge_settings *s, const char *text, gg_error *err)
+{
+    if (!text || strcmp(text, "null") == 0) return GG_OK;
+    if (text[0] != '{') return add_items(s, text, err);
+    gg_json *json = NULL;
+    gg_status st = gg_json_parse(text, strlen(text), &json, err);
+    if (st == GG_OK) st = read_json_settings(s, gg_json_root(json), err);
+    gg_json_free(json);
+    return st;
+}
+
+/* Roles in blocks, and tensors outside them, with what PyTorch models of the llama family call
+ * them. */
+static const struct {
+    const char *role, *torch;
+} torch_names[] = {
+    { "attn_q", "self_attn.q_proj" },
+    { "attn_k", "self_attn.k_proj" },
+    { "attn_v", "self_attn.v_proj" },
+    { "attn_qkv", "self_attn.qkv_proj" },
+    { "attn_output", "self_attn.o_proj" },
+    { "attn_q_norm", "self_attn.q_norm" },
+    { "attn_k_norm", "self_attn.k_norm" },
+    { "attn_norm", "input_layernorm" },
+    { "ffn_norm", "post_attention_layernorm" },
+    { "post_attention_norm", "post_attention_layernorm" },
+    { "post_ffw_norm", "post_feedforward_layernorm" },
+    { "ffn_gate", "mlp.gate_proj" },
+    { "ffn_up", "mlp.up_proj" },
+    { "ffn_down", "mlp.down_proj" },
+    { "ffn_gate_inp", "mlp.gate" },
+    { "ffn_gate_exps", "mlp.experts.gate_proj" },
+    { "ffn_up_exps", "mlp.experts.up_proj" },
+    { "ffn_down_exps", "mlp.experts.down_proj" },
+    { "ffn_gate_shexp", "mlp.shared_expert.gate_proj" },
+    { "ffn_up_shexp", "mlp.shared_expert.up_proj" },
+    { "ffn_down_shexp", "mlp.shared_expert.down_proj" },
+    { "token_embd", "model.embed_tokens" },
+    { "output_norm", "model.norm" },
+    { "output", "lm_head" },
+};
+
+/* Whether a filter of mergekit, a part of a name such as "self_attn" or "q_proj", matches the
+ * tensor under the name that PyTorch models use for it, or under its own. "*" matches all. */
+static bool torch_match(const gg_tensor *t, const char *filter)
+{
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    const char *role = t->name + a.role_at;
+    char torch[160];
+    if (strcmp(filter, "*") == 0 || strstr(t->name, filter)) return true;
+    for (size_t i = 0; i < sizeof torch_names / sizeof torch_names[0]; i++) {
+        if (strlen(torch_names[i].role) != a.role_len ||
+            memcmp(torch_names[i].role, role, a.role_len) != 0)
+            continue;
+        if (a.block < 0) snprintf(torch, sizeof torch, "%s.weight", torch_names[i].torch);
+        else
+            snprintf(torch, sizeof torch, "model.layers.%lld.%s.weight", (long long)a.block,
+                     torch_names[i].torch);
+        return strstr(torch, filter) != NULL;
+    }
+    return false;
+}
+
+/* ---- evaluation ------------------------------------------------------------------ */
+
+/* The place of a tensor among the blocks, 0..1: that of the first block before them, and that of
+ * the last after them. A model of one block has only its end. */
+static double place_of(const gg_tensor *t, uint64_t blocks)
+{
+    static const gg_blend ramp = { .mode = GG_BLEND_LINEAR, .first = 0, .last = 1 };
+    if (blocks < 2 && gg_anatomy_of(t->name, t->name_len).block >= 0) return 1;
+    return gg_blend_t(&ramp, t->name, t->name_len, blocks);
+}
+
+static bool setting_matches(const gg_merge_setting *one, const gg_tensor *t)
+{
+    if (!one->filter) return true;
+    if (one->by_substring) return torch_match(t, one->filter);
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    gg_class cls;
+    if (gg_class_by_name(one->filter, strlen(one->filter), &cls)) return a.cls == cls;
+    return text_is(one->filter, t->name + a.role_at, a.role_len) || gg_glob(one->filter, t->name);
+}
+
+bool gg_merge_setting_value(const gg_merge_settings *s, gg_merge_param p, const gg_tensor *t,
+                            uint64_t blocks, double *value)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const gg_merge_setting *one = &s->list[i];
+        if (one->param != p || one->n == 0 || !setting_matches(one, t)) continue;
+        double at = one->n > 1 ? place_of(t, blocks) * (double)(one->n - 1) : 0;
+        size_t k = (size_t)at, next = k + 1 < one->n ? k + 1 : k;
+        double part = at - (double)k;
+        *value = (1 - part) * one->values[k] + part * one->values[next];
+        return true;
+    }
+    return false;
+}
+
+void gg_merge_settings_visit(gg_merge_settings *s, const gg_tensor *t)
+{
+    for (size_t i = 0; i < s->n; i++) s->list[i].used += setting_matches(&s->list[i], t);
+}
+
+gg_status gg_merge_settings_used(const gg_merge_settings *s, gg_error *err)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const gg_merge_setting *one = &s->list[i];
+        if (one->used || !one->filter) continue;
+        gg_fail(err, GG_NO, "no tensor matches the filter '%s' of %s", one->filter,
+                params[one->param].name);
+        return gg_fix(err, "use a class (ffn, attention), a role (ffn_down) or a pattern for "
+                           "whole names (blk.*.attn_q.weight)");
+    }
+    return GG_OK;
+}
+
+/* ---- the list of methods --------------------------------------------------------------------- */
+
+bool gg_merge_method_at(size_t i, gg_merge_method_info *out)
+{
+    size_t n;
+    const gg_merge_method *m = gg_merge_methods(&n);
+    if (i >= n) return false;
+    m += i;
+    *out = (gg_merge_method_info){ m->name, m->alias,  m->meaning, m->base,   m->least,
+                                   m->most, m->random, { { 0 } },  m->n_takes };
+    for (size_t k = 0; k < m->n_takes; k++) {
+        out->parameters[k] = params[m->takes[k].param];
+        out->parameters[k].value = m->takes[k].value;
+    }
+    return true;
+}
+
+/* ---- configurations ----------------------------------------------------------------------------
+ */
+
+typedef struct config_reader {
+    gg_merge_config *c;
+    const gg_merge_method *method;
+    gg_error *err;
+} config_reader;
+
+/* Takes the path, also after an error. */
+static gg_status append_model(const config_reader *r, char *path, const gg_json_node *parameters)
+{
+    gg_merge_config *c = r->c;
+    gg_merge_settings checked = { 0 };
+    struct gg_merge_config_model *grown = gg_grow_pow2(c->models, c->n_models, sizeof *grown,
+                                                       r->err);
+    if (!grown) return free(path), GG_ENOMEM;
+    c->models = grown;
+    struct gg_merge_config_model *one = &grown[c->n_models++];
+    *one = (struct gg_merge_config_model){ path, node_text(parameters, r->err), 0 };
+    if (!one->parameters) return r->err->status;
+    gg_status st = read_json_settings(&checked, parameters, r->err);
+    gg_merge_settings_free(&checked);
+    return st;
+}
 
 /* A base that is listed among the models takes no part of its own, except in methods that do not
  * use a base. */
-static gg_status add_model(const reader *r, const gg_json_node *n)
+static gg_status read_model(const config_reader *r, const gg_json_node *n)
 {
-    const gg_json_node *parameters = gg_json_get(n, "parameters");
-    char *path = copy_string(r, gg_json_get(n, "model"), "model");
+    char *path = copy_string(gg_json_get(n, "model"), "model", r->err);
     if (!path) return r->err->status;
-    bool is_base = r->m->base.path && strcmp(r->m->base.path, path) == 0 &&
-                   r->c->method->base != GG_MERGE_BASE_KEYS;
-    gg_status st = is_base ? GG_OK : gg_merge_models_add(r->m, path, strlen(path), "", r->err);
-    free(path);
-    if (st != GG_OK || is_base) return st;
-    gg_merge_model *one = &r->m->list[r->m->n - 1];
-    free(one->text);
-    one->text = node_text(r, parameters);
-    return one->text ? read_parameters(r, &one->settings, parameters) : r->err->status;
+    bool is_base = r->c->base && strcmp(r->c->base, path) == 0 &&
+                   r->method->base != GG_MERGE_BASE_KEYS;
+    if (is_base) return free(path), GG_OK;
+    return append_model(r, path, gg_json_get(n, "parameters"));
 }
 
-static gg_status read_models(const reader *r, const gg_json_node *list)
+static gg_status read_models(const config_reader *r, const gg_json_node *list)
 {
     static const char *const names[] = { "model", "parameters", NULL };
     gg_status st = GG_OK;
     if (gg_json_type_of(list) != GG_JSON_ARRAY)
         return gg_fail(r->err, GG_EFORMAT, "models of the configuration must be a list");
     for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n)) {
-        st = only(r, n, names, "models");
-        if (st == GG_OK) st = add_model(r, n);
+        st = only_members(n, names, "models", r->err);
+        if (st == GG_OK) st = read_model(r, n);
     }
     return st;
 }
 
-/* ---- slices ------------------------------------------------------------------------------ */
-
-static gg_status read_range(const reader *r, const gg_json_node *n, uint64_t *from, uint64_t *to)
+static gg_status read_range(const gg_json_node *n, gg_merge_slice *out, gg_error *err)
 {
     const gg_json_node *list = gg_json_get(n, "layer_range"), *first = gg_json_first(list);
     gg_error why = GG_ERROR_INIT;
-    if (gg_json_count(list) == 2 && gg_json_u64(first, from, &why) == GG_OK &&
-        gg_json_u64(gg_json_next(first), to, &why) == GG_OK && *from < *to)
+    if (gg_json_count(list) == 2 && gg_json_u64(first, &out->from, &why) == GG_OK &&
+        gg_json_u64(gg_json_next(first), &out->to, &why) == GG_OK && out->from < out->to)
         return GG_OK;
-    return gg_fail(r->err, GG_EFORMAT,
-                   "layer_range of the configuration must be [FIRST, END], with "
-                   "FIRST below END");
+    return gg_fail(err, GG_EFORMAT,
+                   "layer_range of the configuration must be [FIRST, END], with FIRST below END");
 }
 
-static gg_status add_slice(const reader *r, const gg_json_node *source)
+/* A range of blocks that is copied. Each model is listed once. */
+static gg_status read_copied_slice(const config_reader *r, const gg_json_node *source)
 {
+    gg_merge_config *c = r->c;
     gg_merge_slice one = { 0 };
-    gg_status st = read_range(r, source, &one.from, &one.to);
+    gg_status st = read_range(source, &one, r->err);
     if (st != GG_OK) return st;
     if (gg_json_get(source, "parameters"))
         return gg_fail(r->err, GG_EUNSUPPORTED,
-                       "parameters of a slice are not supported: slices "
-                       "are copied unchanged");
-    gg_merge_slice *grown = gg_grow_pow2(r->c->slices, r->c->n_slices, sizeof *grown, r->err);
+                       "parameters of a slice are not supported: slices are copied unchanged");
+    gg_merge_slice *grown = gg_grow_pow2(c->slices, c->n_slices, sizeof *grown, r->err);
     if (!grown) return GG_ENOMEM;
-    r->c->slices = grown;
-    one.path = copy_string(r, gg_json_get(source, "model"), "model");
-    if (!one.path) return r->err->status;
-    r->c->slices[r->c->n_slices++] = one;
-    return GG_OK;
+    c->slices = grown;
+    char *path = copy_string(gg_json_get(source, "model"), "model", r->err);
+    if (!path) return r->err->status;
+    while (one.model < c->n_models && strcmp(c->models[one.model].path, path) != 0) one.model++;
+    if (one.model < c->n_models) free(path);
+    else st = append_model(r, path, NULL);
+    c->slices[c->n_slices++] = one;
+    return st;
 }
 
 /* One slice with all blocks of several models is the same as a list of models. */
-static gg_status add_whole(const reader *r, const gg_json_node *source)
+static gg_status read_whole_slice(const config_reader *r, const gg_json_node *source)
 {
-    uint64_t from, to;
-    size_t before = r->m->n;
-    gg_status st = read_range(r, source, &from, &to);
-    if (st == GG_OK && from != 0)
+    gg_merge_slice range;
+    size_t before = r->c->n_models;
+    gg_status st = read_range(source, &range, r->err);
+    if (st == GG_OK && range.from != 0)
         return gg_fail(r->err, GG_EUNSUPPORTED,
-                       "%s merges whole models: layer_range must be "
-                       "[0, number of blocks]",
-                       r->c->method->name);
-    if (st == GG_OK) st = add_model(r, source);
-    if (st == GG_OK && r->m->n > before) r->m->list[before].blocks = to;
+                       "%s merges whole models: layer_range must be [0, number of blocks]",
+                       r->method->name);
+    if (st == GG_OK) st = read_model(r, source);
+    if (st == GG_OK && r->c->n_models > before) r->c->models[before].blocks = range.to;
     return st;
 }
 
-static gg_status read_slices(const reader *r, const gg_json_node *list)
+static gg_status read_slice(const config_reader *r, const gg_json_node *n)
 {
     static const char *const names[] = { "sources", NULL };
     static const char *const of_source[] = { "model", "layer_range", "parameters", NULL };
-    bool copies = r->c->method->kind == GG_MERGE_PASSTHROUGH;
-    gg_status st = GG_OK;
-    if (gg_json_type_of(list) != GG_JSON_ARRAY)
-        return gg_fail(r->err, GG_EFORMAT, "slices of the configuration must be a list");
-    if (!copies && gg_json_count(list) != 1)
-        return gg_fail(r->err, GG_EUNSUPPORTED, "only passthrough can have several slices, not %s",
-                       r->c->method->name);
-    for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n)) {
-        const gg_json_node *sources = gg_json_get(n, "sources"), *s = gg_json_first(sources);
-        st = only(r, n, names, "slices");
-        if (st == GG_OK && (gg_json_type_of(sources) != GG_JSON_ARRAY || !s))
-            st = gg_fail(r->err, GG_EFORMAT, "sources of the configuration must be a list");
-        if (st == GG_OK && copies && gg_json_next(s))
-            st = gg_fail(r->err, GG_EUNSUPPORTED, "a slice of passthrough has exactly one source");
-        for (; s && st == GG_OK; s = gg_json_next(s)) {
-            st = only(r, s, of_source, "sources");
-            if (st == GG_OK) st = copies ? add_slice(r, s) : add_whole(r, s);
-        }
+    const gg_json_node *sources = gg_json_get(n, "sources"), *s = gg_json_first(sources);
+    bool copies = r->method->slices;
+    gg_status st = only_members(n, names, "slices", r->err);
+    if (st == GG_OK && (gg_json_type_of(sources) != GG_JSON_ARRAY || !s))
+        st = gg_fail(r->err, GG_EFORMAT, "sources of the configuration must be a list");
+    if (st == GG_OK && copies && gg_json_next(s))
+        st = gg_fail(r->err, GG_EUNSUPPORTED, "a slice of passthrough has exactly one source");
+    for (; s && st == GG_OK; s = gg_json_next(s)) {
+        st = only_members(s, of_source, "sources", r->err);
+        if (st == GG_OK) st = copies ? read_copied_slice(r, s) : read_whole_slice(r, s);
     }
     return st;
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
-
-static gg_status read_method(const reader *r, const gg_json_node *root)
+static gg_status read_slices(const config_reader *r, const gg_json_node *list)
 {
-    char *name = copy_string(r, gg_json_get(root, "merge_method"), "merge_method");
-    if (!name) return r->err->status;
-    r->c->method = gg_merge_method_by_name(name, strlen(name));
-    if (!r->c->method) {
-        char shown[100];
-        gg_escape(name, strlen(name) < 40 ? strlen(name) : 40, shown, sizeof shown);
-        gg_fail(r->err, GG_EUNSUPPORTED, "merge_method '%s' is not supported", shown);
-    }
-    free(name);
-    return r->err->status;
+    gg_status st = GG_OK;
+    if (gg_json_type_of(list) != GG_JSON_ARRAY)
+        return gg_fail(r->err, GG_EFORMAT, "slices of the configuration must be a list");
+    if (!r->method->slices && gg_json_count(list) != 1)
+        return gg_fail(r->err, GG_EUNSUPPORTED, "only passthrough can have several slices, not %s",
+                       r->method->name);
+    for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n))
+        st = read_slice(r, n);
+    return st;
 }
 
-static gg_status read_base(const reader *r, const gg_json_node *root)
+static gg_status read_method(config_reader *r, const gg_json_node *root)
+{
+    char shown[100], *name = copy_string(gg_json_get(root, "merge_method"), "merge_method", r->err);
+    r->c->method = name;
+    if (!name) return r->err->status;
+    r->method = gg_merge_method_by_name(name, strlen(name));
+    if (r->method) return GG_OK;
+    gg_escape(name, strlen(name) < 40 ? strlen(name) : 40, shown, sizeof shown);
+    return gg_fail(r->err, GG_EUNSUPPORTED, "merge_method '%s' is not supported", shown);
+}
+
+static gg_status read_base(const config_reader *r, const gg_json_node *root)
 {
     const gg_json_node *n = gg_json_get(root, "base_model"),
                        *tokens = gg_json_get(root, "tokenizer_source");
-    if (tokens && gg_json_type_of(tokens) != GG_JSON_NULL && !string_is(tokens, "base"))
+    if (tokens && gg_json_type_of(tokens) != GG_JSON_NULL && !json_is(tokens, "base"))
         return gg_fail(r->err, GG_EUNSUPPORTED,
-                       "tokenizer_source must be \"base\": the vocabulary "
-                       "is always that of the base or the first model");
+                       "tokenizer_source must be \"base\": the vocabulary is always that of the "
+                       "base or the first model");
     if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
-    r->m->base.path = copy_string(r, n, "base_model");
+    r->c->base = copy_string(n, "base_model", r->err);
     return r->err->status;
 }
 
-static gg_status read_dtype(const reader *r, const gg_json_node *root)
+static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
 {
     static const struct {
         const char *torch, *rules;
@@ -305,38 +676,43 @@ static gg_status read_dtype(const reader *r, const gg_json_node *root)
     if (!n || gg_json_type_of(n) == GG_JSON_NULL) n = gg_json_get(root, "dtype");
     if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (string_is(n, types[i].torch)) return r->c->dtype = types[i].rules, GG_OK;
+        if (json_is(n, types[i].torch)) return r->c->dtype = types[i].rules, GG_OK;
     return gg_fail(r->err, GG_EUNSUPPORTED,
-                   "dtype of the configuration must be float32, float16 or "
-                   "bfloat16");
+                   "dtype of the configuration must be float32, float16 or bfloat16");
 }
 
-static gg_status read_root(const reader *r, const gg_json_node *root)
+static gg_status read_global(const config_reader *r, const gg_json_node *parameters)
+{
+    gg_merge_settings checked = { 0 };
+    gg_status st = read_json_settings(&checked, parameters, r->err);
+    gg_merge_settings_free(&checked);
+    if (st == GG_OK) r->c->parameters = node_text(parameters, r->err);
+    return r->err->status;
+}
+
+static gg_status read_root(config_reader *r, const gg_json_node *root)
 {
     static const char *const names[] = { "merge_method", "base_model",       "models",
                                          "slices",       "parameters",       "dtype",
                                          "out_dtype",    "tokenizer_source", NULL };
     const gg_json_node *models = gg_json_get(root, "models"), *slices = gg_json_get(root, "slices");
-    gg_status st = only(r, root, names, "its top level");
+    gg_status st = only_members(root, names, "its top level", r->err);
     if (st == GG_OK) st = read_method(r, root);
     if (st == GG_OK) st = read_base(r, root);
     if (st == GG_OK) st = read_dtype(r, root);
-    if (st == GG_OK) st = read_parameters(r, &r->c->global, gg_json_get(root, "parameters"));
-    if (st == GG_OK && !(r->m->parameters = node_text(r, gg_json_get(root, "parameters"))))
-        st = r->err->status;
+    if (st == GG_OK) st = read_global(r, gg_json_get(root, "parameters"));
     if (st != GG_OK) return st;
     if (!models == !slices)
         return gg_fail(r->err, GG_EFORMAT,
-                       "the configuration must have models or slices, but not "
-                       "both");
+                       "the configuration must have models or slices, but not both");
     return models ? read_models(r, models) : read_slices(r, slices);
 }
 
-gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c, gg_merge_models *m,
-                               gg_error *err)
+gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c, gg_error *err)
 {
     gg_json *json = NULL;
-    reader r = { c, m, err };
+    config_reader r = { c, NULL, err };
+    *c = (gg_merge_config){ 0 };
     gg_status st = gg_json_parse(text, len, &json, err);
     if (st == GG_EFORMAT)
         gg_fix(err, "a configuration in YAML must first be converted: yq -o json config.yml");
@@ -345,21 +721,16 @@ gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c,
     return st;
 }
 
-gg_status gg_merge_config_parameters(const char *text, size_t len, gg_merge_settings *to,
-                                     gg_error *err)
-{
-    gg_json *json = NULL;
-    reader r = { NULL, NULL, err };
-    gg_status st = gg_json_parse(text, len, &json, err);
-    if (st == GG_OK) st = read_parameters(&r, to, gg_json_root(json));
-    gg_json_free(json);
-    return st;
-}
-
 void gg_merge_config_free(gg_merge_config *c)
 {
-    for (size_t i = 0; i < c->n_slices; i++) free(c->slices[i].path);
+    for (size_t i = 0; i < c->n_models; i++) {
+        free(c->models[i].path);
+        free(c->models[i].parameters);
+    }
+    free(c->models);
     free(c->slices);
-    gg_merge_settings_free(&c->global);
+    free(c->method);
+    free(c->parameters);
+    free(c->base);
     *c = (gg_merge_config){ 0 };
 }

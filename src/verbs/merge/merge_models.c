@@ -1,9 +1,9 @@
-/* merge_models.c - opens the models of a merge, and checks that they belong together. */
-#include "merge_models.h"
+/* merge_models.c - the models of a merge: whether they belong together, and their tensors. */
+#include "merging.h"
 
 #include "base/error.h"
-#include "base/grow.h"
 #include "gguf/gguf.h"
+#include "organ/gg_align.h"
 #include "organ/gg_compare_model.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
@@ -18,111 +18,84 @@
 #define JUDGED 12 /* number of matrices compared: enough to recognize unrelated models */
 #define SHOWN ((size_t)3)
 
-/* ---- opening ------------------------------------------------------------------------- */
+/* ---- taking --------------------------------------------------------------------------- */
 
-static void free_model(gg_merge_model *m)
+void gg_merge_members_free(gg_merge_members *m)
 {
-    free(m->path);
-    free(m->text);
-    gg_source_close(m->aligned);
-    gg_source_close(m->source);
-    gg_merge_settings_free(&m->settings);
+    for (size_t i = 0; i < m->n; i++) gg_source_close(m->list[i].aligned);
+    free(m->slices);
 }
 
-void gg_merge_models_free(gg_merge_models *m)
+static gg_status check_member(const gg_source *s, uint64_t blocks, gg_error *err)
 {
-    for (size_t i = 0; i < m->n; i++) free_model(&m->list[i]);
-    free_model(&m->base);
-    free(m->parameters);
-    free(m->list);
-    *m = (gg_merge_models){ 0 };
-}
-
-gg_status gg_merge_models_add(gg_merge_models *m, const char *path, size_t len, const char *text,
-                              gg_error *err)
-{
-    if (m->n == GG_MERGE_MODELS)
-        return gg_fail(err, GG_EUSAGE, "more than %d models", GG_MERGE_MODELS);
-    if (len == 0) return gg_fail(err, GG_EUSAGE, "the path of a model is empty");
-    gg_merge_model *grown = gg_grow_pow2(m->list, m->n, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    m->list = grown;
-    gg_merge_model *one = &m->list[m->n];
-    *one = (gg_merge_model){ .path = strndup(path, len), .text = strdup(text ? text : "") };
-    m->n++;
-    if (!one->path || !one->text) return gg_fail(err, GG_ENOMEM, "no memory for the models");
-    return gg_merge_settings_add(&one->settings, one->text, err);
-}
-
-gg_merge_model *gg_merge_models_find(const gg_merge_models *m, const char *path)
-{
-    for (size_t i = 0; i < m->n; i++)
-        if (strcmp(m->list[i].path, path) == 0) return &m->list[i];
-    return NULL;
-}
-
-gg_status gg_merge_models_add_once(gg_merge_models *m, const char *path, gg_error *err)
-{
-    if (gg_merge_models_find(m, path)) return GG_OK;
-    return gg_merge_models_add(m, path, strlen(path), "", err);
-}
-
-static gg_status open_model(gg_merge_model *m, const gg_run *run, gg_error *err)
-{
-    gg_source_options o = { .spooled = true, .note = run->note, .ctx = run->ctx };
-    gg_status st = gg_source_open_with(m->path, &o, &m->source, err);
-    if (st != GG_OK) return st;
-    if (gg_source_meta(m->source)) {
-        uint64_t blocks = gg_arch_number(gg_source_meta(m->source), "block_count");
-        if (!m->blocks || m->blocks == blocks) return gg_refuse_split_experts(m->source, err);
-        gg_fail(err, GG_EUNSUPPORTED,
-                "the configuration merges its first %llu blocks, but it has "
-                "%llu",
-                (unsigned long long)m->blocks, (unsigned long long)blocks);
-        gg_fix(err, "only whole models can be merged");
-        return gg_at_file(err, m->path);
+    if (!gg_source_meta(s)) {
+        gg_fail(err, GG_EUSAGE,
+                "it consists of organ records, but must be a model or an organ directory");
+        return gg_at_file(err, gg_source_name(s));
     }
-    gg_fail(err, GG_EUSAGE,
-            "it consists of organ records, but must be a model or an organ "
-            "directory");
-    return gg_at_file(err, m->path);
+    uint64_t has = gg_arch_number(gg_source_meta(s), "block_count");
+    if (!blocks || blocks == has) return gg_refuse_split_experts(s, err);
+    gg_fail(err, GG_EUNSUPPORTED, "the configuration merges its first %llu blocks, but it has %llu",
+            (unsigned long long)blocks, (unsigned long long)has);
+    gg_fix(err, "only whole models can be merged");
+    return gg_at_file(err, gg_source_name(s));
 }
 
 /* The first file of a model. */
-static const char *file_of(const gg_merge_model *m)
+static const char *first_file(const gg_source *s)
 {
-    const gg_model *files = gg_source_model(m->source);
-    return files && files->n_files ? files->paths[0] : m->path;
+    const gg_model *files = gg_source_model(s);
+    return files && files->n_files ? files->paths[0] : gg_source_name(s);
 }
 
-static gg_status refuse_twice(const gg_merge_model *a, const gg_merge_model *b, gg_error *err)
+static gg_status refuse_twice(const gg_source *a, const gg_source *b, gg_error *err)
 {
     struct stat x, y;
-    bool both_pipes = strcmp(a->path, "-") == 0 && strcmp(b->path, "-") == 0;
-    bool same = both_pipes || (stat(file_of(a), &x) == 0 && stat(file_of(b), &y) == 0 &&
-                               x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+    bool same = a == b || (stat(first_file(a), &x) == 0 && stat(first_file(b), &y) == 0 &&
+                           x.st_dev == y.st_dev && x.st_ino == y.st_ino);
     if (!same) return GG_OK;
-    if (strcmp(a->path, b->path) == 0) gg_fail(err, GG_EUSAGE, "this model is given twice");
-    else gg_fail(err, GG_EUSAGE, "this is the same file as %.200s", a->path);
+    if (strcmp(gg_source_name(a), gg_source_name(b)) == 0)
+        gg_fail(err, GG_EUSAGE, "this model is given twice");
+    else gg_fail(err, GG_EUSAGE, "this is the same file as %.200s", gg_source_name(a));
     gg_fix(err, "give each model once; use its weight to count it more");
-    return gg_at_file(err, b->path);
+    return gg_at_file(err, gg_source_name(b));
 }
 
-gg_status gg_merge_models_open(gg_merge_models *m, gg_merge_base use, const gg_run *run,
-                               gg_error *err)
+static gg_status take_model(gg_merge_members *m, const gg_merge_model *one, gg_merge_base use,
+                            gg_error *err)
+{
+    gg_source *s = one->source, *base = m->base.source;
+    gg_status st = check_member(s, one->blocks, err);
+    bool keys_only = use == GG_MERGE_BASE_KEYS && base &&
+                     strcmp(gg_source_name(base), gg_source_name(s)) == 0;
+    if (st == GG_OK && base && !keys_only) st = refuse_twice(base, s, err);
+    for (size_t k = 0; k < m->n && st == GG_OK; k++) st = refuse_twice(m->list[k].source, s, err);
+    m->list[m->n++] = (gg_merge_member){ .source = s, .text = one->parameters };
+    return st;
+}
+
+gg_status gg_merge_members_take(gg_merge_members *m, const gg_merge_models *models,
+                                gg_merge_base use, gg_error *err)
+{
+    if (models->n > GG_MERGE_MODELS)
+        return gg_fail(err, GG_EUSAGE, "more than %d models", GG_MERGE_MODELS);
+    m->base.source = models->base;
+    gg_status st = models->base ? check_member(models->base, 0, err) : GG_OK;
+    for (size_t i = 0; i < models->n && st == GG_OK; i++)
+        st = take_model(m, &models->list[i], use, err);
+    return st;
+}
+
+gg_status gg_merge_align(gg_merge_members *members, const gg_merging *m, gg_source *first,
+                         const gg_run *run, gg_error *err)
 {
     gg_status st = GG_OK;
-    if (m->base.path) st = open_model(&m->base, run, err);
-    for (size_t i = 0; i < m->n && st == GG_OK; i++) {
-        gg_merge_model *one = &m->list[i];
-        if (strcmp(one->path, "-") == 0) /* opened first of all it would not be seen twice */
-            for (size_t k = 0; k < i; k++)
-                if (strcmp(m->list[k].path, "-") == 0) return refuse_twice(&m->list[k], one, err);
-        st = open_model(one, run, err);
-        bool keys_only = use == GG_MERGE_BASE_KEYS && m->base.path &&
-                         strcmp(m->base.path, one->path) == 0;
-        if (st == GG_OK && m->base.path && !keys_only) st = refuse_twice(&m->base, one, err);
-        for (size_t k = 0; k < i && st == GG_OK; k++) st = refuse_twice(&m->list[k], one, err);
+    for (size_t i = 0; i < members->n && st == GG_OK; i++) {
+        gg_merge_member *one = &members->list[i];
+        if (one->source == first) continue;
+        st = gg_align(first, one->source, NULL, &one->aligned, run, NULL, err);
+        for (size_t k = 0; k < m->n && st == GG_OK; k++)
+            if (m->models[k] == one->source) m->models[k] = one->aligned;
     }
     return st;
 }
@@ -144,7 +117,7 @@ static gg_status other_dims(const gg_tensor *t, const gg_tensor *theirs, const g
     return gg_at_file(err, gg_source_name(s));
 }
 
-static gg_status find(const gg_source *s, const gg_tensor *t, size_t *at, gg_error *err)
+static gg_status find_in(const gg_source *s, const gg_tensor *t, size_t *at, gg_error *err)
 {
     *at = gg_source_find(s, t->name, t->name_len);
     if (*at == SIZE_MAX) {
@@ -166,9 +139,9 @@ gg_status gg_merge_find(const gg_merging *m, const gg_source *first, size_t i, s
 {
     const gg_tensor *t = gg_source_tensor(first, i);
     gg_status st = GG_OK;
-    for (size_t k = 0; k < m->n && st == GG_OK; k++) st = find(m->models[k], t, &at[k], err);
+    for (size_t k = 0; k < m->n && st == GG_OK; k++) st = find_in(m->models[k], t, &at[k], err);
     at[m->n] = SIZE_MAX;
-    if (st == GG_OK && m->has_base) st = find(m->base, t, &at[m->n], err);
+    if (st == GG_OK && m->has_base) st = find_in(m->base, t, &at[m->n], err);
     return st;
 }
 
@@ -182,7 +155,7 @@ typedef struct kinship {
     gg_error *err;
 } kinship;
 
-static void conflict(void *ctx, const char *line)
+static void note_conflict(void *ctx, const char *line)
 {
     kinship *k = ctx;
     bool tokens = strncmp(line, "tokenizer.", 10) == 0;
@@ -215,7 +188,7 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
 }
 
 /* Compares some matrices that are spread over the model. */
-static gg_status judge(gg_source *first, gg_source *s, gg_lineage *l, gg_error *err)
+static gg_status judge_lineage(gg_source *first, gg_source *s, gg_lineage *l, gg_error *err)
 {
     gg_tensor_pair pairs[JUDGED];
     size_t count = gg_source_count(first), n = 0, step = count / JUDGED + 1;
@@ -232,15 +205,15 @@ static gg_status judge(gg_source *first, gg_source *s, gg_lineage *l, gg_error *
     return n ? gg_lineage_of(first, s, &o, &quiet, l, err) : GG_OK;
 }
 
-static gg_status check_model(kinship *k, gg_source *first, gg_source *s, const gg_run *run)
+static gg_status check_kinship(kinship *k, gg_source *first, gg_source *s, const gg_run *run)
 {
     gg_lineage l = { 0 };
     k->name = gg_source_name(s);
     k->n = 0;
     gg_status st = must_agree(first, s, k->embeddings, k->err);
     if (st != GG_OK || !(run->note || run->strict)) return st;
-    gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, conflict, k);
-    st = k->err->status != GG_OK ? k->err->status : judge(first, s, &l, k->err);
+    gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, note_conflict, k);
+    st = k->err->status != GG_OK ? k->err->status : judge_lineage(first, s, &l, k->err);
     bool permuted = l.verdict == GG_LINEAGE_PERMUTED;
     if (st != GG_OK || (l.verdict != GG_LINEAGE_STRANGERS && !permuted)) return st;
     if (!run->strict)
@@ -272,6 +245,6 @@ gg_status gg_merge_kinship(const gg_merging *m, gg_source *first, bool embedding
     kinship k = { .notes = notes, .embeddings = embeddings, .err = err };
     gg_status st = GG_OK;
     for (size_t i = 0; i < m->n && st == GG_OK; i++)
-        if (m->models[i] != first) st = check_model(&k, first, m->models[i], run);
+        if (m->models[i] != first) st = check_kinship(&k, first, m->models[i], run);
     return st;
 }

@@ -1,12 +1,10 @@
 /* merge_tensor.c - merges one tensor: reads all inputs in chunks, in several passes if the method
  * needs them, and writes the result. The loop over the chunks is that of compute_steps.h. */
-#include "merge_core.h"
+#include "merging.h"
 
 #include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
-#include "merge_reader.h"
-#include "merge_whole.h"
 #include "numeric/merge.h"
 #include "verbs/compute/compute_core.h"
 
@@ -16,6 +14,137 @@
 
 #define THREADS_BYTES ((uint64_t)192 << 20) /* for the buffers of all threads */
 #define ROW_MOST ((uint64_t)1 << 24)        /* values of a row that a method can hold */
+
+/* ---- reading the inputs --------------------------------------------------------------- */
+
+/* One input of a reader. */
+typedef struct merge_input {
+    gg_source *source;
+    size_t index;
+    uint32_t dtype;
+    gg_data data;
+    bool open;
+    uint8_t *raw; /* the encoded values of a chunk */
+    float *x;     /* the values of a piece */
+} merge_input;
+
+/* For one thread. Start from all zero. */
+typedef struct merge_reader {
+    const gg_merge_job *job;
+    merge_input *in; /* the models, and then the base if there is one */
+    size_t n_in;
+    uint64_t first; /* index of the first value of the chunk */
+    float **x, *out;
+    void *scratch;
+} merge_reader;
+
+/* How a tensor is cut: chunks are read at once, and pieces of them are decoded and worked on, so
+ * that these stay in the fast caches. Numbers of values; whole blocks of every dtype. */
+typedef struct merge_cut {
+    size_t chunk, piece;
+} merge_cut;
+
+/* Bytes of n values. */
+static size_t encoded_size(const merge_input *in, size_t n)
+{
+    const gg_dtype_info *info = gg_dtype_get(in->dtype);
+    return n / info->block_elems * info->block_bytes;
+}
+
+static gg_status open_input(merge_input *in, gg_source *source, size_t index, merge_cut cut,
+                            gg_error *err)
+{
+    in->source = source;
+    in->index = index;
+    in->dtype = gg_source_tensor(source, index)->dtype;
+    in->raw = malloc(encoded_size(in, cut.chunk) + 1);
+    in->x = malloc(cut.piece * sizeof *in->x + 1);
+    if (!in->raw || !in->x) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    gg_status st = gg_data_open(source, index, &in->data, err);
+    in->open = st == GG_OK;
+    return st;
+}
+
+/* `at` as in gg_merge_producer. The reader must be closed, also after an error. */
+static gg_status open_reader(merge_reader *r, const gg_merging *m, const gg_merge_job *j,
+                             const size_t *at, merge_cut cut, gg_error *err)
+{
+    *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base };
+    size_t scratch = m->method->scratch * (size_t)(j->rows ? j->t.dims[0] : 0);
+    r->in = calloc(r->n_in, sizeof *r->in);
+    r->x = calloc(r->n_in, sizeof *r->x);
+    r->out = malloc(cut.chunk * sizeof *r->out + 1);
+    r->scratch = malloc(scratch + 1);
+    if (!r->in || !r->x || !r->out || !r->scratch)
+        return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    gg_status st = GG_OK;
+    for (size_t k = 0; k < r->n_in && st == GG_OK; k++) {
+        st = open_input(&r->in[k], k < m->n ? m->models[k] : m->base, at[k], cut, err);
+        r->x[k] = r->in[k].x;
+    }
+    return st;
+}
+
+static void close_reader(merge_reader *r)
+{
+    for (size_t k = 0; r->in && k < r->n_in; k++) {
+        if (r->in[k].open) gg_data_close(&r->in[k].data);
+        free(r->in[k].raw);
+        free(r->in[k].x);
+    }
+    free(r->in);
+    free(r->x);
+    free(r->out);
+    free(r->scratch);
+    *r = (merge_reader){ 0 };
+}
+
+static gg_status fail_bad_value(const merge_input *in, uint64_t first, size_t n, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(in->source, in->index);
+    size_t i = 0;
+    while (i < n && gg_count_bad(in->x + i, 1) == 0) i++;
+    gg_fail(err, GG_EFORMAT, "its value %llu is NaN or infinite", (unsigned long long)(first + i));
+    gg_fix(err, "repair or replace this model; it cannot be merged");
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(in->source));
+}
+
+/* Reads a chunk of n values from `first` on, without decoding it. */
+static gg_status read_chunk(merge_reader *r, uint64_t first, size_t n, gg_error *err)
+{
+    gg_status st = GG_OK;
+    r->first = first;
+    for (size_t k = 0; k < r->n_in && st == GG_OK; k++) {
+        merge_input *in = &r->in[k];
+        const gg_dtype_info *info = gg_dtype_get(in->dtype);
+        uint64_t offset = first / info->block_elems * info->block_bytes;
+        st = gg_data_read(&in->data, offset, in->raw, encoded_size(in, n), err);
+        if (st != GG_OK) gg_at_file(err, gg_source_name(in->source));
+    }
+    return st;
+}
+
+/* Decodes n values of that chunk, from its value `at` on. If the job has a base, c->x are the
+ * differences from it. With `check`, GG_EFORMAT if a value is not finite. */
+static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, gg_merge_chunk *c,
+                              gg_error *err)
+{
+    uint64_t first = r->first + at;
+    for (size_t k = 0; k < r->n_in; k++) {
+        merge_input *in = &r->in[k];
+        gg_status st = gg_decode(in->dtype, in->raw + encoded_size(in, at), in->x, n, err);
+        if (st == GG_OK && check && gg_count_bad(in->x, n)) st = fail_bad_value(in, first, n, err);
+        if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
+    }
+    const float *base = r->job->has_base ? r->in[r->n_in - 1].x : NULL;
+    bool differences = base && !r->job->method->subtracts;
+    for (size_t k = 0; differences && k < r->job->n; k++) GG_PICK(gg_mk_subtract)(r->x[k], base, n);
+    *c = (gg_merge_chunk){ first, n, base, r->x, r->out + at, r->scratch };
+    return GG_OK;
+}
+
+/* ---- the work on a tensor ------------------------------------------------------------- */
 
 typedef struct merge_ctx {
     gg_computation base; /* first: see compute_core.h */
@@ -27,8 +156,8 @@ typedef struct merge_ctx {
 typedef struct work {
     gg_merge_job *job;
     gg_steps steps;
-    gg_merge_reader *readers; /* one per thread */
-    gg_merge_pass pass;       /* the current one; without scan: the result is computed */
+    merge_reader *readers; /* one per thread */
+    gg_merge_pass pass;    /* the current one; without scan: the result is computed */
     unsigned pass_no;
     double *sums, *slot_sums; /* of a pass: all so far, and those of each slot */
     uint64_t **counters;      /* per thread, for a pass */
@@ -44,7 +173,7 @@ static gg_status missing_parameter(const gg_merging *m, gg_merge_param p, gg_err
                   gg_merge_param_name(p));
 }
 
-static gg_status evaluate(const gg_merging *m, gg_merge_job *j, gg_error *err)
+static gg_status evaluate_parameters(const gg_merging *m, gg_merge_job *j, gg_error *err)
 {
     for (size_t i = 0; i < m->method->n_takes; i++) {
         const gg_merge_default *d = &m->method->takes[i];
@@ -65,11 +194,10 @@ gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, gg_merge_j
 {
     *j = (gg_merge_job){ .method = m->method, .t = *t, .n = m->n, .has_base = m->has_base };
     j->seed = m->seed;
-    size_t size = m->method->state_size ? *m->method->state_size : 0;
     j->p = calloc(m->n + 1, sizeof *j->p);
-    j->state = calloc(1, size + 1);
+    j->state = calloc(1, m->method->state + 1);
     if (!j->p || !j->state) return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
-    gg_status st = evaluate(m, j, err);
+    gg_status st = evaluate_parameters(m, j, err);
     if (st == GG_OK && m->method->start) st = m->method->start(j, err);
     if (st == GG_OK && j->rows && t->dims[0] > ROW_MOST)
         st = gg_fail(err, GG_EUNSUPPORTED, "its rows are too long for %s", m->method->name);
@@ -93,20 +221,32 @@ static size_t whole_rows(const gg_merge_job *j, size_t most)
     return row < most ? most / (row ? row : 1) * row : row;
 }
 
+/* Of a method with whole matrices: the base + the matrix in memory. */
+static void add_whole(const gg_merge_job *j, const gg_merge_chunk *c)
+{
+    float *d = j->whole + (c->first - j->whole_at);
+    const double one = 1;
+    GG_PICK(gg_mk_combine)(c->out, c->base, &d, &one, 1, c->n);
+}
+
 static gg_status do_chunk(void *ctx, const gg_step *s, float **x, gg_error *err)
 {
     work *w = ctx;
-    gg_merge_reader *r = &w->readers[s->worker];
+    merge_reader *r = &w->readers[s->worker];
     gg_merge_chunk c;
     size_t piece = whole_rows(w->job, GG_MERGE_PIECE);
-    double *sums = w->pass.scan ? w->slot_sums + s->slot * w->pass.sums : NULL;
-    gg_status st = gg_merge_read(r, s->first, s->n, err);
-    if (sums) memset(sums, 0, w->pass.sums * sizeof *sums);
+    gg_merge_tally tally = { w->pass_no, NULL, w->counters[s->worker] };
+    gg_status st = read_chunk(r, s->first, s->n, err);
+    if (w->pass.scan) {
+        tally.sums = w->slot_sums + s->slot * w->pass.sums;
+        memset(tally.sums, 0, w->pass.sums * sizeof *tally.sums);
+    }
     for (size_t at = 0; at < s->n && st == GG_OK; at += piece) {
         size_t n = s->n - at < piece ? s->n - at : piece;
-        st = gg_merge_decode(r, at, n, !w->checked, &c, err);
+        st = decode_piece(r, at, n, !w->checked, &c, err);
         if (st != GG_OK) break;
-        if (w->pass.scan) w->pass.scan(w->job, w->pass_no, &c, sums, w->counters[s->worker]);
+        if (w->pass.scan) w->pass.scan(w->job, &c, &tally);
+        else if (w->job->method->whole) add_whole(w->job, &c);
         else w->job->method->make(w->job, &c);
     }
     if (st == GG_OK && !w->pass.scan) *x = r->out;
@@ -151,8 +291,8 @@ static gg_status run_pass(work *w, gg_error *err)
     if (st == GG_OK) st = gg_steps_run(&w->steps, w->pass.from, to, threads, false, err);
     for (unsigned k = 1; k < threads && st == GG_OK; k++)
         for (size_t i = 0; i < w->pass.counters; i++) w->counters[0][i] += w->counters[k][i];
-    if (st == GG_OK && w->pass.end)
-        st = w->pass.end(w->job, w->pass_no, w->sums, w->counters[0], err);
+    gg_merge_tally all_sums = { w->pass_no, w->sums, w->counters[0] };
+    if (st == GG_OK && w->pass.end) st = w->pass.end(w->job, &all_sums, err);
     end_pass(w);
     if (w->pass.from == 0 && to == all) w->checked = true;
     return st;
@@ -177,22 +317,12 @@ static gg_status write_values(work *w, uint64_t first, uint64_t to, gg_error *er
 
 /* ---- whole matrices -------------------------------------------------------------- */
 
-static void add_up(const gg_merge_job *j, unsigned pass, const gg_merge_chunk *c, double *sums,
-                   uint64_t *counters)
+static void add_up(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_tally *t)
 {
     double weights[GG_MERGE_MODELS];
-    (void)pass;
-    (void)sums;
-    (void)counters;
+    (void)t;
     for (size_t k = 0; k < j->n; k++) weights[k] = j->p[k][GG_MP_WEIGHT];
     GG_PICK(gg_mk_combine)(j->whole + (c->first - j->whole_at), NULL, c->x, weights, j->n, c->n);
-}
-
-void gg_merge_add_whole(const gg_merge_job *j, const gg_merge_chunk *c)
-{
-    float *d = j->whole + (c->first - j->whole_at);
-    const double one = 1;
-    GG_PICK(gg_mk_combine)(c->out, c->base, &d, &one, 1, c->n);
 }
 
 static gg_status make_whole(work *w, gg_error *err)
@@ -242,22 +372,21 @@ static gg_status open_work(work *w, const merge_ctx *ctx, const gg_target *to, b
     if (w->job->keep && w->job->keep <= GG_MERGE_KEPT) w->job->kept = malloc((size_t)w->job->keep);
     if (!w->readers || !w->counters)
         return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    gg_merge_cut cut = { w->steps.size, whole_rows(w->job, GG_MERGE_PIECE) };
+    merge_cut cut = { w->steps.size, whole_rows(w->job, GG_MERGE_PIECE) };
     for (unsigned k = 0; k < w->steps.threads && st == GG_OK; k++)
-        st = gg_merge_reader_open(&w->readers[k], ctx->m, w->job, ctx->at, cut, err);
+        st = open_reader(&w->readers[k], ctx->m, w->job, ctx->at, cut, err);
     return st;
 }
 
 static void close_work(work *w)
 {
-    for (unsigned k = 0; w->readers && k < w->steps.threads; k++)
-        gg_merge_reader_close(&w->readers[k]);
+    for (unsigned k = 0; w->readers && k < w->steps.threads; k++) close_reader(&w->readers[k]);
     free(w->readers);
     free(w->counters);
     gg_steps_close(&w->steps);
 }
 
-static gg_status verify(const merge_ctx *ctx, gg_error *err)
+static gg_status verify_inputs(const merge_ctx *ctx, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t k = 0; k < ctx->m->n && st == GG_OK; k++)
@@ -275,7 +404,7 @@ static gg_status make_merge(void *context, const gg_target *to, gg_error *err)
     bool whole = ctx->m->method->whole != NULL;
     if (whole) pthread_mutex_lock(ctx->whole);
     gg_status st = gg_merge_job_start(ctx->m, t, &job, err);
-    if (st == GG_OK) st = verify(ctx, err);
+    if (st == GG_OK) st = verify_inputs(ctx, err);
     if (st == GG_OK) st = open_work(&w, ctx, to, whole || to->at == GG_AT_POS, err);
     if (st == GG_OK && !whole) st = all_passes(&w, err);
     if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, t->elements, err);

@@ -1,25 +1,286 @@
-/* verb_stack.c - plans a model with its blocks in a new order. */
+/* verb_stack.c - makes a model of blocks of one or more models in a new order: parses the order,
+ * checks that the models are compatible, and plans the result. */
 #include "organ/gg_stack.h"
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
+#include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "stack_models.h"
+#include "verbs/plan/key_compat.h"
+#include "verbs/plan/layer_keys.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the models ----------------------------------------------------------------------- */
+
+/* Get the keys and the number of blocks of a source. GG_EUSAGE for bare records and for single
+ * experts; GG_NO if block_count is missing or out of range. */
+static gg_status layer_model_of(const gg_source *s, gg_layer_model *out, gg_error *err)
+{
+    char key[160];
+    gg_status st = gg_refuse_split_experts(s, err);
+    if (st != GG_OK) return st;
+    if (!gg_source_meta(s)) {
+        gg_fail(err, GG_EUSAGE,
+                "it consists of organ records, but must be a model or an organ directory");
+        return gg_at_file(err, gg_source_name(s));
+    }
+    *out = (gg_layer_model){ gg_source_meta(s), gg_source_name(s), 0 };
+    out->blocks = gg_arch_number(out->meta, "block_count");
+    if (out->blocks > 0 && out->blocks <= GG_LAYERS_MAX) return GG_OK;
+    if (!gg_arch_key(out->meta, "block_count", key, sizeof key))
+        gg_fail(err, GG_NO, "it has no general.architecture, so its blocks cannot be counted");
+    else if (out->blocks == 0) gg_fail(err, GG_NO, "it has no %s", key);
+    else gg_fail(err, GG_NO, "%s is %llu", key, (unsigned long long)out->blocks);
+    return gg_at_file(err, out->name);
+}
+
+/* The number in "blk.N.", or -1. Blocks of other parts (v.blk.N., enc.blk.N.) are not moved. */
+static int64_t block_of(const gg_tensor *t)
+{
+    if (t->name_len < 4 || memcmp(t->name, "blk.", 4) != 0) return -1;
+    return gg_anatomy_of(t->name, t->name_len).block;
+}
+
+/* ---- the order of blocks ------------------------------------------------------------------ */
+
+/* Returns the index of the model in the order. A new model is appended. */
+static gg_status join_model(gg_block_order *o, gg_source *model, size_t *index, gg_error *err)
+{
+    for (*index = 0; *index < o->n_models; ++*index)
+        if (o->models[*index] == model) return GG_OK;
+    gg_source **grown = gg_grow(o->models, o->n_models, &o->models_cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    o->models = grown;
+    o->models[o->n_models++] = model;
+    return GG_OK;
+}
+
+static gg_status append_block(gg_block_order *o, size_t model, uint64_t block, gg_error *err)
+{
+    if (o->n == GG_LAYERS_MAX)
+        return gg_fail(err, GG_EUSAGE, "a model can have at most %d blocks", GG_LAYERS_MAX);
+    gg_block_ref *grown = gg_grow(o->blocks, o->n, &o->cap, sizeof *grown, err);
+    if (!grown) return GG_ENOMEM;
+    o->blocks = grown;
+    o->blocks[o->n++] = (gg_block_ref){ model, block };
+    return GG_OK;
+}
+
+/* Finds the index of the model in the order and counts its blocks. */
+static gg_status start_order(gg_block_order *o, gg_source *model, size_t *index, gg_layer_model *m,
+                             gg_error *err)
+{
+    gg_status st = layer_model_of(model, m, err);
+    return st == GG_OK ? join_model(o, model, index, err) : st;
+}
+
+/* Adds the ranges of the text, which must be within the model. */
+static gg_status parse_blocks(const gg_layer_model *m, const char *text, gg_ranges *out,
+                              gg_error *err)
+{
+    gg_status st = gg_ranges_parse(out, GG_HINT_NONE, text, err);
+    for (size_t i = 0; i < out->n && st == GG_OK; i++) {
+        if (out->items[i].last < m->blocks) continue;
+        uint64_t first = out->items[i].first;
+        st = gg_fail(err, GG_NO, "it has no block %llu, only 0 to %llu",
+                     (unsigned long long)(first < m->blocks ? m->blocks : first),
+                     (unsigned long long)(m->blocks - 1));
+        gg_at_file(err, m->name);
+    }
+    return st;
+}
+
+gg_status gg_block_order_add(gg_block_order *o, gg_source *model, const char *blocks, gg_error *err)
+{
+    gg_layer_model m;
+    gg_ranges ranges = { 0 };
+    size_t index;
+    gg_status st = start_order(o, model, &index, &m, err);
+    if (st == GG_OK) st = parse_blocks(&m, blocks, &ranges, err);
+    for (size_t i = 0; st == GG_OK && i < ranges.n; i++)
+        for (uint64_t b = ranges.items[i].first; b <= ranges.items[i].last && st == GG_OK; b++)
+            st = append_block(o, index, b, err);
+    gg_ranges_free(&ranges);
+    return st;
+}
+
+gg_status gg_block_order_drop(gg_block_order *o, gg_source *model, const char *blocks, bool mtp,
+                              gg_error *err)
+{
+    gg_layer_model m;
+    gg_ranges ranges = { 0 };
+    size_t index, before = o->n;
+    gg_status st = start_order(o, model, &index, &m, err);
+    if (st == GG_OK && blocks) st = parse_blocks(&m, blocks, &ranges, err);
+    uint64_t end = st == GG_OK && mtp ? gg_layer_trunk(&m) : st == GG_OK ? m.blocks : 0;
+    if (st == GG_OK && mtp && end == m.blocks)
+        st = gg_fail(err, GG_NO,
+                     "it has no multi-token-prediction blocks (nextn_predict_layers is 0 or "
+                     "absent)");
+    for (uint64_t b = 0; b < end && st == GG_OK; b++)
+        if (!gg_ranges_have(&ranges, b)) st = append_block(o, index, b, err);
+    gg_ranges_free(&ranges);
+    if (st == GG_OK && o->n == before) st = gg_fail(err, GG_NO, "no block is left");
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(model));
+}
+
+void gg_block_order_free(gg_block_order *o)
+{
+    free(o->models);
+    free(o->blocks);
+    *o = (gg_block_order){ 0 };
+}
+
+/* ---- tensors by block ---------------------------------------------------------------- */
+
+/* Tensors by block. The tensors of block b are list[first[b]] to list[first[b + 1] - 1], in the
+ * order of the model. */
+typedef struct block_tensors {
+    size_t *list, *first;
+} block_tensors;
+
+/* GG_NO if a tensor has a block number of block_count or more. */
+static gg_status list_block_tensors(const gg_source *s, const gg_layer_model *m, block_tensors *out,
+                                    gg_error *err)
+{
+    size_t n = gg_source_count(s);
+    out->list = calloc(n + 1, sizeof *out->list);
+    out->first = calloc((size_t)m->blocks + 2, sizeof *out->first);
+    if (!out->list || !out->first) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
+    for (size_t i = 0; i < n; i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        int64_t block = block_of(t);
+        if (block < 0) continue;
+        if ((uint64_t)block >= m->blocks) {
+            gg_fail(err, GG_NO, "it belongs to block %lld, but block_count is %llu",
+                    (long long)block, (unsigned long long)m->blocks);
+            gg_at_tensor(err, t->name, t->name_len);
+            return gg_at_file(err, m->name);
+        }
+        out->first[block + 2]++;
+    }
+    for (uint64_t b = 2; b < m->blocks + 2; b++) out->first[b] += out->first[b - 1];
+    for (size_t i = 0; i < n; i++) {
+        int64_t block = block_of(gg_source_tensor(s, i));
+        if (block >= 0) out->list[out->first[block + 1]++] = i;
+    }
+    return GG_OK;
+}
+
+static void free_block_tensors(block_tensors *b)
+{
+    free(b->list);
+    free(b->first);
+    *b = (block_tensors){ 0 };
+}
+
+/* ---- compatibility --------------------------------------------------------------------- */
+
+typedef struct role {
+    const char *text; /* the name after "blk.N." */
+    size_t len;
+    const gg_tensor *t;
+    bool varies; /* its dims differ between blocks */
+} role;
+
+static int order_roles(const void *a, const void *b)
+{
+    const role *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int c = memcmp(x->text, y->text, n);
+    return c ? c : x->len < y->len ? -1 : x->len > y->len;
+}
+
+static role role_of(const gg_tensor *t)
+{
+    size_t at = 4; /* after "blk." */
+    while (at < t->name_len && t->name[at] != '.') at++;
+    return (role){ t->name + at, t->name_len - at, t, false };
+}
+
+/* Returns the *n distinct roles of the model's blocks, sorted, or NULL if memory is exhausted. */
+static role *roles_of(const gg_source *s, size_t *n)
+{
+    size_t kept = 0;
+    role *list = calloc(gg_source_count(s) + 1, sizeof *list);
+    *n = 0;
+    for (size_t i = 0; list && i < gg_source_count(s); i++)
+        if (block_of(gg_source_tensor(s, i)) >= 0) list[(*n)++] = role_of(gg_source_tensor(s, i));
+    if (!list || *n == 0) return list;
+    qsort(list, *n, sizeof *list, order_roles);
+    for (size_t i = 1; i < *n; i++) {
+        if (order_roles(&list[kept], &list[i]) != 0) list[++kept] = list[i];
+        else if (memcmp(list[kept].t->dims, list[i].t->dims, sizeof list[i].t->dims) != 0)
+            list[kept].varies = true;
+    }
+    *n = kept + 1;
+    return list;
+}
+
+static gg_status check_role_dims(const role *mine, const gg_tensor *t, const char *first,
+                                 gg_error *err)
+{
+    char a[96], b[96];
+    if (!mine || mine->varies || memcmp(mine->t->dims, t->dims, sizeof t->dims) == 0) return GG_OK;
+    gg_dims_text(t, a);
+    gg_dims_text(mine->t, b);
+    gg_fail(err, GG_NO, "its dims are %s, but in the blocks of %.100s they are %s", a, first, b);
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+typedef struct key_conflict {
+    gg_error *err;
+    const gg_source *first;
+} key_conflict;
+
+/* "llama.embedding_length differs: base 64, donor 96" */
+static void refuse_conflict(void *ctx, const char *line)
+{
+    const key_conflict *c = ctx;
+    gg_fail(c->err, GG_NO, "%s (the base is %.100s)", line, gg_source_name(c->first));
+}
+
+/* Check whether blocks of `other` would work in `first`. GG_NO with the first conflict: a key
+ * that differs, or different dims of a tensor whose role has the same dims in all blocks of
+ * `first`. */
+static gg_status check_agreement(const gg_source *first, const gg_source *other, gg_error *err)
+{
+    key_conflict c = { err, first };
+    size_t n;
+    if (gg_key_conflicts(gg_source_meta(first), gg_source_meta(other),
+                         GG_COMPAT_BLOCKS | GG_COMPAT_LAYERS_GO, refuse_conflict, &c) > 0)
+        return gg_at_file(err, gg_source_name(other));
+    role *roles = roles_of(first, &n);
+    gg_status st = roles ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors");
+    for (size_t i = 0; i < gg_source_count(other) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(other, i);
+        if (block_of(t) < 0) continue;
+        role theirs = role_of(t);
+        const role *mine = n ? bsearch(&theirs, roles, n, sizeof *roles, order_roles) : NULL;
+        st = check_role_dims(mine, t, gg_source_name(first), err);
+    }
+    free(roles);
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(other));
+}
+
+/* ---- the new model ------------------------------------------------------------------------ */
+
 typedef struct stacker {
-    const gg_block_order *o;
+    const gg_block_order *order;
+    const gg_stack_options *o;
     gg_layer_model *models;
-    gg_block_tensors *tensors; /* one entry per model */
+    block_tensors *tensors; /* one entry per model */
     gg_layer *layers;
     bool same; /* all blocks of one model in their original order, so that nothing changes */
     gg_plan plan;
@@ -46,10 +307,10 @@ static bool may_be_empty(const gg_layer_model *m, uint64_t block)
 
 /* Handles a block without tensors. It is an error, except for MTP blocks, which may be in a
  * separate file. */
-static gg_status check_present(const stacker *s, const gg_run *run)
+static gg_status check_blocks_present(const stacker *s, const gg_run *run)
 {
-    for (size_t i = 0; i < s->o->n; i++) {
-        const gg_block_ref *b = &s->o->blocks[i];
+    for (size_t i = 0; i < s->order->n; i++) {
+        const gg_block_ref *b = &s->order->blocks[i];
         const gg_layer_model *m = &s->models[b->model];
         const size_t *first = s->tensors[b->model].first;
         if (first[b->block] != first[b->block + 1] || may_be_empty(m, b->block)) continue;
@@ -68,14 +329,15 @@ static gg_status check_present(const stacker *s, const gg_run *run)
 static void note_mtp(const stacker *s, const gg_run *run)
 {
     uint64_t trunk = gg_layer_trunk(&s->models[0]);
-    for (size_t i = 0; i < s->o->n; i++)
-        if (s->o->blocks[i].block >= gg_layer_trunk(&s->models[s->o->blocks[i].model])) return;
+    for (size_t i = 0; i < s->order->n; i++)
+        if (s->order->blocks[i].block >= gg_layer_trunk(&s->models[s->order->blocks[i].model]))
+            return;
     if (trunk < s->models[0].blocks)
         gg_note(run, "the multi-token-prediction blocks of %s (from block %llu) are left out",
                 s->models[0].name, (unsigned long long)trunk);
 }
 
-static bool is_same(const gg_block_order *o, uint64_t blocks)
+static bool keeps_order(const gg_block_order *o, uint64_t blocks)
 {
     if (o->n_models != 1 || o->n != blocks) return false;
     for (size_t i = 0; i < o->n; i++)
@@ -83,9 +345,9 @@ static bool is_same(const gg_block_order *o, uint64_t blocks)
     return true;
 }
 
-static gg_status read_models(stacker *s, const gg_run *run)
+static gg_status read_stack(stacker *s, const gg_run *run)
 {
-    const gg_block_order *o = s->o;
+    const gg_block_order *o = s->order;
     if (o->n == 0) return gg_fail(s->err, GG_NO, "no block is selected");
     s->models = calloc(o->n_models, sizeof *s->models);
     s->tensors = calloc(o->n_models, sizeof *s->tensors);
@@ -94,24 +356,24 @@ static gg_status read_models(stacker *s, const gg_run *run)
         return gg_fail(s->err, GG_ENOMEM, "no memory for %zu blocks", o->n);
     gg_status st = GG_OK;
     for (size_t k = 0; k < o->n_models && st == GG_OK; k++) {
-        st = gg_stack_model(o->models[k], &s->models[k], s->err);
+        st = layer_model_of(o->models[k], &s->models[k], s->err);
         if (st == GG_OK)
-            st = gg_block_tensors_make(o->models[k], &s->models[k], &s->tensors[k], s->err);
-        if (st == GG_OK && k > 0) st = gg_stack_agree(o->models[0], o->models[k], s->err);
+            st = list_block_tensors(o->models[k], &s->models[k], &s->tensors[k], s->err);
+        if (st == GG_OK && k > 0) st = check_agreement(o->models[0], o->models[k], s->err);
     }
     if (st != GG_OK) return st;
     for (size_t i = 0; i < o->n; i++)
         s->layers[i] = (gg_layer){ o->blocks[i].model, o->blocks[i].block };
-    s->same = is_same(o, s->models[0].blocks);
+    s->same = keeps_order(o, s->models[0].blocks);
     if (!s->same) note_mtp(s, run);
-    return check_present(s, run);
+    return check_blocks_present(s, run);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
 static gg_status add_named(stacker *s, size_t model, size_t index, const char *name, size_t len)
 {
-    gg_source *from = s->o->models[model];
+    gg_source *from = s->order->models[model];
     const gg_manifest *m = gg_source_manifest(from);
     gg_tensor t = *gg_source_tensor(from, index);
     gg_plan_tensor *pt;
@@ -125,18 +387,18 @@ static gg_status add_named(stacker *s, size_t model, size_t index, const char *n
 
 static gg_status add_as_is(stacker *s, size_t index)
 {
-    const gg_tensor *t = gg_source_tensor(s->o->models[0], index);
+    const gg_tensor *t = gg_source_tensor(s->order->models[0], index);
     return add_named(s, 0, index, t->name, t->name_len);
 }
 
 /* The tensors of one block under its new number. */
 static gg_status add_block(stacker *s, size_t to)
 {
-    const gg_block_ref *b = &s->o->blocks[to];
-    const gg_block_tensors *by = &s->tensors[b->model];
+    const gg_block_ref *b = &s->order->blocks[to];
+    const block_tensors *by = &s->tensors[b->model];
     gg_status st = GG_OK;
     for (size_t k = by->first[b->block]; k < by->first[b->block + 1] && st == GG_OK; k++) {
-        const gg_tensor *t = gg_source_tensor(s->o->models[b->model], by->list[k]);
+        const gg_tensor *t = gg_source_tensor(s->order->models[b->model], by->list[k]);
         char name[GG_RECORD_NAME + 24];
         size_t len;
         if (!gg_name_with_block(t->name, t->name_len, (int64_t)to, name, sizeof name, &len)) {
@@ -151,18 +413,18 @@ static gg_status add_block(stacker *s, size_t to)
 
 /* The blocks are placed where the first block of the first model was. Tensors that it has
  * between its blocks follow after them. */
-static gg_status plan_tensors(stacker *s)
+static gg_status plan_stack(stacker *s)
 {
-    const gg_source *first = s->o->models[0];
+    const gg_source *first = s->order->models[0];
     size_t n = gg_source_count(first), i = 0;
     gg_status st = GG_OK;
     for (; i < n && st == GG_OK; i++) {
-        if (!s->same && gg_stack_block_of(gg_source_tensor(first, i)) >= 0) break;
+        if (!s->same && block_of(gg_source_tensor(first, i)) >= 0) break;
         st = add_as_is(s, i);
     }
-    for (size_t b = 0; b < s->o->n && st == GG_OK && !s->same; b++) st = add_block(s, b);
+    for (size_t b = 0; b < s->order->n && st == GG_OK && !s->same; b++) st = add_block(s, b);
     for (; i < n && st == GG_OK; i++)
-        if (gg_stack_block_of(gg_source_tensor(first, i)) < 0) st = add_as_is(s, i);
+        if (block_of(gg_source_tensor(first, i)) < 0) st = add_as_is(s, i);
     return st;
 }
 
@@ -178,7 +440,7 @@ static bool same_number(const gg_meta *a, const gg_meta *b, const char *key)
  * before. A Q4_K_S model without one block is still a Q4_K_S model. */
 static gg_status follow_types(stacker *s, gg_meta *meta)
 {
-    const gg_source *first = s->o->models[0];
+    const gg_source *first = s->order->models[0];
     size_t n = gg_source_count(first), most = n > s->plan.n ? n : s->plan.n;
     gg_meta before = GG_META_INIT, after = GG_META_INIT;
     gg_tensor *list = calloc(most + 1, sizeof *list);
@@ -196,13 +458,13 @@ static gg_status follow_types(stacker *s, gg_meta *meta)
     return st;
 }
 
-static gg_status make_plan(stacker *s, const char *output)
+static gg_status plan_files(stacker *s, const char *output)
 {
-    gg_source *first = s->o->models[0];
+    gg_source *first = s->order->models[0];
     gg_meta meta = GG_META_INIT;
-    gg_status st = plan_tensors(s);
+    gg_status st = plan_stack(s);
     if (st == GG_OK)
-        st = gg_layer_keys(s->models, s->o->n_models, s->layers, s->o->n, &meta, s->err);
+        st = gg_layer_keys(s->models, s->order->n_models, s->layers, s->order->n, &meta, s->err);
     if (st == GG_OK && !s->same) st = follow_types(s, &meta);
     if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
     if (st == GG_OK)
@@ -214,51 +476,56 @@ static gg_status make_plan(stacker *s, const char *output)
 
 /* ---- stacking -------------------------------------------------------------------------------- */
 
-static gg_status tell(const stacker *s, gg_stack_fn fn, void *ctx)
+static gg_status report_blocks(const stacker *s)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < s->o->n && st == GG_OK && fn; i++) {
-        const gg_block_ref *b = &s->o->blocks[i];
-        const gg_block_tensors *by = &s->tensors[b->model];
-        uint64_t bytes = 0;
-        for (size_t k = by->first[b->block]; k < by->first[b->block + 1]; k++)
-            bytes += gg_source_tensor(s->o->models[b->model], by->list[k])->bytes;
-        st = fn(ctx, i, b, by->first[b->block + 1] - by->first[b->block], bytes, s->err);
+    for (size_t i = 0; i < s->order->n && st == GG_OK && s->o->row; i++) {
+        gg_block_ref from = s->order->blocks[i];
+        const block_tensors *by = &s->tensors[from.model];
+        size_t first = by->first[from.block], end = by->first[from.block + 1];
+        gg_stack_row row = { i, from, end - first, 0 };
+        for (size_t k = first; k < end; k++)
+            row.bytes += gg_source_tensor(s->order->models[from.model], by->list[k])->bytes;
+        st = s->o->row(s->o->ctx, &row, s->err);
     }
     return st;
 }
 
-static gg_status tell_tensors(const stacker *s)
+static gg_status report_tensors(const stacker *s)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < s->plan.n && st == GG_OK && s->o->tensor; i++) {
         const gg_tensor *t = &s->plan.tensors[i].t;
-        int64_t block = s->same ? -1 : gg_stack_block_of(t);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        st = s->o->tensor(s->o->ctx, t, &a, block < 0 ? 0 : s->o->blocks[block].model, s->err);
+        int64_t block = s->same ? -1 : block_of(t);
+        gg_stack_tensor row = { t, gg_anatomy_of(t->name, t->name_len),
+                                block < 0 ? 0 : s->order->blocks[block].model };
+        st = s->o->tensor(s->o->ctx, &row, s->err);
     }
     return st;
 }
 
-gg_status gg_stack_blocks(const gg_block_order *o, const char *output, gg_stack_fn fn, void *ctx,
-                          const gg_run *run, gg_stack_report *report, gg_error *err)
+gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o,
+                          const char *output, const gg_run *run, gg_stack_report *report,
+                          gg_error *err)
 {
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_stack_report, report);
-    stacker s = { .o = o, .plan = { .verify = true }, .err = err };
-    gg_status st = read_models(&s, run);
-    *report = (gg_stack_report){ .blocks = o->n };
-    for (size_t k = 0; k < o->n_models && st == GG_OK && output; k++)
-        st = gg_guard_output(output, o->models[k], err);
-    if (st == GG_OK) st = make_plan(&s, output);
-    if (st == GG_OK) st = tell(&s, fn, ctx);
-    if (st == GG_OK) st = tell_tensors(&s);
-    for (size_t k = 0; k < o->n_models && st == GG_OK && output; k++)
-        st = gg_watch_add(&s.plan.watch, o->models[k], err);
+    stacker s = {
+        .order = order, .o = GG_OPTIONS(gg_stack_options, o), .plan = { .verify = true }, .err = err
+    };
+    gg_status st = read_stack(&s, run);
+    *report = (gg_stack_report){ .blocks = order->n };
+    for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
+        st = gg_guard_output(output, order->models[k], err);
+    if (st == GG_OK) st = plan_files(&s, output);
+    if (st == GG_OK) st = report_blocks(&s);
+    if (st == GG_OK) st = report_tensors(&s);
+    for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
+        st = gg_watch_add(&s.plan.watch, order->models[k], err);
     if (st == GG_OK && output) st = gg_plan_write(&s.plan, run, &report->bytes, err);
     report->tensors = s.plan.n;
     gg_plan_free(&s.plan);
-    for (size_t k = 0; s.tensors && k < o->n_models; k++) gg_block_tensors_free(&s.tensors[k]);
+    for (size_t k = 0; s.tensors && k < order->n_models; k++) free_block_tensors(&s.tensors[k]);
     free(s.tensors);
     free(s.models);
     free(s.layers);

@@ -1,0 +1,293 @@
+/* merging.h - how organ-merge is built. Internal.
+ *
+ * A method (merge_methods.c) turns the values of several models into those of one, tensor by
+ * tensor. It reads a tensor in pieces, any number of times: each pass collects sums or counts,
+ * and a last pass computes the result. Memory therefore does not depend on the tensor. The
+ * engine (merge_tensor.c) reads, decodes, encodes and writes, and runs chunks in parallel.
+ *
+ * A method that needs the whole matrix has a function `whole` instead: see gg_whole_matrix.
+ */
+#ifndef GG_MERGE_INTERNAL_H
+#define GG_MERGE_INTERNAL_H
+
+#include "organ/gg_merge.h"
+#include "verbs/check/check_output.h"
+#include "verbs/compute/compute.h"
+
+#include <pthread.h>
+
+#define GG_MERGE_CHUNK ((size_t)32768)  /* values; a multiple of every block of a dtype */
+#define GG_MERGE_PIECE ((size_t)2048)   /* values; the same, and a divisor of the chunk */
+#define GG_MERGE_MODELS 64              /* most models of a merge */
+#define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
+
+/* ---- parameters (merge_config.c) --------------------------------------------------------- */
+
+typedef enum gg_merge_param {
+    GG_MP_WEIGHT,
+    GG_MP_DENSITY,
+    GG_MP_GAMMA,
+    GG_MP_EPSILON,
+    GG_MP_LAMBDA,
+    GG_MP_NORMALIZE,
+    GG_MP_RESCALE,
+    GG_MP_RESCALE_NORM,
+    GG_MP_T,
+    GG_MP_SELECT_TOPK,
+    GG_MP_FILTER_WISE,
+    GG_MP_MAX_ITER,
+    GG_MP_TOL,
+    GG_MP_R,
+    GG_MP_ALPHA,
+    GG_MP_EPS,
+    GG_MP_FLATTEN,
+    GG_MP_SCALE,
+    GG_MP_COUNT
+} gg_merge_param;
+
+const char *gg_merge_param_name(gg_merge_param p);
+
+typedef struct gg_merge_setting {
+    gg_merge_param param;
+    char *filter;      /* owned; NULL = every tensor */
+    bool by_substring; /* mergekit's filters: a part of the name that PyTorch models use */
+    double *values;    /* owned; spread evenly over the blocks and interpolated */
+    size_t n;
+    size_t used; /* number of tensors that the filter matched, for unused ones */
+} gg_merge_setting;
+
+/* Start from all zero. The first setting of a parameter that matches a tensor decides. */
+typedef struct gg_merge_settings {
+    gg_merge_setting *list;
+    size_t n, cap;
+} gg_merge_settings;
+
+void gg_merge_settings_free(gg_merge_settings *s);
+
+/* Adds the parameters of a text, see gg_merge_options. NULL and "" add none. GG_EUSAGE for a
+ * mistake, and for JSON also GG_EFORMAT and GG_EUNSUPPORTED. */
+gg_status gg_merge_settings_add(gg_merge_settings *s, const char *text, gg_error *err);
+
+/* The value for a tensor in a model of `blocks` blocks. Returns false if no setting applies. */
+bool gg_merge_setting_value(const gg_merge_settings *s, gg_merge_param p, const gg_tensor *t,
+                            uint64_t blocks, double *value);
+
+/* Counts the tensor for each filter that matches it. */
+void gg_merge_settings_visit(gg_merge_settings *s, const gg_tensor *t);
+
+/* GG_NO if a filter matched no tensor. */
+gg_status gg_merge_settings_used(const gg_merge_settings *s, gg_error *err);
+
+/* ---- methods (merge_methods.c) ------------------------------------------------------------- */
+
+struct gg_merge_method;
+
+/* A tensor that is being merged. */
+typedef struct gg_merge_job {
+    const struct gg_merge_method *method;
+    gg_tensor t;
+    size_t n;      /* number of models, without a base that is subtracted */
+    bool has_base; /* x[k] of a chunk are differences from the base, see method->subtracts */
+    bool rows;     /* pieces are whole rows; set by the method's start */
+    /* Parameters of model k in p[k]. Those of the whole merge are in p[n]. */
+    double (*p)[GG_MP_COUNT];
+    uint64_t seed;
+    void *state;       /* the method's */
+    uint64_t keep;     /* bytes that the method could keep from pass to pass; set by its start */
+    void *kept;        /* these bytes, or NULL if they are too many: compute the values anew */
+    float *whole;      /* of a method with `whole`: the matrix in memory, */
+    uint64_t whole_at; /* and the index of its first value */
+} gg_merge_job;
+
+/* A piece of all inputs, with whole rows if the job has `rows`. The method may change the values of
+ * x. */
+typedef struct gg_merge_chunk {
+    uint64_t first; /* index of the first value in the tensor */
+    size_t n;       /* number of values */
+    const float *base;
+    float **x;
+    float *out;    /* n values */
+    void *scratch; /* method->scratch bytes per value of a row; NULL if that is 0 */
+} gg_merge_chunk;
+
+/* The numbers that pass number `pass` adds to, zero at its start: sums are kept per chunk and added
+ * in the order of the chunks; counters are kept per thread. */
+typedef struct gg_merge_tally {
+    unsigned pass;
+    double *sums;
+    uint64_t *counters;
+} gg_merge_tally;
+
+typedef struct gg_merge_pass {
+    size_t sums, counters; /* how many numbers it needs */
+    uint64_t from, to;     /* values to read; to = 0: all */
+    bool in_order;         /* one thread reads the chunks in their order */
+    void (*scan)(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_tally *t);
+    gg_status (*end)(gg_merge_job *j, const gg_merge_tally *t, gg_error *err);
+} gg_merge_pass;
+
+/* A whole matrix in memory: for a stack of experts one of each expert, for a vector with rows = 1.
+ * Matrices are computed one at a time, whatever the number of threads, so that the memory is that
+ * of one: `d`, and what the function allocates itself (at most twice the size of d). */
+typedef struct gg_whole_matrix {
+    /* In: the sum over all models of weight * (model - base), row by row. Out: the change to add to
+     * the base. All values are finite on entry; the engine checks those of the result. */
+    float *d;
+    size_t rows, cols; /* rows = 1 for a tensor of one dimension */
+    size_t models;     /* how many differences were added up */
+    const double *p;   /* parameters of the merge, by gg_merge_param */
+    unsigned threads;  /* that the function may use; at least 1 */
+} gg_whole_matrix;
+
+typedef struct gg_merge_default {
+    gg_merge_param param;
+    double value;
+} gg_merge_default;
+
+/* How a method decides which values of a difference it keeps. */
+typedef enum gg_merge_keeps {
+    GG_KEEPS_AT_RANDOM,
+    GG_KEEPS_BY_RANK, /* at random, larger ones of a row more often */
+    GG_KEEPS_LARGEST,
+} gg_merge_keeps;
+
+typedef struct gg_merge_method {
+    const char *name, *alias; /* alias may be NULL */
+    const char *meaning;
+    gg_merge_base base;
+    size_t least, most; /* number of models, counted as in gg_merge_job.n */
+    /* The parameters that it takes, with their defaults (NAN: must be given). */
+    gg_merge_default takes[GG_MERGE_PARAMETERS];
+    size_t n_takes;
+    bool random;    /* uses the seed */
+    bool subtracts; /* subtracts the base itself, so the values of a chunk are the models' */
+    bool slices;    /* a configuration may list slices, which are copied */
+    bool signs;     /* of sparse methods: adds only values that agree in sign */
+    gg_merge_keeps keeps;
+    size_t scratch;  /* bytes per value of a row */
+    size_t counters; /* most counters of a pass, per model */
+    size_t state;    /* bytes of state that it needs */
+    /* Checks the parameters (GG_EUSAGE) and fills in the state. May be NULL. */
+    gg_status (*start)(gg_merge_job *j, gg_error *err);
+    /* Describes pass number k; false when there are no more. NULL: none. */
+    bool (*pass)(gg_merge_job *j, unsigned k, gg_merge_pass *pass);
+    /* Of methods about angles: the weights c of the models, from their Gram matrix. */
+    gg_status (*solve)(const gg_merge_job *j, const double *gram, double *c, gg_error *err);
+    /* Computes c->out. Called for pieces in any order by several threads. NULL with `whole`. */
+    void (*make)(const gg_merge_job *j, const gg_merge_chunk *c);
+    /* The model whose tensor is the result unchanged, n for the base, or SIZE_MAX. May be NULL. */
+    size_t (*unchanged)(const gg_merge_job *j);
+    gg_status (*whole)(const gg_whole_matrix *w, gg_error *err); /* or NULL */
+} gg_merge_method;
+
+/* The table of all n methods. */
+const gg_merge_method *gg_merge_methods(size_t *n);
+
+/* The method with this name; _ and - are the same. NULL if there is none. */
+const gg_merge_method *gg_merge_method_by_name(const char *name, size_t len);
+/* The method that a misspelt name probably means; NULL if none is near. */
+const char *gg_merge_method_near(const char *name, size_t len);
+
+/* The value of a parameter of the whole merge. */
+static inline double gg_merge_global(const gg_merge_job *j, gg_merge_param p)
+{
+    return j->p[j->n][p];
+}
+
+static inline bool gg_merge_flag(const gg_merge_job *j, gg_merge_param p)
+{
+    return j->p[j->n][p] != 0;
+}
+
+/* ---- tensors (merge_tensor.c) ---------------------------------------------------------------- */
+
+/* A merge, as far as its tensors need it. */
+typedef struct gg_merging {
+    const gg_merge_method *method;
+    gg_source *base;    /* NULL if there is none */
+    gg_source **models; /* as in gg_merge_job: with the base if it is the first of them */
+    size_t n;
+    bool has_base;
+    gg_merge_settings global, *of_model; /* of_model has n */
+    uint64_t seed;
+    uint64_t blocks;       /* block_count of the first model */
+    pthread_mutex_t whole; /* held while a whole matrix is in memory */
+} gg_merging;
+
+/* Fill in the job for a tensor: its parameters, and the state. gg_merge_job_free ends it, also
+ * after an error. */
+gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, gg_merge_job *j,
+                             gg_error *err);
+void gg_merge_job_free(gg_merge_job *j);
+
+/* Make a producer for a tensor of the result. at[k] is the index of the tensor in model k; at[n]
+ * that in the base. The merging must outlive the list. */
+gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *at, gg_producer *p,
+                            gg_error *err);
+
+/* The run with fewer threads if their buffers would need too much memory; `row` is the length of
+ * the longest row. */
+gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run);
+
+/* ---- models (merge_models.c) -------------------------------------------------------------------
+ */
+
+/* A model, or the base. */
+typedef struct gg_merge_member {
+    gg_source *source;  /* the caller's; NULL = there is no base */
+    gg_source *aligned; /* owned; NULL = used as it is */
+    const char *text;   /* its parameters as given; NULL = none */
+    char sha256[65];    /* "" = not computed */
+} gg_merge_member;
+
+typedef struct gg_merge_members {
+    gg_merge_member base, list[GG_MERGE_MODELS];
+    size_t n;
+    const char *parameters; /* of the whole merge, as given */
+    char *slices;           /* the slices, as parameters; owned; NULL = none */
+} gg_merge_members;
+
+/* Takes the models, which must have keys and whole stacks, and each its own file. A base that only
+ * gives keys may also be one of the models. gg_merge_members_free ends it in any case. */
+gg_status gg_merge_members_take(gg_merge_members *m, const gg_merge_models *models,
+                                gg_merge_base use, gg_error *err);
+void gg_merge_members_free(gg_merge_members *m);
+
+/* Replaces every model of m->models but `first` by its aligned version, as gg_align makes it. */
+gg_status gg_merge_align(gg_merge_members *members, const gg_merging *m, gg_source *first,
+                         const gg_run *run, gg_error *err);
+
+/* Checks that all models have the architecture and the tokens of the first. `embeddings`: tokens
+ * may differ. Differences of other keys, and models without a common lineage, become notes, or
+ * an error with run->strict. */
+gg_status gg_merge_kinship(const gg_merging *m, gg_source *first, bool embeddings,
+                           const gg_run *run, gg_check_notes *notes, gg_error *err);
+
+/* Finds tensor i of the first model in all others: at[k] as in gg_merge_producer. GG_NO if it is
+ * missing or has other dims; GG_EUNSUPPORTED if it cannot be decoded. */
+gg_status gg_merge_find(const gg_merging *m, const gg_source *first, size_t i, size_t *at,
+                        gg_error *err);
+
+/* ---- history (merge_history.c) ------------------------------------------------------------------
+ */
+
+#define GG_MERGE_NAME 256 /* bytes of a model's name that are shown */
+
+/* Computes the sha256 of all models that are single files. */
+gg_status gg_merge_hash(gg_merge_members *members, const gg_run *run, gg_error *err);
+
+/* The general.name of a model, or else the last part of its path. */
+void gg_merge_model_name(const gg_source *s, char out[GG_MERGE_NAME + 1]);
+
+/* Sets general.name and the keys organ.merge.*. */
+gg_status gg_merge_history_keys(const gg_merge_members *members, const gg_merging *m,
+                                const gg_merge_options *o, gg_meta *meta, gg_error *err);
+
+/* Writes the card to the open file `fd`. */
+gg_status gg_merge_card(const gg_merge_members *members, const gg_merging *m,
+                        const gg_merge_report *report, int fd, gg_error *err);
+
+/* The parameters of a tensor as text: "weight=0.6,0.4 lambda=1". Cut to `size`. */
+void gg_merge_job_text(const gg_merge_job *j, char *out, size_t size);
+
+#endif
