@@ -27,7 +27,7 @@ done
 
 # Functions with more than six parameters, each group with its reason.
 # All verbs have the same parameters: inputs, options and output, then run, report and error.
-many='gg_plan_output gg_align gg_transplant gg_transplant_in_place gg_graft gg_stack_blocks gg_lora_extract'
+many='gg_plan_output gg_align gg_transplant gg_transplant_in_place gg_stack_blocks gg_lora_extract'
 # Arrays with their lengths, which a struct would only rename; gg_encode is shaped as ggml's encoders.
 many="$many gg_encode gg_gguf_read_pipe gg_header_emit check_encode"
 # Helpers with one or two callers, whose local values they use.

@@ -4,7 +4,7 @@
 #include "moves_table.h"
 #include "pictures.h"
 
-#include "organ/gg_graft.h"
+#include "organ/gg_transplant.h"
 
 #include <string.h>
 
@@ -13,8 +13,8 @@ static struct {
     match_options match;
     cli_list adapters;
     bool check;
-    gg_graft_options o;
-} opt = { .o.scale = 1 };
+    gg_transplant_options o;
+} opt = { .o = { .scale = 1, .directory = true } };
 
 static const cli_option options[] = {
     { "", CLI_MODEL, &opt.finished, "DIR", .place = 1 },
@@ -37,7 +37,7 @@ static const cli_option options[] = {
       .excludes_why = "takes only --target, --output, --scale, --imatrix and --link" },
     { "scale", CLI_F64, &opt.o.scale, .needs = "adapter",
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
-    { "imatrix", CLI_FILE, &opt.o.imatrix, "F",
+    { "imatrix", CLI_FILE, &opt.o.output.imatrix, "F",
       "encode with the importance matrix F (GGUF or older format)" },
     { "svg", CLI_NEW_FILE, &opt.svg, "FILE",
       "draw where each tensor of the output, or of DIR, comes from", .excludes = "check",
@@ -74,7 +74,9 @@ static const char examples[] =
 static gg_status check_moves(cli *c, gg_source *base, gg_source *donor)
 {
     gg_moves moves = { 0 };
-    gg_status st = gg_match_tensors(base, donor, &opt.o.match, &moves, &c->err);
+    gg_match_options match = opt.o.match;
+    match.weighed = opt.o.output.imatrix != NULL;
+    gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
     if (st == GG_OK) st = moves_check(c, base, donor, &moves);
     gg_moves_free(&moves);
     return st;
@@ -98,9 +100,8 @@ static gg_status graft(cli *c)
     gg_source *used = donor;
     if (st == GG_OK) st = match_options_align(c, &opt.match, base, &used);
     opt.o.match = opt.match.match;
-    opt.o.match.weighed = opt.o.imatrix != NULL;
     if (st == GG_OK && opt.check) st = check_moves(c, base, used);
-    else if (st == GG_OK) st = gg_graft(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
+    else if (st == GG_OK) st = gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
     match_options_unalign(&opt.match);
     gg_source_close(base);
     gg_source_close(donor);

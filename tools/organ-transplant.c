@@ -77,7 +77,9 @@ static const char examples[] =
 static gg_status check_moves(cli *c, gg_source *base, gg_source *donor)
 {
     gg_moves moves = { 0 };
-    gg_status st = gg_match_tensors(base, donor, &opt.o.match, &moves, &c->err);
+    gg_match_options match = opt.o.match;
+    match.weighed = opt.out.imatrix != NULL;
+    gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
     if (st == GG_OK) st = moves_check(c, base, donor, &moves);
     gg_moves_free(&moves);
     return st;
@@ -126,15 +128,14 @@ static gg_status transplant(cli *c)
     }
     bool in_place = opt.in_place && !opt.check;
     if (st == GG_OK && in_place && gg_source_meta(donor)) check_in_place(c);
-    if (st == GG_OK && (!in_place || opt.match.align))
-        st = cli_open(c, opt.base, CLI_SPOOLED, &base);
+    if (st == GG_OK)
+        st = in_place ? gg_source_open(opt.base, &base, &c->err)
+                      : cli_open(c, opt.base, CLI_SPOOLED, &base);
     gg_source *used = donor;
     if (st == GG_OK) st = match_options_align(c, &opt.match, base, &used);
     opt.o.match = opt.match.match;
-    opt.o.match.weighed = opt.out.imatrix != NULL;
     if (st == GG_OK)
-        st = in_place
-                 ? gg_transplant_in_place(opt.base, used, &opt.o, opt.undo, &c->run, &r, &c->err)
+        st = in_place ? gg_transplant_in_place(base, used, &opt.o, opt.undo, &c->run, &r, &c->err)
              : opt.check ? check_moves(c, base, used)
                          : gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
     match_options_unalign(&opt.match);

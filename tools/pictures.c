@@ -56,7 +56,7 @@ gg_status picture_save(cli *c, const gg_picture *p, const char *path)
 {
     char *text;
     size_t len;
-    gg_status st = gg_picture_svg(p, &text, &len, &c->err);
+    gg_status st = gg_picture_draw(p, GG_PICTURE_SVG, 0, &text, &len, &c->err);
     if (st != GG_OK) return st;
     if (strcmp(path, "-") == 0) fwrite(text, 1, len, stdout);
     else st = picture_write(c, path, text, len);
@@ -64,7 +64,7 @@ gg_status picture_save(cli *c, const gg_picture *p, const char *path)
     return st;
 }
 
-static gg_picture_colors terminal_colors(void)
+static gg_picture_form terminal_colors(void)
 {
     const char *depth = getenv("COLORTERM"), *term = getenv("TERM"), *no = getenv("NO_COLOR");
     if (!isatty(STDOUT_FILENO) || (no && *no) || !term || strcmp(term, "dumb") == 0)
@@ -79,7 +79,7 @@ gg_status picture_show(cli *c, const gg_picture *p)
     char *text;
     size_t len;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
-    gg_status st = gg_picture_text(p, size.ws_col, terminal_colors(), &text, &len, &c->err);
+    gg_status st = gg_picture_draw(p, terminal_colors(), size.ws_col, &text, &len, &c->err);
     if (st != GG_OK) return st;
     fwrite(text, 1, len, stdout);
     free(text);

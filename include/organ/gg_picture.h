@@ -4,7 +4,7 @@
  *     gg_picture p = { .title = "my model", .column = "theta", .unit = "degrees" };
  *     for each row of a table:
  *         gg_picture_add(&p, &row->t, &row->a, row->m.theta, &err);
- *     gg_status st = gg_picture_svg(&p, &text, &len, &err);
+ *     gg_status st = gg_picture_draw(&p, GG_PICTURE_SVG, 0, &text, &len, &err);
  *     gg_picture_free(&p);
  */
 #ifndef GG_PICTURE_H
@@ -51,18 +51,17 @@ void gg_picture_free(gg_picture *p); /* frees what was added; p can be filled ag
  * that a few outliers do not hide the differences between the others; values beyond have the colour
  * of the limit. Tensors of one role and block, such as experts, share a square with their mean.
  *
- * *out gets the text, *len bytes, to be freed with free().
- * gg_picture_svg makes a self-contained SVG file without scripts, which follows the reader's light
- * or dark scheme and is readable from a width of 400 pixels. gg_picture_text makes lines for a
- * terminal of `width` columns. Fails only with GG_ENOMEM. */
-gg_status gg_picture_svg(const gg_picture *p, char **out, size_t *len, gg_error *err);
-
-typedef enum gg_picture_colors {
-    GG_PICTURE_PLAIN,
+ * *out gets the text, *len bytes, to be freed with free(). An SVG file is self-contained and
+ * without scripts; it follows the reader's light or dark scheme and is readable from a width of 400
+ * pixels. The other forms are lines for a terminal of `width` columns. Fails only with GG_ENOMEM.
+ */
+typedef enum gg_picture_form {
+    GG_PICTURE_SVG,
+    GG_PICTURE_PLAIN, /* without colours */
     GG_PICTURE_256,
-    GG_PICTURE_TRUE
-} gg_picture_colors;
-gg_status gg_picture_text(const gg_picture *p, unsigned width, gg_picture_colors colors, char **out,
+    GG_PICTURE_TRUE /* 24-bit colours */
+} gg_picture_form;
+gg_status gg_picture_draw(const gg_picture *p, gg_picture_form form, unsigned width, char **out,
                           size_t *len, gg_error *err);
 
 #ifdef __cplusplus

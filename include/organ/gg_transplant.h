@@ -1,4 +1,5 @@
-/* gg_transplant.h - put tensors of a donor into a base: as a new model, or in place.
+/* gg_transplant.h - put tensors of a donor, or a LoRA adapter, into a base: as a new model, as an
+ * organ directory, or in place.
  *
  * gg_match_tensors pairs the tensors, gg_graft_check judges the pairs, and gg_transplant matches
  * and writes. The general rules of organ.h apply: options, run and report may be NULL.
@@ -131,6 +132,11 @@ typedef struct gg_transplant_options {
      * has a pair A, B for, encoded in W's dtype. Nothing else moves; `match` is not used. */
     bool adapter;
     double scale;
+    /* Write an organ directory. The history of each moved entry names its origin. Of `output`, only
+     * `imatrix` has a meaning then, and copy_kv none. */
+    bool directory;
+    bool link; /* with `directory`: link unchanged files of a base directory instead of copying
+                  them; editing one directory then changes the other */
     /* The model with the moves done. Tensors that are converted, blended or folded are encoded
      * once, in their new type. */
     gg_output_options output;
@@ -142,22 +148,23 @@ typedef struct gg_transplant_report {
 } gg_transplant_report;
 
 /* Writes the base with the donor's tensors as one file `output`; "-" is stdout. Bytes that do not
- * move, odd padding and bytes after the tensors stay the same. Errors: GG_NO, before anything is
- * written, for the first mismatch (unless skip_mismatched), or if nothing moves; GG_EUSAGE for
- * a base of bare records, an existing output, and a wrong text in the options; and those of
- * gg_match_tensors. */
+ * move, odd padding and bytes after the tensors stay the same, and keys such as general.file_type
+ * follow. For a directory, base and donor must be seekable (gg_source_options.spooled). Errors:
+ * GG_NO, before anything is written, for the first mismatch (unless skip_mismatched), or if nothing
+ * moves; GG_EUSAGE for a base of bare records, an existing output, a wrong text in the options, and
+ * for `directory` with match.mtp; and those of gg_match_tensors. */
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                         const char *output, const gg_run *run, gg_transplant_report *report,
                         gg_error *err);
 
-/* Moves tensors within the base's own file, or files. `path` is any shard. Only moves that keep
- * dims and dtype are possible (GG_MATCH_CONVERT and blends keep them), and keys do not change. If
- * `undo` is not NULL, the old bytes are first written to that file as an organ stream, and are on
- * disk before the base changes. That file, given as the donor of another call, restores the base
- * byte for byte, even if this call was interrupted. Errors as above; GG_NO also if a size would
- * change; GG_EUSAGE also for options that change keys or make a new model, and if the undo file
- * exists (without run->force). */
-gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
+/* Moves tensors within the base's own file, or files. Only moves that keep dims and dtype are
+ * possible (GG_MATCH_CONVERT and blends keep them), and keys do not change; do not read the base
+ * afterwards. If `undo` is not NULL, the old bytes are first written to that file as an organ
+ * stream, and are on disk before the base changes. That file, given as the donor of another call,
+ * restores the base byte for byte, even if this call was interrupted. Errors as above; GG_NO also
+ * if a size would change; GG_EUSAGE also for a base that is not a GGUF file, for options that
+ * change keys or make a new model, and if the undo file exists (without run->force). */
+gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err);
 

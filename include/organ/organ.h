@@ -39,7 +39,6 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 #include "gg_transplant.h"
-#include "gg_graft.h"
 #include "gg_lora.h"
 #include "gg_stack.h"
 #include "gg_merge.h"

@@ -263,6 +263,8 @@ for ms in 005 015 025 040 060 090; do
         wait $pid 2> /dev/null
         if [ -e "$T/u.bin" ]; then
             check "undo after $signal at $ms ms" inplace --donor "$T/u.bin"
+        else
+            check_same "$T/in.gguf" "$T/kb.gguf" "$signal at $ms ms, before the undo stream: nothing changed"
         fi
         check_same "$T/in.gguf" "$T/kb.gguf" "$signal at $ms ms: the base is back"
         rm -f "$T"/.u.bin.*

@@ -2,7 +2,7 @@
  * adapter. */
 #include "room.h"
 
-#include "organ/gg_graft.h"
+#include "organ/gg_transplant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gg_transplant_report r = { 0 };
     size_t count = room_count();
     if (base && adapter) {
-        gg_graft_options o = { .adapter = true, .scale = ((double)c[SCALE] - 64) / 64 };
-        gg_status st = gg_graft(base, adapter, &o, room("out"), &room_run, &r, &e);
+        gg_transplant_options o = { .directory = true,
+                                    .adapter = true,
+                                    .scale = ((double)c[SCALE] - 64) / 64 };
+        gg_status st = gg_transplant(base, adapter, &o, room("out"), &room_run, &r, &e);
         room_settle(st, &e, "out", count);
     }
     gg_source_close(base);

@@ -2,8 +2,8 @@
  * folding the adapter into its base works too. */
 #include "room.h"
 
-#include "organ/gg_graft.h"
 #include "organ/gg_lora.h"
+#include "organ/gg_transplant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,10 +33,10 @@ static void fold(gg_source *base)
 {
     gg_error e = GG_ERROR_INIT;
     gg_transplant_report r = { 0 };
-    gg_graft_options o = { .adapter = true, .scale = 1 };
+    gg_transplant_options o = { .directory = true, .adapter = true, .scale = 1 };
     gg_source *adapter = room_open("out.gguf");
     FUZZ_MUST(adapter);
-    gg_status st = gg_graft(base, adapter, &o, room("out"), &room_run, &r, &e);
+    gg_status st = gg_transplant(base, adapter, &o, room("out"), &room_run, &r, &e);
     if (st == GG_NO || st == GG_EUSAGE) fprintf(stderr, "%s: %s\n", e.tensor, e.what);
     FUZZ_MUST(st != GG_NO && st != GG_EUSAGE); /* its type may not hold the sums */
     gg_source_close(adapter);

@@ -92,10 +92,11 @@ static void restore(const char *base_name, const uint8_t *bytes, size_t n)
     gg_error e = GG_ERROR_INIT;
     gg_transplant_report r = { 0 };
     gg_transplant_options o = { 0 };
-    gg_source *undo = room_open("undo.bin");
-    FUZZ_MUST(undo);
-    if (gg_transplant_in_place(room(base_name), undo, &o, NULL, &room_run, &r, &e) != GG_OK)
+    gg_source *undo = room_open("undo.bin"), *base = room_open(base_name);
+    FUZZ_MUST(undo && base);
+    if (gg_transplant_in_place(base, undo, &o, NULL, &room_run, &r, &e) != GG_OK)
         fprintf(stderr, "%s: %s\n", e.tensor, e.what);
+    gg_source_close(base);
     gg_source_close(undo);
     FUZZ_MUST(room_is(base_name, bytes, n));
     room_remove("undo.bin");
@@ -103,12 +104,14 @@ static void restore(const char *base_name, const uint8_t *bytes, size_t n)
 
 static void in_place(gg_source *donor, job *j, const char *base_name)
 {
+    gg_source *base = room_open(base_name);
+    if (!base) return;
     size_t n, count = room_count();
     uint8_t *bytes = room_get(base_name, &n);
     gg_error e = GG_ERROR_INIT;
     gg_transplant_report r = { 0 };
-    gg_status st = gg_transplant_in_place(room(base_name), donor, &j->o, room("undo.bin"),
-                                          &room_run, &r, &e);
+    gg_status st = gg_transplant_in_place(base, donor, &j->o, room("undo.bin"), &room_run, &r, &e);
+    gg_source_close(base);
     FUZZ_MUST(st == GG_OK || e.what[0]);
     FUZZ_MUST(room_count() == count + room_has("undo.bin"));
     FUZZ_MUST(st != GG_OK || room_has("undo.bin"));

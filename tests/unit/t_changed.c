@@ -2,7 +2,6 @@
  * refused with GG_EIO, names the file, and leaves nothing. An unchanged source passes. */
 #include "files.h"
 
-#include "organ/gg_graft.h"
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 
@@ -78,10 +77,10 @@ static gg_status to_model(gg_source *s, gg_source *other, gg_error *e)
 
 static gg_status to_graft(gg_source *s, gg_source *other, gg_error *e)
 {
-    gg_graft_options o = { 0 };
+    gg_transplant_options o = { .directory = true };
     gg_run run = { .threads = 2 };
     gg_transplant_report r;
-    return gg_graft(other, s, &o, scratch("c/out"), &run, &r, e);
+    return gg_transplant(other, s, &o, scratch("c/out"), &run, &r, e);
 }
 
 /* Open `spec`, change `file` in its way, and write. */

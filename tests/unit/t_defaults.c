@@ -197,20 +197,22 @@ static void null_graft_and_transplant(void)
     T_EQ(moves.n, gg_source_count(base));
     T_EQ(gg_graft_check(base, donor, &moves, NULL, &fit, &e), GG_OK);
     gg_moves_free(&moves);
-    T_EQ(gg_graft(base, donor, NULL, scratch("grafted"), NULL, NULL, &e), GG_OK);
-    T_EQ(gg_graft(base, lora, &(gg_graft_options){ .adapter = true, .scale = 1 }, scratch("folded"),
-                  NULL, NULL, &e),
-         GG_OK);
+    gg_transplant_options dir = { .directory = true };
+    T_EQ(gg_transplant(base, donor, &dir, scratch("grafted"), NULL, NULL, &e), GG_OK);
+    gg_transplant_options fold = { .directory = true, .adapter = true, .scale = 1 };
+    T_EQ(gg_transplant(base, lora, &fold, scratch("folded"), NULL, NULL, &e), GG_OK);
     gg_error e2 = GG_ERROR_INIT;
-    gg_graft_options mtp = { .match.mtp = true };
-    T_EQ(gg_graft(base, donor, &mtp, scratch("mtp"), NULL, NULL, &e2), GG_EUSAGE);
+    gg_transplant_options mtp = { .directory = true, .match.mtp = true };
+    T_EQ(gg_transplant(base, donor, &mtp, scratch("mtp"), NULL, NULL, &e2), GG_EUSAGE);
     T_EQ(gg_transplant(base, donor, NULL, scratch("chimera.gguf"), NULL, NULL, &e), GG_OK);
     char *bytes = slurp(BASE, &n);
     const char *copy = scratch("copy.gguf");
     spew(copy, bytes, n);
     free(bytes);
-    T_EQ(gg_transplant_in_place(copy, donor, NULL, scratch("undo.bin"), NULL, NULL, &e), GG_OK);
+    gg_source *changed = open_source(copy);
+    T_EQ(gg_transplant_in_place(changed, donor, NULL, scratch("undo.bin"), NULL, NULL, &e), GG_OK);
     T_CHECKF(e.status == GG_OK, "%s", e.what);
+    gg_source_close(changed);
     gg_source_close(base);
     gg_source_close(donor);
     gg_source_close(lora);

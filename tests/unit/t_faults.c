@@ -377,12 +377,13 @@ static bool base_is_untouched(void)
 
 static gg_status transplant(gg_error *e)
 {
-    gg_source *donor;
+    gg_source *base = NULL, *donor = NULL;
     gg_transplant_report r;
     gg_run run = { .threads = 2 };
     gg_status st = gg_source_open(DONOR, &donor, e);
-    if (st != GG_OK) return st;
-    st = gg_transplant_in_place(scratch("f/m.gguf"), donor, NULL, scratch("f/undo"), &run, &r, e);
+    if (st == GG_OK) st = gg_source_open(scratch("f/m.gguf"), &base, e);
+    if (st == GG_OK) st = gg_transplant_in_place(base, donor, NULL, scratch("f/undo"), &run, &r, e);
+    gg_source_close(base);
     gg_source_close(donor);
     return st;
 }

@@ -27,20 +27,22 @@ static void test_svg(void)
     add(&p, "blk.0.ffn_up.0.weight", 52);
     add(&p, "blk.0.ffn_up.1.weight", 58);
     add(&p, "a<&>\"\x01\xff", 44);
-    T_CHECK(gg_picture_svg(&p, &text, &len, &err) == GG_OK && strlen(text) == len);
+    T_CHECK(gg_picture_draw(&p, GG_PICTURE_SVG, 0, &text, &len, &err) == GG_OK &&
+            strlen(text) == len);
     T_CHECK(strstr(text, "a &amp; b") && strstr(text, "a&lt;&amp;&gt;&quot;\\x01\\xff"));
     T_CHECK(strstr(text, "ffn_up (2 tensors): 55<") && strstr(text, ">40</text>"));
     T_CHECK(strstr(text, "class=\"none\"") && !strstr(text, "<script"));
     free(text);
-    T_CHECK(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err) == GG_OK);
+    T_CHECK(gg_picture_draw(&p, GG_PICTURE_PLAIN, 80, &text, &len, &err) == GG_OK);
     T_CHECK(!strchr(text, '\033') && strstr(text, "attn_q") && strchr(text, '?'));
     free(text);
-    T_CHECK(gg_picture_text(&p, 1, GG_PICTURE_TRUE, &text, &len, &err) == GG_OK &&
+    T_CHECK(gg_picture_draw(&p, GG_PICTURE_TRUE, 1, &text, &len, &err) == GG_OK &&
             strstr(text, "\033[38;2;"));
     free(text);
     gg_picture_free(&p);
     p.title = NULL;
-    T_CHECK(gg_picture_svg(&p, &text, &len, &err) == GG_OK && strstr(text, "model"));
+    T_CHECK(gg_picture_draw(&p, GG_PICTURE_SVG, 0, &text, &len, &err) == GG_OK &&
+            strstr(text, "model"));
     free(text);
 }
 
@@ -55,7 +57,7 @@ static void test_outlier(void)
         snprintf(name, sizeof name, "blk.%d.attn_q.weight", i);
         add(&p, name, i == 7 ? 1e30 : i);
     }
-    T_EQ(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err), GG_OK);
+    T_EQ(gg_picture_draw(&p, GG_PICTURE_PLAIN, 80, &text, &len, &err), GG_OK);
     /* seven marks of the lowest height, the outlier as high as the limit */
     T_CHECK(strstr(text, "\u2581\u2581\u2581\u2581\u2581\u2581\u2581\u2588\u2582"));
     free(text);
@@ -75,11 +77,11 @@ static void test_sources(void)
         T_EQ((int)index, i % 11);
         add(&p, "output.weight", index);
     }
-    T_EQ(gg_picture_svg(&p, &text, &len, &err), GG_OK);
+    T_EQ(gg_picture_draw(&p, GG_PICTURE_SVG, 0, &text, &len, &err), GG_OK);
     T_CHECK(strstr(text, "model &lt;7&gt;</text>") && strstr(text, "3 others</text>"));
     T_CHECK(!strstr(text, "quantile"));
     free(text);
-    T_EQ(gg_picture_text(&p, 80, GG_PICTURE_PLAIN, &text, &len, &err), GG_OK);
+    T_EQ(gg_picture_draw(&p, GG_PICTURE_PLAIN, 80, &text, &len, &err), GG_OK);
     T_CHECK(strstr(text, "K model <10>"));
     free(text);
     gg_picture_free(&p);

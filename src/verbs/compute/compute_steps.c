@@ -1,15 +1,89 @@
 /* compute_steps.c - computes the values of a tensor step by step, and encodes and writes them. */
-#include "compute_steps.h"
+#include "compute_core.h"
 
 #include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
 #include "numeric/mix.h"
 #include "quant/quant.h"
+#include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- errors of encodings --------------------------------------------------------------- */
+
+gg_status gg_encode_error_add(gg_encode_error *e, const gg_encoded *v, gg_error *err)
+{
+    gg_encode_error part = { .n = v->n, .weighed = v->weights != NULL };
+    gg_status st = gg_decode(v->dtype, v->blocks, v->room, v->n, err);
+    for (size_t i = 0; i < v->n && st == GG_OK; i++) {
+        double x = v->x[i], d = v->room[i] - x, w = v->weights ? v->weights[i] : 0;
+        part.error += d * d;
+        part.signal += x * x;
+        part.weighed_error += w * d * d;
+        part.weighed_sum += w * x * x;
+    }
+    if (st == GG_OK) gg_encode_error_merge(e, &part);
+    return st;
+}
+
+void gg_encode_error_merge(gg_encode_error *e, const gg_encode_error *part)
+{
+    e->n += part->n;
+    e->error += part->error;
+    e->signal += part->signal;
+    e->weighed_error += part->weighed_error;
+    e->weighed_sum += part->weighed_sum;
+    e->weighed = e->weighed || part->weighed;
+}
+
+double gg_encode_rmse(const gg_encode_error *e)
+{
+    return e->n ? sqrt(e->error / (double)e->n) : 0;
+}
+
+double gg_encode_relative2(const gg_encode_error *e, bool weighed)
+{
+    double error = weighed ? e->weighed_error : e->error;
+    double sum = weighed ? e->weighed_sum : e->signal;
+    return sum > 0 ? error / sum : 0;
+}
+
+/* ---- weights: the importance of columns, repeated for the values of a tensor ------------- */
+
+gg_status gg_weights_open(gg_weights *w, const gg_imatrix *imatrix, const gg_tensor *t,
+                          uint64_t stack_first, uint64_t stack_size, gg_error *err)
+{
+    gg_tensor whole = *t;
+    *w = (gg_weights){ .first = stack_first * t->dims[0], .rows = t->dims[1] };
+    if (!imatrix || !gg_is_quantized(t->dtype)) return GG_OK;
+    if (stack_size) whole.dims[2] = stack_size;
+    return gg_imatrix_read(imatrix, &whole, &w->of, err);
+}
+
+void gg_weights_close(gg_weights *w)
+{
+    gg_importance_free(&w->of);
+}
+
+const float *gg_weights_of(const gg_weights *w, uint64_t first, size_t n, float *room)
+{
+    uint64_t columns = w->of.columns;
+    if (!w->of.mean2) return NULL;
+    for (size_t done = 0; done < n;) {
+        uint64_t row = (first + done) / columns, column = (first + done) % columns;
+        size_t run = columns - column < n - done ? (size_t)(columns - column) : n - done;
+        const float *from = w->of.mean2 + w->first + row / w->rows * columns + column;
+        memcpy(room + done, from, run * sizeof *room);
+        done += run;
+    }
+    return room;
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
 
 #define SLOT_BYTES ((size_t)1 << 20) /* of encoded values in flight, per thread */
 #define SLOTS_LEAST 2
@@ -83,7 +157,7 @@ static uint64_t count_beyond(uint32_t dtype, const float *x, size_t n)
     return GG_PICK(gg_mix_beyond)(x, n, limit);
 }
 
-static gg_status encode(const gg_steps *s, gg_slot *slot, const float *x, gg_error *err)
+static gg_status encode_step(const gg_steps *s, gg_slot *slot, const float *x, gg_error *err)
 {
     uint32_t dtype = s->to.t->dtype;
     float *room = s->room ? s->room + slot->step.worker * 2 * COMPUTE_STEP : NULL;
@@ -111,7 +185,7 @@ static gg_status do_step(void *ctx, size_t i, unsigned worker, gg_error *err)
     slot->stopped = x == NULL;
     if (st != GG_OK || !x || !s->write) return st;
     slot->lost = count_beyond(s->to.t->dtype, x, slot->step.n);
-    return slot->lost || s->lost ? GG_OK : encode(s, slot, x, err);
+    return slot->lost || s->lost ? GG_OK : encode_step(s, slot, x, err);
 }
 
 /* Sets the slots to the next steps of [first, end), and reads what they need. */
@@ -132,7 +206,7 @@ static gg_status read_steps(gg_steps *s, uint64_t first, uint64_t end, size_t *u
 
 /* Hashes a step while it is in the cache: its output together with its input, because several
  * messages at once take less time than one after another. */
-static void hash(const gg_steps *s, const gg_slot *slot, size_t bytes)
+static void hash_step(const gg_steps *s, const gg_slot *slot, size_t bytes)
 {
     gg_sha256_piece pieces[STEPS_UNHASHED + 1];
     size_t n = s->unhashed ? s->unhashed(s->ctx, pieces) : 0;
@@ -151,7 +225,7 @@ static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
     if (s->error) gg_encode_error_merge(s->error, &slot->error);
     size_t bytes = (size_t)encoded_bytes(s, slot->step.n);
     uint64_t at = gg_offset_after(to->at, encoded_bytes(s, slot->step.first));
-    hash(s, slot, bytes);
+    hash_step(s, slot, bytes);
     gg_status st = gg_put_all(to->fd, slot->bytes, bytes, at, err);
     if (st == GG_OK) gg_progress_add(to->run, bytes);
     return st;

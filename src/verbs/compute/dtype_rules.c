@@ -1,9 +1,10 @@
 /* dtype_rules.c - chooses types by globs, where the first match is used, and by a preset. */
 #include "dtype_rules.h"
 
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/lines.h"
 #include "base/nearest.h"
-#include "dtype_text.h"
 #include "gguf/gguf.h"
 #include "imatrix_use.h"
 #include "organ/select.h"
@@ -34,6 +35,94 @@ struct gg_dtype_rules {
     uint32_t fallback;       /* KEEP = none */
     const gg_imatrix *imatrix;
 };
+
+/* ---- the text, with files of rules inserted -------------------------------------------- */
+
+/* Far above the rules of any model. */
+#define MAX_TEXT ((size_t)64 << 20)
+
+static char *trimmed(char *line)
+{
+    line += strspn(line, " \t\r\n");
+    size_t n = strlen(line);
+    while (n && strchr(" \t\r\n,", line[n - 1])) line[--n] = '\0';
+    return line;
+}
+
+static gg_status add_text_item(gg_buf *to, const char *item, gg_error *err)
+{
+    gg_status st = to->data ? gg_buf_text(to, ",", err) : GG_OK;
+    if (st == GG_OK && to->len > MAX_TEXT)
+        st = gg_fail(err, GG_EUSAGE, "there are more than 64 MiB of rules");
+    return st == GG_OK ? gg_buf_text(to, item, err) : st;
+}
+
+/* "tensor<TAB>type<TAB>..." */
+static gg_status add_table_row(gg_buf *to, char *line, size_t number, gg_error *err)
+{
+    char *type = strchr(line, '\t');
+    if (!type || type == line)
+        return gg_fail(err, GG_EUSAGE, "line %zu has no tensor and type", number);
+    *type++ = '\0';
+    type[strcspn(type, "\t\r\n")] = '\0';
+    if (strpbrk(line, ",*?[")) /* it would be read as a pattern, or as two rules */
+        return gg_fail(err, GG_EUSAGE, "line %zu: the name contains ',', '*', '?' or '['", number);
+    gg_status st = add_text_item(to, line, err);
+    if (st == GG_OK) st = gg_buf_text(to, "=", err);
+    return st == GG_OK ? gg_buf_text(to, type, err) : st;
+}
+
+typedef struct rules_file {
+    gg_buf *to;
+    bool table;
+} rules_file;
+
+static gg_status add_rules_line(void *ctx, char *line, size_t number, gg_error *err)
+{
+    rules_file *f = ctx;
+    bool header = number == 1 && strncmp(line, "tensor\ttype", 11) == 0;
+    f->table = f->table || header;
+    if (header || line[0] == '#') return GG_OK;
+    char *item = f->table ? line : trimmed(line);
+    if (item[0] == '@')
+        return gg_fail(err, GG_EUSAGE, "line %zu: a file of rules cannot name another", number);
+    if (f->table) return add_table_row(f->to, item, number, err);
+    return item[0] ? add_text_item(f->to, item, err) : GG_OK;
+}
+
+static gg_status add_rules_file(gg_buf *to, const char *path, gg_error *err)
+{
+    size_t before = to->len;
+    rules_file f = { .to = to };
+    gg_lines from = { path, "the file of rules", MAX_TEXT };
+    gg_status st = gg_each_line(&from, add_rules_line, &f, err);
+    if (st != GG_OK || to->len > before) return st;
+    gg_fail(err, GG_EUSAGE, "the file has no rules");
+    return gg_at_file(err, path);
+}
+
+/* Copies `text`, whose items are separated by commas, with each item "@FILE" replaced by the items
+ * of the file: one or more per line, separated by commas. Empty lines and lines that begin with #
+ * are skipped. If the first line is the header of a table whose first columns are tensor and type,
+ * each line gives one rule. The caller frees *out. GG_EUSAGE names the file and line of a mistake;
+ * GG_EIO if a file cannot be read. */
+static gg_status read_rules_text(const char *text, char **out, gg_error *err)
+{
+    gg_buf to = GG_BUF_INIT;
+    char *copy = strdup(text), *next = copy;
+    gg_status st = copy ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    while (next && st == GG_OK) {
+        char *item = next;
+        next = strchr(item, ',');
+        if (next) *next++ = '\0';
+        st = item[0] == '@' ? add_rules_file(&to, item + 1, err) : add_text_item(&to, item, err);
+    }
+    free(copy);
+    if (st == GG_OK) st = gg_buf_reserve(&to, 0, err);
+    if (st == GG_OK) *out = gg_buf_take(&to, NULL);
+    else gg_buf_free(&to);
+    return st;
+}
 
 /* ---- parsing ----------------------------------------------------------------------- */
 
@@ -145,7 +234,7 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_
     size_t items = 1;
     r->fallback = KEEP;
     r->imatrix = imatrix;
-    gg_status st = gg_dtype_text(text, &r->text, err);
+    gg_status st = read_rules_text(text, &r->text, err);
     for (const char *s = r->text; s && *s; s++) items += *s == ',';
     if (st == GG_OK && !(r->list = calloc(items, sizeof *r->list)))
         st = gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
@@ -187,7 +276,7 @@ void gg_dtype_rules_free(gg_dtype_rules *r)
 /* ---- which tensors ------------------------------------------------------------------ */
 
 /* Whether the glob spells out the delicate role of the tensor, so that the tensor is meant. */
-static bool spares(const gg_tensor *t, const rule *r)
+static bool spares_delicate(const gg_tensor *t, const rule *r)
 {
     const char *part;
     return gg_is_delicate(t, &part) && !(part && strstr(r->glob, part));
@@ -202,7 +291,7 @@ static bool leave_alone(const gg_tensor *t, const rule *r)
 {
     if (r->dtype == KEEP || r->dtype == t->dtype) return true;
     if (!r->wild) return false;
-    return !is_matrix(t) || gg_is_integer(t->dtype) || spares(t, r);
+    return !is_matrix(t) || gg_is_integer(t->dtype) || spares_delicate(t, r);
 }
 
 static bool row_fits(uint32_t dtype, uint64_t row)
@@ -259,7 +348,7 @@ typedef struct summary {
 } summary;
 
 /* "blk.*.ffn_gate_inp.weight" of "blk.7.ffn_gate_inp.weight". */
-static void role_of(const gg_tensor *t, char out[64])
+static void glob_of_role(const gg_tensor *t, char out[64])
 {
     char name[160];
     gg_escape(t->name, t->name_len, name, sizeof name);
@@ -271,7 +360,7 @@ static void role_of(const gg_tensor *t, char out[64])
 static void add_left(summary *s, const gg_tensor *t)
 {
     char role[64];
-    role_of(t, role);
+    glob_of_role(t, role);
     s->left++;
     for (size_t i = 0; i < s->roles; i++)
         if (strcmp(s->role[i], role) == 0) return;
@@ -279,7 +368,7 @@ static void add_left(summary *s, const gg_tensor *t)
     else memcpy(s->role[s->roles++], role, sizeof role);
 }
 
-static void count(summary *s, const gg_tensor *t, uint32_t dtype)
+static void count_choice(summary *s, const gg_tensor *t, uint32_t dtype)
 {
     if (dtype == t->dtype) {
         if (is_matrix(t)) add_left(s, t);
@@ -364,7 +453,7 @@ static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size
             used[k] = true;
             st = choose_by_rule(r, &r->list[k], &list[i], &dtypes[i], err);
         }
-        if (st == GG_OK) count(&s, &list[i], dtypes[i]);
+        if (st == GG_OK) count_choice(&s, &list[i], dtypes[i]);
     }
     if (st == GG_OK && !any) st = nothing_matches(r, err);
     for (size_t k = 0; k < r->n && st == GG_OK; k++) note_rule(&r->list[k], used[k], run);

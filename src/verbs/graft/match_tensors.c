@@ -1,16 +1,15 @@
 /* match_tensors.c - matches tensors of a donor with those of a base, or gives the reason. */
+#include "grafting.h"
 #include "organ/gg_transplant.h"
 
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/names.h"
-#include "mtp.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "plan_moves.h"
 #include "quant/quant.h"
 #include "verbs/shared/verb_run.h"
 

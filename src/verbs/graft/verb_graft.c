@@ -1,11 +1,7 @@
 /* verb_graft.c - writes an organ directory of the base with some organs of the donor. */
-#include "organ/gg_graft.h"
+#include "grafting.h"
 
-#include "added_blocks.h"
 #include "base/buf.h"
-#include "fold_adapter.h"
-#include "kinship.h"
-#include "move_bytes.h"
 #include "organ/manifest.h"
 #include "organ/manifest_json.h"
 #include "organ/output_guard.h"
@@ -13,7 +9,6 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "plan_moves.h"
 #include "verbs/compute/imatrix_use.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/shared/type_keys.h"
@@ -41,8 +36,8 @@ static gg_status no_memory(gg_error *err)
 
 /* Lists the donor's experts in the same order, unless each has the number of the one it replaced.
  */
-static void tell_donor_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
-                               gg_error *err)
+static void put_donor_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
+                              gg_error *err)
 {
     uint64_t n = stack->dims[stack->n_dims - 1];
     bool other = false;
@@ -61,18 +56,19 @@ static void tell_donor_experts(const gg_tensor *stack, const gg_select *select, 
 }
 
 /* Lists the experts of the stack that were replaced by the donor's. */
-static void tell_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
-                         gg_error *err)
+static void put_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
+                        gg_error *err)
 {
     size_t n = 0;
     for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++)
         if (gg_select_expert(select, e)) gg_history_expert(o, n++, e, err);
     gg_json_put_text(o, "]", err);
-    tell_donor_experts(stack, select, o, err);
+    put_donor_experts(stack, select, o, err);
 }
 
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...} */
-static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, const gg_mover *maker)
+static gg_status put_history(const graft *g, gg_dir_item *item, const gg_move *move,
+                             const gg_mover *maker)
 {
     const gg_tensor *d = gg_source_tensor(g->donor, move->donor);
     gg_buf b = GG_BUF_INIT;
@@ -88,7 +84,7 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
                                          : gg_move_name(move->kind);
     gg_json_put_string(&o, how, strlen(how), g->err);
     if (move->experts)
-        tell_experts(gg_source_tensor(g->base, move->base), maker->select, &o, g->err);
+        put_experts(gg_source_tensor(g->base, move->base), maker->select, &o, g->err);
     if (gg_source_view_moved(g->donor, move->donor))
         gg_json_put_text(&o, ", \"aligned\": true", g->err);
     gg_json_put_text(&o, "}", g->err);
@@ -100,7 +96,7 @@ static gg_status tell(const graft *g, gg_dir_item *item, const gg_move *move, co
     return GG_OK;
 }
 
-static gg_status add_item(graft *g, const gg_tensor *t, size_t source, gg_dir_item **item)
+static gg_status add_dir_item(graft *g, const gg_tensor *t, size_t source, gg_dir_item **item)
 {
     gg_selected p = { .t = *t, .source = source };
     p.a = source != SIZE_MAX ? gg_source_anatomy(g->base, source)
@@ -114,7 +110,7 @@ static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move)
     gg_moved_bytes made;
     gg_dir_item *item;
     gg_status st = gg_mover_bytes(maker, move, &out, &made, g->err);
-    if (st == GG_OK) st = add_item(g, &out, move->base, &item);
+    if (st == GG_OK) st = add_dir_item(g, &out, move->base, &item);
     if (st != GG_OK) return st;
     item->parts = made.parts;
     item->n_parts = made.n_parts;
@@ -123,7 +119,7 @@ static gg_status add_moved(graft *g, gg_mover *maker, const gg_move *move)
     if (move->kind == GG_MOVE_ADD) g->report->added++;
     else g->report->moved++;
     g->report->bytes_moved += out.bytes;
-    return tell(g, item, move, maker);
+    return put_history(g, item, move, maker);
 }
 
 /* Notes what the importance matrix lacks, and names it in the metadata if it is used. */
@@ -138,7 +134,7 @@ static gg_status review_imatrix(graft *g)
 }
 
 /* Updates the metadata for the new tensors, then writes records and manifest. */
-static gg_status finish(graft *g, gg_status st)
+static gg_status finish_directory(graft *g, gg_status st)
 {
     gg_tensor *list = NULL;
     if (st == GG_OK) st = gg_organ_dir_names(&g->dir, g->err);
@@ -159,7 +155,7 @@ static gg_status finish(graft *g, gg_status st)
 }
 
 /* Adds the items in the base's order, and then what only the donor has. */
-static gg_status add_items(graft *g, gg_mover *maker, const gg_moves *moves)
+static gg_status add_dir_items(graft *g, gg_mover *maker, const gg_moves *moves)
 {
     size_t k = 0;
     gg_status st = GG_OK;
@@ -167,14 +163,14 @@ static gg_status add_items(graft *g, gg_mover *maker, const gg_moves *moves)
         gg_dir_item *item;
         bool here = k < moves->n && moves->list[k].base == i;
         st = here ? add_moved(g, maker, &moves->list[k])
-                  : add_item(g, gg_source_tensor(g->base, i), i, &item);
+                  : add_dir_item(g, gg_source_tensor(g->base, i), i, &item);
         k += here;
     }
     for (; k < moves->n && st == GG_OK; k++) st = add_moved(g, maker, &moves->list[k]);
     return st;
 }
 
-static gg_status graft_donor(graft *g, const gg_graft_options *o, const char *output,
+static gg_status graft_donor(graft *g, const gg_transplant_options *o, const char *output,
                              const gg_run *run)
 {
     gg_moves moves = { 0 };
@@ -199,8 +195,8 @@ static gg_status graft_donor(graft *g, const gg_graft_options *o, const char *ou
         st = gg_watch_add(&g->dir.watch, g->donor, err);
         if (st == GG_OK) st = gg_watch_add(&g->dir.watch, o->match.blend.ancestor, err);
         if (st == GG_OK) st = gg_kinship_notes(g->base, g->donor, &moves, run, &g->dir.notes, err);
-        if (st == GG_OK) st = add_items(g, &maker, &moves);
-        st = finish(g, st);
+        if (st == GG_OK) st = add_dir_items(g, &maker, &moves);
+        st = finish_directory(g, st);
     }
     gg_mover_close(&maker);
     gg_moves_free(&moves);
@@ -211,7 +207,7 @@ static gg_status graft_donor(graft *g, const gg_graft_options *o, const char *ou
 /* ---- adapters -------------------------------------------------------------------- */
 
 /* {"op": "adapter", "from": MODEL, "scale": S} */
-static gg_status tell_fold(const graft *g, double scale, gg_dir_item *item)
+static gg_status put_adapter_history(const graft *g, double scale, gg_dir_item *item)
 {
     gg_buf b = GG_BUF_INIT;
     gg_json_out o = gg_json_to_buf(&b);
@@ -232,16 +228,16 @@ static gg_status add_folded(graft *g, gg_fold *f, double scale, size_t i)
     gg_dir_item *item;
     gg_producer p;
     gg_status st = gg_fold_tensor(f, i, &p, g->err);
-    if (st == GG_OK) st = add_item(g, t, i, &item);
+    if (st == GG_OK) st = add_dir_item(g, t, i, &item);
     if (st != GG_OK || !p.make) return st;
     item->make = p.make;
     item->ctx = p.ctx;
     g->report->moved++;
     g->report->bytes_moved += t->bytes;
-    return tell_fold(g, scale, item);
+    return put_adapter_history(g, scale, item);
 }
 
-static gg_status graft_adapter(graft *g, const gg_graft_options *o, const char *output,
+static gg_status graft_adapter(graft *g, const gg_transplant_options *o, const char *output,
                                const gg_run *run)
 {
     gg_fold f;
@@ -255,7 +251,7 @@ static gg_status graft_adapter(graft *g, const gg_graft_options *o, const char *
         st = gg_watch_add(&g->dir.watch, g->donor, g->err);
         for (size_t i = 0; i < gg_source_count(g->base) && st == GG_OK; i++)
             st = add_folded(g, &f, o->scale, i);
-        st = finish(g, st);
+        st = finish_directory(g, st);
     }
     gg_fold_close(&f);
     return st;
@@ -263,18 +259,16 @@ static gg_status graft_adapter(graft *g, const gg_graft_options *o, const char *
 
 /* ---- either ----------------------------------------------------------------------- */
 
-gg_status gg_graft(gg_source *base, gg_source *donor, const gg_graft_options *o, const char *output,
-                   const gg_run *run, gg_transplant_report *report, gg_error *err)
+gg_status gg_transplant_directory(gg_source *base, gg_source *donor, const gg_transplant_options *o,
+                                  const char *output, const gg_run *run,
+                                  gg_transplant_report *report, gg_error *err)
 {
-    o = GG_OPTIONS(gg_graft_options, o);
-    run = GG_OPTIONS(gg_run, run);
-    report = GG_REPORT(gg_transplant_report, report);
+    const char *imatrix = o->output.imatrix;
     graft g = { .base = base, .donor = donor, .run = run, .report = report, .err = err };
-    *report = (gg_transplant_report){ 0 };
     if (!o->adapter && o->match.mtp)
         return gg_fail(err, GG_EUSAGE,
                        "multi-token-prediction blocks can only be moved into a GGUF file");
-    gg_status st = o->imatrix ? gg_imatrix_open(o->imatrix, &g.imatrix, err) : GG_OK;
+    gg_status st = imatrix ? gg_imatrix_open(imatrix, &g.imatrix, err) : GG_OK;
     if (st == GG_OK)
         st = o->adapter ? graft_adapter(&g, o, output, run) : graft_donor(&g, o, output, run);
     gg_imatrix_close(g.imatrix);

@@ -5,20 +5,17 @@
  * synced. If the run is killed at any point, the undo stream has every byte that may have
  * changed.
  */
-#include "organ/gg_transplant.h"
+#include "grafting.h"
 
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
 #include "gguf/gguf.h"
-#include "kinship.h"
-#include "move_bytes.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
-#include "plan_moves.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -34,7 +31,8 @@ typedef struct inplace {
     gg_source *base, *donor;
     const gg_model *model;
     int *fds; /* writable, one per file of the base */
-    const gg_move *moves;
+    gg_moves all;
+    const gg_move *moves; /* those of `all` */
     size_t n;
     gg_mover maker;
     gg_moved_bytes *makes; /* one per move */
@@ -257,25 +255,43 @@ static gg_status check_result(inplace *j, const gg_moves *moves, gg_check_notes 
     return st == GG_OK ? gg_kinship_notes(j->base, j->donor, moves, j->run, notes, err) : st;
 }
 
-static gg_status run_all(inplace *j, const gg_transplant_options *o, const char *undo,
-                         gg_transplant_report *r, gg_error *err)
+/* Everything that can be refused before a byte is written. */
+static gg_status prepare(inplace *j, const gg_transplant_options *o, const char *undo,
+                         gg_check_notes *notes, gg_transplant_report *r, gg_error *err)
 {
-    gg_moves moves = { 0 };
-    gg_check_notes notes = { 0 };
     gg_status st = donor_is_another(j, err);
     if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
-    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &moves, err);
+    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &j->all, err);
     if (st == GG_OK)
-        st = gg_moves_drop_mismatched(&moves, j->base, j->donor, o->skip_mismatched, r, err);
-    j->moves = moves.list;
-    j->n = moves.n;
+        st = gg_moves_drop_mismatched(&j->all, j->base, j->donor, o->skip_mismatched, r, err);
+    j->moves = j->all.list;
+    j->n = j->all.n;
     if (st == GG_OK) st = only_bytes(j, o, err);
-    if (st == GG_OK) st = check_result(j, &moves, &notes, err);
+    if (st == GG_OK) st = check_result(j, &j->all, notes, err);
     if (st == GG_OK) st = make_changes(j, o, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = refuse_links(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
-    if (st == GG_OK) st = sources_unchanged(j, err);
+    return st == GG_OK ? sources_unchanged(j, err) : st;
+}
+
+static gg_status close_inplace(inplace *j, gg_status st, gg_error *err)
+{
+    for (size_t i = 0; j->fds && i < j->model->n_files; i++)
+        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
+            st = gg_fail_errno(err, "close failed");
+    gg_mover_close(&j->maker);
+    free(j->makes);
+    free(j->fds);
+    gg_moves_free(&j->all);
+    return st;
+}
+
+static gg_status change_base(inplace *j, const gg_transplant_options *o, const char *undo,
+                             gg_transplant_report *r, gg_error *err)
+{
+    gg_check_notes notes = { 0 };
+    gg_status st = prepare(j, o, undo, &notes, r, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++)
         r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
     gg_progress_total(j->run, undo ? 2 * r->bytes_moved : r->bytes_moved);
@@ -283,42 +299,29 @@ static gg_status run_all(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = write_base(j, undo, err);
     r->moved = j->n;
     r->bytes_written = r->bytes_moved;
-    for (size_t i = 0; j->fds && i < j->model->n_files; i++)
-        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
-            st = gg_fail_errno(err, "close failed");
+    st = close_inplace(j, st, err);
     gg_check_notes_end(&notes, j->run, st == GG_OK);
-    gg_mover_close(&j->maker);
-    free(j->makes);
-    free(j->fds);
-    gg_moves_free(&moves);
     return st;
 }
 
-gg_status gg_transplant_in_place(const char *path, gg_source *donor, const gg_transplant_options *o,
+gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err)
 {
     o = GG_OPTIONS(gg_transplant_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_transplant_report, report);
-    inplace j = { .donor = donor, .run = run };
-    *report = (gg_transplant_report){ 0 };
+    inplace j = { .base = base, .donor = donor, .model = gg_source_model(base), .run = run };
     const gg_output_options *w = &o->output;
-    if (o->adapter || w->dtype || w->fallback || w->imatrix || w->shards || w->shard_size) {
+    *report = (gg_transplant_report){ 0 };
+    if (o->adapter || o->directory || w->dtype || w->fallback || w->imatrix || w->shards ||
+        w->shard_size) {
         gg_fail(err, GG_EUSAGE,
                 "an adapter, other dtypes, an importance matrix and shards make a new model");
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
-        return gg_at_file(err, path);
+        return gg_at_file(err, gg_source_name(base));
     }
-    gg_status st = gg_source_open_with(path, NULL, &j.base, err);
-    if (st != GG_OK) return st;
-    j.model = gg_source_model(j.base);
-    if (!j.model) {
-        gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
-        st = gg_at_file(err, path);
-    } else {
-        st = run_all(&j, o, undo, report, err);
-    }
-    gg_source_close(j.base);
-    return st;
+    if (j.model) return change_base(&j, o, undo, report, err);
+    gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
+    return gg_at_file(err, gg_source_name(base));
 }

@@ -1,17 +1,12 @@
 /* verb_transplant.c - makes a chimera from base and donor: copies the base, but takes some
  * parts from the donor, or folds in an adapter. */
+#include "grafting.h"
 #include "organ/gg_transplant.h"
 
-#include "added_blocks.h"
-#include "fold_adapter.h"
 #include "gguf/gguf.h"
-#include "kinship.h"
-#include "move_bytes.h"
-#include "mtp.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
-#include "plan_moves.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
@@ -57,7 +52,7 @@ static gg_status plan_moved(transplant *t, const gg_move *move)
 }
 
 /* Moves are in the base's order, added tensors at the end. */
-static gg_status plan_tensors(transplant *t)
+static gg_status plan_chimera(transplant *t)
 {
     size_t k = 0;
     const gg_moves *m = &t->moves;
@@ -94,7 +89,7 @@ static gg_status plan_folded(transplant *t)
 /* ---- keys and files --------------------------------------------------------------------- */
 
 /* Adapts the base's keys to the planned tensors. */
-static gg_status make_keys(const transplant *t, gg_meta *meta)
+static gg_status chimera_keys(const transplant *t, gg_meta *meta)
 {
     gg_status st = t->o->adapter ? gg_meta_copy(meta, gg_source_meta(t->base), t->err)
                    : t->o->match.mtp
@@ -107,7 +102,7 @@ static gg_status write_chimera(transplant *t, const char *output)
 {
     gg_meta meta = GG_META_INIT;
     size_t changed = 0;
-    gg_status st = make_keys(t, &meta);
+    gg_status st = chimera_keys(t, &meta);
     if (st == GG_OK && t->rules)
         st = gg_dtype_rules_apply(t->rules, &t->plan, &meta, &t->retype, &changed, t->run, t->err);
     if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &t->plan, NULL, t->run, t->err);
@@ -157,7 +152,7 @@ static gg_status find_moves(transplant *t)
                                     t->err);
 }
 
-static void close_all(transplant *t)
+static void close_transplant(transplant *t)
 {
     gg_plan_free(&t->plan);
     gg_computations_free(&t->retype);
@@ -184,6 +179,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                      .err = err };
     gg_check_notes notes = { 0 };
     *report = (gg_transplant_report){ 0 };
+    if (o->directory) return gg_transplant_directory(base, donor, o, output, run, report, err);
     gg_status st = refuse_output(&t, output);
     if (st != GG_OK) return st;
     if (o->output.imatrix) st = gg_imatrix_open(o->output.imatrix, &t.imatrix, err);
@@ -193,9 +189,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     gg_mover_open(&t.maker, base, donor, &o->match);
     t.retype.imatrix = t.maker.list.imatrix = t.imatrix;
     if (st == GG_OK && !o->adapter) st = gg_kinship_notes(base, donor, &t.moves, run, &notes, err);
-    if (st == GG_OK) st = o->adapter ? plan_folded(&t) : plan_tensors(&t);
+    if (st == GG_OK) st = o->adapter ? plan_folded(&t) : plan_chimera(&t);
     if (st == GG_OK) st = write_chimera(&t, output);
     gg_check_notes_end(&notes, run, st == GG_OK);
-    close_all(&t);
+    close_transplant(&t);
     return st;
 }

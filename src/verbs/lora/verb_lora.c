@@ -1,34 +1,304 @@
 /* verb_lora.c - a LoRA adapter from the difference of two models. With `energy` the ranks are known
  * only after all matrices were decomposed, so the factors are kept in a temporary file until the
  * adapter can be planned. */
-#include "lora_core.h"
+#include "organ/gg_lora.h"
 
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "numeric/lowrank.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"
+#include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
+#include "verbs/compute/compute_core.h"
+#include "verbs/plan/plan.h"
 #include "verbs/shared/selected_tensors.h"
 #include "verbs/shared/verb_run.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LORA_ALPHA 32   /* if no rank is given */
+#define LORA_ENERGY 0.9 /* if neither is given */
+
+/* A tensor of both models. */
+typedef struct lora_target {
+    gg_tensor t; /* of the base */
+    size_t base, tuned;
+    uint64_t rows, cols, experts;
+    bool matrix;  /* an adapter can hold its change */
+    bool swapped; /* token_embd.weight, whose factors have the other form */
+} lora_target;
+
+/* n values of a tensor from the value `first` on, which starts a block of both dtypes. */
+typedef struct lora_piece {
+    gg_source *base, *tuned;
+    const lora_target *of;
+    uint64_t first, n;
+} lora_piece;
+
+/* Half of a pair: F32 values in the temporary file. */
+typedef struct lora_half {
+    gg_tensor t; /* t.name points into `name` */
+    char name[GG_RECORD_NAME + 8];
+    int fd;
+    uint64_t at;
+} lora_half;
+
+typedef struct lora_job {
+    gg_source *base, *tuned;
+    const gg_lora_options *o;
+    const gg_run *run;
+    unsigned threads;
+    gg_lora_report *report;
+    int fd; /* the temporary file, which has no name */
+    uint64_t stored;
+    lora_half **halves; /* in the order of the file */
+    size_t n, cap;
+    double kept, total; /* sums over all pairs */
+    gg_buf lost;        /* names that were not noted yet */
+    gg_plan plan;
+} lora_job;
+
+/* ---- differences ------------------------------------------------------------------------ */
+
+#define STEP ((uint64_t)COMPUTE_STEP) /* values per task: whole blocks of every dtype */
+
+typedef struct reading {
+    const lora_piece *p;
+    float *d;
+} reading;
+
+/* Decodes n values of a tensor from the value `first` on, which starts a block. */
+static gg_status read_values(gg_source *s, size_t index, uint64_t first, size_t n, float *to,
+                             gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(s, index);
+    const gg_dtype_info *info = gg_dtype_get(t->dtype);
+    size_t bytes = n / info->block_elems * info->block_bytes;
+    void *raw = malloc(bytes ? bytes : 1);
+    gg_data d;
+    if (!raw) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    gg_status st = gg_data_open(s, index, &d, err);
+    if (st == GG_OK) {
+        st = gg_data_read(&d, first / info->block_elems * info->block_bytes, raw, bytes, err);
+        gg_data_close(&d);
+    }
+    if (st == GG_OK) st = gg_decode(t->dtype, raw, to, n, err);
+    free(raw);
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(s));
+}
+
+static gg_status read_lora_step(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    (void)worker;
+    const reading *r = ctx;
+    const lora_piece *p = r->p;
+    uint64_t at = i * STEP;
+    size_t n = (size_t)(p->n - at < STEP ? p->n - at : STEP);
+    float *d = r->d + at, *base = calloc(n, sizeof *base);
+    gg_status st = base ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "no memory for values");
+    if (st == GG_OK) st = read_values(p->tuned, p->of->tuned, p->first + at, n, d, err);
+    if (st == GG_OK) st = read_values(p->base, p->of->base, p->first + at, n, base, err);
+    for (size_t k = 0; k < n && st == GG_OK; k++) d[k] -= base[k];
+    free(base);
+    uint64_t bad = st == GG_OK ? gg_count_bad(d, n) : 0;
+    if (bad)
+        st = gg_fail(err, GG_EFORMAT, "%llu values of the difference are not finite",
+                     (unsigned long long)bad);
+    return st;
+}
+
+/* Reads tuned - base. GG_EFORMAT, with the tensor, if a value is not finite. */
+static gg_status read_difference(const lora_piece *p, float *d, unsigned threads, gg_error *err)
+{
+    reading r = { p, d };
+    size_t steps = (size_t)(p->n / STEP + (p->n % STEP != 0));
+    gg_status st = gg_parallel(steps, threads, read_lora_step, &r, err);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, p->of->t.name, p->of->t.name_len);
+}
+
+/* ---- factors --------------------------------------------------------------------------- */
+
+/* The alpha of the adapter. */
+static double alpha_of(const gg_lora_options *o)
+{
+    return o->rank ? o->rank : LORA_ALPHA;
+}
+
+/* The same seed for the same name and expert on every machine (FNV-1a). */
+static uint64_t seed_of(const gg_tensor *t, uint64_t expert)
+{
+    uint64_t h = UINT64_C(14695981039346656037) ^ expert;
+    for (size_t i = 0; i < t->name_len; i++)
+        h = (h ^ (unsigned char)t->name[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+static gg_status decompose_difference(lora_job *x, const lora_target *g, uint64_t expert, float *d,
+                                      gg_factors *f, gg_error *err)
+{
+    uint64_t n = g->rows * g->cols, bytes = g->t.bytes;
+    lora_piece p = { x->base, x->tuned, g, expert * n, n };
+    gg_lowrank how = { x->o->rank, x->o->energy > 0 ? x->o->energy : LORA_ENERGY,
+                       seed_of(&g->t, expert), x->threads };
+    gg_status st = read_difference(&p, d, x->threads, err);
+    if (st == GG_OK) st = gg_truncate_matrix(d, (size_t)g->rows, (size_t)g->cols, &how, f, err);
+    bytes += gg_source_tensor(x->tuned, g->tuned)->bytes;
+    gg_progress_add(x->run, bytes / g->experts);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, g->t.name, g->t.name_len);
+}
+
+/* ---- storing -------------------------------------------------------------------------- */
+
+/* Lines of values to store_lines. The rank of an expert can be less than that of its stack; the
+ * values that it lacks are 0. */
+typedef struct sheet {
+    const float *x;
+    size_t lines, length, line_step, step;
+    size_t have_lines, have_length;
+    double factor;
+} sheet;
+
+static gg_status store_lines(lora_job *x, const sheet *s, gg_error *err)
+{
+    float *line = calloc(s->length, sizeof *line);
+    gg_status st = line ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for a factor");
+    for (size_t i = 0; i < s->lines && st == GG_OK; i++) {
+        for (size_t k = 0; k < s->length; k++) {
+            bool have = i < s->have_lines && k < s->have_length;
+            line[k] = have ? (float)(s->factor * (double)s->x[i * s->line_step + k * s->step]) : 0;
+        }
+        st = gg_pwrite_all(x->fd, line, s->length * sizeof *line, x->stored, err);
+        if (st != GG_OK) gg_fix(err, "set TMPDIR to a folder with room for the adapter");
+        x->stored += s->length * sizeof *line;
+    }
+    free(line);
+    return st;
+}
+
+/* The factor with one line per column of W (wide, or its transpose), or one per row (tall). */
+static gg_status store_factors(lora_job *x, const lora_target *g, const gg_factors *f,
+                               uint64_t rank, bool wide, gg_error *err)
+{
+    size_t rows = (size_t)g->rows, cols = (size_t)g->cols, r = (size_t)rank;
+    double factor = sqrt((double)rank / alpha_of(x->o));
+    gg_status st = GG_OK;
+    for (uint64_t e = 0; e < g->experts && st == GG_OK; e++) {
+        const gg_factors *k = &f[e];
+        sheet s = { k->tall, rows, r, k->rank, 1, rows, k->rank, factor };
+        if (wide) s = (sheet){ k->wide, r, cols, cols, 1, k->rank, cols, factor };
+        if (wide && g->swapped) s = (sheet){ k->wide, cols, r, 1, cols, cols, k->rank, factor };
+        st = store_lines(x, &s, err);
+    }
+    return st;
+}
+
+static gg_status add_half(lora_job *x, const lora_target *g, char letter, uint64_t rank,
+                          uint64_t bytes, gg_error *err)
+{
+    lora_half **grown = gg_grow(x->halves, x->n, &x->cap, sizeof(lora_half *), err);
+    if (!grown) return GG_ENOMEM;
+    x->halves = grown;
+    lora_half *h = calloc(1, sizeof *h);
+    if (!h) return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
+    x->halves[x->n++] = h;
+    int n = snprintf(h->name, sizeof h->name, "%.*s.lora_%c", (int)g->t.name_len, g->t.name,
+                     letter);
+    bool first = letter == 'a';
+    uint64_t lines = first == g->swapped ? g->rows : g->cols; /* of the side that it belongs to */
+    h->fd = x->fd;
+    h->at = x->stored - bytes;
+    h->t = (gg_tensor){ .name = h->name,
+                        .name_len = (size_t)n,
+                        .n_dims = g->t.n_dims > 2 ? 3 : 2,
+                        .dtype = GG_F32,
+                        .bytes = bytes,
+                        .elements = bytes / sizeof(float),
+                        .dims = { rank, lines, g->experts, 1 } };
+    if (first && !g->swapped) {
+        h->t.dims[0] = lines;
+        h->t.dims[1] = rank;
+    }
+    return GG_OK;
+}
+
+static gg_status store_pair(lora_job *x, const lora_target *g, const gg_factors *f, uint64_t rank,
+                            gg_error *err)
+{
+    /* lora_a is the factor of the input side, or for token_embd that of the vocabulary. */
+    gg_status st = GG_OK;
+    for (int half = 0; half < 2 && st == GG_OK; half++) {
+        uint64_t before = x->stored;
+        st = store_factors(x, g, f, rank, (half == 0) != g->swapped, err);
+        if (st == GG_OK) st = add_half(x, g, half ? 'b' : 'a', rank, x->stored - before, err);
+    }
+    return st;
+}
+
+/* ---- a pair --------------------------------------------------------------------------- */
+
+static gg_status finish_pair(lora_job *x, const lora_target *g, const gg_factors *f, gg_error *err)
+{
+    gg_lora_row row = { g->t.name, g->t.name_len, g->rows, g->cols, g->experts, 0, 0 };
+    double kept = 0, total = 0;
+    for (uint64_t e = 0; e < g->experts; e++) {
+        if (f[e].rank > row.rank) row.rank = f[e].rank;
+        kept += f[e].kept;
+        total += f[e].total;
+    }
+    if (row.rank == 0) {
+        x->report->equal++;
+        return GG_OK;
+    }
+    row.kept = kept < total ? kept / total : 1;
+    x->kept += kept;
+    x->total += total;
+    x->report->pairs++;
+    if (row.rank > x->report->largest) x->report->largest = row.rank;
+    gg_status st = store_pair(x, g, f, row.rank, err);
+    if (st != GG_OK) return gg_at_tensor(err, g->t.name, g->t.name_len);
+    return x->o->row ? x->o->row(x->o->row_ctx, &row, err) : GG_OK;
+}
+
+/* Decomposes the difference of a matrix or stack, and stores the pair. Counts it as equal if
+ * nothing differs. */
+static gg_status add_pair(lora_job *x, const lora_target *g, gg_error *err)
+{
+    uint64_t n = g->rows * g->cols;
+    gg_factors *f = calloc((size_t)g->experts, sizeof *f);
+    float *d = n <= SIZE_MAX / sizeof *d ? malloc((size_t)n * sizeof *d) : NULL;
+    gg_status st = f && d ? GG_OK
+                          : gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a matrix",
+                                    (unsigned long long)n);
+    for (uint64_t e = 0; e < g->experts && st == GG_OK; e++)
+        st = decompose_difference(x, g, e, d, &f[e], err);
+    free(d);
+    if (st == GG_OK) st = finish_pair(x, g, f, err);
+    for (uint64_t e = 0; f && e < g->experts; e++) gg_factors_free(&f[e]);
+    free(f);
+    return st;
+}
 
 #define SKIP_STEP ((uint64_t)65536)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 
-static bool named(const gg_tensor *t, const char *name)
+static bool tensor_is(const gg_tensor *t, const char *name)
 {
     return t->name_len == strlen(name) && memcmp(t->name, name, t->name_len) == 0;
 }
 
-static void describe(const lora_job *x, lora_target *g)
+static void describe_target(const lora_job *x, lora_target *g)
 {
     uint64_t experts;
     const gg_tensor *t = &g->t;
@@ -36,7 +306,7 @@ static void describe(const lora_job *x, lora_target *g)
     g->cols = t->dims[0];
     g->rows = t->dims[1];
     g->experts = stack ? experts : 1;
-    g->swapped = named(t, "token_embd.weight");
+    g->swapped = tensor_is(t, "token_embd.weight");
     g->matrix = t->n_dims >= 2 && g->rows > 1 && g->cols > 1 &&
                 t->elements == g->rows * g->cols * g->experts;
     if (g->swapped && gg_source_find(x->base, "output.weight", 13) == SIZE_MAX) g->matrix = false;
@@ -58,7 +328,7 @@ static gg_status find_target(const lora_job *x, size_t i, lora_target *g, gg_err
             st = gg_fail(err, GG_EUNSUPPORTED, "its dtype cannot be decoded");
     }
     if (st != GG_OK) return gg_at_tensor(err, g->t.name, g->t.name_len);
-    describe(x, g);
+    describe_target(x, g);
     st = gg_verify_data(x->base, g->base, err);
     return st == GG_OK ? gg_verify_data(x->tuned, g->tuned, err) : st;
 }
@@ -75,7 +345,7 @@ static void note_lost(lora_job *x, const gg_tensor *t, gg_error *err)
 }
 
 /* Counts a tensor that no adapter can hold, if it differs. */
-static gg_status skip(lora_job *x, const lora_target *g, gg_error *err)
+static gg_status skip_target(lora_job *x, const lora_target *g, gg_error *err)
 {
     bool differs = false;
     gg_status st = GG_OK;
@@ -84,7 +354,7 @@ static gg_status skip(lora_job *x, const lora_target *g, gg_error *err)
     for (uint64_t at = 0; at < g->t.elements && st == GG_OK && !differs; at += 65536) {
         uint64_t n = g->t.elements - at < 65536 ? g->t.elements - at : 65536;
         lora_piece p = { x->base, x->tuned, g, at, n };
-        st = gg_lora_difference(&p, d, 1, err);
+        st = read_difference(&p, d, 1, err);
         for (size_t k = 0; k < n && st == GG_OK; k++) differs |= d[k] != 0;
     }
     free(d);
@@ -96,7 +366,7 @@ static gg_status skip(lora_job *x, const lora_target *g, gg_error *err)
 
 /* ---- the adapter --------------------------------------------------------------------- */
 
-static gg_status check_models(const lora_job *x, gg_error *err)
+static gg_status check_architectures(const lora_job *x, gg_error *err)
 {
     const gg_meta *a = gg_source_meta(x->base), *b = gg_source_meta(x->tuned);
     const char *ta, *tb;
@@ -110,7 +380,7 @@ static gg_status check_models(const lora_job *x, gg_error *err)
     return st == GG_OK ? gg_refuse_split_experts(x->tuned, err) : st;
 }
 
-static gg_status take_tensors(lora_job *x, gg_error *err)
+static gg_status take_targets(lora_job *x, gg_error *err)
 {
     size_t n = gg_source_count(x->base), selected = 0;
     gg_status st = GG_OK;
@@ -123,7 +393,7 @@ static gg_status take_tensors(lora_job *x, gg_error *err)
         selected++;
         st = gg_cancelled(err);
         if (st == GG_OK) st = find_target(x, i, &g, err);
-        if (st == GG_OK) st = g.matrix ? gg_lora_add_pair(x, &g, err) : skip(x, &g, err);
+        if (st == GG_OK) st = g.matrix ? add_pair(x, &g, err) : skip_target(x, &g, err);
     }
     note_lost(x, NULL, err);
     if (st != GG_OK) return st;
@@ -141,13 +411,13 @@ static gg_status make_half(void *ctx, const gg_target *to, gg_error *err)
     return st;
 }
 
-static gg_status set_keys(const lora_job *x, gg_meta *meta, gg_error *err)
+static gg_status adapter_keys(const lora_job *x, gg_meta *meta, gg_error *err)
 {
     static const char *const fixed[][2] = { { "general.type", "adapter" },
                                             { "adapter.type", "lora" } };
     const char *text;
     size_t len;
-    float alpha = (float)gg_lora_alpha(x->o);
+    float alpha = (float)alpha_of(x->o);
     gg_kv kv = { .key = "adapter.lora.alpha",
                  .key_len = 18,
                  .type = GG_TYPE_F32,
@@ -168,7 +438,7 @@ static gg_status set_keys(const lora_job *x, gg_meta *meta, gg_error *err)
 static gg_status write_adapter(lora_job *x, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
-    gg_status st = set_keys(x, &meta, err);
+    gg_status st = adapter_keys(x, &meta, err);
     for (size_t i = 0; i < x->n && st == GG_OK; i++) {
         gg_plan_tensor *pt;
         st = gg_plan_add(&x->plan, &x->halves[i]->t, &pt, err);
@@ -183,7 +453,7 @@ static gg_status write_adapter(lora_job *x, const char *output, gg_error *err)
     return st == GG_OK ? gg_plan_write(&x->plan, x->run, &x->report->bytes, err) : st;
 }
 
-static gg_status check_call(const lora_job *x, const char *output, gg_error *err)
+static gg_status check_lora_call(const lora_job *x, const char *output, gg_error *err)
 {
     if (!(x->o->energy >= 0 && x->o->energy <= 1))
         return gg_fail(err, GG_EUSAGE, "the share to keep must be above 0 and at most 1");
@@ -197,7 +467,7 @@ static gg_status check_call(const lora_job *x, const char *output, gg_error *err
     if (st == GG_OK) st = gg_guard_input(output, x->tuned, err);
     if (st == GG_OK && strcmp(output, "-") != 0)
         st = gg_refuse_existing(output, x->run->force, err);
-    return st == GG_OK ? check_models(x, err) : st;
+    return st == GG_OK ? check_architectures(x, err) : st;
 }
 
 gg_status gg_lora_extract(gg_source *base, gg_source *tuned, const gg_lora_options *o,
@@ -214,9 +484,9 @@ gg_status gg_lora_extract(gg_source *base, gg_source *tuned, const gg_lora_optio
                    .threads = run->threads ? run->threads : gg_thread_count(),
                    .report = report,
                    .fd = -1 };
-    gg_status st = check_call(&x, output, err);
+    gg_status st = check_lora_call(&x, output, err);
     if (st == GG_OK && (x.fd = gg_unnamed_file(err)) < 0) st = err->status;
-    if (st == GG_OK) st = take_tensors(&x, err);
+    if (st == GG_OK) st = take_targets(&x, err);
     if (st == GG_OK) st = write_adapter(&x, output, err);
     if (x.total > 0) report->kept = x.kept < x.total ? x.kept / x.total : 1;
     gg_plan_free(&x.plan);

@@ -1,5 +1,5 @@
 /* merge_tensor.c - merges one tensor: reads all inputs in chunks, in several passes if the method
- * needs them, and writes the result. The loop over the chunks is that of compute_steps.h. */
+ * needs them, and writes the result. The loop over the chunks is that of compute_core.h. */
 #include "merging.h"
 
 #include "base/error.h"

@@ -1,10 +1,6 @@
-/* mtp.c - transplants multi-token-prediction (MTP) blocks: every block, every tensor of each,
- * and every key that counts blocks.
- *
- *     donor  blk.0 ... blk.D-n-1 | blk.D-n ... blk.D-1      D = block_count, n = nextn
- *     base   blk.0 ... blk.B-1   | blk.B   ... blk.B+n-1    blocks that it gets
- */
-#include "mtp.h"
+/* new_blocks.c - blocks that a base gets in addition: their keys, and multi-token-prediction
+ * blocks, see the section on MTP in docs/grafting.md. */
+#include "grafting.h"
 
 #include "base/error.h"
 #include "base/names.h"
@@ -18,6 +14,101 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- blocks that are added to the base ------------------------------------------------------ */
+
+/* A block that is added to the base, and its number in the donor. */
+typedef struct added {
+    uint64_t to, from;
+} added;
+
+static int order_added(const void *a, const void *b)
+{
+    const added *x = a, *y = b;
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static int64_t block_number(const char *name, size_t len)
+{
+    if (len < 4 || memcmp(name, "blk.", 4) != 0) return -1;
+    return gg_anatomy_of(name, len).block;
+}
+
+/* The distinct blocks from `first` on that moves add, sorted. */
+static size_t list_added(const gg_source *donor, const gg_moves *moves, uint64_t first, added *out)
+{
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < moves->n; i++) {
+        const gg_move *move = &moves->list[i];
+        int64_t to = block_number(move->name, move->name_len);
+        if (move->kind != GG_MOVE_ADD || to < 0 || (uint64_t)to < first) continue;
+        const gg_tensor *t = gg_source_tensor(donor, move->donor);
+        int64_t from = block_number(t->name, t->name_len);
+        out[n++] = (added){ (uint64_t)to, from < 0 ? UINT64_MAX : (uint64_t)from };
+    }
+    if (n) qsort(out, n, sizeof *out, order_added);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || out[i].to != out[i - 1].to) out[kept++] = out[i];
+    return kept;
+}
+
+/* They must follow the base's last block without a gap and exist in the donor. */
+static gg_status check_added(const gg_layer_model *base, const gg_layer_model *donor,
+                             const added *list, size_t n, gg_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].to != base->blocks + i) {
+            gg_fail(err, GG_NO, "block %llu would be added, but there is no block %llu",
+                    (unsigned long long)list[i].to, (unsigned long long)(base->blocks + i));
+            gg_fix_hint(err, GG_HINT_MAP,
+                        "choose the number of the block with a map such as %llu=N",
+                        (unsigned long long)(base->blocks + i));
+            return gg_at_file(err, base->name);
+        }
+        if (donor->blocks == 0 || list[i].from < donor->blocks) continue;
+        gg_fail(err, GG_NO, "it has tensors of block %llu, but block_count is %llu",
+                (unsigned long long)list[i].from, (unsigned long long)donor->blocks);
+        return gg_at_file(err, donor->name);
+    }
+    return GG_OK;
+}
+
+static gg_status add_layers(const gg_layer_model models[2], const added *list, size_t n,
+                            gg_meta *meta, gg_error *err)
+{
+    size_t blocks = (size_t)models[0].blocks;
+    gg_layer *layers = calloc(blocks + n, sizeof *layers);
+    if (!layers) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; i < blocks; i++) layers[i] = (gg_layer){ 0, i };
+    for (size_t i = 0; i < n; i++) layers[blocks + i] = (gg_layer){ 1, list[i].from };
+    gg_status st = gg_layer_keys(models, 2, layers, blocks + n, meta, err);
+    free(layers);
+    return st;
+}
+
+gg_status gg_added_blocks_meta(const gg_source *base, const gg_source *donor, const gg_moves *moves,
+                               gg_meta *meta, gg_error *err)
+{
+    static const gg_meta none = GG_META_INIT; /* for a donor of bare records */
+    const gg_meta *theirs = gg_source_meta(donor) ? gg_source_meta(donor) : &none;
+    gg_layer_model models[2] = { { gg_source_meta(base), gg_source_name(base), 0 },
+                                 { theirs, gg_source_name(donor), 0 } };
+    models[0].blocks = gg_arch_number(models[0].meta, "block_count");
+    models[1].blocks = gg_arch_number(theirs, "block_count");
+    if (models[0].blocks == 0 || models[0].blocks > GG_LAYERS_MAX)
+        return gg_meta_copy(meta, models[0].meta, err);
+    added *list = calloc(moves->n + 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the moves");
+    size_t n = list_added(donor, moves, models[0].blocks, list);
+    gg_status st = check_added(&models[0], &models[1], list, n, err);
+    if (st == GG_OK)
+        st = n ? add_layers(models, list, n, meta, err) : gg_meta_copy(meta, models[0].meta, err);
+    free(list);
+    return st;
+}
+
+/* ---- multi-token-prediction blocks -------------------------------------------------------------
+ */
+
 typedef struct mtp {
     const gg_source *base, *donor;
     const gg_meta *bm, *dm;
@@ -27,16 +118,16 @@ typedef struct mtp {
     gg_error *err;
 } mtp;
 
-static gg_status no(const mtp *m, const char *what)
+static gg_status refuse_donor(const mtp *m, const char *what)
 {
     gg_fail(m->err, GG_NO, "%s", what);
     return gg_at_file(m->err, gg_source_name(m->donor));
 }
 
-static void first_conflict(void *ctx, const char *line)
+static void refuse_first_conflict(void *ctx, const char *line)
 {
     const mtp *m = ctx;
-    no(m, line);
+    refuse_donor(m, line);
 }
 
 /* The index of the base's first tensor of this block or a later one; SIZE_MAX if none. */
@@ -70,31 +161,33 @@ static gg_status measure_base(mtp *m)
     return gg_at_file(m->err, gg_source_name(m->base));
 }
 
-static gg_status start(mtp *m, const gg_source *base, const gg_source *donor, gg_error *err)
+static gg_status start_mtp(mtp *m, const gg_source *base, const gg_source *donor, gg_error *err)
 {
     *m = (mtp){ .base = base,
                 .donor = donor,
                 .bm = gg_source_meta(base),
                 .dm = gg_source_meta(donor),
                 .err = err };
-    if (!m->bm || !m->dm) return no(m, "both must be models, not bare organ records");
-    if (gg_key_conflicts(m->bm, m->dm, GG_COMPAT_BLOCKS, first_conflict, m) > 0) return GG_NO;
+    if (!m->bm || !m->dm) return refuse_donor(m, "both must be models, not bare organ records");
+    if (gg_key_conflicts(m->bm, m->dm, GG_COMPAT_BLOCKS, refuse_first_conflict, m) > 0)
+        return GG_NO;
     m->donor_blocks = gg_arch_number(m->dm, "block_count");
     m->nextn = gg_arch_number(m->dm, "nextn_predict_layers");
     if (m->nextn == 0)
-        return no(
+        return refuse_donor(
             m,
             "the donor has no multi-token-prediction blocks (nextn_predict_layers is 0 or absent)");
     if (m->nextn >= m->donor_blocks || m->donor_blocks > GG_LAYERS_MAX ||
         gg_arch_number(m->bm, "block_count") > GG_LAYERS_MAX)
-        return no(m, "the donor's nextn_predict_layers and block_count contradict each other");
+        return refuse_donor(
+            m, "the donor's nextn_predict_layers and block_count contradict each other");
     gg_layer_model from = { m->dm, gg_source_name(donor), m->donor_blocks };
     gg_status st = measure_base(m);
     return st == GG_OK ? gg_layer_lengths(&from, err) : st;
 }
 
 /* Every engine requires eh_proj [2 n_embd, n_embd], enorm and hnorm [n_embd]. */
-static gg_status check_block(const mtp *m, uint64_t block)
+static gg_status check_mtp_block(const mtp *m, uint64_t block)
 {
     static const char *const needed[] = { "eh_proj", "enorm", "hnorm" };
     uint64_t n_embd = gg_arch_number(m->dm, "embedding_length");
@@ -104,13 +197,13 @@ static gg_status check_block(const mtp *m, uint64_t block)
                            needed[i]);
         size_t k = gg_source_find(m->donor, name, (size_t)len);
         snprintf(what, sizeof what, "the donor has no %s", name);
-        if (k == SIZE_MAX) return no(m, what);
+        if (k == SIZE_MAX) return refuse_donor(m, what);
         const gg_tensor *t = gg_source_tensor(m->donor, k);
         bool fits = i == 0 ? t->dims[0] == 2 * n_embd && t->dims[1] == n_embd
                            : t->dims[0] == n_embd && t->elements == n_embd;
         snprintf(what, sizeof what, "the donor's %s does not match its embedding length of %llu",
                  name, (unsigned long long)n_embd);
-        if (!fits) return no(m, what);
+        if (!fits) return refuse_donor(m, what);
     }
     return GG_OK;
 }
@@ -152,10 +245,10 @@ gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *
                        gg_error *err)
 {
     mtp m;
-    gg_status st = start(&m, base, donor, err);
+    gg_status st = start_mtp(&m, base, donor, err);
     uint64_t first = m.donor_blocks - m.nextn;
     if (st == GG_OK) st = check_room(&m);
-    for (uint64_t b = first; st == GG_OK && b < m.donor_blocks; b++) st = check_block(&m, b);
+    for (uint64_t b = first; st == GG_OK && b < m.donor_blocks; b++) st = check_mtp_block(&m, b);
     if (st != GG_OK) return st;
     gg_names names = { 0 };
     moves->list = calloc(gg_source_count(donor) + 1, sizeof *moves->list);
@@ -175,7 +268,7 @@ gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *
 gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err)
 {
     mtp m;
-    gg_status st = start(&m, base, donor, err);
+    gg_status st = start_mtp(&m, base, donor, err);
     if (st != GG_OK) return st;
     gg_layer_model models[2] = { { m.bm, gg_source_name(base), m.base_said },
                                  { m.dm, gg_source_name(donor), m.donor_blocks } };
