@@ -52,7 +52,6 @@ typedef enum cli_kind {
     CLI_COUNT,      /* uint64_t with k M G (powers of 1000) */
     CLI_SIZE,       /* uint64_t with K M G T (powers of 1024) or KB MB GB TB (of 1000) */
     CLI_F64,        /* double */
-    CLI_LIST,       /* of tools without a complete table: CLI_TEXT with `many` */
 } cli_kind;
 
 struct cli;
@@ -113,9 +112,6 @@ typedef struct cli {
     const char *tool;
     const char *intro;    /* the help before the options */
     const char *examples; /* and after them */
-    /* Of tools without a complete table: */
-    const char *help;
-    bool maps_experts, selects, has_json, has_force, has_strict;
     /* filled by cli_start: */
     const char *where_columns;
     bool json, quiet;

@@ -147,10 +147,6 @@ static void put_row(const cli_option *o, size_t *column)
 void help_print(cli *c)
 {
     size_t column = 0;
-    if (c->help) { /* a tool without a complete table */
-        put_installed(c->help);
-        return;
-    }
     put_installed(c->intro);
     putchar('\n');
     for (size_t i = 0; i < c->n_rows; i++) {

@@ -80,7 +80,6 @@ const char *options_kind(cli_kind kind)
         [CLI_WHERE] = "where",     [CLI_WORD] = "word",
         [CLI_U64] = "number",      [CLI_COUNT] = "count",
         [CLI_SIZE] = "size",       [CLI_F64] = "float",
-        [CLI_LIST] = "text",
     };
     return kinds[kind];
 }
@@ -197,7 +196,7 @@ static void set_value(cli *c, cli_row *row, const char *option, const char *valu
     case CLI_COUNT: *(uint64_t *)to = parse_count(c, option, value); break;
     case CLI_SIZE: *(uint64_t *)to = parse_size(c, option, value); break;
     default:
-        if (o->many || o->kind == CLI_LIST) list_add(c, to, value);
+        if (o->many) list_add(c, to, value);
         else *(const char **)to = value;
         return;
     }
@@ -246,11 +245,6 @@ const cli_option cli_expert_map[] = {
     { 0 },
 };
 
-static const cli_option legacy[] = { { CLI_JSON }, { CLI_FORCE }, { CLI_STRICT } };
-
-static const cli_option legacy_where = { "where", CLI_WHERE, .at = offsetof(cli, wheres),
-                                         .many = true };
-
 const cli_option cli_common[] = {
     { .help = "common:" },
     { "threads", CLI_U64, .at = offsetof(cli, threads), .letter = 'j', .low = 1, .high = 1024,
@@ -287,18 +281,6 @@ static void add_rows(cli *c, const cli_option *o, void *base)
         if (o->group) add_rows(c, o->group, o->to ? o->to : base);
         else add_row(c, o, base);
     }
-}
-
-/* Tools without a complete table say by flags which common options they have. */
-static void add_legacy_rows(cli *c)
-{
-    add_rows(c, cli_common, c);
-    if (c->has_json) add_row(c, &legacy[0], c);
-    if (c->has_force) add_row(c, &legacy[1], c);
-    if (c->has_strict) add_row(c, &legacy[2], c);
-    if (c->selects) add_rows(c, cli_selection, c);
-    if (c->selects) add_rows(c, c->maps_experts ? cli_expert_map : cli_experts, c);
-    if (c->where_columns) add_row(c, &legacy_where, c);
 }
 
 static cli_row *row_of(const cli *c, const char *name, char letter)
@@ -398,7 +380,7 @@ static cli_row *placed(const cli *c, size_t i)
 
 static void place_arguments(cli *c)
 {
-    for (size_t i = 0; i < c->args.n && !c->help; i++) {
+    for (size_t i = 0; i < c->args.n; i++) {
         const char *item = c->args.items[i];
         cli_row *row = placed(c, i), *last = placed(c, 0);
         if (!row && last && *last->o->name)
@@ -419,19 +401,8 @@ static size_t dashes(const cli_list *l)
     return n;
 }
 
-/* Options of legacy tools that name an input, where "-" means stdin. */
-static bool legacy_reads(const char *option)
+static bool reads(const cli_option *o)
 {
-    static const char *const names[] = { "model",  "dir",    "base",     "donor",
-                                         "source", "target", "ancestor", "adapter" };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], option) == 0) return true;
-    return false;
-}
-
-static bool reads(const cli *c, const cli_option *o)
-{
-    if (c->help && o->name) return legacy_reads(o->name);
     return o->kind == CLI_MODEL || o->kind == CLI_PARAMS || o->kind == CLI_DIR;
 }
 
@@ -441,14 +412,14 @@ static void check_stdin(const cli *c)
     size_t names = dashes(&c->selected[GG_SELECT_NAMES]), readers = names;
     for (size_t i = 0; i < c->args.n; i++) {
         const cli_row *row = placed(c, i);
-        bool model = !row || reads(c, row->o);
+        bool model = !row || reads(row->o);
         readers += model && strcmp(c->args.items[i], "-") == 0;
     }
     for (size_t i = 0; i < c->n_rows; i++) {
         const cli_row *row = &c->rows[i];
-        if (!row->to || row->first != i || !reads(c, row->o)) continue;
+        if (!row->to || row->first != i || !reads(row->o)) continue;
         const char *value = *(const char **)row->to;
-        if (row->o->many || row->o->kind == CLI_LIST) readers += dashes(row->to);
+        if (row->o->many) readers += dashes(row->to);
         else readers += value && strcmp(value, "-") == 0;
     }
     if (readers <= 1) return;
@@ -539,10 +510,9 @@ static void set_where(cli *c)
 
 void options_read(cli *c, int argc, char **argv, const cli_option *options)
 {
-    size_t n = count_rows(options) + count_rows(cli_common) + count_rows(cli_selection) + 8;
+    size_t n = count_rows(options);
     c->rows = allocated(c, calloc(n, sizeof *c->rows));
     add_rows(c, options, c);
-    if (c->help) add_legacy_rows(c);
     for (int i = 1; i < argc;) {
         const char *a = argv[i];
         if (strcmp(a, "--") == 0) {

@@ -61,7 +61,7 @@ static struct {
 #define SIZED .needs = "size bpw"
 
 static const cli_option options[] = {
-    { "dir", CLI_MODEL, &opt.dir, .excludes = "model" },
+    { "dir", CLI_DIR, &opt.dir, .excludes = "model" },
     { "model", CLI_MODEL, &opt.model, .place = 1, .required = "dir" },
     { "output", CLI_NEW_MODEL, &opt.output, "FILE",
       "the model to write; - is stdout, written front to back", .required = "dry-run" },

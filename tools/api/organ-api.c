@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char help[] =
+static const char intro[] =
     "usage: run by a web server as a CGI program; organ-serve starts such a server\n"
     "Offer models over HTTP: list and upload models, show their anatomy, send organs,\n"
     "and run the tools as jobs. The manual page organ-api(1) lists the routes.\n"
@@ -32,10 +32,9 @@ static const char help[] =
     "  ORGAN_API_SCRIPTS     folder of organ-fleet and the other scripts, if different\n"
     "  ORGAN_API_JOBS        how many jobs may run at once (2)\n"
     "  ORGAN_API_MAX_BODY    largest upload in bytes (68719476736)\n"
-    "  ORGAN_API_HOST        a host name to accept besides localhost and 127.0.0.1\n"
-    "common: --help, --version\n"
-    "\n"
-    "examples:\n"
+    "  ORGAN_API_HOST        a host name to accept besides localhost and 127.0.0.1\n";
+
+static const char examples[] =
     "  mkdir -p /tmp/data && organ-serve --data /tmp/data\n"
     "  (umask 077; mkdir -p /tmp/spool; echo 0123456789abcdef > /tmp/token)\n"
     "  env ORGAN_API_DATA=tests/data/lab ORGAN_API_SPOOL=/tmp/spool \\\n"
@@ -269,8 +268,8 @@ int main(int argc, char **argv)
 {
     /* Under CGI the arguments may come from the query string of a stranger: ignore them. */
     if (getenv("REQUEST_METHOD")) return serve();
-    cli c = { .tool = "organ-api", .help = help };
-    const cli_option none[] = { { NULL, CLI_FLAG, NULL } };
+    cli c = { .tool = "organ-api", .intro = intro, .examples = examples };
+    const cli_option none[] = { { .group = cli_common }, { 0 } };
     cli_start(&c, argc, argv, none);
     cli_usage(&c, "this program is started by a web server: use organ-serve");
 }
