@@ -63,17 +63,16 @@ static const check_arch table[] = {
       "post_ffw_norm" },
     { "phi2", EPS ATTN, "token_embd output_norm output_norm.bias output output.bias",
       "attn_norm attn_norm.bias qkv_e attn_output=embd,embd attn_output.bias ffn_down "
-      "ffn_down.bias "
-      "ffn_up ffn_up.bias" },
+      "ffn_down.bias ffn_up ffn_up.bias" },
     { "phi3", RMS ATTN, TIED "rope_factors_long? rope_factors_short?",
       "attn_norm qkv_e attn_output=embd,embd ffn_norm ffn_down ffn_up=embd,2*ff" },
     { "deepseek2", RMS ATTN "attention.kv_lora_rank expert_feed_forward_length expert_shared_count",
       TIED,
-      "attn_norm attn_kv_a_norm attn_kv_a_mqa attn_output=heads*valuemla,embd ffn_norm "
-      "qlora: attn_q_a attn_q_a_norm attn_q_b noqlora: attn_q=embd,heads*keymla "
-      "mla: attn_k_b attn_v_b nomla: attn_kv_b dense: " GATED
-      " moe: ffn_gate_inp exp_probs_b.bias? "
-      "ffn_down_exps gate_up_exps ffn_gate_shexp=embd,expff*shared ffn_up_shexp=embd,expff*shared "
+      "attn_norm attn_kv_a_norm attn_kv_a_mqa attn_output=heads*valuemla,embd ffn_norm qlora: "
+      "attn_q_a attn_q_a_norm attn_q_b noqlora: attn_q=embd,heads*keymla mla: attn_k_b attn_v_b "
+      "nomla: attn_kv_b dense: " GATED
+      " moe: ffn_gate_inp exp_probs_b.bias? ffn_down_exps gate_up_exps "
+      "ffn_gate_shexp=embd,expff*shared ffn_up_shexp=embd,expff*shared "
       "ffn_down_shexp=expff*shared,embd" NEXTN },
     { "gpt-oss",
       RMS "attention.head_count expert_count expert_used_count expert_feed_forward_length "
@@ -88,18 +87,18 @@ static const check_arch table[] = {
       RMS ATTN "expert_count expert_used_count expert_feed_forward_length expert_shared_count",
       TIED,
       "attn_norm qkv attn_output attn_q_norm? attn_k_norm? post_attention_norm dense: " GATED
-      " moe: exp_probs_b.bias " EXPERTS " shared: ffn_gate_shexp=embd,expff*shared "
-      "ffn_up_shexp=embd,expff*shared ffn_down_shexp=expff*shared,embd" NEXTN },
+      " moe: exp_probs_b.bias " EXPERTS
+      " shared: ffn_gate_shexp=embd,expff*shared ffn_up_shexp=embd,expff*shared "
+      "ffn_down_shexp=expff*shared,embd" NEXTN },
     { "olmo2", RMS ATTN, OUT,
       "qkv_e attn_output=embd,embd attn_q_norm=embd attn_k_norm=kvheads*embd/heads "
       "post_attention_norm" GATED "post_ffw_norm" },
     { "starcoder2", EPS ATTN, TIED "output_norm.bias",
       "attn_norm attn_norm.bias qkv_e attn_output=embd,embd attn_output.bias ffn_norm "
-      "ffn_norm.bias "
-      "ffn_up ffn_up.bias ffn_down ffn_down.bias" },
+      "ffn_norm.bias ffn_up ffn_up.bias ffn_down ffn_down.bias" },
     { "falcon", EPS ATTN, TIED "output_norm.bias",
-      "attn_norm attn_norm.bias attn_norm_2? attn_norm_2.bias? "
-      "attn_qkv=embd,embd+2*kvheads*value attn_output=embd,embd ffn_up ffn_down" },
+      "attn_norm attn_norm.bias attn_norm_2? attn_norm_2.bias? attn_qkv=embd,embd+2*kvheads*value "
+      "attn_output=embd,embd ffn_up ffn_down" },
     { "gpt2", EPS ATTN, TIED "position_embd output_norm.bias",
       "attn_norm attn_norm.bias attn_qkv=embd,embd+2*kvheads*value "
       "attn_qkv.bias=embd+2*kvheads*value attn_output=embd,embd attn_output.bias ffn_norm "
@@ -113,8 +112,7 @@ static const check_arch table[] = {
       "token_embd output? enc.output_norm dec.output_norm",
       "enc: attn_norm attn_rel_b? attn_q=embd,kvheads*key attn_k attn_v attn_o=kvheads*value,embd "
       "ffn_norm ffn_gate? ffn_up ffn_down dec: attn_norm attn_rel_b? attn_q=embd,kvheads*key "
-      "attn_k "
-      "attn_v attn_o=kvheads*value,embd cross_attn_norm cross_attn_rel_b? "
+      "attn_k attn_v attn_o=kvheads*value,embd cross_attn_norm cross_attn_rel_b? "
       "cross_attn_q=embd,kvheads*key cross_attn_k=embd,kvheads*key cross_attn_v=embd,kvheads*value "
       "cross_attn_o=kvheads*value,embd ffn_norm ffn_gate? ffn_up ffn_down" },
     { "t5encoder", RMS ATTN "attention.relative_buckets_count",
@@ -147,100 +145,63 @@ static const check_arch table[] = {
       "time_mix_v0 first: time_mix_v1=embd,liclr time_mix_v2=liclr,embd later: "
       "time_mix_v1=embd,lvalue time_mix_v2=lvalue,embd all: time_mix_g1=embd,lgate "
       "time_mix_g2=lgate,embd time_mix_lerp_fused=embd,1,1,6 time_mix_k_k time_mix_k_a "
-      "time_mix_r_k "
-      "time_mix_key time_mix_value time_mix_receptance time_mix_ln time_mix_ln.bias "
-      "time_mix_output "
-      "channel_mix_lerp_k channel_mix_key=embd,ff channel_mix_value=ff,embd" },
+      "time_mix_r_k time_mix_key time_mix_value time_mix_receptance time_mix_ln time_mix_ln.bias "
+      "time_mix_output channel_mix_lerp_k channel_mix_key=embd,ff channel_mix_value=ff,embd" },
 };
 
-/* Usual shapes, by the name without the block. Names that end in "*" are prefixes, for
- * weights and biases alike. */
+/* Usual shapes. Names are like those of a table; one that ends in "*" is a prefix, for weights and
+ * biases alike. The first match counts. */
 static const struct {
-    const char *name, *shape;
+    const char *shape, *names;
 } shapes[] = {
-    { "token_embd.weight", "embd,vocab" },
-    { "output.weight", "embd,vocab" },
-    { "output.bias", "vocab" },
-    { "position_embd.weight", "embd,context" },
-    { "token_types.weight", "embd,types" },
-    { "output_norm.*", "embd" },
-    { "enc.output_norm.*", "embd" },
-    { "dec.output_norm.*", "embd" },
-    { "token_embd_norm.*", "embd" },
-    { "cls.weight", "embd,embd" },
-    { "cls.bias", "embd" },
-    { "rope_freqs.weight", "rot/2" },
-    { "rope_factors_long.weight", "rot/2" },
-    { "rope_factors_short.weight", "rot/2" },
-    { "attn_norm.*", "embd" },
-    { "attn_norm_2.*", "embd" },
-    { "ffn_norm.*", "embd" },
-    { "post_attention_norm.*", "embd" },
-    { "post_ffw_norm.*", "embd" },
-    { "attn_output_norm.*", "embd" },
-    { "layer_output_norm.*", "embd" },
-    { "cross_attn_norm.*", "embd" },
-    { "attn_rel_b.weight", "heads,buckets" },
-    { "cross_attn_rel_b.weight", "heads,buckets" },
-    { "attn_q.weight", "embd,heads*key" },
-    { "attn_k.weight", "embd,kvheads*key" },
-    { "attn_v.weight", "embd,kvheads*value" },
-    { "attn_output.weight", "heads*key,embd" },
-    { "attn_output.bias", "embd" },
-    { "attn_q_norm.weight", "key" },
-    { "attn_k_norm.weight", "key" },
-    { "attn_sinks.weight", "heads" },
-    { "attn_q_a.weight", "embd,qrank" },
-    { "attn_q_b.weight", "qrank,heads*keymla" },
-    { "attn_q_a_norm.weight", "qrank" },
-    { "attn_kv_a_mqa.weight", "embd,kvrank+rot" },
-    { "attn_kv_a_norm.weight", "kvrank" },
-    { "attn_k_b.weight", "keymla-rot,kvrank,heads" },
-    { "attn_v_b.weight", "kvrank,valuemla,heads" },
-    { "attn_kv_b.weight", "kvrank,heads*keymla-heads*rot+heads*valuemla" },
-    { "ffn_gate.weight", "embd,ff" },
-    { "ffn_up.weight", "embd,ff" },
-    { "ffn_down.weight", "ff,embd" },
-    { "ffn_gate.bias", "ff" },
-    { "ffn_up.bias", "ff" },
-    { "ffn_down.bias", "embd" },
-    { "ffn_gate_inp.weight", "embd,experts" },
-    { "ffn_gate_inp.bias", "experts" },
-    { "exp_probs_b.bias", "experts" },
-    { "ffn_gate_exps.weight", "embd,expff,experts" },
-    { "ffn_up_exps.weight", "embd,expff,experts" },
-    { "ffn_down_exps.weight", "expff,embd,experts" },
-    { "ffn_gate_up_exps.weight", "embd,2*expff,experts" },
-    { "ffn_gate_exps.bias", "expff,experts" },
-    { "ffn_up_exps.bias", "expff,experts" },
-    { "ffn_down_exps.bias", "embd,experts" },
-    { "ffn_gate_inp_shexp.weight", "embd" },
-    { "ffn_gate_shexp.weight", "embd,sharedff" },
-    { "ffn_up_shexp.weight", "embd,sharedff" },
-    { "ffn_down_shexp.weight", "sharedff,embd" },
-    { "nextn.eh_proj.weight", "2*embd,embd" },
-    { "nextn.enorm.weight", "embd" },
-    { "nextn.hnorm.weight", "embd" },
-    { "nextn.embed_tokens.weight", "embd,vocab" },
-    { "nextn.shared_head_head.weight", "embd,vocab" },
-    { "nextn.shared_head_norm.weight", "embd" },
-    { "ssm_in.weight", "embd,2*inner" },
-    { "ssm_conv1d.weight", "conv,inner" },
-    { "ssm_conv1d.bias", "inner" },
-    { "ssm_x.weight", "inner,dtrank+2*state" },
-    { "ssm_dt.weight", "dtrank,inner" },
-    { "ssm_dt.bias", "inner" },
-    { "ssm_a", "state,inner" },
-    { "ssm_d", "inner" },
-    { "ssm_out.weight", "inner,embd" },
-    { "time_mix_key.weight", "embd,embd" },
-    { "time_mix_value.weight", "embd,embd" },
-    { "time_mix_receptance.weight", "embd,embd" },
-    { "time_mix_gate.weight", "embd,embd" },
-    { "time_mix_output.weight", "embd,embd" },
-    { "channel_mix_receptance.weight", "embd,embd" },
-    { "time_mix_*", "embd" },
-    { "channel_mix_lerp_*", "embd" },
+    { "embd,vocab", "token_embd output nextn.embed_tokens nextn.shared_head_head" },
+    { "vocab", "output.bias" },
+    { "embd,context", "position_embd" },
+    { "embd,types", "token_types" },
+    { "embd",
+      "output_norm.* enc.output_norm.* dec.output_norm.* token_embd_norm.* cls.bias attn_norm.* "
+      "attn_norm_2.* ffn_norm.* post_attention_norm.* post_ffw_norm.* attn_output_norm.* "
+      "layer_output_norm.* cross_attn_norm.* attn_output.bias ffn_down.bias ffn_gate_inp_shexp "
+      "nextn.enorm nextn.hnorm nextn.shared_head_norm" },
+    { "embd,embd",
+      "cls time_mix_key time_mix_value time_mix_receptance time_mix_gate time_mix_output "
+      "channel_mix_receptance" },
+    { "rot/2", "rope_freqs rope_factors_long rope_factors_short" },
+    { "heads,buckets", "attn_rel_b cross_attn_rel_b" },
+    { "embd,heads*key", "attn_q" },
+    { "embd,kvheads*key", "attn_k" },
+    { "embd,kvheads*value", "attn_v" },
+    { "heads*key,embd", "attn_output" },
+    { "key", "attn_q_norm attn_k_norm" },
+    { "heads", "attn_sinks" },
+    { "embd,qrank", "attn_q_a" },
+    { "qrank,heads*keymla", "attn_q_b" },
+    { "qrank", "attn_q_a_norm" },
+    { "embd,kvrank+rot", "attn_kv_a_mqa" },
+    { "kvrank", "attn_kv_a_norm" },
+    { "keymla-rot,kvrank,heads", "attn_k_b" },
+    { "kvrank,valuemla,heads", "attn_v_b" },
+    { "kvrank,heads*keymla-heads*rot+heads*valuemla", "attn_kv_b" },
+    { "embd,ff", "ffn_gate ffn_up" },
+    { "ff,embd", "ffn_down" },
+    { "ff", "ffn_gate.bias ffn_up.bias" },
+    { "embd,experts", "ffn_gate_inp ffn_down_exps.bias" },
+    { "experts", "ffn_gate_inp.bias exp_probs_b.bias" },
+    { "embd,expff,experts", "ffn_gate_exps ffn_up_exps" },
+    { "expff,embd,experts", "ffn_down_exps" },
+    { "embd,2*expff,experts", "ffn_gate_up_exps" },
+    { "expff,experts", "ffn_gate_exps.bias ffn_up_exps.bias" },
+    { "embd,sharedff", "ffn_gate_shexp ffn_up_shexp" },
+    { "sharedff,embd", "ffn_down_shexp" },
+    { "2*embd,embd", "nextn.eh_proj" },
+    { "embd,2*inner", "ssm_in" },
+    { "conv,inner", "ssm_conv1d" },
+    { "inner", "ssm_conv1d.bias ssm_dt.bias ssm_d." },
+    { "inner,dtrank+2*state", "ssm_x" },
+    { "dtrank,inner", "ssm_dt" },
+    { "state,inner", "ssm_a." },
+    { "inner,embd", "ssm_out" },
+    { "embd", "time_mix_* channel_mix_lerp_*" },
 };
 
 /* Architectures of llama.cpp v0.5.0. */
@@ -303,12 +264,17 @@ bool gg_check_pre_known(const char *name, size_t len)
 
 const char *gg_check_shape_of(const char *rest, size_t len)
 {
+    size_t stem = len > 7 && memcmp(rest + len - 7, ".weight", 7) == 0 ? len - 7 : len;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        size_t n = strlen(shapes[i].name);
-        bool prefix = shapes[i].name[n - 1] == '*';
-        if (prefix ? len >= n && memcmp(shapes[i].name, rest, n - 1) == 0
-                   : len == n && memcmp(shapes[i].name, rest, n) == 0)
-            return shapes[i].shape;
+        const char *word, *words = shapes[i].names;
+        size_t n;
+        while (gg_check_next_word(&words, &word, &n)) {
+            bool prefix = word[n - 1] == '*', whole = word[n - 1] == '.';
+            if (prefix  ? len >= n && memcmp(word, rest, n - 1) == 0
+                : whole ? len == n - 1 && memcmp(word, rest, len) == 0
+                        : stem == n && memcmp(word, rest, n) == 0)
+                return shapes[i].shape;
+        }
     }
     return NULL;
 }
