@@ -80,7 +80,7 @@ static void find_architecture(check *c)
         c->arch_len > 0)
         c->arch = gg_check_arch_of(c->arch_name, c->arch_len);
     gg_kv_str(gg_check_key(c, "general.type"), &type, &type_len);
-    bool other = c->arch_name && gg_check_arch_other(c->arch_name, c->arch_len);
+    bool other = c->arch_name && gg_check_arch_in(c, gg_check_other_archs);
     c->text_model = !other &&
                     !gg_check_word("adapter imatrix mmproj controlvector", type, type_len);
     c->blocks = gg_check_number_or(c, "block_count", 0);

@@ -149,8 +149,8 @@ static const check_arch table[] = {
       "time_mix_output channel_mix_lerp_k channel_mix_key=embd,ff channel_mix_value=ff,embd" },
 };
 
-/* Usual shapes. Names are like those of a table; one that ends in "*" is a prefix, for weights and
- * biases alike. The first match counts. */
+/* Usual shapes. Names are like those of a table. A name with "*" at the end is a prefix, for
+ * weights and biases alike. The first match counts. */
 static const struct {
     const char *shape, *names;
 } shapes[] = {
@@ -205,7 +205,7 @@ static const struct {
 };
 
 /* Architectures of llama.cpp v0.5.0. */
-static const char known[] =
+const char gg_check_archs[] =
     "llama llama4 deci falcon grok gpt2 gptj gptneox mpt baichuan starcoder refact bert "
     "modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert bloom "
     "stablelm qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe qwen3next qwen3vl qwen3vlmoe qwen35 "
@@ -224,11 +224,11 @@ static const char known[] =
 
 /* Architectures of files that are not language models, so that the rules for language models
  * do not apply: projectors, control vectors and diffusion models. */
-static const char other[] =
+const char gg_check_other_archs[] =
     "clip controlvector imatrix flux sd1 sd2 sd3 sdxl wan hyvid hunyuan_video ltxv lumina lumina2 "
     "aura qwen_image hidream cosmos pixart sana chroma z_image auraflow ltx_video whisper";
 
-static const char pre_tokenizers[] =
+const char gg_check_pre_tokenizers[] =
     "default minicpm5 llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 "
     "jina-v5-nano deepseek-llm deepseek-coder deepseek-v3 spark2_5 youtu falcon mpt starcoder "
     "gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert jais-2 "
@@ -245,21 +245,6 @@ const check_arch *gg_check_arch_of(const char *name, size_t len)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (gg_check_word(table[i].names, name, len)) return &table[i];
     return NULL;
-}
-
-bool gg_check_arch_known(const char *name, size_t len)
-{
-    return gg_check_word(known, name, len);
-}
-
-bool gg_check_arch_other(const char *name, size_t len)
-{
-    return gg_check_word(other, name, len);
-}
-
-bool gg_check_pre_known(const char *name, size_t len)
-{
-    return gg_check_word(pre_tokenizers, name, len);
 }
 
 const char *gg_check_shape_of(const char *rest, size_t len)

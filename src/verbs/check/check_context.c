@@ -32,37 +32,6 @@ void gg_check_say(check *c, gg_check_level level, const char *rule, check_place 
     gg_check_report_finding(c, &(gg_finding){ level, rule, place, escaped });
 }
 
-check_place gg_check_at(const char *name)
-{
-    return (check_place){ .name = name, .len = strlen(name) };
-}
-
-check_place gg_check_at_key(const gg_kv *kv)
-{
-    return (check_place){ .name = kv->key, .len = kv->key_len };
-}
-
-check_place gg_check_at_tensor(const gg_tensor *t)
-{
-    return (check_place){ .name = t->name, .len = t->name_len };
-}
-
-check_place gg_check_at_block(int64_t block)
-{
-    check_place p = { .name = NULL };
-    p.len = (size_t)snprintf(p.own, sizeof p.own, "block %" PRId64, block);
-    return p;
-}
-
-check_place gg_check_at_arch_key(const check *c, const char *name)
-{
-    check_place p = { .name = NULL };
-    int len = c->arch_len < 64 ? (int)c->arch_len : 64;
-    snprintf(p.own, sizeof p.own, "%.*s.%s", len, c->arch_name ? c->arch_name : "", name);
-    p.len = strlen(p.own);
-    return p;
-}
-
 /* ---- keys ------------------------------------------------------------------------ */
 
 const gg_kv *gg_check_key(const check *c, const char *key)
@@ -73,7 +42,7 @@ const gg_kv *gg_check_key(const check *c, const char *key)
 const gg_kv *gg_check_arch_key(const check *c, const char *name)
 {
     if (!c->arch_name || c->arch_len > 64) return NULL;
-    return gg_check_key(c, gg_check_at_arch_key(c, name).own);
+    return gg_check_key(c, at_arch_key(c, name).own);
 }
 
 bool gg_check_number(const check *c, const char *name, uint64_t block, uint64_t *value)

@@ -9,6 +9,8 @@
 #include "gguf/gguf.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 /* The requirements of an architecture as text. The format is described in check_arch.c. */
 typedef struct check_arch {
@@ -46,15 +48,41 @@ typedef struct check_place {
     char own[200];
 } check_place;
 
-check_place gg_check_at(const char *name); /* a key or a tensor; "" = the whole model */
-check_place gg_check_at_key(const gg_kv *kv);
-check_place gg_check_at_tensor(const gg_tensor *t);
-check_place gg_check_at_block(int64_t block);
-check_place gg_check_at_arch_key(const check *c, const char *name); /* "ARCH.NAME" */
+/* "" = the whole model. */
+static inline check_place at_name(const char *name)
+{
+    return (check_place){ .name = name, .len = strlen(name) };
+}
+static inline check_place at_key(const gg_kv *kv)
+{
+    return (check_place){ .name = kv->key, .len = kv->key_len };
+}
+static inline check_place at_tensor(const gg_tensor *t)
+{
+    return (check_place){ .name = t->name, .len = t->name_len };
+}
+static inline check_place at_block(int64_t block)
+{
+    check_place p = { .name = NULL };
+    p.len = (size_t)snprintf(p.own, sizeof p.own, "block %" PRId64, block);
+    return p;
+}
+/* "ARCH.NAME" */
+static inline check_place at_arch_key(const check *c, const char *name)
+{
+    check_place p = { .name = NULL };
+    int len = c->arch_len < 64 ? (int)c->arch_len : 64;
+    snprintf(p.own, sizeof p.own, "%.*s.%s", len, c->arch_name ? c->arch_name : "", name);
+    p.len = strlen(p.own);
+    return p;
+}
 
 /* Reports a finding, escaped. Does nothing if c->status is set. */
 void gg_check_say(check *c, gg_check_level level, const char *rule, check_place where,
                   const char *fmt, ...) GG_PRINTF(5, 6);
+#define say_error(c, ...) gg_check_say(c, GG_CHECK_ERROR, __VA_ARGS__)
+#define say_warning(c, ...) gg_check_say(c, GG_CHECK_WARNING, __VA_ARGS__)
+#define say_note(c, ...) gg_check_say(c, GG_CHECK_NOTE, __VA_ARGS__)
 /* The same with a finding whose texts are escaped already. */
 void gg_check_report_finding(check *c, const gg_finding *f);
 
@@ -108,9 +136,9 @@ void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t siz
 /* ---- tables: check_arch.c ------------------------------------------------------------------ */
 
 const check_arch *gg_check_arch_of(const char *name, size_t len);
-bool gg_check_arch_known(const char *name, size_t len); /* supported by llama.cpp */
-bool gg_check_arch_other(const char *name, size_t len); /* known, but not a language model */
-bool gg_check_pre_known(const char *name, size_t len);  /* a pre-tokenizer of llama.cpp */
+extern const char gg_check_archs[];          /* architectures that llama.cpp supports */
+extern const char gg_check_other_archs[];    /* of files that are not language models */
+extern const char gg_check_pre_tokenizers[]; /* pre-tokenizers of llama.cpp */
 /* Usual shape of a tensor ("attn_q.weight"), or NULL. */
 const char *gg_check_shape_of(const char *rest, size_t len);
 

@@ -126,22 +126,22 @@ static gg_status read_all_weights(reading *j, gg_error *err)
 static void report_tensor(check *c, const gg_tensor *t, const seen *s)
 {
     bool matrix = t->dims[1] > 1;
-    check_place where = gg_check_at_tensor(t);
+    check_place where = at_tensor(t);
     if (!s->decoded || t->elements == 0) return;
     if (s->nans)
-        gg_check_say(c, GG_CHECK_ERROR, "nan", where,
-                     "%" PRIu64 " of %" PRIu64 " values are not numbers", s->nans, t->elements);
+        say_error(c, "nan", where, "%" PRIu64 " of %" PRIu64 " values are not numbers", s->nans,
+                  t->elements);
     if (s->infinite)
-        gg_check_say(c, GG_CHECK_ERROR, "infinite", where,
-                     "%" PRIu64 " of %" PRIu64 " values are infinite", s->infinite, t->elements);
+        say_error(c, "infinite", where, "%" PRIu64 " of %" PRIu64 " values are infinite",
+                  s->infinite, t->elements);
     if (s->zeros)
         gg_check_say(c, matrix ? GG_CHECK_WARNING : GG_CHECK_NOTE, "zeros", where,
                      "all its values are zero");
     else if (s->constant && matrix)
-        gg_check_say(c, GG_CHECK_WARNING, "constant", where, "all its values are the same");
+        say_warning(c, "constant", where, "all its values are the same");
     else if (s->dead_rows && matrix)
-        gg_check_say(c, GG_CHECK_NOTE, "dead-rows", where,
-                     "%" PRIu64 " of %" PRIu64 " rows are zero", s->dead_rows, s->rows);
+        say_note(c, "dead-rows", where, "%" PRIu64 " of %" PRIu64 " rows are zero", s->dead_rows,
+                 s->rows);
 }
 
 /* ---- blocks with the same bytes ------------------------------------------------------- */
@@ -235,9 +235,9 @@ static gg_status check_repeated_blocks(check *c, const gg_source *s, const seen 
         char where[80];
         if (memcmp(blocks[i].digest, blocks[i - 1].digest, 32) != 0) continue;
         snprintf(where, sizeof where, "block %.30s%" PRId64, blocks[i].part, blocks[i].block);
-        gg_check_say(c, GG_CHECK_NOTE, "repeated-block", gg_check_at(where),
-                     "its tensors have the same bytes as those of block %" PRIu64,
-                     (uint64_t)blocks[i - 1].block);
+        say_note(c, "repeated-block", at_name(where),
+                 "its tensors have the same bytes as those of block %" PRIu64,
+                 (uint64_t)blocks[i - 1].block);
     }
     free(pieces);
     free(blocks);

@@ -44,7 +44,8 @@ static void rows_free(rows *r)
 }
 
 /* Adds a row; the texts are copied, and are escaped already. */
-static row *add_row(rows *r, const char *kind, const char *name, const char *detail, gg_error *err)
+static row *add_hash_row(rows *r, const char *kind, const char *name, const char *detail,
+                         gg_error *err)
 {
     row *grown = gg_grow(r->list, r->n, &r->cap, sizeof *grown, err);
     if (!grown) return NULL;
@@ -59,8 +60,8 @@ static row *add_row(rows *r, const char *kind, const char *name, const char *det
 }
 
 /* The same for a name of `len` bytes that is not escaped. */
-static row *add_part(rows *r, const char *kind, const char *name, size_t len, const char *detail,
-                     gg_error *err)
+static row *add_named_row(rows *r, const char *kind, const char *name, size_t len,
+                          const char *detail, gg_error *err)
 {
     char stack[512], *text = stack;
     size_t n = gg_escape(name, len, stack, sizeof stack);
@@ -68,7 +69,7 @@ static row *add_part(rows *r, const char *kind, const char *name, size_t len, co
         if (!(text = malloc(n + 1))) return gg_fail(err, GG_ENOMEM, "no memory for a name"), NULL;
         gg_escape(name, len, text, n + 1);
     }
-    row *x = add_row(r, kind, text, detail, err);
+    row *x = add_hash_row(r, kind, text, detail, err);
     if (text != stack) free(text);
     return x;
 }
@@ -105,7 +106,7 @@ static gg_status key_rows(const gg_meta *meta, rows *r, gg_error *err)
     char detail[64];
     size_t at = r->n;
     gg_sha256_init(&all);
-    if (!add_row(r, "metadata", "-", "-", err)) return err->status;
+    if (!add_hash_row(r, "metadata", "-", "-", err)) return err->status;
     for (size_t i = 0; i < meta->n; i++) {
         const gg_kv *kv = &meta->kv[i];
         gg_sha256 h;
@@ -121,7 +122,7 @@ static gg_status key_rows(const gg_meta *meta, rows *r, gg_error *err)
             snprintf(detail, sizeof detail, "%s[%" PRIu64 "]", gg_type_name(kv->elem_type),
                      kv->count);
         else snprintf(detail, sizeof detail, "%s", gg_type_name(kv->type));
-        row *x = add_part(r, "key", kv->key, kv->key_len, detail, err);
+        row *x = add_named_row(r, "key", kv->key, kv->key_len, detail, err);
         if (!x) return err->status;
         finish_sha(&h, x->sha);
     }
@@ -172,7 +173,7 @@ static gg_status add_tensor_row(const gg_tensor *t, rows *r, gg_error *err)
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
     gg_check_shape_text(t->n_dims, t->dims, shape, sizeof shape);
     snprintf(detail, sizeof detail, "%s %s", info ? info->name : "?", t->n_dims ? shape : "");
-    return add_part(r, "tensor", t->name, t->name_len, detail, err) ? GG_OK : err->status;
+    return add_named_row(r, "tensor", t->name, t->name_len, detail, err) ? GG_OK : err->status;
 }
 
 static gg_status tensor_rows(gg_source *s, const gg_run *run, rows *r, gg_error *err)
@@ -204,7 +205,7 @@ static gg_status file_rows(gg_source *s, const gg_run *run, rows *r, gg_error *e
         char detail[32];
         const char *slash = strrchr(m->paths[i], '/'), *name = slash ? slash + 1 : m->paths[i];
         snprintf(detail, sizeof detail, "%" PRIu64, m->file_sizes[i]);
-        if (!add_part(r, "file", name, strlen(name), detail, err)) return err->status;
+        if (!add_named_row(r, "file", name, strlen(name), detail, err)) return err->status;
     }
     hashing j = { s, run, r->list };
     return gg_parallel(m->n_files, run ? run->threads : 0, hash_model_file, &j, err);
@@ -258,7 +259,7 @@ static gg_status parse_list_line(void *ctx, char *line, size_t number, gg_error 
     if (k == 4 || strlen(cell[0]) != 64 || strspn(cell[0], "0123456789abcdef") != 64 ||
         !is_escaped(cell[2]) || !is_escaped(cell[3]))
         return bad_list_line(number, err);
-    row *x = add_row(r, kinds[k], cell[2], cell[3], err);
+    row *x = add_hash_row(r, kinds[k], cell[2], cell[3], err);
     if (!x) return GG_ENOMEM;
     memcpy(x->sha, cell[0], 65);
     return r->n <= MOST_LINES ? GG_OK : gg_fail(err, GG_EUNSUPPORTED, "the list is too long");

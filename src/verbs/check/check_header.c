@@ -21,15 +21,13 @@ static void check_names(check *c)
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         if (t->name_len > GG_MAX_NAME)
-            gg_check_say(c, GG_CHECK_ERROR, "name", gg_check_at_tensor(t),
-                         "its name has %zu bytes; llama.cpp takes at most %d", t->name_len,
-                         GG_MAX_NAME);
+            say_error(c, "name", at_tensor(t), "its name has %zu bytes; llama.cpp takes at most %d",
+                      t->name_len, GG_MAX_NAME);
         else if (t->name_len == 0)
-            gg_check_say(c, GG_CHECK_WARNING, "name", gg_check_at(""),
-                         "tensor %zu has an empty name", i);
+            say_warning(c, "name", at_name(""), "tensor %zu has an empty name", i);
         else if (memchr(t->name, 0, t->name_len))
-            gg_check_say(c, GG_CHECK_WARNING, "name", gg_check_at_tensor(t),
-                         "its name contains a zero byte, where engines cut it off");
+            say_warning(c, "name", at_tensor(t),
+                        "its name contains a zero byte, where engines cut it off");
     }
 }
 
@@ -49,7 +47,7 @@ static void check_tensor_types(check *c)
             level = GG_CHECK_WARNING;
             text = "norms are stored as F32; engines may fail to run one in %s";
         }
-        if (text) gg_check_say(c, level, "tensor-type", gg_check_at_tensor(t), text, info->name);
+        if (text) gg_check_say(c, level, "tensor-type", at_tensor(t), text, info->name);
     }
 }
 
@@ -73,7 +71,7 @@ static uint32_t named_type(uint64_t file_type)
 
 static void check_file_type(check *c)
 {
-    check_place where = gg_check_at("general.file_type");
+    check_place where = at_name("general.file_type");
     uint64_t stated;
     if (!gg_kv_u64(gg_check_key(c, where.name), &stated) || c->in->n == 0) return;
     uint32_t dtype = named_type(stated & ~(uint64_t)1024); /* the bit marks a guess */
@@ -81,12 +79,10 @@ static void check_file_type(check *c)
     for (size_t i = 0; i < c->in->n && info; i++)
         if (c->in->tensors[i].dtype == dtype) return;
     if (info)
-        gg_check_say(c, GG_CHECK_NOTE, "file-type", where,
-                     "it is %" PRIu64 ", a mix with %s, but no tensor has that type", stated,
-                     info->name);
-    else
-        gg_check_say(c, GG_CHECK_NOTE, "file-type", where,
-                     "%" PRIu64 " is not the number of a file type", stated);
+        say_note(c, "file-type", where,
+                 "it is %" PRIu64 ", a mix with %s, but no tensor has that type", stated,
+                 info->name);
+    else say_note(c, "file-type", where, "%" PRIu64 " is not the number of a file type", stated);
 }
 
 static void check_alignment(check *c)
@@ -95,11 +91,10 @@ static void check_alignment(check *c)
     uint64_t v;
     if (!kv) return;
     if (kv->type != GG_TYPE_U32 || !gg_kv_u64(kv, &v) || v == 0 || (v & (v - 1)) != 0)
-        gg_check_say(c, GG_CHECK_ERROR, "alignment", gg_check_at_key(kv),
-                     "it must be a u32 and a power of two");
+        say_error(c, "alignment", at_key(kv), "it must be a u32 and a power of two");
     else if (v % 8)
-        gg_check_say(c, GG_CHECK_WARNING, "alignment", gg_check_at_key(kv),
-                     "it is %" PRIu64 "; the format requires a multiple of 8", v);
+        say_warning(c, "alignment", at_key(kv),
+                    "it is %" PRIu64 "; the format requires a multiple of 8", v);
 }
 
 static void check_split(check *c)
@@ -115,23 +110,22 @@ static void check_split(check *c)
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         const gg_kv *kv = gg_check_key(c, of[i].key);
         if (kv && kv->type != of[i].type)
-            gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at_key(kv),
-                         "its type is %s, but engines read it only as %s", gg_type_name(kv->type),
-                         gg_type_name(of[i].type));
+            say_error(c, "split", at_key(kv), "its type is %s, but engines read it only as %s",
+                      gg_type_name(kv->type), gg_type_name(of[i].type));
     }
     gg_kv_u64(gg_check_key(c, "split.no"), &no);
     if (!gg_kv_u64(gg_check_key(c, "split.count"), &count)) return;
     if (count > 1 && count != files)
-        gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at("split.count"),
-                     "it is %" PRIu64 ", but the model has %u file%s", count, files,
-                     files == 1 ? "" : "s");
+        say_error(c, "split", at_name("split.count"),
+                  "it is %" PRIu64 ", but the model has %u file%s", count, files,
+                  files == 1 ? "" : "s");
     if (count > 1 && no != 0)
-        gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at("split.no"),
-                     "it is %" PRIu64 " in the first file, where engines require 0", no);
+        say_error(c, "split", at_name("split.no"),
+                  "it is %" PRIu64 " in the first file, where engines require 0", no);
     const gg_kv *n = gg_check_key(c, "split.tensors.count");
     if (count > 1 && n && gg_kv_u64(n, &total) && total != c->in->n)
-        gg_check_say(c, GG_CHECK_ERROR, "split", gg_check_at_key(n),
-                     "it is %" PRIu64 ", but the files have %zu tensors", total, c->in->n);
+        say_error(c, "split", at_key(n), "it is %" PRIu64 ", but the files have %zu tensors", total,
+                  c->in->n);
 }
 
 /* ---- adapters -------------------------------------------------------------------------------- */
@@ -151,12 +145,11 @@ static void check_lora_pair(check *c, const gg_tensor *a)
     name[a->name_len - 1] = is_a ? 'b' : 'a';
     size_t i = gg_check_find(c, name, a->name_len);
     if (i == SIZE_MAX)
-        gg_check_say(c, GG_CHECK_ERROR, "adapter", gg_check_at_tensor(a),
-                     "its partner .lora_%c is missing", is_a ? 'b' : 'a');
+        say_error(c, "adapter", at_tensor(a), "its partner .lora_%c is missing", is_a ? 'b' : 'a');
     else if (is_a && rank_of_a(a) != c->in->tensors[i].dims[0])
-        gg_check_say(c, GG_CHECK_ERROR, "adapter", gg_check_at_tensor(a),
-                     "its rank is %" PRIu64 ", but the rank of its partner is %" PRIu64,
-                     rank_of_a(a), c->in->tensors[i].dims[0]);
+        say_error(c, "adapter", at_tensor(a),
+                  "its rank is %" PRIu64 ", but the rank of its partner is %" PRIu64, rank_of_a(a),
+                  c->in->tensors[i].dims[0]);
 }
 
 static bool ends_with(const char *name, size_t len, const char *end)
@@ -173,7 +166,7 @@ static void check_adapter(check *c)
         !gg_check_word("adapter", type, len))
         return;
     if (!gg_check_key(c, "adapter.type"))
-        gg_check_say(c, GG_CHECK_ERROR, "adapter", gg_check_at("adapter.type"), MISSING_KEY);
+        say_error(c, "adapter", at_name("adapter.type"), MISSING_KEY);
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         if (ends_with(t->name, t->name_len, ".lora_a") ||
@@ -203,8 +196,7 @@ static void require_keys(check *c, const char *names)
         char word[100];
         snprintf(word, sizeof word, "%.*s", (int)len, name);
         if (!gg_check_arch_key(c, word))
-            gg_check_say(c, GG_CHECK_ERROR, "key-missing", gg_check_at_arch_key(c, word),
-                         MISSING_KEY);
+            say_error(c, "key-missing", at_arch_key(c, word), MISSING_KEY);
     }
 }
 
@@ -219,17 +211,15 @@ static void check_required_keys(check *c)
 /* Reports an architecture that is missing or unknown. Returns false if it is missing. */
 static bool check_architecture(check *c)
 {
-    check_place where = gg_check_at("general.architecture");
+    check_place where = at_name("general.architecture");
     if (!c->arch_name || c->arch_len == 0) {
-        gg_check_say(c, GG_CHECK_ERROR, "architecture", where,
-                     "%s: an engine cannot tell what kind of model this is",
-                     gg_check_key(c, where.name) ? "this is not a name" : "this key is missing");
+        say_error(c, "architecture", where, "%s: an engine cannot tell what kind of model this is",
+                  gg_check_key(c, where.name) ? "this is not a name" : "this key is missing");
         return false;
     }
-    if (!gg_check_arch_known(c->arch_name, c->arch_len))
-        gg_check_say(c, GG_CHECK_ERROR, "architecture", where,
-                     "llama.cpp v0.5.0 does not know architecture '%.*s'",
-                     (int)(c->arch_len < 64 ? c->arch_len : 64), c->arch_name);
+    if (!gg_check_arch_in(c, gg_check_archs))
+        say_error(c, "architecture", where, "llama.cpp v0.5.0 does not know architecture '%.*s'",
+                  (int)(c->arch_len < 64 ? c->arch_len : 64), c->arch_name);
     return true;
 }
 
@@ -274,9 +264,8 @@ static const char *own_name(const check *c, const gg_kv *kv, size_t *len)
 static void expect_type(check *c, const gg_kv *kv, uint32_t type, const char *more)
 {
     if (kv->type != type)
-        gg_check_say(c, GG_CHECK_ERROR, "key-type", gg_check_at_key(kv),
-                     "its type is %s, but an engine reads it only as %s%s", gg_type_name(kv->type),
-                     gg_type_name(type), more);
+        say_error(c, "key-type", at_key(kv), "its type is %s, but an engine reads it only as %s%s",
+                  gg_type_name(kv->type), gg_type_name(type), more);
 }
 
 static void check_own_type(check *c, const gg_kv *kv, const char *name, size_t len)
@@ -338,8 +327,7 @@ static void check_layer_arrays(check *c)
         if (!name || kv->type != GG_TYPE_ARR || kv->count == c->blocks) continue;
         bool strict = gg_check_word(strict_arrays, name, len);
         if (!strict && (!gg_check_word(loose_arrays, name, len) || kv->count == c->trunk)) continue;
-        gg_check_say(c, strict ? GG_CHECK_ERROR : GG_CHECK_WARNING, "layer-array",
-                     gg_check_at_key(kv),
+        gg_check_say(c, strict ? GG_CHECK_ERROR : GG_CHECK_WARNING, "layer-array", at_key(kv),
                      "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count,
                      c->blocks);
     }
@@ -355,86 +343,79 @@ static void check_experts(check *c)
     for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < MOST_BLOCKS; b++)
         if (gg_check_number(c, "expert_used_count", b, &used) && used > most) most = used;
     if (count > MOST_EXPERTS)
-        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_arch_key(c, "expert_count"),
-                     "it is larger than %d", MOST_EXPERTS);
+        say_error(c, "experts", at_arch_key(c, "expert_count"), "it is larger than %d",
+                  MOST_EXPERTS);
     if (most > count || (count > 0 && most == 0))
-        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_arch_key(c, "expert_used_count"),
-                     "%" PRIu64 " experts are used per token, but the model has %" PRIu64, most,
-                     count);
+        say_error(c, "experts", at_arch_key(c, "expert_used_count"),
+                  "%" PRIu64 " experts are used per token, but the model has %" PRIu64, most,
+                  count);
     if (groups > 0 && (groups >= count || (groups > 1 && count % groups)))
-        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_arch_key(c, "expert_group_count"),
-                     "%" PRIu64 " experts cannot be divided into %" PRIu64 " groups", count,
-                     groups);
+        say_error(c, "experts", at_arch_key(c, "expert_group_count"),
+                  "%" PRIu64 " experts cannot be divided into %" PRIu64 " groups", count, groups);
     if (groups > 1 && count > 0 && (of_them == 0 || of_them >= groups))
-        gg_check_say(c, GG_CHECK_ERROR, "experts",
-                     gg_check_at_arch_key(c, "expert_group_used_count"),
-                     "it must be at least 1 and less than expert_group_count");
+        say_error(c, "experts", at_arch_key(c, "expert_group_used_count"),
+                  "it must be at least 1 and less than expert_group_count");
 }
 
 static void check_heads(check *c)
 {
-    check_place where = gg_check_at_arch_key(c, "attention.head_count_kv");
+    check_place where = at_arch_key(c, "attention.head_count_kv");
     uint64_t blocks = c->blocks < MOST_BLOCKS ? c->blocks : MOST_BLOCKS, q, kv;
     for (uint64_t b = 0; b < (blocks ? blocks : 1); b++) {
         if (!gg_check_number(c, "attention.head_count", b, &q) || q == 0) continue;
         if (!gg_check_number(c, "attention.head_count_kv", b, &kv) || kv == 0) continue;
         if (q % kv == 0) continue;
-        gg_check_say(c, GG_CHECK_ERROR, "heads", where,
-                     "%" PRIu64 " key-value heads do not divide %" PRIu64 " heads (block %" PRIu64
-                     ")",
-                     kv, q, b);
+        say_error(c, "heads", where,
+                  "%" PRIu64 " key-value heads do not divide %" PRIu64 " heads (block %" PRIu64 ")",
+                  kv, q, b);
         break;
     }
     /* latent attention has one key-value head for all query heads */
     if (gg_check_arch_in(c, "deepseek2") && gg_check_positive(c, "attention.key_length_mla") &&
         gg_check_number(c, "attention.head_count_kv", 0, &kv) && kv != 1)
-        gg_check_say(c, GG_CHECK_ERROR, "heads", where,
-                     "it must be 1 in a model with attention.key_length_mla");
+        say_error(c, "heads", where, "it must be 1 in a model with attention.key_length_mla");
 }
 
 static void check_rope(check *c)
 {
-    check_place where = gg_check_at_arch_key(c, "rope.dimension_count");
+    check_place where = at_arch_key(c, "rope.dimension_count");
     uint64_t key, rot;
     const char *type;
     size_t len;
     if (gg_kv_str(gg_check_arch_key(c, "rope.scaling.type"), &type, &len) &&
         !gg_check_word("none linear yarn longrope", type, len))
-        gg_check_say(
-            c, GG_CHECK_ERROR, "rope", gg_check_at_arch_key(c, "rope.scaling.type"),
+        say_error(
+            c, "rope", at_arch_key(c, "rope.scaling.type"),
             "no engine supports this kind of scaling; expected none, linear, yarn or longrope");
     if (!gg_check_arch_key(c, "rope.dimension_count") || !gg_check_value(c, "key", &key) ||
         !gg_check_value(c, "rot", &rot))
         return;
     bool whole = gg_check_arch_in(c, "llama deci falcon llama-embed");
     if (whole ? rot != key : rot > key)
-        gg_check_say(c, GG_CHECK_ERROR, "rope", where,
-                     "RoPE rotates %" PRIu64 " dimensions, but a head has %" PRIu64, rot, key);
-    else if (rot % 2) gg_check_say(c, GG_CHECK_ERROR, "rope", where, "it must be even");
+        say_error(c, "rope", where, "RoPE rotates %" PRIu64 " dimensions, but a head has %" PRIu64,
+                  rot, key);
+    else if (rot % 2) say_error(c, "rope", where, "it must be even");
 }
 
 static void check_values(check *c)
 {
     uint64_t v, w;
     if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > MOST_BLOCKS))
-        gg_check_say(c, GG_CHECK_ERROR, "key-value", gg_check_at_arch_key(c, "block_count"),
-                     "engines accept 1 to %d blocks", MOST_BLOCKS);
+        say_error(c, "key-value", at_arch_key(c, "block_count"), "engines accept 1 to %d blocks",
+                  MOST_BLOCKS);
     if (gg_check_number(c, "nextn_predict_layers", 0, &w) && c->blocks && w > c->blocks)
-        gg_check_say(c, GG_CHECK_ERROR, "key-value",
-                     gg_check_at_arch_key(c, "nextn_predict_layers"),
-                     "there are more prediction blocks than blocks");
+        say_error(c, "key-value", at_arch_key(c, "nextn_predict_layers"),
+                  "there are more prediction blocks than blocks");
     if (gg_check_arch_in(c, "mamba") && gg_check_number(c, "ssm.inner_size", 0, &v) &&
         gg_check_number(c, "embedding_length", 0, &w) && v / 2 != w)
-        gg_check_say(c, GG_CHECK_ERROR, "key-value", gg_check_at_arch_key(c, "ssm.inner_size"),
-                     "engines support only twice the embedding length");
+        say_error(c, "key-value", at_arch_key(c, "ssm.inner_size"),
+                  "engines support only twice the embedding length");
     if (gg_check_arch_in(c, "bert") &&
         !(gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), &v) && v > 0))
-        gg_check_say(c, GG_CHECK_ERROR, "key-missing",
-                     gg_check_at("tokenizer.ggml.token_type_count"),
-                     "this key is missing or 0; an engine requires it");
+        say_error(c, "key-missing", at_name("tokenizer.ggml.token_type_count"),
+                  "this key is missing or 0; an engine requires it");
     if (gg_check_number(c, "context_length", 0, &v) && v == 0)
-        gg_check_say(c, GG_CHECK_WARNING, "key-value", gg_check_at_arch_key(c, "context_length"),
-                     "it is 0");
+        say_warning(c, "key-value", at_arch_key(c, "context_length"), "it is 0");
 }
 
 void gg_check_key_rules(check *c)
@@ -484,9 +465,9 @@ static void check_duplicate_tokens(check *c, const gg_kv *tokens, const token *l
     if (twice == 0) return;
     char shown[200];
     gg_escape(list[first].bytes, list[first].len < 40 ? list[first].len : 40, shown, sizeof shown);
-    gg_check_say(c, GG_CHECK_ERROR, "vocabulary-duplicate", gg_check_at_key(tokens),
-                 "%zu token%s in it more than once, for example '%s'", twice,
-                 twice == 1 ? " is" : "s are", shown);
+    say_error(c, "vocabulary-duplicate", at_key(tokens),
+              "%zu token%s in it more than once, for example '%s'", twice,
+              twice == 1 ? " is" : "s are", shown);
 }
 
 /* Merges name pairs of tokens that become one: "a b" makes "ab". */
@@ -496,8 +477,7 @@ static void check_merges(check *c, const gg_kv *kv, const token *list, size_t n)
     const char *s;
     size_t len;
     if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR) {
-        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", gg_check_at_key(kv),
-                     "it must be an array of strings");
+        say_error(c, "vocabulary", at_key(kv), "it must be an array of strings");
         return;
     }
     while (gg_kv_next_str(kv, &pos, &s, &len)) {
@@ -515,13 +495,13 @@ static void check_merges(check *c, const gg_kv *kv, const token *list, size_t n)
         if (n && !bsearch(&want, list, n, sizeof *list, by_token)) unknown++;
     }
     if (broken)
-        gg_check_say(c, GG_CHECK_WARNING, "merges", gg_check_at_key(kv),
-                     "%" PRIu64 " of %" PRIu64
-                     " merges are not two tokens with a space between them",
-                     broken, kv->count);
+        say_warning(c, "merges", at_key(kv),
+                    "%" PRIu64 " of %" PRIu64
+                    " merges are not two tokens with a space between them",
+                    broken, kv->count);
     if (unknown)
         gg_check_say(c, unknown * 2 > kv->count ? GG_CHECK_WARNING : GG_CHECK_NOTE, "merges",
-                     gg_check_at_key(kv),
+                     at_key(kv),
                      "%" PRIu64 " of %" PRIu64 " merges produce a token that the vocabulary lacks",
                      unknown, kv->count);
 }
@@ -533,12 +513,12 @@ static void check_list_length(check *c, const char *key, uint64_t tokens, bool i
     bool typed = kv->type == GG_TYPE_ARR &&
                  (kv->elem_type == GG_TYPE_I32 || (!integers && kv->elem_type == GG_TYPE_F32));
     if (!typed)
-        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", gg_check_at_key(kv),
-                     "engines read it only as an array of %s", integers ? "i32" : "f32 or i32");
+        say_error(c, "vocabulary", at_key(kv), "engines read it only as an array of %s",
+                  integers ? "i32" : "f32 or i32");
     else if (kv->count != tokens)
         gg_check_say(c, kv->count < tokens ? GG_CHECK_ERROR : GG_CHECK_WARNING, "vocabulary",
-                     gg_check_at_key(kv), "it has %" PRIu64 " values for %" PRIu64 " tokens",
-                     kv->count, tokens);
+                     at_key(kv), "it has %" PRIu64 " values for %" PRIu64 " tokens", kv->count,
+                     tokens);
 }
 
 static void check_special_tokens(check *c, uint64_t tokens)
@@ -551,8 +531,7 @@ static void check_special_tokens(check *c, uint64_t tokens)
             continue;
         if (!gg_kv_u64(kv, &id) || id < tokens) continue;
         bool none = id == UINT32_MAX; /* this value means "no such token" */
-        gg_check_say(c, none ? GG_CHECK_NOTE : GG_CHECK_WARNING, "special-token",
-                     gg_check_at_key(kv),
+        gg_check_say(c, none ? GG_CHECK_NOTE : GG_CHECK_WARNING, "special-token", at_key(kv),
                      "token %" PRIu64 " does not exist; the vocabulary has %" PRIu64, id, tokens);
     }
 }
@@ -564,27 +543,26 @@ static void check_tokenizer(check *c, const char *model, size_t len)
     static const char known[] =
         "llama bert gpt2 hybriddna whitespace t5 rwkv test plamo2 gemma4 no_vocab none";
     static const char bpe[] = "gpt2 hybriddna whitespace";
-    check_place pre = gg_check_at("tokenizer.ggml.pre");
+    check_place pre = at_name("tokenizer.ggml.pre");
     const char *name = "";
     size_t n = 0;
     if (!gg_check_word(known, model, len)) {
-        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", gg_check_at("tokenizer.ggml.model"),
-                     "llama.cpp v0.5.0 does not know this tokenizer");
+        say_error(c, "tokenizer", at_name("tokenizer.ggml.model"),
+                  "llama.cpp v0.5.0 does not know this tokenizer");
         return;
     }
     if (!gg_check_word(bpe, model, len) && !gg_check_word("gemma4", model, len)) return;
     gg_kv_str(gg_check_key(c, pre.name), &name, &n);
     if (!gg_check_key(c, "tokenizer.ggml.merges") && !gg_check_word("kimi-k2", name, n))
-        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", gg_check_at("tokenizer.ggml.merges"),
-                     "this key is missing; the tokenizer needs it");
+        say_error(c, "tokenizer", at_name("tokenizer.ggml.merges"),
+                  "this key is missing; the tokenizer needs it");
     if (!gg_check_word(bpe, model, len)) return;
     if (n == 0)
-        gg_check_say(c, GG_CHECK_WARNING, "tokenizer", pre,
-                     "without a pre-tokenizer engines split text by a default, which degrades the "
-                     "output");
-    else if (!gg_check_pre_known(name, n))
-        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", pre,
-                     "llama.cpp v0.5.0 does not know this pre-tokenizer");
+        say_warning(c, "tokenizer", pre,
+                    "without a pre-tokenizer engines split text by a default, which degrades the "
+                    "output");
+    else if (!gg_check_word(gg_check_pre_tokenizers, name, n))
+        say_error(c, "tokenizer", pre, "llama.cpp v0.5.0 does not know this pre-tokenizer");
 }
 
 /* Checks the rows of the embedding and the output. For architectures with a table, the rule for
@@ -595,14 +573,14 @@ static void check_embedding_rows(check *c, uint64_t tokens)
     for (int k = 0; k < 2 && !c->arch; k++) {
         size_t i = gg_check_find(c, names[k], strlen(names[k]));
         if (i == SIZE_MAX || c->in->tensors[i].dims[1] == tokens) continue;
-        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", gg_check_at(names[k]),
-                     "its number of rows differs from the number of tokens in the vocabulary");
+        say_error(c, "vocabulary", at_name(names[k]),
+                  "its number of rows differs from the number of tokens in the vocabulary");
     }
 }
 
 void gg_check_vocabulary_rules(check *c)
 {
-    check_place where = gg_check_at("tokenizer.ggml.tokens");
+    check_place where = at_name("tokenizer.ggml.tokens");
     const gg_kv *tokens = gg_check_key(c, where.name);
     const char *model = "";
     size_t len = 0, n = 0;
@@ -610,12 +588,11 @@ void gg_check_vocabulary_rules(check *c)
         check_tokenizer(c, model, len);
         if (gg_check_word("no_vocab none", model, len)) return;
     } else {
-        gg_check_say(c, GG_CHECK_ERROR, "tokenizer", gg_check_at("tokenizer.ggml.model"),
-                     MISSING_KEY);
+        say_error(c, "tokenizer", at_name("tokenizer.ggml.model"), MISSING_KEY);
     }
     if (!tokens || tokens->type != GG_TYPE_ARR || tokens->elem_type != GG_TYPE_STR) {
-        gg_check_say(c, GG_CHECK_ERROR, "vocabulary", where, "%s",
-                     tokens ? "it must be an array of strings" : MISSING_KEY);
+        say_error(c, "vocabulary", where, "%s",
+                  tokens ? "it must be an array of strings" : MISSING_KEY);
         return;
     }
     check_list_length(c, "tokenizer.ggml.scores", tokens->count, false);
@@ -624,9 +601,8 @@ void gg_check_vocabulary_rules(check *c)
     check_embedding_rows(c, tokens->count);
     uint64_t stated = gg_check_number_or(c, "vocab_size", tokens->count);
     if (stated != tokens->count)
-        gg_check_say(c, GG_CHECK_NOTE, "vocabulary", where,
-                     "it has %" PRIu64 " tokens, but vocab_size is %" PRIu64, tokens->count,
-                     stated);
+        say_note(c, "vocabulary", where, "it has %" PRIu64 " tokens, but vocab_size is %" PRIu64,
+                 tokens->count, stated);
     token *list = sorted_tokens(tokens, &n);
     const gg_kv *pairs = gg_check_key(c, "tokenizer.ggml.merges");
     if (list) check_duplicate_tokens(c, tokens, list, n);

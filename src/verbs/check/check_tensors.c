@@ -101,14 +101,14 @@ static void want_tensor(place *p, const char *word, size_t len)
         const gg_tensor *t = &c->in->tensors[i];
         c->expected[i] = true;
         if (w.shape && wrong_shape(c, t, p->block, w.shape, w.shape_len, &shape))
-            gg_check_say(c, GG_CHECK_ERROR, "tensor-shape", gg_check_at_tensor(t),
-                         "its shape is %s, but the keys require %s (%.*s)", shape.have, shape.want,
-                         (int)w.shape_len, w.shape);
+            say_error(c, "tensor-shape", at_tensor(t),
+                      "its shape is %s, but the keys require %s (%.*s)", shape.have, shape.want,
+                      (int)w.shape_len, w.shape);
     } else if (!w.optional) {
         full_name(p, w.rest, name);
-        gg_check_say(c, GG_CHECK_ERROR, "tensor-missing", gg_check_at(name),
-                     "this tensor is missing; architecture %.*s requires it", (int)c->arch_len,
-                     c->arch_name);
+        say_error(c, "tensor-missing", at_name(name),
+                  "this tensor is missing; architecture %.*s requires it", (int)c->arch_len,
+                  c->arch_name);
     }
 }
 
@@ -229,9 +229,9 @@ static void check_unexpected(check *c)
         bool beyond = c->anatomy[i].block >= 0 && memcmp(t->name, "blk.", 4) == 0 &&
                       (uint64_t)c->anatomy[i].block >= c->blocks;
         if (beyond && c->blocks > 0) continue; /* block-count reports these */
-        gg_check_say(c, GG_CHECK_ERROR, "tensor-unexpected", gg_check_at_tensor(t),
-                     "architecture %.*s has no such tensor here, and an engine refuses the model",
-                     (int)c->arch_len, c->arch_name);
+        say_error(c, "tensor-unexpected", at_tensor(t),
+                  "architecture %.*s has no such tensor here, and an engine refuses the model",
+                  (int)c->arch_len, c->arch_name);
     }
 }
 
@@ -353,8 +353,8 @@ static void check_block_numbers(body *b)
     uint64_t missing = 0, next = 0, trunk = 0;
     for (size_t i = 0; i < b->n_groups; i++) trunk += (uint64_t)b->groups[i].block < c->trunk;
     if (trunk == 0 && c->trunk < c->blocks && b->n_groups > 0) {
-        gg_check_say(
-            c, GG_CHECK_NOTE, "block-count", gg_check_at(""),
+        say_note(
+            c, "block-count", at_name(""),
             "it has only prediction blocks and can be used only with the model they belong to");
         return;
     }
@@ -362,21 +362,20 @@ static void check_block_numbers(body *b)
         uint64_t at = i < b->n_groups ? (uint64_t)b->groups[i].block : c->trunk,
                  end = at < c->trunk ? at : c->trunk;
         for (; next < end && missing < FEW; next++, missing++)
-            gg_check_say(c, GG_CHECK_ERROR, "block-missing", gg_check_at_block((int64_t)next),
-                         "the model has no tensor of this block; block_count is %" PRIu64,
-                         c->blocks);
+            say_error(c, "block-missing", at_block((int64_t)next),
+                      "the model has no tensor of this block; block_count is %" PRIu64, c->blocks);
         if (next < end) missing += end - next; /* there may be billions */
         next = at + 1;
     }
     if (missing > FEW)
-        gg_check_say(c, GG_CHECK_ERROR, "block-missing", gg_check_at(""),
-                     "%" PRIu64 " blocks are missing in total", missing);
+        say_error(c, "block-missing", at_name(""), "%" PRIu64 " blocks are missing in total",
+                  missing);
     if (b->n_groups == 0) return;
     uint64_t last = (uint64_t)b->groups[b->n_groups - 1].block;
     if (last >= c->blocks)
-        gg_check_say(c, GG_CHECK_ERROR, "block-count", gg_check_at(""),
-                     "there are tensors of block %" PRIu64 ", but block_count is %" PRIu64, last,
-                     c->blocks);
+        say_error(c, "block-count", at_name(""),
+                  "there are tensors of block %" PRIu64 ", but block_count is %" PRIu64, last,
+                  c->blocks);
 }
 
 /* Counts the names that `many` has and `one` lacks, and finds the first. Returns SIZE_MAX if
@@ -410,7 +409,7 @@ static void check_odd_block(body *b, const group *one, const group *many)
         if (one->block == 0 || count_lacking(b, many, one, &first) > 2 || !first) return;
         if (gg_anatomy_of(first->t->name, first->t->name_len).known) level = GG_CHECK_WARNING;
     }
-    gg_check_say(b->c, level, "block-roles", gg_check_at_block(one->block),
+    gg_check_say(b->c, level, "block-roles", at_block(one->block),
                  "it %s %.*s, which %zu other blocks of its kind %s", lacks ? "lacks" : "has",
                  (int)(first->len < 100 ? first->len : 100), first->rest, many->alike,
                  lacks ? "have" : "lack");
@@ -472,8 +471,8 @@ static void check_odd_shape(check *c, const part *p, size_t n)
     if (odd != 1) return;
     gg_check_shape_text(p[at].t->n_dims, p[at].t->dims, have, sizeof have);
     gg_check_shape_text(usual->n_dims, usual->dims, want, sizeof want);
-    gg_check_say(c, GG_CHECK_ERROR, "tensor-shape", gg_check_at_tensor(p[at].t),
-                 "its shape is %s; in all other blocks it is %s", have, want);
+    say_error(c, "tensor-shape", at_tensor(p[at].t),
+              "its shape is %s; in all other blocks it is %s", have, want);
 }
 
 static void check_block_shapes(body *b)
@@ -530,9 +529,8 @@ static void check_common_shapes(check *c)
         if (!sure && !gg_check_word("ffn_gate.weight ffn_up.weight", t->name + at, len)) continue;
         const char *formula = gg_check_shape_of(t->name + at, len);
         if (formula && wrong_shape(c, t, a->block, formula, strlen(formula), &shape))
-            gg_check_say(c, sure ? GG_CHECK_ERROR : GG_CHECK_WARNING, "tensor-shape",
-                         gg_check_at_tensor(t), "its shape is %s, but the keys require %s",
-                         shape.have, shape.want);
+            gg_check_say(c, sure ? GG_CHECK_ERROR : GG_CHECK_WARNING, "tensor-shape", at_tensor(t),
+                         "its shape is %s, but the keys require %s", shape.have, shape.want);
     }
 }
 
@@ -540,7 +538,7 @@ static void check_common_shapes(check *c)
  * needs an epsilon. */
 static void check_norms(check *c)
 {
-    if (!gg_check_arch_known(c->arch_name, c->arch_len) || gg_check_arch_in(c, odd) ||
+    if (!gg_check_arch_in(c, gg_check_archs) || gg_check_arch_in(c, odd) ||
         gg_check_arch_in(c, no_final_norm))
         return;
     bool last = has_tensor(c, "output_norm.weight") || has_tensor(c, "enc.output_norm.weight") ||
@@ -549,13 +547,12 @@ static void check_norms(check *c)
                    gg_check_arch_key(c, "attention.layer_norm_epsilon") ||
                    gg_check_arch_key(c, "attention.group_norm_epsilon");
     if (!last && has_tensor(c, "blk.0.attn_norm.weight"))
-        gg_check_say(c, GG_CHECK_ERROR, "tensor-missing", gg_check_at("output_norm.weight"),
-                     "the norm after the last block is missing");
+        say_error(c, "tensor-missing", at_name("output_norm.weight"),
+                  "the norm after the last block is missing");
     if (!epsilon && last)
-        gg_check_say(c, GG_CHECK_ERROR, "key-missing",
-                     gg_check_at("attention.layer_norm_rms_epsilon"),
-                     "the epsilon of the norms is missing, under this key and under "
-                     "attention.layer_norm_epsilon");
+        say_error(c, "key-missing", at_name("attention.layer_norm_rms_epsilon"),
+                  "the epsilon of the norms is missing, under this key and under "
+                  "attention.layer_norm_epsilon");
 }
 
 /* Compares the stacks of experts with expert_count. */
@@ -565,8 +562,8 @@ static void check_stacks(check *c)
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         if (!gg_is_expert_stack(t, &n) || n == count) continue;
-        gg_check_say(c, GG_CHECK_ERROR, "experts", gg_check_at_tensor(t),
-                     "it has %" PRIu64 " experts, but expert_count is %" PRIu64, n, count);
+        say_error(c, "experts", at_tensor(t),
+                  "it has %" PRIu64 " experts, but expert_count is %" PRIu64, n, count);
     }
 }
 

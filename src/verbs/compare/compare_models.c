@@ -62,8 +62,8 @@ typedef struct task {
 } task;
 
 typedef struct space { /* buffers of one thread */
-    uint8_t *raw[2];   /* RAW bytes each */
-    float *values[2];  /* CHUNK values each */
+    float values[2][CHUNK];
+    uint8_t raw[2][RAW];
 } space;
 
 typedef struct used_piece { /* a piece of the other source that has a partner */
@@ -304,7 +304,7 @@ static gg_status add_chunk(reader *r, bool same, uint64_t k, size_t n, task *t, 
     decoder d = { r, same, gg_column_weights_any(&r->p->weights), GG_OK, err };
     bool exact = r->p->a.t.dtype == GG_F16 && r->p->b.t.dtype == GG_F16;
     gg_compare_read(&t->sum, decode_block, &d, n, exact);
-    float *const *v = r->w->values;
+    float(*v)[CHUNK] = r->w->values;
     if (d.keep && d.st == GG_OK) add_damage(r->p, k, v[0], v[same ? 0 : 1], t->weighted);
     return d.st;
 }
@@ -650,29 +650,16 @@ static gg_status job_start(job *j, const gg_run *run, gg_error *err)
     j->threads = run && run->threads ? run->threads : gg_thread_count();
     pthread_mutex_init(&j->draw, NULL);
     j->pairs = calloc(MOST_PAIRS, sizeof *j->pairs);
-    j->spaces = calloc(j->threads, sizeof *j->spaces);
-    bool ok = j->pairs && j->spaces;
-    if (ok && j->o->imatrix && gg_imatrix_open(j->o->imatrix, &j->imatrix, err) != GG_OK)
-        return err->status;
-    for (unsigned i = 0; ok && i < j->threads; i++)
-        for (int k = 0; k < 2; k++) {
-            j->spaces[i].raw[k] = malloc(RAW);
-            j->spaces[i].values[k] = malloc((size_t)CHUNK * sizeof(float));
-            ok = ok && j->spaces[i].raw[k] && j->spaces[i].values[k];
-        }
-    return ok ? GG_OK
-              : gg_fail(err, GG_ENOMEM, "out of memory for %u threads; use fewer", j->threads);
+    j->spaces = malloc(j->threads * sizeof *j->spaces);
+    if (!j->pairs || !j->spaces)
+        return gg_fail(err, GG_ENOMEM, "out of memory for %u threads; use fewer", j->threads);
+    return j->o->imatrix ? gg_imatrix_open(j->o->imatrix, &j->imatrix, err) : GG_OK;
 }
 
 static void job_end(job *j)
 {
     if (j->pairs) end_batch(j);
     gg_imatrix_close(j->imatrix);
-    for (unsigned i = 0; j->spaces && i < j->threads; i++)
-        for (int k = 0; k < 2; k++) {
-            free(j->spaces[i].raw[k]);
-            free(j->spaces[i].values[k]);
-        }
     free(j->spaces);
     free(j->pairs);
     free(j->tasks);
@@ -683,15 +670,17 @@ static void job_end(job *j)
     pthread_mutex_destroy(&j->draw);
 }
 
-static gg_status refuse_pipes(gg_source *a, gg_source *b, bool any, bool b_may, gg_error *err)
+static gg_status refuse_pipes(gg_source *a, gg_source *b, const gg_compare_options *o,
+                              gg_error *err)
 {
     bool pa = !gg_source_seekable(a), pb = !gg_source_seekable(b);
-    if (any && !(pa && pb) && (b_may || !pb)) return GG_OK;
-    if (!any && !pa && !pb) return GG_OK;
-    if (!any || (pa && pb))
-        gg_fail(err, GG_EUSAGE,
-                any ? "only one of the two can be a pipe" : "a pipe can only be read in order");
-    else gg_fail(err, GG_EUSAGE, "with a map of blocks, only the first model can be a pipe");
+    const char *why = !pa && !pb     ? NULL
+                      : o->pairs     ? "a pipe can only be read in order"
+                      : pa && pb     ? "only one of the two can be a pipe"
+                      : pb && o->map ? "with a map of blocks, only the first model can be a pipe"
+                                     : NULL;
+    if (!why) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "%s", why);
     gg_fix(err, "store the model in a file");
     return gg_at_file(err, gg_source_name(pa && !pb ? a : b));
 }
@@ -742,7 +731,7 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     o = GG_OPTIONS(gg_compare_options, o);
     report = GG_REPORT(gg_compare_report, report);
     *report = (gg_compare_report){ .model.lineage.verdict = GG_LINEAGE_UNDECIDABLE };
-    gg_status st = refuse_pipes(a, b, !o->pairs, !o->map, err);
+    gg_status st = refuse_pipes(a, b, o, err);
     gg_select_when when = { .split_experts = o->split_experts };
     if (st == GG_OK) st = gg_select_check(o->select, a, b, &when, err);
     if (st != GG_OK) return st;
