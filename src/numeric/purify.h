@@ -39,9 +39,9 @@ typedef struct gg_filtered {
 /* Filters the values in place. They remain unchanged, bit for bit, if strength or elements is 0, if
  * they have no variance, or if their std is outside 1e-12 .. 1e12 (haar only).
  *
- * Uses about elements / 150 bytes of memory, and for each thread 65 KiB (haar), or 130 bytes per
- * value of a row and 16 more for each bin (fft), which are 260 to 287 bytes if the length of the
- * row has a prime factor above 127.
+ * Uses about elements / 150 bytes of memory for haar. Each thread needs 65 KiB for haar, and for
+ * fft 164 bytes per value of a row, or 292 to 320 if the length of the row has a prime factor above
+ * 127.
  *
  * Fails with GG_EUSAGE (strength not in 0..1, or row does not divide elements), GG_EUNSUPPORTED
  * (row above 2^28 for fft), GG_ENOMEM or GG_ECANCELLED. */
