@@ -104,14 +104,11 @@ static const cli_option options[] = {
     { "", CLI_MODEL, &opt.finished, "MODEL", .place = 1 },
     { "method", CLI_TEXT, &opt.method, "NAME", "", .list = method_name },
     { "base", CLI_PARAMS, &opt.base, "M", "the model that the others were trained from" },
-    { "model", CLI_PARAMS, &opt.models, "M",
-      "a model to merge (may be repeated): a GGUF file, any shard of a split model, an organ "
-      "directory, or - for stdin",
+    { "model", CLI_PARAMS, &opt.models, "M", "a model to merge (may be repeated); - is stdin",
       .many = true },
     { .help = "  NAME,P=V  M,P=V    parameters (--list-parameters) of all models, or of one.\n"
               "                     V is a number, a ramp over the blocks 0.2..0.8, or a list\n"
-              "                     [0,0.5,1]. P:FILTER=V is for a class, a role or a glob:\n"
-              "                     weight:ffn=0.3, t:attn_q=0.5" },
+              "                     [0,0.5,1]. P:FILTER=V is for a class, a role or a glob" },
     { "config", CLI_FILE, &opt.config, "FILE",
       "a mergekit configuration as JSON; - is stdin. From YAML: yq -o json config.yml | "
       "organ-merge --config - -o OUT.gguf",

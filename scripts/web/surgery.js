@@ -93,7 +93,7 @@ export async function graftView(main, signal, query) {
   await load();
 }
 
-// How a method of organ-merge is shown. base, models: what is asked for; key, value: the parameter of
+// How a method of organ-merge is shown. base, models: the fields of the form; key, value: the parameter of
 // the chosen tensors, per model if `each`; rest: its value for the other tensors.
 function methodOf(m) {
   const takes = (name) => m.parameters && m.parameters.find((p) => p.name === name);

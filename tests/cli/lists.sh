@@ -82,4 +82,54 @@ done
 for p in $(names organ-extract parts); do
     organ-extract "$V" --list --part "$p" > "$T/out" 2>&1 || grep -q "no tensor" "$T/out" && ok || bad "part $p: $(cat "$T/out")"
 done
+
+# ---- what is written about them has each name, and no other ----------------------------------------
+section() { sed -n "/^\.S[hs] $2/,/^\.S[hs] $3/p" "docs/man/$1.1"; }
+documented() { # WHAT: the words of $T/said are those of $T/names
+    tr -s ' ,' '\n' < "$T/said" | grep -v '^$' | sort -u > "$T/documented"
+    sort -u "$T/names" > "$T/wanted"
+    check_text "$(diff "$T/documented" "$T/wanted")" "" "$1"
+}
+methods() { organ-merge --list-methods | sed 1d | cut -f 1,2 | tr '\t' '\n' | grep -vx -e -; }
+methods > "$T/names"
+section organ-merge METHODS PARAMETERS | sed -n 's/^\.It Cm //p' | sed 's/Cm//g' > "$T/said"
+documented "methods in organ-merge(1)"
+organ-merge --help | sed -n '/^  --method NAME/,/^  --base/p' | sed '$d; s/--method NAME//' > "$T/said"
+documented "methods in organ-merge --help"
+sh scripts/options.sh "$BIN" > "$T/options"
+awk -F "$TAB" '$1 == "organ-merge" && $2 == "method" { print $11 }' "$T/options" > "$T/said"
+documented "methods in completion"
+names organ-merge parameters > "$T/names"
+section organ-merge METHODS PARAMETERS | grep -v '^\.It' | grep -oE "\.Cm .*" | tr -s ' ,' '\n' | grep -xFf "$T/names" > "$T/said"
+documented "parameters in organ-merge(1)"
+names organ-measure columns > "$T/names"
+section organ-measure OUTPUT RESOURCES | sed -n 's/^\.It //p' > "$T/said"
+documented "columns in organ-measure(1)"
+names organ-compare columns > "$T/names"
+section organ-compare OUTPUT 'EXIT' | sed -n '/^\.It name/,/^\.El/s/^\.It //p' > "$T/said"
+documented "columns in organ-compare(1)"
+for what in types presets; do
+    organ-assemble --list-$what | sed 1d | { [ $what = presets ] && cat || grep -v "${TAB}no\$"; } | cut -f 1 | tr A-Z a-z > "$T/names"
+    sed -n "/^\.\\\\\" $what/,/^\.\\\\\" end/p" docs/man/organ-assemble.1 | sed -n 's/^\.Cm //; s/ \.$//; /^\./!p' | tr A-Z a-z > "$T/said"
+documented "$what in organ-assemble(1)"
+done
+names organ-extract classes > "$T/names"
+section organ-extract Selection Conditions | sed -n '/^\.It Fl -type/,/^\.It Fl -part/p' | grep -oE '^\.Cm [a-z]+' | sed 's/.* //' | grep -xFf "$T/names" > "$T/said"
+documented "classes in organ-extract(1)"
+organ-extract --help | sed -n 's/.*--type CLASS,\.\.\.//p' > "$T/said"
+documented "classes in --help"
+names organ-extract parts > "$T/names"
+organ-extract --help | sed -n 's/.*--part PART,\.\.\.//p' > "$T/said"
+documented "parts in --help"
+section organ-extract Selection Conditions | sed -n '/^\.It Fl -part/,/^\.It Fl -layers/p' | sed -n 's/^\.Cm //p' | sed 's/ \.$//; s/Fl.*//' | tr -s ' ,' '\n' | grep -xFf "$T/names" > "$T/said"
+documented "parts in organ-extract(1)"
+names organ-assemble types > "$T/names"
+sed -n '/"dtype": {/,/]/p' docs/manifest.schema.json | grep -o '"[A-Z][A-Z0-9_]*"' | tr -d '"' > "$T/said"
+documented "types in manifest.schema.json"
+names organ-extract classes > "$T/names"
+grep -o '"class": {"enum": \[[^]]*' docs/manifest.schema.json | grep -o '"[a-z]*"' | tr -d '"' | grep -vx -e class -e enum > "$T/said"
+documented "classes in manifest.schema.json"
+# The page may treat a method in its own way, but has no list of them.
+methods | tr _ - | awk 'length($0) > 4' | grep -wF -e karcher -e della -e breadcrumbs -e ramplus > "$T/some"
+check_text "$(grep -rnwFf "$T/some" scripts/web)" "" "methods in the page"
 finish

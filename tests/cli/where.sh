@@ -44,7 +44,8 @@ same_rows '$4 == "Q4_K"' 'dtype=q4_k'
 same_rows '$4 ~ /^Q/' 'dtype=Q*'
 same_rows '$1 ~ /norm/' 'name=*norm*'
 same_rows '$1 !~ /norm/' 'name!=*norm*'
-same_rows '$21 == "text"' 'part=text'
+part=$(head -n 1 "$T/table" | tr '\t' '\n' | grep -nx part | cut -d : -f 1)
+same_rows "\$$part == \"text\"" 'part=text'
 same_rows "\$15 < $median && \$2 == \"organ\" && \$3 == 1" "theta<$median" 'class=organ' 'block=1'
 
 # ---- values that are absent or not numbers satisfy nothing ----
