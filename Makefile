@@ -28,7 +28,7 @@ version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$
 B := build
 comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
-	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi -Wno-missing-field-initializers
+	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi -Wno-missing-field-initializers -Wno-missing-field-initializers
 # No contraction and no fast-math, so that results are the same bits on every machine.
 BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
@@ -239,10 +239,13 @@ arm: ## run the unit tests on an emulated aarch64 (needs gcc-aarch64-linux-gnu a
 		case $$t in *.d) ;; *$(ONLY)*) qemu-aarch64 $$t || exit 1 ;; esac; \
 	done
 
+cross: ## build for other systems with zig, which is installed from npm (TARGETS="aarch64-macos ...")
+	sh tests/cross/build.sh $(TARGETS)
+
 analyze: ## run the static analyzers of gcc and clang-tidy (minutes)
 	sh tests/analyze.sh
 
-.PHONY: tsan valgrind arm analyze
+.PHONY: tsan valgrind arm cross analyze
 FUZZ_SAN := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	-fsanitize-coverage-ignorelist=$(CURDIR)/tests/fuzz/uncovered.txt
 # Neither syncs nor threads (see engine.c), which would take most of the time.

@@ -156,8 +156,8 @@ int cli_end(cli *c, gg_status status)
     free(c->where);
     options_free(c);
     if (status == GG_ECANCELLED && got_signal) {
-        signal(got_signal, SIG_DFL);
-        raise(got_signal);
+        signal((int)got_signal, SIG_DFL);
+        raise((int)got_signal);
     }
     return gg_status_exit(status);
 }

@@ -1,16 +1,13 @@
 /* io.c - checked reads and writes, copies inside the kernel, and stamps of files. */
 #include "io.h"
 
+#include "platform.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/sendfile.h>
-#include <sys/vfs.h>
-#endif
 
 /* Lock-free, so it is safe in a signal handler and across threads. */
 static atomic_int cancel_flag;
@@ -132,31 +129,6 @@ static void advance(copy *c, uint64_t n)
     c->left -= n;
 }
 
-#ifdef __linux__
-/* Makes one system call that transfers at most `n` bytes. Returns -1 and errno on failure. */
-typedef ssize_t (*kernel_copy)(copy *c, size_t n);
-
-static ssize_t by_copy_file_range(copy *c, size_t n)
-{
-    off_t i = (off_t)c->in_off, o = (off_t)c->out_off;
-    return copy_file_range(c->in, c->in_off == GG_AT_POS ? NULL : &i, c->out,
-                           c->out_off == GG_AT_POS ? NULL : &o, n, 0);
-}
-
-static ssize_t by_sendfile(copy *c, size_t n)
-{
-    if (c->out_off != GG_AT_POS) return errno = EINVAL, -1;
-    off_t i = (off_t)c->in_off;
-    return sendfile(c->out, c->in, c->in_off == GG_AT_POS ? NULL : &i, n);
-}
-
-static ssize_t by_splice(copy *c, size_t n)
-{
-    off_t i = (off_t)c->in_off, o = (off_t)c->out_off;
-    return splice(c->in, c->in_off == GG_AT_POS ? NULL : &i, c->out,
-                  c->out_off == GG_AT_POS ? NULL : &o, n, SPLICE_F_MOVE);
-}
-
 /* Errors that mean "not supported between these two descriptors", not "the transfer failed". */
 static bool is_unsupported(int e)
 {
@@ -168,12 +140,14 @@ static bool is_unsupported(int e)
  * here and the caller should try the next kind. If *broken is set, the transfer failed. These
  * calls do not tell whether reading or writing failed, so the caller must continue with read
  * and write, which do. */
-static gg_status copy_by(copy *c, kernel_copy way, bool *broken, gg_error *err)
+static gg_status copy_by(copy *c, gg_sys_way way, bool *broken, gg_error *err)
 {
     while (c->left > 0) {
         gg_status st = gg_cancelled(err);
         if (st != GG_OK) return st;
-        ssize_t n = way(c, c->left < GG_CHUNK ? (size_t)c->left : GG_CHUNK);
+        ssize_t n = gg_sys_transfer(way, c->in, c->in_off == GG_AT_POS ? NULL : &c->in_off, c->out,
+                                    c->out_off == GG_AT_POS ? NULL : &c->out_off,
+                                    c->left < GG_CHUNK ? (size_t)c->left : GG_CHUNK);
         if (n > 0) {
             advance(c, (uint64_t)n);
         } else if (n == 0) {
@@ -185,7 +159,6 @@ static gg_status copy_by(copy *c, kernel_copy way, bool *broken, gg_error *err)
     }
     return GG_OK;
 }
-#endif
 
 static gg_status copy_by_buffer(copy *c, gg_error *err)
 {
@@ -210,14 +183,11 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
 gg_status gg_copy_from(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err)
 {
     copy c = { in.fd, out.fd, in_name, in.at, out.at, n };
-#ifdef __linux__
-    static const kernel_copy ways[] = { by_copy_file_range, by_sendfile, by_splice };
     bool broken = false;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && c.left > 0 && !broken; i++) {
-        gg_status st = copy_by(&c, ways[i], &broken, err);
+    for (gg_sys_way way = 0; way < GG_SYS_WAYS && c.left > 0 && !broken; way++) {
+        gg_status st = copy_by(&c, way, &broken, err);
         if (st != GG_OK) return st;
     }
-#endif
     return c.left > 0 ? copy_by_buffer(&c, err) : GG_OK;
 }
 
@@ -228,73 +198,35 @@ gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err)
 
 void gg_reserve_hint(int fd, uint64_t offset, uint64_t n)
 {
-#ifdef FALLOC_FL_KEEP_SIZE
-    if (n > 0) (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n);
-#else
-    (void)fd, (void)offset, (void)n;
-#endif
+    if (n > 0) (void)gg_sys_reserve(fd, offset, n, true);
 }
 
 bool gg_copy_by_kernel(int in, int out)
 {
-#ifdef __linux__
     struct stat a, b;
-    struct statfs s;
-    if (fstat(in, &a) != 0 || fstat(out, &b) != 0 || fstatfs(out, &s) != 0) return true;
-    return a.st_dev == b.st_dev && s.f_type != GG_TMPFS && s.f_type != GG_EXT4;
-#else
-    (void)in, (void)out;
-    return false;
-#endif
+    gg_sys_disk disk;
+    if (fstat(in, &a) != 0 || fstat(out, &b) != 0 || !gg_sys_disk_of(out, &disk)) return true;
+    return a.st_dev == b.st_dev && disk.type != GG_TMPFS && disk.type != GG_EXT4;
 }
 
 #define WINDOW ((uint64_t)4 << 20)
 
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n)
 {
-#ifdef __linux__
     uint64_t from = offset / WINDOW * WINDOW, end = offset + n;
-    if (n == 0 || end - from >= WINDOW)
-        (void)sync_file_range(fd, (off_t)from, (off_t)(end - from), SYNC_FILE_RANGE_WRITE);
-#else
-    (void)fd, (void)offset, (void)n;
-#endif
-}
-
-uint64_t gg_hole_end(int fd, uint64_t offset)
-{
-#ifdef SEEK_DATA
-    if (offset > INT64_MAX) return offset;
-    off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
-    if (data >= 0) return (uint64_t)data;
-    if (errno != ENXIO) return offset; /* not supported */
-    off_t end = lseek(fd, 0, SEEK_END);
-    return end > (off_t)offset ? (uint64_t)end : offset;
-#else
-    (void)fd;
-    return offset;
-#endif
-}
-
-void gg_read_in_order(int fd)
-{
-#ifdef POSIX_FADV_SEQUENTIAL
-    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-#else
-    (void)fd;
-#endif
+    if (n == 0 || end - from >= WINDOW) gg_sys_start_writing(fd, from, end - from);
 }
 
 /* ---- stamps ------------------------------------------------------------------------------ */
 
 static gg_stamp stamp_of(const struct stat *s)
 {
-    return (gg_stamp){ .device = (uint64_t)s->st_dev,
+    gg_stamp stamp = { .device = (uint64_t)s->st_dev,
                        .inode = (uint64_t)s->st_ino,
                        .size = (uint64_t)s->st_size,
-                       .links = (uint64_t)s->st_nlink,
-                       .modified = { s->st_mtim.tv_sec, s->st_mtim.tv_nsec },
-                       .changed = { s->st_ctim.tv_sec, s->st_ctim.tv_nsec } };
+                       .links = (uint64_t)s->st_nlink };
+    gg_sys_times(s, stamp.modified, stamp.changed);
+    return stamp;
 }
 
 gg_stamp gg_stamp_fd(int fd)

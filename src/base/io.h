@@ -39,10 +39,6 @@ gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err);
  * no file yet. */
 gg_status gg_copy_from(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err);
 
-/* Values of f_type, see statfs(2). The second one is that of ext2 and ext3 too. */
-#define GG_TMPFS 0x01021994
-#define GG_EXT4 0xef53
-
 /* Whether gg_copy may be faster between two files than reads and writes: if the file system can
  * share extents or let a server copy. Others copy pages in the same way as read and write, but only
  * one thread at a time can use it for an output, which then waits for the reads too. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "io.h"
 #include "parallel.h"
+#include "platform.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,23 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <sys/vfs.h>
-#endif
-
-#if defined __linux__ && !defined RENAME_NOREPLACE
-
-/* musl 1.2.3 declares neither renameat2 nor its flags, but the kernel has both. */
-#define RENAME_NOREPLACE 1u
-#define RENAME_EXCHANGE 2u
-
-static inline int renameat2(int from_dir, const char *from, int to_dir, const char *to,
-                            unsigned flags)
-{
-    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
-}
-#endif
 
 /* ---- temporary names and renames --------------------------------------------------------- */
 
@@ -120,15 +104,11 @@ gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
 
 gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_error *err)
 {
-#ifdef RENAME_NOREPLACE
     if (!force) {
-        if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return GG_OK;
+        if (gg_sys_rename_new(temp, path) == 0) return GG_OK;
         if (errno == EEXIST && gg_refuse_existing(path, false, err) != GG_OK) return err->status;
         if (errno != EINVAL && errno != ENOSYS) return gg_fail_errno(err, "rename failed");
     }
-#else
-    (void)force;
-#endif
     return rename(temp, path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
 }
 
@@ -144,7 +124,7 @@ gg_status gg_sync_parent(const char *path, gg_error *err)
     int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return GG_OK; /* a folder may be writable but not readable; it cannot be synced */
     gg_status st = GG_OK;
-    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+    if (gg_sys_sync(fd) != 0 && errno != EINVAL && errno != EROFS)
         st = gg_fail_errno(err, "fsync of the folder failed");
     close(fd);
     return st;
@@ -207,29 +187,17 @@ int gg_output_fd(const gg_output *o)
  * meanwhile. Its free space is only compared: 0 or ENOSPC. -1 for other file systems. */
 static int fits_in_memory(int fd, uint64_t bytes)
 {
-#ifdef __linux__
-    struct statfs s;
-    if (fstatfs(fd, &s) != 0 || s.f_type != GG_TMPFS) return -1;
-    uint64_t size = (uint64_t)s.f_bsize, blocks = bytes / size + (bytes % size != 0);
-    return s.f_blocks > 0 && blocks > (uint64_t)s.f_bavail ? ENOSPC : 0;
-#else
-    (void)fd, (void)bytes;
-    return -1;
-#endif
+    gg_sys_disk disk;
+    if (!gg_sys_disk_of(fd, &disk) || disk.type != GG_TMPFS) return -1;
+    uint64_t blocks = bytes / disk.block_bytes + (bytes % disk.block_bytes != 0);
+    return disk.blocks > 0 && blocks > disk.free_blocks ? ENOSPC : 0;
 }
 
-/* Returns 0 or an errno value. posix_fallocate is not a substitute: on a file system without
- * support it writes to every block, so a large model would be written twice. */
+/* Returns 0 or an errno value. */
 static int reserve_space(int fd, uint64_t bytes, uint64_t before)
 {
-#ifdef __linux__
     int e = fits_in_memory(fd, bytes < UINT64_MAX - before ? bytes + before : UINT64_MAX);
-    if (e >= 0) return e;
-    return fallocate(fd, 0, 0, (off_t)bytes) == 0 ? 0 : errno;
-#else
-    (void)fd, (void)bytes, (void)before;
-    return EOPNOTSUPP;
-#endif
+    return e >= 0 ? e : gg_sys_reserve(fd, 0, bytes, false);
 }
 
 gg_status gg_output_reserve(gg_output *o, uint64_t bytes, uint64_t before, gg_error *err)
@@ -251,7 +219,7 @@ gg_status gg_output_reserve(gg_output *o, uint64_t bytes, uint64_t before, gg_er
 gg_status gg_output_sync(gg_output *o, gg_error *err)
 {
     gg_status st = gg_cancelled(err);
-    if (st == GG_OK && fsync(o->fd) != 0 && errno != EINVAL && errno != EROFS)
+    if (st == GG_OK && gg_sys_sync(o->fd) != 0 && errno != EINVAL && errno != EROFS)
         st = gg_fail_errno(err, "fsync failed");
     o->synced = st == GG_OK;
     return gg_at_file(err, o->path), st;
@@ -314,43 +282,18 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-#ifdef __linux__
-/* Removes everything in the folder fd and closes it. This avoids opendir, which allocates memory:
- * a folder must be removable even if no memory is left. */
-static void remove_names(int fd, int depth)
+static void remove_entry(int dirfd, const char *name, void *depth)
 {
-    struct entry { /* as the kernel writes it */
-        uint64_t inode, next;
-        unsigned short size;
-        unsigned char type;
-        char name[];
-    };
-    _Alignas(struct entry) char buf[4096];
-    for (long n; (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0;)
-        for (long at = 0; at < n;) {
-            const struct entry *e = (const void *)(buf + at);
-            if (!is_dots(e->name)) remove_at(fd, e->name, depth);
-            at += e->size;
-        }
-    close(fd);
+    remove_at(dirfd, name, *(const int *)depth);
 }
-#else
-static void remove_names(int fd, int depth)
-{
-    DIR *dir = fdopendir(fd);
-    for (struct dirent *e; dir && (e = readdir(dir));)
-        if (!is_dots(e->d_name)) remove_at(fd, e->d_name, depth);
-    if (dir) closedir(dir);
-    else close(fd);
-}
-#endif
 
 /* Organ directories have two levels of folders. More than 16 levels are left in place. */
 static void remove_at(int dirfd, const char *name, int depth)
 {
     if (unlinkat(dirfd, name, 0) == 0 || depth > 16) return;
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) remove_names(fd, depth + 1);
+    depth++;
+    if (fd >= 0) gg_sys_each_name(fd, remove_entry, &depth);
     unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
@@ -544,7 +487,8 @@ static gg_status sync_name(const walk *w, const char *name, gg_error *err)
     gg_status st = GG_OK;
     if (fd < 0 || fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot sync %s", name);
     else if (S_ISDIR(s.st_mode) && w->depth == 0) st = sync_tree(fd, 1, err);
-    else if (fsync(fd) != 0 && errno != EINVAL) st = gg_fail_errno(err, "fsync of %s failed", name);
+    else if (gg_sys_sync(fd) != 0 && errno != EINVAL)
+        st = gg_fail_errno(err, "fsync of %s failed", name);
     if (fd >= 0) close(fd);
     return st;
 }
@@ -585,7 +529,7 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
     gg_status st = gg_parallel(threads, threads, sync_names, &w, err);
     pthread_mutex_destroy(&w.lock);
     closedir(dir);
-    if (st == GG_OK && fsync(dirfd) != 0 && errno != EINVAL)
+    if (st == GG_OK && gg_sys_sync(dirfd) != 0 && errno != EINVAL)
         st = gg_fail_errno(err, "fsync failed");
     return st;
 }
@@ -596,12 +540,10 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
  * folder exists under the name at every moment. Otherwise the old folder is renamed first. */
 static gg_status swap_folders(gg_outdir *d, gg_error *err)
 {
-#ifdef RENAME_EXCHANGE
-    if (renameat2(AT_FDCWD, d->temp, AT_FDCWD, d->path, RENAME_EXCHANGE) == 0) {
+    if (gg_sys_exchange(d->temp, d->path) == 0) {
         gg_remove_tree(d->temp);
         return GG_OK;
     }
-#endif
     char *aside;
     int made;
     /* The new empty folder reserves a name; rename() then replaces it with the old folder. */

@@ -2,9 +2,9 @@
 #include "parallel.h"
 
 #include "base/error.h"
+#include "base/platform.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -50,15 +50,7 @@ static void *work(void *arg)
 
 unsigned gg_thread_count(void)
 {
-#ifdef __linux__
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        int n = CPU_COUNT(&set);
-        if (n > 0) return (unsigned)n;
-    }
-#endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (unsigned)n : 1;
+    return gg_sys_processors();
 }
 
 /* musl gives threads 128 KiB, which is too little for sorting and encoding: they keep their tables

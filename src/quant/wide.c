@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#define WIDE __attribute__((target("avx512f,avx2,f16c")))
+#define WIDE __attribute__((target(GG_AVX512)))
 #define INLINE WIDE static inline
 
 INLINE float load_half(const uint8_t *p)

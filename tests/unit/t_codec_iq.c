@@ -372,7 +372,7 @@ static void encode_norm(void)
             gg_error err = GG_ERROR_INIT;
             gg_encode(grid[i], x, out, COLS, COLS, imatrix, &err);
             gg_decode(grid[i], out, y, COLS, &err);
-            for (int k = 0; k < COLS; k++) mean += (double)x[k] * x[k] / COLS;
+            for (int k = 0; k < COLS; k++) mean += (double)x[k] * x[k] / (double)COLS;
             for (int k = 0; k < COLS; k++) {
                 const double w = imatrix[k] * sqrt(2 * mean + (double)x[k] * x[k]);
                 xx += w * x[k] * x[k];

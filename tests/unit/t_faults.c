@@ -7,6 +7,7 @@
 
 #include "base/io.h"
 #include "base/output.h"
+#include "base/platform.h"
 #include "organ/gg_keys.h"
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"

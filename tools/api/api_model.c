@@ -6,6 +6,7 @@
 #include "base/error.h"          /* a second error that replaces none */
 #include "base/io.h"             /* whole reads and writes */
 #include "base/output.h"         /* outputs that appear only when whole */
+#include "base/platform.h"       /* times of files */
 #include "gguf/gguf.h"           /* shard names, and a header by descriptor */
 #include "organ/manifest.h"      /* gg_manifest: whether a folder is an organ directory */
 #include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
@@ -48,8 +49,10 @@ static void keep_lack(const gg_error *why, gg_error *err)
 
 static void changed(const struct stat *s, char out[API_TIME])
 {
-    uint64_t ms = (uint64_t)s->st_mtim.tv_nsec / 1000000;
-    if (s->st_mtim.tv_sec > 0) ms += (uint64_t)s->st_mtim.tv_sec * 1000;
+    int64_t modified[2], unused[2];
+    gg_sys_times(s, modified, unused);
+    uint64_t ms = (uint64_t)modified[1] / 1000000;
+    if (modified[0] > 0) ms += (uint64_t)modified[0] * 1000;
     api_time(ms ? ms : 1, out);
 }
 

@@ -10,12 +10,12 @@
  */
 #include "api.h"
 
-#include "base/io.h"   /* whole reads and writes */
-#include "json/json.h" /* the one JSON reader and writer */
+#include "base/io.h"       /* whole reads and writes */
+#include "base/platform.h" /* waiting */
+#include "json/json.h"     /* the one JSON reader and writer */
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +25,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #define TICK_MS 1000
 #define KILL_MS 10000 /* from SIGTERM to SIGKILL */
@@ -83,9 +80,7 @@ static bool take_slot(run *r)
 /* Waits for a message on the FIFO, the end of a child, or `ms` milliseconds. */
 static void wait_event(run *r, int ms, const sigset_t *unblocked)
 {
-    struct pollfd p = { .fd = r->job->control, .events = POLLIN };
-    struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
-    if (ppoll(&p, 1, &t, unblocked) <= 0) return;
+    if (!gg_sys_wait_readable(r->job->control, ms, unblocked)) return;
     char bytes[256];
     ssize_t n = read(r->job->control, bytes, sizeof bytes);
     for (ssize_t i = 0; i < n; i++)
@@ -126,13 +121,8 @@ static _Noreturn void become_tool(const run *r, int out, int errors, int progres
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG,
-          SIGTERM); /* the tool ends with its supervisor, which alone could stop it */
-    if (getppid() != supervisor) _exit(126);
-#else
-    (void)supervisor;
-#endif
+    /* The tool ends with its supervisor, which alone could stop it. */
+    if (!gg_sys_end_with_parent(supervisor)) _exit(126);
     dup2(out, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
     if (progress == PROGRESS_FD) fcntl(progress, F_SETFD, 0);
@@ -183,10 +173,11 @@ static void write_exit(const run *r)
 {
     gg_error err = GG_ERROR_INIT;
     gg_buf text = GG_BUF_INIT;
+    int status = r->status; /* the macros of some systems need a variable */
     gg_buf_printf(&text, &err, "{\"ended\": %llu, ", (unsigned long long)api_now());
-    if (r->pid > 0 && WIFSIGNALED(r->status))
-        gg_buf_printf(&text, &err, "\"signal\": %d, ", WTERMSIG(r->status));
-    else if (r->status >= 0) gg_buf_printf(&text, &err, "\"exit\": %d, ", WEXITSTATUS(r->status));
+    if (r->pid > 0 && WIFSIGNALED(status))
+        gg_buf_printf(&text, &err, "\"signal\": %d, ", WTERMSIG(status));
+    else if (status >= 0) gg_buf_printf(&text, &err, "\"exit\": %d, ", WEXITSTATUS(status));
     gg_buf_printf(&text, &err, "\"stopped\": %s}\n", r->stopped ? "true" : "false");
     (void)api_write_file(r->job->dir, "exit", &text, &err);
     gg_buf_free(&text);
@@ -196,7 +187,7 @@ static void write_exit(const run *r)
 
 static void on_child(int sig)
 {
-    (void)sig; /* exists only to interrupt ppoll */
+    (void)sig; /* exists only to interrupt the waiting */
 }
 
 static void forget_server(const api_job *job)

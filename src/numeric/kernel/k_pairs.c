@@ -235,7 +235,7 @@ static bool add_fast(pair_sums *s, const float *a, const float *b)
 
 #if GG_LEVEL == 1
 /* The same with AVX-512. Lanes 0 to 7 sum one group of 8 * TERMS pairs, lanes 8 to 15 the next. */
-#define WIDE __attribute__((target("avx512f")))
+#define WIDE __attribute__((target(GG_AVX512)))
 #define INLINE WIDE __attribute__((always_inline)) static inline
 #define ZERO _mm512_setzero_ps()
 

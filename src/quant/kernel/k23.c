@@ -83,7 +83,7 @@ static void q2_search(const float *x, const float *imatrix, gg_affine_found *f, 
 {
     static const gg_affine_plan blind = { 3, -0.5f, 0.1f, 15, true },
                                 weighed = { 3, -0.9f, 0.05f, 36, false };
-    float variance = imatrix ? gg_sum_squares(x, BLOCK) / BLOCK : 0.0f;
+    float variance = imatrix ? gg_sum_squares(x, BLOCK) / (float)BLOCK : 0.0f;
     float w[16];
     for (int k = 0; k < GROUPS; k++, x += 16) {
         if (imatrix) f->weight[k] = gg_weigh(16, x, imatrix + 16 * k, variance, w);
@@ -213,7 +213,7 @@ static void encode_q3_block(const float *x, uint8_t *b, const float *imatrix)
     float scale[GROUPS], weight[GROUPS], d;
     uint8_t L[BLOCK], s[GROUPS];
     if (imatrix) {
-        float variance = 2.0f * gg_sum_squares(x, BLOCK) / BLOCK, w[16];
+        float variance = 2.0f * gg_sum_squares(x, BLOCK) / (float)BLOCK, w[16];
         for (int k = 0; k < GROUPS; k++) {
             weight[k] = gg_weigh(16, x + 16 * k, imatrix + 16 * k, variance, w);
             scale[k] = GG_K(gg_search_symmetric)(16, 4, x + 16 * k, w, L + 16 * k);

@@ -117,7 +117,7 @@ static void k4_search(const float *x, const float *imatrix, const gg_affine_plan
                       gg_affine_found *f, uint8_t L[BLOCK])
 {
     const gg_affine_plan weighed = { blind->nmax, -0.9f, 0.05f, 36, false };
-    float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / BLOCK : 0.0f, w[32];
+    float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / (float)BLOCK : 0.0f, w[32];
     for (int k = 0; k < 8; k++, x += 32) {
         if (imatrix) {
             f->weight[k] = gg_weigh(32, x, imatrix + 32 * k, variance, w);

@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "base/platform.h"
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
@@ -231,7 +232,7 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
     gg_status st = gg_parallel(j->n, j->run->threads, overwrite, j, err);
     if (st == GG_OK) st = sources_unchanged(j, err);
     for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
-        if (fsync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
+        if (gg_sys_sync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
     if (st == GG_OK) return GG_OK;
     err->fix[0] = '\0';
     if (st == GG_ECANCELLED) snprintf(err->what, sizeof err->what, "interrupted");

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
+#include "base/platform.h"
 #include "base/sha256.h"
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
@@ -214,7 +215,7 @@ static gg_status write_through(int fd, const uint8_t *bytes, size_t n, uint64_t 
         at += (uint64_t)w;
         n -= (size_t)w;
     }
-    return fsync(fd) == 0 ? GG_OK : gg_fail_errno(err, "fsync failed");
+    return gg_sys_sync(fd) == 0 ? GG_OK : gg_fail_errno(err, "fsync failed");
 }
 
 static gg_status remove_journal(const char *journal, gg_error *err)

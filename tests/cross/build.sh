@@ -1,0 +1,27 @@
+#!/bin/sh
+# build.sh [TARGET...] - builds the library and the tools for other systems with
+# `zig cc`, in build/cross/TARGET. A warning is an error. JOBS=N compiles N sources at once, and
+# GOALS="all units" builds the unit programs too.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+[ $# -gt 0 ] || set -- x86_64-linux-gnu x86_64-linux-musl aarch64-linux-gnu aarch64-linux-musl \
+    aarch64-macos x86_64-macos x86_64-freebsd
+sh tests/cross/install.sh build/zig || exit 1
+ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig/cache
+ZIG_LOCAL_CACHE_DIR=$ZIG_GLOBAL_CACHE_DIR
+export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
+status=0
+for target; do
+    log=build/cross/$target.log
+    mkdir -p "build/cross/$target"
+    case $target in *-musl) static=-static ;; *) static= ;; esac
+    if make -j"${JOBS:-2}" B="build/cross/$target" CC="$PWD/build/zig/zig cc -target $target" \
+        AR="$PWD/build/zig/zig ar" CPPFLAGS=-Werror LDFLAGS="$static" PACK= ${GOALS:-all} > "$log" 2>&1; then
+        echo "$target: built"
+    else
+        echo "$target: failed, see $log"
+        grep -m 5 -E 'error:|Error' "$log"
+        status=1
+    fi
+done
+exit $status
