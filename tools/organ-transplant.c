@@ -41,7 +41,7 @@ static const cli_option options[] = {
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
     { .group = output_group, .to = &opt.out },
     { "in-place", CLI_FLAG, &opt.in_place, NULL,
-      "change BASE itself; --undo FILE saves what is replaced, --no-undo nothing; --all replaces "
+      "change BASE itself; --undo FILE saves the old bytes, --no-undo nothing; --all replaces "
       "every tensor",
       .excludes = "adapter dtype shards shard-size",
       .excludes_why = "makes no new model (use --output)" },

@@ -2,7 +2,7 @@
  *
  * The first pass scans the values (moments, and for haar the energy of each scale). The second
  * subtracts what the filter removes. Both transforms are applied to the part to remove, not to the
- * signal, so what is kept loses no accuracy. A third pass restores mean and std. Each pass
+ * signal, so the rest loses no accuracy. A third pass restores mean and std. Each pass
  * works on parts of the values. A part writes only to its own slot, and the slots are added in
  * order, so that the results do not depend on the threads.
  */

@@ -1,4 +1,4 @@
-/* k_fft.c - the butterflies of the FFT, and what is done with the spectra of sixteen rows.
+/* k_fft.c - the butterflies of the FFT, and the filters of the spectra of sixteen rows.
  *
  * Stockham's algorithm with decimation in frequency: a step of radix r takes its n points as
  * in[k][j][i] (l1 x r x ido, where l1 is the product of the previous radices) and writes
