@@ -28,7 +28,8 @@
 #include <immintrin.h>
 #endif
 
-/* For __attribute__((target)). clang 18 to 21 have a feature for vectors of 64 bytes of their own. */
+/* For __attribute__((target)). clang 18 to 21 have a feature for vectors of 64 bytes of their own.
+ */
 #if defined(__clang__) && __clang_major__ >= 18 && __clang_major__ <= 21
 #define GG_AVX512 "avx512f,evex512,avx2,f16c"
 #else
