@@ -75,25 +75,29 @@ END
 search() { # FILES on stdin; prints hits
     phrases > "$T/phrases"
     allowed > "$T/allowed"
-    while IFS= read -r f; do
-        awk -v file="$f" '
-            FILENAME ~ /phrases$/ { phrase[++n] = $0; next }
-            FILENAME ~ /allowed$/ { fine[++m] = $0; next }
-            {
-                line = $0
-                sub(/^[ \t]*(\/\*+|\*|#|\/\/|\.\\")?[ \t]*/, "", line)
-                # The rules themselves quote the phrases in a table.
-                if ($0 ~ /language: ok/ || (file ~ /CONTRIBUTING/ && $0 ~ /^\|/)) line = ""
-                for (i = 1; i <= m; i++) gsub(fine[i], "", line)
-                both = line == "" ? "" : last " " line
-                for (i = 1; i <= m; i++) gsub(fine[i], "", both)
-                for (i = 1; i <= n; i++)
-                    if (tolower(line) ~ phrase[i]) print file ":" FNR ": \"" phrase[i] "\": " $0
-                    else if (tolower(both) ~ phrase[i] && tolower(last) !~ phrase[i])
-                        print file ":" FNR - 1 ": \"" phrase[i] "\" over the line break: " last
-                last = line
-            }' "$T/phrases" "$T/allowed" "$f"
-    done
+    # A line is compared with each phrase only if it contains any of them.
+    tr '\n' '\0' | xargs -0 awk '
+        FILENAME ~ /phrases$/ { phrase[++n] = $0; any = any (n > 1 ? "|" : "") "(" $0 ")"; next }
+        FILENAME ~ /allowed$/ { fine[++m] = $0; next }
+        FNR == 1 { last = "" }
+        {
+            line = $0
+            sub(/^[ \t]*(\/\*+|\*|#|\/\/|\.\\")?[ \t]*/, "", line)
+            # The rules themselves quote the phrases in a table.
+            if ($0 ~ /language: ok/ || (FILENAME ~ /CONTRIBUTING/ && $0 ~ /^\|/)) line = ""
+            whole = last " " line
+            before = last
+            last = line
+            if (line == "" || tolower(whole) !~ any) next
+            for (i = 1; i <= m; i++) gsub(fine[i], "", line)
+            last = line
+            both = line == "" ? "" : before " " line
+            for (i = 1; i <= m; i++) gsub(fine[i], "", both)
+            for (i = 1; i <= n; i++)
+                if (tolower(line) ~ phrase[i]) print FILENAME ":" FNR ": \"" phrase[i] "\": " $0
+                else if (tolower(both) ~ phrase[i] && tolower(before) !~ phrase[i])
+                    print FILENAME ":" FNR - 1 ": \"" phrase[i] "\" over the line break: " before
+        }' "$T/phrases" "$T/allowed"
 }
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/language.XXXXXX") || exit 2
