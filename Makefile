@@ -310,7 +310,7 @@ results: all $(B)/bench/bench_model $(B)/test/cost $(B)/test/permute ## measure 
 # ---- install -------------------------------------------------------------------
 
 HEADERS := $(sort $(wildcard include/organ/*.h))
-SCRIPTS := $(sort $(filter-out %.sh %.mk %.awk,$(wildcard scripts/organ-*)))
+SCRIPTS := $(sort $(filter-out %.sh %.mk %.awk,$(wildcard scripts/organ scripts/organ-*)))
 MAN1 := $(sort $(wildcard docs/man/*.1))
 MAN5 := $(sort $(wildcard docs/man/*.5))
 DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml docs/*.svg))
@@ -341,7 +341,7 @@ INSTALL_VARS := DESTDIR prefix exec_prefix bindir libdir includedir mandir docdi
 INSTALL_DIRS = $(foreach v,$(INSTALL_VARS),export $(v)='$(subst ','\'',$($(v)))';)
 INSTALL_ITEM = from=$${x%%:*}; x=$${x\#*:}; mode=$${x\#\#*:}; x=$${x%:*}; eval "to=\$$DESTDIR\$$$${x%%:*}/$${x\#*:}"
 # Paths in installed texts are replaced by the installed paths.
-INSTALL_COPY = case $$from in docs/man/* | *.pc.in | scripts/organ-*) awk -f scripts/install.awk "$$from" > "$$to" ;; *) cp "$$from" "$$to" ;; esac
+INSTALL_COPY = case $$from in docs/man/* | *.pc.in | scripts/organ | scripts/organ-*) awk -f scripts/install.awk "$$from" > "$$to" ;; *) cp "$$from" "$$to" ;; esac
 
 # Completion is made from the table of all options.
 completion/organ := bash

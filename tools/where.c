@@ -17,9 +17,14 @@
 static const struct {
     const char *name;
     bool folds_case;
-} texts[] = { { "name", false },   { "class", true },   { "dtype", true },   { "part", true },
-              { "role", false },   { "status", true },  { "dims", false },   { "dtype_a", true },
-              { "dtype_b", true }, { "dims_a", false }, { "dims_b", false }, { "name_b", false } };
+} texts[] = { { "name", false },        { "class", true },   { "dtype", true },
+              { "part", true },         { "role", false },   { "status", true },
+              { "dims", false },        { "dtype_a", true }, { "dtype_b", true },
+              { "dims_a", false },      { "dims_b", false }, { "name_b", false },
+              { "file", false },        { "kind", true },    { "form", true },
+              { "architecture", true }, { "types", true },   { "tokenizer", true },
+              { "template", true },     { "license", true }, { "origin", false },
+              { "verdict", false } };
 
 static const struct {
     const char *text;

@@ -253,6 +253,18 @@ else
     clear_progress
     echo "engine: organ-check was not compared with the engine; that needs git and a C compiler"
 fi
+progress "reserving caches, to compare organ-info with the engine"
+if sh tests/engine/memory.sh > "$M/memory" 2>&1; then
+    clear_progress
+    cat "$M/memory"
+    # shellcheck disable=SC2046 # three numbers
+    set -- $(sed -n 's/^memory: //p' "$M/memory")
+    hold "at least ten architectures are compared" 'x >= y' "$1" 10
+    hold "the engine reserves what organ-info says, within 2 %" 'x == y' "$3" 0
+else
+    clear_progress
+    echo "engine: the memory for caches was not compared; that needs git and a C compiler"
+fi
 
 echo "engine: $passed passed, $failed failed"
 [ $failed -eq 0 ]

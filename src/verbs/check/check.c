@@ -72,7 +72,7 @@ const gg_check_rule *gg_check_rule_at(size_t i)
 
 /* ---- keys and tensors --------------------------------------------------------------------- */
 
-static void find_architecture(check *c)
+void gg_check_find_architecture(check *c)
 {
     const char *type = "";
     size_t type_len = 0;
@@ -92,7 +92,7 @@ static void find_architecture(check *c)
 static gg_status run_rules(check *c)
 {
     gg_status st = gg_check_open(c);
-    if (st == GG_OK && c->in->meta) find_architecture(c);
+    if (st == GG_OK && c->in->meta) gg_check_find_architecture(c);
     if (st == GG_OK) {
         gg_check_file_rules(c);
         if (c->text_model) {
@@ -104,6 +104,15 @@ static gg_status run_rules(check *c)
         st = c->status;
     }
     gg_check_close(c);
+    return st;
+}
+
+gg_status gg_check_rules(const gg_check_input *in, const gg_check_options *o,
+                         gg_check_report *report, gg_error *err)
+{
+    check c = { .o = o, .err = err, .in = in };
+    gg_status st = run_rules(&c);
+    memcpy(report->found, c.found, sizeof c.found);
     return st;
 }
 

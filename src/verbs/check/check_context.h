@@ -90,6 +90,8 @@ void gg_check_report_finding(check *c, const gg_finding *f);
 
 /* Makes the indices. They end with gg_check_close, also after an error. */
 gg_status gg_check_open(check *c);
+/* Sets what the keys tell about the architecture: arch_name, arch, text_model, blocks, trunk. */
+void gg_check_find_architecture(check *c);
 void gg_check_close(check *c);
 
 const gg_kv *gg_check_key(const check *c, const char *key); /* by its full name */

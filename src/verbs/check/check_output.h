@@ -14,6 +14,11 @@ typedef struct gg_check_input {
     uint32_t files; /* number of files of the model; 0 counts as 1 */
 } gg_check_input;
 
+/* Runs all rules on keys and tensors. `report` gets the number of findings per level. Findings do
+ * not make it fail. */
+gg_status gg_check_rules(const gg_check_input *in, const gg_check_options *o,
+                         gg_check_report *report, gg_error *err);
+
 /* The notes of a check. They are given once the output is complete, so that a run that fails
  * prints only its error. Initialize with zeros. */
 typedef struct gg_check_notes {

@@ -1,0 +1,13 @@
+/* info_cache.h - the cache of keys and values that a model needs. Internal. */
+#ifndef GG_INFO_CACHE_H
+#define GG_INFO_CACHE_H
+
+#include "organ/gg_info.h"
+#include "verbs/check/check_context.h"
+
+#define GG_INFO_BLOCKS 100000 /* far above the block_count of any real model */
+
+/* The cache of the model in c. known is false for architectures whose cache is not described. */
+gg_cache gg_info_cache(const check *c);
+
+#endif

@@ -1,0 +1,271 @@
+/* verb_info.c - what a model is, from its header. */
+#include "info_cache.h"
+
+#include "base/error.h"
+#include "organ/gg_patch.h"
+#include "organ/manifest.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
+#include "verbs/shared/chat_template.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *gg_kind_name(gg_kind kind)
+{
+    static const char *const names[] = { "language model",    "adapter",       "control vector",
+                                         "importance matrix", "projector",     "patch",
+                                         "vocabulary",        "organ records", "draft head" };
+    return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
+}
+
+static gg_text text_of(const gg_kv *kv)
+{
+    gg_text t = { NULL, 0 };
+    if (kv && !gg_kv_str(kv, &t.at, &t.len)) t = (gg_text){ NULL, 0 };
+    return t;
+}
+
+static gg_text text_key(const gg_meta *meta, const char *key)
+{
+    return text_of(meta ? gg_meta_find(meta, key) : NULL);
+}
+
+static bool text_is(gg_text t, const char *word)
+{
+    return t.at && t.len == strlen(word) && memcmp(t.at, word, t.len) == 0;
+}
+
+/* ---- kind ---------------------------------------------------------------------- */
+
+/* What the word of general.type, general.architecture or adapter.type means. */
+static const struct {
+    const char *key, *value;
+    gg_kind kind;
+} kind_words[] = {
+    { "general.architecture", "controlvector", GG_KIND_CONTROL },
+    { "general.type", "imatrix", GG_KIND_IMATRIX },
+    { "general.type", "adapter", GG_KIND_ADAPTER },
+    { "general.architecture", "clip", GG_KIND_PROJECTOR },
+    { "general.type", "mmproj", GG_KIND_PROJECTOR },
+    { "general.type", "clip-vision", GG_KIND_PROJECTOR },
+    { "general.architecture", "eagle3", GG_KIND_DRAFT },
+    { "general.architecture", "dflash", GG_KIND_DRAFT },
+    { "general.architecture", "gemma4-assistant", GG_KIND_DRAFT },
+};
+
+gg_kind gg_kind_of(const gg_source *s)
+{
+    const gg_meta *meta = gg_source_meta(s);
+    if (!meta) return GG_KIND_RECORDS;
+    if (gg_is_patch(s)) return GG_KIND_PATCH;
+    for (size_t i = 0; i < sizeof kind_words / sizeof kind_words[0]; i++)
+        if (text_is(text_key(meta, kind_words[i].key), kind_words[i].value))
+            return kind_words[i].kind;
+    return gg_source_count(s) == 0 && gg_source_seekable(s) ? GG_KIND_VOCABULARY : GG_KIND_MODEL;
+}
+
+/* ---- tensors ------------------------------------------------------------------- */
+
+static void count_type(gg_info *info, const gg_tensor *t)
+{
+    size_t i = 0;
+    while (i < info->n_types && info->types[i].dtype != t->dtype) i++;
+    if (i == GG_INFO_TYPES) return;
+    if (i == info->n_types) info->types[info->n_types++] = (gg_info_type){ .dtype = t->dtype };
+    info->types[i].tensors++;
+    info->types[i].elements += t->elements;
+    info->types[i].bytes += t->bytes;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const gg_info_type *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return (x->dtype > y->dtype) - (x->dtype < y->dtype);
+}
+
+static gg_status count_tensors(gg_source *s, gg_info *info, gg_error *err)
+{
+    bool more = true;
+    for (size_t i = 0;; i++) {
+        gg_status st = gg_source_next(s, i, &more, err);
+        if (st != GG_OK) return st;
+        if (!more) break;
+        const gg_tensor *t = gg_source_tensor(s, i);
+        uint64_t experts, used = t->elements;
+        if (info->experts && info->experts_used && info->experts_used < info->experts) {
+            bool part = gg_is_expert_stack(t, &experts) || gg_source_anatomy(s, i).expert >= 0;
+            if (part)
+                used = (uint64_t)((double)used * (double)info->experts_used /
+                                  (double)info->experts);
+        }
+        info->tensors++;
+        info->elements += t->elements;
+        info->bytes += t->bytes;
+        info->active += used;
+        count_type(info, t);
+    }
+    qsort(info->types, info->n_types, sizeof info->types[0], by_bytes);
+    return GG_OK;
+}
+
+/* ---- keys ---------------------------------------------------------------------- */
+
+/* The largest value of a key over the blocks; 0 if it is absent. */
+static uint64_t largest_of(const check *c, const char *name)
+{
+    const gg_kv *kv = gg_check_arch_key(c, name);
+    uint64_t v, most = 0, n = kv && kv->type == GG_TYPE_ARR ? kv->count : 1;
+    for (uint64_t i = 0; kv && i < n && i < GG_INFO_BLOCKS; i++)
+        if (gg_check_number(c, name, i, &v) && v > most) most = v;
+    return most;
+}
+
+static void read_numbers(gg_info *info, const check *c)
+{
+    const struct {
+        const char *name;
+        uint64_t *to;
+    } numbers[] = { { "block_count", &info->blocks },
+                    { "nextn_predict_layers", &info->mtp_blocks },
+                    { "context_length", &info->context },
+                    { "embedding_length", &info->embedding },
+                    { "feed_forward_length", &info->feed_forward },
+                    { "attention.head_count", &info->heads },
+                    { "attention.head_count_kv", &info->heads_kv },
+                    { "expert_count", &info->experts },
+                    { "expert_used_count", &info->experts_used } };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        *numbers[i].to = largest_of(c, numbers[i].name);
+    info->vocabulary = gg_check_vocabulary(c);
+    if (!info->heads_kv) info->heads_kv = info->heads;
+}
+
+static void read_template(gg_info *info, const gg_meta *meta)
+{
+    gg_text t = text_key(meta, "tokenizer.chat_template");
+    if (!t.at) return;
+    size_t n = gg_template_unknown(t.at, t.len, gg_meta_find(meta, "tokenizer.ggml.tokens"),
+                                   info->template_unknown, sizeof info->template_unknown);
+    info->template_state = n ? GG_TEMPLATE_UNKNOWN_TOKENS : GG_TEMPLATE_SOUND;
+}
+
+static bool is_origin_key(const gg_kv *kv)
+{
+    static const char *const whole[] = { "organ.merge.base", "organ.merge.models",
+                                         "imatrix.datasets" };
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (kv->key_len == strlen(whole[i]) && memcmp(kv->key, whole[i], kv->key_len) == 0)
+            return true;
+    size_t n = strlen("general.base_model.");
+    return kv->key_len > n + 5 && memcmp(kv->key, "general.base_model.", n) == 0 &&
+           memcmp(kv->key + kv->key_len - 5, ".name", 5) == 0;
+}
+
+static void add_origin(gg_info *info, gg_text t)
+{
+    if (info->n_origins < GG_INFO_ORIGINS) info->origins[info->n_origins++] = t;
+}
+
+static void read_origins(gg_info *info, const gg_meta *meta)
+{
+    for (size_t i = 0; i < meta->n; i++) {
+        const gg_kv *kv = &meta->kv[i];
+        gg_text t;
+        uint64_t pos = 0;
+        if (!is_origin_key(kv)) continue;
+        if (kv->type == GG_TYPE_STR) add_origin(info, text_of(kv));
+        else
+            while (gg_kv_next_str(kv, &pos, &t.at, &t.len)) add_origin(info, t);
+    }
+    info->made_by = text_key(meta, "organ.merge.method");
+}
+
+static void read_keys(gg_info *info, const gg_meta *meta)
+{
+    info->name = text_key(meta, "general.name");
+    info->architecture = text_key(meta, "general.architecture");
+    info->size_label = text_key(meta, "general.size_label");
+    info->license = text_key(meta, "general.license");
+    info->description = text_key(meta, "general.description");
+    info->tokenizer = text_key(meta, "tokenizer.ggml.model");
+    info->tokenizer_pre = text_key(meta, "tokenizer.ggml.pre");
+    read_template(info, meta);
+    read_origins(info, meta);
+}
+
+/* ---- the whole ----------------------------------------------------------------- */
+
+typedef struct worst_finding {
+    gg_check_level level;
+    char *text; /* of the first finding of that level */
+    size_t size;
+} worst_finding;
+
+static gg_status keep_worst(void *ctx, const gg_finding *f, gg_error *err)
+{
+    worst_finding *w = ctx;
+    (void)err;
+    if (w->text[0] && f->level <= w->level) return GG_OK;
+    w->level = f->level;
+    snprintf(w->text, w->size, "%s%s%s: %s", f->where, f->where[0] ? ": " : "", f->rule,
+             f->message);
+    return GG_OK;
+}
+
+/* What the keys of the architecture tell, and the findings of organ-check. */
+static gg_status judge(gg_source *s, gg_info *info, gg_error *err)
+{
+    size_t n = gg_source_seekable(s) ? gg_source_count(s) : 0;
+    worst_finding w = { GG_CHECK_NOTE, info->verdict, sizeof info->verdict };
+    gg_check_options o = { .row = keep_worst, .ctx = &w };
+    gg_check_input in = { gg_source_meta(s), n ? gg_source_tensor(s, 0) : NULL, n, info->shards };
+    check c = { .o = &o, .err = err, .in = &in };
+    gg_status st = gg_check_open(&c);
+    if (st == GG_OK) {
+        gg_check_find_architecture(&c);
+        if (c.arch_name) read_numbers(info, &c);
+        if (info->kind == GG_KIND_MODEL || info->kind == GG_KIND_DRAFT)
+            info->cache = gg_info_cache(&c);
+    }
+    gg_check_close(&c);
+    if (st == GG_OK && gg_source_seekable(s)) st = gg_check_rules(&in, &o, &info->check, err);
+    return st;
+}
+
+static void count_shards(const gg_source *s, gg_info *info)
+{
+    const gg_model *m = gg_source_model(s);
+    const gg_meta *meta = gg_source_meta(s);
+    uint64_t stated = 0;
+    info->shards = m && m->n_files > 1 ? (uint32_t)m->n_files : 1;
+    if (meta && gg_kv_u64(gg_meta_find(meta, "split.count"), &stated) && stated > info->shards &&
+        stated <= UINT16_MAX && !gg_source_manifest(s))
+        info->shards_missing = (uint32_t)stated - info->shards;
+}
+
+static const char *form_of(const gg_source *s, const gg_info *info)
+{
+    if (!gg_source_seekable(s)) return "pipe";
+    if (gg_source_manifest(s)) return "organ directory";
+    if (!gg_source_meta(s)) return "records";
+    return info->shards > 1 || info->shards_missing ? "shards" : "file";
+}
+
+gg_status gg_info_of(gg_source *s, const gg_run *run, gg_info *info, gg_error *err)
+{
+    const gg_meta *meta = gg_source_meta(s);
+    gg_status st = GG_OK;
+    (void)run;
+    *info = (gg_info){ .kind = gg_kind_of(s) };
+    count_shards(s, info);
+    info->form = form_of(s, info);
+    if (meta) {
+        read_keys(info, meta);
+        st = judge(s, info, err);
+    }
+    return st == GG_OK ? count_tensors(s, info, err) : st;
+}

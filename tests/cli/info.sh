@@ -1,0 +1,143 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2086
+# info.sh - organ-info: the kind of every sort of file, figures of shape and memory, templates,
+# shards, fitting contexts; and the front door organ.
+. "$(dirname "$0")/lib.sh"
+V=$LAB/lab-verse-q4_k_m.gguf
+PATH=$PWD/scripts:$PATH
+
+# cell COLUMN FILE [OPTION...]: one cell of the row of a file.
+cell() {
+    c_name=$1
+    shift
+    organ-info --table "$@" 2> "$T/err" | awk -F '\t' -v name="$c_name" '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR == 2 { print $at }'
+}
+# shows TEXT WHAT FILE [OPTION...]: a line of the screen contains TEXT.
+shows() {
+    s_text=$1 s_what=$2
+    shift 2
+    organ-info "$@" > "$T/out" 2> "$T/err"
+    if grep -qF -e "$s_text" "$T/out"; then ok; else bad "$s_what: no '$s_text'"; head -n 20 "$T/out" "$T/err"; fi
+}
+
+# ---- kinds --------------------------------------------------------------------------
+check_text "$(cell kind "$V")" "language model" "kind of a model"
+check_text "$(cell kind "$LAB/lab-lora-code.gguf")" adapter "kind of an adapter"
+check_text "$(cell kind "$LAB/lab-verse.imatrix.gguf")" "importance matrix" "kind of an importance matrix"
+check_text "$(cell architecture "$LAB/lab-verse.imatrix.gguf")" - "an importance matrix has no architecture"
+organ-compare -q "$V" "$LAB/lab-code-q4_k_m.gguf" --patch "$T/p.gguf" > /dev/null || bad "patch"
+check_text "$(cell kind "$T/p.gguf")" patch "kind of a patch"
+for pair in 'general.architecture=str:clip/projector' 'general.type=str:mmproj/projector' \
+    'general.architecture=str:controlvector/control vector' 'general.architecture=str:eagle3/draft head'; do
+    organ-keys -q "$V" --set "${pair%/*}" --output "$T/k.gguf" --force || bad "keys $pair"
+    check_text "$(cell kind "$T/k.gguf")" "${pair##*/}" "$pair"
+done
+organ-extract -q "$V" --output "$T/d" || bad "extract"
+check_text "$(cell form "$T/d")" "organ directory" "form of a directory"
+check_text "$(cell kind "$T/d")" "language model" "kind of a directory"
+check_text "$(cell form "$T/d/norm/output_norm.bin")" records "form of a record"
+check_text "$(cell kind "$T/d/norm/output_norm.bin")" "organ records" "kind of a record"
+check_text "$(organ-info --table - < "$V" | awk -F '\t' 'NR == 2 { print $2, $3, $6 }')" "language model pipe 2885888" "a pipe"
+
+# ---- figures ------------------------------------------------------------------------
+check_text "$(cell parameters "$V")" 2885888 parameters
+check_text "$(cell active "$V")" 2885888 "without experts all parameters are active"
+check_text "$(cell bytes "$V")" 1867776 bytes
+for pair in blocks=4 context=512 embedding=256 heads=4 heads_kv=2 vocabulary=1024 experts=- shards=1 missing=0 template=no; do
+    check_text "$(cell "${pair%=*}" "$V")" "${pair#*=}" "${pair%=*}"
+done
+# 4 blocks, 2 heads of 64 for keys and values, 2 bytes; 34 bytes per 32 values as q8_0.
+check_text "$(cell cache_4k "$V")" $((4 * 2 * (64 + 64) * 2 * 4096)) "cache of 4096 tokens"
+check_text "$(cell cache_full "$V")" $((4 * 2 * (64 + 64) * 2 * 512)) "cache of the whole context"
+check_text "$(cell cache_full_q8_0 "$V")" $((4 * 2 * (64 + 64) * 512 / 32 * 34)) "cache in q8_0"
+# A context is counted in steps of 256 tokens.
+organ-keys -q "$V" --set llama.context_length=300 --output "$T/odd.gguf" || bad "odd context"
+check_text "$(cell cache_full "$T/odd.gguf")" $((4 * 2 * (64 + 64) * 2 * 512)) "a context of 300 tokens takes 512"
+# Half of the layers have a window: gemma2, a window of 100 tokens has room for 512 more.
+edit_arch() { # OUT ARCH [KEY=T:V...]
+    e_out=$1 e_arch=$2
+    shift 2
+    set -- $(for k in "$@"; do printf ' --set %s' "$k"; done)
+    organ-keys -q "$V" --set general.architecture=str:$e_arch $(organ-keys "$V" 'llama.*' | awk -F '\t' -v a="$e_arch" 'NR > 1 { n = $1; sub(/^llama/, a, n); print "--rename", $1 "=" n }') --output "$T/arch1.gguf" --force || bad "arch $e_arch"
+    [ $# -gt 0 ] || set -- --set "$e_arch.block_count=u32:4"
+    organ-keys -q "$T/arch1.gguf" "$@" --output "$e_out" --force 2> "$T/err" || bad "keys of $e_arch: $(cat "$T/err")"
+}
+edit_arch "$T/g2.gguf" gemma2 gemma2.attention.sliding_window=u32:100
+check_text "$(cell cache_4k "$T/g2.gguf")" $((2 * 256 * 2 * 4096 + 2 * 256 * 2 * 768)) "two layers of gemma2 have a window"
+edit_arch "$T/g3.gguf" gemma3 gemma3.attention.sliding_window=u32:100 'gemma3.attention.sliding_window_pattern=bool[]:true,true,false,true'
+check_text "$(cell cache_4k "$T/g3.gguf")" $((256 * 2 * 4096 + 3 * 256 * 2 * 768)) "an array tells which layers have a window"
+# Heads per layer; layers without are recurrent: their state is kept in F32.
+edit_arch "$T/gh.gguf" granitehybrid 'granitehybrid.attention.head_count_kv=u32[]:0,2,0,1' granitehybrid.ssm.conv_kernel=u32:4 \
+    granitehybrid.ssm.inner_size=u32:512 granitehybrid.ssm.state_size=u32:16 granitehybrid.ssm.group_count=u32:1
+check_text "$(cell cache_4k "$T/gh.gguf")" $((3 * 128 * 2 * 4096 + 2 * 4 * (3 * (512 + 2 * 16) + 16 * 512))) "a hybrid model"
+edit_arch "$T/ds.gguf" deepseek2 deepseek2.attention.key_length_mla=u32:64 deepseek2.attention.value_length_mla=u32:64 \
+    deepseek2.attention.key_length=u32:72 deepseek2.attention.value_length=u32:48 deepseek2.attention.head_count_kv=u32:1
+check_text "$(cell cache_4k "$T/ds.gguf")" $((4 * 72 * 2 * 4096)) "latent attention stores no values"
+edit_arch "$T/bert.gguf" bert
+check_text "$(cell cache_4k "$T/bert.gguf")" 0 "an encoder has no cache"
+edit_arch "$T/ds4.gguf" deepseek4
+check_text "$(cell cache_4k "$T/ds4.gguf")" - "an unknown cache is not guessed"
+shows "the cache of this architecture is not known" "an unknown cache" "$T/ds4.gguf"
+
+# ---- a context that fits --------------------------------------------------------------
+# Weights 1867776, 2048 bytes per token: 256 tokens are half a MiB.
+check_text "$(cell fit "$V" --fit $((1867776 + 256 * 2048)))" 256 "room for exactly 256 tokens"
+check_text "$(cell fit "$V" --fit 1G)" 512 "no more than the context of the model"
+check_exit 1 "one byte too few" organ-info "$V" --fit $((1867776 + 256 * 2048 - 1))
+check "room" organ-info "$V" --fit 1G
+shows "room for a context of 512 tokens" "fit on the screen" "$V" --fit 1G
+
+# ---- chat templates --------------------------------------------------------------------
+organ-keys -q "$V" --set 'tokenizer.chat_template=str:{{ "<s>" }}{% if x < 3 %}hello' --output "$T/t.gguf" || bad "template"
+check_text "$(cell template "$T/t.gguf")" yes "a template"
+organ-keys -q "$V" --set 'tokenizer.chat_template=str:<|im_start|>{{ x }}<|im_end|><|im_start|>' --output "$T/t.gguf" --force || bad "template"
+check_text "$(cell template "$T/t.gguf")" "unknown tokens" "a template with unknown tokens"
+shows "lacks <|im_start|> <|im_end|>" "each unknown token once" "$T/t.gguf"
+
+# ---- origin, shards, findings -----------------------------------------------------------
+organ-merge -q --method linear --model "$V" --model "$LAB/lab-code-q4_k_m.gguf" --output "$T/m.gguf" 2> /dev/null || bad "merge"
+check_text "$(cell origin "$T/m.gguf")" "lab-verse, lab-code" "what a merge was made from"
+shows "(merged: linear)" "how it was made" "$T/m.gguf"
+organ-assemble -q "$V" --output "$T/s.gguf" --shards 3 || bad "shards"
+check_text "$(cell shards "$T/s-00002-of-00003.gguf")" 3 "all shards"
+rm "$T/s-00003-of-00003.gguf"
+check_text "$(cell missing "$T/s-00002-of-00003.gguf")" 2 "only one of the shards is used"
+organ-keys -q "$V" --set llama.attention.head_count=u32:3 --output "$T/bad.gguf" 2> /dev/null || bad "bad"
+case $(cell verdict "$T/bad.gguf") in *head*) ok ;; *) bad "verdict: $(cell verdict "$T/bad.gguf")" ;; esac
+shows "no findings" "a sound model" "$V"
+shows "next:" "what to do next" "$V"
+
+# ---- several files, mistakes -------------------------------------------------------------
+check "several" organ-info "$V" "$LAB/lab-base-q4_k_m.gguf"
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 3 "a header and two rows"
+check "json" organ-info --json "$V"
+check_text "$(grep -c '^{"file": ' "$T/out")" 1 "one JSON object"
+check "where" organ-info --where 'kind=adapter' "$V" "$LAB/lab-lora-code.gguf"
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 2 "one row is selected"
+echo nonsense > "$T/text.gguf"
+check_exit 3 "a broken file does not hide the others" organ-info "$T/text.gguf" "$V"
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 2 "the other file has its row"
+check_error 3 "text file" "not a model" organ-info "$T/text.gguf"
+check_error 4 "" "no such file" organ-info "$T/none.gguf"
+check_error 2 "no model given" "nothing given" organ-info
+evil=$(printf 'a\033[31m\nb')
+organ-keys -q "$V" --set "general.name=str:$evil" --output "$T/evil.gguf" || bad "evil"
+organ-info "$T/evil.gguf" > "$T/out"
+if grep -q "$(printf '\033')" "$T/out"; then bad "a name is printed without escaping"; else ok; fi
+shows 'a\x1b[31m\nb' "an escaped name" "$T/evil.gguf"
+
+# ---- organ -----------------------------------------------------------------------------
+organ > "$T/out"
+check_text "$(grep -c 'transplant\|merge\|stack\|quantize\|extract\|info' "$T/out")" 6 "organ lists six tasks"
+organ "$V" > "$T/a"
+organ-info "$V" > "$T/b"
+check_same "$T/a" "$T/b" "organ FILE is organ-info"
+check "organ VERB" organ check "$V"
+check "organ quantize" organ quantize "$V" "$T/q.gguf" q8_0 -q
+organ-assemble -q "$V" --dtype q8_0 --output "$T/q2.gguf" || bad "assemble"
+check_same "$T/q.gguf" "$T/q2.gguf" "organ quantize is organ-assemble"
+check_exit 1 "organ diff" organ diff "$V" "$LAB/lab-code-q4_k_m.gguf" --summary
+check_exit 2 "an unknown verb" organ nonsense
+check_exit 2 "quantize without a type" organ quantize "$V" "$T/q3.gguf"
+finish

@@ -1,0 +1,420 @@
+/* organ-info - tell what a model file is: one screen for one file, one row per file for several. */
+#include "cli.h"
+#include "table.h"
+
+#include "organ/gg_info.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char columns[] =
+    "file\tkind\tform\tarchitecture\tname\tparameters\tactive\tbytes\tbpw\ttypes\tblocks\tcontext\t"
+    "embedding\theads\theads_kv\texperts\texperts_used\tvocabulary\ttokenizer\ttemplate\tlicense\t"
+    "origin\tshards\tmissing\tcache_4k\tcache_32k\tcache_full\tcache_full_q8_0\tfit\terrors\t"
+    "warnings\tverdict";
+
+static struct {
+    uint64_t fit;
+    bool table;
+} opt;
+
+static const cli_option options[] = {
+    { "", CLI_MODEL, NULL, "MODEL", .place = 1, .many = true },
+    { "fit", CLI_SIZE, &opt.fit, "SIZE",
+      "print the largest context with which weights and cache need at most SIZE, such as 24G; exit "
+      "1 if no context fits" },
+    { "table", CLI_FLAG, &opt.table, NULL, "print a row for a single model, too" },
+    { CLI_COLUMNS(columns), .help = "only rows that satisfy it: 'bpw<5', 'kind=adapter', "
+                                    "'architecture=qwen*'; implies --table; may be repeated" },
+    { .group = cli_common },
+    { CLI_JSON },
+    { 0 },
+};
+
+static const char intro[] =
+    "usage: organ-info MODEL...\n"
+    "Tell what a model is: kind, architecture, size, types, shape, vocabulary, chat\n"
+    "template, origin, memory for weights and cache, and whether an engine will load\n"
+    "it. One screen for one model, a table for several. Only headers are read. MODEL\n"
+    "is a GGUF file, any shard of a split model, an organ directory, or - for stdin.\n";
+
+static const char examples[] =
+    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf\n"
+    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-base-q4_k_m.gguf\n"
+    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf --fit 4M\n"
+    "exit: 0 done, 1 it does not fit, 2 usage, 3 malformed input, 4 I/O failure\n";
+
+/* The contexts of the table, in tokens. */
+enum { SHORT_CONTEXT = 4096, LONG_CONTEXT = 32768 };
+
+/* ---- texts --------------------------------------------------------------------- */
+
+/* "1.85 MiB", with three digits. */
+static void size_text(uint64_t bytes, char out[24])
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    double v = (double)bytes;
+    size_t u = 0;
+    while (v >= 999.5 && u + 1 < sizeof units / sizeof units[0]) v /= 1024, u++;
+    snprintf(out, 24,
+             u == 0 || v >= 99.95 ? "%.0f %s"
+             : v >= 9.995         ? "%.1f %s"
+                                  : "%.2f %s",
+             v, units[u]);
+}
+
+/* "2.9 million", or the number itself below 10,000. */
+static void count_text(uint64_t n, char out[32])
+{
+    static const char *const words[] = { "thousand", "million", "billion", "trillion" };
+    double v = (double)n / 1000;
+    size_t u = 0;
+    if (n < 10000) {
+        snprintf(out, 32, "%" PRIu64, n);
+        return;
+    }
+    while (v >= 999.5 && u + 1 < sizeof words / sizeof words[0]) v /= 1000, u++;
+    snprintf(out, 32, v >= 99.95 ? "%.0f %s" : v >= 9.995 ? "%.1f %s" : "%.2f %s", v, words[u]);
+}
+
+static void escaped(gg_text t, char *out, size_t size)
+{
+    gg_escape(t.at ? t.at : "-", t.at ? t.len : 1, out, size);
+}
+
+static double bits_per_weight(const gg_info *i)
+{
+    return i->elements ? 8 * (double)i->bytes / (double)i->elements : 0;
+}
+
+/* "Q4_K 62%, Q6_K 37%, F32 1%", by bytes. */
+static void types_text(const gg_info *info, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < info->n_types && at + 24 < size; i++) {
+        const gg_dtype_info *d = gg_dtype_get(info->types[i].dtype);
+        double share = info->bytes ? 100 * (double)info->types[i].bytes / (double)info->bytes : 0;
+        at += (size_t)snprintf(out + at, size - at, "%s%s %.*f%%", i ? ", " : "", d ? d->name : "?",
+                               share >= 1 || share == 0 ? 0 : 1, share);
+    }
+}
+
+static const char *template_text(const gg_info *i)
+{
+    static const char *const words[] = { "no", "yes", "unknown tokens" };
+    return words[i->template_state];
+}
+
+/* The names of what the model was made from, separated by ", ". */
+static void origins_text(const gg_info *info, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < info->n_origins && at + 3 < size; i++) {
+        if (i) at += (size_t)snprintf(out + at, size - at, ", ");
+        size_t n = gg_escape(info->origins[i].at, info->origins[i].len, out + at, size - at);
+        at += n < size - at ? n : size - at - 1;
+    }
+}
+
+static uint64_t fitting_context(const gg_info *i)
+{
+    if (!i->cache.known || i->bytes >= opt.fit) return 0;
+    uint64_t most = i->context ? i->context : SHORT_CONTEXT;
+    uint64_t fits = gg_cache_fit(&i->cache, most + 255, GG_F16, opt.fit - i->bytes);
+    return fits < most ? fits : most;
+}
+
+/* ---- one row per model ------------------------------------------------------------ */
+
+static void cell_number(table *t, uint64_t v)
+{
+    if (v) cell_u64(t, v);
+    else cell_null(t);
+}
+
+static void cell_key(table *t, gg_text text)
+{
+    if (text.at) cell_bytes(t, text.at, text.len);
+    else cell_null(t);
+}
+
+static void cell_cache(table *t, const gg_info *i, uint64_t context, uint32_t dtype)
+{
+    if (i->cache.known && context) cell_u64(t, gg_cache_bytes(&i->cache, context, dtype));
+    else cell_null(t);
+}
+
+static void print_numbers(table *t, const gg_info *i)
+{
+    const uint64_t v[] = { i->blocks,   i->context, i->embedding,    i->heads,
+                           i->heads_kv, i->experts, i->experts_used, i->vocabulary };
+    for (size_t k = 0; k < sizeof v / sizeof v[0]; k++) cell_number(t, v[k]);
+}
+
+static void print_row(table *t, const char *file, const gg_info *i)
+{
+    char text[600];
+    cell_text(t, file);
+    cell_text(t, gg_kind_name(i->kind));
+    cell_text(t, i->form);
+    cell_key(t, i->architecture);
+    cell_key(t, i->name);
+    cell_u64(t, i->elements);
+    cell_u64(t, i->active);
+    cell_u64(t, i->bytes);
+    cell_f64(t, bits_per_weight(i));
+    types_text(i, text, sizeof text);
+    cell_text(t, text);
+    print_numbers(t, i);
+    cell_key(t, i->tokenizer);
+    cell_text(t, template_text(i));
+    cell_key(t, i->license);
+    origins_text(i, text, sizeof text);
+    if (text[0]) cell_text(t, text);
+    else cell_null(t);
+    cell_u64(t, i->shards);
+    cell_u64(t, i->shards_missing);
+    cell_cache(t, i, SHORT_CONTEXT, GG_F16);
+    cell_cache(t, i, LONG_CONTEXT, GG_F16);
+    cell_cache(t, i, i->context, GG_F16);
+    cell_cache(t, i, i->context, GG_Q8_0);
+    if (opt.fit) cell_u64(t, fitting_context(i));
+    else cell_null(t);
+    cell_u64(t, i->check.found[GG_CHECK_ERROR]);
+    cell_u64(t, i->check.found[GG_CHECK_WARNING]);
+    if (i->verdict[0]) cell_text(t, i->verdict);
+    else cell_null(t);
+    table_row(t);
+}
+
+/* ---- one screen for one model -------------------------------------------------------- */
+
+static void line(const char *name, const char *value)
+{
+    if (value[0]) printf("  %-11s %s\n", name, value);
+}
+
+static void print_types(const gg_info *i)
+{
+    static const char fills[] = "#=+:-.";
+    char bar[41], text[400];
+    size_t at = 0;
+    double end = 0;
+    for (size_t k = 0; k < i->n_types && i->bytes; k++) {
+        end += 40 * (double)i->types[k].bytes / (double)i->bytes;
+        while (at < 40 && (double)at < end - 0.5) bar[at++] = fills[k < 5 ? k : 5];
+    }
+    while (at < 40 && at > 0) bar[at] = bar[at - 1], at++;
+    bar[at] = 0;
+    types_text(i, text, sizeof text);
+    line("types", text);
+    line("", bar);
+}
+
+static void print_shape(const gg_info *i)
+{
+    char text[300], heads[80] = "", context[40] = "";
+    if (!i->blocks) return;
+    if (i->heads && i->heads_kv && i->heads_kv != i->heads)
+        snprintf(heads, sizeof heads, ", %" PRIu64 " heads (%" PRIu64 " for keys and values)",
+                 i->heads, i->heads_kv);
+    else if (i->heads) snprintf(heads, sizeof heads, ", %" PRIu64 " heads", i->heads);
+    if (i->context) snprintf(context, sizeof context, ", context %" PRIu64, i->context);
+    snprintf(text, sizeof text, "%" PRIu64 " blocks%s, embedding %" PRIu64 "%s%s", i->blocks,
+             i->mtp_blocks ? " (with prediction blocks)" : "", i->embedding, heads, context);
+    line("shape", text);
+    if (!i->experts) return;
+    char active[32];
+    count_text(i->active, active);
+    snprintf(text, sizeof text, "%" PRIu64 ", %" PRIu64 " used at once: %s parameters active",
+             i->experts, i->experts_used, active);
+    line("experts", text);
+}
+
+static void print_vocabulary(const gg_info *i)
+{
+    char text[500], model[60], pre[60], unknown[260];
+    if (i->vocabulary) {
+        escaped(i->tokenizer, model, sizeof model);
+        escaped(i->tokenizer_pre, pre, sizeof pre);
+        snprintf(text, sizeof text,
+                 i->tokenizer_pre.at ? "%" PRIu64 " tokens (%s, %s)" : "%" PRIu64 " tokens (%s)",
+                 i->vocabulary, model, pre);
+        line("vocabulary", text);
+    }
+    if (i->kind != GG_KIND_MODEL) return;
+    snprintf(unknown, sizeof unknown, "yes, but the vocabulary lacks %s", i->template_unknown);
+    line("template", i->template_state == GG_TEMPLATE_UNKNOWN_TOKENS ? unknown : template_text(i));
+}
+
+static void print_origin(const gg_info *i)
+{
+    char text[700], names[500], how[80] = "";
+    if (i->license.at) {
+        escaped(i->license, names, sizeof names);
+        line("licence", names);
+    }
+    if (i->made_by.at) {
+        char method[60];
+        escaped(i->made_by, method, sizeof method);
+        snprintf(how, sizeof how, " (merged: %s)", method);
+    }
+    origins_text(i, names, sizeof names);
+    snprintf(text, sizeof text, "%s%s", names, how);
+    line("made from", text);
+}
+
+/* The cache for `tokens` tokens of context: "512 KiB at 4096". */
+static void print_cache(const gg_info *i, uint64_t tokens)
+{
+    char text[120], f16[24], q8[24];
+    size_text(gg_cache_bytes(&i->cache, tokens, GG_F16), f16);
+    size_text(gg_cache_bytes(&i->cache, tokens, GG_Q8_0), q8);
+    snprintf(text, sizeof text, "cache %s for %" PRIu64 " tokens (%s as q8_0)", f16, tokens, q8);
+    line("", text);
+}
+
+static void print_memory(const gg_info *i)
+{
+    char text[120], size[24];
+    if (i->kind != GG_KIND_MODEL) return;
+    size_text(i->bytes, size);
+    snprintf(text, sizeof text, "weights %s", size);
+    line("memory", text);
+    if (!i->cache.known) {
+        line("", "the cache of this architecture is not known");
+        return;
+    }
+    if (i->context > SHORT_CONTEXT) print_cache(i, SHORT_CONTEXT);
+    if (i->context > LONG_CONTEXT) print_cache(i, LONG_CONTEXT);
+    if (i->context) print_cache(i, i->context);
+    if (!opt.fit) return;
+    size_text(opt.fit, size);
+    uint64_t fits = fitting_context(i);
+    if (fits)
+        snprintf(text, sizeof text, "%s has room for a context of %" PRIu64 " tokens", size, fits);
+    else snprintf(text, sizeof text, "%s is too small", size);
+    line("fit", text);
+}
+
+static void print_check(const gg_info *i)
+{
+    char text[500];
+    const size_t *n = i->check.found;
+    if (i->form && strcmp(i->form, "pipe") == 0) return;
+    if (!i->verdict[0]) snprintf(text, sizeof text, "no findings");
+    else
+        snprintf(text, sizeof text, "%zu error%s, %zu warning%s, %zu note%s; %s", n[GG_CHECK_ERROR],
+                 cli_s(n[GG_CHECK_ERROR]), n[GG_CHECK_WARNING], cli_s(n[GG_CHECK_WARNING]),
+                 n[GG_CHECK_NOTE], cli_s(n[GG_CHECK_NOTE]), i->verdict);
+    line("check", text);
+}
+
+/* What one can do next, by kind; %s is the file. */
+static void print_next(const gg_info *i, const char *file)
+{
+    static const char *const model[] = { "organ-measure %s --summary", "organ-extract %s --list",
+                                         "organ-assemble %s --dtype q4_k_m -o NEW.gguf" };
+    static const char *const directory[] = { "organ-assemble %s -o NEW.gguf",
+                                             "organ-measure %s --summary",
+                                             "organ-graft --donor DONOR --base %s -o NEW" };
+    static const char *const adapter[] = { "organ-transplant --base BASE --adapter %s -o NEW.gguf",
+                                           "organ-extract %s --list", "organ-measure %s" };
+    static const char *const imatrix[] = {
+        "organ-assemble MODEL --imatrix %s --dtype iq4_xs -o NEW.gguf",
+        "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list"
+    };
+    static const char *const patch[] = { "organ-transplant --base BASE --donor %s -o NEW.gguf",
+                                         "organ-extract %s --list", "organ-keys %s" };
+    static const char *const other[] = { "organ-extract %s --list", "organ-keys %s",
+                                         "organ-check %s" };
+    const char *const *list = i->kind == GG_KIND_ADAPTER   ? adapter
+                              : i->kind == GG_KIND_IMATRIX ? imatrix
+                              : i->kind == GG_KIND_PATCH   ? patch
+                              : i->kind != GG_KIND_MODEL   ? other
+                              : i->form[0] == 'o'          ? directory
+                                                           : model;
+    bool plain = file[0] && file[0] != '-' &&
+                 strspn(file, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                              "_./-+=,@%:") == strlen(file);
+    printf("next:");
+    for (size_t k = 0; k < 3; k++) {
+        const char *at = strstr(list[k], "%s");
+        printf("%s%.*s%s%s", k ? "      " : "  ", (int)(at - list[k]), list[k],
+               plain ? file : "FILE", at + 2);
+        putchar('\n');
+    }
+}
+
+static void print_screen(const char *file, const gg_info *i)
+{
+    char text[500], arch[80], size[24], count[32], shards[80] = "";
+    escaped(i->architecture, arch, sizeof arch);
+    gg_escape(file, strlen(file), text, sizeof text);
+    printf("%s: %s%s%s%s%s\n", text, gg_kind_name(i->kind), i->architecture.at ? ", " : "",
+           i->architecture.at ? arch : "", strcmp(i->form, "file") == 0 ? "" : ", ",
+           strcmp(i->form, "file") == 0 ? "" : i->form);
+    escaped(i->name, text, sizeof text);
+    if (i->name.at) line("name", text);
+    size_text(i->bytes, size);
+    count_text(i->elements, count);
+    if (i->shards + i->shards_missing > 1)
+        snprintf(shards, sizeof shards, " in %u shards%s", i->shards,
+                 i->shards_missing ? ", others are missing" : "");
+    snprintf(text, sizeof text, "%s%s, %s parameters in %zu tensors, %.2f bits per weight", size,
+             shards, count, i->tensors, bits_per_weight(i));
+    line("size", text);
+    print_types(i);
+    print_shape(i);
+    print_vocabulary(i);
+    print_origin(i);
+    print_memory(i);
+    print_check(i);
+    print_next(i, file);
+}
+
+/* ---- the run -------------------------------------------------------------------- */
+
+static gg_status tell_about(cli *c, const char *file, table *t)
+{
+    gg_source *s;
+    gg_info info;
+    gg_status st = cli_open(c, file, CLI_HEADER_ONLY, &s);
+    if (st != GG_OK) return st;
+    st = gg_info_of(s, &c->run, &info, &c->err);
+    if (st == GG_OK && t) print_row(t, file, &info);
+    else if (st == GG_OK) print_screen(file, &info);
+    if (st == GG_OK && opt.fit && info.kind == GG_KIND_MODEL && fitting_context(&info) == 0)
+        st = gg_fail(&c->err, GG_NO, "its weights and cache need more memory");
+    if (st != GG_OK) gg_at_file(&c->err, file);
+    gg_source_close(s);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    cli c = { .tool = "organ-info", .intro = intro, .examples = examples };
+    cli_start(&c, argc, argv, options);
+    if (c.args.n == 0) cli_usage(&c, "no model given");
+    bool rows = c.args.n > 1 || c.json || opt.table || c.wheres.n;
+    table t = { .json = c.json };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < c.args.n; i++) {
+        if (rows) table_begin(&t, columns);
+        gg_status one = tell_about(&c, c.args.items[i], rows ? &t : NULL);
+        if (one == GG_OK || i + 1 == c.args.n) {
+            if (st == GG_OK || one != GG_OK) st = one != GG_OK ? one : st;
+            continue;
+        }
+        char text[1400];
+        gg_error_line(&c.err, c.tool, text, sizeof text);
+        fprintf(stderr, "%s\n", text);
+        c.err = (gg_error)GG_ERROR_INIT;
+        st = one;
+    }
+    return cli_end(&c, st);
+}
