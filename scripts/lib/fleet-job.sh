@@ -107,8 +107,15 @@ whole() {
     done
 }
 
+# What the model is, for the report. Not a step of its own: it reads only the header.
+inform() {
+    if [ -z "$force" ] && [ -f "$model_dir/info.tsv" ] && ! model_newer "$source" "$model_dir/info.tsv"; then return; fi
+    if "$bin/organ-info" -q --table -- "$source" >"$scratch/info.tsv" 2>/dev/null; then mv -f "$scratch/info.tsv" "$model_dir/info.tsv"; fi
+}
+
 steps() {
     whole || return 1
+    inform
     case $verb in
     dissect) dissect ;;
     measure) measure "$source" ;;

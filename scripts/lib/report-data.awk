@@ -1,5 +1,5 @@
-# report-data.awk - reads the measurements of all models of a report. Needs rows.awk before
-# it. Columns of the index: name, path of the TSV, bytes ("-" if unknown), progress ("-" if
+# report-data.awk - reads the measurements of all models of a report. Needs rows.awk before it, and
+# report-overview.awk. Columns of the index: name, path of the TSV, bytes ("-" if unknown), progress ("-" if
 # complete), what a chimera was made of (a JSON array), seconds of its dissection; or name,
 # "failed", the error. Columns of the pairs: numbers of two models, verdict, median cosine, map. The groups of the whole report have the scope "all", those of a model its number.
 
@@ -13,6 +13,7 @@ function read_rows(m, file,   line, n, i, part, col, at) {
             at = n
             continue
         }
+        for (i = 1; i <= n_used; i++) F[Used[i]] = "" # see rows.awk
         for (i = 1; i <= at; i++) F[col[i]] = part[i]
         if (!(F["class"] in Says)) F["class"] = "other" # a foreign table may contain any class
         take_row(m)
@@ -30,6 +31,7 @@ function take_row(m,   role, t, d) {
     if (d == "" || D_elements[m, F["dtype"]] > D_elements[m, d]) D_top[m] = F["dtype"]
     if (F["theta"] == "-" || F["theta"] == "") return
     component_add(role)
+    tensor_seen(m)
     t = F["theta"] + 0
     if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # not an angle: the table is not from organ-measure
     Seen_at[int(2 * t)]++
@@ -116,13 +118,27 @@ function well(list, m,   k, t) {
 # The mean by which models are ranked: that of the edge where any table has one, else of theta.
 function score(m) { return By_edge ? edge_mean(m) : avg(G_theta, m) }
 
-# Rank[1..n]: models by their score, highest first. By_role[1..]: roles of "all" by theta.
+# The type of most values decides much of theta, so that models are ranked only among those of the
+# same type. Types with more models come first, and else those with the higher score.
+function ranks_before(a, b,   x, y) {
+    x = D_top[a]; y = D_top[b]
+    if (x == y) return score(a) > score(b)
+    if (Type_n[x] != Type_n[y]) return Type_n[x] > Type_n[y]
+    return Type_best[x] == Type_best[y] ? x < y : Type_best[x] > Type_best[y]
+}
+# Rank[1..n]: models in that order, Place[1..n]: their ranks within the type. By_role[1..]: roles of
+# "all" by theta.
 function rank_all(   i, k, m, t) {
-    for (m = 1; m <= N; m++) if (G_measured[m]) Rank[++N_ranked] = m
+    for (m = 1; m <= N; m++)
+        if (G_measured[m]) {
+            Rank[++N_ranked] = m
+            if (!Type_n[D_top[m]]++ || score(m) > Type_best[D_top[m]]) Type_best[D_top[m]] = score(m)
+        }
     for (i = 2; i <= N_ranked; i++)
-        for (k = i; k > 1 && score(Rank[k]) > score(Rank[k - 1]); k--) {
+        for (k = i; k > 1 && ranks_before(Rank[k], Rank[k - 1]); k--) {
             t = Rank[k]; Rank[k] = Rank[k - 1]; Rank[k - 1] = t
         }
+    for (i = 1; i <= N_ranked; i++) Place[i] = i > 1 && D_top[Rank[i]] == D_top[Rank[i - 1]] ? Place[i - 1] + 1 : 1
     for (i = 1; i <= ROLES["all"]; i++) By_role[i] = ROLE["all", i]
     for (i = 2; i <= ROLES["all"]; i++)
         for (k = i; k > 1 && role_mean(By_role[k]) > role_mean(By_role[k - 1]); k--) {
@@ -269,6 +285,9 @@ BEGIN {
     Says["norm"] = "normalisation"
     Says["adapter"] = "low-rank adapters"
     Says["other"] = "no rule of the anatomy knows them"
+    n_used = split("name class block dtype elements mean std min max entropy kurtosis cv theta signal calibrated row_theta edge", Used, " ")
+    types_file = ENVIRON["REPORT_TYPES"]
+    while ((getline line < types_file) > 0) if (split(line, type_of, "\t") >= 5) Bits[type_of[1]] = type_of[5] + 0
     index_file = ENVIRON["REPORT_INDEX"]
     while ((getline line < index_file) > 0) {
         split(line, part, "\t")
@@ -280,11 +299,13 @@ BEGIN {
         read_rows(N, part[2])
         sort_map(N)
         Base[N] = substr(part[2], 1, length(part[2]) - 4)
+        read_info(N, Base[N] ".info")
         read_values(N, Base[N] ".values")
         read_organs(N, Base[N] ".organs", part[6])
     }
     read_pairs(ENVIRON["REPORT_PAIRS"])
     rank_all()
+    overview_ready()
     Fitted = fit()
     for (i = 1; i <= n_classes; i++)
         if ((class_group("all", Class[i])) in G_measured) {

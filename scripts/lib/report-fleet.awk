@@ -1,5 +1,42 @@
-# report-fleet.awk - the parts of the page on a fleet: what was dissected, and the lineage of every pair.
+# report-fleet.awk - the parts of the page on a fleet: problems, duplicates, families, what each model
+# is, what was dissected, and the lineage of every pair.
 # Needs report-data.awk, and the functions of report-html.awk.
+
+function link(m) { return G_measured[m] ? "<a href=\"#m" m "\">" h(Name[m]) "</a>" : h(Name[m]) }
+function overview_html(   i, k, n, part, text) {
+    print "<section id=\"problems\"><h2>Problems</h2>"
+    if (!N_problems) print "<p class=\"lead\">None: every file was read, and organ-check finds no errors.</p>"
+    else {
+        print "<div class=\"card scroll\"><table><thead><tr><th class=\"l\">Model</th><th class=\"l\">What is wrong</th></tr></thead><tbody>"
+        for (i = 1; i <= N_problems; i++) print "<tr><td class=\"l n\">" h(Problem_of[i]) "</td><td class=\"l n\"><code>" h(Problem[i]) "</code></td></tr>"
+        print "</tbody></table></div>"
+    }
+    print "</section><section id=\"duplicates\"><h2>Duplicates</h2><p class=\"lead\">" \
+        (N_same ? "Tensors whose measures agree in every digit. Without the copies, <b>" size(Saved) "</b> would be saved." : "No two files share tensors.") (N_same > 30 ? " The first 30 of " N_same " pairs." : "") "</p>"
+    if (N_same) {
+        print "<div class=\"card scroll\"><table><thead><tr><th class=\"l\">Model</th><th class=\"l\">has tensors of</th><th class=\"l\">How many</th></tr></thead><tbody>"
+        for (i = 1; i <= N_same && i <= 30; i++)
+            print "<tr><td class=\"l n\">" link(Same_b[i]) "</td><td class=\"l n\">" link(Same_a[Same_b[i]]) "</td><td class=\"l\">" same_text(Same_b[i]) (is_copy(Same_b[i]) ? ": <b>all</b>" : "") "</td></tr>"
+        print "</tbody></table></div>"
+    }
+    print "</section>"
+    if (N_pairs) {
+        print "<section id=\"families\"><h2>Families</h2><p class=\"lead\">" (N_families ? "Models of one lineage. Grafts and merges work within a family." : "No two models have a common lineage.") "</p><ul class=\"card findings\">"
+        for (i = 1; i <= N_families; i++) {
+            n = split(Family[i], part, " ")
+            text = ""
+            for (k = 1; k <= n; k++) text = text (k > 1 ? ", " : "") link(part[k])
+            print "<li>" text "</li>"
+        }
+        print "</ul></section>"
+    }
+    print "<section id=\"files\"><h2>Models</h2><div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Model</th><th class=\"l\">Kind</th><th class=\"l\">Architecture</th><th>Parameters</th><th>Context</th><th class=\"l\">Types</th><th>Bits per weight</th><th>Size</th></tr></thead><tbody>"
+    for (i = 1; i <= N; i++)
+        print "<tr><td class=\"l n\">" link(i) "</td><td class=\"l\">" or_dash(h(info(i, "kind"))) "</td><td class=\"l\">" or_dash(h(info(i, "architecture"))) "</td>" int_cell(G_parameters[i], short(G_parameters[i])) \
+            (info(i, "context") == "" ? "<td data-v=\"\">-</td>" : int_cell(info(i, "context"), commas(info(i, "context")))) "<td class=\"l\">" h(info(i, "types") == "" ? D_top[i] : info(i, "types")) "</td>" \
+            (info(i, "bpw") == "" ? "<td data-v=\"\">-</td>" : num_cell(info(i, "bpw"), 2)) (Bytes[i] ~ /^[0-9]+$/ ? int_cell(Bytes[i], size(Bytes[i])) : "<td data-v=\"\">-</td>") "</tr>"
+    print "</tbody></table></div></section>"
+}
 
 function dissected_row(m, label,   i, rate, seconds) {
     seconds = m == "all" ? O_seconds["all"] : O_seconds[m]

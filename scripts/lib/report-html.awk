@@ -87,13 +87,13 @@ function head() {
     print "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" h(ENVIRON["REPORT_TITLE"]) "</title>\n<style>"
     include(ENVIRON["REPORT_LIB"] "/report.css")
     print "</style>\n</head>\n<body>\n<div class=\"page\">\n<header>\n<h1>" h(ENVIRON["REPORT_TITLE"]) "</h1>"
-    print "<p class=\"sub\">How much structure the tensors of " (N == 1 ? "this model" : "these models") " show. Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
-    print "<nav aria-label=\"Sections\"><a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
-        "<a href=\"#types\">Organ types</a><a href=\"#kinds\">Tensor kinds</a><a href=\"#models\">Anatomy</a>" (N_pairs ? "<a href=\"#lineage\">Lineage</a>" : "") (N_dissected ? "<a href=\"#dissection\">Dissection</a>" : "") "<a href=\"#wells\">Wells</a>" \
-        (N_failed ? "<a href=\"#failed\">Not measured</a>" : "") "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main>"
+    print "<p class=\"sub\">What " (N == 1 ? "this model is" : "these models are") ", and how much structure " (N == 1 ? "its" : "their") " tensors show. Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
+    print "<nav aria-label=\"Sections\"><a href=\"#problems\">Problems</a><a href=\"#duplicates\">Duplicates</a>" (N_pairs ? "<a href=\"#families\">Families</a>" : "") "<a href=\"#files\">Models</a>" (N_pairs ? "<a href=\"#lineage\">Lineage</a>" : "") (N_dissected ? "<a href=\"#dissection\">Dissection</a>" : "") "<a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
+        "<a href=\"#types\">Organ types</a><a href=\"#kinds\">Tensor kinds</a><a href=\"#models\">Anatomy</a><a href=\"#wells\">Wells</a>" \
+        "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main>"
 }
 function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><span>" label "</span></div>" }
-function summary(   top, low, g) {
+function summary() {
     print "<div class=\"tiles\">"
     tile(N, N == 1 ? "model" : "models")
     tile(G_count["all"] < 1e6 ? commas(G_count["all"]) : short(G_count["all"]), "tensors")
@@ -102,13 +102,10 @@ function summary(   top, low, g) {
     tile(fixed(avg(G_calibrated, "all"), 1) "\302\260", "calibrated (Gaussian noise: 0\302\260)")
     if (By_edge) tile(edge_text("all"), "mean edge (random values: 1)")
     print "</div>"
+}
+function findings(   g) {
     if (!N_ranked) return
-    top = Rank[1]
-    low = Rank[N_ranked]
     print "<ul class=\"card findings\">"
-    if (N_ranked > 1)
-        print "<li><b>" h(Name[top]) "</b> has the highest mean " (By_edge ? "edge, " edge_text(top) : "\316\270, " fixed(avg(G_theta, top), 2) "\302\260") "; <b>" h(Name[low]) \
-            "</b> has the lowest, " (By_edge ? edge_text(low) : fixed(avg(G_theta, low), 2) "\302\260") ". This does not tell which model is better.</li>"
     g = class_group("all", Best_class)
     print "<li>The class whose values are least Gaussian: <b>" Best_class "</b> (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
     print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors have calibrated 0: their values are distributed like Gaussian noise, as in many trained matrices.</li>"
@@ -119,16 +116,20 @@ function summary(   top, low, g) {
 }
 function ranking(   i, m, lo, hi, v) {
     print "<section id=\"ranking\"><h2>Ranking</h2><p class=\"lead\">" (By_edge ? \
-        "Models by the mean edge of their matrices: about 1 for random or shuffled values, higher for structure that rows share. It is not a measure of quality: a model put together from parts that do not fit keeps its edge." : \
-        "Models by the mean \316\270 of their tensors, each of which counts once. \316\270 depends on the distribution of values alone: random numbers can rank first, and shuffling all values changes nothing. With --spectral, models are ranked by edge.") \
+        "Models by the mean edge of their matrices, among those of the same type: about 1 for random or shuffled values, higher for structure that rows share. It is not a measure of quality: a model put together from parts that do not fit keeps its edge." : \
+        "Models by the mean \316\270 of their tensors, each of which counts once, among those whose values mostly have the same type. \316\270 depends on the distribution of values alone: random numbers can rank first, and shuffling all values changes nothing. With --spectral, models are ranked by edge.") \
         "</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
         "<th class=\"l\">Rank</th><th class=\"l\">Model</th>" (By_edge ? "<th>Edge</th>" : "") "<th>\316\270</th><th class=\"l\">Stars</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
-    if (N_ranked) { lo = score(Rank[N_ranked]); hi = score(Rank[1]) }
+    for (i = 1; i <= N_ranked; i++) {
+        v = score(Rank[i])
+        if (i == 1 || v < lo) lo = v
+        if (i == 1 || v > hi) hi = v
+    }
     if (hi - lo < 1e-9) lo = hi - 1
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
         v = score(m)
-        print "<tr><td class=\"l dim\" data-v=\"" i "\">" i "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a>" (Origins[m] == "[]" ? "" : " <span class=\"dim\">chimera</span>") (Progress[m] == "-" ? "" : " <span class=\"dim\">" h(grouped(Progress[m])) "</span>") "</td>" \
+        print "<tr><td class=\"l dim\" data-v=\"" i "\">" Place[i] "</td><td class=\"l n\"><a href=\"#m" m "\">" h(Name[m]) "</a>" (Origins[m] == "[]" ? "" : " <span class=\"dim\">chimera</span>") (Progress[m] == "-" ? "" : " <span class=\"dim\">" h(grouped(Progress[m])) "</span>") "</td>" \
             "<td class=\"strong\" data-v=\"" number(v) "\">" "<span class=\"bar\"><i style=\"width:" px(15 + 85 * (v - lo) / (hi - lo)) "%\"></i></span>" (By_edge ? edge_text(m) : fixed(v, 2)) "</td>" \
             (By_edge ? num_cell(avg(G_theta, m), 2) : "") star_cell(m) num_cell(avg(G_calibrated, m), 2) num_cell(avg(G_signal, m), 3) num_cell(avg(G_row, m), 2) int_cell(G_count[m], whole(G_count[m])) \
             int_cell(G_parameters[m], short(G_parameters[m])) (Bytes[m] ~ /^[0-9]+$/ ? int_cell(Bytes[m], size(Bytes[m])) : "<td data-v=\"\">-</td>") "<td class=\"l\">" h(D_top[m]) "</td></tr>"
@@ -146,6 +147,7 @@ function types(   i, g) {
 }
 function kinds(   i, c, n) {
     n = ROLES["all"] > 60 ? 60 : ROLES["all"]
+    if (N_ranked > MANY && n > 24) n = 24
     print "<section id=\"kinds\"><h2>Tensor kinds</h2><p class=\"lead\">The same tensors by their role within a block, highest mean \316\270 first" (n < ROLES["all"] ? "; the first " n " of " ROLES["all"] : "") ".</p>" \
         "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"l\">Stars</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= n; i++) {
@@ -158,12 +160,6 @@ function wells() {
     print "<section id=\"wells\"><h2>Wells</h2><p class=\"lead\">The tensors with the lowest \316\270 of all models. Their values are closest to Gaussian, which is not a defect.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
         "<th class=\"l\">Tensor</th><th class=\"l\">Model</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows("all", 1)
-    print "</tbody></table></div></section>"
-}
-function failures(   i) {
-    if (!N_failed) return
-    print "<section id=\"failed\"><h2>Not measured</h2><p class=\"lead\">These models could not be measured. They do not affect the other results.</p><div class=\"card scroll\"><table><thead><tr><th class=\"l\">Model</th><th class=\"l\">Why</th></tr></thead><tbody>"
-    for (i = 1; i <= N_failed; i++) print "<tr><td class=\"l n\">" h(Failed[i]) "</td><td class=\"l n\"><code>" h(Why[i]) "</code></td></tr>"
     print "</tbody></table></div></section>"
 }
 function reading() {
@@ -359,7 +355,9 @@ function anatomy(m,   i, k, left, w, tall, y, n, out, every, wide, high) {
     if (Block_more[m]) print "<p class=\"dim\">Only the first " N_blocks[m] " blocks are shown.</p>"
     if (N_outside[m] > out) print "<p class=\"dim\">and " N_outside[m] - out " more outside the blocks</p>"
 }
+# With many models, each is folded into a line, which printing leaves folded.
 function model_card(m) {
+    if (N_ranked > MANY) print "<details class=\"fold\" id=\"f" m "\"><summary>" h(Name[m]) " <span class=\"dim\">" fixed(avg(G_theta, m), 2) "\302\260, " short(G_parameters[m]) " parameters, " h(D_top[m]) "</span></summary>"
     print "<article class=\"card model" (is_wide(m) ? " wide" : "") "\" id=\"m" m "\"><div class=\"head\"><h3>" h(Name[m]) "</h3><b title=\"mean theta\">" fixed(avg(G_theta, m), 2) "\302\260</b></div>"
     print "<p class=\"facts\">" short(G_parameters[m]) " parameters, " plural(G_count[m], "tensor") ", " h(D_top[m]) (Bytes[m] ~ /^[0-9]+$/ ? ", " size(Bytes[m]) : "") \
         "; calibrated " fixed(avg(G_calibrated, m), 2) "\302\260" (By_edge ? ", edge " edge_text(m) : "") (Progress[m] == "-" ? "" : "; <b>" h(grouped(Progress[m])) "</b>") "</p>"
@@ -369,18 +367,19 @@ function model_card(m) {
     origins_map(m)
     print "<details><summary>" N_wells[m] " wells</summary><div class=\"scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Tensor</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows(m, 0)
-    print "</tbody></table></div></details></article>"
+    print "</tbody></table></div></details></article>" (N_ranked > MANY ? "</details>" : "")
 }
 function maps(   i, q) {
     color_bounds()
     print "<section id=\"models\"><h2>Anatomy</h2><p class=\"lead\">Blocks run across, tensor kinds down; each cell is a tensor. Tensors outside the blocks are below the gap.</p><div class=\"legend\"><span>\316\270 " fixed(Q_lo, 1) "\302\260 or less<svg width=\"180\" height=\"12\" viewBox=\"0 0 180 12\" aria-hidden=\"true\">"
     for (q = 0; q < 10; q++) print "<rect class=\"q" q "\" x=\"" q * 18 "\" width=\"18\" height=\"12\"/>"
-    print "</svg>" fixed(Q_hi, 1) "\302\260 or more</span></div><div class=\"models\">"
+    print "</svg>" fixed(Q_hi, 1) "\302\260 or more</span></div><div class=\"" (N_ranked > MANY ? "folded" : "models") "\">"
     for (i = 1; i <= N_ranked; i++) model_card(Rank[i])
     print "</div></section>"
 }
 
 BEGIN {
+    MANY = 12
     if (N_ranked) {
         for (i = 1; i <= n_classes; i++) {
             g = class_group("all", Class[i])
@@ -392,16 +391,18 @@ BEGIN {
     }
     head()
     summary()
+    overview_html()
+    lineage()
+    dissection()
+    print "<h2 class=\"part\">Measures</h2>"
+    findings()
     ranking()
     scale()
     types()
     components()
     kinds()
     maps()
-    lineage()
-    dissection()
     wells()
-    failures()
     reading()
     print "</main>\n<footer>Made by organ-report. This page loads nothing from elsewhere.</footer>\n</div>\n<script>"
     include(ENVIRON["REPORT_LIB"] "/report.js")

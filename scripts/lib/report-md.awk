@@ -15,6 +15,35 @@ function group_row(label, g) {
 }
 function escaped(s) { gsub(/[]\\`*_<>#|&[]/, "\\\\&", s); return s }
 
+# What the owner of the models wants to know first.
+function overview_md(   i, k, n, part, text) {
+    print "## Problems\n"
+    if (!N_problems) print "None: every file was read, and organ-check finds no errors."
+    for (i = 1; i <= N_problems; i++) print "- " code(Problem_of[i]) ": " code(Problem[i])
+    print "\n## Duplicates\n"
+    if (!N_same) print "No two files share tensors."
+    else {
+        print "Tensors whose measures agree in every digit. Without the copies, " size(Saved) " would be saved.\n"
+        print "| model | has tensors of | how many |\n|:---|:---|:---|"
+        for (i = 1; i <= N_same && i <= 30; i++) print "| " code(Name[Same_b[i]]) " | " code(Name[Same_a[Same_b[i]]]) " | " same_text(Same_b[i]) (is_copy(Same_b[i]) ? ": all" : "") " |"
+        if (N_same > 30) print "\nThe first 30 of " N_same " pairs."
+    }
+    if (N_pairs) {
+        print "\n## Families\n\nModels of one lineage, by organ-compare --lineage. Grafts and merges work within a family.\n"
+        for (i = 1; i <= N_families; i++) {
+            n = split(Family[i], part, " ")
+            text = ""
+            for (k = 1; k <= n; k++) text = text (k > 1 ? ", " : "") code(Name[part[k]])
+            print "- " text
+        }
+        if (!N_families) print "No two models have a common lineage."
+    }
+    print "\n## Models\n\n| model | kind | architecture | parameters | context | types | bits per weight | size |\n|:---|:---|:---|---:|---:|:---|---:|---:|"
+    for (i = 1; i <= N; i++)
+        print "| " code(Name[i]) " | " or_dash(escaped(info(i, "kind"))) " | " or_dash(escaped(info(i, "architecture"))) " | " short(G_parameters[i]) " | " \
+            or_dash(info(i, "context")) " | " escaped(info(i, "types") == "" ? D_top[i] : info(i, "types")) " | " bits_text(i) " | " size(Bytes[i]) " |"
+}
+
 # The lineage of every pair of a fleet.
 function pairs(   i, a, b) {
     if (!N_pairs) return
@@ -39,6 +68,10 @@ BEGIN {
     a = "all"
     print "# " escaped(ENVIRON["REPORT_TITLE"]) "\n"
     print N " model" (N == 1 ? "" : "s") ", " whole(G_count[a]) " tensors, " short(G_parameters[a]) " parameters. Made " ENVIRON["REPORT_TIME"] ".\n"
+    overview_md()
+    pairs()
+    dissection()
+    print "\n## Measures\n"
     print "Angles are in degrees. theta is a score of how a tensor's values are distributed. Noise does not score 0:"
     print "calibrated is the part of theta above Gaussian noise of the same type and size, 0 to 90. row theta compares"
     print "neighbouring rows and is never ranked with theta. theta can show that a tensor differs from others of the same"
@@ -46,19 +79,19 @@ BEGIN {
     if (By_edge) print "edge is about 1 for random values and higher for structure that rows share."
     print "\n## Ranking\n"
     if (By_edge) {
-        print "Models by mean edge. Noise lowers it, and shuffled values have 1, but it is not a measure of quality: a model"
+        print "Models by mean edge, among those of the same type. Noise lowers it, and shuffled values have 1, but it is not a measure of quality: a model"
         print "that was put together from parts that do not fit keeps its edge.\n"
         print "| rank | model | edge | theta | stars | calibrated | signal | row theta | tensors | parameters | size | type |"
         print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|:---|"
     } else {
-        print "Models by mean theta, which depends on the distribution of values alone: random numbers can rank first, and"
+        print "Models by mean theta, among those whose values mostly have the same type. theta depends on the distribution of values alone: random numbers can rank first, and"
         print "shuffling all values of a model changes nothing. With --spectral, models are ranked by edge.\n"
         print "| rank | model | theta | stars | calibrated | signal | row theta | tensors | parameters | size | type |"
         print "|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|"
     }
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
-        print "| " i " | " code(Name[m]) " | " (By_edge ? edge_text(m) " | " : "") fixed(avg(G_theta, m), 2) " | " stars(m) " | " fixed(avg(G_calibrated, m), 2) " | " fixed(avg(G_signal, m), 3) \
+        print "| " Place[i] " | " code(Name[m]) " | " (By_edge ? edge_text(m) " | " : "") fixed(avg(G_theta, m), 2) " | " stars(m) " | " fixed(avg(G_calibrated, m), 2) " | " fixed(avg(G_signal, m), 3) \
             " | " fixed(avg(G_row, m), 2) " | " whole(G_count[m]) " | " short(G_parameters[m]) " | " size(Bytes[m]) " | " escaped(D_top[m]) " |"
     }
 
@@ -90,17 +123,11 @@ BEGIN {
     print "|:---|:---|---:|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
     for (i = 1; i <= ROLES[a]; i++) print "| " code(By_role[i]) " | " group_row(ROLE_CLASS[a, By_role[i]], role_group(By_role[i]))
 
-    pairs()
-    dissection()
     print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian. They may be untrained, or trained\nmatrices that look like this. That is not a defect.\n"
     print "| tensor | model | class | type | values | theta | calibrated |"
     print "|:---|:---|:---|:---|---:|---:|---:|"
     for (i = 1; i <= N_wells[a]; i++) {
         split(W_row[a, i], w, "\t")
         print "| " code(w[2]) " | " code(Name[w[1]]) " | " escaped(w[3]) " | " escaped(w[4]) " | " short(w[5]) " | " fixed(W_theta[a, i], 2) " | " fixed(w[6], 2) " |"
-    }
-    if (N_failed) {
-        print "\n## Not measured\n"
-        for (i = 1; i <= N_failed; i++) print "- " code(Failed[i]) ": " code(Why[i])
     }
 }
