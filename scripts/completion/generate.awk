@@ -14,7 +14,7 @@ function action(kind, values) {
     return kind == "words" ? "list" : "words"
 }
 
-# What is offered for a value. Rules have presets, "|", and the types after an "=".
+# The words that are offered for a value. Rules have presets, "|", and the types after an "=".
 function offered(what, values) {
     sub(/ \| /, " ", values)
     return values

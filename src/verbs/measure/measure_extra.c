@@ -1,4 +1,4 @@
-/* measure_extra.c - what is computed on request while a tensor is read: the columns edge and
+/* measure_extra.c - measures that are computed on request while a tensor is read: edge and
  * importance, and the histograms of the classes. */
 #include "measure_core.h"
 
