@@ -93,10 +93,10 @@ typedef struct gg_match_options {
 
 /* Pairs a seekable base with a seekable donor. There is one move per selected tensor that either of
  * them has: first those of the base in its order, then those that only the donor has. With a map,
- * only blocks that it names are moved. A donor of bare records is a part on purpose, so base
- * tensors that it lacks are not mismatches. If experts are selected, stacks of experts move in
- * part: their dims must agree except for the number of experts, and their dtypes too except with
- * GG_MATCH_CONVERT or a blend.
+ * only blocks that it names are moved. A donor of organ records, which have no keys, is meant to
+ * be a part of a model: tensors of the base that it lacks are not mismatches. If experts are
+ * selected, stacks of experts move in part: their dims must agree except for the number of experts,
+ * and their dtypes too except with GG_MATCH_CONVERT or a blend.
  *
  * *moves must be all zero. The caller frees it, even after an error, and before the sources are
  * closed. Errors: GG_EFORMAT if the donor has two tensors of one name. With `mtp`, GG_NO if
