@@ -6,8 +6,6 @@
 #include "organ/gg_keys.h"
 #include "organ/gg_patch.h"
 #include "pictures.h"
-#include "verbs/shared/key_text.h" /* values as the manual page shows them */
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -237,17 +235,10 @@ static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *
 /* Prints a key's value; for arrays that differ, the first element that differs. */
 static void cell_value(cli *c, table *rows, const gg_key_diff *d, const gg_kv *kv)
 {
-    const gg_key_limits limits = { .elements = 8, .bytes = isatty(STDOUT_FILENO) ? 60 : 0 };
-    bool element = d->status == GG_SAME_DIFFERS && kv && kv->type == GG_TYPE_ARR;
-    if (!kv) {
-        cell_null(rows);
-        return;
-    }
-    gg_key_out o = cell_open(rows);
-    if (c->json && element) gg_key_put_json_element(&o, kv, d->index, &c->err);
-    else if (c->json) gg_key_put_json(&o, kv, &c->err);
-    else if (element) gg_key_put_element(&o, kv, d->index, &limits, &c->err);
-    else gg_key_put_text(&o, kv, &limits, &c->err);
+    gg_key_form form = { .elements = 8, .bytes = isatty(STDOUT_FILENO) ? 60 : 0 };
+    if (d->status == GG_SAME_DIFFERS && kv && kv->type == GG_TYPE_ARR) form.element = &d->index;
+    if (kv) cell_key_value(rows, kv, form, &c->err);
+    else cell_null(rows);
 }
 
 static void cell_type(table *rows, const gg_kv *kv)

@@ -5,8 +5,6 @@
 #include "key_options.h"
 #include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
 #include "table.h"
-#include "verbs/shared/key_text.h" /* values as the manual page shows them */
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,31 +85,28 @@ static gg_status to_stdout(void *ctx, const char *bytes, size_t n, gg_error *err
     return gg_fail_errno(err, "cannot write to stdout");
 }
 
-static void print_row(cli *c, table *rows, const gg_kv *kv, const gg_key_limits *limits)
+static void print_row(cli *c, table *rows, const gg_kv *kv, gg_key_form form)
 {
     char type[GG_KEY_TYPE];
     gg_key_type(kv, type);
     cell_bytes(rows, kv->key, kv->key_len);
     cell_text(rows, type);
     cell_u64(rows, kv->count);
-    gg_key_out o = cell_open(rows);
-    if (c->json) gg_key_put_json(&o, kv, &c->err);
-    else gg_key_put_text(&o, kv, limits, &c->err);
+    cell_key_value(rows, kv, form, &c->err);
     table_row(rows);
 }
 
 static gg_status get(cli *c, const gg_meta *meta)
 {
     const gg_kv *kv = gg_keys_find(meta, opt.get);
-    gg_key_out o = { to_stdout, NULL };
     if (!kv) {
         gg_fail(&c->err, GG_NO, "there is no key '%s'", opt.get);
         gg_fix(&c->err, "run organ-keys without --get to list the keys");
         return gg_at_file(&c->err, opt.model);
     }
-    if (!c->json) return gg_key_put_bare(&o, kv, &c->err);
+    if (!c->json) return gg_key_put(kv, &(gg_key_form){ GG_KEY_PLAIN }, to_stdout, NULL, &c->err);
     table rows = table_start(true, "key\ttype\tcount\tvalue");
-    print_row(c, &rows, kv, NULL);
+    print_row(c, &rows, kv, (gg_key_form){ 0 });
     return c->err.status;
 }
 
@@ -152,15 +147,15 @@ static gg_status choose(cli *c, const gg_meta *meta, bool *shown)
 
 static gg_status list(cli *c, const gg_meta *meta)
 {
-    gg_key_limits limits = { 0 };
-    if (!opt.full) limits.elements = SHOWN_ELEMENTS;
-    if (!opt.full && isatty(STDOUT_FILENO)) limits.bytes = SHOWN_BYTES;
+    gg_key_form form = { 0 };
+    if (!opt.full) form.elements = SHOWN_ELEMENTS;
+    if (!opt.full && isatty(STDOUT_FILENO)) form.bytes = SHOWN_BYTES;
     bool *shown = calloc(meta->n ? meta->n : 1, sizeof *shown);
     if (!shown) return gg_fail(&c->err, GG_ENOMEM, "no memory for %zu keys", meta->n);
     if (choose(c, meta, shown) == GG_OK) {
         table rows = table_start(c->json, "key\ttype\tcount\tvalue");
         for (size_t i = 0; i < meta->n && c->err.status == GG_OK; i++)
-            if (shown[i]) print_row(c, &rows, &meta->kv[i], &limits);
+            if (shown[i]) print_row(c, &rows, &meta->kv[i], form);
     }
     free(shown);
     return c->err.status;

@@ -11,10 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"              /* rows that are held back */
-#include "organ/manifest_json.h"   /* names that are not UTF-8 */
-#include "verbs/shared/key_text.h" /* values as the manual page shows them */
-
+#include "base/buf.h"            /* rows that are held back */
+#include "organ/manifest_json.h" /* names that are not UTF-8 */
 #define MAX_COLUMNS 40
 #define MAX_HELD 1000 /* rows that are held back to find the widths of columns */
 
@@ -266,11 +264,12 @@ void cell_bytes(table *t, const char *bytes, size_t n)
     }
 }
 
-gg_key_out cell_open(table *t)
+void cell_key_value(table *t, const gg_kv *kv, gg_key_form form, gg_error *err)
 {
+    form.as = t->json ? GG_KEY_JSON : GG_KEY_LINE;
     lead(t, TEXT);
     value_of(t, WHERE_ABSENT);
-    return (gg_key_out){ to_row, NULL };
+    gg_key_put(kv, &form, to_row, NULL, err);
 }
 
 void cell_text(table *t, const char *text)

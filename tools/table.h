@@ -15,8 +15,6 @@
 
 #include "organ/gg_keys.h"
 
-#include "verbs/shared/key_text.h" /* values as the manual page shows them */
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,10 +61,8 @@ void cell_member(table *t, const char *name, const char *text);
 /* End the row. Returns whether it satisfies all conditions; only then is it printed. */
 bool table_row(table *t);
 
-/* Begin a cell of any length. The caller writes its content to the result: text that is
- * safe in TSV or, in a JSON table, one JSON value. The next cell or the end of the row
- * ends it. */
-gg_key_out cell_open(table *t);
+/* The value of a key: a line of text or, in a JSON table, a JSON value. form->as is ignored. */
+void cell_key_value(table *t, const gg_kv *kv, gg_key_form form, gg_error *err);
 
 /* Print the rows that are held back, and release all memory. */
 void table_end(void);

@@ -91,19 +91,14 @@ gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err);
 gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len,
                           gg_error *err);
 
-/* Removes a key. Returns false if it was absent. */
-bool gg_meta_delete(gg_meta *meta, const char *key);
-
 /* Appends copies of all entries of `from` to `to`, which should be empty. The copy does not depend
  * on `from`. On GG_ENOMEM `to` has some of the entries and must still be freed. */
 gg_status gg_meta_copy(gg_meta *to, const gg_meta *from, gg_error *err);
 
 /* Read a value. They return false, and leave the result unchanged, if kv is NULL or has another
- * type. gg_kv_u64 reads every integer type and bool, if the value is not negative. gg_kv_f32
- * reads f32 only. The text from gg_kv_str has *len bytes, is not NUL-terminated, and is valid as
- * long as the entry. */
+ * type. gg_kv_u64 reads every integer type and bool, if the value is not negative. The text from
+ * gg_kv_str has *len bytes, is not NUL-terminated, and is valid as long as the entry. */
 bool gg_kv_u64(const gg_kv *kv, uint64_t *value);
-bool gg_kv_f32(const gg_kv *kv, float *value);
 bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len);
 
 /* Walks through an array of strings. Start with *pos = 0; each call gives the next string and

@@ -35,10 +35,6 @@ typedef enum gg_kind {
 /* Returns "language model", "adapter" and so on; a static string. */
 const char *gg_kind_name(gg_kind kind);
 
-/* The kind of a source, from its keys and its tensors' names. A pipe must have been opened, but
- * nothing needs to have been read from it. */
-gg_kind gg_kind_of(const gg_source *s);
-
 /* What the cache of keys and values of a model holds for one sequence. An engine stores, per token
  * of the context, `full` values, and for at most `window` tokens `windowed` more; and, for the
  * whole sequence, `state` bytes of recurrent layers. Tokens are counted in steps of 256, and a

@@ -23,6 +23,28 @@ const gg_kv *gg_keys_find(const gg_meta *meta, const char *key);
 #define GG_KEY_TYPE 16
 void gg_key_type(const gg_kv *kv, char out[GG_KEY_TYPE]);
 
+/* How gg_key_put writes a value. All zero: the whole value on one line, as in tables. */
+typedef struct gg_key_form {
+    enum {
+        GG_KEY_LINE,  /* numbers in their shortest exact form, strings escaped (gg_escape), arrays
+                         as [1, 2, ...] with strings in quotation marks */
+        GG_KEY_PLAIN, /* the bytes of a string and nothing else, a number and a newline, or an array
+                         with one element per line and strings escaped */
+        GG_KEY_JSON,  /* as in manifest.json */
+    } as;
+    uint64_t elements; /* GG_KEY_LINE: shown elements of an array, followed by "..."; 0 = all */
+    size_t bytes;      /* GG_KEY_LINE: shown bytes of a string, followed by "..."; 0 = all */
+    /* Only element *element of an array: "[7] 1.5 of 32" or, if there is none, "[7] none of 7"; in
+     * JSON its value or null. NULL = the whole value. Not for GG_KEY_PLAIN. */
+    const uint64_t *element;
+} gg_key_form;
+
+/* Writes a value with calls of `write`, which writes all n bytes or fails. Returns the first error
+ * of `write`, or GG_ENOMEM. */
+gg_status gg_key_put(const gg_kv *kv, const gg_key_form *form,
+                     gg_status (*write)(void *ctx, const char *bytes, size_t n, gg_error *err),
+                     void *ctx, gg_error *err);
+
 /* ---- changing ---------------------------------------------------------------- */
 
 /* What to change, in this order, each list from its start. Lists with a count of 0 may be NULL. */

@@ -110,9 +110,6 @@ typedef enum gg_select_kind {
  * read; GG_ENOMEM. */
 gg_status gg_select_add(gg_select *s, gg_select_kind kind, const char *text, gg_error *err);
 
-/* Whether the selection has a condition on experts. `s` may be NULL. */
-bool gg_select_has_experts(const gg_select *s);
-
 /* Whether a tensor is selected. `name` has name_len bytes and a NUL after them; `a` is its
  * anatomy; `s` may be NULL. With a condition on experts, only experts and stacks of experts are
  * selected. Of a stack, the verbs then take only the experts that were named. */

@@ -86,14 +86,6 @@ const gg_dtype_info *gg_dtype_at(size_t i);
  * is none. Removed types are not found. `name` must not be NULL. The result is static. */
 const gg_dtype_info *gg_dtype_by_name(const char *name);
 
-/* Computes the number of values and bytes of a tensor. `dims` has n_dims entries in GGUF order,
- * so dims[0] is the length of a row. A tensor with n_dims 0 has one value, and one with a
- * dimension of 0 has no values and no bytes. `elements` and `bytes` may be NULL.
- * Errors: GG_EUNSUPPORTED for an unknown or removed type; GG_EFORMAT if dims[0] is not a
- * multiple of the block, or if a number would not fit 63 bits. */
-gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims,
-                           uint64_t *elements, uint64_t *bytes, gg_error *err);
-
 /* Computes the size in bytes of a row of `row_elems` values; a row without values has 0 bytes. Use
  * it rather than divide the bytes of a tensor by its rows, of which there may be none.
  * Errors: GG_EUNSUPPORTED for an unknown or removed type; GG_EFORMAT if row_elems is not a multiple

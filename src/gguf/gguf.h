@@ -60,6 +60,12 @@ typedef struct gg_model {
 
 /* ---- keys and headers ---------------------------------------------------- */
 
+/* Removes a key. Returns false if it was absent. */
+bool gg_meta_delete(gg_meta *meta, const char *key);
+
+/* Like gg_kv_u64, for an f32. */
+bool gg_kv_f32(const gg_kv *kv, float *value);
+
 /* Like gg_meta_set_str, for a u32. */
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
+#include "quant/quant.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,6 +12,7 @@
 #include "organ/manifest_json.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
+#include "quant/quant.h"
 #include "json/json.h"
 
 #include <errno.h>

@@ -8,6 +8,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "organ/record.h"
+#include "quant/quant.h"
 
 #include <assert.h>
 #include <string.h>

@@ -56,4 +56,7 @@ void gg_ranges_free(gg_ranges *r);
 /* Shell-style match (* ? [a-z]) of the whole name; bytes may have any value except NUL. */
 bool gg_glob(const char *pattern, const char *name);
 
+/* Whether the selection has a condition on experts. `s` may be NULL. */
+bool gg_select_has_experts(const gg_select *s);
+
 #endif

@@ -19,4 +19,12 @@ bool gg_encode_needs_imatrix(uint32_t dtype);
 /* The name of the tensor type that a misspelt one probably means, or NULL. */
 const char *gg_dtype_near(const char *name);
 
+/* Computes the number of values and bytes of a tensor. `dims` has n_dims entries in GGUF order,
+ * so dims[0] is the length of a row. A tensor with n_dims 0 has one value, and one with a
+ * dimension of 0 has no values and no bytes. `elements` and `bytes` may be NULL.
+ * Errors: GG_EUNSUPPORTED for an unknown or removed type; GG_EFORMAT if dims[0] is not a
+ * multiple of the block, or if a number would not fit 63 bits. */
+gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims,
+                           uint64_t *elements, uint64_t *bytes, gg_error *err);
+
 #endif

@@ -9,6 +9,7 @@
 #include "organ/gg_gguf.h"
 
 #include "gguf/gguf.h"
+#include "quant/quant.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "organ/gg_organ.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
+#include "quant/quant.h"
 
 #define S GG_SKELETON
 #define O GG_ORGAN

@@ -5,6 +5,7 @@
 #include "gguf/gguf.h"
 #include "organ/gg_transplant.h"
 #include "organ/record.h"
+#include "quant/quant.h"
 
 /* A model of F32 tensors and the like, as text "NAME:DTYPE:D0xD1,...", in a file. */
 static gg_source *model(const char *file, const char *const *specs, size_t n)

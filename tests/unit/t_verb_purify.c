@@ -3,6 +3,7 @@
 #include "numeric/numeric.h"
 #include "organ/gg_purify.h"
 #include "organ/record.h"
+#include "quant/quant.h"
 
 #include <fcntl.h>
 #include <math.h>

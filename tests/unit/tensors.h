@@ -5,6 +5,7 @@
 #include "verbs/compute/compute.h"
 
 #include "gguf/gguf.h"
+#include "quant/quant.h"
 #include "t.h"
 
 #include <fcntl.h>

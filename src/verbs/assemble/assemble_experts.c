@@ -11,6 +11,7 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
+#include "quant/quant.h"
 #include "verbs/shared/column_weights.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"

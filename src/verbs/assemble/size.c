@@ -11,7 +11,7 @@
 #include "quant/quant.h"
 #include "verbs/compute/compute.h"
 #include "verbs/compute/presets.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>

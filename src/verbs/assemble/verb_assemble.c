@@ -8,11 +8,12 @@
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
+#include "quant/quant.h"
 #include "size.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/key_text.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>

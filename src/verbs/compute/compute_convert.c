@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "quant/quant.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 

@@ -2,7 +2,7 @@
 #include "compute_core.h"
 
 #include "verbs/shared/copy.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 
 #include "base/error.h"
 #include "base/io.h"

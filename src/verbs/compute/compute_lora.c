@@ -3,6 +3,7 @@
 #include "compute_core.h"
 
 #include "base/error.h"
+#include "gguf/gguf.h"
 #include "numeric/mix.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "numeric/mix.h"
 #include "quant/quant.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "organ/select.h"
 #include "presets.h"
 #include "quant/quant.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdio.h>

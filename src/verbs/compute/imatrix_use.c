@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "gguf/gguf.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "base/nearest.h"
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>

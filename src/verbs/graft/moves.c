@@ -9,8 +9,8 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/key_text.h"
-#include "verbs/shared/type_keys.h"
+#include "quant/quant.h"
+#include "verbs/shared/keys.h"
 
 #include <stdlib.h>
 #include <string.h>

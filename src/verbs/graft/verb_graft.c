@@ -11,7 +11,7 @@
 #include "organ/tensor_names.h"
 #include "verbs/compute/imatrix_use.h"
 #include "verbs/organ_dir/organ_dir.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 

@@ -56,7 +56,8 @@ static const struct {
     { "general.architecture", "gemma4-assistant", GG_KIND_DRAFT },
 };
 
-gg_kind gg_kind_of(const gg_source *s)
+/* The kind of a source, from its keys and its tensors' names. */
+static gg_kind kind_of_source(const gg_source *s)
 {
     const gg_meta *meta = gg_source_meta(s);
     if (!meta) return GG_KIND_RECORDS;
@@ -260,7 +261,7 @@ gg_status gg_info_of(gg_source *s, const gg_run *run, gg_info *info, gg_error *e
     const gg_meta *meta = gg_source_meta(s);
     gg_status st = GG_OK;
     (void)run;
-    *info = (gg_info){ .kind = gg_kind_of(s) };
+    *info = (gg_info){ .kind = kind_of_source(s) };
     count_shards(s, info);
     info->form = form_of(s, info);
     if (meta) {

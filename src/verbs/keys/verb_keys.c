@@ -13,7 +13,7 @@
 #include "organ/source_watch.h"
 #include "verbs/check/check_output.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/key_text.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <errno.h>

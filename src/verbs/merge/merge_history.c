@@ -9,7 +9,7 @@
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"
 #include "verbs/shared/copy.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 

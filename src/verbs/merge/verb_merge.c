@@ -15,8 +15,7 @@
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/key_text.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
+#include "quant/quant.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"

@@ -32,8 +32,8 @@
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/copy.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/selected_tensors.h"
-#include "verbs/shared/type_keys.h"
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 

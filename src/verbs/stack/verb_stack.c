@@ -14,7 +14,7 @@
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/layer_keys.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdio.h>

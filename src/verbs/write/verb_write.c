@@ -5,8 +5,9 @@
 #include "base/io.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
+#include "quant/quant.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/type_keys.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* key_text.c - formats metadata values for people and scripts, and sets keys from texts and files.
- */
-#include "key_text.h"
+/* keys.c - formats metadata values for people and scripts, sets keys from texts and files, and sets
+ * those that depend on the types of the tensors. */
+#include "keys.h"
 
 #include "base/buf.h"
 #include "base/cursor.h"
@@ -131,11 +131,11 @@ static gg_status put_number(const gg_json_out *o, const gg_kv *kv, gg_error *err
     return gg_json_put_text(o, text, err);
 }
 
-static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_limits *limits,
+static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
                            gg_error *err)
 {
-    uint64_t pos = 0, shown = limits->elements && limits->elements < kv->count ? limits->elements
-                                                                               : kv->count;
+    uint64_t pos = 0,
+             shown = form->elements && form->elements < kv->count ? form->elements : kv->count;
     gg_json_put_text(o, "[", err);
     for (uint64_t i = 0; i < shown && err->status == GG_OK; i++) {
         const char *text;
@@ -145,7 +145,7 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_l
         if (number_element(kv, i, &one)) put_number(o, &one, err);
         else if (gg_kv_next_str(kv, &pos, &text, &n)) {
             gg_json_put_text(o, "\"", err);
-            put_string(o, text, n, limits->bytes, err);
+            put_string(o, text, n, form->bytes, err);
             gg_json_put_text(o, "\"", err);
         }
     }
@@ -153,36 +153,35 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_l
     return gg_json_put_text(o, "]", err);
 }
 
-gg_status gg_key_put_text(const gg_key_out *out, const gg_kv *kv, const gg_key_limits *limits,
+static gg_status put_line(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
                           gg_error *err)
 {
-    const gg_json_out to = { out->write, out->ctx }, *o = &to;
-    if (kv->type == GG_TYPE_ARR) return put_array(o, kv, limits, err);
+    if (kv->type == GG_TYPE_ARR) return put_array(o, kv, form, err);
     if (kv->type == GG_TYPE_STR)
-        return put_string(o, (const char *)kv->data, kv->size, limits->bytes, err);
+        return put_string(o, (const char *)kv->data, kv->size, form->bytes, err);
     return put_number(o, kv, err);
 }
 
-gg_status gg_key_put_element(const gg_key_out *out, const gg_kv *kv, uint64_t i,
-                             const gg_key_limits *limits, gg_error *err)
+static gg_status put_element(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
+                             gg_error *err)
 {
-    const gg_json_out to = { out->write, out->ctx }, *o = &to;
     gg_kv one;
     char text[64];
-    snprintf(text, sizeof text, "[%llu] ", (unsigned long long)i);
+    bool found = element_of(kv, *form->element, &one), quoted = found && one.type == GG_TYPE_STR;
+    if (form->as == GG_KEY_JSON)
+        return found ? gg_mj_put_value(o, &one, err) : gg_json_put_text(o, "null", err);
+    snprintf(text, sizeof text, "[%llu] ", (unsigned long long)*form->element);
     gg_json_put_text(o, text, err);
-    bool found = element_of(kv, i, &one), quoted = found && one.type == GG_TYPE_STR;
     if (!found) gg_json_put_text(o, "none", err);
     if (quoted) gg_json_put_text(o, "\"", err);
-    if (found) gg_key_put_text(out, &one, limits, err);
+    if (found) put_line(o, &one, form, err);
     if (quoted) gg_json_put_text(o, "\"", err);
     snprintf(text, sizeof text, " of %llu", (unsigned long long)kv->count);
     return gg_json_put_text(o, text, err);
 }
 
-gg_status gg_key_put_bare(const gg_key_out *out, const gg_kv *kv, gg_error *err)
+static gg_status put_plain(const gg_json_out *o, const gg_kv *kv, gg_error *err)
 {
-    const gg_json_out to = { out->write, out->ctx }, *o = &to;
     uint64_t pos = 0;
     if (kv->type == GG_TYPE_STR) return gg_json_put_raw(o, (const char *)kv->data, kv->size, err);
     for (uint64_t i = 0; i < kv->count && err->status == GG_OK; i++) {
@@ -196,18 +195,14 @@ gg_status gg_key_put_bare(const gg_key_out *out, const gg_kv *kv, gg_error *err)
     return err->status;
 }
 
-gg_status gg_key_put_json(const gg_key_out *out, const gg_kv *kv, gg_error *err)
+gg_status gg_key_put(const gg_kv *kv, const gg_key_form *form,
+                     gg_status (*write)(void *ctx, const char *bytes, size_t n, gg_error *err),
+                     void *ctx, gg_error *err)
 {
-    const gg_json_out to = { out->write, out->ctx };
-    return gg_mj_put_value(&to, kv, err);
-}
-
-gg_status gg_key_put_json_element(const gg_key_out *out, const gg_kv *kv, uint64_t i, gg_error *err)
-{
-    const gg_json_out to = { out->write, out->ctx };
-    gg_kv one;
-    return element_of(kv, i, &one) ? gg_mj_put_value(&to, &one, err)
-                                   : gg_json_put_text(&to, "null", err);
+    const gg_json_out o = { write, ctx };
+    if (form->element) return put_element(&o, kv, form, err);
+    if (form->as == GG_KEY_JSON) return gg_mj_put_value(&o, kv, err);
+    return form->as == GG_KEY_PLAIN ? put_plain(&o, kv, err) : put_line(&o, kv, form, err);
 }
 
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key)
@@ -287,5 +282,109 @@ gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err)
         st = gg_meta_set_text(meta, o->set_kv[i], err);
     for (size_t i = 0; i < o->n_set_kv_files && st == GG_OK; i++)
         st = gg_meta_set_file(meta, o->set_kv_files[i], err);
+    return st;
+}
+
+/* ---- keys that depend on the tensors' types ------------------------------------------ */
+
+bool gg_is_integer(uint32_t dtype)
+{
+    return dtype == GG_I8 || dtype == GG_I16 || dtype == GG_I32 || dtype == GG_I64;
+}
+
+bool gg_is_quantized(uint32_t dtype)
+{
+    switch (dtype) {
+    case GG_F32:
+    case GG_F16:
+    case GG_BF16:
+    case GG_F64:
+    case GG_I8:
+    case GG_I16:
+    case GG_I32:
+    case GG_I64: return false;
+    default: return true;
+    }
+}
+
+static bool is_matrix(const gg_tensor *t)
+{
+    return t->dims[1] > 1 || t->dims[2] > 1 || t->dims[3] > 1;
+}
+
+/* Returns the dtype of most tensors; UINT32_MAX without tensors. Linear search, few types. */
+static uint32_t most_common_type(const gg_tensor *tensors, size_t n, bool matrices)
+{
+    struct {
+        uint32_t dtype;
+        size_t count;
+        uint64_t bytes;
+    } seen[128];
+    size_t types = 0, best = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (matrices && !is_matrix(&tensors[i])) continue;
+        size_t k = 0;
+        while (k < types && seen[k].dtype != tensors[i].dtype) k++;
+        if (k == sizeof seen / sizeof seen[0]) continue;
+        if (k == types) {
+            seen[types].dtype = tensors[i].dtype;
+            seen[types].count = 0;
+            seen[types++].bytes = 0;
+        }
+        seen[k].count++;
+        seen[k].bytes += tensors[i].bytes;
+    }
+    for (size_t k = 1; k < types; k++)
+        if (seen[k].count > seen[best].count ||
+            (seen[k].count == seen[best].count && seen[k].bytes > seen[best].bytes))
+            best = k;
+    return types ? seen[best].dtype : UINT32_MAX;
+}
+
+void gg_meta_delete_imatrix(gg_meta *meta)
+{
+    static const char *const keys[] = { "quantize.imatrix.file", "quantize.imatrix.dataset",
+                                        "quantize.imatrix.entries_count",
+                                        "quantize.imatrix.chunks_count" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) gg_meta_delete(meta, keys[i]);
+}
+
+gg_status gg_type_keys_update(gg_meta *meta, const gg_tensor *tensors, size_t n, gg_error *err)
+{
+    uint32_t dtype = most_common_type(tensors, n, true);
+    if (dtype == UINT32_MAX) dtype = most_common_type(tensors, n, false);
+    const gg_dtype_info *info = dtype == UINT32_MAX ? NULL : gg_dtype_get(dtype);
+    gg_status st = GG_OK;
+    if (info && info->file_type >= 0)
+        st = gg_meta_set_u32(meta, "general.file_type", (uint32_t)info->file_type, err);
+    else gg_meta_delete(meta, "general.file_type");
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        if (gg_is_quantized(tensors[i].dtype))
+            return gg_meta_set_u32(meta, "general.quantization_version", 2, err);
+    gg_meta_delete(meta, "general.quantization_version");
+    gg_meta_delete_imatrix(meta);
+    return st;
+}
+
+/* GGUF requires general.quantization_version if any tensor is quantized. */
+static gg_status add_version(gg_meta *meta, uint32_t dtype, gg_error *err)
+{
+    static const char key[] = "general.quantization_version";
+    if (!gg_is_quantized(dtype) || gg_meta_find(meta, key)) return GG_OK;
+    return gg_meta_set_u32(meta, key, 2, err);
+}
+
+gg_status gg_type_keys_change(gg_meta *meta, const gg_source *base, const gg_tensor *tensors,
+                              size_t n, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = gg_source_find(base, tensors[i].name, tensors[i].name_len);
+        if (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != tensors[i].dtype)
+            return gg_type_keys_update(meta, tensors, n, err);
+    }
+    for (size_t i = 0; i < n && st == GG_OK && gg_source_meta(base); i++)
+        if (gg_source_find(base, tensors[i].name, tensors[i].name_len) == SIZE_MAX)
+            st = add_version(meta, tensors[i].dtype, err);
     return st;
 }

@@ -1,8 +1,17 @@
-/* type_keys.h - keys that depend on the dtypes of the tensors. Internal. */
-#ifndef GG_TYPE_KEYS_H
-#define GG_TYPE_KEYS_H
+/* keys.h - sets keys from texts and files, and those that depend on the types of the tensors.
+ * Internal. */
+#ifndef GG_SET_KEYS_H
+#define GG_SET_KEYS_H
 
 #include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
+
+/* "KEY=FILE": set KEY to a string, the bytes of FILE ("-" is stdin). GG_EUSAGE if it has no
+ * "=", if the file is over 2^30 bytes, or if KEY exists with a type other than str. */
+gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err);
+
+/* Applies o->set_kv, then o->set_kv_files. */
+gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err);
 
 /* general.file_type becomes the type of most tensors, as llama.cpp's loader would guess it.
  * The number of a dtype is gg_dtype_info.file_type (Q4_K has 15, Q4_K_M). Only tensors of two
