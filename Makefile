@@ -28,7 +28,8 @@ version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$
 B := build
 comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
-	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi -Wno-missing-field-initializers -Wno-missing-field-initializers
+	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi -Wno-missing-field-initializers \
+	-Wno-attribute-warning -Wno-missing-field-initializers
 # No contraction and no fast-math, so that results are the same bits on every machine.
 BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
@@ -41,8 +42,11 @@ BASE += $(if $(L1),-DGG_HAVE_L1,)
 # $(call takes,FLAGS): those that the compiler takes. It is asked once if it takes them all.
 accepts = $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -o /dev/null - 2> /dev/null && echo y)
 takes = $(if $(call accepts,$(1)),$(1),$(foreach f,$(1),$(if $(call accepts,$f),$f)))
-hardening = $(call takes,-fstack-protector-strong -fcf-protection=full -fPIE) \
-	$(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+hardening = $(call takes,-fstack-protector-strong -fstack-clash-protection -fcf-protection=full -fPIE) \
+	$(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(fortify)))
+# Level 3 also checks sizes that are known only at run time (gcc 12 or clang 9, with glibc 2.34), but gcc then
+# warns of sizes on paths that cannot be taken (-Wno-attribute-warning).
+fortify = $(if $(shell printf '\043include <stdio.h>\n' | $(CC) -Werror -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -x c -fsyntax-only - 2> /dev/null && echo y),3,2)
 hardening_ld = $(call takes,$(if $(filter -static,$(LDFLAGS)),,-pie) -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
 HARDEN = $(eval HARDEN := $$(hardening))$(HARDEN)
 HARDEN_LD = $(eval HARDEN_LD := $$(hardening_ld))$(HARDEN_LD)
@@ -76,8 +80,7 @@ all: $(LIB) $(BINS) $(patsubst %,$(B)/completion/%,organ _organ organ.fish) ## b
 
 # Code that decides what others compute is built for size. The rules of names are an exception: a
 # model may have very many tensors, and -O2 makes them three times faster. json_format.c would need
-# libm, and verb_measure_read.c gathers samples. Small is also plain C of kernels that are not much
-# slower then: newer machines use AVX2.
+# libm, and verb_measure_read.c gathers samples.
 SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
 # Passes of gcc that take a third of the time there, and make such code neither smaller nor faster.
 SPARED = $(eval SPARED := $$(call takes,$$(addprefix -fno-,gcse tree-pre tree-vrp thread-jumps tree-dominator-opts \
@@ -86,8 +89,6 @@ LOGIC = $(SMALL) $(if $(SMALL),$(SPARED))
 SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c src/verbs/measure/verb_measure_read.c,\
 	$(filter src/verbs/% src/organ/% src/gguf/% src/json/% $(patsubst %,src/base/%.c,io out% escape status \
 	nearest confine%),$(SRC)))
-SMALL_L0 := $(if $(L1),$(filter $(patsubst %,src/%.c,$(addprefix quant/kernel/,iq1 iq2 iq3 iq4 legacy k23 k456 \
-	ksearch pick) $(addprefix numeric/kernel/k_,merge mix choose fusion pairs moments)),$(KERNEL)))
 
 # Objects have the paths of their sources. Kernels are compiled once per instruction-set level: -O3
 # would add half to their size and gain nothing, because the loops that must be unrolled are marked.
@@ -102,7 +103,6 @@ OBJ := $(LIB_OBJ) $(SHARED) $(API) $(call objects,$(sort $(wildcard tools/organ-
 API += $(B)/obj/tools/api/options.o
 $(call objects,$(SMALL_SRC)) $(filter $(B)/obj/tools/%,$(OBJ)): FLAGS = $(LOGIC)
 $(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
-$(call objects,$(SMALL_L0),_l0): FLAGS = $(SMALL) $(VECTOR) -DGG_LEVEL=0
 $(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
 
 compile = $(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(FLAGS)
@@ -230,7 +230,7 @@ tsan: ## run the tests under ThreadSanitizer
 valgrind: all units ## run command-line tests with every tool under valgrind (about an hour on two processors)
 	B=$(B) BIN=$(B)/bin sh tests/valgrind.sh
 
-# Plain C, which the compiler makes NEON of, has to give the same results. gcc 12 cannot compile some of
+# NEON has to give the same results. gcc 12 cannot compile some of
 # the tests with -O2. ONLY=PATTERN selects tests.
 arm: ## run the unit tests on an emulated aarch64 (needs gcc-aarch64-linux-gnu and qemu-user)
 	@command -v qemu-aarch64 > /dev/null || { echo 'make arm: qemu-aarch64 not found: install qemu-user' >&2; exit 1; }

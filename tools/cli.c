@@ -100,6 +100,9 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
     c->run.note = print_note;
     c->run.ctx = c;
     options_read(c, argc, argv, options);
+    const char *level = getenv("GG_ISA");
+    if (level && level[0] && (level[0] < '0' || level[0] > '2' || level[1]))
+        cli_usage(c, "the variable GG_ISA is '%s', but the levels are 0, 1 and 2", level);
     progress_start(c);
 }
 

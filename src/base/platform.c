@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined __aarch64__ && (defined __linux__ || defined __FreeBSD__)
+#include <sys/auxv.h>
+#endif
 #ifdef __linux__
 #include <sched.h>
 #include <sys/prctl.h>
@@ -241,6 +244,20 @@ bool gg_sys_wait_readable(int fd, int ms, const sigset_t *unblocked)
 #else
     struct pollfd p = { .fd = fd, .events = POLLIN };
     return ppoll(&p, 1, &t, unblocked) > 0;
+#endif
+}
+
+bool gg_sys_has_sha2(void)
+{
+#if defined __APPLE__ && defined __aarch64__
+    return true; /* all of them have */
+#elif defined __aarch64__ && defined __linux__
+    return (getauxval(AT_HWCAP) >> 6 & 1) != 0; /* HWCAP_SHA2 */
+#elif defined __aarch64__ && defined __FreeBSD__
+    unsigned long has = 0;
+    return elf_aux_info(AT_HWCAP, &has, sizeof has) == 0 && (has >> 6 & 1);
+#else
+    return false;
 #endif
 }
 

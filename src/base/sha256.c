@@ -1,5 +1,5 @@
 /* sha256.c - SHA-256 (FIPS 180-4): of one message in plain C or with the SHA instructions of
- * x86-64, of two or four with these instructions, and of eight with AVX2. */
+ * x86-64 and aarch64, of two or four with these instructions, and of eight with AVX2. */
 #include "sha256.h"
 
 #include "isa.h"
@@ -10,6 +10,10 @@
 #include "x86.h"
 
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include "platform.h"
+
+#include <arm_neon.h>
 #endif
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
@@ -160,6 +164,45 @@ static bool machine_has_sha(void)
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1)) return false;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
+}
+#elif defined(__aarch64__)
+
+/* ---- one message with the SHA-2 instructions of aarch64 ---------------------------------- */
+
+#ifdef __clang__
+#define WITH_SHA __attribute__((target("sha2")))
+#else
+#define WITH_SHA __attribute__((target("+crypto")))
+#endif
+
+WITH_SHA static void compress_sha(uint32_t state[8], const unsigned char *p, size_t blocks)
+{
+    uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4), m[4];
+    for (; blocks; blocks--, p += 64) {
+        const uint32x4_t abcd_in = abcd, efgh_in = efgh;
+#pragma GCC unroll 4
+        for (size_t q = 0; q < 4; q++)
+            m[q] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(p + 16 * q)));
+            /* Four rounds at a time. m holds the last 16 words of the schedule. */
+#pragma GCC unroll 16
+        for (size_t q = 0; q < 16; q++) {
+            const uint32x4_t wk = vaddq_u32(m[q % 4], vld1q_u32(round_key + 4 * q)), old = abcd;
+            if (q < 12)
+                m[q % 4] = vsha256su1q_u32(vsha256su0q_u32(m[q % 4], m[(q + 1) % 4]),
+                                           m[(q + 2) % 4], m[(q + 3) % 4]);
+            abcd = vsha256hq_u32(abcd, efgh, wk);
+            efgh = vsha256h2q_u32(efgh, old, wk);
+        }
+        abcd = vaddq_u32(abcd, abcd_in);
+        efgh = vaddq_u32(efgh, efgh_in);
+    }
+    vst1q_u32(state, abcd);
+    vst1q_u32(state + 4, efgh);
+}
+
+static bool machine_has_sha(void)
+{
+    return gg_sys_has_sha2();
 }
 #else
 static void compress_sha(uint32_t state[8], const unsigned char *p, size_t blocks)

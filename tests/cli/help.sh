@@ -124,6 +124,9 @@ if grep -q '1 tensor,' "$T/err" && grep -q 'class other.*: 1$' "$T/err"; then ok
 check_exit 0 "one identical tensor" organ-compare -v "$T/one.gguf" "$T/one.gguf" --lineage
 if grep -q 'the only tensor' "$T/err"; then ok; else bad "one identical tensor: $(cat "$T/err")"; fi
 check_error 2 "cannot have 65535 shards, because it has only 1 tensors" "more shards than tensors" organ-assemble "$T/one" --output "$T/x.gguf" --shards 65535
+check_error 2 "GG_ISA is 'avx'" "an unknown instruction-set level" env GG_ISA=avx organ-extract "$T/one.gguf" --list
+check_error 2 "GG_ISA is '3'" "a level that does not exist" env GG_ISA=3 organ-extract "$T/one.gguf" --list
+check "a level that this machine may lack" env GG_ISA=2 organ-extract "$T/one.gguf" --list
 check "options after the model" organ-extract $V --list -q
 check "-- ends the options" organ-extract --list -- $V
 check "long options with =" organ-extract --model=$V --list --type=norm

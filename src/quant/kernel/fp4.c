@@ -66,7 +66,7 @@ GG_INLINE void encode_codes(const float *x, float d, uint8_t *qs, int n)
 /* As in OCP MX, the shared exponent is the exponent of the largest value minus 2, which is the
  * exponent of the largest E2M1 value, 6. Values in the last quarter of the octave saturate at 6.
  * If the largest value is too small for that, the smallest scale is used. */
-GG_SMALL static void encode_mxfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_mxfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
     for (; nblocks > 0; nblocks--, x += 32, b += MX_BYTES) {
@@ -91,7 +91,7 @@ static uint8_t nv_scale_code(float v)
 }
 
 /* The scale maps the largest value of a run of 16 to the largest E2M1 value, 6. */
-GG_SMALL static void encode_nvfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_nvfp4(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
     for (; nblocks > 0; nblocks--, b += NV_BYTES)

@@ -26,6 +26,11 @@ GG_INLINE gg_i32x8 gg_bytes8(uint64_t v)
 {
 #if GG_LEVEL == 1
     return (gg_i32x8)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)v));
+#elif defined(GG_NEON)
+    const int16x8_t w = vmovl_s8(vcreate_s8(v));
+    return (gg_i32x8)(gg_halves){
+        .h = { (gg_f32x4)vmovl_s16(vget_low_s16(w)), (gg_f32x4)vmovl_high_s16(w) }
+    }.v;
 #elif defined(GG_GRID_SHUFFLE)
     typedef int64_t i64x2 __attribute__((vector_size(16)));
     const gg_i8x16 b = (gg_i8x16)(i64x2){ (int64_t)v, 0 };
@@ -99,6 +104,11 @@ GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float
     gg_store8(out + 16, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(b)) * scale);
     gg_store8(out + 24,
               gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8))) * scale);
+#elif defined(GG_NEON)
+    const uint8x16_t q = vld1q_u8(qs);
+    const int8x16_t t = vld1q_s8(lut);
+    gg_scaled16(out, (gg_u8x16)vqtbl1q_s8(t, vandq_u8(q, vdupq_n_u8(15))), s);
+    gg_scaled16(out + 16, (gg_u8x16)vqtbl1q_s8(t, vshrq_n_u8(q, 4)), s);
 #else
 #pragma GCC unroll 16
     for (int j = 0; j < 16; j++) {
@@ -119,6 +129,11 @@ GG_INLINE void gg_nibbles16(const uint8_t *qs, const int8_t *lut, float s, float
     const gg_f32x8 scale = gg_splat8(s);
     gg_store8(out, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(a)) * scale);
     gg_store8(out + 8, gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(b)) * scale);
+#elif defined(GG_NEON)
+    const uint8x8_t q = vld1_u8(qs);
+    const int8x16_t t = vld1q_s8(lut);
+    const uint8x16_t both = vcombine_u8(vand_u8(q, vdup_n_u8(15)), vshr_n_u8(q, 4));
+    gg_scaled16(out, (gg_u8x16)vqtbl1q_s8(t, both), s);
 #else
 #pragma GCC unroll 8
     for (int j = 0; j < 8; j++) {

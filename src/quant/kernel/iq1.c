@@ -19,7 +19,6 @@
  *
  *   y = (d * (2s + 1)) * (grid[index][e] + (sgn ? -0.125 : 0.125))
  */
-#define GG_CALLS
 #include "fields.h"
 #include "gridfit.h"
 

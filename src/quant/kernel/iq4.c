@@ -10,7 +10,6 @@
  *
  *   IQ4_NL  y = d * K[q]            IQ4_XS  y = (d * (s - 32)) * K[q]
  */
-#define GG_CALLS
 #include "fields.h"
 #include "grid.h"
 

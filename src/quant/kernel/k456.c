@@ -27,7 +27,6 @@
  * with the block's d (and m); an importance matrix gives the groups weights for that. Finally the
  * values are rounded again, with the scales that a decoder will read.
  */
-#define GG_CALLS
 #include "ksearch.h"
 
 /* Unpacks the six-bit scales and minima of Q4_K and Q5_K. */
@@ -42,6 +41,28 @@ static inline void k4_unpack_scales(const uint8_t *p, uint8_t scale[8], uint8_t 
     }
 }
 
+#ifdef GG_NEON
+/* The values of the sixteen levels of a group, by bytes: part j has byte j of each. Sixteen values
+ * are then looked up with four instructions, and stored with one more, which merges the parts. */
+static inline uint8x16x4_t k4_values(float scale, float min)
+{
+    static const float level[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+    float value[16];
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4)
+        vst1q_f32(value + i, vaddq_f32(vmulq_n_f32(vld1q_f32(level + i), scale), vdupq_n_f32(min)));
+    return vld4q_u8((const uint8_t *)value);
+}
+
+static inline void k4_look_up(float *out, uint8x16x4_t value, uint8x16_t q)
+{
+    uint8x16x4_t y;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) y.val[j] = vqtbl1q_u8(value.val[j], q);
+    vst4q_u8((uint8_t *)out, y);
+}
+#endif
+
 static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 144) {
@@ -51,6 +72,14 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 #pragma GCC unroll 8
         for (int k = 0; k < 8; k++, out += 32) {
             float ds = d * (float)scale[k], ms = m * (float)min[k];
+#ifdef GG_NEON
+            const uint8x16x4_t value = k4_values(ds, -ms);
+            for (int i = 0; i < 32; i += 16) {
+                const uint8x16_t q = vld1q_u8(b + 16 + 32 * (k / 2) + i);
+                k4_look_up(out + i, value, k % 2 ? vshrq_n_u8(q, 4) : vandq_u8(q, vdupq_n_u8(15)));
+            }
+            continue;
+#endif
             /* Upper nibbles are not shifted. They are 16 times too large, which is exact. */
             for (int i = 0; i < 32; i += 16) {
                 gg_u8x16 q = gg_load_u8x16(b + 16 + 32 * (k / 2) + i);

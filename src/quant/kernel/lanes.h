@@ -17,23 +17,14 @@
 #include "base/x86.h"
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__) && !defined(GG_NO_NEON)
+#define GG_NEON \
+    1 /* every aarch64 processor has it; with GG_NO_NEON the compiler has to find it \
+       */
+#include <arm_neon.h>
 #endif
 
-/* Files that define GG_CALLS become smaller with calls, where they are built for size: as plain C
- * on x86-64. */
-#if defined(GG_CALLS) && defined(__OPTIMIZE_SIZE__)
-#define GG_INLINE static inline __attribute__((unused))
-#else
 #define GG_INLINE static inline __attribute__((always_inline, unused))
-#endif
-
-/* A function that is built for size at level 0 of x86-64: newer machines use level 1. SMALL_L0 in
- * the Makefile does so for whole files. */
-#if GG_LEVEL == 0 && defined(GG_HAVE_L1)
-#define GG_SMALL __attribute__((cold))
-#else
-#define GG_SMALL
-#endif
 
 /* Little-endian loads and stores with any alignment. They use memcpy, because compilers do not
  * vectorise bytes that are combined with shifts. */
@@ -69,6 +60,10 @@ GG_INLINE float gg_half_decode(uint16_t h)
 {
 #if GG_LEVEL == 1
     return _cvtsh_ss(h);
+#elif defined(GG_NEON)
+    __fp16 half;
+    memcpy(&half, &h, sizeof half);
+    return (float)half;
 #else
     uint32_t a = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
     uint32_t small = gg_float_bits((float)(int32_t)a * 0x1p-24f);
@@ -84,6 +79,11 @@ GG_INLINE uint16_t gg_half_encode(float f)
 {
 #if GG_LEVEL == 1
     return _cvtss_sh(f, 0);
+#elif defined(GG_NEON)
+    const __fp16 half = (__fp16)f;
+    uint16_t h;
+    memcpy(&h, &half, sizeof h);
+    return h;
 #else
     uint32_t u = gg_float_bits(f), a = u & 0x7fffffffu;
     uint32_t nan = 0x7e00u | (a >> 13 & 0x3ffu);
@@ -200,6 +200,14 @@ GG_INLINE gg_u8x16 gg_load_u8x16(const uint8_t *p)
     return v;
 }
 
+#ifdef GG_NEON
+/* Four signed words times d. */
+GG_INLINE void gg_scaled4(float *out, int16x4_t q, float d)
+{
+    vst1q_f32(out, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(q)), d));
+}
+#endif
+
 GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
 {
 #if GG_LEVEL == 1
@@ -215,6 +223,13 @@ GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
     _mm_storeu_ps(out + 4, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(z, low)), s));
     _mm_storeu_ps(out + 8, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(z, high)), s));
     _mm_storeu_ps(out + 12, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(z, high)), s));
+#elif defined(GG_NEON)
+    const int8x16_t v = (int8x16_t)q;
+    const int16x8_t low = vmovl_s8(vget_low_s8(v)), high = vmovl_high_s8(v);
+    gg_scaled4(out, vget_low_s16(low), d);
+    gg_scaled4(out + 4, vget_high_s16(low), d);
+    gg_scaled4(out + 8, vget_low_s16(high), d);
+    gg_scaled4(out + 12, vget_high_s16(high), d);
 #else
     for (int i = 0; i < 16; i++) out[i] = (float)(int8_t)q[i] * d;
 #endif
@@ -238,6 +253,14 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
                   _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(high, z)), s), t));
     _mm_storeu_ps(out + 12,
                   _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(high, z)), s), t));
+#elif defined(GG_NEON)
+    const uint16x8_t low = vmovl_u8(vget_low_u8(q)), high = vmovl_high_u8(q);
+    const float32x4_t add = vdupq_n_f32(m);
+    const uint32x4_t v[4] = { vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low),
+                              vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high) };
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        vst1q_f32(out + 4 * i, vaddq_f32(vmulq_n_f32(vcvtq_f32_u32(v[i]), d), add));
 #else
     for (int i = 0; i < 16; i++) out[i] = (float)q[i] * d + m;
 #endif
@@ -331,6 +354,11 @@ GG_INLINE gg_i32x8 gg_trunc8(gg_f32x8 v)
     return (gg_i32x8)(gg_halves){
         .h = { (gg_f32x4)_mm_cvttps_epi32(x.h[0]), (gg_f32x4)_mm_cvttps_epi32(x.h[1]) }
     }.v;
+#elif defined(GG_NEON)
+    const gg_halves x = { v };
+    return (gg_i32x8)(gg_halves){
+        .h = { (gg_f32x4)vcvtq_s32_f32(x.h[0]), (gg_f32x4)vcvtq_s32_f32(x.h[1]) }
+    }.v;
 #else
     return __builtin_convertvector(v, gg_i32x8);
 #endif
@@ -345,6 +373,10 @@ GG_INLINE void gg_store_bytes16(uint8_t *p, gg_i32x8 a, gg_i32x8 b)
     __m128i h = _mm_packs_epi32((__m128i)v.h[0], (__m128i)v.h[1]);
     __m128i l = _mm_packs_epi32((__m128i)w.h[0], (__m128i)w.h[1]);
     _mm_storeu_si128((__m128i *)(void *)p, _mm_packus_epi16(h, l));
+#elif defined(GG_NEON)
+    const uint16x8_t h = vcombine_u16(vmovn_u32((uint32x4_t)v.h[0]), vmovn_u32((uint32x4_t)v.h[1]));
+    const uint16x8_t l = vcombine_u16(vmovn_u32((uint32x4_t)w.h[0]), vmovn_u32((uint32x4_t)w.h[1]));
+    vst1q_u8(p, vcombine_u8(vmovn_u16(h), vmovn_u16(l)));
 #else
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)((gg_i32x8)v.v)[i];
     for (int i = 0; i < 8; i++) p[8 + i] = (uint8_t)((gg_i32x8)w.v)[i];
@@ -370,6 +402,11 @@ GG_INLINE float gg_top8(gg_f32x8 v)
     a = _mm_max_ps(a, b);
     a = _mm_max_ps(a, _mm_movehl_ps(a, a));
     return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
+#elif defined(GG_NEON)
+    a = vbslq_f32(vcgtq_f32(a, b), a, b);
+    b = vextq_f32(a, a, 2);
+    a = vbslq_f32(vcgtq_f32(a, b), a, b);
+    return a[0] > a[1] ? a[0] : a[1];
 #else
     for (int i = 0; i < 4; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
     for (int i = 0; i < 2; i++) a[i] = a[i] > a[i + 2] ? a[i] : a[i + 2];

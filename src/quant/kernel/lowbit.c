@@ -103,7 +103,7 @@ static uint8_t base3_byte(unsigned n)
     return (uint8_t)((n * 256 + 242) / 243);
 }
 
-GG_SMALL static void encode_tq1_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_tq1_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
     for (; nblocks > 0; nblocks--, x += 256, b += TQ1_BYTES) {
@@ -124,7 +124,7 @@ GG_SMALL static void encode_tq1_0(const float *x, uint8_t *b, size_t nblocks, co
     }
 }
 
-GG_SMALL static void encode_tq2_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_tq2_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
     for (; nblocks > 0; nblocks--, x += 256, b += TQ2_BYTES) {
@@ -151,7 +151,7 @@ static void q1_bits(const float *x, uint8_t *bits)
 
 /* The best scale for signs is the mean magnitude. A sum must run in order to give the same bits as
  * the reference, so four blocks are summed in parallel. */
-GG_SMALL static void encode_q1_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_q1_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
     for (size_t i = 0; i < nblocks; i += 4) {
@@ -171,7 +171,7 @@ GG_SMALL static void encode_q1_0(const float *x, uint8_t *b, size_t nblocks, con
     }
 }
 
-GG_SMALL static void encode_q2_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_q2_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
 {
     (void)imatrix;
     for (; nblocks > 0; nblocks--, x += 64, b += Q2_BYTES) {

@@ -3,7 +3,6 @@
  * The layouts are drawn in the files of the codecs. The arithmetic is the same as there, operation
  * by operation, so the bits are the same. Positions of samples have no pattern, so branches on them
  * would often be mispredicted: fields are shifted instead. */
-#define GG_CALLS
 #include "pick.h"
 
 #include "fields.h"

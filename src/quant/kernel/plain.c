@@ -50,6 +50,9 @@ static inline i32x4 select4(i32x4 m, i32x4 yes, i32x4 no)
 static inline void halves_decode8(const uint8_t *in, float *out)
 {
     for (int i = 0; i < 8; i += 4) {
+#ifdef GG_NEON
+        vst1q_f32(out + i, vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(in + 2 * i))));
+#else
         u16x4 h;
         memcpy(&h, in + 2 * i, sizeof h);
         i32x4 v = __builtin_convertvector(h, i32x4), a = v & 0x7fff;
@@ -58,6 +61,7 @@ static inline void halves_decode8(const uint8_t *in, float *out)
         i32x4 huge = 0x7f800000 | a << 13 | ((a > 0x7c00) & 0x00400000);
         i32x4 r = select4(a < 0x400, small, select4(a < 0x7c00, normal, huge)) | (v & 0x8000) << 16;
         memcpy(out + i, &r, sizeof r);
+#endif
     }
 }
 
@@ -87,7 +91,7 @@ static void decode_f16(const uint8_t *in, float *out, size_t n)
     for (; i < n; i++) out[i] = gg_load_f16(in + 2 * i);
 }
 
-GG_SMALL static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imatrix)
+static void encode_f16(const float *x, uint8_t *out, size_t n, const float *imatrix)
 {
     (void)imatrix;
     size_t i = 0;
@@ -198,7 +202,7 @@ static void decode_f64(const uint8_t *in, float *out, size_t n)
     }
 }
 
-GG_SMALL static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imatrix)
+static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imatrix)
 {
     (void)imatrix;
     for (size_t i = 0; i < n; i++) {
@@ -207,12 +211,12 @@ GG_SMALL static void encode_f64(const float *x, uint8_t *out, size_t n, const fl
     }
 }
 
-GG_SMALL static void decode_i8(const uint8_t *in, float *out, size_t n)
+static void decode_i8(const uint8_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = (float)(int8_t)in[i];
 }
 
-GG_SMALL static void decode_i16(const uint8_t *in, float *out, size_t n)
+static void decode_i16(const uint8_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = (float)(int16_t)gg_load_u16(in + 2 * i);
 }
