@@ -1,5 +1,5 @@
 /* match_tensors.c - matches tensors of a donor with those of a base, or gives the reason. */
-#include "grafting.h"
+#include "new_blocks.h"
 #include "organ/gg_transplant.h"
 
 #include "base/error.h"

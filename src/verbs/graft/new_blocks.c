@@ -1,6 +1,6 @@
 /* new_blocks.c - blocks that a base gets in addition: their keys, and multi-token-prediction
  * blocks, see the section on MTP in docs/grafting.md. */
-#include "grafting.h"
+#include "new_blocks.h"
 
 #include "base/error.h"
 #include "base/names.h"

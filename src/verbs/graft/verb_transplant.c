@@ -1,126 +1,789 @@
-/* verb_transplant.c - makes a chimera from base and donor: copies the base, but takes some
- * parts from the donor, or folds in an adapter. */
-#include "grafting.h"
+/* verb_transplant.c - makes a chimera from base and donor: copies the base, but takes some parts
+ * from the donor, or folds in an adapter. The result is a model, an organ directory, or the base
+ * itself, changed in place. */
+#include "new_blocks.h"
 #include "organ/gg_transplant.h"
 
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "base/output.h"
+#include "base/parallel.h"
+#include "base/platform.h"
 #include "gguf/gguf.h"
+#include "organ/gg_compare_model.h"
 #include "organ/manifest.h"
+#include "organ/manifest_json.h"
 #include "organ/output_guard.h"
+#include "organ/record.h"
+#include "organ/select.h"
 #include "organ/source_layout.h"
+#include "organ/source_watch.h"
+#include "organ/tensor_names.h"
+#include "quant/quant.h"
+#include "verbs/check/check_output.h"
+#include "verbs/compute/compute.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
+#include "verbs/organ_dir/organ_dir.h"
+#include "verbs/plan/key_compat.h"
+#include "verbs/plan/layer_keys.h"
 #include "verbs/plan/plan.h"
+#include "verbs/shared/copy.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
+#include "json/json.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- mismatches and keys -------------------------------------------------------------------- */
+
+static gg_status refuse_mismatches(const gg_move *move, size_t mismatches, const gg_source *base,
+                                   const gg_source *donor, gg_error *err)
+{
+    gg_fail(err, GG_NO, "%s", move->reason);
+    gg_about(err, move->hint);
+    gg_fix_hint(err, GG_HINT_MISMATCHES, "%zu tensors do not match: list them, or leave them out",
+                mismatches);
+    gg_at_tensor(err, move->name, move->name_len);
+    return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
+}
+
+/* Drop mismatches (counted in report->skipped) or fail with the first one. GG_NO if no move is
+ * left. */
+static gg_status drop_mismatched(gg_moves *moves, const gg_source *base, const gg_source *donor,
+                                 bool skip_mismatched, gg_transplant_report *report, gg_error *err)
+{
+    size_t kept = 0, mismatches = 0;
+    const gg_move *first = NULL, *list = moves->list;
+    for (size_t i = 0; i < moves->n; i++)
+        if (list[i].kind == GG_MOVE_MISMATCH) {
+            if (!first) first = &list[i];
+            mismatches++;
+        }
+    if (first && !skip_mismatched) return refuse_mismatches(first, mismatches, base, donor, err);
+    for (size_t i = 0; i < moves->n; i++)
+        if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
+    report->skipped = mismatches;
+    moves->n = kept;
+    if (kept) return GG_OK;
+    gg_fail(err, GG_NO, "no selected tensor can be moved");
+    gg_fix_hint(err, GG_HINT_LIST_PAIRS, "list the tensors and the pairs");
+    return gg_at_file(err, gg_source_name(donor));
+}
+
+static gg_status append_key(gg_meta *to, const gg_kv *kv, gg_error *err)
+{
+    gg_kv copy = *kv;
+    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
+    return gg_meta_copy(to, &one, err);
+}
+
+/* Sets the n distinct keys of `list` in meta: existing keys are replaced, others are appended
+ * in their order. Sorted once, because gg_meta_set searches linearly. */
+static gg_status set_all_keys(gg_meta *meta, const gg_kv *const *list, size_t n, gg_error *err)
+{
+    gg_meta made = GG_META_INIT;
+    gg_meta_order old = { 0 }, sorted = { .list = calloc(n, sizeof *sorted.list), .n = n };
+    gg_status st = sorted.list ? gg_meta_order_make(meta, &old, err)
+                               : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; st == GG_OK && i < n; i++) sorted.list[i] = list[i];
+    if (st == GG_OK) gg_meta_order_sort(&sorted);
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
+        const gg_kv *kv = &meta->kv[i], *found = gg_meta_order_find(&sorted, kv->key, kv->key_len);
+        st = append_key(&made, found ? found : kv, err);
+    }
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        if (!gg_meta_order_find(&old, list[i]->key, list[i]->key_len))
+            st = append_key(&made, list[i], err);
+    free(sorted.list);
+    free(old.list);
+    if (st == GG_OK) {
+        gg_meta_free(meta);
+        *meta = made;
+    } else {
+        gg_meta_free(&made);
+    }
+    return st;
+}
+
+static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *meta,
+                           const char *donor, gg_error *err)
+{
+    size_t n = strlen(pattern), fitting = 0;
+    bool all = n > 0 && pattern[n - 1] == '*';
+    const gg_kv **list = calloc(from && from->n ? from->n : 1, sizeof *list);
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; from && i < from->n; i++) {
+        const gg_kv *kv = &from->kv[i];
+        bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
+                        : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
+        /* with the split keys of a donor's shard, engines would look for more shards */
+        if (fits && !gg_is_split_key(kv)) list[fitting++] = kv;
+    }
+    gg_status st = fitting ? set_all_keys(meta, list, fitting, err) : GG_OK;
+    free(list);
+    if (fitting) return st;
+    gg_fail(err, GG_EUSAGE, "%s: the donor has no key with this name that can be copied", pattern);
+    gg_about(err, GG_HINT_COPY_KEYS);
+    return gg_at_file(err, donor);
+}
+
+/* Apply copy_kv and then set_kv. */
+static gg_status edit_keys(const gg_source *donor, const gg_transplant_options *o, gg_meta *meta,
+                           gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
+        st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
+    if (st != GG_OK) return st;
+    return gg_set_keys(meta, &o->output, err);
+}
+
+/* ---- the bytes of a move ---------------------------------------------------------------- */
+
+typedef struct mover {
+    gg_source *base, *donor;
+    const gg_blend *blend;     /* belongs to the options, which must live as long */
+    uint64_t blocks;           /* of the base, for a ramp over the blocks */
+    gg_computations list;      /* owns the producers; free it after writing */
+    const gg_select *select;   /* which experts, for moves of a part of a stack */
+    struct mover_parts *parts; /* parts of inputs and copies, in chained blocks */
+} mover;
+
+/* The bytes of a move: either a producer, or parts to copy one after another. Both live as
+ * long as the mover. */
+typedef struct moved_bytes {
+    gg_producer p; /* p.make NULL = copy the parts */
+    const gg_plan_part *parts;
+    size_t n_parts;
+} moved_bytes;
+
+static uint64_t highest_block_count(const gg_source *s)
+{
+    uint64_t blocks = 0;
+    for (size_t i = 0; i < gg_source_count(s); i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        if (a.block >= 0 && (uint64_t)a.block + 1 > blocks) blocks = (uint64_t)a.block + 1;
+    }
+    return blocks;
+}
+
+/* Pointers to parts must stay valid, so parts are allocated in blocks. */
+struct mover_parts {
+    struct mover_parts *next;
+    gg_plan_part list[];
+};
+
+static gg_plan_part *new_parts(mover *m, size_t n, gg_error *err)
+{
+    struct mover_parts *b = calloc(1, sizeof *b + n * sizeof b->list[0]);
+    if (!b) {
+        gg_fail(err, GG_ENOMEM, "no memory for the moves");
+        return NULL;
+    }
+    b->next = m->parts;
+    m->parts = b;
+    return b->list;
+}
+
+static void open_mover(mover *m, gg_source *base, gg_source *donor, const gg_match_options *o)
+{
+    *m = (mover){ .base = base, .donor = donor, .blend = &o->blend, .select = o->select };
+    if (o->blend.mode != GG_BLEND_NONE) m->blocks = highest_block_count(base);
+}
+
+static void close_mover(mover *m)
+{
+    gg_computations_free(&m->list);
+    for (struct mover_parts *b = m->parts; b;) {
+        struct mover_parts *next = b->next;
+        free(b);
+        b = next;
+    }
+    *m = (mover){ 0 };
+}
+
+static gg_input input_of(const gg_plan_part *part)
+{
+    return (gg_input){ gg_source_tensor(part->source, part->index)->dtype, part, 1 };
+}
+
+/* Finds the ancestor's tensor for the donor's. GG_NO if it is missing, GG_EFORMAT if its dims
+ * differ; a transposed one would have the same number of bytes. */
+static gg_status find_ancestor(const mover *m, const gg_tensor *donor, size_t *index, gg_error *err)
+{
+    *index = gg_source_find(m->blend->ancestor, donor->name, donor->name_len);
+    if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor does not have this tensor");
+    else if (memcmp(gg_source_tensor(m->blend->ancestor, *index)->dims, donor->dims,
+                    sizeof donor->dims) != 0)
+        gg_fail(err, GG_EFORMAT, "its dims differ from those in base and donor");
+    else return GG_OK;
+    gg_at_tensor(err, donor->name, donor->name_len);
+    return gg_at_file(err, gg_source_name(m->blend->ancestor));
+}
+
+/* A range of experts of a tensor: n experts from `at` on, along its last dimension. n = 0 means
+ * all experts. */
+typedef struct share {
+    uint64_t at, n;
+} share;
+
+static gg_plan_part part_of(gg_source *s, size_t index, share some)
+{
+    const gg_tensor *t = gg_source_tensor(s, index);
+    uint64_t of = some.n ? t->dims[t->n_dims - 1] : 0;
+    if (some.n == of) return gg_plan_whole(s, index);
+    uint64_t size = t->bytes / of;
+    return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
+}
+
+/* The donor's experts that replace these of the base. */
+static share in_donor(const mover *m, share some)
+{
+    return (share){ gg_select_donor_expert(m->select, some.at), some.n };
+}
+
+static gg_status make_blend(mover *m, const gg_move *move, share some, const gg_tensor *out,
+                            gg_producer *p, gg_error *err)
+{
+    gg_plan_part *parts = new_parts(m, 3, err);
+    if (!parts) return err->status;
+    parts[0] = part_of(m->base, move->base, some);
+    parts[1] = part_of(m->donor, move->donor, in_donor(m, some));
+    gg_mixture mix = { .mode = m->blend->mode, .in = { input_of(&parts[0]), input_of(&parts[1]) } };
+    if (mix.mode == GG_BLEND_TASK) {
+        size_t i;
+        if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK)
+            return err->status;
+        parts[2] = part_of(m->blend->ancestor, i, in_donor(m, some));
+        mix.in[2] = input_of(&parts[2]);
+    }
+    mix.t = gg_blend_t(m->blend, move->name, move->name_len, m->blocks);
+    return gg_compute_blend(&m->list, out, &mix, p, err);
+}
+
+/* Consecutive experts of a stack, all from the base or consecutive in the donor too. */
+static gg_status make_share(mover *m, const gg_move *move, share some, bool donor, gg_joint *joint,
+                            gg_error *err)
+{
+    gg_tensor *t = &joint->t;
+    t->dims[t->n_dims - 1] = some.n;
+    gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+    if (st != GG_OK) return st;
+    if (donor && m->blend->mode) return make_blend(m, move, some, t, &joint->p, err);
+    gg_plan_part *part = new_parts(m, 1, err);
+    if (!part) return err->status;
+    *part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
+                  : part_of(m->base, move->base, some);
+    gg_input in = input_of(part);
+    return gg_compute_convert(&m->list, t, &in, &joint->p, err);
+}
+
+/* The end of the run of experts that begins at e. Its experts are all selected and consecutive
+ * in the donor too, or none is selected. */
+static uint64_t run_end(const mover *m, uint64_t e, uint64_t n)
+{
+    bool donor = gg_select_expert(m->select, e);
+    uint64_t from = gg_select_donor_expert(m->select, e);
+    do e++, from++;
+    while (e < n && gg_select_expert(m->select, e) == donor &&
+           (!donor || gg_select_donor_expert(m->select, e) == from));
+    return e;
+}
+
+/* Makes a stack (or router) with some experts converted or blended. Each expert is blended as
+ * a separate tensor, because the arc of a slerp depends on that expert alone. */
+static gg_status join_experts(mover *m, const gg_move *move, const gg_tensor *out, gg_producer *p,
+                              gg_error *err)
+{
+    uint64_t n = out->dims[out->n_dims - 1];
+    gg_joint *joints = calloc((size_t)n + 1, sizeof *joints);
+    size_t k = 0;
+    gg_status st = joints ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
+    for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
+        bool donor = gg_select_expert(m->select, e);
+        end = donor && m->blend->mode ? e + 1 : run_end(m, e, n);
+        joints[k].t = *out;
+        st = make_share(m, move, (share){ e, end - e }, donor, &joints[k], err);
+        k++;
+    }
+    gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
+    if (st == GG_OK && m->blend->mode == GG_BLEND_TASK) {
+        of[2].source = m->blend->ancestor;
+        st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
+    }
+    if (st == GG_OK) st = gg_compute_join(&m->list, joints, k, of, p, err);
+    free(joints);
+    return st;
+}
+
+/* Copies a stack, or the rows of a router, in runs of experts, from the donor if selected. */
+static gg_status make_experts(mover *m, const gg_move *move, const gg_tensor *out,
+                              moved_bytes *made, gg_error *err)
+{
+    uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
+    bool hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor);
+    if (move->kind == GG_MOVE_CONVERT || hashed) return join_experts(m, move, out, &made->p, err);
+    size_t runs = 0;
+    for (uint64_t e = 0; e < n; e = run_end(m, e, n)) runs++;
+    gg_plan_part *parts = new_parts(m, runs, err);
+    if (!parts) return err->status;
+    for (uint64_t e = 0, end; e < n; e = end) {
+        bool donor = gg_select_expert(m->select, e);
+        end = run_end(m, e, n);
+        uint64_t from = donor ? gg_select_donor_expert(m->select, e) : e;
+        parts[made->n_parts++] = (gg_plan_part){ donor ? m->donor : m->base,
+                                                 donor ? move->donor : move->base, from * size,
+                                                 (end - e) * size, NULL };
+    }
+    made->parts = parts;
+    return GG_OK;
+}
+
+/* *out gets the name, shape and bytes of the tensor that the move writes. */
+static gg_status bytes_of_move(mover *m, const gg_move *move, gg_tensor *out, moved_bytes *made,
+                               gg_error *err)
+{
+    const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
+    *made = (moved_bytes){ 0 };
+    *out = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
+    out->name = move->name;
+    out->name_len = move->name_len;
+    if (move->experts) return make_experts(m, move, out, made, err);
+    if (m->blend->mode && move->kind != GG_MOVE_ADD)
+        return make_blend(m, move, (share){ 0 }, out, &made->p, err);
+    gg_plan_part *part = new_parts(m, 1, err);
+    if (!part) return err->status;
+    *part = gg_plan_whole(m->donor, move->donor);
+    if (move->kind == GG_MOVE_CONVERT) {
+        gg_input in = input_of(part);
+        return gg_compute_convert(&m->list, out, &in, &made->p, err);
+    }
+    out->dtype = d->dtype;
+    out->bytes = d->bytes;
+    made->parts = part;
+    made->n_parts = 1;
+    return GG_OK;
+}
+
+/* ---- kinship ------------------------------------------------------------------------------ */
+
+#define JUDGED 12         /* number of matrices compared: enough to recognize unrelated models */
+#define SHOWN ((size_t)3) /* notes of one kind */
+
+typedef struct kinship {
+    gg_check_notes *notes;
+    size_t n; /* findings of the current kind */
+    gg_error *err;
+} kinship;
+
+static void note_key_conflict(void *ctx, const char *line)
+{
+    kinship *k = ctx;
+    if (k->n++ < SHOWN) gg_check_notes_add(k->notes, k->err, "%s", line);
+}
+
+static void note_rest(kinship *k, const char *what)
+{
+    if (k->n > SHOWN) gg_check_notes_add(k->notes, k->err, "%zu more %s", k->n - SHOWN, what);
+    k->n = 0;
+}
+
+/* Compared by name, whatever the map, because blocks at different depths never match. */
+static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
+                                const gg_moves *moves)
+{
+    gg_tensor_pair pairs[JUDGED];
+    size_t n = 0, step = moves->n / JUDGED + 1;
+    for (size_t i = 0; i < moves->n && n < JUDGED; i += step) {
+        const gg_move *m = &moves->list[i];
+        size_t twin = m->base == SIZE_MAX ? SIZE_MAX : gg_source_find(donor, m->name, m->name_len);
+        if (twin != SIZE_MAX && gg_source_tensor(base, m->base)->dims[1] > 1)
+            pairs[n++] = (gg_tensor_pair){ m->base, twin };
+    }
+    if (n == 0) return GG_OK;
+    gg_lineage l;
+    gg_run quiet = { .threads = 1 };
+    gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
+    gg_status st = gg_lineage_of(base, donor, &o, &quiet, &l, k->err);
+    if (st == GG_OK && l.verdict == GG_LINEAGE_STRANGERS)
+        st = gg_check_notes_add(k->notes, k->err,
+                                "the models share no lineage: the moved tensors will not fit the "
+                                "others");
+    if (st == GG_OK && l.verdict == GG_LINEAGE_PERMUTED)
+        st = gg_check_notes_add(k->notes, k->err,
+                                "hidden units of the donor have changed places (%s): blends and "
+                                "parts of layers will not fit unless the donor is aligned",
+                                l.permuted);
+    return st;
+}
+
+static bool key_ends(const gg_kv *kv, const char *end)
+{
+    size_t n = strlen(end);
+    return kv->key_len > n && memcmp(kv->key + kv->key_len - n, end, n) == 0;
+}
+
+/* The value of a per-layer key for a block, as bits; false if there is none. The key may also
+ * be a period, by which every n-th block differs. */
+static bool layer_value(const gg_kv *kv, uint64_t block, uint64_t *bits)
+{
+    uint64_t n;
+    if (kv->type != GG_TYPE_ARR) {
+        if (!key_ends(kv, ".sliding_window_pattern") && !key_ends(kv, ".full_attention_interval"))
+            return false;
+        if (!gg_kv_u64(kv, &n) || n == 0) return false;
+        *bits = block % n == n - 1;
+        return true;
+    }
+    size_t size = gg_type_size(kv->elem_type);
+    if (size == 0 || size > 8 || block >= kv->count) return false;
+    *bits = 0;
+    memcpy(bits, kv->data + block * size, size);
+    return true;
+}
+
+static void compare_block(kinship *k, const gg_meta *base, const gg_meta *donor, int64_t to,
+                          int64_t from)
+{
+    uint64_t blocks = gg_arch_number(base, "block_count");
+    for (size_t i = 0; i < base->n; i++) {
+        const gg_kv *kv = &base->kv[i], *other = NULL;
+        uint64_t a, b;
+        if (kv->type == GG_TYPE_ARR && !gg_is_layer_array(base, kv, blocks)) continue;
+        if (!layer_value(kv, (uint64_t)to, &a)) continue;
+        for (size_t x = 0; x < donor->n && !other; x++)
+            if (donor->kv[x].key_len == kv->key_len &&
+                memcmp(donor->kv[x].key, kv->key, kv->key_len) == 0)
+                other = &donor->kv[x];
+        if (!other || other->type != kv->type || other->elem_type != kv->elem_type ||
+            !layer_value(other, (uint64_t)from, &b) || a == b)
+            continue;
+        if (k->n++ < SHOWN)
+            gg_check_notes_add(
+                k->notes, k->err,
+                "block %lld gets tensors of the donor's block %lld, which has a different "
+                "%.*s; the base's value is used",
+                (long long)to, (long long)from, (int)(kv->key_len < 100 ? kv->key_len : 100),
+                kv->key);
+    }
+}
+
+/* Moves are in the order of the base, so each pair of blocks is compared once. */
+static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const gg_moves *moves)
+{
+    int64_t last_to = -1, last_from = -1;
+    for (size_t i = 0; i < moves->n; i++) {
+        const gg_move *m = &moves->list[i];
+        if (m->base == SIZE_MAX || m->donor == SIZE_MAX) continue;
+        const gg_tensor *t = gg_source_tensor(base, m->base),
+                        *d = gg_source_tensor(donor, m->donor);
+        int64_t to = gg_anatomy_of(t->name, t->name_len).block;
+        int64_t from = gg_anatomy_of(d->name, d->name_len).block;
+        if (to < 0 || from < 0 || (to == last_to && from == last_from)) continue;
+        compare_block(k, gg_source_meta(base), gg_source_meta(donor), to, from);
+        last_to = to;
+        last_from = from;
+    }
+}
+
+/* Add notes for a graft with these moves: on conflicting keys (architecture, vocabulary, RoPE
+ * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
+ * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
+ * takes no notes, or if one of the models is a pipe or bare records. */
+static gg_status note_kinship(gg_source *base, gg_source *donor, const gg_moves *moves,
+                              const gg_run *run, gg_check_notes *notes, gg_error *err)
+{
+    kinship k = { notes, 0, err };
+    if (!run || !run->note || moves->n == 0 || !gg_source_seekable(base) ||
+        !gg_source_seekable(donor) || !gg_source_meta(base) || !gg_source_meta(donor))
+        return GG_OK;
+    gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_key_conflict, &k);
+    note_rest(&k, "keys differ");
+    compare_layers(&k, base, donor, moves);
+    note_rest(&k, "per-layer keys differ");
+    return err->status != GG_OK ? err->status : note_strangers(&k, base, donor, moves);
+}
+
+/* ---- would it work?
+ * ------------------------------------------------------------------------------ */
+
+static void note_conflict(void *run, const char *line)
+{
+    gg_note(run, "%s", line);
+}
+
+gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *moves,
+                         const gg_run *run, gg_graft_check_report *out, gg_error *err)
+{
+    run = GG_OPTIONS(gg_run, run);
+    *out = (gg_graft_check_report){ 0 };
+    gg_tensor_pair *pairs = calloc(moves->n ? moves->n : 1, sizeof *pairs);
+    if (!pairs) return gg_fail(err, GG_ENOMEM, "no memory for %zu pairs", moves->n);
+    size_t k = 0;
+    for (size_t i = 0; i < moves->n; i++) {
+        const gg_move *move = &moves->list[i];
+        if (move->kind == GG_MOVE_MISMATCH) {
+            out->mismatched++;
+            continue;
+        }
+        out->move++;
+        /* Compared by name, whatever the map, because blocks at different depths are orthogonal
+         * even within one model. */
+        size_t twin = move->base == SIZE_MAX ? SIZE_MAX
+                                             : gg_source_find(donor, move->name, move->name_len);
+        if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ move->base, twin };
+    }
+    gg_run quiet = *run; /* no progress for the check */
+    quiet.progress = NULL;
+    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_conflict,
+                                      &quiet);
+    gg_lineage l;
+    gg_compare_options o = { .sample = GG_LINEAGE_SAMPLE, .pairs = pairs, .n_pairs = k };
+    gg_status st = gg_lineage_of(base, donor, &o, &quiet, &l, err);
+    free(pairs);
+    if (st != GG_OK) return st;
+    out->strangers = l.verdict == GG_LINEAGE_STRANGERS;
+    gg_lineage_text(&l, out->lineage, sizeof out->lineage);
+    return GG_OK;
+}
+
+/* ---- a new model or directory ---------------------------------------------------------------- */
 
 typedef struct transplant {
     gg_source *base, *donor;
     const gg_transplant_options *o;
     const gg_run *run;
     gg_moves moves;
-    gg_mover maker;
-    gg_fold fold;           /* the folded adapter */
-    gg_imatrix *imatrix;    /* NULL = none */
-    gg_dtype_rules *rules;  /* NULL = keep the dtypes of the base and the moves */
-    gg_computations retype; /* producers for the rules */
-    gg_plan plan;
+    gg_lora lora;        /* the folded adapter */
+    mover maker;         /* its list owns the producers of moves, of the adapter and of the rules */
+    gg_imatrix *imatrix; /* NULL = none */
+    gg_dtype_rules *rules; /* NULL = keep the dtypes of the base and the moves */
+    gg_plan plan;          /* of a model */
+    gg_organ_dir dir;      /* with o->directory */
+    gg_meta meta;
     gg_transplant_report *report;
     gg_error *err;
 } transplant;
 
+/* ---- history -------------------------------------------------------------------------------- */
+
+/* Lists the donor's experts in the same order, unless each has the number of the one it replaced.
+ */
+static void put_donor_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
+                              gg_error *err)
+{
+    uint64_t n = stack->dims[stack->n_dims - 1];
+    bool other = false;
+    for (uint64_t e = 0; e < n && !other; e++)
+        other = gg_select_expert(select, e) && gg_select_donor_expert(select, e) != e;
+    const char *before = ", \"donor_experts\": [";
+    for (uint64_t e = 0; e < n && other; e++) {
+        char text[64];
+        if (!gg_select_expert(select, e)) continue;
+        snprintf(text, sizeof text, "%s%llu", before,
+                 (unsigned long long)gg_select_donor_expert(select, e));
+        gg_json_put_text(o, text, err);
+        before = ", ";
+    }
+    if (other) gg_json_put_text(o, "]", err);
+}
+
+/* Lists the experts of the stack that were replaced by the donor's. */
+static void put_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
+                        gg_error *err)
+{
+    size_t n = 0;
+    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++)
+        if (gg_select_expert(select, e)) gg_history_expert(o, n++, e, err);
+    gg_json_put_text(o, "]", err);
+    put_donor_experts(stack, select, o, err);
+}
+
+/* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...}, or without a move
+ * {"op": "adapter", "from": MODEL, "scale": S} */
+static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_move *move)
+{
+    gg_buf b = GG_BUF_INIT;
+    gg_json_out o = gg_json_to_buf(&b);
+    gg_error *err = t->err;
+    const char *from = gg_source_name(t->donor);
+    const gg_blend *blend = t->maker.blend;
+    gg_json_put_text(
+        &o, move ? "{\"op\": \"graft\", \"from\": " : "{\"op\": \"adapter\", \"from\": ", err);
+    gg_mj_put_bytes(&o, from, strlen(from), err);
+    if (move) {
+        const gg_tensor *d = gg_source_tensor(t->donor, move->donor);
+        const char *how = blend->mode     ? blend->text
+                          : move->experts ? "experts"
+                                          : gg_move_name(move->kind);
+        gg_json_put_text(&o, ", \"tensor\": ", err);
+        gg_mj_put_bytes(&o, d->name, d->name_len, err);
+        gg_json_put_text(&o, ", \"how\": ", err);
+        gg_json_put_string(&o, how, strlen(how), err);
+        if (move->experts)
+            put_experts(gg_source_tensor(t->base, move->base), t->maker.select, &o, err);
+        if (gg_source_view_moved(t->donor, move->donor))
+            gg_json_put_text(&o, ", \"aligned\": true", err);
+    } else {
+        gg_json_put_text(&o, ", \"scale\": ", err);
+        gg_json_put_f64(&o, t->o->scale, err);
+    }
+    gg_json_put_text(&o, "}", err);
+    if (err->status == GG_OK) item->history = gg_buf_take(&b, NULL);
+    else gg_buf_free(&b);
+    return err->status;
+}
+
 /* ---- tensors -------------------------------------------------------------------------- */
 
-/* Plans a moved tensor of the output: its shape and the source of its bytes. */
-static gg_status plan_moved(transplant *t, const gg_move *move)
+/* Get the producer of tensor i of the base with the adapter folded in. If the adapter does not
+ * change the tensor, p->make is NULL and GG_OK is returned. GG_EUNSUPPORTED if the values are
+ * scaled by a separate tensor. */
+static gg_status fold_tensor(transplant *t, size_t i, gg_producer *p)
+{
+    const gg_tensor *of = gg_source_tensor(t->base, i);
+    gg_plan_part whole = gg_plan_whole(t->base, i);
+    gg_input in = { of->dtype, &whole, 1 };
+    gg_status st = gg_compute_lora(&t->maker.list, &t->lora, of, &in, p, t->err);
+    char scale[GG_RECORD_NAME + 1];
+    if (st != GG_OK || !p->make ||
+        gg_find_scale(t->base, of->name, of->name_len, scale) == SIZE_MAX)
+        return st;
+    gg_fail(t->err, GG_EUNSUPPORTED, "its values are scaled by %s, so an adapter cannot be applied",
+            scale);
+    return gg_at_tensor(t->err, of->name, of->name_len);
+}
+
+static gg_status add_dir_item(transplant *t, const gg_tensor *out, size_t base, gg_dir_item **item)
+{
+    gg_selected p = { .t = *out, .source = base };
+    p.a = base != SIZE_MAX ? gg_source_anatomy(t->base, base)
+                           : gg_anatomy_of(out->name, out->name_len);
+    return gg_organ_dir_add(&t->dir, &p, item, t->err);
+}
+
+static gg_status add_unchanged(transplant *t, size_t i)
+{
+    gg_dir_item *item;
+    if (!t->o->directory) return gg_plan_add_copy(&t->plan, t->base, i, t->err);
+    return add_dir_item(t, gg_source_tensor(t->base, i), i, &item);
+}
+
+/* Adds a tensor with other bytes than those of tensor `base` of the base (SIZE_MAX: of none). A
+ * NULL move stands for the adapter. */
+static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base,
+                             const moved_bytes *made, const gg_move *move)
+{
+    gg_plan_tensor *pt;
+    gg_dir_item *item;
+    gg_status st = t->o->directory ? add_dir_item(t, out, base, &item)
+                                   : gg_plan_add(&t->plan, out, &pt, t->err);
+    if (st != GG_OK) return st;
+    if (move && move->kind == GG_MOVE_ADD) t->report->added++;
+    else t->report->moved++;
+    t->report->bytes_moved += out->bytes;
+    if (t->o->directory) {
+        item->parts = made->parts;
+        item->n_parts = made->n_parts;
+        item->make = made->p.make;
+        item->ctx = made->p.ctx;
+        return put_history(t, item, move);
+    }
+    pt->make = made->p.make;
+    pt->ctx = made->p.ctx;
+    for (size_t i = 0; i < made->n_parts && st == GG_OK; i++)
+        st = gg_plan_add_part(pt, &made->parts[i], t->err);
+    return st;
+}
+
+static gg_status add_moved(transplant *t, const gg_move *move)
 {
     gg_tensor out;
-    gg_plan_tensor *pt;
-    gg_moved_bytes made;
-    gg_status st = gg_mover_bytes(&t->maker, move, &out, &made, t->err);
-    if (st == GG_OK) st = gg_plan_add(&t->plan, &out, &pt, t->err);
-    if (st != GG_OK) return st;
-    if (move->kind == GG_MOVE_ADD) t->report->added++;
-    else t->report->moved++;
-    t->report->bytes_moved += out.bytes;
-    pt->make = made.p.make;
-    pt->ctx = made.p.ctx;
-    for (size_t i = 0; i < made.n_parts && st == GG_OK; i++)
-        st = gg_plan_add_part(pt, &made.parts[i], t->err);
-    return st;
+    moved_bytes made;
+    gg_status st = bytes_of_move(&t->maker, move, &out, &made, t->err);
+    return st == GG_OK ? add_changed(t, &out, move->base, &made, move) : st;
 }
 
 /* Moves are in the base's order, added tensors at the end. */
-static gg_status plan_chimera(transplant *t)
+static gg_status add_tensors(transplant *t)
 {
-    size_t k = 0;
-    const gg_moves *m = &t->moves;
+    const gg_move *move = t->moves.list, *end = move + t->moves.n;
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
-        bool here = k < m->n && m->list[k].base == i;
-        st = here ? plan_moved(t, &m->list[k]) : gg_plan_add_copy(&t->plan, t->base, i, t->err);
-        k += here;
-    }
-    for (; k < m->n && st == GG_OK; k++) st = plan_moved(t, &m->list[k]);
-    return st;
-}
-
-static gg_status plan_folded(transplant *t)
-{
-    gg_status st = gg_fold_open(&t->fold, t->base, t->donor, t->o->scale, t->err);
-    t->fold.list.imatrix = t->imatrix;
-    for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
-        gg_producer p;
-        gg_plan_tensor *pt;
-        st = gg_fold_tensor(&t->fold, i, &p, t->err);
-        if (st == GG_OK && !p.make) st = gg_plan_add_copy(&t->plan, t->base, i, t->err);
-        if (st != GG_OK || !p.make) continue;
-        st = gg_plan_add(&t->plan, gg_source_tensor(t->base, i), &pt, t->err);
+        moved_bytes made = { 0 };
+        if (move < end && move->base == i) {
+            st = add_moved(t, move++);
+            continue;
+        }
+        if (t->o->adapter) st = fold_tensor(t, i, &made.p);
         if (st != GG_OK) break;
-        pt->make = p.make;
-        pt->ctx = p.ctx;
-        t->report->moved++;
-        t->report->bytes_moved += pt->t.bytes;
+        st = made.p.make ? add_changed(t, gg_source_tensor(t->base, i), i, &made, NULL)
+                         : add_unchanged(t, i);
     }
+    for (; move < end && st == GG_OK; move++) st = add_moved(t, move);
     return st;
 }
 
-/* ---- keys and files --------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------------------- */
 
-/* Adapts the base's keys to the planned tensors. */
-static gg_status chimera_keys(const transplant *t, gg_meta *meta)
+/* The keys of the base, with those of blocks that are added. Bare records have none. */
+static gg_status start_keys(transplant *t)
 {
-    gg_status st = t->o->adapter ? gg_meta_copy(meta, gg_source_meta(t->base), t->err)
-                   : t->o->match.mtp
-                       ? gg_mtp_meta(t->base, t->donor, meta, t->err)
-                       : gg_added_blocks_meta(t->base, t->donor, &t->moves, meta, t->err);
-    return st == GG_OK ? gg_moves_follow_types(t->base, &t->plan, meta, t->err) : st;
+    if (!gg_source_meta(t->base)) return GG_OK;
+    if (t->o->match.mtp && !t->o->adapter) return gg_mtp_meta(t->base, t->donor, &t->meta, t->err);
+    return gg_added_blocks_meta(t->base, t->donor, &t->moves, &t->meta, t->err);
 }
 
-static gg_status write_chimera(transplant *t, const char *output)
+/* Updates the type keys for the new tensors. */
+static gg_status follow_types(transplant *t)
 {
-    gg_meta meta = GG_META_INIT;
-    size_t changed = 0;
-    gg_status st = chimera_keys(t, &meta);
-    if (st == GG_OK && t->rules)
-        st = gg_dtype_rules_apply(t->rules, &t->plan, &meta, &t->retype, &changed, t->run, t->err);
-    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &t->plan, NULL, t->run, t->err);
-    gg_split split = { t->o->output.shards, t->o->output.shard_size };
-    if (st == GG_OK) st = gg_plan_output(&t->plan, &split, output, &meta, t->base, t->run, t->err);
-    gg_meta *first = st == GG_OK ? &t->plan.files[0].meta : NULL;
-    if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
-    if (first && changed) st = gg_dtype_rules_keys(t->rules, &t->plan, first, t->err);
-    if (st == GG_OK) st = gg_moves_edit_keys(t->donor, t->o, first, t->err);
-    if (st == GG_OK) st = gg_watch_add(&t->plan.watch, t->base, t->err);
-    if (st == GG_OK) st = gg_watch_add(&t->plan.watch, t->donor, t->err);
-    if (st == GG_OK) st = gg_watch_add(&t->plan.watch, t->o->match.blend.ancestor, t->err);
-    if (st == GG_OK) st = gg_plan_write(&t->plan, t->run, &t->report->bytes_written, t->err);
-    gg_meta_free(&meta);
+    size_t n = t->o->directory ? t->dir.n : t->plan.n;
+    gg_tensor *list = calloc(n ? n : 1, sizeof *list);
+    if (!list) return gg_fail(t->err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; i < n; i++)
+        list[i] = t->o->directory ? t->dir.items[i].t : t->plan.tensors[i].t;
+    gg_status st = gg_type_keys_change(&t->meta, t->base, list, n, t->err);
+    free(list);
     return st;
 }
 
-/* ---- transplant ---------------------------------------------------------------------------- */
+/* Notes what the importance matrix lacks, and names it in the metadata if it is used. */
+static gg_status review_imatrix(transplant *t)
+{
+    gg_imatrix_use u = { .imatrix = t->imatrix };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < t->dir.n && st == GG_OK; i++)
+        if (t->dir.items[i].make) st = gg_imatrix_use_add(&u, &t->dir.items[i].t, t->err);
+    if (st == GG_OK) gg_imatrix_use_note(&u, t->run);
+    return st == GG_OK && u.used ? gg_imatrix_keys(t->imatrix, &t->meta, t->err) : st;
+}
+
+/* ---- files ------------------------------------------------------------------------------------
+ */
+
+/* Finds the moves, or checks the adapter. */
+static gg_status find_changes(transplant *t)
+{
+    const gg_transplant_options *o = t->o;
+    gg_match_options match = o->match;
+    gg_status st;
+    t->maker.list.imatrix = t->imatrix;
+    if (o->adapter) return gg_lora_open(t->donor, t->base, o->scale, &t->lora, t->err);
+    match.weighed = match.weighed || t->imatrix;
+    st = gg_match_tensors(t->base, t->donor, &match, &t->moves, t->err);
+    if (st != GG_OK) return st;
+    return drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report, t->err);
+}
 
 static gg_status refuse_output(const transplant *t, const char *output)
 {
@@ -141,57 +804,409 @@ static gg_status refuse_output(const transplant *t, const char *output)
     return st;
 }
 
-static gg_status find_moves(transplant *t)
+static gg_status write_model(transplant *t, const char *output)
 {
-    const gg_transplant_options *o = t->o;
-    gg_match_options match = o->match;
-    match.weighed = match.weighed || o->output.imatrix;
-    gg_status st = gg_match_tensors(t->base, t->donor, &match, &t->moves, t->err);
-    if (st != GG_OK) return st;
-    return gg_moves_drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report,
-                                    t->err);
+    size_t changed = 0;
+    gg_split split = { t->o->output.shards, t->o->output.shard_size };
+    gg_plan *p = &t->plan;
+    gg_status st = start_keys(t);
+    if (st == GG_OK) st = follow_types(t);
+    if (st == GG_OK && t->rules)
+        st = gg_dtype_rules_apply(t->rules, p, &t->meta, &t->maker.list, &changed, t->run, t->err);
+    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, p, NULL, t->run, t->err);
+    if (st == GG_OK) st = gg_plan_output(p, &split, output, &t->meta, t->base, t->run, t->err);
+    gg_meta *first = st == GG_OK ? &p->files[0].meta : NULL;
+    if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
+    if (first && changed) st = gg_dtype_rules_keys(t->rules, p, first, t->err);
+    if (st == GG_OK) st = edit_keys(t->donor, t->o, first, t->err);
+    if (st == GG_OK) st = gg_watch_add(&p->watch, t->base, t->err);
+    if (st == GG_OK) st = gg_watch_add(&p->watch, t->donor, t->err);
+    if (st == GG_OK) st = gg_watch_add(&p->watch, t->o->match.blend.ancestor, t->err);
+    return st == GG_OK ? gg_plan_write(p, t->run, &t->report->bytes_written, t->err) : st;
 }
 
-static void close_transplant(transplant *t)
+static gg_status make_model(transplant *t, const char *output)
 {
-    gg_plan_free(&t->plan);
-    gg_computations_free(&t->retype);
-    gg_dtype_rules_free(t->rules);
-    gg_imatrix_close(t->imatrix);
-    gg_fold_close(&t->fold);
-    gg_mover_close(&t->maker);
-    gg_moves_free(&t->moves);
+    gg_check_notes notes = { 0 };
+    const gg_output_options *out = &t->o->output;
+    gg_status st = refuse_output(t, output);
+    if (st != GG_OK) return st;
+    if (out->imatrix) st = gg_imatrix_open(out->imatrix, &t->imatrix, t->err);
+    if (st == GG_OK)
+        st = gg_dtype_rules_parse(out->dtype, out->fallback, t->imatrix, &t->rules, t->err);
+    if (st == GG_OK) st = find_changes(t);
+    if (st == GG_OK) st = note_kinship(t->base, t->donor, &t->moves, t->run, &notes, t->err);
+    if (st == GG_OK) st = add_tensors(t);
+    if (st == GG_OK) st = write_model(t, output);
+    gg_check_notes_end(&notes, t->run, st == GG_OK);
+    return st;
+}
+
+/* Updates the metadata for the new tensors, then writes records and manifest. */
+static gg_status write_directory(transplant *t, gg_status st)
+{
+    gg_organ_dir *d = &t->dir;
+    if (st == GG_OK) st = add_tensors(t);
+    if (st == GG_OK) st = gg_organ_dir_names(d, t->err);
+    if (st == GG_OK) st = follow_types(t);
+    if (st == GG_OK) st = review_imatrix(t);
+    d->meta = &t->meta;
+    if (st == GG_OK) st = gg_organ_dir_check(d, t->err);
+    if (st == GG_OK) st = gg_organ_dir_records(d, t->err);
+    return gg_organ_dir_close(d, st, t->err);
+}
+
+static gg_status make_directory(transplant *t, const char *output)
+{
+    gg_source *ancestor = t->o->adapter ? NULL : t->o->match.blend.ancestor;
+    gg_error *err = t->err;
+    gg_status st = GG_OK;
+    if (t->o->output.imatrix) st = gg_imatrix_open(t->o->output.imatrix, &t->imatrix, err);
+    if (st == GG_OK && !t->o->adapter) st = gg_guard_output(output, t->donor, err);
+    if (st == GG_OK) st = gg_guard_output(output, ancestor, err);
+    if (st == GG_OK) st = find_changes(t);
+    if (st == GG_OK) st = start_keys(t);
+    if (st == GG_OK) st = gg_organ_dir_open(&t->dir, t->base, output, t->run, err); /* guards it */
+    if (st == GG_OK) {
+        t->dir.whole = true;
+        t->dir.link = t->o->link;
+        st = gg_watch_add(&t->dir.watch, t->donor, err);
+        if (st == GG_OK) st = gg_watch_add(&t->dir.watch, ancestor, err);
+        if (st == GG_OK)
+            st = note_kinship(t->base, t->donor, &t->moves, t->run, &t->dir.notes, err);
+        st = write_directory(t, st);
+    }
+    return st == GG_OK ? GG_OK
+                       : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(t->base)), st);
 }
 
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
                         const char *output, const gg_run *run, gg_transplant_report *report,
                         gg_error *err)
 {
+    transplant t = { .base = base,
+                     .donor = donor,
+                     .o = GG_OPTIONS(gg_transplant_options, o),
+                     .run = GG_OPTIONS(gg_run, run),
+                     .plan = { .verify = true },
+                     .report = GG_REPORT(gg_transplant_report, report),
+                     .err = err };
+    *t.report = (gg_transplant_report){ 0 };
+    if (t.o->directory && !t.o->adapter && t.o->match.mtp)
+        return gg_fail(err, GG_EUSAGE,
+                       "multi-token-prediction blocks can only be moved into a GGUF file");
+    open_mover(&t.maker, base, donor, &t.o->match);
+    gg_status st = t.o->directory ? make_directory(&t, output) : make_model(&t, output);
+    gg_plan_free(&t.plan);
+    gg_dtype_rules_free(t.rules);
+    gg_imatrix_close(t.imatrix);
+    close_mover(&t.maker);
+    gg_moves_free(&t.moves);
+    gg_meta_free(&t.meta);
+    return st;
+}
+
+/* ---- in place ------------------------------------------------------------------------------
+ *
+ * Everything is checked first, including the sha256 of the donor's data. Then the undo stream is
+ * written completely and synced, then the donor's bytes replace the base's, and then they are
+ * synced. If the run is killed at any point, the undo stream has every byte that may have
+ * changed. */
+
+typedef struct inplace {
+    gg_source *base, *donor;
+    const gg_model *model;
+    int *fds; /* writable, one per file of the base */
+    gg_moves all;
+    const gg_move *moves; /* those of `all` */
+    size_t n;
+    mover maker;
+    moved_bytes *makes; /* one per move */
+    const gg_run *run;
+} inplace;
+
+/* Refuses everything that would change a header. */
+static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
+{
+    if (o->output.n_set_kv || o->output.n_set_kv_files || o->n_copy_kv) {
+        gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
+        return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+    }
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
+        gg_fail(err, GG_NO, "its size would change, which is not possible in place");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+        gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len);
+        return gg_at_file(err, j->model->paths[0]), GG_NO;
+    }
+    return GG_OK;
+}
+
+static bool same_file(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The donor must not change while it is read. (A blend reads the base too, but each piece of a
+ * tensor only before it is written.) */
+static gg_status donor_is_another(const inplace *j, gg_error *err)
+{
+    const gg_model *d = gg_source_model(j->donor);
+    for (size_t i = 0; d && i < d->n_files; i++)
+        for (size_t k = 0; k < j->model->n_files; k++)
+            if (same_file(d->fds[i], j->model->fds[k])) {
+                gg_fail(err, GG_EUSAGE, "base and donor are the same file");
+                gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+                return gg_at_file(err, j->model->paths[k]);
+            }
+    return GG_OK;
+}
+
+static bool is_file(const struct stat *s, int fd)
+{
+    struct stat t;
+    return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
+}
+
+/* Never overwrite an existing undo stream: after an interrupted run it is the only way back,
+ * and a new one would save a base that is half changed. Also with run->force, it must not
+ * replace a model that is read or changed. */
+static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo,
+                                 gg_error *err)
+{
+    struct stat s;
+    bool used = false;
+    if (lstat(undo, &s) == 0 && !j->run->force) {
+        gg_fail(err, GG_EUSAGE, "this file already exists and may be needed to restore a base");
+        gg_fix_hint(
+            err, GG_HINT_RESTORE,
+            "choose another name or, if a run was interrupted, first restore the base from %s",
+            undo);
+        return gg_at_file(err, undo);
+    }
+    gg_status st = gg_guard_output(undo, j->donor, err);
+    if (st == GG_OK) st = gg_guard_output(undo, o->match.blend.ancestor, err);
+    if (st != GG_OK || stat(undo, &s) != 0) return st;
+    for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
+    gg_source *const others[] = { j->donor, o->match.blend.ancestor };
+    for (size_t k = 0; k < 2 && !used; k++)
+        for (size_t i = 0; others[k] && i < gg_source_count(others[k]) && !used; i++) {
+            gg_data d;
+            st = gg_data_open(others[k], i, &d, err);
+            if (st != GG_OK) return st;
+            used = d.fd >= 0 && is_file(&s, d.fd);
+            gg_data_close(&d);
+        }
+    if (!used) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the undo stream must not be a file that is read or changed");
+    gg_fix_hint(err, GG_HINT_UNDO, "choose another name");
+    return gg_at_file(err, undo);
+}
+
+static gg_status open_writable(inplace *j, gg_error *err)
+{
+    j->fds = malloc(j->model->n_files * sizeof *j->fds);
+    if (!j->fds) return gg_fail(err, GG_ENOMEM, "no memory for %zu files", j->model->n_files);
+    for (size_t i = 0; i < j->model->n_files; i++) j->fds[i] = -1;
+    for (size_t i = 0; i < j->model->n_files; i++) {
+        j->fds[i] = open(j->model->paths[i], O_RDWR | O_CLOEXEC);
+        if (j->fds[i] < 0) gg_fail_errno(err, "cannot open for writing");
+        else if (!same_file(j->fds[i], j->model->fds[i]))
+            gg_fail(err, GG_EIO, "the file was replaced while it was opened");
+        else if (flock(j->fds[i], LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            gg_fail(err, GG_EIO, "another program is changing this file");
+            gg_fix(err, "wait for it to end");
+        }
+        if (err->status != GG_OK) return gg_at_file(err, j->model->paths[i]);
+    }
+    return GG_OK;
+}
+
+/* A file with several names (hard links) would change under all of them. A donor of bare
+ * records may be the undo stream of a run that was allowed to. */
+static gg_status refuse_links(const inplace *j, gg_error *err)
+{
+    if (j->run->force || !gg_source_meta(j->donor)) return GG_OK;
+    for (size_t i = 0; i < j->model->n_files; i++)
+        if (gg_refuse_links(j->fds[i], err) != GG_OK) return gg_at_file(err, j->model->paths[i]);
+    return GG_OK;
+}
+
+/* Writes the bytes that will be replaced as an organ stream and syncs it to disk. */
+static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
+{
+    gg_output *out;
+    gg_status st = gg_output_open(path, j->run->force, &out, err);
+    if (st != GG_OK) return st;
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
+        uint8_t head[GG_RECORD_HEADER];
+        gg_plan_part whole = { j->base, j->moves[i].base, 0, t->bytes, NULL };
+        gg_place to = { gg_output_fd(out), GG_AT_POS };
+        st = gg_record_check_name(t, err);
+        if (st == GG_OK) st = gg_write_all(to.fd, head, gg_record_header(t, head), err);
+        if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, j->run, err);
+    }
+    if (st == GG_OK) return gg_output_commit(out, err);
+    gg_output_abort(out);
+    return gg_at_file(err, path);
+}
+
+/* Decides how each tensor is made, before the first byte changes. */
+static gg_status make_changes(inplace *j, const gg_transplant_options *o, gg_error *err)
+{
+    gg_status st = GG_OK;
+    open_mover(&j->maker, j->base, j->donor, &o->match);
+    j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
+    if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
+    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
+        gg_tensor out;
+        st = bytes_of_move(&j->maker, &j->moves[i], &out, &j->makes[i], err);
+    }
+    return st;
+}
+
+/* Elsewhere data is compared with its hash during the copy. Here the base would already be
+ * changed by then, so it is compared first. */
+static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    const inplace *j = ctx;
+    (void)worker;
+    gg_status st = gg_verify_data(j->donor, j->moves[i].donor, err);
+    if (st != GG_OK || !j->maker.blend->ancestor) return st;
+    const gg_tensor *d = gg_source_tensor(j->donor, j->moves[i].donor);
+    return gg_verify_data(j->maker.blend->ancestor,
+                          gg_source_find(j->maker.blend->ancestor, d->name, d->name_len), err);
+}
+
+/* Parts of the base itself are not written. */
+static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at,
+                                gg_error *err)
+{
+    if (part->source == j->base) return gg_progress_add(j->run, part->bytes), GG_OK;
+    return gg_copy_part(part, (gg_place){ fd, at }, NULL, j->run, err);
+}
+
+static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    inplace *j = ctx;
+    (void)worker;
+    const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
+    const moved_bytes *made = &j->makes[i];
+    int fd = j->fds[t->file];
+    uint64_t at = gg_model_at(j->model, t);
+    gg_target to = { t, fd, at, j->run, NULL };
+    gg_status st = made->p.make ? made->p.make(made->p.ctx, &to, err) : GG_OK;
+    for (size_t k = 0; k < made->n_parts && st == GG_OK; k++) {
+        st = overwrite_part(j, &made->parts[k], fd, at, err);
+        at += made->parts[k].bytes;
+    }
+    if (st != GG_OK) gg_at_tensor(err, t->name, t->name_len);
+    return st;
+}
+
+static gg_status sources_unchanged(const inplace *j, gg_error *err)
+{
+    gg_status st = gg_source_unchanged(j->donor, err);
+    return st == GG_OK ? gg_source_unchanged(j->maker.blend->ancestor, err) : st;
+}
+
+static gg_status write_base(inplace *j, const char *undo, gg_error *err)
+{
+    gg_status st = gg_parallel(j->n, j->run->threads, overwrite, j, err);
+    if (st == GG_OK) st = sources_unchanged(j, err);
+    for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
+        if (gg_sys_sync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
+    if (st == GG_OK) return GG_OK;
+    err->fix[0] = '\0';
+    if (st == GG_ECANCELLED) snprintf(err->what, sizeof err->what, "interrupted");
+    if (undo)
+        gg_fix_hint(err, GG_HINT_RESTORE, "the base is partly changed: restore it from %s", undo);
+    else gg_fix(err, "the base is partly changed");
+    return gg_at_file(err, j->model->paths[0]), st;
+}
+
+/* The rules of organ-check, as for a new model. Keys and shapes stay as they are in the base, so
+ * only a strict run can be refused. A donor of bare records may be an undo stream, which must
+ * always be applied. */
+static gg_status check_result(inplace *j, const gg_moves *moves, gg_check_notes *notes,
+                              gg_error *err)
+{
+    size_t n = gg_source_count(j->base);
+    if (!gg_source_meta(j->donor) || n == 0) return GG_OK;
+    gg_check_input in = { gg_source_meta(j->base), gg_source_tensor(j->base, 0), n,
+                          (uint32_t)j->model->n_files };
+    gg_status st = gg_check_output(&in, j->base, j->run, notes, err);
+    return st == GG_OK ? note_kinship(j->base, j->donor, moves, j->run, notes, err) : st;
+}
+
+/* Everything that can be refused before a byte is written. */
+static gg_status prepare(inplace *j, const gg_transplant_options *o, const char *undo,
+                         gg_check_notes *notes, gg_transplant_report *r, gg_error *err)
+{
+    gg_status st = donor_is_another(j, err);
+    if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
+    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &j->all, err);
+    if (st == GG_OK) st = drop_mismatched(&j->all, j->base, j->donor, o->skip_mismatched, r, err);
+    j->moves = j->all.list;
+    j->n = j->all.n;
+    if (st == GG_OK) st = only_bytes(j, o, err);
+    if (st == GG_OK) st = check_result(j, &j->all, notes, err);
+    if (st == GG_OK) st = make_changes(j, o, err);
+    if (st == GG_OK) st = open_writable(j, err);
+    if (st == GG_OK) st = refuse_links(j, err);
+    if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
+    return st == GG_OK ? sources_unchanged(j, err) : st;
+}
+
+static gg_status close_inplace(inplace *j, gg_status st, gg_error *err)
+{
+    for (size_t i = 0; j->fds && i < j->model->n_files; i++)
+        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
+            st = gg_fail_errno(err, "close failed");
+    close_mover(&j->maker);
+    free(j->makes);
+    free(j->fds);
+    gg_moves_free(&j->all);
+    return st;
+}
+
+static gg_status change_base(inplace *j, const gg_transplant_options *o, const char *undo,
+                             gg_transplant_report *r, gg_error *err)
+{
+    gg_check_notes notes = { 0 };
+    gg_status st = prepare(j, o, undo, &notes, r, err);
+    for (size_t i = 0; i < j->n && st == GG_OK; i++)
+        r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
+    gg_progress_total(j->run, undo ? 2 * r->bytes_moved : r->bytes_moved);
+    if (st == GG_OK && undo) st = write_undo(j, undo, err);
+    if (st == GG_OK) st = write_base(j, undo, err);
+    r->moved = j->n;
+    r->bytes_written = r->bytes_moved;
+    st = close_inplace(j, st, err);
+    gg_check_notes_end(&notes, j->run, st == GG_OK);
+    return st;
+}
+
+gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_transplant_options *o,
+                                 const char *undo, const gg_run *run, gg_transplant_report *report,
+                                 gg_error *err)
+{
     o = GG_OPTIONS(gg_transplant_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_transplant_report, report);
-    transplant t = { .base = base,
-                     .donor = donor,
-                     .o = o,
-                     .run = run,
-                     .plan = { .verify = true },
-                     .report = report,
-                     .err = err };
-    gg_check_notes notes = { 0 };
+    inplace j = { .base = base, .donor = donor, .model = gg_source_model(base), .run = run };
+    const gg_output_options *w = &o->output;
     *report = (gg_transplant_report){ 0 };
-    if (o->directory) return gg_transplant_directory(base, donor, o, output, run, report, err);
-    gg_status st = refuse_output(&t, output);
-    if (st != GG_OK) return st;
-    if (o->output.imatrix) st = gg_imatrix_open(o->output.imatrix, &t.imatrix, err);
-    if (st == GG_OK)
-        st = gg_dtype_rules_parse(o->output.dtype, o->output.fallback, t.imatrix, &t.rules, err);
-    if (st == GG_OK && !o->adapter) st = find_moves(&t);
-    gg_mover_open(&t.maker, base, donor, &o->match);
-    t.retype.imatrix = t.maker.list.imatrix = t.imatrix;
-    if (st == GG_OK && !o->adapter) st = gg_kinship_notes(base, donor, &t.moves, run, &notes, err);
-    if (st == GG_OK) st = o->adapter ? plan_folded(&t) : plan_chimera(&t);
-    if (st == GG_OK) st = write_chimera(&t, output);
-    gg_check_notes_end(&notes, run, st == GG_OK);
-    close_transplant(&t);
-    return st;
+    if (o->adapter || o->directory || w->dtype || w->fallback || w->imatrix || w->shards ||
+        w->shard_size) {
+        gg_fail(err, GG_EUSAGE,
+                "an adapter, other dtypes, an importance matrix and shards make a new model");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
+        return gg_at_file(err, gg_source_name(base));
+    }
+    if (j.model) return change_base(&j, o, undo, report, err);
+    gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
+    return gg_at_file(err, gg_source_name(base));
 }

@@ -43,13 +43,18 @@ gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error
     return GG_OK;
 }
 
+gg_plan_part gg_plan_whole(gg_source *source, size_t i)
+{
+    const gg_manifest *m = gg_source_manifest(source);
+    return (gg_plan_part){ source, i, 0, gg_source_tensor(source, i)->bytes,
+                           m ? m->entries[i].sha256 : NULL };
+}
+
 gg_status gg_plan_add_copy(gg_plan *p, gg_source *source, size_t i, gg_error *err)
 {
-    const gg_tensor *t = gg_source_tensor(source, i);
-    const gg_manifest *m = gg_source_manifest(source);
     gg_plan_tensor *pt;
-    gg_status st = gg_plan_add(p, t, &pt, err);
-    gg_plan_part part = { source, i, 0, t->bytes, m ? m->entries[i].sha256 : NULL };
+    gg_status st = gg_plan_add(p, gg_source_tensor(source, i), &pt, err);
+    gg_plan_part part = gg_plan_whole(source, i);
     return st == GG_OK ? gg_plan_add_part(pt, &part, err) : st;
 }
 

@@ -73,6 +73,9 @@ typedef struct gg_plan {
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err);
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err);
 
+/* All bytes of tensor i of a source, with the sha256 of an organ directory. */
+gg_plan_part gg_plan_whole(gg_source *source, size_t i);
+
 /* Append tensor i of a source, which is copied unchanged. The source must outlive the plan.
  * With p->verify, its data is compared with the sha256 of the organ directory, if any. */
 gg_status gg_plan_add_copy(gg_plan *p, gg_source *source, size_t i, gg_error *err);

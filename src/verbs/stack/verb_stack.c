@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "gguf/gguf.h"
-#include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/select.h"
@@ -374,10 +373,9 @@ static gg_status read_stack(stacker *s, const gg_run *run)
 static gg_status add_named(stacker *s, size_t model, size_t index, const char *name, size_t len)
 {
     gg_source *from = s->order->models[model];
-    const gg_manifest *m = gg_source_manifest(from);
     gg_tensor t = *gg_source_tensor(from, index);
     gg_plan_tensor *pt;
-    gg_plan_part part = { from, index, 0, t.bytes, m ? m->entries[index].sha256 : NULL };
+    gg_plan_part part = gg_plan_whole(from, index);
     t.name = name;
     t.name_len = len;
     gg_status st = gg_plan_add(&s->plan, &t, &pt, s->err);

@@ -1,0 +1,22 @@
+/* new_blocks.h - blocks that a base gets in addition. Internal. */
+#ifndef GG_NEW_BLOCKS_H
+#define GG_NEW_BLOCKS_H
+
+#include "organ/gg_transplant.h"
+
+/* Write the base's keys to `meta` (empty). If moves add blocks from the base's block_count on,
+ * block_count and every key with one value per block are extended by the donor's values, as
+ * for MTP blocks; see gg_layer_keys. GG_NO if there is a gap after the base's blocks, or if
+ * gg_layer_keys refuses the blocks. A base without block_count keeps its keys. */
+gg_status gg_added_blocks_meta(const gg_source *base, const gg_source *donor, const gg_moves *moves,
+                               gg_meta *meta, gg_error *err);
+
+/* Fills in `moves` for gg_match_options.mtp, with the rules of gg_match_tensors. */
+gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves,
+                       gg_error *err);
+
+/* Writes the base's keys to `meta` (empty), with block_count, nextn_predict_layers and every
+ * per-layer array extended by the donor's values for those blocks. */
+gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err);
+
+#endif
