@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char columns[] = "model\tlevel\trule\twhere\tmessage",
                   hash_columns[] = "sha256\tkind\tname\tdetail";
@@ -91,6 +92,19 @@ static void failed(const cli *c, const gg_error *err)
     fprintf(stderr, "%s\n", line);
 }
 
+/* How many findings a model without errors has: on request, or to a person. */
+static void tell_counts(const cli *c, const char *model, const gg_check_report *report)
+{
+    size_t warnings = report->found[GG_CHECK_WARNING], notes = report->found[GG_CHECK_NOTE];
+    if (report->found[GG_CHECK_ERROR] || !(c->verbose || isatty(STDERR_FILENO))) return;
+    if (warnings + notes)
+        cli_note(c, "%s: no errors, %zu warning%s, %zu note%s", model, warnings, cli_s(warnings),
+                 notes, cli_s(notes));
+    else
+        cli_note(c, "%s: no findings: %s, %zu tensor%s", model, report->architecture,
+                 report->tensors, cli_s(report->tensors));
+}
+
 static gg_status check_all(cli *c)
 {
     rows r = { .t.json = c->json };
@@ -103,14 +117,11 @@ static gg_status check_all(cli *c)
         bool last = i + 1 == c->args.n;
         r.model = c->args.items[i];
         gg_status st = gg_check_model(r.model, &opt.o, &c->run, &report, &err);
-        if (st == GG_OK) table_begin(&r.t, columns);
+        if (st == GG_OK && !isatty(STDOUT_FILENO)) table_begin(&r.t, columns);
+        if (st == GG_OK) tell_counts(c, r.model, &report);
         if (st == GG_OK &&
             (report.found[GG_CHECK_ERROR] || (opt.strict && report.found[GG_CHECK_WARNING])))
             st = GG_NO;
-        if (st == GG_OK && c->verbose)
-            cli_note(c, "%s: no errors, %zu warning%s, %zu note%s", r.model,
-                     report.found[GG_CHECK_WARNING], cli_s(report.found[GG_CHECK_WARNING]),
-                     report.found[GG_CHECK_NOTE], cli_s(report.found[GG_CHECK_NOTE]));
         if (gg_status_exit(st) > gg_status_exit(worst)) worst = st;
         if (st == GG_ECANCELLED || (st == GG_EIO && ferror(stdout)) || (last && worst == st)) {
             c->err = err;

@@ -31,6 +31,23 @@ typedef enum gg_check_level {
 
 const char *gg_check_level_name(gg_check_level level); /* "note" "warning" "error" */
 
+/* What a file is for. */
+typedef enum gg_kind {
+    GG_KIND_MODEL,      /* a model that an engine runs */
+    GG_KIND_ADAPTER,    /* a LoRA adapter */
+    GG_KIND_CONTROL,    /* a control vector */
+    GG_KIND_IMATRIX,    /* an importance matrix */
+    GG_KIND_PROJECTOR,  /* the part of a multimodal model that encodes images or sound */
+    GG_KIND_PATCH,      /* the difference of two models, see gg_patch.h */
+    GG_KIND_VOCABULARY, /* keys without tensors */
+    GG_KIND_RECORDS,    /* organ records, which have no keys */
+    GG_KIND_DRAFT,      /* a draft head: eagle3, dflash and the like, which needs a target model */
+    GG_KIND_COUNT
+} gg_kind;
+
+/* Returns "language model", "adapter" and so on; a static string. */
+const char *gg_kind_name(gg_kind kind);
+
 /* A finding of a rule. All strings are NUL-terminated, escaped as gg_escape does,
  * and valid during the callback only. */
 typedef struct gg_finding {
@@ -60,14 +77,19 @@ typedef struct gg_check_options {
 typedef struct gg_check_report {
     size_t found[GG_CHECK_LEVELS];
     bool incomplete; /* the file is cut short, so only its header was checked */
+    gg_kind kind;
+    size_t tensors;        /* whose names are known: of a pipe those in its header */
+    char architecture[64]; /* escaped; "" if there is none */
 } gg_check_report;
 
 /* Checks a model. Unlike the other verbs it takes what gg_source_open_with accepts, and not a
  * source, because it also judges files that cannot be opened. Findings do not make it fail: look at
- * report->found. Of a pipe only the header is read, unless o->data is set. A GGUF file that cannot
- * be opened but has a sound header is checked by its header, and a finding describes the rest. If
- * there is no usable header, a finding of the rule "format" is reported and the error returned.
- * Uses some hundred KiB per thread besides the header. */
+ * report->found. A file that is no model, such as an adapter, is checked by the rules of its kind,
+ * and a finding of the rule "kind" names the kind. Of a pipe only the header is read, unless
+ * o->data is set. A GGUF file that cannot be opened but has a sound header is checked by its
+ * header, and a finding describes the rest. If there is no usable header, a finding of the rule
+ * "format" is reported and the error returned. Uses some hundred KiB per thread besides the header.
+ */
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_check_report *report, gg_error *err);
 

@@ -18,23 +18,6 @@
 extern "C" {
 #endif
 
-/* What a file is for. */
-typedef enum gg_kind {
-    GG_KIND_MODEL,      /* a model that an engine runs */
-    GG_KIND_ADAPTER,    /* a LoRA adapter */
-    GG_KIND_CONTROL,    /* a control vector */
-    GG_KIND_IMATRIX,    /* an importance matrix */
-    GG_KIND_PROJECTOR,  /* the part of a multimodal model that encodes images or sound */
-    GG_KIND_PATCH,      /* the difference of two models, see gg_patch.h */
-    GG_KIND_VOCABULARY, /* keys without tensors */
-    GG_KIND_RECORDS,    /* organ records, which have no keys */
-    GG_KIND_DRAFT,      /* a draft head: eagle3, dflash and the like, which needs a target model */
-    GG_KIND_COUNT
-} gg_kind;
-
-/* Returns "language model", "adapter" and so on; a static string. */
-const char *gg_kind_name(gg_kind kind);
-
 /* What the cache of keys and values of a model holds for one sequence. An engine stores, per token
  * of the context, `full` values, and for at most `window` tokens `windowed` more; and, for the
  * whole sequence, `state` bytes of recurrent layers. Tokens are counted in steps of 256, and a

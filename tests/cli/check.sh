@@ -25,7 +25,7 @@ edit() {
 key() { organ-keys -q "$V" --set "$2" --output "$T/$1.gguf" --force 2> "$T/err" || bad "$1: $(cat "$T/err")"; }
 
 # ---- sound models -----------------------------------------------------------------------
-for f in "$LAB"/*.gguf; do
+for f in "$LAB"/*-q*.gguf; do
     check "$f" organ-check --data --strict "$f"
     check_text "$(cat "$T/out")" "$HEAD" "$f: no findings"
 done
@@ -38,7 +38,8 @@ done
 check "json" organ-check --json "$V"
 check_text "$(cat "$T/out")" "" "json: no rows"
 check "verbose" organ-check -v "$V"
-check_text "$(cat "$T/err")" "organ-check: $V: no errors, 0 warnings, 0 notes" "verbose counts"
+check_text "$(cat "$T/err")" "organ-check: $V: no findings: llama, 39 tensors" "verbose"
+check_text "$(organ-check -qv "$V" 2>&1)" "$HEAD" "-q says nothing"
 
 # ---- each rule -------------------------------------------------------------------------------
 edit noblock '/"name": "blk\.2\./d'
@@ -93,11 +94,56 @@ for v in 48 0; do
     finds error alignment general.alignment "alignment $v" "$T/d"
 done
 mkmodel "$T/half.gguf" t.weight.lora_a:F32:8x4 t.weight.lora_b:F32:4x6 u.weight.lora_a:F32:8x4 u.weight.lora_b:F32:5x6 v.weight.lora_b:F32:4x6 token_embd.weight.lora_a:F32:4x9 token_embd.weight.lora_b:F32:4x8
-organ-keys -q "$T/half.gguf" --set general.type=str:adapter --set adapter.type=str:lora --output "$T/adapter.gguf" || bad "adapter"
+organ-keys -q "$T/half.gguf" --set general.type=str:adapter --set adapter.type=str:lora --set general.architecture=str:llama --set adapter.lora.alpha=f32:4 --output "$T/adapter.gguf" || bad "adapter"
 finds error adapter u.weight.lora_a "halves of different ranks" "$T/adapter.gguf"
 finds error adapter v.weight.lora_b "a half alone" "$T/adapter.gguf"
 if grep -q token_embd "$T/out"; then bad "the halves for token_embd have the other form"; else ok; fi
 check_text "$(cut -f 3 "$T/out" | grep -c adapter)" 2 "and nothing else about the pairs"
+
+# ---- files of other kinds -----------------------------------------------------------------------
+# kind MODEL WORDS: an error of the rule kind names it, and nothing else is found.
+kind() {
+    finds error kind - "$2" "$1"
+    check_text "$(sed 1d "$T/out" | cut -f 3,5)" "kind${TAB}this is not a model but $2" "$2: the only finding"
+}
+# only WHERE LEVEL RULE KEYS...: the lab adapter or importance matrix, with a change.
+only() {
+    o_where=$1 o_level=$2 o_rule=$3 o_from=$4
+    shift 4
+    organ-keys -q "$o_from" "$@" --output "$T/only.gguf" --force 2> "$T/err" || bad "$*: $(cat "$T/err")"
+    organ-check -q "$T/only.gguf" | sed 1d | cut -f 2-4 > "$T/out"
+    check_text "$(cat "$T/out")" "error${TAB}kind${TAB}-
+$o_level${TAB}$o_rule${TAB}$o_where" "$*"
+}
+A=$LAB/lab-lora-code.gguf I=$LAB/lab-verse.imatrix.gguf
+kind "$A" "an adapter: engines apply it to its base"
+kind "$I" "an importance matrix: it tells how to quantize a model"
+organ-keys -q "$V" --set general.type=str:mmproj --output "$T/mmproj.gguf"
+kind "$T/mmproj.gguf" "a projector: engines load it beside its language model"
+organ-keys -q "$V" --set general.architecture=str:controlvector --output "$T/control.gguf"
+kind "$T/control.gguf" "a control vector: engines add it to a model"
+organ-compare -q "$V" $LAB/lab-code-q4_k_m.gguf --patch "$T/code.patch" > /dev/null 2>&1
+kind "$T/code.patch" "a patch: apply it to its base to get a model"
+kind "$(echo "$T"/verse/*/output_norm.bin)" "organ records without keys: graft them, or assemble a directory"
+head -c 9000 "$I" > "$T/cut.imatrix"
+finds error kind - "the header of an importance matrix" "$T/cut.imatrix"
+organ-check - < "$A" > "$T/out" 2> "$T/err"
+check_text "$? $(sed 1d "$T/out" | cut -f 3)" "1 kind" "an adapter on a pipe"
+only adapter.type error adapter "$A" --delete adapter.type
+only adapter.type error adapter "$A" --set adapter.type=str:dora
+only general.architecture error adapter "$A" --delete general.architecture
+only general.architecture error adapter "$A" --set general.architecture=str:lama
+only adapter.lora.alpha warning adapter "$A" --delete adapter.lora.alpha
+only adapter.lora.alpha error adapter "$A" --set adapter.lora.alpha=f64:16
+only imatrix.chunk_size error imatrix "$I" --delete imatrix.chunk_size
+sed 's/blk\.0\.attn_q\.weight\.counts/blk.0.attn_q.weight.countz/' "$I" > "$T/pair.imatrix"
+organ-check -q "$T/pair.imatrix" | sed 1d | cut -f 3,4 > "$T/out"
+check_text "$(cat "$T/out")" "kind${TAB}-
+imatrix${TAB}blk.0.attn_q.weight.in_sum2
+imatrix${TAB}blk.0.attn_q.weight.countz" "a half without its other half"
+check "what writes an adapter does not refuse it" organ-keys "$A" --set general.name=str:x --output "$T/named.gguf" --strict
+check_text "$(cat "$T/err")" "" "and notes nothing"
+
 key ftype general.file_type=u32:7
 finds note file-type general.file_type "a file type" "$T/ftype.gguf"
 organ-keys -q "$V" --delete llama.attention.layer_norm_rms_epsilon --output "$T/noeps.gguf"

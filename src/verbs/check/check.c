@@ -54,7 +54,12 @@ static const gg_check_rule rules[] = {
     { "alignment", GG_CHECK_ERROR, "data start at multiples of the alignment" },
     { "split", GG_CHECK_ERROR, "split keys make engines look for other files" },
     { "name", GG_CHECK_ERROR, "llama.cpp takes tensor names of at most 63 bytes" },
-    { "adapter", GG_CHECK_ERROR, "a LoRA adapter needs pairs of matrices of one rank" },
+    { "kind", GG_CHECK_ERROR,
+      "engines run language models, and use files of other kinds beside one" },
+    { "adapter", GG_CHECK_ERROR,
+      "a LoRA adapter needs its keys, and pairs of matrices of one rank" },
+    { "imatrix", GG_CHECK_ERROR,
+      "an importance matrix needs its keys, and pairs of sums and counts" },
     { "nan", GG_CHECK_ERROR, "one NaN makes all results that depend on it NaN" },
     { "infinite", GG_CHECK_ERROR, "an infinite value leads to NaN in the results" },
     { "zeros", GG_CHECK_WARNING, "a tensor of zeros contributes nothing" },
@@ -70,19 +75,80 @@ const gg_check_rule *gg_check_rule_at(size_t i)
     return i < sizeof rules / sizeof rules[0] ? &rules[i] : NULL;
 }
 
+/* ---- what a file is ------------------------------------------------------------------------ */
+
+const char *gg_kind_name(gg_kind kind)
+{
+    static const char *const names[] = { "language model",    "adapter",       "control vector",
+                                         "importance matrix", "projector",     "patch",
+                                         "vocabulary",        "organ records", "draft head" };
+    return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
+}
+
+/* The keys that tell the kind; the first that matches counts. */
+static const struct {
+    const char *key, *value; /* value NULL = any */
+    gg_kind kind;
+} kind_words[] = {
+    { "patch.base.sha256", NULL, GG_KIND_PATCH },
+    { "general.architecture", "controlvector", GG_KIND_CONTROL },
+    { "general.type", "controlvector", GG_KIND_CONTROL },
+    { "general.type", "imatrix", GG_KIND_IMATRIX },
+    { "general.type", "adapter", GG_KIND_ADAPTER },
+    { "general.architecture", "clip", GG_KIND_PROJECTOR },
+    { "general.type", "mmproj", GG_KIND_PROJECTOR },
+    { "general.type", "clip-vision", GG_KIND_PROJECTOR },
+    { "general.architecture", "eagle3", GG_KIND_DRAFT },
+    { "general.architecture", "dflash", GG_KIND_DRAFT },
+    { "general.architecture", "gemma4-assistant", GG_KIND_DRAFT },
+};
+
+static gg_kind kind_by_keys(const gg_meta *meta)
+{
+    const char *text;
+    size_t len;
+    if (!meta) return GG_KIND_RECORDS;
+    for (size_t i = 0; i < sizeof kind_words / sizeof kind_words[0]; i++) {
+        const gg_kv *kv = gg_meta_find(meta, kind_words[i].key);
+        if (kv && (!kind_words[i].value ||
+                   (gg_kv_str(kv, &text, &len) && gg_check_word(kind_words[i].value, text, len))))
+            return kind_words[i].kind;
+    }
+    return GG_KIND_MODEL;
+}
+
+gg_kind gg_kind_of(const gg_source *s)
+{
+    gg_kind kind = kind_by_keys(gg_source_meta(s));
+    bool empty = kind == GG_KIND_MODEL && gg_source_seekable(s) && gg_source_count(s) == 0;
+    return empty ? GG_KIND_VOCABULARY : kind;
+}
+
+/* Reports a file that no engine loads as a model. */
+static void check_kind(check *c)
+{
+    static const char *const uses[GG_KIND_COUNT] = {
+        [GG_KIND_ADAPTER] = "an adapter: engines apply it to its base",
+        [GG_KIND_CONTROL] = "a control vector: engines add it to a model",
+        [GG_KIND_IMATRIX] = "an importance matrix: it tells how to quantize a model",
+        [GG_KIND_PROJECTOR] = "a projector: engines load it beside its language model",
+        [GG_KIND_PATCH] = "a patch: apply it to its base to get a model",
+        [GG_KIND_RECORDS] = "organ records without keys: graft them, or assemble a directory",
+    };
+    if (uses[c->kind])
+        say_error(c, "kind", at_name(""), "this is not a model but %s", uses[c->kind]);
+}
+
 /* ---- keys and tensors --------------------------------------------------------------------- */
 
 void gg_check_find_architecture(check *c)
 {
-    const char *type = "";
-    size_t type_len = 0;
     if (gg_kv_str(gg_check_key(c, "general.architecture"), &c->arch_name, &c->arch_len) &&
         c->arch_len > 0)
         c->arch = gg_check_arch_of(c->arch_name, c->arch_len);
-    gg_kv_str(gg_check_key(c, "general.type"), &type, &type_len);
+    c->kind = kind_by_keys(c->in->meta);
     bool other = c->arch_name && gg_check_arch_in(c, gg_check_other_archs);
-    c->text_model = !other &&
-                    !gg_check_word("adapter imatrix mmproj controlvector", type, type_len);
+    c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
     c->blocks = gg_check_number_or(c, "block_count", 0);
     uint64_t nextn = gg_check_number_or(c, "nextn_predict_layers", 0);
     c->trunk = nextn < c->blocks ? c->blocks - nextn : c->blocks;
@@ -92,7 +158,9 @@ void gg_check_find_architecture(check *c)
 static gg_status run_rules(check *c)
 {
     gg_status st = gg_check_open(c);
+    c->kind = GG_KIND_RECORDS;
     if (st == GG_OK && c->in->meta) gg_check_find_architecture(c);
+    if (st == GG_OK && c->names_kind) check_kind(c);
     if (st == GG_OK) {
         gg_check_file_rules(c);
         if (c->text_model) {
@@ -103,6 +171,8 @@ static gg_status run_rules(check *c)
         }
         st = c->status;
     }
+    if (c->arch_name) gg_escape(c->arch_name, c->arch_len, c->architecture, sizeof c->architecture);
+    c->tensors = c->in->n;
     gg_check_close(c);
     return st;
 }
@@ -174,7 +244,7 @@ static uint32_t files_of(const gg_source *s)
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_check_report *report, gg_error *err)
 {
-    check c = { .o = GG_OPTIONS(gg_check_options, o), .err = err };
+    check c = { .o = GG_OPTIONS(gg_check_options, o), .err = err, .names_kind = true };
     bool incomplete = false;
     gg_error why = GG_ERROR_INIT;
     gg_source *s = NULL;
@@ -192,8 +262,12 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
         gg_error_merge(err, &why);
     }
     gg_source_close(s);
-    if (report) memcpy(report->found, c.found, sizeof c.found);
-    if (report) report->incomplete = incomplete;
+    if (report) {
+        *report =
+            (gg_check_report){ .incomplete = incomplete, .kind = c.kind, .tensors = c.tensors };
+        memcpy(report->found, c.found, sizeof c.found);
+        memcpy(report->architecture, c.architecture, sizeof c.architecture);
+    }
     return st;
 }
 

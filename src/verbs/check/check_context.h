@@ -25,6 +25,11 @@ typedef struct check {
     size_t found[GG_CHECK_LEVELS]; /* number of findings */
     gg_status status;              /* first failure of o->row or of a rule, or GG_OK */
     gg_error *err;
+    bool names_kind; /* a file of another kind than a model is an error */
+    /* What the report tells. */
+    gg_kind kind;
+    size_t tensors;
+    char architecture[64];
     /* The rest is for the rules on keys and tensors. */
     const gg_check_input *in;
     gg_meta_order keys;
@@ -34,7 +39,7 @@ typedef struct check {
     const char *arch_name; /* not NUL-terminated; NULL if unknown */
     size_t arch_len;
     const check_arch *arch; /* NULL if it has no table */
-    bool text_model;        /* false for adapters, projectors, imatrix and diffusion files */
+    bool text_model;        /* of kind model or draft head, and no diffusion model */
     uint64_t blocks;        /* block_count; 0 when absent */
     uint64_t trunk;         /* number of blocks before the prediction (MTP) blocks */
 } check;

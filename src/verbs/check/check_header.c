@@ -1,5 +1,6 @@
 /* check_header.c - rules on the header: names and types of tensors, keys that an engine requires,
- * their types, values that contradict each other, the tokenizer's lists, shards, adapters. */
+ * their types, values that contradict each other, the tokenizer's lists, shards, adapters,
+ * importance matrices. */
 #include "check_context.h"
 
 #include "organ/record.h"
@@ -128,28 +129,12 @@ static void check_split(check *c)
                   c->in->n);
 }
 
-/* ---- adapters -------------------------------------------------------------------------------- */
+/* ---- adapters and importance matrices -------------------------------------------------------- */
 
 /* token_embd.weight.lora_a has one row of the rank per token, and lora_b one per column. */
 static uint64_t rank_of_a(const gg_tensor *a)
 {
     return a->dims[gg_check_word("token_embd.weight.lora_a", a->name, a->name_len) ? 0 : 1];
-}
-
-static void check_lora_pair(check *c, const gg_tensor *a)
-{
-    char name[GG_RECORD_NAME + 1];
-    if (a->name_len > GG_RECORD_NAME) return;
-    memcpy(name, a->name, a->name_len);
-    bool is_a = name[a->name_len - 1] == 'a';
-    name[a->name_len - 1] = is_a ? 'b' : 'a';
-    size_t i = gg_check_find(c, name, a->name_len);
-    if (i == SIZE_MAX)
-        say_error(c, "adapter", at_tensor(a), "its partner .lora_%c is missing", is_a ? 'b' : 'a');
-    else if (is_a && rank_of_a(a) != c->in->tensors[i].dims[0])
-        say_error(c, "adapter", at_tensor(a),
-                  "its rank is %" PRIu64 ", but the rank of its partner is %" PRIu64, rank_of_a(a),
-                  c->in->tensors[i].dims[0]);
 }
 
 static bool ends_with(const char *name, size_t len, const char *end)
@@ -158,21 +143,77 @@ static bool ends_with(const char *name, size_t len, const char *end)
     return len > n && memcmp(name + len - n, end, n) == 0;
 }
 
+static bool name_ends_with(const gg_tensor *t, const char *end)
+{
+    return ends_with(t->name, t->name_len, end);
+}
+
+/* The tensor whose name is that of t with another ending, or NULL. */
+static const gg_tensor *partner_of(const check *c, const gg_tensor *t, const char *end,
+                                   const char *other)
+{
+    char name[GG_RECORD_NAME + 16];
+    int stem = (int)(t->name_len - strlen(end));
+    int n = snprintf(name, sizeof name, "%.*s%s", stem, t->name, other);
+    size_t i = (size_t)n < sizeof name ? gg_check_find(c, name, (size_t)n) : SIZE_MAX;
+    return i == SIZE_MAX ? NULL : &c->in->tensors[i];
+}
+
+/* Reports tensors that are not halves of pairs. Returns the other half of tensor i, if it is a
+ * first half. */
+static const gg_tensor *check_pair(check *c, const char *rule, const char *const ends[2], size_t i)
+{
+    const gg_tensor *t = &c->in->tensors[i];
+    size_t half = name_ends_with(t, ends[0]) ? 0 : 1;
+    if (!name_ends_with(t, ends[half])) {
+        say_error(c, rule, at_tensor(t), "its name ends neither in %s nor in %s", ends[0], ends[1]);
+        return NULL;
+    }
+    const gg_tensor *other = partner_of(c, t, ends[half], ends[!half]);
+    if (!other) say_error(c, rule, at_tensor(t), "its partner %s is missing", ends[!half]);
+    return half == 0 ? other : NULL;
+}
+
 static void check_adapter(check *c)
 {
-    const char *type = "";
-    size_t len = 0;
-    if (!gg_kv_str(gg_check_key(c, "general.type"), &type, &len) ||
-        !gg_check_word("adapter", type, len))
-        return;
-    if (!gg_check_key(c, "adapter.type"))
-        say_error(c, "adapter", at_name("adapter.type"), MISSING_KEY);
+    static const char *const ends[2] = { ".lora_a", ".lora_b" };
+    const char *type = "lora";
+    size_t len = 4;
+    const gg_kv *kind = gg_check_key(c, "adapter.type"),
+                *alpha = gg_check_key(c, "adapter.lora.alpha");
+    if (!kind) say_error(c, "adapter", at_name("adapter.type"), MISSING_KEY);
+    else if (!gg_kv_str(kind, &type, &len) || !gg_check_word("lora", type, len))
+        say_error(c, "adapter", at_key(kind), "engines know adapters of the type lora only");
+    if (!c->arch_name) say_error(c, "adapter", at_name("general.architecture"), MISSING_KEY);
+    else if (!gg_check_arch_in(c, gg_check_archs))
+        say_error(c, "adapter", at_name("general.architecture"),
+                  "llama.cpp has no models of this architecture");
+    if (!alpha)
+        say_warning(c, "adapter", at_name("adapter.lora.alpha"),
+                    "this key is missing, so engines do not scale the change by alpha / rank");
+    else if (alpha->type != GG_TYPE_F32)
+        say_error(c, "adapter", at_key(alpha), "its type is %s, but engines read it only as f32",
+                  gg_type_name(alpha->type));
     for (size_t i = 0; i < c->in->n; i++) {
-        const gg_tensor *t = &c->in->tensors[i];
-        if (ends_with(t->name, t->name_len, ".lora_a") ||
-            ends_with(t->name, t->name_len, ".lora_b"))
-            check_lora_pair(c, t);
+        const gg_tensor *a = &c->in->tensors[i], *b;
+        if (name_ends_with(a, "_norm.weight")) continue; /* engines skip it */
+        b = check_pair(c, "adapter", ends, i);
+        if (b && rank_of_a(a) != b->dims[0])
+            say_error(c, "adapter", at_tensor(a),
+                      "its rank is %" PRIu64 ", but the rank of its partner is %" PRIu64,
+                      rank_of_a(a), b->dims[0]);
     }
+}
+
+static void check_imatrix(check *c)
+{
+    static const char *const keys[] = { "imatrix.datasets", "imatrix.chunk_count",
+                                        "imatrix.chunk_size" };
+    static const char *const ends[2] = { ".in_sum2", ".counts" };
+    for (size_t i = 0; i < 3; i++)
+        if (!gg_check_key(c, keys[i]))
+            say_error(c, "imatrix", at_name(keys[i]), "llama-quantize requires this key");
+    for (size_t i = 0; i < c->in->n; i++) check_pair(c, "imatrix", ends, i);
 }
 
 void gg_check_file_rules(check *c)
@@ -183,7 +224,8 @@ void gg_check_file_rules(check *c)
     check_alignment(c);
     check_split(c);
     if (c->text_model) check_file_type(c);
-    check_adapter(c);
+    if (c->kind == GG_KIND_ADAPTER) check_adapter(c);
+    if (c->kind == GG_KIND_IMATRIX) check_imatrix(c);
 }
 
 /* ---- language models: required keys ----------------------------------------------------- */

@@ -5,6 +5,10 @@
 
 #include "organ/gg_check.h"
 
+/* The kind of a source, from its keys and its tensors' names. A pipe must have been opened, but
+ * nothing needs to have been read from it. */
+gg_kind gg_kind_of(const gg_source *s);
+
 /* The keys and tensors to check. They are not changed. Only name, name_len, n_dims, dims and
  * dtype of the tensors are read. */
 typedef struct gg_check_input {

@@ -2,7 +2,6 @@
 #include "info_cache.h"
 
 #include "base/error.h"
-#include "organ/gg_patch.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
@@ -12,14 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *gg_kind_name(gg_kind kind)
-{
-    static const char *const names[] = { "language model",    "adapter",       "control vector",
-                                         "importance matrix", "projector",     "patch",
-                                         "vocabulary",        "organ records", "draft head" };
-    return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
-}
 
 static gg_text text_of(const gg_kv *kv)
 {
@@ -31,41 +22,6 @@ static gg_text text_of(const gg_kv *kv)
 static gg_text text_key(const gg_meta *meta, const char *key)
 {
     return text_of(meta ? gg_meta_find(meta, key) : NULL);
-}
-
-static bool text_is(gg_text t, const char *word)
-{
-    return t.at && t.len == strlen(word) && memcmp(t.at, word, t.len) == 0;
-}
-
-/* ---- kind ---------------------------------------------------------------------- */
-
-/* What the word of general.type, general.architecture or adapter.type means. */
-static const struct {
-    const char *key, *value;
-    gg_kind kind;
-} kind_words[] = {
-    { "general.architecture", "controlvector", GG_KIND_CONTROL },
-    { "general.type", "imatrix", GG_KIND_IMATRIX },
-    { "general.type", "adapter", GG_KIND_ADAPTER },
-    { "general.architecture", "clip", GG_KIND_PROJECTOR },
-    { "general.type", "mmproj", GG_KIND_PROJECTOR },
-    { "general.type", "clip-vision", GG_KIND_PROJECTOR },
-    { "general.architecture", "eagle3", GG_KIND_DRAFT },
-    { "general.architecture", "dflash", GG_KIND_DRAFT },
-    { "general.architecture", "gemma4-assistant", GG_KIND_DRAFT },
-};
-
-/* The kind of a source, from its keys and its tensors' names. */
-static gg_kind kind_of_source(const gg_source *s)
-{
-    const gg_meta *meta = gg_source_meta(s);
-    if (!meta) return GG_KIND_RECORDS;
-    if (gg_is_patch(s)) return GG_KIND_PATCH;
-    for (size_t i = 0; i < sizeof kind_words / sizeof kind_words[0]; i++)
-        if (text_is(text_key(meta, kind_words[i].key), kind_words[i].value))
-            return kind_words[i].kind;
-    return gg_source_count(s) == 0 && gg_source_seekable(s) ? GG_KIND_VOCABULARY : GG_KIND_MODEL;
 }
 
 /* ---- tensors ------------------------------------------------------------------- */
@@ -261,7 +217,7 @@ gg_status gg_info_of(gg_source *s, const gg_run *run, gg_info *info, gg_error *e
     const gg_meta *meta = gg_source_meta(s);
     gg_status st = GG_OK;
     (void)run;
-    *info = (gg_info){ .kind = kind_of_source(s) };
+    *info = (gg_info){ .kind = gg_kind_of(s) };
     count_shards(s, info);
     info->form = form_of(s, info);
     if (meta) {
