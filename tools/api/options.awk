@@ -12,7 +12,7 @@ NR > 1 && $7 == "true" {
         kind[$5] = toupper($5)
         gsub(/-/, "_", kind[$5])
     }
-    printf "    { %s, %s, %s, CLI_%s, %s, %s, %s, %s, %s },\n", text($1), $2 == "-" ? "\"\"" : text($2), $3 == "-" ? "0" : "'" $3 "'",
-        kind[$5], $8 == "-" ? "0" : $8, $6, text($9), text($10), text($11)
+    printf "    { %s, %s, %s, CLI_%s, %s, %s, %s, %s, %s },\n", text($1), ($2 == "-" ? "\"\"" : text($2)), ($3 == "-" ? "0" : "'" $3 "'"),
+        kind[$5], ($8 == "-" ? "0" : $8), $6, text($9), text($10), text($11)
 }
 END { print "    { NULL, NULL, 0, CLI_FLAG, 0, false, NULL, NULL, NULL },\n};" }
