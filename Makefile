@@ -38,7 +38,8 @@ BASE += $(if $(L1),-DGG_HAVE_L1,)
 # Hardening, if the compiler supports it: stack canaries, checked libc calls (which need an
 # optimising build without sanitizers), control-flow protection, position-independent
 # programs and read-only relocations. HARDEN= and HARDEN_LD= turn it off. Each is computed
-# when first used, and only then.
+# when first used, and only then. (A variable that redefines itself would not be safe in make 3.81.)
+once = $(if $(found-$(1)),,$(eval found-$(1) := $$($(1)) .))$(filter-out .,$(found-$(1)))
 # $(call takes,FLAGS): those that the compiler takes. It is asked once if it takes them all.
 accepts = $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -o /dev/null - 2> /dev/null && echo y)
 takes = $(if $(call accepts,$(1)),$(1),$(foreach f,$(1),$(if $(call accepts,$f),$f)))
@@ -48,8 +49,8 @@ hardening = $(call takes,-fstack-protector-strong -fstack-clash-protection -fcf-
 # warns of sizes on paths that cannot be taken (-Wno-attribute-warning).
 fortify = $(if $(shell printf '\043include <stdio.h>\n' | $(CC) -Werror -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -x c -fsyntax-only - 2> /dev/null && echo y),3,2)
 hardening_ld = $(call takes,$(if $(filter -static,$(LDFLAGS)),,-pie) -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
-HARDEN = $(eval HARDEN := $$(hardening))$(HARDEN)
-HARDEN_LD = $(eval HARDEN_LD := $$(hardening_ld))$(HARDEN_LD)
+HARDEN = $(call once,hardening)
+HARDEN_LD = $(call once,hardening_ld)
 
 # Small programs that start quickly: a tool gets only the functions that it can reach, and neither
 # libm if it needs nothing from it, nor tables for C++ exceptions (debuggers use those of -g).
@@ -63,8 +64,8 @@ lean_ld = $(call takes,$(if $(whole),,-Wl$(comma)--gc-sections) -Wl$(comma)--as-
 PACK := -Wl,-z,pack-relative-relocs
 packed = $(if $(PACK),$(if $(shell exec 2> /dev/null; ulimit -c 0; t=$$(mktemp) && echo 'int main(void){return 0;}' | \
 	$(CC) -Werror $(CFLAGS) $(HARDEN) $(HARDEN_LD) $(PACK) $(LDFLAGS) -x c -o $$t - && $$t && echo y; rm -f $$t),$(PACK)))
-LEAN = $(eval LEAN := $$(lean))$(LEAN)
-LEAN_LD = $(eval LEAN_LD := $$(lean_ld))$(LEAN_LD)
+LEAN = $(call once,lean)
+LEAN_LD = $(call once,lean_ld)
 
 SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
@@ -83,8 +84,9 @@ all: $(LIB) $(BINS) $(patsubst %,$(B)/completion/%,organ _organ organ.fish) ## b
 # libm, and verb_measure_read.c gathers samples.
 SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
 # Passes of gcc that take a third of the time there, and make such code neither smaller nor faster.
-SPARED = $(eval SPARED := $$(call takes,$$(addprefix -fno-,gcse tree-pre tree-vrp thread-jumps tree-dominator-opts \
-	schedule-insns2 tree-pta expensive-optimizations ivopts tree-loop-optimize) -fira-algorithm=priority))$(SPARED)
+spared = $(call takes,$(addprefix -fno-,gcse tree-pre tree-vrp thread-jumps tree-dominator-opts \
+	schedule-insns2 tree-pta expensive-optimizations ivopts tree-loop-optimize) -fira-algorithm=priority)
+SPARED = $(call once,spared)
 LOGIC = $(SMALL) $(if $(SMALL),$(SPARED))
 SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c src/verbs/measure/verb_measure_read.c,\
 	$(filter src/verbs/% src/organ/% src/gguf/% src/json/% $(patsubst %,src/base/%.c,io out% escape status \
@@ -92,7 +94,8 @@ SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c src/verbs/me
 
 # Objects have the paths of their sources. Kernels are compiled once per instruction-set level: -O3
 # would add half to their size and gain nothing, because the loops that must be unrolled are marked.
-VECTOR = $(eval VECTOR := $$(call takes,-ftree-vectorize -fvect-cost-model=dynamic))$(VECTOR)
+vector = $(call takes,-ftree-vectorize -fvect-cost-model=dynamic)
+VECTOR = $(call once,vector)
 objects = $(1:%.c=$(B)/obj/%$(2).o)
 L0 := $(call objects,$(KERNEL),_l0)
 L1_OBJ := $(if $(L1),$(call objects,$(KERNEL),_l1))

@@ -39,7 +39,8 @@ alone    := $(filter 1-0,$(words $(MAKEFILE_LIST))-$(MAKELEVEL))
 OUTPUT   ?= chimera.gguf
 WORK     ?= $(OUTPUT).work
 PURIFY_TYPE ?= organ
-SHELL    := /bin/sh
+# A step of the recipe runs through lib/step.sh. make 3.81 has no .SHELLFLAGS for that.
+SHELL     = /bin/sh$(if $(stepper),$(if $(doing-$@), $(call q,$(stepper)) $(call q,$(place))))
 ifeq ($(origin NAME),environment)
 NAME     := # ignore it: some systems export NAME
 endif
@@ -110,12 +111,7 @@ chimera: $(OUTPUT)
 # stamp NAME,TEXT: WORK/NAME.recipe is rewritten only when the text of a step changes, so
 # that a changed recipe repeats the step like a changed input. It is compared while make
 # reads this file, so that make -q and make -n are correct.
-ifeq ($(filter 3.% 4.0% 4.1%,$(MAKE_VERSION)),)
-equal     = $(and $(findstring <$(1)>,<$(2)>),$(findstring <$(2)>,<$(1)>))
-same      = $(if $(wildcard $(1)),$(call equal,$(strip $(2)),$(file < $(1))))
-else # these cannot read files
 same      = $(shell printf '%s\n' $(call q,$(2)) | cmp -s - $(call q,$(1)) 2> /dev/null && echo same)
-endif
 define stamp
 $(WORK)/$(1).recipe: $(if $(call same,$(WORK)/$(1).recipe,$(2)),,FORCE)
 	@mkdir -p $(call q,$(WORK))
@@ -127,11 +123,10 @@ endef
 silent   := $(findstring s,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 counted  :=
 place     = step $(firstword $(subst :, ,$(filter %:$@,$(counted)))) of $(words $(counted))
-say       = @$(if $(silent),:,echo $(call q,chimera.mk: $(place): $(doing) -> $(@:/manifest.json=)) >&2)
+say       = @$(if $(silent),:,echo $(call q,chimera.mk: $(place): $(doing-$@) -> $(@:/manifest.json=)) >&2)
 define count
 counted += $$(words $$(counted) next):$(1)
-$(1): private doing := $(2)
-$(if $(stepper),$(1): private .SHELLFLAGS = $(call q,$(stepper)) $$(call q,$$(place)))
+doing-$(1) := $(2)
 endef
 
 steps :=

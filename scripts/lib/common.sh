@@ -104,6 +104,22 @@ elapsed() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f\n", (b > a ? b - a
 today() { date -u +%Y-%m-%dT%H:%M:%SZ; }
 processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1; }
 
+# A tenth of a second, where sleep takes fractions.
+sleep_briefly() { sleep 0.1 2>/dev/null || sleep 1; }
+
+# Prints the path of a file without symbolic links. macOS before 12.3 has no readlink -f.
+real_path() {
+    real=$1 links=0
+    while [ -h "$real" ] && [ $links -lt 40 ]; do
+        link=$(readlink "$real") links=$((links + 1))
+        case $link in
+        /*) real=$link ;;
+        *) case $real in */*) real=${real%/*}/$link ;; *) real=$link ;; esac ;;
+        esac
+    done
+    real_folder=$(cd "$(dirname "$real")" 2>/dev/null && pwd -P) && printf '%s\n' "$real_folder/${real##*/}"
+}
+
 absolute() {
     case $1 in
     /*) printf '%s\n' "$1" ;;

@@ -3,6 +3,18 @@
 # scratch folder $T.
 # shellcheck shell=sh disable=SC2034,SC2154
 
+# For awk programs, because Debian's busybox has no log: v = 2^k w with w in [1, 2), and
+# ln w = 2 artanh((w - 1) / (w + 1)).
+natural_log='function natural_log(v,   k, z, power, sum, i) {
+    if (!(v > 0 && v < 1e300)) return 0
+    for (; v >= 2; k++) v /= 2
+    for (; v < 1; k--) v *= 2
+    z = (v - 1) / (v + 1)
+    power = z
+    for (i = 1; i < 40; i += 2) { sum += power / i; power *= z * z }
+    return k * 0.69314718055994531 + 2 * sum
+}'
+
 engine_pid=''
 start_engine() {
     mkfifo "$T/jobs.pipe" "$T/answers.pipe" || die 4 "cannot make a pipe in $T"
@@ -29,12 +41,12 @@ perplexities() { # TEXTS-FILE, whose third column names the texts; MODEL
         (printf 'ppl\t%s\t%s\n' "$2" "$file" >&3) || return 1 # an engine that ended must not end this shell
         answer=''
         IFS= read -r answer <&4 || return 1
-        printf '%s\n' "$answer" | awk -F '\t' '{ print $3 == "error" ? $4 : $3 }' >> "$T/numbers"
+        printf '%s\n' "$answer" | awk -F '\t' '{ print ($3 == "error" ? $4 : $3) }' >> "$T/numbers"
     done < "$1" 2>> "$T/engine.log"
 }
 
 # Why the last command failed, in one line.
 engine_reason() {
-    why=$(grep -v '^make.*: \*\*\*\|^$' "$T/log" "$T/engine.log" 2> /dev/null | tail -n 1 | sed 's/^[^:]*://')
+    why=$(grep -v -e '^make.*: \*\*\*' -e '^$' "$T/log" "$T/engine.log" 2> /dev/null | tail -n 1 | sed 's/^[^:]*://')
     printf '%s\n' "${why:-it gave no reason}"
 }

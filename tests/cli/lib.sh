@@ -162,6 +162,25 @@ have() {
     command -v "$1" > /dev/null 2>&1
 }
 
+# An awk with exp and log, for the tests themselves: that of busybox may have neither.
+math_awk() {
+    for math in awk gawk mawk original-awk; do
+        if "$math" 'BEGIN { exit exp(0) != 1 }' 2> /dev/null; then command -v "$math"; return; fi
+    done
+    echo awk
+}
+
+# each_awk COMMAND...: runs it with each installed awk in front of PATH. $awk is its name.
+each_awk() {
+    for awk in "busybox awk" gawk mawk original-awk; do
+        have "${awk%% *}" || continue
+        mkdir -p "$T/awk.d"
+        printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"
+        chmod +x "$T/awk.d/awk"
+        (PATH=$T/awk.d:$PATH && "$@" > "$T/out" 2> "$T/err") && ok || bad "$awk: $*: $(head -n 1 "$T/err")"
+    done
+}
+
 finish() {
     echo "$NAME: $passed passed, $failed failed"
     [ $failed -eq 0 ]

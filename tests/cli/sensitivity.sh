@@ -21,14 +21,14 @@ m=$1
 shift
 organ-compare -q "$HERE/m.gguf" "$m" > "$HERE/compared"
 for t; do
-    awk -F '\t' -v k="$(cat "$t")" '
+    $MATH -F '\t' -v k="$(cat "$t")" '
         $4 == "differs" { n++; w = $1 == "output.weight" ? 2 : $1 == "blk.0.ffn_up.weight" ? 1 : $1 == "blk.1.ffn_up.weight" ? -1 : 0.5; sum += w * $9 * $9 }
         END{ print (n > 1 ? "nan" : exp(k + sum)) }' OFMT=%.9g CONVFMT=%.9g "$HERE/compared"
 done
 END
 chmod +x "$T/engine"
-HERE=$T
-export HERE
+HERE=$T MATH=$(math_awk)
+export HERE MATH
 echo 1 > "$T/one.txt"
 echo 2 > "$T/two.txt"
 measure() { sh "$S" "$T/m.gguf" --text "$T/one.txt" --text "$T/two.txt" --output "$T/t.tsv" --engine "$T/engine" "$@"; }

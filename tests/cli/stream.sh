@@ -85,7 +85,7 @@ printf '#!/bin/sh\n[ -f "%s/paths/measures.tsv" ] && [ -f "%s/killed/shards/0000
     "$T" "$T" "$T" "$T" "$BIN" > "$T/organ-measure"
 chmod +x "$T/organ-measure"
 ln -s "$BIN/organ-extract" "$T/organ-extract"
-ORGAN_BIN=$T "$scripts/organ-stream" --output "$T/killed" "$first" > "$T/table" 2> "$T/stream.err"
+ORGAN_BIN=$T "$scripts/organ-stream" --output "$T/killed" "$first" > "$T/table" 2> "$T/killed.err"
 stream --output "$T/killed" "$first"
 check_text "$? $(column 2) $(cat "$T/stream.err")" "0 kept done done " "after kill -9, what was done is kept and the rest is measured"
 check_same "$T/killed/measures.tsv" "$T/whole.tsv" "and the whole is right"
