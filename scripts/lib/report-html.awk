@@ -90,7 +90,7 @@ function head() {
     print "<p class=\"sub\">What " (N == 1 ? "this model is" : "these models are") ", and how much structure " (N == 1 ? "its" : "their") " tensors show. Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
     print "<nav aria-label=\"Sections\"><a href=\"#problems\">Problems</a><a href=\"#duplicates\">Duplicates</a>" (N_pairs ? "<a href=\"#families\">Families</a>" : "") "<a href=\"#files\">Models</a>" (N_pairs ? "<a href=\"#lineage\">Lineage</a>" : "") (N_dissected ? "<a href=\"#dissection\">Dissection</a>" : "") "<a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
         "<a href=\"#types\">Organ types</a><a href=\"#kinds\">Tensor kinds</a><a href=\"#models\">Anatomy</a><a href=\"#wells\">Wells</a>" \
-        "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main>"
+        "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main" (N_ranked > MANY ? " class=\"many\"" : "") ">"
 }
 function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><span>" label "</span></div>" }
 function summary() {

@@ -111,6 +111,14 @@ check "the page has them too" grep -q '39 of 39 tensors, 1.87 MB: <b>all</b>' "$
 check_text "$(grep -o 'id="\(problems\|duplicates\|files\|ranking\)"' "$own.html" | tr '\n' ' ')" 'id="problems" id="duplicates" id="files" id="ranking" ' "their order in the page"
 if have jq; then check_text "$(jq -c '[.saved, (.duplicates | length), (.problems | length)]' "$T/owner/z_measure_report.json")" '[3735552,2,2]' "the same as data"; fi
 
+# With many models each is folded, and only what is about the files is printed.
+mkdir "$T/fifty"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do cp "$T/in/table.tsv" "$T/fifty/m$i.tsv"; done
+report --output "$T/fifties" "$T/fifty"
+check_text "$(grep -c '<details class="fold"' "$T/fifties/Z_MEASURE_REPORT.html")" 13 "thirteen models are folded"
+check "for the rules of printing" grep -q '<main class="many">' "$T/fifties/Z_MEASURE_REPORT.html"
+check_text "$(grep -c 'class="fold"\|class="many"' "$own.html")" 0 "a few models are not"
+
 # With the edge: ranked by it, whatever theta says, and those without one come last.
 organ-measure --spectral "$LAB/lab-code-q4_k_m.gguf" > "$T/in/edge.csv"
 mkdir "$T/edges"
