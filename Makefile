@@ -28,7 +28,7 @@ version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$
 B := build
 comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
-	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi -Wno-missing-field-initializers \
+	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi \
 	-Wno-attribute-warning -Wno-missing-field-initializers
 # No contraction and no fast-math, so that results are the same bits on every machine.
 BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
@@ -138,9 +138,11 @@ $(BINS): $(SHARED) $(LIB)
 $(B)/bin/organ-api: $(API) $(B)/obj/tools/api/organ-api.o
 $(filter-out %/organ-api,$(BINS)): $(B)/bin/%: $(B)/obj/tools/%.o
 
-# The options of all tools and scripts. Tools built for another machine run with RUN, an emulator.
-$(B)/options.tsv: $(filter-out %/organ-api,$(BINS)) $(wildcard scripts/options*)
-	$(call say,GEN)RUN='$(RUN)' sh scripts/options.sh $(B)/bin > $@.tmp && mv $@.tmp $@
+# The options of all tools and scripts. Tools built for another machine run with RUN, an emulator, or the table is
+# that of other tools: OPTIONS=FILE.
+$(B)/options.tsv: $(or $(OPTIONS),$(filter-out %/organ-api,$(BINS)) $(wildcard scripts/options*))
+	@mkdir -p $(@D)
+	$(call say,GEN)$(if $(OPTIONS),cat $(OPTIONS),RUN='$(RUN)' sh scripts/options.sh $(B)/bin) > $@.tmp && mv $@.tmp $@
 $(B)/obj/tools/api/options.c: $(B)/options.tsv tools/api/options.awk
 	@mkdir -p $(@D)
 	$(call say,GEN)awk -f tools/api/options.awk $< > $@.tmp && mv $@.tmp $@
@@ -371,8 +373,10 @@ uninstall: ## remove the installed files, and folders that become empty
 		last=$$d; while [ "$$d" != "$$DESTDIR" ] && [ -n "$$d" ] && rmdir "$$d" 2>/dev/null; do d=$${d%/*}; done; \
 	done
 
-.PHONY: dist dist-static deb
-dist: ## write a reproducible source archive to build/dist
+.PHONY: dist dist-source dist-static deb
+dist: all dist-source ## write archives of the sources and of static tools per system, with checksums, to build/dist (needs npm)
+	@OPTIONS=$(B)/options.tsv sh scripts/packaging/dist.sh systems $(version) $(B)/dist
+dist-source: ## write a reproducible source archive and a Homebrew formula to build/dist
 	@sh scripts/packaging/dist.sh source $(version) $(B)/dist
 dist-static: ## the same with static tools, built by musl-gcc
 	@sh scripts/packaging/dist.sh static $(version) $(B)/dist

@@ -1,8 +1,11 @@
 #!/bin/sh
-# dist.sh source|static|deb VERSION FOLDER - makes a package of this tree in FOLDER, for `make dist`,
+# dist.sh source|systems|static|deb VERSION FOLDER - makes a package of this tree in FOLDER, for `make dist`,
 # `make dist-static` and `make deb`:
 #
 #   source  organ-suite-VERSION.tar.gz: the files that git knows, or all but the build folder
+#           and a Homebrew formula for it; URL=ADDRESS is the folder where it will be published
+#   systems organ-suite-VERSION-SYSTEM.tar.gz for Linux (musl), and macOS, each for two kinds of processor, by
+#           zig (TARGETS="aarch64-macos ..."), and SHA256SUMS of all archives in FOLDER
 #   static  organ-suite-VERSION-SYSTEM.tar.gz: tools linked statically with musl, ready to use
 #   deb     organ-suite_VERSION_ARCHITECTURE.deb, by dpkg-buildpackage
 #
@@ -52,7 +55,28 @@ unpacked_sources() { # FOLDER
 }
 
 case $kind in
-source) sources | pack "$folder/$name.tar.gz" ;;
+source)
+    sources | pack "$folder/$name.tar.gz"
+    sum=$(sha256sum < "$folder/$name.tar.gz")
+    sed "s|@URL@|${URL:-https://example.org}/$name.tar.gz|; s|@SHA256@|${sum%% *}|" \
+        scripts/packaging/organ-suite.rb.in > "$folder/organ-suite.rb"
+    ;;
+systems)
+    for target in ${TARGETS:-x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos}; do
+        GOALS=install DESTDIR="$work/$target" PREFIX=/usr/local sh tests/cross/build.sh "$target" > "$work/log" 2>&1 || {
+            tail -n 20 "$work/log" >&2
+            fail "the build for $target failed"
+        }
+        cd "$work/$target/usr/local"
+        rm -r lib include # the library would need this compiler
+        cp "$top/LICENSE" "$top/README.md" .
+        case $target in *macos) system=macos ;; *) system=linux ;; esac
+        (name=$name-$system-${target%%-*} && find . \( -type f -o -type l \) -print0 | pack "$folder/$name.tar.gz")
+        cd "$top"
+    done
+    cd "$folder"
+    sha256sum organ-suite-"$version"*.tar.gz > SHA256SUMS
+    ;;
 static)
     cc=${CC:-musl-gcc}
     command -v "$cc" > /dev/null || fail "$cc is not installed (the Debian package is musl-tools)"
@@ -87,5 +111,5 @@ deb)
         echo "$folder/${package##*/}"
     done
     ;;
-*) fail "unknown package '$kind': use source, static or deb" ;;
+*) fail "unknown package '$kind': use source, systems, static or deb" ;;
 esac

@@ -311,11 +311,11 @@ static void fail_word(const char *word, size_t len, const char *const *known, si
 static gg_status add_words(const char *list, bool parts, uint32_t *set, gg_error *err)
 {
     for (const char *p = list;; p++) {
-        size_t n = strcspn(p, ","), count = parts ? GG_PART_COUNT : GG_CLASS_COUNT;
+        size_t n = strcspn(p, ","), count = parts ? (size_t)GG_PART_COUNT : (size_t)GG_CLASS_COUNT;
         gg_class cls = GG_OTHER;
         gg_part part = GG_PART_TEXT;
         if (!(parts ? gg_part_by_name(p, n, &part) : gg_class_by_name(p, n, &cls))) {
-            const char *names[GG_CLASS_COUNT + GG_PART_COUNT];
+            const char *names[(int)GG_CLASS_COUNT + (int)GG_PART_COUNT];
             for (size_t k = 0; k < count; k++)
                 names[k] = parts ? gg_part_name((gg_part)k) : gg_class_name((gg_class)k);
             fail_word(p, n, names, count, err);

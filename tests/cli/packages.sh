@@ -25,6 +25,8 @@ for f in Makefile src/base/io.c scripts/organ-search tests/run.sh docs/man/organ
     grep -q "organ-suite-1.2/$f\$" "$T/list" && ok || bad "$f is not in the archive"
 done
 check_text "$(grep -c -e '/build/' -e node_modules -e '\.git/' "$T/list")" 0 "nothing that was built"
+sum=$(sha256sum < "$T/one/organ-suite-1.2.tar.gz")
+check_text "$(sed -n 's/^  sha256 "\(.*\)"$/\1/p' "$T/one/organ-suite.rb")" "${sum%% *}" "Homebrew formula: the sum"
 check_exit 1 "an unknown package" dist rpm "$T/one"
 
 # What was built for this test is dynamic, but the archive is made in the same way.
