@@ -93,25 +93,17 @@ static gg_status check_range(gg_merge_param p, double v, gg_error *err)
                    params[p].above ? "above" : "at least", least, most);
 }
 
+/* Takes the filter and the values, also after an error. */
 static gg_status append_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
 {
-    gg_status st = GG_OK;
+    gg_status st = one->values ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the parameters");
     for (size_t i = 0; i < one->n && st == GG_OK; i++)
         st = check_range(one->param, one->values[i], err);
     gg_merge_setting *grown = st == GG_OK ? gg_grow(s->list, s->n, &s->cap, sizeof *grown, err)
                                           : NULL;
-    if (!grown) return err->status;
+    if (!grown) return free(one->filter), free(one->values), err->status;
     s->list = grown;
-    gg_merge_setting copy = *one;
-    copy.filter = one->filter ? strdup(one->filter) : NULL;
-    copy.values = malloc((one->n ? one->n : 1) * sizeof *copy.values);
-    if (!copy.values || (one->filter && !copy.filter)) {
-        free(copy.values);
-        free(copy.filter);
-        return gg_fail(err, GG_ENOMEM, "no memory for the parameters");
-    }
-    if (one->n) memcpy(copy.values, one->values, one->n * sizeof *copy.values);
-    grown[s->n++] = copy;
+    grown[s->n++] = *one;
     return GG_OK;
 }
 
@@ -209,17 +201,16 @@ static gg_status add_setting(gg_merge_settings *s, const char *text, size_t n, g
     gg_merge_setting one = { .param = param_by_name(text, name) };
     if (one.param == GG_MP_COUNT) return unknown_name(text, name, err);
     if (colon && colon + 1 == equals) return fail_item("empty filter in", text, n, err);
-    one.values = calloc(VALUES_MAX, sizeof *one.values);
+    double values[VALUES_MAX];
+    one.values = values;
+    if (!parse_values(equals + 1, n - (size_t)(equals + 1 - text), &one))
+        return fail_item("malformed value in", text, n, err);
+    one.values = malloc((one.n + 1) * sizeof *values);
+    if (one.values) memcpy(one.values, values, one.n * sizeof *values);
     if (colon) one.filter = strndup(colon + 1, (size_t)(equals - colon - 1));
-    gg_status st = one.values && (one.filter || !colon)
-                       ? GG_OK
-                       : gg_fail(err, GG_ENOMEM, "no memory for the parameters");
-    if (st == GG_OK && !parse_values(equals + 1, n - (size_t)(equals + 1 - text), &one))
-        st = fail_item("malformed value in", text, n, err);
-    if (st == GG_OK) st = insert_setting(s, &one, err);
+    if (!colon || one.filter) return insert_setting(s, &one, err);
     free(one.values);
-    free(one.filter);
-    return st;
+    return gg_fail(err, GG_ENOMEM, "no memory for the parameters");
 }
 
 static gg_status add_items(gg_merge_settings *s, const char *text, gg_error *err)
@@ -298,26 +289,25 @@ static bool json_value(const gg_json_node *n, double *v)
     return gg_json_type_of(n) == GG_JSON_NUMBER && gg_json_f64(n, v, &ignored) == GG_OK;
 }
 
-/* Appends a number, or a list of numbers, as a setting. */
+/* Appends a number, or a list of numbers, as a setting. Takes the filter. */
 static gg_status append_values(gg_merge_settings *to, gg_merge_param p, char *filter,
                                const gg_json_node *n, gg_error *err)
 {
     bool list = gg_json_type_of(n) == GG_JSON_ARRAY, ok = true;
-    size_t count = list ? gg_json_count(n) : 1;
+    size_t count = list ? gg_json_count(n) : 1, i = 0;
     gg_merge_setting one = { .param = p, .filter = filter, .by_substring = true, .n = count };
     one.values = calloc(count + 1, sizeof *one.values);
-    if (!one.values) return gg_fail(err, GG_ENOMEM, "no memory for the parameters");
-    if (!list) ok = json_value(n, &one.values[0]);
-    size_t i = 0;
-    for (const gg_json_node *v = gg_json_first(n); list && ok && v; v = gg_json_next(v))
-        ok = json_value(v, &one.values[i++]);
-    gg_status st = ok && count ? append_setting(to, &one, err)
-                               : gg_fail(err, GG_EFORMAT,
-                                         "%s of the configuration must be a number, a "
-                                         "list of numbers or a list of filters",
-                                         gg_merge_param_name(p));
+    for (const gg_json_node *v = list ? gg_json_first(n) : n; one.values && ok && i < count; i++) {
+        ok = json_value(v, &one.values[i]);
+        v = gg_json_next(v);
+    }
+    if (ok && count) return append_setting(to, &one, err);
     free(one.values);
-    return st;
+    free(filter);
+    return gg_fail(err, GG_EFORMAT,
+                   "%s of the configuration must be a number, a list of numbers or a list of "
+                   "filters",
+                   gg_merge_param_name(p));
 }
 
 /* [{"filter": "mlp", "value": 0.5}, {"value": 1}] */
@@ -334,7 +324,6 @@ static gg_status append_filters(gg_merge_settings *to, gg_merge_param p, const g
         if (st == GG_OK && !every && !(text = copy_string(filter, "a filter", err)))
             st = err->status;
         if (st == GG_OK) st = append_values(to, p, text, gg_json_get(n, "value"), err);
-        free(text);
     }
     return st;
 }
@@ -365,17 +354,6 @@ static gg_status read_json_settings(gg_merge_settings *to, const gg_json_node *o
     for (const gg_json_node *n = gg_json_first(object); n && st == GG_OK; n = gg_json_next(n))
         st = read_json_setting(to, n, err);
     return st;
-}
-
-/* The text of a node, owned by the caller; "" for none. NULL, with the error, without memory. */
-static char *node_text(const gg_json_node *n, gg_error *err)
-{
-    gg_buf b = GG_BUF_INIT;
-    gg_json_out out = gg_json_to_buf(&b);
-    gg_status st = n ? gg_json_put_node(&out, n, err) : gg_buf_text(&b, "", err);
-    if (st == GG_OK) return gg_buf_take(&b, NULL);
-    gg_buf_free(&b);
-    return NULL;
 }
 
 /* Parameters as a text, or as an object of a configuration. */
@@ -522,21 +500,31 @@ typedef struct config_reader {
     gg_error *err;
 } config_reader;
 
+/* Checks parameters, and sets *out to their text, owned by the caller; "" for none. */
+static gg_status take_parameters(const gg_json_node *n, char **out, gg_error *err)
+{
+    gg_merge_settings checked = { 0 };
+    gg_buf b = GG_BUF_INIT;
+    gg_json_out to = gg_json_to_buf(&b);
+    gg_status st = read_json_settings(&checked, n, err);
+    gg_merge_settings_free(&checked);
+    if (st == GG_OK) st = n ? gg_json_put_node(&to, n, err) : gg_buf_text(&b, "", err);
+    if (st == GG_OK) *out = gg_buf_take(&b, NULL);
+    else gg_buf_free(&b);
+    return st;
+}
+
 /* Takes the path, also after an error. */
 static gg_status append_model(const config_reader *r, char *path, const gg_json_node *parameters)
 {
     gg_merge_config *c = r->c;
-    gg_merge_settings checked = { 0 };
     struct gg_merge_config_model *grown = gg_grow_pow2(c->models, c->n_models, sizeof *grown,
                                                        r->err);
     if (!grown) return free(path), GG_ENOMEM;
     c->models = grown;
     struct gg_merge_config_model *one = &grown[c->n_models++];
-    *one = (struct gg_merge_config_model){ path, node_text(parameters, r->err), 0 };
-    if (!one->parameters) return r->err->status;
-    gg_status st = read_json_settings(&checked, parameters, r->err);
-    gg_merge_settings_free(&checked);
-    return st;
+    *one = (struct gg_merge_config_model){ .path = path };
+    return take_parameters(parameters, &one->parameters, r->err);
 }
 
 /* A base that is listed among the models takes no part of its own, except in methods that do not
@@ -681,15 +669,6 @@ static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
                    "dtype of the configuration must be float32, float16 or bfloat16");
 }
 
-static gg_status read_global(const config_reader *r, const gg_json_node *parameters)
-{
-    gg_merge_settings checked = { 0 };
-    gg_status st = read_json_settings(&checked, parameters, r->err);
-    gg_merge_settings_free(&checked);
-    if (st == GG_OK) r->c->parameters = node_text(parameters, r->err);
-    return r->err->status;
-}
-
 static gg_status read_root(config_reader *r, const gg_json_node *root)
 {
     static const char *const names[] = { "merge_method", "base_model",       "models",
@@ -700,7 +679,8 @@ static gg_status read_root(config_reader *r, const gg_json_node *root)
     if (st == GG_OK) st = read_method(r, root);
     if (st == GG_OK) st = read_base(r, root);
     if (st == GG_OK) st = read_dtype(r, root);
-    if (st == GG_OK) st = read_global(r, gg_json_get(root, "parameters"));
+    if (st == GG_OK)
+        st = take_parameters(gg_json_get(root, "parameters"), &r->c->parameters, r->err);
     if (st != GG_OK) return st;
     if (!models == !slices)
         return gg_fail(r->err, GG_EFORMAT,

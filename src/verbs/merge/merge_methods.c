@@ -41,31 +41,29 @@ static gg_status no_weights(gg_error *err)
     return gg_fix(err, "change a weight, or use normalize=0");
 }
 
-static gg_status linear_start(gg_merge_job *j, gg_error *err)
+static gg_status linear_start(gg_merge_job *j)
 {
     combination *s = j->state;
     double sum = gg_merge_flag(j, GG_MP_NORMALIZE) ? sum_of_weights(j) : 1;
-    if (sum == 0) return no_weights(err);
+    if (sum == 0) return no_weights(j->err);
     for (size_t k = 0; k < j->n; k++) s->c[k] = param_of(j, k, GG_MP_WEIGHT) / sum;
     s->known = true;
     return GG_OK;
 }
 
-static gg_status task_start(gg_merge_job *j, gg_error *err)
+static gg_status task_start(gg_merge_job *j)
 {
     combination *s = j->state;
     double sum = gg_merge_flag(j, GG_MP_NORMALIZE) ? sum_of_weights(j) : 1;
     double scale = gg_merge_global(j, GG_MP_LAMBDA) / (fabs(sum) < 1e-8 ? 1 : sum);
-    (void)err;
     for (size_t k = 0; k < j->n; k++) s->c[k] = param_of(j, k, GG_MP_WEIGHT) * scale;
     s->known = true;
     return GG_OK;
 }
 
-static gg_status passthrough_start(gg_merge_job *j, gg_error *err)
+static gg_status passthrough_start(gg_merge_job *j)
 {
     combination *s = j->state;
-    (void)err;
     s->c[0] = param_of(j, 0, GG_MP_SCALE);
     s->known = true;
     return GG_OK;
@@ -79,22 +77,25 @@ static void straight_line(double t, double *c)
     c[1] = t;
 }
 
-static gg_status solve_slerp(const gg_merge_job *j, const double *gram, double *c, gg_error *err)
+static gg_status solve_slerp(const gg_merge_job *j, const double *gram, double *c)
 {
     double t = gg_merge_global(j, GG_MP_T);
-    (void)err;
     if (!gg_slerp_weights(gram, t, c)) straight_line(t, c);
     return GG_OK;
 }
 
-static gg_status solve_nuslerp(const gg_merge_job *j, const double *gram, double *c, gg_error *err)
+static gg_status solve_nuslerp(const gg_merge_job *j, const double *gram, double *c)
 {
     double sum = sum_of_weights(j), cosine = gg_cosine(gram);
     double t = fabs(sum) < 1e-6 ? 0.5 : param_of(j, 1, GG_MP_WEIGHT) / sum;
-    (void)err;
     if (isnan(cosine)) cosine = 0; /* an array of zeros is at right angles to everything */
     if (!gg_arc_weights(cosine, t, c)) straight_line(t, c);
     return GG_OK;
+}
+
+static double product_of(const double *gram, size_t i, size_t k, size_t n)
+{
+    return gram[i <= k ? gg_gram_at(i, k, n) : gg_gram_at(k, i, n)];
 }
 
 /* The length of the sum of c[i] times the unit array i. */
@@ -102,8 +103,7 @@ static double length_of(const double *units, const double *c, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < n; k++)
-            sum += c[i] * c[k] * units[i <= k ? gg_gram_at(i, k, n) : gg_gram_at(k, i, n)];
+        for (size_t k = 0; k < n; k++) sum += c[i] * c[k] * product_of(units, i, k, n);
     return sqrt(sum > 0 ? sum : 0);
 }
 
@@ -125,13 +125,12 @@ static gg_status no_mean(gg_error *err)
 
 /* The weighted mean of the directions, with the weighted mean of the lengths. The reference then
  * adds the mean of the tangents at that point, which is 0 by construction. */
-static gg_status solve_multislerp(const gg_merge_job *j, const double *gram, double *c,
-                                  gg_error *err)
+static gg_status solve_multislerp(const gg_merge_job *j, const double *gram, double *c)
 {
     double eps = gg_merge_global(j, GG_MP_EPS), total = 0, norms[GG_MERGE_MODELS] = { 0 };
     double units[GG_MERGE_MODELS * (GG_MERGE_MODELS + 1) / 2], w[GG_MERGE_MODELS] = { 0 };
     double sum = gg_merge_flag(j, GG_MP_NORMALIZE) ? sum_of_weights(j) : 1;
-    if (sum == 0) return no_weights(err);
+    if (sum == 0) return no_weights(j->err);
     for (size_t k = 0; k < j->n; k++) {
         double norm = sqrt(gram[gg_gram_at(k, k, j->n)]);
         norms[k] = norm + eps;
@@ -142,7 +141,7 @@ static gg_status solve_multislerp(const gg_merge_job *j, const double *gram, dou
     double mean = length_of(units, w, j->n);
     if (mean < eps || mean == 0) {
         bool zeros = total == 0; /* of differences: all models equal the base */
-        if (j->n > 2 && !zeros) return no_mean(err);
+        if (j->n > 2 && !zeros) return no_mean(j->err);
         memcpy(c, w, j->n * sizeof *c);
         return GG_OK;
     }
@@ -161,18 +160,13 @@ typedef struct karcher {
     double tol;
 } karcher;
 
-static double unit_product(const karcher *s, size_t i, size_t k)
-{
-    return s->units[i <= k ? gg_gram_at(i, k, s->n) : gg_gram_at(k, i, s->n)];
-}
-
 /* The mean of the directions from the point to the arrays, as a sum of arrays. */
 static void tangent(const karcher *s, double *out)
 {
     memset(out, 0, s->n * sizeof *out);
     for (size_t i = 0; i < s->n; i++) {
         double cosine = 0;
-        for (size_t k = 0; k < s->n; k++) cosine += s->point[k] * unit_product(s, i, k);
+        for (size_t k = 0; k < s->n; k++) cosine += s->point[k] * product_of(s->units, i, k, s->n);
         double angle = gg_own_acos(gg_within_one(cosine));
         if (s->share[i] == 0 || angle < s->tol) continue;
         double by = s->share[i] * angle / gg_own_sin(angle);
@@ -195,12 +189,11 @@ static bool karcher_step(karcher *s)
     return true;
 }
 
-static gg_status solve_karcher(const gg_merge_job *j, const double *gram, double *c, gg_error *err)
+static gg_status solve_karcher(const gg_merge_job *j, const double *gram, double *c)
 {
     karcher s = { .n = j->n, .tol = gg_merge_global(j, GG_MP_TOL) };
     double norms[GG_MERGE_MODELS], scale = 0;
     size_t valid = 0, first = j->n;
-    (void)err;
     memset(c, 0, j->n * sizeof *c);
     for (size_t k = 0; k < j->n; k++) {
         norms[k] = sqrt(gram[gg_gram_at(k, k, j->n)]);
@@ -224,11 +217,9 @@ static gg_status solve_karcher(const gg_merge_job *j, const double *gram, double
 /* ---- model stock ------------------------------------------------------------------------- */
 
 /* The weight follows from the mean cosine of all pairs of differences. */
-static gg_status solve_model_stock(const gg_merge_job *j, const double *gram, double *c,
-                                   gg_error *err)
+static gg_status solve_model_stock(const gg_merge_job *j, const double *gram, double *c)
 {
     double sum = 0, n = (double)j->n;
-    (void)err;
     for (size_t i = 0; i < j->n; i++)
         for (size_t k = i + 1; k < j->n; k++) {
             double norms = sqrt(gram[gg_gram_at(i, i, j->n)] * gram[gg_gram_at(k, k, j->n)]);
@@ -242,9 +233,8 @@ static gg_status solve_model_stock(const gg_merge_job *j, const double *gram, do
 
 /* ---- passes ------------------------------------------------------------------------------ */
 
-static gg_status angles_start(gg_merge_job *j, gg_error *err)
+static gg_status angles_start(gg_merge_job *j)
 {
-    (void)err;
     if (j->method->solve == solve_nuslerp) j->rows = !gg_merge_flag(j, GG_MP_FLATTEN);
     if (j->method->solve == solve_model_stock) j->rows = gg_merge_flag(j, GG_MP_FILTER_WISE);
     return GG_OK;
@@ -255,9 +245,9 @@ static void scan_gram(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_t
     GG_PICK(gg_mk_gram)(c->x, c->base, j->n, c->n, t->sums);
 }
 
-static gg_status end_gram(gg_merge_job *j, const gg_merge_tally *t, gg_error *err)
+static gg_status end_gram(gg_merge_job *j, const gg_merge_tally *t)
 {
-    return j->method->solve(j, t->sums, ((combination *)j->state)->c, err);
+    return j->method->solve(j, t->sums, ((combination *)j->state)->c);
 }
 
 static bool angles_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
@@ -279,7 +269,6 @@ static void combine_rows(const gg_merge_job *j, const gg_merge_chunk *c)
 {
     size_t row = (size_t)j->t.dims[0];
     double gram[GG_MERGE_MODELS * (GG_MERGE_MODELS + 1) / 2], weights[GG_MERGE_MODELS];
-    gg_error ignored = GG_ERROR_INIT; /* the methods with rows cannot fail */
     for (size_t at = 0; at < c->n; at += row) {
         float *x[GG_MERGE_MODELS];
         gg_merge_chunk one = { .n = row, .base = c->base ? c->base + at : NULL };
@@ -288,7 +277,7 @@ static void combine_rows(const gg_merge_job *j, const gg_merge_chunk *c)
         one.out = c->out + at;
         memset(gram, 0, sizeof gram);
         GG_PICK(gg_mk_gram)(x, one.base, j->n, row, gram);
-        j->method->solve(j, gram, weights, &ignored);
+        j->method->solve(j, gram, weights); /* cannot fail with rows */
         combine_chunk(j, &one, weights);
     }
 }
@@ -381,7 +370,7 @@ static uint64_t mask_size(const gg_merge_job *j)
     return (j->t.elements + 7) / 8;
 }
 
-static gg_status sparse_start(gg_merge_job *j, gg_error *err)
+static gg_status sparse_start(gg_merge_job *j)
 {
     sparse *s = j->state;
     s->q = (gg_quantiles){ .list = s->list, .streams = j->n };
@@ -393,7 +382,7 @@ static gg_status sparse_start(gg_merge_job *j, gg_error *err)
         m->low = GG_CUT_ALL;
         m->high = GG_CUT_NONE;
         m->key = gg_random_key(j->seed, j->t.name, j->t.name_len, k);
-        if (by_rank(j) && check_epsilon(j->p[k], err) != GG_OK) return err->status;
+        if (by_rank(j) && check_epsilon(j->p[k], j->err) != GG_OK) return j->err->status;
         if (!by_magnitude(j) || m->density >= 1) continue;
         uint64_t keep, drop;
         wanted_values(j, k, &keep, &drop);
@@ -448,10 +437,9 @@ static void count_magnitudes(const gg_merge_job *j, const gg_merge_chunk *c, gg_
     }
 }
 
-static gg_status end_magnitudes(gg_merge_job *j, const gg_merge_tally *t, gg_error *err)
+static gg_status end_magnitudes(gg_merge_job *j, const gg_merge_tally *t)
 {
     sparse *s = j->state;
-    (void)err;
     gg_quantiles_end(&s->q, t->pass, t->counters);
     for (size_t i = 0; i < s->q.n; i++) { /* the second of a model is its upper border */
         size_t k = s->list[i].stream;
@@ -490,11 +478,10 @@ static void add_norms(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_t
 }
 
 /* Scales the values that are kept, so that the norm stays. */
-static gg_status end_norms(gg_merge_job *j, const gg_merge_tally *t, gg_error *err)
+static gg_status end_norms(gg_merge_job *j, const gg_merge_tally *t)
 {
     sparse *s = j->state;
     bool l2 = gg_merge_global(j, GG_MP_RESCALE_NORM) == 2;
-    (void)err;
     for (size_t k = 0; k < j->n; k++) {
         double all = l2 ? sqrt(t->sums[2 * k]) : t->sums[2 * k];
         double kept = l2 ? sqrt(t->sums[2 * k + 1]) : t->sums[2 * k + 1];
@@ -570,10 +557,9 @@ typedef struct sce {
     float w[GG_MERGE_MODELS];
 } sce;
 
-static gg_status sce_start(gg_merge_job *j, gg_error *err)
+static gg_status sce_start(gg_merge_job *j)
 {
     sce *s = j->state;
-    (void)err;
     s->q = (gg_quantiles){ .list = &s->border, .n = 1, .streams = 1 };
     gg_quantiles_split(&s->q, j->t.elements, GG_MERGE_CHUNK);
     s->border.wanted = 1; /* set after the first pass */
@@ -606,10 +592,9 @@ static void count_variances(const gg_merge_job *j, const gg_merge_chunk *c, gg_m
     if (t->pass == 0) t->sums[0] += (double)GG_PICK(gg_mk_count_nonzero)(c->out, c->n);
 }
 
-static gg_status end_variances(gg_merge_job *j, const gg_merge_tally *t, gg_error *err)
+static gg_status end_variances(gg_merge_job *j, const gg_merge_tally *t)
 {
     sce *s = j->state;
-    (void)err;
     if (t->pass == 0)
         s->border.wanted = (uint64_t)(gg_merge_global(j, GG_MP_SELECT_TOPK) * t->sums[0]);
     gg_quantiles_end(&s->q, t->pass, t->counters);
@@ -629,11 +614,10 @@ static void add_energy(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_
     }
 }
 
-static gg_status end_energy(gg_merge_job *j, const gg_merge_tally *t, gg_error *err)
+static gg_status end_energy(gg_merge_job *j, const gg_merge_tally *t)
 {
     sce *s = j->state;
     double all = 0;
-    (void)err;
     for (size_t k = 0; k < j->n; k++) all += t->sums[k];
     for (size_t k = 0; k < j->n; k++)
         s->w[k] = (float)(all > 0 ? t->sums[k] / all : 1 / (double)j->n);
@@ -670,12 +654,12 @@ static void sce_make(const gg_merge_job *j, const gg_merge_chunk *c)
 
 /* ---- nearswap ------------------------------------------------------------------------------ */
 
-static gg_status nearswap_start(gg_merge_job *j, gg_error *err)
+static gg_status nearswap_start(gg_merge_job *j)
 {
     double t = gg_merge_global(j, GG_MP_T);
     if (t > 0) return GG_OK;
-    return gg_fail(err, GG_EUSAGE, "t is %g, but nearswap needs a positive one, for example 0.0001",
-                   t);
+    return gg_fail(j->err, GG_EUSAGE,
+                   "t is %g, but nearswap needs a positive one, for example 0.0001", t);
 }
 
 /* The closer two values are, the more is taken of the second. */
@@ -692,10 +676,9 @@ typedef struct ram {
     float gain[GG_MERGE_MODELS]; /* of changes that only this model makes */
 } ram;
 
-static gg_status ram_start(gg_merge_job *j, gg_error *err)
+static gg_status ram_start(gg_merge_job *j)
 {
     ram *s = j->state;
-    (void)err;
     for (size_t k = 0; k < j->n; k++) s->gain[k] = 1;
     return GG_OK;
 }
@@ -706,11 +689,10 @@ static void count_ram(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_t
     GG_PICK(gg_mk_count_changes)(c->x, j->n, c->n, epsilon, t->counters);
 }
 
-static gg_status end_ram(gg_merge_job *j, const gg_merge_tally *t, gg_error *err)
+static gg_status end_ram(gg_merge_job *j, const gg_merge_tally *t)
 {
     ram *s = j->state;
     double epsilon = gg_merge_global(j, GG_MP_EPSILON), alpha = gg_merge_global(j, GG_MP_ALPHA);
-    (void)err;
     for (size_t k = 0; k < j->n; k++) {
         double shared = (double)t->counters[2 * k], own = (double)t->counters[2 * k + 1];
         double ratio = shared == 0 ? 0 : shared / (own > epsilon ? own : epsilon);
@@ -746,11 +728,10 @@ typedef struct fusion {
     float border;
 } fusion;
 
-static gg_status fusion_start(gg_merge_job *j, gg_error *err)
+static gg_status fusion_start(gg_merge_job *j)
 {
     fusion *s = j->state;
     static const float share[3] = { 0.25f, 0.5f, 0.75f };
-    (void)err;
     j->rows = true;
     s->q = (gg_quantiles){ .list = s->list, .n = 3, .streams = 1, .values_only = true };
     gg_quantiles_split(&s->q, j->t.elements, 1);
@@ -783,11 +764,10 @@ static void count_fusion(const gg_merge_job *j, const gg_merge_chunk *c, gg_merg
     gg_quantiles_count(&s->q, t->pass, &keys, t->counters);
 }
 
-static gg_status end_fusion(gg_merge_job *j, const gg_merge_tally *t, gg_error *err)
+static gg_status end_fusion(gg_merge_job *j, const gg_merge_tally *t)
 {
     fusion *s = j->state;
     float v[3];
-    (void)err;
     gg_quantiles_end(&s->q, t->pass, t->counters);
     for (size_t i = 0; i < 3; i++) v[i] = gg_bits_float(s->list[i].cut.bits);
     s->border = v[1] + 1.5f * (v[2] - v[0]);

@@ -194,11 +194,12 @@ gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, gg_merge_j
 {
     *j = (gg_merge_job){ .method = m->method, .t = *t, .n = m->n, .has_base = m->has_base };
     j->seed = m->seed;
+    j->err = err;
     j->p = calloc(m->n + 1, sizeof *j->p);
     j->state = calloc(1, m->method->state + 1);
     if (!j->p || !j->state) return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
     gg_status st = evaluate_parameters(m, j, err);
-    if (st == GG_OK && m->method->start) st = m->method->start(j, err);
+    if (st == GG_OK && m->method->start) st = m->method->start(j);
     if (st == GG_OK && j->rows && t->dims[0] > ROW_MOST)
         st = gg_fail(err, GG_EUNSUPPORTED, "its rows are too long for %s", m->method->name);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
@@ -292,7 +293,7 @@ static gg_status run_pass(work *w, gg_error *err)
     for (unsigned k = 1; k < threads && st == GG_OK; k++)
         for (size_t i = 0; i < w->pass.counters; i++) w->counters[0][i] += w->counters[k][i];
     gg_merge_tally all_sums = { w->pass_no, w->sums, w->counters[0] };
-    if (st == GG_OK && w->pass.end) st = w->pass.end(w->job, &all_sums, err);
+    if (st == GG_OK && w->pass.end) st = w->pass.end(w->job, &all_sums);
     end_pass(w);
     if (w->pass.from == 0 && to == all) w->checked = true;
     return st;

@@ -11,7 +11,6 @@
 #define GG_MERGE_INTERNAL_H
 
 #include "organ/gg_merge.h"
-#include "verbs/check/check_output.h"
 #include "verbs/compute/compute.h"
 
 #include <pthread.h>
@@ -92,6 +91,7 @@ typedef struct gg_merge_job {
     /* Parameters of model k in p[k]. Those of the whole merge are in p[n]. */
     double (*p)[GG_MP_COUNT];
     uint64_t seed;
+    gg_error *err;     /* of the functions of the method */
     void *state;       /* the method's */
     uint64_t keep;     /* bytes that the method could keep from pass to pass; set by its start */
     void *kept;        /* these bytes, or NULL if they are too many: compute the values anew */
@@ -123,7 +123,7 @@ typedef struct gg_merge_pass {
     uint64_t from, to;     /* values to read; to = 0: all */
     bool in_order;         /* one thread reads the chunks in their order */
     void (*scan)(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_tally *t);
-    gg_status (*end)(gg_merge_job *j, const gg_merge_tally *t, gg_error *err);
+    gg_status (*end)(gg_merge_job *j, const gg_merge_tally *t); /* sets j->err if it fails */
 } gg_merge_pass;
 
 /* A whole matrix in memory: for a stack of experts one of each expert, for a vector with rows = 1.
@@ -168,11 +168,11 @@ typedef struct gg_merge_method {
     size_t counters; /* most counters of a pass, per model */
     size_t state;    /* bytes of state that it needs */
     /* Checks the parameters (GG_EUSAGE) and fills in the state. May be NULL. */
-    gg_status (*start)(gg_merge_job *j, gg_error *err);
+    gg_status (*start)(gg_merge_job *j);
     /* Describes pass number k; false when there are no more. NULL: none. */
     bool (*pass)(gg_merge_job *j, unsigned k, gg_merge_pass *pass);
     /* Of methods about angles: the weights c of the models, from their Gram matrix. */
-    gg_status (*solve)(const gg_merge_job *j, const double *gram, double *c, gg_error *err);
+    gg_status (*solve)(const gg_merge_job *j, const double *gram, double *c);
     /* Computes c->out. Called for pieces in any order by several threads. NULL with `whole`. */
     void (*make)(const gg_merge_job *j, const gg_merge_chunk *c);
     /* The model whose tensor is the result unchanged, n for the base, or SIZE_MAX. May be NULL. */
@@ -228,66 +228,5 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 /* The run with fewer threads if their buffers would need too much memory; `row` is the length of
  * the longest row. */
 gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run);
-
-/* ---- models (merge_models.c) -------------------------------------------------------------------
- */
-
-/* A model, or the base. */
-typedef struct gg_merge_member {
-    gg_source *source;  /* the caller's; NULL = there is no base */
-    gg_source *aligned; /* owned; NULL = used as it is */
-    const char *text;   /* its parameters as given; NULL = none */
-    char sha256[65];    /* "" = not computed */
-} gg_merge_member;
-
-typedef struct gg_merge_members {
-    gg_merge_member base, list[GG_MERGE_MODELS];
-    size_t n;
-    const char *parameters; /* of the whole merge, as given */
-    char *slices;           /* the slices, as parameters; owned; NULL = none */
-} gg_merge_members;
-
-/* Takes the models, which must have keys and whole stacks, and each its own file. A base that only
- * gives keys may also be one of the models. gg_merge_members_free ends it in any case. */
-gg_status gg_merge_members_take(gg_merge_members *m, const gg_merge_models *models,
-                                gg_merge_base use, gg_error *err);
-void gg_merge_members_free(gg_merge_members *m);
-
-/* Replaces every model of m->models but `first` by its aligned version, as gg_align makes it. */
-gg_status gg_merge_align(gg_merge_members *members, const gg_merging *m, gg_source *first,
-                         const gg_run *run, gg_error *err);
-
-/* Checks that all models have the architecture and the tokens of the first. `embeddings`: tokens
- * may differ. Differences of other keys, and models without a common lineage, become notes, or
- * an error with run->strict. */
-gg_status gg_merge_kinship(const gg_merging *m, gg_source *first, bool embeddings,
-                           const gg_run *run, gg_check_notes *notes, gg_error *err);
-
-/* Finds tensor i of the first model in all others: at[k] as in gg_merge_producer. GG_NO if it is
- * missing or has other dims; GG_EUNSUPPORTED if it cannot be decoded. */
-gg_status gg_merge_find(const gg_merging *m, const gg_source *first, size_t i, size_t *at,
-                        gg_error *err);
-
-/* ---- history (merge_history.c) ------------------------------------------------------------------
- */
-
-#define GG_MERGE_NAME 256 /* bytes of a model's name that are shown */
-
-/* Computes the sha256 of all models that are single files. */
-gg_status gg_merge_hash(gg_merge_members *members, const gg_run *run, gg_error *err);
-
-/* The general.name of a model, or else the last part of its path. */
-void gg_merge_model_name(const gg_source *s, char out[GG_MERGE_NAME + 1]);
-
-/* Sets general.name and the keys organ.merge.*. */
-gg_status gg_merge_history_keys(const gg_merge_members *members, const gg_merging *m,
-                                const gg_merge_options *o, gg_meta *meta, gg_error *err);
-
-/* Writes the card to the open file `fd`. */
-gg_status gg_merge_card(const gg_merge_members *members, const gg_merging *m,
-                        const gg_merge_report *report, int fd, gg_error *err);
-
-/* The parameters of a tensor as text: "weight=0.6,0.4 lambda=1". Cut to `size`. */
-void gg_merge_job_text(const gg_merge_job *j, char *out, size_t size);
 
 #endif

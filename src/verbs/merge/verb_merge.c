@@ -1,45 +1,148 @@
-/* verb_merge.c - plans and writes a model that is merged tensor by tensor, or joins slices. */
+/* verb_merge.c - plans and writes a model that is merged tensor by tensor, or joins slices; stores
+ * its origin in its keys and a model card, and reads these keys again. */
 #include "merging.h"
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/io.h"
 #include "base/nearest.h"
 #include "base/output.h"
+#include "base/parallel.h"
 #include "gguf/gguf.h"
+#include "organ/gg_align.h"
+#include "organ/gg_compare_model.h"
 #include "organ/gg_stack.h"
-#include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
+#include "verbs/check/check_output.h"
 #include "verbs/compute/compute_core.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/compute/imatrix_use.h"
+#include "verbs/plan/key_compat.h"
 #include "verbs/plan/plan.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
+#include "json/json.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-typedef struct gg_merge_run {
+#define JUDGED 12 /* number of matrices compared: enough to recognize unrelated models */
+#define SHOWN ((size_t)3)
+#define NAME_SHOWN 256 /* bytes of a model's name that are shown */
+
+/* A model, or the base. */
+typedef struct merge_member {
+    gg_source *source;  /* the caller's; NULL = there is no base */
+    gg_source *aligned; /* owned; NULL = used as it is */
+    const char *text;   /* its parameters as given; NULL = none */
+    char sha256[65];    /* "" = not computed */
+} merge_member;
+
+typedef struct merge_run {
     const gg_merge_models *given;
     const gg_merge_options *o;
     const gg_run *run;
-    gg_merge_members members;
+    merge_member all[1 + GG_MERGE_MODELS]; /* the base, and n models */
+    size_t n;
+    char *slices; /* the slices, as parameters; owned; NULL = none */
     gg_merging m;
     gg_source *first; /* gives keys, order and dtypes */
     gg_plan plan;
     gg_computations made;
     gg_imatrix *imatrix; /* NULL = none */
     gg_dtype_rules *rules;
+    gg_check_notes notes;
     gg_merge_report *report;
     gg_error *err;
-} gg_merge_run;
+} merge_run;
+
+/* ---- taking the models ---------------------------------------------------------------- */
+
+/* A model must have keys and whole stacks. `blocks`: 0, or how many it must have. */
+static gg_status check_member(const gg_source *s, uint64_t blocks, gg_error *err)
+{
+    if (!gg_source_meta(s)) {
+        gg_fail(err, GG_EUSAGE,
+                "it consists of organ records, but must be a model or an organ directory");
+        return gg_at_file(err, gg_source_name(s));
+    }
+    uint64_t has = gg_arch_number(gg_source_meta(s), "block_count");
+    if (!blocks || blocks == has) return gg_refuse_split_experts(s, err);
+    gg_fail(err, GG_EUNSUPPORTED, "the configuration merges its first %llu blocks, but it has %llu",
+            (unsigned long long)blocks, (unsigned long long)has);
+    gg_fix(err, "only whole models can be merged");
+    return gg_at_file(err, gg_source_name(s));
+}
+
+/* The first file of a model. */
+static const char *first_file(const gg_source *s)
+{
+    const gg_model *files = gg_source_model(s);
+    return files && files->n_files ? files->paths[0] : gg_source_name(s);
+}
+
+static gg_status refuse_twice(const gg_source *a, const gg_source *b, gg_error *err)
+{
+    struct stat x, y;
+    bool same = a == b || (stat(first_file(a), &x) == 0 && stat(first_file(b), &y) == 0 &&
+                           x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+    if (!same) return GG_OK;
+    if (strcmp(gg_source_name(a), gg_source_name(b)) == 0)
+        gg_fail(err, GG_EUSAGE, "this model is given twice");
+    else gg_fail(err, GG_EUSAGE, "this is the same file as %.200s", gg_source_name(a));
+    gg_fix(err, "give each model once; use its weight to count it more");
+    return gg_at_file(err, gg_source_name(b));
+}
+
+static gg_status take_model(merge_run *g, const gg_merge_model *one, gg_merge_base use)
+{
+    gg_source *s = one->source, *base = g->all[0].source;
+    gg_status st = check_member(s, one->blocks, g->err);
+    bool keys_only = use == GG_MERGE_BASE_KEYS && base &&
+                     strcmp(gg_source_name(base), gg_source_name(s)) == 0;
+    for (size_t k = keys_only || !base; k <= g->n && st == GG_OK; k++)
+        st = refuse_twice(g->all[k].source, s, g->err);
+    g->all[++g->n] = (merge_member){ .source = s, .text = one->parameters };
+    return st;
+}
+
+/* Takes the models, each of which must be a file of its own. A base that only gives keys may also
+ * be one of the models. */
+static gg_status take_models(merge_run *g, gg_merge_base use)
+{
+    const gg_merge_models *given = g->given;
+    if (given->n > GG_MERGE_MODELS)
+        return gg_fail(g->err, GG_EUSAGE, "more than %d models", GG_MERGE_MODELS);
+    g->all[0].source = given->base;
+    gg_status st = given->base ? check_member(given->base, 0, g->err) : GG_OK;
+    for (size_t i = 0; i < given->n && st == GG_OK; i++) st = take_model(g, &given->list[i], use);
+    return st;
+}
+
+/* Replaces every model but the first by its aligned version, as gg_align makes it. */
+static gg_status align_models(merge_run *g)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 1; i <= g->n && st == GG_OK; i++) {
+        merge_member *one = &g->all[i];
+        if (one->source == g->first) continue;
+        st = gg_align(g->first, one->source, NULL, &one->aligned, g->run, NULL, g->err);
+        for (size_t k = 0; k < g->m.n && st == GG_OK; k++)
+            if (g->m.models[k] == one->source) g->m.models[k] = one->aligned;
+    }
+    return st;
+}
 
 /* ---- the method and its models -------------------------------------------------------- */
 
-static gg_status find_method(gg_merge_run *g)
+static gg_status find_method(merge_run *g)
 {
     const char *text = g->o->method ? g->o->method : "";
     char shown[100], meant[GG_MEANT];
@@ -55,10 +158,9 @@ static gg_status find_method(gg_merge_run *g)
                           "model_stock or iso; the manual page lists them all");
 }
 
-static gg_status read_parameters(gg_merge_run *g)
+static gg_status read_parameters(merge_run *g)
 {
     gg_merging *m = &g->m;
-    g->members.parameters = g->o->parameters;
     m->models = calloc(g->given->n + 1, sizeof *m->models);
     m->of_model = calloc(g->given->n + 1, sizeof *m->of_model);
     if (!m->models || !m->of_model) return gg_fail(g->err, GG_ENOMEM, "no memory for the models");
@@ -70,7 +172,7 @@ static gg_status read_parameters(gg_merge_run *g)
 }
 
 /* Does a setting name a parameter that the method does not take? */
-static gg_status check_settings(const gg_merge_run *g, const gg_merge_settings *s)
+static gg_status check_settings(const merge_run *g, const gg_merge_settings *s)
 {
     const gg_merge_method *method = g->m.method;
     for (size_t i = 0; i < s->n; i++) {
@@ -90,7 +192,7 @@ static gg_status check_settings(const gg_merge_run *g, const gg_merge_settings *
     return GG_OK;
 }
 
-static gg_status check_number(const gg_merge_run *g, size_t n)
+static gg_status check_number(const merge_run *g, size_t n)
 {
     const gg_merge_method *method = g->m.method;
     if (method->base == GG_MERGE_BASE_MUST && !g->given->base) {
@@ -110,18 +212,18 @@ static gg_status check_number(const gg_merge_run *g, size_t n)
 }
 
 /* Lists the models in the order in which the method gets them. */
-static gg_status arrange_models(gg_merge_run *g)
+static gg_status arrange_models(merge_run *g)
 {
     gg_merging *m = &g->m;
     gg_merge_base use = m->method->base;
     bool based = g->given->base != NULL, lead = based && use == GG_MERGE_BASE_FIRST;
-    gg_status st = check_number(g, g->members.n + lead);
+    gg_status st = check_number(g, g->n + lead);
     if (st == GG_OK) st = check_settings(g, &m->global);
     if (st != GG_OK) return st;
     if (lead) m->models[m->n++] = g->given->base;
-    for (size_t i = 0; i < g->members.n && st == GG_OK; i++) {
+    for (size_t i = 0; i < g->n && st == GG_OK; i++) {
         st = check_settings(g, &m->of_model[m->n]);
-        m->models[m->n++] = g->members.list[i].source;
+        m->models[m->n++] = g->all[1 + i].source;
     }
     m->base = g->given->base;
     m->has_base = based && (use == GG_MERGE_BASE_MAY || use == GG_MERGE_BASE_MUST);
@@ -131,25 +233,365 @@ static gg_status arrange_models(gg_merge_run *g)
     return st;
 }
 
+/* ---- kinship --------------------------------------------------------------------------- */
+
+/* A comparison of a model with the first. */
+typedef struct kinship {
+    merge_run *g;
+    const char *name;
+    size_t n; /* keys that differ */
+} kinship;
+
+static void note_conflict(void *ctx, const char *line)
+{
+    kinship *k = ctx;
+    bool tokens = strncmp(line, "tokenizer.", 10) == 0;
+    if (tokens && k->g->o->embeddings_from_base) return;
+    if (k->n++ < SHOWN) gg_check_notes_add(&k->g->notes, k->g->err, "%.100s: %s", k->name, line);
+}
+
+static bool same_value(const gg_kv *a, const gg_kv *b)
+{
+    return a && b && a->type == b->type && a->elem_type == b->elem_type && a->count == b->count &&
+           a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_error *err)
+{
+    static const char arch[] = "general.architecture", tokens[] = "tokenizer.ggml.tokens";
+    const gg_meta *a = gg_source_meta(first), *b = gg_source_meta(s);
+    const gg_kv *mine = gg_meta_find(a, tokens), *theirs = gg_meta_find(b, tokens);
+    if (!same_value(gg_meta_find(a, arch), gg_meta_find(b, arch)))
+        gg_fail(err, GG_NO, "its architecture is not that of %.200s", gg_source_name(first));
+    else if (mine && theirs && !embeddings && !same_value(mine, theirs)) {
+        gg_fail(err, GG_NO, "its vocabulary (%llu tokens) differs from that of %.200s (%llu)",
+                (unsigned long long)theirs->count, gg_source_name(first),
+                (unsigned long long)mine->count);
+        gg_fix_hint(err, GG_HINT_EMBEDDINGS,
+                    "keep the embeddings and the vocabulary of the first "
+                    "model");
+    } else return GG_OK;
+    return gg_at_file(err, gg_source_name(s));
+}
+
+/* Compares some matrices that are spread over the model. */
+static gg_status judge_lineage(gg_source *first, gg_source *s, gg_lineage *l, gg_error *err)
+{
+    gg_tensor_pair pairs[JUDGED];
+    size_t count = gg_source_count(first), n = 0, step = count / JUDGED + 1;
+    for (size_t i = 0; i < count && n < JUDGED; i++) {
+        const gg_tensor *t = gg_source_tensor(first, i);
+        size_t twin = gg_source_find(s, t->name, t->name_len);
+        if (twin == SIZE_MAX || t->dims[1] < 2 || (count > 2 * JUDGED && i % step)) continue;
+        if (memcmp(t->dims, gg_source_tensor(s, twin)->dims, sizeof t->dims) != 0) continue;
+        pairs[n++] = (gg_tensor_pair){ i, twin };
+    }
+    *l = (gg_lineage){ .verdict = GG_LINEAGE_UNDECIDABLE };
+    gg_run quiet = { .threads = 1 };
+    gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
+    return n ? gg_lineage_of(first, s, &o, &quiet, l, err) : GG_OK;
+}
+
+/* Differences of keys other than the architecture and the tokens, and a model without a common
+ * lineage, become notes, or the lineage an error with run->strict. */
+static gg_status check_kinship(merge_run *g, gg_source *s)
+{
+    gg_lineage l = { 0 };
+    gg_source *first = g->first;
+    gg_error *err = g->err;
+    kinship k = { g, gg_source_name(s), 0 };
+    gg_status st = must_agree(first, s, g->o->embeddings_from_base, err);
+    if (st != GG_OK || !(g->run->note || g->run->strict)) return st;
+    gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, note_conflict, &k);
+    st = err->status != GG_OK ? err->status : judge_lineage(first, s, &l, err);
+    bool permuted = l.verdict == GG_LINEAGE_PERMUTED;
+    if (st != GG_OK || (l.verdict != GG_LINEAGE_STRANGERS && !permuted)) return st;
+    if (!g->run->strict)
+        return gg_check_notes_add(&g->notes, err,
+                                  permuted ? "%.100s has its hidden units in another order than "
+                                             "%.100s: the result will be noise unless it is aligned"
+                                           : "%.100s shares no lineage with %.100s: the result "
+                                             "will be noise",
+                                  k.name, gg_source_name(first));
+    if (permuted) {
+        gg_fail(err, GG_NO,
+                "its hidden units are in another order than those of %.200s: the result would be "
+                "noise",
+                gg_source_name(first));
+        gg_fix_hint(err, GG_HINT_ALIGN, "align it");
+        return gg_at_file(err, k.name);
+    }
+    gg_fail(err, GG_NO, "it shares no lineage with %.200s: the result would be noise",
+            gg_source_name(first));
+    gg_fix_hint(err, GG_HINT_STRICT,
+                "merge models that were trained from the same weights, or "
+                "merge them anyway");
+    return gg_at_file(err, k.name);
+}
+
+/* ---- history: hashes ------------------------------------------------------------------- */
+
+/* Split models, directories and pipes have no file with a hash of its own. */
+static gg_status hash_model(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    merge_member *m = &((merge_run *)ctx)->all[i];
+    const gg_model *files = m->source ? gg_source_model(m->source) : NULL;
+    (void)worker;
+    if (!files || files->n_files != 1 || strcmp(gg_source_name(m->source), "-") == 0) return GG_OK;
+    int fd = open(files->paths[0], O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return gg_at_file((gg_fail_errno(err, "cannot open it"), err), gg_source_name(m->source));
+    gg_status st = gg_file_sha256(fd, 0, files->file_sizes[0], m->sha256, NULL, err);
+    close(fd);
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(m->source));
+}
+
+static gg_status hash_models(merge_run *g)
+{
+    return gg_parallel(g->n + 1, g->run->threads, hash_model, g, g->err);
+}
+
+/* ---- history: keys ----------------------------------------------------------------------- */
+
+/* The general.name of a model, or the last part of its path. */
+static void name_of(const gg_source *s, const char **name, size_t *len)
+{
+    const char *path = gg_source_name(s), *slash = strrchr(path, '/');
+    if (gg_kv_str(gg_meta_find(gg_source_meta(s), "general.name"), name, len) && *len) return;
+    *name = slash && slash[1] ? slash + 1 : path;
+    *len = strlen(*name);
+}
+
+static void append_name(gg_buf *b, const merge_member *m, gg_error *err)
+{
+    const char *name;
+    size_t len;
+    name_of(m->source, &name, &len);
+    gg_buf_append(b, name, len, err);
+}
+
+/* "Verse + Code (ties)" */
+static void put_title(const merge_run *g, gg_buf *b)
+{
+    bool lead = g->all[0].source && g->m.method->base == GG_MERGE_BASE_FIRST;
+    for (size_t i = !lead; i <= g->n; i++) {
+        if (i && b->len) gg_buf_text(b, " + ", g->err);
+        append_name(b, &g->all[i], g->err);
+    }
+    gg_buf_printf(b, g->err, " (%s)", g->m.method->name);
+}
+
+typedef enum column { COLUMN_NAME, COLUMN_SHA256, COLUMN_PARAMETERS } column;
+
+static void column_text(const merge_member *m, column c, const char **text, size_t *len)
+{
+    if (c == COLUMN_NAME) {
+        name_of(m->source, text, len);
+        return;
+    }
+    *text = c == COLUMN_SHA256 ? m->sha256 : m->text ? m->text : "";
+    *len = strlen(*text);
+}
+
+/* Sets an array of strings with one item per model. */
+static void set_column(const merge_run *g, gg_meta *meta, const char *key, column c)
+{
+    gg_buf b = GG_BUF_INIT;
+    for (size_t i = 1; i <= g->n; i++) {
+        const char *text;
+        size_t len;
+        uint8_t le[8];
+        column_text(&g->all[i], c, &text, &len);
+        for (unsigned k = 0; k < 8; k++) le[k] = (uint8_t)((uint64_t)len >> (8 * k));
+        gg_buf_append(&b, le, sizeof le, g->err);
+        gg_buf_append(&b, text, len, g->err);
+    }
+    gg_kv kv = { key, strlen(key), GG_TYPE_ARR, GG_TYPE_STR, g->n, (const uint8_t *)b.data, b.len };
+    if (g->err->status == GG_OK) gg_meta_set(meta, &kv, g->err);
+    gg_buf_free(&b);
+}
+
+static void set_text(const merge_run *g, gg_meta *meta, const char *key, const char *text)
+{
+    gg_meta_set_str(meta, key, text, strlen(text), g->err);
+}
+
+static const char *parameters_of(const merge_run *g)
+{
+    return g->slices ? g->slices : g->o->parameters ? g->o->parameters : "";
+}
+
+static void delete_history(gg_meta *meta)
+{
+    static const char *const keys[] = {
+        "organ.merge.method",        "organ.merge.parameters",
+        "organ.merge.seed",          "organ.merge.base",
+        "organ.merge.base.sha256",   "organ.merge.models",
+        "organ.merge.models.sha256", "organ.merge.models.parameters",
+        "organ.merge.aligned",       "organ.merge.embeddings_from_base",
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) gg_meta_delete(meta, keys[i]);
+}
+
+/* Sets general.name and the keys organ.merge.*. The first error ends up in g->err. */
+static gg_status set_history(const merge_run *g, gg_meta *meta)
+{
+    const merge_member *base = &g->all[0];
+    gg_buf name = GG_BUF_INIT;
+    char seed[64];
+    delete_history(meta);
+    put_title(g, &name);
+    if (g->err->status == GG_OK) gg_meta_set_str(meta, "general.name", name.data, name.len, g->err);
+    gg_buf_clear(&name);
+    set_text(g, meta, "organ.merge.method", g->m.method->name);
+    set_text(g, meta, "organ.merge.parameters", parameters_of(g));
+    snprintf(seed, sizeof seed, "organ.merge.seed=u64:%llu", (unsigned long long)g->m.seed);
+    if (g->m.method->random) gg_meta_set_text(meta, seed, g->err);
+    if (g->o->align) gg_meta_set_text(meta, "organ.merge.aligned=bool:true", g->err);
+    if (g->o->embeddings_from_base)
+        gg_meta_set_text(meta, "organ.merge.embeddings_from_base=bool:true", g->err);
+    if (base->source) {
+        append_name(&name, base, g->err);
+        if (g->err->status != GG_OK) return gg_buf_free(&name), g->err->status;
+        gg_meta_set_str(meta, "organ.merge.base", name.data, name.len, g->err);
+        if (base->sha256[0]) set_text(g, meta, "organ.merge.base.sha256", base->sha256);
+    }
+    set_column(g, meta, "organ.merge.models", COLUMN_NAME);
+    set_column(g, meta, "organ.merge.models.parameters", COLUMN_PARAMETERS);
+    if (!g->o->no_hash) set_column(g, meta, "organ.merge.models.sha256", COLUMN_SHA256);
+    gg_buf_free(&name);
+    return g->err->status;
+}
+
+/* ---- history: the card ------------------------------------------------------------------- */
+
+/* Text in a table of Markdown: without line breaks and bars. */
+static void put_cell(gg_buf *b, const char *text, size_t len, gg_error *err)
+{
+    char safe[400];
+    gg_escape(text, len < 90 ? len : 90, safe, sizeof safe);
+    for (char *p = safe; *p; p++)
+        if (*p == '|' || *p == '`') *p = '/';
+    gg_buf_text(b, safe, err);
+}
+
+static void put_row(gg_buf *b, const merge_member *m, const char *role, gg_error *err)
+{
+    const char *name;
+    size_t len;
+    gg_buf_printf(b, err, "| %s | ", role);
+    name_of(m->source, &name, &len);
+    put_cell(b, name, len, err);
+    gg_buf_text(b, " | ", err);
+    if (m->text) put_cell(b, m->text, strlen(m->text), err);
+    gg_buf_printf(b, err, " | %s |\n", m->sha256);
+}
+
+/* Writes the card to the open file `fd`. */
+static gg_status write_card(const merge_run *g, int fd)
+{
+    const char *parameters = parameters_of(g);
+    gg_error *err = g->err;
+    gg_buf b = GG_BUF_INIT;
+    gg_buf_text(&b, "# ", err);
+    put_title(g, &b);
+    gg_buf_printf(&b, err, "\n\nThis model was merged with organ-merge.\n\nMethod: %s",
+                  g->m.method->name);
+    if (parameters[0]) gg_buf_text(&b, " with ", err);
+    put_cell(&b, parameters, strlen(parameters), err);
+    if (g->m.method->random) gg_buf_printf(&b, err, ", seed %llu", (unsigned long long)g->m.seed);
+    gg_buf_printf(&b, err,
+                  ". %zu tensors were merged and %zu copied.\n\n"
+                  "| role | model | parameters | sha256 |\n|---|---|---|---|\n",
+                  g->report->merged, g->report->copied);
+    for (size_t i = !g->all[0].source; i <= g->n; i++)
+        put_row(&b, &g->all[i], i ? "model" : "base", err);
+    if (err->status == GG_OK) gg_pwrite_all(fd, b.data, b.len, 0, err);
+    gg_buf_free(&b);
+    return err->status;
+}
+
 /* ---- tensors --------------------------------------------------------------------------- */
 
-static gg_status report_row(const gg_merge_run *g, const gg_tensor *t, const char *how,
+/* The parameters of a tensor as text: "weight=0.6,0.4 lambda=1". Cut to `size`. */
+static void job_text(const gg_merge_job *j, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < j->method->n_takes && at < size; i++) {
+        gg_merge_param p = j->method->takes[i].param;
+        size_t values = 1;
+        for (size_t k = 1; k < j->n; k++)
+            if (j->p[k][p] != j->p[0][p]) values = j->n;
+        at += (size_t)snprintf(out + at, size - at, "%s%s=", i ? " " : "", gg_merge_param_name(p));
+        for (size_t k = 0; k < values && at < size; k++) {
+            char number[32];
+            gg_format_f64(j->p[k][p], number);
+            at += (size_t)snprintf(out + at, size - at, "%s%s", k ? "," : "", number);
+        }
+    }
+}
+
+static gg_status other_dims(const gg_tensor *t, const gg_tensor *theirs, const gg_source *s,
+                            gg_error *err)
+{
+    char a[96], b[96];
+    gg_dims_text(theirs, a);
+    gg_dims_text(t, b);
+    gg_fail(err, GG_NO, "its dims are %s, but those of the first model are %s", a, b);
+    if (gg_anatomy_of(t->name, t->name_len).cls == GG_EMBED)
+        gg_fix_hint(err, GG_HINT_EMBEDDINGS,
+                    "keep the embeddings of the first model, if its vocabulary is the right one");
+    else gg_fix(err, "only models with the same dims can be merged");
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(s));
+}
+
+/* GG_NO if the tensor is missing or has other dims; GG_EUNSUPPORTED if it cannot be decoded. */
+static gg_status find_in_model(const gg_source *s, const gg_tensor *t, size_t *at, gg_error *err)
+{
+    *at = gg_source_find(s, t->name, t->name_len);
+    if (*at == SIZE_MAX) {
+        gg_fail(err, GG_NO, "it does not have this tensor");
+        gg_at_tensor(err, t->name, t->name_len);
+        return gg_at_file(err, gg_source_name(s));
+    }
+    const gg_tensor *theirs = gg_source_tensor(s, *at);
+    if (memcmp(t->dims, theirs->dims, sizeof t->dims) != 0) return other_dims(t, theirs, s, err);
+    if (gg_can_decode(theirs->dtype)) return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded",
+            gg_dtype_get(theirs->dtype) ? gg_dtype_get(theirs->dtype)->name : "its type");
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(s));
+}
+
+/* Finds tensor t of the first model in all others: at[k] as in gg_merge_producer. */
+static gg_status find_in_models(const merge_run *g, const gg_tensor *t, size_t *at)
+{
+    const gg_merging *m = &g->m;
+    gg_status st = GG_OK;
+    for (size_t k = 0; k < m->n && st == GG_OK; k++)
+        st = find_in_model(m->models[k], t, &at[k], g->err);
+    at[m->n] = SIZE_MAX;
+    return st == GG_OK && m->has_base ? find_in_model(m->base, t, &at[m->n], g->err) : st;
+}
+
+static gg_status report_row(const merge_run *g, const gg_tensor *t, const char *how,
                             const gg_merge_job *j)
 {
     char text[600] = "";
     if (!g->o->row) return GG_OK;
-    if (j) gg_merge_job_text(j, text, sizeof text);
+    if (j) job_text(j, text, sizeof text);
     gg_merge_row row = { t, gg_anatomy_of(t->name, t->name_len), how, text };
     return g->o->row(g->o->ctx, &row, g->err);
 }
 
 /* Plans tensor t as that of a source, in t's dtype. */
-static gg_status plan_copied(gg_merge_run *g, const gg_tensor *t, gg_source *s, size_t at)
+static gg_status plan_copied(merge_run *g, const gg_tensor *t, gg_source *s, size_t at)
 {
     gg_plan_tensor *pt;
     const gg_tensor *from = gg_source_tensor(s, at);
-    const gg_manifest *m = gg_source_manifest(s);
-    gg_plan_part part = { s, at, 0, from->bytes, m ? m->entries[at].sha256 : NULL };
+    gg_plan_part part = gg_plan_whole(s, at);
     gg_status st = gg_plan_add(&g->plan, t, &pt, g->err);
     g->report->copied++;
     if (st != GG_OK || from->dtype == t->dtype)
@@ -163,7 +605,7 @@ static gg_status plan_copied(gg_merge_run *g, const gg_tensor *t, gg_source *s, 
 }
 
 /* Values that a separate tensor scales (in NVFP4) are not those of the weight alone. */
-static gg_status refuse_scaled(const gg_merge_run *g, const gg_tensor *t)
+static gg_status refuse_scaled(const merge_run *g, const gg_tensor *t)
 {
     char scale[GG_RECORD_NAME + 1];
     for (size_t k = 0; k <= g->m.n; k++) {
@@ -178,7 +620,7 @@ static gg_status refuse_scaled(const gg_merge_run *g, const gg_tensor *t)
     return GG_OK;
 }
 
-static gg_status plan_merged(gg_merge_run *g, const gg_tensor *t, const size_t *at)
+static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
 {
     gg_merge_job j;
     gg_plan_tensor *pt;
@@ -199,7 +641,7 @@ static gg_status plan_merged(gg_merge_run *g, const gg_tensor *t, const size_t *
     return GG_OK;
 }
 
-static gg_status plan_all(gg_merge_run *g)
+static gg_status plan_all(merge_run *g)
 {
     gg_status st = GG_OK;
     size_t *at = calloc(g->m.n + 1, sizeof *at);
@@ -215,7 +657,7 @@ static gg_status plan_all(gg_merge_run *g)
         }
         gg_merge_settings_visit(&g->m.global, t);
         for (size_t k = 0; k < g->m.n; k++) gg_merge_settings_visit(&g->m.of_model[k], t);
-        st = gg_merge_find(&g->m, g->first, i, at, g->err);
+        st = find_in_models(g, t, at);
         if (st == GG_OK) st = plan_merged(g, t, at);
     }
     free(at);
@@ -226,7 +668,7 @@ static gg_status plan_all(gg_merge_run *g)
 }
 
 /* Notes tensors that only other models have. */
-static void note_left_out(const gg_merge_run *g)
+static void note_left_out(const merge_run *g)
 {
     for (size_t k = 0; k < g->m.n; k++) {
         const gg_tensor *example = NULL;
@@ -247,7 +689,7 @@ static void note_left_out(const gg_merge_run *g)
 
 /* ---- keys and files ---------------------------------------------------------------------- */
 
-static gg_status merged_keys(gg_merge_run *g, gg_meta *meta)
+static gg_status merged_keys(merge_run *g, gg_meta *meta)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(g->first), g->err);
     gg_tensor *list = calloc(g->plan.n ? g->plan.n : 1, sizeof *list);
@@ -255,11 +697,11 @@ static gg_status merged_keys(gg_merge_run *g, gg_meta *meta)
     for (size_t i = 0; st == GG_OK && i < g->plan.n; i++) list[i] = g->plan.tensors[i].t;
     if (st == GG_OK) st = gg_type_keys_change(meta, g->first, list, g->plan.n, g->err);
     free(list);
-    return st == GG_OK ? gg_merge_history_keys(&g->members, &g->m, g->o, meta, g->err) : st;
+    return st == GG_OK ? set_history(g, meta) : st;
 }
 
 /* The dtypes of computed tensors, now that they are final. */
-static gg_status check_dtypes(const gg_merge_run *g)
+static gg_status check_dtypes(const merge_run *g)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < g->plan.n && st == GG_OK; i++)
@@ -268,7 +710,7 @@ static gg_status check_dtypes(const gg_merge_run *g)
     return st;
 }
 
-static gg_status plan_keys_and_files(gg_merge_run *g, const char *output)
+static gg_status plan_keys_and_files(merge_run *g, const char *output)
 {
     gg_meta meta = GG_META_INIT;
     gg_split split = { g->o->output.shards, g->o->output.shard_size };
@@ -290,30 +732,28 @@ static gg_status plan_keys_and_files(gg_merge_run *g, const char *output)
 /* ---- merging --------------------------------------------------------------------------- */
 
 /* The card replaces neither the result nor a model. */
-static gg_status guard_card(const gg_merge_run *g, const char *output)
+static gg_status guard_card(const merge_run *g, const char *output)
 {
     const char *card = g->o->card;
-    gg_status st = gg_guard_input(card, g->members.base.source, g->err);
-    for (size_t i = 0; i < g->members.n && st == GG_OK; i++)
-        st = gg_guard_input(card, g->members.list[i].source, g->err);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i <= g->n && st == GG_OK; i++)
+        st = gg_guard_input(card, g->all[i].source, g->err);
     if (st != GG_OK || strcmp(card, output) != 0) return st;
     gg_fail(g->err, GG_EUSAGE, "the model and its card have the same name");
     return gg_at_file(g->err, card);
 }
 
-static gg_status guard_files(const gg_merge_run *g, const char *output)
+static gg_status guard_files(const merge_run *g, const char *output)
 {
     gg_status st = GG_OK;
     if (!output) return GG_OK;
     if (g->o->card) st = guard_card(g, output);
-    if (st == GG_OK && g->members.base.source)
-        st = gg_guard_output(output, g->members.base.source, g->err);
-    for (size_t i = 0; i < g->members.n && st == GG_OK; i++)
-        st = gg_guard_output(output, g->members.list[i].source, g->err);
+    for (size_t i = 0; i <= g->n && st == GG_OK; i++)
+        st = gg_guard_output(output, g->all[i].source, g->err);
     return st;
 }
 
-static gg_run bounded_run(const gg_merge_run *g)
+static gg_run bounded_run(const merge_run *g)
 {
     uint64_t row = 0;
     for (size_t i = 0; i < g->plan.n; i++)
@@ -323,15 +763,14 @@ static gg_run bounded_run(const gg_merge_run *g)
 
 /* The card is on the disk before the model gets its name, so that only its renaming can fail then.
  */
-static gg_status write_files(gg_merge_run *g)
+static gg_status write_files(merge_run *g)
 {
     gg_run run = bounded_run(g);
     gg_output *card = NULL;
     gg_status st = GG_OK;
     if (g->o->card) {
         st = gg_output_open(g->o->card, g->run->force, &card, g->err);
-        if (st == GG_OK)
-            st = gg_merge_card(&g->members, &g->m, g->report, gg_output_fd(card), g->err);
+        if (st == GG_OK) st = write_card(g, gg_output_fd(card));
         if (st == GG_OK) st = gg_output_sync(card, g->err);
         gg_at_file(g->err, g->o->card);
     }
@@ -341,37 +780,34 @@ static gg_status write_files(gg_merge_run *g)
     return st;
 }
 
-static gg_status write_output(gg_merge_run *g, const char *output)
+static gg_status write_output(merge_run *g, const char *output)
 {
     /* The names of shards need a file. */
     gg_status st = plan_keys_and_files(g, output ? output : "merged.gguf");
-    if (st == GG_OK && g->members.base.source)
-        st = gg_watch_add(&g->plan.watch, g->members.base.source, g->err);
-    for (size_t i = 0; i < g->members.n && st == GG_OK; i++)
-        st = gg_watch_add(&g->plan.watch, g->members.list[i].source, g->err);
+    for (size_t i = 0; i <= g->n && st == GG_OK; i++)
+        st = gg_watch_add(&g->plan.watch, g->all[i].source, g->err);
     return st == GG_OK && output ? write_files(g) : st;
 }
 
-static gg_status merge_tensors(gg_merge_run *g, const char *output)
+static gg_status merge_tensors(merge_run *g, const char *output)
 {
-    gg_check_notes notes = { 0 };
     const gg_merge_options *o = g->o;
     const gg_output_options *out = &o->output;
     gg_status st = out->imatrix ? gg_imatrix_open(out->imatrix, &g->imatrix, g->err) : GG_OK;
     g->made.imatrix = g->imatrix;
     if (st == GG_OK)
         st = gg_dtype_rules_parse(out->dtype, out->fallback, g->imatrix, &g->rules, g->err);
-    if (st == GG_OK) st = gg_merge_members_take(&g->members, g->given, g->m.method->base, g->err);
+    if (st == GG_OK) st = take_models(g, g->m.method->base);
     if (st == GG_OK) st = arrange_models(g);
     if (st == GG_OK) st = guard_files(g, output);
-    if (st == GG_OK && o->align) st = gg_merge_align(&g->members, &g->m, g->first, g->run, g->err);
-    if (st == GG_OK)
-        st = gg_merge_kinship(&g->m, g->first, o->embeddings_from_base, g->run, &notes, g->err);
+    if (st == GG_OK && o->align) st = align_models(g);
+    for (size_t i = 0; i < g->m.n && st == GG_OK; i++)
+        if (g->m.models[i] != g->first) st = check_kinship(g, g->m.models[i]);
     if (st == GG_OK) st = plan_all(g);
-    if (st == GG_OK && output && !o->no_hash) st = gg_merge_hash(&g->members, g->run, g->err);
+    if (st == GG_OK && output && !o->no_hash) st = hash_models(g);
     if (st == GG_OK) st = write_output(g, output);
     if (st == GG_OK) note_left_out(g);
-    gg_check_notes_end(&notes, g->run, st == GG_OK);
+    gg_check_notes_end(&g->notes, g->run, st == GG_OK);
     return st;
 }
 
@@ -379,32 +815,35 @@ static gg_status merge_tensors(gg_merge_run *g, const char *output)
 
 static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
 {
-    const gg_merge_run *g = ctx;
-    gg_status st = gg_merge_history_keys(&g->members, &g->m, g->o, meta, err);
+    const merge_run *g = ctx;
+    gg_status st = set_history(g, meta);
     return st == GG_OK ? gg_set_keys(meta, &g->o->output, err) : st;
 }
 
 /* A tensor of a slice is a copy of one model, which is named as in the keys. */
 static gg_status report_slice_row(void *ctx, const gg_stack_tensor *t, gg_error *err)
 {
-    const gg_merge_run *g = ctx;
-    char name[GG_MERGE_NAME + 1];
+    const merge_run *g = ctx;
+    char shown[NAME_SHOWN + 1];
+    const char *name;
+    size_t len;
     if (!g->o->row) return GG_OK;
-    gg_merge_model_name(g->members.list[t->model].source, name);
-    gg_merge_row row = { t->t, t->a, "copy", name };
+    name_of(g->all[1 + t->model].source, &name, &len);
+    snprintf(shown, sizeof shown, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
+    gg_merge_row row = { t->t, t->a, "copy", shown };
     return g->o->row(g->o->ctx, &row, err);
 }
 
 /* Orders the blocks, and names the slices as the parameters of the merge: "slices=1:0-7,2:4-11",
  * with the numbers of models. */
-static gg_status add_slices(gg_merge_run *g, gg_block_order *order)
+static gg_status add_slices(merge_run *g, gg_block_order *order)
 {
     gg_buf b = GG_BUF_INIT;
     gg_status st = gg_buf_text(&b, "slices=", g->err);
     for (size_t i = 0; i < g->given->n_slices && st == GG_OK; i++) {
         const gg_merge_slice *slice = &g->given->slices[i];
         char blocks[64];
-        gg_source *s = g->members.list[slice->model].source;
+        gg_source *s = g->all[1 + slice->model].source;
         snprintf(blocks, sizeof blocks, "%llu-%llu", (unsigned long long)slice->from,
                  (unsigned long long)slice->to - 1);
         st = gg_block_order_add(order, s, blocks, g->err);
@@ -412,12 +851,12 @@ static gg_status add_slices(gg_merge_run *g, gg_block_order *order)
         if (st == GG_OK)
             st = gg_buf_printf(&b, g->err, "%s%zu:%s", i ? "," : "", slice->model + 1, blocks);
     }
-    g->members.slices = gg_buf_take(&b, NULL);
+    g->slices = gg_buf_take(&b, NULL);
     return st;
 }
 
 /* Refuses or notes options that have no effect on copies. */
-static gg_status check_slice_options(const gg_merge_run *g)
+static gg_status check_slice_options(const merge_run *g)
 {
     const gg_output_options *out = &g->o->output;
     const gg_merge_models *given = g->given;
@@ -435,15 +874,15 @@ static gg_status check_slice_options(const gg_merge_run *g)
     return GG_OK;
 }
 
-static gg_status join_slices(gg_merge_run *g, const char *output)
+static gg_status join_slices(merge_run *g, const char *output)
 {
     gg_block_order order = { 0 };
     gg_stack_options o = { .keys = slice_keys, .tensor = report_slice_row, .ctx = g };
     gg_stack_report report = { 0 };
     gg_status st = check_slice_options(g);
-    if (st == GG_OK) st = gg_merge_members_take(&g->members, g->given, GG_MERGE_BASE_KEYS, g->err);
+    if (st == GG_OK) st = take_models(g, GG_MERGE_BASE_KEYS);
     if (st == GG_OK) st = add_slices(g, &order);
-    if (st == GG_OK && output && !g->o->no_hash) st = gg_merge_hash(&g->members, g->run, g->err);
+    if (st == GG_OK && output && !g->o->no_hash) st = hash_models(g);
     if (st == GG_OK) st = gg_stack_blocks(&order, &o, output, g->run, &report, g->err);
     if (st == GG_OK) g->report->copied = report.tensors;
     if (st == GG_OK) g->report->bytes = report.bytes;
@@ -454,7 +893,7 @@ static gg_status join_slices(gg_merge_run *g, const char *output)
 /* ---- either ------------------------------------------------------------------------------------
  */
 
-static void close_run(gg_merge_run *g)
+static void close_run(merge_run *g)
 {
     gg_plan_free(&g->plan);
     gg_computations_free(&g->made);
@@ -463,7 +902,8 @@ static void close_run(gg_merge_run *g)
     gg_merge_settings_free(&g->m.global);
     for (size_t i = 0; g->m.of_model && i <= g->given->n; i++)
         gg_merge_settings_free(&g->m.of_model[i]);
-    gg_merge_members_free(&g->members);
+    for (size_t i = 0; i <= g->n; i++) gg_source_close(g->all[i].aligned);
+    free(g->slices);
     free(g->m.models);
     free(g->m.of_model);
     pthread_mutex_destroy(&g->m.whole);
@@ -476,16 +916,209 @@ gg_status gg_merge(const gg_merge_models *models, const gg_merge_options *o, con
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_merge_report, report);
     *report = (gg_merge_report){ 0 };
-    gg_merge_run g = { .given = models,
-                       .o = o,
-                       .run = run,
-                       .plan = { .verify = true },
-                       .report = report,
-                       .err = err };
+    merge_run g = { .given = models,
+                    .o = o,
+                    .run = run,
+                    .plan = { .verify = true },
+                    .report = report,
+                    .err = err };
     pthread_mutex_init(&g.m.whole, NULL);
     gg_status st = find_method(&g);
     if (st == GG_OK) st = read_parameters(&g);
     if (st == GG_OK) st = models->n_slices ? join_slices(&g, output) : merge_tensors(&g, output);
     close_run(&g);
     return st;
+}
+
+/* ---- recalling a merge --------------------------------------------------------------------- */
+
+/* A key may be of any length, but its settings are compared with each other and with each tensor.
+ */
+#define SETTINGS 1000
+#define SETTINGS_BYTES 65536
+#define SLICES 4096
+
+typedef struct slice {
+    uint64_t model, from, n; /* n blocks of a model from block `from` */
+} slice;
+
+typedef struct recall {
+    const gg_meta *meta;
+    const gg_kv *names; /* of the models */
+    gg_merging m;
+    bool embeddings; /* copied from the base */
+    slice *slices;
+    size_t n_slices;
+    gg_merge_fn row;
+    void *ctx;
+    gg_error *err;
+} recall;
+
+static gg_status malformed_key(const recall *r, const char *key)
+{
+    return gg_fail(r->err, GG_EFORMAT, "the key %s does not describe a merge", key);
+}
+
+/* Returns a copy of a text, to be freed; NULL with the error if it is none. */
+static char *copy_text(const recall *r, const char *key, const char *text, size_t len)
+{
+    if (!text || memchr(text, 0, len)) {
+        malformed_key(r, key);
+        return NULL;
+    }
+    char *copy = strndup(text, len);
+    if (!copy) gg_fail(r->err, GG_ENOMEM, "out of memory");
+    return copy;
+}
+
+/* ---- parameters ------------------------------------------------------------------- */
+
+/* Parameters are stored as they were given: for organ-merge, or in JSON in a configuration. */
+static gg_status recall_settings(const recall *r, const char *key, const char *text, size_t len,
+                                 gg_merge_settings *to)
+{
+    if (len > SETTINGS_BYTES) return malformed_key(r, key);
+    char *copy = copy_text(r, key, text, len);
+    if (!copy) return r->err->status;
+    gg_error wrong = GG_ERROR_INIT;
+    gg_status st = gg_merge_settings_add(to, copy, &wrong);
+    free(copy);
+    if (st == GG_ENOMEM) return gg_fail(r->err, st, "out of memory");
+    return st != GG_OK || to->n > SETTINGS ? malformed_key(r, key) : GG_OK;
+}
+
+/* The number of models, and the parameters of each. `lead`: the base is the first of them. */
+static gg_status recall_models(recall *r, bool lead)
+{
+    const gg_kv *parameters = gg_meta_find(r->meta, "organ.merge.models.parameters");
+    const char *key = "organ.merge.models", *text;
+    gg_merging *m = &r->m;
+    uint64_t at = 0;
+    size_t len, n = 0;
+    r->names = gg_meta_find(r->meta, key);
+    while (n <= GG_MERGE_MODELS && gg_kv_next_str(r->names, &at, &text, &len)) n++;
+    if (n == 0 || n > GG_MERGE_MODELS) return malformed_key(r, key);
+    m->n = n + lead;
+    m->of_model = calloc(m->n, sizeof *m->of_model);
+    if (!m->of_model) return gg_fail(r->err, GG_ENOMEM, "out of memory");
+    gg_status st = GG_OK;
+    at = 0;
+    for (size_t k = lead; k < m->n && st == GG_OK; k++) {
+        bool any = gg_kv_next_str(parameters, &at, &text, &len);
+        st = recall_settings(r, "organ.merge.models.parameters", any ? text : NULL, any ? len : 0,
+                             &m->of_model[k]);
+    }
+    return st;
+}
+
+/* "slices=1:0-7,2:4-11" */
+static gg_status recall_slices(recall *r, const char *text, size_t len)
+{
+    const char *key = "organ.merge.parameters";
+    char *copy = copy_text(r, key, text, len);
+    gg_status st = copy ? GG_OK : r->err->status;
+    r->slices = calloc(SLICES, sizeof *r->slices);
+    if (st == GG_OK && !r->slices) st = gg_fail(r->err, GG_ENOMEM, "out of memory");
+    const char *p = st == GG_OK ? copy + strlen("slices=") : NULL;
+    while (st == GG_OK && *p) {
+        unsigned long long model, from, to;
+        int used = 0;
+        if (r->n_slices == SLICES ||
+            sscanf(p, "%10llu:%10llu-%10llu%n", &model, &from, &to, &used) != 3 || to < from ||
+            model == 0 || model > r->m.n || (p[used] != 0 && p[used] != ','))
+            st = malformed_key(r, key);
+        else r->slices[r->n_slices++] = (slice){ model - 1, from, to - from + 1 };
+        p += used + (p[used] == ',');
+    }
+    free(copy);
+    return st;
+}
+
+static gg_status recall_keys(recall *r)
+{
+    const char *text, *parameters;
+    size_t len, size;
+    uint64_t aside = 0;
+    gg_merging *m = &r->m;
+    if (!r->meta || !gg_kv_str(gg_meta_find(r->meta, "organ.merge.method"), &text, &len))
+        return gg_fail(r->err, GG_NO,
+                       "it has no history of a merge: organ-merge did not write it (organ-stack "
+                       "stores no history)");
+    m->method = gg_merge_method_by_name(text, len);
+    if (!m->method) return malformed_key(r, "organ.merge.method");
+    if (!gg_kv_str(gg_meta_find(r->meta, "organ.merge.parameters"), &parameters, &size))
+        return malformed_key(r, "organ.merge.parameters");
+    bool based = gg_meta_find(r->meta, "organ.merge.base") != NULL;
+    gg_status st = recall_models(r, based && m->method->base == GG_MERGE_BASE_FIRST);
+    if (st != GG_OK) return st;
+    if (size > 7 && memcmp(parameters, "slices=", 7) == 0)
+        return recall_slices(r, parameters, size);
+    if (m->n < m->method->least || m->n > m->method->most)
+        return malformed_key(r, "organ.merge.models");
+    m->has_base = based &&
+                  (m->method->base == GG_MERGE_BASE_MAY || m->method->base == GG_MERGE_BASE_MUST);
+    m->blocks = gg_arch_number(r->meta, "block_count");
+    r->embeddings = gg_kv_u64(gg_meta_find(r->meta, "organ.merge.embeddings_from_base"), &aside) &&
+                    aside;
+    return recall_settings(r, "organ.merge.parameters", parameters, size, &m->global);
+}
+
+/* ---- tensors ---------------------------------------------------------------------- */
+
+/* The name of a model, of which tensors of slices are copies. */
+static void recall_name(const recall *r, uint64_t model, char name[NAME_SHOWN + 1])
+{
+    uint64_t at = 0;
+    const char *text = "";
+    size_t len = 0;
+    for (uint64_t k = 0; k <= model; k++) gg_kv_next_str(r->names, &at, &text, &len);
+    snprintf(name, NAME_SHOWN + 1, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), text);
+}
+
+/* Tensors outside the blocks come from the model of the first slice. */
+static gg_status row_of_slice(const recall *r, const gg_tensor *t, const gg_anatomy *a)
+{
+    char name[NAME_SHOWN + 1];
+    uint64_t first = 0, model = r->slices[0].model;
+    for (size_t i = 0; i < r->n_slices && a->block >= 0; i++) {
+        if ((uint64_t)a->block >= first) model = r->slices[i].model;
+        first += r->slices[i].n;
+    }
+    recall_name(r, model, name);
+    gg_merge_row row = { t, *a, "copy", name };
+    return r->row(r->ctx, &row, r->err);
+}
+
+static gg_status row_of_tensor(const recall *r, const gg_tensor *t, const gg_anatomy *a)
+{
+    char text[600] = "";
+    gg_merge_row row = { t, *a, "copy", text };
+    gg_merge_job j;
+    gg_error wrong = GG_ERROR_INIT;
+    if (r->n_slices) return row_of_slice(r, t, a);
+    if (gg_is_integer(t->dtype) || (r->embeddings && a->cls == GG_EMBED))
+        return r->row(r->ctx, &row, r->err);
+    gg_status st = gg_merge_job_start(&r->m, t, &j, &wrong);
+    bool copied = st == GG_OK && r->m.method->unchanged && r->m.method->unchanged(&j) != SIZE_MAX;
+    if (!copied) row.how = "merge";
+    if (st == GG_OK) job_text(&j, text, sizeof text);
+    gg_merge_job_free(&j);
+    if (st == GG_ENOMEM) return gg_fail(r->err, st, "out of memory");
+    if (st != GG_OK) return malformed_key(r, "organ.merge.parameters");
+    return r->row(r->ctx, &row, r->err);
+}
+
+gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg_error *err)
+{
+    recall r = { .meta = gg_source_meta(model), .row = row, .ctx = ctx, .err = err };
+    gg_status st = recall_keys(&r);
+    for (size_t i = 0; i < gg_source_count(model) && st == GG_OK; i++) {
+        gg_anatomy a = gg_source_anatomy(model, i);
+        st = row_of_tensor(&r, gg_source_tensor(model, i), &a);
+    }
+    for (size_t k = 0; k < r.m.n && r.m.of_model; k++) gg_merge_settings_free(&r.m.of_model[k]);
+    free(r.m.of_model);
+    gg_merge_settings_free(&r.m.global);
+    free(r.slices);
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(model));
 }
