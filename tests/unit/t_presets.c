@@ -4,7 +4,7 @@
 #include "files.h"
 
 #include "organ/gg_quant.h"
-#include "verbs/compute/presets.h"
+#include "verbs/compute/dtype_rules.h"
 
 #define TENSORS 1024 /* of a model, at most */
 

@@ -10,7 +10,7 @@
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "verbs/compute/compute.h"
-#include "verbs/compute/presets.h"
+#include "verbs/compute/dtype_rules.h"
 #include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 

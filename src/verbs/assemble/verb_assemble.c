@@ -11,7 +11,6 @@
 #include "quant/quant.h"
 #include "size.h"
 #include "verbs/compute/dtype_rules.h"
-#include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"

@@ -112,43 +112,29 @@ double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t
 
 /* ---- values ---------------------------------------------------------------------- */
 
-/* The weights of A and B. */
-typedef struct weights {
-    double a, b;
-} weights;
+/* What a blend does with the values of a step. */
+typedef struct mixing {
+    bool task, arc;
+    double a, b; /* weights of A, only of an arc, and of B */
+    gg_products sums;
+} mixing;
 
-static gg_status mix_two(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
+static gg_status mix_blend(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
-    const weights *w = state;
+    const mixing *m = state;
     (void)first;
     (void)err;
-    GG_PICK(gg_mix_two)(x[0], x[1], w->a, w->b, n);
-    return GG_OK;
-}
-
-static gg_status mix_linear(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
-{
-    const weights *w = state;
-    (void)first;
-    (void)err;
-    GG_PICK(gg_mix_difference)(x[0], x[1], x[0], w->b, n);
-    return GG_OK;
-}
-
-static gg_status mix_task(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
-{
-    const weights *w = state;
-    (void)first;
-    (void)err;
-    GG_PICK(gg_mix_difference)(x[0], x[1], x[2], w->b, n);
+    if (m->arc) GG_PICK(gg_mix_two)(x[0], x[1], m->a, m->b, n);
+    else GG_PICK(gg_mix_difference)(x[0], x[1], x[m->task ? 2 : 0], m->b, n);
     return GG_OK;
 }
 
 static gg_status add_products(void *state, uint64_t first, size_t n, float *const *x, gg_error *err)
 {
+    mixing *m = state;
     (void)first;
     (void)err;
-    GG_PICK(gg_mix_products)(state, x[0], x[1], n);
+    GG_PICK(gg_mix_products)(&m->sums, x[0], x[1], n);
     return GG_OK;
 }
 
@@ -157,32 +143,23 @@ static double sum4(const double s[4])
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-/* False if the straight line must be used instead of the arc. */
-static bool arc(const gg_products *s, double t, weights *w)
-{
-    const double gram[3] = { sum4(s->aa), sum4(s->ab), sum4(s->bb) };
-    double two[2];
-    if (!gg_slerp_weights(gram, t, two)) return false;
-    *w = (weights){ .a = two[0], .b = two[1] };
-    return true;
-}
-
 static gg_status make_blend(void *ctx, const gg_target *to, gg_error *err)
 {
     const blend_ctx *b = ctx;
-    weights w = { .b = b->t };
-    compute_mix mix = b->mode == GG_BLEND_TASK ? mix_task : mix_linear;
+    mixing m = { .task = b->mode == GG_BLEND_TASK, .b = b->t };
     if (b->mode == GG_BLEND_SLERP) {
         /* The angle is known only after all values were read. They are read twice, because keeping
          * them would need memory for a whole tensor. What is wrong with them is found when they
          * are read again to be written. */
-        gg_products s = { 0 };
         gg_target nowhere = { .t = to->t, .fd = -1 };
-        gg_status st = gg_compute_all(&b->base, add_products, &s, &nowhere, err);
+        gg_status st = gg_compute_all(&b->base, add_products, &m, &nowhere, err);
         if (st != GG_OK) return st;
-        if (arc(&s, b->t, &w)) mix = mix_two;
+        const double gram[3] = { sum4(m.sums.aa), sum4(m.sums.ab), sum4(m.sums.bb) };
+        double two[2];
+        m.arc = gg_slerp_weights(gram, b->t, two); /* or else the straight line */
+        if (m.arc) m.a = two[0], m.b = two[1];
     }
-    return gg_compute_all(&b->base, mix, &w, to, err);
+    return gg_compute_all(&b->base, mix_blend, &m, to, err);
 }
 
 gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg_mixture *m,

@@ -230,22 +230,28 @@ typedef struct lora_state {
 
 /* ---- the adapter's values --------------------------------------------------------- */
 
+/* Reads n values of a half. Those of a transposed one (columns > 0) become rows. */
+static gg_status load_half(feed *f, uint64_t n, uint64_t columns, uint64_t row, float *to,
+                           gg_error *err)
+{
+    for (uint64_t done = 0; done < n;) {
+        size_t step = n - done < COMPUTE_STEP ? (size_t)(n - done) : COMPUTE_STEP;
+        gg_status st = gg_feed_next(f, step, err);
+        if (st == GG_OK && f->bad) st = gg_feed_fail_bad(f, err);
+        if (st != GG_OK) return st;
+        if (!columns) memcpy(to + done, f->x, step * sizeof *to);
+        for (size_t k = 0; columns && k < step; k++)
+            to[(done + k) % columns * row + (done + k) / columns] = f->x[k];
+        done += step;
+    }
+    return GG_OK;
+}
+
 static gg_status load_wide(lora_state *s, gg_error *err)
 {
     const lora_pair *p = &s->c->pair;
-    uint64_t n = p->in * p->r;
-    for (uint64_t done = 0; done < n;) {
-        size_t step = n - done < COMPUTE_STEP ? (size_t)(n - done) : COMPUTE_STEP;
-        gg_status st = gg_feed_next(&s->wide, step, err);
-        if (st == GG_OK && s->wide.bad) st = gg_feed_fail_bad(&s->wide, err);
-        if (st != GG_OK) return st;
-        if (!p->swapped) memcpy(s->w + done, s->wide.x, step * sizeof *s->w);
-        for (size_t k = 0; p->swapped && k < step; k++)
-            s->w[(done + k) % p->r * p->in + (done + k) / p->r] = s->wide.x[k];
-        done += step;
-    }
     s->loaded = s->loaded == UINT64_MAX ? 0 : s->loaded + 1;
-    return GG_OK;
+    return load_half(&s->wide, p->in * p->r, p->swapped ? p->r : 0, p->in, s->w, err);
 }
 
 /* Loads the next rows of tall. */
@@ -255,16 +261,7 @@ static gg_status load_rows(lora_state *s, gg_error *err)
     uint64_t all = p->out * p->experts;
     s->first_row = s->end_row;
     s->end_row = all - s->first_row < s->step_rows ? all : s->first_row + s->step_rows;
-    uint64_t n = (s->end_row - s->first_row) * p->r;
-    for (uint64_t done = 0; done < n;) {
-        size_t step = n - done < COMPUTE_STEP ? (size_t)(n - done) : COMPUTE_STEP;
-        gg_status st = gg_feed_next(&s->tall, step, err);
-        if (st == GG_OK && s->tall.bad) st = gg_feed_fail_bad(&s->tall, err);
-        if (st != GG_OK) return st;
-        memcpy(s->rows + done, s->tall.x, step * sizeof *s->rows);
-        done += step;
-    }
-    return GG_OK;
+    return load_half(&s->tall, (s->end_row - s->first_row) * p->r, 0, 0, s->rows, err);
 }
 
 /* ---- sums ------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* dtype_rules.h - rules such as "blk.*.ffn_*=q4_k,output*=q6_k,*=f16", which choose the tensors
  * of a plan to write in another dtype. Internal.
  *
- * The text is GLOB=TYPE[,GLOB=TYPE]... and at most one preset (presets.h) for tensors that no
+ * The text is GLOB=TYPE[,GLOB=TYPE]... and at most one preset (see below) for tensors that no
  * glob matches. Globs match the names of the model's tensors, as gg_extract_list gives them (a
  * stack of experts is one tensor), and the first match is used. TYPE is in upper or lower case,
  * or "keep". General globs do not change delicate tensors:
@@ -60,5 +60,71 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
  * the importance matrix that is used are added. */
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err);
+
+/* ---- presets -------------------------------------------------------------------------------
+ *
+ * A preset chooses the type of each tensor from its name, its block, its row length, and the
+ * number of heads and experts of the model. The choices are those of llama-quantize with its
+ * default options. They are rows of a table (presets.c).
+ */
+
+/* Find a preset by name or alias (Q4_K is Q4_K_M), in upper or lower case; NULL if unknown. */
+const gg_preset *gg_preset_by_name(const char *name);
+
+/* The name of the preset that a misspelt one probably means, or NULL. */
+const char *gg_preset_near(const char *name);
+
+/* What a preset looks at. */
+typedef struct gg_preset_model {
+    const gg_tensor *tensors;
+    size_t n;
+    const gg_meta *meta; /* NULL = no keys */
+    bool imatrix;        /* the model is encoded with an importance matrix */
+} gg_preset_model;
+
+/* Choose the types of all tensors of a model by preset p. dtypes[i] is tensors[i].dtype if
+ * llama-quantize does not change the tensor. Without an importance matrix, GG_EUNSUPPORTED names
+ * the first tensor whose type needs one. */
+gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
+                           gg_error *err);
+
+/* dtype, or the type that llama-quantize uses instead if rows of `row` values are not whole blocks
+ * of it; F16 if no other fits. */
+uint32_t gg_preset_fit_row(uint32_t dtype, uint64_t row);
+
+/* True if llama-quantize never changes this tensor: it has one dimension, is not a .weight, or
+ * has a small and delicate role (routers, convolutions, norms, ...). *part is the part of the
+ * name that shows this role, or NULL. */
+bool gg_is_delicate(const gg_tensor *t, const char **part);
+
+/* Append general.quantization_version and general.file_type, like llama-quantize. Keys
+ * quantize.imatrix.* of an earlier encoding are removed. */
+gg_status gg_preset_keys(const gg_preset *p, gg_meta *meta, gg_error *err);
+
+/* ---- importance matrices -----------------------------------------------------------------------
+ *
+ * Which tensors are encoded with an importance matrix, and the keys that tell of it. Every function
+ * does nothing if the matrix is NULL. */
+
+typedef struct gg_imatrix_use {
+    const gg_imatrix *imatrix;
+    size_t used, lacking; /* tensors that are encoded: those that it has, and the others */
+    char names[256];      /* the first of the others */
+} gg_imatrix_use;         /* start from { .imatrix = ... } */
+
+/* Counts tensor t, which is encoded. GG_EFORMAT names it if its columns or matrices do not match
+ * the importance matrix. */
+gg_status gg_imatrix_use_add(gg_imatrix_use *u, const gg_tensor *t, gg_error *err);
+
+/* Call it when all tensors are counted: notes those that the importance matrix lacks. */
+void gg_imatrix_use_note(const gg_imatrix_use *u, const gg_run *run);
+
+/* Both, for the tensors of a plan that are computed. *used, if it is not NULL, is how many are
+ * encoded with the importance matrix. */
+gg_status gg_imatrix_review(const gg_imatrix *imatrix, const gg_plan *p, size_t *used,
+                            const gg_run *run, gg_error *err);
+
+/* Replaces the keys quantize.imatrix.* as llama-quantize does. */
+gg_status gg_imatrix_keys(const gg_imatrix *imatrix, gg_meta *meta, gg_error *err);
 
 #endif

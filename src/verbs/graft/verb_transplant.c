@@ -24,7 +24,6 @@
 #include "verbs/check/check_output.h"
 #include "verbs/compute/compute.h"
 #include "verbs/compute/dtype_rules.h"
-#include "verbs/compute/imatrix_use.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/layer_keys.h"

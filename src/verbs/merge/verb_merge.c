@@ -18,7 +18,6 @@
 #include "verbs/check/check_output.h"
 #include "verbs/compute/compute_core.h"
 #include "verbs/compute/dtype_rules.h"
-#include "verbs/compute/imatrix_use.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/copy.h"

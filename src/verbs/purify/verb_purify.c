@@ -28,7 +28,7 @@
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "verbs/compute/compute_core.h"
-#include "verbs/compute/imatrix_use.h"
+#include "verbs/compute/dtype_rules.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/copy.h"
