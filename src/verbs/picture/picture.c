@@ -411,6 +411,21 @@ gg_status gg_picture_origins(gg_picture *p, const gg_source *dir, gg_error *err)
     return st;
 }
 
+/* ---- drawing ------------------------------------------------------------------ */
+
+/* A drawing that is being made. Of its errors the first is kept. */
+typedef struct drawing {
+    gg_buf text;
+    gg_error *err;
+    const grid *g;
+    double cell_w; /* SVG: the width of a square, and where the next line begins */
+    size_t y;
+    gg_picture_form form; /* terminals: the form, and blocks per character */
+    size_t per;
+} drawing;
+
+#define PUT(d, ...) gg_buf_printf(&(d)->text, (d)->err, __VA_ARGS__)
+
 /* ---- SVG --------------------------------------------------------------------------------
  *
  * One file, 400 units wide, that grows with the window up to a limit. CSS adapts the text and the
@@ -425,17 +440,9 @@ gg_status gg_picture_origins(gg_picture *p, const gg_source *dir, gg_error *err)
 #define COLUMNS 68 /* characters that fit into a line */
 #define ROLE 32    /* and beside the grid */
 
-typedef struct svg {
-    gg_buf text;
-    gg_error *err;
-    const grid *g;
-    double cell_w;
-    size_t y; /* where the next line begins */
-} svg;
-
 /* Appends any bytes as XML text. Markup is escaped, and bytes that XML does not allow are written
  * as \xNN. */
-static void put_text(svg *s, const char *bytes, size_t n)
+static void put_text(drawing *d, const char *bytes, size_t n)
 {
     char safe[1024];
     size_t len = gg_escape(bytes, n, safe, sizeof safe);
@@ -450,13 +457,13 @@ static void put_text(svg *s, const char *bytes, size_t n)
                          : safe[i] == '&' ? "&amp;"
                          : safe[i] == '"' ? "&quot;"
                                           : NULL;
-        if (as) gg_buf_text(&s->text, as, s->err);
-        else gg_buf_append(&s->text, &safe[i], 1, s->err);
+        if (as) PUT(d, "%s", as);
+        else gg_buf_append(&d->text, &safe[i], 1, d->err);
     }
 }
 
 /* Appends at most `columns` characters, with an ellipsis if there are more. */
-static void put_cut(svg *s, const char *bytes, size_t n, size_t columns)
+static void put_cut(drawing *d, const char *bytes, size_t n, size_t columns)
 {
     size_t at = 0, used = 0;
     while (at < n && used < columns) {
@@ -464,78 +471,70 @@ static void put_cut(svg *s, const char *bytes, size_t n, size_t columns)
         while (at < n && ((unsigned char)bytes[at] & 0xc0) == 0x80) at++;
     }
     if (at == n) {
-        put_text(s, bytes, n);
+        put_text(d, bytes, n);
         return;
     }
     do at--;
     while (at > 0 && ((unsigned char)bytes[at] & 0xc0) == 0x80);
-    put_text(s, bytes, at);
-    gg_buf_text(&s->text, "…", s->err);
-}
-
-/* Four significant digits are enough for a picture. */
-static void put_number(svg *s, double v)
-{
-    gg_buf_printf(&s->text, s->err, "%.4g", v);
+    put_text(d, bytes, at);
+    PUT(d, "…");
 }
 
 /* What a tensor's square stands for, as in "0.9871" or "code.gguf". */
-static void put_value(svg *s, double v)
+static void put_value(drawing *d, double v)
 {
-    const gg_picture *p = s->g->p;
+    const gg_picture *p = d->g->p;
     if (isnan(v)) {
-        gg_buf_text(&s->text, p->sources ? "from nowhere" : "no value", s->err);
+        PUT(d, "%s", p->sources ? "from nowhere" : "no value");
     } else if (p->sources) {
-        const char *name = source_name(s->g, v);
-        put_text(s, name, strlen(name));
+        const char *name = source_name(d->g, v);
+        put_text(d, name, strlen(name));
     } else {
-        put_number(s, v);
+        PUT(d, "%.4g", v);
     }
 }
 
 /* Opens a square whose title follows. */
-static void put_square(svg *s, double x, size_t y, double w, double value)
+static void put_square(drawing *d, double x, double w, double value)
 {
-    gg_buf_printf(&s->text, s->err, "<rect x=\"%.2f\" y=\"%zu\" width=\"%.2f\" height=\"%d\" ", x,
-                  y, w > 3 ? w - 1 : w, CELL_H - 1);
+    PUT(d, "<rect x=\"%.2f\" y=\"%zu\" width=\"%.2f\" height=\"%d\" ", x, d->y, w > 3 ? w - 1 : w,
+        CELL_H - 1);
     if (isnan(value)) {
-        gg_buf_text(&s->text, "class=\"none\"", s->err);
+        PUT(d, "class=\"none\"");
     } else {
         unsigned c[3];
-        value_color(s->g, value, c);
-        gg_buf_printf(&s->text, s->err, "fill=\"#%02x%02x%02x\"", c[0], c[1], c[2]);
+        value_color(d->g, value, c);
+        PUT(d, "fill=\"#%02x%02x%02x\"", c[0], c[1], c[2]);
     }
-    gg_buf_text(&s->text, "><title>", s->err);
+    PUT(d, "><title>");
 }
 
 /* Ends a square. The letter of its source makes it readable without colours. */
-static void close_square(svg *s, double x, size_t y, double w, double value)
+static void close_square(drawing *d, double x, double w, double value)
 {
     unsigned c[3];
-    gg_buf_text(&s->text, "</title></rect>", s->err);
-    if (s->g->p->sources && !isnan(value) && w >= LETTER_W) {
-        value_color(s->g, value, c);
+    PUT(d, "</title></rect>");
+    if (d->g->p->sources && !isnan(value) && w >= LETTER_W) {
+        value_color(d->g, value, c);
         bool light = 2 * c[0] + 5 * c[1] + c[2] > 8 * 140;
-        gg_buf_printf(&s->text, s->err, "<text x=\"%.2f\" y=\"%zu\" class=\"mid %s\">%c</text>",
-                      x + (w - 1) / 2, y + 11, light ? "on-light" : "on-dark",
-                      source_letter(value));
+        PUT(d, "<text x=\"%.2f\" y=\"%zu\" class=\"mid %s\">%c</text>", x + (w - 1) / 2, d->y + 11,
+            light ? "on-light" : "on-dark", source_letter(value));
     }
-    gg_buf_text(&s->text, "\n", s->err);
+    PUT(d, "\n");
 }
 
 /* Opens a text element of a CSS class. */
-static void open_text(svg *s, double x, size_t y, const char *class)
+static void open_text(drawing *d, double x, size_t y, const char *class)
 {
-    gg_buf_printf(&s->text, s->err, "<text x=\"%.4g\" y=\"%zu\" class=\"%s\">", x, y, class);
+    PUT(d, "<text x=\"%.4g\" y=\"%zu\" class=\"%s\">", x, y, class);
 }
 
-static void close_text(svg *s)
-{
-    gg_buf_text(&s->text, "</text>\n", s->err);
-}
+#define CLOSE_TEXT "</text>\n"
+#define LABEL(d, x, y, class, ...) \
+    (open_text(d, x, y, class), PUT(d, __VA_ARGS__), PUT(d, CLOSE_TEXT))
 
 /* Draws text, broken at blanks and newlines into lines that fit. */
-static void put_lines(svg *s, const char *text, const char *class)
+static void put_lines(drawing *d, const char *text, const char *class)
 {
     while (*text) {
         size_t n = strcspn(text, "\n"), next = n + (text[n] == '\n');
@@ -544,20 +543,20 @@ static void put_lines(svg *s, const char *text, const char *class)
             if (n == 0) n = strcspn(text, " \n");
             next = n + (text[n] != 0);
         }
-        open_text(s, 10, s->y + LINE - 3, class);
-        put_cut(s, text, n, COLUMNS);
-        close_text(s);
-        s->y += LINE;
+        open_text(d, 10, d->y + LINE - 3, class);
+        put_cut(d, text, n, COLUMNS);
+        PUT(d, CLOSE_TEXT);
+        d->y += LINE;
         text += next;
     }
 }
 
-static void put_head(svg *s, const char *title)
+static void put_head(drawing *d, const char *title)
 {
-    gg_buf_text(&s->text, "<title>", s->err);
-    put_text(s, title, strlen(title));
+    PUT(d, "<title>");
+    put_text(d, title, strlen(title));
     gg_buf_text(
-        &s->text,
+        &d->text,
         "</title>\n<style>\n"
         "svg { max-width: 100%; height: auto } :root { color-scheme: light dark }\n"
         ".ground { fill: #ffffff } text { fill: #1c1c1e; font: 10px sans-serif }\n"
@@ -570,140 +569,129 @@ static void put_head(svg *s, const char *title)
         ".ground { fill: #17171a } text { fill: #ececf0 } .dim { fill: #a4a4ae } .none { "
         "stroke: #77777f }\n"
         "}\n</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
-        s->err);
-    open_text(s, 10, 20, "big");
-    put_cut(s, title, strlen(title), 48);
-    close_text(s);
-    s->y = 28;
-    if (s->g->p->text) put_lines(s, s->g->p->text, "");
+        d->err);
+    open_text(d, 10, 20, "big");
+    put_cut(d, title, strlen(title), 48);
+    PUT(d, CLOSE_TEXT);
+    d->y = 28;
+    if (d->g->p->text) put_lines(d, d->g->p->text, "");
 }
 
-static void put_scale(svg *s)
+static void put_scale(drawing *d)
 {
-    const gg_picture *p = s->g->p;
-    s->y += 4;
-    open_text(s, LEFT - 6, s->y + 10, "right");
-    put_number(s, s->g->low);
-    close_text(s);
+    const gg_picture *p = d->g->p;
+    d->y += 4;
+    LABEL(d, LEFT - 6, d->y + 10, "right", "%.4g", d->g->low);
     for (unsigned i = 0; i < 48; i++) {
         unsigned c[3];
         scale_color(i / 47.0, c);
-        gg_buf_printf(&s->text, s->err,
-                      "<rect x=\"%u\" y=\"%zu\" width=\"4\" height=\"11\" "
-                      "fill=\"#%02x%02x%02x\"/>\n",
-                      LEFT + 4 * i, s->y + 1, c[0], c[1], c[2]);
+        PUT(d, "<rect x=\"%u\" y=\"%zu\" width=\"4\" height=\"11\" fill=\"#%02x%02x%02x\"/>\n",
+            LEFT + 4 * i, d->y + 1, c[0], c[1], c[2]);
     }
-    open_text(s, LEFT + 4 * 48 + 6, s->y + 10, "");
-    put_number(s, s->g->high);
-    close_text(s);
-    open_text(s, 10, s->y + 10, "");
-    put_cut(s, p->column, strlen(p->column), 14);
-    if (p->unit) gg_buf_printf(&s->text, s->err, " (%s)", p->unit);
-    close_text(s);
-    s->y += 16;
-    put_lines(s, "The colours run from the 5 % to the 95 % quantile of the values.", "dim");
+    LABEL(d, LEFT + 4 * 48 + 6, d->y + 10, "", "%.4g", d->g->high);
+    open_text(d, 10, d->y + 10, "");
+    put_cut(d, p->column, strlen(p->column), 14);
+    if (p->unit) PUT(d, " (%s)", p->unit);
+    PUT(d, CLOSE_TEXT);
+    d->y += 16;
+    put_lines(d, "The colours run from the 5 % to the 95 % quantile of the values.", "dim");
 }
 
-static void put_sources(svg *s)
+static void put_sources(drawing *d)
 {
-    const gg_picture *p = s->g->p;
+    const gg_picture *p = d->g->p;
     size_t shown = p->n_sources > 9 ? 9 : p->n_sources;
-    s->y += 2;
+    d->y += 2;
     for (size_t i = 0; i < shown; i++) {
-        put_square(s, 10, s->y, CELL_H, (double)i);
-        put_text(s, p->sources[i], strlen(p->sources[i]));
-        close_square(s, 10, s->y, CELL_H, (double)i);
-        open_text(s, 10 + CELL_H + 5, s->y + 11, "");
-        if (i == 8 && p->n_sources > 9)
-            gg_buf_printf(&s->text, s->err, "%zu others", p->n_sources - 8);
-        else put_cut(s, p->sources[i], strlen(p->sources[i]), COLUMNS - 4);
-        close_text(s);
-        s->y += CELL_H + 1;
+        put_square(d, 10, CELL_H, (double)i);
+        put_text(d, p->sources[i], strlen(p->sources[i]));
+        close_square(d, 10, CELL_H, (double)i);
+        open_text(d, 10 + CELL_H + 5, d->y + 11, "");
+        if (i == 8 && p->n_sources > 9) PUT(d, "%zu others", p->n_sources - 8);
+        else put_cut(d, p->sources[i], strlen(p->sources[i]), COLUMNS - 4);
+        PUT(d, CLOSE_TEXT);
+        d->y += CELL_H + 1;
     }
 }
 
 /* Labels only every n-th block, so that the numbers do not overlap. */
-static void put_block_numbers(svg *s)
+static void put_block_numbers(drawing *d)
 {
     size_t each = 1;
-    if (s->g->n_blocks == 0) return;
-    s->y += 18;
-    while ((double)each * s->cell_w < 20) each *= each % 3 == 2 ? 5 : 2;
-    open_text(s, LEFT - 6, s->y - 4, "right dim");
-    gg_buf_text(&s->text, "block", s->err);
-    close_text(s);
-    for (size_t b = 0; b < s->g->n_blocks; b += each) {
-        open_text(s, LEFT + ((double)b + 0.5) * s->cell_w, s->y - 4, "mid dim");
-        gg_buf_printf(&s->text, s->err, "%lld", (long long)s->g->blocks[b]);
-        close_text(s);
+    if (d->g->n_blocks == 0) return;
+    d->y += 18;
+    while ((double)each * d->cell_w < 20) each *= each % 3 == 2 ? 5 : 2;
+    LABEL(d, LEFT - 6, d->y - 4, "right dim", "block");
+    for (size_t b = 0; b < d->g->n_blocks; b += each) {
+        LABEL(d, LEFT + ((double)b + 0.5) * d->cell_w, d->y - 4, "mid dim", "%lld",
+              (long long)d->g->blocks[b]);
     }
 }
 
-static void put_cell(svg *s, size_t role, size_t block)
+static void put_cell(drawing *d, size_t role, size_t block)
 {
-    const grid *g = s->g;
+    const grid *g = d->g;
     const grid_cell *c = &g->cells[role * g->n_blocks + block];
     if (c->tensors == 0) return;
     double mean = c->measured ? c->sum / (double)c->measured : NAN;
-    put_square(s, LEFT + (double)block * s->cell_w, s->y, s->cell_w, mean);
-    put_text(s, g->roles[role].prefix, g->roles[role].prefix_len);
-    gg_buf_printf(&s->text, s->err, "blk.%lld.", (long long)g->blocks[block]);
-    put_text(s, g->roles[role].name, g->roles[role].name_len);
-    if (c->tensors > 1) gg_buf_printf(&s->text, s->err, " (%zu tensors)", c->tensors);
-    gg_buf_text(&s->text, ": ", s->err);
-    put_value(s, mean);
-    close_square(s, LEFT + (double)block * s->cell_w, s->y, s->cell_w, mean);
+    double x = LEFT + (double)block * d->cell_w;
+    put_square(d, x, d->cell_w, mean);
+    put_text(d, g->roles[role].prefix, g->roles[role].prefix_len);
+    PUT(d, "blk.%lld.", (long long)g->blocks[block]);
+    put_text(d, g->roles[role].name, g->roles[role].name_len);
+    if (c->tensors > 1) PUT(d, " (%zu tensors)", c->tensors);
+    PUT(d, ": ");
+    put_value(d, mean);
+    close_square(d, x, d->cell_w, mean);
 }
 
 /* The name beside a row. A long one is squeezed, and a very long one cut. */
-static void put_role(svg *s, const char *prefix, size_t prefix_len, const char *name, size_t len)
+static void put_role(drawing *d, const char *prefix, size_t prefix_len, const char *name,
+                     size_t len)
 {
     size_t room = prefix_len + 4 < ROLE ? ROLE - prefix_len : ROLE;
     bool squeeze = (room < ROLE ? prefix_len : 0) + (len < room ? len : room) > 20;
-    gg_buf_printf(&s->text, s->err, "<text x=\"%d\" y=\"%zu\" class=\"right\"", LEFT - 6,
-                  s->y + 11);
-    if (squeeze)
-        gg_buf_printf(&s->text, s->err, " textLength=\"%d\" lengthAdjust=\"spacingAndGlyphs\"",
-                      LEFT - 12);
-    gg_buf_text(&s->text, ">", s->err);
-    if (room < ROLE) put_text(s, prefix, prefix_len);
-    put_cut(s, name, len, room);
-    close_text(s);
+    PUT(d, "<text x=\"%d\" y=\"%zu\" class=\"right\"", LEFT - 6, d->y + 11);
+    if (squeeze) PUT(d, " textLength=\"%d\" lengthAdjust=\"spacingAndGlyphs\"", LEFT - 12);
+    PUT(d, ">");
+    if (room < ROLE) put_text(d, prefix, prefix_len);
+    put_cut(d, name, len, room);
+    PUT(d, CLOSE_TEXT);
 }
 
 /* The roles by class, with a gap between two classes. */
-static void put_roles(svg *s)
+static void put_roles(drawing *d)
 {
-    const grid *g = s->g;
+    const grid *g = d->g;
     for (size_t r = 0; r < g->n_roles; r++) {
         const grid_role *k = &g->roles[r];
-        if (r > 0 && k->cls != g->roles[r - 1].cls) s->y += CELL_H / 2;
-        put_role(s, k->prefix, k->prefix_len, k->name, k->name_len);
-        for (size_t b = 0; b < g->n_blocks; b++) put_cell(s, r, b);
-        s->y += CELL_H;
+        if (r > 0 && k->cls != g->roles[r - 1].cls) d->y += CELL_H / 2;
+        put_role(d, k->prefix, k->prefix_len, k->name, k->name_len);
+        for (size_t b = 0; b < g->n_blocks; b++) put_cell(d, r, b);
+        d->y += CELL_H;
     }
 }
 
-static void put_sides(svg *s)
+static void put_sides(drawing *d)
 {
-    const grid *g = s->g;
-    if (g->n_sides) s->y += CELL_H / 2;
+    const grid *g = d->g;
+    if (g->n_sides) d->y += CELL_H / 2;
     for (size_t i = 0; i < g->n_sides; i++) {
         const gg_picture_cell *c = &g->p->cells[g->sides[i]];
-        put_role(s, "", 0, c->name + c->a.role_at, c->a.role_len);
-        put_square(s, LEFT, s->y, CELL_W, c->value);
-        put_text(s, c->name, c->name_len);
-        gg_buf_text(&s->text, ": ", s->err);
-        put_value(s, c->value);
-        close_square(s, LEFT, s->y, CELL_W, c->value);
-        s->y += CELL_H;
+        put_role(d, "", 0, c->name + c->a.role_at, c->a.role_len);
+        put_square(d, LEFT, CELL_W, c->value);
+        put_text(d, c->name, c->name_len);
+        PUT(d, ": ");
+        put_value(d, c->value);
+        close_square(d, LEFT, CELL_W, c->value);
+        d->y += CELL_H;
     }
 }
 
 static gg_buf draw_svg(const grid *g, gg_error *err)
 {
     const gg_picture *p = g->p;
-    svg s = { GG_BUF_INIT, err, g, 0, 0 };
+    drawing s = { .err = err, .g = g };
     s.cell_w = (WIDTH - LEFT - 8) / (double)(g->n_blocks ? g->n_blocks : 1);
     if (s.cell_w > CELL_W) s.cell_w = CELL_W;
     put_head(&s, p->title ? p->title : "model");
@@ -730,14 +718,6 @@ static gg_buf draw_svg(const grid *g, gg_error *err)
 
 #define NAME_COLUMNS 24 /* columns for the role names */
 
-typedef struct heat {
-    gg_buf text;
-    gg_error *err;
-    const grid *g;
-    gg_picture_form form;
-    size_t per; /* blocks per character */
-} heat;
-
 /* The nearest colour of the terminal's 6 x 6 x 6 colour cube, which starts at number 16. */
 static unsigned cube_color(const unsigned rgb[3])
 {
@@ -746,31 +726,30 @@ static unsigned cube_color(const unsigned rgb[3])
     return 16 + 36 * at[0] + 6 * at[1] + at[2];
 }
 
-static void put_mark(heat *h, const char *mark, const unsigned c[3])
+static void put_mark(drawing *d, const char *mark, const unsigned c[3])
 {
-    if (h->form == GG_PICTURE_TRUE)
-        gg_buf_printf(&h->text, h->err, "\033[38;2;%u;%u;%um", c[0], c[1], c[2]);
-    if (h->form == GG_PICTURE_256) gg_buf_printf(&h->text, h->err, "\033[38;5;%um", cube_color(c));
-    gg_buf_text(&h->text, mark, h->err);
-    if (h->form != GG_PICTURE_PLAIN) gg_buf_text(&h->text, "\033[0m", h->err);
+    if (d->form == GG_PICTURE_TRUE) PUT(d, "\033[38;2;%u;%u;%um", c[0], c[1], c[2]);
+    if (d->form == GG_PICTURE_256) PUT(d, "\033[38;5;%um", cube_color(c));
+    PUT(d, "%s", mark);
+    if (d->form != GG_PICTURE_PLAIN) PUT(d, "\033[0m");
 }
 
-static void put_height(heat *h, double t)
+static void put_height(drawing *d, double t)
 {
     static const char *const marks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     unsigned c[3];
     scale_color(t, c);
-    put_mark(h, marks[t >= 1 ? 7 : (int)(t * 8)], c);
+    put_mark(d, marks[t >= 1 ? 7 : (int)(t * 8)], c);
 }
 
-static void put_mean(heat *h, double v)
+static void put_mean(drawing *d, double v)
 {
-    if (h->g->p->sources) {
+    if (d->g->p->sources) {
         unsigned c[3];
-        value_color(h->g, v, c);
-        put_mark(h, (char[2]){ source_letter(v), 0 }, c);
+        value_color(d->g, v, c);
+        put_mark(d, (char[2]){ source_letter(v), 0 }, c);
     } else {
-        put_height(h, place_on_scale(h->g, v));
+        put_height(d, place_on_scale(d->g, v));
     }
 }
 
@@ -790,100 +769,100 @@ static size_t fitting_bytes(const char *text, size_t room, size_t *columns)
     return i;
 }
 
-static void put_right(heat *h, const char *prefix, size_t prefix_len, const char *name, size_t len,
-                      size_t room)
+static void put_right(drawing *d, const char *prefix, size_t prefix_len, const char *name,
+                      size_t len, size_t room)
 {
     char safe[512];
     size_t used = gg_escape(prefix, prefix_len, safe, sizeof safe / 2), columns;
     if (used >= sizeof safe / 2) used = sizeof safe / 2 - 1;
     gg_escape(name, len, safe + used, sizeof safe - used);
     size_t n = fitting_bytes(safe, room, &columns), blanks = room - columns;
-    gg_buf_printf(&h->text, h->err, "%*s", (int)blanks, "");
-    gg_buf_append(&h->text, safe, n, h->err);
+    PUT(d, "%*s", (int)blanks, "");
+    gg_buf_append(&d->text, safe, n, d->err);
 }
 
-static void put_role_row(heat *h, size_t role)
+static void put_role_row(drawing *d, size_t role)
 {
-    const grid *g = h->g;
+    const grid *g = d->g;
     const grid_role *k = &g->roles[role];
     double sum = 0;
     size_t n = 0;
-    put_right(h, k->prefix, k->prefix_len, k->name, k->name_len, NAME_COLUMNS);
-    gg_buf_text(&h->text, " ", h->err);
-    for (size_t b = 0; b < g->n_blocks; b += h->per) {
+    put_right(d, k->prefix, k->prefix_len, k->name, k->name_len, NAME_COLUMNS);
+    PUT(d, " ");
+    for (size_t b = 0; b < g->n_blocks; b += d->per) {
         grid_cell c = { 0, 0, 0 };
-        for (size_t i = b; i < b + h->per && i < g->n_blocks; i++) {
+        for (size_t i = b; i < b + d->per && i < g->n_blocks; i++) {
             const grid_cell *one = &g->cells[role * g->n_blocks + i];
             c.tensors += one->tensors;
             if (g->p->sources && c.measured) continue; /* the first block of the mark */
             c.sum += one->sum;
             c.measured += one->measured;
         }
-        if (c.measured) put_mean(h, c.sum / (double)c.measured);
-        else gg_buf_text(&h->text, c.tensors ? "?" : " ", h->err);
+        if (c.measured) put_mean(d, c.sum / (double)c.measured);
+        else PUT(d, "%s", c.tensors ? "?" : " ");
         sum += c.sum;
         n += c.measured;
     }
-    if (n && !g->p->sources) gg_buf_printf(&h->text, h->err, " %.4g", sum / (double)n);
-    gg_buf_text(&h->text, "\n", h->err);
+    if (n && !g->p->sources) PUT(d, " %.4g", sum / (double)n);
+    PUT(d, "\n");
 }
 
-static void put_escaped(heat *h, const char *text)
+static void put_escaped(drawing *d, const char *text)
 {
     while (*text) {
         char safe[1024];
         size_t n = strcspn(text, "\n");
         gg_escape(text, n, safe, sizeof safe);
-        gg_buf_printf(&h->text, h->err, "%s\n", safe);
+        PUT(d, "%s\n", safe);
         text += n + (text[n] == '\n');
     }
 }
 
-static void put_text_scale(heat *h)
+static void put_text_scale(drawing *d)
 {
-    const gg_picture *p = h->g->p;
-    put_right(h, "", 0, p->column, strlen(p->column), NAME_COLUMNS - 7);
-    gg_buf_printf(&h->text, h->err, " %6.3g ", h->g->low);
-    for (int i = 0; i < 16; i++) put_height(h, i / 15.0);
-    gg_buf_printf(&h->text, h->err, " %.4g\n", h->g->high);
+    const gg_picture *p = d->g->p;
+    put_right(d, "", 0, p->column, strlen(p->column), NAME_COLUMNS - 7);
+    PUT(d, " %6.3g ", d->g->low);
+    for (int i = 0; i < 16; i++) put_height(d, i / 15.0);
+    PUT(d, " %.4g\n", d->g->high);
 }
 
-static void put_text_sources(heat *h)
+static void put_text_sources(drawing *d)
 {
-    for (size_t i = 0; i < h->g->p->n_sources; i++) {
-        put_mean(h, (double)i);
-        gg_buf_text(&h->text, " ", h->err);
-        put_escaped(h, h->g->p->sources[i]);
+    for (size_t i = 0; i < d->g->p->n_sources; i++) {
+        put_mean(d, (double)i);
+        PUT(d, " ");
+        put_escaped(d, d->g->p->sources[i]);
     }
 }
 
-static void put_block_range(heat *h)
+static void put_block_range(drawing *d)
 {
-    const grid *g = h->g;
+    const grid *g = d->g;
     if (g->n_blocks == 0) return;
-    gg_buf_printf(&h->text, h->err, "%*s blocks %lld to %lld", NAME_COLUMNS, "",
-                  (long long)g->blocks[0], (long long)g->blocks[g->n_blocks - 1]);
-    if (h->per > 1) gg_buf_printf(&h->text, h->err, ", %zu per mark", h->per);
-    gg_buf_text(&h->text, g->p->sources ? "\n" : "; right: the mean\n", h->err);
+    PUT(d, "%*s blocks %lld to %lld", NAME_COLUMNS, "", (long long)g->blocks[0],
+        (long long)g->blocks[g->n_blocks - 1]);
+    if (d->per > 1) PUT(d, ", %zu per mark", d->per);
+    PUT(d, "%s", g->p->sources ? "\n" : "; right: the mean\n");
 }
 
-static void put_side_mark(heat *h, const gg_picture_cell *c)
+static void put_side_mark(drawing *d, const gg_picture_cell *c)
 {
-    put_right(h, "", 0, c->name, c->name_len, NAME_COLUMNS);
-    gg_buf_text(&h->text, " ", h->err);
+    put_right(d, "", 0, c->name, c->name_len, NAME_COLUMNS);
+    PUT(d, " ");
     if (isnan(c->value)) {
-        gg_buf_text(&h->text, "?", h->err);
+        PUT(d, "?");
     } else {
-        put_mean(h, c->value);
-        if (!h->g->p->sources) gg_buf_printf(&h->text, h->err, " %.4g", c->value);
+        put_mean(d, c->value);
+        if (!d->g->p->sources) PUT(d, " %.4g", c->value);
     }
-    gg_buf_text(&h->text, "\n", h->err);
+    PUT(d, "\n");
 }
 
 static gg_buf draw_text(const grid *g, gg_picture_form form, unsigned width, gg_error *err)
 {
     const gg_picture *p = g->p;
-    heat h = { GG_BUF_INIT, err, g, form, 1 };
+    drawing h = { .err = err, .g = g, .form = form, .per = 1 };
     size_t room = width > NAME_COLUMNS + 20 ? width - NAME_COLUMNS - 9 : 11;
     h.per = g->n_blocks ? (g->n_blocks + room - 1) / room : 1;
     put_escaped(&h, p->title ? p->title : "model");
