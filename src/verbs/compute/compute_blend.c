@@ -1,5 +1,5 @@
 /* compute_blend.c - blends two tensors, or two and their ancestor. */
-#include "compute_core.h"
+#include "compute.h"
 
 #include "base/error.h"
 #include "numeric/merge.h"

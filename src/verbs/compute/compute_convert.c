@@ -1,6 +1,6 @@
 /* compute_convert.c - converts values to another dtype, or copies bytes; joins a tensor from such
  * parts; and tries dtypes on samples of a tensor. */
-#include "compute_core.h"
+#include "compute.h"
 
 #include "base/error.h"
 #include "base/io.h"
@@ -224,7 +224,6 @@ static gg_status open_trial(trial *t, gg_error *err)
 gg_status gg_compute_trial(const gg_trial *of, gg_encode_error *out, gg_error *err)
 {
     trial t = { .of = of, .errors = out };
-    const gg_dtype_info *info = gg_dtype_get(of->in->dtype);
     uint64_t elements = of->t->elements, at = 0;
     uint64_t all = (elements + COMPUTE_STEP - 1) / COMPUTE_STEP;
     uint64_t taken = steps_taken(all, of->most);
@@ -235,7 +234,7 @@ gg_status gg_compute_trial(const gg_trial *of, gg_encode_error *out, gg_error *e
         uint64_t step = all / taken * i + all % taken * i / taken;
         uint64_t first = step * COMPUTE_STEP, left = elements - first;
         size_t n = left < COMPUTE_STEP ? (size_t)left : COMPUTE_STEP;
-        st = gg_feed_skip(&t.in, (first - at) / info->block_elems * info->block_bytes, err);
+        st = gg_feed_skip(&t.in, gg_encoded_bytes(of->in->dtype, first - at), err);
         if (st == GG_OK) st = try_step(&t, first, n, err);
         at = first + n;
     }

@@ -1,6 +1,6 @@
 /* compute_lora.c - checks whether a LoRA adapter matches a base completely, and applies it to a
  * tensor, row by row. */
-#include "compute_core.h"
+#include "compute.h"
 
 #include "base/error.h"
 #include "gguf/gguf.h"

@@ -16,7 +16,7 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "verbs/compute/compute_core.h"
+#include "verbs/compute/compute.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/selected_tensors.h"
 #include "verbs/shared/verb_run.h"
@@ -83,14 +83,13 @@ static gg_status read_values(gg_source *s, size_t index, uint64_t first, size_t 
                              gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(s, index);
-    const gg_dtype_info *info = gg_dtype_get(t->dtype);
-    size_t bytes = n / info->block_elems * info->block_bytes;
+    size_t bytes = (size_t)gg_encoded_bytes(t->dtype, n);
     void *raw = malloc(bytes ? bytes : 1);
     gg_data d;
     if (!raw) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     gg_status st = gg_data_open(s, index, &d, err);
     if (st == GG_OK) {
-        st = gg_data_read(&d, first / info->block_elems * info->block_bytes, raw, bytes, err);
+        st = gg_data_read(&d, gg_encoded_bytes(t->dtype, first), raw, bytes, err);
         gg_data_close(&d);
     }
     if (st == GG_OK) st = gg_decode(t->dtype, raw, to, n, err);
@@ -288,8 +287,6 @@ static gg_status add_pair(lora_job *x, const lora_target *g, gg_error *err)
     free(f);
     return st;
 }
-
-#define SKIP_STEP ((uint64_t)65536)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* merge_tensor.c - merges one tensor: reads all inputs in chunks, in several passes if the method
- * needs them, and writes the result. The loop over the chunks is that of compute_core.h. */
+ * needs them, and writes the result. The loop over the chunks is that of compute.h. */
 #include "merging.h"
 
 #include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
 #include "numeric/merge.h"
-#include "verbs/compute/compute_core.h"
+#include "verbs/compute/compute.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,20 +44,13 @@ typedef struct merge_cut {
     size_t chunk, piece;
 } merge_cut;
 
-/* Bytes of n values. */
-static size_t encoded_size(const merge_input *in, size_t n)
-{
-    const gg_dtype_info *info = gg_dtype_get(in->dtype);
-    return n / info->block_elems * info->block_bytes;
-}
-
 static gg_status open_input(merge_input *in, gg_source *source, size_t index, merge_cut cut,
                             gg_error *err)
 {
     in->source = source;
     in->index = index;
     in->dtype = gg_source_tensor(source, index)->dtype;
-    in->raw = malloc(encoded_size(in, cut.chunk) + 1);
+    in->raw = malloc((size_t)gg_encoded_bytes(in->dtype, cut.chunk) + 1);
     in->x = malloc(cut.piece * sizeof *in->x + 1);
     if (!in->raw || !in->x) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     gg_status st = gg_data_open(source, index, &in->data, err);
@@ -117,9 +110,8 @@ static gg_status read_chunk(merge_reader *r, uint64_t first, size_t n, gg_error 
     r->first = first;
     for (size_t k = 0; k < r->n_in && st == GG_OK; k++) {
         merge_input *in = &r->in[k];
-        const gg_dtype_info *info = gg_dtype_get(in->dtype);
-        uint64_t offset = first / info->block_elems * info->block_bytes;
-        st = gg_data_read(&in->data, offset, in->raw, encoded_size(in, n), err);
+        uint64_t offset = gg_encoded_bytes(in->dtype, first);
+        st = gg_data_read(&in->data, offset, in->raw, (size_t)gg_encoded_bytes(in->dtype, n), err);
         if (st != GG_OK) gg_at_file(err, gg_source_name(in->source));
     }
     return st;
@@ -133,7 +125,8 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
     uint64_t first = r->first + at;
     for (size_t k = 0; k < r->n_in; k++) {
         merge_input *in = &r->in[k];
-        gg_status st = gg_decode(in->dtype, in->raw + encoded_size(in, at), in->x, n, err);
+        gg_status st = gg_decode(in->dtype, in->raw + gg_encoded_bytes(in->dtype, at), in->x, n,
+                                 err);
         if (st == GG_OK && check && gg_count_bad(in->x, n)) st = fail_bad_value(in, first, n, err);
         if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
     }
@@ -147,7 +140,7 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
 /* ---- the work on a tensor ------------------------------------------------------------- */
 
 typedef struct merge_ctx {
-    gg_computation base; /* first: see compute_core.h */
+    gg_computation base; /* first: see compute.h */
     const gg_merging *m;
     pthread_mutex_t *whole;
     size_t at[]; /* index of the tensor in each model, and last in the base */

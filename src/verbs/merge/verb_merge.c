@@ -16,7 +16,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "verbs/check/check_output.h"
-#include "verbs/compute/compute_core.h"
+#include "verbs/compute/compute.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/plan.h"

@@ -27,7 +27,7 @@
 #include "organ/source_watch.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/compute/compute_core.h"
+#include "verbs/compute/compute.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/organ_dir/organ_dir.h"
 #include "verbs/plan/plan.h"
