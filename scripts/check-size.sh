@@ -35,9 +35,9 @@ fi
 # All verbs have the same parameters: inputs, options and output, then run, report and error.
 many='gg_plan_output gg_align gg_transplant gg_transplant_in_place gg_transplant_directory gg_stack_blocks gg_lora_extract'
 # Arrays with their lengths, which a struct would only rename; gg_encode is shaped as ggml's encoders.
-many="$many gg_encode gg_gguf_read_pipe gg_header_emit"
+many="$many gg_encode gg_gguf_read_pipe gg_header_emit check_encode"
 # Helpers with one or two callers, whose local values they use.
-many="$many same_set replace choose_all gg_dtype_rules_apply"
+many="$many same_set replace refuses choose_all gg_rank_experts gg_dtype_rules_apply"
 
 # Definitions as clang-format lays them out: the name starts in the first column, and the brace
 # of the body has a line to itself.

@@ -53,8 +53,9 @@ static void test_search(void)
         double largest = 0;
         for (size_t i = 0; i < ITEMS; i++) {
             for (size_t k = 0; k < OPTIONS; k++)
-                options[i][k] = (gg_size_option){ 10 + next(100), (double)next(1000) / 100 };
-            items[i] = (gg_size_item){ options[i], 1 + next(OPTIONS), 0 };
+                options[i][k] = (gg_size_option){ .bytes = 10 + next(100),
+                                                  .loss = (double)next(1000) / 100 };
+            items[i] = (gg_size_item){ .options = options[i], .n = 1 + next(OPTIONS) };
             for (size_t k = 0; k < items[i].n; k++)
                 if (options[i][k].loss > largest) largest = options[i][k].loss;
         }
@@ -80,8 +81,11 @@ static void test_search(void)
 /* A smaller option with no more loss always wins, and equal losses cost no bytes. */
 static void test_dominated(void)
 {
-    const gg_size_option options[] = { { 50, 1 }, { 20, 2 }, { 30, 0.5 }, { 40, 0.5 } };
-    gg_size_item item = { options, 4, 0 };
+    gg_size_option options[] = { { .bytes = 50, .loss = 1 },
+                                 { .bytes = 20, .loss = 2 },
+                                 { .bytes = 30, .loss = 0.5 },
+                                 { .bytes = 40, .loss = 0.5 } };
+    gg_size_item item = { .options = options, .n = 4 };
     uint64_t least;
     gg_error err = GG_ERROR_INIT;
     T_GOOD(gg_size_search(&item, 1, 1000, &least, &err));
@@ -97,14 +101,24 @@ static void test_dominated(void)
 static const uint32_t types[] = { GG_Q2_K, GG_Q3_K, GG_Q4_K, GG_Q8_0 };
 static const double errors[] = { 0.08, 0.02, 0.005, 0.0001 };
 
+/* A tensor with the types and errors above. */
+static gg_size_item item_of(const gg_tensor *t, gg_size_option options[4])
+{
+    for (size_t k = 0; k < 4; k++)
+        options[k] = (gg_size_option){ .dtype = types[k], .error = errors[k] };
+    return (gg_size_item){ .t = t, .options = options, .n = 4, .all = 4 };
+}
+
 static void losses_of(const gg_losses *l, const char *name, double out[4], const char **basis)
 {
     gg_tensor t = { .name = name, .name_len = strlen(name) };
-    gg_loss_query q = { &t, false, types, errors, 4, out, NULL };
+    gg_size_option options[4];
+    gg_size_item item = item_of(&t, options);
     size_t unused;
     gg_error err = GG_ERROR_INIT;
-    T_GOOD(gg_losses_of(l, &q, 1, &unused, &err));
-    *basis = q.basis;
+    T_GOOD(gg_losses_of(l, &item, 1, &unused, &err));
+    for (size_t k = 0; k < 4; k++) out[k] = options[k].loss;
+    *basis = item.basis;
 }
 
 static void near(const char *what, double got, double want)
@@ -158,10 +172,6 @@ static void test_table(void)
     losses_of(l, "blk.2.ffn_up.weight", x, &basis);
     T_CHECK(strcmp(basis, "scaled guess") == 0);
     near("no scale without others", x[0], 0.25 * 0.15 * 0.08);
-    uint32_t known[4];
-    T_CHECK(gg_losses_types(l, "blk.0.ffn_up.weight", known, 4) == 2 && known[0] == GG_Q2_K);
-    T_CHECK(gg_losses_types(l, "blk.0.ffn_up.weight", known, 1) == 1);
-    T_CHECK(gg_losses_all_types(l) == 4 && gg_losses_all_types(NULL) == 0);
     gg_losses_free(l);
 }
 
@@ -173,13 +183,13 @@ static void test_scale(void)
     T_GOOD(read_table("tensor\ttype\tloss\nblk.0.attn_q.weight\tQ3_K\t0.012\n", &l, &err));
     gg_tensor a = { .name = "blk.0.attn_q.weight", .name_len = 19 };
     gg_tensor b = { .name = "token_embd.weight", .name_len = 17 };
-    double x[4], y[4];
-    gg_loss_query q[] = { { &a, false, types, errors, 4, x, NULL },
-                          { &b, true, types, errors, 4, y, NULL } };
+    gg_size_option x[4], y[4];
+    gg_size_item items[] = { item_of(&a, x), item_of(&b, y) };
+    items[1].tied = true;
     size_t unused;
-    T_GOOD(gg_losses_of(l, q, 2, &unused, &err));
-    near("stated", x[1], 0.012);
-    near("scaled, tied", y[0], 10 * (1.1 + 1.2) * 0.08);
+    T_GOOD(gg_losses_of(l, items, 2, &unused, &err));
+    near("stated", x[1].loss, 0.012);
+    near("scaled, tied", y[0].loss, 10 * (1.1 + 1.2) * 0.08);
     T_CHECK(unused == 0);
     gg_losses_free(l);
 }

@@ -51,20 +51,21 @@ static double guess_factor(const gg_tensor *t, bool tied)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
+enum { TENSOR, TYPE, LOSS, COLUMNS };
+
 typedef struct entry {
     const char *name;
     uint32_t dtype;
     double loss;
-    size_t line;
 } entry;
 
 struct gg_losses {
+    size_t at[COLUMNS]; /* the column of each value */
+    bool has_header;
     gg_names names;
     entry *list; /* sorted by name and dtype */
     size_t n, cap;
 };
-
-enum { TENSOR, TYPE, LOSS, COLUMNS };
 
 static int by_name(const void *a, const void *b)
 {
@@ -89,56 +90,48 @@ static size_t cut_at_tabs(char *line, char **fields, size_t most)
 #define MOST_FIELDS 32
 #define MOST_BYTES ((size_t)64 << 20) /* of a table */
 
-static gg_status read_header(char *line, size_t at[COLUMNS], gg_error *err)
+static gg_status find_columns(gg_losses *l, char **fields, size_t n, gg_error *err)
 {
     static const char *const names[] = { "tensor", "type", "loss" };
-    char *fields[MOST_FIELDS];
-    size_t n = cut_at_tabs(line, fields, MOST_FIELDS);
     for (size_t c = 0; c < COLUMNS; c++) {
-        at[c] = 0;
-        while (at[c] < n && strcmp(fields[at[c]], names[c]) != 0) at[c]++;
-        if (at[c] == n)
+        while (l->at[c] < n && strcmp(fields[l->at[c]], names[c]) != 0) l->at[c]++;
+        if (l->at[c] == n)
             return gg_fail(err, GG_EUSAGE, "the first line has no column '%s'", names[c]);
     }
+    l->has_header = true;
     return GG_OK;
 }
 
-static gg_status read_row(gg_losses *l, char *line, const size_t at[COLUMNS], gg_error *err)
+static gg_status add_loss(gg_losses *l, char **fields, size_t n, gg_error *err)
 {
-    char *fields[MOST_FIELDS], shown[64];
-    size_t n = cut_at_tabs(line, fields, MOST_FIELDS);
+    char shown[64];
     for (size_t c = 0; c < COLUMNS; c++)
-        if (at[c] >= n) return gg_fail(err, GG_EUSAGE, "it has too few columns");
-    const gg_dtype_info *type = gg_dtype_by_name(fields[at[TYPE]]);
-    gg_escape(fields[at[TYPE]], strlen(fields[at[TYPE]]), shown, sizeof shown);
-    if (!type) return gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type", shown);
+        if (l->at[c] >= n) return gg_fail(err, GG_EUSAGE, "it has too few columns");
+    const char *name = fields[l->at[TENSOR]], *type = fields[l->at[TYPE]],
+               *text = fields[l->at[LOSS]];
+    const gg_dtype_info *info = gg_dtype_by_name(type);
+    gg_escape(type, strlen(type), shown, sizeof shown);
+    if (!info) return gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type", shown);
     double loss;
-    const char *text = fields[at[LOSS]];
     gg_escape(text, strlen(text), shown, sizeof shown);
     if (!gg_parse_decimal(text, strlen(text), &loss) || !isfinite(loss))
         return gg_fail(err, GG_EUSAGE, "'%s' is not a loss", shown);
     entry *grown = gg_grow(l->list, l->n, &l->cap, sizeof *grown, err);
     if (!grown) return GG_ENOMEM;
     l->list = grown;
-    entry e = { .dtype = type->id, .loss = loss > 0 ? loss : 0 };
-    e.name = gg_names_add(&l->names, fields[at[TENSOR]], strlen(fields[at[TENSOR]]), err);
-    if (!e.name) return GG_ENOMEM;
-    l->list[l->n++] = e;
+    name = gg_names_add(&l->names, name, strlen(name), err);
+    if (!name) return GG_ENOMEM;
+    l->list[l->n++] = (entry){ name, info->id, loss > 0 ? loss : 0 };
     return GG_OK;
 }
 
-typedef struct table {
-    gg_losses *l;
-    size_t at[COLUMNS]; /* the column of each value */
-    bool has_header;
-} table;
-
 static gg_status read_losses(void *ctx, char *line, size_t number, gg_error *err)
 {
-    table *t = ctx;
+    gg_losses *l = ctx;
+    char *fields[MOST_FIELDS];
     if (line[0] == '#' || line[strspn(line, " \t\r")] == '\0') return GG_OK;
-    gg_status st = t->has_header ? read_row(t->l, line, t->at, err) : read_header(line, t->at, err);
-    t->has_header = true;
+    size_t n = cut_at_tabs(line, fields, MOST_FIELDS);
+    gg_status st = l->has_header ? add_loss(l, fields, n, err) : find_columns(l, fields, n, err);
     return st == GG_OK ? GG_OK : gg_fix(err, "correct line %zu", number);
 }
 
@@ -157,8 +150,7 @@ gg_status gg_losses_read(const char *path, gg_losses **out, gg_error *err)
     gg_losses *l = calloc(1, sizeof *l);
     if (!l) return gg_fail(err, GG_ENOMEM, "no memory for a table of losses");
     gg_lines from = { path, "the table of losses", MOST_BYTES };
-    table t = { .l = l };
-    gg_status st = gg_each_line(&from, read_losses, &t, err);
+    gg_status st = gg_each_line(&from, read_losses, l, err);
     if (st == GG_OK && l->n == 0) st = gg_fail(err, GG_EUSAGE, "it has no losses");
     if (st == GG_OK) {
         qsort(l->list, l->n, sizeof *l->list, by_name);
@@ -191,27 +183,6 @@ static const entry *rows_of(const gg_losses *l, const char *name, size_t *n)
     *n = 0;
     while (l && lo + *n < l->n && strcmp(l->list[lo + *n].name, name) == 0) ++*n;
     return l ? l->list + lo : NULL;
-}
-
-size_t gg_losses_types(const gg_losses *l, const char *name, uint32_t *dtypes, size_t most)
-{
-    size_t n;
-    const entry *rows = rows_of(l, name, &n);
-    if (n > most) n = most;
-    for (size_t i = 0; i < n; i++) dtypes[i] = rows[i].dtype;
-    return n;
-}
-
-size_t gg_losses_all_types(const gg_losses *l)
-{
-    bool seen[GG_DTYPE_COUNT] = { false };
-    size_t types = 0;
-    for (size_t i = 0; l && i < l->n; i++) {
-        if (l->list[i].dtype >= GG_DTYPE_COUNT || seen[l->list[i].dtype]) continue;
-        seen[l->list[i].dtype] = true;
-        types++;
-    }
-    return types;
 }
 
 /* A loss that the table states, at the error of its type. */
@@ -248,17 +219,20 @@ static bool loss_in_table(const entry *rows, size_t n, uint32_t dtype, double *l
 }
 
 /* The losses of a tensor that is in the table. False: none of its rows is of a type asked for. */
-static bool from_table(const gg_loss_query *q, const entry *rows, size_t n_rows, known *room)
+static bool from_table(gg_size_item *it, const entry *rows, size_t n_rows)
 {
+    known room[GG_DTYPE_COUNT];
     size_t n = 0;
     double loss;
-    for (size_t k = 0; k < q->n; k++)
-        if (loss_in_table(rows, n_rows, q->dtypes[k], &loss))
-            room[n++] = (known){ q->errors[k], loss };
+    for (size_t k = 0; k < it->all; k++)
+        if (loss_in_table(rows, n_rows, it->options[k].dtype, &loss))
+            room[n++] = (known){ it->options[k].error, loss };
     qsort(room, n, sizeof *room, by_error);
-    for (size_t k = 0; k < q->n; k++)
-        if (!loss_in_table(rows, n_rows, q->dtypes[k], &q->losses[k]))
-            q->losses[k] = interpolate(room, n, q->errors[k]);
+    for (size_t k = 0; k < it->all; k++) {
+        gg_size_option *o = &it->options[k];
+        if (!loss_in_table(rows, n_rows, o->dtype, &o->loss))
+            o->loss = interpolate(room, n, o->error);
+    }
     return n > 0;
 }
 
@@ -269,127 +243,106 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The median of stated losses divided by their guesses; 1 if there are none. */
-static double median_ratio(const gg_losses *l, const gg_loss_query *queries, size_t n,
-                           double *ratios)
+static gg_status median_ratio(const gg_losses *l, const gg_size_item *items, size_t n,
+                              double *median, gg_error *err)
 {
     size_t count = 0;
+    double *ratios = calloc(l->n + 1, sizeof *ratios);
+    if (!ratios) return gg_fail(err, GG_ENOMEM, "no memory for losses");
     for (size_t i = 0; i < n; i++) {
-        const gg_loss_query *q = &queries[i];
+        const gg_size_item *it = &items[i];
         size_t n_rows;
-        const entry *rows = rows_of(l, q->t->name, &n_rows);
-        double loss, factor = guess_factor(q->t, q->tied);
-        for (size_t k = 0; k < q->n && n_rows; k++)
-            if (q->errors[k] > 0 && loss_in_table(rows, n_rows, q->dtypes[k], &loss))
-                ratios[count++] = loss / (factor * q->errors[k]);
+        const entry *rows = rows_of(l, it->t->name, &n_rows);
+        double loss, factor = guess_factor(it->t, it->tied);
+        for (size_t k = 0; k < it->all && n_rows; k++)
+            if (it->options[k].error > 0 &&
+                loss_in_table(rows, n_rows, it->options[k].dtype, &loss) && count < l->n)
+                ratios[count++] = loss / (factor * it->options[k].error);
     }
     qsort(ratios, count, sizeof *ratios, by_value);
-    return count && ratios[count / 2] > 0 ? ratios[count / 2] : 1;
+    *median = count && ratios[count / 2] > 0 ? ratios[count / 2] : 1;
+    free(ratios);
+    return GG_OK;
 }
 
-gg_status gg_losses_of(const gg_losses *l, gg_loss_query *queries, size_t n, size_t *unused,
+gg_status gg_losses_of(const gg_losses *l, gg_size_item *items, size_t n, size_t *unused,
                        gg_error *err)
 {
-    size_t all = 0, used = 0;
-    for (size_t i = 0; i < n; i++) all += queries[i].n;
-    known *room = calloc(all + 1, sizeof *room);
-    double *ratios = calloc(all + 1, sizeof *ratios);
-    gg_status st = room && ratios ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for losses");
-    double scale = st == GG_OK && l ? median_ratio(l, queries, n, ratios) : 1;
+    size_t used = 0;
+    double scale = 1;
+    gg_status st = l ? median_ratio(l, items, n, &scale, err) : GG_OK;
     for (size_t i = 0; i < n && st == GG_OK; i++) {
-        gg_loss_query *q = &queries[i];
+        gg_size_item *it = &items[i];
         size_t n_rows;
-        const entry *rows = rows_of(l, q->t->name, &n_rows);
+        const entry *rows = rows_of(l, it->t->name, &n_rows);
         used += n_rows;
-        q->basis = "table";
-        if (n_rows && from_table(q, rows, n_rows, room)) continue;
-        q->basis = l ? "scaled guess" : "guess";
-        for (size_t k = 0; k < q->n; k++)
-            q->losses[k] = scale * guess_factor(q->t, q->tied) * q->errors[k];
+        it->basis = "table";
+        if (n_rows && from_table(it, rows, n_rows)) continue;
+        it->basis = l ? "scaled guess" : "guess";
+        for (size_t k = 0; k < it->all; k++)
+            it->options[k].loss = scale * guess_factor(it->t, it->tied) * it->options[k].error;
     }
     *unused = l ? l->n - used : 0;
-    free(room);
-    free(ratios);
     return st;
 }
+
+/* ---- the search ----------------------------------------------------------------------- */
 
 /* A Lagrangian search over convex hulls.
  *
  * As the factor L falls, an item moves along the lower convex hull of its options, from the
- * smallest to that with the least loss. Each edge of a hull is a step with a gain per byte. Taking
- * the steps of all items in the order of falling gain visits the optima of all factors L. */
+ * smallest to that with the least loss: each step leads to the option with the largest gain per
+ * byte. Taking the steps of all items in the order of falling gain visits the optima of all
+ * factors L. */
 
 typedef struct step {
     size_t item, from, to; /* options */
-    uint64_t bytes;        /* more than `from` has */
     double gain;           /* loss saved per byte */
 } step;
 
-/* ---- hulls ---------------------------------------------------------------------------- */
-
-typedef struct point {
-    const gg_size_option *o;
-    size_t i;
-} point;
-
-static int by_bytes(const void *a, const void *b)
+/* The smallest option, of several the first with the least loss. */
+static size_t smallest_option(const gg_size_item *it)
 {
-    const point *x = a, *y = b;
-    if (x->o->bytes != y->o->bytes) return x->o->bytes < y->o->bytes ? -1 : 1;
-    if (x->o->loss != y->o->loss) return x->o->loss < y->o->loss ? -1 : 1;
-    return x->i < y->i ? -1 : x->i > y->i;
+    const gg_size_option *o = it->options;
+    size_t best = 0;
+    for (size_t k = 1; k < it->n; k++)
+        if (o[k].bytes < o[best].bytes || (o[k].bytes == o[best].bytes && o[k].loss < o[best].loss))
+            best = k;
+    return best;
 }
 
-static double gain_per_byte(const point *a, const point *b)
+/* Finds the next step of an item. Of equal gains the largest step is taken. False at the end. */
+static bool next_step(const gg_size_item *it, size_t from, step *s)
 {
-    return (a->o->loss - b->o->loss) / (double)(b->o->bytes - a->o->bytes);
-}
-
-/* Reduces the sorted points to the lower convex hull, and returns their number. */
-static size_t lower_hull(point *p, size_t n)
-{
-    size_t top = 1;
-    for (size_t i = 1; i < n; i++) {
-        if (p[i].o->loss >= p[top - 1].o->loss) continue; /* larger, and no better */
-        while (top > 1 &&
-               gain_per_byte(&p[top - 2], &p[top - 1]) <= gain_per_byte(&p[top - 1], &p[i]))
-            top--;
-        p[top++] = p[i];
+    const gg_size_option *o = it->options, *now = &o[from];
+    s->from = s->to = from;
+    s->gain = 0;
+    for (size_t k = 0; k < it->n; k++) {
+        if (o[k].bytes <= now->bytes || o[k].loss >= now->loss) continue;
+        double gain = (now->loss - o[k].loss) / (double)(o[k].bytes - now->bytes);
+        if (gain < s->gain || (gain == s->gain && o[k].bytes <= o[s->to].bytes)) continue;
+        s->to = k;
+        s->gain = gain;
     }
-    return top;
+    return s->to != from;
 }
-
-/* Chooses the smallest option, and appends the steps from there. Returns their number. */
-static size_t add_steps(gg_size_item *item, size_t index, point *room, step *to)
-{
-    for (size_t i = 0; i < item->n; i++) room[i] = (point){ &item->options[i], i };
-    qsort(room, item->n, sizeof *room, by_bytes);
-    size_t n = lower_hull(room, item->n);
-    item->chosen = room[0].i;
-    for (size_t i = 1; i < n; i++)
-        to[i - 1] = (step){ index, room[i - 1].i, room[i].i,
-                            room[i].o->bytes - room[i - 1].o->bytes,
-                            gain_per_byte(&room[i - 1], &room[i]) };
-    return n - 1;
-}
-
-/* ---- the search ----------------------------------------------------------------------- */
 
 static int by_gain(const void *a, const void *b)
 {
     const step *x = a, *y = b;
     if (x->gain != y->gain) return x->gain > y->gain ? -1 : 1;
-    if (x->item != y->item) return x->item < y->item ? -1 : 1;
-    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+    return x->item < y->item ? -1 : x->item > y->item;
 }
 
 /* Takes the steps that fit, in their order. A step can be taken after the one before it. */
 static uint64_t take_steps(gg_size_item *items, const step *steps, size_t n, uint64_t room)
 {
     for (size_t i = 0; i < n; i++) {
-        const step *s = &steps[i];
-        if (items[s->item].chosen != s->from || s->bytes > room) continue;
-        items[s->item].chosen = s->to;
-        room -= s->bytes;
+        gg_size_item *it = &items[steps[i].item];
+        uint64_t more = it->options[steps[i].to].bytes - it->options[steps[i].from].bytes;
+        if (it->chosen != steps[i].from || more > room) continue;
+        it->chosen = steps[i].to;
+        room -= more;
     }
     return room;
 }
@@ -414,27 +367,26 @@ static void fill_room(gg_size_item *items, size_t n, uint64_t room)
 gg_status gg_size_search(gg_size_item *items, size_t n, uint64_t limit, uint64_t *least,
                          gg_error *err)
 {
-    size_t options = 0, most = 0, n_steps = 0;
+    size_t options = 0, n_steps = 0;
     *least = 0;
-    for (size_t i = 0; i < n; i++) {
-        options += items[i].n;
-        if (items[i].n > most) most = items[i].n;
-    }
+    for (size_t i = 0; i < n; i++) options += items[i].n;
     step *steps = calloc(options + 1, sizeof *steps);
-    point *room = calloc(most + 1, sizeof *room);
-    gg_status st = steps && room ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the search");
-    for (size_t i = 0; i < n && st == GG_OK; i++) {
-        n_steps += add_steps(&items[i], i, room, steps + n_steps);
-        *least += items[i].options[items[i].chosen].bytes;
+    if (!steps) return gg_fail(err, GG_ENOMEM, "no memory for the search");
+    for (size_t i = 0; i < n; i++) {
+        size_t at = items[i].chosen = smallest_option(&items[i]);
+        *least += items[i].options[at].bytes;
+        for (; next_step(&items[i], at, &steps[n_steps]); at = steps[n_steps++].to)
+            steps[n_steps].item = i;
     }
-    if (st == GG_OK && *least <= limit) {
+    if (*least <= limit) {
         qsort(steps, n_steps, sizeof *steps, by_gain);
         fill_room(items, n, take_steps(items, steps, n_steps, limit - *least));
     }
     free(steps);
-    free(room);
-    return st;
+    return GG_OK;
 }
+
+/* ---- candidates ----------------------------------------------------------------------- */
 
 /* Values of a tensor that are encoded to compare types. */
 #define SAMPLE ((uint64_t)1 << 18)
@@ -443,33 +395,16 @@ gg_status gg_size_search(gg_size_item *items, size_t n, uint64_t limit, uint64_t
 static const char default_types[] = "iq2_s,q2_k,iq3_xxs,iq3_s,q3_k,iq4_xs,q4_k,q5_k,q6_k,q8_0";
 static const char weighed_types[] = "iq2_xxs";
 
-/* A tensor of the plan, and the types it can have. The types after the first n_options serve only
- * to interpolate the table. */
-typedef struct item {
-    size_t index;
-    size_t n_options, n;
-    uint32_t *dtypes;
-    double *errors, *losses; /* squared relative errors; per type */
-    const char *basis;       /* of the losses */
-} item;
-
 typedef struct chooser {
     const gg_size_job *job;
     gg_losses *table; /* NULL = none */
     uint32_t types[GG_DTYPE_COUNT];
     size_t n_types;
-    bool keep;  /* "keep" was among them */
-    bool given; /* the user gave them */
-    bool tied;
-    item *items;
-    size_t n, width; /* of all items; room for the types of each */
-    uint32_t *dtypes;
-    double *errors, *losses;
-    gg_size_item *search;
-    gg_size_option *options;
+    bool keep;           /* "keep" was among them */
+    gg_size_item *items; /* tensors of the plan that can have several types */
+    size_t n;
+    gg_size_option *options; /* GG_DTYPE_COUNT for each */
 } chooser;
-
-/* ---- candidates ----------------------------------------------------------------------- */
 
 static gg_status add_types(chooser *c, const char *list, gg_error *err)
 {
@@ -496,7 +431,6 @@ static gg_status add_types(chooser *c, const char *list, gg_error *err)
 static gg_status parse_types(chooser *c, gg_error *err)
 {
     const char *given = c->job->o->types;
-    c->given = given != NULL;
     gg_status st = add_types(c, given ? given : default_types, err);
     if (st == GG_OK && !given && c->job->imatrix) st = add_types(c, weighed_types, err);
     if (st != GG_OK || c->n_types) return st;
@@ -515,11 +449,11 @@ static bool encodable(const chooser *c, const gg_tensor *t, uint32_t dtype)
     return has;
 }
 
-static void add_option(item *it, uint32_t dtype)
+static void add_option(gg_size_item *it, uint32_t dtype)
 {
-    for (size_t i = 0; i < it->n; i++)
-        if (it->dtypes[i] == dtype) return;
-    it->dtypes[it->n++] = dtype;
+    for (size_t i = 0; i < it->all; i++)
+        if (it->options[i].dtype == dtype) return;
+    it->options[it->all++].dtype = dtype;
 }
 
 /* Names that a rule would read as something else. */
@@ -530,56 +464,50 @@ static bool is_plain_name(const gg_tensor *t)
 }
 
 /* The types that a rule or the list gives to tensor i. Without types the tensor stays unchanged. */
-static gg_status find_options(const chooser *c, size_t i, item *it, gg_error *err)
+static gg_status find_options(const chooser *c, size_t i, gg_size_item *it, gg_error *err)
 {
     const gg_plan_tensor *pt = &c->job->plan->tensors[i];
     const gg_tensor *t = &pt->t;
     const char *part;
     bool fixed = false;
     uint32_t dtype;
-    it->index = i;
     if (pt->make || !is_plain_name(t) || !gg_can_decode(t->dtype)) return GG_OK;
     gg_status st = gg_dtype_rules_fixed(c->job->rules, t, &fixed, &dtype, err);
     if (st == GG_OK && fixed && dtype != t->dtype) add_option(it, dtype);
-    it->n_options = it->n;
+    it->n = it->all;
     if (st != GG_OK || fixed || gg_is_delicate(t, &part) || gg_is_integer(t->dtype)) return st;
     for (size_t k = 0; k < c->n_types; k++) {
         dtype = gg_preset_fit_row(c->types[k], t->dims[0]);
         if (encodable(c, t, dtype)) add_option(it, dtype);
     }
-    if (c->keep || (!c->given && gg_is_quantized(t->dtype))) add_option(it, t->dtype);
-    it->n_options = it->n;
+    if (c->keep || (!c->job->o->types && gg_is_quantized(t->dtype))) add_option(it, t->dtype);
+    it->n = it->all;
     if (it->n == 0) return GG_OK;
-    uint32_t in_table[GG_DTYPE_COUNT];
-    size_t n = gg_losses_types(c->table, t->name, in_table, GG_DTYPE_COUNT);
-    for (size_t k = 0; k < n && it->n < c->width; k++)
-        if (encodable(c, t, in_table[k])) add_option(it, in_table[k]);
+    size_t n;
+    const entry *rows = rows_of(c->table, t->name, &n);
+    for (size_t k = 0; k < n && it->all < GG_DTYPE_COUNT; k++)
+        if (encodable(c, t, rows[k].dtype)) add_option(it, rows[k].dtype);
     return GG_OK;
 }
 
 static gg_status find_items(chooser *c, gg_error *err)
 {
-    size_t all = c->job->plan->n;
-    c->width = c->n_types + 1 + gg_losses_all_types(c->table);
-    if (c->width > GG_DTYPE_COUNT) c->width = GG_DTYPE_COUNT;
-    c->items = calloc(all + 1, sizeof *c->items);
-    c->dtypes = calloc(all * c->width + 1, sizeof *c->dtypes);
-    c->errors = calloc(all * c->width + 1, sizeof *c->errors);
-    c->losses = calloc(all * c->width + 1, sizeof *c->losses);
-    c->search = calloc(all + 1, sizeof *c->search);
-    c->options = calloc(all * c->width + 1, sizeof *c->options);
-    if (!c->items || !c->dtypes || !c->errors || !c->losses || !c->search || !c->options)
+    const gg_plan *p = c->job->plan;
+    c->items = calloc(p->n + 1, sizeof *c->items);
+    c->options = calloc(p->n * GG_DTYPE_COUNT + 1, sizeof *c->options);
+    if (!c->items || !c->options)
         return gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
     gg_status st = GG_OK;
-    c->tied = true;
-    for (size_t i = 0; i < all && st == GG_OK; i++) {
-        item *it = &c->items[c->n];
-        size_t at = c->n * c->width;
-        *it =
-            (item){ .dtypes = c->dtypes + at, .errors = c->errors + at, .losses = c->losses + at };
+    bool tied = true;
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->tensors[i].t.name, "output.weight") == 0) tied = false;
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
+        gg_size_item *it = &c->items[c->n];
+        const gg_tensor *t = &p->tensors[i].t;
+        *it = (gg_size_item){ .t = t, .index = i, .options = c->options + c->n * GG_DTYPE_COUNT };
+        it->tied = tied && strcmp(t->name, "token_embd.weight") == 0;
         st = find_options(c, i, it, err);
-        if (it->n) c->n++;
-        if (strcmp(c->job->plan->tensors[i].t.name, "output.weight") == 0) c->tied = false;
+        if (it->all) c->n++;
     }
     if (st == GG_OK && c->n == 0) st = gg_fail(err, GG_NO, "it has no tensor that can be encoded");
     return st;
@@ -587,85 +515,62 @@ static gg_status find_items(chooser *c, gg_error *err)
 
 /* ---- errors and losses ---------------------------------------------------------------- */
 
+/* Encodes a sample of a tensor in all its types. The error of its own type is 0. */
 static gg_status try_item(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     const chooser *c = ctx;
-    const item *it = &c->items[i];
+    const gg_size_item *it = &c->items[i];
     const gg_plan_tensor *pt = &c->job->plan->tensors[it->index];
     gg_encode_error made[GG_DTYPE_COUNT];
     uint32_t dtypes[GG_DTYPE_COUNT];
+    gg_size_option *of[GG_DTYPE_COUNT];
     size_t n = 0;
     (void)worker;
-    for (size_t k = 0; k < it->n; k++)
-        if (it->dtypes[k] != pt->t.dtype) dtypes[n++] = it->dtypes[k];
+    for (size_t k = 0; k < it->all; k++) {
+        if (it->options[k].dtype == pt->t.dtype) continue;
+        dtypes[n] = it->options[k].dtype;
+        of[n++] = &it->options[k];
+    }
     if (n == 0) return GG_OK;
     const gg_input in = { pt->t.dtype, pt->parts, pt->n_parts };
     const gg_trial trial = { &pt->t, &in, c->job->imatrix, dtypes, n, SAMPLE };
     gg_status st = gg_compute_trial(&trial, made, err);
-    for (size_t k = 0, at = 0; k < it->n && st == GG_OK; k++)
-        if (it->dtypes[k] != pt->t.dtype) {
-            it->errors[k] = gg_encode_relative2(&made[at], made[at].weighed);
-            at++;
-        }
+    for (size_t k = 0; k < n && st == GG_OK; k++)
+        of[k]->error = gg_encode_relative2(&made[k], made[k].weighed);
     return st;
 }
 
-/* Sets the losses of all items, and their basis. */
+/* Sets the losses and the bytes of all options. */
 static gg_status find_losses(chooser *c, gg_error *err)
 {
-    gg_loss_query *queries = calloc(c->n + 1, sizeof *queries);
     size_t unused = 0;
-    if (!queries) return gg_fail(err, GG_ENOMEM, "no memory for losses");
-    for (size_t i = 0; i < c->n; i++) {
-        const item *it = &c->items[i];
-        const gg_tensor *t = &c->job->plan->tensors[it->index].t;
-        bool tied = c->tied && strcmp(t->name, "token_embd.weight") == 0;
-        queries[i] = (gg_loss_query){ t, tied, it->dtypes, it->errors, it->n, it->losses, "" };
-    }
-    gg_status st = gg_losses_of(c->table, queries, c->n, &unused, err);
-    for (size_t i = 0; i < c->n; i++) c->items[i].basis = queries[i].basis;
+    gg_status st = gg_losses_of(c->table, c->items, c->n, &unused, err);
     if (st == GG_OK && unused)
         gg_note(c->job->run, "%zu losses in the table are of tensors that are not chosen", unused);
-    free(queries);
+    for (size_t i = 0; i < c->n && st == GG_OK; i++) {
+        const gg_tensor *t = c->items[i].t;
+        for (size_t k = 0; k < c->items[i].n && st == GG_OK; k++) {
+            gg_size_option *o = &c->items[i].options[k];
+            st = gg_tensor_extent(o->dtype, t->n_dims, t->dims, NULL, &o->bytes, err);
+        }
+        if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
+    }
     return st;
 }
 
 /* ---- the choice ----------------------------------------------------------------------- */
 
-static gg_status tensor_bytes(const gg_tensor *t, uint32_t dtype, uint64_t *bytes, gg_error *err)
+static const gg_size_option *chosen_option(const gg_size_item *it)
 {
-    gg_status st = gg_tensor_extent(dtype, t->n_dims, t->dims, NULL, bytes, err);
-    return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
-}
-
-static gg_status set_options(chooser *c, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < c->n && st == GG_OK; i++) {
-        const item *it = &c->items[i];
-        gg_size_option *o = c->options + i * c->width;
-        for (size_t k = 0; k < it->n_options && st == GG_OK; k++) {
-            st = tensor_bytes(&c->job->plan->tensors[it->index].t, it->dtypes[k], &o[k].bytes, err);
-            o[k].loss = it->losses[k];
-        }
-        c->search[i] = (gg_size_item){ o, it->n_options, 0 };
-    }
-    return st;
+    return &it->options[it->chosen];
 }
 
 static gg_status measure_choice(const chooser *c, gg_size_plan *out, gg_error *err)
 {
     for (size_t i = 0; i < out->n; i++) out->dtypes[i] = c->job->plan->tensors[i].t.dtype;
     for (size_t i = 0; i < c->n; i++)
-        out->dtypes[c->items[i].index] = c->items[i].dtypes[c->search[i].chosen];
+        out->dtypes[c->items[i].index] = chosen_option(&c->items[i])->dtype;
     return c->job->measure(c->job->ctx, out->dtypes, &out->bytes, err);
-}
-
-static uint64_t chosen_bytes(const chooser *c)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < c->n; i++) sum += c->search[i].options[c->search[i].chosen].bytes;
-    return sum;
 }
 
 #define ROUNDS 16
@@ -675,7 +580,7 @@ static uint64_t chosen_bytes(const chooser *c)
 static gg_status search_types(chooser *c, gg_size_plan *out, gg_error *err)
 {
     uint64_t least, room = 0;
-    gg_status st = gg_size_search(c->search, c->n, 0, &least, err);
+    gg_status st = gg_size_search(c->items, c->n, 0, &least, err);
     if (st == GG_OK) st = measure_choice(c, out, err); /* with the smallest types */
     if (st == GG_OK && out->bytes > out->limit)
         return gg_fail(err, GG_NO,
@@ -683,10 +588,11 @@ static gg_status search_types(chooser *c, gg_size_plan *out, gg_error *err)
                        (unsigned long long)out->bytes, (unsigned long long)out->limit);
     if (st == GG_OK) room = least + (out->limit - out->bytes);
     for (int i = 0; i < ROUNDS && st == GG_OK; i++) {
-        st = gg_size_search(c->search, c->n, room, &least, err);
+        st = gg_size_search(c->items, c->n, room, &least, err);
         if (st == GG_OK) st = measure_choice(c, out, err);
         if (st != GG_OK || out->bytes <= out->limit) return st;
-        uint64_t over = out->bytes - out->limit, used = chosen_bytes(c);
+        uint64_t over = out->bytes - out->limit, used = 0;
+        for (size_t k = 0; k < c->n; k++) used += chosen_option(&c->items[k])->bytes;
         room = used - least > over ? used - over : least;
     }
     return st == GG_OK ? gg_fail(err, GG_NO, "no choice of types is small enough") : st;
@@ -694,16 +600,17 @@ static gg_status search_types(chooser *c, gg_size_plan *out, gg_error *err)
 
 static void report_choice(const chooser *c, gg_size_plan *out)
 {
-    for (size_t i = 0; i < out->n; i++) out->basis[i] = "-";
     for (size_t i = 0; i < c->n; i++) {
-        const item *it = &c->items[i];
-        size_t k = c->search[i].chosen;
-        out->errors[it->index] = sqrt(it->errors[k]);
-        out->losses[it->index] = it->losses[k];
-        out->basis[it->index] = it->basis;
-        out->loss += it->losses[k];
+        const gg_size_item *it = &c->items[i];
+        gg_size_row *row = &out->rows[it->index];
+        row->error = sqrt(chosen_option(it)->error);
+        row->loss = chosen_option(it)->loss;
+        row->basis = it->basis;
+        out->loss += row->loss;
         out->guess = out->guess || strcmp(it->basis, "table") != 0;
     }
+    for (size_t i = 0; i < out->n && out->loss > 0; i++)
+        out->rows[i].share = out->rows[i].loss / out->loss;
     gg_note(c->job->run, "%llu bytes of at most %llu, predicted loss %.4g%s",
             (unsigned long long)out->bytes, (unsigned long long)out->limit, out->loss,
             !out->guess ? ""
@@ -728,11 +635,11 @@ static gg_status open_plan(const gg_size_job *job, gg_size_plan *out, gg_error *
     size_t n = job->plan->n;
     *out = (gg_size_plan){ .n = n };
     out->dtypes = calloc(n + 1, sizeof *out->dtypes);
-    out->errors = calloc(n + 1, sizeof *out->errors);
-    out->losses = calloc(n + 1, sizeof *out->losses);
-    out->basis = calloc(n + 1, sizeof *out->basis);
-    if (!out->dtypes || !out->errors || !out->losses || !out->basis)
+    out->rows = calloc(n + 1, sizeof *out->rows);
+    if (!out->dtypes || !out->rows)
         return gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
+    for (size_t i = 0; i < n; i++)
+        out->rows[i] = (gg_size_row){ .tensor = &job->plan->tensors[i].t, .basis = "-" };
     return set_limit(job, out, err);
 }
 
@@ -745,15 +652,10 @@ gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *er
     if (st == GG_OK) st = find_items(&c, err);
     if (st == GG_OK) st = gg_parallel(c.n, job->run->threads, try_item, &c, err);
     if (st == GG_OK) st = find_losses(&c, err);
-    if (st == GG_OK) st = set_options(&c, err);
     if (st == GG_OK) st = search_types(&c, out, err);
     if (st == GG_OK) report_choice(&c, out);
     gg_losses_free(c.table);
     free(c.items);
-    free(c.dtypes);
-    free(c.errors);
-    free(c.losses);
-    free(c.search);
     free(c.options);
     return st;
 }
@@ -761,9 +663,7 @@ gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *er
 void gg_size_plan_free(gg_size_plan *p)
 {
     free(p->dtypes);
-    free(p->errors);
-    free(p->losses);
-    free(p->basis);
+    free(p->rows);
     *p = (gg_size_plan){ 0 };
 }
 
@@ -773,7 +673,7 @@ gg_status gg_size_rules(const gg_size_plan *p, const gg_plan *plan, const char *
     gg_buf text = GG_BUF_INIT;
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n && st == GG_OK; i++)
-        if (strcmp(p->basis[i], "-") != 0)
+        if (strcmp(p->rows[i].basis, "-") != 0)
             st = gg_buf_printf(&text, err, "%s%s=%s", text.len ? "," : "", plan->tensors[i].t.name,
                                gg_dtype_get(p->dtypes[i])->name);
     if (st == GG_OK && rest) st = gg_buf_printf(&text, err, ",%s", rest);

@@ -28,42 +28,29 @@ typedef struct gg_losses gg_losses;
 gg_status gg_losses_read(const char *path, gg_losses **out, gg_error *err);
 void gg_losses_free(gg_losses *l); /* l may be NULL */
 
-/* The types that the table has for a tensor, at most `most` of them. Returns their number; 0 if l
- * is NULL. */
-size_t gg_losses_types(const gg_losses *l, const char *name, uint32_t *dtypes, size_t most);
-
-/* The number of different types in the table; 0 if l is NULL. */
-size_t gg_losses_all_types(const gg_losses *l);
-
-/* A tensor, n types it can have, and its squared relative error in each of them. */
-typedef struct gg_loss_query {
-    const gg_tensor *t;
-    bool tied; /* token_embd is used as the output too */
-    const uint32_t *dtypes;
-    const double *errors;
-    size_t n;
-    double *losses;    /* the result: n losses */
-    const char *basis; /* the result: how they were found; static */
-} gg_loss_query;
-
-/* Computes the losses of n tensors. l may be NULL. *unused is the number of rows of the table whose
- * tensor is not among the queries. */
-gg_status gg_losses_of(const gg_losses *l, gg_loss_query *queries, size_t n, size_t *unused,
-                       gg_error *err);
-
-/* The choice of one type per tensor that has the least loss within a size. */
-
+/* A type that a tensor can have. */
 typedef struct gg_size_option {
+    uint32_t dtype;
+    double error; /* squared relative error of its values in that type */
+    double loss;  /* predicted; 0 or more, finite */
     uint64_t bytes;
-    double loss; /* 0 or more, finite */
 } gg_size_option;
 
-/* A tensor with n options, n > 0. */
+/* A tensor and its options. */
 typedef struct gg_size_item {
-    const gg_size_option *options;
-    size_t n;
-    size_t chosen; /* the result */
+    const gg_tensor *t;
+    size_t index; /* in the plan */
+    bool tied;    /* token_embd is used as the output too */
+    gg_size_option *options;
+    size_t n, all;     /* options to choose from, n > 0, and with those for interpolation */
+    size_t chosen;     /* the result of the search */
+    const char *basis; /* how the losses were found; static */
 } gg_size_item;
+
+/* Computes the losses of n tensors from the errors. l may be NULL. *unused is the number of rows of
+ * the table whose tensor is not among them. */
+gg_status gg_losses_of(const gg_losses *l, gg_size_item *items, size_t n, size_t *unused,
+                       gg_error *err);
 
 /* Sets `chosen` of all items so that the sum of bytes is at most `limit` and the sum of losses is
  * small: for a factor L, each item has the option with the least loss + L bytes. L is the least
@@ -94,9 +81,7 @@ typedef struct gg_size_job {
 typedef struct gg_size_plan {
     size_t n;
     uint32_t *dtypes;
-    double *errors;     /* relative L2 of the sampled values, weighed by importance if possible */
-    double *losses;     /* predicted */
-    const char **basis; /* of the loss: static texts; "-" for tensors that keep their type */
+    gg_size_row *rows; /* for the caller's callback, complete after the choice */
     uint64_t limit, bytes;
     double loss; /* the sum */
     bool guess;  /* some of it is guessed */

@@ -176,13 +176,8 @@ static gg_status tell_sizes(const assembly *a, gg_error *err)
 {
     const gg_size_plan *s = &a->sizes;
     gg_status st = GG_OK;
-    for (size_t i = 0; i < s->n && a->o->planned && st == GG_OK; i++) {
-        gg_size_row row = { .tensor = &a->plan.tensors[i].t, .basis = s->basis[i] };
-        row.error = s->errors[i];
-        row.loss = s->losses[i];
-        row.share = s->loss > 0 ? s->losses[i] / s->loss : 0;
-        st = a->o->planned(a->o->planned_ctx, &row, err);
-    }
+    for (size_t i = 0; i < s->n && a->o->planned && st == GG_OK; i++)
+        st = a->o->planned(a->o->planned_ctx, &s->rows[i], err);
     return st;
 }
 

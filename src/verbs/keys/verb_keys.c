@@ -124,12 +124,16 @@ static gg_status edit_keys_of(gg_meta *meta, const gg_key_edits *e, gg_error *er
     return st;
 }
 
-/* Changes a header so that an interrupted change can be undone.
+/* ---- a change in place that can be undone --------------------------------------------- */
+
+/* First the journal is written and synced to disk. Then the new bytes replace the old ones and are
+ * synced, and the journal is removed. The journal contains the old and the new bytes, so that a
+ * half-changed header can be distinguished from the header of another model.
  *
- * First the journal is written and synced to disk. Then the new bytes replace the old ones and
- * are synced, and the journal is removed. The journal contains the old and the new bytes, so
- * that a half-changed header can be distinguished from the header of another model.
- */
+ * It contains "GGKEYS01", then four little-endian u64: the size of the model file, the end of its
+ * header, the start of the change and its length. Then follow the sha256 of the rest of the header,
+ * the old bytes, the new bytes, and the sha256 of everything before. The journal gets its name only
+ * after it is complete and on disk. */
 
 /* The bytes [at, at + n) of a header of header_end bytes, before and after the change. */
 typedef struct gg_header_change {
@@ -138,14 +142,6 @@ typedef struct gg_header_change {
     const uint8_t *before, *after; /* n bytes each */
     uint8_t rest[32];              /* sha256 of the header's other bytes */
 } gg_header_change;
-
-/* Replaces a header in place, and undoes a change that was interrupted.
- *
- * The journal contains "GGKEYS01", then four little-endian u64: the size of the model file, the
- * end of its header, the start of the change and its length. Then follow the sha256 of the rest
- * of the header, the old bytes, the new bytes, and the sha256 of everything before. The journal
- * gets its name only after it is complete and on disk.
- */
 
 #define MAGIC "GGKEYS01"
 #define HEAD ((size_t)8 + 4 * 8 + 32)
@@ -227,37 +223,35 @@ static gg_status remove_journal(const char *journal, gg_error *err)
 
 /* ---- writing ----------------------------------------------------------------------- */
 
-static gg_status write_hashed(int fd, gg_sha256 *h, const void *bytes, size_t n, gg_error *err)
-{
-    gg_sha256_update(h, bytes, n);
-    return gg_write_all(fd, bytes, n, err);
-}
-
 static gg_status write_journal(const char *journal, const gg_header_change *c, gg_error *err)
 {
-    uint8_t head[HEAD], digest[32];
+    size_t size = HEAD + 2 * c->n;
+    uint8_t *bytes = malloc(size + 32);
     gg_sha256 h;
     gg_output *out;
+    if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for a journal");
+    memcpy(bytes, MAGIC, 8);
+    gg_put_le64(bytes + 8, c->file_size);
+    gg_put_le64(bytes + 16, c->header_end);
+    gg_put_le64(bytes + 24, c->at);
+    gg_put_le64(bytes + 32, c->n);
+    memcpy(bytes + 40, c->rest, 32);
+    memcpy(bytes + HEAD, c->before, c->n);
+    memcpy(bytes + HEAD + c->n, c->after, c->n);
+    gg_sha256_init(&h);
+    gg_sha256_update(&h, bytes, size);
+    gg_sha256_final(&h, bytes + size);
     gg_status st = gg_output_open(journal, false, &out, err);
     if (st != GG_OK) {
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
-        return st;
+    } else if ((st = gg_write_all(gg_output_fd(out), bytes, size + 32, err)) == GG_OK) {
+        st = gg_output_commit(out, err);
+    } else {
+        gg_output_abort(out);
+        gg_at_file(err, journal);
     }
-    memcpy(head, MAGIC, 8);
-    gg_put_le64(head + 8, c->file_size);
-    gg_put_le64(head + 16, c->header_end);
-    gg_put_le64(head + 24, c->at);
-    gg_put_le64(head + 32, c->n);
-    memcpy(head + 40, c->rest, 32);
-    gg_sha256_init(&h);
-    st = write_hashed(gg_output_fd(out), &h, head, sizeof head, err);
-    if (st == GG_OK) st = write_hashed(gg_output_fd(out), &h, c->before, c->n, err);
-    if (st == GG_OK) st = write_hashed(gg_output_fd(out), &h, c->after, c->n, err);
-    gg_sha256_final(&h, digest);
-    if (st == GG_OK) st = gg_write_all(gg_output_fd(out), digest, sizeof digest, err);
-    if (st == GG_OK) return gg_output_commit(out, err);
-    gg_output_abort(out);
-    return gg_at_file(err, journal);
+    free(bytes);
+    return st;
 }
 
 /* Write the change to fd, the locked file `path`. On failure the header is unchanged or, if the
@@ -494,24 +488,24 @@ static gg_status old_header(int fd, const gg_gguf *g, header_pair *h, gg_error *
     return GG_OK;
 }
 
-static gg_status replace_changed_bytes(const char *path, int fd, const gg_gguf *g,
-                                       uint64_t file_size, const header_pair *h,
-                                       gg_keys_report *report, gg_error *err)
+/* Replaces the bytes of the header that differ, in the locked file. */
+static gg_status replace_changed_bytes(const change *c, int fd, const header_pair *h, gg_error *err)
 {
-    size_t lo = 0, hi = (size_t)g->data_start;
+    const gg_model *m = c->model;
+    size_t lo = 0, hi = (size_t)m->files[0]->data_start;
     while (lo < hi && h->before[lo] == h->after[lo]) lo++;
     while (hi > lo && h->before[hi - 1] == h->after[hi - 1]) hi--;
-    gg_header_change c = { .file_size = file_size,
-                           .header_end = g->data_start,
-                           .at = lo,
-                           .n = hi - lo,
-                           .before = h->before + lo,
-                           .after = h->after + lo };
-    report->bytes = c.n;
-    report->same = c.n == 0;
-    if (c.n == 0) return GG_OK;
-    gg_status st = hash_rest_of_header(fd, &c, c.rest, err);
-    return st == GG_OK ? replace_header(path, fd, &c, err) : st;
+    gg_header_change diff = { .file_size = m->file_sizes[0],
+                              .header_end = m->files[0]->data_start,
+                              .at = lo,
+                              .n = hi - lo,
+                              .before = h->before + lo,
+                              .after = h->after + lo };
+    c->report->bytes = diff.n;
+    c->report->same = diff.n == 0;
+    if (diff.n == 0) return GG_OK;
+    gg_status st = hash_rest_of_header(fd, &diff, diff.rest, err);
+    return st == GG_OK ? replace_header(m->paths[0], fd, &diff, err) : st;
 }
 
 static gg_status change_first(change *c, gg_error *err)
@@ -528,9 +522,7 @@ static gg_status change_first(change *c, gg_error *err)
         if (st == GG_OK && !c->run->force) st = gg_refuse_links(fd, err);
         if (st == GG_OK) st = gg_source_unchanged(c->source, err);
         if (st == GG_OK) st = old_header(fd, m->files[0], &h, err);
-        if (st == GG_OK)
-            st = replace_changed_bytes(m->paths[0], fd, m->files[0], (uint64_t)a.st_size, &h,
-                                       c->report, err);
+        if (st == GG_OK) st = replace_changed_bytes(c, fd, &h, err);
         close(fd);
     }
     free(h.before);
