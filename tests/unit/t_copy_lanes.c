@@ -186,66 +186,9 @@ static void order(void)
     for (size_t i = 0; i < ITEMS; i++) T_EQ(started[i], want[i]);
 }
 
-/* ---- another thread ------------------------------------------------------------------ */
-
-enum { STEP = GG_BEHIND_STEP, BEHIND_ITEMS = 9 };
-
-/* More steps than there are buffers, items that end with a step, and empty ones. */
-static const size_t sizes[BEHIND_ITEMS] = {
-    5, 0, STEP, STEP + 1, 11 * STEP + 7, 0, 64, 2 * STEP, 3
-};
-
-typedef struct behind {
-    size_t n; /* hashes so far */
-    char sha[BEHIND_ITEMS][65];
-} behind;
-
-static void note_sha(void *ctx, size_t item, const char *sha)
-{
-    behind *j = ctx;
-    T_EQ(item, 3 * j->n);
-    snprintf(j->sha[j->n++], 65, "%s", sha);
-}
-
-static void put_item(gg_hash_behind *b, size_t i, const uint8_t *data)
-{
-    for (size_t done = 0; done == 0 || done < sizes[i];) {
-        size_t left = sizes[i] - done, n = left < STEP ? left : STEP;
-        uint8_t *buf = gg_hash_behind_room(b, i * 7 + done);
-        T_EQ((uintptr_t)buf % 64, (i * 7 + done) % 64);
-        memcpy(buf, data + i + done, n);
-        gg_hash_behind_put(b, 3 * i, n, n == left);
-        done += n ? n : 1;
-    }
-}
-
-static void hashed_behind(void)
-{
-    gg_error e = GG_ERROR_INIT;
-    behind j = { 0 };
-    gg_hash_behind *b;
-    char want[65];
-    uint8_t *data = malloc(12 * STEP);
-    for (size_t i = 0; i < 12 * STEP; i++) data[i] = (uint8_t)(i * 31 + i / 251);
-    T_EQ(gg_hash_behind_start(note_sha, &j, &b, &e), GG_OK);
-    for (size_t i = 0; i < BEHIND_ITEMS; i++) put_item(b, i, data);
-    gg_hash_behind_end(b);
-    T_EQ(j.n, BEHIND_ITEMS);
-    for (size_t i = 0; i < BEHIND_ITEMS; i++) {
-        sha_of(data + i, sizes[i], want);
-        T_CHECKF(strcmp(j.sha[i], want) == 0, "item %zu", i);
-    }
-    gg_hash_behind_end(NULL);
-    free(data);
-}
-
 static const t_case cases[] = {
-    { "set up", set_up },
-    { "copies", copies },
-    { "errors", errors },
-    { "order", order },
-    { "hashed in another thread", hashed_behind },
-    { "clean up", clean_up },
+    { "set up", set_up }, { "copies", copies },     { "errors", errors },
+    { "order", order },   { "clean up", clean_up },
 };
 
 T_MAIN(cases)

@@ -340,7 +340,7 @@ static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t a
                                           : st;
     }
     gg_plan_part part = own_part(d, it);
-    st = gg_copy_part(&part, (gg_place){ fd, GG_AT_POS }, it->sha, d->run, err);
+    st = gg_copy_part(&part, (gg_place){ fd, at }, it->sha, d->run, err);
     return st == GG_OK ? gg_check_sha256(it->sha, part.sha256, err) : st;
 }
 
@@ -362,53 +362,12 @@ static gg_status end_record(const char *name, int fd, gg_status st, gg_error *er
     return st;
 }
 
-/* See gg_hashed. */
-static void note_hash(void *ctx, size_t item, const char *sha)
-{
-    gg_dir_item *it = &((gg_organ_dir *)ctx)->items[item];
-    memcpy(it->sha, sha, sizeof it->sha);
-}
-
-/* Reads and writes the data of a pipe while another thread hashes it. */
-static gg_status write_behind(gg_organ_dir *d, const gg_dir_item *it, int fd, uint64_t at,
-                              gg_error *err)
-{
-    gg_plan_part part = own_part(d, it);
-    size_t item = (size_t)(it - d->items);
-    gg_data data;
-    gg_status st = d->behind ? GG_OK : gg_hash_behind_start(note_hash, d, &d->behind, err);
-    if (st == GG_OK) st = gg_data_open(part.source, part.index, &data, err);
-    if (st != GG_OK) return st;
-    for (uint64_t done = 0; st == GG_OK;) {
-        uint8_t *buf = gg_hash_behind_room(d->behind, at + done);
-        uint64_t left = part.bytes - done;
-        size_t n = left < GG_BEHIND_STEP ? (size_t)left : GG_BEHIND_STEP;
-        st = gg_data_read(&data, part.at + done, buf, n, err);
-        if (st != GG_OK) break;
-        gg_hash_behind_put(d->behind, item, n, n == left);
-        st = gg_write_all(fd, buf, n, err);
-        gg_progress_add(d->run, n);
-        if (n == left) break;
-        done += n;
-    }
-    gg_data_close(&data);
-    return st;
-}
-
-/* Whether the data of a record is read from a pipe and is worth another thread. */
-static bool is_behind(const gg_organ_dir *d, const gg_dir_item *it)
-{
-    return d->run->threads != 1 && is_one_part(it) && !it->parts &&
-           (d->behind || it->t.bytes > GG_BEHIND_STEP);
-}
-
 gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name, gg_error *err)
 {
     int fd = -1;
     uint64_t at;
     gg_status st = begin_record(d, it, name, &fd, &at, err);
-    if (st == GG_OK)
-        st = is_behind(d, it) ? write_behind(d, it, fd, at, err) : write_data(d, it, fd, at, err);
+    if (st == GG_OK) st = write_data(d, it, fd, at, err);
     st = end_record(name, fd, st, err);
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->t.name, it->t.name_len), st);
 }
@@ -599,7 +558,6 @@ static gg_status write_manifest(gg_organ_dir *d, gg_error *err)
 
 gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
 {
-    gg_hash_behind_end(d->behind);
     if (st == GG_OK) st = write_manifest(d, err);
     if (st == GG_OK) st = gg_watch_add(&d->watch, d->base, err);
     if (st == GG_OK) st = gg_watch_check(&d->watch, err);

@@ -34,11 +34,10 @@ typedef struct gg_organ_dir {
     gg_outdir *out;
     gg_dir_item *items; /* owned */
     size_t n, cap;
-    gg_names names;         /* of the items */
-    const gg_meta *meta;    /* instead of the base's, or NULL */
-    gg_check_notes notes;   /* of gg_organ_dir_check */
-    gg_watch watch;         /* sources besides the base */
-    gg_hash_behind *behind; /* hashes records of a pipe; NULL until the first */
+    gg_names names;       /* of the items */
+    const gg_meta *meta;  /* instead of the base's, or NULL */
+    gg_check_notes notes; /* of gg_organ_dir_check */
+    gg_watch watch;       /* sources besides the base */
     bool whole; /* nothing of the base is left out: keep its unusual padding and trailing bytes */
     bool link;  /* unchanged files of a base directory are hard links */
 } gg_organ_dir;

@@ -17,6 +17,7 @@
  * so that threads wait for each other less often. Lanes share the smaller number. */
 #define STEP_HASHED ((size_t)256 << 10)
 #define STEP_PLAIN (4 * STEP_HASHED)
+#define STEP_OVERLAP ((size_t)1 << 20)  /* from a pipe, for each of two threads */
 #define STEP_OF_LANE ((size_t)64 << 10) /* at least */
 
 void gg_turn_take(const gg_run *run)
@@ -121,6 +122,48 @@ static gg_status buffer_copy(copier *c, bool hashed, const gg_run *run, gg_error
     return st;
 }
 
+/* Two buffers for one copy: one is hashed while the other one is read and written. */
+typedef struct overlap {
+    copier *c;
+    const gg_run *run;
+    uint8_t *bufs[2];
+    size_t held[2]; /* bytes in each */
+    unsigned now;   /* the buffer that is read */
+} overlap;
+
+static gg_status overlap_step(void *ctx, size_t task, unsigned worker, gg_error *err)
+{
+    overlap *o = ctx;
+    copier *c = o->c;
+    (void)worker;
+    if (task == 0) {
+        gg_sha256_update(&c->hash, o->bufs[!o->now], o->held[!o->now]);
+        return GG_OK;
+    }
+    c->buf = o->bufs[o->now];
+    gg_status st = copier_read(c, err);
+    o->held[o->now] = c->held;
+    return st == GG_OK ? copier_write(c, o->run, err) : st;
+}
+
+/* Copies from a pipe, which only one thread can read, while another thread hashes. */
+static gg_status pipe_copy(copier *c, const gg_run *run, gg_error *err)
+{
+    uint8_t *room = malloc(2 * (STEP_OVERLAP + GG_LINE_ROOM));
+    if (!room) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
+    overlap o = { .c = c, .run = run };
+    gg_status st = GG_OK;
+    c->size = STEP_OVERLAP;
+    for (unsigned k = 0; k < 2; k++)
+        o.bufs[k] = gg_in_line(room + k * (STEP_OVERLAP + GG_LINE_ROOM), c->out.at);
+    for (bool more = true; more && st == GG_OK; o.now = !o.now) {
+        more = c->done < c->part.bytes; /* the last step only hashes */
+        st = gg_parallel(2, 2, overlap_step, &o, err);
+    }
+    free(room);
+    return st;
+}
+
 gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], const gg_run *run,
                        gg_error *err)
 {
@@ -129,7 +172,11 @@ gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], con
     if (st != GG_OK) return st;
     bool in_kernel = !sha && (out.at == GG_AT_POS ||
                               (c.data.fd >= 0 && gg_copy_by_kernel(c.data.fd, out.fd)));
-    st = in_kernel ? kernel_copy(&c, run, err) : buffer_copy(&c, sha != NULL, run, err);
+    bool from_pipe = sha && run && run->threads != 1 && part->bytes > STEP_OVERLAP &&
+                     part->source && !gg_source_seekable(part->source);
+    st = in_kernel   ? kernel_copy(&c, run, err)
+         : from_pipe ? pipe_copy(&c, run, err)
+                     : buffer_copy(&c, sha != NULL, run, err);
     copier_close(&c);
     if (sha) gg_hash_text(&c.hash, sha);
     return st;
@@ -351,119 +398,4 @@ gg_status gg_copy_lanes(size_t n, const gg_lane_work *work, const gg_run *run, g
     if (st != GG_OK || w.failed_at == SIZE_MAX) return st;
     gg_error_merge(err, &w.failure);
     return w.failure.status;
-}
-
-/* ---- in order: a thread that hashes behind ------------------------------------------- */
-
-#define BEHIND_SLOTS 8
-#define BEHIND_ROOM (GG_BEHIND_STEP + GG_LINE_ROOM)
-
-typedef struct behind_slot {
-    uint8_t *bytes;
-    size_t item, n;
-    bool last;
-    char sha[65]; /* of the item, if last */
-} behind_slot;
-
-struct gg_hash_behind {
-    gg_hashed hashed;
-    void *ctx;
-    uint8_t *room;                   /* of all slots */
-    behind_slot slots[BEHIND_SLOTS]; /* step i is in slot i % BEHIND_SLOTS */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* `put`, `done` or `end`; at most one thread waits */
-    uint64_t put, done;     /* numbers of steps */
-    uint64_t told;          /* steps whose sha was given to the caller, if they have one */
-    bool end;
-};
-
-static void *hash_steps(void *arg)
-{
-    gg_hash_behind *b = arg;
-    gg_sha256 h;
-    gg_sha256_init(&h);
-    pthread_mutex_lock(&b->lock);
-    for (;;) {
-        while (b->done == b->put && !b->end) pthread_cond_wait(&b->changed, &b->lock);
-        if (b->done == b->put) break;
-        behind_slot *s = &b->slots[b->done % BEHIND_SLOTS];
-        pthread_mutex_unlock(&b->lock);
-        gg_sha256_update(&h, s->bytes, s->n);
-        if (s->last) {
-            gg_hash_text(&h, s->sha);
-            gg_sha256_init(&h);
-        }
-        pthread_mutex_lock(&b->lock);
-        b->done++;
-        pthread_cond_signal(&b->changed);
-    }
-    pthread_mutex_unlock(&b->lock);
-    return NULL;
-}
-
-/* Waits until `done` steps are hashed, and tells the hashes of their items. */
-static void wait_for_hashes(gg_hash_behind *b, uint64_t done)
-{
-    pthread_mutex_lock(&b->lock);
-    while (b->done < done) pthread_cond_wait(&b->changed, &b->lock);
-    pthread_mutex_unlock(&b->lock);
-    for (; b->told < done; b->told++) {
-        const behind_slot *s = &b->slots[b->told % BEHIND_SLOTS];
-        if (s->last) b->hashed(b->ctx, s->item, s->sha);
-    }
-}
-
-static void free_behind(gg_hash_behind *b)
-{
-    pthread_cond_destroy(&b->changed);
-    pthread_mutex_destroy(&b->lock);
-    free(b->room);
-    free(b);
-}
-
-gg_status gg_hash_behind_start(gg_hashed hashed, void *ctx, gg_hash_behind **out, gg_error *err)
-{
-    gg_hash_behind *b = calloc(1, sizeof *b);
-    if (b) b->room = malloc(BEHIND_SLOTS * BEHIND_ROOM);
-    if (!b || !b->room) return free(b), gg_fail(err, GG_ENOMEM, "no memory for copy buffers");
-    b->hashed = hashed;
-    b->ctx = ctx;
-    pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->changed, NULL);
-    *out = b;
-    if (pthread_create(&b->thread, NULL, hash_steps, b) == 0) return GG_OK;
-    free_behind(b);
-    *out = NULL;
-    return gg_fail(err, GG_ENOMEM, "cannot start a thread");
-}
-
-uint8_t *gg_hash_behind_room(gg_hash_behind *b, uint64_t at)
-{
-    if (b->put >= BEHIND_SLOTS) wait_for_hashes(b, b->put - BEHIND_SLOTS + 1);
-    size_t k = b->put % BEHIND_SLOTS;
-    return b->slots[k].bytes = gg_in_line(b->room + k * BEHIND_ROOM, at);
-}
-
-void gg_hash_behind_put(gg_hash_behind *b, size_t item, size_t n, bool last)
-{
-    pthread_mutex_lock(&b->lock);
-    behind_slot *s = &b->slots[b->put++ % BEHIND_SLOTS];
-    s->item = item;
-    s->n = n;
-    s->last = last;
-    pthread_cond_signal(&b->changed);
-    pthread_mutex_unlock(&b->lock);
-}
-
-void gg_hash_behind_end(gg_hash_behind *b)
-{
-    if (!b) return;
-    wait_for_hashes(b, b->put);
-    pthread_mutex_lock(&b->lock);
-    b->end = true;
-    pthread_cond_signal(&b->changed);
-    pthread_mutex_unlock(&b->lock);
-    pthread_join(b->thread, NULL);
-    free_behind(b);
 }

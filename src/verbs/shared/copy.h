@@ -32,7 +32,8 @@ typedef struct gg_plan_part {
 void gg_hash_text(gg_sha256 *h, char sha[65]);
 
 /* Copy a part to `out`, and write its SHA-256 in hex to sha unless that is NULL. If out.fd
- * is -1, only the hash is computed. Data of pipes is copied in sequence. */
+ * is -1, only the hash is computed. Data of pipes is copied in sequence; with a hash, another
+ * thread computes it unless run->threads is 1. */
 gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], const gg_run *run,
                        gg_error *err);
 
@@ -87,33 +88,6 @@ typedef struct gg_lane_work {
  * Copies follow, in the order of their numbers. If several items fail, the error of the item that
  * was started first is kept. */
 gg_status gg_copy_lanes(size_t n, const gg_lane_work *work, const gg_run *run, gg_error *err);
-
-/* Hash tensors in another thread while they are read and written.
- *
- * The thread hashes the steps of a ring of buffers, and may be some steps behind. It also runs on
- * from one tensor to the next, so that no thread waits at the end of each.
- */
-
-#define GG_BEHIND_STEP ((size_t)512 << 10) /* size of a buffer */
-
-typedef struct gg_hash_behind gg_hash_behind;
-
-/* The SHA-256 of an item in hex. Called in order, by the thread that calls the functions below. */
-typedef void (*gg_hashed)(void *ctx, size_t item, const char *sha);
-
-gg_status gg_hash_behind_start(gg_hashed hashed, void *ctx, gg_hash_behind **out, gg_error *err);
-
-/* Returns the buffer of the next step, which remains valid until the next call. May wait. It has
- * the place in a cache line that byte `at` of a file has, which makes writes there up to a tenth
- * faster. */
-uint8_t *gg_hash_behind_room(gg_hash_behind *b, uint64_t at);
-
-/* Hashes n bytes of that buffer, which must not change any more. They belong to `item`; with
- * `last`, they are its last ones. */
-void gg_hash_behind_put(gg_hash_behind *b, size_t item, size_t n, bool last);
-
-/* Waits for all hashes, and frees b, which may be NULL. */
-void gg_hash_behind_end(gg_hash_behind *b);
 
 /* Hashes bytes [at, at + n) of fd, without moving its position; adds to the progress. */
 gg_status gg_file_sha256(int fd, uint64_t at, uint64_t n, char sha[65], const gg_run *run,
