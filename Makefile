@@ -214,6 +214,7 @@ lint: $(LIB)
 	sh scripts/check-size.sh
 	sh scripts/count-api.sh
 	sh scripts/check-options.sh
+	sh scripts/check-portable.sh
 	sh scripts/check-language.sh
 	@clang-format --dry-run -Werror $(FORMATTED)
 	sh scripts/check-clangd.sh

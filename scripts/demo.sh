@@ -4,7 +4,7 @@
 set -eu
 BIN=${BIN:-build/bin}
 LAB=${LAB:-tests/data/lab}
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/demo.XXXXXX")
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/demo.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
 bold='' plain=''

@@ -181,7 +181,7 @@ cp "$T/one.txt" "$T/$odd/-$odd,weight.txt"
     --engine '"$HERE/engine"' -- "-r $odd.mk" "more=x,y") > "$T/out" 2> "$T/err"
 check_text "$?" 0 "odd names: $(cat "$T/err")"
 check_text "$(rows "$T/$odd/-o $odd.tsv") $(ls "$T/$odd" | wc -l | tr -d ' ')" "3 4" "odd names: the files"
-# ---- whatever awk there is: the same scores, from one that may have no logarithm -------------------
+# ---- whatever awk there is: the same scores, also without a logarithm -------------------
 same_scores() {
     rm -f "$T"/awk.mk "$T"/awk.tsv
     search --budget 12 --output "$T/awk.mk" || return

@@ -1,0 +1,60 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2016
+# portable.sh - scripts/check-portable.sh notices options outside POSIX, and features that make 3.81 lacks.
+. "$(dirname "$0")/lib.sh"
+
+# noticed FILE TEXT COMMANDS: a file with these commands is refused, and the message names TEXT.
+noticed() {
+    printf '%s\n' '#!/bin/sh' "$3" > "$T/$1"
+    check_exit 1 "$3" sh "$PWD/scripts/check-portable.sh" "$T/$1"
+    if grep -qF -e "$T/$1:2: $2" "$T/out" || grep -qF -e "$T/$1:3: $2" "$T/out"; then ok; else bad "no '$2' for: $3: $(cat "$T/out")"; fi
+}
+check "the scripts of the suite" sh scripts/check-portable.sh
+check_text "$(cat "$T/out")" "" "no complaints"
+check "a list" sh scripts/check-portable.sh --list
+for used in "awk -f" "sort -u" "xargs -P (not in POSIX)" "find -newer" "readlink" "tail -n"; do
+    if grep -qxF -e "$used" "$T/out"; then ok; else bad "not in the list: $used"; fi
+done
+
+noticed a.sh "'sed -i'" 'sed -i s/a/b/ file'
+noticed a.sh "'sed -E'" 'echo a | sed -n -E s/a+/b/p'
+noticed a.sh "'readlink -f'" 'self=$(readlink -f "$0"); here=${self%/*}'
+noticed a.sh "'readlink -f'" '[ "$(readlink -f "$a")" = b ] || echo "it'"'"'s"'
+noticed a.sh "'grep -P'" 'if ! grep -qP x file; then :; fi'
+noticed a.sh "'grep" "grep 'a\\|b' file"
+noticed a.sh "'sort -V'" 'while read -r x; do echo "$x" | sort -V; done'
+noticed a.sh "'head -c'" 'head -c 4 file'
+noticed a.sh "'cp -a'" 'cp -a a b && rm -rf a'
+noticed a.sh "'xargs -0'" 'xargs -0 rm < list'
+noticed a.sh "'xargs -P'" 'xargs -P 4 rm < list'
+noticed a.sh "'find -printf'" 'find . -name "*.c" -printf x'
+noticed a.sh "'date -d'" 'x=$((1 + $(date -d now +%s)))'
+noticed a.sh "'date %N'" 'date +%s.%N'
+noticed a.sh "'dd iflag=fullblock'" 'cat x | dd bs=1 iflag=fullblock'
+noticed a.sh "'sleep 0.1'" 'sleep 0.1'
+noticed a.sh "'mktemp -d'" 'T=$(mktemp -d)'
+for program in stat tac seq timeout sha256sum realpath; do noticed a.sh "the utility '$program'" "f() { x=1 $program a; }"; done
+noticed a.sh "the utility 'tac'" 'case $1 in
+a | b) tac "$2" ;; esac'
+noticed a.sh "the utility 'tac'" 'run_tool tac file'
+noticed a.sh "bash 3.2" 'x=$(case $1 in a) echo b ;; esac)'
+printf '%s\n' '#!/bin/sh' '# sed -i' "echo 'sed -i' \"readlink -f\" # tac" "cat <<'EOF' | sed -n p" 'sed -i' EOF \
+    'case $1 in stat | seq) echo "$(cat "${x:-"a b"}")" ;; esac' 'f() { echo tac; }; f' > "$T/a.sh"
+check "comments, texts and patterns are no commands" sh "$PWD/scripts/check-portable.sh" "$T/a.sh"
+
+noticed a.mk 'make 3.81 has no $(file ...)' 'x := $(if y,$(file < name))'
+noticed a.mk 'make 3.81 has neither != nor ::=' 'x != date'
+noticed a.mk 'make 3.81 has neither != nor ::=' 'x ::= date'
+noticed a.mk 'make 3.81 has no define' 'define x ='
+noticed a.mk 'make 3.81 has neither undefine nor private' 'a: private b := c'
+noticed a.mk 'make 3.81 has neither undefine nor private' 'undefine x'
+noticed a.mk 'make 3.81 has no .ONESHELL' '.ONESHELL:'
+noticed a.mk 'make 3.81 has no .ONESHELL' 'a: .SHELLFLAGS = -c'
+noticed a.mk 'make 3.81 has no grouped targets' 'a b &: c'
+noticed a.mk 'a variable that redefines itself' 'x = $(eval x := $$(y))$(x)'
+noticed a.mk "the utility 'tac'" 'x := $(if $(y),$(shell cat $(call f,$(z)) | tac))'
+noticed a.mk "'sed -i'" 'a: b
+	@sed -i s/a/b/ $@'
+printf 'define a\n$(1): $(2)\n\t@mkdir -p $$(@D)\nendef\nx := $(shell sed -n p $(call q,$(1)))\nb: c\n\tfor x in $$(cat c); do echo $$x; done\n' > "$T/a.mk"
+check "a makefile" sh "$PWD/scripts/check-portable.sh" "$T/a.mk"
+finish
