@@ -1,6 +1,7 @@
 /* cli.c - start, errors, signals and end of the tools. */
 #include "cli.h"
 #include "hints.h"
+#include "model_text.h"
 #include "progress.h"
 #include "table.h"
 
@@ -136,8 +137,7 @@ gg_status cli_stdout_lost(gg_error *err, int why)
     errno = why;
     if (why) gg_fail_errno(err, "cannot write to stdout");
     else gg_fail(err, GG_EIO, "cannot write all output to stdout");
-    if (why == EPIPE) gg_fix(err, "the reading program ended early");
-    else gg_fix(err, "free some space, or redirect the output elsewhere");
+    gg_fix(err, "free some space, or redirect the output elsewhere");
     return GG_EIO;
 }
 
@@ -148,7 +148,8 @@ int cli_end(cli *c, gg_status status)
     if (status == GG_OK && !table_any()) status = check_where(c);
     if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)
         status = cli_stdout_lost(&c->err, errno);
-    if (c->err.status != GG_OK) {
+    if (status == GG_OK) tell_what_was_written(c);
+    if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
         char line[1536];
         hint_append(c->err.what_hint, c->err.what, sizeof c->err.what);
         hint_append(c->err.fix_hint, c->err.fix, sizeof c->err.fix);

@@ -1,8 +1,7 @@
 /* organ-info - tell what a model file is: one screen for one file, one row per file for several. */
 #include "cli.h"
+#include "model_text.h"
 #include "table.h"
-
-#include "organ/gg_info.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,20 +50,6 @@ enum { SHORT_CONTEXT = 4096, LONG_CONTEXT = 32768 };
 
 /* ---- texts --------------------------------------------------------------------- */
 
-/* "1.85 MiB", with three digits. */
-static void size_text(uint64_t bytes, char out[24])
-{
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-    double v = (double)bytes;
-    size_t u = 0;
-    while (v >= 999.5 && u + 1 < sizeof units / sizeof units[0]) v /= 1024, u++;
-    snprintf(out, 24,
-             u == 0 || v >= 99.95 ? "%.0f %s"
-             : v >= 9.995         ? "%.1f %s"
-                                  : "%.2f %s",
-             v, units[u]);
-}
-
 /* "2.9 million", or the number itself below 10,000. */
 static void count_text(uint64_t n, char out[32])
 {
@@ -82,11 +67,6 @@ static void count_text(uint64_t n, char out[32])
 static void escaped(gg_text t, char *out, size_t size)
 {
     gg_escape(t.at ? t.at : "-", t.at ? t.len : 1, out, size);
-}
-
-static double bits_per_weight(const gg_info *i)
-{
-    return i->elements ? 8 * (double)i->bytes / (double)i->elements : 0;
 }
 
 /* "Q4_K 62%, Q6_K 37%, F32 1%", by bytes. */
@@ -314,39 +294,12 @@ static void print_check(const gg_info *i)
     line("check", text);
 }
 
-/* What one can do next, by kind; %s is the file. */
 static void print_next(const gg_info *i, const char *file)
 {
-    static const char *const model[] = { "organ-measure %s --summary", "organ-extract %s --list",
-                                         "organ-assemble %s --dtype q4_k_m -o NEW.gguf" };
-    static const char *const directory[] = { "organ-assemble %s -o NEW.gguf",
-                                             "organ-measure %s --summary",
-                                             "organ-graft --donor DONOR --base %s -o NEW" };
-    static const char *const adapter[] = { "organ-transplant --base BASE --adapter %s -o NEW.gguf",
-                                           "organ-extract %s --list", "organ-measure %s" };
-    static const char *const imatrix[] = {
-        "organ-assemble MODEL --imatrix %s --dtype iq4_xs -o NEW.gguf",
-        "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list"
-    };
-    static const char *const patch[] = { "organ-transplant --base BASE --donor %s -o NEW.gguf",
-                                         "organ-extract %s --list", "organ-keys %s" };
-    static const char *const other[] = { "organ-extract %s --list", "organ-keys %s",
-                                         "organ-check %s" };
-    const char *const *list = i->kind == GG_KIND_ADAPTER   ? adapter
-                              : i->kind == GG_KIND_IMATRIX ? imatrix
-                              : i->kind == GG_KIND_PATCH   ? patch
-                              : i->kind != GG_KIND_MODEL   ? other
-                              : i->form[0] == 'o'          ? directory
-                                                           : model;
-    bool plain = file[0] && file[0] != '-' &&
-                 strspn(file, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                              "_./-+=,@%:") == strlen(file);
-    printf("next:");
+    char command[1200];
     for (size_t k = 0; k < 3; k++) {
-        const char *at = strstr(list[k], "%s");
-        printf("%s%.*s%s%s", k ? "      " : "  ", (int)(at - list[k]), list[k],
-               plain ? file : "FILE", at + 2);
-        putchar('\n');
+        next_command(i, file, k, command, sizeof command);
+        printf("%s%s\n", k ? "       " : "next:  ", command);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static table_column columns_about[40]; /* those of the library, and an empty one */
 static char columns[400];              /* their names, tab-separated */
@@ -30,6 +31,13 @@ static void print_columns(cli *c)
     list_columns(c, columns_about);
 }
 
+/* The i-th column; those of --columns and --sort. */
+static const char *column_to_print(size_t i)
+{
+    const gg_measure_column *column = gg_measure_column_at(i);
+    return column ? column->name : NULL;
+}
+
 /* The i-th column that has numbers to draw, or NULL. */
 static const char *column_to_draw(size_t i)
 {
@@ -42,10 +50,10 @@ static const char *column_to_draw(size_t i)
 enum { RANK_BLOCKS, RANK_EXPERTS };
 
 static struct {
-    const char *dir, *svg, *color, *histogram;
+    const char *dir, *svg, *color, *histogram, *columns, *sort;
     bool summary, update, heat;
     int rank;
-    uint64_t wells;
+    uint64_t wells, top;
     gg_measure_options m;
 } opt = { .color = "theta", .m.sample = GG_SAMPLE_DEFAULT };
 
@@ -60,6 +68,14 @@ static const cli_option options[] = {
       "one row per class and role, one for the model; 1-3 stars", .excludes = "wells rank heat" },
     { "wells", CLI_U64, &opt.wells, "K", "print only the K tensors with the lowest theta",
       .excludes = "rank heat" },
+    { "columns", CLI_TEXT, &opt.columns, "NAME,...",
+      "print these columns, in this order (all; on a terminal those that fit)",
+      .list = column_to_print, .excludes = "summary wells rank heat" },
+    { "sort", CLI_TEXT, &opt.sort, "COLUMN",
+      "print rows in the order of a column; -COLUMN: reversed", .list = column_to_print,
+      .excludes = "summary wells rank heat" },
+    { "top", CLI_U64, &opt.top, "N", "print the first N rows only", .low = 1, .high = 1e9,
+      .excludes = "summary wells rank heat" },
     { "spectral", CLI_FLAG, &opt.m.spectral, NULL,
       "compute the column edge: 1 for noise, above 1 for structure" },
     { "imatrix", CLI_FILE, &opt.m.imatrix, "FILE",
@@ -72,7 +88,7 @@ static const cli_option options[] = {
     { "update", CLI_FLAG, &opt.update, NULL, "also write the measures into DIR's manifest",
       .excludes = "split-experts experts", .excludes_why = "measures whole tensors" },
     { "svg", CLI_NEW_FILE, &opt.svg, "FILE",
-      "draw a map, blocks across, roles down (- is stdout)" },
+      "draw a map instead of a table, blocks across, roles down (- is stdout)" },
     { "heat", CLI_FLAG, &opt.heat, NULL, "draw the same map on the terminal", .local = true,
       .excludes = "json", .excludes_why = "draws a picture" },
     { "histogram", CLI_NEW_FILE, &opt.histogram, "FILE",
@@ -127,17 +143,20 @@ static void cell_of_tensor(table *t, const char *column, const gg_tensor_measure
     else cell_null(t);
 }
 
+static void print_cell(table *t, const gg_measure_column *column, const gg_tensor_measure *r)
+{
+    if (!r->decoded && column->kind == GG_COLUMN_MEASURE) cell_null(t);
+    else if (column->count) cell_u64(t, column->count(r));
+    else if (!column->value) cell_of_tensor(t, column->name, r);
+    else if (column->kind == GG_COLUMN_OPTION) cell_optional(t, column->value(r));
+    else cell_f64(t, column->value(r));
+}
+
 /* Returns whether the row satisfies all conditions. */
 static bool print_row(table *t, const gg_tensor_measure *r)
 {
     const gg_measure_column *column;
-    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++) {
-        if (!r->decoded && column->kind == GG_COLUMN_MEASURE) cell_null(t);
-        else if (column->count) cell_u64(t, column->count(r));
-        else if (!column->value) cell_of_tensor(t, column->name, r);
-        else if (column->kind == GG_COLUMN_OPTION) cell_optional(t, column->value(r));
-        else cell_f64(t, column->value(r));
-    }
+    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++) print_cell(t, column, r);
     /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
     if (!r->decoded) cell_member(t, "error", "no codec decodes this dtype");
     return table_row(t);
@@ -150,6 +169,118 @@ static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
     bool matches = print_row(&p->rows, r);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return p->keep && matches ? gg_measures_add(p->keep, r, err) : GG_OK;
+}
+
+/* ---- some of the columns and rows ----------------------------------------------- */
+
+static struct {
+    const gg_measure_column *list[40];
+    size_t n;
+    char names[400]; /* tab-separated */
+} chosen;
+
+static void choose_column(const cli *c, const char *option, const char *name, size_t len)
+{
+    const gg_measure_column *column;
+    size_t i = 0;
+    while ((column = gg_measure_column_at(i)) != NULL &&
+           (strlen(column->name) != len || memcmp(column->name, name, len) != 0))
+        i++;
+    if (!column)
+        cli_usage(c, "%s: unknown column '%.*s'; --list-columns lists them", option, (int)len,
+                  name);
+    if (chosen.n == sizeof chosen.list / sizeof chosen.list[0])
+        cli_usage(c, "%s: too many columns", option);
+    size_t at = strlen(chosen.names);
+    snprintf(chosen.names + at, sizeof chosen.names - at, "%s%s", chosen.n ? "\t" : "",
+             column->name);
+    chosen.list[chosen.n++] = column;
+}
+
+/* The columns of --columns; on a terminal the name, the type, and up to six measures that fit. */
+static void choose_columns(const cli *c, const gg_measures *list)
+{
+    static const char *const usual[] = { "importance", "edge",     "theta",   "calibrated",
+                                         "row_theta",  "kurtosis", "entropy", "std" };
+    const char *p = opt.columns;
+    if (!p && (c->json || !isatty(STDOUT_FILENO)))
+        for (size_t i = 0; column_to_print(i); i++)
+            choose_column(c, "", column_to_print(i), strlen(column_to_print(i)));
+    for (; p; p = p[strcspn(p, ",")] ? strchr(p, ',') + 1 : NULL)
+        choose_column(c, "--columns", p, strcspn(p, ","));
+    if (chosen.n) return;
+    size_t width = 4;
+    for (size_t i = 0; i < list->n; i++)
+        if (list->rows[i].t.name_len > width) width = list->rows[i].t.name_len;
+    width += 2 + 7;
+    choose_column(c, "", "name", 4);
+    choose_column(c, "", "dtype", 5);
+    for (size_t i = opt.m.imatrix ? 0 : 1; i < sizeof usual / sizeof usual[0]; i++) {
+        if (i == 1 && !opt.m.spectral) continue;
+        width += 2 + (strlen(usual[i]) > 9 ? strlen(usual[i]) : 9); /* such as 1.234e-05 */
+        if (chosen.n == 8 || (width > 80 && chosen.n > 2)) break;
+        choose_column(c, "", usual[i], strlen(usual[i]));
+    }
+}
+
+static const gg_measure_column *sort_column; /* of --sort */
+
+/* What rows are sorted by; NaN = no value. Names are compared as texts. */
+static double sort_value(const gg_tensor_measure *r)
+{
+    const char *name = sort_column->name;
+    if (!r->decoded && sort_column->kind == GG_COLUMN_MEASURE) return NAN;
+    if (sort_column->count) return (double)sort_column->count(r);
+    if (sort_column->value) return sort_column->value(r);
+    if (strcmp(name, "block") == 0) return r->a.block >= 0 ? (double)r->a.block : NAN;
+    if (strcmp(name, "class") == 0) return (double)r->a.cls;
+    if (strcmp(name, "part") == 0) return (double)r->a.part;
+    return strcmp(name, "dtype") == 0 ? (double)r->t.dtype : 0;
+}
+
+static int compare_names(const gg_tensor *x, const gg_tensor *y)
+{
+    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
+    return order ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+}
+
+/* Rows without a value come last, whatever the order. Equal rows keep the order of the model. */
+static int by_sort_column(const void *a, const void *b)
+{
+    const gg_tensor_measure *x = *(gg_tensor_measure *const *)a,
+                            *y = *(gg_tensor_measure *const *)b;
+    double v = sort_value(x), w = sort_value(y);
+    int order = (v > w) - (v < w);
+    if (isnan(v) || isnan(w)) return isnan(v) != isnan(w) ? (isnan(v) ? 1 : -1) : (x > y) - (x < y);
+    if (strcmp(sort_column->name, "name") == 0) order = compare_names(&x->t, &y->t);
+    if (opt.sort[0] == '-') order = -order;
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Finds the column of --sort. */
+static void set_sort_column(const cli *c)
+{
+    const char *name = opt.sort + (opt.sort[0] == '-');
+    choose_column(c, "--sort", name, strlen(name));
+    sort_column = chosen.list[--chosen.n];
+    chosen.names[0] = 0;
+}
+
+static gg_status print_chosen(cli *c, const gg_measures *list)
+{
+    const gg_tensor_measure **rows = malloc((list->n ? list->n : 1) * sizeof *rows);
+    if (!rows) return gg_fail(&c->err, GG_ENOMEM, "no memory for %zu rows", list->n);
+    for (size_t i = 0; i < list->n; i++) rows[i] = &list->rows[i];
+    if (opt.sort) qsort(rows, list->n, sizeof *rows, by_sort_column);
+    if (!chosen.n) choose_columns(c, list);
+    table t = table_start(c->json, chosen.names);
+    for (size_t i = 0; i < list->n && (!opt.top || i < opt.top); i++) {
+        for (size_t k = 0; k < chosen.n; k++) print_cell(&t, chosen.list[k], rows[i]);
+        if (!rows[i]->decoded) cell_member(&t, "error", "no codec decodes this dtype");
+        table_row(&t);
+    }
+    free(rows);
+    return GG_OK;
 }
 
 static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
@@ -298,18 +429,6 @@ static gg_status save_histograms(cli *c)
 
 /* ---- the run ------------------------------------------------------------------- */
 
-static gg_status after(cli *c, gg_source *s, const gg_measures *list)
-{
-    gg_status st = GG_OK;
-    if (opt.summary) st = print_summary(c, list);
-    else if (cli_given(c, "wells")) st = print_wells(c, list, opt.wells);
-    else if (cli_given(c, "rank")) st = print_ranks(c, list, opt.rank == RANK_EXPERTS);
-    if (st == GG_OK && (opt.heat || opt.svg)) st = draw(c, list, s);
-    if (st == GG_OK && opt.histogram) st = save_histograms(c);
-    if (st == GG_OK && opt.update) st = gg_measures_update(list, gg_source_name(s), &c->err);
-    return st;
-}
-
 static bool is_stdout(const char *path)
 {
     return path && strcmp(path, "-") == 0;
@@ -321,14 +440,39 @@ static bool prints_instead(const cli *c)
     return opt.summary || cli_given(c, "wells") || opt.heat || cli_given(c, "rank");
 }
 
+static bool prints_rows(const cli *c)
+{
+    return !prints_instead(c) && !is_stdout(opt.svg) && !is_stdout(opt.histogram) &&
+           (!opt.svg || c->json || opt.columns || opt.sort || opt.top);
+}
+
+/* Whether the rows are printed after all of them are known, and not all of their columns. */
+static bool prints_chosen(const cli *c)
+{
+    return prints_rows(c) &&
+           (opt.columns || opt.sort || opt.top || (!c->json && isatty(STDOUT_FILENO)));
+}
+
+static gg_status after(cli *c, gg_source *s, const gg_measures *list)
+{
+    gg_status st = GG_OK;
+    if (opt.summary) st = print_summary(c, list);
+    else if (cli_given(c, "wells")) st = print_wells(c, list, opt.wells);
+    else if (prints_chosen(c)) st = print_chosen(c, list);
+    else if (cli_given(c, "rank")) st = print_ranks(c, list, opt.rank == RANK_EXPERTS);
+    if (st == GG_OK && (opt.heat || opt.svg)) st = draw(c, list, s);
+    if (st == GG_OK && opt.histogram) st = save_histograms(c);
+    if (st == GG_OK && opt.update) st = gg_measures_update(list, gg_source_name(s), &c->err);
+    return st;
+}
+
 static gg_status measure(cli *c, gg_source *s)
 {
     gg_measures list = { 0 };
     gg_measure_report r;
-    bool instead = prints_instead(c), keep = instead || opt.svg || opt.update,
-         print = !instead && !is_stdout(opt.svg) && !is_stdout(opt.histogram);
+    bool some = prints_chosen(c), keep = some || prints_instead(c) || opt.svg || opt.update;
     printer p = { { .json = c->json }, keep ? &list : NULL };
-    if (!print) p.rows = table_silent(columns);
+    if (some || !prints_rows(c)) p.rows = table_silent(columns);
     opt.m.row = take_row;
     opt.m.ctx = &p;
     gg_status st = gg_measure_model(s, &opt.m, &c->run, &r, &c->err);
@@ -381,6 +525,8 @@ int main(int argc, char **argv)
     opt.m.split_experts = opt.m.split_experts ||
                           (cli_given(&c, "rank") && opt.rank == RANK_EXPERTS);
     check_values(&c);
+    if (opt.sort) set_sort_column(&c);
+    if (opt.columns) choose_columns(&c, NULL);
     opt.m.spectral = opt.m.spectral || strcmp(opt.color, "edge") == 0;
     opt.m.select = c.select;
     gg_histogram histograms[GG_CLASS_COUNT] = { 0 };

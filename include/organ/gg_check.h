@@ -84,7 +84,7 @@ typedef struct gg_check_report {
 
 /* Checks a model. Unlike the other verbs it takes what gg_source_open_with accepts, and not a
  * source, because it also judges files that cannot be opened. Findings do not make it fail: look at
- * report->found. A file that is no model, such as an adapter, is checked by the rules of its kind,
+ * report->found. A file of another kind, such as an adapter, is checked by the rules of its kind,
  * and a finding of the rule "kind" names the kind. Of a pipe only the header is read, unless
  * o->data is set. A GGUF file that cannot be opened but has a sound header is checked by its
  * header, and a finding describes the rest. If there is no usable header, a finding of the rule

@@ -156,7 +156,7 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
     awk -v OFS='\t' '{ $1 = $1; print }' "$T/seen" > "$T/got"
     organ-extract "$VERSE" --list > "$T/want"
     check_same "$T/got" "$T/want" "the same cells"
-    terminal "organ-measure $VERSE --where block=1" > "$T/seen"
+    terminal "organ-measure $VERSE --where block=1 --columns $(organ-measure "$VERSE" | head -n 1 | tr '\t' ,)" > "$T/seen"
     check_text "$(awk 'NR > 1 { for (i = 8; i <= 20; i++) { x = $i; sub(/e.*/, "", x); gsub(/[-.]/, "", x); sub(/^0+/, "", x); if (length(x) > 4) print $i } }' "$T/seen")" "" "four significant digits"
     terminal "organ-measure $VERSE --where block=1 --json" > "$T/seen"
     organ-measure "$VERSE" --where block=1 --json > "$T/want"

@@ -1,0 +1,78 @@
+#!/bin/sh
+# shellcheck disable=SC1091
+# terminal.sh - what tools print only on a terminal: what was written, narrow tables; and the columns
+# and rows that a person chooses.
+. "$(dirname "$0")/lib.sh"
+V=$LAB/lab-verse-q4_k_m.gguf
+A=$LAB/lab-lora-code.gguf
+
+# ---- columns and rows of organ-measure ----
+organ-measure -q "$V" > "$T/all"
+N=$(($(wc -l < "$T/all") - 1))
+# want COLUMN-NUMBERS SORT-OPTIONS LINES: those columns of all rows
+want() {
+    awk -F '\t' -v OFS='\t' -v list="$1" 'BEGIN { n = split(list, c, " ") } { for (i = 1; i <= n; i++) printf "%s%s", $c[i], i < n ? OFS : "\n" }' "$T/all"
+}
+number() { head -n 1 "$T/all" | tr '\t' '\n' | grep -nx "$1" | cut -d : -f 1; }
+name=$(number name) theta=$(number theta) block=$(number block)
+check "--columns" organ-measure -q "$V" --columns theta,name
+want "$theta $name" > "$T/want"
+check_same "$T/out" "$T/want" "two columns, in the order given"
+check "--sort" organ-measure -q "$V" --sort theta --columns name,theta
+{ sed 1q "$T/out"; want "$name $theta" | sed 1d | sort -t "$TAB" -s -k 2,2g; } > "$T/want"
+check_same "$T/out" "$T/want" "ascending order"
+check "--sort -COLUMN" organ-measure -q "$V" --sort -theta --columns name,theta --top 5
+{ sed 1q "$T/out"; want "$name $theta" | sed 1d | sort -t "$TAB" -s -k 2,2gr | sed 5q; } > "$T/want"
+check_same "$T/out" "$T/want" "the five with the largest theta"
+check "--sort -block" organ-measure -q "$V" --sort -block --columns block
+check_text "$(sed -n '2p;$p' "$T/out" | tr '\n' ' ')" "3 - " "rows without a value come last"
+check "--sort -name" organ-measure -q "$V" --sort -name --columns name
+{ echo name; want "$name" | sed 1d | LC_ALL=C sort -r; } > "$T/want"
+check_same "$T/out" "$T/want" "names in reversed order"
+check "--top" organ-measure -q "$V" --top 3
+sed 4q "$T/all" > "$T/want"
+check_same "$T/out" "$T/want" "the first rows, with all columns"
+check "--where of a column that is not printed" organ-measure -q "$V" --where block=2 --columns name
+{ echo name; awk -F '\t' -v b="$block" -v n="$name" '$b == "2" { print $n }' "$T/all"; } > "$T/want"
+check_same "$T/out" "$T/want" "conditions see all columns"
+check "--json" organ-measure -q "$V" --json --columns name,block --top 1
+check_text "$(cat "$T/out")" '{"name": "token_embd.weight", "block": null}' "JSON"
+check_error 2 "unknown column 'thet'" "an unknown column" organ-measure "$V" --columns name,thet
+check_error 2 "unknown column 'nam'" "an unknown column to sort by" organ-measure "$V" --sort nam
+check_error 2 "not both" "rows of a summary" organ-measure "$V" --summary --top 3
+check "--svg FILE" organ-measure -q "$V" --svg "$T/p.svg"
+check_text "$(cat "$T/out")" "" "a picture without a table"
+check "--svg FILE --json" organ-measure -q "$V" --svg "$T/p.svg" --force --json
+check_text "$(wc -l < "$T/out" | tr -d ' ')" "$N" "a picture and rows"
+
+# ---- on a terminal ----
+check "no terminal" organ-assemble "$V" --output "$T/none.gguf"
+check_text "$(cat "$T/err")" "" "no such line without a terminal"
+if have script && script -qec true /dev/null > /dev/null 2>&1; then
+    terminal() { # COMMAND LINE
+        script -qec "$1" /dev/null < /dev/null | tr -d '\r' > "$T/seen"
+    }
+    told() { # COMMAND LINE, what it prints last
+        terminal "$1"
+        check_text "$(tail -n 1 "$T/seen")" "$2" "$1"
+    }
+    size="1.78 MiB, 5.18 bits per weight; check: no findings; next:"
+    told "organ-assemble $V -o $T/a.gguf" "organ-assemble: lab-verse-q4_k_m.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
+    told "organ-extract $V --output $T/d" "organ-extract: lab-verse-q4_k_m.gguf -> $T/d: $size organ-assemble $T/d -o NEW.gguf"
+    told "organ-assemble $T/d -o $T/s.gguf --shards 2" "organ-assemble: d -> $T/s-00001-of-00002.gguf: $size organ-measure $T/s-00001-of-00002.gguf --summary"
+    told "organ-keys $A --set general.name=str:x --output $T/x.gguf" "organ-keys: lab-lora-code.gguf -> $T/x.gguf: 512 KiB, 32.00 bits per weight; check: no findings; next: organ-transplant --base BASE --adapter $T/x.gguf -o NEW.gguf"
+    told "organ-keys $T/a.gguf --set general.name=str:y --in-place" "organ-keys: a.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
+    told "organ-assemble -q $V -o $T/quiet.gguf" ""
+    check_text "$(cat "$T/seen")" "" "-q silences it"
+    told "organ-transplant --base $V --donor $T/a.gguf --layers 1 --check --output $T/a.gguf --force > $T/rows" "organ-transplant: 9 would move, 0 do not match, 0 keys differ"
+    grep -q "next:" "$T/seen" && bad "a check wrote nothing" || ok
+    told "organ-check $V" "organ-check: $V: no findings: llama, 39 tensors"
+    check_text "$(wc -l < "$T/seen" | tr -d ' ')" 1 "and no empty table"
+    terminal "organ-measure -q $V"
+    check_text "$(awk 'length > 80' "$T/seen")" "" "rows of at most 80 columns"
+    check_text "$(sed -n 1p "$T/seen" | tr -s ' ')" "name dtype theta calibrated row_theta kurtosis" "a narrow table"
+    check_text "$(wc -l < "$T/seen" | tr -d ' ')" $((N + 1)) "of all rows"
+    terminal "organ-measure -q $V --columns name,mean"
+    check_text "$(sed -n 1p "$T/seen" | tr -s ' ')" "name mean" "or the columns that are asked for"
+fi
+finish

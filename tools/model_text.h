@@ -1,0 +1,23 @@
+/* model_text.h - what tools tell about a model in words: its size, and what to do with it next; and
+ * the last line of a tool that wrote one. */
+#ifndef MODEL_TEXT_H
+#define MODEL_TEXT_H
+
+#include "cli.h"
+
+#include "organ/gg_info.h"
+
+/* "1.85 MiB", with three digits. */
+void size_text(uint64_t bytes, char out[24]);
+
+double bits_per_weight(const gg_info *i);
+
+/* The k-th command, of three, that makes sense for a model, by its kind. */
+void next_command(const gg_info *i, const char *file, size_t k, char *out, size_t size);
+
+/* Print on stderr what a successful run wrote: inputs, output, size, bits per weight, the verdict
+ * of organ-check and a command for the output. Prints nothing without
+ * a terminal, with --quiet, and if the run wrote neither a model nor an organ directory. */
+void tell_what_was_written(cli *c);
+
+#endif
