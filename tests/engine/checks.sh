@@ -13,8 +13,8 @@ BIN=$(cd "${BIN:-build/bin}" && pwd) LAB=$(cd "${LAB:-tests/data/lab}" && pwd)
 M=$(mktemp -d "${TMPDIR:-/tmp}/checks.XXXXXX") || exit 1
 trap 'rm -rf "$M"' EXIT
 trap 'exit 130' INT TERM HUP
-LC_ALL=C
-export LC_ALL M
+LC_ALL=C GGML_NO_BACKTRACE=1
+export LC_ALL GGML_NO_BACKTRACE M
 # shellcheck source=tests/engine/recipes.sh
 . tests/engine/recipes.sh
 build_engine_program load > "$M/load.log" 2>&1 || { cat "$M/load.log"; exit 1; }

@@ -1,15 +1,17 @@
 /* variants.mjs - healthy and damaged variants of small models, to compare the verdicts of
  * organ-check with those of the engine:
  *
- *     node variants.mjs LAB.gguf OUT-DIR        prints "FILE<tab>KIND<tab>WHAT" per variant
+ *     node variants.mjs LAB.gguf OUT-DIR [ONLY] prints "FILE<tab>KIND<tab>WHAT" per variant;
+ *                                               ONLY is a pattern of the names of models
  *
  * LAB.gguf gives the tokenizer, and is itself one of the models. The others have random
  * weights and the least that their architecture needs. KIND is healthy or damaged: what
  * was intended. Whether a variant really is damaged is for the engine to say. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { model, profiles, tables } from "./models.mjs";
 
-const [lab, out] = process.argv.slice(2);
+const [lab, out, only] = process.argv.slice(2);
 mkdirSync(out, { recursive: true });
 
 /* ==== GGUF, as far as it is needed here ==== */
@@ -115,7 +117,7 @@ function tokenizer() {
 function small(arch, keys, list, options = {}) {
     const kv = new Map([["general.architecture", text(arch)], ["general.name", text("small")]]);
     const base = { context_length: u32(CTX), embedding_length: u32(E), block_count: u32(BLOCKS), ...keys };
-    for (const [k, v] of Object.entries(base)) if (v) kv.set(`${arch}.${k}`, v);
+    for (const [k, v] of Object.entries(base)) if (v) kv.set(k[0] === "/" ? k.slice(1) : `${arch}.${k}`, v);
     for (const [k, v] of tokenizer()) kv.set(k, v);
     for (const [k, v] of Object.entries(options.kv ?? {})) kv.set(k, v);
     const tensors = [];
@@ -216,11 +218,28 @@ const models = {
     gptneox: () => small("gptneox", { ...eps, ...mha, "rope.dimension_count": u32(8), use_parallel_residual: scalar(BOOL, 1) }, TOP + BIAS + NORMS + LN + FULL + `%attn_qkv.bias:${3 * E} %attn_output.bias:${E} ` + MLP2 + MLP2B)
 };
 
+/* The architectures whose tables were learned from the engine. */
+function learned(t, name, profile) {
+    const { keys, tensors, unknown } = model(t, name, profile, VOCAB), list = {};
+    for (const [k, v] of Object.entries(keys))
+        list[k] = v.list ? array(U32, v.list) : v.floats ? array(F32, v.floats) : v.ints ? array(I32, v.ints) : v.flags ? array(U32, v.flags) : v.text ? text(v.text) : v.f32 !== undefined ? f32(v.f32) : v.bool !== undefined ? scalar(BOOL, v.bool)
+            : /(scale|clamp_exp|_beta|magnitude)$/.test(k) ? f32(v) : u32(v);
+    for (const x of unknown) process.stderr.write(`${name}: no shape for ${x}\n`);
+    const m = small(name, list, "", { kv: /bert/.test(name) ? { "tokenizer.ggml.token_type_count": u32(2) } : {} });
+    if (!("rope.dimension_count" in keys)) m.kv.delete(`${name}.rope.dimension_count`);
+    for (const [full, dims] of tensors) {
+        if (dims.some((d) => !(d > 0))) process.stderr.write(`${name}: ${full} has shape ${dims}\n`);
+        else m.tensors.push(tensor(full, dims));
+    }
+    return m;
+}
+for (const t of tables) for (const name of t.names) for (const profile of profiles(t)) models[`${name}/${profile}`] = () => learned(t, name, profile);
+
 /* ==== Variants ==== */
 
 let count = 0;
 function emit(kind, name, what, m) {
-    const file = join(out, `${String(++count).padStart(3, "0")}-${name}.gguf`);
+    const file = join(out, `${String(++count).padStart(3, "0")}-${name.replace("/", "-")}.gguf`);
     writeModel(m, file);
     console.log([file, kind, `${name}: ${what}`].join("\t"));
 }
@@ -229,20 +248,30 @@ const key = (m, name) => `${m.kv.get("general.architecture").value}.${name}`;
 const set = (m, name, e) => m.kv.set(name.includes(".ggml.") || name.startsWith("general.") || name.startsWith("split.") ? name : key(m, name), e);
 const find = (m, part) => m.tensors.findIndex((t) => t.name.includes(part));
 const number = (m, name) => m.kv.get(key(m, name))?.value.readUInt32LE(0);
-const change = (m, f) => { const c = copy(m); return f(c) === false ? null : c; };
+const change = (m, f) => { const c = copy(m); try { return f(c) === false ? null : c; } catch { return null; } }; /* not every model has what a change changes */
 const reshape = (t, dims) => Object.assign(t, tensor(t.name, dims));
+
+const halves = (t) => { const n = t.data.length / 4; Object.assign(t, { type: 1, data: Buffer.alloc(2 * n, Buffer.from([0, 0x3c])) }); };
 
 /* Damage that any architecture can have; null where it does not apply. */
 const damages = {
-    "a tensor is missing": (m) => { m.tensors.splice(find(m, "blk.1."), 1); },
+    "a tensor is missing": (m) => { if (find(m, "blk.1.") < 0) return false; m.tensors.splice(find(m, "blk.1."), 1); },
     "the last tensor of a block is missing": (m) => { m.tensors.splice(m.tensors.findLastIndex((t) => t.name.includes("blk.2.")), 1); },
+    "a norm in f16": (m) => { const i = m.tensors.findIndex((t) => /norm\S*\.weight/.test(t.name) && t.dims.length === 1); if (i < 0) return false; halves(m.tensors[i]); },
+    "a matrix in f64": (m) => { const t = m.tensors.findLast((x) => /blk.*(ffn|attn|ssm|time|channel)_\w+\.weight/.test(x.name) && x.dims.length === 2); if (!t) return false; Object.assign(t, { type: 28, data: Buffer.alloc(8 * t.dims[0] * t.dims[1]) }); },
+    "a matrix in i8": (m) => { const t = m.tensors.findLast((x) => /blk.*(ffn|attn|ssm|time|channel)_\w+\.weight/.test(x.name) && x.dims.length === 2); if (!t) return false; Object.assign(t, { type: 24, data: Buffer.alloc(t.dims[0] * t.dims[1]) }); },
+    "embedding_length is u64": (m) => { set(m, "embedding_length", scalar(U64, E)); },
+    "head_count is missing": (m) => m.kv.delete(key(m, "attention.head_count")),
+    "token_embd is missing": (m) => { const i = find(m, "token_embd.weight"); if (i < 0) return false; m.tensors.splice(i, 1); },
+    "fused and separate attention": (m) => { const t = m.tensors.find((x) => /blk\.1\.attn_q\.weight/.test(x.name)); if (!t) return false; m.tensors.push(tensor("blk.1.attn_qkv.weight", [E, 3 * t.dims[1]])); },
+    "a required key is missing": (m) => { const k = [...m.kv.keys()].filter((x) => x.startsWith(key(m, "")) && !/block_count|length$/.test(x)); return k.length ? m.kv.delete(k[k.length - 1]) : false; },
     "the middle block is missing": (m) => { m.tensors = m.tensors.filter((t) => !t.name.includes("blk.1.")); },
     "the last block is missing": (m) => { m.tensors = m.tensors.filter((t) => !t.name.includes("blk.2.")); },
     "block_count is too large": (m) => { set(m, "block_count", u32(BLOCKS + 1)); },
     "block_count is too small": (m) => { set(m, "block_count", u32(BLOCKS - 1)); },
     "a tensor too many": (m) => { m.tensors.push(tensor("blk.1.strange.weight", [E])); },
     "a matrix has a row less": (m) => {
-        const t = m.tensors.find((x) => x.name.includes("blk.2.") && x.dims.length === 2);
+        const t = m.tensors.find((x) => x.name.includes("blk.2.") && x.dims.length === 2) ?? m.tensors.find((x) => x.dims.length === 2);
         reshape(t, [t.dims[0], t.dims[1] - 1]);
     },
     "embedding_length is wrong": (m) => { set(m, "embedding_length", u32(2 * E)); },
@@ -368,10 +397,13 @@ const odd = {
 };
 
 for (const [name, make] of Object.entries(models)) {
+    if (only && !new RegExp(only).test(name)) continue;
     const m = make();
+    if (process.env.HEALTHY) { emit("healthy", name, "as it is", m); continue; }
     for (const [what, f] of Object.entries(healthy)) { const c = change(m, f); if (c) emit("healthy", name, what, c); }
     for (const [what, f] of Object.entries(damages)) { const c = change(m, f); if (c) emit("damaged", name, what, c); }
 }
+if (only && !new RegExp(only).test("llama")) process.exit(0);
 const llama = models.llama();
 for (const [what, f] of Object.entries(single)) emit("damaged", "llama", what, change(llama, f) ?? llama);
 for (const [what, f] of Object.entries(odd)) emit("healthy", "llama", what, change(llama, f) ?? llama);

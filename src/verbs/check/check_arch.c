@@ -1,23 +1,28 @@
 /* check_arch.c - tables per architecture: what cannot be derived from a model itself.
  *
- * A table is text. `keys` are keys that an engine requires. `globals` and `block` list
+ * A table is text. `keys` are keys that an engine requires; one that begins with
+ * "/" does not begin with the architecture. `globals` and `block` list
  * tensors: "attn_norm" is attn_norm.weight, a name that contains a dot is used unchanged, and
  * "ssm_a." is ssm_a without a suffix. A "?" at the end marks a tensor that may be absent.
  * "NAME=SHAPE" overrides the usual shape from gg_check_shape_of. A word that ends
  * in ":" limits the words after it to some blocks or models:
  *
  *   all:             every block
- *   dense: moe:      blocks without experts, blocks with experts (leading_dense_block_count)
- *   shared:          blocks with experts in models that also have a shared expert
- *   mtp:             prediction blocks, which follow the trunk
- *   mla: nomla:      models with key_length_mla, models without it
- *   qlora: noqlora:  models with attention.q_lora_rank, models without it
+ *   dense: moe:      blocks without experts, blocks with experts
+ *   shared:          models that also have a shared expert
+ *   mtp: trunk:      prediction blocks, which follow the trunk; blocks of the trunk
+ *   recurrent: attention:   blocks with a state, other blocks
+ *   swa: full:       blocks with a sliding window, blocks without one
  *   enc: dec:        blocks of the encoder, blocks of the decoder
  *   first: later:    block 0, all other blocks
  *
- * "qkv" stands for attn_qkv, or attn_q, attn_k and attn_v. The letter after the underscore
- * selects the source of their sizes: qkv_e (embedding length), qkv_r (RoPE dimensions),
- * qkv_v (value length).
+ * check_blocks.c has the others. "a&b:" means both. "X^" may be present; then words with "|" at
+ * the end are not, and those with "&" are.
+ *
+ * "qkv=Q:K:V" stands for attn_qkv, or attn_q, attn_k and attn_v, with these rows. Without a shape,
+ * the letter after the underscore selects the source of their sizes: qkv_e (embedding length),
+ * qkv_r (RoPE dimensions), qkv_v (value length). "gate_up_exps" stands for ffn_gate_up_exps, or
+ * ffn_gate_exps and ffn_up_exps.
  */
 #include "check_context.h"
 
@@ -244,6 +249,8 @@ const check_arch *gg_check_arch_of(const char *name, size_t len)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (gg_check_word(table[i].names, name, len)) return &table[i];
+    for (const check_arch *a = gg_check_learned; a->names; a++)
+        if (gg_check_word(a->names, name, len)) return a;
     return NULL;
 }
 

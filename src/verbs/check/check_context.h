@@ -123,6 +123,16 @@ bool gg_check_next_word(const char **at, const char **word, size_t *len);
 /* The number of tokens in the vocabulary, or else vocab_size; 0 if unknown. */
 uint64_t gg_check_vocabulary(const check *c);
 
+/* ---- kinds of blocks: check_blocks.c ------------------------------------------------------ */
+
+/* The number of tokens that a block attends to, or 0 if it attends to all. */
+uint64_t gg_check_block_window(const check *c, uint64_t block);
+/* Whether a block keeps a state instead of keys and values of all tokens (or beside them). */
+bool gg_check_block_recurrent(const check *c, uint64_t block);
+/* Whether a block is of a kind that a table names. `prefix` is "", "enc." or "dec.". */
+bool gg_check_block_is(const check *c, const char *prefix, uint64_t block, const char *kind,
+                       size_t len);
+
 /* ---- formulas of shapes: check_context.c ------------------------------------------------- */
 
 /* An expected shape. */
@@ -142,6 +152,7 @@ void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t siz
 
 /* ---- tables: check_arch.c ------------------------------------------------------------------ */
 
+extern const check_arch gg_check_learned[]; /* check_learned.c; ends with a NULL */
 const check_arch *gg_check_arch_of(const char *name, size_t len);
 extern const char gg_check_archs[];          /* architectures that llama.cpp supports */
 extern const char gg_check_other_archs[];    /* of files that are not language models */

@@ -237,7 +237,9 @@ static void require_keys(check *c, const char *names)
     while (gg_check_next_word(&names, &name, &len)) {
         char word[100];
         snprintf(word, sizeof word, "%.*s", (int)len, name);
-        if (!gg_check_arch_key(c, word))
+        if (word[0] == '/' && !gg_check_key(c, word + 1))
+            say_error(c, "key-missing", at_name(word + 1), MISSING_KEY);
+        if (word[0] != '/' && !gg_check_arch_key(c, word))
             say_error(c, "key-missing", at_arch_key(c, word), MISSING_KEY);
     }
 }
@@ -262,6 +264,9 @@ static bool check_architecture(check *c)
     if (!gg_check_arch_in(c, gg_check_archs))
         say_error(c, "architecture", where, "llama.cpp v0.5.0 does not know architecture '%.*s'",
                   (int)(c->arch_len < 64 ? c->arch_len : 64), c->arch_name);
+    if (!c->arch)
+        say_note(c, "architecture", where, "no table for %.*s: only generic rules were applied",
+                 (int)(c->arch_len < 64 ? c->arch_len : 64), c->arch_name);
     return true;
 }
 

@@ -41,13 +41,14 @@ typedef struct place {
     const char *prefix; /* "", "enc." or "dec." */
     int64_t block;      /* -1: outside the blocks */
     uint64_t present;   /* number of tensors that are there */
+    bool fused;         /* the last tensor marked with "^" is there */
     bool report;        /* false: only count */
 } place;
 
 /* One word of a table, parsed. */
 typedef struct wanted {
-    char rest[64]; /* "attn_q.weight" */
-    bool optional;
+    char rest[64];     /* "attn_q.weight" */
+    char mark;         /* 0, or one of "?^|&" */
     const char *shape; /* NULL = any */
     size_t shape_len;
 } wanted;
@@ -68,8 +69,8 @@ static size_t find_in_place(const place *p, const char *rest)
 static bool parse_wanted(const char *word, size_t len, wanted *w)
 {
     size_t n = 0;
-    while (n < len && word[n] != '?' && word[n] != '=') n++;
-    w->optional = n < len && word[n] == '?';
+    while (n < len && !strchr("?^|&=", word[n])) n++;
+    w->mark = n < len && word[n] != '=' ? word[n] : 0;
     const char *equal = memchr(word, '=', len);
     w->shape = equal ? equal + 1 : NULL;
     w->shape_len = equal ? (size_t)(word + len - w->shape) : 0;
@@ -96,7 +97,8 @@ static void want_tensor(place *p, const char *word, size_t len)
     if (!parse_wanted(word, len, &w)) return;
     size_t i = find_in_place(p, w.rest);
     p->present += i != SIZE_MAX;
-    if (!p->report) return;
+    if (w.mark == '^') p->fused = i != SIZE_MAX;
+    if (!p->report || (w.mark == '|' && p->fused) || (w.mark == '&' && !p->fused)) return;
     if (i != SIZE_MAX) {
         const gg_tensor *t = &c->in->tensors[i];
         c->expected[i] = true;
@@ -104,7 +106,7 @@ static void want_tensor(place *p, const char *word, size_t len)
             say_error(c, "tensor-shape", at_tensor(t),
                       "its shape is %s, but the keys require %s (%.*s)", shape.have, shape.want,
                       (int)w.shape_len, w.shape);
-    } else if (!w.optional) {
+    } else if (w.mark != '?' && w.mark != '^') {
         full_name(p, w.rest, name);
         say_error(c, "tensor-missing", at_name(name),
                   "this tensor is missing; architecture %.*s requires it", (int)c->arch_len,
@@ -119,33 +121,34 @@ static void want_tensors(place *p, const char *words)
     while (gg_check_next_word(&words, &word, &len)) want_tensor(p, word, len);
 }
 
-/* Checks query, key and value, which are in one tensor or in three. */
-static void want_qkv(place *p, char kind)
+/* Checks query, key and value, which are in one tensor or in three. `word` is "qkv", "qkv_LETTER"
+ * or "qkv=Q:K:V" with formulas of their rows. */
+static void want_qkv(place *p, const char *word, size_t len)
 {
-    static const struct {
-        char kind;
-        const char *fused, *apart, *biases;
-    } of[] = {
-        { 0,
-          "attn_qkv=embd,heads*key+kvheads*key+kvheads*value "
-          "attn_qkv.bias?=heads*key+kvheads*key+kvheads*value",
-          "attn_q attn_k attn_v",
-          "attn_q.bias?=heads*key attn_k.bias?=kvheads*key attn_v.bias?=kvheads*value" },
-        { 'e', "attn_qkv=embd,embd+2*kvheads*value attn_qkv.bias?=embd+2*kvheads*value",
-          "attn_q=embd,embd attn_k=embd,kvheads*value attn_v",
-          "attn_q.bias?=embd attn_k.bias?=kvheads*value attn_v.bias?=kvheads*value" },
-        { 'v', "attn_qkv=embd,heads*key+2*kvheads*value attn_qkv.bias?=heads*key+2*kvheads*value",
-          "attn_q attn_k=embd,kvheads*value attn_v",
-          "attn_q.bias?=heads*key attn_k.bias?=kvheads*value attn_v.bias?=kvheads*value" },
-        { 'r', "attn_qkv=embd,heads*rot+2*kvheads*rot attn_qkv.bias?=heads*rot+2*kvheads*rot",
-          "attn_q=embd,heads*rot attn_k=embd,kvheads*rot attn_v=embd,kvheads*rot",
-          "attn_q.bias?=heads*rot attn_k.bias?=kvheads*rot attn_v.bias?=kvheads*rot" },
-    };
-    size_t k = 0;
-    while (k + 1 < sizeof of / sizeof of[0] && of[k].kind != kind) k++;
+    static const char *const rows[] = { "heads*key:kvheads*key:kvheads*value",
+                                        "eembd:kvheads*value:kvheads*value",
+                                        "vheads*key:kvheads*value:kvheads*value",
+                                        "rheads*rot:kvheads*rot:kvheads*rot" };
+    const char *text = rows[0];
+    char words[400];
+    for (size_t k = 1; k < 4 && len == 5; k++)
+        if (rows[k][0] == word[4]) text = rows[k] + 1;
+    if (len > 4 && word[3] == '=') text = word + 4, len -= 4;
+    else len = strlen(text);
+    int q = (int)strcspn(text, ":"), k = (int)strcspn(text + q + 1, ":"), v = (int)len - q - k - 2;
+    const char *of_k = text + q + 1, *of_v = of_k + k + 1;
     bool fused = find_in_place(p, "attn_qkv.weight") != SIZE_MAX;
-    want_tensors(p, fused ? of[k].fused : of[k].apart);
-    if (!fused || find_in_place(p, "attn_qkv.bias") == SIZE_MAX) want_tensors(p, of[k].biases);
+    if (fused)
+        snprintf(words, sizeof words, "attn_qkv=embd,%.*s+%.*s+%.*s attn_qkv.bias?=%.*s+%.*s+%.*s",
+                 q, text, k, of_k, v, of_v, q, text, k, of_k, v, of_v);
+    else
+        snprintf(words, sizeof words, "attn_q=embd,%.*s attn_k=embd,%.*s attn_v=embd,%.*s", q, text,
+                 k, of_k, v, of_v);
+    want_tensors(p, words);
+    if (fused && find_in_place(p, "attn_qkv.bias") != SIZE_MAX) return;
+    snprintf(words, sizeof words, "attn_q.bias?=%.*s attn_k.bias?=%.*s attn_v.bias?=%.*s", q, text,
+             k, of_k, v, of_v);
+    want_tensors(p, words);
 }
 
 /* Engines also accept gate and up in one stack. */
@@ -157,48 +160,16 @@ static void want_gate_up(place *p)
 
 /* ---- a whole table ------------------------------------------------------------------------ */
 
-/* Whether the words after "name:" apply to this block. */
-static bool in_section(const place *p, const char *name, size_t len)
-{
-    const check *c = p->c;
-    uint64_t block = (uint64_t)p->block;
-    bool moe = gg_check_positive(c, "expert_count") &&
-               block >= gg_check_number_or(c, "leading_dense_block_count", 0);
-    bool shared = gg_check_positive(c, "expert_shared_count") ||
-                  gg_check_positive(c, "expert_shared_feed_forward_length");
-    bool mla = gg_check_positive(c, "attention.key_length_mla"),
-         qlora = gg_check_positive(c, "attention.q_lora_rank");
-    const struct {
-        const char *name;
-        bool applies;
-    } sections[] = {
-        { "dense", !moe },
-        { "moe", moe },
-        { "shared", moe && shared },
-        { "mtp", block >= c->trunk },
-        { "mla", mla },
-        { "nomla", !mla },
-        { "qlora", qlora },
-        { "noqlora", !qlora },
-        { "enc", strcmp(p->prefix, "enc.") == 0 },
-        { "dec", strcmp(p->prefix, "dec.") == 0 },
-        { "first", block == 0 },
-        { "later", block != 0 },
-    };
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-        if (gg_check_word(sections[i].name, name, len)) return sections[i].applies;
-    return true; /* "all" */
-}
-
 static void apply_table(place *p, const char *words)
 {
     const char *word;
     size_t len;
     bool active = true;
     while (gg_check_next_word(&words, &word, &len)) {
-        if (word[len - 1] == ':') active = in_section(p, word, len - 1);
+        if (word[len - 1] == ':')
+            active = gg_check_block_is(p->c, p->prefix, (uint64_t)p->block, word, len - 1);
         else if (!active) continue;
-        else if (len >= 3 && memcmp(word, "qkv", 3) == 0) want_qkv(p, len > 4 ? word[4] : 0);
+        else if (len >= 3 && memcmp(word, "qkv", 3) == 0) want_qkv(p, word, len);
         else if (gg_check_word("gate_up_exps", word, len)) want_gate_up(p);
         else want_tensor(p, word, len);
     }
@@ -350,7 +321,11 @@ static bool gather_parts(body *b)
 static void check_block_numbers(body *b)
 {
     check *c = b->c;
-    uint64_t missing = 0, next = 0, trunk = 0;
+    uint64_t missing = 0, next = 0, trunk = 0, needed = c->trunk, stack;
+    /* its blocks are used several times, and block_count counts the uses */
+    if (gg_check_arch_in(c, "hrm_text") && gg_check_number(c, "hrm.layers_per_stack", 0, &stack) &&
+        stack < c->trunk / 2)
+        needed = 2 * stack;
     for (size_t i = 0; i < b->n_groups; i++) trunk += (uint64_t)b->groups[i].block < c->trunk;
     if (trunk == 0 && c->trunk < c->blocks && b->n_groups > 0) {
         say_note(
@@ -359,8 +334,8 @@ static void check_block_numbers(body *b)
         return;
     }
     for (size_t i = 0; i <= b->n_groups; i++) {
-        uint64_t at = i < b->n_groups ? (uint64_t)b->groups[i].block : c->trunk,
-                 end = at < c->trunk ? at : c->trunk;
+        uint64_t at = i < b->n_groups ? (uint64_t)b->groups[i].block : needed,
+                 end = at < needed ? at : needed;
         for (; next < end && missing < FEW; next++, missing++)
             say_error(c, "block-missing", at_block((int64_t)next),
                       "the model has no tensor of this block; block_count is %" PRIu64, c->blocks);
@@ -573,7 +548,7 @@ void gg_check_block_rules(check *c)
     if (c->blocks == 0) return;
     if (!gather_parts(&b)) {
         c->status = gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", c->in->n);
-    } else if (b.n_groups > 0 || !gg_check_arch_in(c, "t5 t5encoder")) {
+    } else if (b.n_groups > 0 || !gg_check_arch_in(c, "t5 t5encoder wavtokenizer-dec")) {
         check_block_numbers(&b);
         if (!c->arch) {
             check_block_roles(&b);

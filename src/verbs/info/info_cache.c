@@ -12,38 +12,9 @@
 /* How many tokens of a batch a window holds besides its own, and the step of a cache's size. */
 enum { BATCH = 512, STEP = 256 };
 
-/* Architectures whose layers have sliding windows, if there is no array sliding_window_pattern:
- * every Nth layer sees everything, N = 0: no layer.
- * Then the window that is used without a key; 0 = without the key no layer has a window. */
-static const struct {
-    const char *names;
-    uint64_t every, window;
-    bool first; /* the first of N sees everything, not the last */
-} windows[] = {
-    { "gemma2", 2, 4096 },
-    { "gemma3 gemma-embedding", 6, 0 },
-    { "gemma3n", 5, 0 },
-    { "cohere2 muse-glimmer olmo2 mellum afmoe", 4, 0 },
-    { "exaone-moe", 4, 128 },
-    { "llama4", 4, 8192 },
-    { "cohere2moe laguna", 4, 0, true },
-    { "smallthinker", 4, 4096, true },
-    { "gpt-oss", 2, 0 },
-    { "plamo3", 8, 0 },
-    { "gemma4 gemma4-assistant granite_swa maple mimo2 spark2_5 step35 lfm2 dots3note", 1, 0 },
-};
-
 static const char no_cache[] =
     "bert jina-bert-v2 jina-bert-v3 nomic-bert nomic-bert-moe neo-bert eurobert "
     "wavtokenizer-dec modern-bert gemma-embedding dream llada llada-moe rnd1 t5encoder";
-static const char recurrent_only[] = "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7";
-/* Layers without key-value heads are recurrent. */
-static const char hybrid_by_heads[] =
-    "jamba plamo2 granitehybrid lfm2 lfm2moe kimi-linear kimi-k3 bailingmoe3 "
-    "nemotron_h nemotron_h_moe";
-/* Every full_attention_interval-th layer is not recurrent, if there is no array recurrent_layers.
- */
-static const char hybrid_by_interval[] = "qwen3next qwen35 qwen35moe minimax-01";
 /* An indexer with one key of its own per token. */
 static const char indexed[] = "glm-dsa deepseek32 minimax-m3 hy_v4";
 static const char not_known[] = "deepseek4 dflash dots3note qwen4exp nanbeige gemma4-assistant";
@@ -67,49 +38,6 @@ static uint64_t number_at(const cache_model *m, const char *name, uint64_t i, ui
 }
 
 /* ---- layers -------------------------------------------------------------------- */
-
-/* The window of layer i in tokens; 0 = it sees everything. */
-static uint64_t layer_window(const cache_model *m, uint64_t i)
-{
-    for (size_t k = 0; k < sizeof windows / sizeof windows[0]; k++) {
-        if (!is_arch(m, windows[k].names)) continue;
-        uint64_t stated, flag,
-            window = number_at(m, "attention.sliding_window", 0, windows[k].window);
-        bool has = gg_check_number(&m->c, "attention.sliding_window", 0, &stated);
-        if (is_arch(m, "llama4")) window = has && stated == 0 ? 0 : 8192;
-        if (window == 0 || i >= m->c.trunk) return 0;
-        const gg_kv *pattern = gg_check_arch_key(&m->c, "attention.sliding_window_pattern");
-        if (pattern && pattern->type == GG_TYPE_ARR)
-            return gg_check_number(&m->c, "attention.sliding_window_pattern", i, &flag) && flag
-                       ? window
-                       : 0;
-        if (is_arch(m, "lfm2")) return window;
-        uint64_t every = windows[k].every;
-        gg_kv_u64(pattern, &every);
-        if (every == 0) return window;
-        bool first = windows[k].first;
-        return (first ? i % every != 0 : i % every < every - 1) ? window : 0;
-    }
-    /* Only the model of 32 billion parameters has windows. */
-    if (is_arch(m, "exaone4") && m->c.blocks == 64)
-        return i % 4 < 3 ? number_at(m, "attention.sliding_window", 0, 4096) : 0;
-    return 0;
-}
-
-static bool layer_is_recurrent(const cache_model *m, uint64_t i)
-{
-    if (is_arch(m, recurrent_only) || is_arch(m, "falcon-h1")) return true;
-    if (is_arch(m, hybrid_by_heads))
-        return number_at(m, "attention.head_count_kv", i, m->heads) == 0 &&
-               (!is_arch(m, "nemotron_h nemotron_h_moe") ||
-                number_at(m, "feed_forward_length", i, 0) == 0);
-    if (!is_arch(m, hybrid_by_interval) || i >= m->c.trunk) return false;
-    const gg_kv *list = gg_check_arch_key(&m->c, "attention.recurrent_layers");
-    uint64_t v;
-    if (list) return gg_check_number(&m->c, "attention.recurrent_layers", i, &v) && v;
-    uint64_t every = number_at(m, "full_attention_interval", 0, is_arch(m, "minimax-01") ? 8 : 4);
-    return every == 0 || (i + 1) % every != 0;
-}
 
 /* Values of F32 that a recurrent layer keeps. */
 static uint64_t state_values(const cache_model *m)
@@ -168,12 +96,12 @@ static void add_indexer(const cache_model *m, uint64_t i, gg_cache *c)
 
 static void add_layer(const cache_model *m, uint64_t i, gg_cache *c)
 {
-    bool recurrent = layer_is_recurrent(m, i);
+    bool recurrent = gg_check_block_recurrent(&m->c, i);
     if (recurrent) c->state += 4 * state_values(m);
     if (recurrent && !is_arch(m, "falcon-h1")) return;
     if (is_arch(m, "nemotron_h nemotron_h_moe") && number_at(m, "feed_forward_length", i, 0) != 0)
         return;
-    uint64_t window = layer_window(m, i), values = attention_values(m, i, window != 0);
+    uint64_t window = gg_check_block_window(&m->c, i), values = attention_values(m, i, window != 0);
     if (window) c->windowed += values, c->window = window;
     else c->full += values;
     add_indexer(m, i, c);

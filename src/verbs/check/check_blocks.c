@@ -1,0 +1,176 @@
+/* check_blocks.c - what kind of block a block is, as its keys tell.
+ *
+ * Source: llama.cpp v0.5.0, hyperparameters in src/models. */
+#include "check_context.h"
+
+/* Architectures whose layers have sliding windows, if there is no array sliding_window_pattern:
+ * every Nth layer sees everything, N = 0: no layer.
+ * Then the window that is used without a key; 0 = without the key no layer has a window. */
+static const struct {
+    const char *names;
+    uint64_t every, window;
+    bool first; /* the first of N sees everything, not the last */
+} windows[] = {
+    { "gemma2", 2, 4096 },
+    { "gemma3 gemma-embedding", 6, 0 },
+    { "gemma3n", 5, 0 },
+    { "cohere2 muse-glimmer olmo2 mellum afmoe", 4, 0 },
+    { "exaone-moe", 4, 128 },
+    { "llama4", 4, 8192 },
+    { "cohere2moe laguna", 4, 0, true },
+    { "smallthinker", 4, 4096, true },
+    { "gpt-oss", 2, 0 },
+    { "plamo3", 8, 0 },
+    { "gemma4 gemma4-assistant granite_swa maple mimo2 spark2_5 step35 lfm2 dots3note", 1, 0 },
+};
+
+static const char recurrent_only[] = "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7";
+/* Layers without key-value heads are recurrent. */
+static const char hybrid_by_heads[] =
+    "jamba plamo2 granitehybrid lfm2 lfm2moe kimi-linear kimi-k3 bailingmoe3 "
+    "nemotron_h nemotron_h_moe";
+/* Every full_attention_interval-th layer is not recurrent, if there is no array recurrent_layers.
+ */
+static const char hybrid_by_interval[] = "qwen3next qwen35 qwen35moe qwen4exp minimax-01";
+/* The value of a key, or element `block` of an array with one value per block. */
+static uint64_t block_number(const check *c, const char *name, uint64_t block, uint64_t otherwise)
+{
+    uint64_t v;
+    return gg_check_number(c, name, block, &v) ? v : otherwise;
+}
+
+/* The window of layer i in tokens; 0 = it sees everything. */
+uint64_t gg_check_block_window(const check *c, uint64_t i)
+{
+    for (size_t k = 0; k < sizeof windows / sizeof windows[0]; k++) {
+        if (!gg_check_arch_in(c, windows[k].names)) continue;
+        uint64_t stated, flag,
+            window = block_number(c, "attention.sliding_window", 0, windows[k].window);
+        bool has = gg_check_number(c, "attention.sliding_window", 0, &stated);
+        if (gg_check_arch_in(c, "llama4")) window = has && stated == 0 ? 0 : 8192;
+        if (window == 0 || i >= c->trunk) return 0;
+        const gg_kv *pattern = gg_check_arch_key(c, "attention.sliding_window_pattern");
+        if (pattern && pattern->type == GG_TYPE_ARR)
+            return gg_check_number(c, "attention.sliding_window_pattern", i, &flag) && flag ? window
+                                                                                            : 0;
+        if (gg_check_arch_in(c, "lfm2")) return window;
+        uint64_t every = windows[k].every;
+        gg_kv_u64(pattern, &every);
+        if (every == 0) return window;
+        bool first = windows[k].first;
+        return (first ? i % every != 0 : i % every < every - 1) ? window : 0;
+    }
+    /* Only the model of 32 billion parameters has windows. */
+    if (gg_check_arch_in(c, "exaone4") && c->blocks == 64)
+        return i % 4 < 3 ? block_number(c, "attention.sliding_window", 0, 4096) : 0;
+    return 0;
+}
+
+bool gg_check_block_recurrent(const check *c, uint64_t i)
+{
+    if (gg_check_arch_in(c, recurrent_only) || gg_check_arch_in(c, "falcon-h1")) return true;
+    if (gg_check_arch_in(c, hybrid_by_heads))
+        return block_number(c, "attention.head_count_kv", i,
+                            block_number(c, "attention.head_count", 0, 0)) == 0 &&
+               (!gg_check_arch_in(c, "nemotron_h nemotron_h_moe") ||
+                block_number(c, "feed_forward_length", i, 0) == 0);
+    if (!gg_check_arch_in(c, hybrid_by_interval) || i >= c->trunk) return false;
+    const gg_kv *list = gg_check_arch_key(c, "attention.recurrent_layers");
+    uint64_t v;
+    if (list) return gg_check_number(c, "attention.recurrent_layers", i, &v) && v;
+    uint64_t every = block_number(c, "full_attention_interval", 0,
+                                  gg_check_arch_in(c, "minimax-01") ? 8 : 4);
+    return every == 0 || (i + 1) % every != 0;
+}
+
+/* Whether a block has experts. */
+static bool block_has_experts(const check *c, uint64_t b)
+{
+    uint64_t step = block_number(c, "interleave_moe_layer_step", 0, 1);
+    uint64_t every = block_number(c, "moe_every_n_layers", 0, 0);
+    if (!gg_check_positive(c, "expert_count")) return false;
+    if (gg_check_arch_in(c, "nomic-bert-moe")) return every > 0 && b % every == 1;
+    if (gg_check_arch_in(c, "llama4") && (step == 0 || (b + 1) % step != 0)) return false;
+    return b >= gg_check_number_or(c, "leading_dense_block_count", 0);
+}
+
+/* Whether an array gives a block a value other than 0. */
+static bool block_flag(const check *c, const char *name, uint64_t block, bool otherwise)
+{
+    return block_number(c, name, block, otherwise) != 0;
+}
+
+static bool block_is_windowed(const check *c, uint64_t b)
+{
+    const gg_kv *kv = gg_check_arch_key(c, "attention.sliding_window_pattern");
+    if (kv && kv->type == GG_TYPE_ARR)
+        return block_flag(c, "attention.sliding_window_pattern", b, false);
+    return gg_check_block_window(c, b) > 0;
+}
+
+/* Whether a block has tensors of an indexer of its own. */
+static bool block_has_indexer(const check *c, uint64_t b)
+{
+    /* newer models of glm-dsa without the key share indexers as the engine has it in a table */
+    bool unknown = gg_check_arch_in(c, "glm-dsa") &&
+                   gg_check_number_or(c, "context_length", 0) >= 1048576;
+    return block_flag(c, "attention.indexer.types", b, !unknown) &&
+           gg_check_positive(c, "attention.indexer.top_k");
+}
+
+/* One word of a condition, such as "moe". */
+static bool block_has_trait(const check *c, const char *prefix, uint64_t b, const char *word,
+                            size_t len)
+{
+    bool moe = block_has_experts(c, b);
+    bool shared = gg_check_positive(c, "expert_shared_count") ||
+                  gg_check_positive(c, "expert_shared_feed_forward_length");
+    bool latent = gg_check_positive(c, "moe_latent_size") ||
+                  gg_check_positive(c, "expert_latent_length");
+    bool own = b + gg_check_number_or(c, "attention.shared_kv_layers", 0) < c->blocks;
+    uint64_t ratio = block_number(c, "attention.compress_ratios", b, 0);
+    const struct {
+        const char *yes, *no;
+        bool applies;
+    } traits[] = {
+        { "moe", "dense", moe },
+        { "shared", "noshared", moe && shared },
+        { "mtp", "trunk", b >= c->trunk },
+        { "mla", "nomla", gg_check_positive(c, "attention.key_length_mla") },
+        { "qlora", "noqlora", gg_check_positive(c, "attention.q_lora_rank") },
+        { "enc", "noenc", strcmp(prefix, "enc.") == 0 },
+        { "dec", "nodec", strcmp(prefix, "dec.") == 0 },
+        { "first", "later", b == 0 },
+        { "recurrent", "attention", gg_check_block_recurrent(c, b) },
+        { "swa", "full", block_is_windowed(c, b) },
+        { "ple", "nople", gg_check_positive(c, "embedding_length_per_layer_input") },
+        { "latent", "nolatent", latent },
+        { "gate", "nogate", gg_check_positive(c, "attention.gate_lora_rank") },
+        { "hash", "nohash", b < gg_check_number_or(c, "hash_layer_count", 0) },
+        { "ownkv", "sharedkv", own },
+        { "hasff", "noff", block_flag(c, "feed_forward_length", b, false) },
+        { "heads", "noheads", block_flag(c, "attention.head_count", b, false) },
+        { "stack", "nostack", b / 2 < block_number(c, "hrm.layers_per_stack", 0, 0) },
+        { "ratio", "noratio", ratio != 0 },
+        { "ratio4", "noratio4", ratio == 4 },
+        { "ratio128", "noratio128", ratio == 128 },
+        { "indexed", "unindexed", block_has_indexer(c, b) },
+    };
+    for (size_t i = 0; i < sizeof traits / sizeof traits[0]; i++) {
+        if (gg_check_word(traits[i].yes, word, len)) return traits[i].applies;
+        if (gg_check_word(traits[i].no, word, len)) return !traits[i].applies;
+    }
+    return true; /* "all" */
+}
+
+bool gg_check_block_is(const check *c, const char *prefix, uint64_t block, const char *kind,
+                       size_t len)
+{
+    for (size_t at = 0; at < len;) {
+        size_t n = 0;
+        while (at + n < len && kind[at + n] != '&') n++;
+        if (!block_has_trait(c, prefix, block, kind + at, n)) return false;
+        at += n + 1;
+    }
+    return true;
+}
