@@ -199,7 +199,8 @@ for (const arch of archs.keys()) {
     for (const [a, full, , status, note] of own) {
         if (a !== arch || full === "tokenizer.ggml.tokens") continue;
         const key = full.startsWith(`${arch}.`) ? full.slice(arch.length + 1) : `/${full}`, zero = /expected[^;]*\b0\b/.test(note.replace(/got.*/, ""));
-        if (status === "optional" || (status === "decides-tensors" && !zero)) need.delete(key);
+        if (key === "attention.indexer.types" && arch === "hy_v4") continue; /* by default every block has one */
+        if (status === "optional" || (status === "decides-tensors" && !zero && key !== "attention.head_count")) need.delete(key);
         else if ((status === "required-by-graph" || !/\(variant/.test(note ?? "")) && !everywhere.has(key)) need.add(key);
     }
     keys.set(arch, [...need].join(" "));
@@ -214,7 +215,7 @@ const keysOf = (head, q) => `attn_qkv^=embd,heads*${head}+2*kvheads*${head} attn
 const overrides = {
     "glm-dsa": (b) => b.replace(/ indexer.*? dense:/, " dense:") + " indexed: indexer.k_norm=ixkey indexer.k_norm.bias=ixkey indexer.proj=embd,ixheads indexer.attn_k=embd,ixkey indexer.attn_q_b=qrank,ixheads*ixkey "
         + "unindexed: indexer.k_norm?=ixkey indexer.k_norm.bias?=ixkey indexer.proj?=embd,ixheads indexer.attn_k?=embd,ixkey indexer.attn_q_b?=qrank,ixheads*ixkey",
-    "kimi-linear": conv, "kimi-k3": conv, hy_v3: (b) => `${b} mtp: nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm?`,
+    "kimi-linear": conv, "kimi-k3": conv, hy_v3: (b) => `${b.replace(/(_shexp)(?=[ =]|$)/g, "$1?")} mtp: nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm?`,
     gemma4: (b) => b.replace(/swa: .*?attn_k_norm\S* full: .*?attn_k_norm\S*/, `swa: ${keysOf("keyswa", "swa")} full: ${keysOf("key", "full")}`).replace("ffn_gate_inp?", "ffn_gate_inp ffn_gate_inp.scale.=embd"),
     bailingmoe3: (b) => `${conv(b).replace(/ attn_q_a\S* attn_q_a_norm\S* attn_q_b\S*/, "")} attention&qlora: attn_q_a attn_q_a_norm attn_q_b attention&noqlora: attn_q=embd,heads*keymla`,
     jamba: (b) => `${b.replace(/ffn_gate_inp\?|ffn_gate_exps|ffn_down_exps|ffn_up_exps|ffn_gate\b|ffn_down\b|ffn_up\b/g, "").replace(/=embd,ff,experts|=ff,embd,experts/g, "")} all: ffn_gate_inp^ ffn_gate| ffn_down| ffn_up| ffn_gate_exps&=embd,ff,experts ffn_down_exps&=ff,embd,experts ffn_up_exps&=embd,ff,experts`.replace(/ +/g, " ")

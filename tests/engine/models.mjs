@@ -64,7 +64,7 @@ const own = {
     deepseek4: { "attention.head_count_kv": 1, "attention.key_length": 32, "attention.value_length": 32, "rope.dimension_count": 16, "attention.compress_ratios": list(0, 0, 4, 128), swiglu_clamp_exp: { floats: [7, 7, 7, 7] }, expert_gating_func: 4, expert_weights_norm: { bool: 1 } },
     apertus: Object.fromEntries(["alpha_n", "alpha_p", "beta", "eps"].map((x) => [`/xielu.${x}`, { floats: [1, 1, 1, 1] }])),
     eagle3: { target_layers: { ints: [0, 1, 2] }, target_hidden_size: 64 }, dflash: { target_layers: { ints: [0, 1, 2] } },
-    arwkv7: { token_shift_count: 1 }, rwkv6qwen2: { token_shift_count: 1 }, "gemma-embedding": { pooling_type: 1, "attention.causal": { bool: 0 } }, "gemma4-assistant": { ...windowed, embedding_length_out: 48 },
+    arwkv7: { token_shift_count: 1 }, rwkv6qwen2: { token_shift_count: 1 }, "gemma-embedding": { pooling_type: 1, "attention.causal": { bool: 0 } }, "gemma4-assistant": { ...windowed, embedding_length_out: 48, nextn_predict_layers: 4 },
     hrm_text: { "hrm.h_cycles": 2 }, "minimax-m3": { "attention.indexer.head_count": 2 }, plamo2: { ...hybrid, "ssm.group_count": 0 },
     plm: { ...mla, "attention.head_count_kv": 4, "rope.dimension_count": 8, "attention.key_length": 24 }, "wavtokenizer-dec": { block_count: 6 },
     graniteswitch: { "adapters.token_ids_activate": { ints: [10, 11] }, "adapters.token_ids_substitute": { ints: [12, 13] } }
@@ -126,7 +126,7 @@ const odd = {
     "arwkv7 time_mix_ln.weight": "embd", "deepseek4 attn_output_a.weight": "heads*key/ogroups,olora,ogroups", "eagle3 fc.weight": "192,64", "dflash fc.weight": "192,64", "plamo2 ssm_x.weight": "inner,64+2*state",
     "kimi-linear ssm_conv1d_q.weight": "conv,1,heads*kdahead", "kimi-linear ssm_conv1d_k.weight": "conv,1,heads*kdahead", "kimi-linear ssm_conv1d_v.weight": "conv,1,heads*kdahead", "kimi-linear ssm_a": "1,heads",
     "kimi-k3 ssm_conv1d_q.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_conv1d_k.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_conv1d_v.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_a": "heads",
-    "bailingmoe3 ssm_conv1d_q.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_conv1d_k.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_conv1d_v.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_a": "heads",
+    "bailingmoe3 ssm_conv1d_q.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_conv1d_k.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_conv1d_v.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_a": "1,heads",
     "qwen4exp output_hc_norm.weight": "embd,hc", "qwen4exp hc_attn_norm.weight": "embd,hc", "qwen4exp hc_ffn_norm.weight": "embd,hc"
 };
 

@@ -226,6 +226,9 @@ static const struct {
     { "adapters", "adapters.count", 0, NULL },
     { "posnet", "posnet.embedding_length", 0, NULL },
     { "head", NULL, 0, "headsize" },
+    { "stack", "hrm.layers_per_stack", 0, NULL },
+    { "cycles", "hrm.h_cycles", 0, NULL },
+    { "inner_cycles", "hrm.l_cycles", 0, NULL },
 };
 
 static bool dimension(const check *c, const char *text, size_t len, uint64_t block, uint64_t *out);

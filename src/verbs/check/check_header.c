@@ -32,6 +32,21 @@ static void check_names(check *c)
     }
 }
 
+/* Whether engines crash when they multiply by a tensor of this type. Some tables of integers are
+ * not weights. */
+static bool is_number_type(const gg_tensor *t)
+{
+    static const char *const tables[] = { "tid2eid", "_ordering", "d2t", "t2d" };
+    char name[GG_MAX_NAME + 1];
+    if (t->dtype != GG_F64 && t->dtype != GG_I8 && t->dtype != GG_I16 && t->dtype != GG_I32 &&
+        t->dtype != GG_I64)
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)t->name_len, t->name);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if (strstr(name, tables[i])) return false;
+    return true;
+}
+
 static void check_tensor_types(check *c)
 {
     for (size_t i = 0; i < c->in->n; i++) {
@@ -44,6 +59,11 @@ static void check_tensor_types(check *c)
             text = "only ik_llama.cpp can read its type %s";
         } else if (t->dtype == GG_Q8_1 || t->dtype == GG_Q8_K) {
             text = "engines use %s for intermediate results, and cannot load it";
+        } else if (c->text_model && is_number_type(t)) {
+            text = "engines load a tensor in %s, and crash when they use it";
+            /* prediction blocks are used only on demand */
+            if (c->anatomy[i].block >= 0 && (uint64_t)c->anatomy[i].block >= c->trunk)
+                level = GG_CHECK_WARNING;
         } else if (c->text_model && c->anatomy[i].cls == GG_NORM && t->dtype != GG_F32) {
             level = GG_CHECK_WARNING;
             text = "norms are stored as F32; engines may fail to run one in %s";
@@ -418,9 +438,11 @@ static void check_heads(check *c)
         break;
     }
     /* latent attention has one key-value head for all query heads */
-    if (gg_check_arch_in(c, "deepseek2") && gg_check_positive(c, "attention.key_length_mla") &&
+    bool latent = gg_check_arch_in(c, "deepseek2 deepseek32 glm-dsa dots3note hy_v4 mistral4") &&
+                  gg_check_positive(c, "attention.key_length_mla");
+    if ((latent || gg_check_arch_in(c, "deepseek4")) &&
         gg_check_number(c, "attention.head_count_kv", 0, &kv) && kv != 1)
-        say_error(c, "heads", where, "it must be 1 in a model with attention.key_length_mla");
+        say_error(c, "heads", where, "it must be 1 in a model with latent attention");
 }
 
 static void check_rope(check *c)
@@ -461,6 +483,10 @@ static void check_values(check *c)
         !(gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), &v) && v > 0))
         say_error(c, "key-missing", at_name("tokenizer.ggml.token_type_count"),
                   "this key is missing or 0; an engine requires it");
+    if (gg_check_arch_in(c, "hrm_text") &&
+        gg_check_value(c, "stack*cycles*inner_cycles+stack*cycles", &v) && v != c->blocks)
+        say_error(c, "key-value", at_arch_key(c, "block_count"),
+                  "the stacks and cycles of the model take %" PRIu64 " blocks", v);
     if (gg_check_number(c, "context_length", 0, &v) && v == 0)
         say_warning(c, "key-value", at_arch_key(c, "context_length"), "it is 0");
 }

@@ -21,12 +21,14 @@ const check_arch gg_check_learned[] = {
       "attn_norm qkv_e attn_output=embd,embd attn_output_norm ffn_norm ffn_gate? ffn_down? "
       "ffn_up? ffn_gate_inp ffn_gate_exps?=embd,ff,experts ffn_down_exps=ff,embd,experts "
       "ffn_up_exps=embd,ff,experts layer_output_norm? post_ffw_norm" },
-    { "gptneox", "feed_forward_length attention.layer_norm_epsilon use_parallel_residual",
+    { "gptneox",
+      "attention.head_count feed_forward_length attention.layer_norm_epsilon "
+      "use_parallel_residual",
       "token_embd output_norm output_norm.bias output",
       "attn_norm attn_norm.bias attn_qkv=embd,embd+2*kvheads*value "
       "attn_qkv.bias=embd+2*kvheads*value attn_output=embd,embd attn_output.bias ffn_norm "
       "ffn_norm.bias ffn_down ffn_down.bias ffn_up ffn_up.bias" },
-    { "mpt", "feed_forward_length attention.layer_norm_epsilon",
+    { "mpt", "attention.head_count feed_forward_length attention.layer_norm_epsilon",
       "token_embd position_embd? output_norm output_norm.bias? output?",
       "attn_norm attn_norm.bias? attn_qkv=embd,embd+2*kvheads*value "
       "attn_qkv.bias?=embd+2*kvheads*value attn_output=embd,embd attn_output.bias? ffn_norm "
@@ -36,7 +38,7 @@ const check_arch gg_check_learned[] = {
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
       "token_embd output_norm output",
       "attn_norm qkv_e attn_output=embd,embd ffn_norm ffn_gate ffn_down ffn_up" },
-    { "starcoder", "feed_forward_length attention.layer_norm_epsilon",
+    { "starcoder", "attention.head_count feed_forward_length attention.layer_norm_epsilon",
       "token_embd position_embd output_norm output_norm.bias output?",
       "attn_norm attn_norm.bias attn_qkv=embd,embd+2*kvheads*value "
       "attn_qkv.bias=embd+2*kvheads*value attn_output=embd,embd attn_output.bias ffn_norm "
@@ -66,7 +68,7 @@ const check_arch gg_check_learned[] = {
       "layer_output_norm layer_output_norm.bias dense: ffn_up ffn_up.bias? ffn_down "
       "ffn_down.bias? moe: ffn_up_exps=embd,ff,experts ffn_down_exps=ff,embd,experts "
       "ffn_gate_inp" },
-    { "neo-bert", "feed_forward_length attention.layer_norm_rms_epsilon",
+    { "neo-bert", "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
       "token_embd cls? cls.bias? cls.output?=embd,1 cls.output.bias?=1 enc.output_norm",
       "attn_norm attn_qkv=embd,embd+2*kvheads*value attn_output=embd,embd ffn_norm "
       "ffn_up=embd,2*ff ffn_down" },
@@ -88,7 +90,7 @@ const check_arch gg_check_learned[] = {
     { "eurobert", "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
       "token_embd output_norm",
       "attn_norm qkv_e attn_output=embd,embd ffn_norm ffn_gate ffn_up ffn_down" },
-    { "bloom", "feed_forward_length attention.layer_norm_epsilon",
+    { "bloom", "attention.head_count feed_forward_length attention.layer_norm_epsilon",
       "token_embd token_embd_norm token_embd_norm.bias output_norm output_norm.bias output?",
       "attn_norm attn_norm.bias attn_qkv=embd,embd+2*kvheads*value "
       "attn_qkv.bias=embd+2*kvheads*value attn_output=embd,embd attn_output.bias ffn_norm "
@@ -182,8 +184,8 @@ const check_arch gg_check_learned[] = {
       "token_embd output_norm output",
       "attn_norm qkv_e attn_output=embd,embd ffn_gate ffn_down ffn_up" },
     { "plamo2",
-      "feed_forward_length attention.layer_norm_rms_epsilon ssm.conv_kernel ssm.inner_size "
-      "ssm.state_size ssm.time_step_rank ssm.group_count",
+      "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
+      "ssm.conv_kernel ssm.inner_size ssm.state_size ssm.time_step_rank ssm.group_count",
       "token_embd output_norm output?",
       "attn_norm post_attention_norm.=embd ffn_norm ffn_down ffn_up=embd,2*ff "
       "post_ffw_norm.=embd recurrent: ssm_in ssm_conv1d ssm_x=any ssm_dt=64,dtrank "
@@ -301,8 +303,8 @@ const check_arch gg_check_learned[] = {
       "ffn_down_exps gate_up_exps moe&shared: ffn_gate_shexp=embd,expff*shared "
       "ffn_down_shexp=expff*shared,embd ffn_up_shexp=embd,expff*shared" },
     { "dbrx",
-      "feed_forward_length expert_count expert_used_count attention.layer_norm_epsilon "
-      "attention.clamp_kqv",
+      "attention.head_count feed_forward_length expert_count expert_used_count "
+      "attention.layer_norm_epsilon attention.clamp_kqv",
       "token_embd output_norm output",
       "attn_norm attn_qkv=embd,embd+2*kvheads*value attn_output=embd,embd attn_output_norm "
       "ffn_gate_inp ffn_gate_exps=embd,ff,experts ffn_down_exps=ff,embd,experts "
@@ -413,7 +415,7 @@ const check_arch gg_check_learned[] = {
       "token_embd output_norm",
       "attn_norm attn_sub_norm=embd attn_q=embd,embd attn_k=embd,kvheads*value attn_v "
       "attn_output=embd,embd ffn_norm ffn_sub_norm=ff ffn_gate ffn_down ffn_up" },
-    { "jais", "feed_forward_length attention.layer_norm_epsilon",
+    { "jais", "attention.head_count feed_forward_length attention.layer_norm_epsilon",
       "token_embd output_norm output_norm.bias output",
       "attn_norm attn_norm.bias attn_qkv=embd,embd+2*kvheads*value "
       "attn_qkv.bias=embd+2*kvheads*value attn_output=embd,embd attn_output.bias ffn_norm "
@@ -580,8 +582,9 @@ const check_arch gg_check_learned[] = {
       "ffn_gate_exps ffn_down_exps ffn_up_exps ffn_gate_shexp=embd,expff*shared "
       "ffn_down_shexp=expff*shared,embd ffn_up_shexp=embd,expff*shared" },
     { "bailingmoe2",
-      "feed_forward_length expert_count expert_used_count attention.layer_norm_rms_epsilon "
-      "expert_feed_forward_length expert_shared_count expert_gating_func",
+      "attention.head_count feed_forward_length expert_count expert_used_count "
+      "attention.layer_norm_rms_epsilon expert_feed_forward_length expert_shared_count "
+      "expert_gating_func",
       "token_embd output_norm output",
       "attn_norm attn_qkv=embd,embd+2*kvheads*value attn_output attn_q_norm attn_k_norm "
       "ffn_norm dense: ffn_gate ffn_down ffn_up moe: ffn_gate_inp exp_probs_b.bias? "
@@ -681,7 +684,7 @@ const check_arch gg_check_learned[] = {
       "ffn_gate? ffn_down ffn_up ffn_gate_inp? exp_probs_b.?=experts ffn_down_exps? "
       "ffn_gate_exps? ffn_up_exps? ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp? moe: "
       "ffn_gate? ffn_down? ffn_up? ffn_gate_inp? exp_probs_b.?=experts ffn_down_exps "
-      "ffn_gate_exps? ffn_up_exps ffn_gate_shexp? ffn_up_shexp ffn_down_shexp mtp: "
+      "ffn_gate_exps? ffn_up_exps ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp? mtp: "
       "nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? "
       "nextn.shared_head_norm?" },
     { "hy_v4",
@@ -690,8 +693,7 @@ const check_arch gg_check_learned[] = {
       "attention.layer_norm_rms_epsilon attention.q_lora_rank attention.kv_lora_rank "
       "attention.key_length_mla attention.value_length_mla expert_feed_forward_length "
       "expert_shared_count expert_gating_func hyper_connection.count hyper_connection.epsilon "
-      "hyper_connection.magnitude attention.indexer.head_count attention.indexer.key_length "
-      "attention.indexer.types",
+      "hyper_connection.magnitude attention.indexer.head_count attention.indexer.key_length",
       "token_embd output_norm output output_hc_fn=hc*embd,hc output_hc_base=hc "
       "output_hc_scale=1",
       "attn_norm attn_sinks attn_q_a attn_q_a_norm attn_q_b attn_kv_a_mqa attn_kv_a_norm "
