@@ -1,6 +1,6 @@
-/* new_blocks.h - blocks that a base gets in addition. Internal. */
-#ifndef GG_NEW_BLOCKS_H
-#define GG_NEW_BLOCKS_H
+/* match_tensors.h - the keys of a base that gets blocks in addition. Internal. */
+#ifndef GG_MATCH_TENSORS_H
+#define GG_MATCH_TENSORS_H
 
 #include "organ/gg_transplant.h"
 
@@ -10,10 +10,6 @@
  * gg_layer_keys refuses the blocks. A base without block_count keeps its keys. */
 gg_status gg_added_blocks_meta(const gg_source *base, const gg_source *donor, const gg_moves *moves,
                                gg_meta *meta, gg_error *err);
-
-/* Fills in `moves` for gg_match_options.mtp, with the rules of gg_match_tensors. */
-gg_status gg_mtp_moves(const gg_source *base, const gg_source *donor, gg_moves *moves,
-                       gg_error *err);
 
 /* Writes the base's keys to `meta` (empty), with block_count, nextn_predict_layers and every
  * per-layer array extended by the donor's values for those blocks. */
