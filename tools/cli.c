@@ -104,6 +104,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
     const char *level = getenv("GG_ISA");
     if (level && level[0] && (level[0] < '0' || level[0] > '2' || level[1]))
         cli_usage(c, "the variable GG_ISA is '%s', but the levels are 0, 1 and 2", level);
+    if (c->quiet) c->run.note = NULL; /* so that nothing is computed for a note */
     progress_start(c);
 }
 

@@ -410,20 +410,15 @@ static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
             pairs[n++] = (gg_tensor_pair){ m->base, twin };
     }
     if (n == 0) return GG_OK;
-    gg_lineage l;
+    gg_compare_report r;
     gg_run quiet = { .threads = 1 };
     gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
-    gg_status st = gg_lineage_of(base, donor, &o, &quiet, &l, k->err);
-    if (st == GG_OK && l.verdict == GG_LINEAGE_STRANGERS)
-        st = gg_check_notes_add(k->notes, k->err,
-                                "the models share no lineage: the moved tensors will not fit the "
-                                "others");
-    if (st == GG_OK && l.verdict == GG_LINEAGE_PERMUTED)
-        st = gg_check_notes_add(k->notes, k->err,
-                                "hidden units of the donor have changed places (%s): blends and "
-                                "parts of layers will not fit unless the donor is aligned",
-                                l.permuted);
-    return st;
+    gg_status st = gg_compare_models(base, donor, &o, &quiet, &r, k->err);
+    if (st != GG_OK || 4 * r.model.lineage.strange <= r.model.lineage.n) return st;
+    return gg_check_notes_add(k->notes, k->err,
+                              "the models share no lineage, or their hidden units have changed "
+                              "places (organ-compare --lineage tells): the moved tensors will not "
+                              "fit the others");
 }
 
 static bool key_ends(const gg_kv *kv, const char *end)

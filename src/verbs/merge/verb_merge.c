@@ -274,7 +274,7 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
 }
 
 /* Compares some matrices that are spread over the model. */
-static gg_status judge_lineage(gg_source *first, gg_source *s, gg_lineage *l, gg_error *err)
+static gg_status judge_lineage(gg_source *first, gg_source *s, bool *doubtful, gg_error *err)
 {
     gg_tensor_pair pairs[JUDGED];
     size_t count = gg_source_count(first), n = 0, step = count / JUDGED + 1;
@@ -285,46 +285,40 @@ static gg_status judge_lineage(gg_source *first, gg_source *s, gg_lineage *l, gg
         if (memcmp(t->dims, gg_source_tensor(s, twin)->dims, sizeof t->dims) != 0) continue;
         pairs[n++] = (gg_tensor_pair){ i, twin };
     }
-    *l = (gg_lineage){ .verdict = GG_LINEAGE_UNDECIDABLE };
+    gg_compare_report r = { 0 };
     gg_run quiet = { .threads = 1 };
     gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
-    return n ? gg_lineage_of(first, s, &o, &quiet, l, err) : GG_OK;
+    gg_status st = n ? gg_compare_models(first, s, &o, &quiet, &r, err) : GG_OK;
+    *doubtful = st == GG_OK && 4 * r.model.lineage.strange > r.model.lineage.n;
+    return st;
 }
 
 /* Differences of keys other than the architecture and the tokens, and a model without a common
  * lineage, become notes, or the lineage an error with run->strict. */
 static gg_status check_kinship(merge_run *g, gg_source *s)
 {
-    gg_lineage l = { 0 };
+    bool doubtful = false;
     gg_source *first = g->first;
     gg_error *err = g->err;
     kinship k = { g, gg_source_name(s), 0 };
     gg_status st = must_agree(first, s, g->o->embeddings_from_base, err);
     if (st != GG_OK || !(g->run->note || g->run->strict)) return st;
     gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, note_conflict, &k);
-    st = err->status != GG_OK ? err->status : judge_lineage(first, s, &l, err);
-    bool permuted = l.verdict == GG_LINEAGE_PERMUTED;
-    if (st != GG_OK || (l.verdict != GG_LINEAGE_STRANGERS && !permuted)) return st;
+    st = err->status != GG_OK ? err->status : judge_lineage(first, s, &doubtful, err);
+    if (st != GG_OK || !doubtful) return st;
     if (!g->run->strict)
         return gg_check_notes_add(&g->notes, err,
-                                  permuted ? "%.100s has its hidden units in another order than "
-                                             "%.100s: the result will be noise unless it is aligned"
-                                           : "%.100s shares no lineage with %.100s: the result "
-                                             "will be noise",
+                                  "%.100s shares no lineage with %.100s, or its hidden units have "
+                                  "changed places (organ-compare --lineage tells): the result "
+                                  "will be noise",
                                   k.name, gg_source_name(first));
-    if (permuted) {
-        gg_fail(err, GG_NO,
-                "its hidden units are in another order than those of %.200s: the result would be "
-                "noise",
-                gg_source_name(first));
-        gg_fix_hint(err, GG_HINT_ALIGN, "align it");
-        return gg_at_file(err, k.name);
-    }
-    gg_fail(err, GG_NO, "it shares no lineage with %.200s: the result would be noise",
+    gg_fail(err, GG_NO,
+            "it shares no lineage with %.200s, or its hidden units have changed places: the "
+            "result would be noise",
             gg_source_name(first));
-    gg_fix_hint(err, GG_HINT_STRICT,
-                "merge models that were trained from the same weights, or "
-                "merge them anyway");
+    gg_fix_hint(err, GG_HINT_ALIGN,
+                "merge models that were trained from the same weights or, if units have changed "
+                "places, align them");
     return gg_at_file(err, k.name);
 }
 
