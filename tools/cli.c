@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/io.h"               /* whole reads and writes */
+#include "organ/output_guard.h"    /* an output must not replace an input */
 #include "verbs/shared/verb_run.h" /* notes as the verbs write them */
 
 static volatile sig_atomic_t got_signal;
@@ -152,6 +153,8 @@ int cli_end(cli *c, gg_status status)
     if (status == GG_OK) tell_what_was_written(c);
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
         char line[1536];
+        if (c->err.fix_hint == GG_HINT_IN_PLACE && !options_has(c, "in-place"))
+            c->err.fix_hint = GG_HINT_NONE;
         hint_append(c->err.what_hint, c->err.what, sizeof c->err.what);
         hint_append(c->err.fix_hint, c->err.fix, sizeof c->err.fix);
         gg_error_line(&c->err, c->tool, line, sizeof line);
@@ -173,7 +176,14 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
                             .spooled = kind == CLI_SPOOLED,
                             .note = print_note,
                             .ctx = c };
-    return gg_source_open_with(spec, &o, out, &c->err);
+    gg_status st = gg_source_open_with(spec, &o, out, &c->err);
+    for (size_t i = 0; st == GG_OK && i < c->n_rows; i++) {
+        const cli_row *row = &c->rows[i];
+        bool writes = row->o->kind >= CLI_NEW_MODEL && row->o->kind <= CLI_NEW_FILE;
+        const char *path = writes && row->to ? *(const char **)row->to : NULL;
+        if (path) st = gg_guard_output(path, *out, &c->err);
+    }
+    return st;
 }
 
 const char *cli_one(const cli *c, const char *option_value, const char *what)

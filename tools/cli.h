@@ -138,7 +138,8 @@ bool cli_given(const cli *c, const char *name);
 bool cli_given_any(const cli *c, const char *names);
 
 /* Open a model. What the user should know about it (a lone shard, missing data) is printed
- * as a note. CLI_HEADER_ONLY accepts incomplete data; CLI_SPOOLED stores a pipe first. */
+ * as a note. Fails if an output of the table would replace a file of it. CLI_HEADER_ONLY accepts
+ * incomplete data; CLI_SPOOLED stores a pipe first. */
 typedef enum cli_open_kind { CLI_DATA, CLI_HEADER_ONLY, CLI_SPOOLED } cli_open_kind;
 gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out);
 
@@ -173,6 +174,7 @@ void cli_no_terminal(const cli *c, int fd);
 /* Read the arguments into their destinations, and check the conditions of the table. */
 void options_read(cli *c, int argc, char **argv, const cli_option *options);
 void options_free(cli *c);
+bool options_has(const cli *c, const char *name);
 /* The i-th word of o->values or o->list in `word`, or NULL. */
 const char *options_value(const cli_option *o, size_t i, char word[64]);
 

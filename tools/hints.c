@@ -45,6 +45,7 @@ const char *hint_option(gg_hint hint)
         [GG_HINT_SIZE] = "--size, --bpw",
         [GG_HINT_TYPES] = "--types",
         [GG_HINT_IMATRIX] = "--imatrix",
+        [GG_HINT_IN_PLACE] = "or change the model itself: --in-place",
     };
     return (unsigned)hint < GG_HINT_COUNT ? options[hint] : NULL;
 }

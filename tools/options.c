@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/nearest.h" /* the option that was meant */
 
@@ -294,6 +295,11 @@ static cli_row *row_of(const cli *c, const char *name, char letter)
     return letter == 'o' ? row_of(c, "output", 0) : NULL;
 }
 
+bool options_has(const cli *c, const char *name)
+{
+    return row_of(c, name, 0) != NULL;
+}
+
 bool cli_given(const cli *c, const char *name)
 {
     const cli_row *row = row_of(c, name, 0);
@@ -486,6 +492,31 @@ static void check_stdout(const cli *c)
 
 /* ---- all of it ----------------------------------------------------------------------- */
 
+/* The path of a row that writes (or else reads) a file of the given kinds, or NULL. */
+static const char *path_of(const cli_row *row, cli_kind from, cli_kind to)
+{
+    if (!row->to || row->o->many || row->o->kind < from || row->o->kind > to) return NULL;
+    const char *path = *(const char **)row->to;
+    return path && strcmp(path, "-") != 0 ? path : NULL;
+}
+
+/* An importance matrix or another file that is read must not be replaced. Those of models are
+ * checked when they are opened. */
+static void check_overwriting(const cli *c)
+{
+    struct stat in, out;
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const char *written = path_of(&c->rows[i], CLI_NEW_MODEL, CLI_NEW_FILE);
+        if (!written || stat(written, &out) != 0) continue;
+        for (size_t k = 0; k < c->n_rows; k++) {
+            const char *from = path_of(&c->rows[k], CLI_FILE, CLI_FILE);
+            if (from && stat(from, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+                cli_usage(c, "%s: this output is also an input (--%s): choose another name",
+                          written, c->rows[k].o->name);
+        }
+    }
+}
+
 static void apply_selection(cli *c)
 {
     for (size_t k = 0; k < GG_SELECT_KINDS; k++)
@@ -535,6 +566,7 @@ void options_read(cli *c, int argc, char **argv, const cli_option *options)
     for (size_t i = 0; i < c->n_rows; i++)
         if (c->rows[i].first == i) check_conditions(c, &c->rows[i]);
     check_stdout(c);
+    check_overwriting(c);
     apply_selection(c);
     set_where(c);
     c->run.threads = (unsigned)c->threads;

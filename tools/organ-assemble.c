@@ -216,8 +216,8 @@ int main(int argc, char **argv)
     set_options(&c);
     gg_assemble_report r = { 0 };
     gg_source *source = NULL;
-    gg_status st = text_output_open(&c, &opt.report.out, opt.model);
-    if (st == GG_OK) st = text_output_open(&c, &opt.sizes.rules, opt.model);
+    gg_status st = text_output_open(&c, &opt.report.out);
+    if (st == GG_OK) st = text_output_open(&c, &opt.sizes.rules);
     if (st == GG_OK) st = cli_open(&c, opt.model, CLI_DATA, &source);
     if (st == GG_OK) st = gg_assemble(source, &opt.o, opt.output, &c.run, &r, &c.err);
     gg_source_close(source);

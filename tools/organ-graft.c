@@ -85,6 +85,7 @@ static gg_status check_moves(cli *c, gg_source *base, gg_source *donor)
 /* The picture of a finished organ directory, by its history. */
 static gg_status draw(cli *c, const char *dir, const char *svg)
 {
+    opt.output = NULL; /* written, and now read */
     return picture_finished(c, dir, svg, "Where each tensor comes from:", gg_picture_origins);
 }
 
@@ -95,8 +96,7 @@ static gg_status graft(cli *c)
     gg_transplant_report r = { 0 };
     gg_status st = cli_open(c, adapter ? adapter : opt.source, CLI_SPOOLED, &donor);
     if (st == GG_OK) st = cli_open(c, opt.target, CLI_SPOOLED, &base);
-    if (st == GG_OK) st = picture_allowed(c, opt.svg, base);
-    if (st == GG_OK) st = picture_allowed(c, opt.svg, donor);
+    if (st == GG_OK) st = picture_allowed(c, opt.svg);
     gg_source *used = donor;
     if (st == GG_OK) st = match_options_align(c, &opt.match, base, &used);
     opt.o.match = opt.match.match;

@@ -539,8 +539,8 @@ int main(int argc, char **argv)
             gg_fix(&c.err, "make one with organ-extract");
             gg_at_file(&c.err, gg_source_name(s));
         }
-        if (st == GG_OK) st = picture_allowed(&c, opt.svg, s);
-        if (st == GG_OK) st = picture_allowed(&c, opt.histogram, s);
+        if (st == GG_OK) st = picture_allowed(&c, opt.svg);
+        if (st == GG_OK) st = picture_allowed(&c, opt.histogram);
         if (st == GG_OK) st = measure(&c, s);
         gg_source_close(s);
     }

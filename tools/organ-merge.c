@@ -315,7 +315,7 @@ static gg_status merge(cli *c)
 {
     gg_merge_config config = { 0 };
     gg_merge_model *list = NULL;
-    gg_status st = picture_allowed(c, opt.svg, NULL);
+    gg_status st = picture_allowed(c, opt.svg);
     if (st == GG_OK) st = read_models(c, &config);
     gg_merge_models models = { .slices = config.slices, .n_slices = config.n_slices };
     if (st == GG_OK && !(list = calloc(config.n_models + 1, sizeof *list)))

@@ -128,8 +128,8 @@ static gg_status write_model(cli *c, gg_block_order *order, gg_stack_report *r)
     for (size_t i = 0; i < order->n_models && st == GG_OK; i++) {
         double index;
         st = gg_picture_source(&picture, gg_source_name(order->models[i]), &index, &c->err);
-        if (st == GG_OK) st = picture_allowed(c, opt.svg, order->models[i]);
     }
+    if (st == GG_OK) st = picture_allowed(c, opt.svg);
     if (st == GG_OK)
         st = gg_stack_blocks(order, &o, opt.check ? NULL : opt.output, &c->run, r, &c->err);
     if (st == GG_OK && opt.svg) st = picture_save(c, &picture, opt.svg);

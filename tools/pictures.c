@@ -1,9 +1,8 @@
 /* pictures.c - pictures of models in files and on terminals. */
 #include "pictures.h"
 
-#include "base/io.h"            /* whole writes */
-#include "base/output.h"        /* outputs that appear only when whole */
-#include "organ/output_guard.h" /* an output must not replace an input */
+#include "base/io.h"     /* whole writes */
+#include "base/output.h" /* outputs that appear only when whole */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ void picture_title(const gg_source *s, char title[128])
     snprintf(title, 128, "%s", strcmp(name, "-") == 0 ? "model" : name);
 }
 
-gg_status picture_allowed(cli *c, const char *path, const gg_source *s)
+gg_status picture_allowed(cli *c, const char *path)
 {
     if (!path || strcmp(path, "-") == 0) return GG_OK;
     char magic[4] = "";
@@ -37,8 +36,7 @@ gg_status picture_allowed(cli *c, const char *path, const gg_source *s)
         return gg_at_file(&c->err, path);
     }
     if (f) fclose(f);
-    gg_status st = s ? gg_guard_output(path, s, &c->err) : GG_OK;
-    return st == GG_OK ? gg_refuse_existing(path, c->run.force, &c->err) : st;
+    return gg_refuse_existing(path, c->run.force, &c->err);
 }
 
 gg_status picture_write(cli *c, const char *path, const char *text, size_t len)
@@ -95,7 +93,7 @@ gg_status picture_finished(cli *c, const char *model, const char *svg, const cha
     if (st != GG_OK) return st;
     picture_title(s, title);
     gg_picture p = { .title = title, .text = text };
-    st = picture_allowed(c, svg, s);
+    st = picture_allowed(c, svg);
     if (st == GG_OK && fill(&p, s, &c->err) != GG_OK) st = gg_at_file(&c->err, model);
     if (st == GG_OK) st = picture_save(c, &p, svg);
     gg_picture_free(&p);

@@ -10,9 +10,9 @@
  * folders. */
 void picture_title(const gg_source *s, char title[128]);
 
-/* Refuse an existing file without --force, a model, and a file of `s` (may be NULL). The paths "-"
- * and NULL are always allowed. */
-gg_status picture_allowed(cli *c, const char *path, const gg_source *s);
+/* Refuse an existing file without --force, and a model. The paths "-" and NULL are always allowed.
+ */
+gg_status picture_allowed(cli *c, const char *path);
 
 /* Writes the picture of a finished model, which `fill` makes from its history. `text` goes below
  * the title. */

@@ -7,20 +7,15 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static bool is_stdout(const text_output *o)
 {
     return strcmp(o->path, "-") == 0;
 }
 
-gg_status text_output_open(cli *c, text_output *o, const char *input)
+gg_status text_output_open(cli *c, text_output *o)
 {
-    struct stat a, b;
     if (!o->path || is_stdout(o)) return GG_OK;
-    if (input && stat(o->path, &a) == 0 && stat(input, &b) == 0 && a.st_dev == b.st_dev &&
-        a.st_ino == b.st_ino)
-        cli_usage(c, "%s is the model itself; name another file for the table", o->path);
     gg_status st = gg_output_open(o->path, c->run.force, &o->file, &c->err);
     return st == GG_OK ? GG_OK : gg_at_file(&c->err, o->path);
 }

@@ -12,9 +12,8 @@ typedef struct text_output {
     struct gg_output *file; /* NULL until it is opened */
 } text_output;
 
-/* Opens the file, so that an existing file is refused before the work begins. `input` (may be NULL)
- * must not be the same file. */
-gg_status text_output_open(cli *c, text_output *o, const char *input);
+/* Opens the file, so that an existing file is refused before the work begins. */
+gg_status text_output_open(cli *c, text_output *o);
 
 /* With GG_OK as the status of the work, writes the text and gives the file its name; otherwise
  * leaves nothing. Returns the status of the whole. Frees the text. */

@@ -1,4 +1,4 @@
-/* output_guard.c - refuse outputs that would overwrite files of an input directory. */
+/* output_guard.c - refuse outputs that would overwrite an input. */
 #include "output_guard.h"
 
 #include "base/confine_path.h"
@@ -44,31 +44,41 @@ static bool is_new_at_top(const char *path, const char *folder, const char *dir)
     return !is_reserved(name);
 }
 
+/* Whether the file of `out` is one that s reads: a file of records, a directory, a shard, stdin. */
+static bool is_read_by(const struct stat *out, const gg_source *s)
+{
+    struct stat in;
+    const char *name = gg_source_name(s);
+    bool used = (strcmp(name, "-") == 0 ? fstat(0, &in) : stat(name, &in)) == 0 &&
+                in.st_dev == out->st_dev && in.st_ino == out->st_ino;
+    const gg_model *m = gg_source_model(s);
+    for (size_t i = 0; m && i < m->n_files && !used; i++)
+        used = fstat(m->fds[i], &in) == 0 && in.st_dev == out->st_dev && in.st_ino == out->st_ino;
+    return used;
+}
+
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
 {
-    if (!s || !gg_source_manifest(s) || strcmp(path, "-") == 0) return GG_OK;
-    char *folder = folder_of(path), *dir = realpath(gg_source_name(s), NULL);
-    bool inside = folder && dir && gg_path_within(dir, folder) && !is_new_at_top(path, folder, dir);
+    struct stat out;
+    if (!s || strcmp(path, "-") == 0) return GG_OK;
+    if (stat(path, &out) == 0 && (S_ISREG(out.st_mode) || S_ISDIR(out.st_mode)) &&
+        is_read_by(&out, s)) {
+        gg_fail(err, GG_EUSAGE, "this output is also an input");
+        gg_fix_hint(err, GG_HINT_IN_PLACE, "choose another name");
+        return gg_at_file(err, path);
+    }
+    if (!gg_source_manifest(s)) return GG_OK;
+    char *link_to = realpath(path, NULL), *dir = realpath(gg_source_name(s), NULL);
+    const char *place = link_to ? link_to : path;
+    char *folder = folder_of(place);
+    bool inside = folder && dir && gg_path_within(dir, folder) &&
+                  !is_new_at_top(place, folder, dir);
     free(folder); /* if the folder does not exist, creating the output will fail with a reason */
     free(dir);
+    free(link_to);
     if (!inside) return GG_OK;
     gg_fail(err, GG_EUSAGE, "this output lies inside the organ directory that is being read");
     gg_fix(err, "choose a name outside of that directory");
-    return gg_at_file(err, path);
-}
-
-gg_status gg_guard_input(const char *path, const gg_source *s, gg_error *err)
-{
-    struct stat out, in;
-    if (!s || strcmp(path, "-") == 0 || stat(path, &out) != 0) return GG_OK;
-    bool used = stat(gg_source_name(s), &in) == 0 && in.st_dev == out.st_dev &&
-                in.st_ino == out.st_ino;
-    const gg_model *m = gg_source_model(s);
-    for (size_t i = 0; m && i < m->n_files && !used; i++)
-        used = fstat(m->fds[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
-    if (!used) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "this output is also an input");
-    gg_fix(err, "choose another name");
     return gg_at_file(err, path);
 }
 

@@ -133,8 +133,8 @@ mkdir "$T/empty"
 check "an empty folder is as good as none" organ-extract $VERSE --output "$T/empty"
 cp -R "$T/empty" "$T/self"
 check_exit 2 "a directory into itself without --force" organ-extract "$T/self" --output "$T/self"
-check "a directory into itself" organ-extract "$T/self" --output "$T/self" --force
-check "a directory into itself: whole" organ-assemble "$T/self" --output "$T/self.gguf"
+check_error 2 "also an input" "a directory into itself, with --force" organ-extract "$T/self" --output "$T/self" --force
+check "a directory into itself: unchanged" organ-assemble "$T/self" --output "$T/self.gguf"
 check_same "$T/self.gguf" $VERSE "a directory into itself"
 
 # ---- more odd padding than a manifest is for ----------------------------------------------------

@@ -57,7 +57,7 @@ purify="--method haar --type organ --layers 1-2 --strength 0.5"
     check_same_dir "$T/isa0/organs" "$T/dd/organs" "the same bytes on every instruction set"
     check "dry run" organ-purify "$T/d" --dry-run $purify
     check_same "$T/out" "$T/table" "dry run prints the table"
-    check "over itself" organ-purify "$T/j1" --output "$T/j1" --force --method fft --type norm,organ --layers 0
+    check_error 2 "also an input" "over itself" organ-purify "$T/j1" --output "$T/j1" --force --method fft --type norm,organ --layers 0
     check "dry run on a pipe" sh -c "organ-purify - --dry-run $purify < $T/s"
     check_same "$T/out" "$T/table" "dry run of a stream"
 }

@@ -40,8 +40,7 @@ static void guard(const gg_source *s, const char *path, gg_status want)
 
 static void inside_a_directory(void)
 {
-    static const char *const allowed[] = { "/",
-                                           "/new.gguf",
+    static const char *const allowed[] = { "/new.gguf",
                                            "/new.gguf/",
                                            "/manifest.jso",
                                            "/anifest.json",
@@ -52,8 +51,7 @@ static void inside_a_directory(void)
                                            "/rgans",
                                            "/trailing",
                                            "/x.y",
-                                           "/no such folder/manifest.json",
-                                           "" },
+                                           "/no such folder/manifest.json" },
                              *const refused[] = {
                                  "/manifest.json",  "/manifest.json/",  "/manifest.json//",
                                  "//manifest.json", "/./manifest.json", "/other/../manifest.json",
@@ -113,7 +111,7 @@ static void in_the_working_folder(void)
 static void same_file(const gg_source *s, const char *path, gg_status want)
 {
     gg_error e = GG_ERROR_INIT;
-    gg_status got = gg_guard_input(path, s, &e);
+    gg_status got = gg_guard_output(path, s, &e);
     T_CHECKF(got == want && (got == GG_OK || e.file[0]), "%s: %d", path, (int)got);
 }
 

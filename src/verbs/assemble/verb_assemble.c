@@ -340,7 +340,7 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
     *report = (gg_assemble_report){ 0 };
     gg_status st = open_model(&a, err);
     bool opened = st == GG_OK;
-    if (st == GG_OK && output) st = gg_guard_output(output, a.source, err);
+    if (st == GG_OK && output && !o->dry_run) st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan_assembly(&a, output, err);
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
     report->loss = a.sizes.loss;

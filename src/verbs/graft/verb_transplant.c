@@ -791,8 +791,6 @@ static gg_status refuse_output(const transplant *t, const char *output)
     if (st == GG_OK) st = gg_guard_output(output, t->base, t->err);
     if (st == GG_OK) st = gg_guard_output(output, t->donor, t->err);
     if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, t->err);
-    if (st == GG_OK && o->adapter) st = gg_guard_input(output, t->donor, t->err);
-    if (st == GG_OK) st = gg_guard_input(output, o->match.blend.ancestor, t->err);
     if (st == GG_OK && (o->match.mtp || o->match.add))
         st = gg_refuse_split_experts(t->donor, t->err);
     return st;

@@ -460,8 +460,6 @@ static gg_status check_lora_call(const lora_job *x, const char *output, gg_error
         return gg_fail(err, GG_EUSAGE, "an adapter holds whole stacks: do not select experts");
     gg_status st = gg_guard_output(output, x->base, err);
     if (st == GG_OK) st = gg_guard_output(output, x->tuned, err);
-    if (st == GG_OK) st = gg_guard_input(output, x->base, err);
-    if (st == GG_OK) st = gg_guard_input(output, x->tuned, err);
     if (st == GG_OK && strcmp(output, "-") != 0)
         st = gg_refuse_existing(output, x->run->force, err);
     return st == GG_OK ? check_architectures(x, err) : st;

@@ -730,7 +730,7 @@ static gg_status guard_card(const merge_run *g, const char *output)
     const char *card = g->o->card;
     gg_status st = GG_OK;
     for (size_t i = 0; i <= g->n && st == GG_OK; i++)
-        st = gg_guard_input(card, g->all[i].source, g->err);
+        st = gg_guard_output(card, g->all[i].source, g->err);
     if (st != GG_OK || strcmp(card, output) != 0) return st;
     gg_fail(g->err, GG_EUSAGE, "the model and its card have the same name");
     return gg_at_file(g->err, card);

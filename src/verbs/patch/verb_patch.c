@@ -789,7 +789,8 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
                 "gets its name");
         return gg_fix(err, "give the name of a file as the output");
     }
-    st = gg_guard_input(output, patch, err);
+    st = gg_guard_output(output, patch, err);
+    if (st == GG_OK) st = gg_guard_output(output, base, err);
     if (st == GG_OK) st = require_one_file(base, err);
     if (st == GG_OK) st = require_one_file(patch, err);
     if (st == GG_OK) st = read_keys(&p, err);

@@ -134,14 +134,14 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
     return gg_plan_odd_bytes(f, base, 0, err);
 }
 
-gg_status gg_plan_sources_unchanged(gg_plan *p, gg_error *err)
+gg_status gg_plan_watch(gg_plan *p, gg_error *err)
 {
     gg_status st = gg_watch_add(&p->watch, p->base, err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, p->pipe, err);
     for (size_t i = 0; i < p->n && st == GG_OK; i++)
         for (size_t k = 0; k < p->tensors[i].n_parts && st == GG_OK; k++)
             st = gg_watch_add(&p->watch, p->tensors[i].parts[k].source, err);
-    return st == GG_OK ? gg_watch_check(&p->watch, err) : st;
+    return st;
 }
 
 void gg_plan_free(gg_plan *p)

@@ -113,8 +113,9 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
 /* The sum of the sizes of all files. */
 gg_status gg_plan_size(gg_plan *p, uint64_t *bytes, gg_error *err);
 
-/* GG_EIO if a source of the plan was changed since it was opened. Part of gg_plan_write. */
-gg_status gg_plan_sources_unchanged(gg_plan *p, gg_error *err);
+/* Adds all sources of the plan to p->watch. Part of gg_plan_write, which refuses files of sources
+ * as outputs, and GG_EIO if a source was changed since it was opened. */
+gg_status gg_plan_watch(gg_plan *p, gg_error *err);
 
 void gg_plan_free(gg_plan *p);
 

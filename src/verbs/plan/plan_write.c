@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
+#include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
 #include "verbs/check/check_output.h"
@@ -343,7 +344,7 @@ static gg_status write_files(gg_plan *p, const gg_run *run, stream *list, gg_out
         st = write_one(&list[f], &outs[f], err);
         pipe_next = list[f].next;
     }
-    if (st == GG_OK) st = gg_plan_sources_unchanged(p, err);
+    if (st == GG_OK) st = gg_watch_check(&p->watch, err);
     for (size_t f = 0; f < p->n_files && st == GG_OK; f++)
         if (outs[f]) st = gg_output_place(outs[f], err);
     for (size_t f = 0; f < p->n_files; f++) {
@@ -507,7 +508,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
     if (st == GG_OK) st = gg_copy_lanes(w->p->n, &work, w->run, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++)
         st = gg_output_sync(w->files[f].out, err);
-    if (st == GG_OK) st = gg_plan_sources_unchanged(w->p, err);
+    if (st == GG_OK) st = gg_watch_check(&w->p->watch, err);
     if (st == GG_OK && w->p->result_sha256) st = verify_result(w, err);
     for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
         *bytes += w->files[f].at.size;
@@ -559,7 +560,11 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
 {
     gg_check_notes notes = { 0 };
     *bytes = 0;
-    gg_status st = check_plan(p, run, &notes, err);
+    gg_status st = gg_plan_watch(p, err);
+    for (size_t f = 0; f < p->n_files; f++) /* shards have other names than the output */
+        for (size_t i = 0; i < p->watch.n && st == GG_OK; i++)
+            st = gg_guard_output(p->files[f].path, p->watch.list[i], err);
+    if (st == GG_OK) st = check_plan(p, run, &notes, err);
     if (st == GG_OK)
         st = is_in_sequence(p) ? write_plan_in_sequence(p, run, bytes, err)
                                : write_at_once(p, run, bytes, err);
