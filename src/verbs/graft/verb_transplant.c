@@ -417,8 +417,7 @@ static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
     if (st != GG_OK || 4 * r.model.lineage.strange <= r.model.lineage.n) return st;
     return gg_check_notes_add(k->notes, k->err,
                               "the models share no lineage, or their hidden units have changed "
-                              "places (organ-compare --lineage tells): the moved tensors will not "
-                              "fit the others");
+                              "places: the moved tensors will not fit the others");
 }
 
 static bool key_ends(const gg_kv *kv, const char *end)

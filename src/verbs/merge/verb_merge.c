@@ -309,8 +309,7 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
     if (!g->run->strict)
         return gg_check_notes_add(&g->notes, err,
                                   "%.100s shares no lineage with %.100s, or its hidden units have "
-                                  "changed places (organ-compare --lineage tells): the result "
-                                  "will be noise",
+                                  "changed places: the result will be noise",
                                   k.name, gg_source_name(first));
     gg_fail(err, GG_NO,
             "it shares no lineage with %.200s, or its hidden units have changed places: the "
