@@ -437,13 +437,14 @@ static const rule rules[] = {
     { GG_OTHER, "proj" },          { GG_OTHER, "layer_output_scale" }, { GG_OTHER, "fc" },
     { GG_OTHER, "d2t" },           { GG_OTHER, "masked_embd_*" },
 
-    { GG_ORGAN, "exp_probs_b" },   { GG_ORGAN, "ffn_*" },          { GG_ORGAN, "ffn.act" },
+    { GG_ORGAN, "exp_probs_b" },   { GG_ORGAN, "ffn_*" },          { GG_ORGAN, "ffn.act*" },
+    { GG_ORGAN, "exp_probs_b_vl" },
     { GG_ORGAN, "channel_mix_*" }, { GG_ORGAN, "vis_gate" },       { GG_ORGAN, "vis_up" },
     { GG_ORGAN, "vis_down" },
 
     { GG_SKELETON, "attn_*" },     { GG_SKELETON, "cross_attn_*" }, { GG_SKELETON, "vis_attn_*" },
     { GG_SKELETON, "indexer*" },   { GG_SKELETON, "ssm_*" },        { GG_SKELETON, "shortconv.*" },
-    { GG_SKELETON, "time_mix_*" },
+    { GG_SKELETON, "time_mix_*" }, { GG_SKELETON, "output_res_score" }, { GG_SKELETON, "hrm.*" },
 
     { GG_OTHER, "conv1d" },        { GG_OTHER, "convnext.*" },      { GG_OTHER, "posnet.*" },
 };

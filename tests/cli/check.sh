@@ -170,6 +170,14 @@ for a in internlm2 mystery; do
     fi
 done
 
+# ---- chat templates ---------------------------------------------------------------------------
+organ-keys -q "$V" --set 'tokenizer.chat_template=str:<|im_start|>user<|im_end|>' --output "$T/chat.gguf" || bad "chat"
+finds warning chat-template tokenizer.chat_template "a template with tokens that are not there" "$T/chat.gguf"
+grep -q "2 special tokens that the vocabulary lacks, and that become plain text: <|im_start|> <|im_end|>" "$T/out" && ok || bad "chat: $(cat "$T/out")"
+organ-keys -q "$V" --set 'tokenizer.chat_template=str:hello' --output "$T/plain.gguf" || bad "plain"
+check "a template without special tokens" organ-check "$T/plain.gguf"
+check_text "$(cat "$T/out")" "$HEAD" "a template without special tokens: no findings"
+
 # ---- files that do not open ---------------------------------------------------------------------
 head -c 1000000 "$V" > "$T/cut.gguf"
 finds error incomplete blk.2.attn_v.weight "an incomplete file" "$T/cut.gguf"

@@ -251,6 +251,8 @@ const number = (m, name) => m.kv.get(key(m, name))?.value.readUInt32LE(0);
 const change = (m, f) => { const c = copy(m); try { return f(c) === false ? null : c; } catch { return null; } }; /* not every model has what a change changes */
 const reshape = (t, dims) => Object.assign(t, tensor(t.name, dims));
 
+/* Models that are evaluated only together with another, which is not done here. */
+const unused = (m) => /^(eagle3|dflash|gemma4-assistant)$/.test(m.kv.get("general.architecture").value);
 const halves = (t) => { const n = t.data.length / 4; Object.assign(t, { type: 1, data: Buffer.alloc(2 * n, Buffer.from([0, 0x3c])) }); };
 
 /* Damage that any architecture can have; null where it does not apply. */
@@ -258,8 +260,8 @@ const damages = {
     "a tensor is missing": (m) => { if (find(m, "blk.1.") < 0) return false; m.tensors.splice(find(m, "blk.1."), 1); },
     "the last tensor of a block is missing": (m) => { m.tensors.splice(m.tensors.findLastIndex((t) => t.name.includes("blk.2.")), 1); },
     "a norm in f16": (m) => { const i = m.tensors.findIndex((t) => /norm\S*\.weight/.test(t.name) && t.dims.length === 1); if (i < 0) return false; halves(m.tensors[i]); },
-    "a matrix in f64": (m) => { const t = m.tensors.findLast((x) => /blk.*(ffn|attn|ssm|time|channel)_\w+\.weight/.test(x.name) && x.dims.length === 2); if (!t) return false; Object.assign(t, { type: 28, data: Buffer.alloc(8 * t.dims[0] * t.dims[1]) }); },
-    "a matrix in i8": (m) => { const t = m.tensors.findLast((x) => /blk.*(ffn|attn|ssm|time|channel)_\w+\.weight/.test(x.name) && x.dims.length === 2); if (!t) return false; Object.assign(t, { type: 24, data: Buffer.alloc(t.dims[0] * t.dims[1]) }); },
+    "a matrix in f64": (m) => { if (unused(m)) return false; const t = m.tensors.findLast((x) => /blk.*(ffn|attn|ssm|time|channel)_\w+\.weight/.test(x.name) && x.dims.length === 2); if (!t) return false; Object.assign(t, { type: 28, data: Buffer.alloc(8 * t.dims[0] * t.dims[1]) }); },
+    "a matrix in i8": (m) => { if (unused(m)) return false; const t = m.tensors.findLast((x) => /blk.*(ffn|attn|ssm|time|channel)_\w+\.weight/.test(x.name) && x.dims.length === 2); if (!t) return false; Object.assign(t, { type: 24, data: Buffer.alloc(t.dims[0] * t.dims[1]) }); },
     "embedding_length is u64": (m) => { set(m, "embedding_length", scalar(U64, E)); },
     "head_count is missing": (m) => m.kv.delete(key(m, "attention.head_count")),
     "token_embd is missing": (m) => { const i = find(m, "token_embd.weight"); if (i < 0) return false; m.tensors.splice(i, 1); },

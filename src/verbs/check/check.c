@@ -40,6 +40,8 @@ static const gg_check_rule rules[] = {
       "tokens, scores, types and the rows of the embedding describe the same tokens" },
     { "vocabulary-duplicate", GG_CHECK_ERROR, "engines refuse a vocabulary with duplicate tokens" },
     { "merges", GG_CHECK_WARNING, "a merge that does not consist of two tokens is never applied" },
+    { "chat-template", GG_CHECK_WARNING,
+      "a template must write tokens that the vocabulary has, and that end a turn" },
     { "special-token", GG_CHECK_WARNING,
       "engines ignore the number of a token that does not exist" },
     { "tensor-missing", GG_CHECK_ERROR, "engines refuse a model that lacks a tensor they need" },

@@ -5,6 +5,7 @@
 
 #include "organ/record.h"
 #include "quant/quant.h"
+#include "verbs/shared/chat_template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -651,6 +652,63 @@ static void check_embedding_rows(check *c, uint64_t tokens)
     }
 }
 
+/* ---- the vocabulary: the chat template --------------------------------------------------- */
+
+/* The number of the first token that is one of `words` and, if `text` is not NULL, is in the text.
+ * Returns UINT64_MAX if there is none. */
+static uint64_t find_token(const gg_kv *tokens, const char *words, const char *text, size_t len,
+                           char name[64])
+{
+    uint64_t pos = 0;
+    const char *s;
+    size_t n;
+    for (uint64_t id = 0; gg_kv_next_str(tokens, &pos, &s, &n); id++) {
+        if (n == 0 || n >= 64 || !gg_check_word(words, s, n)) continue;
+        bool used = !text;
+        for (size_t i = 0; !used && i + n <= len; i++) used = memcmp(text + i, s, n) == 0;
+        if (!used) continue;
+        snprintf(name, 64, "%.*s", (int)n, s);
+        return id;
+    }
+    return UINT64_MAX;
+}
+
+static void check_chat_template(check *c, const gg_kv *tokens)
+{
+    static const char starts[] = "<|im_start|> <|start_header_id|> <start_of_turn> <|start|>";
+    static const char ends[] = "<|im_end|> <|eot_id|> <end_of_turn> <|return|> <|eot|>";
+    static const char *const keys[] = { "tokenizer.ggml.eos_token_id",
+                                        "tokenizer.ggml.eot_token_id",
+                                        "tokenizer.ggml.eom_token_id" };
+    check_place where = at_name("tokenizer.chat_template");
+    const char *text;
+    size_t len;
+    char list[256], name[64];
+    uint64_t id, end;
+    if (!gg_kv_str(gg_check_key(c, where.name), &text, &len)) {
+        if (find_token(tokens, starts, NULL, 0, name) != UINT64_MAX)
+            say_warning(c, "chat-template", where,
+                        "it is missing, although the vocabulary has the chat token %s; engines "
+                        "then use a template of another model",
+                        name);
+        return;
+    }
+    size_t n = gg_template_unknown(text, len, tokens, list, sizeof list);
+    if (n > 0)
+        say_warning(c, "chat-template", where,
+                    "it writes %zu special token%s that the vocabulary lacks, and that become "
+                    "plain text: %s",
+                    n, n == 1 ? "" : "s", list);
+    end = find_token(tokens, ends, text, len, name);
+    if (end == UINT64_MAX) return;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (gg_kv_u64(gg_check_key(c, keys[i]), &id) && id == end) return;
+    say_warning(c, "chat-template", at_name(keys[0]),
+                "the template ends a turn with token %" PRIu64 " (%s), but no key for an end of "
+                "text has it; an engine may not stop there",
+                end, name);
+}
+
 void gg_check_vocabulary_rules(check *c)
 {
     check_place where = at_name("tokenizer.ggml.tokens");
@@ -671,6 +729,7 @@ void gg_check_vocabulary_rules(check *c)
     check_list_length(c, "tokenizer.ggml.scores", tokens->count, false);
     check_list_length(c, "tokenizer.ggml.token_type", tokens->count, true);
     check_special_tokens(c, tokens->count);
+    check_chat_template(c, tokens);
     check_embedding_rows(c, tokens->count);
     uint64_t stated = gg_check_number_or(c, "vocab_size", tokens->count);
     if (stated != tokens->count)
