@@ -51,6 +51,7 @@ record_lines() {
     log=$T/cov.log
     for t in tests/cli/*.sh build/test/t_*; do
         case $t in */lib.sh | *.d | *.o | *.gcno | *.gcda | */packages.sh) continue ;; esac
+        [ ! -s "$LINES/of/$(basename "$t")" ] || continue # of an interrupted run
         find build -name '*.gcda' -exec rm -f {} +
         began=$(date +%s%N)
         B=$PWD/build BIN=$PWD/build/bin run_test "$t" 1200
