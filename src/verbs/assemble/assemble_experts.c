@@ -208,11 +208,16 @@ gg_status gg_set_expert_count(gg_meta *meta, uint64_t count, gg_error *err)
 
 /* ---- single experts of a directory ---------------------------------------------------- */
 
+typedef struct present_expert {
+    uint64_t expert;
+    size_t entry; /* of the manifest */
+} present_expert;
+
 /* The present experts of a stack, ascending. */
 typedef struct expert_list {
-    size_t first;    /* the first entry, which gives the stack its place */
-    size_t *entries; /* of the manifest */
-    uint64_t *experts;
+    size_t first; /* the first entry, which gives the stack its place */
+    present_expert *list;
+    uint64_t *experts; /* their numbers */
     size_t n;
 } expert_list;
 
@@ -238,7 +243,7 @@ typedef struct directory {
 static void close_directory(directory *d)
 {
     for (size_t k = 0; d->stacks && k < d->m->n_stacks; k++) {
-        free(d->stacks[k].entries);
+        free(d->stacks[k].list);
         free(d->stacks[k].experts);
     }
     free(d->stacks);
@@ -296,44 +301,28 @@ static gg_status check_expert_shape(const directory *d, size_t k, const gg_entry
     return fail_at(&e->t, err);
 }
 
-static gg_status list_expert(expert_list *l, size_t entry, gg_error *err)
+static gg_status list_expert(expert_list *l, const gg_manifest *m, size_t entry, gg_error *err)
 {
-    size_t *entries = gg_grow_pow2(l->entries, l->n, sizeof *entries, err);
-    if (!entries) return GG_ENOMEM;
-    l->entries = entries;
+    present_expert *list = gg_grow_pow2(l->list, l->n, sizeof *list, err);
+    if (!list) return GG_ENOMEM;
+    l->list = list;
     if (l->n == 0) l->first = entry;
-    l->entries[l->n++] = entry;
+    l->list[l->n++] = (present_expert){ (uint64_t)m->entries[entry].a.expert, entry };
     return GG_OK;
 }
 
-typedef struct numbered {
-    uint64_t expert;
-    size_t entry;
-} numbered;
-
-static int by_number(const void *a, const void *b)
+static int by_expert_number(const void *a, const void *b)
 {
-    const numbered *x = a, *y = b;
+    const present_expert *x = a, *y = b;
     return x->expert < y->expert ? -1 : x->expert > y->expert;
 }
 
-/* The entries of a stack, sorted by expert number. */
-static gg_status sort_experts(const gg_manifest *m, expert_list *l, gg_error *err)
+static gg_status sort_experts(expert_list *l, gg_error *err)
 {
-    numbered *list = calloc(l->n ? l->n : 1, sizeof *list);
-    l->experts = calloc(l->n ? l->n : 1, sizeof *l->experts);
-    if (!list || !l->experts) {
-        free(list);
-        return gg_fail(err, GG_ENOMEM, "no memory for experts");
-    }
-    for (size_t i = 0; i < l->n; i++)
-        list[i] = (numbered){ (uint64_t)m->entries[l->entries[i]].a.expert, l->entries[i] };
-    qsort(list, l->n, sizeof *list, by_number);
-    for (size_t i = 0; i < l->n; i++) {
-        l->entries[i] = list[i].entry;
-        l->experts[i] = list[i].expert;
-    }
-    free(list);
+    l->experts = calloc(l->n, sizeof *l->experts);
+    if (!l->experts) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    qsort(l->list, l->n, sizeof *l->list, by_expert_number);
+    for (size_t i = 0; i < l->n; i++) l->experts[i] = l->list[i].expert;
     return GG_OK;
 }
 
@@ -355,11 +344,11 @@ static gg_status open_directory(directory *d, gg_error *err)
         d->cut_like[i] = SIZE_MAX;
         if (k == SIZE_MAX) continue;
         st = check_expert_shape(d, k, &m->entries[i], err);
-        if (st == GG_OK) st = list_expert(&d->stacks[k], i, err);
+        if (st == GG_OK) st = list_expert(&d->stacks[k], m, i, err);
     }
     free(sorted);
     for (size_t k = 0; k < m->n_stacks && st == GG_OK; k++)
-        if (d->stacks[k].n) st = sort_experts(m, &d->stacks[k], err);
+        if (d->stacks[k].n) st = sort_experts(&d->stacks[k], err);
     return st;
 }
 
@@ -572,8 +561,8 @@ static gg_status plan_stack(const directory *d, size_t k, gg_plan *p, gg_error *
     gg_status st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, err);
     if (st == GG_OK) st = gg_plan_add(p, &t, &pt, err);
     for (size_t i = 0; i < l->n && st == GG_OK; i++) {
-        const gg_entry *e = &d->m->entries[l->entries[i]];
-        gg_plan_part part = { d->source, l->entries[i], 0, e->t.bytes, e->sha256 };
+        const gg_entry *e = &d->m->entries[l->list[i].entry];
+        gg_plan_part part = { d->source, l->list[i].entry, 0, e->t.bytes, e->sha256 };
         st = gg_plan_add_part(pt, &part, err);
     }
     return st;
