@@ -273,8 +273,11 @@ refuse_traversal() {
 }
 
 refuse_methods() {
-    expect 405 DELETE /v1/models/verse.gguf
-    expect 405 DELETE /v1/organs/verse.organs
+    expect 405 DELETE /v1/files/verse.gguf
+    expect 405 DELETE /v1/models
+    expect 405 DELETE /v1/organs
+    expect 405 DELETE /v1/organs/verse.organs/manifest.json
+    expect 405 DELETE /v1/info/verse.gguf
     expect 405 POST /v1/health -d x
     expect 405 PATCH /v1/jobs
     if grep -qi '^allow: GET, HEAD, POST' "$T/head"; then ok; else bad "no Allow"; fi
@@ -359,6 +362,82 @@ refuse_uploads() {
     check_absent "$DATA/no.gguf" "a refused upload"
 }
 
+# Texts, and names that are changed and deleted.
+changes() { # PUT or POST
+    printf 'a text\nof two lines\n' > "$T/text"
+    expect 201 "$1" /v1/texts/my.txt --data-binary "@$T/text"
+    check_same "$DATA/my.txt" "$T/text" "a text"
+    expect 200 GET /v1/texts/my.txt
+    check_same "$T/body" "$T/text" "a text over HTTP"
+    expect 409 "$1" /v1/texts/my.txt --data-binary "@$T/text"
+    expect 400 "$1" /v1/texts/my.gguf --data-binary "@$T/text"
+    expect 400 "$1" /v1/texts/nul.txt --data-binary "@$VERSE"
+    check_absent "$DATA/nul.txt" "a text with NUL bytes"
+    expect 200 GET /v1/texts
+    has '{"name": "my.txt", "bytes": 20, "modified": "20' "list of texts"
+    expect 200 POST '/v1/texts/my.txt?rename=your.txt' -d ''
+    has '{"name": "your.txt", "state": "renamed"}' "a renamed text"
+    check_same "$DATA/your.txt" "$T/text" "a renamed text"
+    check_absent "$DATA/my.txt" "the old name"
+    cp "$VERSE" "$DATA/old.gguf"
+    cp -r "$DATA/code.organs" "$DATA/old.organs"
+    for to in verse.gguf link.gguf dangling.gguf; do expect 409 POST "/v1/models/old.gguf?rename=$to" -d ''; done
+    for to in ../x.gguf ..%2fx.gguf %2e%2e/x.gguf .x.gguf -x.gguf x '' a/b.gguf /tmp/x.gguf x.txt verse.organs 'a%20b.gguf' x-00001-of-00002.gguf 'x.gguf%00'; do
+        request POST "/v1/models/old.gguf?rename=$to" -d ''
+        case $code in 400 | 411) ok ;; *) bad "rename to '$to': $code" ;; esac
+    done
+    for to in ../x x.gguf x.txt .x verse.organs/x; do expect 400 POST "/v1/organs/old.organs?rename=$to" -d ''; done
+    expect 409 POST '/v1/organs/old.organs?rename=verse.organs' -d ''
+    expect 400 POST '/v1/models/split-00001-of-00002.gguf?rename=x.gguf' -d ''
+    check_same "$DATA/old.gguf" "$VERSE" "a refused name"
+    expect 200 POST '/v1/models/old.gguf?rename=new.gguf' -d ''
+    expect 200 POST '/v1/organs/old.organs?rename=new.organs' -d ''
+    expect 200 GET /v1/organs/new.organs
+    # What must stay, although its name or place looks like something to delete.
+    mkdir "$DATA/folder.gguf" "$DATA/plain" && : > "$DATA/plain/note"
+    for p in models/link.gguf models/dangling.gguf models/folder.gguf models/pipe models/loop models/plain models/.organ-spool models/your.txt \
+        models/verse.organs models/..%2fsecret models/../../secret models/none.gguf texts/link.gguf texts/verse.gguf texts/../secret texts/none.txt \
+        organs/verse.gguf organs/out organs/linked organs/plain organs/.organ-spool organs/.. organs/. organs/none organs/%2e%2e; do
+        for method in DELETE POST; do
+            q=''
+            [ $method = DELETE ] || q='?rename=x.gguf'
+            request $method "/v1/$p$q" -d ''
+            case $code in 400 | 403 | 404 | 405) ok ;; *) bad "$method $p: $code" ;; esac
+        done
+    done
+    : > "$DATA/new.organs/mine"
+    expect 409 DELETE /v1/organs/new.organs
+    rm "$DATA/new.organs/mine"
+    for f in "$T/secret" "$T/linked/manifest.json" "$DATA/verse.organs/manifest.json" "$DATA/plain/note" "$VERSE"; do
+        if [ -s "$f" ] || [ "$f" = "$DATA/plain/note" ] && [ -e "$f" ]; then ok; else bad "$f is gone"; fi
+    done
+    [ -p "$DATA/pipe" ] && [ -L "$DATA/out" ] && [ -L "$DATA/dangling.gguf" ] && [ -d "$DATA/folder.gguf" ] || bad "something else was deleted"
+    mkdir "$T/beside" && : > "$T/beside/file"
+    ln -s "$T/beside" "$DATA/new.organs/organs/away"
+    expect 200 DELETE /v1/organs/new.organs
+    check_absent "$DATA/new.organs" "a deleted organ directory"
+    if [ -e "$T/beside/file" ] && [ -z "$(find "$DATA" -name '.gone*')" ]; then ok; else bad "deleting follows a link or leaves a rest"; fi
+    ln -s verse.gguf "$DATA/also.gguf"
+    expect 200 DELETE /v1/models/also.gguf
+    check_absent "$DATA/also.gguf" "a deleted link"
+    if [ -s "$VERSE" ]; then ok; else bad "what a link leads to was deleted"; fi
+    expect 200 DELETE /v1/models/new.gguf
+    expect 404 DELETE /v1/models/new.gguf
+    expect 200 DELETE /v1/texts/your.txt
+    check_absent "$DATA/new.gguf" "a deleted model"
+    check_absent "$DATA/your.txt" "a deleted text"
+    expect 200 GET /v1/info/verse.gguf
+    (cd "$DATA" && "$BIN/organ-info" --json verse.gguf) > "$T/row"
+    check_same "$T/body" "$T/row" "what a model is"
+    expect 403 GET /v1/info/verse.organs # has a link that leads out
+    expect 200 GET /v1/info/code.organs
+    has '"form": "organ directory"' "what an organ directory is"
+    expect 403 GET /v1/info/link.gguf
+    expect 404 GET /v1/info/none.gguf
+    expect 404 GET /v1/info/--help
+    rm -rf "$DATA/plain" "$DATA/folder.gguf" "$T/beside"
+}
+
 traps() { # links and other things for the refusals
     echo 'top secret' > "$T/secret"
     ln -s "$T/secret" "$DATA/link.gguf"
@@ -424,7 +503,8 @@ slow() { # a job that runs until it is stopped or $DATA/enough exists, and the p
     n=0
     while [ $n -lt 400 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
     tool=$(sed 's/.*"pid": \([0-9]*\).*/\1/' "$DATA/.spool/jobs/$job/started")
-    request GET "/v1/jobs/$job"
+    n=0
+    while request GET "/v1/jobs/$job" && [ $n -lt 400 ] && ! grep -q done_bytes "$T/body"; do sleep 0.05; n=$((n + 1)); done
     has '"done_bytes": 3, "total_bytes": 12, "percent": 25' "its progress"
 }
 
@@ -580,6 +660,7 @@ for server in lighttpd busybox; do
     [ -n "$first" ] || refuse_tokens
     refuse_traversal
     refuse_uploads $upload
+    changes $upload
     [ -n "$first" ] || { refuse_methods; refuse_bodies; refuse_arguments; }
     untrap
     cleanup

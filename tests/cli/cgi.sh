@@ -184,6 +184,24 @@ check_text "$status" "Status: 201 Created" "an upload"
 expect "411 Length Required" PUT /v1/models/up.gguf
 expect "200 OK" DELETE "/v1/jobs/$job"
 expect "200 OK" DELETE "/v1/jobs/$job" QUERY_STRING=remove=1
+expect "200 OK" GET /v1/info/verse.gguf
+expect "404 Not Found" GET /v1/info/none.gguf
+expect "500 Internal Server Error" GET /v1/info/verse.gguf ORGAN_API_BIN=/nonexistent
+expect "200 OK" POST /v1/models/up.gguf QUERY_STRING=rename=down.gguf
+expect "409 Conflict" POST /v1/models/down.gguf QUERY_STRING=rename=verse.gguf
+expect "200 OK" DELETE /v1/models/down.gguf
+expect "404 Not Found" DELETE /v1/models/down.gguf
+echo text > "$T/text"
+cgi POST /v1/texts/a.txt CONTENT_LENGTH=5 < "$T/text"
+check_text "$status" "Status: 201 Created" "a text"
+expect "200 OK" GET /v1/texts
+expect "200 OK" GET /v1/texts/a.txt
+expect "206 Partial Content" GET /v1/texts/a.txt HTTP_RANGE=bytes=0-1
+expect "200 OK" DELETE /v1/texts/a.txt
+cp -r "$DATA/verse.organs" "$DATA/b.organs"
+expect "200 OK" POST /v1/organs/b.organs QUERY_STRING=rename=c.organs
+expect "400 Bad Request" POST /v1/organs/c.organs
+expect "200 OK" DELETE /v1/organs/c.organs
 record=
 rm -f "$DATA/up.gguf"
 if python3 -c 'import jsonschema, yaml' 2> "$T/err"; then

@@ -77,6 +77,10 @@ void api_location(char *out, size_t size, const char *what, const char *name);
 /* Send the file, or the requested range of it. Closes fd. */
 bool api_answer_file(api *a, int fd, const char *type);
 
+/* ---- organ-api.c ---- */
+/* Reads all that a program prints; it runs in `folder` unless that is NULL. */
+bool api_program(api *a, char *const *argv, const char *folder, gg_buf *body);
+
 /* ---- names ---- */
 
 #define API_NAME 200 /* longest name in bytes */
@@ -85,6 +89,8 @@ bool api_name_ok(const char *name, size_t len);
 
 /* ---- api_model.c ---- */
 bool api_models(api *a);
+bool api_texts(api *a);
+bool api_info(api *a);
 bool api_organs(api *a);
 bool api_files(api *a);
 

@@ -10,6 +10,7 @@
 #include "gguf/gguf.h"           /* shard names, and a header by descriptor */
 #include "organ/manifest.h"      /* gg_manifest: whether a folder is an organ directory */
 #include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
+#include "organ/tensor_names.h"  /* folders of classes */
 #include "json/json.h"           /* the one JSON reader and writer */
 
 #include <dirent.h>
@@ -21,11 +22,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_gguf_name(const char *name)
+/* Whether the name is one of HTTP and ends so, with something before. */
+static bool is_named(const char *name, const char *ending)
 {
-    size_t n = strlen(name);
-    return n > 5 && strcmp(name + n - 5, ".gguf") == 0 && api_name_ok(name, n);
+    size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0 && api_name_ok(name, n);
 }
+
+#define MODEL ".gguf"
+#define TEXT ".txt"
 
 static bool finish(api *a, gg_buf *body, const gg_error *err)
 {
@@ -56,13 +61,13 @@ static void changed(const struct stat *s, char out[API_TIME])
     api_time(ms ? ms : 1, out);
 }
 
-static bool show_model(const api *a, const char *name, const gg_json_out *out, const char *before,
-                       gg_error *err)
+static bool show_file(const api *a, const char *name, const char *ending, const gg_json_out *out,
+                      const char *before, gg_error *err)
 {
     gg_error missing = GG_ERROR_INIT;
     char *real = NULL;
     struct stat s;
-    bool ok = is_gguf_name(name) && gg_confine_path(a->data, name, &real, &missing) == GG_OK &&
+    bool ok = is_named(name, ending) && gg_confine_path(a->data, name, &real, &missing) == GG_OK &&
               stat(real, &s) == 0 && S_ISREG(s.st_mode);
     free(real);
     if (!ok) keep_lack(&missing, err);
@@ -73,6 +78,18 @@ static bool show_model(const api *a, const char *name, const gg_json_out *out, c
              name, (unsigned long long)s.st_size, modified);
     gg_json_put_text(out, line, err);
     return true;
+}
+
+static bool show_model(const api *a, const char *name, const gg_json_out *out, const char *before,
+                       gg_error *err)
+{
+    return show_file(a, name, MODEL, out, before, err);
+}
+
+static bool show_text(const api *a, const char *name, const gg_json_out *out, const char *before,
+                      gg_error *err)
+{
+    return show_file(a, name, TEXT, out, before, err);
 }
 
 static bool show_organs(const api *a, const char *name, const gg_json_out *out, const char *before,
@@ -202,6 +219,31 @@ static bool get_model(api *a, const char *name)
     return finish(a, &body, &err);
 }
 
+/* The row of organ-info. The model is opened here first, because that gives the reason if it
+ * cannot be. */
+bool api_info(api *a)
+{
+    if (!api_allow(a, "GET, HEAD")) return false;
+    if (a->parts != 3 || !api_name_ok(a->part[2], strlen(a->part[2])))
+        return api_fail(a, 404, "there is nothing at this path");
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    char *real = NULL, name[API_NAME + 1], tool[4300], json[] = "--json", rest[] = "--";
+    char *const argv[] = { tool, json, rest, name, NULL };
+    gg_source *s = NULL;
+    snprintf(name, sizeof name, "%s", a->part[2]);
+    snprintf(tool, sizeof tool, "%s/organ-info", a->bin);
+    gg_status st = api_check_input(a, name, &err);
+    if (st == GG_OK) st = gg_confine_path(a->data, name, &real, &err);
+    if (st == GG_OK) st = gg_source_open(real, &s, &err);
+    gg_source_close(s);
+    free(real);
+    bool ok = (st == GG_OK || api_fail_error(a, &err)) && api_program(a, argv, a->data, &body);
+    if (ok) api_answer(a, 200, "application/json", NULL, &body);
+    gg_buf_free(&body);
+    return ok;
+}
+
 /* ---- upload -------------------------------------------------------------------------- */
 
 /* The header is checked in the temporary file, so only a valid GGUF ever gets its name. */
@@ -221,6 +263,17 @@ static bool check_upload(api *a, int fd, size_t *tensors)
     return true;
 }
 
+/* Any bytes but NUL: a text may be in an old encoding, but it is no model or picture. */
+static bool check_text(api *a, int fd)
+{
+    char bytes[65536];
+    ssize_t n;
+    for (off_t at = 0; (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n)
+        if (memchr(bytes, 0, (size_t)n)) return api_fail(a, 400, "this is not a text");
+    return n == 0 || api_fail(a, 500, "the upload cannot be read");
+}
+
+/* tensors is NULL if it is a text. */
 static bool receive(api *a, gg_output *o, size_t *tensors)
 {
     gg_error err = GG_ERROR_INIT;
@@ -231,32 +284,34 @@ static bool receive(api *a, gg_output *o, size_t *tensors)
                      a->length, &err);
     if (st == GG_EFORMAT) return api_fail(a, 400, "the body ended before its Content-Length");
     if (st != GG_OK) return api_fail_error(a, &err);
-    return check_upload(a, gg_output_fd(o), tensors);
+    return tensors ? check_upload(a, gg_output_fd(o), tensors) : check_text(a, gg_output_fd(o));
 }
 
-static bool answer_upload(api *a, const char *name, size_t tensors)
+static bool answer_upload(api *a, const char *name, const size_t *tensors)
 {
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     char location[API_NAME + 200];
-    api_location(location, sizeof location, "models", name);
-    bool ok = gg_buf_printf(&body, &err, "{\"name\": \"%s\", \"bytes\": %llu, \"tensors\": %zu}\n",
-                            name, (unsigned long long)a->length, tensors) == GG_OK ||
-              api_fail_error(a, &err);
+    api_location(location, sizeof location, a->part[1], name);
+    gg_buf_printf(&body, &err, "{\"name\": \"%s\", \"bytes\": %llu", name,
+                  (unsigned long long)a->length);
+    if (tensors) gg_buf_printf(&body, &err, ", \"tensors\": %zu", *tensors);
+    gg_buf_append(&body, "}\n", 2, &err);
+    bool ok = err.status == GG_OK || api_fail_error(a, &err);
     if (ok) api_answer(a, 201, "application/json", location, &body);
     gg_buf_free(&body);
     return ok;
 }
 
-static bool put_model(api *a, const char *name)
+static bool put_file(api *a, const char *name, const char *ending)
 {
     gg_error err = GG_ERROR_INIT;
     gg_output *o = NULL;
     struct stat s;
     char path[4400];
-    size_t tensors = 0;
+    size_t count = 0, *tensors = strcmp(ending, MODEL) == 0 ? &count : NULL;
     bool force = api_query_has(a, "force");
-    if (!is_gguf_name(name)) return api_fail(a, 400, "the name of a model must end in .gguf");
+    if (!is_named(name, ending)) return api_fail(a, 400, "the name must end in %s", ending);
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
     if (getenv("HTTP_CONTENT_RANGE"))
         return api_fail(a, 400, "partial uploads are not supported: leave out Content-Range");
@@ -267,17 +322,102 @@ static bool put_model(api *a, const char *name)
     if ((size_t)snprintf(path, sizeof path, "%s/%s", a->data, name) >= sizeof path)
         return api_fail(a, 400, "the name is too long");
     if (lstat(path, &s) == 0 && (!force || S_ISDIR(s.st_mode)))
-        return api_fail(a, 409, "%s exists; add ?force=1 to replace the model", name);
+        return api_fail(a, 409, "%s exists; add ?force=1 to replace it", name);
     if (gg_output_open(path, force, &o, &err) != GG_OK) return api_fail_error(a, &err);
-    if (!receive(a, o, &tensors)) {
+    if (!receive(a, o, tensors)) {
         gg_output_abort(o);
         return false;
     }
     if (gg_output_commit(o, &err) != GG_OK) /* another upload was faster, or the disk failed */
         return err.status == GG_EUSAGE
-                   ? api_fail(a, 409, "%s exists; add ?force=1 to replace the model", name)
+                   ? api_fail(a, 409, "%s exists; add ?force=1 to replace it", name)
                    : api_fail_error(a, &err);
     return answer_upload(a, name, tensors);
+}
+
+/* ---- rename and delete ------------------------------------------------------------------ */
+
+/* Whether a folder holds nothing but what organ-extract writes: the manifest and the folders of
+ * classes. Only such a folder is deleted. */
+static bool is_only_organs(const char *path)
+{
+    DIR *d = gg_is_organ_dir(path) ? opendir(path) : NULL;
+    bool ok = d;
+    for (struct dirent *e; ok && (e = readdir(d));) {
+        const char *n = e->d_name;
+        ok = strcmp(n, ".") == 0 || strcmp(n, "..") == 0 || strcmp(n, GG_MANIFEST) == 0;
+        for (int c = GG_SKELETON; !ok && c <= GG_OTHER; c++)
+            ok = strcmp(n, gg_class_folder((gg_class)c)) == 0;
+    }
+    if (d) closedir(d);
+    return ok;
+}
+
+/* Writes the path of a file with this ending, or of an organ directory if the ending is NULL. A
+ * link to a file counts as a file, and is itself renamed or deleted. */
+static bool own_path(api *a, const char *name, const char *ending, char path[4400])
+{
+    gg_error err = GG_ERROR_INIT;
+    char *real = NULL;
+    struct stat s;
+    if (gg_confine_path(a->data, name, &real, &err) != GG_OK) return api_fail_error(a, &err);
+    bool file = stat(real, &s) == 0 && S_ISREG(s.st_mode);
+    free(real);
+    if ((size_t)snprintf(path, 4400, "%s/%s", a->data, name) >= 4400)
+        return api_fail(a, 400, "the name is too long");
+    if (ending)
+        return (file && is_named(name, ending)) ||
+               api_fail(a, 404, "%s is not a file that ends in %s", name, ending);
+    if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode) || !gg_is_organ_dir(path))
+        return api_fail(a, 404, "%s is not an organ directory", name);
+    return is_only_organs(path) || api_fail(a, 409, "%s has other files too", name);
+}
+
+static bool answer_name(api *a, const char *name, const char *state)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf body = GG_BUF_INIT;
+    gg_buf_printf(&body, &err, "{\"name\": \"%s\", \"state\": \"%s\"}\n", name, state);
+    return finish(a, &body, &err);
+}
+
+/* A folder gets a hidden name first, so that nobody sees a part of it. */
+static bool delete_own(api *a, const char *name, const char *ending)
+{
+    char path[4400], gone[4400];
+    if (!own_path(a, name, ending, path)) return false;
+    if (!ending) {
+        snprintf(gone, sizeof gone, "%.4000s/.gone-%.60s-%ld", a->data, name, (long)getpid());
+        if (rename(path, gone) != 0) return api_fail(a, 500, "%s cannot be deleted", name);
+        gg_remove_tree(gone);
+    } else if (unlink(path) != 0) {
+        return api_fail(a, errno == ENOENT ? 404 : 500, "%s cannot be deleted", name);
+    }
+    return answer_name(a, name, "deleted");
+}
+
+/* The query says rename=NAME. The names of shards belong together, so they stay. */
+static bool rename_own(api *a, const char *name, const char *ending)
+{
+    gg_error err = GG_ERROR_INIT;
+    char path[4400], to[4400], new_name[API_NAME + 1];
+    size_t len, stem;
+    uint32_t no, count;
+    const char *value = api_query(a, "rename", &len);
+    if (!api_name_ok(value, len)) return api_fail(a, 400, "this name is not allowed");
+    snprintf(new_name, sizeof new_name, "%.*s", (int)len, value);
+    if (ending ? !is_named(new_name, ending)
+               : is_named(new_name, MODEL) || is_named(new_name, TEXT))
+        return api_fail(a, 400, ending ? "the name must end in %s" : "this is the name of a file",
+                        ending);
+    if (gg_shard_parse(name, &stem, &no, &count) || gg_shard_parse(new_name, &stem, &no, &count))
+        return api_fail(a, 400, "the name of a shard cannot be changed");
+    if (!own_path(a, name, ending, path)) return false;
+    snprintf(to, sizeof to, "%.4000s/%s", a->data, new_name);
+    if (gg_put_in_place(path, to, false, &err) != GG_OK)
+        return err.status == GG_EUSAGE ? api_fail(a, 409, "%s exists", new_name)
+                                       : api_fail_error(a, &err);
+    return answer_name(a, new_name, "renamed");
 }
 
 /* ---- routes ----------------------------------------------------------------------------- */
@@ -295,17 +435,6 @@ static bool send_file(api *a, const char *path, const char *type)
     return api_answer_file(a, fd, type);
 }
 
-bool api_models(api *a)
-{
-    if (a->parts == 2) return api_allow(a, "GET, HEAD") && list(a, "models", show_model);
-    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
-    if (!name_ok(a, a->part[2])) return false;
-    /* POST is accepted because busybox httpd passes on no body of other methods. */
-    if (!api_allow(a, "GET, HEAD, PUT, POST")) return false;
-    return api_is(a, "PUT") || api_is(a, "POST") ? put_model(a, a->part[2])
-                                                 : get_model(a, a->part[2]);
-}
-
 static const char *type_of(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -313,10 +442,51 @@ static const char *type_of(const char *name)
     return "application/octet-stream";
 }
 
+/* What models and texts have in common. POST is accepted for uploads because busybox httpd passes
+ * on no body of other methods. */
+static bool files_of(api *a, const char *ending, show_fn show,
+                     bool (*get)(api *a, const char *name))
+{
+    size_t len;
+    if (a->parts == 2) return api_allow(a, "GET, HEAD") && list(a, a->part[1], show);
+    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
+    const char *name = a->part[2];
+    if (!name_ok(a, name) || !api_allow(a, "GET, HEAD, PUT, POST, DELETE")) return false;
+    if (api_is(a, "DELETE")) return delete_own(a, name, ending);
+    if (api_is(a, "POST") && api_query(a, "rename", &len)) return rename_own(a, name, ending);
+    return api_is(a, "PUT") || api_is(a, "POST") ? put_file(a, name, ending) : get(a, name);
+}
+
+bool api_models(api *a)
+{
+    return files_of(a, MODEL, show_model, get_model);
+}
+
+static bool get_text(api *a, const char *name)
+{
+    if (!is_named(name, TEXT)) return api_fail(a, 404, "there is nothing at this path");
+    return send_file(a, name, "text/plain; charset=utf-8");
+}
+
+bool api_texts(api *a)
+{
+    return files_of(a, TEXT, show_text, get_text);
+}
+
+static bool change_organs(api *a, const char *name)
+{
+    size_t len;
+    if (!name_ok(a, name)) return false;
+    if (api_is(a, "DELETE")) return delete_own(a, name, NULL);
+    return api_query(a, "rename", &len) ? rename_own(a, name, NULL)
+                                        : api_fail(a, 400, "say ?rename=NAME");
+}
+
 bool api_organs(api *a)
 {
     char path[4 * API_NAME];
-    if (!api_allow(a, "GET, HEAD")) return false;
+    if (!api_allow(a, a->parts == 3 ? "GET, HEAD, POST, DELETE" : "GET, HEAD")) return false;
+    if (api_is(a, "POST") || api_is(a, "DELETE")) return change_organs(a, a->part[2]);
     if (a->parts == 2) return list(a, "organs", show_organs);
     if (a->parts > 5) return api_fail(a, 404, "there is nothing at this path");
     for (size_t i = 2; i < a->parts; i++)

@@ -175,8 +175,7 @@ static bool health(api *a)
     return true;
 }
 
-/* Reads all that a program prints. */
-static bool read_program(api *a, char *const *argv, gg_buf *body)
+bool api_program(api *a, char *const *argv, const char *folder, gg_buf *body)
 {
     gg_error err = GG_ERROR_INIT;
     int fds[2], status = -1;
@@ -187,6 +186,7 @@ static bool read_program(api *a, char *const *argv, gg_buf *body)
         dup2(fds[1], 1);
         close(fds[0]);
         close(fds[1]);
+        if (folder && chdir(folder) != 0) _exit(127);
         execv(argv[0], argv);
         _exit(127);
     }
@@ -198,7 +198,8 @@ static bool read_program(api *a, char *const *argv, gg_buf *body)
     }
     close(fds[0]);
     if (child > 0 && waitpid(child, &status, 0) != child) status = -1;
-    return (err.status == GG_OK && status == 0) || api_fail(a, 500, "the list cannot be made");
+    return (err.status == GG_OK && status == 0) ||
+           api_fail(a, 500, "%s failed: see the log of the server", strrchr(argv[0], '/') + 1);
 }
 
 /* The names that the tools know. */
@@ -218,7 +219,7 @@ static bool name_lists(api *a)
         gg_buf body = GG_BUF_INIT;
         snprintf(tool, sizeof tool, "%s/%s", a->bin, lists[i][0]);
         snprintf(option, sizeof option, "--list-%s", lists[i][1]);
-        bool ok = read_program(a, argv, &body);
+        bool ok = api_program(a, argv, NULL, &body);
         if (ok) api_answer(a, 200, "application/jsonl", NULL, &body);
         gg_buf_free(&body);
         return ok;
@@ -231,8 +232,9 @@ static bool route(api *a)
     static const struct {
         const char *name;
         bool (*fn)(api *a);
-    } routes[] = { { "health", health },   { "models", api_models }, { "organs", api_organs },
-                   { "files", api_files }, { "lists", name_lists },  { "jobs", api_jobs } };
+    } routes[] = { { "health", health },    { "models", api_models }, { "texts", api_texts },
+                   { "info", api_info },    { "organs", api_organs }, { "files", api_files },
+                   { "lists", name_lists }, { "jobs", api_jobs } };
     if (a->parts >= 2 && a->parts <= API_PARTS && strcmp(a->part[0], "v1") == 0)
         for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
             if (strcmp(routes[i].name, a->part[1]) == 0 && (i > 0 || a->parts == 2))
