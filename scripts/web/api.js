@@ -62,17 +62,24 @@ const part = encodeURIComponent;
 // ---- models ----
 
 export async function list() {
-  const [m, o] = await Promise.all([request("GET", "/v1/models"), request("GET", "/v1/organs")]);
-  return { models: (await m.json()).models, organs: (await o.json()).organs };
+  const [m, o, t] = await Promise.all(["models", "organs", "texts"].map(async (x) => (await request("GET", "/v1/" + x)).json()));
+  return { models: m.models, organs: o.organs, texts: t.texts };
 }
 
 export const anatomy = async (name, signal) => (await request("GET", "/v1/models/" + part(name), undefined, signal)).json();
+
+export const info = async (name) => (await request("GET", "/v1/info/" + part(name))).json();
+
+// Where a model, a text or an organ directory is renamed and deleted.
+export const pathOf = (name) => "/v1/" + (name.endsWith(".gguf") ? "models/" : name.endsWith(".txt") ? "texts/" : "organs/") + part(name);
+export const rename = (name, to) => request("POST", pathOf(name) + "?rename=" + part(to), "");
+export const erase = (name) => request("DELETE", pathOf(name));
 
 // fetch tells nothing about the progress of an upload; XMLHttpRequest does.
 export function upload(name, file, replace, progress) {
   return new Promise((resolve, reject) => {
     const x = new XMLHttpRequest();
-    x.open("POST", url("/v1/models/" + part(name) + (replace ? "?force=1" : "")));
+    x.open("POST", url(pathOf(name) + (replace ? "?force=1" : "")));
     x.setRequestHeader("Authorization", "Bearer " + token);
     x.upload.onprogress = (e) => progress(e.loaded, e.total);
     x.onerror = () => reject(new Error("The connection was lost."));

@@ -1,9 +1,10 @@
 // build.js - the pages that stack blocks, make adapters, and try a model in an engine.
 import * as api from "./api.js";
 import { h, fill, field, select, command, commandText } from "./dom.js";
-import { refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
+import { store, refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
 import { parseRanges } from "./selection.js";
 import { run, resultTable } from "./run.js";
+import { also } from "./kept.js";
 import { nameField, outcome } from "./surgery.js";
 import { empty } from "./study.js";
 
@@ -14,17 +15,19 @@ const lastBlock = async (name) => (await anatomy(name)).tensors.reduce((n, t) =>
 function form(main, { title, lead, tool, args, output, fields, verb, preview, signal }) {
   const line = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output" });
   const what = outcome(panel, out, signal);
-  const look = h("button", { type: "button", onclick: () => what.preview(tool, args(true).words) }, "Preview"), send = h("button", { class: "primary" }, verb);
+  const toolOf = () => args(false).tool || tool; // some forms use two tools
+  const look = h("button", { type: "button", onclick: () => what.preview(toolOf(), args(true).words) }, "Preview"), send = h("button", { class: "primary" }, verb);
   const draw = () => {
-    const { words, error } = args(false);
+    const { words, error, noPreview } = args(false);
     look.disabled = send.disabled = !!error;
-    fill(line, error ? h("p", { class: "faint" }, error) : command(commandText([tool, ...words])));
+    look.hidden = !!noPreview;
+    fill(line, error ? h("p", { class: "faint" }, error) : command(commandText([toolOf(), ...words])));
   };
   if (output) output.addEventListener("input", draw);
   fill(main, h("h1", null, title), h("p", { class: "lead" }, lead),
     h("form", { class: "card", onsubmit: async (e) => {
       e.preventDefault();
-      if (output) return what.write(tool, args(false).words, output.value);
+      if (output) return what.write(toolOf(), args(false).words, output.value);
       fill(out);
       const j = await run(panel, tool, args(false).words, { signal });
       const rows = j ? await api.rows(j.id) : [];
@@ -64,29 +67,82 @@ export async function stackView(main, signal, query) {
   draw = form(main, { title: "Stack", lead: "Drop, repeat or reorder blocks, or join those of several models. The first model gives everything else.",
     tool: "organ-stack", args, output, verb: "Stack", preview: true, signal,
     fields: [list, h("div", { class: "actions" }, another), h("div", { class: "row" }, field("Write a model named", output))] });
-  await addRow(first);
+  for (let n = Math.max(1, also("rows", () => rows.length) || 1); n > 0; n--) await addRow(first);
 }
 
+export async function quantizeView(main, signal, query) {
+  await refresh();
+  if (!names().length) return empty(main, "Quantize");
+  let draw = () => {};
+  const presets = (await api.names("presets")).map((p) => [p.name, p.name + (p.name === p.dtype ? "" : " (mostly " + p.dtype + ")")]);
+  const rename = () => { output.value = freshName(stemOf(model.value) + "-" + (goal.value === "dtype" ? preset.value.toLowerCase() : goal.value), ".gguf"); draw(); };
+  const model = modelSelect(query.get("model") || undefined, () => rename());
+  const goal = select([["dtype", "a preset or type"], ["bpw", "bits per weight"], ["size", "a size"]], undefined, () => rename());
+  const preset = select(presets, "Q4_K_M", () => rename());
+  const bits = number({ min: 1, max: 32, step: "any", value: "4.5", required: true }, () => draw());
+  const size = h("input", { type: "text", value: "2G", required: true, pattern: "[0-9]+(\\.[0-9]+)?[kKmMgGtT]?[bB]?", oninput: () => draw() });
+  const imatrix = modelSelect(query.get("imatrix") || undefined, () => draw(), "none", "importance matrix"), output = nameField("");
+  const boxes = { dtype: field("Preset", preset), bpw: field("Bits per weight", bits, "The types are chosen per tensor."), size: field("Size", size, "For example 2G or 900M. The types are chosen per tensor.") };
+  const args = (preview) => {
+    for (const [key, box] of Object.entries(boxes)) box.hidden = key !== goal.value;
+    const value = { dtype: preset.value, bpw: bits.value, size: size.value }[goal.value];
+    const words = [model.value, "--" + goal.value, goal.value === "dtype" ? value.toLowerCase() : value, ...(imatrix.value ? ["--imatrix", imatrix.value] : [])];
+    return { error: value ? null : "Say how large the model may be.", noPreview: goal.value === "dtype", words: [...words, ...(preview ? ["--dry-run"] : ["--output", output.value])] };
+  };
+  draw = form(main, { title: "Quantize", lead: "Write a model with other types: smaller, and a little less exact. The best source is an F16 or F32 file.", tool: "organ-assemble", args, output, verb: "Quantize", preview: true, signal,
+    fields: [h("div", { class: "row" }, field("Model", model), field("Aim at", goal), Object.values(boxes)),
+      h("div", { class: "row" }, field("Importance matrix", imatrix, "Values that matter more are kept better. Types of about 2 bits need one."), field("Write a model named", output))] });
+  rename();
+}
+
+export async function purifyView(main, signal, query) {
+  await refresh();
+  if (!names().length) return empty(main, "Purify");
+  let draw = () => {};
+  const usual = { haar: "0.125", fft: "0.04" };
+  const rename = () => { output.value = freshName(stemOf(model.value) + "-pure", store.organs.includes(model.value) ? ".organs" : ".gguf"); draw(); };
+  const model = modelSelect(query.get("model") || undefined, () => rename());
+  const method = select([["haar", "haar: wavelet details"], ["fft", "fft: the tail of the spectrum"]], undefined, () => { strength.value = usual[method.value]; draw(); });
+  const strength = number({ min: 0, max: 1, step: "any", value: usual.haar, required: true }, () => draw());
+  const type = select([["", "all matrices"], ["organ", "FFN"], ["skeleton", "attention"]], "organ", () => draw()), output = nameField("");
+  const args = (preview) => ({ error: strength.value ? null : "Give a strength.", words: [model.value, "--method", method.value, "--strength", strength.value, ...(type.value ? ["--type", type.value] : []),
+    ...(preview ? ["--dry-run"] : ["--output", output.value])] });
+  draw = form(main, { title: "Purify", lead: "Damp the incoherent part of each matrix. In measurements this made no model better; it shows how much detail a model can do without.", tool: "organ-purify", args, output, verb: "Purify", preview: true, signal,
+    fields: [h("div", { class: "row" }, field("Model", model), field("Filter", method), field("Strength, 0 to 1", strength), field("Tensors", type)), h("div", { class: "row" }, field("Write", output))] });
+  rename();
+}
+
+// Folds an adapter into its base, or makes one from two models.
 export async function loraView(main, signal, query) {
   await refresh();
-  if (names().length < 2) return empty(main, "Adapter");
+  if (!names().length) return empty(main, "Adapter");
   let draw = () => {};
-  const rename = () => { output.value = freshName(stemOf(tuned.value) + "-lora", ".gguf"); draw(); };
-  const base = modelSelect(query.get("base") || undefined, () => draw());
+  const has = names("adapter").length > 0;
+  const rename = () => { output.value = folds() ? freshName(stemOf(base.value) + "-" + stemOf(adapter.value || "adapter"), ".gguf") : freshName(stemOf(tuned.value) + "-lora", ".gguf"); draw(); };
+  const job = select([["make", "make an adapter from two models"], ["fold", "fold an adapter into a model"]], query.get("fold") ? "fold" : "make", () => rename()), folds = () => job.value === "fold";
+  const base = modelSelect(query.get("base") || undefined, () => rename());
   const tuned = modelSelect(query.get("tuned") || names().find((n) => n !== base.value), () => rename());
+  const adapter = modelSelect(query.get("fold") || undefined, () => rename(), has ? undefined : "there is none", "adapter");
+  const scale = number({ step: "any", value: "1", required: true }, () => draw());
   const keep = select([["energy", "a share of the difference"], ["rank", "a number of singular values"]], undefined, () => draw());
   const energy = number({ min: 0, max: 1, step: "any", value: "0.9", required: true }, () => draw());
   const rank = number({ min: 1, step: 1, value: "16", required: true }, () => draw());
   const energyBox = field("Share, 0 to 1", energy), rankBox = field("Rank", rank), output = nameField("");
+  const tunedBox = field("Fine-tune", tuned, "What the adapter makes of it."), keepBox = field("Keep per matrix", keep);
+  const adapterBox = field("Adapter file", adapter, "It must have been made for the base."), scaleBox = field("Scale", scale, "1 applies it in full.");
   const args = () => {
-    energyBox.hidden = keep.value !== "energy";
-    rankBox.hidden = keep.value !== "rank";
+    for (const [box, on] of [[tunedBox, !folds()], [keepBox, !folds()], [energyBox, !folds() && keep.value === "energy"], [rankBox, !folds() && keep.value === "rank"], [adapterBox, folds()], [scaleBox, folds()]]) {
+      box.hidden = !on;
+      box.querySelector("input, select").disabled = !on;
+    }
+    if (folds()) return { tool: "organ-transplant", error: !adapter.value ? "There is no adapter here: upload one, or make one." : !scale.value ? "Give a scale." : null,
+      words: ["--base", base.value, "--adapter", adapter.value, ...(scale.value === "1" ? [] : ["--scale", scale.value]), "--output", output.value] };
     const value = keep.value === "rank" ? rank.value : energy.value;
     return { error: value ? null : "Give a number.", words: ["--base", base.value, "--tuned", tuned.value, "--" + keep.value, value, "--output", output.value] };
   };
-  draw = form(main, { title: "Adapter", lead: "Write the difference of two models as a LoRA adapter.", tool: "organ-lora", args, output, verb: "Make the adapter", signal,
-    fields: [h("div", { class: "row" }, field("Base", base, "The adapter will be applied to it."), field("Fine-tune", tuned, "What the adapter makes of it.")),
-      h("div", { class: "row" }, field("Keep per matrix", keep), energyBox, rankBox, field("Write an adapter named", output))] });
+  draw = form(main, { title: "Adapter", lead: "Write the difference of two models as a LoRA adapter, or fold an adapter into a model.", tool: "organ-lora", args, output, verb: "Write", signal,
+    fields: [h("div", { class: "row" }, field("Do", job), field("Base", base, "The model that the adapter is applied to."), tunedBox, adapterBox),
+      h("div", { class: "row" }, keepBox, energyBox, rankBox, scaleBox, field("Write a file named", output))] });
   rename();
 }
 
@@ -95,13 +151,13 @@ export async function validateView(main, signal, query) {
   if (!names().length) return empty(main, "Validate");
   let draw = () => {};
   const model = modelSelect(query.get("model") || undefined, () => draw());
-  const text = h("input", { type: "text", maxlength: 200, spellcheck: "false", autocomplete: "off", oninput: () => draw() });
+  const text = select([["", "none"], ...store.texts.map((t) => [t.name])], undefined, () => draw());
   const reference = modelSelect(undefined, () => draw(), "none"), referenceBox = field("Compare with", reference, "Its perplexity is the measure.");
   const args = () => {
-    const named = text.value.trim();
+    const named = text.value;
     referenceBox.hidden = !named;
     return { words: [model.value, ...(named ? ["--text", named] : []), ...(named && reference.value ? ["--reference", reference.value] : [])] };
   };
   draw = form(main, { title: "Validate", lead: "Load a model in an inference engine on the server, and measure its perplexity.", tool: "organ-validate", args, verb: "Validate", signal,
-    fields: [h("div", { class: "row" }, field("Model", model), field("Text file on the server", text, "Without a text, the engine only loads the model."), referenceBox)] });
+    fields: [h("div", { class: "row" }, field("Model", model), field("Text", text, "Without a text, the engine only loads the model. Texts are uploaded on the page of models."), referenceBox)] });
 }

@@ -1,5 +1,6 @@
 // dom.js - builds elements and formats values. Text from models and from the server is inserted
 // with textContent only; nothing in this page parses HTML.
+import { keep } from "./kept.js";
 
 // Characters that are invisible or reorder a line are shown as escapes, as the tools do.
 const unseen = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
@@ -62,6 +63,7 @@ export function lines(tag, text, props) {
 let lastId = 0;
 export function field(label, control, hint) {
   control.id = control.id || "f" + ++lastId;
+  keep(label, control);
   const note = hint && h("span", { class: "hint", id: control.id + "h" }, hint);
   if (note) control.setAttribute("aria-describedby", note.id);
   return h("div", { class: "field" }, h("label", { for: control.id }, label), control, note);
@@ -69,6 +71,7 @@ export function field(label, control, hint) {
 
 export function check(label, props) {
   const box = h("input", { type: "checkbox", ...props });
+  keep(label, box);
   return { box, el: h("label", { class: "check" }, box, label) };
 }
 

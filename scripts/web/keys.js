@@ -1,5 +1,6 @@
 // keys.js - the page of metadata keys: view, and a list of edits that one run makes.
 import * as api from "./api.js";
+import { also } from "./kept.js";
 import { h, fill, field, check, number, note, command, commandText, visible, table } from "./dom.js";
 import { refresh, modelSelect, names, freshName, stemOf, store } from "./store.js";
 import { run, ended } from "./run.js";
@@ -77,11 +78,12 @@ export async function keysView(main, signal, query) {
   }
   async function load() {
     edits.clear();
+    for (const [key, e] of also("edits", () => [...edits]) || []) edits.set(key, e);
     fill(panel);
     target.value = freshName(stemOf(model.value) + "-keys", ".gguf");
     draw();
     fill(out);
-    const name = model.value, j = await run(reading, "organ-keys", [name], { signal });
+    const name = model.value, j = await run(reading, "organ-keys", [name], { signal, reading: true });
     if (!ended(j) || name !== model.value) return;
     const rows = await api.rows(j.id);
     api.remove(j.id).catch(() => {}); // the list of jobs is about work, not about reading

@@ -1,6 +1,7 @@
 // map.js - the anatomy of a model as a grid: blocks across, roles down. In a map to choose from,
 // every cell is a toggle, and so are the headings of rows and blocks. The arrow keys move.
 import { h, bytes, number, visible } from "./dom.js";
+import { also } from "./kept.js";
 import { nameOf, parseRanges, ranges, rowOf } from "./selection.js";
 
 const classNames = { skeleton: "attention", organ: "FFN", embed: "embedding", norm: "norm", adapter: "adapter", other: "other" };
@@ -54,13 +55,18 @@ function limits(values) {
   return { low: at(0.02), high: at(0.98) };
 }
 
-// options: values (Map of name to number), label, reverse; or chosen (Set), possible (Set), onchange
+// options: values (Map of name to number), label, reverse, among (values that share the colours); or chosen (Set), possible (Set), onchange
 export function anatomyMap(tensors, options = {}) {
   const { rows, outside, blocks, large } = arrange(tensors);
   const { values, chosen, possible } = options;
-  const scale = values && limits(values.values());
+  const scale = values && limits(options.among || values.values());
   const cells = new Map(); // name -> button
   const can = (t) => !possible || possible.has(nameOf(t));
+  const before = chosen && also("chosen", () => [...chosen]);
+  if (before) {
+    chosen.clear();
+    for (const t of tensors) if (can(t) && before.includes(nameOf(t))) chosen.add(nameOf(t));
+  }
   const readout = h("p", { class: "readout", "aria-live": "off" }, "Point at a cell to see its tensor.");
 
   function describe(t) {

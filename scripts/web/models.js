@@ -1,10 +1,10 @@
 // models.js - the list of models with upload and download, and the page of one model.
 import * as api from "./api.js";
 import { h, fill, field, check, bytes, number, time, table, note, command, commandText, quote } from "./dom.js";
-import { store, refresh, anatomy, freshName, stemOf } from "./store.js";
+import { store, refresh, anatomy, info, kindOf, freshName, stemOf } from "./store.js";
 import { nameOf } from "./selection.js";
 import { anatomyMap, smallMap } from "./map.js";
-import { run, ended, resultTable } from "./run.js";
+import { run, ended, succeeded, resultTable } from "./run.js";
 
 const curl = (rest) => "curl -H @header " + rest;
 const download = (path, name, button) => {
@@ -41,14 +41,15 @@ function mapPlace(name) {
 }
 
 function uploadForm(done) {
-  const file = h("input", { type: "file", accept: ".gguf", required: true });
-  const name = h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*\\.gguf", spellcheck: "false", autocomplete: "off" });
-  const replace = check("Replace a model of this name");
+  const file = h("input", { type: "file", accept: ".gguf,.txt", required: true });
+  const name = h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*\\.(gguf|txt)", spellcheck: "false", autocomplete: "off" });
+  const replace = check("Replace a file of this name");
   const out = h("div", { "aria-live": "polite" }), line = h("div");
   const show = () => fill(line, name.value ? command(curl("-T " + quote(file.files[0] ? file.files[0].name : name.value) + " " +
-    quote(api.curlUrl("/v1/models/" + name.value + (replace.box.checked ? "?force=1" : "")))), "With curl, where the file header contains: Authorization: Bearer TOKEN") : null);
+    quote(api.curlUrl(api.pathOf(name.value) + (replace.box.checked ? "?force=1" : "")))), "With curl, where the file header contains: Authorization: Bearer TOKEN") : null);
   file.addEventListener("change", () => {
-    if (file.files[0]) name.value = file.files[0].name.replace(/\.gguf$/i, "").replace(/[^A-Za-z0-9._-]/g, "_").replace(/^[.-]+/, "").slice(0, 190) + ".gguf";
+    const [, stem, ending] = file.files[0] ? /^(.*?)(\.gguf|\.txt)?$/i.exec(file.files[0].name) : [];
+    if (stem !== undefined) name.value = stem.replace(/[^A-Za-z0-9._-]/g, "_").replace(/^[.-]+/, "").slice(0, 190) + (ending || ".gguf").toLowerCase();
     show();
   });
   name.addEventListener("input", show);
@@ -68,60 +69,127 @@ function uploadForm(done) {
       fill(out, h("p", { class: "error", role: "alert" }, why.message));
     }
     send.disabled = false;
-  } }, h("h2", null, "Upload a model"), h("div", { class: "row" }, field("GGUF file", file), field("Name on the server", name)),
+  } }, h("h2", null, "Upload"), h("div", { class: "row" }, field("GGUF file, or a text (.txt)", file), field("Name on the server", name)),
   h("div", { class: "actions" }, send, replace.el), out, line);
 }
 
+// Renames and deletes; asks first. after(name): the list has changed, and the file has this name or, if
+// it is gone, none. The shards of a split model are deleted together, and keep their names.
+function manage(name, after) {
+  const ending = /\.(gguf|txt)$/.exec(name)?.[0] ?? "", shard = /^(.*)-\d{5}-of-(\d{5})\.gguf$/.exec(name);
+  const files = shard ? store.models.map((m) => m.name).filter((n) => n.startsWith(shard[1] + "-") && n.endsWith("-of-" + shard[2] + ".gguf") && n.length === name.length) : [name];
+  const box = h("span", { class: "manage" });
+  const act = async (what, then) => {
+    try {
+      await what();
+      await refresh(true);
+      after(then);
+    } catch (e) { note(e.message, "bad"); }
+  };
+  const closed = () => fill(box, shard ? null : h("button", { type: "button", class: "quiet", "aria-label": "Rename " + name, onclick: renaming }, "Rename"),
+    h("button", { type: "button", class: "quiet", "aria-label": "Delete " + name, onclick: deleting }, "Delete"));
+  const back = () => h("button", { type: "button", class: "quiet", onclick: closed }, "Keep");
+  function renaming() {
+    const to = h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*" + ending.replace(".", "\\."), spellcheck: "false", value: name, "aria-label": "New name" });
+    const line = h("div"), draw = () => fill(line, command(curl("-d '' " + quote(api.curlUrl(api.pathOf(name) + "?rename=" + to.value))), "With curl, where the file header contains: Authorization: Bearer TOKEN"));
+    to.addEventListener("input", draw);
+    fill(box, h("form", { class: "confirm", onsubmit: (e) => { e.preventDefault(); act(() => api.rename(name, to.value), to.value); } }, to, h("button", null, "Rename"), back(), line));
+    draw();
+    to.focus();
+  }
+  function deleting() {
+    const sure = h("button", { type: "button", class: "bad", onclick: () => act(() => Promise.all(files.map(api.erase)), null) }, "Delete for good");
+    fill(box, h("div", { class: "confirm", role: "alert" }, h("span", null, "Delete ", h("span", { class: "name" }, files.length > 1 ? files.length + " shards of " + name : name), "? There is no way back."), sure, back(),
+      command(files.map((f) => curl("-X DELETE " + quote(api.curlUrl(api.pathOf(f))))).join("\n"), "With curl, where the file header contains: Authorization: Bearer TOKEN")));
+    sure.focus();
+  }
+  closed();
+  return box;
+}
+
+const kindTag = (i) => h("span", { class: "kind k-" + kindOf(i).split(" ")[0], title: i.problem || null }, kindOf(i) || "file");
+function kindPlace(name) {
+  const el = h("span", null, h("span", { class: "faint" }, "…"));
+  info(name).then((i) => fill(el, kindTag(i)));
+  return el;
+}
+
 export async function modelsView(main) {
-  await refresh();
+  await refresh(true);
   const lists = h("div");
   const model = (name) => h("a", { class: "name", href: "#/model/" + encodeURIComponent(name) }, name);
   function show() {
     fill(lists,
       h("section", { class: "first" }, store.models.length ? table(store.models, [
-        ["name", "Name", model, "n short"], ["name", "Map", mapPlace, "m wide"], ["bytes", "Size", (v) => bytes(v), "num"], ["modified", "Changed", time, "num wide"],
+        ["name", "Name", model, "n short"], ["name", "Kind", kindPlace, "k"], ["name", "Map", mapPlace, "m wide"], ["bytes", "Size", (v) => bytes(v), "num"], ["modified", "Changed", time, "num wide"],
         ["name", "", (v) => downloadButton("/v1/files/" + v, v), "act"]]) : h("p", { class: "empty" }, "There are no models yet. Upload one below.")),
       store.organs.length ? h("section", null, h("h2", null, "Organ directories"),
-        table(store.folders, [["name", "Name", model, "n short"], ["name", "Map", mapPlace, "m wide"], ["modified", "Changed", time, "num"]])) : null);
+        table(store.folders, [["name", "Name", model, "n short"], ["name", "Kind", kindPlace, "k"], ["name", "Map", mapPlace, "m wide"], ["modified", "Changed", time, "num"]])) : null,
+      store.texts.length ? h("section", null, h("h2", null, "Texts"), table(store.texts, [["name", "Name", (v) => h("span", { class: "name" }, v), "n short"],
+        ["bytes", "Size", (v) => bytes(v), "num"], ["modified", "Changed", time, "num wide"],
+        ["name", "", (v) => h("span", { class: "rowacts" }, downloadButton(api.pathOf(v), v), manage(v, show)), "act"]])) : null);
   }
   show();
-  fill(main, h("h1", null, "Models"), lists, uploadForm(async () => { await refresh(); show(); }));
+  fill(main, h("h1", null, "Models"), lists, uploadForm(async () => { await refresh(true); show(); }));
 }
 
-const fact = (text, value) => h("div", { class: "fact" }, h("b", null, value), h("span", null, text));
+const fact = (text, value) => (value === null || value === undefined || value === "" ? null : h("div", { class: "fact" }, h("b", null, value), h("span", null, text)));
+
+// What organ-info says: one card.
+function infoCard(name, i, t) {
+  if (i.problem) return h("section", { class: "card" }, h("h2", null, "This file cannot be read"), h("p", { class: "error", role: "alert" }, i.problem));
+  const types = new Map(), sum = t.reduce((n, x) => n + x.bytes, 0) || 1;
+  for (const x of t) types.set(x.dtype, (types.get(x.dtype) || 0) + x.bytes);
+  const mix = [...types].sort((x, y) => y[1] - x[1]), bar = h("div", { class: "mix", "aria-hidden": "true" });
+  mix.forEach(([, b], k) => {
+    const part = h("i", { class: "v" + Math.max(1, 8 - 2 * k) });
+    part.style.flexGrow = String(b / sum);
+    bar.append(part);
+  });
+  const cache = [["4,096", i.cache_4k], ["32,768", i.cache_32k], [number(i.context), i.cache_full]].filter(([c, b], k, list) => b && (k === 2 || Number(c.replace(",", "")) < i.context) && list[2][1]);
+  const row = (head, value) => (value ? [h("dt", null, head), h("dd", null, value)] : []);
+  return h("section", { class: "card info" },
+    h("div", { class: "facts" }, fact("parameters", short(i.parameters)), i.active && i.active !== i.parameters ? fact("used per token", short(i.active)) : null, fact("size", bytes(i.bytes)),
+      fact("bits per weight", i.bpw ? i.bpw.toFixed(2) : null), fact("blocks", i.blocks && number(i.blocks)), fact("context", i.context && number(i.context)), fact("tensors", number(t.length))),
+    bar, h("p", { class: "faint" }, mix.map(([d, b]) => d + " " + (b / sum >= 0.005 ? Math.round((100 * b) / sum) : "<1") + " %").join(", ")),
+    h("dl", { class: "about" }, row("Shape", [i.embedding && "embedding " + number(i.embedding), i.heads && number(i.heads) + " heads" + (i.heads_kv && i.heads_kv !== i.heads ? " (" + number(i.heads_kv) + " for keys and values)" : ""),
+      i.experts && number(i.experts) + " experts, " + number(i.experts_used) + " used at once"].filter(Boolean).join(", ")),
+    row("Vocabulary", i.vocabulary && number(i.vocabulary) + " tokens (" + (i.tokenizer ?? "–") + ")"), row("Chat template", i.kind === "language model" ? i.template : null), row("Licence", i.license), row("Made from", i.origin),
+    row("Shards", i.shards + i.missing > 1 ? i.shards + " present, " + i.missing + " missing" : null),
+    row("Memory", cache.length ? bytes(i.bytes) + " of weights, and for keys and values " + cache.map(([c, b]) => bytes(b) + " at " + c + " tokens").join(", ") + (i.cache_full_q8_0 ? " (" + bytes(i.cache_full_q8_0) + " as q8_0)" : "") : null),
+    row("Check", i.verdict ? h("span", { class: i.errors ? "error" : "warn" }, i.verdict) : i.kind === "language model" ? h("span", { class: "good" }, "no findings") : null)),
+    command(commandText(["organ-info", name])));
+}
 
 export async function modelView(main, signal, name) {
-  await refresh();
-  const a = await anatomy(name), isDir = store.organs.includes(name);
-  const t = a.tensors, sum = (f) => t.reduce((n, x) => n + f(x), 0);
-  const types = new Map();
-  for (const x of t) types.set(x.dtype, (types.get(x.dtype) || 0) + x.bytes);
-  const mix = [...types].sort((x, y) => y[1] - x[1]).slice(0, 3).map(([d, b]) => d + " " + Math.round((100 * b) / Math.max(1, sum((x) => x.bytes))) + " %");
-  const blocks = new Set(t.filter((x) => x.block !== null).map((x) => x.block)).size;
+  await refresh(true);
+  const a = await anatomy(name), i = await info(name), isDir = store.organs.includes(name), kind = i.kind;
+  const t = a.tensors;
   const out = h("div", { class: "output" }), line = h("div");
   const act = (text, tool, args, after) => h("button", { type: "button", onclick: async () => {
     fill(line, command(commandText([tool, ...args])));
     const panel = h("div", { class: "panel" });
     fill(out, panel);
     const j = await run(panel, tool, args, { signal });
-    if (ended(j)) await after(j);
+    if (text === "Check" ? ended(j) : succeeded(j)) await after(j);
   } }, text);
+  const whenModel = (...list) => (!kind || kind === "language model" ? list : []);
   const organs = freshName(stemOf(name), ".organs"), whole = freshName(stemOf(name), ".gguf");
   const to = (verb, key) => h("a", { class: "button", href: "#/" + verb + "?" + key + "=" + encodeURIComponent(name) }, verb[0].toUpperCase() + verb.slice(1));
   fill(main,
     h("p", { class: "crumb" }, h("a", { href: "#/models" }, "Models")),
     h("h1", { class: "name" }, name),
-    h("p", { class: "lead" }, [a.title, a.architecture].filter(Boolean).map((x) => h("span", { class: "name" }, x)).flatMap((x, i) => (i ? [" · ", x] : [x]))),
-    h("div", { class: "facts" }, fact("parameters", short(sum((x) => x.elements))), fact("tensors", number(t.length)), fact("blocks", number(blocks)),
-      fact("of tensor data", bytes(sum((x) => x.bytes))), fact("types by size", mix.join(", ") || "–")),
-    h("div", { class: "actions" }, to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("stack", "model"), to("validate", "model"), to("keys", "model"),
+    h("p", { class: "lead" }, kindTag(i), " ", [a.title, a.architecture].filter(Boolean).map((x) => h("span", { class: "name" }, x)).flatMap((x, i) => (i ? [" · ", x] : [x]))),
+    infoCard(name, i, t),
+    h("div", { class: "actions" }, whenModel(to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("stack", "model"), to("quantize", "model"), to("purify", "model"), to("validate", "model")),
+      kind === "adapter" ? to("adapter", "fold") : kind === "importance matrix" ? to("quantize", "imatrix") : null, to("keys", "model"),
       act("Check", "organ-check", [name], async (j) => {
         const rows = await api.rows(j.id);
         out.append(rows.length ? resultTable(rows) : h("p", { class: "good" }, "No findings: an engine should load this model."));
       }),
       isDir ? act("Assemble", "organ-assemble", [name, "--output", whole], async () => { await refresh(); out.append(created(whole)); })
         : act("Extract", "organ-extract", [name, "--output", organs], async () => { await refresh(); out.append(created(organs)); }),
-      isDir ? null : downloadButton("/v1/files/" + name, name)),
+      isDir ? null : downloadButton("/v1/files/" + name, name), manage(name, (to) => { location.hash = to ? "#/model/" + encodeURIComponent(to) : "#/models"; })),
     line, out,
     h("section", { class: "card" }, h("h2", null, "Anatomy"), t.length ? anatomyMap(t).el : h("p", { class: "empty" }, "This model has no tensors.")),
     h("section", null, h("h2", null, "Tensors"), table(t.map((x) => ({ ...x, name: nameOf(x) })), [
@@ -132,8 +200,9 @@ export async function modelView(main, signal, name) {
 }
 
 export function created(name) {
-  const dir = store.organs.includes(name);
-  return h("p", { class: "created" }, h("a", { class: "name", href: "#/model/" + encodeURIComponent(name) }, name), " was written. ",
+  const dir = store.organs.includes(name), about = h("span", { class: "faint" });
+  info(name).then((i) => fill(about, h("span", null, i.problem || [kindOf(i), bytes(i.bytes), i.bpw ? i.bpw.toFixed(2) + " bits per weight" : null, i.verdict].filter(Boolean).join(", "))));
+  return h("p", { class: "created" }, h("a", { class: "name", href: "#/model/" + encodeURIComponent(name) }, name), " was written. ", about,
     dir ? null : downloadButton("/v1/files/" + name, name));
 }
 

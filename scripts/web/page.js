@@ -1,17 +1,18 @@
 // page.js - the frame of the page: login, navigation, and which view is shown.
 import * as api from "./api.js";
+import * as kept from "./kept.js";
 import { h, fill, field } from "./dom.js";
 import { store } from "./store.js";
 import { modelsView, modelView } from "./models.js";
 import { measureView, compareView } from "./study.js";
 import { graftView, mergeView } from "./surgery.js";
-import { stackView, loraView, validateView } from "./build.js";
+import { stackView, quantizeView, loraView, purifyView, validateView } from "./build.js";
 import { keysView } from "./keys.js";
 import { jobsView } from "./run.js";
 
 const main = document.getElementById("main"), top = document.getElementById("top");
 const tabs = [["models", "Models", modelsView], ["measure", "Measure", measureView], ["compare", "Compare", compareView], ["graft", "Graft", graftView],
-  ["merge", "Merge", mergeView], ["stack", "Stack", stackView], ["adapter", "Adapter", loraView], ["validate", "Validate", validateView], ["keys", "Keys", keysView], ["jobs", "Jobs", jobsView]];
+  ["merge", "Merge", mergeView], ["stack", "Stack", stackView], ["quantize", "Quantize", quantizeView], ["adapter", "Adapter", loraView], ["purify", "Purify", purifyView], ["validate", "Validate", validateView], ["keys", "Keys", keysView], ["jobs", "Jobs", jobsView]];
 let running = null; // aborts what the last view still waits for
 
 function theme() {
@@ -66,17 +67,19 @@ async function show() {
   document.title = (key === "model" ? rest : tab ? tab[1] : "Models") + " · Organ suite";
   const box = h("div", { class: "view" });
   fill(main, box);
+  kept.begin();
   try {
     if (key === "model") await modelView(box, mine.signal, rest);
     else if (key === "jobs") await jobsView(box, mine.signal, rest);
     else await (tab ? tab[2] : modelsView)(box, mine.signal, new URLSearchParams(query || ""));
+    if (!mine.signal.aborted) kept.restore(box);
   } catch (e) {
     if (!mine.signal.aborted && api.hasToken()) fill(box, h("h1", null, "This did not work"), h("p", { class: "error", role: "alert" }, e.message));
   }
 }
 
-const kept = localStorage.getItem("organ-theme");
-if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;
+const colours = localStorage.getItem("organ-theme");
+if (colours === "dark" || colours === "light") document.documentElement.dataset.theme = colours;
 api.onLogout((why) => { if (running) running.abort(); loginView(why); });
 addEventListener("hashchange", () => { document.getElementById("notes").replaceChildren(); show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
 show();

@@ -1,12 +1,16 @@
 // run.js - starts a job and shows how it goes: state, progress, messages, and a way to stop it.
 import * as api from "./api.js";
+import * as kept from "./kept.js";
 import { h, fill, bytes, seconds, number, note, table, lines, command, commandText, time } from "./dom.js";
 
 const stateText = { queued: "waiting", running: "running", done: "done", failed: "failed", stopped: "stopped", lost: "lost" };
 
+// Exit 1 is an answer of tools that look, and a refusal of those that write.
+const answers = { "organ-compare": "they differ", "organ-check": "findings", "organ-validate": "not valid", "organ-info": "does not fit" };
+const saidNo = (j) => j.state === "done" && j.exit === 1;
 export function badge(j) {
-  const no = j.state === "done" && j.exit === 1;
-  return h("span", { class: "badge " + (no ? "no" : j.state) }, no ? "done, exit 1" : stateText[j.state]);
+  if (!saidNo(j)) return h("span", { class: "badge " + j.state }, stateText[j.state]);
+  return h("span", { class: "badge " + (answers[j.tool] ? "no" : "refused") }, answers[j.tool] || "refused");
 }
 
 export function progress(j) {
@@ -21,19 +25,24 @@ export const lineOf = (j) => commandText([j.tool, ...j.arguments.filter((a) => a
 
 function messages(j) {
   const text = (j.stderr || "").trimEnd();
-  return text ? lines("pre", text, { class: "messages", tabindex: "0", "aria-label": "messages" }) : null;
+  const why = saidNo(j) && !answers[j.tool] ? " refused" : j.state === "failed" ? " failed" : "";
+  if (!text) return why === " refused" ? h("p", { class: "messages refused", role: "alert" }, "The tool refused this and gave no reason.") : null;
+  return lines("pre", text, { class: "messages" + why, role: why ? "alert" : null, tabindex: "0", "aria-label": "messages" });
 }
 
-// Fills `box`; returns the job once it has ended.
-export async function run(box, tool, args, { signal, quietResult } = {}) {
+// Fills `box`; returns the job once it has ended. A job that only reads for the view is not kept.
+export async function run(box, tool, args, { signal, reading } = {}) {
+  const line = commandText([tool, ...args]), before = reading ? undefined : kept.jobOf(line);
+  if (before === null) return null;
   let j;
   try {
-    j = await api.start(tool, args);
+    j = before ? await api.job(before, signal) : await api.start(tool, args);
+    if (!reading) kept.started(line, j.id);
   } catch (e) {
     if (e.name !== "AbortError") fill(box, h("p", { class: "error", role: "alert" }, e.message));
     return null;
   }
-  return watch(box, j, { signal, quietResult });
+  return watch(box, j, { signal });
 }
 
 export async function watch(box, j, { signal } = {}) {
@@ -58,6 +67,7 @@ export async function watch(box, j, { signal } = {}) {
 }
 
 export const ended = (j) => j && j.state === "done";
+export const succeeded = (j) => ended(j) && j.exit === 0;
 
 // Columns of any table that a tool prints.
 export function resultTable(rows) {

@@ -1,15 +1,18 @@
 // store.js - the models of the server and their anatomies, kept until the lists change.
 import * as api from "./api.js";
-import { select } from "./dom.js";
+import { h, select } from "./dom.js";
 
-const cache = new Map();
-export const store = { models: [], organs: [], folders: [], health: null };
+const cache = new Map(), infos = new Map();
+export const store = { models: [], organs: [], folders: [], texts: [], health: null };
 
-export async function refresh() {
+// Also asks what each file is, unless the list alone is wanted.
+export async function refresh(listOnly) {
   Object.assign(store, await api.list());
   store.folders = store.organs;
   store.organs = store.organs.map((o) => o.name);
-  for (const key of cache.keys()) if (!current(key)) cache.delete(key);
+  for (const c of [cache, infos]) for (const key of c.keys()) if (!current(key)) c.delete(key);
+  for (const [key, i] of infos) if (i.problem) infos.delete(key); // it may have been the server
+  if (!listOnly) await Promise.all(all().map(info));
 }
 
 const stamp = (name) => {
@@ -26,14 +29,36 @@ export async function anatomy(name) {
   return a;
 }
 
+// What organ-info says, or { problem } if the file cannot be read.
+export async function info(name) {
+  const key = stamp(name) || name;
+  if (!infos.has(key)) infos.set(key, await api.info(name).catch((e) => ({ problem: e.message })));
+  return infos.get(key);
+}
+export const infoOf = (name) => infos.get(stamp(name)) || {};
+export const kindOf = (i) => (i.form === "organ directory" ? i.form : i.kind || (i.problem ? "not readable" : ""));
+
 // A split model is listed under its first shard only.
 const laterShard = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
-export const names = () => [...store.models.map((m) => m.name).filter((n) => !laterShard.test(n)), ...store.organs];
-export const exists = (name) => store.models.some((m) => m.name === name) || store.organs.includes(name);
+const all = () => [...store.models.map((m) => m.name).filter((n) => !laterShard.test(n)), ...store.organs];
+const order = ["language model", "organ directory", "adapter", "importance matrix"];
+const rank = (kind) => (order.indexOf(kind) + order.length + 1) % (order.length + 1); // others last
+// Language models first, then the other kinds; or only one kind.
+export const names = (kind) => all().map((n) => [n, kindOf(infoOf(n))]).filter(([, k]) => !kind || k === kind)
+  .sort(([, x], [, y]) => rank(x) - rank(y) || (x < y ? -1 : x > y ? 1 : 0)).map(([n]) => n);
+export const exists = (name) => store.texts.some((t) => t.name === name) || store.models.some((m) => m.name === name) || store.organs.includes(name);
 
-export function modelSelect(value, onchange, empty) {
-  const options = names().map((n) => [n]);
-  return select(empty ? [["", empty], ...options] : options, value, onchange);
+const title = (kind) => (kind ? kind[0].toUpperCase() + kind.slice(1) : "Other");
+export function modelSelect(value, onchange, empty, kind) {
+  const list = names(kind), el = select(empty ? [["", empty]] : [], undefined, onchange), groups = new Map();
+  for (const n of list) {
+    const k = kindOf(infoOf(n));
+    if (!groups.has(k)) groups.set(k, h("optgroup", { label: title(k) }));
+    groups.get(k).append(h("option", { value: n }, n));
+  }
+  for (const g of groups.values()) el.append(...(groups.size > 1 ? [g] : g.children));
+  if (value !== undefined && list.includes(value)) el.value = value;
+  return el;
 }
 
 // A name for an output that is not taken.

@@ -1,20 +1,20 @@
 // study.js - the pages that only read models: measure, compare.
 import * as api from "./api.js";
 import { h, fill, field, bytes, number, select, table, command, commandText } from "./dom.js";
-import { store, refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
+import { refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
 import { nameOf } from "./selection.js";
 import { anatomyMap } from "./map.js";
 import { run, ended } from "./run.js";
 import { downloadButton } from "./models.js";
 
 const text = (v) => h("span", { class: "name" }, v ?? "–");
-const valuesOf = (rows, key) => new Map(rows.filter((r) => typeof r[key] === "number").map((r) => [nameOf(r), r[key]]));
+export const valuesOf = (rows, key) => new Map(rows.filter((r) => typeof r[key] === "number").map((r) => [nameOf(r), r[key]]));
 export const empty = (main, title) => fill(main, h("h1", null, title), h("p", { class: "empty" }, "There are no models yet. ", h("a", { href: "#/models" }, "Upload one.")));
 
 // All models in one run. Results are kept in the folder "fleet", so the next run continues there.
 function fleet(signal) {
   const panel = h("div", { class: "panel" }), out = h("div");
-  const models = names().filter((n) => !store.organs.includes(n));
+  const models = names("language model");
   const first = ["measure", "--output", "fleet", ...models], second = ["--output", "fleet.report", "--force", "fleet"];
   const button = h("button", { type: "button", onclick: async () => {
     fill(out);
@@ -74,45 +74,63 @@ export async function measureView(main, signal, query) {
   show();
 }
 
+// Maps of differences, side by side and with the same colours. parts: { title, rows }.
+export function differences(tensors, parts) {
+  const columns = [["rel_l2", "relative L2 difference"], ["cosine", "cosine"], ["max_abs", "largest difference"]];
+  const box = h("div", { class: "pair" });
+  const draw = (key) => {
+    const values = parts.map((p) => valuesOf(p.rows, key)), among = values.flatMap((v) => [...v.values()]);
+    fill(box, parts.map((p, i) => h("div", null, p.title ? h("h3", { class: "name" }, p.title) : null,
+      anatomyMap(tensors, { values: values[i], among, reverse: key === "cosine", label: columns.find(([k]) => k === key)[1] }).el)));
+  };
+  draw("rel_l2");
+  return [h("div", { class: "title" }, h("h2", null, "Differences"), field("Colour", select(columns, "rel_l2", draw))), box, h("p", { class: "faint" }, "The cells of the strongest colour differ most.")];
+}
+
 export async function compareView(main, signal, query) {
   await refresh();
   if (names().length < 2) return empty(main, "Compare");
   const a = modelSelect(query.get("a") || undefined, () => show());
   const b = modelSelect(query.get("b") || names().find((n) => n !== a.value), () => show());
+  const c = modelSelect(query.get("c") || undefined, () => show(), "none");
   const line = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output" });
-  const lineage = () => [a.value, b.value, "--lineage"], full = () => [a.value, b.value];
-  const show = () => fill(line, command(commandText(["organ-compare", ...lineage()]) + "\n" + commandText(["organ-compare", ...full()])));
+  const others = () => [b.value, c.value].filter(Boolean);
+  const show = () => fill(line, command(others().flatMap((o) => [["organ-compare", a.value, o, "--lineage"], ["organ-compare", a.value, o]]).map(commandText).join("\n")));
 
-  function verdict(row) {
+  function verdict(row, other) {
     const range = row.matrices ? "The median cosine of " + number(row.matrices) + " matrices is " + number(row.cosine_median) + " (" + number(row.cosine_min) + " to " + number(row.cosine_max) + ")." : "";
     const related = row.verdict === "same lineage" || row.verdict === "identical";
-    return h("section", { class: "card verdict " + (related ? "good" : "bad") }, h("h2", null, "Lineage"), h("p", { class: "big" }, row.verdict),
+    return h("section", { class: "card verdict " + (related ? "good" : "bad") }, h("h2", null, c.value ? ["Lineage of ", text(other)] : "Lineage"), h("p", { class: "big" }, row.verdict),
       h("p", null, range, " ", number(row.identical), " of ", number(row.tensors), " tensors are identical.",
         related ? "" : " Grafts and merges between these models are unlikely to work."));
   }
-  function result(tensors, rows) {
-    const columns = [["rel_l2", "relative L2 difference"], ["cosine", "cosine"], ["max_abs", "largest difference"]];
-    const box = h("div");
-    const draw = (key) => fill(box, anatomyMap(tensors, { values: valuesOf(rows, key), reverse: key === "cosine", label: columns.find(([k]) => k === key)[1] }).el);
-    draw("rel_l2");
-    const by = [...rows].sort((x, y) => (y.rel_l2 ?? Infinity) - (x.rel_l2 ?? Infinity));
-    out.append(h("section", { class: "card" }, h("div", { class: "title" }, h("h2", null, "Differences"), field("Colour", select(columns, "rel_l2", draw))), box,
-      h("p", { class: "faint" }, "The cells of the strongest colour differ most.")),
-    h("section", null, h("h2", null, "All tensors, the most different first"), table(by, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["status", "Status"], ["dtype_a", "Type of A", undefined, "wide"],
-      ["dtype_b", "Type of B", undefined, "wide"], ["cosine", "cosine"], ["rel_l2", "relative L2"], ["max_abs", "largest"]], 40)));
+  function result(tensors, parts) {
+    const by = new Map();
+    parts.forEach((p, i) => p.rows.forEach((r) => by.set(nameOf(r), { ...by.get(nameOf(r)), ...(i ? { dtype_c: r.dtype_b, rel_c: r.rel_l2, cos_c: r.cosine } : r) })));
+    const rows = [...by.values()].sort((x, y) => (y.rel_l2 ?? Infinity) - (x.rel_l2 ?? Infinity)), two = parts.length > 1;
+    out.append(h("section", { class: "card" }, differences(tensors, parts)),
+      h("section", null, h("h2", null, "All tensors, the most different first"), table(rows, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["status", "Status"], ["dtype_a", "Type of A", undefined, "wide"],
+        ["dtype_b", "Type of B", undefined, "wide"], two ? ["dtype_c", "Type of C", undefined, "wide"] : null, ["cosine", two ? "cosine to B" : "cosine"], two ? ["cos_c", "cosine to C"] : null,
+        ["rel_l2", two ? "relative L2 of B" : "relative L2"], two ? ["rel_c", "relative L2 of C"] : ["max_abs", "largest"]].filter(Boolean), 40)));
   }
-  fill(main, h("h1", null, "Compare"), h("p", { class: "lead" }, "Do two models share a lineage, and where do they differ?"),
+  fill(main, h("h1", null, "Compare"), h("p", { class: "lead" }, "Do models share a lineage, and where do they differ? Two fine-tunes can be held against their base at once."),
     h("form", { class: "card", onsubmit: async (e) => {
       e.preventDefault();
       fill(out);
-      const first = a.value, words = [lineage(), full()];
-      const one = await run(panel, "organ-compare", words[0], { signal });
-      if (!ended(one)) return;
-      const rows = await api.rows(one.id);
-      if (rows.length) out.append(verdict(rows[0]));
-      const two = await run(panel, "organ-compare", words[1], { signal });
-      if (ended(two)) result((await anatomy(first)).tensors, await api.rows(two.id));
-    } }, h("div", { class: "row" }, field("Model A", a), field("Model B", b)),
+      const first = a.value, list = others(), parts = [];
+      for (const other of list) {
+        const one = await run(panel, "organ-compare", [first, other, "--lineage"], { signal });
+        if (!ended(one)) return;
+        const rows = await api.rows(one.id);
+        if (rows.length) out.append(verdict(rows[0], other));
+      }
+      for (const other of list) {
+        const two = await run(panel, "organ-compare", [first, other], { signal });
+        if (!ended(two)) return;
+        parts.push({ title: list.length > 1 ? other : null, rows: await api.rows(two.id) });
+      }
+      result((await anatomy(first)).tensors, parts);
+    } }, h("div", { class: "row" }, field("Model A", a, "The base, if the others were made from it."), field("Model B", b), field("Model C", c, "For example a second fine-tune.")),
     h("div", { class: "actions" }, h("button", { class: "primary" }, "Compare")), line, panel), out);
   show();
 }

@@ -1,12 +1,13 @@
 // surgery.js - the pages that write models: graft and merge, with tensors chosen on the map.
 import * as api from "./api.js";
+import * as kept from "./kept.js";
 import { h, fill, field, check, select, command, commandText } from "./dom.js";
 import { refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
 import { nameOf, selectOptions, mergeFilters } from "./selection.js";
 import { anatomyMap } from "./map.js";
-import { run, ended, resultTable } from "./run.js";
-import { created } from "./models.js";
-import { empty } from "./study.js";
+import { run, ended, succeeded, resultTable } from "./run.js";
+import { created, downloadButton } from "./models.js";
+import { empty, differences } from "./study.js";
 
 export const nameField = (value) => h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*", spellcheck: "false", autocomplete: "off", value });
 
@@ -16,18 +17,63 @@ export function outcome(panel, out, signal) {
     async preview(tool, args) {
       fill(out);
       const j = await run(panel, tool, args, { signal });
-      if (!ended(j)) return;
+      if (!succeeded(j)) return;
       const rows = await api.rows(j.id);
       fill(out, h("section", null, h("h2", null, "Preview: nothing was written"), rows.length ? resultTable(rows) : null));
     },
     async write(tool, args, name) {
       fill(out);
       const j = await run(panel, tool, args, { signal });
-      if (!ended(j) || j.exit !== 0) return;
+      if (!succeeded(j)) return false;
       await refresh();
       fill(out, created(name));
+      return true;
     },
   };
+}
+
+// Whether to write: yes, unless the models are strangers and nobody insists. What cannot be compared is
+// left to the tool.
+async function willing(panel, out, base, others, verb, signal) {
+  fill(out);
+  const strangers = [];
+  for (const other of new Set(others)) {
+    if (other === base) continue;
+    const j = await run(panel, "organ-compare", [base, other, "--lineage"], { signal });
+    if (!j || j.state === "stopped") return false;
+    if (ended(j) && (await api.rows(j.id))[0]?.verdict === "strangers") strangers.push(other);
+  }
+  fill(panel);
+  if (!strangers.length || kept.wasSure()) return true;
+  return new Promise((resolve) => {
+    const answer = (yes) => { fill(out); if (yes) kept.beSure(); resolve(yes); };
+    fill(out, h("div", { class: "card warning", role: "alert" }, h("h2", null, "These models are strangers"),
+      h("p", null, h("span", { class: "name" }, strangers.join(", ")), " and ", h("span", { class: "name" }, base), " do not stem from the same training. Tensors of one rarely work in the other, and the result will most likely write nonsense. Nothing was written yet."),
+      h("div", { class: "actions" }, h("button", { type: "button", "data-sure": "1", onclick: () => answer(false) }, "Leave it"),
+        h("button", { type: "button", class: "bad", "data-sure": "1", onclick: () => answer(true) }, verb + " all the same"))));
+  });
+}
+
+// After a merge: what changed against each parent, from a sample of the values.
+async function changes(out, name, parents, signal) {
+  const panel = h("div", { class: "panel" }), parts = [], list = [...new Set(parents)].filter((n) => n !== name).slice(0, 8);
+  const args = (parent) => [parent, name, "--sample", "100000"], picture = (parent) => stemOf(name) + "-against-" + stemOf(parent).slice(0, 80) + ".svg";
+  out.append(panel);
+  for (const parent of list) {
+    const j = await run(panel, "organ-compare", args(parent), { signal });
+    if (!ended(j)) return;
+    parts.push({ title: "against " + parent, rows: await api.rows(j.id) });
+  }
+  fill(panel);
+  const svg = (parent) => [...args(parent), "--svg", picture(parent), "--force"], links = h("span");
+  const draw = h("button", { type: "button", onclick: async () => {
+    fill(links);
+    for (const parent of list)
+      if (ended(await run(panel, "organ-compare", svg(parent), { signal }))) links.append(downloadButton("/v1/files/" + picture(parent), picture(parent), picture(parent)));
+  } }, "Draw as SVG");
+  out.append(h("section", { class: "card changes" }, differences((await anatomy(name)).tensors, parts).slice(1), h("div", { class: "actions" }, draw, links), panel,
+    command(list.map((parent) => commandText(["organ-compare", ...svg(parent)])).join("\n"))));
+  out.querySelector(".changes").prepend(h("h2", null, "What changed"));
 }
 
 export async function graftView(main, signal, query) {
@@ -85,7 +131,11 @@ export async function graftView(main, signal, query) {
     draw();
   }
   fill(main, h("h1", null, "Graft"), h("p", { class: "lead" }, "Put organs of one model into another. Choose them on the map of the donor."),
-    h("form", { onsubmit: (e) => { e.preventDefault(); what.write(kind.value, args(false), output.value); } },
+    h("form", { onsubmit: async (e) => {
+      e.preventDefault();
+      const words = args(false);
+      if (await willing(panel, out, base.value, [donor.value], "Graft", signal)) what.write(kind.value, words, output.value);
+    } },
       h("div", { class: "card" }, h("div", { class: "row" }, field("Base", base, "It gives everything that is not chosen."), field("Donor", donor, "It gives the chosen tensors."))),
       h("div", { class: "card" }, h("h2", null, "Tensors from the donor"), map),
       h("div", { class: "card" }, h("div", { class: "row" }, field("Write", kind), field("Named", output), field("How", blend), shareBox, matchBox),
@@ -108,10 +158,10 @@ function methodOf(m) {
 export async function mergeView(main, signal, query) {
   await refresh();
   if (names().length < 2) return empty(main, "Merge");
-  let tensors = [], chosen = new Set(), loads = 0, rows = [];
-  const first = query.get("model") || names()[0];
+  let tensors = [], chosen = new Set(), loads = 0, rows = [], keptRows = kept.also("rows", () => rows.length);
+  const first = query.get("model") || names().find((n) => /base/i.test(n)) || names()[0];
   const methods = new Map((await api.names("methods")).map((m) => [(m.alias || m.name).replaceAll("_", "-"), methodOf(m)]));
-  const method = select([...methods].map(([k, m]) => [k, m.text]), "slerp", () => reset());
+  const method = select([...methods].map(([k, m]) => [k, m.text]), "iso", () => reset());
   const base = modelSelect(first, () => load());
   const value = h("input", { type: "text", value: "0.5", size: 8, oninput: () => draw() });
   const more = h("input", { type: "text", value: "", spellcheck: "false", oninput: () => draw() });
@@ -164,9 +214,11 @@ export async function mergeView(main, signal, query) {
     more.value = m().more;
     const others = names().filter((n) => n !== base.value);
     const start = m().base ? others : [base.value, ...others];
-    for (let i = 0; i < m().models; i++) addRow(start[i % start.length]);
+    const more_rows = keptRows ? Math.max(m().models, keptRows) : m().models;
+    keptRows = 0;
+    for (let i = 0; i < more_rows; i++) addRow(start[i % start.length]);
     another.hidden = m().models >= m().most;
-    load();
+    return load();
   }
   async function load() {
     const mine = ++loads, name = m().base ? base.value : rows[0].model.value;
@@ -184,9 +236,13 @@ export async function mergeView(main, signal, query) {
   }
   const another = h("button", { type: "button", class: "quiet", onclick: () => { addRow(names()[0]); draw(); } }, "Add a model");
   fill(main, h("h1", null, "Merge"), h("p", { class: "lead" }, "Combine models that share a lineage, tensor by tensor."),
-    h("form", { onsubmit: (e) => { e.preventDefault(); what.write("organ-merge", args(false), output.value); } },
+    h("form", { onsubmit: async (e) => {
+      e.preventDefault();
+      const words = args(false), name = output.value, parents = [m().base ? base.value : rows[0].model.value, ...rows.map((r) => r.model.value)];
+      if (await willing(panel, out, parents[0], parents.slice(1), "Merge", signal) && await what.write("organ-merge", words, name)) await changes(out, name, parents, signal);
+    } },
       h("div", { class: "card" }, h("div", { class: "row" }, field("Method", method), baseBox), list, another), mapCard,
       h("div", { class: "card" }, h("div", { class: "row" }, valueBox, field("More parameters", more, "For example normalize=true"), field("Write a model named", output)),
         h("div", { class: "actions" }, buttons), line, panel)), out);
-  reset();
+  await reset();
 }

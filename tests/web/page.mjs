@@ -32,6 +32,9 @@ const view = async (hash, selector) => {
 const press = (label, within = "main") => p.eval(`(() => { const b = [...document.querySelectorAll(${q(within + " button")})].find((x) => x.textContent === ${q(label)}); if (!b) throw new Error("no button " + ${q(label)}); b.click(); })()`);
 const set = (selector, value) => p.eval(`(() => { const e = document.querySelector(${q(selector)}); e.value = ${q(value)}; for (const t of ["input", "change"]) e.dispatchEvent(new Event(t, { bubbles: true })); })()`);
 const labelled = (label) => p.eval(`(() => { const l = [...document.querySelectorAll("main label")].find((x) => x.textContent === ${q(label)}); return "#" + l.htmlFor; })()`);
+const reload = async (selector) => { await p.send("Page.reload"); await p.until("document.readyState === 'complete'"); await shown(selector, "after the reload"); };
+const lineOf = (tool) => p.eval(`[...document.querySelectorAll("main .command code")].map((c) => c.textContent).find((x) => x.startsWith(${q(tool)}))`);
+const jobs = () => p.eval("import('./web/api.js').then((a) => a.jobs(1000)).then((j) => j.length)");
 const command = () => p.eval(`document.querySelector("main .command code").textContent`);
 const wait = async (path) => {
   for (let i = 0; i < 1200 && !existsSync(path); i++) await new Promise((r) => setTimeout(r, 50));
@@ -40,7 +43,7 @@ const wait = async (path) => {
 
 // The file that the page saves, and the one that its command line writes.
 async function check(name, line, what) {
-  rmSync(join(downloads, name), { force: true });
+  for (const dir of [downloads, join(T, "here")]) rmSync(join(dir, name), { force: true });
   await p.click(`.created [data-download=${q(name)}]`);
   const got = await wait(join(downloads, name));
   execFileSync("sh", ["-c", line.replaceAll("organ-", BIN + "/organ-") + " 2> log"], { cwd: join(T, "here") });
@@ -92,6 +95,80 @@ async function uploads() {
   good((await text("form.upload .error")).includes("exists"), "an existing name is refused");
   good((await p.eval(`document.querySelector("form.upload .command code").textContent`)).startsWith("curl -H @header -T code.gguf " + url), "curl's command line");
   quiet(/409/);
+  await upload("text.txt");
+  await p.until(`[...document.querySelectorAll("td")].some((x) => x.textContent === "text.txt")`, "the upload of a text");
+  good(readFileSync(join(T, "data", "text.txt")).equals(readFileSync(join(T, "here", "text.txt"))), "a text is stored unchanged");
+  quiet();
+}
+
+// Each list tells kinds apart, and the page of a model is what organ-info says.
+async function kinds() {
+  await view("#/models", "td .kind");
+  const kind = (name) => p.until(`[...document.querySelectorAll("tr")].some((r) => r.querySelector("td a")?.textContent === ${q(name[0])} && r.querySelector(".kind")?.textContent === ${q(name[1])})`, name.join(" is a "));
+  for (const name of [["verse.gguf", "language model"], ["lora.gguf", "adapter"], ["base.imatrix.gguf", "importance matrix"]]) await kind(name);
+  await view("#/graft?base=verse.gguf", ".map .cell");
+  same(await p.eval(`[...document.querySelectorAll("${await labelled("Base")} optgroup")].map((g) => g.label + ": " + [...g.children].some((o) => o.value === "lora.gguf")).join(", ")`),
+    "Language model: false, Adapter: true, Importance matrix: false", "groups of a list");
+  await view("#/model/verse.gguf", ".info");
+  const card = (await text(".info")).replaceAll("\u00a0", " ");
+  for (const part of ["2.89 M", "5.18", "bits per weight", "Q4_K 59 %, Q6_K 40 %", "4 heads (2 for keys and values)", "1,024 tokens (llama)", "1.05 MB at 512 tokens", "no findings"]) good(card.includes(part), "the card has " + part + ": " + card);
+  same(await lineOf("organ-info"), "organ-info verse.gguf", "the command of the card");
+  await view("#/model/lora.gguf", ".info");
+  same(await p.eval(`[...document.querySelectorAll("main a.button")].map((a) => a.textContent).join()`), "Adapter,Keys", "what one can do with an adapter");
+  writeFileSync(join(T, "data", "broken.gguf"), "GGUF and no more");
+  await view("#/models", "td .kind");
+  await kind(["broken.gguf", "not readable"]);
+  await shown("td.m .faint", "its map cannot be drawn");
+  quiet(/400/);
+  rmSync(join(T, "data", "broken.gguf"));
+}
+
+async function files() {
+  writeFileSync(join(T, "data", "spare.gguf"), readFileSync(join(T, "data", "verse.gguf")));
+  await view("#/models", "td .kind");
+  await view("#/model/spare.gguf", ".info");
+  await p.click('[aria-label="Rename spare.gguf"]');
+  await set('[aria-label="New name"]', "verse.gguf");
+  await press("Rename", ".confirm");
+  await p.until(`document.querySelector("#notes .bad")?.textContent.includes("exists")`, "a name that exists is refused");
+  quiet(/409/);
+  await set('[aria-label="New name"]', "second.gguf");
+  good((await lineOf("curl -H @header -d")).endsWith("/v1/models/spare.gguf?rename=second.gguf'"), "curl's command line for a new name");
+  await press("Rename", ".confirm");
+  await p.until(`location.hash === "#/model/second.gguf"`, "a renamed model");
+  await shown('[aria-label="Delete second.gguf"]');
+  same(existsSync(join(T, "data", "second.gguf")) && !existsSync(join(T, "data", "spare.gguf")), true, "a renamed model");
+  await p.click('[aria-label="Delete second.gguf"]');
+  await press("Keep", ".confirm");
+  same(existsSync(join(T, "data", "second.gguf")), true, "nothing is deleted without a second word");
+  await p.click('[aria-label="Delete second.gguf"]');
+  await press("Delete for good");
+  await p.until(`location.hash === "#/models"`, "a deleted model");
+  await shown('[aria-label="Delete text.txt"]');
+  same(existsSync(join(T, "data", "second.gguf")), false, "a deleted model");
+  await p.click('[aria-label="Delete text.txt"]');
+  await press("Delete for good");
+  await p.until(`![...document.querySelectorAll("td")].some((x) => x.textContent === "text.txt")`, "a deleted text");
+  same(existsSync(join(T, "data", "text.txt")), false, "a deleted text");
+  quiet();
+}
+
+async function strangers() {
+  await view("#/graft?base=verse.gguf&donor=stranger.gguf", ".map .cell");
+  await press("Graft");
+  await shown(".warning", "a warning");
+  good((await text(".warning")).includes("stranger.gguf and verse.gguf"), "the warning names both");
+  await press("Leave it");
+  await p.until(`!document.querySelector(".warning")`);
+  await press("Graft");
+  await shown(".warning", "a warning");
+  same(existsSync(join(T, "data", "verse-stranger.gguf")), false, "strangers are not grafted without a word");
+  await press("Graft all the same");
+  await shown(".created", "a graft of strangers");
+  const before = await jobs();
+  await reload(".created");
+  same(await jobs() + " " + await count(".warning"), before + " 0", "a reload asks and starts nothing again");
+  quiet();
 }
 
 async function graft() {
@@ -112,6 +189,12 @@ async function graft() {
   await p.key("ArrowLeft", 37);
   same(await p.eval("document.activeElement.getAttribute('aria-label')"), "Row ffn_down", "the arrow keys reach the heading");
   same(await count(".map [tabindex='0']"), 1, "one cell is in the tab order");
+  await set(await labelled("How"), "linear");
+  await set(await labelled("Donor's share"), "0.3");
+  const blended = await command();
+  await reload(".map .cell.on");
+  await p.until(`document.querySelector("main .command code").textContent === ${q(blended)}`, "a reload keeps the form");
+  await set(await labelled("How"), "");
   const line = await command();
   same(line, "organ-transplant --base verse.gguf --donor code.gguf --tensors blk.0.ffn_up.weight,blk.1.ffn_up.weight,blk.1.ffn_down.weight,blk.2.ffn_up.weight --output verse-code.gguf", "single tensors");
   await press("Preview");
@@ -122,6 +205,10 @@ async function graft() {
   await shown(".created", "the graft");
   same(await p.eval(`document.querySelector(".panel").dataset.state`), "done", "the state of the job");
   await check("verse-code.gguf", line, "graft");
+  const before = await jobs();
+  await reload(".created");
+  same(await command() + " " + await jobs(), line + " " + before, "a reload keeps form and result, and starts nothing");
+  await check("verse-code.gguf", line, "the download after a reload");
   // The same as an organ directory, which is then assembled.
   await set(await labelled("Write"), "organ-graft");
   const second = await command();
@@ -132,12 +219,32 @@ async function graft() {
   await press("Assemble");
   await shown(".created", "the assembled model");
   execFileSync("sh", ["-c", second.replaceAll("organ-", BIN + "/organ-") + " 2> log"], { cwd: join(T, "here") });
-  await check("verse-code-2.gguf", await command(), "the organ directory");
+  await check("verse-code-2.gguf", await lineOf("organ-assemble"), "the organ directory");
   quiet();
 }
 
 async function merge() {
+  await view("#/merge?model=base.gguf", ".map .cell");
+  same(await p.eval(`document.querySelector("${await labelled("Method")}").value`), "iso", "the method at first");
+  same(await count(await labelled("Method") + " option"), execFileSync(BIN + "/organ-merge", ["--list-methods", "--json"]).toString().trim().split("\n").length, "all methods");
+  await set(await labelled("Model"), "verse.gguf");
+  await press("Add a model");
+  await p.eval(`(() => { const l = [...document.querySelectorAll("main label")].filter((x) => x.textContent === "Model")[1]; const e = document.getElementById(l.htmlFor); e.value = "code.gguf"; e.dispatchEvent(new Event("change")); })()`);
+  await set(await labelled("Write a model named"), "iso.gguf");
+  const best = await command();
+  same(best, "organ-merge --method iso --base base.gguf --model verse.gguf,weight=1 --model code.gguf,weight=1 --output iso.gguf", "iso with two fine-tunes");
+  await press("Merge");
+  await shown(".changes .pair .v9", "what changed");
+  same(await p.eval(`[...document.querySelectorAll(".changes h3")].map((x) => x.textContent).join()`), "against base.gguf,against verse.gguf,against code.gguf", "against each parent");
+  await check("iso.gguf", best, "iso");
+  const drawn = await jobs();
+  await reload(".changes .pair .v9");
+  same(await jobs() + " " + await command(), drawn + " " + best, "a reload keeps a merge of three, and starts nothing");
+  await press("Draw as SVG");
+  await p.until(`document.querySelectorAll(".changes [data-download]").length === 3`, "three pictures");
+  good(readFileSync(join(T, "data", "iso-against-verse.svg"), "utf8").startsWith("<svg"), "a picture");
   await view("#/merge?model=verse.gguf", ".map .cell");
+  await set(await labelled("Method"), "slerp");
   await set(await labelled("Model"), "code.gguf");
   await press("None");
   await p.click('.chip[data-class="skeleton"]');
@@ -181,16 +288,53 @@ async function build() {
   same(await command(), "organ-lora --base verse.gguf --tuned code.gguf --energy 0.9 --output code-lora.gguf", "an adapter by its share");
   await set(await labelled("Keep per matrix"), "rank");
   await set(await labelled("Rank"), "2");
-  await set(await labelled("Write an adapter named"), "z-lora.gguf");
+  await set(await labelled("Write a file named"), "z-lora.gguf");
   const lora = await command();
-  await press("Make the adapter");
+  await press("Write");
   await shown(".created", "the adapter");
   await check("z-lora.gguf", lora, "adapter");
+  await set(await labelled("Fine-tune"), "verse.gguf");
+  await press("Write");
+  await shown(".panel .badge.refused", "exit 1 of a tool that writes");
+  same(await text(".panel .badge"), "refused", "a refusal");
+  good((await text(".messages.refused[role=alert]")).includes("organ-lora: "), "the reason of a refusal");
+  same(await count(".created"), 0, "nothing was written");
+  await view("#/adapter?fold=lora.gguf&base=base.gguf", "form.card");
+  const fold = await command();
+  same(fold, "organ-transplant --base base.gguf --adapter lora.gguf --output base-lora.gguf", "an adapter is folded in");
+  await press("Write");
+  await shown(".created", "the folded model");
+  await check("base-lora.gguf", fold, "fold");
+  await view("#/quantize?model=verse.gguf", "form.card");
+  same(await command(), "organ-assemble verse.gguf --dtype q4_k_m --output verse-q4_k_m.gguf", "the preset at first");
+  await set(await labelled("Preset"), "Q8_0");
+  same(await p.eval(`[...document.querySelector("${await labelled("Importance matrix")}").options].map((o) => o.value).join()`), ",base.imatrix.gguf", "only importance matrices");
+  await set(await labelled("Importance matrix"), "base.imatrix.gguf");
+  const eight = await command();
+  same(eight, "organ-assemble verse.gguf --dtype q8_0 --imatrix base.imatrix.gguf --output verse-q8_0.gguf", "a preset with an importance matrix");
+  await press("Quantize");
+  await p.until(`document.querySelector(".created")?.textContent.includes("bits per weight")`, "size and bits of the result");
+  await check("verse-q8_0.gguf", eight, "quantize");
+  await set(await labelled("Aim at"), "size");
+  await set(await labelled("Size"), "1200K");
+  same(await command(), "organ-assemble verse.gguf --size 1200K --imatrix base.imatrix.gguf --output verse-size.gguf", "a size");
+  await set(await labelled("Aim at"), "bpw");
+  await set(await labelled("Bits per weight"), "3.5");
+  same(await command(), "organ-assemble verse.gguf --bpw 3.5 --imatrix base.imatrix.gguf --output verse-bpw.gguf", "bits per weight");
+  await press("Preview");
+  await shown(".output table", "the plan of types");
+  same(existsSync(join(T, "data", "verse-bpw.gguf")), false, "the plan writes nothing");
+  await view("#/purify?model=verse.gguf", "form.card");
+  const pure = await command();
+  same(pure, "organ-purify verse.gguf --method haar --strength 0.125 --type organ --output verse-pure.gguf", "purify");
+  await press("Purify");
+  await shown(".created", "the purified model");
+  await check("verse-pure.gguf", pure, "purify");
   await view("#/validate?model=verse.gguf", "form.card");
-  await set(await labelled("Text file on the server"), "text.txt");
+  await set(await labelled("Text"), "text.txt");
   await set(await labelled("Compare with"), "code.gguf");
   same(await command(), "organ-validate verse.gguf --text text.txt --reference code.gguf", "a validation with a text");
-  await set(await labelled("Text file on the server"), "");
+  await set(await labelled("Text"), "");
   await press("Validate");
   await shown(".output table", "the result of an engine");
   same(await text(".output tbody td"), "verse.gguf", "the model that was tried");
@@ -218,6 +362,16 @@ async function study() {
   await press("Compare");
   await shown(".map .v9", "a map of differences");
   same(await text(".verdict .big"), "same lineage", "the verdict");
+  same(await text(".panel .badge.no"), "they differ", "exit 1 of a tool that looks");
+  await view("#/compare?a=base.gguf&b=verse.gguf&c=code.gguf", "form");
+  same(await command(), ["verse", "code"].map((x) => `organ-compare base.gguf ${x}.gguf --lineage\norgan-compare base.gguf ${x}.gguf`).join("\n"), "the commands for three models");
+  await press("Compare");
+  await p.until(`document.querySelectorAll(".pair .map .v9").length > 1 && document.querySelectorAll(".pair .map").length === 2`, "two maps side by side");
+  same(await count(".verdict"), 2, "two verdicts");
+  good((await text("thead")).includes("relative L2 of C"), "a column for the third model");
+  good(await p.eval(`(() => { const m = [...document.querySelectorAll(".pair > div")].map((e) => e.getBoundingClientRect()); return m[0].top === m[1].top; })()`), "the maps stand side by side");
+  await reload(".pair .map .v9");
+  same(await count(".verdict"), 2, "a reload keeps the comparison");
   await view("#/measure?model=code.gguf", "form");
   await set(await labelled("Values per tensor"), "1000");
   await press("Measure");
@@ -230,7 +384,7 @@ async function study() {
   good(got.equals(readFileSync(join(T, "data", "code.report", "Z_MEASURE_REPORT.html"))), "the report is downloaded");
   await press("Measure all models");
   await shown(".fleet .created", "the report on all models");
-  same(await count(".fleet tbody tr"), (await p.eval("import('./web/store.js').then((m) => m.store.models.length)")), "one row per model");
+  same(await count(".fleet tbody tr"), (await p.eval("import('./web/store.js').then((m) => m.names('language model').length)")), "one row per model");
   same(existsSync(join(T, "data", "fleet.report", "Z_MEASURE_REPORT.md")), true, "a report of a fleet");
   quiet();
 }
@@ -262,7 +416,7 @@ async function hostile() {
   const pages = { "#/model/evil.gguf": ".map", "#/keys?model=evil.gguf": "table", "#/graft?base=evil.gguf&donor=evil.gguf": ".map", "#/merge?model=evil.gguf": ".map", "#/jobs": ".job" };
   for (const [hash, selector] of Object.entries(pages)) {
     await view(hash, selector);
-    same(await count("main img, main script, main svg:not(.small), main b:not(.fact b), main i:not(.dot):not(.ramp i), body > script"), 0, "markup in " + hash);
+    same(await count("main img, main script, main svg:not(.small), main b:not(.fact b), main i:not(.dot):not(.ramp i):not(.mix i), body > script"), 0, "markup in " + hash);
   }
   await view("#/model/evil.gguf", "table");
   const all = await p.eval("document.body.innerText");
@@ -319,11 +473,14 @@ const layout = `(() => {
 async function windows() {
   const pages = { models: ["#/models", "form"], model: ["#/model/verse.gguf", ".map"], evil: ["#/model/evil.gguf", ".map"], wide: ["#/graft?base=wide.gguf&donor=wide.gguf", ".map"], measure: ["#/measure?model=verse.gguf", "form", "Measure", ".map"],
     compare: ["#/compare?a=verse.gguf&b=code.gguf", "form", "Compare", ".map"], graft: ["#/graft?base=verse.gguf&donor=code.gguf", ".map", "Preview", ".output table"],
-    merge: ["#/merge?model=verse.gguf", ".map", "Preview", ".output table"], stack: ["#/stack?model=verse.gguf", "form.card", "Preview", ".output table"], adapter: ["#/adapter?base=verse.gguf&tuned=code.gguf", "form.card"],
+    three: ["#/compare?a=base.gguf&b=verse.gguf&c=code.gguf", "form", "Compare", ".pair .map"], stranger: ["#/graft?base=verse.gguf&donor=stranger.gguf", ".map", "Graft", ".warning"],
+    merge: ["#/merge?model=base.gguf", ".map", "Preview", ".output table"], merged: ["#/merge?model=base.gguf", ".map", "Merge", ".changes .pair"], quantize: ["#/quantize?model=verse.gguf", "form.card", "Quantize", ".created"], lora: ["#/model/lora.gguf", ".map"],
+    purify: ["#/purify?model=verse.gguf", "form.card", "Preview", ".output table"], refused: ["#/adapter?base=verse.gguf&tuned=verse.gguf", "form.card", "Write", ".badge.refused"],
+    rename: ["#/model/verse.gguf", '[aria-label="Rename verse.gguf"]', "Rename", ".confirm"], delete: ["#/model/code.gguf", '[aria-label="Delete code.gguf"]', "Delete", ".confirm"], stack: ["#/stack?model=verse.gguf", "form.card", "Preview", ".output table"], adapter: ["#/adapter?base=verse.gguf&tuned=code.gguf", "form.card"],
     validate: ["#/validate?model=verse.gguf", "form.card"], keys: ["#/keys?model=evil.gguf", "table"], jobs: ["#/jobs", ".job"] };
   for (const [name, [hash, selector, button, after]] of Object.entries(pages)) {
     await view(hash, selector);
-    if (button) { await press(button); await shown(after, name); }
+    if (button) { if (selector.startsWith("[aria")) await p.click(selector); else await press(button); await shown(after, name); }
     for (const [width, scheme] of [[400, "light"], [800, "dark"], [1600, "light"], [400, "dark"], [1600, "dark"]]) {
       await p.size(width, 900);
       await p.scheme(scheme);
@@ -350,7 +507,7 @@ async function leave() {
 }
 
 if (PICTURES) mkdirSync(PICTURES, { recursive: true });
-const steps = SERVER === "lighttpd" ? [login, policy, uploads, graft, merge, build, keys, study, watching, hostile, windows, leave] : [login, watching, leave];
+const steps = SERVER === "lighttpd" ? [login, policy, uploads, kinds, graft, strangers, merge, build, keys, study, files, watching, hostile, windows, leave] : [login, watching, leave];
 try {
   for (const step of steps) {
     await step();

@@ -27,6 +27,12 @@ mkdir "$T/data" "$T/bin" "$T/downloads" "$T/here"
 echo 0123456789-token-of-a-test > "$T/token"
 cp $LAB/lab-verse-q4_k_m.gguf "$T/here/verse.gguf"
 cp $LAB/lab-code-q4_k_m.gguf "$T/here/code.gguf"
+echo 'a text' > "$T/here/text.txt"
+cp $LAB/lab-base-q4_k_m.gguf "$T/here/base.gguf"
+cp $LAB/lab-lora-code.gguf "$T/here/lora.gguf"
+cp $LAB/lab-base.imatrix.gguf "$T/here/base.imatrix.gguf"
+cp $LAB/lab-stranger-q4_k_m.gguf "$T/here/stranger.gguf"
+cp "$T/here/base.gguf" "$T/here/lora.gguf" "$T/here/base.imatrix.gguf" "$T/here/stranger.gguf" "$T/data"
 
 # A model whose names, keys and values are markup, and reverse the direction of the text.
 PATH=$BIN:$TEST:$PATH
