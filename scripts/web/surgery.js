@@ -83,7 +83,7 @@ export async function graftView(main, signal, query) {
   const base = modelSelect(query.get("base") || undefined, () => load());
   const donor = modelSelect(query.get("donor") || names().find((n) => n !== base.value), () => load());
   const kind = select([["organ-transplant", "a model file"], ["organ-graft", "an organ directory"]], undefined, () => { rename(); draw(); });
-  const match = select([["exact", "equal shape and type"], ["convert", "equal shape; convert the type"], ["retype", "equal shape; keep the donor's type"]], undefined, () => draw());
+  const match = select([["convert", "equal shape; convert the type"], ["exact", "equal shape and type"], ["retype", "equal shape; keep the donor's type"]], undefined, () => draw());
   const blend = select([["", "replace"], ["linear", "blend, linear"], ["slerp", "blend, along the arc"]], undefined, () => draw());
   const share = h("input", { type: "text", value: "0.5", size: 10, oninput: () => draw() });
   const shareBox = field("Donor's share", share, "0 to 1, or 0.2..0.8 over the blocks"), matchBox = field("Must match", match);
@@ -97,7 +97,7 @@ export async function graftView(main, signal, query) {
     const words = kind.value === "organ-graft" ? ["--target", base.value, "--source", donor.value] : ["--base", base.value, "--donor", donor.value];
     words.push(...(selectOptions(tensors, chosen).args || []));
     if (blend.value) words.push("--blend", blend.value + ":" + share.value);
-    else if (match.value !== "exact") words.push("--match", match.value);
+    else words.push("--match", match.value);
     return words.concat(preview ? ["--check"] : ["--output", output.value]);
   }
   function rename() {

@@ -173,13 +173,13 @@ async function strangers() {
 
 async function graft() {
   await view("#/graft?base=verse.gguf&donor=code.gguf", ".map .cell");
-  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --type organ --output verse-code.gguf", "the first choice");
+  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --type organ --match convert --output verse-code.gguf", "the first choice");
   await press("None");
   good(await p.eval(`document.querySelector("button.primary").disabled`), "nothing to graft");
   await p.click('[aria-label="Row ffn_up"]');
   await p.click('[aria-label="Block 3"]');
   await p.click('[aria-label="Block 3"]'); // on, then off with all its rows
-  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --tensors 'blk.*.ffn_up.weight' --layers 0-2 --output verse-code.gguf", "rows and blocks");
+  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --tensors 'blk.*.ffn_up.weight' --layers 0-2 --match convert --output verse-code.gguf", "rows and blocks");
   // By keyboard: from one cell to the one below, and toggle it.
   await p.eval(`document.querySelector('.map [aria-label^="blk.1.ffn_up.weight"]').focus()`);
   await p.key("ArrowDown", 40);
@@ -196,7 +196,7 @@ async function graft() {
   await p.until(`document.querySelector("main .command code").textContent === ${q(blended)}`, "a reload keeps the form");
   await set(await labelled("How"), "");
   const line = await command();
-  same(line, "organ-transplant --base verse.gguf --donor code.gguf --tensors blk.0.ffn_up.weight,blk.1.ffn_up.weight,blk.1.ffn_down.weight,blk.2.ffn_up.weight --output verse-code.gguf", "single tensors");
+  same(line, "organ-transplant --base verse.gguf --donor code.gguf --tensors blk.0.ffn_up.weight,blk.1.ffn_up.weight,blk.1.ffn_down.weight,blk.2.ffn_up.weight --match convert --output verse-code.gguf", "single tensors");
   await press("Preview");
   await shown(".output table", "the preview");
   same(await count(".output tbody tr"), 4, "rows of the preview");
