@@ -21,19 +21,13 @@ static table *started(align_rows *r)
     return &r->t;
 }
 
-static void cell_number(table *t, int64_t v)
-{
-    if (v >= 0) cell_i64(t, v);
-    else cell_null(t);
-}
-
 /* The columns that all rows of a group share. */
 static void print_place(table *t, const gg_align_group *g)
 {
     cell_text(t, gg_align_name(g->kind));
-    cell_number(t, g->block);
-    cell_number(t, g->donor_block);
-    cell_number(t, g->expert);
+    cell_i64_if(t, g->block);
+    cell_i64_if(t, g->donor_block);
+    cell_i64_if(t, g->expert);
 }
 
 static gg_status print_group(void *ctx, const gg_align_group *g, gg_error *err)
@@ -135,8 +129,7 @@ gg_status lineage_row(cli *c, gg_source *a, gg_source *b, const gg_compare_optio
     cell_u64(&rows, l.strange);
     cell_u64(&rows, l.tensors);
     cell_u64(&rows, l.identical);
-    if (l.map[0]) cell_text(&rows, l.map);
-    else cell_null(&rows);
+    cell_text_if(&rows, l.map);
     table_row(&rows);
     char text[200];
     gg_lineage_text(&l, text, sizeof text);

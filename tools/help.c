@@ -160,12 +160,6 @@ void help_print(cli *c)
 
 /* ---- --list-options -------------------------------------------------------------------------- */
 
-static void cell_or_null(table *t, const char *text)
-{
-    if (text && *text) cell_text(t, text);
-    else cell_null(t);
-}
-
 void help_list_options(cli *c)
 {
     table t = table_start(
@@ -179,19 +173,18 @@ void help_list_options(cli *c)
                                                            : '\0',
                           '\0' };
         bool acts = o->kind == CLI_ACT || o->kind == CLI_ACT_NOW;
-        cell_or_null(&t, o->name);
-        cell_or_null(&t, letter);
-        cell_or_null(&t, o->arg);
+        cell_text_if(&t, o->name);
+        cell_text_if(&t, letter);
+        cell_text_if(&t, o->arg);
         cell_text(&t, options_kind(o->kind));
         cell_bool(&t, o->many);
         cell_bool(&t, !o->local && !acts);
-        if (o->place) cell_i64(&t, o->place);
-        else cell_null(&t);
-        cell_or_null(&t, o->needs);
-        cell_or_null(&t, o->excludes);
+        cell_i64_if(&t, o->place ? o->place : -1);
+        cell_text_if(&t, o->needs);
+        cell_text_if(&t, o->excludes);
         join_values(o, values, sizeof values);
-        cell_or_null(&t, values);
-        cell_or_null(&t, o->help);
+        cell_text_if(&t, values);
+        cell_text_if(&t, o->help);
         table_row(&t);
     }
 }

@@ -16,8 +16,7 @@ void list_columns(const cli *c, const table_column *columns)
     table to = list_start(c, "name\tunit\tmeaning");
     for (; columns->name; columns++) {
         cell_text(&to, columns->name);
-        if (columns->unit[0]) cell_text(&to, columns->unit);
-        else cell_null(&to);
+        cell_text_if(&to, columns->unit);
         cell_text(&to, columns->meaning);
         table_row(&to);
     }

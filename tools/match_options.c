@@ -1,9 +1,14 @@
-/* match_options.c - --match, --map, --blend, --ancestor, --align and --add. */
+/* match_options.c - --match, --map, --blend, --ancestor, --align and --add, and the table of
+ * --check. */
 #include "match_options.h"
+
+#include "hints.h"
+#include "table.h"
 
 #include "organ/gg_align.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define MATCH(member) .at = offsetof(match_options, member)
 
@@ -73,4 +78,43 @@ void match_options_close(match_options *o)
     match_options_unalign(o);
     gg_source_close(o->opened);
     gg_map_free(o->parsed);
+}
+
+/* ---- the table of --check ------------------------------------------------------------ */
+
+static void cell_dtype(table *t, const gg_source *s, size_t i)
+{
+    if (i == SIZE_MAX) cell_null(t);
+    else cell_text(t, gg_dtype_get(gg_source_tensor(s, i)->dtype)->name);
+}
+
+static void print_move(table *t, const gg_move *m, const gg_source *base, const gg_source *donor)
+{
+    const gg_tensor *d = m->donor == SIZE_MAX ? NULL : gg_source_tensor(donor, m->donor);
+    char reason[320];
+    cell_bytes(t, m->name, m->name_len);
+    cell_text(t, gg_move_name(m->kind));
+    if (d) cell_bytes(t, d->name, d->name_len);
+    else cell_null(t);
+    cell_dtype(t, base, m->base);
+    cell_dtype(t, donor, m->donor);
+    cell_u64(t, d ? d->bytes : 0);
+    snprintf(reason, sizeof reason, "%s", m->reason ? m->reason : "");
+    if (m->reason) hint_append(m->hint, reason, sizeof reason);
+    cell_text_if(t, reason);
+    table_row(t);
+}
+
+gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
+{
+    gg_graft_check_report fit;
+    table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
+    for (size_t i = 0; i < moves->n; i++) print_move(&t, &moves->list[i], base, donor);
+    gg_status st = gg_graft_check(base, donor, moves, &c->run, &fit, &c->err);
+    if (st != GG_OK) return st;
+    cli_note(c, "lineage: %s", fit.lineage);
+    cli_note(c, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,
+             fit.mismatched == 1 ? "does" : "do", fit.conflicts,
+             fit.conflicts == 1 ? " differs" : "s differ");
+    return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
 }

@@ -32,4 +32,8 @@ void match_options_unalign(match_options *o);
 
 void match_options_close(match_options *o);
 
+/* Print the moves as a table on stdout, and the keys that differ, counts and the lineage
+ * verdict as notes. GG_OK if everything fits, GG_NO if something does not. */
+gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves);
+
 #endif

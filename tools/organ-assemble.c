@@ -131,8 +131,7 @@ static gg_status add_row(void *ctx, const gg_encode_row *r, gg_error *err)
     cell_u64(rows, r->tensor->bytes);
     cell_f64(rows, r->rmse);
     cell_f64(rows, r->rel_l2);
-    if (isnan(r->weighted)) cell_null(rows);
-    else cell_f64(rows, r->weighted);
+    cell_f64_if(rows, r->weighted);
     table_row(rows);
     return GG_OK;
 }
@@ -155,8 +154,7 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
     cell_f64(&s->rows, r->error);
     cell_f64(&s->rows, r->loss);
     cell_f64(&s->rows, r->share);
-    if (chosen) cell_text(&s->rows, r->basis);
-    else cell_null(&s->rows);
+    cell_text_if(&s->rows, chosen ? r->basis : NULL);
     table_row(&s->rows);
     return st;
 }

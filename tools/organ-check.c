@@ -76,8 +76,7 @@ static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
     cell_bytes(&r->t, r->model, strlen(r->model));
     cell_text(&r->t, gg_check_level_name(f->level));
     cell_text(&r->t, f->rule);
-    if (f->where[0]) cell_text(&r->t, f->where);
-    else cell_null(&r->t);
+    cell_text_if(&r->t, f->where);
     cell_text(&r->t, f->message);
     table_row(&r->t);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno());

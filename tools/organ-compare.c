@@ -153,8 +153,7 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     const gg_tensor *t = r->a ? r->a : r->b;
     cell_bytes(rows, t->name, t->name_len);
     cell_text(rows, gg_class_name(r->anatomy.cls));
-    if (r->anatomy.block >= 0) cell_i64(rows, r->anatomy.block);
-    else cell_null(rows);
+    cell_i64_if(rows, r->anatomy.block);
     cell_text(rows, gg_sameness_name(r->status));
     cell_dtype(rows, r->a);
     cell_dtype(rows, r->b);
@@ -305,8 +304,8 @@ static void print_group(table *rows, const char *name, const gg_compare_group *g
     cell_measure(rows, g->measured, g->cosine_sum / n);
     cell_measure(rows, g->measured, g->rel_l2_sum / n);
     cell_measure(rows, g->measured, g->max_abs);
-    if (l->n || l->verdict == GG_LINEAGE_IDENTICAL) cell_text(rows, gg_lineage_name(l->verdict));
-    else cell_null(rows);
+    bool known = l->n || l->verdict == GG_LINEAGE_IDENTICAL;
+    cell_text_if(rows, known ? gg_lineage_name(l->verdict) : NULL);
     cell_measure(rows, g->predicted, g->damage);
     table_row(rows);
 }

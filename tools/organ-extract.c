@@ -125,8 +125,7 @@ static gg_status list_row(void *ctx, const gg_extract_row *r, gg_error *err)
     snprintf(json + strlen(json), sizeof json - strlen(json), "]");
     cell_bytes(rows, t->name, t->name_len);
     cell_text(rows, gg_class_name(a->cls));
-    if (a->block >= 0) cell_i64(rows, a->block);
-    else cell_null(rows);
+    cell_i64_if(rows, a->block);
     cell_bytes(rows, t->name + a->role_at, a->role_len);
     cell_text(rows, gg_dtype_get(t->dtype)->name);
     cell_json(rows, t->n_dims ? dims : "-", json);

@@ -1,7 +1,6 @@
 /* organ-graft - write an organ directory that combines the organs of two models. */
 #include "cli.h"
 #include "match_options.h"
-#include "moves_table.h"
 #include "pictures.h"
 
 #include "organ/gg_transplant.h"

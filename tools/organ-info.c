@@ -154,8 +154,7 @@ static void print_row(table *t, const char *file, const gg_info *i)
     cell_text(t, template_text(i));
     cell_key(t, i->license);
     origins_text(i, text, sizeof text);
-    if (text[0]) cell_text(t, text);
-    else cell_null(t);
+    cell_text_if(t, text);
     cell_u64(t, i->shards);
     cell_u64(t, i->shards_missing);
     cell_cache(t, i, SHORT_CONTEXT, GG_F16);
@@ -166,8 +165,7 @@ static void print_row(table *t, const char *file, const gg_info *i)
     else cell_null(t);
     cell_u64(t, i->check.found[GG_CHECK_ERROR]);
     cell_u64(t, i->check.found[GG_CHECK_WARNING]);
-    if (i->verdict[0]) cell_text(t, i->verdict);
-    else cell_null(t);
+    cell_text_if(t, i->verdict);
     table_row(t);
 }
 

@@ -2,8 +2,8 @@
 #include "organ/gg_keys.h"
 
 #include "cli.h"
-#include "key_options.h"
 #include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
+#include "output_options.h"
 #include "table.h"
 #include <stdio.h>
 #include <stdlib.h>

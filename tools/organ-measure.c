@@ -125,13 +125,6 @@ typedef struct printer {
 
 /* ---- tables -------------------------------------------------------------------- */
 
-/* A number, or nothing for NaN. */
-static void cell_optional(table *t, double v)
-{
-    if (isnan(v)) cell_null(t);
-    else cell_f64(t, v);
-}
-
 static void cell_of_tensor(table *t, const char *column, const gg_tensor_measure *r)
 {
     const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
@@ -139,8 +132,7 @@ static void cell_of_tensor(table *t, const char *column, const gg_tensor_measure
     else if (strcmp(column, "class") == 0) cell_text(t, gg_class_name(r->a.cls));
     else if (strcmp(column, "dtype") == 0) cell_text(t, info ? info->name : "unknown");
     else if (strcmp(column, "part") == 0) cell_text(t, gg_part_name(r->a.part));
-    else if (r->a.block >= 0) cell_i64(t, r->a.block);
-    else cell_null(t);
+    else cell_i64_if(t, r->a.block);
 }
 
 static void print_cell(table *t, const gg_measure_column *column, const gg_tensor_measure *r)
@@ -148,7 +140,7 @@ static void print_cell(table *t, const gg_measure_column *column, const gg_tenso
     if (!r->decoded && column->kind == GG_COLUMN_MEASURE) cell_null(t);
     else if (column->count) cell_u64(t, column->count(r));
     else if (!column->value) cell_of_tensor(t, column->name, r);
-    else if (column->kind == GG_COLUMN_OPTION) cell_optional(t, column->value(r));
+    else if (column->kind == GG_COLUMN_OPTION) cell_f64_if(t, column->value(r));
     else cell_f64(t, column->value(r));
 }
 
@@ -339,10 +331,9 @@ static void print_group(table *t, const gg_group *g)
         else cell_null(t);
     }
     cell_json(t, stars[g->stars], numbers[g->stars]);
-    if (g->kind == GG_GROUP_ROLE) cell_text(t, gg_part_name(g->part));
-    else cell_null(t);
-    cell_optional(t, g->edge);
-    cell_optional(t, g->importance);
+    cell_text_if(t, g->kind == GG_GROUP_ROLE ? gg_part_name(g->part) : NULL);
+    cell_f64_if(t, g->edge);
+    cell_f64_if(t, g->importance);
     table_row(t);
 }
 
@@ -395,8 +386,8 @@ static gg_status draw(cli *c, const gg_measures *list, const gg_source *s)
 static void print_bin(table *t, size_t cls, double low, double high, double values)
 {
     cell_text(t, gg_class_name((gg_class)cls));
-    cell_optional(t, low);
-    cell_optional(t, high);
+    cell_f64_if(t, low);
+    cell_f64_if(t, high);
     cell_f64(t, values);
     table_row(t);
 }

@@ -44,8 +44,7 @@ static void print_methods(cli *c)
     gg_merge_method_info m;
     for (size_t i = 0; gg_merge_method_at(i, &m); i++) {
         cell_text(&to, m.name);
-        if (m.alias) cell_text(&to, m.alias);
-        else cell_null(&to);
+        cell_text_if(&to, m.alias);
         cell_text(&to, bases[m.base]);
         cell_u64(&to, m.least);
         cell_u64(&to, m.most);

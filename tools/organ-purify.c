@@ -71,8 +71,7 @@ static gg_status print_row(void *ctx, const gg_purify_row *r, gg_error *err)
     begin(t);
     cell_bytes(t, r->t.name, r->t.name_len);
     cell_text(t, gg_class_name(r->a.cls));
-    if (r->a.block >= 0) cell_i64(t, r->a.block);
-    else cell_null(t);
+    cell_i64_if(t, r->a.block);
     cell_text(t, gg_dtype_get(r->dtype) ? gg_dtype_get(r->dtype)->name : "unknown");
     cell_text(t, opt.o.method == GG_PURIFY_FFT ? "fft" : "haar");
     cell_f64(t, opt.o.strength);

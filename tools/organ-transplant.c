@@ -1,7 +1,6 @@
 /* organ-transplant - replace tensors of a base by those of a donor, from file to file. */
 #include "cli.h"
 #include "match_options.h"
-#include "moves_table.h"
 #include "organ/gg_patch.h"
 #include "output_options.h"
 

@@ -17,6 +17,10 @@ typedef struct output_options {
 /* Rows for the table of options: { .group = output_group, .to = &opt.out }. */
 extern const cli_option output_group[];
 
+/* Print a note for each KEY=@FILE or KEY=str:@FILE: it sets the text "@FILE". `option` is
+ * the option that stores the content of a file. */
+void key_options_note(const cli *c, const cli_list *texts, const char *option);
+
 /* Fills in o->made for a verb. */
 const gg_output_options *output_options_make(const cli *c, output_options *o);
 

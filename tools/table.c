@@ -324,6 +324,24 @@ void cell_null(table *t)
     put_text(t->json ? "null" : "-");
 }
 
+void cell_text_if(table *t, const char *text)
+{
+    if (text && text[0]) cell_text(t, text);
+    else cell_null(t);
+}
+
+void cell_i64_if(table *t, int64_t v)
+{
+    if (v >= 0) cell_i64(t, v);
+    else cell_null(t);
+}
+
+void cell_f64_if(table *t, double v)
+{
+    if (isnan(v)) cell_null(t);
+    else cell_f64(t, v);
+}
+
 void cell_json(table *t, const char *tsv, const char *json)
 {
     lead(t, TEXT);

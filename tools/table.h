@@ -52,6 +52,10 @@ void cell_u64(table *t, uint64_t v);
 void cell_i64(table *t, int64_t v);
 void cell_f64(table *t, double v); /* shortest; nan and inf as null in JSON */
 void cell_bool(table *t, bool v);
+/* The same, or nothing: for NULL or "", for a negative number, for NaN. */
+void cell_text_if(table *t, const char *text);
+void cell_i64_if(table *t, int64_t v);
+void cell_f64_if(table *t, double v);
 void cell_null(table *t);                                    /* "-" in TSV, null in JSON */
 void cell_json(table *t, const char *tsv, const char *json); /* text for either format */
 
