@@ -64,7 +64,7 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
     told "organ-keys $T/a.gguf --set general.name=str:y --in-place" "organ-keys: a.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
     told "organ-assemble -q $V -o $T/quiet.gguf" ""
     check_text "$(cat "$T/seen")" "" "-q silences it"
-    told "organ-transplant --base $V --donor $T/a.gguf --layers 1 --check --output $T/a.gguf --force > $T/rows" "organ-transplant: 9 would move, 0 do not match, 0 keys differ"
+    told "organ-transplant --base $V --donor $T/a.gguf --layers 1 --check --output $T/none.gguf --force > $T/rows" "organ-transplant: 9 would move, 0 do not match, 0 keys differ"
     grep -q "next:" "$T/seen" && bad "a check wrote nothing" || ok
     told "organ-check $V" "organ-check: $V: no findings: llama, 39 tensors"
     check_text "$(wc -l < "$T/seen" | tr -d ' ')" 1 "and no empty table"
