@@ -465,7 +465,8 @@ static void check_conditions(const cli *c, const cli_row *row)
         cli_usage(c, "give --%s or --%s, not both", o->name, other);
     }
     if (row->given || !o->required || given_of(c, o->required, other)) return;
-    if (o->place) cli_usage(c, "no %s given", *o->name ? o->name : options_kind(o->kind));
+    if (o->place && !*o->required)
+        cli_usage(c, "no %s given", *o->name ? o->name : options_kind(o->kind));
     snprintf(text, sizeof text, "%s %s", o->name, o->required);
     char all[256];
     join_options(all, text);

@@ -16,9 +16,8 @@ static struct {
 } opt = { .o = { .scale = 1, .directory = true } };
 
 static const cli_option options[] = {
-    { "", CLI_MODEL, &opt.finished, "DIR", .place = 1 },
-    { "source", CLI_MODEL, &opt.source },
-    { "target", CLI_MODEL, &opt.target },
+    { "source", CLI_MODEL, &opt.source, "DONOR", .place = 2 },
+    { "target", CLI_MODEL, &opt.target, "BASE", .place = 1 },
     { "donor", CLI_MODEL, &opt.source },
     { "base", CLI_MODEL, &opt.target },
     { "output", CLI_NEW_DIR, &opt.output },
@@ -54,13 +53,13 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-graft --source DONOR --target BASE --output DIR [selection]\n"
-    "       organ-graft --source DONOR --target BASE --check [selection]\n"
-    "       organ-graft --adapter LORA --target BASE --output DIR [--scale S]\n"
+    "usage: organ-graft BASE DONOR -o DIR [selection]\n"
+    "       organ-graft BASE DONOR --check [selection]\n"
+    "       organ-graft BASE --adapter LORA -o DIR [--scale S]\n"
     "       organ-graft --svg FILE DIR\n"
     "Write a new organ directory: BASE with the selected organs of DONOR. Both are\n"
-    "organ directories or models; - is stdin. --donor means --source, and --base\n"
-    "means --target.\n";
+    "organ directories or models; - is stdin. They may be named: --base or --target,\n"
+    "--donor or --source.\n";
 
 static const char examples[] =
     "  organ-graft --source tests/data/lab/lab-code-q4_k_m.gguf --type organ \\\n"
@@ -111,13 +110,23 @@ static gg_status graft(cli *c)
     return st;
 }
 
+static bool is_model_name(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".gguf") == 0;
+}
+
 /* Checks what a finished directory, or else a graft, needs. */
 static void check_inputs(const cli *c)
 {
     bool donor = opt.source || opt.adapters.n;
-    if (opt.finished && (!opt.svg || opt.target || donor || opt.output))
-        cli_usage(c, "unexpected argument '%s'", opt.finished);
+    if (c->args.n == 1 && opt.svg && !donor && !opt.output) opt.finished = opt.target;
     if (opt.finished) return;
+    if (opt.output && is_model_name(opt.output))
+        cli_usage(c,
+                  "--output %s: a graft is an organ directory; use organ-transplant for a model, "
+                  "or another name",
+                  opt.output);
     if (!opt.target) cli_usage(c, "give --target");
     if (!donor || (opt.source && opt.adapters.n)) cli_usage(c, "give --source or --adapter");
     if (!opt.output && !opt.check) cli_usage(c, "give --output or --check");

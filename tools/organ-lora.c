@@ -15,8 +15,8 @@ static struct {
 
 static const cli_option options[] = {
     { "base", CLI_MODEL, &opt.base, "M", "the model that the adapter will be applied to",
-      .required = "" },
-    { "tuned", CLI_MODEL, &opt.tuned, "M2", "the fine-tuned model", .required = "" },
+      .place = 1, .required = "" },
+    { "tuned", CLI_MODEL, &opt.tuned, "M2", "the fine-tuned model", .place = 2, .required = "" },
     { "output", CLI_NEW_MODEL, &opt.output, "FILE",
       "the adapter; - is stdout, and then no rows are printed", .required = "" },
     { "rank", CLI_U64, &opt.rank, "R", "singular values to keep per matrix (16, 64, ...)",
@@ -31,7 +31,7 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-lora --base M --tuned M2 --output ADAPTER.gguf [option...]\n"
+    "usage: organ-lora M M2 -o ADAPTER.gguf [option...]\n"
     "Write a LoRA adapter that turns M nearly into M2, for llama.cpp's --lora and for\n"
     "organ-transplant --adapter. Each matrix of the difference is cut after its\n"
     "leading singular values. One row per matrix is printed: its rank, and the share\n"

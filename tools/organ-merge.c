@@ -100,11 +100,10 @@ static struct {
 } opt;
 
 static const cli_option options[] = {
-    { "", CLI_MODEL, &opt.finished, "MODEL", .place = 1 },
     { "method", CLI_TEXT, &opt.method, "NAME", "", .list = method_name },
     { "base", CLI_PARAMS, &opt.base, "M", "the model that the others were trained from" },
     { "model", CLI_PARAMS, &opt.models, "M", "a model to merge (may be repeated); - is stdin",
-      .many = true },
+      .many = true, .place = 1 },
     { .help = "  NAME,P=V  M,P=V    parameters (--list-parameters) of all models, or of one.\n"
               "                     V is a number, a ramp over the blocks 0.2..0.8, or a list\n"
               "                     [0,0.5,1]. P:FILTER=V is for a class, a role or a glob" },
@@ -139,7 +138,7 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-merge --method NAME [--base M] --model M... --output OUT.gguf\n"
+    "usage: organ-merge [--method NAME] [--base M] M... -o OUT.gguf\n"
     "       organ-merge --config FILE --output OUT.gguf\n"
     "       organ-merge --svg FILE MODEL\n"
     "Merge models of one architecture, tensor by tensor, in bounded memory. They may\n"
@@ -340,16 +339,14 @@ static gg_status draw_recalled(gg_picture *p, const gg_source *s, gg_error *err)
 /* Checks what a merge, or else the picture of a finished one, needs. */
 static void check_inputs(const cli *c)
 {
-    if (opt.finished) {
-        if (!opt.svg || cli_given_any(c, "method config base model output check embed-from align "
-                                         "card no-hash set-kv set-kv-file dtype shards shard-size "
-                                         "fallback imatrix"))
-            cli_usage(c, "unexpected argument '%s'", opt.finished);
+    if (opt.svg && opt.models.n == 1 && c->args.n == 1 &&
+        !cli_given_any(c, "method config base output check embed-from align card no-hash set-kv "
+                          "set-kv-file dtype shards shard-size fallback imatrix")) {
+        opt.finished = c->args.items[0];
         return;
     }
-    if (!opt.config && !opt.method) cli_usage(c, "give --method or --config");
-    if (!opt.config && opt.models.n == 0)
-        cli_usage(c, "give --model, once for each model to merge");
+    if (opt.config && opt.models.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
+    if (!opt.config && opt.models.n == 0) cli_usage(c, "give the models to merge");
     if (!opt.output && !opt.check) cli_usage(c, "give --output or --check");
 }
 
@@ -362,6 +359,11 @@ int main(int argc, char **argv)
         return cli_end(&c, picture_finished(&c, opt.finished, opt.svg, HOW_MERGED, draw_recalled));
     opt.o.output = *output_options_make(&c, &opt.out);
     opt.o.embeddings_from_base = cli_given(&c, "embed-from");
+    if (!opt.config && !opt.method) {
+        opt.method = opt.base ? "iso" : "linear";
+        cli_note(&c, "method %s, because there is %s base (see --list-methods)", opt.method,
+                 opt.base ? "a" : "no");
+    }
     gg_status st = merge(&c);
     if (st != GG_OK && opt.config) gg_at_file(&c.err, opt.config);
     return cli_end(&c, st);

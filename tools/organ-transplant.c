@@ -17,8 +17,9 @@ static struct {
 } opt = { .o.scale = 1 };
 
 static const cli_option options[] = {
-    { "base", CLI_MODEL, &opt.base, .required = "" },
-    { "donor", CLI_MODEL, &opt.donor, .required = "adapter", .excludes = "adapter" },
+    { "base", CLI_MODEL, &opt.base, "BASE", .place = 1, .required = "" },
+    { "donor", CLI_MODEL, &opt.donor, "DONOR", .place = 2, .required = "adapter",
+      .excludes = "adapter" },
     { "target", CLI_MODEL, &opt.base },
     { "source", CLI_MODEL, &opt.donor },
     { "output", CLI_NEW_MODEL, &opt.output, .required = "check in-place", .excludes = "in-place" },
@@ -58,13 +59,13 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-transplant --base BASE --donor DONOR --output CHIMERA.gguf\n"
-    "       organ-transplant --base BASE --donor DONOR --check\n"
-    "       organ-transplant --base BASE --donor DONOR --in-place --undo FILE\n"
-    "       organ-transplant --base BASE --adapter LORA --output FILE.gguf\n"
-    "Replace tensors of BASE by those of DONOR: models, organ directories or records,\n"
-    "or - for stdin. --target means --base, --source means --donor. --output - is\n"
-    "stdout. A DONOR that is a patch (organ-compare --patch) is applied as a whole.\n";
+    "usage: organ-transplant BASE DONOR -o CHIMERA.gguf\n"
+    "       organ-transplant BASE DONOR --check\n"
+    "       organ-transplant BASE DONOR --in-place --undo FILE\n"
+    "       organ-transplant BASE --adapter LORA -o FILE.gguf\n"
+    "Replace tensors of BASE by those of DONOR: models, organ directories or records;\n"
+    "- is stdin or stdout. Names for them: --base or --target, --donor or --source.\n"
+    "A DONOR that is a patch (organ-compare --patch) is applied as a whole.\n";
 
 static const char examples[] =
     "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
