@@ -44,7 +44,7 @@ static bool is_new_at_top(const char *path, const char *folder, const char *dir)
     return !is_reserved(name);
 }
 
-/* Whether the file of `out` is one that s reads: a file of records, a directory, a shard, stdin. */
+/* Whether s reads the file of `out`: a file of records, a directory, a shard, stdin. */
 static bool is_read_by(const struct stat *out, const gg_source *s)
 {
     struct stat in;

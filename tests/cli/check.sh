@@ -154,7 +154,7 @@ sed 's/blk\.3\.ffn_up\.weight/blk.3.ffn_xx.weight/' "$V" > "$T/name.gguf"
 organ-check -q "$T/name.gguf" > "$T/out"
 check_text "$(cut -f 3,4 "$T/out" | sed 1d | sort | tr '\t\n' '= ')" "tensor-missing=blk.3.ffn_up.weight tensor-unexpected=blk.3.ffn_xx.weight " "a misspelt name is missing and unexpected"
 
-# An architecture whose table was learned, and what only the model itself can tell: one that no
+# An architecture whose table was learned, and properties that only the model itself can tell: one which no
 # engine knows has no table, which a note tells.
 for a in internlm2 mystery; do
     sed "s/llama\./$a./; s/\"value\": \"llama\"/\"value\": \"$a\"/" "$T/verse/manifest.json" > "$T/m" && rm -rf "$T/other" && cp -r "$T/verse" "$T/other" && cp "$T/m" "$T/other/manifest.json"

@@ -111,7 +111,7 @@ check "the page has them too" grep -q '39 of 39 tensors, 1.87 MB: <b>all</b>' "$
 check_text "$(grep -o 'id="\(problems\|duplicates\|files\|ranking\)"' "$own.html" | tr '\n' ' ')" 'id="problems" id="duplicates" id="files" id="ranking" ' "their order in the page"
 if have jq; then check_text "$(jq -c '[.saved, (.duplicates | length), (.problems | length)]' "$T/owner/z_measure_report.json")" '[3735552,2,2]' "the same as data"; fi
 
-# With many models each is folded, and only what is about the files is printed.
+# With many models each is folded, and only the facts about the files are printed.
 mkdir "$T/fifty"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do cp "$T/in/table.tsv" "$T/fifty/m$i.tsv"; done
 report --output "$T/fifties" "$T/fifty"

@@ -14,7 +14,7 @@ const rows = (name) => readFileSync(join(folder, name), "utf8").trimEnd().split(
 const source = readFileSync(new URL("../../src/verbs/check/check_arch.c", import.meta.url), "utf8");
 const literals = (text) => [...text.matchAll(/"([^"]*)"/g)].map((m) => m[1]);
 
-/* ==== What is in check_arch.c already ==== */
+/* ==== Architectures that check_arch.c has already ==== */
 
 const tables = source.slice(source.indexOf("check_arch table[]"), source.indexOf("/* Usual shapes"));
 const known = new Set([...tables.matchAll(/^ {4}\{ "([^"]*)"/gm)].flatMap((m) => m[1].split(" ")));
@@ -115,7 +115,7 @@ function table(arch, list) {
     }
     const globals = [], block = [];
     for (const t of tensors.values()) {
-        /* one entry per kind and shape, with the variants in which it stands */
+        /* one entry per kind and shape, with the variants that have it */
         const entries = new Map();
         for (const u of t.uses) {
             const id = `${u.kind} ${u.shape}`;

@@ -1,6 +1,6 @@
 /* check_arch.c - tables per architecture: what cannot be derived from a model itself.
  *
- * A table is text. `keys` are keys that an engine requires; one that begins with
+ * A table is text. `keys` are keys that an engine requires; a key that begins with
  * "/" does not begin with the architecture. `globals` and `block` list
  * tensors: "attn_norm" is attn_norm.weight, a name that contains a dot is used unchanged, and
  * "ssm_a." is ssm_a without a suffix. A "?" at the end marks a tensor that may be absent.
