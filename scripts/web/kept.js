@@ -1,7 +1,7 @@
 // kept.js - what a reload of the page keeps: the fields, the choice on a map, and the jobs that the last
 // button started. After the reload that button is pressed again, and its jobs are found in place of new ones.
 const KEY = "organ-kept", readers = /^organ-(compare|measure|check|info)\b/;
-let old = null; // of before the reload, until the view stands
+let old = null; // of before the reload, until the view is complete
 try { old = JSON.parse(sessionStorage.getItem(KEY)); } catch { /* nothing kept */ }
 sessionStorage.removeItem(KEY);
 let fields = [], extras = new Map(), action = null, pressed = "", replay = null, arming = false;
@@ -34,7 +34,7 @@ export function also(name, get) {
   return old ? old.extras[name] : undefined;
 }
 
-// Called when the view stands. Its defaults may have replaced values, such as a free name for the output.
+// Called when the view is complete. Its defaults may have replaced values, such as a free name for the output.
 export function restore(main) {
   const o = old;
   if (!o) return;

@@ -113,7 +113,7 @@ export async function compareView(main, signal, query) {
         ["dtype_b", "Type of B", undefined, "wide"], two ? ["dtype_c", "Type of C", undefined, "wide"] : null, ["cosine", two ? "cosine to B" : "cosine"], two ? ["cos_c", "cosine to C"] : null,
         ["rel_l2", two ? "relative L2 of B" : "relative L2"], two ? ["rel_c", "relative L2 of C"] : ["max_abs", "largest"]].filter(Boolean), 40)));
   }
-  fill(main, h("h1", null, "Compare"), h("p", { class: "lead" }, "Do models share a lineage, and where do they differ? Two fine-tunes can be held against their base at once."),
+  fill(main, h("h1", null, "Compare"), h("p", { class: "lead" }, "Do models share a lineage, and where do they differ? Two fine-tunes can be compared with their base at once."),
     h("form", { class: "card", onsubmit: async (e) => {
       e.preventDefault();
       fill(out);

@@ -263,7 +263,7 @@ static bool check_upload(api *a, int fd, size_t *tensors)
     return true;
 }
 
-/* Any bytes but NUL: a text may be in an old encoding, but it is no model or picture. */
+/* Any bytes but NUL: a text may be in an old encoding, but a model or a picture is refused. */
 static bool check_text(api *a, int fd)
 {
     char bytes[65536];
