@@ -63,8 +63,9 @@ source)
     ;;
 systems)
     for target in ${TARGETS:-x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos}; do
-        GOALS=install DESTDIR="$work/$target" PREFIX=/usr/local sh tests/cross/build.sh "$target" > "$work/log" 2>&1 || {
-            tail -n 20 "$work/log" >&2
+        # Not in the folder of `make cross`, whose objects may have been made with other CFLAGS.
+        GOALS=install OBJECTS=build/dist/objects DESTDIR="$work/$target" PREFIX=/usr/local sh tests/cross/build.sh "$target" > "$work/log" 2>&1 || {
+            cat "build/dist/objects/$target.log" "$work/log" 2> /dev/null | tail -n 20 >&2
             fail "the build for $target failed"
         }
         cd "$work/$target/usr/local"
