@@ -35,6 +35,10 @@ for how in "organ-check $V $T/verse $T/s-00002-of-00003.gguf" "organ-check - < $
     check "$how" sh -c "$how"
     check_text "$(cat "$T/out")" "$HEAD" "$how: no findings"
 done
+# Of two shards, one alone is not an incomplete file.
+organ-assemble -q "$V" --output "$T/two.gguf" --shards 2 || bad "two shards"
+rm "$T/two-00002-of-00002.gguf"
+finds error split - "a shard is missing" "$T/two-00001-of-00002.gguf"
 check "json" organ-check --json "$V"
 check_text "$(cat "$T/out")" "" "json: no rows"
 check "verbose" organ-check -v "$V"

@@ -74,6 +74,11 @@ check_text "$(cell cache_4k "$T/gh.gguf")" $((3 * 128 * 2 * 4096 + 2 * 4 * (3 * 
 edit_arch "$T/ds.gguf" deepseek2 deepseek2.attention.key_length_mla=u32:64 deepseek2.attention.value_length_mla=u32:64 \
     deepseek2.attention.key_length=u32:72 deepseek2.attention.value_length=u32:48 deepseek2.attention.head_count_kv=u32:1
 check_text "$(cell cache_4k "$T/ds.gguf")" $((4 * 72 * 2 * 4096)) "latent attention stores no values"
+# The last blocks of gemma4 may use the cache of earlier ones.
+edit_arch "$T/g4.gguf" gemma4 gemma4.attention.sliding_window=u32:100 'gemma4.attention.sliding_window_pattern=bool[]:false,false,false,false'
+check_text "$(cell cache_4k "$T/g4.gguf")" $((4 * 256 * 2 * 4096)) "all layers of gemma4 have a cache"
+organ-keys -q "$T/g4.gguf" --set gemma4.attention.shared_kv_layers=u32:1 --output "$T/g4s.gguf" 2> /dev/null || bad "shared layers"
+check_text "$(cell cache_4k "$T/g4s.gguf")" $((3 * 256 * 2 * 4096)) "one layer shares the cache of another"
 edit_arch "$T/bert.gguf" bert
 check_text "$(cell cache_4k "$T/bert.gguf")" 0 "an encoder has no cache"
 edit_arch "$T/ds4.gguf" deepseek4
