@@ -173,6 +173,10 @@ int main(int argc, char **argv)
     list_names(listed, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     opt.o.select = c.select;
+    size_t n = opt.output ? strlen(opt.output) : 0;
+    if (n > 5 && strcmp(opt.output + n - 5, ".gguf") == 0)
+        cli_usage(&c, "-o %s would be a directory: name one, or use organ-assemble for a model",
+                  opt.output);
     gg_source *s;
     gg_status st = cli_open(&c, opt.model, opt.list ? CLI_HEADER_ONLY : CLI_DATA, &s);
     if (st == GG_OK) {

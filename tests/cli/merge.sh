@@ -59,6 +59,8 @@ check "history" organ-merge -q --force --method ties,lambda=0.7 --base $BASE --m
     --card "$T/card.md" -o "$T/m.gguf"
 check_text "$(organ-keys "$T/m.gguf" --get organ.merge.method)" ties "method"
 check_text "$(organ-keys "$T/m.gguf" --get organ.merge.parameters)" lambda=0.7 "parameters"
+check_text "$(head -n 1 "$T/card.md")" "# lab-verse + lab-code (ties)" "the title of the card"
+check_text "$(organ-keys "$T/m.gguf" --get general.name)" "lab-verse + lab-code (ties)" "the name of the model"
 sha=$(sha256sum < $C | cut -d' ' -f1)
 if organ-keys "$T/m.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "no sha256"; fi
 if grep -q "$sha" "$T/card.md" && grep -q 'weight=0.6' "$T/card.md"; then ok; else bad "card: $(cat "$T/card.md")"; fi
@@ -147,7 +149,7 @@ refused "merge_method 'zipit'" '{"merge_method": "zipit", "models": []}'
 refused "'embed_slerp'" '{"merge_method": "linear", "models": [], "parameters": {"embed_slerp": true}}'
 refused "several slices" '{"merge_method": "slerp", "slices": [{"sources": []}, {"sources": []}]}'
 refused "models or slices" '{"merge_method": "linear"}'
-refused "yq -o json" 'merge_method: linear'
+refused "yq . config.yml" 'merge_method: linear'
 refused "first 3 blocks" "{\"merge_method\": \"linear\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}"
 refused "[FIRST, END]" "{\"merge_method\": \"passthrough\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [3, 3]}]}]}"
 

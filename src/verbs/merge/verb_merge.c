@@ -366,8 +366,9 @@ static void append_name(gg_buf *b, const merge_member *m, gg_error *err)
 static void put_title(const merge_run *g, gg_buf *b)
 {
     bool lead = g->all[0].source && g->m.method->base == GG_MERGE_BASE_FIRST;
-    for (size_t i = !lead; i <= g->n; i++) {
-        if (i && b->len) gg_buf_text(b, " + ", g->err);
+    size_t first = lead ? 0 : 1;
+    for (size_t i = first; i <= g->n; i++) {
+        if (i > first) gg_buf_text(b, " + ", g->err);
         append_name(b, &g->all[i], g->err);
     }
     gg_buf_printf(b, g->err, " (%s)", g->m.method->name);
