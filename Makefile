@@ -124,7 +124,7 @@ $(L1_OBJ): $(B)/obj/%_l1.o: %.c
 .PHONY: FORCE
 $(B)/obj/list: FORCE
 	@mkdir -p $(@D)
-	@echo '$(LIB_OBJ)' | cmp -s - $@ || echo '$(LIB_OBJ)' > $@
+	@echo '$(LIB_OBJ:$(B)/%=%)' | cmp -s - $@ || echo '$(LIB_OBJ:$(B)/%=%)' > $@
 
 $(LIB): $(LIB_OBJ) $(B)/obj/list
 	@mkdir -p $(@D)

@@ -53,7 +53,7 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-graft BASE DONOR -o DIR [selection]\n"
+    "usage: organ-graft BASE DONOR --output DIR [selection]\n"
     "       organ-graft BASE DONOR --check [selection]\n"
     "       organ-graft BASE --adapter LORA -o DIR [--scale S]\n"
     "       organ-graft --svg FILE DIR\n"

@@ -31,7 +31,7 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-lora M M2 -o ADAPTER.gguf [option...]\n"
+    "usage: organ-lora [--base] M [--tuned] M2 --output ADAPTER.gguf [option...]\n"
     "Write a LoRA adapter that turns M nearly into M2, for llama.cpp's --lora and for\n"
     "organ-transplant --adapter. Each matrix of the difference is cut after its\n"
     "leading singular values. One row per matrix is printed: its rank, and the share\n"

@@ -138,7 +138,7 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-merge [--method NAME] [--base M] M... -o OUT.gguf\n"
+    "usage: organ-merge [--method NAME] [--base M] [--model] M... --output OUT.gguf\n"
     "       organ-merge --config FILE --output OUT.gguf\n"
     "       organ-merge --svg FILE MODEL\n"
     "Merge models of one architecture, tensor by tensor, in bounded memory. They may\n"

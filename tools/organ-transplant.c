@@ -59,7 +59,7 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-transplant BASE DONOR -o CHIMERA.gguf\n"
+    "usage: organ-transplant BASE DONOR --output CHIMERA.gguf\n"
     "       organ-transplant BASE DONOR --check\n"
     "       organ-transplant BASE DONOR --in-place --undo FILE\n"
     "       organ-transplant BASE --adapter LORA -o FILE.gguf\n"

@@ -141,7 +141,7 @@ run 0 '"name": "blk.0.attn_q.weight"' organ-merge '{"method": "linear", "model":
 run 0 '' organ-merge '["--method", "passthrough", "--model", "verse.gguf", "--output", "merged.gguf"]'
 run 0 '' organ-merge '["--svg", "merged.svg", "merged.gguf"]'
 expect "200 OK" GET /v1/files/merged.svg
-refuse 400 organ-merge '["--svg", "two.svg", "merged.gguf", "verse.gguf"]'
+run 2 '' organ-merge '["--svg", "two.svg", "merged.gguf", "verse.gguf"]'
 run 0 '"rank": ' organ-lora '["--base", "verse.gguf", "--tuned", "code.gguf", "--rank", "2", "--tensors", "blk.0.attn_q.weight", "--output", "lora.gguf"]'
 run 0 '"status": "done"' organ-fleet '["pipeline", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf", "code.gguf"]'
 cgi GET "/v1/jobs/$job" < /dev/null

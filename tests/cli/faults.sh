@@ -68,8 +68,7 @@ early() {
     cat "$T/status"
 }
 check_text "$(early organ-extract "$T/wide.gguf" --output -)" 4 "closed pipe, stream"
-if one_line "$T/err"; then ok; else bad "closed pipe: $(cat "$T/err")"; fi
-check_text "$(grep -c '<stdout>: .*; ' "$T/err")" 1 "closed pipe: where and what to do"
+check_text "$(cat "$T/err")" "" "closed pipe: the reader knows why it ended"
 mkmodel "$T/many.gguf" $(i=0; while [ $i -lt 3000 ]; do echo "blk.$i.attn_q.weight:I8:1"; i=$((i + 1)); done)
 check_text "$(early organ-extract "$T/many.gguf" --list)" 4 "closed pipe, list"
 (organ-extract $VERSE --list >&-) 2> "$T/err"

@@ -31,7 +31,6 @@ organ-transplant --base "$C" --donor "$V" -o
 organ-transplant --base "$C" --donor "$M" --blend task:1 --ancestor "$V" -o
 organ-transplant --base "$V" --adapter "$T/lora.gguf" -o
 organ-transplant --base "$V" --donor "$T/p.gguf" -o
-organ-graft --base "$V" --donor "$C" -o
 organ-graft --base "$V" --donor "$C" -o "$T/new" --svg
 organ-merge --method slerp --base "$V" --model "$C" -o
 organ-merge --method linear --model "$C" --model "$V,weight=0.5" -o
@@ -41,7 +40,6 @@ organ-lora --base "$V" --tuned "$C" -o
 organ-lora --base "$C" --tuned "$V" -o
 organ-purify "$V" -o
 organ-keys "$V" --set general.name=str:x -o
-organ-extract "$V" -o
 organ-measure "$V" --svg
 organ-measure "$V" --histogram
 organ-compare "$V" "$C" --svg
@@ -50,6 +48,11 @@ organ-compare "$C" "$V" --patch
 organ-assemble "$V" --dtype q4_k_s -o "$T/new.gguf" --report
 organ-assemble "$V" --bpw 4 -o "$T/new.gguf" --rules
 organ-assemble "$C" --dtype q4_k_s -o "$T/new.gguf" --imatrix "$V" -o
+END
+# These refuse all names that end in .gguf.
+all "$T/link" "$T/twin" << 'END'
+organ-graft --base "$V" --donor "$C" -o
+organ-extract "$V" -o
 END
 all "$T/dir" "$T/dir/" << 'END'
 organ-graft --base "$T/dir" --donor "$V" -o
