@@ -163,7 +163,8 @@ check "a trend over sizes" grep -q 'higher by 2.00 degrees (least squares over 3
 cp "$LAB/lab-stranger-q4_k_m.gguf" "$T/"
 for verb in dissect measure; do
     : > "$T/mark"
-    [ $verb = dissect ] || touch "$T/lab-stranger-q4_k_m.gguf"
+    # A second later, because busybox find compares whole seconds.
+    [ $verb = dissect ] || { sleep 1; touch "$T/lab-stranger-q4_k_m.gguf"; }
     "$scripts/organ-fleet" $verb -q --lineage --output "$T/fleet" "$LAB/lab-base-q4_k_m.gguf" "$T/lab-stranger-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" "$D/malformed.tsv" > "$T/table" 2> "$T/report.err"
     check_text "$?" 1 "a fleet with a broken model"
 done
