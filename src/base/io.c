@@ -196,11 +196,6 @@ gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err)
     return gg_copy_from(NULL, in, out, n, err);
 }
 
-void gg_reserve_hint(int fd, uint64_t offset, uint64_t n)
-{
-    if (n > 0) (void)gg_sys_reserve(fd, offset, n, true);
-}
-
 bool gg_copy_by_kernel(int in, int out)
 {
     struct stat a, b;

@@ -68,10 +68,6 @@ static inline uint8_t *gg_in_line(uint8_t *room, uint64_t at)
  * All bytes of a hole are 0. */
 uint64_t gg_hole_end(int fd, uint64_t offset);
 
-/* Allocates the space of [offset, offset+n) if the system supports it. The size of the file does
- * not change, and an error will show when writing. */
-void gg_reserve_hint(int fd, uint64_t offset, uint64_t n);
-
 /* Tells that [offset, offset+n) was written. Starts writing it back to disk without waiting, if the
  * system supports it: at most one call for each 4 MiB of the file, with all before it in the same 4
  * MiB. If offset and n are 0, starts writing all of the file back. */

@@ -23,12 +23,8 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #endif
-#ifdef __APPLE__
-#include <mach-o/dyld.h>
-#endif
 #ifdef __FreeBSD__
 #include <sys/procctl.h>
-#include <sys/sysctl.h>
 #endif
 
 void gg_sys_times(const struct stat *s, int64_t modified[2], int64_t changed[2])
@@ -215,22 +211,6 @@ unsigned gg_sys_processors(void)
 #endif
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (unsigned)n : 1;
-}
-
-bool gg_sys_program(char *path, size_t size)
-{
-#if defined __APPLE__
-    uint32_t room = (uint32_t)size;
-    return _NSGetExecutablePath(path, &room) == 0;
-#elif defined __FreeBSD__
-    int mib[4] = { CTL_KERN, KERN_PROC, KERN_PROC_PATHNAME, -1 };
-    return sysctl(mib, 4, path, &size, NULL, 0) == 0;
-#else
-    ssize_t n = readlink("/proc/self/exe", path, size);
-    if (n <= 0 || (size_t)n >= size) return false;
-    path[n] = '\0';
-    return true;
-#endif
 }
 
 bool gg_sys_wait_readable(int fd, int ms, const sigset_t *unblocked)

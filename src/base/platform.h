@@ -63,9 +63,6 @@ void gg_sys_each_name(int fd, void (*each)(int fd, const char *name, void *ctx),
 /* Number of processors that this process may use, at least 1. */
 unsigned gg_sys_processors(void);
 
-/* Writes the path of this program to path[size] and returns true, if the system tells. */
-bool gg_sys_program(char *path, size_t size);
-
 /* Waits with the signal mask `unblocked` until fd can be read, a signal arrives or `ms`
  * milliseconds have passed. Returns true if fd can be read. */
 bool gg_sys_wait_readable(int fd, int ms, const sigset_t *unblocked);

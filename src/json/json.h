@@ -49,7 +49,6 @@ const gg_json_node *gg_json_root(const gg_json *json);
 
 /* The functions below accept NULL as a node and treat it as GG_JSON_NONE. */
 gg_json_type gg_json_type_of(const gg_json_node *node);
-const char *gg_json_type_name(gg_json_type type); /* "string" */
 
 /* Byte offset in the text where the value begins, for errors of the caller. GG_ERROR_NO_OFFSET
  * for NULL. */

@@ -476,7 +476,7 @@ gg_json_type gg_json_type_of(const gg_json_node *node)
     return node ? (gg_json_type)node->type : GG_JSON_NONE;
 }
 
-const char *gg_json_type_name(gg_json_type type)
+static const char *json_type_name(gg_json_type type)
 {
     switch (type) {
     case GG_JSON_NONE: return "nothing";
@@ -542,8 +542,8 @@ const gg_json_node *gg_json_get(const gg_json_node *object, const char *key)
 static gg_status expect_type(const gg_json_node *node, gg_json_type type, gg_error *err)
 {
     if (gg_json_type_of(node) == type) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "JSON: expected a %s, found %s", gg_json_type_name(type),
-            gg_json_type_name(gg_json_type_of(node)));
+    gg_fail(err, GG_EFORMAT, "JSON: expected a %s, found %s", json_type_name(type),
+            json_type_name(gg_json_type_of(node)));
     gg_at_offset(err, gg_json_offset(node));
     return GG_EFORMAT;
 }
@@ -677,7 +677,7 @@ static void split_decimal(const char *s, size_t len, decimal *d)
 static gg_status wrong_type(const gg_json_node *node, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "JSON: expected a number, found %s",
-            gg_json_type_name(gg_json_type_of(node)));
+            json_type_name(gg_json_type_of(node)));
     gg_at_offset(err, gg_json_offset(node));
     return GG_EFORMAT;
 }

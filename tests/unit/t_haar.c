@@ -270,7 +270,7 @@ static void naive_filter(float *x, size_t n, size_t rows, double strength)
     gg_error err = GG_ERROR_INIT;
     gg_fft_plan *plan = gg_fft_plan_new(n, &err);
     size_t width = 2 * (n / 2 + 1);
-    float *s = malloc(rows * width * sizeof *s), *y = malloc(n * rows * sizeof *y);
+    float *s = calloc(rows * width, sizeof *s), *y = malloc(n * rows * sizeof *y);
     pair before = mean_std(x, n * rows);
     t_forward(plan, n, x, rows, s);
     for (size_t r = 0; r < rows; r++) naive_tail(s + r * width, n, strength);

@@ -309,9 +309,6 @@ gg_status gg_compute_check_decode(const gg_tensor *out, const gg_input *in, gg_e
  * Errors name out. */
 gg_status gg_compute_check_output(const gg_tensor *out, const gg_imatrix *imatrix, gg_error *err);
 
-/* Make producer p, which is one of this folder, write `out`, whose dtype has changed. */
-gg_status gg_producer_retype(gg_producer *p, const gg_tensor *out, gg_error *err);
-
 /* An operand that is read in order. */
 typedef struct feed {
     const operand *op;

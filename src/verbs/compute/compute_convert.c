@@ -36,7 +36,7 @@ static gg_status retype_copy(gg_computation *t, gg_producer *p, const gg_tensor 
     return gg_compute_check_decode(out, &in, err);
 }
 
-gg_status gg_producer_retype(gg_producer *p, const gg_tensor *out, gg_error *err)
+static gg_status retype_producer(gg_producer *p, const gg_tensor *out, gg_error *err)
 {
     gg_computation *t = p->ctx;
     gg_status st = gg_compute_check_output(out, t->imatrix, err);
@@ -73,7 +73,7 @@ gg_status gg_compute_retype(gg_plan_tensor *pt, uint32_t dtype, bool verify, gg_
     out.dtype = dtype;
     gg_status st = gg_tensor_extent(dtype, out.n_dims, out.dims, &out.elements, &out.bytes, err);
     if (st == GG_OK)
-        st = p.make ? gg_producer_retype(&p, &out, err) : retype_parts(pt, &out, verify, list, err);
+        st = p.make ? retype_producer(&p, &out, err) : retype_parts(pt, &out, verify, list, err);
     if (st != GG_OK) return gg_at_tensor(err, pt->t.name, pt->t.name_len);
     if (p.make) pt->make = p.make;
     pt->t = out;
@@ -152,7 +152,7 @@ static gg_status retype_joints(gg_computation *t, gg_producer *p, const gg_tenso
         part->dtype = out->dtype;
         st = gg_tensor_extent(part->dtype, part->n_dims, part->dims, &part->elements, &part->bytes,
                               err);
-        if (st == GG_OK) st = gg_producer_retype(&j->list[i].p, part, err);
+        if (st == GG_OK) st = retype_producer(&j->list[i].p, part, err);
     }
     return st;
 }

@@ -117,7 +117,7 @@ const gg_preset *gg_preset_by_name(const char *name)
     return NULL;
 }
 
-const char *gg_preset_near(const char *name)
+static const char *nearest_preset(const char *name)
 {
     const char *names[sizeof presets / sizeof presets[0]];
     size_t n = sizeof names / sizeof names[0];
@@ -640,7 +640,7 @@ static gg_status parse_preset(const char *name, gg_dtype_rules *r, gg_error *err
     if (p) gg_fail(err, GG_EUSAGE, "'%s' is a second preset; give one", shown);
     else
         gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE%s", shown,
-                gg_meant(gg_preset_near(name), meant));
+                gg_meant(nearest_preset(name), meant));
     gg_about(err, GG_HINT_DTYPE);
     return gg_fix(err, "give a preset such as q4_k_m, or rules such as 'blk.*.ffn_*=q4_k,*=f16'");
 }

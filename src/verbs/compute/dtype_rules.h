@@ -71,9 +71,6 @@ gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta
 /* Find a preset by name or alias (Q4_K is Q4_K_M), in upper or lower case; NULL if unknown. */
 const gg_preset *gg_preset_by_name(const char *name);
 
-/* The name of the preset that a misspelt one probably means, or NULL. */
-const char *gg_preset_near(const char *name);
-
 /* What a preset looks at. */
 typedef struct gg_preset_model {
     const gg_tensor *tensors;
