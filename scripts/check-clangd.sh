@@ -16,7 +16,7 @@ done
 command -v clangd > /dev/null || exit $status
 [ $# -gt 0 ] || set -- src/base/io.c src/quant/codec.c src/quant/kernel/iq4.c src/gguf/gguf_read.c \
     src/organ/manifest.c tools/organ-check.c tools/api/organ-api.c tests/unit/t_gguf.c \
-    tests/fuzz/fuzz_api.c tests/bench/bench_codec.c
+    tests/fuzz/fuzz_gguf.c tests/bench/bench_codec.c
 for f; do
     clangd --check="$f" --compile-commands-dir="$tmp" > "$tmp/log" 2>&1 ||
         { echo "clangd --check=$f:"; grep '^E' "$tmp/log"; status=1; }

@@ -41,7 +41,7 @@ while read -r t option letter; do
     [ "$letter" = - ] && letter=-$option
     if grep -qE -e "(--$option|(^|[ [])-$letter)([^a-z-]|\$)" "$T/$t.help"; then ok; else bad "$t --help has no --$option"; fi
     case $option in help | version) continue ;; esac
-    if grep -qE -e "^\.(It|Op|Fl|Pq).* (-$option|[a-z]?$letter[a-z]?)([ ,.]|\$)" "docs/man/$t.1"; then ok; else bad "$t(1) has no --$option"; fi
+    if grep -qE -e "^\.(It|Op|Fl|Pq).* (-${option}|[a-z]?${letter}[a-z]?)([ ,.]|\$)" "docs/man/$t.1"; then ok; else bad "$t(1) has no --$option"; fi
 done < "$T/table"
 
 # What a shell user may get wrong.

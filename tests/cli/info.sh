@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086
+# shellcheck disable=SC1091,SC2086,SC2046
 # info.sh - organ-info: the kind of every sort of file, figures of shape and memory, templates,
 # shards, fitting contexts; and the front door organ.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086,SC2015
+# shellcheck disable=SC2034,SC1091,SC2086,SC2015
 # lists.sh - the names that the tools list (--list-types and so on) are those that they take,
 # and those of the manual pages.
 . "$(dirname "$0")/lib.sh"
