@@ -47,7 +47,7 @@ hardening = $(call takes,-fstack-protector-strong -fstack-clash-protection -fcf-
 	$(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(fortify)))
 # Level 3 also checks sizes that are known only at run time (gcc 12 or clang 9, with glibc 2.34), but gcc then
 # warns of sizes on paths that cannot be taken (-Wno-attribute-warning).
-fortify = $(if $(shell printf '\043include <stdio.h>\n' | $(CC) -Werror -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -x c -fsyntax-only - 2> /dev/null && echo y),3,2)
+fortify = $(if $(shell printf '\043include <stdio.h>\n' | $(CC) -Werror -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -x c -E - > /dev/null 2>&1 && echo y),3,2)
 hardening_ld = $(call takes,$(if $(filter -static,$(LDFLAGS)),,-pie) -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
 HARDEN = $(call once,hardening)
 HARDEN_LD = $(call once,hardening_ld)
