@@ -177,11 +177,16 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
                             .note = print_note,
                             .ctx = c };
     gg_status st = gg_source_open_with(spec, &o, out, &c->err);
+    if (st != GG_OK) return st;
     for (size_t i = 0; st == GG_OK && i < c->n_rows; i++) {
         const cli_row *row = &c->rows[i];
         bool writes = row->o->kind >= CLI_NEW_MODEL && row->o->kind <= CLI_NEW_FILE;
         const char *path = writes && row->to ? *(const char **)row->to : NULL;
         if (path) st = gg_guard_output(path, *out, &c->err);
+    }
+    if (st != GG_OK) {
+        gg_source_close(*out);
+        *out = NULL;
     }
     return st;
 }
