@@ -30,7 +30,7 @@ xargs "$BIN/organ-info" --table < "$M/names" > "$M/info" 2> /dev/null
 awk -F '\t' '
 FILENAME ~ /engine$/ { mib[$1] = $2 == "-" ? -1 : $2 + $4; next }
 FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-mib[$1] >= 0 {
+mib[$1] >= 0 && $column["cache_32k"] != "-" {
     ours = $column["cache_32k"] / 1048576
     arch = $column["architecture"]
     off = ours - mib[$1]; if (off < 0) off = -off

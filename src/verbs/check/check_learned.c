@@ -841,11 +841,7 @@ const check_arch gg_check_learned[] = {
       "dense: ffn_gate? ffn_down ffn_up ffn_gate_inp? ffn_gate_exps? ffn_down_exps? "
       "ffn_up_exps? exp_probs_b.bias? moe: ffn_gate? ffn_down? ffn_up? ffn_gate_inp? "
       "ffn_gate_exps? ffn_down_exps? ffn_up_exps? exp_probs_b.bias?" },
-    { "step35",
-      "attention.head_count feed_forward_length expert_count expert_used_count "
-      "rope.dimension_count attention.layer_norm_rms_epsilon expert_feed_forward_length "
-      "expert_shared_feed_forward_length attention.sliding_window "
-      "attention.sliding_window_pattern",
+    { "step35", "attention.head_count attention.layer_norm_rms_epsilon attention.sliding_window",
       "token_embd output_norm output rope_freqs?=4",
       "attn_norm attn_q_norm? attn_k_norm? attn_qkv?=embd,heads*key+kvheads*key+kvheads*value "
       "attn_q.bias?=heads*key attn_k.bias?=kvheads*key attn_v.bias?=kvheads*value "

@@ -17,7 +17,8 @@ static const char no_cache[] =
     "wavtokenizer-dec modern-bert gemma-embedding dream llada llada-moe rnd1 t5encoder";
 /* An indexer with one key of its own per token. */
 static const char indexed[] = "glm-dsa deepseek32 minimax-m3 hy_v4";
-static const char not_known[] = "deepseek4 dflash dots3note qwen4exp nanbeige gemma4-assistant";
+static const char not_known[] = "deepseek4 dflash dots3note qwen4exp nanbeige gemma4-assistant "
+                                "graniteswitch hy_v4 smallthinker";
 
 typedef struct cache_model {
     check c;
