@@ -91,10 +91,18 @@ export class Page {
     await this.send("Input.dispatchKeyEvent", { type: "keyUp", key: name, code: name, windowsVirtualKeyCode: code });
   }
   async type(text) { await this.send("Input.insertText", { text }); }
-  // A real press of the mouse in the middle of an element.
+  // A real press of the mouse in the middle of an element, once it stays where it is: what arrives
+  // late (a picture, a table) moves the rest of a page.
   async click(selector) {
-    const at = await this.eval(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); if (!e) return null; e.scrollIntoView({ block: "center" });
+    const place = () => this.eval(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); if (!e) return null; e.scrollIntoView({ block: "center" });
       const r = e.getBoundingClientRect(); return { x: r.x + r.width / 2, y: r.y + r.height / 2 }; })()`);
+    let at = await place();
+    for (let still = 0, tries = 0; still < 3 && tries < 100; tries++) {
+      await new Promise((r) => setTimeout(r, 20));
+      const now = await place();
+      still = JSON.stringify(now) === JSON.stringify(at) ? still + 1 : 0;
+      at = now;
+    }
     if (!at) throw new Error("no element " + selector);
     for (const type of ["mousePressed", "mouseReleased"])
       await this.send("Input.dispatchMouseEvent", { type, ...at, button: "left", clickCount: 1 });
