@@ -86,7 +86,8 @@ typedef struct gg_merge_row {
     gg_anatomy a;
     const char *how; /* "merge", or "copy" if it is copied or converted from one model */
     /* Its parameters, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they
-     * differ. For slices, which are copied, it is the name of the model. */
+     * differ, and "experts 0-2: weight=1; experts 3-3: weight=0" where experts of a stack differ.
+     * For slices, which are copied, it is the name of the model. */
     const char *parameters;
 } gg_merge_row;
 

@@ -358,6 +358,9 @@ static gg_status bytes_of_move(mover *m, const gg_move *move, gg_tensor *out, mo
     out->name = move->name;
     out->name_len = move->name_len;
     if (move->experts) return make_experts(m, move, out, made, err);
+    uint64_t experts;
+    bool arcs = m->blend->mode == GG_BLEND_SLERP && gg_is_expert_stack(out, &experts);
+    if (arcs && move->kind != GG_MOVE_ADD) return join_experts(m, move, out, &made->p, err);
     if (m->blend->mode && move->kind != GG_MOVE_ADD)
         return make_blend(m, move, (share){ 0 }, out, &made->p, err);
     gg_plan_part *part = new_parts(m, 1, err);

@@ -405,8 +405,21 @@ static bool torch_match(const gg_tensor *t, const char *filter)
 {
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     const char *role = t->name + a.role_at;
-    char torch[160];
+    char torch[160], stack[GG_RECORD_NAME + 8];
+    size_t len;
     if (strcmp(filter, "*") == 0 || strstr(t->name, filter)) return true;
+    if (gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) {
+        gg_tensor of = { .name = stack, .name_len = len };
+        if (torch_match(&of, filter)) return true;
+        /* "model.layers.3.mlp.experts.7.up_proj.weight" */
+        const char *kind = strncmp(role, "ffn_gate_up.", 12) == 0 ? "gate_up"
+                           : role[4] == 'g'                       ? "gate"
+                           : role[4] == 'u'                       ? "up"
+                                                                  : "down";
+        snprintf(torch, sizeof torch, "model.layers.%lld.mlp.experts.%lld.%s_proj.weight",
+                 (long long)a.block, (long long)a.expert, kind);
+        return strstr(torch, filter) != NULL;
+    }
     for (size_t i = 0; i < sizeof torch_names / sizeof torch_names[0]; i++) {
         if (strlen(torch_names[i].role) != a.role_len ||
             memcmp(torch_names[i].role, role, a.role_len) != 0)
@@ -431,14 +444,47 @@ static double place_of(const gg_tensor *t, uint64_t blocks)
     return gg_blend_t(&ramp, t->name, t->name_len, blocks);
 }
 
+/* Whether a class, a role or a pattern for whole names matches a tensor. */
+static bool filter_matches(const char *filter, const char *name, size_t len)
+{
+    gg_anatomy a = gg_anatomy_of(name, len);
+    gg_class cls;
+    if (gg_class_by_name(filter, strlen(filter), &cls)) return a.cls == cls;
+    return text_is(filter, name + a.role_at, a.role_len) || gg_glob(filter, name);
+}
+
+/* Takes "[3]" or "[0-3]" off a filter that names experts of a stack, and returns whether it has
+ * the expert. The rest of the filter, without ".weight" behind the numbers, is in `rest`. */
+static bool has_expert(const char *filter, int64_t expert, char *rest, size_t size)
+{
+    const char *open = strrchr(filter, '['), *end = open ? strchr(open, ']') : NULL;
+    unsigned long long from, to;
+    int used = 0;
+    if (!end || (size_t)(open - filter) >= size) return false;
+    if (sscanf(open, "[%5llu-%5llu]%n", &from, &to, &used) != 2 || !used) {
+        used = 0;
+        if (sscanf(open, "[%5llu]%n", &from, &used) != 1) return false;
+        to = from;
+    }
+    if (!used || open + used != end + 1) return false;
+    if (end[1] && strcmp(end + 1, ".weight") != 0 && strcmp(end + 1, ".bias") != 0) return false;
+    snprintf(rest, size, "%.*s%s", (int)(open - filter), filter, end + 1);
+    return expert >= (int64_t)from && expert <= (int64_t)to;
+}
+
+/* An expert matches by its own name, by that of the stack, or by that of the stack and its number.
+ */
 static bool setting_matches(const gg_merge_setting *one, const gg_tensor *t)
 {
+    char stack[GG_RECORD_NAME + 8], rest[GG_RECORD_NAME + 1];
+    size_t len;
     if (!one->filter) return true;
     if (one->by_substring) return torch_match(t, one->filter);
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    gg_class cls;
-    if (gg_class_by_name(one->filter, strlen(one->filter), &cls)) return a.cls == cls;
-    return text_is(one->filter, t->name + a.role_at, a.role_len) || gg_glob(one->filter, t->name);
+    if (filter_matches(one->filter, t->name, t->name_len)) return true;
+    if (!gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) return false;
+    if (filter_matches(one->filter, stack, len)) return true;
+    int64_t expert = gg_anatomy_of(t->name, t->name_len).expert;
+    return has_expert(one->filter, expert, rest, sizeof rest) && filter_matches(rest, stack, len);
 }
 
 bool gg_merge_setting_value(const gg_merge_settings *s, gg_merge_param p, const gg_tensor *t,
@@ -458,7 +504,14 @@ bool gg_merge_setting_value(const gg_merge_settings *s, gg_merge_param p, const 
 
 void gg_merge_settings_visit(gg_merge_settings *s, const gg_tensor *t)
 {
-    for (size_t i = 0; i < s->n; i++) s->list[i].used += setting_matches(&s->list[i], t);
+    uint64_t experts = 0;
+    char name[GG_RECORD_NAME + 1];
+    gg_tensor one = *t;
+    if (!gg_is_expert_stack(t, &experts)) experts = 1;
+    for (uint64_t e = 0; e < experts && s->n; e++) {
+        if (experts > 1) gg_expert_tensor(t, experts, e, &one, name);
+        for (size_t i = 0; i < s->n; i++) s->list[i].used += setting_matches(&s->list[i], &one);
+    }
 }
 
 gg_status gg_merge_settings_used(const gg_merge_settings *s, gg_error *err)

@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "numeric/merge.h"
+#include "organ/tensor_names.h"
 #include "verbs/compute/compute.h"
 
 #include <math.h>
@@ -33,6 +34,7 @@ typedef struct merge_reader {
     const gg_merge_job *job;
     merge_input *in; /* the models, and then the base if there is one */
     size_t n_in;
+    uint64_t skip;  /* values of the tensors before those of the job, which are experts */
     uint64_t first; /* index of the first value of the chunk */
     float **x, *out;
     void *scratch;
@@ -62,7 +64,7 @@ static gg_status open_input(merge_input *in, gg_source *source, size_t index, me
 static gg_status open_reader(merge_reader *r, const gg_merging *m, const gg_merge_job *j,
                              const size_t *at, merge_cut cut, gg_error *err)
 {
-    *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base };
+    *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base, .skip = j->skip };
     size_t scratch = m->method->scratch * (size_t)(j->rows ? j->t.dims[0] : 0);
     r->in = calloc(r->n_in, sizeof *r->in);
     r->x = calloc(r->n_in, sizeof *r->x);
@@ -110,7 +112,7 @@ static gg_status read_chunk(merge_reader *r, uint64_t first, size_t n, gg_error 
     r->first = first;
     for (size_t k = 0; k < r->n_in && st == GG_OK; k++) {
         merge_input *in = &r->in[k];
-        uint64_t offset = gg_encoded_bytes(in->dtype, first);
+        uint64_t offset = gg_encoded_bytes(in->dtype, r->skip + first);
         st = gg_data_read(&in->data, offset, in->raw, (size_t)gg_encoded_bytes(in->dtype, n), err);
         if (st != GG_OK) gg_at_file(err, gg_source_name(in->source));
     }
@@ -127,7 +129,8 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
         merge_input *in = &r->in[k];
         gg_status st = gg_decode(in->dtype, in->raw + gg_encoded_bytes(in->dtype, at), in->x, n,
                                  err);
-        if (st == GG_OK && check && gg_count_bad(in->x, n)) st = fail_bad_value(in, first, n, err);
+        if (st == GG_OK && check && gg_count_bad(in->x, n))
+            st = fail_bad_value(in, r->skip + first, n, err);
         if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
     }
     const float *base = r->job->has_base ? r->in[r->n_in - 1].x : NULL;
@@ -143,6 +146,7 @@ typedef struct merge_ctx {
     gg_computation base; /* first: see compute.h */
     const gg_merging *m;
     pthread_mutex_t *whole;
+    bool copies; /* some experts of the stack are those of one model */
     size_t at[]; /* index of the tensor in each model, and last in the base */
 } merge_ctx;
 
@@ -182,10 +186,19 @@ static gg_status evaluate_parameters(const gg_merging *m, gg_merge_job *j, gg_er
     return GG_OK;
 }
 
-gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, gg_merge_job *j,
-                             gg_error *err)
+uint64_t gg_merge_experts(const gg_tensor *t)
+{
+    uint64_t experts = 1;
+    return gg_is_expert_stack(t, &experts) ? experts : 1;
+}
+
+gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, uint64_t expert,
+                             gg_merge_job *j, gg_error *err)
 {
     *j = (gg_merge_job){ .method = m->method, .t = *t, .n = m->n, .has_base = m->has_base };
+    uint64_t experts;
+    if (gg_is_expert_stack(t, &experts)) gg_expert_tensor(t, experts, expert, &j->t, j->name);
+    j->skip = expert * j->t.elements;
     j->seed = m->seed;
     j->err = err;
     j->p = calloc(m->n + 1, sizeof *j->p);
@@ -389,32 +402,63 @@ static gg_status verify_inputs(const merge_ctx *ctx, gg_error *err)
     return st;
 }
 
+/* Merges the tensor of the job. */
+static gg_status merge_values(const merge_ctx *ctx, gg_merge_job *job, const gg_target *to,
+                              gg_error *err)
+{
+    work w = { .job = job };
+    bool whole = ctx->m->method->whole != NULL;
+    gg_status st = open_work(&w, ctx, to, whole || to->at == GG_AT_POS, err);
+    if (st == GG_OK && !whole) st = all_passes(&w, err);
+    if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, job->t.elements, err);
+    if (st == GG_OK) st = gg_steps_fail_lost(&w.steps, err);
+    close_work(&w);
+    return st;
+}
+
+/* Copies an expert that is that of model k, if it has the type of the result. */
+static gg_status copy_expert(const merge_ctx *ctx, size_t k, const gg_merge_job *job,
+                             const gg_target *to, bool *copied, gg_error *err)
+{
+    gg_source *s = k < ctx->m->n ? ctx->m->models[k] : ctx->m->base;
+    uint64_t skip = gg_encoded_bytes(to->t->dtype, job->skip);
+    gg_plan_part part = { s, ctx->at[k], skip, to->t->bytes, NULL };
+    *copied = gg_source_tensor(s, ctx->at[k])->dtype == to->t->dtype;
+    return *copied ? gg_copy_part(&part, (gg_place){ to->fd, to->at }, NULL, to->run, err) : GG_OK;
+}
+
+/* Merges a tensor, or the experts of a stack one after another, each as a tensor of its own. */
 static gg_status make_merge(void *context, const gg_target *to, gg_error *err)
 {
     const merge_ctx *ctx = context;
     const gg_tensor *t = to->t;
-    gg_merge_job job;
-    work w = { .job = &job };
     bool whole = ctx->m->method->whole != NULL;
+    gg_target one = *to;
+    if (ctx->copies) one.hash = NULL; /* copies are not hashed */
     if (whole) pthread_mutex_lock(ctx->whole);
-    gg_status st = gg_merge_job_start(ctx->m, t, &job, err);
-    if (st == GG_OK) st = verify_inputs(ctx, err);
-    if (st == GG_OK) st = open_work(&w, ctx, to, whole || to->at == GG_AT_POS, err);
-    if (st == GG_OK && !whole) st = all_passes(&w, err);
-    if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, t->elements, err);
-    if (st == GG_OK) st = gg_steps_fail_lost(&w.steps, err);
-    close_work(&w);
-    gg_merge_job_free(&job);
+    gg_status st = verify_inputs(ctx, err);
+    for (uint64_t e = 0; e < gg_merge_experts(t) && st == GG_OK; e++) {
+        gg_merge_job job;
+        bool copied = false;
+        st = gg_merge_job_start(ctx->m, t, e, &job, err);
+        one.t = &job.t;
+        size_t k = st == GG_OK && ctx->copies ? job.method->unchanged(&job) : SIZE_MAX;
+        if (k != SIZE_MAX) st = copy_expert(ctx, k, &job, &one, &copied, err);
+        if (st == GG_OK && !copied) st = merge_values(ctx, &job, &one, err);
+        one.at = gg_offset_after(one.at, job.t.bytes);
+        gg_merge_job_free(&job);
+    }
     if (whole) pthread_mutex_unlock(ctx->whole);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }
 
-gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *at, gg_producer *p,
-                            gg_error *err)
+gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *at, bool copies,
+                            gg_producer *p, gg_error *err)
 {
     merge_ctx *ctx = gg_compute_new(list, sizeof *ctx + (m->n + 1) * sizeof *at, err);
     if (!ctx) return err->status;
     ctx->m = m;
+    ctx->copies = copies;
     ctx->whole = &m->whole;
     memcpy(ctx->at, at, (m->n + 1) * sizeof *at);
     *p = (gg_producer){ make_merge, ctx };

@@ -11,6 +11,7 @@
 #define GG_MERGE_INTERNAL_H
 
 #include "organ/gg_merge.h"
+#include "organ/record.h"
 #include "verbs/compute/compute.h"
 
 #include <pthread.h>
@@ -48,7 +49,9 @@ const char *gg_merge_param_name(gg_merge_param p);
 
 typedef struct gg_merge_setting {
     gg_merge_param param;
-    char *filter;      /* owned; NULL = every tensor */
+    /* Owned; NULL = every tensor. The name of a stack applies to all of its experts, or with
+     * numbers in brackets at its end, "ffn_up_exps[0-3]", to these. */
+    char *filter;
     bool by_substring; /* mergekit's filters: a part of the name that PyTorch models use */
     double *values;    /* owned; spread evenly over the blocks and interpolated */
     size_t n;
@@ -81,11 +84,14 @@ gg_status gg_merge_settings_used(const gg_merge_settings *s, gg_error *err);
 
 struct gg_merge_method;
 
-/* A tensor that is being merged. */
+/* A tensor that is being merged, or one expert of a stack, which is a tensor of its own with the
+ * name that gg_expert_name makes. A job must not be copied. */
 typedef struct gg_merge_job {
     const struct gg_merge_method *method;
     gg_tensor t;
-    size_t n;      /* number of models, without a base that is subtracted */
+    char name[GG_RECORD_NAME + 1]; /* of an expert */
+    uint64_t skip;                 /* values of the stack before those of the expert */
+    size_t n;                      /* number of models, without a base that is subtracted */
     bool has_base; /* x[k] of a chunk are differences from the base, see method->subtracts */
     bool rows;     /* pieces are whole rows; set by the method's start */
     /* Parameters of model k in p[k]. Those of the whole merge are in p[n]. */
@@ -126,7 +132,7 @@ typedef struct gg_merge_pass {
     gg_status (*end)(gg_merge_job *j, const gg_merge_tally *t); /* sets j->err if it fails */
 } gg_merge_pass;
 
-/* A whole matrix in memory: for a stack of experts one of each expert, for a vector with rows = 1.
+/* A whole matrix in memory; for a vector with rows = 1.
  * Matrices are computed one at a time, whatever the number of threads, so that the memory is that
  * of one: `d`, and what the function allocates itself (at most twice the size of d). */
 typedef struct gg_whole_matrix {
@@ -214,16 +220,20 @@ typedef struct gg_merging {
     pthread_mutex_t whole; /* held while a whole matrix is in memory */
 } gg_merging;
 
-/* Fill in the job for a tensor: its parameters, and the state. gg_merge_job_free ends it, also
- * after an error. */
-gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, gg_merge_job *j,
-                             gg_error *err);
+/* The number of jobs of a tensor: the experts of a stack, or 1. */
+uint64_t gg_merge_experts(const gg_tensor *t);
+
+/* Fill in the job for a tensor, or for an expert of a stack: its parameters, and the state.
+ * gg_merge_job_free ends it, also after an error. */
+gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, uint64_t expert,
+                             gg_merge_job *j, gg_error *err);
 void gg_merge_job_free(gg_merge_job *j);
 
 /* Make a producer for a tensor of the result. at[k] is the index of the tensor in model k; at[n]
- * that in the base. The merging must outlive the list. */
-gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *at, gg_producer *p,
-                            gg_error *err);
+ * that in the base. `copies`: the method's `unchanged` applies to some experts of a stack. The
+ * merging must outlive the list. */
+gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *at, bool copies,
+                            gg_producer *p, gg_error *err);
 
 /* The run with fewer threads if their buffers would need too much memory; `row` is the length of
  * the longest row. */

@@ -570,11 +570,9 @@ static gg_status find_in_models(const merge_run *g, const gg_tensor *t, size_t *
 }
 
 static gg_status report_row(const merge_run *g, const gg_tensor *t, const char *how,
-                            const gg_merge_job *j)
+                            const char *text)
 {
-    char text[600] = "";
     if (!g->o->row) return GG_OK;
-    if (j) job_text(j, text, sizeof text);
     gg_merge_row row = { t, gg_anatomy_of(t->name, t->name_len), how, text };
     return g->o->row(g->o->ctx, &row, g->err);
 }
@@ -613,20 +611,63 @@ static gg_status refuse_scaled(const merge_run *g, const gg_tensor *t)
     return GG_OK;
 }
 
+/* How a tensor is merged. */
+typedef struct tensor_merge {
+    char text[600]; /* the parameters; those of experts one after another where they differ */
+    size_t from;    /* the input that it is a copy of, as gg_merge_method.unchanged; or SIZE_MAX */
+    bool copies;    /* only some of its experts are copies of an input, or of different ones */
+} tensor_merge;
+
+/* Adds the parameters of experts `first` to `last`. */
+static void add_expert_text(tensor_merge *how, uint64_t first, uint64_t last, const char *text)
+{
+    size_t at = strlen(how->text), room = sizeof how->text - at;
+    char numbers[64];
+    snprintf(numbers, sizeof numbers, "%sexperts %llu-%llu: ", at ? "; " : "",
+             (unsigned long long)first, (unsigned long long)last);
+    if (strlen(numbers) < room)
+        snprintf(how->text + at, room, "%s%.*s", numbers, (int)(room - strlen(numbers) - 1), text);
+}
+
+/* Starts the jobs of a tensor to see what they do. */
+static gg_status describe_merge(const gg_merging *m, const gg_tensor *t, tensor_merge *how,
+                                gg_error *err)
+{
+    char text[2][sizeof how->text] = { "" };
+    uint64_t n = gg_merge_experts(t), first = 0;
+    gg_status st = GG_OK;
+    *how = (tensor_merge){ .from = SIZE_MAX };
+    for (uint64_t e = 0; e < n && st == GG_OK; e++) {
+        gg_merge_job j;
+        st = gg_merge_job_start(m, t, e, &j, err);
+        size_t from = st == GG_OK && m->method->unchanged ? m->method->unchanged(&j) : SIZE_MAX;
+        if (st == GG_OK) job_text(&j, text[e % 2], sizeof text[0]);
+        gg_merge_job_free(&j);
+        if (e == 0) how->from = from;
+        how->copies = how->copies || from != how->from;
+        if (e == 0 || strcmp(text[0], text[1]) == 0) continue;
+        add_expert_text(how, first, e - 1, text[(e - 1) % 2]);
+        first = e;
+    }
+    if (how->copies) how->from = SIZE_MAX;
+    if (first) add_expert_text(how, first, n - 1, text[(n - 1) % 2]);
+    else memcpy(how->text, text[0], sizeof text[0]);
+    return st;
+}
+
 static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
 {
-    gg_merge_job j;
     gg_plan_tensor *pt;
     gg_producer p;
-    gg_status st = gg_merge_job_start(&g->m, t, &j, g->err);
-    size_t k = st == GG_OK && g->m.method->unchanged ? g->m.method->unchanged(&j) : SIZE_MAX;
-    if (st == GG_OK) st = report_row(g, t, k == SIZE_MAX ? "merge" : "copy", &j);
-    gg_merge_job_free(&j);
+    tensor_merge how;
+    gg_status st = describe_merge(&g->m, t, &how, g->err);
+    size_t k = how.from;
+    if (st == GG_OK) st = report_row(g, t, k == SIZE_MAX ? "merge" : "copy", how.text);
     if (st != GG_OK) return st;
     if (k != SIZE_MAX) return plan_copied(g, t, k < g->m.n ? g->m.models[k] : g->m.base, at[k]);
     st = refuse_scaled(g, t);
     if (st == GG_OK) st = gg_plan_add(&g->plan, t, &pt, g->err);
-    if (st == GG_OK) st = gg_merge_producer(&g->made, &g->m, at, &p, g->err);
+    if (st == GG_OK) st = gg_merge_producer(&g->made, &g->m, at, how.copies, &p, g->err);
     if (st != GG_OK) return st;
     pt->make = p.make;
     pt->ctx = p.ctx;
@@ -644,7 +685,7 @@ static gg_status plan_all(merge_run *g)
         bool kept = gg_is_integer(t->dtype) ||
                     (g->o->embeddings_from_base && gg_source_anatomy(g->first, i).cls == GG_EMBED);
         if (kept) {
-            st = report_row(g, t, "copy", NULL);
+            st = report_row(g, t, "copy", "");
             if (st == GG_OK) st = plan_copied(g, t, g->first, i);
             continue;
         }
@@ -1084,18 +1125,15 @@ static gg_status row_of_slice(const recall *r, const gg_tensor *t, const gg_anat
 
 static gg_status row_of_tensor(const recall *r, const gg_tensor *t, const gg_anatomy *a)
 {
-    char text[600] = "";
-    gg_merge_row row = { t, *a, "copy", text };
-    gg_merge_job j;
+    tensor_merge how;
+    gg_merge_row row = { t, *a, "copy", "" };
     gg_error wrong = GG_ERROR_INIT;
     if (r->n_slices) return row_of_slice(r, t, a);
     if (gg_is_integer(t->dtype) || (r->embeddings && a->cls == GG_EMBED))
         return r->row(r->ctx, &row, r->err);
-    gg_status st = gg_merge_job_start(&r->m, t, &j, &wrong);
-    bool copied = st == GG_OK && r->m.method->unchanged && r->m.method->unchanged(&j) != SIZE_MAX;
-    if (!copied) row.how = "merge";
-    if (st == GG_OK) job_text(&j, text, sizeof text);
-    gg_merge_job_free(&j);
+    gg_status st = describe_merge(&r->m, t, &how, &wrong);
+    if (how.from == SIZE_MAX) row.how = "merge";
+    row.parameters = how.text;
     if (st == GG_ENOMEM) return gg_fail(r->err, st, "out of memory");
     if (st != GG_OK) return malformed_key(r, "organ.merge.parameters");
     return r->row(r->ctx, &row, r->err);
