@@ -24,10 +24,8 @@ static table *started(align_rows *r)
 /* The columns that all rows of a group share. */
 static void print_place(table *t, const gg_align_group *g)
 {
-    cell_text(t, gg_align_name(g->kind));
-    cell_i64_if(t, g->block);
-    cell_i64_if(t, g->donor_block);
-    cell_i64_if(t, g->expert);
+    table_put(t, cell_text(gg_align_name(g->kind)), cell_i64_if(g->block),
+              cell_i64_if(g->donor_block), cell_i64_if(g->expert));
 }
 
 static gg_status print_group(void *ctx, const gg_align_group *g, gg_error *err)
@@ -36,19 +34,12 @@ static gg_status print_group(void *ctx, const gg_align_group *g, gg_error *err)
     table *t = started(r);
     for (size_t i = 0; i < g->n && !r->groups; i++) {
         print_place(t, g);
-        cell_u64(t, i);
-        cell_u64(t, g->from[i]);
-        cell_f64(t, (double)g->cosine[i]);
-        table_row(t);
+        table_line(t, cell_u64(i), cell_u64(g->from[i]), cell_f64((double)g->cosine[i]));
     }
     if (r->groups) {
         print_place(t, g);
-        cell_u64(t, g->n);
-        cell_u64(t, g->moved);
-        cell_text(t, g->found ? "yes" : "no");
-        cell_f64(t, g->mean);
-        cell_f64(t, g->before);
-        table_row(t);
+        table_line(t, cell_u64(g->n), cell_u64(g->moved), cell_text(g->found ? "yes" : "no"),
+                   cell_f64(g->mean), cell_f64(g->before));
     }
     return ferror(stdout) ? cli_stdout_lost(err, table_errno()) : GG_OK;
 }
@@ -68,12 +59,6 @@ gg_status align_table(cli *c, gg_source *a, gg_source *b, const gg_align_options
 }
 
 /* ---- lineage ---------------------------------------------------------------------- */
-
-static void cell_cosine(table *rows, size_t n, double v)
-{
-    if (n) cell_f64(rows, v);
-    else cell_null(rows);
-}
 
 /* One side of a map in words: "0=0,1-3=2-4" is "0-3" on the left and "0, 2-4" on the right. */
 static void blocks_of(const char *map, bool right, char *out, size_t size)
@@ -120,17 +105,10 @@ gg_status lineage_row(cli *c, gg_source *a, gg_source *b, const gg_compare_optio
     char verdict[80];
     snprintf(verdict, sizeof verdict, l.permuted[0] ? "%s (%s)" : "%s", gg_lineage_name(l.verdict),
              l.permuted);
-    cell_text(&rows, verdict);
-    cell_u64(&rows, l.n);
-    cell_cosine(&rows, l.n, l.min);
-    cell_cosine(&rows, l.n, l.median);
-    cell_cosine(&rows, l.n, l.max);
-    cell_u64(&rows, l.same);
-    cell_u64(&rows, l.strange);
-    cell_u64(&rows, l.tensors);
-    cell_u64(&rows, l.identical);
-    cell_text_if(&rows, l.map);
-    table_row(&rows);
+    table_line(&rows, cell_text(verdict), cell_u64(l.n), cell_f64_when(l.n, l.min),
+               cell_f64_when(l.n, l.median), cell_f64_when(l.n, l.max), cell_u64(l.same),
+               cell_u64(l.strange), cell_u64(l.tensors), cell_u64(l.identical),
+               cell_text_if(l.map));
     char text[200];
     gg_lineage_text(&l, text, sizeof text);
     if (c->verbose) cli_note(c, "%s", text);

@@ -173,18 +173,11 @@ void help_list_options(cli *c)
                                                            : '\0',
                           '\0' };
         bool acts = o->kind == CLI_ACT || o->kind == CLI_ACT_NOW;
-        cell_text_if(&t, o->name);
-        cell_text_if(&t, letter);
-        cell_text_if(&t, o->arg);
-        cell_text(&t, options_kind(o->kind));
-        cell_bool(&t, o->many);
-        cell_bool(&t, !o->local && !acts);
-        cell_i64_if(&t, o->place ? o->place : -1);
-        cell_text_if(&t, o->needs);
-        cell_text_if(&t, o->excludes);
         join_values(o, values, sizeof values);
-        cell_text_if(&t, values);
-        cell_text_if(&t, o->help);
-        table_row(&t);
+        table_line(&t, cell_text_if(o->name), cell_text_if(letter), cell_text_if(o->arg),
+                   cell_text(options_kind(o->kind)), cell_bool(o->many),
+                   cell_bool(!o->local && !acts), cell_i64_if(o->place ? o->place : -1),
+                   cell_text_if(o->needs), cell_text_if(o->excludes), cell_text_if(values),
+                   cell_text_if(o->help));
     }
 }

@@ -15,10 +15,8 @@ void list_columns(const cli *c, const table_column *columns)
 {
     table to = list_start(c, "name\tunit\tmeaning");
     for (; columns->name; columns++) {
-        cell_text(&to, columns->name);
-        cell_text_if(&to, columns->unit);
-        cell_text(&to, columns->meaning);
-        table_row(&to);
+        table_line(&to, cell_text(columns->name), cell_text_if(columns->unit),
+                   cell_text(columns->meaning));
     }
 }
 

@@ -82,27 +82,21 @@ void match_options_close(match_options *o)
 
 /* ---- the table of --check ------------------------------------------------------------ */
 
-static void cell_dtype(table *t, const gg_source *s, size_t i)
+static const char *type_name(const gg_source *s, size_t i)
 {
-    if (i == SIZE_MAX) cell_null(t);
-    else cell_text(t, gg_dtype_get(gg_source_tensor(s, i)->dtype)->name);
+    return i == SIZE_MAX ? NULL : gg_dtype_get(gg_source_tensor(s, i)->dtype)->name;
 }
 
 static void print_move(table *t, const gg_move *m, const gg_source *base, const gg_source *donor)
 {
     const gg_tensor *d = m->donor == SIZE_MAX ? NULL : gg_source_tensor(donor, m->donor);
     char reason[320];
-    cell_bytes(t, m->name, m->name_len);
-    cell_text(t, gg_move_name(m->kind));
-    if (d) cell_bytes(t, d->name, d->name_len);
-    else cell_null(t);
-    cell_dtype(t, base, m->base);
-    cell_dtype(t, donor, m->donor);
-    cell_u64(t, d ? d->bytes : 0);
     snprintf(reason, sizeof reason, "%s", m->reason ? m->reason : "");
     if (m->reason) hint_append(m->hint, reason, sizeof reason);
-    cell_text_if(t, reason);
-    table_row(t);
+    table_line(t, cell_bytes(m->name, m->name_len), cell_text(gg_move_name(m->kind)),
+               d ? cell_bytes(d->name, d->name_len) : cell_null(),
+               cell_text_if(type_name(base, m->base)), cell_text_if(type_name(donor, m->donor)),
+               cell_u64(d ? d->bytes : 0), cell_text_if(reason));
 }
 
 gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)

@@ -27,14 +27,10 @@ static void print_types(cli *c)
     const gg_dtype_info *type;
     for (size_t i = 0; (type = gg_dtype_at(i)) != NULL; i++) {
         if (type->kind == GG_DTYPE_REMOVED) continue;
-        cell_text(&to, type->name);
-        cell_u64(&to, type->id);
-        cell_u64(&to, type->block_elems);
-        cell_u64(&to, type->block_bytes);
-        cell_f64(&to, 8.0 * type->block_bytes / type->block_elems);
-        cell_text(&to, gg_can_decode(type->id) ? "yes" : "no");
-        cell_text(&to, list_encoding(type));
-        table_row(&to);
+        table_line(
+            &to, cell_text(type->name), cell_u64(type->id), cell_u64(type->block_elems),
+            cell_u64(type->block_bytes), cell_f64(8.0 * type->block_bytes / type->block_elems),
+            cell_text(gg_can_decode(type->id) ? "yes" : "no"), cell_text(list_encoding(type)));
     }
 }
 
@@ -43,10 +39,8 @@ static void print_presets(cli *c)
     table to = list_start(c, "name\tfile_type\tdtype");
     const gg_preset *preset;
     for (size_t i = 0; (preset = gg_preset_at(i)) != NULL; i++) {
-        cell_text(&to, preset->name);
-        cell_u64(&to, preset->file_type);
-        cell_text(&to, gg_dtype_get(preset->dtype)->name);
-        table_row(&to);
+        table_line(&to, cell_text(preset->name), cell_u64(preset->file_type),
+                   cell_text(gg_dtype_get(preset->dtype)->name));
     }
 }
 
@@ -125,14 +119,10 @@ static gg_status add_row(void *ctx, const gg_encode_row *r, gg_error *err)
 {
     table *rows = &((report *)ctx)->rows;
     (void)err;
-    cell_bytes(rows, r->tensor->name, r->tensor->name_len);
-    cell_text(rows, gg_dtype_get(r->from)->name);
-    cell_text(rows, gg_dtype_get(r->tensor->dtype)->name);
-    cell_u64(rows, r->tensor->bytes);
-    cell_f64(rows, r->rmse);
-    cell_f64(rows, r->rel_l2);
-    cell_f64_if(rows, r->weighted);
-    table_row(rows);
+    table_line(rows, cell_bytes(r->tensor->name, r->tensor->name_len),
+               cell_text(gg_dtype_get(r->from)->name),
+               cell_text(gg_dtype_get(r->tensor->dtype)->name), cell_u64(r->tensor->bytes),
+               cell_f64(r->rmse), cell_f64(r->rel_l2), cell_f64_if(r->weighted));
     return GG_OK;
 }
 
@@ -148,14 +138,9 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
         st = gg_buf_printf(&s->rules.text, err, "%s=%s\n", r->tensor->name, type);
     if (!opt.o.dry_run) return st;
     table_begin(&s->rows, "tensor\ttype\tbytes\terror\tloss\tshare\tbasis");
-    cell_bytes(&s->rows, r->tensor->name, r->tensor->name_len);
-    cell_text(&s->rows, type);
-    cell_u64(&s->rows, r->tensor->bytes);
-    cell_f64(&s->rows, r->error);
-    cell_f64(&s->rows, r->loss);
-    cell_f64(&s->rows, r->share);
-    cell_text_if(&s->rows, chosen ? r->basis : NULL);
-    table_row(&s->rows);
+    table_line(&s->rows, cell_bytes(r->tensor->name, r->tensor->name_len), cell_text(type),
+               cell_u64(r->tensor->bytes), cell_f64(r->error), cell_f64(r->loss),
+               cell_f64(r->share), cell_text_if(chosen ? r->basis : NULL));
     return st;
 }
 

@@ -16,10 +16,8 @@ static void print_rules(cli *c)
     table t = list_start(c, "rule\tlevel\treason");
     for (size_t i = 0; gg_check_rule_at(i); i++) {
         const gg_check_rule *r = gg_check_rule_at(i);
-        cell_text(&t, r->name);
-        cell_text(&t, gg_check_level_name(r->level));
-        cell_text(&t, r->reason);
-        table_row(&t);
+        table_line(&t, cell_text(r->name), cell_text(gg_check_level_name(r->level)),
+                   cell_text(r->reason));
     }
 }
 
@@ -73,12 +71,9 @@ static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
 {
     rows *r = ctx;
     table_begin(&r->t, columns);
-    cell_bytes(&r->t, r->model, strlen(r->model));
-    cell_text(&r->t, gg_check_level_name(f->level));
-    cell_text(&r->t, f->rule);
-    cell_text_if(&r->t, f->where);
-    cell_text(&r->t, f->message);
-    table_row(&r->t);
+    table_line(&r->t, cell_bytes(r->model, strlen(r->model)),
+               cell_text(gg_check_level_name(f->level)), cell_text(f->rule), cell_text_if(f->where),
+               cell_text(f->message));
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno());
     return GG_OK;
 }
@@ -135,11 +130,8 @@ static gg_status print_hash(void *ctx, const gg_hash_row *r, gg_error *err)
 {
     table *t = ctx;
     table_begin(t, hash_columns);
-    cell_text(t, r->sha256);
-    cell_text(t, r->kind);
-    cell_text(t, r->name);
-    cell_text(t, r->detail);
-    table_row(t);
+    table_line(t, cell_text(r->sha256), cell_text(r->kind), cell_text(r->name),
+               cell_text(r->detail));
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno());
     return GG_OK;
 }

@@ -117,33 +117,9 @@ static const char examples[] =
 
 /* ---- one row per tensor ---------------------------------------------------------- */
 
-static void cell_dims(table *rows, const gg_tensor *t)
+static table_cell cell_dtype(const gg_tensor *t)
 {
-    char dims[100] = "", json[100] = "[";
-    if (!t) {
-        cell_null(rows);
-        return;
-    }
-    for (uint32_t i = 0; i < t->n_dims; i++) {
-        size_t n = strlen(dims), m = strlen(json);
-        snprintf(dims + n, sizeof dims - n, "%s%llu", i ? "x" : "", (unsigned long long)t->dims[i]);
-        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "",
-                 (unsigned long long)t->dims[i]);
-    }
-    snprintf(json + strlen(json), sizeof json - strlen(json), "]");
-    cell_json(rows, t->n_dims ? dims : "-", json);
-}
-
-static void cell_dtype(table *rows, const gg_tensor *t)
-{
-    if (t) cell_text(rows, gg_dtype_get(t->dtype)->name);
-    else cell_null(rows);
-}
-
-static void cell_measure(table *rows, bool measured, double v)
-{
-    if (measured) cell_f64(rows, v);
-    else cell_null(rows);
+    return cell_text_if(t ? gg_dtype_get(t->dtype)->name : NULL);
 }
 
 static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
@@ -151,23 +127,13 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     table *rows = ctx;
     table_begin(rows, columns);
     const gg_tensor *t = r->a ? r->a : r->b;
-    cell_bytes(rows, t->name, t->name_len);
-    cell_text(rows, gg_class_name(r->anatomy.cls));
-    cell_i64_if(rows, r->anatomy.block);
-    cell_text(rows, gg_sameness_name(r->status));
-    cell_dtype(rows, r->a);
-    cell_dtype(rows, r->b);
-    cell_u64(rows, t->elements);
-    cell_measure(rows, r->measured, r->cosine);
-    cell_measure(rows, r->measured, r->rel_l2);
-    cell_measure(rows, r->measured, r->max_abs);
-    cell_dims(rows, r->a);
-    cell_dims(rows, r->b);
-    if (r->b) cell_bytes(rows, r->b->name, r->b->name_len);
-    else cell_null(rows);
-    cell_text(rows, gg_part_name(r->anatomy.part));
-    cell_measure(rows, !isnan(r->damage), r->damage);
-    table_row(rows);
+    table_line(rows, cell_bytes(t->name, t->name_len), cell_text(gg_class_name(r->anatomy.cls)),
+               cell_i64_if(r->anatomy.block), cell_text(gg_sameness_name(r->status)),
+               cell_dtype(r->a), cell_dtype(r->b), cell_u64(t->elements),
+               cell_f64_when(r->measured, r->cosine), cell_f64_when(r->measured, r->rel_l2),
+               cell_f64_when(r->measured, r->max_abs), cell_dims(r->a), cell_dims(r->b),
+               r->b ? cell_bytes(r->b->name, r->b->name_len) : cell_null(),
+               cell_text(gg_part_name(r->anatomy.part)), cell_f64_if(r->damage));
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return GG_OK;
 }
@@ -187,13 +153,9 @@ static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
     gg_status st = gg_compare_keys(a, b, NULL, &c->run, &r, &c->err);
     size_t differ = r.keys - r.by[GG_SAME_IDENTICAL];
     if (st != GG_OK || !differ) return st;
-    cell_text(rows, "(keys)");
-    cell_text(rows, "keys");
-    cell_null(rows);
-    cell_text(rows, gg_sameness_name(GG_SAME_DIFFERS));
-    for (int i = 0; i < 2; i++) cell_null(rows);
-    cell_u64(rows, differ);
-    for (int i = 0; i < 8; i++) cell_null(rows);
+    table_put(rows, cell_text("(keys)"), cell_text("keys"), cell_null(),
+              cell_text(gg_sameness_name(GG_SAME_DIFFERS)), cell_null(), cell_null(),
+              cell_u64(differ));
     table_row(rows);
     if (c->verbose)
         cli_note(c, "metadata keys that differ: %zu of %zu; --keys lists them", differ, r.keys);
@@ -223,32 +185,24 @@ static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *
     gg_compare_keys_report r;
     gg_status st = gg_compare_keys(a, b, NULL, &c->run, &r, &c->err);
     if (st != GG_OK || r.keys == r.by[GG_SAME_IDENTICAL]) return st;
-    cell_text(rows, "keys");
-    cell_u64(rows, r.keys);
-    for (int s = 0; s < GG_SAMENESS_COUNT; s++) cell_u64(rows, r.by[s]);
-    for (int i = 0; i < 6; i++) cell_null(rows);
+    table_put(rows, cell_text("keys"), cell_u64(r.keys));
+    for (int s = 0; s < GG_SAMENESS_COUNT; s++) table_put(rows, cell_u64(r.by[s]));
     table_row(rows);
     return GG_NO;
 }
 
-/* Prints a key's value; for arrays that differ, the first element that differs. */
-static void cell_value(cli *c, table *rows, const gg_key_diff *d, const gg_kv *kv)
+/* A key's value; for arrays that differ, the first element that differs. */
+static table_cell cell_value(cli *c, const gg_key_diff *d, const gg_kv *kv)
 {
     gg_key_form form = { .elements = 8, .bytes = isatty(STDOUT_FILENO) ? 60 : 0 };
     if (d->status == GG_SAME_DIFFERS && kv && kv->type == GG_TYPE_ARR) form.element = &d->index;
-    if (kv) cell_key_value(rows, kv, form, &c->err);
-    else cell_null(rows);
+    return kv ? cell_key_value(kv, form, &c->err) : cell_null();
 }
 
-static void cell_type(table *rows, const gg_kv *kv)
+static const char *type_text(const gg_kv *kv, char type[GG_KEY_TYPE])
 {
-    char type[GG_KEY_TYPE];
-    if (!kv) {
-        cell_null(rows);
-        return;
-    }
-    gg_key_type(kv, type);
-    cell_text(rows, type);
+    if (kv) gg_key_type(kv, type);
+    return kv ? type : NULL;
 }
 
 typedef struct key_table {
@@ -260,15 +214,13 @@ static gg_status print_key(void *ctx, const gg_key_diff *d, gg_error *err)
 {
     key_table *k = ctx;
     const gg_kv *kv = d->a ? d->a : d->b;
-    cell_bytes(&k->t, kv->key, kv->key_len);
-    cell_text(&k->t, d->status == GG_SAME_DTYPE ? "type" : gg_sameness_name(d->status));
-    cell_value(k->c, &k->t, d, d->a);
-    cell_value(k->c, &k->t, d, d->b);
-    cell_type(&k->t, d->a);
-    cell_type(&k->t, d->b);
-    if (d->status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR) cell_u64(&k->t, d->index);
-    else cell_null(&k->t);
-    table_row(&k->t);
+    bool element = d->status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR;
+    char types[2][GG_KEY_TYPE];
+    table_line(&k->t, cell_bytes(kv->key, kv->key_len),
+               cell_text(d->status == GG_SAME_DTYPE ? "type" : gg_sameness_name(d->status)),
+               cell_value(k->c, d, d->a), cell_value(k->c, d, d->b),
+               cell_text_if(type_text(d->a, types[0])), cell_text_if(type_text(d->b, types[1])),
+               element ? cell_u64(d->index) : cell_null());
     return err->status;
 }
 
@@ -296,18 +248,16 @@ static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
 static void print_group(table *rows, const char *name, const gg_compare_group *g)
 {
     const gg_lineage *l = &g->lineage;
-    cell_text(rows, name);
-    cell_u64(rows, g->tensors);
-    for (int s = 0; s < GG_SAMENESS_COUNT; s++) cell_u64(rows, g->by[s]);
-    double n = g->measured ? (double)g->measured : 1;
-    cell_measure(rows, g->measured, g->cosine_min);
-    cell_measure(rows, g->measured, g->cosine_sum / n);
-    cell_measure(rows, g->measured, g->rel_l2_sum / n);
-    cell_measure(rows, g->measured, g->max_abs);
+    table_put(rows, cell_text(name), cell_u64(g->tensors));
+    for (int s = 0; s < GG_SAMENESS_COUNT; s++) table_put(rows, cell_u64(g->by[s]));
+    double n = (double)g->measured;
     bool known = l->n || l->verdict == GG_LINEAGE_IDENTICAL;
-    cell_text_if(rows, known ? gg_lineage_name(l->verdict) : NULL);
-    cell_measure(rows, g->predicted, g->damage);
-    table_row(rows);
+    table_line(rows, cell_f64_when(g->measured, g->cosine_min),
+               cell_f64_when(g->measured, g->cosine_sum / n),
+               cell_f64_when(g->measured, g->rel_l2_sum / n),
+               cell_f64_when(g->measured, g->max_abs),
+               cell_text_if(known ? gg_lineage_name(l->verdict) : NULL),
+               cell_f64_when(g->predicted, g->damage));
 }
 
 static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)

@@ -39,9 +39,7 @@ static void print_classes(cli *c)
         [GG_OTHER] = "everything else",
     };
     for (size_t i = 0; i < GG_CLASS_COUNT; i++) {
-        cell_text(&to, gg_class_name((gg_class)i));
-        cell_text(&to, meanings[i]);
-        table_row(&to);
+        table_line(&to, cell_text(gg_class_name((gg_class)i)), cell_text(meanings[i]));
     }
 }
 
@@ -59,9 +57,7 @@ static void print_parts(cli *c)
         [GG_PART_IMATRIX] = "importance matrices",
     };
     for (size_t i = 0; i < GG_PART_COUNT; i++) {
-        cell_text(&to, gg_part_name((gg_part)i));
-        cell_text(&to, meanings[i]);
-        table_row(&to);
+        table_line(&to, cell_text(gg_part_name((gg_part)i)), cell_text(meanings[i]));
     }
 }
 
@@ -115,25 +111,10 @@ static gg_status list_row(void *ctx, const gg_extract_row *r, gg_error *err)
     const gg_anatomy *a = r->anatomy;
     table *rows = ctx;
     table_begin(rows, columns);
-    char dims[100] = "", json[100] = "[";
-    for (uint32_t i = 0; i < t->n_dims; i++) {
-        size_t n = strlen(dims), m = strlen(json);
-        snprintf(dims + n, sizeof dims - n, "%s%llu", i ? "x" : "", (unsigned long long)t->dims[i]);
-        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "",
-                 (unsigned long long)t->dims[i]);
-    }
-    snprintf(json + strlen(json), sizeof json - strlen(json), "]");
-    cell_bytes(rows, t->name, t->name_len);
-    cell_text(rows, gg_class_name(a->cls));
-    cell_i64_if(rows, a->block);
-    cell_bytes(rows, t->name + a->role_at, a->role_len);
-    cell_text(rows, gg_dtype_get(t->dtype)->name);
-    cell_json(rows, t->n_dims ? dims : "-", json);
-    cell_u64(rows, t->elements);
-    cell_u64(rows, t->bytes);
-    cell_u64(rows, t->offset);
-    cell_text(rows, gg_part_name(a->part));
-    table_row(rows);
+    table_line(rows, cell_bytes(t->name, t->name_len), cell_text(gg_class_name(a->cls)),
+               cell_i64_if(a->block), cell_bytes(t->name + a->role_at, a->role_len),
+               cell_text(gg_dtype_get(t->dtype)->name), cell_dims(t), cell_u64(t->elements),
+               cell_u64(t->bytes), cell_u64(t->offset), cell_text(gg_part_name(a->part)));
     return GG_OK;
 }
 

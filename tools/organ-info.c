@@ -110,63 +110,40 @@ static uint64_t fitting_context(const gg_info *i)
 
 /* ---- one row per model ------------------------------------------------------------ */
 
-static void cell_number(table *t, uint64_t v)
+static table_cell cell_number(uint64_t v)
 {
-    if (v) cell_u64(t, v);
-    else cell_null(t);
+    return v ? cell_u64(v) : cell_null();
 }
 
-static void cell_key(table *t, gg_text text)
+static table_cell cell_key(gg_text text)
 {
-    if (text.at) cell_bytes(t, text.at, text.len);
-    else cell_null(t);
+    return text.at ? cell_bytes(text.at, text.len) : cell_null();
 }
 
-static void cell_cache(table *t, const gg_info *i, uint64_t context, uint32_t dtype)
+static table_cell cell_cache(const gg_info *i, uint64_t context, uint32_t dtype)
 {
-    if (i->cache.known && context) cell_u64(t, gg_cache_bytes(&i->cache, context, dtype));
-    else cell_null(t);
-}
-
-static void print_numbers(table *t, const gg_info *i)
-{
-    const uint64_t v[] = { i->blocks,   i->context, i->embedding,    i->heads,
-                           i->heads_kv, i->experts, i->experts_used, i->vocabulary };
-    for (size_t k = 0; k < sizeof v / sizeof v[0]; k++) cell_number(t, v[k]);
+    return i->cache.known && context ? cell_u64(gg_cache_bytes(&i->cache, context, dtype))
+                                     : cell_null();
 }
 
 static void print_row(table *t, const char *file, const gg_info *i)
 {
-    char text[600];
-    cell_text(t, file);
-    cell_text(t, gg_kind_name(i->kind));
-    cell_text(t, i->form);
-    cell_key(t, i->architecture);
-    cell_key(t, i->name);
-    cell_u64(t, i->elements);
-    cell_u64(t, i->active);
-    cell_u64(t, i->bytes);
-    cell_f64(t, bits_per_weight(i));
-    types_text(i, text, sizeof text);
-    cell_text(t, text);
-    print_numbers(t, i);
-    cell_key(t, i->tokenizer);
-    cell_text(t, template_text(i));
-    cell_key(t, i->license);
-    origins_text(i, text, sizeof text);
-    cell_text_if(t, text);
-    cell_u64(t, i->shards);
-    cell_u64(t, i->shards_missing);
-    cell_cache(t, i, SHORT_CONTEXT, GG_F16);
-    cell_cache(t, i, LONG_CONTEXT, GG_F16);
-    cell_cache(t, i, i->context, GG_F16);
-    cell_cache(t, i, i->context, GG_Q8_0);
-    if (opt.fit) cell_u64(t, fitting_context(i));
-    else cell_null(t);
-    cell_u64(t, i->check.found[GG_CHECK_ERROR]);
-    cell_u64(t, i->check.found[GG_CHECK_WARNING]);
-    cell_text_if(t, i->verdict);
-    table_row(t);
+    char types[600], origins[600];
+    types_text(i, types, sizeof types);
+    origins_text(i, origins, sizeof origins);
+    table_line(t, cell_text(file), cell_text(gg_kind_name(i->kind)), cell_text(i->form),
+               cell_key(i->architecture), cell_key(i->name), cell_u64(i->elements),
+               cell_u64(i->active), cell_u64(i->bytes), cell_f64(bits_per_weight(i)),
+               cell_text(types), cell_number(i->blocks), cell_number(i->context),
+               cell_number(i->embedding), cell_number(i->heads), cell_number(i->heads_kv),
+               cell_number(i->experts), cell_number(i->experts_used), cell_number(i->vocabulary),
+               cell_key(i->tokenizer), cell_text(template_text(i)), cell_key(i->license),
+               cell_text_if(origins), cell_u64(i->shards), cell_u64(i->shards_missing),
+               cell_cache(i, SHORT_CONTEXT, GG_F16), cell_cache(i, LONG_CONTEXT, GG_F16),
+               cell_cache(i, i->context, GG_F16), cell_cache(i, i->context, GG_Q8_0),
+               opt.fit ? cell_u64(fitting_context(i)) : cell_null(),
+               cell_u64(i->check.found[GG_CHECK_ERROR]), cell_u64(i->check.found[GG_CHECK_WARNING]),
+               cell_text_if(i->verdict));
 }
 
 /* ---- one screen for one model -------------------------------------------------------- */

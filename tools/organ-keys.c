@@ -89,11 +89,8 @@ static void print_row(cli *c, table *rows, const gg_kv *kv, gg_key_form form)
 {
     char type[GG_KEY_TYPE];
     gg_key_type(kv, type);
-    cell_bytes(rows, kv->key, kv->key_len);
-    cell_text(rows, type);
-    cell_u64(rows, kv->count);
-    cell_key_value(rows, kv, form, &c->err);
-    table_row(rows);
+    table_line(rows, cell_bytes(kv->key, kv->key_len), cell_text(type), cell_u64(kv->count),
+               cell_key_value(kv, form, &c->err));
 }
 
 static gg_status get(cli *c, const gg_meta *meta)

@@ -49,13 +49,8 @@ static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
 {
     table *t = ctx;
     table_begin(t, "name\trows\tcols\texperts\trank\tkept");
-    cell_bytes(t, row->name, row->name_len);
-    cell_u64(t, row->rows);
-    cell_u64(t, row->cols);
-    cell_u64(t, row->experts);
-    cell_u64(t, row->rank);
-    cell_f64(t, row->kept);
-    table_row(t);
+    table_line(t, cell_bytes(row->name, row->name_len), cell_u64(row->rows), cell_u64(row->cols),
+               cell_u64(row->experts), cell_u64(row->rank), cell_f64(row->kept));
     return ferror(stdout) ? cli_stdout_lost(err, table_errno()) : GG_OK;
 }
 

@@ -125,32 +125,33 @@ typedef struct printer {
 
 /* ---- tables -------------------------------------------------------------------- */
 
-static void cell_of_tensor(table *t, const char *column, const gg_tensor_measure *r)
+static table_cell cell_of_tensor(const char *column, const gg_tensor_measure *r)
 {
     const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
-    if (strcmp(column, "name") == 0) cell_bytes(t, r->t.name, r->t.name_len);
-    else if (strcmp(column, "class") == 0) cell_text(t, gg_class_name(r->a.cls));
-    else if (strcmp(column, "dtype") == 0) cell_text(t, info ? info->name : "unknown");
-    else if (strcmp(column, "part") == 0) cell_text(t, gg_part_name(r->a.part));
-    else cell_i64_if(t, r->a.block);
+    if (strcmp(column, "name") == 0) return cell_bytes(r->t.name, r->t.name_len);
+    if (strcmp(column, "class") == 0) return cell_text(gg_class_name(r->a.cls));
+    if (strcmp(column, "dtype") == 0) return cell_text(info ? info->name : "unknown");
+    if (strcmp(column, "part") == 0) return cell_text(gg_part_name(r->a.part));
+    return cell_i64_if(r->a.block);
 }
 
-static void print_cell(table *t, const gg_measure_column *column, const gg_tensor_measure *r)
+static table_cell cell_of(const gg_measure_column *column, const gg_tensor_measure *r)
 {
-    if (!r->decoded && column->kind == GG_COLUMN_MEASURE) cell_null(t);
-    else if (column->count) cell_u64(t, column->count(r));
-    else if (!column->value) cell_of_tensor(t, column->name, r);
-    else if (column->kind == GG_COLUMN_OPTION) cell_f64_if(t, column->value(r));
-    else cell_f64(t, column->value(r));
+    if (!r->decoded && column->kind == GG_COLUMN_MEASURE) return cell_null();
+    if (column->count) return cell_u64(column->count(r));
+    if (!column->value) return cell_of_tensor(column->name, r);
+    double v = column->value(r);
+    return column->kind == GG_COLUMN_OPTION ? cell_f64_if(v) : cell_f64(v);
 }
 
 /* Returns whether the row satisfies all conditions. */
 static bool print_row(table *t, const gg_tensor_measure *r)
 {
     const gg_measure_column *column;
-    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++) print_cell(t, column, r);
+    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++)
+        table_put(t, cell_of(column, r));
     /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
-    if (!r->decoded) cell_member(t, "error", "no codec decodes this dtype");
+    if (!r->decoded) table_member(t, "error", "no codec decodes this dtype");
     return table_row(t);
 }
 
@@ -267,8 +268,8 @@ static gg_status print_chosen(cli *c, const gg_measures *list)
     if (!chosen.n) choose_columns(c, list);
     table t = table_start(c->json, chosen.names);
     for (size_t i = 0; i < list->n && (!opt.top || i < opt.top); i++) {
-        for (size_t k = 0; k < chosen.n; k++) print_cell(&t, chosen.list[k], rows[i]);
-        if (!rows[i]->decoded) cell_member(&t, "error", "no codec decodes this dtype");
+        for (size_t k = 0; k < chosen.n; k++) table_put(&t, cell_of(chosen.list[k], rows[i]));
+        if (!rows[i]->decoded) table_member(&t, "error", "no codec decodes this dtype");
         table_row(&t);
     }
     free(rows);
@@ -301,14 +302,10 @@ static gg_status print_ranks(cli *c, const gg_measures *list, bool experts)
                                            ? "rank\tblock\texpert\ttensors\timportance\tshare\tpart"
                                            : "rank\tblock\ttensors\timportance\tshare\tpart");
         for (size_t i = 0; i < n; i++) {
-            cell_u64(&t, i + 1);
-            cell_i64(&t, ranks[i].block);
-            if (experts) cell_i64(&t, ranks[i].expert);
-            cell_u64(&t, ranks[i].tensors);
-            cell_f64(&t, ranks[i].importance);
-            cell_f64(&t, ranks[i].share);
-            cell_text(&t, gg_part_name(ranks[i].part));
-            table_row(&t);
+            table_put(&t, cell_u64(i + 1), cell_i64(ranks[i].block));
+            if (experts) table_put(&t, cell_i64(ranks[i].expert));
+            table_line(&t, cell_u64(ranks[i].tensors), cell_f64(ranks[i].importance),
+                       cell_f64(ranks[i].share), cell_text(gg_part_name(ranks[i].part)));
         }
     }
     free(ranks);
@@ -320,21 +317,14 @@ static void print_group(table *t, const gg_group *g)
     static const char *const kinds[] = { "class", "role", "model" };
     static const char *const stars[] = { "-", "*", "**", "***" }, *const numbers[] = { "null", "1",
                                                                                        "2", "3" };
-    cell_text(t, kinds[g->kind]);
-    cell_bytes(t, g->name, g->name_len);
-    cell_u64(t, g->tensors);
-    cell_u64(t, g->measured);
-    const double v[] = { g->theta,  g->theta_min,  g->theta_max,
-                         g->signal, g->calibrated, g->row_theta };
-    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
-        if (g->measured) cell_f64(t, v[i]);
-        else cell_null(t);
-    }
-    cell_json(t, stars[g->stars], numbers[g->stars]);
-    cell_text_if(t, g->kind == GG_GROUP_ROLE ? gg_part_name(g->part) : NULL);
-    cell_f64_if(t, g->edge);
-    cell_f64_if(t, g->importance);
-    table_row(t);
+    bool known = g->measured;
+    table_line(t, cell_text(kinds[g->kind]), cell_bytes(g->name, g->name_len), cell_u64(g->tensors),
+               cell_u64(g->measured), cell_f64_when(known, g->theta),
+               cell_f64_when(known, g->theta_min), cell_f64_when(known, g->theta_max),
+               cell_f64_when(known, g->signal), cell_f64_when(known, g->calibrated),
+               cell_f64_when(known, g->row_theta), cell_json(stars[g->stars], numbers[g->stars]),
+               cell_text_if(g->kind == GG_GROUP_ROLE ? gg_part_name(g->part) : NULL),
+               cell_f64_if(g->edge), cell_f64_if(g->importance));
 }
 
 static gg_status print_summary(cli *c, const gg_measures *list)
@@ -385,11 +375,8 @@ static gg_status draw(cli *c, const gg_measures *list, const gg_source *s)
 
 static void print_bin(table *t, size_t cls, double low, double high, double values)
 {
-    cell_text(t, gg_class_name((gg_class)cls));
-    cell_f64_if(t, low);
-    cell_f64_if(t, high);
-    cell_f64(t, values);
-    table_row(t);
+    table_line(t, cell_text(gg_class_name((gg_class)cls)), cell_f64_if(low), cell_f64_if(high),
+               cell_f64(values));
 }
 
 static void print_bins(table *t, const gg_histogram *list)

@@ -15,23 +15,26 @@
 
 #define HOW_MERGED "How each tensor is merged, and with which parameters:"
 
+#define PARAMETERS_TEXT 400
+#define PARAMETERS_JSON 1600
 /* NAME=DEFAULT, or NAME if it must be given; in JSON a list of objects. */
-static void cell_parameters(table *to, const gg_merge_method_info *m)
+static void parameters_text(const gg_merge_method_info *m, char text[PARAMETERS_TEXT],
+                            char json[PARAMETERS_JSON])
 {
-    char text[400] = "", json[1600] = "[";
+    strcpy(text, m->n_parameters ? "" : "-");
+    strcpy(json, "[");
     for (size_t i = 0; i < m->n_parameters; i++) {
         size_t n = strlen(text), k = strlen(json);
         double v = m->parameters[i].value;
         char value[32] = "null";
         if (!isnan(v)) snprintf(value, sizeof value, "%.9g", v);
-        snprintf(text + n, sizeof text - n, "%s%s%s%s", i ? "," : "", m->parameters[i].name,
+        snprintf(text + n, PARAMETERS_TEXT - n, "%s%s%s%s", i ? "," : "", m->parameters[i].name,
                  isnan(v) ? "" : "=", isnan(v) ? "" : value);
-        snprintf(json + k, sizeof json - k,
+        snprintf(json + k, PARAMETERS_JSON - k,
                  "%s{\"name\": \"%s\", \"default\": %s, \"meaning\": \"%s\"}", i ? ", " : "",
                  m->parameters[i].name, value, m->parameters[i].meaning);
     }
-    snprintf(json + strlen(json), sizeof json - strlen(json), "]");
-    cell_json(to, m->n_parameters ? text : "-", json);
+    snprintf(json + strlen(json), PARAMETERS_JSON - strlen(json), "]");
 }
 
 static void print_methods(cli *c)
@@ -43,14 +46,11 @@ static void print_methods(cli *c)
                                          [GG_MERGE_BASE_MUST] = "required" };
     gg_merge_method_info m;
     for (size_t i = 0; gg_merge_method_at(i, &m); i++) {
-        cell_text(&to, m.name);
-        cell_text_if(&to, m.alias);
-        cell_text(&to, bases[m.base]);
-        cell_u64(&to, m.least);
-        cell_u64(&to, m.most);
-        cell_parameters(&to, &m);
-        cell_text(&to, m.meaning);
-        table_row(&to);
+        char text[PARAMETERS_TEXT], json[PARAMETERS_JSON];
+        parameters_text(&m, text, json);
+        table_line(&to, cell_text(m.name), cell_text_if(m.alias), cell_text(bases[m.base]),
+                   cell_u64(m.least), cell_u64(m.most), cell_json(text, json),
+                   cell_text(m.meaning));
     }
 }
 
@@ -72,10 +72,8 @@ static void print_parameters(cli *c)
                     snprintf(methods + n, sizeof methods - n, "%s%s", n ? "," : "", other.name);
                 }
             if (!first) continue;
-            cell_text(&to, name);
-            cell_text(&to, methods);
-            cell_text(&to, m.parameters[k].meaning);
-            table_row(&to);
+            table_line(&to, cell_text(name), cell_text(methods),
+                       cell_text(m.parameters[k].meaning));
         }
 }
 
@@ -159,13 +157,9 @@ static gg_status print_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
     const gg_dtype_info *type = gg_dtype_get(t->dtype);
     (void)err;
     table_begin(to, "name\tclass\tdtype\telements\thow\tparameters");
-    cell_bytes(to, t->name, t->name_len);
-    cell_text(to, gg_class_name(row->a.cls));
-    cell_text(to, type ? type->name : "?");
-    cell_u64(to, t->elements);
-    cell_text(to, row->how);
-    cell_text(to, row->parameters[0] ? row->parameters : "-");
-    table_row(to);
+    table_line(to, cell_bytes(t->name, t->name_len), cell_text(gg_class_name(row->a.cls)),
+               cell_text(type ? type->name : "?"), cell_u64(t->elements), cell_text(row->how),
+               cell_text(row->parameters[0] ? row->parameters : "-"));
     return GG_OK;
 }
 

@@ -69,19 +69,14 @@ static gg_status print_row(void *ctx, const gg_purify_row *r, gg_error *err)
     table *t = ctx;
     (void)err;
     begin(t);
-    cell_bytes(t, r->t.name, r->t.name_len);
-    cell_text(t, gg_class_name(r->a.cls));
-    cell_i64_if(t, r->a.block);
-    cell_text(t, gg_dtype_get(r->dtype) ? gg_dtype_get(r->dtype)->name : "unknown");
-    cell_text(t, opt.o.method == GG_PURIFY_FFT ? "fft" : "haar");
-    cell_f64(t, opt.o.strength);
-    const double v[] = { r->energy_kept, r->rel_l2, r->theta_before, r->theta_after };
-    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
-        if (r->outcome <= GG_PURIFY_IDENTICAL) cell_f64(t, v[i]);
-        else cell_null(t);
-    }
-    cell_text(t, gg_purify_outcome_name(r->outcome));
-    table_row(t);
+    bool known = r->outcome <= GG_PURIFY_IDENTICAL;
+    table_line(t, cell_bytes(r->t.name, r->t.name_len), cell_text(gg_class_name(r->a.cls)),
+               cell_i64_if(r->a.block),
+               cell_text(gg_dtype_get(r->dtype) ? gg_dtype_get(r->dtype)->name : "unknown"),
+               cell_text(opt.o.method == GG_PURIFY_FFT ? "fft" : "haar"), cell_f64(opt.o.strength),
+               cell_f64_when(known, r->energy_kept), cell_f64_when(known, r->rel_l2),
+               cell_f64_when(known, r->theta_before), cell_f64_when(known, r->theta_after),
+               cell_text(gg_purify_outcome_name(r->outcome)));
     return GG_OK;
 }
 

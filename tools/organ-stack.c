@@ -107,12 +107,8 @@ static gg_status print_block(void *ctx, const gg_stack_row *row, gg_error *err)
     const char *name = gg_source_name(p->order->models[row->from.model]);
     (void)err;
     table_begin(&p->t, "block\tmodel\tsource_block\ttensors\tbytes");
-    cell_u64(&p->t, row->block);
-    cell_bytes(&p->t, name, strlen(name));
-    cell_u64(&p->t, row->from.block);
-    cell_u64(&p->t, row->tensors);
-    cell_u64(&p->t, row->bytes);
-    table_row(&p->t);
+    table_line(&p->t, cell_u64(row->block), cell_bytes(name, strlen(name)),
+               cell_u64(row->from.block), cell_u64(row->tensors), cell_u64(row->bytes));
     return GG_OK;
 }
 

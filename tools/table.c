@@ -249,10 +249,9 @@ static gg_status to_row(void *ctx, const char *bytes, size_t n, gg_error *err)
     return gg_buf_append(&row, bytes, n, err);
 }
 
-void cell_bytes(table *t, const char *bytes, size_t n)
+static void put_bytes(table *t, const char *bytes, size_t n)
 {
     gg_error err = GG_ERROR_INIT;
-    lead(t, TEXT);
     keep_text(t, bytes, n);
     if (t->json) {
         gg_json_out o = { to_row, NULL };
@@ -264,93 +263,73 @@ void cell_bytes(table *t, const char *bytes, size_t n)
     }
 }
 
-void cell_key_value(table *t, const gg_kv *kv, gg_key_form form, gg_error *err)
-{
-    form.as = t->json ? GG_KEY_JSON : GG_KEY_LINE;
-    lead(t, TEXT);
-    value_of(t, WHERE_ABSENT);
-    gg_key_put(kv, &form, to_row, NULL, err);
-}
-
-void cell_text(table *t, const char *text)
-{
-    cell_bytes(t, text, strlen(text));
-}
-
-void cell_u64(table *t, uint64_t v)
-{
-    char text[24];
-    lead(t, NUMBER);
-    where_value *w = value_of(t, WHERE_WHOLE);
-    w->whole = v;
-    w->number = (double)v;
-    snprintf(text, sizeof text, "%llu", (unsigned long long)v);
-    put_text(text);
-}
-
-void cell_i64(table *t, int64_t v)
-{
-    char text[24];
-    lead(t, NUMBER);
-    where_value *w = value_of(t, v >= 0 ? WHERE_WHOLE : WHERE_NUMBER);
-    w->whole = v >= 0 ? (uint64_t)v : 0;
-    w->number = (double)v;
-    snprintf(text, sizeof text, "%lld", (long long)v);
-    put_text(text);
-}
-
-void cell_f64(table *t, double v)
+static void put_number(table *t, const table_cell *c)
 {
     char text[32];
-    lead(t, NUMBER);
-    value_of(t, WHERE_NUMBER)->number = v;
-    if (t->aligned) snprintf(text, sizeof text, "%.4g", v);
-    else gg_format_f64(v, text);
-    put_text(t->json && !isfinite(v) ? "null" : text);
+    where_value *w = value_of(t, WHERE_WHOLE);
+    if (c->kind == CELL_F64) {
+        *w = (where_value){ .kind = WHERE_NUMBER, .number = c->f64 };
+        if (t->aligned) snprintf(text, sizeof text, "%.4g", c->f64);
+        else gg_format_f64(c->f64, text);
+    } else if (c->kind == CELL_I64 && c->i64 < 0) {
+        *w = (where_value){ .kind = WHERE_NUMBER, .number = (double)c->i64 };
+        snprintf(text, sizeof text, "%lld", (long long)c->i64);
+    } else {
+        w->whole = c->kind == CELL_U64 ? c->u64 : (uint64_t)c->i64;
+        w->number = (double)w->whole;
+        snprintf(text, sizeof text, "%llu", (unsigned long long)w->whole);
+    }
+    put_text(c->kind == CELL_F64 && t->json && !isfinite(c->f64) ? "null" : text);
 }
 
-void cell_bool(table *t, bool v)
+/* Text for either format. */
+static void put_either(table *t, const char *tsv, const char *json)
 {
-    const char *text = v ? "true" : "false";
-    lead(t, TEXT);
-    keep_text(t, text, strlen(text));
-    put_text(text);
-}
-
-void cell_null(table *t)
-{
-    lead(t, ABSENT);
-    value_of(t, WHERE_ABSENT);
-    put_text(t->json ? "null" : "-");
-}
-
-void cell_text_if(table *t, const char *text)
-{
-    if (text && text[0]) cell_text(t, text);
-    else cell_null(t);
-}
-
-void cell_i64_if(table *t, int64_t v)
-{
-    if (v >= 0) cell_i64(t, v);
-    else cell_null(t);
-}
-
-void cell_f64_if(table *t, double v)
-{
-    if (isnan(v)) cell_null(t);
-    else cell_f64(t, v);
-}
-
-void cell_json(table *t, const char *tsv, const char *json)
-{
-    lead(t, TEXT);
     keep_text(t, tsv, strlen(tsv));
     if (strcmp(tsv, "-") == 0) value_of(t, WHERE_ABSENT);
     put_text(t->json ? json : tsv);
 }
 
-void cell_member(table *t, const char *name, const char *text)
+static void put_dims(table *t, const gg_tensor *of)
+{
+    char dims[100] = "", json[100] = "[";
+    for (uint32_t i = 0; i < of->n_dims; i++) {
+        size_t n = strlen(dims), m = strlen(json);
+        unsigned long long v = of->dims[i];
+        snprintf(dims + n, sizeof dims - n, "%s%llu", i ? "x" : "", v);
+        snprintf(json + m, sizeof json - m, "%s%llu", i ? ", " : "", v);
+    }
+    snprintf(json + strlen(json), sizeof json - strlen(json), "]");
+    put_either(t, of->n_dims ? dims : "-", json);
+}
+
+static void put_cell(table *t, const table_cell *c)
+{
+    gg_key_form form = c->form;
+    bool absent = c->kind == CELL_NULL || (c->kind == CELL_DIMS && !c->tensor);
+    lead(t, absent ? ABSENT : c->kind >= CELL_U64 && c->kind <= CELL_F64 ? NUMBER : TEXT);
+    value_of(t, WHERE_ABSENT);
+    if (absent) {
+        put_text(t->json ? "null" : "-");
+        return;
+    }
+    form.as = t->json ? GG_KEY_JSON : GG_KEY_LINE;
+    switch (c->kind) {
+    case CELL_BYTES: put_bytes(t, c->text, c->n); break;
+    case CELL_BOOL: put_either(t, c->u64 ? "true" : "false", c->u64 ? "true" : "false"); break;
+    case CELL_DIMS: put_dims(t, c->tensor); break;
+    case CELL_JSON: put_either(t, c->text, c->json); break;
+    case CELL_KEY_VALUE: gg_key_put(c->kv, &form, to_row, NULL, c->err); break;
+    default: put_number(t, c);
+    }
+}
+
+void table_put_cells(table *t, const table_cell *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++) put_cell(t, &cells[i]);
+}
+
+void table_member(table *t, const char *name, const char *text)
 {
     gg_json_out o = { to_row, NULL };
     gg_error err = GG_ERROR_INIT;
@@ -382,6 +361,7 @@ static bool row_matches(const table *t)
 
 bool table_row(table *t)
 {
+    while (*t->next) table_put(t, cell_null());
     bool matches = row_matches(t);
     t->next = t->columns;
     t->column = 0;

@@ -2,7 +2,7 @@
  * same names. Cells are put in the order of the columns.
  *
  *     table t = table_start(json, "name\tbytes");
- *     cell_bytes(&t, name, len); cell_u64(&t, 12); table_row(&t);
+ *     table_line(&t, cell_bytes(name, len), cell_u64(12));
  *
  * On a terminal the columns are aligned and floating-point numbers rounded to four significant
  * digits. Rows are then held back until the table ends, or until there are many. Only one
@@ -15,9 +15,11 @@
 
 #include "organ/gg_keys.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct table {
     bool json;
@@ -45,28 +47,89 @@ table table_into(struct gg_buf *into, bool json, const char *columns);
 /* A table that prints nothing. Its rows only serve for the answer of table_row. */
 table table_silent(const char *columns);
 
-void cell_bytes(table *t, const char *bytes,
-                size_t n); /* escaped; {"base64"} in JSON where not UTF-8 */
-void cell_text(table *t, const char *text);
-void cell_u64(table *t, uint64_t v);
-void cell_i64(table *t, int64_t v);
-void cell_f64(table *t, double v); /* shortest; nan and inf as null in JSON */
-void cell_bool(table *t, bool v);
+/* A cell of a row. */
+typedef struct table_cell {
+    enum {
+        CELL_NULL, /* "-" in TSV, null in JSON */
+        CELL_BYTES,
+        CELL_U64,
+        CELL_I64,
+        CELL_F64,
+        CELL_BOOL,
+        CELL_DIMS,
+        CELL_JSON,
+        CELL_KEY_VALUE,
+    } kind;
+    const char *text, *json;
+    size_t n;
+    uint64_t u64;
+    int64_t i64;
+    double f64;
+    const gg_tensor *tensor;
+    const gg_kv *kv;
+    gg_key_form form;
+    gg_error *err;
+} table_cell;
+
+#define cell_null() ((table_cell){ .kind = CELL_NULL })
+/* Escaped; {"base64"} in JSON where not UTF-8. */
+#define cell_bytes(bytes, len) ((table_cell){ CELL_BYTES, .text = (bytes), .n = (len) })
+#define cell_u64(v) ((table_cell){ CELL_U64, .u64 = (v) })
+#define cell_i64(v) ((table_cell){ CELL_I64, .i64 = (v) })
+#define cell_f64(v) ((table_cell){ CELL_F64, .f64 = (v) }) /* shortest; nan, inf: null in JSON */
+#define cell_bool(v) ((table_cell){ CELL_BOOL, .u64 = (v) })
+/* "32x64", or an array in JSON; nothing for NULL. */
+#define cell_dims(t) ((table_cell){ CELL_DIMS, .tensor = (t) })
+/* Text for either format. */
+#define cell_json(tsv, other) ((table_cell){ CELL_JSON, .text = (tsv), .json = (other) })
+/* The value of a key: a line of text or, in a JSON table, a JSON value. form.as is ignored. */
+#define cell_key_value(key, how, error) \
+    ((table_cell){ CELL_KEY_VALUE, .kv = (key), .form = (how), .err = (error) })
+
+static inline table_cell cell_text(const char *text)
+{
+    return cell_bytes(text, strlen(text));
+}
+
 /* The same, or nothing: for NULL or "", for a negative number, for NaN. */
-void cell_text_if(table *t, const char *text);
-void cell_i64_if(table *t, int64_t v);
-void cell_f64_if(table *t, double v);
-void cell_null(table *t);                                    /* "-" in TSV, null in JSON */
-void cell_json(table *t, const char *tsv, const char *json); /* text for either format */
+static inline table_cell cell_text_if(const char *text)
+{
+    return text && text[0] ? cell_text(text) : cell_null();
+}
+
+static inline table_cell cell_i64_if(int64_t v)
+{
+    return v >= 0 ? cell_i64(v) : cell_null();
+}
+
+static inline table_cell cell_f64_if(double v)
+{
+    return isnan(v) ? cell_null() : cell_f64(v);
+}
+
+static inline table_cell cell_f64_when(bool known, double v)
+{
+    return known ? cell_f64(v) : cell_null();
+}
+
+/* Add cells to the row: table_put(&t, cell_text(name), cell_u64(12)). table_line also ends it. */
+void table_put_cells(table *t, const table_cell *cells, size_t n);
+#define TABLE_CELLS(...) \
+    (const table_cell[]) \
+    { \
+        __VA_ARGS__ \
+    }
+#define table_put(t, ...) \
+    table_put_cells(t, TABLE_CELLS(__VA_ARGS__), \
+                    sizeof(TABLE_CELLS(__VA_ARGS__)) / sizeof(table_cell))
+#define table_line(t, ...) (table_put(t, __VA_ARGS__), table_row(t))
 
 /* Add a member to the row of a JSON table, after its columns. */
-void cell_member(table *t, const char *name, const char *text);
+void table_member(table *t, const char *name, const char *text);
 
-/* End the row. Returns whether it satisfies all conditions; only then is it printed. */
+/* End the row; columns without a cell are null. Returns whether it satisfies all conditions; only
+ * then is it printed. */
 bool table_row(table *t);
-
-/* The value of a key: a line of text or, in a JSON table, a JSON value. form->as is ignored. */
-void cell_key_value(table *t, const gg_kv *kv, gg_key_form form, gg_error *err);
 
 /* Print the rows that are held back, and release all memory. */
 void table_end(void);
