@@ -14,8 +14,8 @@
 
 const cli_option match_group[] = {
     { "match", CLI_WORD, MATCH(mode), .arg = "MODE", .values = "exact retype convert",
-      .help = "exact: equal dims and dtype (default); retype: keep the donor's dtype; convert: "
-              "re-encode in the base's dtype" },
+      .help = "convert to the base's dtype (default, not --in-place); retype: keep the "
+              "donor's; exact: refuse" },
     { "map", CLI_MAP, MATCH(map), .arg = "10-15=20-25",
       .help = "donor blocks 20-25 into base blocks 10-15, nothing else" },
     { "blend", CLI_TEXT, MATCH(blend), .arg = "MODE:T", .values = "linear: slerp: task:",
@@ -38,14 +38,24 @@ gg_status match_options_open(cli *c, match_options *o)
     if (cli_given(c, "match") && o->blend && o->match.mode != GG_MATCH_CONVERT)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
                   modes[o->mode]);
-    /* Columns that move may have to be encoded. */
-    if (o->align && !cli_given(c, "match")) o->match.mode = GG_MATCH_CONVERT;
+    /* In place, values are encoded again only on request. But aligned columns may have to be. */
+    if (!cli_given(c, "match") && (o->align || !cli_given(c, "in-place")))
+        o->match.mode = GG_MATCH_CONVERT;
     gg_status st = o->map ? gg_map_parse(o->map, &map, &c->err) : GG_OK;
     if (st == GG_OK && o->ancestor) st = cli_open(c, o->ancestor, CLI_SPOOLED, &ancestor);
     o->match.map = o->parsed = map;
     o->opened = ancestor;
     o->match.select = c->select;
     return st == GG_OK ? gg_blend_parse(o->blend, ancestor, &o->match.blend, &c->err) : st;
+}
+
+void match_options_note(const cli *c, size_t converted)
+{
+    if (converted && !cli_given_any(c, "match blend align"))
+        cli_note(c,
+                 "%zu tensor%s of another type in the donor: converted to the base's type (--match "
+                 "retype keeps the donor's type, --match exact refuses)",
+                 converted, cli_s(converted));
 }
 
 static gg_status align(cli *c, match_options *o, gg_source *base, gg_source **model, int slot)
@@ -106,6 +116,9 @@ gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves 
     for (size_t i = 0; i < moves->n; i++) print_move(&t, &moves->list[i], base, donor);
     gg_status st = gg_graft_check(base, donor, moves, &c->run, &fit, &c->err);
     if (st != GG_OK) return st;
+    size_t converted = 0;
+    for (size_t i = 0; i < moves->n; i++) converted += moves->list[i].kind == GG_MOVE_CONVERT;
+    match_options_note(c, converted);
     cli_note(c, "lineage: %s", fit.lineage);
     cli_note(c, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,
              fit.mismatched == 1 ? "does" : "do", fit.conflicts,

@@ -30,6 +30,9 @@ gg_status match_options_open(cli *c, match_options *o);
 gg_status match_options_align(cli *c, match_options *o, gg_source *base, gg_source **donor);
 void match_options_unalign(match_options *o);
 
+/* Notes how many tensors are converted because that is the default. */
+void match_options_note(const cli *c, size_t converted);
+
 void match_options_close(match_options *o);
 
 /* Print the moves as a table on stdout, and the keys that differ, counts and the lineage

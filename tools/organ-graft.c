@@ -103,6 +103,7 @@ static gg_status graft(cli *c)
     match_options_unalign(&opt.match);
     gg_source_close(base);
     gg_source_close(donor);
+    if (st == GG_OK) match_options_note(c, r.converted);
     if (st == GG_OK && !opt.check && (c->verbose || r.skipped))
         cli_note(c, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved,
                  cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);

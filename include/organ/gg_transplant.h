@@ -144,6 +144,7 @@ typedef struct gg_transplant_options {
 
 typedef struct gg_transplant_report {
     size_t moved, added, skipped;
+    size_t converted; /* of those moved; blends count. 0 if in place */
     uint64_t bytes_moved, bytes_written;
 } gg_transplant_report;
 

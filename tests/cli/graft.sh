@@ -126,7 +126,7 @@ check_same_dir "$T/verse" "$T/verse.was" "removing the graft leaves the base"
 # ---- matching: a donor of other types --------------------------------------------------------
 { organ-assemble "$T/code" --dtype '*ffn*=f16,*=q8_0' --output "$T/code8.gguf" && organ-extract "$T/code8.gguf" --output "$T/code8"; } || bad "re-encode"
 organ-assemble "$T/verse" --dtype '*ffn*=f16,*=q8_0' --output "$T/verse8.gguf" || bad "re-encode"
-check_error 1 "dtypes differ: base Q4_K, donor F16" "exact" graft --source "$T/code8" --target "$T/verse" --layers 1 --type organ
+check_error 1 "dtypes differ: base Q4_K, donor F16" "exact" graft --source "$T/code8" --target "$T/verse" --layers 1 --type organ --match exact
 check_absent "$T/g" "a mismatch: nothing written"
 check "retype" graft --source "$T/code8" --target "$T/verse" --type organ --match retype
 check_text "$(dtype "$T/g" blk.1.ffn_up.weight) $(dtype "$T/g" blk.1.attn_q.weight)" "F16 Q4_K" "retype keeps the donor's dtype"
@@ -154,9 +154,9 @@ convert "F16 from Q4_K" "$T/verse8.gguf" "$CODE" blk.1.ffn_up.weight F16
 convert "Q8_0 from Q6_K" "$T/verse8.gguf" "$CODE" blk.2.attn_v.weight Q8_0
 check "convert on one and on many threads" graft --source "$T/code8" --target "$T/verse" --match convert -j 1
 mv "$T/g" "$T/g1"
-check "convert on many threads" graft --source "$T/code8" --target "$T/verse" --match convert -j 5
+check_error 0 "of another type in the donor: converted to the base's type" "convert is the default, on many threads" graft --source "$T/code8" --target "$T/verse" -j 5
 check_same_dir "$T/g" "$T/g1" "the same on any number of threads"
-check "--skip-mismatched" graft --source "$T/code8" --target "$T/verse" --layers 1 --skip-mismatched
+check "--skip-mismatched" graft --source "$T/code8" --target "$T/verse" --layers 1 --match exact --skip-mismatched
 check_text "$(grafted)" "blk.1.attn_norm.weight blk.1.ffn_norm.weight " "--skip-mismatched: the norms match"
 check_exit 2 "an unknown mode" graft --source "$T/code" --target "$T/verse" --match some
 
@@ -168,7 +168,7 @@ if grep -q "lineage: same lineage" "$T/err"; then ok; else bad "no 'same lineage
 if grep -q "12 would move, 0 do not match, 0 keys differ" "$T/err"; then ok; else bad "no counts: $(cat "$T/err")"; fi
 check_exit 1 "strangers" organ-graft --source "$STRANGER" --target "$VERSE" --type organ --check
 if grep -q "lineage: strangers" "$T/err"; then ok; else bad "no 'strangers': $(cat "$T/err")"; fi
-check_exit 1 "mismatches" organ-graft --source "$T/code8" --target "$T/verse" --layers 1 --check --json
+check_exit 1 "mismatches" organ-graft --source "$T/code8" --target "$T/verse" --layers 1 --match exact --check --json
 check_text "$(grep -c '"action": "mismatch"' "$T/out")" 7 "mismatches in JSON"
 check_exit 1 "strangers, transplant" organ-transplant --donor "$STRANGER" --base "$VERSE" --type organ --check
 differs() { # TEXT SED: the donor's manifest edited

@@ -105,13 +105,13 @@ check_error 2 "--map" "a bad map" graft --map 1-2=3
 mkmodel "$T/b.gguf" -s 1 blk.0.ffn_up.weight:Q8_0:64x8 blk.0.ffn_down.weight:F32:64x8 blk.0.attn_q.weight:F16:32x4 output.weight:F32:8x2
 mkmodel "$T/d.gguf" -s 2 blk.0.ffn_up.weight:F32:64x8 blk.0.ffn_down.weight:F32:64x9 blk.0.attn_q.weight:F16:32x4 extra.weight:F32:4
 small() { rm -f "$T/c.gguf"; organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --output "$T/c.gguf" "$@"; }
-check_error 1 "blk.0.ffn_up.weight" "dtypes differ" small --tensors '*ffn_up*'
+check_error 1 "blk.0.ffn_up.weight" "dtypes differ" small --tensors '*ffn_up*' --match exact
 check_error 1 "dims differ" "dims differ" small --tensors '*ffn_down*'
 check_error 1 "output.weight" "the donor lacks it" small --tensors 'output*'
 check_error 1 "extra.weight" "the base lacks it" small --tensors 'extra*'
 check_error 1 "block 9 is not in the model" "nothing is selected" small --layers 9
 check_absent "$T/c.gguf" "after a refusal"
-check "--skip-mismatched" small --skip-mismatched
+check "--skip-mismatched" small --skip-mismatched --match exact
 records "$T/c.gguf" --tensors '*attn_q*' > "$T/a"
 records "$T/d.gguf" --tensors '*attn_q*' > "$T/b"
 check_same "$T/a" "$T/b" "--skip-mismatched moves what fits"
@@ -127,6 +127,26 @@ check_text "$(organ-extract "$T/c.gguf" --list | awk '$1 == "blk.0.ffn_up.weight
 records "$T/c.gguf" --tensors '*ffn_up*' > "$T/a"
 records "$T/b.gguf" --tensors '*ffn_up*' > "$T/b"
 if cmp -s "$T/a" "$T/b"; then bad "convert: nothing changed"; else ok; fi
+mv "$T/c.gguf" "$T/converted.gguf"
+# Types are converted by default, and a note says so.
+records "$T/d.gguf" --tensors '*ffn_up*' > "$T/up.bin"
+for donor in d.gguf up.bin; do
+    check_error 0 "1 tensor of another type" "by default, from $donor" organ-transplant --base "$T/b.gguf" --donor "$T/$donor" --tensors '*ffn_up*' --output "$T/c.gguf"
+    check_same "$T/c.gguf" "$T/converted.gguf" "convert is the default, from $donor"
+    rm "$T/c.gguf"
+done
+check "from a stream" sh -c 'organ-transplant -q "$0/b.gguf" - --tensors "*ffn_up*" -o "$0/c.gguf" < "$0/up.bin"' "$T"
+check_same "$T/c.gguf" "$T/converted.gguf" "convert is the default, from a stream"
+for with in "--match convert" "--blend linear:1"; do
+    small --tensors '*ffn_up*' $with 2> "$T/err"
+    check_text "$(grep -c "another type" "$T/err")" 0 "no note: $with"
+done
+organ-transplant "$T/b.gguf" "$T/d.gguf" --tensors '*ffn_up*' --check > "$T/out" 2> "$T/err"
+check_text "$(cut -f 2 "$T/out" | tail -n 1) $(grep -c "^organ-transplant: 1 tensor of another type.*--match exact refuses)" "$T/err")" "convert 1" "--check converts too"
+cp "$T/b.gguf" "$T/in.gguf"
+check_error 1 "dtypes differ" "in place nothing is converted" organ-transplant "$T/in.gguf" "$T/d.gguf" --tensors '*ffn_up*' --in-place --no-undo
+check_exit 1 "in place, --check" organ-transplant "$T/in.gguf" "$T/d.gguf" --tensors '*ffn_up*' --in-place --check
+check_same "$T/in.gguf" "$T/b.gguf" "refused in place"
 check "--add" small --tensors 'extra*' --add
 check_text "$(organ-extract -q "$T/c.gguf" --list | tail -n 1 | cut -f 1)" extra.weight "--add appends"
 # Added tensors retype none: only what GGUF demands of quantized ones follows.
@@ -150,7 +170,7 @@ check_error 3 "blk.1.ffn_up.weight" "a donor with two tensors of a name" organ-t
 check_absent "$T/c2.gguf" "a donor with two tensors of a name"
 
 # --check: a table, exit 1 when something does not match, nothing written.
-check_exit 1 "--check of mismatches" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --check
+check_exit 1 "--check of mismatches" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --match exact --check
 check_text "$(awk -F '\t' 'NR > 1' "$T/out" | grep -c .)" 5 "--check: one row per tensor"
 if grep -q "dims differ" "$T/out" && grep -q "dtypes differ" "$T/out"; then ok; else bad "--check says why"; fi
 rm -f "$T/c.gguf" "$T/u3.bin"
@@ -166,8 +186,8 @@ if have jq; then
     check "--check --json" jq -e . "$T/out"
 fi
 
-check_exit 1 "--check where only dtypes differ" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --tensors "$(
-    organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --check 2> "$T/err" | awk -F "$TAB" '/dtypes differ/ { print $1; exit }')" --check
+check_exit 1 "--check where only dtypes differ" organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" --tensors "$(
+    organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" --check 2> "$T/err" | awk -F "$TAB" '/dtypes differ/ { print $1; exit }')" --check
 if grep -q "lineage: undecidable: no tensors match" "$T/err"; then ok; else bad "dtypes differ, not shapes: $(cat "$T/err")"; fi
 
 # Keys.

@@ -687,6 +687,7 @@ static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base,
     if (st != GG_OK) return st;
     if (move && move->kind == GG_MOVE_ADD) t->report->added++;
     else t->report->moved++;
+    if (move && move->kind == GG_MOVE_CONVERT) t->report->converted++;
     t->report->bytes_moved += out->bytes;
     if (t->o->directory) {
         item->parts = made->parts;
